@@ -35,22 +35,11 @@ func lossName(p vjp.Problem) string {
 	return "not quadratic"
 }
 
-// defaultCriterion is that of package risk for the squared loss, and leave-one-out for others.
-func defaultCriterion(p vjp.Problem, sigma2 float64) risk.Criterion {
-	if lossName(p) != "" {
-		return risk.ALO
-	}
-	return risk.DefaultCriterion(sigma2)
-}
-
 // checkCriterion rejects a criterion that is not defined for the problem's loss.
 func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 	name := lossName(p)
-	if name == "" || c == risk.ALO {
+	if c.Rule().Serves(name == "", loss.StructureOf(p.Loss).Likelihood) {
 		return nil
 	}
-	if likelihood := loss.StructureOf(p.Loss).Likelihood; likelihood && (c == risk.AIC || c == risk.BIC) {
-		return nil
-	}
-	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c, name, risk.ALO)
+	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c, name, risk.DefaultCriterion(0, false))
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -352,7 +353,7 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 // chooseCriterion fills in the default, and what the criterion needs.
 func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if o.Criterion == "" {
-		o.Criterion = defaultCriterion(p, o.Sigma2)
+		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "")
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
@@ -360,10 +361,11 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if err := checkCriterion(p, o.Criterion); err != nil {
 		return err
 	}
-	if o.Criterion == risk.SURE && o.Sigma2 == 0 {
-		return refuse("Criterion", o.Criterion, "the criterion sure needs sigma2, which is 0: not known")
+	rule := o.Criterion.Rule()
+	if rule.Sigma2 && o.Sigma2 == 0 {
+		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)
 	}
-	o.ALO = o.ALO || o.Criterion == risk.ALO
+	o.ALO = o.ALO || rule.Diagonal
 	return nil
 }
 
@@ -399,7 +401,7 @@ func (s *sweep) checkKnown(i int, weights []float64) error {
 	if !slices.Equal(k.Weights, weights) {
 		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it belongs to another sweep", i, k.Weights, weights)
 	}
-	if c := s.o.Criterion; math.IsInf(k.Value, 0) || c == risk.SURE && !k.defined() {
+	if c := s.o.Criterion; math.IsInf(k.Value, 0) || c.Rule().Sigma2 && !k.defined() {
 		return fmt.Errorf("pipeline: known point %d has %s %g, expected a finite number", i, c, k.Value)
 	}
 	return nil
@@ -476,9 +478,6 @@ func (s *sweep) run(ctx context.Context) error {
 
 // undefined is the error for a criterion that is not defined at any point of the grid.
 func (s *sweep) undefined() error {
-	why := "no fit leaves degrees of freedom to the residual"
-	if s.o.Criterion == risk.ALO {
-		why = "at each of them some observation determines its own fit, or rests on too few probes; choose another criterion"
-	}
+	why := cmp.Or(s.o.Criterion.Rule().Undefined, "no fit leaves degrees of freedom to the residual")
 	return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s", s.o.Criterion, why)
 }

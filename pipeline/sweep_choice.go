@@ -83,7 +83,7 @@ func (o *SweepOptions) checkRule() error {
 	switch o.Rule {
 	case MinimumRule:
 	case OneStdErrRule:
-		if c := o.Criterion; c == risk.BIC || c == risk.AIC && o.Sigma2 == 0 {
+		if c := o.Criterion; !c.Rule().Compares(o.Sigma2) {
 			return refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which %s does not have: choose another criterion, or the rule %s", o.Rule, c, MinimumRule)
 		}
 	default:

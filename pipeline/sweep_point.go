@@ -13,7 +13,6 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
-	"surepipe/risk"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -230,7 +229,7 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
 	result, err := s.risk(ctx, i, weights, from)
-	if err == nil && s.o.Criterion == risk.ALO && errors.Is(result.ALOErr, ErrNoDiagonal) {
+	if err == nil && s.o.Criterion.Rule().Diagonal && errors.Is(result.ALOErr, ErrNoDiagonal) {
 		err = result.ALOErr
 	}
 	if err != nil {

@@ -91,20 +91,22 @@ func (c Comparison) Difference(a, b Fit) Difference {
 	if a.Digest == nil || b.Digest == nil {
 		return d
 	}
-	switch {
-	case c.Criterion == SURE:
-		d.StdErr = c.ofSURE(a.Digest, b.Digest)
-	case c.Criterion == AIC && c.Sigma2 > 0:
-		d.StdErr = c.ofSURE(a.Digest, b.Digest) / c.Sigma2
-	case c.Criterion == GCV:
-		d.StdErr = ofGCV(a, b)
-	case c.Criterion == ALO:
-		d.StdErr = paired(a, b)
-		if e := ofGCV(a, b); !math.IsNaN(e) && !(d.StdErr > e) {
-			d.StdErr = e
-		}
+	rule := c.Criterion.Rule()
+	if unit := rule.unit(c.Sigma2); unit > 0 {
+		d.StdErr = c.ofSURE(a.Digest, b.Digest) / unit
+	} else if rule.Difference != nil {
+		d.StdErr = rule.Difference(a, b)
 	}
 	return d
+}
+
+// ofALO is the standard error of ALO_a - ALO_b.
+func ofALO(a, b Fit) float64 {
+	e := paired(a, b)
+	if by := ofGCV(a, b); !math.IsNaN(by) && !(e > by) {
+		return by
+	}
+	return e
 }
 
 // ofGCV is the standard error of GCV_a - GCV_b.

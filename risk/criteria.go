@@ -6,11 +6,10 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Criterion names a number that falls as an estimator gets better, by which its weights may be
-// chosen.
+// chosen. What is known of it is its [Rule].
 type Criterion string
 
 // The criteria.
@@ -26,29 +25,6 @@ const (
 	AIC Criterion = "aic"
 	BIC Criterion = "bic"
 )
-
-// CriterionNames lists the criteria.
-func CriterionNames() []Criterion { return []Criterion{SURE, GCV, ALO, AIC, BIC} }
-
-// ParseCriterion is the criterion of that name.
-func ParseCriterion(name string) (Criterion, error) {
-	if c := Criterion(name); slices.Contains(CriterionNames(), c) {
-		return c, nil
-	}
-	var names []string
-	for _, c := range CriterionNames() {
-		names = append(names, string(c))
-	}
-	return "", fmt.Errorf("%q, expected one of %s", name, strings.Join(names, ", "))
-}
-
-// DefaultCriterion is SURE where sigma2 is known, and GCV where it is 0, not known.
-func DefaultCriterion(sigma2 float64) Criterion {
-	if sigma2 > 0 {
-		return SURE
-	}
-	return GCV
-}
 
 // Criteria are the numbers of one fit by which weights may be chosen, besides SURE, and the
 // variance of the noise that follows from its residual. Each is NaN where it is not defined.

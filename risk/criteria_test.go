@@ -274,7 +274,7 @@ func TestCriterionNames(t *testing.T) {
 	if _, err := risk.ParseCriterion("cp"); err == nil {
 		t.Error("cp is a criterion")
 	}
-	if risk.DefaultCriterion(0) != risk.GCV || risk.DefaultCriterion(2) != risk.SURE {
+	if risk.DefaultCriterion(0, true) != risk.GCV || risk.DefaultCriterion(2, true) != risk.SURE || risk.DefaultCriterion(0, false) != risk.ALO {
 		t.Error("defaults")
 	}
 }

@@ -36,6 +36,9 @@
 //	AIC, BIC       -2 log likelihood + 2 df, + df log d               [Terms.AIC], [Terms.BIC]
 //	sigma2         residual / (d - df)                                [Terms.Sigma2DF]
 //
+// Each is a row of one table, a [Rule]: its name, label and help, what it needs, for which losses it is
+// defined, its value and the error of differences. [Register] adds one.
+//
 // # Which number answers which question
 //
 // SURE estimates the squared error of mu_hat at the observations that were made. GCV and

@@ -46,11 +46,8 @@ const mostSpreads = 6
 // known sigma2.
 func (c Comparison) Optimism(fits []Fit, best int) Optimism {
 	none := Optimism{math.NaN(), math.NaN()}
-	unit := c.Sigma2
-	switch {
-	case c.Criterion == SURE:
-		unit = 1
-	case c.Criterion != AIC || c.Sigma2 == 0:
+	unit := c.Criterion.Rule().unit(c.Sigma2)
+	if !(unit > 0) {
 		return none
 	}
 	at := fits[best]

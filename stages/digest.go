@@ -17,7 +17,7 @@ type Comparing struct {
 	// Frame holds the ranges of all Jacobians where these are in a subspace of small dimension; else nil,
 	// and probes take its place.
 	Frame *hutch.Frame
-	// Criterion is that of the comparisons: for risk.ALO the digest holds the left-out errors too.
+	// Criterion is that of the comparisons: for one that needs the diagonal the digest holds the left-out errors too.
 	Criterion risk.Criterion
 }
 
@@ -148,7 +148,7 @@ func (j *Job) shown() hutch.Oracle {
 
 // influenced keeps the influences of groups of probes on leave-one-out.
 func (j *Job) influenced(influences []float64) {
-	if j.traces != nil && j.settings.Compare.Criterion == risk.ALO {
+	if j.traces != nil && j.settings.Compare.Criterion.Rule().Diagonal {
 		j.traces.influences = influences
 	}
 }
@@ -156,7 +156,7 @@ func (j *Job) influenced(influences []float64) {
 // leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, by the
 // leverages or their estimates.
 func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
-	if j.traces == nil || j.settings.Compare.Criterion != risk.ALO {
+	if j.traces == nil || !j.settings.Compare.Criterion.Rule().Diagonal {
 		return
 	}
 	j.traces.losses = make([]float64, len(diagonal))

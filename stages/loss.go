@@ -64,7 +64,7 @@ func checkLoss(l loss.Loss, y []float64) error {
 // lossCriteria sets those of a loss that is not quadratic.
 func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	r.Residual = math.NaN()
-	r.Criteria = risk.LossTerms{Value: j.lossTerms.Value, Likelihood: j.lossTerms.Likelihood, DF: r.Trace.Trace, D: len(j.Y)}.Criteria()
+	r.Criteria = r.Fitted().Loss.Criteria()
 	f, err := j.flatness(r.MuHat)
 	if err != nil {
 		return err

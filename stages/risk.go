@@ -161,21 +161,19 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 	}
 }
 
+// Fitted is what criteria are computed from.
+func (r *Risk) Fitted() risk.Fitted {
+	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut}
+	if l := r.LossTerms; l != nil {
+		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}
+	}
+	return f
+}
+
 // Value is the value of a criterion, NaN where it is not defined or not known.
 func (r *Risk) Value(c risk.Criterion) float64 {
-	switch c {
-	case risk.SURE:
-		return r.SURE
-	case risk.GCV:
-		return r.GCV
-	case risk.ALO:
-		return r.ALO
-	case risk.AIC:
-		return r.AIC
-	case risk.BIC:
-		return r.BIC
-	}
-	return math.NaN()
+	value, _ := c.Rule().Value(r.Fitted())
+	return value
 }
 
 // weighing are the terms by which errors are weighed: with another variance in the place of an

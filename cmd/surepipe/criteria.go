@@ -12,23 +12,26 @@ import (
 )
 
 // criteriaHelp explains the numbers by which weights may be chosen.
-const criteriaHelp = `Beside SURE, these numbers need no sigma2 (df is the divergence, RSS the residual):
+func criteriaHelp() string {
+	var b strings.Builder
+	b.WriteString("Beside SURE, these numbers need no sigma2 (df is the divergence, RSS the residual):\n\n")
+	for _, r := range risk.Rules() {
+		if !r.Sigma2 {
+			writeTerm(&b, string(r.Name), r.Help)
+		}
+	}
+	writeTerm(&b, "sigma2_df", "RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit")
+	b.WriteString("\nWithout sigma2 everything else is computed, and SURE and its error are left out.")
+	return b.String()
+}
 
-  gcv        d RSS / (d - df)^2, generalized cross-validation: the mean squared error of
-             predicting one more observation, noise included. gcv_stderr includes the error
-             that the trace causes, gcv_trace_stderr
-  alo        leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
-             mu_hat; exact for ols and ridge. The probes of the trace show the diagonal of D too:
-             alo is then an estimate (RandALO), and alo_probe_stderr the part of alo_stderr that
-             is due to the probes; it takes at least 24, and not those of --trace hutch++. Where
-             observations have leverages (D_ii) too near to 1 for the probes alo is left out, and
-             alo_unresolved is their number. Where the trace takes no probes alo comes with --alo:
-             from the exact diagonal where that is cheap or --trace is exact, else from 48 probes
-  aic, bic   minus twice the logarithm of the likelihood, plus 2 df, or df log d; without
-             sigma2, which then counts as a parameter, 2 (df + 1) and (df + 1) log d
-  sigma2_df  RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit
-
-Without sigma2 everything else is computed, and SURE and its error are left out.`
+// writeTerm writes a name and its explanation in two columns.
+func writeTerm(b *strings.Builder, name, text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(b, "  %-10s %s\n", name, strings.TrimSuffix(line, "\n"))
+		name = ""
+	}
+}
 
 // criteriaResult is the part of the JSON of one sample that needs no sigma2. A number that is not
 // defined is absent.
@@ -50,6 +53,8 @@ type criteriaResult struct {
 	AIC           *float64 `json:"aic,omitempty"`
 	BIC           *float64 `json:"bic,omitempty"`
 	Sigma2DF      *float64 `json:"sigma2_df,omitempty"`
+	// Criteria has those that are added to the table, with their standard errors.
+	Criteria map[string]float64 `json:"criteria,omitempty"`
 }
 
 // targetsResult is the part that says what the estimates are about, absent where that goes without
@@ -79,37 +84,74 @@ func defined(v float64) *float64 {
 }
 
 func criteriaOf(r pipeline.Risk) criteriaResult {
-	return criteriaResult{
-		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr), defined(r.ALOProbesErr), r.Unresolved, r.NotLeftOut,
-		defined(r.AIC), defined(r.BIC), defined(r.Sigma2DF),
+	c := criteriaResult{
+		DF: defined(r.Trace.Trace), GCV: defined(r.GCV), GCVStdErr: defined(r.GCVStdErr), GCVTraceStdErr: defined(r.GCVTraceErr),
+		ALO: defined(r.ALO), ALOStdErr: defined(r.ALOStdErr), ALOProbeStdErr: defined(r.ALOProbesErr), ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
+		AIC: defined(r.AIC), BIC: defined(r.BIC), Sigma2DF: defined(r.Sigma2DF),
 	}
+	own := (&result{criteriaResult: c}).numbers()
+	for _, rule := range risk.Rules() {
+		name := string(rule.Name)
+		if _, known := own[name]; known {
+			continue
+		}
+		value, stdErr := rule.Value(r.Fitted())
+		for key, v := range map[string]float64{name: value, name + "_stderr": stdErr} {
+			if defined(v) == nil {
+				continue
+			}
+			if c.Criteria == nil {
+				c.Criteria = map[string]float64{}
+			}
+			c.Criteria[key] = v
+		}
+	}
+	return c
+}
+
+// textsOf are the texts beside the criteria.
+func textsOf(r pipeline.Risk) map[risk.Criterion]string {
+	texts := map[risk.Criterion]string{}
+	for _, rule := range risk.Rules() {
+		if rule.Text != nil {
+			texts[rule.Name] = rule.Text(r.Fitted())
+		}
+	}
+	return texts
+}
+
+// numbers are the values of the criteria's own keys of the JSON, nil where they are absent.
+func (r *result) numbers() map[string]*float64 {
+	return map[string]*float64{
+		"sure": r.SURE, "sure_stderr": r.SUREStdErr, "gcv": r.GCV, "gcv_stderr": r.GCVStdErr, "alo": r.ALO, "alo_stderr": r.ALOStdErr, "alo_probe_stderr": r.ALOProbeStdErr,
+		"aic": r.AIC, "bic": r.BIC, "sigma2_df": r.Sigma2DF,
+	}
+}
+
+// number is the value of a key of the JSON, nil where it is absent.
+func (r *result) number(key string) *float64 {
+	if v, own := r.numbers()[key]; own {
+		return v
+	}
+	if v, ok := r.Criteria[key]; ok {
+		return &v
+	}
+	return nil
 }
 
 // value is that of a criterion with its standard error, NaN where they are absent.
 func (r *result) value(c risk.Criterion) (value, stdErr float64) {
-	at := func(v *float64) float64 {
-		if v == nil {
-			return math.NaN()
+	at := func(key string) float64 {
+		if v := r.number(key); v != nil {
+			return *v
 		}
-		return *v
+		return math.NaN()
 	}
-	switch c {
-	case risk.SURE:
-		return at(r.SURE), at(r.SUREStdErr)
-	case risk.GCV:
-		return at(r.GCV), at(r.GCVStdErr)
-	case risk.ALO:
-		return at(r.ALO), at(r.ALOStdErr)
-	case risk.AIC:
-		return at(r.AIC), math.NaN()
-	case risk.BIC:
-		return at(r.BIC), math.NaN()
-	}
-	return math.NaN(), math.NaN()
+	return at(string(c)), at(string(c) + "_stderr")
 }
 
 // label is the name of a criterion in tables and figures.
-func label(c risk.Criterion) string { return strings.ToUpper(string(c)) }
+func label(c risk.Criterion) string { return c.Rule().Label }
 
 // unknown stands for a value that is not defined, or cannot be known.
 const unknown = "not known"
@@ -127,36 +169,21 @@ func plusMinus(value, stdErr float64) string {
 
 // writeCriteria prints them as rows of a table.
 func (r *result) writeCriteria(w io.Writer) {
-	if r.SURE != nil {
-		fmt.Fprintf(w, "SURE\t%.6g ± %.2g\t%.6g per coordinate\n", *r.SURE, *r.SUREStdErr, *r.SUREPerCoordinate)
-	}
-	if r.SUREEstimates != "" {
-		fmt.Fprintf(w, "\t\tSURE is about %s\n", r.SUREEstimates)
-	}
-	for _, c := range []struct {
-		criterion risk.Criterion
-		text      string
-	}{{risk.GCV, "mean squared error of prediction, noise included"}, {risk.ALO, "the same by leaving out one observation"}, {risk.AIC, ""}, {risk.BIC, ""}} {
-		value, stdErr := r.value(c.criterion)
-		// The coupled bootstrap has none.
-		if (r.LossName != "" || r.Alpha > 0 || c.criterion == risk.ALO) && math.IsNaN(value) && (c.criterion != risk.ALO || r.ALOUnresolved == 0) {
-			continue
+	aimed := false
+	for _, rule := range risk.Rules() {
+		value, stdErr := r.value(rule.Name)
+		text := r.texts[rule.Name]
+		// The coupled bootstrap has no GCV, and other losses have few criteria.
+		optional := r.LossName != "" || r.Alpha > 0 || rule.Sigma2 || rule.Diagonal
+		if !math.IsNaN(value) || !optional || rule.Diagonal && text != "" {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", rule.Label, plusMinus(value, stdErr), text)
+			if rule.Predicts && r.LossName == "" && r.ALOEstimates != "" && !aimed {
+				aimed = true
+				fmt.Fprintf(w, "\t\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
+			}
 		}
-		if c.criterion == risk.ALO && r.LossName != "" {
-			c.text = "mean loss of an observation that is left out"
-		}
-		if c.criterion == risk.ALO && r.ALOProbeStdErr != nil && *r.ALOProbeStdErr > 0 {
-			c.text += fmt.Sprintf(", from probes: ± %.2g", *r.ALOProbeStdErr)
-		}
-		if c.criterion == risk.ALO && r.ALOUnresolved > 0 {
-			c.text = fmt.Sprintf("because of %d of %d observations", r.ALOUnresolved, r.D)
-		}
-		if c.criterion == risk.ALO && r.ALONotLeftOut > 0 {
-			c.text += fmt.Sprintf("; %d of %d observations determine an effect alone and are not left out", r.ALONotLeftOut, r.D)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", label(c.criterion), plusMinus(value, stdErr), c.text)
-		if c.criterion == risk.GCV && r.ALOEstimates != "" {
-			fmt.Fprintf(w, "\t\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
+		if rule.Sigma2 && r.SUREEstimates != "" {
+			fmt.Fprintf(w, "\t\t%s is about %s\n", rule.Label, r.SUREEstimates)
 		}
 	}
 }

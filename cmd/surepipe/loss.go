@@ -94,14 +94,15 @@ func (f *sweepFlags) chooseForLoss() error {
 	if l.Squared() {
 		return nil
 	}
+	best := risk.DefaultCriterion(0, false)
 	if f.criterion == "" {
-		f.criterion = risk.ALO
+		f.criterion = best
 	}
-	switch {
-	case f.criterion == risk.ALO, f.criterion != risk.SURE && f.criterion != risk.GCV && l.Name != problems.HuberLoss:
-		return nil
+	known, err := l.Structure()
+	if err != nil || f.criterion.Rule().Serves(false, known.Likelihood) {
+		return err
 	}
-	return usagef("--criterion is %s, which is not defined for the %s loss: expected alo, the error of predicting an observation that is left out", f.criterion, l.Name)
+	return usagef("--criterion is %s, which is not defined for the %s loss: expected %s, the error of predicting an observation that is left out", f.criterion, l.Name, best)
 }
 
 // linearPredictor is what mu_hat is where the loss is not squared.

@@ -85,7 +85,7 @@ func newMonteCarlo() *cobra.Command {
 		Use:     "montecarlo",
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
-		Long:    monteCarloHelp + dataHelp + "\n" + execMonteCarloHelp,
+		Long:    monteCarloHelp + dataHelp() + "\n" + execMonteCarloHelp,
 		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 --lambda 0.05 --samples 20
   surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
   surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk"
 )
 
 // number is a float64 that may be infinite, as a regularization weight may be: in JSON infinities
@@ -95,6 +96,8 @@ type result struct {
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 	Device   string             `json:"device"`
 	Version  string             `json:"version"`
+	// texts say beside each criterion what its value is, or why there is none.
+	texts map[risk.Criterion]string
 }
 
 type solverResult struct {
@@ -144,7 +147,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 		bar = math.Hypot(bar, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
 	}
 	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = defined(risk.SURE), defined(bar), defined(risk.SURE/float64(r.D))
-	r.criteriaResult = criteriaOf(risk)
+	r.criteriaResult, r.texts = criteriaOf(risk), textsOf(risk)
 	r.Residual, r.lossResult = defined(risk.Residual), lossOf(risk)
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
 	r.DivergenceLow, r.DivergenceHigh = nil, nil

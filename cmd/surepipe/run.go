@@ -42,7 +42,7 @@ estimate of the risk with its standard error, and what can be said without sigma
 
 Results go to standard output, everything else to standard error.
 
-` + exitHelp + "\n\n" + dataHelp,
+` + exitHelp + "\n\n" + dataHelp(),
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
@@ -72,7 +72,8 @@ Results go to standard output, everything else to standard error.
 }
 
 // dataHelp describes the data of a problem, and the files that hold it.
-var dataHelp = `The data of a problem are these arrays:
+func dataHelp() string {
+	return `The data of a problem are these arrays:
 
 ` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
                                    lambda2, gamma, used where no flag is given
@@ -131,7 +132,8 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + storageHelp + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
+` + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
+}
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {

@@ -118,7 +118,7 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
-		Long:  sweepHelp + dataHelp,
+		Long:  sweepHelp + dataHelp(),
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
   surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
@@ -139,7 +139,7 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
 		"verbose":  "log every point on standard error",
 	})
-	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
+	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: "+risk.JoinCriteria(risk.CriterionNames())+" (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
 	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule), "choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where the solver follows the path)")
@@ -166,7 +166,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	f.alo = f.alo || f.criterion == risk.ALO
+	f.alo = f.alo || f.criterion.Rule().Diagonal
 	for _, w := range []struct {
 		name string
 		text *string

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"surepipe/pipeline"
-	"surepipe/risk"
 )
 
 // The codes of a sweep's own warnings.
@@ -161,7 +160,7 @@ func (f *sweepFlags) unresolvedText() string {
 // and the largest number of such observations.
 func (r *sweepReport) unresolved() (points, most int) {
 	for _, l := range r.lines {
-		if r.f.criterion == risk.ALO && l.ALOUnresolved > 0 {
+		if r.f.criterion.Rule().Diagonal && l.ALOUnresolved > 0 {
 			points, most = points+1, max(most, l.ALOUnresolved)
 		}
 	}
@@ -254,7 +253,7 @@ func (f *sweepFlags) checkRule(sigma2 float64) error {
 	switch {
 	case !slices.Contains(pipeline.Rules(), f.rule):
 		return usagef("--rule is %q, expected one of %q", f.rule, pipeline.Rules())
-	case f.rule == pipeline.OneStdErrRule && (f.criterion == risk.BIC || f.criterion == risk.AIC && sigma2 == 0):
+	case f.rule == pipeline.OneStdErrRule && !f.criterion.Rule().Compares(sigma2):
 		return usagef("--rule 1se needs the standard errors of differences, which --criterion %s does not have: choose another criterion, or --rule min", f.criterion)
 	}
 	return nil

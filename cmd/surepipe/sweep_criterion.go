@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
+	"slices"
 
 	"surepipe/pipeline"
 	"surepipe/risk"
@@ -16,24 +16,26 @@ func (f *sweepFlags) chooseCriterion(sigma2 float64) error {
 		return err
 	}
 	if f.criterion == "" {
-		f.criterion = risk.DefaultCriterion(sigma2)
+		f.criterion = risk.DefaultCriterion(sigma2, true)
 	}
-	if f.criterion == risk.SURE && sigma2 == 0 {
-		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion sure needs: give the variance of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.source())
+	rule := f.criterion.Rule()
+	if rule.Sigma2 && sigma2 == 0 {
+		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the variance of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.source(), f.criterion)
 	}
-	f.alo = f.alo || f.criterion == risk.ALO
+	f.alo = f.alo || rule.Diagonal
 	return nil
 }
 
 // writeCriterion says what is minimized, and what the numbers are about where that needs to be said.
 func (f *sweepFlags) writeCriterion(w io.Writer, r result) {
-	if f.criterion != risk.SURE {
+	other := !f.criterion.Rule().Sigma2
+	if other {
 		fmt.Fprintf(w, "criterion\t%s\n", f.criterion)
 	}
 	if r.SUREEstimates != "" {
 		fmt.Fprintf(w, "\tSURE is about %s\n", r.SUREEstimates)
 	}
-	if r.ALOEstimates != "" && f.criterion != risk.SURE {
+	if r.ALOEstimates != "" && other {
 		fmt.Fprintf(w, "\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
 	}
 }
@@ -41,11 +43,10 @@ func (f *sweepFlags) writeCriterion(w io.Writer, r result) {
 // columns are the criteria that the table shows: SURE where it is known, and the one that is
 // minimized.
 func (f *sweepFlags) columns(sigma2 float64) []risk.Criterion {
-	switch {
-	case f.criterion == risk.SURE || sigma2 == 0:
+	if sigma2 == 0 {
 		return []risk.Criterion{f.criterion}
 	}
-	return []risk.Criterion{risk.SURE, f.criterion}
+	return slices.Compact([]risk.Criterion{risk.DefaultCriterion(sigma2, true), f.criterion})
 }
 
 // cell is a value with its standard error as columns of the table.
@@ -81,26 +82,25 @@ func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) 
 // not asked for must be known at all.
 func (r *sweepReport) criteriaColumns() []string {
 	var names []string
-	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "alo_probe_stderr", "aic", "bic", "sigma2_df"} {
-		known := 0
-		for _, l := range r.lines {
-			if l.number(name) != nil {
-				known++
+	add := func(asked bool, keys ...string) {
+		for _, key := range keys {
+			known := 0
+			for _, l := range r.lines {
+				if l.number(key) != nil {
+					known++
+				}
+			}
+			if known == len(r.lines) || known > 0 && asked {
+				names = append(names, key)
 			}
 		}
-		if chance := strings.HasPrefix(name, "alo") && !r.f.alo; known == len(r.lines) || known > 0 && !chance {
-			names = append(names, name)
-		}
 	}
+	for _, rule := range risk.Rules() {
+		name := string(rule.Name)
+		add(!rule.Diagonal || r.f.alo, append([]string{name, name + "_stderr"}, rule.Keys...)...)
+	}
+	add(true, "sigma2_df")
 	return names
-}
-
-// number is the value of a key of the JSON, nil where it is absent.
-func (l *sweepLine) number(name string) *float64 {
-	return map[string]*float64{
-		"sure": l.SURE, "sure_stderr": l.SUREStdErr, "gcv": l.GCV, "gcv_stderr": l.GCVStdErr, "alo": l.ALO, "alo_stderr": l.ALOStdErr, "alo_probe_stderr": l.ALOProbeStdErr,
-		"aic": l.AIC, "bic": l.BIC, "sigma2_df": l.Sigma2DF,
-	}[name]
 }
 
 // cells are the values of columns, NaN where they are not defined.

@@ -9,7 +9,6 @@ import (
 
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
-	"surepipe/risk"
 )
 
 // symbols are the symbols of the weights in figures.
@@ -51,7 +50,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 		return h
 	}
 	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].name], Label: label(f.criterion)}
-	if f.criterion != risk.SURE {
+	if !f.criterion.Rule().Sigma2 {
 		s.LossLabel = "true loss"
 	}
 	byWeight := func(a, b sweepLine) int { return cmp.Compare(f.weightsOf(a)[0], f.weightsOf(b)[0]) }

@@ -276,7 +276,7 @@ func (r *sweepReport) writeSummary(out io.Writer, s sweepSummary) error {
 	m := s.Minimizer
 	value, stdErr := r.lines[m.Index].value(r.f.criterion)
 	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", m.at(), label(r.f.criterion), plusMinus(value, stdErr))
-	if r.f.criterion == risk.SURE {
+	if r.f.criterion.Rule().Sigma2 {
 		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.about.D))
 	} else if m.SURE != nil {
 		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/risk"
+)
+
+// hannanQuinn is minus twice the logarithm of the likelihood plus 2 log log d for each degree of freedom
+// (Hannan and Quinn 1979).
+var hannanQuinn = risk.Rule{
+	Name: "hqc", Label: "HQC", Losses: risk.Likelihoods,
+	Help: "minus twice the logarithm of the likelihood, plus 2 df log log d",
+	Value: func(f risk.Fitted) (float64, float64) {
+		return f.Information(2 * math.Log(math.Log(float64(f.Terms.D)))), math.NaN()
+	},
+	Text: func(risk.Fitted) string { return "after Hannan and Quinn" },
+}
+
+// A criterion that is added by one row, in a process of its own, is in the help, in the report, in JSON, in the
+// columns of a sweep, in figures and in the choice.
+func TestACriterionIsARow(t *testing.T) {
+	const child = "SUREPIPE_TEST_CRITERION_CHILD"
+	if os.Getenv(child) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), child+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	risk.Register(hannanQuinn)
+	for _, name := range []string{"run", "sweep"} {
+		if _, out, _ := command(t, name, "--help"); !strings.Contains(out, "hqc") {
+			t.Errorf("%s --help does not name hqc", name)
+		}
+	}
+	run := []string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100"}
+	if _, out, _ := command(t, run...); !strings.Contains(out, "HQC") || !strings.Contains(out, "after Hannan and Quinn") {
+		t.Errorf("the report has no HQC:\n%s", out)
+	}
+	dir := t.TempDir()
+	table, plot := filepath.Join(dir, "points.csv"), filepath.Join(dir, "curve.svg")
+	status, out, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "10:1000:8",
+		"--criterion", "hqc", "--json", "--csv", table, "--plot", plot)
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	least, at := math.Inf(1), -1
+	var summary struct {
+		Criterion string
+		Minimizer struct {
+			Index    int
+			Criteria map[string]float64
+		}
+	}
+	lines := bytes.Split(bytes.TrimSpace([]byte(out)), []byte("\n"))
+	for _, line := range lines[1 : len(lines)-1] {
+		var p struct {
+			Index    int
+			D        float64
+			DF       float64
+			BIC      float64
+			Criteria map[string]float64
+		}
+		if err := json.Unmarshal(line, &p); err != nil {
+			t.Fatal(err)
+		}
+		want := p.BIC + p.DF*(2*math.Log(math.Log(p.D))-math.Log(p.D))
+		if got := p.Criteria["hqc"]; math.Abs(got-want) > 1e-9*math.Abs(want) {
+			t.Errorf("point %d: hqc %.12g, expected %.12g", p.Index, got, want)
+		}
+		if p.Criteria["hqc"] < least {
+			least, at = p.Criteria["hqc"], p.Index
+		}
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.Criterion != "hqc" || summary.Minimizer.Index != at || summary.Minimizer.Criteria["hqc"] != least {
+		t.Errorf("summary %+v, expected point %d with %g", summary, at, least)
+	}
+	for file, want := range map[string]string{table: ",hqc", plot: "HQC"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not hold %q (%v)", filepath.Base(file), want, err)
+		}
+	}
+	if status, _, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "10:1000:8",
+		"--criterion", "hqc", "--rule", "1se"); status != 2 || !strings.Contains(stderr, "hqc does not have") {
+		t.Errorf("--rule 1se: status %d, %s", status, stderr)
+	}
+	if _, err := risk.ParseCriterion("cp"); err == nil || !strings.Contains(fmt.Sprint(err), "hqc") {
+		t.Errorf("an unknown criterion is %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package architecture_test
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tables are the packages whose tables say all that is known of a name: others do not compare with its constants.
+var tables = map[string][]string{
+	"surepipe/risk": {"SURE", "GCV", "ALO", "AIC", "BIC"},
+}
+
+// What depends on a name stands in its row: no comparison and no case names a row of another package's table.
+func TestNamesAreNotCompared(t *testing.T) {
+	for _, f := range files(t) {
+		imports := map[string]string{}
+		for _, spec := range f.tree.Imports {
+			p := strings.Trim(spec.Path.Value, `"`)
+			if tables[p] == nil {
+				continue
+			}
+			name := p[strings.LastIndex(p, "/")+1:]
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			imports[name] = p
+		}
+		check := func(exprs ...ast.Expr) {
+			for _, e := range exprs {
+				s, ok := e.(*ast.SelectorExpr)
+				if !ok {
+					continue
+				}
+				x, ok := s.X.(*ast.Ident)
+				// An object is a variable that hides the package.
+				if ok && x.Obj == nil && slices.Contains(tables[imports[x.Name]], s.Sel.Name) {
+					t.Errorf("%s: a comparison with %s.%s, expected a question to its row", f.set.Position(e.Pos()), x.Name, s.Sel.Name)
+				}
+			}
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if n.Op == token.EQL || n.Op == token.NEQ {
+					check(n.X, n.Y)
+				}
+			case *ast.CaseClause:
+				check(n.List...)
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,223 @@
+package risk
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Rule is all that is known of a criterion: who computes, prints, draws or explains one reads its rule.
+type Rule struct {
+	// Name is the criterion's name in flags and in JSON, where its standard error has the key
+	// Name_stderr. Label is that of tables and figures.
+	Name  Criterion
+	Label string
+	// Help explains it in a line or more of at most 80 columns.
+	Help string
+	// Sigma2 says that it needs sigma2, and estimates the squared error ||mu_hat - mu||^2.
+	Sigma2 bool
+	// Diagonal says that it needs the diagonal of D mu_hat, or at least 24 probes that show it.
+	Diagonal bool
+	// Predicts says that it estimates the error of predicting an observation that was not made.
+	Predicts bool
+	// Losses are those for which it is defined.
+	Losses Losses
+	// Keys are the keys of further numbers that belong to it, in JSON and as columns.
+	Keys []string
+	// Undefined says why it may not be defined at any weight; "" where no fit leaves degrees of freedom.
+	Undefined string
+	// Value is its value and standard error, each NaN where it is not defined.
+	Value func(f Fitted) (value, stdErr float64)
+	// Text says in a line what the value is, or why there is none; nil for nothing.
+	Text func(f Fitted) string
+	// Unit is the factor u by which u times the criterion is SURE and a constant, at this sigma2 (0: not
+	// known); 0 where there is none. Nil is 0.
+	Unit func(sigma2 float64) float64
+	// Difference is the standard error of the difference of two values where Unit is 0, see
+	// [Comparison.Difference]; nil where the criterion has none, since it estimates no risk.
+	Difference func(a, b Fit) float64
+}
+
+// Losses are the losses for which a criterion is defined.
+type Losses int
+
+// The squared loss alone; with it all that are negative log-likelihoods; all losses.
+const (
+	SquaredLoss Losses = iota
+	Likelihoods
+	AllLosses
+)
+
+// Fitted is what is known of one fit.
+type Fitted struct {
+	// Terms are those of a fit with the squared loss.
+	Terms Terms
+	// Loss has those of another loss, else nil.
+	Loss *LossTerms
+	// SURE and SUREStdErr are SURE and its error bar, NaN where sigma2 is not known.
+	SURE, SUREStdErr float64
+	// Criteria are the numbers that were computed with the fit.
+	Criteria Criteria
+	// Unresolved is the number of observations because of which leave-one-out is not known, and
+	// NotLeftOut that of observations over which its mean does not go.
+	Unresolved, NotLeftOut int
+}
+
+// Information is an information criterion: minus twice the logarithm of the likelihood plus penalty for
+// each degree of freedom, as in [Terms.AIC] and [LossTerms.AIC]; NaN where it is not defined.
+func (f Fitted) Information(penalty float64) float64 {
+	if f.Loss != nil {
+		return f.Loss.information(penalty)
+	}
+	return f.Terms.information(penalty)
+}
+
+// rules is the table of criteria, in the order in which they are printed.
+var rules = []Rule{
+	{
+		Name: SURE, Label: "SURE", Sigma2: true,
+		Help:  `-d sigma2 + RSS + 2 sigma2 df: the squared error of mu_hat`,
+		Value: func(f Fitted) (float64, float64) { return f.SURE, f.SUREStdErr },
+		Text:  func(f Fitted) string { return fmt.Sprintf("%.6g per coordinate", f.SURE/float64(f.Terms.D)) },
+		Unit:  func(sigma2 float64) float64 { return 1 },
+	},
+	{
+		Name: GCV, Label: "GCV", Predicts: true,
+		Help: `d RSS / (d - df)^2, generalized cross-validation: the mean squared error of
+predicting one more observation, noise included. gcv_stderr includes the error
+that the trace causes, gcv_trace_stderr`,
+		Value:      func(f Fitted) (float64, float64) { return f.Criteria.GCV, f.Criteria.GCVStdErr },
+		Text:       func(Fitted) string { return "mean squared error of prediction, noise included" },
+		Difference: ofGCV,
+	},
+	{
+		Name: ALO, Label: "ALO", Diagonal: true, Predicts: true, Losses: AllLosses, Keys: []string{"alo_probe_stderr"},
+		Help: `leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
+mu_hat; exact for ols and ridge. The probes of the trace show the diagonal of D too:
+alo is then an estimate (RandALO), and alo_probe_stderr the part of alo_stderr that
+is due to the probes; it takes at least 24, and not those of --trace hutch++. Where
+observations have leverages (D_ii) too near to 1 for the probes alo is left out, and
+alo_unresolved is their number. Where the trace takes no probes alo comes with --alo:
+from the exact diagonal where that is cheap or --trace is exact, else from 48 probes`,
+		Undefined:  "at each of them some observation determines its own fit, or rests on too few probes; choose another criterion",
+		Value:      func(f Fitted) (float64, float64) { return f.Criteria.ALO, f.Criteria.ALOStdErr },
+		Text:       textOfALO,
+		Difference: ofALO,
+	},
+	{
+		Name: AIC, Label: "AIC", Losses: Likelihoods,
+		Help: `minus twice the logarithm of the likelihood, plus 2 df; without sigma2, which then
+counts as a parameter, plus 2 (df + 1)`,
+		Value: func(f Fitted) (float64, float64) { return f.Criteria.AIC, math.NaN() },
+		Unit:  func(sigma2 float64) float64 { return sigma2 },
+	},
+	{
+		Name: BIC, Label: "BIC", Losses: Likelihoods,
+		Help:  `the same with log d in the place of 2`,
+		Value: func(f Fitted) (float64, float64) { return f.Criteria.BIC, math.NaN() },
+	},
+}
+
+// Register adds a criterion, which flags, help, sweeps, figures and JSON then have too. It is for init
+// functions: nothing may read the table at the same time. It panics at a rule without a name, a label, help or a
+// value, and at a name that is taken.
+func Register(r Rule) {
+	switch {
+	case r.Name == "" || r.Label == "" || r.Help == "" || r.Value == nil:
+		panic(fmt.Sprintf("risk: criterion %q without a name, a label, help or a value", r.Name))
+	case slices.Contains(CriterionNames(), r.Name):
+		panic(fmt.Sprintf("risk: a second criterion %q", r.Name))
+	}
+	rules = append(rules, r)
+}
+
+// Rules lists the criteria.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// CriterionNames lists the names of the criteria.
+func CriterionNames() []Criterion {
+	var names []Criterion
+	for _, r := range rules {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// ParseCriterion is the criterion of that name.
+func ParseCriterion(name string) (Criterion, error) {
+	if c := Criterion(name); slices.Contains(CriterionNames(), c) {
+		return c, nil
+	}
+	return "", fmt.Errorf("%q, expected one of %s", name, JoinCriteria(CriterionNames()))
+}
+
+// JoinCriteria is the names with commas.
+func JoinCriteria(names []Criterion) string {
+	var texts []string
+	for _, n := range names {
+		texts = append(texts, string(n))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Rule is the rule of a criterion. One that is not in the table has a rule without a name, whose value is not
+// defined.
+func (c Criterion) Rule() Rule {
+	for _, r := range rules {
+		if r.Name == c {
+			return r
+		}
+	}
+	return Rule{Value: func(Fitted) (float64, float64) { return math.NaN(), math.NaN() }}
+}
+
+// DefaultCriterion is, for the squared loss, SURE where sigma2 is known and GCV where it is 0, not known; for
+// other losses ALO.
+func DefaultCriterion(sigma2 float64, squared bool) Criterion {
+	switch {
+	case !squared:
+		return ALO
+	case sigma2 > 0:
+		return SURE
+	}
+	return GCV
+}
+
+// Serves reports that the criterion is defined for a loss, squared or, if likelihood is set, a negative
+// log-likelihood.
+func (r Rule) Serves(squared, likelihood bool) bool {
+	return squared || r.Losses == AllLosses || r.Losses == Likelihoods && likelihood
+}
+
+// Compares reports that differences of the criterion have standard errors.
+func (r Rule) Compares(sigma2 float64) bool { return r.unit(sigma2) > 0 || r.Difference != nil }
+
+func (r Rule) unit(sigma2 float64) float64 {
+	if r.Unit == nil {
+		return 0
+	}
+	return r.Unit(sigma2)
+}
+
+// textOfALO says what the mean goes over, or why there is none.
+func textOfALO(f Fitted) string {
+	d := f.Terms.D
+	if f.Unresolved > 0 {
+		return fmt.Sprintf("because of %d of %d observations", f.Unresolved, d)
+	}
+	if math.IsNaN(f.Criteria.ALO) {
+		return ""
+	}
+	text := "the same by leaving out one observation"
+	if f.Loss != nil {
+		text = "mean loss of an observation that is left out"
+	}
+	if f.Criteria.ALOProbesErr > 0 {
+		text += fmt.Sprintf(", from probes: ± %.2g", f.Criteria.ALOProbesErr)
+	}
+	if f.NotLeftOut > 0 {
+		text += fmt.Sprintf("; %d of %d observations determine an effect alone and are not left out", f.NotLeftOut, d)
+	}
+	return text
+}
