@@ -62,9 +62,12 @@ var (
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
 	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)", YRank: 1, YShape: "(n,)"}
-	placed      = Layout{Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced", YRank: 1, YShape: "(n,)", Places: true}
-	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
-	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
+	placed      = Layout{
+		Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced",
+		YRank:  1, YShape: "(n,)", Places: true,
+	}
+	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
+	series   = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
 // Generator draws data sets like those of the paper: see the Generate functions.

@@ -10,8 +10,9 @@ import (
 )
 
 var trendOperator = operatorKind{
-	name:  "trend",
-	forms: []form{{"trend: {order: 1}", "differences of a sequence, order + 1 times: 0 for pieces that are constant, 1 linear, 2 quadratic"}},
+	name: "trend",
+	forms: []form{{"trend: {order: 1}",
+		"differences of a sequence, order + 1 times: 0 for pieces that are constant, 1 linear, 2 quadratic"}},
 	parse: parseDifferences(1, 1),
 }
 
@@ -71,7 +72,8 @@ func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml
 			}
 			switch {
 			case k < 1-more || k > MostDifferences-more:
-				return built{}, fmt.Errorf("%s of order %d, expected an order from %d to %d", n.kind, k, 1-more, MostDifferences-more)
+				return built{}, fmt.Errorf("%s of order %d, expected an order from %d to %d",
+					n.kind, k, 1-more, MostDifferences-more)
 			case len(shape) != 1 || shape[0] < k+more+1:
 				return built{}, fmt.Errorf("%s of order %d of an array of shape %s, expected a sequence of at least %d values",
 					n.kind, k, formatShape(shape), k+more+1)

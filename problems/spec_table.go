@@ -74,5 +74,7 @@ func (l *specLoader) sequence(data *Data) {
 
 // Placed reports whether there are differences, which depend on the distances of Data.At.
 func (s *Spec) Placed() bool {
-	return slices.ContainsFunc(s.terms, func(t term) bool { return t.operator != nil && t.operator.contains("differences") })
+	return slices.ContainsFunc(s.terms, func(t term) bool {
+		return t.operator != nil && t.operator.contains("differences")
+	})
 }

@@ -85,7 +85,8 @@ func TestPlacesOfASequence(t *testing.T) {
 		same := again.Trace
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-10 || math.Abs(same-trace) > 1e-10 {
-				t.Fatalf("order %d: %g at %d and a trace of %g with even places, %g and %g without", order, got[i], i, same, want[i], trace)
+				t.Fatalf("order %d: %g at %d and a trace of %g with even places, %g and %g without",
+					order, got[i], i, same, want[i], trace)
 			}
 		}
 		for i := range data.At {
@@ -104,7 +105,8 @@ func TestPlacesOfASequence(t *testing.T) {
 		}
 	}
 	for _, at := range [][]float64{{1, 2}, {1, 3, 2, 4}, {1, 2, 2, 3}, {1, 2, 3, math.Inf(1)}} {
-		_, err := problems.New("whittaker", array.NewHost(), problems.Data{Y: y[:4], YShape: []int{4}, At: at}, problems.Hyper{Lambda: problems.Absolute(1)})
+		data := problems.Data{Y: y[:4], YShape: []int{4}, At: at}
+		_, err := problems.New("whittaker", array.NewHost(), data, problems.Hyper{Lambda: problems.Absolute(1)})
 		if err == nil || !strings.Contains(err.Error(), "place") {
 			t.Errorf("places %v: %v", at, err)
 		}

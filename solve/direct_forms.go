@@ -35,11 +35,15 @@ type closedRule struct {
 }
 
 var closedRules = []closedRule{
-	{Choice{"method", "a fast transform", "the cosine or Fourier transform diagonalizes A*A and the penalty"}, (*quadratic).transforms, newTransformed},
-	{Choice{"method", "a banded triangular factor", "the rows of A and K read neighbours: rotations factorize A above K in time and memory that grow like the length"}, (*quadratic).neighbours, newBandedNormal},
+	{Choice{"method", "a fast transform", "the cosine or Fourier transform diagonalizes A*A and the penalty"},
+		(*quadratic).transforms, newTransformed},
+	{Choice{"method", "a banded triangular factor", "the rows of A and K read neighbours: rotations factorize " +
+		"A above K in time and memory that grow like the length"},
+		(*quadratic).neighbours, newBandedNormal},
 	{Choice{}, func(s *quadratic) bool { return s.ridge() && writable(s.p.A) && !sparser(s.p.A) }, newRidge},
 	{Choice{}, (*quadratic).stackable, newStacked},
-	{Choice{"method", "a sparse Cholesky factor", "A and K are sparse, and so is a factor of A*A and the penalty"}, (*quadratic).entries, newCholeskyNormal},
+	{Choice{"method", "a sparse Cholesky factor", "A and K are sparse, and so is a factor of A*A and the penalty"},
+		(*quadratic).entries, newCholeskyNormal},
 	{Choice{}, func(s *quadratic) bool { return s.ridge() && writable(s.p.A) }, newRidge},
 }
 
@@ -67,7 +71,8 @@ func closable(p Problem) bool {
 }
 
 // errNotClosed is the error of a problem that no factorization serves.
-var errNotClosed = errors.New("solve: direct needs an A that can be written down as a matrix, or sparse A and K whose factors are not too large, and a regularizer that penalizes what A does not see; use admm or fista")
+var errNotClosed = errors.New("solve: direct needs an A that can be written down as a matrix, or sparse A and K " +
+	"whose factors are not too large, and a regularizer that penalizes what A does not see; use admm or fista")
 
 // closedFormOf applies the table.
 func closedFormOf(ctx context.Context, p Problem, q []float64) (closedForm, Choice, error) {

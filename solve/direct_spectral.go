@@ -97,7 +97,8 @@ func columnNorms(x *mat.Dense) []float64 {
 }
 
 // errSpectrum says that the singular values of A are not resolved by their squares.
-var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares, or A has fewer rows than columns")
+var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares, " +
+	"or A has fewer rows than columns")
 
 // decomposeGram takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}. The
 // relative error of the smallest squared value is about eps (sigma_1/sigma_r)^2.

@@ -37,7 +37,10 @@ func (l hat) VJP(ctx context.Context, dst, v array.Batch) error {
 // Closed is what the factorization knows, with and without what is in doubt.
 func (l hat) Closed() Closed {
 	t := l.h.Traces()
-	c := Closed{Known: true, Trace: t.Trace, Frobenius2: t.Frobenius2, Low: t.Trace - t.Below, High: t.Trace + t.Above, Margin: t.Margin, Slope: l.slope}
+	c := Closed{
+		Known: true, Trace: t.Trace, Frobenius2: t.Frobenius2, Low: t.Trace - t.Below, High: t.Trace + t.Above,
+		Margin: t.Margin, Slope: l.slope,
+	}
 	if f, ok := l.h.(interface{ Products(v array.Batch) []float64 }); ok {
 		c.Products = f.Products
 	}

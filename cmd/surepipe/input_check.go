@@ -103,7 +103,8 @@ func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 	case f.anisotropic && name != "tv2d":
 		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
 	case changed("order") && name != "trend1d" && name != "whittaker":
-		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or differences: {order: %d} has it", f.order, f.order)
+		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or "+
+			"differences: {order: %d} has it", f.order, f.order)
 	case changed("order"):
 		least, most := 0, problems.MostDifferences-1
 		if name == "whittaker" {

@@ -26,7 +26,8 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
+	"mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {

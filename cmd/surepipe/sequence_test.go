@@ -209,13 +209,14 @@ func TestWhittakerOnPlaces(t *testing.T) {
 		}
 	}
 	words := text(t, "w.csv", "place,y\na,1\nb,2\nc,4\nd,3\ne,5\n")
-	if got := object(t, args("--data", words, "--response", "y", "--index", "place")...); !strings.Contains(fmt.Sprint(got["warnings"]), "neither numbers nor dates") {
-		t.Errorf("texts as places: %v", got["warnings"])
+	said := fmt.Sprint(object(t, args("--data", words, "--response", "y", "--index", "place")...)["warnings"])
+	if !strings.Contains(said, "neither numbers nor dates") {
+		t.Errorf("texts as places: %v", said)
 	}
-	for _, c := range [][2]string{{"0", "from 1 to 6"}, {"7", "from 1 to 6"}} {
-		status, _, stderr := command(t, args("--data", archive, "--order", c[0])...)
-		if status != exitUsage || !strings.Contains(stderr, c[1]) {
-			t.Errorf("order %s: status %d, %s", c[0], status, stderr)
+	for _, order := range []string{"0", "7"} {
+		status, _, stderr := command(t, args("--data", archive, "--order", order)...)
+		if status != exitUsage || !strings.Contains(stderr, "from 1 to 6") {
+			t.Errorf("order %s: status %d, %s", order, status, stderr)
 		}
 	}
 }

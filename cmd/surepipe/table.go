@@ -28,7 +28,8 @@ type tableFlags struct {
 
 func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&t.response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
-	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, which --out keeps and whose distances whittaker uses (default: the first other column, if it is such)")
+	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, "+
+		"which --out keeps and whose distances whittaker uses (default: the first other column, if it is such)")
 	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
@@ -238,7 +239,8 @@ func indexName(s *design.Sequence) string {
 func (f *estimatorFlags) noteSteps(cmd *cobra.Command, s *design.Sequence, placed bool) {
 	switch {
 	case placed && s.Index != "" && !s.Measured:
-		f.note(cmd, noteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal", indexName(s))
+		f.note(cmd, noteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
+			indexName(s))
 	case !placed && s.Unequal != "":
 		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
 			indexName(s), s.Unequal)
@@ -323,10 +325,10 @@ second its column, by numbers or texts. Texts that are equal numbers, such as 1 
 name, where all names are numbers. Tables of regressions have an intercept and standardized columns, if --intercept=false or
 --standardize=false do not say otherwise.
 
-Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the order of
-the rows, and the first other column its index, if it holds dates such as 2020-01-31, 2020-01 or
-2020Q1, with or without a time, or numbers in order; --index names another. --out, a .csv file,
-has it too. Whittaker's differences are divided by the distances of the index, in days or what
+Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
+order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,
+2020-01 or 2020Q1, with or without a time, or numbers in order; --index names another. --out, a
+.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days or what
 part of one is needed; months and quarters count as equal where all are there. The others take
 its steps for equal, with a warning where they differ. With --missing drop, values may be
 missing: they are estimated from the others.

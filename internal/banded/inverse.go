@@ -63,7 +63,9 @@ const mostSmooth = 8
 
 func newWindow(t *Triangle) *window {
 	w := t.w
-	s := &window{Triangle: t, smooth: w <= mostSmooth, p: make([]float64, max(w*w, 1)), v: make([]float64, max(w*w, 1)), tau: make([]float64, w), c: make([]float64, w), numbers: make([]float64, w*w)}
+	s := &window{
+		Triangle: t, smooth: w <= mostSmooth, p: make([]float64, max(w*w, 1)), v: make([]float64, max(w*w, 1)),
+		tau: make([]float64, w), c: make([]float64, w), numbers: make([]float64, w*w)}
 	for k := range w {
 		if s.numbers[k*w+k] = 1; !s.smooth {
 			continue

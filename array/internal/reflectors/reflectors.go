@@ -61,7 +61,10 @@ func (l Implementation) Dgeqp3(m, n int, a []float64, lda int, jpvt []int, tau, 
 }
 
 // Dgesvd computes A = U S V*.
-func (l Implementation) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int, vt []float64, ldvt int, work []float64, lwork int) (ok bool) {
+func (l Implementation) Dgesvd(
+	jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int, vt []float64, ldvt int,
+	work []float64, lwork int,
+) (ok bool) {
 	if lwork != -1 {
 		withoutZeros(m, n, a, lda)
 	}
