@@ -136,30 +136,37 @@ func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 	return mat.NewDense(v.Shape[0], v.Shape[1], v.Data), nil
 }
 
-// vector reads a 1-d array.
-func (a arrays) vector(name, expected string) ([]float64, error) {
+// openVector opens a 1-d array.
+func (a arrays) openVector(name, expected string) (source, error) {
 	r, err := a.open(name, expected)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
 	if len(r.Shape()) != 1 {
+		r.Close()
 		return nil, r.ShapeError(expected)
 	}
+	return r, nil
+}
+
+// vector reads a 1-d array.
+func (a arrays) vector(name, expected string) ([]float64, error) {
+	r, err := a.openVector(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
 	v, err := r.Floats()
 	return v.Data, err
 }
 
 // integers reads a 1-d array of integers, or of floats that are integers.
 func (a arrays) integers(name, expected string) ([]int, error) {
-	r, err := a.open(name, expected)
+	r, err := a.openVector(name, expected)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if len(r.Shape()) != 1 {
-		return nil, r.ShapeError(expected)
-	}
 	read, err := r.Ints()
 	if err != nil {
 		return nil, err
