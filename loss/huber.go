@@ -21,22 +21,22 @@ func Huber(delta float64, w []float64) (*Pointwise, error) {
 	if !(delta > 0) || math.IsInf(delta, 1) {
 		return nil, fmt.Errorf("loss: Huber's delta is %g, expected a positive finite number in units of y", delta)
 	}
-	return newPointwise(huber{delta}, w)
+	return New(huber{delta}, w)
 }
 
-func (huber) likelihood() bool   { return false }
-func (huber) name() string       { return "huber" }
-func (huber) lipschitz() float64 { return 1 }
-func (h huber) unit() float64    { return h.delta }
+func (huber) Likelihood() bool   { return false }
+func (huber) Name() string       { return "huber" }
+func (huber) Lipschitz() float64 { return 1 }
+func (h huber) Unit() float64    { return h.delta }
 
-func (huber) check(y float64) string {
+func (huber) Check(y float64) string {
 	if math.IsNaN(y) || math.IsInf(y, 0) {
 		return "the Huber loss expects finite numbers"
 	}
 	return ""
 }
 
-func (h huber) value(z, y float64) float64 {
+func (h huber) Value(z, y float64) float64 {
 	r := math.Abs(z - y)
 	if r <= h.delta {
 		return r * r / 2
@@ -44,19 +44,19 @@ func (h huber) value(z, y float64) float64 {
 	return h.delta * (r - h.delta/2)
 }
 
-func (h huber) slope(z, y float64) float64 { return math.Max(-h.delta, math.Min(z-y, h.delta)) }
+func (h huber) Slope(z, y float64) float64 { return math.Max(-h.delta, math.Min(z-y, h.delta)) }
 
-func (h huber) curvature(z, y float64) float64 {
+func (h huber) Curvature(z, y float64) float64 {
 	if math.Abs(z-y) <= h.delta {
 		return 1
 	}
 	return 0
 }
 
-func (huber) least(float64) float64  { return 0 }
-func (huber) mean(z float64) float64 { return z }
+func (huber) Least(float64) float64  { return 0 }
+func (huber) Mean(z float64) float64 { return z }
 
-func (h huber) gap(u, off, z, y float64) float64 {
+func (h huber) Gap(u, off, z, y float64) float64 {
 	r := math.Abs(z - y)
 	s := u
 	if z < y {

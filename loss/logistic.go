@@ -12,14 +12,14 @@ type logistic struct{}
 // with weights w of the observations, nil for ones. y_i is 0 or 1, or the share of ones among w_i
 // trials. Labels of -1 and 1 are not observations: code them as 0 and 1. It is an error if a weight
 // is negative or not finite, or if all are 0.
-func Logistic(w []float64) (*Pointwise, error) { return newPointwise(logistic{}, w) }
+func Logistic(w []float64) (*Pointwise, error) { return New(logistic{}, w) }
 
-func (logistic) likelihood() bool   { return true }
-func (logistic) name() string       { return "logistic" }
-func (logistic) lipschitz() float64 { return 0.25 }
-func (logistic) unit() float64      { return 1 }
+func (logistic) Likelihood() bool   { return true }
+func (logistic) Name() string       { return "logistic" }
+func (logistic) Lipschitz() float64 { return 0.25 }
+func (logistic) Unit() float64      { return 1 }
 
-func (logistic) check(y float64) string {
+func (logistic) Check(y float64) string {
 	switch {
 	case y >= 0 && y <= 1:
 		return ""
@@ -41,7 +41,7 @@ func sigmoid(z float64) float64 {
 	return e / (1 + e)
 }
 
-func (logistic) value(z, y float64) float64 {
+func (logistic) Value(z, y float64) float64 {
 	switch y {
 	case 0:
 		return softplus(z)
@@ -51,7 +51,7 @@ func (logistic) value(z, y float64) float64 {
 	return y*softplus(-z) + (1-y)*softplus(z)
 }
 
-func (logistic) slope(z, y float64) float64 {
+func (logistic) Slope(z, y float64) float64 {
 	switch y {
 	case 0:
 		return sigmoid(z)
@@ -61,14 +61,14 @@ func (logistic) slope(z, y float64) float64 {
 	return (1-y)*sigmoid(z) - y*sigmoid(-z)
 }
 
-func (logistic) curvature(z, _ float64) float64 {
+func (logistic) Curvature(z, _ float64) float64 {
 	e := math.Exp(-math.Abs(z))
 	return e / ((1 + e) * (1 + e))
 }
-func (logistic) mean(z float64) float64 { return sigmoid(z) }
+func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 
 // least is the entropy of y.
-func (logistic) least(y float64) float64 {
+func (logistic) Least(y float64) float64 {
 	h := 0.0
 	for _, q := range [2]float64{y, 1 - y} {
 		if q > 0 {
@@ -79,7 +79,7 @@ func (logistic) least(y float64) float64 {
 }
 
 // gap is the relative entropy of y + u and 1/(1 + e^-z).
-func (logistic) gap(u, off, z, y float64) float64 {
+func (logistic) Gap(u, off, z, y float64) float64 {
 	p, rest := sigmoid(z), sigmoid(-z)
 	logP, logRest := 0.0, 0.0
 	if !isNear(off, p) {

@@ -13,40 +13,41 @@ import (
 // memory of its own an evaluation moves z and y, 2 d numbers, where the products with A that come
 // with it read d p.
 type Pointwise struct {
-	f       function
+	f       Function
 	w       []float64 // nil for ones
 	largest float64
 	known   Structure
 	pool    sync.Pool // of *scratch
 }
 
-// function is a convex function f(z; y) of one observation.
-type function interface {
-	// name is the loss's.
-	name() string
-	// check says what is wrong with y, "" where it is an observation.
-	check(y float64) string
-	// value, slope and curvature are f and its first two derivatives by z.
-	value(z, y float64) float64
-	slope(z, y float64) float64
-	curvature(z, y float64) float64
-	// lipschitz is the least upper bound of the curvature.
-	lipschitz() float64
-	// least is the minimum of f over z.
-	least(y float64) float64
-	// gap is f(z; y) + f*(u; y) - u z >= 0, with the convex conjugate f* and off = u - slope(z, y);
+// Function is a convex function f(z; y) of one observation, with two derivatives by z.
+type Function interface {
+	// Name is the loss's.
+	Name() string
+	// Check says what is wrong with y, "" where it is an observation.
+	Check(y float64) string
+	// Value, Slope and Curvature are f and its first two derivatives by z.
+	Value(z, y float64) float64
+	Slope(z, y float64) float64
+	Curvature(z, y float64) float64
+	// Lipschitz is the least upper bound of the curvature, +Inf where there is none.
+	Lipschitz() float64
+	// Least is the minimum of f over z.
+	Least(y float64) float64
+	// Gap is f(z; y) + f*(u; y) - u z >= 0, with the convex conjugate f* and off = u - Slope(z, y);
 	// +Inf where f* is.
-	gap(u, off, z, y float64) float64
-	// mean is the expectation of y.
-	mean(z float64) float64
-	// likelihood says that f is a negative log-likelihood but for terms of y alone.
-	likelihood() bool
-	// unit is a change of z that changes the curvature by about its own size.
-	unit() float64
+	Gap(u, off, z, y float64) float64
+	// Mean is the expectation of y.
+	Mean(z float64) float64
+	// Likelihood says that f is a negative log-likelihood but for terms of y alone.
+	Likelihood() bool
+	// Unit is a change of z that changes the curvature by about its own size.
+	Unit() float64
 }
 
-// newPointwise checks the weights, nil for ones.
-func newPointwise(f function, w []float64) (*Pointwise, error) {
+// New is the loss sum_i w_i f(z_i; y_i). It is an error if a weight is negative or not finite, or if all are 0; nil
+// stands for ones.
+func New(f Function, w []float64) (*Pointwise, error) {
 	largest := 1.0
 	if w != nil {
 		var err error
@@ -55,7 +56,7 @@ func newPointwise(f function, w []float64) (*Pointwise, error) {
 		}
 	}
 	l := &Pointwise{f: f, w: w, largest: largest}
-	l.known = Structure{Name: f.name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.unit(), Likelihood: f.likelihood()}
+	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.Unit(), Likelihood: f.Likelihood()}
 	return l, nil
 }
 
@@ -76,7 +77,7 @@ type scratch struct{ z, y, out []float64 }
 // fits panics unless both are single vectors of one length.
 func (l *Pointwise) fits(a, b array.Batch) {
 	if a.K() != 1 || b.K() != 1 || a.N() != b.N() {
-		check("the "+l.f.name()+" loss", a, b)
+		check("the "+l.f.Name()+" loss", a, b)
 	}
 }
 
@@ -85,7 +86,7 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 	l.fits(z, y)
 	n := z.N()
 	if l.w != nil && len(l.w) != n {
-		panic(fmt.Sprintf("loss: %s with %d weights of %s", l.f.name(), len(l.w), z))
+		panic(fmt.Sprintf("loss: %s with %d weights of %s", l.f.Name(), len(l.w), z))
 	}
 	s, ok := l.pool.Get().(*scratch)
 	if !ok || len(s.z) != n {
@@ -102,7 +103,7 @@ func (l *Pointwise) Value(z, y array.Batch) float64 {
 	defer l.pool.Put(s)
 	for i, v := range s.z {
 		if w := l.weight(i); w > 0 {
-			sum += w * l.f.value(v, s.y[i])
+			sum += w * l.f.Value(v, s.y[i])
 		}
 	}
 	return sum
@@ -110,12 +111,12 @@ func (l *Pointwise) Value(z, y array.Batch) float64 {
 
 // Gradient sets dst_i = w_i f'(z_i; y_i).
 func (l *Pointwise) Gradient(dst, z, y array.Batch) {
-	l.set(dst, z, y, l.f.slope)
+	l.set(dst, z, y, l.f.Slope)
 }
 
 // Curvature sets dst_i = w_i f”(z_i; y_i).
 func (l *Pointwise) Curvature(dst, z, y array.Batch) {
-	l.set(dst, z, y, l.f.curvature)
+	l.set(dst, z, y, l.f.Curvature)
 }
 
 // set sets dst_i = w_i of(z_i, y_i).
@@ -135,11 +136,11 @@ func (l *Pointwise) set(dst, z, y array.Batch, of func(z, y float64) float64) {
 func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
 // Lipschitz is the largest weight times the bound of f”.
-func (l *Pointwise) Lipschitz() float64 { return l.largest * l.f.lipschitz() }
+func (l *Pointwise) Lipschitz() float64 { return l.largest * l.f.Lipschitz() }
 
 func (l *Pointwise) check(y []float64) error {
 	for i, v := range y {
-		if wrong := l.f.check(v); wrong != "" {
+		if wrong := l.f.Check(v); wrong != "" {
 			return fmt.Errorf("y[%d] is %g: %s", i, v, wrong)
 		}
 	}
@@ -151,7 +152,7 @@ func (l *Pointwise) check(y []float64) error {
 
 func (l *Pointwise) at(i int, z, y float64) float64 {
 	if l.weight(i) > 0 {
-		return l.weight(i) * l.f.value(z, y)
+		return l.weight(i) * l.f.Value(z, y)
 	}
 	return 0
 }
@@ -161,7 +162,7 @@ func (l *Pointwise) least(y array.Batch) float64 {
 	defer l.pool.Put(s)
 	for i, v := range s.y {
 		if w := l.weight(i); w > 0 {
-			sum += w * l.f.least(v)
+			sum += w * l.f.Least(v)
 		}
 	}
 	return sum
@@ -175,7 +176,7 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 	for i, v := range s.out {
 		w := l.weight(i)
 		if w > 0 {
-			sum += w * l.f.gap(v/w, v/w-l.f.slope(s.z[i], s.y[i]), s.z[i], s.y[i])
+			sum += w * l.f.Gap(v/w, v/w-l.f.Slope(s.z[i], s.y[i]), s.z[i], s.y[i])
 		} else if v != 0 {
 			return math.Inf(1)
 		}
@@ -185,7 +186,7 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 
 func (l *Pointwise) mean(dst, z []float64) {
 	for i, v := range z {
-		dst[i] = l.f.mean(v)
+		dst[i] = l.f.Mean(v)
 	}
 }
 

@@ -13,26 +13,26 @@ type poisson struct{}
 // or the mean of w_i counts. Its second derivative has no bound: Lipschitz is +Inf, and so is the
 // value beyond z = 709, where exp z overflows. It is an error if a weight is negative or not finite,
 // or if all are 0.
-func Poisson(w []float64) (*Pointwise, error) { return newPointwise(poisson{}, w) }
+func Poisson(w []float64) (*Pointwise, error) { return New(poisson{}, w) }
 
-func (poisson) likelihood() bool   { return true }
-func (poisson) name() string       { return "poisson" }
-func (poisson) lipschitz() float64 { return math.Inf(1) }
-func (poisson) unit() float64      { return 1 }
+func (poisson) Likelihood() bool   { return true }
+func (poisson) Name() string       { return "poisson" }
+func (poisson) Lipschitz() float64 { return math.Inf(1) }
+func (poisson) Unit() float64      { return 1 }
 
-func (poisson) check(y float64) string {
+func (poisson) Check(y float64) string {
 	if y >= 0 && !math.IsInf(y, 1) {
 		return ""
 	}
 	return "the Poisson loss expects counts, finite numbers of at least 0"
 }
 
-func (poisson) value(z, y float64) float64     { return math.Exp(z) - y*z }
-func (poisson) slope(z, y float64) float64     { return math.Exp(z) - y }
-func (poisson) curvature(z, _ float64) float64 { return math.Exp(z) }
-func (poisson) mean(z float64) float64         { return math.Exp(z) }
+func (poisson) Value(z, y float64) float64     { return math.Exp(z) - y*z }
+func (poisson) Slope(z, y float64) float64     { return math.Exp(z) - y }
+func (poisson) Curvature(z, _ float64) float64 { return math.Exp(z) }
+func (poisson) Mean(z float64) float64         { return math.Exp(z) }
 
-func (poisson) least(y float64) float64 {
+func (poisson) Least(y float64) float64 {
 	if y == 0 {
 		return 0
 	}
@@ -40,7 +40,7 @@ func (poisson) least(y float64) float64 {
 }
 
 // gap is the relative entropy of Poisson variables with the means y + u and e^z.
-func (poisson) gap(u, off, z, y float64) float64 {
+func (poisson) Gap(u, off, z, y float64) float64 {
 	p := math.Exp(z)
 	if math.IsInf(p, 1) {
 		return p

@@ -10,7 +10,7 @@ import (
 // value says nothing and is true of every loss. A function is nil where it is not known, safe for
 // concurrent use, and panics on shapes that do not fit.
 type Structure struct {
-	// Name is the loss's name, "squared", "logistic", "poisson" or "huber" here; "" for none.
+	// Name is the loss's name, that of its [Kind] for those of the table; "" for none.
 	Name string
 	// Check reports an entry of y at which the loss is not defined.
 	Check func(y []float64) error

@@ -3,7 +3,6 @@ package problems
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,46 +18,45 @@ import (
 	"surepipe/space"
 )
 
-// The names of the losses.
-const (
-	SquaredLoss  = "squared"
-	LogisticLoss = "logistic"
-	PoissonLoss  = "poisson"
-	HuberLoss    = "huber"
-)
-
-// LossNames lists the losses that a problem may have.
-func LossNames() []string { return []string{SquaredLoss, LogisticLoss, PoissonLoss, HuberLoss} }
-
 // Loss names a loss. The zero Loss is that of the specification, the squared one where it names
 // none.
 type Loss struct {
-	// Name is one of [LossNames].
+	// Name is one of [loss.Names].
 	Name string
-	// Delta is where the Huber loss turns from a square into a line, in units of y. It must be
-	// given: a default that is computed from y would make the estimator depend on y in a way that
-	// no derivative and no leave-one-out sees.
-	Delta float64
+	// Parameter is that of the loss ([loss.Parameter]), such as delta of the Huber loss, in units of y; 0 where it
+	// has none.
+	Parameter float64
+}
+
+// kind is the loss's row in the table.
+func (l Loss) kind() (loss.Kind, error) {
+	k, ok := loss.KindOf(l.Name)
+	if !ok {
+		return k, fmt.Errorf("the loss is %q, expected one of %s", l.Name, strings.Join(loss.Names(), ", "))
+	}
+	return k, nil
 }
 
 // Squared reports that it is the squared loss.
-func (l Loss) Squared() bool { return l.Name == "" || l.Name == SquaredLoss }
+func (l Loss) Squared() bool {
+	k, err := l.kind()
+	return err == nil && k.Squared()
+}
 
 // Transforms reports that the expectation of y is not mu_hat, the linear predictor, but a function of
 // it.
-func (l Loss) Transforms() bool { return l.Name == LogisticLoss || l.Name == PoissonLoss }
+func (l Loss) Transforms() bool {
+	k, _ := l.kind()
+	return k.Transforms
+}
 
-// Check reports a name or a delta that is not one.
+// Check reports a name or a parameter that is not one.
 func (l Loss) Check() error {
-	switch {
-	case l.Name != "" && !slices.Contains(LossNames(), l.Name):
-		return fmt.Errorf("the loss is %q, expected one of %s", l.Name, strings.Join(LossNames(), ", "))
-	case l.Name == HuberLoss && (!(l.Delta > 0) || math.IsInf(l.Delta, 0)):
-		return fmt.Errorf("delta of the Huber loss is %g, expected a positive number in units of y, such as 1.345 standard deviations of the noise", l.Delta)
-	case l.Name != HuberLoss && l.Delta != 0:
-		return fmt.Errorf("delta is %g, but only the Huber loss has one", l.Delta)
+	k, err := l.kind()
+	if err != nil {
+		return err
 	}
-	return nil
+	return k.Check(l.Parameter)
 }
 
 // Structure is what is known of the loss without weights; nothing of the squared one.
@@ -75,13 +73,11 @@ func (l Loss) Structure() (loss.Structure, error) {
 
 // make is the loss with weights of the observations, nil for none; l is not squared.
 func (l Loss) make(weights []float64) (*loss.Pointwise, error) {
-	switch l.Name {
-	case LogisticLoss:
-		return loss.Logistic(weights)
-	case PoissonLoss:
-		return loss.Poisson(weights)
+	k, err := l.kind()
+	if err != nil {
+		return nil, err
 	}
-	return loss.Huber(l.Delta, weights)
+	return k.New(weights, l.Parameter)
 }
 
 // of are the targets with the loss: SURE is not defined for other losses than the squared one.
@@ -93,28 +89,42 @@ func (t Targets) of(l Loss) Targets {
 	return Targets{Prediction: strings.TrimSuffix(about, ", noise included")}
 }
 
-// parseLoss reads the key loss: a name, or {name: huber, delta: 1.5}.
+// parseLoss reads the key loss: a name, or a mapping with the name and its parameter, {name: huber, delta: 1.5}.
 func (s *Spec) parseLoss(n *yaml.Node) (err error) {
 	name := n
+	keys := []string{"name"}
+	for _, k := range loss.Kinds() {
+		if k.Parameter != nil {
+			keys = append(keys, k.Parameter.Name)
+		}
+	}
+	var nodes map[string]*yaml.Node
 	if n.Kind == yaml.MappingNode {
-		f, err := s.fields(n, "loss", "name", "delta")
+		f, err := s.fields(n, "loss", keys...)
 		if err != nil {
 			return err
 		}
-		if v := f.nodes["delta"]; v != nil {
-			if s.Loss.Delta, err = s.number(v, "delta"); err != nil {
+		nodes = f.nodes
+		if name = nodes["name"]; name == nil {
+			return s.errorf(n.Line, "loss has no name, expected one of %s", strings.Join(loss.Names(), ", "))
+		}
+	}
+	if s.Loss.Name, err = s.choice(name, "loss", loss.Names()); err != nil {
+		return err
+	}
+	k, _ := s.Loss.kind()
+	for _, key := range keys[1:] {
+		v := nodes[key]
+		switch own := k.Parameter != nil && k.Parameter.Name == key; {
+		case own && v == nil:
+			return s.errorf(n.Line, "the %s loss has no %s, expected loss: {name: %s, %s: NUMBER}, %s", k.Name, key, k.Name, key, k.Parameter.Unit)
+		case v != nil && !own:
+			return s.errorf(v.Line, "loss has the key %s, but the %s loss has no such parameter", key, k.Name)
+		case own:
+			if s.Loss.Parameter, err = s.number(v, key); err != nil {
 				return err
 			}
 		}
-		if name = f.nodes["name"]; name == nil {
-			return s.errorf(n.Line, "loss has no name, expected one of %s", strings.Join(LossNames(), ", "))
-		}
-	}
-	if s.Loss.Name, err = s.choice(name, "loss", LossNames()); err != nil {
-		return err
-	}
-	if s.Loss.Name == HuberLoss && s.Loss.Delta == 0 {
-		return s.errorf(n.Line, "the Huber loss has no delta, expected loss: {name: huber, delta: NUMBER}, in units of y, such as 1.345 standard deviations of the noise")
 	}
 	return s.at(n.Line, s.Loss.Check())
 }
@@ -139,7 +149,7 @@ func (l Loss) checkY(p *loss.Pointwise, data Data) error {
 	for _, v := range data.Y {
 		least, most = min(least, v), max(most, v)
 	}
-	if l.Name == LogisticLoss && (most == 0 || least == 1) || l.Name == PoissonLoss && most == 0 {
+	if k, _ := l.kind(); k.Unbounded != nil && k.Unbounded(least, most) {
 		return fmt.Errorf("array \"y\" is %g everywhere: the %s loss has no least intercept", most, l.Name)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/loss"
 	"surepipe/problems"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestSparseDesignsWithAnInterceptHaveActiveSets(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)
-	for _, name := range problems.LossNames()[1:] {
+	for _, name := range loss.Names()[1:] {
 		data := observed(name, 1500, 50) // more entries than are centered in a dense copy
 		data.Intercept = true
 		sparse := data

@@ -19,8 +19,8 @@ import (
 func observed(name string, d, p int) problems.Data {
 	rng := rand.New(rand.NewPCG(3, 9))
 	data := problems.Data{X: mat.NewDense(d, p, nil), Y: make([]float64, d)}
-	if name == problems.HuberLoss {
-		data.Loss.Delta = 1.3
+	if name == "huber" {
+		data.Loss.Parameter = 1.3
 	}
 	data.Loss.Name = name
 	for i := range d {
@@ -33,12 +33,12 @@ func observed(name string, d, p int) problems.Data {
 			data.X.Set(i, j, (v+float64(j))*math.Pow(10, float64(j%3)))
 		}
 		switch data.Y[i] = z + rng.NormFloat64(); name {
-		case problems.LogisticLoss:
+		case "logistic":
 			data.Y[i] = 0
 			if rng.Float64() < 1/(1+math.Exp(-z)) {
 				data.Y[i] = 1
 			}
-		case problems.PoissonLoss:
+		case "poisson":
 			data.Y[i] = math.Round(math.Exp(z))
 		}
 	}
@@ -72,7 +72,7 @@ func solveLoss(t *testing.T, p *problems.Problem, y []float64) (b, muHat []float
 func TestLambdaMaxAndInterceptOfLosses(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)
-	for _, name := range []string{problems.LogisticLoss, problems.PoissonLoss, problems.HuberLoss} {
+	for _, name := range []string{"logistic", "poisson", "huber"} {
 		for _, intercept := range []bool{false, true} {
 			data := observed(name, 50, 5)
 			data.Intercept = intercept
@@ -98,7 +98,7 @@ func TestLambdaMaxAndInterceptOfLosses(t *testing.T) {
 					for _, v := range data.Y {
 						mean += v / 50
 					}
-					want := map[string]float64{problems.LogisticLoss: math.Log(mean / (1 - mean)), problems.PoissonLoss: math.Log(mean), problems.HuberLoss: b0}[name]
+					want := map[string]float64{"logistic": math.Log(mean / (1 - mean)), "poisson": math.Log(mean), "huber": b0}[name]
 					if math.Abs(b0-want) > 1e-7 {
 						t.Errorf("%s: the intercept alone is %g, want %g", name, b0, want)
 					}
@@ -133,7 +133,7 @@ func checkConstant(t *testing.T, dev array.Device, name string) {
 		}
 	}
 	lossKey := "loss: " + name
-	if name == problems.HuberLoss {
+	if name == "huber" {
 		lossKey = "loss: {name: huber, delta: 1.3}"
 	}
 	spec, err := problems.ParseSpec([]byte("data: d.npz\noperator: {matrix: X}\n"+lossKey+"\nregularizer:\n  l1: {weight: lambda, unpenalized: [0]}\n"), "t.yaml")
@@ -151,8 +151,8 @@ func TestSpecificationsOfLosses(t *testing.T) {
 		"loss: logit":                       `loss is "logit"`,
 		"loss: huber":                       "no delta",
 		"loss: {delta: 1}":                  "no name",
-		"loss: {name: huber, delta: -1}":    "delta of the Huber loss is -1",
-		"loss: {name: logistic, delta: 1}":  "only the Huber loss",
+		"loss: {name: huber, delta: -1}":    "delta of the huber loss is -1",
+		"loss: {name: logistic, delta: 1}":  "the logistic loss has no such parameter",
 		"loss: {name: logistic, deltas: 1}": "deltas",
 	} {
 		_, err := problems.ParseSpec([]byte("data: d.npz\noperator: {matrix: X}\n"+text+"\nregularizer: {l1: 1}\n"), "t.yaml")
@@ -161,7 +161,7 @@ func TestSpecificationsOfLosses(t *testing.T) {
 		}
 	}
 	dev := array.NewHost()
-	data := observed(problems.LogisticLoss, 20, 3)
+	data := observed("logistic", 20, 3)
 	for what, c := range map[string]struct {
 		change func(d *problems.Data)
 		want   string
@@ -169,7 +169,7 @@ func TestSpecificationsOfLosses(t *testing.T) {
 		"labels":   {func(d *problems.Data) { d.Y[2] = -1 }, "code labels of -1 and 1"},
 		"one kind": {func(d *problems.Data) { d.Intercept = true; d.Y = slices.Repeat([]float64{1}, 20) }, "no least intercept"},
 		"name":     {func(d *problems.Data) { d.Loss.Name = "probit" }, "expected one of squared, logistic"},
-		"delta":    {func(d *problems.Data) { d.Loss = problems.Loss{Name: problems.HuberLoss} }, "delta of the Huber loss is 0"},
+		"delta":    {func(d *problems.Data) { d.Loss = problems.Loss{Name: "huber"} }, "delta of the huber loss is 0"},
 	} {
 		changed := data
 		changed.Y = slices.Clone(data.Y)

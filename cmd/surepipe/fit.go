@@ -38,7 +38,7 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 		Data: dataHash(data), Command: commandLine(cmd), Version: version(),
 	}
 	if l := risk.LossTerms; l != nil {
-		f.Loss, f.HuberDelta = p.Loss.Name, p.Loss.Delta
+		f.Loss, f.LossParameter = p.Loss.Name, p.Loss.Parameter
 		f.More = append(f.More, dataio.Array{Name: "fitted", Shape: p.MuShape, Data: l.Fitted})
 	}
 	switch {

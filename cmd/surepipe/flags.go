@@ -15,6 +15,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/vjp"
@@ -28,6 +29,7 @@ type estimatorFlags struct {
 	x, y, mu, d            string
 	intercept, alo         bool
 	loss                   problems.Loss
+	lossParameters         map[string]*float64 // by the loss
 	anisotropic, vectorial bool
 	order                  int
 	table                  tableFlags
@@ -90,8 +92,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
 	flags.BoolVar(&f.table.standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
 	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
-	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
-	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
+	f.registerLoss(flags)
 	flags.BoolVar(&f.anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
 	flags.BoolVar(&f.vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one length, so that edges of different colours coincide; else each channel has a total variation of its own")
 	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic; "+
@@ -118,7 +119,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
-		"problem": problems.Names(), "loss": problems.LossNames(), "solver": append([]string{"auto"}, vjp.Solvers()...),
+		"problem": problems.Names(), "loss": loss.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
 		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "storage": storages, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))

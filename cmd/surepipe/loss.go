@@ -4,22 +4,50 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
 )
 
-const (
-	lossFlag = "the loss: squared, logistic (y is 0 or 1, or a proportion), poisson (counts, log link) or huber (with --huber-delta); with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)"
+// registerLoss registers the flags of the loss and of the parameters of the losses.
+func (f *estimatorFlags) registerLoss(flags *pflag.FlagSet) {
+	var names []string
+	f.lossParameters = map[string]*float64{}
+	for _, k := range loss.Kinds() {
+		text := k.Name
+		if k.Help != "" {
+			text += " (" + k.Help + ")"
+		}
+		names = append(names, text)
+		if k.Parameter != nil {
+			f.lossParameters[k.Name] = flags.Float64(parameterFlag(k), 0, k.Parameter.Help)
+		}
+	}
+	flags.StringVar(&f.loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)")
+}
 
-	huberFlag = "where the Huber loss turns from a square into a line, in units of y; 1.345 standard deviations of the noise have 95% of least squares' efficiency under normal noise. It has no default: one computed from y would make the estimator depend on y unseen"
-)
+// lossFlags are the names of the flags of the loss and its parameters.
+func lossFlags() []string {
+	names := []string{"loss"}
+	for _, k := range loss.Kinds() {
+		if k.Parameter != nil {
+			names = append(names, parameterFlag(k))
+		}
+	}
+	return names
+}
+
+// parameterFlag is the name of the flag of a loss's parameter.
+func parameterFlag(k loss.Kind) string { return k.Name + "-" + k.Parameter.Name }
 
 // lossHelp explains losses other than the squared one.
-const lossHelp = `With --loss logistic, poisson or huber mu_hat is the linear predictor A b, and the output has
+const lossHelp = `With --loss other than squared mu_hat is the linear predictor A b, and the output has
 
   loss_name      the loss (the key "loss" is ||mu_hat - mu||^2)
   loss_value     the loss at mu_hat, for logistic and poisson minus the logarithm of the
@@ -43,13 +71,23 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	if l.Name == "" && f.specification != nil {
 		l = f.specification.Loss
 	}
-	switch {
-	case changed("huber-delta") && f.loss.Name != problems.HuberLoss:
-		return usagef("--huber-delta is %g, but it is for --loss huber", f.loss.Delta)
-	case f.loss.Name == problems.HuberLoss && !changed("huber-delta"):
-		return usagef("--huber-delta is missing, which --loss huber needs: where it turns from a square into a line, in units of y, such as 1.345 standard deviations of the noise")
-	case l.Name == problems.HuberLoss && (!(l.Delta > 0) || math.IsInf(l.Delta, 0)):
-		return usagef("--huber-delta is %g, expected a positive number in units of y", l.Delta)
+	for _, k := range loss.Kinds() {
+		if k.Parameter == nil {
+			continue
+		}
+		flag, value := parameterFlag(k), *f.lossParameters[k.Name]
+		switch {
+		case changed(flag) && f.loss.Name != k.Name:
+			return usagef("--%s is %g, but it is for --loss %s", flag, value, k.Name)
+		case f.loss.Name == k.Name && !changed(flag):
+			return usagef("--%s is missing, which --loss %s needs: a positive number %s", flag, k.Name, k.Parameter.Unit)
+		case f.loss.Name == k.Name:
+			if err := k.Check(value); err != nil {
+				return usagef("--%s is %g: %w", flag, value, err)
+			}
+			f.loss.Parameter = value
+			l = f.loss
+		}
 	}
 	if err := l.Check(); err != nil {
 		return usagef("--loss is %q: %w", l.Name, err)

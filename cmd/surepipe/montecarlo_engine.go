@@ -64,7 +64,7 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		// Files written before these flags existed have no such setting.
-		late := slices.Contains([]string{"verify", "alo", "loss", "huber-delta", "exec", "divergence", "eps", "alpha", "na", "index"}, flag.Name)
+		late := slices.Contains(lossFlags(), flag.Name) || slices.Contains([]string{"verify", "alo", "exec", "divergence", "eps", "alpha", "na", "index"}, flag.Name)
 		if !how[flag.Name] && (!late || flag.Value.String() != flag.DefValue) {
 			settings[flag.Name] = flag.Value.String()
 		}

@@ -456,8 +456,8 @@ func TestDataHashSeesEveryPart(t *testing.T) {
 		func(d *problems.Data) { d.Sigma2 = nil },
 		func(d *problems.Data) { d.Lambda2, d.Lambda = d.Lambda, nil },
 		func(d *problems.Data) { d.Gamma = &two },
-		func(d *problems.Data) { d.Loss.Name = problems.LogisticLoss },
-		func(d *problems.Data) { d.Loss = problems.Loss{Name: problems.HuberLoss, Delta: 2} },
+		func(d *problems.Data) { d.Loss.Name = "logistic" },
+		func(d *problems.Data) { d.Loss = problems.Loss{Name: "huber", Parameter: 2} },
 	} {
 		d := make()
 		change(&d)

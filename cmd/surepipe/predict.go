@@ -156,7 +156,7 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 
 // knowLoss sets what follows from the loss of the fit.
 func (p *predictFlags) knowLoss(f *fit.Fit) error {
-	known, err := problems.Loss{Name: f.Loss, Delta: f.HuberDelta}.Structure()
+	known, err := problems.Loss{Name: f.Loss, Parameter: f.LossParameter}.Structure()
 	if err != nil {
 		return err
 	}

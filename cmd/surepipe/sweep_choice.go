@@ -153,7 +153,7 @@ func (f *sweepFlags) unresolvedText() string {
 	if f.loss.Squared() {
 		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another --criterion)"
 	}
-	return "without which one Newton step does not tell the fit (--huber-delta)"
+	return "without which one Newton step does not tell the fit (another parameter of the loss, such as --huber-delta)"
 }
 
 // unresolved is the number of points whose criterion is not known because leverages are too near to 1,

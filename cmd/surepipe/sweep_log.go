@@ -29,9 +29,9 @@ type sweepHeader struct {
 	targetsResult
 	execResult
 	Problem string `json:"problem"`
-	// LossName and HuberDelta are the loss's where it is not squared.
-	LossName   string  `json:"loss_name,omitempty"`
-	HuberDelta float64 `json:"huber_delta,omitempty"`
+	// LossName and LossParameter are the loss's where it is not squared.
+	LossName      string  `json:"loss_name,omitempty"`
+	LossParameter float64 `json:"loss_parameter,omitempty"`
 	// Intercept is --intercept's value.
 	Intercept bool `json:"intercept,omitempty"`
 	// Standardize is --standardize's.
@@ -98,7 +98,7 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, LossParameter: j.problem.Loss.Parameter, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),

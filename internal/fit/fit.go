@@ -70,10 +70,10 @@ type Info struct {
 	Sigma2DF   *float64 `json:"sigma2_df,omitempty"`
 	Divergence float64  `json:"divergence"`
 	Converged  bool     `json:"converged"`
-	// Loss is the loss where it is not the squared one, and HuberDelta its delta. B is then that of
+	// Loss is the loss where it is not the squared one, and LossParameter its parameter. B is then that of
 	// the linear predictor.
-	Loss       string  `json:"loss_name,omitempty"`
-	HuberDelta float64 `json:"huber_delta,omitempty"`
+	Loss          string  `json:"loss_name,omitempty"`
+	LossParameter float64 `json:"loss_parameter,omitempty"`
 	// Intercept and Standardize are the settings.
 	Intercept   bool `json:"intercept"`
 	Standardize bool `json:"standardize"`

@@ -1,0 +1,104 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Kind is all that is known of a loss by its name: flags, help, specifications and reports read it.
+type Kind struct {
+	// Name is its name in flags, specifications and JSON. Help says in a few words what y is.
+	Name, Help string
+	// Parameter is the parameter that it needs, nil for none.
+	Parameter *Parameter
+	// Transforms says that the expectation of y is not z, but a function of it.
+	Transforms bool
+	// Unbounded reports that y with the given least and largest value has no least intercept; nil where every y
+	// has one.
+	Unbounded func(least, most float64) bool
+	// New makes the loss with weights w of the observations, nil for ones, and the value of its
+	// parameter. It is nil for the squared loss, which is [Squared] or [WeightedSquared].
+	New func(w []float64, parameter float64) (*Pointwise, error)
+}
+
+// Parameter is a positive number that a loss needs. It has no default: one computed from y would make the estimator
+// depend on y in a way that no derivative and no leave-one-out sees.
+type Parameter struct {
+	// Name is its key in specifications; its flag is that of the loss, a hyphen, and this.
+	Name string
+	// Help is that of the flag, and Unit what its values are, such as "in units of y, such as ...".
+	Help, Unit string
+}
+
+// kinds is the table of losses. The squared loss is the first.
+var kinds = []Kind{
+	{Name: "squared"},
+	{
+		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true,
+		Unbounded: func(least, most float64) bool { return most == 0 || least == 1 },
+		New:       func(w []float64, _ float64) (*Pointwise, error) { return Logistic(w) },
+	},
+	{
+		Name: "poisson", Help: "counts, log link", Transforms: true,
+		Unbounded: func(_, most float64) bool { return most == 0 },
+		New:       func(w []float64, _ float64) (*Pointwise, error) { return Poisson(w) },
+	},
+	{
+		Name: "huber", Help: "with --huber-delta",
+		Parameter: &Parameter{
+			Name: "delta",
+			Help: "where the Huber loss turns from a square into a line, in units of y; 1.345 standard deviations of the noise have 95% of least squares' efficiency under normal noise. It has no default: one computed from y would make the estimator depend on y unseen",
+			Unit: "in units of y, such as 1.345 standard deviations of the noise",
+		},
+		New: func(w []float64, delta float64) (*Pointwise, error) { return Huber(delta, w) },
+	},
+}
+
+// Register adds a loss, which flags, help, specifications and reports then have too. It is for init functions: nothing
+// may read the table at the same time. It panics at a row without a name, help or New, and at a name that is taken.
+func Register(k Kind) {
+	switch {
+	case k.Name == "" || k.Help == "" || k.New == nil:
+		panic(fmt.Sprintf("loss: %q without a name, help or New", k.Name))
+	case slices.Contains(Names(), k.Name):
+		panic(fmt.Sprintf("loss: a second loss %q", k.Name))
+	}
+	kinds = append(kinds, k)
+}
+
+// Kinds lists the losses, the squared one first.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// Names lists the names of the losses.
+func Names() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// KindOf is the loss of that name, the squared one for "".
+func KindOf(name string) (Kind, bool) {
+	for _, k := range kinds {
+		if k.Name == name || name == "" {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// Squared reports that it is the squared loss.
+func (k Kind) Squared() bool { return k.New == nil }
+
+// Check reports a parameter that is missing, not positive, or not the loss's; 0 stands for none.
+func (k Kind) Check(parameter float64) error {
+	switch {
+	case k.Parameter != nil && (!(parameter > 0) || math.IsInf(parameter, 0)):
+		return fmt.Errorf("%s of the %s loss is %g, expected a positive number %s", k.Parameter.Name, k.Name, parameter, k.Parameter.Unit)
+	case k.Parameter == nil && parameter != 0:
+		return fmt.Errorf("the parameter of the loss is %g, but the %s loss has none", parameter, k.Name)
+	}
+	return nil
+}
