@@ -32,11 +32,11 @@ func BenchmarkScanners(b *testing.B) {
 			angles[i] = 360 * float64(i) / float64(views)
 		}
 		detectors := int(math.Ceil(float64(n) * math.Sqrt2))
-		parallel, err := linops.NewParallelBeam(n, n, angles, detectors, 1)
+		parallel, err := linops.NewParallelBeam(n, n, angles, detectors, 1, linops.Axis{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		fan, err := linops.NewFanBeam(n, n, angles, detectors, 2, 2*float64(n), 2*float64(n))
+		fan, err := linops.NewFanBeam(n, n, angles, detectors, 2, 2*float64(n), 2*float64(n), linops.Axis{})
 		if err != nil {
 			b.Fatal(err)
 		}

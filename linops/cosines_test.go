@@ -40,7 +40,7 @@ func TestNearCosinesOfProjections(t *testing.T) {
 	for i := range angles {
 		angles[i] = 6 * float64(i)
 	}
-	a, err := linops.NewParallelBeam(n, n, angles, n, 1)
+	a, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}

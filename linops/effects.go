@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/sublist"
 )
 
 // Effects is the projection of vectors of d entries of an m x n matrix on the fits of the additive
@@ -39,21 +40,25 @@ import (
 // An Effects is safe for concurrent use.
 type Effects struct {
 	dev        array.Device
+	shape      array.Shape
 	rows, cols bool
-	m, n, d    int
-	w          []float64
-	weights    array.Batch // 1 x d, zero for ones
+	d          int
+	// rowsAt and columnsAt are the rows and columns that occur, nil for all; the effects are theirs.
+	rowsAt, columnsAt []int
+	w                 []float64
+	weights           array.Batch // 1 x d, zero for ones
 	// first is the set that is eliminated, and second the other; it has no groups where there is one
 	// set. swapped says that the first are columns.
 	first, second grouping
 	swapped       bool
-	inverse       []float64 // 1/D, 0 for groups without entries
+	inverse       []float64 // 1/D
 	scale         array.Batch
 	cross, crossT array.CSR   // N, N*
 	shared        []neighbour // N's rows
 	core          []float64   // C^-, b x b
 	coreOn        array.Batch
-	component     []int // of every first group, then of every second one; -1 without edges
+	component     []int // of every first group, then of every second one
+	components    int
 	rank          int
 	diagonal      []float64
 	determined    []bool      // nil where no entry is
@@ -74,16 +79,17 @@ type neighbour struct {
 	weight []float64
 }
 
-// mostEffects is the largest smaller side of a matrix with effects of rows and columns: C then takes
-// 2 GiB.
+// mostEffects is the largest smaller side of the rows and columns that occur where both have effects: C then
+// takes 2 GiB.
 const mostEffects = 1 << 14
 
 // NewEffects makes the projection for the entries at the given places of a row-major matrix of the
 // given shape. rows and cols say which effects there are; without both it is the constant alone.
-// weights are w > 0, nil for ones; neither slice is kept. It returns an error where places and
-// weights do not fit, or the smaller side exceeds 16384 with both effects.
+// weights are w > 0, nil for ones; neither slice is kept. Rows and columns without an entry have no effect,
+// and cost nothing. It returns an error where places and weights do not fit, or where with both effects more
+// than 16384 rows and as many columns occur.
 func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bool, weights []float64) (*Effects, error) {
-	e := &Effects{dev: dev, rows: rows, cols: cols, m: shape.Rows, n: shape.Cols, d: len(places), w: slices.Clone(weights)}
+	e := &Effects{dev: dev, shape: shape, rows: rows, cols: cols, d: len(places), w: slices.Clone(weights)}
 	if weights != nil && len(weights) != e.d {
 		return nil, fmt.Errorf("linops: %d weights for %d entries", len(weights), e.d)
 	}
@@ -95,18 +101,21 @@ func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bo
 			return nil, fmt.Errorf("linops: weight %d is %g, want a positive number", i, v)
 		}
 	}
-	if rows && cols && min(e.m, e.n) > mostEffects {
-		return nil, fmt.Errorf("linops: effects of the rows and columns of a %d x %d matrix: its smaller side may be at most %d", e.m, e.n, mostEffects)
-	}
-	byRow, byColumn := grouping{of: make([]int, e.d), n: e.m}, grouping{of: make([]int, e.d), n: e.n}
+	byRow, byColumn := grouping{of: make([]int, e.d)}, grouping{of: make([]int, e.d)}
 	for i, c := range places {
-		if c < 0 || c >= e.m*e.n {
-			return nil, fmt.Errorf("linops: place %d is %d, want 0 to %d", i, c, e.m*e.n-1)
+		if c < 0 || c >= shape.Len() {
+			return nil, fmt.Errorf("linops: place %d is %d, want 0 to %d", i, c, shape.Len()-1)
 		}
-		byRow.of[i], byColumn.of[i] = c/e.n, c%e.n
+		byRow.of[i], byColumn.of[i] = c/shape.Cols, c%shape.Cols
+	}
+	e.rowsAt, e.columnsAt = sublist.Number(byRow.of, shape.Rows), sublist.Number(byColumn.of, shape.Cols)
+	byRow.n, byColumn.n = len(e.rowsAt), len(e.columnsAt)
+	e.rowsAt, e.columnsAt = sublist.Of(e.rowsAt, shape.Rows), sublist.Of(e.columnsAt, shape.Cols)
+	if least := min(byRow.n, byColumn.n); rows && cols && least > mostEffects {
+		return nil, fmt.Errorf("linops: effects of rows and columns, of which %d and %d occur: the fewer of them may be at most %d", byRow.n, byColumn.n, mostEffects)
 	}
 	switch {
-	case rows && cols && e.n > e.m:
+	case rows && cols && byColumn.n > byRow.n:
 		e.first, e.second, e.swapped = byColumn, byRow, true
 	case rows && cols:
 		e.first, e.second = byRow, byColumn
@@ -115,7 +124,7 @@ func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bo
 	case cols:
 		e.first, e.swapped = byColumn, true
 	default:
-		e.first = grouping{of: make([]int, e.d), n: 1}
+		e.first = grouping{of: make([]int, e.d), n: min(e.d, 1)}
 	}
 	e.sumUp()
 	if e.second.n > 0 {
@@ -135,11 +144,9 @@ func (e *Effects) sumUp() {
 		e.inverse[g] += e.w[i]
 	}
 	for g, v := range e.inverse {
-		if v > 0 {
-			e.inverse[g] = 1 / v
-			e.rank++
-		}
+		e.inverse[g] = 1 / v
 	}
+	e.rank = len(e.inverse)
 }
 
 // relate sets N and the components, and inverts C on all but one of the second groups of each.
@@ -171,10 +178,14 @@ func (e *Effects) relate() error {
 			}
 		}
 	}
-	ground := e.connect()
-	var kept []int
+	e.component, e.components = components(a, b, e.first.of, e.second.of)
+	var kept []int // all but the last of each component
+	last := make([]int, e.components)
 	for h := range b {
-		if k := e.component[a+h]; k >= 0 && ground[k] != h {
+		last[e.component[a+h]] = h
+	}
+	for h := range b {
+		if last[e.component[a+h]] != h {
 			kept = append(kept, h)
 		}
 	}
@@ -182,43 +193,6 @@ func (e *Effects) relate() error {
 	var err error
 	e.core, err = invert(c, b, kept)
 	return err
-}
-
-// connect finds the components, and returns one of the second groups of each.
-func (e *Effects) connect() (ground []int) {
-	a, b := e.first.n, e.second.n
-	parent := make([]int, a+b)
-	for i := range parent {
-		parent[i] = i
-	}
-	find := func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
-	e.component = slices.Repeat([]int{-1}, a+b)
-	for g, s := range e.shared {
-		for _, h := range s.of {
-			parent[find(g)] = find(a + h)
-			e.component[g], e.component[a+h] = 0, 0 // it has an edge
-		}
-	}
-	label := map[int]int{}
-	for i := a + b - 1; i >= 0; i-- {
-		if e.component[i] < 0 {
-			continue
-		}
-		k, known := label[find(i)]
-		if !known {
-			k = len(label)
-			label[find(i)] = k
-			ground = append(ground, i-a)
-		}
-		e.component[i] = k
-	}
-	return ground
 }
 
 // invert is the inverse of the matrix with the upper triangle c on the kept coordinates, and 0

@@ -1,15 +1,11 @@
 package linops
 
-import (
-	"slices"
-
-	"gonum.org/v1/gonum/floats"
-)
+import "gonum.org/v1/gonum/floats"
 
 // Of are the effects of the least squares fit to z, one vector of length d: the constant, and the
 // effects of rows and columns, nil where there are none. Where constants can be moved between them
-// the sum of the squares of the effects is as small as possible; rows and columns without entries
-// have the effect 0.
+// the sum of the squares of the effects is as small as possible. The rows and columns are those that
+// [Effects.Lines] lists; others have the effect 0.
 func (e *Effects) Of(z []float64) (constant float64, rows, columns []float64) {
 	dev := e.dev.Request()
 	x := dev.Alloc(1, e.d)
@@ -41,14 +37,13 @@ func (e *Effects) Of(z []float64) (constant float64, rows, columns []float64) {
 	return constant, rows, columns
 }
 
-// center subtracts the mean of the effects of groups with entries from them, and returns it.
+// Lines are the rows and the columns that occur, in increasing order, nil for all. They must not be modified.
+func (e *Effects) Lines() (rows, columns []int) { return e.rowsAt, e.columnsAt }
+
+// center subtracts the mean of the effects from them, and returns it.
 func (e *Effects) center(f []float64) float64 {
-	mean := floats.Sum(f) / float64(max(e.rank, 1))
-	for g, v := range e.inverse {
-		if v > 0 {
-			f[g] -= mean
-		}
-	}
+	mean := floats.Sum(f) / float64(max(len(f), 1))
+	floats.AddConst(-mean, f)
 	return mean
 }
 
@@ -62,15 +57,13 @@ func (e *Effects) center(f []float64) float64 {
 //	t_k = (F_k - S_k + q_k c)/(p_k + q_k),   c sum_k q_k = sum_k (S_k + q_k t_k).
 func (e *Effects) balance(f, s []float64) float64 {
 	a := len(f)
-	n := slices.Max(append([]int{-1}, e.component...)) + 1
+	n := e.components
 	p, q, sumF, sumS := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	for i, k := range e.component {
-		switch {
-		case k < 0:
-		case i < a:
+		if i < a {
 			p[k]++
 			sumF[k] += f[i]
-		default:
+		} else {
 			q[k]++
 			sumS[k] += s[i-a]
 		}
@@ -87,9 +80,6 @@ func (e *Effects) balance(f, s []float64) float64 {
 		c = right / left
 	}
 	for i, k := range e.component {
-		if k < 0 {
-			continue
-		}
 		t := (sumF[k] - sumS[k] + q[k]*c) / (p[k] + q[k])
 		if i < a {
 			f[i] -= t

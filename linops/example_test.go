@@ -302,7 +302,7 @@ func ExampleUndecimated_Filter() {
 // The sums of an image's columns and of its rows are its projections at 0 and 90 degrees.
 func ExampleNewParallelBeam() {
 	dev := array.NewHost()
-	a, err := linops.NewParallelBeam(2, 3, []float64{0, 90}, 3, 1)
+	a, err := linops.NewParallelBeam(2, 3, []float64{0, 90}, 3, 1, linops.Axis{})
 	if err != nil {
 		fmt.Println(err)
 		return

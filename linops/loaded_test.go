@@ -15,7 +15,7 @@ import (
 func loadable() map[string]Operator {
 	kernel := mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6})
 	return map[string]Operator{
-		"Projection":            must(NewFanBeam(5, 4, []float64{0, 50, 120}, 6, 1, 9, 3)),
+		"Projection":            must(NewFanBeam(5, 4, []float64{0, 50, 120}, 6, 1, 9, 3, Axis{})),
 		"Fourier":               must(NewFourier(4, 5, []int{3, 0, 12}, FourierLayout{Complex: true, Centered: true})),
 		"Fourier of all":        must(NewFourier(1, 3, []int{0, 1, 2}, FourierLayout{})),
 		"Coils":                 must(NewCoils(2, 3, gaussian(12, 4))),

@@ -10,9 +10,9 @@ import (
 )
 
 // Projection is the X-ray transform of images: line integrals along the rays of a scanner, by the
-// method of Joseph (1982). The image has rows x cols pixels of side 1 around the origin; pixel (r, c)
-// has its centre at x = c - (cols-1)/2, y = (rows-1)/2 - r. A ray that is nearer to vertical than to
-// horizontal meets the line through the centres of each row of pixels at one place, between two
+// method of Joseph (1982). The image has rows x cols pixels of side 1; the origin is the axis of rotation, and pixel
+// (r, c) has its centre at x = c - (cols-1)/2 - axis.Col, y = (rows-1)/2 + axis.Row - r ([Axis]). A ray that
+// is nearer to vertical than to horizontal meets the line through the centres of each row of pixels at one place, between two
 // pixels, and interpolates between them:
 //
 //	Forward: dst_i = l_i sum_r ((1 - f) b_{r,c} + f b_{r,c+1}),   c + f the place at which ray i meets row r,
@@ -44,46 +44,63 @@ type Projection struct {
 // mostPixels bounds the sides of an image, so that its pixels and rays have 32 bit numbers.
 const mostPixels = 1 << 15
 
+// Axis is where the axis of rotation is: behind the middle of the row of detectors by so many of them, and
+// at so many rows and columns after the middle of the image. The zero Axis is in the middle of both.
+type Axis struct{ Detector, Row, Col float64 }
+
+// ScikitImage is the axis of the functions radon and iradon of scikit-image: in pixel (rows/2, cols/2) of
+// the image and detector detectors/2, counted from 0 and rounded down. It is the middle where these numbers
+// are odd.
+func ScikitImage(rows, cols, detectors int) Axis {
+	after := func(n int) float64 { return float64(n/2) - float64(n-1)/2 }
+	return Axis{after(detectors), after(rows), after(cols)}
+}
+
 // NewParallelBeam returns the projection of images of rows x cols pixels along parallel rays. At
 // angle theta, in degrees, the rays have the direction (-sin theta, cos theta), and detector t meets
-// the ray at the signed distance (t - (detectors-1)/2) spacing from the centre, along (cos theta, sin
-// theta): at 0 degrees the rays run along the columns. spacing is in pixels.
-func NewParallelBeam(rows, cols int, angles []float64, detectors int, spacing float64) (*Projection, error) {
-	if err := checkProjection(rows, cols, angles, detectors, spacing); err != nil {
+// the ray at the signed distance (t - (detectors-1)/2 - axis.Detector) spacing from the axis, along (cos
+// theta, sin theta): at 0 degrees the rays run along the columns. spacing is in pixels.
+func NewParallelBeam(rows, cols int, angles []float64, detectors int, spacing float64, axis Axis) (*Projection, error) {
+	if err := checkProjection(rows, cols, angles, detectors, spacing, axis); err != nil {
 		return nil, err
 	}
-	return newProjection(rows, cols, len(angles), detectors, func(a, t int) (from, to point) {
+	return newProjection(rows, cols, len(angles), detectors, axis, func(a, t int) (from, to point) {
 		s, c := sincosDegrees(angles[a])
-		at := (float64(t) - float64(detectors-1)/2) * spacing
+		at := axis.distance(t, detectors, spacing)
 		from = point{at * c, at * s}
 		return from, point{from.x - s, from.y + c}
 	}), nil
 }
 
 // NewFanBeam returns the projection of images of rows x cols pixels along rays from one point. At
-// angle theta, in degrees, the source is at the distance source from the centre, in direction (sin
+// angle theta, in degrees, the source is at the distance source from the axis, in direction (sin
 // theta, -cos theta), and the detectors lie on a line at the distance detector on the other side,
-// where detector t is at (t - (detectors-1)/2) spacing along (cos theta, sin theta). Lengths are in
-// pixels. The source must lie outside of the image's circle.
-func NewFanBeam(rows, cols int, angles []float64, detectors int, spacing, source, detector float64) (*Projection, error) {
-	if err := checkProjection(rows, cols, angles, detectors, spacing); err != nil {
+// where detector t is at (t - (detectors-1)/2 - axis.Detector) spacing along (cos theta, sin theta). Lengths
+// are in pixels. The source must lie outside of the circle that the image fills as it turns.
+func NewFanBeam(rows, cols int, angles []float64, detectors int, spacing, source, detector float64, axis Axis) (*Projection, error) {
+	if err := checkProjection(rows, cols, angles, detectors, spacing, axis); err != nil {
 		return nil, err
 	}
-	radius := math.Hypot(float64(rows), float64(cols)) / 2
+	radius := math.Hypot(float64(rows)/2+math.Abs(axis.Row), float64(cols)/2+math.Abs(axis.Col))
 	switch {
 	case !(source > radius) || math.IsInf(source, 0):
-		return nil, fmt.Errorf("linops: the source is at a distance of %g from the centre, expected more than %.4g, half the diagonal of the image of %d x %d", source, radius, rows, cols)
+		return nil, fmt.Errorf("linops: the source is at a distance of %g from the axis of rotation, expected more than %.4g, that of the farthest corner of the image of %d x %d", source, radius, rows, cols)
 	case !(detector >= 0) || math.IsInf(detector, 0):
-		return nil, fmt.Errorf("linops: the detectors are at a distance of %g from the centre, expected 0 or more", detector)
+		return nil, fmt.Errorf("linops: the detectors are at a distance of %g from the axis of rotation, expected 0 or more", detector)
 	}
-	return newProjection(rows, cols, len(angles), detectors, func(a, t int) (from, to point) {
+	return newProjection(rows, cols, len(angles), detectors, axis, func(a, t int) (from, to point) {
 		s, c := sincosDegrees(angles[a])
-		at := (float64(t) - float64(detectors-1)/2) * spacing
+		at := axis.distance(t, detectors, spacing)
 		return point{source * s, -source * c}, point{at*c - detector*s, at*s + detector*c}
 	}), nil
 }
 
-func checkProjection(rows, cols int, angles []float64, detectors int, spacing float64) error {
+// distance is that of detector t from the axis.
+func (a Axis) distance(t, detectors int, spacing float64) float64 {
+	return (float64(t) - (float64(detectors-1)/2 + a.Detector)) * spacing
+}
+
+func checkProjection(rows, cols int, angles []float64, detectors int, spacing float64, axis Axis) error {
 	switch {
 	case rows < 1 || cols < 1 || rows > mostPixels || cols > mostPixels:
 		return fmt.Errorf("linops: projection of an image of %d x %d pixels, expected sides of 1 to %d", rows, cols, mostPixels)
@@ -93,6 +110,11 @@ func checkProjection(rows, cols int, angles []float64, detectors int, spacing fl
 		return fmt.Errorf("linops: projection with %d detectors at %d angles, expected 1 to %d", detectors, len(angles), math.MaxInt32/len(angles))
 	case !(spacing > 0) || math.IsInf(spacing, 0):
 		return fmt.Errorf("linops: the spacing of the detectors is %g, expected a positive number of pixels", spacing)
+	}
+	for _, v := range []float64{axis.Detector, axis.Row, axis.Col} {
+		if !(math.Abs(v) <= mostPixels) {
+			return fmt.Errorf("linops: the axis of rotation is %g from the middle, expected at most %d", v, mostPixels)
+		}
 	}
 	for i, a := range angles {
 		if math.IsNaN(a) || math.IsInf(a, 0) {
@@ -120,13 +142,13 @@ func sincosDegrees(degrees float64) (s, c float64) {
 
 type point struct{ x, y float64 }
 
-func newProjection(rows, cols, angles, detectors int, ray func(angle, detector int) (from, to point)) *Projection {
+func newProjection(rows, cols, angles, detectors int, axis Axis, ray func(angle, detector int) (from, to point)) *Projection {
 	p := &Projection{
 		rows: rows, cols: cols, angles: angles, detectors: detectors,
 		upright: rayset{lines: rows, width: cols}, level: rayset{lines: cols, width: rows},
 		weights: make([]float64, angles*detectors),
 	}
-	midRow, midCol := float64(rows-1)/2, float64(cols-1)/2
+	midRow, midCol := float64(rows-1)/2+axis.Row, float64(cols-1)/2+axis.Col
 	for i := range angles * detectors {
 		from, to := ray(i/detectors, i%detectors)
 		dx, dy := to.x-from.x, to.y-from.y

@@ -17,8 +17,8 @@ type rayThrough struct{ x, y, dx, dy float64 }
 
 // joseph is the weight of a pixel in a ray, from the distance between the pixel's centre and the
 // ray along the axis that the ray runs across: the triangle of width 2 around the centre.
-func (r rayThrough) joseph(rows, cols, row, col int) float64 {
-	x, y := float64(col)-float64(cols-1)/2, float64(rows-1)/2-float64(row)
+func (r rayThrough) joseph(axis Axis, rows, cols, row, col int) float64 {
+	x, y := float64(col)-float64(cols-1)/2-axis.Col, float64(rows-1)/2+axis.Row-float64(row)
 	if math.Abs(r.dy) >= math.Abs(r.dx) {
 		return max(0, 1-math.Abs(r.x+(y-r.y)*r.dx/r.dy-x)) / math.Abs(r.dy)
 	}
@@ -35,24 +35,25 @@ func TestProjectionsAreTheirMatrices(t *testing.T) {
 	angles := []float64{0, 17, 44.9, 45.1, 90, 133.7, 180, 201, 270, -35}
 	rad := math.Pi / 180
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, s := range [][3]int{{1, 1, 1}, {1, 5, 4}, {6, 1, 3}, {7, 9, 13}, {12, 8, 5}} {
+		for k, s := range [][3]int{{1, 1, 1}, {1, 5, 4}, {6, 1, 3}, {7, 9, 13}, {12, 8, 5}} {
 			rows, cols, detectors := s[0], s[1], s[2]
+			axis := []Axis{{}, {0.5, 0, 0.5}, ScikitImage(6, 1, 3), {-1.3, 0.25, 2}, ScikitImage(12, 8, 5)}[k]
 			const spacing, source, detector = 0.9, 40.0, 25.0
 			at := func(i int) (s, c, u float64) {
 				s, c = math.Sincos(angles[i/detectors] * rad)
-				return s, c, (float64(i%detectors) - float64(detectors-1)/2) * spacing
+				return s, c, (float64(i%detectors) - float64(detectors-1)/2 - axis.Detector) * spacing
 			}
-			parallel := must(NewParallelBeam(rows, cols, angles, detectors, spacing))
+			parallel := must(NewParallelBeam(rows, cols, angles, detectors, spacing, axis))
 			isConforming(t, dev, fmt.Sprintf("parallel beam %v", s), parallel)
 			isMatrix(t, dev, fmt.Sprintf("parallel beam %v", s), parallel, 1e-13, func(i, j int) float64 {
 				s, c, u := at(i)
-				return rayThrough{u * c, u * s, -s, c}.unit().joseph(rows, cols, j/cols, j%cols)
+				return rayThrough{u * c, u * s, -s, c}.unit().joseph(axis, rows, cols, j/cols, j%cols)
 			})
-			fan := must(NewFanBeam(rows, cols, angles, detectors, spacing, source, detector))
+			fan := must(NewFanBeam(rows, cols, angles, detectors, spacing, source, detector, axis))
 			isConforming(t, dev, fmt.Sprintf("fan beam %v", s), fan)
 			isMatrix(t, dev, fmt.Sprintf("fan beam %v", s), fan, 1e-12, func(i, j int) float64 {
 				s, c, u := at(i)
-				return rayThrough{source * s, -source * c, u*c - (detector+source)*s, u*s + (detector+source)*c}.unit().joseph(rows, cols, j/cols, j%cols)
+				return rayThrough{source * s, -source * c, u*c - (detector+source)*s, u*s + (detector+source)*c}.unit().joseph(axis, rows, cols, j/cols, j%cols)
 			})
 		}
 	})
@@ -76,9 +77,9 @@ func TestProjectionOfADiscIsItsChord(t *testing.T) {
 	angles := []float64{0, 30, 45, 77, 90, 160}
 	const detectors = 41
 	for name, a := range map[string]Operator{
-		"parallel": must(NewParallelBeam(n, n, angles, detectors, 1)),
+		"parallel": must(NewParallelBeam(n, n, angles, detectors, 1, Axis{})),
 		// At a distance of 1e6 the rays are parallel up to 1e-4.
-		"fan": must(NewFanBeam(n, n, angles, detectors, 1, 1e6, 0)),
+		"fan": must(NewFanBeam(n, n, angles, detectors, 1, 1e6, 0, Axis{})),
 	} {
 		b, y := dev.Alloc(1, n*n), dev.Alloc(1, len(angles)*detectors)
 		dev.Upload(b, image)
@@ -101,7 +102,7 @@ func TestProjectionBitsDoNotDependOnTheProcessors(t *testing.T) {
 	for i := range angles {
 		angles[i] = 4.5 * float64(i)
 	}
-	a := must(NewParallelBeam(80, 70, angles, 101, 1))
+	a := must(NewParallelBeam(80, 70, angles, 101, 1, Axis{}))
 	d, p := a.Dims()
 	results := map[int][]float64{}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
@@ -126,13 +127,14 @@ func TestProjectionBitsDoNotDependOnTheProcessors(t *testing.T) {
 
 func TestProjectionRefusesBadGeometry(t *testing.T) {
 	for want, err := range map[string]error{
-		"an image of 0 x 4 pixels": errorOf(NewParallelBeam(0, 4, []float64{0}, 3, 1)),
-		"at no angles":             errorOf(NewParallelBeam(4, 4, nil, 3, 1)),
-		"with 0 detectors":         errorOf(NewParallelBeam(4, 4, []float64{0}, 0, 1)),
-		"spacing of the detectors": errorOf(NewParallelBeam(4, 4, []float64{0}, 3, math.NaN())),
-		"angle 1 is +Inf":          errorOf(NewParallelBeam(4, 4, []float64{0, math.Inf(1)}, 3, 1)),
-		"the source is at":         errorOf(NewFanBeam(6, 8, []float64{0}, 3, 1, 5, 1)),
-		"the detectors are at":     errorOf(NewFanBeam(6, 8, []float64{0}, 3, 1, 6, -1)),
+		"an image of 0 x 4 pixels": errorOf(NewParallelBeam(0, 4, []float64{0}, 3, 1, Axis{})),
+		"at no angles":             errorOf(NewParallelBeam(4, 4, nil, 3, 1, Axis{})),
+		"with 0 detectors":         errorOf(NewParallelBeam(4, 4, []float64{0}, 0, 1, Axis{})),
+		"spacing of the detectors": errorOf(NewParallelBeam(4, 4, []float64{0}, 3, math.NaN(), Axis{})),
+		"angle 1 is +Inf":          errorOf(NewParallelBeam(4, 4, []float64{0, math.Inf(1)}, 3, 1, Axis{})),
+		"from the middle":          errorOf(NewParallelBeam(4, 4, []float64{0}, 3, 1, Axis{Detector: math.NaN()})),
+		"the source is at":         errorOf(NewFanBeam(6, 8, []float64{0}, 3, 1, 5, 1, Axis{})),
+		"the detectors are at":     errorOf(NewFanBeam(6, 8, []float64{0}, 3, 1, 6, -1, Axis{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
@@ -149,7 +151,7 @@ func BenchmarkProjection(b *testing.B) {
 	for i := range angles {
 		angles[i] = float64(i)
 	}
-	a := must(NewParallelBeam(256, 256, angles, 256, 1))
+	a := must(NewParallelBeam(256, 256, angles, 256, 1, Axis{}))
 	d, p := a.Dims()
 	for _, k := range []int{1, 8} {
 		x, y := dev.Alloc(k, p), dev.Alloc(k, d)

@@ -57,7 +57,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 	if p <= math.MaxInt32 {
 		a.on = dev.NewIndex(idx)
 	}
-	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace, Sampled: a.sampled}
+	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace, Sampled: a.sampled, Parts: a.wholeParts}
 	a.structure = complete(a, s)
 	return a, nil
 }

@@ -16,7 +16,7 @@ import (
 // norm of the weights. It keeps what a selection knows of low rank. s and e must outlive it.
 func WithoutEffects(s *Selection, e *Effects) Operator {
 	a := &withoutEffects{s: s, e: e}
-	a.structure.On = a.on
+	a.structure.On, a.structure.Parts = a.on, a.parts
 	if !e.Weighted() {
 		// A A* = I - Pi.
 		a.structure.Norm2 = Known(1)
@@ -28,6 +28,39 @@ func WithoutEffects(s *Selection, e *Effects) Operator {
 	}
 	a.structure = complete(a, a.structure)
 	return a
+}
+
+// parts are those of the selection, split only where both rows and columns have effects: a constant or the effects
+// of one of them tie the parts together.
+func (a *withoutEffects) parts(shape array.Shape, split bool) []Part {
+	e := a.e
+	if shape != e.shape {
+		return nil
+	}
+	if split = split && e.rows && e.cols; !split {
+		return a.s.parts(shape, false, func(s *Selection, _ *Part) (Operator, func(), error) {
+			return WithoutEffects(s, e), s.Release, nil
+		})
+	}
+	return a.s.parts(shape, true, func(s *Selection, p *Part) (Operator, func(), error) {
+		own, err := e.of(s, p)
+		if err != nil {
+			s.Release()
+			return nil, nil, err
+		}
+		return WithoutEffects(s, own), func() { own.Release(); s.Release() }, nil
+	})
+}
+
+// of are the effects of a part, of which s picks the entries.
+func (e *Effects) of(s *Selection, p *Part) (*Effects, error) {
+	var w []float64
+	if e.Weighted() {
+		for _, i := range p.Entries {
+			w = append(w, e.w[i])
+		}
+	}
+	return NewEffects(e.dev, p.Shape(), s.idx, true, true, w)
 }
 
 type withoutEffects struct {

@@ -85,6 +85,11 @@ type Structure struct {
 	// and where there is no memory for them, which is then a fault of dev, the given device or
 	// view. They belong to the operator, which frees them.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
+	// Parts returns the parts into which A falls where it depends on some entries of m x n matrices of the
+	// given shape: those that have no row and no column in common with split, else the one with all rows
+	// and columns that occur. It is nil where that is the whole matrix, and where A does not act on such
+	// matrices or does not fall into parts.
+	Parts func(shape array.Shape, split bool) []Part
 	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
 	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
 	Project func(z array.Batch)

@@ -128,7 +128,7 @@ func TestCommandErrors(t *testing.T) {
 		"text":    "expected mu_hat as a .npy array of real numbers, of shape (2, 3)",
 		"shape":   "wrote an array of shape (6,), expected mu_hat as a .npy array of real numbers, of shape (2, 3)",
 		"nan":     `array "mu_hat" holds NaN at [0, 1]`,
-		"more":    `array "mu_hat": 5 bytes follow the array, expected its end`,
+		"more":    `5 bytes follow the array, expected its end`,
 		"endless": "wrote more than",
 		"sleep":   "took longer than the time limit, 300ms, and was killed",
 	} {

@@ -369,6 +369,9 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	return nil
 }
 
+// MostPoints is the largest number of points of a grid, whose results are held together.
+const MostPoints = 1 << 24
+
 // checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
 	if len(grid) == 0 {
@@ -379,8 +382,8 @@ func checkGrid(grid [][]float64) (total int, err error) {
 		if len(axis) == 0 {
 			return 0, fmt.Errorf("pipeline: axis %d of the grid is empty", a)
 		}
-		if len(axis) > math.MaxInt32/total {
-			return 0, fmt.Errorf("pipeline: a grid of more than %d points", math.MaxInt32)
+		if len(axis) > MostPoints/total {
+			return 0, fmt.Errorf("pipeline: a grid of more than %d points", MostPoints)
 		}
 		total *= len(axis)
 		for i, v := range axis {

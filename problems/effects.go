@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/sublist"
 	"surepipe/linops"
 )
 
@@ -83,23 +84,17 @@ func (e Effects) Names() []string {
 //	mu_hat_ij = Mean + Rows_i + Columns_j + B_ij.
 //
 // Rows and Columns are nil where there are no such effects. Where constants can be moved between them
-// the sum of the squares of Rows and Columns is the least; rows and columns without an observed entry
-// have the effect 0.
+// the sum of the squares of Rows and Columns is the least. They are those of the rows and columns that RowsAt and
+// ColumnsAt list in increasing order, nil for all: those with an observed entry. The others have the effect 0.
 type FittedEffects struct {
-	Mean          float64
-	Rows, Columns []float64
+	Mean              float64
+	Rows, Columns     []float64
+	RowsAt, ColumnsAt []int
 }
 
 // At is the part of the effects in the entry of a row and a column.
 func (f *FittedEffects) At(row, column int) float64 {
-	v := f.Mean
-	if f.Rows != nil {
-		v += f.Rows[row]
-	}
-	if f.Columns != nil {
-		v += f.Columns[column]
-	}
-	return v
+	return f.Mean + sublist.Value(f.Rows, f.RowsAt, row) + sublist.Value(f.Columns, f.ColumnsAt, column)
 }
 
 // checkEffects rejects effects of a problem that cannot have them.
@@ -183,5 +178,6 @@ func (p *Problem) FitEffectsAt(muHat, seen []float64) *FittedEffects {
 	}
 	f := &FittedEffects{}
 	f.Mean, f.Rows, f.Columns = p.effects.Of(rest)
+	f.RowsAt, f.ColumnsAt = p.effects.Lines()
 	return f
 }

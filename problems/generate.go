@@ -112,6 +112,13 @@ var completionGenerator = Generator{
 		"like a table of ratings of any size: as many entries, in rows and\n" +
 		"columns of power-law degrees, of a matrix of --rank (10); lambda is\n" +
 		"about 0.6 times the norm of the noise",
+	Numbers: func(n []int) float64 {
+		if len(n) < 4 || n[2] == 0 {
+			return float64(n[0]) * float64(n[1])
+		}
+		// The factors and lists of rows and columns, and the arrays with their text or bytes.
+		return float64(n[0]+n[1])*float64(cmp.Or(n[3], ratingsRank)+2) + 5*float64(n[2])
+	},
 	Draw: func(n []int, seed uint64) (Data, error) {
 		switch {
 		case len(n) < 4 || n[2] == 0 && n[3] == 0:
@@ -182,7 +189,8 @@ func GenerateSVT(m, n int, seed uint64) (Data, error) {
 }
 
 var localLowRankGenerator = Generator{
-	Sizes: []string{"rows", "cols"},
+	Sizes:   []string{"rows", "cols"},
+	Numbers: func(n []int) float64 { return 60 * float64(n[0]) * float64(n[1]) },
 	Help: "20 images of rows x cols pixels, each pixel a mixture of three courses\n" +
 		"in time with weights that are smooth in space; lambda = sigma (sqrt 20 + 8)",
 	Draw: func(n []int, seed uint64) (Data, error) { return GenerateLocalLowRank(20, n[0], n[1], seed) },

@@ -80,6 +80,8 @@ type Generator struct {
 	Table int
 	// Help describes the data.
 	Help string
+	// Numbers is about how many numbers Draw holds; nil for the product of the sizes.
+	Numbers func(sizes []int) float64
 	// Draw draws a data set. Equal seeds give equal data.
 	Draw func(sizes []int, seed uint64) (Data, error)
 }

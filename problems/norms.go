@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/prox/subspace"
 )
 
@@ -29,8 +31,30 @@ func spectralNorm(x []float64, shape array.Shape) (float64, error) {
 }
 
 // sampledNorm is the largest singular value of the matrix with the values y at the given places
-// and zeros elsewhere.
+// and zeros elsewhere: the largest of those of its connected parts.
 func sampledNorm(dev array.Device, y []float64, places []int, shape array.Shape) (float64, error) {
+	most := 0.0
+	for _, p := range linops.Parts(places, shape, true) {
+		own := make([]float64, len(p.Entries))
+		for i, e := range p.Entries {
+			own[i] = y[e]
+		}
+		norm := 0.0
+		if s := p.Shape(); min(s.Rows, s.Cols) == 1 {
+			norm = floats.Norm(own, 2)
+		} else if norm2(own) > most { // the norm is at most that of all entries
+			var err error
+			if norm, err = connectedNorm(dev, own, p.Places(places, shape), s); err != nil {
+				return 0, err
+			}
+		}
+		most = max(most, norm)
+	}
+	return most, nil
+}
+
+// connectedNorm is the same without parts.
+func connectedNorm(dev array.Device, y []float64, places []int, shape array.Shape) (float64, error) {
 	if min(shape.Rows, shape.Cols) >= largeSide {
 		pattern := dev.NewPattern(shape.Rows, shape.Cols, places)
 		defer pattern.Free()

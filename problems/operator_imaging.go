@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
 	"surepipe/linops"
 )
 
@@ -16,6 +17,9 @@ var projectionOperator = operatorKind{
 	forms: []form{
 		{"projection: {angles: 180, detectors: 256, geometry: parallel, shape: [256, 256]}", "line integrals of an image (tomography): so many angles in 180 degrees, or an array of degrees;\n" +
 			"y has a row for each angle. The image has as many pixels a side as there are detectors unless\nshape says otherwise; spacing: 1 is that of the detectors, in pixels"},
+		{"projection: {angles: 180, center: 127.5}", "with the axis of rotation at that detector, counted from 0, and in the middle of the image (default:\n" +
+			"in the middle of both); center: scikit-image has it in detector n // 2 and pixel (m // 2, n // 2),\n" +
+			"as its radon and iradon do; center: auto finds it from y"},
 		{"projection: {angles: 360, geometry: fan, source: 500, detector: 500, spacing: 2}", "from a point at a distance of source pixels from the centre, to a line at that of detector"},
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
@@ -23,7 +27,7 @@ var projectionOperator = operatorKind{
 		complete := func(f section) bool {
 			return f.has("angles") && (f.has("source") == f.has("detector"))
 		}
-		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source", "detector", "shape")
+		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source", "detector", "shape", "center")
 		if err != nil {
 			return nil, err
 		}
@@ -46,6 +50,31 @@ type scanner struct {
 	// source and detector are their distances from the centre, of a fan beam.
 	source, detector float64
 	shape            []int // nil where it is not given
+	center           axisOf
+}
+
+// axisOf is where the axis of rotation is: at a detector, counted from 0, or as a name says; the zero value
+// is the middle.
+type axisOf struct {
+	named    string
+	detector *float64
+}
+
+// The names of axes.
+const (
+	scikitImage = "scikit-image"
+	foundCenter = "auto"
+)
+
+func (s *Spec) parseAxis(n *yaml.Node) (a axisOf, err error) {
+	if v, isNumber := parseNumber(n.Value); n.Kind == yaml.ScalarNode && isNumber == nil {
+		a.detector = &v
+		return a, nil
+	}
+	if a.named, err = s.choice(n, "center", []string{foundCenter, scikitImage}); err != nil {
+		err = fmt.Errorf("%w, or a detector such as 127.5", err)
+	}
+	return a, err
 }
 
 func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
@@ -79,6 +108,12 @@ func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
 			*key.to, err = s.number(v, key.name)
 		}
 	}
+	if v := f.nodes["center"]; v != nil && err == nil {
+		g.center, err = s.parseAxis(v)
+	}
+	if g.fan && g.center.named == foundCenter {
+		return g, s.errorf(n.line, "center: auto is for parallel rays: expected the detector that the ray through the axis of rotation meets")
+	}
 	if err == nil {
 		g.shape, err = s.ownShape(f)
 	}
@@ -86,9 +121,9 @@ func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
 }
 
 func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
-	angles := g.degrees()
+	count := g.count
 	if g.angles != nil {
-		angles = b.array(g.angles).Data
+		count = len(b.array(g.angles).Data)
 	}
 	detectors := g.detectors
 	if detectors == 0 {
@@ -97,8 +132,16 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 		}
 		detectors = rows[len(rows)-1]
 	}
-	if n := len(angles) * detectors; rows != nil && length(rows) != n {
-		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in shape %s: a row for each angle", len(angles), detectors, n, length(rows), formatShape(rows))
+	if n := count * detectors; rows != nil && length(rows) != n {
+		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in shape %s: a row for each angle", count, detectors, n, length(rows), formatShape(rows))
+	}
+	const ray = 5 * 8 // bytes
+	if err := stored.Fits(fmt.Sprintf("a projection at %d angles with %d detectors", count, detectors), ray*float64(count)*float64(detectors)); err != nil {
+		return built{}, err
+	}
+	angles := g.degrees()
+	if g.angles != nil {
+		angles = b.array(g.angles).Data
 	}
 	shape := g.shape
 	switch {
@@ -109,18 +152,46 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	case len(shape) != 2:
 		return built{}, fmt.Errorf("projection of an array of shape %s, expected an image, shape: [m, n]", formatShape(shape))
 	}
+	axis, err := g.axis(b, shape, rows, angles, detectors)
+	if err != nil {
+		return built{}, err
+	}
 	var op *linops.Projection
-	var err error
 	if g.fan {
-		op, err = linops.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector)
+		op, err = linops.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector, axis)
 	} else {
-		op, err = linops.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing)
+		op, err = linops.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing, axis)
 	}
 	if err != nil {
 		return built{}, trim(err)
 	}
 	b.load(op)
 	return built{op: op, rows: []int{len(angles), detectors}, cols: shape}, nil
+}
+
+// axis is where the axis of rotation is, for a y of the shape rows.
+func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, detectors int) (linops.Axis, error) {
+	middle := float64(detectors-1) / 2
+	switch {
+	case g.center.detector != nil:
+		c, most := *g.center.detector, float64(detectors)
+		if !(c > -most && c < 2*most) {
+			return linops.Axis{}, fmt.Errorf("center is %g, expected a detector from 0 to %d, or a place next to them that is nearer than their number", c, detectors-1)
+		}
+		return linops.Axis{Detector: c - middle}, nil
+	case g.center.named == scikitImage:
+		return linops.ScikitImage(shape[0], shape[1], detectors), nil
+	case g.center.named == "":
+		return linops.Axis{}, nil
+	case rows == nil || b.noise != nil || b.data.Complex || !slices.Equal(b.data.YShape, rows):
+		return linops.Axis{}, fmt.Errorf("center: auto takes the sinogram from y, expected an operator whose first factor is the projection, and no key noise; or center: 127.5")
+	}
+	c, err := FindCenter(b.data.Y, angles, detectors)
+	if err != nil {
+		return linops.Axis{}, fmt.Errorf("center: auto: %w; expected a number, as center: %g", err, middle)
+	}
+	b.p.Center = &c
+	return linops.Axis{Detector: c.Value - middle}, nil
 }
 
 // load puts what an operator holds on the device, until the problem is released.
@@ -251,8 +322,10 @@ func (n *operatorNode) complexSides() (out, in bool) {
 	if len(n.children) == 0 || n.complexOut {
 		return n.complexOut, n.complexIn
 	}
-	out, _ = n.children[0].complexSides()
-	_, in = n.children[len(n.children)-1].complexSides()
+	out, in = n.children[0].complexSides()
+	if last := n.children[len(n.children)-1]; last != n.children[0] {
+		_, in = last.complexSides()
+	}
 	if n.kind == "adjoint" {
 		out, in = in, out
 	}

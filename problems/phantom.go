@@ -17,6 +17,8 @@ type Phantom struct {
 	Sizes []string
 	// Help describes the data.
 	Help string
+	// Numbers is about how many numbers Draw holds.
+	Numbers func(sizes []int) float64
 	// Draw returns the arrays of a data file. Equal seeds give equal data.
 	Draw func(sizes []int, seed uint64) ([]dataio.Array, error)
 }
@@ -28,13 +30,15 @@ func Phantoms() []Phantom {
 			Name: "ct", Sizes: []string{"d", "rows"},
 			Help: "a sinogram of d angles in 180 degrees of the Shepp-Logan phantom\n" +
 				"of rows x rows pixels; sigma is 1% of the largest projection",
-			Draw: func(n []int, seed uint64) ([]dataio.Array, error) { return GenerateCT(n[0], n[1], seed) },
+			Numbers: func(n []int) float64 { return (8*float64(n[0]) + 2*float64(n[1])) * float64(n[1]) },
+			Draw:    func(n []int, seed uint64) ([]dataio.Array, error) { return GenerateCT(n[0], n[1], seed) },
 		},
 		{
 			Name: "mri", Sizes: []string{"rows"},
 			Help: "complex samples of the Fourier transform of that phantom with a smooth\n" +
 				"phase, on the middle lines and some others, 40% in all; sigma = 0.05",
-			Draw: func(n []int, seed uint64) ([]dataio.Array, error) { return GenerateMRI(n[0], seed) },
+			Numbers: func(n []int) float64 { return 8 * float64(n[0]) * float64(n[0]) },
+			Draw:    func(n []int, seed uint64) ([]dataio.Array, error) { return GenerateMRI(n[0], seed) },
 		},
 	}
 }
@@ -85,7 +89,7 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 		return nil, err
 	}
 	degrees := (&scanner{count: angles}).degrees()
-	a, err := linops.NewParallelBeam(n, n, degrees, n, 1)
+	a, err := linops.NewParallelBeam(n, n, degrees, n, 1, linops.Axis{})
 	if err != nil {
 		return nil, trim(err)
 	}

@@ -137,6 +137,9 @@ type Problem struct {
 	// Thresholds is how many thresholds were chosen by SURE at Data.Y. They too make the estimator
 	// depend on y: see [Problem.Relative].
 	Thresholds int
+	// Center is the axis of rotation of a scanner as it was found from Data.Y; nil where it was not. The
+	// estimator takes it as given.
+	Center *Center
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int

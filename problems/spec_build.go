@@ -84,6 +84,11 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			return err
 		}
 	}
+	if low := b.Spec.regularizer; low == nil || !low.nuclear() { // a low rank needs no vector of length p
+		if err := fits(a.cols, "b of shape"); err != nil {
+			return err
+		}
+	}
 	penalties, err := b.penalties(data, a)
 	if err != nil {
 		return err

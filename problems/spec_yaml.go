@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
 )
 
 // section is a mapping whose keys have been checked.
@@ -167,27 +168,47 @@ func (s *Spec) choice(n *yaml.Node, what string, among []string) (string, error)
 	return text, nil
 }
 
-// shape reads a positive integer or a list of one or two.
-func (s *Spec) shape(n *yaml.Node, what string) ([]int, error) {
+// shape reads a positive integer or a list of one or two, of an array that memory can hold.
+func (s *Spec) shape(n *yaml.Node, what string) (shape []int, err error) {
 	if n.Kind != yaml.SequenceNode {
 		v, err := s.positive(n, what)
+		if err == nil {
+			err = s.fits(n.Line, []int{v}, what)
+		}
 		return []int{v}, err
 	}
 	if len(n.Content) < 1 || len(n.Content) > 2 {
 		return nil, s.errorf(n.Line, "%s has %d numbers, expected [n] or [m, n]", what, len(n.Content))
 	}
-	shape := make([]int, len(n.Content))
-	for i, c := range n.Content {
+	for _, c := range n.Content {
 		v, err := s.positive(c, what)
 		if err != nil {
 			return nil, err
 		}
-		shape[i] = v
+		shape = append(shape, v)
 	}
 	if length(shape) > math.MaxInt32 {
 		return nil, s.errorf(n.Line, "%s is %s, expected at most %d entries", what, formatShape(shape), math.MaxInt32)
 	}
-	return shape, nil
+	return shape, s.fits(n.Line, shape, what)
+}
+
+// vectors is the least number of vectors, such as b and the gradient, that a solver holds at once.
+const vectors = 4
+
+// fits is the error for arrays that take more than the memory there is.
+func (s *Spec) fits(line int, shape []int, what string) error {
+	if err := fits(shape, what); err != nil {
+		return s.errorf(line, "%w", err)
+	}
+	return nil
+}
+
+func fits(shape []int, what string) error {
+	if n := length(shape); n > 1<<20 {
+		return stored.Fits(fmt.Sprintf("an estimate with %s %s", what, formatShape(shape)), 8*vectors*float64(n))
+	}
+	return nil
 }
 
 // head reads a node that is a name with arguments: "name", or "name: arguments".

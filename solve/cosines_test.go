@@ -16,7 +16,7 @@ func TestCosinesPrecondition(t *testing.T) {
 	for i := range angles {
 		angles[i] = 7.5 * float64(i)
 	}
-	a, err := linops.NewParallelBeam(n, n, angles, n, 1)
+	a, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,17 +19,22 @@ type Implied struct {
 // Write returns b and mu_hat as batches on dev, which the caller frees. A b of more than 2^31 - 1
 // numbers cannot be written: a device reports a failure.
 func (s *Implied) Write(dev array.Device) (b, mu array.Batch) {
-	write := func(n int, read func(dst []float64, from int)) array.Batch {
-		x := dev.Alloc(1, n)
-		part := make([]float64, min(n, panelValues))
-		for from := 0; from < n; from += len(part) {
-			to := min(from+len(part), n)
-			read(part[:to-from], from)
-			dev.Upload(x.Cols(from, to), part[:to-from])
-		}
-		return x
+	return write(dev, s.p, s.B), s.WriteMuHat(dev)
+}
+
+// WriteMuHat returns mu_hat alone.
+func (s *Implied) WriteMuHat(dev array.Device) array.Batch { return write(dev, s.d, s.MuHat) }
+
+// write is a batch of n numbers, which come in parts.
+func write(dev array.Device, n int, read func(dst []float64, from int)) array.Batch {
+	x := dev.Alloc(1, n)
+	part := make([]float64, min(n, panelValues))
+	for from := 0; from < n; from += len(part) {
+		to := min(from+len(part), n)
+		read(part[:to-from], from)
+		dev.Upload(x.Cols(from, to), part[:to-from])
 	}
-	return write(s.p, s.B), write(s.d, s.MuHat)
+	return x
 }
 
 // Lend returns the same solution for somebody whose Release frees nothing.

@@ -71,6 +71,31 @@ func (p *Path) Release() {
 	}
 }
 
+// Parts returns the paths of n parts of a problem, which the path holds from now on.
+func (p *Path) Parts(n int) []*Path {
+	if p == nil {
+		return make([]*Path, n)
+	}
+	if parts, ok := p.kept.(pathParts); ok && len(parts) == n {
+		return parts
+	}
+	p.Release()
+	parts := make(pathParts, n)
+	for k := range parts {
+		parts[k] = new(Path)
+	}
+	p.kept = parts
+	return parts
+}
+
+type pathParts []*Path
+
+func (p pathParts) release() {
+	for _, part := range p {
+		part.Release()
+	}
+}
+
 // take moves what the path holds out of it.
 func (p *Path) take() interface{ release() } {
 	if p == nil {

@@ -38,7 +38,7 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 	for i := range angles {
 		angles[i] = 180. / count * float64(i)
 	}
-	projection, err := linops.NewParallelBeam(n, n, angles, n, 1)
+	projection, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ var coordinateRules = []rule{
 var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
 	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
-	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
+	{"the user's", "the lengths of A's columns are not known, and differ little as far as products with it show, or the regularizer allows for no other units", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
 	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
@@ -311,6 +311,7 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {
 			s.units = s.unitsFor(s.p.R)
+			s.estimateUnits()
 		}
 	}
 	if s.p.K == nil && !s.e.Closed && spread(s.lengths2, s.units) {
@@ -390,7 +391,7 @@ func (s *situation) unwritten() bool {
 // errUnwritten is the error of a method that needs vectors of length p where they are too long.
 func errUnwritten(p Problem) error {
 	_, dim := p.A.Dims()
-	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of this size can only be completed, with a selection of its entries, the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
+	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and columns are connected by observed entries can only be completed with the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
 }
 
 // reweighs reports whether the problem is solved by Newton steps on the loss.

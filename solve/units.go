@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 )
 
 // equilibrated solves a problem in units in which the columns of A have about length 1: with b = s
@@ -74,6 +76,37 @@ func columnLengths2(p Problem) []float64 {
 		}
 	}
 	return lengths
+}
+
+// The lengths of columns are estimated from lengthDraws random vectors, lengthsAtOnce at a time. Those of a
+// million columns of one length then differ by a factor of 3 at most.
+const lengthDraws, lengthsAtOnce = 32, 8
+
+// estimatedLengths2 are the squared lengths of A's columns up to some 25%, from products with it: for random
+// signs z, E (A* z)_j^2 = ||a_j||^2.
+func estimatedLengths2(p Problem) []float64 {
+	d, dim := p.A.Dims()
+	dev := p.Device.Request()
+	z, v := dev.Alloc(lengthsAtOnce, d), dev.Alloc(lengthsAtOnce, dim)
+	defer z.Free()
+	defer v.Free()
+	sum := dev.Alloc(1, dim)
+	each := dev.Put(slices.Repeat([]float64{1. / lengthDraws}, lengthsAtOnce), 1, lengthsAtOnce)
+	defer sum.Free()
+	defer each.Free()
+	rng := rand.New(rand.NewPCG(0x6c656e, uint64(dim)))
+	signs := make([]float64, lengthsAtOnce*d)
+	dev.Fill(sum, 0)
+	for range lengthDraws / lengthsAtOnce {
+		for i := range signs {
+			signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+		}
+		dev.Upload(z, signs)
+		p.A.Adjoint(v, z)
+		dev.Mul(v, v, v)
+		dev.Gemm(false, false, 1, each, v, 1, sum)
+	}
+	return sum.ToHost()
 }
 
 // lengths are the squared lengths of A's columns, nil where they are not known.
@@ -198,6 +231,19 @@ func (s *situation) unitsFor(r prox.Prox) []float64 {
 		return unitsOf(s.lengths2)
 	}
 	return nil
+}
+
+// estimateUnits takes units by estimated lengths where A has too many columns to compute them, and they differ much.
+func (s *situation) estimateUnits() {
+	d, dim := s.p.A.Dims()
+	if s.lengths2 != nil || s.p.K != nil || d == 0 || max(d, dim) > limits.Written/lengthsAtOnce ||
+		prox.StructureOf(s.p.R).Rescale == nil {
+		return
+	}
+	lengths2 := estimatedLengths2(s.p)
+	if s.units = columnUnits(s.p.R, lengths2); s.units != nil {
+		s.lengths2 = lengths2
+	}
 }
 
 // tied reports that there are no other units for b.

@@ -340,6 +340,9 @@ func (j *Job) fit() (f Fit, err error) {
 	j.hash(&f.MuHat, len(j.Y), j.readMuHat)
 	if low := j.factors(); low != nil {
 		all := slices.Concat(low.S, low.U, low.V)
+		for _, part := range low.Parts {
+			all = append(append(append(all, part.S...), part.U...), part.V...)
+		}
 		j.hash(&f.B, len(all), func(dst []float64, from int) { copy(dst, all[from:]) })
 		return f, j.view.Sync()
 	}

@@ -38,13 +38,14 @@ const (
 // flatness is that of the loss at a linear predictor.
 func (j *Job) flatness(muHat []float64) (*flatness, error) {
 	d := len(j.Y)
-	y, slope, curve := j.view.Alloc(1, d), j.view.Alloc(1, d), j.view.Alloc(1, d)
+	z, y := j.view.Put(muHat, 1, d), j.view.Put(j.Y, 1, d)
+	slope, curve := j.view.Alloc(1, d), j.view.Alloc(1, d)
+	defer z.Free()
 	defer y.Free()
 	defer slope.Free()
 	defer curve.Free()
-	j.view.Upload(y, j.Y)
-	j.problem.Loss.Gradient(slope, j.solution.MuHat, y)
-	j.problem.Loss.Curvature(curve, j.solution.MuHat, y)
+	j.problem.Loss.Gradient(slope, z, y)
+	j.problem.Loss.Curvature(curve, z, y)
 	f := &flatness{known: loss.StructureOf(j.problem.Loss), z: muHat, y: j.Y, slopes: slope.ToHost(), curves: curve.ToHost()}
 	f.w, f.flat = f.known.Whiten(f.slopes, f.curves)
 	return f, j.view.Err()

@@ -207,15 +207,13 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 // digest.
 func (j *Job) misfit() {
 	sol, dev := j.solution, j.view
-	if sol.Implied != nil && j.settings.Compare == nil {
+	if sol.Implied != nil && j.settings.Compare == nil && loss.Quadratic(j.problem.Loss) {
 		j.residual = sol.Implied.Residual2
 		return
 	}
 	mu := sol.MuHat
 	if sol.Implied != nil {
-		var b array.Batch
-		b, mu = sol.Implied.Write(dev)
-		b.Free()
+		mu = sol.Implied.WriteMuHat(dev)
 		defer mu.Free()
 	}
 	z := dev.Alloc(1, j.y.N())

@@ -19,9 +19,16 @@ type hat struct {
 func newHat(at *solve.Point) Linearization {
 	dev := at.Y.Device()
 	l := hat{h: at.Linear, dim: at.B.N(), misfit: dev.Alloc(1, at.Y.N())}
+	done := false
+	defer func() {
+		if !done { // A panics
+			l.misfit.Free()
+		}
+	}()
 	at.Problem.A.Forward(l.misfit, at.B)
 	dev.Lin(l.misfit, 1, l.misfit, -1, at.Y)
 	l.Apply = l.VJP
+	done = true
 	return l
 }
 

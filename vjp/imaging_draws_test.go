@@ -42,7 +42,7 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 	for i := range 9 {
 		angles = append(angles, 20*float64(i))
 	}
-	projection, err := linops.NewParallelBeam(m, n, angles, n, 1)
+	projection, err := linops.NewParallelBeam(m, n, angles, n, 1, linops.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}

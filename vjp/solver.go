@@ -19,7 +19,7 @@ func Solvers() []string { return solve.Names() }
 // once for all y: the estimate of the operator's norm, or a factorization.
 func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
 	e, _ := solve.Lookup(name)
-	return newSolver(p, o, e, func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
+	return newSolver(p, o, e, func(p Problem, so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
 }
 
 // FromMethod returns a solver of the problem by a user's method: it is differentiated, warm-started
@@ -27,7 +27,7 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 // it. Its constructor may be called more than once, and the problem that it is given may have its
 // columns in other units and its observations whitened.
 func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (Solver, error) {
-	return newSolver(p, o, method, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, method, p, so) })
+	return newSolver(p, o, method, func(p Problem, so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, method, p, so) })
 }
 
 // solver adds derivatives to a solve.Solver.
@@ -37,7 +37,7 @@ type solver struct {
 	o     Options
 }
 
-func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (solve.Solver, error)) (Solver, error) {
+func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Options) (solve.Solver, error)) (Solver, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
@@ -48,11 +48,19 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 	if o.Derivative == Unrolled && !loss.Quadratic(p.Loss) {
 		return nil, fmt.Errorf("vjp: the unrolled derivative needs a quadratic loss; choose the derivative %q or %q", Implicit, Auto)
 	}
-	s, err := inner(o.solving())
-	if err != nil {
-		return nil, err
+	plain := func(p Problem) (Solver, error) {
+		s, err := inner(p, o.solving())
+		if err != nil {
+			return nil, err
+		}
+		return &solver{s, p, o}, nil
 	}
-	return &solver{s, p, o}, nil
+	if o.Derivative != Unrolled && p.A != nil && p.R != nil && p.Device != nil {
+		if c := solve.ConnectedParts(p); c != nil {
+			return newParts(p, o, c, plain)
+		}
+	}
+	return plain(p)
 }
 
 // solving returns the options of the solves.
@@ -88,6 +96,19 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, From{})
 }
 
+// closed has the hat matrix of a solution. The solution is released where A panics.
+func closed(sol *solve.Solution, choice solve.Choice) *Solution {
+	done := false
+	defer func() {
+		if !done {
+			sol.Release()
+		}
+	}()
+	l := newHat(sol.At)
+	done = true
+	return with(sol, l, choice)
+}
+
 // SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
 // and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
@@ -105,7 +126,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	by := s.differentiate(sol)
 	switch by.kind {
 	case closedForm:
-		return with(sol, newHat(sol.At), by.choice), nil
+		return closed(sol, by.choice), nil
 	case Unrolled:
 		sol.Release()
 		return s.record(ctx, y, by.choice)

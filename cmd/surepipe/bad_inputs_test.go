@@ -230,14 +230,17 @@ func badImages(t *testing.T) []badInput {
 	}
 }
 
-// Each kind of bad table, ratings and image is one line on standard error that says what is wrong
+// Each kind of bad table, ratings, image and size is one line on standard error that says what is wrong
 // where, with exit status 2, nothing on standard output, and the file of --out as it was.
 func TestKindsOfBadInput(t *testing.T) {
 	groups := []struct {
 		name  string
 		least int
 		cases []badInput
-	}{{"table", 30, badTables(t)}, {"sequence", 25, badSequences(t)}, {"ratings", 25, badRatings(t)}, {"image", 20, badImages(t)}}
+	}{
+		{"table", 30, badTables(t)}, {"sequence", 25, badSequences(t)}, {"ratings", 25, badRatings(t)},
+		{"image", 20, badImages(t)}, {"size", 10, badSizes(t)},
+	}
 	out := filepath.Join(t.TempDir(), "fit.npz")
 	for _, g := range groups {
 		seen := map[string]bool{}

@@ -19,7 +19,11 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 	mu := presented(p, dataio.Array{Shape: p.MuShape, Data: risk.MuHat})
 	f.MuHat, f.MuShape = mu.Data, mu.Shape
 	if low := risk.Factors; low != nil {
-		f.U, f.S, f.V = low.U, low.S, low.V
+		low, err := low.Joined()
+		if err != nil {
+			return err
+		}
+		f.U, f.S, f.V, f.RowsAt, f.ColumnsAt = low.U, low.S, low.V, low.Rows, low.Columns
 	}
 	if b := writtenB(risk); b != nil { // a command has none
 		b := presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(b)})

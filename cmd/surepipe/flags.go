@@ -74,6 +74,9 @@ type estimatorFlags struct {
 	notes []pipeline.Warning
 }
 
+// mostParallel is the largest --parallel: every sample in flight has goroutines and memory of its own.
+const mostParallel = 1 << 14
+
 func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -149,8 +152,8 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", f.tol)
 	case f.maxIter < 1:
 		return usagef("--max-iter is %d, expected at least 1", f.maxIter)
-	case f.parallel < 1:
-		return usagef("--parallel is %d, expected at least 1", f.parallel)
+	case f.parallel < 1 || f.parallel > mostParallel:
+		return usagef("--parallel is %d, expected 1 to %d", f.parallel, mostParallel)
 	case f.probeBatch < 0:
 		return usagef("--probe-batch is %d, expected 0 or more", f.probeBatch)
 	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(f.derivative)):

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -138,7 +138,7 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	if err := f.checkRows(cmd); err != nil {
 		return nil, err
 	}
-	takes, optional, drawArrays := f.drawer()
+	takes, optional, numbers, drawArrays := f.drawer()
 	sizes, err := generateSizes(cmd, f.problem, takes, optional, f.sizes[:])
 	if err != nil {
 		return nil, err
@@ -149,18 +149,11 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	if isTable := f.writesTable(); isTable && len(optional) == 0 {
 		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: expected a name that ends in .npz", f.out)
 	}
-	values := 1.0
-	for _, n := range sizes[:len(takes)] {
-		values *= float64(n)
+	if rows, err := f.rows(cmd, sizes); rows != nil || err != nil {
+		return rows, err
 	}
-	if rows := f.rows(cmd, sizes); rows != nil {
-		return rows, nil
-	}
-	if i := slices.Index(optional, "entries"); i >= 0 && sizes[len(takes)+i] > 0 {
-		values = 5 * float64(sizes[len(takes)+i]) // the arrays, and their text or bytes
-	}
-	if 8*values > float64(memory.TotalMemory()) {
-		return nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
+	if err := stored.Fits("a data set of this size", 8*numbers(sizes)); err != nil {
+		return nil, usagef("%s: %w", f.problem, err)
 	}
 	return func() error {
 		arrays, err := drawArrays(sizes, f.seed)
@@ -181,13 +174,22 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	}, nil
 }
 
-// drawer returns the sizes that the problem takes and what draws its arrays.
-func (f *generateFlags) drawer() (takes, optional []string, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
+// drawer returns the sizes that the problem takes, about how many numbers that makes, and what draws its arrays.
+func (f *generateFlags) drawer() (takes, optional []string, numbers func(sizes []int) float64, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
 	if p, ok := phantom(f.problem); ok {
-		return p.Sizes, nil, p.Draw
+		return p.Sizes, nil, p.Numbers, p.Draw
 	}
 	named, _ := problems.Lookup(f.problem)
-	return named.Generator.Sizes, named.Generator.Optional, func(sizes []int, seed uint64) ([]dataio.Array, error) {
+	if numbers = named.Generator.Numbers; numbers == nil {
+		numbers = func(sizes []int) float64 {
+			product := 1.0
+			for _, n := range sizes {
+				product *= float64(n)
+			}
+			return product
+		}
+	}
+	return named.Generator.Sizes, named.Generator.Optional, numbers, func(sizes []int, seed uint64) ([]dataio.Array, error) {
 		data, err := named.Generator.Draw(sizes, seed)
 		if f.single {
 			return single(dataArrays(data)), err

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"path/filepath"
 	"slices"
 
-	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -45,13 +46,19 @@ func (f *generateFlags) checkRows(cmd *cobra.Command) error {
 
 // rows draws data whose X is written row by row; nil where it is drawn in memory, as all is that takes
 // less than half of that.
-func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) draw {
+func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (draw, error) {
 	if f.problem != rowsProblem {
-		return nil
+		return nil, nil
 	}
 	l := problems.LassoRows{D: sizes[0], P: sizes[1], Nonzeros: f.nonzeros, Single: f.single, Seed: f.seed}
-	if f.nonzeros == 0 && !f.single && l.Bytes() < float64(memory.TotalMemory())/2 {
-		return nil
+	if f.nonzeros == 0 && !f.single && stored.Fits("X", 2*l.Bytes()) == nil {
+		return nil, nil
+	}
+	if err := stored.Fits("a row of X", 8*(3*float64(l.P)+2*float64(l.D))); err != nil {
+		return nil, usagef("%s: %w", f.problem, err)
+	}
+	if free := stored.Disk(filepath.Dir(f.out)); free > 0 && l.Bytes() > float64(free) {
+		return nil, usagef("--out: X takes %.3g GB, and the disk of %s has %.3g GB left", l.Bytes()/1e9, f.out, float64(free)/1e9)
 	}
 	return func() error {
 		var data problems.Data
@@ -73,5 +80,5 @@ func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) draw {
 		}
 		f.wrote(cmd, f.try())
 		return nil
-	}
+	}, nil
 }

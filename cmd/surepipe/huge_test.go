@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/sublist"
 	"surepipe/problems"
 )
 
@@ -50,9 +52,9 @@ func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
 	results := map[string]map[string]any{}
 	for name, data := range map[string]string{"small": small, "huge": huge} {
 		fits[name] = filepath.Join(dir, name+".npz")
-		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "6", "--effects", "rows", "--out", fits[name])
+		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "60", "--effects", "rows", "--out", fits[name])
 	}
-	for _, key := range []string{"sure", "sure_stderr", "gcv", "loss", "residual", "divergence", "effects_mean", "effects_df"} {
+	for _, key := range []string{"sure", "sure_stderr", "gcv", "alo", "loss", "residual", "divergence", "effects_mean", "effects_df"} {
 		got, want := results["huge"][key].(float64), results["small"][key].(float64)
 		if !(math.Abs(got-want) <= 1e-3*math.Abs(want)) {
 			t.Errorf("%s is %g, of the small matrix %g", key, got, want)
@@ -91,7 +93,6 @@ func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
 	}
 	for flags, expected := range map[string]string{
 		"--verify":              "writes it down",
-		"--solver admm":         "too many to be written down",
 		"--derivative unrolled": "too many to be written down",
 	} {
 		status, stdout, stderr := command(t, append([]string{"run", "--problem", "matrix-completion", "--data", huge}, strings.Fields(flags)...)...)
@@ -111,17 +112,82 @@ func TestFitsOfCompletionsHaveFactors(t *testing.T) {
 		fitted := filepath.Join(t.TempDir(), "fit.npz")
 		object(t, "run", "--problem", "matrix-completion", "--data", data, "--lambda", lambda, "--out", fitted)
 		b, u, s, v := readArray(t, fitted, "b"), readArray(t, fitted, "U"), readArray(t, fitted, "S"), readArray(t, fitted, "V")
+		rows, cols := listedLines(t, fitted, "rows"), listedLines(t, fitted, "cols")
 		r := len(s)
 		for c, want := range b {
 			got := 0.0
+			i, inRow := sublist.At(rows, c/70)
+			j, inColumn := sublist.At(cols, c%70)
 			for k := range s {
-				got += u[c/70*r+k] * s[k] * v[c%70*r+k]
+				if inRow && inColumn {
+					got += u[i*r+k] * s[k] * v[j*r+k]
+				}
 			}
 			if math.Abs(got-want) > 1e-10*(1+math.Abs(want)) {
 				t.Fatalf("lambda %s: entry %d of the factors is %g, of b %g", lambda, c, got, want)
 			}
 		}
 	}
+}
+
+// listedLines are the rows or columns for which a fit has factors, nil for all.
+func listedLines(t *testing.T, fitted, name string) (list []int) {
+	t.Helper()
+	set, err := dataio.OpenNPZ(fitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if !set.Has(name) {
+		return nil
+	}
+	a, err := set.Ints(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range a.Ints {
+		list = append(list, int(v))
+	}
+	return list
+}
+
+// Three entries of a huge matrix are three entries: each is thresholded by itself, in no time and memory.
+func TestThreeEntriesOfAHugeMatrix(t *testing.T) {
+	for _, side := range []int64{1e4, 1 << 14, 1e5, 1 << 26} {
+		data := save(t,
+			dataio.Array{Name: "y", Shape: []int{3}, Data: []float64{3, 0.5, -4}},
+			dataio.Array{Name: "indices", Shape: []int{3}, Ints: []int64{5, side*7 + 6, side*side - 1}},
+			dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{side, side}},
+			dataio.Array{Name: "sigma2", Shape: []int{}, Data: []float64{1}})
+		fitted := filepath.Join(t.TempDir(), "fit.npz")
+		var got map[string]any
+		allocated := allocation(func() {
+			got = object(t, "run", "--problem", "matrix-completion", "--data", data, "--lambda", "0.25max", "--out", fitted)
+		})
+		if got["divergence"] != 2. || math.Abs(got["residual"].(float64)-2.25) > 1e-12 || got["lambda"] != 1. {
+			t.Errorf("side %d: lambda %v, divergence %v, residual %v; expected 1, 2 and 2.25", side, got["lambda"], got["divergence"], got["residual"])
+		}
+		if allocated > 1<<26 {
+			t.Errorf("side %d: %d bytes were allocated", side, allocated)
+		}
+		table := text(t, "entries.csv", fmt.Sprintf("row,column\n0,5\n0,6\n%d,%d\n3,3\n", side-1, side-1))
+		status, stdout, stderr := command(t, "predict", "--fit", fitted, "--data", table)
+		if status != exitDone {
+			t.Fatal(stderr)
+		}
+		for i, got := range column(t, stdout, "prediction") {
+			near(t, fmt.Sprintf("side %d: prediction %d", side, i), got, []float64{2, 0, -3, 0}[i])
+		}
+	}
+}
+
+// allocation is how many bytes f allocates.
+func allocation(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // The entries of a table are those of the archive of the same seed.

@@ -355,26 +355,24 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 	if in.layout.Design && in.x == "" {
 		return in.sparseX(set)
 	}
-	m, err := set.Sparse()
+	if !in.layout.Selection {
+		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.problem)
+	}
+	m, err := set.Triplets()
 	if err != nil {
 		return err
 	}
-	switch {
-	case in.layout.Selection:
-		if m.Duplicates > 0 {
-			return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", m.Duplicates)
-		}
-		places := m.Places()
-		ints := make([]int64, len(places))
-		for i, c := range places {
-			ints[i] = int64(c)
-		}
-		in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: m.Values}
-		in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
-		in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(m.Rows), int64(m.Cols)}}
-	default:
-		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.problem)
+	places, values, duplicates := m.Entries()
+	if duplicates > 0 {
+		return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", duplicates)
 	}
+	ints := make([]int64, len(places))
+	for i, c := range places {
+		ints[i] = int64(c)
+	}
+	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: values}
+	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
+	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(m.Rows), int64(m.Cols)}}
 	return nil
 }
 

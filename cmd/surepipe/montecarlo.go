@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -124,6 +125,8 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 		return usagef("--samples is %d, expected at least 1", o.samples)
 	case o.first < 0:
 		return usagef("--first is %d, expected 0 or more", o.first)
+	case o.first > math.MaxInt-o.samples:
+		return usagef("--first is %d and --samples is %d, expected a last sample of at most %d", o.first, o.samples, math.MaxInt)
 	case o.seeds < 0 || o.seeds == 1:
 		return usagef("--seeds is %d, expected at least 2, or 0 for none", o.seeds)
 	case o.resume && o.jsonl == "":

@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pbnjay/memory"
-
 	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -152,9 +151,9 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 		return y, nil
 	}
 	// The shape is what the header claims.
-	if bytes := 8 * float64(stack.SampleLen()); bytes > float64(memory.TotalMemory()) {
+	if err := stored.Fits("one of the samples of shape "+dataio.ShapeString(s.shape), 8*float64(stack.SampleLen())); err != nil {
 		s.close()
-		return nil, usagef("%s: samples have shape %s: one sample takes %.3g GB, more than this machine's memory", s.name, dataio.ShapeString(s.shape), bytes/1e9)
+		return nil, usagef("%s: %w", s.name, err)
 	}
 	return s, nil
 }

@@ -27,6 +27,7 @@ const (
 	noteLog            = "earlier-samples"   // the samples in the --jsonl file are of another program
 	noteBiasedSigma2   = "sigma2-biased"     // sigma2 is the residual variance of a biased fit
 	noteThresholds     = "chosen-thresholds" // SURE is slightly too small
+	noteCenter         = "center-found"      // the axis of rotation was found from y
 	noteScaled         = "integers-scaled"   // y is an image of integers
 	noteSingle         = "float32"           // X has 24 bits
 	noteMissing        = "missing-genotypes" // which count as the mean of their column
@@ -40,7 +41,7 @@ const ignoredText = "%s: arrays that nothing uses are ignored: %.200s"
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines
 // of all samples have.
 func commandNote(code string) bool {
-	return code == noteRelativeWeight || code == noteNoIntercept || code == noteConstant
+	return code == noteRelativeWeight || code == noteNoIntercept || code == noteConstant || code == noteCenter
 }
 
 // note prints a note on standard error, and adds it to the warnings of the JSON.

@@ -63,8 +63,8 @@ func (f *paperFlags) check() error {
 	switch {
 	case !(f.scale > 0) || f.scale > 1:
 		return usagef("--scale is %g, expected more than 0 and at most 1", f.scale)
-	case f.parallel < 1:
-		return usagef("--parallel is %d, expected at least 1", f.parallel)
+	case f.parallel < 1 || f.parallel > mostParallel:
+		return usagef("--parallel is %d, expected 1 to %d", f.parallel, mostParallel)
 	}
 	if _, err := parseSize("keep", f.keep); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/internal/stored"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )
@@ -146,7 +146,7 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(tabled, ", "))
-	flags.StringVar(&largest, "largest", humanize.IBytes(memory.TotalMemory()*3/4), "leave out rows that need more memory than this")
+	flags.StringVar(&largest, "largest", humanize.IBytes(uint64(stored.Memory())*3/4), "leave out rows that need more memory than this")
 	flags.IntVar(&samples, "samples", samples, "further samples for the Monte Carlo risk; 0 leaves it out")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, tabled...), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -261,7 +261,7 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 // with the fewest probes. For a large row one sample is in flight at a time.
 func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
 	parallel := t.flags.parallel
-	if 2*bytes > memory.TotalMemory() {
+	if 2*bytes > uint64(stored.Memory()) {
 		parallel = 1
 	}
 	pipe, err := pipeline.New(job.solver, pipeline.Options{

@@ -55,10 +55,15 @@ func (p *predictFlags) write(cmd *cobra.Command, r *prediction) error {
 // format writes a number with the fewest digits from which it can be read back.
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
+// mostPredicted is the largest number of missing entries that are all predicted: some 30 GB of text.
+const mostPredicted = 1 << 30
+
 // entries predicts entries of a matrix, one by one.
 func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) error {
 	each := f.Missing
-	r.Count = f.MissingCount()
+	if r.Count = f.MissingCount(); p.data == "" && r.Count > mostPredicted {
+		return usagef("the matrix of %d x %d has %d missing entries, more than the %d that are written: give those that are wanted, --data with the columns row and column", f.BShape[0], f.BShape[1], r.Count, mostPredicted)
+	}
 	if p.data != "" {
 		chosen, values, ignored, err := chosenEntries(f, p.data, p.na)
 		if err != nil {

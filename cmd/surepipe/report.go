@@ -49,6 +49,7 @@ type result struct {
 	// Intercept is the fitted intercept, with --intercept.
 	Intercept *float64 `json:"intercept,omitempty"`
 	effectsResult
+	centerResult
 	SURE              *float64 `json:"sure,omitempty"`
 	SUREStdErr        *float64 `json:"sure_stderr,omitempty"`
 	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
@@ -267,6 +268,7 @@ func (r *result) writeTable(out io.Writer) error {
 		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
 	}
 	r.writeEffects(w)
+	r.writeCenter(w)
 	r.writeCriteria(w)
 	r.writeLosses(w)
 	variance := ""

@@ -348,6 +348,9 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	f.noteImage(cmd, f.depth)
+	if c := p.Center; c != nil {
+		f.note(cmd, noteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
+	}
 	if p.Thresholds > 0 {
 		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
 	}
@@ -394,8 +397,8 @@ func (f *estimatorFlags) result(j *job) result {
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
 		Standardize:   j.problem.Scales() != nil,
-		effectsResult: effectsOf(j.problem),
-		Solver:        solverResult{Name: j.name()}, Device: j.device(), Version: version(),
+		effectsResult: effectsOf(j.problem), centerResult: centerOf(j.problem),
+		Solver: solverResult{Name: j.name()}, Device: j.device(), Version: version(),
 	}
 }
 

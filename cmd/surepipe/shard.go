@@ -292,7 +292,7 @@ func parseShardHeader(line []byte) (h shardHeader, err error) {
 	p := h.Shard
 	s := shard.Shard{Index: p.Index, Count: p.Count}
 	read := shardedRuns[p.Unit]
-	if read == nil || p.Count < 1 || p.Index < 0 || p.Index >= p.Count || p.Total < 0 {
+	if read == nil || p.Count < 1 || p.Count > shard.MaxCount || p.Index < 0 || p.Index >= p.Count || p.Total < 0 {
 		return h, fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index, p.Count, p.Total, p.Unit)
 	}
 	if h.run, err = read(h.Whole); err != nil {

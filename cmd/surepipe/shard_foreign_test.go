@@ -98,6 +98,7 @@ func (f *foreign) common(unit, first, second string) map[string]refused {
 		"another unit":        {f.edited(0, `"unit":"`+unit+`"`, `"unit":"sample"`), "was not written by a shard"},
 		"no unit":             {f.edited(0, `"unit":"`+unit+`"`, `"unit":""`), "which does not exist"},
 		"no shards":           {f.edited(0, `"count":4`, `"count":0`), "which does not exist"},
+		"shards without end":  {f.edited(0, `"count":4`, `"count":1000000000000000`), "which does not exist"},
 		"a negative index":    {f.edited(0, `"index":1`, `"index":-1`), "which does not exist"},
 		"another's index":     {f.edited(0, `"index":1`, `"index":2`), "its first line has the units from"},
 		"other total":         {f.edited(0, `"total":`, `"total":1`), "its first line has a total of 1"},

@@ -109,8 +109,8 @@ func (f *estimatorFlags) storedX(set *dataio.Set, array string) (*stored.Matrix,
 	if err == nil || f.storage != storageAuto {
 		return m, err
 	}
-	if bytes := bytesOf(set, array); bytes > float64(stored.Memory()) {
-		return nil, fmt.Errorf("takes %.3g GB, more than this machine's memory, and cannot stay in its file: %w", bytes/1e9, err)
+	if fault := stored.Fits("X", bytesOf(set, array)); fault != nil {
+		return nil, fmt.Errorf("%w, and cannot stay in its file: %w", fault, err)
 	}
 	return nil, nil // it is read
 }

@@ -195,6 +195,8 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value use surepipe run")
 	case len(f.axes) > 2:
 		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
+	case len(f.axes) == 2 && f.axes[0].grid.N > pipeline.MostPoints/f.axes[1].grid.N:
+		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].name, f.axes[1].name, f.axes[0].grid.N, f.axes[1].grid.N, pipeline.MostPoints)
 	case f.refine < 0:
 		return usagef("--refine is %d, expected 0 or more", f.refine)
 	case f.chain < 0:

@@ -12,11 +12,18 @@ const certainlyFits = 1 << 30
 // fits is the error for an array that takes more than the machine's memory, or that of its control
 // group, with so many bytes a value.
 func (r *Reader) fits(bytes int64) error {
-	if bytes *= int64(r.len); bytes <= certainlyFits {
+	return fits(fmt.Sprintf("array %q of shape %s", r.name, ShapeString(r.shape)), float64(r.len), float64(bytes))
+}
+
+// fits is the error for n values of so many bytes each that take more than that.
+func fits(what string, n, bytes float64) error {
+	if n*bytes <= certainlyFits {
 		return nil
 	}
-	if all := stored.Memory(); all > 0 && bytes > all {
-		return fmt.Errorf("array %q has shape %s and takes %.3g GB in memory, of which there are %.3g GB", r.name, ShapeString(r.shape), float64(bytes)/1e9, float64(all)/1e9)
-	}
-	return nil
+	return stored.Fits(what, n*bytes)
+}
+
+// fitsImage is the error for an image of rows x cols pixels: its bytes, and as many float64.
+func fitsImage(rows, cols, channels, bits int) error {
+	return fits(fmt.Sprintf("an image of %d x %d pixels", rows, cols), float64(rows)*float64(cols), float64(channels)*(8+float64(bits)/8))
 }

@@ -66,16 +66,27 @@ func FuzzRead(f *testing.F) {
 				oneLine(err)
 				return
 			}
+			if len(m.IndPtr) != m.Rows+1 || m.IndPtr[m.Rows] != len(m.Values) {
+				t.Errorf("%d row pointers to %d for %d entries in %d rows", len(m.IndPtr), m.IndPtr[m.Rows], len(m.Values), m.Rows)
+			}
+		}
+		triplets := func(m *Triplets, err error) {
+			if err != nil {
+				oneLine(err)
+				return
+			}
 			last := -1
-			for k, place := range m.Places() {
+			places, values, _ := m.Entries()
+			for k, place := range places {
 				if place <= last || place >= m.Rows*m.Cols {
 					t.Errorf("entry %d is at place %d after %d of a %d x %d matrix", k, place, last, m.Rows, m.Cols)
 				}
 				last = place
 			}
-			if len(m.IndPtr) != m.Rows+1 || m.IndPtr[m.Rows] != len(m.Values) {
-				t.Errorf("%d row pointers to %d for %d entries in %d rows", len(m.IndPtr), m.IndPtr[m.Rows], len(m.Values), m.Rows)
+			if len(values) != len(places) {
+				t.Errorf("%d values at %d places", len(values), len(places))
 			}
+			sparse(m.Sparse())
 		}
 		stack := func(s *Stack, err error) {
 			if err != nil {
@@ -117,7 +128,7 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 			if s.IsSparse() {
-				sparse(s.Sparse())
+				triplets(s.Triplets())
 			}
 		}
 		set(file)
@@ -130,7 +141,7 @@ func FuzzRead(f *testing.F) {
 		if dense, m, err := ReadMatrixMarket(bytes.NewReader(file)); dense != nil {
 			array(*dense, err)
 		} else {
-			sparse(m, err)
+			triplets(m, err)
 		}
 		for _, format := range []string{"csr", "csc", "coo"} {
 			var wrapped bytes.Buffer

@@ -25,6 +25,9 @@ func ReadJPEG(r io.Reader) (Array, error) {
 	if pixels := int64(config.Width) * int64(config.Height); pixels > 512*int64(len(data)) {
 		return Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", config.Height, config.Width, len(data))
 	}
+	if err := fitsImage(config.Height, config.Width, 3, 8); err != nil {
+		return Array{}, err
+	}
 	decoded, err := jpeg.Decode(bytes.NewReader(data))
 	if err != nil {
 		return Array{}, jpegError(err)

@@ -56,7 +56,7 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 // column, and values of float64 or float32; its arrays are not compressed as files are
 // (scipy.sparse.save_npz with compressed=False). The pointers to the rows or columns are read.
 func (s *Set) MapSparse() (*stored.Matrix, error) {
-	if s.sparse != nil || !s.IsSparse() {
+	if s.triplets != nil || !s.IsSparse() {
 		return nil, fmt.Errorf("is in a .%s file, expected .npz as scipy.sparse.save_npz writes it: others are read whole", s.format)
 	}
 	format, rows, cols, err := s.sparseShape()
@@ -77,6 +77,9 @@ func (s *Set) MapSparse() (*stored.Matrix, error) {
 	}
 	if indices.len != values.len {
 		return nil, fmt.Errorf("array %q has %d entries, \"data\" has %d", "indices", indices.len, values.len)
+	}
+	if err := checkLines(rows, cols, int(values.len)); err != nil {
+		return nil, err
 	}
 	major := rows
 	if c.ByColumns {

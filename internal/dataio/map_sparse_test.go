@@ -174,7 +174,7 @@ func TestLargerThanMemory(t *testing.T) {
 	_, ints := set.Ints("y")
 	_, single := set.Single("y")
 	for _, err := range []error{floats, ints, single} {
-		if err == nil || !strings.Contains(err.Error(), "GB in memory") || !strings.Contains(err.Error(), `array "y" has shape (1048576, 1048576)`) {
+		if err == nil || !strings.Contains(err.Error(), "GB in memory") || !strings.Contains(err.Error(), `array "y" of shape (1048576, 1048576)`) {
 			t.Error(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // 1996): dense from an array file, of shape (rows, columns), or sparse from a coordinate file; the
 // other is nil. The field may be real, integer or pattern (every entry is 1), the symmetry general,
 // symmetric or skew-symmetric: entries that the file omits are filled in.
-func ReadMatrixMarket(r io.Reader) (dense *Array, sparse *Sparse, err error) {
+func ReadMatrixMarket(r io.Reader) (dense *Array, sparse *Triplets, err error) {
 	m := mtxReader{lines: bufio.NewScanner(r)}
 	m.lines.Buffer(make([]byte, 0, 64<<10), 1<<20)
 	if dense, sparse, err = m.read(); err != nil && m.line > 0 {
@@ -61,7 +61,7 @@ func (m *mtxReader) next() (bool, error) {
 	return false, nil
 }
 
-func (m *mtxReader) read() (*Array, *Sparse, error) {
+func (m *mtxReader) read() (*Array, *Triplets, error) {
 	if !m.lines.Scan() {
 		if err := m.lines.Err(); err != nil {
 			return nil, nil, fmt.Errorf("cannot be read (%w)", err)
@@ -140,7 +140,7 @@ func (m *mtxReader) value(f []byte) (float64, error) {
 	return v, nil
 }
 
-func (m *mtxReader) coordinates(rows, cols int, n int64) (*Sparse, error) {
+func (m *mtxReader) coordinates(rows, cols int, n int64) (*Triplets, error) {
 	var row, col []int
 	var values []float64
 	want := 3
@@ -156,7 +156,7 @@ func (m *mtxReader) coordinates(rows, cols int, n int64) (*Sparse, error) {
 			return nil, fmt.Errorf("the file ends after %d entries, expected %d", k, n)
 		}
 		if !ok {
-			return newSparse(rows, cols, row, col, values)
+			return &Triplets{rows, cols, row, col, values}, nil
 		}
 		if k == n {
 			return nil, fmt.Errorf("there are more than the %d entries stated", n)

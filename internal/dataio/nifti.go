@@ -88,6 +88,9 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 
 // readValues reads n values, in memory that grows with what there is.
 func readValues(r io.Reader, t dtype, n int) ([]float64, error) {
+	if err := fits(fmt.Sprintf("an array of %d values", n), float64(n), 8); err != nil {
+		return nil, err
+	}
 	decode := t.floats()
 	buf := make([]byte, chunkLen*t.size)
 	var data []float64

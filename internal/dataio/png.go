@@ -42,6 +42,9 @@ func ReadPNG(r io.Reader) (Array, error) {
 	if least := (int64(config.Width)*int64(bits*channels) + 7) / 8; least > int64(len(data))*1032/int64(config.Height) {
 		return Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", config.Height, config.Width, len(data))
 	}
+	if err := fitsImage(config.Height, config.Width, channels, bits); err != nil {
+		return Array{}, err
+	}
 	decoded, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		return Array{}, pngError(err)

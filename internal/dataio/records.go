@@ -17,6 +17,7 @@ type cell struct {
 // records reads the records of a text: cells between separators, quoted or not as in RFC 4180. A quote
 // within a quoted cell is written twice, and a quoted cell may have several lines.
 type records struct {
+	rows  *bounded
 	r     *bufio.Reader
 	comma byte
 	// line is the number of lines read so far. at is the line on which the last record began, and blank

@@ -3,7 +3,6 @@ package dataio
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -100,12 +99,12 @@ func (a Array) Frames() (matrix Array, shape []int) {
 // are read on demand. Errors of its methods name the array and not the file. It is not safe for
 // concurrent use.
 type Set struct {
-	format  string
-	names   []string
-	entries map[string]entry
-	sparse  *Sparse
-	file    io.Closer
-	asked   map[string]bool // the arrays that were asked for
+	format   string
+	names    []string
+	entries  map[string]entry
+	triplets *Triplets
+	file     io.Closer
+	asked    map[string]bool // the arrays that were asked for
 }
 
 // entry finds an array, which counts as asked for.
@@ -253,9 +252,9 @@ func open(path string, opts TableOptions) (_ *Set, err error) {
 	defer f.Close()
 	var r io.Reader = bufio.NewReaderSize(f, 64<<10)
 	if bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
-		z, err := gzip.NewReader(r)
+		z, err := unpack(r)
 		if err != nil {
-			return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
+			return nil, err
 		}
 		unzipped := bufio.NewReaderSize(z, 64<<10)
 		if magic, err = unzipped.Peek(16); err != nil && err != io.EOF {
@@ -291,7 +290,7 @@ func readWhole(r io.Reader, magic []byte, name, extension string, opts TableOpti
 		if dense != nil {
 			return held("mtx", *dense, err)
 		}
-		return &Set{format: "mtx", sparse: sparse}, err
+		return &Set{format: "mtx", triplets: sparse}, err
 	case extension == ".csv" || extension == ".tsv" || extension == ".txt":
 		a, err := ReadCSV(r, TableOptions{Context: opts.Context, NA: opts.NA, Missing: opts.Missing})
 		return held("csv", a, err)
@@ -433,7 +432,7 @@ func (s *Set) Missing(name, expected string, used []string) error {
 	if expected != "" {
 		expected = ", expected shape " + expected
 	}
-	if s.sparse != nil {
+	if s.triplets != nil {
 		return fmt.Errorf("array %q is missing%s; the file holds a sparse matrix", name, expected)
 	}
 	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"surepipe/internal/sublist"
 )
 
 // Sparse is a sparse matrix in compressed rows: row i has the values
@@ -24,24 +26,59 @@ type Sparse struct {
 	Duplicates int
 }
 
-// Places are the entries' places in the row-major matrix, in the order of Values. With
-// Values they are the observations of a matrix completion.
-func (m *Sparse) Places() []int {
-	places := make([]int, len(m.Indices))
-	for i := range m.Rows {
-		for k := m.IndPtr[i]; k < m.IndPtr[i+1]; k++ {
-			places[k] = i*m.Cols + m.Indices[k]
-		}
-	}
-	return places
+// Triplets are the entries of a sparse matrix in any order: Values[k] at row Row[k] and column Col[k]. They
+// take no memory for rows and columns without an entry.
+type Triplets struct {
+	Rows, Cols int
+	Row, Col   []int
+	Values     []float64
 }
 
-// newSparse builds compressed rows from triplets in any order. It keeps none of the slices.
-func newSparse(rows, cols int, row, col []int, values []float64) (*Sparse, error) {
-	// The number of rows is stated by a header, and their pointers take memory.
-	if rows > 1<<24 && rows/64 > len(row) {
-		return nil, fmt.Errorf("the sparse matrix has %d rows for %d entries: hardly any row holds one", rows, len(row))
+// A matrix may have emptyLines rows and columns, and more where it has an entry for every linesPerEntry of them:
+// vectors take memory for all of them, and a header of a few bytes states their number.
+const (
+	emptyLines    = 1 << 20
+	linesPerEntry = 64
+)
+
+// checkLines rejects a matrix with next to no entry in a row, or in a column.
+func checkLines(rows, cols, entries int) error {
+	for _, axis := range []struct {
+		name  string
+		lines int
+	}{{"rows", rows}, {"columns", cols}} {
+		if axis.lines > emptyLines && axis.lines/linesPerEntry > entries {
+			return fmt.Errorf("the sparse matrix has %d %s for %d entries, expected an entry for every %d of them", axis.lines, axis.name, entries, linesPerEntry)
+		}
 	}
+	return nil
+}
+
+// Sparse is the matrix in compressed rows.
+func (t *Triplets) Sparse() (*Sparse, error) {
+	if err := checkLines(t.Rows, t.Cols, len(t.Row)); err != nil {
+		return nil, err
+	}
+	return compress(t.Rows, t.Cols, t.Row, t.Col, t.Values), nil
+}
+
+// Entries are the different places of the row-major matrix in increasing order, and their values. duplicates
+// counts the entries given for a place that already had one, to which they are added.
+func (t *Triplets) Entries() (places []int, values []float64, duplicates int) {
+	row := slices.Clone(t.Row)
+	rows := sublist.Number(row, t.Rows)
+	m := compress(len(rows), t.Cols, row, t.Col, t.Values)
+	places = make([]int, len(m.Indices))
+	for i, r := range rows {
+		for k, j := range m.Indices[m.IndPtr[i]:m.IndPtr[i+1]] {
+			places[m.IndPtr[i]+k] = r*t.Cols + j
+		}
+	}
+	return places, m.Values, m.Duplicates
+}
+
+// compress builds compressed rows from triplets. It keeps none of the slices.
+func compress(rows, cols int, row, col []int, values []float64) *Sparse {
 	m := &Sparse{Rows: rows, Cols: cols, IndPtr: make([]int, rows+1)}
 	for _, i := range row {
 		m.IndPtr[i+1]++
@@ -75,7 +112,7 @@ func newSparse(rows, cols int, row, col []int, values []float64) (*Sparse, error
 		}
 	}
 	m.IndPtr[rows] = len(m.Indices)
-	return m, nil
+	return m
 }
 
 // checkSize rejects matrices whose row-major places overflow.
@@ -92,13 +129,22 @@ func checkSize(rows, cols int64) error {
 // IsSparse reports whether the file is a sparse matrix: Matrix Market's coordinates, or a
 // .npz archive as scipy.sparse.save_npz writes it.
 func (s *Set) IsSparse() bool {
-	return s.sparse != nil || s.format == "npz" && s.Has("format") && s.Has("shape") && s.Has("data")
+	return s.triplets != nil || s.format == "npz" && s.Has("format") && s.Has("shape") && s.Has("data")
 }
 
-// Sparse reads the sparse matrix in the file, in one of the formats csr, csc and coo.
+// Sparse reads the sparse matrix in the file.
 func (s *Set) Sparse() (*Sparse, error) {
-	if s.sparse != nil {
-		return s.sparse, nil
+	t, err := s.Triplets()
+	if err != nil {
+		return nil, err
+	}
+	return t.Sparse()
+}
+
+// Triplets reads the entries of the sparse matrix in the file, in one of the formats csr, csc and coo.
+func (s *Set) Triplets() (*Triplets, error) {
+	if s.triplets != nil {
+		return s.triplets, nil
 	}
 	if !s.IsSparse() {
 		return nil, errors.New("is not a sparse matrix, expected a coordinate .mtx file or .npz as scipy.sparse.save_npz writes it")
@@ -118,7 +164,7 @@ func (s *Set) Sparse() (*Sparse, error) {
 	if len(data.Shape) != 1 {
 		return nil, fmt.Errorf("array \"data\" has shape %s, expected (entries,)", ShapeString(data.Shape))
 	}
-	return s.triplets(format, rows, cols, data.Data)
+	return s.readTriplets(format, rows, cols, data.Data)
 }
 
 // sparseShape reads the format and the size of the sparse matrix in an archive.
@@ -143,8 +189,8 @@ func (s *Set) sparseShape() (format string, rows, cols int, err error) {
 	return format, int(size[0]), int(size[1]), nil
 }
 
-// triplets reads the places of a sparse matrix's entries, whose values are given.
-func (s *Set) triplets(format string, rows, cols int, values []float64) (*Sparse, error) {
+// readTriplets reads the places of a sparse matrix's entries, whose values are given.
+func (s *Set) readTriplets(format string, rows, cols int, values []float64) (*Triplets, error) {
 	index := func(name string, n int) ([]int, error) {
 		places, err := s.indices(name)
 		if err != nil {
@@ -171,7 +217,7 @@ func (s *Set) triplets(format string, rows, cols int, values []float64) (*Sparse
 		if err != nil {
 			return nil, err
 		}
-		return newSparse(rows, cols, row, col, values)
+		return &Triplets{rows, cols, row, col, values}, nil
 	}
 	major, minor := rows, cols
 	if format == "csc" {
@@ -188,9 +234,9 @@ func (s *Set) triplets(format string, rows, cols int, values []float64) (*Sparse
 	// There may be room for more entries than there are.
 	indices, values = indices[:len(expanded)], values[:len(expanded)]
 	if format == "csc" {
-		return newSparse(rows, cols, indices, expanded, values)
+		return &Triplets{rows, cols, indices, expanded, values}, nil
 	}
-	return newSparse(rows, cols, expanded, indices, values)
+	return &Triplets{rows, cols, expanded, indices, values}, nil
 }
 
 // pointers reads the pointers to the lines of a compressed axis.

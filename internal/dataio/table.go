@@ -3,7 +3,6 @@ package dataio
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -139,9 +138,9 @@ func openTable(path string, opts TableOptions) (*Table, error) {
 	if magic, _ := buffered.Peek(2); !bytes.Equal(magic, []byte("\x1f\x8b")) {
 		return ReadTable(buffered, opts)
 	}
-	z, err := gzip.NewReader(buffered)
+	z, err := unpack(buffered)
 	if err != nil {
-		return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
+		return nil, err
 	}
 	return ReadTable(z, opts)
 }

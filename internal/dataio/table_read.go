@@ -61,7 +61,8 @@ func (t *tableText) read() (*Table, error) {
 		}
 	}
 	for refused == nil && err == nil {
-		refused = t.row(row, t.records.at)
+		rows := len(t.table.Lines)
+		refused = cmp.Or(t.row(row, t.records.at), t.records.rows.next(rows, rows*(len(t.columns)+1)))
 		if refused == nil {
 			row, err = t.records.next()
 		}

@@ -12,7 +12,8 @@ import (
 // openText prepares to read a table: what stands before its first line is skipped, and the separator
 // found. comment is the last comment before the table.
 func openText(r io.Reader) (_ *records, comment string, err error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	rows := newRows(r)
+	buffered := bufio.NewReaderSize(rows, 64<<10)
 	mark, err := buffered.Peek(3)
 	if err != nil && err != io.EOF {
 		return nil, "", readError(err)
@@ -26,7 +27,7 @@ func openText(r io.Reader) (_ *records, comment string, err error) {
 		return nil, "", errors.New("is an archive or a spreadsheet, expected text: save it as .csv")
 	}
 	buffered = bufio.NewReaderSize(&newlines{r: buffered}, 64<<10)
-	t := &records{r: buffered}
+	t := &records{rows: rows, r: buffered}
 	if comment, t.line, err = skipComments(buffered); err != nil {
 		return nil, "", readError(err)
 	}

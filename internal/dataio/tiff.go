@@ -94,6 +94,9 @@ func tiffPages(data []byte) (pages []*tiffFile, err error) {
 		if values += uint64(t.rows) * uint64(t.cols); values > uint64(len(data))*tiffPacks/uint64(t.samples*t.bits/8) {
 			return nil, fmt.Errorf("is truncated or corrupt (its %d images have more pixels than %d bytes can hold)", len(pages), len(data))
 		}
+		if err := fits(fmt.Sprintf("a series of %d images", len(pages)), float64(values), 8*float64(t.channels)); err != nil {
+			return nil, err
+		}
 	}
 	return pages, nil
 }

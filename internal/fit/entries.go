@@ -3,6 +3,8 @@ package fit
 import (
 	"fmt"
 	"slices"
+
+	"surepipe/internal/sublist"
 )
 
 // entries is the number of entries of a matrix.
@@ -12,6 +14,11 @@ func (f *Fit) entries() int { return f.BShape[0] * f.BShape[1] }
 func (f *Fit) entry(i, j int) float64 {
 	if f.B != nil {
 		return f.B[i*f.BShape[1]+j]
+	}
+	i, inRow := sublist.At(f.RowsAt, i)
+	j, inColumn := sublist.At(f.ColumnsAt, j)
+	if !inRow || !inColumn {
+		return 0
 	}
 	r, sum := len(f.S), 0.0
 	u, v := f.U[i*r:][:r], f.V[j*r:][:r]
@@ -36,7 +43,7 @@ func (f *Fit) Missing(yield func(Entry) bool) {
 			observed = observed[1:]
 			continue
 		}
-		if !yield(Entry{c / n, c % n, f.meanAt(f.entry(c/n, c%n) + f.Effects.at(c/n, c%n))}) {
+		if !yield(Entry{c / n, c % n, f.meanAt(f.entry(c/n, c%n) + f.effects(c/n, c%n))}) {
 			return
 		}
 	}
@@ -58,12 +65,12 @@ func (f *Fit) At(row, column int) (Entry, error) {
 	if row < 0 || row >= m || column < 0 || column >= n {
 		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row, column, m, n)
 	}
-	return Entry{row, column, f.meanAt(f.entry(row, column) + f.Effects.at(row, column))}, nil
+	return Entry{row, column, f.meanAt(f.entry(row, column) + f.effects(row, column))}, nil
 }
 
 // Linear is the linear predictor of an entry.
 func (f *Fit) Linear(e Entry) float64 {
-	return f.entry(e.Row, e.Column) + f.Effects.at(e.Row, e.Column)
+	return f.entry(e.Row, e.Column) + f.effects(e.Row, e.Column)
 }
 
 // meanAt is Mean, or z itself.

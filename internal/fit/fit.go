@@ -7,6 +7,8 @@
 //	            of a completion where it has at most 2^24 entries
 //	U, S, V     of a completion: the matrix is U diag(S) V*, with U m x r, S of r singular values,
 //	            V n x r
+//	rows, cols  where they are not all: the m rows and n columns of the matrix for which U, V and the effects
+//	            are, those with an observed entry; the others are 0. shape is then that of the matrix
 //	mu_hat      the fitted mean, or linear predictor
 //	fitted      the fitted mean, where the loss is not squared
 //	intercept   where there is one
@@ -37,6 +39,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/sublist"
 )
 
 // Format is the version of the file's format.
@@ -107,6 +110,9 @@ type Fit struct {
 	// U, S and V are the factors of a matrix of low rank, B = U diag(S) V* of shape BShape: U is m x r, S
 	// holds the r singular values, and V is n x r, row-major. S is not nil where there are factors.
 	U, S, V []float64
+	// RowsAt and ColumnsAt are the lines of the matrix that U, V and Effects are for, in increasing order, nil for
+	// all. The matrix and the effects are 0 in the others.
+	RowsAt, ColumnsAt []int
 	// B0 is the intercept, nil without one.
 	B0 *float64
 	// Names are those of the coefficients, nil where they have none.
@@ -136,19 +142,24 @@ type Effects struct {
 	Rows, Columns []float64
 }
 
-// at is their part in an entry.
-func (e *Effects) at(row, column int) float64 {
+// effects are their part in an entry.
+func (f *Fit) effects(row, column int) float64 {
+	e := f.Effects
 	if e == nil {
 		return 0
 	}
-	v := e.Mean
-	if e.Rows != nil {
-		v += e.Rows[row]
+	return e.Mean + sublist.Value(e.Rows, f.RowsAt, row) + sublist.Value(e.Columns, f.ColumnsAt, column)
+}
+
+// extent is how many rows and columns U, V and the effects have values for.
+func (f *Fit) extent() [2]int {
+	n := [2]int(f.BShape)
+	for k, list := range [][]int{f.RowsAt, f.ColumnsAt} {
+		if list != nil {
+			n[k] = len(list)
+		}
 	}
-	if e.Columns != nil {
-		v += e.Columns[column]
-	}
-	return v
+	return n
 }
 
 // Save writes the file.
@@ -163,13 +174,16 @@ func (f *Fit) Save(path string) error {
 		arrays = append(arrays, dataio.Array{Name: "b", Shape: f.BShape, Data: f.B})
 	}
 	if f.S != nil {
-		u, s, v := f.U, f.S, f.V
+		u, s, v, n := f.U, f.S, f.V, f.extent()
 		if len(s) == 0 { // a file has no empty arrays
-			u, s, v = make([]float64, f.BShape[0]), make([]float64, 1), make([]float64, f.BShape[1])
+			u, s, v = make([]float64, n[0]), make([]float64, 1), make([]float64, n[1])
 		}
 		r := len(s)
-		arrays = append(arrays, dataio.Array{Name: "U", Shape: []int{f.BShape[0], r}, Data: u},
-			dataio.Array{Name: "S", Shape: []int{r}, Data: s}, dataio.Array{Name: "V", Shape: []int{f.BShape[1], r}, Data: v})
+		arrays = append(arrays, dataio.Array{Name: "U", Shape: []int{n[0], r}, Data: u},
+			dataio.Array{Name: "S", Shape: []int{r}, Data: s}, dataio.Array{Name: "V", Shape: []int{n[1], r}, Data: v})
+	}
+	if f.RowsAt != nil || f.ColumnsAt != nil {
+		arrays = append(arrays, integers("shape", f.BShape))
 	}
 	if f.B0 != nil {
 		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*f.B0}})
@@ -202,14 +216,23 @@ func (f *Fit) Save(path string) error {
 			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.texts)}, Texts: v.texts})
 		}
 	}
-	if f.Observed != nil {
-		places := make([]int64, len(f.Observed))
-		for i, c := range f.Observed {
-			places[i] = int64(c)
+	for _, v := range []struct {
+		name string
+		list []int
+	}{{"indices", f.Observed}, {"rows", f.RowsAt}, {"cols", f.ColumnsAt}} {
+		if v.list != nil {
+			arrays = append(arrays, integers(v.name, v.list))
 		}
-		arrays = append(arrays, dataio.Array{Name: "indices", Shape: []int{len(places)}, Ints: places})
 	}
 	return dataio.WriteNPZ(path, append(arrays, dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{string(text)}})...)
+}
+
+func integers(name string, list []int) dataio.Array {
+	a := dataio.Array{Name: name, Shape: []int{len(list)}, Ints: make([]int64, len(list))}
+	for i, v := range list {
+		a.Ints[i] = int64(v)
+	}
+	return a
 }
 
 // Load reads a file. It rejects one that holds no fit, one of another version, and one whose arrays
@@ -286,118 +309,6 @@ func (f *Fit) loadEstimate(set *dataio.Set) error {
 	}
 	f.B, f.BShape = b.Data, b.Shape
 	return err
-}
-
-// loadFactors reads U, S and V.
-func (f *Fit) loadFactors(set *dataio.Set) error {
-	var parts [3]dataio.Array
-	for k, name := range []string{"S", "U", "V"} {
-		a, err := set.Floats(name)
-		if err == nil {
-			err = a.CheckFinite()
-		}
-		if err != nil {
-			return err
-		}
-		expected := "(r,)"
-		if k > 0 {
-			expected = fmt.Sprintf("(n, %d): \"S\" holds %d singular values", len(f.S), len(f.S))
-		}
-		if axes := min(k, 1) + 1; len(a.Shape) != axes || k > 0 && a.Shape[1] != len(f.S) {
-			return fmt.Errorf("array %q has shape %s, expected %s", name, dataio.ShapeString(a.Shape), expected)
-		}
-		if parts[k] = a; k == 0 {
-			f.S = a.Data
-		}
-	}
-	f.U, f.V, f.BShape = parts[1].Data, parts[2].Data, []int{parts[1].Shape[0], parts[2].Shape[0]}
-	return nil
-}
-
-// loadEntries reads the observed places of a completion.
-func (f *Fit) loadEntries(set *dataio.Set) error {
-	if len(f.BShape) != 2 {
-		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix", dataio.ShapeString(f.BShape))
-	}
-	all := int64(f.entries())
-	places, err := set.Ints("indices")
-	if err != nil {
-		return err
-	}
-	f.Observed = make([]int, len(places.Ints))
-	for i, c := range places.Ints {
-		if c < 0 || c >= all {
-			return fmt.Errorf("array \"indices\" holds %d at [%d], expected 0 to %d", c, i, all-1)
-		}
-		f.Observed[i] = int(c)
-	}
-	if err := f.loadEffects(set); err != nil || f.RowsBy == "" {
-		return err
-	}
-	for _, v := range []struct {
-		name  string
-		n     int
-		texts *[]string
-	}{{"row_names", f.BShape[0], &f.RowNames}, {"column_names", f.BShape[1], &f.ColumnNames}} {
-		a, err := set.Texts(v.name)
-		if err != nil {
-			return err
-		}
-		if *v.texts = a.Texts; len(a.Texts) != v.n {
-			return fmt.Errorf("array %q has %d texts, expected %d", v.name, len(a.Texts), v.n)
-		}
-	}
-	f.rowAt, f.columnAt = placesOf(f.RowNames), placesOf(f.ColumnNames)
-	if len(f.rowAt) != len(f.RowNames) || len(f.columnAt) != len(f.ColumnNames) {
-		return errors.New("arrays \"row_names\" and \"column_names\" hold a text twice, expected different names")
-	}
-	return nil
-}
-
-// placesOf are the places of the names.
-func placesOf(names []string) map[string]int {
-	at := make(map[string]int, len(names))
-	for i, name := range names {
-		at[name] = i
-	}
-	return at
-}
-
-// loadEffects reads the effects of a completion, where it has them.
-func (f *Fit) loadEffects(set *dataio.Set) error {
-	if len(f.EffectNames) == 0 {
-		return nil
-	}
-	mean, err := set.Scalar("effects_mean")
-	if err != nil {
-		return err
-	}
-	f.Effects = &Effects{Mean: mean}
-	for _, v := range []struct {
-		name string
-		n    int
-		to   *[]float64
-	}{{"effects_rows", f.BShape[0], &f.Effects.Rows}, {"effects_cols", f.BShape[1], &f.Effects.Columns}} {
-		if !set.Has(v.name) {
-			continue
-		}
-		a, err := set.Floats(v.name)
-		if err == nil {
-			err = a.CheckFinite()
-		}
-		if err != nil {
-			return err
-		}
-		if *v.to = a.Data; len(a.Data) != v.n {
-			return fmt.Errorf("array %q has %d values, expected %d", v.name, len(a.Data), v.n)
-		}
-	}
-	for _, name := range f.EffectNames {
-		if name == "rows" && f.Effects.Rows == nil || name == "cols" && f.Effects.Columns == nil {
-			return fmt.Errorf("array \"effects_%s\" is missing: the fit has effects of %s", name, name)
-		}
-	}
-	return nil
 }
 
 // Named is the entry of a row and a column that are given by their names.

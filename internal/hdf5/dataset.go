@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"surepipe/internal/stored"
 )
 
 // Array is what a dataset holds.
@@ -179,6 +181,9 @@ func (d Dataset) Read() (a Array, err error) {
 			return a, fmt.Errorf("states the shape %v, more than the file can hold", s.shape)
 		}
 		s.total *= n
+	}
+	if err := stored.Fits(fmt.Sprintf("an array of shape %v", s.shape), float64(s.total)*float64(s.kind.size+8)); err != nil {
+		return a, err
 	}
 	raw := s.read()
 	a = Array{Shape: s.shape, Complex: s.kind.complex}

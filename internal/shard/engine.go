@@ -111,7 +111,7 @@ func (e engine) shard(getenv func(string) string, n int) (s Shard, err error) {
 	if count == unset {
 		return s, fmt.Errorf("it does not say how many tasks there are: give --shard auto/n")
 	}
-	if i := (id - first) / step; count >= 1 && count <= maxCount && id >= first && (id-first)%step == 0 && i < count {
+	if i := (id - first) / step; count >= 1 && count <= MaxCount && id >= first && (id-first)%step == 0 && i < count {
 		return Shard{i, count}, nil
 	}
 	return s, fmt.Errorf("it is not one of %d tasks numbered from %d in steps of %d", count, first, step)

@@ -12,8 +12,8 @@ type Shard struct {
 	Index, Count int
 }
 
-// maxCount bounds the number of shards: their files have names with numbers of a fixed width.
-const maxCount = 1_000_000
+// MaxCount bounds the number of shards: their files have names with numbers of a fixed width.
+const MaxCount = 1_000_000
 
 // Range is the shard's part of total units: first to end-1. It may be empty.
 func (s Shard) Range(total int) (first, end int) {
@@ -43,8 +43,8 @@ func Parse(text string, getenv func(string) string) (s Shard, source string, err
 	index, count, divided := strings.Cut(text, "/")
 	n := 0
 	if divided {
-		if n, err = strconv.Atoi(count); err != nil || n < 1 || n > maxCount {
-			return s, "", fmt.Errorf("%q, expected a number of shards from 1 to %d after the slash", text, maxCount)
+		if n, err = strconv.Atoi(count); err != nil || n < 1 || n > MaxCount {
+			return s, "", fmt.Errorf("%q, expected a number of shards from 1 to %d after the slash", text, MaxCount)
 		}
 	}
 	if index == "auto" {

@@ -25,6 +25,15 @@ func Memory() int64 {
 	return total
 }
 
+// Disk is how many bytes can still be written to a folder; 0 where that is not known.
+func Disk(folder string) int64 {
+	var info unix.Statfs_t
+	if unix.Statfs(folder, &info) != nil {
+		return 0
+	}
+	return int64(info.Bavail) * info.Bsize
+}
+
 // groupLimit is the least limit of the control group of this process and of those around it, of either
 // version of Linux's control groups; 0 for none.
 func groupLimit(root fs.FS) int64 {

@@ -288,11 +288,7 @@ func (c *checker) sampled() {
 	if places, order := c.s.Sampled(c.dev, array.Shape{Rows: 1, Cols: c.p + 1}); places != nil || order != nil {
 		c.failf("Sampled: %d columns are taken for 1 x %d matrices", c.p, c.p+1)
 	}
-	m := max(1, int(math.Sqrt(float64(c.p))))
-	for c.p%m > 0 {
-		m--
-	}
-	for _, shape := range []array.Shape{{Rows: m, Cols: c.p / m}, {Rows: 1, Cols: c.p}} {
+	for _, shape := range c.matrixShapes() {
 		places, order := c.s.Sampled(c.dev, shape)
 		if places == nil {
 			continue

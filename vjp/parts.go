@@ -1,0 +1,393 @@
+package vjp
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/prox"
+	"surepipe/solve"
+)
+
+// parts solves a completion on the rows and columns of the matrix that occur, and each of their connected parts by
+// itself ([solve.Connected]).
+type parts struct {
+	*solve.Connected
+	p       Problem
+	o       Options
+	make    func(p Problem) (Solver, error)
+	solvers []Solver
+	// from is where the entries of each part begin in the order of the parts, and of the whole after the last;
+	// order is that order, nil where it is that of y.
+	from  []int
+	order array.Index
+	free  []func()
+}
+
+// newParts is the solver of a problem with parts; make makes those of the parts.
+func newParts(p Problem, o Options, c *solve.Connected, make func(p Problem) (Solver, error)) (_ Solver, err error) {
+	s := &parts{Connected: c, p: p, o: o, make: make, from: []int{0}}
+	defer func() {
+		if err != nil {
+			s.Release()
+		}
+	}()
+	var order []int
+	for k := range c.Parts {
+		own, release, err := c.Problem(k)
+		if err != nil {
+			return nil, err
+		}
+		s.free = append(s.free, release)
+		solver, err := make(own)
+		if err != nil {
+			return nil, err
+		}
+		s.solvers = append(s.solvers, solver)
+		order = append(order, c.Parts[k].Entries...)
+		s.from = append(s.from, len(order))
+	}
+	if !slices.IsSorted(order) {
+		index := p.Device.NewIndex(order)
+		s.order, s.free = index, append(s.free, index.Free)
+	}
+	return s, p.Device.Err()
+}
+
+// Name is that of the parts' method.
+func (s *parts) Name() string { return s.solvers[0].Name() }
+
+// Problem is the whole problem.
+func (s *parts) Problem() Problem { return s.p }
+
+// Release frees the solvers and then what they share.
+func (s *parts) Release() {
+	for _, solver := range s.solvers {
+		solver.Release()
+	}
+	for _, free := range s.free {
+		free()
+	}
+}
+
+// Reweight reweights the parts. A regularizer of another kind has none.
+func (s *parts) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	p := s.p
+	p.R = r
+	if !prox.StructureOf(r).Nuclear.Known {
+		return s.make(p)
+	}
+	again := *s
+	again.p, again.solvers, again.free = p, nil, nil
+	for k, solver := range s.solvers {
+		one, err := solver.Reweight(ctx, s.Regularizer(r, k))
+		if err != nil {
+			again.Release()
+			return nil, err
+		}
+		again.solvers = append(again.solvers, one)
+	}
+	return &again, nil
+}
+
+// Solve starts at 0.
+func (s *parts) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
+	return s.SolveFrom(ctx, y, From{})
+}
+
+// SolveFrom solves the parts one after the other.
+func (s *parts) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	run := &partsRun{parts: s, y: s.ordered(y)}
+	done := false
+	defer func() {
+		if !done { // also where A or the regularizer panics
+			run.holders.Store(1)
+			run.release()
+		}
+	}()
+	var start []float64
+	if from.Factors == nil && !from.B.IsZero() {
+		start = from.B.ToHost()
+	}
+	paths := from.Path.Parts(len(s.solvers))
+	for k, solver := range s.solvers {
+		own := From{Path: paths[k], Factors: from.Factors.Part(k, len(s.solvers))}
+		if start != nil {
+			own.B = y.Device().Put(s.Take(start, k), 1, s.Parts[k].Shape().Len())
+		}
+		sol, err := solver.SolveFrom(ctx, run.part(run.y, k), own)
+		own.B.Free()
+		if err != nil {
+			return nil, err
+		}
+		run.sols = append(run.sols, sol)
+	}
+	sol, err := run.join()
+	done = err == nil
+	return sol, err
+}
+
+// ordered is a copy of vectors of length d in the order of the parts.
+func (s *parts) ordered(v array.Batch) array.Batch {
+	dev := v.Device()
+	out := dev.Alloc(v.K(), v.N())
+	if s.order == nil {
+		dev.Copy(out, v)
+	} else {
+		dev.Gather(out, v, s.order)
+	}
+	return out
+}
+
+// reorder sets dst to vectors in the order of the parts.
+func (s *parts) reorder(dst, v array.Batch) {
+	if s.order == nil {
+		dst.Device().Copy(dst, v)
+	} else {
+		dst.Device().Scatter(dst, v, s.order)
+	}
+}
+
+// partsRun holds the solutions of the parts, and y in their order, for the solution and its linearization.
+type partsRun struct {
+	*parts
+	y       array.Batch
+	sols    []*Solution
+	holders atomic.Int32
+}
+
+// part are the entries of the k-th part of vectors in the order of the parts.
+func (r *partsRun) part(v array.Batch, k int) array.Batch { return v.Cols(r.from[k], r.from[k+1]) }
+
+func (r *partsRun) release() {
+	if r.holders.Add(-1) > 0 {
+		return
+	}
+	for _, sol := range r.sols {
+		sol.Release()
+	}
+	r.y.Free()
+}
+
+// join is the solution of the whole.
+func (r *partsRun) join() (*Solution, error) {
+	dev, d := r.y.Device(), r.y.N()
+	_, p := r.p.A.Dims()
+	var whole []float64 // b, where it is to be written down
+	if !r.o.Compact && p <= math.MaxInt32 {
+		whole = make([]float64, p)
+	}
+	n := len(r.sols)
+	factors, residuals, convergence := make([]func() *Factors, n), make([]float64, n), make([]Convergence, n)
+	inOrder, misfit := dev.Alloc(1, d), dev.Alloc(1, d)
+	defer inOrder.Free()
+	defer misfit.Free()
+	for k, sol := range r.sols {
+		mu := r.part(inOrder, k)
+		f, err := r.estimate(mu, whole, k)
+		if err != nil {
+			return nil, err
+		}
+		rest := r.part(misfit, k)
+		dev.Lin(rest, 1, r.part(r.y, k), -1, mu)
+		factors[k], residuals[k], convergence[k] = f, solve.Norm(rest), sol.Convergence
+	}
+	out := &Solution{Convergence: r.Convergence(convergence, residuals, r.o.Sigma2), Choices: append([]Choice{r.Choice}, r.sols[r.largest()].Choices...)}
+	mu := dev.Alloc(1, d)
+	r.reorder(mu, inOrder)
+	if r.sols[0].Linearization != nil {
+		out.Linearization = r.linearize()
+	}
+	if r.holders.Add(1); whole == nil {
+		out.Implied = r.Join(factors, mu, floats.Dot(residuals, residuals), r.release)
+		return out, dev.Err()
+	}
+	out.B, out.MuHat = dev.Alloc(1, p), mu
+	dev.Upload(out.B, whole)
+	r.release()
+	return out, dev.Err()
+}
+
+// largest is the part with the most entries, whose choices are those of the whole.
+func (r *partsRun) largest() (most int) {
+	for k := range r.sols {
+		if r.from[k+1]-r.from[k] > r.from[most+1]-r.from[most] {
+			most = k
+		}
+	}
+	return most
+}
+
+// estimate sets mu to that of the k-th part and writes b down in whole, or where that is nil returns its factors.
+func (r *partsRun) estimate(mu array.Batch, whole []float64, k int) (func() *Factors, error) {
+	sol, dev := r.sols[k], mu.Device()
+	if low := sol.Implied; low != nil && low.Factors != nil {
+		host := make([]float64, mu.N())
+		low.MuHat(host, 0)
+		dev.Upload(mu, host)
+		return low.Factors, nil
+	}
+	dev.Copy(mu, sol.MuHat)
+	b := sol.B.ToHost()
+	if whole != nil {
+		r.Place(whole, b, k)
+		return nil, nil
+	}
+	f, err := solve.FactorsOf(b, r.Parts[k].Shape())
+	return func() *Factors { return f }, err
+}
+
+// linearize is the derivative of the whole: that of the part where there is one, and else the block-diagonal
+// one.
+func (r *partsRun) linearize() Linearization {
+	r.holders.Add(1)
+	return &partsDerivative{r, len(r.sols) == 1}
+}
+
+// partsDerivative is block-diagonal with those of the parts as blocks.
+type partsDerivative struct {
+	run   *partsRun
+	alone bool // there is one block
+}
+
+func (l *partsDerivative) first() Linearization { return l.run.sols[0].Linearization }
+
+// each calls f with the vectors of every part, and puts together what it sets. left sums up.
+func (l *partsDerivative) each(dst, v array.Batch, left []float64, f func(l Linearization, share float64, dst, v array.Batch, left []float64) error) error {
+	r, dev := l.run, v.Device()
+	if l.alone {
+		return f(l.first(), 1, dst, v, left)
+	}
+	sorted, images := r.ordered(v), dev.Alloc(v.K(), v.N())
+	defer sorted.Free()
+	defer images.Free()
+	own := make([]float64, len(left))
+	clear(left)
+	for k, sol := range r.sols {
+		// Contiguous, as kernels are made for.
+		n := r.from[k+1] - r.from[k]
+		x, image := dev.Alloc(v.K(), n), dev.Alloc(v.K(), n)
+		dev.Copy(x, r.part(sorted, k))
+		// left_i <= share ||v_i||^2/sqrt(2d) for the sum, of which the part is to have its own.
+		err := f(sol.Linearization, math.Sqrt(float64(n)/float64(v.N())), image, x, own)
+		dev.Copy(r.part(images, k), image)
+		x.Free()
+		image.Free()
+		if err != nil {
+			return err
+		}
+		floats.Add(left, own)
+	}
+	r.reorder(dst, images)
+	return dev.Err()
+}
+
+func (l *partsDerivative) VJP(ctx context.Context, dst, v array.Batch) error {
+	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch, _ []float64) error { return l.VJP(ctx, dst, v) })
+}
+
+func (l *partsDerivative) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+	return l.each(dst, v, left, func(l Linearization, _ float64, dst, v array.Batch, left []float64) error {
+		return l.Images(ctx, dst, v, left)
+	})
+}
+
+func (l *partsDerivative) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
+	return l.each(dst, v, left, func(l Linearization, own float64, dst, v array.Batch, left []float64) error {
+		return l.Forms(ctx, dst, v, own*share, left)
+	})
+}
+
+func (l *partsDerivative) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64, left []float64) error {
+	return l.each(dst, v, left, func(l Linearization, own float64, dst, v array.Batch, left []float64) error {
+		return l.Numbered(ctx, dst, v, which, own*share, left)
+	})
+}
+
+func (l *partsDerivative) Span(ctx context.Context, dst, v array.Batch) error {
+	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch, _ []float64) error { return l.Span(ctx, dst, v) })
+}
+
+// Moments are those of the only part.
+func (l *partsDerivative) Moments() hutch.Moments {
+	if l.alone {
+		return l.first().Moments()
+	}
+	return hutch.Moments{}
+}
+
+// Closed sums up. There is no slope, a vector of length p.
+func (l *partsDerivative) Closed() Closed {
+	sum := Closed{Known: true, Margin: math.Inf(1), SpaceMargin: math.Inf(1), Neighbours: true}
+	all := make([]Closed, len(l.run.sols))
+	diagonal := true
+	for k, sol := range l.run.sols {
+		c := sol.Linearization.Closed()
+		all[k] = c
+		sum.Known, sum.Neighbours, diagonal = sum.Known && c.Known, sum.Neighbours && c.Neighbours, diagonal && c.Diagonal != nil
+		sum.Trace, sum.Frobenius2, sum.Low, sum.High = sum.Trace+c.Trace, sum.Frobenius2+c.Frobenius2, sum.Low+c.Low, sum.High+c.High
+		sum.Margin, sum.SpaceMargin, sum.DiagonalFlops = min(sum.Margin, c.Margin), min(sum.SpaceMargin, c.SpaceMargin), sum.DiagonalFlops+c.DiagonalFlops
+	}
+	if !sum.Known {
+		sum.Trace, sum.Frobenius2, sum.Low, sum.High, sum.Margin = 0, 0, 0, 0, 0
+	}
+	if diagonal {
+		sum.Diagonal = func() ([]float64, error) {
+			out := make([]float64, l.run.y.N())
+			for k, c := range all {
+				part, err := c.Diagonal()
+				if err != nil {
+					return nil, err
+				}
+				for i, e := range l.run.Parts[k].Entries {
+					out[e] = part[i]
+				}
+			}
+			return out, nil
+		}
+	}
+	return sum
+}
+
+// Inner is the most of any part.
+func (l *partsDerivative) Inner() Inner {
+	var all Inner
+	for _, sol := range l.run.sols {
+		in := sol.Linearization.Inner()
+		all.Steps, all.Failed, all.Together = max(all.Steps, in.Steps), all.Failed+in.Failed, max(all.Together, in.Together)
+		all.Iterative = all.Iterative || in.Iterative
+	}
+	return all
+}
+
+// Kind is that of the parts.
+func (l *partsDerivative) Kind() string { return l.first().Kind() }
+
+// Bytes sums up, and y in the order of the parts.
+func (l *partsDerivative) Bytes() int64 {
+	bytes := l.run.y.Bytes()
+	for _, sol := range l.run.sols {
+		bytes += sol.Linearization.Bytes()
+	}
+	return bytes
+}
+
+// ProbeBytes are those of one part at a time, and a probe and its image in the order of the parts.
+func (l *partsDerivative) ProbeBytes() int64 {
+	most := int64(0)
+	for _, sol := range l.run.sols {
+		most = max(most, sol.Linearization.ProbeBytes())
+	}
+	if l.alone {
+		return most
+	}
+	return most + 4*8*int64(l.run.y.N())
+}
+
+// Release releases those of the parts, with the solution.
+func (l *partsDerivative) Release() { l.run.release() }
