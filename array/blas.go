@@ -7,8 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/lapack/lapack64"
+
 	"surepipe/array/internal/native"
+	"surepipe/array/internal/reflectors"
 )
+
+func init() { lapack64.Use(reflectors.Implementation{}) }
 
 // BLASReport describes the BLAS and LAPACK that the host device uses.
 type BLASReport struct {

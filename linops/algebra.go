@@ -56,6 +56,7 @@ func scaledStructure(c *scaled) Structure {
 		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(adjointly, dst, alpha*beta, z) },
 	}
 	s.Shifts, s.Pairs = a.s.Shifts, scaledPairs(alpha, a.s.Pairs)
+	s.Cosines, s.Circulant = a.s.Cosines.times(alpha), a.s.Circulant.times(alpha)
 	if norms2 := a.s.ColumnNorms2; norms2 != nil {
 		s.ColumnNorms2 = func() []float64 {
 			norms := norms2()
@@ -136,7 +137,7 @@ func sumStructure(c *sum) Structure {
 // carries over to L M R where L*L = l I and R R* = r I. Where the columns are shifts of a few of
 // them, as those of a circular convolution after a wavelet synthesis, these have the norms of all.
 func composeStructure(c *compose) Structure {
-	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts)}
+	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts), Circulant: wavesOfProduct(c.parts)}
 	if classes := s.Shifts.Columns; classes != nil {
 		s.ColumnNorms2 = normsByClass(c, classes)
 	}

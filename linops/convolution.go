@@ -185,6 +185,7 @@ func (a *Convolution) know(grid []float64) Structure {
 	if n := a.rows * a.cols; a.boundary == Circular {
 		all := func() [][]int { return [][]int{block(0, 1, 0, n, n)} }
 		s.Shifts = Shifts{array.Shape{Rows: a.rows, Cols: a.cols}, true, all, all}
+		s.Circulant = Spectrum{s.Shifts.Shape, a.gains}
 		if a.direct[doForward] == nil {
 			s.Normal = a.normal
 		}
@@ -211,6 +212,19 @@ func (a *Convolution) know(grid []float64) Structure {
 		s.SolveNormal = a.solveNormal
 	}
 	return s
+}
+
+// gains are |K|^2, row by row: K is conjugate at opposite frequencies.
+func (a *Convolution) gains() []float64 {
+	out := make([]float64, a.rows*a.cols)
+	for i := range out {
+		k, l := i/a.cols, i%a.cols
+		if 2*l > a.cols {
+			k, l = (a.rows-k)%a.rows, a.cols-l
+		}
+		out[i] = squared(a.kernel[l*a.rows+k])
+	}
+	return out
 }
 
 func squared(v complex128) float64 { return real(v)*real(v) + imag(v)*imag(v) }

@@ -6,25 +6,44 @@ import (
 	"surepipe/array"
 )
 
-// Cosines is A*A = C* diag(values) C with the orthonormal cosine transform C of images of a shape
-// ([NewDCT2D]).
-type Cosines struct {
+// Spectrum is A*A = T* diag(values) T with an orthonormal transform T of images of a shape: the cosine
+// transform ([NewDCT2D]) or that of Fourier, of real images.
+type Spectrum struct {
 	// Shape is that of the images, 0 x 0 where nothing is known.
 	Shape array.Shape
-	// Values returns the eigenvalues in the order of the coefficients, in a new slice.
+	// Values returns the eigenvalues in the order of the coefficients, or of the frequencies (k, l),
+	// in a new slice.
 	Values func() []float64
 }
 
 // Known reports whether the eigenvalues are known.
-func (c Cosines) Known() bool { return c.Values != nil }
+func (c Spectrum) Known() bool { return c.Values != nil }
+
+// times are those of alpha A.
+func (c Spectrum) times(alpha float64) Spectrum {
+	if !c.Known() {
+		return c
+	}
+	return Spectrum{c.Shape, func() []float64 {
+		values := c.Values()
+		for i := range values {
+			values[i] *= alpha * alpha
+		}
+		return values
+	}}
+}
 
 // cosines are those of the differences along both axes of one image.
-func (g *Gradient) cosines() Cosines {
+func (g *Gradient) cosines() Spectrum {
 	if g.edge != Reflecting || len(g.axes) != 2 || len(g.shape) != 2 {
-		return Cosines{}
+		return Spectrum{}
 	}
-	rows, cols := g.length[0], g.length[1]
-	return Cosines{array.Shape{Rows: rows, Cols: cols}, func() []float64 {
+	return gridCosines(g.length[0], g.length[1])
+}
+
+// gridCosines are those of the differences of a grid with reflecting borders.
+func gridCosines(rows, cols int) Spectrum {
+	return Spectrum{array.Shape{Rows: rows, Cols: cols}, func() []float64 {
 		values := make([]float64, 0, rows*cols)
 		down, along := pathSpectrum(rows), pathSpectrum(cols)
 		for _, u := range down {
@@ -36,9 +55,47 @@ func (g *Gradient) cosines() Cosines {
 	}}
 }
 
+// waves are the eigenvalues of D*D with periodic differences of one image: sums of 4 sin(pi k/n)^2.
+func (g *Gradient) waves() Spectrum {
+	if g.edge != Periodic || len(g.shape) > 2 {
+		return Spectrum{}
+	}
+	shape := array.Shape{Rows: g.n / g.line, Cols: g.line}
+	return Spectrum{shape, func() []float64 {
+		values := make([]float64, g.n)
+		for a, n := range g.length {
+			for i := range values {
+				s := math.Sin(math.Pi * float64(i/g.inner[a]%n) / float64(n))
+				values[i] += 4 * s * s
+			}
+		}
+		return values
+	}}
+}
+
+// wavesOfProduct are those of A1 A2 ... An, where A2 to An commute with the shifts of an image.
+func wavesOfProduct(parts []known) Spectrum {
+	first := parts[0].s.Circulant
+	for i := range parts {
+		s := &parts[i].s
+		if !s.Circulant.Known() || s.Circulant.Shape != first.Shape || i > 0 && !s.Shifts.Commutes {
+			return Spectrum{}
+		}
+	}
+	return Spectrum{first.Shape, func() []float64 {
+		values := first.Values()
+		for i := range parts[1:] {
+			for j, v := range parts[i+1].s.Circulant.Values() {
+				values[j] *= v
+			}
+		}
+		return values
+	}}
+}
+
 // cosinesAbove are those of [A1; A2; ...], where all but one of A_i*A_i are multiples of the identity.
-func (a *stack) cosinesAbove() Cosines {
-	var one Cosines
+func (a *stack) cosinesAbove() Spectrum {
+	var one Spectrum
 	more := 0.0
 	for i := range a.parts {
 		s := &a.parts[i].s
@@ -46,7 +103,7 @@ func (a *stack) cosinesAbove() Cosines {
 		case s.Columns.Known:
 			more += s.Columns.Value
 		case one.Known() || !s.Cosines.Known():
-			return Cosines{}
+			return Spectrum{}
 		default:
 			one = s.Cosines
 		}
@@ -54,7 +111,7 @@ func (a *stack) cosinesAbove() Cosines {
 	if !one.Known() {
 		return one
 	}
-	return Cosines{one.Shape, func() []float64 {
+	return Spectrum{one.Shape, func() []float64 {
 		values := one.Values()
 		for i := range values {
 			values[i] += more

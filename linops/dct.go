@@ -70,6 +70,48 @@ func (a *DCT) Adjoint(dst, z array.Batch) {
 	a.grid.apply(dst, z, action{kind: doAdjoint})
 }
 
+// DiagonalOf returns the diagonal of C* diag(h) C for the transform C of images, row-major. With
+// c_p(i) = cos(pi p (2 i + 1)/(2 n)) the squares of the entries of row k are (1 + c_2k)/n, and c_2k =
+// -c_(2n-2k): along each axis the diagonal is a sum of cosines whose coefficients are sums of h.
+func (a *DCT) DiagonalOf(h []float64) []float64 {
+	rows, cols := a.grid.rows, a.grid.cols
+	along, both := make([]float64, len(h)), make([]float64, len(h))
+	for r := range rows {
+		foldSquares(along[r*cols:], h[r*cols:], cols, 1)
+	}
+	for c := range cols {
+		foldSquares(both[c:], along[c:], rows, cols)
+	}
+	dev := array.NewHost()
+	z, out := dev.Alloc(1, len(h)), dev.Alloc(1, len(h))
+	defer z.Free()
+	defer out.Free()
+	dev.Upload(z, both)
+	a.Adjoint(out, z)
+	return out.ToHost()
+}
+
+// foldSquares sets dst to the coefficients, of an orthonormal cosine transform of n numbers, of sum_k
+// h_k e_k(i)^2 for its rows e_k; entries are a stride apart.
+func foldSquares(dst, h []float64, n, stride int) {
+	for k := range n {
+		v := h[k*stride] / float64(n)
+		dst[0] += v
+		switch p := 2 * k; {
+		case k == 0 || p == n: // e_0^2 = 1/n, and c_n = 0
+		case p < n:
+			dst[p*stride] += v
+		default:
+			dst[(2*n-p)*stride] -= v
+		}
+	}
+	root := math.Sqrt(float64(n))
+	dst[0] *= root
+	for k := 1; k < n; k++ {
+		dst[k*stride] *= root / math.Sqrt2
+	}
+}
+
 // cosineGrid is the cosine transform C of rows x cols images on the host. Its action doNormal is C*
 // diag(1/(1 + eta (u_k + v_l))) C, with the eigenvalues u of the rows and v of the columns, which
 // its owner sets.

@@ -70,7 +70,7 @@ func newDifference(name string, rows, cols int) *Difference {
 	u, v := pathSpectrum(rows), pathSpectrum(cols)
 	s := Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal, Pairs: sync.OnceValue(a.pairs)}
 	if rows > 0 && cols > 0 {
-		s.Norm2 = Known(u[rows-1] + v[cols-1])
+		s.Norm2, s.Cosines = Known(u[rows-1]+v[cols-1]), gridCosines(rows, cols)
 	}
 	if d, _ := a.Dims(); d == 1 {
 		s.Rows = Known(2) // a single difference

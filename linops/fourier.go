@@ -3,6 +3,7 @@ package linops
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -124,6 +125,9 @@ func (a *Fourier) describe() Structure {
 	}
 	if lo == hi {
 		s.Columns = Known(hi)
+	}
+	if !a.layout.Complex {
+		s.Circulant = Spectrum{array.Shape{Rows: a.rows, Cols: a.cols}, func() []float64 { return slices.Clone(a.gains) }}
 	}
 	switch {
 	case a.layout.Complex && a.places > 0:

@@ -93,7 +93,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 	for _, m := range g.length {
 		norm += largestDifference(m, edge)
 	}
-	s := Structure{Norm2: Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs, BallStep: g.ballStep, Cosines: g.cosines()}
+	s := Structure{Norm2: Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs, BallStep: g.ballStep, Cosines: g.cosines(), Circulant: g.waves()}
 	if images := len(shape) - len(axes); edge == Reflecting && len(axes) <= 2 && axes[0] == images {
 		s.SolveNormal = g.solver()
 	}

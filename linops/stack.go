@@ -42,6 +42,14 @@ func VStack(ops ...Operator) Operator { return newStack("VStack", ops, true, fal
 // blocks.
 func BlockDiag(ops ...Operator) Operator { return newStack("BlockDiag", ops, true, true) }
 
+// Above lists the operators on top of each other of which one is made by [VStack], or the operator alone.
+func Above(a Operator) []Operator {
+	if s, ok := a.(*stack); ok && s.cols == nil {
+		return operators(s.parts)
+	}
+	return []Operator{a}
+}
+
 // newStack gives every operator rows of its own, columns of its own, or both.
 func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	checkSome(name, ops)

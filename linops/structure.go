@@ -37,8 +37,9 @@ type Structure struct {
 	SparseRows func() space.Rows
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
-	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it.
-	Cosines Cosines
+	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it, and Circulant those
+	// where a Fourier transform of real images does.
+	Cosines, Circulant Spectrum
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
 	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical

@@ -31,6 +31,7 @@
 //	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y)
 //	local-low-rank     I                     see prox.NewLocalLowRank            see below
 //	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        see below
+//	whittaker          I, or a selection     lambda/2 ||D^m b||^2                -
 //
 // lambda_max is the smallest lambda at which the estimate is zero. For robust PCA this holds
 // together with gamma_max = ||y||_inf. For local-low-rank it is the largest singular value of a patch

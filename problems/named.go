@@ -46,6 +46,8 @@ type Layout struct {
 	Colours bool
 	// Analysis says that there is a matrix D, behind which the regularizer stands.
 	Analysis bool
+	// Places says that Data.At are used.
+	Places bool
 }
 
 // Sequence reports whether y is a sequence, in the order of its index.
@@ -60,8 +62,12 @@ var (
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
 	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)", YRank: 1, YShape: "(n,)"}
-	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
-	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
+	placed      = Layout{
+		Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced",
+		YRank:  1, YShape: "(n,)", Places: true,
+	}
+	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
+	series   = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
 // Generator draws data sets like those of the paper: see the Generate functions.
@@ -97,6 +103,7 @@ func init() {
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator, WithGaps: "tv1d-gaps"},
 		{Name: "tv2d", Layout: picture},
 		{Name: "trend1d", Layout: oneSequence, WithGaps: "trend1d-gaps"},
+		{Name: "whittaker", Layout: placed, WithGaps: "whittaker-gaps"},
 		{Name: "fused-lasso", Layout: regression},
 		{Name: "generalized-lasso", Layout: analyzed},
 	}
@@ -283,8 +290,10 @@ func (d Data) checkSettings(name string) error {
 		return fmt.Errorf("vectorial total variation is asked for, but %s is not isotropic tv2d", name)
 	case d.Anisotropic && name != "tv2d":
 		return fmt.Errorf("anisotropic total variation is asked for, but %s is not tv2d", name)
-	case d.Order != nil && name != "trend1d":
-		return fmt.Errorf("a trend of order %d is asked for, but %s is not trend1d", *d.Order, name)
+	case d.Order != nil && name != "trend1d" && name != "whittaker":
+		return fmt.Errorf("differences of order %d are asked for, but %s is neither trend1d nor whittaker", *d.Order, name)
+	case d.At != nil && name != "whittaker":
+		return fmt.Errorf("there are places of the values of y, but %s is not whittaker", name)
 	}
 	return nil
 }

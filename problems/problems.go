@@ -65,9 +65,12 @@ type Data struct {
 	// Standardize scales the columns of the operator's matrix to variance 1: see [Problem.Coefficients].
 	Standardize bool
 	// Anisotropic takes the sum of |K b|_i in place of that of norms across planes, joint-l2: total
-	// variation along each axis for itself. Order is that of a trend, nil for its own.
+	// variation along each axis for itself. Order is that of a trend, or how often differences are
+	// taken, nil for its own.
 	Anisotropic bool
 	Order       *int
+	// At are the places of the values of a sequence, increasing, where they are not evenly spaced; else nil.
+	At []float64
 	// Vectorial takes the norms of joint-l2 across the channels of an image too.
 	Vectorial bool
 	// Table is the table that X and y come from; nil where they come from arrays.

@@ -85,9 +85,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		}
 	}
 	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
-	if l.table != nil && l.table.Sequence != nil {
-		data.Labels = l.table.Sequence.Labelled(l.table.Design.Response, !s.Selects())
-	}
+	l.sequence(&data)
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
 	}

@@ -45,6 +45,7 @@ func init() {
 		differenceOperator,
 		gradientOperator,
 		trendOperator,
+		differencesOperator,
 		convolutionOperator,
 		dctOperator,
 		waveletOperator,

@@ -61,3 +61,20 @@ func (l *specLoader) openData(path string) (*dataio.Set, error) {
 	}
 	return l.tableSet, nil
 }
+
+// sequence sets what a table knows of y as a sequence.
+func (l *specLoader) sequence(data *Data) {
+	if l.table == nil || l.table.Sequence == nil {
+		return
+	}
+	sequence, observed := l.table.Sequence, !l.Selects()
+	data.Labels = sequence.Labelled(l.table.Design.Response, observed)
+	data.At = sequence.Places(observed)
+}
+
+// Placed reports whether there are differences, which depend on the distances of Data.At.
+func (s *Spec) Placed() bool {
+	return slices.ContainsFunc(s.terms, func(t term) bool {
+		return t.operator != nil && t.operator.contains("differences")
+	})
+}

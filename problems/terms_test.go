@@ -59,7 +59,7 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 		x := mat.NewDense(d, p, gaussians(rng, d*p, nil))
 		y := gaussians(rng, d, func(i int) float64 { return 3 * math.Sin(float64(i)/4) })
 		analysis := mat.NewDense(6, p, gaussians(rng, 6*p, nil))
-		order := 2
+		order, third := 2, 3
 		a, free := linops.NewDense(dev, x), linops.NewDense(dev, analysis)
 		defer a.Release()
 		defer free.Release()
@@ -96,6 +96,7 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}, Vectorial: true}, linops.NewGradient([]int{2, 5, 3}, []int{0, 1}, linops.Reflecting), vectorial, linops.Identity(30)},
 			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Vectorial: true}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
 			{"trend1d", problems.Data{Y: y, YShape: []int{d}, Order: &order}, trend, prox.NewL1(0.7), linops.Identity(d)},
+			{"whittaker", problems.Data{Y: y, YShape: []int{d}, Order: &third}, trend, prox.NewSquaredL2(0.7), linops.Identity(d)},
 			{"fused-lasso", problems.Data{X: x, Y: y}, fusedK, fusedR, a},
 			{"generalized-lasso", problems.Data{X: x, Y: y, D: analysis}, free, prox.NewL1(0.7), a},
 		} {

@@ -82,7 +82,7 @@ const lookAgain = 16
 // after takes the measure of the step just done, and whether it is the last one allowed.
 func (c *watch) after(ctx context.Context, w *Work, measured float64, last bool) error {
 	c.conv.Iterations++
-	if c.m.Problem().K != nil {
+	if c.traits.Dual != nil {
 		return c.behind(ctx, w, last)
 	}
 	own := c.traits.own

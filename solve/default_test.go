@@ -49,8 +49,9 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 	}{
 		{"ridge", dense, nil, ridge, "direct"},
 		{"weighted ridge", dense, weighted, ridge, "direct"},
-		{"ridge of an operator without a matrix", bare, nil, ridge, "fista"},
-		{"ridge of a large operator", huge, nil, ridge, "fista"},
+		{"ridge of a small operator without a matrix", bare, nil, ridge, "direct"},
+		{"ridge of an operator without a matrix", wide, nil, ridge, "fista"},
+		{"ridge of a large operator whose entries are known", huge, nil, ridge, "direct"},
 		{"denoising", id, nil, l1, "ista"},
 		{"weighted denoising", id, weighted, l1, "active-set"},
 		{"LASSO", dense, nil, l1, "active-set"},

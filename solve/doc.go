@@ -70,6 +70,24 @@
 // iteration to the next, certified in the same way. The tables in rules.go make these choices, and
 // [Solution].Choices lists which were made and why.
 //
+// # Closed forms
+//
+// The method direct serves the squared loss, weighted or not, with r a sum of squares behind any
+// operators. Every solution is a linear map of y,
+//
+//	A b = A (A* W A + sum_k lambda_k K_k* K_k)^+ A* W y,
+//
+// and so are its traces, its diagonal and its derivative by the weight ([Linear]), all from one
+// factorization, which the table in direct_forms.go chooses:
+//
+//   - transform: A*A and K*K are diagonal in one cosine or Fourier basis, as with the gradient of an image.
+//   - banded: A*A is diagonal and K takes differences of neighbours. The stacked rows [W^{1/2} A; lambda^{1/2} K] become a triangle by
+//     rotations, which square no condition, and the band of the inverse follows from it in O(n).
+//   - sparse: a Cholesky factor, and the entries of the inverse at the places of its own.
+//   - spectral: singular values of A, or of a small Gram matrix; of the stacked rows where there is a K.
+//
+// Where no form serves, or its factor would take too much memory or time, the next rule of [Default] applies.
+//
 // # Active sets
 //
 // Where the loss is squared and the regularizer is a sum over coordinates, [prox.Structure].Sparse,

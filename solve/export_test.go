@@ -9,3 +9,11 @@ func SetMostFactorized(n int64) func() {
 	mostFactorized = n
 	return func() { mostFactorized = before }
 }
+
+// SetMostStacked changes the largest number of columns of A above K for a dense factorization, and
+// returns what puts it back.
+func SetMostStacked(n int) func() {
+	before := mostStacked
+	mostStacked = n
+	return func() { mostStacked = before }
+}

@@ -113,7 +113,7 @@ type internals struct {
 	solution func(w *Work) (b, mu array.Batch)
 	// implied returns them in a form that takes less memory; nil where there is none.
 	implied func(w *Work) *Implied
-	linear  *Linear // for Point
+	linear  Linear // for Point; or nil
 	// gram, unless nil, is the Point's Gram.
 	gram func(w *Work) func(set []int) []float64
 }

@@ -65,7 +65,7 @@ func Lookup(name string) (e Entry, ok bool) {
 // Methods lists the methods that [New] knows. A new one is added here.
 func Methods() []Entry {
 	return []Entry{
-		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
+		{Name: "direct", About: "sums of squares of b and of K b in closed form, by one factorization: dense, banded, sparse, or a fast transform", New: newDirect, Closed: true, Behind: true},
 		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
 		accelerated,
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM, Normal: true, Behind: true},

@@ -46,7 +46,7 @@ func (s *plain) Problem() Problem { return s.s.p }
 // Solve runs the method.
 func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	start := Start{B: from.B}
-	if s.s.p.K == nil || from.Path == nil {
+	if s.s.p.K == nil || from.Path == nil || s.s.e.Closed {
 		return Run(ctx, s.m, y, s.s.o, start)
 	}
 	return s.alongPath(ctx, y, start, from.Path)

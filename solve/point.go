@@ -38,7 +38,7 @@ type Point struct {
 	// loss do. Their misfit is then 0, and A* of Misfit is not Gradient.
 	Flat bool
 	// Linear is the closed form of an estimator that is linear in y; nil for others.
-	Linear *Linear
+	Linear Linear
 	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code
 	// that takes over its parts sets it to nil.
 	Tangent *Tangent
@@ -85,18 +85,6 @@ type Factored struct {
 	// for n columns of length d; nil where that has gone, or does not offer it. It serves as long as
 	// Images. Both are nil where the solver has none.
 	Diagonal func() []float64
-}
-
-// Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the
-// solver.
-type Linear struct {
-	// U is rank x d with orthonormal vectors, Weights is 1 x rank with values in [0, 1].
-	U, Weights array.Batch
-	// Doubtful is the part of the trace that depends on decisions within rounding errors.
-	Doubtful float64
-	// Margin is the smallest direction that was counted over the size of rounding errors, +Inf
-	// where no rank was decided.
-	Margin float64
 }
 
 // Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its

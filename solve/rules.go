@@ -49,8 +49,8 @@ var coordinateRules = []rule{
 }
 
 var unitRules = []rule{
-	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
+	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and differ little as far as products with it show, or the regularizer allows for no other units", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
 	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
@@ -59,6 +59,7 @@ var unitRules = []rule{
 }
 
 var methodRules = []rule{
+	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
 	{"interior points after another method", "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice", func(s *situation) bool { return s.comesFirst() != "" }, newSecondChance},
 	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newDualized},
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
@@ -70,8 +71,7 @@ var methodRules = []rule{
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *situation) bool { return s.e.manifold && !s.o.Whole }, newPlain},
-	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
-	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
+	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole }, newPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
 }
 
@@ -82,16 +82,16 @@ type defaultRule struct {
 }
 
 var defaultRules = []defaultRule{
+	{"direct", "r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization is exact", closable},
 	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: Newton steps take a banded matrix, and any condition of K", interiorPoint},
 	{"interior-point", "r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a multiple of the identity: Newton steps take a sparse matrix, and any condition of K", sparseInterior},
-	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", synthesizes},
 	{"interior-point", "r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition of A and K", smallInterior},
 	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
 	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
 	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
 	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
-	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
 	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", sparseRegression},
@@ -107,13 +107,12 @@ func Default(p Problem) string {
 }
 
 // withoutSynthesis is the same for a problem with r(K b) that is to be solved for b, not for K b.
-func withoutSynthesis(p Problem) string {
-	for _, r := range defaultRules {
-		if r.solver != "active-set" && r.applies(p) {
-			return r.solver
-		}
-	}
-	panic("solve: the last rule applies to every problem")
+func withoutSynthesis(p Problem) string { return without("active-set", p) }
+
+// without is the same where a solver does not serve.
+func without(solver string, p Problem) string {
+	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.solver != solver && r.applies(p) })
+	return defaultRules[i].solver
 }
 
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
@@ -176,20 +175,21 @@ var finishers = []finisher{
 		always},
 }
 
-// factorization is a choice of the direct method.
+// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
+// spread is the ratio of the lengths of the columns.
 type factorization struct {
 	choice  Choice
-	applies func(spread float64) bool
-	build   func(s *direct, x *mat.Dense) error
+	applies func(beside bool, spread float64) bool
+	build   func(s *spectral, x *mat.Dense) error
 }
 
 var factorizations = []factorization{
 	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
-		func(spread float64) bool { return spread <= gramSpread }, (*direct).decomposeGram},
+		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
 	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
-		func(spread float64) bool { return spread <= gradedSpread }, (*direct).decompose},
-	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4"},
-		func(float64) bool { return true }, (*direct).factorGraded},
+		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
+	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
+		func(bool, float64) bool { return true }, (*spectral).factorGraded},
 }
 
 // Sizes at which choices change.
@@ -282,7 +282,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
 	}
 	switch {
-	case p.K == nil:
+	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows
 		return chooseLoss(ctx, s)
 	case s.e.newton:
 		return s.decide(ctx, "coordinates", coordinateRules)
@@ -430,18 +430,6 @@ func activeSets(r prox.Prox) bool {
 func (s *situation) passes() bool {
 	r := prox.StructureOf(s.p.R)
 	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
-}
-
-// factorizationsFor chooses by the lengths of the columns. The first one that can be computed is
-// taken.
-func factorizationsFor(lengths []float64) []factorization {
-	least, most := math.Inf(1), 0.0
-	for _, v := range lengths {
-		if v > 0 {
-			least, most = min(least, v), max(most, v)
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(factorizations), func(f factorization) bool { return !f.applies(most / least) })
 }
 
 // writtenDown is the choice that writeDown makes.

@@ -179,7 +179,7 @@ func (r *run) solution() (*Solution, error) {
 		dev.Copy(s.B, r.w.B)
 		p.A.Forward(s.MuHat, s.B)
 	}
-	if p.K != nil && r.o.multiplier {
+	if r.traits.Dual != nil && r.o.multiplier {
 		u := r.traits.Dual(r.w)
 		s.dual = dev.Alloc(1, u.N())
 		dev.Copy(s.dual, u)
@@ -187,7 +187,7 @@ func (r *run) solution() (*Solution, error) {
 	}
 	if r.o.Point {
 		s.At = newPoint(r.m, r.traits, r.w.Y, r.o, s)
-		if p.K != nil {
+		if r.traits.Dual != nil {
 			s.At.behind(r.w, r.traits)
 		}
 	}

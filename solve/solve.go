@@ -2,6 +2,7 @@ package solve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -255,7 +256,12 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 	if p.R.Dim() != 0 && p.R.Dim() != dim {
 		return nil, fmt.Errorf("solve: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
 	}
-	return build(ctx, e, p, o)
+	solver, err := build(ctx, e, p, o)
+	if errors.Is(err, errNotClosed) && closable(p) {
+		e, _ = Lookup(without(e.Name, p))
+		return build(ctx, e, p, o.with(Choice{"method", e.Name, "direct has no factors of this problem, or too large ones"}))
+	}
+	return solver, err
 }
 
 // leastSquare is the smallest sum of squares whose relative accuracy is that of its terms.

@@ -27,21 +27,24 @@ var mostFactor int64 = 1 << 22
 
 const smallEntry = 1e-4
 
-// usualEntries is the number of entries of a column of B*B for which memory is taken at first. On images
-// there are about seven.
-const usualEntries = 9
-
 // newSparseCurvature returns Q = B*B for the rows of B, at the step t.
 func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
 	c := &sparseCurvature{n: n, t: t, rows: rows, inner: len(rows.Indptr) - 1}
-	turned := space.Transpose(rows, n)
-	ptr, index, value := c.matrix(turned)
+	weights := make([]float64, c.inner)
+	for i := range weights {
+		weights[i] = t
+	}
+	ptr, index, value := cholesky.Normal(n, rows.Indptr, rows.Indices, rows.Values, weights)
+	for j := range n {
+		value[ptr[j]]++
+	}
 	a := cholesky.Analyze(ptr, index)
 	if c.exact = a.Nonzeros <= mostFactor; c.exact {
 		var err error
 		c.factor, err = a.Factorize(value)
 		return c, err
 	}
+	turned := space.Transpose(rows, n)
 	c.b = dev.NewCSR(c.inner, n, rows.Indptr, rows.Indices, rows.Values)
 	c.bt = dev.NewCSR(n, c.inner, turned.Indptr, turned.Indices, turned.Values)
 	if n > maxColumns {
@@ -49,31 +52,6 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 	}
 	c.factor = a.Incomplete(value, smallEntry)
 	return c, dev.Err()
-}
-
-// matrix is I + t B*B by columns.
-func (c *sparseCurvature) matrix(turned space.Rows) (ptr []int64, index []int32, value []float64) {
-	ptr = make([]int64, 1, c.n+1)
-	index, value = make([]int32, 0, usualEntries*c.n), make([]float64, 0, usualEntries*c.n)
-	seen := make([]int64, c.n) // where an entry of the column is, plus 1
-	for j := range c.n {
-		from := int64(len(index))
-		index, value = append(index, int32(j)), append(value, 1)
-		seen[j] = from + 1
-		for u := turned.Indptr[j]; u < turned.Indptr[j+1]; u++ {
-			row, w := turned.Indices[u], c.t*turned.Values[u]
-			for at := c.rows.Indptr[row]; at < c.rows.Indptr[row+1]; at++ {
-				i := c.rows.Indices[at]
-				if seen[i] <= from {
-					index, value = append(index, int32(i)), append(value, 0)
-					seen[i] = int64(len(index))
-				}
-				value[seen[i]-1] += w * c.rows.Values[at]
-			}
-		}
-		ptr = append(ptr, int64(len(index)))
-	}
-	return ptr, index, value
 }
 
 func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {

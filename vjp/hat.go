@@ -7,16 +7,28 @@ import (
 	"surepipe/solve"
 )
 
-// hat is the derivative of an estimator that is linear in y: the hat matrix U* diag(w) U, the same
-// for every y.
+// hat is the derivative of an estimator that is linear in y: the hat matrix H, the same for every y.
 type hat struct {
 	Plain
-	h *solve.Linear
+	h      solve.Linear
+	dim    int         // of b
+	misfit array.Batch // A b - y, for the slope
 }
 
-func newHat(h *solve.Linear) Linearization {
-	l := hat{h: h}
+// newHat is that at a solution.
+func newHat(at *solve.Point) Linearization {
+	dev := at.Y.Device()
+	l := hat{h: at.Linear, dim: at.B.N(), misfit: dev.Alloc(1, at.Y.N())}
+	done := false
+	defer func() {
+		if !done { // A panics
+			l.misfit.Free()
+		}
+	}()
+	at.Problem.A.Forward(l.misfit, at.B)
+	dev.Lin(l.misfit, 1, l.misfit, -1, at.Y)
 	l.Apply = l.VJP
+	done = true
 	return l
 }
 
@@ -25,68 +37,46 @@ func (l hat) VJP(ctx context.Context, dst, v array.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	dev := v.Device()
-	c := dev.Alloc(v.K(), l.h.U.K())
-	defer c.Free()
-	dev.Gemm(false, true, 1, v, l.h.U, 0, c)
-	dev.Mul(c, c, l.h.Weights)
-	dev.Gemm(false, false, 1, c, l.h.U, 0, dst)
-	return dev.Err()
+	l.h.Images(dst, v)
+	return v.Device().Err()
 }
 
-// Closed sums the weights, with and without the singular values in doubt.
+// Closed is what the factorization knows, with and without what is in doubt.
 func (l hat) Closed() Closed {
-	c := Closed{Known: true, Margin: l.h.Margin}
-	for _, v := range l.h.Weights.ToHost() {
-		c.Trace += v
-		c.Frobenius2 += v * v
+	t := l.h.Traces()
+	c := Closed{
+		Known: true, Trace: t.Trace, Frobenius2: t.Frobenius2, Low: t.Trace - t.Below, High: t.Trace + t.Above,
+		Margin: t.Margin, Slope: l.slope,
 	}
-	c.Low, c.High = c.Trace-l.h.Doubtful, c.Trace
-	c.Products = l.products
-	c.Diagonal, c.DiagonalFlops = l.diagonal, 2*float64(l.h.U.K())*float64(l.h.U.N())
+	if f, ok := l.h.(interface{ Products(v array.Batch) []float64 }); ok {
+		c.Products = f.Products
+	}
+	if flops, known := l.h.DiagonalFlops(); known {
+		c.Diagonal, c.DiagonalFlops = l.diagonal, flops
+	}
 	return c
 }
 
-// products are the entries of V U* diag(w) U V*.
-func (l hat) products(v array.Batch) []float64 {
-	dev, k := v.Device(), v.K()
-	if l.h.U.K() == 0 {
-		return make([]float64, k*k)
-	}
-	c, weighted, square := dev.Alloc(k, l.h.U.K()), dev.Alloc(k, l.h.U.K()), dev.Alloc(k, k)
-	defer c.Free()
-	defer weighted.Free()
-	defer square.Free()
-	dev.Gemm(false, true, 1, v, l.h.U, 0, c)
-	dev.Mul(weighted, c, l.h.Weights)
-	dev.Gemm(false, true, 1, c, weighted, 0, square)
-	return square.ToHost()
-}
+// diagonal is that of H.
+func (l hat) diagonal() ([]float64, error) { return l.h.Diagonal(), l.misfit.Device().Err() }
 
-// diagonal returns sum_r w_r U_ri^2 for every observation i.
-func (l hat) diagonal() ([]float64, error) {
-	u, dev := l.h.U, l.h.U.Device()
-	out := make([]float64, u.N())
-	if u.K() == 0 {
-		return out, nil
-	}
-	squares, sums := dev.Alloc(u.K(), u.N()), dev.Alloc(1, u.N())
-	defer squares.Free()
-	defer sums.Free()
-	dev.Mul(squares, u, u)
-	dev.Gemm(false, false, 1, l.h.Weights, squares, 0, sums)
-	dev.Download(out, sums)
-	return out, dev.Err()
+// slope is -N^+ A* (y - A b), as Q b = A* (y - A b).
+func (l hat) slope() ([]float64, error) {
+	dev := l.misfit.Device()
+	b := dev.Alloc(1, l.dim)
+	defer b.Free()
+	l.h.Coefficients(b, l.misfit)
+	return b.ToHost(), dev.Err()
 }
 
 // Kind is "direct".
 func (l hat) Kind() string { return "direct" }
 
-// Bytes is 0: the factors belong to the solver.
-func (l hat) Bytes() int64 { return 0 }
+// Bytes is that of A b - y: the factors belong to the solver.
+func (l hat) Bytes() int64 { return l.misfit.Bytes() }
 
-// ProbeBytes counts the coefficients on U.
-func (l hat) ProbeBytes() int64 { return 8 * int64(l.h.U.K()+l.h.U.N()) }
+// ProbeBytes counts what the factors take.
+func (l hat) ProbeBytes() int64 { return l.h.ProbeBytes() }
 
-// Release does nothing: the factors belong to the solver.
-func (l hat) Release() {}
+// Release frees A b - y.
+func (l hat) Release() { l.misfit.Free() }

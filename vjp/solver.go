@@ -96,6 +96,19 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, From{})
 }
 
+// closed has the hat matrix of a solution. The solution is released where A panics.
+func closed(sol *solve.Solution, choice solve.Choice) *Solution {
+	done := false
+	defer func() {
+		if !done {
+			sol.Release()
+		}
+	}()
+	l := newHat(sol.At)
+	done = true
+	return with(sol, l, choice)
+}
+
 // SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
 // and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
@@ -120,7 +133,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	by := s.differentiate(sol)
 	switch by.kind {
 	case closedForm:
-		return with(sol, newHat(sol.At.Linear), by.choice), nil
+		return closed(sol, by.choice), nil
 	case Unrolled:
 		sol.Release()
 		return s.record(ctx, y, by.choice)

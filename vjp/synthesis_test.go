@@ -179,7 +179,7 @@ func TestActiveSetsBehindDependentRows(t *testing.T) {
 	}
 	k := linops.NewDense(dev, mat.NewDense(p+1, p, solvetest.Gaussian(rng, (p+1)*p)))
 	defer k.Release()
-	if _, err := vjp.NewSolver(context.Background(), "active-set", vjp.Problem{A: a, K: k, R: prox.NewL1(1), Device: dev}, vjp.Options{}); err == nil || !strings.Contains(err.Error(), "expected one of admm") {
+	if _, err := vjp.NewSolver(context.Background(), "active-set", vjp.Problem{A: a, K: k, R: prox.NewL1(1), Device: dev}, vjp.Options{}); err == nil || !strings.Contains(err.Error(), "expected one of direct, admm") {
 		t.Errorf("more rows than columns: %v", err)
 	}
 }

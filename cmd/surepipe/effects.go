@@ -184,15 +184,5 @@ func (a arrays) weights() ([]float64, error) {
 	if !a.Has("weights") {
 		return nil, nil
 	}
-	const expected = "(d,), a positive weight for each value of y"
-	w, err := a.open("weights", expected)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
-	if len(w.Shape()) != 1 {
-		return nil, w.ShapeError(expected)
-	}
-	v, err := w.Floats()
-	return v.Data, err
+	return a.vector("weights", "(d,), a positive weight for each value of y")
 }

@@ -98,7 +98,8 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	f.registerLoss(flags)
 	flags.BoolVar(&f.anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
 	flags.BoolVar(&f.vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one length, so that edges of different colours coincide; else each channel has a total variation of its own")
-	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic")
+	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic; "+
+		"whittaker: how often differences are taken, 2 by default")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")

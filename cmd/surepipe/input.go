@@ -247,6 +247,9 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
 		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
+		if l.Places {
+			data.At = t.Sequence.Places(false)
+		}
 	}
 	if in.frames != nil {
 		data.Frames = in.frames

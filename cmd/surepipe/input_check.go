@@ -88,7 +88,7 @@ func specError(err error) bool {
 func (f *estimatorFlags) vary(data *problems.Data) {
 	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
 	data.Anisotropic, data.Vectorial = f.anisotropic, f.vectorial
-	if f.problem == "trend1d" && f.specification == nil {
+	if f.specification == nil && f.cmd != nil && f.cmd.Flags().Changed("order") {
 		data.Order = &f.order
 	}
 }
@@ -102,10 +102,17 @@ func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 		return usagef("--vectorial and --anisotropic are both given, expected one of them")
 	case f.anisotropic && name != "tv2d":
 		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
-	case changed("order") && name != "trend1d":
-		return usagef("--order is for --problem trend1d: in a specification, trend: {order: %d} has it", f.order)
-	case changed("order") && f.order < 0:
-		return usagef("--order is %d, expected 0 or more", f.order)
+	case changed("order") && name != "trend1d" && name != "whittaker":
+		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or "+
+			"differences: {order: %d} has it", f.order, f.order)
+	case changed("order"):
+		least, most := 0, problems.MostDifferences-1
+		if name == "whittaker" {
+			least, most = 1, problems.MostDifferences
+		}
+		if f.order < least || f.order > most {
+			return usagef("--order is %d, expected an integer from %d to %d", f.order, least, most)
+		}
 	}
 	return nil
 }

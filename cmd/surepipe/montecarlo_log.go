@@ -271,7 +271,8 @@ func (h *hasher) add(v reflect.Value) {
 			return // files written before there were other losses
 		}
 		for i := range v.NumField() {
-			if name := v.Type().Field(i).Name; v.Type() == reflect.TypeFor[problems.Data]() && (name == "Effects" || name == "Weights") && v.Field(i).IsZero() {
+			name, data := v.Type().Field(i).Name, v.Type() == reflect.TypeFor[problems.Data]()
+			if data && slices.Contains([]string{"Effects", "Weights", "At"}, name) && v.Field(i).IsZero() {
 				continue // likewise
 			}
 			h.add(v.Field(i))

@@ -26,7 +26,8 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
+	"mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {
@@ -135,16 +136,37 @@ func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 	return mat.NewDense(v.Shape[0], v.Shape[1], v.Data), nil
 }
 
-// integers reads a 1-d array of integers, or of floats that are integers.
-func (a arrays) integers(name, expected string) ([]int, error) {
+// openVector opens a 1-d array.
+func (a arrays) openVector(name, expected string) (source, error) {
 	r, err := a.open(name, expected)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
 	if len(r.Shape()) != 1 {
+		r.Close()
 		return nil, r.ShapeError(expected)
 	}
+	return r, nil
+}
+
+// vector reads a 1-d array.
+func (a arrays) vector(name, expected string) ([]float64, error) {
+	r, err := a.openVector(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	v, err := r.Floats()
+	return v.Data, err
+}
+
+// integers reads a 1-d array of integers, or of floats that are integers.
+func (a arrays) integers(name, expected string) ([]int, error) {
+	r, err := a.openVector(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
 	read, err := r.Ints()
 	if err != nil {
 		return nil, err
@@ -215,6 +237,11 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 	}
 	if l.Selection {
 		if data.Weights, err = a.weights(); err != nil {
+			return fileData{}, err
+		}
+	}
+	if l.Places && a.Has("at") {
+		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
 			return fileData{}, err
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"surepipe/internal/dataio"
 )
@@ -171,6 +173,50 @@ func TestSamplesTakeTheVariant(t *testing.T) {
 		want := object(t, append([]string{"run", "--data", npyFile(t, y[:30], c.shape...)}, flags...)...)
 		if status != exitDone || !strings.Contains(lines, fmt.Sprintf(`"sure":%v,`, want["sure"])) {
 			t.Errorf("%s: status %d, %s%s, expected sure %v", c.flags, status, stderr, lines, want["sure"])
+		}
+	}
+}
+
+// Whittaker's differences are divided by the distances of a table's index, of dates too and in either
+// order, as by those of an array.
+func TestWhittakerOnPlaces(t *testing.T) {
+	days := []float64{0, 1, 4, 5, 6, 9, 11, 12}
+	y := []float64{1, 3, 2, math.NaN(), 4, 6, 5, 7}
+	rows := make([]string, len(y))
+	for i, v := range y {
+		day := time.Date(2024, 2, 20+int(days[i]), 0, 0, 0, 0, time.UTC)
+		rows[i] = fmt.Sprintf("%s,%v\n", day.Format(time.DateOnly), v)
+	}
+	table := "day,y\n" + strings.Join(rows, "")
+	slices.Reverse(rows)
+	archive := filepath.Join(t.TempDir(), "y.npz")
+	if err := dataio.WriteNPZ(archive, floats("y", y, len(y)), floats("at", days, len(y))); err != nil {
+		t.Fatal(err)
+	}
+	args := func(more ...string) []string {
+		return append(strings.Fields("run --problem whittaker --order 3 --lambda 2 --sigma2 1 --missing drop"), more...)
+	}
+	want := object(t, args("--data", archive)...)
+	for _, table := range []string{table, "day,y\n" + strings.Join(rows, "")} {
+		got := object(t, args("--data", text(t, "y.csv", table), "--response", "y")...)
+		for _, key := range []string{"sure", "divergence", "alo"} {
+			if w, g := want[key].(float64), got[key].(float64); !(math.Abs(w-g) <= 1e-9*(1+math.Abs(w))) {
+				t.Errorf("%s is %.12g, expected %.12g", key, g, w)
+			}
+		}
+		if s := fmt.Sprint(got["warnings"]); strings.Contains(s, "unequal-steps") {
+			t.Errorf("warnings %s", s)
+		}
+	}
+	words := text(t, "w.csv", "place,y\na,1\nb,2\nc,4\nd,3\ne,5\n")
+	said := fmt.Sprint(object(t, args("--data", words, "--response", "y", "--index", "place")...)["warnings"])
+	if !strings.Contains(said, "neither numbers nor dates") {
+		t.Errorf("texts as places: %v", said)
+	}
+	for _, order := range []string{"0", "7"} {
+		status, _, stderr := command(t, args("--data", archive, "--order", order)...)
+		if status != exitUsage || !strings.Contains(stderr, "from 1 to 6") {
+			t.Errorf("order %s: status %d, %s", order, status, stderr)
 		}
 	}
 }

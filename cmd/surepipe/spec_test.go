@@ -69,7 +69,7 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 		switch name {
 		case "tv2d":
 			generator = "svt"
-		case "trend1d":
+		case "trend1d", "whittaker":
 			generator, size = "tv1d", []string{"--d", "60"}
 		case "ols", "ridge", "lasso", "elastic-net", "group-lasso", "fused-lasso", "generalized-lasso":
 			generator, size = "lasso", []string{"--d", "60", "--p", "40"}
@@ -88,7 +88,7 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 		}
 		weights := [][]string{{}}
 		switch name {
-		case "ridge":
+		case "ridge", "whittaker":
 			weights = [][]string{{"--lambda", "3"}}
 		case "elastic-net":
 			weights = [][]string{{"--lambda2", "2"}, {"--lambda2", "0"}, {"--lambda", "0.3max", "--lambda2", "1"}}

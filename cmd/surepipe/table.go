@@ -28,7 +28,8 @@ type tableFlags struct {
 
 func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&t.response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
-	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its times, which --out keeps (default: the first other column, if it holds dates or numbers in order)")
+	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, "+
+		"which --out keeps and whose distances whittaker uses (default: the first other column, if it is such)")
 	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
@@ -234,6 +235,24 @@ func indexName(s *design.Sequence) string {
 	return fmt.Sprintf(" %q", s.Index)
 }
 
+// noteSteps prints that the distances of an index are not taken into account: an estimate on places does so.
+func (f *estimatorFlags) noteSteps(cmd *cobra.Command, s *design.Sequence, placed bool) {
+	switch {
+	case placed && s.Index != "" && !s.Measured:
+		f.note(cmd, noteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
+			indexName(s))
+	case !placed && s.Unequal != "":
+		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+			indexName(s), s.Unequal)
+	}
+}
+
+// placed reports whether the estimate depends on the distances of the index.
+func (f *estimatorFlags) placed(data problems.Data) bool {
+	l, _ := layoutOf(f.problem)
+	return l.Places && f.specification == nil || data.Spec != nil && data.Spec.Placed()
+}
+
 // noteTable prints what was left out of a table, or replaced.
 func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 	gaps, d := 0, len(data.Y)
@@ -251,9 +270,8 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
 			gaps, gaps+d)
 	}
-	if t := data.Table; t != nil && t.Sequence != nil && t.Sequence.Unequal != "" {
-		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
-			indexName(t.Sequence), t.Sequence.Unequal)
+	if t := data.Table; t != nil && t.Sequence != nil {
+		f.noteSteps(cmd, t.Sequence, f.placed(data))
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
@@ -307,11 +325,13 @@ second its column, by numbers or texts. Texts that are equal numbers, such as 1 
 name, where all names are numbers. Tables of regressions have an intercept and standardized columns, if --intercept=false or
 --standardize=false do not say otherwise.
 
-Of a table of a sequence (tv1d, trend1d) --response is the column of its values, in the order of
-the rows, and the first other column its index, if it holds dates such as 2020-01-31, 2020-01 or
-2020Q1, with or without a time, or numbers in order; --index names another. --out, a .csv file,
-has it too. The steps of the index are taken for equal, with a warning where they differ. With
---missing drop, values may be missing: they are estimated from the others.
+Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
+order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,
+2020-01 or 2020Q1, with or without a time, or numbers in order; --index names another. --out, a
+.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days or what
+part of one is needed; months and quarters count as equal where all are there. The others take
+its steps for equal, with a warning where they differ. With --missing drop, values may be
+missing: they are estimated from the others.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
 the standard deviation of column j. The loss is 1/2 ||y - X b||^2, a sum and not a mean. So

@@ -25,8 +25,9 @@ type Analysis struct {
 	nodes        []supernode
 	tasks        []int32 // the nodes whose trees are factorized at the same time, in order
 	top          []int32 // the other nodes
-	// Nonzeros is the number of entries of L.
+	// Nonzeros is the number of entries of L, and Flops about that of the operations that it takes.
 	Nonzeros int64
+	Flops    float64
 	stored   int64 // with the zeros in supernodes
 }
 
@@ -194,4 +195,15 @@ func (f *Factor) both(x []float64) {
 			v[j] *= inverse
 		}
 	}
+}
+
+// LeastPivot is the least of the squares of L's diagonal entries, relative to those of S, which are
+// given: below some eps a pivot is made of rounding errors.
+func (f *Factor) LeastPivot(diagonal []float64) float64 {
+	least := 1.0
+	for k, row := range f.order {
+		pivot := f.value[f.ptr[k]]
+		least = min(least, pivot/diagonal[row]*pivot)
+	}
+	return least
 }

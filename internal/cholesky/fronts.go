@@ -114,6 +114,7 @@ func (a *Analysis) divide(flops []float64) {
 			total += flops[i]
 		}
 	}
+	a.Flops = total
 	within := make([]bool, len(a.nodes)) // a tree that is chosen
 	for i := len(a.nodes) - 1; i >= 0; i-- {
 		s := &a.nodes[i]

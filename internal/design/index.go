@@ -132,23 +132,47 @@ func (s scale) steps() (least, most float64, equal bool) {
 	return least, most, equal
 }
 
-// unequal says how the steps of the index differ, "" where they do not or it is not one of numbers or
-// dates.
-func unequal(texts []string) string {
-	if len(texts) < 3 {
-		return ""
+// measure finds the places of the sequence on the first scale of the index with equal steps, or else
+// the finest.
+func (s *Sequence) measure() {
+	scales := scalesOf(s.Labels)
+	s.Measured = len(scales) > 0
+	if s.N < 3 || slices.ContainsFunc(scales, func(c scale) bool { return c.disorder() >= 0 }) {
+		return
 	}
-	said := ""
-	for _, s := range scalesOf(texts) {
-		least, most, equal := s.steps()
+	var on scale
+	for _, on = range scales {
+		least, most, equal := on.steps()
 		if equal {
-			return ""
+			s.Unequal = ""
+			break
 		}
-		if said == "" {
-			said = strings.TrimSpace(fmt.Sprintf("from %.4g to %.4g %s", least, most, s.unit))
+		if s.Unequal == "" {
+			s.Unequal = strings.TrimSpace(fmt.Sprintf("from %.4g to %.4g %s", least, most, on.unit))
 		}
 	}
-	return said
+	if !s.Measured || on.even() {
+		return
+	}
+	s.at = on.at
+	if s.at[1] < s.at[0] {
+		for i := range s.at {
+			s.at[i] = -s.at[i]
+		}
+	}
+}
+
+// even reports whether the steps are equal but for rounding errors of the places.
+func (s scale) even() bool {
+	n := len(s.at)
+	first, last := s.at[0], s.at[n-1]
+	mean, rounding := (last-first)/float64(n-1), 0x1p-50*max(math.Abs(first), math.Abs(last))
+	for i, v := range s.at {
+		if math.Abs(v-first-float64(i)*mean) > rounding {
+			return false
+		}
+	}
+	return true
 }
 
 // fewestIndexed is the number of rows from which numbers that increase are hardly so by chance.

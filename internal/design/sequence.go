@@ -18,8 +18,26 @@ type Sequence struct {
 	// N is the length of the sequence, and Observed the places at which there is a value.
 	N        int
 	Observed []int
-	// Unequal says how the steps of the index differ, empty where they do not.
-	Unequal string
+	// Measured says that the index is one of numbers or dates, and Unequal how its steps differ, empty where
+	// they do not.
+	Measured bool
+	Unequal  string
+	// at are the distances of all places from a point, increasing, nil where the index is not one of
+	// numbers or dates, or its steps are equal.
+	at []float64
+}
+
+// Places are those of the whole sequence, or of its observed values alone, as increasing numbers; nil
+// where they are evenly spaced, or not known.
+func (s *Sequence) Places(observed bool) []float64 {
+	if s.at == nil || !observed {
+		return s.at
+	}
+	at := make([]float64, len(s.Observed))
+	for i, c := range s.Observed {
+		at[i] = s.at[c]
+	}
+	return at
 }
 
 // Labelled are the labels of a table of the whole sequence under a name, or of its observed values alone.
@@ -121,7 +139,7 @@ func (o Options) sequence(t *dataio.Table, index string) (*Data, error) {
 		}
 	}
 	if s.Index != "" || s.Labels != nil && isDates(s.Labels) {
-		s.Unequal = unequal(s.Labels)
+		s.measure()
 	}
 	return data, nil
 }

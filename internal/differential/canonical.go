@@ -24,6 +24,10 @@ type canonical struct {
 	left float64
 	// zero is the share up to which it is 0.
 	zero float64
+
+	// observed is the number of a's first rows that are A's; those after them are sqrt(lambda) K of
+	// squares, where y is 0.
+	observed int
 }
 
 // exponent is a power of two near x, 1 for 0.
@@ -55,6 +59,7 @@ func newCanonicalAbove(c *Case, rounding float64) *canonical {
 			}
 		}
 	}
+	k.square(c.Squares)
 	top := 0.0
 	for _, v := range k.a.a {
 		top = max(top, math.Abs(v.hi))
@@ -242,20 +247,20 @@ func (k *canonical) addGroups(r Reg, at int, u units) {
 // rescale gives every column, or every block of them, size 1. Columns that are rounding errors
 // become 0.
 func (k *canonical) rescale() {
-	norms := k.a.columnNorms()
+	norms := k.images().columnNorms()
 	k.left = 1
 	for j, size := range k.size {
 		switch {
 		case norms[j] == 0:
 		case norms[j] <= k.zero*size:
-			norms[j] = 0
-			for i := range k.a.r {
+			for i := range k.observed {
 				k.a.set(i, j, dd{})
 			}
 		default:
 			k.left = min(k.left, norms[j]/size)
 		}
 	}
+	norms = k.a.columnNorms()
 	for i, b := range k.blocks {
 		on := k.members[i]
 		s := make([]float64, len(on))

@@ -24,6 +24,9 @@ type Case struct {
 	Queries    int    `json:",omitempty"`
 	MaxIter    int    `json:",omitempty"`
 
+	// Squares are terms lambda/2 ||K b||^2 besides Reg.
+	Squares []Square `json:",omitempty"`
+
 	// Features are the hostile ones, for the statistics.
 	Features []string `json:",omitempty"`
 }

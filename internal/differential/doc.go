@@ -4,11 +4,12 @@
 //
 // # Cases
 //
-// [Generate] makes case i of a seed: an operator, a regularizer, y, sigma2, solver,
-// derivative and trace estimator. Features are drawn on top: columns in units over 16
-// decades, duplicate, dependent, zero and constant columns, uncentred ones, empty rows, one
-// entry a row, integer data, ties, clustered singular values, weights of 0, saturated
-// constraints, lambda at and around the largest that matters, X and y of size 1e-50 to 1e50.
+// [Generate] makes case i of a seed: an operator, a regularizer, y, sigma2, solver, derivative and
+// trace estimator. Features are drawn on top: columns in units over 16 decades, duplicate, dependent,
+// zero and constant columns, uncentred ones, empty rows, one entry a row, integer data, ties,
+// clustered singular values, weights of 0, saturated constraints, lambda at and around the largest
+// that matters, X and y of size 1e-50 to 1e50. Some cases have squares of K b besides the regularizer,
+// and some nothing else: smoothers, among them Whittaker's with gaps.
 //
 // # The reference
 //

@@ -29,6 +29,7 @@ func Generate(seed uint64, index int) *Case {
 	}
 	g.scales()
 	g.options()
+	g.squares()
 	slices.Sort(g.c.Features)
 	g.c.Features = slices.Compact(g.c.Features)
 	return g.c
@@ -170,6 +171,7 @@ func (g *draw) scales() {
 		if g.scaleX(&g.c.Op, f) {
 			g.feature("X scaled")
 			g.c.Reg.rescale(f, f*f, 1/f)
+			g.c.rescaleSquares(f * f)
 		}
 	}
 }

@@ -120,6 +120,13 @@ func (c *Case) problem(dev array.Device) (*problems.Problem, error) {
 		if c.Name == "elastic-net" {
 			hyper.Lambda2 = absolute(c.Reg.Lambda2)
 		}
+	case "whittaker":
+		order := c.Op.Cols - c.Squares[0].Op.Rows
+		data.Order, data.At, data.YShape = &order, c.Squares[0].Op.Data, []int{len(c.Y)}
+		hyper.Lambda = absolute(c.Squares[0].Lambda)
+		if c.Op.Index != nil {
+			data.Indices, data.Shape = c.Op.Index, []int{c.Op.Cols}
+		}
 	case "svt":
 		data.YShape = c.Reg.Shape[:]
 		hyper.Lambda = absolute(c.Reg.Lambda)

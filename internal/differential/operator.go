@@ -16,11 +16,11 @@ import (
 // package linops, and matrix has its entries.
 type Op struct {
 	// Kind is dense, csr, identity, selection, hstack, compose, scale, difference1d,
-	// difference2d or centered.
+	// difference2d, differences or centered.
 	Kind string
 	Rows int
 	Cols int
-	// Data are the entries of dense and csr, row-major.
+	// Data are the entries of dense and csr, row-major, and the places of differences, if they are uneven.
 	Data []float64 `json:",omitempty"`
 	// Index are a selection's coordinates.
 	Index []int `json:",omitempty"`
@@ -77,6 +77,8 @@ func (o Op) matrix() (m *matrix, size []float64) {
 		}
 	case "difference2d":
 		differences(m, o.Shape[0], o.Shape[1])
+	case "differences":
+		o.divided(m)
 	case "centered":
 		m, size = o.Parts[0].matrix()
 		m.center()
@@ -164,6 +166,8 @@ func (o Op) build(dev array.Device) (a linops.Operator, release func(), err erro
 		return linops.NewDifference1D(o.Cols), release, nil
 	case "difference2d":
 		return linops.NewDifference2D(o.Shape[0], o.Shape[1]), release, nil
+	case "differences":
+		return o.buildDivided(), release, nil
 	case "centered":
 		return o.Parts[0].buildCentered(dev)
 	}

@@ -70,7 +70,7 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	s := k.solve()
 	r := &Reference{}
 	// The noise, and all sizes, in k's units.
-	noise := math.Sqrt(c.Sigma2*float64(len(k.y))) / k.yScale
+	noise := math.Sqrt(c.Sigma2*float64(k.observed)) / k.yScale
 	off := math.Sqrt(2 * s.gap)
 	if !(off <= certified*noise && off <= relative*max(length(k.y), length(k.a.apply(s.b)))) && s.gap != 0 {
 		return r
@@ -177,19 +177,19 @@ func (k *canonical) dualSensitivity(s solution) func(j int) float64 {
 
 // finish states the results in the case's units.
 func (r *Reference) finish(c *Case, k *canonical, s solution) {
-	d := float64(len(k.y))
+	d := float64(k.observed)
 	if c.Intercept {
 		r.Divergence++
 		r.Frobenius2++
 		r.Least++
 		r.Most++
 	}
-	r.MuHat = make([]float64, len(k.y))
-	mu := k.a.apply(s.b)
+	r.MuHat = make([]float64, k.observed)
+	mu := k.images().apply(s.b)
 	for i, v := range mu {
 		r.MuHat[i] = v.pow2(k.yScale).add(k.mean).hi
 	}
-	r.Residual = norm2(s.u).hi * k.yScale * k.yScale
+	r.Residual = norm2(s.u[:k.observed]).hi * k.yScale * k.yScale
 	r.SURE = c.Sigma2 * (r.Residual/c.Sigma2 - d + 2*r.Divergence)
 	r.Bar = c.Sigma2 * math.Sqrt(max(0, 4*(r.Residual/c.Sigma2+r.Frobenius2)-2*d))
 }
@@ -285,6 +285,11 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 	}
 	ae := k.a.mul(basis)
 	gram := ae.t().mul(ae)
+	seen := gram // of the rows that are A's
+	if k.observed < k.a.r {
+		part := &matrix{k.observed, n, ae.a[:k.observed*n]}
+		seen = part.t().mul(part)
+	}
 	system := newMatrix(n, n)
 	for i := range n {
 		for j := range n {
@@ -308,7 +313,7 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 		}
 		for b, j := range chosen {
 			small.set(a, b, system.at(i, j))
-			image.set(a, b, gram.at(i, j).pow2(scale[i]).pow2(scale[j]))
+			image.set(a, b, seen.at(i, j).pow2(scale[i]).pow2(scale[j]))
 		}
 	}
 	var ok bool
@@ -387,7 +392,7 @@ func byDifferences(c *Case, h float64) float64 {
 	k := newCanonical(c)
 	y := k.y
 	var sum dd
-	for j := range y {
+	for j := range k.observed {
 		ends := [2]dd{}
 		for e, step := range [2]float64{-h, h} {
 			k.y = slices.Clone(y)

@@ -89,7 +89,7 @@ func TestReferenceAgreesWithDifferences(t *testing.T) {
 	for i := range n {
 		c := Generate(7, i)
 		k := newCanonical(c)
-		if len(k.y) > 12 || k.a.c > 30 {
+		if k.observed > 12 || k.a.c > 30 {
 			continue
 		}
 		// Where a face is nearer than the step the differences see another.

@@ -73,6 +73,12 @@ func (r *Report) Add(c *Case, o *Outcome) {
 	if c.Name != "" {
 		names = append(names, "problem "+c.Name)
 	}
+	if c.Squares != nil {
+		names = append(names, "squares and "+c.Reg.Kind)
+		for _, s := range c.Squares {
+			names = append(names, "squares of "+s.Op.Kind)
+		}
+	}
 	if len(c.Features) == 0 {
 		names = append(names, "feature -")
 	}

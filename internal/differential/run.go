@@ -172,6 +172,13 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 			p.K = k
 		}
 	}
+	if len(c.Squares) > 0 && c.Name == "" {
+		releaseSquares, err := c.addSquares(dev, &p)
+		if err != nil {
+			return pipeline.Risk{}, err
+		}
+		defer releaseSquares()
+	}
 	method := c.Solver
 	if method == "" {
 		method = solve.Default(p)

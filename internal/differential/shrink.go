@@ -28,6 +28,9 @@ func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
 			next.Estimator, next.Queries = "", 0
 			try(next)
 		}
+		for i := len(best.Squares) - 1; i >= 0 && best.Name == ""; i-- {
+			try(best.withoutSquare(i))
+		}
 		for i := len(best.Y) - 1; i >= 0; i-- {
 			if i < len(best.Y) {
 				try(best.withoutRow(i))
@@ -35,7 +38,7 @@ func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
 		}
 		for j := best.Op.Cols - 1; j >= 0; j-- {
 			if j < best.Op.Cols {
-				try(best.withoutColumn(j))
+				try(best.withoutColumn(j).narrow(j))
 			}
 		}
 		for i := 0; best.K != nil && i < best.K.Rows; i++ {
@@ -50,6 +53,7 @@ func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
 
 func (c *Case) clone() *Case {
 	next := *c
+	next.Squares = slices.Clone(c.Squares)
 	next.Y = slices.Clone(c.Y)
 	next.Op = c.Op.clone()
 	next.Reg = c.Reg.clone()
@@ -218,6 +222,7 @@ func (c *Case) rounded(digits int) *Case {
 		roundTo(o.Data, digits)
 	}
 	roundTo(next.Y, digits)
+	next.roundSquares(digits)
 	lambda := []float64{next.Reg.Lambda, next.Reg.Lambda2, next.Reg.Radius, next.Sigma2}
 	roundTo(lambda, digits)
 	next.Reg.Lambda, next.Reg.Lambda2, next.Reg.Radius, next.Sigma2 = lambda[0], lambda[1], lambda[2], lambda[3]

@@ -208,10 +208,10 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 				}
 			}), "SolveNormal of"},
 			{"Cosines", edit(func(s *linops.Structure) {
-				s.Cosines = linops.Cosines{Shape: array.Shape{Rows: 1, Cols: 5}, Values: func() []float64 { return make([]float64, 5) }}
+				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 5}, Values: func() []float64 { return make([]float64, 5) }}
 			}), "Cosines differs from A's products"},
 			{"Cosines of another size", edit(func(s *linops.Structure) {
-				s.Cosines = linops.Cosines{Shape: array.Shape{Rows: 1, Cols: 4}, Values: func() []float64 { return make([]float64, 4) }}
+				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 4}, Values: func() []float64 { return make([]float64, 4) }}
 			}), "Cosines are 4 numbers"},
 			{"Normal", edit(func(s *linops.Structure) {
 				s.Normal = func(dst, b array.Batch) {

@@ -28,6 +28,7 @@ func (c *checker) structure() {
 	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
 	c.guard("Cosines", c.cosines)
+	c.guard("Circulant", c.circulant)
 	c.guard("Panels", c.panels)
 	c.guard("Gram", c.gram)
 	c.guard("AddForward", func() { c.adds("AddForward", c.p, c.d, c.s.AddForward, c.a.Forward) })
@@ -231,21 +232,41 @@ func (c *checker) normal() {
 
 // cosines compares A*A with C* diag(values) C.
 func (c *checker) cosines() {
-	known := c.s.Cosines
+	c.spectrum("Cosines", c.s.Cosines, func(s array.Shape) linops.Operator { return linops.NewDCT2D(s.Rows, s.Cols) })
+}
+
+// circulant compares A*A with F* diag(values) F.
+func (c *checker) circulant() {
+	c.spectrum("Circulant", c.s.Circulant, func(s array.Shape) linops.Operator {
+		all := make([]int, s.Len())
+		for i := range all {
+			all[i] = i
+		}
+		f, err := linops.NewFourier(s.Rows, s.Cols, all, linops.FourierLayout{})
+		if err != nil {
+			c.failf("Circulant: %v", err)
+		}
+		return f
+	})
+}
+
+// spectrum compares A*A with T* diag(values) T, where T has one row for each value, or several.
+func (c *checker) spectrum(field string, known linops.Spectrum, transform func(array.Shape) linops.Operator) {
 	if !known.Known() {
 		return
 	}
 	values := known.Values()
 	if known.Shape.Len() != c.p || len(values) != c.p {
-		c.failf("Cosines are %d numbers for images of %d x %d, with p = %d", len(values), known.Shape.Rows, known.Shape.Cols, c.p)
+		c.failf("%s are %d numbers for images of %d x %d, with p = %d", field, len(values), known.Shape.Rows, known.Shape.Cols, c.p)
 		return
 	}
-	dct, b := linops.NewDCT2D(known.Shape.Rows, known.Shape.Cols), gaussian(2*c.p, 903)
-	on := c.apply(dct.Forward, c.p, 2, b)
+	t, b := transform(known.Shape), gaussian(2*c.p, 903)
+	rows, _ := t.Dims()
+	on := c.apply(t.Forward, rows, 2, b)
 	for i := range on {
-		on[i] *= values[i%c.p]
+		on[i] *= values[i%rows*c.p/rows]
 	}
-	c.agree("Cosines", c.apply(dct.Adjoint, c.p, 2, on), c.normalOf(2, b))
+	c.agree(field, c.apply(t.Adjoint, c.p, 2, on), c.normalOf(2, b))
 }
 
 // normalOf is A*A b by the two directions.

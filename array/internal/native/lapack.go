@@ -8,7 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/lapack"
-	"gonum.org/v1/gonum/lapack/gonum"
+
+	"surepipe/array/internal/reflectors"
 )
 
 // The smallest problems that go to the library, in min(m, n) or n; below, gonum
@@ -23,7 +24,7 @@ const (
 // from a library. gonum's own QR and LQ, which call the library's BLAS, measured
 // as fast as the library's for all shapes from 80 x 8 to 20000 x 34.
 type implLAPACK struct {
-	gonum.Implementation
+	reflectors.Implementation
 	lib *lapackRoutines
 }
 

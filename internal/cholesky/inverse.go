@@ -1,0 +1,155 @@
+package cholesky
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// Inverse returns the entries of S^{-1} at the places of the analysis, for a factor of S by it
+// (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975). For a supernode with the columns L1 =
+// [L11; L21], from the last one to the first, and with Z22 of the rows below, which is part of what
+// its parent has found,
+//
+//	Y = L21 L11^{-1},    Z21 = -Z22 Y,    Z11 = L11^{-*} L11^{-1} - Y* Z21,
+//
+// which takes about twice the arithmetic of the factor.
+func (a *Analysis) Inverse(f *Factor) []float64 {
+	dst := make([]float64, len(a.index))
+	fronts := make([][]float64, len(a.nodes)) // Z of a node's rows, until its children are done
+	local := make([]int32, len(a.order))
+	var to []int32
+	for i := len(a.nodes) - 1; i >= 0; i-- {
+		s, m := &a.nodes[i], a.width(i)
+		n := len(s.rows)
+		z := make([]float64, n*n)
+		if s.parent >= 0 {
+			parent := a.nodes[s.parent].rows
+			to = to[:0]
+			for at, row := range parent {
+				if len(to) < n-m && s.rows[m+len(to)] == row {
+					to = append(to, int32(at))
+				}
+			}
+			above := fronts[s.parent]
+			for r, p := range to {
+				from, row := above[int(p)*len(parent):], z[(m+r)*n+m:]
+				for c, q := range to {
+					row[c] = from[q]
+				}
+			}
+			if a.nodes[s.parent].children[0] == int32(i) {
+				fronts[s.parent] = nil
+			}
+		}
+		f.inverseFront(z, n, m, s.at)
+		if len(s.children) > 0 {
+			fronts[i] = z
+		}
+		for at, row := range s.rows {
+			local[row] = int32(at)
+		}
+		for k := range m {
+			col := a.order[int(s.first)+k]
+			for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+				if row := a.place[a.index[u]]; row >= s.first+int32(k) {
+					dst[u] = z[int(local[row])*n+k]
+				}
+			}
+		}
+	}
+	a.mirror(dst)
+	return dst
+}
+
+// inverseFront completes Z, of n rows, from that of the last n-m of them and the columns of L at a place.
+func (f *Factor) inverseFront(z []float64, n, m int, at int64) {
+	l, own := make([]float64, n*m), make([]float64, m*m)
+	for k := range m {
+		own[k*m+k] = 1
+		for r := k; r < n; r++ {
+			l[r*m+k] = f.value[at]
+			at++
+		}
+	}
+	general := func(x []float64, rows, cols, stride int) blas64.General {
+		return blas64.General{Rows: rows, Cols: cols, Stride: stride, Data: x}
+	}
+	triangle := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: m, Stride: m, Data: l}
+	inverse, z11 := general(own, m, m, m), general(z, m, m, n)
+	blas64.Trsm(blas.Left, blas.NoTrans, 1, triangle, inverse)
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, inverse, inverse, 0, z11)
+	if n == m {
+		return
+	}
+	y, z21, z22 := general(l[m*m:], n-m, m, m), general(z[m*n:], n-m, m, n), general(z[m*n+m:], n-m, n-m, n)
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, triangle, y)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, z22, y, 0, z21)
+	blas64.Gemm(blas.Trans, blas.NoTrans, -1, y, z21, 1, z11)
+	for r := m; r < n; r++ {
+		for k := range m {
+			z[k*n+r] = z[r*n+k]
+		}
+	}
+}
+
+// mirror copies the entries whose row comes after their column in the order of elimination to those on
+// the other side.
+func (a *Analysis) mirror(dst []float64) {
+	for col, here := range a.place {
+		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+			row := a.index[u]
+			if a.place[row] <= here {
+				continue
+			}
+			for v := a.ptr[row]; v < a.ptr[row+1]; v++ {
+				if int(a.index[v]) == col {
+					dst[v] = dst[u]
+				}
+			}
+		}
+	}
+}
+
+// Normal returns the columns of M* diag(weight) M, for a sparse M whose row i has value[u] in column
+// index[u] for ptr[i] <= u < ptr[i+1], n columns, each with its diagonal entry first. Rows of weight 0
+// have their places too.
+func Normal(n int, ptr, index []int, value, weight []float64) (columns []int64, rows []int32, entries []float64) {
+	reads := make([]int, n+1) // of each column, where the rows that read it begin
+	for _, j := range index {
+		reads[j+1]++
+	}
+	for j := range n {
+		reads[j+1] += reads[j]
+	}
+	by, next := make([]int, len(index)), append([]int(nil), reads[:n]...)
+	at := make([]int, len(index)) // of each entry its row
+	for i := range len(ptr) - 1 {
+		for u := ptr[i]; u < ptr[i+1]; u++ {
+			at[u] = i
+			by[next[index[u]]] = u
+			next[index[u]]++
+		}
+	}
+	columns = make([]int64, 1, n+1)
+	rows, entries = make([]int32, 0, usualEntries*n), make([]float64, 0, usualEntries*n)
+	seen := make([]int64, n) // where an entry of the column is, plus 1
+	for j := range n {
+		from := int64(len(rows))
+		rows, entries = append(rows, int32(j)), append(entries, 0)
+		seen[j] = from + 1
+		for _, u := range by[reads[j]:reads[j+1]] {
+			i := at[u]
+			w := weight[i] * value[u]
+			for v := ptr[i]; v < ptr[i+1]; v++ {
+				c := index[v]
+				if seen[c] <= from {
+					rows, entries = append(rows, int32(c)), append(entries, 0)
+					seen[c] = int64(len(rows))
+				}
+				entries[seen[c]-1] += w * value[v]
+			}
+		}
+		columns = append(columns, int64(len(rows)))
+	}
+	return columns, rows, entries
+}

@@ -1,0 +1,160 @@
+package linops
+
+import "surepipe/space"
+
+// Entries returns the entries of an operator by rows, which the caller must not modify, where it is
+// made of sparse matrices, differences of pairs, selections, diagonals and convolutions, by products,
+// multiples, and by putting them beside and on top of each other; ok is false elsewhere, and where
+// there are more than a number of them. A row may have several entries in one column, which add up.
+func Entries(a Operator, most int) (rows space.Rows, ok bool) {
+	switch a := a.(type) {
+	case *identity:
+		return diagonalRows(nil, constant(a.n, 1)), a.n <= most
+	case *Selection:
+		return diagonalRows(a.idx, nil), len(a.idx) <= most
+	case *Diagonal:
+		return diagonalRows(nil, a.weights), len(a.weights) <= most
+	case *Convolution:
+		return a.entries(most)
+	case *scaled:
+		if rows, ok = Entries(a.a.Operator, most); ok {
+			values := make([]float64, len(rows.Values))
+			for u, v := range rows.Values {
+				values[u] = a.alpha * v
+			}
+			rows.Values = values
+		}
+		return rows, ok
+	case *stack:
+		return a.entries(most)
+	case *compose:
+		return a.entries(most)
+	}
+	known := StructureOf(a)
+	if d, _ := a.Dims(); known.SparseRows == nil && d > most {
+		return space.Rows{}, false
+	}
+	rows, ok = RowsOf(a)
+	return rows, ok && len(rows.Indices) <= most
+}
+
+// diagonalRows has one entry in each row: value v[i], or 1, in column at[i], or i.
+func diagonalRows(at []int, v []float64) space.Rows {
+	n := max(len(at), len(v))
+	rows := space.Rows{Indptr: make([]int, n+1), Indices: at, Values: v}
+	for i := range n {
+		rows.Indptr[i+1] = i + 1
+	}
+	if at == nil {
+		rows.Indices = rows.Indptr[:n]
+	}
+	if v == nil {
+		rows.Values = constant(n, 1)
+	}
+	return rows
+}
+
+// entries are those of blocks on top of each other, beside each other, or along a diagonal.
+func (a *stack) entries(most int) (space.Rows, bool) {
+	parts := make([]space.Rows, len(a.parts))
+	for i := range parts {
+		var ok bool
+		if parts[i], ok = Entries(a.parts[i].Operator, most); !ok {
+			return space.Rows{}, false
+		}
+		most -= len(parts[i].Indices)
+	}
+	all := space.Rows{Indptr: make([]int, 1, a.d+1)}
+	add := func(part, row int) {
+		from, to := parts[part].Indptr[row], parts[part].Indptr[row+1]
+		for u := from; u < to; u++ {
+			j := parts[part].Indices[u]
+			if a.cols != nil {
+				j += a.cols[part]
+			}
+			all.Indices, all.Values = append(all.Indices, j), append(all.Values, parts[part].Values[u])
+		}
+	}
+	next := func() { all.Indptr = append(all.Indptr, len(all.Indices)) }
+	if a.rows == nil { // they share their rows
+		for row := range a.d {
+			for part := range parts {
+				add(part, row)
+			}
+			next()
+		}
+		return all, true
+	}
+	for part := range parts {
+		for row := range len(parts[part].Indptr) - 1 {
+			add(part, row)
+			next()
+		}
+	}
+	return all, true
+}
+
+// entries are those of a product, from the right.
+func (c *compose) entries(most int) (space.Rows, bool) {
+	last := len(c.parts) - 1
+	right, ok := Entries(c.parts[last].Operator, most)
+	for i := last - 1; ok && i >= 0; i-- {
+		var left space.Rows
+		if left, ok = Entries(c.parts[i].Operator, most); ok {
+			_, p := c.parts[last].Dims()
+			right, ok = multiplied(left, right, p, most)
+		}
+	}
+	return right, ok
+}
+
+// multiplied is the product of two sparse matrices, of which the second has n columns.
+func multiplied(a, b space.Rows, n, most int) (space.Rows, bool) {
+	c := space.Rows{Indptr: make([]int, 1, len(a.Indptr))}
+	seen := make([]int, n) // where the entry of the row is, plus 1
+	for i := range len(a.Indptr) - 1 {
+		from := len(c.Indices)
+		for u := a.Indptr[i]; u < a.Indptr[i+1]; u++ {
+			row := a.Indices[u]
+			for v := b.Indptr[row]; v < b.Indptr[row+1]; v++ {
+				j := b.Indices[v]
+				if seen[j] <= from {
+					c.Indices, c.Values = append(c.Indices, j), append(c.Values, 0)
+					seen[j] = len(c.Indices)
+				}
+				c.Values[seen[j]-1] += a.Values[u] * b.Values[v]
+			}
+		}
+		if len(c.Indices) > most {
+			return space.Rows{}, false
+		}
+		c.Indptr = append(c.Indptr, len(c.Indices))
+	}
+	return c, true
+}
+
+// entries are the taps of a convolution, at every place.
+func (a *Convolution) entries(most int) (space.Rows, bool) {
+	kr, kc := a.taps.Dims()
+	if n := a.rows * a.cols; n > 0 && kr*kc > most/n {
+		return space.Rows{}, false
+	}
+	rows := space.Rows{Indptr: []int{0}}
+	for i := range a.rows {
+		for j := range a.cols {
+			for s := range kr {
+				for t, v := range a.taps.RawRowView(s) {
+					r, c := i-s+kr/2, j-t+kc/2
+					if a.boundary == Circular {
+						r, c = wrap(r, a.rows), wrap(c, a.cols)
+					}
+					if v != 0 && r >= 0 && r < a.rows && c >= 0 && c < a.cols {
+						rows.Indices, rows.Values = append(rows.Indices, r*a.cols+c), append(rows.Values, v)
+					}
+				}
+			}
+			rows.Indptr = append(rows.Indptr, len(rows.Indices))
+		}
+	}
+	return rows, true
+}

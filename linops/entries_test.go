@@ -1,0 +1,103 @@
+package linops_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+)
+
+// The entries of operators and of what is made of them are those of their products.
+func TestEntries(t *testing.T) {
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(31, 32))
+	csr := func(rows, cols int) linops.Operator {
+		indptr, indices, values := []int{0}, []int(nil), []float64(nil)
+		for range rows {
+			for j := range cols {
+				if rng.IntN(3) == 0 {
+					indices, values = append(indices, j), append(values, rng.NormFloat64())
+				}
+			}
+			indptr = append(indptr, len(indices))
+		}
+		a, err := linops.NewCSR(dev, rows, cols, indptr, indices, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	pick, err := linops.NewSelection(dev, 12, []int{3, 0, 11, 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blur := func(b linops.Boundary) linops.Operator {
+		kernel := mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6})
+		c, err := linops.NewConvolution2D(3, 4, kernel, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	weights := linops.NewDiagonal(dev, []float64{1, -2, 3, 0, 5, 6, 7, 8, 9, 10, 11, 12})
+	for name, a := range map[string]linops.Operator{
+		"identity": linops.Identity(5), "selection": pick, "diagonal": weights, "sparse": csr(5, 7), "multiple": linops.Scale(-2, csr(4, 3)),
+		"gradient": linops.NewGradient([]int{3, 4}, nil, linops.Periodic), "differences": linops.NewDifference2D(3, 4),
+		"circular": blur(linops.Circular), "padded": blur(linops.ZeroPadded),
+		"above":           linops.VStack(csr(3, 6), linops.Identity(6), linops.NewDifference1D(6)),
+		"beside":          linops.HStack(csr(4, 6), linops.Identity(4)),
+		"diagonal blocks": linops.BlockDiag(csr(2, 3), pick),
+		"product":         linops.Compose(pick, weights, blur(linops.Circular)),
+	} {
+		d, p := a.Dims()
+		rows, ok := linops.Entries(a, 1000)
+		if !ok {
+			t.Errorf("%s: no entries", name)
+			continue
+		}
+		got := mat.NewDense(d, p, nil)
+		for i := range d {
+			for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+				got.Set(i, rows.Indices[u], got.At(i, rows.Indices[u])+rows.Values[u])
+			}
+		}
+		got.Sub(got, linops.ToDense(dev, a))
+		if off := mat.Norm(got, 1); !(off < 1e-12) || math.IsNaN(off) {
+			t.Errorf("%s: the entries are off by %g", name, off)
+		}
+		if _, ok := linops.Entries(a, len(rows.Indices)-1); ok {
+			t.Errorf("%s: %d entries, at most one less was asked for", name, len(rows.Indices))
+		}
+	}
+	for name, a := range map[string]linops.Operator{"dct": linops.NewDCT(4), "product": linops.Compose(linops.Identity(4), linops.NewDCT(4))} {
+		if _, ok := linops.Entries(a, 1000); ok {
+			t.Errorf("%s: has entries", name)
+		}
+	}
+}
+
+// The diagonal of C* diag(h) C is that of its matrix.
+func TestDiagonalOfCosines(t *testing.T) {
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(33, 34))
+	for _, shape := range [][2]int{{1, 1}, {1, 8}, {5, 1}, {3, 4}, {7, 6}} {
+		dct := linops.NewDCT2D(shape[0], shape[1])
+		n := shape[0] * shape[1]
+		c, h, want := linops.ToDense(dev, dct), make([]float64, n), make([]float64, n)
+		for k := range h {
+			h[k] = rng.Float64()
+			for i := range want {
+				want[i] += h[k] * c.At(k, i) * c.At(k, i)
+			}
+		}
+		for i, v := range dct.DiagonalOf(h) {
+			if math.Abs(v-want[i]) > 1e-12 {
+				t.Errorf("%v: entry %d of the diagonal is %g, expected %g", shape, i, v, want[i])
+			}
+		}
+	}
+}
