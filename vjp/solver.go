@@ -124,7 +124,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		return with(sol, nil), nil
 	}
 	var found *implicit
-	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil {
+	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil && sol.At.Linear == nil {
 		if found, err = s.found(ctx, sol); err != nil {
 			sol.Release()
 			return nil, err
