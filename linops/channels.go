@@ -18,7 +18,7 @@ import (
 // the host, and after [Channels.Load] on another device too; else the vectors of that device are
 // copied to the host and back.
 type Channels struct {
-	knowing
+	imagingKnowing
 	k, n int
 	m    []complex128 // row-major
 	pair bool         // the numbers are complex

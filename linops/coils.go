@@ -16,7 +16,7 @@ import (
 // are its norm and (eta A*A + I)^{-1} known. It computes on the host, and after [Coils.Load] on another
 // device too; else the vectors of that device are copied to the host and back.
 type Coils struct {
-	knowing
+	imagingKnowing
 	n, coils int
 	maps     []float64    // coils x n pairs
 	gains    []float64    // sum_c |s_c|^2

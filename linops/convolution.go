@@ -55,7 +55,7 @@ func (b Boundary) String() string {
 // A zero-padded one is a block of a circular one. Neither is known for it, unless its kernel is a
 // single tap at the centre.
 type Convolution struct {
-	knowing
+	imagingKnowing
 	name       string
 	rows, cols int
 	taps       *mat.Dense
@@ -110,7 +110,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	}
 	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
 	if rows*cols == 0 {
-		a.structure = complete(a, Structure{})
+		a.structure = complete(a, Structure{Taps: a.entries})
 		return a, nil
 	}
 	if boundary == ZeroPadded {
@@ -127,6 +127,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 		a.kernel = a.transformKernel(grid)
 	}
 	a.structure = complete(a, a.know(grid))
+	a.structure.Taps = a.entries
 	return a, nil
 }
 

@@ -62,6 +62,51 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 	return newCSR(dev, t.transpose(), t), nil
 }
 
+// NewCSRFromCoords puts a sparse matrix given by coordinates on a device: it has v[u] in row i[u]
+// and column j[u], in any order; entries given twice add up, in the order given. This is the format
+// of Matrix Market files and of scipy's coo_matrix, with indices from 0. It returns an error where
+// the lengths of the lists differ, an index lies outside of the matrix or a value is not finite.
+// The slices are copied.
+func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64) (*CSR, error) {
+	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
+		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
+	}
+	if len(i) != len(v) || len(j) != len(v) {
+		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i), len(j), len(v))
+	}
+	m := compressed{rows, cols, make([]int, rows+1), make([]int, len(v)), make([]float64, len(v))}
+	for u, r := range i {
+		switch c := j[u]; {
+		case r < 0 || r >= rows:
+			return nil, fmt.Errorf("linops: sparse matrix's row index %d is %d, want 0 to %d", u, r, rows-1)
+		case c < 0 || c >= cols:
+			return nil, fmt.Errorf("linops: sparse matrix's column index %d is %d, want 0 to %d", u, c, cols-1)
+		case math.IsNaN(v[u]) || math.IsInf(v[u], 0):
+			return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, r, c, v[u])
+		}
+		m.indptr[r+1]++
+	}
+	for r := range rows {
+		m.indptr[r+1] += m.indptr[r]
+	}
+	next := append([]int(nil), m.indptr[:rows]...)
+	for u, r := range i {
+		m.indices[next[r]], m.values[next[r]] = j[u], v[u]
+		next[r]++
+	}
+	return NewCSR(dev, rows, cols, m.indptr, m.indices, m.values)
+}
+
+// NewCSRBothWays puts a rows x cols matrix on a device that is at hand compressed by rows and by columns,
+// the columns of a row in increasing order and each once. It keeps the slices, which must not be
+// modified afterwards.
+func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Rows) *CSR {
+	t := compressed{cols, rows, byColumns.Indptr, byColumns.Indices, byColumns.Values}
+	a := newCSR(dev, compressed{rows, cols, byRows.Indptr, byRows.Indices, byRows.Values}, t)
+	a.t = func() compressed { return t }
+	return a
+}
+
 // newCSR puts m and its transpose t on the device.
 func newCSR(dev array.Device, m, t compressed) *CSR {
 	a := &CSR{
@@ -80,7 +125,7 @@ func newCSR(dev array.Device, m, t compressed) *CSR {
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
 			return newCSR(dev, a.m.scaleColumns(s), a.t().scaleRows(s))
 		},
-		On: a.onSpace, Pairs: sync.OnceValue(a.m.pairs),
+		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m) }),
 		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.indptr, Indices: a.m.indices, Values: a.m.values} },
 	}
 	if m.rows > 0 && m.cols > 0 {
@@ -151,103 +196,4 @@ func (a *CSR) Dense() *mat.Dense {
 		}
 	}
 	return x
-}
-
-// compressed is a sparse matrix in CSR form on the host.
-type compressed struct {
-	rows, cols int
-	indptr     []int
-	indices    []int
-	values     []float64
-}
-
-// transpose returns the transposed matrix, each row's columns in order.
-func (m compressed) transpose() compressed {
-	t := compressed{m.cols, m.rows, make([]int, m.cols+1), make([]int, len(m.indices)), make([]float64, len(m.values))}
-	for _, c := range m.indices {
-		t.indptr[c+1]++
-	}
-	for c := range m.cols {
-		t.indptr[c+1] += t.indptr[c]
-	}
-	next := append([]int(nil), t.indptr[:m.cols]...)
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			c := m.indices[u]
-			t.indices[next[c]], t.values[next[c]] = i, m.values[u]
-			next[c]++
-		}
-	}
-	return t
-}
-
-// pick returns the rows of a list.
-func (m compressed) pick(list []int) compressed {
-	c := compressed{rows: len(list), cols: m.cols, indptr: make([]int, 1, len(list)+1)}
-	for _, i := range list {
-		lo, hi := m.indptr[i], m.indptr[i+1]
-		c.indices = append(c.indices, m.indices[lo:hi]...)
-		c.values = append(c.values, m.values[lo:hi]...)
-		c.indptr = append(c.indptr, len(c.indices))
-	}
-	return c
-}
-
-// times returns the product with a matrix that has one entry a row at most. Entries of the result
-// that fall in the same place are not added up.
-func (m compressed) times(e compressed) compressed {
-	c := compressed{rows: m.rows, cols: e.cols, indptr: make([]int, 1, m.rows+1)}
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			if at := e.indptr[m.indices[u]]; at < e.indptr[m.indices[u]+1] {
-				c.indices = append(c.indices, e.indices[at])
-				c.values = append(c.values, m.values[u]*e.values[at])
-			}
-		}
-		c.indptr = append(c.indptr, len(c.indices))
-	}
-	return c
-}
-
-// scaleColumns is the matrix times diag(s).
-func (m compressed) scaleColumns(s []float64) compressed {
-	values := make([]float64, len(m.values))
-	for u, v := range m.values {
-		values[u] = v * s[m.indices[u]]
-	}
-	m.values = values
-	return m
-}
-
-// scaleRows is diag(s) times the matrix.
-func (m compressed) scaleRows(s []float64) compressed {
-	values := make([]float64, len(m.values))
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			values[u] = m.values[u] * s[i]
-		}
-	}
-	m.values = values
-	return m
-}
-
-// merge adds up neighbours in the same place, in m's own memory.
-func (m compressed) merge() compressed {
-	n, start := 0, 0
-	for i := range m.rows {
-		end := m.indptr[i+1]
-		first := n
-		for u := start; u < end; u++ {
-			if n > first && m.indices[n-1] == m.indices[u] {
-				m.values[n-1] += m.values[u]
-				continue
-			}
-			m.indices[n], m.values[n] = m.indices[u], m.values[u]
-			n++
-		}
-		start = end
-		m.indptr[i+1] = n
-	}
-	m.indices, m.values = m.indices[:n], m.values[:n]
-	return m
 }

@@ -23,7 +23,7 @@ import (
 // Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoustics, Speech and
 // Signal Processing 28 (1980).
 type DCT struct {
-	knowing
+	imagingKnowing
 	grid *cosineGrid
 }
 

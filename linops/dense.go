@@ -52,6 +52,14 @@ func NewDense(dev array.Device, x *mat.Dense) *Dense {
 	return a
 }
 
+// DenseOf returns the matrix whose rows are the vectors of a batch, which it owns. It keeps no copy on
+// the host.
+func DenseOf(rows array.Batch) *Dense {
+	a := &Dense{d: rows.K(), p: rows.N(), on: rows}
+	a.know()
+	return a
+}
+
 // copiedColumns is the number of entries up to which the matrix with scaled columns is a matrix of
 // its own, with a matrix's closed forms.
 const copiedColumns = 1 << 24
@@ -77,11 +85,10 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	if n > a.p {
 		return nil
 	}
-	c := &Dense{d: a.d, p: n, on: dev.Alloc(a.d, n)}
+	c := DenseOf(dev.Alloc(a.d, n))
 	if n > 0 && a.d > 0 {
 		t.Coordinates(c.on, a.on)
 	}
-	c.know()
 	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
 	return c
 }

@@ -88,13 +88,3 @@ func (a *Diagonal) columnNorms2() []float64 {
 	}
 	return norms
 }
-
-// uploadShrinkage puts 1/(1 + eta q) on the device. It overwrites q.
-func uploadShrinkage(dev array.Device, q []float64, eta float64) array.Batch {
-	for i, v := range q {
-		q[i] = 1 / (1 + eta*v)
-	}
-	b := dev.Alloc(1, len(q))
-	dev.Upload(b, q)
-	return b
-}

@@ -28,7 +28,7 @@ import (
 //
 // Strang, The discrete cosine transform, SIAM Review 41 (1999).
 type Difference struct {
-	knowing
+	imagingKnowing
 	name       string
 	rows, cols int
 	grid       func() *cosineGrid // of solveNormal, made when first needed

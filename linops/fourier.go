@@ -26,7 +26,7 @@ import (
 // It takes O(n log n) on the host, on all of its processors. After [Fourier.Load] it computes on
 // another device too; else the vectors of that device are copied to the host and back.
 type Fourier struct {
-	knowing
+	imagingKnowing
 	rows, cols int
 	layout     FourierLayout
 	places     int

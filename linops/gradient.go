@@ -50,7 +50,7 @@ func (e Edge) String() string {
 //
 // Both products take one pass over memory on the host, and a few on another device.
 type Gradient struct {
-	knowing
+	imagingKnowing
 	shape, axes []int
 	edge        Edge
 	n           int   // entries of an array

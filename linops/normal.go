@@ -15,7 +15,8 @@ import (
 // rows or columns, or else conjugate gradients, preconditioned by diag(1 + eta ||a_j||^2) where the
 // columns' norms are known. It is safe for concurrent use.
 type Normal struct {
-	a       known
+	a       Operator
+	known   Structure
 	dev     array.Device
 	columns []float64 // squared norms, nil where unknown or not needed
 	inverse etaCache  // the preconditioner
@@ -24,15 +25,15 @@ type Normal struct {
 // NewNormal prepares to solve the normal equations of a on dev and its views: a solve allocates on
 // the device of its destination.
 func NewNormal(dev array.Device, a Operator) *Normal {
-	n := &Normal{a: know(a), dev: dev}
-	if norms2 := n.a.s.ColumnNorms2; !n.Closed() && norms2 != nil {
+	n := &Normal{a: a, known: complete(a, StructureOf(a)), dev: dev}
+	if norms2 := n.known.ColumnNorms2; !n.Closed() && norms2 != nil {
 		n.columns = norms2()
 	}
 	return n
 }
 
 // Closed reports whether the operator has a closed form, so that no iteration is needed.
-func (n *Normal) Closed() bool { return n.a.s.SolveNormal != nil }
+func (n *Normal) Closed() bool { return n.known.SolveNormal != nil }
 
 // Release frees the device memory that n holds; the operator stays.
 func (n *Normal) Release() { n.inverse.clear() }
@@ -44,7 +45,7 @@ func (n *Normal) Solve(ctx context.Context, dst, rhs array.Batch, eta float64) e
 	d, p := n.a.Dims()
 	dev := dst.Device()
 	checkSolve("operator", d, p, dst, rhs, eta)
-	if n.Closed() && n.a.s.SolveNormal(dst, rhs, eta) {
+	if n.Closed() && n.known.SolveNormal(dst, rhs, eta) {
 		if err := dev.Err(); err != nil {
 			return fmt.Errorf("linops: normal equations of a %d x %d operator: %w", d, p, err)
 		}

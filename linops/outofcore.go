@@ -69,7 +69,7 @@ type LineEntries struct {
 // Of a product with b only the columns where b is not 0 are read, where lines are columns. On a set
 // of coordinates A is a matrix in memory, [Dense] or, as X is, sparse.
 type OutOfCore struct {
-	knowing
+	structure Structure
 	*shelf
 	products lineProducts
 	centered bool
@@ -114,21 +114,6 @@ func (u units) scaled(x float64, j int) float64 {
 		x *= u.scales[j]
 	}
 	return x
-}
-
-// Passes says what products cost where A is read from a store slower than memory. The zero value
-// says that A is in memory.
-type Passes struct {
-	// Bytes is what a product with A or A* reads from the store.
-	Bytes int64
-	// ColumnBytes is the memory that column j takes where [Structure].On has put it there.
-	ColumnBytes func(j int) int64
-	// Adjoint is the operator's, and Columns is On for a set of coordinates, both until the context
-	// is done. They report how far they are (package progress).
-	Adjoint func(ctx context.Context, dst, z array.Batch) error
-	Columns func(ctx context.Context, dev array.Device, set []int) (Restricted, error)
-	// Count is the number of passes so far, and the bytes read by these and by parts of passes.
-	Count func() (passes, bytes int64)
 }
 
 // NewOutOfCore returns the operator of a store, with columns of mean 0 if centered is set. Products and
@@ -189,6 +174,9 @@ func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) Restricted {
 	c.know()
 	return c
 }
+
+// Structure is that of the operator.
+func (a *OutOfCore) Structure() Structure { return a.structure }
 
 // Bytes counts the scales: the matrix is elsewhere.
 func (a *OutOfCore) Bytes() int64 { return 0 }
@@ -346,9 +334,7 @@ func (a *OutOfCore) onSpace(dev array.Device, t space.Space) Restricted {
 // columns are A at a set of coordinates.
 func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (Restricted, error) {
 	if len(set) == 0 || a.x.Rows == 0 {
-		none := &Dense{d: a.x.Rows, on: dev.Alloc(a.x.Rows, 0)}
-		none.know()
-		return none, nil
+		return DenseOf(dev.Alloc(a.x.Rows, 0)), nil
 	}
 	if last := set[len(set)-1]; last >= a.x.Cols {
 		panic(fmt.Sprintf("linops: column %d of a %d x %d OutOfCore", last, a.x.Rows, a.x.Cols))

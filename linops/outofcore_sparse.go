@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
 // sparseLines are products with lines of few entries. They are computed on the host, where the entries
@@ -189,13 +190,13 @@ func (a sparseLines) columns(ctx context.Context, dev array.Device, set []int, u
 	if err != nil {
 		return nil, err
 	}
-	csr := newCSR(dev, x, t)
-	csr.t = func() compressed { return t }
+	csr := NewCSRBothWays(dev, x.rows, x.cols, space.Rows{Indptr: x.indptr, Indices: x.indices, Values: x.values},
+		space.Rows{Indptr: t.indptr, Indices: t.indices, Values: t.values})
 	if u.means == nil {
 		return csr, nil
 	}
 	c := NewCentered(dev, csr)
-	return &combined{Operator: c, parts: []Restricted{csr, c}}, nil
+	return Owning(c, csr, c), nil
 }
 
 // room is a matrix without rows yet, with room for the entries of columns.

@@ -72,9 +72,9 @@ func unitPairs(n int) func() *Pairs {
 	}
 }
 
-// pairs are those of a sparse matrix whose rows have two entries at most, of equal size and opposite
+// sparsePairs are those of a sparse matrix whose rows have two entries at most, of equal size and opposite
 // sign where there are two; nil for any other.
-func (m compressed) pairs() *Pairs {
+func sparsePairs(m compressed) *Pairs {
 	p := &Pairs{Plus: make([]int32, m.rows), Minus: make([]int32, m.rows), Weights: make([]float64, m.rows)}
 	for i := range m.rows {
 		at := [2]int32{-1, -1}
@@ -110,5 +110,5 @@ func densePairs(rows, cols int, row func(i int) []float64) *Pairs {
 			return nil
 		}
 	}
-	return m.pairs()
+	return sparsePairs(m)
 }

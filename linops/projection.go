@@ -30,7 +30,7 @@ import (
 // Joseph, An improved algorithm for reprojecting rays through pixel images, IEEE Trans. Medical
 // Imaging 1 (1982).
 type Projection struct {
-	knowing
+	imagingKnowing
 	rows, cols        int
 	angles, detectors int
 	// upright are the rays that take one step for each row, and level those that take one for each

@@ -160,6 +160,9 @@ func (a *Selection) Release() {
 // Dims is the number of selected coordinates and p.
 func (a *Selection) Dims() (d, p int) { return len(a.idx), a.p }
 
+// Indices lists the selected coordinates. It must not be modified.
+func (a *Selection) Indices() []int { return a.idx }
+
 // Forward sets dst_j = b[i_j].
 func (a *Selection) Forward(dst, b array.Batch) {
 	checkForward("Selection", len(a.idx), a.p, dst, b)

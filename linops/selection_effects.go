@@ -24,7 +24,7 @@ func WithoutEffects(s *Selection, e *Effects) Operator {
 			a.structure.Norm2 = Known(0)
 		}
 		a.structure.ColumnNorms2, a.structure.ColumnSpread = a.columnNorms2, a.columnSpread
-		a.structure.Sampled, a.structure.Project = s.sampled, e.Remove
+		a.structure.Sampled, a.structure.Project = StructureOf(s).Sampled, e.Remove
 	}
 	a.structure = complete(a, a.structure)
 	return a
@@ -38,11 +38,11 @@ func (a *withoutEffects) parts(shape array.Shape, split bool) []Part {
 		return nil
 	}
 	if split = split && e.rows && e.cols; !split {
-		return a.s.parts(shape, false, func(s *Selection, _ *Part) (Operator, func(), error) {
+		return a.s.PartsWith(shape, false, func(s *Selection, _ *Part) (Operator, func(), error) {
 			return WithoutEffects(s, e), s.Release, nil
 		})
 	}
-	return a.s.parts(shape, true, func(s *Selection, p *Part) (Operator, func(), error) {
+	return a.s.PartsWith(shape, true, func(s *Selection, p *Part) (Operator, func(), error) {
 		own, err := e.of(s, p)
 		if err != nil {
 			s.Release()
@@ -60,14 +60,16 @@ func (e *Effects) of(s *Selection, p *Part) (*Effects, error) {
 			w = append(w, e.w[i])
 		}
 	}
-	return NewEffects(e.dev, p.Shape(), s.idx, true, true, w)
+	return NewEffects(e.dev, p.Shape(), s.Indices(), true, true, w)
 }
 
 type withoutEffects struct {
-	knowing
-	s *Selection
-	e *Effects
+	structure Structure
+	s         *Selection
+	e         *Effects
 }
+
+func (a *withoutEffects) Structure() Structure { return a.structure }
 
 func (a *withoutEffects) Dims() (d, p int) { return a.s.Dims() }
 
@@ -96,9 +98,9 @@ func (a *withoutEffects) removed(z array.Batch) array.Batch {
 // columnNorms2 is (I - Pi)_ii at the selected coordinates and 0 elsewhere.
 func (a *withoutEffects) columnNorms2() []float64 {
 	_, p := a.Dims()
-	norms := make([]float64, p)
+	norms, at := make([]float64, p), a.s.Indices()
 	for i, v := range a.e.Diagonal() {
-		norms[a.s.idx[i]] = 1 - v
+		norms[at[i]] = 1 - v
 	}
 	return norms
 }
@@ -116,7 +118,7 @@ func (a *withoutEffects) columnSpread() (least, most float64) {
 
 // on is the operator on a tangent space of matrices; nil on other spaces.
 func (a *withoutEffects) on(dev array.Device, t space.Space) Restricted {
-	r := a.s.onSpace(dev, t)
+	r := StructureOf(a.s).On(dev, t)
 	if r == nil {
 		return nil
 	}

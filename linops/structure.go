@@ -1,6 +1,8 @@
 package linops
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -35,6 +37,9 @@ type Structure struct {
 	Pairs func() *Pairs
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
 	SparseRows func() space.Rows
+	// Taps returns the entries of a convolution by rows, as those of a sparse matrix, where there are at
+	// most that many.
+	Taps func(most int) (rows space.Rows, ok bool)
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it, and Circulant those
@@ -93,6 +98,21 @@ type Structure struct {
 	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
 	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
 	Project func(z array.Batch)
+}
+
+// Passes says what products cost where A is read from a store slower than memory. The zero value
+// says that A is in memory.
+type Passes struct {
+	// Bytes is what a product with A or A* reads from the store.
+	Bytes int64
+	// ColumnBytes is the memory that column j takes where [Structure].On has put it there.
+	ColumnBytes func(j int) int64
+	// Adjoint is the operator's, and Columns is On for a set of coordinates, both until the context
+	// is done. They report how far they are (package progress).
+	Adjoint func(ctx context.Context, dst, z array.Batch) error
+	Columns func(ctx context.Context, dev array.Device, set []int) (Restricted, error)
+	// Count is the number of passes so far, and the bytes read by these and by parts of passes.
+	Count func() (passes, bytes int64)
 }
 
 // BallStep is a projected gradient step with momentum, on the dual of a problem with r(A b),
@@ -252,14 +272,6 @@ func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 	}
 	dst.Device().Lin(dst, 1/(1+eta*c), rhs, 0, array.Batch{})
 }
-
-// way is one of the two directions of an operator.
-type way bool
-
-const (
-	forward   way = false
-	adjointly way = true
-)
 
 // apply sets dst = A x or dst = A* x.
 func (k *known) apply(w way, dst, x array.Batch) {

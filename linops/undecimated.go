@@ -31,7 +31,7 @@ import (
 // Coifman and Donoho, Translation-invariant de-noising, 1995; Nason and Silverman, The stationary
 // wavelet transform and some statistical applications, 1995.
 type Undecimated struct {
-	knowing
+	imagingKnowing
 	rows, cols, channels, levels int
 	lines, length                int // of the reflected signal
 	oneD                         bool

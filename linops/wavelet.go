@@ -43,7 +43,7 @@ import (
 // Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern Analysis and
 // Machine Intelligence 11 (1989).
 type Wavelet struct {
-	knowing
+	imagingKnowing
 	name               string
 	height, width      int // of the signal
 	rows, cols, levels int // of the padded signal, and of the coefficients
