@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
+	"surepipe/linops/internal/sparse"
 	"surepipe/space"
 )
 
@@ -19,8 +21,8 @@ import (
 // a fixed order, in parallel over entries.
 type CSR struct {
 	knowing
-	m        compressed        // host copy
-	t        func() compressed // its transpose, from the first time on that columns are taken
+	m        sparse.Matrix        // host copy
+	t        func() sparse.Matrix // its transpose, from the first time on that columns are taken
 	x, xt    array.CSR
 	colNorms []float64
 }
@@ -58,8 +60,8 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 		}
 	}
 	// Transposing sorts: twice, and every row is in order.
-	t := compressed{rows, cols, indptr, indices, values}.transpose().merge()
-	return newCSR(dev, t.transpose(), t), nil
+	t := sparse.Matrix{Rows: rows, Cols: cols, Indptr: indptr, Indices: indices, Values: values}.Transpose().Merge()
+	return newCSR(dev, t.Transpose(), t), nil
 }
 
 // NewCSRFromCoords puts a sparse matrix given by coordinates on a device: it has v[u] in row i[u]
@@ -74,7 +76,7 @@ func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64)
 	if len(i) != len(v) || len(j) != len(v) {
 		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i), len(j), len(v))
 	}
-	m := compressed{rows, cols, make([]int, rows+1), make([]int, len(v)), make([]float64, len(v))}
+	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, rows+1), Indices: make([]int, len(v)), Values: make([]float64, len(v))}
 	for u, r := range i {
 		switch c := j[u]; {
 		case r < 0 || r >= rows:
@@ -84,54 +86,54 @@ func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64)
 		case math.IsNaN(v[u]) || math.IsInf(v[u], 0):
 			return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, r, c, v[u])
 		}
-		m.indptr[r+1]++
+		m.Indptr[r+1]++
 	}
 	for r := range rows {
-		m.indptr[r+1] += m.indptr[r]
+		m.Indptr[r+1] += m.Indptr[r]
 	}
-	next := append([]int(nil), m.indptr[:rows]...)
+	next := append([]int(nil), m.Indptr[:rows]...)
 	for u, r := range i {
-		m.indices[next[r]], m.values[next[r]] = j[u], v[u]
+		m.Indices[next[r]], m.Values[next[r]] = j[u], v[u]
 		next[r]++
 	}
-	return NewCSR(dev, rows, cols, m.indptr, m.indices, m.values)
+	return NewCSR(dev, rows, cols, m.Indptr, m.Indices, m.Values)
 }
 
 // NewCSRBothWays puts a rows x cols matrix on a device that is at hand compressed by rows and by columns,
 // the columns of a row in increasing order and each once. It keeps the slices, which must not be
 // modified afterwards.
 func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Rows) *CSR {
-	t := compressed{cols, rows, byColumns.Indptr, byColumns.Indices, byColumns.Values}
-	a := newCSR(dev, compressed{rows, cols, byRows.Indptr, byRows.Indices, byRows.Values}, t)
-	a.t = func() compressed { return t }
+	t := sparse.Matrix{Rows: cols, Cols: rows, Indptr: byColumns.Indptr, Indices: byColumns.Indices, Values: byColumns.Values}
+	a := newCSR(dev, sparse.Matrix{Rows: rows, Cols: cols, Indptr: byRows.Indptr, Indices: byRows.Indices, Values: byRows.Values}, t)
+	a.t = func() sparse.Matrix { return t }
 	return a
 }
 
 // newCSR puts m and its transpose t on the device.
-func newCSR(dev array.Device, m, t compressed) *CSR {
+func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 	a := &CSR{
 		m:        m,
-		t:        sync.OnceValue(m.transpose),
-		x:        dev.NewCSR(m.rows, m.cols, m.indptr, m.indices, m.values),
-		xt:       dev.NewCSR(t.rows, t.cols, t.indptr, t.indices, t.values),
-		colNorms: make([]float64, m.cols),
+		t:        sync.OnceValue(m.Transpose),
+		x:        dev.NewCSR(m.Rows, m.Cols, m.Indptr, m.Indices, m.Values),
+		xt:       dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values),
+		colNorms: make([]float64, m.Cols),
 	}
-	for u, c := range m.indices {
-		a.colNorms[c] += m.values[u] * m.values[u]
+	for u, c := range m.Indices {
+		a.colNorms[c] += m.Values[u] * m.Values[u]
 	}
 	s := Structure{
-		Entries:      Known(float64(len(m.values))),
+		Entries:      Known(float64(len(m.Values))),
 		ColumnNorms2: func() []float64 { return append([]float64(nil), a.colNorms...) },
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
-			return newCSR(dev, a.m.scaleColumns(s), a.t().scaleRows(s))
+			return newCSR(dev, a.m.ScaleColumns(s), a.t().ScaleRows(s))
 		},
 		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m) }),
-		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.indptr, Indices: a.m.indices, Values: a.m.values} },
+		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices, Values: a.m.Values} },
 	}
-	if m.rows > 0 && m.cols > 0 {
+	if m.Rows > 0 && m.Cols > 0 {
 		s.Dense = a.Dense
 	}
-	a.structure = complete(a, s)
+	a.structure = Complete(a, s)
 	return a
 }
 
@@ -141,19 +143,19 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	switch f := t.Form(); f.Kind {
 	case space.Subset:
 		// The rows of X' are the columns of X.
-		columns := a.t().pick(f.Set)
-		return newCSR(dev, columns.transpose(), columns)
+		columns := a.t().Pick(f.Set)
+		return newCSR(dev, columns.Transpose(), columns)
 	case space.Cluster:
-		average := compressed{len(f.Average.Indptr) - 1, a.m.cols, f.Average.Indptr, f.Average.Indices, f.Average.Values}
-		merged := a.m.times(average.transpose()).transpose().merge()
-		return newCSR(dev, merged.transpose(), merged)
+		average := sparse.Matrix{Rows: len(f.Average.Indptr) - 1, Cols: a.m.Cols, Indptr: f.Average.Indptr, Indices: f.Average.Indices, Values: f.Average.Values}
+		merged := a.m.Times(average.Transpose()).Transpose().Merge()
+		return newCSR(dev, merged.Transpose(), merged)
 	}
 	return nil
 }
 
 // Bytes is the size of X and X' on the device.
 func (a *CSR) Bytes() int64 {
-	return 2*16*int64(len(a.m.values)) + 8*int64(a.m.rows+a.m.cols+2)
+	return 2*16*int64(len(a.m.Values)) + 8*int64(a.m.Rows+a.m.Cols+2)
 }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -166,33 +168,33 @@ func (a *CSR) Release() {
 }
 
 // Dims is the size of X.
-func (a *CSR) Dims() (d, p int) { return a.m.rows, a.m.cols }
+func (a *CSR) Dims() (d, p int) { return a.m.Rows, a.m.Cols }
 
 // Nonzeros is the number of stored entries.
-func (a *CSR) Nonzeros() int { return len(a.m.values) }
+func (a *CSR) Nonzeros() int { return len(a.m.Values) }
 
 // Forward sets dst = X b.
 func (a *CSR) Forward(dst, b array.Batch) {
-	checkForward("CSR", a.m.rows, a.m.cols, dst, b)
+	product.CheckForward("CSR", a.m.Rows, a.m.Cols, dst, b)
 	dst.Device().MulCSR(dst, a.x, b)
 }
 
 // Adjoint sets dst = X' z.
 func (a *CSR) Adjoint(dst, z array.Batch) {
-	checkAdjoint("CSR", a.m.rows, a.m.cols, dst, z)
+	product.CheckAdjoint("CSR", a.m.Rows, a.m.Cols, dst, z)
 	dst.Device().MulCSR(dst, a.xt, z)
 }
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.
 func (a *CSR) Dense() *mat.Dense {
-	if a.m.rows == 0 || a.m.cols == 0 {
+	if a.m.Rows == 0 || a.m.Cols == 0 {
 		return nil
 	}
-	x := mat.NewDense(a.m.rows, a.m.cols, nil)
-	for i := range a.m.rows {
+	x := mat.NewDense(a.m.Rows, a.m.Cols, nil)
+	for i := range a.m.Rows {
 		row := x.RawRowView(i)
-		for u := a.m.indptr[i]; u < a.m.indptr[i+1]; u++ {
-			row[a.m.indices[u]] = a.m.values[u]
+		for u := a.m.Indptr[i]; u < a.m.Indptr[i+1]; u++ {
+			row[a.m.Indices[u]] = a.m.Values[u]
 		}
 	}
 	return x

@@ -3,6 +3,7 @@ package linops
 import (
 	"math"
 
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -13,7 +14,7 @@ import (
 func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 	switch a := a.(type) {
 	case *identity:
-		return diagonalRows(nil, constant(a.n, 1)), a.n <= most
+		return diagonalRows(nil, product.Constant(a.n, 1)), a.n <= most
 	case *Selection:
 		return diagonalRows(a.idx, nil), len(a.idx) <= most
 	case *Diagonal:
@@ -54,7 +55,7 @@ func diagonalRows(at []int, v []float64) space.Rows {
 		rows.Indices = rows.Indptr[:n]
 	}
 	if v == nil {
-		rows.Values = constant(n, 1)
+		rows.Values = product.Constant(n, 1)
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/sublist"
+	"surepipe/linops/internal/sparse"
 )
 
 // Part is a part of an operator that picks entries of matrices: the rows and columns of the matrix on which
@@ -34,7 +35,7 @@ func Parts(places []int, shape array.Shape, split bool) []Part {
 	rows, columns := sublist.Number(inRow, shape.Rows), sublist.Number(inColumn, shape.Cols)
 	of, n := make([]int, len(rows)+len(columns)), 1
 	if split {
-		of, n = components(len(rows), len(columns), inRow, inColumn)
+		of, n = sparse.Components(len(rows), len(columns), inRow, inColumn)
 	}
 	parts := make([]Part, n)
 	for i, r := range rows {

@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/problems"
 	"surepipe/prox"
 	solving "surepipe/solve"
@@ -26,7 +27,7 @@ func TestConstraintsOfSpecificationsAreTheirFormulas(t *testing.T) {
 			return p
 		}
 		const head = "data: {y: [3, 1, 2, -1, 4, 0.5], c: [1, 2, 3, 4, 5, 6]}\noperator: identity\n"
-		rows := linops.NewDifference1D(6)
+		rows := imaging.NewDifference1D(6)
 		inf := math.Inf(1)
 		for _, c := range []struct {
 			text string

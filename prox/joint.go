@@ -21,7 +21,7 @@ type jointL2 struct {
 //
 //	r(z) = lambda sum_{i<n} ||z_i||_2,    z_i = (z_i, z_{n+i}, ..., z_{(planes-1)n+i}).
 //
-// Of the differences along the axes of an image (linops.Gradient) it is the isotropic total
+// Of the differences along the axes of an image (imaging.Gradient) it is the isotropic total
 // variation. It is the group LASSO penalty of these groups ([NewGroupL2]), without lists of their
 // entries:
 //

@@ -6,14 +6,14 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/prox/proxtest"
 )
 
-func undecimated(t *testing.T, rows, cols, channels, levels int) *linops.Undecimated {
+func undecimated(t *testing.T, rows, cols, channels, levels int) *imaging.Undecimated {
 	t.Helper()
-	f, err := linops.NewUndecimated2D(rows, cols, channels, "db2", levels)
+	f, err := imaging.NewUndecimated2D(rows, cols, channels, "db2", levels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func undecimated(t *testing.T, rows, cols, channels, levels int) *linops.Undecim
 }
 
 // each is one threshold for every band of details.
-func each(f *linops.Undecimated, c float64) []float64 {
+func each(f *imaging.Undecimated, c float64) []float64 {
 	all := make([]float64, f.Bands())
 	for band := range all {
 		if _, averages := f.Level(band); !averages {

@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 )
 
@@ -34,7 +35,7 @@ import (
 //	zeta <- w,   upsilon <- upsilon + s - w.
 type admm struct {
 	p      Problem
-	normal *linops.Normal
+	normal *krylov.Normal
 	matrix *linops.Dense // A as a matrix for the z-step, where that is chosen; or nil
 	bound  float64       // of ||A||^2
 	eta    float64
@@ -64,12 +65,12 @@ func newADMM(ctx context.Context, p Problem, o Options) (Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &admm{p: p, bound: bound, eta: stepFor(p, bound), normal: linops.NewNormal(p.Device, p.A)}
+	s := &admm{p: p, bound: bound, eta: stepFor(p, bound), normal: krylov.NewNormal(p.Device, p.A)}
 	if writeDown(p.A, s.normal) {
 		if x := linops.ToDense(p.Device, p.A); x != nil {
 			s.normal.Release()
 			s.matrix = linops.NewDense(p.Device, x)
-			s.normal = linops.NewNormal(p.Device, s.matrix)
+			s.normal = krylov.NewNormal(p.Device, s.matrix)
 		}
 	}
 	return s, nil

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 )
 
@@ -362,7 +363,7 @@ func (c *watch) conditions(ctx context.Context, p Problem, u array.Batch, e floa
 
 // normOfK is an upper bound of ||K||^2.
 func normOfK(ctx context.Context, p Problem) (float64, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.K, linops.NormOptions{})
+	n, err := krylov.Norm2(ctx, p.Device, p.K, krylov.NormOptions{})
 	if err != nil {
 		return 0, err
 	}

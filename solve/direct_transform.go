@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 // transformed is N = T* diag(n) T with a transform T, T*T = I, that diagonalizes A*A and the penalty:
@@ -93,7 +94,7 @@ func newTransformed(s *quadratic) (closedForm, Choice, error) {
 	f, by := &transformed{p: s.p, parts: s.parts()}, byCosines
 	shape := s.images(by)
 	if shape.Len() > 0 {
-		cosines := linops.NewDCT2D(shape.Rows, shape.Cols)
+		cosines := imaging.NewDCT2D(shape.Rows, shape.Cols)
 		f.t, f.diagonalOf = cosines, cosines.DiagonalOf
 	} else {
 		by = byWaves
@@ -102,7 +103,7 @@ func newTransformed(s *quadratic) (closedForm, Choice, error) {
 		for i := range places {
 			places[i] = i
 		}
-		t, err := linops.NewFourier(shape.Rows, shape.Cols, places, linops.FourierLayout{})
+		t, err := imaging.NewFourier(shape.Rows, shape.Cols, places, imaging.FourierLayout{})
 		if err != nil {
 			return nil, Choice{}, err
 		}

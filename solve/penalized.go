@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 )
 
 // penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
@@ -33,7 +34,7 @@ type penalized struct {
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 
-	nystrom     *linops.Nystrom         // an approximation of A*A; nil for none
+	nystrom     *krylov.Nystrom         // an approximation of A*A; nil for none
 	corrections map[float64]corrected   // by rho
 	cosines     *cosines                // nil for none
 	spectra     map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
@@ -333,9 +334,9 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if err != nil {
 		return err
 	}
-	o := linops.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
+	o := krylov.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
 	if from == anywhere {
-		_, err := linops.CG(ctx, dst, rhs, apply, o)
+		_, err := krylov.CG(ctx, dst, rhs, apply, o)
 		return err
 	}
 	rest := dev.Alloc(1, dim)
@@ -353,7 +354,7 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if from == nearer {
 		o.Tol = math.Max(o.Tol, 0.1)
 	}
-	if _, err := linops.CG(ctx, rest, rest, apply, o); err != nil {
+	if _, err := krylov.CG(ctx, rest, rest, apply, o); err != nil {
 		return err
 	}
 	dev.Lin(dst, 1, dst, 1, rest)

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 )
 
@@ -104,7 +104,7 @@ func newProximalGradient(ctx context.Context, p Problem, accelerated bool) (*pro
 
 // normBound is an upper bound of ||A||^2, and an error where its inverse is out of range.
 func normBound(ctx context.Context, p Problem) (float64, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
+	n, err := krylov.Norm2(ctx, p.Device, p.A, krylov.NormOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"surepipe/array"
-	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 )
 
 // counted counts products with the adjoint.
 type counted struct {
-	*linops.Projection
+	*imaging.Projection
 	products *int
 }
 
@@ -38,7 +38,7 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 	for i := range angles {
 		angles[i] = 180. / count * float64(i)
 	}
-	projection, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
+	projection, err := imaging.NewParallelBeam(n, n, angles, n, 1, imaging.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 		host[i] += 0.3 * rng.NormFloat64()
 	}
 	dev.Upload(y, host)
-	p := Problem{Device: dev, A: a, K: linops.NewGradient([]int{n, n}, nil, linops.Reflecting), R: prox.NewJointL2(dim, 2, lambda)}
+	p := Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting), R: prox.NewJointL2(dim, 2, lambda)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	o := Options{Tol: 1e-5, Sigma2: 0.09, multiplier: true}.withDefaults()

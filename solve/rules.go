@@ -10,6 +10,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve/internal/limits"
@@ -436,7 +437,7 @@ func (s *situation) passes() bool {
 var writtenDown = Choice{"method", "A written down as a matrix", "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
 
 // writeDown chooses whether ADMM's z-step works with A written down as a matrix.
-func writeDown(a linops.Operator, normal *linops.Normal) bool {
+func writeDown(a linops.Operator, normal *krylov.Normal) bool {
 	_, dim := a.Dims()
 	return dim <= maxDense && !normal.Closed()
 }

@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve/solvetest"
@@ -83,12 +84,12 @@ func TestPartsOfACompletion(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				p, y := vjp.Problem{A: a, Loss: c.loss, R: prox.NewNuclear(shape, 1.5), Device: dev}, c.y
 				if c.effects {
-					e, err := linops.NewEffects(dev, shape, places, c.rows, c.cols, c.weights)
+					e, err := additive.NewEffects(dev, shape, places, c.rows, c.cols, c.weights)
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer e.Release()
-					p.A = linops.WithoutEffects(a, e)
+					p.A = additive.WithoutEffects(a, e)
 					z := dev.Alloc(1, d)
 					dev.Upload(z, y)
 					e.Remove(z)

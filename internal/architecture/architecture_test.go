@@ -28,6 +28,8 @@ var layers = [][]string{
 	{"solve"},
 	{"hutch"},
 	{"linops/linopstest", "prox/proxtest"},
+	{"linops/outofcore"},
+	{"linops/additive", "linops/imaging", "linops/krylov"},
 	{"linops", "prox"},
 	{"loss"},
 	{"space/spacetest"},
