@@ -2,7 +2,6 @@ package prox
 
 import (
 	"surepipe/array"
-	"surepipe/space"
 )
 
 // averaging is the derivative that replaces every block of coordinates by its mean, up to signs:
@@ -35,9 +34,9 @@ func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []flo
 	dev, n, m := v.Device(), v.N(), len(ends)
 	switch {
 	case m == 0:
-		return newMultiple(0, v, margin)
+		return NewMultiple(0, v, margin)
 	case m == n:
-		return newMultiple(1, v, margin)
+		return NewMultiple(1, v, margin)
 	}
 	inside := ends[m-1]
 	w.indptr, w.indices, w.of = grow(w.indptr, m+1), grow(w.indices, inside), grow(w.of, n)
@@ -49,7 +48,7 @@ func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []flo
 		}
 		d := dev.Alloc(1, n)
 		dev.Upload(d, w.values)
-		return &diagonal{d: d, margin: margin}
+		return NewDiagonal(d, margin)
 	}
 	w.indptr[0] = 0
 	clear(w.of)
@@ -116,24 +115,6 @@ func (j *averaging) build() *Model {
 		}
 	}
 	return &Model{Space: clusters(j.dev, j.n, sets, sign), Margin: j.margin}
-}
-
-// clusters are the vectors of R^n that are constant up to sign on the sets; empty sets are ignored.
-// Sets of one coordinate each, in increasing order, give a set of coordinates.
-func clusters(dev array.Device, n int, sets [][]int, sign []float64) space.Space {
-	indptr, indices, increasing := []int{0}, []int{}, true
-	for _, set := range sets {
-		if len(set) == 0 {
-			continue
-		}
-		increasing = increasing && (len(indices) == 0 || indices[len(indices)-1] < set[0])
-		indices = append(indices, set...)
-		indptr = append(indptr, len(indices))
-	}
-	if increasing && len(indices) == len(indptr)-1 {
-		return space.Coordinates(dev, n, indices)
-	}
-	return space.Clusters(dev, n, indptr, indices, sign)
 }
 
 func (j *averaging) Bytes() int64 {

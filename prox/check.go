@@ -79,3 +79,10 @@ func norm2Squared(b array.Batch) float64 {
 	b.Device().Dot(s[:], b, b)
 	return s[0]
 }
+
+// checkRadius panics unless s is in [0, +Inf].
+func checkRadius(what string, s float64) {
+	if !(s >= 0) {
+		panic(fmt.Sprintf("prox: %s has radius %v, want a number >= 0", what, s))
+	}
+}

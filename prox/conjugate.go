@@ -4,26 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
-
 	"surepipe/array"
 )
-
-// ratio is min(1, w/g) for w, g >= 0: the largest t <= 1 with t g <= w.
-func ratio(w, g float64) float64 {
-	if g <= w {
-		return 1
-	}
-	return w / g
-}
-
-// surplus is the term a - c of a sum, which is at least 0 up to rounding.
-func surplus(a, c float64) float64 {
-	if math.IsInf(a, 1) {
-		return 0 // b is held at 0 there
-	}
-	return math.Max(a-c, 0)
-}
 
 func (p *l1) dualScale(_, g array.Batch, _ float64) float64 {
 	var most [1]float64
@@ -171,39 +153,6 @@ func (p *groups) gapBy(b, g array.Batch, t float64, norm func([]float64) float64
 	return sum
 }
 
-func inner(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
-}
-
-// largest is the maximum norm and total the l1 norm.
-func largest(x []float64) float64 {
-	most := 0.0
-	for _, v := range x {
-		most = max(most, math.Abs(v)) // NaN where there is one
-	}
-	return most
-}
-
-func total(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Abs(v)
-	}
-	return sum
-}
-
-func euclid(x []float64) float64 {
-	norm := 0.0
-	for _, v := range x {
-		norm = math.Hypot(norm, v)
-	}
-	return norm
-}
-
 func (p *groupL2) dualScale(b, g array.Batch, _ float64) float64 { return p.scaleBy(b, g, euclid) }
 
 func (p *groupL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
@@ -226,32 +175,6 @@ func (p *l2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 }
 
 // dualScale compares the partial sums of |g| in decreasing order with those of lambda.
-func (p *sortedL1) dualScale(_, g array.Batch, _ float64) float64 {
-	size := slices.Clone(onHost(g))
-	for j, v := range size {
-		size[j] = math.Abs(v)
-	}
-	slices.SortFunc(size, func(a, b float64) int {
-		switch {
-		case a > b:
-			return -1
-		case a < b:
-			return 1
-		}
-		return 0
-	})
-	t, sum, allowed := 1.0, 0.0, 0.0
-	for i, v := range size {
-		sum += v
-		allowed += p.lambda[i]
-		t = min(t, ratio(allowed, sum))
-	}
-	return t
-}
-
-func (p *sortedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return surplus(p.value(b), t*inner(onHost(b), onHost(g)))
-}
 
 // dualScale is 1 unless g points in a direction in which the box is unbounded.
 func (p *box) dualScale(_, g array.Batch, _ float64) float64 {
@@ -290,69 +213,4 @@ func (p *linfBall) dualScale(_, g array.Batch, _ float64) float64 {
 
 func (p *linfBall) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	return boxGap(onHost(b), onHost(g), t, func(int) (lo, hi float64) { return -p.c, p.c })
-}
-
-func (p *simplex) dualScale(_, _ array.Batch, _ float64) float64 { return 1 }
-
-// fenchelGap is t sum_j b_j (max g - g_j).
-func (p *simplex) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	h := onHost(g)
-	top, sum := slices.Max(h), 0.0
-	for j, x := range onHost(b) {
-		sum += x * (top - h[j])
-	}
-	return t * sum
-}
-
-func (p *l1Ball) dualScale(_, _ array.Batch, _ float64) float64 {
-	if math.IsInf(p.s, 1) {
-		return 0
-	}
-	return 1
-}
-
-// fenchelGap is t (s ||g||_inf - <b, g>).
-func (p *l1Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	h := onHost(g)
-	return t * surplus(p.s*largest(h), inner(onHost(b), h))
-}
-
-// decomposedSide is the largest smaller side of a matrix whose singular values are computed for a
-// gap.
-const decomposedSide = 48
-
-// values are the singular values of a batch of one matrix; nil where it is large or not finite.
-func (p *nuclear) values(x array.Batch) []float64 {
-	m, n := p.shape.Rows, p.shape.Cols
-	if min(m, n) > decomposedSide {
-		return nil
-	}
-	a := slices.Clone(onHost(x))
-	if most := largest(a); math.IsNaN(most) || math.IsInf(most, 1) || x.Device().Err() != nil {
-		return nil
-	}
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(m, n, a), mat.SVDNone) {
-		return nil
-	}
-	return svd.Values(nil)
-}
-
-// dualScale is lambda over g's spectral norm, which exceeds lambda by at most near.
-func (p *nuclear) dualScale(_, g array.Batch, near float64) float64 {
-	if s := p.values(g); s != nil {
-		return ratio(p.lambda, s[0])
-	}
-	return ratio(p.lambda, p.lambda+near)
-}
-
-// fenchelGap is lambda ||b||_* - t <b, g>. Where the matrix is large it uses <b, g> >= lambda
-// ||b||_* - near ||b||_F and ||b||_* <= sqrt(min(m, n)) ||b||_F.
-func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
-	if s := p.values(b); s != nil {
-		return surplus(times(p.lambda, total(s)), t*inner(onHost(b), onHost(g)))
-	}
-	size := math.Sqrt(norm2Squared(b))
-	rank := float64(min(p.shape.Rows, p.shape.Cols))
-	return (1-t)*times(p.lambda, math.Sqrt(rank)*size) + t*near*size
 }

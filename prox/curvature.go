@@ -8,20 +8,6 @@ import (
 	"surepipe/space"
 )
 
-// denseCurvature is the largest number of coordinates for which Matrix returns Q.
-const denseCurvature = 4096
-
-// squareMatrix returns the n x n matrix of zeros, nil where it is too large.
-func squareMatrix(n int) []float64 {
-	if n > denseCurvature {
-		return nil
-	}
-	return make([]float64, n*n)
-}
-
-// rest sets image = z - dst, which is t Q dst where E*E = I and dst = (I + t Q)^{-1} z.
-func rest(image, z, dst array.Batch) { image.Device().Lin(image, 1, z, -1, dst) }
-
 // diagonalCurvature is Q = diag(q) with E*E = I.
 type diagonalCurvature struct {
 	q, factor []float64   // q_j and 1/(1 + t q_j)
@@ -76,6 +62,10 @@ type uniformCurvature struct {
 	all  []float64
 }
 
+// NewUniformCurvature returns Q = q I in n coordinates, for a model whose E has orthonormal columns, at the
+// step t of the derivative.
+func NewUniformCurvature(q, t float64, n int) Curvature { return &uniformCurvature{q: q, t: t, n: n} }
+
 func (c *uniformCurvature) Precondition(dst, image, z array.Batch) {
 	dst.Device().Lin(dst, 1/(1+c.t*c.q), z, 0, array.Batch{})
 	rest(image, z, dst)
@@ -113,6 +103,12 @@ type appliedCurvature struct {
 	j                 Derivative
 	trace, frobenius2 float64
 	matrix            func() []float64
+}
+
+// NewAppliedCurvature returns the Q of a derivative J that is invertible, in the coordinates of all of R^n,
+// J = (I + t Q)^{-1}, with the sum of J's eigenvalues and that of their squares. It holds no memory besides J's.
+func NewAppliedCurvature(j Derivative, trace, frobenius2 float64) Curvature {
+	return &appliedCurvature{j: j, trace: trace, frobenius2: frobenius2, matrix: func() []float64 { return nil }}
 }
 
 func (c *appliedCurvature) Precondition(dst, image, z array.Batch) {

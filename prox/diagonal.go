@@ -77,6 +77,18 @@ func newMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) *
 	return &multiple{s: s, dev: v.Device(), n: v.N(), margin: margin}
 }
 
+// NewMultiple returns the derivative J = s I at v for s = 0 or 1, whose model, {0} or all of R^n, has the given
+// margin; nil stands for +Inf.
+func NewMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) Derivative {
+	return newMultiple(s, v, margin)
+}
+
+// NewDiagonal returns the derivative J z = d ∘ z for d of zeros and ones, a batch of one vector that it owns,
+// whose model are the coordinates where d is not 0, with the given margin.
+func NewDiagonal(d array.Batch, margin func(v array.Batch) float64) Derivative {
+	return &diagonal{d: d, margin: margin}
+}
+
 // endless is the margin of a regularizer that has only one manifold.
 func endless(array.Batch) float64 { return math.Inf(1) }
 

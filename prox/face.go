@@ -29,7 +29,7 @@ func newFace(v array.Batch, s []float64, margin func(v array.Batch) float64) Der
 		negative = negative || a < 0
 	}
 	if m <= 1 {
-		return newMultiple(0, v, margin)
+		return NewMultiple(0, v, margin)
 	}
 	j := &face{m: float64(m), mask: dev.Alloc(1, len(s)), margin: margin}
 	if negative {

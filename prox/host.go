@@ -1,12 +1,8 @@
 package prox
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
-
-	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 )
@@ -49,35 +45,4 @@ func grow[T any](s []T, n int) []T {
 		return make([]T, n)
 	}
 	return s[:n]
-}
-
-// waterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0 and entries u_j <=
-// 0 at least one of which is 0: theta lies in [-s, 0]. It destroys u.
-//
-// An entry below the level of all entries that are left is below theta too, and is dropped, which
-// leaves few after a pass or two (Michelot 1986). If that takes too many passes the entries are
-// sorted, so that the worst case is that of the sort.
-func waterLevel(u []float64, s float64) float64 {
-	const passes = 20
-	for range passes {
-		theta := (floats.SumCompensated(u) - s) / float64(len(u))
-		wet := 0
-		for _, a := range u {
-			if a > theta {
-				u[wet] = a
-				wet++
-			}
-		}
-		if wet == len(u) || wet == 0 {
-			return theta
-		}
-		u = u[:wet]
-	}
-	slices.SortFunc(u, func(a, b float64) int { return cmp.Compare(b, a) })
-	wet, sum := 1, u[0]
-	for wet < len(u) && float64(wet)*u[wet] > sum-s {
-		sum += u[wet]
-		wet++
-	}
-	return (floats.SumCompensated(u[:wet]) - s) / float64(wet)
 }

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -14,7 +13,7 @@ type l1Ball struct {
 	n    int
 	s    float64
 	work sync.Pool // of *ballWork
-	known
+	conesKnown
 }
 
 // NewL1Ball returns the constraint ||b||_1 <= s, the constrained form of the LASSO: r(b) = 0 there
@@ -40,27 +39,7 @@ func NewL1Ball(n int, s float64) Prox {
 	return p
 }
 
-// checkRadius panics unless s is in [0, +Inf].
-func checkRadius(what string, s float64) {
-	if !(s >= 0) {
-		panic(fmt.Sprintf("prox: %s has radius %v, want a number >= 0", what, s))
-	}
-}
-
 func (p *l1Ball) Dim() int { return p.n }
-
-// level sets u to |x| minus its largest entry, top, and returns top and theta - top, where theta <=
-// 0 inside the ball. It is for s > 0 and x not empty.
-func (w *ballWork) level(x []float64, s float64) (top, theta float64) {
-	for _, a := range x {
-		top = max(top, math.Abs(a))
-	}
-	u := w.u[:len(x)]
-	for j, a := range x {
-		u[j] = math.Abs(a) - top
-	}
-	return top, waterLevel(u, s)
-}
 
 // project sets x to its projection and reports whether x was outside.
 func (p *l1Ball) project(w *ballWork) (outside bool) {
@@ -97,7 +76,7 @@ func (p *l1Ball) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	if !outside {
-		return newMultiple(1, v, p.margin), nil
+		return NewMultiple(1, v, p.margin), nil
 	}
 	for j, b := range w.x {
 		w.x[j] = sign(b)
@@ -116,3 +95,19 @@ func (p *l1Ball) value(b array.Batch) float64 {
 	}
 	return 0
 }
+
+func (p *l1Ball) dualScale(_, _ array.Batch, _ float64) float64 {
+	if math.IsInf(p.s, 1) {
+		return 0
+	}
+	return 1
+}
+
+// fenchelGap is t (s ||g||_inf - <b, g>).
+func (p *l1Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	h := onHost(g)
+	return t * surplus(p.s*largest(h), inner(onHost(b), h))
+}
+
+// support is s ||g||_inf.
+func (p *l1Ball) support(g array.Batch) float64 { return radial(g, p.s, largest) }

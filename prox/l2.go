@@ -2,7 +2,6 @@ package prox
 
 import (
 	"math"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/space"
@@ -30,45 +29,6 @@ func NewL2(lambda float64) Prox {
 }
 
 func (p *l2) Dim() int { return 0 }
-
-// scalars are pooled slices of one number a vector.
-type scalars struct{ a, c []float64 }
-
-var scalarsPool = sync.Pool{New: func() any { return new(scalars) }}
-
-func getScalars(k int) *scalars {
-	s := scalarsPool.Get().(*scalars)
-	if cap(s.a) < k {
-		s.a, s.c = make([]float64, k), make([]float64, k)
-	}
-	s.a, s.c = s.a[:k], s.c[:k]
-	return s
-}
-
-// norms sets out_i = ||v_i||_2. A vector whose square overflows or underflows is scaled first.
-func norms(out []float64, v array.Batch) {
-	const tiny, huge = 0x1p-900, 0x1p900
-	dev := v.Device()
-	dev.Dot(out, v, v)
-	for i, q := range out {
-		if q > tiny && q < huge {
-			out[i] = math.Sqrt(q)
-			continue
-		}
-		vi := v.Rows(i, i+1)
-		dev.MaxAbs(out[i:i+1], vi)
-		if top := out[i]; top > 0 && top <= math.MaxFloat64 {
-			w := dev.Alloc(1, v.N())
-			// A power of two scales without rounding; its reciprocal is finite.
-			_, e := math.Frexp(top)
-			e = min(max(e, -1021), 1021)
-			dev.Lin(w, math.Ldexp(1, -e), vi, 0, array.Batch{})
-			dev.Dot(out[i:i+1], w, w)
-			w.Free()
-			out[i] = math.Ldexp(math.Sqrt(out[i]), e)
-		}
-	}
-}
 
 // shrink is the factor max(1 - c/norm, 0), 1 where c = 0.
 func shrink(norm, c float64) float64 {

@@ -11,7 +11,7 @@ import (
 type l2Ball struct {
 	n int
 	c float64
-	known
+	conesKnown
 }
 
 // NewL2Ball returns the constraint ||b||_2 <= c: r(b) = 0 there and +Inf elsewhere, on vectors of
@@ -78,7 +78,7 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		if s == 1 {
 			inside = 1
 		}
-		j = newMultiple(inside, v, margin)
+		j = NewMultiple(inside, v, margin)
 	} else {
 		u := dev.Alloc(1, v.N())
 		dev.Lin(u, 1/norm, v, 0, array.Batch{})
@@ -153,7 +153,7 @@ func (j *ballDerivative) Model() *Model {
 		}
 		return &Model{
 			Space:     space.Orthogonal(dev, n, normal.Indices, normal),
-			Curvature: &uniformCurvature{q: (1/j.s - 1) / j.t, t: j.t, n: n - 1},
+			Curvature: NewUniformCurvature((1/j.s-1)/j.t, j.t, n-1),
 			Margin:    j.margin,
 		}
 	})
@@ -165,3 +165,6 @@ func (j *ballDerivative) Release() {
 	j.freeModel()
 	j.u.Free()
 }
+
+// support is c ||g||.
+func (p *l2Ball) support(g array.Batch) float64 { return radial(g, p.c, euclid) }

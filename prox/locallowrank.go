@@ -17,7 +17,7 @@ type localLowRank struct {
 	s       Series
 	lambda  float64
 	tilings [][]Patch
-	known
+	denoiseKnown
 }
 
 // NewLocalLowRank returns the regularizer of series of images whose patches are of low rank. With one
@@ -42,21 +42,9 @@ func NewLocalLowRank(s Series, lambda float64) Prox {
 	if err := s.Check(); err != nil {
 		panic(err.Error())
 	}
-	p := &localLowRank{s: s, lambda: lambda, tilings: s.tilings()}
+	p := &localLowRank{s: s, lambda: lambda, tilings: s.Tilings()}
 	p.structure = Structure{Local: p.maps}
 	return p
-}
-
-// LocalMaps say how an estimate by patches spends its degrees of freedom.
-type LocalMaps struct {
-	Series Series
-	// DegreesOfFreedom has one entry a pixel, rows x cols: the divergence of each patch in equal parts
-	// to its pixels, averaged over the tilings. They add up to the divergence.
-	DegreesOfFreedom []float64
-	// PatchRows x PatchCols is the number of patches of the first tiling, and PatchDivergence their
-	// divergences, where it is the only one; else nil.
-	PatchRows, PatchCols int
-	PatchDivergence      []float64
 }
 
 func (p *localLowRank) Dim() int { return p.s.Len() }
@@ -183,13 +171,13 @@ func (p *localLowRank) apply(x []float64, t float64, keep func(tiling, patch int
 	out := make([]float64, len(x))
 	for k, tiling := range p.tilings {
 		err := onPatches(len(tiling), func(i int, w *patchWork) error {
-			p.s.gather(w, x, tiling[i])
+			w.gather(p.s, x, tiling[i])
 			f, err := w.factor(p.threshold(tiling[i], t))
 			if err != nil {
 				return err
 			}
 			f.threshold(w)
-			p.s.scatter(w, out, tiling[i], 1/float64(len(p.tilings)))
+			w.scatter(p.s, out, tiling[i], 1/float64(len(p.tilings)))
 			if keep != nil {
 				keep(k, i, f)
 			}
@@ -285,8 +273,8 @@ func (p *localLowRank) maps(v []float64) (LocalMaps, error) {
 	for k, tiling := range p.tilings {
 		for i, q := range tiling {
 			share := traces[k][i] / float64(q.Pixels()) / float64(len(p.tilings))
-			for r := q.from; r < q.to; r++ {
-				floats.AddConst(share, maps.DegreesOfFreedom[r*p.s.Cols+q.left:r*p.s.Cols+q.right])
+			for r := q.Top; r < q.Bottom; r++ {
+				floats.AddConst(share, maps.DegreesOfFreedom[r*p.s.Cols+q.Left:r*p.s.Cols+q.Right])
 			}
 		}
 	}
@@ -330,9 +318,9 @@ func (j *localDerivative) apply(x []float64) {
 		for k, tiling := range p.tilings {
 			// The products cannot fail.
 			_ = onPatches(len(tiling), func(i int, w *patchWork) error {
-				p.s.gather(w, x, tiling[i])
+				w.gather(p.s, x, tiling[i])
 				j.factors[k][i].derivative(w)
-				p.s.scatter(w, out, tiling[i], 1/float64(len(p.tilings)))
+				w.scatter(p.s, out, tiling[i], 1/float64(len(p.tilings)))
 				return nil
 			})
 		}
@@ -344,19 +332,19 @@ func (j *localDerivative) Diagonal() array.Batch { return array.Batch{} }
 func (j *localDerivative) Model() *Model         { return j.get(j.build) }
 
 func (j *localDerivative) build() *Model {
-	q := &steppedCurvature{appliedCurvature{j: j, matrix: func() []float64 { return nil }}, j.t == 1 || j.p.trivial()}
-	if q.known {
+	known, trace, frobenius2 := j.t == 1 || j.p.trivial(), 0.0, 0.0
+	if known {
 		traces, squares := j.p.divergences(j.factors)
 		for k := range traces {
-			q.trace += floats.SumCompensated(traces[k]) / float64(len(traces))
+			trace += floats.SumCompensated(traces[k]) / float64(len(traces))
 		}
 		if len(squares) == 1 || j.p.trivial() {
-			q.frobenius2 = floats.SumCompensated(squares[0])
+			frobenius2 = floats.SumCompensated(squares[0])
 		} else {
-			q.frobenius2 = min(squaredNorm(j.p.s.Len(), j.apply), q.trace)
+			frobenius2 = min(squaredNorm(j.p.s.Len(), j.apply), trace)
 		}
 	}
-	return &Model{Space: space.All(j.p.s.Len()), Curvature: q}
+	return &Model{Space: space.All(j.p.s.Len()), Curvature: &steppedCurvature{NewAppliedCurvature(j, trace, frobenius2), known}}
 }
 
 // Bytes is that of the model: the decompositions are in the host's memory.

@@ -18,7 +18,7 @@ type nuclear struct {
 	shape  array.Shape
 	lambda float64
 	work   sync.Pool // of *svd
-	known
+	lowrankKnown
 }
 
 // NewNuclear returns the nuclear norm penalty r(B) = lambda ||B||_*, the sum of B's singular
@@ -398,10 +398,10 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	switch {
 	case p.lambda == 0:
 		dst.Device().Copy(dst, v)
-		return newMultiple(1, v, nil), nil
+		return NewMultiple(1, v, nil), nil
 	case math.IsInf(p.lambda, 1):
 		nothing(dst, v)
-		return newMultiple(0, v, nil), nil
+		return NewMultiple(0, v, nil), nil
 	}
 	w := p.getSVD()
 	defer p.work.Put(w)
@@ -417,7 +417,7 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	if r == 0 {
 		dst.Device().Fill(dst, 0)
 		margin := tau - w.s[0]
-		return newMultiple(0, v, func(array.Batch) float64 { return margin }), nil
+		return NewMultiple(0, v, func(array.Batch) float64 { return margin }), nil
 	}
 	j := newNuclearDerivative(dst.Device(), w, r, tau)
 	w.vectors(j, f)

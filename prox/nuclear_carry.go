@@ -28,21 +28,6 @@ func (k *NuclearCurvature) multiply(dst, z array.Batch) {
 	dev.GemmEach(false, false, 1, k.v1, cv, along, rr, 1, dp)
 }
 
-// Carried is how coordinates of a [Model] at one weight become those of another at a weight nearby, so that
-// solutions of systems with its curvature K serve there.
-type Carried struct {
-	// Weight is the regularizer's.
-	Weight float64
-	// Frame returns what the coordinates refer to, on the host.
-	Frame func() any
-	// From returns what sets dst_i to the coordinates of the orthogonal projection on T of the vector that has
-	// the coordinates z_i with another frame; nil where that is of another kind or size.
-	From func(frame any) func(dst, z array.Batch)
-	// Multiply sets dst_i = K z_i for z_i from From, or sums of such and of preconditioned vectors, up to
-	// what the coordinates leave open. They are different batches.
-	Multiply func(dst, z array.Batch)
-}
-
 // tangentFrame is the factors U F^{1/2}, m x r, and V F^{1/2}, n x r, row-major on the host, that coordinates
 // (Q, P) of a tangent space refer to.
 type tangentFrame struct {

@@ -256,7 +256,7 @@ func (j *nuclearDerivative) build() *Model {
 	m, n, r := j.m, j.n, j.r
 	margin := func(array.Batch) float64 { return j.margin }
 	if !j.onLeft() || !j.onRight() {
-		q := &appliedCurvature{j: j, trace: j.trace, frobenius2: j.frobenius2, matrix: func() []float64 { return nil }}
+		q := NewAppliedCurvature(j, j.trace, j.frobenius2)
 		return &Model{Space: space.All(m * n), Curvature: q, Margin: margin}
 	}
 	dev := j.mem.Device()

@@ -14,7 +14,7 @@ type secondOrder struct {
 	p     int
 	cones [][]int
 	work  sync.Pool // of *[]float64
-	known
+	conesKnown
 }
 
 // NewSecondOrderCones returns the constraint that b is in a product of second-order cones,
@@ -389,3 +389,5 @@ func (c *coneCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 
 func (c *coneCurvature) Bytes() int64 { return 0 }
 func (c *coneCurvature) Release()     {}
+
+func (p *secondOrder) support(g array.Batch) float64 { return polar(p, g) }

@@ -18,7 +18,7 @@ import (
 type semidefinite struct {
 	m    int
 	work sync.Pool // of *spectral
-	known
+	conesKnown
 }
 
 // NewSemidefinite returns the constraint that B, an m x m matrix, is symmetric and positive
@@ -139,7 +139,7 @@ func (p *semidefinite) Linearize(dst, v array.Batch, t float64) (Derivative, err
 	m, dev := p.m, v.Device()
 	none := negative(w.values)
 	if none == m {
-		return newMultiple(0, v, p.margin), nil
+		return NewMultiple(0, v, p.margin), nil
 	}
 	j := &semidefiniteDerivative{m: m, r: m - none, t: t, margin: p.margin, values: make([]float64, m)}
 	// In decreasing order.
@@ -270,3 +270,5 @@ func (j *semidefiniteDerivative) Release() {
 	j.weights.Free()
 	j.swap.Free()
 }
+
+func (p *semidefinite) support(g array.Batch) float64 { return polar(p, g) }

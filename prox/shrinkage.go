@@ -179,13 +179,13 @@ func (j *shrinkageDerivative) Model() *Model         { return j.get(j.build) }
 
 func (j *shrinkageDerivative) build() *Model {
 	n := j.p.f.Len()
-	q := &steppedCurvature{appliedCurvature{j: j, matrix: func() []float64 { return nil }}, j.t == 1}
-	if q.known {
-		q.trace, q.frobenius2 = j.trace, min(squaredNorm(j.p.f.Len(), j.apply), j.trace)
+	known, trace, frobenius2 := j.t == 1, 0.0, 0.0
+	if known {
+		trace, frobenius2 = j.trace, min(squaredNorm(j.p.f.Len(), j.apply), j.trace)
 	}
 	// Of so many coefficients some are always next to their thresholds, where each changes the trace
 	// by its share of a coordinate: no margin says more than that.
-	return &Model{Space: space.All(n), Curvature: q}
+	return &Model{Space: space.All(n), Curvature: &steppedCurvature{NewAppliedCurvature(j, trace, frobenius2), known}}
 }
 
 // Bytes is that of the model: the bits are in the host's memory.

@@ -18,22 +18,7 @@ type simplex struct {
 	n    int
 	s    float64
 	work sync.Pool // of *ballWork
-	known
-}
-
-// ballWork is the memory of one projection.
-type ballWork struct {
-	x []float64 // v, then the result
-	u []float64 // destroyed by waterLevel
-}
-
-func getBallWork(pool *sync.Pool, n int) *ballWork {
-	w, ok := pool.Get().(*ballWork)
-	if !ok {
-		w = new(ballWork)
-	}
-	w.x, w.u = grow(w.x, n), grow(w.u, n)
-	return w
+	conesKnown
 }
 
 // NewSimplex returns the constraint b >= 0, sum_j b_j = s: r(b) = 0 there and +Inf elsewhere, on
@@ -112,13 +97,19 @@ func (p *simplex) value(b array.Batch) float64 {
 	return 0
 }
 
-// sign is -1, 0 or 1.
-func sign(a float64) float64 {
-	switch {
-	case a > 0:
-		return 1
-	case a < 0:
-		return -1
+func (p *simplex) dualScale(_, _ array.Batch, _ float64) float64 { return 1 }
+
+// fenchelGap is t sum_j b_j (max g - g_j).
+func (p *simplex) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	h := onHost(g)
+	top, sum := slices.Max(h), 0.0
+	for j, x := range onHost(b) {
+		sum += x * (top - h[j])
 	}
-	return 0
+	return t * sum
+}
+
+// support is s max_j g_j.
+func (p *simplex) support(g array.Batch) float64 {
+	return supported(g, func(g []float64) float64 { return p.s * slices.Max(g) })
 }

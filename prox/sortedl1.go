@@ -14,7 +14,7 @@ import (
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
-	known
+	fusedKnown
 }
 
 // NewSortedL1 returns the sorted l1 norm, the penalty of SLOPE (Bogdan, van den Berg, Sabatti, Su,
@@ -232,4 +232,31 @@ func (p *sortedL1) value(b array.Batch) float64 {
 		s += times(lambda, x[len(x)-1-i])
 	}
 	return s
+}
+
+func (p *sortedL1) dualScale(_, g array.Batch, _ float64) float64 {
+	size := slices.Clone(onHost(g))
+	for j, v := range size {
+		size[j] = math.Abs(v)
+	}
+	slices.SortFunc(size, func(a, b float64) int {
+		switch {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		}
+		return 0
+	})
+	t, sum, allowed := 1.0, 0.0, 0.0
+	for i, v := range size {
+		sum += v
+		allowed += p.lambda[i]
+		t = min(t, ratio(allowed, sum))
+	}
+	return t
+}
+
+func (p *sortedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	return surplus(p.value(b), t*inner(onHost(b), onHost(g)))
 }

@@ -55,3 +55,7 @@ func (p *squaredL2) value(b array.Batch) float64 {
 	checkValue("ridge", p.dim, b)
 	return times(p.lambda/2, norm2Squared(b))
 }
+
+// Zero returns the regularizer r(b) = 0, whose proximal operator is the identity: a quadratic one
+// with curvature 0.
+func Zero() Prox { return newSquaredL2(0, 0) }

@@ -97,10 +97,11 @@ func squaredNorm(n int, apply func(x []float64)) float64 {
 
 // steppedCurvature knows its trace at the step 1.
 type steppedCurvature struct {
-	appliedCurvature
+	Curvature
 	known bool
 }
 
 func (c *steppedCurvature) Trace() (trace, frobenius2 float64, ok bool) {
-	return c.trace, c.frobenius2, c.known
+	trace, frobenius2, _ = c.Curvature.Trace()
+	return trace, frobenius2, c.known
 }

@@ -15,7 +15,7 @@ type tv1d struct {
 	n      int
 	lambda float64
 	work   sync.Pool // of *tv1dWork
-	known
+	fusedKnown
 }
 
 // NewTV1D returns the total variation penalty of a sequence, the one-dimensional fused LASSO,
@@ -178,7 +178,7 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("total variation", p.n, dst, v, t)
 	if p.lambda == 0 {
 		dst.Device().Copy(dst, v)
-		return newMultiple(1, v, nil), nil
+		return NewMultiple(1, v, nil), nil
 	}
 	w := p.getWork(v.N())
 	defer p.work.Put(w)

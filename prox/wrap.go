@@ -429,7 +429,7 @@ func multiplied(j Derivative, c float64) Derivative {
 			j.blocks[i] = multiplied(block, c)
 		}
 		return j
-	case *averaging, *face, *groupLinfDerivative, *nuclearDerivative, *functionDerivative:
+	case *groupLinfDerivative, *functionDerivative:
 		// There is no curvature, or it is given only by J.
 		return j
 	}

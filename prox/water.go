@@ -1,0 +1,147 @@
+package prox
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// waterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0 and entries u_j <=
+// 0 at least one of which is 0: theta lies in [-s, 0]. It destroys u.
+//
+// An entry below the level of all entries that are left is below theta too, and is dropped, which
+// leaves few after a pass or two (Michelot 1986). If that takes too many passes the entries are
+// sorted, so that the worst case is that of the sort.
+func waterLevel(u []float64, s float64) float64 {
+	const passes = 20
+	for range passes {
+		theta := (floats.SumCompensated(u) - s) / float64(len(u))
+		wet := 0
+		for _, a := range u {
+			if a > theta {
+				u[wet] = a
+				wet++
+			}
+		}
+		if wet == len(u) || wet == 0 {
+			return theta
+		}
+		u = u[:wet]
+	}
+	slices.SortFunc(u, func(a, b float64) int { return cmp.Compare(b, a) })
+	wet, sum := 1, u[0]
+	for wet < len(u) && float64(wet)*u[wet] > sum-s {
+		sum += u[wet]
+		wet++
+	}
+	return (floats.SumCompensated(u[:wet]) - s) / float64(wet)
+}
+
+// ballWork is the memory of one projection.
+type ballWork struct {
+	x []float64 // v, then the result
+	u []float64 // destroyed by waterLevel
+}
+
+func getBallWork(pool *sync.Pool, n int) *ballWork {
+	w, ok := pool.Get().(*ballWork)
+	if !ok {
+		w = new(ballWork)
+	}
+	w.x, w.u = grow(w.x, n), grow(w.u, n)
+	return w
+}
+
+// level sets u to |x| minus its largest entry, top, and returns top and theta - top, where theta <=
+// 0 inside the ball. It is for s > 0 and x not empty.
+func (w *ballWork) level(x []float64, s float64) (top, theta float64) {
+	for _, a := range x {
+		top = max(top, math.Abs(a))
+	}
+	u := w.u[:len(x)]
+	for j, a := range x {
+		u[j] = math.Abs(a) - top
+	}
+	return top, waterLevel(u, s)
+}
+
+// waterMargin is the margin of the set A = {j : x_j > theta}, for the water level theta of the
+// entries x and the sum s: sum_j max(x_j - theta, 0) = s. With m = |A| and the unit vectors e_j,
+//
+//	x_j - theta = <e_j - 1_A/m, x> + s/m > 0   in A, of norm sqrt(1 - 1/m),
+//	theta - x_j = <1_A/m - e_j, x> - s/m > 0   outside, of norm sqrt(1 + 1/m).
+//
+// It returns theta and m too. x is not empty.
+func waterMargin(w *ballWork, x []float64, s float64) (margin, theta float64, m int) {
+	top := slices.Max(x)
+	w.u = grow(w.u, len(x))
+	for j, a := range x {
+		w.u[j] = a - top
+	}
+	level := waterLevel(w.u, s) // relative to the top, which keeps digits
+	for _, a := range x {
+		if a-top > level {
+			m++
+		}
+	}
+	inside, outside := math.Sqrt(1-1/float64(m)), math.Sqrt(1+1/float64(m))
+	margin = math.Inf(1)
+	for _, a := range x {
+		switch height := a - top - level; {
+		case height <= 0:
+			margin = min(margin, -height/outside)
+		case m > 1:
+			margin = min(margin, height/inside)
+		}
+	}
+	return margin, top + level, m
+}
+
+// simplexMargin is the margin of the projection of x on the simplex of sum s.
+func simplexMargin(x []float64, s float64) float64 {
+	if len(x) == 0 {
+		return math.Inf(1)
+	}
+	margin, _, _ := waterMargin(new(ballWork), x, s)
+	return margin
+}
+
+// ballMargin is the margin of the projection of v on the l1 ball of radius s, and of its
+// complement, the prox of the maximum norm. Inside the ball that is (s - ||v||_1)/sqrt(n). Outside
+// it is waterMargin of the sizes |v_j|, as long as these sizes and theta, which is the mean over A
+// minus s/m, stay positive: (sum_{j in A} |v_j| - s)/sqrt(m) = sqrt(m) theta. v becomes |v|.
+func ballMargin(w *ballWork, v []float64, s float64) float64 {
+	sum := 0.0
+	for j, a := range v {
+		v[j] = math.Abs(a)
+		sum += v[j]
+	}
+	switch {
+	case s == 0 || len(v) == 0 || math.IsInf(s, 1):
+		return math.Inf(1)
+	case sum <= s:
+		return (s - sum) / math.Sqrt(float64(len(v)))
+	}
+	margin, theta, m := waterMargin(w, v, s)
+	margin = min(margin, math.Sqrt(float64(m))*theta)
+	for _, a := range v {
+		if a > theta {
+			margin = min(margin, a)
+		}
+	}
+	return max(margin, 0)
+}
+
+// sign is -1, 0 or 1.
+func sign(a float64) float64 {
+	switch {
+	case a > 0:
+		return 1
+	case a < 0:
+		return -1
+	}
+	return 0
+}
