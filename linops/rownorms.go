@@ -2,6 +2,7 @@ package linops
 
 import (
 	"gonum.org/v1/gonum/mat"
+
 	"surepipe/linops/internal/product"
 )
 

@@ -10,6 +10,7 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/prox"
+	"surepipe/prox/denoise"
 )
 
 // How the thresholds of the bands relate to one another.
@@ -73,7 +74,7 @@ var shrinkageRegularizer = regularizerKind{
 							scaled[band] = w * c
 						}
 					}
-					return prox.NewShrinkage(frame, scaled)
+					return denoise.NewShrinkage(frame, scaled)
 				}),
 			}), nil
 		}, err

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -27,14 +28,14 @@ func NewDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
 
 func (c *diagonalCurvature) Precondition(dst, image, z array.Batch) {
 	dst.Device().Mul(dst, z, c.on)
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *diagonalCurvature) Diagonal() []float64 { return c.q }
 
 func (c *diagonalCurvature) Matrix() []float64 {
 	n := len(c.q)
-	m := squareMatrix(n)
+	m := vector.SquareMatrix(n)
 	if m != nil {
 		for i, x := range c.q {
 			m[i*n+i] = x
@@ -68,7 +69,7 @@ func NewUniformCurvature(q, t float64, n int) Curvature { return &uniformCurvatu
 
 func (c *uniformCurvature) Precondition(dst, image, z array.Batch) {
 	dst.Device().Lin(dst, 1/(1+c.t*c.q), z, 0, array.Batch{})
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *uniformCurvature) Diagonal() []float64 {
@@ -82,7 +83,7 @@ func (c *uniformCurvature) Diagonal() []float64 {
 }
 
 func (c *uniformCurvature) Matrix() []float64 {
-	m := squareMatrix(c.n)
+	m := vector.SquareMatrix(c.n)
 	for i := 0; i < len(m); i += c.n + 1 {
 		m[i] = c.q
 	}
@@ -113,7 +114,7 @@ func NewAppliedCurvature(j Derivative, trace, frobenius2 float64) Curvature {
 
 func (c *appliedCurvature) Precondition(dst, image, z array.Batch) {
 	c.j.Apply(dst, z)
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *appliedCurvature) Diagonal() []float64 { return nil }
@@ -189,7 +190,7 @@ func (c *blockCurvature) Diagonal() []float64 {
 
 func (c *blockCurvature) Matrix() []float64 {
 	n := c.at[len(c.parts)]
-	m := squareMatrix(n)
+	m := vector.SquareMatrix(n)
 	for i, q := range c.parts {
 		if q == nil || m == nil {
 			continue

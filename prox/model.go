@@ -204,15 +204,15 @@ func Release(p Prox) {
 	}
 }
 
-// lazyModel builds the model of a derivative when it is first asked for.
-type lazyModel struct {
+// LazyModel builds the model of a derivative when it is first asked for.
+type LazyModel struct {
 	mu    sync.Mutex
 	built bool
 	model *Model
 }
 
-// get returns the model, which build makes the first time.
-func (l *lazyModel) get(build func() *Model) *Model {
+// Get returns the model, which build makes the first time.
+func (l *LazyModel) Get(build func() *Model) *Model {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.built {
@@ -221,8 +221,8 @@ func (l *lazyModel) get(build func() *Model) *Model {
 	return l.model
 }
 
-// modelBytes is the device memory of the model, if it was built.
-func (l *lazyModel) modelBytes() int64 {
+// ModelBytes is the device memory of the model, if it was built.
+func (l *LazyModel) ModelBytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.model == nil {
@@ -235,8 +235,8 @@ func (l *lazyModel) modelBytes() int64 {
 	return bytes
 }
 
-// freeModel releases the model, if it was built.
-func (l *lazyModel) freeModel() {
+// FreeModel releases the model, if it was built.
+func (l *LazyModel) FreeModel() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.model != nil {

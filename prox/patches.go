@@ -36,7 +36,7 @@ func (s Series) Check() error {
 type Patch struct {
 	// Top to Bottom-1 are its rows, and Left to Right-1 its columns.
 	Top, Bottom, Left, Right int
-	// Scale multiplies the threshold: see [NewLocalLowRank].
+	// Scale multiplies the threshold: see [denoise.NewLocalLowRank].
 	Scale float64
 }
 

@@ -4,13 +4,14 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // This file has the support functions of the constraints' sets, for [Structure].Support.
 
 // support of b >= 0 is 0 where g <= 0.
 func (*nonNegative) support(g array.Batch) float64 {
-	return supported(g, func(g []float64) float64 {
+	return vector.Supported(g, func(g []float64) float64 {
 		for j, h := range g {
 			g[j] = math.Min(h, 0)
 		}
@@ -27,12 +28,12 @@ func interval(g *float64, lo, hi float64) float64 {
 	if math.IsInf(bound, 0) {
 		*g = 0
 	}
-	return times(*g, bound)
+	return vector.Times(*g, bound)
 }
 
 // support is sum_j max(lo_j g_j, hi_j g_j).
 func (p *box) support(g array.Batch) float64 {
-	return supported(g, func(g []float64) float64 {
+	return vector.Supported(g, func(g []float64) float64 {
 		sum := 0.0
 		for j := range g {
 			sum += interval(&g[j], p.loHost[j], p.hiHost[j])
@@ -43,7 +44,7 @@ func (p *box) support(g array.Batch) float64 {
 
 // support is c ||g||_1.
 func (p *linfBall) support(g array.Batch) float64 {
-	return supported(g, func(g []float64) float64 {
+	return vector.Supported(g, func(g []float64) float64 {
 		sum := 0.0
 		for j := range g {
 			sum += interval(&g[j], -p.c, p.c)

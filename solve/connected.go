@@ -11,6 +11,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 )
 
 // Connected are the parts of a completion. With the nuclear norm the solution is 0 in the rows and columns of the
@@ -83,7 +84,7 @@ func (s *Connected) Problem(k int) (Problem, func(), error) {
 
 // Regularizer is a nuclear norm of the matrix as that of a part.
 func (s *Connected) Regularizer(r prox.Prox, k int) prox.Prox {
-	return prox.NewNuclear(s.Parts[k].Shape(), prox.StructureOf(r).Nuclear.Value)
+	return lowrank.NewNuclear(s.Parts[k].Shape(), prox.StructureOf(r).Nuclear.Value)
 }
 
 // Convergence is that of the whole, from those of the parts and their residuals ||y - mu_hat||.

@@ -7,7 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/subspace"
 )
 
@@ -42,7 +42,7 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 	for i := range f {
 		f[i] = all.Sigma[i] - w.tau
 	}
-	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
+	near := lowrank.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
 	t, done := &Tangent{}, false
 	defer func() {
 		if !done { // also where a device panics
@@ -53,7 +53,7 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 	t.Moving = normal.set
 	outside := 1 - float64(t.Moving.Len())/float64(w.shape.Len())
 	mass := evenMass(dev, math.Max(outside, 0.1), w.m, w.n, r)
-	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
+	curved := lowrank.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
 	mass.Rows.Free()
 	mass.Columns.Free()
 	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
@@ -67,8 +67,8 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 }
 
 // evenMass is that of the projection on a share of the entries, spread evenly.
-func evenMass(dev array.Device, share float64, m, n, r int) prox.Mass {
-	h := prox.Mass{Rows: dev.Alloc(m, r), Columns: dev.Alloc(n, r), Core: make([]float64, r*r)}
+func evenMass(dev array.Device, share float64, m, n, r int) lowrank.Mass {
+	h := lowrank.Mass{Rows: dev.Alloc(m, r), Columns: dev.Alloc(n, r), Core: make([]float64, r*r)}
 	dev.Fill(h.Rows, share)
 	dev.Fill(h.Columns, share)
 	for i := range h.Core {

@@ -15,6 +15,7 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/solve"
 )
 
@@ -142,7 +143,7 @@ func TestRowsChosen(t *testing.T) {
 	defer dev.Close()
 	uneven, even, y := unevenRows(t, dev, false)
 	fixed := uneven
-	sorted, err := prox.NewSortedL1(descending(20))
+	sorted, err := clustered.NewSortedL1(descending(20))
 	if err != nil {
 		t.Fatal(err)
 	}

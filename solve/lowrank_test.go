@@ -15,6 +15,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 )
@@ -75,11 +76,11 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		c := solvetest.CompletionCases[1].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		p := solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}
+		p := solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda), Device: dev}
 		cold := converged(t, newSolver(t, "fista", p, solve.Options{}), dev, y)
 		defer cold.Release()
 		nearby := p
-		nearby.R = prox.NewNuclear(c.Shape, 1.01*c.Lambda)
+		nearby.R = lowrank.NewNuclear(c.Shape, 1.01*c.Lambda)
 		before := converged(t, newSolver(t, "fista", nearby, solve.Options{}), dev, y)
 		defer before.Release()
 		s := newSolver(t, "fista", p, solve.Options{})
@@ -125,19 +126,19 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 				if size == 0 {
 					lambda = 1
 				}
-				s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
+				s := newSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
 				sol := converged(t, s, dev, scaled(size, append([]float64(nil), y...)))
 				defer sol.Release()
 				if size == 0 {
 					near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
 					return
 				}
-				unit := converged(t, newSolver(t, "fista", solve.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
+				unit := converged(t, newSolver(t, "fista", solve.Problem{A: plain{a}, R: lowrank.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
 				defer unit.Release()
 				near(t, "mu_hat", scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
 			})
 		}
-		s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, solve.Options{})
+		s := newSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, 1), Device: dev}, solve.Options{})
 		on := dev.Alloc(1, len(y))
 		defer on.Free()
 		y[3] = math.NaN()
@@ -154,7 +155,7 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 		solvetest.FactorAll(t)
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
+		s := newSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
 		results := make([][]float64, 3)
 		var wg sync.WaitGroup
 		for i := range results {
@@ -190,7 +191,7 @@ func TestCertificateByProducts(t *testing.T) {
 			arraytest.NoLeak(t, dev)
 			a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 			floats.AddConst(c.Offset, y)
-			r := prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
+			r := lowrank.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
 			o := solve.Options{Tol: 1e-9}
 			want := converged(t, newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer want.Release()

@@ -8,7 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 )
@@ -20,7 +20,7 @@ func along(t *testing.T, base solve.Solver, shape array.Shape, y array.Batch, we
 	var before array.Batch
 	defer func() { before.Free() }()
 	for _, lambda := range weights {
-		s, err := base.Reweight(t.Context(), prox.NewNuclear(shape, lambda))
+		s, err := base.Reweight(t.Context(), lowrank.NewNuclear(shape, lambda))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestPathsOfCompletions(t *testing.T) {
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 		b := on(t, dev, y)
-		base := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
+		base := newSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
 		var weights []float64
 		for k := range 5 {
 			weights = append(weights, 3*c.Lambda*math.Pow(0.75, float64(k)))

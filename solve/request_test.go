@@ -8,6 +8,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 )
@@ -34,7 +35,7 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 			"admm":   {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
 			"direct": {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
 			"ista":   {A: dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
-			"low":    {A: sampled, R: prox.NewNuclear(shape, 1), Device: dev},
+			"low":    {A: sampled, R: lowrank.NewNuclear(shape, 1), Device: dev},
 		} {
 			solver := name
 			if name == "low" {

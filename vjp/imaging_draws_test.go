@@ -9,6 +9,7 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/prox"
+	"surepipe/prox/denoise"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -100,7 +101,7 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 		{"complex samples, wavelets", vjp.Problem{A: synthesis(fourier, both), R: moduli}, coefficients(both, pairs), 0.2},
 		{"complex samples, vectorial total variation", vjp.Problem{A: fourier, K: imaging.NewGradient([]int{m, n, 2}, []int{0, 1}, imaging.Reflecting), R: prox.NewVectorialL2(m*n, 2, 2, 0.1)}, pairs, 0.2},
 		{"colours, vectorial total variation", vjp.Problem{A: linops.Identity(3 * m * n), K: imaging.NewGradient([]int{m, n, 3}, []int{0, 1}, imaging.Reflecting), R: prox.NewVectorialL2(m*n, 2, 3, 0.3)}, colours, 0.3},
-		{"local low rank", vjp.Problem{A: linops.Identity(series.Len()), R: prox.NewLocalLowRank(series, 1.2)}, course, 0.3},
+		{"local low rank", vjp.Problem{A: linops.Identity(series.Len()), R: denoise.NewLocalLowRank(series, 1.2)}, course, 0.3},
 	} {
 		c.p.Device = dev
 		t.Run(c.name, func(t *testing.T) { checkDraws(t, c.p, c.signal, c.sigma) })

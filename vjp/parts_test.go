@@ -13,7 +13,7 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/additive"
 	"surepipe/loss"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -82,7 +82,7 @@ func TestPartsOfACompletion(t *testing.T) {
 			{name: "a mean", y: y, effects: true},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				p, y := vjp.Problem{A: a, Loss: c.loss, R: prox.NewNuclear(shape, 1.5), Device: dev}, c.y
+				p, y := vjp.Problem{A: a, Loss: c.loss, R: lowrank.NewNuclear(shape, 1.5), Device: dev}, c.y
 				if c.effects {
 					e, err := additive.NewEffects(dev, shape, places, c.rows, c.cols, c.weights)
 					if err != nil {
@@ -165,7 +165,7 @@ func checkParts(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 		again.Release()
 		at.Free()
 	}
-	r := prox.NewNuclear(array.Shape{Rows: 26, Cols: 23}, 2.5)
+	r := lowrank.NewNuclear(array.Shape{Rows: 26, Cols: 23}, 2.5)
 	reweighted, err := solver.Reweight(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
@@ -52,7 +53,7 @@ func TestCyclesAboveTheirMerging(t *testing.T) {
 // At ties both one-sided derivatives are possible.
 func TestTiesAreRanges(t *testing.T) {
 	dev := array.NewHost()
-	slope, err := prox.NewSortedL1([]float64{1, 0, 0})
+	slope, err := clustered.NewSortedL1([]float64{1, 0, 0})
 	if err != nil {
 		t.Fatal(err)
 	}

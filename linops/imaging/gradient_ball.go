@@ -2,9 +2,10 @@ package imaging
 
 import (
 	"math"
+	"sync"
+
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
-	"sync"
 )
 
 // ballStep is [linops.Structure].BallStep for images, with reflecting edges and the differences down the
