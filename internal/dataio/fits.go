@@ -9,12 +9,6 @@ import (
 // certainlyFits are bytes of which it is not asked whether they fit into memory.
 const certainlyFits = 1 << 30
 
-// fits is the error for an array that takes more than the machine's memory, or that of its control
-// group, with so many bytes a value.
-func (r *Reader) fits(bytes int64) error {
-	return fits(fmt.Sprintf("array %q of shape %s", r.name, ShapeString(r.shape)), float64(r.len), float64(bytes))
-}
-
 // fits is the error for n values of so many bytes each that take more than that.
 func fits(what string, n, bytes float64) error {
 	if n*bytes <= certainlyFits {

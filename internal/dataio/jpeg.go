@@ -62,7 +62,7 @@ func jpegError(err error) error {
 // EncodeJPEG writes an image as [EncodePNG] does, with 8 bits, and with the least compression: the
 // file's values are still not quite those of the array.
 func EncodeJPEG(w io.Writer, a Array) (clamped int, err error) {
-	im, clamped, err := a.picture(8)
+	im, clamped, err := picture(a, 8)
 	if err != nil {
 		return 0, err
 	}

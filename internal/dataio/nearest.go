@@ -2,6 +2,7 @@ package dataio
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -55,4 +56,35 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// MissingColumn is the error for a column that is not among the given ones. It lists these, and
+// suggests one that may be meant.
+func MissingColumn(name string, found []string) error {
+	return fmt.Errorf("column %q is missing; %s", name, suggest("the table", name, found, nil))
+}
+
+// suggest lists the names in the file, or other holder, in which a name is missing, and suggests
+// one that may be meant.
+func suggest(holder, missing string, found, used []string) string {
+	if len(found) == 0 {
+		return holder + " holds no arrays"
+	}
+	const most = 12
+	var s strings.Builder
+	s.WriteString(holder + " holds ")
+	for i, name := range found[:min(len(found), most)] {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		fmt.Fprintf(&s, "%.40q", name)
+	}
+	if len(found) > most {
+		fmt.Fprintf(&s, " and %d more", len(found)-most)
+	}
+	others := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return slices.Contains(used, name) })
+	if nearest := Nearest(missing, others); nearest != "" {
+		fmt.Fprintf(&s, ": did you mean %q?", nearest)
+	}
+	return s.String()
 }

@@ -392,3 +392,9 @@ func (h header) check(name string) (dtype, error) {
 	}
 	return t, nil
 }
+
+// fits is the error for an array that takes more than the machine's memory, or that of its control
+// group, with so many bytes a value.
+func (r *Reader) fits(bytes int64) error {
+	return fits(fmt.Sprintf("array %q of shape %s", r.name, ShapeString(r.shape)), float64(r.len), float64(bytes))
+}

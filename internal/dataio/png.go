@@ -124,7 +124,7 @@ func EncodePNG(w io.Writer, a Array, bits int) (clamped int, err error) {
 	if bits != 8 && bits != 16 {
 		return 0, fmt.Errorf("a PNG image of %d bits, expected 8 or 16", bits)
 	}
-	im, clamped, err := a.picture(bits)
+	im, clamped, err := picture(a, bits)
 	if err != nil {
 		return 0, err
 	}

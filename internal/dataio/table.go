@@ -59,12 +59,6 @@ func (t *Table) Column(name string) (Column, error) {
 	return Column{}, MissingColumn(name, t.Names())
 }
 
-// MissingColumn is the error for a column that is not among the given ones. It lists these, and
-// suggests one that may be meant.
-func MissingColumn(name string, found []string) error {
-	return fmt.Errorf("column %q is missing; %s", name, suggest("the table", name, found, nil))
-}
-
 // Names lists all columns, also those that were not read.
 func (t *Table) Names() []string {
 	var names []string

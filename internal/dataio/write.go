@@ -130,27 +130,6 @@ func encodeNPY(w io.Writer, a Array, size int) error {
 	return err
 }
 
-// check panics where the shape does not fit the values.
-func (a Array) check() {
-	n := len(a.Data)
-	if a.Ints != nil {
-		n = len(a.Ints)
-	}
-	if a.Texts != nil {
-		n = len(a.Texts)
-	}
-	size := 1
-	for _, k := range a.Shape {
-		size *= k
-	}
-	if a.Complex && (len(a.Data) != n || len(a.Shape) == 0 || a.Shape[len(a.Shape)-1] != 2) {
-		panic(fmt.Sprintf("dataio: array %q of complex numbers has shape %s, expected a last axis of 2", a.Name, ShapeString(a.Shape)))
-	}
-	if size != n {
-		panic(fmt.Sprintf("dataio: array %q has %d values, expected shape %s", a.Name, n, ShapeString(a.Shape)))
-	}
-}
-
 // AppendCell appends a text as a cell of a .csv file.
 func AppendCell(buf []byte, text string) []byte {
 	if text != "" && !strings.ContainsAny(text, ",\"\r\n") && strings.TrimSpace(text) == text {
