@@ -35,3 +35,14 @@ func (q *quantizer) level(v float64) float64 {
 	}
 	return v
 }
+
+// bits is the number of bits of pixels: that of the file of y, or where that was no image's what the values of y need.
+func (d Depth) bits(eight bool) int {
+	switch {
+	case d.IsImage():
+		return max(d.Bits, 8)
+	case eight:
+		return 8
+	}
+	return 16
+}

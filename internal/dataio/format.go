@@ -323,17 +323,6 @@ func readMatrixMarket(r io.Reader) (*Set, error) {
 	return &Set{format: "mtx", triplets: sparse}, nil
 }
 
-// bits is the number of bits of pixels: that of the file of y, or where that was no image's what the values of y need.
-func (d Depth) bits(eight bool) int {
-	switch {
-	case d.IsImage():
-		return max(d.Bits, 8)
-	case eight:
-		return 8
-	}
-	return 16
-}
-
 func writeNumpy(w io.Writer, a Array, depth Depth, _ bool) (int, error) {
 	if depth.Scaled {
 		return EncodeNPYOfDepth(w, a, depth.Bits)

@@ -45,3 +45,13 @@ func picture(a Array, bits int) (im image.Image, clamped int, err error) {
 	}
 	return im, q.clamped, nil
 }
+
+// imageArray is an array for an image of rows x cols pixels of a number of channels, of the shape
+// (rows, cols) or (rows, cols, channels).
+func imageArray(rows, cols, channels int, depth Depth) Array {
+	a := Array{Shape: []int{rows, cols}, Data: make([]float64, rows*cols*channels), Depth: depth}
+	if channels > 1 {
+		a.Shape = append(a.Shape, channels)
+	}
+	return a
+}
