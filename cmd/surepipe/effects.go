@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -120,7 +121,7 @@ func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
 	case 0:
 		return fmt.Errorf("array %q is NaN everywhere, expected some observed entries", a.Name)
 	case len(a.Data):
-		return fmt.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, or y (d) with indices and shape; --problem svt denoises a whole matrix", a.Name, dataio.ShapeString(a.Shape))
+		return fmt.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, or y (d) with indices and shape; --problem svt denoises a whole matrix", a.Name, ndarray.ShapeString(a.Shape))
 	}
 	more["y"] = dataio.Array{Name: "y", Shape: []int{len(y)}, Data: y}
 	more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(y)}, Ints: places}
@@ -160,7 +161,7 @@ func (a arrays) observed(stacks bool, axes int) (arrays, error) {
 	if err := fromMatrix(v, with.more); err != nil || !a.Has("mu") {
 		return with, err
 	}
-	mu, err := a.open("mu", dataio.ShapeString(v.Shape))
+	mu, err := a.open("mu", ndarray.ShapeString(v.Shape))
 	if err != nil {
 		return a, err
 	}

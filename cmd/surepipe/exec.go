@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/linops"
@@ -191,7 +192,7 @@ func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data file
 	data.Y, data.YShape = y.Data, y.Shape
 	if known {
 		if !slices.Equal(mu.Shape, y.Shape) {
-			return data, usagef("%s: array \"mu\" has shape %s, expected %s, as y has", f.source(), dataio.ShapeString(mu.Shape), dataio.ShapeString(y.Shape))
+			return data, usagef("%s: array \"mu\" has shape %s, expected %s, as y has", f.source(), ndarray.ShapeString(mu.Shape), ndarray.ShapeString(y.Shape))
 		}
 		data.Mu = mu.Data
 	}
@@ -255,7 +256,7 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 	if method == problems.MethodAuto {
 		switch {
 		case len(data.YShape) > 2:
-			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: "y has shape " + dataio.ShapeString(data.YShape) + ", neither a signal nor an image"}
+			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: "y has shape " + ndarray.ShapeString(data.YShape) + ", neither a signal nor an image"}
 		case image:
 			method = noise.MethodSmoothBlocks
 		default:
@@ -271,7 +272,7 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 	case method == noise.MethodMAD && !image:
 		return noise.MADSignal(data.Y)
 	case !image:
-		return refuse("y has shape " + dataio.ShapeString(data.YShape) + " and is not a matrix")
+		return refuse("y has shape " + ndarray.ShapeString(data.YShape) + " and is not a matrix")
 	case method == noise.MethodMAD:
 		return noise.MADImage(data.Y, data.YShape[0], data.YShape[1])
 	case method == noise.MethodMedianSingularValue:

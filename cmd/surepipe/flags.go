@@ -14,6 +14,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/noise"
 	"surepipe/loss"
 	"surepipe/pipeline"
@@ -167,7 +168,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case f.trace != pipeline.Auto && !slices.Contains(hutch.Estimators(), f.trace):
-		return usagef("--trace is %q, expected auto or one of %s%s", f.trace, strings.Join(hutch.Estimators(), ", "), dataio.Meant(f.trace, hutch.Estimators()))
+		return usagef("--trace is %q, expected auto or one of %s%s", f.trace, strings.Join(hutch.Estimators(), ", "), ndarray.Meant(f.trace, hutch.Estimators()))
 	case f.trace == pipeline.Auto && f.queries.n < 2:
 		return usagef("--queries is %d, expected 2 or more, or auto", f.queries.n)
 	}
@@ -197,7 +198,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return err
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
-		return usagef("--solver is %q, expected auto or one of %s%s", f.solver, strings.Join(vjp.Solvers(), ", "), dataio.Meant(f.solver, vjp.Solvers()))
+		return usagef("--solver is %q, expected auto or one of %s%s", f.solver, strings.Join(vjp.Solvers(), ", "), ndarray.Meant(f.solver, vjp.Solvers()))
 	}
 	return nil
 }

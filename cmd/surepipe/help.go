@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // commandNames are the names of the subcommands of cmd that its help lists.
@@ -26,7 +27,7 @@ func commandNames(cmd *cobra.Command) (names []string) {
 
 // unknownCommand is the error for a name that no subcommand of cmd has.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	return usagef("unknown command %q%s; see %s --help", name, dataio.Meant(name, commandNames(cmd)), cmd.CommandPath())
+	return usagef("unknown command %q%s; see %s --help", name, ndarray.Meant(name, commandNames(cmd)), cmd.CommandPath())
 }
 
 // checkCommand rejects an unknown command before its flags are read: they are not root's.
@@ -117,7 +118,7 @@ func elsewhere(cmd *cobra.Command, name string) string {
 			own = append(own, f.Name)
 		}
 	})
-	if nearest := dataio.Nearest(name, own); nearest != "" {
+	if nearest := ndarray.Nearest(name, own); nearest != "" {
 		return fmt.Sprintf(" (did you mean --%s?)", nearest)
 	}
 	var others []string

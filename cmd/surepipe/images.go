@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/problems"
 )
 
@@ -37,9 +38,9 @@ func checkShape(f dataio.Format, path, name string, shape []int, frames, isCompl
 	switch {
 	case f.Pages && !isComplex && newView(shape, false) != nil:
 	case f.Image && (frames || !isImageShape(shape)):
-		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, dataio.ShapeString(shape))
+		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, ndarray.ShapeString(shape))
 	case f.Axes > 0 && len(shape) > f.Axes:
-		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name, dataio.ShapeString(shape), f.Axes, f.Extensions[0])
+		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name, ndarray.ShapeString(shape), f.Axes, f.Extensions[0])
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/internal/stored"
@@ -335,7 +336,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.layout.Selection && len(a.Shape) == 2:
 		return fromMatrix(a, in.more)
 	case in.layout.Selection:
-		return fmt.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response", dataio.ShapeString(a.Shape))
+		return fmt.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response", ndarray.ShapeString(a.Shape))
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.x == "":

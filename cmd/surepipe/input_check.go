@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/problems"
 )
 
@@ -24,7 +24,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.problem != "" && f.spec != "":
 		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
 	case f.spec == "" && named.Name == "":
-		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, dataio.Meant(f.problem, problems.Names()), known)
+		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, ndarray.Meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif), or --y and --X")
 	case f.d != "" && !named.Analysis:

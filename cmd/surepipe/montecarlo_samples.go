@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 	"surepipe/problems"
 )
@@ -151,7 +152,7 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 		return y, nil
 	}
 	// The shape is what the header claims.
-	if err := stored.Fits("one of the samples of shape "+dataio.ShapeString(s.shape), 8*float64(stack.SampleLen())); err != nil {
+	if err := stored.Fits("one of the samples of shape "+ndarray.ShapeString(s.shape), 8*float64(stack.SampleLen())); err != nil {
 		s.close()
 		return nil, usagef("%s: %w", s.name, err)
 	}
@@ -206,7 +207,7 @@ func isArchive(path string) bool {
 func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileData, error) {
 	l, _ := layoutOf(problem)
 	if len(s.shape) != l.YRank {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.YShape, problem)
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, ndarray.ShapeString(s.shape), l.YShape, problem)
 	}
 	if path == "" {
 		return fileData{Data: problems.Data{YShape: s.shape}}, nil
@@ -230,7 +231,7 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileD
 		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
 	}
 	if !slices.Equal(s.shape, expected) {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.name, dataio.ShapeString(s.shape), dataio.ShapeString(expected), why)
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.name, ndarray.ShapeString(s.shape), ndarray.ShapeString(expected), why)
 	}
 	return data, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -79,7 +80,7 @@ func (g *pictureFlags) check(p *problems.Problem) error {
 		if p.Signal != nil {
 			shape = p.SignalShape
 		}
-		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, dataio.ShapeString(shapeOut(p, shape)))
+		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, ndarray.ShapeString(shapeOut(p, shape)))
 	case g.frame >= at.frames:
 		return usagef("--frame is %d, expected 0 to %d: %s has %d images", g.frame, at.frames-1, of, at.frames)
 	}
@@ -127,9 +128,9 @@ func (g *pictureFlags) readTruth(p *problems.Problem) error {
 // numbersOf is a shape, as text, with the kind of the numbers.
 func numbersOf(shape []int, isComplex bool) string {
 	if isComplex {
-		return dataio.ShapeString(shape[:len(shape)-1]) + ", complex"
+		return ndarray.ShapeString(shape[:len(shape)-1]) + ", complex"
 	}
-	return dataio.ShapeString(shape) + ", real"
+	return ndarray.ShapeString(shape) + ", real"
 }
 
 // signalOf is the signal of an estimate where that is not mu_hat and somebody wants it, else nil.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/fit"
 )
@@ -132,7 +133,7 @@ func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, v
 		Columns: func(names []string) error {
 			for _, name := range by {
 				if !slices.Contains(names, name) {
-					return dataio.MissingColumn(name, names)
+					return ndarray.MissingColumn(name, names)
 				}
 			}
 			return nil

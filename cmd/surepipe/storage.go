@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/problems"
@@ -125,7 +126,7 @@ func (f *estimatorFlags) checkStorage(changed func(flag string) bool) error {
 	named, known := problems.Lookup(f.problem)
 	switch {
 	case !slices.Contains(storages, f.storage):
-		return usagef("--storage is %q, expected %s%s", f.storage, strings.Join(storages, ", "), dataio.Meant(f.storage, storages))
+		return usagef("--storage is %q, expected %s%s", f.storage, strings.Join(storages, ", "), ndarray.Meant(f.storage, storages))
 	case changed("storage") && f.specification == nil && known && !named.Design:
 		return usagef("--storage is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	case changed("storage") && f.table.response != "":

@@ -80,7 +80,7 @@ func newHDF5(r io.ReaderAt, size int64, matlab bool) (*Set, error) {
 			if matlab {
 				a.Shape = slices.Clone(a.Shape)
 				slices.Reverse(a.Shape)
-				a = a.fromColumns().withoutUnitAxes()
+				a = a.FromColumns().WithoutUnitAxes()
 			}
 			if a.Complex {
 				a.Shape = append(a.Shape[:len(a.Shape):len(a.Shape)], 2)

@@ -10,6 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
+)
+
+// Array, Labels and Depth are those of package ndarray, where what reads and writes files of one kind finds
+// them too.
+type (
+	Array  = ndarray.Array
+	Labels = ndarray.Labels
+	Depth  = ndarray.Depth
 )
 
 // A Set is the named arrays of one file. A numpy file is opened without reading its values: they
@@ -167,7 +177,7 @@ func (s *Set) Only() (string, error) {
 	case s.IsSparse():
 		return "", errors.New("holds a sparse matrix, expected a dense array")
 	case len(s.names) != 1:
-		return "", fmt.Errorf("expected a single array; %s", suggest("the file", "", s.names, nil))
+		return "", fmt.Errorf("expected a single array; %s", ndarray.Suggest("the file", "", s.names, nil))
 	}
 	return s.names[0], nil
 }
@@ -273,7 +283,7 @@ func (s *Set) Missing(name, expected string, used []string) error {
 	if s.triplets != nil {
 		return fmt.Errorf("array %q is missing%s; the file holds a sparse matrix", name, expected)
 	}
-	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))
+	return fmt.Errorf("array %q is missing%s; %s", name, expected, ndarray.Suggest("the file", name, s.names, used))
 }
 
 // bareError is err without the operation and the path that package os adds.

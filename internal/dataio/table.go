@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Table is a table of named columns, each of numbers or of texts.
@@ -56,7 +58,7 @@ func (t *Table) Column(name string) (Column, error) {
 			return c, nil
 		}
 	}
-	return Column{}, MissingColumn(name, t.Names())
+	return Column{}, ndarray.MissingColumn(name, t.Names())
 }
 
 // Names lists all columns, also those that were not read.

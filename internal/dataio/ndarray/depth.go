@@ -1,4 +1,4 @@
-package dataio
+package ndarray
 
 import "math"
 
@@ -16,28 +16,28 @@ type Depth struct {
 // IsImage reports whether the values are an image's.
 func (d Depth) IsImage() bool { return d.Bits > 0 }
 
-// quantizer turns numbers in [0, 1] into integers up to most, rounded to nearest, and counts those
+// Quantizer turns numbers in [0, 1] into integers up to most, rounded to nearest, and counts those
 // that fall outside after rounding, which are clamped.
-type quantizer struct {
+type Quantizer struct {
 	most    float64
-	clamped int
+	Clamped int
 }
 
-func newQuantizer(bits int) *quantizer {
-	return &quantizer{most: float64(uint64(1)<<bits - 1)}
+func NewQuantizer(bits int) *Quantizer {
+	return &Quantizer{most: float64(uint64(1)<<bits - 1)}
 }
 
-func (q *quantizer) level(v float64) float64 {
+func (q *Quantizer) Level(v float64) float64 {
 	v = math.Round(v * q.most)
 	if v < 0 || v > q.most {
-		q.clamped++
+		q.Clamped++
 		return min(max(v, 0), q.most)
 	}
 	return v
 }
 
-// bits is the number of bits of pixels: that of the file of y, or where that was no image's what the values of y need.
-func (d Depth) bits(eight bool) int {
+// PixelBits is the number of bits of pixels: that of the file of y, or where that was no image's what the values of y need.
+func (d Depth) PixelBits(eight bool) int {
 	switch {
 	case d.IsImage():
 		return max(d.Bits, 8)

@@ -1,23 +1,25 @@
-package dataio
+package images
 
 import (
 	"image"
 	"image/color"
 	"math"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // picture is the image of an array, of 8 or 16 bits.
-func picture(a Array, bits int) (im image.Image, clamped int, err error) {
-	rows, cols, channels, err := a.pixels()
+func picture(a ndarray.Array, bits int) (im image.Image, clamped int, err error) {
+	rows, cols, channels, err := a.Pixels()
 	if err != nil {
 		return nil, 0, err
 	}
-	a.check()
+	a.Check()
 	if err := a.CheckFinite(); err != nil {
 		return nil, 0, err
 	}
-	q := newQuantizer(bits)
-	at := func(i, j, k int) float64 { return q.level(a.Data[(i*cols+j)*channels+k]) }
+	q := ndarray.NewQuantizer(bits)
+	at := func(i, j, k int) float64 { return q.Level(a.Data[(i*cols+j)*channels+k]) }
 	bounds := image.Rect(0, 0, cols, rows)
 	var set func(i, j int)
 	switch {
@@ -43,13 +45,13 @@ func picture(a Array, bits int) (im image.Image, clamped int, err error) {
 			set(i, j)
 		}
 	}
-	return im, q.clamped, nil
+	return im, q.Clamped, nil
 }
 
 // imageArray is an array for an image of rows x cols pixels of a number of channels, of the shape
 // (rows, cols) or (rows, cols, channels).
-func imageArray(rows, cols, channels int, depth Depth) Array {
-	a := Array{Shape: []int{rows, cols}, Data: make([]float64, rows*cols*channels), Depth: depth}
+func imageArray(rows, cols, channels int, depth ndarray.Depth) ndarray.Array {
+	a := ndarray.Array{Shape: []int{rows, cols}, Data: make([]float64, rows*cols*channels), Depth: depth}
 	if channels > 1 {
 		a.Shape = append(a.Shape, channels)
 	}

@@ -1,4 +1,4 @@
-package dataio
+package images
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package dataio
+package ndarray
 
 import (
 	"fmt"
@@ -108,18 +108,18 @@ func PlaceString(i int, shape []int) string {
 	return "[" + strings.Join(place, ", ") + "]"
 }
 
-// parts is the number of values of a number: 2 where it is complex.
-func (a Array) parts() int {
+// Parts is the number of values of a number: 2 where it is complex.
+func (a Array) Parts() int {
 	if a.Complex {
 		return 2
 	}
 	return 1
 }
 
-// fromColumns puts values, whose first axis varies fastest, in C order. Shape does not have the axis
+// FromColumns puts values, whose first axis varies fastest, in C order. Shape does not have the axis
 // of the parts of complex numbers.
-func (a Array) fromColumns() Array {
-	parts := a.parts()
+func (a Array) FromColumns() Array {
+	parts := a.Parts()
 	if len(a.Shape) < 2 {
 		return a
 	}
@@ -147,9 +147,9 @@ func (a Array) fromColumns() Array {
 	return a
 }
 
-// withoutUnitAxes makes a vector of a matrix with one row or one column, and a scalar of a matrix with
+// WithoutUnitAxes makes a vector of a matrix with one row or one column, and a scalar of a matrix with
 // one entry: MATLAB has no others.
-func (a Array) withoutUnitAxes() Array {
+func (a Array) WithoutUnitAxes() Array {
 	if len(a.Shape) != 2 || min(a.Shape[0], a.Shape[1]) != 1 {
 		return a
 	}
@@ -161,14 +161,14 @@ func (a Array) withoutUnitAxes() Array {
 	return a
 }
 
-// withPairs checks that the values fill the shape, and adds the axis of the parts of complex numbers.
-func (a Array) withPairs() (Array, error) {
-	n := a.parts()
+// WithPairs checks that the values fill the shape, and adds the axis of the parts of complex numbers.
+func (a Array) WithPairs() (Array, error) {
+	n := a.Parts()
 	for _, k := range a.Shape {
 		n *= k
 	}
 	if n != len(a.Data) {
-		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.parts(), ShapeString(a.Shape))
+		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(), ShapeString(a.Shape))
 	}
 	if a.Complex {
 		a.Shape = append(a.Shape[:len(a.Shape):len(a.Shape)], 2)
@@ -186,8 +186,8 @@ func (a Array) WithImaginary() Array {
 	return a
 }
 
-// check panics where the shape does not fit the values.
-func (a Array) check() {
+// Check panics where the shape does not fit the values.
+func (a Array) Check() {
 	n := len(a.Data)
 	if a.Ints != nil {
 		n = len(a.Ints)
@@ -207,8 +207,8 @@ func (a Array) check() {
 	}
 }
 
-// pixels is the size of an image, and an error where the array is none.
-func (a Array) pixels() (rows, cols, channels int, err error) {
+// Pixels is the size of an image, and an error where the array is none.
+func (a Array) Pixels() (rows, cols, channels int, err error) {
 	switch {
 	case len(a.Data) == 0:
 	case len(a.Shape) == 2:

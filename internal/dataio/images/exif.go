@@ -1,9 +1,11 @@
-package dataio
+package images
 
 import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // orientation is how a camera held an image, as the EXIF data of a JPEG file say (EXIF 2.32, tag
@@ -59,7 +61,7 @@ func tiffOrientation(b []byte) int {
 }
 
 // upright turns an image, (rows, columns) or (rows, columns, 3), to the scene's orientation.
-func upright(a Array, orientation int) Array {
+func upright(a ndarray.Array, orientation int) ndarray.Array {
 	if orientation == 1 {
 		return a
 	}

@@ -1,4 +1,4 @@
-package dataio
+package ndarray
 
 import (
 	"fmt"
@@ -61,12 +61,12 @@ func editDistance(a, b string) int {
 // MissingColumn is the error for a column that is not among the given ones. It lists these, and
 // suggests one that may be meant.
 func MissingColumn(name string, found []string) error {
-	return fmt.Errorf("column %q is missing; %s", name, suggest("the table", name, found, nil))
+	return fmt.Errorf("column %q is missing; %s", name, Suggest("the table", name, found, nil))
 }
 
-// suggest lists the names in the file, or other holder, in which a name is missing, and suggests
+// Suggest lists the names in the file, or other holder, in which a name is missing, and suggests
 // one that may be meant.
-func suggest(holder, missing string, found, used []string) string {
+func Suggest(holder, missing string, found, used []string) string {
 	if len(found) == 0 {
 		return holder + " holds no arrays"
 	}

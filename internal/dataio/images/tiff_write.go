@@ -1,25 +1,27 @@
-package dataio
+package images
 
 import (
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // EncodeTIFF writes an image as [EncodePNG] does, without compression, with 8, 16 or 32 bits; or of
 // floating point numbers of 32 or 64 bits, where nothing is clamped. A series of images, of shape
 // (images, rows, columns) or (images, rows, columns, 3), has one image after the other.
-func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
+func EncodeTIFF(w io.Writer, a ndarray.Array, depth ndarray.Depth) (clamped int, err error) {
 	pages, one := 1, a
 	if n := len(a.Shape); n == 4 || n == 3 && a.Shape[2] != 1 && a.Shape[2] != 3 {
 		pages, one.Shape = a.Shape[0], a.Shape[1:]
 	}
-	rows, cols, channels, err := one.pixels()
+	rows, cols, channels, err := one.Pixels()
 	if err != nil {
 		return 0, err
 	}
-	a.check()
+	a.Check()
 	if err := a.CheckFinite(); err != nil {
 		return 0, err
 	}
@@ -32,7 +34,7 @@ func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
 	if bytes := int64(len(a.Data)) * int64(size); bytes+int64(pages)<<10 > math.MaxUint32 {
 		return 0, fmt.Errorf("an image of %d bytes is too large for a TIFF file", bytes)
 	}
-	q := newQuantizer(depth.Bits)
+	q := ndarray.NewQuantizer(depth.Bits)
 	buf := make([]byte, 0, 64<<10)
 	at, each := 0, rows*cols*channels
 	for i, v := range a.Data {
@@ -49,11 +51,11 @@ func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
 		case depth.Float:
 			buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(v))
 		case size == 1:
-			buf = append(buf, byte(q.level(v)))
+			buf = append(buf, byte(q.Level(v)))
 		case size == 2:
-			buf = binary.LittleEndian.AppendUint16(buf, uint16(q.level(v)))
+			buf = binary.LittleEndian.AppendUint16(buf, uint16(q.Level(v)))
 		default:
-			buf = binary.LittleEndian.AppendUint32(buf, uint32(q.level(v)))
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(q.Level(v)))
 		}
 		last := i%each == each-1
 		if last && i < len(a.Data)-1 {
@@ -66,13 +68,13 @@ func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
 			buf = buf[:0]
 		}
 	}
-	return q.clamped, nil
+	return q.Clamped, nil
 }
 
 // tiffDirectory is everything before the pixels of an image: one strip, without compression. It begins at
 // a byte of the file, a multiple of 8, and at 0 the file's own header comes first. more says that another image
 // follows, 8 bytes aligned.
-func tiffDirectory(at int, more bool, rows, cols, channels, bytes int, depth Depth) []byte {
+func tiffDirectory(at int, more bool, rows, cols, channels, bytes int, depth ndarray.Depth) []byte {
 	head := 0
 	if at == 0 {
 		head = 8
@@ -85,8 +87,8 @@ func tiffDirectory(at int, more bool, rows, cols, channels, bytes int, depth Dep
 		format = 3
 	}
 	entries := [][2]int{
-		{tiffWidth, cols}, {tiffHeight, rows}, {tiffBits, depth.Bits}, {tiffCompression, 1}, {tiffPhotometric, photometric},
-		{tiffStripOffsets, 0}, {tiffSamples, channels}, {tiffRowsPerStrip, rows}, {tiffStripBytes, bytes}, {tiffPlanar, 1}, {tiffSampleFormat, format},
+		{TagWidth, cols}, {TagHeight, rows}, {TagBits, depth.Bits}, {TagCompression, 1}, {TagPhotometric, photometric},
+		{TagStripOffsets, 0}, {TagSamples, channels}, {TagRowsPerStrip, rows}, {TagStripBytes, bytes}, {TagPlanar, 1}, {TagSampleFormat, format},
 	}
 	le := binary.LittleEndian
 	end := at + head + 2 + 12*len(entries) + 4
@@ -104,13 +106,13 @@ func tiffDirectory(at int, more bool, rows, cols, channels, bytes int, depth Dep
 		tag, value := e[0], e[1]
 		kind, count := 4, 1 // a 32-bit integer
 		switch {
-		case channels == 3 && tag == tiffBits:
+		case channels == 3 && tag == TagBits:
 			kind, count, value = 3, 3, end
-		case channels == 3 && tag == tiffSampleFormat:
+		case channels == 3 && tag == TagSampleFormat:
 			kind, count, value = 3, 3, end+2*channels
-		case tag == tiffStripOffsets:
+		case tag == TagStripOffsets:
 			value = start
-		case tag != tiffWidth && tag != tiffHeight && tag != tiffRowsPerStrip && tag != tiffStripBytes:
+		case tag != TagWidth && tag != TagHeight && tag != TagRowsPerStrip && tag != TagStripBytes:
 			kind = 3
 		}
 		b = le.AppendUint16(b, uint16(tag))

@@ -1,4 +1,4 @@
-package dataio
+package images
 
 import (
 	"bytes"
@@ -11,22 +11,24 @@ import (
 	"slices"
 
 	"golang.org/x/image/tiff/lzw"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // The tags of a TIFF file that are read or written (Adobe, TIFF revision 6.0, 1992; the predictor of
 // floating point numbers, Technical Note 3, 2005).
 const (
-	tiffSubfile                       = 254
-	tiffWidth, tiffHeight             = 256, 257
-	tiffBits, tiffCompression         = 258, 259
-	tiffPhotometric, tiffStripOffsets = 262, 273
-	tiffSamples, tiffRowsPerStrip     = 277, 278
-	tiffStripBytes, tiffPlanar        = 279, 284
-	tiffPredictor                     = 317
-	tiffTileWidth, tiffTileHeight     = 322, 323
-	tiffTileOffsets, tiffTileBytes    = 324, 325
-	tiffExtraSamples                  = 338
-	tiffSampleFormat                  = 339
+	TagSubfile                      = 254
+	TagWidth, TagHeight             = 256, 257
+	TagBits, TagCompression         = 258, 259
+	TagPhotometric, TagStripOffsets = 262, 273
+	TagSamples, TagRowsPerStrip     = 277, 278
+	TagStripBytes, TagPlanar        = 279, 284
+	TagPredictor                    = 317
+	TagTileWidth, TagTileHeight     = 322, 323
+	TagTileOffsets, TagTileBytes    = 324, 325
+	TagExtraSamples                 = 338
+	TagSampleFormat                 = 339
 )
 
 // tiffPacks bounds the number of bytes that the formats of compression pack into one.
@@ -38,22 +40,22 @@ const tiffPacks = 4096
 // one kind in a file are a series, of shape (images, rows, columns) or (images, rows, columns, 3);
 // reduced copies and masks are left out. An image with a palette, of 1 bit, in CMYK or with
 // transparent pixels is rejected, and so are images that differ in size or depth.
-func ReadTIFF(r io.Reader) (a Array, err error) {
+func ReadTIFF(r io.Reader) (a ndarray.Array, err error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
-		return Array{}, err
+		return ndarray.Array{}, err
 	}
 	pages, err := tiffPages(data)
 	if err != nil {
-		return Array{}, err
+		return ndarray.Array{}, err
 	}
 	for i, t := range pages {
 		page, err := t.pixels()
 		switch {
 		case err != nil && len(pages) > 1:
-			return Array{}, fmt.Errorf("is truncated or corrupt (image %d: %w)", i+1, err)
+			return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (image %d: %w)", i+1, err)
 		case err != nil:
-			return Array{}, fmt.Errorf("is truncated or corrupt (%w)", err)
+			return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (%w)", err)
 		case i == 0:
 			a = page
 			a.Data = slices.Grow(a.Data, (len(pages)-1)*len(a.Data))
@@ -80,7 +82,7 @@ func tiffPages(data []byte) (pages []*tiffFile, err error) {
 			return nil, errors.New("is a corrupt TIFF image (its directories form a loop)")
 		}
 		seen[at] = at != 0
-		if len(pages) > 0 && t.one(tiffSubfile, 0)&5 != 0 {
+		if len(pages) > 0 && t.one(TagSubfile, 0)&5 != 0 {
 			continue
 		}
 		if err := t.check(); err != nil {
@@ -94,7 +96,7 @@ func tiffPages(data []byte) (pages []*tiffFile, err error) {
 		if values += uint64(t.rows) * uint64(t.cols); values > uint64(len(data))*tiffPacks/uint64(t.samples*t.bits/8) {
 			return nil, fmt.Errorf("is truncated or corrupt (its %d images have more pixels than %d bytes can hold)", len(pages), len(data))
 		}
-		if err := fits(fmt.Sprintf("a series of %d images", len(pages)), float64(values), 8*float64(t.channels)); err != nil {
+		if err := ndarray.Fits(fmt.Sprintf("a series of %d images", len(pages)), float64(values), 8*float64(t.channels)); err != nil {
 			return nil, err
 		}
 	}
@@ -200,19 +202,19 @@ func (t *tiffFile) one(tag uint16, absent uint64) uint64 {
 
 // check rejects images of other kinds, and sizes that the file cannot hold.
 func (t *tiffFile) check() error {
-	width, height := t.one(tiffWidth, 0), t.one(tiffHeight, 0)
+	width, height := t.one(TagWidth, 0), t.one(TagHeight, 0)
 	if width == 0 || height == 0 {
 		return fmt.Errorf("is a TIFF image of %d x %d pixels", height, width)
 	}
-	t.samples = int(min(t.one(tiffSamples, 1), math.MaxUint16))
-	t.format = t.one(tiffSampleFormat, 1)
-	bits := t.one(tiffBits, 1)
-	for _, b := range t.tags[tiffBits] {
+	t.samples = int(min(t.one(TagSamples, 1), math.MaxUint16))
+	t.format = t.one(TagSampleFormat, 1)
+	bits := t.one(TagBits, 1)
+	for _, b := range t.tags[TagBits] {
 		if b != bits {
 			return refuse("a TIFF image whose channels differ in depth")
 		}
 	}
-	switch t.one(tiffPhotometric, 1) {
+	switch t.one(TagPhotometric, 1) {
 	case 0:
 		t.channels, t.inverted = 1, true
 	case 1:
@@ -224,7 +226,7 @@ func (t *tiffFile) check() error {
 	case 5:
 		return refuse("a CMYK image")
 	default:
-		return refuse(fmt.Sprintf("a TIFF image of photometric interpretation %d", t.one(tiffPhotometric, 1)))
+		return refuse(fmt.Sprintf("a TIFF image of photometric interpretation %d", t.one(TagPhotometric, 1)))
 	}
 	integers := (t.format == 1 || t.format == 2 && !t.inverted) && (bits == 8 || bits == 16 || bits == 32)
 	switch {
@@ -240,10 +242,10 @@ func (t *tiffFile) check() error {
 		return refuse("a TIFF image of floating point numbers whose 0 is white")
 	case t.samples < t.channels || t.samples > t.channels+1:
 		return refuse(fmt.Sprintf("a TIFF image of %d values a pixel", t.samples))
-	case t.samples > 1 && t.one(tiffPlanar, 1) != 1:
+	case t.samples > 1 && t.one(TagPlanar, 1) != 1:
 		return refuse("a TIFF image whose channels are stored one after the other")
 	}
-	switch c := t.one(tiffCompression, 1); c {
+	switch c := t.one(TagCompression, 1); c {
 	case 1, 5, 8, 32773, 32946:
 	default:
 		return fmt.Errorf("is a TIFF image of compression %d, expected none, PackBits, LZW or Deflate", c)
@@ -259,21 +261,21 @@ func (t *tiffFile) check() error {
 
 // depth is that of the values: signed integers, which are not scaled, are floating point numbers of twice
 // the bits, at least 32.
-func (t *tiffFile) depth() Depth {
+func (t *tiffFile) depth() ndarray.Depth {
 	if t.format == 2 {
-		return Depth{Bits: max(32, 2*t.bits), Float: true}
+		return ndarray.Depth{Bits: max(32, 2*t.bits), Float: true}
 	}
-	return Depth{Bits: t.bits, Float: t.format == 3}
+	return ndarray.Depth{Bits: t.bits, Float: t.format == 3}
 }
 
 // pixels reads the strips or tiles.
-func (t *tiffFile) pixels() (Array, error) {
+func (t *tiffFile) pixels() (ndarray.Array, error) {
 	a := imageArray(t.rows, t.cols, t.channels, t.depth())
-	width, height := uint64(t.cols), min(t.one(tiffRowsPerStrip, uint64(t.rows)), uint64(t.rows))
-	offsets, sizes := t.tags[tiffStripOffsets], t.tags[tiffStripBytes]
-	if t.tags[tiffTileWidth] != nil {
-		width, height = t.one(tiffTileWidth, 0), t.one(tiffTileHeight, 0)
-		offsets, sizes = t.tags[tiffTileOffsets], t.tags[tiffTileBytes]
+	width, height := uint64(t.cols), min(t.one(TagRowsPerStrip, uint64(t.rows)), uint64(t.rows))
+	offsets, sizes := t.tags[TagStripOffsets], t.tags[TagStripBytes]
+	if t.tags[TagTileWidth] != nil {
+		width, height = t.one(TagTileWidth, 0), t.one(TagTileHeight, 0)
+		offsets, sizes = t.tags[TagTileOffsets], t.tags[TagTileBytes]
 	}
 	each := uint64(t.samples * t.bits / 8)
 	if width == 0 || height == 0 || width > math.MaxInt32 || height > math.MaxInt32 || width*height > uint64(len(t.data))*tiffPacks/each {
@@ -294,7 +296,7 @@ func (t *tiffFile) pixels() (Array, error) {
 		}
 		top, left := i/across*h, i%across*w
 		lines := h
-		if t.tags[tiffTileWidth] == nil {
+		if t.tags[TagTileWidth] == nil {
 			lines = min(h, t.rows-top)
 		}
 		part, err := t.unpack(t.data[offsets[i]:][:sizes[i]], lines*w*int(each))
@@ -313,7 +315,7 @@ func (t *tiffFile) pixels() (Array, error) {
 func (t *tiffFile) unpack(from []byte, size int) ([]byte, error) {
 	part := make([]byte, size)
 	var r io.Reader = bytes.NewReader(from)
-	switch t.one(tiffCompression, 1) {
+	switch t.one(TagCompression, 1) {
 	case 5:
 		r = lzw.NewReader(r, lzw.MSB, 8)
 	case 8, 32946:
@@ -361,7 +363,7 @@ func unpackBits(to, from []byte) error {
 
 // place undoes the predictor of a part of w pixels a line and stores its pixels; false where one is
 // transparent.
-func (t *tiffFile) place(a Array, part []byte, top, left, w, lines int) bool {
+func (t *tiffFile) place(a ndarray.Array, part []byte, top, left, w, lines int) bool {
 	size := t.bits / 8
 	length := w * t.samples
 	opaque := true
@@ -386,7 +388,7 @@ func (t *tiffFile) place(a Array, part []byte, top, left, w, lines int) bool {
 // line decodes a line.
 func (t *tiffFile) line(to []float64, b []byte) {
 	size, order := t.bits/8, t.order
-	predictor := t.one(tiffPredictor, 1)
+	predictor := t.one(TagPredictor, 1)
 	if predictor == 3 {
 		// The bytes are differences, all highest bytes first.
 		for i := t.samples; i < len(b); i++ {
