@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -216,20 +215,5 @@ func TestGeneratedRatings(t *testing.T) {
 	}
 	if status, _, stderr := command(t, "generate", "--problem", "lasso", "--d", "20", "--out", filepath.Join(dir, "bad.csv")); status != exitUsage || !strings.Contains(stderr, ".npz") {
 		t.Errorf("status %d, %s", status, stderr)
-	}
-}
-
-// Three entries of a matrix of 10^10: each is a matrix of its own, whose singular value shrinks by lambda.
-func TestAFewEntriesOfAHugeMatrix(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "three.mtx")
-	text := "%%MatrixMarket matrix coordinate real general\n100000 100000 3\n1 1 3.0\n50000 7 2.0\n99999 99999 -1.0\n"
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := object(t, "run", "--problem", "matrix-completion", "--data", file, "--lambda", "0.5", "--sigma2", "1")
-	for key, want := range map[string]float64{"divergence": 3, "residual": 0.75, "sure": 3.75} {
-		if got, ok := r[key].(float64); !ok || math.Abs(got-want) > 1e-6 {
-			t.Errorf("%s is %v, expected %g", key, r[key], want)
-		}
 	}
 }
