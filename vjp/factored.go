@@ -191,8 +191,8 @@ const vanishing = 1e-9
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
 func (l *implicit) factorJacobian(s *situation) error {
 	dev, n := l.p.Device, l.dim
-	jacobian := l.jacobian()
-	basis, j, err := rangeOf(jacobian, n)
+	square := jacobian(dev, l.j, n)
+	basis, j, err := rangeOf(square, n)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (l *implicit) factorJacobian(s *situation) error {
 	on, _ := linops.On(dev, l.p.A, m.Space)
 	l.confine(on, m)
 	sys := system{n: l.dim, q: curvatureOf(j, n, l.eta), norm: l.norm}
-	if diagonalOf(jacobian, n) != nil {
+	if diagonalOf(square, n) != nil {
 		sys.norm = 0 // J is diagonal: coordinates are judged by the lengths of their own columns
 	}
 	sys.m = func() mat.Matrix { return images(dev, on) }
@@ -216,13 +216,13 @@ func (l *implicit) factorJacobian(s *situation) error {
 	return l.solveSystem(s.ctx, sys)
 }
 
-// jacobian is J, row-major.
-func (l *implicit) jacobian() []float64 {
-	square := l.p.Device.Alloc(l.dim, l.dim)
+// jacobian is J, n x n, row-major.
+func jacobian(dev array.Device, j prox.Derivative, n int) []float64 {
+	square := dev.Alloc(n, n)
 	defer square.Free()
-	square.Device().Fill(square, 0)
-	square.Device().Fill(square.Diagonal(), 1)
-	l.j.Apply(square, square)
+	dev.Fill(square, 0)
+	dev.Fill(square.Diagonal(), 1)
+	j.Apply(square, square)
 	return square.ToHost()
 }
 

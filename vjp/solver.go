@@ -366,7 +366,8 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 		l, settled, err = s.settle(ctx, sol)
 		settled = settled || l != nil && l.known.SpaceMargin == 0
 	} else {
-		l, err = newImplicit(ctx, at, s.o, sol.Optimality, false)
+		l, err = newImplicit(ctx, at, s.o, sol.Optimality, true)
+		settled = err != nil || l.known.Neighbours || l.known.SpaceMargin == 0 || l.known.SpaceMargin >= 1
 	}
 	if err != nil {
 		return 0, err
