@@ -210,7 +210,7 @@ func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solutio
 		t = newUnrolled(m, y, s.o.Memory)
 		return t
 	})
-	if err == nil && s.o.Derivative == Unrolled && sol.Converged {
+	if err == nil && sol.Converged && by != illConditioned.choice {
 		sol.Lag, err = s.lag(ctx, sol, t)
 	}
 	if err != nil {

@@ -67,8 +67,11 @@ func newReference(c *Case) *Reference {
 
 // referenceFor solves a canonical case, with another closeness.
 func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
-	s := k.solve()
 	r := &Reference{}
+	if k.overwhelmed() {
+		return r
+	}
+	s := k.solve()
 	// The noise, and all sizes, in k's units.
 	noise := math.Sqrt(c.Sigma2*float64(k.observed)) / k.yScale
 	off := math.Sqrt(2 * s.gap)
