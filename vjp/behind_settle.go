@@ -97,11 +97,14 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 		return nil, false, err
 	}
 	if settled {
-		if err := n.deliver(ctx, sol); err != nil {
+		if settled, err = n.deliver(ctx, sol); err != nil {
 			return nil, false, err
 		}
-	} else if err := n.begin(ctx); err != nil {
-		return nil, false, err
+	}
+	if !settled {
+		if err := n.begin(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	if settled || n.off.norm > 0 && at.B.N() <= smallBehind {
 		n.l.spaced(n.place.model, n.place.v, n.off.norm)
@@ -117,8 +120,8 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 	return l, settled, n.at.B.Device().Err()
 }
 
-// deliver makes the place the solution.
-func (n *newton) deliver(ctx context.Context, sol *solve.Solution) error {
+// deliver makes the place the solution, unless the solver's check refuses it.
+func (n *newton) deliver(ctx context.Context, sol *solve.Solution) (taken bool, err error) {
 	r, dev := n.place, n.b.Device()
 	u := dev.Alloc(1, r.v.N())
 	defer u.Free()

@@ -156,3 +156,24 @@ func TestDirectionsOfShortColumns(t *testing.T) {
 		t.Errorf("divergence %g to %g, expected up to 2", c.Low, c.High)
 	}
 }
+
+// Where the columns of A differ in length a gradient that is small beside ||A|| ||y|| may be that of a short column: a point
+// that the solver's check refuses settles nothing.
+func TestRefusedPointsSettleNothing(t *testing.T) {
+	dev := array.NewHost()
+	x := mat.NewDense(10, 2, nil)
+	for i, v := range []float64{0.42, -0.49, 1.06, 0.78, 1.15, 0.1, 2.09, 1.19, -0.68, -0.37} {
+		x.SetRow(i, []float64{v, 210620433})
+	}
+	r, err := prox.NewGroupLinf(dev, 2, 2657, [][]int{{0, 1}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := mat.NewDense(2, 2, []float64{1, -1, 1, -1})
+	problem := vjp.Problem{A: linops.NewDense(dev, x), K: linops.NewDense(dev, k), R: r, Device: dev}
+	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 705600}), dev, []float64{0, 840, 840, 0, 0, -840, 0, 840, -1680, 0})
+	defer got.Release()
+	if c := got.Linearization.Closed(); !(math.Abs(c.Trace-1) < 1e-9) {
+		t.Errorf("divergence %g, margin %g, expected 1", c.Trace, c.SpaceMargin)
+	}
+}
