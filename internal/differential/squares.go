@@ -37,7 +37,7 @@ func (k *canonical) images() *matrix {
 }
 
 // overwhelmed reports that squares hide a column of A: where it is a share of 1e-12 of the same column of theirs, the
-// Gram matrix of double-doubles does not tell it from 0, even along a direction that the squares leave free.
+// Gram matrix of double-doubles does not tell it from 0 along a direction that the squares leave free.
 func (k *canonical) overwhelmed() bool {
 	if k.observed == k.a.r {
 		return false
