@@ -18,6 +18,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/study"
 )
 
 // command runs the program and returns what it printed.
@@ -228,7 +229,7 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 	}
 	mean := 0.0
 	for i, line := range lines[:5] {
-		var r result
+		var r study.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +238,7 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 		}
 		mean += *r.SURE / 5
 	}
-	var s summary
+	var s study.Summary
 	if err := json.Unmarshal([]byte(lines[5]), &s); err != nil {
 		t.Fatal(err)
 	}

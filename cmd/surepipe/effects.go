@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/fit"
-	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 const effectsFlag = "matrix-completion: unpenalized effects of the rows and columns of the matrix, rows, cols or rows,cols, each with a constant, or mean for the constant alone (default: a specification's own)"
@@ -58,32 +57,8 @@ func (f *estimatorFlags) checkEffects(changed func(flag string) bool, l problems
 	return nil
 }
 
-// effectsResult is the part of the JSON that exists only with effects of rows and columns.
-type effectsResult struct {
-	// Effects are rows, cols or mean, and EffectsDF their degrees of freedom.
-	Effects   []string `json:"effects,omitempty"`
-	EffectsDF int      `json:"effects_df,omitempty"`
-	// EffectsMean is the fitted constant.
-	EffectsMean *float64 `json:"effects_mean,omitempty"`
-}
-
-func effectsOf(p *problems.Problem) effectsResult {
-	e := p.Solve().Effects
-	if e == nil {
-		return effectsResult{}
-	}
-	return effectsResult{Effects: p.Effects.Names(), EffectsDF: e.Rank()}
-}
-
-// fitEffects sets the constant.
-func (r *effectsResult) fitEffects(p *problems.Problem, risk pipeline.Risk) {
-	if r.Effects != nil && risk.HasB() && risk.MuHat != nil {
-		r.EffectsMean = &p.FitEffectsAt(risk.MuHat, risk.BAt(p.Observed())).Mean
-	}
-}
-
 // writeEffects prints them as a row of a table.
-func (r *effectsResult) writeEffects(w io.Writer) {
+func writeEffects(r *study.EffectsResult, w io.Writer) {
 	if r.Effects == nil {
 		return
 	}
@@ -92,15 +67,6 @@ func (r *effectsResult) writeEffects(w io.Writer) {
 		mean = fmt.Sprintf("%.6g", *r.EffectsMean)
 	}
 	fmt.Fprintf(w, "effects\t%s\tthe constant; unpenalized %s, %d degrees of freedom\n", mean, strings.Join(r.Effects, ","), r.EffectsDF)
-}
-
-// keepEffects puts the effects into the file of a fit.
-func keepEffects(f *fit.Fit, p *problems.Problem, risk pipeline.Risk) {
-	if p.Solve().Effects == nil || !risk.HasB() {
-		return
-	}
-	e := p.FitEffectsAt(risk.MuHat, risk.BAt(p.Observed()))
-	f.EffectNames, f.Effects = p.Effects.Names(), &fit.Effects{Mean: e.Mean, Rows: e.Rows, Columns: e.Columns}
 }
 
 // observedEntries are the entries of an array that are not NaN, and their places.

@@ -18,6 +18,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // execName is the name of a problem that is a command.
@@ -401,24 +402,15 @@ func (j *job) family(axes []sweepAxis) pipeline.Family {
 	return pipeline.Family{BlackBox: &box}
 }
 
-// execResult is the part of the JSON that only commands have.
-type execResult struct {
-	// Exec is the command line. Eps is the step of the differences of monte-carlo, in units of y, and
-	// Alpha the share of noise that the coupled bootstrap adds.
-	Exec  string  `json:"exec,omitempty"`
-	Eps   float64 `json:"eps,omitempty"`
-	Alpha float64 `json:"alpha,omitempty"`
-}
-
-func (j *job) execResult(line string) execResult {
+func (j *job) execResult(line string) study.ExecResult {
 	if j.box == nil {
-		return execResult{}
+		return study.ExecResult{}
 	}
-	return execResult{line, j.box.Eps, j.box.Alpha}
+	return study.ExecResult{Exec: line, Eps: j.box.Eps, Alpha: j.box.Alpha}
 }
 
 // unsettled marks a result that should not be trusted.
-func (r *result) unsettled() string {
+func unsettledMark(r *study.Result) string {
 	if r.Exec != "" {
 		return " NOT SMOOTH"
 	}

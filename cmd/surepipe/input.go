@@ -17,6 +17,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/internal/stored"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // readData reads the files of the flags: a specification and its files, or the arrays that the
@@ -106,7 +107,7 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	f.note(cmd, noteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are poor; --intercept fits one", mean)
+	f.note(cmd, study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are poor; --intercept fits one", mean)
 }
 
 // hasConstantColumn reports whether a column of X is constant and not 0.

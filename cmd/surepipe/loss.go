@@ -3,16 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/loss"
-	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/study"
 )
 
 // registerLoss registers the flags of the loss and of the parameters of the losses.
@@ -114,16 +113,13 @@ func (f *estimatorFlags) lossNow() problems.Loss {
 	return f.loss
 }
 
-// noteNoSigma2 is the code of a note: a loss other than the squared one has no use for sigma2.
-const noteNoSigma2 = "sigma2-unused"
-
 // forgetNoise drops the sigma2 of the data where the loss is not squared.
 func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
 	if data.Sigma2 == nil || f.lossNow().Squared() {
 		return
 	}
 	data.Sigma2, f.estimate = nil, nil
-	f.note(cmd, noteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.source(), f.lossNow().Name)
+	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.source(), f.lossNow().Name)
 }
 
 // chooseForLoss is the criterion of a loss that is not squared.
@@ -143,37 +139,8 @@ func (f *sweepFlags) chooseForLoss() error {
 	return usagef("--criterion is %s, which is not defined for the %s loss: expected %s, the error of predicting an observation that is left out", f.criterion, l.Name, best)
 }
 
-// linearPredictor is what mu_hat is where the loss is not squared.
-const linearPredictor = "the linear predictor A b"
-
-// lossResult is the part of the JSON of one sample that exists only where the loss is not squared.
-type lossResult struct {
-	// LossName is the loss. (The key loss is ||mu_hat - mu||^2.)
-	LossName  string   `json:"loss_name,omitempty"`
-	LossValue *float64 `json:"loss_value,omitempty"`
-	Deviance  *float64 `json:"deviance,omitempty"`
-	// MuHatIs says what mu_hat is.
-	MuHatIs string `json:"mu_hat_is,omitempty"`
-}
-
-func lossOf(r pipeline.Risk) lossResult {
-	l := r.LossTerms
-	if l == nil {
-		return lossResult{}
-	}
-	return lossResult{l.Name, defined(l.Value), defined(l.Deviance), linearPredictor}
-}
-
-// aboutLoss is the part that is the same for all samples.
-func aboutLoss(p *problems.Problem) lossResult {
-	if p.Loss.Squared() {
-		return lossResult{}
-	}
-	return lossResult{LossName: p.Loss.Name, MuHatIs: linearPredictor}
-}
-
 // writeLoss prints it as rows of a table.
-func (r *result) writeLoss(w io.Writer) {
+func writeLoss(r *study.Result, w io.Writer) {
 	if r.LossValue == nil {
 		return
 	}
@@ -190,19 +157,4 @@ func (r *sweepReport) lossColumns() []string {
 		return []string{"loss_value", "deviance"}
 	}
 	return []string{"residual"}
-}
-
-func (l *sweepLine) lossCells() []float64 {
-	if l.Residual == nil {
-		return []float64{valueOr(l.LossValue), valueOr(l.Deviance)}
-	}
-	return []float64{*l.Residual}
-}
-
-// valueOr is the value, NaN where it is absent.
-func valueOr(v *float64) float64 {
-	if v == nil {
-		return math.NaN()
-	}
-	return *v
 }

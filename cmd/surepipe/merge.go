@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 const mergeHelp = `Merges the files of all shards of a run into the file that one machine would have written,
@@ -158,7 +159,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 	}
 	if missing := set.missing(); len(missing) > 0 {
 		text := ranges(missing)
-		if err := writeLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
+		if err := study.WriteLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.of.Shard.Count, text)

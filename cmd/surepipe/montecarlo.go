@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // monteCarloFlags are the flags of montecarlo that run does not have.
@@ -277,7 +278,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,
 		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
 		warn: func(text string) {
-			doubts = append(doubts, pipeline.Warning{Code: noteLog, Text: text})
+			doubts = append(doubts, pipeline.Warning{Code: study.NoteLog, Text: text})
 			fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text)
 		},
 	}
@@ -292,38 +293,42 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err != nil {
 		return err
 	}
-	s.Warnings = slices.Concat(s.notes, doubts, s.warnings())
-	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
+	warnings := summaryWarnings(s)
+	s.Warnings = slices.Concat(s.Notes, doubts, warnings)
+	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
 		return err
 	}
-	if err := s.writeTable(cmd.ErrOrStderr(), speed); err != nil {
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), speed); err != nil {
 		return err
 	}
-	printWarnings(cmd.ErrOrStderr(), s.warnings())
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, dataHash(rest))...); err != nil {
+	printWarnings(cmd.ErrOrStderr(), warnings)
+	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, study.DataHash(rest))...); err != nil {
 		return err
 	}
-	return s.converged()
+	return unsettledSummary(&s.Summary)
 }
 
 func newLogHeader(settings map[string]string, data problems.Data, device string) logHeader {
-	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: device}
+	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: study.DataHash(data), Version: study.Version(), Device: device}
 }
 
 // draw draws the figures that were asked for.
-func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...figure.Note) error {
+func (f monteCarloFigures) draw(s *study.Tally, problem string, dim int, notes ...figure.Note) error {
 	title := fmt.Sprintf("%s, d = %d", problem, dim)
 	d := float64(dim)
-	if len(s.sure) == 0 && len(s.gcv) == 0 {
+	if len(s.PerSample.SURE) == 0 && len(s.PerSample.GCV) == 0 {
 		if f == (monteCarloFigures{}) {
 			return nil
 		}
 		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is no figure")
 	}
 	if f.plot != "" {
-		h := figure.Histogram{Title: title, Label: "SURE / d", Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
-		if len(s.sure) == 0 {
-			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
+		h := figure.Histogram{
+			Title: title, Label: "SURE / d", Samples: scaled(s.PerSample.SURE, 1/d), Seeds: scaled(s.PerSeed.SURE, 1/d),
+			Loss: scaled(s.PerSample.Loss, 1/d),
+		}
+		if len(s.PerSample.SURE) == 0 {
+			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.PerSample.GCV, Seeds: s.PerSeed.GCV}
 		}
 		if err := figure.Save(f.plot, h, notes...); err != nil {
 			return err
@@ -332,11 +337,11 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	if f.running == "" {
 		return nil
 	}
-	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.sure, 1/d)}
-	if len(s.sure) == 0 {
-		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.gcv}
-	} else if len(s.err) > 0 {
-		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), Zero: "0, unbiased"}
+	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.PerSample.SURE, 1/d)}
+	if len(s.PerSample.SURE) == 0 {
+		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.PerSample.GCV}
+	} else if len(s.PerSample.Error) > 0 {
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.PerSample.Error, 1/d), Zero: "0, unbiased"}
 	}
 	return figure.Save(f.running, r, notes...)
 }
@@ -350,45 +355,44 @@ func scaled(x []float64, a float64) []float64 {
 	return y
 }
 
-// warnings are those of all samples together, which are printed on standard error at the end.
-func (s *summary) warnings() (all []pipeline.Warning) {
-	if s.zeroBar {
-		all = append(all, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(s.estimated)})
-	}
-	if s.tooLarge > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.Sigma2TooLarge, Text: fmt.Sprintf(tooLargeText, s.tooLarge, s.Samples+s.Seeds, "samples")})
-	}
-	if s.doubted > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.Unverified, Text: fmt.Sprintf(doubtedText, s.doubted, s.Samples+s.Seeds, "samples")})
-	}
-	if s.rough > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.NotSmooth, Text: fmt.Sprintf(
-			"at %d of %d samples differences at steps of different sizes disagree: the command is not smooth; try --divergence coupled-bootstrap, or another --eps", s.rough, s.Samples+s.Seeds)})
-	}
-	for _, many := range ofSamples {
-		if n := s.told[many.code]; n > 0 {
-			all = append(all, pipeline.Warning{Code: many.code, Text: fmt.Sprintf("at %d of %d samples ", n, s.Samples+s.Seeds) + many.text})
+// summaryWarnings are those of all samples together, which are printed on standard error at the end.
+func summaryWarnings(s *study.Tally) (all []pipeline.Warning) {
+	for _, d := range s.Doubts() {
+		text := fmt.Sprintf("at %d of %d samples ", d.N, d.Of)
+		switch d.Code {
+		case study.NoteErrorBar:
+			text = study.ZeroBarText(s.Estimated)
+		case pipeline.Sigma2TooLarge:
+			text = fmt.Sprintf(tooLargeText, d.N, d.Of, "samples")
+		case pipeline.Unverified:
+			text = fmt.Sprintf(doubtedText, d.N, d.Of, "samples")
+		case pipeline.NotConverged:
+			text = fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; "+
+				"raise --max-iter, or --tol if less accuracy is enough, or try another --solver", d.N, d.Of)
+		default:
+			text += ofSamples[d.Code]
 		}
-	}
-	if n := s.NotConverged - s.doubted - s.rough; n > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.NotConverged,
-			Text: fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Samples+s.Seeds)})
+		all = append(all, pipeline.Warning{Code: d.Code, Text: text})
 	}
 	return all
 }
 
-// ofSamples are warnings of samples which say that the means may be off although the solves have
-// converged.
-var ofSamples = []struct{ code, text string }{
-	{pipeline.FewObservations, "leave-one-out rests on a few observations, and so does its mean: refits without such an observation may be far from it; compare gcv"},
-	{pipeline.NoLeaveOneOut, "there is no leave-one-out, and none of them is in its mean"},
-	{pipeline.Interpolates, "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the regularizer"},
-	{pipeline.Ambiguous, "the divergence is not decided within rounding errors and the tolerance: ask for a smaller tolerance, remove dependent columns, or change the weight a little"},
-	{pipeline.LargeStep, "the step of differences is above the noise"},
+// ofSamples are warnings of some samples, by their code.
+var ofSamples = map[string]string{
+	pipeline.NotSmooth: "differences at steps of different sizes disagree: the command is not smooth; " +
+		"try --divergence coupled-bootstrap, or another --eps",
+	pipeline.FewObservations: "leave-one-out rests on a few observations, and so does its mean: refits without " +
+		"such an observation may be far from it; compare gcv",
+	pipeline.NoLeaveOneOut: "there is no leave-one-out, and none of them is in its mean",
+	pipeline.Interpolates: "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the " +
+		"regularizer",
+	pipeline.Ambiguous: "the divergence is not decided within rounding errors and the tolerance: ask for a " +
+		"smaller tolerance, remove dependent columns, or change the weight a little",
+	pipeline.LargeStep: "the step of differences is above the noise",
 }
 
-// converged returns errNotConverged where a result should not be trusted.
-func (s *summary) converged() error {
+// unsettledSummary returns errNotConverged where a result should not be trusted.
+func unsettledSummary(s *study.Summary) error {
 	if s.NotConverged > 0 {
 		return errNotConverged
 	}

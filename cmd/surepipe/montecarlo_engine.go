@@ -15,12 +15,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // monteCarlo streams samples through a pipeline, and prints and summarizes the results.
 type monteCarlo struct {
 	job      *job
-	template result
+	template study.Result
 	ys       *ySource
 	mu       []float64
 	// The run's units are samples first to first+count-1, and then repetitions at sample first, with
@@ -51,7 +52,7 @@ func (p part) split(count int) (samples, repeats part) {
 // repeatResult is the line of a repetition: another seed at the same sample.
 type repeatResult struct {
 	Repeat int `json:"repeat"`
-	result
+	study.Result
 }
 
 // estimatorSettings are the flags that determine what is computed, not how or from which files: a
@@ -75,7 +76,7 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 // monteCarloRun is a Monte Carlo run in progress.
 type monteCarloRun struct {
 	*monteCarlo
-	s     *summary
+	s     *study.Tally
 	speed throughput
 	mean  runningMean
 	log   *sampleLog // nil without a file
@@ -87,8 +88,8 @@ type monteCarloRun struct {
 
 // run computes the lines that are not in the file yet. If the error is not nil the summary is
 // incomplete.
-func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err error) {
-	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}}
+func (m *monteCarlo) run(ctx context.Context) (s *study.Tally, speed throughput, err error) {
+	r := &monteCarloRun{monteCarlo: m, s: study.NewTally()}
 	r.ofSamples, r.ofRepeats = m.part.split(m.count)
 	r.samples, r.repeats = r.ofSamples.first, r.ofRepeats.first
 	r.speed.begun = time.Now()
@@ -109,14 +110,14 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 			}
 		}()
 	}
-	for _, v := range r.s.headline() {
+	for _, v := range headline(r.s) {
 		r.mean.add(v)
 	}
 	defer m.progress.close()
 	if err := r.compute(ctx); err != nil {
 		return r.s, r.speed, err
 	}
-	r.s.finish(time.Since(r.speed.begun))
+	r.s.Finish(time.Since(r.speed.begun))
 	if r.ys.end != nil {
 		err = r.ys.end()
 	}
@@ -135,7 +136,7 @@ func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 	if r.samples < r.ofSamples.end {
 		next := r.first + r.samples
 		risks := r.job.stream(ctx, next, r.ys.from(ctx, next, r.first+r.ofSamples.end))
-		if err := r.collect(risks, func(line result) any { return line }); err != nil {
+		if err := r.collect(risks, func(line study.Result) any { return line }); err != nil {
 			return err
 		}
 	}
@@ -144,14 +145,14 @@ func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 			for k := r.repeats; k < r.ofRepeats.end && yield(r.seed+uint64(k)); k++ {
 			}
 		}
-		return r.collect(r.job.repeat(ctx, r.first, y, seeds), func(line result) any { return repeatResult{r.repeats, line} })
+		return r.collect(r.job.repeat(ctx, r.first, y, seeds), func(line study.Result) any { return repeatResult{r.repeats, line} })
 	}
 	return nil
 }
 
 // take adds a line of JSON to the summary, and prints it.
-func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
-	r, err := parseRecord(line)
+func (m *monteCarloRun) take(line []byte) (study.Line, error) {
+	r, err := study.ParseLine(line)
 	if err != nil {
 		return r, err
 	}
@@ -169,7 +170,7 @@ func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
 	if *counter++; *counter > end {
 		return r, nil
 	}
-	m.s.add(r)
+	m.s.Add(r)
 	if m.out != nil {
 		_, err = m.out.Write(append(line, '\n'))
 	}
@@ -177,7 +178,7 @@ func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
 }
 
 // collect writes a line for each risk.
-func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r result) any) error {
+func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r study.Result) any) error {
 	for risk, err := range risks {
 		var input usageError
 		if errors.As(err, &input) {
@@ -189,7 +190,7 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 		r := m.template
 		r.Warnings = slices.Clone(r.Warnings) // the template's, which all samples share
 		r.Sample = &risk.Index
-		r.fill(m.job.problem, risk, m.mu)
+		r.Fill(m.job.problem, risk, m.mu)
 		text, err := json.Marshal(line(r))
 		if err != nil {
 			return err
@@ -204,7 +205,7 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 			return err
 		}
 		m.speed.add(record)
-		if values := m.s.headline(); record.Repeat == nil && len(values) > 0 {
+		if values := headline(m.s); record.Repeat == nil && len(values) > 0 {
 			m.mean.add(values[len(values)-1])
 		}
 		m.progress.set(m.samples+m.repeats-m.part.first, m.part.end-m.part.first, m.first+m.samples)
@@ -215,22 +216,22 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 
 // headline holds the values whose running mean the bar shows: SURE - loss where the loss is known,
 // else SURE, or GCV where sigma2 is not known.
-func (s *summary) headline() []float64 {
+func headline(s *study.Tally) []float64 {
 	switch {
-	case len(s.err) > 0:
-		return s.err
-	case len(s.sure) > 0:
-		return s.sure
+	case len(s.PerSample.Error) > 0:
+		return s.PerSample.Error
+	case len(s.PerSample.SURE) > 0:
+		return s.PerSample.SURE
 	}
-	return s.gcv
+	return s.PerSample.GCV
 }
 
 // headlineName is what headline holds.
-func (s *summary) headlineName() string {
+func headlineName(s *study.Tally) string {
 	switch {
-	case len(s.err) > 0:
+	case len(s.PerSample.Error) > 0:
 		return "SURE - loss"
-	case len(s.sure) > 0:
+	case len(s.PerSample.SURE) > 0:
 		return "SURE"
 	}
 	return "GCV"
@@ -246,8 +247,8 @@ func (m *runningMean) add(v float64) {
 	m.squares += d * (v - m.mean)
 }
 
-func (m *runningMean) describe(s *summary) string {
-	name := s.headlineName()
+func (m *runningMean) describe(s *study.Tally) string {
+	name := headlineName(s)
 	if m.n < 2 {
 		return fmt.Sprintf("%s %.3g", name, m.mean)
 	}

@@ -143,26 +143,6 @@ func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.D
 	return e.open(cmd, dev, data, bar)
 }
 
-// replaceFile writes a file, which gets its name when it is complete.
-func replaceFile(path string, text []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // fails if the rename has succeeded
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	return err
-}
-
 // matrixOf is a table of numbers with names of its columns, for a .csv file.
 func matrixOf(columns []string, rows [][]float64) dataio.Array {
 	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Labels: dataio.Labels{Columns: columns}}

@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // curves draws figure 3: the curves at one y, and the errors over several. Each y is a sweep from
@@ -59,7 +60,7 @@ type curveSweeps struct {
 	bar   *progress
 
 	mu    sync.Mutex
-	lines [][]sweepLine // of each y, from the largest weight to the smallest
+	lines [][]study.SweepLine // of each y, from the largest weight to the smallest
 }
 
 // run computes the points that are not in the folder yet.
@@ -74,7 +75,7 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	if err := c.flags.chooseCriterion(c.job.sigma2); err != nil {
 		return err
 	}
-	c.lines = make([][]sweepLine, c.draws)
+	c.lines = make([][]study.SweepLine, c.draws)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.parallel)
 	for i := range c.draws {
@@ -128,7 +129,7 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 }
 
 // add keeps points of one y.
-func (c *curveSweeps) add(draw int, lines ...sweepLine) {
+func (c *curveSweeps) add(draw int, lines ...study.SweepLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines[draw] = append(c.lines[draw], lines...)
@@ -161,14 +162,14 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 			l := lines[len(lambda)-1-k]
 			risk += *l.Loss / float64(c.draws)
 			row = append(row, *l.SURE, *l.Loss)
-			if !l.trusted() {
+			if !l.Trusted() {
 				notConverged++
 			}
 			if i == 0 {
 				d := float64(l.D)
 				sweep.Lambda, sweep.SURE, sweep.StdErr = append(sweep.Lambda, at), append(sweep.SURE, *l.SURE/d), append(sweep.StdErr, *l.SUREStdErr/d)
 				sweep.Loss, sweep.Divergence = append(sweep.Loss, *l.Loss/d), append(sweep.Divergence, l.Divergence)
-				sweep.Converged = append(sweep.Converged, l.trusted())
+				sweep.Converged = append(sweep.Converged, l.Trusted())
 			}
 		}
 		row[1] = risk

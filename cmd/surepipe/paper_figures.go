@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // figures are the flags of surepipe paper figures.
@@ -119,7 +120,7 @@ func (f *figures) run() error {
 
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
+func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*study.Tally, throughput, *job, error) {
 	bar := newProgress(f.cmd)
 	defer bar.close()
 	bar.label(title+": ", "samples")
@@ -178,7 +179,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 		}
 		return y
 	}
-	samples, seeds := relative(s.sure, risk), relative(s.seedSURE, *s.SeedsMeanSURE)
+	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
 	h := figure.Histogram{
 		Title: fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.problem.D), Label: "error relative to the Monte Carlo risk",
 		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds, SeedsName: "SURE over seeds at one y, about its mean",
@@ -188,10 +189,10 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	}
 	var table [][]float64
 	for i, v := range samples {
-		table = append(table, []float64{0, float64(i), s.sure[i], s.loss[i], v})
+		table = append(table, []float64{0, float64(i), s.PerSample.SURE[i], s.PerSample.Loss[i], v})
 	}
 	for k, v := range seeds {
-		table = append(table, []float64{1, float64(k), s.seedSURE[k], s.loss[0], v})
+		table = append(table, []float64{1, float64(k), s.PerSeed.SURE[k], s.PerSample.Loss[0], v})
 	}
 	columns := []string{"over_seeds", "sample_or_seed", "sure", "loss", "relative_error"}
 	if err := dataio.WriteCSV(filepath.Join(f.out, name+".csv"), matrixOf(columns, table)); err != nil {
@@ -217,5 +218,5 @@ func (f *figures) report(number int, text string) error {
 	if _, err := fmt.Fprint(f.cmd.OutOrStdout(), text); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), []byte(text))
+	return dataio.WriteFile(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), write([]byte(text)))
 }

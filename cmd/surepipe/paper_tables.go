@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // paperValues are the paper's values for a row: SURE per coordinate by SURE-CR and by CVXPYlayers
@@ -72,7 +75,7 @@ func (r paperRow) bytes(rows, cols int) uint64 {
 // tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and further ones.
 type tableLine struct {
 	Table int `json:"table"`
-	result
+	study.Result
 	Rows int `json:"rows"`
 	Cols int `json:"cols"`
 	// Analytic is SURE with the closed form of LASSO's divergence, the number of nonzeros of b.
@@ -230,8 +233,8 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if err != nil {
 		return line, err
 	}
-	line.result = e.result(job)
-	line.fill(job.problem, fit, data.Mu)
+	line.Result = e.result(job)
+	line.Fill(job.problem, fit, data.Mu)
 	if r.problem == "lasso" {
 		nonzeros := 0
 		for _, b := range fit.B {
@@ -282,7 +285,7 @@ func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progres
 		if err != nil {
 			return nil, err
 		}
-		losses = append(losses, squaredDistance(risk.MuHat, data.Mu))
+		losses = append(losses, study.SquaredDistance(risk.MuHat, data.Mu))
 		bar.set(len(losses), t.samples, risk.Index+1)
 	}
 	return losses, nil
@@ -368,9 +371,17 @@ func (t *tables) keep(table int) error {
 	}
 	name := filepath.Join(t.flags.out, fmt.Sprintf("table%d-%s", table, tabledProblems()[table-1].Name))
 	for path, text := range map[string][]byte{filepath.Join(t.flags.out, "tables.jsonl"): all.Bytes(), name + ".csv": cells.Bytes(), name + ".txt": []byte(text)} {
-		if err := replaceFile(path, text); err != nil {
+		if err := dataio.WriteFile(path, write(text)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// write writes a text.
+func write(text []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // predictHelp is the command's help.
@@ -110,12 +111,6 @@ type prediction struct {
 	Predictions []float64 `json:"predictions,omitempty"`
 }
 
-// The codes of the notes.
-const (
-	noteFitNotConverged = "fit-not-converged"
-	noteIgnoredColumns  = "ignored-columns"
-)
-
 // note prints a note on standard error, and keeps it.
 func (p *prediction) note(cmd *cobra.Command, code, format string, args ...any) {
 	n := pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)}
@@ -137,9 +132,9 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	if err := p.knowLoss(f); err != nil {
 		return usagef("%s: %w", p.fit, err)
 	}
-	result := &prediction{Predicts: f.Predicts, Fit: f.Info, Version: version()}
+	result := &prediction{Predicts: f.Predicts, Fit: f.Info, Version: study.Version()}
 	if !f.Converged {
-		result.note(cmd, noteFitNotConverged, "the fit has not converged")
+		result.note(cmd, study.NoteFitNotConverged, "the fit has not converged")
 	}
 	if f.Predicts == fit.Entries {
 		return p.entries(cmd, f, result)
@@ -225,7 +220,7 @@ func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) erro
 			return usagef("%s: %w", p.data, err)
 		}
 		if unread := set.Unread(); len(unread) > 0 {
-			to.note(cmd, noteIgnored, ignoredText, p.data, strings.Join(unread, ", "))
+			to.note(cmd, study.NoteIgnored, ignoredText, p.data, strings.Join(unread, ", "))
 		}
 	}
 	to.mean(f)
@@ -264,10 +259,10 @@ func (p *predictFlags) table(cmd *cobra.Command, f *fit.Fit, to *prediction) err
 	}
 	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
 	if len(rows.Ignored) > 0 {
-		to.note(cmd, noteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(rows.Ignored, ", "))
+		to.note(cmd, study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(rows.Ignored, ", "))
 	}
 	if rows.Filled > 0 {
-		to.note(cmd, noteFilled, "%d missing values are replaced by the means of the fit's data", rows.Filled)
+		to.note(cmd, study.NoteFilled, "%d missing values are replaced by the means of the fit's data", rows.Filled)
 	}
 	sum := 0.0
 	for i, y := range rows.Y {
@@ -286,7 +281,7 @@ func (p *prediction) setMean(sum float64) {
 	if p.RowsWithResponse == 0 {
 		return
 	}
-	mean := defined(sum / float64(p.RowsWithResponse))
+	mean := study.Defined(sum / float64(p.RowsWithResponse))
 	if p.Fit.Loss == "" {
 		p.MeanSquaredError = mean
 	} else {

@@ -17,6 +17,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/fit"
+	"surepipe/study"
 )
 
 // write writes the predictions of rows.
@@ -47,7 +48,7 @@ func (p *predictFlags) write(cmd *cobra.Command, r *prediction) error {
 		return dataio.EncodeRecords(cmd.OutOrStdout(), record)
 	}
 	if p.asJSON {
-		return writeLine(cmd.OutOrStdout(), r)
+		return study.WriteLine(cmd.OutOrStdout(), r)
 	}
 	return nil
 }
@@ -79,7 +80,7 @@ func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) er
 		}
 		r.Count = len(chosen)
 		if r.IgnoredColumns = ignored; len(ignored) > 0 {
-			r.note(cmd, noteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(ignored, ", "))
+			r.note(cmd, study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(ignored, ", "))
 		}
 	}
 	r.about(cmd)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // runFlags are the flags of surepipe run.
@@ -233,30 +233,30 @@ func runRun(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	return r.report(risk, func(result result) error { return f.print(cmd, result, f.asJSON, f.explain) })
+	return r.report(risk, func(result study.Result) error { return f.print(cmd, result, f.asJSON, f.explain) })
 }
 
 // report writes the files that were asked for, prints the result, and says what is to be known of it.
-func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error) {
+func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err error) {
 	f := r.f
 	// The result is printed even if a file cannot be written.
-	var c coefficientsResult
+	var c study.CoefficientsResult
 	if f.coefficients.wanted() {
-		if c, err = coefficientsOf(r.cmd.Context(), r.problem, r.file.Data, risk, r.sigma2); err != nil {
+		if c, err = study.CoefficientsOf(r.cmd.Context(), r.problem, r.file.Data, risk, r.sigma2); err != nil {
 			return err
 		}
 	}
 	unwritten := f.writeFiles(r.cmd, f.out, r.job, r.file.Data, risk, c)
 	result := f.result(r.job)
-	result.fill(r.problem, risk, r.file.Mu)
+	result.Fill(r.problem, risk, r.file.Mu)
 	if err := r.projected(&result); err != nil {
 		return err
 	}
-	result.storageResult = storageOf(r.problem)
-	loss, undrawn := f.picture.save(r.cmd, dataHash(r.file.Data), &f.estimatorFlags, r.problem, r.file.Data, risk, result)
+	result.StorageResult = study.StorageOf(r.problem)
+	loss, undrawn := f.picture.save(r.cmd, study.DataHash(r.file.Data), &f.estimatorFlags, r.problem, r.file.Data, risk, result)
 	result.SignalLoss, unwritten = loss, cmp.Or(unwritten, undrawn)
 	if f.coefficients.print {
-		result.coefficientsResult = c
+		result.CoefficientsResult = c
 	}
 	if err := print(result); err != nil {
 		return err
@@ -265,21 +265,21 @@ func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error
 		return unwritten
 	}
 	if risk.Floored {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", study.ZeroBarText(f.estimate != nil))
 	}
 	return f.converged(r.cmd, risk)
 }
 
 // writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
-func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk, c coefficientsResult) error {
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk, c study.CoefficientsResult) error {
 	var first error
 	if out != "" {
 		r := f.result(job)
-		r.fill(job.problem, risk, nil)
+		r.Fill(job.problem, risk, nil)
 		first = f.writeResult(cmd, out, job.problem, data, risk, r)
 	}
 	if f.coefficients.csv != "" {
-		if err := c.writeCSV(f.coefficients.csv); first == nil {
+		if err := c.WriteCSV(f.coefficients.csv); first == nil {
 			first = err
 		}
 	}
@@ -287,21 +287,21 @@ func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, da
 }
 
 // print prints a result, as text or JSON.
-func (f *estimatorFlags) print(cmd *cobra.Command, r result, asJSON, explain bool) error {
+func (f *estimatorFlags) print(cmd *cobra.Command, r study.Result, asJSON, explain bool) error {
 	out := cmd.OutOrStdout()
 	if asJSON {
-		return writeLine(out, r)
+		return study.WriteLine(out, r)
 	}
-	if err := r.writeTable(out); err != nil {
+	if err := writeResultTable(&r, out); err != nil {
 		return err
 	}
 	if r.Coefficients != nil {
-		if err := r.coefficientsResult.write(out); err != nil {
+		if err := writeCoefficients(&r.CoefficientsResult, out); err != nil {
 			return err
 		}
 	}
 	if explain {
-		return r.writeChoices(out)
+		return writeChoices(&r, out)
 	}
 	return nil
 }
@@ -322,7 +322,7 @@ var hints = map[string]string{
 // converged prints the result's warnings, and returns errNotConverged where it should not be
 // trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
-	for _, w := range warningsOf(risk, f.relStdErr()) {
+	for _, w := range study.WarningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
 		if w.Code == pipeline.NoLeaveOneOut && (errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil && risk.LossTerms == nil) {
 			hint = " (--trace exact, or more --queries)"
@@ -341,17 +341,17 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 // warn prints what the user should know about the estimator that the flags describe.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if n := len(p.NearlyConstant); n > 0 {
-		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
+		f.note(cmd, study.NoteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	f.noteImage(cmd, f.depth)
 	if c := p.Center; c != nil {
-		f.note(cmd, noteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
+		f.note(cmd, study.NoteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
 	}
 	if p.Thresholds > 0 {
-		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
+		f.note(cmd, study.NoteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
 	}
 	if p.Relative {
-		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")
+		f.note(cmd, study.NoteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")
 	}
 }
 
@@ -373,28 +373,21 @@ func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
 
 // result is the part of the result that follows from the flags and the problem, the same for every
 // sample.
-func (f *estimatorFlags) result(j *job) result {
-	weight := func(v float64) *number {
-		if math.IsNaN(v) {
-			return nil
-		}
-		n := number(v)
-		return &n
-	}
+func (f *estimatorFlags) result(j *job) study.Result {
 	method := ""
 	if f.estimate != nil {
 		method = f.estimate.Method
 	}
-	return result{
+	return study.Result{
 		Warnings:     slices.Clone(f.notes),
-		lossResult:   aboutLoss(j.problem),
+		LossResult:   study.AboutLoss(j.problem),
 		Sigma2Method: method, Sigma2RelStdErr: f.relStdErr(),
-		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
+		TargetsResult: study.TargetsOf(j.problem, j.sigma2), ExecResult: j.execResult(f.exec.line),
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
-		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
+		Lambda: study.Weight(j.problem.Lambda), Lambda2: study.Weight(j.problem.Lambda2), Gamma: study.Weight(j.problem.Gamma),
 		Standardize:   j.problem.Scales() != nil,
-		effectsResult: effectsOf(j.problem), centerResult: centerOf(j.problem),
-		Solver: solverResult{Name: j.name()}, Device: j.device(), Version: version(),
+		EffectsResult: study.EffectsOf(j.problem), CenterResult: study.CenterOf(j.problem),
+		Solver: study.SolverResult{Name: j.name()}, Device: j.device(), Version: study.Version(),
 	}
 }
 
@@ -408,25 +401,25 @@ func checkOut(path string, p *problems.Problem) error {
 	if p.Signal != nil {
 		name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
 	}
-	return checkShape(format, path, name, shapeOut(p, shape), p.Frames != nil, isComplex)
+	return checkShape(format, path, name, study.ShapeOut(p, shape), p.Frames != nil, isComplex)
 }
 
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat.
 // Images, and integers of a numpy file that were taken for one, have the depth of y.
-func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
+func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r study.Result) error {
 	format, err := outFormat(path)
 	if err != nil {
 		return err
 	}
 	if format.WriteArrays != nil {
-		return writeFit(cmd, path, p, data, risk, r)
+		return study.SaveFit(path, p, data, risk, r, commandLine(cmd))
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
+		f.note(cmd, study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
-		if a, err = synthesize(p, risk.DenseB()); err != nil {
+		if a, err = study.Synthesize(p, risk.DenseB()); err != nil {
 			return err
 		}
 	}
@@ -434,41 +427,12 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		a.Data = slices.Clone(a.Data)
 		p.Original(a.Data)
 	}
-	a = labelled(presented(p, a), data.Labels)
+	a = study.Labelled(study.Presented(p, a), data.Labels)
 	clamped, err := format.WriteArray(path, a, f.depth, eightBit(data.Y))
 	if err == nil && clamped > 0 {
-		f.note(cmd, noteClamped, "%s", clampedText(path, clamped, len(a.Data)))
+		f.note(cmd, study.NoteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}
 	return err
-}
-
-// labelled is an array with the names of the rows and columns that it has in the file of y, where it has so
-// many.
-func labelled(a dataio.Array, l dataio.Labels) dataio.Array {
-	cols := 1
-	if len(a.Shape) == 2 {
-		cols = a.Shape[1]
-	}
-	if len(l.Columns) == cols && len(a.Shape) > 0 && len(a.Shape) < 3 && (l.RowNames == nil || len(l.RowNames) == a.Shape[0]) {
-		a.Labels = l
-	}
-	return a
-}
-
-// synthesize is the signal of b.
-func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
-	dev := p.Solve().Device
-	n, _ := p.Signal.Dims()
-	from, to := dev.Alloc(1, len(b)), dev.Alloc(1, n)
-	defer from.Free()
-	defer to.Free()
-	dev.Upload(from, b)
-	p.Signal.Forward(to, from)
-	signal := to.ToHost()
-	if p.Original != nil {
-		p.Original(signal)
-	}
-	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: signal, Complex: p.SignalComplex}, dev.Sync()
 }
 
 // logger writes to standard error when --verbose asks for it.

@@ -20,6 +20,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/shard"
+	"surepipe/study"
 )
 
 // shardHeader is the first line of a shard's file.
@@ -116,7 +117,7 @@ type machine struct {
 
 func thisMachine(device string) machine {
 	blas := array.BLASInfo()
-	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: version()}
+	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: study.Version()}
 	if blas.Version != "" {
 		m.BLAS += " " + blas.Version
 	}

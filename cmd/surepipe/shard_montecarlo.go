@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 // shardedSamples are the samples of a Monte Carlo run, by the first line of its file.
@@ -58,7 +59,7 @@ func (r shardedSamples) mergeFlags() []string { return []string{"plot", "running
 
 // place takes the line that is sample or repetition number First + n of the run.
 func (r shardedSamples) place(p shardPart, n int, line []byte) error {
-	record, err := parseRecord(line)
+	record, err := study.ParseLine(line)
 	if err != nil {
 		return err
 	}
@@ -92,18 +93,18 @@ type figureTitle struct {
 
 // merge writes the lines of the whole run, its summary and its figures.
 func (r shardedSamples) merge(f *mergeFlags, cmd *cobra.Command, set *shards) error {
-	s := &summary{Summary: true}
+	s := study.NewTally()
 	var title figureTitle
 	err := dataio.WriteFile(f.jsonl, func(w io.Writer) error {
-		if err := writeLine(w, set.of.Whole); err != nil {
+		if err := study.WriteLine(w, set.of.Whole); err != nil {
 			return err
 		}
 		return set.each(cmd.Context(), func(line []byte) error {
-			r, err := parseRecord(line)
+			r, err := study.ParseLine(line)
 			if err != nil {
 				return err
 			}
-			s.add(r)
+			s.Add(r)
 			title.problem, title.d, title.seconds = cmp.Or(title.problem, r.Problem), r.D, title.seconds+r.Seconds.Total
 			_, err = w.Write(append(slices.Clip(line), '\n'))
 			return err
@@ -112,13 +113,13 @@ func (r shardedSamples) merge(f *mergeFlags, cmd *cobra.Command, set *shards) er
 	if err != nil {
 		return err
 	}
-	s.finish(0)
+	s.Finish(0)
 	s.Seconds = title.seconds
-	s.Warnings = slices.Concat(s.notes, s.warnings())
-	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
+	s.Warnings = slices.Concat(s.Notes, summaryWarnings(s))
+	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
 		return err
 	}
-	if err := s.writeTable(cmd.ErrOrStderr(), throughput{}); err != nil {
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), throughput{}); err != nil {
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.Warnings)
@@ -129,7 +130,7 @@ func (r shardedSamples) merge(f *mergeFlags, cmd *cobra.Command, set *shards) er
 	if err := f.figures.draw(s, title.problem, title.d, notes...); err != nil {
 		return err
 	}
-	return s.converged()
+	return unsettledSummary(&s.Summary)
 }
 
 // provenance are the notes of figures: the command that the shards were, without --shard. Files that

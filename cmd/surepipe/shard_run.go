@@ -15,6 +15,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // runHeader describes an estimate at one y.
@@ -85,7 +86,7 @@ func (f *runFlags) checkShard(cmd *cobra.Command) error {
 func (r *runJob) header() (runHeader, error) {
 	probes, err := r.pipeline.Probes()
 	return runHeader{
-		Run: runFormat, Problem: r.problem.Name, Plan: planResult{r.f.trace, probes, r.f.seed}, Sigma2: r.sigma2, Data: dataHash(r.file.Data),
+		Run: runFormat, Problem: r.problem.Name, Plan: planResult{r.f.trace, probes, r.f.seed}, Sigma2: r.sigma2, Data: study.DataHash(r.file.Data),
 	}, err
 }
 
@@ -332,14 +333,14 @@ func (r shardedProbes) merge(f *mergeFlags, cmd *cobra.Command, set *shards) err
 	if err != nil {
 		return err
 	}
-	return j.report(risk, func(r result) error {
-		line := func(w io.Writer) error { return writeLine(w, r) }
+	return j.report(risk, func(r study.Result) error {
+		line := func(w io.Writer) error { return study.WriteLine(w, r) }
 		if err := dataio.WriteFile(f.jsonl, line); err != nil {
 			return err
 		}
 		if err := line(cmd.OutOrStdout()); err != nil {
 			return err
 		}
-		return r.writeTable(cmd.ErrOrStderr())
+		return writeResultTable(&r, cmd.ErrOrStderr())
 	})
 }

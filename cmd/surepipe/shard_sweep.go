@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // checkShard rejects flags that have no meaning for a part of a sweep.
@@ -32,24 +33,6 @@ func (f *sweepFlags) checkShard(cmd *cobra.Command) error {
 	return nil
 }
 
-// unitChain is the number of points in a unit of a shard, 0 for a whole row: a chain of warm starts,
-// or one point where there are none.
-func (h sweepHeader) unitChain() int {
-	if h.Exec != "" || h.Derivative == "unrolled" {
-		return 1
-	}
-	return h.Chain
-}
-
-// chains are the bounds of the units.
-func (h sweepHeader) chains() []int {
-	axes := make([]int, len(h.Grid))
-	for a, axis := range h.Grid {
-		axes[a] = axis.Points
-	}
-	return pipeline.Chains(axes, h.unitChain())
-}
-
 // computeShard computes one shard of the sweep, to its own file.
 func (s *sweepRun) computeShard() error {
 	shard, err := parseShard(s.cmd, s.f.shard)
@@ -64,13 +47,13 @@ func (s *sweepRun) computeShard() error {
 	if err != nil {
 		return err
 	}
-	bounds := s.header.chains()
+	bounds := s.header.Chains()
 	p := partOf(shard, chainUnit, len(bounds)-1)
 	first, end := bounds[p.First], bounds[p.First+p.N]
 	h := shardHeader{Shard: p, Machine: thisMachine(s.job.device()), Flags: s.flags, Files: s.files, Whole: whole, run: run}
 	stderr := s.cmd.ErrOrStderr()
 	warn := func(text string) { fmt.Fprintln(stderr, "surepipe: "+text) }
-	var known []sweepLine
+	var known []study.SweepLine
 	path := shard.File(s.f.jsonl)
 	log, err := openLog(path, h, true, warn, func(line []byte) error {
 		point, err := run.(shardedSweep).point(p, len(known), line)
@@ -125,7 +108,7 @@ func (s *sweepRun) computePart(log *sampleLog, known, first, end int) error {
 
 // shardedSweep is a sweep, by the first line of its file.
 type shardedSweep struct {
-	sweepHeader
+	study.SweepHeader
 	keys map[string]json.RawMessage
 	axes []sweepAxis
 }
@@ -135,7 +118,7 @@ func readShardedSweep(whole []byte) (_ sharded, err error) {
 	if err := json.Unmarshal(whole, &r.keys); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(whole, &r.sweepHeader); err != nil {
+	if err := json.Unmarshal(whole, &r.SweepHeader); err != nil {
 		return nil, err
 	}
 	if !r.Sweep || len(r.Grid) < 1 || len(r.Grid) > 2 || r.Chain < 0 {
@@ -159,7 +142,7 @@ func readShardedSweep(whole []byte) (_ sharded, err error) {
 }
 
 func (r shardedSweep) check(p shardPart) error {
-	if units := len(r.chains()) - 1; p.Total != units {
+	if units := len(r.Chains()) - 1; p.Total != units {
 		return fmt.Errorf("its first line has a total of %d units, expected the %d chains of its grid", p.Total, units)
 	}
 	return nil
@@ -169,7 +152,7 @@ func (r shardedSweep) check(p shardPart) error {
 var onMachine = []string{"device", "blas", "version"}
 
 func (r shardedSweep) differs(h, of shardHeader) string {
-	key, was, is := differentKey(r.keys, of.run.(shardedSweep).keys, onMachine...)
+	key, was, is := study.DifferentKey(r.keys, of.run.(shardedSweep).keys, onMachine...)
 	switch key {
 	case "":
 		return differentFlags(h.Flags, of.Flags)
@@ -180,7 +163,7 @@ func (r shardedSweep) differs(h, of shardHeader) string {
 }
 
 func (r shardedSweep) lines(first, end int) int {
-	bounds := r.chains()
+	bounds := r.Chains()
 	return bounds[end] - bounds[first]
 }
 
@@ -194,7 +177,7 @@ func (r shardedSweep) place(p shardPart, n int, line []byte) error {
 }
 
 // point reads line n of a part.
-func (r shardedSweep) point(p shardPart, n int, line []byte) (point sweepLine, err error) {
+func (r shardedSweep) point(p shardPart, n int, line []byte) (point study.SweepLine, err error) {
 	var kind struct {
 		Index *int `json:"index"`
 	}
@@ -207,7 +190,7 @@ func (r shardedSweep) point(p shardPart, n int, line []byte) (point sweepLine, e
 	if err := json.Unmarshal(line, &point); err != nil {
 		return point, err
 	}
-	if i := r.chains()[p.First] + n; point.Index != i {
+	if i := r.Chains()[p.First] + n; point.Index != i {
 		return point, fmt.Errorf("it is point %d, expected point %d", point.Index, i)
 	}
 	if point.Stage != pipeline.GridStage {
@@ -235,10 +218,10 @@ func (r shardedSweep) weight(a, i int) float64 {
 // merge writes the points of the grid, refines the minimizer unless that is not wanted, and sums up.
 func (r shardedSweep) merge(f *mergeFlags, cmd *cobra.Command, set *shards) error {
 	begin := time.Now()
-	var known []sweepLine
+	var known []study.SweepLine
 	seconds := 0.0
 	err := set.each(cmd.Context(), func(line []byte) error {
-		var l sweepLine
+		var l study.SweepLine
 		err := json.Unmarshal(line, &l)
 		known, seconds = append(known, l), seconds+l.Seconds.Total
 		return err
@@ -266,7 +249,7 @@ func (r shardedSweep) merge(f *mergeFlags, cmd *cobra.Command, set *shards) erro
 	if err != nil {
 		return err
 	}
-	if err := writeLine(cmd.OutOrStdout(), report.summed); err != nil {
+	if err := study.WriteLine(cmd.OutOrStdout(), report.summed); err != nil {
 		return err
 	}
 	if err := report.writeSummary(cmd.ErrOrStderr(), *report.summed); err != nil {
@@ -276,7 +259,7 @@ func (r shardedSweep) merge(f *mergeFlags, cmd *cobra.Command, set *shards) erro
 }
 
 // refined prepares to go on after the points of the grid as one machine would, from the data.
-func (r shardedSweep) refined(f *mergeFlags, cmd *cobra.Command, set *shards, known []sweepLine, begin time.Time) (*sweepReport, func() error, error) {
+func (r shardedSweep) refined(f *mergeFlags, cmd *cobra.Command, set *shards, known []study.SweepLine, begin time.Time) (*sweepReport, func() error, error) {
 	sweep, flags := newSweepCommand()
 	sweep.SetContext(cmd.Context())
 	sweep.SetErr(cmd.ErrOrStderr())
@@ -295,7 +278,7 @@ func (r shardedSweep) refined(f *mergeFlags, cmd *cobra.Command, set *shards, kn
 		s.close()
 		return nil, nil, err
 	}
-	s.header = r.sweepHeader
+	s.header = r.SweepHeader
 	report := s.report(nil)
 	report.known = known
 	for _, line := range known {
@@ -309,8 +292,8 @@ func (r shardedSweep) refined(f *mergeFlags, cmd *cobra.Command, set *shards, kn
 }
 
 // here rejects a sweep that is opened here and is not the shards'.
-func (r shardedSweep) here(h sweepHeader, mixed bool) error {
-	keys, err := h.keys()
+func (r shardedSweep) here(h study.SweepHeader, mixed bool) error {
+	keys, err := h.Keys()
 	if err != nil {
 		return err
 	}
@@ -318,7 +301,7 @@ func (r shardedSweep) here(h sweepHeader, mixed bool) error {
 	if mixed {
 		ignored = onMachine
 	}
-	switch key, was, is := differentKey(r.keys, keys, ignored...); key {
+	switch key, was, is := study.DifferentKey(r.keys, keys, ignored...); key {
 	case "":
 		return nil
 	case "data_sha256":
@@ -329,7 +312,7 @@ func (r shardedSweep) here(h sweepHeader, mixed bool) error {
 }
 
 // unrefined finds the minimizer among the points of the grid, from the lines alone.
-func (r shardedSweep) unrefined(f *mergeFlags, cmd *cobra.Command, set *shards, known []sweepLine, begin time.Time) (*sweepReport, func() error, error) {
+func (r shardedSweep) unrefined(f *mergeFlags, cmd *cobra.Command, set *shards, known []study.SweepLine, begin time.Time) (*sweepReport, func() error, error) {
 	sweep, flags := newSweepCommand()
 	if err := set.of.setFlags(sweep, set.of.Files); err != nil {
 		return nil, nil, usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
@@ -337,7 +320,7 @@ func (r shardedSweep) unrefined(f *mergeFlags, cmd *cobra.Command, set *shards, 
 	sweep.SetErr(cmd.ErrOrStderr())
 	flags.asJSON, flags.csv, flags.plot, flags.coefficients = true, f.csv, f.figures.plot, coefficientFlags{}
 	flags.criterion, flags.alo, flags.axes = r.Criterion, r.ALO, r.axes
-	report := &sweepReport{bar: newProgress(cmd), cmd: sweep, f: flags, about: known[0].result, hash: r.Data, total: len(known), hasLoss: known[0].Loss != nil, known: known}
+	report := &sweepReport{bar: newProgress(cmd), cmd: sweep, f: flags, about: known[0].Result, hash: r.Data, total: len(known), hasLoss: known[0].Loss != nil, known: known}
 	options := pipeline.SweepOptions{Criterion: r.Criterion, Rule: flags.rule, Sigma2RelStdErr: r.Sigma2RelStdErr, Options: pipeline.Options{Sigma2: r.Sigma2}}
 	for _, line := range known {
 		options.Known = append(options.Known, flags.valueOf(line))
@@ -356,10 +339,10 @@ func (r shardedSweep) unrefined(f *mergeFlags, cmd *cobra.Command, set *shards, 
 		return p
 	}
 	return report, func() error {
-		if err := report.begin(r.sweepHeader); err != nil {
+		if err := report.begin(r.SweepHeader); err != nil {
 			return err
 		}
-		flags.note(cmd, noteNotRefined, "the minimizer is that of the grid: the same surepipe sweep with --jsonl %s --resume refines it", f.jsonl)
+		flags.note(cmd, study.NoteNotRefined, "the minimizer is that of the grid: the same surepipe sweep with --jsonl %s --resume refines it", f.jsonl)
 		return report.finish(at(choice.Minimizer, pipeline.MinimizerStage), at(choice.Chosen, pipeline.ChosenStage), time.Since(begin))
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/study"
 )
 
 // shardedRun are the arguments of a small run of 11 samples and 3 repetitions.
@@ -92,7 +93,7 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 func carries(t *testing.T, figure string, run []string) bool {
 	t.Helper()
 	line := regexp.MustCompile(`Command\x00{5}([ -~]+)`).FindStringSubmatch(figure)
-	if line == nil || !strings.Contains(figure, "sha256:") || !strings.Contains(figure, "surepipe "+version()) {
+	if line == nil || !strings.Contains(figure, "sha256:") || !strings.Contains(figure, "surepipe "+study.Version()) {
 		return false
 	}
 	for i, word := range run {

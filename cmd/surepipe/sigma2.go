@@ -17,7 +17,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
-	"surepipe/risk"
+	"surepipe/study"
 )
 
 // sigma2Value is the value of --sigma2: a number, or how to estimate it.
@@ -101,7 +101,7 @@ func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, da
 	if v.AtEnd {
 		end = ", the end of what was tried, df up to d/2, so that it may be far too large"
 	}
-	f.note(cmd, noteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g (df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its error nor that of SURE includes",
+	f.note(cmd, study.NoteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g (df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its error nor that of SURE includes",
 		v.Points, name, v.Weight, v.DF, v.D, end)
 	return nil
 }
@@ -188,24 +188,6 @@ func (f *estimatorFlags) relStdErr() *float64 {
 		return nil
 	}
 	return &f.estimate.RelStdErr
-}
-
-// warningsOf are those of the result, without the one about sigma2 where an estimated sigma2's own
-// error explains a SURE below 0.
-func warningsOf(r pipeline.Risk, sigma2RelStdErr *float64) []pipeline.Warning {
-	return slices.DeleteFunc(r.Warnings(), func(w pipeline.Warning) bool {
-		return w.Code == pipeline.Sigma2TooLarge && !sigma2TooLarge(r.Terms(), r.Trace.Error(), sigma2RelStdErr)
-	})
-}
-
-// sigma2TooLarge reports whether SURE is so far below 0 that sigma2 must be wrong, by all errors
-// that are known.
-func sigma2TooLarge(t risk.Terms, divergenceErr float64, sigma2RelStdErr *float64) bool {
-	bar := math.Hypot(t.StdErr(), t.StdErrOfTrace(divergenceErr))
-	if sigma2RelStdErr != nil {
-		bar = math.Hypot(bar, t.StdErrOfSigma2(*sigma2RelStdErr))
-	}
-	return t.TooLarge(bar)
 }
 
 // tooLargeText is the message for many results.

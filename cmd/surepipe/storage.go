@@ -12,9 +12,9 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
-	"surepipe/linops"
 	"surepipe/problems"
 	reports "surepipe/progress"
+	"surepipe/study"
 )
 
 // The values of --storage.
@@ -228,36 +228,8 @@ func (f *estimatorFlags) limitMemory(m *stored.Matrix) error {
 	return nil
 }
 
-// storageResult is the part of the JSON about an X that is not in memory as float64.
-type storageResult struct {
-	Storage *storageNumbers `json:"storage,omitempty"`
-}
-
-// storageNumbers are what reading X has cost so far, with the first pass, which finds the means and
-// the norms of the columns.
-type storageNumbers struct {
-	// Bytes is the size of X where it is stored.
-	Bytes int64 `json:"bytes"`
-	// Passes is the number of times that all of X has been read, and BytesRead all that has been
-	// read, with parts of passes.
-	Passes    int64 `json:"passes"`
-	BytesRead int64 `json:"bytes_read"`
-	// Missing is the number of values of X that count as the mean of their column.
-	Missing int64 `json:"missing,omitempty"`
-}
-
-// storageOf are those of a problem; nil where X is in memory.
-func storageOf(p *problems.Problem) storageResult {
-	a := linops.StructureOf(p.Operator).Passes
-	if a.Bytes == 0 {
-		return storageResult{}
-	}
-	passes, bytes := a.Count()
-	return storageResult{&storageNumbers{Bytes: a.Bytes, Passes: passes, BytesRead: bytes, Missing: p.Missing}}
-}
-
 // text is the numbers in words.
-func (s *storageNumbers) text() string {
+func storageText(s *study.StorageNumbers) string {
 	return fmt.Sprintf("%d passes, %.3g GB of %.3g GB read", s.Passes, float64(s.BytesRead)/1e9, float64(s.Bytes)/1e9)
 }
 

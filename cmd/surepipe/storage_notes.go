@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // noteStorage prints what the way in which X is stored has changed.
@@ -19,10 +20,10 @@ func (f *estimatorFlags) noteStorage(cmd *cobra.Command, data problems.Data) {
 		return
 	}
 	if m.Single() {
-		f.note(cmd, noteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
+		f.note(cmd, study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
 	}
 	if m.Missing > 0 {
-		f.note(cmd, noteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
+		f.note(cmd, study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
 	}
 }
 
@@ -36,7 +37,7 @@ func (f *estimatorFlags) noteRounded(cmd *cobra.Command, data problems.Data) {
 	if sigma2 := f.noise(data); sigma2 > 0 {
 		share = fmt.Sprintf(", %.2g of sigma2", variance/sigma2)
 	}
-	f.note(cmd, noteSingle, "y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
+	f.note(cmd, study.NoteSingle, "y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
 }
 
 // coarseBits are the last bits of a float32's 24 that numbers on a grid, such as ratings, do not have.

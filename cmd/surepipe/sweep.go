@@ -17,6 +17,7 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/study"
 	"surepipe/verify"
 )
 
@@ -238,7 +239,7 @@ type sweepRun struct {
 	family  pipeline.Family
 	options pipeline.SweepOptions
 	grid    [][]float64
-	header  sweepHeader
+	header  study.SweepHeader
 	// flags and files are those given, for the header of a shard.
 	flags map[string][]string
 	files map[string]string
@@ -436,10 +437,10 @@ func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data
 }
 
 // weightsOf are the swept weights of a line.
-func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
+func (f *sweepFlags) weightsOf(line study.SweepLine) []float64 {
 	w := make([]float64, len(f.axes))
 	for a, axis := range f.axes {
-		at := map[string]*number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.name]
+		at := map[string]*study.Number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.name]
 		w[a] = math.NaN()
 		if at != nil {
 			w[a] = float64(*at)

@@ -9,60 +9,34 @@ import (
 	"time"
 
 	"surepipe/pipeline"
+	"surepipe/study"
 )
-
-// The codes of a sweep's own warnings.
-const (
-	noteEdge         = "edge-of-grid"  // the minimum may lie beyond the grid
-	noteIncomparable = "no-difference" // points of an older file have no errors of differences
-)
-
-// sweepChoice is the part of the summary that says how sure the choice is.
-type sweepChoice struct {
-	Rule pipeline.Rule `json:"rule"`
-	// Chosen is the point that the rule chooses.
-	Chosen sweepMinimum `json:"chosen"`
-	// Difference and DifferenceStdErr are, for each point by its index, its criterion minus the
-	// minimum and the standard error of that; null where they are not defined.
-	Difference       []*float64 `json:"difference"`
-	DifferenceStdErr []*float64 `json:"difference_stderr"`
-	// Alike are the indices of the points that cannot be told from the minimizer.
-	Alike []int `json:"alike"`
-	// Optimism is by how much the minimum understates because it was looked for, absent where it
-	// is not known.
-	Optimism          *float64 `json:"optimism,omitempty"`
-	OptimismStdErr    *float64 `json:"optimism_stderr,omitempty"`
-	OptimismLeavesOut string   `json:"optimism_leaves_out,omitempty"`
-}
-
-// optimismLeavesOut goes with every optimism.
-const optimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations (LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside this sweep"
 
 // choiceOf is the choice of a sweep.
-func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) sweepChoice {
-	s := sweepChoice{
-		Rule: rule, Chosen: r.lines[c.Chosen].minimum(), Alike: c.Alike,
-		Optimism: defined(c.Optimism.Value), OptimismStdErr: defined(c.Optimism.StdErr),
+func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) study.SweepChoice {
+	s := study.SweepChoice{
+		Rule: rule, Chosen: r.lines[c.Chosen].Minimum(), Alike: c.Alike,
+		Optimism: study.Defined(c.Optimism.Value), OptimismStdErr: study.Defined(c.Optimism.StdErr),
 	}
 	if s.Optimism != nil {
-		s.OptimismLeavesOut = optimismLeavesOut
+		s.OptimismLeavesOut = study.OptimismLeavesOut
 	}
 	for _, d := range c.Differences {
-		s.Difference = append(s.Difference, defined(d.Value))
-		s.DifferenceStdErr = append(s.DifferenceStdErr, defined(d.StdErr))
+		s.Difference = append(s.Difference, study.Defined(d.Value))
+		s.DifferenceStdErr = append(s.DifferenceStdErr, study.Defined(d.StdErr))
 	}
 	return s
 }
 
 // summary is that of the sweep's points. chosen is the minimizer unless the rule chooses another.
-func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) sweepSummary {
+func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) study.SweepSummary {
 	f := r.f
-	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+	s := study.SweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].Minimum(), Seconds: took.Seconds()}
 	if r.job != nil {
-		s.storageResult = storageOf(r.job.problem)
+		s.StorageResult = study.StorageOf(r.job.problem)
 	}
 	s.Minimizer.Intercept = r.interceptOf(best)
-	s.sweepChoice = r.choiceOf(best.Choice, f.rule)
+	s.SweepChoice = r.choiceOf(best.Choice, f.rule)
 	s.Chosen.Intercept = r.interceptOf(chosen)
 	for a, end := range best.Edge {
 		if end != 0 && s.Edges == nil {
@@ -76,11 +50,11 @@ func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Durati
 		}
 	}
 	for i, line := range r.lines {
-		if !line.trusted() {
+		if !line.Trusted() {
 			s.NotConverged++
 		}
 		if i < r.total && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
-			m := line.minimum()
+			m := line.Minimum()
 			s.LeastLoss = &m
 		}
 	}
@@ -92,22 +66,22 @@ func (r *sweepReport) interceptOf(p pipeline.SweepPoint) *float64 {
 	if r.job == nil {
 		return nil
 	}
-	return interceptOf(r.job.problem, p.Risk)
+	return study.InterceptOf(r.job.problem, p.Risk)
 }
 
 // warnings are those of the points together: what is printed on standard error at the end.
-func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
+func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 	f := r.f
 	var all []pipeline.Warning
 	add := func(code, format string, args ...any) {
 		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
-	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
-		add(noteErrorBar, "%s", zeroBarText(r.about.Sigma2RelStdErr != nil))
+	if slices.ContainsFunc(r.lines, func(l study.SweepLine) bool { return l.Terms().Floored() }) {
+		add(study.NoteErrorBar, "%s", study.ZeroBarText(r.about.Sigma2RelStdErr != nil))
 	}
 	tooLarge := 0
 	for _, l := range r.lines {
-		if sigma2TooLarge(l.terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
+		if study.Sigma2TooLarge(l.Terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
 			tooLarge++
 		}
 	}
@@ -116,7 +90,7 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 	}
 	for _, axis := range f.axes {
 		if end := s.Edges[axis.name]; end != "" {
-			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
+			add(study.NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
 		}
 	}
 	if missing, most := r.unresolved(); missing > 0 {
@@ -128,12 +102,12 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		if l.Digest == nil {
 			old++
 		}
-		if l.doubted() {
+		if l.Doubted() {
 			doubted++
 		}
 	}
 	if old > 0 && !f.exec.given() {
-		add(noteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
+		add(study.NoteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
 	}
 	if doubted > 0 {
 		add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
@@ -178,7 +152,7 @@ func printWarnings(stderr io.Writer, all []pipeline.Warning) {
 const mostListed = 8
 
 // writeChoice prints as text how sure the choice is.
-func (r *sweepReport) writeChoice(b *strings.Builder, s sweepSummary) {
+func (r *sweepReport) writeChoice(b *strings.Builder, s study.SweepSummary) {
 	if s.Optimism != nil {
 		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n", plusMinus(*s.Optimism, *s.OptimismStdErr), label(r.f.criterion))
 	}
@@ -190,8 +164,8 @@ func (r *sweepReport) writeChoice(b *strings.Builder, s sweepSummary) {
 		return
 	}
 	c := s.Chosen
-	value, stdErr := r.lines[c.Index].value(r.f.criterion)
-	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, divergence %.6g", c.at(), s.Rule, label(r.f.criterion),
+	value, stdErr := r.lines[c.Index].Value(r.f.criterion)
+	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, divergence %.6g", minimumText(c), s.Rule, label(r.f.criterion),
 		plusMinus(value, stdErr), plusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]), c.Divergence)
 	if c.Intercept != nil {
 		fmt.Fprintf(b, ", intercept %.6g", *c.Intercept)
@@ -199,7 +173,7 @@ func (r *sweepReport) writeChoice(b *strings.Builder, s sweepSummary) {
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
 	}
-	fmt.Fprintf(b, "%s\n", r.lines[c.Index].mark())
+	fmt.Fprintf(b, "%s\n", sweepMark(r.lines[c.Index]))
 }
 
 // alike names the weights of points: of a few all, of many the range of each weight.
@@ -227,7 +201,7 @@ func (r *sweepReport) alike(points []int) string {
 
 // differences are the columns of a .csv file for the differences to the minimizer, as far as any are
 // known, and their values for each point, NaN where they are not defined.
-func (s sweepChoice) differences() (columns []string, values [][]float64) {
+func choiceColumns(s study.SweepChoice) (columns []string, values [][]float64) {
 	values = make([][]float64, len(s.Difference))
 	for _, c := range []struct {
 		name string

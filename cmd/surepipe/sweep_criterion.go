@@ -8,6 +8,7 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/risk"
+	"surepipe/study"
 )
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
@@ -27,7 +28,7 @@ func (f *sweepFlags) chooseCriterion(sigma2 float64) error {
 }
 
 // writeCriterion says what is minimized, and what the numbers are about where that needs to be said.
-func (f *sweepFlags) writeCriterion(w io.Writer, r result) {
+func (f *sweepFlags) writeCriterion(w io.Writer, r study.Result) {
 	other := !f.criterion.Rule().Sigma2
 	if other {
 		fmt.Fprintf(w, "criterion\t%s\n", f.criterion)
@@ -61,13 +62,13 @@ func cell(value, stdErr float64) string {
 }
 
 // valueOf is what a sweep that continues needs to know about a line.
-func (f *sweepFlags) valueOf(line sweepLine) pipeline.SweepValue {
-	value, _ := line.value(f.criterion)
-	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.trusted(), Digest: line.Digest}
+func (f *sweepFlags) valueOf(line study.SweepLine) pipeline.SweepValue {
+	value, _ := line.Value(f.criterion)
+	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.Trusted(), Digest: line.Digest}
 }
 
 // valuesOf are those of the lines of the --jsonl file.
-func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) {
+func (f *sweepFlags) valuesOf(lines []study.SweepLine) ([]pipeline.SweepValue, error) {
 	var values []pipeline.SweepValue
 	for i, line := range lines {
 		if line.Index != i {
@@ -86,7 +87,7 @@ func (r *sweepReport) criteriaColumns() []string {
 		for _, key := range keys {
 			known := 0
 			for _, l := range r.lines {
-				if l.number(key) != nil {
+				if l.Number(key) != nil {
 					known++
 				}
 			}
@@ -101,17 +102,4 @@ func (r *sweepReport) criteriaColumns() []string {
 	}
 	add(true, "sigma2_df")
 	return names
-}
-
-// cells are the values of columns, NaN where they are not defined.
-func (l *sweepLine) cells(names []string) []float64 {
-	var values []float64
-	for _, name := range names {
-		if v := l.number(name); v != nil {
-			values = append(values, *v)
-		} else {
-			values = append(values, math.NaN())
-		}
-	}
-	return values
 }

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // symbols are the symbols of the weights in figures.
@@ -16,7 +17,7 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
 // figure draws the points: curves over one weight, or a map over two. The map shows the grid's
 // points and the minimizer, which may lie between them.
-func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
+func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 	f, best := r.f, summary.Minimizer
 	title := fmt.Sprintf("%s, %s, d = %d", r.about.Problem, filepath.Base(f.source()), r.about.D)
 	if r.about.Sigma2 > 0 {
@@ -32,14 +33,14 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 			l := r.lines[best.Index]
 			w := f.weightsOf(l)
 			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
-			h.MinValue, _ = l.value(f.criterion)
+			h.MinValue, _ = l.Value(f.criterion)
 		}
 		for y := range rows {
 			for x := range cols {
 				// The sweep's points are in the order of decreasing weights.
 				l := r.lines[(rows-1-y)*cols+cols-1-x]
-				value, _ := l.value(f.criterion)
-				usable := l.trusted() && !math.IsNaN(value)
+				value, _ := l.Value(f.criterion)
+				usable := l.Trusted() && !math.IsNaN(value)
 				if math.IsNaN(value) {
 					value = r.largest()
 				}
@@ -53,9 +54,9 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 	if !f.criterion.Rule().Sigma2 {
 		s.LossLabel = "true loss"
 	}
-	byWeight := func(a, b sweepLine) int { return cmp.Compare(f.weightsOf(a)[0], f.weightsOf(b)[0]) }
+	byWeight := func(a, b study.SweepLine) int { return cmp.Compare(f.weightsOf(a)[0], f.weightsOf(b)[0]) }
 	for _, l := range slices.SortedStableFunc(slices.Values(r.lines), byWeight) {
-		value, stdErr := l.value(f.criterion)
+		value, stdErr := l.Value(f.criterion)
 		if math.IsNaN(value) {
 			continue
 		}
@@ -68,7 +69,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 			s.DifferenceErr = append(s.DifferenceErr, *e)
 		}
 		s.Divergence = append(s.Divergence, l.Divergence)
-		s.Converged = append(s.Converged, l.trusted())
+		s.Converged = append(s.Converged, l.Trusted())
 		if l.Loss != nil {
 			s.Loss = append(s.Loss, *l.Loss)
 		}
@@ -87,7 +88,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 func (r *sweepReport) largest() float64 {
 	most := math.Inf(-1)
 	for _, l := range r.lines {
-		if v, _ := l.value(r.f.criterion); v > most {
+		if v, _ := l.Value(r.f.criterion); v > most {
 			most = v
 		}
 	}
@@ -100,7 +101,7 @@ func (r *sweepReport) mapErrors(h *figure.HeatMap) {
 	rows, cols := len(h.Y), len(h.X)
 	for y := range rows {
 		for x := range cols {
-			_, stdErr := r.lines[(rows-1-y)*cols+cols-1-x].value(r.f.criterion)
+			_, stdErr := r.lines[(rows-1-y)*cols+cols-1-x].Value(r.f.criterion)
 			if math.IsNaN(stdErr) || math.IsInf(stdErr, 0) {
 				h.Err = nil
 				return

@@ -3,6 +3,7 @@ package main
 import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 // picture puts the images of a denoised image before the curve: y, the estimate r.best, and the
@@ -17,7 +18,7 @@ func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
 		if !best.HasB() || !isImageShape(p.SignalShape) {
 			return curve
 		}
-		signal, err := synthesize(p, best.DenseB())
+		signal, err := study.Synthesize(p, best.DenseB())
 		if err != nil {
 			return curve
 		}

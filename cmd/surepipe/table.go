@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // tableFlags are the flags about the columns of a table, and of X.
@@ -220,7 +221,7 @@ func (f *estimatorFlags) tableError(err error) error {
 func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.warnIntercept(cmd, data)
 	if len(data.Ignored) > 0 {
-		f.note(cmd, noteIgnored, ignoredText, f.source(), strings.Join(data.Ignored, ", "))
+		f.note(cmd, study.NoteIgnored, ignoredText, f.source(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(cmd, data)
 	f.noteStorage(cmd, data)
@@ -239,10 +240,10 @@ func indexName(s *design.Sequence) string {
 func (f *estimatorFlags) noteSteps(cmd *cobra.Command, s *design.Sequence, placed bool) {
 	switch {
 	case placed && s.Index != "" && !s.Measured:
-		f.note(cmd, noteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
+		f.note(cmd, study.NoteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
 			indexName(s))
 	case !placed && s.Unequal != "":
-		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+		f.note(cmd, study.NoteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
 			indexName(s), s.Unequal)
 	}
 }
@@ -263,21 +264,21 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 	}
 	switch {
 	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
-		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
+		f.note(cmd, study.NoteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
 			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
 			"leaves gaps", gaps, gaps+d)
 	case gaps > 0:
-		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
+		f.note(cmd, study.NoteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
 			gaps, gaps+d)
 	}
 	if t := data.Table; t != nil && t.Sequence != nil {
 		f.noteSteps(cmd, t.Sequence, f.placed(data))
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
-		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
+		f.note(cmd, study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {
-		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
+		f.note(cmd, study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
 	}
 	var merged []string
 	if data.Table != nil {
@@ -287,10 +288,10 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 		merged = append(merged, data.Entries.Merged...)
 	}
 	if len(merged) > 0 {
-		f.note(cmd, noteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
+		f.note(cmd, study.NoteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
 	}
 	if t := data.Table; t != nil && t.Filled > 0 {
-		f.note(cmd, noteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
+		f.note(cmd, study.NoteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
 	}
 }
 
@@ -307,7 +308,7 @@ func (f *estimatorFlags) noteScales(cmd *cobra.Command, data problems.Data) {
 	if !ok || most <= mostSpread*least {
 		return
 	}
-	f.note(cmd, noteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty depends on their units: --standardize makes it independent of them", least, most)
+	f.note(cmd, study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty depends on their units: --standardize makes it independent of them", least, most)
 }
 
 // tableHelp describes tables, and the scale of lambda.

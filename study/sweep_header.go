@@ -1,0 +1,126 @@
+package study
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"surepipe/pipeline"
+	"surepipe/risk"
+)
+
+// SweepHeader is the first line of a sweep's JSON: everything that its results depend on. A sweep
+// can continue another with the same header.
+type SweepHeader struct {
+	Sweep bool `json:"sweep"`
+	// Criterion is what is minimized, and ALO whether leave-one-out is computed.
+	Criterion risk.Criterion `json:"criterion"`
+	ALO       bool           `json:"alo,omitempty"`
+	TargetsResult
+	ExecResult
+	Problem string `json:"problem"`
+	// LossName and LossParameter are the loss's where it is not squared.
+	LossName      string  `json:"loss_name,omitempty"`
+	LossParameter float64 `json:"loss_parameter,omitempty"`
+	// Intercept is --intercept's value.
+	Intercept bool `json:"intercept,omitempty"`
+	// Standardize is --standardize's.
+	Standardize bool `json:"standardize,omitempty"`
+	// Effects are --effects.
+	Effects []string    `json:"effects,omitempty"`
+	Grid    []SweepGrid `json:"grid"`
+	Lambda  *Number     `json:"lambda,omitempty"` // the weights that are not swept
+	Lambda2 *Number     `json:"lambda2,omitempty"`
+	Gamma   *Number     `json:"gamma,omitempty"`
+	Sigma2  float64     `json:"sigma2,omitempty"`
+	// Sigma2Method is how sigma2 was estimated, Sigma2RelStdErr its standard error over its value.
+	Sigma2Method    string  `json:"sigma2_method,omitempty"`
+	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`
+	Solver          string  `json:"solver"`
+	Derivative      string  `json:"derivative"`
+	Trace           string  `json:"trace"`
+	Queries         string  `json:"queries"`
+	TraceError      float64 `json:"trace_error,omitempty"`
+	Seed            uint64  `json:"seed"`
+	Tol             float64 `json:"tol"`
+	MaxIter         int     `json:"max_iter"`
+	Chain           int     `json:"chain"` // 0 for whole rows
+	Refine          int     `json:"refine"`
+	Verify          bool    `json:"verify,omitempty"`
+	Data            string  `json:"data_sha256"`
+	Device          string  `json:"device"`
+	BLAS            string  `json:"blas"`
+	Version         string  `json:"version"`
+}
+
+type SweepGrid struct {
+	Weight string  `json:"weight"`
+	From   float64 `json:"from"`
+	To     float64 `json:"to"`
+	Points int     `json:"points"`
+}
+
+// unitChain is the number of points in a unit of a shard, 0 for a whole row: a chain of warm starts,
+// or one point where there are none.
+func (h SweepHeader) unitChain() int {
+	if h.Exec != "" || h.Derivative == "unrolled" {
+		return 1
+	}
+	return h.Chain
+}
+
+// Chains are the bounds of the units.
+func (h SweepHeader) Chains() []int {
+	axes := make([]int, len(h.Grid))
+	for a, axis := range h.Grid {
+		axes[a] = axis.Points
+	}
+	return pipeline.Chains(axes, h.unitChain())
+}
+
+// Same rejects the header of a different sweep.
+func (h SweepHeader) Same(line []byte) error {
+	var found map[string]json.RawMessage
+	if err := json.Unmarshal(line, &found); err != nil || string(found["sweep"]) != "true" {
+		return errors.New("it does not begin with the header of a sweep")
+	}
+	expected, err := h.Keys()
+	if err != nil {
+		return err
+	}
+	if key, was, is := DifferentKey(found, expected); key == "data_sha256" {
+		return errors.New("its sweep had different data")
+	} else if key != "" {
+		return fmt.Errorf("its sweep had a different %s: %s, now %s", key, was, is)
+	}
+	return nil
+}
+
+// Keys are the keys of the header's JSON.
+func (h SweepHeader) Keys() (keys map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	return keys, json.Unmarshal(text, &keys)
+}
+
+// DifferentKey is the first key by which two headers differ, with both values; "" if they agree. Keys
+// that ignored holds may differ. Settings that follow from others are named last.
+func DifferentKey(found, expected map[string]json.RawMessage, ignored ...string) (key, was, is string) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(found)), maps.Keys(expected))
+	derived := []string{"criterion", "alo", "chain", "data_sha256"}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(derived, a), slices.Index(derived, b)), cmp.Compare(a, b))
+	})
+	for _, key := range keys {
+		was, is := string(found[key]), string(expected[key])
+		if was != is && !slices.Contains(ignored, key) {
+			return key, cmp.Or(was, "not given"), cmp.Or(is, "not given")
+		}
+	}
+	return "", "", ""
+}
