@@ -81,22 +81,53 @@ func (h SweepHeader) Chains() []int {
 	return pipeline.Chains(axes, h.unitChain())
 }
 
-// Same rejects the header of a different sweep.
-func (h SweepHeader) Same(line []byte) error {
+// What names a sweep.
+func (h SweepHeader) What() string { return "sweep" }
+
+// Continues rejects the header of a different sweep.
+func (h SweepHeader) Continues(line []byte) (doubt string, err error) {
 	var found map[string]json.RawMessage
 	if err := json.Unmarshal(line, &found); err != nil || string(found["sweep"]) != "true" {
-		return errors.New("it does not begin with the header of a sweep")
+		return "", errors.New("it does not begin with the header of a sweep")
 	}
 	expected, err := h.Keys()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if key, was, is := DifferentKey(found, expected); key == "data_sha256" {
-		return errors.New("its sweep had different data")
+		return "", errors.New("its sweep had different data")
 	} else if key != "" {
-		return fmt.Errorf("its sweep had a different %s: %s, now %s", key, was, is)
+		return "", fmt.Errorf("its sweep had a different %s: %s, now %s", key, was, is)
 	}
-	return nil
+	return "", nil
+}
+
+// OpenSweep opens the file of a sweep, which begins with the header, and returns the points that it
+// holds, in order. A line is on the disk when it is written. A file that has lines is an error unless
+// resume is set; a summary at its end is dropped. See [OpenLog].
+func OpenSweep(path string, resume bool, header SweepHeader) (_ *Log, known []SweepLine, err error) {
+	log, err := OpenLog(path, header, LogOptions{Resume: resume, Replay: func(line []byte) error {
+		// A point and a summary have some keys in common, with different types.
+		var end struct {
+			Summary bool `json:"summary"`
+		}
+		if err := json.Unmarshal(line, &end); err != nil {
+			return err
+		}
+		if end.Summary {
+			return ErrSummary
+		}
+		var point SweepLine
+		if err := json.Unmarshal(line, &point); err != nil {
+			return err
+		}
+		if point.Stage != pipeline.GridStage && point.Stage != pipeline.RefineStage {
+			return LineError("not a point of a sweep")
+		}
+		known = append(known, point)
+		return nil
+	}})
+	return log, known, err
 }
 
 // Keys are the keys of the header's JSON.

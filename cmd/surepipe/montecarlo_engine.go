@@ -32,7 +32,7 @@ type monteCarlo struct {
 	// log, if not "", is the file to which the lines are written and which resume continues.
 	log    string
 	resume bool
-	header header
+	header study.Header
 	// again says how to continue after an interrupt.
 	again string
 	// out receives the lines, unless it is nil.
@@ -79,7 +79,7 @@ type monteCarloRun struct {
 	s     *study.Tally
 	speed throughput
 	mean  runningMean
-	log   *sampleLog // nil without a file
+	log   *study.Log // nil without a file
 	// samples and repeats are the numbers of the next ones, after those done in this run or in the
 	// file; ofSamples and ofRepeats are the part to do.
 	samples, repeats     int
@@ -102,7 +102,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *study.Tally, speed throughput,
 			return r.s, r.speed, err
 		}
 		defer func() {
-			if closeErr := r.log.close(); err == nil {
+			if closeErr := r.log.Close(); err == nil {
 				err = closeErr
 			}
 			if ctx.Err() != nil {
@@ -196,7 +196,7 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 			return err
 		}
 		if m.log != nil {
-			if err := m.log.write(text); err != nil {
+			if err := m.log.WriteLine(text); err != nil {
 				return err
 			}
 		}

@@ -120,7 +120,7 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 			break
 		}
 		line := c.flags.line(c.job, point)
-		if err := log.write(line); err != nil {
+		if err := log.Write(line); err != nil {
 			return err
 		}
 		c.add(draw, line)

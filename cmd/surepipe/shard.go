@@ -258,8 +258,8 @@ func setFlag(cmd *cobra.Command, name string, values []string) error {
 	return nil
 }
 
-// continues is true of the same shard of the same run, on a machine that gives the same bits.
-func (h shardHeader) continues(line []byte) (doubt string, err error) {
+// Continues is true of the same shard of the same run, on a machine that gives the same bits.
+func (h shardHeader) Continues(line []byte) (doubt string, err error) {
 	was, err := parseShardHeader(line)
 	if err != nil {
 		return "", err
@@ -276,7 +276,8 @@ func (h shardHeader) continues(line []byte) (doubt string, err error) {
 	return "", nil
 }
 
-func (h shardHeader) what() string { return "shard" }
+// What names a shard.
+func (h shardHeader) What() string { return "shard" }
 
 // parseShardHeader reads the first line of a shard's file.
 func parseShardHeader(line []byte) (h shardHeader, err error) {

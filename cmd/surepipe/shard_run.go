@@ -125,14 +125,14 @@ func (r *runJob) computeShard() error {
 			return err
 		}
 		h.Fit = was.Fit
-		if _, err := h.continues(text); err != nil {
+		if _, err := h.Continues(text); err != nil {
 			return usagef("%s: %w", path, err)
 		}
 		if lines == p.N {
 			return complete()
 		}
 	}
-	var log *sampleLog
+	var log *study.Log
 	division := pipeline.NewDivision(p.First, p.First+p.N, p.Total)
 	division.Solved = func(f pipeline.Fit) (err error) {
 		h.Fit = fitOf(f)
@@ -150,12 +150,12 @@ func (r *runJob) computeShard() error {
 		if err != nil {
 			return err
 		}
-		return log.write(line)
+		return log.WriteLine(line)
 	}
 	_, err = r.pipeline.EstimateDivided(r.cmd.Context(), r.file.Y, division)
 	r.bar.close()
 	if log != nil {
-		if closeErr := log.close(); err == nil {
+		if closeErr := log.Close(); err == nil {
 			err = closeErr
 		}
 	}

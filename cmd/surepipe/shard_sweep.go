@@ -71,7 +71,7 @@ func (s *sweepRun) computeShard() error {
 		warn(fmt.Sprintf("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: a smaller --chain makes more, of shorter ones", p.Total, p.Count))
 	}
 	err = s.computePart(log, len(known), first, end)
-	if closeErr := log.close(); err == nil {
+	if closeErr := log.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *sweepRun) computeShard() error {
 }
 
 // computePart computes points first to end-1 of the grid, of which some are known.
-func (s *sweepRun) computePart(log *sampleLog, known, first, end int) error {
+func (s *sweepRun) computePart(log *study.Log, known, first, end int) error {
 	s.bar.set(known, end-first, known)
 	for point, err := range pipeline.SweepPart(s.cmd.Context(), s.file.Y, s.family, s.grid, s.options, first, end) {
 		if err != nil {
@@ -96,7 +96,7 @@ func (s *sweepRun) computePart(log *sampleLog, known, first, end int) error {
 		if err != nil {
 			return err
 		}
-		if err := log.write(line); err != nil {
+		if err := log.WriteLine(line); err != nil {
 			return err
 		}
 		known++

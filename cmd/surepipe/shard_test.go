@@ -171,7 +171,7 @@ func TestASweepsFileIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := lock(file); err != nil {
+	if err := study.Lock(file); err != nil {
 		t.Fatal(err)
 	}
 	data := save(t, floats("y", []float64{3, 1, 4, 1, 5, 9}, 2, 3), floats("sigma2", []float64{1}))
@@ -195,7 +195,7 @@ func TestAShardsFileIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := lock(file); err != nil {
+	if err := study.Lock(file); err != nil {
 		t.Fatal(err)
 	}
 	status, _, stderr := command(t, append(run, "--jsonl", merged, "--shard", "0/2")...)

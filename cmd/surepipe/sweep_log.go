@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 
 	"surepipe/array"
 	"surepipe/pipeline"
@@ -52,118 +49,24 @@ func (f *sweepFlags) header(j *job, data problems.Data) study.SweepHeader {
 	return h
 }
 
-// sweepLog is the --jsonl file. A line is on the disk when write returns.
-type sweepLog struct{ *os.File }
-
-func (l sweepLog) write(v any) error {
-	if err := study.WriteLine(l.File, v); err != nil {
-		return err
+// openSweepLog opens the --jsonl file, and returns the points that it holds: see [study.OpenSweep].
+func openSweepLog(path string, resume bool, header study.SweepHeader) (*study.Log, []study.SweepLine, error) {
+	log, known, err := study.OpenSweep(path, resume, header)
+	var fault *study.LogError
+	if !errors.As(err, &fault) {
+		return log, known, err
 	}
-	return l.Sync()
-}
-
-// openSweepLog opens the --jsonl file, and returns the points that it holds; further lines are
-// appended. A file that is not empty is refused unless resume is set.
-func openSweepLog(path string, resume bool, header study.SweepHeader) (_ *sweepLog, known []study.SweepLine, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, nil, usagef("--jsonl: %w", err)
+	switch fault.Fault {
+	case study.CannotOpen:
+		err = usagef("--jsonl: open %s: %w", path, fault.Err)
+	case study.HasLines:
+		err = usagef("--jsonl is %q, which exists: continue it with --resume, or remove it", path)
+	case study.NotRegular:
+		err = usagef("--jsonl is %q, expected a regular file", path)
+	case study.Locked:
+		err = usagef("--jsonl is %q: %w", path, fault.Err)
+	case study.OtherLines:
+		err = usagef("--resume: %s: %w", path, fault.Err)
 	}
-	log := &sweepLog{file}
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
-	// It is read when nobody else writes to it any more.
-	if err := lock(file); err != nil {
-		return nil, nil, usagef("--jsonl is %q: %w", path, err)
-	}
-	text, err := io.ReadAll(file)
-	if err != nil {
-		return nil, nil, usagef("--jsonl: %w", err)
-	}
-	if len(text) > 0 && !resume {
-		return nil, nil, usagef("--jsonl is %q, which exists: continue it with --resume, or remove it", path)
-	}
-	if err := tornHeader(text, header, "sweep"); err != nil {
-		return nil, nil, usagef("--resume: %s: %w", path, err)
-	}
-	known, good, err := readSweepLog(text, header)
-	if err != nil {
-		return nil, nil, usagef("--resume: %s: %w", path, err)
-	}
-	if err := file.Truncate(good); err != nil {
-		return nil, nil, err
-	}
-	if _, err := file.Seek(good, 0); err != nil {
-		return nil, nil, err
-	}
-	if good == 0 {
-		return log, nil, log.write(header)
-	}
-	return log, known, nil
-}
-
-// tornHeader rejects a file of one incomplete line that is not the beginning of the header: such a
-// file is not a log, and must not be overwritten.
-func tornHeader(text []byte, header any, what string) error {
-	if bytes.IndexByte(text, '\n') >= 0 {
-		return nil
-	}
-	expected, err := json.Marshal(header)
-	if err != nil {
-		return err
-	}
-	if !bytes.HasPrefix(expected, text) {
-		return fmt.Errorf("it does not begin with the header of a %s", what)
-	}
-	return nil
-}
-
-// readSweepLog reads the lines of a sweep with this header. good is the length of the part to keep:
-// all but the summary and an incomplete last line.
-func readSweepLog(text []byte, header study.SweepHeader) (known []study.SweepLine, good int64, err error) {
-	for n := 1; int(good) < len(text); n++ {
-		rest := text[good:]
-		size := bytes.IndexByte(rest, '\n') + 1
-		if size == 0 {
-			break
-		}
-		line, last := rest[:size-1], size == len(rest)
-		if !json.Valid(line) && last && n > 1 {
-			break
-		}
-		if n == 1 {
-			if err := header.Same(line); err != nil {
-				return nil, 0, err
-			}
-			good += int64(size)
-			continue
-		}
-		// A point and a summary have some keys in common, with different types.
-		var end struct {
-			Summary bool `json:"summary"`
-		}
-		var point study.SweepLine
-		err := json.Unmarshal(line, &end)
-		if err == nil && end.Summary {
-			if !last {
-				return nil, 0, fmt.Errorf("line %d is a summary, expected no lines after it", n)
-			}
-			break
-		}
-		if err == nil {
-			err = json.Unmarshal(line, &point)
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("line %d: %w", n, err)
-		}
-		if point.Stage != pipeline.GridStage && point.Stage != pipeline.RefineStage {
-			return nil, 0, fmt.Errorf("line %d is not a point of a sweep", n)
-		}
-		known = append(known, point)
-		good += int64(size)
-	}
-	return known, good, nil
+	return nil, nil, err
 }

@@ -31,7 +31,7 @@ type sweepReport struct {
 	data    problems.Data
 	best    pipeline.Risk // of the estimate that is written and drawn
 	total   int           // points of the grid
-	log     *sweepLog
+	log     *study.Log
 	known   []study.SweepLine
 	lines   []study.SweepLine
 	bar     *progress
@@ -101,7 +101,7 @@ func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) study.SweepLine {
 func (r *sweepReport) add(point pipeline.SweepPoint) error {
 	line := r.f.line(r.job, point)
 	if r.log != nil {
-		if err := r.log.write(line); err != nil {
+		if err := r.log.Write(line); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 	warnings := r.warnings(s)
 	s.Warnings = slices.Concat(f.notes, warnings)
 	if r.log != nil {
-		unwritten = cmp.Or(unwritten, r.log.write(s))
+		unwritten = cmp.Or(unwritten, r.log.Write(s))
 	}
 	if f.asJSON {
 		err = study.WriteLine(r.out, s)
