@@ -255,3 +255,16 @@ func (s *Tally) Finish(took time.Duration) {
 	of(seeds.ALO, &s.SeedsMeanALO, &unused, &s.SeedsSDALO)
 	square(seeds.ALOProbe, &s.SeedsRMSALO)
 }
+
+// Headline holds the values whose mean tells most, and their name: SURE - loss where the loss is known,
+// else SURE, or GCV where sigma2 is not known.
+func (t *Tally) Headline() (values []float64, name string) {
+	switch y := &t.PerSample; {
+	case len(y.Error) > 0:
+		return y.Error, "SURE - loss"
+	case len(y.SURE) > 0:
+		return y.SURE, "SURE"
+	default:
+		return y.GCV, "GCV"
+	}
+}

@@ -335,7 +335,7 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 	} else {
 		j.box.Eps = j.box.Step(data.Y, j.sigma2)
 	}
-	j.weights = command.Weights
+	j.weights, j.line, j.variance = command.Weights, f.exec.line, f.estimate
 	j.boxOptions = pipeline.Options{Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
 	if f.queries.auto {
 		j.boxOptions.Queries, j.boxOptions.TraceError = 0, f.traceError
@@ -402,11 +402,11 @@ func (j *job) family(axes []sweepAxis) pipeline.Family {
 	return pipeline.Family{BlackBox: &box}
 }
 
-func (j *job) execResult(line string) study.ExecResult {
+func (j *job) execResult() study.ExecResult {
 	if j.box == nil {
 		return study.ExecResult{}
 	}
-	return study.ExecResult{Exec: line, Eps: j.box.Eps, Alpha: j.box.Alpha}
+	return study.ExecResult{Exec: j.line, Eps: j.box.Eps, Alpha: j.box.Alpha}
 }
 
 // unsettled marks a result that should not be trusted.

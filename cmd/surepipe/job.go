@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
+	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/verify"
@@ -93,6 +94,10 @@ type job struct {
 	box        *pipeline.BlackBox
 	weights    []string
 	boxOptions pipeline.Options
+	// line is the command line of the box.
+	line string
+	// variance is how sigma2 was estimated, nil where it was given.
+	variance *noise.Estimate
 }
 
 // instance is an estimator on one device.
@@ -183,6 +188,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 		members = append(members, member)
 	}
+	j.variance = f.estimate
 	j.pipeline, err = pipeline.NewPool(lost(cmd), members...)
 	return j, err
 }

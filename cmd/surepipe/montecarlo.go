@@ -276,7 +276,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	var doubts []pipeline.Warning
 	m := &monteCarlo{
 		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,
-		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
+		log: o.jsonl, resume: o.resume, out: cmd.OutOrStdout(),
 		warn: func(text string) {
 			doubts = append(doubts, pipeline.Warning{Code: study.NoteLog, Text: text})
 			fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text)
@@ -286,19 +286,20 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		whole := newLogHeader(estimatorSettings(cmd), rest, job.device())
 		m.header = whole
 		if o.shard != "" {
-			return o.runShard(cmd, m, whole)
+			return o.runShard(cmd, m, bar, whole)
 		}
 	}
-	s, speed, err := m.run(cmd.Context())
+	r, err := computeSamples(cmd.Context(), m, bar, "--resume")
 	if err != nil {
 		return err
 	}
+	s := r.s
 	warnings := summaryWarnings(s)
 	s.Warnings = slices.Concat(s.Notes, doubts, warnings)
 	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
 		return err
 	}
-	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), speed); err != nil {
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), r.speed); err != nil {
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), warnings)
@@ -306,10 +307,6 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	return unsettledSummary(&s.Summary)
-}
-
-func newLogHeader(settings map[string]string, data problems.Data, device string) logHeader {
-	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: study.DataHash(data), Version: study.Version(), Device: device}
 }
 
 // draw draws the figures that were asked for.

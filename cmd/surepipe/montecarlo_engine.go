@@ -11,9 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"surepipe/pipeline"
 	"surepipe/study"
 )
@@ -33,13 +30,16 @@ type monteCarlo struct {
 	log    string
 	resume bool
 	header study.Header
-	// again says how to continue after an interrupt.
-	again string
 	// out receives the lines, unless it is nil.
-	out      io.Writer
-	progress *progress
-	warn     func(string)
+	out io.Writer
+	// step, if not nil, is called after each line that has been computed.
+	step func(*monteCarloRun)
+	// warn receives reasons to doubt the lines of the file; nil for none.
+	warn func(string)
 }
+
+// syncEvery is the time within which the lines of samples are on the disk.
+const syncEvery = time.Second
 
 // part is a range of the units of a run: its samples, followed by its repetitions.
 type part struct{ first, end int }
@@ -53,24 +53,6 @@ func (p part) split(count int) (samples, repeats part) {
 type repeatResult struct {
 	Repeat int `json:"repeat"`
 	study.Result
-}
-
-// estimatorSettings are the flags that determine what is computed, not how or from which files: a
-// run must share them with the run that it continues.
-func estimatorSettings(cmd *cobra.Command) map[string]string {
-	how := map[string]bool{
-		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
-		"device": true, "verbose": true, "jsonl": true, "resume": true, "shard": true, "plot": true, "running": true, "exec-timeout": true,
-	}
-	settings := map[string]string{}
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// Files written before these flags existed have no such setting.
-		late := slices.Contains(lossFlags(), flag.Name) || slices.Contains([]string{"verify", "alo", "exec", "divergence", "eps", "alpha", "na", "index"}, flag.Name)
-		if !how[flag.Name] && (!late || flag.Value.String() != flag.DefValue) {
-			settings[flag.Name] = flag.Value.String()
-		}
-	})
-	return settings
 }
 
 // monteCarloRun is a Monte Carlo run in progress.
@@ -87,42 +69,54 @@ type monteCarloRun struct {
 }
 
 // run computes the lines that are not in the file yet. If the error is not nil the summary is
-// incomplete.
-func (m *monteCarlo) run(ctx context.Context) (s *study.Tally, speed throughput, err error) {
-	r := &monteCarloRun{monteCarlo: m, s: study.NewTally()}
+// incomplete, and the lines so far are in the file.
+func (m *monteCarlo) run(ctx context.Context) (r *monteCarloRun, err error) {
+	r = &monteCarloRun{monteCarlo: m, s: study.NewTally()}
 	r.ofSamples, r.ofRepeats = m.part.split(m.count)
 	r.samples, r.repeats = r.ofSamples.first, r.ofRepeats.first
 	r.speed.begun = time.Now()
 	if m.log != "" {
-		r.log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
-			_, err := r.take(line)
-			return err
+		r.log, err = study.OpenLog(m.log, m.header, study.LogOptions{
+			Resume: m.resume, Every: syncEvery, Warn: m.warn, Replay: func(line []byte) error {
+				_, err := r.take(line)
+				return err
+			},
 		})
 		if err != nil {
-			return r.s, r.speed, err
+			return r, err
 		}
 		defer func() {
 			if closeErr := r.log.Close(); err == nil {
 				err = closeErr
 			}
-			if ctx.Err() != nil {
-				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", r.samples-r.ofSamples.first, r.repeats-r.ofRepeats.first, m.log, m.again))
-			}
 		}()
 	}
-	for _, v := range headline(r.s) {
+	values, _ := r.s.Headline()
+	for _, v := range values {
 		r.mean.add(v)
 	}
-	defer m.progress.close()
 	if err := r.compute(ctx); err != nil {
-		return r.s, r.speed, err
+		return r, err
 	}
 	r.s.Finish(time.Since(r.speed.begun))
 	if r.ys.end != nil {
 		err = r.ys.end()
 	}
-	return r.s, r.speed, err
+	return r, err
 }
+
+// kept is how many samples and repetitions the file has; ok is false where there is none.
+func (m *monteCarloRun) kept() (samples, repeats int, ok bool) {
+	return m.samples - m.ofSamples.first, m.repeats - m.ofRepeats.first, m.log != nil
+}
+
+// done is how many units of the part are done, of how many, and the number of the next sample.
+func (m *monteCarloRun) done() (units, of, next int) {
+	return m.samples + m.repeats - m.part.first, m.part.end - m.part.first, m.first + m.samples
+}
+
+// left is how many samples are to be done.
+func (m *monteCarloRun) left() int { return m.ofSamples.end - m.samples }
 
 // compute computes the samples and the repetitions that are left.
 func (r *monteCarloRun) compute(ctx context.Context) (err error) {
@@ -180,7 +174,7 @@ func (m *monteCarloRun) take(line []byte) (study.Line, error) {
 // collect writes a line for each risk.
 func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r study.Result) any) error {
 	for risk, err := range risks {
-		var input usageError
+		var input *study.Error
 		if errors.As(err, &input) {
 			return input
 		}
@@ -205,36 +199,14 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 			return err
 		}
 		m.speed.add(record)
-		if values := headline(m.s); record.Repeat == nil && len(values) > 0 {
+		if values, _ := m.s.Headline(); record.Repeat == nil && len(values) > 0 {
 			m.mean.add(values[len(values)-1])
 		}
-		m.progress.set(m.samples+m.repeats-m.part.first, m.part.end-m.part.first, m.first+m.samples)
-		m.progress.describe(m.speed.String() + ", " + m.speed.remaining(m.ofSamples.end-m.samples) + m.mean.describe(m.s))
+		if m.step != nil {
+			m.step(m)
+		}
 	}
 	return nil
-}
-
-// headline holds the values whose running mean the bar shows: SURE - loss where the loss is known,
-// else SURE, or GCV where sigma2 is not known.
-func headline(s *study.Tally) []float64 {
-	switch {
-	case len(s.PerSample.Error) > 0:
-		return s.PerSample.Error
-	case len(s.PerSample.SURE) > 0:
-		return s.PerSample.SURE
-	}
-	return s.PerSample.GCV
-}
-
-// headlineName is what headline holds.
-func headlineName(s *study.Tally) string {
-	switch {
-	case len(s.PerSample.Error) > 0:
-		return "SURE - loss"
-	case len(s.PerSample.SURE) > 0:
-		return "SURE"
-	}
-	return "GCV"
 }
 
 // runningMean is the mean, and the sum of squared deviations, of the values added so far.
@@ -247,10 +219,10 @@ func (m *runningMean) add(v float64) {
 	m.squares += d * (v - m.mean)
 }
 
-func (m *runningMean) describe(s *study.Tally) string {
-	name := headlineName(s)
+// stdErr is the standard error of the mean, NaN before there are two values.
+func (m *runningMean) stdErr() float64 {
 	if m.n < 2 {
-		return fmt.Sprintf("%s %.3g", name, m.mean)
+		return math.NaN()
 	}
-	return fmt.Sprintf("%s %.3g ± %.2g", name, m.mean, math.Sqrt(m.squares/(m.n-1)/m.n))
+	return math.Sqrt(m.squares / (m.n - 1) / m.n)
 }

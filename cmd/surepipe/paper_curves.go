@@ -109,7 +109,7 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	}
 	defer log.Close()
 	for _, line := range known {
-		options.Known = append(options.Known, c.flags.valueOf(line))
+		options.Known = append(options.Known, valueOf(c.flags.criterion, c.flags.axes, line))
 	}
 	c.add(draw, known...)
 	for point, err := range pipeline.Sweep(ctx, data.Y, family, [][]float64{c.flags.axes[0].values}, options) {

@@ -11,7 +11,6 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/problems"
-	"surepipe/study"
 )
 
 // figures are the flags of surepipe paper figures.
@@ -120,25 +119,25 @@ func (f *figures) run() error {
 
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*study.Tally, throughput, *job, error) {
+func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*monteCarloRun, *job, error) {
 	bar := newProgress(f.cmd)
 	defer bar.close()
 	bar.label(title+": ", "samples")
 	job, err := f.open(f.cmd, e, data, bar)
 	if err != nil {
-		return nil, throughput{}, nil, err
+		return nil, nil, err
 	}
 	m := &monteCarlo{
 		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, part: part{0, count + seeds}, seed: f.seed,
-		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.device()), progress: bar,
+		log: filepath.Join(f.out, name), resume: true, header: newLogHeader(settings, data, job.device()),
 		warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
-	s, speed, err := m.run(ctx)
+	r, err := computeSamples(ctx, m, bar, "the same command")
 	if err != nil {
 		job.close()
-		return nil, speed, nil, err
+		return nil, nil, err
 	}
-	return s, speed, job, nil
+	return r, job, nil
 }
 
 // save writes a figure as .png and .svg.
@@ -166,11 +165,12 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 		return 0, err
 	}
 	name := fmt.Sprintf("figure%d-%s", number, problem)
-	s, speed, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e, settings)
+	r, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e, settings)
 	if err != nil {
 		return 0, err
 	}
 	defer job.close()
+	s := r.s
 	risk := *s.MeanLoss
 	relative := func(x []float64, to float64) []float64 {
 		y := make([]float64, len(x))
@@ -207,7 +207,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
   spread over %3d seeds     %.2f%%
 `, number, title, rows, cols, job.problem.D, risk/float64(job.problem.D), s.Samples, *s.MeanError/risk, *s.MeanErrorStdErr/risk,
 		largest(samples), 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
-	if rates := speed.String(); rates != "" {
+	if rates := r.speed.String(); rates != "" {
 		text += "  throughput                " + rates + "\n"
 	}
 	return s.NotConverged, f.report(number, text)

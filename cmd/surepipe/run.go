@@ -374,21 +374,27 @@ func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
 // result is the part of the result that follows from the flags and the problem, the same for every
 // sample.
 func (f *estimatorFlags) result(j *job) study.Result {
-	method := ""
-	if f.estimate != nil {
-		method = f.estimate.Method
-	}
-	return study.Result{
-		Warnings:     slices.Clone(f.notes),
-		LossResult:   study.AboutLoss(j.problem),
-		Sigma2Method: method, Sigma2RelStdErr: f.relStdErr(),
-		TargetsResult: study.TargetsOf(j.problem, j.sigma2), ExecResult: j.execResult(f.exec.line),
-		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
-		Lambda: study.Weight(j.problem.Lambda), Lambda2: study.Weight(j.problem.Lambda2), Gamma: study.Weight(j.problem.Gamma),
-		Standardize:   j.problem.Scales() != nil,
-		EffectsResult: study.EffectsOf(j.problem), CenterResult: study.CenterOf(j.problem),
+	r := j.result()
+	r.Warnings = slices.Clone(f.notes)
+	return r
+}
+
+// result is the part of the result that all samples share.
+func (j *job) result() study.Result {
+	p := j.problem
+	r := study.Result{
+		LossResult:    study.AboutLoss(p),
+		TargetsResult: study.TargetsOf(p, j.sigma2), ExecResult: j.execResult(),
+		Problem: p.Name, D: p.D, P: p.P, Sigma2: j.sigma2,
+		Lambda: study.Weight(p.Lambda), Lambda2: study.Weight(p.Lambda2), Gamma: study.Weight(p.Gamma),
+		Standardize:   p.Scales() != nil,
+		EffectsResult: study.EffectsOf(p), CenterResult: study.CenterOf(p),
 		Solver: study.SolverResult{Name: j.name()}, Device: j.device(), Version: study.Version(),
 	}
+	if v := j.variance; v != nil {
+		r.Sigma2Method, r.Sigma2RelStdErr = v.Method, &v.RelStdErr
+	}
+	return r
 }
 
 // checkOut rejects a format that cannot hold the result.

@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sys/cpu"
 
 	"surepipe/array"
@@ -61,17 +58,12 @@ type shardPart struct {
 type sharded interface {
 	// check rejects a part that the run does not have.
 	check(p shardPart) error
-	// differs says how the run of h is not that of another header with the same unit, "" if it is.
-	differs(h, of shardHeader) string
+	// differs says how the run of h is not that of another header with the same unit, nil if it is.
+	differs(h, of shardHeader) error
 	// lines is the number of lines of units first to end-1.
 	lines(first, end int) int
 	// place rejects a line that is not line n, from 0, of the part.
 	place(p shardPart, n int, line []byte) error
-	// mergeFlags are the flags of surepipe merge that the run has a use for, besides --jsonl and
-	// --mixed.
-	mergeFlags() []string
-	// merge writes what one machine would have written.
-	merge(f *mergeFlags, cmd *cobra.Command, set *shards) error
 }
 
 // The units of runs.
@@ -83,27 +75,15 @@ const (
 
 // shardedRuns reads the first line of a whole run, by its unit.
 var shardedRuns = map[string]func(whole []byte) (sharded, error){
-	sampleUnit: readShardedSamples,
-	chainUnit:  readShardedSweep,
-	probeUnit:  readShardedProbes,
+	sampleUnit: func(whole []byte) (sharded, error) { return readShardedSamples(whole) },
+	chainUnit:  func(whole []byte) (sharded, error) { return readShardedSweep(whole) },
+	probeUnit:  func(whole []byte) (sharded, error) { return readShardedProbes(whole) },
 }
 
 // part is the shard's part of so many units.
 func partOf(s shard.Shard, unit string, total int) shardPart {
 	first, end := s.Range(total)
 	return shardPart{Index: s.Index, Count: s.Count, Unit: unit, First: first, N: end - first, Total: total}
-}
-
-// parseShard reads the value of --shard.
-func parseShard(cmd *cobra.Command, text string) (shard.Shard, error) {
-	s, source, err := shard.Parse(text, os.Getenv)
-	if err != nil {
-		return s, usagef("--shard is %w", err)
-	}
-	if source != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s says that this is shard %s\n", source, s)
-	}
-	return s, nil
 }
 
 // machine describes the arithmetic of a process: two with equal values give the same bits.
@@ -139,28 +119,41 @@ func (m machine) differs(want machine) string {
 	return ""
 }
 
-// differs says how h is not of the same run as want, "" if it is. The shards of a run differ in
-// index, first and n alone.
-func (h shardHeader) differs(want shardHeader) string {
-	if h.Shard.Unit != want.Shard.Unit {
-		return fmt.Sprintf("its unit is %q, expected %q", h.Shard.Unit, want.Shard.Unit)
+// newShardHeader is the header of the part of a run, whose own header is whole.
+func newShardHeader(p shardPart, m machine, whole any) (h shardHeader, err error) {
+	h = shardHeader{Shard: p, Machine: m}
+	if h.Whole, err = json.Marshal(whole); err != nil {
+		return h, err
 	}
-	if why := h.run.differs(h, want); why != "" {
-		return why
+	h.run, err = shardedRuns[p.Unit](h.Whole)
+	return h, err
+}
+
+// sameRun says how the run of h, which has the same unit, is not that of want; nil if it is.
+func (h shardHeader) sameRun(want shardHeader) error { return h.run.differs(h, want) }
+
+// differs says how h is not of the same run as want, nil if it is. The shards of a run differ in
+// index, first and n alone.
+func (h shardHeader) differs(want shardHeader) error {
+	if h.Shard.Unit != want.Shard.Unit {
+		return fmt.Errorf("its unit is %q, expected %q", h.Shard.Unit, want.Shard.Unit)
+	}
+	if err := h.sameRun(want); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name    string
 		was, is any
 	}{{"number of shards", h.Shard.Count, want.Shard.Count}, {"number of units", h.Shard.Total, want.Shard.Total}} {
 		if f.was != f.is {
-			return fmt.Sprintf("its %s is %v, expected %v", f.name, f.was, f.is)
+			return fmt.Errorf("its %s is %v, expected %v", f.name, f.was, f.is)
 		}
 	}
-	return ""
+	return nil
 }
 
-// differentFlags names the first flag that differs, "" if there is none.
-func differentFlags(was, is map[string][]string) string {
+// differentFlags names the first flag that differs; nil if there is none.
+func differentFlags(was, is map[string][]string) error {
 	names := maps.Clone(was)
 	if names == nil {
 		names = map[string][]string{}
@@ -174,86 +167,8 @@ func differentFlags(was, is map[string][]string) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !slices.Equal(was[name], is[name]) {
-			return fmt.Sprintf("it was begun with --%s %s, expected %s", name, given(was[name]), given(is[name]))
+			return study.Errorf("it was begun with %s %s, expected %s", study.Option(name), given(was[name]), given(is[name]))
 		}
-	}
-	return ""
-}
-
-// fileFlags are the flags that say where the data are. They may differ from shard to shard.
-var fileFlags = []string{"data", "X", "D", "y", "mu", "spec"}
-
-// givenFlags are the flags of a command that were given, for merge: those that determine the result,
-// and those that say where the data are.
-func givenFlags(cmd *cobra.Command) (flags map[string][]string, files map[string]string) {
-	how := []string{"parallel", "probe-batch", "device", "verbose", "jsonl", "resume", "shard", "json"}
-	flags, files = map[string][]string{}, map[string]string{}
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		switch list, many := flag.Value.(pflag.SliceValue); {
-		case slices.Contains(how, flag.Name):
-		case slices.Contains(fileFlags, flag.Name):
-			files[flag.Name] = flag.Value.String()
-		case many:
-			flags[flag.Name] = list.GetSlice()
-		default:
-			flags[flag.Name] = []string{flag.Value.String()}
-		}
-	})
-	return flags, files
-}
-
-// setFlags gives a command the flags of a shard, with the files where they are now, which must be
-// there.
-func (h shardHeader) setFlags(cmd *cobra.Command, moved map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(h.Files)) {
-		if _, given := moved[name]; given {
-			continue
-		}
-		if _, err := os.Stat(h.Files[name]); err != nil {
-			return fmt.Errorf("the shards had the data from --%s %s, which is not there: give --%s", name, h.Files[name], name)
-		}
-	}
-	files := map[string]string{}
-	maps.Copy(files, h.Files)
-	maps.Copy(files, moved)
-	return h.takeFlags(cmd, files)
-}
-
-// takeFlags gives a command the flags of a shard, with these files, and the command line that they are.
-func (h shardHeader) takeFlags(cmd *cobra.Command, files map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(h.Flags)) {
-		if err := setFlag(cmd, name, h.Flags[name]); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := setFlag(cmd, name, []string{files[name]}); err != nil {
-			return err
-		}
-	}
-	if err := setFlag(cmd, "device", []string{h.Machine.Device}); err != nil {
-		return err
-	}
-	(&cobra.Command{Use: "surepipe"}).AddCommand(cmd)
-	keepCommandLine(cmd)
-	return nil
-}
-
-// setFlag sets a flag to what a shard's first line says.
-func setFlag(cmd *cobra.Command, name string, values []string) error {
-	flag := cmd.Flags().Lookup(name)
-	if flag == nil {
-		return fmt.Errorf("its first line has the flag --%s, which surepipe %s does not have", name, cmd.Name())
-	}
-	if list, many := flag.Value.(pflag.SliceValue); many {
-		flag.Changed = true
-		return list.Replace(values)
-	}
-	if len(values) != 1 {
-		return fmt.Errorf("its first line has %d values of --%s, expected 1", len(values), name)
-	}
-	if err := cmd.Flags().Set(name, values[0]); err != nil {
-		return fmt.Errorf("its first line has --%s %q: %w", name, values[0], err)
 	}
 	return nil
 }
@@ -264,8 +179,8 @@ func (h shardHeader) Continues(line []byte) (doubt string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if why := was.differs(h); why != "" {
-		return "", errors.New(why)
+	if err := was.differs(h); err != nil {
+		return "", err
 	}
 	if was.Shard != h.Shard {
 		return "", fmt.Errorf("it is shard %d of %d, expected shard %d", was.Shard.Index, was.Shard.Count, h.Shard.Index)
@@ -318,12 +233,12 @@ func (h shardHeader) linesOf(i int) int {
 func fileHash(ctx context.Context, path string) (string, error) {
 	file, err := dataio.OpenFile(ctx, path)
 	if err != nil {
-		return "", usageError{err}
+		return "", study.Bad(err)
 	}
 	defer file.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, file); err != nil {
-		return "", usageError{err}
+		return "", study.Bad(err)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -1,19 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/spf13/cobra"
 
 	"surepipe/hutch"
-	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/study"
 )
@@ -100,9 +99,8 @@ func (r *runJob) shardHeader() (h shardHeader, path string, err error) {
 	if err != nil {
 		return h, "", err
 	}
-	h = shardHeader{Shard: partOf(s, probeUnit, run.Plan.Probes), Machine: thisMachine(r.device()), run: shardedProbes{run}}
+	h, err = newShardHeader(partOf(s, probeUnit, run.Plan.Probes), thisMachine(r.device()), run)
 	h.Flags, h.Files = givenFlags(r.cmd)
-	h.Whole, err = json.Marshal(run)
 	return h, s.File(r.f.jsonl), err
 }
 
@@ -160,9 +158,12 @@ func (r *runJob) computeShard() error {
 		}
 	}
 	var input usageError
+	var bad *study.Error
 	switch {
 	case errors.As(err, &input):
 		return input
+	case errors.As(err, &bad):
+		return bad
 	case err != nil && r.cmd.Context().Err() != nil && log != nil:
 		fmt.Fprintf(stderr, "surepipe: what was done is in %s: the same command continues from there\n", path)
 		return err
@@ -224,13 +225,12 @@ func readProbe(line []byte, i int) (p pipeline.DividedProbe, err error) {
 // shardedProbes are the probes of an estimate.
 type shardedProbes struct{ runHeader }
 
-func readShardedProbes(whole []byte) (sharded, error) {
-	var r shardedProbes
+func readShardedProbes(whole []byte) (r shardedProbes, err error) {
 	if err := json.Unmarshal(whole, &r.runHeader); err != nil {
-		return nil, err
+		return r, err
 	}
 	if r.Run != runFormat {
-		return nil, fmt.Errorf("\"whole\" is of format %d of surepipe run, expected %d", r.Run, runFormat)
+		return r, fmt.Errorf("\"whole\" is of format %d of surepipe run, expected %d", r.Run, runFormat)
 	}
 	return r, nil
 }
@@ -242,105 +242,44 @@ func (r shardedProbes) check(p shardPart) error {
 	return nil
 }
 
-func (r shardedProbes) differs(h, of shardHeader) string {
+func (r shardedProbes) differs(h, of shardHeader) error {
 	want := of.run.(shardedProbes)
-	if why := differentFlags(h.Flags, of.Flags); why != "" {
-		return why
+	if err := differentFlags(h.Flags, of.Flags); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name    string
 		was, is any
 	}{{"problem", r.Problem, want.Problem}, {"plan", r.Plan, want.Plan}, {"sigma2", r.Sigma2, want.Sigma2}} {
 		if f.was != f.is {
-			return fmt.Sprintf("its %s is %v, expected %v", f.name, f.was, f.is)
+			return fmt.Errorf("its %s is %v, expected %v", f.name, f.was, f.is)
 		}
 	}
 	switch {
 	case r.Data != want.Data:
-		return "it was begun with other data"
+		return errors.New("it was begun with other data")
 	case h.Fit == nil || of.Fit == nil:
-		return "its first line has no \"fit\""
+		return errors.New("its first line has no \"fit\"")
 	case *h.Fit != *of.Fit && h.Machine == of.Machine:
-		return fmt.Sprintf("its solution is another one: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", h.Fit.B, h.Fit.MuHat, of.Fit.B, of.Fit.MuHat)
+		return fmt.Errorf("its solution is another one: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", h.Fit.B, h.Fit.MuHat, of.Fit.B, of.Fit.MuHat)
 	}
-	return ""
+	return nil
 }
 
 func (r shardedProbes) lines(first, end int) int { return end - first }
-
-func (r shardedProbes) mergeFlags() []string { return append([]string{"out"}, fileFlags...) }
 
 func (r shardedProbes) place(p shardPart, n int, line []byte) error {
 	_, err := readProbe(line, p.First+n)
 	return err
 }
 
-// merge solves the problem once more, and writes the result as one machine would.
-func (r shardedProbes) merge(f *mergeFlags, cmd *cobra.Command, set *shards) error {
-	if set.of.Fit == nil {
-		return usagef("%s: its first line has no \"fit\"", set.files[set.of.Shard.Index].path)
-	}
-	division := pipeline.NewDivision(0, r.Plan.Probes, r.Plan.Probes)
+// probes makes what all shards have computed known to a division of all probes.
+func (s *shards) probes(ctx context.Context, division *pipeline.Division) error {
 	next := 0
-	err := set.each(cmd.Context(), func(line []byte) error {
+	return s.each(ctx, func(line []byte) error {
 		probe, err := readProbe(line, next)
 		division.Know(next, probe)
 		next++
 		return err
-	})
-	if err != nil {
-		return err
-	}
-	run, flags := newRunCommand()
-	run.SetContext(cmd.Context())
-	run.SetErr(cmd.ErrOrStderr())
-	if err := set.of.setFlags(run, f.files); err != nil {
-		return usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
-	}
-	flags.out = f.out
-	j, err := flags.openRun(run)
-	if err != nil {
-		return err
-	}
-	defer j.close()
-	if err := flags.checkNamed(cmd); err != nil {
-		return err
-	}
-	h, err := j.header()
-	if err != nil {
-		return err
-	}
-	here := shardHeader{Flags: set.of.Flags, Fit: set.of.Fit, Machine: thisMachine(j.device()), run: shardedProbes{h}}
-	why := here.run.differs(here, set.of)
-	if machine := here.Machine.differs(set.of.Machine); why == "" && machine != "" && !f.mixed {
-		why = "the machine has " + machine
-	}
-	if why != "" {
-		return usagef("the estimate here is not that of the shards: %s", why)
-	}
-	division.Solved = func(fit pipeline.Fit) error {
-		if got := fitOf(fit); *got != *set.of.Fit && !f.mixed {
-			return usagef("the solution here is not that of the shards: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", got.B, got.MuHat, set.of.Fit.B, set.of.Fit.MuHat)
-		}
-		return nil
-	}
-	risk, err := j.pipeline.EstimateDivided(cmd.Context(), j.file.Y, division)
-	j.bar.close()
-	var input usageError
-	if errors.As(err, &input) {
-		return input
-	}
-	if err != nil {
-		return err
-	}
-	return j.report(risk, func(r study.Result) error {
-		line := func(w io.Writer) error { return study.WriteLine(w, r) }
-		if err := dataio.WriteFile(f.jsonl, line); err != nil {
-			return err
-		}
-		if err := line(cmd.OutOrStdout()); err != nil {
-			return err
-		}
-		return writeResultTable(&r, cmd.ErrOrStderr())
 	})
 }

@@ -437,9 +437,9 @@ func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data
 }
 
 // weightsOf are the swept weights of a line.
-func (f *sweepFlags) weightsOf(line study.SweepLine) []float64 {
-	w := make([]float64, len(f.axes))
-	for a, axis := range f.axes {
+func weightsOf(axes []sweepAxis, line study.SweepLine) []float64 {
+	w := make([]float64, len(axes))
+	for a, axis := range axes {
 		at := map[string]*study.Number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.name]
 		w[a] = math.NaN()
 		if at != nil {

@@ -182,7 +182,7 @@ func (r *sweepReport) alike(points []int) string {
 	for a, axis := range r.f.axes {
 		var values []float64
 		for _, i := range points {
-			values = append(values, r.f.weightsOf(r.lines[i])[a])
+			values = append(values, weightsOf(r.f.axes, r.lines[i])[a])
 		}
 		slices.Sort(values)
 		values = slices.Compact(values)

@@ -62,9 +62,9 @@ func cell(value, stdErr float64) string {
 }
 
 // valueOf is what a sweep that continues needs to know about a line.
-func (f *sweepFlags) valueOf(line study.SweepLine) pipeline.SweepValue {
-	value, _ := line.Value(f.criterion)
-	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.Trusted(), Digest: line.Digest}
+func valueOf(criterion risk.Criterion, axes []sweepAxis, line study.SweepLine) pipeline.SweepValue {
+	value, _ := line.Value(criterion)
+	return pipeline.SweepValue{Weights: weightsOf(axes, line), Value: value, Trusted: line.Trusted(), Digest: line.Digest}
 }
 
 // valuesOf are those of the lines of the --jsonl file.
@@ -74,7 +74,7 @@ func (f *sweepFlags) valuesOf(lines []study.SweepLine) ([]pipeline.SweepValue, e
 		if line.Index != i {
 			return nil, usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
 		}
-		values = append(values, f.valueOf(line))
+		values = append(values, valueOf(f.criterion, f.axes, line))
 	}
 	return values, nil
 }

@@ -31,7 +31,7 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values, Label: label(f.criterion)}
 		if best.Stage == pipeline.RefineStage {
 			l := r.lines[best.Index]
-			w := f.weightsOf(l)
+			w := weightsOf(f.axes, l)
 			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
 			h.MinValue, _ = l.Value(f.criterion)
 		}
@@ -54,13 +54,13 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 	if !f.criterion.Rule().Sigma2 {
 		s.LossLabel = "true loss"
 	}
-	byWeight := func(a, b study.SweepLine) int { return cmp.Compare(f.weightsOf(a)[0], f.weightsOf(b)[0]) }
+	byWeight := func(a, b study.SweepLine) int { return cmp.Compare(weightsOf(f.axes, a)[0], weightsOf(f.axes, b)[0]) }
 	for _, l := range slices.SortedStableFunc(slices.Values(r.lines), byWeight) {
 		value, stdErr := l.Value(f.criterion)
 		if math.IsNaN(value) {
 			continue
 		}
-		s.Lambda = append(s.Lambda, f.weightsOf(l)...)
+		s.Lambda = append(s.Lambda, weightsOf(f.axes, l)...)
 		s.SURE = append(s.SURE, value)
 		if !math.IsNaN(stdErr) {
 			s.StdErr = append(s.StdErr, stdErr)
@@ -78,7 +78,7 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 		s.DifferenceErr = nil
 	}
 	if summary.Rule != pipeline.MinimumRule && summary.Chosen.Index != best.Index {
-		s.Chosen, s.ChosenName = f.weightsOf(r.lines[summary.Chosen.Index])[0], string(summary.Rule)
+		s.Chosen, s.ChosenName = weightsOf(f.axes, r.lines[summary.Chosen.Index])[0], string(summary.Rule)
 	}
 	return r.picture(s)
 }

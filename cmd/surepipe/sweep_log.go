@@ -24,7 +24,7 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) study.SweepHeader {
 	h := study.SweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: study.AboutLoss(j.problem).LossName, LossParameter: j.problem.Loss.Parameter, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, ExecResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: study.AboutLoss(j.problem).LossName, LossParameter: j.problem.Loss.Parameter, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, ExecResult: j.execResult(), Solver: j.name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
 		Data: study.DataHash(data), Device: j.device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: study.Version(),

@@ -116,7 +116,7 @@ func (r *sweepReport) show(line study.SweepLine) error {
 		return study.WriteLine(r.out, line)
 	}
 	var row strings.Builder
-	for _, w := range r.f.weightsOf(line) {
+	for _, w := range weightsOf(r.f.axes, line) {
 		fmt.Fprintf(&row, "%12.6g", w)
 	}
 	for _, c := range r.f.columns(r.about.Sigma2) {
@@ -278,7 +278,7 @@ func (r *sweepReport) writeCSV(path string, choice study.SweepChoice) error {
 	truth := map[bool]float64{true: 1}
 	for _, l := range r.lines {
 		table.Data = append(table.Data, float64(l.Index), truth[l.Stage == pipeline.RefineStage])
-		table.Data = append(table.Data, r.f.weightsOf(l)...)
+		table.Data = append(table.Data, weightsOf(r.f.axes, l)...)
 		table.Data = append(append(table.Data, l.Cells(criteria)...), differences[l.Index]...)
 		table.Data = append(table.Data, l.LossCells()...)
 		table.Data = append(table.Data, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"surepipe/internal/dataio"
+	"surepipe/problems"
+)
+
+// readAround reads all of the problem's data except y, which comes from a stack of samples.
+func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
+	first, err := s.at(0)
+	if err != nil {
+		return fileData{}, err
+	}
+	sample := dataio.Array{Name: "y", Shape: s.shape, Data: first}
+	switch {
+	case f.exec.given():
+		data, err = f.readExec(false, &sample)
+	case f.specification != nil:
+		data.Data, err = f.specification.Load(problems.SpecFiles{Context: f.context(), Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
+		if err != nil {
+			err = f.tableError(err)
+		}
+	case f.x == "" && f.mu == "" && f.d == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
+		data, err = readAroundNPZ(f.context(), f.data, f.problem, s)
+	case f.table.response != "":
+		err = usagef("--response is %q, but y comes from --y", f.table.response)
+	default:
+		data, err = f.readInputs(&sample, false)
+	}
+	if err != nil {
+		return fileData{}, err
+	}
+	data.Y = first
+	f.vary(&data.Data)
+	if err := f.scan(&data); err != nil {
+		return fileData{}, err
+	}
+	return data, f.estimateNoise(&data)
+}
+
+// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
+// and the next attempt to open it returns the error.
+func isArchive(path string) bool {
+	set, err := dataio.Open(path)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	return set.Archive()
+}
+
+// readAroundNPZ is readAround of an .npz file, or of none.
+func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileData, error) {
+	l, _ := layoutOf(problem)
+	if len(s.shape) != l.YRank {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.YShape, problem)
+	}
+	if path == "" {
+		return fileData{Data: problems.Data{YShape: s.shape}}, nil
+	}
+	set, err := dataio.OpenArchive(ctx, path)
+	if err != nil {
+		return fileData{}, usageError{err}
+	}
+	defer set.Close()
+	data, err := readSetAround(arrays{Set: set}, problem, s.shape)
+	if err != nil {
+		return fileData{}, usagef("%s: %w", path, err)
+	}
+	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
+	expected, why := s.shape, ""
+	switch {
+	case l.Design:
+		d, _ := data.X.Dims()
+		expected, why = []int{d}, fmt.Sprintf("as \"X\" of %s has %d rows", path, d)
+	case l.Selection:
+		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
+	}
+	if !slices.Equal(s.shape, expected) {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.name, dataio.ShapeString(s.shape), dataio.ShapeString(expected), why)
+	}
+	return data, nil
+}
