@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -284,17 +282,17 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 }
 
 // openExec makes the command a job.
-func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
-	j := &job{instance: instance{dev: dev}}
+func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *study.Estimator, err error) {
+	j := &study.Estimator{Instance: study.Instance{On: dev}}
 	defer func() {
 		if err != nil {
-			j.close()
+			j.Close()
 		}
 	}()
-	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
+	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.Sigma2)
 	}
-	if j.sigma2 == 0 && f.exec.divergence == string(pipeline.CoupledBootstrap) {
+	if j.Sigma2 == 0 && f.exec.divergence == string(pipeline.CoupledBootstrap) {
 		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap needs: give the variance of the noise, or --sigma2 auto to estimate it", f.source())
 	}
 	p := &problems.Problem{
@@ -322,91 +320,25 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 	if f.exec.divergence == string(pipeline.CoupledBootstrap) {
 		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g", f.exec.alpha)
 	}
-	j.problem = p
-	if err := f.checkScale(data, j.sigma2, p.D); err != nil {
+	j.Problem = p
+	if err := f.checkScale(data, j.Sigma2, p.D); err != nil {
 		return nil, err
 	}
-	if j.box, err = command.BlackBox(); err != nil {
+	if j.BlackBox, err = command.BlackBox(); err != nil {
 		return nil, usagef("--exec: %w", err)
 	}
-	j.box.Divergence, j.box.Eps = pipeline.BlackBoxMethod(f.exec.divergence), f.exec.eps
-	if j.box.Divergence == pipeline.CoupledBootstrap {
-		j.box.Alpha = f.exec.alpha
+	j.BlackBox.Divergence, j.BlackBox.Eps = pipeline.BlackBoxMethod(f.exec.divergence), f.exec.eps
+	if j.BlackBox.Divergence == pipeline.CoupledBootstrap {
+		j.BlackBox.Alpha = f.exec.alpha
 	} else {
-		j.box.Eps = j.box.Step(data.Y, j.sigma2)
+		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
 	}
-	j.weights, j.line, j.variance = command.Weights, f.exec.line, f.estimate
-	j.boxOptions = pipeline.Options{Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
+	j.Weights, j.Command, j.Variance = command.Weights, f.exec.line, f.estimate
+	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
 	if f.queries.auto {
-		j.boxOptions.Queries, j.boxOptions.TraceError = 0, f.traceError
+		j.BoxOptions.Queries, j.BoxOptions.TraceError = 0, f.traceError
 	}
 	return j, nil
-}
-
-// name is that of the solver.
-func (j *job) name() string {
-	if j.box != nil {
-		return "command"
-	}
-	return j.solver.Name()
-}
-
-// estimate is the risk at one y.
-func (j *job) estimate(ctx context.Context, y []float64) (pipeline.Risk, error) {
-	if j.box == nil {
-		return j.pipeline.Estimate(ctx, y)
-	}
-	return j.box.Estimate(ctx, j.weightsAt(nil), y, j.boxOptions)
-}
-
-// stream is the risk at many y.
-func (j *job) stream(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
-	if j.box == nil {
-		return j.pipeline.StreamFrom(ctx, first, ys)
-	}
-	return j.box.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.boxOptions)
-}
-
-// repeat is the risk at one y under many seeds.
-func (j *job) repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
-	if j.box == nil {
-		return j.pipeline.Repeat(ctx, index, y, seeds)
-	}
-	return j.box.Repeat(ctx, index, j.weightsAt(nil), y, seeds, j.boxOptions)
-}
-
-// weightsAt are the command's weights, with those of a map in the place of their own.
-func (j *job) weightsAt(swept map[string]float64) []float64 {
-	own := weights(j.problem)
-	values := make([]float64, len(j.weights))
-	for i, name := range j.weights {
-		if v, ok := swept[name]; ok {
-			values[i] = v
-		} else {
-			values[i] = own[name]
-		}
-	}
-	return values
-}
-
-// family is the command along the axes of a sweep.
-func (j *job) family(axes []sweepAxis) pipeline.Family {
-	box := *j.box
-	box.Eval = func(ctx context.Context, swept, y []float64) ([]float64, error) {
-		at := map[string]float64{}
-		for a, axis := range axes {
-			at[axis.name] = swept[a]
-		}
-		return j.box.Eval(ctx, j.weightsAt(at), y)
-	}
-	return pipeline.Family{BlackBox: &box}
-}
-
-func (j *job) execResult() study.ExecResult {
-	if j.box == nil {
-		return study.ExecResult{}
-	}
-	return study.ExecResult{Exec: j.line, Eps: j.box.Eps, Alpha: j.box.Alpha}
 }
 
 // unsettled marks a result that should not be trusted.

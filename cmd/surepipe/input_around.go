@@ -7,15 +7,16 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // readAround reads all of the problem's data except y, which comes from a stack of samples.
-func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
-	first, err := s.at(0)
+func (f *estimatorFlags) readAround(s *study.SampleSource) (data fileData, err error) {
+	first, err := s.At(0)
 	if err != nil {
 		return fileData{}, err
 	}
-	sample := dataio.Array{Name: "y", Shape: s.shape, Data: first}
+	sample := dataio.Array{Name: "y", Shape: s.Shape, Data: first}
 	switch {
 	case f.exec.given():
 		data, err = f.readExec(false, &sample)
@@ -54,25 +55,25 @@ func isArchive(path string) bool {
 }
 
 // readAroundNPZ is readAround of an .npz file, or of none.
-func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileData, error) {
+func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSource) (fileData, error) {
 	l, _ := layoutOf(problem)
-	if len(s.shape) != l.YRank {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.YShape, problem)
+	if len(s.Shape) != l.YRank {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.Name, dataio.ShapeString(s.Shape), l.YShape, problem)
 	}
 	if path == "" {
-		return fileData{Data: problems.Data{YShape: s.shape}}, nil
+		return fileData{Data: problems.Data{YShape: s.Shape}}, nil
 	}
 	set, err := dataio.OpenArchive(ctx, path)
 	if err != nil {
 		return fileData{}, usageError{err}
 	}
 	defer set.Close()
-	data, err := readSetAround(arrays{Set: set}, problem, s.shape)
+	data, err := readSetAround(arrays{Set: set}, problem, s.Shape)
 	if err != nil {
 		return fileData{}, usagef("%s: %w", path, err)
 	}
 	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
-	expected, why := s.shape, ""
+	expected, why := s.Shape, ""
 	switch {
 	case l.Design:
 		d, _ := data.X.Dims()
@@ -80,8 +81,8 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileD
 	case l.Selection:
 		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
 	}
-	if !slices.Equal(s.shape, expected) {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.name, dataio.ShapeString(s.shape), dataio.ShapeString(expected), why)
+	if !slices.Equal(s.Shape, expected) {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.Name, dataio.ShapeString(s.Shape), dataio.ShapeString(expected), why)
 	}
 	return data, nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
-	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -81,59 +81,6 @@ func (f *estimatorFlags) closeDevices(first array.Device) {
 	}
 }
 
-// job is an estimator on a device, or on several, ready to take samples.
-type job struct {
-	instance
-	// others are the estimator on other devices, over which pipeline spreads its work.
-	others   []instance
-	pipeline *pipeline.Pool
-	sigma2   float64 // 0 where it is not known
-
-	// box is the estimator where it is a command, and the solver and the pipeline are then nil;
-	// weights are the names of its weights.
-	box        *pipeline.BlackBox
-	weights    []string
-	boxOptions pipeline.Options
-	// line is the command line of the box.
-	line string
-	// variance is how sigma2 was estimated, nil where it was given.
-	variance *noise.Estimate
-}
-
-// instance is an estimator on one device.
-type instance struct {
-	dev     array.Device
-	problem *problems.Problem
-	solver  vjp.Solver
-	options vjp.Options // the solver's
-}
-
-func (i *instance) close() {
-	if i.solver != nil {
-		i.solver.Release()
-	}
-	if i.problem != nil {
-		i.problem.Release()
-	}
-	i.dev.Close()
-}
-
-func (j *job) close() {
-	j.instance.close()
-	for _, other := range j.others {
-		other.close()
-	}
-}
-
-// device names the devices, as --device does.
-func (j *job) device() string {
-	name := j.dev.Name()
-	for _, other := range j.others {
-		name += "," + other.dev.Name()
-	}
-	return name
-}
-
 // lost says that a device has failed.
 func lost(cmd *cobra.Command) func(device string, fault error) {
 	return func(device string, fault error) {
@@ -143,18 +90,18 @@ func lost(cmd *cobra.Command) func(device string, fault error) {
 
 // open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
 // y. Its work, including what is done once for all samples, is shown on bar.
-func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
+func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *study.Estimator, err error) {
 	if f.exec.given() {
 		return f.openExec(cmd, dev, data, bar)
 	}
 	ctx := bar.preparing(cmd.Context())
-	j := &job{instance: instance{dev: dev}}
+	j := &study.Estimator{Instance: study.Instance{On: dev}}
 	for _, other := range f.others {
-		j.others = append(j.others, instance{dev: other})
+		j.Others = append(j.Others, study.Instance{On: other})
 	}
 	defer func() {
 		if err != nil {
-			j.close()
+			j.Close()
 		}
 	}()
 	f.forgetNoise(cmd, &data)
@@ -163,64 +110,64 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 			return nil, err
 		}
 	}
-	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
+	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.Sigma2)
 	}
-	if j.sigma2 > 0 {
-		data.Sigma2 = &j.sigma2 // some regularizers depend on it
+	if j.Sigma2 > 0 {
+		data.Sigma2 = &j.Sigma2 // some regularizers depend on it
 	}
 	var members []*pipeline.Pipeline
-	for i := range 1 + len(j.others) {
-		on := &j.instance
+	for i := range 1 + len(j.Others) {
+		on := &j.Instance
 		if i > 0 {
-			on = &j.others[i-1]
+			on = &j.Others[i-1]
 		}
-		if err := f.build(ctx, on, data, j.sigma2); err != nil {
+		if err := f.build(ctx, on, data, j.Sigma2); err != nil {
 			return nil, err
 		}
-		o := f.pipelineOptions(cmd, data, j.sigma2)
+		o := f.pipelineOptions(cmd, data, j.Sigma2)
 		if i == 0 || f.parallel > 1 {
 			o.Progress = bar.follower()
 		}
-		member, err := pipeline.New(on.solver, o)
+		member, err := pipeline.New(on.Solver, o)
 		if err != nil {
 			return nil, planError(err)
 		}
 		members = append(members, member)
 	}
-	j.variance = f.estimate
-	j.pipeline, err = pipeline.NewPool(lost(cmd), members...)
+	j.Variance = f.estimate
+	j.Pipeline, err = pipeline.NewPool(lost(cmd), members...)
 	return j, err
 }
 
 // build makes the problem and its solver on the instance's device.
-func (f *estimatorFlags) build(ctx context.Context, on *instance, data problems.Data, sigma2 float64) error {
+func (f *estimatorFlags) build(ctx context.Context, on *study.Instance, data problems.Data, sigma2 float64) error {
 	hyper, err := f.hyper()
 	if err != nil {
 		return err
 	}
-	if on.problem, err = problems.New(f.problem, on.dev, data, hyper); err != nil {
-		if fault := on.dev.Err(); fault != nil {
+	if on.Problem, err = problems.New(f.problem, on.On, data, hyper); err != nil {
+		if fault := on.On.Err(); fault != nil {
 			return fault
 		}
 		return f.dataError(err)
 	}
-	f.alo = f.alo || !on.problem.Loss.Squared()
-	if err := f.checkScale(data, sigma2, on.problem.D); err != nil {
+	f.alo = f.alo || !on.Problem.Loss.Squared()
+	if err := f.checkScale(data, sigma2, on.Problem.D); err != nil {
 		return err
 	}
 	name := f.solver
 	if name == "auto" {
-		name = on.problem.DefaultSolver
+		name = on.Problem.DefaultSolver
 	}
-	if on.options, err = f.solverOptions(on.dev, sigma2); err != nil {
+	if on.Options, err = f.solverOptions(on.On, sigma2); err != nil {
 		return err
 	}
-	if on.solver, err = vjp.NewSolver(ctx, name, on.problem.Solve(), on.options); err != nil {
+	if on.Solver, err = vjp.NewSolver(ctx, name, on.Problem.Solve(), on.Options); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		if fault := on.dev.Err(); fault != nil {
+		if fault := on.On.Err(); fault != nil {
 			return fault
 		}
 		return usagef("--solver %s: %w", name, err)

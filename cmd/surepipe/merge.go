@@ -118,7 +118,7 @@ func (f *mergeFlags) check(cmd *cobra.Command, files []string) error {
 }
 
 // checkRun rejects flags for which the run of the shards has no use.
-func (f *mergeFlags) checkRun(cmd *cobra.Command, of shardHeader) (err error) {
+func (f *mergeFlags) checkRun(cmd *cobra.Command, of study.ShardHeader) (err error) {
 	used := append([]string{"jsonl", "mixed", "help"}, mergerOf(of.Shard.Unit).flags...)
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(used, flag.Name) && err == nil {
@@ -136,27 +136,27 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 	if err := f.check(cmd, files); err != nil {
 		return err
 	}
-	set, err := readShards(files, f.mixed)
+	set, err := study.ReadShards(files, f.mixed)
 	if err != nil {
 		return err
 	}
-	if err := f.checkRun(cmd, set.of); err != nil {
+	if err := f.checkRun(cmd, set.Of); err != nil {
 		return err
 	}
 	var data []namedFile
-	for _, name := range slices.Sorted(maps.Keys(set.of.Files)) {
-		data = append(data, namedFile{what: "the file of the shards' --" + name, path: set.of.Files[name]})
+	for _, name := range slices.Sorted(maps.Keys(set.Of.Files)) {
+		data = append(data, namedFile{what: "the file of the shards' --" + name, path: set.Of.Files[name]})
 	}
 	if err := checkOverwrite(cmd, data); err != nil {
 		return err
 	}
-	if missing := set.missing(); len(missing) > 0 {
-		text := ranges(missing)
+	if missing := set.Missing(); len(missing) > 0 {
+		text := study.Ranges(missing)
 		if err := study.WriteLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.of.Shard.Count, text)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.Of.Shard.Count, text)
 		return errIncomplete
 	}
-	return mergerOf(set.of.Shard.Unit).merge(f, cmd, set)
+	return mergerOf(set.Of.Shard.Unit).merge(f, cmd, set)
 }

@@ -19,44 +19,44 @@ type merger struct {
 	// flags are those of surepipe merge that the run has a use for, besides --jsonl and --mixed.
 	flags []string
 	// merge writes what one machine would have written.
-	merge func(f *mergeFlags, cmd *cobra.Command, set *shards) error
+	merge func(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error
 }
 
 // mergerOf is the merger of a run by its unit.
 func mergerOf(unit string) merger {
 	switch unit {
-	case chainUnit:
+	case study.ChainUnit:
 		return merger{append([]string{"csv", "plot", "out", "no-refine"}, fileFlags...), mergeSweep}
-	case probeUnit:
+	case study.ProbeUnit:
 		return merger{append([]string{"out"}, fileFlags...), mergeProbes}
 	}
 	return merger{[]string{"plot", "running"}, mergeSampled}
 }
 
 // mergeSampled writes the lines of a whole Monte Carlo run, its summary and its figures.
-func mergeSampled(f *mergeFlags, cmd *cobra.Command, set *shards) error {
-	var m mergedSamples
+func mergeSampled(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error {
+	var m study.Merged
 	err := dataio.WriteFile(f.jsonl, func(w io.Writer) (err error) {
-		m, err = set.mergeSamples(cmd.Context(), w)
+		m, err = set.MergeSamples(cmd.Context(), w)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s := m.tally
+	s := m.Tally
 	s.Warnings = slices.Concat(s.Notes, summaryWarnings(s))
 	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
 		return err
 	}
-	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), throughput{}); err != nil {
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), study.Throughput{}); err != nil {
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.Warnings)
-	notes, err := shardProvenance(set.of)
+	notes, err := shardProvenance(set.Of)
 	if err != nil {
-		return usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
+		return usagef("%s: %w", set.Files[set.Of.Shard.Index].Path, err)
 	}
-	if err := f.figures.draw(s, m.problem, m.d, notes...); err != nil {
+	if err := f.figures.draw(s, m.Problem, m.D, notes...); err != nil {
 		return err
 	}
 	return unsettledSummary(&s.Summary)
@@ -64,7 +64,7 @@ func mergeSampled(f *mergeFlags, cmd *cobra.Command, set *shards) error {
 
 // shardProvenance are the notes of figures: the command that the shards were, without --shard. Files
 // that were written before first lines had the command have none.
-func shardProvenance(h shardHeader) ([]figure.Note, error) {
+func shardProvenance(h study.ShardHeader) ([]figure.Note, error) {
 	if h.Flags == nil {
 		return nil, nil
 	}
@@ -72,18 +72,18 @@ func shardProvenance(h shardHeader) ([]figure.Note, error) {
 	if err := takeFlags(h, run, h.Files); err != nil {
 		return nil, err
 	}
-	whole, err := readShardedSamples(h.Whole)
+	whole, err := study.ReadShardedSamples(h.Whole)
 	return provenance(run, whole.Data), err
 }
 
 // mergeSweep writes the points of the grid, refines the minimizer unless that is not wanted, and sums up.
-func mergeSweep(f *mergeFlags, cmd *cobra.Command, set *shards) error {
+func mergeSweep(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error {
 	begin := time.Now()
-	r, err := readShardedSweep(set.of.Whole)
+	r, err := study.ReadShardedSweep(set.Of.Whole)
 	if err != nil {
 		return err
 	}
-	known, seconds, err := set.points(cmd.Context())
+	known, seconds, err := set.Points(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func mergeSweep(f *mergeFlags, cmd *cobra.Command, set *shards) error {
 
 // refined prepares to go on after the points of the grid as one machine would, from the data.
 func refined(
-	r shardedSweep, f *mergeFlags, cmd *cobra.Command, set *shards, known []study.SweepLine, begin time.Time,
+	r study.ShardedSweep, f *mergeFlags, cmd *cobra.Command, set *study.Shards, known []study.SweepLine, begin time.Time,
 ) (*sweepReport, func() error, error) {
 	sweep, flags := newSweepCommand()
 	sweep.SetContext(cmd.Context())
 	sweep.SetErr(cmd.ErrOrStderr())
-	if err := setFlags(set.of, sweep, f.files); err != nil {
-		return nil, nil, usagef("%s: %w; or --no-refine, which needs no data", set.files[set.of.Shard.Index].path, err)
+	if err := setFlags(set.Of, sweep, f.files); err != nil {
+		return nil, nil, usagef("%s: %w; or --no-refine, which needs no data", set.Files[set.Of.Shard.Index].Path, err)
 	}
 	flags.asJSON, flags.csv, flags.plot, flags.out = true, f.csv, f.figures.plot, f.out
 	s, err := flags.openSweep(sweep)
@@ -142,7 +142,7 @@ func refined(
 	report := s.report(nil)
 	report.known = known
 	for _, line := range known {
-		s.options.Known = append(s.options.Known, valueOf(flags.criterion, flags.axes, line))
+		s.options.Known = append(s.options.Known, study.KnownPoint(flags.criterion, flags.axes, line))
 	}
 	s.warn()
 	return report, func() error {
@@ -152,16 +152,16 @@ func refined(
 }
 
 // sweepHere rejects a sweep that is opened here and is not the shards'.
-func sweepHere(r shardedSweep, h study.SweepHeader, mixed bool) error {
+func sweepHere(r study.ShardedSweep, h study.SweepHeader, mixed bool) error {
 	keys, err := h.Keys()
 	if err != nil {
 		return err
 	}
 	var ignored []string
 	if mixed {
-		ignored = onMachine
+		ignored = study.OnMachine
 	}
-	switch key, was, is := study.DifferentKey(r.keys, keys, ignored...); key {
+	switch key, was, is := study.DifferentKey(r.Keys, keys, ignored...); key {
 	case "":
 		return nil
 	case "data_sha256":
@@ -173,23 +173,23 @@ func sweepHere(r shardedSweep, h study.SweepHeader, mixed bool) error {
 
 // unrefined finds the minimizer among the points of the grid, from the lines alone.
 func unrefined(
-	r shardedSweep, f *mergeFlags, cmd *cobra.Command, set *shards, known []study.SweepLine, begin time.Time,
+	r study.ShardedSweep, f *mergeFlags, cmd *cobra.Command, set *study.Shards, known []study.SweepLine, begin time.Time,
 ) (*sweepReport, func() error, error) {
 	sweep, flags := newSweepCommand()
-	if err := setFlags(set.of, sweep, set.of.Files); err != nil {
-		return nil, nil, usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
+	if err := setFlags(set.Of, sweep, set.Of.Files); err != nil {
+		return nil, nil, usagef("%s: %w", set.Files[set.Of.Shard.Index].Path, err)
 	}
 	sweep.SetErr(cmd.ErrOrStderr())
 	flags.asJSON, flags.csv, flags.plot, flags.coefficients = true, f.csv, f.figures.plot, coefficientFlags{}
-	flags.criterion, flags.alo, flags.axes = r.Criterion, r.ALO, r.axes
+	flags.criterion, flags.alo, flags.axes = r.Criterion, r.ALO, r.Axes
 	report := &sweepReport{bar: newProgress(cmd), cmd: sweep, f: flags, about: known[0].Result, hash: r.Data, total: len(known), hasLoss: known[0].Loss != nil, known: known}
 	options := pipeline.SweepOptions{Criterion: r.Criterion, Rule: flags.rule, Sigma2RelStdErr: r.Sigma2RelStdErr, Options: pipeline.Options{Sigma2: r.Sigma2}}
 	for _, line := range known {
-		options.Known = append(options.Known, valueOf(flags.criterion, flags.axes, line))
+		options.Known = append(options.Known, study.KnownPoint(flags.criterion, flags.axes, line))
 	}
 	var grid [][]float64
-	for _, axis := range r.axes {
-		grid = append(grid, axis.values)
+	for _, axis := range r.Axes {
+		grid = append(grid, axis.Values)
 	}
 	choice, edge, err := pipeline.Choose(grid, options)
 	if err != nil {
@@ -210,23 +210,23 @@ func unrefined(
 }
 
 // mergeProbes solves the problem once more, and writes the result as one machine would.
-func mergeProbes(f *mergeFlags, cmd *cobra.Command, set *shards) error {
-	r, err := readShardedProbes(set.of.Whole)
+func mergeProbes(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error {
+	r, err := study.ReadShardedProbes(set.Of.Whole)
 	if err != nil {
 		return err
 	}
-	if set.of.Fit == nil {
-		return usagef("%s: its first line has no \"fit\"", set.files[set.of.Shard.Index].path)
+	if set.Of.Fit == nil {
+		return usagef("%s: its first line has no \"fit\"", set.Files[set.Of.Shard.Index].Path)
 	}
 	division := pipeline.NewDivision(0, r.Plan.Probes, r.Plan.Probes)
-	if err := set.probes(cmd.Context(), division); err != nil {
+	if err := set.Probes(cmd.Context(), division); err != nil {
 		return err
 	}
 	run, flags := newRunCommand()
 	run.SetContext(cmd.Context())
 	run.SetErr(cmd.ErrOrStderr())
-	if err := setFlags(set.of, run, f.files); err != nil {
-		return usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
+	if err := setFlags(set.Of, run, f.files); err != nil {
+		return usagef("%s: %w", set.Files[set.Of.Shard.Index].Path, err)
 	}
 	flags.out = f.out
 	j, err := flags.openRun(run)
@@ -241,25 +241,25 @@ func mergeProbes(f *mergeFlags, cmd *cobra.Command, set *shards) error {
 	if err != nil {
 		return err
 	}
-	here, err := newShardHeader(set.of.Shard, thisMachine(j.device()), h)
+	here, err := study.NewShardHeader(set.Of.Shard, study.ThisMachine(j.Device()), h)
 	if err != nil {
 		return err
 	}
-	here.Flags, here.Fit = set.of.Flags, set.of.Fit
-	why := here.sameRun(set.of)
-	if machine := here.Machine.differs(set.of.Machine); why == nil && machine != "" && !f.mixed {
+	here.Flags, here.Fit = set.Of.Flags, set.Of.Fit
+	why := here.SameRun(set.Of)
+	if machine := here.Machine.Differs(set.Of.Machine); why == nil && machine != "" && !f.mixed {
 		why = errors.New("the machine has " + machine)
 	}
 	if why != nil {
 		return usagef("the estimate here is not that of the shards: %w", why)
 	}
 	division.Solved = func(fit pipeline.Fit) error {
-		if got := fitOf(fit); *got != *set.of.Fit && !f.mixed {
-			return usagef("the solution here is not that of the shards: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", got.B, got.MuHat, set.of.Fit.B, set.of.Fit.MuHat)
+		if got := study.HashFit(fit); *got != *set.Of.Fit && !f.mixed {
+			return usagef("the solution here is not that of the shards: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", got.B, got.MuHat, set.Of.Fit.B, set.Of.Fit.MuHat)
 		}
 		return nil
 	}
-	risk, err := j.pipeline.EstimateDivided(cmd.Context(), j.file.Y, division)
+	risk, err := j.Pipeline.EstimateDivided(cmd.Context(), j.file.Y, division)
 	j.bar.close()
 	var input usageError
 	if errors.As(err, &input) {

@@ -159,22 +159,22 @@ func (f monteCarloFigures) check() error {
 
 // open opens the source of the samples and reads the rest of the data. Multiples of a maximum refer
 // to Data.Y.
-func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySource, data problems.Data, err error) {
+func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.SampleSource, data problems.Data, err error) {
 	if o.y != "" {
-		ys, err := openSamples(o.y, cmd.InOrStdin())
+		ys, err := study.OpenSamples(o.y, cmd.InOrStdin())
 		if err != nil {
 			return nil, data, err
 		}
 		file, err := f.readAround(ys)
 		if err != nil {
-			ys.close()
+			ys.Close()
 			return nil, data, err
 		}
 		if f.data == "" {
-			f.data = ys.name
+			f.data = ys.Name
 		}
 		if coloured(file.Data) {
-			ys.close()
+			ys.Close()
 			return nil, data, f.whitenedOnly()
 		}
 		return ys, file.Data, nil
@@ -186,7 +186,7 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	case file.Stack != nil && coloured(file.Data):
 		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
-		return heldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
+		return study.HeldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
 	case !f.lossNow().Squared():
 		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.source(), f.lossNow().Name)
 	case file.Mu == nil:
@@ -204,7 +204,7 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
 		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
 	}
-	return simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
+	return study.Simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
 }
 
 // coloured reports whether y is whitened before it is fitted.
@@ -216,16 +216,16 @@ func (f *estimatorFlags) whitenedOnly() error {
 }
 
 // count is the number of samples to compute.
-func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
+func (o *monteCarloFlags) count(cmd *cobra.Command, ys *study.SampleSource) (int, error) {
 	switch {
-	case ys.total < 0:
+	case ys.Total < 0:
 		return o.samples, nil
-	case o.first >= ys.total:
-		return 0, usagef("--first is %d, but %s holds samples 0 to %d", o.first, ys.name, ys.total-1)
+	case o.first >= ys.Total:
+		return 0, usagef("--first is %d, but %s holds samples 0 to %d", o.first, ys.Name, ys.Total-1)
 	case !cmd.Flags().Changed("samples"):
-		return ys.total - o.first, nil
-	case o.samples > ys.total-o.first:
-		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.name, ys.total-o.first, o.first)
+		return ys.Total - o.first, nil
+	case o.samples > ys.Total-o.first:
+		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.Name, ys.Total-o.first, o.first)
 	}
 	return o.samples, nil
 }
@@ -255,7 +255,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		f.closeDevices(dev)
 		return err
 	}
-	defer ys.close()
+	defer ys.Close()
 	count, err := o.count(cmd, ys)
 	if err != nil {
 		f.closeDevices(dev)
@@ -268,23 +268,23 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err != nil {
 		return err
 	}
-	defer job.close()
-	if ys.total >= 0 {
-		f.warn(cmd, job.problem)
+	defer job.Close()
+	if ys.Total >= 0 {
+		f.warn(cmd, job.Problem)
 	}
 	f.warnData(cmd, rest)
 	var doubts []pipeline.Warning
-	m := &monteCarlo{
-		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,
-		log: o.jsonl, resume: o.resume, out: cmd.OutOrStdout(),
-		warn: func(text string) {
+	m := &study.MonteCarlo{
+		Estimator: job, Template: f.result(job), Samples: ys, Mu: rest.Mu, First: o.first, Count: count, Part: study.Part{End: count + o.seeds}, Seed: f.seed,
+		Log: o.jsonl, Resume: o.resume, Out: cmd.OutOrStdout(),
+		Warn: func(text string) {
 			doubts = append(doubts, pipeline.Warning{Code: study.NoteLog, Text: text})
 			fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text)
 		},
 	}
-	if m.log != "" {
-		whole := newLogHeader(estimatorSettings(cmd), rest, job.device())
-		m.header = whole
+	if m.Log != "" {
+		whole := study.NewMonteCarloHeader(estimatorSettings(cmd), rest, job.Device())
+		m.Header = whole
 		if o.shard != "" {
 			return o.runShard(cmd, m, bar, whole)
 		}
@@ -293,17 +293,17 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err != nil {
 		return err
 	}
-	s := r.s
+	s := r.Tally
 	warnings := summaryWarnings(s)
 	s.Warnings = slices.Concat(s.Notes, doubts, warnings)
 	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
 		return err
 	}
-	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), r.speed); err != nil {
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), r.Speed); err != nil {
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), warnings)
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, study.DataHash(rest))...); err != nil {
+	if err := o.figures.draw(s, job.Problem.Name, job.Problem.D, provenance(cmd, study.DataHash(rest))...); err != nil {
 		return err
 	}
 	return unsettledSummary(&s.Summary)

@@ -11,7 +11,7 @@ import (
 )
 
 // writeTable prints the summary for people.
-func writeSummaryTable(s *study.Summary, out io.Writer, speed throughput) error {
+func writeSummaryTable(s *study.Summary, out io.Writer, speed study.Throughput) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name string, mean, se *float64) {
 		switch {
@@ -44,45 +44,30 @@ func writeSummaryTable(s *study.Summary, out io.Writer, speed throughput) error 
 		row(fmt.Sprintf("sd of leave-one-out over %d seeds, one y", s.Seeds), s.SeedsSDALO, nil)
 		row("its estimate, rms of alo_probe_stderr", s.SeedsRMSALO, nil)
 	}
-	if rates := speed.String(); rates != "" {
+	if rates := rates(&speed); rates != "" {
 		fmt.Fprintf(w, "throughput\t%s\n", rates)
 	}
 	return w.Flush()
 }
 
-// throughput counts what a run has computed itself, not the lines that it read from a file.
-type throughput struct {
-	begun           time.Time
-	samples, probes int
-	sampling        time.Duration
-}
-
-func (t *throughput) add(r study.Line) {
-	t.probes += r.Trace.Queries
-	if r.Repeat == nil {
-		t.samples++
-		t.sampling = time.Since(t.begun)
-	}
-}
-
 // remaining says how long so many samples more take, at the rate of those so far; "" where that is
 // not known or the samples are done.
-func (t *throughput) remaining(n int) string {
+func remaining(t *study.Throughput, n int) string {
 	const least = 3
-	if t.samples < least || n <= 0 {
+	if t.Samples < least || n <= 0 {
 		return ""
 	}
-	return "about " + inWords(t.sampling/time.Duration(t.samples)*time.Duration(n)) + " left for the samples, "
+	return "about " + inWords(t.Sampling/time.Duration(t.Samples)*time.Duration(n)) + " left for the samples, "
 }
 
 // String gives the rates since the beginning, "" if nothing was computed.
-func (t *throughput) String() string {
+func rates(t *study.Throughput) string {
 	var rates []string
-	if t.samples > 0 {
-		rates = append(rates, fmt.Sprintf("%.3g samples/s", float64(t.samples)/t.sampling.Seconds()))
+	if t.Samples > 0 {
+		rates = append(rates, fmt.Sprintf("%.3g samples/s", float64(t.Samples)/t.Sampling.Seconds()))
 	}
-	if t.probes > 0 {
-		rates = append(rates, fmt.Sprintf("%.3g probes/s", float64(t.probes)/time.Since(t.begun).Seconds()))
+	if t.Probes > 0 {
+		rates = append(rates, fmt.Sprintf("%.3g probes/s", float64(t.Probes)/time.Since(t.Begun).Seconds()))
 	}
 	return strings.Join(rates, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 func newPaper() *cobra.Command {
@@ -135,7 +136,7 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 }
 
 // open opens the device, and a job for e and the data.
-func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, bar *progress) (*job, error) {
+func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, bar *progress) (*study.Estimator, error) {
 	dev, err := openDevice(cmd.Context(), f.device, 0)
 	if err != nil {
 		return nil, err

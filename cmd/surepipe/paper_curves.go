@@ -44,7 +44,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points, axes: []sweepAxis{{name: "lambda", values: lambda}}}, data: data}
+	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points, axes: []study.Axis{{Name: "lambda", Values: lambda}}}, data: data}
 	if err := c.run(ctx); err != nil {
 		return 0, err
 	}
@@ -56,7 +56,7 @@ type curveSweeps struct {
 	*figures
 	flags *sweepFlags
 	data  problems.Data
-	job   *job
+	job   *study.Estimator
 	bar   *progress
 
 	mu    sync.Mutex
@@ -71,8 +71,8 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	if c.job, err = c.open(c.cmd, &c.flags.estimatorFlags, c.data, c.bar); err != nil {
 		return err
 	}
-	defer c.job.close()
-	if err := c.flags.chooseCriterion(c.job.sigma2); err != nil {
+	defer c.job.Close()
+	if err := c.flags.chooseCriterion(c.job.Sigma2); err != nil {
 		return err
 	}
 	c.lines = make([][]study.SweepLine, c.draws)
@@ -93,7 +93,7 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 // sweep computes the points of one y.
 func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	data := c.data
-	data.Y = problems.Sample(data.Mu, c.job.sigma2, c.seed, draw)
+	data.Y = problems.Sample(data.Mu, c.job.Sigma2, c.seed, draw)
 	family, options := c.flags.sweep(c.cmd, c.job, data)
 	options.Parallel = 1
 	if follow := c.bar.follower(); follow != nil {
@@ -109,10 +109,10 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	}
 	defer log.Close()
 	for _, line := range known {
-		options.Known = append(options.Known, valueOf(c.flags.criterion, c.flags.axes, line))
+		options.Known = append(options.Known, study.KnownPoint(c.flags.criterion, c.flags.axes, line))
 	}
 	c.add(draw, known...)
-	for point, err := range pipeline.Sweep(ctx, data.Y, family, [][]float64{c.flags.axes[0].values}, options) {
+	for point, err := range pipeline.Sweep(ctx, data.Y, family, [][]float64{c.flags.axes[0].Values}, options) {
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (c *curveSweeps) add(draw int, lines ...study.SweepLine) {
 // draw draws the figure, when all points are known.
 func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 	const name = "figure3-hyperparameter"
-	lambda := c.flags.axes[0].values
+	lambda := c.flags.axes[0].Values
 	sweep := figure.Sweep{Title: "Matrix completion " + size + ", one y", Parameter: "λ", Label: "SURE / d"}
 	errors := figure.Lines{Title: "Matrix completion " + size, XLabel: "λ", YLabel: "|SURE − risk| / risk"}
 	columns := []string{"lambda", "risk"}

@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // figures are the flags of surepipe paper figures.
@@ -119,7 +120,7 @@ func (f *figures) run() error {
 
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*monteCarloRun, *job, error) {
+func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
 	bar := newProgress(f.cmd)
 	defer bar.close()
 	bar.label(title+": ", "samples")
@@ -127,14 +128,14 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, name, title 
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &monteCarlo{
-		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, part: part{0, count + seeds}, seed: f.seed,
-		log: filepath.Join(f.out, name), resume: true, header: newLogHeader(settings, data, job.device()),
-		warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
+	m := &study.MonteCarlo{
+		Estimator: job, Template: e.result(job), Samples: study.Simulated(data.Mu, data.YShape, job.Sigma2, f.seed), Mu: data.Mu, Count: count, Part: study.Part{End: count + seeds}, Seed: f.seed,
+		Log: filepath.Join(f.out, name), Resume: true, Header: study.NewMonteCarloHeader(settings, data, job.Device()),
+		Warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	r, err := computeSamples(ctx, m, bar, "the same command")
 	if err != nil {
-		job.close()
+		job.Close()
 		return nil, nil, err
 	}
 	return r, job, nil
@@ -169,8 +170,8 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	if err != nil {
 		return 0, err
 	}
-	defer job.close()
-	s := r.s
+	defer job.Close()
+	s := r.Tally
 	risk := *s.MeanLoss
 	relative := func(x []float64, to float64) []float64 {
 		y := make([]float64, len(x))
@@ -181,7 +182,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	}
 	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
 	h := figure.Histogram{
-		Title: fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.problem.D), Label: "error relative to the Monte Carlo risk",
+		Title: fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.Problem.D), Label: "error relative to the Monte Carlo risk",
 		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds, SeedsName: "SURE over seeds at one y, about its mean",
 	}
 	if err := f.save(name, h); err != nil {
@@ -205,9 +206,9 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
   largest error of SURE     %.2f%% of it; the paper's %.1f%% over 2000 samples at full size
   spread over samples       %.2f%% (standard deviation)
   spread over %3d seeds     %.2f%%
-`, number, title, rows, cols, job.problem.D, risk/float64(job.problem.D), s.Samples, *s.MeanError/risk, *s.MeanErrorStdErr/risk,
+`, number, title, rows, cols, job.Problem.D, risk/float64(job.Problem.D), s.Samples, *s.MeanError/risk, *s.MeanErrorStdErr/risk,
 		largest(samples), 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
-	if rates := r.speed.String(); rates != "" {
+	if rates := rates(&r.Speed); rates != "" {
 		text += "  throughput                " + rates + "\n"
 	}
 	return s.NotConverged, f.report(number, text)

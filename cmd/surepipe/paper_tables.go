@@ -228,13 +228,13 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if err != nil {
 		return line, err
 	}
-	defer job.close()
-	fit, err := job.pipeline.Estimate(ctx, data.Y)
+	defer job.Close()
+	fit, err := job.Pipeline.Estimate(ctx, data.Y)
 	if err != nil {
 		return line, err
 	}
 	line.Result = e.result(job)
-	line.Fill(job.problem, fit, data.Mu)
+	line.Fill(job.Problem, fit, data.Mu)
 	if r.problem == "lasso" {
 		nonzeros := 0
 		for _, b := range fit.B {
@@ -262,20 +262,20 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 
 // losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated
 // with the fewest probes. For a large row one sample is in flight at a time.
-func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
+func (t *tables) losses(job *study.Estimator, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
 	parallel := t.flags.parallel
 	if 2*bytes > uint64(stored.Memory()) {
 		parallel = 1
 	}
-	pipe, err := pipeline.New(job.solver, pipeline.Options{
-		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel, Progress: bar.follower(),
+	pipe, err := pipeline.New(job.Solver, pipeline.Options{
+		Sigma2: job.Sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel, Progress: bar.follower(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	ys := func(yield func([]float64, error) bool) {
 		for i := range t.samples {
-			if !yield(problems.Sample(data.Mu, job.sigma2, t.flags.seed, i), nil) {
+			if !yield(problems.Sample(data.Mu, job.Sigma2, t.flags.seed, i), nil) {
 				return
 			}
 		}

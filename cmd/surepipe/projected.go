@@ -11,14 +11,14 @@ import (
 
 // checkImageRisk rejects problems without a projected risk.
 func (r *runJob) checkImageRisk() error {
-	switch p := r.problem.Solve(); {
+	switch p := r.Problem.Solve(); {
 	case !r.f.imageRisk:
 		return nil
-	case r.solver == nil || r.problem.Measurement == nil:
+	case r.Solver == nil || r.Problem.Measurement == nil:
 		return usagef("--image-risk needs an operator, which a command of --exec does not have")
 	case p.Loss != nil || p.Intercept:
 		return usagef("--image-risk is for the squared loss without weights of the observations and without an intercept")
-	case r.sigma2 == 0:
+	case r.Sigma2 == 0:
 		return usagef("--image-risk needs sigma2, the variance of the noise: give --sigma2")
 	}
 	return nil
@@ -29,7 +29,7 @@ func (r *runJob) projected(to *study.Result) error {
 	if !r.f.imageRisk {
 		return nil
 	}
-	p, err := pipeline.ProjectedSURE(r.cmd.Context(), r.solver, r.problem.Measurement, r.file.Y, r.file.Mu, r.sigma2, pipeline.ProjectedOptions{Seed: r.f.seed})
+	p, err := pipeline.ProjectedSURE(r.cmd.Context(), r.Solver, r.Problem.Measurement, r.file.Y, r.file.Mu, r.Sigma2, pipeline.ProjectedOptions{Seed: r.f.seed})
 	note := func(code, text string) {
 		r.f.note(r.cmd, code, "%s", text)
 		to.Warnings = append(to.Warnings, pipeline.Warning{Code: code, Text: text})

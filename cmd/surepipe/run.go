@@ -154,7 +154,7 @@ func layoutHelp() string {
 
 // runJob is an estimate that is ready to begin.
 type runJob struct {
-	*job
+	*study.Estimator
 	cmd  *cobra.Command
 	f    *runFlags
 	bar  *progress
@@ -189,34 +189,34 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	f.keepB = f.out != "" || f.coefficients.wanted() || f.picture.wanted()
 	f.noMuHat = !f.keepB
 	r.bar = newProgress(cmd)
-	if r.job, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
+	if r.Estimator, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
 		r.bar.close()
 		return nil, err
 	}
 	if f.out != "" {
-		err = checkOut(f.out, r.problem)
+		err = checkOut(f.out, r.Problem)
 	}
 	if err == nil {
-		err = f.coefficients.checkProblem(r.problem)
+		err = f.coefficients.checkProblem(r.Problem)
 	}
 	if err == nil {
 		err = r.checkImageRisk()
 	}
 	if err == nil {
-		err = f.picture.check(r.problem)
+		err = f.picture.check(r.Problem)
 	}
 	if err != nil {
 		r.close()
 		return nil, err
 	}
-	f.warn(cmd, r.problem)
+	f.warn(cmd, r.Problem)
 	f.warnData(cmd, r.file.Data)
 	return r, nil
 }
 
 func (r *runJob) close() {
 	r.bar.close()
-	r.job.close()
+	r.Estimator.Close()
 }
 
 func runRun(cmd *cobra.Command, f *runFlags) error {
@@ -228,7 +228,7 @@ func runRun(cmd *cobra.Command, f *runFlags) error {
 	if f.shard != "" {
 		return r.computeShard()
 	}
-	risk, err := r.estimate(cmd.Context(), r.file.Y)
+	risk, err := r.Estimate(cmd.Context(), r.file.Y)
 	r.bar.close()
 	if err != nil {
 		return err
@@ -242,18 +242,18 @@ func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err
 	// The result is printed even if a file cannot be written.
 	var c study.CoefficientsResult
 	if f.coefficients.wanted() {
-		if c, err = study.CoefficientsOf(r.cmd.Context(), r.problem, r.file.Data, risk, r.sigma2); err != nil {
+		if c, err = study.CoefficientsOf(r.cmd.Context(), r.Problem, r.file.Data, risk, r.Sigma2); err != nil {
 			return err
 		}
 	}
-	unwritten := f.writeFiles(r.cmd, f.out, r.job, r.file.Data, risk, c)
-	result := f.result(r.job)
-	result.Fill(r.problem, risk, r.file.Mu)
+	unwritten := f.writeFiles(r.cmd, f.out, r.Estimator, r.file.Data, risk, c)
+	result := f.result(r.Estimator)
+	result.Fill(r.Problem, risk, r.file.Mu)
 	if err := r.projected(&result); err != nil {
 		return err
 	}
-	result.StorageResult = study.StorageOf(r.problem)
-	loss, undrawn := f.picture.save(r.cmd, study.DataHash(r.file.Data), &f.estimatorFlags, r.problem, r.file.Data, risk, result)
+	result.StorageResult = study.StorageOf(r.Problem)
+	loss, undrawn := f.picture.save(r.cmd, study.DataHash(r.file.Data), &f.estimatorFlags, r.Problem, r.file.Data, risk, result)
 	result.SignalLoss, unwritten = loss, cmp.Or(unwritten, undrawn)
 	if f.coefficients.print {
 		result.CoefficientsResult = c
@@ -271,12 +271,12 @@ func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err
 }
 
 // writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
-func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk, c study.CoefficientsResult) error {
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *study.Estimator, data problems.Data, risk pipeline.Risk, c study.CoefficientsResult) error {
 	var first error
 	if out != "" {
 		r := f.result(job)
-		r.Fill(job.problem, risk, nil)
-		first = f.writeResult(cmd, out, job.problem, data, risk, r)
+		r.Fill(job.Problem, risk, nil)
+		first = f.writeResult(cmd, out, job.Problem, data, risk, r)
 	}
 	if f.coefficients.csv != "" {
 		if err := c.WriteCSV(f.coefficients.csv); first == nil {
@@ -373,27 +373,9 @@ func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
 
 // result is the part of the result that follows from the flags and the problem, the same for every
 // sample.
-func (f *estimatorFlags) result(j *job) study.Result {
-	r := j.result()
+func (f *estimatorFlags) result(j *study.Estimator) study.Result {
+	r := j.Result()
 	r.Warnings = slices.Clone(f.notes)
-	return r
-}
-
-// result is the part of the result that all samples share.
-func (j *job) result() study.Result {
-	p := j.problem
-	r := study.Result{
-		LossResult:    study.AboutLoss(p),
-		TargetsResult: study.TargetsOf(p, j.sigma2), ExecResult: j.execResult(),
-		Problem: p.Name, D: p.D, P: p.P, Sigma2: j.sigma2,
-		Lambda: study.Weight(p.Lambda), Lambda2: study.Weight(p.Lambda2), Gamma: study.Weight(p.Gamma),
-		Standardize:   p.Scales() != nil,
-		EffectsResult: study.EffectsOf(p), CenterResult: study.CenterOf(p),
-		Solver: study.SolverResult{Name: j.name()}, Device: j.device(), Version: study.Version(),
-	}
-	if v := j.variance; v != nil {
-		r.Sigma2Method, r.Sigma2RelStdErr = v.Method, &v.RelStdErr
-	}
 	return r
 }
 

@@ -36,7 +36,7 @@ func openLog(
 	path string, header study.Header, resume bool, warn func(string), replay func(line []byte) error,
 ) (*study.Log, error) {
 	log, err := study.OpenLog(path, header, study.LogOptions{
-		Resume: resume, Every: syncEvery, Warn: warn, Replay: replay,
+		Resume: resume, Every: study.SyncEvery, Warn: warn, Replay: replay,
 	})
 	return log, logError(err)
 }
@@ -61,24 +61,24 @@ func logError(err error) error {
 }
 
 // computeSamples runs a Monte Carlo run to its end, or to an interrupt: again says how to go on then.
-func computeSamples(ctx context.Context, m *monteCarlo, bar *progress, again string) (*monteCarloRun, error) {
-	m.step = func(r *monteCarloRun) {
-		bar.set(r.done())
-		bar.describe(r.speed.String() + ", " + r.speed.remaining(r.left()) + meanText(r))
+func computeSamples(ctx context.Context, m *study.MonteCarlo, bar *progress, again string) (*study.MonteCarloRun, error) {
+	m.Step = func(r *study.MonteCarloRun) {
+		bar.set(r.Done())
+		bar.describe(rates(&r.Speed) + ", " + remaining(&r.Speed, r.Left()) + meanText(r))
 	}
-	r, err := m.run(ctx)
+	r, err := m.Run(ctx)
 	bar.close()
-	if samples, repeats, ok := r.kept(); ok && ctx.Err() != nil {
-		m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", samples, repeats, m.log, again))
+	if samples, repeats, ok := r.Kept(); ok && ctx.Err() != nil {
+		m.Warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", samples, repeats, m.Log, again))
 	}
 	return r, logError(err)
 }
 
 // meanText is the running mean.
-func meanText(r *monteCarloRun) string {
-	_, name := r.s.Headline()
-	if stdErr := r.mean.stdErr(); !math.IsNaN(stdErr) {
-		return fmt.Sprintf("%s %.3g ± %.2g", name, r.mean.mean, stdErr)
+func meanText(r *study.MonteCarloRun) string {
+	_, name := r.Tally.Headline()
+	if stdErr := r.Mean.StdErr(); !math.IsNaN(stdErr) {
+		return fmt.Sprintf("%s %.3g ± %.2g", name, r.Mean.Mean, stdErr)
 	}
-	return fmt.Sprintf("%s %.3g", name, r.mean.mean)
+	return fmt.Sprintf("%s %.3g", name, r.Mean.Mean)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/shard"
+	"surepipe/study"
 )
 
 // parseShard reads the value of --shard.
@@ -48,7 +49,7 @@ func givenFlags(cmd *cobra.Command) (flags map[string][]string, files map[string
 
 // setFlags gives a command the flags of a shard, with the files where they are now, which must be
 // there.
-func setFlags(h shardHeader, cmd *cobra.Command, moved map[string]string) error {
+func setFlags(h study.ShardHeader, cmd *cobra.Command, moved map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(h.Files)) {
 		if _, given := moved[name]; given {
 			continue
@@ -64,7 +65,7 @@ func setFlags(h shardHeader, cmd *cobra.Command, moved map[string]string) error 
 }
 
 // takeFlags gives a command the flags of a shard, with these files, and the command line that they are.
-func takeFlags(h shardHeader, cmd *cobra.Command, files map[string]string) error {
+func takeFlags(h study.ShardHeader, cmd *cobra.Command, files map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(h.Flags)) {
 		if err := setFlag(cmd, name, h.Flags[name]); err != nil {
 			return err

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"surepipe/pipeline"
-	"surepipe/problems"
 	"surepipe/study"
 )
 
@@ -41,14 +36,14 @@ func (s *sweepRun) computeShard() error {
 	if err != nil {
 		return err
 	}
-	run, err := readShardedSweep(whole)
+	run, err := study.ReadShardedSweep(whole)
 	if err != nil {
 		return err
 	}
 	bounds := s.header.Chains()
-	p := partOf(shard, chainUnit, len(bounds)-1)
+	p := study.PartOf(shard, study.ChainUnit, len(bounds)-1)
 	first, end := bounds[p.First], bounds[p.First+p.N]
-	h, err := newShardHeader(p, thisMachine(s.job.device()), s.header)
+	h, err := study.NewShardHeader(p, study.ThisMachine(s.job.Device()), s.header)
 	if err != nil {
 		return err
 	}
@@ -58,7 +53,7 @@ func (s *sweepRun) computeShard() error {
 	var known []study.SweepLine
 	path := shard.File(s.f.jsonl)
 	log, err := openLog(path, h, true, warn, func(line []byte) error {
-		point, err := run.point(p, len(known), line)
+		point, err := run.Point(p, len(known), line)
 		known = append(known, point)
 		return err
 	})
@@ -66,7 +61,7 @@ func (s *sweepRun) computeShard() error {
 		return err
 	}
 	for _, line := range known {
-		s.options.Known = append(s.options.Known, valueOf(s.f.criterion, s.f.axes, line))
+		s.options.Known = append(s.options.Known, study.KnownPoint(s.f.criterion, s.f.axes, line))
 	}
 	s.warn()
 	if p.Total < p.Count {
@@ -106,118 +101,4 @@ func (s *sweepRun) computePart(log *study.Log, known, first, end int) error {
 	}
 	s.bar.close()
 	return nil
-}
-
-// shardedSweep is a sweep, by the first line of its file.
-type shardedSweep struct {
-	study.SweepHeader
-	keys map[string]json.RawMessage
-	axes []sweepAxis
-}
-
-func readShardedSweep(whole []byte) (r shardedSweep, err error) {
-	if err := json.Unmarshal(whole, &r.keys); err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(whole, &r.SweepHeader); err != nil {
-		return r, err
-	}
-	if !r.Sweep || len(r.Grid) < 1 || len(r.Grid) > 2 || r.Chain < 0 {
-		return r, errors.New("\"whole\" is not the header of a sweep")
-	}
-	for _, g := range r.Grid {
-		if !slices.Contains([]string{"lambda", "lambda2", "gamma"}, g.Weight) {
-			return r, fmt.Errorf("its grid is of %q, expected lambda, lambda2 or gamma", g.Weight)
-		}
-		text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-		axis := sweepAxis{name: g.Weight}
-		if axis.grid, err = problems.ParseGrid(text(g.From) + ":" + text(g.To) + ":" + strconv.Itoa(g.Points)); err == nil {
-			axis.values, err = axis.grid.Values(0)
-		}
-		if err != nil {
-			return r, fmt.Errorf("its grid of %s is %w", g.Weight, err)
-		}
-		r.axes = append(r.axes, axis)
-	}
-	return r, nil
-}
-
-func (r shardedSweep) check(p shardPart) error {
-	if units := len(r.Chains()) - 1; p.Total != units {
-		return fmt.Errorf("its first line has a total of %d units, expected the %d chains of its grid", p.Total, units)
-	}
-	return nil
-}
-
-// onMachine are the keys of the header that the machine has too.
-var onMachine = []string{"device", "blas", "version"}
-
-func (r shardedSweep) differs(h, of shardHeader) error {
-	key, was, is := study.DifferentKey(r.keys, of.run.(shardedSweep).keys, onMachine...)
-	switch key {
-	case "":
-		return differentFlags(h.Flags, of.Flags)
-	case "data_sha256":
-		return errors.New("its sweep had different data")
-	}
-	return fmt.Errorf("its sweep had a different %s: %s, expected %s", key, was, is)
-}
-
-func (r shardedSweep) lines(first, end int) int {
-	bounds := r.Chains()
-	return bounds[end] - bounds[first]
-}
-
-func (r shardedSweep) place(p shardPart, n int, line []byte) error {
-	_, err := r.point(p, n, line)
-	return err
-}
-
-// point reads line n of a part.
-func (r shardedSweep) point(p shardPart, n int, line []byte) (point study.SweepLine, err error) {
-	var kind struct {
-		Index *int `json:"index"`
-	}
-	if err := json.Unmarshal(line, &kind); err != nil {
-		return point, err
-	}
-	if kind.Index == nil {
-		return point, errors.New("it has no \"index\"")
-	}
-	if err := json.Unmarshal(line, &point); err != nil {
-		return point, err
-	}
-	if i := r.Chains()[p.First] + n; point.Index != i {
-		return point, fmt.Errorf("it is point %d, expected point %d", point.Index, i)
-	}
-	if point.Stage != pipeline.GridStage {
-		return point, fmt.Errorf("it is a point of the stage %q, expected %q", point.Stage, pipeline.GridStage)
-	}
-	for a, w := range weightsOf(r.axes, point) {
-		if want := r.weight(a, point.Index); w != want {
-			return point, fmt.Errorf("it has %s %g, expected %g", r.axes[a].name, w, want)
-		}
-	}
-	return point, nil
-}
-
-// weight is that of axis a at point i of the grid: the first axis varies fastest, from its greatest
-// value to its least.
-func (r shardedSweep) weight(a, i int) float64 {
-	for _, axis := range r.axes[:a] {
-		i /= len(axis.values)
-	}
-	values := r.axes[a].values
-	return values[len(values)-1-i%len(values)]
-}
-
-// points are the lines of all shards, and the time that they took.
-func (s *shards) points(ctx context.Context) (points []study.SweepLine, seconds float64, err error) {
-	err = s.each(ctx, func(line []byte) error {
-		var l study.SweepLine
-		err := json.Unmarshal(line, &l)
-		points, seconds = append(points, l), seconds+l.Seconds.Total
-		return err
-	})
-	return points, seconds, err
 }

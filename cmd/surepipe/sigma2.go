@@ -164,7 +164,7 @@ func (f *estimatorFlags) fitsFamily(dev array.Device, problem *problems.Problem,
 	family = pipeline.Family{
 		Problem: problem.Solve(), Solver: f.solver,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
-			w := weights(problem)
+			w := study.WeightsOf(problem)
 			w[name] = swept[0]
 			return problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},

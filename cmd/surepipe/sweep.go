@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"strings"
 	"time"
 
@@ -34,14 +33,7 @@ type sweepFlags struct {
 	criterion risk.Criterion
 	rule      pipeline.Rule // which point is chosen
 
-	axes []sweepAxis
-}
-
-// sweepAxis is a weight that is swept.
-type sweepAxis struct {
-	name   string // lambda, lambda2 or gamma
-	grid   problems.Grid
-	values []float64 // increasing
+	axes []study.Axis
 }
 
 // sweepHelp is the command's help.
@@ -179,7 +171,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		if err != nil {
 			return usagef("--%s is %w", w.name, err)
 		}
-		f.axes = append(f.axes, sweepAxis{name: w.name, grid: grid})
+		f.axes = append(f.axes, study.Axis{Name: w.name, Grid: grid})
 		// The value with which the problem is opened, which then gives the maximum.
 		*w.text = "max"
 		if !grid.Relative() {
@@ -196,8 +188,8 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value use surepipe run")
 	case len(f.axes) > 2:
 		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
-	case len(f.axes) == 2 && f.axes[0].grid.N > pipeline.MostPoints/f.axes[1].grid.N:
-		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].name, f.axes[1].name, f.axes[0].grid.N, f.axes[1].grid.N, pipeline.MostPoints)
+	case len(f.axes) == 2 && f.axes[0].Grid.N > pipeline.MostPoints/f.axes[1].Grid.N:
+		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].Name, f.axes[1].Name, f.axes[0].Grid.N, f.axes[1].Grid.N, pipeline.MostPoints)
 	case f.refine < 0:
 		return usagef("--refine is %d, expected 0 or more", f.refine)
 	case f.chain < 0:
@@ -224,17 +216,12 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	return nil
 }
 
-// weights returns the problem's weights by name.
-func weights(p *problems.Problem) map[string]float64 {
-	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
-}
-
 // sweepRun is a sweep that is ready to begin.
 type sweepRun struct {
 	cmd     *cobra.Command
 	f       *sweepFlags
 	bar     *progress
-	job     *job
+	job     *study.Estimator
 	file    fileData
 	family  pipeline.Family
 	options pipeline.SweepOptions
@@ -271,23 +258,23 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 			s.close()
 		}
 	}()
-	if err := f.chooseCriterion(s.job.sigma2); err != nil {
+	if err := f.chooseCriterion(s.job.Sigma2); err != nil {
 		return nil, err
 	}
-	if err := f.checkRule(s.job.sigma2); err != nil {
+	if err := f.checkRule(s.job.Sigma2); err != nil {
 		return nil, err
 	}
 	s.grid = make([][]float64, len(f.axes))
 	for a := range f.axes {
 		axis := &f.axes[a]
-		if axis.values, err = axis.grid.Values(weights(s.job.problem)[axis.name]); err != nil {
-			return nil, usagef("--%s: %w", axis.name, err)
+		if axis.Values, err = axis.Grid.Values(study.WeightsOf(s.job.Problem)[axis.Name]); err != nil {
+			return nil, usagef("--%s: %w", axis.Name, err)
 		}
-		s.grid[a] = axis.values
+		s.grid[a] = axis.Values
 	}
 	s.family, s.options = f.sweep(cmd, s.job, s.file.Data)
 	s.options.Progress = s.bar.follower()
-	if err := f.checkOutputs(s.job.problem); err != nil {
+	if err := f.checkOutputs(s.job.Problem); err != nil {
 		return nil, err
 	}
 	s.header = f.header(s.job, s.file.Data)
@@ -296,12 +283,12 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 
 func (s *sweepRun) close() {
 	s.bar.close()
-	s.job.close()
+	s.job.Close()
 }
 
 // warn prints what is to be known before the sweep begins.
 func (s *sweepRun) warn() {
-	s.f.warn(s.cmd, s.job.problem)
+	s.f.warn(s.cmd, s.job.Problem)
 	s.f.warnData(s.cmd, s.file.Data)
 }
 
@@ -390,36 +377,36 @@ func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
 }
 
 // sweep returns the family and the options that the flags describe.
-func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
-	if j.box != nil {
-		return j.family(f.axes), f.sweepOptions(cmd, j, data)
+func (f *sweepFlags) sweep(cmd *cobra.Command, j *study.Estimator, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
+	if j.BlackBox != nil {
+		return j.Family(f.axes), f.sweepOptions(cmd, j, data)
 	}
-	family = f.family(&j.instance)
-	for i := range j.others {
-		family.Others = append(family.Others, f.family(&j.others[i]))
+	family = f.family(&j.Instance)
+	for i := range j.Others {
+		family.Others = append(family.Others, f.family(&j.Others[i]))
 	}
 	return family, f.sweepOptions(cmd, j, data)
 }
 
 // family is the family of estimators on a device.
-func (f *sweepFlags) family(on *instance) pipeline.Family {
+func (f *sweepFlags) family(on *study.Instance) pipeline.Family {
 	return pipeline.Family{
-		Problem: on.problem.Solve(), Solver: on.solver.Name(), Settings: on.options,
+		Problem: on.Problem.Solve(), Solver: on.Solver.Name(), Settings: on.Options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
-			w := weights(on.problem)
+			w := study.WeightsOf(on.Problem)
 			for a, axis := range f.axes {
-				w[axis.name] = swept[a]
+				w[axis.Name] = swept[a]
 			}
-			return on.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
+			return on.Problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
 }
 
 // sweepOptions are those of the sweep and of its points.
-func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
+func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data problems.Data) pipeline.SweepOptions {
 	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
-		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.box == nil, Logger: f.logger(cmd),
+		Sigma2: j.Sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
 	}}
 	if f.estimate != nil {
 		o.Sigma2RelStdErr = f.estimate.RelStdErr
@@ -434,17 +421,4 @@ func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data
 		o.Queries, o.TraceError = 0, f.traceError
 	}
 	return o
-}
-
-// weightsOf are the swept weights of a line.
-func weightsOf(axes []sweepAxis, line study.SweepLine) []float64 {
-	w := make([]float64, len(axes))
-	for a, axis := range axes {
-		at := map[string]*study.Number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.name]
-		w[a] = math.NaN()
-		if at != nil {
-			w[a] = float64(*at)
-		}
-	}
-	return w
 }

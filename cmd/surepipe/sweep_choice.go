@@ -33,7 +33,7 @@ func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Durati
 	f := r.f
 	s := study.SweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].Minimum(), Seconds: took.Seconds()}
 	if r.job != nil {
-		s.StorageResult = study.StorageOf(r.job.problem)
+		s.StorageResult = study.StorageOf(r.job.Problem)
 	}
 	s.Minimizer.Intercept = r.interceptOf(best)
 	s.SweepChoice = r.choiceOf(best.Choice, f.rule)
@@ -44,9 +44,9 @@ func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Durati
 		}
 		switch end {
 		case -1:
-			s.Edges[f.axes[a].name] = "lower"
+			s.Edges[f.axes[a].Name] = "lower"
 		case 1:
-			s.Edges[f.axes[a].name] = "upper"
+			s.Edges[f.axes[a].Name] = "upper"
 		}
 	}
 	for i, line := range r.lines {
@@ -66,7 +66,7 @@ func (r *sweepReport) interceptOf(p pipeline.SweepPoint) *float64 {
 	if r.job == nil {
 		return nil
 	}
-	return study.InterceptOf(r.job.problem, p.Risk)
+	return study.InterceptOf(r.job.Problem, p.Risk)
 }
 
 // warnings are those of the points together: what is printed on standard error at the end.
@@ -89,8 +89,8 @@ func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 		add(pipeline.Sigma2TooLarge, tooLargeText, tooLarge, len(r.lines), "points")
 	}
 	for _, axis := range f.axes {
-		if end := s.Edges[axis.name]; end != "" {
-			add(study.NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
+		if end := s.Edges[axis.Name]; end != "" {
+			add(study.NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.Name)
 		}
 	}
 	if missing, most := r.unresolved(); missing > 0 {
@@ -182,19 +182,19 @@ func (r *sweepReport) alike(points []int) string {
 	for a, axis := range r.f.axes {
 		var values []float64
 		for _, i := range points {
-			values = append(values, weightsOf(r.f.axes, r.lines[i])[a])
+			values = append(values, study.WeightsAt(r.f.axes, r.lines[i])[a])
 		}
 		slices.Sort(values)
 		values = slices.Compact(values)
 		if len(values) > mostListed {
-			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.name, values[0], values[len(values)-1]))
+			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.Name, values[0], values[len(values)-1]))
 			continue
 		}
 		var each []string
 		for _, v := range values {
 			each = append(each, fmt.Sprintf("%.4g", v))
 		}
-		parts = append(parts, axis.name+" = "+strings.Join(each, ", "))
+		parts = append(parts, axis.Name+" = "+strings.Join(each, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

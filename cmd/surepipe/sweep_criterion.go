@@ -61,12 +61,6 @@ func cell(value, stdErr float64) string {
 	return fmt.Sprintf(" %12.6g ± %-8.2g", value, stdErr)
 }
 
-// valueOf is what a sweep that continues needs to know about a line.
-func valueOf(criterion risk.Criterion, axes []sweepAxis, line study.SweepLine) pipeline.SweepValue {
-	value, _ := line.Value(criterion)
-	return pipeline.SweepValue{Weights: weightsOf(axes, line), Value: value, Trusted: line.Trusted(), Digest: line.Digest}
-}
-
 // valuesOf are those of the lines of the --jsonl file.
 func (f *sweepFlags) valuesOf(lines []study.SweepLine) ([]pipeline.SweepValue, error) {
 	var values []pipeline.SweepValue
@@ -74,7 +68,7 @@ func (f *sweepFlags) valuesOf(lines []study.SweepLine) ([]pipeline.SweepValue, e
 		if line.Index != i {
 			return nil, usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
 		}
-		values = append(values, valueOf(f.criterion, f.axes, line))
+		values = append(values, study.KnownPoint(f.criterion, f.axes, line))
 	}
 	return values, nil
 }

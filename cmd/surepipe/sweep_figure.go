@@ -27,11 +27,11 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 		title += " (" + r.about.Sigma2Method + ")"
 	}
 	if len(f.axes) == 2 {
-		rows, cols := len(f.axes[1].values), len(f.axes[0].values)
-		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values, Label: label(f.criterion)}
+		rows, cols := len(f.axes[1].Values), len(f.axes[0].Values)
+		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].Name], YName: symbols[f.axes[1].Name], X: f.axes[0].Values, Y: f.axes[1].Values, Label: label(f.criterion)}
 		if best.Stage == pipeline.RefineStage {
 			l := r.lines[best.Index]
-			w := weightsOf(f.axes, l)
+			w := study.WeightsAt(f.axes, l)
 			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
 			h.MinValue, _ = l.Value(f.criterion)
 		}
@@ -50,17 +50,19 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 		r.mapErrors(&h)
 		return h
 	}
-	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].name], Label: label(f.criterion)}
+	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].Name], Label: label(f.criterion)}
 	if !f.criterion.Rule().Sigma2 {
 		s.LossLabel = "true loss"
 	}
-	byWeight := func(a, b study.SweepLine) int { return cmp.Compare(weightsOf(f.axes, a)[0], weightsOf(f.axes, b)[0]) }
+	byWeight := func(a, b study.SweepLine) int {
+		return cmp.Compare(study.WeightsAt(f.axes, a)[0], study.WeightsAt(f.axes, b)[0])
+	}
 	for _, l := range slices.SortedStableFunc(slices.Values(r.lines), byWeight) {
 		value, stdErr := l.Value(f.criterion)
 		if math.IsNaN(value) {
 			continue
 		}
-		s.Lambda = append(s.Lambda, weightsOf(f.axes, l)...)
+		s.Lambda = append(s.Lambda, study.WeightsAt(f.axes, l)...)
 		s.SURE = append(s.SURE, value)
 		if !math.IsNaN(stdErr) {
 			s.StdErr = append(s.StdErr, stdErr)
@@ -78,7 +80,7 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 		s.DifferenceErr = nil
 	}
 	if summary.Rule != pipeline.MinimumRule && summary.Chosen.Index != best.Index {
-		s.Chosen, s.ChosenName = weightsOf(f.axes, r.lines[summary.Chosen.Index])[0], string(summary.Rule)
+		s.Chosen, s.ChosenName = study.WeightsAt(f.axes, r.lines[summary.Chosen.Index])[0], string(summary.Rule)
 	}
 	return r.picture(s)
 }

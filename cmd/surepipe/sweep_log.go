@@ -22,12 +22,12 @@ func (f *sweepFlags) chainOf(solver string) int {
 }
 
 // header returns the first line of the sweep's JSON.
-func (f *sweepFlags) header(j *job, data problems.Data) study.SweepHeader {
+func (f *sweepFlags) header(j *study.Estimator, data problems.Data) study.SweepHeader {
 	h := study.SweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: study.AboutLoss(j.problem).LossName, LossParameter: j.problem.Loss.Parameter, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, ExecResult: j.execResult(), Solver: j.name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.Problem, j.Sigma2), Problem: j.Problem.Name, LossName: study.AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.Sigma2, ExecResult: j.ExecResult(), Solver: j.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
-		Data: study.DataHash(data), Device: j.device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: study.Version(),
+		Chain: f.chainOf(j.Name()), Refine: f.refine, Verify: f.verify,
+		Data: study.DataHash(data), Device: j.Device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: study.Version(),
 	}
 	if f.queries.auto {
 		h.TraceError = f.traceError
@@ -35,15 +35,15 @@ func (f *sweepFlags) header(j *job, data problems.Data) study.SweepHeader {
 	if f.estimate != nil {
 		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
 	}
-	if j.box != nil {
+	if j.BlackBox != nil {
 		h.Derivative = f.exec.divergence
 	}
-	fixed := weights(j.problem)
+	fixed := study.WeightsOf(j.Problem)
 	for _, axis := range f.axes {
 		h.Grid = append(h.Grid, study.SweepGrid{
-			Weight: axis.name, From: axis.values[0], To: axis.values[len(axis.values)-1], Points: len(axis.values),
+			Weight: axis.Name, From: axis.Values[0], To: axis.Values[len(axis.Values)-1], Points: len(axis.Values),
 		})
-		fixed[axis.name] = math.NaN()
+		fixed[axis.Name] = math.NaN()
 	}
 	h.Lambda, h.Lambda2, h.Gamma = study.Weight(fixed["lambda"]), study.Weight(fixed["lambda2"]), study.Weight(fixed["gamma"])
 	return h

@@ -25,9 +25,9 @@ type sweepReport struct {
 	cmd     *cobra.Command
 	out     io.Writer
 	f       *sweepFlags
-	job     *job         // nil where only the lines are known
-	about   study.Result // what all points share
-	hash    string       // of the data
+	job     *study.Estimator // nil where only the lines are known
+	about   study.Result     // what all points share
+	hash    string           // of the data
 	data    problems.Data
 	best    pipeline.Risk // of the estimate that is written and drawn
 	total   int           // points of the grid
@@ -57,7 +57,7 @@ func (r *sweepReport) begin(header study.SweepHeader) error {
 	} else {
 		var names strings.Builder
 		for _, axis := range r.f.axes {
-			fmt.Fprintf(&names, "%12s", axis.name)
+			fmt.Fprintf(&names, "%12s", axis.Name)
 		}
 		loss := ""
 		if r.hasLoss {
@@ -84,12 +84,12 @@ func (r *sweepReport) begin(header study.SweepHeader) error {
 }
 
 // line is the line of a point.
-func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) study.SweepLine {
+func (f *sweepFlags) line(j *study.Estimator, point pipeline.SweepPoint) study.SweepLine {
 	line := study.SweepLine{Index: point.Index, Stage: point.Stage, Result: f.result(j)}
 	for a, axis := range f.axes {
-		*map[string]**study.Number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.name] = study.Weight(point.Weights[a])
+		*map[string]**study.Number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.Name] = study.Weight(point.Weights[a])
 	}
-	line.Fill(j.problem, point.Risk, nil)
+	line.Fill(j.Problem, point.Risk, nil)
 	line.Digest = point.Digest
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
@@ -116,7 +116,7 @@ func (r *sweepReport) show(line study.SweepLine) error {
 		return study.WriteLine(r.out, line)
 	}
 	var row strings.Builder
-	for _, w := range weightsOf(r.f.axes, line) {
+	for _, w := range study.WeightsAt(r.f.axes, line) {
 		fmt.Fprintf(&row, "%12.6g", w)
 	}
 	for _, c := range r.f.columns(r.about.Sigma2) {
@@ -147,7 +147,7 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 	}
 	unwritten := r.writeFiles(chosen, s, coefficients)
 	if f.picture.wanted() {
-		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.problem, r.data, chosen.Risk, r.lines[chosen.Index].Result)
+		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.Problem, r.data, chosen.Risk, r.lines[chosen.Index].Result)
 		s.Chosen.SignalLoss, unwritten = loss, cmp.Or(unwritten, err)
 	}
 	warnings := r.warnings(s)
@@ -181,7 +181,7 @@ func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *study.SweepSum
 	if !f.coefficients.wanted() {
 		return c, nil
 	}
-	if c, err = study.CoefficientsOf(r.cmd.Context(), r.job.problem, r.data, chosen.Risk, r.job.sigma2); err != nil || !f.coefficients.print {
+	if c, err = study.CoefficientsOf(r.cmd.Context(), r.job.Problem, r.data, chosen.Risk, r.job.Sigma2); err != nil || !f.coefficients.print {
 		return c, err
 	}
 	s.Chosen.CoefficientsResult = c
@@ -199,7 +199,7 @@ func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s study.SweepSummar
 		first = cmp.Or(first, r.writeCSV(f.csv, s.SweepChoice))
 	}
 	if f.out != "" {
-		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.problem, r.data, chosen.Risk, r.lines[chosen.Index].Result))
+		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.Problem, r.data, chosen.Risk, r.lines[chosen.Index].Result))
 	}
 	if f.coefficients.csv != "" {
 		first = cmp.Or(first, c.WriteCSV(f.coefficients.csv))
@@ -243,8 +243,8 @@ func (r *sweepReport) writeSummary(out io.Writer, s study.SweepSummary) error {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
 	}
 	for _, axis := range r.f.axes {
-		if end := s.Edges[axis.name]; end != "" {
-			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.name)
+		if end := s.Edges[axis.Name]; end != "" {
+			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.Name)
 		}
 	}
 	b.WriteString(sweepMark(r.lines[m.Index]))
@@ -263,7 +263,7 @@ func (r *sweepReport) writeSummary(out io.Writer, s study.SweepSummary) error {
 func (r *sweepReport) writeCSV(path string, choice study.SweepChoice) error {
 	table := dataio.Array{Labels: dataio.Labels{Columns: []string{"index", "refined"}}, Absent: true}
 	for _, axis := range r.f.axes {
-		table.Columns = append(table.Columns, axis.name)
+		table.Columns = append(table.Columns, axis.Name)
 	}
 	criteria := r.criteriaColumns()
 	names, differences := choiceColumns(choice)
@@ -278,7 +278,7 @@ func (r *sweepReport) writeCSV(path string, choice study.SweepChoice) error {
 	truth := map[bool]float64{true: 1}
 	for _, l := range r.lines {
 		table.Data = append(table.Data, float64(l.Index), truth[l.Stage == pipeline.RefineStage])
-		table.Data = append(table.Data, weightsOf(r.f.axes, l)...)
+		table.Data = append(table.Data, study.WeightsAt(r.f.axes, l)...)
 		table.Data = append(append(table.Data, l.Cells(criteria)...), differences[l.Index]...)
 		table.Data = append(table.Data, l.LossCells()...)
 		table.Data = append(table.Data, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)

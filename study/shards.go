@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"bufio"
@@ -12,68 +12,66 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"surepipe/study"
 )
 
-// shardFile is a file of one shard that has been checked.
-type shardFile struct {
-	path  string
+// ShardFile is a file of one shard that has been checked.
+type ShardFile struct {
+	Path  string
 	lines int // complete lines after the first
 }
 
-// shards are the files of one run, by index of the shard.
-type shards struct {
-	of    shardHeader // of the first file
-	files map[int]shardFile
+// Shards are the files of one run, by index of the shard.
+type Shards struct {
+	Of    ShardHeader // of the first file
+	Files map[int]ShardFile
 }
 
-// readShards checks files against each other. Errors name the file.
-func readShards(paths []string, mixed bool) (*shards, error) {
-	set := &shards{files: map[int]shardFile{}}
+// ReadShards checks files against each other. Errors name the file.
+func ReadShards(paths []string, mixed bool) (*Shards, error) {
+	set := &Shards{Files: map[int]ShardFile{}}
 	for n, path := range paths {
-		h, lines, err := checkShard(path)
+		h, lines, err := CheckShard(path)
 		if err != nil {
-			return nil, study.Errorf("%s: %w", path, err)
+			return nil, Errorf("%s: %w", path, err)
 		}
 		if n == 0 {
-			set.of = h
+			set.Of = h
 		}
-		why := h.differs(set.of)
-		if machine := h.Machine.differs(set.of.Machine); why == nil && machine != "" && !mixed {
-			why = study.Errorf("it was computed with %s, so that results do not agree to the last bit; "+
-				"%s merges them all the same", machine, study.Option("mixed"))
+		why := h.differs(set.Of)
+		if machine := h.Machine.Differs(set.Of.Machine); why == nil && machine != "" && !mixed {
+			why = Errorf("it was computed with %s, so that results do not agree to the last bit; "+
+				"%s merges them all the same", machine, Option("mixed"))
 		}
 		if why != nil {
-			return nil, study.Errorf("%s is not of the run of %s: %w", path, paths[0], why)
+			return nil, Errorf("%s is not of the run of %s: %w", path, paths[0], why)
 		}
-		here := shardFile{path, lines}
-		if other, twice := set.files[h.Shard.Index]; twice {
-			if err := sameLines(other.path, path, min(lines, other.lines)); err != nil {
-				return nil, study.Errorf("%s and %s are both shard %d of %d: %w", other.path, path, h.Shard.Index, h.Shard.Count, err)
+		here := ShardFile{path, lines}
+		if other, twice := set.Files[h.Shard.Index]; twice {
+			if err := sameLines(other.Path, path, min(lines, other.lines)); err != nil {
+				return nil, Errorf("%s and %s are both shard %d of %d: %w", other.Path, path, h.Shard.Index, h.Shard.Count, err)
 			}
 			if other.lines >= lines {
 				here = other
 			}
 		}
-		set.files[h.Shard.Index] = here
+		set.Files[h.Shard.Index] = here
 	}
 	return set, nil
 }
 
-// missing are the indices of shards without a complete file, in order.
-func (s *shards) missing() (list []int) {
-	for i := range s.of.Shard.Count {
-		file, ok := s.files[i]
-		if !ok || file.lines < s.of.linesOf(i) {
+// Missing are the indices of shards without a complete file, in order.
+func (s *Shards) Missing() (list []int) {
+	for i := range s.Of.Shard.Count {
+		file, ok := s.Files[i]
+		if !ok || file.lines < s.Of.linesOf(i) {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// ranges writes increasing numbers as an array job takes them: 2,5-7.
-func ranges(list []int) string {
+// Ranges writes increasing numbers as an array job takes them: 2,5-7.
+func Ranges(list []int) string {
 	var parts []string
 	for i := 0; i < len(list); {
 		j := i
@@ -90,21 +88,21 @@ func ranges(list []int) string {
 	return strings.Join(parts, ",")
 }
 
-// each passes the lines of all shards but their first ones, in order.
-func (s *shards) each(ctx context.Context, take func(line []byte) error) error {
-	for i := range s.of.Shard.Count {
-		most := s.of.linesOf(i)
+// Each passes the lines of all shards but their first ones, in order.
+func (s *Shards) Each(ctx context.Context, take func(line []byte) error) error {
+	for i := range s.Of.Shard.Count {
+		most := s.Of.linesOf(i)
 		if most == 0 {
 			continue
 		}
-		err := eachLine(s.files[i].path, func(n int, line []byte) error {
+		err := eachLine(s.Files[i].Path, func(n int, line []byte) error {
 			if err := ctx.Err(); err != nil || n == 0 || n > most {
 				return err
 			}
 			return take(line)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(s.files[i].path), err)
+			return fmt.Errorf("%s: %w", filepath.Base(s.Files[i].Path), err)
 		}
 	}
 	return nil
@@ -140,14 +138,14 @@ func eachLine(path string, take func(n int, line []byte) error) error {
 	}
 }
 
-// checkShard reads a shard's file: its header, and the number of its complete lines, each of which
+// CheckShard reads a shard's file: its header, and the number of its complete lines, each of which
 // must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
 // that loses power can leave one.
-func checkShard(path string) (h shardHeader, lines int, err error) {
+func CheckShard(path string) (h ShardHeader, lines int, err error) {
 	bad := 0 // number of the line that is no JSON
 	err = eachLine(path, func(n int, line []byte) error {
 		if n == 0 {
-			h, err = parseShardHeader(line)
+			h, err = ParseShardHeader(line)
 			return err
 		}
 		if bad > 0 {
@@ -187,7 +185,7 @@ func sameLines(a, b string, lines int) error {
 		if n > lines {
 			return stop
 		}
-		if n > 0 && !bytes.Equal(withoutTimes(line), withoutTimes(want[n])) {
+		if n > 0 && !bytes.Equal(WithoutTimes(line), WithoutTimes(want[n])) {
 			return fmt.Errorf("line %d of them differs", n+1)
 		}
 		return nil
@@ -198,8 +196,8 @@ func sameLines(a, b string, lines int) error {
 	return err
 }
 
-// withoutTimes is a line of JSON without the keys "seconds", at any depth.
-func withoutTimes(line []byte) []byte {
+// WithoutTimes is a line of JSON without the keys "seconds", at any depth.
+func WithoutTimes(line []byte) []byte {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber() // digits as they are

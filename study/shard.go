@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"context"
@@ -17,15 +17,14 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/shard"
-	"surepipe/study"
 )
 
-// shardHeader is the first line of a shard's file.
-type shardHeader struct {
+// ShardHeader is the first line of a shard's file.
+type ShardHeader struct {
 	// Shard says which part of the run the lines are.
-	Shard shardPart `json:"shard"`
+	Shard ShardPart `json:"shard"`
 	// Machine is what the last bits of the lines depend on.
-	Machine machine `json:"machine"`
+	Machine Machine `json:"machine"`
 	// Samples is a hash of the file of all samples, where they come from a file.
 	Samples string `json:"samples_sha256,omitempty"`
 	// Flags and Files are the flags of the command, from which merge goes on where lines alone do not
@@ -34,16 +33,16 @@ type shardHeader struct {
 	Flags map[string][]string `json:"flags,omitempty"`
 	Files map[string]string   `json:"files,omitempty"`
 	// Fit has hashes of the solution, where the units are its probes.
-	Fit *fitResult `json:"fit,omitempty"`
+	Fit *FitResult `json:"fit,omitempty"`
 	// Whole is the first line of a file of the whole run.
 	Whole json.RawMessage `json:"whole"`
 
 	run sharded // what Whole describes
 }
 
-// shardPart is shard Index of Count: the units First to First + N - 1 of Total. The units of a Monte
+// ShardPart is shard Index of Count: the units First to First + N - 1 of Total. The units of a Monte
 // Carlo run are its samples, Samples of them from sample From on, and then its repetitions.
-type shardPart struct {
+type ShardPart struct {
 	Index   int    `json:"index"`
 	Count   int    `json:"count"`
 	Unit    string `json:"unit"`
@@ -57,37 +56,31 @@ type shardPart struct {
 // sharded is a run that is divided into shards.
 type sharded interface {
 	// check rejects a part that the run does not have.
-	check(p shardPart) error
+	check(p ShardPart) error
 	// differs says how the run of h is not that of another header with the same unit, nil if it is.
-	differs(h, of shardHeader) error
+	differs(h, of ShardHeader) error
 	// lines is the number of lines of units first to end-1.
 	lines(first, end int) int
 	// place rejects a line that is not line n, from 0, of the part.
-	place(p shardPart, n int, line []byte) error
+	place(p ShardPart, n int, line []byte) error
 }
 
 // The units of runs.
 const (
-	sampleUnit = "sample"
-	chainUnit  = "chain"
-	probeUnit  = "probe"
+	SampleUnit = "sample"
+	ChainUnit  = "chain"
+	ProbeUnit  = "probe"
 )
 
 // shardedRuns reads the first line of a whole run, by its unit.
 var shardedRuns = map[string]func(whole []byte) (sharded, error){
-	sampleUnit: func(whole []byte) (sharded, error) { return readShardedSamples(whole) },
-	chainUnit:  func(whole []byte) (sharded, error) { return readShardedSweep(whole) },
-	probeUnit:  func(whole []byte) (sharded, error) { return readShardedProbes(whole) },
+	SampleUnit: func(whole []byte) (sharded, error) { return ReadShardedSamples(whole) },
+	ChainUnit:  func(whole []byte) (sharded, error) { return ReadShardedSweep(whole) },
+	ProbeUnit:  func(whole []byte) (sharded, error) { return ReadShardedProbes(whole) },
 }
 
-// part is the shard's part of so many units.
-func partOf(s shard.Shard, unit string, total int) shardPart {
-	first, end := s.Range(total)
-	return shardPart{Index: s.Index, Count: s.Count, Unit: unit, First: first, N: end - first, Total: total}
-}
-
-// machine describes the arithmetic of a process: two with equal values give the same bits.
-type machine struct {
+// Machine describes the arithmetic of a process: two with equal values give the same bits.
+type Machine struct {
 	BLAS    string `json:"blas"`
 	Kernels string `json:"kernels,omitempty"`
 	SIMD    string `json:"simd"`
@@ -95,9 +88,15 @@ type machine struct {
 	Version string `json:"version"`
 }
 
-func thisMachine(device string) machine {
+// part is the shard's part of so many units.
+func PartOf(s shard.Shard, unit string, total int) ShardPart {
+	first, end := s.Range(total)
+	return ShardPart{Index: s.Index, Count: s.Count, Unit: unit, First: first, N: end - first, Total: total}
+}
+
+func ThisMachine(device string) Machine {
 	blas := array.BLASInfo()
-	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: study.Version()}
+	m := Machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: Version()}
 	if blas.Version != "" {
 		m.BLAS += " " + blas.Version
 	}
@@ -107,8 +106,8 @@ func thisMachine(device string) machine {
 	return m
 }
 
-// differs names the first field that differs, "" if there is none.
-func (m machine) differs(want machine) string {
+// Differs names the first field that differs, "" if there is none.
+func (m Machine) Differs(want Machine) string {
 	for _, f := range []struct{ name, was, is string }{
 		{"version", m.Version, want.Version}, {"BLAS", m.BLAS, want.BLAS}, {"BLAS kernels", m.Kernels, want.Kernels}, {"SIMD instructions", m.SIMD, want.SIMD}, {"device", m.Device, want.Device},
 	} {
@@ -119,9 +118,9 @@ func (m machine) differs(want machine) string {
 	return ""
 }
 
-// newShardHeader is the header of the part of a run, whose own header is whole.
-func newShardHeader(p shardPart, m machine, whole any) (h shardHeader, err error) {
-	h = shardHeader{Shard: p, Machine: m}
+// NewShardHeader is the header of the part of a run, whose own header is whole.
+func NewShardHeader(p ShardPart, m Machine, whole any) (h ShardHeader, err error) {
+	h = ShardHeader{Shard: p, Machine: m}
 	if h.Whole, err = json.Marshal(whole); err != nil {
 		return h, err
 	}
@@ -129,16 +128,16 @@ func newShardHeader(p shardPart, m machine, whole any) (h shardHeader, err error
 	return h, err
 }
 
-// sameRun says how the run of h, which has the same unit, is not that of want; nil if it is.
-func (h shardHeader) sameRun(want shardHeader) error { return h.run.differs(h, want) }
+// SameRun says how the run of h, which has the same unit, is not that of want; nil if it is.
+func (h ShardHeader) SameRun(want ShardHeader) error { return h.run.differs(h, want) }
 
 // differs says how h is not of the same run as want, nil if it is. The shards of a run differ in
 // index, first and n alone.
-func (h shardHeader) differs(want shardHeader) error {
+func (h ShardHeader) differs(want ShardHeader) error {
 	if h.Shard.Unit != want.Shard.Unit {
 		return fmt.Errorf("its unit is %q, expected %q", h.Shard.Unit, want.Shard.Unit)
 	}
-	if err := h.sameRun(want); err != nil {
+	if err := h.SameRun(want); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -167,15 +166,15 @@ func differentFlags(was, is map[string][]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !slices.Equal(was[name], is[name]) {
-			return study.Errorf("it was begun with %s %s, expected %s", study.Option(name), given(was[name]), given(is[name]))
+			return Errorf("it was begun with %s %s, expected %s", Option(name), given(was[name]), given(is[name]))
 		}
 	}
 	return nil
 }
 
 // Continues is true of the same shard of the same run, on a machine that gives the same bits.
-func (h shardHeader) Continues(line []byte) (doubt string, err error) {
-	was, err := parseShardHeader(line)
+func (h ShardHeader) Continues(line []byte) (doubt string, err error) {
+	was, err := ParseShardHeader(line)
 	if err != nil {
 		return "", err
 	}
@@ -185,17 +184,17 @@ func (h shardHeader) Continues(line []byte) (doubt string, err error) {
 	if was.Shard != h.Shard {
 		return "", fmt.Errorf("it is shard %d of %d, expected shard %d", was.Shard.Index, was.Shard.Count, h.Shard.Index)
 	}
-	if why := was.Machine.differs(h.Machine); why != "" {
+	if why := was.Machine.Differs(h.Machine); why != "" {
 		return "", fmt.Errorf("it was begun with %s: its lines would not agree to the last bit; continue it there, or remove it", why)
 	}
 	return "", nil
 }
 
 // What names a shard.
-func (h shardHeader) What() string { return "shard" }
+func (h ShardHeader) What() string { return "shard" }
 
-// parseShardHeader reads the first line of a shard's file.
-func parseShardHeader(line []byte) (h shardHeader, err error) {
+// ParseShardHeader reads the first line of a shard's file.
+func ParseShardHeader(line []byte) (h ShardHeader, err error) {
 	var kind map[string]json.RawMessage
 	if err := json.Unmarshal(line, &kind); err != nil {
 		return h, errors.New("it does not begin with a line of JSON")
@@ -225,20 +224,20 @@ func parseShardHeader(line []byte) (h shardHeader, err error) {
 }
 
 // linesOf is the number of lines of shard i of the run.
-func (h shardHeader) linesOf(i int) int {
+func (h ShardHeader) linesOf(i int) int {
 	return h.run.lines(shard.Shard{Index: i, Count: h.Shard.Count}.Range(h.Shard.Total))
 }
 
-// fileHash is a hash of a file's contents.
-func fileHash(ctx context.Context, path string) (string, error) {
+// FileHash is a hash of a file's contents.
+func FileHash(ctx context.Context, path string) (string, error) {
 	file, err := dataio.OpenFile(ctx, path)
 	if err != nil {
-		return "", study.Bad(err)
+		return "", Bad(err)
 	}
 	defer file.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, file); err != nil {
-		return "", study.Bad(err)
+		return "", Bad(err)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }

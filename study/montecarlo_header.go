@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"encoding/json"
@@ -7,12 +7,11 @@ import (
 	"slices"
 
 	"surepipe/problems"
-	"surepipe/study"
 )
 
-// logHeader is the first line of a --jsonl file: the settings and data of its samples. Two runs
+// MonteCarloHeader is the first line of a --jsonl file: the settings and data of its samples. Two runs
 // with equal Settings and Data compute the same lines.
-type logHeader struct {
+type MonteCarloHeader struct {
 	MonteCarlo int               `json:"montecarlo"` // the format, 1
 	Settings   map[string]string `json:"settings"`
 	Data       string            `json:"data"`
@@ -23,11 +22,11 @@ type logHeader struct {
 
 const logFormat = 1
 
-func (h logHeader) What() string { return "montecarlo run" }
+func (h MonteCarloHeader) What() string { return "montecarlo run" }
 
 // Continues compares settings and data.
-func (h logHeader) Continues(line []byte) (doubt string, err error) {
-	var was logHeader
+func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
+	var was MonteCarloHeader
 	if err := json.Unmarshal(line, &was); err != nil {
 		return "", fmt.Errorf("its first line was not written by surepipe montecarlo (%w)", err)
 	}
@@ -41,7 +40,7 @@ func (h logHeader) Continues(line []byte) (doubt string, err error) {
 }
 
 // differs says how h differs from want; nil if they agree.
-func (h logHeader) differs(want logHeader) error {
+func (h MonteCarloHeader) differs(want MonteCarloHeader) error {
 	if h.MonteCarlo != want.MonteCarlo {
 		return fmt.Errorf(
 			"its first line was not written by surepipe montecarlo (format %d, expected %d)", h.MonteCarlo, want.MonteCarlo)
@@ -50,7 +49,7 @@ func (h logHeader) differs(want logHeader) error {
 	maps.Copy(names, want.Settings)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if was, is := h.Settings[name], want.Settings[name]; was != is {
-			return study.Errorf("it was begun with %s %q, expected %q", study.Option(name), was, is)
+			return Errorf("it was begun with %s %q, expected %q", Option(name), was, is)
 		}
 	}
 	if h.Data != want.Data {
@@ -59,9 +58,9 @@ func (h logHeader) differs(want logHeader) error {
 	return nil
 }
 
-// newLogHeader is the header of a run with these settings, for the data, on the device.
-func newLogHeader(settings map[string]string, data problems.Data, device string) logHeader {
-	return logHeader{
-		MonteCarlo: logFormat, Settings: settings, Data: study.DataHash(data), Version: study.Version(), Device: device,
+// NewMonteCarloHeader is the header of a run with these settings, for the data, on the device.
+func NewMonteCarloHeader(settings map[string]string, data problems.Data, device string) MonteCarloHeader {
+	return MonteCarloHeader{
+		MonteCarlo: logFormat, Settings: settings, Data: DataHash(data), Version: Version(), Device: device,
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"cmp"
@@ -7,15 +7,20 @@ import (
 	"fmt"
 	"io"
 	"slices"
-
-	"surepipe/study"
 )
 
 // shardedSamples are the samples of a Monte Carlo run, by the first line of its file.
-type shardedSamples struct{ logHeader }
+type shardedSamples struct{ MonteCarloHeader }
 
-func readShardedSamples(whole []byte) (r shardedSamples, err error) {
-	if err := json.Unmarshal(whole, &r.logHeader); err != nil {
+// Merged are what the lines of all shards are summed up to.
+type Merged struct {
+	Tally   *Tally
+	Problem string
+	D       int
+}
+
+func ReadShardedSamples(whole []byte) (r shardedSamples, err error) {
+	if err := json.Unmarshal(whole, &r.MonteCarloHeader); err != nil {
 		return r, err
 	}
 	if r.MonteCarlo != logFormat {
@@ -24,15 +29,15 @@ func readShardedSamples(whole []byte) (r shardedSamples, err error) {
 	return r, nil
 }
 
-func (r shardedSamples) check(p shardPart) error {
+func (r shardedSamples) check(p ShardPart) error {
 	if p.Samples < 0 || p.Samples > p.Total || p.From < 0 {
 		return fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index, p.Count, p.Total, p.Unit)
 	}
 	return nil
 }
 
-func (r shardedSamples) differs(h, of shardHeader) error {
-	if err := r.logHeader.differs(of.run.(shardedSamples).logHeader); err != nil {
+func (r shardedSamples) differs(h, of ShardHeader) error {
+	if err := r.MonteCarloHeader.differs(of.run.(shardedSamples).MonteCarloHeader); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -52,8 +57,8 @@ func (r shardedSamples) differs(h, of shardHeader) error {
 func (r shardedSamples) lines(first, end int) int { return end - first }
 
 // place takes the line that is sample or repetition number First + n of the run.
-func (r shardedSamples) place(p shardPart, n int, line []byte) error {
-	record, err := study.ParseLine(line)
+func (r shardedSamples) place(p ShardPart, n int, line []byte) error {
+	record, err := ParseLine(line)
 	if err != nil {
 		return err
 	}
@@ -78,31 +83,24 @@ func unitName(sample, repeat int) string {
 	return fmt.Sprintf("repetition %d of sample %d", repeat, sample)
 }
 
-// mergedSamples are what the lines of all shards are summed up to.
-type mergedSamples struct {
-	tally   *study.Tally
-	problem string
-	d       int
-}
-
-// mergeSamples writes the header and the lines of the whole run, and sums them up.
-func (s *shards) mergeSamples(ctx context.Context, w io.Writer) (m mergedSamples, err error) {
-	m.tally = study.NewTally()
+// MergeSamples writes the header and the lines of the whole run, and sums them up.
+func (s *Shards) MergeSamples(ctx context.Context, w io.Writer) (m Merged, err error) {
+	m.Tally = NewTally()
 	seconds := 0.0
-	if err := study.WriteLine(w, s.of.Whole); err != nil {
+	if err := WriteLine(w, s.Of.Whole); err != nil {
 		return m, err
 	}
-	err = s.each(ctx, func(line []byte) error {
-		r, err := study.ParseLine(line)
+	err = s.Each(ctx, func(line []byte) error {
+		r, err := ParseLine(line)
 		if err != nil {
 			return err
 		}
-		m.tally.Add(r)
-		m.problem, m.d, seconds = cmp.Or(m.problem, r.Problem), r.D, seconds+r.Seconds.Total
+		m.Tally.Add(r)
+		m.Problem, m.D, seconds = cmp.Or(m.Problem, r.Problem), r.D, seconds+r.Seconds.Total
 		_, err = w.Write(append(slices.Clip(line), '\n'))
 		return err
 	})
-	m.tally.Finish(0)
-	m.tally.Seconds = seconds
+	m.Tally.Finish(0)
+	m.Tally.Seconds = seconds
 	return m, err
 }
