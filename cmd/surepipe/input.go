@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
@@ -23,17 +22,18 @@ import (
 // readData reads the files of the flags: a specification and its files, or the arrays that the
 // problem needs, from files of any format. It estimates sigma2 where the flags ask for it. Every
 // error is bad input and names the file.
-func (f *estimatorFlags) readData() (fileData, error) { return f.read(false) }
+func (f *source) readData(ctx context.Context) (fileData, error) { return f.read(ctx, false) }
 
 // readSamples is readData for many samples: see the function of that name.
-func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
+func (f *source) readSamples(ctx context.Context) (fileData, error) { return f.read(ctx, true) }
 
-func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
+func (f *source) read(ctx context.Context, stacks bool) (data fileData, err error) {
+	f.ctx = ctx
 	switch {
-	case f.exec.given():
+	case f.command:
 		data, err = f.readExec(stacks, nil)
 	case f.specification != nil:
-		files := problems.SpecFiles{Context: f.context(), Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
+		files := problems.SpecFiles{Context: f.ctx, Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -52,46 +52,38 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
-	f.depth = data.Depth
 	if err := f.scan(&data); err != nil {
 		return fileData{}, err
 	}
 	return data, f.estimateNoise(&data)
 }
 
-// context is the command's, which ends the reading of files.
-func (f *estimatorFlags) context() context.Context {
-	if f.cmd == nil || f.cmd.Context() == nil {
-		return context.Background()
-	}
-	return f.cmd.Context()
-}
-
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
 // its first sample.
-func (f *estimatorFlags) estimateNoise(data *fileData) error {
-	f.estimate, f.fits = nil, false
+func (f *source) estimateNoise(data *fileData) error {
+	data.variance = variance{}
 	if f.sigma2Method == "" {
 		return nil
 	}
 	if data.Simulated {
-		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
+		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number",
+			study.Option("sigma2"), f.sigma2Method, f.name())
 	}
 	estimate, err := f.estimator(data.Data)
 	if errors.Is(err, problems.ErrNeedsFits) {
-		f.fits, data.Sigma2 = true, nil
+		data.fits, data.Sigma2 = true, nil
 		return nil
 	}
 	if err != nil {
 		return f.inFile(err)
 	}
-	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	data.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
 }
 
 // estimator estimates sigma2 by the method of the flags.
-func (f *estimatorFlags) estimator(data problems.Data) (noise.Estimate, error) {
-	if f.exec.given() {
+func (f *source) estimator(data problems.Data) (noise.Estimate, error) {
+	if f.command {
 		return execNoise(f.sigma2Method, data)
 	}
 	return problems.EstimateSigma2(f.sigma2Method, f.problem, data)
@@ -99,7 +91,7 @@ func (f *estimatorFlags) estimator(data problems.Data) (noise.Estimate, error) {
 
 // warnIntercept prints a note if a regression has no intercept although the mean of y is far from
 // 0.
-func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
+func (f *source) warnIntercept(n *notes, data problems.Data) {
 	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept || !f.loss.Squared() {
 		return
 	}
@@ -107,7 +99,8 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	f.note(cmd, study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are poor; --intercept fits one", mean)
+	n.add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are "+
+		"poor; %s fits one", mean, study.Option("intercept"))
 }
 
 // hasConstantColumn reports whether a column of X is constant and not 0.
@@ -146,8 +139,8 @@ func hasConstantColumn(data problems.Data) bool {
 	return slices.Contains(constant, true)
 }
 
-// source names the input for errors.
-func (f *estimatorFlags) source() string {
+// name names the input for errors.
+func (f *source) name() string {
 	for _, path := range []string{f.spec, f.data, f.y, f.x} {
 		if path != "" {
 			return path
@@ -157,7 +150,7 @@ func (f *estimatorFlags) source() string {
 }
 
 // ignored lists the arrays of --data that were not read and that no flag replaces.
-func (f *estimatorFlags) ignored(set *dataio.Set, haveY bool) []string {
+func (f *source) ignored(set *dataio.Set, haveY bool) []string {
 	if set == nil || !set.Archive() {
 		return nil
 	}
@@ -167,19 +160,19 @@ func (f *estimatorFlags) ignored(set *dataio.Set, haveY bool) []string {
 
 // inFile names the file of an error: that of the array which the error begins with, where a flag gives it,
 // or else the input.
-func (f *estimatorFlags) inFile(err error) error {
+func (f *source) inFile(err error) error {
 	var array string
 	fmt.Sscanf(err.Error(), "array %q", &array)
 	own := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}[array]
 	if own == "" && array != "" && f.spec == "" {
 		own = f.data
 	}
-	return usagef("%s: %w", cmp.Or(own, f.source()), err)
+	return study.Errorf("%s: %w", cmp.Or(own, f.name()), err)
 }
 
 // inputs collects the arrays of several files.
 type inputs struct {
-	*estimatorFlags
+	*source
 	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
@@ -199,11 +192,11 @@ type inputs struct {
 
 // readInputs reads the arrays from files of any format: --data, and --X, --y, --mu and --D, which
 // take precedence. If a sample is given, it is y.
-func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
+func (f *source) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
 	l, _ := layoutOf(f.problem)
-	in := inputs{estimatorFlags: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
+	in := inputs{source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
 	if !in.layout.Design && f.x != "" {
-		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
+		return fileData{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.x, f.problem)
 	}
 	a := arrays{more: in.more, gaps: f.gaps()}
 	set, err := in.openData()
@@ -221,8 +214,8 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			continue
 		}
 		if _, twice := in.more[flag.name]; twice && f.table.response == "" {
-			return fileData{}, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
-				f.data, flag.name, flag.path, flag.name)
+			return fileData{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
+				study.Option("data"), f.data, study.Option(flag.name), flag.path, flag.name)
 		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
 			return fileData{}, err
@@ -242,8 +235,8 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
 	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
-		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s",
-			f.data, strings.Join(data.Ignored, ", "))
+		return fileData{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
+			study.Option("data"), f.data, strings.Join(data.Ignored, ", "))
 	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
@@ -286,12 +279,12 @@ func (in *inputs) openData() (set *dataio.Set, err error) {
 	if err := in.askResponse(); err != nil {
 		return nil, err
 	}
-	if set, err = dataio.OpenAs(in.data, in.table.reading(in.context())); err != nil {
+	if set, err = dataio.OpenAs(in.data, in.table.reading(in.ctx)); err != nil {
 		return nil, in.missingCell(err)
 	}
 	if err := in.fromData(set); err != nil {
 		set.Close()
-		return nil, usagef("%s: %w", in.data, err)
+		return nil, study.Errorf("%s: %w", in.data, err)
 	}
 	return set, nil
 }
@@ -302,12 +295,13 @@ func (in *inputs) missingCell(err error) error {
 	switch {
 	case !errors.As(err, &missing):
 	case in.layout.Sequence():
-		err = fmt.Errorf("%w; --missing drop estimates missing values from the others", err)
+		err = study.Errorf("%w; %s drop estimates missing values from the others",
+			err, study.Option("missing"))
 	case !in.layout.Design:
-		err = fmt.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing",
-			err)
+		err = study.Errorf("%w; %s matrix-completion takes a matrix of which some entries are missing",
+			err, study.Option("problem"))
 	}
-	return usageError{err}
+	return study.Bad(err)
 }
 
 // fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one
@@ -336,7 +330,8 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.layout.Selection && len(a.Shape) == 2:
 		return fromMatrix(a, in.more)
 	case in.layout.Selection:
-		return fmt.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response", dataio.ShapeString(a.Shape))
+		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
+			dataio.ShapeString(a.Shape), study.Option("response"))
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.x == "":
@@ -344,9 +339,11 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.x != "" && !in.haveY:
 		in.put("y", a, set)
 	case set.Format() == "csv":
-		return fmt.Errorf("which column is the response? Expected --response NAME%s, or --y FILE", columnNames(a.Columns))
+		return study.Errorf("which column is the response? Expected %s NAME%s, or %s FILE",
+			study.Option("response"), columnNames(a.Columns), study.Option("y"))
 	default:
-		return fmt.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
+		return study.Errorf("the file holds a single array, expected X and y: give the other with %s or %s",
+			study.Option("X"), study.Option("y"))
 	}
 	return nil
 }
@@ -400,9 +397,9 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenAs(path, in.table.reading(in.context()))
+	set, err := dataio.OpenAs(path, in.table.reading(in.ctx))
 	if err != nil {
-		return usageError{err}
+		return study.Bad(err)
 	}
 	defer set.Close()
 	if set.IsSparse() {
@@ -412,22 +409,23 @@ func (in *inputs) fromFlag(name, path string) error {
 		case "D":
 			read = in.sparseD
 		default:
-			return usagef("--%s: %s holds a sparse matrix, expected a dense array", name, path)
+			return study.Errorf("%s: %s holds a sparse matrix, expected a dense array",
+				study.Option(name), path)
 		}
 		if err := read(set); err != nil {
-			return usagef("--%s: %s: %w", name, path, err)
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 		return nil
 	}
 	array := name
 	if !set.Has(name) {
 		if array, err = set.Only(); err != nil {
-			return usagef("--%s: %s: %w", name, path, err)
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 	}
 	if name == "X" {
 		if in.mapped, err = in.storedX(set, array); err != nil {
-			return usagef("--%s: %s: %w", name, path, err)
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 		if in.mapped != nil {
 			return nil
@@ -435,7 +433,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	}
 	a, err := in.read(set, array)
 	if err != nil {
-		return usagef("--%s: %s: %w", name, path, err)
+		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 	}
 	in.put(name, a, set)
 	return nil

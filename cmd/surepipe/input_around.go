@@ -11,24 +11,26 @@ import (
 )
 
 // readAround reads all of the problem's data except y, which comes from a stack of samples.
-func (f *estimatorFlags) readAround(s *study.SampleSource) (data fileData, err error) {
+func (f *source) readAround(ctx context.Context, s *study.SampleSource) (data fileData, err error) {
+	f.ctx = ctx
 	first, err := s.At(0)
 	if err != nil {
 		return fileData{}, err
 	}
 	sample := dataio.Array{Name: "y", Shape: s.Shape, Data: first}
 	switch {
-	case f.exec.given():
+	case f.command:
 		data, err = f.readExec(false, &sample)
 	case f.specification != nil:
-		data.Data, err = f.specification.Load(problems.SpecFiles{Context: f.context(), Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
+		data.Data, err = f.specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {
 			err = f.tableError(err)
 		}
 	case f.x == "" && f.mu == "" && f.d == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
-		data, err = readAroundNPZ(f.context(), f.data, f.problem, s)
+		data, err = readAroundNPZ(f.ctx, f.data, f.problem, s)
 	case f.table.response != "":
-		err = usagef("--response is %q, but y comes from --y", f.table.response)
+		err = study.Errorf("%s is %q, but y comes from %s",
+			study.Option("response"), f.table.response, study.Option("y"))
 	default:
 		data, err = f.readInputs(&sample, false)
 	}
@@ -58,19 +60,20 @@ func isArchive(path string) bool {
 func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSource) (fileData, error) {
 	l, _ := layoutOf(problem)
 	if len(s.Shape) != l.YRank {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.Name, dataio.ShapeString(s.Shape), l.YShape, problem)
+		return fileData{}, study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
+			s.Name, dataio.ShapeString(s.Shape), l.YShape, problem)
 	}
 	if path == "" {
 		return fileData{Data: problems.Data{YShape: s.Shape}}, nil
 	}
 	set, err := dataio.OpenArchive(ctx, path)
 	if err != nil {
-		return fileData{}, usageError{err}
+		return fileData{}, study.Bad(err)
 	}
 	defer set.Close()
 	data, err := readSetAround(arrays{Set: set}, problem, s.Shape)
 	if err != nil {
-		return fileData{}, usagef("%s: %w", path, err)
+		return fileData{}, study.Errorf("%s: %w", path, err)
 	}
 	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
 	expected, why := s.Shape, ""
@@ -82,7 +85,8 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSou
 		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
 	}
 	if !slices.Equal(s.Shape, expected) {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.Name, dataio.ShapeString(s.Shape), dataio.ShapeString(expected), why)
+		return fileData{}, study.Errorf("%s: sample 0 has shape %s, expected %s %s",
+			s.Name, dataio.ShapeString(s.Shape), dataio.ShapeString(expected), why)
 	}
 	return data, nil
 }

@@ -34,7 +34,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.intercept && f.spec == "" && !named.Design:
 		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	}
-	if err := f.variant(changed, named.Name); err != nil {
+	if err := f.checkVariant(changed, named.Name); err != nil {
 		return err
 	}
 	if err := f.checkEffects(changed, named.Layout); err != nil {
@@ -84,17 +84,8 @@ func specError(err error) bool {
 	return errors.As(err, &placed)
 }
 
-// vary sets the variant of a problem that the flags ask for.
-func (f *estimatorFlags) vary(data *problems.Data) {
-	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
-	data.Anisotropic, data.Vectorial = f.anisotropic, f.vectorial
-	if f.specification == nil && f.cmd != nil && f.cmd.Flags().Changed("order") {
-		data.Order = &f.order
-	}
-}
-
-// variant checks the flags for variants of one named problem.
-func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
+// checkVariant checks the flags for variants of one named problem.
+func (f *estimatorFlags) checkVariant(changed func(string) bool, name string) error {
 	switch {
 	case f.vectorial && name != "tv2d":
 		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, vectorial: true} has it")
@@ -113,6 +104,7 @@ func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 		if f.order < least || f.order > most {
 			return usagef("--order is %d, expected an integer from %d to %d", f.order, least, most)
 		}
+		f.variant.degree = &f.order
 	}
 	return nil
 }

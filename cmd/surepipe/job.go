@@ -39,48 +39,6 @@ func openDevice(ctx context.Context, name string, memory int64) (array.Device, e
 	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
 }
 
-// openDevice opens the devices of the flags, each bounded by --memory where that is given, and returns
-// the first. closeDevices closes them, and so does the job that is opened on them.
-func (f *estimatorFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
-	memory, err := f.memoryBytes()
-	if err != nil {
-		return nil, err
-	}
-	if !cmd.Flags().Changed("memory") {
-		memory = 0
-	}
-	names := strings.Split(f.device, ",")
-	for i, name := range names[1:] {
-		kind, _, numbered := strings.Cut(name, ":")
-		first, _, both := strings.Cut(names[0], ":")
-		if !numbered || !both || kind != first || slices.Contains(names[:i+1], name) {
-			return nil, usagef("--device is %q, expected one device, or several cards of one kind such as cuda:0,cuda:1, each once", f.device)
-		}
-	}
-	dev, err := openDevice(cmd.Context(), names[0], memory)
-	if err != nil {
-		return nil, err
-	}
-	f.others = nil
-	for _, name := range names[1:] {
-		other, err := openDevice(cmd.Context(), name, memory)
-		if err != nil {
-			f.closeDevices(dev)
-			return nil, err
-		}
-		f.others = append(f.others, other)
-	}
-	return dev, nil
-}
-
-// closeDevices closes what openDevice has opened; first is what it has returned.
-func (f *estimatorFlags) closeDevices(first array.Device) {
-	first.Close()
-	for _, dev := range f.others {
-		dev.Close()
-	}
-}
-
 // lost says that a device has failed.
 func lost(cmd *cobra.Command) func(device string, fault error) {
 	return func(device string, fault error) {
@@ -111,7 +69,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 	}
 	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.Sigma2)
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.name(), j.Sigma2)
 	}
 	if j.Sigma2 > 0 {
 		data.Sigma2 = &j.Sigma2 // some regularizers depend on it
@@ -178,12 +136,10 @@ func (f *estimatorFlags) build(ctx context.Context, on *study.Instance, data pro
 // pipelineOptions are those of a pipeline.
 func (f *estimatorFlags) pipelineOptions(cmd *cobra.Command, data problems.Data, sigma2 float64) pipeline.Options {
 	o := pipeline.Options{
-		Sigma2: sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept || f.effects.Some(), NoMuHat: f.noMuHat && data.Mu == nil, Logger: f.logger(cmd),
+		Sigma2: sigma2, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
+		KeepB: f.keep.b || f.intercept || f.effects.Some(), NoMuHat: f.keep.noMuHat && data.Mu == nil,
 	}
-	if f.queries.auto {
-		o.Queries, o.TraceError = 0, f.traceError
-	}
+	f.traceFlags.options(&o)
 	if f.verify {
 		o.Verify = &verify.Options{}
 	}

@@ -106,7 +106,7 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 }
 
 // lossNow is the loss of the flags, or else of the specification.
-func (f *estimatorFlags) lossNow() problems.Loss {
+func (f *source) lossNow() problems.Loss {
 	if f.loss.Name == "" && f.specification != nil {
 		return f.specification.Loss
 	}
@@ -118,8 +118,8 @@ func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
 	if data.Sigma2 == nil || f.lossNow().Squared() {
 		return
 	}
-	data.Sigma2, f.estimate = nil, nil
-	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.source(), f.lossNow().Name)
+	data.Sigma2, f.variance.estimate = nil, nil
+	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.name(), f.lossNow().Name)
 }
 
 // chooseForLoss is the criterion of a loss that is not squared.

@@ -160,12 +160,15 @@ func (f monteCarloFigures) check() error {
 // open opens the source of the samples and reads the rest of the data. Multiples of a maximum refer
 // to Data.Y.
 func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.SampleSource, data problems.Data, err error) {
+	bar := newProgress(cmd)
+	defer bar.close()
 	if o.y != "" {
 		ys, err := study.OpenSamples(o.y, cmd.InOrStdin())
 		if err != nil {
 			return nil, data, err
 		}
-		file, err := f.readAround(ys)
+		file, err := f.readAround(bar.preparing(cmd.Context()), ys)
+		f.takeData(file)
 		if err != nil {
 			ys.Close()
 			return nil, data, err
@@ -179,26 +182,27 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 		}
 		return ys, file.Data, nil
 	}
-	file, err := f.readSamples()
+	file, err := f.readSamples(bar.preparing(cmd.Context()))
+	f.takeData(file)
 	switch {
 	case err != nil:
 		return nil, data, err
 	case file.Stack != nil && coloured(file.Data):
 		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
-		return study.HeldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
+		return study.HeldSamples(f.name(), file.Stack, file.YShape), file.Data, nil
 	case !f.lossNow().Squared():
-		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.source(), f.lossNow().Name)
+		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.name(), f.lossNow().Name)
 	case file.Mu == nil:
-		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.source())
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.name())
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
 	if f.fits {
-		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
+		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.sigma2Method, f.name())
 	}
 	if sigma2 == 0 && data.Sigma2 == nil {
-		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.source())
+		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.name())
 	}
 	// Weights relative to a maximum refer to a y that is not among the samples.
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
@@ -212,7 +216,7 @@ func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.No
 
 // whitenedOnly refuses samples that would have to be whitened.
 func (f *estimatorFlags) whitenedOnly() error {
-	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.source())
+	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.name())
 }
 
 // count is the number of samples to compute.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/pipeline"
+	"surepipe/problems"
 )
 
 // ignoredText is the text of noteIgnored: the file and its arrays.
@@ -16,6 +17,25 @@ func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...a
 	n := pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)}
 	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", n.Text)
 	f.notes = append(f.notes, n)
+}
+
+// warnData prints what the user should know about the data.
+func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
+	for _, n := range f.notesOn(data, f.noise(data)) {
+		f.note(cmd, n.code, "%s", withFlags(n.text))
+	}
+}
+
+// takeData takes what reading the data has found.
+func (f *estimatorFlags) takeData(data fileData) { f.variance, f.depth = data.variance, data.Depth }
+
+// readData reads the data, and shows how far it has come.
+func (f *estimatorFlags) readData(cmd *cobra.Command) (fileData, error) {
+	bar := newProgress(cmd)
+	defer bar.close()
+	data, err := f.source.readData(bar.preparing(cmd.Context()))
+	f.takeData(data)
+	return data, err
 }
 
 // doubtedText is the message for many results.

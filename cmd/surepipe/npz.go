@@ -11,11 +11,13 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // fileData is the content of data files.
 type fileData struct {
 	problems.Data
+	variance
 	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is
 	// a single sample. The samples share one array; Data.Y is the first.
 	Stack [][]float64
@@ -35,8 +37,8 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 	return n.Layout, known
 }
 
-// source is an array that can be read: from a file or from memory.
-type source interface {
+// reader is an array that can be read: from a file or from memory.
+type reader interface {
 	Shape() []int
 	Floats() (dataio.Array, error)
 	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
@@ -106,7 +108,7 @@ func (a arrays) Names() []string {
 }
 
 // open is Set.Open; expected is the array's shape, for the error where it is missing.
-func (a arrays) open(name, expected string) (source, error) {
+func (a arrays) open(name, expected string) (reader, error) {
 	if m, ok := a.more[name]; ok {
 		return arrayInMemory{m}, nil
 	}
@@ -137,7 +139,7 @@ func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 }
 
 // openVector opens a 1-d array.
-func (a arrays) openVector(name, expected string) (source, error) {
+func (a arrays) openVector(name, expected string) (reader, error) {
 	r, err := a.open(name, expected)
 	if err != nil {
 		return nil, err
@@ -319,9 +321,9 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return err
 		}
 		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
-			return fmt.Errorf(
-				"array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate "+
-					"missing ones from the others", dataio.PlaceString(i, read.Shape))
+			return study.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or %s drop to estimate "+
+				"missing ones from the others",
+				dataio.PlaceString(i, read.Shape), study.Option("missing"))
 		}
 		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {

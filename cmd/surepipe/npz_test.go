@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
@@ -25,9 +24,7 @@ func fixture(name string) string {
 
 // readFile reads the arrays of a file for a problem.
 func readFile(ctx context.Context, path, problem string, stacks bool) (fileData, error) {
-	cmd := &cobra.Command{}
-	cmd.SetContext(ctx)
-	f := estimatorFlags{problem: problem, data: path, cmd: cmd}
+	f := source{problem: problem, data: path, ctx: ctx}
 	return f.readInputs(nil, stacks)
 }
 

@@ -223,7 +223,7 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	bar := newProgress(t.cmd)
 	defer bar.close()
 	bar.label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
-	e.keepB = r.problem == "lasso"
+	e.keep.b = r.problem == "lasso"
 	job, err := t.flags.open(t.cmd, e, data, bar)
 	if err != nil {
 		return line, err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -182,12 +181,12 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 		return nil, err
 	}
 	r := &runJob{cmd: cmd, f: f}
-	if r.file, err = f.readData(); err != nil {
+	if r.file, err = f.readData(cmd); err != nil {
 		f.closeDevices(dev)
 		return nil, err
 	}
-	f.keepB = f.out != "" || f.coefficients.wanted() || f.picture.wanted()
-	f.noMuHat = !f.keepB
+	f.keep.b = f.out != "" || f.coefficients.wanted() || f.picture.wanted()
+	f.keep.noMuHat = !f.keep.b
 	r.bar = newProgress(cmd)
 	if r.Estimator, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
 		r.bar.close()
@@ -355,22 +354,6 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	}
 }
 
-// hyper parses the weights.
-func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
-	for _, w := range []struct {
-		flag, text string
-		to         *problems.Weight
-	}{{"--lambda", f.lambda, &h.Lambda}, {"--lambda2", f.lambda2, &h.Lambda2}, {"--gamma", f.gamma, &h.Gamma}} {
-		if w.text == "" {
-			continue
-		}
-		if *w.to, err = problems.ParseWeight(w.text); err != nil {
-			return h, usagef("%s is %q, expected a positive number, inf, or a multiple such as 0.25max", w.flag, w.text)
-		}
-	}
-	return h, nil
-}
-
 // result is the part of the result that follows from the flags and the problem, the same for every
 // sample.
 func (f *estimatorFlags) result(j *study.Estimator) study.Result {
@@ -421,12 +404,4 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		f.note(cmd, study.NoteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}
 	return err
-}
-
-// logger writes to standard error when --verbose asks for it.
-func (f *estimatorFlags) logger(cmd *cobra.Command) *slog.Logger {
-	if !f.verbose {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 }

@@ -68,7 +68,7 @@ const (
 // swept: run, sweep and montecarlo give the same sigma2.
 func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, data *problems.Data, bar *progress) error {
 	refused := func(reason error) error {
-		return usagef("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (--sigma2), or choose by --criterion gcv without it", f.source(), problems.MethodGCVResidual, reason)
+		return usagef("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (--sigma2), or choose by --criterion gcv without it", f.name(), problems.MethodGCVResidual, reason)
 	}
 	problem, name, grid, err := f.pathOfFits(dev, *data)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, da
 	case err != nil:
 		return err
 	case !(v.Sigma2 > 0) || math.IsInf(v.Sigma2, 0):
-		return usagef("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (--sigma2)", f.source(), problems.MethodGCVResidual, v.Sigma2)
+		return usagef("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (--sigma2)", f.name(), problems.MethodGCVResidual, v.Sigma2)
 	}
 	f.estimate = &noise.Estimate{Sigma2: v.Sigma2, RelStdErr: v.RelStdErr, Method: problems.MethodGCVResidual}
 	data.Sigma2 = &v.Sigma2
@@ -175,10 +175,9 @@ func (f *estimatorFlags) fitsFamily(dev array.Device, problem *problems.Problem,
 	if family.Settings, err = f.solverOptions(dev, 0); err != nil {
 		return family, o, err
 	}
-	o.Options = pipeline.Options{Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, Parallel: f.parallel, Batch: f.probeBatch}
-	if f.queries.auto {
-		o.Queries, o.TraceError = 0, f.traceError
-	}
+	o.Options = pipeline.Options{Parallel: f.parallel, Batch: f.probeBatch}
+	f.traceFlags.options(&o.Options)
+	o.ALO = false
 	return family, o, nil
 }
 

@@ -4,40 +4,38 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/spf13/cobra"
-
 	"surepipe/problems"
 	"surepipe/study"
 )
 
 // noteStorage prints what the way in which X is stored has changed.
-func (f *estimatorFlags) noteStorage(cmd *cobra.Command, data problems.Data) {
+func (f *source) noteStorage(n *notes, data problems.Data, sigma2 float64) {
 	if l, _ := layoutOf(f.problem); l.Selection {
-		f.noteRounded(cmd, data)
+		noteRounded(n, data, sigma2)
 	}
 	m := data.Mapped
 	if m == nil {
 		return
 	}
 	if m.Single() {
-		f.note(cmd, study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
+		n.add(study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
 	}
 	if m.Missing > 0 {
-		f.note(cmd, study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
+		n.add(study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
 	}
 }
 
 // noteRounded says what float32 has added to the noise of observed values.
-func (f *estimatorFlags) noteRounded(cmd *cobra.Command, data problems.Data) {
+func noteRounded(n *notes, data problems.Data, sigma2 float64) {
 	variance := roundedToSingle(data.Y)
 	if variance == 0 {
 		return
 	}
 	share := ""
-	if sigma2 := f.noise(data); sigma2 > 0 {
+	if sigma2 > 0 {
 		share = fmt.Sprintf(", %.2g of sigma2", variance/sigma2)
 	}
-	f.note(cmd, study.NoteSingle, "y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
+	n.add(study.NoteSingle, "y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
 }
 
 // coarseBits are the last bits of a float32's 24 that numbers on a grid, such as ratings, do not have.

@@ -243,7 +243,7 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.file, err = f.readData(); err != nil {
+	if s.file, err = f.readData(cmd); err != nil {
 		f.closeDevices(dev)
 		return nil, err
 	}
@@ -405,8 +405,7 @@ func (f *sweepFlags) family(on *study.Instance) pipeline.Family {
 // sweepOptions are those of the sweep and of its points.
 func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data problems.Data) pipeline.SweepOptions {
 	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
-		Sigma2: j.Sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
+		Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
 	}}
 	if f.estimate != nil {
 		o.Sigma2RelStdErr = f.estimate.RelStdErr
@@ -417,8 +416,6 @@ func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data p
 	if f.refine == 0 {
 		o.Refine = -1
 	}
-	if f.queries.auto {
-		o.Queries, o.TraceError = 0, f.traceError
-	}
+	f.traceFlags.options(&o.Options)
 	return o
 }
