@@ -35,19 +35,19 @@ func (f *estimatorFlags) checkEffects(changed func(flag string) bool, l problems
 	if changed("effects") && len(f.effectNames) == 0 {
 		return usagef("--effects is empty, expected some of %s, separated by commas", strings.Join(problems.EffectNames(), ", "))
 	}
-	if f.effects, err = problems.ParseEffects(f.effectNames); err != nil {
+	if f.Effects, err = problems.ParseEffects(f.effectNames); err != nil {
 		return usagef("--effects: %w", err)
 	}
 	switch {
-	case f.spec == "" && f.effects.Some() && !l.Selection:
-		return usagef("--effects is for matrix-completion and specifications, found --problem %s", f.problem)
-	case f.effects.Some() && !f.loss.Squared():
-		return usagef("--effects is %s, which is for the squared loss, and the loss is %s", strings.Join(f.effectNames, ","), f.loss.Name)
-	case changed("weights") && f.spec != "":
+	case f.Spec == "" && f.Effects.Some() && !l.Selection:
+		return usagef("--effects is for matrix-completion and specifications, found --problem %s", f.Problem)
+	case f.Effects.Some() && !f.Loss.Squared():
+		return usagef("--effects is %s, which is for the squared loss, and the loss is %s", strings.Join(f.effectNames, ","), f.Loss.Name)
+	case changed("weights") && f.Spec != "":
 		return usagef("--weights is for --problem matrix-completion; a specification has the key weights")
 	case changed("weights") && !l.Selection:
-		return usagef("--weights is for matrix-completion, found --problem %s; a specification may weigh the observations of other problems", f.problem)
-	case changed("weights") && f.table.response == "":
+		return usagef("--weights is for matrix-completion, found --problem %s; a specification may weigh the observations of other problems", f.Problem)
+	case changed("weights") && f.Table.Response == "":
 		return usagef("--weights is the name of a column of a table, but --response is missing, which names the column that is y; in an archive the weights are the array weights")
 	}
 	return nil

@@ -113,7 +113,7 @@ func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
 	}
 	bootstrap := e.divergence == string(pipeline.CoupledBootstrap)
 	switch {
-	case f.data == "" && f.y == "" && !changed("y"):
+	case f.Data == "" && f.Y == "" && !changed("y"):
 		return usagef("--data is missing, expected a file with y (.npy, .npz, .png or .csv), or --y")
 	case !slices.Contains(methodNames(), e.divergence):
 		return usagef("--divergence is %q, expected one of %s", e.divergence, strings.Join(methodNames(), ", "))
@@ -133,7 +133,7 @@ func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
 	if e.args, err = pipeline.SplitCommand(e.line); err != nil {
 		return usagef("--exec: %w", err)
 	}
-	f.problem, f.command = execName, true
+	f.Problem, f.Command = execName, true
 	return nil
 }
 
@@ -156,10 +156,10 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 		}
 	}()
 	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.name(), j.Sigma2)
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), j.Sigma2)
 	}
 	if j.Sigma2 == 0 && f.exec.divergence == string(pipeline.CoupledBootstrap) {
-		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap needs: give the variance of the noise, or --sigma2 auto to estimate it", f.name())
+		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap needs: give the variance of the noise, or --sigma2 auto to estimate it", f.Name())
 	}
 	p := &problems.Problem{
 		Name: execName, D: len(data.Y), P: len(data.Y), MuShape: data.YShape, BShape: data.YShape, Operator: linops.Identity(len(data.Y)),
@@ -199,7 +199,7 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 	} else {
 		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
 	}
-	j.Weights, j.Command, j.Variance = command.Weights, f.exec.line, f.estimate
+	j.Weights, j.Command, j.Variance = command.Weights, f.exec.line, f.Estimate
 	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
 	f.traceFlags.options(&j.BoxOptions)
 	return j, nil

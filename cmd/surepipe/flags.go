@@ -13,6 +13,7 @@ import (
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study/load"
 	"surepipe/vjp"
 )
 
@@ -20,8 +21,8 @@ import (
 // data, and how to compute its risk.
 type estimatorFlags struct {
 	// source is where the data are, and found what was found of sigma2 in them.
-	source
-	variance
+	load.Source
+	load.Variance
 	depth dataio.Depth // of the file of y
 	weightFlags
 	traceFlags
@@ -46,35 +47,35 @@ type keeping struct {
 func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
-	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
+	flags.StringVar(&f.Problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
+	flags.StringVar(&f.Spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
 	f.exec.register(cmd)
-	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif `file` (see surepipe run --help)")
-	registerTable(&f.table, flags)
-	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
-	flags.StringVar(&f.d, "D", "", "generalized-lasso: a `file` with D, dense or sparse, which replaces that of --data")
+	flags.StringVar(&f.Data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif `file` (see surepipe run --help)")
+	registerTable(&f.Table, flags)
+	flags.StringVar(&f.X, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
+	flags.StringVar(&f.D, "D", "", "generalized-lasso: a `file` with D, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
 		// There y has many samples.
-		flags.StringVar(&f.y, "y", "", "a `file` with y, which replaces that of --data")
+		flags.StringVar(&f.Y, "y", "", "a `file` with y, which replaces that of --data")
 	}
-	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
-	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
-	flags.BoolVar(&f.table.standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
+	flags.StringVar(&f.Mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
+	flags.BoolVar(&f.Intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
+	flags.BoolVar(&f.Table.Standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
 	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
 	f.registerLoss(flags)
-	flags.BoolVar(&f.anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
-	flags.BoolVar(&f.vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one length, so that edges of different colours coincide; else each channel has a total variation of its own")
+	flags.BoolVar(&f.Anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
+	flags.BoolVar(&f.Vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one length, so that edges of different colours coincide; else each channel has a total variation of its own")
 	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic; "+
 		"whittaker: how often differences are taken, 2 by default")
 	f.weightFlags.register(flags)
-	flags.Var(sigma2Value{&f.sigma2, &f.sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's; where it has none, sigma2 is unknown)")
+	flags.Var(sigma2Value{&f.sigma2, &f.Sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's; where it has none, sigma2 is unknown)")
 	f.solverFlags.register(flags)
 	f.traceFlags.register(flags)
 	f.registerStop(flags)
-	f.machineFlags.register(flags, parallel, &f.storage)
+	f.machineFlags.register(flags, parallel, &f.Storage)
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "loss": loss.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "storage": storages, "device": append([]string{"auto"}, array.Kinds()...),
+		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "storage": load.Storages, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -112,14 +113,14 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	if changed("memory") {
-		f.limit, f.collect = f.memory, limitGarbage
+		f.Limit, f.Collect = f.memory, limitGarbage
 	}
 	return nil
 }
 
 // checkSigma2 rejects a variance that is none.
 func (f *estimatorFlags) checkSigma2(changed func(flag string) bool) error {
-	if changed("sigma2") && f.sigma2Method == "" && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)) {
+	if changed("sigma2") && f.Sigma2Method == "" && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)) {
 		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
 	}
 	return nil
@@ -136,7 +137,7 @@ func (f *estimatorFlags) dataError(err error) error {
 	case errors.As(err, &weight) && given[weight.Weight] != "":
 		return usagef("--%w", weight)
 	}
-	return f.inFile(err)
+	return f.InFile(err)
 }
 
 // noise is the variance of the noise, 0 where neither the flags nor the data give one.
@@ -155,11 +156,11 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 	}
 	what := "--sigma2"
 	if f.sigma2 == 0 {
-		what = f.name() + ": sigma2"
+		what = f.Name() + ": sigma2"
 	}
 	if sigma2 == 0 {
 		if math.IsInf(squares, 0) {
-			return usagef("%s: y is too large for a finite residual: ||y||^2 overflows", f.name())
+			return usagef("%s: y is too large for a finite residual: ||y||^2 overflows", f.Name())
 		}
 		return nil
 	}

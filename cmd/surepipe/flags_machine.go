@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/array"
+	"surepipe/study/load"
 )
 
 // machineFlags say what is computed at once, and where.
@@ -30,7 +31,7 @@ func (f *machineFlags) register(flags *pflag.FlagSet, parallel int, storage *str
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
 	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y and at nearby weights, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
 	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped or float32 also for the columns of X that one of them holds")
-	flags.StringVar(storage, "storage", storageAuto, storageFlag)
+	flags.StringVar(storage, "storage", load.StorageAuto, storageFlag)
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 }

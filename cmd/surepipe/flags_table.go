@@ -9,18 +9,19 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/problems"
+	"surepipe/study/load"
 )
 
-func registerTable(t *tableFlags, flags *pflag.FlagSet) {
-	flags.StringVar(&t.response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
-	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, "+
+func registerTable(t *load.Table, flags *pflag.FlagSet) {
+	flags.StringVar(&t.Response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
+	flags.StringVar(&t.Index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, "+
 		"which --out keeps and whose distances whittaker uses (default: the first other column, if it is such)")
-	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
-	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
-	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
-	flags.StringVar(&t.weights, "weights", "", weightsFlag)
-	flags.StringSliceVar(&t.na, "na", nil, naFlag)
-	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows without a response are left out)")
+	flags.StringSliceVar(&t.Drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
+	flags.StringSliceVar(&t.Only, "only", nil, "in a table: only these `columns`, besides the response")
+	flags.StringSliceVar(&t.Categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
+	flags.StringVar(&t.Weights, "weights", "", weightsFlag)
+	flags.StringSliceVar(&t.Na, "na", nil, naFlag)
+	flags.StringVar(&t.Missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows without a response are left out)")
 }
 
 // naFlag describes the flag --na.
@@ -30,52 +31,52 @@ var naFlag = "in a table: the `texts` that stand for a missing value, separated 
 // checkTable rejects flags about the columns of a table where there is none, and sets the defaults
 // of regressions of a table.
 func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.Layout) error {
-	t := &f.table
+	t := &f.Table
 	ways := []string{string(design.Refuse), string(design.Drop), string(design.Mean)}
-	if !slices.Contains(ways, t.missing) {
-		return usagef("--missing is %q, expected error, drop or mean", t.missing)
+	if !slices.Contains(ways, t.Missing) {
+		return usagef("--missing is %q, expected error, drop or mean", t.Missing)
 	}
 	for _, list := range []struct {
 		flag  string
 		names []string
-	}{{"drop", t.drop}, {"only", t.only}, {"categorical", t.categorical}} {
+	}{{"drop", t.Drop}, {"only", t.Only}, {"categorical", t.Categorical}} {
 		if changed(list.flag) && (len(list.names) == 0 || slices.Contains(list.names, "")) {
 			return usagef("--%s has an empty name, expected names of columns separated by commas", list.flag)
 		}
 	}
-	if f.spec != "" {
+	if f.Spec != "" {
 		return nil
 	}
 	for _, flag := range []string{"drop", "only", "categorical", "missing", "index"} {
-		if changed(flag) && t.response == "" && !(flag == "missing" && l.Sequence()) {
+		if changed(flag) && t.Response == "" && !(flag == "missing" && l.Sequence()) {
 			return usagef("--%s is about the columns of a table, but --response is missing, which names the column that is y", flag)
 		}
 	}
 	switch {
-	case changed("na") && !slices.ContainsFunc([]string{f.data, f.x, f.y, f.mu, f.d}, dataio.IsTable):
+	case changed("na") && !slices.ContainsFunc([]string{f.Data, f.X, f.Y, f.Mu, f.D}, dataio.IsTable):
 		return usagef("--na is about the cells of a table (.csv, .tsv), and none is given")
-	case t.response == "":
+	case t.Response == "":
 		return nil
-	case f.data == "":
-		return usagef("--response is %q, but --data is missing, expected a table (.csv, .tsv)", t.response)
-	case f.x != "":
-		return usagef("--response is %q and --X %q: the table has both, expected one of them", t.response, f.x)
-	case f.y != "":
-		return usagef("--response is %q and --y %q: expected one of them", t.response, f.y)
+	case f.Data == "":
+		return usagef("--response is %q, but --data is missing, expected a table (.csv, .tsv)", t.Response)
+	case f.X != "":
+		return usagef("--response is %q and --X %q: the table has both, expected one of them", t.Response, f.X)
+	case f.Y != "":
+		return usagef("--response is %q and --y %q: expected one of them", t.Response, f.Y)
 	case !l.Design && l.YRank == 2:
-		return usagef("--response is %q, but y of %s is a matrix, the whole table", t.response, f.problem)
+		return usagef("--response is %q, but y of %s is a matrix, the whole table", t.Response, f.Problem)
 	case changed("index") && !l.Sequence():
-		return usagef("--index is %q, but y of %s is not a sequence", t.index, f.problem)
+		return usagef("--index is %q, but y of %s is not a sequence", t.Index, f.Problem)
 	case l.Sequence() && (changed("only") || changed("categorical")):
-		return usagef("--only and --categorical are about the columns of X, which %s does not have", f.problem)
-	case !dataio.IsTable(f.data):
-		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name", t.response, f.data)
+		return usagef("--only and --categorical are about the columns of X, which %s does not have", f.Problem)
+	case !dataio.IsTable(f.Data):
+		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name", t.Response, f.Data)
 	}
 	if !changed("intercept") {
-		f.intercept = l.Design
+		f.Intercept = l.Design
 	}
 	if !changed("standardize") {
-		t.standardize = l.Design
+		t.Standardize = l.Design
 	}
 	return nil
 }

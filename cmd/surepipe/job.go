@@ -63,13 +63,13 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 	}()
 	f.forgetNoise(cmd, &data)
-	if f.fits {
+	if f.Fits {
 		if err := f.varianceOfFits(cmd, dev, &data, bar); err != nil {
 			return nil, err
 		}
 	}
 	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.name(), j.Sigma2)
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), j.Sigma2)
 	}
 	if j.Sigma2 > 0 {
 		data.Sigma2 = &j.Sigma2 // some regularizers depend on it
@@ -93,7 +93,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 		members = append(members, member)
 	}
-	j.Variance = f.estimate
+	j.Variance = f.Estimate
 	j.Pipeline, err = pipeline.NewPool(lost(cmd), members...)
 	return j, err
 }
@@ -104,7 +104,7 @@ func (f *estimatorFlags) build(ctx context.Context, on *study.Instance, data pro
 	if err != nil {
 		return err
 	}
-	if on.Problem, err = problems.New(f.problem, on.On, data, hyper); err != nil {
+	if on.Problem, err = problems.New(f.Problem, on.On, data, hyper); err != nil {
 		if fault := on.On.Err(); fault != nil {
 			return fault
 		}
@@ -137,7 +137,7 @@ func (f *estimatorFlags) build(ctx context.Context, on *study.Instance, data pro
 func (f *estimatorFlags) pipelineOptions(cmd *cobra.Command, data problems.Data, sigma2 float64) pipeline.Options {
 	o := pipeline.Options{
 		Sigma2: sigma2, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
-		KeepB: f.keep.b || f.intercept || f.effects.Some(), NoMuHat: f.keep.noMuHat && data.Mu == nil,
+		KeepB: f.keep.b || f.Intercept || f.Effects.Some(), NoMuHat: f.keep.noMuHat && data.Mu == nil,
 	}
 	f.traceFlags.options(&o)
 	if f.verify {

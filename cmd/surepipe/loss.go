@@ -28,7 +28,7 @@ func (f *estimatorFlags) registerLoss(flags *pflag.FlagSet) {
 			f.lossParameters[k.Name] = flags.Float64(parameterFlag(k), 0, k.Parameter.Help)
 		}
 	}
-	flags.StringVar(&f.loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)")
+	flags.StringVar(&f.Loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)")
 }
 
 // lossFlags are the names of the flags of the loss and its parameters.
@@ -66,9 +66,9 @@ the squared loss alone. 0.1max refers to the weight at which only the intercept 
 // checkLoss rejects a loss that is none, and what is defined for the squared loss alone.
 func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
-	l := f.loss
-	if l.Name == "" && f.specification != nil {
-		l = f.specification.Loss
+	l := f.Loss
+	if l.Name == "" && f.Specification != nil {
+		l = f.Specification.Loss
 	}
 	for _, k := range loss.Kinds() {
 		if k.Parameter == nil {
@@ -76,16 +76,16 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 		}
 		flag, value := parameterFlag(k), *f.lossParameters[k.Name]
 		switch {
-		case changed(flag) && f.loss.Name != k.Name:
+		case changed(flag) && f.Loss.Name != k.Name:
 			return usagef("--%s is %g, but it is for --loss %s", flag, value, k.Name)
-		case f.loss.Name == k.Name && !changed(flag):
+		case f.Loss.Name == k.Name && !changed(flag):
 			return usagef("--%s is missing, which --loss %s needs: a positive number %s", flag, k.Name, k.Parameter.Unit)
-		case f.loss.Name == k.Name:
+		case f.Loss.Name == k.Name:
 			if err := k.Check(value); err != nil {
 				return usagef("--%s is %g: %w", flag, value, err)
 			}
-			f.loss.Parameter = value
-			l = f.loss
+			f.Loss.Parameter = value
+			l = f.Loss
 		}
 	}
 	if err := l.Check(); err != nil {
@@ -101,30 +101,22 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	case f.derivative == "unrolled":
 		return usagef("--derivative is unrolled, which needs the squared loss, and the loss is %s: expected auto or implicit", l.Name)
 	}
-	f.sigma2Method = "" // the specification's
+	f.Sigma2Method = "" // the specification's
 	return nil
-}
-
-// lossNow is the loss of the flags, or else of the specification.
-func (f *source) lossNow() problems.Loss {
-	if f.loss.Name == "" && f.specification != nil {
-		return f.specification.Loss
-	}
-	return f.loss
 }
 
 // forgetNoise drops the sigma2 of the data where the loss is not squared.
 func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
-	if data.Sigma2 == nil || f.lossNow().Squared() {
+	if data.Sigma2 == nil || f.LossNow().Squared() {
 		return
 	}
-	data.Sigma2, f.variance.estimate = nil, nil
-	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.name(), f.lossNow().Name)
+	data.Sigma2, f.Variance.Estimate = nil, nil
+	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.Name(), f.LossNow().Name)
 }
 
 // chooseForLoss is the criterion of a loss that is not squared.
 func (f *sweepFlags) chooseForLoss() error {
-	l := f.lossNow()
+	l := f.LossNow()
 	if l.Squared() {
 		return nil
 	}

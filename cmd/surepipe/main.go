@@ -158,6 +158,14 @@ func (w *keptError) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// badUsage reports whether an error is one that only the user can correct.
+func badUsage(err error) bool {
+	var usage usageError
+	var bad *study.Error
+	var infeasible *solve.InfeasibleError
+	return errors.As(err, &usage) || errors.As(err, &bad) || errors.As(err, &infeasible)
+}
+
 // execute runs the command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newRoot()
@@ -172,9 +180,6 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if out.err != nil && (err == nil || errors.Is(err, errNotConverged)) {
 		err = out.err // printing help returns no error
 	}
-	var usage usageError
-	var bad *study.Error
-	var infeasible *solve.InfeasibleError
 	switch {
 	case err == nil:
 		return exitDone
@@ -184,7 +189,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitIncomplete
 	case ctx.Err() != nil: // what has been computed since has no meaning
 		return reportStop(ctx, stderr)
-	case errors.As(err, &usage), errors.As(err, &infeasible), errors.As(err, &bad):
+	case badUsage(err):
 		fmt.Fprintf(stderr, "surepipe: %v\n", withFlags(err))
 		return exitUsage
 	}

@@ -12,6 +12,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // monteCarloFlags are the flags of montecarlo that run does not have.
@@ -167,14 +168,14 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 		if err != nil {
 			return nil, data, err
 		}
-		file, err := f.readAround(bar.preparing(cmd.Context()), ys)
+		file, err := f.ReadAround(bar.preparing(cmd.Context()), ys)
 		f.takeData(file)
 		if err != nil {
 			ys.Close()
 			return nil, data, err
 		}
-		if f.data == "" {
-			f.data = ys.Name
+		if f.Data == "" {
+			f.Data = ys.Name
 		}
 		if coloured(file.Data) {
 			ys.Close()
@@ -182,7 +183,7 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 		}
 		return ys, file.Data, nil
 	}
-	file, err := f.readSamples(bar.preparing(cmd.Context()))
+	file, err := f.ReadSamples(bar.preparing(cmd.Context()))
 	f.takeData(file)
 	switch {
 	case err != nil:
@@ -190,19 +191,19 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 	case file.Stack != nil && coloured(file.Data):
 		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
-		return study.HeldSamples(f.name(), file.Stack, file.YShape), file.Data, nil
-	case !f.lossNow().Squared():
-		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.name(), f.lossNow().Name)
+		return study.HeldSamples(f.Name(), file.Stack, file.YShape), file.Data, nil
+	case !f.LossNow().Squared():
+		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.Name(), f.LossNow().Name)
 	case file.Mu == nil:
-		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.name())
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.Name())
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
-	if f.fits {
-		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.sigma2Method, f.name())
+	if f.Fits {
+		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.Sigma2Method, f.Name())
 	}
 	if sigma2 == 0 && data.Sigma2 == nil {
-		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.name())
+		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.Name())
 	}
 	// Weights relative to a maximum refer to a y that is not among the samples.
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
@@ -216,7 +217,7 @@ func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.No
 
 // whitenedOnly refuses samples that would have to be whitened.
 func (f *estimatorFlags) whitenedOnly() error {
-	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.name())
+	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.Name())
 }
 
 // count is the number of samples to compute.
@@ -236,18 +237,18 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *study.SampleSource) (int
 
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
 	// The samples, with a file of X where there is one, are all the data of the problem.
-	data := f.data
-	if l, known := layoutOf(f.problem); o.y != "" && f.data == "" && !f.exec.given() && known && (!l.Design || f.x != "") && !l.Selection {
-		f.data = o.y
+	data := f.Data
+	if l, known := load.LayoutOf(f.Problem); o.y != "" && f.Data == "" && !f.exec.given() && known && (!l.Design || f.X != "") && !l.Selection {
+		f.Data = o.y
 	}
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	f.data = data
+	f.Data = data
 	if err := o.check(cmd); err != nil {
 		return err
 	}
-	if l := f.lossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
+	if l := f.LossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
 		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s", l.Name)
 	}
 	dev, err := f.openDevice(cmd)

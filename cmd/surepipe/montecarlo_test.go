@@ -337,8 +337,7 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		root.SetOut(&out)
 		root.SetErr(&errs)
 		err := root.Execute()
-		var usage usageError
-		if !errors.As(err, &usage) || !strings.Contains("surepipe: "+err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !badUsage(err) || !strings.Contains(fmt.Sprint("surepipe: ", withFlags(err)), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("surepipe mc %s: %v, expected %q", c.args, err, c.want)
 		}
 	}

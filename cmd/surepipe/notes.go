@@ -7,10 +7,8 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study/load"
 )
-
-// ignoredText is the text of noteIgnored: the file and its arrays.
-const ignoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
 // note prints a note on standard error, and adds it to the warnings of the JSON.
 func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...any) {
@@ -21,19 +19,21 @@ func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...a
 
 // warnData prints what the user should know about the data.
 func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
-	for _, n := range f.notesOn(data, f.noise(data)) {
-		f.note(cmd, n.code, "%s", withFlags(n.text))
+	for _, n := range f.NotesOn(data, f.noise(data)) {
+		f.note(cmd, n.Code, "%s", withFlags(n.Text))
 	}
 }
 
 // takeData takes what reading the data has found.
-func (f *estimatorFlags) takeData(data fileData) { f.variance, f.depth = data.variance, data.Depth }
+func (f *estimatorFlags) takeData(data load.Contents) {
+	f.Variance, f.depth = data.Variance, data.Depth
+}
 
 // readData reads the data, and shows how far it has come.
-func (f *estimatorFlags) readData(cmd *cobra.Command) (fileData, error) {
+func (f *estimatorFlags) readData(cmd *cobra.Command) (load.Contents, error) {
 	bar := newProgress(cmd)
 	defer bar.close()
-	data, err := f.source.readData(bar.preparing(cmd.Context()))
+	data, err := f.Source.Read(bar.preparing(cmd.Context()))
 	f.takeData(data)
 	return data, err
 }

@@ -219,7 +219,7 @@ func (m *picture) title(f *estimatorFlags, r study.Result) string {
 	for _, n := range size {
 		sides = append(sides, fmt.Sprint(n))
 	}
-	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(cmp.Or(f.data, f.y, f.name())), strings.Join(sides, " × "))
+	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(cmp.Or(f.Data, f.Y, f.Name())), strings.Join(sides, " × "))
 	if v := newView(size, false); v != nil && v.frames > 1 {
 		title += fmt.Sprintf(", image %d", v.frame(m.flags.frame))
 	}

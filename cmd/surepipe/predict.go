@@ -13,6 +13,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // predictHelp is the command's help.
@@ -220,7 +221,7 @@ func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) erro
 			return usagef("%s: %w", p.data, err)
 		}
 		if unread := set.Unread(); len(unread) > 0 {
-			to.note(cmd, study.NoteIgnored, ignoredText, p.data, strings.Join(unread, ", "))
+			to.note(cmd, study.NoteIgnored, load.IgnoredText, p.data, strings.Join(unread, ", "))
 		}
 	}
 	to.mean(f)
@@ -238,7 +239,7 @@ func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 		}
 		name = only
 	}
-	x, err := arrays{Set: set}.matrix(name, fmt.Sprintf("(n, %d)", len(f.B)))
+	x, err := load.MatrixIn(set, name, fmt.Sprintf("(n, %d)", len(f.B)))
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func TestPredictionsOfArrays(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	want := readArray(t, fitted, "mu_hat")
-	file, err := readFile(t.Context(), diabetes, "lasso", false)
+	file, err := readFile(t.Context(), diabetes, "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // runFlags are the flags of surepipe run.
@@ -157,7 +158,7 @@ type runJob struct {
 	cmd  *cobra.Command
 	f    *runFlags
 	bar  *progress
-	file fileData
+	file load.Contents
 }
 
 // openRun reads the data and makes the estimator.
@@ -264,7 +265,7 @@ func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err
 		return unwritten
 	}
 	if risk.Floored {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", study.ZeroBarText(f.estimate != nil))
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", study.ZeroBarText(f.Estimate != nil))
 	}
 	return f.converged(r.cmd, risk)
 }

@@ -68,7 +68,7 @@ const (
 // swept: run, sweep and montecarlo give the same sigma2.
 func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, data *problems.Data, bar *progress) error {
 	refused := func(reason error) error {
-		return usagef("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (--sigma2), or choose by --criterion gcv without it", f.name(), problems.MethodGCVResidual, reason)
+		return usagef("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (--sigma2), or choose by --criterion gcv without it", f.Name(), problems.MethodGCVResidual, reason)
 	}
 	problem, name, grid, err := f.pathOfFits(dev, *data)
 	if err != nil {
@@ -93,9 +93,9 @@ func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, da
 	case err != nil:
 		return err
 	case !(v.Sigma2 > 0) || math.IsInf(v.Sigma2, 0):
-		return usagef("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (--sigma2)", f.name(), problems.MethodGCVResidual, v.Sigma2)
+		return usagef("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (--sigma2)", f.Name(), problems.MethodGCVResidual, v.Sigma2)
 	}
-	f.estimate = &noise.Estimate{Sigma2: v.Sigma2, RelStdErr: v.RelStdErr, Method: problems.MethodGCVResidual}
+	f.Estimate = &noise.Estimate{Sigma2: v.Sigma2, RelStdErr: v.RelStdErr, Method: problems.MethodGCVResidual}
 	data.Sigma2 = &v.Sigma2
 	end := ""
 	if v.AtEnd {
@@ -116,7 +116,7 @@ func (f *estimatorFlags) pathOfFits(dev array.Device, data problems.Data) (*prob
 		if err != nil {
 			return nil, err
 		}
-		return problems.New(f.problem, dev, data, hyper)
+		return problems.New(f.Problem, dev, data, hyper)
 	}
 	problem, err := at("max")
 	if err == nil {
@@ -183,10 +183,10 @@ func (f *estimatorFlags) fitsFamily(dev array.Device, problem *problems.Problem,
 
 // relStdErr is the standard error of sigma2 over its value; nil where it was given.
 func (f *estimatorFlags) relStdErr() *float64 {
-	if f.estimate == nil {
+	if f.Estimate == nil {
 		return nil
 	}
-	return &f.estimate.RelStdErr
+	return &f.Estimate.RelStdErr
 }
 
 // tooLargeText is the message for many results.

@@ -12,6 +12,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // regressionFiles are X and y in files, X as rows and as float32s too.
@@ -70,7 +71,7 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 		}
 		for _, other := range files {
 			got := object(t, other...)
-			if single := strings.Contains(fmt.Sprint(got["warnings"]), study.NoteSingle); single != (other[len(other)-1] == storageSingle) {
+			if single := strings.Contains(fmt.Sprint(got["warnings"]), study.NoteSingle); single != (other[len(other)-1] == load.StorageSingle) {
 				t.Errorf("%v: warnings %v", other, got["warnings"])
 			}
 			storage, _ := got["storage"].(map[string]any)

@@ -17,6 +17,7 @@ import (
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/study"
+	"surepipe/study/load"
 	"surepipe/verify"
 )
 
@@ -222,7 +223,7 @@ type sweepRun struct {
 	f       *sweepFlags
 	bar     *progress
 	job     *study.Estimator
-	file    fileData
+	file    load.Contents
 	family  pipeline.Family
 	options pipeline.SweepOptions
 	grid    [][]float64
@@ -405,10 +406,10 @@ func (f *sweepFlags) family(on *study.Instance) pipeline.Family {
 // sweepOptions are those of the sweep and of its points.
 func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data problems.Data) pipeline.SweepOptions {
 	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
-		Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
+		Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil || f.Intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
 	}}
-	if f.estimate != nil {
-		o.Sigma2RelStdErr = f.estimate.RelStdErr
+	if f.Estimate != nil {
+		o.Sigma2RelStdErr = f.Estimate.RelStdErr
 	}
 	if f.verify {
 		o.Verify = &verify.Options{}

@@ -124,7 +124,7 @@ func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 
 // unresolvedText says what is the matter with observations that cannot be left out, and the remedy.
 func (f *sweepFlags) unresolvedText() string {
-	if f.loss.Squared() {
+	if f.Loss.Squared() {
 		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another --criterion)"
 	}
 	return "without which one Newton step does not tell the fit (another parameter of the loss, such as --huber-delta)"

@@ -19,7 +19,7 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 // points and the minimizer, which may lie between them.
 func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 	f, best := r.f, summary.Minimizer
-	title := fmt.Sprintf("%s, %s, d = %d", r.about.Problem, filepath.Base(f.name()), r.about.D)
+	title := fmt.Sprintf("%s, %s, d = %d", r.about.Problem, filepath.Base(f.Name()), r.about.D)
 	if r.about.Sigma2 > 0 {
 		title += fmt.Sprintf(", σ² = %.4g", r.about.Sigma2)
 	}

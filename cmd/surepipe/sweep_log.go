@@ -24,7 +24,7 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *study.Estimator, data problems.Data) study.SweepHeader {
 	h := study.SweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.Problem, j.Sigma2), Problem: j.Problem.Name, LossName: study.AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.Sigma2, ExecResult: j.ExecResult(), Solver: j.Name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.Problem, j.Sigma2), Problem: j.Problem.Name, LossName: study.AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter, Intercept: f.Intercept, Standardize: f.Table.Standardize, Effects: f.Effects.Names(), Sigma2: j.Sigma2, ExecResult: j.ExecResult(), Solver: j.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: f.chainOf(j.Name()), Refine: f.refine, Verify: f.verify,
 		Data: study.DataHash(data), Device: j.Device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: study.Version(),
@@ -32,8 +32,8 @@ func (f *sweepFlags) header(j *study.Estimator, data problems.Data) study.SweepH
 	if f.queries.auto {
 		h.TraceError = f.traceError
 	}
-	if f.estimate != nil {
-		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
+	if f.Estimate != nil {
+		h.Sigma2Method, h.Sigma2RelStdErr = f.Estimate.Method, f.Estimate.RelStdErr
 	}
 	if j.BlackBox != nil {
 		h.Derivative = f.exec.divergence

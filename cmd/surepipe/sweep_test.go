@@ -323,7 +323,7 @@ func TestSweepResumes(t *testing.T) {
 			t.Errorf("%v: status %d, %s", c.change, status, stderr)
 		}
 	}
-	set, err := readFile(t.Context(), "../../testdata/diabetes.npz", "lasso", false)
+	set, err := readFile(t.Context(), "../../testdata/diabetes.npz", "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}

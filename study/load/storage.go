@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"cmp"
@@ -16,18 +16,28 @@ import (
 
 // The values of --storage.
 const (
-	storageAuto   = "auto"
+	StorageAuto   = "auto"
 	storageMemory = "memory"
 	storageMapped = "mapped"
-	storageSingle = "float32"
+	StorageSingle = "float32"
 )
 
-var storages = []string{storageAuto, storageMemory, storageMapped, storageSingle}
+var Storages = []string{StorageAuto, storageMemory, storageMapped, StorageSingle}
+
+// sparseBytes is about what an entry of a sparse matrix takes in memory.
+const sparseBytes = 64
+
+// vectorsBeside is about the number of vectors of d and of p, beside columns of X, that are in memory
+// where X is not: statistics, weights, gradients and those of one pass.
+const vectorsBeside = 24
+
+// processBytes is about what the process takes for itself, which --memory does not count.
+const processBytes = 128 << 20
 
 // maps reports whether an array for X stays in its file, or is held as float32s: see --storage.
-func (f *source) maps(set *dataio.Set, array string) bool {
-	switch f.storage {
-	case storageMapped, storageSingle:
+func (f *Source) maps(set *dataio.Set, array string) bool {
+	switch f.Storage {
+	case storageMapped, StorageSingle:
 		return true
 	case storageMemory:
 		return false
@@ -55,18 +65,15 @@ func bytesOf(set *dataio.Set, array string) float64 {
 	return bytes
 }
 
-// sparseBytes is about what an entry of a sparse matrix takes in memory.
-const sparseBytes = 64
-
 // storedX opens an array as a matrix that stays where it is; nil where it is to be read into memory.
-func (f *source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) {
+func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) {
 	if !f.maps(set, array) {
 		return nil, nil
 	}
-	if f.storage == storageSingle && set.IsSparse() {
+	if f.Storage == StorageSingle && set.IsSparse() {
 		return nil, study.Errorf("holds a sparse matrix, expected a dense one with %s float32", study.Option("storage"))
 	}
-	if f.storage == storageSingle {
+	if f.Storage == StorageSingle {
 		return set.Single(array)
 	}
 	open := func() (*stored.Matrix, error) { return set.Map(array) }
@@ -74,7 +81,7 @@ func (f *source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 		open = set.MapSparse
 	}
 	m, err := open()
-	if err == nil || f.storage != storageAuto {
+	if err == nil || f.Storage != StorageAuto {
 		return m, err
 	}
 	if fault := stored.Fits("X", bytesOf(set, array)); fault != nil {
@@ -84,20 +91,20 @@ func (f *source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 }
 
 // asksStorage reports whether X may be stored in another way than as float64 in memory.
-func (f *source) asksStorage() bool {
-	return f.storage != storageMemory && f.storage != "" && !f.command
+func (f *Source) asksStorage() bool {
+	return f.Storage != storageMemory && f.Storage != "" && !f.Command
 }
 
 // isBED reports whether a file is named as one of genotypes.
 func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
 
 // mapsData reports whether X of the file of --data is not to be in memory.
-func (f *source) mapsData() bool {
-	l, _ := layoutOf(f.problem)
-	if !f.asksStorage() || !l.Design || isBED(f.data) {
-		return isBED(f.data)
+func (f *Source) mapsData() bool {
+	l, _ := LayoutOf(f.Problem)
+	if !f.asksStorage() || !l.Design || isBED(f.Data) {
+		return isBED(f.Data)
 	}
-	set, err := dataio.Open(f.data)
+	set, err := dataio.Open(f.Data)
 	if err != nil {
 		return false
 	}
@@ -116,7 +123,7 @@ func (in *inputs) mapNamed(set *dataio.Set) (err error) {
 
 // fromBED takes X from genotypes.
 func (in *inputs) fromBED(flag, path string) (err error) {
-	if in.x != "" && flag == "data" {
+	if in.X != "" && flag == "data" {
 		return study.Errorf("%s: %s holds X, and so does %s",
 			study.Option("data"), path, study.Option("X"))
 	}
@@ -128,7 +135,7 @@ func (in *inputs) fromBED(flag, path string) (err error) {
 
 // scan reads a stored X once: see [stored.Matrix.Scan]. The solver begins with the product of X and
 // y.
-func (f *source) scan(data *fileData) error {
+func (f *Source) scan(data *Contents) error {
 	m := data.Mapped
 	if m == nil {
 		return nil
@@ -139,7 +146,7 @@ func (f *source) scan(data *fileData) error {
 	z := make([]float64, m.Rows)
 	if len(data.Y) == m.Rows {
 		copy(z, data.Y)
-		if f.intercept {
+		if f.Intercept {
 			mean := stat.Mean(z, nil)
 			for i := range z {
 				z[i] -= mean
@@ -154,25 +161,18 @@ func (f *source) scan(data *fileData) error {
 		if f.ctx.Err() != nil {
 			return err
 		}
-		return study.Errorf("%s: array \"X\" %w", cmp.Or(m.Name(), f.x, f.name()), err)
+		return study.Errorf("%s: array \"X\" %w", cmp.Or(m.Name(), f.X, f.Name()), err)
 	}
 	return nil
 }
 
-// vectorsBeside is about the number of vectors of d and of p, beside columns of X, that are in memory
-// where X is not: statistics, weights, gradients and those of one pass.
-const vectorsBeside = 24
-
-// processBytes is about what the process takes for itself, which --memory does not count.
-const processBytes = 128 << 20
-
 // limitMemory keeps the process within --memory, where that is given, by collecting garbage in time. It
 // refuses a limit into which what must be in memory does not fit.
-func (f *source) limitMemory(m *stored.Matrix) error {
-	if f.limit == "" {
+func (f *Source) limitMemory(m *stored.Matrix) error {
+	if f.Limit == "" {
 		return nil
 	}
-	bytes, err := humanize.ParseBytes(f.limit)
+	bytes, err := humanize.ParseBytes(f.Limit)
 	if err != nil {
 		return study.Bad(err)
 	}
@@ -180,12 +180,12 @@ func (f *source) limitMemory(m *stored.Matrix) error {
 	vectors, blocks, held := m.Beside()
 	if vectors = vectors * vectorsBeside; vectors+blocks > memory/2+processBytes {
 		return study.Errorf("%s is %s: half of it is for columns of X, and beside them the vectors of a %d x %d matrix take %s and the blocks that are read %s",
-			study.Option("memory"), f.limit, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)), humanize.Bytes(uint64(blocks)))
+			study.Option("memory"), f.Limit, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)), humanize.Bytes(uint64(blocks)))
 	}
-	if f.collect == nil {
+	if f.Collect == nil {
 		return nil
 	}
-	f.collect(max(memory, processBytes) + held)
+	f.Collect(max(memory, processBytes) + held)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -13,15 +13,15 @@ import (
 
 // readExec reads y, and mu and sigma2 where there are any. With samples y may be missing where there
 // is mu, or be a stack of samples of mu's shape. A sample that is given is y.
-func (f *source) readExec(samples bool, sample *dataio.Array) (data fileData, err error) {
+func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, err error) {
 	arrays := map[string]dataio.Array{}
-	for _, source := range []struct{ flag, path, name string }{{"data", f.data, "y"}, {"y", f.y, "y"}, {"mu", f.mu, "mu"}} {
+	for _, source := range []struct{ flag, path, name string }{{"data", f.Data, "y"}, {"y", f.Y, "y"}, {"mu", f.Mu, "mu"}} {
 		if source.path == "" {
 			continue
 		}
 		if _, twice := arrays[source.name]; twice && len(arrays) == 1 {
 			return data, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
-				study.Option("data"), f.data, study.Option(source.flag), source.path, source.name)
+				study.Option("data"), f.Data, study.Option(source.flag), source.path, source.name)
 		}
 		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
 		if err != nil {
@@ -38,7 +38,7 @@ func (f *source) readExec(samples bool, sample *dataio.Array) (data fileData, er
 		y, ok = *sample, true
 	case samples && !known:
 		return data, study.Errorf("%s: array \"mu\" is missing, expected the mean to simulate samples around, or %s with a stack of samples (N x ...)",
-			f.name(), study.Option("y"))
+			f.Name(), study.Option("y"))
 	case samples && !ok:
 		y, ok, data.Simulated = mu, true, true
 	case samples && len(y.Shape) > 1 && slices.Equal(y.Shape[1:], mu.Shape):
@@ -49,13 +49,13 @@ func (f *source) readExec(samples bool, sample *dataio.Array) (data fileData, er
 	}
 	if !ok {
 		return data, study.Errorf("%s: array \"y\" is missing, expected the observations, of any shape",
-			f.name())
+			f.Name())
 	}
 	data.Y, data.YShape = y.Data, y.Shape
 	if known {
 		if !slices.Equal(mu.Shape, y.Shape) {
 			return data, study.Errorf("%s: array \"mu\" has shape %s, expected %s, as y has",
-				f.name(), dataio.ShapeString(mu.Shape), dataio.ShapeString(y.Shape))
+				f.Name(), dataio.ShapeString(mu.Shape), dataio.ShapeString(y.Shape))
 		}
 		data.Mu = mu.Data
 	}

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"cmp"
@@ -13,45 +13,52 @@ import (
 	"surepipe/study"
 )
 
-// tableFlags are the flags about the columns of a table, and of X.
-type tableFlags struct {
-	response, index         string
-	drop, only, categorical []string
-	missing                 string
-	na                      []string // nil for the default
-	weights                 string
-	standardize             bool
+// IgnoredText is the text of noteIgnored: the file and its arrays.
+const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
+
+// Table are the flags about the columns of a table, and of X.
+type Table struct {
+	Response, Index         string
+	Drop, Only, Categorical []string
+	Missing                 string
+	Na                      []string // nil for the default
+	Weights                 string
+	Standardize             bool
 }
 
+// mostSpread is the ratio of the standard deviations of columns from which their units are likely
+// to decide what a penalty does.
+const mostSpread = 10
+
 // reading are the options of a table of which all columns are read.
-func (t *tableFlags) reading(ctx context.Context) dataio.TableOptions {
-	return dataio.TableOptions{Context: ctx, NA: t.na, Missing: t.missing == string(design.Drop)}
+func (t *Table) reading(ctx context.Context) dataio.TableOptions {
+	return dataio.TableOptions{Context: ctx, NA: t.Na, Missing: t.Missing == string(design.Drop)}
 }
 
 // gaps reports whether a sequence may have missing values.
-func (f *source) gaps() bool { return f.table.missing == string(design.Drop) }
+func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 
 // options are those of package design.
-func (t *tableFlags) options() design.Options {
+func (t *Table) options() design.Options {
 	o := design.Options{
-		Response: t.response, Index: t.index, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na,
+		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical, Weights: t.Weights, NA: t.Na,
 	}
-	if t.missing != string(design.Refuse) {
-		o.Missing = design.Missing(t.missing)
+	if t.Missing != string(design.Refuse) {
+		o.Missing = design.Missing(t.Missing)
 	}
 	return o
 }
 
 // tableOptions are those of a table that is read for the command.
 func (in *inputs) tableOptions() design.Options {
-	o := in.table.options()
+	o := in.Table.options()
 	o.Context = in.ctx
 	return o
 }
 
 // openEntries reads the observed entries of a matrix from a table.
 func (in *inputs) openEntries() (*design.Entries, error) {
-	e, err := design.OpenEntries(in.data, in.tableOptions())
+	e, err := design.OpenEntries(in.Data, in.tableOptions())
 	if err != nil {
 		return nil, in.tableError(err)
 	}
@@ -61,7 +68,7 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 
 // openMatrix reads the observed entries from a table that is a matrix with missing ones.
 func (in *inputs) openMatrix() (*design.Entries, error) {
-	e, err := design.OpenMatrix(in.data, in.tableOptions())
+	e, err := design.OpenMatrix(in.Data, in.tableOptions())
 	if err != nil {
 		return nil, study.Bad(err)
 	}
@@ -86,8 +93,8 @@ func (in *inputs) putEntries(e *design.Entries) {
 // openTable reads the table of --data. A sequence is one of its columns.
 func (in *inputs) openTable() (*design.Data, error) {
 	o := in.tableOptions()
-	o.Reference, o.NoX = in.problem == "ols", !in.layout.Design
-	table, err := design.Open(in.data, o)
+	o.Reference, o.NoX = in.Problem == "ols", !in.layout.Design
+	table, err := design.Open(in.Data, o)
 	return table, in.tableError(err)
 }
 
@@ -95,11 +102,11 @@ func (in *inputs) openTable() (*design.Data, error) {
 // what X and y are.
 func (in *inputs) askResponse() error {
 	series := in.layout.Sequence()
-	if in.haveY || in.x != "" || !dataio.IsTable(in.data) || !in.layout.Design && !series {
+	if in.haveY || in.X != "" || !dataio.IsTable(in.Data) || !in.layout.Design && !series {
 		return nil
 	}
-	t, err := dataio.OpenTable(in.data, dataio.TableOptions{
-		Context: in.ctx, NA: in.table.na, Unnamed: true, Read: func(string) bool { return series },
+	t, err := dataio.OpenTable(in.Data, dataio.TableOptions{
+		Context: in.ctx, NA: in.Table.Na, Unnamed: true, Read: func(string) bool { return series },
 	})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
@@ -110,10 +117,10 @@ func (in *inputs) askResponse() error {
 	}
 	if !series {
 		return study.Errorf("%s: which column is the response? Expected %s NAME%s, or %s FILE",
-			in.data, study.Option("response"), columnNames(names), study.Option("y"))
+			in.Data, study.Option("response"), columnNames(names), study.Option("y"))
 	}
 	if err := design.CheckSequence(t); err != nil {
-		return study.Errorf("%s: %w", in.data, err)
+		return study.Errorf("%s: %w", in.Data, err)
 	}
 	return nil
 }
@@ -133,24 +140,24 @@ func columnNames(names []string) string {
 }
 
 // tableError names the flag of an option about the columns of a table.
-func (f *source) tableError(err error) error {
+func (f *Source) tableError(err error) error {
 	var option *design.OptionError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &option):
 		return study.Errorf("%s: %s: %w",
-			cmp.Or(f.data, f.spec), study.Option(option.Option), option.Err)
+			cmp.Or(f.Data, f.Spec), study.Option(option.Option), option.Err)
 	}
 	return study.Bad(err)
 }
 
-// notesOn says what the user should know about the data.
-func (f *source) notesOn(data problems.Data, sigma2 float64) notes {
-	var n notes
+// NotesOn says what the user should know about the data.
+func (f *Source) NotesOn(data problems.Data, sigma2 float64) Notes {
+	var n Notes
 	f.warnIntercept(&n, data)
 	if len(data.Ignored) > 0 {
-		n.add(study.NoteIgnored, ignoredText, f.name(), strings.Join(data.Ignored, ", "))
+		n.add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
@@ -167,7 +174,7 @@ func indexName(s *design.Sequence) string {
 }
 
 // noteSteps prints that the distances of an index are not taken into account: an estimate on places does so.
-func (f *source) noteSteps(n *notes, s *design.Sequence, placed bool) {
+func (f *Source) noteSteps(n *Notes, s *design.Sequence, placed bool) {
 	switch {
 	case placed && s.Index != "" && !s.Measured:
 		n.add(study.NoteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
@@ -179,13 +186,13 @@ func (f *source) noteSteps(n *notes, s *design.Sequence, placed bool) {
 }
 
 // placed reports whether the estimate depends on the distances of the index.
-func (f *source) placed(data problems.Data) bool {
-	l, _ := layoutOf(f.problem)
-	return l.Places && f.specification == nil || data.Spec != nil && data.Spec.Placed()
+func (f *Source) placed(data problems.Data) bool {
+	l, _ := LayoutOf(f.Problem)
+	return l.Places && f.Specification == nil || data.Spec != nil && data.Spec.Placed()
 }
 
 // noteTable prints what was left out of a table, or replaced.
-func (f *source) noteTable(n *notes, data problems.Data) {
+func (f *Source) noteTable(n *Notes, data problems.Data) {
 	gaps, d := 0, len(data.Y)
 	if data.Indices != nil && len(data.Shape) == 1 {
 		gaps = data.Shape[0] - d
@@ -225,13 +232,9 @@ func (f *source) noteTable(n *notes, data problems.Data) {
 	}
 }
 
-// mostSpread is the ratio of the standard deviations of columns from which their units are likely
-// to decide what a penalty does.
-const mostSpread = 10
-
 // noteScales prints a note if a penalty treats alike columns in very different units.
-func (f *source) noteScales(n *notes, data problems.Data) {
-	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.table.standardize || f.problem == "ols" {
+func (f *Source) noteScales(n *Notes, data problems.Data) {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.Problem == "ols" {
 		return
 	}
 	least, most, ok := data.ScaleRange()

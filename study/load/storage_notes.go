@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -8,9 +8,12 @@ import (
 	"surepipe/study"
 )
 
+// coarseBits are the last bits of a float32's 24 that numbers on a grid, such as ratings, do not have.
+const coarseBits = 1<<8 - 1
+
 // noteStorage prints what the way in which X is stored has changed.
-func (f *source) noteStorage(n *notes, data problems.Data, sigma2 float64) {
-	if l, _ := layoutOf(f.problem); l.Selection {
+func (f *Source) noteStorage(n *Notes, data problems.Data, sigma2 float64) {
+	if l, _ := LayoutOf(f.Problem); l.Selection {
 		noteRounded(n, data, sigma2)
 	}
 	m := data.Mapped
@@ -26,8 +29,8 @@ func (f *source) noteStorage(n *notes, data problems.Data, sigma2 float64) {
 }
 
 // noteRounded says what float32 has added to the noise of observed values.
-func noteRounded(n *notes, data problems.Data, sigma2 float64) {
-	variance := roundedToSingle(data.Y)
+func noteRounded(n *Notes, data problems.Data, sigma2 float64) {
+	variance := RoundedToSingle(data.Y)
 	if variance == 0 {
 		return
 	}
@@ -38,12 +41,9 @@ func noteRounded(n *notes, data problems.Data, sigma2 float64) {
 	n.add(study.NoteSingle, "y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
 }
 
-// coarseBits are the last bits of a float32's 24 that numbers on a grid, such as ratings, do not have.
-const coarseBits = 1<<8 - 1
-
-// roundedToSingle is the mean variance of the errors of values that have been rounded to float32, a unit
+// RoundedToSingle is the mean variance of the errors of values that have been rounded to float32, a unit
 // in the last place squared over 12; 0 where they have not, or lie on a coarser grid.
-func roundedToSingle(y []float64) float64 {
+func RoundedToSingle(y []float64) float64 {
 	sum, fine := 0.0, false
 	for _, v := range y {
 		s := float32(v)

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -10,37 +10,37 @@ import (
 	"surepipe/study"
 )
 
-// readAround reads all of the problem's data except y, which comes from a stack of samples.
-func (f *source) readAround(ctx context.Context, s *study.SampleSource) (data fileData, err error) {
+// ReadAround reads all of the problem's data except y, which comes from a stack of samples.
+func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Contents, err error) {
 	f.ctx = ctx
 	first, err := s.At(0)
 	if err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	sample := dataio.Array{Name: "y", Shape: s.Shape, Data: first}
 	switch {
-	case f.command:
+	case f.Command:
 		data, err = f.readExec(false, &sample)
-	case f.specification != nil:
-		data.Data, err = f.specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
+	case f.Specification != nil:
+		data.Data, err = f.Specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Mu: f.Mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {
 			err = f.tableError(err)
 		}
-	case f.x == "" && f.mu == "" && f.d == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
-		data, err = readAroundNPZ(f.ctx, f.data, f.problem, s)
-	case f.table.response != "":
+	case f.X == "" && f.Mu == "" && f.D == "" && f.Table.Response == "" && (f.Data == "" || !f.mapsData() && isArchive(f.Data)):
+		data, err = readAroundNPZ(f.ctx, f.Data, f.Problem, s)
+	case f.Table.Response != "":
 		err = study.Errorf("%s is %q, but y comes from %s",
-			study.Option("response"), f.table.response, study.Option("y"))
+			study.Option("response"), f.Table.Response, study.Option("y"))
 	default:
 		data, err = f.readInputs(&sample, false)
 	}
 	if err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	data.Y = first
 	f.vary(&data.Data)
 	if err := f.scan(&data); err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	return data, f.estimateNoise(&data)
 }
@@ -57,23 +57,23 @@ func isArchive(path string) bool {
 }
 
 // readAroundNPZ is readAround of an .npz file, or of none.
-func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSource) (fileData, error) {
-	l, _ := layoutOf(problem)
+func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSource) (Contents, error) {
+	l, _ := LayoutOf(problem)
 	if len(s.Shape) != l.YRank {
-		return fileData{}, study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
+		return Contents{}, study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
 			s.Name, dataio.ShapeString(s.Shape), l.YShape, problem)
 	}
 	if path == "" {
-		return fileData{Data: problems.Data{YShape: s.Shape}}, nil
+		return Contents{Data: problems.Data{YShape: s.Shape}}, nil
 	}
 	set, err := dataio.OpenArchive(ctx, path)
 	if err != nil {
-		return fileData{}, study.Bad(err)
+		return Contents{}, study.Bad(err)
 	}
 	defer set.Close()
 	data, err := readSetAround(arrays{Set: set}, problem, s.Shape)
 	if err != nil {
-		return fileData{}, study.Errorf("%s: %w", path, err)
+		return Contents{}, study.Errorf("%s: %w", path, err)
 	}
 	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
 	expected, why := s.Shape, ""
@@ -85,7 +85,7 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSou
 		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
 	}
 	if !slices.Equal(s.Shape, expected) {
-		return fileData{}, study.Errorf("%s: sample 0 has shape %s, expected %s %s",
+		return Contents{}, study.Errorf("%s: sample 0 has shape %s, expected %s %s",
 			s.Name, dataio.ShapeString(s.Shape), dataio.ShapeString(expected), why)
 	}
 	return data, nil

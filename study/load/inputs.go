@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"cmp"
@@ -19,80 +19,100 @@ import (
 	"surepipe/study"
 )
 
-// readData reads the files of the flags: a specification and its files, or the arrays that the
+// inputs collects the arrays of several files.
+type inputs struct {
+	*Source
+	layout problems.Layout
+	more   map[string]dataio.Array
+	sparse *dataio.Sparse
+	mapped *stored.Matrix
+	d      *dataio.Sparse // a sparse D
+	// fromTable is the table of --data, and entries are those of one.
+	fromTable *design.Data
+	entries   *design.Entries
+	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
+	// where it was read as the frames of a video.
+	stacks bool
+	depth  dataio.Depth
+	frames []int
+	// haveY says that y does not come from --data.
+	haveY bool
+}
+
+// Read reads the files of the flags: a specification and its files, or the arrays that the
 // problem needs, from files of any format. It estimates sigma2 where the flags ask for it. Every
 // error is bad input and names the file.
-func (f *source) readData(ctx context.Context) (fileData, error) { return f.read(ctx, false) }
+func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, false) }
 
-// readSamples is readData for many samples: see the function of that name.
-func (f *source) readSamples(ctx context.Context) (fileData, error) { return f.read(ctx, true) }
+// ReadSamples is readData for many samples: see the function of that name.
+func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, true) }
 
-func (f *source) read(ctx context.Context, stacks bool) (data fileData, err error) {
+func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err error) {
 	f.ctx = ctx
 	switch {
-	case f.command:
+	case f.Command:
 		data, err = f.readExec(stacks, nil)
-	case f.specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
-		data.Data, err = f.specification.Load(files)
+	case f.Specification != nil:
+		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y, Mu: f.Mu, Stored: f.storedX}
+		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
-			data.Data, err = f.specification.Load(files)
+			data.Data, err = f.Specification.Load(files)
 		}
 		if err != nil {
-			return fileData{}, f.tableError(err)
+			return Contents{}, f.tableError(err)
 		}
 	default:
 		data, err = f.readInputs(nil, stacks)
 	}
 	if err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	f.vary(&data.Data)
-	if f.lossNow().Transforms() {
+	if f.LossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
 	if err := f.scan(&data); err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	return data, f.estimateNoise(&data)
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
 // its first sample.
-func (f *source) estimateNoise(data *fileData) error {
-	data.variance = variance{}
-	if f.sigma2Method == "" {
+func (f *Source) estimateNoise(data *Contents) error {
+	data.Variance = Variance{}
+	if f.Sigma2Method == "" {
 		return nil
 	}
 	if data.Simulated {
 		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number",
-			study.Option("sigma2"), f.sigma2Method, f.name())
+			study.Option("sigma2"), f.Sigma2Method, f.Name())
 	}
 	estimate, err := f.estimator(data.Data)
 	if errors.Is(err, problems.ErrNeedsFits) {
-		data.fits, data.Sigma2 = true, nil
+		data.Fits, data.Sigma2 = true, nil
 		return nil
 	}
 	if err != nil {
-		return f.inFile(err)
+		return f.InFile(err)
 	}
-	data.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	data.Estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
 }
 
 // estimator estimates sigma2 by the method of the flags.
-func (f *source) estimator(data problems.Data) (noise.Estimate, error) {
-	if f.command {
-		return execNoise(f.sigma2Method, data)
+func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
+	if f.Command {
+		return execNoise(f.Sigma2Method, data)
 	}
-	return problems.EstimateSigma2(f.sigma2Method, f.problem, data)
+	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
 
 // warnIntercept prints a note if a regression has no intercept although the mean of y is far from
 // 0.
-func (f *source) warnIntercept(n *notes, data problems.Data) {
-	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept || !f.loss.Squared() {
+func (f *Source) warnIntercept(n *Notes, data problems.Data) {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)
@@ -139,69 +159,49 @@ func hasConstantColumn(data problems.Data) bool {
 	return slices.Contains(constant, true)
 }
 
-// name names the input for errors.
-func (f *source) name() string {
-	for _, path := range []string{f.spec, f.data, f.y, f.x} {
+// Name names the input for errors.
+func (f *Source) Name() string {
+	for _, path := range []string{f.Spec, f.Data, f.Y, f.X} {
 		if path != "" {
 			return path
 		}
 	}
-	return f.mu
+	return f.Mu
 }
 
 // ignored lists the arrays of --data that were not read and that no flag replaces.
-func (f *source) ignored(set *dataio.Set, haveY bool) []string {
+func (f *Source) ignored(set *dataio.Set, haveY bool) []string {
 	if set == nil || !set.Archive() {
 		return nil
 	}
-	given := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}
+	given := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}
 	return slices.DeleteFunc(set.Unread(), func(name string) bool { return given[name] != "" || name == "y" && haveY })
 }
 
-// inFile names the file of an error: that of the array which the error begins with, where a flag gives it,
+// InFile names the file of an error: that of the array which the error begins with, where a flag gives it,
 // or else the input.
-func (f *source) inFile(err error) error {
+func (f *Source) InFile(err error) error {
 	var array string
 	fmt.Sscanf(err.Error(), "array %q", &array)
-	own := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}[array]
-	if own == "" && array != "" && f.spec == "" {
-		own = f.data
+	own := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}[array]
+	if own == "" && array != "" && f.Spec == "" {
+		own = f.Data
 	}
-	return study.Errorf("%s: %w", cmp.Or(own, f.name()), err)
-}
-
-// inputs collects the arrays of several files.
-type inputs struct {
-	*source
-	layout problems.Layout
-	more   map[string]dataio.Array
-	sparse *dataio.Sparse
-	mapped *stored.Matrix
-	d      *dataio.Sparse // a sparse D
-	// fromTable is the table of --data, and entries are those of one.
-	fromTable *design.Data
-	entries   *design.Entries
-	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
-	// where it was read as the frames of a video.
-	stacks bool
-	depth  dataio.Depth
-	frames []int
-	// haveY says that y does not come from --data.
-	haveY bool
+	return study.Errorf("%s: %w", cmp.Or(own, f.Name()), err)
 }
 
 // readInputs reads the arrays from files of any format: --data, and --X, --y, --mu and --D, which
 // take precedence. If a sample is given, it is y.
-func (f *source) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
-	l, _ := layoutOf(f.problem)
-	in := inputs{source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
-	if !in.layout.Design && f.x != "" {
-		return fileData{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.x, f.problem)
+func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error) {
+	l, _ := LayoutOf(f.Problem)
+	in := inputs{Source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.Y != ""}
+	if !in.layout.Design && f.X != "" {
+		return Contents{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.X, f.Problem)
 	}
 	a := arrays{more: in.more, gaps: f.gaps()}
 	set, err := in.openData()
 	if err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	if set != nil {
 		defer set.Close()
@@ -209,16 +209,16 @@ func (f *source) readInputs(sample *dataio.Array, stacks bool) (fileData, error)
 			a.Set = set
 		}
 	}
-	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}, {"D", f.d}} {
+	for _, flag := range []struct{ name, path string }{{"X", f.X}, {"y", f.Y}, {"mu", f.Mu}, {"D", f.D}} {
 		if flag.path == "" {
 			continue
 		}
-		if _, twice := in.more[flag.name]; twice && f.table.response == "" {
-			return fileData{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
-				study.Option("data"), f.data, study.Option(flag.name), flag.path, flag.name)
+		if _, twice := in.more[flag.name]; twice && f.Table.Response == "" {
+			return Contents{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
+				study.Option("data"), f.Data, study.Option(flag.name), flag.path, flag.name)
 		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if sample != nil {
@@ -226,17 +226,17 @@ func (f *source) readInputs(sample *dataio.Array, stacks bool) (fileData, error)
 	}
 	in.pickMu()
 	if err := in.mapNamed(a.Set); err != nil {
-		return fileData{}, f.inFile(err)
+		return Contents{}, f.InFile(err)
 	}
 	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
-	data, err := readSet(a, f.problem, stacks)
+	data, err := readSet(a, f.Problem, stacks)
 	if err != nil {
-		return fileData{}, f.inFile(err)
+		return Contents{}, f.InFile(err)
 	}
 	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
-	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
-		return fileData{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
-			study.Option("data"), f.data, strings.Join(data.Ignored, ", "))
+	if a.Set != nil && f.Table.Response == "" && len(data.Ignored) == len(a.Set.Names()) {
+		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
+			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
 	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
@@ -253,11 +253,11 @@ func (f *source) readInputs(sample *dataio.Array, stacks bool) (fileData, error)
 
 // openData opens --data, and takes what it holds without names of its own. The set is nil where that is all.
 func (in *inputs) openData() (set *dataio.Set, err error) {
-	switch response := in.table.response != ""; {
+	switch response := in.Table.Response != ""; {
 	case response && in.layout.Selection:
 		in.entries, err = in.openEntries()
 		return nil, err
-	case in.layout.Selection && dataio.IsTable(in.data):
+	case in.layout.Selection && dataio.IsTable(in.Data):
 		in.entries, err = in.openMatrix()
 		return nil, err
 	case response:
@@ -271,20 +271,20 @@ func (in *inputs) openData() (set *dataio.Set, err error) {
 			in.more[a.Name] = a
 		}
 		return nil, nil
-	case isBED(in.data):
-		return nil, in.fromBED("data", in.data)
-	case in.data == "":
+	case isBED(in.Data):
+		return nil, in.fromBED("data", in.Data)
+	case in.Data == "":
 		return nil, nil
 	}
 	if err := in.askResponse(); err != nil {
 		return nil, err
 	}
-	if set, err = dataio.OpenAs(in.data, in.table.reading(in.ctx)); err != nil {
+	if set, err = dataio.OpenAs(in.Data, in.Table.reading(in.ctx)); err != nil {
 		return nil, in.missingCell(err)
 	}
 	if err := in.fromData(set); err != nil {
 		set.Close()
-		return nil, study.Errorf("%s: %w", in.data, err)
+		return nil, study.Errorf("%s: %w", in.Data, err)
 	}
 	return set, nil
 }
@@ -317,7 +317,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	if err != nil {
 		return err
 	}
-	if in.layout.Design && in.haveY && in.x == "" {
+	if in.layout.Design && in.haveY && in.X == "" {
 		if in.mapped, err = in.storedX(set, name); in.mapped != nil || err != nil {
 			return err
 		}
@@ -334,9 +334,9 @@ func (in *inputs) fromData(set *dataio.Set) error {
 			dataio.ShapeString(a.Shape), study.Option("response"))
 	case !in.layout.Design:
 		in.put("y", a, set)
-	case in.haveY && in.x == "":
+	case in.haveY && in.X == "":
 		in.put("X", a, set)
-	case in.x != "" && !in.haveY:
+	case in.X != "" && !in.haveY:
 		in.put("y", a, set)
 	case set.Format() == "csv":
 		return study.Errorf("which column is the response? Expected %s NAME%s, or %s FILE",
@@ -350,11 +350,11 @@ func (in *inputs) fromData(set *dataio.Set) error {
 
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
 func (in *inputs) fromSparse(set *dataio.Set) error {
-	if in.layout.Design && in.x == "" {
+	if in.layout.Design && in.X == "" {
 		return in.sparseX(set)
 	}
 	if !in.layout.Selection {
-		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.problem)
+		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.Problem)
 	}
 	m, err := set.Triplets()
 	if err != nil {
@@ -397,7 +397,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenAs(path, in.table.reading(in.ctx))
+	set, err := dataio.OpenAs(path, in.Table.reading(in.ctx))
 	if err != nil {
 		return study.Bad(err)
 	}
