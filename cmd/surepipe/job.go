@@ -52,85 +52,55 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if f.exec.given() {
 		return f.openExec(cmd, dev, data, bar)
 	}
-	ctx := bar.preparing(cmd.Context())
-	j := &study.Estimator{Instance: study.Instance{On: dev}}
-	for _, other := range f.others {
-		j.Others = append(j.Others, study.Instance{On: other})
+	sigma2, hyper, err := f.prepare(cmd, dev, &data, bar)
+	if err != nil {
+		f.closeDevices(dev)
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			j.Close()
-		}
-	}()
-	f.forgetNoise(cmd, &data)
-	if f.Fits {
-		if err := f.varianceOfFits(cmd, dev, &data, bar); err != nil {
-			return nil, err
-		}
+	o := study.Options{
+		Problem: f.Problem, Data: data, Hyper: hyper, Devices: append([]array.Device{dev}, f.others...),
+		Solver:   f.solver,
+		Settings: func(on array.Device) (vjp.Options, error) { return f.solverOptions(on, sigma2) },
+		Pipeline: f.pipelineOptions(cmd, data, sigma2), Variance: f.Estimate,
+		Check: func(d int) error { return f.checkScale(data, sigma2, d) }, Lost: lost(cmd),
 	}
-	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), j.Sigma2)
+	o.Pipeline.Progress = bar.follower()
+	j, err := study.Open(bar.preparing(cmd.Context()), o)
+	var failed *study.OpenError
+	switch {
+	case errors.As(err, &failed) && failed.Stage == study.MakingProblem:
+		return nil, f.dataError(failed.Err)
+	case errors.As(err, &failed) && failed.Stage == study.MakingSolver:
+		return nil, usagef("--solver %s: %w", failed.Solver, failed.Err)
+	case errors.As(err, &failed):
+		return nil, planError(failed.Err)
+	case err != nil:
+		return nil, err
 	}
-	if j.Sigma2 > 0 {
-		data.Sigma2 = &j.Sigma2 // some regularizers depend on it
-	}
-	var members []*pipeline.Pipeline
-	for i := range 1 + len(j.Others) {
-		on := &j.Instance
-		if i > 0 {
-			on = &j.Others[i-1]
-		}
-		if err := f.build(ctx, on, data, j.Sigma2); err != nil {
-			return nil, err
-		}
-		o := f.pipelineOptions(cmd, data, j.Sigma2)
-		if i == 0 || f.parallel > 1 {
-			o.Progress = bar.follower()
-		}
-		member, err := pipeline.New(on.Solver, o)
-		if err != nil {
-			return nil, planError(err)
-		}
-		members = append(members, member)
-	}
-	j.Variance = f.Estimate
-	j.Pipeline, err = pipeline.NewPool(lost(cmd), members...)
-	return j, err
+	f.alo = f.alo || !j.Problem.Loss.Squared()
+	return j, nil
 }
 
-// build makes the problem and its solver on the instance's device.
-func (f *estimatorFlags) build(ctx context.Context, on *study.Instance, data problems.Data, sigma2 float64) error {
-	hyper, err := f.hyper()
-	if err != nil {
-		return err
-	}
-	if on.Problem, err = problems.New(f.Problem, on.On, data, hyper); err != nil {
-		if fault := on.On.Err(); fault != nil {
-			return fault
+// prepare settles the weights and sigma2, which it sets in the data: 0 stands for a variance that is not
+// known.
+func (f *estimatorFlags) prepare(
+	cmd *cobra.Command, dev array.Device, data *problems.Data, bar *progress,
+) (sigma2 float64, hyper problems.Hyper, err error) {
+	f.forgetNoise(cmd, data)
+	if f.Fits {
+		if err := f.varianceOfFits(cmd, dev, data, bar); err != nil {
+			return 0, hyper, err
 		}
-		return f.dataError(err)
 	}
-	f.alo = f.alo || !on.Problem.Loss.Squared()
-	if err := f.checkScale(data, sigma2, on.Problem.D); err != nil {
-		return err
+	sigma2 = f.noise(*data)
+	if (data.Sigma2 != nil || sigma2 != 0) && !(sigma2 > 0) || math.IsInf(sigma2, 0) {
+		return 0, hyper, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), sigma2)
 	}
-	name := f.solver
-	if name == "auto" {
-		name = on.Problem.DefaultSolver
+	if sigma2 > 0 {
+		data.Sigma2 = &sigma2 // some regularizers depend on it
 	}
-	if on.Options, err = f.solverOptions(on.On, sigma2); err != nil {
-		return err
-	}
-	if on.Solver, err = vjp.NewSolver(ctx, name, on.Problem.Solve(), on.Options); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		if fault := on.On.Err(); fault != nil {
-			return fault
-		}
-		return usagef("--solver %s: %w", name, err)
-	}
-	return nil
+	hyper, err = f.hyper()
+	return sigma2, hyper, err
 }
 
 // pipelineOptions are those of a pipeline.
