@@ -37,7 +37,8 @@ const InterceptName = "(intercept)"
 // The ways to debiased estimates.
 const (
 	ByOrthogonalScores = "scores orthogonal to the other columns (Zhang and Zhang 2014)"
-	ByScores           = "scores by a LASSO of the column on the others, degrees-of-freedom adjustment (Bellec and Zhang 2022)"
+	ByScores           = "scores by a LASSO of the column on the others, degrees-of-freedom adjustment (Bellec " +
+		"and Zhang 2022)"
 )
 
 // coefficientNames are those of the columns of X: by a table, else x0, x1, ...
@@ -54,7 +55,8 @@ func coefficientNames(data problems.Data, p int) []string {
 
 // CoefficientsOf are the coefficients of a fit. sigma2 is the variance of the noise, 0 where it is
 // not known. The error is that of ctx.
-func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data, risk pipeline.Risk, sigma2 float64) (c CoefficientsResult, err error) {
+func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data, risk pipeline.Risk,
+	sigma2 float64) (c CoefficientsResult, err error) {
 	if b0 := InterceptOf(p, risk); b0 != nil {
 		c.Coefficients = append(c.Coefficients, Coefficient{Name: InterceptName, Estimate: *b0})
 	}

@@ -63,16 +63,18 @@ func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, e
 	return j.BlackBox.Estimate(ctx, j.weightsAt(nil), y, j.BoxOptions)
 }
 
-// stream is the risk at many y.
-func (j *Estimator) stream(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
+// Stream is the risk at many y.
+func (j *Estimator) Stream(ctx context.Context, first int,
+	ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
 	if j.BlackBox == nil {
 		return j.Pipeline.StreamFrom(ctx, first, ys)
 	}
 	return j.BlackBox.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.BoxOptions)
 }
 
-// repeat is the risk at one y under many seeds.
-func (j *Estimator) repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
+// Repeat is the risk at one y under many seeds.
+func (j *Estimator) Repeat(ctx context.Context, index int, y []float64,
+	seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
 	if j.BlackBox == nil {
 		return j.Pipeline.Repeat(ctx, index, y, seeds)
 	}
@@ -178,5 +180,6 @@ func WeightsAt(axes []Axis, line SweepLine) []float64 {
 // KnownPoint is what a sweep that continues needs to know about a line.
 func KnownPoint(criterion risk.Criterion, axes []Axis, line SweepLine) pipeline.SweepValue {
 	value, _ := line.Value(criterion)
-	return pipeline.SweepValue{Weights: WeightsAt(axes, line), Value: value, Trusted: line.Trusted(), Digest: line.Digest}
+	return pipeline.SweepValue{Weights: WeightsAt(axes, line), Value: value, Trusted: line.Trusted(),
+		Digest: line.Digest}
 }

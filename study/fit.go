@@ -52,10 +52,13 @@ func SaveFit(
 		return *n
 	}
 	f.Info = fit.Info{
-		Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2), Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
-		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO, ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
-		Divergence: r.Divergence, Converged: r.Solver.Converged, Intercept: p.Means() != nil, Standardize: p.Scales() != nil,
-		Data: DataHash(data), Command: command, Version: Version(),
+		Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
+		Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
+		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO,
+		ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
+		Divergence: r.Divergence, Converged: r.Solver.Converged, Intercept: p.Means() != nil,
+		Standardize: p.Scales() != nil,
+		Data:        DataHash(data), Command: command, Version: Version(),
 	}
 	if l := risk.LossTerms; l != nil {
 		f.Loss, f.LossParameter = p.Loss.Name, p.Loss.Parameter
@@ -82,7 +85,8 @@ func SaveFit(
 	keepEffects(&f, p, risk)
 	if e := data.Entries; e != nil {
 		f.NA = e.NA
-		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows, e.Columns
+		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows,
+			e.Columns
 	}
 	if p.Signal != nil {
 		signal, err := Synthesize(p, risk.DenseB())
@@ -180,7 +184,8 @@ func Labelled(a dataio.Array, l dataio.Labels) dataio.Array {
 	if len(a.Shape) == 2 {
 		cols = a.Shape[1]
 	}
-	if len(l.Columns) == cols && len(a.Shape) > 0 && len(a.Shape) < 3 && (l.RowNames == nil || len(l.RowNames) == a.Shape[0]) {
+	if len(l.Columns) == cols && len(a.Shape) > 0 && len(a.Shape) < 3 &&
+		(l.RowNames == nil || len(l.RowNames) == a.Shape[0]) {
 		a.Labels = l
 	}
 	return a

@@ -138,7 +138,7 @@ func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
 	}
 	if r.samples < r.ofSamples.End {
 		next := r.First + r.samples
-		risks := r.Estimator.stream(ctx, next, r.Samples.from(ctx, next, r.First+r.ofSamples.End))
+		risks := r.Estimator.Stream(ctx, next, r.Samples.from(ctx, next, r.First+r.ofSamples.End))
 		if err := r.collect(risks, func(line Result) any { return line }); err != nil {
 			return err
 		}
@@ -148,7 +148,8 @@ func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
 			for k := r.repeats; k < r.ofRepeats.End && yield(r.Seed+uint64(k)); k++ {
 			}
 		}
-		return r.collect(r.Estimator.repeat(ctx, r.First, y, seeds), func(line Result) any { return repeatResult{r.repeats, line} })
+		return r.collect(r.Estimator.Repeat(ctx, r.First, y, seeds),
+			func(line Result) any { return repeatResult{r.repeats, line} })
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
 		return "", err
 	}
 	if was.Version != h.Version || was.Device != h.Device {
-		doubt = fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree with them up to rounding", was.Version, was.Device)
+		doubt = fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree "+
+			"with them up to rounding", was.Version, was.Device)
 	}
 	return doubt, nil
 }
@@ -43,7 +44,8 @@ func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
 func (h MonteCarloHeader) differs(want MonteCarloHeader) error {
 	if h.MonteCarlo != want.MonteCarlo {
 		return fmt.Errorf(
-			"its first line was not written by surepipe montecarlo (format %d, expected %d)", h.MonteCarlo, want.MonteCarlo)
+			"its first line was not written by surepipe montecarlo (format %d, expected %d)", h.MonteCarlo,
+			want.MonteCarlo)
 	}
 	names := maps.Clone(h.Settings)
 	maps.Copy(names, want.Settings)

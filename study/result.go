@@ -152,14 +152,16 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
-	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && len(risk.Doubts) == 0, risk.InnerSteps
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && len(risk.Doubts) == 0,
+		risk.InnerSteps
 	r.Choices = nil
 	for _, c := range risk.Choices {
 		r.Choices = append(r.Choices, Choice(c))
 	}
 	r.Verification = risk.Verification
 	if risk.Floored {
-		r.Warnings = append(r.Warnings, pipeline.Warning{Code: NoteErrorBar, Text: ZeroBarText(r.Sigma2RelStdErr != nil)})
+		r.Warnings = append(r.Warnings, pipeline.Warning{Code: NoteErrorBar,
+			Text: ZeroBarText(r.Sigma2RelStdErr != nil)})
 	}
 	r.Warnings = append(r.Warnings, WarningsOf(risk, r.Sigma2RelStdErr)...)
 	r.Trace = TraceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}

@@ -52,8 +52,10 @@ func TargetsOf(p *problems.Problem, sigma2 float64) TargetsResult {
 
 func criteriaOf(r pipeline.Risk) CriteriaResult {
 	c := CriteriaResult{
-		DF: Defined(r.Trace.Trace), GCV: Defined(r.GCV), GCVStdErr: Defined(r.GCVStdErr), GCVTraceStdErr: Defined(r.GCVTraceErr),
-		ALO: Defined(r.ALO), ALOStdErr: Defined(r.ALOStdErr), ALOProbeStdErr: Defined(r.ALOProbesErr), ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
+		DF: Defined(r.Trace.Trace), GCV: Defined(r.GCV), GCVStdErr: Defined(r.GCVStdErr),
+		GCVTraceStdErr: Defined(r.GCVTraceErr),
+		ALO:            Defined(r.ALO), ALOStdErr: Defined(r.ALOStdErr), ALOProbeStdErr: Defined(r.ALOProbesErr),
+		ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
 		AIC: Defined(r.AIC), BIC: Defined(r.BIC), Sigma2DF: Defined(r.Sigma2DF),
 	}
 	own := (&Result{CriteriaResult: c}).numbers()
@@ -90,7 +92,8 @@ func textsOf(r pipeline.Risk) map[risk.Criterion]string {
 // numbers are the values of the criteria's own keys of the JSON, nil where they are absent.
 func (r *Result) numbers() map[string]*float64 {
 	return map[string]*float64{
-		"sure": r.SURE, "sure_stderr": r.SUREStdErr, "gcv": r.GCV, "gcv_stderr": r.GCVStdErr, "alo": r.ALO, "alo_stderr": r.ALOStdErr, "alo_probe_stderr": r.ALOProbeStdErr,
+		"sure": r.SURE, "sure_stderr": r.SUREStdErr, "gcv": r.GCV, "gcv_stderr": r.GCVStdErr, "alo": r.ALO,
+		"alo_stderr": r.ALOStdErr, "alo_probe_stderr": r.ALOProbeStdErr,
 		"aic": r.AIC, "bic": r.BIC, "sigma2_df": r.Sigma2DF,
 	}
 }

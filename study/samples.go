@@ -149,7 +149,8 @@ func OpenSamples(path string, stdin io.Reader) (*SampleSource, error) {
 		return y, nil
 	}
 	// The shape is what the header claims.
-	if err := stored.Fits("one of the samples of shape "+dataio.ShapeString(s.Shape), 8*float64(stack.SampleLen())); err != nil {
+	if err := stored.Fits("one of the samples of shape "+dataio.ShapeString(s.Shape),
+		8*float64(stack.SampleLen())); err != nil {
 		s.Close()
 		return nil, Errorf("%s: %w", s.Name, err)
 	}

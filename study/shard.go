@@ -109,7 +109,9 @@ func ThisMachine(device string) Machine {
 // Differs names the first field that differs, "" if there is none.
 func (m Machine) Differs(want Machine) string {
 	for _, f := range []struct{ name, was, is string }{
-		{"version", m.Version, want.Version}, {"BLAS", m.BLAS, want.BLAS}, {"BLAS kernels", m.Kernels, want.Kernels}, {"SIMD instructions", m.SIMD, want.SIMD}, {"device", m.Device, want.Device},
+		{"version", m.Version, want.Version}, {"BLAS", m.BLAS, want.BLAS},
+		{"BLAS kernels", m.Kernels, want.Kernels}, {"SIMD instructions", m.SIMD, want.SIMD},
+		{"device", m.Device, want.Device},
 	} {
 		if f.was != f.is {
 			return fmt.Sprintf("%s %q, expected %q", f.name, f.was, f.is)
@@ -182,10 +184,12 @@ func (h ShardHeader) Continues(line []byte) (doubt string, err error) {
 		return "", err
 	}
 	if was.Shard != h.Shard {
-		return "", fmt.Errorf("it is shard %d of %d, expected shard %d", was.Shard.Index, was.Shard.Count, h.Shard.Index)
+		return "", fmt.Errorf("it is shard %d of %d, expected shard %d", was.Shard.Index, was.Shard.Count,
+			h.Shard.Index)
 	}
 	if why := was.Machine.Differs(h.Machine); why != "" {
-		return "", fmt.Errorf("it was begun with %s: its lines would not agree to the last bit; continue it there, or remove it", why)
+		return "", fmt.Errorf("it was begun with %s: its lines would not agree to the last bit; continue it "+
+			"there, or remove it", why)
 	}
 	return "", nil
 }
@@ -209,7 +213,8 @@ func ParseShardHeader(line []byte) (h ShardHeader, err error) {
 	s := shard.Shard{Index: p.Index, Count: p.Count}
 	read := shardedRuns[p.Unit]
 	if read == nil || p.Count < 1 || p.Count > shard.MaxCount || p.Index < 0 || p.Index >= p.Count || p.Total < 0 {
-		return h, fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index, p.Count, p.Total, p.Unit)
+		return h, fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist",
+			p.Index, p.Count, p.Total, p.Unit)
 	}
 	if h.run, err = read(h.Whole); err != nil {
 		return h, fmt.Errorf("its first line was not written by a shard (%w)", err)
@@ -218,7 +223,8 @@ func ParseShardHeader(line []byte) (h ShardHeader, err error) {
 		return h, err
 	}
 	if first, end := s.Range(p.Total); first != p.First || end-first != p.N {
-		return h, fmt.Errorf("its first line has the units from %d on, %d of them, expected %d from %d on", p.First, p.N, end-first, first)
+		return h, fmt.Errorf("its first line has the units from %d on, %d of them, expected %d from %d on",
+			p.First, p.N, end-first, first)
 	}
 	return h, nil
 }

@@ -105,7 +105,8 @@ func ReadShardedProbes(whole []byte) (r shardedProbes, err error) {
 
 func (r shardedProbes) check(p ShardPart) error {
 	if p.Total != r.Plan.Probes {
-		return fmt.Errorf("its first line has a total of %d units, expected the %d probes of its plan", p.Total, r.Plan.Probes)
+		return fmt.Errorf("its first line has a total of %d units, expected the %d probes of its plan", p.Total,
+			r.Plan.Probes)
 	}
 	return nil
 }

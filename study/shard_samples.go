@@ -31,7 +31,8 @@ func ReadShardedSamples(whole []byte) (r shardedSamples, err error) {
 
 func (r shardedSamples) check(p ShardPart) error {
 	if p.Samples < 0 || p.Samples > p.Total || p.From < 0 {
-		return fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index, p.Count, p.Total, p.Unit)
+		return fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index,
+			p.Count, p.Total, p.Unit)
 	}
 	return nil
 }
@@ -44,7 +45,8 @@ func (r shardedSamples) differs(h, of ShardHeader) error {
 		name    string
 		was, is any
 	}{
-		{"first sample", h.Shard.From, of.Shard.From}, {"number of units", h.Shard.Total, of.Shard.Total}, {"number of samples", h.Shard.Samples, of.Shard.Samples},
+		{"first sample", h.Shard.From, of.Shard.From}, {"number of units", h.Shard.Total, of.Shard.Total},
+		{"number of samples", h.Shard.Samples, of.Shard.Samples},
 		{"file of samples, by its hash,", h.Samples, of.Samples},
 	} {
 		if f.was != f.is {

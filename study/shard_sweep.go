@@ -38,7 +38,8 @@ func ReadShardedSweep(whole []byte) (r ShardedSweep, err error) {
 		}
 		text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 		axis := Axis{Name: g.Weight}
-		if axis.Grid, err = problems.ParseGrid(text(g.From) + ":" + text(g.To) + ":" + strconv.Itoa(g.Points)); err == nil {
+		if axis.Grid, err = problems.ParseGrid(text(g.From) + ":" + text(g.To) + ":" +
+			strconv.Itoa(g.Points)); err == nil {
 			axis.Values, err = axis.Grid.Values(0)
 		}
 		if err != nil {
@@ -51,7 +52,8 @@ func ReadShardedSweep(whole []byte) (r ShardedSweep, err error) {
 
 func (r ShardedSweep) check(p ShardPart) error {
 	if units := len(r.Chains()) - 1; p.Total != units {
-		return fmt.Errorf("its first line has a total of %d units, expected the %d chains of its grid", p.Total, units)
+		return fmt.Errorf("its first line has a total of %d units, expected the %d chains of its grid", p.Total,
+			units)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func ReadShards(paths []string, mixed bool) (*Shards, error) {
 		here := ShardFile{path, lines}
 		if other, twice := set.Files[h.Shard.Index]; twice {
 			if err := sameLines(other.Path, path, min(lines, other.lines)); err != nil {
-				return nil, Errorf("%s and %s are both shard %d of %d: %w", other.Path, path, h.Shard.Index, h.Shard.Count, err)
+				return nil, Errorf("%s and %s are both shard %d of %d: %w", other.Path, path, h.Shard.Index,
+					h.Shard.Count, err)
 			}
 			if other.lines >= lines {
 				here = other

@@ -135,7 +135,8 @@ func (t *Tally) Add(r Line) {
 	if t.told == nil {
 		t.told = map[string]int{}
 	}
-	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence, Frobenius2: r.JacobianFro2}
+	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence,
+		Frobenius2: r.JacobianFro2}
 	// These are judged by the numbers of the line, whatever warnings it has.
 	doubted := r.Verification != nil && !r.Verification.Passed()
 	found := map[string]bool{
@@ -188,7 +189,8 @@ func (t *Tally) Doubts() (all []Doubt) {
 	}
 	// These say that the means may be off although the solves have converged.
 	for _, code := range []string{
-		pipeline.FewObservations, pipeline.NoLeaveOneOut, pipeline.Interpolates, pipeline.Ambiguous, pipeline.LargeStep,
+		pipeline.FewObservations, pipeline.NoLeaveOneOut, pipeline.Interpolates, pipeline.Ambiguous,
+		pipeline.LargeStep,
 	} {
 		add(code, t.told[code])
 	}

@@ -26,7 +26,9 @@ type SweepChoice struct {
 }
 
 // OptimismLeavesOut goes with every optimism.
-const OptimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations (LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside this sweep"
+const OptimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations " +
+	"(LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside " +
+	"this sweep"
 
 // SweepLine is the line of one point.
 type SweepLine struct {
@@ -102,11 +104,13 @@ func (r Result) Doubted() bool { return r.Verification != nil && !r.Verification
 func (l SweepLine) Minimum() SweepMinimum {
 	return SweepMinimum{
 		Index: l.Index, Stage: l.Stage, Lambda: l.Lambda, Lambda2: l.Lambda2, Gamma: l.Gamma,
-		SURE: l.SURE, SUREStdErr: l.SUREStdErr, CriteriaResult: l.CriteriaResult, Divergence: l.Divergence, Loss: l.Loss, Converged: l.Trusted(),
+		SURE: l.SURE, SUREStdErr: l.SUREStdErr, CriteriaResult: l.CriteriaResult, Divergence: l.Divergence,
+		Loss: l.Loss, Converged: l.Trusted(),
 	}
 }
 
 // Terms are the numbers from which the point's risk was computed.
 func (l SweepLine) Terms() risk.Terms {
-	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: ValueOr(l.Residual), Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
+	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: ValueOr(l.Residual), Divergence: l.Divergence,
+		Frobenius2: l.JacobianFro2}
 }

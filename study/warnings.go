@@ -69,7 +69,8 @@ func ZeroBarText(estimated bool) string {
 	if estimated {
 		bar += ", apart from the error of sigma2,"
 	}
-	return bar + " was estimated as 0, which happens where sigma2 is too large: it is replaced by its least possible value"
+	return bar + " was estimated as 0, which happens where sigma2 is too large: it is replaced by its least " +
+		"possible value"
 }
 
 // WarningsOf are those of the result, without the one about sigma2 where an estimated sigma2's own

@@ -20,8 +20,11 @@ type coefficientFlags struct {
 }
 
 func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
-	cmd.Flags().BoolVar(&c.print, "coefficients", false, "regressions: also print the coefficients"+which+" by name, with debiased estimates of those that are not 0 where these are defined; with --json, as coefficients")
-	cmd.Flags().StringVar(&c.csv, "coefficients-csv", "", "regressions: write the coefficients"+which+" to this .csv `file`")
+	cmd.Flags().BoolVar(&c.print, "coefficients", false,
+		"regressions: also print the coefficients"+which+" by name, with debiased estimates of those that are "+
+			"not 0 where these are defined; with --json, as coefficients")
+	cmd.Flags().StringVar(&c.csv, "coefficients-csv", "",
+		"regressions: write the coefficients"+which+" to this .csv `file`")
 	markFile(cmd, writes, "coefficients-csv", "csv")
 }
 

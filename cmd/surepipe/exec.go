@@ -81,12 +81,19 @@ type execFlags struct {
 
 func (e *execFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&e.line, "exec", "", "a `command` in place of --problem: it reads y as .npy on standard input and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)")
-	flags.StringVar(&e.divergence, "divergence", string(pipeline.MonteCarlo), "with --exec: monte-carlo, differences of a continuous estimator, or coupled-bootstrap, for any estimator, at noise (1 + alpha) sigma2")
-	flags.Float64Var(&e.eps, "eps", 0, "with --exec and monte-carlo: the step of the differences, in units of y; 0 stands for 0.01 sigma")
-	flags.Float64Var(&e.alpha, "alpha", pipeline.DefaultAlpha, "with --exec and coupled-bootstrap: the share of noise that is added")
-	flags.DurationVar(&e.timeout, "exec-timeout", 0, "with --exec: kill the command after this time, such as 30s; 0 for no limit")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("divergence", cobra.FixedCompletions(methodNames(), cobra.ShellCompDirectiveNoFileComp)))
+	flags.StringVar(&e.line, "exec", "", "a `command` in place of --problem: it reads y as .npy on standard "+
+		"input and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)")
+	flags.StringVar(&e.divergence, "divergence", string(pipeline.MonteCarlo),
+		"with --exec: monte-carlo, differences of a continuous estimator, or coupled-bootstrap, for any "+
+			"estimator, at noise (1 + alpha) sigma2")
+	flags.Float64Var(&e.eps, "eps", 0, "with --exec and monte-carlo: the step of the differences, in units of y; "+
+		"0 stands for 0.01 sigma")
+	flags.Float64Var(&e.alpha, "alpha", pipeline.DefaultAlpha, "with --exec and coupled-bootstrap: the share of "+
+		"noise that is added")
+	flags.DurationVar(&e.timeout, "exec-timeout", 0, "with --exec: kill the command after this time, such as "+
+		"30s; 0 for no limit")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("divergence",
+		cobra.FixedCompletions(methodNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
 func methodNames() []string {
@@ -101,7 +108,9 @@ func methodNames() []string {
 func (e *execFlags) given() bool { return e.line != "" }
 
 // notForExec are flags about how a convex program is posed, solved and differentiated.
-var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index", "X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol", "max-iter", "verify", "memory", "device", "probe-batch"}
+var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index",
+	"X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol",
+	"max-iter", "verify", "memory", "device", "probe-batch"}
 
 // checkExec rejects flags that are wrong for any data.
 func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
@@ -148,7 +157,8 @@ func checkNotExec(changed func(flag string) bool) error {
 }
 
 // openExec makes the command a job.
-func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *study.Estimator, err error) {
+func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data,
+	bar *progress) (_ *study.Estimator, err error) {
 	j := &study.Estimator{Instance: study.Instance{On: dev}}
 	defer func() {
 		if err != nil {
@@ -159,11 +169,13 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), j.Sigma2)
 	}
 	if j.Sigma2 == 0 && f.exec.divergence == string(pipeline.CoupledBootstrap) {
-		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap needs: give the variance of the noise, or --sigma2 auto to estimate it", f.Name())
+		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap "+
+			"needs: give the variance of the noise, or --sigma2 auto to estimate it", f.Name())
 	}
 	p := &problems.Problem{
-		Name: execName, D: len(data.Y), P: len(data.Y), MuShape: data.YShape, BShape: data.YShape, Operator: linops.Identity(len(data.Y)),
-		Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN(),
+		Name: execName, D: len(data.Y), P: len(data.Y), MuShape: data.YShape, BShape: data.YShape,
+		Operator: linops.Identity(len(data.Y)),
+		Lambda:   math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN(),
 	}
 	command := pipeline.Command{Args: f.exec.args, Shape: data.YShape, Timeout: f.exec.timeout}
 	for _, w := range []struct {
@@ -178,13 +190,15 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 		}
 		v, ok := dataio.ParseNumber(w.text)
 		if !ok || v < 0 {
-			return nil, usagef("--%s is %q, expected a number: the weights of a command have no maximum", w.name, w.text)
+			return nil, usagef("--%s is %q, expected a number: the weights of a command have no maximum", w.name,
+				w.text)
 		}
 		*w.to = v
 		command.Weights = append(command.Weights, w.name)
 	}
 	if f.exec.divergence == string(pipeline.CoupledBootstrap) {
-		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g", f.exec.alpha)
+		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g",
+			f.exec.alpha)
 	}
 	j.Problem = p
 	if err := f.checkScale(data, j.Sigma2, p.D); err != nil {
@@ -200,7 +214,8 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
 	}
 	j.Weights, j.Command, j.Variance = command.Weights, f.exec.line, f.Estimate
-	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
+	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Parallel: f.parallel, Progress: bar.follower(),
+		Logger: f.logger(cmd)}
 	f.traceFlags.options(&j.BoxOptions)
 	return j, nil
 }
@@ -216,7 +231,9 @@ func unsettledMark(r *study.Result) string {
 // notConvergedText is the message for points that should not be trusted.
 func (f *sweepFlags) notConvergedText() string {
 	if f.exec.given() {
-		return "at %d of %d points differences at steps of different sizes disagree: the command is not smooth; try --divergence coupled-bootstrap, or another --eps"
+		return "at %d of %d points differences at steps of different sizes disagree: the command is not smooth; " +
+			"try --divergence coupled-bootstrap, or another --eps"
 	}
-	return "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver"
+	return "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try " +
+		"another --solver"
 }

@@ -53,7 +53,8 @@ type namedFile struct {
 func givenFiles(cmd *cobra.Command, r role, what string) (files []namedFile) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if roleOf(flag) == r {
-			files = append(files, namedFile{what: strings.ReplaceAll(what, "FLAG", "--"+flag.Name), path: flag.Value.String()})
+			files = append(files, namedFile{what: strings.ReplaceAll(what, "FLAG", "--"+flag.Name),
+				path: flag.Value.String()})
 		}
 	})
 	return files

@@ -48,36 +48,49 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.Problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
-	flags.StringVar(&f.Spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
+	flags.StringVar(&f.Spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see "+
+		"surepipe spec --help)")
 	f.exec.register(cmd)
-	flags.StringVar(&f.Data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif `file` (see surepipe run --help)")
+	flags.StringVar(&f.Data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg "+
+		"or .tif `file` (see surepipe run --help)")
 	registerTable(&f.Table, flags)
 	flags.StringVar(&f.X, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
-	flags.StringVar(&f.D, "D", "", "generalized-lasso: a `file` with D, dense or sparse, which replaces that of --data")
+	flags.StringVar(&f.D, "D", "",
+		"generalized-lasso: a `file` with D, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
 		// There y has many samples.
 		flags.StringVar(&f.Y, "y", "", "a `file` with y, which replaces that of --data")
 	}
 	flags.StringVar(&f.Mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
-	flags.BoolVar(&f.Intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
-	flags.BoolVar(&f.Table.Standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
+	flags.BoolVar(&f.Intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns "+
+		"of X, which may be sparse, are centered (default: true with --response; a specification's own)")
+	flags.BoolVar(&f.Table.Standardize, "standardize", false, "regressions: penalize the coefficients of columns "+
+		"divided by their standard deviations; results are in the columns' own units, and a sparse X stays "+
+		"sparse (default: true with --response; a specification's own)")
 	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
 	f.registerLoss(flags)
-	flags.BoolVar(&f.Anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
-	flags.BoolVar(&f.Vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one length, so that edges of different colours coincide; else each channel has a total variation of its own")
+	flags.BoolVar(&f.Anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all "+
+		"differences, in place of the lengths of those of each pixel")
+	flags.BoolVar(&f.Vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one "+
+		"length, so that edges of different colours coincide; else each channel has a total variation of its own")
 	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic; "+
 		"whittaker: how often differences are taken, 2 by default")
 	f.weightFlags.register(flags)
-	flags.Var(sigma2Value{&f.sigma2, &f.Sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's; where it has none, sigma2 is unknown)")
+	flags.Var(sigma2Value{&f.sigma2, &f.Sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, "+
+		"or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:],
+		", ")+" (default: the file's; where it has none, sigma2 is unknown)")
 	f.solverFlags.register(flags)
 	f.traceFlags.register(flags)
 	f.registerStop(flags)
 	f.machineFlags.register(flags, parallel, &f.Storage)
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "loss": loss.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "storage": load.Storages, "device": append([]string{"auto"}, array.Kinds()...),
+		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(),
+		"trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"},
+		"storage": load.Storages, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
-		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name,
+			cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
 	for _, name := range []string{"data", "X", "D", "y", "mu"} {
 		if flags.Lookup(name) != nil {
@@ -165,7 +178,8 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 		return nil
 	}
 	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
-		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2, squares/float64(d))
+		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2,
+			squares/float64(d))
 	}
 	return nil
 }

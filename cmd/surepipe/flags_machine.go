@@ -28,11 +28,18 @@ const mostParallel = 1 << 14
 
 func (f *machineFlags) register(flags *pflag.FlagSet, parallel int, storage *string) {
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
-	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
-	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y and at nearby weights, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
-	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped or float32 also for the columns of X that one of them holds")
+	flags.IntVar(&f.probeBatch, "probe-batch", 0,
+		"probes in one reverse sweep; 0 chooses. Results do not depend on it")
+	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at "+
+		"perturbed y and at nearby weights, its solution by products with A and, for small problems, by another "+
+		"solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
+	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, "+
+		"the limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage "+
+		"mapped or float32 also for the columns of X that one of them holds")
 	flags.StringVar(storage, "storage", load.StorageAuto, storageFlag)
-	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both")
+	flags.StringVar(&f.device, "device", "auto",
+		"auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card, and cuda:0,cuda:1 spreads "+
+			"samples, points of a sweep or probes over both")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 }
 
@@ -69,7 +76,8 @@ func (f *machineFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
 		kind, _, numbered := strings.Cut(name, ":")
 		first, _, both := strings.Cut(names[0], ":")
 		if !numbered || !both || kind != first || slices.Contains(names[:i+1], name) {
-			return nil, usagef("--device is %q, expected one device, or several cards of one kind such as cuda:0,cuda:1, each once", f.device)
+			return nil, usagef("--device is %q, expected one device, or several cards of one kind such as "+
+				"cuda:0,cuda:1, each once", f.device)
 		}
 	}
 	dev, err := openDevice(cmd.Context(), names[0], memory)

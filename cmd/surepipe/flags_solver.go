@@ -19,12 +19,16 @@ type solverFlags struct {
 }
 
 func (f *solverFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
-	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
+	flags.StringVar(&f.solver, "solver", "auto",
+		"auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
+	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), "+
+		"unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 }
 
 func (f *solverFlags) registerStop(flags *pflag.FlagSet) {
-	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of the exact estimate")
+	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the "+
+		"noise; where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of "+
+		"the exact estimate")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 }
 
@@ -63,6 +67,7 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 		memory = min(memory, free/2) // the other half is for the probes
 	}
 	return vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Columns: max(memory/2, 1), Images: f.alo, Compact: true,
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative),
+		Memory: max(memory/int64(f.parallel), 1), Columns: max(memory/2, 1), Images: f.alo, Compact: true,
 	}, nil
 }

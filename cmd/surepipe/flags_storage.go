@@ -11,7 +11,11 @@ import (
 	"surepipe/study/load"
 )
 
-const storageFlag = "where the matrix X of a regression is: memory, as float64; mapped, on the disk, of which the columns that matter are held in memory (a .npy file, or a member of a .npz file that is not compressed, of float64 or float32; a sparse matrix of scipy's save_npz with compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; auto: mapped if X takes more than half of the machine's memory, and can be mapped"
+const storageFlag = "where the matrix X of a regression is: memory, as float64; mapped, on the disk, of which " +
+	"the columns that matter are held in memory (a .npy file, or a member of a .npz file that is not compressed, " +
+	"of float64 or float32; a sparse matrix of scipy's save_npz with compressed=False; a PLINK .bed file " +
+	"always is); float32, in half the memory, see surepipe run --help; auto: mapped if X takes more than " +
+	"half of the machine's memory, and can be mapped"
 
 // storageHelp says what --storage does.
 const storageHelp = `A matrix X that is larger than memory is read where it lies, with --storage mapped, by the
@@ -45,9 +49,11 @@ func (f *estimatorFlags) checkStorage(changed func(flag string) bool) error {
 	named, known := problems.Lookup(f.Problem)
 	switch {
 	case !slices.Contains(load.Storages, f.Storage):
-		return usagef("--storage is %q, expected %s%s", f.Storage, strings.Join(load.Storages, ", "), dataio.Meant(f.Storage, load.Storages))
+		return usagef("--storage is %q, expected %s%s", f.Storage, strings.Join(load.Storages, ", "),
+			dataio.Meant(f.Storage, load.Storages))
 	case changed("storage") && f.Specification == nil && known && !named.Design:
-		return usagef("--storage is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.Problem)
+		return usagef("--storage is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), f.Problem)
 	case changed("storage") && f.Table.Response != "":
 		return usagef("--storage is for matrices, found --response: the columns of a table are made in memory")
 	}

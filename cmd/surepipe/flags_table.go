@@ -13,15 +13,21 @@ import (
 )
 
 func registerTable(t *load.Table, flags *pflag.FlagSet) {
-	flags.StringVar(&t.Response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
-	flags.StringVar(&t.Index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, "+
+	flags.StringVar(&t.Response, "response", "",
+		"in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of "+
+			"texts are coded as indicators")
+	flags.StringVar(&t.Index, "index", "", "in a table of a sequence: the `column` of its places, dates or "+
+		"numbers in order, "+
 		"which --out keeps and whose distances whittaker uses (default: the first other column, if it is such)")
 	flags.StringSliceVar(&t.Drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.Only, "only", nil, "in a table: only these `columns`, besides the response")
-	flags.StringSliceVar(&t.Categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
+	flags.StringSliceVar(&t.Categorical, "categorical", nil,
+		"in a table: `columns` of numbers that stand for categories")
 	flags.StringVar(&t.Weights, "weights", "", weightsFlag)
 	flags.StringSliceVar(&t.Na, "na", nil, naFlag)
-	flags.StringVar(&t.Missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows without a response are left out)")
+	flags.StringVar(&t.Missing, "missing", string(design.Refuse), "in a table: what to do about missing values: "+
+		"error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the "+
+		"column; rows without a response are left out)")
 }
 
 // naFlag describes the flag --na.
@@ -49,7 +55,8 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 	}
 	for _, flag := range []string{"drop", "only", "categorical", "missing", "index"} {
 		if changed(flag) && t.Response == "" && !(flag == "missing" && l.Sequence()) {
-			return usagef("--%s is about the columns of a table, but --response is missing, which names the column that is y", flag)
+			return usagef("--%s is about the columns of a table, but --response is missing, which names the "+
+				"column that is y", flag)
 		}
 	}
 	switch {
@@ -70,7 +77,8 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 	case l.Sequence() && (changed("only") || changed("categorical")):
 		return usagef("--only and --categorical are about the columns of X, which %s does not have", f.Problem)
 	case !dataio.IsTable(f.Data):
-		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name", t.Response, f.Data)
+		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name",
+			t.Response, f.Data)
 	}
 	if !changed("intercept") {
 		f.Intercept = l.Design

@@ -24,12 +24,19 @@ type traceFlags struct {
 }
 
 func (f *traceFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
+	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a "+
+		"closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
 	f.queries = queryCount{hutch.DefaultQueries, true}
-	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires, 24 or more where it is 0.1 and 6 or more from 0.2 on (hutchinson and hutch++ only; the other estimators take 102 by default)")
-	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: stop when the trace's contribution to SURE's standard error is this share of SURE's own; where sigma2 is unknown, sigma2_df stands in for it")
+	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as "+
+		"many as --trace-error requires, 24 or more where it is 0.1 and 6 or more from 0.2 on (hutchinson and "+
+		"hutch++ only; the other estimators take 102 by default)")
+	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError,
+		"with --queries auto: stop when the trace's contribution to SURE's standard error is this share of "+
+			"SURE's own; where sigma2 is unknown, sigma2_df stands in for it")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
-	flags.BoolVar(&f.alo, "alo", false, "make sure of alo, the error of predicting an observation that is left out, without refits, also where the divergence takes no probes: by the exact diagonal of the derivative where that is cheap or with --trace exact, else by 48 probes")
+	flags.BoolVar(&f.alo, "alo", false, "make sure of alo, the error of predicting an observation that is left "+
+		"out, without refits, also where the divergence takes no probes: by the exact diagonal of the derivative "+
+		"where that is cheap or with --trace exact, else by 48 probes")
 }
 
 // check rejects numbers of probes that the estimator cannot take.
@@ -61,7 +68,8 @@ func (f *traceFlags) check(changed func(flag string) bool) error {
 	case f.queries.auto && (!(f.traceError > 0) || math.IsInf(f.traceError, 0)):
 		return usagef("--trace-error is %g, expected a positive number", f.traceError)
 	case f.queries.auto && !adaptive:
-		return usagef("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or hutchinson",
+		return usagef("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or "+
+			"hutchinson",
 			f.trace)
 	}
 	return nil

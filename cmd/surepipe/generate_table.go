@@ -48,7 +48,8 @@ func (f *generateFlags) writeTable(cmd *cobra.Command, arrays []dataio.Array) er
 	if err != nil {
 		return err
 	}
-	f.wrote(cmd, fmt.Sprintf("surepipe run --problem matrix-completion --data %s --response value --sigma2 %s --lambda %s",
+	f.wrote(cmd, fmt.Sprintf("surepipe run --problem matrix-completion --data %s --response value --sigma2 %s "+
+		"--lambda %s",
 		f.out, format(by["sigma2"].Data[0]), format(by["lambda"].Data[0])))
 	return nil
 }

@@ -36,9 +36,11 @@ func checkShape(f dataio.Format, path, name string, shape []int, frames, isCompl
 	switch {
 	case f.Pages && !isComplex && newView(shape, false) != nil:
 	case f.Image && (frames || !isImageShape(shape)):
-		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, dataio.ShapeString(shape))
+		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name,
+			dataio.ShapeString(shape))
 	case f.Axes > 0 && len(shape) > f.Axes:
-		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name, dataio.ShapeString(shape), f.Axes, f.Extensions[0])
+		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name,
+			dataio.ShapeString(shape), f.Axes, f.Extensions[0])
 	}
 	return nil
 }
@@ -51,10 +53,13 @@ func isImageShape(shape []int) bool {
 // noteImage says what was taken for granted of the file of y.
 func (f *estimatorFlags) noteImage(cmd *cobra.Command, depth dataio.Depth) {
 	if depth.Scaled {
-		f.note(cmd, study.NoteScaled, "y is of type uint%d and is taken for an image: 0 to %d are the numbers 0 to 1", depth.Bits, uint64(1)<<depth.Bits-1)
+		f.note(cmd, study.NoteScaled,
+			"y is of type uint%d and is taken for an image: 0 to %d are the numbers 0 to 1", depth.Bits,
+			uint64(1)<<depth.Bits-1)
 	}
 	if depth.Lossy {
-		f.note(cmd, study.NoteLossy, "y was compressed as JPEG, which removes a part of the noise and correlates the rest: sigma2 and SURE take it for white")
+		f.note(cmd, study.NoteLossy, "y was compressed as JPEG, which removes a part of the noise and correlates "+
+			"the rest: sigma2 and SURE take it for white")
 	}
 }
 

@@ -24,15 +24,20 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.Problem != "" && f.Spec != "":
 		return usagef("--problem is %q and --spec %q, expected one of them", f.Problem, f.Spec)
 	case f.Spec == "" && named.Name == "":
-		return usagef("--problem is %q%s, expected %s; or --spec", f.Problem, dataio.Meant(f.Problem, problems.Names()), known)
+		return usagef("--problem is %q%s, expected %s; or --spec", f.Problem,
+			dataio.Meant(f.Problem, problems.Names()), known)
 	case f.Spec == "" && f.Data == "" && f.Y == "" && f.Mu == "":
-		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif), or --y and --X")
+		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, " +
+			".jpg or .tif), or --y and --X")
 	case f.D != "" && !named.Analysis:
-		return usagef("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names the files of its matrices itself")
+		return usagef("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names " +
+			"the files of its matrices itself")
 	case f.Table.Standardize && f.Spec == "" && !named.Design:
-		return usagef("--standardize is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.Problem)
+		return usagef("--standardize is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), f.Problem)
 	case f.Intercept && f.Spec == "" && !named.Design:
-		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.Problem)
+		return usagef("--intercept is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), f.Problem)
 	}
 	if err := f.checkVariant(changed, named.Name); err != nil {
 		return err
@@ -88,11 +93,13 @@ func specError(err error) bool {
 func (f *estimatorFlags) checkVariant(changed func(string) bool, name string) error {
 	switch {
 	case f.Vectorial && name != "tv2d":
-		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, vectorial: true} has it")
+		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, " +
+			"vectorial: true} has it")
 	case f.Vectorial && f.Anisotropic:
 		return usagef("--vectorial and --anisotropic are both given, expected one of them")
 	case f.Anisotropic && name != "tv2d":
-		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
+		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the " +
+			"regularizer l1 in place of joint-l2")
 	case changed("order") && name != "trend1d" && name != "whittaker":
 		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or "+
 			"differences: {order: %d} has it", f.order, f.order)

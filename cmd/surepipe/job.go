@@ -34,7 +34,8 @@ func openDevice(ctx context.Context, name string, memory int64) (array.Device, e
 	case !errors.As(err, &unknown):
 		return nil, usagef("--device is %q: %w", name, err)
 	case (name == "cuda" || strings.HasPrefix(name, "cuda:")) && !slices.Contains(unknown.Kinds, "cuda"):
-		return nil, usagef("--device is %q, but this build has no GPU support: expected auto or cpu, or a build with a CUDA toolkit, go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
+		return nil, usagef("--device is %q, but this build has no GPU support: expected auto or cpu, or a build "+
+			"with a CUDA toolkit, go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
 	}
 	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
 }
@@ -42,13 +43,15 @@ func openDevice(ctx context.Context, name string, memory int64) (array.Device, e
 // lost says that a device has failed.
 func lost(cmd *cobra.Command) func(device string, fault error) {
 	return func(device string, fault error) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s has failed, and what it had in work is computed again elsewhere: %v\n", device, fault)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s has failed, and what it had in work is computed again "+
+			"elsewhere: %v\n", device, fault)
 	}
 }
 
 // open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
 // y. Its work, including what is done once for all samples, is shown on bar.
-func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *study.Estimator, err error) {
+func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data,
+	bar *progress) (_ *study.Estimator, err error) {
 	if f.exec.given() {
 		return f.openExec(cmd, dev, data, bar)
 	}

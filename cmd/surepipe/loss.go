@@ -28,7 +28,9 @@ func (f *estimatorFlags) registerLoss(flags *pflag.FlagSet) {
 			f.lossParameters[k.Name] = flags.Float64(parameterFlag(k), 0, k.Parameter.Help)
 		}
 	}
-	flags.StringVar(&f.Loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)")
+	flags.StringVar(&f.Loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than "+
+		"the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: "+
+		"the specification's, or squared)")
 }
 
 // lossFlags are the names of the flags of the loss and its parameters.
@@ -79,7 +81,8 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 		case changed(flag) && f.Loss.Name != k.Name:
 			return usagef("--%s is %g, but it is for --loss %s", flag, value, k.Name)
 		case f.Loss.Name == k.Name && !changed(flag):
-			return usagef("--%s is missing, which --loss %s needs: a positive number %s", flag, k.Name, k.Parameter.Unit)
+			return usagef("--%s is missing, which --loss %s needs: a positive number %s", flag, k.Name,
+				k.Parameter.Unit)
 		case f.Loss.Name == k.Name:
 			if err := k.Check(value); err != nil {
 				return usagef("--%s is %g: %w", flag, value, err)
@@ -95,11 +98,13 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	case l.Squared():
 		return nil
 	case changed("sigma2"):
-		return usagef("--sigma2 is given, but it is for SURE, which is defined for the squared loss and normal noise, and the loss is %s: leave-one-out, alo, takes its place and needs no sigma2", l.Name)
+		return usagef("--sigma2 is given, but it is for SURE, which is defined for the squared loss and normal "+
+			"noise, and the loss is %s: leave-one-out, alo, takes its place and needs no sigma2", l.Name)
 	case f.verify:
 		return usagef("--verify is for the squared loss, and the loss is %s", l.Name)
 	case f.derivative == "unrolled":
-		return usagef("--derivative is unrolled, which needs the squared loss, and the loss is %s: expected auto or implicit", l.Name)
+		return usagef("--derivative is unrolled, which needs the squared loss, and the loss is %s: expected auto "+
+			"or implicit", l.Name)
 	}
 	f.Sigma2Method = "" // the specification's
 	return nil
@@ -111,7 +116,8 @@ func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
 		return
 	}
 	data.Sigma2, f.Variance.Estimate = nil, nil
-	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.Name(), f.LossNow().Name)
+	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared "+
+		"loss, and leave-one-out takes its place", f.Name(), f.LossNow().Name)
 }
 
 // chooseForLoss is the criterion of a loss that is not squared.
@@ -128,7 +134,8 @@ func (f *sweepFlags) chooseForLoss() error {
 	if err != nil || f.criterion.Rule().Serves(false, known.Likelihood) {
 		return err
 	}
-	return usagef("--criterion is %s, which is not defined for the %s loss: expected %s, the error of predicting an observation that is left out", f.criterion, l.Name, best)
+	return usagef("--criterion is %s, which is not defined for the %s loss: expected %s, the error of predicting "+
+		"an observation that is left out", f.criterion, l.Name, best)
 }
 
 // writeLoss prints it as rows of a table.

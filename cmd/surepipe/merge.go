@@ -68,18 +68,25 @@ func newMerge() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.jsonl, "jsonl", "", "write the merged lines to this `file`, which must not exist")
-	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, which agree up to rounding")
-	flags.StringVar(&f.figures.plot, "plot", "", "draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
-	flags.StringVar(&f.figures.running, "running", "", "montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, "+
+		"which agree up to rounding")
+	flags.StringVar(&f.figures.plot, "plot", "",
+		"draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
+	flags.StringVar(&f.figures.running, "running", "",
+		"montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.StringVar(&f.csv, "csv", "", "sweep: write the points to this .csv `file`")
-	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in the formats of surepipe run --out")
-	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data are not needed; surepipe sweep --resume goes on from there")
+	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in "+
+		"the formats of surepipe run --out")
+	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data "+
+		"are not needed; surepipe sweep --resume goes on from there")
 	f.moved = map[string]*string{}
 	for _, name := range fileFlags {
-		f.moved[name] = flags.String(name, "", "sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
+		f.moved[name] = flags.String(name, "",
+			"sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
 		markFile(cmd, reads, name)
 	}
-	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"}, "out": {"npz", "npy", "csv", "png"}, "plot": figure.Formats(), "running": figure.Formats()} {
+	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"},
+		"out": {"npz", "npy", "csv", "png"}, "plot": figure.Formats(), "running": figure.Formats()} {
 		markFile(cmd, writes, name, kinds...)
 	}
 	return cmd
@@ -122,7 +129,8 @@ func (f *mergeFlags) checkRun(cmd *cobra.Command, of study.ShardHeader) (err err
 	used := append([]string{"jsonl", "mixed", "help"}, mergerOf(of.Shard.Unit).flags...)
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(used, flag.Name) && err == nil {
-			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s", flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
+			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s",
+				flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
 		}
 	})
 	return err
@@ -155,7 +163,8 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 		if err := study.WriteLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.Of.Shard.Count, text)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with "+
+			"--array=%s, and merge again\n", len(missing), set.Of.Shard.Count, text)
 		return errIncomplete
 	}
 	return mergerOf(set.Of.Shard.Unit).merge(f, cmd, set)

@@ -45,13 +45,9 @@ func mergeSampled(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error {
 	}
 	s := m.Tally
 	s.Warnings = slices.Concat(s.Notes, summaryWarnings(s))
-	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
+	if err := writeSummary(cmd, s, study.Throughput{}, s.Warnings); err != nil {
 		return err
 	}
-	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), study.Throughput{}); err != nil {
-		return err
-	}
-	printWarnings(cmd.ErrOrStderr(), s.Warnings)
 	notes, err := shardProvenance(set.Of)
 	if err != nil {
 		return usagef("%s: %w", set.Files[set.Of.Shard.Index].Path, err)
@@ -118,13 +114,15 @@ func mergeSweep(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error {
 
 // refined prepares to go on after the points of the grid as one machine would, from the data.
 func refined(
-	r study.ShardedSweep, f *mergeFlags, cmd *cobra.Command, set *study.Shards, known []study.SweepLine, begin time.Time,
+	r study.ShardedSweep, f *mergeFlags, cmd *cobra.Command, set *study.Shards, known []study.SweepLine,
+	begin time.Time,
 ) (*sweepReport, func() error, error) {
 	sweep, flags := newSweepCommand()
 	sweep.SetContext(cmd.Context())
 	sweep.SetErr(cmd.ErrOrStderr())
 	if err := setFlags(set.Of, sweep, f.files); err != nil {
-		return nil, nil, usagef("%s: %w; or --no-refine, which needs no data", set.Files[set.Of.Shard.Index].Path, err)
+		return nil, nil, usagef("%s: %w; or --no-refine, which needs no data", set.Files[set.Of.Shard.Index].Path,
+			err)
 	}
 	flags.asJSON, flags.csv, flags.plot, flags.out = true, f.csv, f.figures.plot, f.out
 	s, err := flags.openSweep(sweep)
@@ -173,7 +171,8 @@ func sweepHere(r study.ShardedSweep, h study.SweepHeader, mixed bool) error {
 
 // unrefined finds the minimizer among the points of the grid, from the lines alone.
 func unrefined(
-	r study.ShardedSweep, f *mergeFlags, cmd *cobra.Command, set *study.Shards, known []study.SweepLine, begin time.Time,
+	r study.ShardedSweep, f *mergeFlags, cmd *cobra.Command, set *study.Shards, known []study.SweepLine,
+	begin time.Time,
 ) (*sweepReport, func() error, error) {
 	sweep, flags := newSweepCommand()
 	if err := setFlags(set.Of, sweep, set.Of.Files); err != nil {
@@ -182,8 +181,10 @@ func unrefined(
 	sweep.SetErr(cmd.ErrOrStderr())
 	flags.asJSON, flags.csv, flags.plot, flags.coefficients = true, f.csv, f.figures.plot, coefficientFlags{}
 	flags.criterion, flags.alo, flags.axes = r.Criterion, r.ALO, r.Axes
-	report := &sweepReport{bar: newProgress(cmd), cmd: sweep, f: flags, about: known[0].Result, hash: r.Data, total: len(known), hasLoss: known[0].Loss != nil, known: known}
-	options := pipeline.SweepOptions{Criterion: r.Criterion, Rule: flags.rule, Sigma2RelStdErr: r.Sigma2RelStdErr, Options: pipeline.Options{Sigma2: r.Sigma2}}
+	report := &sweepReport{bar: newProgress(cmd), cmd: sweep, f: flags, about: known[0].Result, hash: r.Data,
+		total: len(known), hasLoss: known[0].Loss != nil, known: known}
+	options := pipeline.SweepOptions{Criterion: r.Criterion, Rule: flags.rule, Sigma2RelStdErr: r.Sigma2RelStdErr,
+		Options: pipeline.Options{Sigma2: r.Sigma2}}
 	for _, line := range known {
 		options.Known = append(options.Known, study.KnownPoint(flags.criterion, flags.axes, line))
 	}
@@ -204,8 +205,10 @@ func unrefined(
 		if err := report.begin(r.SweepHeader); err != nil {
 			return err
 		}
-		flags.note(cmd, study.NoteNotRefined, "the minimizer is that of the grid: the same surepipe sweep with --jsonl %s --resume refines it", f.jsonl)
-		return report.finish(at(choice.Minimizer, pipeline.MinimizerStage), at(choice.Chosen, pipeline.ChosenStage), time.Since(begin))
+		flags.note(cmd, study.NoteNotRefined, "the minimizer is that of the grid: the same surepipe sweep with "+
+			"--jsonl %s --resume refines it", f.jsonl)
+		return report.finish(at(choice.Minimizer, pipeline.MinimizerStage),
+			at(choice.Chosen, pipeline.ChosenStage), time.Since(begin))
 	}, nil
 }
 
@@ -255,7 +258,8 @@ func mergeProbes(f *mergeFlags, cmd *cobra.Command, set *study.Shards) error {
 	}
 	division.Solved = func(fit pipeline.Fit) error {
 		if got := study.HashFit(fit); *got != *set.Of.Fit && !f.mixed {
-			return usagef("the solution here is not that of the shards: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", got.B, got.MuHat, set.Of.Fit.B, set.Of.Fit.MuHat)
+			return usagef("the solution here is not that of the shards: b %.23s..., mu_hat %.23s..., expected "+
+				"%.23s... and %.23s...", got.B, got.MuHat, set.Of.Fit.B, set.Of.Fit.MuHat)
 		}
 		return nil
 	}

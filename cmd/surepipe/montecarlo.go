@@ -101,15 +101,18 @@ func newMonteCarlo() *cobra.Command {
 	f.register(cmd, defaultParallel())
 	flags := cmd.Flags()
 	describeFlags(flags, map[string]string{"parallel": "samples in flight at once"})
-	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for standard input)")
+	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for "+
+		"standard input)")
 	flags.IntVar(&o.first, "first", 0, "number of the first sample, from 0")
 	flags.IntVar(&o.samples, "samples", 100, "number of samples (default: all of a stack, else 100)")
 	flags.IntVar(&o.seeds, "seeds", 0, "repeat the estimate at the first sample with this many seeds")
 	flags.StringVar(&o.jsonl, "jsonl", "", "also write the lines to this `file`")
 	flags.BoolVar(&o.resume, "resume", false, "continue the run in the --jsonl file, if the file exists")
-	flags.StringVar(&o.shard, "shard", "", "compute one part of the samples, `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
+	flags.StringVar(&o.shard, "shard", "", "compute one part of the samples, `i/n`, auto or auto/n, to a file of "+
+		"its own (see surepipe merge --help)")
 	flags.StringVar(&o.figures.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
-	flags.StringVar(&o.figures.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.StringVar(&o.figures.running, "running", "",
+		"draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.Lookup("samples").DefValue = "0"
 	markFile(cmd, reads, "y", "npy", "npz")
 	markFile(cmd, writes, "jsonl", "jsonl")
@@ -128,7 +131,8 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	case o.first < 0:
 		return usagef("--first is %d, expected 0 or more", o.first)
 	case o.first > math.MaxInt-o.samples:
-		return usagef("--first is %d and --samples is %d, expected a last sample of at most %d", o.first, o.samples, math.MaxInt)
+		return usagef("--first is %d and --samples is %d, expected a last sample of at most %d", o.first,
+			o.samples, math.MaxInt)
 	case o.seeds < 0 || o.seeds == 1:
 		return usagef("--seeds is %d, expected at least 2, or 0 for none", o.seeds)
 	case o.resume && o.jsonl == "":
@@ -160,7 +164,8 @@ func (f monteCarloFigures) check() error {
 
 // open opens the source of the samples and reads the rest of the data. Multiples of a maximum refer
 // to Data.Y.
-func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.SampleSource, data problems.Data, err error) {
+func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.SampleSource, data problems.Data,
+	err error) {
 	bar := newProgress(cmd)
 	defer bar.close()
 	if o.y != "" {
@@ -193,9 +198,11 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 	case file.Stack != nil:
 		return study.HeldSamples(f.Name(), file.Stack, file.YShape), file.Data, nil
 	case !f.LossNow().Squared():
-		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.Name(), f.LossNow().Name)
+		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is "+
+			"not for: expected a stack of samples (N x ...)", f.Name(), f.LossNow().Name)
 	case file.Mu == nil:
-		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.Name())
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected "+
+			"a stack of samples (N x ...) or mu", f.Name())
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
@@ -203,7 +210,8 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.Sigma2Method, f.Name())
 	}
 	if sigma2 == 0 && data.Sigma2 == nil {
-		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.Name())
+		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, "+
+			"give the variance of the noise", f.Name())
 	}
 	// Weights relative to a maximum refer to a y that is not among the samples.
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
@@ -217,7 +225,8 @@ func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.No
 
 // whitenedOnly refuses samples that would have to be whitened.
 func (f *estimatorFlags) whitenedOnly() error {
-	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.Name())
+	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: "+
+		"expected mu, to simulate samples from", f.Name())
 }
 
 // count is the number of samples to compute.
@@ -230,7 +239,8 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *study.SampleSource) (int
 	case !cmd.Flags().Changed("samples"):
 		return ys.Total - o.first, nil
 	case o.samples > ys.Total-o.first:
-		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.Name, ys.Total-o.first, o.first)
+		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.Name,
+			ys.Total-o.first, o.first)
 	}
 	return o.samples, nil
 }
@@ -238,7 +248,8 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *study.SampleSource) (int
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
 	// The samples, with a file of X where there is one, are all the data of the problem.
 	data := f.Data
-	if l, known := load.LayoutOf(f.Problem); o.y != "" && f.Data == "" && !f.exec.given() && known && (!l.Design || f.X != "") && !l.Selection {
+	if l, known := load.LayoutOf(f.Problem); o.y != "" && f.Data == "" && !f.exec.given() && known &&
+		(!l.Design || f.X != "") && !l.Selection {
 		f.Data = o.y
 	}
 	if err := f.check(cmd); err != nil {
@@ -249,7 +260,8 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	if l := f.LossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
-		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s", l.Name)
+		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s",
+			l.Name)
 	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
@@ -280,7 +292,8 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	f.warnData(cmd, rest)
 	var doubts []pipeline.Warning
 	m := &study.MonteCarlo{
-		Estimator: job, Template: f.result(job), Samples: ys, Mu: rest.Mu, First: o.first, Count: count, Part: study.Part{End: count + o.seeds}, Seed: f.seed,
+		Estimator: job, Template: f.result(job), Samples: ys, Mu: rest.Mu, First: o.first, Count: count,
+		Part: study.Part{End: count + o.seeds}, Seed: f.seed,
 		Log: o.jsonl, Resume: o.resume, Out: cmd.OutOrStdout(),
 		Warn: func(text string) {
 			doubts = append(doubts, pipeline.Warning{Code: study.NoteLog, Text: text})
@@ -301,17 +314,26 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	s := r.Tally
 	warnings := summaryWarnings(s)
 	s.Warnings = slices.Concat(s.Notes, doubts, warnings)
-	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
+	if err := writeSummary(cmd, s, r.Speed, warnings); err != nil {
 		return err
 	}
-	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), r.Speed); err != nil {
-		return err
-	}
-	printWarnings(cmd.ErrOrStderr(), warnings)
-	if err := o.figures.draw(s, job.Problem.Name, job.Problem.D, provenance(cmd, study.DataHash(rest))...); err != nil {
+	notes := provenance(cmd, study.DataHash(rest))
+	if err := o.figures.draw(s, job.Problem.Name, job.Problem.D, notes...); err != nil {
 		return err
 	}
 	return unsettledSummary(&s.Summary)
+}
+
+// writeSummary prints the summary as JSON, for people, and the warnings.
+func writeSummary(cmd *cobra.Command, s *study.Tally, speed study.Throughput, warnings []pipeline.Warning) error {
+	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
+		return err
+	}
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), speed); err != nil {
+		return err
+	}
+	printWarnings(cmd.ErrOrStderr(), warnings)
+	return nil
 }
 
 // draw draws the figures that were asked for.
@@ -322,12 +344,14 @@ func (f monteCarloFigures) draw(s *study.Tally, problem string, dim int, notes .
 		if f == (monteCarloFigures{}) {
 			return nil
 		}
-		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is no figure")
+		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is " +
+			"no figure")
 	}
 	if f.plot != "" {
 		h := figure.Histogram{
-			Title: title, Label: "SURE / d", Samples: scaled(s.PerSample.SURE, 1/d), Seeds: scaled(s.PerSeed.SURE, 1/d),
-			Loss: scaled(s.PerSample.Loss, 1/d),
+			Title: title, Label: "SURE / d", Samples: scaled(s.PerSample.SURE, 1/d),
+			Seeds: scaled(s.PerSeed.SURE, 1/d),
+			Loss:  scaled(s.PerSample.Loss, 1/d),
 		}
 		if len(s.PerSample.SURE) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.PerSample.GCV, Seeds: s.PerSeed.GCV}
@@ -343,7 +367,8 @@ func (f monteCarloFigures) draw(s *study.Tally, problem string, dim int, notes .
 	if len(s.PerSample.SURE) == 0 {
 		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.PerSample.GCV}
 	} else if len(s.PerSample.Error) > 0 {
-		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.PerSample.Error, 1/d), Zero: "0, unbiased"}
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d",
+			Values: scaled(s.PerSample.Error, 1/d), Zero: "0, unbiased"}
 	}
 	return figure.Save(f.running, r, notes...)
 }

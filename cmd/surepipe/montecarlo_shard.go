@@ -9,7 +9,8 @@ import (
 )
 
 // runShard computes one shard of the run, to its own file.
-func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *study.MonteCarlo, bar *progress, whole study.MonteCarloHeader) error {
+func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *study.MonteCarlo, bar *progress,
+	whole study.MonteCarloHeader) error {
 	s, err := parseShard(cmd, o.shard)
 	if err != nil {
 		return err
@@ -26,13 +27,15 @@ func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *study.MonteCarlo, bar 
 			return err
 		}
 	}
-	m.Header, m.Part, m.Log, m.Resume, m.Out = h, study.Part{First: p.First, End: p.First + p.N}, s.File(o.jsonl), true, nil
+	m.Header, m.Part, m.Log, m.Resume, m.Out = h, study.Part{First: p.First, End: p.First + p.N}, s.File(o.jsonl),
+		true, nil
 	sum, err := computeSamples(cmd.Context(), m, bar, "the same command")
 	if err != nil {
 		return err
 	}
 	stderr := cmd.ErrOrStderr()
-	fmt.Fprintf(stderr, "surepipe: shard %s, %d of %d samples and repetitions, is complete: %s\n", s, p.N, p.Total, m.Log)
+	fmt.Fprintf(stderr, "surepipe: shard %s, %d of %d samples and repetitions, is complete: %s\n", s, p.N,
+		p.Total, m.Log)
 	if sum.Tally.NotConverged > 0 {
 		// No failure: an engine would compute the same again.
 		fmt.Fprintf(stderr, "surepipe: %d did not converge; surepipe merge says so too\n", sum.Tally.NotConverged)

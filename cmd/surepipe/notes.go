@@ -39,7 +39,8 @@ func (f *estimatorFlags) readData(cmd *cobra.Command) (load.Contents, error) {
 }
 
 // doubtedText is the message for many results.
-const doubtedText = "--verify disagrees with %d of %d %s: each has a warning that says why; lower --tol, or try another --solver or --derivative"
+const doubtedText = "--verify disagrees with %d of %d %s: each has a warning that says why; lower --tol, or try " +
+	"another --solver or --derivative"
 
 // describe is the row of a verification in a table: its result, and what was compared.
 func describe(v *pipeline.Verification) (what, from string) {

@@ -44,7 +44,8 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points, axes: []study.Axis{{Name: "lambda", Values: lambda}}}, data: data}
+	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points,
+		axes: []study.Axis{{Name: "lambda", Values: lambda}}}, data: data}
 	if err := c.run(ctx); err != nil {
 		return 0, err
 	}
@@ -83,7 +84,8 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	}
 	if err := g.Wait(); err != nil {
 		if c.cmd.Context().Err() != nil {
-			fmt.Fprintf(c.cmd.ErrOrStderr(), "surepipe: %d of %d points are in %s: the same command continues from there\n", c.bar.count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
+			fmt.Fprintf(c.cmd.ErrOrStderr(), "surepipe: %d of %d points are in %s: the same command continues "+
+				"from there\n", c.bar.count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
 		}
 		return err
 	}
@@ -167,7 +169,8 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 			}
 			if i == 0 {
 				d := float64(l.D)
-				sweep.Lambda, sweep.SURE, sweep.StdErr = append(sweep.Lambda, at), append(sweep.SURE, *l.SURE/d), append(sweep.StdErr, *l.SUREStdErr/d)
+				sweep.Lambda, sweep.SURE, sweep.StdErr = append(sweep.Lambda, at), append(sweep.SURE, *l.SURE/d),
+					append(sweep.StdErr, *l.SUREStdErr/d)
 				sweep.Loss, sweep.Divergence = append(sweep.Loss, *l.Loss/d), append(sweep.Divergence, l.Divergence)
 				sweep.Converged = append(sweep.Converged, l.Trusted())
 			}
@@ -178,7 +181,8 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 			relative := math.Abs(*lines[len(lambda)-1-k].SURE-risk) / risk
 			// An error that is 0 by chance cannot be shown on a logarithmic axis.
 			if relative > 0 {
-				errors.Series[i].X, errors.Series[i].Y = append(errors.Series[i].X, at), append(errors.Series[i].Y, relative)
+				errors.Series[i].X, errors.Series[i].Y = append(errors.Series[i].X, at),
+					append(errors.Series[i].Y, relative)
 			}
 			if relative > worst {
 				worst, worstAt = relative, at

@@ -63,7 +63,8 @@ sweep, a quarter of an hour.`,
 	flags.IntVar(&f.seeds, "seeds", 30, "figures 1 and 2: seeds at one sample")
 	flags.IntVar(&f.draws, "draws", 2, "figure 3: samples of y")
 	flags.IntVar(&f.points, "points", 37, "figure 3: values of lambda")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions([]string{"all", "1", "2", "3"}, cobra.ShellCompDirectiveNoFileComp)))
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("figure",
+		cobra.FixedCompletions([]string{"all", "1", "2", "3"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -112,7 +113,8 @@ func (f *figures) run() error {
 		notConverged += n
 	}
 	if notConverged > 0 {
-		fmt.Fprintf(f.cmd.ErrOrStderr(), "surepipe: %d estimates did not converge, and are included in the figures\n", notConverged)
+		fmt.Fprintf(f.cmd.ErrOrStderr(),
+			"surepipe: %d estimates did not converge, and are included in the figures\n", notConverged)
 		return errNotConverged
 	}
 	return nil
@@ -120,7 +122,8 @@ func (f *figures) run() error {
 
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
+func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int,
+	e *estimatorFlags, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
 	bar := newProgress(f.cmd)
 	defer bar.close()
 	bar.label(title+": ", "samples")
@@ -129,9 +132,12 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, name, title 
 		return nil, nil, err
 	}
 	m := &study.MonteCarlo{
-		Estimator: job, Template: e.result(job), Samples: study.Simulated(data.Mu, data.YShape, job.Sigma2, f.seed), Mu: data.Mu, Count: count, Part: study.Part{End: count + seeds}, Seed: f.seed,
-		Log: filepath.Join(f.out, name), Resume: true, Header: study.NewMonteCarloHeader(settings, data, job.Device()),
-		Warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
+		Estimator: job, Template: e.result(job),
+		Samples: study.Simulated(data.Mu, data.YShape, job.Sigma2, f.seed), Mu: data.Mu, Count: count,
+		Part: study.Part{End: count + seeds}, Seed: f.seed,
+		Log: filepath.Join(f.out, name), Resume: true,
+		Header: study.NewMonteCarloHeader(settings, data, job.Device()),
+		Warn:   func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	r, err := computeSamples(ctx, m, bar, "the same command")
 	if err != nil {
@@ -152,7 +158,8 @@ func (f *figures) save(name string, fig figure.Figure) error {
 }
 
 // spread draws figure 1 or 2.
-func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int, papers float64) (notConverged int, err error) {
+func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int,
+	papers float64) (notConverged int, err error) {
 	rows, cols = f.scaled(rows, cols)
 	data, err := generate(problem, rows, cols, f.seed)
 	if err != nil {
@@ -166,7 +173,8 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 		return 0, err
 	}
 	name := fmt.Sprintf("figure%d-%s", number, problem)
-	r, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e, settings)
+	r, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e,
+		settings)
 	if err != nil {
 		return 0, err
 	}
@@ -182,8 +190,10 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	}
 	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
 	h := figure.Histogram{
-		Title: fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.Problem.D), Label: "error relative to the Monte Carlo risk",
-		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds, SeedsName: "SURE over seeds at one y, about its mean",
+		Title:   fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.Problem.D),
+		Label:   "error relative to the Monte Carlo risk",
+		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds,
+		SeedsName: "SURE over seeds at one y, about its mean",
 	}
 	if err := f.save(name, h); err != nil {
 		return 0, err

@@ -31,9 +31,13 @@ const noFrame = -1
 
 func (g *pictureFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&g.path, "picture", "", "draw y, the estimate, the residual and, where mu or --truth is given, the truth and the error as images to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.IntVar(&g.frame, "frame", noFrame, "--picture: the image of a series, counted from 0 (default: the one in the middle)")
-	flags.StringVar(&g.truth, "truth", "", "the true signal, of the shape of --out, where that is not mu: an image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its squared error, and --picture shows it")
+	flags.StringVar(&g.path, "picture", "", "draw y, the estimate, the residual and, where mu or --truth is "+
+		"given, the truth and the error as images to this `file`: ."+strings.Join(figure.Formats(), ", ."))
+	flags.IntVar(&g.frame, "frame", noFrame, "--picture: the image of a series, counted from 0 (default: the one "+
+		"in the middle)")
+	flags.StringVar(&g.truth, "truth", "", "the true signal, of the shape of --out, where that is not mu: an "+
+		"image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its squared "+
+		"error, and --picture shows it")
 	flags.Lookup("frame").DefValue = "-1"
 	markFile(cmd, writes, "picture", figure.Formats()...)
 	markFile(cmd, reads, "truth")
@@ -119,7 +123,8 @@ func (g *pictureFlags) readTruth(p *problems.Problem) error {
 		a.Shape, a.Data, a.Complex = p.SignalShape, pairs, true
 	}
 	if !slices.Equal(a.Shape, p.SignalShape) || a.Complex != p.SignalComplex {
-		return usagef("--truth: array %q of %s has shape %s, expected that of the signal, %s", name, g.truth, numbersOf(a.Shape, a.Complex), numbersOf(p.SignalShape, p.SignalComplex))
+		return usagef("--truth: array %q of %s has shape %s, expected that of the signal, %s", name, g.truth,
+			numbersOf(a.Shape, a.Complex), numbersOf(p.SignalShape, p.SignalComplex))
 	}
 	g.signal = &a
 	return nil
@@ -143,7 +148,8 @@ func (g *pictureFlags) signalOf(p *problems.Problem, risk pipeline.Risk) (*datai
 }
 
 // save draws the picture, if it is wanted, and returns the signal's loss, nil where no truth is known.
-func (g *pictureFlags) save(cmd *cobra.Command, hash string, f *estimatorFlags, p *problems.Problem, data problems.Data, risk pipeline.Risk, r study.Result) (loss *float64, err error) {
+func (g *pictureFlags) save(cmd *cobra.Command, hash string, f *estimatorFlags, p *problems.Problem,
+	data problems.Data, risk pipeline.Risk, r study.Result) (loss *float64, err error) {
 	signal, err := g.signalOf(p, risk)
 	if err != nil {
 		return nil, err
@@ -219,7 +225,8 @@ func (m *picture) title(f *estimatorFlags, r study.Result) string {
 	for _, n := range size {
 		sides = append(sides, fmt.Sprint(n))
 	}
-	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(cmp.Or(f.Data, f.Y, f.Name())), strings.Join(sides, " × "))
+	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(cmp.Or(f.Data, f.Y, f.Name())),
+		strings.Join(sides, " × "))
 	if v := newView(size, false); v != nil && v.frames > 1 {
 		title += fmt.Sprintf(", image %d", v.frame(m.flags.frame))
 	}
@@ -239,7 +246,8 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 	}
 	switch {
 	case r.Sigma2 > 0 && r.Sigma2Method != "":
-		first = append(first, fmt.Sprintf("σ² = %.4g ± %.2g, by %s", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method))
+		first = append(first, fmt.Sprintf("σ² = %.4g ± %.2g, by %s", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr,
+			r.Sigma2Method))
 	case r.Sigma2 > 0:
 		first = append(first, fmt.Sprintf("σ² = %.4g", r.Sigma2))
 	default:
@@ -256,16 +264,20 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 		what = ", of " + r.SUREEstimates
 	}
 	if r.SURE != nil {
-		notes = append(notes, fmt.Sprintf("SURE %.4g ± %.2g,  %.3g ± %.2g for each of %d numbers%s%s", *r.SURE, *r.SUREStdErr, *r.SURE/d, *r.SUREStdErr/d, r.D, m.psnr(*r.SURE, *r.SUREStdErr), what))
+		notes = append(notes, fmt.Sprintf("SURE %.4g ± %.2g,  %.3g ± %.2g for each of %d numbers%s%s", *r.SURE,
+			*r.SUREStdErr, *r.SURE/d, *r.SUREStdErr/d, r.D, m.psnr(*r.SURE, *r.SUREStdErr), what))
 	} else if r.GCV != nil {
-		notes = append(notes, fmt.Sprintf("GCV %s: mean squared error of prediction, noise included", plusMinus(*r.GCV, *r.GCVStdErr)))
+		notes = append(notes, fmt.Sprintf("GCV %s: mean squared error of prediction, noise included",
+			plusMinus(*r.GCV, *r.GCVStdErr)))
 	}
 	if r.Loss != nil {
-		notes = append(notes, fmt.Sprintf("true loss %.4g,  %.3g for each number%s", *r.Loss, *r.Loss/d, m.psnr(*r.Loss, 0)))
+		notes = append(notes, fmt.Sprintf("true loss %.4g,  %.3g for each number%s", *r.Loss, *r.Loss/d,
+			m.psnr(*r.Loss, 0)))
 	}
 	if signalLoss != nil {
 		energy := study.SquaredDistance(m.flags.signal.Data, make([]float64, len(m.flags.signal.Data)))
-		notes = append(notes, fmt.Sprintf("squared error of the image %.4g,  %.3g of the image's own square", *signalLoss, *signalLoss/energy))
+		notes = append(notes, fmt.Sprintf("squared error of the image %.4g,  %.3g of the image's own square",
+			*signalLoss, *signalLoss/energy))
 	}
 	return notes
 }

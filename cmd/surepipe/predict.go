@@ -120,17 +120,22 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 // aboutPrediction says on standard error what is known of the error of the predictions.
 func aboutPrediction(p *predict.Prediction, cmd *cobra.Command) {
 	if p.MeanSquaredError != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n", *p.MeanSquaredError, p.RowsWithResponse)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n",
+			*p.MeanSquaredError, p.RowsWithResponse)
 	}
 	if p.MeanLoss != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean %s loss is %.6g, over %d rows with a response\n", p.Fit.Loss, *p.MeanLoss, p.RowsWithResponse)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean %s loss is %.6g, over %d rows with a response\n",
+			p.Fit.Loss, *p.MeanLoss, p.RowsWithResponse)
 	}
 	if p.Fit.Loss != "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean %s loss of one prediction is %.6g ± %.2g\n", p.Fit.Loss, *p.Fit.ALO, *p.Fit.ALOStdErr)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean %s loss of one "+
+			"prediction is %.6g ± %.2g\n", p.Fit.Loss, *p.Fit.ALO, *p.Fit.ALOStdErr)
 	}
 	if p.Fit.Loss == "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error of one prediction is %.6g ± %.2g\n", *p.Fit.ALO, *p.Fit.ALOStdErr)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error "+
+			"of one prediction is %.6g ± %.2g\n", *p.Fit.ALO, *p.Fit.ALOStdErr)
 	} else if p.Fit.GCV != nil && p.Fit.GCVStdErr != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one prediction is %.6g ± %.2g\n", *p.Fit.GCV, *p.Fit.GCVStdErr)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one "+
+			"prediction is %.6g ± %.2g\n", *p.Fit.GCV, *p.Fit.GCVStdErr)
 	}
 }

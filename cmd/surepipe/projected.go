@@ -17,7 +17,8 @@ func (r *runJob) checkImageRisk() error {
 	case r.Solver == nil || r.Problem.Measurement == nil:
 		return usagef("--image-risk needs an operator, which a command of --exec does not have")
 	case p.Loss != nil || p.Intercept:
-		return usagef("--image-risk is for the squared loss without weights of the observations and without an intercept")
+		return usagef("--image-risk is for the squared loss without weights of the observations and without an " +
+			"intercept")
 	case r.Sigma2 == 0:
 		return usagef("--image-risk needs sigma2, the variance of the noise: give --sigma2")
 	}
@@ -29,7 +30,8 @@ func (r *runJob) projected(to *study.Result) error {
 	if !r.f.imageRisk {
 		return nil
 	}
-	p, err := pipeline.ProjectedSURE(r.cmd.Context(), r.Solver, r.Problem.Measurement, r.file.Y, r.file.Mu, r.Sigma2, pipeline.ProjectedOptions{Seed: r.f.seed})
+	p, err := pipeline.ProjectedSURE(r.cmd.Context(), r.Solver, r.Problem.Measurement, r.file.Y, r.file.Mu,
+		r.Sigma2, pipeline.ProjectedOptions{Seed: r.f.seed})
 	note := func(code, text string) {
 		r.f.note(r.cmd, code, "%s", text)
 		to.Warnings = append(to.Warnings, pipeline.Warning{Code: code, Text: text})
@@ -45,7 +47,9 @@ func (r *runJob) projected(to *study.Result) error {
 		ProjectedSURE: &p.SURE, ProjectedSUREProbeStdErr: &p.ProbeStdErr, ProjectedLoss: study.Defined(p.Loss),
 	}
 	if p.Iterations > 0 {
-		note(study.NoteProjected, "projected SURE divides by the singular values of the operator: it favours small weights where some of them are small. To choose a weight prefer SURE, the predicted risk (Ramani et al. 2012)")
+		note(study.NoteProjected, "projected SURE divides by the singular values of the operator: it favours "+
+			"small weights where some of them are small. To choose a weight prefer SURE, the predicted risk "+
+			"(Ramani et al. 2012)")
 	}
 	return nil
 }
@@ -59,7 +63,8 @@ func writeLosses(r *study.Result, w io.Writer) {
 	if p.ProjectedSURE == nil {
 		return
 	}
-	fmt.Fprintf(w, "image risk\t%.6g ± %.2g\tprojected SURE: the squared error of the image in what the operator sees; ± is that of the probes alone\n", *p.ProjectedSURE, *p.ProjectedSUREProbeStdErr)
+	fmt.Fprintf(w, "image risk\t%.6g ± %.2g\tprojected SURE: the squared error of the image in what the operator "+
+		"sees; ± is that of the probes alone\n", *p.ProjectedSURE, *p.ProjectedSUREProbeStdErr)
 	if p.ProjectedLoss != nil {
 		fmt.Fprintf(w, "true loss\t%.6g\tof the image, in what the operator sees\n", *p.ProjectedLoss)
 	}

@@ -20,7 +20,8 @@ func writeProblem(r *study.Result, w io.Writer) {
 	} else if r.Sigma2Method == "" {
 		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
 	} else {
-		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method)
+		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr,
+			r.Sigma2Method)
 	}
 }
 
@@ -43,10 +44,8 @@ func writeChoices(r *study.Result, out io.Writer) error {
 // marginText explains the margin of the tangent space.
 const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
-// writeTable prints the result as text.
-func writeResultTable(r *study.Result, out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	writeProblem(r, w)
+// writeWeights prints the weights as rows of a table.
+func writeWeights(r *study.Result, w io.Writer) {
 	for _, h := range []struct {
 		name  string
 		value *study.Number
@@ -59,6 +58,13 @@ func writeResultTable(r *study.Result, out io.Writer) error {
 			fmt.Fprintf(w, "%s\t%.6g\t%s\n", h.name, float64(*h.value), about)
 		}
 	}
+}
+
+// writeTable prints the result as text.
+func writeResultTable(r *study.Result, out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	writeProblem(r, w)
+	writeWeights(r, w)
 	if r.Intercept != nil {
 		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
 	}
@@ -103,7 +109,8 @@ func writeResultTable(r *study.Result, out io.Writer) error {
 	if r.Exec != "" {
 		fmt.Fprintf(w, "command\t\t%s\n", r.Exec)
 	} else {
-		fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", cmp.Or(r.Solver.Method, r.Solver.Name), r.Solver.Iterations, state, r.Solver.Optimality, within)
+		fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n",
+			cmp.Or(r.Solver.Method, r.Solver.Name), r.Solver.Iterations, state, r.Solver.Optimality, within)
 	}
 	steps := ""
 	if r.DerivativeSteps > 0 {
@@ -120,6 +127,7 @@ func writeResultTable(r *study.Result, out io.Writer) error {
 		what, from := describe(r.Verification)
 		fmt.Fprintf(w, "verified\t%s\t%s\n", what, from)
 	}
-	fmt.Fprintf(w, "time\t%.3g s\tsolve %.3g s, divergence %.3g s, on %s\n", r.Seconds.Total, r.Seconds.Solve, r.Seconds.Divergence, r.Device)
+	fmt.Fprintf(w, "time\t%.3g s\tsolve %.3g s, divergence %.3g s, on %s\n", r.Seconds.Total, r.Seconds.Solve,
+		r.Seconds.Divergence, r.Device)
 	return w.Flush()
 }

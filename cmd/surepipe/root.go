@@ -48,7 +48,8 @@ lines.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
+	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(),
+		newMerge(), newInfo(), newCite(), newMan())
 	plainNumbers(root)
 	return root
 }

@@ -59,14 +59,21 @@ Results go to standard output, everything else to standard error.
 	f.register(cmd, 1)
 	f.coefficients.register(cmd, "")
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
-	cmd.Flags().StringVar(&f.out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
+	cmd.Flags().StringVar(&f.out, "out", "",
+		"write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, "+
+			".csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
-	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
+	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what "+
+		"the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the "+
+		"problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	f.picture.register(cmd)
 	markFile(cmd, writes, "out", outExtensions()...)
-	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
-	cmd.Flags().StringVar(&f.jsonl, "jsonl", "", "with --shard: the `file` for the merged result, after which the shard's is named")
+	cmd.Flags().StringVar(&f.shard, "shard", "",
+		"compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its "+
+			"own (see surepipe merge --help)")
+	cmd.Flags().StringVar(&f.jsonl, "jsonl", "",
+		"with --shard: the `file` for the merged result, after which the shard's is named")
 	markFile(cmd, writes, "jsonl", "jsonl")
 	return cmd, f
 }
@@ -253,7 +260,8 @@ func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err
 		return err
 	}
 	result.StorageResult = study.StorageOf(r.Problem)
-	loss, undrawn := f.picture.save(r.cmd, study.DataHash(r.file.Data), &f.estimatorFlags, r.Problem, r.file.Data, risk, result)
+	loss, undrawn := f.picture.save(r.cmd, study.DataHash(r.file.Data), &f.estimatorFlags, r.Problem, r.file.Data,
+		risk, result)
 	result.SignalLoss, unwritten = loss, cmp.Or(unwritten, undrawn)
 	if f.coefficients.print {
 		result.CoefficientsResult = c
@@ -271,7 +279,8 @@ func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err
 }
 
 // writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
-func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *study.Estimator, data problems.Data, risk pipeline.Risk, c study.CoefficientsResult) error {
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *study.Estimator, data problems.Data,
+	risk pipeline.Risk, c study.CoefficientsResult) error {
 	var first error
 	if out != "" {
 		r := f.result(job)
@@ -324,7 +333,9 @@ var hints = map[string]string{
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
 	for _, w := range study.WarningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
-		if w.Code == pipeline.NoLeaveOneOut && (errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil && risk.LossTerms == nil) {
+		if w.Code == pipeline.NoLeaveOneOut &&
+			(errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil &&
+				risk.LossTerms == nil) {
 			hint = " (--trace exact, or more --queries)"
 		}
 		if w.Code == pipeline.Sigma2TooLarge && f.depth.IsImage() && !f.depth.Float {
@@ -341,17 +352,22 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 // warn prints what the user should know about the estimator that the flags describe.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if n := len(p.NearlyConstant); n > 0 {
-		f.note(cmd, study.NoteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
+		f.note(cmd, study.NoteConstant, "column %d of X, counted from 0, is constant up to rounding errors and "+
+			"counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	f.noteImage(cmd, f.depth)
 	if c := p.Center; c != nil {
-		f.note(cmd, study.NoteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
+		f.note(cmd, study.NoteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, "+
+			"by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
 	}
 	if p.Thresholds > 0 {
-		f.note(cmd, study.NoteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
+		f.note(cmd, study.NoteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as "+
+			"given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
 	}
 	if p.Relative {
-		f.note(cmd, study.NoteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")
+		f.note(cmd, study.NoteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it "+
+			"depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria "+
+			"take the weight as fixed")
 	}
 }
 
@@ -378,7 +394,8 @@ func checkOut(path string, p *problems.Problem) error {
 
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat.
 // Images, and integers of a numpy file that were taken for one, have the depth of y.
-func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r study.Result) error {
+func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data,
+	risk pipeline.Risk, r study.Result) error {
 	format, err := outFormat(path)
 	if err != nil {
 		return err
@@ -388,7 +405,8 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.note(cmd, study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
+		f.note(cmd, study.NoteMuHatAlone,
+			"%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
 		if a, err = study.Synthesize(p, risk.DenseB()); err != nil {

@@ -17,13 +17,16 @@ import (
 // run must share them with the run that it continues.
 func estimatorSettings(cmd *cobra.Command) map[string]string {
 	how := map[string]bool{
-		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
-		"device": true, "verbose": true, "jsonl": true, "resume": true, "shard": true, "plot": true, "running": true, "exec-timeout": true,
+		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true,
+		"probe-batch": true, "memory": true,
+		"device": true, "verbose": true, "jsonl": true, "resume": true, "shard": true, "plot": true,
+		"running": true, "exec-timeout": true,
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		// Files written before these flags existed have no such setting.
-		late := slices.Contains(lossFlags(), flag.Name) || slices.Contains([]string{"verify", "alo", "exec", "divergence", "eps", "alpha", "na", "index"}, flag.Name)
+		late := slices.Contains(lossFlags(), flag.Name) ||
+			slices.Contains([]string{"verify", "alo", "exec", "divergence", "eps", "alpha", "na", "index"}, flag.Name)
 		if !how[flag.Name] && (!late || flag.Value.String() != flag.DefValue) {
 			settings[flag.Name] = flag.Value.String()
 		}
@@ -61,7 +64,8 @@ func logError(err error) error {
 }
 
 // computeSamples runs a Monte Carlo run to its end, or to an interrupt: again says how to go on then.
-func computeSamples(ctx context.Context, m *study.MonteCarlo, bar *progress, again string) (*study.MonteCarloRun, error) {
+func computeSamples(ctx context.Context, m *study.MonteCarlo, bar *progress, again string) (*study.MonteCarloRun,
+	error) {
 	m.Step = func(r *study.MonteCarloRun) {
 		bar.set(r.Done())
 		bar.describe(rates(&r.Speed) + ", " + remaining(&r.Speed, r.Left()) + meanText(r))
@@ -69,7 +73,8 @@ func computeSamples(ctx context.Context, m *study.MonteCarlo, bar *progress, aga
 	r, err := m.Run(ctx)
 	bar.close()
 	if samples, repeats, ok := r.Kept(); ok && ctx.Err() != nil {
-		m.Warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", samples, repeats, m.Log, again))
+		m.Warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", samples, repeats, m.Log,
+			again))
 	}
 	return r, logError(err)
 }

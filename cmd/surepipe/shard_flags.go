@@ -55,7 +55,8 @@ func setFlags(h study.ShardHeader, cmd *cobra.Command, moved map[string]string) 
 			continue
 		}
 		if _, err := os.Stat(h.Files[name]); err != nil {
-			return fmt.Errorf("the shards had the data from --%s %s, which is not there: give --%s", name, h.Files[name], name)
+			return fmt.Errorf("the shards had the data from --%s %s, which is not there: give --%s", name,
+				h.Files[name], name)
 		}
 	}
 	files := map[string]string{}

@@ -38,11 +38,13 @@ func (f *runFlags) checkShard(cmd *cobra.Command) error {
 	case whole:
 		return usagef("--trace is %s, whose probes cannot be divided among shards: %s; expected hutchinson or exact", f.trace, reason)
 	case f.trace == hutch.Hutchinson && f.queries.auto:
-		return usagef("--queries is auto, so that the number of probes follows from their spread: to divide them among shards give a number")
+		return usagef("--queries is auto, so that the number of probes follows from their spread: to divide them " +
+			"among shards give a number")
 	}
 	for _, name := range []string{"out", "coefficients-csv", "json", "explain", "image-risk"} {
 		if cmd.Flags().Changed(name) {
-			return usagef("--shard computes a part of the probes: surepipe merge prints the result, and takes --out; found --%s", name)
+			return usagef("--shard computes a part of the probes: surepipe merge prints the result, and takes "+
+				"--out; found --%s", name)
 		}
 	}
 	return nil
@@ -52,7 +54,9 @@ func (f *runFlags) checkShard(cmd *cobra.Command) error {
 func (r *runJob) header() (study.ProbesHeader, error) {
 	probes, err := r.Pipeline.Probes()
 	return study.ProbesHeader{
-		Run: study.RunFormat, Problem: r.Problem.Name, Plan: study.PlanResult{Estimator: r.f.trace, Probes: probes, Seed: r.f.seed}, Sigma2: r.Sigma2, Data: study.DataHash(r.file.Data),
+		Run: study.RunFormat, Problem: r.Problem.Name,
+		Plan: study.PlanResult{Estimator: r.f.trace, Probes: probes, Seed: r.f.seed}, Sigma2: r.Sigma2,
+		Data: study.DataHash(r.file.Data),
 	}, err
 }
 
@@ -66,7 +70,8 @@ func (r *runJob) shardHeader() (h study.ShardHeader, path string, err error) {
 	if err != nil {
 		return h, "", err
 	}
-	h, err = study.NewShardHeader(study.PartOf(s, study.ProbeUnit, run.Plan.Probes), study.ThisMachine(r.Device()), run)
+	h, err = study.NewShardHeader(study.PartOf(s, study.ProbeUnit, run.Plan.Probes),
+		study.ThisMachine(r.Device()), run)
 	h.Flags, h.Files = givenFlags(r.cmd)
 	return h, s.File(r.f.jsonl), err
 }
@@ -80,7 +85,8 @@ func (r *runJob) computeShard() error {
 	stderr := r.cmd.ErrOrStderr()
 	p := h.Shard
 	complete := func() error {
-		fmt.Fprintf(stderr, "surepipe: shard %d/%d, %d of %d probes, is complete: %s\n", p.Index, p.Count, p.N, p.Total, path)
+		fmt.Fprintf(stderr, "surepipe: shard %d/%d, %d of %d probes, is complete: %s\n", p.Index, p.Count, p.N,
+			p.Total, path)
 		return nil
 	}
 	// A complete file needs no solve, and that of another shard is turned away before it.

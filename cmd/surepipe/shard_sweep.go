@@ -20,7 +20,8 @@ func (f *sweepFlags) checkShard(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"csv", "plot", "out", "coefficients-csv", "json"} {
 		if cmd.Flags().Changed(name) {
-			return usagef("--shard computes a part of the points: give --csv, --plot and --out to surepipe merge, found --%s", name)
+			return usagef("--shard computes a part of the points: give --csv, --plot and --out to surepipe "+
+				"merge, found --%s", name)
 		}
 	}
 	return nil
@@ -65,7 +66,8 @@ func (s *sweepRun) computeShard() error {
 	}
 	s.warn()
 	if p.Total < p.Count {
-		warn(fmt.Sprintf("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: a smaller --chain makes more, of shorter ones", p.Total, p.Count))
+		warn(fmt.Sprintf("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: "+
+			"a smaller --chain makes more, of shorter ones", p.Total, p.Count))
 	}
 	err = s.computePart(log, len(known), first, end)
 	if closeErr := log.Close(); err == nil {
@@ -77,7 +79,8 @@ func (s *sweepRun) computeShard() error {
 		}
 		return err
 	}
-	fmt.Fprintf(stderr, "surepipe: shard %s, %d of %d points, is complete: %s\n", shard, end-first, bounds[len(bounds)-1], path)
+	fmt.Fprintf(stderr, "surepipe: shard %s, %d of %d points, is complete: %s\n", shard, end-first,
+		bounds[len(bounds)-1], path)
 	return nil
 }
 

@@ -50,12 +50,14 @@ func (v sigma2Value) String() string {
 func (v sigma2Value) Type() string { return "float|auto" }
 
 // varianceOfFits estimates sigma2 from fits along a path of lambda, and sets it in the data.
-func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, data *problems.Data, bar *progress) error {
+func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, data *problems.Data,
+	bar *progress) error {
 	hyper, err := f.hyper()
 	if err != nil {
 		return err
 	}
-	fits := load.Fits{Device: dev, Hyper: hyper, Solver: f.solver, Check: func(d int) error { return f.checkScale(*data, 0, d) }}
+	fits := load.Fits{Device: dev, Hyper: hyper, Solver: f.solver,
+		Check: func(d int) error { return f.checkScale(*data, 0, d) }}
 	if fits.Settings, err = f.solverOptions(dev, 0); err != nil {
 		return err
 	}
@@ -80,4 +82,5 @@ func (f *estimatorFlags) relStdErr() *float64 {
 }
 
 // tooLargeText is the message for many results.
-const tooLargeText = "SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared error: sigma2 is too large (--sigma2)"
+const tooLargeText = "SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared " +
+	"error: sigma2 is too large (--sigma2)"

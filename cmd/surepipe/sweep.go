@@ -126,24 +126,36 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 	f.coefficients.register(cmd, " at the minimizer")
 	flags := cmd.Flags()
 	describeFlags(flags, map[string]string{
-		"lambda":   "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as surepipe run takes it (default: the file's)",
+		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +
+			"surepipe run takes it (default: the file's)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once",
-		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
-		"verbose":  "log every point on standard error",
+		"memory": "memory for the tapes of all points in flight and, if given, the limit of all memory on a " +
+			"card; a tape that does not fit is recomputed in parts",
+		"verbose": "log every point on standard error",
 	})
-	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: "+risk.JoinCriteria(risk.CriterionNames())+" (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
-	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule), "choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
-	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
-	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where the solver follows the path)")
+	flags.StringVar((*string)(&f.criterion), "criterion", "",
+		"minimize this: "+risk.JoinCriteria(risk.CriterionNames())+" (default: sure where sigma2 is known, gcv "+
+			"where it is not, alo where the loss is not squared)")
+	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule),
+		"choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
+	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each "+
+		"weight; 0 for none")
+	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains "+
+		"run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where "+
+		"the solver follows the path)")
 	flags.Lookup("chain").DefValue = "0"
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
-	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
+	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is "+
+		"known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
-	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
-	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
+	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a "+
+		"file of its own (see surepipe merge --help)")
+	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a "+
+		"map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
+	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of "+
+		"surepipe run --out")
 	f.picture.register(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	markFile(cmd, writes, "out", outExtensions()...)
@@ -186,11 +198,13 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	}
 	switch {
 	case len(f.axes) == 0:
-		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value use surepipe run")
+		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value " +
+			"use surepipe run")
 	case len(f.axes) > 2:
 		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
 	case len(f.axes) == 2 && f.axes[0].Grid.N > pipeline.MostPoints/f.axes[1].Grid.N:
-		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].Name, f.axes[1].Name, f.axes[0].Grid.N, f.axes[1].Grid.N, pipeline.MostPoints)
+		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].Name,
+			f.axes[1].Name, f.axes[0].Grid.N, f.axes[1].Grid.N, pipeline.MostPoints)
 	case f.refine < 0:
 		return usagef("--refine is %d, expected 0 or more", f.refine)
 	case f.chain < 0:
@@ -295,7 +309,8 @@ func (s *sweepRun) warn() {
 
 // report is a report of the sweep's points to out.
 func (s *sweepRun) report(out io.Writer) *sweepReport {
-	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
+	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job),
+		hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
 	for _, axis := range s.grid {
 		r.total *= len(axis)
 	}
@@ -341,10 +356,12 @@ func (r *sweepReport) follow(points iter.Seq2[pipeline.SweepPoint, error], begin
 		if err != nil {
 			r.bar.close()
 			if errors.Is(err, context.Canceled) && r.f.jsonl != "" {
-				fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), r.f.jsonl)
+				fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n",
+					len(r.lines), r.f.jsonl)
 			}
 			if errors.Is(err, pipeline.ErrNoDiagonal) {
-				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, or choose another criterion", err)
+				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, "+
+					"or choose another criterion", err)
 			}
 			return err
 		}
@@ -378,7 +395,8 @@ func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
 }
 
 // sweep returns the family and the options that the flags describe.
-func (f *sweepFlags) sweep(cmd *cobra.Command, j *study.Estimator, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
+func (f *sweepFlags) sweep(cmd *cobra.Command, j *study.Estimator, data problems.Data) (family pipeline.Family,
+	o pipeline.SweepOptions) {
 	if j.BlackBox != nil {
 		return j.Family(f.axes), f.sweepOptions(cmd, j, data)
 	}
@@ -405,9 +423,12 @@ func (f *sweepFlags) family(on *study.Instance) pipeline.Family {
 
 // sweepOptions are those of the sweep and of its points.
 func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data problems.Data) pipeline.SweepOptions {
-	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
-		Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil || f.Intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
-	}}
+	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu,
+		Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
+			Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch,
+			KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil ||
+				f.Intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
+		}}
 	if f.Estimate != nil {
 		o.Sigma2RelStdErr = f.Estimate.RelStdErr
 	}

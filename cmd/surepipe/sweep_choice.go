@@ -31,7 +31,8 @@ func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) study.Swe
 // summary is that of the sweep's points. chosen is the minimizer unless the rule chooses another.
 func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) study.SweepSummary {
 	f := r.f
-	s := study.SweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].Minimum(), Seconds: took.Seconds()}
+	s := study.SweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines),
+		Minimizer: r.lines[best.Index].Minimum(), Seconds: took.Seconds()}
 	if r.job != nil {
 		s.StorageResult = study.StorageOf(r.job.Problem)
 	}
@@ -90,11 +91,13 @@ func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 	}
 	for _, axis := range f.axes {
 		if end := s.Edges[axis.Name]; end != "" {
-			add(study.NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.Name)
+			add(study.NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid",
+				end, axis.Name)
 		}
 	}
 	if missing, most := r.unresolved(); missing > 0 {
-		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d observations, %s: the minimizer is that of the others",
+		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
+			"observations, %s: the minimizer is that of the others",
 			missing, s.Points, most, f.unresolvedText())
 	}
 	doubted, old := 0, 0
@@ -107,7 +110,8 @@ func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 		}
 	}
 	if old > 0 && !f.exec.given() {
-		add(study.NoteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
+		add(study.NoteIncomparable, "%d points of %s have no digest, as those of earlier versions: their "+
+			"differences have no error, and --rule 1se passes over them", old, f.jsonl)
 	}
 	if doubted > 0 {
 		add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
@@ -125,7 +129,8 @@ func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 // unresolvedText says what is the matter with observations that cannot be left out, and the remedy.
 func (f *sweepFlags) unresolvedText() string {
 	if f.Loss.Squared() {
-		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another --criterion)"
+		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
+			"--criterion)"
 	}
 	return "without which one Newton step does not tell the fit (another parameter of the loss, such as --huber-delta)"
 }
@@ -154,18 +159,21 @@ const mostListed = 8
 // writeChoice prints as text how sure the choice is.
 func (r *sweepReport) writeChoice(b *strings.Builder, s study.SweepSummary) {
 	if s.Optimism != nil {
-		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n", plusMinus(*s.Optimism, *s.OptimismStdErr), label(r.f.criterion))
+		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n",
+			plusMinus(*s.Optimism, *s.OptimismStdErr), label(r.f.criterion))
 	}
 	if s.DifferenceStdErr[s.Minimizer.Index] == nil {
 		return
 	}
-	fmt.Fprintf(b, "alike       %d of %d points cannot be told from the minimizer, within one standard error of the difference: %s\n", len(s.Alike), s.Points, r.alike(s.Alike))
+	fmt.Fprintf(b, "alike       %d of %d points cannot be told from the minimizer, within one standard error of "+
+		"the difference: %s\n", len(s.Alike), s.Points, r.alike(s.Alike))
 	if s.Rule == pipeline.MinimumRule {
 		return
 	}
 	c := s.Chosen
 	value, stdErr := r.lines[c.Index].Value(r.f.criterion)
-	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, divergence %.6g", minimumText(c), s.Rule, label(r.f.criterion),
+	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, "+
+		"divergence %.6g", minimumText(c), s.Rule, label(r.f.criterion),
 		plusMinus(value, stdErr), plusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]), c.Divergence)
 	if c.Intercept != nil {
 		fmt.Fprintf(b, ", intercept %.6g", *c.Intercept)
@@ -228,7 +236,8 @@ func (f *sweepFlags) checkRule(sigma2 float64) error {
 	case !slices.Contains(pipeline.Rules(), f.rule):
 		return usagef("--rule is %q, expected one of %q", f.rule, pipeline.Rules())
 	case f.rule == pipeline.OneStdErrRule && !f.criterion.Rule().Compares(sigma2):
-		return usagef("--rule 1se needs the standard errors of differences, which --criterion %s does not have: choose another criterion, or --rule min", f.criterion)
+		return usagef("--rule 1se needs the standard errors of differences, which --criterion %s does not have: "+
+			"choose another criterion, or --rule min", f.criterion)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func (f *sweepFlags) chooseCriterion(sigma2 float64) error {
 	}
 	rule := f.criterion.Rule()
 	if rule.Sigma2 && sigma2 == 0 {
-		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the variance of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.Name(), f.criterion)
+		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the variance "+
+			"of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.Name(), f.criterion)
 	}
 	f.alo = f.alo || rule.Diagonal
 	return nil

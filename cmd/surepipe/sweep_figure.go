@@ -28,7 +28,8 @@ func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 	}
 	if len(f.axes) == 2 {
 		rows, cols := len(f.axes[1].Values), len(f.axes[0].Values)
-		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].Name], YName: symbols[f.axes[1].Name], X: f.axes[0].Values, Y: f.axes[1].Values, Label: label(f.criterion)}
+		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].Name], YName: symbols[f.axes[1].Name],
+			X: f.axes[0].Values, Y: f.axes[1].Values, Label: label(f.criterion)}
 		if best.Stage == pipeline.RefineStage {
 			l := r.lines[best.Index]
 			w := study.WeightsAt(f.axes, l)

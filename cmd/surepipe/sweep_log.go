@@ -24,8 +24,12 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *study.Estimator, data problems.Data) study.SweepHeader {
 	h := study.SweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.Problem, j.Sigma2), Problem: j.Problem.Name, LossName: study.AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter, Intercept: f.Intercept, Standardize: f.Table.Standardize, Effects: f.Effects.Names(), Sigma2: j.Sigma2, ExecResult: j.ExecResult(), Solver: j.Name(), Derivative: f.derivative,
-		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, TargetsResult: study.TargetsOf(j.Problem, j.Sigma2),
+		Problem: j.Problem.Name, LossName: study.AboutLoss(j.Problem).LossName,
+		LossParameter: j.Problem.Loss.Parameter, Intercept: f.Intercept, Standardize: f.Table.Standardize,
+		Effects: f.Effects.Names(), Sigma2: j.Sigma2, ExecResult: j.ExecResult(), Solver: j.Name(),
+		Derivative: f.derivative,
+		Trace:      f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: f.chainOf(j.Name()), Refine: f.refine, Verify: f.verify,
 		Data: study.DataHash(data), Device: j.Device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: study.Version(),
 	}
@@ -45,7 +49,8 @@ func (f *sweepFlags) header(j *study.Estimator, data problems.Data) study.SweepH
 		})
 		fixed[axis.Name] = math.NaN()
 	}
-	h.Lambda, h.Lambda2, h.Gamma = study.Weight(fixed["lambda"]), study.Weight(fixed["lambda2"]), study.Weight(fixed["gamma"])
+	h.Lambda, h.Lambda2, h.Gamma = study.Weight(fixed["lambda"]), study.Weight(fixed["lambda2"]),
+		study.Weight(fixed["gamma"])
 	return h
 }
 

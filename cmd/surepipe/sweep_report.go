@@ -87,7 +87,8 @@ func (r *sweepReport) begin(header study.SweepHeader) error {
 func (f *sweepFlags) line(j *study.Estimator, point pipeline.SweepPoint) study.SweepLine {
 	line := study.SweepLine{Index: point.Index, Stage: point.Stage, Result: f.result(j)}
 	for a, axis := range f.axes {
-		*map[string]**study.Number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.Name] = study.Weight(point.Weights[a])
+		*map[string]**study.Number{"lambda": &line.Lambda, "lambda2": &line.Lambda2,
+			"gamma": &line.Gamma}[axis.Name] = study.Weight(point.Weights[a])
 	}
 	line.Fill(j.Problem, point.Risk, nil)
 	line.Digest = point.Digest
@@ -147,7 +148,8 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 	}
 	unwritten := r.writeFiles(chosen, s, coefficients)
 	if f.picture.wanted() {
-		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.Problem, r.data, chosen.Risk, r.lines[chosen.Index].Result)
+		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.Problem, r.data, chosen.Risk,
+			r.lines[chosen.Index].Result)
 		s.Chosen.SignalLoss, unwritten = loss, cmp.Or(unwritten, err)
 	}
 	warnings := r.warnings(s)
@@ -176,12 +178,14 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 
 // coefficients are those of the fit at the chosen point, which are added to the summary where they
 // are to be printed; none where nobody asked for them.
-func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *study.SweepSummary) (c study.CoefficientsResult, err error) {
+func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *study.SweepSummary) (c study.CoefficientsResult,
+	err error) {
 	f := r.f
 	if !f.coefficients.wanted() {
 		return c, nil
 	}
-	if c, err = study.CoefficientsOf(r.cmd.Context(), r.job.Problem, r.data, chosen.Risk, r.job.Sigma2); err != nil || !f.coefficients.print {
+	if c, err = study.CoefficientsOf(r.cmd.Context(), r.job.Problem, r.data, chosen.Risk,
+		r.job.Sigma2); err != nil || !f.coefficients.print {
 		return c, err
 	}
 	s.Chosen.CoefficientsResult = c
@@ -193,13 +197,15 @@ func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *study.SweepSum
 
 // writeFiles writes the files that were asked for, with the fit at the chosen point. The error is the
 // first; the files after it are written all the same.
-func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s study.SweepSummary, c study.CoefficientsResult) (first error) {
+func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s study.SweepSummary,
+	c study.CoefficientsResult) (first error) {
 	f := r.f
 	if f.csv != "" {
 		first = cmp.Or(first, r.writeCSV(f.csv, s.SweepChoice))
 	}
 	if f.out != "" {
-		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.Problem, r.data, chosen.Risk, r.lines[chosen.Index].Result))
+		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.Problem, r.data, chosen.Risk,
+			r.lines[chosen.Index].Result))
 	}
 	if f.coefficients.csv != "" {
 		first = cmp.Or(first, c.WriteCSV(f.coefficients.csv))

@@ -22,11 +22,13 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 	case f.Command:
 		data, err = f.readExec(false, &sample)
 	case f.Specification != nil:
-		data.Data, err = f.Specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Mu: f.Mu, Sample: &sample, Stored: f.storedX})
+		data.Data, err = f.Specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.Data,
+			Table: f.Table.options(), X: f.X, Mu: f.Mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {
 			err = f.tableError(err)
 		}
-	case f.X == "" && f.Mu == "" && f.D == "" && f.Table.Response == "" && (f.Data == "" || !f.mapsData() && isArchive(f.Data)):
+	case f.X == "" && f.Mu == "" && f.D == "" && f.Table.Response == "" &&
+		(f.Data == "" || !f.mapsData() && isArchive(f.Data)):
 		data, err = readAroundNPZ(f.ctx, f.Data, f.Problem, s)
 	case f.Table.Response != "":
 		err = study.Errorf("%s is %q, but y comes from %s",

@@ -312,14 +312,17 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 		case coloured && stacks && len(y.Shape()) == l.YRank+2:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case coloured && stacks && stacked:
-			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"", dataio.ShapeString(y.Shape()))
+			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N "+
+				"samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"",
+				dataio.ShapeString(y.Shape()))
 		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:
 			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", dataio.ShapeString(y.Shape()), l.YShape)
 		case stacks:
-			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples", dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
+			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples",
+				dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
 		default:
 			// A d x 1 array is a column, not a stack of samples.
 			return y.ShapeError(l.YShape)

@@ -15,7 +15,8 @@ import (
 // is mu, or be a stack of samples of mu's shape. A sample that is given is y.
 func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, err error) {
 	arrays := map[string]dataio.Array{}
-	for _, source := range []struct{ flag, path, name string }{{"data", f.Data, "y"}, {"y", f.Y, "y"}, {"mu", f.Mu, "mu"}} {
+	for _, source := range []struct{ flag, path, name string }{{"data", f.Data, "y"}, {"y", f.Y, "y"},
+		{"mu", f.Mu, "mu"}} {
 		if source.path == "" {
 			continue
 		}
@@ -37,7 +38,8 @@ func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, er
 	case sample != nil:
 		y, ok = *sample, true
 	case samples && !known:
-		return data, study.Errorf("%s: array \"mu\" is missing, expected the mean to simulate samples around, or %s with a stack of samples (N x ...)",
+		return data, study.Errorf("%s: array \"mu\" is missing, expected the mean to simulate samples around, or "+
+			"%s with a stack of samples (N x ...)",
 			f.Name(), study.Option("y"))
 	case samples && !ok:
 		y, ok, data.Simulated = mu, true, true
@@ -119,7 +121,8 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 	if method == problems.MethodAuto {
 		switch {
 		case len(data.YShape) > 2:
-			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: "y has shape " + dataio.ShapeString(data.YShape) + ", neither a signal nor an image"}
+			return noise.Estimate{}, &noise.Refusal{Method: method,
+				Reason: "y has shape " + dataio.ShapeString(data.YShape) + ", neither a signal nor an image"}
 		case image:
 			method = noise.MethodSmoothBlocks
 		default:

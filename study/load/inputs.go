@@ -53,7 +53,8 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 	case f.Command:
 		data, err = f.readExec(stacks, nil)
 	case f.Specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y, Mu: f.Mu, Stored: f.storedX}
+		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+			Mu: f.Mu, Stored: f.storedX}
 		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -86,7 +87,8 @@ func (f *Source) estimateNoise(data *Contents) error {
 		return nil
 	}
 	if data.Simulated {
-		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number",
+		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 "+
+			"as a number",
 			study.Option("sigma2"), f.Sigma2Method, f.Name())
 	}
 	estimate, err := f.estimator(data.Data)
@@ -119,7 +121,8 @@ func (f *Source) warnIntercept(n *Notes, data problems.Data) {
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	n.add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are "+
+	n.add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
+		"and sigma2 are "+
 		"poor; %s fits one", mean, study.Option("intercept"))
 }
 
@@ -175,7 +178,8 @@ func (f *Source) ignored(set *dataio.Set, haveY bool) []string {
 		return nil
 	}
 	given := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}
-	return slices.DeleteFunc(set.Unread(), func(name string) bool { return given[name] != "" || name == "y" && haveY })
+	return slices.DeleteFunc(set.Unread(),
+		func(name string) bool { return given[name] != "" || name == "y" && haveY })
 }
 
 // InFile names the file of an error: that of the array which the error begins with, where a flag gives it,
@@ -194,7 +198,8 @@ func (f *Source) InFile(err error) error {
 // take precedence. If a sample is given, it is y.
 func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error) {
 	l, _ := LayoutOf(f.Problem)
-	in := inputs{Source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.Y != ""}
+	in := inputs{Source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks,
+		haveY: sample != nil || f.Y != ""}
 	if !in.layout.Design && f.X != "" {
 		return Contents{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.X, f.Problem)
 	}
@@ -238,7 +243,8 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
 			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
 	}
-	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
+	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries,
+		in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
 		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
 		if l.Places {
@@ -330,7 +336,8 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.layout.Selection && len(a.Shape) == 2:
 		return fromMatrix(a, in.more)
 	case in.layout.Selection:
-		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
+		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
+			"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
 			dataio.ShapeString(a.Shape), study.Option("response"))
 	case !in.layout.Design:
 		in.put("y", a, set)
@@ -462,7 +469,8 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 		in.depth = a.Depth
 	}
 	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
-	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
+	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 &&
+		min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
 	in.more[name] = a

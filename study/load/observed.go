@@ -27,7 +27,8 @@ func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
 	case 0:
 		return fmt.Errorf("array %q is NaN everywhere, expected some observed entries", a.Name)
 	case len(a.Data):
-		return study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, or y (d) with indices and shape; %s svt denoises a whole matrix",
+		return study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, "+
+			"or y (d) with indices and shape; %s svt denoises a whole matrix",
 			a.Name, dataio.ShapeString(a.Shape), study.Option("problem"))
 	}
 	more["y"] = dataio.Array{Name: "y", Shape: []int{len(y)}, Data: y}

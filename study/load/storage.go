@@ -71,7 +71,8 @@ func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 		return nil, nil
 	}
 	if f.Storage == StorageSingle && set.IsSparse() {
-		return nil, study.Errorf("holds a sparse matrix, expected a dense one with %s float32", study.Option("storage"))
+		return nil, study.Errorf("holds a sparse matrix, expected a dense one with %s float32",
+			study.Option("storage"))
 	}
 	if f.Storage == StorageSingle {
 		return set.Single(array)
@@ -114,7 +115,8 @@ func (f *Source) mapsData() bool {
 
 // mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.
 func (in *inputs) mapNamed(set *dataio.Set) (err error) {
-	if set == nil || in.mapped != nil || in.sparse != nil || in.more["X"].Data != nil || !in.layout.Design || !in.asksStorage() || !set.Has("X") {
+	if set == nil || in.mapped != nil || in.sparse != nil || in.more["X"].Data != nil || !in.layout.Design ||
+		!in.asksStorage() || !set.Has("X") {
 		return nil
 	}
 	in.mapped, err = in.storedX(set, "X")
@@ -179,8 +181,10 @@ func (f *Source) limitMemory(m *stored.Matrix) error {
 	memory := int64(bytes)
 	vectors, blocks, held := m.Beside()
 	if vectors = vectors * vectorsBeside; vectors+blocks > memory/2+processBytes {
-		return study.Errorf("%s is %s: half of it is for columns of X, and beside them the vectors of a %d x %d matrix take %s and the blocks that are read %s",
-			study.Option("memory"), f.Limit, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)), humanize.Bytes(uint64(blocks)))
+		return study.Errorf("%s is %s: half of it is for columns of X, and beside them the vectors of a %d x %d "+
+			"matrix take %s and the blocks that are read %s",
+			study.Option("memory"), f.Limit, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)),
+			humanize.Bytes(uint64(blocks)))
 	}
 	if f.Collect == nil {
 		return nil

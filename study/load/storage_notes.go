@@ -21,10 +21,12 @@ func (f *Source) noteStorage(n *Notes, data problems.Data, sigma2 float64) {
 		return
 	}
 	if m.Single() {
-		n.add(study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
+		n.add(study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, "+
+			"which moves mu_hat by about 2e-8 ||y||")
 	}
 	if m.Missing > 0 {
-		n.add(study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
+		n.add(study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing,
+			100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
 	}
 }
 
@@ -38,7 +40,8 @@ func noteRounded(n *Notes, data problems.Data, sigma2 float64) {
 	if sigma2 > 0 {
 		share = fmt.Sprintf(", %.2g of sigma2", variance/sigma2)
 	}
-	n.add(study.NoteSingle, "y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
+	n.add(study.NoteSingle,
+		"y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
 }
 
 // RoundedToSingle is the mean variance of the errors of values that have been rounded to float32, a unit

@@ -41,7 +41,8 @@ func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 // options are those of package design.
 func (t *Table) options() design.Options {
 	o := design.Options{
-		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical, Weights: t.Weights, NA: t.Na,
+		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
+		Weights: t.Weights, NA: t.Na,
 	}
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
@@ -84,7 +85,8 @@ func (in *inputs) putEntries(e *design.Entries) {
 	}
 	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: e.Y}
 	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
-	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(len(e.Rows)), int64(len(e.Columns))}}
+	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2},
+		Ints: []int64{int64(len(e.Rows)), int64(len(e.Columns))}}
 	if e.Weights != nil {
 		in.more["weights"] = dataio.Array{Name: "weights", Shape: []int{len(ints)}, Data: e.Weights}
 	}
@@ -241,6 +243,7 @@ func (f *Source) noteScales(n *Notes, data problems.Data) {
 	if !ok || most <= mostSpread*least {
 		return
 	}
-	n.add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty depends on their "+
+	n.add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
+		"penalty depends on their "+
 		"units: %s makes it independent of them", least, most, study.Option("standardize"))
 }

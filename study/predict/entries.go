@@ -21,7 +21,8 @@ func (m *Model) entries(r *Prediction, path string, na []string) error {
 	f := m.fit
 	each := f.Missing
 	if r.Count = f.MissingCount(); path == "" && r.Count > mostPredicted {
-		return study.Errorf("the matrix of %d x %d has %d missing entries, more than the %d that are written: give those that are wanted, %s with the columns row and column",
+		return study.Errorf("the matrix of %d x %d has %d missing entries, more than the %d that are written: "+
+			"give those that are wanted, %s with the columns row and column",
 			f.BShape[0], f.BShape[1], r.Count, mostPredicted, study.Option("data"))
 	}
 	if path != "" {
@@ -39,7 +40,8 @@ func (m *Model) entries(r *Prediction, path string, na []string) error {
 		}
 		r.Count = len(chosen)
 		if r.IgnoredColumns = ignored; len(ignored) > 0 {
-			r.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(ignored, ", "))
+			r.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s",
+				strings.Join(ignored, ", "))
 		}
 	}
 	r.each = each
@@ -74,7 +76,8 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 // chosenEntries reads the entries of a table with the columns row and column, or those of the names
 // that the fit's rows and columns had.
 // values are the entries' own values, where the table has them.
-func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, values []float64, ignored []string, err error) {
+func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, values []float64, ignored []string,
+	err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
 		NA: na,
@@ -94,7 +97,8 @@ func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, v
 	}
 	if v, err := t.Column(f.ValueBy); err == nil {
 		if values = v.Values; v.Values == nil {
-			return nil, nil, nil, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, expected numbers, or a table without it", path, v.Name, v.Levels[0])
+			return nil, nil, nil, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, "+
+				"expected numbers, or a table without it", path, v.Name, v.Levels[0])
 		}
 	}
 	if f.RowNames != nil {
@@ -111,12 +115,15 @@ func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, v
 			return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if c.Values == nil {
-			return nil, nil, nil, fmt.Errorf("%s: column %q holds texts such as %.40q, expected integers counted from 0", path, name, c.Levels[0])
+			return nil, nil, nil, fmt.Errorf("%s: column %q holds texts such as %.40q, expected integers "+
+				"counted from 0", path, name, c.Levels[0])
 		}
 		places[k] = c.Values
 		for i, v := range c.Values {
 			if v != math.Trunc(v) || math.Abs(v) > 1<<31 {
-				return nil, nil, nil, fmt.Errorf("%s: line %d, column %q: found %g, expected an integer counted from 0", path, t.Lines[i], name, v)
+				return nil, nil, nil,
+					fmt.Errorf("%s: line %d, column %q: found %g, expected an integer counted from 0", path,
+						t.Lines[i], name, v)
 			}
 		}
 	}

@@ -74,7 +74,8 @@ func (m *Model) table(to *Prediction, path string, na []string) error {
 	}
 	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
 	if len(rows.Ignored) > 0 {
-		to.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(rows.Ignored, ", "))
+		to.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s",
+			strings.Join(rows.Ignored, ", "))
 	}
 	if rows.Filled > 0 {
 		to.note(study.NoteFilled, "%d missing values are replaced by the means of the fit's data", rows.Filled)
