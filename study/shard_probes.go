@@ -37,8 +37,8 @@ type FitResult struct {
 	MuHat string `json:"mu_hat_sha256"`
 }
 
-// probeLine is the line of a probe in a shard's file.
-type probeLine struct {
+// ProbeLine is the line of a probe in a shard's file.
+type ProbeLine struct {
 	Probe *int `json:"probe"`
 	// Quad is <v, J v>, Norm2 ||J v||^2 and Left the bound of the error of Quad.
 	Quad  float64 `json:"quad"`
@@ -51,24 +51,24 @@ type probeLine struct {
 	Samples string `json:"samples,omitempty"`
 }
 
-// shardedProbes are the probes of an estimate.
-type shardedProbes struct{ ProbesHeader }
+// ShardedProbes are the probes of an estimate.
+type ShardedProbes struct{ ProbesHeader }
 
 func HashFit(f pipeline.Fit) *FitResult {
 	return &FitResult{"sha256:" + hex.EncodeToString(f.B[:]), "sha256:" + hex.EncodeToString(f.MuHat[:])}
 }
 
-func ProbeLineOf(i int, p pipeline.DividedProbe) probeLine {
+func ProbeLineOf(i int, p pipeline.DividedProbe) ProbeLine {
 	var text []byte
 	for _, v := range p.Samples {
 		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(v))
 	}
-	return probeLine{&i, p.Quad, p.Norm2, p.Left, p.Steps, p.Unsolved, base64.StdEncoding.EncodeToString(text)}
+	return ProbeLine{&i, p.Quad, p.Norm2, p.Left, p.Steps, p.Unsolved, base64.StdEncoding.EncodeToString(text)}
 }
 
 // ReadProbe reads the line of probe i.
 func ReadProbe(line []byte, i int) (p pipeline.DividedProbe, err error) {
-	var l probeLine
+	var l ProbeLine
 	if err := json.Unmarshal(line, &l); err != nil {
 		return p, err
 	}
@@ -93,7 +93,7 @@ func ReadProbe(line []byte, i int) (p pipeline.DividedProbe, err error) {
 	return p, nil
 }
 
-func ReadShardedProbes(whole []byte) (r shardedProbes, err error) {
+func ReadShardedProbes(whole []byte) (r ShardedProbes, err error) {
 	if err := json.Unmarshal(whole, &r.ProbesHeader); err != nil {
 		return r, err
 	}
@@ -103,7 +103,7 @@ func ReadShardedProbes(whole []byte) (r shardedProbes, err error) {
 	return r, nil
 }
 
-func (r shardedProbes) check(p ShardPart) error {
+func (r ShardedProbes) check(p ShardPart) error {
 	if p.Total != r.Plan.Probes {
 		return fmt.Errorf("its first line has a total of %d units, expected the %d probes of its plan", p.Total,
 			r.Plan.Probes)
@@ -111,8 +111,8 @@ func (r shardedProbes) check(p ShardPart) error {
 	return nil
 }
 
-func (r shardedProbes) differs(h, of ShardHeader) error {
-	want := of.run.(shardedProbes)
+func (r ShardedProbes) differs(h, of ShardHeader) error {
+	want := of.run.(ShardedProbes)
 	if err := differentFlags(h.Flags, of.Flags); err != nil {
 		return err
 	}
@@ -135,9 +135,9 @@ func (r shardedProbes) differs(h, of ShardHeader) error {
 	return nil
 }
 
-func (r shardedProbes) lines(first, end int) int { return end - first }
+func (r ShardedProbes) lines(first, end int) int { return end - first }
 
-func (r shardedProbes) place(p ShardPart, n int, line []byte) error {
+func (r ShardedProbes) place(p ShardPart, n int, line []byte) error {
 	_, err := ReadProbe(line, p.First+n)
 	return err
 }

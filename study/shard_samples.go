@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// shardedSamples are the samples of a Monte Carlo run, by the first line of its file.
-type shardedSamples struct{ MonteCarloHeader }
+// ShardedSamples are the samples of a Monte Carlo run, by the first line of its file.
+type ShardedSamples struct{ MonteCarloHeader }
 
 // Merged are what the lines of all shards are summed up to.
 type Merged struct {
@@ -19,7 +19,7 @@ type Merged struct {
 	D       int
 }
 
-func ReadShardedSamples(whole []byte) (r shardedSamples, err error) {
+func ReadShardedSamples(whole []byte) (r ShardedSamples, err error) {
 	if err := json.Unmarshal(whole, &r.MonteCarloHeader); err != nil {
 		return r, err
 	}
@@ -29,7 +29,7 @@ func ReadShardedSamples(whole []byte) (r shardedSamples, err error) {
 	return r, nil
 }
 
-func (r shardedSamples) check(p ShardPart) error {
+func (r ShardedSamples) check(p ShardPart) error {
 	if p.Samples < 0 || p.Samples > p.Total || p.From < 0 {
 		return fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index,
 			p.Count, p.Total, p.Unit)
@@ -37,8 +37,8 @@ func (r shardedSamples) check(p ShardPart) error {
 	return nil
 }
 
-func (r shardedSamples) differs(h, of ShardHeader) error {
-	if err := r.MonteCarloHeader.differs(of.run.(shardedSamples).MonteCarloHeader); err != nil {
+func (r ShardedSamples) differs(h, of ShardHeader) error {
+	if err := r.MonteCarloHeader.differs(of.run.(ShardedSamples).MonteCarloHeader); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -56,10 +56,10 @@ func (r shardedSamples) differs(h, of ShardHeader) error {
 	return nil
 }
 
-func (r shardedSamples) lines(first, end int) int { return end - first }
+func (r ShardedSamples) lines(first, end int) int { return end - first }
 
 // place takes the line that is sample or repetition number First + n of the run.
-func (r shardedSamples) place(p ShardPart, n int, line []byte) error {
+func (r ShardedSamples) place(p ShardPart, n int, line []byte) error {
 	record, err := ParseLine(line)
 	if err != nil {
 		return err

@@ -207,8 +207,8 @@ func appendDefined(to []float64, v *float64) []float64 {
 }
 
 // Finish computes the summary of the lines.
-func (s *Tally) Finish(took time.Duration) {
-	s.Seconds = took.Seconds()
+func (t *Tally) Finish(took time.Duration) {
+	t.Seconds = took.Seconds()
 	// moments returns the mean and, with two samples or more, its standard error
 	// and the standard deviation.
 	moments := func(x []float64) (mean float64, se, sd *float64) {
@@ -242,20 +242,20 @@ func (s *Tally) Finish(took time.Duration) {
 		}
 	}
 	var unused *float64
-	y, seeds := &s.PerSample, &s.PerSeed
-	of(y.SURE, &s.MeanSURE, &s.MeanSUREStdErr, &s.SDSURE)
-	square(y.SUREStdErr, &s.RMSSUREStdErr)
-	of(y.GCV, &s.MeanGCV, &s.MeanGCVStdErr, &unused)
-	of(y.ALO, &s.MeanALO, &s.MeanALOStdErr, &unused)
-	square(y.ALOProbe, &s.RMSALOProbe)
-	of(y.Loss, &s.MeanLoss, &s.MeanLossStdErr, &unused)
-	of(y.Error, &s.MeanError, &s.MeanErrorStdErr, &unused)
-	square(y.Error, &s.RMSError)
-	of(seeds.SURE, &s.SeedsMeanSURE, &unused, &s.SeedsSDSURE)
-	square(seeds.SUREStdErr, &s.SeedsRMSStdErr)
-	of(seeds.GCV, &s.SeedsMeanGCV, &unused, &s.SeedsSDGCV)
-	of(seeds.ALO, &s.SeedsMeanALO, &unused, &s.SeedsSDALO)
-	square(seeds.ALOProbe, &s.SeedsRMSALO)
+	y, seeds := &t.PerSample, &t.PerSeed
+	of(y.SURE, &t.MeanSURE, &t.MeanSUREStdErr, &t.SDSURE)
+	square(y.SUREStdErr, &t.RMSSUREStdErr)
+	of(y.GCV, &t.MeanGCV, &t.MeanGCVStdErr, &unused)
+	of(y.ALO, &t.MeanALO, &t.MeanALOStdErr, &unused)
+	square(y.ALOProbe, &t.RMSALOProbe)
+	of(y.Loss, &t.MeanLoss, &t.MeanLossStdErr, &unused)
+	of(y.Error, &t.MeanError, &t.MeanErrorStdErr, &unused)
+	square(y.Error, &t.RMSError)
+	of(seeds.SURE, &t.SeedsMeanSURE, &unused, &t.SeedsSDSURE)
+	square(seeds.SUREStdErr, &t.SeedsRMSStdErr)
+	of(seeds.GCV, &t.SeedsMeanGCV, &unused, &t.SeedsSDGCV)
+	of(seeds.ALO, &t.SeedsMeanALO, &unused, &t.SeedsSDALO)
+	square(seeds.ALOProbe, &t.SeedsRMSALO)
 }
 
 // Headline holds the values whose mean tells most, and their name: SURE - loss where the loss is known,

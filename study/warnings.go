@@ -11,15 +11,15 @@ import (
 // NoteNoSigma2 is the code of a note: a loss other than the squared one has no use for sigma2.
 const NoteNoSigma2 = "sigma2-unused"
 
-// The codes of the command's own notes. None is a reason to doubt the numbers or changes the exit
+// The codes of notes on data, estimators and files. None is a reason to doubt the numbers or changes the exit
 // status.
 const (
 	NoteRelativeWeight = "relative-weight"   // SURE is only approximately unbiased
 	NoteNoIntercept    = "no-intercept"      // the mean of y suggests one
 	NoteConstant       = "constant-column"   // a column counts as part of the intercept
 	NoteErrorBar       = "error-bar-floor"   // the error bar is the least possible
-	NoteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
-	NoteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
+	NoteMuHatAlone     = "mu-hat-alone"      // the file of the result has no b
+	NoteClamped        = "pixels-clamped"    // the file of the result has other values than mu_hat
 	NoteIgnored        = "ignored-arrays"    // of the file of data
 	NoteRowsLeftOut    = "rows-left-out"     // rows with missing values
 	NoteGaps           = "missing-values"    // of a sequence
@@ -27,7 +27,7 @@ const (
 	NoteFilled         = "values-replaced"   // missing values replaced by means
 	NoteMerged         = "equal-names"       // texts that are equal numbers
 	NoteScales         = "unscaled-columns"  // columns of very different scales
-	NoteLog            = "earlier-samples"   // the samples in the --jsonl file are of another program
+	NoteLog            = "earlier-samples"   // the samples in the file of lines are of another program
 	NoteBiasedSigma2   = "sigma2-biased"     // sigma2 is the residual variance of a biased fit
 	NoteThresholds     = "chosen-thresholds" // SURE is slightly too small
 	NoteCenter         = "center-found"      // the axis of rotation was found from y

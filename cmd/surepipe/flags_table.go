@@ -24,7 +24,7 @@ func registerTable(t *load.Table, flags *pflag.FlagSet) {
 	flags.StringSliceVar(&t.Categorical, "categorical", nil,
 		"in a table: `columns` of numbers that stand for categories")
 	flags.StringVar(&t.Weights, "weights", "", weightsFlag)
-	flags.StringSliceVar(&t.Na, "na", nil, naFlag)
+	flags.StringSliceVar(&t.NA, "na", nil, naFlag)
 	flags.StringVar(&t.Missing, "missing", string(design.Refuse), "in a table: what to do about missing values: "+
 		"error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the "+
 		"column; rows without a response are left out)")

@@ -112,17 +112,17 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 
 // forgetNoise drops the sigma2 of the data where the loss is not squared.
 func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
-	if data.Sigma2 == nil || f.LossNow().Squared() {
+	if data.Sigma2 == nil || f.LossOf().Squared() {
 		return
 	}
 	data.Sigma2, f.Variance.Estimate = nil, nil
 	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared "+
-		"loss, and leave-one-out takes its place", f.Name(), f.LossNow().Name)
+		"loss, and leave-one-out takes its place", f.Name(), f.LossOf().Name)
 }
 
 // chooseForLoss is the criterion of a loss that is not squared.
 func (f *sweepFlags) chooseForLoss() error {
-	l := f.LossNow()
+	l := f.LossOf()
 	if l.Squared() {
 		return nil
 	}

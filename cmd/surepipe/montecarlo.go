@@ -197,9 +197,9 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
 		return study.HeldSamples(f.Name(), file.Stack, file.YShape), file.Data, nil
-	case !f.LossNow().Squared():
+	case !f.LossOf().Squared():
 		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is "+
-			"not for: expected a stack of samples (N x ...)", f.Name(), f.LossNow().Name)
+			"not for: expected a stack of samples (N x ...)", f.Name(), f.LossOf().Name)
 	case file.Mu == nil:
 		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected "+
 			"a stack of samples (N x ...) or mu", f.Name())
@@ -259,7 +259,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err := o.check(cmd); err != nil {
 		return err
 	}
-	if l := f.LossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
+	if l := f.LossOf(); !l.Squared() && o.figures != (monteCarloFigures{}) {
 		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s",
 			l.Name)
 	}

@@ -39,12 +39,14 @@ type inputs struct {
 	haveY bool
 }
 
-// Read reads the files of the flags: a specification and its files, or the arrays that the
-// problem needs, from files of any format. It estimates sigma2 where the flags ask for it. Every
+// Read reads the files of the source: a specification and its files, or the arrays that the
+// problem needs, from files of any format. It estimates
+// sigma2 by Sigma2Method. Every
 // error is bad input and names the file.
 func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, false) }
 
-// ReadSamples is readData for many samples: see the function of that name.
+// ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
+// there is a mean to simulate samples around.
 func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, true) }
 
 func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err error) {
@@ -70,7 +72,7 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 		return Contents{}, err
 	}
 	f.vary(&data.Data)
-	if f.LossNow().Transforms() {
+	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
 	if err := f.scan(&data); err != nil {

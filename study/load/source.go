@@ -1,3 +1,8 @@
+// Package load reads the data of a problem from files of any format: arrays, tables with a response,
+// sparse matrices, images, matrices that stay where they are, and the files that a specification names.
+// [Source] says where they are. It also estimates the variance of the noise from them, and says what
+// was left out or replaced ([Notes]). Errors are bad input ([study.Error]) and name the file, and the
+// array or column.
 package load
 
 import (
@@ -10,18 +15,18 @@ import (
 
 // Source says where the data of a problem are, and how to read them.
 type Source struct {
-	// Problem is the name of a problem, and specification one in its place, read from the file spec.
+	// Problem is the name of a problem, and Specification one in its place, read from the file Spec.
 	Problem, Spec string
 	Specification *problems.Spec
 	// Command says that the estimator is a command, for which y is an array of any shape.
 	Command bool
-	// Data is the file of the data; x, y, mu and d are files of arrays that replace those of data.
+	// Data is the file of the data; X, Y, Mu and D are files of arrays that replace those of Data.
 	Data, X, Y, Mu, D string
 	Table             Table
 	Variant
-	// Storage is where X is: [storageAuto], [storageMemory], [storageMapped] or [storageSingle].
+	// Storage is where X is: [StorageAuto], [StorageMemory], [StorageMapped] or [StorageSingle].
 	Storage string
-	// Limit, if not "", is the limit of the process's memory, such as 4GiB; collect is then called
+	// Limit, if not "", is the limit of the process's memory, such as 4GiB; Collect is then called
 	// with the bytes that it leaves for garbage and data.
 	Limit   string
 	Collect func(bytes int64)
@@ -43,7 +48,7 @@ type Variant struct {
 
 // Variance is what was found of sigma2 when the data were read.
 type Variance struct {
-	// Estimate is nil where sigma2 was not estimated, or fits says that it takes fits.
+	// Estimate is nil where sigma2 was not estimated, or Fits says that it takes fits: [Source.VarianceOfFits].
 	Estimate *noise.Estimate
 	Fits     bool
 }
@@ -54,11 +59,11 @@ type Note struct {
 	Text error
 }
 
-// Notes are several.
+// Notes are what is to be known, in the order in which it is told.
 type Notes []Note
 
-// LossNow is the loss of the flags, or else of the specification.
-func (f *Source) LossNow() problems.Loss {
+// LossOf is the loss of the variant, or else of the specification.
+func (f *Source) LossOf() problems.Loss {
 	if f.Loss.Name == "" && f.Specification != nil {
 		return f.Specification.Loss
 	}

@@ -14,15 +14,15 @@ import (
 	"surepipe/study"
 )
 
-// The values of --storage.
+// The values of Source.Storage.
 const (
 	StorageAuto   = "auto"
-	storageMemory = "memory"
-	storageMapped = "mapped"
+	StorageMemory = "memory"
+	StorageMapped = "mapped"
 	StorageSingle = "float32"
 )
 
-var Storages = []string{StorageAuto, storageMemory, storageMapped, StorageSingle}
+var Storages = []string{StorageAuto, StorageMemory, StorageMapped, StorageSingle}
 
 // sparseBytes is about what an entry of a sparse matrix takes in memory.
 const sparseBytes = 64
@@ -37,9 +37,9 @@ const processBytes = 128 << 20
 // maps reports whether an array for X stays in its file, or is held as float32s: see --storage.
 func (f *Source) maps(set *dataio.Set, array string) bool {
 	switch f.Storage {
-	case storageMapped, StorageSingle:
+	case StorageMapped, StorageSingle:
 		return true
-	case storageMemory:
+	case StorageMemory:
 		return false
 	}
 	return stored.Memory() > 0 && bytesOf(set, array) > float64(stored.Memory())/2
@@ -93,7 +93,7 @@ func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 
 // asksStorage reports whether X may be stored in another way than as float64 in memory.
 func (f *Source) asksStorage() bool {
-	return f.Storage != storageMemory && f.Storage != "" && !f.Command
+	return f.Storage != StorageMemory && f.Storage != "" && !f.Command
 }
 
 // isBED reports whether a file is named as one of genotypes.

@@ -13,15 +13,15 @@ import (
 	"surepipe/study"
 )
 
-// IgnoredText is the text of noteIgnored: the file and its arrays.
+// IgnoredText is the text of [study.NoteIgnored]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
-// Table are the flags about the columns of a table, and of X.
+// Table says what the columns of a table are, and those of X.
 type Table struct {
 	Response, Index         string
 	Drop, Only, Categorical []string
 	Missing                 string
-	Na                      []string // nil for the default
+	NA                      []string // nil for the default
 	Weights                 string
 	Standardize             bool
 }
@@ -32,7 +32,7 @@ const mostSpread = 10
 
 // reading are the options of a table of which all columns are read.
 func (t *Table) reading(ctx context.Context) dataio.TableOptions {
-	return dataio.TableOptions{Context: ctx, NA: t.Na, Missing: t.Missing == string(design.Drop)}
+	return dataio.TableOptions{Context: ctx, NA: t.NA, Missing: t.Missing == string(design.Drop)}
 }
 
 // gaps reports whether a sequence may have missing values.
@@ -42,7 +42,7 @@ func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
-		Weights: t.Weights, NA: t.Na,
+		Weights: t.Weights, NA: t.NA,
 	}
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
@@ -108,7 +108,7 @@ func (in *inputs) askResponse() error {
 		return nil
 	}
 	t, err := dataio.OpenTable(in.Data, dataio.TableOptions{
-		Context: in.ctx, NA: in.Table.Na, Unnamed: true, Read: func(string) bool { return series },
+		Context: in.ctx, NA: in.Table.NA, Unnamed: true, Read: func(string) bool { return series },
 	})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
