@@ -175,8 +175,8 @@ type SweepChoice struct {
 	OptimismLeavesOut string   `json:"optimism_leaves_out,omitempty"`
 }
 
-// OptimismLeavesOut goes with every optimism.
-const OptimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations " +
+// optimismLeavesOut goes with every optimism.
+const optimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations " +
 	"(LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside " +
 	"this sweep"
 

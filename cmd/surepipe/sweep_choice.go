@@ -12,53 +12,15 @@ import (
 	"surepipe/study"
 )
 
-// choiceOf is the choice of a sweep.
-func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) study.SweepChoice {
-	s := study.SweepChoice{
-		Rule: rule, Chosen: r.lines[c.Chosen].Minimum(), Alike: c.Alike,
-		Optimism: study.Defined(c.Optimism.Value), OptimismStdErr: study.Defined(c.Optimism.StdErr),
-	}
-	if s.Optimism != nil {
-		s.OptimismLeavesOut = study.OptimismLeavesOut
-	}
-	for _, d := range c.Differences {
-		s.Difference = append(s.Difference, study.Defined(d.Value))
-		s.DifferenceStdErr = append(s.DifferenceStdErr, study.Defined(d.StdErr))
-	}
-	return s
-}
-
 // summary is that of the sweep's points. chosen is the minimizer unless the rule chooses another.
 func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) study.SweepSummary {
-	f := r.f
-	s := study.SweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines),
-		Minimizer: r.lines[best.Index].Minimum(), Seconds: took.Seconds()}
+	s := study.Summarize(r.lines, r.total, r.f.axes, r.f.criterion, r.f.rule, best)
+	s.Seconds = took.Seconds()
 	if r.job != nil {
 		s.StorageResult = study.StorageOf(r.job.Problem)
 	}
 	s.Minimizer.Intercept = r.interceptOf(best)
-	s.SweepChoice = r.choiceOf(best.Choice, f.rule)
 	s.Chosen.Intercept = r.interceptOf(chosen)
-	for a, end := range best.Edge {
-		if end != 0 && s.Edges == nil {
-			s.Edges = map[string]string{}
-		}
-		switch end {
-		case -1:
-			s.Edges[f.axes[a].Name] = "lower"
-		case 1:
-			s.Edges[f.axes[a].Name] = "upper"
-		}
-	}
-	for i, line := range r.lines {
-		if !line.Trusted() {
-			s.NotConverged++
-		}
-		if i < r.total && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
-			m := line.Minimum()
-			s.LeastLoss = &m
-		}
-	}
 	return s
 }
 
