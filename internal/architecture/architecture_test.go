@@ -19,6 +19,7 @@ import (
 var layers = [][]string{
 	{"cmd/surepipe"},
 	{"cuda", "internal/differential"},
+	{"study"},
 	{"pipeline"},
 	{"problems"},
 	{"stages"},

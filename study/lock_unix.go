@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package study
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock makes the process the only writer of a file, until it is closed. It is advisory: programs
+// Lock makes the process the only writer of a file, until it is closed. It is advisory: programs
 // other than surepipe do not ask.
-func lock(file *os.File) error {
+func Lock(file *os.File) error {
 	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return errors.New("another process writes to this file")

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
@@ -17,96 +16,116 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/internal/stored"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
-// readData reads the files of the flags: a specification and its files, or the arrays that the
-// problem needs, from files of any format. It estimates sigma2 where the flags ask for it. Every
+// inputs collects the arrays of several files.
+type inputs struct {
+	*Source
+	layout problems.Layout
+	more   map[string]dataio.Array
+	sparse *dataio.Sparse
+	mapped *stored.Matrix
+	d      *dataio.Sparse // a sparse D
+	// fromTable is the table of --data, and entries are those of one.
+	fromTable *design.Data
+	entries   *design.Entries
+	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
+	// where it was read as the frames of a video.
+	stacks bool
+	depth  dataio.Depth
+	frames []int
+	// haveY says that y does not come from --data.
+	haveY bool
+}
+
+// Read reads the files of the source: a specification and its files, or the arrays that the
+// problem needs, from files of any format. It estimates
+// sigma2 by Sigma2Method. Every
 // error is bad input and names the file.
-func (f *estimatorFlags) readData() (fileData, error) { return f.read(false) }
+func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, false) }
 
-// readSamples is readData for many samples: see the function of that name.
-func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
+// ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
+// there is a mean to simulate samples around.
+func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, true) }
 
-func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
+func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err error) {
+	f.ctx = ctx
 	switch {
-	case f.exec.given():
+	case f.Command:
 		data, err = f.readExec(stacks, nil)
-	case f.specification != nil:
-		files := problems.SpecFiles{Context: f.context(), Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
-		data.Data, err = f.specification.Load(files)
+	case f.Specification != nil:
+		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+			Mu: f.Mu, Stored: f.storedX}
+		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
-			data.Data, err = f.specification.Load(files)
+			data.Data, err = f.Specification.Load(files)
 		}
 		if err != nil {
-			return fileData{}, f.tableError(err)
+			return Contents{}, f.tableError(err)
 		}
 	default:
 		data, err = f.readInputs(nil, stacks)
 	}
 	if err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	f.vary(&data.Data)
-	if f.lossNow().Transforms() {
+	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
-	f.depth = data.Depth
 	if err := f.scan(&data); err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	return data, f.estimateNoise(&data)
 }
 
-// context is the command's, which ends the reading of files.
-func (f *estimatorFlags) context() context.Context {
-	if f.cmd == nil || f.cmd.Context() == nil {
-		return context.Background()
-	}
-	return f.cmd.Context()
-}
-
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
 // its first sample.
-func (f *estimatorFlags) estimateNoise(data *fileData) error {
-	f.estimate, f.fits = nil, false
-	if f.sigma2Method == "" {
+func (f *Source) estimateNoise(data *Contents) error {
+	data.Variance = Variance{}
+	if f.Sigma2Method == "" {
 		return nil
 	}
 	if data.Simulated {
-		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
+		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 "+
+			"as a number",
+			study.Option("sigma2"), f.Sigma2Method, f.Name())
 	}
 	estimate, err := f.estimator(data.Data)
 	if errors.Is(err, problems.ErrNeedsFits) {
-		f.fits, data.Sigma2 = true, nil
+		data.Fits, data.Sigma2 = true, nil
 		return nil
 	}
 	if err != nil {
-		return f.inFile(err)
+		return f.InFile(err)
 	}
-	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	data.Estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
 }
 
 // estimator estimates sigma2 by the method of the flags.
-func (f *estimatorFlags) estimator(data problems.Data) (noise.Estimate, error) {
-	if f.exec.given() {
-		return execNoise(f.sigma2Method, data)
+func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
+	if f.Command {
+		return execNoise(f.Sigma2Method, data)
 	}
-	return problems.EstimateSigma2(f.sigma2Method, f.problem, data)
+	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
 
 // warnIntercept prints a note if a regression has no intercept although the mean of y is far from
 // 0.
-func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
-	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept || !f.loss.Squared() {
+func (f *Source) warnIntercept(n *Notes, data problems.Data) {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	f.note(cmd, noteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are poor; --intercept fits one", mean)
+	n.add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
+		"and sigma2 are "+
+		"poor; %s fits one", mean, study.Option("intercept"))
 }
 
 // hasConstantColumn reports whether a column of X is constant and not 0.
@@ -145,69 +164,51 @@ func hasConstantColumn(data problems.Data) bool {
 	return slices.Contains(constant, true)
 }
 
-// source names the input for errors.
-func (f *estimatorFlags) source() string {
-	for _, path := range []string{f.spec, f.data, f.y, f.x} {
+// Name names the input for errors.
+func (f *Source) Name() string {
+	for _, path := range []string{f.Spec, f.Data, f.Y, f.X} {
 		if path != "" {
 			return path
 		}
 	}
-	return f.mu
+	return f.Mu
 }
 
 // ignored lists the arrays of --data that were not read and that no flag replaces.
-func (f *estimatorFlags) ignored(set *dataio.Set, haveY bool) []string {
+func (f *Source) ignored(set *dataio.Set, haveY bool) []string {
 	if set == nil || !set.Archive() {
 		return nil
 	}
-	given := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}
-	return slices.DeleteFunc(set.Unread(), func(name string) bool { return given[name] != "" || name == "y" && haveY })
+	given := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}
+	return slices.DeleteFunc(set.Unread(),
+		func(name string) bool { return given[name] != "" || name == "y" && haveY })
 }
 
-// inFile names the file of an error: that of the array which the error begins with, where a flag gives it,
+// InFile names the file of an error: that of the array which the error begins with, where a flag gives it,
 // or else the input.
-func (f *estimatorFlags) inFile(err error) error {
+func (f *Source) InFile(err error) error {
 	var array string
 	fmt.Sscanf(err.Error(), "array %q", &array)
-	own := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}[array]
-	if own == "" && array != "" && f.spec == "" {
-		own = f.data
+	own := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}[array]
+	if own == "" && array != "" && f.Spec == "" {
+		own = f.Data
 	}
-	return usagef("%s: %w", cmp.Or(own, f.source()), err)
-}
-
-// inputs collects the arrays of several files.
-type inputs struct {
-	*estimatorFlags
-	layout problems.Layout
-	more   map[string]dataio.Array
-	sparse *dataio.Sparse
-	mapped *stored.Matrix
-	d      *dataio.Sparse // a sparse D
-	// fromTable is the table of --data, and entries are those of one.
-	fromTable *design.Data
-	entries   *design.Entries
-	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
-	// where it was read as the frames of a video.
-	stacks bool
-	depth  dataio.Depth
-	frames []int
-	// haveY says that y does not come from --data.
-	haveY bool
+	return study.Errorf("%s: %w", cmp.Or(own, f.Name()), err)
 }
 
 // readInputs reads the arrays from files of any format: --data, and --X, --y, --mu and --D, which
 // take precedence. If a sample is given, it is y.
-func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
-	l, _ := layoutOf(f.problem)
-	in := inputs{estimatorFlags: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
-	if !in.layout.Design && f.x != "" {
-		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
+func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error) {
+	l, _ := LayoutOf(f.Problem)
+	in := inputs{Source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks,
+		haveY: sample != nil || f.Y != ""}
+	if !in.layout.Design && f.X != "" {
+		return Contents{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.X, f.Problem)
 	}
 	a := arrays{more: in.more, gaps: f.gaps()}
 	set, err := in.openData()
 	if err != nil {
-		return fileData{}, err
+		return Contents{}, err
 	}
 	if set != nil {
 		defer set.Close()
@@ -215,16 +216,16 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			a.Set = set
 		}
 	}
-	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}, {"D", f.d}} {
+	for _, flag := range []struct{ name, path string }{{"X", f.X}, {"y", f.Y}, {"mu", f.Mu}, {"D", f.D}} {
 		if flag.path == "" {
 			continue
 		}
-		if _, twice := in.more[flag.name]; twice && f.table.response == "" {
-			return fileData{}, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
-				f.data, flag.name, flag.path, flag.name)
+		if _, twice := in.more[flag.name]; twice && f.Table.Response == "" {
+			return Contents{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
+				study.Option("data"), f.Data, study.Option(flag.name), flag.path, flag.name)
 		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if sample != nil {
@@ -232,19 +233,20 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	in.pickMu()
 	if err := in.mapNamed(a.Set); err != nil {
-		return fileData{}, f.inFile(err)
+		return Contents{}, f.InFile(err)
 	}
 	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
-	data, err := readSet(a, f.problem, stacks)
+	data, err := readSet(a, f.Problem, stacks)
 	if err != nil {
-		return fileData{}, f.inFile(err)
+		return Contents{}, f.InFile(err)
 	}
 	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
-	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
-		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s",
-			f.data, strings.Join(data.Ignored, ", "))
+	if a.Set != nil && f.Table.Response == "" && len(data.Ignored) == len(a.Set.Names()) {
+		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
+			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
 	}
-	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
+	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries,
+		in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
 		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
 		if l.Places {
@@ -259,11 +261,11 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 
 // openData opens --data, and takes what it holds without names of its own. The set is nil where that is all.
 func (in *inputs) openData() (set *dataio.Set, err error) {
-	switch response := in.table.response != ""; {
+	switch response := in.Table.Response != ""; {
 	case response && in.layout.Selection:
 		in.entries, err = in.openEntries()
 		return nil, err
-	case in.layout.Selection && dataio.IsTable(in.data):
+	case in.layout.Selection && dataio.IsTable(in.Data):
 		in.entries, err = in.openMatrix()
 		return nil, err
 	case response:
@@ -277,20 +279,20 @@ func (in *inputs) openData() (set *dataio.Set, err error) {
 			in.more[a.Name] = a
 		}
 		return nil, nil
-	case isBED(in.data):
-		return nil, in.fromBED("data", in.data)
-	case in.data == "":
+	case isBED(in.Data):
+		return nil, in.fromBED("data", in.Data)
+	case in.Data == "":
 		return nil, nil
 	}
 	if err := in.askResponse(); err != nil {
 		return nil, err
 	}
-	if set, err = dataio.OpenAs(in.data, in.table.reading(in.context())); err != nil {
+	if set, err = dataio.OpenAs(in.Data, in.Table.reading(in.ctx)); err != nil {
 		return nil, in.missingCell(err)
 	}
 	if err := in.fromData(set); err != nil {
 		set.Close()
-		return nil, usagef("%s: %w", in.data, err)
+		return nil, study.Errorf("%s: %w", in.Data, err)
 	}
 	return set, nil
 }
@@ -301,12 +303,13 @@ func (in *inputs) missingCell(err error) error {
 	switch {
 	case !errors.As(err, &missing):
 	case in.layout.Sequence():
-		err = fmt.Errorf("%w; --missing drop estimates missing values from the others", err)
+		err = study.Errorf("%w; %s drop estimates missing values from the others",
+			err, study.Option("missing"))
 	case !in.layout.Design:
-		err = fmt.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing",
-			err)
+		err = study.Errorf("%w; %s matrix-completion takes a matrix of which some entries are missing",
+			err, study.Option("problem"))
 	}
-	return usageError{err}
+	return study.Bad(err)
 }
 
 // fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one
@@ -322,7 +325,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	if err != nil {
 		return err
 	}
-	if in.layout.Design && in.haveY && in.x == "" {
+	if in.layout.Design && in.haveY && in.X == "" {
 		if in.mapped, err = in.storedX(set, name); in.mapped != nil || err != nil {
 			return err
 		}
@@ -335,28 +338,32 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.layout.Selection && len(a.Shape) == 2:
 		return fromMatrix(a, in.more)
 	case in.layout.Selection:
-		return fmt.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response", dataio.ShapeString(a.Shape))
+		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
+			"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
+			dataio.ShapeString(a.Shape), study.Option("response"))
 	case !in.layout.Design:
 		in.put("y", a, set)
-	case in.haveY && in.x == "":
+	case in.haveY && in.X == "":
 		in.put("X", a, set)
-	case in.x != "" && !in.haveY:
+	case in.X != "" && !in.haveY:
 		in.put("y", a, set)
 	case set.Format() == "csv":
-		return fmt.Errorf("which column is the response? Expected --response NAME%s, or --y FILE", columnNames(a.Columns))
+		return study.Errorf("which column is the response? Expected %s NAME%s, or %s FILE",
+			study.Option("response"), columnNames(a.Columns), study.Option("y"))
 	default:
-		return fmt.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
+		return study.Errorf("the file holds a single array, expected X and y: give the other with %s or %s",
+			study.Option("X"), study.Option("y"))
 	}
 	return nil
 }
 
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
 func (in *inputs) fromSparse(set *dataio.Set) error {
-	if in.layout.Design && in.x == "" {
+	if in.layout.Design && in.X == "" {
 		return in.sparseX(set)
 	}
 	if !in.layout.Selection {
-		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.problem)
+		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.Problem)
 	}
 	m, err := set.Triplets()
 	if err != nil {
@@ -399,9 +406,9 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenAs(path, in.table.reading(in.context()))
+	set, err := dataio.OpenAs(path, in.Table.reading(in.ctx))
 	if err != nil {
-		return usageError{err}
+		return study.Bad(err)
 	}
 	defer set.Close()
 	if set.IsSparse() {
@@ -411,22 +418,23 @@ func (in *inputs) fromFlag(name, path string) error {
 		case "D":
 			read = in.sparseD
 		default:
-			return usagef("--%s: %s holds a sparse matrix, expected a dense array", name, path)
+			return study.Errorf("%s: %s holds a sparse matrix, expected a dense array",
+				study.Option(name), path)
 		}
 		if err := read(set); err != nil {
-			return usagef("--%s: %s: %w", name, path, err)
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 		return nil
 	}
 	array := name
 	if !set.Has(name) {
 		if array, err = set.Only(); err != nil {
-			return usagef("--%s: %s: %w", name, path, err)
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 	}
 	if name == "X" {
 		if in.mapped, err = in.storedX(set, array); err != nil {
-			return usagef("--%s: %s: %w", name, path, err)
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 		if in.mapped != nil {
 			return nil
@@ -434,7 +442,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	}
 	a, err := in.read(set, array)
 	if err != nil {
-		return usagef("--%s: %s: %w", name, path, err)
+		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 	}
 	in.put(name, a, set)
 	return nil
@@ -463,7 +471,8 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 		in.depth = a.Depth
 	}
 	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
-	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
+	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 &&
+		min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
 	in.more[name] = a

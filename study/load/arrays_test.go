@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"archive/zip"
@@ -12,22 +12,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/dataiotest"
+	"surepipe/study"
 )
 
 func fixture(name string) string {
 	return filepath.Join("..", "..", "internal", "dataio", "testdata", "npz", name)
 }
 
-// readFile reads the arrays of a file for a problem.
-func readFile(ctx context.Context, path, problem string, stacks bool) (fileData, error) {
-	cmd := &cobra.Command{}
-	cmd.SetContext(ctx)
-	f := estimatorFlags{problem: problem, data: path, cmd: cmd}
+// arraysOf reads the arrays of a file for a problem.
+func arraysOf(ctx context.Context, path, problem string, stacks bool) (Contents, error) {
+	f := Source{Problem: problem, Data: path, ctx: ctx}
 	return f.readInputs(nil, stacks)
 }
 
@@ -48,7 +46,7 @@ func TestReadDataConvertsEveryRealDtypeAndOrder(t *testing.T) {
 		{"fortran.npz", x, y}, {"fortran_f4.npz", x, y}, {"compressed.npz", x, y},
 	} {
 		t.Run(test.file, func(t *testing.T) {
-			data, err := readFile(t.Context(), fixture(test.file), "lasso", false)
+			data, err := arraysOf(t.Context(), fixture(test.file), "lasso", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +67,7 @@ func TestReadDataConvertsEveryRealDtypeAndOrder(t *testing.T) {
 }
 
 func TestReadDataReadsScalarsOfAnyRank(t *testing.T) {
-	data, err := readFile(t.Context(), fixture("scalars.npz"), "lasso", false)
+	data, err := arraysOf(t.Context(), fixture("scalars.npz"), "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +84,7 @@ func TestReadDataReadsScalarsOfAnyRank(t *testing.T) {
 
 // A decompressor may return an element in two pieces.
 func TestReadDataReadsLongCompressedArrays(t *testing.T) {
-	data, err := readFile(t.Context(), fixture("long.npz"), "svt", false)
+	data, err := arraysOf(t.Context(), fixture("long.npz"), "svt", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +101,7 @@ func TestReadDataReadsLongCompressedArrays(t *testing.T) {
 
 func TestReadDataReadsIndicesOfAnyIntegerType(t *testing.T) {
 	for _, file := range []string{"completion.npz", "completion_float.npz", "completion_u1.npz"} {
-		data, err := readFile(t.Context(), fixture(file), "matrix-completion", false)
+		data, err := arraysOf(t.Context(), fixture(file), "matrix-completion", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +112,7 @@ func TestReadDataReadsIndicesOfAnyIntegerType(t *testing.T) {
 }
 
 func TestReadSamplesCutsAStack(t *testing.T) {
-	data, err := readFile(t.Context(), fixture("stack.npz"), "lasso", true)
+	data, err := arraysOf(t.Context(), fixture("stack.npz"), "lasso", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +124,7 @@ func TestReadSamplesCutsAStack(t *testing.T) {
 		t.Errorf("mu = %v", data.Mu)
 	}
 
-	data, err = readFile(t.Context(), fixture("stack_matrix.npz"), "robust-pca", true)
+	data, err = arraysOf(t.Context(), fixture("stack_matrix.npz"), "robust-pca", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,18 +135,18 @@ func TestReadSamplesCutsAStack(t *testing.T) {
 }
 
 func TestReadSamplesTakesASingleSampleOrMuAlone(t *testing.T) {
-	data, err := readFile(t.Context(), fixture("long.npz"), "svt", true)
+	data, err := arraysOf(t.Context(), fixture("long.npz"), "svt", true)
 	if err != nil || data.Stack != nil || len(data.Y) != 10000 {
 		t.Errorf("single sample: %v, stack %v", err, data.Stack)
 	}
-	data, err = readFile(t.Context(), fixture("mu_alone.npz"), "svt", true)
+	data, err = arraysOf(t.Context(), fixture("mu_alone.npz"), "svt", true)
 	if err != nil || data.Stack != nil || !slices.Equal(data.Y, data.Mu) || !slices.Equal(data.YShape, []int{4, 3}) {
 		t.Errorf("mu alone: %v, y %v", err, data.Y)
 	}
 }
 
 func TestReadDataLeavesUnknownProblemsToTheirOwnError(t *testing.T) {
-	data, err := readFile(t.Context(), fixture("f8.npz"), "lassso", false)
+	data, err := arraysOf(t.Context(), fixture("f8.npz"), "lassso", false)
 	if err != nil || data.X != nil || data.Y != nil || *data.Sigma2 != 2 {
 		t.Errorf("%+v, %v", data, err)
 	}
@@ -199,7 +197,7 @@ func TestReadDataRefusesBadFiles(t *testing.T) {
 		{"nothing.npz", "svt", `: array "y" is missing, expected shape (m, n); the file holds no arrays`},
 	} {
 		t.Run(test.file+" "+test.problem, func(t *testing.T) {
-			_, err := readFile(t.Context(), fixture(test.file), test.problem, false)
+			_, err := arraysOf(t.Context(), fixture(test.file), test.problem, false)
 			checkUsage(t, err, fixture(test.file)+test.want)
 		})
 	}
@@ -215,7 +213,7 @@ func TestReadSamplesRefusesBadStacks(t *testing.T) {
 		{"nothing.npz", "svt", `: array "y" is missing, expected shape (m, n); the file holds no arrays`},
 	} {
 		t.Run(test.file+" "+test.problem, func(t *testing.T) {
-			_, err := readFile(t.Context(), fixture(test.file), test.problem, true)
+			_, err := arraysOf(t.Context(), fixture(test.file), test.problem, true)
 			checkUsage(t, err, fixture(test.file)+test.want)
 		})
 	}
@@ -224,17 +222,17 @@ func TestReadSamplesRefusesBadStacks(t *testing.T) {
 // checkUsage checks that an error is bad usage, in these words.
 func checkUsage(t *testing.T, err error, want string) {
 	t.Helper()
-	var usage usageError
-	if !errors.As(err, &usage) {
+	var bad *study.Error
+	if !errors.As(err, &bad) {
 		t.Fatalf("error %v, want bad usage", err)
 	}
-	if err.Error() != want {
+	if study.Text(err, func(o study.Option) string { return "--" + string(o) }) != want {
 		t.Errorf("error\n%s\nwant\n%s", err, want)
 	}
 }
 
 func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
-	_, err := readFile(t.Context(), os.DevNull, "lasso", false)
+	_, err := arraysOf(t.Context(), os.DevNull, "lasso", false)
 	checkUsage(t, err, os.DevNull+": is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv")
 }
 
@@ -248,7 +246,7 @@ func FuzzReadData(f *testing.F) {
 			for _, problem := range []string{"lasso", "svt", "matrix-completion"} {
 				for _, stacks := range []bool{false, true} {
 					set, err := dataio.NewNPZ(bytes.NewReader(file), int64(len(file)))
-					var data fileData
+					var data Contents
 					if err == nil {
 						data, err = readSet(arrays{Set: set}, problem, stacks)
 					}

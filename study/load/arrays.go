@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -11,11 +11,13 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
-// fileData is the content of data files.
-type fileData struct {
+// Contents is the content of data files.
+type Contents struct {
 	problems.Data
+	Variance
 	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is
 	// a single sample. The samples share one array; Data.Y is the first.
 	Stack [][]float64
@@ -29,14 +31,8 @@ type fileData struct {
 var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
 	"mu", "sigma2", "lambda", "lambda2", "gamma"}
 
-// layoutOf is the layout of a named problem; known is false for other names.
-func layoutOf(problem string) (l problems.Layout, known bool) {
-	n, known := problems.Lookup(problem)
-	return n.Layout, known
-}
-
-// source is an array that can be read: from a file or from memory.
-type source interface {
+// reader is an array that can be read: from a file or from memory.
+type reader interface {
 	Shape() []int
 	Floats() (dataio.Array, error)
 	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
@@ -49,12 +45,32 @@ type source interface {
 // arrayInMemory is an array in memory.
 type arrayInMemory struct{ a dataio.Array }
 
-func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
+// arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
+// the set may be nil.
+type arrays struct {
+	*dataio.Set
+	more map[string]dataio.Array
+	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
+	sparseX, sparseD bool
+	// gaps says that a sequence may have missing values.
+	gaps bool
+}
+
+// LayoutOf is the layout of a named problem; known is false for other names.
+func LayoutOf(problem string) (l problems.Layout, known bool) {
+	n, known := problems.Lookup(problem)
+	return n.Layout, known
+}
+
+func (m arrayInMemory) Shape() []int { return m.a.Shape }
+
 func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
+
 func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
 	a, shape := m.a.Frames()
 	return a, shape, nil
 }
+
 func (m arrayInMemory) Close() error { return nil }
 
 func (m arrayInMemory) Ints() (dataio.Array, error) {
@@ -77,17 +93,6 @@ func (m arrayInMemory) ShapeError(expected string) error {
 	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
 }
 
-// arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
-// the set may be nil.
-type arrays struct {
-	*dataio.Set
-	more map[string]dataio.Array
-	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
-	sparseX, sparseD bool
-	// gaps says that a sequence may have missing values.
-	gaps bool
-}
-
 // Has reports whether there is an array of this name.
 func (a arrays) Has(name string) bool {
 	if _, ok := a.more[name]; ok {
@@ -106,7 +111,7 @@ func (a arrays) Names() []string {
 }
 
 // open is Set.Open; expected is the array's shape, for the error where it is missing.
-func (a arrays) open(name, expected string) (source, error) {
+func (a arrays) open(name, expected string) (reader, error) {
 	if m, ok := a.more[name]; ok {
 		return arrayInMemory{m}, nil
 	}
@@ -136,8 +141,13 @@ func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 	return mat.NewDense(v.Shape[0], v.Shape[1], v.Data), nil
 }
 
+// MatrixIn reads a 2-d array of a set; expected is its shape, for the error where it has another one.
+func MatrixIn(set *dataio.Set, name, expected string) (*mat.Dense, error) {
+	return arrays{Set: set}.matrix(name, expected)
+}
+
 // openVector opens a 1-d array.
-func (a arrays) openVector(name, expected string) (source, error) {
+func (a arrays) openVector(name, expected string) (reader, error) {
 	r, err := a.open(name, expected)
 	if err != nil {
 		return nil, err
@@ -181,54 +191,54 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 }
 
 // readSet is readFile for an open set. Its errors do not name the file.
-func readSet(a arrays, problem string, stacks bool) (_ fileData, err error) {
-	if l, _ := layoutOf(problem); l.Selection || a.gaps && l.Sequence() {
+func readSet(a arrays, problem string, stacks bool) (_ Contents, err error) {
+	if l, _ := LayoutOf(problem); l.Selection || a.gaps && l.Sequence() {
 		axes := 2
 		if !l.Selection {
 			axes = 1
 		}
 		if a, err = a.observed(stacks, axes); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
-	return readArrays(a, problem, func(data *fileData, l problems.Layout) error { return a.readY(data, l, stacks) })
+	return readArrays(a, problem, func(data *Contents, l problems.Layout) error { return a.readY(data, l, stacks) })
 }
 
 // readSetAround is readSet without y, whose samples, of the given shape, come from elsewhere.
-func readSetAround(a arrays, problem string, sample []int) (fileData, error) {
-	return readArrays(a, problem, func(data *fileData, l problems.Layout) error {
+func readSetAround(a arrays, problem string, sample []int) (Contents, error) {
+	return readArrays(a, problem, func(data *Contents, l problems.Layout) error {
 		data.YShape = sample
 		return a.readMu(data, l, "each sample")
 	})
 }
 
 // readArrays reads the arrays of a problem; readY reads y and mu.
-func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout) error) (data fileData, err error) {
+func readArrays(a arrays, problem string, readY func(*Contents, problems.Layout) error) (data Contents, err error) {
 	data.Found = a.Names()
-	l, known := layoutOf(problem)
+	l, known := LayoutOf(problem)
 	if l.Design && !a.sparseX {
 		if data.X, err = a.matrix("X", "(d, p)"); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if known {
 		if err := readY(&data, l); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if l.Selection || l.Sequence() && a.Has("indices") {
 		if data.Indices, err = a.integers("indices", "(d,), places in the row-major matrix"); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 		expected := "(2,)"
 		if !l.Selection {
 			expected = "(1,)"
 		}
 		if data.Shape, err = a.integers("shape", expected); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 		if dataio.ShapeString([]int{len(data.Shape)}) != expected {
-			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
+			return Contents{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
 				len(data.Shape), expected)
 		}
 	}
@@ -237,22 +247,22 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 	}
 	if l.Selection {
 		if data.Weights, err = a.weights(); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if l.Places && a.Has("at") {
 		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if l.Analysis && !a.sparseD {
 		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	if l.Groups {
 		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 	}
 	for _, s := range []struct {
@@ -264,7 +274,7 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		}
 		v, err := a.Scalar(s.name)
 		if err != nil {
-			return fileData{}, err
+			return Contents{}, err
 		}
 		*s.dst = &v
 	}
@@ -282,7 +292,7 @@ func upTo(shape []int) (places []int) {
 }
 
 // readY reads y, alone or in a stack, and mu.
-func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
+func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 	if a.Has("y") || !stacks || !a.Has("mu") {
 		y, err := a.open("y", l.YShape)
 		if err != nil {
@@ -302,14 +312,17 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		case coloured && stacks && len(y.Shape()) == l.YRank+2:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case coloured && stacks && stacked:
-			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"", dataio.ShapeString(y.Shape()))
+			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N "+
+				"samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"",
+				dataio.ShapeString(y.Shape()))
 		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:
 			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", dataio.ShapeString(y.Shape()), l.YShape)
 		case stacks:
-			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples", dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
+			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples",
+				dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
 		default:
 			// A d x 1 array is a column, not a stack of samples.
 			return y.ShapeError(l.YShape)
@@ -319,9 +332,9 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return err
 		}
 		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
-			return fmt.Errorf(
-				"array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate "+
-					"missing ones from the others", dataio.PlaceString(i, read.Shape))
+			return study.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or %s drop to estimate "+
+				"missing ones from the others",
+				dataio.PlaceString(i, read.Shape), study.Option("missing"))
 		}
 		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {
@@ -345,7 +358,7 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 }
 
 // readMu reads the true mean, which must have the shape of a sample; which names that in errors.
-func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
+func (a arrays) readMu(data *Contents, l problems.Layout, which string) error {
 	if !a.Has("mu") {
 		return nil
 	}
