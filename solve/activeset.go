@@ -178,3 +178,15 @@ func (w *workspace) gram(set []int) []float64 {
 	submatrix(g, places, w.p.Gram)
 	return g
 }
+
+// faces reports whether the solution is found on a face of the regularizer, or by Newton steps on
+// groups that are not 0.
+func (s *situation) faces() bool {
+	return s.e.newton && !s.o.Whole && s.p.Loss == nil && activeSets(s.p.R)
+}
+
+// activeSets reports that a regularizer is one for active sets: a sum over coordinates or groups.
+func activeSets(r prox.Prox) bool {
+	known := prox.StructureOf(r)
+	return known.Sparse != nil || known.Groups != nil
+}

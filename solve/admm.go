@@ -227,3 +227,12 @@ func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *Adjoint, j prox.
 	}
 	return nil
 }
+
+// writtenDown is the choice that writeDown makes.
+var writtenDown = Choice{"method", "A written down as a matrix", "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
+
+// writeDown chooses whether ADMM's z-step works with A written down as a matrix.
+func writeDown(a linops.Operator, normal *linops.Normal) bool {
+	_, dim := a.Dims()
+	return dim <= maxDense && !normal.Closed()
+}

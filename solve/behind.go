@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -46,28 +45,6 @@ func (p Problem) withK() Problem {
 		p.K = linops.Identity(dim)
 	}
 	return p
-}
-
-// checkBehind rejects what a problem with r(K b) cannot have.
-func (p Problem) checkBehind(e Entry) error {
-	_, dim := p.A.Dims()
-	switch _, q := p.K.Dims(); {
-	case q != dim:
-		return fmt.Errorf("solve: an operator K on R^%d behind which r stands, for an operator A on R^%d", q, dim)
-	case !e.Behind && !(e.newton && synthesizes(p)):
-		var names []string
-		for _, m := range Methods() {
-			if m.Behind {
-				names = append(names, m.Name)
-			}
-		}
-		return fmt.Errorf("solve: solver %q takes regularizers r(b), and this one is r(K b): expected one of %s", e.Name, strings.Join(names, ", "))
-	case p.Loss != nil:
-		if _, quadratic := p.Loss.Weights(); !quadratic {
-			return fmt.Errorf("solve: a regularizer r(K b) needs the squared loss, weighted or not: other losses are supported with r(b) only")
-		}
-	}
-	return nil
 }
 
 // behind keeps the argument of the last proximal operator.
@@ -359,105 +336,3 @@ func (c *watch) conditions(ctx context.Context, p Problem, u array.Batch, e floa
 	dev.Lin(v, 1, c.kb, -1, v)
 	return math.Max(e/norm, norm/math.Sqrt(k)*Norm(v)), nil
 }
-
-// normOfK is an upper bound of ||K||^2.
-func normOfK(ctx context.Context, p Problem) (float64, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.K, linops.NormOptions{})
-	if err != nil {
-		return 0, err
-	}
-	switch bound := n.Upper(); {
-	case bound == 0: // K is 0
-		return 1, nil
-	case !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0):
-		return bound, nil
-	}
-	return 0, fmt.Errorf("solve: ||K||^2 is %g for the operator K behind which r stands, expected a positive finite number", n.Upper())
-}
-
-// norms are upper bounds of ||A||^2 and ||K||^2.
-func norms(ctx context.Context, p Problem) (a, k float64, err error) {
-	if a, err = normBound(ctx, p); err != nil {
-		return 0, 0, err
-	}
-	k, err = normOfK(ctx, p)
-	return a, k, err
-}
-
-// Multiplier returns, for a problem with K, the u of least norm with
-//
-//	K* u = A* (y - A b),
-//
-// where b is the best fit with K b = 0: u/w is in the subdifferential of a norm r at 0, and b the
-// solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
-// u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
-// leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
-// K*K beside A*A; where K's rows are independent, and A and K are matrices or K takes differences of
-// neighbours, it has no such error.
-func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
-	matrices := ofMatrices(p)
-	if p.Loss != nil {
-		w, quadratic := p.Loss.Weights()
-		if !quadratic {
-			return array.Batch{}, fmt.Errorf("solve: the multiplier of a problem whose loss is not quadratic")
-		}
-		root := p.Device.Alloc(1, y.N())
-		defer root.Free()
-		host := w.ToHost()
-		for i, v := range host {
-			host[i] = math.Sqrt(v)
-		}
-		p.Device.Upload(root, host)
-		z := p.Device.Alloc(1, y.N())
-		defer z.Free()
-		p.Device.Mul(z, y, root)
-		p.A, y, p.Loss = newWeightedRows(p.A, root, host, nil), z, nil
-	}
-	if matrices {
-		if b, err := factorRows(ctx, p); b != nil || err != nil {
-			if err != nil {
-				return array.Batch{}, err
-			}
-			return b.multiplier(p, y)
-		}
-	}
-	if u := alongBand(p, y); !u.IsZero() {
-		return u, p.Device.Err()
-	}
-	if units := unequalColumns(p); units != nil { // in which the units of b do not matter: K* u = g for the same u
-		a, k := linops.ScaleColumns(p.Device, p.A, units), linops.ScaleColumns(p.Device, p.K, units)
-		defer a.Release()
-		defer k.Release()
-		p.A, p.K = a, k
-	}
-	bound, k, err := norms(ctx, p)
-	if err != nil {
-		return array.Batch{}, err
-	}
-	s, err := newPenalized(ctx, p, bound, k, DefaultTol)
-	if err != nil {
-		return array.Batch{}, err
-	}
-	defer s.release()
-	_, dim := p.A.Dims()
-	q, _ := p.K.Dims()
-	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
-	b, rhs := dev.Alloc(1, dim), dev.Alloc(1, dim)
-	defer b.Free()
-	defer rhs.Free()
-	p.A.Adjoint(rhs, y)
-	if err := s.solve(ctx, b, rhs, rho, anywhere); err != nil {
-		return array.Batch{}, err
-	}
-	u := dev.Alloc(1, q)
-	p.K.Forward(u, b)
-	dev.Lin(u, rho, u, 0, array.Batch{})
-	if err := dev.Err(); err != nil {
-		u.Free()
-		return array.Batch{}, err
-	}
-	return u, nil
-}
-
-// largeWeight is rho in units of ||A||^2/||K||^2.
-const largeWeight = 1e8

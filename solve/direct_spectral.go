@@ -347,3 +347,20 @@ func (s *spectral) Products(v array.Batch) []float64 {
 	dev.Gemm(false, true, 1, c, weighted, 0, square)
 	return square.ToHost()
 }
+
+// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
+// spread is the ratio of the lengths of the columns.
+type factorization struct {
+	choice  Choice
+	applies func(beside bool, spread float64) bool
+	build   func(s *spectral, x *mat.Dense) error
+}
+
+var factorizations = []factorization{
+	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
+		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
+	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
+		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
+	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
+		func(bool, float64) bool { return true }, (*spectral).factorGraded},
+}

@@ -3,8 +3,10 @@ package solve
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/internal/limits"
 )
@@ -171,4 +173,20 @@ func (s *nuclearSampling) internals() *internals {
 		},
 		implied: func(w *Work) *Implied { return of(w).implied() },
 	}
+}
+
+// completion is the structure of a matrix completion problem; nil where there is none.
+func (s *situation) completion() *nuclearSampling {
+	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
+		return nil
+	}
+	r, a := prox.StructureOf(s.p.R), linops.StructureOf(s.p.A)
+	shape, lambda := r.Shape, r.Nuclear.Value
+	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
+		return nil
+	}
+	if places, _ := a.Sampled(s.p.Device, shape); places == nil {
+		return nil
+	}
+	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
 }

@@ -1,90 +1,13 @@
 package solve
 
 import (
-	"context"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/progress"
-	"surepipe/space"
 )
-
-// columns are the columns of A at an increasing set of coordinates.
-type columns struct {
-	*confined
-	set []int
-}
-
-// columnsOf takes columns of A, by products where A has no way of its own.
-func columnsOf(dev array.Device, a linops.Operator, set []int) *columns {
-	if c := confine(dev, a, set); c != nil {
-		return &columns{c, set}
-	}
-	_, dim := a.Dims()
-	t := space.Coordinates(dev, dim, set)
-	op, _ := linops.On(dev, a, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}, set}
-}
-
-// parts are columns of A that have come a few at a time.
-type parts []*columns
-
-func (p *parts) release() {
-	for _, c := range *p {
-		c.release()
-	}
-	*p = nil
-}
-
-// join adds the columns at an increasing set of coordinates. It hands out their inner products v
-// with all columns so far, and with each other: <a_k, a_l> as entry place[k], place[l], for k in
-// the set.
-func (p *parts) join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int, entry func(i, j int, v float64)) error {
-	k := len(set)
-	c := columnsOf(dev, a, set)
-	*p = append(*p, c)
-	products, free := linops.Products(dev, c.A)
-	defer free()
-	report := progress.From(ctx)
-	for i, other := range *p {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		report(progress.Report{Stage: progress.Gram, Step: i, Steps: len(*p)})
-		out := dev.Alloc(k, len(other.set))
-		products(out, other.A)
-		values := out.ToHost()
-		for i, row := range set {
-			for j, col := range other.set {
-				entry(place[row], place[col], values[i*len(other.set)+j])
-			}
-		}
-		out.Free()
-	}
-	p.merge(dev, a)
-	return nil
-}
-
-// widestPart is the number of columns up to which parts are merged.
-const widestPart = columnBlock
-
-// merge makes one part of the last two where these are of similar size, again and again: products
-// with few wide parts are faster than with many narrow ones, and every column is copied a
-// logarithmic number of times. Parts that are wide already gain nothing.
-func (p *parts) merge(dev array.Device, a linops.Operator) {
-	for k := len(*p); k >= 2 && len((*p)[k-2].set) <= 2*len((*p)[k-1].set) && len((*p)[k-2].set)+len((*p)[k-1].set) <= widestPart; k = len(*p) {
-		left, right := (*p)[k-2], (*p)[k-1]
-		*p = (*p)[:k-2]
-		set := slices.Concat(left.set, right.set)
-		slices.Sort(set)
-		left.release()
-		right.release()
-		*p = append(*p, columnsOf(dev, a, set))
-	}
-}
 
 // diagonalRows is the number of observations whose leverages are computed at a time.
 const diagonalRows = 256

@@ -2,11 +2,8 @@ package solve
 
 import (
 	"context"
-	"fmt"
-	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/prox"
 )
 
@@ -100,19 +97,6 @@ func newProximalGradient(ctx context.Context, p Problem, accelerated bool) (*pro
 		return nil, err
 	}
 	return &proximalGradient{p: p, accelerated: accelerated, bound: bound, eta: stepFor(p, bound)}, nil
-}
-
-// normBound is an upper bound of ||A||^2, and an error where its inverse is out of range.
-func normBound(ctx context.Context, p Problem) (float64, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
-	if err != nil {
-		return 0, err
-	}
-	bound := n.Upper()
-	if math.IsInf(stepFor(p, bound), 0) || math.IsInf(bound, 0) {
-		return 0, fmt.Errorf("solve: ||A||^2 is %g, out of range: rescale the operator", bound)
-	}
-	return bound, nil
 }
 
 // Name is "ista" or "fista".
@@ -292,3 +276,6 @@ func denseArgument(w *Work) array.Batch {
 	dev.Lin(s, 1, s, 1, w.B)
 	return s
 }
+
+// accelerated is the entry of fista, with which others finish.
+var accelerated = Entry{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, Sparse: true, factors: true}

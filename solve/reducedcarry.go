@@ -1,21 +1,8 @@
 package solve
 
 import (
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
-
 	"surepipe/array"
 )
-
-// Frame is the factors L = U F^{1/2} and R = V F^{1/2} of a solution of rank k, on the host, row-major: the
-// coordinates of a [Reduced] system refer to them.
-type Frame struct {
-	K       int // columns of L and R, some of which may be zeros at the end
-	L, R    []float64
-	rank    int  // columns that are not
-	columns bool // the coordinates are those of R, else of L
-}
 
 // Frame is that of the system.
 func (r *Reduced) Frame() *Frame {
@@ -25,35 +12,6 @@ func (r *Reduced) Frame() *Frame {
 
 // Weight is lambda.
 func (r *Reduced) Weight() float64 { return r.h.mu }
-
-// Turn is the matrix T that takes coordinates with one frame to those with another, of a solution nearby, P
-// to P T: the polar factor of L_0* L + R_0* R, so that [L_0; R_0] T is as near to [L; R] as a matrix with
-// orthonormal columns or rows takes it (Schonemann, Psychometrika 31, 1966). Factors are determined only
-// up to such a matrix. It is nil where the frames do not belong to matrices of the same size.
-func (from *Frame) Turn(to *Frame) []float64 {
-	if from.columns != to.columns || len(from.L)*to.K != len(to.L)*from.K || len(from.R)*to.K != len(to.R)*from.K {
-		return nil
-	}
-	k, n := from.K, to.K
-	cross := mat.NewDense(k, n, nil)
-	add := func(a, b []float64) {
-		m := len(a) / k
-		blas64.Gemm(blas.Trans, blas.NoTrans, 1, blas64.General{Rows: m, Cols: k, Stride: k, Data: a},
-			blas64.General{Rows: m, Cols: n, Stride: n, Data: b}, 1, cross.RawMatrix())
-	}
-	add(from.L, to.L)
-	add(from.R, to.R)
-	var svd mat.SVD
-	if !svd.Factorize(cross.Slice(0, from.rank, 0, to.rank), mat.SVDThin) {
-		return nil
-	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
-	t := mat.NewDense(k, n, nil)
-	t.Slice(0, from.rank, 0, to.rank).(*mat.Dense).Mul(&u, v.T())
-	return t.RawMatrix().Data
-}
 
 // Carry sets dst_i to P_i T for coordinates P_i with another frame, T being its [Frame.Turn].
 func (r *Reduced) Carry(dst, p, turn array.Batch) {

@@ -3,16 +3,12 @@ package solve
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
-	"surepipe/solve/internal/limits"
 )
 
 // All choices by the structure of a problem are made in this file. A table is read from the top:
@@ -20,13 +16,6 @@ import (
 //
 // The coordinates are chosen first, then the units of K's rows, the loss, the units of the columns, and the
 // form of the method.
-
-// rule is a row of a table.
-type rule struct {
-	chosen, reason string
-	applies        func(s *situation) bool
-	build          func(ctx context.Context, s situation) (Solver, error)
-}
 
 var lossRules = []rule{
 	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *situation) bool { return s.weights == nil && s.quadratic }, chooseUnits},
@@ -175,23 +164,6 @@ var finishers = []finisher{
 		always},
 }
 
-// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
-// spread is the ratio of the lengths of the columns.
-type factorization struct {
-	choice  Choice
-	applies func(beside bool, spread float64) bool
-	build   func(s *spectral, x *mat.Dense) error
-}
-
-var factorizations = []factorization{
-	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
-		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
-	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
-		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
-	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
-		func(bool, float64) bool { return true }, (*spectral).factorGraded},
-}
-
 // Sizes at which choices change.
 const (
 	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
@@ -225,40 +197,7 @@ const (
 	weightedEntries = 1 << 24
 )
 
-// situation is what the rules depend on.
-type situation struct {
-	e    Entry
-	p    Problem // with Loss nil if the user's loss is quadratic
-	kin  *family
-	o    Options
-	from Method // the solver for another regularizer, whose data is shared; or nil
-
-	loss      loss.Loss // the user's
-	quadratic bool      // whether it is
-	weights   []float64 // of the observations; nil for ones
-	even      bool      // the lengths of the columns differ by at most widestSpread, by A's structure
-	lengths2  []float64 // squared lengths of the columns; nil where they are not known, or even
-	units     []float64 // of the columns; nil for the user's
-	// Of K's rows: their squared lengths, nil where they are not known, and the units for them, nil for the user's.
-	rowLengths2, rowUnits []float64
-	bound                 *float64 // of ||A||^2, where Newton steps on the loss have needed it; or nil
-}
-
-// family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
-// one of them.
-type family struct {
-	// moves says that y differs from solve to solve: what a Path carries then serves any of them.
-	moves bool
-}
-
 func always(*situation) bool { return true }
-
-// decide applies a table.
-func (s situation) decide(ctx context.Context, part string, rules []rule) (Solver, error) {
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
-	s.o = s.o.with(Choice{part, rules[i].chosen, rules[i].reason})
-	return rules[i].build(ctx, s)
-}
 
 // build chooses the solver of a problem.
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
@@ -335,65 +274,6 @@ func (s *situation) closedHere() bool {
 	return s.e.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
-// method makes the method for the situation.
-func (s *situation) method(ctx context.Context) (Method, error) {
-	if s.from != nil {
-		if again := s.from.Traits().Reweight; again != nil {
-			return again(ctx, s.p.R)
-		}
-	}
-	return s.e.New(ctx, s.p, s.o)
-}
-
-// reweight chooses anew for another regularizer. Where that one allows for other units and the last
-// one did not, they are chosen anew too.
-func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
-	s.p.R, s.from = r, from
-	if s.units == nil && !s.e.Closed && s.unitsFor(r) != nil {
-		s.from, s.o.shortness = nil, nil
-		s.o.choices = s.o.before("units")
-		return chooseUnits(ctx, s)
-	}
-	s.o.choices = s.o.before("method")
-	return chooseMethod(ctx, s)
-}
-
-// before is the choices up to the first one about a part.
-func (o Options) before(part string) []Choice {
-	if i := slices.IndexFunc(o.choices, func(c Choice) bool { return c.Part == part }); i >= 0 {
-		return o.choices[:i:i]
-	}
-	return o.choices
-}
-
-// completion is the structure of a matrix completion problem; nil where there is none.
-func (s *situation) completion() *nuclearSampling {
-	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
-		return nil
-	}
-	r, a := prox.StructureOf(s.p.R), linops.StructureOf(s.p.A)
-	shape, lambda := r.Shape, r.Nuclear.Value
-	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
-		return nil
-	}
-	if places, _ := a.Sampled(s.p.Device, shape); places == nil {
-		return nil
-	}
-	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
-}
-
-// unwritten reports that vectors of length p are too long for this problem.
-func (s *situation) unwritten() bool {
-	_, dim := s.p.A.Dims()
-	return dim > limits.Written
-}
-
-// errUnwritten is the error of a method that needs vectors of length p where they are too long.
-func errUnwritten(p Problem) error {
-	_, dim := p.A.Dims()
-	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and columns are connected by observed entries can only be completed with the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
-}
-
 // reweighs reports whether the problem is solved by Newton steps on the loss.
 func (s *situation) reweighs() bool {
 	return s.p.Loss != nil && (s.e.newton || s.e.manifold) && !s.o.Whole && prox.StructureOf(s.p.R).Value != nil
@@ -413,30 +293,9 @@ func (s *situation) splits() bool {
 	return none != nil
 }
 
-// faces reports whether the solution is found on a face of the regularizer, or by Newton steps on
-// groups that are not 0.
-func (s *situation) faces() bool {
-	return s.e.newton && !s.o.Whole && s.p.Loss == nil && activeSets(s.p.R)
-}
-
-// activeSets reports that a regularizer is one for active sets: a sum over coordinates or groups.
-func activeSets(r prox.Prox) bool {
-	known := prox.StructureOf(r)
-	return known.Sparse != nil || known.Groups != nil
-}
-
 // passes reports that a product with A is a pass over a matrix that is not in memory, and the
 // solution is found on faces of the regularizer.
 func (s *situation) passes() bool {
 	r := prox.StructureOf(s.p.R)
 	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
-}
-
-// writtenDown is the choice that writeDown makes.
-var writtenDown = Choice{"method", "A written down as a matrix", "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
-
-// writeDown chooses whether ADMM's z-step works with A written down as a matrix.
-func writeDown(a linops.Operator, normal *linops.Normal) bool {
-	_, dim := a.Dims()
-	return dim <= maxDense && !normal.Closed()
 }

@@ -2,10 +2,8 @@ package solve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -222,72 +220,6 @@ type Solver interface {
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
 	// Release frees what the solver keeps on the device.
 	Release()
-}
-
-// New returns the solver of the given name for the problem; [Methods] lists the names. The context
-// bounds the work done once for all y: the estimate of the operator's norm, or a factorization.
-func New(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	e, ok := Lookup(name)
-	if !ok {
-		return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(Names(), ", "))
-	}
-	return NewFrom(ctx, e, p, o)
-}
-
-// NewFrom is New for a method that need not be in the table.
-func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
-	o = o.withDefaults()
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	if p.A == nil || p.R == nil || p.Device == nil {
-		return nil, fmt.Errorf("solve: a problem without an operator, a regularizer or a device")
-	}
-	if p.K != nil && linops.StructureOf(p.K).Identity {
-		p.K = nil
-	}
-	_, dim := p.A.Dims()
-	if p.K != nil {
-		if err := p.checkBehind(e); err != nil {
-			return nil, err
-		}
-		dim, _ = p.K.Dims()
-	}
-	if p.R.Dim() != 0 && p.R.Dim() != dim {
-		return nil, fmt.Errorf("solve: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
-	}
-	solver, err := build(ctx, e, p, o)
-	if errors.Is(err, errNotClosed) && closable(p) {
-		e, _ = Lookup(without(e.Name, p))
-		return build(ctx, e, p, o.with(Choice{"method", e.Name, "direct has no factors of this problem, or too large ones"}))
-	}
-	return solver, err
-}
-
-// leastSquare is the smallest sum of squares whose relative accuracy is that of its terms.
-const leastSquare = 0x1p-900
-
-// Norm is the Euclidean norm of a batch of one vector, accurate also where squares underflow.
-func Norm(x array.Batch) float64 {
-	var out [1]float64
-	dev := x.Device()
-	dev.Dot(out[:], x, x)
-	if !(out[0] < leastSquare) {
-		return math.Sqrt(out[0])
-	}
-	dev.MaxAbs(out[:], x)
-	largest := out[0]
-	if !(largest > 0) {
-		return largest
-	}
-	t := dev.Alloc(1, x.N())
-	defer t.Free()
-	// Two steps: 1/largest may overflow.
-	up := math.Exp2(float64(-math.Ilogb(largest) / 2))
-	dev.Lin(t, up, x, 0, array.Batch{})
-	dev.Lin(t, up, t, 0, array.Batch{})
-	dev.Dot(out[:], t, t)
-	return math.Sqrt(out[0]) / up / up
 }
 
 // checkY panics for a y of the wrong shape and returns an error for one that is not finite.

@@ -7,10 +7,8 @@ import (
 	"slices"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
-	"surepipe/space"
 )
 
 // workingSet runs a method on an active set of coordinates. The solution of a sparse problem is 0
@@ -88,51 +86,6 @@ func (s *workingSet) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 			return nil, err
 		}
 	}
-}
-
-// confined is the problem restricted to a working set.
-type confined struct {
-	Problem
-	op     linops.Restricted
-	set    space.Space
-	method Method
-}
-
-// confine takes the columns of A in a set; nil where A's structure does not offer that.
-func confine(dev array.Device, a linops.Operator, set []int) *confined {
-	_, dim := a.Dims()
-	c, native := &confined{Problem: Problem{Device: dev}, set: space.Coordinates(dev, dim, set)}, false
-	defer func() {
-		if !native { // also where A panics
-			c.release()
-		}
-	}()
-	c.op, native = linops.On(dev, a, c.set)
-	if !native {
-		return nil
-	}
-	c.A = c.op
-	return c
-}
-
-func (c *confined) release() {
-	if c.method != nil {
-		c.method.Release()
-	}
-	if c.op != nil {
-		c.op.Release()
-	}
-	if c.R != nil {
-		prox.Release(c.R)
-	}
-	c.set.Release()
-}
-
-// gather returns the coordinates of b in the set.
-func (c *confined) gather(b array.Batch) array.Batch {
-	to := c.Device.Alloc(1, c.set.Dim())
-	c.set.Coordinates(to, b)
-	return to
 }
 
 // rounds is one solve.
@@ -341,50 +294,4 @@ func (r *rounds) violations() (float64, error) {
 		sum += r.excess[j] * r.excess[j]
 	}
 	return math.Sqrt(sum), nil
-}
-
-// support lists the coordinates where b, a batch of one vector, is not 0.
-func support(b array.Batch) []int {
-	var set []int
-	for j, v := range b.ToHost() {
-		if v != 0 {
-			set = append(set, j)
-		}
-	}
-	return set
-}
-
-// strongest lists the at most limit coordinates of largest positive value, in increasing order; of
-// equal values the first.
-func strongest(values []float64, limit int) []int {
-	var set []int
-	for j, v := range values {
-		if v > 0 {
-			set = append(set, j)
-		}
-	}
-	if len(set) > limit {
-		slices.SortStableFunc(set, func(i, j int) int {
-			switch {
-			case values[i] > values[j]:
-				return -1
-			case values[i] < values[j]:
-				return 1
-			}
-			return 0
-		})
-		set = set[:limit]
-		slices.Sort(set)
-	}
-	return set
-}
-
-// union merges two increasing lists.
-func union(a, b []int) []int {
-	if len(b) == 0 {
-		return a
-	}
-	all := append(slices.Clone(a), b...)
-	slices.Sort(all)
-	return slices.Compact(all)
 }

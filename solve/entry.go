@@ -1,0 +1,43 @@
+package solve
+
+import (
+	"context"
+)
+
+// Constructor makes a method for a problem. The context bounds the work done once for all y. The
+// loss of the problem is nil if the user's is quadratic.
+type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
+
+// Entry is a method of the table.
+type Entry struct {
+	// Name is what [New] takes.
+	Name string
+	// About describes it in a line.
+	About string
+	// New makes it.
+	New Constructor
+	// Closed reports whether it needs no iterations, and that its derivative is known in closed
+	// form. It is given the problem in the user's units.
+	Closed bool
+
+	// Sparse says that it may be run on a working set, where solutions are sparse: it is made for
+	// the problem confined to a set of coordinates, again and again as the set grows.
+	Sparse bool
+	// Path says that solves at a sequence of weights go on where the last one ended, by what a
+	// [Path] carries: the longer the sequence the better. Other methods only start near.
+	Path bool
+
+	// Normal says that its steps solve A's normal equations, which may have a closed form.
+	Normal bool
+
+	// Behind says that it solves problems with r(K b). Others take r(b) only.
+	Behind bool
+
+	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
+	factors bool
+	// newton says that where r is a sum over coordinates or groups it goes from one active set to the next by
+	// Newton steps. New then makes the method whose iterations are recorded.
+	newton bool
+	// manifold says that it takes Newton steps on the manifold of a partly smooth r.
+	manifold bool
+}
