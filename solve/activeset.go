@@ -25,6 +25,12 @@ type activeSet struct {
 	splitting
 }
 
+// activeEntry is the entry of active sets.
+var activeEntry = Entry{
+	Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on active sets; of K b too, where A and K are matrices and K's rows independent",
+	New: newRecorded, newton: true, Path: true,
+}
+
 // newRecorded makes the method whose iterations are recorded for an unrolled derivative.
 func newRecorded(ctx context.Context, p Problem, o Options) (Method, error) {
 	switch {
@@ -103,11 +109,10 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 // finish goes on by another method, and returns the better of the two solutions.
 func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 	other := s.s
-	last := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(&other) })]
-	other.e, _ = Lookup(last.solver)
-	other.from, other.o = nil, other.o.with(last.choice)
+	e, choice := s.s.tables.Finish(&other)
+	other.e, other.from, other.o = e, nil, other.o.with(choice)
 	other.o.MaxIter = max(other.o.MaxIter-n.conv.Iterations, 1)
-	solver, err := chooseMethod(ctx, other)
+	solver, err := other.tables.Method(ctx, other)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +184,9 @@ func (w *workspace) gram(set []int) []float64 {
 	return g
 }
 
-// faces reports whether the solution is found on a face of the regularizer, or by Newton steps on
+// onFaces reports whether the solution is found on a face of the regularizer, or by Newton steps on
 // groups that are not 0.
-func (s *situation) faces() bool {
+func onFaces(s *situation) bool {
 	return s.e.newton && !s.o.Whole && s.p.Loss == nil && activeSets(s.p.R)
 }
 

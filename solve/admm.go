@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 )
 
 // admm is the alternating direction method of multipliers (Boyd et al. 2011) in scaled form,
@@ -52,6 +53,12 @@ const (
 	balanceUntil = 400
 	farthestEta  = 0x1p20
 )
+
+// admmEntry is the entry of ADMM.
+var admmEntry = Entry{
+	Name: "admm", About: "alternating directions, with the step balanced by the residuals",
+	New: newADMM, Normal: true, Behind: true,
+}
 
 func newADMM(ctx context.Context, p Problem, o Options) (Method, error) {
 	if p.Loss != nil {
@@ -234,5 +241,5 @@ var writtenDown = Choice{"method", "A written down as a matrix", "A is small and
 // writeDown chooses whether ADMM's z-step works with A written down as a matrix.
 func writeDown(a linops.Operator, normal *linops.Normal) bool {
 	_, dim := a.Dims()
-	return dim <= maxDense && !normal.Closed()
+	return dim <= limits.MaxDense && !normal.Closed()
 }

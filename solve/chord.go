@@ -99,7 +99,7 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 		return nil
 	}
 	s := r.weighted()
-	if !s.faces() || w.separate == nil {
+	if !onFaces(&s) || w.separate == nil {
 		return nil
 	}
 	solver, err := newActiveSet(ctx, s)

@@ -29,7 +29,7 @@ type curved struct {
 // newCurved solves as chooseUnits does.
 func newCurved(ctx context.Context, s situation) (Solver, error) {
 	s.o.Sigma2 = 0 // the likelihood has no noise but its own
-	inner, err := chooseUnits(ctx, s)
+	inner, err := s.tables.Units(ctx, s)
 	if err != nil {
 		return nil, err
 	}

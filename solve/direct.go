@@ -38,6 +38,12 @@ type closedForm interface {
 	release()
 }
 
+// directEntry is the entry of the closed forms.
+var directEntry = Entry{
+	Name: "direct", About: "sums of squares of b and of K b in closed form, by one factorization: dense, banded, sparse, or a fast transform",
+	New: newDirect, Closed: true, Behind: true, Refused: notServed,
+}
+
 func newDirect(ctx context.Context, p Problem, _ Options) (Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: the direct solver needs a quadratic loss; use ista or fista")

@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/banded"
 	"surepipe/linops"
 	"surepipe/progress"
+	"surepipe/solve/internal/limits"
 	"surepipe/space"
 )
 
@@ -122,9 +123,6 @@ func newRidge(s *quadratic) (closedForm, Choice, error) {
 	return newSpectral(s.p, nil, c)
 }
 
-// mostStacked is the largest number of columns of A above K for a dense factorization. Tests change it.
-var mostStacked = 1024
-
 const (
 	// stackedEntries is the largest number of entries of A above K for a dense factorization, and
 	// mostDirectEntries that for a sparse one, and of products of two entries of a row, which A*A and
@@ -148,8 +146,8 @@ func sparser(a linops.Operator) bool {
 func (s *quadratic) stackable() bool {
 	d, dim := s.p.A.Dims()
 	known := linops.StructureOf(s.p.A)
-	return d > 0 && dim > 0 && dim <= mostStacked && (d+len(s.q))*dim <= stackedEntries &&
-		known.Passes.Bytes == 0 && (dim <= maxDense || known.Dense != nil)
+	return d > 0 && dim > 0 && dim <= limits.Stacked && (d+len(s.q))*dim <= stackedEntries &&
+		known.Passes.Bytes == 0 && (dim <= limits.MaxDense || known.Dense != nil)
 }
 
 // newStacked writes A and the penalty down.
@@ -221,14 +219,11 @@ func (s *quadratic) entries() bool {
 
 // entriesOf are those of A, with the weights of the observations.
 func entriesOf(a linops.Operator) (space.Rows, bool) {
-	w, weighted := a.(*weightedRows)
-	if weighted {
-		a = w.a
-	}
+	a, root := unweighted(a)
 	rows, ok := linops.Entries(a, mostDirectEntries)
-	if ok && weighted {
+	if ok && root != nil {
 		values := make([]float64, len(rows.Values))
-		for i, s := range w.host {
+		for i, s := range root {
 			for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
 				values[u] = s * rows.Values[u]
 			}
@@ -246,3 +241,6 @@ func (s *quadratic) neighbours() bool {
 	_, dim := s.p.A.Dims()
 	return s.entries() && s.width <= banded.MostWidth && (4*s.width <= dim || !s.stackable())
 }
+
+// notServed reports that a problem has no closed form although its structure promised one.
+func notServed(p Problem, err error) bool { return errors.Is(err, errNotClosed) && closable(p) }

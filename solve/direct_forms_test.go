@@ -14,6 +14,7 @@ import (
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/limits"
 	"surepipe/solve/solvetest"
 )
 
@@ -153,7 +154,8 @@ func TestSumsOfSquaresAgainstDenseAlgebra(t *testing.T) {
 				s := squares{t, dev, rand.New(rand.NewPCG(uint64(kind), uint64(seed)))}
 				p, weights, chosen := s.draw(kind)
 				if kind == 7 || kind == 8 {
-					defer solve.SetMostStacked(0)()
+					defer func(most int) { limits.Stacked = most }(limits.Stacked)
+					limits.Stacked = 0
 				}
 				if weights != nil {
 					l, err := loss.WeightedSquared(dev, weights)

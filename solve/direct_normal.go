@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/banded"
 	"surepipe/internal/cholesky"
+	"surepipe/solve/internal/limits"
 	"surepipe/space"
 )
 
@@ -294,7 +295,7 @@ func newCholeskyNormal(s *quadratic) (closedForm, Choice, error) {
 	f := &choleskyNormal{sparseStack: s.stack()}
 	f.ptr, f.index, f.value = f.matrix(f.scale)
 	f.order = cholesky.Analyze(f.ptr, f.index)
-	if f.order.Nonzeros > mostFactorized || f.order.Flops > mostFactorFlops {
+	if f.order.Nonzeros > limits.Factorized || f.order.Flops > mostFactorFlops {
 		return nil, Choice{}, nil
 	}
 	if !f.factorize() {

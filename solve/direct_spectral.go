@@ -364,3 +364,23 @@ var factorizations = []factorization{
 	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
 		func(bool, float64) bool { return true }, (*spectral).factorGraded},
 }
+
+// Sizes at which choices change.
+const (
+	// gradedSpread is the ratio of the columns' lengths up to which A's own singular values are used: those of the
+	// shortest columns then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
+	// come from A*A, where A has at least leastGram columns.
+	gradedSpread = 1e4
+	gramSpread   = 100
+	leastGram    = 32
+	// largestWritten is the number of entries up to which an operator that is not stored as a
+	// matrix is written down as one.
+	largestWritten = 1 << 24
+)
+
+// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
+func writable(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
+}

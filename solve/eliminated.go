@@ -69,12 +69,8 @@ type panels struct {
 	below, above array.Batch // n times -gamma and gamma
 }
 
-// panelValues is the size of a panel: the operations on it share it among the processors, and it
-// stays in the caches.
-const panelValues = 1 << 18
-
 // panelRows is the number of rows of a panel of m x n matrices.
-func panelRows(m, n int) int { return min(m, max(1, panelValues/n)) }
+func panelRows(m, n int) int { return min(m, max(1, limits.PanelValues/n)) }
 
 func newPanels(dev array.Device, m, n int, gamma float64) panels {
 	rows := panelRows(m, n)
@@ -104,7 +100,7 @@ func (p *panels) each(m int, f func(i, j int)) {
 
 // begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *lowRankPlusSparse) begin(g *proximalGradient, work *Work, b0 array.Batch) (factoredIterates, error) {
+func (s *lowRankPlusSparse) begin(bound, _ float64, work *Work, b0 array.Batch) (factoredIterates, error) {
 	dev := work.Device()
 	w := &eliminated{
 		lowRankPlusSparse: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
@@ -113,7 +109,7 @@ func (s *lowRankPlusSparse) begin(g *proximalGradient, work *Work, b0 array.Batc
 	w.panels = newPanels(dev, w.m, w.n, s.gamma)
 	w.now, w.old, w.step = zeros(dev, s.shape), zeros(dev, s.shape), zeros(dev, s.shape)
 	w.space = subspace.New(dev, s.shape)
-	if scale := NewYardstick(work.Y, g.bound, s.o).first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
+	if scale := NewYardstick(work.Y, bound, s.o).first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
 		return w, errHighRank
 	}
 	if b0.IsZero() {
@@ -385,7 +381,7 @@ func (w *eliminated) implied() *Implied {
 
 // internals give the driver what these iterates provide.
 func (s *lowRankPlusSparse) internals() *internals {
-	of := func(w *Work) *eliminated { return w.Own.(*gradientRun).iterates.(*eliminated) }
+	of := func(w *Work) *eliminated { return w.Form.(*eliminated) }
 	return &internals{
 		residual: func(w *Work) float64 { return math.Sqrt(of(w).z2) },
 		examine: func(ctx context.Context, w *Work, c *watch, _ float64, last bool) error {
@@ -403,7 +399,7 @@ func (s *lowRankPlusSparse) internals() *internals {
 const tall = 4
 
 // besideSparse is the structure of robust PCA; nil where there is none.
-func (s *situation) besideSparse() *lowRankPlusSparse {
+func besideSparse(s *situation) *lowRankPlusSparse {
 	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
 		return nil
 	}

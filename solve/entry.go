@@ -33,11 +33,21 @@ type Entry struct {
 	// Behind says that it solves problems with r(K b). Others take r(b) only.
 	Behind bool
 
-	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
+	// factors says that its iterates may be kept in factored form: its [Traits] have Factored.
 	factors bool
 	// newton says that where r is a sum over coordinates or groups it goes from one active set to the next by
 	// Newton steps. New then makes the method whose iterations are recorded.
 	newton bool
 	// manifold says that it takes Newton steps on the manifold of a partly smooth r.
 	manifold bool
+
+	// Refused reports that an error of New means that the problem is not one for this method, which could not be
+	// known before, and that another one is to take over; nil for never.
+	Refused func(p Problem, err error) bool
+	// Own returns how a problem is solved with this method where that is not by one of the common rules, and the
+	// choice that says so; nil for a common rule. Own itself is nil where there is no such problem.
+	Own func(s *situation) (builder, Choice)
 }
+
+// builder makes the solver of a problem.
+type builder func(ctx context.Context, s situation) (Solver, error)

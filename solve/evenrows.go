@@ -61,7 +61,7 @@ func newEvenRows(ctx context.Context, s situation) (Solver, error) {
 	r, err := e.rescale(s.p.R, s.rowUnits)
 	if err == nil {
 		inner.p.R = r
-		e.Solver, err = chooseLoss(ctx, inner)
+		e.Solver, err = inner.tables.Loss(ctx, inner)
 	}
 	if err != nil {
 		e.Release()
@@ -76,7 +76,7 @@ func (e *evenRows) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	s.p.R = r
 	if !slices.Equal(rowUnits(r, s.rowLengths2), s.rowUnits) {
 		s.o.choices = s.o.before("rows")
-		return chooseRows(ctx, s)
+		return s.tables.Rows(ctx, s)
 	}
 	other := &evenRows{inUnits: inUnits{s: s}}
 	inner, err := other.rescale(r, s.rowUnits)

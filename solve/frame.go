@@ -4,6 +4,9 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
 )
 
 // Frame is the factors L = U F^{1/2} and R = V F^{1/2} of a solution of rank k, on the host, row-major: the
@@ -42,4 +45,28 @@ func (from *Frame) Turn(to *Frame) []float64 {
 	t := mat.NewDense(k, n, nil)
 	t.Slice(0, from.rank, 0, to.rank).(*mat.Dense).Mul(&u, v.T())
 	return t.RawMatrix().Data
+}
+
+// Reduced is the system of the derivative at a solution of low rank in the coordinates of one factor, the other one
+// being eliminated: the operator is M, and
+//
+//	D mu_hat = apart + M S^{-1} M*.
+type Reduced interface {
+	linops.Restricted
+	// Apart adds to dst_i what the eliminated factor contributes by itself to the image of w_i.
+	Apart(dst, w array.Batch)
+	// Square sets dst_i = S p_i; they are different batches.
+	Square(dst, p array.Batch)
+	// Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
+	// batches. With clean set no dst_i has a part along the directions along which S is 0, which no image
+	// shows; Clean takes such parts out of p.
+	Precondition(dst, z array.Batch, clean bool)
+	Clean(p array.Batch)
+	// Work is the memory in bytes that its products take for each vector, besides their results.
+	Work() int64
+	// Frame is what the coordinates refer to, and Weight is lambda.
+	Frame() *Frame
+	Weight() float64
+	// Carry sets dst_i to P_i T for coordinates P_i with another frame, T being its [Frame.Turn].
+	Carry(dst, p, turn array.Batch)
 }

@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 	"surepipe/space"
 )
 
@@ -75,7 +76,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 		return projectOrthogonal(p, c.Value, free, minus, misfit), true
 	}
 	d, dim := p.A.Dims()
-	if len(free) > maxDense || len(free)*d > freeEntries || linops.StructureOf(p.A).Columns.Known {
+	if len(free) > limits.MaxDense || len(free)*d > freeEntries || linops.StructureOf(p.A).Columns.Known {
 		return projectByProducts(ctx, p, free, minus, misfit)
 	}
 	dev := minus.Device()
@@ -204,3 +205,6 @@ func stepFor(p Problem, norm2 float64) float64 {
 	}
 	return 1
 }
+
+// freeEntries is the size of the matrix of unpenalized columns up to which it is factorized for a duality gap.
+const freeEntries = 1 << 20

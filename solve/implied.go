@@ -1,6 +1,9 @@
 package solve
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/solve/internal/limits"
+)
 
 // Implied is a solution whose b and mu_hat are not written down: they follow from less, such as the
 // factors of a matrix of low rank, and are computed where they are read.
@@ -28,7 +31,7 @@ func (s *Implied) WriteMuHat(dev array.Device) array.Batch { return write(dev, s
 // write is a batch of n numbers, which come in parts.
 func write(dev array.Device, n int, read func(dst []float64, from int)) array.Batch {
 	x := dev.Alloc(1, n)
-	part := make([]float64, min(n, panelValues))
+	part := make([]float64, min(n, limits.PanelValues))
 	for from := 0; from < n; from += len(part) {
 		to := min(from+len(part), n)
 		read(part[:to-from], from)

@@ -82,6 +82,12 @@ func smallInterior(p Problem) bool { return boundsOf(p) != nil && smallSaddle(p)
 // errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of norms of groups, and a sparse K with A*A = c I whose factors are not too large; or, without groups, at most %d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
 
+// interiorEntry is the entry of interior points.
+var interiorEntry = Entry{
+	Name: "interior-point", About: "r(K b) of a sequence, an image or a small problem: Newton steps on the conditions of optimality, with a banded, sparse or dense matrix",
+	New: newInterior, Behind: true, Own: after,
+}
+
 func newInterior(ctx context.Context, p Problem, o Options) (Method, error) {
 	p = p.withK()
 	if o.Whole { // a method whose iterations have a derivative
@@ -159,7 +165,7 @@ func (s *interior) Traits() Traits {
 			}
 			return &other, nil
 		},
-		Choices: []Choice{s.system.choice()},
+		Choices: []Choice{s.system.choice()}, Recorded: s.recorded,
 	}
 }
 

@@ -29,26 +29,34 @@ const soonIterations = 1000
 // method comes first.
 const soonSparse = 1 << 13
 
-// comesFirst is the method that comes before interior points; empty for none.
-func (s *situation) comesFirst() string {
-	if s.p.K == nil || s.e.Name != "interior-point" || s.o.Whole || interiorPoint(s.p) {
-		return ""
+// comesFirst is the method that comes before interior points; nil for none.
+func comesFirst(s *situation) *Entry {
+	if s.p.K == nil || s.o.Whole || interiorPoint(s.p) {
+		return nil
 	}
 	if _, dim := s.p.K.Dims(); sparseInterior(s.p) && !smallInterior(s.p) {
 		if dim > soonSparse {
-			return "dual"
+			return &dualEntry
 		}
-		return ""
+		return nil
 	}
 	if !(linops.StructureOf(s.p.A).Columns.Value > 0) && smallInterior(s.p) {
-		return "admm"
+		return &admmEntry
 	}
-	return ""
+	return nil
+}
+
+// after is the form of a solve in which another method comes first.
+func after(s *situation) (builder, Choice) {
+	if comesFirst(s) == nil {
+		return nil, Choice{}
+	}
+	return newSecondChance, Choice{"method", "interior points after another method", "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice"}
 }
 
 func newSecondChance(ctx context.Context, s situation) (Solver, error) {
 	soon := s
-	soon.e, _ = Lookup(s.comesFirst())
+	soon.e = *comesFirst(&s)
 	soon.from = nil
 	soon.o.MaxIter = min(s.o.MaxIter, soonIterations)
 	soon.o.resolved = smallInterior(s.p) // a large factor is only for what the other method leaves
@@ -67,7 +75,7 @@ func (s *secondChance) points(ctx context.Context) (*plain, error) {
 		last, err := newPlain(ctx, s.s)
 		if errors.Is(err, errNoInterior) {
 			whole := s.s
-			whole.e, _ = Lookup(s.s.comesFirst())
+			whole.e = *comesFirst(&s.s)
 			whole.from = nil
 			last, err = newPlain(ctx, whole)
 		}

@@ -6,14 +6,12 @@ import (
 
 	"surepipe/internal/cholesky"
 	"surepipe/linops"
+	"surepipe/solve/internal/limits"
 	"surepipe/space"
 )
 
 // mostSparse is the largest number of columns of K for a sparse factor.
 const mostSparse = 1 << 19
-
-// mostFactorized is the largest number of entries of a factor: 12 bytes each.
-var mostFactorized int64 = 1 << 26
 
 // sparseSystem eliminates the multiplier: the matrix that is left,
 //
@@ -70,7 +68,7 @@ func newSparseSystem(p Problem, of conditions) *sparseSystem {
 		s.groups = alone(len(k.Indptr) - 1)
 	}
 	s.place()
-	if s.order = cholesky.Analyze(s.ptr, s.index); s.order.Nonzeros > mostFactorized {
+	if s.order = cholesky.Analyze(s.ptr, s.index); s.order.Nonzeros > limits.Factorized {
 		return nil
 	}
 	return s

@@ -15,6 +15,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/limits"
 )
 
 // steep is a smooth image with a slope and an edge, on which large weights leave wide regions, and little noise.
@@ -173,7 +174,8 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 			method string
 			most   int64
 		}{{1e-3, "dual", 1 << 26}, {30, "", 1 << 26}, {2, "dual", 100}} {
-			defer solve.SetMostFactorized(c.most)()
+			defer func(most int64) { limits.Factorized = most }(limits.Factorized)
+			limits.Factorized = c.most
 			lambda, method := c.lambda, c.method
 			p := solve.Problem{A: linops.Identity(rows * cols), K: linops.NewGradient([]int{rows, cols}, nil, linops.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
 			s, err := solve.New(context.Background(), solve.Default(p), p, solve.Options{MaxIter: 1500})

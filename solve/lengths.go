@@ -7,6 +7,7 @@ import (
 
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 )
 
 // columnLengths2 are the squared lengths of A's columns; nil where A does not report them and there
@@ -16,7 +17,7 @@ func columnLengths2(p Problem) []float64 {
 	if known := linops.StructureOf(p.A).ColumnNorms2; known != nil && dim <= math.MaxInt32 {
 		return known()
 	}
-	if dim > maxDense || dim == 0 || d == 0 {
+	if dim > limits.MaxDense || dim == 0 || d == 0 {
 		return nil
 	}
 	x := linops.ToDense(p.Device, p.A)
@@ -110,6 +111,9 @@ func unitsOf(lengths2 []float64) []float64 {
 	return s
 }
 
+// widestSpread is the ratio of the columns' lengths up to which their units are kept.
+const widestSpread = 8
+
 // spread reports whether the columns of A, in units s, differ much in length.
 func spread(lengths2, s []float64) bool {
 	least, most := math.Inf(1), 0.0
@@ -133,18 +137,6 @@ func inverseLengths(lengths2 []float64) []float64 {
 		}
 	}
 	return out
-}
-
-// unit is the power of two that brings a length near 1; 1 for lengths that are 0 or out of range.
-func unit(length float64) float64 {
-	if !(length > 0) || math.IsInf(length, 1) {
-		return 1
-	}
-	f, e := math.Frexp(length)
-	if f < math.Sqrt2/2 {
-		e--
-	}
-	return math.Ldexp(1, -e)
 }
 
 // columnUnits returns s, nil where the lengths of the columns are similar or r has no other units.

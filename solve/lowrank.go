@@ -17,35 +17,51 @@ import (
 // Newton steps ([newtonSteps]). If the rank of the solution turns out not to be low, the solve is finished with
 // all singular values.
 type lowRank struct {
-	s    situation
-	full *proximalGradient // on vectors
-	thin *proximalGradient // on factored matrices
+	s     situation
+	full  Method  // on vectors
+	low   form    // of the factored matrices
+	bound float64 // of the second derivative of what these minimize; 0 for the problem's own
 }
+
+// form makes iterates in factored form.
+type form interface {
+	factoredForm
+	// startingAt is the form of a solve that starts at what a path holds, or at the factors; nil for b0.
+	startingAt(held *lowRankPath, near *Factors) factoredForm
+}
+
+// factoredMatrices are iterates in factored form.
+type factoredMatrices interface {
+	// dense is b_k as a batch of one vector, which the caller frees.
+	dense() array.Batch
+	// keep is what the solve at the last b_k hands on along a path of weights, before being what it was
+	// given; nil for nothing.
+	keep(before *lowRankPath) *lowRankPath
+	// tangent is the curvature at b_k.
+	tangent(ctx context.Context) (*Tangent, error)
+}
+
+// notLowRank is the choice where the rank turned out not to be low.
+var notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
 
 // newCompletion wraps a proximal gradient method for a problem that completes a matrix.
 func newCompletion(ctx context.Context, s situation) (Solver, error) {
-	return newLowRank(ctx, s, s.completion(), 0)
+	return newLowRank(ctx, s, completion(&s), 0)
 }
 
 // newRobust wraps one for robust PCA with the sparse matrix eliminated.
 func newRobust(ctx context.Context, s situation) (Solver, error) {
-	return newLowRank(ctx, s, s.besideSparse(), 1)
+	return newLowRank(ctx, s, besideSparse(&s), 1)
 }
 
 // newLowRank takes the form of the iterates and, unless it is that of the problem, a bound of the
 // second derivative of what they minimize.
-func newLowRank(ctx context.Context, s situation, low factoredForm, bound float64) (Solver, error) {
+func newLowRank(ctx context.Context, s situation, low form, bound float64) (Solver, error) {
 	m, err := s.method(ctx)
 	if err != nil {
 		return nil, err
 	}
-	full := m.(*proximalGradient)
-	thin := *full
-	thin.low = low
-	if bound > 0 {
-		thin.bound, thin.eta = bound, 1/bound
-	}
-	return &lowRank{s: s, full: full, thin: &thin}, nil
+	return &lowRank{s: s, full: m, low: low, bound: bound}, nil
 }
 
 // Name is the method's.
@@ -74,9 +90,9 @@ func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape func(Method
 func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	o, b0 := l.s.o, from.B
 	o.Point = false
-	thin := *l.thin
-	thin.held, thin.near = heldFactors(from.Path, l.s.kin, y), from.Factors
-	r, err := begin(&thin, y, o, Start{B: b0})
+	held := heldFactors(from.Path, l.s.kin, y)
+	thin := l.full.Traits().Factored(l.low.startingAt(held, from.Factors), l.bound)
+	r, err := begin(thin, y, o, Start{B: b0})
 	if tooHard(err) {
 		if l.s.unwritten() {
 			return nil, l.tooLarge()
@@ -87,7 +103,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 		return nil, err
 	}
 	defer r.release()
-	w := r.w.Own.(*gradientRun).iterates.(factoredIterates)
+	w := r.w.Form.(factoredMatrices)
 	if err := r.iterate(ctx); tooHard(err) && l.s.unwritten() {
 		return nil, l.tooLarge()
 	} else if tooHard(err) {
@@ -102,7 +118,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 	}
 	sol, err := r.solution()
 	if err == nil && from.Path != nil {
-		if kept := w.keep(thin.held); kept != nil {
+		if kept := w.keep(held); kept != nil {
 			kept.kin, kept.y = l.s.kin, y.ToHost()
 			from.Path.kept = kept
 		}
@@ -137,6 +153,16 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 	return sol, nil
 }
 
+// startingAt is the same problem with a start.
+func (s *nuclearSampling) startingAt(held *lowRankPath, near *Factors) factoredForm {
+	from := *s
+	from.held, from.near = held, near
+	return &from
+}
+
+// startingAt is the same problem: solves of robust PCA start at b.
+func (s *lowRankPlusSparse) startingAt(*lowRankPath, *Factors) factoredForm { return s }
+
 // tooLarge is the error of a solve that would have to write down b.
 func (l *lowRank) tooLarge() error {
 	d, p := l.s.p.A.Dims()
@@ -158,7 +184,7 @@ func (l *lowRank) finish(ctx context.Context, y, b array.Batch, done int) (*Solu
 // internals give the driver what factored iterates provide: the residual of every step, the error
 // of the partial SVD, and the product A b.
 func (s *nuclearSampling) internals() *internals {
-	of := func(w *Work) *matrices { return w.Own.(*gradientRun).iterates.(*matrices) }
+	of := func(w *Work) *matrices { return w.Form.(*matrices) }
 	return &internals{
 		residual: func(w *Work) float64 { return Norm(of(w).z) },
 		examine: func(ctx context.Context, w *Work, c *watch, _ float64, last bool) error {
@@ -176,7 +202,7 @@ func (s *nuclearSampling) internals() *internals {
 }
 
 // completion is the structure of a matrix completion problem; nil where there is none.
-func (s *situation) completion() *nuclearSampling {
+func completion(s *situation) *nuclearSampling {
 	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 	"surepipe/space"
 )
 
@@ -31,7 +32,7 @@ func solvable(m *prox.Model) bool {
 	}
 	_, n := m.Space.Dims()
 	f := m.Space.Form()
-	return n > 0 && n <= mostFactored && f.Orthonormal && f.Kind != space.FixedRank
+	return n > 0 && n <= limits.MostFactored && f.Orthonormal && f.Kind != space.FixedRank
 }
 
 // columnsIn lists the columns of A whose Gram matrix gives that of a space; ok is false where
@@ -49,7 +50,7 @@ func columnsIn(f space.Form, p int) (set []int, ok bool) {
 	case space.Cluster:
 		set = slices.Clone(f.Average.Indices)
 		slices.Sort(set)
-		return set, len(set) <= mostFactored
+		return set, len(set) <= limits.MostFactored
 	}
 	return nil, false
 }

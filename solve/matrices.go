@@ -19,6 +19,8 @@ type nuclearSampling struct {
 	a      linops.Structure
 	shape  array.Shape
 	lambda float64
+	held   *lowRankPath // where a solve starts; nil for near
+	near   *Factors     // or here; nil for b0
 }
 
 // matrices are iterates in factored form. No m x n matrix is formed: b_k is kept as L V*, together
@@ -96,12 +98,12 @@ func tooHard(err error) bool {
 
 // begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch) (factoredIterates, error) {
+func (s *nuclearSampling) begin(bound, eta float64, work *Work, b0 array.Batch) (factoredIterates, error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
 	w := &matrices{
 		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
-		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1,
+		eta: eta, tau: eta * s.lambda, y: y, passes: 1,
 	}
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
@@ -118,7 +120,7 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
 	dev.Fill(w.abOld, 0)
-	stick := NewYardstick(y, g.bound, s.o)
+	stick := NewYardstick(y, bound, s.o)
 	w.tol = stick.Tol
 	if scale := stick.first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
 		return w, errHighRank
@@ -126,7 +128,7 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
 		return w, dev.Err()
 	}
-	return w, w.start(b0, g.near, g.held)
+	return w, w.start(b0, s.near, s.held)
 }
 
 // start factors b0, or takes its factors, or what a solve before has handed on.

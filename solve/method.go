@@ -95,6 +95,12 @@ type Traits struct {
 	// it is nil, the constructor is called again.
 	Reweight func(ctx context.Context, r prox.Prox) (Method, error)
 
+	// Recorded makes the method whose iterations are recorded in place of this one's, which have no derivative; nil
+	// for its own.
+	Recorded func(ctx context.Context, o Options) (Method, error)
+	// Factored returns the same method with iterates in a form of their own, and bound, unless it is 0, as the
+	// bound of the second derivative of what they minimize. Entry.Factors asks for it.
+	Factored func(form factoredForm, bound float64) Method
 	// Choices are the decisions that the method based on the structure of the problem.
 	Choices []Choice
 
@@ -136,6 +142,8 @@ type Work struct {
 	Own any
 	// Free, unless nil, frees what Own holds. Init sets it.
 	Free func()
+	// Form are the iterates of a method in a form of their own ([Traits].Factored), set by Init; nil for others.
+	Form factoredIterates
 
 	follower prox.Follower // the inexact proximal operator, where no derivative is asked for; or nil
 	near     float64       // its required accuracy

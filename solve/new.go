@@ -2,7 +2,6 @@ package solve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -33,7 +32,7 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 	}
 	_, dim := p.A.Dims()
 	if p.K != nil {
-		if err := p.checkBehind(e); err != nil {
+		if err := checkBehind(p, e); err != nil {
 			return nil, err
 		}
 		dim, _ = p.K.Dims()
@@ -42,15 +41,16 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 		return nil, fmt.Errorf("solve: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
 	}
 	solver, err := build(ctx, e, p, o)
-	if errors.Is(err, errNotClosed) && closable(p) {
-		e, _ = Lookup(without(e.Name, p))
-		return build(ctx, e, p, o.with(Choice{"method", e.Name, "direct has no factors of this problem, or too large ones"}))
+	if err != nil && e.Refused != nil && e.Refused(p, err) {
+		refused := e.Name
+		e = without(refused, p)
+		return build(ctx, e, p, o.with(Choice{"method", e.Name, refused + " has no factors of this problem, or too large ones"}))
 	}
 	return solver, err
 }
 
 // checkBehind rejects what a problem with r(K b) cannot have.
-func (p Problem) checkBehind(e Entry) error {
+func checkBehind(p Problem, e Entry) error {
 	_, dim := p.A.Dims()
 	switch _, q := p.K.Dims(); {
 	case q != dim:

@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/progress"
+	"surepipe/solve/internal/limits"
 )
 
 // newton is one solve by active sets.
@@ -34,8 +35,8 @@ type newton struct {
 }
 
 const (
-	// columnBlock is the number of columns that are taken from A at once.
-	columnBlock = 256
+	// mostWorking is the size of the working set up to which its Gram matrix is kept.
+	mostWorking = 1 << 13
 	// floorShare of the tolerance, spread over all coordinates, is what a coordinate need not be
 	// better than, and noiseLevel units in the last place of y what it cannot be.
 	floorShare = 0.1
@@ -201,7 +202,7 @@ func (n *newton) judge() (bool, error) {
 	refined := n.off <= n.at.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
 	switch {
-	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking, n.s.owner != nil && len(n.p.Active()) > mostFactored:
+	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking, n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
 		return true, n.dev.Err()
 	case n.conv.Converged:
 		return n.violations == 0 && refined && n.near(n.good*n.stick.Matters(zNorm)), n.dev.Err()

@@ -249,34 +249,6 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	return m, nil
 }
 
-// evenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its
-// diagonal is between 1/2 and 2, and returns these.
-func evenDiagonal(a *mat.SymDense) []float64 {
-	s := make([]float64, a.SymmetricDim())
-	for i := range s {
-		s[i] = unit(math.Sqrt(a.At(i, i)))
-	}
-	scaleSym(a, s)
-	return s
-}
-
-// scaleSym multiplies rows and columns by s.
-func scaleSym(a *mat.SymDense, s []float64) {
-	for i, u := range s {
-		for j := i; j < len(s); j++ {
-			a.SetSym(i, j, u*a.At(i, j)*s[j])
-		}
-	}
-}
-
-// largestCondition is that of a system whose solution has some correct digits. Beyond it
-// shiftOfDiagonal is added to a diagonal of about 1.
-const (
-	largestCondition = 1e15
-	shiftOfDiagonal  = 1e-12
-	timesShifted     = 4
-)
-
 // kept is what an iteration leaves for the next one: the right-hand side of its system, and what its
 // solution left of it, from which the residual for another right-hand side follows without a product.
 type kept struct {
@@ -287,6 +259,9 @@ type kept struct {
 
 // mostKept is the number of solutions after which the residual is computed anew, as rounding errors add up.
 const mostKept = 32
+
+// timesShifted is how often the inverse of a shifted matrix is applied.
+const timesShifted = 4
 
 // residual sets rest to that of x, by what was kept where that serves.
 func (k *kept) residual(dev array.Device, rest, x, rhs array.Batch, rho float64, apply func(to, x array.Batch)) {

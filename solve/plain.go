@@ -29,10 +29,10 @@ func newPlain(ctx context.Context, s situation) (Solver, error) {
 	return &plain{s: s, m: m}, nil
 }
 
-// newDualized is newPlain, by alternating directions where a method was chosen that takes r(b) only.
+// newDualized is newPlain, by another method where a method was chosen that takes r(b) only.
 func newDualized(ctx context.Context, s situation) (Solver, error) {
 	if !s.e.Behind {
-		s.e, _ = Lookup("admm")
+		s.e = s.tables.Behind
 	}
 	return newPlain(ctx, s)
 }
@@ -63,14 +63,14 @@ func (s *plain) Record(ctx context.Context, y array.Batch, newTape func(Method, 
 
 // differentiable is the method, or the one that is recorded in its place.
 func (s *plain) differentiable(ctx context.Context) (Method, error) {
-	other, replaced := s.m.(*interior)
-	if !replaced {
+	recorded := s.m.Traits().Recorded
+	if recorded == nil {
 		return s.m, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.recorded == nil {
-		m, err := other.recorded(ctx, s.s.o)
+		m, err := recorded(ctx, s.s.o)
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ type Tangent struct {
 	Model *prox.Model
 	// Reduced is A where the system is that of one factor alone, with another metric than the
 	// Model's; nil for others.
-	Reduced *Reduced
+	Reduced Reduced
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places

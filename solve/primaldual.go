@@ -51,6 +51,12 @@ const (
 	anew     = 1
 )
 
+// primalDualEntry is the entry of the primal-dual iteration.
+var primalDualEntry = Entry{
+	Name: "primal-dual", About: "r(K b) by products with A and K alone: Halpern's iteration, with restarts",
+	New: newPrimalDual, Behind: true,
+}
+
 func newPrimalDual(ctx context.Context, p Problem, _ Options) (Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: primal-dual supports only quadratic losses; use ista or fista")

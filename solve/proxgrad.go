@@ -36,51 +36,21 @@ type proximalGradient struct {
 	bound       float64 // of ||A||^2
 	eta         float64
 	low         factoredForm // for iterates in factored form; nil for vectors
-	held        *lowRankPath // where these start; nil for near
-	near        *Factors     // or here; nil for b0
 }
 
 // momentum is the index of c_k in Coefficients.Own.
 const momentum = 0
 
-// iterates are b_k, b_{k-1} and the step from them, in one of the forms that the recurrence takes.
-type iterates interface {
-	// extrapolate sets x_k = b_k + c (b_k - b_{k-1}).
-	extrapolate(c float64)
-	// descend sets b_{k+1} = prox_{eta r}(x_k - eta A* l'(A x_k; y)).
-	descend(ctx context.Context, w *Work, record bool) (prox.Derivative, error)
-	// moved is ||x_k - b_{k+1}||, and uphill is <x_k - b_{k+1}, b_{k+1} - b_k>.
-	moved() float64
-	uphill() float64
-}
-
-// factoredForm makes iterates in factored form.
-type factoredForm interface {
-	// begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even
-	// after an error.
-	begin(g *proximalGradient, w *Work, b0 array.Batch) (factoredIterates, error)
-	internals() *internals
-}
-
-// factoredIterates are iterates in factored form.
-type factoredIterates interface {
-	iterates
-	// dense is b_k as a batch of one vector, which the caller frees.
-	dense() array.Batch
-	// firstMomentum is the momentum of the first step.
-	firstMomentum() float64
-	// keep is what the solve at the last b_k hands on along a path of weights, before being what it was
-	// given; nil for nothing.
-	keep(before *lowRankPath) *lowRankPath
-	// tangent is the curvature at b_k.
-	tangent(ctx context.Context) (*Tangent, error)
-	release()
-}
-
 // gradientRun is one solve.
 type gradientRun struct {
 	iterates
 	since int // iterations since the last restart
+}
+
+// istaEntry is the entry of ISTA.
+var istaEntry = Entry{
+	Name: "ista", About: "proximal gradient steps of length 1/||A||^2",
+	New: newISTA, Sparse: true, factors: true,
 }
 
 func newISTA(ctx context.Context, p Problem, _ Options) (Method, error) {
@@ -113,7 +83,7 @@ func (g *proximalGradient) Problem() Problem { return g.p }
 // Traits reports that the measure is exact and that a step depends on as many earlier iterates as
 // the state has vectors.
 func (g *proximalGradient) Traits() Traits {
-	t := Traits{Norm2: g.bound, Exact: true, Reweight: g.reweight}
+	t := Traits{Norm2: g.bound, Exact: true, Reweight: g.reweight, Factored: g.factored}
 	if g.low != nil {
 		t.own = g.low.internals()
 		return t
@@ -138,15 +108,27 @@ func (g *proximalGradient) reweight(_ context.Context, r prox.Prox) (Method, err
 	return &other, nil
 }
 
+// factored is the method with iterates of another form.
+func (g *proximalGradient) factored(form factoredForm, bound float64) Method {
+	other := *g
+	if other.low = form; bound > 0 {
+		other.bound, other.eta = bound, 1/bound
+	}
+	return &other
+}
+
 // Release does nothing: only a number is kept.
 func (g *proximalGradient) Release() {}
+
+// runOf is the solve that Init has begun.
+func runOf(w *Work) *gradientRun { return w.Own.(*gradientRun) }
 
 // Init starts at b0 without momentum.
 func (g *proximalGradient) Init(w *Work, b0 array.Batch) error {
 	w.C = Coefficients{Eta: g.eta}
 	if g.low != nil {
-		f, err := g.low.begin(g, w, b0)
-		w.Own, w.Free = &gradientRun{iterates: f}, f.release
+		f, err := g.low.begin(g.bound, g.eta, w, b0)
+		w.Own, w.Form, w.Free = &gradientRun{iterates: f}, f, f.release
 		w.C.Own[momentum] = f.firstMomentum()
 		return err
 	}

@@ -4,14 +4,13 @@ import (
 	"context"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/subspace"
 	"surepipe/solve/internal/limits"
 	"surepipe/space"
 )
 
-// Reduced is the system of the derivative at a solution of low rank B = L R* in the coordinates of
+// reduced is the system of the derivative at a solution of low rank B = L R* in the coordinates of
 // one factor, the other one being eliminated ([factorHessian]). With A_L Q = A(Q R*) and A_R P = A(L
 // P*) it is
 //
@@ -19,7 +18,7 @@ import (
 //	M = A_R - A_L D_L^{-1} C,   S = D_R - C* D_L^{-1} C,
 //
 // where M is the operator that it is as a [linops.Restricted]. It lives no longer than the Selection that A is.
-type Reduced struct {
+type reduced struct {
 	h      *factorHessian
 	order  array.Index // A's row of every place, or nil
 	misfit array.Batch // the Hessian's
@@ -27,13 +26,13 @@ type Reduced struct {
 	bases [2]array.Batch
 }
 
-var _ linops.Restricted = (*Reduced)(nil)
+var _ Reduced = (*reduced)(nil)
 
 // Dims is d and the number of coordinates, k for every line of the side that stays.
-func (r *Reduced) Dims() (d, n int) { return r.h.d, r.h.len(r.h.in()) }
+func (r *reduced) Dims() (d, n int) { return r.h.d, r.h.len(r.h.in()) }
 
 // sorted is z in the order of the places, which the caller frees where owned is true.
-func (r *Reduced) sorted(z array.Batch) (_ array.Batch, owned bool) {
+func (r *reduced) sorted(z array.Batch) (_ array.Batch, owned bool) {
 	if r.order == nil {
 		return z, false
 	}
@@ -43,7 +42,7 @@ func (r *Reduced) sorted(z array.Batch) (_ array.Batch, owned bool) {
 }
 
 // image sets dst to the values z at the places, or adds them, in the order of A's rows.
-func (r *Reduced) image(dst, z array.Batch, add bool) {
+func (r *reduced) image(dst, z array.Batch, add bool) {
 	dev := r.h.dev
 	if r.order != nil {
 		t := dev.Alloc(z.K(), z.N())
@@ -59,7 +58,7 @@ func (r *Reduced) image(dst, z array.Batch, add bool) {
 }
 
 // Forward sets dst_i = M p_i.
-func (r *Reduced) Forward(dst, p array.Batch) {
+func (r *reduced) Forward(dst, p array.Batch) {
 	h := r.h
 	t, q := h.dev.Alloc(p.K(), h.len(h.out())), h.dev.Alloc(p.K(), h.len(h.out()))
 	h.couple(h.out(), t, p)
@@ -74,7 +73,7 @@ func (r *Reduced) Forward(dst, p array.Batch) {
 }
 
 // Adjoint sets dst_i = M* z_i.
-func (r *Reduced) Adjoint(dst, z array.Batch) {
+func (r *reduced) Adjoint(dst, z array.Batch) {
 	h := r.h
 	z, owned := r.sorted(z)
 	t, own := h.dev.Alloc(z.K(), h.len(h.out())), h.dev.Alloc(z.K(), h.len(h.in()))
@@ -90,7 +89,7 @@ func (r *Reduced) Adjoint(dst, z array.Batch) {
 }
 
 // Apart adds A_L D_L^{-1} A_L* w_i to dst_i.
-func (r *Reduced) Apart(dst, w array.Batch) {
+func (r *reduced) Apart(dst, w array.Batch) {
 	h := r.h
 	sorted, owned := r.sorted(w)
 	t := h.dev.Alloc(w.K(), h.len(h.out()))
@@ -109,29 +108,29 @@ func (r *Reduced) Apart(dst, w array.Batch) {
 }
 
 // Square sets dst_i = S p_i; they are different batches.
-func (r *Reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
+func (r *reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 
 // Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
 // batches. With clean set no dst_i has a part along the directions along which S is 0, which no image
 // shows.
-func (r *Reduced) Precondition(dst, z array.Batch, clean bool) { r.h.precondition(dst, z, clean) }
+func (r *reduced) Precondition(dst, z array.Batch, clean bool) { r.h.precondition(dst, z, clean) }
 
 // Clean takes such parts out of p.
-func (r *Reduced) Clean(p array.Batch) { r.h.clean(p) }
+func (r *reduced) Clean(p array.Batch) { r.h.clean(p) }
 
 // Work is the memory in bytes that its products take for each vector, besides their results.
-func (r *Reduced) Work() int64 {
+func (r *reduced) Work() int64 {
 	h := r.h
 	return 8 * int64(2*h.len(h.out())+3*h.d)
 }
 
 // Bytes counts the factors, the blocks and the misfit.
-func (r *Reduced) Bytes() int64 {
+func (r *reduced) Bytes() int64 {
 	return r.h.bytes() + r.misfit.Bytes() + r.bases[0].Bytes() + r.bases[1].Bytes()
 }
 
 // Release frees them.
-func (r *Reduced) Release() {
+func (r *reduced) Release() {
 	r.h.free()
 	r.misfit.Free()
 	r.bases[0].Free()
@@ -139,7 +138,7 @@ func (r *Reduced) Release() {
 }
 
 // basis is a factor as it is.
-func (r *Reduced) basis(side int) array.Batch {
+func (r *reduced) basis(side int) array.Batch {
 	h := r.h
 	factor := h.side[side].factor
 	if h.k == h.rank {
@@ -184,9 +183,9 @@ func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r 
 		misfit.Free()
 		return nil, err
 	}
-	reduced := &Reduced{h: h, order: w.order, misfit: misfit}
-	model := &prox.Model{Space: space.Tangent(w.shape, r, reduced.basis(rowSide), reduced.basis(columnSide)), Margin: margin}
-	t := &Tangent{A: reduced, Model: model, Reduced: reduced}
+	eliminated := &reduced{h: h, order: w.order, misfit: misfit}
+	model := &prox.Model{Space: space.Tangent(w.shape, r, eliminated.basis(rowSide), eliminated.basis(columnSide)), Margin: margin}
+	t := &Tangent{A: eliminated, Model: model, Reduced: eliminated}
 	if err := w.dev.Err(); err != nil {
 		t.release()
 		return nil, err

@@ -5,16 +5,16 @@ import (
 )
 
 // Frame is that of the system.
-func (r *Reduced) Frame() *Frame {
+func (r *reduced) Frame() *Frame {
 	h := r.h
 	return &Frame{K: h.k, rank: h.rank, L: h.side[rowSide].factor.ToHost(), R: h.side[columnSide].factor.ToHost(), columns: h.rows}
 }
 
 // Weight is lambda.
-func (r *Reduced) Weight() float64 { return r.h.mu }
+func (r *reduced) Weight() float64 { return r.h.mu }
 
 // Carry sets dst_i to P_i T for coordinates P_i with another frame, T being its [Frame.Turn].
-func (r *Reduced) Carry(dst, p, turn array.Batch) {
+func (r *reduced) Carry(dst, p, turn array.Batch) {
 	h := r.h
 	k := turn.N() / h.k
 	n := h.side[h.in()].n

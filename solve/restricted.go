@@ -161,6 +161,9 @@ func (p *parts) join(ctx context.Context, dev array.Device, a linops.Operator, s
 // widestPart is the number of columns up to which parts are merged.
 const widestPart = columnBlock
 
+// columnBlock is the number of columns that are taken from A at once.
+const columnBlock = 256
+
 // merge makes one part of the last two where these are of similar size, again and again: products
 // with few wide parts are faster than with many narrow ones, and every column is copied a
 // logarithmic number of times. Parts that are wide already gain nothing.
@@ -175,3 +178,6 @@ func (p *parts) merge(dev array.Device, a linops.Operator) {
 		*p = append(*p, columnsOf(dev, a, set))
 	}
 }
+
+// minFirst is the least number of coordinates that a working set begins with, or grows by.
+const minFirst = 64

@@ -276,7 +276,7 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 	r.weigh()
 	s := r.weighted()
 	s.o.Tol = max(min(stepShare*s.o.Tol, r.loosest), min(r.loosest, stepShare*r.conv.Optimality), tightestTol)
-	inner, err := chooseMethod(ctx, s)
+	inner, err := s.tables.Method(ctx, s)
 	if err != nil {
 		return false, err
 	}

@@ -17,6 +17,13 @@ import (
 // The coordinates are chosen first, then the units of K's rows, the loss, the units of the columns, and the
 // form of the method.
 
+// rule is a row of a table.
+type rule struct {
+	chosen, reason string
+	applies        func(s *situation) bool
+	build          func(ctx context.Context, s situation) (Solver, error)
+}
+
 var lossRules = []rule{
 	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *situation) bool { return s.weights == nil && s.quadratic }, chooseUnits},
 	{"whitened", "a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y", func(s *situation) bool { return s.quadratic }, newWhitened},
@@ -33,7 +40,7 @@ var rowRules = []rule{
 
 // coordinateRules is for problems with r(K b).
 var coordinateRules = []rule{
-	{"K b and a few of b's", "r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless these depend on each other, the problem is a regression in K b, for active sets", (*situation).synthesizes, newSynthesized},
+	{"K b and a few of b's", "r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless these depend on each other, the problem is a regression in K b, for active sets", asksForSynthesis, newSynthesized},
 	{"b's", "a method with a dual variable for K b is asked for, or K b and a few of b's entries are no coordinates for b", always, chooseRows},
 }
 
@@ -42,23 +49,22 @@ var unitRules = []rule{
 	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and differ little as far as products with it show, or the regularizer allows for no other units", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
-	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
+	{"the user's", "the method solves the normal equations, which have a closed form in these units only", closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
 }
 
 var methodRules = []rule{
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
-	{"interior points after another method", "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice", func(s *situation) bool { return s.comesFirst() != "" }, newSecondChance},
 	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newDualized},
-	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
-	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
-	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", (*situation).passes, newScreened},
-	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", func(s *situation) bool { return s.faces() && prox.StructureOf(s.p.R).Sparse != nil }, newActiveSet},
-	{"active sets of groups", "the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem is smooth", (*situation).faces, newActiveSet},
+	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", reweighs, newReweighted},
+	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return completion(s) != nil }, newCompletion},
+	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return besideSparse(s) != nil }, newRobust},
+	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", passes, newScreened},
+	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", func(s *situation) bool { return onFaces(s) && prox.StructureOf(s.p.R).Sparse != nil }, newActiveSet},
+	{"active sets of groups", "the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem is smooth", onFaces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
-	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
+	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", splits, newWorkingSet},
 	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *situation) bool { return s.e.manifold && !s.o.Whole }, newPlain},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole }, newPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
@@ -95,13 +101,11 @@ func Default(p Problem) string {
 	return defaultRules[i].solver
 }
 
-// withoutSynthesis is the same for a problem with r(K b) that is to be solved for b, not for K b.
-func withoutSynthesis(p Problem) string { return without("active-set", p) }
-
-// without is the same where a solver does not serve.
-func without(solver string, p Problem) string {
+// without is the same where the solver of the given name does not serve.
+func without(solver string, p Problem) Entry {
 	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.solver != solver && r.applies(p) })
-	return defaultRules[i].solver
+	e, _ := Lookup(defaultRules[i].solver)
+	return e
 }
 
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
@@ -135,73 +139,52 @@ func partlySmooth(p Problem) bool {
 	return r.Value != nil && r.Follow == nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
 }
 
-// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
-func writable(a linops.Operator) bool {
-	d, p := a.Dims()
-	known := linops.StructureOf(a)
-	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
-}
-
-// Choices that only a solve can make.
-var (
-	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
-	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
-	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
-)
-
 // finisher is a method that goes on where active sets have come to an end before the tolerance:
 // columns depend on each other but for rounding errors, or the working set is large.
 type finisher struct {
-	solver  string
-	choice  Choice
-	applies func(s *situation) bool
+	method         Entry
+	chosen, reason string
+	applies        func(s *situation) bool
 }
 
 var finishers = []finisher{
-	{"newton", Choice{"method", "finished by proximal points", "Newton steps on groups came to an end before the tolerance: columns depend on each other but for rounding errors, which steps of proximal points allow for, or the working set is large"},
+	{newtonEntry, "finished by proximal points", "Newton steps on groups came to an end before the tolerance: columns depend on each other but for rounding errors, which steps of proximal points allow for, or the working set is large",
 		func(s *situation) bool { return prox.StructureOf(s.p.R).Groups != nil }},
-	{"fista", Choice{"method", "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large"},
+	{accelerated, "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large",
 		always},
+}
+
+// finishing applies the table.
+func finishing(s *situation) (Entry, Choice) {
+	f := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(s) })]
+	return f.method, Choice{"method", f.chosen, f.reason}
 }
 
 // Sizes at which choices change.
 const (
-	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
-	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
-	// then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
-	// come from A*A, where A has at least leastGram columns.
-	widestSpread = 8
-	gradedSpread = 1e4
-	gramSpread   = 100
-	leastGram    = 32
-	// mostWorking is the size of the working set up to which its Gram matrix is kept.
-	mostWorking = 1 << 13
 	// mostManifold is the smaller of d and p up to which Newton steps on the model are the default,
 	// and mostSplit where the regularizer splits, as that of groups does.
 	mostManifold = 1 << 7
 	mostSplit    = 1 << 10
-	// mostFactored is the dimension up to which the system on a manifold is factorized.
-	mostFactored = 1 << 12
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
-	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries
-	// is the size of the matrix of unpenalized columns up to which it is factorized for a duality
-	// gap.
-	maxDense    = 256
-	freeEntries = 1 << 20
-	// largestWritten is the number of entries up to which an operator that is not stored as a
-	// matrix is written down as one for the direct solver.
-	largestWritten = 1 << 24
-	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
-	// computed from its entries.
-	weightedEntries = 1 << 24
 )
+
+// allTables are what solvers ask of the tables.
+var allTables = tables{Rows: chooseRows, Loss: chooseLoss, Units: chooseUnits, Method: chooseMethod, Behind: admmEntry, Instead: without, Finish: finishing}
 
 func always(*situation) bool { return true }
 
+// decide applies a table.
+func decide(ctx context.Context, s situation, part string, rules []rule) (Solver, error) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
+	s.o = s.o.with(Choice{part, rules[i].chosen, rules[i].reason})
+	return rules[i].build(ctx, s)
+}
+
 // build chooses the solver of a problem.
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
-	s := situation{e: e, p: p, o: o, loss: p.Loss, quadratic: true}
+	s := situation{e: e, p: p, o: o, loss: p.Loss, quadratic: true, tables: &allTables}
 	if p.Loss != nil {
 		var w array.Batch
 		if w, s.quadratic = p.Loss.Weights(); s.quadratic {
@@ -224,7 +207,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows
 		return chooseLoss(ctx, s)
 	case s.e.newton:
-		return s.decide(ctx, "coordinates", coordinateRules)
+		return decide(ctx, s, "coordinates", coordinateRules)
 	}
 	return chooseRows(ctx, s)
 }
@@ -235,12 +218,12 @@ func chooseRows(ctx context.Context, s situation) (Solver, error) {
 		s.rowLengths2 = rowLengths2(s.p)
 	}
 	s.rowUnits = rowUnits(s.p.R, s.rowLengths2)
-	return s.decide(ctx, "rows", rowRules)
+	return decide(ctx, s, "rows", rowRules)
 }
 
 // chooseLoss applies the table of losses.
 func chooseLoss(ctx context.Context, s situation) (Solver, error) {
-	return s.decide(ctx, "loss", lossRules)
+	return decide(ctx, s, "loss", lossRules)
 }
 
 // chooseUnits applies the table of units.
@@ -248,9 +231,9 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	s.kin, s.bound = new(family), nil
 	if s.even = evenColumns(s.p.A); !s.e.Closed && !s.even && !s.tied() {
 		s.lengths2 = columnLengths2(s.p)
-		if !s.closedHere() {
+		if !closedHere(&s) {
 			s.units = s.unitsFor(s.p.R)
-			s.estimateUnits()
+			estimateUnits(&s)
 		}
 	}
 	if s.p.K == nil && !s.e.Closed && spread(s.lengths2, s.units) {
@@ -259,28 +242,34 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 			s.o.shortness[j] /= v
 		}
 	}
-	return s.decide(ctx, "units", unitRules)
+	return decide(ctx, s, "units", unitRules)
 }
 
-// chooseMethod applies the table of methods.
+// chooseMethod applies the table of methods, unless the method has a form of its own.
 func chooseMethod(ctx context.Context, s situation) (Solver, error) {
-	return s.decide(ctx, "method", methodRules)
+	if s.e.Own != nil {
+		if build, choice := s.e.Own(&s); build != nil {
+			s.o = s.o.with(choice)
+			return build(ctx, s)
+		}
+	}
+	return decide(ctx, s, "method", methodRules)
 }
 
 // closedHere reports that the method's steps have a closed form that other units would lose: A is
 // not a matrix, whose columns would be scaled in place.
-func (s *situation) closedHere() bool {
+func closedHere(s *situation) bool {
 	known := linops.StructureOf(s.p.A)
 	return s.e.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
 // reweighs reports whether the problem is solved by Newton steps on the loss.
-func (s *situation) reweighs() bool {
+func reweighs(s *situation) bool {
 	return s.p.Loss != nil && (s.e.newton || s.e.manifold) && !s.o.Whole && prox.StructureOf(s.p.R).Value != nil
 }
 
 // splits reports whether the problem has working sets.
-func (s *situation) splits() bool {
+func splits(s *situation) bool {
 	r := prox.StructureOf(s.p.R)
 	_, dim := s.p.A.Dims()
 	if !s.e.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
@@ -295,7 +284,7 @@ func (s *situation) splits() bool {
 
 // passes reports that a product with A is a pass over a matrix that is not in memory, and the
 // solution is found on faces of the regularizer.
-func (s *situation) passes() bool {
+func passes(s *situation) bool {
 	r := prox.StructureOf(s.p.R)
-	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
+	return onFaces(s) && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
 }

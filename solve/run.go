@@ -59,6 +59,9 @@ type run struct {
 	oneStep bool
 }
 
+// followed is the choice of an inexact proximal operator.
+var followed = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
+
 // nearness is the accuracy of an inexact proximal operator, as a share of the subgradient of the
 // step before.
 const nearness = 0.1

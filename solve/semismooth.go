@@ -39,6 +39,12 @@ import (
 // for all three.
 type semismooth struct{ *proximalGradient }
 
+// newtonEntry is the entry of Newton steps on a manifold.
+var newtonEntry = Entry{
+	Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r",
+	New: newSemismooth, Sparse: true, manifold: true,
+}
+
 func newSemismooth(ctx context.Context, p Problem, _ Options) (Method, error) {
 	if p.Loss != nil {
 		return nil, errNotQuadratic
@@ -119,7 +125,7 @@ func (s *semismooth) Init(w *Work, b0 array.Batch) error {
 	if err := s.proximalGradient.Init(w, b0); err != nil {
 		return err
 	}
-	r := &semismoothRun{m: s, dev: dev, path: *w.Own.(*gradientRun), next: w.C, descent: math.Inf(1), measured: math.Inf(1), mark: math.Inf(1), share: 1}
+	r := &semismoothRun{m: s, dev: dev, path: *runOf(w), next: w.C, descent: math.Inf(1), measured: math.Inf(1), mark: math.Inf(1), share: 1}
 	w.Own, w.Free = r, r.release
 	r.system = manifoldSystem{dev: dev, a: s.p.A, gram: newGramMatrix(dev, s.p.A)}
 	for _, b := range []*array.Batch{&r.g, &r.e, &r.keep[0], &r.keep[1], &r.u, &r.ad} {

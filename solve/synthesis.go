@@ -19,6 +19,7 @@ import (
 	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 )
 
 // synthesized solves a problem with r(K b) in the coordinates z = K b, where the rows of K are
@@ -85,7 +86,7 @@ func (b *synthesis) below() blas64.General {
 // are: A M^{-1} then has about nine correct digits. synthesisRows is the number of A's rows that are turned
 // at a time.
 const (
-	mostSynthesized   = mostFactored
+	mostSynthesized   = limits.MostFactored
 	largestSynthesis  = 1 << 24
 	steepestSynthesis = 1e7
 	synthesisRows     = 128
@@ -111,8 +112,8 @@ func ofMatrices(p Problem) bool {
 	return written && d > 0 && 0 < q && q <= dim && dim <= mostSynthesized
 }
 
-// synthesizes reports that active sets are asked for, and serve.
-func (s *situation) synthesizes() bool {
+// asksForSynthesis reports that active sets are asked for, and serve.
+func asksForSynthesis(s *situation) bool {
 	return s.e.newton && !s.o.Whole && s.quadratic && synthesizes(s.p)
 }
 
@@ -131,7 +132,7 @@ func newSynthesized(ctx context.Context, s situation) (Solver, error) {
 		return chooseInstead(ctx, s)
 	}
 	c := &synthesized{s: s, basis: basis, owned: true}
-	if err := c.build(s.p.R, func(inner situation) (Solver, error) { return chooseLoss(ctx, inner) }); err != nil {
+	if err := c.build(s.p.R, func(inner situation) (Solver, error) { return inner.tables.Loss(ctx, inner) }); err != nil {
 		c.Release()
 		return nil, err
 	}
@@ -140,8 +141,8 @@ func newSynthesized(ctx context.Context, s situation) (Solver, error) {
 
 // chooseInstead chooses a method for b as it is.
 func chooseInstead(ctx context.Context, s situation) (Solver, error) {
-	s.e, _ = Lookup(withoutSynthesis(s.p))
-	return chooseRows(ctx, s)
+	s.e = s.tables.Instead(s.e.Name, s.p)
+	return s.tables.Rows(ctx, s)
 }
 
 // build makes the solver of the regression with the regularizer r(z).
@@ -387,7 +388,7 @@ func (c *synthesized) Solve(ctx context.Context, y array.Batch, from From) (*Sol
 	return c.deliver(c.Solver.Solve(ctx, y, from))
 }
 
-// Record is not asked for: iterations are those of the user's problem ([situation.synthesizes]).
+// Record is not asked for: iterations are those of the user's problem ([asksForSynthesis]).
 func (c *synthesized) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
 	return c.deliver(c.Solver.Record(ctx, y, newTape))
 }

@@ -11,20 +11,14 @@ import (
 	"surepipe/solve/internal/limits"
 )
 
-// rule is a row of a table.
-type rule struct {
-	chosen, reason string
-	applies        func(s *situation) bool
-	build          func(ctx context.Context, s situation) (Solver, error)
-}
-
 // situation is what the rules depend on.
 type situation struct {
-	e    Entry
-	p    Problem // with Loss nil if the user's loss is quadratic
-	kin  *family
-	o    Options
-	from Method // the solver for another regularizer, whose data is shared; or nil
+	e      Entry
+	p      Problem // with Loss nil if the user's loss is quadratic
+	kin    *family
+	o      Options
+	from   Method // the solver for another regularizer, whose data is shared; or nil
+	tables *tables
 
 	loss      loss.Loss // the user's
 	quadratic bool      // whether it is
@@ -37,18 +31,25 @@ type situation struct {
 	bound                 *float64 // of ||A||^2, where Newton steps on the loss have needed it; or nil
 }
 
+// tables are the tables of rules by which a solver is chosen, each of which leads to the next one, and what the
+// solvers ask of them.
+type tables struct {
+	// Rows, Loss, Units and Method choose the units of K's rows, the form of the loss, the units of A's columns
+	// and the form of the method.
+	Rows, Loss, Units, Method func(ctx context.Context, s situation) (Solver, error)
+	// Behind is the method for r(K b) where one is asked for that takes r(b) only.
+	Behind Entry
+	// Instead is the default method for a problem that the one of the given name does not serve.
+	Instead func(name string, p Problem) Entry
+	// Finish is the method that goes on where active sets have come to an end before the tolerance.
+	Finish func(s *situation) (Entry, Choice)
+}
+
 // family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
 // one of them.
 type family struct {
 	// moves says that y differs from solve to solve: what a Path carries then serves any of them.
 	moves bool
-}
-
-// decide applies a table.
-func (s situation) decide(ctx context.Context, part string, rules []rule) (Solver, error) {
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
-	s.o = s.o.with(Choice{part, rules[i].chosen, rules[i].reason})
-	return rules[i].build(ctx, s)
 }
 
 // method makes the method for the situation.
@@ -68,10 +69,10 @@ func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solv
 	if s.units == nil && !s.e.Closed && s.unitsFor(r) != nil {
 		s.from, s.o.shortness = nil, nil
 		s.o.choices = s.o.before("units")
-		return chooseUnits(ctx, s)
+		return s.tables.Units(ctx, s)
 	}
 	s.o.choices = s.o.before("method")
-	return chooseMethod(ctx, s)
+	return s.tables.Method(ctx, s)
 }
 
 // before is the choices up to the first one about a part.

@@ -57,7 +57,7 @@ func (u *inUnits) Release() {
 }
 
 // estimateUnits takes units by estimated lengths where A has too many columns to compute them, and they differ much.
-func (s *situation) estimateUnits() {
+func estimateUnits(s *situation) {
 	d, dim := s.p.A.Dims()
 	if s.lengths2 != nil || s.p.K != nil || d == 0 || max(d, dim) > limits.Written/lengthsAtOnce ||
 		prox.StructureOf(s.p.R).Rescale == nil {
@@ -88,7 +88,7 @@ func newEquilibrated(ctx context.Context, s situation) (Solver, error) {
 	r, err := e.within(s.p.R)
 	if err == nil {
 		inner.p.R = r
-		e.Solver, err = chooseMethod(ctx, inner)
+		e.Solver, err = inner.tables.Method(ctx, inner)
 	}
 	if err != nil {
 		e.Release()
@@ -154,7 +154,7 @@ func (e *equilibrated) Reweight(ctx context.Context, r prox.Prox) (Solver, error
 	if !slices.Equal(s.unitsFor(r), s.units) {
 		s.o.choices = s.o.choices[:len(s.o.choices)-1]
 		s.o.shortness = nil
-		return chooseUnits(ctx, s)
+		return s.tables.Units(ctx, s)
 	}
 	other := &equilibrated{inUnits: inUnits{s: s}, scale: e.scale, inverse: e.inverse}
 	inner, err := other.within(r)

@@ -103,3 +103,15 @@ func (o *weightedRows) Release() {
 		o.own.Release()
 	}
 }
+
+// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
+// computed from its entries.
+const weightedEntries = 1 << 24
+
+// unweighted returns the operator A of diag(root) A, and root; nil for an operator without weights.
+func unweighted(a linops.Operator) (inner linops.Operator, root []float64) {
+	if w, weighted := a.(*weightedRows); weighted {
+		return w.a, w.host
+	}
+	return a, nil
+}

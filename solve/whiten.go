@@ -46,7 +46,7 @@ func newWhitened(ctx context.Context, s situation) (Solver, error) {
 	// The noise in W^{1/2} y has norm sigma sqrt(sum_i w_i).
 	inner.o.Sigma2 *= sum / float64(len(root))
 	var err error
-	if w.Solver, err = chooseUnits(ctx, inner); err != nil {
+	if w.Solver, err = inner.tables.Units(ctx, inner); err != nil {
 		w.Release()
 		return nil, err
 	}

@@ -29,10 +29,12 @@ type workingSet struct {
 	r prox.Structure
 }
 
+// notSparse is the choice where the solution turned out not to be sparse.
+var notSparse = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
+
 const (
-	// firstShare of the coordinates is the largest first working set, unless minFirst is larger.
+	// firstShare of the coordinates is the largest first working set, unless [minFirst] is larger.
 	firstShare = 1. / 32
-	minFirst   = 64
 	// A round is solved until its own optimality is roundShare of the violation outside before it,
 	// or to the tolerance. insideShare is the part of the tolerance that the optimality inside may
 	// use.
