@@ -8,8 +8,8 @@ import (
 	"surepipe/array"
 )
 
-// on is the matrix on a device, of one part.
-func (f *Factors) on(dev array.Device) factored {
+// onDevice is a matrix of one part on a device.
+func onDevice(f *Factors, dev array.Device) factored {
 	r := len(f.S)
 	if r == 0 {
 		return zeros(dev, f.Shape)

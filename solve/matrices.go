@@ -142,7 +142,7 @@ func (w *matrices) start(b0 array.Batch, near *Factors, held *lowRankPath) error
 	}
 	if near != nil {
 		w.now.free()
-		w.now = near.on(dev)
+		w.now = onDevice(near, dev)
 		for w.space.Size() < near.Rank()+subspace.MinBuffer && w.space.Grow() {
 		}
 		w.space.Lead(w.now.v)
