@@ -1,5 +1,14 @@
 package solve
 
+import (
+	"surepipe/solve/active"
+	"surepipe/solve/direct"
+	"surepipe/solve/gradient"
+	"surepipe/solve/interior"
+	"surepipe/solve/manifold"
+	"surepipe/solve/splitting"
+)
+
 // Names lists the names of the table.
 func Names() []string {
 	var names []string
@@ -21,5 +30,5 @@ func Lookup(name string) (e Entry, ok bool) {
 
 // Methods lists the methods that [New] knows. A new one is added here: its room has its entry.
 func Methods() []Entry {
-	return []Entry{directEntry, istaEntry, accelerated, admmEntry, activeEntry, newtonEntry, dualEntry, interiorEntry, primalDualEntry}
+	return []Entry{direct.Entry, gradient.ISTA, gradient.FISTA, splitting.ADMM, active.Entry, manifold.Entry, splitting.Dual, interior.Entry, splitting.PrimalDual}
 }

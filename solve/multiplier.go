@@ -7,6 +7,10 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/solve/engine"
+	"surepipe/solve/interior"
+	"surepipe/solve/rewrite"
+	"surepipe/solve/splitting"
 )
 
 // Multiplier returns, for a problem with K, the u of least norm with
@@ -20,7 +24,7 @@ import (
 // K*K beside A*A; where K's rows are independent, and A and K are matrices or K takes differences of
 // neighbours, it has no such error.
 func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
-	matrices := ofMatrices(p)
+	matrices := rewrite.OfMatrices(p)
 	if p.Loss != nil {
 		w, quadratic := p.Loss.Weights()
 		if !quadratic {
@@ -36,34 +40,34 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 		z := p.Device.Alloc(1, y.N())
 		defer z.Free()
 		p.Device.Mul(z, y, root)
-		p.A, y, p.Loss = newWeightedRows(p.A, root, host, nil), z, nil
+		p.A, y, p.Loss = engine.NewWeightedRows(p.A, root, host, nil), z, nil
 	}
 	if matrices {
-		if b, err := factorRows(ctx, p); b != nil || err != nil {
+		if b, err := rewrite.FactorRows(ctx, p); b != nil || err != nil {
 			if err != nil {
 				return array.Batch{}, err
 			}
-			return b.multiplier(p, y)
+			return b.Multiplier(p, y)
 		}
 	}
-	if u := alongBand(p, y); !u.IsZero() {
+	if u := interior.AlongBand(p, y); !u.IsZero() {
 		return u, p.Device.Err()
 	}
-	if units := unequalColumns(p); units != nil { // in which the units of b do not matter: K* u = g for the same u
+	if units := engine.UnequalColumns(p); units != nil { // in which the units of b do not matter: K* u = g for the same u
 		a, k := linops.ScaleColumns(p.Device, p.A, units), linops.ScaleColumns(p.Device, p.K, units)
 		defer a.Release()
 		defer k.Release()
 		p.A, p.K = a, k
 	}
-	bound, k, err := norms(ctx, p)
+	bound, k, err := engine.Norms(ctx, p)
 	if err != nil {
 		return array.Batch{}, err
 	}
-	s, err := newPenalized(ctx, p, bound, k, DefaultTol)
+	s, err := splitting.NewPenalized(ctx, p, bound, k, DefaultTol)
 	if err != nil {
 		return array.Batch{}, err
 	}
-	defer s.release()
+	defer s.Release()
 	_, dim := p.A.Dims()
 	q, _ := p.K.Dims()
 	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
@@ -71,7 +75,7 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	defer b.Free()
 	defer rhs.Free()
 	p.A.Adjoint(rhs, y)
-	if err := s.solve(ctx, b, rhs, rho, anywhere); err != nil {
+	if err := s.Solve(ctx, b, rhs, rho, splitting.Anywhere); err != nil {
 		return array.Batch{}, err
 	}
 	u := dev.Alloc(1, q)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"surepipe/linops"
+	"surepipe/solve/rewrite"
 )
 
 // New returns the solver of the given name for the problem; [Methods] lists the names. The context
@@ -20,8 +21,8 @@ func New(ctx context.Context, name string, p Problem, o Options) (Solver, error)
 
 // NewFrom is New for a method that need not be in the table.
 func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
-	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	o = o.WithDefaults()
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if p.A == nil || p.R == nil || p.Device == nil {
@@ -44,7 +45,7 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 	if err != nil && e.Refused != nil && e.Refused(p, err) {
 		refused := e.Name
 		e = without(refused, p)
-		return build(ctx, e, p, o.with(Choice{"method", e.Name, refused + " has no factors of this problem, or too large ones"}))
+		return build(ctx, e, p, o.With(Choice{Part: "method", Chosen: e.Name, Reason: refused + " has no factors of this problem, or too large ones"}))
 	}
 	return solver, err
 }
@@ -55,7 +56,7 @@ func checkBehind(p Problem, e Entry) error {
 	switch _, q := p.K.Dims(); {
 	case q != dim:
 		return fmt.Errorf("solve: an operator K on R^%d behind which r stands, for an operator A on R^%d", q, dim)
-	case !e.Behind && !(e.newton && synthesizes(p)):
+	case !e.Behind && !(e.Newton && rewrite.Synthesizes(p)):
 		var names []string
 		for _, m := range Methods() {
 			if m.Behind {

@@ -1,4 +1,0 @@
-package solve
-
-// The two ways to project on the columns of free coordinates.
-var ProjectFree, ProjectByProducts = projectFree, projectByProducts
