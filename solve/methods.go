@@ -32,3 +32,23 @@ func Lookup(name string) (e Entry, ok bool) {
 func Methods() []Entry {
 	return []Entry{direct.Entry, gradient.ISTA, gradient.FISTA, splitting.ADMM, active.Entry, manifold.Entry, splitting.Dual, interior.Entry, splitting.PrimalDual}
 }
+
+// Solvers that others are held against.
+var (
+	// AnyProx is the name of the solver for any r(b), which needs no more than products with A and the prox.
+	AnyProx = gradient.FISTA.Name
+	// ClosedForm is the name of the solver by one factorization.
+	ClosedForm = direct.Entry.Name
+)
+
+// Witness is the name of a solver that takes the problem and comes to its solution in another way than the
+// one of the given name.
+func Witness(name string, p Problem) string {
+	switch e, _ := Lookup(name); {
+	case !e.Alternates:
+		return splitting.ADMM.Name
+	case p.K != nil:
+		return splitting.PrimalDual.Name
+	}
+	return AnyProx
+}

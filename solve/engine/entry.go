@@ -41,6 +41,9 @@ type Entry struct {
 	// Manifold says that it takes Newton steps on the manifold of a partly smooth r.
 	Manifold bool
 
+	// Alternates says that it takes alternating directions, or may begin with them.
+	Alternates bool
+
 	// Refused reports that an error of New means that the problem is not one for this method, which could not be
 	// known before, and that another one is to take over; nil for never.
 	Refused func(p Problem, err error) bool

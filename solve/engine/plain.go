@@ -18,8 +18,17 @@ type Plain struct {
 	recorded Method // in place of Method, where that has no derivative; or nil
 }
 
-// NewPlain makes the method of the task.
+// NewPlain runs the method of a task on the whole problem.
 func NewPlain(ctx context.Context, s Task) (Solver, error) {
+	p, err := PlainOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// PlainOf is NewPlain for a solver that has it as a part.
+func PlainOf(ctx context.Context, s Task) (*Plain, error) {
 	if _, dim := s.Problem.A.Dims(); dim > math.MaxInt32 {
 		return nil, UnwrittenError(s.Problem)
 	}

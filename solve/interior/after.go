@@ -62,11 +62,11 @@ func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) 
 	soon.From = nil
 	soon.Options.MaxIter = min(s.Options.MaxIter, soonIterations)
 	soon.Options.Resolved = Small(s.Problem) // a large factor is only for what the other method leaves
-	first, err := engine.NewPlain(ctx, soon)
+	first, err := engine.PlainOf(ctx, soon)
 	if err != nil {
 		return nil, err
 	}
-	return &secondChance{s: s, first: first.(*engine.Plain)}, nil
+	return &secondChance{s: s, first: first}, nil
 }
 
 // points are the interior points, or the other method with all its iterations where their factor is too large.
@@ -74,17 +74,17 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		last, err := engine.NewPlain(ctx, s.s)
+		last, err := engine.PlainOf(ctx, s.s)
 		if errors.Is(err, errNoInterior) {
 			whole := s.s
 			whole.Entry = *comesFirst(&s.s)
 			whole.From = nil
-			last, err = engine.NewPlain(ctx, whole)
+			last, err = engine.PlainOf(ctx, whole)
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.last = last.(*engine.Plain)
+		s.last = last
 	}
 	return s.last, nil
 }

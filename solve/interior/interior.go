@@ -91,7 +91,7 @@ var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r 
 // Entry is the entry of interior points.
 var Entry = engine.Entry{
 	Name: "interior-point", About: "r(K b) of a sequence, an image or a small problem: Newton steps on the conditions of optimality, with a banded, sparse or dense matrix",
-	New: newInterior, Behind: true, Own: after,
+	New: newInterior, Behind: true, Alternates: true, Own: after,
 }
 
 func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {

@@ -60,7 +60,7 @@ const (
 // ADMM is the entry of ADMM.
 var ADMM = engine.Entry{
 	Name: "admm", About: "alternating directions, with the step balanced by the residuals",
-	New: newADMM, Normal: true, Behind: true,
+	New: newADMM, Normal: true, Behind: true, Alternates: true,
 }
 
 func newADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {

@@ -139,6 +139,7 @@ func (s *penalized) Release() {
 	s.cosines.Release()
 }
 
+// Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
 func (s *penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
 		return err
