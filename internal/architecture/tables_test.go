@@ -4,8 +4,11 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"surepipe/solve"
 )
 
 // tables are the packages whose tables say all that is known of a name: others do not compare with its constants.
@@ -38,6 +41,38 @@ func TestNamesAreNotCompared(t *testing.T) {
 				// An object is a variable that hides the package.
 				if ok && x.Obj == nil && slices.Contains(tables[imports[x.Name]], s.Sel.Name) {
 					t.Errorf("%s: a comparison with %s.%s, expected a question to its row", f.set.Position(e.Pos()), x.Name, s.Sel.Name)
+				}
+			}
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if n.Op == token.EQL || n.Op == token.NEQ {
+					check(n.X, n.Y)
+				}
+			case *ast.CaseClause:
+				check(n.List...)
+			}
+			return true
+		})
+	}
+}
+
+// What depends on a method is a field of its entry: nothing is compared with the name of one, except by the fuzzer.
+func TestMethodsAreNotCompared(t *testing.T) {
+	methods := solve.Names()
+	for _, f := range files(t) {
+		if f.dir == "internal/differential" {
+			continue
+		}
+		check := func(exprs ...ast.Expr) {
+			for _, e := range exprs {
+				lit, ok := e.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					continue
+				}
+				if name, err := strconv.Unquote(lit.Value); err == nil && slices.Contains(methods, name) {
+					t.Errorf("%s: a comparison with the name of the method %s, expected a question to its entry", f.set.Position(e.Pos()), name)
 				}
 			}
 		}
