@@ -80,7 +80,7 @@ func TestSingularValues(t *testing.T) {
 // TestReferenceAgreesWithDifferences compares the divergence of the reference with central
 // differences of its solution.
 func TestReferenceAgreesWithDifferences(t *testing.T) {
-	n := 2500
+	n := 1000
 	if testing.Short() {
 		n = 200
 	}
@@ -89,7 +89,7 @@ func TestReferenceAgreesWithDifferences(t *testing.T) {
 	for i := range n {
 		c := Generate(7, i)
 		k := newCanonical(c)
-		if k.observed > 12 || k.a.c > 30 {
+		if k.observed > 12 || k.a.c > 30 || norm2(k.y).hi == 0 { // at y = 0 no step is small
 			continue
 		}
 		// Where a face is nearer than the step the differences see another.

@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/solve/internal/limits"
 )
 
 // direct solves problems whose regularizer is quadratic, r(K b) = 1/2 <b, Q b>, in closed form: it
@@ -79,15 +80,15 @@ func curvatures(p engine.Problem) []float64 {
 		n, _ = p.K.Dims()
 	}
 	known := prox.StructureOf(p.R)
+	if n > limits.Written || !known.Quadratic.Known && known.Sparse == nil {
+		return nil
+	}
 	q := make([]float64, n)
 	if c := known.Quadratic; c.Known {
 		for i := range q {
 			q[i] = c.Value
 		}
 		return finite(q, p.K != nil)
-	}
-	if known.Sparse == nil {
-		return nil
 	}
 	w, c, positive := known.Sparse(n)
 	for i := range q {
