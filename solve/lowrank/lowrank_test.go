@@ -1,4 +1,4 @@
-package solve_test
+package lowrank_test
 
 import (
 	"context"
@@ -16,27 +16,9 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
-
-// plain hides everything but the two directions of an operator.
-type plain struct{ linops.Operator }
-
-// converged is the solution at y, which the caller releases.
-func converged(t *testing.T, s solve.Solver, dev array.Device, y []float64) *solve.Solution {
-	t.Helper()
-	b := dev.Alloc(1, len(y))
-	defer b.Free()
-	dev.Upload(b, y)
-	sol, err := s.Solve(context.Background(), b, solve.From{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !sol.Converged {
-		t.Fatalf("not converged: %+v", sol.Convergence)
-	}
-	return sol
-}
 
 // checkOptimality compares the optimality with a lower bound of the distance of 0 from
 // the subdifferential that it bounds: the length of a proximal gradient step of length
@@ -76,13 +58,13 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 		c := solvetest.CompletionCases[1].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 		p := solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}
-		cold := converged(t, newSolver(t, "fista", p, solve.Options{}), dev, y)
+		cold := roomtest.Converged(t, roomtest.NewSolver(t, "fista", p, solve.Options{}), dev, y)
 		defer cold.Release()
 		nearby := p
 		nearby.R = prox.NewNuclear(c.Shape, 1.01*c.Lambda)
-		before := converged(t, newSolver(t, "fista", nearby, solve.Options{}), dev, y)
+		before := roomtest.Converged(t, roomtest.NewSolver(t, "fista", nearby, solve.Options{}), dev, y)
 		defer before.Release()
-		s := newSolver(t, "fista", p, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", p, solve.Options{})
 		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.Shape.Len())
 		defer on.Free()
 		defer b0.Free()
@@ -102,7 +84,7 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer warm.Release()
-				near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-5)
+				roomtest.Near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-5)
 				if !warm.Converged || name == "nearby" && warm.Iterations >= cold.Iterations {
 					t.Errorf("%d iterations, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
 				}
@@ -125,19 +107,19 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 				if size == 0 {
 					lambda = 1
 				}
-				s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
-				sol := converged(t, s, dev, scaled(size, append([]float64(nil), y...)))
+				s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
+				sol := roomtest.Converged(t, s, dev, roomtest.Scaled(size, append([]float64(nil), y...)))
 				defer sol.Release()
 				if size == 0 {
-					near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
+					roomtest.Near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
 					return
 				}
-				unit := converged(t, newSolver(t, "fista", solve.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
+				unit := roomtest.Converged(t, roomtest.NewSolver(t, "fista", solve.Problem{A: roomtest.Plain{Operator: a}, R: prox.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
 				defer unit.Release()
-				near(t, "mu_hat", scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
+				roomtest.Near(t, "mu_hat", roomtest.Scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
 			})
 		}
-		s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, solve.Options{})
 		on := dev.Alloc(1, len(y))
 		defer on.Free()
 		y[3] = math.NaN()
@@ -154,7 +136,7 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 		solvetest.FactorAll(t)
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
 		results := make([][]float64, 3)
 		var wg sync.WaitGroup
 		for i := range results {
@@ -192,10 +174,10 @@ func TestCertificateByProducts(t *testing.T) {
 			floats.AddConst(c.Offset, y)
 			r := prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
 			o := solve.Options{Tol: 1e-9}
-			want := converged(t, newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			want := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer want.Release()
 			solvetest.CertifyByProducts(t)
-			got := converged(t, newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			got := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer got.Release()
 			checkOptimality(t, dev, a, r, y, got)
 			size := floats.Norm(y, 2)
@@ -210,7 +192,7 @@ func TestCertificateByProducts(t *testing.T) {
 			z := dev.Alloc(1, c.D)
 			defer z.Free()
 			dev.Upload(z, y)
-			early, err := newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, solve.From{})
+			early, err := roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package solve_test
+package active_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -73,11 +74,11 @@ func TestScreenedPaths(t *testing.T) {
 				var c mat.VecDense
 				c.MulVec(x.T(), mat.NewVecDense(d, y))
 				most := mat.Norm(&c, math.Inf(1))
-				whole := pathOf(t, dev, linops.Operator(dense(t, dev, d, p, x.RawMatrix().Data)), y, r, most, weights)
+				whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, r, most, weights)
 				a := store(x)
 				parts := pathOf(t, dev, a, y, r, most, weights)
 				for i := range whole {
-					near(t, name+" "+kind, parts[i], whole[i], 1e-8)
+					roomtest.Near(t, name+" "+kind, parts[i], whole[i], 1e-8)
 				}
 				passes, _ := linops.StructureOf(a).Passes.Count()
 				if passes > 2*weights && name != "blocks" || passes > 3*weights { // a gap with free columns takes passes of its own
@@ -92,9 +93,9 @@ func TestScreenedPaths(t *testing.T) {
 func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r func(w float64) prox.Prox, most float64, weights int) [][]float64 {
 	t.Helper()
 	d, _ := a.Dims()
-	observed := on(t, dev, y)
+	observed := roomtest.On(t, dev, y)
 	weight := func(i int) float64 { return most * math.Pow(0.03, float64(i+1)/float64(weights)) }
-	base := newSolver(t, "active-set", solve.Problem{A: a, R: r(weight(0)), Device: dev}, solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
+	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r(weight(0)), Device: dev}, solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
 	var path solve.Path
 	defer path.Release()
 	var all [][]float64
@@ -123,7 +124,7 @@ func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r fu
 		if lift := sol.At.Lift(); lift != nil {
 			lifted = lift(some)
 		}
-		near(t, "b of the point", lifted, wide, 1e-14)
+		roomtest.Near(t, "b of the point", lifted, wide, 1e-14)
 		sol.Release()
 		s.Release()
 		prox.Release(at)
@@ -147,7 +148,7 @@ func TestScreenedNear(t *testing.T) {
 		var c mat.VecDense
 		c.MulVec(x.T(), mat.NewVecDense(d, y))
 		most := mat.Norm(&c, math.Inf(1))
-		observed := on(t, dev, y)
+		observed := roomtest.On(t, dev, y)
 		ahead := func(i int) (prox.Prox, error) {
 			if i > 5 {
 				return nil, nil
@@ -172,16 +173,16 @@ func TestScreenedNear(t *testing.T) {
 			return sol.MuHat.ToHost()
 		}
 		weights := []float64{0.22, 0.235, 0.287, 0.3, 0.251, 0.05}
-		memory := newSolver(t, "active-set", solve.Problem{A: dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
+		memory := roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
 		var first [][]float64
 		for _, order := range [][]int{{0, 1, 2, 3, 4, 5}, {5, 3, 1, 4, 0, 2}} {
 			a := store(x)
-			base := newSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true, Columns: 200 * 8 * d})
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true, Columns: 200 * 8 * d})
 			var shared solve.Near
 			got := make([][]float64, len(weights))
 			for _, k := range order {
 				got[k] = solveAt(base, weights[k]*most, solve.From{Near: &shared, Ahead: ahead})
-				near(t, "mu_hat", got[k], solveAt(memory, weights[k]*most, solve.From{}), 1e-8)
+				roomtest.Near(t, "mu_hat", got[k], solveAt(memory, weights[k]*most, solve.From{}), 1e-8)
 			}
 			shared.Release()
 			// Those beyond the range are allowed some of their own.

@@ -1,4 +1,4 @@
-package solve_test
+package lowrank_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -28,7 +29,7 @@ func TestCompletionByItsFactors(t *testing.T) {
 			y := dev.Alloc(1, c.D)
 			dev.Upload(y, values)
 			solved := func(compact bool, from solve.From) *solve.Solution {
-				sol, err := newSolver(t, "fista", p, solve.Options{Compact: compact}).Solve(ctx, y, from)
+				sol, err := roomtest.NewSolver(t, "fista", p, solve.Options{Compact: compact}).Solve(ctx, y, from)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -119,7 +120,7 @@ func TestCompletionsThatAreNotWrittenDown(t *testing.T) {
 	defer y.Free()
 	dev.Upload(y, values)
 	at := func(lambda float64, o solve.Options) solve.Solver {
-		return newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, o)
+		return roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, o)
 	}
 	if sol, err := at(1e-3, solve.Options{}).Solve(ctx, y, solve.From{}); err == nil {
 		sol.Release()

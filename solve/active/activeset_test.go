@@ -1,4 +1,4 @@
-package solve_test
+package active_test
 
 import (
 	"fmt"
@@ -14,33 +14,9 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
-
-// designs are matrices that are hard in one way each.
-func designs(rng *rand.Rand, d, p int) map[string]*mat.Dense {
-	plain := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
-	copies := mat.DenseCopyOf(plain)
-	for j := 1; j < p; j += 2 {
-		copies.SetCol(j, mat.Col(nil, j-1, copies))
-	}
-	rank := max(1, min(d, p)/2)
-	var low mat.Dense
-	low.Mul(mat.NewDense(d, rank, solvetest.Gaussian(rng, d*rank)), mat.NewDense(rank, p, solvetest.Gaussian(rng, rank*p)))
-	near := mat.DenseCopyOf(plain)
-	for j := 1; j < p; j++ {
-		for i := range d {
-			near.Set(i, j, near.At(i, 0)+1e-3*near.At(i, j))
-		}
-	}
-	units := mat.DenseCopyOf(plain)
-	units.Apply(func(_, j int, v float64) float64 { return v * math.Pow(10, float64(j%17-8)) }, units)
-	holes := mat.DenseCopyOf(plain)
-	for j := 0; j < p; j += 3 {
-		holes.SetCol(j, make([]float64, d))
-	}
-	return map[string]*mat.Dense{"plain": plain, "copies": copies, "low rank": &low, "correlated": near, "units": units, "zeros": holes}
-}
 
 // penalties are regularizers of a size relative to the largest correlation.
 func penalties(t *testing.T, dev array.Device, x *mat.Dense, y []float64, share float64) map[string]prox.Prox {
@@ -71,15 +47,15 @@ func TestActiveSetsAlwaysEnd(t *testing.T) {
 	for _, size := range [][2]int{{12, 6}, {20, 20}, {10, 30}, {40, 300}, {60, 50}} {
 		rng := rand.New(rand.NewPCG(uint64(size[0]), uint64(size[1])))
 		d, p := size[0], size[1]
-		all := designs(rng, d, p)
+		all := roomtest.Designs(rng, d, p)
 		y := solvetest.Gaussian(rng, d)
 		for design, x := range all {
-			a := dense(t, dev, d, p, x.RawMatrix().Data)
+			a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 			for _, share := range []float64{0.5, 0.1, 1e-2, 1e-4, 1e-8} {
 				for name, r := range penalties(t, dev, x, y, share) {
 					what := fmt.Sprintf("%d x %d %s %s %g", d, p, design, name, share)
-					s := newSolver(t, "active-set", solve.Problem{A: a, R: r, Device: dev}, solve.Options{Point: true})
-					sol := at(t, s, on(t, dev, y))
+					s := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r, Device: dev}, solve.Options{Point: true})
+					sol := roomtest.At(t, s, roomtest.On(t, dev, y))
 					if !sol.Converged || sol.Iterations > 1500 || sol.Choices[len(sol.Choices)-1].Chosen == "finished by fista" {
 						t.Errorf("%s: %+v", what, sol.Convergence)
 					}
@@ -111,12 +87,12 @@ func TestActiveSetsDoNotSeeUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { prox.Release(r) })
-			s := newSolver(t, "active-set", solve.Problem{A: dense(t, dev, d, p, z.RawMatrix().Data), R: r, Device: dev}, solve.Options{})
-			return at(t, s, on(t, dev, y))
+			s := roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, z.RawMatrix().Data), R: r, Device: dev}, solve.Options{})
+			return roomtest.At(t, s, roomtest.On(t, dev, y))
 		}
 		one := solved(func(int) float64 { return 1 })
 		other := solved(func(j int) float64 { return math.Pow(10, float64(j%17-8)) })
-		near(t, "A b in other units", other.MuHat.ToHost(), one.MuHat.ToHost(), 1e-10)
+		roomtest.Near(t, "A b in other units", other.MuHat.ToHost(), one.MuHat.ToHost(), 1e-10)
 		if !other.Converged {
 			t.Errorf("%+v", other.Convergence)
 		}
@@ -129,21 +105,21 @@ func TestActiveSetsStartWarm(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(8, 1))
 		const d, p = 60, 400
-		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
-		a := dense(t, dev, d, p, x.RawMatrix().Data)
+		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
+		a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 		for name, op := range map[string]linops.Operator{"dense": a, "products": bare{a}} {
-			base := newSolver(t, "active-set", solve.Problem{A: op, R: prox.NewL1(8), Device: dev}, solve.Options{Point: true})
-			before := at(t, base, y)
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: op, R: prox.NewL1(8), Device: dev}, solve.Options{Point: true})
+			before := roomtest.At(t, base, y)
 			next, err := base.Reweight(t.Context(), prox.NewL1(7.6))
 			if err != nil {
 				t.Fatal(err)
 			}
-			warm, cold := from(t, next, y, before.B), at(t, next, y)
+			warm, cold := roomtest.From(t, next, y, before.B), roomtest.At(t, next, y)
 			next.Release()
 			if warm.Iterations > 8 {
 				t.Errorf("%s: %d steps from the weight before", name, warm.Iterations)
 			}
-			near(t, name, warm.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-12)
+			roomtest.Near(t, name, warm.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-12)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package solve_test
+package lowrank_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package solve_test
+package active_test
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 )
 
 // Along a path of weights, where steps on the loss share a Gram matrix, the solutions are those of
@@ -18,7 +19,7 @@ func TestPathsOfLosses(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	for seed := range uint64(36) {
 		c := drawProblem(t, seed)
-		a, y := dense(t, dev, c.d, c.p, c.x), on(t, dev, c.y)
+		a, y := roomtest.Dense(t, dev, c.d, c.p, c.x), roomtest.On(t, dev, c.y)
 		g, ag := dev.Alloc(1, c.d), dev.Alloc(1, c.p)
 		dev.Fill(g, 0)
 		c.l.Gradient(g, g, y)
@@ -28,7 +29,7 @@ func TestPathsOfLosses(t *testing.T) {
 		g.Free()
 		ag.Free()
 		ridge := float64(seed/9%2) * top[0] / 100
-		base := newSolver(t, "active-set", solve.Problem{A: a, Loss: c.l, R: prox.NewElasticNet(top[0], ridge), Device: dev}, solve.Options{Point: true})
+		base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: c.l, R: prox.NewElasticNet(top[0], ridge), Device: dev}, solve.Options{Point: true})
 		var path solve.Path
 		for k := range 8 {
 			lambda := top[0] * math.Pow(0.6, float64(k))
@@ -50,7 +51,7 @@ func TestPathsOfLosses(t *testing.T) {
 			if ridge == 0 {
 				checkL1(t, seed, c, lambda, sol)
 			}
-			near(t, "mu_hat along the path", sol.MuHat.ToHost(), alone.MuHat.ToHost(), 1e-4)
+			roomtest.Near(t, "mu_hat along the path", sol.MuHat.ToHost(), alone.MuHat.ToHost(), 1e-4)
 			sol.Release()
 			alone.Release()
 			s.Release()

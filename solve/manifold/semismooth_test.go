@@ -1,4 +1,4 @@
-package solve_test
+package manifold_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -124,7 +125,7 @@ func TestNewtonConvergesOnAnyColumns(t *testing.T) {
 		d, p := size[0], size[1]
 		rng := rand.New(rand.NewPCG(uint64(d), uint64(p)))
 		y := solvetest.Gaussian(rng, d)
-		all := designs(rng, d, p)
+		all := roomtest.Designs(rng, d, p)
 		// A group has one unit: columns of very different lengths in one group are as hard as
 		// columns that nearly coincide.
 		for design, spread := range map[string]int{"units": 7, "units in groups": 3} {
@@ -133,7 +134,7 @@ func TestNewtonConvergesOnAnyColumns(t *testing.T) {
 			all[design] = units
 		}
 		for design, x := range all {
-			a := dense(t, dev, d, p, x.RawMatrix().Data)
+			a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 			var c mat.VecDense
 			c.MulVec(x.T(), mat.NewVecDense(d, y))
 			for name, n := range map[string]norm{"group l2": groupNorm(p, -1), "SLOPE": sortedNorm(p)} {
@@ -149,8 +150,8 @@ func TestNewtonConvergesOnAnyColumns(t *testing.T) {
 				for k := range 20 {
 					lambda := most * math.Pow(least, float64(k)/19)
 					r := n.at(t, dev, lambda)
-					s := newSolver(t, "newton", solve.Problem{A: a, R: r, Device: dev}, solve.Options{})
-					sol, err := s.Solve(t.Context(), on(t, dev, y), from)
+					s := roomtest.NewSolver(t, "newton", solve.Problem{A: a, R: r, Device: dev}, solve.Options{})
+					sol, err := s.Solve(t.Context(), roomtest.On(t, dev, y), from)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -195,11 +196,11 @@ func TestNewtonAgreesWithFISTA(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		const d, p = 20, 12
 		rng := rand.New(rand.NewPCG(3, 4))
-		a, y := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
+		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 		for name, r := range smooth(t, dev) {
 			var mu [2][]float64
 			for i, solver := range []string{"newton", "fista"} {
-				s := newSolver(t, solver, solve.Problem{A: a, R: r, Device: dev}, solve.Options{Tol: 1e-11})
+				s := roomtest.NewSolver(t, solver, solve.Problem{A: a, R: r, Device: dev}, solve.Options{Tol: 1e-11})
 				sol, err := s.Solve(t.Context(), y, solve.From{})
 				if err != nil {
 					t.Fatal(err)
@@ -222,12 +223,12 @@ func TestNewtonSolvesWhatGradientStepsDoNot(t *testing.T) {
 	dev := array.NewHost()
 	const d, p = 40, 30
 	rng := rand.New(rand.NewPCG(5, 6))
-	x, y := designs(rng, d, p)["correlated"], solvetest.Gaussian(rng, d)
-	a := dense(t, dev, d, p, x.RawMatrix().Data)
+	x, y := roomtest.Designs(rng, d, p)["correlated"], solvetest.Gaussian(rng, d)
+	a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 	for name, n := range map[string]norm{"group l2": groupNorm(p, 4), "SLOPE": sortedNorm(p)} {
 		for _, solver := range []string{"newton", "fista"} {
-			s := newSolver(t, solver, solve.Problem{A: a, R: n.at(t, dev, 1e-4), Device: dev}, solve.Options{MaxIter: 2000})
-			sol, err := s.Solve(t.Context(), on(t, dev, y), solve.From{})
+			s := roomtest.NewSolver(t, solver, solve.Problem{A: a, R: n.at(t, dev, 1e-4), Device: dev}, solve.Options{MaxIter: 2000})
+			sol, err := s.Solve(t.Context(), roomtest.On(t, dev, y), solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,8 +255,8 @@ func TestNewtonWithoutModels(t *testing.T) {
 	}
 	var b [2][]float64
 	for i, r := range []prox.Prox{prox.NewFunc(2, soft, nil, nil), prox.NewL1(1)} {
-		s := newSolver(t, "newton", solve.Problem{A: a, R: r, Device: dev}, solve.Options{Tol: 1e-10})
-		sol, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, 3}), solve.From{})
+		s := roomtest.NewSolver(t, "newton", solve.Problem{A: a, R: r, Device: dev}, solve.Options{Tol: 1e-10})
+		sol, err := s.Solve(t.Context(), roomtest.On(t, dev, []float64{1, 2, 3}), solve.From{})
 		if err != nil {
 			t.Fatal(err)
 		}

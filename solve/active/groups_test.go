@@ -1,4 +1,4 @@
-package solve_test
+package active_test
 
 import (
 	"math"
@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -74,7 +75,7 @@ func TestPathsOfGroups(t *testing.T) {
 			}
 		}
 		y := solvetest.Gaussian(rng, d)
-		a := dense(t, dev, d, p, x.RawMatrix().Data)
+		a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 		regularizer := func(w float64) prox.Prox {
 			r, err := prox.NewGroupL2(dev, p, w, groups, roots)
 			if err != nil {
@@ -83,7 +84,7 @@ func TestPathsOfGroups(t *testing.T) {
 			t.Cleanup(func() { prox.Release(r) })
 			return r
 		}
-		base := newSolver(t, "active-set", solve.Problem{A: a, R: regularizer(1), Device: dev}, solve.Options{Point: true})
+		base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: regularizer(1), Device: dev}, solve.Options{Point: true})
 		var path solve.Path
 		steps := 0
 		for k := range weights {
@@ -92,7 +93,7 @@ func TestPathsOfGroups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sol, err := s.Solve(t.Context(), on(t, dev, y), solve.From{Path: &path})
+			sol, err := s.Solve(t.Context(), roomtest.On(t, dev, y), solve.From{Path: &path})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +107,8 @@ func TestPathsOfGroups(t *testing.T) {
 			}
 			steps += sol.Iterations
 			if k%12 == 11 {
-				cold := at(t, s, on(t, dev, y))
-				near(t, design, sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-6)
+				cold := roomtest.At(t, s, roomtest.On(t, dev, y))
+				roomtest.Near(t, design, sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-6)
 			}
 			sol.Release()
 			s.Release()

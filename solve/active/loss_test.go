@@ -1,4 +1,4 @@
-package solve_test
+package active_test
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -77,7 +78,7 @@ func TestNewtonStepsOnLosses(t *testing.T) {
 	compared := 0
 	for seed := range uint64(90) {
 		c := drawProblem(t, seed)
-		a, y := dense(t, dev, c.d, c.p, c.x), on(t, dev, c.y)
+		a, y := roomtest.Dense(t, dev, c.d, c.p, c.x), roomtest.On(t, dev, c.y)
 		g, ag := dev.Alloc(1, c.d), dev.Alloc(1, c.p)
 		dev.Fill(g, 0)
 		c.l.Gradient(g, g, y)
@@ -102,19 +103,19 @@ func TestNewtonStepsOnLosses(t *testing.T) {
 		}
 		k := cases[seed/9%5]
 		problem := solve.Problem{A: a, Loss: c.l, R: k.r, Device: dev}
-		sol := at(t, newSolver(t, k.solver, problem, solve.Options{}), y)
+		sol := roomtest.At(t, roomtest.NewSolver(t, k.solver, problem, solve.Options{}), y)
 		if !sol.Converged {
 			t.Errorf("seed %d, %s: %+v", seed, c.l.Structure().Name, sol.Convergence)
 		}
-		checkChoice(t, sol, "method", "Newton steps on the loss")
+		roomtest.CheckChoice(t, sol, "method", "Newton steps on the loss")
 		if seed/9%5 == 0 {
 			checkL1(t, seed, c, lambda, sol)
 		}
 		if seed/3%3 == 0 {
-			other := at(t, newSolver(t, "fista", problem, solve.Options{MaxIter: 20000}), y)
+			other := roomtest.At(t, roomtest.NewSolver(t, "fista", problem, solve.Options{MaxIter: 20000}), y)
 			if other.Converged {
 				compared++
-				near(t, "mu_hat of gradient steps", other.MuHat.ToHost(), sol.MuHat.ToHost(), 1e-3)
+				roomtest.Near(t, "mu_hat of gradient steps", other.MuHat.ToHost(), sol.MuHat.ToHost(), 1e-3)
 			}
 		}
 		prox.Release(group)
@@ -173,10 +174,10 @@ func TestSeparatedClassesEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, at0 := dense(t, dev, d, p, x), on(t, dev, y)
+		a, at0 := roomtest.Dense(t, dev, d, p, x), roomtest.On(t, dev, y)
 		for _, lambda := range []float64{1e-2, 1e-6, 1e-10, 1e-14} {
 			for _, r := range []prox.Prox{prox.NewL1(lambda), prox.NewSquaredL2(lambda)} {
-				sol := at(t, newSolver(t, "active-set", solve.Problem{A: a, Loss: l, R: r, Device: dev}, solve.Options{Point: true}), at0)
+				sol := roomtest.At(t, roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: l, R: r, Device: dev}, solve.Options{Point: true}), at0)
 				for _, v := range append(sol.B.ToHost(), sol.Optimality) {
 					if math.IsNaN(v) || math.IsInf(v, 0) {
 						t.Fatalf("p = %d, weight %g: %g after %d iterations", p, lambda, v, sol.Iterations)
@@ -205,14 +206,14 @@ func TestLargeCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem := solve.Problem{A: dense(t, dev, d, p, x), Loss: l, R: prox.NewL1(10), Device: dev}
+	problem := solve.Problem{A: roomtest.Dense(t, dev, d, p, x), Loss: l, R: prox.NewL1(10), Device: dev}
 	o := solve.Options{MaxIter: 100000}
-	newton := at(t, newSolver(t, "active-set", problem, o), on(t, dev, y))
-	gradients := at(t, newSolver(t, "fista", problem, o), on(t, dev, y))
+	newton := roomtest.At(t, roomtest.NewSolver(t, "active-set", problem, o), roomtest.On(t, dev, y))
+	gradients := roomtest.At(t, roomtest.NewSolver(t, "fista", problem, o), roomtest.On(t, dev, y))
 	if !newton.Converged || newton.Iterations > 30 || !gradients.Converged {
 		t.Errorf("%+v and %+v", newton.Convergence, gradients.Convergence)
 	}
-	near(t, "b", gradients.B.ToHost(), newton.B.ToHost(), 1e-4)
+	roomtest.Near(t, "b", gradients.B.ToHost(), newton.B.ToHost(), 1e-4)
 }
 
 // The bound of the error is above the root of twice the loss's Bregman distance from the solution, at
@@ -223,7 +224,7 @@ func TestBoundOfTheErrorOfALoss(t *testing.T) {
 	bounds := 0
 	for seed := range uint64(9) {
 		c := drawProblem(t, seed%3)
-		a, y := dense(t, dev, c.d, c.p, c.x), on(t, dev, c.y)
+		a, y := roomtest.Dense(t, dev, c.d, c.p, c.x), roomtest.On(t, dev, c.y)
 		weights := make([]float64, c.p)
 		for j := range weights {
 			weights[j] = float64(min(j+int(seed/3), 1)) // the first one is 0 at first
@@ -233,13 +234,13 @@ func TestBoundOfTheErrorOfALoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		problem := solve.Problem{A: a, Loss: c.l, R: r, Device: dev}
-		exact := at(t, newSolver(t, "active-set", problem, solve.Options{Tol: 1e-12}), y)
+		exact := roomtest.At(t, roomtest.NewSolver(t, "active-set", problem, solve.Options{Tol: 1e-12}), y)
 		slope := dev.Alloc(1, c.d)
 		c.l.Gradient(slope, exact.MuHat, y)
 		slopes, best := slope.ToHost(), exact.MuHat.ToHost()
 		slope.Free()
 		for _, steps := range []int{20, 60, 200} {
-			sol := at(t, newSolver(t, "fista", problem, solve.Options{MaxIter: steps}), y)
+			sol := roomtest.At(t, roomtest.NewSolver(t, "fista", problem, solve.Options{MaxIter: steps}), y)
 			distance := c.l.Value(sol.MuHat, y) - c.l.Value(exact.MuHat, y)
 			for i, z := range sol.MuHat.ToHost() {
 				distance -= slopes[i] * (z - best[i])

@@ -1,4 +1,4 @@
-package solve_test
+package direct_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/internal/limits"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -178,9 +179,9 @@ func TestSumsOfSquaresAgainstDenseAlgebra(t *testing.T) {
 // the hat matrix is Q1 Q1*.
 func (s squares) compare(p solve.Problem, weights []float64, chosen string) {
 	d, dim := p.A.Dims()
-	y := on(s.T, s.dev, solvetest.Gaussian(s.rng, d))
-	sol := at(s.T, newSolver(s.T, "direct", p, solve.Options{Point: true}), y)
-	checkChoice(s.T, sol, "method", chosen)
+	y := roomtest.On(s.T, s.dev, solvetest.Gaussian(s.rng, d))
+	sol := roomtest.At(s.T, roomtest.NewSolver(s.T, "direct", p, solve.Options{Point: true}), y)
+	roomtest.CheckChoice(s.T, sol, "method", chosen)
 	q, _ := p.K.Dims()
 	a, k, values := linops.ToDense(s.dev, p.A), linops.ToDense(s.dev, p.K), y.ToHost()
 	_, curvature, _ := prox.StructureOf(p.R).Sparse(q)

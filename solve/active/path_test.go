@@ -1,4 +1,4 @@
-package solve_test
+package active_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -53,15 +54,15 @@ func TestPathsOfHardDesigns(t *testing.T) {
 	for _, size := range [][2]int{{30, 20}, {25, 60}} {
 		d, p := size[0], size[1]
 		rng := rand.New(rand.NewPCG(uint64(d), uint64(p)))
-		all := designs(rng, d, p)
+		all := roomtest.Designs(rng, d, p)
 		y := solvetest.Gaussian(rng, d)
 		for design, x := range all {
-			a := dense(t, dev, d, p, x.RawMatrix().Data)
+			a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 			var c mat.VecDense
 			c.MulVec(x.T(), mat.NewVecDense(d, y))
 			most := floats.Norm(c.RawVector().Data, math.Inf(1))
 			for _, q := range []float64{0, 1e-3} {
-				base := newSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
+				base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
 				var path solve.Path
 				steps := 0
 				for k := range weights {
@@ -70,7 +71,7 @@ func TestPathsOfHardDesigns(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					sol, err := s.Solve(t.Context(), on(t, dev, y), solve.From{Path: &path})
+					sol, err := s.Solve(t.Context(), roomtest.On(t, dev, y), solve.From{Path: &path})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -83,8 +84,8 @@ func TestPathsOfHardDesigns(t *testing.T) {
 					}
 					steps += sol.Iterations
 					if k%20 == 19 {
-						cold := at(t, s, on(t, dev, y))
-						near(t, what, sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-7)
+						cold := roomtest.At(t, s, roomtest.On(t, dev, y))
+						roomtest.Near(t, what, sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-7)
 					}
 					sol.Release()
 					s.Release()
@@ -104,10 +105,10 @@ func TestFactorOfAPath(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(4, 1))
 		const d, p = 80, 300
-		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
-		a := dense(t, dev, d, p, x.RawMatrix().Data)
+		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
+		a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 		for _, q := range []float64{0, 3} {
-			base := newSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(20), Device: dev}, solve.Options{Point: true})
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(20), Device: dev}, solve.Options{Point: true})
 			var path solve.Path
 			for k := range 12 {
 				s, err := base.Reweight(t.Context(), prox.NewElasticNet(20*math.Pow(0.7, float64(k)), q))
@@ -196,10 +197,10 @@ func TestPathsAreNotMixed(t *testing.T) {
 		for i := range x {
 			x[i] *= math.Pow(scale, float64(i%p%5))
 		}
-		return newSolver(t, "active-set", solve.Problem{A: dense(t, dev, d, p, x), R: prox.NewL1(2), Device: dev}, solve.Options{})
+		return roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, x), R: prox.NewL1(2), Device: dev}, solve.Options{})
 	}
 	solvers := []solve.Solver{problem(1), problem(1), problem(100)}
-	ys := []array.Batch{on(t, dev, solvetest.Gaussian(rng, d)), on(t, dev, solvetest.Gaussian(rng, d))}
+	ys := []array.Batch{roomtest.On(t, dev, solvetest.Gaussian(rng, d)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))}
 	var path solve.Path
 	defer path.Release()
 	for round := range 12 {
@@ -208,8 +209,8 @@ func TestPathsAreNotMixed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cold := at(t, s, y)
-		near(t, fmt.Sprint("solve ", round), sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-11)
+		cold := roomtest.At(t, s, y)
+		roomtest.Near(t, fmt.Sprint("solve ", round), sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-11)
 		sol.Release()
 	}
 }

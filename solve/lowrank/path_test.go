@@ -1,4 +1,4 @@
-package solve_test
+package lowrank_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -56,8 +57,8 @@ func TestPathsOfCompletions(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		b := on(t, dev, y)
-		base := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
+		b := roomtest.On(t, dev, y)
+		base := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
 		var weights []float64
 		for k := range 5 {
 			weights = append(weights, 3*c.Lambda*math.Pow(0.75, float64(k)))
@@ -70,7 +71,7 @@ func TestPathsOfCompletions(t *testing.T) {
 		same, _ := along(t, base, c.Shape, b, weights, &again)
 		want, cold := along(t, base, c.Shape, b, weights, nil)
 		for k := range weights {
-			near(t, fmt.Sprint("weight ", k), got[k], want[k], 1e-5)
+			roomtest.Near(t, fmt.Sprint("weight ", k), got[k], want[k], 1e-5)
 			if !slices.Equal(got[k], same[k]) {
 				t.Errorf("weight %d: other bits along the same path", k)
 			}
@@ -81,7 +82,7 @@ func TestPathsOfCompletions(t *testing.T) {
 		for i := range y {
 			y[i] = -2 * y[i]
 		}
-		other := on(t, dev, y)
+		other := roomtest.On(t, dev, y)
 		got, steps = along(t, base, c.Shape, other, weights[:1], &path)
 		want, cold = along(t, base, c.Shape, other, weights[:1], nil)
 		if !slices.Equal(got[0], want[0]) || steps != cold {

@@ -1,4 +1,4 @@
-package solve_test
+package rewrite_test
 
 import (
 	"context"

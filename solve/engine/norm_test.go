@@ -1,4 +1,4 @@
-package solve_test
+package engine_test
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package solve_test
+package direct_test
 
 import (
 	"math"
@@ -11,6 +11,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -22,7 +23,7 @@ func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(21, 22))
 	values := solvetest.Gaussian(rng, d)
-	y := on(t, dev, values)
+	y := roomtest.On(t, dev, values)
 	for _, c := range []struct {
 		spread float64 // of the singular values, beyond that of a Gaussian matrix
 		curve  float64
@@ -45,9 +46,9 @@ func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
 				row[j] -= mean * (1 - 1/c.spread)
 			}
 		}
-		s := newSolver(t, "direct", solve.Problem{A: dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewSquaredL2(c.curve), Device: dev}, solve.Options{Point: true})
-		sol := at(t, s, y)
-		checkChoice(t, sol, "method", c.chosen)
+		s := roomtest.NewSolver(t, "direct", solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewSquaredL2(c.curve), Device: dev}, solve.Options{Point: true})
+		sol := roomtest.At(t, s, y)
+		roomtest.CheckChoice(t, sol, "method", c.chosen)
 		// The reference: QR of [x; sqrt(c) I].
 		tall := mat.NewDense(d+p, p, nil)
 		tall.Slice(0, d, 0, p).(*mat.Dense).Copy(x)
