@@ -33,6 +33,7 @@ type (
 	Work         = engine.Work
 	Adjoint      = engine.Adjoint
 	Tape         = engine.Tape
+	NewTape      = engine.NewTape
 	Start        = engine.Start
 	Yardstick    = engine.Yardstick
 

@@ -35,48 +35,114 @@ type rule struct {
 }
 
 var lossRules = []rule{
-	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *engine.Task) bool { return s.Weights == nil && s.Quadratic }, chooseUnits},
-	{"whitened", "a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y", func(s *engine.Task) bool { return s.Quadratic }, rewrite.NewWhitened},
+	{"squared",
+		"the loss is 1/2 ||A b - y||^2",
+		func(s *engine.Task) bool { return s.Weights == nil && s.Quadratic }, chooseUnits},
+	{"whitened",
+		"a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y",
+		func(s *engine.Task) bool { return s.Quadratic }, rewrite.NewWhitened},
 	{"its gradient", "the loss is not quadratic", always, rewrite.NewCurved},
 }
 
 // rowRules is for problems with r(K b).
 var rowRules = []rule{
-	{"the user's", "the lengths of K's rows are not known", func(s *engine.Task) bool { return s.RowLengths2 == nil }, chooseLoss},
-	{"the user's", "the rows of K differ in length by at most a factor of 8", func(s *engine.Task) bool { return !engine.Spread(s.RowLengths2, nil) }, chooseLoss},
-	{"rows of about unit length", "the rows of K differ in length by more than a factor of 8, and one step size is to suit them all", func(s *engine.Task) bool { return s.RowUnits != nil }, rewrite.NewEvenRows},
-	{"the user's", "the rows of K differ in length, but the regularizer allows for no other units", always, chooseLoss},
+	{"the user's",
+		"the lengths of K's rows are not known",
+		func(s *engine.Task) bool { return s.RowLengths2 == nil }, chooseLoss},
+	{"the user's",
+		"the rows of K differ in length by at most a factor of 8",
+		func(s *engine.Task) bool { return !engine.Spread(s.RowLengths2, nil) }, chooseLoss},
+	{"rows of about unit length",
+		"the rows of K differ in length by more than a factor of 8, and one step size is to suit them all",
+		func(s *engine.Task) bool { return s.RowUnits != nil }, rewrite.NewEvenRows},
+	{"the user's",
+		"the rows of K differ in length, but the regularizer allows for no other units",
+		always, chooseLoss},
 }
 
 // coordinateRules is for problems with r(K b).
 var coordinateRules = []rule{
-	{"K b and a few of b's", "r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless these depend on each other, the problem is a regression in K b, for active sets", rewrite.AsksForSynthesis, rewrite.NewSynthesized},
-	{"b's", "a method with a dual variable for K b is asked for, or K b and a few of b's entries are no coordinates for b", always, chooseRows},
+	{"K b and a few of b's",
+		"r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless " +
+			"these depend on each other, the problem is a regression in K b, for active sets",
+		rewrite.AsksForSynthesis, rewrite.NewSynthesized},
+	{"b's",
+		"a method with a dual variable for K b is asked for, or K b and a few of b's entries are no " +
+			"coordinates for b",
+		always, chooseRows},
 }
 
 var unitRules = []rule{
-	{"the user's", "the factorization scales the columns itself", func(s *engine.Task) bool { return s.Entry.Closed }, chooseMethod},
-	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *engine.Task) bool { return s.Problem.K != nil && s.Units == nil }, chooseMethod},
-	{"the user's", "the lengths of A's columns are not known, and differ little as far as products with it show, or the regularizer allows for no other units", func(s *engine.Task) bool { return s.Lengths2 == nil && !s.Even }, chooseMethod},
-	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *engine.Task) bool { return s.Even || !engine.Spread(s.Lengths2, nil) }, chooseMethod},
-	{"the user's", "the method solves the normal equations, which have a closed form in these units only", closedHere, chooseMethod},
-	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *engine.Task) bool { return s.Units != nil }, rewrite.NewEquilibrated},
-	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
+	{"the user's",
+		"the factorization scales the columns itself",
+		func(s *engine.Task) bool { return s.Entry.Closed }, chooseMethod},
+	{"the user's",
+		"r(K b) ties the columns of A together, and these are about equally long, or K has a structure that " +
+			"other units would lose",
+		func(s *engine.Task) bool { return s.Problem.K != nil && s.Units == nil }, chooseMethod},
+	{"the user's",
+		"the lengths of A's columns are not known, and differ little as far as products with it show, or the " +
+			"regularizer allows for no other units",
+		func(s *engine.Task) bool { return s.Lengths2 == nil && !s.Even }, chooseMethod},
+	{"the user's",
+		"the columns of A differ in length by at most a factor of 8",
+		func(s *engine.Task) bool { return s.Even || !engine.Spread(s.Lengths2, nil) }, chooseMethod},
+	{"the user's",
+		"the method solves the normal equations, which have a closed form in these units only",
+		closedHere, chooseMethod},
+	{"columns of about unit length",
+		"the columns of A differ in length by more than a factor of 8",
+		func(s *engine.Task) bool { return s.Units != nil }, rewrite.NewEquilibrated},
+	{"the user's",
+		"the columns of A differ in length, but the regularizer allows for no other units: subgradients are " +
+			"measured column by column",
+		always, chooseMethod},
 }
 
 var methodRules = []rule{
-	{"closed form", "the regularizer and the loss are quadratic", func(s *engine.Task) bool { return s.Entry.Closed }, engine.NewPlain},
-	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *engine.Task) bool { return s.Problem.K != nil }, engine.NewDualized},
-	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", reweighs, active.NewReweighted},
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *engine.Task) bool { return lowrank.Completion(s) != nil }, lowrank.NewCompletion},
-	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *engine.Task) bool { return lowrank.BesideSparse(s) != nil }, lowrank.NewRobust},
-	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", passes, active.NewScreened},
-	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", func(s *engine.Task) bool { return active.OnFaces(s) && prox.StructureOf(s.Problem.R).Sparse != nil }, active.New},
-	{"active sets of groups", "the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem is smooth", active.OnFaces, active.New},
-	{"iterations of fista", "the derivative of every iteration is wanted", func(s *engine.Task) bool { return s.Entry.Newton && s.Options.Whole }, engine.NewPlain},
-	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", splits, gradient.NewWorkingSet},
-	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *engine.Task) bool { return s.Entry.Manifold && !s.Options.Whole }, engine.NewPlain},
-	{"all coordinates", "the derivative of every iteration is wanted", func(s *engine.Task) bool { return s.Options.Whole }, engine.NewPlain},
+	{"closed form",
+		"the regularizer and the loss are quadratic",
+		func(s *engine.Task) bool { return s.Entry.Closed }, engine.NewPlain},
+	{"a dual variable for K b",
+		"r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the " +
+			"solve is done",
+		func(s *engine.Task) bool { return s.Problem.K != nil }, engine.NewDualized},
+	{"Newton steps on the loss",
+		"the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method " +
+			"solves",
+		reweighs, active.NewReweighted},
+	{"iterates in factored form",
+		"A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to " +
+			"lambda in steps, with Newton steps at the rank or, where it is large, for the factors",
+		func(s *engine.Task) bool { return lowrank.Completion(s) != nil }, lowrank.NewCompletion},
+	{"iterates in factored form, without the sparse part",
+		"A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the " +
+			"former, which has low rank",
+		func(s *engine.Task) bool { return lowrank.BesideSparse(s) != nil }, lowrank.NewRobust},
+	{"active sets on columns in memory",
+		"a product with A reads it from a disk: few passes find the columns that matter, and verify the " +
+			"solutions of several weights at once",
+		passes, active.NewScreened},
+	{"active sets",
+		"the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is " +
+			"that of a linear system",
+		func(s *engine.Task) bool { return active.OnFaces(s) && prox.StructureOf(s.Problem.R).Sparse != nil }, active.New},
+	{"active sets of groups",
+		"the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem " +
+			"is smooth",
+		active.OnFaces, active.New},
+	{"iterations of fista",
+		"the derivative of every iteration is wanted",
+		func(s *engine.Task) bool { return s.Entry.Newton && s.Options.Whole }, engine.NewPlain},
+	{"a working set",
+		"r splits over coordinates and A can be restricted to columns: solutions are sparse",
+		splits, gradient.NewWorkingSet},
+	{"all coordinates",
+		"r does not split over coordinates, or they are few: Newton steps find its manifold",
+		func(s *engine.Task) bool { return s.Entry.Manifold && !s.Options.Whole }, engine.NewPlain},
+	{"all coordinates",
+		"the derivative of every iteration is wanted",
+		func(s *engine.Task) bool { return s.Options.Whole }, engine.NewPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, engine.NewPlain},
 }
 
@@ -87,24 +153,63 @@ type defaultRule struct {
 }
 
 var defaultRules = []defaultRule{
-	{"direct", "r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization is exact", direct.Closable},
-	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: Newton steps take a banded matrix, and any condition of K", interior.Sequence},
-	{"interior-point", "r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a multiple of the identity: Newton steps take a sparse matrix, and any condition of K", interior.Sparse},
-	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool {
-		return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0
-	}},
-	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", rewrite.Synthesizes},
-	{"interior-point", "r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition of A and K", interior.Small},
-	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
-	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
-	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
-	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
+	{"direct",
+		"r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization " +
+			"is exact",
+		direct.Closable},
+	{"interior-point",
+		"r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: " +
+			"Newton steps take a banded matrix, and any condition of K",
+		interior.Sequence},
+	{"interior-point",
+		"r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a " +
+			"multiple of the identity: Newton steps take a sparse matrix, and any condition of K",
+		interior.Sparse},
+	{"dual",
+		"r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient",
+		func(p Problem) bool {
+			return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0
+		}},
+	{"active-set",
+		"r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is " +
+			"a matrix: unless K's rows depend on each other it is a regression in K b",
+		rewrite.Synthesizes},
+	{"interior-point",
+		"r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition " +
+			"of A and K",
+		interior.Small},
+	{"admm",
+		"r stands behind an operator K: given K b, a step solves a linear system",
+		func(p Problem) bool { return p.K != nil }},
+	{"active-set",
+		"near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of " +
+			"norms of groups, and A is a matrix whose columns are at hand",
+		func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
+	{"newton",
+		"near a point the loss is quadratic, r is partly smooth, and A is a small matrix",
+		func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
+	{"fista",
+		"the loss is not quadratic: a gradient step is never exact",
+		func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
-	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
-	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", sparseRegression},
-	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A has few columns: those that matter are formed by products with it", fewColumns},
-	{"newton", "r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge for any columns", partlySmooth},
-	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
+	{"ista",
+		"A*A is a multiple of the identity: one step from any point is the solution",
+		func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"active-set",
+		"the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix " +
+			"whose columns are at hand",
+		sparseRegression},
+	{"active-set",
+		"the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A has few columns: those that matter are " +
+			"formed by products with it",
+		fewColumns},
+	{"newton",
+		"r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge " +
+			"for any columns",
+		partlySmooth},
+	{"fista",
+		"it is the fastest of those that need no more than products with A and the prox",
+		func(Problem) bool { return true }},
 }
 
 // Default is the name of the solver for a problem where nobody chooses one.
@@ -160,9 +265,13 @@ type finisher struct {
 }
 
 var finishers = []finisher{
-	{manifold.Entry, "finished by proximal points", "Newton steps on groups came to an end before the tolerance: columns depend on each other but for rounding errors, which steps of proximal points allow for, or the working set is large",
+	{manifold.Entry, "finished by proximal points",
+		"Newton steps on groups came to an end before the tolerance: columns depend on each other but for " +
+			"rounding errors, which steps of proximal points allow for, or the working set is large",
 		func(s *engine.Task) bool { return prox.StructureOf(s.Problem.R).Groups != nil }},
-	{gradient.FISTA, "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large",
+	{gradient.FISTA, "finished by fista",
+		"Newton steps came to an end before the tolerance: columns depend on each other but for rounding " +
+			"errors, or the working set is large",
 		always},
 }
 

@@ -63,7 +63,7 @@ func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, 
 }
 
 // Record fails: there is no derivative of these steps.
-func (n *reweighted) Record(context.Context, array.Batch, func(engine.Method, array.Batch) engine.Tape) (*engine.Solution, error) {
+func (n *reweighted) Record(context.Context, array.Batch, engine.NewTape) (*engine.Solution, error) {
 	return nil, fmt.Errorf("solve: Newton steps on the loss are not recorded; use ista or fista")
 }
 

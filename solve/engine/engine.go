@@ -220,7 +220,7 @@ type Solver interface {
 	// Record is Solve from 0 over all coordinates with a tape running. The function newTape is
 	// called once, with the method that iterates and the y that the method is given. The caller
 	// releases the tape, also after an error.
-	Record(ctx context.Context, y array.Batch, newTape func(m Method, y array.Batch) Tape) (*Solution, error)
+	Record(ctx context.Context, y array.Batch, newTape NewTape) (*Solution, error)
 	// Reweight is what New returns for the regularizer r, all else being equal, to the last bit.
 	// The two share memory: this solver must be released after the other.
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)

@@ -64,7 +64,7 @@ func (s *Everywhere) Whole(ctx context.Context) (Method, error) {
 }
 
 // Record iterates over all coordinates.
-func (s *Everywhere) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+func (s *Everywhere) Record(ctx context.Context, y array.Batch, newTape NewTape) (*Solution, error) {
 	full, err := s.Whole(ctx)
 	if err != nil {
 		return nil, err

@@ -13,16 +13,17 @@ type Iterates interface {
 	Extrapolate(c float64)
 	// Descend sets b_{k+1} = prox_{eta r}(x_k - eta A* l'(A x_k; y)).
 	Descend(ctx context.Context, w *Work, record bool) (prox.Derivative, error)
-	// Moved is ||x_k - b_{k+1}||, and uphill is <x_k - b_{k+1}, b_{k+1} - b_k>.
+	// Moved is ||x_k - b_{k+1}||, and Uphill is <x_k - b_{k+1}, b_{k+1} - b_k>.
 	Moved() float64
 	Uphill() float64
 }
 
 // FactoredForm makes iterates in factored form.
 type FactoredForm interface {
-	// Begin starts a solve at b0 with the bound of the second derivative and the step; the zero Batch stands for 0. The iterates must be released even
-	// after an error.
+	// Begin starts a solve at b0 with the bound of the second derivative and the step; the zero Batch stands for
+	// 0. The iterates must be released even after an error.
 	Begin(bound, eta float64, w *Work, b0 array.Batch) (FactoredIterates, error)
+	// Internals are what [Traits].Own is with these iterates.
 	Internals() *Internals
 }
 
@@ -31,5 +32,6 @@ type FactoredIterates interface {
 	Iterates
 	// FirstMomentum is the momentum of the first step.
 	FirstMomentum() float64
+	// Release frees them.
 	Release()
 }

@@ -257,3 +257,6 @@ type Tape interface {
 	// operator, which the tape releases.
 	After(c Coefficients, j prox.Derivative)
 }
+
+// NewTape makes the tape of a solve by a method at y, both as the solver has them.
+type NewTape func(m Method, y array.Batch) Tape

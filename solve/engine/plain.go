@@ -63,7 +63,7 @@ func (s *Plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution,
 }
 
 // Record runs the method with a tape.
-func (s *Plain) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+func (s *Plain) Record(ctx context.Context, y array.Batch, newTape NewTape) (*Solution, error) {
 	m, err := s.differentiable(ctx)
 	if err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.Fro
 }
 
 // Record records the iterations of a method that has a derivative.
-func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape func(engine.Method, array.Batch) engine.Tape) (*engine.Solution, error) {
+func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	last, err := s.points(ctx)
 	if err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func (l *lowRank) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, err
 }
 
 // Record iterates on vectors.
-func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape func(engine.Method, array.Batch) engine.Tape) (*engine.Solution, error) {
+func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	if l.s.Unwritten() {
 		return nil, engine.UnwrittenError(l.s.Problem)
 	}

@@ -390,7 +390,7 @@ func (c *synthesized) Solve(ctx context.Context, y array.Batch, from engine.From
 }
 
 // Record is not asked for: iterations are those of the user's problem ([AsksForSynthesis]).
-func (c *synthesized) Record(ctx context.Context, y array.Batch, newTape func(engine.Method, array.Batch) engine.Tape) (*engine.Solution, error) {
+func (c *synthesized) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	return c.deliver(c.Solver.Record(ctx, y, newTape))
 }
 

@@ -130,7 +130,7 @@ func (e *equilibrated) Solve(ctx context.Context, y array.Batch, from engine.Fro
 }
 
 // Record records in the other units.
-func (e *equilibrated) Record(ctx context.Context, y array.Batch, newTape func(engine.Method, array.Batch) engine.Tape) (*engine.Solution, error) {
+func (e *equilibrated) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	return e.deliver(e.Solver.Record(ctx, y, newTape))
 }
 

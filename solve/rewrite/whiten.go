@@ -63,7 +63,7 @@ func (w *whitened) Solve(ctx context.Context, y array.Batch, from engine.From) (
 }
 
 // Record records the whitened problem.
-func (w *whitened) Record(ctx context.Context, y array.Batch, newTape func(engine.Method, array.Batch) engine.Tape) (*engine.Solution, error) {
+func (w *whitened) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	return w.deliver(y, func(z array.Batch) (*engine.Solution, error) { return w.Solver.Record(ctx, z, newTape) })
 }
 
