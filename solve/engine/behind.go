@@ -163,7 +163,7 @@ const fewestBetween = 4
 // b has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
 // mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
 // <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where
-// another method can go on, they are not taken off ([Options].resolved).
+// another method can go on, they are not taken off ([Options].Resolved).
 //
 // Constraints hold in the limit only: see [Watch.constrained]. Where r has no conjugate, the
 // residuals of the optimality conditions take its place, in units of mu_hat: the larger of

@@ -76,20 +76,22 @@ type Options struct {
 	// ([linops.Passes]), default 1 GiB.
 	Columns int64
 
+	// What follows is for solvers.
+
 	// Shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
 	// regularizer does not allow for other units; else nil.
 	Shortness []float64
 	// Fine says that a derivative at the solution is wanted, where Point does not ask for it.
 	Fine bool
-	// Multiplier asks for Solution.dual.
+	// Multiplier asks for [Solution].Dual.
 	Multiplier bool
-	// endless says that all iterations are to be done.
-	endless bool
 	// Resolved asks for a duality gap that is within the tolerance with its rounding errors; where these are
 	// larger, the solve ends without convergence, for another method.
 	Resolved bool
 	// Choices are those made on the way to the method.
 	Choices []Choice
+
+	endless bool // all iterations are to be done
 }
 
 // Defaults of Options.

@@ -36,7 +36,7 @@ func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yard
 	return bound
 }
 
-// gapBound is errorBound by the duality gap alone.
+// gapBound is ErrorBound by the duality gap alone.
 func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
 	r := prox.StructureOf(p.R)
 	if r.DualScale == nil || p.Loss != nil {

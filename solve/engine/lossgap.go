@@ -81,7 +81,7 @@ func yardstick(p Problem, y array.Batch, norm2 float64, o Options) Yardstick {
 	return LossYardstick(p, y, norm2, o)
 }
 
-// lossBound is errorBound for a loss that is not quadratic. With the duality gap at a dual point u
+// lossBound is ErrorBound for a loss that is not quadratic. With the duality gap at a dual point u
 // near l'(z; y),
 //
 //	gap = l(z; y) + l*(u; y) - <u, z> + r(b) + r*(-A* u) + <b, A* u> >= l(z; y) - l(z*; y) - <l'(z*; y), z - z*>,

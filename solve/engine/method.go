@@ -82,7 +82,7 @@ type Traits struct {
 	// the zeros of K b, which are found later than a small gap.
 	Settled func(w *Work) bool
 	// Ended reports that more iterations change nothing; nil for a method that has no end. Kept is what a later solve
-	// needs to go on from where this one is, as Work.kept of its Init; nil for what B and the multiplier say.
+	// needs to go on from where this one is, as Work.Kept of its Init; nil for what B and the multiplier say.
 	Ended func(w *Work) bool
 	Kept  func(w *Work) any
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
@@ -108,20 +108,21 @@ type Traits struct {
 	Own *Internals
 }
 
-// Internals are for methods that keep their iterates themselves. All functions
-// except residual, implied and gram are required.
+// Internals are for methods that keep their iterates themselves. All functions except Residual, Implied and Gram are
+// required.
 type Internals struct {
 	// Residual is, where the scale of subgradients follows every step, the norm of the residual at
 	// the point where the last gradient was computed.
 	Residual func(w *Work) float64
-	// Examine replaces watch.look: it passes its findings to c.accept.
+	// Examine replaces the check of an iterate: it passes its findings to c.Accept.
 	Examine func(ctx context.Context, w *Work, c *Watch, measured float64, last bool) error
 	// Solution returns the final b and A b.
 	Solution func(w *Work) (b, mu array.Batch)
 	// Implied returns them in a form that takes less memory; nil where there is none.
 	Implied func(w *Work) *Implied
-	Linear  Linear // for Point; or nil
-	// gram, unless nil, is the Point's Gram.
+	// Linear is that of the Point; nil for none.
+	Linear Linear
+	// Gram, unless nil, is the Point's Gram.
 	Gram func(w *Work) func(set []int) []float64
 }
 
@@ -146,11 +147,12 @@ type Work struct {
 	// Form are the iterates of a method in a form of their own ([Traits].Factored), set by Init; nil for others.
 	Form FactoredIterates
 
+	Stepped float64 // the step of the last proximal operator
+	Eta     float64 // the step to begin with, set before Init; 0 for the method's own
+	Kept    any     // what a solve before has left, set before Init; nil for none
+
 	follower prox.Follower // the inexact proximal operator, where no derivative is asked for; or nil
 	near     float64       // its required accuracy
-	Stepped  float64       // the step of the last proximal operator
-	Eta      float64       // the step to begin with, set before Init; 0 for the method's own
-	Kept     any           // what a solve before has left, set before Init; nil for none
 }
 
 // Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.

@@ -39,7 +39,7 @@ func PlainOf(ctx context.Context, s Task) (*Plain, error) {
 	return &Plain{s: s, Method: m}, nil
 }
 
-// NewDualized is newPlain, by another method where a method was chosen that takes r(b) only.
+// NewDualized is NewPlain, by another method where a method was chosen that takes r(b) only.
 func NewDualized(ctx context.Context, s Task) (Solver, error) {
 	if !s.Entry.Behind {
 		s.Entry = s.Tables.Behind

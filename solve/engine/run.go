@@ -26,8 +26,8 @@ type Start struct {
 	Dual array.Batch
 
 	Eta   float64        // the step at which to begin; 0 for the method's own
-	kept  any            // what the method has kept of the solve to go on from; nil for none
 	Stage progress.Stage // what the iterations report themselves as, "" for progress.Iterations
+	kept  any            // what the method has kept of the solve to go on from; nil for none
 }
 
 // Run iterates the method at y until it is optimal or out of iterations. It reports its optimality

@@ -27,7 +27,7 @@ type curved struct {
 	s engine.Task
 }
 
-// NewCurved solves as chooseUnits does.
+// NewCurved solves as the table of units says.
 func NewCurved(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	s.Options.Sigma2 = 0 // the likelihood has no noise but its own
 	inner, err := s.Tables.Units(ctx, s)
