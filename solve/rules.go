@@ -148,66 +148,67 @@ var methodRules = []rule{
 
 // defaultRule is a row of the table of [Default].
 type defaultRule struct {
-	solver, reason string
-	applies        func(p Problem) bool
+	method  Entry
+	reason  string
+	applies func(p Problem) bool
 }
 
 var defaultRules = []defaultRule{
-	{"direct",
+	{direct.Entry,
 		"r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization " +
 			"is exact",
 		direct.Closable},
-	{"interior-point",
+	{interior.Entry,
 		"r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: " +
 			"Newton steps take a banded matrix, and any condition of K",
 		interior.Sequence},
-	{"interior-point",
+	{interior.Entry,
 		"r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a " +
 			"multiple of the identity: Newton steps take a sparse matrix, and any condition of K",
 		interior.Sparse},
-	{"dual",
+	{splitting.Dual,
 		"r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient",
 		func(p Problem) bool {
 			return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0
 		}},
-	{"active-set",
+	{active.Entry,
 		"r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is " +
 			"a matrix: unless K's rows depend on each other it is a regression in K b",
 		rewrite.Synthesizes},
-	{"interior-point",
+	{interior.Entry,
 		"r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition " +
 			"of A and K",
 		interior.Small},
-	{"admm",
+	{splitting.ADMM,
 		"r stands behind an operator K: given K b, a step solves a linear system",
 		func(p Problem) bool { return p.K != nil }},
-	{"active-set",
+	{active.Entry,
 		"near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of " +
 			"norms of groups, and A is a matrix whose columns are at hand",
 		func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
-	{"newton",
+	{manifold.Entry,
 		"near a point the loss is quadratic, r is partly smooth, and A is a small matrix",
 		func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
-	{"fista",
+	{gradient.FISTA,
 		"the loss is not quadratic: a gradient step is never exact",
 		func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
-	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
-	{"ista",
+	{gradient.FISTA, "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
+	{gradient.ISTA,
 		"A*A is a multiple of the identity: one step from any point is the solution",
 		func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
-	{"active-set",
+	{active.Entry,
 		"the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix " +
 			"whose columns are at hand",
 		sparseRegression},
-	{"active-set",
+	{active.Entry,
 		"the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A has few columns: those that matter are " +
 			"formed by products with it",
 		fewColumns},
-	{"newton",
+	{manifold.Entry,
 		"r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge " +
 			"for any columns",
 		partlySmooth},
-	{"fista",
+	{gradient.FISTA,
 		"it is the fastest of those that need no more than products with A and the prox",
 		func(Problem) bool { return true }},
 }
@@ -215,14 +216,13 @@ var defaultRules = []defaultRule{
 // Default is the name of the solver for a problem where nobody chooses one.
 func Default(p Problem) string {
 	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
-	return defaultRules[i].solver
+	return defaultRules[i].method.Name
 }
 
 // without is the same where the solver of the given name does not serve.
 func without(solver string, p Problem) Entry {
-	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.solver != solver && r.applies(p) })
-	e, _ := Lookup(defaultRules[i].solver)
-	return e
+	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.method.Name != solver && r.applies(p) })
+	return defaultRules[i].method
 }
 
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
