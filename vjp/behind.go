@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -39,9 +41,59 @@ func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
 	if at.j, err = r.Linearize(at.z, v, eta); err != nil {
 		return nil, err
 	}
-	at.model = at.j.Model()
-	done = true
-	return at, nil
+	if at.model = at.j.Model(); at.model != nil && v.N() <= maxDense {
+		if _, ok := curvatureAt(at.model); !ok {
+			err = at.onRange(dev)
+		}
+	}
+	done = err == nil
+	return at, err
+}
+
+// onRange puts the model on an orthonormal basis of the range of J, in which its curvature is a matrix,
+//
+//	J = V diag(j) V*,    E = V,    Q = diag(1/j - 1)/eta.
+func (at *place) onRange(dev array.Device) error {
+	q := at.v.N()
+	basis, j, err := rangeOf(jacobian(dev, at.j, q), q)
+	if err != nil {
+		return err
+	}
+	rows := dev.Alloc(len(j), q)
+	m := &prox.Model{Space: space.Span(rows), Margin: at.model.Margin}
+	at.j, at.model = &onRange{at.j, m}, m
+	if len(j) == 0 {
+		return dev.Err()
+	}
+	dev.Upload(rows, basis)
+	if curvature := curvatureOf(j, q, at.eta); curvature != nil {
+		m.Curvature, err = denseOf(dev, mat.NewSymDense(len(j), curvature), at.eta)
+	}
+	return err
+}
+
+// onRange is a derivative with a model of its own.
+type onRange struct {
+	prox.Derivative
+	model *prox.Model
+}
+
+func (j *onRange) Model() *prox.Model { return j.model }
+
+func (j *onRange) Bytes() int64 {
+	bytes := j.Derivative.Bytes() + j.model.Space.Bytes()
+	if j.model.Curvature != nil {
+		bytes += j.model.Curvature.Bytes()
+	}
+	return bytes
+}
+
+func (j *onRange) Release() {
+	j.model.Space.Release()
+	if j.model.Curvature != nil {
+		j.model.Curvature.Release()
+	}
+	j.Derivative.Release()
 }
 
 func (at *place) release() {

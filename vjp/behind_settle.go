@@ -97,11 +97,14 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 		return nil, false, err
 	}
 	if settled {
-		if err := n.deliver(ctx, sol); err != nil {
+		if settled, err = n.deliver(ctx, sol); err != nil {
 			return nil, false, err
 		}
-	} else if err := n.begin(ctx); err != nil {
-		return nil, false, err
+	}
+	if !settled {
+		if err := n.begin(ctx); err != nil {
+			return nil, false, err
+		}
 	}
 	if settled || n.off.norm > 0 && at.B.N() <= smallBehind {
 		n.l.spaced(n.place.model, n.place.v, n.off.norm)
@@ -117,8 +120,8 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 	return l, settled, n.at.B.Device().Err()
 }
 
-// deliver makes the place the solution.
-func (n *newton) deliver(ctx context.Context, sol *solve.Solution) error {
+// deliver makes the place the solution, unless the solver's check refuses it.
+func (n *newton) deliver(ctx context.Context, sol *solve.Solution) (taken bool, err error) {
 	r, dev := n.place, n.b.Device()
 	u := dev.Alloc(1, r.v.N())
 	defer u.Free()
@@ -191,7 +194,8 @@ func (n *newton) balanced() float64 {
 		p.K.Forward(kx, x)
 		n.sizeK = solve.Norm(kx) / solve.Norm(x)
 	}
-	eta := n.sizeK * n.sizeK * solve.Norm(n.b) / math.Sqrt(n.at.Norm2) / solve.Norm(n.at.Y)
+	b := math.Max(solve.Norm(n.b), n.shortest(solve.Norm(n.at.Y)))
+	eta := n.sizeK * n.sizeK * b / math.Sqrt(n.at.Norm2) / solve.Norm(n.at.Y)
 	if !(eta > 0) || math.IsInf(eta, 1) {
 		return n.at.Eta
 	}
@@ -208,7 +212,18 @@ func normals(rng *rand.Rand, n int) []float64 {
 }
 
 // size is that of the numbers from which v is computed.
-func (n *newton) size() float64 { return math.Max(most(n.place.v), n.sizeK*most(n.b)) }
+func (n *newton) size() float64 {
+	return math.Max(most(n.place.v), n.sizeK*math.Max(most(n.b), n.shortest(most(n.at.Y))))
+}
+
+// shortest is the length of a b with A b of the size y at least. Rounding errors of y change b by some of that length,
+// however small b is.
+func (n *newton) shortest(y float64) float64 {
+	if !(n.at.Norm2 > 0) {
+		return 0
+	}
+	return y / math.Sqrt(n.at.Norm2)
+}
 
 // most is the largest |x_i|.
 func most(x array.Batch) float64 {

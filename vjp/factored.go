@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -95,9 +96,10 @@ func (l *implicit) factorModel(s *situation) error {
 		sys.q = diagonalMatrix(l.model.Curvature.Diagonal())
 	}
 	if s.kind != space.Subset && s.kind != space.Whole {
-		// Directions in the null space of A are recognized relative to ||A||, not to their own
-		// length.
+		// Directions in the null space of A are recognized relative to ||A||, or to the columns
+		// that they combine, not to their own length.
 		sys.norm = l.norm
+		sys.sizes = l.combined()
 	}
 	sys.m = func() mat.Matrix { return images(dev, op) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, n) }
@@ -110,6 +112,39 @@ func (l *implicit) factorModel(s *situation) error {
 	}
 	return l.solveSystem(s.ctx, sys)
 }
+
+// combined are the sizes of the terms that the images of the coordinates are sums of,
+//
+//	size_i^2 = sum_j E_ji^2 ||a_j||^2,
+//
+// where the columns a_j of A differ in length by more than rounding errors can be seen beside; else nil.
+func (l *implicit) combined() []float64 {
+	p, n := l.model.Space.Dims()
+	known := linops.StructureOf(l.p.A).ColumnNorms2
+	if p > smallBehind || n == 0 || known == nil {
+		return nil
+	}
+	lengths2, dev := known(), l.p.Device
+	if most := slices.Max(lengths2); !slices.ContainsFunc(lengths2, func(v float64) bool { return v > 0 && v < uneven*most }) {
+		return nil
+	}
+	units, basis := dev.Alloc(n, n), dev.Alloc(n, p)
+	defer units.Free()
+	defer basis.Free()
+	dev.Fill(units, 0)
+	dev.Fill(units.Diagonal(), 1)
+	l.model.Space.Embed(basis, units)
+	sizes, e := make([]float64, n), basis.ToHost()
+	for i := range sizes {
+		for j, v := range lengths2 {
+			sizes[i] = math.Hypot(sizes[i], e[i*p+j]*math.Sqrt(v))
+		}
+	}
+	return sizes
+}
+
+// uneven is the ratio of squared lengths of columns from which rounding errors of the longer ones may hide the shorter.
+const uneven = 1e-8
 
 // takeOver takes the trace and the condition of the system from the solver. The factors are computed
 // anew when an image is asked for: the solver's have gone on to the next weight by then.
@@ -191,8 +226,8 @@ const vanishing = 1e-9
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
 func (l *implicit) factorJacobian(s *situation) error {
 	dev, n := l.p.Device, l.dim
-	jacobian := l.jacobian()
-	basis, j, err := rangeOf(jacobian, n)
+	square := jacobian(dev, l.j, n)
+	basis, j, err := rangeOf(square, n)
 	if err != nil {
 		return err
 	}
@@ -207,7 +242,7 @@ func (l *implicit) factorJacobian(s *situation) error {
 	on, _ := linops.On(dev, l.p.A, m.Space)
 	l.confine(on, m)
 	sys := system{n: l.dim, q: curvatureOf(j, n, l.eta), norm: l.norm}
-	if diagonalOf(jacobian, n) != nil {
+	if diagonalOf(square, n) != nil {
 		sys.norm = 0 // J is diagonal: coordinates are judged by the lengths of their own columns
 	}
 	sys.m = func() mat.Matrix { return images(dev, on) }
@@ -216,13 +251,13 @@ func (l *implicit) factorJacobian(s *situation) error {
 	return l.solveSystem(s.ctx, sys)
 }
 
-// jacobian is J, row-major.
-func (l *implicit) jacobian() []float64 {
-	square := l.p.Device.Alloc(l.dim, l.dim)
+// jacobian is J, n x n, row-major.
+func jacobian(dev array.Device, j prox.Derivative, n int) []float64 {
+	square := dev.Alloc(n, n)
 	defer square.Free()
-	square.Device().Fill(square, 0)
-	square.Device().Fill(square.Diagonal(), 1)
-	l.j.Apply(square, square)
+	dev.Fill(square, 0)
+	dev.Fill(square.Diagonal(), 1)
+	j.Apply(square, square)
 	return square.ToHost()
 }
 

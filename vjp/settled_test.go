@@ -96,3 +96,84 @@ func TestSharedNullSpace(t *testing.T) {
 		t.Errorf("mu_hat is %g off, divergence %g, expected %g", off, trace[1], trace[0])
 	}
 }
+
+// Behind K too the space of a nuclear norm is settled: just above lambda max b is 0, and the divergence.
+func TestNuclearBesideSquaresAboveLambdaMax(t *testing.T) {
+	dev := array.NewHost()
+	y := []float64{0.5246555193348231, 0.03259209890936782}
+	nuclear := prox.NewNuclear(array.Shape{Rows: 1, Cols: 2}, math.Hypot(y[0], y[1])*(1+1e-7))
+	k, r := solve.Terms(solve.Term{K: linops.Identity(2), R: nuclear}, solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(12)},
+		solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(55)})
+	problem := vjp.Problem{A: linops.Identity(2), K: k, R: r, Device: dev}
+	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1}), dev, y)
+	defer got.Release()
+	if c := got.Linearization.Closed(); !c.Known || c.Trace != 0 || c.High != 0 || !(c.SpaceMargin > 100) {
+		t.Errorf("divergence %g, up to %g, margin %g, known: %t, expected 0", c.Trace, c.High, c.SpaceMargin, c.Known)
+	}
+}
+
+// Where A* y is a rounding error of y, it is open whether the coordinate is active, in all units.
+func TestTieOfARoundingError(t *testing.T) {
+	dev := array.NewHost()
+	for _, unit := range []float64{1, 0x1.6p-156} {
+		x := mat.NewDense(6, 1, []float64{-2, 2, -1, 1, 3, -1 + 0x1p-52})
+		x.Scale(unit, x)
+		problem := vjp.Problem{A: linops.NewDense(dev, x), R: prox.NonNegative(), Device: dev}
+		got := solved(t, newSolver(t, "active-set", problem, vjp.Options{Sigma2: 1}), dev, []float64{1, 1, -1, 1, -1, -1})
+		if c := got.Linearization.Closed(); c.Low != 0 || c.High != 1 {
+			t.Errorf("in units of %g: %g to %g, expected 0 to 1", unit, c.Low, c.High)
+		}
+		got.Release()
+	}
+}
+
+// At lambda max the unrolled derivative is one of two.
+func TestTieOfTheUnrolledDerivative(t *testing.T) {
+	dev := array.NewHost()
+	y := []float64{3, -4, 0}
+	pick, err := linops.NewSelection(dev, 8, []int{4, 6, 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem := vjp.Problem{A: pick, R: prox.NewNuclear(array.Shape{Rows: 4, Cols: 2}, 5), Device: dev}
+	got := solved(t, newSolver(t, "ista", problem, vjp.Options{Sigma2: 1, Derivative: vjp.Unrolled}), dev, y)
+	defer got.Release()
+	if !(got.Lag >= 1) {
+		t.Errorf("a lag of %g, expected 1 at least", got.Lag)
+	}
+}
+
+// Behind K a direction in which A is small beside ||A||, but not beside the columns that it combines, is counted, or said
+// to be in doubt.
+func TestDirectionsOfShortColumns(t *testing.T) {
+	dev := array.NewHost()
+	x := mat.NewDense(2, 4, []float64{-0.02, 0, -4e-6, -2e7, 0.02, -8e-5, 4e-6, 2e7})
+	d := mat.NewDense(3, 4, []float64{0, -1, 0, 1, 0, 1, 0, -1, 0, -1, 1, 0})
+	problem := vjp.Problem{A: linops.NewDense(dev, x), K: linops.NewDense(dev, d), R: prox.NewL1(0.05), Device: dev}
+	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1e6}), dev, []float64{2000, -800})
+	defer got.Release()
+	if c := got.Linearization.Closed(); c.High != 2 {
+		t.Errorf("divergence %g to %g, expected up to 2", c.Low, c.High)
+	}
+}
+
+// Where the columns of A differ in length a gradient that is small beside ||A|| ||y|| may be that of a short column: a point
+// that the solver's check refuses settles nothing.
+func TestRefusedPointsSettleNothing(t *testing.T) {
+	dev := array.NewHost()
+	x := mat.NewDense(10, 2, nil)
+	for i, v := range []float64{0.42, -0.49, 1.06, 0.78, 1.15, 0.1, 2.09, 1.19, -0.68, -0.37} {
+		x.SetRow(i, []float64{v, 210620433})
+	}
+	r, err := prox.NewGroupLinf(dev, 2, 2657, [][]int{{0, 1}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := mat.NewDense(2, 2, []float64{1, -1, 1, -1})
+	problem := vjp.Problem{A: linops.NewDense(dev, x), K: linops.NewDense(dev, k), R: r, Device: dev}
+	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 705600}), dev, []float64{0, 840, 840, 0, 0, -840, 0, 840, -1680, 0})
+	defer got.Release()
+	if c := got.Linearization.Closed(); !(math.Abs(c.Trace-1) < 1e-9) {
+		t.Errorf("divergence %g, margin %g, expected 1", c.Trace, c.SpaceMargin)
+	}
+}

@@ -211,7 +211,7 @@ func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solutio
 		t = newUnrolled(m, y, s.o.Memory)
 		return t
 	})
-	if err == nil && s.o.Derivative == Unrolled && sol.Converged {
+	if err == nil && sol.Converged && by != illConditioned.choice {
 		sol.Lag, err = s.lag(ctx, sol, t)
 	}
 	if err != nil {
@@ -367,7 +367,8 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 		l, settled, err = s.settle(ctx, sol)
 		settled = settled || l != nil && l.known.SpaceMargin == 0
 	} else {
-		l, err = newImplicit(ctx, at, s.o, sol.Optimality, false)
+		l, err = newImplicit(ctx, at, s.o, sol.Optimality, true)
+		settled = err != nil || l.known.Neighbours || l.known.SpaceMargin == 0 || l.known.SpaceMargin >= 1
 	}
 	if err != nil {
 		return 0, err

@@ -20,8 +20,10 @@ type system struct {
 	// m and w compute M and a root W of Q = W*W, where G and Q are not accurate enough.
 	m func() mat.Matrix
 	w func() (*mat.Dense, error)
-	// norm is ||A|| where the columns of M are not to be scaled to unit length; else 0.
-	norm float64
+	// norm is ||A|| where the columns of M are not to be scaled to unit length; else 0. Where sizes are
+	// given, columns are scaled by one over them.
+	norm  float64
+	sizes []float64
 }
 
 // wellConditioned is the largest condition number of a system that a Cholesky factorization solves
@@ -60,7 +62,11 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		if scale[i] = 1 / math.Sqrt(k); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
 			scale[i] = 0 // a row and column of zeros
 		}
-		fine = fine && k > leastSeen*s.norm*s.norm && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
+		least := s.norm
+		if s.sizes != nil {
+			least = s.sizes[i]
+		}
+		fine = fine && k > leastSeen*least*least && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
 	}
 	l.f, l.how = &factored{rank: s.n, op: l.op}, " by Cholesky's method"
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
@@ -88,8 +94,12 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 	}
 	for i := range scale {
 		// A coordinate in the null space of A is free, and can reduce the curvature in the others.
-		switch g, q := s.g[i*s.n+i], s.q[i*s.n+i]; {
-		case norm != 0:
+		g, q := s.g[i*s.n+i], s.q[i*s.n+i]
+		if s.sizes != nil {
+			g = s.sizes[i] * s.sizes[i]
+		}
+		switch {
+		case norm != 0 && s.sizes == nil:
 			scale[i] = 1
 		case g > 0:
 			scale[i] = 1 / math.Sqrt(g)
@@ -99,7 +109,7 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 			scale[i] = 0
 		}
 	}
-	if norm == 0 {
+	if norm == 0 || s.sizes != nil {
 		norm = 1
 		m = pivoted.ScaleColumns(m, scale)
 		if w != nil {

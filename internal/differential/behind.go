@@ -227,8 +227,8 @@ func (k *canonical) certifyBehind(b, z, u []dd) solution {
 		s.off[j] = s.off[j].sub(v)
 	}
 	size := length(k.y)
-	for j, v := range s.off {
-		s.gap += 10 * math.Abs(v.hi) * (math.Abs(b[j].hi) + size)
+	for j, reach := range k.reach() {
+		s.gap += 10 * math.Abs(s.off[j].hi) * (math.Abs(b[j].hi) + max(size, reach))
 	}
 	kb := k.k.apply(b)
 	for i, v := range z {

@@ -80,6 +80,9 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	// Centering amplifies rounding errors in the data relative to its result.
 	angle := max(10*closeness, 32*0x1p-53/k.left)
 	at := k.differentiate(s, k.strict(s))
+	if at.left && k.overwhelmed() {
+		return &Reference{}
+	}
 	r.Divergence, r.Frobenius2 = at.trace, at.frobenius2
 	r.RankUnsure = r.RankUnsure || at.least < angle*angle
 
@@ -224,6 +227,7 @@ type derivative struct {
 	scale             []float64
 	trace, frobenius2 float64
 	least             float64 // the least pivot of K in units where the sizes of its parts are 1
+	left              bool    // some of E's vectors are left out
 }
 
 // differentiate computes the derivative on the face that the margins choose.
@@ -299,6 +303,7 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 	var chosen []int
 	chosen, r.least = system.pivots(noRank)
 	m := len(chosen)
+	r.left = m < n
 	r.e, r.ae = newMatrix(k.a.c, m), newMatrix(k.a.r, m)
 	small := newMatrix(m, m)
 	image := newMatrix(m, m)

@@ -78,7 +78,9 @@ func Run(dev array.Device, c *Case) Outcome {
 		o.Verdict = NoReference
 		return o
 	}
-	o.Detail = judge(c, o.Reference, &risk)
+	if o.Detail = judge(c, o.Reference, &risk); o.Detail != "" && !risk.Trace.Exact {
+		o.Detail = redrawn(dev, c, o.Reference, o.Detail)
+	}
 	if o.Detail == "" && len(o.Codes) == 0 && o.Reference.matters(c) {
 		o.Verdict, o.Detail = Wrong, fmt.Sprintf("divergence %.9g, but it changes by %.3g at a tie", risk.Trace.Trace, o.Reference.Tied)
 		return o
@@ -101,6 +103,23 @@ func Run(dev array.Device, c *Case) Outcome {
 		}
 	}
 	return o
+}
+
+// redrawn judges a random estimate that missed by another one, of other probes. Quadratic forms of a matrix of rank 1 are
+// squares of one normal number, nearly: where the mean of m of them is small so is their spread, and it is deviations
+// standard errors below the trace in 1.5% of all draws for m = 10, in 0.4% for 20, and in 0.15% for 30. That is chance
+// once; an error bar that is too small, or a wrong derivative, misses again.
+func redrawn(dev array.Device, c *Case, ref *Reference, detail string) string {
+	other := *c
+	other.Seed ^= 1 << 63
+	risk, err, alive := guarded(dev, &other)
+	if !alive || err != nil {
+		return detail
+	}
+	if judge(c, ref, &risk) == "" {
+		return ""
+	}
+	return detail
 }
 
 // elsewhere are the warnings that say nothing about the divergence and mu_hat.

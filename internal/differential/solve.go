@@ -161,6 +161,22 @@ func search(u, grad, dir []dd, share float64, evaluate func([]dd) ([]dd, []dd, [
 	return to, g, v, next
 }
 
+// reach is how long an entry of b is, by the sizes of y and of A's columns. Squares that tie entries together
+// may be far larger than A: then every entry may be as long as the longest.
+func (k *canonical) reach() []float64 {
+	size := length(k.y)
+	out := make([]float64, k.a.c)
+	for j, norm := range k.images().columnNorms() {
+		if norm > 0 {
+			out[j] = size / norm
+		}
+	}
+	if k.observed < k.a.r {
+		return slices.Repeat([]float64{slices.Max(out)}, len(out))
+	}
+	return out
+}
+
 // certify measures how optimal b is: p = prox_{t r}(b + t A*(y - A b)) has the subgradient (b -
 // p)/t + A*(y - A b), which differs from -A*(A p - y) by s, and by convexity
 //
@@ -184,14 +200,9 @@ func (k *canonical) certify(b []dd) solution {
 	p := k.prox(v, t)
 	u := residual(p)
 	s := solution{b: p, z: p, u: u, g: k.a.applyT(u), off: make([]dd, len(p))}
-	size := length(k.y)
-	for j := range p {
+	for j, reach := range k.reach() {
 		s.off[j] = v[j].sub(p[j]).div(t).sub(s.g[j])
-		reach := math.Abs(p[j].hi)
-		if k.norms[j] > 0 {
-			reach += size / k.norms[j]
-		}
-		s.gap += 10 * math.Abs(s.off[j].hi) * reach
+		s.gap += 10 * math.Abs(s.off[j].hi) * (math.Abs(p[j].hi) + reach)
 	}
 	return s
 }

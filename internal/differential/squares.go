@@ -36,6 +36,21 @@ func (k *canonical) images() *matrix {
 	return &matrix{k.observed, k.a.c, k.a.a[:k.observed*k.a.c]}
 }
 
+// overwhelmed reports that squares hide a column of A: where it is a share of 1e-12 of the same column of theirs, the
+// Gram matrix of double-doubles does not tell it from 0 along a direction that the squares leave free.
+func (k *canonical) overwhelmed() bool {
+	if k.observed == k.a.r {
+		return false
+	}
+	all := k.a.columnNorms()
+	for j, norm := range k.images().columnNorms() {
+		if norm > 0 && norm*norm < 1e3*noRank*all[j]*all[j] {
+			return true
+		}
+	}
+	return false
+}
+
 // divided are the differences of numbers, as often as there are fewer rows than columns; divided
 // differences where the numbers have places: the derivative, times the root of the length for which a
 // row stands.

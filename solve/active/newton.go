@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/progress"
@@ -290,8 +291,12 @@ const (
 	grownShare   = 16
 )
 
-// norm2 is about an upper bound of ||A||^2 on the working set.
+// norm2 is about an upper bound of ||A||^2 on the working set, and no smaller than that of any column: a
+// gradient of rounding errors says nothing about ||A||.
 func (n *newton) norm2() float64 {
+	if len(n.lengths) > 0 {
+		n.norm = max(n.norm, slices.Max(n.lengths))
+	}
 	if n.at.Products < manyProducts {
 		n.norm = max(n.norm, math.Sqrt(n.p.Norm(manyProducts-n.at.Products)))
 	}

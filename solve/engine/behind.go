@@ -93,8 +93,8 @@ func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 }
 
 // Move replaces a solution of a problem with r(K b) by b, where prox_{eta r}(v) is K b and u the
-// multiplier, unless the check of a solution says that b is the worse one.
-func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) error {
+// multiplier, unless the check of a solution says that b is the worse one: then it reports false.
+func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (moved bool, err error) {
 	at := s.At
 	traits := at.Method.Traits()
 	traits.Dual, traits.Settled, traits.Ended = func(*Work) array.Batch { return u }, nil, nil
@@ -102,10 +102,10 @@ func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) e
 	defer c.Release()
 	c.Convergence = s.Convergence
 	if err := c.behind(ctx, &Work{Y: at.Y, B: b}, true); err != nil {
-		return err
+		return false, err
 	}
 	if s.Converged && !c.Convergence.Converged {
-		return nil
+		return false, nil
 	}
 	s.Convergence = c.Convergence
 	dev := b.Device()
@@ -116,7 +116,7 @@ func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) e
 	if at.Back != nil {
 		at.Back(s)
 	}
-	return dev.Err()
+	return true, dev.Err()
 }
 
 // keptDual is what a [Path] carries for problems with r(K b).
