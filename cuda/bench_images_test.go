@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/cuda/emulator"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 // quick skips what takes seconds where a program stands in for the card.
@@ -32,15 +33,15 @@ func BenchmarkScanners(b *testing.B) {
 			angles[i] = 360 * float64(i) / float64(views)
 		}
 		detectors := int(math.Ceil(float64(n) * math.Sqrt2))
-		parallel, err := linops.NewParallelBeam(n, n, angles, detectors, 1, linops.Axis{})
+		parallel, err := imaging.NewParallelBeam(n, n, angles, detectors, 1, imaging.Axis{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		fan, err := linops.NewFanBeam(n, n, angles, detectors, 2, 2*float64(n), 2*float64(n), linops.Axis{})
+		fan, err := imaging.NewFanBeam(n, n, angles, detectors, 2, 2*float64(n), 2*float64(n), imaging.Axis{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		for name, a := range map[string]*linops.Projection{"parallel": parallel, "fan": fan} {
+		for name, a := range map[string]*imaging.Projection{"parallel": parallel, "fan": fan} {
 			for _, k := range []int{1, 24} {
 				b.Run(fmt.Sprintf("%s/%dx%d/%d/k=%d", name, n, n, views, k), func(b *testing.B) {
 					d, p := a.Dims()
@@ -91,7 +92,7 @@ func BenchmarkDifferences(b *testing.B) {
 			b.Run(fmt.Sprintf("%dx%d/k=%d", n, n, k), func(b *testing.B) {
 				room(b, dev, 6*k*n*n+2*n*n)
 				quick(b, k*n*n)
-				g := linops.NewGradient([]int{n, n}, nil, linops.Reflecting)
+				g := imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)
 				g.Load(dev)
 				defer g.Release()
 				x, y := dev.Alloc(k, n*n), dev.Alloc(k, 2*n*n)

@@ -16,7 +16,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/space"
 	"surepipe/vjp"
 )
@@ -253,7 +253,7 @@ func BenchmarkProx(b *testing.B) {
 			defer z.Free()
 			image := dev.Alloc(k, s.Len())
 			defer image.Free()
-			r, out := prox.NewNuclear(s, 1), dev.Alloc(1, s.Len())
+			r, out := lowrank.NewNuclear(s, 1), dev.Alloc(1, s.Len())
 			defer out.Free()
 			// The singular values end at about the sum of the roots.
 			t := 0.7 * (math.Sqrt(float64(s.Rows)) + math.Sqrt(float64(s.Cols)))

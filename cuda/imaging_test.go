@@ -18,8 +18,8 @@ import (
 	"surepipe/vjp"
 )
 
-// An imaging is a specification with data.
-type imaging struct {
+// An imagingCase is a specification with data.
+type imagingCase struct {
 	name string
 	setting
 }
@@ -53,7 +53,7 @@ func steps(sigma float64, shape ...int) dataio.Array {
 }
 
 // imagings are small problems of every kind that has an image or a sequence behind an operator.
-func imagings(t testing.TB) []imaging {
+func imagings(t testing.TB) []imagingCase {
 	const m, n = 8, 7
 	tv := "terms:\n  - {operator: gradient, regularizer: {joint-l2: lambda}}\n"
 	mask := dataio.Array{Name: "mask", Shape: []int{m, n}, Data: make([]float64, m*n)}
@@ -69,11 +69,11 @@ func imagings(t testing.TB) []imaging {
 	coils := complexly(steps(0.5, 2, m, n, 2))
 	coils.Name = "S"
 	named := func(text string, arrays ...dataio.Array) problems.Data { return specified(t, text, arrays...) }
-	var all []imaging
+	var all []imagingCase
 	add := func(name, solver, derivative string, lambda float64, data problems.Data) {
 		sigma2 := 0.04
 		data.Sigma2 = &sigma2
-		all = append(all, imaging{name, setting{"", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, solver, derivative, hutch.Exact}})
+		all = append(all, imagingCase{name, setting{"", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, solver, derivative, hutch.Exact}})
 	}
 	image := steps(0.2, m, n)
 	add("tv2d", "dual", "implicit", 0.3, named("operator: identity\n"+tv, image))

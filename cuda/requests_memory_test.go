@@ -16,6 +16,7 @@ import (
 	"surepipe/cuda"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -78,7 +79,7 @@ func sharedProblems() []shared {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return vjp.Problem{A: a, R: prox.NewNuclear(array.Shape{Rows: 16, Cols: 12}, 8), Device: dev}, a.Release
+		return vjp.Problem{A: a, R: lowrank.NewNuclear(array.Shape{Rows: 16, Cols: 12}, 8), Device: dev}, a.Release
 	}
 	few := vjp.Options{Tol: 1e-3, MaxIter: 40}
 	return []shared{

@@ -25,7 +25,7 @@ func Adjoint(a Operator) Operator {
 		return a
 	}
 	t := &adjoint{a: know(a)}
-	t.structure = complete(t, adjointStructure(t))
+	t.structure = Complete(t, adjointStructure(t))
 	return t
 }
 

@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -19,26 +20,26 @@ func adjointStructure(t *adjoint) Structure {
 	s := Structure{
 		Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2,
 		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
-			checkForward("Adjoint", d, p, dst, b)
-			a.add(adjointly, dst, alpha, b)
+			product.CheckForward("Adjoint", d, p, dst, b)
+			a.add(product.Adjointly, dst, alpha, b)
 		},
 		AddAdjoint: func(dst array.Batch, alpha float64, z array.Batch) {
-			checkAdjoint("Adjoint", d, p, dst, z)
-			a.add(forward, dst, alpha, z)
+			product.CheckAdjoint("Adjoint", d, p, dst, z)
+			a.add(product.Forward, dst, alpha, z)
 		},
 	}
 	s.Shifts = shiftsOfAdjoint(a.s.Shifts)
 	if a.s.SolveNormal != nil && !s.Columns.Known {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
-			checkSolve("Adjoint", d, p, dst, rhs, eta)
+			product.CheckSolve("Adjoint", d, p, dst, rhs, eta)
 			u := dst.Device().Alloc(rhs.K(), d)
 			defer u.Free()
 			t.Forward(u, rhs)
 			if !a.s.SolveNormal(u, u, eta) {
 				return false
 			}
-			copyTo(dst, rhs)
-			a.add(forward, dst, -eta, u)
+			product.CopyTo(dst, rhs)
+			a.add(product.Forward, dst, -eta, u)
 			return true
 		}
 	}
@@ -52,8 +53,8 @@ func scaledStructure(c *scaled) Structure {
 	square := alpha * alpha
 	s := Structure{
 		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)), Norm2: a.s.Norm2.times(Known(square)),
-		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(forward, dst, alpha*beta, b) },
-		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(adjointly, dst, alpha*beta, z) },
+		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(product.Forward, dst, alpha*beta, b) },
+		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(product.Adjointly, dst, alpha*beta, z) },
 	}
 	s.Shifts, s.Pairs = a.s.Shifts, scaledPairs(alpha, a.s.Pairs)
 	s.Cosines, s.Circulant = a.s.Cosines.times(alpha), a.s.Circulant.times(alpha)
@@ -104,7 +105,7 @@ func columnsStructure(c *columns) Structure {
 	if normal := c.a.s.Normal; normal != nil {
 		s.Normal = func(dst, b array.Batch) {
 			_, p := c.Dims()
-			checkNormal("ScaleColumns", p, dst, b)
+			product.CheckNormal("ScaleColumns", p, dst, b)
 			dev := dst.Device()
 			t := dev.Alloc(b.K(), p)
 			defer t.Free()
@@ -155,7 +156,7 @@ func composeStructure(c *compose) Structure {
 		rest := Compose(operators(c.parts[1:])...)
 		n, p := rest.Dims()
 		s.Normal = func(dst, b array.Batch) {
-			checkNormal("Compose", p, dst, b)
+			product.CheckNormal("Compose", p, dst, b)
 			t, u := dst.Device().Alloc(b.K(), n), dst.Device().Alloc(b.K(), n)
 			defer t.Free()
 			defer u.Free()
@@ -231,7 +232,7 @@ func (a *stack) solveAbove() func(dst, rhs array.Batch, eta float64) bool {
 		return nil // all are multiples of the identity
 	}
 	return func(dst, rhs array.Batch, eta float64) bool {
-		checkSolve(a.name, a.d, a.p, dst, rhs, eta)
+		product.CheckSolve(a.name, a.d, a.p, dst, rhs, eta)
 		by := 1 + eta*c
 		if !one.s.SolveNormal(dst, rhs, eta/by) {
 			return false
@@ -257,7 +258,7 @@ func diagonalStructure(a *stack) Structure {
 		return s
 	}
 	s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
-		checkSolve(a.name, a.d, a.p, dst, rhs, eta)
+		product.CheckSolve(a.name, a.d, a.p, dst, rhs, eta)
 		// A block may turn out to have no solution, and then dst must be unchanged.
 		t := dst.Device().Alloc(rhs.K(), a.p)
 		defer t.Free()

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -32,7 +33,7 @@ func ScaleColumns(dev array.Device, a Operator, s []float64) Restricted {
 func newColumns(dev array.Device, a Operator, s []float64, part Restricted) *columns {
 	c := &columns{a: know(a), s: dev.Alloc(1, len(s)), host: s, part: part}
 	dev.Upload(c.s, s)
-	c.structure = complete(c, columnsStructure(c))
+	c.structure = Complete(c, columnsStructure(c))
 	return c
 }
 
@@ -61,7 +62,7 @@ func (c *columns) Dims() (d, p int) { return c.a.Dims() }
 
 func (c *columns) Forward(dst, b array.Batch) {
 	d, p := c.Dims()
-	checkForward("ScaleColumns", d, p, dst, b)
+	product.CheckForward("ScaleColumns", d, p, dst, b)
 	t := dst.Device().Alloc(b.K(), p)
 	defer t.Free()
 	dst.Device().Mul(t, b, c.s)
@@ -70,7 +71,7 @@ func (c *columns) Forward(dst, b array.Batch) {
 
 func (c *columns) Adjoint(dst, z array.Batch) {
 	d, p := c.Dims()
-	checkAdjoint("ScaleColumns", d, p, dst, z)
+	product.CheckAdjoint("ScaleColumns", d, p, dst, z)
 	c.a.Adjoint(dst, z)
 	dst.Device().Mul(dst, dst, c.s)
 }

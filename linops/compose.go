@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 )
 
 // compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, the
@@ -42,7 +43,7 @@ func Compose(ops ...Operator) Operator {
 		}
 	}
 	c.split()
-	c.structure = complete(c, composeStructure(c))
+	c.structure = Complete(c, composeStructure(c))
 	return c
 }
 
@@ -82,7 +83,7 @@ func (c *compose) Dims() (d, p int) {
 
 func (c *compose) Forward(dst, b array.Batch) {
 	d, p := c.Dims()
-	checkForward("Compose", d, p, dst, b)
+	product.CheckForward("Compose", d, p, dst, b)
 	var from, to array.Batch // products in use, freed also where a factor panics
 	defer func() {
 		from.Free()
@@ -101,7 +102,7 @@ func (c *compose) Forward(dst, b array.Batch) {
 
 func (c *compose) Adjoint(dst, z array.Batch) {
 	d, p := c.Dims()
-	checkAdjoint("Compose", d, p, dst, z)
+	product.CheckAdjoint("Compose", d, p, dst, z)
 	last := len(c.parts) - 1
 	var from, to array.Batch
 	defer func() {
@@ -122,7 +123,7 @@ func (c *compose) Adjoint(dst, z array.Batch) {
 // solveNormal is the closed form, in terms of that of M.
 func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := c.Dims()
-	checkSolve("Compose", d, p, dst, rhs, eta)
+	product.CheckSolve("Compose", d, p, dst, rhs, eta)
 	if c.right == nil {
 		return c.middle.s.SolveNormal(dst, rhs, eta*c.l)
 	}
@@ -136,7 +137,7 @@ func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 		return false
 	}
 	dev.Lin(u, 1, u, -1, t)
-	copyTo(dst, rhs)
-	c.right.add(adjointly, dst, 1/c.r, u)
+	product.CopyTo(dst, rhs)
+	c.right.add(product.Adjointly, dst, 1/c.r, u)
 	return true
 }

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
+	"surepipe/linops/internal/sparse"
 	"surepipe/space"
 )
 
@@ -19,8 +21,8 @@ import (
 // a fixed order, in parallel over entries.
 type CSR struct {
 	knowing
-	m        compressed        // host copy
-	t        func() compressed // its transpose, from the first time on that columns are taken
+	m        sparse.Matrix        // host copy
+	t        func() sparse.Matrix // its transpose, from the first time on that columns are taken
 	x, xt    array.CSR
 	colNorms []float64
 }
@@ -58,35 +60,80 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 		}
 	}
 	// Transposing sorts: twice, and every row is in order.
-	t := compressed{rows, cols, indptr, indices, values}.transpose().merge()
-	return newCSR(dev, t.transpose(), t), nil
+	t := sparse.Matrix{Rows: rows, Cols: cols, Indptr: indptr, Indices: indices, Values: values}.Transpose().Merge()
+	return newCSR(dev, t.Transpose(), t), nil
+}
+
+// NewCSRFromCoords puts a sparse matrix given by coordinates on a device: it has v[u] in row i[u]
+// and column j[u], in any order; entries given twice add up, in the order given. This is the format
+// of Matrix Market files and of scipy's coo_matrix, with indices from 0. It returns an error where
+// the lengths of the lists differ, an index lies outside of the matrix or a value is not finite.
+// The slices are copied.
+func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64) (*CSR, error) {
+	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
+		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
+	}
+	if len(i) != len(v) || len(j) != len(v) {
+		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i), len(j), len(v))
+	}
+	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, rows+1), Indices: make([]int, len(v)), Values: make([]float64, len(v))}
+	for u, r := range i {
+		switch c := j[u]; {
+		case r < 0 || r >= rows:
+			return nil, fmt.Errorf("linops: sparse matrix's row index %d is %d, want 0 to %d", u, r, rows-1)
+		case c < 0 || c >= cols:
+			return nil, fmt.Errorf("linops: sparse matrix's column index %d is %d, want 0 to %d", u, c, cols-1)
+		case math.IsNaN(v[u]) || math.IsInf(v[u], 0):
+			return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, r, c, v[u])
+		}
+		m.Indptr[r+1]++
+	}
+	for r := range rows {
+		m.Indptr[r+1] += m.Indptr[r]
+	}
+	next := append([]int(nil), m.Indptr[:rows]...)
+	for u, r := range i {
+		m.Indices[next[r]], m.Values[next[r]] = j[u], v[u]
+		next[r]++
+	}
+	return NewCSR(dev, rows, cols, m.Indptr, m.Indices, m.Values)
+}
+
+// NewCSRBothWays puts a rows x cols matrix on a device that is at hand compressed by rows and by columns,
+// the columns of a row in increasing order and each once. It keeps the slices, which must not be
+// modified afterwards.
+func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Rows) *CSR {
+	t := sparse.Matrix{Rows: cols, Cols: rows, Indptr: byColumns.Indptr, Indices: byColumns.Indices, Values: byColumns.Values}
+	a := newCSR(dev, sparse.Matrix{Rows: rows, Cols: cols, Indptr: byRows.Indptr, Indices: byRows.Indices, Values: byRows.Values}, t)
+	a.t = func() sparse.Matrix { return t }
+	return a
 }
 
 // newCSR puts m and its transpose t on the device.
-func newCSR(dev array.Device, m, t compressed) *CSR {
+func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 	a := &CSR{
 		m:        m,
-		t:        sync.OnceValue(m.transpose),
-		x:        dev.NewCSR(m.rows, m.cols, m.indptr, m.indices, m.values),
-		xt:       dev.NewCSR(t.rows, t.cols, t.indptr, t.indices, t.values),
-		colNorms: make([]float64, m.cols),
+		t:        sync.OnceValue(m.Transpose),
+		x:        dev.NewCSR(m.Rows, m.Cols, m.Indptr, m.Indices, m.Values),
+		xt:       dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values),
+		colNorms: make([]float64, m.Cols),
 	}
-	for u, c := range m.indices {
-		a.colNorms[c] += m.values[u] * m.values[u]
+	for u, c := range m.Indices {
+		a.colNorms[c] += m.Values[u] * m.Values[u]
 	}
 	s := Structure{
-		Entries:      Known(float64(len(m.values))),
+		Entries:      Known(float64(len(m.Values))),
 		ColumnNorms2: func() []float64 { return append([]float64(nil), a.colNorms...) },
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
-			return newCSR(dev, a.m.scaleColumns(s), a.t().scaleRows(s))
+			return newCSR(dev, a.m.ScaleColumns(s), a.t().ScaleRows(s))
 		},
-		On: a.onSpace, Pairs: sync.OnceValue(a.m.pairs),
-		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.indptr, Indices: a.m.indices, Values: a.m.values} },
+		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m) }),
+		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices, Values: a.m.Values} },
 	}
-	if m.rows > 0 && m.cols > 0 {
+	if m.Rows > 0 && m.Cols > 0 {
 		s.Dense = a.Dense
 	}
-	a.structure = complete(a, s)
+	a.structure = Complete(a, s)
 	return a
 }
 
@@ -96,19 +143,19 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	switch f := t.Form(); f.Kind {
 	case space.Subset:
 		// The rows of X' are the columns of X.
-		columns := a.t().pick(f.Set)
-		return newCSR(dev, columns.transpose(), columns)
+		columns := a.t().Pick(f.Set)
+		return newCSR(dev, columns.Transpose(), columns)
 	case space.Cluster:
-		average := compressed{len(f.Average.Indptr) - 1, a.m.cols, f.Average.Indptr, f.Average.Indices, f.Average.Values}
-		merged := a.m.times(average.transpose()).transpose().merge()
-		return newCSR(dev, merged.transpose(), merged)
+		average := sparse.Matrix{Rows: len(f.Average.Indptr) - 1, Cols: a.m.Cols, Indptr: f.Average.Indptr, Indices: f.Average.Indices, Values: f.Average.Values}
+		merged := a.m.Times(average.Transpose()).Transpose().Merge()
+		return newCSR(dev, merged.Transpose(), merged)
 	}
 	return nil
 }
 
 // Bytes is the size of X and X' on the device.
 func (a *CSR) Bytes() int64 {
-	return 2*16*int64(len(a.m.values)) + 8*int64(a.m.rows+a.m.cols+2)
+	return 2*16*int64(len(a.m.Values)) + 8*int64(a.m.Rows+a.m.Cols+2)
 }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -121,133 +168,34 @@ func (a *CSR) Release() {
 }
 
 // Dims is the size of X.
-func (a *CSR) Dims() (d, p int) { return a.m.rows, a.m.cols }
+func (a *CSR) Dims() (d, p int) { return a.m.Rows, a.m.Cols }
 
 // Nonzeros is the number of stored entries.
-func (a *CSR) Nonzeros() int { return len(a.m.values) }
+func (a *CSR) Nonzeros() int { return len(a.m.Values) }
 
 // Forward sets dst = X b.
 func (a *CSR) Forward(dst, b array.Batch) {
-	checkForward("CSR", a.m.rows, a.m.cols, dst, b)
+	product.CheckForward("CSR", a.m.Rows, a.m.Cols, dst, b)
 	dst.Device().MulCSR(dst, a.x, b)
 }
 
 // Adjoint sets dst = X' z.
 func (a *CSR) Adjoint(dst, z array.Batch) {
-	checkAdjoint("CSR", a.m.rows, a.m.cols, dst, z)
+	product.CheckAdjoint("CSR", a.m.Rows, a.m.Cols, dst, z)
 	dst.Device().MulCSR(dst, a.xt, z)
 }
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.
 func (a *CSR) Dense() *mat.Dense {
-	if a.m.rows == 0 || a.m.cols == 0 {
+	if a.m.Rows == 0 || a.m.Cols == 0 {
 		return nil
 	}
-	x := mat.NewDense(a.m.rows, a.m.cols, nil)
-	for i := range a.m.rows {
+	x := mat.NewDense(a.m.Rows, a.m.Cols, nil)
+	for i := range a.m.Rows {
 		row := x.RawRowView(i)
-		for u := a.m.indptr[i]; u < a.m.indptr[i+1]; u++ {
-			row[a.m.indices[u]] = a.m.values[u]
+		for u := a.m.Indptr[i]; u < a.m.Indptr[i+1]; u++ {
+			row[a.m.Indices[u]] = a.m.Values[u]
 		}
 	}
 	return x
-}
-
-// compressed is a sparse matrix in CSR form on the host.
-type compressed struct {
-	rows, cols int
-	indptr     []int
-	indices    []int
-	values     []float64
-}
-
-// transpose returns the transposed matrix, each row's columns in order.
-func (m compressed) transpose() compressed {
-	t := compressed{m.cols, m.rows, make([]int, m.cols+1), make([]int, len(m.indices)), make([]float64, len(m.values))}
-	for _, c := range m.indices {
-		t.indptr[c+1]++
-	}
-	for c := range m.cols {
-		t.indptr[c+1] += t.indptr[c]
-	}
-	next := append([]int(nil), t.indptr[:m.cols]...)
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			c := m.indices[u]
-			t.indices[next[c]], t.values[next[c]] = i, m.values[u]
-			next[c]++
-		}
-	}
-	return t
-}
-
-// pick returns the rows of a list.
-func (m compressed) pick(list []int) compressed {
-	c := compressed{rows: len(list), cols: m.cols, indptr: make([]int, 1, len(list)+1)}
-	for _, i := range list {
-		lo, hi := m.indptr[i], m.indptr[i+1]
-		c.indices = append(c.indices, m.indices[lo:hi]...)
-		c.values = append(c.values, m.values[lo:hi]...)
-		c.indptr = append(c.indptr, len(c.indices))
-	}
-	return c
-}
-
-// times returns the product with a matrix that has one entry a row at most. Entries of the result
-// that fall in the same place are not added up.
-func (m compressed) times(e compressed) compressed {
-	c := compressed{rows: m.rows, cols: e.cols, indptr: make([]int, 1, m.rows+1)}
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			if at := e.indptr[m.indices[u]]; at < e.indptr[m.indices[u]+1] {
-				c.indices = append(c.indices, e.indices[at])
-				c.values = append(c.values, m.values[u]*e.values[at])
-			}
-		}
-		c.indptr = append(c.indptr, len(c.indices))
-	}
-	return c
-}
-
-// scaleColumns is the matrix times diag(s).
-func (m compressed) scaleColumns(s []float64) compressed {
-	values := make([]float64, len(m.values))
-	for u, v := range m.values {
-		values[u] = v * s[m.indices[u]]
-	}
-	m.values = values
-	return m
-}
-
-// scaleRows is diag(s) times the matrix.
-func (m compressed) scaleRows(s []float64) compressed {
-	values := make([]float64, len(m.values))
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			values[u] = m.values[u] * s[i]
-		}
-	}
-	m.values = values
-	return m
-}
-
-// merge adds up neighbours in the same place, in m's own memory.
-func (m compressed) merge() compressed {
-	n, start := 0, 0
-	for i := range m.rows {
-		end := m.indptr[i+1]
-		first := n
-		for u := start; u < end; u++ {
-			if n > first && m.indices[n-1] == m.indices[u] {
-				m.values[n-1] += m.values[u]
-				continue
-			}
-			m.indices[n], m.values[n] = m.indices[u], m.values[u]
-			n++
-		}
-		start = end
-		m.indptr[i+1] = n
-	}
-	m.indices, m.values = m.indices[:n], m.values[:n]
-	return m
 }

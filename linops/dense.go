@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -31,7 +32,7 @@ type Dense struct {
 
 	gramMu  sync.Mutex
 	gram    []float64 // the smaller Gram matrix, row-major; nil before it is needed
-	inverse etaCache
+	inverse product.Cache
 }
 
 // NewDense puts the matrix on a device, without a copy where the device is the host. It keeps x,
@@ -52,6 +53,14 @@ func NewDense(dev array.Device, x *mat.Dense) *Dense {
 	return a
 }
 
+// DenseOf returns the matrix whose rows are the vectors of a batch, which it owns. It keeps no copy on
+// the host.
+func DenseOf(rows array.Batch) *Dense {
+	a := &Dense{d: rows.K(), p: rows.N(), on: rows}
+	a.know()
+	return a
+}
+
 // copiedColumns is the number of entries up to which the matrix with scaled columns is a matrix of
 // its own, with a matrix's closed forms.
 const copiedColumns = 1 << 24
@@ -68,7 +77,7 @@ func (a *Dense) know() {
 			s.ScaleColumns = func(dev array.Device, c []float64) Restricted { return NewDense(dev, scaledColumns(a.x, c)) }
 		}
 	}
-	a.structure = complete(a, s)
+	a.structure = Complete(a, s)
 }
 
 // onSpace is the matrix X E: row i is E* x_i. It keeps no copy on the host.
@@ -77,11 +86,10 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	if n > a.p {
 		return nil
 	}
-	c := &Dense{d: a.d, p: n, on: dev.Alloc(a.d, n)}
+	c := DenseOf(dev.Alloc(a.d, n))
 	if n > 0 && a.d > 0 {
 		t.Coordinates(c.on, a.on)
 	}
-	c.know()
 	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
 	return c
 }
@@ -91,7 +99,7 @@ func (a *Dense) Bytes() int64 { return a.on.Bytes() }
 
 // Release frees the device memory. The operator is dead afterwards.
 func (a *Dense) Release() {
-	a.inverse.clear()
+	a.inverse.Clear()
 	a.on.Free()
 	a.on = array.Batch{}
 }
@@ -101,7 +109,7 @@ func (a *Dense) Dims() (d, p int) { return a.d, a.p }
 
 // Forward sets dst = X b.
 func (a *Dense) Forward(dst, b array.Batch) {
-	checkForward("Dense", a.d, a.p, dst, b)
+	product.CheckForward("Dense", a.d, a.p, dst, b)
 	if a.p == 0 {
 		dst.Device().Fill(dst, 0)
 		return
@@ -111,7 +119,7 @@ func (a *Dense) Forward(dst, b array.Batch) {
 
 // Adjoint sets dst = X' z.
 func (a *Dense) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Dense", a.d, a.p, dst, z)
+	product.CheckAdjoint("Dense", a.d, a.p, dst, z)
 	if a.d == 0 {
 		dst.Device().Fill(dst, 0)
 		return
@@ -153,28 +161,28 @@ func (a *Dense) columnNorms2() []float64 {
 // solveNormal sets dst = (eta X'X + I)^{-1} rhs. It returns false where the Gram matrix does not
 // factor, because X holds a NaN or eta ||X||^2 overflows.
 func (a *Dense) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	checkSolve("Dense", a.d, a.p, dst, rhs, eta)
+	product.CheckSolve("Dense", a.d, a.p, dst, rhs, eta)
 	if eta == 0 || a.d == 0 || a.p == 0 {
-		copyTo(dst, rhs)
+		product.CopyTo(dst, rhs)
 		return true
 	}
-	e := a.inverse.acquire(a.on.Device(), eta, func(on array.Device) array.Batch { return a.invert(on, eta) })
-	defer a.inverse.release(e)
-	if e.value.IsZero() {
+	e := a.inverse.Acquire(a.on.Device(), eta, func(on array.Device) array.Batch { return a.invert(on, eta) })
+	defer a.inverse.Release(e)
+	if e.Value.IsZero() {
 		return false
 	}
 	dev := dst.Device()
 	k := rhs.K()
 	if a.d > a.p {
 		t := dev.Alloc(k, a.p)
-		dev.Gemm(false, false, 1, rhs, e.value, 0, t)
+		dev.Gemm(false, false, 1, rhs, e.Value, 0, t)
 		dev.Copy(dst, t)
 		t.Free()
 		return true
 	}
 	t, u := dev.Alloc(k, a.d), dev.Alloc(k, a.d)
 	a.Forward(t, rhs)
-	dev.Gemm(false, false, 1, t, e.value, 0, u)
+	dev.Gemm(false, false, 1, t, e.Value, 0, u)
 	t.Free()
 	v := dev.Alloc(k, a.p)
 	a.Adjoint(v, u)

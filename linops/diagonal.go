@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 )
 
 // Diagonal multiplies each coordinate by a weight of its own, A = diag(w) on R^n.
@@ -15,7 +16,7 @@ type Diagonal struct {
 	knowing
 	weights []float64
 	w       array.Batch
-	inverse etaCache
+	inverse product.Cache
 }
 
 // NewDiagonal puts the weights on a device. The slice is copied.
@@ -31,7 +32,7 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 		s.Rows, s.Columns = s.Norm2, s.Norm2
 	}
 	s.ScaleColumns = a.scaleColumns
-	a.structure = complete(a, s)
+	a.structure = Complete(a, s)
 	return a
 }
 
@@ -49,7 +50,7 @@ func (a *Diagonal) Bytes() int64 { return a.w.Bytes() }
 
 // Release frees the device memory. The operator is dead afterwards.
 func (a *Diagonal) Release() {
-	a.inverse.clear()
+	a.inverse.Clear()
 	a.w.Free()
 	a.w = array.Batch{}
 }
@@ -59,24 +60,24 @@ func (a *Diagonal) Dims() (d, p int) { return len(a.weights), len(a.weights) }
 
 // Forward sets dst = w ∘ b.
 func (a *Diagonal) Forward(dst, b array.Batch) {
-	checkForward("Diagonal", len(a.weights), len(a.weights), dst, b)
+	product.CheckForward("Diagonal", len(a.weights), len(a.weights), dst, b)
 	dst.Device().Mul(dst, b, a.w)
 }
 
 // Adjoint sets dst = w ∘ z.
 func (a *Diagonal) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Diagonal", len(a.weights), len(a.weights), dst, z)
+	product.CheckAdjoint("Diagonal", len(a.weights), len(a.weights), dst, z)
 	dst.Device().Mul(dst, z, a.w)
 }
 
 // solveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
 func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	checkSolve("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
-	e := a.inverse.acquire(a.w.Device(), eta, func(on array.Device) array.Batch {
-		return uploadShrinkage(on, a.columnNorms2(), eta)
+	product.CheckSolve("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
+	e := a.inverse.Acquire(a.w.Device(), eta, func(on array.Device) array.Batch {
+		return product.UploadShrinkage(on, a.columnNorms2(), eta)
 	})
-	dst.Device().Mul(dst, rhs, e.value)
-	a.inverse.release(e)
+	dst.Device().Mul(dst, rhs, e.Value)
+	a.inverse.Release(e)
 	return true
 }
 
@@ -87,14 +88,4 @@ func (a *Diagonal) columnNorms2() []float64 {
 		norms[i] = w * w
 	}
 	return norms
-}
-
-// uploadShrinkage puts 1/(1 + eta q) on the device. It overwrites q.
-func uploadShrinkage(dev array.Device, q []float64, eta float64) array.Batch {
-	for i, v := range q {
-		q[i] = 1 / (1 + eta*v)
-	}
-	b := dev.Alloc(1, len(q))
-	dev.Upload(b, q)
-	return b
 }

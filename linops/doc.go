@@ -1,6 +1,6 @@
 // Package linops provides linear operators A : R^p -> R^d given by their products with vectors, the
-// algebra that builds large operators from small ones, and the two computations that solvers need
-// from an operator: its norm, and the solution of (eta A*A + I) x = rhs.
+// algebra that builds large operators from small ones, and what is known of an operator beside its
+// products.
 //
 // # Operators
 //
@@ -14,32 +14,14 @@
 //	NewFunc       two closures on host slices
 //	Identity, Zero
 //
-// The operators of signal and image processing are formulas (an image is a row-major vector of rows
-// x cols pixels):
+// Operators of a field have rooms of their own:
 //
-//	NewDifference1D     b_{i+1} - b_i
-//	NewDifference2D     both differences of neighbouring pixels, stacked
-//	NewConvolution1D,   sum_t h_t b_{i-(t-m)}, m = ⌊k/2⌋ of k taps, the size of b,
-//	NewConvolution2D    circular or zero-padded
-//	NewDCT, NewDCT2D    s_k sum_j b_j cos(pi k (2 j + 1) / (2 n)), orthonormal
-//	NewWavelet1D,       a_i = sum_t h_t b_{2i+t}, d_i = sum_t g_t b_{2i+t}, over levels,
-//	NewWavelet2D        periodic and orthonormal; sides that 2^levels does not divide are padded
-//	NewUndecimated1D,   all shifts of a wavelet transform, with reflected boundaries: F*F = I
-//	NewUndecimated2D
-//	NewParallelBeam,    line integrals along the rays of a scanner
-//	NewFanBeam
-//	NewFourier          samples of the two-dimensional Fourier transform
-//	NewCoils            s_c ∘ b for the complex sensitivities s_c of coils
-//	NewChannels         sum_j M_ij b_j of channels b_j
-//	NewComplex          A of the real and of the imaginary part
-//	NewInterleaved      A of each of k interleaved vectors, such as channels
+//	linops/imaging     differences, convolutions, cosine, wavelet and Fourier transforms, scanners, coils
+//	linops/outofcore   a matrix in a store slower than memory
+//	linops/additive    an operator without a constant, or without effects of rows and columns
 //
-// DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
-// Complex numbers are pairs of real ones, side by side: a complex vector of length n is one of R^{2n}.
-// Undecimated computes on the host, on all of its processors, and copies the vectors of another device
-// there and back. So do Convolution, DCT, Wavelet, Projection, Fourier, Coils, Channels and the closed
-// forms of Difference and Gradient, unless their Load has put what they need on that device:
-// then they compute there, until Release. The others compute where the vectors are.
+// and so have computations with any operator: linops/krylov solves systems, estimates norms and makes
+// preconditioners by products alone.
 //
 // Combinations hold other operators:
 //
@@ -82,10 +64,9 @@
 // HStack of two identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a
 // space is Scale(2, A on the space). StructureOf fills in numbers that follow from others.
 //
-// Code that wants the best available way calls [NewNormal], [Norm2], [ToDense] and [On], which use
-// the structure where it helps, and otherwise an iteration, unit vectors or the space's embedding.
-// No algorithm requires a field to be set. [CG] and [MINRES] solve systems by products and [LSQR] least squares, and [NewNystrom]
-// makes a preconditioner of a sketch.
+// Code that wants the best available way calls [ToDense], [On] and, of package krylov, NewNormal and
+// Norm2, which use the structure where it helps, and otherwise unit vectors, the space's embedding or an
+// iteration. No algorithm requires a field to be set.
 //
 // # Spaces
 //

@@ -1,6 +1,11 @@
 package linops
 
-import "surepipe/space"
+import (
+	"math"
+
+	"surepipe/linops/internal/product"
+	"surepipe/space"
+)
 
 // Entries returns the entries of an operator by rows, which the caller must not modify, where it is
 // made of sparse matrices, differences of pairs, selections, diagonals and convolutions, by products,
@@ -9,13 +14,11 @@ import "surepipe/space"
 func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 	switch a := a.(type) {
 	case *identity:
-		return diagonalRows(nil, constant(a.n, 1)), a.n <= most
+		return diagonalRows(nil, product.Constant(a.n, 1)), a.n <= most
 	case *Selection:
 		return diagonalRows(a.idx, nil), len(a.idx) <= most
 	case *Diagonal:
 		return diagonalRows(nil, a.weights), len(a.weights) <= most
-	case *Convolution:
-		return a.entries(most)
 	case *scaled:
 		if rows, ok = Entries(a.a.Operator, most); ok {
 			values := make([]float64, len(rows.Values))
@@ -31,6 +34,9 @@ func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 		return a.entries(most)
 	}
 	known := StructureOf(a)
+	if known.Taps != nil {
+		return known.Taps(most)
+	}
 	if d, _ := a.Dims(); known.SparseRows == nil && d > most {
 		return space.Rows{}, false
 	}
@@ -49,7 +55,7 @@ func diagonalRows(at []int, v []float64) space.Rows {
 		rows.Indices = rows.Indptr[:n]
 	}
 	if v == nil {
-		rows.Values = constant(n, 1)
+		rows.Values = product.Constant(n, 1)
 	}
 	return rows
 }
@@ -133,27 +139,58 @@ func multiplied(a, b space.Rows, n, most int) (space.Rows, bool) {
 	return c, true
 }
 
-// entries are the taps of a convolution, at every place.
-func (a *Convolution) entries(most int) (space.Rows, bool) {
-	kr, kc := a.taps.Dims()
-	if n := a.rows * a.cols; n > 0 && kr*kc > most/n {
+// RowsOf returns the entries of an operator by rows, which the caller must not modify, where it is a
+// sparse matrix or its rows are differences of pairs; ok is false elsewhere.
+func RowsOf(a Operator) (rows space.Rows, ok bool) {
+	known := StructureOf(a)
+	if known.SparseRows != nil {
+		return known.SparseRows(), true
+	}
+	if known.Pairs == nil {
 		return space.Rows{}, false
 	}
-	rows := space.Rows{Indptr: []int{0}}
-	for i := range a.rows {
-		for j := range a.cols {
-			for s := range kr {
-				for t, v := range a.taps.RawRowView(s) {
-					r, c := i-s+kr/2, j-t+kc/2
-					if a.boundary == Circular {
-						r, c = wrap(r, a.rows), wrap(c, a.cols)
-					}
-					if v != 0 && r >= 0 && r < a.rows && c >= 0 && c < a.cols {
-						rows.Indices, rows.Values = append(rows.Indices, r*a.cols+c), append(rows.Values, v)
-					}
+	p := known.Pairs()
+	if p == nil {
+		return space.Rows{}, false
+	}
+	rows.Indptr = make([]int, 1, len(p.Plus)+1)
+	for i, plus := range p.Plus {
+		minus, w := p.Minus[i], p.Weight(i)
+		if plus != minus {
+			if plus >= 0 {
+				rows.Indices, rows.Values = append(rows.Indices, int(plus)), append(rows.Values, w)
+			}
+			if minus >= 0 {
+				rows.Indices, rows.Values = append(rows.Indices, int(minus)), append(rows.Values, -w)
+			}
+		}
+		rows.Indptr = append(rows.Indptr, len(rows.Indices))
+	}
+	return rows, true
+}
+
+// Neighbours is RowsOf where every row reads coordinates that are at most so far apart; ok is false elsewhere.
+func Neighbours(a Operator, most int) (rows space.Rows, ok bool) {
+	known := StructureOf(a)
+	if known.SparseRows == nil && known.Pairs != nil {
+		if p := known.Pairs(); p != nil {
+			for i, plus := range p.Plus {
+				if minus := p.Minus[i]; plus >= 0 && minus >= 0 && int(max(plus-minus, minus-plus)) > most {
+					return space.Rows{}, false
 				}
 			}
-			rows.Indptr = append(rows.Indptr, len(rows.Indices))
+		}
+	}
+	if rows, ok = RowsOf(a); !ok {
+		return space.Rows{}, false
+	}
+	for i := range len(rows.Indptr) - 1 {
+		low, high := math.MaxInt, -1
+		for _, j := range rows.Indices[rows.Indptr[i]:rows.Indptr[i+1]] {
+			low, high = min(low, j), max(high, j)
+		}
+		if high-low > most {
+			return space.Rows{}, false
 		}
 	}
 	return rows, true

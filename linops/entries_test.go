@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 // The entries of operators and of what is made of them are those of their products.
@@ -35,9 +36,9 @@ func TestEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blur := func(b linops.Boundary) linops.Operator {
+	blur := func(b imaging.Boundary) linops.Operator {
 		kernel := mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6})
-		c, err := linops.NewConvolution2D(3, 4, kernel, b)
+		c, err := imaging.NewConvolution2D(3, 4, kernel, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,12 +47,12 @@ func TestEntries(t *testing.T) {
 	weights := linops.NewDiagonal(dev, []float64{1, -2, 3, 0, 5, 6, 7, 8, 9, 10, 11, 12})
 	for name, a := range map[string]linops.Operator{
 		"identity": linops.Identity(5), "selection": pick, "diagonal": weights, "sparse": csr(5, 7), "multiple": linops.Scale(-2, csr(4, 3)),
-		"gradient": linops.NewGradient([]int{3, 4}, nil, linops.Periodic), "differences": linops.NewDifference2D(3, 4),
-		"circular": blur(linops.Circular), "padded": blur(linops.ZeroPadded),
-		"above":           linops.VStack(csr(3, 6), linops.Identity(6), linops.NewDifference1D(6)),
+		"gradient": imaging.NewGradient([]int{3, 4}, nil, imaging.Periodic), "differences": imaging.NewDifference2D(3, 4),
+		"circular": blur(imaging.Circular), "padded": blur(imaging.ZeroPadded),
+		"above":           linops.VStack(csr(3, 6), linops.Identity(6), imaging.NewDifference1D(6)),
 		"beside":          linops.HStack(csr(4, 6), linops.Identity(4)),
 		"diagonal blocks": linops.BlockDiag(csr(2, 3), pick),
-		"product":         linops.Compose(pick, weights, blur(linops.Circular)),
+		"product":         linops.Compose(pick, weights, blur(imaging.Circular)),
 	} {
 		d, p := a.Dims()
 		rows, ok := linops.Entries(a, 1000)
@@ -73,7 +74,7 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s: %d entries, at most one less was asked for", name, len(rows.Indices))
 		}
 	}
-	for name, a := range map[string]linops.Operator{"dct": linops.NewDCT(4), "product": linops.Compose(linops.Identity(4), linops.NewDCT(4))} {
+	for name, a := range map[string]linops.Operator{"dct": imaging.NewDCT(4), "product": linops.Compose(linops.Identity(4), imaging.NewDCT(4))} {
 		if _, ok := linops.Entries(a, 1000); ok {
 			t.Errorf("%s: has entries", name)
 		}
@@ -85,7 +86,7 @@ func TestDiagonalOfCosines(t *testing.T) {
 	dev := array.NewHost()
 	rng := rand.New(rand.NewPCG(33, 34))
 	for _, shape := range [][2]int{{1, 1}, {1, 8}, {5, 1}, {3, 4}, {7, 6}} {
-		dct := linops.NewDCT2D(shape[0], shape[1])
+		dct := imaging.NewDCT2D(shape[0], shape[1])
 		n := shape[0] * shape[1]
 		c, h, want := linops.ToDense(dev, dct), make([]float64, n), make([]float64, n)
 		for k := range h {

@@ -1,13 +1,5 @@
 package linops
 
-// SumDirectlyUpTo makes convolutions sum kernels of at most that many taps tap by tap, until the
-// function that it returns is called.
-func SumDirectlyUpTo(taps int) (restore func()) {
-	before := directTaps
-	directTaps = taps
-	return func() { directTaps = before }
-}
-
 // PanelsOf makes panels of matrices of at most so many entries, until the function that it returns
 // is called.
 func PanelsOf(values int) (restore func()) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 )
 
 // Func is an operator made of two closures on host slices.
@@ -21,12 +22,12 @@ type Func struct {
 // vector, from as many goroutines as use the operator: a closure that writes to memory of its own
 // must guard it. Batches of another device are copied to the host and back.
 func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
-	checkSize("Func", d, p)
+	product.CheckSize("Func", d, p)
 	if forward == nil || adjoint == nil {
 		panic(fmt.Sprintf("linops: Func of size %d x %d without forward or adjoint", d, p))
 	}
 	a := &Func{d: d, p: p, forward: forward, adjoint: adjoint}
-	a.structure = complete(a, Structure{})
+	a.structure = Complete(a, Structure{})
 	return a
 }
 
@@ -35,13 +36,13 @@ func (a *Func) Dims() (d, p int) { return a.d, a.p }
 
 // Forward calls forward for every vector.
 func (a *Func) Forward(dst, b array.Batch) {
-	checkForward("Func", a.d, a.p, dst, b)
+	product.CheckForward("Func", a.d, a.p, dst, b)
 	onHost(dst, b, a.forward)
 }
 
 // Adjoint calls adjoint for every vector.
 func (a *Func) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Func", a.d, a.p, dst, z)
+	product.CheckAdjoint("Func", a.d, a.p, dst, z)
 	onHost(dst, z, a.adjoint)
 }
 

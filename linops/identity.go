@@ -2,6 +2,7 @@ package linops
 
 import (
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -17,16 +18,16 @@ type identity struct {
 // On a tangent space of low-rank matrices A*A is computed in the coordinates alone, and likewise
 // for [I I] on such a space beside a set of coordinates, in either order.
 func Identity(n int) Operator {
-	checkSize("Identity", n, n)
+	product.CheckSize("Identity", n, n)
 	a := &identity{n: n}
-	a.structure = complete(a, Structure{
+	a.structure = Complete(a, Structure{
 		Identity: true, Pairs: unitPairs(n),
 		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
-			checkForward("Identity", n, n, dst, b)
+			product.CheckForward("Identity", n, n, dst, b)
 			dst.Device().Lin(dst, 1, dst, alpha, b)
 		},
 		AddAdjoint: func(dst array.Batch, alpha float64, z array.Batch) {
-			checkAdjoint("Identity", n, n, dst, z)
+			product.CheckAdjoint("Identity", n, n, dst, z)
 			dst.Device().Lin(dst, 1, dst, alpha, z)
 		},
 		On: func(dev array.Device, t space.Space) Restricted {
@@ -43,11 +44,11 @@ func Identity(n int) Operator {
 func (a *identity) Dims() (d, p int) { return a.n, a.n }
 
 func (a *identity) Forward(dst, b array.Batch) {
-	checkForward("Identity", a.n, a.n, dst, b)
+	product.CheckForward("Identity", a.n, a.n, dst, b)
 	dst.Device().Copy(dst, b)
 }
 
 func (a *identity) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Identity", a.n, a.n, dst, z)
+	product.CheckAdjoint("Identity", a.n, a.n, dst, z)
 	dst.Device().Copy(dst, z)
 }

@@ -2,6 +2,7 @@ package linops
 
 import (
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -47,7 +48,7 @@ func (a *lowRank) factors() (u, v array.Shape) {
 
 func (a *lowRank) Forward(dst, b array.Batch) {
 	d, n := a.Dims()
-	checkForward("tangent space", d, n, dst, b)
+	product.CheckForward("tangent space", d, n, dst, b)
 	dev := dst.Device()
 	q, p := a.sides(b)
 	su, sv := a.factors()
@@ -57,7 +58,7 @@ func (a *lowRank) Forward(dst, b array.Batch) {
 
 func (a *lowRank) Adjoint(dst, z array.Batch) {
 	d, n := a.Dims()
-	checkAdjoint("tangent space", d, n, dst, z)
+	product.CheckAdjoint("tangent space", d, n, dst, z)
 	dev := dst.Device()
 	q, p := a.sides(dst)
 	su, sv := a.factors()
@@ -66,7 +67,7 @@ func (a *lowRank) Adjoint(dst, z array.Batch) {
 }
 
 func (a *lowRank) normal(dst, b array.Batch) {
-	checkNormal("tangent space", a.len(), dst, b)
+	product.CheckNormal("tangent space", a.len(), dst, b)
 	dev, k, r := dst.Device(), b.K(), a.r
 	q, p := a.sides(b)
 	dq, dp := a.sides(dst)
@@ -145,7 +146,7 @@ func (a *lowRankPlusSparse) sides(b array.Batch) (low, s array.Batch) {
 
 func (a *lowRankPlusSparse) Forward(dst, b array.Batch) {
 	d, n := a.Dims()
-	checkForward("low rank plus sparse", d, n, dst, b)
+	product.CheckForward("low rank plus sparse", d, n, dst, b)
 	dev := dst.Device()
 	low, s := a.sides(b)
 	sparse := dev.Alloc(b.K(), d)
@@ -157,7 +158,7 @@ func (a *lowRankPlusSparse) Forward(dst, b array.Batch) {
 
 func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
 	d, n := a.Dims()
-	checkAdjoint("low rank plus sparse", d, n, dst, z)
+	product.CheckAdjoint("low rank plus sparse", d, n, dst, z)
 	low, s := a.sides(dst)
 	a.low.Adjoint(low, z)
 	dst.Device().Gather(s, z, a.set)
@@ -166,7 +167,7 @@ func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
 // normal is computed in the coordinates alone.
 func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	_, n := a.Dims()
-	checkNormal("low rank plus sparse", n, dst, b)
+	product.CheckNormal("low rank plus sparse", n, dst, b)
 	dev := dst.Device()
 	low, s := a.sides(b)
 	dlow, ds := a.sides(dst)
@@ -237,7 +238,7 @@ func (a *sampledTangent) spread(b, z array.Batch) {
 
 func (a *sampledTangent) Forward(dst, b array.Batch) {
 	d, n := a.Dims()
-	checkForward("Selection on a tangent space", d, n, dst, b)
+	product.CheckForward("Selection on a tangent space", d, n, dst, b)
 	if a.order == nil {
 		a.sample(dst, b)
 		return
@@ -251,7 +252,7 @@ func (a *sampledTangent) Forward(dst, b array.Batch) {
 
 func (a *sampledTangent) Adjoint(dst, z array.Batch) {
 	d, n := a.Dims()
-	checkAdjoint("Selection on a tangent space", d, n, dst, z)
+	product.CheckAdjoint("Selection on a tangent space", d, n, dst, z)
 	if a.order == nil {
 		a.spread(dst, z)
 		return

@@ -81,6 +81,9 @@ type combined struct {
 	spaces []space.Space
 }
 
+// Owning returns an operator that owns restricted operators of which it is made.
+func Owning(a Operator, parts ...Restricted) Restricted { return &combined{Operator: a, parts: parts} }
+
 // Structure returns that of the operator inside.
 func (c *combined) Structure() Structure { return StructureOf(c.Operator) }
 

@@ -14,6 +14,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	. "surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/linops/linopstest"
 	"surepipe/space"
 )
@@ -102,12 +103,12 @@ func TestWaysOfTheirOwn(t *testing.T) {
 			{"selection", sel, tangent(), true, false},
 			{"selection", sel, subset(12, 1, 5), false, false},
 			{"scaled selection", Scale(3, sel), tangent(), true, false},
-			{"a product", Compose(NewDCT(12), dense), clusters(), true, false},
-			{"a product", Compose(dense, NewDCT(12)), clusters(), false, false},
+			{"a product", Compose(imaging.NewDCT(12), dense), clusters(), true, false},
+			{"a product", Compose(dense, imaging.NewDCT(12)), clusters(), false, false},
 			{"a sum", Sum(dense, sparse), clusters(), true, false},
 			{"a sum", Sum(dense, id), clusters(), false, false},
 			{"above", VStack(sel, id), tangent(), true, false},
-			{"above", VStack(sel, NewDCT(12)), tangent(), false, false},
+			{"above", VStack(sel, imaging.NewDCT(12)), tangent(), false, false},
 			{"adjoint", Adjoint(dense), subset(12, 1), false, false},
 			{"user's", plain{dense}, subset(12, 1), false, false},
 			{"beside", HStack(dense, sparse), subset(24, 1, 11, 12, 20), true, false},

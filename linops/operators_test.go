@@ -12,6 +12,8 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	. "surepipe/linops"
+	"surepipe/linops/imaging"
+	"surepipe/linops/krylov"
 	"surepipe/linops/linopstest"
 )
 
@@ -102,6 +104,33 @@ func weights(n int) []float64 {
 	return w
 }
 
+func must[T any](a T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
+	return mat.NewDense(r, c, gaussian(r*c, seed))
+}
+
+// isConforming tests an operator, with what it holds on the device.
+func isConforming(t *testing.T, dev array.Device, name string, a Operator) {
+	t.Helper()
+	l, ok := a.(interface {
+		Load(array.Device)
+		Release()
+	})
+	if ok && dev.Name() != "cpu" {
+		l.Load(dev)
+		t.Cleanup(l.Release)
+	}
+	if err := linopstest.Check(dev, a); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
 // catalogue has each operator and each combination worth a test, with its expected structure.
 type entry struct {
 	name string
@@ -128,16 +157,16 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 	perm := orthogonal(t, dev, 9)
 	const none = -1
 	return []entry{
-		{"Gradient of a sequence", NewGradient([]int{7}, nil, Reflecting), none, largest(7), true},
-		{"Gradient of an image", NewGradient([]int{3, 5}, nil, Reflecting), none, largest(3) + largest(5), true},
-		{"Gradient of a volume", NewGradient([]int{2, 3, 4}, nil, Reflecting), none, largest(2) + largest(3) + largest(4), false},
-		{"Gradient of three images", NewGradient([]int{3, 2, 4}, []int{1, 2}, Reflecting), none, largest(2) + largest(4), true},
-		{"Gradient along a middle axis", NewGradient([]int{2, 3, 2}, []int{1}, Reflecting), none, largest(3), false},
-		{"Gradient, periodic", NewGradient([]int{3, 4}, nil, Periodic), none, 7, false},
-		{"Gradient, periodic along one entry", NewGradient([]int{4, 1}, nil, Periodic), none, 4, false},
-		{"Gradient, grounded", NewGradient([]int{2, 4}, nil, Grounded), none, 4 * (sine(3, 5) + sine(7, 9)), false},
-		{"Gradient, grounded, along one entry", NewGradient([]int{4, 1}, nil, Grounded), none, 1 + 4*sine(7, 9), false},
-		{"Gradient on another", VStack(Scale(2, Identity(6)), NewGradient([]int{2, 3}, nil, Reflecting)), none, 4 + 2 + 3, true},
+		{"Gradient of a sequence", imaging.NewGradient([]int{7}, nil, imaging.Reflecting), none, largest(7), true},
+		{"Gradient of an image", imaging.NewGradient([]int{3, 5}, nil, imaging.Reflecting), none, largest(3) + largest(5), true},
+		{"Gradient of a volume", imaging.NewGradient([]int{2, 3, 4}, nil, imaging.Reflecting), none, largest(2) + largest(3) + largest(4), false},
+		{"Gradient of three images", imaging.NewGradient([]int{3, 2, 4}, []int{1, 2}, imaging.Reflecting), none, largest(2) + largest(4), true},
+		{"Gradient along a middle axis", imaging.NewGradient([]int{2, 3, 2}, []int{1}, imaging.Reflecting), none, largest(3), false},
+		{"Gradient, periodic", imaging.NewGradient([]int{3, 4}, nil, imaging.Periodic), none, 7, false},
+		{"Gradient, periodic along one entry", imaging.NewGradient([]int{4, 1}, nil, imaging.Periodic), none, 4, false},
+		{"Gradient, grounded", imaging.NewGradient([]int{2, 4}, nil, imaging.Grounded), none, 4 * (sine(3, 5) + sine(7, 9)), false},
+		{"Gradient, grounded, along one entry", imaging.NewGradient([]int{4, 1}, nil, imaging.Grounded), none, 1 + 4*sine(7, 9), false},
+		{"Gradient on another", VStack(Scale(2, Identity(6)), imaging.NewGradient([]int{2, 3}, nil, imaging.Reflecting)), none, 4 + 2 + 3, true},
 		{"Dense wide", wide, none, none, true},
 		{"Dense tall", tall, none, none, true},
 		{"Dense square", square, none, none, true},
@@ -203,20 +232,20 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 		{"Adjoint Zero", Adjoint(Zero(2, 3)), 0, 0, true},
 		{"Adjoint Func", Adjoint(difference(6)), none, none, false},
 		{"Adjoint VStack", Adjoint(VStack(Identity(3), Identity(3))), 2, 2, true},
-		{"Difference1D of a pair", NewDifference1D(2), 2, 2, true},
-		{"DCT", NewDCT(6), 1, 1, true},
-		{"DCT2D", Scale(2, NewDCT2D(3, 5)), 4, 4, true},
-		{"Compose Selection DCT*", Compose(sel, Adjoint(NewDCT(9))), 1, 1, true},
-		{"HStack of bases", HStack(Adjoint(NewDCT(8)), Adjoint(must(NewWavelet1D(8, "db2", 2)))), 2, 2, true},
-		{"Wavelet2D", must(NewWavelet2D(4, 6, "sym4", 1)), 1, 1, true},
-		{"Wavelet2D, padded", must(NewWavelet2D(5, 7, "sym4", 2)), none, 1, true},
-		{"Wavelet1D, padded", must(NewWavelet1D(13, "db2", 2)), none, 1, true},
-		{"Compose circular Wavelet*", Compose(must(NewConvolution1D(8, []float64{1, 1}, Circular)), Adjoint(must(NewWavelet1D(8, "haar", 3)))), none, 4, true},
-		{"Compose circular Wavelet2D*", Compose(must(NewConvolution2D(8, 12, mat.NewDense(2, 2, []float64{1, 1, 1, 1}), Circular)), Adjoint(must(NewWavelet2D(8, 12, "db2", 2)))), none, 16, true},
-		{"Compose circular circular", Compose(must(NewConvolution2D(4, 6, gaussianMatrix(3, 2, 5), Circular)), Scale(2, must(NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), Circular)))), none, none, false},
-		{"Compose shapes", Compose(must(NewConvolution2D(6, 4, gaussianMatrix(3, 2, 5), Circular)), must(NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), Circular))), none, none, false},
-		{"Compose zero-padded DCT*", Compose(must(NewConvolution1D(5, []float64{1, 2, 1}, ZeroPadded)), Adjoint(NewDCT(5))), none, none, false},
-		{"VStack zero-padded Difference", VStack(must(NewConvolution2D(3, 4, gaussianMatrix(3, 2, 1), ZeroPadded)), NewDifference2D(3, 4)), none, none, false},
+		{"Difference1D of a pair", imaging.NewDifference1D(2), 2, 2, true},
+		{"DCT", imaging.NewDCT(6), 1, 1, true},
+		{"DCT2D", Scale(2, imaging.NewDCT2D(3, 5)), 4, 4, true},
+		{"Compose Selection DCT*", Compose(sel, Adjoint(imaging.NewDCT(9))), 1, 1, true},
+		{"HStack of bases", HStack(Adjoint(imaging.NewDCT(8)), Adjoint(must(imaging.NewWavelet1D(8, "db2", 2)))), 2, 2, true},
+		{"Wavelet2D", must(imaging.NewWavelet2D(4, 6, "sym4", 1)), 1, 1, true},
+		{"Wavelet2D, padded", must(imaging.NewWavelet2D(5, 7, "sym4", 2)), none, 1, true},
+		{"Wavelet1D, padded", must(imaging.NewWavelet1D(13, "db2", 2)), none, 1, true},
+		{"Compose circular Wavelet*", Compose(must(imaging.NewConvolution1D(8, []float64{1, 1}, imaging.Circular)), Adjoint(must(imaging.NewWavelet1D(8, "haar", 3)))), none, 4, true},
+		{"Compose circular Wavelet2D*", Compose(must(imaging.NewConvolution2D(8, 12, mat.NewDense(2, 2, []float64{1, 1, 1, 1}), imaging.Circular)), Adjoint(must(imaging.NewWavelet2D(8, 12, "db2", 2)))), none, 16, true},
+		{"Compose circular circular", Compose(must(imaging.NewConvolution2D(4, 6, gaussianMatrix(3, 2, 5), imaging.Circular)), Scale(2, must(imaging.NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), imaging.Circular)))), none, none, false},
+		{"Compose shapes", Compose(must(imaging.NewConvolution2D(6, 4, gaussianMatrix(3, 2, 5), imaging.Circular)), must(imaging.NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), imaging.Circular))), none, none, false},
+		{"Compose zero-padded DCT*", Compose(must(imaging.NewConvolution1D(5, []float64{1, 2, 1}, imaging.ZeroPadded)), Adjoint(imaging.NewDCT(5))), none, none, false},
+		{"VStack zero-padded Difference", VStack(must(imaging.NewConvolution2D(3, 4, gaussianMatrix(3, 2, 1), imaging.ZeroPadded)), imaging.NewDifference2D(3, 4)), none, none, false},
 		{"nested", VStack(
 			HStack(wide, Scale(2, Adjoint(tall))),
 			Compose(difference(19), Adjoint(HStack(Identity(18), Zero(18, 1))), BlockDiag(perm, Sum(Identity(9), perm))),
@@ -244,7 +273,7 @@ func TestStructurePropagates(t *testing.T) {
 			if c := StructureOf(e.a).Rows; c.Known {
 				row = c.Value
 			}
-			if est, err := Norm2(t.Context(), dev, e.a, NormOptions{}); err != nil {
+			if est, err := krylov.Norm2(t.Context(), dev, e.a, krylov.NormOptions{}); err != nil {
 				t.Errorf("%s: %v", e.name, err)
 			} else if est.Iterations == 0 {
 				norm = est.Value
@@ -284,7 +313,7 @@ func TestOperatorsGiveAllMemoryBack(t *testing.T) {
 		w := NewDiagonal(dev, []float64{1, 2, 3, 4, 5, 6, 7, 8})
 		s := selection(t, dev, 8, 3, 1)
 		c := randomCSR(t, dev, 5, 8)
-		n := NewNormal(dev, c)
+		n := krylov.NewNormal(dev, c)
 		rhs, dst := dev.Alloc(3, 8), dev.Alloc(3, 8)
 		dev.Fill(rhs, 1)
 		// More values of eta than are kept.

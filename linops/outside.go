@@ -2,6 +2,7 @@ package linops
 
 import (
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -26,7 +27,7 @@ func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
 		panic("linops: OutsideOf a space that is no tangent space of low-rank matrices")
 	}
 	a := &outside{low: newLowRank(dev, f), set: set}
-	a.structure = complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
+	a.structure = Complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }
 
@@ -34,14 +35,14 @@ func (a *outside) Dims() (d, p int) { return a.low.Dims() }
 
 func (a *outside) Forward(dst, b array.Batch) {
 	d, n := a.Dims()
-	checkForward("outside of a set", d, n, dst, b)
+	product.CheckForward("outside of a set", d, n, dst, b)
 	a.low.Forward(dst, b)
 	a.set.Add(dst, -1, dst)
 }
 
 func (a *outside) Adjoint(dst, z array.Batch) {
 	d, n := a.Dims()
-	checkAdjoint("outside of a set", d, n, dst, z)
+	product.CheckAdjoint("outside of a set", d, n, dst, z)
 	a.low.Adjoint(dst, z)
 	dev := dst.Device()
 	inside := dev.Alloc(z.K(), a.set.Len())
@@ -75,7 +76,7 @@ func (a *outside) subtract(dst, inside array.Batch) {
 // normal is computed in the coordinates alone.
 func (a *outside) normal(dst, b array.Batch) {
 	_, n := a.Dims()
-	checkNormal("outside of a set", n, dst, b)
+	product.CheckNormal("outside of a set", n, dst, b)
 	a.low.normal(dst, b)
 	if a.set.Len() == 0 {
 		return

@@ -1,5 +1,7 @@
 package linops
 
+import "surepipe/linops/internal/sparse"
+
 // Pairs describes an operator every row of which takes the difference of two coordinates, or one of
 // them: row i is
 //
@@ -72,21 +74,21 @@ func unitPairs(n int) func() *Pairs {
 	}
 }
 
-// pairs are those of a sparse matrix whose rows have two entries at most, of equal size and opposite
+// sparsePairs are those of a sparse matrix whose rows have two entries at most, of equal size and opposite
 // sign where there are two; nil for any other.
-func (m compressed) pairs() *Pairs {
-	p := &Pairs{Plus: make([]int32, m.rows), Minus: make([]int32, m.rows), Weights: make([]float64, m.rows)}
-	for i := range m.rows {
+func sparsePairs(m sparse.Matrix) *Pairs {
+	p := &Pairs{Plus: make([]int32, m.Rows), Minus: make([]int32, m.Rows), Weights: make([]float64, m.Rows)}
+	for i := range m.Rows {
 		at := [2]int32{-1, -1}
 		w, n := [2]float64{}, 0
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			if m.values[u] == 0 {
+		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
+			if m.Values[u] == 0 {
 				continue
 			}
 			if n == 2 {
 				return nil
 			}
-			at[n], w[n] = int32(m.indices[u]), m.values[u]
+			at[n], w[n] = int32(m.Indices[u]), m.Values[u]
 			n++
 		}
 		if n == 2 && w[0] != -w[1] {
@@ -99,16 +101,16 @@ func (m compressed) pairs() *Pairs {
 
 // densePairs are those of a matrix given by its rows; nil where there are none.
 func densePairs(rows, cols int, row func(i int) []float64) *Pairs {
-	m := compressed{rows: rows, cols: cols, indptr: []int{0}}
+	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: []int{0}}
 	for i := range rows {
 		for j, v := range row(i) {
 			if v != 0 {
-				m.indices, m.values = append(m.indices, j), append(m.values, v)
+				m.Indices, m.Values = append(m.Indices, j), append(m.Values, v)
 			}
 		}
-		if m.indptr = append(m.indptr, len(m.values)); m.indptr[i+1]-m.indptr[i] > 2 {
+		if m.Indptr = append(m.Indptr, len(m.Values)); m.Indptr[i+1]-m.Indptr[i] > 2 {
 			return nil
 		}
 	}
-	return m.pairs()
+	return sparsePairs(m)
 }

@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/sublist"
+	"surepipe/linops/internal/sparse"
 )
 
 // Part is a part of an operator that picks entries of matrices: the rows and columns of the matrix on which
@@ -34,7 +35,7 @@ func Parts(places []int, shape array.Shape, split bool) []Part {
 	rows, columns := sublist.Number(inRow, shape.Rows), sublist.Number(inColumn, shape.Cols)
 	of, n := make([]int, len(rows)+len(columns)), 1
 	if split {
-		of, n = components(len(rows), len(columns), inRow, inColumn)
+		of, n = sparse.Components(len(rows), len(columns), inRow, inColumn)
 	}
 	parts := make([]Part, n)
 	for i, r := range rows {
@@ -52,45 +53,14 @@ func Parts(places []int, shape array.Shape, split bool) []Part {
 	return parts
 }
 
-// components numbers the connected components of a bipartite graph with a and b nodes and the edges
-// (first_e, second_e), in the order of their first nodes: of lists the component of each of the a + b nodes. Nodes
-// without an edge are components of their own.
-func components(a, b int, first, second []int) (of []int, n int) {
-	parent := make([]int, a+b)
-	for i := range parent {
-		parent[i] = i
-	}
-	find := func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
-	for e, g := range first {
-		parent[find(g)] = find(a + second[e])
-	}
-	of = slices.Repeat([]int{-1}, a+b)
-	label := slices.Clone(of)
-	for i := range of {
-		root := find(i)
-		if label[root] < 0 {
-			label[root] = n
-			n++
-		}
-		of[i] = label[root]
-	}
-	return of, n
-}
-
 // wholeParts are the parts with selections.
 func (a *Selection) wholeParts(shape array.Shape, split bool) []Part {
-	return a.parts(shape, split, func(s *Selection, _ *Part) (Operator, func(), error) { return s, s.Release, nil })
+	return a.PartsWith(shape, split, func(s *Selection, _ *Part) (Operator, func(), error) { return s, s.Release, nil })
 }
 
-// parts are those of a selection of a matrix's entries, nil where there is one that is all of the matrix.
+// PartsWith are those of a selection of a matrix's entries, nil where there is one that is all of the matrix.
 // on makes the operator of a part from the selection there.
-func (a *Selection) parts(shape array.Shape, split bool, on func(s *Selection, p *Part) (Operator, func(), error)) []Part {
+func (a *Selection) PartsWith(shape array.Shape, split bool, on func(s *Selection, p *Part) (Operator, func(), error)) []Part {
 	if shape.Len() != a.p || shape.Rows < 1 || shape.Cols < 1 {
 		return nil
 	}

@@ -1,6 +1,10 @@
 package linops
 
-import "gonum.org/v1/gonum/mat"
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/linops/internal/product"
+)
 
 // RowNorms2 returns the squared lengths of the rows of A diag(s), or of A where s is nil, in a new slice: those of
 // matrices, dense or sparse, by their entries, also on top of each other and multiplied by numbers. For other operators
@@ -22,7 +26,7 @@ func RowNorms2(a Operator, s []float64) []float64 {
 			if !known {
 				return nil
 			}
-			n = constant(above.rows[i+1]-above.rows[i], mean)
+			n = product.Constant(above.rows[i+1]-above.rows[i], mean)
 		}
 		out = append(out, n...)
 	}
@@ -39,12 +43,12 @@ func entryNorms2(a Operator, s []float64) []float64 {
 		}
 		return n
 	case *CSR:
-		out := make([]float64, m.m.rows)
+		out := make([]float64, m.m.Rows)
 		for i := range out {
-			for u := m.m.indptr[i]; u < m.m.indptr[i+1]; u++ {
-				v := m.m.values[u]
+			for u := m.m.Indptr[i]; u < m.m.Indptr[i+1]; u++ {
+				v := m.m.Values[u]
 				if s != nil {
-					v *= s[m.m.indices[u]]
+					v *= s[m.m.Indices[u]]
 				}
 				out[i] += v * v
 			}

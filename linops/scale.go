@@ -26,7 +26,7 @@ func Scale(alpha float64, a Operator) Operator {
 		return a
 	}
 	s := &scaled{alpha: alpha, a: know(a)}
-	s.structure = complete(s, scaledStructure(s))
+	s.structure = Complete(s, scaledStructure(s))
 	return s
 }
 

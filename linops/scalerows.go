@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/sparse"
 )
 
 // ScaleRows returns diag(s) A, which expresses the rows of A in other units.
@@ -29,7 +30,7 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 	case *Dense:
 		return NewDense(dev, scaledRows(m.x, s))
 	case *CSR:
-		return newCSR(dev, m.m.scaleRows(s), m.t().scaleColumns(s))
+		return newCSR(dev, m.m.ScaleRows(s), m.t().ScaleColumns(s))
 	}
 	if d == 0 || slices.Min(s) == slices.Max(s) {
 		if d > 0 {
@@ -38,9 +39,9 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 		return held{Operator: a}
 	}
 	if rows, ok := RowsOf(a); ok {
-		m := compressed{d, p, rows.Indptr, rows.Indices, rows.Values}.scaleRows(s)
-		t := m.transpose().merge()
-		return newCSR(dev, t.transpose(), t)
+		m := sparse.Matrix{Rows: d, Cols: p, Indptr: rows.Indptr, Indices: rows.Indices, Values: rows.Values}.ScaleRows(s)
+		t := m.Transpose().Merge()
+		return newCSR(dev, t.Transpose(), t)
 	}
 	r := &scaledByRow{a: a, s: dev.Alloc(1, d)}
 	dev.Upload(r.s, s)

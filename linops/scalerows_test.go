@@ -3,7 +3,6 @@ package linops_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -11,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/linops/linopstest"
 )
 
@@ -19,16 +19,15 @@ import (
 func TestScaleRows(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
-		rng := rand.New(rand.NewPCG(3, 1))
 		const p = 6
-		dense := linops.NewDense(dev, mat.NewDense(4, p, normals(rng, 4*p)))
+		dense := linops.NewDense(dev, mat.NewDense(4, p, gaussian(4*p, 3)))
 		defer dense.Release()
 		sparse, err := linops.NewCSR(dev, 3, p, []int{0, 2, 2, 3}, []int{0, 4, 5}, []float64{2, -3, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer sparse.Release()
-		image := linops.NewDifference2D(2, 3)
+		image := imaging.NewDifference2D(2, 3)
 		for _, c := range []struct {
 			name  string
 			a     linops.Operator
@@ -37,7 +36,7 @@ func TestScaleRows(t *testing.T) {
 			{"dense", dense, true}, {"sparse", sparse, true},
 			{"on top of each other", linops.VStack(dense, linops.Scale(-0.5, sparse), linops.Identity(p)), true},
 			{"with differences", linops.VStack(image, linops.Scale(100, sparse)), false},
-			{"by products", linops.Compose(dense, linops.NewDCT(p)), false},
+			{"by products", linops.Compose(dense, imaging.NewDCT(p)), false},
 		} {
 			d, _ := c.a.Dims()
 			s, even := make([]float64, d), make([]float64, d)
@@ -83,7 +82,7 @@ func TestScaleRows(t *testing.T) {
 				}
 			}
 		}
-		if n := linops.RowNorms2(linops.Compose(dense, linops.NewDCT(p)), nil); n != nil {
+		if n := linops.RowNorms2(linops.Compose(dense, imaging.NewDCT(p)), nil); n != nil {
 			t.Errorf("rows known by products alone have lengths %g", n)
 		}
 		if n := linops.RowNorms2(linops.VStack(image, linops.Scale(100, linops.Identity(p))), nil); len(n) != 13 || n[0] != 2 || n[12] != 1e4 {

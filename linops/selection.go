@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -58,7 +59,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		a.on = dev.NewIndex(idx)
 	}
 	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace, Sampled: a.sampled, Parts: a.wholeParts}
-	a.structure = complete(a, s)
+	a.structure = Complete(a, s)
 	return a, nil
 }
 
@@ -160,16 +161,19 @@ func (a *Selection) Release() {
 // Dims is the number of selected coordinates and p.
 func (a *Selection) Dims() (d, p int) { return len(a.idx), a.p }
 
+// Indices lists the selected coordinates. It must not be modified.
+func (a *Selection) Indices() []int { return a.idx }
+
 // Forward sets dst_j = b[i_j].
 func (a *Selection) Forward(dst, b array.Batch) {
-	checkForward("Selection", len(a.idx), a.p, dst, b)
+	product.CheckForward("Selection", len(a.idx), a.p, dst, b)
 	a.checkWritten()
 	dst.Device().Gather(dst, b, a.on)
 }
 
 // Adjoint puts z_j at coordinate i_j and 0 elsewhere.
 func (a *Selection) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Selection", len(a.idx), a.p, dst, z)
+	product.CheckAdjoint("Selection", len(a.idx), a.p, dst, z)
 	a.checkWritten()
 	dst.Device().Scatter(dst, z, a.on)
 }

@@ -13,6 +13,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	. "surepipe/linops"
+	"surepipe/linops/krylov"
 )
 
 // plain hides the structure of an operator.
@@ -61,7 +62,7 @@ func TestNormalAgreesWithAFactorizationForEveryOperator(t *testing.T) {
 			// The operator as it is, and by conjugate gradients.
 			for how, a := range map[string]Operator{"as it is": e.a, "by CG": plain{e.a}} {
 				rhs := upload(dev, k, values)
-				n := NewNormal(dev, a)
+				n := krylov.NewNormal(dev, a)
 				if err := n.Solve(t.Context(), rhs, rhs, eta); err != nil {
 					t.Errorf("%s %s: %v", e.name, how, err)
 					continue
@@ -109,7 +110,7 @@ func TestColumnPreconditionerTamesBadlyScaledColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		rhs, dst := upload(dev, 2, gaussian(2*n, 5)), dev.Alloc(2, n)
-		if err := NewNormal(dev, a).Solve(t.Context(), dst, rhs, 10); err != nil {
+		if err := krylov.NewNormal(dev, a).Solve(t.Context(), dst, rhs, 10); err != nil {
 			t.Fatal(err)
 		}
 		exact := dev.Alloc(2, n)
@@ -124,7 +125,7 @@ func TestColumnPreconditionerTamesBadlyScaledColumns(t *testing.T) {
 func TestNormalIsSafeForConcurrentUse(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, a := range []Operator{randomDense(dev, 12, 20), randomCSR(t, dev, 12, 20), NewDiagonal(dev, gaussian(20, 9))} {
-			n := NewNormal(dev, a)
+			n := krylov.NewNormal(dev, a)
 			solve := func(eta float64) []float64 {
 				b := upload(dev, 2, gaussian(40, 4))
 				defer b.Free()
@@ -176,15 +177,15 @@ func TestCGVectorsDoNotSeeEachOther(t *testing.T) {
 		for j := range p {
 			x[p+j] *= 1e-8
 		}
-		for _, opts := range []CGOptions{{}, {Tol: 1e-4}, {Precondition: func(dst, r array.Batch) { dev.Lin(dst, 0.25, r, 0, array.Batch{}) }}} {
+		for _, opts := range []krylov.CGOptions{{}, {Tol: 1e-4}, {Precondition: func(dst, r array.Batch) { dev.Lin(dst, 0.25, r, 0, array.Batch{}) }}} {
 			rhs, all := upload(dev, 5, x), dev.Alloc(5, p)
-			res, err := CG(t.Context(), all, rhs, apply, opts)
+			res, err := krylov.CG(t.Context(), all, rhs, apply, opts)
 			if err != nil || !res.Converged {
 				t.Fatal(res, err)
 			}
 			for i := 0; i < 4; i++ {
 				part := dev.Alloc(2, p)
-				if _, err := CG(t.Context(), part, rhs.Rows(i, i+2), apply, opts); err != nil {
+				if _, err := krylov.CG(t.Context(), part, rhs.Rows(i, i+2), apply, opts); err != nil {
 					t.Fatal(err)
 				}
 				if e := maxDiff(part.ToHost(), all.Rows(i, i+2).ToHost()); e != 0 {
@@ -211,7 +212,7 @@ func TestCGReportsWhatWentWrong(t *testing.T) {
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
 
-		res, err := CG(t.Context(), dst, rhs, apply, CGOptions{MaxIterations: 3})
+		res, err := krylov.CG(t.Context(), dst, rhs, apply, krylov.CGOptions{MaxIterations: 3})
 		if err != nil || res.Converged || res.Iterations != 3 || !(res.Residual > 1e-13) {
 			t.Errorf("three steps give %+v, %v", res, err)
 		}
@@ -227,14 +228,14 @@ func TestCGReportsWhatWentWrong(t *testing.T) {
 			{t.Context(), rhs, func(dst, x array.Batch) { dev.Fill(dst, math.NaN()) }, "not finite"},
 			{cancelled, rhs, apply, "context canceled"},
 		} {
-			if _, err := CG(c.ctx, dst, c.rhs, c.apply, CGOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := krylov.CG(c.ctx, dst, c.rhs, c.apply, krylov.CGOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		}
 		if now := dev.Stats().Live; now != live {
 			t.Errorf("%d batches leaked", now-live)
 		}
-		if err := NewNormal(dev, plain{Identity(p)}).Solve(cancelled, dst, rhs, 1); !errors.Is(err, context.Canceled) {
+		if err := krylov.NewNormal(dev, plain{Identity(p)}).Solve(cancelled, dst, rhs, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("Normal under a cancelled context: %v", err)
 		}
 	})
@@ -247,7 +248,7 @@ func TestDenseWithNaNHasNoClosedForm(t *testing.T) {
 		if solve(a, b, 1) {
 			t.Error("SolveNormal of a matrix with a NaN says true")
 		}
-		if err := NewNormal(dev, a).Solve(t.Context(), b, b, 1); err == nil || !strings.Contains(err.Error(), "not finite") {
+		if err := krylov.NewNormal(dev, a).Solve(t.Context(), b, b, 1); err == nil || !strings.Contains(err.Error(), "not finite") {
 			t.Errorf("Normal says %v", err)
 		}
 	})
@@ -263,7 +264,7 @@ func TestNormEstimateBracketsTheTrueNorm(t *testing.T) {
 			}
 			truth := svd.Values(nil)[0] * svd.Values(nil)[0]
 			for seed := range uint64(5) {
-				est, err := Norm2(t.Context(), dev, a, NormOptions{Seed: seed})
+				est, err := krylov.Norm2(t.Context(), dev, a, krylov.NormOptions{Seed: seed})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -273,7 +274,7 @@ func TestNormEstimateBracketsTheTrueNorm(t *testing.T) {
 				if est.Upper() > 1.011*truth || est.Iterations >= 40 {
 					t.Errorf("%d x %d, seed %d: upper bound %v for %v after %d products", s.d, s.p, seed, est.Upper(), truth, est.Iterations)
 				}
-				again, _ := Norm2(t.Context(), dev, a, NormOptions{Seed: seed})
+				again, _ := krylov.Norm2(t.Context(), dev, a, krylov.NormOptions{Seed: seed})
 				if est != again {
 					t.Errorf("seed %d gives %+v, then %+v", seed, est, again)
 				}
@@ -290,7 +291,7 @@ func TestNormEstimateFindsALoneLargeEigenvalue(t *testing.T) {
 			w[i] = 1
 		}
 		w[77] = 2
-		est, err := Norm2(t.Context(), dev, plain{NewDiagonal(dev, w)}, NormOptions{})
+		est, err := krylov.Norm2(t.Context(), dev, plain{NewDiagonal(dev, w)}, krylov.NormOptions{})
 		if err != nil || math.Abs(est.Value-4) > 1e-6 {
 			t.Errorf("%+v, %v, want 4", est, err)
 		}
@@ -299,16 +300,16 @@ func TestNormEstimateFindsALoneLargeEigenvalue(t *testing.T) {
 
 func TestNormOfZeroIsZeroAndOfNaNAnError(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		if est, err := Norm2(t.Context(), dev, plain{Zero(4, 6)}, NormOptions{}); err != nil || est.Upper() != 0 {
+		if est, err := krylov.Norm2(t.Context(), dev, plain{Zero(4, 6)}, krylov.NormOptions{}); err != nil || est.Upper() != 0 {
 			t.Errorf("%+v, %v", est, err)
 		}
 		a := NewDense(dev, mat.NewDense(1, 2, []float64{1, math.NaN()}))
-		if _, err := Norm2(t.Context(), dev, a, NormOptions{}); err == nil || !strings.Contains(err.Error(), "not finite") {
+		if _, err := krylov.Norm2(t.Context(), dev, a, krylov.NormOptions{}); err == nil || !strings.Contains(err.Error(), "not finite") {
 			t.Errorf("error %v", err)
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := Norm2(cancelled, dev, difference(9), NormOptions{}); !errors.Is(err, context.Canceled) {
+		if _, err := krylov.Norm2(cancelled, dev, difference(9), krylov.NormOptions{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -318,7 +319,7 @@ func BenchmarkNorm2Gaussian2500x5000(b *testing.B) {
 	dev := array.NewHost()
 	a := randomDense(dev, 2500, 5000)
 	for b.Loop() {
-		est, err := Norm2(context.Background(), dev, a, NormOptions{})
+		est, err := krylov.Norm2(context.Background(), dev, a, krylov.NormOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 )
 
 // stack holds operators side by side, on top of each other, or along a diagonal: [A1 A2 ...], each
@@ -73,7 +74,7 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	if ownCols {
 		a.cols, a.p = cols, cols[len(ops)]
 	}
-	a.structure = complete(a, a.know())
+	a.structure = Complete(a, a.know())
 	return a
 }
 
@@ -93,19 +94,19 @@ func (a *stack) Dims() (d, p int) { return a.d, a.p }
 
 // Forward applies every block to its columns' coordinates.
 func (a *stack) Forward(dst, b array.Batch) {
-	checkForward(a.name, a.d, a.p, dst, b)
-	a.each(forward, dst, b)
+	product.CheckForward(a.name, a.d, a.p, dst, b)
+	a.each(product.Forward, dst, b)
 }
 
 // Adjoint applies every block's adjoint to its rows' coordinates.
 func (a *stack) Adjoint(dst, z array.Batch) {
-	checkAdjoint(a.name, a.d, a.p, dst, z)
-	a.each(adjointly, dst, z)
+	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
+	a.each(product.Adjointly, dst, z)
 }
 
 // ends are the bounds of the blocks in the images and in the arguments of a direction.
-func (a *stack) ends(w way) (to, from []int) {
-	if w == forward {
+func (a *stack) ends(w product.Way) (to, from []int) {
+	if w == product.Forward {
 		return a.rows, a.cols
 	}
 	return a.cols, a.rows
@@ -120,7 +121,7 @@ func cut(x array.Batch, ends []int, i int) array.Batch {
 }
 
 // each sets dst to the image of x. Where the blocks share dst the first sets it and the others add.
-func (a *stack) each(w way, dst, x array.Batch) {
+func (a *stack) each(w product.Way, dst, x array.Batch) {
 	to, from := a.ends(w)
 	for i := range a.parts {
 		part := &a.parts[i]
@@ -133,7 +134,7 @@ func (a *stack) each(w way, dst, x array.Batch) {
 }
 
 // add adds alpha times the image of x to dst.
-func (a *stack) add(w way, dst array.Batch, alpha float64, x array.Batch) {
+func (a *stack) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
 	to, from := a.ends(w)
 	for i := range a.parts {
 		a.parts[i].add(w, cut(dst, to, i), alpha, cut(x, from, i))
@@ -141,11 +142,11 @@ func (a *stack) add(w way, dst array.Batch, alpha float64, x array.Batch) {
 }
 
 func (a *stack) addForward(dst array.Batch, alpha float64, b array.Batch) {
-	checkForward(a.name, a.d, a.p, dst, b)
-	a.add(forward, dst, alpha, b)
+	product.CheckForward(a.name, a.d, a.p, dst, b)
+	a.add(product.Forward, dst, alpha, b)
 }
 
 func (a *stack) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
-	checkAdjoint(a.name, a.d, a.p, dst, z)
-	a.add(adjointly, dst, alpha, z)
+	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
+	a.add(product.Adjointly, dst, alpha, z)
 }

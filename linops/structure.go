@@ -1,9 +1,12 @@
 package linops
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -35,6 +38,9 @@ type Structure struct {
 	Pairs func() *Pairs
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
 	SparseRows func() space.Rows
+	// Taps returns the entries of a convolution by rows, as those of a sparse matrix, where there are at
+	// most that many.
+	Taps func(most int) (rows space.Rows, ok bool)
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it, and Circulant those
@@ -93,6 +99,21 @@ type Structure struct {
 	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
 	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
 	Project func(z array.Batch)
+}
+
+// Passes says what products cost where A is read from a store slower than memory. The zero value
+// says that A is in memory.
+type Passes struct {
+	// Bytes is what a product with A or A* reads from the store.
+	Bytes int64
+	// ColumnBytes is the memory that column j takes where [Structure].On has put it there.
+	ColumnBytes func(j int) int64
+	// Adjoint is the operator's, and Columns is On for a set of coordinates, both until the context
+	// is done. They report how far they are (package progress).
+	Adjoint func(ctx context.Context, dst, z array.Batch) error
+	Columns func(ctx context.Context, dev array.Device, set []int) (Restricted, error)
+	// Count is the number of passes so far, and the bytes read by these and by parts of passes.
+	Count func() (passes, bytes int64)
 }
 
 // BallStep is a projected gradient step with momentum, on the dual of a problem with r(A b),
@@ -189,7 +210,7 @@ type known struct {
 }
 
 // know asks an operator once for its structure.
-func know(a Operator) known { return known{a, complete(a, StructureOf(a))} }
+func know(a Operator) known { return known{a, Complete(a, StructureOf(a))} }
 
 func knowAll(ops []Operator) []known {
 	all := make([]known, len(ops))
@@ -199,30 +220,31 @@ func knowAll(ops []Operator) []known {
 	return all
 }
 
-// complete fills in the numbers that follow from others and the functions that follow from the
-// numbers.
-func complete(a Operator, s Structure) Structure {
+// Complete returns the structure s of a with the numbers that follow from others and the functions that
+// follow from the numbers, such as the closed form of the normal equations where A A* = c I. An operator
+// asks for it once, when it is made, and returns the result as its structure.
+func Complete(a Operator, s Structure) Structure {
 	d, p := a.Dims()
 	s.deduce(d, p)
 	if s.SolveNormal == nil {
 		switch {
 		case s.Columns.Known:
 			s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
-				checkSolve("operator", d, p, dst, rhs, eta)
+				product.CheckSolve("operator", d, p, dst, rhs, eta)
 				scaleSolve(dst, rhs, s.Columns.Value, eta)
 				return true
 			}
 		case s.Rows.Known:
 			k := known{a, s}
 			s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
-				checkSolve("operator", d, p, dst, rhs, eta)
+				product.CheckSolve("operator", d, p, dst, rhs, eta)
 				k.solveByRows(dst, rhs, eta)
 				return true
 			}
 		}
 	}
 	if s.ColumnNorms2 == nil && s.Columns.Known {
-		s.ColumnNorms2 = func() []float64 { return constant(p, s.Columns.Value) }
+		s.ColumnNorms2 = func() []float64 { return product.Constant(p, s.Columns.Value) }
 	}
 	return s
 }
@@ -233,37 +255,29 @@ func complete(a Operator, s Structure) Structure {
 func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
 	c := k.s.Rows.Value
 	if c == 0 || eta == 0 {
-		copyTo(dst, rhs)
+		product.CopyTo(dst, rhs)
 		return
 	}
 	d, _ := k.Dims()
 	t := dst.Device().Alloc(rhs.K(), d)
 	defer t.Free()
 	k.Forward(t, rhs)
-	copyTo(dst, rhs)
-	k.add(adjointly, dst, -eta/(1+eta*c), t)
+	product.CopyTo(dst, rhs)
+	k.add(product.Adjointly, dst, -eta/(1+eta*c), t)
 }
 
 // scaleSolve is the closed form for A*A = c I.
 func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 	if c == 0 || eta == 0 {
-		copyTo(dst, rhs)
+		product.CopyTo(dst, rhs)
 		return
 	}
 	dst.Device().Lin(dst, 1/(1+eta*c), rhs, 0, array.Batch{})
 }
 
-// way is one of the two directions of an operator.
-type way bool
-
-const (
-	forward   way = false
-	adjointly way = true
-)
-
 // apply sets dst = A x or dst = A* x.
-func (k *known) apply(w way, dst, x array.Batch) {
-	if w == forward {
+func (k *known) apply(w product.Way, dst, x array.Batch) {
+	if w == product.Forward {
 		k.Forward(dst, x)
 	} else {
 		k.Adjoint(dst, x)
@@ -271,9 +285,9 @@ func (k *known) apply(w way, dst, x array.Batch) {
 }
 
 // add sets dst += alpha A x or dst += alpha A* x.
-func (k *known) add(w way, dst array.Batch, alpha float64, x array.Batch) {
+func (k *known) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
 	direct := k.s.AddForward
-	if w == adjointly {
+	if w == product.Adjointly {
 		direct = k.s.AddAdjoint
 	}
 	if direct != nil {
@@ -281,10 +295,10 @@ func (k *known) add(w way, dst array.Batch, alpha float64, x array.Batch) {
 		return
 	}
 	d, p := k.Dims()
-	if w == forward {
-		checkForward("operator", d, p, dst, x)
+	if w == product.Forward {
+		product.CheckForward("operator", d, p, dst, x)
 	} else {
-		checkAdjoint("operator", d, p, dst, x)
+		product.CheckAdjoint("operator", d, p, dst, x)
 	}
 	dev := dst.Device()
 	t := dev.Alloc(dst.K(), dst.N())

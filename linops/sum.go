@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 )
 
 type sum struct {
@@ -26,33 +27,33 @@ func Sum(ops ...Operator) Operator {
 		return ops[0]
 	}
 	s := &sum{parts: knowAll(ops)}
-	s.structure = complete(s, sumStructure(s))
+	s.structure = Complete(s, sumStructure(s))
 	return s
 }
 
 func (s *sum) Dims() (d, p int) { return s.parts[0].Dims() }
 
-func (s *sum) Forward(dst, b array.Batch) { s.set(forward, dst, b) }
+func (s *sum) Forward(dst, b array.Batch) { s.set(product.Forward, dst, b) }
 
-func (s *sum) Adjoint(dst, z array.Batch) { s.set(adjointly, dst, z) }
+func (s *sum) Adjoint(dst, z array.Batch) { s.set(product.Adjointly, dst, z) }
 
-func (s *sum) set(w way, dst, x array.Batch) {
+func (s *sum) set(w product.Way, dst, x array.Batch) {
 	s.parts[0].apply(w, dst, x)
 	for i := range s.parts[1:] {
 		s.parts[1+i].add(w, dst, 1, x)
 	}
 }
 
-func (s *sum) add(w way, dst array.Batch, alpha float64, x array.Batch) {
+func (s *sum) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
 	for i := range s.parts {
 		s.parts[i].add(w, dst, alpha, x)
 	}
 }
 
 func (s *sum) addForward(dst array.Batch, alpha float64, b array.Batch) {
-	s.add(forward, dst, alpha, b)
+	s.add(product.Forward, dst, alpha, b)
 }
 
 func (s *sum) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
-	s.add(adjointly, dst, alpha, z)
+	s.add(product.Adjointly, dst, alpha, z)
 }

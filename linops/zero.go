@@ -1,6 +1,9 @@
 package linops
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/linops/internal/product"
+)
 
 type zero struct {
 	knowing
@@ -12,7 +15,7 @@ type zero struct {
 //
 //	Forward: dst = 0        Adjoint: dst = 0
 func Zero(d, p int) Operator {
-	checkSize("Zero", d, p)
+	product.CheckSize("Zero", d, p)
 	a := newZero(d, p)
 	a.transposed = newZero(p, d)
 	a.transposed.transposed = a
@@ -21,10 +24,10 @@ func Zero(d, p int) Operator {
 
 func newZero(d, p int) *zero {
 	a := &zero{d: d, p: p}
-	a.structure = complete(a, Structure{
+	a.structure = Complete(a, Structure{
 		Rows:       Known(0),
-		AddForward: func(dst array.Batch, _ float64, b array.Batch) { checkForward("Zero", d, p, dst, b) },
-		AddAdjoint: func(dst array.Batch, _ float64, z array.Batch) { checkAdjoint("Zero", d, p, dst, z) },
+		AddForward: func(dst array.Batch, _ float64, b array.Batch) { product.CheckForward("Zero", d, p, dst, b) },
+		AddAdjoint: func(dst array.Batch, _ float64, z array.Batch) { product.CheckAdjoint("Zero", d, p, dst, z) },
 	})
 	return a
 }
@@ -32,11 +35,11 @@ func newZero(d, p int) *zero {
 func (a *zero) Dims() (d, p int) { return a.d, a.p }
 
 func (a *zero) Forward(dst, b array.Batch) {
-	checkForward("Zero", a.d, a.p, dst, b)
+	product.CheckForward("Zero", a.d, a.p, dst, b)
 	dst.Device().Fill(dst, 0)
 }
 
 func (a *zero) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Zero", a.d, a.p, dst, z)
+	product.CheckAdjoint("Zero", a.d, a.p, dst, z)
 	dst.Device().Fill(dst, 0)
 }

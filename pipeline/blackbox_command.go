@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Command is a program that is an estimator: it reads y as a numpy .npy array of float64 from its
@@ -188,7 +189,7 @@ func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, erro
 	case ctx.Err() != nil:
 		return fail(ctx.Err(), "took longer than the time limit, %v, and was killed", c.Timeout)
 	case output.over:
-		return fail(nil, "wrote more than %d bytes, expected a .npy array of shape %s", output.most, dataio.ShapeString(c.Shape))
+		return fail(nil, "wrote more than %d bytes, expected a .npy array of shape %s", output.most, ndarray.ShapeString(c.Shape))
 	case errors.Is(err, exec.ErrWaitDelay):
 		return fail(err, "ended, but a process that it has started keeps its standard output open")
 	case err != nil:
@@ -201,14 +202,14 @@ func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, erro
 func (c Command) answer(text []byte, fail func(error, string, ...any) ([]float64, error)) ([]float64, error) {
 	const expected = "expected mu_hat as a .npy array of real numbers, of shape %s"
 	if len(text) == 0 {
-		return fail(nil, "wrote nothing, "+expected, dataio.ShapeString(c.Shape))
+		return fail(nil, "wrote nothing, "+expected, ndarray.ShapeString(c.Shape))
 	}
 	a, err := dataio.DecodeNPY("mu_hat", text)
 	if err != nil {
-		return fail(err, "%v; "+expected, err, dataio.ShapeString(c.Shape))
+		return fail(err, "%v; "+expected, err, ndarray.ShapeString(c.Shape))
 	}
 	if !slices.Equal(a.Shape, c.Shape) {
-		return fail(nil, "wrote an array of shape %s, "+expected, dataio.ShapeString(a.Shape), dataio.ShapeString(c.Shape))
+		return fail(nil, "wrote an array of shape %s, "+expected, ndarray.ShapeString(a.Shape), ndarray.ShapeString(c.Shape))
 	}
 	if err := a.CheckFinite(); err != nil {
 		return fail(err, "%v", err)

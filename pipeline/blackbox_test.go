@@ -16,7 +16,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/pipeline"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/vjp"
 )
 
@@ -240,7 +240,7 @@ func TestBlackBoxOfASolver(t *testing.T) {
 	for i := range y {
 		y[i] = 3*math.Sin(float64(i/n))*math.Cos(float64(i%n)) + r.NormFloat64()
 	}
-	solver, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: linops.Identity(m * n), R: prox.NewNuclear(array.Shape{Rows: m, Cols: n}, 3), Device: dev}, vjp.Options{Tol: 1e-10, Sigma2: 1})
+	solver, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: linops.Identity(m * n), R: lowrank.NewNuclear(array.Shape{Rows: m, Cols: n}, 3), Device: dev}, vjp.Options{Tol: 1e-10, Sigma2: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -30,7 +31,7 @@ func tallPCA(dev array.Device, m, n int) (vjp.Problem, []float64) {
 	}
 	id := linops.Identity(d)
 	return vjp.Problem{A: linops.HStack(id, id), Device: dev, R: prox.NewSeparable(
-		prox.Block{Prox: prox.NewNuclear(shape, 0.75*(math.Sqrt(float64(m))+math.Sqrt(float64(n)))), N: d},
+		prox.Block{Prox: lowrank.NewNuclear(shape, 0.75*(math.Sqrt(float64(m))+math.Sqrt(float64(n)))), N: d},
 		prox.Block{Prox: prox.NewL1(1.5), N: d})}, y
 }
 

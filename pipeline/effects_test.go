@@ -14,6 +14,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/vjp"
 )
 
@@ -89,7 +90,7 @@ func joint(t *testing.T, dev array.Device, data problems.Data, lambda float64, o
 	}
 	p := vjp.Problem{
 		A: linops.HStack(s, z), Device: dev,
-		R: prox.NewSeparable(prox.Block{Prox: prox.NewNuclear(array.Shape{Rows: m, Cols: n}, lambda), N: m * n}, prox.Block{Prox: prox.Zero(), N: m + n}),
+		R: prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(array.Shape{Rows: m, Cols: n}, lambda), N: m * n}, prox.Block{Prox: prox.Zero(), N: m + n}),
 	}
 	if data.Weights != nil {
 		l, err := loss.WeightedSquared(dev, data.Weights)

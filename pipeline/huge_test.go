@@ -12,7 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/pipeline"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -38,7 +38,7 @@ func TestCompletionOfAHugeMatrix(t *testing.T) {
 	o := pipeline.Options{Sigma2: 0.09, Queries: 60, Seed: 3, KeepB: true, ALO: true}
 	estimate := func(a linops.Operator, shape array.Shape) pipeline.Risk {
 		t.Helper()
-		p := vjp.Problem{A: a, R: prox.NewNuclear(shape, 14), Device: dev}
+		p := vjp.Problem{A: a, R: lowrank.NewNuclear(shape, 14), Device: dev}
 		s, err := vjp.NewSolver(ctx, "fista", p, vjp.Options{Sigma2: o.Sigma2})
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func checkRefusals(t *testing.T, dev array.Device) {
 	}
 	defer a.Release()
 	y := make([]float64, len(cross))
-	p := vjp.Problem{A: a, R: prox.NewNuclear(hugeShape, 8), Device: dev}
+	p := vjp.Problem{A: a, R: lowrank.NewNuclear(hugeShape, 8), Device: dev}
 	for _, name := range []string{"admm", "newton", "direct", "active-set"} {
 		if s, err := vjp.NewSolver(ctx, name, p, vjp.Options{}); err == nil {
 			s.Release()

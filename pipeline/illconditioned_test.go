@@ -14,6 +14,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/vjp"
 )
 
@@ -126,8 +127,8 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 			}
 			want := thresholdDivergence(shape, sigma, 2)
 			cases = append(cases,
-				hard{"sigma at the threshold", linops.Identity(shape.Len()), prox.NewNuclear(shape, 2), data, want, math.Abs(off) > 1e-12},
-				hard{"sigma at the threshold, completion", sel, prox.NewNuclear(shape, 2), data, want, math.Abs(off) > 1e-12},
+				hard{"sigma at the threshold", linops.Identity(shape.Len()), lowrank.NewNuclear(shape, 2), data, want, math.Abs(off) > 1e-12},
+				hard{"sigma at the threshold, completion", sel, lowrank.NewNuclear(shape, 2), data, want, math.Abs(off) > 1e-12},
 			)
 		}
 

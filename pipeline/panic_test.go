@@ -16,6 +16,7 @@ import (
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/space"
 	"surepipe/stages"
 	"surepipe/verify"
@@ -233,7 +234,7 @@ func fragile(t *testing.T, dev array.Device, f *fuse) map[string]func() (vjp.Pro
 			if err != nil {
 				t.Fatal(err)
 			}
-			return vjp.Problem{A: newFragileOperator(a, f), R: fragileProx{prox.NewNuclear(shape, 1.5), f}, Device: dev}, solver, o, a.Release
+			return vjp.Problem{A: newFragileOperator(a, f), R: fragileProx{lowrank.NewNuclear(shape, 1.5), f}, Device: dev}, solver, o, a.Release
 		}
 	}
 	unrolled := vjp.Options{Tol: 1e-2, MaxIter: 6, Derivative: vjp.Unrolled}

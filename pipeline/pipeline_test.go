@@ -21,6 +21,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/vjp"
 )
 
@@ -62,7 +63,7 @@ func completion(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := vjp.NewSolver(context.Background(), "admm", vjp.Problem{A: sel, R: prox.NewNuclear(shape, 5), Device: dev}, vjp.Options{})
+	s, err := vjp.NewSolver(context.Background(), "admm", vjp.Problem{A: sel, R: lowrank.NewNuclear(shape, 5), Device: dev}, vjp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

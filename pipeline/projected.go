@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/vjp"
 )
 
@@ -169,10 +170,10 @@ func (q *projection) pseudoinverse(x, z array.Batch) error {
 	d, _ := q.a.Dims()
 	image := q.dev.Alloc(x.K(), d)
 	defer image.Free()
-	result, err := linops.CG(q.ctx, x, x, func(dst, b array.Batch) {
+	result, err := krylov.CG(q.ctx, x, x, func(dst, b array.Batch) {
 		q.a.Forward(image, b)
 		q.a.Adjoint(dst, image)
-	}, linops.CGOptions{Tol: q.o.Tol, MaxIterations: q.o.MaxIterations})
+	}, krylov.CGOptions{Tol: q.o.Tol, MaxIterations: q.o.MaxIterations})
 	q.iterations = result.Iterations
 	switch {
 	case err != nil:

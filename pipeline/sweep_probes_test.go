@@ -13,6 +13,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/vjp"
 )
 
@@ -30,7 +31,7 @@ func completionFamily(t *testing.T, dev array.Device) curve {
 	}
 	f := pipeline.Family{
 		Problem:     vjp.Problem{A: a, Device: dev},
-		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewNuclear(shape, w[0]), nil },
+		Regularizer: func(w []float64) (prox.Prox, error) { return lowrank.NewNuclear(shape, w[0]), nil },
 		Solver:      "fista",
 	}
 	return curve{Family: f, y: data.Y, mu: data.Mu}

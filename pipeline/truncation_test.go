@@ -12,7 +12,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
-	"surepipe/prox"
+	"surepipe/prox/cones"
 	"surepipe/vjp"
 )
 
@@ -60,7 +60,7 @@ func interior(t *testing.T, dev array.Device, small float64) (vjp.Solver, []floa
 	}
 	var y mat.VecDense
 	y.MulVec(a, mat.NewVecDense(p, inside))
-	s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: linops.NewDense(dev, a), R: prox.NewSimplex(p, 1), Device: dev}, vjp.Options{Sigma2: 1})
+	s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: linops.NewDense(dev, a), R: cones.NewSimplex(p, 1), Device: dev}, vjp.Options{Sigma2: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

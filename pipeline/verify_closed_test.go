@@ -16,6 +16,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -101,7 +102,7 @@ func factoredProblems(t *testing.T, dev array.Device, d int) []factoredProblem {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { prox.Release(group) })
-	sorted, err := prox.NewSortedL1(weights)
+	sorted, err := clustered.NewSortedL1(weights)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/prox"
+	"surepipe/prox/cones"
+	"surepipe/prox/lowrank"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -74,7 +75,7 @@ func tinyCompletion(t *testing.T, dev array.Device) finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := vjp.Problem{A: a, R: prox.NewNuclear(array.Shape{Rows: 3, Cols: 2}, 3.189043743820395), Device: dev}
+	p := vjp.Problem{A: a, R: lowrank.NewNuclear(array.Shape{Rows: 3, Cols: 2}, 3.189043743820395), Device: dev}
 	return finding{solver: "fista", problem: p, y: []float64{7, 4, 8}, sigma2: 1, divergence: 2.7}
 }
 
@@ -99,7 +100,7 @@ func interiorSimplex(t *testing.T, dev array.Device) finding {
 	}
 	a := linops.NewDense(dev, &x)
 	t.Cleanup(a.Release)
-	return finding{solver: "fista", problem: vjp.Problem{A: a, R: prox.NewSimplex(n, 1), Device: dev}, y: y, sigma2: 1e-14, divergence: d}
+	return finding{solver: "fista", problem: vjp.Problem{A: a, R: cones.NewSimplex(n, 1), Device: dev}, y: y, sigma2: 1e-14, divergence: d}
 }
 
 // Each is right, or marked: by the solver's own warnings or by the check.

@@ -18,6 +18,8 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/cones"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -181,11 +183,11 @@ func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string,
 		r, err = prox.NewGroupL2(dev, n, lambda, groups, nil)
 	case 5:
 		name = "sorted l1"
-		r, err = prox.NewSortedL1(falling)
+		r, err = clustered.NewSortedL1(falling)
 	case 6:
-		name, r = "l1 ball", prox.NewL1Ball(n, (0.1+rng.Float64())*(size+0.1))
+		name, r = "l1 ball", cones.NewL1Ball(n, (0.1+rng.Float64())*(size+0.1))
 	case 7:
-		name, r = "simplex", prox.NewSimplex(n, size+0.1)
+		name, r = "simplex", cones.NewSimplex(n, size+0.1)
 	case 8:
 		name, r = "nonnegative", prox.NonNegative()
 	}

@@ -15,6 +15,8 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/cones"
+	"surepipe/prox/lowrank"
 	"surepipe/vjp"
 )
 
@@ -161,7 +163,7 @@ func TestSmallCompletionsCountWhatIsSeen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return vjp.Problem{A: sel, R: prox.NewNuclear(shape, lambda), Device: dev}
+			return vjp.Problem{A: sel, R: lowrank.NewNuclear(shape, lambda), Device: dev}
 		}
 		p := completion(array.Shape{Rows: 3, Cols: 2}, []int{0, 3, 4}, 3.189043743820395)
 		for _, solver := range []string{"fista", "admm"} {
@@ -247,7 +249,7 @@ func TestUnseenDirectionsDoNotCount(t *testing.T) {
 				name string
 				x    *mat.Dense
 				r    prox.Prox
-			}{{"group linf", zeros, linf}, {"l1 ball", twice, prox.NewL1Ball(p, 1)}, {"simplex", twice, prox.NewSimplex(p, 1)}} {
+			}{{"group linf", zeros, linf}, {"l1 ball", twice, cones.NewL1Ball(p, 1)}, {"simplex", twice, cones.NewSimplex(p, 1)}} {
 				prob := vjp.Problem{A: linops.NewDense(dev, c.x), R: c.r, Device: dev}
 				got := riskOf(t, prob, "fista", y, vjp.Options{}, pipeline.Options{})
 				ref := riskOf(t, prob, "fista", y, vjp.Options{Tol: 1e-11, MaxIter: 100000, Derivative: vjp.Unrolled}, pipeline.Options{Estimator: hutch.Exact})
@@ -294,7 +296,7 @@ func TestADMMConvergesToSolutions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, r := range []prox.Prox{prox.NewL1Ball(p, 1), prox.NewSimplex(p, 1), group, box} {
+			for i, r := range []prox.Prox{cones.NewL1Ball(p, 1), cones.NewSimplex(p, 1), group, box} {
 				prob := vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}
 				got := riskOf(t, prob, "admm", y, vjp.Options{}, pipeline.Options{})
 				ref := riskOf(t, prob, "fista", y, vjp.Options{Tol: 1e-10, MaxIter: 200000}, pipeline.Options{})

@@ -8,12 +8,12 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
-	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/problems"
 )
 
 // sinogram is that of two blobs, with its angles in degrees, over a turn of so many degrees.
-func sinogram(t *testing.T, turn float64, angles, detectors int, axis linops.Axis) (y, degrees []float64) {
+func sinogram(t *testing.T, turn float64, angles, detectors int, axis imaging.Axis) (y, degrees []float64) {
 	t.Helper()
 	const n = 48
 	dev := array.NewHost()
@@ -27,7 +27,7 @@ func sinogram(t *testing.T, turn float64, angles, detectors int, axis linops.Axi
 	for i := range angles {
 		degrees = append(degrees, turn*float64(i)/float64(angles))
 	}
-	a, err := linops.NewParallelBeam(n, n, degrees, detectors, 1, axis)
+	a, err := imaging.NewParallelBeam(n, n, degrees, detectors, 1, axis)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestFindCenter(t *testing.T) {
 		{"a whole turn", 360, 0.37, 80, 70, 60},
 		{"half of the object", 360, 14.2, 80, 42, 60},
 	} {
-		mu, degrees := sinogram(t, c.turn, c.angles, c.detectors, linops.Axis{Detector: c.after})
+		mu, degrees := sinogram(t, c.turn, c.angles, c.detectors, imaging.Axis{Detector: c.after})
 		const sigma = 0.1
 		sum, square, bars := 0.0, 0.0, 0.0
 		for k := range c.draw {
@@ -71,7 +71,7 @@ func TestFindCenter(t *testing.T) {
 			t.Errorf("%s: off by %.4f on average, root mean square %.4f, error bar %.4f", c.name, sum/n, rms, bar)
 		}
 	}
-	cut, degrees := sinogram(t, 180, 40, 24, linops.Axis{})
+	cut, degrees := sinogram(t, 180, 40, 24, imaging.Axis{})
 	if found, err := problems.FindCenter(cut, degrees, 24); err == nil || !strings.Contains(err.Error(), "do not end within the detectors") {
 		t.Errorf("projections that are cut off over half a turn: %+v, %v", found, err)
 	}

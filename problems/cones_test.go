@@ -8,8 +8,10 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/cones"
 	solving "surepipe/solve"
 	"surepipe/vjp"
 )
@@ -26,18 +28,18 @@ func TestConstraintsOfSpecificationsAreTheirFormulas(t *testing.T) {
 			return p
 		}
 		const head = "data: {y: [3, 1, 2, -1, 4, 0.5], c: [1, 2, 3, 4, 5, 6]}\noperator: identity\n"
-		rows := linops.NewDifference1D(6)
+		rows := imaging.NewDifference1D(6)
 		inf := math.Inf(1)
 		for _, c := range []struct {
 			text string
 			k    linops.Operator
 			r    prox.Prox
 		}{
-			{"regularizer: {l2-ball: {radius: 2}}", nil, prox.NewL2Ball(6, 2)},
-			{"regularizer: {shifted: {to: c, regularizer: {l2-ball: 2}}}", nil, must(prox.NewShifted(dev, prox.NewL2Ball(6, 2), []float64{1, 2, 3, 4, 5, 6}))},
-			{"regularizer: second-order-cone", nil, must(prox.NewSecondOrderCones(6, [][]int{{0, 1, 2, 3, 4, 5}}))},
-			{"regularizer: {second-order-cone: {size: 3}}", nil, must(prox.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}}))},
-			{"regularizer: {second-order-cone: {planes: 3}}", nil, must(prox.NewSecondOrderCones(6, [][]int{{0, 2, 4}, {1, 3, 5}}))},
+			{"regularizer: {l2-ball: {radius: 2}}", nil, cones.NewL2Ball(6, 2)},
+			{"regularizer: {shifted: {to: c, regularizer: {l2-ball: 2}}}", nil, must(prox.NewShifted(dev, cones.NewL2Ball(6, 2), []float64{1, 2, 3, 4, 5, 6}))},
+			{"regularizer: second-order-cone", nil, must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2, 3, 4, 5}}))},
+			{"regularizer: {second-order-cone: {size: 3}}", nil, must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}}))},
+			{"regularizer: {second-order-cone: {planes: 3}}", nil, must(cones.NewSecondOrderCones(6, [][]int{{0, 2, 4}, {1, 3, 5}}))},
 			{"regularizer: {equal: {to: c}}", nil, must(prox.NewBox(dev, []float64{1, 2, 3, 4, 5, 6}, []float64{1, 2, 3, 4, 5, 6}))},
 			{"terms: [{operator: {trend: {order: 0}}, regularizer: nonnegative}]", rows, prox.NonNegative()},
 			{"terms: [{operator: {trend: {order: 0}}, regularizer: {box: {lo: 0.2}}}]", rows, must(prox.NewBox(dev, []float64{.2, .2, .2, .2, .2}, []float64{inf, inf, inf, inf, inf}))},

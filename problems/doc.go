@@ -29,7 +29,7 @@
 //	svt                I                     lambda ||B||_*                      sigma_max(y)
 //	matrix-completion  selection of entries  lambda ||B||_*                      sigma_max(A* y)
 //	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y)
-//	local-low-rank     I                     see prox.NewLocalLowRank            see below
+//	local-low-rank     I                     see denoise.NewLocalLowRank            see below
 //	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        see below
 //	whittaker          I, or a selection     lambda/2 ||D^m b||^2                -
 //

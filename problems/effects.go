@@ -11,7 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/sublist"
-	"surepipe/linops"
+	"surepipe/linops/additive"
 )
 
 // Effects are unpenalized effects of the rows and columns of a matrix of which entries are observed.
@@ -125,7 +125,7 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 		weights[i] = r * r
 	}
 	shape := array.Shape{Rows: cols[0], Cols: cols[1]}
-	e, err := linops.NewEffects(p.dev, shape, from.places, data.Effects.Rows, data.Effects.Columns, weights)
+	e, err := additive.NewEffects(p.dev, shape, from.places, data.Effects.Rows, data.Effects.Columns, weights)
 	if err != nil {
 		return nil, trim(err)
 	}
@@ -134,7 +134,7 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 		return nil, fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())
 	}
 	p.effects, p.Effects = e, data.Effects
-	p.Operator = linops.WithoutEffects(from.selection, e)
+	p.Operator = additive.WithoutEffects(from.selection, e)
 	z := p.dev.Alloc(1, len(data.Y))
 	defer z.Free()
 	p.dev.Upload(z, data.Y)

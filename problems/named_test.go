@@ -15,6 +15,9 @@ import (
 	"surepipe/linops"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/denoise"
+	"surepipe/prox/lowrank"
 )
 
 // byHand is a named problem written down without its specification.
@@ -96,7 +99,7 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 		for i, c := range data.Indices {
 			full.Set(c/shape.Cols, c%shape.Cols, data.Y[i])
 		}
-		return byHand{selection, func(lambda, _, _ float64) prox.Prox { return prox.NewNuclear(shape, lambda) }, singular(t, full), 0, "fista", []int{d}, data.Shape}
+		return byHand{selection, func(lambda, _, _ float64) prox.Prox { return lowrank.NewNuclear(shape, lambda) }, singular(t, full), 0, "fista", []int{d}, data.Shape}
 	case "local-low-rank":
 		f, m, n := data.YShape[0], data.YShape[1], data.YShape[2]
 		largest := 0.0
@@ -123,23 +126,23 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 			}
 		}
 		s := prox.Series{Frames: f, Rows: m, Cols: n, Patch: 8, Stride: 4}
-		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return prox.NewLocalLowRank(s, lambda) }, largest, 0, "ista", data.YShape, data.YShape}
+		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return denoise.NewLocalLowRank(s, lambda) }, largest, 0, "ista", data.YShape, data.YShape}
 	case "tv1d":
 		most, sum, mean := 0.0, 0.0, mat.Sum(mat.NewVecDense(d, data.Y))/float64(d)
 		for _, v := range data.Y[:d-1] {
 			sum += v - mean
 			most = max(most, math.Abs(sum))
 		}
-		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return prox.NewTV1D(d, lambda) }, most, 0, "ista", []int{d}, []int{d}}
+		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return clustered.NewTV1D(d, lambda) }, most, 0, "ista", []int{d}, []int{d}}
 	}
 	shape := array.Shape{Rows: data.YShape[0], Cols: data.YShape[1]}
 	y := mat.NewDense(shape.Rows, shape.Cols, data.Y)
-	h := byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return prox.NewNuclear(shape, lambda) }, singular(t, y), 0, "ista", data.YShape, data.YShape}
+	h := byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return lowrank.NewNuclear(shape, lambda) }, singular(t, y), 0, "ista", data.YShape, data.YShape}
 	if name == "robust-pca" {
 		h.operator, h.solver, h.bShape = linops.HStack(linops.Identity(d), linops.Identity(d)), "fista", []int{2, shape.Rows, shape.Cols}
 		h.maxGamma = max(mat.Max(y), -mat.Min(y))
 		h.regularizer = func(lambda, _, gamma float64) prox.Prox {
-			return prox.NewSeparable(prox.Block{Prox: prox.NewNuclear(shape, lambda), N: d}, prox.Block{Prox: prox.NewL1(gamma), N: d})
+			return prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(shape, lambda), N: d}, prox.Block{Prox: prox.NewL1(gamma), N: d})
 		}
 	}
 	return h

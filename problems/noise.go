@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 // A Noise says how the noise of y is not white, in a specification's key noise. y and the operator
@@ -209,7 +210,7 @@ func (b *specBuilder) byCovariance(a dataio.Array, shape []int, pairs bool) (lin
 	if err != nil {
 		return nil, fmt.Errorf("array %q %w", a.Name, err)
 	}
-	op, err := linops.NewChannels(k, d/k, w, pairs)
+	op, err := imaging.NewChannels(k, d/k, w, pairs)
 	if err != nil {
 		return nil, trim(err)
 	}

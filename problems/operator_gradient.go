@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 var gradientOperator = operatorKind{
@@ -28,16 +28,16 @@ var gradientOperator = operatorKind{
 		if err != nil {
 			return nil, err
 		}
-		edge := linops.Reflecting
+		edge := imaging.Reflecting
 		if v := f.nodes["edge"]; v != nil {
-			names := []string{linops.Reflecting.String(), linops.Periodic.String(), linops.Grounded.String()}
+			names := []string{imaging.Reflecting.String(), imaging.Periodic.String(), imaging.Grounded.String()}
 			name, err := s.choice(v, "edge", names)
 			if err != nil {
 				return nil, err
 			}
 			for i, e := range names {
 				if e == name {
-					edge = linops.Edge(i)
+					edge = imaging.Edge(i)
 				}
 			}
 		}
@@ -66,7 +66,7 @@ var gradientOperator = operatorKind{
 					}
 				}
 			}
-			op := linops.NewGradient(shape, along, edge)
+			op := imaging.NewGradient(shape, along, edge)
 			b.load(op)
 			return built{op: op, rows: append([]int{len(along)}, shape...), cols: shape}, nil
 		}, nil

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
-	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 var differenceOperator = operatorKind{
@@ -31,9 +31,9 @@ var differenceOperator = operatorKind{
 			if err != nil {
 				return built{}, err
 			}
-			op := linops.NewDifference1D(k)
+			op := imaging.NewDifference1D(k)
 			if image {
-				op = linops.NewDifference2D(m, k)
+				op = imaging.NewDifference2D(m, k)
 			}
 			d, _ := op.Dims()
 			if d == 0 {
@@ -57,13 +57,13 @@ var convolutionOperator = operatorKind{
 		if err != nil {
 			return nil, err
 		}
-		name, err := s.choice(f.nodes["boundary"], "boundary", []string{linops.Circular.String(), linops.ZeroPadded.String()})
+		name, err := s.choice(f.nodes["boundary"], "boundary", []string{imaging.Circular.String(), imaging.ZeroPadded.String()})
 		if err != nil {
 			return nil, err
 		}
-		boundary := linops.Circular
+		boundary := imaging.Circular
 		if name != boundary.String() {
-			boundary = linops.ZeroPadded
+			boundary = imaging.ZeroPadded
 		}
 		own, err := s.ownShape(f)
 		if err != nil {
@@ -85,11 +85,11 @@ var convolutionOperator = operatorKind{
 			if len(h.Shape) != len(shape) {
 				return built{}, fmt.Errorf("array %q has shape %s, expected a kernel with %d axes for an array of shape %s", h.Name, formatShape(h.Shape), len(shape), formatShape(shape))
 			}
-			var op *linops.Convolution
+			var op *imaging.Convolution
 			if image {
-				op, err = linops.NewConvolution2D(m, k, mat.NewDense(h.Shape[0], h.Shape[1], h.Data), boundary)
+				op, err = imaging.NewConvolution2D(m, k, mat.NewDense(h.Shape[0], h.Shape[1], h.Data), boundary)
 			} else {
-				op, err = linops.NewConvolution1D(k, h.Data, boundary)
+				op, err = imaging.NewConvolution1D(k, h.Data, boundary)
 			}
 			if err != nil {
 				return built{}, trim(err)
@@ -165,9 +165,9 @@ var dctOperator = operatorKind{
 			if err != nil {
 				return built{}, err
 			}
-			op := linops.NewDCT(k)
+			op := imaging.NewDCT(k)
 			if image {
-				op = linops.NewDCT2D(m, k)
+				op = imaging.NewDCT2D(m, k)
 			}
 			b.load(op)
 			return built{op: op, rows: shape, cols: shape, rowAverages: []int{0}}, nil
@@ -207,11 +207,11 @@ var waveletOperator = operatorKind{
 			if err != nil {
 				return built{}, err
 			}
-			var op *linops.Wavelet
+			var op *imaging.Wavelet
 			if image {
-				op, err = linops.NewWavelet2D(m, k, family, levels)
+				op, err = imaging.NewWavelet2D(m, k, family, levels)
 			} else {
-				op, err = linops.NewWavelet1D(k, family, levels)
+				op, err = imaging.NewWavelet1D(k, family, levels)
 			}
 			if err != nil {
 				return built{}, trim(err)

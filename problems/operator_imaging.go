@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 var projectionOperator = operatorKind{
@@ -156,11 +157,11 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	if err != nil {
 		return built{}, err
 	}
-	var op *linops.Projection
+	var op *imaging.Projection
 	if g.fan {
-		op, err = linops.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector, axis)
+		op, err = imaging.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector, axis)
 	} else {
-		op, err = linops.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing, axis)
+		op, err = imaging.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing, axis)
 	}
 	if err != nil {
 		return built{}, trim(err)
@@ -170,28 +171,28 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 }
 
 // axis is where the axis of rotation is, for a y of the shape rows.
-func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, detectors int) (linops.Axis, error) {
+func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, detectors int) (imaging.Axis, error) {
 	middle := float64(detectors-1) / 2
 	switch {
 	case g.center.detector != nil:
 		c, most := *g.center.detector, float64(detectors)
 		if !(c > -most && c < 2*most) {
-			return linops.Axis{}, fmt.Errorf("center is %g, expected a detector from 0 to %d, or a place next to them that is nearer than their number", c, detectors-1)
+			return imaging.Axis{}, fmt.Errorf("center is %g, expected a detector from 0 to %d, or a place next to them that is nearer than their number", c, detectors-1)
 		}
-		return linops.Axis{Detector: c - middle}, nil
+		return imaging.Axis{Detector: c - middle}, nil
 	case g.center.named == scikitImage:
-		return linops.ScikitImage(shape[0], shape[1], detectors), nil
+		return imaging.ScikitImage(shape[0], shape[1], detectors), nil
 	case g.center.named == "":
-		return linops.Axis{}, nil
+		return imaging.Axis{}, nil
 	case rows == nil || b.noise != nil || b.data.Complex || !slices.Equal(b.data.YShape, rows):
-		return linops.Axis{}, fmt.Errorf("center: auto takes the sinogram from y, expected an operator whose first factor is the projection, and no key noise; or center: 127.5")
+		return imaging.Axis{}, fmt.Errorf("center: auto takes the sinogram from y, expected an operator whose first factor is the projection, and no key noise; or center: 127.5")
 	}
 	c, err := FindCenter(b.data.Y, angles, detectors)
 	if err != nil {
-		return linops.Axis{}, fmt.Errorf("center: auto: %w; expected a number, as center: %g", err, middle)
+		return imaging.Axis{}, fmt.Errorf("center: auto: %w; expected a number, as center: %g", err, middle)
 	}
 	b.p.Center = &c
-	return linops.Axis{Detector: c.Value - middle}, nil
+	return imaging.Axis{Detector: c.Value - middle}, nil
 }
 
 // load puts what an operator holds on the device, until the problem is released.
@@ -228,7 +229,7 @@ var fourierOperator = operatorKind{
 		if err != nil {
 			return nil, err
 		}
-		layout := linops.FourierLayout{Complex: true}
+		layout := imaging.FourierLayout{Complex: true}
 		if v := f.nodes["image"]; v != nil {
 			kind, err := s.choice(v, "image", []string{"complex", "real"})
 			if err != nil {
@@ -249,7 +250,7 @@ var fourierOperator = operatorKind{
 	},
 }
 
-func (b *specBuilder) buildFourier(mask dataio.Array, layout linops.FourierLayout, rows, cols []int) (built, error) {
+func (b *specBuilder) buildFourier(mask dataio.Array, layout imaging.FourierLayout, rows, cols []int) (built, error) {
 	if len(mask.Shape) != 2 {
 		return built{}, fmt.Errorf("array %q has shape %s, expected (m, n), a mask of the frequencies of an image", mask.Name, formatShape(mask.Shape))
 	}
@@ -257,7 +258,7 @@ func (b *specBuilder) buildFourier(mask dataio.Array, layout linops.FourierLayou
 	if err != nil {
 		return built{}, err
 	}
-	op, err := linops.NewFourier(mask.Shape[0], mask.Shape[1], places, layout)
+	op, err := imaging.NewFourier(mask.Shape[0], mask.Shape[1], places, layout)
 	if err != nil {
 		return built{}, trim(err)
 	}
@@ -306,7 +307,7 @@ var coilsOperator = operatorKind{
 			if len(a.Shape) != 4 {
 				return built{}, fmt.Errorf("array %q has shape %s, expected complex sensitivities (c, m, n) of c coils", a.Name, formatShape(a.Shape[:len(a.Shape)-1]))
 			}
-			op, err := linops.NewCoils(a.Shape[0], a.Shape[1]*a.Shape[2], a.Data)
+			op, err := imaging.NewCoils(a.Shape[0], a.Shape[1]*a.Shape[2], a.Data)
 			if err != nil {
 				return built{}, trim(err)
 			}

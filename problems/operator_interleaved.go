@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 var complexOperator = operatorKind{
@@ -74,7 +74,7 @@ func parseInterleaved(s *Spec, n *operatorNode, args *yaml.Node, vectors int, ch
 		if err != nil {
 			return built{}, err
 		}
-		op, err := linops.NewInterleaved(b.dev, a.op, k)
+		op, err := imaging.NewInterleaved(b.dev, a.op, k)
 		if err != nil {
 			return built{}, trim(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
+	"surepipe/linops/outofcore"
 )
 
 // source is an operator made of an array: a matrix, or a selection with its places.
@@ -18,7 +19,7 @@ type source struct {
 		Release()
 	}
 	// stored is the operator where its matrix is not in memory, else nil.
-	stored *linops.OutOfCore
+	stored *outofcore.OutOfCore
 	// places are the entries that a selection picks, in the order of its rows; both are nil for a
 	// matrix.
 	places    []int
@@ -77,7 +78,7 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 		return func(b *specBuilder, _, _ []int) (built, error) {
 			a := b.loaded[ref]
 			if m := a.mapped; m != nil {
-				op := linops.NewOutOfCore(m.Context(), linesOf(m), false)
+				op := outofcore.NewOutOfCore(m.Context(), linesOf(m), false)
 				b.p.Missing = m.Missing
 				return built{op: b.keep(source{op: op, stored: op}), rows: []int{m.Rows}, cols: []int{m.Cols}}, nil
 			}

@@ -7,6 +7,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 )
 
 // Phantom draws data for a specification of [SpecNames] whose operator is that of a scanner.
@@ -89,7 +90,7 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 		return nil, err
 	}
 	degrees := (&scanner{count: angles}).degrees()
-	a, err := linops.NewParallelBeam(n, n, degrees, n, 1, linops.Axis{})
+	a, err := imaging.NewParallelBeam(n, n, degrees, n, 1, imaging.Axis{})
 	if err != nil {
 		return nil, trim(err)
 	}
@@ -144,7 +145,7 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := linops.NewFourier(n, n, places, linops.FourierLayout{Complex: true, Centered: true})
+	a, err := imaging.NewFourier(n, n, places, imaging.FourierLayout{Complex: true, Centered: true})
 	if err != nil {
 		return nil, trim(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/design"
 	"surepipe/internal/stored"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/vjp"
@@ -158,7 +159,7 @@ type Problem struct {
 
 	dev array.Device
 	// effects is their projection, nil without them.
-	effects *linops.Effects
+	effects *additive.Effects
 	// loss is nil for the squared loss without weights.
 	loss loss.Loss
 	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.

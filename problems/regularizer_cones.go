@@ -8,12 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/prox"
+	"surepipe/prox/cones"
 )
 
 var l2BallRegularizer = regularizerKind{
 	name:  "l2-ball",
 	forms: []form{{"l2-ball: {radius: W}", "||b||_2 <= W"}},
-	parse: ball("radius", func(n int, w float64) prox.Prox { return prox.NewL2Ball(n, w) }),
+	parse: ball("radius", func(n int, w float64) prox.Prox { return cones.NewL2Ball(n, w) }),
 }
 
 var equalRegularizer = regularizerKind{
@@ -73,11 +74,11 @@ var secondOrderRegularizer = regularizerKind{
 		}
 		return func(b *specBuilder, in part, _ []part) ([]*penalty, error) {
 			all := length(in.shape)
-			cones, err := conesOf(all, size, planes)
+			sets, err := conesOf(all, size, planes)
 			if err != nil {
 				return nil, b.errorf(n.line, "%v", err)
 			}
-			r, err := prox.NewSecondOrderCones(all, cones)
+			r, err := cones.NewSecondOrderCones(all, sets)
 			if err != nil {
 				return nil, b.at(n.line, trim(err))
 			}
@@ -122,7 +123,7 @@ var semidefiniteRegularizer = regularizerKind{
 			if m*m != all || len(in.shape) == 2 && in.shape[0] != in.shape[1] {
 				return nil, b.errorf(n.line, "semidefinite: a block of shape %s, expected a square matrix", dimensions(in.shape))
 			}
-			r := prox.NewSemidefinite(m)
+			r := cones.NewSemidefinite(m)
 			return n.single(penalty{n: all, free: true, make: func(map[string]float64) (prox.Prox, error) { return r, nil }}), nil
 		}, s.noArguments(n, args)
 	},

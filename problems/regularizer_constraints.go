@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/prox"
+	"surepipe/prox/cones"
 )
 
 var nonnegativeRegularizer = regularizerKind{
@@ -95,11 +96,11 @@ var linfBallRegularizer = regularizerKind{
 var l1BallRegularizer = regularizerKind{
 	name:  "l1-ball",
 	forms: []form{{"l1-ball: {radius: W}", "||b||_1 <= W"}},
-	parse: ball("radius", func(n int, w float64) prox.Prox { return prox.NewL1Ball(n, w) }),
+	parse: ball("radius", func(n int, w float64) prox.Prox { return cones.NewL1Ball(n, w) }),
 }
 
 var simplexRegularizer = regularizerKind{
 	name:  "simplex",
 	forms: []form{{"simplex: {sum: W}", "b >= 0, sum_j b_j = W"}},
-	parse: ball("sum", func(n int, w float64) prox.Prox { return prox.NewSimplex(n, w) }),
+	parse: ball("sum", func(n int, w float64) prox.Prox { return cones.NewSimplex(n, w) }),
 }

@@ -11,6 +11,8 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/lowrank"
 )
 
 var l1Regularizer = regularizerKind{
@@ -184,7 +186,7 @@ var sortedL1Regularizer = regularizerKind{
 					for i, x := range weights {
 						scaled[i] = w.value(v) * x
 					}
-					r, err := prox.NewSortedL1(scaled)
+					r, err := clustered.NewSortedL1(scaled)
 					return b.kept(n.line, r, err)
 				},
 			}), nil
@@ -253,7 +255,7 @@ var tv1dRegularizer = regularizerKind{
 
 // newTV1D is the total variation of m sequences of n values.
 func newTV1D(m, n int, lambda float64) prox.Prox {
-	one := prox.NewTV1D(n, lambda)
+	one := clustered.NewTV1D(n, lambda)
 	if m == 1 {
 		return one
 	}
@@ -306,7 +308,7 @@ var nuclearRegularizer = regularizerKind{
 				dualAt: func(dev array.Device, y []float64, places []int) (float64, error) {
 					return sampledNorm(dev, y, places, size)
 				},
-				make: w.at(func(w float64) prox.Prox { return prox.NewNuclear(size, w) }),
+				make: w.at(func(w float64) prox.Prox { return lowrank.NewNuclear(size, w) }),
 			}), nil
 		}, err
 	},

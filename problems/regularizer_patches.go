@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/prox"
+	"surepipe/prox/denoise"
 )
 
 // Patches of a local low rank where a specification does not say which.
@@ -50,7 +51,7 @@ var localLowRankRegularizer = regularizerKind{
 			return n.single(penalty{
 				n: series.Len(), norm: w,
 				dual: func(g []float64) (float64, error) { return largestOfPatches(series, g) },
-				make: w.at(func(w float64) prox.Prox { return prox.NewLocalLowRank(series, w) }),
+				make: w.at(func(w float64) prox.Prox { return denoise.NewLocalLowRank(series, w) }),
 			}), nil
 		}, nil
 	},

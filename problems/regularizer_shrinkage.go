@@ -8,7 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
+	"surepipe/prox/denoise"
 )
 
 // How the thresholds of the bands relate to one another.
@@ -72,7 +74,7 @@ var shrinkageRegularizer = regularizerKind{
 							scaled[band] = w * c
 						}
 					}
-					return prox.NewShrinkage(frame, scaled)
+					return denoise.NewShrinkage(frame, scaled)
 				}),
 			}), nil
 		}, err
@@ -80,14 +82,14 @@ var shrinkageRegularizer = regularizerKind{
 }
 
 // shrinkageFrame is the frame for a sequence, an image, or an image of a few channels.
-func shrinkageFrame(shape []int, family string, levels int) (f *linops.Undecimated, err error) {
+func shrinkageFrame(shape []int, family string, levels int) (f *imaging.Undecimated, err error) {
 	switch {
 	case len(shape) == 1:
-		f, err = linops.NewUndecimated1D(shape[0], family, levels)
+		f, err = imaging.NewUndecimated1D(shape[0], family, levels)
 	case len(shape) == 2:
-		f, err = linops.NewUndecimated2D(shape[0], shape[1], 1, family, levels)
+		f, err = imaging.NewUndecimated2D(shape[0], shape[1], 1, family, levels)
 	case len(shape) == 3 && shape[2] <= mostChannels:
-		f, err = linops.NewUndecimated2D(shape[0], shape[1], shape[2], family, levels)
+		f, err = imaging.NewUndecimated2D(shape[0], shape[1], shape[2], family, levels)
 	default:
 		return nil, fmt.Errorf("wavelet-shrinkage of an array of shape %s, expected a sequence, an image (m, n), or an image of up to %d channels (m, n, 3)", formatShape(shape), mostChannels)
 	}
@@ -99,13 +101,13 @@ func shrinkageFrame(shape []int, family string, levels int) (f *linops.Undecimat
 
 // normOf is the length of a band's frame vectors away from the boundaries, by which white noise of
 // standard deviation 1 shows in the band.
-func normOf(f *linops.Undecimated, band int) float64 {
+func normOf(f *imaging.Undecimated, band int) float64 {
 	down, along := f.Norms2(band)
 	return math.Sqrt(down[len(down)/4] * along[len(along)/4])
 }
 
 // equalThresholds are 1 for coefficients in the units of y, and 0 for the averages.
-func equalThresholds(f *linops.Undecimated) []float64 {
+func equalThresholds(f *imaging.Undecimated) []float64 {
 	units := make([]float64, f.Bands())
 	for band := range units {
 		if _, averages := f.Level(band); !averages {
@@ -116,7 +118,7 @@ func equalThresholds(f *linops.Undecimated) []float64 {
 }
 
 // thresholdsOfLeastSURE chooses the threshold of each band of details by SURE at y.
-func (b *specBuilder) thresholdsOfLeastSURE(f *linops.Undecimated) ([]float64, error) {
+func (b *specBuilder) thresholdsOfLeastSURE(f *imaging.Undecimated) ([]float64, error) {
 	switch {
 	case !linops.StructureOf(b.p.Operator).Identity:
 		return nil, fmt.Errorf("thresholds is sure, but y is not the signal with noise: expected operator: identity without a synthesis, or thresholds: equal")
@@ -167,7 +169,7 @@ func thresholdOfLeastSURE(z []float64) float64 {
 
 // sampledBands returns the coefficients of each band of details, without the reflected ones, and of
 // a coarse level every few lines and places, between which they hardly change; nil for averages.
-func sampledBands(f *linops.Undecimated, y []float64) [][]float64 {
+func sampledBands(f *imaging.Undecimated, y []float64) [][]float64 {
 	lines, length := f.Lines()
 	if lines > 1 {
 		lines /= 2
@@ -199,7 +201,7 @@ func sampledBands(f *linops.Undecimated, y []float64) [][]float64 {
 
 // largestRatio is the largest ratio of a coefficient of g to its band's unit: the weight at which
 // nothing but averages is left.
-func largestRatio(f *linops.Undecimated, units, g []float64) float64 {
+func largestRatio(f *imaging.Undecimated, units, g []float64) float64 {
 	lines, _ := f.Lines()
 	ratios := make([]float64, f.Bands()*lines)
 	f.Filter(make([]float64, len(g)), g, func(band, line int, z []float64) {

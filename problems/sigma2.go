@@ -11,7 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
-	"surepipe/linops"
+	"surepipe/linops/additive"
 )
 
 // MethodAuto lets EstimateSigma2 choose the method that suits the problem.
@@ -208,7 +208,7 @@ func (s *Spec) olsResidual(data Data) (noise.Estimate, error) {
 		return refuse("X is %d x %d and there is an intercept, expected d > p + 1: the least-squares fit leaves no residual", d, p)
 	}
 	// Centered columns span the same space together with the ones, and are nearer to orthogonal.
-	c, _, _ := linops.CenterColumns(x)
+	c, _, _ := additive.CenterColumns(x)
 	for j := range p {
 		if mat.Norm(c.ColView(j), math.Inf(1)) == 0 {
 			return refuse("column %d of X is constant, and so is the intercept: leave one of them out", j)

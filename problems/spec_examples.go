@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 //go:embed specs/*.yaml
@@ -31,7 +31,7 @@ func SpecNames() []string {
 // SpecExample returns the text of an example, to start from.
 func SpecExample(name string) (string, error) {
 	if !slices.Contains(SpecNames(), name) {
-		return "", fmt.Errorf("there is no example %q%s, expected one of %s", name, dataio.Meant(name, SpecNames()), strings.Join(SpecNames(), ", "))
+		return "", fmt.Errorf("there is no example %q%s, expected one of %s", name, ndarray.Meant(name, SpecNames()), strings.Join(SpecNames(), ", "))
 	}
 	text, err := specFiles.ReadFile("specs/" + name + ".yaml")
 	return string(text), err

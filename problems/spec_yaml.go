@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 )
 
@@ -39,7 +40,7 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 			if hint := analysisHint(key.Value); hint != "" {
 				return section{}, s.errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
 			}
-			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, dataio.Meant(key.Value, known), oneOf(known))
+			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, ndarray.Meant(key.Value, known), oneOf(known))
 		case f.nodes[key.Value] != nil:
 			return section{}, s.errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
 		case isNull(value):
@@ -163,7 +164,7 @@ func (s *Spec) choice(n *yaml.Node, what string, among []string) (string, error)
 		return "", err
 	}
 	if !slices.Contains(among, text) {
-		return "", s.errorf(n.Line, "%s is %.40q%s, expected %s", what, text, dataio.Meant(text, among), oneOf(among))
+		return "", s.errorf(n.Line, "%s is %.40q%s, expected %s", what, text, ndarray.Meant(text, among), oneOf(among))
 	}
 	return text, nil
 }
@@ -236,7 +237,7 @@ func (s *Spec) head(n *yaml.Node, what string, known []string) (name string, arg
 		if hint := analysisHint(name); hint != "" {
 			return "", nil, 0, s.errorf(line, "%s %q: %s", what, name, hint)
 		}
-		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, dataio.Meant(name, known), oneOf(known))
+		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, ndarray.Meant(name, known), oneOf(known))
 	}
 	return name, args, line, nil
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/linops"
+	"surepipe/linops/additive"
 )
 
 // prepare makes the problem's operator that of the remaining problem for an intercept and
@@ -28,7 +29,7 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		return nil
 	}
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil && intercept {
-		c, means, constant := linops.CenterColumns(matrix())
+		c, means, constant := additive.CenterColumns(matrix())
 		if standardize {
 			p.scales = deviations(c)
 			divideColumns(c, p.scales)
@@ -42,7 +43,7 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		return nil
 	}
 	// The means are those of the columns before they are scaled.
-	c := linops.NewCentered(p.dev, p.Operator)
+	c := additive.NewCentered(p.dev, p.Operator)
 	means := c.Means()
 	if standardize {
 		if linops.StructureOf(c).ColumnNorms2 == nil {
@@ -62,7 +63,7 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		p.Operator = op
 		c.Release()
 		if intercept {
-			c = linops.NewCentered(p.dev, op)
+			c = additive.NewCentered(p.dev, op)
 		}
 	}
 	if intercept {

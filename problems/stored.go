@@ -6,24 +6,25 @@ import (
 
 	"surepipe/internal/stored"
 	"surepipe/linops"
+	"surepipe/linops/outofcore"
 )
 
 // linesOf is a stored matrix for package linops.
-func linesOf(m *stored.Matrix) linops.Lines {
-	l := linops.Lines{
+func linesOf(m *stored.Matrix) outofcore.Lines {
+	l := outofcore.Lines{
 		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, Size: m.Size, Block: m.Block(), Views: m.Views(),
 		Read: m.Read, Pass: m.Pass, Guard: m.Guard, Drop: m.Drop, Products: m.Products, Nonzeros: m.Nonzeros(),
 		Means: m.Means, Centered2: m.Centered2, Z: m.Z, Product: m.Product, Passes: 1,
 	}
 	if m.Sparse() {
-		l.Entries = func(e *linops.LineEntries, from, to int) { m.Entries((*stored.Entries)(e), from, to) }
+		l.Entries = func(e *outofcore.LineEntries, from, to int) { m.Entries((*stored.Entries)(e), from, to) }
 	}
 	return l
 }
 
 // prepareStored is prepare for a matrix that is not in memory: its columns are centered and scaled
 // in each product, by the statistics of the first pass.
-func (p *Problem) prepareStored(a *linops.OutOfCore, intercept, standardize bool) {
+func (p *Problem) prepareStored(a *outofcore.OutOfCore, intercept, standardize bool) {
 	means, centered2 := a.Statistics()
 	if intercept {
 		a = a.Centered()

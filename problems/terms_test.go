@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/problems"
 	"surepipe/prox"
 	solving "surepipe/solve"
@@ -72,7 +73,7 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 		trend := linops.NewDense(dev, rows)
 		defer trend.Release()
 		image := gaussians(rng, 30, func(i int) float64 { return float64(i / 10) })
-		fusedK, fusedR := solving.Terms(solving.Term{K: linops.Identity(p), R: prox.NewL1(0.7)}, solving.Term{K: linops.NewDifference1D(p), R: prox.NewL1(1.2)})
+		fusedK, fusedR := solving.Terms(solving.Term{K: linops.Identity(p), R: prox.NewL1(0.7)}, solving.Term{K: imaging.NewDifference1D(p), R: prox.NewL1(1.2)})
 		// The groups of vectorial total variation, of two differences and three channels a pixel.
 		pixels := make([][]int, 10)
 		for i := range 60 {
@@ -90,11 +91,11 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 			r    prox.Prox
 			a    linops.Operator
 		}{
-			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Anisotropic: true}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewL1(0.7), linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}}, linops.NewGradient([]int{2, 5, 3}, []int{0, 1}, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}, Vectorial: true}, linops.NewGradient([]int{2, 5, 3}, []int{0, 1}, linops.Reflecting), vectorial, linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Vectorial: true}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}}, imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Anisotropic: true}, imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewL1(0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}}, imaging.NewGradient([]int{2, 5, 3}, []int{0, 1}, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}, Vectorial: true}, imaging.NewGradient([]int{2, 5, 3}, []int{0, 1}, imaging.Reflecting), vectorial, linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Vectorial: true}, imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
 			{"trend1d", problems.Data{Y: y, YShape: []int{d}, Order: &order}, trend, prox.NewL1(0.7), linops.Identity(d)},
 			{"whittaker", problems.Data{Y: y, YShape: []int{d}, Order: &third}, trend, prox.NewSquaredL2(0.7), linops.Identity(d)},
 			{"fused-lasso", problems.Data{X: x, Y: y}, fusedK, fusedR, a},

@@ -8,6 +8,8 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/cones"
 )
 
 // level finds theta with sum max(u_j - theta, 0) = s by bisection.
@@ -80,8 +82,8 @@ func TestProjectionsAgreeWithBisection(t *testing.T) {
 					p    prox.Prox
 					want []float64
 				}{
-					"simplex": {prox.NewSimplex(n, s), simplex},
-					"l1 ball": {prox.NewL1Ball(n, s), ball},
+					"simplex": {cones.NewSimplex(n, s), simplex},
+					"l1 ball": {cones.NewL1Ball(n, s), ball},
 				} {
 					got := evaluateOn(t, dev, c.p, v, 1)
 					top := slices.Max(abs(v))
@@ -91,7 +93,7 @@ func TestProjectionsAgreeWithBisection(t *testing.T) {
 						}
 					}
 				}
-				if d := sum(evaluateOn(t, dev, prox.NewSimplex(n, s), v, 1)); math.Abs(d-s) > 1e-13*s {
+				if d := sum(evaluateOn(t, dev, cones.NewSimplex(n, s), v, 1)); math.Abs(d-s) > 1e-13*s {
 					t.Errorf("v = %v: the projection on the simplex sums to %v, want %v", v, d, s)
 				}
 			}
@@ -103,7 +105,7 @@ func TestFastGrowingEntriesReachTheSort(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		// -0!, -1!, -2!, ...: with s = 10 the level leaves four of them.
 		v := heights()[len(heights())-1]
-		got := evaluateOn(t, dev, prox.NewSimplex(len(v), 10), v, 1)
+		got := evaluateOn(t, dev, cones.NewSimplex(len(v), 10), v, 1)
 		// -1, -1, -2, -6: theta = (-10 - 10)/4 = -5 leaves three: (-4 - 10)/3 = -14/3.
 		want := []float64{11.0 / 3, 11.0 / 3, 8.0 / 3}
 		for i, x := range got {
@@ -124,7 +126,7 @@ func TestSimplexSumIsRightWhateverTheSizeOfV(t *testing.T) {
 		for i := range v {
 			v[i] = 1e12 + v[i]
 		}
-		if got := sum(evaluateOn(t, dev, prox.NewSimplex(1000, 1e-2), v, 1)); math.Abs(got-1e-2) > 1e-14 {
+		if got := sum(evaluateOn(t, dev, cones.NewSimplex(1000, 1e-2), v, 1)); math.Abs(got-1e-2) > 1e-14 {
 			t.Errorf("the projection sums to %v, want 0.01", got)
 		}
 	})
@@ -134,15 +136,15 @@ func TestDivergencesOfProjectionsCountTheFace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for seed := range uint64(30) {
 			v := normal(seed, 20)
-			b, rows := jacobian(t, dev, prox.NewSimplex(20, 2), v, 1)
+			b, rows := jacobian(t, dev, cones.NewSimplex(20, 2), v, 1)
 			if tr, want := trace(rows), float64(nonzero(b)-1); math.Abs(tr-want) > 1e-12 {
 				t.Errorf("simplex: divergence %v, want %v", tr, want)
 			}
-			b, rows = jacobian(t, dev, prox.NewL1Ball(20, 4), v, 1)
+			b, rows = jacobian(t, dev, cones.NewL1Ball(20, 4), v, 1)
 			if tr, want := trace(rows), float64(nonzero(b)-1); math.Abs(tr-want) > 1e-12 {
 				t.Errorf("l1 ball: divergence %v, want %v", tr, want)
 			}
-			_, rows = jacobian(t, dev, prox.NewL1Ball(20, 1e3), v, 1)
+			_, rows = jacobian(t, dev, cones.NewL1Ball(20, 1e3), v, 1)
 			if tr := trace(rows); tr != 20 {
 				t.Errorf("inside the l1 ball: divergence %v, want 20", tr)
 			}
@@ -216,19 +218,19 @@ func TestWhatCountsAsActiveAtAKink(t *testing.T) {
 			v    []float64
 			want [][]float64
 		}{
-			{"a point on the l1 ball is inside", prox.NewL1Ball(2, 3), []float64{1, -2}, identity},
-			{"an l1 ball of radius 0 is a point", prox.NewL1Ball(2, 0), []float64{0, 0}, zero},
-			{"the center of an l1 ball is inside", prox.NewL1Ball(2, 1), []float64{0, 0}, identity},
+			{"a point on the l1 ball is inside", cones.NewL1Ball(2, 3), []float64{1, -2}, identity},
+			{"an l1 ball of radius 0 is a point", cones.NewL1Ball(2, 0), []float64{0, 0}, zero},
+			{"the center of an l1 ball is inside", cones.NewL1Ball(2, 1), []float64{0, 0}, identity},
 			{"a group whose l1 norm is tau is inactive", group(3), []float64{1, -2}, zero},
 			{"a group of weight 0 is free at 0", group(0), []float64{0, 0}, identity},
 			{"an entry at a group's level is below it", group(1), []float64{1, -2}, identity},
 			{"a point on the linf ball is outside", prox.NewLinfBall(2, 1), []float64{1, -1}, zero},
-			{"an entry at the simplex's level is 0", prox.NewSimplex(2, 1), []float64{1, 0}, zero},
-			{"a sorted l1 block at 0 is inactive", must(prox.NewSortedL1([]float64{2, 1})), []float64{2, 1}, zero},
-			{"a pooled sorted l1 block at 0 is inactive", must(prox.NewSortedL1([]float64{3, 1})), []float64{2, 2}, zero},
-			{"an entry without sorted weight is free at 0", must(prox.NewSortedL1([]float64{2, 0})), []float64{3, 0}, identity},
-			{"blocks of equal values are two", must(prox.NewSortedL1([]float64{2, 1})), []float64{4, 3}, identity},
-			{"values that meet are one piece", prox.NewTV1D(2, 1), []float64{0, 2}, [][]float64{{0.5, 0.5}, {0.5, 0.5}}},
+			{"an entry at the simplex's level is 0", cones.NewSimplex(2, 1), []float64{1, 0}, zero},
+			{"a sorted l1 block at 0 is inactive", must(clustered.NewSortedL1([]float64{2, 1})), []float64{2, 1}, zero},
+			{"a pooled sorted l1 block at 0 is inactive", must(clustered.NewSortedL1([]float64{3, 1})), []float64{2, 2}, zero},
+			{"an entry without sorted weight is free at 0", must(clustered.NewSortedL1([]float64{2, 0})), []float64{3, 0}, identity},
+			{"blocks of equal values are two", must(clustered.NewSortedL1([]float64{2, 1})), []float64{4, 3}, identity},
+			{"values that meet are one piece", clustered.NewTV1D(2, 1), []float64{0, 2}, [][]float64{{0.5, 0.5}, {0.5, 0.5}}},
 		} {
 			if _, rows := jacobian(t, dev, c.p, c.v, 1); !slices.EqualFunc(rows, c.want, slices.Equal) {
 				t.Errorf("%s: J = %v at %v, want %v", c.name, rows, c.v, c.want)
@@ -273,20 +275,20 @@ func TestConstraintsKnowTheirDomain(t *testing.T) {
 			b    []float64
 			want float64
 		}{
-			"on the simplex":           {prox.NewSimplex(3, 2), []float64{0.5, 0, 1.5}, 0},
-			"above the simplex":        {prox.NewSimplex(3, 2), []float64{0.5, 0, 1.6}, inf},
-			"a negative entry":         {prox.NewSimplex(3, 2), []float64{3, 0, -1}, inf},
-			"a NaN":                    {prox.NewSimplex(3, 2), []float64{2, 0, math.NaN()}, inf},
-			"in the l1 ball":           {prox.NewL1Ball(3, 2), []float64{0.5, 0, -1}, 0},
-			"on the l1 ball":           {prox.NewL1Ball(3, 2), []float64{0.5, 0, -1.5}, 0},
-			"outside the l1 ball":      {prox.NewL1Ball(3, 2), []float64{0.5, 0, -1.6}, inf},
-			"a NaN in the l1 ball":     {prox.NewL1Ball(3, inf), []float64{0.5, 0, math.NaN()}, inf},
-			"in the whole space":       {prox.NewL1Ball(3, inf), []float64{1e200, 0, 0}, 0},
+			"on the simplex":           {cones.NewSimplex(3, 2), []float64{0.5, 0, 1.5}, 0},
+			"above the simplex":        {cones.NewSimplex(3, 2), []float64{0.5, 0, 1.6}, inf},
+			"a negative entry":         {cones.NewSimplex(3, 2), []float64{3, 0, -1}, inf},
+			"a NaN":                    {cones.NewSimplex(3, 2), []float64{2, 0, math.NaN()}, inf},
+			"in the l1 ball":           {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1}, 0},
+			"on the l1 ball":           {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1.5}, 0},
+			"outside the l1 ball":      {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1.6}, inf},
+			"a NaN in the l1 ball":     {cones.NewL1Ball(3, inf), []float64{0.5, 0, math.NaN()}, inf},
+			"in the whole space":       {cones.NewL1Ball(3, inf), []float64{1e200, 0, 0}, 0},
 			"on the linf ball":         {prox.NewLinfBall(3, 2), []float64{2, 0, -2}, 0},
 			"outside the linf ball":    {prox.NewLinfBall(3, 2), []float64{2, 0, -2.1}, inf},
-			"the total variation":      {prox.NewTV1D(3, 2), []float64{2, 0, -2.5}, 9},
-			"the variation of one":     {prox.NewTV1D(0, inf), []float64{2}, 0},
-			"the sorted l1 norm":       {must(prox.NewSortedL1([]float64{3, 2, 1})), []float64{-1, 5, 2}, 20},
+			"the total variation":      {clustered.NewTV1D(3, 2), []float64{2, 0, -2.5}, 9},
+			"the variation of one":     {clustered.NewTV1D(0, inf), []float64{2}, 0},
+			"the sorted l1 norm":       {must(clustered.NewSortedL1([]float64{3, 2, 1})), []float64{-1, 5, 2}, 20},
 			"the group linf norm":      {must(prox.NewGroupLinf(dev, 3, 2, [][]int{{0, 2}}, nil)), []float64{-1, 5, -2}, 4},
 			"an unbounded weight of 0": {must(prox.NewGroupLinf(dev, 3, 2, [][]int{{0, 2}}, []float64{inf})), []float64{0, 5, 0}, 0},
 		} {
@@ -315,8 +317,8 @@ func BenchmarkProjections(b *testing.B) {
 		name string
 		p    prox.Prox
 	}{
-		{"Simplex", prox.NewSimplex(n, 1)},
-		{"L1Ball", prox.NewL1Ball(n, n/10)},
+		{"Simplex", cones.NewSimplex(n, 1)},
+		{"L1Ball", cones.NewL1Ball(n, n/10)},
 		{"GroupLinf of 100", must(prox.NewGroupLinf(dev, n, 20, groups, nil))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -329,4 +331,38 @@ func BenchmarkProjections(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
 		})
 	}
+}
+
+// jacobian returns prox_{t r}(v) and the dense derivative there, row by row.
+func jacobian(t testing.TB, dev array.Device, p prox.Prox, v []float64, step float64) (b []float64, rows [][]float64) {
+	t.Helper()
+	n := len(v)
+	x, z := dev.Alloc(1, n), dev.Alloc(n, n)
+	defer x.Free()
+	defer z.Free()
+	dev.Upload(x, v)
+	j, err := p.Linearize(x, x, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Release()
+	identity := make([]float64, n*n)
+	for i := range n {
+		identity[i*n+i] = 1
+	}
+	dev.Upload(z, identity)
+	j.Apply(z, z)
+	flat := z.ToHost()
+	for i := range n {
+		rows = append(rows, flat[i*n:(i+1)*n])
+	}
+	return x.ToHost(), rows
+}
+
+func trace(rows [][]float64) float64 {
+	s := 0.0
+	for i, row := range rows {
+		s += row[i]
+	}
+	return s
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // box is the indicator of lo <= b <= hi.
@@ -56,13 +57,13 @@ func (p *box) Release() {
 }
 
 func (p *box) Eval(dst, v array.Batch, t float64) error {
-	checkEval("box", p.Dim(), dst, v, t)
+	vector.CheckEval("box", p.Dim(), dst, v, t)
 	dst.Device().Clamp(dst, v, p.lo, p.hi)
 	return nil
 }
 
 func (p *box) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("box", p.Dim(), dst, v, t)
+	vector.CheckLinearize("box", p.Dim(), dst, v, t)
 	dev := v.Device()
 	mask := dev.Alloc(1, v.N())
 	dev.ClampMask(mask, v, p.lo, p.hi)
@@ -73,8 +74,8 @@ func (p *box) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 }
 
 func (p *box) value(b array.Batch) float64 {
-	checkValue("box", p.Dim(), b)
-	for j, x := range onHost(b) {
+	vector.CheckValue("box", p.Dim(), b)
+	for j, x := range vector.OnHost(b) {
 		if !(p.loHost[j] <= x && x <= p.hiHost[j]) {
 			return math.Inf(1)
 		}

@@ -4,31 +4,14 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
-
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
-
-// ratio is min(1, w/g) for w, g >= 0: the largest t <= 1 with t g <= w.
-func ratio(w, g float64) float64 {
-	if g <= w {
-		return 1
-	}
-	return w / g
-}
-
-// surplus is the term a - c of a sum, which is at least 0 up to rounding.
-func surplus(a, c float64) float64 {
-	if math.IsInf(a, 1) {
-		return 0 // b is held at 0 there
-	}
-	return math.Max(a-c, 0)
-}
 
 func (p *l1) dualScale(_, g array.Batch, _ float64) float64 {
 	var most [1]float64
 	g.Device().MaxAbs(most[:], g)
-	return ratio(p.lambda, most[0])
+	return vector.Ratio(p.lambda, most[0])
 }
 
 // fenchelGap is sum_j lambda |b_j| - t b_j g_j.
@@ -37,17 +20,17 @@ func (p *l1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 		return p.gapOnDevice(b, g, t)
 	}
 	sum := 0.0
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	for j := range x {
-		sum += surplus(times(p.lambda, math.Abs(x[j])), t*x[j]*h[j])
+		sum += vector.Surplus(vector.Times(p.lambda, math.Abs(x[j])), t*x[j]*h[j])
 	}
 	return sum
 }
 
 func (p *weightedL1) dualScale(_, g array.Batch, _ float64) float64 {
 	t := 1.0
-	for j, h := range onHost(g) {
-		t = min(t, ratio(p.wHost[j], math.Abs(h)))
+	for j, h := range vector.OnHost(g) {
+		t = min(t, vector.Ratio(p.wHost[j], math.Abs(h)))
 	}
 	return t
 }
@@ -55,9 +38,9 @@ func (p *weightedL1) dualScale(_, g array.Batch, _ float64) float64 {
 // fenchelGap is sum_j w_j |b_j| - t b_j g_j.
 func (p *weightedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	sum := 0.0
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	for j := range x {
-		sum += surplus(times(p.wHost[j], math.Abs(x[j])), t*x[j]*h[j])
+		sum += vector.Surplus(vector.Times(p.wHost[j], math.Abs(x[j])), t*x[j]*h[j])
 	}
 	return sum
 }
@@ -73,27 +56,27 @@ func (p *squaredL2) weights(int) (w, q float64) { return 0, p.lambda }
 // below A and zeros below y, so that its z is (z, -sqrt(q) b) and its g is g - q b.
 func elasticScale(b, g array.Batch, weights func(int) (w, q float64)) float64 {
 	t := 1.0
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	for j := range x {
 		w, q := weights(j)
 		if math.IsInf(q, 1) {
 			continue // b is held at 0
 		}
-		t = min(t, ratio(w, math.Abs(h[j]-times(q, x[j]))))
+		t = min(t, vector.Ratio(w, math.Abs(h[j]-vector.Times(q, x[j]))))
 	}
 	return t
 }
 
 func elasticGap(b, g array.Batch, t float64, weights func(int) (w, q float64)) float64 {
 	sum := 0.0
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	for j := range x {
 		w, q := weights(j)
 		if math.IsInf(q, 1) {
 			continue
 		}
-		qx := times(q, x[j])
-		sum += (1-t)*(1-t)/2*qx*x[j] + surplus(times(w, math.Abs(x[j])), t*x[j]*(h[j]-qx))
+		qx := vector.Times(q, x[j])
+		sum += (1-t)*(1-t)/2*qx*x[j] + vector.Surplus(vector.Times(w, math.Abs(x[j])), t*x[j]*(h[j]-qx))
 	}
 	return sum
 }
@@ -122,7 +105,7 @@ func (p *weightedElasticNet) fenchelGap(b, g array.Batch, t, _ float64) float64 
 
 // dualScale is 1 where there is curvature or g is 0, else 0.
 func (p *squaredL2) dualScale(_, g array.Batch, _ float64) float64 {
-	if p.lambda == 0 && largest(onHost(g)) > 0 {
+	if p.lambda == 0 && vector.Largest(vector.OnHost(g)) > 0 {
 		return 0
 	}
 	return 1
@@ -135,7 +118,7 @@ func (p *squaredL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 
 func ridgeGap(b, g array.Batch, t float64, weights func(int) (w, q float64)) float64 {
 	sum := 0.0
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	for j := range x {
 		_, q := weights(j)
 		if q == 0 && h[j] == 0 || math.IsInf(q, 1) {
@@ -149,7 +132,7 @@ func ridgeGap(b, g array.Batch, t float64, weights func(int) (w, q float64)) flo
 
 // byGroup calls f with b's and g's entries in every group.
 func (p *groups) byGroup(b, g array.Batch, f func(w float64, b, g []float64)) {
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	bs, gs := make([][]float64, p.n), make([][]float64, p.n)
 	for j, o := range p.owner {
 		bs[o], gs[o] = append(bs[o], x[j]), append(gs[o], h[j])
@@ -161,101 +144,46 @@ func (p *groups) byGroup(b, g array.Batch, f func(w float64, b, g []float64)) {
 
 func (p *groups) scaleBy(b, g array.Batch, dual func([]float64) float64) float64 {
 	t := 1.0
-	p.byGroup(b, g, func(w float64, _, g []float64) { t = min(t, ratio(w, dual(g))) })
+	p.byGroup(b, g, func(w float64, _, g []float64) { t = min(t, vector.Ratio(w, dual(g))) })
 	return t
 }
 
 func (p *groups) gapBy(b, g array.Batch, t float64, norm func([]float64) float64) float64 {
 	sum := 0.0
-	p.byGroup(b, g, func(w float64, b, g []float64) { sum += surplus(times(w, norm(b)), t*inner(b, g)) })
+	p.byGroup(b, g, func(w float64, b, g []float64) { sum += vector.Surplus(vector.Times(w, norm(b)), t*vector.Inner(b, g)) })
 	return sum
 }
 
-func inner(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
+func (p *groupL2) dualScale(b, g array.Batch, _ float64) float64 {
+	return p.scaleBy(b, g, vector.Euclid)
 }
-
-// largest is the maximum norm and total the l1 norm.
-func largest(x []float64) float64 {
-	most := 0.0
-	for _, v := range x {
-		most = max(most, math.Abs(v)) // NaN where there is one
-	}
-	return most
-}
-
-func total(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Abs(v)
-	}
-	return sum
-}
-
-func euclid(x []float64) float64 {
-	norm := 0.0
-	for _, v := range x {
-		norm = math.Hypot(norm, v)
-	}
-	return norm
-}
-
-func (p *groupL2) dualScale(b, g array.Batch, _ float64) float64 { return p.scaleBy(b, g, euclid) }
 
 func (p *groupL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return p.gapBy(b, g, t, euclid)
+	return p.gapBy(b, g, t, vector.Euclid)
 }
 
-func (p *groupLinf) dualScale(b, g array.Batch, _ float64) float64 { return p.scaleBy(b, g, total) }
+func (p *groupLinf) dualScale(b, g array.Batch, _ float64) float64 {
+	return p.scaleBy(b, g, vector.Total)
+}
 
 func (p *groupLinf) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return p.gapBy(b, g, t, largest)
+	return p.gapBy(b, g, t, vector.Largest)
 }
 
 func (p *l2) dualScale(_, g array.Batch, _ float64) float64 {
-	return ratio(p.lambda, euclid(onHost(g)))
+	return vector.Ratio(p.lambda, vector.Euclid(vector.OnHost(g)))
 }
 
 func (p *l2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	x := onHost(b)
-	return surplus(times(p.lambda, euclid(x)), t*inner(x, onHost(g)))
+	x := vector.OnHost(b)
+	return vector.Surplus(vector.Times(p.lambda, vector.Euclid(x)), t*vector.Inner(x, vector.OnHost(g)))
 }
 
 // dualScale compares the partial sums of |g| in decreasing order with those of lambda.
-func (p *sortedL1) dualScale(_, g array.Batch, _ float64) float64 {
-	size := slices.Clone(onHost(g))
-	for j, v := range size {
-		size[j] = math.Abs(v)
-	}
-	slices.SortFunc(size, func(a, b float64) int {
-		switch {
-		case a > b:
-			return -1
-		case a < b:
-			return 1
-		}
-		return 0
-	})
-	t, sum, allowed := 1.0, 0.0, 0.0
-	for i, v := range size {
-		sum += v
-		allowed += p.lambda[i]
-		t = min(t, ratio(allowed, sum))
-	}
-	return t
-}
-
-func (p *sortedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return surplus(p.value(b), t*inner(onHost(b), onHost(g)))
-}
 
 // dualScale is 1 unless g points in a direction in which the box is unbounded.
 func (p *box) dualScale(_, g array.Batch, _ float64) float64 {
-	for j, h := range onHost(g) {
+	for j, h := range vector.OnHost(g) {
 		if h > 0 && math.IsInf(p.hiHost[j], 1) || h < 0 && math.IsInf(p.loHost[j], -1) {
 			return 0
 		}
@@ -265,7 +193,7 @@ func (p *box) dualScale(_, g array.Batch, _ float64) float64 {
 
 // fenchelGap is sum_j max(t (hi_j - b_j) g_j, t (lo_j - b_j) g_j).
 func (p *box) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return boxGap(onHost(b), onHost(g), t, func(j int) (lo, hi float64) { return p.loHost[j], p.hiHost[j] })
+	return boxGap(vector.OnHost(b), vector.OnHost(g), t, func(j int) (lo, hi float64) { return p.loHost[j], p.hiHost[j] })
 }
 
 func boxGap(b, g []float64, t float64, bounds func(j int) (lo, hi float64)) float64 {
@@ -289,70 +217,5 @@ func (p *linfBall) dualScale(_, g array.Batch, _ float64) float64 {
 }
 
 func (p *linfBall) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return boxGap(onHost(b), onHost(g), t, func(int) (lo, hi float64) { return -p.c, p.c })
-}
-
-func (p *simplex) dualScale(_, _ array.Batch, _ float64) float64 { return 1 }
-
-// fenchelGap is t sum_j b_j (max g - g_j).
-func (p *simplex) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	h := onHost(g)
-	top, sum := slices.Max(h), 0.0
-	for j, x := range onHost(b) {
-		sum += x * (top - h[j])
-	}
-	return t * sum
-}
-
-func (p *l1Ball) dualScale(_, _ array.Batch, _ float64) float64 {
-	if math.IsInf(p.s, 1) {
-		return 0
-	}
-	return 1
-}
-
-// fenchelGap is t (s ||g||_inf - <b, g>).
-func (p *l1Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	h := onHost(g)
-	return t * surplus(p.s*largest(h), inner(onHost(b), h))
-}
-
-// decomposedSide is the largest smaller side of a matrix whose singular values are computed for a
-// gap.
-const decomposedSide = 48
-
-// values are the singular values of a batch of one matrix; nil where it is large or not finite.
-func (p *nuclear) values(x array.Batch) []float64 {
-	m, n := p.shape.Rows, p.shape.Cols
-	if min(m, n) > decomposedSide {
-		return nil
-	}
-	a := slices.Clone(onHost(x))
-	if most := largest(a); math.IsNaN(most) || math.IsInf(most, 1) || x.Device().Err() != nil {
-		return nil
-	}
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(m, n, a), mat.SVDNone) {
-		return nil
-	}
-	return svd.Values(nil)
-}
-
-// dualScale is lambda over g's spectral norm, which exceeds lambda by at most near.
-func (p *nuclear) dualScale(_, g array.Batch, near float64) float64 {
-	if s := p.values(g); s != nil {
-		return ratio(p.lambda, s[0])
-	}
-	return ratio(p.lambda, p.lambda+near)
-}
-
-// fenchelGap is lambda ||b||_* - t <b, g>. Where the matrix is large it uses <b, g> >= lambda
-// ||b||_* - near ||b||_F and ||b||_* <= sqrt(min(m, n)) ||b||_F.
-func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
-	if s := p.values(b); s != nil {
-		return surplus(times(p.lambda, total(s)), t*inner(onHost(b), onHost(g)))
-	}
-	size := math.Sqrt(norm2Squared(b))
-	rank := float64(min(p.shape.Rows, p.shape.Cols))
-	return (1-t)*times(p.lambda, math.Sqrt(rank)*size) + t*near*size
+	return boxGap(vector.OnHost(b), vector.OnHost(g), t, func(int) (lo, hi float64) { return -p.c, p.c })
 }

@@ -5,22 +5,9 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
-
-// denseCurvature is the largest number of coordinates for which Matrix returns Q.
-const denseCurvature = 4096
-
-// squareMatrix returns the n x n matrix of zeros, nil where it is too large.
-func squareMatrix(n int) []float64 {
-	if n > denseCurvature {
-		return nil
-	}
-	return make([]float64, n*n)
-}
-
-// rest sets image = z - dst, which is t Q dst where E*E = I and dst = (I + t Q)^{-1} z.
-func rest(image, z, dst array.Batch) { image.Device().Lin(image, 1, z, -1, dst) }
 
 // diagonalCurvature is Q = diag(q) with E*E = I.
 type diagonalCurvature struct {
@@ -41,14 +28,14 @@ func NewDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
 
 func (c *diagonalCurvature) Precondition(dst, image, z array.Batch) {
 	dst.Device().Mul(dst, z, c.on)
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *diagonalCurvature) Diagonal() []float64 { return c.q }
 
 func (c *diagonalCurvature) Matrix() []float64 {
 	n := len(c.q)
-	m := squareMatrix(n)
+	m := vector.SquareMatrix(n)
 	if m != nil {
 		for i, x := range c.q {
 			m[i*n+i] = x
@@ -76,9 +63,13 @@ type uniformCurvature struct {
 	all  []float64
 }
 
+// NewUniformCurvature returns Q = q I in n coordinates, for a model whose E has orthonormal columns, at the
+// step t of the derivative.
+func NewUniformCurvature(q, t float64, n int) Curvature { return &uniformCurvature{q: q, t: t, n: n} }
+
 func (c *uniformCurvature) Precondition(dst, image, z array.Batch) {
 	dst.Device().Lin(dst, 1/(1+c.t*c.q), z, 0, array.Batch{})
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *uniformCurvature) Diagonal() []float64 {
@@ -92,7 +83,7 @@ func (c *uniformCurvature) Diagonal() []float64 {
 }
 
 func (c *uniformCurvature) Matrix() []float64 {
-	m := squareMatrix(c.n)
+	m := vector.SquareMatrix(c.n)
 	for i := 0; i < len(m); i += c.n + 1 {
 		m[i] = c.q
 	}
@@ -115,9 +106,15 @@ type appliedCurvature struct {
 	matrix            func() []float64
 }
 
+// NewAppliedCurvature returns the Q of a derivative J that is invertible, in the coordinates of all of R^n,
+// J = (I + t Q)^{-1}, with the sum of J's eigenvalues and that of their squares. It holds no memory besides J's.
+func NewAppliedCurvature(j Derivative, trace, frobenius2 float64) Curvature {
+	return &appliedCurvature{j: j, trace: trace, frobenius2: frobenius2, matrix: func() []float64 { return nil }}
+}
+
 func (c *appliedCurvature) Precondition(dst, image, z array.Batch) {
 	c.j.Apply(dst, z)
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *appliedCurvature) Diagonal() []float64 { return nil }
@@ -193,7 +190,7 @@ func (c *blockCurvature) Diagonal() []float64 {
 
 func (c *blockCurvature) Matrix() []float64 {
 	n := c.at[len(c.parts)]
-	m := squareMatrix(n)
+	m := vector.SquareMatrix(n)
 	for i, q := range c.parts {
 		if q == nil || m == nil {
 			continue

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -17,27 +18,27 @@ type diagonal struct {
 	// The margin of the model: the distance of v_j to the nearest kink of entry j, or margin.
 	kink   func(j int, v float64) float64
 	margin func(v array.Batch) float64
-	lazyModel
+	LazyModel
 }
 
 func (j *diagonal) Apply(dst, z array.Batch) {
-	checkApply("a separable prox", j.d.N(), dst, z)
+	vector.CheckApply("a separable prox", j.d.N(), dst, z)
 	dst.Device().Mul(dst, j.d, z)
 }
 
 func (j *diagonal) Diagonal() array.Batch { return j.d }
-func (j *diagonal) Bytes() int64          { return j.d.Bytes() + j.modelBytes() }
+func (j *diagonal) Bytes() int64          { return j.d.Bytes() + j.ModelBytes() }
 
 func (j *diagonal) Release() {
-	j.freeModel()
+	j.FreeModel()
 	j.d.Free()
 }
 
-func (j *diagonal) Model() *Model { return j.get(j.build) }
+func (j *diagonal) Model() *Model { return j.Get(j.build) }
 
 func (j *diagonal) build() *Model {
 	set, q, curved := []int{}, []float64{}, false
-	for i, x := range onHost(j.d) {
+	for i, x := range vector.OnHost(j.d) {
 		if x == 0 {
 			continue
 		}
@@ -63,7 +64,7 @@ type multiple struct {
 	dev    array.Device
 	n      int
 	margin func(v array.Batch) float64
-	lazyModel
+	LazyModel
 
 	own sync.Mutex
 	d   array.Batch
@@ -77,11 +78,23 @@ func newMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) *
 	return &multiple{s: s, dev: v.Device(), n: v.N(), margin: margin}
 }
 
+// NewMultiple returns the derivative J = s I at v for s = 0 or 1, whose model, {0} or all of R^n, has the given
+// margin; nil stands for +Inf.
+func NewMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) Derivative {
+	return newMultiple(s, v, margin)
+}
+
+// NewDiagonal returns the derivative J z = d ∘ z for d of zeros and ones, a batch of one vector that it owns,
+// whose model are the coordinates where d is not 0, with the given margin.
+func NewDiagonal(d array.Batch, margin func(v array.Batch) float64) Derivative {
+	return &diagonal{d: d, margin: margin}
+}
+
 // endless is the margin of a regularizer that has only one manifold.
 func endless(array.Batch) float64 { return math.Inf(1) }
 
 func (j *multiple) Apply(dst, z array.Batch) {
-	checkApply("a multiple of the identity", j.n, dst, z)
+	vector.CheckApply("a multiple of the identity", j.n, dst, z)
 	switch j.s {
 	case 0:
 		j.dev.Fill(dst, 0)
@@ -102,7 +115,7 @@ func (j *multiple) Diagonal() array.Batch {
 	return j.d
 }
 
-func (j *multiple) Model() *Model { return j.get(j.build) }
+func (j *multiple) Model() *Model { return j.Get(j.build) }
 
 func (j *multiple) build() *Model {
 	switch {
@@ -117,11 +130,11 @@ func (j *multiple) build() *Model {
 func (j *multiple) Bytes() int64 {
 	j.own.Lock()
 	defer j.own.Unlock()
-	return j.d.Bytes() + j.modelBytes()
+	return j.d.Bytes() + j.ModelBytes()
 }
 
 func (j *multiple) Release() {
-	j.freeModel()
+	j.FreeModel()
 	j.own.Lock()
 	defer j.own.Unlock()
 	j.d.Free()
@@ -136,7 +149,7 @@ func (j *diagonal) margins() func(v array.Batch) float64 {
 	kink := j.kink
 	return func(v array.Batch) float64 {
 		least := math.Inf(1)
-		for j, x := range onHost(v) {
+		for j, x := range vector.OnHost(v) {
 			least = min(least, kink(j, x))
 		}
 		return least

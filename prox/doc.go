@@ -14,22 +14,26 @@
 //	NewL2           lambda ||b||_2
 //	NewGroupL2      lambda sum_g w_g ||b_g||_2, disjoint groups
 //	NewGroupLinf    lambda sum_g w_g ||b_g||_inf, disjoint groups
-//	NewSortedL1     sum_i lambda_i |b|_(i), the norm of SLOPE and OWL
-//	NewTV1D         lambda sum_i |b_{i+1} - b_i|, the fused LASSO's
-//	NewNuclear      lambda ||B||_*, the sum of B's singular values
-//	NewShrinkage    that whose proximal operator is soft thresholding in a Parseval frame
 //	NonNegative     0 where b >= 0, else +Inf
 //	NewBox          0 where lo <= b <= hi, else +Inf
 //	NewLinfBall     0 where ||b||_inf <= c, else +Inf
-//	NewL1Ball       0 where ||b||_1 <= s, else +Inf
-//	NewSimplex      0 where b >= 0 and sum_j b_j = s, else +Inf
-//	NewL2Ball       0 where ||b||_2 <= c, else +Inf
-//	NewSecondOrderCones   0 where b_{c_0} >= ||(b_{c_1}, ...)||_2 for each cone c, else +Inf
-//	NewSemidefinite 0 where B is symmetric and positive semidefinite, else +Inf
 //	NewSeparable    sum_i r_i(b_i), one regularizer a block of b
 //	NewScaled       c r(b)
 //	NewShifted      r(b - c)
 //	NewFunc         a user's own, as functions on slices
+//
+// Others have rooms of their own:
+//
+//	prox/clustered  NewTV1D         lambda sum_i |b_{i+1} - b_i|, the fused LASSO's
+//	                NewSortedL1     sum_i lambda_i |b|_(i), the norm of SLOPE and OWL
+//	prox/cones      NewL1Ball       0 where ||b||_1 <= s, else +Inf
+//	                NewSimplex      0 where b >= 0 and sum_j b_j = s, else +Inf
+//	                NewL2Ball       0 where ||b||_2 <= c, else +Inf
+//	                NewSecondOrderCones   0 where b_{c_0} >= ||(b_{c_1}, ...)||_2 for each cone c, else +Inf
+//	                NewSemidefinite 0 where B is symmetric and positive semidefinite, else +Inf
+//	prox/lowrank    NewNuclear      lambda ||B||_*, the sum of B's singular values
+//	prox/denoise    NewLocalLowRank, NewShrinkage   those whose proximal operator is a denoiser: singular values
+//	                                of patches, or coefficients in a Parseval frame, thresholded
 //
 // Each is a value of [Prox], and so may be a user's own type; package proxtest checks that a type
 // keeps the contract.
@@ -81,8 +85,8 @@
 // the distance to the nearest such point.
 //
 // At a kink (|v_j| equal to the threshold, a singular value equal to it) the entry counts as
-// inactive, which is an element of the Clarke Jacobian. [NewTV1D] and [NewSortedL1] document what
-// that means for pieces and ties.
+// inactive, which is an element of the Clarke Jacobian. NewTV1D and NewSortedL1 document what that means for
+// pieces and ties.
 //
 // [NewFunc] has no model. If it is given no derivative either, J z comes from central differences
 // of the proximal operator.
@@ -101,7 +105,7 @@
 // The iterates of a solver are close to each other, and the result of one evaluation can warm-start
 // the next: see [Follower], an inexact proximal operator. An evaluation is then the proximal point
 // of some v' near v, with a certified bound of the distance, which can be made as small as
-// required. [NewNuclear] follows by the partial SVD of package subspace, which computes a few more
+// required. NewNuclear follows by the partial SVD of package subspace, which computes a few more
 // singular values than exceed the threshold where [Prox.Eval] computes all; only matrices of that
 // size go to the host. The certificate takes the Gram matrix, once per solve.
 //
@@ -113,14 +117,14 @@
 // where every penalized entry is zero.
 //
 // The elementwise operators carry a NaN of v into dst without checking for it, since a check would
-// have to wait for the device. Those that compute on the host ([NewNuclear], [NewTV1D],
-// [NewSortedL1], [NewGroupLinf], [NewSimplex], [NewL1Ball], [NewSecondOrderCones], [NewSemidefinite],
+// have to wait for the device. Those that compute on the host (NewNuclear, NewTV1D,
+// NewSortedL1, [NewGroupLinf], NewSimplex, NewL1Ball, NewSecondOrderCones, NewSemidefinite,
 // [NewFunc]) return an error.
 //
 // # Where it is computed
 //
-// Those that need an order of the entries ([NewTV1D], [NewSortedL1], [NewGroupLinf], [NewSimplex],
-// [NewL1Ball]), or eigenvalues ([NewSemidefinite]), and [NewSecondOrderCones] download each vector, compute on the host and upload the result. Their derivatives
+// Those that need an order of the entries (NewTV1D, NewSortedL1, [NewGroupLinf], NewSimplex,
+// NewL1Ball), or eigenvalues (NewSemidefinite), and NewSecondOrderCones download each vector, compute on the host and upload the result. Their derivatives
 // stay on the device.
 //
 // # Sources

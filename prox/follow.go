@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // Follower evaluates prox_{t r} along the iterates of one solve, where each evaluation starts from
@@ -48,7 +49,7 @@ func (f *separableFollower) share(distance float64) float64 {
 }
 
 func (f *separableFollower) Eval(ctx context.Context, dst, v array.Batch, t, near float64) error {
-	checkLinearize("separable", f.p.Dim(), dst, v, t)
+	vector.CheckLinearize("separable", f.p.Dim(), dst, v, t)
 	for i, q := range f.p.blocks {
 		lo, hi := f.p.at[i], f.p.at[i+1]
 		di, vi := dst.Cols(lo, hi), v.Cols(lo, hi)

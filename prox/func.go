@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // function is a Prox made of functions on host slices.
@@ -49,7 +50,7 @@ func NewFunc(
 	f := &function{p: p, prox: prox, vjp: vjp}
 	if value != nil {
 		f.structure.Value = func(b array.Batch) float64 {
-			checkValue("regularizer", p, b)
+			vector.CheckValue("regularizer", p, b)
 			return value(b.ToHost())
 		}
 	}
@@ -59,7 +60,7 @@ func NewFunc(
 func (p *function) Dim() int { return p.p }
 
 func (p *function) Eval(dst, v array.Batch, t float64) error {
-	checkEval("function", p.p, dst, v, t)
+	vector.CheckEval("function", p.p, dst, v, t)
 	n := v.N()
 	in, out := v.ToHost(), make([]float64, v.K()*n)
 	if err := v.Device().Err(); err != nil {
@@ -80,7 +81,7 @@ func (p *function) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *function) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("function", p.p, dst, v, t)
+	vector.CheckLinearize("function", p.p, dst, v, t)
 	dev := v.Device()
 	keep := dev.Alloc(1, v.N())
 	dev.Copy(keep, v)
@@ -100,7 +101,7 @@ type functionDerivative struct {
 
 func (j *functionDerivative) Apply(dst, z array.Batch) {
 	n := j.v.N()
-	checkApply("function", n, dst, z)
+	vector.CheckApply("function", n, dst, z)
 	v, in, out := j.v.ToHost(), z.ToHost(), make([]float64, z.K()*n)
 	apply := j.p.vjp
 	if apply == nil {
@@ -120,7 +121,7 @@ const differenceStep = 6e-6
 func (p *function) differences() func(dst, v, z []float64, t float64) {
 	var at, below []float64
 	return func(dst, v, z []float64, t float64) {
-		length, size := euclid(z), euclid(v)
+		length, size := vector.Euclid(z), vector.Euclid(v)
 		if length == 0 {
 			clear(dst)
 			return
@@ -129,7 +130,7 @@ func (p *function) differences() func(dst, v, z []float64, t float64) {
 			size = t
 		}
 		h := differenceStep * size
-		at, below = grow(at, len(v)), grow(below, len(v))
+		at, below = vector.Grow(at, len(v)), vector.Grow(below, len(v))
 		evaluate := func(to []float64, h float64) error {
 			for i, x := range v {
 				at[i] = x + h*(z[i]/length)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // groups are disjoint groups of entries with weights, lambda included, on the device and on the
@@ -58,7 +59,7 @@ func (p *groupL2) weighted() (owner []int, w []float64) { return p.owner, p.wHos
 // newGroups checks groups and their weights, as [NewGroupL2] takes them, and copies them to the
 // device. name is that of the penalty.
 func newGroups(name string, dev array.Device, p int, lambda float64, members [][]int, w []float64) (*groups, error) {
-	checkLambda("the "+name+" penalty's lambda", lambda)
+	vector.CheckLambda("the "+name+" penalty's lambda", lambda)
 	if p <= 0 {
 		return nil, fmt.Errorf("prox: %s: dimension %d, want > 0", name, p)
 	}
@@ -94,7 +95,7 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 		if !(wg >= 0) {
 			return nil, fmt.Errorf("prox: %s: weight %d is %v, want >= 0", name, g, wg)
 		}
-		weights = append(weights, times(lambda, wg))
+		weights = append(weights, vector.Times(lambda, wg))
 	}
 	if len(indices) < p {
 		for j, g := range owner {
@@ -150,7 +151,7 @@ func (p *groupL2) factors(v array.Batch, t float64) (q, s array.Batch) {
 }
 
 func (p *groupL2) Eval(dst, v array.Batch, t float64) error {
-	checkEval("group l2", p.p, dst, v, t)
+	vector.CheckEval("group l2", p.p, dst, v, t)
 	q, s := p.factors(v, t)
 	dst.Device().Mul(dst, s, v)
 	q.Free()
@@ -159,7 +160,7 @@ func (p *groupL2) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("group l2", p.p, dst, v, t)
+	vector.CheckLinearize("group l2", p.p, dst, v, t)
 	dev := v.Device()
 	q, s := p.factors(v, t)
 	dev.ShrinkSlope(q, q, p.w, t)
@@ -171,14 +172,14 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 }
 
 func (p *groupL2) value(b array.Batch) float64 {
-	checkValue("group l2", p.p, b)
+	vector.CheckValue("group l2", p.p, b)
 	dev := b.Device()
 	sq, q := dev.Alloc(1, p.p), dev.Alloc(1, p.n)
 	dev.Mul(sq, b, b)
 	dev.MulCSR(q, p.member, sq)
 	sum := 0.0
-	for g, x := range onHost(q) {
-		sum += times(p.wHost[g], math.Sqrt(x))
+	for g, x := range vector.OnHost(q) {
+		sum += vector.Times(p.wHost[g], math.Sqrt(x))
 	}
 	sq.Free()
 	q.Free()
@@ -192,11 +193,11 @@ type groupDerivative struct {
 	name        string
 	diagonal, u array.Batch // of each entry
 	c           array.Batch // of each group
-	lazyModel
+	LazyModel
 }
 
 func (j *groupDerivative) Apply(dst, z array.Batch) {
-	checkApply(j.name, j.p, dst, z)
+	vector.CheckApply(j.name, j.p, dst, z)
 	dev := dst.Device()
 	full := dev.Alloc(z.K(), j.p)
 	part := dev.Alloc(z.K(), j.n)
@@ -214,11 +215,11 @@ func (j *groupDerivative) Apply(dst, z array.Batch) {
 func (j *groupDerivative) Diagonal() array.Batch { return array.Batch{} }
 
 func (j *groupDerivative) Bytes() int64 {
-	return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() + j.modelBytes()
+	return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() + j.ModelBytes()
 }
 
 func (j *groupDerivative) Release() {
-	j.freeModel()
+	j.FreeModel()
 	j.diagonal.Free()
 	j.u.Free()
 	j.c.Free()

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -14,12 +15,12 @@ type groupL2Derivative struct {
 	t, scale float64 // the regularizer is scale sum_g w_g ||b_g||, and the step t/scale
 }
 
-func (j *groupL2Derivative) Model() *Model { return j.get(j.build) }
+func (j *groupL2Derivative) Model() *Model { return j.Get(j.build) }
 
 // margin is the least | ||v_g|| - t w_g |.
 func (j *groupL2Derivative) margin(v array.Batch) float64 {
 	norm := make([]float64, j.n)
-	for i, x := range onHost(v) {
+	for i, x := range vector.OnHost(v) {
 		norm[j.owner[i]] = math.Hypot(norm[j.owner[i]], x)
 	}
 	least := math.Inf(1)
@@ -35,7 +36,7 @@ func (j *groupL2Derivative) margin(v array.Batch) float64 {
 //
 //	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
 func (j *groupL2Derivative) build() *Model {
-	shrinkage, v := onHost(j.diagonal), onHost(j.u)
+	shrinkage, v := vector.OnHost(j.diagonal), vector.OnHost(j.u)
 	var set []int
 	members := make([][]int, j.n) // places in set
 	norm := make([]float64, j.n)
@@ -123,14 +124,14 @@ func (c *groupCurvature) Precondition(dst, image, z array.Batch) {
 	dev.MulCSR(image, c.spread, part)
 	dev.Mul(dst, c.shrinkage, z)
 	dev.Lin(dst, 1, dst, 1, image)
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *groupCurvature) Diagonal() []float64 { return nil }
 
 func (c *groupCurvature) Matrix() []float64 {
 	n := len(c.v)
-	m := squareMatrix(n)
+	m := vector.SquareMatrix(n)
 	if m == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // groupLinf is r(b) = sum_g w_g ||b_g||_inf.
@@ -16,7 +17,7 @@ type groupLinf struct {
 
 // groupLinfWork is the memory of one evaluation.
 type groupLinfWork struct {
-	ballWork
+	vector.BallWork
 	group []float64 // one group of x
 	slope []float64 // what the derivative keeps
 }
@@ -38,7 +39,7 @@ type groupLinfWork struct {
 //	(J z)_j = s_j/|A| sum_{k in A} s_k z_k   where j in A,
 //	(J z)_j = z_j                            where |v_j| <= theta,
 //
-// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is applied on the
+// and 0 in a group that is 0. theta is found on the host, as for [cones.NewSimplex]; J is applied on the
 // device. It is an orthogonal projection; its trace is 1 plus the number of |v_j| <= theta, summed
 // over the groups that are not 0. |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
 //
@@ -66,7 +67,7 @@ func (p *groupLinf) getWork() *groupLinfWork {
 	w, ok := p.work.Get().(*groupLinfWork)
 	if !ok {
 		w = new(groupLinfWork)
-		w.x, w.u, w.group = make([]float64, p.p), make([]float64, p.p), make([]float64, p.p)
+		w.X, w.U, w.group = make([]float64, p.p), make([]float64, p.p), make([]float64, p.p)
 	}
 	return w
 }
@@ -89,23 +90,23 @@ func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 		}
 		v := w.group[:len(entries)]
 		for i, j := range entries {
-			v[i] = w.x[j]
+			v[i] = w.X[j]
 		}
-		top, theta := w.level(v, tau)
+		top, theta := w.Level(v, tau)
 		inactive, clipped := theta <= -top, 0
 		for i, j := range entries {
 			above := math.Abs(v[i])-top > theta
 			switch {
 			case inactive:
-				w.x[j] = 0
+				w.X[j] = 0
 			case above:
-				w.x[j] = math.Copysign(top+theta, v[i])
+				w.X[j] = math.Copysign(top+theta, v[i])
 				clipped++
 			}
 			if slope != nil && (inactive || above) {
 				free[j] = 0
 				if !inactive {
-					s[j] = sign(v[i])
+					s[j] = vector.Sign(v[i])
 				}
 			}
 		}
@@ -116,18 +117,18 @@ func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 }
 
 func (p *groupLinf) Eval(dst, v array.Batch, t float64) error {
-	checkEval("group linf", p.p, dst, v, t)
+	vector.CheckEval("group linf", p.p, dst, v, t)
 	w := p.getWork()
 	defer p.work.Put(w)
-	return onEach("group linf", dst, v, w.x, func() { p.clip(w, t, nil) })
+	return vector.OnEach("group linf", dst, v, w.X, func() { p.clip(w, t, nil) })
 }
 
 func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("group linf", p.p, dst, v, t)
+	vector.CheckLinearize("group linf", p.p, dst, v, t)
 	w := p.getWork()
 	defer p.work.Put(w)
-	w.slope = grow(w.slope, 2*p.p+p.n)
-	if err := onEach("group linf", dst, v, w.x, func() { p.clip(w, t, w.slope) }); err != nil {
+	w.slope = vector.Grow(w.slope, 2*p.p+p.n)
+	if err := vector.OnEach("group linf", dst, v, w.X, func() { p.clip(w, t, w.slope) }); err != nil {
 		return nil, err
 	}
 	dev := v.Device()
@@ -141,14 +142,14 @@ func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 }
 
 func (p *groupLinf) value(b array.Batch) float64 {
-	checkValue("group linf", p.p, b)
-	x, sum := onHost(b), 0.0
+	vector.CheckValue("group linf", p.p, b)
+	x, sum := vector.OnHost(b), 0.0
 	for g, entries := range p.entries {
 		top := 0.0
 		for _, j := range entries {
 			top = max(top, math.Abs(x[j]))
 		}
-		sum += times(p.wHost[g], top)
+		sum += vector.Times(p.wHost[g], top)
 	}
 	return sum
 }
@@ -161,11 +162,11 @@ type groupLinfDerivative struct {
 	t    float64
 }
 
-func (j *groupLinfDerivative) Model() *Model { return j.get(j.build) }
+func (j *groupLinfDerivative) Model() *Model { return j.Get(j.build) }
 
 // build makes a set of A in each group, and one of each coordinate where J is the identity.
 func (j *groupLinfDerivative) build() *Model {
-	free, s := onHost(j.diagonal), onHost(j.u)
+	free, s := vector.OnHost(j.diagonal), vector.OnHost(j.u)
 	clipped := make([][]int, j.n)
 	for i, a := range s {
 		if a != 0 {
@@ -183,15 +184,15 @@ func (j *groupLinfDerivative) build() *Model {
 			sign[i] = -1
 		}
 	}
-	return &Model{Space: clusters(j.u.Device(), j.p, sets, sign), Margin: j.margin}
+	return &Model{Space: vector.Clusters(j.u.Device(), j.p, sets, sign), Margin: j.margin}
 }
 
 // margin is the least of the groups'.
 func (j *groupLinfDerivative) margin(v array.Batch) float64 {
-	x, least, w := onHost(v), math.Inf(1), new(ballWork)
+	x, least, w := vector.OnHost(v), math.Inf(1), new(vector.BallWork)
 	for g, entries := range j.prox.entries {
 		if tau := j.t * j.wHost[g]; tau > 0 {
-			least = min(least, ballMargin(w, gather(x, entries), tau))
+			least = min(least, vector.BallMargin(w, gather(x, entries), tau))
 		}
 	}
 	return least

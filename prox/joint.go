@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -21,7 +22,7 @@ type jointL2 struct {
 //
 //	r(z) = lambda sum_{i<n} ||z_i||_2,    z_i = (z_i, z_{n+i}, ..., z_{(planes-1)n+i}).
 //
-// Of the differences along the axes of an image (linops.Gradient) it is the isotropic total
+// Of the differences along the axes of an image (imaging.Gradient) it is the isotropic total
 // variation. It is the group LASSO penalty of these groups ([NewGroupL2]), without lists of their
 // entries:
 //
@@ -48,7 +49,7 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 	if n < 1 || planes < 1 || channels < 1 {
 		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d pixels with %d channels, want positive numbers", planes, n, channels))
 	}
-	checkLambda("the joint l2 penalty's lambda", lambda)
+	vector.CheckLambda("the joint l2 penalty's lambda", lambda)
 	p := &jointL2{n: n * channels, planes: planes, width: channels, lambda: lambda}
 	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	if channels == 1 {
@@ -88,11 +89,11 @@ func couple(q, t array.Batch, width int) {
 }
 
 func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
-	checkEval("joint l2", p.Dim(), dst, v, t)
+	vector.CheckEval("joint l2", p.Dim(), dst, v, t)
 	dev := v.Device()
 	q, s := dev.Alloc(v.K(), p.n), dev.Alloc(v.K(), p.n)
 	p.squares(q, s, v)
-	dev.Shrink(s, q, array.Batch{}, times(t, p.lambda))
+	dev.Shrink(s, q, array.Batch{}, vector.Times(t, p.lambda))
 	for c := range p.planes {
 		dev.Mul(p.plane(dst, c), p.plane(v, c), s)
 	}
@@ -102,12 +103,12 @@ func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("joint l2", p.Dim(), dst, v, t)
+	vector.CheckLinearize("joint l2", p.Dim(), dst, v, t)
 	dev := v.Device()
 	j := &jointDerivative{p: p, t: t, u: dev.Alloc(1, p.Dim()), s: dev.Alloc(1, p.n), c: dev.Alloc(1, p.n)}
 	p.squares(j.c, j.s, v)
-	dev.Shrink(j.s, j.c, array.Batch{}, times(t, p.lambda))
-	dev.ShrinkSlope(j.c, j.c, array.Batch{}, times(t, p.lambda))
+	dev.Shrink(j.s, j.c, array.Batch{}, vector.Times(t, p.lambda))
+	dev.ShrinkSlope(j.c, j.c, array.Batch{}, vector.Times(t, p.lambda))
 	dev.Copy(j.u, v)
 	for c := range p.planes {
 		dev.Mul(p.plane(dst, c), p.plane(v, c), j.s)
@@ -115,9 +116,9 @@ func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return j, nil
 }
 
-// norms are ||b_g||.
+// Norms are ||b_g||.
 func (p *jointL2) norms(b array.Batch) []float64 {
-	x := onHost(b)
+	x := vector.OnHost(b)
 	norms := make([]float64, p.n/p.width)
 	for c := range p.planes {
 		for i, v := range x[c*p.n:][:p.n] {
@@ -131,19 +132,19 @@ func (p *jointL2) norms(b array.Batch) []float64 {
 }
 
 func (p *jointL2) value(b array.Batch) float64 {
-	checkValue("joint l2", p.Dim(), b)
+	vector.CheckValue("joint l2", p.Dim(), b)
 	sum := 0.0
 	for _, v := range p.norms(b) {
 		sum += v
 	}
-	return times(p.lambda, sum)
+	return vector.Times(p.lambda, sum)
 }
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if elsewhere(g) {
-		return ratio(p.lambda, p.largestNorm(g))
+		return vector.Ratio(p.lambda, p.largestNorm(g))
 	}
-	return ratio(p.lambda, largest(p.norms(g)))
+	return vector.Ratio(p.lambda, vector.Largest(p.norms(g)))
 }
 
 // fenchelGap is the sum of lambda ||b_i|| - t <b_i, g_i> over the groups i.
@@ -152,7 +153,7 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 		return p.gapOnDevice(b, g, t)
 	}
 	sum := 0.0
-	x, h := onHost(b), onHost(g)
+	x, h := vector.OnHost(b), vector.OnHost(g)
 	for i, norm := range p.norms(b) {
 		along := 0.0
 		for at := i * p.width; at < len(x); at += p.n {
@@ -160,7 +161,7 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 				along += x[k] * h[k]
 			}
 		}
-		sum += surplus(times(p.lambda, norm), t*along)
+		sum += vector.Surplus(vector.Times(p.lambda, norm), t*along)
 	}
 	return sum
 }
@@ -171,12 +172,12 @@ type jointDerivative struct {
 	p       *jointL2
 	t       float64
 	u, s, c array.Batch
-	lazyModel
+	LazyModel
 }
 
 func (j *jointDerivative) Apply(dst, z array.Batch) {
 	p, dev := j.p, dst.Device()
-	checkApply("joint l2", p.Dim(), dst, z)
+	vector.CheckApply("joint l2", p.Dim(), dst, z)
 	along, t := dev.Alloc(z.K(), p.n), dev.Alloc(z.K(), p.n)
 	dev.Mul(along, p.plane(z, 0), p.plane(j.u, 0))
 	for c := 1; c < p.planes; c++ {
@@ -196,14 +197,14 @@ func (j *jointDerivative) Apply(dst, z array.Batch) {
 }
 
 func (j *jointDerivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *jointDerivative) Model() *Model         { return j.get(j.build) }
+func (j *jointDerivative) Model() *Model         { return j.Get(j.build) }
 
 func (j *jointDerivative) Bytes() int64 {
-	return j.u.Bytes() + j.s.Bytes() + j.c.Bytes() + j.modelBytes()
+	return j.u.Bytes() + j.s.Bytes() + j.c.Bytes() + j.ModelBytes()
 }
 
 func (j *jointDerivative) Release() {
-	j.freeModel()
+	j.FreeModel()
 	j.u.Free()
 	j.s.Free()
 	j.c.Free()
@@ -214,7 +215,7 @@ func (j *jointDerivative) Release() {
 //	Q_i = lambda/||b_i|| (I - v_i v_i*/||v_i||^2),   ||b_i|| = s_i ||v_i||.
 func (j *jointDerivative) build() *Model {
 	p := j.p
-	s, v := onHost(j.s), onHost(j.u)
+	s, v := vector.OnHost(j.s), vector.OnHost(j.u)
 	var active []int
 	for i := range p.n / p.width {
 		if s[i*p.width] > 0 {

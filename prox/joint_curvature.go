@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -60,14 +61,14 @@ func (c *jointCurvature) Precondition(dst, image, z array.Batch) {
 		dev.Mul(to, plane(z, k), c.on.Cols(0, n))
 		dev.Lin(to, 1, to, 1, t)
 	}
-	rest(image, z, dst)
+	vector.Rest(image, z, dst)
 }
 
 func (c *jointCurvature) Diagonal() []float64 { return nil }
 
 func (c *jointCurvature) Matrix() []float64 {
 	size := len(c.unit)
-	m := squareMatrix(size)
+	m := vector.SquareMatrix(size)
 	if m == nil {
 		return nil
 	}

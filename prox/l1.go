@@ -1,6 +1,12 @@
 package prox
 
-import "surepipe/array"
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox/internal/vector"
+)
 
 // l1 is r(b) = lambda ||b||_1.
 type l1 struct {
@@ -16,7 +22,7 @@ type l1 struct {
 //
 // lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is negative or NaN.
 func NewL1(lambda float64) Prox {
-	checkLambda("the l1 penalty's lambda", lambda)
+	vector.CheckLambda("the l1 penalty's lambda", lambda)
 	p := &l1{lambda: lambda}
 	p.structure = Structure{
 		Value: p.value, L1: Number{lambda, true}, Balls: balls(lambda, 1), Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
@@ -28,13 +34,13 @@ func NewL1(lambda float64) Prox {
 func (p *l1) Dim() int { return 0 }
 
 func (p *l1) Eval(dst, v array.Batch, t float64) error {
-	checkEval("l1", 0, dst, v, t)
+	vector.CheckEval("l1", 0, dst, v, t)
 	dst.Device().Soft(dst, v, array.Batch{}, t*p.lambda)
 	return nil
 }
 
 func (p *l1) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("l1", 0, dst, v, t)
+	vector.CheckLinearize("l1", 0, dst, v, t)
 	dev := v.Device()
 	mask := dev.Alloc(1, v.N())
 	dev.SoftMask(mask, v, array.Batch{}, t*p.lambda)
@@ -45,6 +51,76 @@ func (p *l1) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 }
 
 func (p *l1) value(b array.Batch) float64 {
-	checkValue("l1", 0, b)
-	return times(p.lambda, norm1(b))
+	vector.CheckValue("l1", 0, b)
+	return vector.Times(p.lambda, vector.Norm1(b))
+}
+
+// weightedL1 is r(b) = sum_j w_j |b_j|, whose weights include lambda.
+type weightedL1 struct {
+	w     array.Batch
+	wHost []float64
+	known
+}
+
+// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length len(w), with
+//
+//	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda w_j, 0),
+//	J = diag(1 where |v_j| > t lambda w_j or lambda w_j = 0, else 0).
+//
+// An entry of weight 0 is not penalized, for any lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The weights are copied to dev, where they stay until [Release]. A negative or NaN
+// weight is an error. It panics if lambda is negative or NaN.
+func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) {
+	vector.CheckLambda("the weighted l1 penalty's lambda", lambda)
+	if len(w) == 0 {
+		return nil, fmt.Errorf("prox: weighted l1: no weights")
+	}
+	scaled := make([]float64, len(w))
+	for j, x := range w {
+		if !(x >= 0) {
+			return nil, fmt.Errorf("prox: weighted l1: weight %d is %v, want >= 0", j, x)
+		}
+		scaled[j] = vector.Times(lambda, x)
+	}
+	b := dev.Alloc(1, len(w))
+	dev.Upload(b, scaled)
+	if err := dev.Err(); err != nil {
+		b.Free()
+		return nil, fmt.Errorf("prox: weighted l1: %w", err)
+	}
+	p := &weightedL1{w: b, wHost: scaled}
+	p.structure = Structure{
+		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release,
+	}
+	return p, nil
+}
+
+func (p *weightedL1) Dim() int { return len(p.wHost) }
+func (p *weightedL1) Release() { p.w.Free() }
+
+func (p *weightedL1) Eval(dst, v array.Batch, t float64) error {
+	vector.CheckEval("weighted l1", p.Dim(), dst, v, t)
+	dst.Device().Soft(dst, v, p.w, t)
+	return nil
+}
+
+func (p *weightedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	vector.CheckLinearize("weighted l1", p.Dim(), dst, v, t)
+	dev := v.Device()
+	mask := dev.Alloc(1, v.N())
+	dev.SoftMask(mask, v, p.w, t)
+	dev.Soft(dst, v, p.w, t)
+	return &diagonal{d: mask, t: t, kink: func(j int, v float64) float64 {
+		return softKink(v, t*p.wHost[j])
+	}}, nil
+}
+
+func (p *weightedL1) value(b array.Batch) float64 {
+	vector.CheckValue("weighted l1", p.Dim(), b)
+	s := 0.0
+	for j, x := range vector.OnHost(b) {
+		s += vector.Times(p.wHost[j], math.Abs(x))
+	}
+	return s
 }

@@ -2,9 +2,9 @@ package prox
 
 import (
 	"math"
-	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -23,52 +23,13 @@ type l2 struct {
 //
 // lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is negative or NaN.
 func NewL2(lambda float64) Prox {
-	checkLambda("the l2 penalty's lambda", lambda)
+	vector.CheckLambda("the l2 penalty's lambda", lambda)
 	p := &l2{lambda: lambda}
 	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	return p
 }
 
 func (p *l2) Dim() int { return 0 }
-
-// scalars are pooled slices of one number a vector.
-type scalars struct{ a, c []float64 }
-
-var scalarsPool = sync.Pool{New: func() any { return new(scalars) }}
-
-func getScalars(k int) *scalars {
-	s := scalarsPool.Get().(*scalars)
-	if cap(s.a) < k {
-		s.a, s.c = make([]float64, k), make([]float64, k)
-	}
-	s.a, s.c = s.a[:k], s.c[:k]
-	return s
-}
-
-// norms sets out_i = ||v_i||_2. A vector whose square overflows or underflows is scaled first.
-func norms(out []float64, v array.Batch) {
-	const tiny, huge = 0x1p-900, 0x1p900
-	dev := v.Device()
-	dev.Dot(out, v, v)
-	for i, q := range out {
-		if q > tiny && q < huge {
-			out[i] = math.Sqrt(q)
-			continue
-		}
-		vi := v.Rows(i, i+1)
-		dev.MaxAbs(out[i:i+1], vi)
-		if top := out[i]; top > 0 && top <= math.MaxFloat64 {
-			w := dev.Alloc(1, v.N())
-			// A power of two scales without rounding; its reciprocal is finite.
-			_, e := math.Frexp(top)
-			e = min(max(e, -1021), 1021)
-			dev.Lin(w, math.Ldexp(1, -e), vi, 0, array.Batch{})
-			dev.Dot(out[i:i+1], w, w)
-			w.Free()
-			out[i] = math.Ldexp(math.Sqrt(out[i]), e)
-		}
-	}
-}
 
 // shrink is the factor max(1 - c/norm, 0), 1 where c = 0.
 func shrink(norm, c float64) float64 {
@@ -82,25 +43,25 @@ func shrink(norm, c float64) float64 {
 }
 
 func (p *l2) Eval(dst, v array.Batch, t float64) error {
-	checkEval("l2", 0, dst, v, t)
-	s := getScalars(v.K())
-	defer scalarsPool.Put(s)
-	norms(s.a, v)
-	for i, norm := range s.a {
-		s.a[i] = shrink(norm, t*p.lambda)
+	vector.CheckEval("l2", 0, dst, v, t)
+	s := vector.GetScalars(v.K())
+	defer vector.ScalarsPool.Put(s)
+	vector.Norms(s.A, v)
+	for i, norm := range s.A {
+		s.A[i] = shrink(norm, t*p.lambda)
 	}
-	dst.Device().LinEach(dst, s.a, v, nil, array.Batch{})
+	dst.Device().LinEach(dst, s.A, v, nil, array.Batch{})
 	return nil
 }
 
 func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("l2", 0, dst, v, t)
+	vector.CheckLinearize("l2", 0, dst, v, t)
 	dev := v.Device()
-	a := getScalars(1)
-	defer scalarsPool.Put(a)
-	norms(a.a, v)
-	norm, s := a.a[0], shrink(a.a[0], t*p.lambda)
-	a.a[0] = s
+	a := vector.GetScalars(1)
+	defer vector.ScalarsPool.Put(a)
+	vector.Norms(a.A, v)
+	norm, s := a.A[0], shrink(a.A[0], t*p.lambda)
+	a.A[0] = s
 	var j Derivative
 	if s == 0 || s == 1 {
 		j = newMultiple(s, v, func(v array.Batch) float64 { return p.margin(v, t) })
@@ -114,22 +75,22 @@ func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		}
 		j = &l2Derivative{s: s, u: u, q: p.lambda / (s * norm), margin: func(v array.Batch) float64 { return p.margin(v, t) }}
 	}
-	dev.LinEach(dst, a.a, v, nil, array.Batch{})
+	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
 }
 
 // margin is | ||v|| - t lambda |.
 func (p *l2) margin(v array.Batch, t float64) float64 {
 	var norm [1]float64
-	norms(norm[:], v)
+	vector.Norms(norm[:], v)
 	return softKink(norm[0], t*p.lambda)
 }
 
 func (p *l2) value(b array.Batch) float64 {
-	checkValue("l2", 0, b)
+	vector.CheckValue("l2", 0, b)
 	var norm [1]float64
-	norms(norm[:], b)
-	return times(p.lambda, norm[0])
+	vector.Norms(norm[:], b)
+	return vector.Times(p.lambda, norm[0])
 }
 
 // l2Derivative is J = s I + (1 - s) u u* with ||u|| = 1.
@@ -138,24 +99,24 @@ type l2Derivative struct {
 	u      array.Batch
 	q      float64 // lambda/||b||
 	margin func(v array.Batch) float64
-	lazyModel
+	LazyModel
 }
 
 func (j *l2Derivative) Apply(dst, z array.Batch) {
-	checkApply("l2", j.u.N(), dst, z)
+	vector.CheckApply("l2", j.u.N(), dst, z)
 	dev := dst.Device()
-	c := getScalars(z.K())
-	defer scalarsPool.Put(c)
-	dev.Dot(c.c, j.u, z)
-	for i := range c.c {
-		c.a[i] = j.s
-		c.c[i] *= 1 - j.s
+	c := vector.GetScalars(z.K())
+	defer vector.ScalarsPool.Put(c)
+	dev.Dot(c.C, j.u, z)
+	for i := range c.C {
+		c.A[i] = j.s
+		c.C[i] *= 1 - j.s
 	}
-	dev.LinEach(dst, c.a, z, c.c, j.u)
+	dev.LinEach(dst, c.A, z, c.C, j.u)
 }
 
 func (j *l2Derivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *l2Derivative) Model() *Model         { return j.get(j.build) }
+func (j *l2Derivative) Model() *Model         { return j.Get(j.build) }
 
 // build has Q = lambda/||b|| (I - u u*).
 func (j *l2Derivative) build() *Model {
@@ -171,11 +132,11 @@ func (j *l2Derivative) build() *Model {
 // curvature returns Q.
 func (j *l2Derivative) curvature() []float64 {
 	n := j.u.N()
-	m := squareMatrix(n)
+	m := vector.SquareMatrix(n)
 	if m == nil {
 		return nil
 	}
-	u := onHost(j.u)
+	u := vector.OnHost(j.u)
 	for i, a := range u {
 		for k, b := range u {
 			m[i*n+k] = -j.q * a * b
@@ -185,9 +146,9 @@ func (j *l2Derivative) curvature() []float64 {
 	return m
 }
 
-func (j *l2Derivative) Bytes() int64 { return j.u.Bytes() + j.modelBytes() }
+func (j *l2Derivative) Bytes() int64 { return j.u.Bytes() + j.ModelBytes() }
 
 func (j *l2Derivative) Release() {
-	j.freeModel()
+	j.FreeModel()
 	j.u.Free()
 }

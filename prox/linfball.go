@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // linfBall is the indicator of ||b||_inf <= c.
@@ -21,8 +22,8 @@ type linfBall struct {
 // It is [NewBox] with the bounds -c and c, without data on a device, and the conjugate of c
 // ||b||_1. c = 0 gives zero and c = +Inf the identity. It panics if n or c is negative or c is NaN.
 func NewLinfBall(n int, c float64) Prox {
-	checkDim("the linf ball", n)
-	checkRadius("the linf ball", c)
+	vector.CheckDim("the linf ball", n)
+	vector.CheckRadius("the linf ball", c)
 	p := &linfBall{n: n, c: c}
 	p.structure = Structure{
 		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
@@ -43,7 +44,7 @@ func (p *linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
 }
 
 func (p *linfBall) Eval(dst, v array.Batch, t float64) error {
-	checkEval("linf ball", p.n, dst, v, t)
+	vector.CheckEval("linf ball", p.n, dst, v, t)
 	lo, hi := p.bounds(v)
 	dst.Device().Clamp(dst, v, lo, hi)
 	lo.Free()
@@ -52,7 +53,7 @@ func (p *linfBall) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("linf ball", p.n, dst, v, t)
+	vector.CheckLinearize("linf ball", p.n, dst, v, t)
 	dev := v.Device()
 	lo, hi := p.bounds(v)
 	mask := dev.Alloc(1, v.N())
@@ -66,8 +67,8 @@ func (p *linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) 
 }
 
 func (p *linfBall) value(b array.Batch) float64 {
-	checkValue("linf ball", p.n, b)
-	for _, x := range onHost(b) {
+	vector.CheckValue("linf ball", p.n, b)
+	for _, x := range vector.OnHost(b) {
 		if !(math.Abs(x) <= p.c) {
 			return math.Inf(1)
 		}

@@ -204,15 +204,15 @@ func Release(p Prox) {
 	}
 }
 
-// lazyModel builds the model of a derivative when it is first asked for.
-type lazyModel struct {
+// LazyModel builds the model of a derivative when it is first asked for.
+type LazyModel struct {
 	mu    sync.Mutex
 	built bool
 	model *Model
 }
 
-// get returns the model, which build makes the first time.
-func (l *lazyModel) get(build func() *Model) *Model {
+// Get returns the model, which build makes the first time.
+func (l *LazyModel) Get(build func() *Model) *Model {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.built {
@@ -221,8 +221,8 @@ func (l *lazyModel) get(build func() *Model) *Model {
 	return l.model
 }
 
-// modelBytes is the device memory of the model, if it was built.
-func (l *lazyModel) modelBytes() int64 {
+// ModelBytes is the device memory of the model, if it was built.
+func (l *LazyModel) ModelBytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.model == nil {
@@ -235,8 +235,8 @@ func (l *lazyModel) modelBytes() int64 {
 	return bytes
 }
 
-// freeModel releases the model, if it was built.
-func (l *lazyModel) freeModel() {
+// FreeModel releases the model, if it was built.
+func (l *LazyModel) FreeModel() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.model != nil {
@@ -246,4 +246,31 @@ func (l *lazyModel) freeModel() {
 		}
 		l.model = nil
 	}
+}
+
+// Carried is how coordinates of a [Model] at one weight become those of another at a weight nearby, so that
+// solutions of systems with its curvature K serve there.
+type Carried struct {
+	// Weight is the regularizer's.
+	Weight float64
+	// Frame returns what the coordinates refer to, on the host.
+	Frame func() any
+	// From returns what sets dst_i to the coordinates of the orthogonal projection on T of the vector that has
+	// the coordinates z_i with another frame; nil where that is of another kind or size.
+	From func(frame any) func(dst, z array.Batch)
+	// Multiply sets dst_i = K z_i for z_i from From, or sums of such and of preconditioned vectors, up to
+	// what the coordinates leave open. They are different batches.
+	Multiply func(dst, z array.Batch)
+}
+
+// LocalMaps say how an estimate by patches spends its degrees of freedom.
+type LocalMaps struct {
+	Series Series
+	// DegreesOfFreedom has one entry a pixel, rows x cols: the divergence of each patch in equal parts
+	// to its pixels, averaged over the tilings. They add up to the divergence.
+	DegreesOfFreedom []float64
+	// PatchRows x PatchCols is the number of patches of the first tiling, and PatchDivergence their
+	// divergences, where it is the only one; else nil.
+	PatchRows, PatchCols int
+	PatchDivergence      []float64
 }

@@ -9,6 +9,9 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/cones"
+	"surepipe/prox/lowrank"
 	"surepipe/space"
 )
 
@@ -34,7 +37,7 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 		linf := must(prox.NewGroupLinf(dev, 5, 2, [][]int{{0, 1, 2}, {3, 4}}, nil))
 		box := must(prox.NewBox(dev, []float64{-1, 0, -inf}, []float64{1, 0, 2}))
 		weighted := must(prox.NewWeightedL1(dev, 1, []float64{1, 0, 2}))
-		slope := must(prox.NewSortedL1([]float64{3, 2, 1, 1}))
+		slope := must(clustered.NewSortedL1([]float64{3, 2, 1, 1}))
 		for _, p := range []prox.Prox{group, linf, box, weighted} {
 			defer prox.Release(p)
 		}
@@ -67,13 +70,13 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 			{"group linf", linf, []float64{4, -3, 1, 0.25, -0.25}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.5)},
 			{"slope", slope, []float64{-5, 0.5, 5.5, 3}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.125)},
 			{"slope, all apart", slope, []float64{20, 10, 5, 0.5}, 1, space.Subset, []int{0, 1, 2}, 3, nil, 0.5},
-			{"total variation", prox.NewTV1D(0, 1), []float64{0, 0, 4, 4}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.5)},
-			{"simplex", prox.NewSimplex(0, 1), []float64{0.75, 0.5, 0.5, -1}, 1, space.Hyperplane, nil, 2, nil, 0.25 / math.Sqrt(2./3)},
-			{"l1 ball", prox.NewL1Ball(0, 2), []float64{3, -2, 0.25}, 1, space.Hyperplane, nil, 1, nil, 0.5 / math.Sqrt(0.5)},
-			{"inside the l1 ball", prox.NewL1Ball(0, 9), []float64{3, -2, 0, 0}, 1, space.Whole, nil, 4, nil, 2},
-			{"nuclear", prox.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 2), matrix, 1, space.FixedRank, nil, 4, nil, 1},
-			{"nuclear, full rank", prox.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.25), matrix, 1, space.Whole, nil, 6, nil, 0.75},
-			{"nuclear, zero", prox.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 7), matrix, 1, space.Subset, nil, 0, nil, 2},
+			{"total variation", clustered.NewTV1D(0, 1), []float64{0, 0, 4, 4}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.5)},
+			{"simplex", cones.NewSimplex(0, 1), []float64{0.75, 0.5, 0.5, -1}, 1, space.Hyperplane, nil, 2, nil, 0.25 / math.Sqrt(2./3)},
+			{"l1 ball", cones.NewL1Ball(0, 2), []float64{3, -2, 0.25}, 1, space.Hyperplane, nil, 1, nil, 0.5 / math.Sqrt(0.5)},
+			{"inside the l1 ball", cones.NewL1Ball(0, 9), []float64{3, -2, 0, 0}, 1, space.Whole, nil, 4, nil, 2},
+			{"nuclear", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 2), matrix, 1, space.FixedRank, nil, 4, nil, 1},
+			{"nuclear, full rank", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.25), matrix, 1, space.Whole, nil, 6, nil, 0.75},
+			{"nuclear, zero", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 7), matrix, 1, space.Subset, nil, 0, nil, 2},
 			{"separable", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 2}, prox.Block{Prox: prox.NewSquaredL2(2), N: 1}), []float64{3, 0.5, 7}, 1, space.Subset, []int{0, 2}, 2, []float64{0, 2}, 0.5},
 		} {
 			j := modelAt(t, dev, c.p, c.v, c.t)
@@ -104,7 +107,7 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 func TestModelsAreBuiltOnce(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
-		p := prox.NewSeparable(prox.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2), prox.Block{Prox: prox.NewL1(0.5), N: 20})
+		p := prox.NewSeparable(lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2), prox.Block{Prox: prox.NewL1(0.5), N: 20})
 		j := modelAt(t, dev, p, normal(5, 40), 0.5)
 		defer j.Release()
 		var models [8]*prox.Model
@@ -124,7 +127,7 @@ func TestModelsAreBuiltOnce(t *testing.T) {
 // The structure of a combined regularizer follows from its parts.
 func TestWrappersKnowWhatTheirPartsKnow(t *testing.T) {
 	l1 := prox.NewL1(2)
-	nuclear := prox.NewNuclear(array.Shape{Rows: 70, Cols: 80}, 3)
+	nuclear := lowrank.NewNuclear(array.Shape{Rows: 70, Cols: 80}, 3)
 	for name, p := range map[string]prox.Prox{
 		"block":            prox.Block{Prox: l1, N: 4},
 		"scaled block":     prox.NewScaled(2, prox.Block{Prox: l1, N: 4}),

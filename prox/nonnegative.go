@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // nonNegative is the indicator of the nonnegative orthant.
@@ -34,7 +35,7 @@ func (*nonNegative) bounds(v array.Batch) (lo, hi array.Batch) {
 }
 
 func (p *nonNegative) Eval(dst, v array.Batch, t float64) error {
-	checkEval("nonnegative", 0, dst, v, t)
+	vector.CheckEval("nonnegative", 0, dst, v, t)
 	lo, hi := p.bounds(v)
 	dst.Device().Clamp(dst, v, lo, hi)
 	lo.Free()
@@ -43,7 +44,7 @@ func (p *nonNegative) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("nonnegative", 0, dst, v, t)
+	vector.CheckLinearize("nonnegative", 0, dst, v, t)
 	dev := v.Device()
 	lo, hi := p.bounds(v)
 	mask := dev.Alloc(1, v.N())
@@ -57,8 +58,8 @@ func (p *nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, erro
 }
 
 func (p *nonNegative) value(b array.Batch) float64 {
-	checkValue("nonnegative", 0, b)
-	for _, x := range onHost(b) {
+	vector.CheckValue("nonnegative", 0, b)
+	for _, x := range vector.OnHost(b) {
 		if !(x >= 0) {
 			return math.Inf(1)
 		}

@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/proxtest"
 	"surepipe/space"
 )
@@ -190,7 +191,7 @@ func TestCurvatureOfAScaledRegularizer(t *testing.T) {
 			"elastic net":    prox.NewElasticNet(0.2, 0.7),
 			"l2":             prox.NewL2(0.3),
 			"group l2":       group,
-			"nuclear":        prox.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.1),
+			"nuclear":        lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.1),
 			"separable":      prox.NewSeparable(prox.Block{Prox: prox.NewL2(0.3), N: 3}, prox.Block{Prox: prox.NewSquaredL2(0.4), N: 3}),
 			"a user's own":   curvedOf{prox.NewL2(0.3)},
 			"a user's own 2": curvedOf{prox.NewElasticNet(0.2, 0.7)},

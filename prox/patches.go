@@ -3,12 +3,7 @@ package prox
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // Series is a series of images, frames x rows x cols, row-major, in patches of Patch x Patch pixels:
@@ -39,19 +34,20 @@ func (s Series) Check() error {
 
 // Patch is a rectangle of pixels of all images.
 type Patch struct {
-	from, to, left, right int // rows from to to-1, columns left to right-1
-	// Scale multiplies the threshold: see [NewLocalLowRank].
+	// Top to Bottom-1 are its rows, and Left to Right-1 its columns.
+	Top, Bottom, Left, Right int
+	// Scale multiplies the threshold: see [denoise.NewLocalLowRank].
 	Scale float64
 }
 
 // Pixels is the number of pixels.
-func (p Patch) Pixels() int { return (p.to - p.from) * (p.right - p.left) }
+func (p Patch) Pixels() int { return (p.Bottom - p.Top) * (p.Right - p.Left) }
 
 // Patches lists the patches of all tilings.
-func (s Series) Patches() []Patch { return slices.Concat(s.tilings()...) }
+func (s Series) Patches() []Patch { return slices.Concat(s.Tilings()...) }
 
-// tilings lists the patches of every tiling.
-func (s Series) tilings() [][]Patch {
+// Tilings lists the patches of every tiling.
+func (s Series) Tilings() [][]Patch {
 	var all [][]Patch
 	scale := func(pixels int) float64 { return math.Sqrt(float64(s.Frames)) + math.Sqrt(float64(pixels)) }
 	full := scale(min(s.Patch, s.Rows) * min(s.Patch, s.Cols))
@@ -60,8 +56,8 @@ func (s Series) tilings() [][]Patch {
 			var tiling []Patch
 			for from := down - s.Patch*min(down, 1); from < s.Rows; from += s.Patch {
 				for left := along - s.Patch*min(along, 1); left < s.Cols; left += s.Patch {
-					p := Patch{from: max(from, 0), to: min(from+s.Patch, s.Rows), left: max(left, 0), right: min(left+s.Patch, s.Cols)}
-					if p.from < p.to && p.left < p.right {
+					p := Patch{Top: max(from, 0), Bottom: min(from+s.Patch, s.Rows), Left: max(left, 0), Right: min(left+s.Patch, s.Cols)}
+					if p.Top < p.Bottom && p.Left < p.Right {
 						p.Scale = scale(p.Pixels()) / full
 						tiling = append(tiling, p)
 					}
@@ -73,71 +69,13 @@ func (s Series) tilings() [][]Patch {
 	return all
 }
 
-// onPatches calls f with the parts 0 to n-1 on all processors, in any order; it returns the first error in
-// the order of the parts.
-func onPatches(n int, f func(i int, w *patchWork) error) error {
-	errs := make([]error, n)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			w := &patchWork{}
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				errs[i] = f(i, w)
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// patchWork is the memory of one goroutine.
-type patchWork struct {
-	x, out, left, m, scaled mat.Dense
-}
-
-// gather sets w.x to a patch as a matrix with no more rows than columns: frames x pixels, or its
-// transpose.
-func (s Series) gather(w *patchWork, x []float64, p Patch) {
-	m, n := s.Frames, p.Pixels()
-	wide := m <= n
-	w.x.Reset()
-	w.x.ReuseAs(min(m, n), max(m, n))
-	raw := w.x.RawMatrix()
-	p.Visit(s, func(frame, pixel, at int) {
-		if wide {
-			raw.Data[frame*raw.Stride+pixel] = x[at]
-		} else {
-			raw.Data[pixel*raw.Stride+frame] = x[at]
-		}
-	})
-}
-
-// scatter adds factor times w.out to a patch.
-func (s Series) scatter(w *patchWork, dst []float64, p Patch, factor float64) {
-	wide := s.Frames <= p.Pixels()
-	raw := w.out.RawMatrix()
-	p.Visit(s, func(frame, pixel, at int) {
-		if wide {
-			dst[at] += factor * raw.Data[frame*raw.Stride+pixel]
-		} else {
-			dst[at] += factor * raw.Data[pixel*raw.Stride+frame]
-		}
-	})
-}
-
 // Visit calls f with every value of the patch: its frame, its pixel within the patch, and its place.
 func (p Patch) Visit(s Series, f func(frame, pixel, at int)) {
 	for frame := range s.Frames {
 		pixel := 0
-		for r := p.from; r < p.to; r++ {
+		for r := p.Top; r < p.Bottom; r++ {
 			start := (frame*s.Rows + r) * s.Cols
-			for c := p.left; c < p.right; c++ {
+			for c := p.Left; c < p.Right; c++ {
 				f(frame, pixel, start+c)
 				pixel++
 			}

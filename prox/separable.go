@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // separable is r(b) = sum_i r_i(b_i).
@@ -52,7 +53,7 @@ func NewSeparable(blocks ...Prox) Prox {
 func (p *separable) Dim() int { return p.at[len(p.blocks)] }
 
 func (p *separable) Eval(dst, v array.Batch, t float64) error {
-	checkEval("separable", p.Dim(), dst, v, t)
+	vector.CheckEval("separable", p.Dim(), dst, v, t)
 	for i, q := range p.blocks {
 		lo, hi := p.at[i], p.at[i+1]
 		if err := q.Eval(dst.Cols(lo, hi), v.Cols(lo, hi), t); err != nil {
@@ -63,7 +64,7 @@ func (p *separable) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("separable", p.Dim(), dst, v, t)
+	vector.CheckLinearize("separable", p.Dim(), dst, v, t)
 	j := &separableDerivative{at: p.at, blocks: make([]Derivative, 0, len(p.blocks))}
 	ours := true
 	for i, q := range p.blocks {
@@ -90,7 +91,7 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 type separableDerivative struct {
 	at     []int
 	blocks []Derivative
-	lazyModel
+	LazyModel
 
 	own    sync.Mutex
 	asked  bool        // for the diagonal
@@ -145,7 +146,7 @@ func (j *separableDerivative) merge(dev array.Device, t float64) Derivative {
 }
 
 func (j *separableDerivative) Apply(dst, z array.Batch) {
-	checkApply("separable", j.at[len(j.blocks)], dst, z)
+	vector.CheckApply("separable", j.at[len(j.blocks)], dst, z)
 	for i, d := range j.blocks {
 		lo, hi := j.at[i], j.at[i+1]
 		d.Apply(dst.Cols(lo, hi), z.Cols(lo, hi))
@@ -175,14 +176,14 @@ func (j *separableDerivative) Diagonal() array.Batch {
 }
 
 func (j *separableDerivative) Model() *Model {
-	return j.get(func() *Model { return blockModel(j.at, j.blocks) })
+	return j.Get(func() *Model { return blockModel(j.at, j.blocks) })
 }
 
 func (j *separableDerivative) Bytes() int64 {
 	j.own.Lock()
 	n := j.joined.Bytes()
 	j.own.Unlock()
-	n += j.modelBytes()
+	n += j.ModelBytes()
 	for _, d := range j.blocks {
 		n += d.Bytes()
 	}
@@ -190,7 +191,7 @@ func (j *separableDerivative) Bytes() int64 {
 }
 
 func (j *separableDerivative) Release() {
-	j.freeModel()
+	j.FreeModel()
 	j.joined.Free()
 	for _, d := range j.blocks {
 		d.Release()

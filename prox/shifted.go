@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -41,7 +42,7 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 	q.structure = Structure{Free: s.Free, Release: q.Release}
 	if s.Value != nil {
 		q.structure.Value = func(b array.Batch) float64 {
-			checkValue("shifted regularizer", q.Dim(), b)
+			vector.CheckValue("shifted regularizer", q.Dim(), b)
 			x := q.minus(b)
 			defer x.Free()
 			return s.Value(x)
@@ -62,7 +63,7 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 	}
 	if s.Support != nil {
 		q.structure.Support = func(g array.Batch) float64 {
-			return s.Support(g) + inner(onHost(g), onHost(q.c))
+			return s.Support(g) + vector.Inner(vector.OnHost(g), vector.OnHost(q.c))
 		}
 	}
 	return q, nil
@@ -81,7 +82,7 @@ func (p *shifted) minus(b array.Batch) array.Batch {
 }
 
 func (p *shifted) Eval(dst, v array.Batch, t float64) error {
-	checkEval("shifted regularizer", p.Dim(), dst, v, t)
+	vector.CheckEval("shifted regularizer", p.Dim(), dst, v, t)
 	dev := dst.Device()
 	dev.Lin(dst, 1, v, -1, p.c)
 	if err := p.p.Eval(dst, dst, t); err != nil {
@@ -92,7 +93,7 @@ func (p *shifted) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("shifted regularizer", p.Dim(), dst, v, t)
+	vector.CheckLinearize("shifted regularizer", p.Dim(), dst, v, t)
 	dev := dst.Device()
 	x := p.minus(v)
 	defer x.Free()
@@ -101,18 +102,18 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	dev.Lin(dst, 1, dst, 1, p.c)
-	return &shiftedDerivative{Derivative: j, c: slices.Clone(onHost(p.c))}, nil
+	return &shiftedDerivative{Derivative: j, c: slices.Clone(vector.OnHost(p.c))}, nil
 }
 
 // shiftedDerivative is the derivative of r at v - c.
 type shiftedDerivative struct {
 	Derivative
 	c []float64
-	lazyModel
+	LazyModel
 }
 
 func (j *shiftedDerivative) Model() *Model {
-	return j.get(func() *Model {
+	return j.Get(func() *Model {
 		m := j.Derivative.Model()
 		if m == nil || m.Margin == nil {
 			return m

@@ -1,6 +1,9 @@
 package prox
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/prox/internal/vector"
+)
 
 // squaredL2 is r(b) = lambda/2 ||b||^2.
 type squaredL2 struct {
@@ -16,7 +19,7 @@ type squaredL2 struct {
 // Its [Structure] has Quadratic = lambda. lambda = +Inf holds b at 0. It panics if lambda is
 // negative or NaN.
 func NewSquaredL2(lambda float64) Prox {
-	checkLambda("the ridge penalty's lambda", lambda)
+	vector.CheckLambda("the ridge penalty's lambda", lambda)
 	return newSquaredL2(lambda, 0)
 }
 
@@ -32,7 +35,7 @@ func newSquaredL2(lambda float64, dim int) *squaredL2 {
 func (p *squaredL2) Dim() int { return p.dim }
 
 func (p *squaredL2) Eval(dst, v array.Batch, t float64) error {
-	checkEval("ridge", p.dim, dst, v, t)
+	vector.CheckEval("ridge", p.dim, dst, v, t)
 	if p.lambda == 0 {
 		dst.Device().Copy(dst, v)
 	} else {
@@ -42,7 +45,7 @@ func (p *squaredL2) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *squaredL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("ridge", p.dim, dst, v, t)
+	vector.CheckLinearize("ridge", p.dim, dst, v, t)
 	if err := p.Eval(dst, v, t); err != nil {
 		return nil, err
 	}
@@ -52,6 +55,10 @@ func (p *squaredL2) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 }
 
 func (p *squaredL2) value(b array.Batch) float64 {
-	checkValue("ridge", p.dim, b)
-	return times(p.lambda/2, norm2Squared(b))
+	vector.CheckValue("ridge", p.dim, b)
+	return vector.Times(p.lambda/2, vector.Norm2Squared(b))
 }
+
+// Zero returns the regularizer r(b) = 0, whose proximal operator is the identity: a quadratic one
+// with curvature 0.
+func Zero() Prox { return newSquaredL2(0, 0) }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 )
 
 // anyUnits is the Units of a regularizer that can be rescaled to any units.
@@ -14,7 +15,7 @@ func anyUnits([]float64) {}
 func product(c float64, s []float64) []float64 {
 	out := make([]float64, len(s))
 	for j, v := range s {
-		out[j] = times(c, v)
+		out[j] = vector.Times(c, v)
 	}
 	return out
 }
@@ -28,7 +29,7 @@ func (p *l1) rescale(dev array.Device, s []float64) (Prox, error) {
 func (p *weightedL1) rescale(dev array.Device, s []float64) (Prox, error) {
 	w := make([]float64, len(s))
 	for j := range w {
-		w[j] = times(p.wHost[j], s[j])
+		w[j] = vector.Times(p.wHost[j], s[j])
 	}
 	return NewWeightedL1(dev, 1, w)
 }
@@ -42,7 +43,7 @@ func (p *elasticNet) rescale(dev array.Device, s []float64) (Prox, error) {
 func squares(c float64, s []float64) []float64 {
 	out := product(c, s)
 	for j, v := range s {
-		out[j] = times(out[j], v)
+		out[j] = vector.Times(out[j], v)
 	}
 	return out
 }
@@ -51,7 +52,7 @@ func squares(c float64, s []float64) []float64 {
 func (p *weightedElasticNet) rescale(dev array.Device, s []float64) (Prox, error) {
 	w, q := make([]float64, len(s)), make([]float64, len(s))
 	for j, v := range s {
-		w[j], q[j] = times(p.wHost[j], v), times(times(p.qHost[j], v), v)
+		w[j], q[j] = vector.Times(p.wHost[j], v), vector.Times(vector.Times(p.qHost[j], v), v)
 	}
 	return newWeightedElasticNet(dev, w, q)
 }
@@ -108,7 +109,7 @@ func (p *groups) inUnits(s []float64) (members [][]int, w []float64, err error) 
 		if first := members[g][0]; s[first] != s[j] && p.wHost[g] > 0 {
 			return nil, nil, fmt.Errorf("prox: coordinates %d and %d of a group in units of %g and %g, want one unit a group", first, j, s[first], s[j])
 		}
-		w[g] = times(p.wHost[g], s[j])
+		w[g] = vector.Times(p.wHost[g], s[j])
 	}
 	return members, w, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -22,15 +23,15 @@ func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
 		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units, Support: s.Support,
 		Sparse:    scaledSparse(c, s.Sparse),
-		Quadratic: Number{times(c, s.Quadratic.Value), s.Quadratic.Known},
-		Nuclear:   Number{times(c, s.Nuclear.Value), s.Nuclear.Known},
-		L1:        Number{times(c, s.L1.Value), s.L1.Known},
+		Quadratic: Number{vector.Times(c, s.Quadratic.Value), s.Quadratic.Known},
+		Nuclear:   Number{vector.Times(c, s.Nuclear.Value), s.Nuclear.Known},
+		L1:        Number{vector.Times(c, s.L1.Value), s.L1.Known},
 	}
 	if s.Balls.Planes > 0 {
 		out.Balls = balls(c*s.Balls.Radius, s.Balls.Planes)
 	}
 	if s.Value != nil {
-		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
+		out.Value = func(b array.Batch) float64 { return vector.Times(c, s.Value(b)) }
 	}
 	if s.Groups != nil {
 		out.Groups = func() ([]int, []float64) {
@@ -181,7 +182,7 @@ type blocks struct {
 func (s *blocks) of(i int, b array.Batch) array.Batch { return b.Cols(s.p.at[i], s.p.at[i+1]) }
 
 func (s *blocks) value(b array.Batch) float64 {
-	checkValue("regularizer", s.p.Dim(), b)
+	vector.CheckValue("regularizer", s.p.Dim(), b)
 	sum := 0.0
 	for i, r := range s.parts {
 		sum += r.Value(s.of(i, b))
@@ -349,13 +350,13 @@ func (b Block) Dim() int { return b.N }
 
 // Eval sets dst = prox_{t r}(v).
 func (b Block) Eval(dst, v array.Batch, t float64) error {
-	checkEval("block", b.N, dst, v, t)
+	vector.CheckEval("block", b.N, dst, v, t)
 	return b.Prox.Eval(dst, v, t)
 }
 
 // Linearize evaluates and returns the derivative.
 func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("block", b.N, dst, v, t)
+	vector.CheckLinearize("block", b.N, dst, v, t)
 	return b.Prox.Linearize(dst, v, t)
 }
 
@@ -385,7 +386,7 @@ func NewScaled(c float64, p Prox) Prox {
 	}
 	s := StructureOf(p)
 	if q := s.Quadratic; q.Known {
-		return newSquaredL2(times(c, q.Value), p.Dim())
+		return newSquaredL2(vector.Times(c, q.Value), p.Dim())
 	}
 	out := &scaled{c: c, p: p}
 	out.structure = scaledStructure(c, s)
@@ -429,7 +430,7 @@ func multiplied(j Derivative, c float64) Derivative {
 			j.blocks[i] = multiplied(block, c)
 		}
 		return j
-	case *averaging, *face, *groupLinfDerivative, *nuclearDerivative, *functionDerivative:
+	case *groupLinfDerivative, *functionDerivative:
 		// There is no curvature, or it is given only by J.
 		return j
 	}
@@ -440,11 +441,11 @@ func multiplied(j Derivative, c float64) Derivative {
 type multipliedDerivative struct {
 	Derivative
 	c float64
-	lazyModel
+	LazyModel
 }
 
 func (j *multipliedDerivative) Model() *Model {
-	return j.get(func() *Model {
+	return j.Get(func() *Model {
 		m := j.Derivative.Model()
 		if m == nil || m.Curvature == nil {
 			return m

@@ -9,6 +9,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/solve"
 )
 
@@ -25,7 +26,7 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 	huge := linops.Identity(1 << 13)
 	bare := linops.NewFunc(2, 2, func(dst, b []float64) { copy(dst, b) }, func(dst, z []float64) { copy(dst, z) })
 	wide := linops.NewFunc(2, 1025, func(dst, b []float64) { copy(dst, b) }, func(dst, z []float64) { copy(dst, z) })
-	slope, err := prox.NewSortedL1([]float64{2, 1})
+	slope, err := clustered.NewSortedL1([]float64{2, 1})
 	if err != nil {
 		t.Fatal(err)
 	}

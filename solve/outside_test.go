@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"surepipe/prox/lowrank"
+
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -54,7 +56,7 @@ func TestOutsideMethodIsAFullCitizen(t *testing.T) {
 	solvetest.FactorAll(t)
 	c := solvetest.CompletionCases[10]
 	a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-	p := solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}
+	p := solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda), Device: dev}
 	want := roomtest.At(t, roomtest.NewSolver(t, "fista", p, solve.Options{}), roomtest.On(t, dev, y))
 	got := roomtest.At(t, open(mine, p), roomtest.On(t, dev, y))
 	roomtest.CheckChoice(t, got, "method", "iterates in factored form")

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"surepipe/prox/lowrank"
+
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
@@ -35,7 +37,7 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 			"admm":   {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
 			"direct": {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
 			"ista":   {A: roomtest.Dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
-			"low":    {A: sampled, R: prox.NewNuclear(shape, 1), Device: dev},
+			"low":    {A: sampled, R: lowrank.NewNuclear(shape, 1), Device: dev},
 		} {
 			solver := name
 			if name == "low" {

@@ -14,6 +14,7 @@ import (
 	"surepipe/loss"
 	"surepipe/progress"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
@@ -219,9 +220,9 @@ func TestChoicesAreRecorded(t *testing.T) {
 		{"admm", roomtest.Plain{Operator: small}, prox.NewL1(1), "method", "A written down as a matrix"},
 		{"admm", uneven, prox.NewL1(1), "units", "columns of about unit length"},
 		{"fista", uneven, prox.NewL2(0.1), "units", "the user's"},
-		{"fista", sampled, prox.NewNuclear(shape, 15), "method", "iterates in factored form"},
-		{"fista", sampled, prox.NewNuclear(shape, 0.1), "method", "all singular values"},
-		{"admm", sampled, prox.NewNuclear(shape, 15), "method", "inexact proximal operator"},
+		{"fista", sampled, lowrank.NewNuclear(shape, 15), "method", "iterates in factored form"},
+		{"fista", sampled, lowrank.NewNuclear(shape, 0.1), "method", "all singular values"},
+		{"admm", sampled, lowrank.NewNuclear(shape, 15), "method", "inexact proximal operator"},
 		{"direct", small, prox.NewSquaredL2(1), "method", "closed form"},
 		{"direct", small, prox.NewSquaredL2(1), "method", "singular value decomposition"},
 		{"direct", graded, prox.NewSquaredL2(1), "method", "pivoted factorization with the penalty"},

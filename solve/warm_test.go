@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
@@ -33,7 +34,7 @@ func pcaCases(t *testing.T, dev array.Device) (all []pcaCase) {
 	for _, solver := range []string{"fista", "ista"} {
 		shape := array.Shape{Rows: 80, Cols: 66}
 		n := shape.Len()
-		r := prox.NewSeparable(prox.NewNuclear(shape, 20), prox.Block{Prox: prox.NewL1(3.2), N: n})
+		r := prox.NewSeparable(lowrank.NewNuclear(shape, 20), prox.Block{Prox: prox.NewL1(3.2), N: n})
 		y := solvetest.LowRankMatrix(rng, shape, 200, 1)
 		for range n / 20 {
 			y[rng.IntN(n)] += 20 * rng.NormFloat64()

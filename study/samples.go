@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/problems"
@@ -149,7 +151,7 @@ func OpenSamples(path string, stdin io.Reader) (*SampleSource, error) {
 		return y, nil
 	}
 	// The shape is what the header claims.
-	if err := stored.Fits("one of the samples of shape "+dataio.ShapeString(s.Shape),
+	if err := stored.Fits("one of the samples of shape "+ndarray.ShapeString(s.Shape),
 		8*float64(stack.SampleLen())); err != nil {
 		s.Close()
 		return nil, Errorf("%s: %w", s.Name, err)

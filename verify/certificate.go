@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 )
 
@@ -25,7 +26,7 @@ const (
 // which changes it by a factor of at most sqrt(min(d, p)).
 func (c *check) certificate() error {
 	a := c.Problem.A
-	n, err := linops.Norm2(c.ctx, c.dev, a, linops.NormOptions{})
+	n, err := krylov.Norm2(c.ctx, c.dev, a, krylov.NormOptions{})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -169,7 +170,7 @@ func TestPenaltyBehindAnOperator(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		ctx := context.Background()
 		const d = 12
-		p := vjp.Problem{A: linops.Identity(d), K: linops.NewDifference1D(d), R: prox.NewL1(0.8), Device: dev}
+		p := vjp.Problem{A: linops.Identity(d), K: imaging.NewDifference1D(d), R: prox.NewL1(0.8), Device: dev}
 		s, err := vjp.NewSolver(ctx, "admm", p, vjp.Options{Sigma2: 0.1})
 		if err != nil {
 			t.Fatal(err)

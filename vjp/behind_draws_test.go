@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/vjp"
@@ -33,11 +34,11 @@ func TestSUREOfTotalVariationIsUnbiased(t *testing.T) {
 		}
 	}
 	kernel := mat.NewDense(3, 3, []float64{1. / 18, 1. / 9, 1. / 18, 1. / 9, 1. / 3, 1. / 9, 1. / 18, 1. / 9, 1. / 18})
-	blur, err := linops.NewConvolution2D(m, n, kernel, linops.ZeroPadded)
+	blur, err := imaging.NewConvolution2D(m, n, kernel, imaging.ZeroPadded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := linops.NewGradient([]int{m, n}, nil, linops.Reflecting)
+	k := imaging.NewGradient([]int{m, n}, nil, imaging.Reflecting)
 	for name, p := range map[string]vjp.Problem{
 		"isotropic":   {A: linops.Identity(m * n), R: prox.NewJointL2(m*n, 2, 0.5)},
 		"anisotropic": {A: linops.Identity(m * n), R: prox.NewL1(0.4)},

@@ -12,6 +12,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
@@ -124,7 +125,7 @@ func TestSequencesThatNowhereFall(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		y := []float64{1, 3, 2, 4, 3.5, 3, 7}
-		p := vjp.Problem{A: linops.Identity(7), K: linops.NewDifference1D(7), R: prox.NonNegative(), Device: dev}
+		p := vjp.Problem{A: linops.Identity(7), K: imaging.NewDifference1D(7), R: prox.NonNegative(), Device: dev}
 		sol := solved(t, newSolver(t, "interior-point", p, vjp.Options{Tol: 1e-12}), dev, y)
 		defer sol.Release()
 		want := []float64{1, 2.5, 2.5, 3.5, 3.5, 3.5, 7}
@@ -151,7 +152,7 @@ func TestSmallInteriorPoints(t *testing.T) {
 			}
 			a := linops.NewDense(dev, x)
 			defer a.Release()
-			k, r := solve.Terms(solve.Term{K: linops.Identity(p), R: prox.NewL1(0.8)}, solve.Term{K: linops.NewDifference1D(p), R: prox.NewL1(1.5)}, solve.Term{K: linops.Identity(p), R: prox.NonNegative()})
+			k, r := solve.Terms(solve.Term{K: linops.Identity(p), R: prox.NewL1(0.8)}, solve.Term{K: imaging.NewDifference1D(p), R: prox.NewL1(1.5)}, solve.Term{K: linops.Identity(p), R: prox.NonNegative()})
 			problem := vjp.Problem{A: a, K: k, R: r, Device: dev}
 			if got := solve.Default(problem); got != "interior-point" {
 				t.Fatalf("the default is %s", got)

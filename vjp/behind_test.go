@@ -14,6 +14,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
@@ -61,11 +62,11 @@ func variations(t *testing.T, dev array.Device) []variation {
 			return a
 		}
 		y, kernel := read("y"), read("kernel")
-		k := linops.NewGradient(y.Shape, nil, linops.Reflecting)
+		k := imaging.NewGradient(y.Shape, nil, imaging.Reflecting)
 		c.name, c.y = name, y.Data
 		c.problem = vjp.Problem{A: linops.Identity(len(y.Data)), K: k, R: prox.NewL1(c.Weight), Device: dev}
 		if c.blurred = strings.HasPrefix(name, "deblur"); c.blurred {
-			a, err := linops.NewConvolution2D(y.Shape[0], y.Shape[1], mat.NewDense(kernel.Shape[0], kernel.Shape[1], kernel.Data), linops.ZeroPadded)
+			a, err := imaging.NewConvolution2D(y.Shape[0], y.Shape[1], mat.NewDense(kernel.Shape[0], kernel.Shape[1], kernel.Data), imaging.ZeroPadded)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -31,7 +32,7 @@ func TestFormsAreWithinTheirBounds(t *testing.T) {
 		for _, i := range []int{0, 4, 5} {
 			c := solvetest.CompletionCases[i].On(t, dev)
 			a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-			r := prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
+			r := lowrank.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
 			problems = append(problems, problem{c.Name, a, r, y})
 			if !arraytest.Emulated(t, dev) {
 				problems = append(problems, problem{c.Name + ", J's product", plain{a}, r, y})
@@ -43,7 +44,7 @@ func TestFormsAreWithinTheirBounds(t *testing.T) {
 		y := solvetest.Gaussian(rng, n)
 		floats.Scale(2, y)
 		problems = append(problems, problem{"robust PCA", linops.HStack(linops.Identity(n), linops.Identity(n)),
-			prox.NewSeparable(prox.NewNuclear(shape, 4), prox.Block{Prox: prox.NewL1(1.5), N: n}), y})
+			prox.NewSeparable(lowrank.NewNuclear(shape, 4), prox.Block{Prox: prox.NewL1(1.5), N: n}), y})
 		for _, p := range problems {
 			t.Run(p.name, func(t *testing.T) {
 				arraytest.NoLeak(t, dev)

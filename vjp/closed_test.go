@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/vjp"
 )
 
@@ -38,7 +39,7 @@ func closedProblems(t *testing.T, dev array.Device, d, p int) map[string]vjp.Pro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { prox.Release(group) })
-	slope, err := prox.NewSortedL1(weights)
+	slope, err := clustered.NewSortedL1(weights)
 	if err != nil {
 		t.Fatal(err)
 	}

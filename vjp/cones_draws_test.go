@@ -7,7 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/prox"
+	"surepipe/prox/cones"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -22,12 +22,12 @@ func TestSUREUnderConstraintsIsUnbiased(t *testing.T) {
 	const d, p, sigma, draws = 20, 6, 0.5, 400
 	setup := rand.New(rand.NewPCG(31, 32))
 	a, k := dense(t, dev, randomMatrix(setup, d, p)), dense(t, dev, randomMatrix(setup, 4, p))
-	cone := must(prox.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}}))
+	cone := must(cones.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}}))
 	for name, c := range map[string]struct {
 		problem vjp.Problem
 		b       []float64
 	}{
-		"simplex":           {vjp.Problem{A: a, R: prox.NewSimplex(p, 1)}, []float64{0.5, 0.3, 0.2, 0, 0, 0}},
+		"simplex":           {vjp.Problem{A: a, R: cones.NewSimplex(p, 1)}, []float64{0.5, 0.3, 0.2, 0, 0, 0}},
 		"second-order cone": {vjp.Problem{A: a, K: k, R: cone}, []float64{0.3, -0.2, 0.1, 0, 0.1, 0.2}},
 	} {
 		c.problem.Device = dev

@@ -15,6 +15,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/cones"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -255,7 +256,7 @@ func constrainedCases(dev array.Device) []constrainedCase {
 	}
 
 	a := randomMatrix(rng, 10, 6)
-	add("least squares on the simplex", a, unitMatrix(6), signal(a, []float64{0.5, 0.3, 0.2, 0, 0, 0}, 0.5), prox.NewSimplex(6, 1), toSimplex, append(both, "fista", "newton")...)
+	add("least squares on the simplex", a, unitMatrix(6), signal(a, []float64{0.5, 0.3, 0.2, 0, 0, 0}, 0.5), cones.NewSimplex(6, 1), toSimplex, append(both, "fista", "newton")...)
 
 	blur := mat.NewDense(9, 9, nil)
 	for i := range 9 {
@@ -270,18 +271,18 @@ func constrainedCases(dev array.Device) []constrainedCase {
 	a = randomMatrix(rng, 10, 5)
 	shift := []float64{-1.5, 0.2, -0.3, 0.1}
 	add("regression with a second-order cone", a, randomMatrix(rng, 4, 5), signal(a, []float64{1, -2, 0.5, 1, 3}, 0.5),
-		must(prox.NewShifted(dev, must(prox.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}})), shift)), moved(shift, toCone), both...)
+		must(prox.NewShifted(dev, must(cones.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}})), shift)), moved(shift, toCone), both...)
 
 	a = randomMatrix(rng, 14, 9)
-	add("semidefinite estimate", a, unitMatrix(9), signal(a, []float64{2, 1, 0, 1, 1, 0, 0, 0, 0}, 0.7), prox.NewSemidefinite(3), toSemidefinite, append(both, "fista", "newton")...)
+	add("semidefinite estimate", a, unitMatrix(9), signal(a, []float64{2, 1, 0, 1, 1, 0, 0, 0, 0}, 0.7), cones.NewSemidefinite(3), toSemidefinite, append(both, "fista", "newton")...)
 
 	a = randomMatrix(rng, 9, 6)
 	add("cones on b", a, unitMatrix(6), signal(a, []float64{1, -2, 0.5, 1, 0.1, 0.2}, 0.5),
-		must(prox.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}})), inTurn([]int{3, 3}, toCone, toCone), append(both, "fista", "newton")...)
-	add("ball on b", a, unitMatrix(6), signal(a, []float64{1, -2, 0.5, 1, 0.1, 0.2}, 0.5), prox.NewL2Ball(6, 1.5), toBall(1.5), append(both, "fista", "newton")...)
+		must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}})), inTurn([]int{3, 3}, toCone, toCone), append(both, "fista", "newton")...)
+	add("ball on b", a, unitMatrix(6), signal(a, []float64{1, -2, 0.5, 1, 0.1, 0.2}, 0.5), cones.NewL2Ball(6, 1.5), toBall(1.5), append(both, "fista", "newton")...)
 
 	a = randomMatrix(rng, 8, 5)
-	add("ball", a, randomMatrix(rng, 3, 5), signal(a, []float64{1, 2, -1, 0, 1}, 0.5), prox.NewL2Ball(3, 1.5), toBall(1.5), both...)
+	add("ball", a, randomMatrix(rng, 3, 5), signal(a, []float64{1, 2, -1, 0, 1}, 0.5), cones.NewL2Ball(3, 1.5), toBall(1.5), both...)
 
 	// The dual of a support vector machine with an intercept: 0 <= alpha <= C, <labels, alpha> = 0.
 	a = randomMatrix(rng, 7, 8)
@@ -396,11 +397,11 @@ func TestInfeasibleConstraintsAreSaidSo(t *testing.T) {
 		}{
 			{"equalities", row, box([]float64{1, 3}, []float64{1, 3})},
 			{"inequalities", row, box([]float64{2, -inf}, []float64{inf, 3})},
-			{"simplex and sum", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})), prox.NewSeparable(prox.NewSimplex(3, 1), box([]float64{2}, []float64{2}))},
+			{"simplex and sum", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})), prox.NewSeparable(cones.NewSimplex(3, 1), box([]float64{2}, []float64{2}))},
 			{"nonnegative and sum, beside a norm", stacked(unitMatrix(3), unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})),
 				prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 3}, prox.Block{Prox: prox.NonNegative(), N: 3}, box([]float64{-1}, []float64{-1}))},
-			{"ball and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})), prox.NewSeparable(prox.NewL2Ball(3, 1), box([]float64{2}, []float64{inf}))},
-			{"cone and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})), prox.NewSeparable(must(prox.NewSecondOrderCones(3, [][]int{{0, 1, 2}})), box([]float64{-1}, []float64{-1}))},
+			{"ball and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})), prox.NewSeparable(cones.NewL2Ball(3, 1), box([]float64{2}, []float64{inf}))},
+			{"cone and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})), prox.NewSeparable(must(cones.NewSecondOrderCones(3, [][]int{{0, 1, 2}})), box([]float64{-1}, []float64{-1}))},
 		} {
 			for _, method := range []string{"admm", "primal-dual"} {
 				k := dense(t, dev, c.k)

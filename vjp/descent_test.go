@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
@@ -24,7 +25,7 @@ type descent struct {
 }
 
 func newDescent(ctx context.Context, p solve.Problem, _ solve.Options) (solve.Method, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
+	n, err := krylov.Norm2(ctx, p.Device, p.A, krylov.NormOptions{})
 	return &descent{p: p, c: prox.StructureOf(p.R).Quadratic.Value, norm2: n.Upper()}, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/vjp"
 )
@@ -22,17 +23,17 @@ func TestSupportOfAnyOperator(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const n = 24
 		kernel := mat.NewDense(3, 3, []float64{0.05, 0.1, 0.05, 0.1, 0.4, 0.1, 0.05, 0.1, 0.05})
-		blur, err := linops.NewConvolution2D(n, n, kernel, linops.Circular)
+		blur, err := imaging.NewConvolution2D(n, n, kernel, imaging.Circular)
 		if err != nil {
 			t.Fatal(err)
 		}
-		basis, err := linops.NewWavelet2D(n, n, "db3", 2)
+		basis, err := imaging.NewWavelet2D(n, n, "db3", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range []linops.Operator{
 			linops.Compose(blur, linops.Adjoint(basis)), // in other units
-			linops.Compose(blur, linops.Adjoint(linops.NewDCT2D(n, n))),
+			linops.Compose(blur, linops.Adjoint(imaging.NewDCT2D(n, n))),
 		} {
 			s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: a, R: prox.NewL1(0.4), Device: dev}, vjp.Options{Tol: 1e-10})
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -40,7 +41,7 @@ func newPrimalDual(ctx context.Context, p solve.Problem, _ solve.Options) (solve
 	if p.Loss != nil {
 		return nil, fmt.Errorf("primal-dual: the loss is not quadratic")
 	}
-	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
+	n, err := krylov.Norm2(ctx, p.Device, p.A, krylov.NormOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -38,7 +39,7 @@ func followedCases(t *testing.T, dev array.Device) []followedCase {
 	}
 	tall, wide := array.Shape{Rows: 80, Cols: 66}, array.Shape{Rows: 64, Cols: 90}
 	pca := func(shape array.Shape, lambda, gamma float64) prox.Prox {
-		return prox.NewSeparable(prox.NewNuclear(shape, lambda), prox.Block{Prox: prox.NewL1(gamma), N: shape.Len()})
+		return prox.NewSeparable(lowrank.NewNuclear(shape, lambda), prox.Block{Prox: prox.NewL1(gamma), N: shape.Len()})
 	}
 	outliers := func(y []float64) []float64 {
 		for range len(y) / 20 {
@@ -55,7 +56,7 @@ func followedCases(t *testing.T, dev array.Device) []followedCase {
 	add("high rank", twice(tall), pca(tall, 4, 3), outliers(solvetest.LowRankMatrix(rng, tall, 100, 1)), "fista")
 	add("zero", twice(tall), pca(tall, 1000, 100), solvetest.LowRankMatrix(rng, tall, 200, 1), "fista")
 	add("a large value", twice(tall), pca(tall, 20, 3.2), solvetest.LowRankMatrix(rng, tall, 2e4, 1), "fista")
-	add("denoising", linops.Identity(wide.Len()), prox.NewNuclear(wide, 20), solvetest.LowRankMatrix(rng, wide, 200, 1), "ista", "admm")
+	add("denoising", linops.Identity(wide.Len()), lowrank.NewNuclear(wide, 20), solvetest.LowRankMatrix(rng, wide, 200, 1), "ista", "admm")
 	d := 500
 	dense := linops.NewDense(dev, mat.NewDense(d, tall.Len(), scaled(1/25., solvetest.Gaussian(rng, d*tall.Len()))))
 	t.Cleanup(dense.Release)
@@ -66,7 +67,7 @@ func followedCases(t *testing.T, dev array.Device) []followedCase {
 	dense.Forward(z, b)
 	y := z.ToHost()
 	floats.Add(y, solvetest.Gaussian(rng, d))
-	add("dense measurements", dense, prox.NewNuclear(tall, 40), y, "fista")
+	add("dense measurements", dense, lowrank.NewNuclear(tall, 40), y, "fista")
 	return all
 }
 

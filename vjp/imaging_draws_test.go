@@ -7,7 +7,9 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
+	"surepipe/prox/denoise"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -42,7 +44,7 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 	for i := range 9 {
 		angles = append(angles, 20*float64(i))
 	}
-	projection, err := linops.NewParallelBeam(m, n, angles, n, 1, linops.Axis{})
+	projection, err := imaging.NewParallelBeam(m, n, angles, n, 1, imaging.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,20 +54,20 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 			places = append(places, i)
 		}
 	}
-	fourier, err := linops.NewFourier(m, n, places, linops.FourierLayout{Complex: true, Centered: true})
+	fourier, err := imaging.NewFourier(m, n, places, imaging.FourierLayout{Complex: true, Centered: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wavelet, err := linops.NewWavelet2D(m, n, "haar", 2)
+	wavelet, err := imaging.NewWavelet2D(m, n, "haar", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := linops.NewComplex(dev, wavelet)
+	both, err := imaging.NewComplex(dev, wavelet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer both.Release()
-	gradient := linops.NewGradient([]int{m, n}, nil, linops.Reflecting)
+	gradient := imaging.NewGradient([]int{m, n}, nil, imaging.Reflecting)
 	groups := make([][]int, m*n)
 	for i := range groups {
 		groups[i] = []int{2 * i, 2*i + 1}
@@ -97,9 +99,9 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 		{"tomography, total variation", vjp.Problem{A: projection, K: gradient, R: prox.NewJointL2(m*n, 2, 0.3)}, image, 0.3},
 		{"tomography, wavelets", vjp.Problem{A: synthesis(projection, wavelet), R: prox.NewL1(0.3)}, coefficients(wavelet, image), 0.3},
 		{"complex samples, wavelets", vjp.Problem{A: synthesis(fourier, both), R: moduli}, coefficients(both, pairs), 0.2},
-		{"complex samples, vectorial total variation", vjp.Problem{A: fourier, K: linops.NewGradient([]int{m, n, 2}, []int{0, 1}, linops.Reflecting), R: prox.NewVectorialL2(m*n, 2, 2, 0.1)}, pairs, 0.2},
-		{"colours, vectorial total variation", vjp.Problem{A: linops.Identity(3 * m * n), K: linops.NewGradient([]int{m, n, 3}, []int{0, 1}, linops.Reflecting), R: prox.NewVectorialL2(m*n, 2, 3, 0.3)}, colours, 0.3},
-		{"local low rank", vjp.Problem{A: linops.Identity(series.Len()), R: prox.NewLocalLowRank(series, 1.2)}, course, 0.3},
+		{"complex samples, vectorial total variation", vjp.Problem{A: fourier, K: imaging.NewGradient([]int{m, n, 2}, []int{0, 1}, imaging.Reflecting), R: prox.NewVectorialL2(m*n, 2, 2, 0.1)}, pairs, 0.2},
+		{"colours, vectorial total variation", vjp.Problem{A: linops.Identity(3 * m * n), K: imaging.NewGradient([]int{m, n, 3}, []int{0, 1}, imaging.Reflecting), R: prox.NewVectorialL2(m*n, 2, 3, 0.3)}, colours, 0.3},
+		{"local low rank", vjp.Problem{A: linops.Identity(series.Len()), R: denoise.NewLocalLowRank(series, 1.2)}, course, 0.3},
 	} {
 		c.p.Device = dev
 		t.Run(c.name, func(t *testing.T) { checkDraws(t, c.p, c.signal, c.sigma) })

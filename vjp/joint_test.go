@@ -13,6 +13,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -35,7 +36,7 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 						y[rng.IntN(d)] += 10
 					}
 					a := linops.HStack(linops.Identity(d), linops.Identity(d))
-					r := prox.NewSeparable(prox.NewNuclear(shape, 4), prox.Block{Prox: prox.NewL1(gamma), N: d})
+					r := prox.NewSeparable(lowrank.NewNuclear(shape, 4), prox.Block{Prox: prox.NewL1(gamma), N: d})
 					o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-11, MaxIter: 100000}
 					spaces := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, o)
 					got := solved(t, spaces, dev, y)

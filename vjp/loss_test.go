@@ -12,6 +12,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
@@ -76,7 +77,7 @@ func TestDerivativeOfLossesMatchesCentralDifferences(t *testing.T) {
 	for name, c := range lossCases(t, rng, z) {
 		for kind, r := range map[string]prox.Prox{
 			"l1": prox.NewL1(0.4), "elastic net": prox.NewElasticNet(0.3, 0.5), "ridge": prox.NewSquaredL2(0.5), "group": group,
-			"nuclear norm": prox.NewNuclear(array.Shape{Rows: 3, Cols: 2}, 0.5),
+			"nuclear norm": lowrank.NewNuclear(array.Shape{Rows: 3, Cols: 2}, 0.5),
 		} {
 			problem := vjp.Problem{A: a, R: r, Loss: c.l, Device: dev}
 			o := vjp.Options{Tol: 1e-12, MaxIter: 100000}

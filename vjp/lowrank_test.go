@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -28,7 +29,7 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				arraytest.NoLeak(t, dev)
 				a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 				floats.AddConst(c.Offset, y)
-				r := prox.NewScaled(2, prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y)/2))
+				r := prox.NewScaled(2, lowrank.NewNuclear(c.Shape, c.Weight(t, dev, a, y)/2))
 				o := vjp.Options{Derivative: vjp.Implicit}
 				got := solved(t, newSolver(t, c.Solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer got.Release()
@@ -106,7 +107,7 @@ func TestFactoredIterationsStopWhereTold(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		r := prox.NewNuclear(c.Shape, c.Lambda)
+		r := lowrank.NewNuclear(c.Shape, c.Lambda)
 		for _, n := range []int{1, 2, 10} {
 			for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
 				s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{MaxIter: n, Derivative: kind})

@@ -11,6 +11,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -38,7 +39,7 @@ func TestMomentsAreThoseOfTheImages(t *testing.T) {
 		dev.Upload(y, values)
 		id := linops.Identity(d)
 		p := vjp.Problem{A: linops.HStack(id, id), Device: dev, R: prox.NewSeparable(
-			prox.Block{Prox: prox.NewNuclear(shape, 32), N: d}, prox.Block{Prox: prox.NewL1(1.5), N: d})}
+			prox.Block{Prox: lowrank.NewNuclear(shape, 32), N: d}, prox.Block{Prox: prox.NewL1(1.5), N: d})}
 		s, err := vjp.NewSolver(ctx, "fista", p, vjp.Options{Compact: true})
 		if err != nil {
 			t.Fatal(err)

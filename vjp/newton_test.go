@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -35,7 +36,7 @@ func TestNewtonGivesTheDerivative(t *testing.T) {
 	for i := range weights {
 		weights[i] = 2 - 1.5*float64(i)/p
 	}
-	slope, err := prox.NewSortedL1(weights)
+	slope, err := clustered.NewSortedL1(weights)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,9 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -81,14 +82,14 @@ func TestPartsOfACompletion(t *testing.T) {
 			{name: "a mean", y: y, effects: true},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				p, y := vjp.Problem{A: a, Loss: c.loss, R: prox.NewNuclear(shape, 1.5), Device: dev}, c.y
+				p, y := vjp.Problem{A: a, Loss: c.loss, R: lowrank.NewNuclear(shape, 1.5), Device: dev}, c.y
 				if c.effects {
-					e, err := linops.NewEffects(dev, shape, places, c.rows, c.cols, c.weights)
+					e, err := additive.NewEffects(dev, shape, places, c.rows, c.cols, c.weights)
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer e.Release()
-					p.A = linops.WithoutEffects(a, e)
+					p.A = additive.WithoutEffects(a, e)
 					z := dev.Alloc(1, d)
 					dev.Upload(z, y)
 					e.Remove(z)
@@ -164,7 +165,7 @@ func checkParts(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 		again.Release()
 		at.Free()
 	}
-	r := prox.NewNuclear(array.Shape{Rows: 26, Cols: 23}, 2.5)
+	r := lowrank.NewNuclear(array.Shape{Rows: 26, Cols: 23}, 2.5)
 	reweighted, err := solver.Reweight(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -28,7 +28,7 @@ func TestReducedSystemsChangeNothingButRounding(t *testing.T) {
 				arraytest.NoLeak(t, dev)
 				const d = 500
 				a, y := solvetest.Completion(t, dev, shape, d)
-				r := prox.NewNuclear(shape, 3)
+				r := lowrank.NewNuclear(shape, 3)
 				o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-10}
 				got := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer got.Release()

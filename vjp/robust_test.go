@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -33,7 +34,7 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 		}
 		id := linops.Identity(d)
 		p := vjp.Problem{A: linops.HStack(id, id), Device: dev, R: prox.NewSeparable(
-			prox.Block{Prox: prox.NewNuclear(shape, 16), N: d}, prox.Block{Prox: prox.NewL1(1.5), N: d})}
+			prox.Block{Prox: lowrank.NewNuclear(shape, 16), N: d}, prox.Block{Prox: prox.NewL1(1.5), N: d})}
 		bare := p
 		bare.A = linops.WithStructure(p.A, linops.Structure{Norm2: linops.Known(2)})
 		o := vjp.Options{Tol: 1e-11, Sigma2: 0.25}

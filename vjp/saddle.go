@@ -7,6 +7,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 	"surepipe/solve"
 )
@@ -60,7 +61,7 @@ func newSaddle(ctx context.Context, dev array.Device, a, k linops.Operator, j pr
 	s.on.prepare(s.rho)
 	if c := known.Columns.Value; c > 0 {
 		s.rho, s.scale = 0, 1/c
-		norm, err := linops.Norm2(ctx, dev, k, linops.NormOptions{})
+		norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
 		if err != nil {
 			return nil, "", err
 		}
@@ -187,7 +188,7 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	fu, fv := s.parts(f)
 	s.a.Adjoint(fu, w)
 	dev.Fill(fv, 0)
-	res, err := linops.MINRES(ctx, x, f, func(to, from array.Batch) { s.apply(work, to, from) }, linops.CGOptions{Tol: tol, MaxIterations: most, Precondition: func(to, from array.Batch) { s.precondition(work, to, from) }})
+	res, err := krylov.MINRES(ctx, x, f, func(to, from array.Batch) { s.apply(work, to, from) }, krylov.CGOptions{Tol: tol, MaxIterations: most, Precondition: func(to, from array.Batch) { s.precondition(work, to, from) }})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -11,6 +11,8 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
@@ -52,7 +54,7 @@ func TestCyclesAboveTheirMerging(t *testing.T) {
 // At ties both one-sided derivatives are possible.
 func TestTiesAreRanges(t *testing.T) {
 	dev := array.NewHost()
-	slope, err := prox.NewSortedL1([]float64{1, 0, 0})
+	slope, err := clustered.NewSortedL1([]float64{1, 0, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func TestSharedNullSpace(t *testing.T) {
 func TestNuclearBesideSquaresAboveLambdaMax(t *testing.T) {
 	dev := array.NewHost()
 	y := []float64{0.5246555193348231, 0.03259209890936782}
-	nuclear := prox.NewNuclear(array.Shape{Rows: 1, Cols: 2}, math.Hypot(y[0], y[1])*(1+1e-7))
+	nuclear := lowrank.NewNuclear(array.Shape{Rows: 1, Cols: 2}, math.Hypot(y[0], y[1])*(1+1e-7))
 	k, r := solve.Terms(solve.Term{K: linops.Identity(2), R: nuclear}, solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(12)},
 		solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(55)})
 	problem := vjp.Problem{A: linops.Identity(2), K: k, R: r, Device: dev}
@@ -135,7 +137,7 @@ func TestTieOfTheUnrolledDerivative(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem := vjp.Problem{A: pick, R: prox.NewNuclear(array.Shape{Rows: 4, Cols: 2}, 5), Device: dev}
+	problem := vjp.Problem{A: pick, R: lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 2}, 5), Device: dev}
 	got := solved(t, newSolver(t, "ista", problem, vjp.Options{Sigma2: 1, Derivative: vjp.Unrolled}), dev, y)
 	defer got.Release()
 	if !(got.Lag >= 1) {

@@ -14,6 +14,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
@@ -59,7 +60,7 @@ func fixtures(dev array.Device) []fixture {
 		panic(err)
 	}
 	add("group lasso", x(9, 12), group, 2, iterative...)
-	add("svt", linops.Identity(30), prox.NewNuclear(array.Shape{Rows: 6, Cols: 5}, 2), 2, iterative...)
+	add("svt", linops.Identity(30), lowrank.NewNuclear(array.Shape{Rows: 6, Cols: 5}, 2), 2, iterative...)
 	var observed []int
 	for i := range 63 {
 		if i%4 != 1 {
@@ -71,10 +72,10 @@ func fixtures(dev array.Device) []fixture {
 		if err != nil {
 			panic(err)
 		}
-		add(fmt.Sprintf("matrix completion %dx%d", s.Rows, s.Cols), sel, prox.NewNuclear(s, 2.5), 2, iterative...)
+		add(fmt.Sprintf("matrix completion %dx%d", s.Rows, s.Cols), sel, lowrank.NewNuclear(s, 2.5), 2, iterative...)
 	}
 	add("robust pca", linops.HStack(linops.Identity(40), linops.Identity(40)),
-		prox.NewSeparable(prox.Block{Prox: prox.NewNuclear(array.Shape{Rows: 8, Cols: 5}, 4), N: 40}, prox.Block{Prox: prox.NewL1(2), N: 40}), 2.5, iterative...)
+		prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(array.Shape{Rows: 8, Cols: 5}, 4), N: 40}, prox.Block{Prox: prox.NewL1(2), N: 40}), 2.5, iterative...)
 	return fs
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/images"
 )
 
 // badInput is a kind of bad input: what follows "surepipe run", or another command if it names one,
@@ -194,7 +195,7 @@ func badImages(t *testing.T) []badInput {
 	denoise := "--spec " + example(t, dir, "wavelet-denoise") + " --sigma2 0.01 "
 	small := filepath.Join(dir, "small.tif")
 	if _, err := dataio.WriteImage(small, func(w io.Writer) (int, error) {
-		return dataio.EncodeTIFF(w, floats("y", make([]float64, 4), 2, 2), dataio.Depth{Bits: 8})
+		return images.EncodeTIFF(w, floats("y", make([]float64, 4), 2, 2), dataio.Depth{Bits: 8})
 	}); err != nil {
 		t.Fatal(err)
 	}

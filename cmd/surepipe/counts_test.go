@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/images"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Counts are the integers of a file, whatever its format, where the noise is Poisson's.
@@ -31,17 +33,17 @@ func TestCountsOfImageFiles(t *testing.T) {
 			return err
 		},
 		"u.tif": func() error {
-			_, err := dataio.WriteImage(path("u.tif"), func(w io.Writer) (int, error) { return dataio.EncodeTIFF(w, scaled, dataio.Depth{Bits: 16}) })
+			_, err := dataio.WriteImage(path("u.tif"), func(w io.Writer) (int, error) { return images.EncodeTIFF(w, scaled, dataio.Depth{Bits: 16}) })
 			return err
 		},
 		"f.tif": func() error {
 			_, err := dataio.WriteImage(path("f.tif"), func(w io.Writer) (int, error) {
-				return dataio.EncodeTIFF(w, counts, dataio.Depth{Bits: 32, Float: true})
+				return images.EncodeTIFF(w, counts, dataio.Depth{Bits: 32, Float: true})
 			})
 			return err
 		},
 		"u.png": func() error {
-			_, err := dataio.WriteImage(path("u.png"), func(w io.Writer) (int, error) { return dataio.EncodePNG(w, scaled, 16) })
+			_, err := dataio.WriteImage(path("u.png"), func(w io.Writer) (int, error) { return images.EncodePNG(w, scaled, 16) })
 			return err
 		},
 	}
@@ -68,7 +70,7 @@ func TestSeriesOfImageFiles(t *testing.T) {
 	for i := range series.Data {
 		series.Data[i] = 0.5 + 0.4*math.Sin(float64(i/48)*0.7)*math.Cos(float64(i%48))
 	}
-	if _, err := dataio.WriteImage(in, func(w io.Writer) (int, error) { return dataio.EncodeTIFF(w, series, dataio.Depth{Bits: 16}) }); err != nil {
+	if _, err := dataio.WriteImage(in, func(w io.Writer) (int, error) { return images.EncodeTIFF(w, series, dataio.Depth{Bits: 16}) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"--problem local-low-rank --lambda 0.01", "--problem robust-pca --lambda 0.5 --gamma 0.2", "--problem tv2d --lambda 0.01"} {
@@ -78,7 +80,7 @@ func TestSeriesOfImageFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, err := set.Floats("out")
-		if set.Close(); err != nil || dataio.ShapeString(a.Shape) != "(4, 6, 8)" || a.Depth.Bits != 16 {
+		if set.Close(); err != nil || ndarray.ShapeString(a.Shape) != "(4, 6, 8)" || a.Depth.Bits != 16 {
 			t.Fatalf("%s: shape %v, depth %+v, %v", args, a.Shape, a.Depth, err)
 		}
 		for i, v := range a.Data {

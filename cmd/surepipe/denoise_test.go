@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/images"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // lossesOf are the true loss at SURE's minimizer, and the least on the grid, of a sweep's JSON.
@@ -73,7 +75,7 @@ func TestGenerateRefusesBadImages(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, depth dataio.Depth, a dataio.Array) string {
 		path := filepath.Join(dir, name)
-		if _, err := dataio.WriteImage(path, func(w io.Writer) (int, error) { return dataio.EncodeTIFF(w, a, depth) }); err != nil {
+		if _, err := dataio.WriteImage(path, func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, depth) }); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -139,7 +141,7 @@ func TestFramesAndColumns(t *testing.T) {
 		}
 		b, err := set.Floats("b")
 		set.Close()
-		if err != nil || dataio.ShapeString(b.Shape) != "(2, 6, 4, 5)" {
+		if err != nil || ndarray.ShapeString(b.Shape) != "(2, 6, 4, 5)" {
 			t.Errorf("%s: b has shape %v, %v", data, b.Shape, err)
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/pflag"
 
 	"surepipe/array"
-	"surepipe/internal/dataio"
 	"surepipe/vjp"
 )
 
@@ -52,7 +53,7 @@ func (f *solverFlags) checkDerivative() error {
 func (f *solverFlags) checkSolver() error {
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
 		return usagef("--solver is %q, expected auto or one of %s%s",
-			f.solver, strings.Join(vjp.Solvers(), ", "), dataio.Meant(f.solver, vjp.Solvers()))
+			f.solver, strings.Join(vjp.Solvers(), ", "), ndarray.Meant(f.solver, vjp.Solvers()))
 	}
 	return nil
 }

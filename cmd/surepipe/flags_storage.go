@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -50,7 +51,7 @@ func (f *estimatorFlags) checkStorage(changed func(flag string) bool) error {
 	switch {
 	case !slices.Contains(load.Storages, f.Storage):
 		return usagef("--storage is %q, expected %s%s", f.Storage, strings.Join(load.Storages, ", "),
-			dataio.Meant(f.Storage, load.Storages))
+			ndarray.Meant(f.Storage, load.Storages))
 	case changed("storage") && f.Specification == nil && known && !named.Design:
 		return usagef("--storage is for %s and specifications, found --problem %s",
 			strings.Join(problems.Regressions(), ", "), f.Problem)

@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/pflag"
 
 	"surepipe/hutch"
-	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 )
 
@@ -44,7 +45,7 @@ func (f *traceFlags) check(changed func(flag string) bool) error {
 	switch {
 	case f.trace != pipeline.Auto && !slices.Contains(hutch.Estimators(), f.trace):
 		return usagef("--trace is %q, expected auto or one of %s%s",
-			f.trace, strings.Join(hutch.Estimators(), ", "), dataio.Meant(f.trace, hutch.Estimators()))
+			f.trace, strings.Join(hutch.Estimators(), ", "), ndarray.Meant(f.trace, hutch.Estimators()))
 	case f.trace == pipeline.Auto && f.queries.n < 2:
 		return usagef("--queries is %d, expected 2 or more, or auto", f.queries.n)
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -26,7 +28,7 @@ func commandNames(cmd *cobra.Command) (names []string) {
 
 // unknownCommand is the error for a name that no subcommand of cmd has.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	return usagef("unknown command %q%s; see %s --help", name, dataio.Meant(name, commandNames(cmd)),
+	return usagef("unknown command %q%s; see %s --help", name, ndarray.Meant(name, commandNames(cmd)),
 		cmd.CommandPath())
 }
 
@@ -121,7 +123,7 @@ func elsewhere(cmd *cobra.Command, name string) string {
 			own = append(own, f.Name)
 		}
 	})
-	if nearest := dataio.Nearest(name, own); nearest != "" {
+	if nearest := ndarray.Nearest(name, own); nearest != "" {
 		return fmt.Sprintf(" (did you mean --%s?)", nearest)
 	}
 	var others []string

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
@@ -37,10 +39,10 @@ func checkShape(f dataio.Format, path, name string, shape []int, frames, isCompl
 	case f.Pages && !isComplex && newView(shape, false) != nil:
 	case f.Image && (frames || !isImageShape(shape)):
 		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name,
-			dataio.ShapeString(shape))
+			ndarray.ShapeString(shape))
 	case f.Axes > 0 && len(shape) > f.Axes:
 		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name,
-			dataio.ShapeString(shape), f.Axes, f.Extensions[0])
+			ndarray.ShapeString(shape), f.Axes, f.Extensions[0])
 	}
 	return nil
 }

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"strings"
 
-	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/problems"
 )
 
@@ -25,7 +26,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return usagef("--problem is %q and --spec %q, expected one of them", f.Problem, f.Spec)
 	case f.Spec == "" && named.Name == "":
 		return usagef("--problem is %q%s, expected %s; or --spec", f.Problem,
-			dataio.Meant(f.Problem, problems.Names()), known)
+			ndarray.Meant(f.Problem, problems.Names()), known)
 	case f.Spec == "" && f.Data == "" && f.Y == "" && f.Mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, " +
 			".jpg or .tif), or --y and --X")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -84,7 +86,7 @@ func (g *pictureFlags) check(p *problems.Problem) error {
 		if p.Signal != nil {
 			shape = p.SignalShape
 		}
-		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, dataio.ShapeString(study.ShapeOut(p, shape)))
+		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, ndarray.ShapeString(study.ShapeOut(p, shape)))
 	case g.frame >= at.frames:
 		return usagef("--frame is %d, expected 0 to %d: %s has %d images", g.frame, at.frames-1, of, at.frames)
 	}
@@ -133,9 +135,9 @@ func (g *pictureFlags) readTruth(p *problems.Problem) error {
 // numbersOf is a shape, as text, with the kind of the numbers.
 func numbersOf(shape []int, isComplex bool) string {
 	if isComplex {
-		return dataio.ShapeString(shape[:len(shape)-1]) + ", complex"
+		return ndarray.ShapeString(shape[:len(shape)-1]) + ", complex"
 	}
-	return dataio.ShapeString(shape) + ", real"
+	return ndarray.ShapeString(shape) + ", real"
 }
 
 // signalOf is the signal of an estimate where that is not mu_hat and somebody wants it, else nil.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/images"
 	"surepipe/problems"
 )
 
@@ -163,7 +164,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 	for i := range mask.Data {
 		mask.Data[i] = float64(rng.IntN(5) / 2)
 	}
-	write("mask.png", errorOf(dataio.WriteImage(filepath.Join(dir, "mask.png"), func(w io.Writer) (int, error) { return dataio.EncodePNG(w, mask, 8) })))
+	write("mask.png", errorOf(dataio.WriteImage(filepath.Join(dir, "mask.png"), func(w io.Writer) (int, error) { return images.EncodePNG(w, mask, 8) })))
 
 	regression := filepath.Join(dir, "regression.npz")
 	data, err := problems.GenerateLasso(120, 40, 5)

@@ -34,6 +34,8 @@ var layers = [][]string{
 	{"solve/internal"},
 	{"hutch"},
 	{"linops/linopstest", "prox/proxtest"},
+	{"linops/outofcore", "prox/denoise"},
+	{"linops/additive", "linops/imaging", "linops/krylov", "prox/clustered", "prox/cones", "prox/lowrank"},
 	{"linops", "prox"},
 	{"loss"},
 	{"space/spacetest"},

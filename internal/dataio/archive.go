@@ -80,7 +80,7 @@ func newHDF5(r io.ReaderAt, size int64, matlab bool) (*Set, error) {
 			if matlab {
 				a.Shape = slices.Clone(a.Shape)
 				slices.Reverse(a.Shape)
-				a = a.fromColumns().withoutUnitAxes()
+				a = a.FromColumns().WithoutUnitAxes()
 			}
 			if a.Complex {
 				a.Shape = append(a.Shape[:len(a.Shape):len(a.Shape)], 2)
@@ -92,72 +92,4 @@ func newHDF5(r io.ReaderAt, size int64, matlab bool) (*Set, error) {
 		}
 	}
 	return s, nil
-}
-
-// parts is the number of values of a number: 2 where it is complex.
-func (a Array) parts() int {
-	if a.Complex {
-		return 2
-	}
-	return 1
-}
-
-// fromColumns puts values, whose first axis varies fastest, in C order. Shape does not have the axis
-// of the parts of complex numbers.
-func (a Array) fromColumns() Array {
-	parts := a.parts()
-	if len(a.Shape) < 2 {
-		return a
-	}
-	out := make([]float64, len(a.Data))
-	index := make([]int, len(a.Shape))
-	strides := make([]int, len(a.Shape))
-	stride := parts
-	for axis := len(a.Shape) - 1; axis >= 0; axis-- {
-		strides[axis] = stride
-		stride *= a.Shape[axis]
-	}
-	to := 0
-	for from := 0; from < len(a.Data); from += parts {
-		copy(out[to:to+parts], a.Data[from:])
-		for axis := range index {
-			to += strides[axis]
-			if index[axis]++; index[axis] < a.Shape[axis] {
-				break
-			}
-			to -= strides[axis] * a.Shape[axis]
-			index[axis] = 0
-		}
-	}
-	a.Data = out
-	return a
-}
-
-// withoutUnitAxes makes a vector of a matrix with one row or one column, and a scalar of a matrix with
-// one entry: MATLAB has no others.
-func (a Array) withoutUnitAxes() Array {
-	if len(a.Shape) != 2 || min(a.Shape[0], a.Shape[1]) != 1 {
-		return a
-	}
-	if n := max(a.Shape[0], a.Shape[1]); n > 1 {
-		a.Shape = []int{n}
-	} else {
-		a.Shape = nil
-	}
-	return a
-}
-
-// withPairs checks that the values fill the shape, and adds the axis of the parts of complex numbers.
-func (a Array) withPairs() (Array, error) {
-	n := a.parts()
-	for _, k := range a.Shape {
-		n *= k
-	}
-	if n != len(a.Data) {
-		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.parts(), ShapeString(a.Shape))
-	}
-	if a.Complex {
-		a.Shape = append(a.Shape[:len(a.Shape):len(a.Shape)], 2)
-	}
-	return a, nil
 }

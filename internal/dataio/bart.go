@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // ReadBART reads an array of the Berkeley Advanced Reconstruction Toolbox: complex numbers of 32 bits
@@ -52,9 +54,9 @@ func ReadBART(header, values io.Reader) (Array, error) {
 		return a, err
 	}
 	if after, _ := io.Copy(io.Discard, values); after > 0 {
-		return a, fmt.Errorf("%w of the shape that its header states, %s", afterArray(after), ShapeString(a.Shape))
+		return a, fmt.Errorf("%w of the shape that its header states, %s", afterArray(after), ndarray.ShapeString(a.Shape))
 	}
-	return a.withPairs()
+	return a.WithPairs()
 }
 
 // openBART opens the two files of an array, by the name of either.

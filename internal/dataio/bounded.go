@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 )
 
@@ -52,5 +53,5 @@ func (b *bounded) next(rows, values int) error {
 	if rows%often > 0 {
 		return nil
 	}
-	return fits(fmt.Sprintf("a table of more than %d rows", rows), float64(values), 16)
+	return ndarray.Fits(fmt.Sprintf("a table of more than %d rows", rows), float64(values), 16)
 }

@@ -5,16 +5,6 @@ import (
 	"strings"
 )
 
-// WithImaginary is an array of real numbers as complex numbers: their imaginary parts are 0.
-func (a Array) WithImaginary() Array {
-	data := make([]float64, 2*len(a.Data))
-	for i, v := range a.Data {
-		data[2*i] = v
-	}
-	a.Shape, a.Data, a.Complex = append(a.Shape[:len(a.Shape):len(a.Shape)], 2), data, true
-	return a
-}
-
 func (r *Reader) isComplex() bool { return r.complex || r.held != nil && r.held.Complex }
 
 func (r *Reader) complexError() error {

@@ -21,14 +21,14 @@
 //	                                                              internal/hdf5
 //	NIfTI .nii, .nii.gz      [Open], [ReadNIfTI]      -           the same, scaled by the header
 //	BART .cfl with .hdr      [Open], [ReadBART]       -           complex numbers of 32 bits
-//	.png                     [Open], [ReadPNG]        [WritePNG]  grey or RGB, 1 to 16 bits, as
+//	.png                     [Open]                    [WriteImage]  grey or RGB, 1 to 16 bits, as
 //	                                                              numbers in [0, 1]
-//	.jpg                     [Open], [ReadJPEG]       [WriteJPEG] grey or RGB, the same
-//	.tif                     [Open], [ReadTIFF]       [WriteTIFF] grey or RGB, also several, 8, 16 or 32 bits, the
+//	.jpg                     [Open]                    [WriteImage] grey or RGB, the same
+//	.tif                     [Open]                    [WriteImage] grey or RGB, also several, 8, 16 or 32 bits, the
 //	                                                              same; floating point numbers of 32
 //	                                                              or 64 bits, as they are
 //
-// [Open] detects the format from the file's first bytes and returns a [Set] of named arrays. Of
+// Images are package images', and arrays in memory package ndarray's. [Open] detects the format from the file's first bytes and returns a [Set] of named arrays. Of
 // numpy's files only the directory and the headers are read until an array is asked for:
 //
 //	s, err := dataio.Open("data.npz")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sbinet/npyio/npy"
 
+	"surepipe/internal/dataio/images"
 	"surepipe/internal/hdf5"
 )
 
@@ -118,21 +119,21 @@ robust-pca; a matrix for svt or robust-pca is taken as the numbers that it holds
 		Name: "png", Extensions: []string{".png"}, Image: true, Is: starts("\x89PNG"), Best: Depth{Bits: 16},
 		Help: `an image, grey or (rows, columns, 3), pixels as numbers in [0, 1]: y. Where noise
 is clipped at black or white it is not normal, and SURE is biased`,
-		Read: whole(ReadPNG),
+		Read: whole(images.ReadPNG),
 		Write: func(w io.Writer, a Array, depth Depth, eight bool) (int, error) {
-			return EncodePNG(w, a, min(depth.bits(eight), 16))
+			return images.EncodePNG(w, a, min(depth.PixelBits(eight), 16))
 		},
 	},
 	{
 		Name: "jpeg", Extensions: []string{".jpg", ".jpeg"}, Image: true, Lossy: true, Is: starts("\xff\xd8\xff"),
 		Help:  `an image too; its compression removes a part of the noise`,
-		Read:  whole(ReadJPEG),
-		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return EncodeJPEG(w, a) },
+		Read:  whole(images.ReadJPEG),
+		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return images.EncodeJPEG(w, a) },
 	},
 	{
 		Name: "tiff", Extensions: []string{".tif", ".tiff"}, Image: true, Pages: true, Is: starts("II*\x00", "MM\x00*"), Best: Depth{Bits: 32, Float: true},
 		Help:  `an image too, floating point pixels as they are`,
-		Read:  whole(ReadTIFF),
+		Read:  whole(images.ReadTIFF),
 		Write: writeTIFF,
 	},
 	{
@@ -158,7 +159,7 @@ or a table of numbers: one array`,
 		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return 0, EncodeCSV(w, a) },
 	},
 	{Name: "csv", Extensions: []string{".tsv", ".txt"}, Help: `a table too, with tabs, semicolons or blanks`, Is: ends(".tsv", ".txt"), Read: readTable},
-	{Is: starts("GIF8", "BM", "RIFF", "II+\x00", "MM\x00+"), Refusal: "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + convertHint},
+	{Is: starts("GIF8", "BM", "RIFF", "II+\x00", "MM\x00+"), Refusal: "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + images.ConvertHint},
 }
 
 // Register adds a format, which is tried after the others, and which help, errors and --out then have too. It is for
@@ -323,17 +324,6 @@ func readMatrixMarket(r io.Reader) (*Set, error) {
 	return &Set{format: "mtx", triplets: sparse}, nil
 }
 
-// bits is the number of bits of pixels: that of the file of y, or where that was no image's what the values of y need.
-func (d Depth) bits(eight bool) int {
-	switch {
-	case d.IsImage():
-		return max(d.Bits, 8)
-	case eight:
-		return 8
-	}
-	return 16
-}
-
 func writeNumpy(w io.Writer, a Array, depth Depth, _ bool) (int, error) {
 	if depth.Scaled {
 		return EncodeNPYOfDepth(w, a, depth.Bits)
@@ -342,11 +332,11 @@ func writeNumpy(w io.Writer, a Array, depth Depth, _ bool) (int, error) {
 }
 
 func writeTIFF(w io.Writer, a Array, depth Depth, eight bool) (int, error) {
-	to := Depth{Bits: depth.bits(eight), Float: depth.Float}
+	to := Depth{Bits: depth.PixelBits(eight), Float: depth.Float}
 	if !depth.IsImage() && to.Bits > 8 {
 		to = Depth{Bits: 32, Float: true}
 	}
-	return EncodeTIFF(w, a, to)
+	return images.EncodeTIFF(w, a, to)
 }
 
 // WriteArray writes one array to a file by the format, see [Format].Write.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio/dataiotest"
+	"surepipe/internal/dataio/images"
 )
 
 // FuzzRead checks that no input makes a reader panic, that what is accepted is whole,
@@ -25,20 +26,20 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	var image bytes.Buffer
-	if _, err := EncodePNG(&image, Array{Shape: []int{2, 3}, Data: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}, 8); err != nil {
+	if _, err := images.EncodePNG(&image, Array{Shape: []int{2, 3}, Data: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}, 8); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(image.Bytes())
 	colour := Array{Shape: []int{1, 2, 3}, Data: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}
 	for _, depth := range []Depth{{Bits: 8}, {Bits: 16}, {Bits: 32, Float: true}} {
 		var image bytes.Buffer
-		if _, err := EncodeTIFF(&image, colour, depth); err != nil {
+		if _, err := images.EncodeTIFF(&image, colour, depth); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(image.Bytes())
 	}
 	var compressed bytes.Buffer
-	if _, err := EncodeJPEG(&compressed, colour); err != nil {
+	if _, err := images.EncodeJPEG(&compressed, colour); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(compressed.Bytes())
@@ -135,9 +136,9 @@ func FuzzRead(f *testing.F) {
 		array(newNPY("y", bytes.NewReader(file), int64(len(file))).Numbers("y"))
 		stack(NewStack(bytes.NewReader(file)))
 		array(ReadCSV(bytes.NewReader(file), TableOptions{}))
-		array(ReadPNG(bytes.NewReader(file)))
-		array(ReadJPEG(bytes.NewReader(file)))
-		array(ReadTIFF(bytes.NewReader(file)))
+		array(images.ReadPNG(bytes.NewReader(file)))
+		array(images.ReadJPEG(bytes.NewReader(file)))
+		array(images.ReadTIFF(bytes.NewReader(file)))
 		if dense, m, err := ReadMatrixMarket(bytes.NewReader(file)); dense != nil {
 			array(*dense, err)
 		} else {

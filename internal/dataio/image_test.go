@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	xtiff "golang.org/x/image/tiff"
+
+	"surepipe/internal/dataio/images"
 )
 
 // ramp is an image of different values in [0, 1].
@@ -42,28 +44,28 @@ func TestImagesRoundTrip(t *testing.T) {
 			error float64
 		}{
 			{".png", Depth{Bits: 8}, func(a Array) (int, error) {
-				return WriteImage(path+".png", func(w io.Writer) (int, error) { return EncodePNG(w, a, 8) })
+				return WriteImage(path+".png", func(w io.Writer) (int, error) { return images.EncodePNG(w, a, 8) })
 			}, 0.5 / 255},
 			{".png", Depth{Bits: 16}, func(a Array) (int, error) {
-				return WriteImage(path+".png", func(w io.Writer) (int, error) { return EncodePNG(w, a, 16) })
+				return WriteImage(path+".png", func(w io.Writer) (int, error) { return images.EncodePNG(w, a, 16) })
 			}, 0.5 / 65535},
 			{".jpg", Depth{Bits: 8, Lossy: true}, func(a Array) (int, error) {
-				return WriteImage(path+".jpg", func(w io.Writer) (int, error) { return EncodeJPEG(w, a) })
+				return WriteImage(path+".jpg", func(w io.Writer) (int, error) { return images.EncodeJPEG(w, a) })
 			}, 1},
 			{".tif", Depth{Bits: 8}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 8}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 8}) })
 			}, 0.5 / 255},
 			{".tif", Depth{Bits: 16}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 16}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 16}) })
 			}, 0.5 / 65535},
 			{".tif", Depth{Bits: 32}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 32}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 32}) })
 			}, 1e-9},
 			{".tif", Depth{Bits: 32, Float: true}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 32, Float: true}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 32, Float: true}) })
 			}, 1e-7},
 			{".tif", Depth{Bits: 64, Float: true}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 64, Float: true}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 64, Float: true}) })
 			}, 0},
 			{".npy", Depth{Bits: 16, Scaled: true}, func(a Array) (int, error) {
 				return WriteImage(path+".npy", func(w io.Writer) (int, error) { return EncodeNPYOfDepth(w, a, 16) })
@@ -115,7 +117,7 @@ func sameAsXImage(t *testing.T, path string, want Array) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, cols, channels, _ := want.pixels()
+	rows, cols, channels, _ := want.Pixels()
 	for i := range rows {
 		for j := range cols {
 			r, g, b, _ := im.At(j, i).RGBA()
@@ -146,7 +148,7 @@ func edited(file []byte, changes ...[2]int) []byte {
 func encodedTIFF(t *testing.T, a Array, depth Depth) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if _, err := EncodeTIFF(&file, a, depth); err != nil {
+	if _, err := images.EncodeTIFF(&file, a, depth); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()
@@ -166,7 +168,7 @@ func TestReadTIFFDecompresses(t *testing.T) {
 	if err := xtiff.Encode(&file, im, &xtiff.Options{Compression: xtiff.Deflate, Predictor: true}); err != nil {
 		t.Fatal(err)
 	}
-	a, err := ReadTIFF(&file)
+	a, err := images.ReadTIFF(&file)
 	if err != nil || !slices.Equal(a.Shape, []int{6, 9, 3}) {
 		t.Fatal(a.Shape, err)
 	}
@@ -197,11 +199,11 @@ func TestReadTIFFDecompresses(t *testing.T) {
 	z.Close()
 	plain := encodedTIFF(t, ramp(1, 4), Depth{Bits: 32, Float: true})
 	start := len(plain) - 16
-	deflated := edited(append(slices.Clone(plain[:start]), packed.Bytes()...), [2]int{tiffCompression, 8}, [2]int{tiffStripBytes, packed.Len()})
-	place := bytes.Index(deflated[10:], []byte{tiffPlanar & 255, tiffPlanar >> 8}) + 10
-	binary.LittleEndian.PutUint16(deflated[place:], tiffPredictor)
+	deflated := edited(append(slices.Clone(plain[:start]), packed.Bytes()...), [2]int{images.TagCompression, 8}, [2]int{images.TagStripBytes, packed.Len()})
+	place := bytes.Index(deflated[10:], []byte{images.TagPlanar & 255, images.TagPlanar >> 8}) + 10
+	binary.LittleEndian.PutUint16(deflated[place:], images.TagPredictor)
 	binary.LittleEndian.PutUint32(deflated[place+8:], 3)
-	a, err = ReadTIFF(bytes.NewReader(deflated))
+	a, err = images.ReadTIFF(bytes.NewReader(deflated))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +215,8 @@ func TestReadTIFFDecompresses(t *testing.T) {
 
 	// PackBits: three bytes as they are, then one byte five times.
 	eight := encodedTIFF(t, ramp(2, 4), Depth{Bits: 8})
-	bits := edited(append(slices.Clone(eight[:len(eight)-8]), 2, 10, 20, 30, 128, 252, 40), [2]int{tiffCompression, 32773}, [2]int{tiffStripBytes, 7})
-	a, err = ReadTIFF(bytes.NewReader(bits))
+	bits := edited(append(slices.Clone(eight[:len(eight)-8]), 2, 10, 20, 30, 128, 252, 40), [2]int{images.TagCompression, 32773}, [2]int{images.TagStripBytes, 7})
+	a, err = images.ReadTIFF(bytes.NewReader(bits))
 	if err != nil || a.Data[0] != 10./255 || a.Data[2] != 30./255 || a.Data[3] != 40./255 || a.Data[7] != 40./255 {
 		t.Errorf("%v, %v", a.Data, err)
 	}
@@ -225,7 +227,7 @@ func TestBadImages(t *testing.T) {
 	grey, colour := encodedTIFF(t, ramp(4, 5), Depth{Bits: 8}), encodedTIFF(t, ramp(4, 5, 3), Depth{Bits: 16})
 	float := encodedTIFF(t, ramp(4, 5), Depth{Bits: 32, Float: true})
 	var photo bytes.Buffer
-	if _, err := EncodeJPEG(&photo, ramp(16, 16, 3)); err != nil {
+	if _, err := images.EncodeJPEG(&photo, ramp(16, 16, 3)); err != nil {
 		t.Fatal(err)
 	}
 	huge := slices.Clone(photo.Bytes())
@@ -256,28 +258,28 @@ func TestBadImages(t *testing.T) {
 		"huge.jpg":       {huge, "its header states 65535 x 65535 pixels, more than"},
 		"truncated.tif":  {grey[:len(grey)-1], "part 1 of 1 is outside of the file"},
 		"head.tif":       {grey[:20], "its directory is outside of the file"},
-		"zero.tif":       {edited(grey, [2]int{tiffWidth, 0}), "is a TIFF image of 4 x 0 pixels"},
-		"huge.tif":       {edited(grey, [2]int{tiffWidth, 1 << 30}, [2]int{tiffHeight, 1 << 30}), "its header states 1073741824 x 1073741824 pixels, more than"},
-		"cmyk.tif":       {edited(colour, [2]int{tiffPhotometric, 5}), "is a CMYK image, expected grayscale or RGB"},
+		"zero.tif":       {edited(grey, [2]int{images.TagWidth, 0}), "is a TIFF image of 4 x 0 pixels"},
+		"huge.tif":       {edited(grey, [2]int{images.TagWidth, 1 << 30}, [2]int{images.TagHeight, 1 << 30}), "its header states 1073741824 x 1073741824 pixels, more than"},
+		"cmyk.tif":       {edited(colour, [2]int{images.TagPhotometric, 5}), "is a CMYK image, expected grayscale or RGB"},
 		"palette.tif":    {palette.Bytes(), "is a TIFF image with a palette"},
-		"bilevel.tif":    {edited(grey, [2]int{tiffBits, 1}), "is a TIFF image of 1 bit"},
-		"signed.tif":     {edited(grey, [2]int{tiffSampleFormat, 2}, [2]int{tiffBits, 64}), "of signed integers of 64 bits, expected integers of 8"},
-		"half.tif":       {edited(float, [2]int{tiffBits, 16}), "of floating point numbers of 16 bits, expected"},
+		"bilevel.tif":    {edited(grey, [2]int{images.TagBits, 1}), "is a TIFF image of 1 bit"},
+		"signed.tif":     {edited(grey, [2]int{images.TagSampleFormat, 2}, [2]int{images.TagBits, 64}), "of signed integers of 64 bits, expected integers of 8"},
+		"half.tif":       {edited(float, [2]int{images.TagBits, 16}), "of floating point numbers of 16 bits, expected"},
 		"alpha.tif":      {transparent.Bytes(), "it has transparent pixels"},
-		"planar.tif":     {edited(colour, [2]int{tiffPlanar, 2}), "whose channels are stored one after the other"},
-		"jpeg.tif":       {edited(grey, [2]int{tiffCompression, 7}), "is a TIFF image of compression 7, expected none, PackBits, LZW or Deflate"},
+		"planar.tif":     {edited(colour, [2]int{images.TagPlanar, 2}), "whose channels are stored one after the other"},
+		"jpeg.tif":       {edited(grey, [2]int{images.TagCompression, 7}), "is a TIFF image of compression 7, expected none, PackBits, LZW or Deflate"},
 		"outside.tif":    {outside, "its directory is outside of the file"},
 		"differ.tif":     {differ, "is a TIFF file of several images that differ (4 x 5 pixels of 1 x 16 bits, and then 4 x 4 pixels of 1 x 16 bits), expected one image, or a series"},
 		"series.tif":     {series[:len(series)-3], "image 3: part 1 of 1 is outside of the file"},
 		"loop.tif":       {loop, "its directories form a loop"},
-		"ycbcr.tif":      {edited(colour, [2]int{tiffPhotometric, 6}), "photometric interpretation 6"},
+		"ycbcr.tif":      {edited(colour, [2]int{images.TagPhotometric, 6}), "photometric interpretation 6"},
 		"animated.gif":   {[]byte("GIF89a"), "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif"},
 		"big.tif":        {[]byte("II+\x00\x08\x00\x00\x00"), "is a GIF, BMP, WebP or BigTIFF image"},
-		"lzw.tif":        {edited(grey, [2]int{tiffCompression, 5}), "part 1 of 1: unexpected end"},
-		"deflate.tif":    {edited(grey, [2]int{tiffCompression, 8}), "part 1 of 1: zlib"},
-		"strips.tif":     {edited(grey, [2]int{tiffRowsPerStrip, 1}), "it states 1 parts of 4"},
-		"norows.tif":     {edited(grey, [2]int{tiffRowsPerStrip, 0}), "it states parts of 0 x 5 pixels"},
-		"whitefloat.tif": {edited(float, [2]int{tiffPhotometric, 0}), "whose 0 is white"},
+		"lzw.tif":        {edited(grey, [2]int{images.TagCompression, 5}), "part 1 of 1: unexpected end"},
+		"deflate.tif":    {edited(grey, [2]int{images.TagCompression, 8}), "part 1 of 1: zlib"},
+		"strips.tif":     {edited(grey, [2]int{images.TagRowsPerStrip, 1}), "it states 1 parts of 4"},
+		"norows.tif":     {edited(grey, [2]int{images.TagRowsPerStrip, 0}), "it states parts of 0 x 5 pixels"},
+		"whitefloat.tif": {edited(float, [2]int{images.TagPhotometric, 0}), "whose 0 is white"},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, test.file, 0o666); err != nil {
@@ -292,20 +294,20 @@ func TestBadImages(t *testing.T) {
 
 func TestEncodersRefuse(t *testing.T) {
 	var file bytes.Buffer
-	_, err := EncodeTIFF(&file, ramp(2, 2), Depth{Bits: 12})
+	_, err := images.EncodeTIFF(&file, ramp(2, 2), Depth{Bits: 12})
 	checkError(t, err, "a TIFF image of 12 bits, expected 8, 16 or 32, or floating point numbers of 32 or 64")
 	bad := ramp(2, 2)
 	bad.Data[3] = math.NaN()
-	_, err = EncodeTIFF(&file, bad, Depth{Bits: 8})
+	_, err = images.EncodeTIFF(&file, bad, Depth{Bits: 8})
 	checkError(t, err, `array "a" holds NaN at [1, 1], expected finite numbers`)
-	_, err = EncodeJPEG(&file, ramp(2, 2, 2))
+	_, err = images.EncodeJPEG(&file, ramp(2, 2, 2))
 	checkError(t, err, `array "a" has shape (2, 2, 2), expected (rows, columns) of an image, or (rows, columns, 3) of a colour image`)
 	if file.Len() > 0 {
 		t.Errorf("%d bytes were written", file.Len())
 	}
 	over := ramp(2, 2)
 	over.Data[0], over.Data[3] = -0.5, 1.5
-	if clamped, err := EncodeTIFF(&file, over, Depth{Bits: 16}); clamped != 2 || err != nil {
+	if clamped, err := images.EncodeTIFF(&file, over, Depth{Bits: 16}); clamped != 2 || err != nil {
 		t.Errorf("%d clamped, %v", clamped, err)
 	}
 }
@@ -316,7 +318,7 @@ func TestSeriesOfTIFF(t *testing.T) {
 		for _, depth := range []Depth{{Bits: 8}, {Bits: 16}, {Bits: 32}, {Bits: 32, Float: true}, {Bits: 64, Float: true}} {
 			a := ramp(shape...)
 			file := encodedTIFF(t, a, depth)
-			got, err := ReadTIFF(bytes.NewReader(file))
+			got, err := images.ReadTIFF(bytes.NewReader(file))
 			if err != nil {
 				t.Fatalf("%v, %+v: %v", shape, depth, err)
 			}
@@ -338,9 +340,9 @@ func TestSeriesOfTIFF(t *testing.T) {
 	second := binary.LittleEndian.Uint32(series[10+12*11:])
 	// The planar configuration of the second image gives way to the kind of a reduced copy.
 	planar := series[second+2+12*9:]
-	binary.LittleEndian.PutUint16(planar, tiffSubfile)
+	binary.LittleEndian.PutUint16(planar, images.TagSubfile)
 	planar[8] = 1
-	if got, err := ReadTIFF(bytes.NewReader(series)); err != nil || !slices.Equal(got.Shape, []int{2, 4, 5}) {
+	if got, err := images.ReadTIFF(bytes.NewReader(series)); err != nil || !slices.Equal(got.Shape, []int{2, 4, 5}) {
 		t.Errorf("with a reduced copy: shape %v, %v", got.Shape, err)
 	}
 }
@@ -349,8 +351,8 @@ func TestSeriesOfTIFF(t *testing.T) {
 func TestSignedTIFF(t *testing.T) {
 	for _, depth := range []int{8, 16, 32} {
 		a := matrixOf(2, 3, 1, 0, 0.5, 1, 0.25, 0)
-		file := edited(encodedTIFF(t, a, Depth{Bits: depth}), [2]int{tiffSampleFormat, 2})
-		got, err := ReadTIFF(bytes.NewReader(file))
+		file := edited(encodedTIFF(t, a, Depth{Bits: depth}), [2]int{images.TagSampleFormat, 2})
+		got, err := images.ReadTIFF(bytes.NewReader(file))
 		if err != nil {
 			t.Fatal(err)
 		}

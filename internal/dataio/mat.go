@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // The types of elements of a MATLAB file of version 5.
@@ -217,20 +219,20 @@ func (v matVariable) read() (a Array, err error) {
 	}
 	for _, n := range a.Shape {
 		if n < 1 {
-			return a, fmt.Errorf("is empty, its shape is %s", ShapeString(a.Shape))
+			return a, fmt.Errorf("is empty, its shape is %s", ndarray.ShapeString(a.Shape))
 		}
 	}
-	size := a.parts()
+	size := a.Parts()
 	for _, n := range a.Shape {
 		if n > math.MaxInt32/size {
-			return a, fmt.Errorf("is truncated or corrupt (its header states shape %s)", ShapeString(a.Shape))
+			return a, fmt.Errorf("is truncated or corrupt (its header states shape %s)", ndarray.ShapeString(a.Shape))
 		}
 		size *= n
 	}
 	if size != len(a.Data) {
-		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.parts(), ShapeString(a.Shape))
+		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(), ndarray.ShapeString(a.Shape))
 	}
-	return a.fromColumns().withoutUnitAxes().withPairs()
+	return a.FromColumns().WithoutUnitAxes().WithPairs()
 }
 
 // values reads real and imaginary parts, or the entries of a sparse matrix.
@@ -271,7 +273,7 @@ func (v matVariable) sparse(h matHeader, r io.Reader, room *int64) ([]float64, e
 	}
 	rows, starts, values := parts[0], parts[1], parts[2]
 	if h.complex || len(h.dims) != 2 || h.dims[0] < 1 || h.dims[1] < 1 {
-		return nil, fmt.Errorf("a sparse array that is complex or of shape %s, expected a real matrix", ShapeString(h.dims))
+		return nil, fmt.Errorf("a sparse array that is complex or of shape %s, expected a real matrix", ndarray.ShapeString(h.dims))
 	}
 	m, n := h.dims[0], h.dims[1]
 	if int64(m)*int64(n) > mostSparse {

@@ -3,7 +3,7 @@ package dataio_test
 import (
 	"testing"
 
-	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 func TestNearest(t *testing.T) {
@@ -23,7 +23,7 @@ func TestNearest(t *testing.T) {
 		{"ab", []string{"ac", "ad"}, "ac"},
 		{"y", nil, ""},
 	} {
-		if got := dataio.Nearest(c.name, c.candidates); got != c.want {
+		if got := ndarray.Nearest(c.name, c.candidates); got != c.want {
 			t.Errorf("Nearest(%q, %q) = %q, expected %q", c.name, c.candidates, got, c.want)
 		}
 	}

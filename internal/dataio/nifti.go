@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // niftiTypes are the types of values by their code.
@@ -72,7 +74,7 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 	if _, err := io.CopyN(io.Discard, r, h.offset-h.size); err != nil {
 		return Array{}, errors.New("is truncated or corrupt (it ends within its header)")
 	}
-	if a.Data, err = readValues(r, t, n*a.parts()); err != nil {
+	if a.Data, err = readValues(r, t, n*a.Parts()); err != nil {
 		return Array{}, err
 	}
 	if h.slope != 0 && (h.slope != 1 || h.shift != 0) {
@@ -83,12 +85,12 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 			}
 		}
 	}
-	return a.withPairs()
+	return a.WithPairs()
 }
 
 // readValues reads n values, in memory that grows with what there is.
 func readValues(r io.Reader, t dtype, n int) ([]float64, error) {
-	if err := fits(fmt.Sprintf("an array of %d values", n), float64(n), 8); err != nil {
+	if err := ndarray.Fits(fmt.Sprintf("an array of %d values", n), float64(n), 8); err != nil {
 		return nil, err
 	}
 	decode := t.floats()

@@ -11,6 +11,8 @@ import (
 	"math"
 
 	"github.com/sbinet/npyio/npy"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Package npyio reads the headers. The values are read here, because its own reader takes whatever
@@ -76,7 +78,7 @@ func (h header) values(shape []int, room int64, size int) (int, error) {
 	n, most := 1, room/int64(size)
 	for _, k := range shape {
 		if k < 0 || int64(k) > most/int64(max(n, 1)) {
-			return 0, fmt.Errorf("holds %d values, but its header states shape %s", most, ShapeString(shape))
+			return 0, fmt.Errorf("holds %d values, but its header states shape %s", most, ndarray.ShapeString(shape))
 		}
 		n *= k
 	}
@@ -108,7 +110,7 @@ func (r *Reader) Shape() []int { return r.shape }
 
 // ShapeError is the error for a shape other than the expected one.
 func (r *Reader) ShapeError(expected string) error {
-	return fmt.Errorf("array %q has shape %s, expected %s", r.name, ShapeString(r.shape), expected)
+	return fmt.Errorf("array %q has shape %s, expected %s", r.name, ndarray.ShapeString(r.shape), expected)
 }
 
 // Floats reads the values in C order. NaN and Inf are ordinary values: see [Array.CheckFinite]. An
@@ -201,7 +203,7 @@ func (r *Reader) Ints() (Array, error) {
 	// Beyond 2^53 a float no longer distinguishes neighbouring integers.
 	fromFloat := func(at int, v float64) error {
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return fmt.Errorf("array %q holds %g at %s, expected integers", r.name, v, PlaceString(at, r.shape))
+			return fmt.Errorf("array %q holds %g at %s, expected integers", r.name, v, ndarray.PlaceString(at, r.shape))
 		}
 		a.Ints[at] = int64(v)
 		return nil
@@ -232,7 +234,7 @@ func (r *Reader) Ints() (Array, error) {
 			case 'u':
 				v := bits(b)
 				if v > math.MaxInt64 {
-					return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v, PlaceString(at, r.shape))
+					return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v, ndarray.PlaceString(at, r.shape))
 				}
 				a.Ints[at] = int64(v)
 			default:
@@ -385,10 +387,16 @@ func (h header) check(name string) (dtype, error) {
 	for _, n := range h.shape {
 		switch {
 		case n < 0:
-			return t, corruptError(name, fmt.Errorf("its header states shape %s", ShapeString(h.shape)))
+			return t, corruptError(name, fmt.Errorf("its header states shape %s", ndarray.ShapeString(h.shape)))
 		case n == 0:
-			return t, fmt.Errorf("array %q is empty, its shape is %s", name, ShapeString(h.shape))
+			return t, fmt.Errorf("array %q is empty, its shape is %s", name, ndarray.ShapeString(h.shape))
 		}
 	}
 	return t, nil
+}
+
+// Fits is the error for an array that takes more than the machine's memory, or that of its control
+// group, with so many bytes a value.
+func (r *Reader) fits(bytes int64) error {
+	return ndarray.Fits(fmt.Sprintf("array %q of shape %s", r.name, ndarray.ShapeString(r.shape)), float64(r.len), float64(bytes))
 }

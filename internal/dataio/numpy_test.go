@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 func fixture(name string) string { return filepath.Join("testdata", "npz", name) }
@@ -272,7 +274,7 @@ func TestSuggestNamesTheNearest(t *testing.T) {
 		{"indices", "y index shape", `"index"`}, {"indices", "indexes idx", `"indexes"`},
 		{"shape", "y Shape", `"Shape"`}, {"sigma2", "sigma sigma_2 gamma", `"sigma"`}, {"lambda", "gamma", ""}, {"lambda", "lamda", `"lamda"`},
 	} {
-		got := suggest("the file", test.missing, strings.Fields(test.found), used)
+		got := ndarray.Suggest("the file", test.missing, strings.Fields(test.found), used)
 		_, meant, _ := strings.Cut(got, "did you mean ")
 		if meant = strings.TrimSuffix(meant, "?"); meant != test.want {
 			t.Errorf("suggest(%q, %q) = %q, want %s", test.missing, test.found, got, test.want)
@@ -282,7 +284,7 @@ func TestSuggestNamesTheNearest(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("arr_", i)
 	}
-	if got := suggest("the file", "y", many, nil); len(got) > 250 || !strings.HasSuffix(got, " and 988 more") {
+	if got := ndarray.Suggest("the file", "y", many, nil); len(got) > 250 || !strings.HasSuffix(got, " and 988 more") {
 		t.Errorf("the line of 1000 arrays is %q", got)
 	}
 }

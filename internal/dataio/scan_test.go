@@ -87,7 +87,7 @@ func TestArchivesOfOtherProgramsAreRead(t *testing.T) {
 func TestImagesOfScannersAreRead(t *testing.T) {
 	// The axes are in the order of the file: x is transposed.
 	turned := func(a Array) Array {
-		parts := a.parts()
+		parts := a.Parts()
 		out := Array{Shape: []int{4, 3, 2}, Complex: a.Complex}
 		for k := range 4 {
 			for j := range 3 {

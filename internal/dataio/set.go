@@ -6,90 +6,21 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
-// Array is a named array in memory.
-type Array struct {
-	Name string
-	// Shape has one entry an axis and is empty for a scalar.
-	Shape []int
-	// Data holds the values in C order: the last axis varies fastest.
-	Data []float64
-	// Ints holds the values instead where they are integers; Data is then nil.
-	Ints []int64
-	// Texts holds the values instead where they are texts; Data and Ints are then nil.
-	Texts []string
-	// Labels name the rows and the columns of a table.
-	Labels
-	// Complex says that the values are complex numbers: the last axis of Shape, of 2 entries, is their
-	// real and imaginary part.
-	Complex bool
-	// Single says that values are to be written as float32 to a numpy file. Reading does not set it.
-	Single bool
-	// Absent says that a NaN stands for a value that does not exist: a .csv file has an empty cell.
-	Absent bool
-	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16
-	// bits, as which images are stored.
-	Depth Depth
-}
-
-// Labels name the rows and the columns of a table, and the column of the rows' names; nil and empty where
-// they have no names.
-type Labels struct {
-	RowNames, Columns []string
-	Corner            string
-}
-
-// CheckFinite returns an error that names the first NaN or Inf, and its place.
-func (a Array) CheckFinite() error {
-	for i, v := range a.Data {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", a.Name, v, PlaceString(i, a.Shape))
-		}
-	}
-	return nil
-}
-
-// Column is the column of that name of a table, of shape (rows,).
-func (a Array) Column(column string) (y Array, err error) {
-	if len(a.Shape) != 2 || len(a.Columns) != a.Shape[1] {
-		return y, fmt.Errorf("array %q has no column names, expected a table with a header line to take column %q from", a.Name, column)
-	}
-	j := slices.Index(a.Columns, column)
-	if j < 0 {
-		return y, MissingColumn(column, a.Columns)
-	}
-	rows, cols := a.Shape[0], a.Shape[1]
-	y = Array{Name: column, Shape: []int{rows}, Data: make([]float64, rows)}
-	for i := range rows {
-		y.Data[i] = a.Data[i*cols+j]
-	}
-	return y, nil
-}
-
-// Frames returns an array of three axes, the f frames of a video of h x w pixels, as a matrix of
-// h w rows, the pixels, and f columns; shape is (f, h, w). Other arrays are returned as they are, and
-// shape is nil.
-func (a Array) Frames() (matrix Array, shape []int) {
-	if len(a.Shape) != 3 {
-		return a, nil
-	}
-	frames, pixels := a.Shape[0], a.Shape[1]*a.Shape[2]
-	matrix = a
-	matrix.Shape, matrix.Data = []int{pixels, frames}, make([]float64, len(a.Data))
-	for t := range frames {
-		for q, v := range a.Data[t*pixels:][:pixels] {
-			matrix.Data[q*frames+t] = v
-		}
-	}
-	return matrix, a.Shape
-}
+// Array, Labels and Depth are those of package ndarray, where what reads and writes files of one kind finds
+// them too.
+type (
+	Array  = ndarray.Array
+	Labels = ndarray.Labels
+	Depth  = ndarray.Depth
+)
 
 // A Set is the named arrays of one file. A numpy file is opened without reading its values: they
 // are read on demand. Errors of its methods name the array and not the file. It is not safe for
@@ -246,7 +177,7 @@ func (s *Set) Only() (string, error) {
 	case s.IsSparse():
 		return "", errors.New("holds a sparse matrix, expected a dense array")
 	case len(s.names) != 1:
-		return "", fmt.Errorf("expected a single array; %s", suggest("the file", "", s.names, nil))
+		return "", fmt.Errorf("expected a single array; %s", ndarray.Suggest("the file", "", s.names, nil))
 	}
 	return s.names[0], nil
 }
@@ -352,55 +283,7 @@ func (s *Set) Missing(name, expected string, used []string) error {
 	if s.triplets != nil {
 		return fmt.Errorf("array %q is missing%s; the file holds a sparse matrix", name, expected)
 	}
-	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))
-}
-
-// suggest lists the names in the file, or other holder, in which a name is missing, and suggests
-// one that may be meant.
-func suggest(holder, missing string, found, used []string) string {
-	if len(found) == 0 {
-		return holder + " holds no arrays"
-	}
-	const most = 12
-	var s strings.Builder
-	s.WriteString(holder + " holds ")
-	for i, name := range found[:min(len(found), most)] {
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		fmt.Fprintf(&s, "%.40q", name)
-	}
-	if len(found) > most {
-		fmt.Fprintf(&s, " and %d more", len(found)-most)
-	}
-	others := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return slices.Contains(used, name) })
-	if nearest := Nearest(missing, others); nearest != "" {
-		fmt.Fprintf(&s, ": did you mean %q?", nearest)
-	}
-	return s.String()
-}
-
-// ShapeString is a shape in Python's notation.
-func ShapeString(shape []int) string {
-	if len(shape) == 1 {
-		return fmt.Sprintf("(%d,)", shape[0])
-	}
-	parts := make([]string, len(shape))
-	for i, n := range shape {
-		parts[i] = strconv.Itoa(n)
-	}
-	return "(" + strings.Join(parts, ", ") + ")"
-}
-
-// PlaceString is the place of flat index i in an array of the given shape, as
-// numpy indexes it.
-func PlaceString(i int, shape []int) string {
-	place := make([]string, len(shape))
-	for axis := len(shape) - 1; axis >= 0; axis-- {
-		place[axis] = strconv.Itoa(i % shape[axis])
-		i /= shape[axis]
-	}
-	return "[" + strings.Join(place, ", ") + "]"
+	return fmt.Errorf("array %q is missing%s; %s", name, expected, ndarray.Suggest("the file", name, s.names, used))
 }
 
 // bareError is err without the operation and the path that package os adds.
@@ -411,3 +294,6 @@ func bareError(err error) error {
 	}
 	return err
 }
+
+// IsImage reports whether the file is an image.
+func (s *Set) IsImage() bool { return s.row().Image }

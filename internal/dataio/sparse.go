@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/sublist"
 )
 
@@ -162,7 +163,7 @@ func (s *Set) Triplets() (*Triplets, error) {
 		return nil, err
 	}
 	if len(data.Shape) != 1 {
-		return nil, fmt.Errorf("array \"data\" has shape %s, expected (entries,)", ShapeString(data.Shape))
+		return nil, fmt.Errorf("array \"data\" has shape %s, expected (entries,)", ndarray.ShapeString(data.Shape))
 	}
 	return s.readTriplets(format, rows, cols, data.Data)
 }
@@ -202,7 +203,7 @@ func (s *Set) readTriplets(format string, rows, cols int, values []float64) (*Tr
 		out := make([]int, len(places))
 		for k, v := range places {
 			if v < 0 || v >= int64(n) {
-				return nil, fmt.Errorf("array %q holds %d at [%d], expected 0 to %d in a matrix of shape %s", name, v, k, n-1, ShapeString([]int{rows, cols}))
+				return nil, fmt.Errorf("array %q holds %d at [%d], expected 0 to %d in a matrix of shape %s", name, v, k, n-1, ndarray.ShapeString([]int{rows, cols}))
 			}
 			out[k] = int(v)
 		}
@@ -281,7 +282,7 @@ func (s *Set) indices(name string) ([]int64, error) {
 		return nil, err
 	}
 	if len(a.Shape) != 1 {
-		return nil, fmt.Errorf("array %q has shape %s, expected one axis", name, ShapeString(a.Shape))
+		return nil, fmt.Errorf("array %q has shape %s, expected one axis", name, ndarray.ShapeString(a.Shape))
 	}
 	return a.Ints, nil
 }
@@ -304,7 +305,7 @@ func (s *Set) text(name string) (string, error) {
 	}
 	kind := strings.TrimLeft(h.descr, "<>|=")
 	if len(h.shape) != 0 || kind == "" || kind[0] != 'S' && kind[0] != 'U' {
-		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name, h.descr, ShapeString(h.shape))
+		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name, h.descr, ndarray.ShapeString(h.shape))
 	}
 	// The names are ASCII, so in either type and byte order all other bytes are zero.
 	return string(bytes.ReplaceAll(values, []byte{0}, nil)), nil

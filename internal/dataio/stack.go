@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"os"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Stack reads the samples of an N x ... array, one at a time, in memory that depends on neither
@@ -109,16 +111,16 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	for _, n := range h.shape {
 		switch {
 		case n < 0:
-			return nil, fmt.Errorf("is corrupt (its header states shape %s)", ShapeString(h.shape))
+			return nil, fmt.Errorf("is corrupt (its header states shape %s)", ndarray.ShapeString(h.shape))
 		case n == 0:
-			return nil, fmt.Errorf("is empty, its shape is %s", ShapeString(h.shape))
+			return nil, fmt.Errorf("is empty, its shape is %s", ndarray.ShapeString(h.shape))
 		case n > math.MaxInt/8/total:
-			return nil, fmt.Errorf("is corrupt (its header states shape %s, more than can be addressed)", ShapeString(h.shape))
+			return nil, fmt.Errorf("is corrupt (its header states shape %s, more than can be addressed)", ndarray.ShapeString(h.shape))
 		}
 		total *= n
 	}
 	if h.fortran {
-		return nil, fmt.Errorf("is in Fortran order, where every sample is spread over the whole array, so they cannot be read one at a time; save numpy.ascontiguousarray of it (its shape is %s)", ShapeString(h.shape))
+		return nil, fmt.Errorf("is in Fortran order, where every sample is spread over the whole array, so they cannot be read one at a time; save numpy.ascontiguousarray of it (its shape is %s)", ndarray.ShapeString(h.shape))
 	}
 	s.n, s.shape = h.shape[0], h.shape[1:]
 	s.len = total / s.n
@@ -152,7 +154,7 @@ func (s *Stack) Index() int { return s.next }
 // after which reading can continue. Any other error is permanent.
 func (s *Stack) Next(dst []float64) error {
 	if len(dst) != s.len {
-		panic(fmt.Sprintf("dataio: sample of shape %s has %d values, dst has room for %d", ShapeString(s.shape), s.len, len(dst)))
+		panic(fmt.Sprintf("dataio: sample of shape %s has %d values, dst has room for %d", ndarray.ShapeString(s.shape), s.len, len(dst)))
 	}
 	if s.err != nil {
 		return s.err
@@ -173,7 +175,7 @@ func (s *Stack) Next(dst []float64) error {
 	s.next++
 	for k, v := range dst {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("sample %d of %d (from 0) holds %g at %s, expected finite numbers", i, s.n, v, PlaceString(k, s.shape))
+			return fmt.Errorf("sample %d of %d (from 0) holds %g at %s, expected finite numbers", i, s.n, v, ndarray.PlaceString(k, s.shape))
 		}
 	}
 	return nil

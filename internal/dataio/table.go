@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Table is a table of named columns, each of numbers or of texts.
@@ -56,13 +58,7 @@ func (t *Table) Column(name string) (Column, error) {
 			return c, nil
 		}
 	}
-	return Column{}, MissingColumn(name, t.Names())
-}
-
-// MissingColumn is the error for a column that is not among the given ones. It lists these, and
-// suggests one that may be meant.
-func MissingColumn(name string, found []string) error {
-	return fmt.Errorf("column %q is missing; %s", name, suggest("the table", name, found, nil))
+	return Column{}, ndarray.MissingColumn(name, t.Names())
 }
 
 // Names lists all columns, also those that were not read.

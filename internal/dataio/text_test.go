@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"surepipe/internal/dataio/images"
 )
 
 func TestReadCSV(t *testing.T) {
@@ -150,7 +152,7 @@ func TestPNGRoundTrips(t *testing.T) {
 			a.Data[i] = float64(i) / float64(n*n-1)
 		}
 		path := filepath.Join(t.TempDir(), "levels.png")
-		if clamped, err := WriteImage(path, func(w io.Writer) (int, error) { return EncodePNG(w, a, bits) }); clamped != 0 || err != nil {
+		if clamped, err := WriteImage(path, func(w io.Writer) (int, error) { return images.EncodePNG(w, a, bits) }); clamped != 0 || err != nil {
 			t.Fatal(clamped, err)
 		}
 		s, err := Open(path)
@@ -167,19 +169,19 @@ func TestPNGRoundTrips(t *testing.T) {
 func TestWritePNGClampsAndCounts(t *testing.T) {
 	var file bytes.Buffer
 	// 1 + 1e-12 rounds to the largest level and is not clamped.
-	clamped, err := EncodePNG(&file, Array{Shape: []int{1, 5}, Data: []float64{-0.1, 0.5, 1 + 1e-12, 1.2, -1e-9}}, 8)
+	clamped, err := images.EncodePNG(&file, Array{Shape: []int{1, 5}, Data: []float64{-0.1, 0.5, 1 + 1e-12, 1.2, -1e-9}}, 8)
 	if clamped != 2 || err != nil {
 		t.Errorf("%d clamped, %v", clamped, err)
 	}
-	a, err := ReadPNG(&file)
+	a, err := images.ReadPNG(&file)
 	if err != nil || !slices.Equal(a.Data, []float64{0, 128. / 255, 1, 1, 0}) {
 		t.Errorf("%v, %v", a.Data, err)
 	}
-	_, err = EncodePNG(&file, Array{Name: "a", Shape: []int{1, 1}, Data: []float64{math.NaN()}}, 8)
+	_, err = images.EncodePNG(&file, Array{Name: "a", Shape: []int{1, 1}, Data: []float64{math.NaN()}}, 8)
 	checkError(t, err, `array "a" holds NaN at [0, 0], expected finite numbers`)
-	_, err = EncodePNG(&file, Array{Name: "a", Shape: []int{1}, Data: []float64{1}}, 8)
+	_, err = images.EncodePNG(&file, Array{Name: "a", Shape: []int{1}, Data: []float64{1}}, 8)
 	checkError(t, err, `array "a" has shape (1,), expected (rows, columns) of an image, or (rows, columns, 3) of a colour image`)
-	_, err = EncodePNG(&file, a, 12)
+	_, err = images.EncodePNG(&file, a, 12)
 	checkError(t, err, "a PNG image of 12 bits, expected 8 or 16")
 }
 
@@ -189,7 +191,7 @@ func TestReadPNGReadsThePhotograph(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	a, err := ReadPNG(f)
+	a, err := images.ReadPNG(f)
 	if err != nil || !slices.Equal(a.Shape, []int{256, 256}) {
 		t.Fatal(a.Shape, err)
 	}
@@ -232,7 +234,7 @@ func TestReadPNGRefuses(t *testing.T) {
 		{huge, "is truncated or corrupt (its header states 1048575 x 1048575 pixels, more than 75 bytes can hold)"},
 		{nil, "is not a PNG image, or truncated or corrupt (unexpected end)"},
 	} {
-		_, err := ReadPNG(bytes.NewReader(test.file))
+		_, err := images.ReadPNG(bytes.NewReader(test.file))
 		checkError(t, err, test.want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes. Like all
@@ -40,17 +42,17 @@ func WriteImage(path string, encode func(io.Writer) (int, error)) (clamped int, 
 }
 
 // EncodeNPYOfDepth is [EncodeNPY] of numbers in [0, 1] as unsigned integers of 8 or 16 bits, the
-// inverse of [Array.ScaleToUnit], rounded and clamped as [EncodePNG] does.
+// inverse of [Array.ScaleToUnit], rounded and clamped as [images.EncodePNG] does.
 func EncodeNPYOfDepth(w io.Writer, a Array, bits int) (clamped int, err error) {
 	if err := a.CheckFinite(); err != nil {
 		return 0, err
 	}
-	q := newQuantizer(bits)
+	q := ndarray.NewQuantizer(bits)
 	levels := Array{Name: a.Name, Shape: a.Shape, Ints: make([]int64, len(a.Data))}
 	for i, v := range a.Data {
-		levels.Ints[i] = int64(q.level(v))
+		levels.Ints[i] = int64(q.Level(v))
 	}
-	return q.clamped, encodeNPY(w, levels, bits/8)
+	return q.Clamped, encodeNPY(w, levels, bits/8)
 }
 
 // EncodeNPZ is WriteNPZ to a stream.
@@ -84,7 +86,7 @@ func EncodeNPY(w io.Writer, a Array) error { return encodeNPY(w, a, 8) }
 // encodeNPY writes integers that take size bytes, unsigned where they are less than 8.
 func encodeNPY(w io.Writer, a Array, size int) error {
 	// The writer of package npyio does not support three axes.
-	a.check()
+	a.Check()
 	descr, n := "<f8", len(a.Data)
 	at := func(i int) uint64 { return math.Float64bits(a.Data[i]) }
 	if a.Ints != nil {
@@ -116,7 +118,7 @@ func encodeNPY(w io.Writer, a Array, size int) error {
 	if a.Complex {
 		descr, shape = "<c16", shape[:len(shape)-1]
 	}
-	buf := npyHeader(descr, ShapeString(shape))
+	buf := npyHeader(descr, ndarray.ShapeString(shape))
 	for i := range n {
 		buf = appendValue(buf, i)
 		if len(buf) >= 64<<10 {
@@ -128,27 +130,6 @@ func encodeNPY(w io.Writer, a Array, size int) error {
 	}
 	_, err := w.Write(buf)
 	return err
-}
-
-// check panics where the shape does not fit the values.
-func (a Array) check() {
-	n := len(a.Data)
-	if a.Ints != nil {
-		n = len(a.Ints)
-	}
-	if a.Texts != nil {
-		n = len(a.Texts)
-	}
-	size := 1
-	for _, k := range a.Shape {
-		size *= k
-	}
-	if a.Complex && (len(a.Data) != n || len(a.Shape) == 0 || a.Shape[len(a.Shape)-1] != 2) {
-		panic(fmt.Sprintf("dataio: array %q of complex numbers has shape %s, expected a last axis of 2", a.Name, ShapeString(a.Shape)))
-	}
-	if size != n {
-		panic(fmt.Sprintf("dataio: array %q has %d values, expected shape %s", a.Name, n, ShapeString(a.Shape)))
-	}
 }
 
 // AppendCell appends a text as a cell of a .csv file.
@@ -165,9 +146,9 @@ func AppendCell(buf []byte, text string) []byte {
 // names of the rows and the columns; without names of columns there is no header line. Every number has
 // the fewest digits from which it can be read back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
 func EncodeCSV(w io.Writer, a Array) error {
-	a.check()
+	a.Check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
-		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name, ShapeString(a.Shape))
+		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name, ndarray.ShapeString(a.Shape))
 	}
 	if !a.Absent || slices.ContainsFunc(a.Data, func(v float64) bool { return math.IsInf(v, 0) }) {
 		if err := a.CheckFinite(); err != nil {
@@ -182,7 +163,7 @@ func EncodeCSV(w io.Writer, a Array) error {
 	n := max(len(a.Data), len(a.Ints))
 	if a.Columns != nil && len(a.Columns) != cols || a.RowNames != nil && len(a.RowNames) != n/cols {
 		panic(fmt.Sprintf("dataio: array %q of shape %s has %d names of rows and %d of columns",
-			a.Name, ShapeString(a.Shape), len(a.RowNames), len(a.Columns)))
+			a.Name, ndarray.ShapeString(a.Shape), len(a.RowNames), len(a.Columns)))
 	}
 	var buf []byte
 	if a.Columns != nil {

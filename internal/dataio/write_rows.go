@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/sbinet/npyio/npy"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Rows is a matrix that is written row by row, and so may be larger than memory.
@@ -27,7 +29,7 @@ type Rows struct {
 func WriteNPZRows(path string, x Rows, rest func() []Array) error {
 	return WriteFile(path, func(w io.Writer) error {
 		z := zip.NewWriter(w)
-		header := npyHeader(x.descr(), ShapeString([]int{x.Rows, x.Cols}))
+		header := npyHeader(x.descr(), ndarray.ShapeString([]int{x.Rows, x.Cols}))
 		member := &zip.FileHeader{Name: x.Name + ".npy", Method: zip.Store}
 		member.Extra = padding(30 + len(member.Name))
 		entry, err := z.CreateHeader(member)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Missing says what happens to missing values.
@@ -182,10 +183,10 @@ func (o Options) used(name string) bool {
 // check rejects options that do not fit the columns of a table.
 func (o Options) check(names []string) error {
 	if !slices.Contains(names, o.Response) {
-		return &OptionError{"response", dataio.MissingColumn(o.Response, names)}
+		return &OptionError{"response", ndarray.MissingColumn(o.Response, names)}
 	}
 	if o.Weights != "" && !slices.Contains(names, o.Weights) {
-		return &OptionError{"weights", dataio.MissingColumn(o.Weights, names)}
+		return &OptionError{"weights", ndarray.MissingColumn(o.Weights, names)}
 	}
 	if o.Weights != "" && o.Weights == o.Response {
 		return &OptionError{"weights", fmt.Errorf("column %q is the response", o.Weights)}
@@ -197,7 +198,7 @@ func (o Options) check(names []string) error {
 		for _, name := range list.names {
 			switch {
 			case !slices.Contains(names, name):
-				return &OptionError{list.option, dataio.MissingColumn(name, names)}
+				return &OptionError{list.option, ndarray.MissingColumn(name, names)}
 			case name == o.Response:
 				return &OptionError{list.option, fmt.Errorf("column %q is the response", name)}
 			case list.option == "categorical" && !o.used(name):
@@ -209,7 +210,7 @@ func (o Options) check(names []string) error {
 		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
 	}
 	if o.Index != "" && !slices.Contains(names, o.Index) {
-		return &OptionError{"index", dataio.MissingColumn(o.Index, names)}
+		return &OptionError{"index", ndarray.MissingColumn(o.Index, names)}
 	}
 	if o.Index != "" && o.Index == o.Response {
 		return &OptionError{"index", fmt.Errorf("column %q is the response", o.Index)}

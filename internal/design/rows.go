@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // NewRows is the design matrix of new rows.
@@ -44,7 +45,7 @@ func (d *Design) OpenRows(path string, na []string) (*NewRows, error) {
 			}
 			switch {
 			case len(missing) == 1:
-				return dataio.MissingColumn(missing[0], names)
+				return ndarray.MissingColumn(missing[0], names)
 			case len(missing) > 1:
 				return fmt.Errorf("%d columns of the fit are missing: %s; the table holds %s", len(missing), list(missing), list(names))
 			}

@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/problems"
 )
 
@@ -163,9 +164,9 @@ func (o Op) build(dev array.Device) (a linops.Operator, release func(), err erro
 		}
 		return s, s.Release, nil
 	case "difference1d":
-		return linops.NewDifference1D(o.Cols), release, nil
+		return imaging.NewDifference1D(o.Cols), release, nil
 	case "difference2d":
-		return linops.NewDifference2D(o.Shape[0], o.Shape[1]), release, nil
+		return imaging.NewDifference2D(o.Shape[0], o.Shape[1]), release, nil
 	case "differences":
 		return o.buildDivided(), release, nil
 	case "centered":

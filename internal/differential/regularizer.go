@@ -6,6 +6,9 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/cones"
+	"surepipe/prox/lowrank"
 )
 
 // Reg is a description of a regularizer that both sides understand. Numbers of size math.MaxFloat64
@@ -104,19 +107,19 @@ func (r Reg) one(dev array.Device) (prox.Prox, error) {
 	case "grouplinf":
 		return prox.NewGroupLinf(dev, r.N, r.Lambda, r.Groups, r.Weights)
 	case "slope":
-		return prox.NewSortedL1(r.Weights)
+		return clustered.NewSortedL1(r.Weights)
 	case "l1ball":
-		return prox.NewL1Ball(r.N, r.Radius), nil
+		return cones.NewL1Ball(r.N, r.Radius), nil
 	case "l2":
 		return prox.NewL2(r.Lambda), nil
 	case "linfball":
 		return prox.NewLinfBall(r.N, r.Radius), nil
 	case "simplex":
-		return prox.NewSimplex(r.N, r.Radius), nil
+		return cones.NewSimplex(r.N, r.Radius), nil
 	case "nuclear":
-		return prox.NewNuclear(array.Shape{Rows: r.Shape[0], Cols: r.Shape[1]}, r.Lambda), nil
+		return lowrank.NewNuclear(array.Shape{Rows: r.Shape[0], Cols: r.Shape[1]}, r.Lambda), nil
 	case "tv1d":
-		return prox.NewTV1D(r.N, r.Lambda), nil
+		return clustered.NewTV1D(r.N, r.Lambda), nil
 	}
 	return nil, fmt.Errorf("differential: regularizer %q", r.Kind)
 }

@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/vjp"
@@ -88,7 +89,7 @@ func (o Op) divided(m *matrix) {
 func (o Op) buildDivided() linops.Operator {
 	var parts []linops.Operator
 	for n := o.Rows + 1; n <= o.Cols; n++ {
-		parts = append(parts, linops.NewDifference1D(n))
+		parts = append(parts, imaging.NewDifference1D(n))
 	}
 	return linops.Compose(parts...)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // loadFactors reads U, S and V.
@@ -23,7 +24,7 @@ func (f *Fit) loadFactors(set *dataio.Set) error {
 			expected = fmt.Sprintf("(n, %d): \"S\" holds %d singular values", len(f.S), len(f.S))
 		}
 		if axes := min(k, 1) + 1; len(a.Shape) != axes || k > 0 && a.Shape[1] != len(f.S) {
-			return fmt.Errorf("array %q has shape %s, expected %s", name, dataio.ShapeString(a.Shape), expected)
+			return fmt.Errorf("array %q has shape %s, expected %s", name, ndarray.ShapeString(a.Shape), expected)
 		}
 		if parts[k] = a; k == 0 {
 			f.S = a.Data
@@ -74,7 +75,7 @@ func (f *Fit) loadLines(set *dataio.Set) error {
 // loadEntries reads the observed places of a completion.
 func (f *Fit) loadEntries(set *dataio.Set) error {
 	if len(f.BShape) != 2 {
-		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix", dataio.ShapeString(f.BShape))
+		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix", ndarray.ShapeString(f.BShape))
 	}
 	if err := f.loadLines(set); err != nil {
 		return err

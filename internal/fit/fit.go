@@ -38,6 +38,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/sublist"
 )
@@ -260,7 +261,7 @@ func load(set *dataio.Set) (*Fit, error) {
 	}
 	f := &Fit{}
 	if len(text.Texts) != 1 {
-		return nil, fmt.Errorf("array \"fit\" has shape %s, expected a single text", dataio.ShapeString(text.Shape))
+		return nil, fmt.Errorf("array \"fit\" has shape %s, expected a single text", ndarray.ShapeString(text.Shape))
 	}
 	if err := json.Unmarshal([]byte(text.Texts[0]), &f.Info); err != nil {
 		return nil, fmt.Errorf("array \"fit\" is not the JSON of a fit (%w)", err)
@@ -289,7 +290,7 @@ func load(set *dataio.Set) (*Fit, error) {
 	}
 	switch {
 	case len(f.BShape) != 1:
-		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression", dataio.ShapeString(f.BShape))
+		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression", ndarray.ShapeString(f.BShape))
 	case f.Design != nil && len(f.Design.Columns()) != len(f.B):
 		return nil, fmt.Errorf("array \"b\" has %d values, expected %d, as many as the fit has columns", len(f.B), len(f.Design.Columns()))
 	case f.Intercept != (f.B0 != nil):

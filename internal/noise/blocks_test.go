@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/images"
 )
 
 // textured is an image of white noise of variance sigma2 whose upper part, of so many rows, has
@@ -167,7 +167,7 @@ func TestSmoothBlocksOfAPhotograph(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	clean, err := dataio.ReadPNG(f)
+	clean, err := images.ReadPNG(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,6 +207,9 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 					return dst.N() != 5 || rhs.N() != 5 || dst.K() != rhs.K() || true1.SolveNormal(dst, rhs, eta)
 				}
 			}), "SolveNormal of"},
+			{"Taps", edit(func(s *linops.Structure) {
+				s.Taps = func(int) (space.Rows, bool) { return space.Rows{Indptr: make([]int, 1+3)}, true }
+			}), "Taps: entry 0 of A b"},
 			{"Cosines", edit(func(s *linops.Structure) {
 				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 5}, Values: func() []float64 { return make([]float64, 5) }}
 			}), "Cosines differs from A's products"},

@@ -1,6 +1,10 @@
 package linopstest
 
-import "math"
+import (
+	"math"
+
+	"surepipe/space"
+)
 
 // pairs tests that every row of A is the difference that the pairs say.
 func (c *checker) pairs() {
@@ -34,12 +38,21 @@ func (c *checker) pairs() {
 
 // sparseRows tests that A's entries are those of its products.
 func (c *checker) sparseRows() {
-	if c.s.SparseRows == nil {
+	if c.s.SparseRows != nil {
+		c.rows("SparseRows", c.s.SparseRows())
+	}
+	if c.s.Taps == nil {
 		return
 	}
-	rows := c.s.SparseRows()
+	if rows, ok := c.s.Taps(math.MaxInt); ok {
+		c.rows("Taps", rows)
+	}
+}
+
+// rows tests entries against a product.
+func (c *checker) rows(name string, rows space.Rows) {
 	if len(rows.Indptr) != c.d+1 {
-		c.failf("SparseRows: %d pointers for %d rows", len(rows.Indptr), c.d)
+		c.failf("%s: %d pointers for %d rows", name, len(rows.Indptr), c.d)
 		return
 	}
 	b := gaussian(c.p, 661)
@@ -49,7 +62,7 @@ func (c *checker) sparseRows() {
 			want += rows.Values[u] * b[rows.Indices[u]]
 		}
 		if !(math.Abs(v-want) <= tol*math.Max(norm(b), math.Abs(want))) {
-			c.failf("SparseRows: entry %d of A b is %g, but that of its row %g", i, v, want)
+			c.failf("%s: entry %d of A b is %g, but that of its row %g", name, i, v, want)
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
+	"surepipe/linops/krylov"
 )
 
 // structure tests the fields that describe A and its products.
@@ -103,7 +105,7 @@ func (c *checker) identity() {
 	}
 }
 
-// bare hides the structure of an operator, so that linops.Norm2 has to iterate.
+// bare hides the structure of an operator, so that krylov.Norm2 has to iterate.
 type bare struct{ linops.Operator }
 
 // normTol is how close the iteration must come to a claimed norm: it approaches the norm from
@@ -111,8 +113,8 @@ type bare struct{ linops.Operator }
 const normTol = 1e-2
 
 // estimate is ||A||^2 by iteration.
-func (c *checker) estimate() (linops.NormEstimate, error) {
-	return linops.Norm2(context.Background(), c.dev, bare{c.a}, linops.NormOptions{Tol: 1e-6, MaxIterations: 60})
+func (c *checker) estimate() (krylov.NormEstimate, error) {
+	return krylov.Norm2(context.Background(), c.dev, bare{c.a}, krylov.NormOptions{Tol: 1e-6, MaxIterations: 60})
 }
 
 // norm tests that the claimed norm is the one that an iteration finds.
@@ -232,7 +234,7 @@ func (c *checker) normal() {
 
 // cosines compares A*A with C* diag(values) C.
 func (c *checker) cosines() {
-	c.spectrum("Cosines", c.s.Cosines, func(s array.Shape) linops.Operator { return linops.NewDCT2D(s.Rows, s.Cols) })
+	c.spectrum("Cosines", c.s.Cosines, func(s array.Shape) linops.Operator { return imaging.NewDCT2D(s.Rows, s.Cols) })
 }
 
 // circulant compares A*A with F* diag(values) F.
@@ -242,7 +244,7 @@ func (c *checker) circulant() {
 		for i := range all {
 			all[i] = i
 		}
-		f, err := linops.NewFourier(s.Rows, s.Cols, all, linops.FourierLayout{})
+		f, err := imaging.NewFourier(s.Rows, s.Cols, all, imaging.FourierLayout{})
 		if err != nil {
 			c.failf("Circulant: %v", err)
 		}

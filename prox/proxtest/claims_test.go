@@ -7,6 +7,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/proxtest"
 	"surepipe/space"
 )
@@ -97,7 +98,7 @@ func (s leaning) Embed(dst, c array.Batch) {
 func TestFalseModelsAreFound(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		l1, l2, net := prox.NewL1(1), prox.NewL2(1), prox.NewElasticNet(0.5, 0.7)
-		nuclear := prox.NewNuclear(array.Shape{Rows: 3, Cols: 4}, 12)
+		nuclear := lowrank.NewNuclear(array.Shape{Rows: 3, Cols: 4}, 12)
 		group := must(prox.NewGroupL2(dev, dim, 0.8, [][]int{{0, 2, 4}, {1, 3}}, nil))
 		defer prox.Release(group)
 		twice := func(v []float64) []float64 {
@@ -188,8 +189,8 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			{"the nuclear norm", telling(l1, func(s *prox.Structure) {
 				s.Nuclear, s.Shape = prox.Number{Value: 1, Known: true}, matrix
 			}), "nuclear norm"},
-			{"another nuclear norm", telling(prox.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Nuclear.Value = 1.01 }), "nuclear norm"},
-			{"matrices of another size", telling(prox.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Shape.Rows = 3 }), "nuclear norm"},
+			{"another nuclear norm", telling(lowrank.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Nuclear.Value = 1.01 }), "nuclear norm"},
+			{"matrices of another size", telling(lowrank.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Shape.Rows = 3 }), "nuclear norm"},
 			{"another l1 norm", telling(l1, func(s *prox.Structure) { s.L1.Value = 1.01 }), "parts"},
 			{"other blocks", telling(l1, func(s *prox.Structure) { s.Blocks = []prox.Prox{prox.Block{Prox: prox.NewSquaredL2(1), N: 6}} }), "parts"},
 			{"too few blocks", telling(l1, func(s *prox.Structure) { s.Blocks = []prox.Prox{prox.Block{Prox: prox.NewL1(1), N: 5}} }), "parts"},

@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/proxtest"
 )
 
@@ -346,7 +347,7 @@ func TestKinkEverywhereIsReported(t *testing.T) {
 
 func TestCheckRefusesAnotherDimension(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		if err := proxtest.Check(dev, prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1), 5); err == nil {
+		if err := proxtest.Check(dev, lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1), 5); err == nil {
 			t.Error("no error")
 		}
 	})

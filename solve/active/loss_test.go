@@ -9,6 +9,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
@@ -97,7 +98,7 @@ func TestNewtonStepsOnLosses(t *testing.T) {
 		cases := []struct {
 			solver string
 			r      prox.Prox
-		}{{"active-set", prox.NewL1(lambda)}, {"active-set", prox.NewElasticNet(lambda, lambda/10)}, {"active-set", prox.NonNegative()}, {"newton", group}, {"newton", prox.NewTV1D(c.p, lambda)}}
+		}{{"active-set", prox.NewL1(lambda)}, {"active-set", prox.NewElasticNet(lambda, lambda/10)}, {"active-set", prox.NonNegative()}, {"newton", group}, {"newton", clustered.NewTV1D(c.p, lambda)}}
 		if c.family == 0 {
 			cases[2].r = prox.NewSquaredL2(lambda) // of separated data b >= 0 need not have a fit
 		}

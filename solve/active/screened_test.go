@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/outofcore"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
@@ -18,14 +19,14 @@ import (
 )
 
 // store is a matrix of rows that is read in blocks.
-func store(x *mat.Dense) *linops.OutOfCore {
+func store(x *mat.Dense) *outofcore.OutOfCore {
 	d, p := x.Dims()
 	norms := make([]float64, p)
 	for j := range p {
 		v := x.ColView(j)
 		norms[j] = mat.Dot(v, v)
 	}
-	return linops.NewOutOfCore(context.Background(), linops.Lines{
+	return outofcore.NewOutOfCore(context.Background(), outofcore.Lines{
 		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) }, Block: 7, Views: true,
 		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
 		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {

@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -77,8 +78,8 @@ func (s squares) pick(n int) linops.Operator {
 	return a
 }
 
-func (s squares) blur(rows, cols int, b linops.Boundary) linops.Operator {
-	a, err := linops.NewConvolution2D(rows, cols, mat.NewDense(3, 3, []float64{1, 2, 1, 2, 5, 2, 1, 2, 1}), b)
+func (s squares) blur(rows, cols int, b imaging.Boundary) linops.Operator {
+	a, err := imaging.NewConvolution2D(rows, cols, mat.NewDense(3, 3, []float64{1, 2, 1, 2, 5, 2, 1, 2, 1}), b)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func (s squares) draw(kind int) (p solve.Problem, weights []float64, chosen stri
 		p.A = a
 		p.K, p.R = solve.Terms(all...)
 	}
-	image := func(e linops.Edge) linops.Operator { return linops.NewGradient([]int{rows, cols}, nil, e) }
+	image := func(e imaging.Edge) linops.Operator { return imaging.NewGradient([]int{rows, cols}, nil, e) }
 	const banded, sparse, transform, stacked = "a banded triangular factor", "a sparse Cholesky factor", "a fast transform", "pivoted factorization with the penalty"
 	chosen = banded
 	switch kind {
@@ -118,19 +119,19 @@ func (s squares) draw(kind int) (p solve.Problem, weights []float64, chosen stri
 		terms(s.csr(n/2, n, func(i int) ([]int, []float64) { return []int{2 * i, 2*i + 1}, []float64{0.3, 0.7} }), s.differences(n, 2))
 	case 5:
 		chosen = transform
-		terms(linops.Identity(rows*cols), image(linops.Reflecting), linops.Identity(rows*cols))
+		terms(linops.Identity(rows*cols), image(imaging.Reflecting), linops.Identity(rows*cols))
 	case 6:
 		chosen = transform
-		terms(s.blur(rows, cols, linops.Circular), image(linops.Periodic))
+		terms(s.blur(rows, cols, imaging.Circular), image(imaging.Periodic))
 	case 7: // a graph
 		chosen = sparse
 		terms(s.pick(120), s.csr(200, 120, func(i int) ([]int, []float64) {
 			return []int{i % 120, (i + 1 + s.rng.IntN(118)) % 120}, []float64{1, -1}
 		}))
 	case 8: // a wide band
-		terms(s.blur(rows, cols, linops.ZeroPadded), image(linops.Reflecting), linops.Scale(0.5, linops.Identity(rows*cols)))
+		terms(s.blur(rows, cols, imaging.ZeroPadded), image(imaging.Reflecting), linops.Scale(0.5, linops.Identity(rows*cols)))
 		if s.rng.IntN(2) == 0 {
-			terms(s.pick(60), linops.NewGradient([]int{3, 4, 5}, nil, linops.Reflecting))
+			terms(s.pick(60), imaging.NewGradient([]int{3, 4, 5}, nil, imaging.Reflecting))
 		}
 	default:
 		chosen = stacked

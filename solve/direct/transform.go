@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/linops/imaging"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/solve/engine"
@@ -94,7 +96,7 @@ func newTransformed(s *quadratic) (closedForm, engine.Choice, error) {
 	f, by := &transformed{p: s.p, parts: s.parts()}, byCosines
 	shape := s.images(by)
 	if shape.Len() > 0 {
-		cosines := linops.NewDCT2D(shape.Rows, shape.Cols)
+		cosines := imaging.NewDCT2D(shape.Rows, shape.Cols)
 		f.t, f.diagonalOf = cosines, cosines.DiagonalOf
 	} else {
 		by = byWaves
@@ -103,7 +105,7 @@ func newTransformed(s *quadratic) (closedForm, engine.Choice, error) {
 		for i := range places {
 			places[i] = i
 		}
-		t, err := linops.NewFourier(shape.Rows, shape.Cols, places, linops.FourierLayout{})
+		t, err := imaging.NewFourier(shape.Rows, shape.Cols, places, imaging.FourierLayout{})
 		if err != nil {
 			return nil, engine.Choice{}, err
 		}

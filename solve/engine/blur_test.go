@@ -13,6 +13,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/engine"
@@ -29,11 +30,11 @@ func blurred(t *testing.T, dev array.Device, n, levels int, lambda float64) (p s
 			kernel.Set(i, j, math.Exp(-float64((i-3)*(i-3)+(j-3)*(j-3))/2)/(2*math.Pi))
 		}
 	}
-	blur, err := linops.NewConvolution2D(n, n, kernel, linops.Circular)
+	blur, err := imaging.NewConvolution2D(n, n, kernel, imaging.Circular)
 	if err != nil {
 		t.Fatal(err)
 	}
-	basis, err := linops.NewWavelet2D(n, n, "db2", levels)
+	basis, err := imaging.NewWavelet2D(n, n, "db2", levels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestProjectionOnFreeColumns(t *testing.T) {
 // Where A*A = c I the projection on the unpenalized columns is a product, the same as by least squares.
 func TestProjectionOnOrthogonalColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		basis, err := linops.NewWavelet2D(16, 16, "db2", 2)
+		basis, err := imaging.NewWavelet2D(16, 16, "db2", 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/prox"
 )
@@ -49,10 +50,10 @@ type Problem struct {
 	//	mu_hat(y) = Pi y + A b,            b the solver's at (I - Pi) y,
 	//	div mu_hat = rank Pi + div A b,    ||D mu_hat||_F^2 = rank Pi + ||D A b||_F^2.
 	//
-	// A must be [linops.WithoutEffects], and the weights of the effects those of the loss. Then this is
+	// A must be [additive.WithoutEffects], and the weights of the effects those of the loss. Then this is
 	// the least squares problem in b and the effects. As with an intercept package stages subtracts
 	// and adds Pi y. It is not used together with Intercept.
-	Effects *linops.Effects
+	Effects *additive.Effects
 }
 
 // Options are the settings of a solve. The zero value of a field asks for its default.

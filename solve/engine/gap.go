@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 	"surepipe/solve/internal/limits"
 	"surepipe/space"
@@ -137,7 +138,7 @@ func projectOrthogonal(p Problem, c float64, free []int, minus, misfit array.Bat
 const freeSteps = 100
 
 // projectByProducts is projectFree where the columns F are too many to be factorized, or orthogonal, so that one
-// step does: least squares, by [linops.LSQR], of the misfit in them, in units of their lengths. It returns
+// step does: least squares, by [krylov.LSQR], of the misfit in them, in units of their lengths. It returns
 // false where they do not reach rounding errors in freeSteps, as with dependent columns.
 func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	dev := minus.Device()
@@ -150,7 +151,7 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 	for _, b := range []array.Batch{g, c, image, embedded} {
 		defer b.Free()
 	}
-	o := linops.LSQROptions{Tol: 1e-13, MaxIterations: freeSteps}
+	o := krylov.LSQROptions{Tol: 1e-13, MaxIterations: freeSteps}
 	if known := linops.StructureOf(columns).ColumnNorms2; known != nil {
 		o.Lengths = known()
 		for j, v := range o.Lengths {
@@ -159,7 +160,7 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 			}
 		}
 	}
-	result, err := linops.LSQR(ctx, c, misfit, columns, o)
+	result, err := krylov.LSQR(ctx, c, misfit, columns, o)
 	if err != nil || !result.Converged {
 		return 0, false
 	}

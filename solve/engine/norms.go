@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"math"
 
+	"surepipe/linops/krylov"
+
 	"surepipe/array"
-	"surepipe/linops"
 )
 
 // NormBound is an upper bound of ||A||^2, and an error where its inverse is out of range.
 func NormBound(ctx context.Context, p Problem) (float64, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
+	n, err := krylov.Norm2(ctx, p.Device, p.A, krylov.NormOptions{})
 	if err != nil {
 		return 0, err
 	}
@@ -24,7 +25,7 @@ func NormBound(ctx context.Context, p Problem) (float64, error) {
 
 // NormOfK is an upper bound of ||K||^2.
 func NormOfK(ctx context.Context, p Problem) (float64, error) {
-	n, err := linops.Norm2(ctx, p.Device, p.K, linops.NormOptions{})
+	n, err := krylov.Norm2(ctx, p.Device, p.K, krylov.NormOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/internal/limits"
@@ -44,7 +45,7 @@ func sparseCases(t *testing.T, dev array.Device) []sparseCase {
 	rng := rand.New(rand.NewPCG(7, 9))
 	const rows, cols = 14, 11
 	image, n := steep(rng, rows, cols), rows*cols
-	k := linops.NewGradient([]int{rows, cols}, nil, linops.Reflecting)
+	k := imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting)
 	// A graph with edges of three nodes in random groups of one to three rows.
 	var at, to []int
 	var entries []float64
@@ -126,7 +127,7 @@ func TestSparseInteriorPointsReweighted(t *testing.T) {
 		const rows, cols = 9, 8
 		y := dev.Put(steep(rand.New(rand.NewPCG(1, 2)), rows, cols), 1, rows*cols)
 		defer y.Free()
-		p := solve.Problem{A: linops.Identity(rows * cols), K: linops.NewGradient([]int{rows, cols}, nil, linops.Reflecting), R: prox.NewJointL2(rows*cols, 2, 1), Device: dev}
+		p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, 1), Device: dev}
 		other := prox.NewJointL2(rows*cols, 2, 0.3)
 		s, err := solve.New(context.Background(), "interior-point", p, solve.Options{})
 		if err != nil {
@@ -177,7 +178,7 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 			defer func(most int64) { limits.Factorized = most }(limits.Factorized)
 			limits.Factorized = c.most
 			lambda, method := c.lambda, c.method
-			p := solve.Problem{A: linops.Identity(rows * cols), K: linops.NewGradient([]int{rows, cols}, nil, linops.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
+			p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
 			s, err := solve.New(context.Background(), solve.Default(p), p, solve.Options{MaxIter: 1500})
 			if err != nil {
 				t.Fatal(err)

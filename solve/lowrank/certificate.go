@@ -7,6 +7,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
@@ -194,7 +195,7 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 
 // curvature is that of lambda ||.||_* at U diag(sigma - tau) V*, with the first r of all triplets
 // of a block and z = A b - y there. The others are the preconditioner's.
-func (w *matrices) curvature(all subspace.Triplets, r int) (*prox.NuclearCurvature, error) {
+func (w *matrices) curvature(all subspace.Triplets, r int) (*lowrank.NuclearCurvature, error) {
 	if r+subspace.MinBuffer > len(all.Sigma) {
 		return nil, errHighRank
 	}
@@ -203,7 +204,7 @@ func (w *matrices) curvature(all subspace.Triplets, r int) (*prox.NuclearCurvatu
 	for i := range f {
 		f[i] = all.Sigma[i] - w.tau
 	}
-	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
+	near := lowrank.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
 	for _, s := range all.Sigma[r:] {
 		near.Sigma = append(near.Sigma, s/w.eta)
 	}
@@ -213,7 +214,7 @@ func (w *matrices) curvature(all subspace.Triplets, r int) (*prox.NuclearCurvatu
 	h := w.mass(u, v)
 	defer h.Rows.Free()
 	defer h.Columns.Free()
-	return prox.NewNuclearCurvature(w.lambda, u, f, v, near, h, normal), nil
+	return lowrank.NewNuclearCurvature(w.lambda, u, f, v, near, h, normal), nil
 }
 
 // residual is -A*(A b - y) by products, z being A b - y.
@@ -237,13 +238,13 @@ const shared = 1.5
 
 // mass is the diagonal of H at singular vectors u and v: with M the pattern's zeros and ones it is
 // M (V o V), M* (U o U) and (U o U)* M (V o V). The caller frees the batches.
-func (w *matrices) mass(u, v array.Batch) prox.Mass {
+func (w *matrices) mass(u, v array.Batch) lowrank.Mass {
 	dev, r := w.dev, u.N()
 	ones, u2, v2, core := dev.Alloc(1, w.z.N()), dev.Alloc(w.m, r), dev.Alloc(w.n, r), dev.Alloc(r, r)
 	for _, b := range []array.Batch{ones, u2, v2, core} {
 		defer b.Free()
 	}
-	h := prox.Mass{Rows: dev.Alloc(w.m, r), Columns: dev.Alloc(w.n, r)}
+	h := lowrank.Mass{Rows: dev.Alloc(w.m, r), Columns: dev.Alloc(w.n, r)}
 	dev.Fill(ones, shared)
 	dev.Mul(u2, u, u)
 	dev.Mul(v2, v, v)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"surepipe/prox/lowrank"
+
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops"
@@ -84,7 +86,7 @@ func (s *Connected) Problem(k int) (engine.Problem, func(), error) {
 
 // Regularizer is a nuclear norm of the matrix as that of a part.
 func (s *Connected) Regularizer(r prox.Prox, k int) prox.Prox {
-	return prox.NewNuclear(s.Parts[k].Shape(), prox.StructureOf(r).Nuclear.Value)
+	return lowrank.NewNuclear(s.Parts[k].Shape(), prox.StructureOf(r).Nuclear.Value)
 }
 
 // Convergence is that of the whole, from those of the parts and their residuals ||y - mu_hat||.

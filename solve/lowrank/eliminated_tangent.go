@@ -5,9 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/prox/lowrank"
+
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/prox"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
 )
@@ -43,7 +44,7 @@ func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
 	for i := range f {
 		f[i] = all.Sigma[i] - w.tau
 	}
-	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
+	near := lowrank.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
 	t, done := &engine.Tangent{}, false
 	defer func() {
 		if !done { // also where a device panics
@@ -54,7 +55,7 @@ func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
 	t.Moving = normal.set
 	outside := 1 - float64(t.Moving.Len())/float64(w.shape.Len())
 	mass := evenMass(dev, math.Max(outside, 0.1), w.m, w.n, r)
-	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
+	curved := lowrank.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
 	mass.Rows.Free()
 	mass.Columns.Free()
 	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
@@ -68,8 +69,8 @@ func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
 }
 
 // evenMass is that of the projection on a share of the entries, spread evenly.
-func evenMass(dev array.Device, share float64, m, n, r int) prox.Mass {
-	h := prox.Mass{Rows: dev.Alloc(m, r), Columns: dev.Alloc(n, r), Core: make([]float64, r*r)}
+func evenMass(dev array.Device, share float64, m, n, r int) lowrank.Mass {
+	h := lowrank.Mass{Rows: dev.Alloc(m, r), Columns: dev.Alloc(n, r), Core: make([]float64, r*r)}
 	dev.Fill(h.Rows, share)
 	dev.Fill(h.Columns, share)
 	for i := range h.Core {

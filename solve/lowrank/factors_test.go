@@ -5,11 +5,12 @@ import (
 	"math"
 	"testing"
 
+	"surepipe/prox/lowrank"
+
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
@@ -25,7 +26,7 @@ func TestCompletionByItsFactors(t *testing.T) {
 		for _, i := range []int{0, 1, 6} { // tall, wide, and beyond the largest lambda
 			c := solvetest.CompletionCases[i].On(t, dev)
 			a, values := solvetest.Completion(t, dev, c.Shape, c.D)
-			p := solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Weight(t, dev, a, values)), Device: dev}
+			p := solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Weight(t, dev, a, values)), Device: dev}
 			y := dev.Alloc(1, c.D)
 			dev.Upload(y, values)
 			solved := func(compact bool, from solve.From) *solve.Solution {
@@ -120,7 +121,7 @@ func TestCompletionsThatAreNotWrittenDown(t *testing.T) {
 	defer y.Free()
 	dev.Upload(y, values)
 	at := func(lambda float64, o solve.Options) solve.Solver {
-		return roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, o)
+		return roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, lambda), Device: dev}, o)
 	}
 	if sol, err := at(1e-3, solve.Options{}).Solve(ctx, y, solve.From{}); err == nil {
 		sol.Release()

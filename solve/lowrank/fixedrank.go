@@ -6,7 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
 )
@@ -15,7 +15,7 @@ import (
 // the manifold of the matrices of their rank. The proximal gradient iterations find the rank, in
 // a few dozen iterations; after that their convergence is linear, and slow where lambda is small.
 // Newton's is quadratic, and its system is that of the derivative of the solution
-// ([prox.NuclearCurvature]), solved by the same preconditioned conjugate gradients (Absil, Mahony
+// ([lowrank.NuclearCurvature]), solved by the same preconditioned conjugate gradients (Absil, Mahony
 // and Sepulchre, Optimization Algorithms on Matrix Manifolds, 2008; Vandereycken, SIAM J. Optim.
 // 23, 2013). A proximal gradient step follows each: it corrects the rank, and gives the measure.
 // Where the tangent space is large the steps are those for the factors ([matrices.factorNewton]), which
@@ -162,7 +162,7 @@ func (w *matrices) newton(ctx context.Context, tol float64) (bool, error) {
 // move replaces b_k by the point that (Q, P) leads to where the objective is less than before. The
 // point (U F^{1/2} + Q)(V F^{1/2} + P)* is a retraction of second order: it agrees with that of
 // the nearest matrix of rank r up to a part of the second order within the tangent space.
-func (w *matrices) move(curved *prox.NuclearCurvature, x array.Batch, before float64) (bool, error) {
+func (w *matrices) move(curved *lowrank.NuclearCurvature, x array.Batch, before float64) (bool, error) {
 	dev, r := w.dev, len(w.top.Sigma)
 	u, v := curved.Factors()
 	split, n := u.N(), x.N()
@@ -209,7 +209,7 @@ func objective(z array.Batch, lambda float64, sigma []float64, less float64) flo
 // newtonStep returns an approximate solution (Q, P) of (H + K) (Q, P) = -grad, by conjugate
 // gradients to a relative residual in the preconditioner's norm, or to a direction of negative
 // curvature.
-func (w *matrices) newtonStep(ctx context.Context, curved *prox.NuclearCurvature, tol float64) (array.Batch, error) {
+func (w *matrices) newtonStep(ctx context.Context, curved *lowrank.NuclearCurvature, tol float64) (array.Batch, error) {
 	dev, n := w.dev, curved.Len()
 	space := curved.Space()
 	defer space.Release()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"surepipe/prox/lowrank"
+
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
@@ -57,11 +59,11 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		c := solvetest.CompletionCases[1].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		p := solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}
+		p := solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda), Device: dev}
 		cold := roomtest.Converged(t, roomtest.NewSolver(t, "fista", p, solve.Options{}), dev, y)
 		defer cold.Release()
 		nearby := p
-		nearby.R = prox.NewNuclear(c.Shape, 1.01*c.Lambda)
+		nearby.R = lowrank.NewNuclear(c.Shape, 1.01*c.Lambda)
 		before := roomtest.Converged(t, roomtest.NewSolver(t, "fista", nearby, solve.Options{}), dev, y)
 		defer before.Release()
 		s := roomtest.NewSolver(t, "fista", p, solve.Options{})
@@ -107,19 +109,19 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 				if size == 0 {
 					lambda = 1
 				}
-				s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
+				s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
 				sol := roomtest.Converged(t, s, dev, roomtest.Scaled(size, append([]float64(nil), y...)))
 				defer sol.Release()
 				if size == 0 {
 					roomtest.Near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
 					return
 				}
-				unit := roomtest.Converged(t, roomtest.NewSolver(t, "fista", solve.Problem{A: roomtest.Plain{Operator: a}, R: prox.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
+				unit := roomtest.Converged(t, roomtest.NewSolver(t, "fista", solve.Problem{A: roomtest.Plain{Operator: a}, R: lowrank.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
 				defer unit.Release()
 				roomtest.Near(t, "mu_hat", roomtest.Scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
 			})
 		}
-		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, 1), Device: dev}, solve.Options{})
 		on := dev.Alloc(1, len(y))
 		defer on.Free()
 		y[3] = math.NaN()
@@ -136,7 +138,7 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 		solvetest.FactorAll(t)
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
 		results := make([][]float64, 3)
 		var wg sync.WaitGroup
 		for i := range results {
@@ -172,7 +174,7 @@ func TestCertificateByProducts(t *testing.T) {
 			arraytest.NoLeak(t, dev)
 			a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 			floats.AddConst(c.Offset, y)
-			r := prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
+			r := lowrank.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
 			o := solve.Options{Tol: 1e-9}
 			want := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer want.Release()

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"surepipe/prox/lowrank"
+
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
@@ -21,7 +22,7 @@ func along(t *testing.T, base solve.Solver, shape array.Shape, y array.Batch, we
 	var before array.Batch
 	defer func() { before.Free() }()
 	for _, lambda := range weights {
-		s, err := base.Reweight(t.Context(), prox.NewNuclear(shape, lambda))
+		s, err := base.Reweight(t.Context(), lowrank.NewNuclear(shape, lambda))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestPathsOfCompletions(t *testing.T) {
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 		b := roomtest.On(t, dev, y)
-		base := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
+		base := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
 		var weights []float64
 		for k := range 5 {
 			weights = append(weights, 3*c.Lambda*math.Pow(0.75, float64(k)))

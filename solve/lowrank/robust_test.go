@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 )
@@ -28,7 +29,7 @@ func robust(dev array.Device, m, n int, lambda, gamma float64, sparseFirst bool)
 		}
 	}
 	id := linops.Identity(m * n)
-	parts := []prox.Prox{prox.Block{Prox: prox.NewNuclear(shape, lambda), N: m * n}, prox.Block{Prox: prox.NewL1(gamma), N: m * n}}
+	parts := []prox.Prox{prox.Block{Prox: lowrank.NewNuclear(shape, lambda), N: m * n}, prox.Block{Prox: prox.NewL1(gamma), N: m * n}}
 	if sparseFirst {
 		slices.Reverse(parts)
 	}

@@ -14,6 +14,8 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
+	"surepipe/prox/cones"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
@@ -92,7 +94,7 @@ func sortedNorm(p int) norm {
 			return s
 		},
 		at: func(t *testing.T, _ array.Device, lambda float64) prox.Prox {
-			r, err := prox.NewSortedL1(slices.Clone(floats.ScaleTo(make([]float64, p), lambda, w)))
+			r, err := clustered.NewSortedL1(slices.Clone(floats.ScaleTo(make([]float64, p), lambda, w)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,9 +187,9 @@ func smooth(t *testing.T, dev array.Device) map[string]prox.Prox {
 	t.Cleanup(func() { prox.Release(free) })
 	slope := sortedNorm(12).at(t, dev, 1)
 	return map[string]prox.Prox{
-		"group linf": linf, "a free group": free, "SLOPE": slope, "tv1d": prox.NewTV1D(12, 2), "simplex": prox.NewSimplex(12, 1), "l1 ball": prox.NewL1Ball(12, 1),
+		"group linf": linf, "a free group": free, "SLOPE": slope, "tv1d": clustered.NewTV1D(12, 2), "simplex": cones.NewSimplex(12, 1), "l1 ball": cones.NewL1Ball(12, 1),
 		"l2": prox.NewL2(3), "linf ball": prox.NewLinfBall(12, 0.05), "l1": prox.NewL1(2), "nonnegative": prox.NonNegative(), "zero": prox.Zero(),
-		"blocks": prox.NewSeparable(prox.Block{Prox: prox.NewL2(2), N: 4}, prox.Block{Prox: prox.NewTV1D(4, 1), N: 4}, prox.Block{Prox: prox.NewL1(1), N: 4}),
+		"blocks": prox.NewSeparable(prox.Block{Prox: prox.NewL2(2), N: 4}, prox.Block{Prox: clustered.NewTV1D(4, 1), N: 4}, prox.Block{Prox: prox.NewL1(1), N: 4}),
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
+	"surepipe/prox/clustered"
 	"surepipe/solve"
 )
 
@@ -141,7 +143,7 @@ func TestRowsChosen(t *testing.T) {
 	defer dev.Close()
 	uneven, even, y := unevenRows(t, dev, false)
 	fixed := uneven
-	sorted, err := prox.NewSortedL1(descending(20))
+	sorted, err := clustered.NewSortedL1(descending(20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +199,7 @@ func TestColumnsFarApartBehindK(t *testing.T) {
 		defer a.Release()
 		at := dev.Put(y, 1, d)
 		defer at.Free()
-		problem := solve.Problem{A: a, K: linops.NewDifference1D(p), R: prox.NewL1(3), Device: dev}
+		problem := solve.Problem{A: a, K: imaging.NewDifference1D(p), R: prox.NewL1(3), Device: dev}
 		var mu [2][]float64
 		for i, name := range []string{"active-set", "interior-point"} {
 			s, err := solve.New(context.Background(), name, problem, solve.Options{Sigma2: 1})

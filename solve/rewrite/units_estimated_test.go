@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
 )
@@ -22,11 +23,11 @@ func TestLengthsOfColumnsAreEstimated(t *testing.T) {
 	for i := range angles {
 		angles[i] = 180. / count * float64(i)
 	}
-	projection, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
+	projection, err := imaging.NewParallelBeam(n, n, angles, n, 1, imaging.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wavelet, err := linops.NewWavelet2D(n, n, "sym4", 3)
+	wavelet, err := imaging.NewWavelet2D(n, n, "sym4", 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 
+	"surepipe/linops/krylov"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -38,7 +40,7 @@ import (
 //	zeta <- w,   upsilon <- upsilon + s - w.
 type admm struct {
 	p      engine.Problem
-	normal *linops.Normal
+	normal *krylov.Normal
 	matrix *linops.Dense // A as a matrix for the z-step, where that is chosen; or nil
 	bound  float64       // of ||A||^2
 	eta    float64
@@ -74,12 +76,12 @@ func newADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Me
 	if err != nil {
 		return nil, err
 	}
-	s := &admm{p: p, bound: bound, eta: engine.StepFor(p, bound), normal: linops.NewNormal(p.Device, p.A)}
+	s := &admm{p: p, bound: bound, eta: engine.StepFor(p, bound), normal: krylov.NewNormal(p.Device, p.A)}
 	if writeDown(p.A, s.normal) {
 		if x := linops.ToDense(p.Device, p.A); x != nil {
 			s.normal.Release()
 			s.matrix = linops.NewDense(p.Device, x)
-			s.normal = linops.NewNormal(p.Device, s.matrix)
+			s.normal = krylov.NewNormal(p.Device, s.matrix)
 		}
 	}
 	return s, nil
@@ -242,7 +244,7 @@ func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, 
 var writtenDown = engine.Choice{Part: "method", Chosen: "A written down as a matrix", Reason: "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
 
 // writeDown chooses whether ADMM's z-step works with A written down as a matrix.
-func writeDown(a linops.Operator, normal *linops.Normal) bool {
+func writeDown(a linops.Operator, normal *krylov.Normal) bool {
 	_, dim := a.Dims()
 	return dim <= limits.MaxDense && !normal.Closed()
 }

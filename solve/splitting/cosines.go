@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"surepipe/linops/imaging"
+	"surepipe/linops/krylov"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/solve/engine"
@@ -13,7 +16,7 @@ import (
 // cosines is the preconditioner C* diag(1/(v + rho l)) C of A*A + rho K*K, where a cosine transform C
 // diagonalizes K*K with the eigenvalues l, and v are those of a convolution near A*A.
 type cosines struct {
-	dct  *linops.DCT
+	dct  *imaging.DCT
 	v, l []float64
 }
 
@@ -26,9 +29,9 @@ func newCosines(p engine.Problem, k linops.Structure) *cosines {
 		return nil
 	}
 	shape := k.Cosines.Shape
-	c := &cosines{dct: linops.NewDCT2D(shape.Rows, shape.Cols), l: k.Cosines.Values()}
+	c := &cosines{dct: imaging.NewDCT2D(shape.Rows, shape.Cols), l: k.Cosines.Values()}
 	c.dct.Load(p.Device)
-	c.v = linops.NearCosines(p.Device, p.A, shape, c.dct)
+	c.v = imaging.NearCosines(p.Device, p.A, shape, c.dct)
 	return c
 }
 
@@ -98,7 +101,7 @@ func (s *penalized) steps(ctx context.Context, dev array.Device, rho float64, pr
 	s.p.K.Adjoint(rhs, w)
 	apply, free := s.products(dev, 1, rho)
 	defer free()
-	res, err := linops.CG(ctx, x, rhs, apply, linops.CGOptions{Tol: trialTol, MaxIterations: trialSteps, Precondition: precondition})
+	res, err := krylov.CG(ctx, x, rhs, apply, krylov.CGOptions{Tol: trialTol, MaxIterations: trialSteps, Precondition: precondition})
 	return res.Iterations, err
 }
 

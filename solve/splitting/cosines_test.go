@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"surepipe/linops/imaging"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/solve/engine"
@@ -17,12 +19,12 @@ func TestCosinesPrecondition(t *testing.T) {
 	for i := range angles {
 		angles[i] = 7.5 * float64(i)
 	}
-	a, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
+	a, err := imaging.NewParallelBeam(n, n, angles, n, 1, imaging.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dev := array.NewHost()
-	p := engine.Problem{Device: dev, A: a, K: linops.NewGradient([]int{n, n}, nil, linops.Reflecting)}
+	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	s, err := NewPenalized(t.Context(), p, 1, 8, 1e-9)
@@ -72,7 +74,7 @@ func TestCosinesPrecondition(t *testing.T) {
 func TestSolutionsAfterEachOther(t *testing.T) {
 	const n = 16
 	dev := array.NewHost()
-	p := engine.Problem{Device: dev, A: linops.Scale(2, linops.NewGradient([]int{n, n}, nil, linops.Grounded)), K: linops.NewGradient([]int{n, n}, nil, linops.Reflecting)}
+	p := engine.Problem{Device: dev, A: linops.Scale(2, imaging.NewGradient([]int{n, n}, nil, imaging.Grounded)), K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	s, err := NewPenalized(t.Context(), p, 1, 8, 1e-9)

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
+	"surepipe/linops/krylov"
 )
 
 // Randomized Nystrom preconditioning (Frangella, Tropp, Udell 2023) of A*A + rho K*K: with A*A near U
@@ -45,12 +45,12 @@ func (s *penalized) sketch(ctx context.Context) error {
 	if rank < 1 {
 		return nil
 	}
-	y, err := linops.NewNystrom(ctx, dev, dim, func(dst, x array.Batch) {
+	y, err := krylov.NewNystrom(ctx, dev, dim, func(dst, x array.Batch) {
 		t := dev.Alloc(x.K(), d)
 		defer t.Free()
 		s.p.A.Forward(t, x)
 		s.p.A.Adjoint(dst, t)
-	}, linops.NystromOptions{MaxRank: rank, Shift: nystromFloor * s.normA2})
+	}, krylov.NystromOptions{MaxRank: rank, Shift: nystromFloor * s.normA2})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"surepipe/linops/krylov"
+
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -35,7 +37,7 @@ type penalized struct {
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 
-	nystrom     *linops.Nystrom         // an approximation of A*A; nil for none
+	nystrom     *krylov.Nystrom         // an approximation of A*A; nil for none
 	corrections map[float64]corrected   // by rho
 	cosines     *cosines                // nil for none
 	spectra     map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
@@ -312,9 +314,9 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if err != nil {
 		return err
 	}
-	o := linops.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
+	o := krylov.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
 	if from == Anywhere {
-		_, err := linops.CG(ctx, dst, rhs, apply, o)
+		_, err := krylov.CG(ctx, dst, rhs, apply, o)
 		return err
 	}
 	rest := dev.Alloc(1, dim)
@@ -332,7 +334,7 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if from == nearer {
 		o.Tol = math.Max(o.Tol, 0.1)
 	}
-	if _, err := linops.CG(ctx, rest, rest, apply, o); err != nil {
+	if _, err := krylov.CG(ctx, rest, rest, apply, o); err != nil {
 		return err
 	}
 	dev.Lin(dst, 1, dst, 1, rest)

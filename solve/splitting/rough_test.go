@@ -5,15 +5,16 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"surepipe/linops/imaging"
+
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
 
 // counted counts products with the adjoint.
 type counted struct {
-	*linops.Projection
+	*imaging.Projection
 	products *int
 }
 
@@ -39,7 +40,7 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 	for i := range angles {
 		angles[i] = 180. / count * float64(i)
 	}
-	projection, err := linops.NewParallelBeam(n, n, angles, n, 1, linops.Axis{})
+	projection, err := imaging.NewParallelBeam(n, n, angles, n, 1, imaging.Axis{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 		host[i] += 0.3 * rng.NormFloat64()
 	}
 	dev.Upload(y, host)
-	p := engine.Problem{Device: dev, A: a, K: linops.NewGradient([]int{n, n}, nil, linops.Reflecting), R: prox.NewJointL2(dim, 2, lambda)}
+	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting), R: prox.NewJointL2(dim, 2, lambda)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	o := engine.Options{Tol: 1e-5, Sigma2: 0.09, Multiplier: true}.WithDefaults()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 	"surepipe/study"
@@ -63,7 +65,7 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSou
 	l, _ := LayoutOf(problem)
 	if len(s.Shape) != l.YRank {
 		return Contents{}, study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
-			s.Name, dataio.ShapeString(s.Shape), l.YShape, problem)
+			s.Name, ndarray.ShapeString(s.Shape), l.YShape, problem)
 	}
 	if path == "" {
 		return Contents{Data: problems.Data{YShape: s.Shape}}, nil
@@ -88,7 +90,7 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSou
 	}
 	if !slices.Equal(s.Shape, expected) {
 		return Contents{}, study.Errorf("%s: sample 0 has shape %s, expected %s %s",
-			s.Name, dataio.ShapeString(s.Shape), dataio.ShapeString(expected), why)
+			s.Name, ndarray.ShapeString(s.Shape), ndarray.ShapeString(expected), why)
 	}
 	return data, nil
 }

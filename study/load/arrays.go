@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
@@ -82,7 +84,7 @@ func (m arrayInMemory) Ints() (dataio.Array, error) {
 	for i, v := range m.a.Data {
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
 			return ints, fmt.Errorf("array %q holds %g at %s, expected integers",
-				m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
+				m.a.Name, v, ndarray.PlaceString(i, m.a.Shape))
 		}
 		ints.Ints[i] = int64(v)
 	}
@@ -90,7 +92,7 @@ func (m arrayInMemory) Ints() (dataio.Array, error) {
 }
 
 func (m arrayInMemory) ShapeError(expected string) error {
-	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
+	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, ndarray.ShapeString(m.a.Shape), expected)
 }
 
 // Has reports whether there is an array of this name.
@@ -237,7 +239,7 @@ func readArrays(a arrays, problem string, readY func(*Contents, problems.Layout)
 		if data.Shape, err = a.integers("shape", expected); err != nil {
 			return Contents{}, err
 		}
-		if dataio.ShapeString([]int{len(data.Shape)}) != expected {
+		if ndarray.ShapeString([]int{len(data.Shape)}) != expected {
 			return Contents{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
 				len(data.Shape), expected)
 		}
@@ -314,15 +316,15 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 		case coloured && stacks && stacked:
 			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N "+
 				"samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"",
-				dataio.ShapeString(y.Shape()))
+				ndarray.ShapeString(y.Shape()))
 		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:
-			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", dataio.ShapeString(y.Shape()), l.YShape)
+			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", ndarray.ShapeString(y.Shape()), l.YShape)
 		case stacks:
 			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples",
-				dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
+				ndarray.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
 		default:
 			// A d x 1 array is a column, not a stack of samples.
 			return y.ShapeError(l.YShape)
@@ -334,7 +336,7 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
 			return study.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or %s drop to estimate "+
 				"missing ones from the others",
-				dataio.PlaceString(i, read.Shape), study.Option("missing"))
+				ndarray.PlaceString(i, read.Shape), study.Option("missing"))
 		}
 		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {
@@ -379,7 +381,7 @@ func (a arrays) readMu(data *Contents, l problems.Layout, which string) error {
 	case data.YShape == nil && len(mu.Shape()) != l.YRank:
 		return mu.ShapeError(l.YShape)
 	case data.YShape != nil && !slices.Equal(mu.Shape(), data.YShape):
-		return mu.ShapeError(fmt.Sprintf("%s as %s has", dataio.ShapeString(data.YShape), which))
+		return mu.ShapeError(fmt.Sprintf("%s as %s has", ndarray.ShapeString(data.YShape), which))
 	}
 	read, err := mu.Floats()
 	if err != nil {

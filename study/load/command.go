@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
@@ -57,7 +59,7 @@ func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, er
 	if known {
 		if !slices.Equal(mu.Shape, y.Shape) {
 			return data, study.Errorf("%s: array \"mu\" has shape %s, expected %s, as y has",
-				f.Name(), dataio.ShapeString(mu.Shape), dataio.ShapeString(y.Shape))
+				f.Name(), ndarray.ShapeString(mu.Shape), ndarray.ShapeString(y.Shape))
 		}
 		data.Mu = mu.Data
 	}
@@ -122,7 +124,7 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 		switch {
 		case len(data.YShape) > 2:
 			return noise.Estimate{}, &noise.Refusal{Method: method,
-				Reason: "y has shape " + dataio.ShapeString(data.YShape) + ", neither a signal nor an image"}
+				Reason: "y has shape " + ndarray.ShapeString(data.YShape) + ", neither a signal nor an image"}
 		case image:
 			method = noise.MethodSmoothBlocks
 		default:
@@ -138,7 +140,7 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 	case method == noise.MethodMAD && !image:
 		return noise.MADSignal(data.Y)
 	case !image:
-		return refuse("y has shape " + dataio.ShapeString(data.YShape) + " and is not a matrix")
+		return refuse("y has shape " + ndarray.ShapeString(data.YShape) + " and is not a matrix")
 	case method == noise.MethodMAD:
 		return noise.MADImage(data.Y, data.YShape[0], data.YShape[1])
 	case method == noise.MethodMedianSingularValue:

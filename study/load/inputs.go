@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
@@ -340,7 +342,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.layout.Selection:
 		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
 			"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
-			dataio.ShapeString(a.Shape), study.Option("response"))
+			ndarray.ShapeString(a.Shape), study.Option("response"))
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.X == "":

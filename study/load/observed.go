@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/internal/dataio"
 	"surepipe/study"
 )
@@ -29,7 +31,7 @@ func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
 	case len(a.Data):
 		return study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, "+
 			"or y (d) with indices and shape; %s svt denoises a whole matrix",
-			a.Name, dataio.ShapeString(a.Shape), study.Option("problem"))
+			a.Name, ndarray.ShapeString(a.Shape), study.Option("problem"))
 	}
 	more["y"] = dataio.Array{Name: "y", Shape: []int{len(y)}, Data: y}
 	more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(y)}, Ints: places}
@@ -69,7 +71,7 @@ func (a arrays) observed(stacks bool, axes int) (arrays, error) {
 	if err := fromMatrix(v, with.more); err != nil || !a.Has("mu") {
 		return with, err
 	}
-	mu, err := a.open("mu", dataio.ShapeString(v.Shape))
+	mu, err := a.open("mu", ndarray.ShapeString(v.Shape))
 	if err != nil {
 		return a, err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/fit"
@@ -84,7 +86,7 @@ func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, v
 		Columns: func(names []string) error {
 			for _, name := range by {
 				if !slices.Contains(names, name) {
-					return dataio.MissingColumn(name, names)
+					return ndarray.MissingColumn(name, names)
 				}
 			}
 			return nil

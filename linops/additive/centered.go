@@ -1,0 +1,222 @@
+package additive
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/space"
+)
+
+// CenterColumns returns x with the means of its columns subtracted, the means, and the columns
+// that are constant up to the last digits of their entries. These columns, and constant ones,
+// become 0.
+func CenterColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int) {
+	d, n := x.Dims()
+	c = mat.DenseCopyOf(x)
+	means = make([]float64, n)
+	// A second pass subtracts the rounding error of the first mean.
+	for range 2 {
+		shift := make([]float64, n)
+		for i := range d {
+			floats.Add(shift, c.RawRowView(i))
+		}
+		floats.Scale(1/float64(d), shift)
+		for i := range d {
+			floats.Sub(c.RawRowView(i), shift)
+		}
+		floats.Add(means, shift)
+	}
+	most := make([]float64, n)
+	for i := range d {
+		for j, v := range c.RawRowView(i) {
+			most[j] = max(most[j], math.Abs(v))
+		}
+	}
+	for j, v := range most {
+		if v <= 4*0x1p-52*math.Abs(means[j]) {
+			if first := x.At(0, j); slices.ContainsFunc(mat.Col(nil, j, x), func(v float64) bool { return v != first }) {
+				constant = append(constant, j)
+			}
+			for i := range d {
+				c.Set(i, j, 0)
+			}
+		}
+	}
+	return c, means, constant
+}
+
+// Centered is A - 1 m*, where m are the means of A's columns. It applies A and then the projection
+// onto the vectors of mean 0, so that a sparse A stays sparse.
+type Centered struct {
+	a     linops.Operator
+	known linops.Structure
+	ones  array.Batch // 1 x d
+	means array.Batch // 1 x p, m
+}
+
+// NewCentered returns A - 1 m* on dev, for A on the same device.
+func NewCentered(dev array.Device, a linops.Operator) *Centered {
+	d, p := a.Dims()
+	c := &Centered{a: a, ones: dev.Alloc(1, d), means: dev.Alloc(1, p)}
+	dev.Fill(c.ones, 1)
+	a.Adjoint(c.means, c.ones)
+	dev.Lin(c.means, 1/float64(d), c.means, 0, array.Batch{})
+	c.know()
+	return c
+}
+
+// know builds the structure: the part of A's that survives the projection.
+func (c *Centered) know() {
+	a := linops.StructureOf(c.a)
+	c.known = linops.Structure{Entries: a.Entries}
+	if a.ColumnNorms2 != nil {
+		c.known.ColumnNorms2 = func() []float64 { return c.columnNorms2(a.ColumnNorms2()) }
+	}
+	if a.Dense != nil {
+		c.known.Dense = func() *mat.Dense {
+			x, _, _ := CenterColumns(a.Dense())
+			return x
+		}
+	}
+	if a.On != nil {
+		c.known.On = c.on
+	}
+}
+
+// Means are m.
+func (c *Centered) Means() []float64 { return c.means.ToHost() }
+
+// Structure returns the structure of the centered operator.
+func (c *Centered) Structure() linops.Structure { return c.known }
+
+// Bytes is what it takes beside A.
+func (c *Centered) Bytes() int64 { return c.ones.Bytes() + c.means.Bytes() }
+
+// Release frees what it takes beside A.
+func (c *Centered) Release() {
+	c.ones.Free()
+	c.means.Free()
+}
+
+// Dims is the size of A.
+func (c *Centered) Dims() (d, p int) { return c.a.Dims() }
+
+// Forward sets dst to A b with its mean subtracted.
+func (c *Centered) Forward(dst, b array.Batch) {
+	c.a.Forward(dst, b)
+	c.project(dst)
+}
+
+// Adjoint sets dst to A* of z with its mean subtracted.
+func (c *Centered) Adjoint(dst, z array.Batch) {
+	if d, p := c.Dims(); z.N() != d || dst.N() != p || z.K() != dst.K() {
+		panic(fmt.Sprintf("linops: Adjoint of a centered %d x %d operator: %s into %s", d, p, z, dst))
+	}
+	dev := z.Device()
+	t := dev.Alloc(z.K(), z.N())
+	dev.Copy(t, z)
+	c.project(t)
+	c.a.Adjoint(dst, t)
+	t.Free()
+}
+
+// project subtracts the mean from every vector.
+func (c *Centered) project(z array.Batch) {
+	dev := z.Device()
+	sums := dev.Alloc(z.K(), 1)
+	dev.Gemm(false, true, 1, z, c.ones, 0, sums)
+	dev.Gemm(false, false, -1/float64(z.N()), sums, c.ones, 1, z)
+	sums.Free()
+}
+
+// columnNorms2 is that of A, norms, minus d m^2. Where the difference is inaccurate by cancellation
+// the column itself is computed.
+func (c *Centered) columnNorms2(norms []float64) []float64 {
+	d, _ := c.a.Dims()
+	var lost []int
+	for j, m := range c.means.ToHost() {
+		rest := norms[j] - float64(d)*m*m
+		if rest < lostDigits*norms[j] {
+			lost = append(lost, j)
+		}
+		norms[j] = max(0, rest)
+	}
+	for len(lost) > 0 {
+		some := lost[:min(len(lost), columnBatch)]
+		lost = lost[len(some):]
+		for i, norm := range c.lengths2(some) {
+			norms[some[i]] = norm
+		}
+	}
+	return norms
+}
+
+// lostDigits is the smallest ratio of the squared norms of a column after and before centering at
+// which the former is computed by a subtraction. columnBatch is the number of columns computed at a
+// time.
+const (
+	lostDigits  = 1e-6
+	columnBatch = 64
+)
+
+// lengths2 computes the squared lengths of the given columns. A column that is constant up to
+// rounding errors has length 0.
+func (c *Centered) lengths2(columns []int) []float64 {
+	d, p := c.Dims()
+	dev := c.ones.Device()
+	units, images := dev.Alloc(len(columns), p), dev.Alloc(len(columns), d)
+	defer units.Free()
+	defer images.Free()
+	host := make([]float64, len(columns)*p)
+	for i, j := range columns {
+		host[i*p+j] = 1
+	}
+	dev.Upload(units, host)
+	c.Forward(images, units)
+	c.project(images) // subtracts the rounding error of the first mean
+	norms := make([]float64, len(columns))
+	dev.Dot(norms, images, images)
+	means := c.means.ToHost()
+	for i, j := range columns {
+		if rounding := 4 * 0x1p-52 * means[j]; norms[i] <= float64(d)*rounding*rounding {
+			norms[i] = 0
+		}
+	}
+	return norms
+}
+
+// on centers A on the space, (I - 1 1*/d) A E, whose means are E* m.
+func (c *Centered) on(dev array.Device, t space.Space) linops.Restricted {
+	r, native := linops.On(dev, c.a, t)
+	if !native {
+		r.Release()
+		return nil
+	}
+	_, n := t.Dims()
+	o := &centeredOn{Centered{a: r, ones: c.ones, means: dev.Alloc(1, n)}, r}
+	if n > 0 {
+		t.Coordinates(o.means, c.means)
+	}
+	o.know()
+	return o
+}
+
+// centeredOn is a centered operator on a space. The vector of ones belongs to the operator from
+// which it was made.
+type centeredOn struct {
+	Centered
+	r linops.Restricted
+}
+
+func (c *centeredOn) Bytes() int64 { return c.r.Bytes() + c.means.Bytes() }
+
+func (c *centeredOn) Release() {
+	c.r.Release()
+	c.means.Free()
+}

@@ -1,0 +1,431 @@
+package additive
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/sublist"
+	"surepipe/linops/internal/sparse"
+)
+
+// Effects is the projection of vectors of d entries of an m x n matrix on the fits of the additive
+// model
+//
+//	y_ij = c + r_i + s_j,
+//
+// with row effects r, column effects s, one of them, or the constant c alone, by weighted least
+// squares. With Z the d x q matrix of the model's zeros and ones and W = diag(w) it is
+//
+//	Pi = Z (Z* W Z)^+ Z* W,
+//
+// which is symmetric where all weights are equal. [Effects.Remove] applies I - Pi.
+//
+// The set with more effects is eliminated. With the indicators F of its groups, those S of the other
+// set's, and the sums of weights D = F* W F (diagonal), N = F* W S (sparse) and S* W S (diagonal), the
+// normal equations for the effects f and s are
+//
+//	C s = S* W z - N* D^+ F* W z,   f = D^+ (F* W z - N s),   C = S* W S - N* D^+ N.
+//
+// C is of the size b of the smaller side; it is formed and factored once, and a product with Pi takes
+// O(d + b^2) flops. C is singular: in the graph whose nodes are rows and columns and whose edges are
+// the observed entries, the effects are determined in each connected component up to a constant
+// (Weeks and Williams, Technometrics 6, 1964). The rank of Pi is the number of nodes with an edge
+// minus the number of components. An entry whose edge is in no cycle determines an effect alone: its
+// fit is itself, whatever the others are, and Remove leaves exactly 0 ([Effects.Determined]).
+//
+// An Effects is safe for concurrent use.
+type Effects struct {
+	dev        array.Device
+	shape      array.Shape
+	rows, cols bool
+	d          int
+	// rowsAt and columnsAt are the rows and columns that occur, nil for all; the effects are theirs.
+	rowsAt, columnsAt []int
+	w                 []float64
+	weights           array.Batch // 1 x d, zero for ones
+	// first is the set that is eliminated, and second the other; it has no groups where there is one
+	// set. swapped says that the first are columns.
+	first, second grouping
+	swapped       bool
+	inverse       []float64 // 1/D
+	scale         array.Batch
+	cross, crossT array.CSR   // N, N*
+	shared        []neighbour // N's rows
+	core          []float64   // C^-, b x b
+	coreOn        array.Batch
+	component     []int // of every first group, then of every second one
+	components    int
+	rank          int
+	diagonal      []float64
+	determined    []bool      // nil where no entry is
+	mask          array.Batch // 0 at determined entries and else 1; zero where no entry is
+}
+
+// grouping puts every entry into one of n groups.
+type grouping struct {
+	of []int
+	n  int
+	// spread is the d x n matrix of ones, and sum its transpose.
+	spread, sum array.CSR
+}
+
+// neighbour lists the second groups that share edges with a first one, and the weights of these.
+type neighbour struct {
+	of     []int
+	weight []float64
+}
+
+// mostEffects is the largest smaller side of the rows and columns that occur where both have effects: C then
+// takes 2 GiB.
+const mostEffects = 1 << 14
+
+// NewEffects makes the projection for the entries at the given places of a row-major matrix of the
+// given shape. rows and cols say which effects there are; without both it is the constant alone.
+// weights are w > 0, nil for ones; neither slice is kept. Rows and columns without an entry have no effect,
+// and cost nothing. It returns an error where places and weights do not fit, or where with both effects more
+// than 16384 rows and as many columns occur.
+func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bool, weights []float64) (*Effects, error) {
+	e := &Effects{dev: dev, shape: shape, rows: rows, cols: cols, d: len(places), w: slices.Clone(weights)}
+	if weights != nil && len(weights) != e.d {
+		return nil, fmt.Errorf("linops: %d weights for %d entries", len(weights), e.d)
+	}
+	if e.w == nil {
+		e.w = slices.Repeat([]float64{1}, e.d)
+	}
+	for i, v := range e.w {
+		if !(v > 0) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("linops: weight %d is %g, want a positive number", i, v)
+		}
+	}
+	byRow, byColumn := grouping{of: make([]int, e.d)}, grouping{of: make([]int, e.d)}
+	for i, c := range places {
+		if c < 0 || c >= shape.Len() {
+			return nil, fmt.Errorf("linops: place %d is %d, want 0 to %d", i, c, shape.Len()-1)
+		}
+		byRow.of[i], byColumn.of[i] = c/shape.Cols, c%shape.Cols
+	}
+	e.rowsAt, e.columnsAt = sublist.Number(byRow.of, shape.Rows), sublist.Number(byColumn.of, shape.Cols)
+	byRow.n, byColumn.n = len(e.rowsAt), len(e.columnsAt)
+	e.rowsAt, e.columnsAt = sublist.Of(e.rowsAt, shape.Rows), sublist.Of(e.columnsAt, shape.Cols)
+	if least := min(byRow.n, byColumn.n); rows && cols && least > mostEffects {
+		return nil, fmt.Errorf("linops: effects of rows and columns, of which %d and %d occur: the fewer of them may be at most %d", byRow.n, byColumn.n, mostEffects)
+	}
+	switch {
+	case rows && cols && byColumn.n > byRow.n:
+		e.first, e.second, e.swapped = byColumn, byRow, true
+	case rows && cols:
+		e.first, e.second = byRow, byColumn
+	case rows:
+		e.first = byRow
+	case cols:
+		e.first, e.swapped = byColumn, true
+	default:
+		e.first = grouping{of: make([]int, e.d), n: min(e.d, 1)}
+	}
+	e.sumUp()
+	if e.second.n > 0 {
+		if err := e.relate(); err != nil {
+			return nil, err
+		}
+	}
+	e.findDiagonal()
+	e.put(weights != nil)
+	return e, dev.Err()
+}
+
+// sumUp sets D^+.
+func (e *Effects) sumUp() {
+	e.inverse = make([]float64, e.first.n)
+	for i, g := range e.first.of {
+		e.inverse[g] += e.w[i]
+	}
+	for g, v := range e.inverse {
+		e.inverse[g] = 1 / v
+	}
+	e.rank = len(e.inverse)
+}
+
+// relate sets N and the components, and inverts C on all but one of the second groups of each.
+func (e *Effects) relate() error {
+	a, b := e.first.n, e.second.n
+	rows := make([]map[int]float64, a)
+	for i, g := range e.first.of {
+		if rows[g] == nil {
+			rows[g] = map[int]float64{}
+		}
+		rows[g][e.second.of[i]] += e.w[i]
+	}
+	e.shared = make([]neighbour, a)
+	c := make([]float64, b*b)
+	for g, row := range rows {
+		s := &e.shared[g]
+		for h := range row {
+			s.of = append(s.of, h)
+		}
+		slices.Sort(s.of)
+		for _, h := range s.of {
+			s.weight = append(s.weight, row[h])
+		}
+		for x, h := range s.of {
+			c[h*b+h] += s.weight[x]
+			by := s.weight[x] * e.inverse[g]
+			for y := x; y < len(s.of); y++ {
+				c[h*b+s.of[y]] -= by * s.weight[y]
+			}
+		}
+	}
+	e.component, e.components = sparse.Components(a, b, e.first.of, e.second.of)
+	var kept []int // all but the last of each component
+	last := make([]int, e.components)
+	for h := range b {
+		last[e.component[a+h]] = h
+	}
+	for h := range b {
+		if last[e.component[a+h]] != h {
+			kept = append(kept, h)
+		}
+	}
+	e.rank += len(kept)
+	var err error
+	e.core, err = invert(c, b, kept)
+	return err
+}
+
+// invert is the inverse of the matrix with the upper triangle c on the kept coordinates, and 0
+// elsewhere. Their diagonal is scaled to ones first.
+func invert(c []float64, b int, kept []int) ([]float64, error) {
+	out := make([]float64, b*b)
+	if len(kept) == 0 {
+		return out, nil
+	}
+	unit := make([]float64, len(kept))
+	for x, h := range kept {
+		unit[x] = 1 / math.Sqrt(c[h*b+h])
+	}
+	scaled := mat.NewSymDense(len(kept), nil)
+	for x, h := range kept {
+		for y := x; y < len(kept); y++ {
+			scaled.SetSym(x, y, unit[x]*unit[y]*c[h*b+kept[y]])
+		}
+	}
+	var factor mat.Cholesky
+	var inverse mat.SymDense
+	const alike = "linops: the effects of rows and columns cannot be told apart but for rounding errors: the weights of the entries differ by too much"
+	if !factor.Factorize(scaled) {
+		return nil, errors.New(alike)
+	}
+	if err := factor.InverseTo(&inverse); err != nil {
+		return nil, fmt.Errorf(alike+" (%w)", err)
+	}
+	for x, h := range kept {
+		for y, k := range kept {
+			out[h*b+k] = unit[x] * unit[y] * inverse.At(x, y)
+		}
+	}
+	return out, nil
+}
+
+// put puts the matrices on the device.
+func (e *Effects) put(weighted bool) {
+	dev := e.dev
+	one := func(x []float64) array.Batch {
+		b := dev.Alloc(1, len(x))
+		dev.Upload(b, x)
+		return b
+	}
+	if weighted {
+		e.weights = one(e.w)
+	}
+	e.scale = one(e.inverse)
+	if e.determined != nil {
+		mask := make([]float64, e.d)
+		for i, v := range e.determined {
+			if !v {
+				mask[i] = 1
+			}
+		}
+		e.mask = one(mask)
+	}
+	for _, g := range []*grouping{&e.first, &e.second} {
+		if g.n == 0 {
+			continue
+		}
+		m := sparse.Matrix{Rows: e.d, Cols: g.n, Indptr: make([]int, e.d+1), Indices: g.of, Values: slices.Repeat([]float64{1}, e.d)}
+		for i := range m.Indptr {
+			m.Indptr[i] = i
+		}
+		t := m.Transpose()
+		g.spread = dev.NewCSR(m.Rows, m.Cols, m.Indptr, m.Indices, m.Values)
+		g.sum = dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values)
+	}
+	if e.second.n == 0 {
+		return
+	}
+	n := sparse.Matrix{Rows: e.first.n, Cols: e.second.n, Indptr: []int{0}}
+	for _, s := range e.shared {
+		n.Indices, n.Values = append(n.Indices, s.of...), append(n.Values, s.weight...)
+		n.Indptr = append(n.Indptr, len(n.Indices))
+	}
+	t := n.Transpose()
+	e.cross = dev.NewCSR(n.Rows, n.Cols, n.Indptr, n.Indices, n.Values)
+	e.crossT = dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values)
+	e.coreOn = dev.Alloc(t.Rows, t.Rows)
+	dev.Upload(e.coreOn, e.core)
+}
+
+// Release frees the device memory.
+func (e *Effects) Release() {
+	for _, b := range []array.Batch{e.weights, e.scale, e.coreOn, e.mask} {
+		b.Free()
+	}
+	for _, m := range []array.CSR{e.first.spread, e.first.sum, e.second.spread, e.second.sum, e.cross, e.crossT} {
+		if m != nil {
+			m.Free()
+		}
+	}
+}
+
+// Rank is the rank of Pi, the degrees of freedom of the effects.
+func (e *Effects) Rank() int { return e.rank }
+
+// Weighted reports whether entries have weights of their own: Pi is then not symmetric.
+func (e *Effects) Weighted() bool { return !e.weights.IsZero() }
+
+// Remove sets z_i = (I - Pi) z_i for every vector of z, of length d.
+func (e *Effects) Remove(z array.Batch) {
+	e.without(z, func(dev array.Device) array.Batch {
+		if !e.Weighted() {
+			return e.fit(z)
+		}
+		x := dev.Alloc(z.K(), z.N())
+		defer x.Free()
+		dev.Mul(x, z, e.weights)
+		return e.fit(x)
+	})
+}
+
+// RemoveAdjoint sets z_i = (I - Pi)* z_i.
+func (e *Effects) RemoveAdjoint(z array.Batch) {
+	e.without(z, func(dev array.Device) array.Batch {
+		fit := e.fit(z)
+		if e.Weighted() {
+			dev.Mul(fit, fit, e.weights)
+		}
+		return fit
+	})
+}
+
+// without subtracts the fit. The rows and columns of I - Pi of determined entries are 0.
+func (e *Effects) without(z array.Batch, of func(dev array.Device) array.Batch) {
+	dev := z.Device()
+	if z.N() != e.d {
+		panic(fmt.Sprintf("linops: effects of %d entries in %s", e.d, z))
+	}
+	if !e.mask.IsZero() {
+		dev.Mul(z, z, e.mask)
+	}
+	fit := of(dev)
+	dev.Lin(z, 1, z, -1, fit)
+	fit.Free()
+	if !e.mask.IsZero() {
+		dev.Mul(z, z, e.mask)
+	}
+}
+
+// fit is Z (Z* W Z)^+ Z* x.
+func (e *Effects) fit(x array.Batch) array.Batch {
+	f, s := e.solve(x)
+	dev := x.Device()
+	out := dev.Alloc(x.K(), e.d)
+	dev.MulCSR(out, e.first.spread, f)
+	f.Free()
+	if e.second.n > 0 {
+		other := dev.Alloc(x.K(), e.d)
+		dev.MulCSR(other, e.second.spread, s)
+		dev.Lin(out, 1, out, 1, other)
+		other.Free()
+		s.Free()
+	}
+	return out
+}
+
+// solve are the effects f and s, a solution of Z* W Z (f, s) = Z* x.
+func (e *Effects) solve(x array.Batch) (f, s array.Batch) {
+	dev, k := x.Device(), x.K()
+	f = dev.Alloc(k, e.first.n)
+	dev.MulCSR(f, e.first.sum, x)
+	if e.second.n == 0 {
+		dev.Mul(f, f, e.scale)
+		return f, s
+	}
+	means, rest, known := dev.Alloc(k, e.first.n), dev.Alloc(k, e.second.n), dev.Alloc(k, e.second.n)
+	dev.Mul(means, f, e.scale)
+	dev.MulCSR(rest, e.second.sum, x)
+	dev.MulCSR(known, e.crossT, means)
+	dev.Lin(rest, 1, rest, -1, known)
+	s = known
+	dev.Gemm(false, false, 1, rest, e.coreOn, 0, s)
+	dev.MulCSR(means, e.cross, s)
+	dev.Lin(f, 1, f, -1, means)
+	dev.Mul(f, f, e.scale)
+	means.Free()
+	rest.Free()
+	return f, s
+}
+
+// Diagonal is that of Pi; it must not be modified.
+func (e *Effects) Diagonal() []float64 { return e.diagonal }
+
+// Determined marks the entries that determine an effect alone, whose Pi_ii is 1; nil where there are
+// none. It must not be modified.
+func (e *Effects) Determined() []bool { return e.determined }
+
+// alone is how near to 1 Pi_ii is for an entry that determines an effect alone: in a cycle of l
+// entries it is 1 - 1/l.
+const alone = 1e-9
+
+// findDiagonal computes Pi_ii = w_i/D_g + w_i v* C^- v, v = e_h - n_g/D_g, for entry i of the groups g
+// and h, where n_g is row g of N. C^- is one inverse of many; the form is the same for all of them.
+func (e *Effects) findDiagonal() {
+	e.diagonal = make([]float64, e.d)
+	b := e.second.n
+	for i, g := range e.first.of {
+		e.diagonal[i] = e.w[i] * e.inverse[g]
+	}
+	entries := make([][]int, e.first.n)
+	for i, g := range e.first.of {
+		entries[g] = append(entries[g], i)
+	}
+	var at []float64 // C^- n_g at the groups that g shares entries with
+	for g, s := range e.shared {
+		at = at[:0]
+		square, mean := 0.0, e.inverse[g] // n_g* C^- n_g and 1/D_g
+		for x, h := range s.of {
+			sum := 0.0
+			for y, k := range s.of {
+				sum += e.core[h*b+k] * s.weight[y]
+			}
+			at = append(at, sum)
+			square += s.weight[x] * sum
+		}
+		for _, i := range entries[g] {
+			h := e.second.of[i]
+			x, _ := slices.BinarySearch(s.of, h)
+			e.diagonal[i] += e.w[i] * (e.core[h*b+h] - 2*mean*at[x] + mean*mean*square)
+		}
+	}
+	for i, v := range e.diagonal {
+		if v <= 1-alone {
+			continue
+		}
+		if e.determined == nil {
+			e.determined = make([]bool, e.d)
+		}
+		e.diagonal[i], e.determined[i] = 1, true
+	}
+}

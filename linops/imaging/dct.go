@@ -1,0 +1,311 @@
+package imaging
+
+import (
+	"math"
+	"sync"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/linops/internal/product"
+)
+
+// DCT is the orthonormal discrete cosine transform (DCT-II) of a vector or of an image.
+//
+//	Forward: analysis    dst_k = s_k sum_j b_j cos(pi k (2 j + 1) / (2 n))
+//	Adjoint: synthesis   dst_j = sum_k s_k z_k cos(pi k (2 j + 1) / (2 n))
+//
+// with s_0 = sqrt(1/n) and s_k = sqrt(2/n) otherwise; on a row-major image, along both directions.
+// It is orthogonal, so that Adjoint(NewDCT(n)) is its inverse, the operator from coefficients to
+// signals.
+//
+// It takes O(n log n) for any n, by a Fourier transform of the same length, on the host. After
+// [DCT.Load] images with sides of up to 4096 are transformed on another device too, by products with
+// matrices; else the vectors of that device are copied to the host and back.
+//
+// Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoustics, Speech and
+// Signal Processing 28 (1980).
+type DCT struct {
+	knowing
+	grid *cosineGrid
+}
+
+// NewDCT returns the transform of vectors of length n.
+func NewDCT(n int) *DCT {
+	product.CheckSize("DCT", n, n)
+	return newDCT(1, n)
+}
+
+// NewDCT2D returns the transform of images of rows x cols pixels, row-major. The coefficient of
+// frequency (k, l) is at k cols + l.
+func NewDCT2D(rows, cols int) *DCT {
+	product.CheckSize("DCT", rows, cols)
+	return newDCT(rows, cols)
+}
+
+func newDCT(rows, cols int) *DCT {
+	a := &DCT{grid: newCosineGrid(rows, cols)}
+	a.structure = linops.Complete(a, linops.Structure{Rows: linops.Known(1)})
+	return a
+}
+
+// Dims is n, n.
+func (a *DCT) Dims() (d, p int) { return a.grid.len(), a.grid.len() }
+
+// Load puts the matrices of the transform on a device, unless that computes in the host's memory. It
+// comes before the first product.
+func (a *DCT) Load(dev array.Device) { a.grid.load(dev) }
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (a *DCT) Release() { a.grid.release() }
+
+// Forward sets dst to the cosine coefficients of b.
+func (a *DCT) Forward(dst, b array.Batch) {
+	n := a.grid.len()
+	product.CheckForward("DCT", n, n, dst, b)
+	a.grid.apply(dst, b, action{kind: doForward})
+}
+
+// Adjoint sets dst to the signal with the coefficients z.
+func (a *DCT) Adjoint(dst, z array.Batch) {
+	n := a.grid.len()
+	product.CheckAdjoint("DCT", n, n, dst, z)
+	a.grid.apply(dst, z, action{kind: doAdjoint})
+}
+
+// DiagonalOf returns the diagonal of C* diag(h) C for the transform C of images, row-major. With
+// c_p(i) = cos(pi p (2 i + 1)/(2 n)) the squares of the entries of row k are (1 + c_2k)/n, and c_2k =
+// -c_(2n-2k): along each axis the diagonal is a sum of cosines whose coefficients are sums of h.
+func (a *DCT) DiagonalOf(h []float64) []float64 {
+	rows, cols := a.grid.rows, a.grid.cols
+	along, both := make([]float64, len(h)), make([]float64, len(h))
+	for r := range rows {
+		foldSquares(along[r*cols:], h[r*cols:], cols, 1)
+	}
+	for c := range cols {
+		foldSquares(both[c:], along[c:], rows, cols)
+	}
+	dev := array.NewHost()
+	z, out := dev.Alloc(1, len(h)), dev.Alloc(1, len(h))
+	defer z.Free()
+	defer out.Free()
+	dev.Upload(z, both)
+	a.Adjoint(out, z)
+	return out.ToHost()
+}
+
+// foldSquares sets dst to the coefficients, of an orthonormal cosine transform of n numbers, of sum_k
+// h_k e_k(i)^2 for its rows e_k; entries are a stride apart.
+func foldSquares(dst, h []float64, n, stride int) {
+	for k := range n {
+		v := h[k*stride] / float64(n)
+		dst[0] += v
+		switch p := 2 * k; {
+		case k == 0 || p == n: // e_0^2 = 1/n, and c_n = 0
+		case p < n:
+			dst[p*stride] += v
+		default:
+			dst[(2*n-p)*stride] -= v
+		}
+	}
+	root := math.Sqrt(float64(n))
+	dst[0] *= root
+	for k := 1; k < n; k++ {
+		dst[k*stride] *= root / math.Sqrt2
+	}
+}
+
+// cosineGrid is the cosine transform C of rows x cols images on the host. Its action doNormal is C*
+// diag(1/(1 + eta (u_k + v_l))) C, with the eigenvalues u of the rows and v of the columns, which
+// its owner sets.
+type cosineGrid struct {
+	rows, cols int
+	rowTwiddle []complex128 // for vectors along a row
+	colTwiddle []complex128
+	u, v       []float64
+	plans      sync.Pool
+	works      sync.Pool
+	on         *loadedCosines // another device; nil without one
+}
+
+func newCosineGrid(rows, cols int) *cosineGrid {
+	g := &cosineGrid{rows: rows, cols: cols, rowTwiddle: cosineTwiddle(cols), colTwiddle: cosineTwiddle(rows)}
+	g.plans.New = func() any { return newCosinePlan(g) }
+	g.works.New = func() any { return &cosineWork{g: g} }
+	return g
+}
+
+func (g *cosineGrid) len() int { return g.rows * g.cols }
+
+func (g *cosineGrid) shares() bool { return g.rows > 1 && g.cols > 1 && g.len() >= shareFrom }
+
+// cosineTwiddle is exp(-pi i k / (2 n)), k = 0 to n/2.
+func cosineTwiddle(n int) []complex128 {
+	w := make([]complex128, n/2+1)
+	for k := range w {
+		s, c := math.Sincos(-math.Pi * float64(k) / float64(2*n))
+		w[k] = complex(c, s)
+	}
+	return w
+}
+
+// cosineWork is the state of one image's transform, by parts that run in parallel.
+type cosineWork struct {
+	g        *cosineGrid
+	dst, src []float64
+	do       action
+	phase    int
+}
+
+// The phases of a cosine transform, in order.
+const (
+	alongRows = iota
+	alongColumns
+	rowsBack // of doNormal
+)
+
+func (g *cosineGrid) vector(dst, src []float64, do action, shared bool) {
+	w := g.works.Get().(*cosineWork)
+	w.dst, w.src, w.do = dst, src, do
+	rowParts := product.Parts(g.rows, rowsPerPart(g.cols))
+	w.phase = alongRows
+	product.Run(rowParts, w, shared)
+	if g.rows > 1 || do.kind == doNormal {
+		w.phase = alongColumns
+		product.Run(product.Parts(g.cols, stripe), w, shared)
+	}
+	if do.kind == doNormal {
+		w.phase = rowsBack
+		product.Run(rowParts, w, shared)
+	}
+	w.dst, w.src = nil, nil
+	g.works.Put(w)
+}
+
+func (w *cosineWork) Part(i int) {
+	g := w.g
+	p := g.plans.Get().(*cosinePlan)
+	if w.phase == alongColumns {
+		w.columns(p, i*stripe, min((i+1)*stripe, g.cols))
+		g.plans.Put(p)
+		return
+	}
+	src, back := w.src, w.do.kind == doAdjoint
+	if w.phase == rowsBack {
+		src, back = w.dst, true
+	}
+	per := rowsPerPart(g.cols)
+	for r := i * per; r < min((i+1)*per, g.rows); r++ {
+		d, s := w.dst[r*g.cols:(r+1)*g.cols], src[r*g.cols:(r+1)*g.cols]
+		if back {
+			p.row.synthesize(d, s)
+		} else {
+			p.row.analyze(d, s)
+		}
+	}
+	g.plans.Put(p)
+}
+
+// columns transforms columns lo to hi-1 of dst in place.
+func (w *cosineWork) columns(p *cosinePlan, lo, hi int) {
+	g := w.g
+	for r := range g.rows {
+		for j, v := range w.dst[r*g.cols+lo : r*g.cols+hi] {
+			p.columns[j][r] = v
+		}
+	}
+	for j := range hi - lo {
+		x := p.columns[j]
+		switch w.do.kind {
+		case doForward:
+			p.col.analyze(x, x)
+		case doAdjoint:
+			p.col.synthesize(x, x)
+		case doNormal:
+			p.col.analyze(x, x)
+			v := g.v[lo+j]
+			for r, u := range g.u {
+				x[r] /= 1 + w.do.eta*(u+v)
+			}
+			p.col.synthesize(x, x)
+		}
+	}
+	for r := range g.rows {
+		row := w.dst[r*g.cols+lo : r*g.cols+hi]
+		for j := range row {
+			row[j] = p.columns[j][r]
+		}
+	}
+}
+
+// cosinePlan is the transforms and the memory of one goroutine.
+type cosinePlan struct {
+	row, col *cosine
+	columns  [stripe][]float64
+}
+
+func newCosinePlan(g *cosineGrid) *cosinePlan {
+	p := &cosinePlan{row: newCosine(g.cols, g.rowTwiddle), col: newCosine(g.rows, g.colTwiddle)}
+	for j := range p.columns {
+		p.columns[j] = make([]float64, g.rows)
+	}
+	return p
+}
+
+// cosine is the transform of one vector. With v the even entries of x followed by the odd ones in
+// reverse order, V its Fourier transform and w_k = exp(-pi i k/(2 n)), the sums over cosines are
+// Re(w_k V_k) at k and -Im(w_k V_k) at n - k.
+type cosine struct {
+	twiddle []complex128
+	dft     *realDFT
+	v       []float64
+	freq    []complex128
+}
+
+func newCosine(n int, twiddle []complex128) *cosine {
+	return &cosine{twiddle, newRealDFT(n), make([]float64, n), make([]complex128, n/2+1)}
+}
+
+// analyze sets dst to the coefficients of x; they may be the same slice.
+func (c *cosine) analyze(dst, x []float64) {
+	n := len(x)
+	if n == 1 {
+		dst[0] = x[0]
+		return
+	}
+	for j := 0; 2*j < n; j++ {
+		c.v[j] = x[2*j]
+	}
+	for j := 0; 2*j+1 < n; j++ {
+		c.v[n-1-j] = x[2*j+1]
+	}
+	c.dft.forward(c.freq, c.v)
+	s := math.Sqrt(2 / float64(n))
+	dst[0] = real(c.freq[0]) * math.Sqrt(1/float64(n))
+	for k := 1; k <= n/2; k++ {
+		z := c.freq[k] * c.twiddle[k]
+		dst[n-k] = -s * imag(z)
+		dst[k] = s * real(z)
+	}
+}
+
+// synthesize sets dst to the vector with coefficients x; they may be the same slice.
+func (c *cosine) synthesize(dst, x []float64) {
+	n := len(x)
+	if n == 1 {
+		dst[0] = x[0]
+		return
+	}
+	s := math.Sqrt(1 / float64(2*n))
+	c.freq[0] = complex(x[0]*math.Sqrt(1/float64(n)), 0)
+	for k := 1; k <= n/2; k++ {
+		w := c.twiddle[k]
+		c.freq[k] = complex(s*x[k], -s*x[n-k]) * complex(real(w), -imag(w))
+	}
+	c.dft.inverse(c.v, c.freq)
+	for j := 0; 2*j < n; j++ {
+		dst[2*j] = c.v[j]
+	}
+	for j := 0; 2*j+1 < n; j++ {
+		dst[2*j+1] = c.v[n-1-j]
+	}
+}

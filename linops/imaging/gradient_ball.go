@@ -1,0 +1,195 @@
+package imaging
+
+import (
+	"math"
+	"sync"
+
+	"surepipe/linops"
+	"surepipe/linops/internal/product"
+)
+
+// ballStep is [linops.Structure].BallStep for images, with reflecting edges and the differences down the
+// columns and along the rows: of isotropic (two planes) and of anisotropic total variation (one).
+func (g *Gradient) ballStep(s linops.BallStep) (uphill float64, ok bool) {
+	if g.edge != Reflecting || len(g.axes) != 2 || g.axes[1] != len(g.shape)-1 || g.axes[0] != len(g.shape)-2 || s.Planes > 2 {
+		return 0, false
+	}
+	w := ballWorks.Get().(*ballWork)
+	defer ballWorks.Put(w)
+	d, p := g.Dims()
+	product.CheckForward("Gradient", d, p, s.Dst, s.B)
+	product.CheckForward("Gradient", d, p, s.U, s.B)
+	product.CheckForward("Gradient", d, p, s.Before, s.B)
+	if w.dst, ok = s.Dst.HostRow(0); !ok {
+		return 0, false
+	}
+	w.u, _ = s.U.HostRow(0)
+	w.before, _ = s.Before.HostRow(0)
+	w.b, _ = s.B.HostRow(0)
+	w.s, w.rows, w.cols = s, g.length[0], g.line
+	w.count = g.n / g.line
+	w.lines = max(ballLines, rowsPerPart(g.line))
+	n := product.Parts(w.count, w.lines)
+	w.sums = product.Resize(w.sums, n)
+	product.Run(n, w, g.shares())
+	for _, v := range w.sums {
+		uphill += v
+	}
+	w.dst, w.u, w.before, w.b, w.s = nil, nil, nil, nil, linops.BallStep{}
+	return uphill, true
+}
+
+// ballLines is the least number of lines in a part: each part computes two more than it sets.
+const ballLines = 16
+
+// ballWork is one step, by groups of lines that run in parallel.
+type ballWork struct {
+	s                 linops.BallStep
+	rows, cols, count int // of an image, and the lines of all images
+	lines             int // in a part
+	dst, u, before, b []float64
+	sums              []float64 // of <x - dst, dst - u>, part by part
+}
+
+var ballWorks = sync.Pool{New: func() any { return new(ballWork) }}
+
+// ballLine is x on the two sorts of differences of a line, and the primal point B - Back A* x there.
+type ballLine struct{ down, along, b []float64 }
+
+// ballBuffers are the memory of a part: the line above, this one and the next.
+type ballBuffers struct {
+	memory []float64
+	lines  [3]ballLine
+}
+
+var ballMemory = sync.Pool{New: func() any { return new(ballBuffers) }}
+
+func (w *ballWork) Part(i int) {
+	m := ballMemory.Get().(*ballBuffers)
+	m.memory = product.Resize(m.memory, 9*w.cols)
+	for j := range m.lines {
+		at := m.memory[3*j*w.cols:]
+		m.lines[j] = ballLine{at[:w.cols], at[w.cols : 2*w.cols], at[2*w.cols : 3*w.cols]}
+	}
+	above, this, next := &m.lines[0], &m.lines[1], &m.lines[2]
+	from, to := i*w.lines, min((i+1)*w.lines, w.count)
+	sum := 0.0
+	for r := from; r < to; r++ {
+		if r%w.rows == 0 || r == from {
+			if r%w.rows > 0 {
+				w.extrapolate(above, r-1)
+			}
+			w.extrapolate(this, r)
+			w.primal(this, above, r)
+		}
+		last := r%w.rows == w.rows-1
+		if !last {
+			w.extrapolate(next, r+1)
+			w.primal(next, this, r+1)
+		}
+		if w.s.Planes == 2 {
+			sum += w.joint(this, next, r, last)
+		} else {
+			sum += w.apart(this, next, r, last)
+		}
+		above, this, next = this, next, above
+	}
+	w.sums[i] = sum
+	ballMemory.Put(m)
+}
+
+// extrapolate sets x = (1 + m) u - m before on a line.
+func (w *ballWork) extrapolate(l *ballLine, r int) {
+	m, n := w.s.Momentum, len(w.b)
+	for plane, x := range [2][]float64{l.down, l.along} {
+		at := plane*n + r*w.cols
+		u, before := w.u[at:][:len(x)], w.before[at:][:len(x)]
+		for j := range x {
+			x[j] = u[j] + m*(u[j]-before[j])
+		}
+	}
+}
+
+// primal sets B - Back A* x on a line, given x on it and on the line above. Differences past the last
+// row and the last column do not count.
+func (w *ballWork) primal(l, above *ballLine, r int) {
+	c, b := w.s.Back, w.b[r*w.cols:][:w.cols]
+	out, down, along := l.b[:len(b)], l.down[:len(b)], l.along[:len(b)]
+	within := r % w.rows
+	switch {
+	case w.rows == 1:
+		copy(out, b)
+	case within == 0:
+		for j, v := range b {
+			out[j] = v + c*down[j]
+		}
+	case within == w.rows-1:
+		up := above.down[:len(b)]
+		for j, v := range b {
+			out[j] = v - c*up[j]
+		}
+	default:
+		up := above.down[:len(b)]
+		for j, v := range b {
+			out[j] = v + c*(down[j]-up[j])
+		}
+	}
+	last := len(b) - 1
+	before := 0.0
+	for j := range last {
+		out[j] += c * (along[j] - before)
+		before = along[j]
+	}
+	out[last] -= c * before
+}
+
+// joint projects the pairs of differences of a line.
+func (w *ballWork) joint(l, next *ballLine, r int, last bool) float64 {
+	step, radius, n := w.s.Step, w.s.Radius, len(w.b)
+	at := r * w.cols
+	u0, d0 := w.u[at:][:w.cols], w.dst[at:][:w.cols]
+	u1, d1 := w.u[n+at:][:w.cols], w.dst[n+at:][:w.cols]
+	b, x0, x1, below := l.b[:w.cols], l.down[:w.cols], l.along[:w.cols], next.b[:w.cols]
+	if last {
+		below = b
+	}
+	sum, inside := 0.0, radius*radius
+	for j, here := range b {
+		right := here
+		if j+1 < len(b) {
+			right = b[j+1]
+		}
+		v0, v1 := x0[j]+step*(below[j]-here), x1[j]+step*(right-here)
+		if square := v0*v0 + v1*v1; !(square <= inside) {
+			f := radius / math.Sqrt(square)
+			v0, v1 = f*v0, f*v1
+		}
+		sum += (x0[j]-v0)*(v0-u0[j]) + (x1[j]-v1)*(v1-u1[j])
+		d0[j], d1[j] = v0, v1
+	}
+	return sum
+}
+
+// apart projects the differences of a line one by one.
+func (w *ballWork) apart(l, next *ballLine, r int, last bool) float64 {
+	step, radius, n := w.s.Step, w.s.Radius, len(w.b)
+	at := r * w.cols
+	u0, d0 := w.u[at:][:w.cols], w.dst[at:][:w.cols]
+	u1, d1 := w.u[n+at:][:w.cols], w.dst[n+at:][:w.cols]
+	b, x0, x1, below := l.b[:w.cols], l.down[:w.cols], l.along[:w.cols], next.b[:w.cols]
+	if last {
+		below = b
+	}
+	sum := 0.0
+	for j, here := range b {
+		right := here
+		if j+1 < len(b) {
+			right = b[j+1]
+		}
+		v0 := max(-radius, min(radius, x0[j]+step*(below[j]-here)))
+		v1 := max(-radius, min(radius, x1[j]+step*(right-here)))
+		sum += (x0[j]-v0)*(v0-u0[j]) + (x1[j]-v1)*(v1-u1[j])
+		d0[j], d1[j] = v0, v1
+	}
+	return sum
+}

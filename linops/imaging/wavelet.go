@@ -1,0 +1,413 @@
+package imaging
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/linops/internal/product"
+	"surepipe/linops/internal/simd"
+)
+
+// Wavelet is the orthonormal wavelet transform of a vector or of an image, with periodic
+// boundaries. One level splits a vector of even length n into n/2 averages and n/2 details,
+//
+//	a_i = sum_t h_t x_{(2i+t) mod n}        d_i = sum_t g_t x_{(2i+t) mod n}
+//
+// with the family's filter h of L taps and g_t = (-1)^t h_{L-1-t}; the next level splits the
+// averages. The coefficients are
+//
+//	1-D    [averages | coarsest details | ... | finest details]
+//	2-D    at each level the quadrants    averages        details along rows
+//	                                      down columns    diagonal
+//	       where the averages hold the next level (Mallat's layout, row-major)
+//
+//	Forward: analysis, signal to coefficients        Adjoint: synthesis
+//
+// It is orthogonal, so that Adjoint(w) is its inverse, the operator from coefficients to signals. A
+// side that is not divisible by 2^levels is first padded with zeros to the next multiple, W = W_N E:
+// there are then more coefficients than values, [Wavelet.Coefficients], and
+//
+//	W*W = I,    and for the synthesis A = W* of a crop: A A* = I, A*A a projection.
+//
+// A synthesis leaves the padded pixels free, so that a sparse b continues the signal there.
+//
+// It takes O(L n) on the host. After [Wavelet.Load] vectors and images with sides of up to 4096 are
+// transformed on another device too, by products with matrices; else the vectors of that device are
+// copied to the host and back.
+//
+// Families are "haar" and Daubechies' "db2" to "db10" and "sym4" to "sym8", where N moments vanish
+// and L = 2 N. Where a level is shorter than the filter, the filter wraps, and the transform stays
+// orthogonal.
+//
+// Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern Analysis and
+// Machine Intelligence 11 (1989).
+type Wavelet struct {
+	knowing
+	name               string
+	height, width      int // of the signal
+	rows, cols, levels int // of the padded signal, and of the coefficients
+	oneD               bool
+	h, g               []float64
+	taps               waveletTaps
+	images             sync.Pool      // of *waveletWork
+	lines              sync.Pool      // of *waveletLine
+	on                 *loadedWavelet // another device; nil without one
+}
+
+// NewWavelet1D returns the transform of vectors of length n over a number of levels. It returns an
+// error where the family is unknown, levels is below 1, or 2^levels is not below 2 n.
+func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
+	product.CheckSize("Wavelet1D", n, n)
+	a, err := newWavelet("Wavelet1D", min(n, 1), n, family, levels)
+	if err != nil {
+		return nil, err
+	}
+	if a.cols, err = padded("length", n, levels); err != nil {
+		return nil, err
+	}
+	a.oneD = true
+	return a.known(), nil
+}
+
+// NewWavelet2D returns the transform of row-major images of rows x cols pixels over a number of
+// levels. It returns an error where the family is unknown, levels is below 1, or 2^levels is not
+// below twice the rows and the columns.
+func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
+	product.CheckSize("Wavelet2D", rows, cols)
+	a, err := newWavelet("Wavelet2D", rows, cols, family, levels)
+	if err != nil {
+		return nil, err
+	}
+	if a.rows, err = padded("number of rows", rows, levels); err != nil {
+		return nil, err
+	}
+	if a.cols, err = padded("number of columns", cols, levels); err != nil {
+		return nil, err
+	}
+	return a.known(), nil
+}
+
+// known sets the structure, once the sizes are.
+func (a *Wavelet) known() *Wavelet {
+	s := linops.Structure{Rows: linops.Known(1)}
+	if a.pads() {
+		s = linops.Structure{Columns: linops.Known(1)}
+	} else if a.rows*a.cols > 0 {
+		s.Shifts = linops.Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Rows: a.subbands}
+	}
+	a.structure = linops.Complete(a, s)
+	return a
+}
+
+func newWavelet(name string, rows, cols int, family string, levels int) (*Wavelet, error) {
+	h, ok := wavelets[family]
+	if !ok {
+		return nil, unknownFamily(family)
+	}
+	if levels < 1 || levels > 62 {
+		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
+	}
+	a := &Wavelet{name: name, height: rows, width: cols, rows: rows, cols: cols, levels: levels, h: h}
+	a.g = make([]float64, len(h))
+	for t := range h {
+		a.g[t] = h[len(h)-1-t]
+		if t%2 == 1 {
+			a.g[t] = -a.g[t]
+		}
+	}
+	a.taps = newWaveletTaps(a.h, a.g)
+	a.images.New = func() any { return &waveletWork{a: a} }
+	a.lines.New = func() any { return new(waveletLine) }
+	return a, nil
+}
+
+// waveletTaps are the filters' even and odd taps apart, and these in reverse order.
+type waveletTaps struct{ h, g, hBack, gBack [2][]float64 }
+
+func newWaveletTaps(h, g []float64) (w waveletTaps) {
+	for s := range 2 {
+		for t := s; t < len(h); t += 2 {
+			w.h[s], w.g[s] = append(w.h[s], h[t]), append(w.g[s], g[t])
+		}
+		w.hBack[s], w.gBack[s] = slices.Clone(w.h[s]), slices.Clone(w.g[s])
+		slices.Reverse(w.hBack[s])
+		slices.Reverse(w.gBack[s])
+	}
+	return w
+}
+
+// padded is the next multiple of 2^levels. A side that would nearly double is an error, which names
+// the number of levels that the size allows.
+func padded(what string, n, levels int) (int, error) {
+	most := 0
+	for most < 62 && 1<<(most+1) < 2*n {
+		most++
+	}
+	if n > 0 && levels > most {
+		return 0, fmt.Errorf("linops: wavelet transform of %d levels: the %s is %d, which allows %d", levels, what, n, most)
+	}
+	return (n + 1<<levels - 1) >> levels << levels, nil
+}
+
+// pads reports whether the signal is padded.
+func (a *Wavelet) pads() bool { return a.height*a.width != a.rows*a.cols }
+
+// Coefficients is the shape of the coefficients: the signal's, with both sides (of a vector its
+// length) rounded up to multiples of 2^levels.
+func (a *Wavelet) Coefficients() (rows, cols int) { return a.rows, a.cols }
+
+// Dims is the number of coefficients and of values.
+func (a *Wavelet) Dims() (d, p int) { return a.rows * a.cols, a.height * a.width }
+
+// Forward sets dst to the wavelet coefficients of b.
+func (a *Wavelet) Forward(dst, b array.Batch) {
+	d, p := a.Dims()
+	product.CheckForward(a.name, d, p, dst, b)
+	a.apply(dst, b, action{kind: doForward})
+}
+
+// Adjoint sets dst to the signal with the coefficients z.
+func (a *Wavelet) Adjoint(dst, z array.Batch) {
+	d, p := a.Dims()
+	product.CheckAdjoint(a.name, d, p, dst, z)
+	a.apply(dst, z, action{kind: doAdjoint})
+}
+
+// Finest returns the coordinates of the finest details, in order: the last half of a vector's
+// coefficients, or the diagonal details of an image, its last quadrant. Where the signal is padded
+// some are 0. A signal that is smooth nearly everywhere is small there, so they estimate the standard deviation sigma of white noise in
+// the signal:
+//
+//	sigma ≈ median |z_i| / 0.6745    over i in Finest.
+//
+// Donoho and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81 (1994).
+func (a *Wavelet) Finest() []int {
+	if a.oneD {
+		return block(0, 1, a.cols/2, a.cols, a.cols)
+	}
+	return block(a.rows/2, a.rows, a.cols/2, a.cols, a.cols)
+}
+
+// Averages returns the coordinates of the last level's averages, in order: the coefficients that a
+// sparsity penalty should not include.
+func (a *Wavelet) Averages() []int {
+	r, c := a.size(a.levels)
+	return block(0, r, 0, c, a.cols)
+}
+
+// subbands lists the details of every level by their direction, and the averages. The filters of a
+// subband are circular shifts of one another.
+func (a *Wavelet) subbands() [][]int {
+	classes := [][]int{a.Averages()}
+	for l := range a.levels {
+		r, c := a.size(l + 1)
+		if a.oneD {
+			classes = append(classes, block(0, 1, c, 2*c, a.cols))
+			continue
+		}
+		classes = append(classes, block(0, r, c, 2*c, a.cols), block(r, 2*r, 0, c, a.cols), block(r, 2*r, c, 2*c, a.cols))
+	}
+	return classes
+}
+
+// block is the coordinates of rows r0 to r1-1, columns c0 to c1-1 of an image.
+func block(r0, r1, c0, c1, cols int) []int {
+	idx := make([]int, 0, (r1-r0)*(c1-c0))
+	for r := r0; r < r1; r++ {
+		for c := c0; c < c1; c++ {
+			idx = append(idx, r*cols+c)
+		}
+	}
+	return idx
+}
+
+// size is the size of the averages after some levels.
+func (a *Wavelet) size(levels int) (r, c int) {
+	if a.oneD {
+		return a.rows, a.cols >> levels
+	}
+	return a.rows >> levels, a.cols >> levels
+}
+
+func (a *Wavelet) shares() bool { return !a.oneD && a.rows*a.cols >= shareFrom }
+
+// waveletWork is the state of one vector's transform: a step maps the block of r x c values in the
+// corner of from to the corner of to, along the rows or along the columns.
+type waveletWork struct {
+	a        *Wavelet
+	from, to []float64
+	r, c     int
+	phase    int
+	back     bool
+	between  []float64
+	padded   []float64 // the padded signal
+}
+
+// waveletLine is one goroutine's memory for the parts of a row.
+type waveletLine struct{ x []float64 }
+
+func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
+	w := a.images.Get().(*waveletWork)
+	defer a.images.Put(w)
+	if !a.oneD {
+		w.between = product.Resize(w.between, a.rows*a.cols)
+	}
+	w.back = do.kind == doAdjoint
+	if a.pads() {
+		w.padded = product.Resize(w.padded, a.rows*a.cols)
+		if w.back {
+			w.transform(w.padded, src, shared)
+			for i := range a.height {
+				copy(dst[i*a.width:][:a.width], w.padded[i*a.cols:])
+			}
+			return
+		}
+		clear(w.padded)
+		for i := range a.height {
+			copy(w.padded[i*a.cols:], src[i*a.width:][:a.width])
+		}
+		src = w.padded
+	}
+	w.transform(dst, src, shared)
+}
+
+// transform is the orthogonal transform, or its adjoint.
+func (w *waveletWork) transform(dst, src []float64, shared bool) {
+	a := w.a
+	if w.back {
+		copy(dst, src)
+		for l := a.levels - 1; l >= 0; l-- {
+			w.r, w.c = a.size(l)
+			if a.oneD {
+				w.step(alongRows, dst, dst, shared)
+				continue
+			}
+			w.step(alongColumns, w.between, dst, shared)
+			w.step(alongRows, dst, w.between, shared)
+		}
+	} else {
+		from := src
+		for l := range a.levels {
+			w.r, w.c = a.size(l)
+			if a.oneD {
+				w.step(alongRows, dst, from, shared)
+			} else {
+				w.step(alongRows, w.between, from, shared)
+				w.step(alongColumns, dst, w.between, shared)
+			}
+			from = dst
+		}
+	}
+	w.from, w.to = nil, nil
+}
+
+func (w *waveletWork) step(phase int, to, from []float64, shared bool) {
+	w.phase, w.to, w.from = phase, to, from
+	lines := w.r
+	if phase == alongColumns {
+		lines /= 2 // two at a time
+	}
+	product.Run(product.Parts(lines, rowsPerPart(w.c)), w, shared)
+}
+
+func (w *waveletWork) Part(i int) {
+	per := rowsPerPart(w.c)
+	lo := i * per
+	if w.phase == alongColumns {
+		for j := lo; j < min(lo+per, w.r/2); j++ {
+			if w.back {
+				w.mergeRows(j)
+			} else {
+				w.splitRows(j)
+			}
+		}
+		return
+	}
+	a := w.a
+	line := a.lines.Get().(*waveletLine)
+	line.x = product.Resize(line.x, 2*(w.c+len(a.h)))
+	for j := lo; j < min(lo+per, w.r); j++ {
+		to, from := w.to[j*a.cols:][:w.c], w.from[j*a.cols:][:w.c]
+		if w.back {
+			a.merge(to, from, line.x)
+		} else {
+			a.split(to, from, line.x)
+		}
+	}
+	a.lines.Put(line)
+}
+
+// split sets to = [averages | details] of x, which may be the same slice. room holds x with as many
+// entries beyond its end as the filter reaches, the even and the odd entries apart.
+func (a *Wavelet) split(to, x, room []float64) {
+	half := len(x) / 2
+	size := half + len(a.h)/2 - 1
+	even, odd := room[:size], room[size:2*size]
+	for i := range half {
+		even[i], odd[i] = x[2*i], x[2*i+1]
+	}
+	for i := half; i < size; i++ {
+		even[i], odd[i] = even[i-half], odd[i-half]
+	}
+	averages, details := to[:half], to[half:]
+	simd.Sum(averages, a.taps.h[0], even, 1, false)
+	simd.Sum(averages, a.taps.h[1], odd, 1, true)
+	simd.Sum(details, a.taps.g[0], even, 1, false)
+	simd.Sum(details, a.taps.g[1], odd, 1, true)
+}
+
+// merge is the inverse and the adjoint of split,
+//
+//	to_{2i+s} = sum_u h_{2u+s} a_{i-u} + g_{2u+s} d_{i-u},    s = 0, 1.
+//
+// room holds the averages and the details with some entries before their beginning, and the result.
+func (a *Wavelet) merge(to, x, room []float64) {
+	half := len(x) / 2
+	before := len(a.h)/2 - 1
+	size := half + before
+	averages, details := room[:size], room[size:2*size]
+	copy(averages[before:], x[:half])
+	copy(details[before:], x[half:])
+	for i := before - 1; i >= 0; i-- {
+		averages[i], details[i] = averages[i+half], details[i+half]
+	}
+	even, odd := room[2*size:][:half], room[2*size+half:][:half]
+	simd.Sum(even, a.taps.hBack[0], averages, 1, false)
+	simd.Sum(even, a.taps.gBack[0], details, 1, true)
+	simd.Sum(odd, a.taps.hBack[1], averages, 1, false)
+	simd.Sum(odd, a.taps.gBack[1], details, 1, true)
+	for i := range half {
+		to[2*i], to[2*i+1] = even[i], odd[i]
+	}
+}
+
+// splitRows sets row j of the result to the averages down the columns, and row r/2+j to the
+// details.
+func (w *waveletWork) splitRows(j int) {
+	w.sumRows(w.row(w.to, j), w.a.h, 2*j, 0, w.r, false)
+	w.sumRows(w.row(w.to, w.r/2+j), w.a.g, 2*j, 0, w.r, false)
+}
+
+// mergeRows sets rows 2j and 2j+1 of the result, by the formula of merge.
+func (w *waveletWork) mergeRows(j int) {
+	half := w.r / 2
+	for s := range 2 {
+		to, from := w.row(w.to, 2*j+s), j-(len(w.a.h)/2-1)
+		w.sumRows(to, w.a.taps.hBack[s], from, 0, half, false)
+		w.sumRows(to, w.a.taps.gBack[s], from, half, half, true)
+	}
+}
+
+// sumRows sets to, or adds to it, sum_t q_t times row first + (from+t) mod n of the source.
+func (w *waveletWork) sumRows(to, q []float64, from, first, n int, add bool) {
+	for from = wrap(from, n); len(q) > 0; from = 0 {
+		k := min(len(q), n-from)
+		simd.Sum(to, q[:k], w.from[(first+from)*w.a.cols:], w.a.cols, add)
+		q, add = q[k:], true
+	}
+}
+
+func (w *waveletWork) row(x []float64, i int) []float64 { return x[i*w.a.cols:][:w.c] }

@@ -1,0 +1,133 @@
+package sparse
+
+import "slices"
+
+// Matrix is a sparse matrix in CSR form on the host.
+type Matrix struct {
+	Rows, Cols int
+	Indptr     []int
+	Indices    []int
+	Values     []float64
+}
+
+// Transpose returns the transposed matrix, each row's columns in order.
+func (m Matrix) Transpose() Matrix {
+	t := Matrix{m.Cols, m.Rows, make([]int, m.Cols+1), make([]int, len(m.Indices)), make([]float64, len(m.Values))}
+	for _, c := range m.Indices {
+		t.Indptr[c+1]++
+	}
+	for c := range m.Cols {
+		t.Indptr[c+1] += t.Indptr[c]
+	}
+	next := append([]int(nil), t.Indptr[:m.Cols]...)
+	for i := range m.Rows {
+		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
+			c := m.Indices[u]
+			t.Indices[next[c]], t.Values[next[c]] = i, m.Values[u]
+			next[c]++
+		}
+	}
+	return t
+}
+
+// Pick returns the rows of a list.
+func (m Matrix) Pick(list []int) Matrix {
+	c := Matrix{Rows: len(list), Cols: m.Cols, Indptr: make([]int, 1, len(list)+1)}
+	for _, i := range list {
+		lo, hi := m.Indptr[i], m.Indptr[i+1]
+		c.Indices = append(c.Indices, m.Indices[lo:hi]...)
+		c.Values = append(c.Values, m.Values[lo:hi]...)
+		c.Indptr = append(c.Indptr, len(c.Indices))
+	}
+	return c
+}
+
+// Times returns the product with a matrix that has one entry a row at most. Entries of the result
+// that fall in the same place are not added up.
+func (m Matrix) Times(e Matrix) Matrix {
+	c := Matrix{Rows: m.Rows, Cols: e.Cols, Indptr: make([]int, 1, m.Rows+1)}
+	for i := range m.Rows {
+		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
+			if at := e.Indptr[m.Indices[u]]; at < e.Indptr[m.Indices[u]+1] {
+				c.Indices = append(c.Indices, e.Indices[at])
+				c.Values = append(c.Values, m.Values[u]*e.Values[at])
+			}
+		}
+		c.Indptr = append(c.Indptr, len(c.Indices))
+	}
+	return c
+}
+
+// ScaleColumns is the matrix times diag(s).
+func (m Matrix) ScaleColumns(s []float64) Matrix {
+	values := make([]float64, len(m.Values))
+	for u, v := range m.Values {
+		values[u] = v * s[m.Indices[u]]
+	}
+	m.Values = values
+	return m
+}
+
+// ScaleRows is diag(s) times the matrix.
+func (m Matrix) ScaleRows(s []float64) Matrix {
+	values := make([]float64, len(m.Values))
+	for i := range m.Rows {
+		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
+			values[u] = m.Values[u] * s[i]
+		}
+	}
+	m.Values = values
+	return m
+}
+
+// Merge adds up neighbours in the same place, in m's own memory.
+func (m Matrix) Merge() Matrix {
+	n, start := 0, 0
+	for i := range m.Rows {
+		end := m.Indptr[i+1]
+		first := n
+		for u := start; u < end; u++ {
+			if n > first && m.Indices[n-1] == m.Indices[u] {
+				m.Values[n-1] += m.Values[u]
+				continue
+			}
+			m.Indices[n], m.Values[n] = m.Indices[u], m.Values[u]
+			n++
+		}
+		start = end
+		m.Indptr[i+1] = n
+	}
+	m.Indices, m.Values = m.Indices[:n], m.Values[:n]
+	return m
+}
+
+// Components numbers the connected components of a bipartite graph with a and b nodes and the edges
+// (first_e, second_e), in the order of their first nodes: of lists the component of each of the a + b nodes. Nodes
+// without an edge are components of their own.
+func Components(a, b int, first, second []int) (of []int, n int) {
+	parent := make([]int, a+b)
+	for i := range parent {
+		parent[i] = i
+	}
+	find := func(i int) int {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	for e, g := range first {
+		parent[find(g)] = find(a + second[e])
+	}
+	of = slices.Repeat([]int{-1}, a+b)
+	label := slices.Clone(of)
+	for i := range of {
+		root := find(i)
+		if label[root] < 0 {
+			label[root] = n
+			n++
+		}
+		of[i] = label[root]
+	}
+	return of, n
+}

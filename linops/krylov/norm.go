@@ -1,0 +1,147 @@
+package krylov
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/progress"
+)
+
+// NormOptions are the accuracy and the start of Norm2. The zero value is accurate enough for step
+// sizes.
+type NormOptions struct {
+	// Tol is the relative error Error / Value at which Norm2 stops; 0 means 1e-2.
+	Tol float64
+	// MaxIterations bounds the products with A*A; 0 means 100.
+	MaxIterations int
+	// Seed chooses the start vector.
+	Seed uint64
+}
+
+// NormEstimate is an estimate of ||A||_2^2 with its error.
+type NormEstimate struct {
+	// Value is the estimate, at most ||A||^2 up to rounding.
+	Value float64
+	// Error is the residual ||A*A x - Value x|| of the unit vector x with <x, A*A x> = Value: A*A
+	// has an eigenvalue within Error of Value. It is 0 where the operator knows its norm.
+	Error float64
+	// Iterations is the number of products with A*A.
+	Iterations int
+}
+
+// Upper is Value + Error, a bound for choosing a step size. It is below ||A||^2 only where the
+// random start vector is nearly orthogonal to the leading singular vector.
+func (e NormEstimate) Upper() float64 { return e.Value + e.Error }
+
+// normMinIterations keeps Norm2 from stopping at an eigenvalue of high multiplicity: in p
+// dimensions the leading vector's share of the start is about 1/sqrt(p), too small to show in the
+// first residuals.
+const normMinIterations = 8
+
+// Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the structure of the
+// operator knows it, else estimated by the Lanczos iteration on A*A from a Gaussian vector, which
+// is the same for the same seed. It stops where the estimated error is below Tol, or after
+// MaxIterations; Error is the accuracy in either case. An error is a cancelled context, a device
+// fault, or values that are not finite.
+//
+// Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and Wozniakowski, SIAM J. Matrix
+// Anal. Appl. 13 (1992), on random starts.
+func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOptions) (NormEstimate, error) {
+	if n := linops.StructureOf(a).Norm2; n.Known {
+		return NormEstimate{Value: n.Value}, nil
+	}
+	if opts.Tol == 0 {
+		opts.Tol = 1e-2
+	}
+	if opts.MaxIterations == 0 {
+		opts.MaxIterations = 100
+	}
+	d, p := a.Dims()
+	v, prev, w, t := dev.Alloc(1, p), dev.Alloc(1, p), dev.Alloc(1, p), dev.Alloc(1, d)
+	defer func() {
+		for _, b := range []array.Batch{v, prev, w, t} {
+			b.Free()
+		}
+	}()
+	start := make([]float64, p)
+	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a random stream that nothing else uses
+	norm := 0.0
+	for i := range start {
+		start[i] = rng.NormFloat64()
+		norm += start[i] * start[i]
+	}
+	norm = math.Sqrt(norm)
+	for i := range start {
+		start[i] /= norm
+	}
+	dev.Upload(v, start)
+	dev.Fill(prev, 0)
+
+	var diag, off []float64 // the tridiagonal matrix so far
+	var beta float64
+	var one [1]float64
+	var est NormEstimate
+	report := progress.From(ctx)
+	for {
+		if ctx.Err() != nil {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, context.Cause(ctx))
+		}
+		// w = A*A v minus its components along v and the vector before it.
+		a.Forward(t, v)
+		a.Adjoint(w, t)
+		dev.Dot(one[:], t, t)
+		diag = append(diag, one[0])
+		dev.Lin(w, 1, w, -one[0], v)
+		dev.Lin(w, 1, w, -beta, prev)
+		dev.Dot(one[:], w, w)
+		beta = math.Sqrt(one[0])
+		if err := dev.Err(); err != nil {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, err)
+		}
+		est.Iterations++
+		if s := diag[len(diag)-1] + beta; math.IsNaN(s) || math.IsInf(s, 0) {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: product %d with A*A is not finite", d, p, est.Iterations)
+		}
+		theta, last, ok := leadingRitz(diag, off)
+		if !ok {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: the eigenvalues of a %d x %d tridiagonal matrix did not converge", d, p, len(diag), len(diag))
+		}
+		est.Value, est.Error = theta, beta*math.Abs(last)
+		report(progress.Report{Stage: progress.Norm, Step: est.Iterations, Steps: opts.MaxIterations})
+		// beta = 0 is an invariant subspace, which the iteration does not leave.
+		invariant := beta <= 1e-14*theta
+		enough := est.Iterations >= normMinIterations && est.Error <= opts.Tol*theta
+		if invariant || enough || est.Iterations >= opts.MaxIterations {
+			return est, nil
+		}
+		off = append(off, beta)
+		dev.Lin(w, 1/beta, w, 0, array.Batch{})
+		prev, v, w = v, w, prev
+	}
+}
+
+// leadingRitz is the largest eigenvalue of the symmetric tridiagonal matrix with the given
+// diagonals, and the last entry of its unit eigenvector.
+func leadingRitz(diag, off []float64) (theta, last float64, ok bool) {
+	n := len(diag)
+	tri := mat.NewSymDense(n, nil)
+	for i, v := range diag {
+		tri.SetSym(i, i, v)
+	}
+	for i, v := range off {
+		tri.SetSym(i, i+1, v)
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(tri, true) {
+		return 0, 0, false
+	}
+	var vectors mat.Dense
+	eig.VectorsTo(&vectors)
+	return eig.Values(nil)[n-1], vectors.At(n-1, n-1), true
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package linops_test
-
-const raceEnabled = true

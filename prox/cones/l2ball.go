@@ -1,0 +1,172 @@
+package cones
+
+import (
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/prox/internal/vector"
+	"surepipe/space"
+)
+
+// l2Ball is the indicator of ||b||_2 <= c.
+type l2Ball struct {
+	n int
+	c float64
+	known
+}
+
+// NewL2Ball returns the constraint ||b||_2 <= c: r(b) = 0 there and +Inf elsewhere, on vectors of
+// length n, or of any length if n = 0. Inside the ball the proximal operator is the identity and so is
+// J. Outside, with u = v/||v|| and s = c/||v||,
+//
+//	prox_{t r}(v) = s v,    J z = s (z - u <u, z>).
+//
+// The model outside has T, the vectors orthogonal to b, and the curvature Q = ||g||/c I of the sphere,
+// with g = (v - b)/t the subgradient: s = 1/(1 + t ||g||/c). A v on the surface counts as inside.
+//
+// c = 0 gives zero and c = +Inf the identity. Value allows the norm a relative error of 1e-9. It panics
+// if n or c is negative or c is NaN.
+func NewL2Ball(n int, c float64) prox.Prox {
+	vector.CheckDim("the l2 ball", n)
+	vector.CheckRadius("the l2 ball", c)
+	p := &l2Ball{n: n, c: c}
+	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	return p
+}
+
+func (p *l2Ball) Dim() int { return p.n }
+
+// factor is s, 1 inside.
+func (p *l2Ball) factor(norm float64) float64 {
+	switch {
+	case p.c == 0 && !math.IsNaN(norm):
+		return 0
+	case norm <= p.c || math.IsInf(p.c, 1):
+		return 1
+	}
+	return p.c / norm
+}
+
+func (p *l2Ball) Eval(dst, v array.Batch, t float64) error {
+	vector.CheckEval("l2 ball", p.n, dst, v, t)
+	s := vector.GetScalars(v.K())
+	defer vector.ScalarsPool.Put(s)
+	vector.Norms(s.A, v)
+	for i, norm := range s.A {
+		s.A[i] = p.factor(norm)
+	}
+	dst.Device().LinEach(dst, s.A, v, nil, array.Batch{})
+	return nil
+}
+
+func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error) {
+	vector.CheckLinearize("l2 ball", p.n, dst, v, t)
+	dev := v.Device()
+	a := vector.GetScalars(1)
+	defer vector.ScalarsPool.Put(a)
+	vector.Norms(a.A, v)
+	norm := a.A[0]
+	s := p.factor(norm)
+	a.A[0] = s
+	margin := func(v array.Batch) float64 {
+		var norm [1]float64
+		vector.Norms(norm[:], v)
+		return p.margin(norm[0])
+	}
+	var j prox.Derivative
+	if s == 1 || s == 0 || v.N() == 1 {
+		inside := 0.0
+		if s == 1 {
+			inside = 1
+		}
+		j = prox.NewMultiple(inside, v, margin)
+	} else {
+		u := dev.Alloc(1, v.N())
+		dev.Lin(u, 1/norm, v, 0, array.Batch{})
+		j = &ballDerivative{s: s, t: t, u: u, margin: margin}
+	}
+	dev.LinEach(dst, a.A, v, nil, array.Batch{})
+	return j, nil
+}
+
+func (p *l2Ball) margin(norm float64) float64 {
+	if p.c == 0 || math.IsInf(p.c, 1) {
+		return math.Inf(1)
+	}
+	return math.Abs(norm - p.c)
+}
+
+func (p *l2Ball) value(b array.Batch) float64 {
+	vector.CheckValue("l2 ball", p.n, b)
+	var norm [1]float64
+	vector.Norms(norm[:], b)
+	if !(norm[0] <= p.c*(1+onTheSet)) {
+		return math.Inf(1)
+	}
+	return 0
+}
+
+func (p *l2Ball) dualScale(_, _ array.Batch, _ float64) float64 {
+	if math.IsInf(p.c, 1) {
+		return 0
+	}
+	return 1
+}
+
+// fenchelGap is t (c ||g|| - <b, g>).
+func (p *l2Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	h := vector.OnHost(g)
+	return t * vector.Surplus(p.c*vector.Euclid(h), vector.Inner(vector.OnHost(b), h))
+}
+
+// ballDerivative is J = s (I - u u*) with ||u|| = 1.
+type ballDerivative struct {
+	s, t   float64
+	u      array.Batch
+	margin func(v array.Batch) float64
+	prox.LazyModel
+}
+
+func (j *ballDerivative) Apply(dst, z array.Batch) {
+	vector.CheckApply("l2 ball", j.u.N(), dst, z)
+	dev := dst.Device()
+	c := vector.GetScalars(z.K())
+	defer vector.ScalarsPool.Put(c)
+	dev.Dot(c.C, j.u, z)
+	for i := range c.C {
+		c.A[i] = j.s
+		c.C[i] *= -j.s
+	}
+	dev.LinEach(dst, c.A, z, c.C, j.u)
+}
+
+func (j *ballDerivative) Diagonal() array.Batch { return array.Batch{} }
+
+func (j *ballDerivative) Model() *prox.Model {
+	return j.Get(func() *prox.Model {
+		n, dev := j.u.N(), j.u.Device()
+		normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: vector.OnHost(j.u)}
+		for i := range n {
+			normal.Indices[i] = i
+		}
+		if dev.Err() != nil {
+			return nil
+		}
+		return &prox.Model{
+			Space:     space.Orthogonal(dev, n, normal.Indices, normal),
+			Curvature: prox.NewUniformCurvature((1/j.s-1)/j.t, j.t, n-1),
+			Margin:    j.margin,
+		}
+	})
+}
+
+func (j *ballDerivative) Bytes() int64 { return j.u.Bytes() + j.ModelBytes() }
+
+func (j *ballDerivative) Release() {
+	j.FreeModel()
+	j.u.Free()
+}
+
+// support is c ||g||.
+func (p *l2Ball) support(g array.Batch) float64 { return radial(g, p.c, vector.Euclid) }

@@ -1,0 +1,393 @@
+package lowrank
+
+import (
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/prox/internal/vector"
+	"surepipe/space"
+)
+
+// nuclearDerivative is the derivative of the singular value threshold F(X) = U (Sigma - tau)_+ V*
+// at a matrix with r > 0 singular values above tau.
+//
+// Write U1, V1 for the singular vectors of the r active values sigma_i > tau, U2, V2 for those of
+// the inactive sigma_j <= tau, f_i = sigma_i - tau. For a direction Z let P = U1* Z, R = Z V1,
+// M = U1* Z V1. Then
+//
+//	DF(X) Z = U1 Gamma V1* + U1 g + h V1*
+//
+// is a sum of three parts.
+//
+// Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The symmetric part of M
+// is unchanged, since f has slope 1 on the active values; the antisymmetric part is multiplied by
+// (f_i + f_j)/(sigma_i + sigma_j).
+//
+// Active-inactive: g's rows lie outside V1 and h's columns outside U1. They solve, for each i, with
+// X2 the inactive part of X, a_i = row i of P (I - V1 V1*) and b_i = column i of (I - U1 U1*) R,
+//
+//	sigma_i g_i - X2* h_i = f_i a_i,    sigma_i h_i - X2 g_i = f_i b_i.
+//
+// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes and
+// g_i = (f_i/sigma_i) a_i. So with
+//
+//	k_ij = f_i/(sigma_i - sigma_j) * sigma_j/(sigma_i + sigma_j)
+//
+//	g_i = (f_i/sigma_i) a_i + sum_j v_j (k_ij sigma_j/sigma_i <a_i, v_j> + k_ij <b_i, u_j>)
+//
+// and h_i likewise with the roles of a, v and b, u exchanged. Since sigma_j <= tau,
+// f_i/(sigma_i - sigma_j) is at most 1, however close both are to tau: no coefficient exceeds 1 and
+// none is a difference of rounded numbers. An inactive sigma_j below rounding beside the smallest
+// active one is dropped: k_ij < 2^-53.
+//
+// Inactive-inactive: 0.
+//
+// The range of J is the tangent space of the rank-r matrices,
+//
+//	T = { Q V1* + U1 P* },   Q m x r, P n x r,
+//
+// and J is computed in its coordinates: it maps Q = Z V1 and P = Z* U1 to a new pair. The pair is
+// not unique; P has all of U1 U1* Z, and of Q only the part outside U1 counts. With S = P* [V1 V2]
+// and B = Q* [U1 U2], both r x q where q counts the active vectors and the inactive ones that were
+// kept, the first block of S is M, and
+//
+//	P <- P D + [V1 V2] (alpha ∘ S + beta ∘ B)* + V1 (C ∘ M*)*      D = diag(f_i/sigma_i)
+//	Q <- Q D + [U1 U2] (gamma ∘ S + delta ∘ B)*
+//
+//	          alpha                                   beta    gamma   delta
+//	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  0       0       -f_i/sigma_i
+//	j > r     k_ij sigma_j/sigma_i                    k_ij    k_ij    k_ij sigma_j/sigma_i
+//
+// where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If r = m there is
+// nothing outside U1 and h = 0; if r = n, g = 0: then one of the two has all of the result.
+type nuclearDerivative struct {
+	m, n, r, q int
+	mem        array.Batch // all of the below
+	ut, vt     array.Batch // [U1 U2]* q x m, [V1 V2]* q x n
+	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that has all of the
+	// result. Two sides: for every entry of P (n x r) and of Q (m x r).
+	left, right               array.Batch
+	alpha, beta, gamma, delta array.Batch // r x q
+	c                         array.Batch // C, r x r; two sides only
+
+	trace, frobenius2 float64
+	margin            float64 // of the rank
+	prox.LazyModel
+}
+
+// unitRoundoff is the relative error of one rounding.
+const unitRoundoff = 0x1p-53
+
+func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclearDerivative {
+	m, n, s := w.m, w.n, w.s
+	q := r
+	for q < w.q && s[q] > unitRoundoff*s[r-1] {
+		q++
+	}
+	j := &nuclearDerivative{m: m, n: n, r: r, q: q}
+
+	j.trace, j.frobenius2 = ThresholdTrace(s, m, n, r, tau)
+	if j.margin = s[r-1] - tau; r < w.q {
+		j.margin = min(j.margin, tau-s[r])
+	}
+
+	size := 0
+	take := func(n int) int { size += n; return size - n }
+	two := j.onLeft() && j.onRight()
+	atU, atV := take(q*m), take(q*n)
+	atLeft, atRight := -1, -1
+	if j.onLeft() {
+		atLeft = take(r * n)
+	}
+	if j.onRight() {
+		atRight = take(r * m)
+	}
+	atAlpha, atBeta := take(r*q), take(r*q)
+	atGamma, atDelta, atC := -1, -1, -1
+	if two {
+		atGamma, atDelta, atC = take(r*q), take(r*q), take(r*r)
+	}
+	j.mem = dev.Alloc(1, size)
+	view := func(at, n int) array.Batch {
+		if at < 0 {
+			return array.Batch{}
+		}
+		return j.mem.Cols(at, at+n)
+	}
+	j.ut, j.vt = view(atU, q*m), view(atV, q*n)
+	j.left, j.right = view(atLeft, r*n), view(atRight, r*m)
+	j.alpha, j.beta = view(atAlpha, r*q), view(atBeta, r*q)
+	j.gamma, j.delta = view(atGamma, r*q), view(atDelta, r*q)
+	j.c = view(atC, r*r)
+
+	host := w.stage(2*r*q + r)
+	d, alpha, beta := host[:r], host[r:][:r*q], host[r+r*q:]
+	for i, si := range s[:r] {
+		d[i] = (si - tau) / si
+		alpha, beta := alpha[i*q:][:q], beta[i*q:][:q]
+		for l, sl := range s[:q] {
+			if l < r {
+				beta[l] = tau / (si + sl)
+			} else {
+				beta[l] = (si - tau) / (si - sl) * (sl / (si + sl))
+			}
+			alpha[l] = beta[l] * (sl / si)
+		}
+	}
+	dev.Upload(j.mem.Cols(atAlpha, atAlpha+2*r*q), host[r:])
+	switch {
+	case two:
+		shrunk := dev.Alloc(1, r)
+		defer shrunk.Free()
+		dev.Upload(shrunk, d)
+		dev.Copy(j.left.Reshape(n, r), shrunk)
+		dev.Copy(j.right.Reshape(m, r), shrunk)
+		alpha, beta := j.alpha.Reshape(r, q), j.beta.Reshape(r, q)
+		gamma, delta := j.gamma.Reshape(r, q), j.delta.Reshape(r, q)
+		dev.Copy(gamma, beta)
+		dev.Copy(delta, alpha)
+		dev.Fill(gamma.Cols(0, r), 0)
+		each(delta.Cols(0, r), d, -1)
+		dev.Copy(j.c.Reshape(r, r), beta.Cols(0, r))
+		dev.Fill(beta.Cols(0, r), 0)
+	case j.onLeft():
+		each(j.left.Reshape(r, n), d, 1)
+	default:
+		each(j.right.Reshape(r, m), d, 1)
+	}
+	return j
+}
+
+// each sets all of vector i of dst to sign d_i.
+func each(dst array.Batch, d []float64, sign float64) {
+	dev := dst.Device()
+	dev.Fill(dst, sign)
+	dev.LinEach(dst, d, dst, nil, array.Batch{})
+}
+
+// ThresholdTrace adds up the eigenvalues of the derivative, and their squares, from the singular
+// values s of which the first r are active: 1 for every symmetric pair of active vectors,
+// (f_i + f_j)/(sigma_i + sigma_j) for every antisymmetric one, f_i/(sigma_i - sigma_j) and
+// f_i/(sigma_i + sigma_j) where j is inactive, and f_i/sigma_i for each of the |m - n| directions
+// beyond the thin factors (Candes, Sing-Long and Trzasko 2013, with their pairs written one by
+// one).
+func ThresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 float64) {
+	add := func(x float64) {
+		trace += x
+		frobenius2 += x * x
+	}
+	for i, si := range s[:r] {
+		f := si - tau
+		for j, sj := range s {
+			switch {
+			case j <= i:
+				add(1)
+			case j < r:
+				add((f + sj - tau) / (si + sj))
+			default:
+				add(f / (si - sj))
+				add(f / (si + sj))
+			}
+		}
+		beyond := float64(m - n)
+		if m < n {
+			beyond = -beyond
+		}
+		trace += beyond * (f / si)
+		frobenius2 += beyond * (f / si) * (f / si)
+	}
+	return trace, frobenius2
+}
+
+// onLeft and onRight report which sides of the formula are present: both, unless U1 or V1 is a
+// complete basis.
+func (j *nuclearDerivative) onLeft() bool  { return j.r < j.n || j.r == j.m }
+func (j *nuclearDerivative) onRight() bool { return j.r < j.m }
+
+// transpose sets the k x m matrix dst to the first k columns, transposed, of the m x n matrix src,
+// in tiles that stay in the nearest cache.
+func transpose(dst, src []float64, m, n, k int) {
+	const tile = 32
+	for i0 := 0; i0 < m; i0 += tile {
+		i1 := min(i0+tile, m)
+		for j0 := 0; j0 < k; j0 += tile {
+			j1 := min(j0+tile, k)
+			for j := j0; j < j1; j++ {
+				for i := i0; i < i1; i++ {
+					dst[j*m+i] = src[i*n+j]
+				}
+			}
+		}
+	}
+}
+
+func (j *nuclearDerivative) Apply(dst, z array.Batch) {
+	m, n, r := j.m, j.n, j.r
+	vector.CheckApply("nuclear norm", m*n, dst, z)
+	if z.K() == 0 {
+		return
+	}
+	x := array.Shape{Rows: m, Cols: n}
+	switch {
+	case !j.onRight():
+		j.applyOneSide(dst, z, x, j.left, j.ut, j.vt, m, n, false)
+		return
+	case !j.onLeft():
+		j.applyOneSide(dst, z, x, j.right, j.vt, j.ut, n, m, true)
+		return
+	}
+
+	dev, k := dst.Device(), z.K()
+	rv, ru := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: m}
+	u1t, v1t := j.ut.Cols(0, r*m), j.vt.Cols(0, r*n)
+	t := dev.Alloc(k, r*(m+n))
+	defer t.Free()
+	mu, mv := t.Cols(0, r*m), t.Cols(r*m, r*(m+n))
+	dev.GemmEach(false, true, 1, z, x, v1t, rv, 0, mu)
+	dev.GemmEach(true, true, 1, z, x, u1t, ru, 0, mv)
+	nuclearTangent{j: j}.apply(t, t)
+	dev.GemmEach(true, true, 1, u1t, ru, mv, rv.T(), 0, dst)
+	dev.GemmEach(false, false, 1, mu, ru.T(), v1t, rv, 1, dst)
+}
+
+func (j *nuclearDerivative) Diagonal() array.Batch { return array.Batch{} }
+func (j *nuclearDerivative) Model() *prox.Model    { return j.Get(j.build) }
+
+// build uses the tangent space of the rank-r matrices, or all matrices where U1 or V1 is a complete
+// basis.
+func (j *nuclearDerivative) build() *prox.Model {
+	m, n, r := j.m, j.n, j.r
+	margin := func(array.Batch) float64 { return j.margin }
+	if !j.onLeft() || !j.onRight() {
+		q := prox.NewAppliedCurvature(j, j.trace, j.frobenius2)
+		return &prox.Model{Space: space.All(m * n), Curvature: q, Margin: margin}
+	}
+	dev := j.mem.Device()
+	cols := dev.Alloc(1, r*(m+n))
+	identity := dev.Alloc(r, r)
+	defer identity.Free()
+	dev.Fill(identity, 0)
+	dev.Fill(identity.Diagonal(), 1)
+	u, v := cols.Cols(0, r*m), cols.Cols(r*m, r*(m+n))
+	dev.Gemm(true, false, 1, j.ut.Cols(0, r*m).Reshape(r, m), identity, 0, u.Reshape(m, r))
+	dev.Gemm(true, false, 1, j.vt.Cols(0, r*n).Reshape(r, n), identity, 0, v.Reshape(n, r))
+	t := space.Tangent(array.Shape{Rows: m, Cols: n}, r, u, v)
+	return &prox.Model{Space: t, Curvature: nuclearTangent{j, cols}, Margin: margin}
+}
+
+// nuclearTangent is J in the coordinates (Q, P), as a curvature: J_T is (E*E + t Q)^{-1}.
+type nuclearTangent struct {
+	j    *nuclearDerivative
+	cols array.Batch // U1 m x r, V1 n x r, which the space is made of
+}
+
+// apply sets dst = J_T z; they may be the same batch.
+func (t nuclearTangent) apply(dst, z array.Batch) {
+	j := t.j
+	m, n, r, q := j.m, j.n, j.r, j.q
+	vector.CheckApply("nuclear norm", r*(m+n), dst, z)
+	dev, k := dst.Device(), z.K()
+	if k == 0 {
+		return
+	}
+	qz, pz := z.Cols(0, r*m), z.Cols(r*m, r*(m+n))
+	qd, pd := dst.Cols(0, r*m), dst.Cols(r*m, r*(m+n))
+	cu, cv := array.Shape{Rows: m, Cols: r}, array.Shape{Rows: n, Cols: r}
+	qu, qv := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: n}
+	rv, rr, rq := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: r}, array.Shape{Rows: r, Cols: q}
+	v1t := j.vt.Cols(0, r*n)
+
+	s, b := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
+	w, tmp := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
+	mt := dev.Alloc(k, r*r)
+	dev.GemmEach(true, true, 1, pz, cv, j.vt, qv, 0, s)
+	dev.GemmEach(true, true, 1, qz, cu, j.ut, qu, 0, b)
+	dev.GemmEach(false, false, 1, v1t, rv, pz, cv, 0, mt) // M*
+
+	combine(w, tmp, j.alpha, s, j.beta, b)
+	dev.Mul(mt, j.c, mt)
+	dev.Mul(pd, j.left, pz)
+	dev.GemmEach(true, true, 1, j.vt, qv, w, rq, 1, pd)
+	dev.GemmEach(true, true, 1, v1t, rv, mt, rr, 1, pd)
+
+	combine(w, tmp, j.gamma, s, j.delta, b)
+	dev.Mul(qd, j.right, qz)
+	dev.GemmEach(true, true, 1, j.ut, qu, w, rq, 1, qd)
+	for _, t := range [...]array.Batch{s, b, w, tmp, mt} {
+		t.Free()
+	}
+}
+
+// Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
+// to 0 and which could otherwise grow unnoticed in conjugate gradients.
+func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
+	j := t.j
+	m, r := j.m, j.r
+	dev, k := z.Device(), z.K()
+	t.apply(dst, z)
+	if k == 0 {
+		return
+	}
+	ru, cu, rr := array.Shape{Rows: r, Cols: m}, array.Shape{Rows: m, Cols: r}, array.Shape{Rows: r, Cols: r}
+	u1t := j.ut.Cols(0, r*m)
+	inner := dev.Alloc(k, r*r)
+	defer inner.Free()
+	dev.GemmEach(false, false, 1, u1t, ru, z.Cols(0, r*m), cu, 0, inner)
+	vector.Rest(image, z, dst)
+	dev.GemmEach(true, false, -1, u1t, ru, inner, rr, 1, image.Cols(0, r*m))
+}
+
+func (t nuclearTangent) Diagonal() []float64 { return nil }
+func (t nuclearTangent) Matrix() []float64   { return nil }
+
+// Trace returns the sums over the singular values.
+func (t nuclearTangent) Trace() (trace, frobenius2 float64, ok bool) {
+	return t.j.trace, t.j.frobenius2, true
+}
+
+// Bytes counts the vectors of the space: the rest is the derivative's.
+func (t nuclearTangent) Bytes() int64 { return t.cols.Bytes() }
+func (t nuclearTangent) Release()     { t.cols.Free() }
+
+// combine sets dst = a ∘ x + c ∘ y, with scratch tmp.
+func combine(dst, tmp, a, x, c, y array.Batch) {
+	dev := dst.Device()
+	dev.Mul(dst, a, x)
+	dev.Mul(tmp, c, y)
+	dev.Lin(dst, 1, dst, 1, tmp)
+}
+
+// applyOneSide is Apply where the vectors near are a complete basis of their space, of dimension r
+// = nNear, so that T = near Z, or near Z* when trans is set, determines Z.
+func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
+	dev, k, r := dst.Device(), z.K(), j.r
+	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}
+	rr := array.Shape{Rows: r, Cols: r}
+
+	t := dev.Alloc(k, r*nFar)
+	s, b := dev.Alloc(k, r*r), dev.Alloc(k, r*r)
+
+	dev.GemmEach(false, trans, 1, near, sn, z, x, 0, t)
+	dev.GemmEach(false, true, 1, t, sf, far, sf, 0, s)
+	dev.GemmEach(false, true, 1, far, sf, t, sf, 0, b)
+	dev.Mul(s, j.alpha, s)
+	dev.Mul(b, j.beta, b)
+	dev.Lin(s, 1, s, 1, b)
+	dev.Mul(t, d, t)
+	dev.GemmEach(false, false, 1, s, rr, far, sf, 1, t)
+	if trans {
+		dev.GemmEach(true, false, 1, t, sf, near, sn, 0, dst)
+	} else {
+		dev.GemmEach(true, false, 1, near, sn, t, sf, 0, dst)
+	}
+
+	t.Free()
+	s.Free()
+	b.Free()
+}
+
+func (j *nuclearDerivative) Bytes() int64 { return j.mem.Bytes() + j.ModelBytes() }
+
+func (j *nuclearDerivative) Release() {
+	j.FreeModel()
+	j.mem.Free()
+}

@@ -1,0 +1,51 @@
+package lowrank
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/prox/internal/vector"
+)
+
+// decomposedSide is the largest smaller side of a matrix whose singular values are computed for a
+// gap.
+const decomposedSide = 48
+
+// values are the singular values of a batch of one matrix; nil where it is large or not finite.
+func (p *nuclear) values(x array.Batch) []float64 {
+	m, n := p.shape.Rows, p.shape.Cols
+	if min(m, n) > decomposedSide {
+		return nil
+	}
+	a := slices.Clone(vector.OnHost(x))
+	if most := vector.Largest(a); math.IsNaN(most) || math.IsInf(most, 1) || x.Device().Err() != nil {
+		return nil
+	}
+	var svd mat.SVD
+	if !svd.Factorize(mat.NewDense(m, n, a), mat.SVDNone) {
+		return nil
+	}
+	return svd.Values(nil)
+}
+
+// dualScale is lambda over g's spectral norm, which exceeds lambda by at most near.
+func (p *nuclear) dualScale(_, g array.Batch, near float64) float64 {
+	if s := p.values(g); s != nil {
+		return vector.Ratio(p.lambda, s[0])
+	}
+	return vector.Ratio(p.lambda, p.lambda+near)
+}
+
+// fenchelGap is lambda ||b||_* - t <b, g>. Where the matrix is large it uses <b, g> >= lambda
+// ||b||_* - near ||b||_F and ||b||_* <= sqrt(min(m, n)) ||b||_F.
+func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
+	if s := p.values(b); s != nil {
+		return vector.Surplus(vector.Times(p.lambda, vector.Total(s)), t*vector.Inner(vector.OnHost(b), vector.OnHost(g)))
+	}
+	size := math.Sqrt(vector.Norm2Squared(b))
+	rank := float64(min(p.shape.Rows, p.shape.Cols))
+	return (1-t)*vector.Times(p.lambda, math.Sqrt(rank)*size) + t*near*size
+}
