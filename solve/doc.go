@@ -23,10 +23,18 @@
 //     goes to dst.
 //
 // [Run] does everything else: tolerance, cancellation, warm starts, progress and a [Tape]. A method
-// whose constructor is in the table, or is passed to [NewFrom] or vjp.FromMethod, is given problems
+// whose entry is in the table, or is passed to [NewFrom] or vjp.FromMethod, is given problems
 // in units in which their columns have about length 1, and with whitened observations. Package
 // solvetest checks that a method keeps this contract. The example of vjp.FromMethod is a
 // primal-dual method in some eighty lines.
+//
+// # Rooms
+//
+// This package has the front door, the table of methods and the tables of rules. Package engine below it has the contract
+// and the driver, whose types stand here under the same names. Beside each other between the two are the families of
+// methods, gradient, splitting, direct, interior, manifold, active and lowrank; rewrite, with the solvers that solve a
+// problem in another form; and restrict, a problem on a few of its coordinates. A room has the [Entry] of its methods,
+// which says all that the driver and the tables ask of them.
 //
 // # When a solve is done
 //
@@ -49,16 +57,16 @@
 // sqrt(w) y, to which every method and every duality gap applies. mu_hat = A b stays in the user's
 // units, and weights of 0 leave observations out. The derivative of the whitened problem is
 // symmetric and has the traces that an estimate of risk needs; that of mu_hat itself is not
-// symmetric (see the type whitened).
+// symmetric (see package rewrite).
 //
 // Any other loss is a weighted squared one near a point, with its curvatures as weights. The methods
 // active-set and newton solve a sequence of such problems, with a line search on the objective itself
-// (see the type reweighted); ista and fista use the gradient, with a step from its Lipschitz constant,
+// (see package active); ista and fista use the gradient, with a step from its Lipschitz constant,
 // or by backtracking where it has none. The duality gap needs the loss's conjugate
 // (loss.Structure.Gap) and bounds twice the Bregman distance of A b from the solution's. A
-// [Solution].At is the weighted squared problem at the solution (see the type curved). Where that has
+// [Solution].At is the weighted squared problem at the solution (see package rewrite). Where that has
 // active sets, its Gram matrix and factor serve the derivative and the first steps at the next weight
-// of a path, which need products with the active columns only (see the type chords).
+// of a path, which need products with the active columns only (see package active).
 //
 // # Structure
 //
@@ -78,7 +86,7 @@
 //	A b = A (A* W A + sum_k lambda_k K_k* K_k)^+ A* W y,
 //
 // and so are its traces, its diagonal and its derivative by the weight ([Linear]), all from one
-// factorization, which the table in direct_forms.go chooses:
+// factorization, which the table in direct/forms.go chooses:
 //
 //   - transform: A*A and K*K are diagonal in one cosine or Fourier basis, as with the gradient of an image.
 //   - banded: A*A is diagonal and K takes differences of neighbours. The stacked rows [W^{1/2} A; lambda^{1/2} K] become a triangle by

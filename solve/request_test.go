@@ -4,12 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"surepipe/prox/lowrank"
+
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
-	"surepipe/prox/lowrank"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -31,17 +33,17 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 		t.Cleanup(sampled.Release)
 		values := solvetest.Gaussian(rng, d)
 		for name, p := range map[string]solve.Problem{
-			"fista":  {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
-			"admm":   {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
-			"direct": {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
-			"ista":   {A: dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
+			"fista":  {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
+			"admm":   {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
+			"direct": {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
+			"ista":   {A: roomtest.Dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
 			"low":    {A: sampled, R: lowrank.NewNuclear(shape, 1), Device: dev},
 		} {
 			solver := name
 			if name == "low" {
 				solver = "fista"
 			}
-			s := newSolver(t, solver, p, solve.Options{MaxIter: 300})
+			s := roomtest.NewSolver(t, solver, p, solve.Options{MaxIter: 300})
 			failed, sound := dev.Request(), dev.Request()
 			y := failed.Alloc(1, d)
 			failed.Upload(y, values)
@@ -54,7 +56,7 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 				t.Errorf("%s: no error on a view that has failed", name)
 			}
 			y.Free()
-			at(t, s, on(t, sound, values))
+			roomtest.At(t, s, roomtest.On(t, sound, values))
 			if sound.Err() != nil || dev.Err() != nil {
 				t.Errorf("%s: faults %v of another view, %v of the device", name, sound.Err(), dev.Err())
 			}

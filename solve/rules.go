@@ -3,17 +3,22 @@ package solve
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/linops/krylov"
 	"surepipe/loss"
 	"surepipe/prox"
-	"surepipe/solve/internal/limits"
+	"surepipe/solve/active"
+	"surepipe/solve/direct"
+	"surepipe/solve/engine"
+	"surepipe/solve/gradient"
+	"surepipe/solve/interior"
+	"surepipe/solve/lowrank"
+	"surepipe/solve/manifold"
+	"surepipe/solve/restrict"
+	"surepipe/solve/rewrite"
+	"surepipe/solve/splitting"
 )
 
 // All choices by the structure of a problem are made in this file. A table is read from the top:
@@ -25,95 +30,199 @@ import (
 // rule is a row of a table.
 type rule struct {
 	chosen, reason string
-	applies        func(s *situation) bool
-	build          func(ctx context.Context, s situation) (Solver, error)
+	applies        func(s *engine.Task) bool
+	build          func(ctx context.Context, s engine.Task) (Solver, error)
 }
 
 var lossRules = []rule{
-	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *situation) bool { return s.weights == nil && s.quadratic }, chooseUnits},
-	{"whitened", "a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y", func(s *situation) bool { return s.quadratic }, newWhitened},
-	{"its gradient", "the loss is not quadratic", always, newCurved},
+	{"squared",
+		"the loss is 1/2 ||A b - y||^2",
+		func(s *engine.Task) bool { return s.Weights == nil && s.Quadratic }, chooseUnits},
+	{"whitened",
+		"a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y",
+		func(s *engine.Task) bool { return s.Quadratic }, rewrite.NewWhitened},
+	{"its gradient", "the loss is not quadratic", always, rewrite.NewCurved},
 }
 
 // rowRules is for problems with r(K b).
 var rowRules = []rule{
-	{"the user's", "the lengths of K's rows are not known", func(s *situation) bool { return s.rowLengths2 == nil }, chooseLoss},
-	{"the user's", "the rows of K differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.rowLengths2, nil) }, chooseLoss},
-	{"rows of about unit length", "the rows of K differ in length by more than a factor of 8, and one step size is to suit them all", func(s *situation) bool { return s.rowUnits != nil }, newEvenRows},
-	{"the user's", "the rows of K differ in length, but the regularizer allows for no other units", always, chooseLoss},
+	{"the user's",
+		"the lengths of K's rows are not known",
+		func(s *engine.Task) bool { return s.RowLengths2 == nil }, chooseLoss},
+	{"the user's",
+		"the rows of K differ in length by at most a factor of 8",
+		func(s *engine.Task) bool { return !engine.Spread(s.RowLengths2, nil) }, chooseLoss},
+	{"rows of about unit length",
+		"the rows of K differ in length by more than a factor of 8, and one step size is to suit them all",
+		func(s *engine.Task) bool { return s.RowUnits != nil }, rewrite.NewEvenRows},
+	{"the user's",
+		"the rows of K differ in length, but the regularizer allows for no other units",
+		always, chooseLoss},
 }
 
 // coordinateRules is for problems with r(K b).
 var coordinateRules = []rule{
-	{"K b and a few of b's", "r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless these depend on each other, the problem is a regression in K b, for active sets", (*situation).synthesizes, newSynthesized},
-	{"b's", "a method with a dual variable for K b is asked for, or K b and a few of b's entries are no coordinates for b", always, chooseRows},
+	{"K b and a few of b's",
+		"r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless " +
+			"these depend on each other, the problem is a regression in K b, for active sets",
+		rewrite.AsksForSynthesis, rewrite.NewSynthesized},
+	{"b's",
+		"a method with a dual variable for K b is asked for, or K b and a few of b's entries are no " +
+			"coordinates for b",
+		always, chooseRows},
 }
 
 var unitRules = []rule{
-	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
-	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
-	{"the user's", "the lengths of A's columns are not known, and differ little as far as products with it show, or the regularizer allows for no other units", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
-	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
-	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
-	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
-	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
+	{"the user's",
+		"the factorization scales the columns itself",
+		func(s *engine.Task) bool { return s.Entry.Closed }, chooseMethod},
+	{"the user's",
+		"r(K b) ties the columns of A together, and these are about equally long, or K has a structure that " +
+			"other units would lose",
+		func(s *engine.Task) bool { return s.Problem.K != nil && s.Units == nil }, chooseMethod},
+	{"the user's",
+		"the lengths of A's columns are not known, and differ little as far as products with it show, or the " +
+			"regularizer allows for no other units",
+		func(s *engine.Task) bool { return s.Lengths2 == nil && !s.Even }, chooseMethod},
+	{"the user's",
+		"the columns of A differ in length by at most a factor of 8",
+		func(s *engine.Task) bool { return s.Even || !engine.Spread(s.Lengths2, nil) }, chooseMethod},
+	{"the user's",
+		"the method solves the normal equations, which have a closed form in these units only",
+		closedHere, chooseMethod},
+	{"columns of about unit length",
+		"the columns of A differ in length by more than a factor of 8",
+		func(s *engine.Task) bool { return s.Units != nil }, rewrite.NewEquilibrated},
+	{"the user's",
+		"the columns of A differ in length, but the regularizer allows for no other units: subgradients are " +
+			"measured column by column",
+		always, chooseMethod},
 }
 
 var methodRules = []rule{
-	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
-	{"interior points after another method", "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice", func(s *situation) bool { return s.comesFirst() != "" }, newSecondChance},
-	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newDualized},
-	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
-	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
-	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", (*situation).passes, newScreened},
-	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", func(s *situation) bool { return s.faces() && prox.StructureOf(s.p.R).Sparse != nil }, newActiveSet},
-	{"active sets of groups", "the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem is smooth", (*situation).faces, newActiveSet},
-	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
-	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
-	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *situation) bool { return s.e.manifold && !s.o.Whole }, newPlain},
-	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole }, newPlain},
-	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
+	{"closed form",
+		"the regularizer and the loss are quadratic",
+		func(s *engine.Task) bool { return s.Entry.Closed }, engine.NewPlain},
+	{"a dual variable for K b",
+		"r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the " +
+			"solve is done",
+		func(s *engine.Task) bool { return s.Problem.K != nil }, engine.NewDualized},
+	{"Newton steps on the loss",
+		"the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method " +
+			"solves",
+		reweighs, active.NewReweighted},
+	{"iterates in factored form",
+		"A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to " +
+			"lambda in steps, with Newton steps at the rank or, where it is large, for the factors",
+		func(s *engine.Task) bool { return lowrank.Completion(s) != nil }, lowrank.NewCompletion},
+	{"iterates in factored form, without the sparse part",
+		"A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the " +
+			"former, which has low rank",
+		func(s *engine.Task) bool { return lowrank.BesideSparse(s) != nil }, lowrank.NewRobust},
+	{"active sets on columns in memory",
+		"a product with A reads it from a disk: few passes find the columns that matter, and verify the " +
+			"solutions of several weights at once",
+		passes, active.NewScreened},
+	{"active sets",
+		"the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is " +
+			"that of a linear system",
+		func(s *engine.Task) bool { return active.OnFaces(s) && prox.StructureOf(s.Problem.R).Sparse != nil }, active.New},
+	{"active sets of groups",
+		"the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem " +
+			"is smooth",
+		active.OnFaces, active.New},
+	{"iterations of fista",
+		"the derivative of every iteration is wanted",
+		func(s *engine.Task) bool { return s.Entry.Newton && s.Options.Whole }, engine.NewPlain},
+	{"a working set",
+		"r splits over coordinates and A can be restricted to columns: solutions are sparse",
+		splits, gradient.NewWorkingSet},
+	{"all coordinates",
+		"r does not split over coordinates, or they are few: Newton steps find its manifold",
+		func(s *engine.Task) bool { return s.Entry.Manifold && !s.Options.Whole }, engine.NewPlain},
+	{"all coordinates",
+		"the derivative of every iteration is wanted",
+		func(s *engine.Task) bool { return s.Options.Whole }, engine.NewPlain},
+	{"all coordinates", "the problem has no structure that the method can use", always, engine.NewPlain},
 }
 
 // defaultRule is a row of the table of [Default].
 type defaultRule struct {
-	solver, reason string
-	applies        func(p Problem) bool
+	method  Entry
+	reason  string
+	applies func(p Problem) bool
 }
 
 var defaultRules = []defaultRule{
-	{"direct", "r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization is exact", closable},
-	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: Newton steps take a banded matrix, and any condition of K", interiorPoint},
-	{"interior-point", "r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a multiple of the identity: Newton steps take a sparse matrix, and any condition of K", sparseInterior},
-	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
-	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", synthesizes},
-	{"interior-point", "r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition of A and K", smallInterior},
-	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
-	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
-	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
-	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
-	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
-	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
-	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", sparseRegression},
-	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A has few columns: those that matter are formed by products with it", fewColumns},
-	{"newton", "r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge for any columns", partlySmooth},
-	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
+	{direct.Entry,
+		"r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization " +
+			"is exact",
+		direct.Closable},
+	{interior.Entry,
+		"r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: " +
+			"Newton steps take a banded matrix, and any condition of K",
+		interior.Sequence},
+	{interior.Entry,
+		"r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a " +
+			"multiple of the identity: Newton steps take a sparse matrix, and any condition of K",
+		interior.Sparse},
+	{splitting.Dual,
+		"r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient",
+		func(p Problem) bool {
+			return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0
+		}},
+	{active.Entry,
+		"r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is " +
+			"a matrix: unless K's rows depend on each other it is a regression in K b",
+		rewrite.Synthesizes},
+	{interior.Entry,
+		"r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition " +
+			"of A and K",
+		interior.Small},
+	{splitting.ADMM,
+		"r stands behind an operator K: given K b, a step solves a linear system",
+		func(p Problem) bool { return p.K != nil }},
+	{active.Entry,
+		"near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of " +
+			"norms of groups, and A is a matrix whose columns are at hand",
+		func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
+	{manifold.Entry,
+		"near a point the loss is quadratic, r is partly smooth, and A is a small matrix",
+		func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
+	{gradient.FISTA,
+		"the loss is not quadratic: a gradient step is never exact",
+		func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
+	{gradient.FISTA, "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
+	{gradient.ISTA,
+		"A*A is a multiple of the identity: one step from any point is the solution",
+		func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{active.Entry,
+		"the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix " +
+			"whose columns are at hand",
+		sparseRegression},
+	{active.Entry,
+		"the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A has few columns: those that matter are " +
+			"formed by products with it",
+		fewColumns},
+	{manifold.Entry,
+		"r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge " +
+			"for any columns",
+		partlySmooth},
+	{gradient.FISTA,
+		"it is the fastest of those that need no more than products with A and the prox",
+		func(Problem) bool { return true }},
 }
 
 // Default is the name of the solver for a problem where nobody chooses one.
 func Default(p Problem) string {
 	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
-	return defaultRules[i].solver
+	return defaultRules[i].method.Name
 }
 
-// withoutSynthesis is the same for a problem with r(K b) that is to be solved for b, not for K b.
-func withoutSynthesis(p Problem) string { return without("active-set", p) }
-
-// without is the same where a solver does not serve.
-func without(solver string, p Problem) string {
-	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.solver != solver && r.applies(p) })
-	return defaultRules[i].solver
+// without is the same where the solver of the given name does not serve.
+func without(solver string, p Problem) Entry {
+	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.method.Name != solver && r.applies(p) })
+	return defaultRules[i].method
 }
 
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
@@ -123,7 +232,7 @@ func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.K
 // than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
 	a := linops.StructureOf(p.A)
-	return activeSets(p.R) && a.Entries.Known && (a.Passes.Bytes == 0 || prox.StructureOf(p.R).Sparse != nil)
+	return active.Serves(p.R) && a.Entries.Known && (a.Passes.Bytes == 0 || prox.StructureOf(p.R).Sparse != nil)
 }
 
 // mostFormed is the largest number of columns that active sets form by products: deblurring of 32 x 32 pixels
@@ -133,7 +242,7 @@ const mostFormed = 1024
 // fewColumns reports that active sets suit a problem whose A is an operator.
 func fewColumns(p Problem) bool {
 	_, dim := p.A.Dims()
-	return dim <= mostFormed && activeSets(p.R) && prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Passes.Bytes == 0
+	return dim <= mostFormed && active.Serves(p.R) && prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Passes.Bytes == 0
 }
 
 // partlySmooth reports that Newton steps on the model suit the problem.
@@ -147,297 +256,156 @@ func partlySmooth(p Problem) bool {
 	return r.Value != nil && r.Follow == nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
 }
 
-// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
-func writable(a linops.Operator) bool {
-	d, p := a.Dims()
-	known := linops.StructureOf(a)
-	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
-}
-
-// Choices that only a solve can make.
-var (
-	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
-	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
-	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
-)
-
 // finisher is a method that goes on where active sets have come to an end before the tolerance:
 // columns depend on each other but for rounding errors, or the working set is large.
 type finisher struct {
-	solver  string
-	choice  Choice
-	applies func(s *situation) bool
+	method         Entry
+	chosen, reason string
+	applies        func(s *engine.Task) bool
 }
 
 var finishers = []finisher{
-	{"newton", Choice{"method", "finished by proximal points", "Newton steps on groups came to an end before the tolerance: columns depend on each other but for rounding errors, which steps of proximal points allow for, or the working set is large"},
-		func(s *situation) bool { return prox.StructureOf(s.p.R).Groups != nil }},
-	{"fista", Choice{"method", "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large"},
+	{manifold.Entry, "finished by proximal points",
+		"Newton steps on groups came to an end before the tolerance: columns depend on each other but for " +
+			"rounding errors, which steps of proximal points allow for, or the working set is large",
+		func(s *engine.Task) bool { return prox.StructureOf(s.Problem.R).Groups != nil }},
+	{gradient.FISTA, "finished by fista",
+		"Newton steps came to an end before the tolerance: columns depend on each other but for rounding " +
+			"errors, or the working set is large",
 		always},
 }
 
-// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
-// spread is the ratio of the lengths of the columns.
-type factorization struct {
-	choice  Choice
-	applies func(beside bool, spread float64) bool
-	build   func(s *spectral, x *mat.Dense) error
-}
-
-var factorizations = []factorization{
-	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
-		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
-	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
-		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
-	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
-		func(bool, float64) bool { return true }, (*spectral).factorGraded},
+// finishing applies the table.
+func finishing(s *engine.Task) (Entry, Choice) {
+	f := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(s) })]
+	return f.method, Choice{Part: "method", Chosen: f.chosen, Reason: f.reason}
 }
 
 // Sizes at which choices change.
 const (
-	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
-	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
-	// then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
-	// come from A*A, where A has at least leastGram columns.
-	widestSpread = 8
-	gradedSpread = 1e4
-	gramSpread   = 100
-	leastGram    = 32
-	// mostWorking is the size of the working set up to which its Gram matrix is kept.
-	mostWorking = 1 << 13
 	// mostManifold is the smaller of d and p up to which Newton steps on the model are the default,
 	// and mostSplit where the regularizer splits, as that of groups does.
 	mostManifold = 1 << 7
 	mostSplit    = 1 << 10
-	// mostFactored is the dimension up to which the system on a manifold is factorized.
-	mostFactored = 1 << 12
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
-	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries
-	// is the size of the matrix of unpenalized columns up to which it is factorized for a duality
-	// gap.
-	maxDense    = 256
-	freeEntries = 1 << 20
-	// largestWritten is the number of entries up to which an operator that is not stored as a
-	// matrix is written down as one for the direct solver.
-	largestWritten = 1 << 24
-	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
-	// computed from its entries.
-	weightedEntries = 1 << 24
 )
 
-// situation is what the rules depend on.
-type situation struct {
-	e    Entry
-	p    Problem // with Loss nil if the user's loss is quadratic
-	kin  *family
-	o    Options
-	from Method // the solver for another regularizer, whose data is shared; or nil
+// allTables are what solvers ask of the tables.
+var allTables = engine.Tables{Rows: chooseRows, Loss: chooseLoss, Units: chooseUnits, Method: chooseMethod, Behind: splitting.ADMM, Instead: without, Finish: finishing}
 
-	loss      loss.Loss // the user's
-	quadratic bool      // whether it is
-	weights   []float64 // of the observations; nil for ones
-	even      bool      // the lengths of the columns differ by at most widestSpread, by A's structure
-	lengths2  []float64 // squared lengths of the columns; nil where they are not known, or even
-	units     []float64 // of the columns; nil for the user's
-	// Of K's rows: their squared lengths, nil where they are not known, and the units for them, nil for the user's.
-	rowLengths2, rowUnits []float64
-	bound                 *float64 // of ||A||^2, where Newton steps on the loss have needed it; or nil
-}
-
-// family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
-// one of them.
-type family struct {
-	// moves says that y differs from solve to solve: what a Path carries then serves any of them.
-	moves bool
-}
-
-func always(*situation) bool { return true }
+func always(*engine.Task) bool { return true }
 
 // decide applies a table.
-func (s situation) decide(ctx context.Context, part string, rules []rule) (Solver, error) {
+func decide(ctx context.Context, s engine.Task, part string, rules []rule) (Solver, error) {
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
-	s.o = s.o.with(Choice{part, rules[i].chosen, rules[i].reason})
+	s.Options = s.Options.With(Choice{Part: part, Chosen: rules[i].chosen, Reason: rules[i].reason})
 	return rules[i].build(ctx, s)
 }
 
 // build chooses the solver of a problem.
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
-	s := situation{e: e, p: p, o: o, loss: p.Loss, quadratic: true}
+	s := engine.Task{Entry: e, Problem: p, Options: o, Loss: p.Loss, Quadratic: true, Tables: &allTables}
 	if p.Loss != nil {
 		var w array.Batch
-		if w, s.quadratic = p.Loss.Weights(); s.quadratic {
+		if w, s.Quadratic = p.Loss.Weights(); s.Quadratic {
 			if !w.IsZero() {
-				s.weights = w.ToHost()
+				s.Weights = w.ToHost()
 			}
-			s.p.Loss = nil
+			s.Problem.Loss = nil
 		}
 	}
-	if d, _ := p.A.Dims(); s.weights != nil && len(s.weights) != d {
-		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.weights), d)
+	if d, _ := p.A.Dims(); s.Weights != nil && len(s.Weights) != d {
+		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.Weights), d)
 	}
-	if p.Intercept && (s.weights != nil || !s.quadratic) {
+	if p.Intercept && (s.Weights != nil || !s.Quadratic) {
 		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
 	}
-	if p.Effects != nil && (p.Intercept || !s.quadratic || p.Effects.Weighted() != (s.weights != nil)) {
+	if p.Effects != nil && (p.Intercept || !s.Quadratic || p.Effects.Weighted() != (s.Weights != nil)) {
 		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
 	}
 	switch {
 	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows
 		return chooseLoss(ctx, s)
-	case s.e.newton:
-		return s.decide(ctx, "coordinates", coordinateRules)
+	case s.Entry.Newton:
+		return decide(ctx, s, "coordinates", coordinateRules)
 	}
 	return chooseRows(ctx, s)
 }
 
 // chooseRows applies the table of K's rows.
-func chooseRows(ctx context.Context, s situation) (Solver, error) {
-	if s.rowLengths2 == nil {
-		s.rowLengths2 = rowLengths2(s.p)
+func chooseRows(ctx context.Context, s engine.Task) (Solver, error) {
+	if s.RowLengths2 == nil {
+		s.RowLengths2 = rewrite.RowLengths2(s.Problem)
 	}
-	s.rowUnits = rowUnits(s.p.R, s.rowLengths2)
-	return s.decide(ctx, "rows", rowRules)
+	s.RowUnits = rewrite.RowUnits(s.Problem.R, s.RowLengths2)
+	return decide(ctx, s, "rows", rowRules)
 }
 
 // chooseLoss applies the table of losses.
-func chooseLoss(ctx context.Context, s situation) (Solver, error) {
-	return s.decide(ctx, "loss", lossRules)
+func chooseLoss(ctx context.Context, s engine.Task) (Solver, error) {
+	return decide(ctx, s, "loss", lossRules)
 }
 
 // chooseUnits applies the table of units.
-func chooseUnits(ctx context.Context, s situation) (Solver, error) {
-	s.kin, s.bound = new(family), nil
-	if s.even = evenColumns(s.p.A); !s.e.Closed && !s.even && !s.tied() {
-		s.lengths2 = columnLengths2(s.p)
-		if !s.closedHere() {
-			s.units = s.unitsFor(s.p.R)
-			s.estimateUnits()
+func chooseUnits(ctx context.Context, s engine.Task) (Solver, error) {
+	s.Family, s.Bound = new(engine.Family), nil
+	if s.Even = engine.EvenColumns(s.Problem.A); !s.Entry.Closed && !s.Even && !s.Tied() {
+		s.Lengths2 = engine.ColumnLengths2(s.Problem)
+		if !closedHere(&s) {
+			s.Units = s.UnitsFor(s.Problem.R)
+			rewrite.EstimateUnits(&s)
 		}
 	}
-	if s.p.K == nil && !s.e.Closed && spread(s.lengths2, s.units) {
-		s.o.shortness = inverseLengths(s.lengths2)
-		for j, v := range s.units {
-			s.o.shortness[j] /= v
+	if s.Problem.K == nil && !s.Entry.Closed && engine.Spread(s.Lengths2, s.Units) {
+		s.Options.Shortness = engine.InverseLengths(s.Lengths2)
+		for j, v := range s.Units {
+			s.Options.Shortness[j] /= v
 		}
 	}
-	return s.decide(ctx, "units", unitRules)
+	return decide(ctx, s, "units", unitRules)
 }
 
-// chooseMethod applies the table of methods.
-func chooseMethod(ctx context.Context, s situation) (Solver, error) {
-	return s.decide(ctx, "method", methodRules)
+// chooseMethod applies the table of methods, unless the method has a form of its own.
+func chooseMethod(ctx context.Context, s engine.Task) (Solver, error) {
+	if s.Entry.Own != nil {
+		if build, choice := s.Entry.Own(&s); build != nil {
+			s.Options = s.Options.With(choice)
+			return build(ctx, s)
+		}
+	}
+	return decide(ctx, s, "method", methodRules)
 }
 
 // closedHere reports that the method's steps have a closed form that other units would lose: A is
 // not a matrix, whose columns would be scaled in place.
-func (s *situation) closedHere() bool {
-	known := linops.StructureOf(s.p.A)
-	return s.e.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
-}
-
-// method makes the method for the situation.
-func (s *situation) method(ctx context.Context) (Method, error) {
-	if s.from != nil {
-		if again := s.from.Traits().Reweight; again != nil {
-			return again(ctx, s.p.R)
-		}
-	}
-	return s.e.New(ctx, s.p, s.o)
-}
-
-// reweight chooses anew for another regularizer. Where that one allows for other units and the last
-// one did not, they are chosen anew too.
-func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
-	s.p.R, s.from = r, from
-	if s.units == nil && !s.e.Closed && s.unitsFor(r) != nil {
-		s.from, s.o.shortness = nil, nil
-		s.o.choices = s.o.before("units")
-		return chooseUnits(ctx, s)
-	}
-	s.o.choices = s.o.before("method")
-	return chooseMethod(ctx, s)
-}
-
-// before is the choices up to the first one about a part.
-func (o Options) before(part string) []Choice {
-	if i := slices.IndexFunc(o.choices, func(c Choice) bool { return c.Part == part }); i >= 0 {
-		return o.choices[:i:i]
-	}
-	return o.choices
-}
-
-// completion is the structure of a matrix completion problem; nil where there is none.
-func (s *situation) completion() *nuclearSampling {
-	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
-		return nil
-	}
-	r, a := prox.StructureOf(s.p.R), linops.StructureOf(s.p.A)
-	shape, lambda := r.Shape, r.Nuclear.Value
-	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
-		return nil
-	}
-	if places, _ := a.Sampled(s.p.Device, shape); places == nil {
-		return nil
-	}
-	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
-}
-
-// unwritten reports that vectors of length p are too long for this problem.
-func (s *situation) unwritten() bool {
-	_, dim := s.p.A.Dims()
-	return dim > limits.Written
-}
-
-// errUnwritten is the error of a method that needs vectors of length p where they are too long.
-func errUnwritten(p Problem) error {
-	_, dim := p.A.Dims()
-	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and columns are connected by observed entries can only be completed with the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
+func closedHere(s *engine.Task) bool {
+	known := linops.StructureOf(s.Problem.A)
+	return s.Entry.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
 // reweighs reports whether the problem is solved by Newton steps on the loss.
-func (s *situation) reweighs() bool {
-	return s.p.Loss != nil && (s.e.newton || s.e.manifold) && !s.o.Whole && prox.StructureOf(s.p.R).Value != nil
+func reweighs(s *engine.Task) bool {
+	return s.Problem.Loss != nil && (s.Entry.Newton || s.Entry.Manifold) && !s.Options.Whole && prox.StructureOf(s.Problem.R).Value != nil
 }
 
 // splits reports whether the problem has working sets.
-func (s *situation) splits() bool {
-	r := prox.StructureOf(s.p.R)
-	_, dim := s.p.A.Dims()
-	if !s.e.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+func splits(s *engine.Task) bool {
+	r := prox.StructureOf(s.Problem.R)
+	_, dim := s.Problem.A.Dims()
+	if !s.Entry.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.Options.Whole || s.Problem.Loss != nil {
 		return false
 	}
-	none := confine(s.p.Device, s.p.A, nil)
+	none := restrict.Confine(s.Problem.Device, s.Problem.A, nil)
 	if none != nil {
-		none.release()
+		none.Release()
 	}
 	return none != nil
 }
 
-// faces reports whether the solution is found on a face of the regularizer, or by Newton steps on
-// groups that are not 0.
-func (s *situation) faces() bool {
-	return s.e.newton && !s.o.Whole && s.p.Loss == nil && activeSets(s.p.R)
-}
-
-// activeSets reports that a regularizer is one for active sets: a sum over coordinates or groups.
-func activeSets(r prox.Prox) bool {
-	known := prox.StructureOf(r)
-	return known.Sparse != nil || known.Groups != nil
-}
-
 // passes reports that a product with A is a pass over a matrix that is not in memory, and the
 // solution is found on faces of the regularizer.
-func (s *situation) passes() bool {
-	r := prox.StructureOf(s.p.R)
-	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
-}
-
-// writtenDown is the choice that writeDown makes.
-var writtenDown = Choice{"method", "A written down as a matrix", "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
-
-// writeDown chooses whether ADMM's z-step works with A written down as a matrix.
-func writeDown(a linops.Operator, normal *krylov.Normal) bool {
-	_, dim := a.Dims()
-	return dim <= maxDense && !normal.Closed()
+func passes(s *engine.Task) bool {
+	r := prox.StructureOf(s.Problem.R)
+	return active.OnFaces(s) && linops.StructureOf(s.Problem.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
 }

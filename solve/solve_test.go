@@ -5,12 +5,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
@@ -20,63 +16,9 @@ import (
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
-
-func scaled(a float64, x []float64) []float64 {
-	floats.Scale(a, x)
-	return x
-}
-
-// on is a vector on a device until the test ends.
-func on(t testing.TB, dev array.Device, x []float64) array.Batch {
-	t.Helper()
-	b := dev.Alloc(1, len(x))
-	dev.Upload(b, x)
-	t.Cleanup(b.Free)
-	return b
-}
-
-// dense is a matrix on a device until the test ends.
-func dense(t testing.TB, dev array.Device, d, p int, x []float64) *linops.Dense {
-	t.Helper()
-	a := linops.NewDense(dev, mat.NewDense(d, p, x))
-	t.Cleanup(a.Release)
-	return a
-}
-
-func newSolver(t testing.TB, name string, p solve.Problem, o solve.Options) solve.Solver {
-	t.Helper()
-	s, err := solve.New(context.Background(), name, p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Release)
-	return s
-}
-
-// at is the solution from 0 until the test ends.
-func at(t testing.TB, s solve.Solver, y array.Batch) *solve.Solution {
-	t.Helper()
-	return from(t, s, y, array.Batch{})
-}
-
-func from(t testing.TB, s solve.Solver, y, b0 array.Batch) *solve.Solution {
-	t.Helper()
-	sol, err := s.Solve(context.Background(), y, solve.From{B: b0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sol.Release)
-	return sol
-}
-
-func near(t testing.TB, what string, got, want []float64, tol float64) {
-	t.Helper()
-	if e := floats.Distance(got, want, 2); !(e <= tol*math.Max(floats.Norm(want, 2), 1e-12)) {
-		t.Errorf("%s is off by %.3g, of size %.3g", what, e, floats.Norm(want, 2))
-	}
-}
 
 // Every method of the table keeps the contract of a method.
 func TestMethodsKeepTheirPromises(t *testing.T) {
@@ -84,7 +26,7 @@ func TestMethodsKeepTheirPromises(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(1, 2))
 		const d, p = 14, 9
-		a, y := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
+		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 		for _, e := range solve.Methods() {
 			if e.Name == "dual" || e.Name == "interior-point" {
 				continue // needs A*A = c I
@@ -140,7 +82,7 @@ func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(l.Release)
-			a, b := dense(t, dev, d, p, x), dense(t, dev, len(right), p, repeated)
+			a, b := roomtest.Dense(t, dev, d, p, x), roomtest.Dense(t, dev, len(right), p, repeated)
 			for _, e := range solve.Methods() {
 				if e.Name == "dual" || e.Name == "interior-point" || e.Name == "primal-dual" && p > d {
 					continue // needs A*A = c I; takes many steps
@@ -150,26 +92,26 @@ func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 					r = prox.NewSquaredL2(4)
 				}
 				o := solve.Options{Tol: 1e-11, MaxIter: 100000, Sigma2: 1}
-				want := at(t, newSolver(t, e.Name, solve.Problem{A: b, R: r, Device: dev}, o), on(t, dev, right))
+				want := roomtest.At(t, roomtest.NewSolver(t, e.Name, solve.Problem{A: b, R: r, Device: dev}, o), roomtest.On(t, dev, right))
 				weighted := solve.Problem{A: a, R: r, Loss: l, Device: dev}
-				s := newSolver(t, e.Name, weighted, o)
-				got := at(t, s, on(t, dev, y))
+				s := roomtest.NewSolver(t, e.Name, weighted, o)
+				got := roomtest.At(t, s, roomtest.On(t, dev, y))
 				if !got.Converged || !want.Converged || s.Problem().Loss != loss.Loss(l) {
 					t.Errorf("%s: %+v, %+v", e.Name, got.Convergence, want.Convergence)
 				}
-				near(t, e.Name+": b", got.B.ToHost(), want.B.ToHost(), 1e-6)
+				roomtest.Near(t, e.Name+": b", got.B.ToHost(), want.B.ToHost(), 1e-6)
 				mu := dev.Alloc(1, d)
 				t.Cleanup(mu.Free)
 				a.Forward(mu, got.B)
-				near(t, e.Name+": mu_hat", got.MuHat.ToHost(), mu.ToHost(), 1e-14)
-				checkChoice(t, got, "loss", "whitened")
+				roomtest.Near(t, e.Name+": mu_hat", got.MuHat.ToHost(), mu.ToHost(), 1e-14)
+				roomtest.CheckChoice(t, got, "loss", "whitened")
 
 				switch e.Name {
 				case "ista", "fista", "active-set", "newton":
 					weighted.Loss = hidden{l}
-					got := at(t, newSolver(t, e.Name, weighted, o), on(t, dev, y))
-					near(t, e.Name+" by the gradient: b", got.B.ToHost(), want.B.ToHost(), 1e-5)
-					checkChoice(t, got, "loss", "its gradient")
+					got := roomtest.At(t, roomtest.NewSolver(t, e.Name, weighted, o), roomtest.On(t, dev, y))
+					roomtest.Near(t, e.Name+" by the gradient: b", got.B.ToHost(), want.B.ToHost(), 1e-5)
+					roomtest.CheckChoice(t, got, "loss", "its gradient")
 				default:
 					if _, err := solve.New(t.Context(), e.Name, solve.Problem{A: a, R: r, Loss: hidden{l}, Device: dev}, o); err == nil || !strings.Contains(err.Error(), "quadratic loss") {
 						t.Errorf("%s: error %v for a loss that is not quadratic", e.Name, err)
@@ -214,9 +156,9 @@ func TestLossThatIsNotQuadratic(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(5, 6))
 	const d, p, lambda = 40, 8, 3.0
-	a, y := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
+	a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 	for _, name := range []string{"ista", "fista", "active-set", "newton"} {
-		sol := at(t, newSolver(t, name, solve.Problem{A: a, R: prox.NewL1(lambda), Loss: pseudoHuber{}, Device: dev}, solve.Options{Tol: 1e-10}), y)
+		sol := roomtest.At(t, roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(lambda), Loss: pseudoHuber{}, Device: dev}, solve.Options{Tol: 1e-10}), y)
 		z, g := dev.Alloc(1, d), dev.Alloc(1, p)
 		pseudoHuber{}.Gradient(z, sol.MuHat, y)
 		a.Adjoint(g, z)
@@ -241,13 +183,6 @@ func TestLossThatIsNotQuadratic(t *testing.T) {
 	}
 }
 
-func checkChoice(t testing.TB, s *solve.Solution, part, chosen string) {
-	t.Helper()
-	if !slices.ContainsFunc(s.Choices, func(c solve.Choice) bool { return c.Part == part && c.Chosen == chosen && c.Reason != "" }) {
-		t.Errorf("choices %v, expected %s: %s", s.Choices, part, chosen)
-	}
-}
-
 // Solutions list what was chosen for their problem.
 func TestChoicesAreRecorded(t *testing.T) {
 	dev := array.NewHost()
@@ -259,7 +194,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 		for i := range x {
 			x[i] *= []float64{spread, 1}[i%p%2]
 		}
-		return dense(t, dev, d, p, x)
+		return roomtest.Dense(t, dev, d, p, x)
 	}
 	shape := array.Shape{Rows: 70, Cols: 66}
 	places := rng.Perm(shape.Len())[:2000]
@@ -282,7 +217,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 		{"fista", wide, prox.NewL1(8), "method", "a working set"},
 		{"ista", wide, prox.NewL1(1e-3), "method", "all coordinates"},
 		{"admm", wide, prox.NewL1(8), "method", "all coordinates"},
-		{"admm", plain{small}, prox.NewL1(1), "method", "A written down as a matrix"},
+		{"admm", roomtest.Plain{Operator: small}, prox.NewL1(1), "method", "A written down as a matrix"},
 		{"admm", uneven, prox.NewL1(1), "units", "columns of about unit length"},
 		{"fista", uneven, prox.NewL2(0.1), "units", "the user's"},
 		{"fista", sampled, lowrank.NewNuclear(shape, 15), "method", "iterates in factored form"},
@@ -293,8 +228,8 @@ func TestChoicesAreRecorded(t *testing.T) {
 		{"direct", graded, prox.NewSquaredL2(1), "method", "pivoted factorization with the penalty"},
 	} {
 		n, _ := c.a.Dims()
-		s := newSolver(t, c.solver, solve.Problem{A: c.a, R: c.r, Device: dev}, solve.Options{MaxIter: 200})
-		checkChoice(t, at(t, s, on(t, dev, solvetest.Gaussian(rng, n))), c.part, c.chosen)
+		s := roomtest.NewSolver(t, c.solver, solve.Problem{A: c.a, R: c.r, Device: dev}, solve.Options{MaxIter: 200})
+		roomtest.CheckChoice(t, roomtest.At(t, s, roomtest.On(t, dev, solvetest.Gaussian(rng, n))), c.part, c.chosen)
 	}
 }
 
@@ -304,7 +239,7 @@ func TestProgressAndCancellation(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(9, 10))
 	const d = 20
-	y := on(t, dev, solvetest.Gaussian(rng, d))
+	y := roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 	for _, c := range []struct {
 		name string
 		p    int
@@ -318,7 +253,7 @@ func TestProgressAndCancellation(t *testing.T) {
 				cancel()
 			}
 		})
-		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, c.name, solve.Problem{A: roomtest.Dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, solve.Options{})
 		sol, err := s.Solve(reporting, y, solve.From{})
 		if err != nil {
 			t.Fatal(err)
@@ -340,7 +275,7 @@ func TestErrorsSayWhy(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(11, 12))
-	a := dense(t, dev, 5, 3, solvetest.Gaussian(rng, 15))
+	a := roomtest.Dense(t, dev, 5, 3, solvetest.Gaussian(rng, 15))
 	l, err := loss.WeightedSquared(dev, []float64{1, 1, 1, 2, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -377,8 +312,8 @@ func TestErrorsSayWhy(t *testing.T) {
 			t.Errorf("error %v, expected %q", err, c.want)
 		}
 	}
-	s := newSolver(t, "fista", good, solve.Options{})
-	if _, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), solve.From{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
+	s := roomtest.NewSolver(t, "fista", good, solve.Options{})
+	if _, err := s.Solve(t.Context(), roomtest.On(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), solve.From{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
 		t.Errorf("error %v for a y that is not finite", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
 	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
 
@@ -50,17 +51,17 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 		c := pcaCases(t, dev)[0]
 		arraytest.NoLeak(t, dev)
 		o := solve.Options{}
-		cold := converged(t, newSolver(t, c.solver, c.p, o), dev, c.y)
+		cold := roomtest.Converged(t, roomtest.NewSolver(t, c.solver, c.p, o), dev, c.y)
 		defer cold.Release()
 		nearby := c.p
 		nearby.R = prox.NewScaled(1.01, c.p.R)
-		before := converged(t, newSolver(t, c.solver, nearby, o), dev, c.y)
+		before := roomtest.Converged(t, roomtest.NewSolver(t, c.solver, nearby, o), dev, c.y)
 		defer before.Release()
 		on := dev.Alloc(1, len(c.y))
 		defer on.Free()
 		dev.Upload(on, c.y)
 		from := func(p solve.Problem, b0 array.Batch) *solve.Solution {
-			sol, err := newSolver(t, c.solver, p, o).Solve(context.Background(), on, solve.From{B: b0})
+			sol, err := roomtest.NewSolver(t, c.solver, p, o).Solve(context.Background(), on, solve.From{B: b0})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 		hidden.R = unfollowed{c.p.R}
 		exact := from(hidden, before.B)
 		defer exact.Release()
-		near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-6)
+		roomtest.Near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-6)
 		if !warm.Converged || warm.Iterations > exact.Iterations+2 || warm.Iterations >= cold.Iterations {
 			t.Errorf("%d iterations, %d with all singular values, %d from zero; converged: %v", warm.Iterations, exact.Iterations, cold.Iterations, warm.Converged)
 		}
@@ -88,7 +89,7 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 func TestFollowingRepeats(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, c := range pcaCases(t, dev) {
-			s := newSolver(t, c.solver, c.p, solve.Options{})
+			s := roomtest.NewSolver(t, c.solver, c.p, solve.Options{})
 			results := make([][]float64, 3)
 			var wg sync.WaitGroup
 			for i := range results {
@@ -121,10 +122,10 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 5))
 		const d, p = 120, 600
-		matrix, values := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), scaled(3, solvetest.Gaussian(rng, d))
-		y := on(t, dev, values)
+		matrix, values := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.Scaled(3, solvetest.Gaussian(rng, d))
+		y := roomtest.On(t, dev, values)
 		ctx := context.Background()
-		operators, solvers := []linops.Operator{matrix, plain{matrix}}, []string{"ista", "fista", "admm"}
+		operators, solvers := []linops.Operator{matrix, roomtest.Plain{Operator: matrix}}, []string{"ista", "fista", "admm"}
 		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: with working sets only, without ista", dev.Name())
 			operators, solvers = operators[:1], solvers[1:]
@@ -133,17 +134,17 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 			for _, name := range solvers {
 				t.Run(fmt.Sprintf("%s %T", name, a), func(t *testing.T) {
 					o := solve.Options{Tol: 1e-10, MaxIter: 100000}
-					before := converged(t, newSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev, values)
+					before := roomtest.Converged(t, roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev, values)
 					defer before.Release()
-					s := newSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
-					cold := converged(t, s, dev, values)
+					s := roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
+					cold := roomtest.Converged(t, s, dev, values)
 					defer cold.Release()
 					warm, err := s.Solve(ctx, y, solve.From{B: before.B})
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer warm.Release()
-					near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-7)
+					roomtest.Near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-7)
 					if !warm.Converged || warm.Iterations >= cold.Iterations {
 						t.Errorf("%d iterations from nearby, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
 					}

@@ -63,20 +63,9 @@ func (c *check) begin(w *witness) error {
 // a duality gap, whose root is the error of mu_hat.
 func (c *check) again() (name string, tol float64) {
 	if c.Problem.K == nil {
-		return "fista", checkTol
+		return solve.AnyProx, checkTol
 	}
 	return solve.Default(c.Problem), gapTol
-}
-
-// differsFrom is a solver other than the one named, for any problem.
-func (c *check) differsFrom(name string) string {
-	if name != "admm" && name != "interior-point" {
-		return "admm"
-	}
-	if c.Problem.K != nil {
-		return "primal-dual"
-	}
-	return "fista"
 }
 
 // solveAgain solves at y to a far smaller tolerance, starting at b. The direct solver has no
@@ -105,7 +94,7 @@ func (c *check) openSecond() (err error) {
 	}
 	name, tol := c.again()
 	if c.small() {
-		name = c.differsFrom(name)
+		name = solve.Witness(name, c.Problem)
 	} else {
 		tol /= 100
 	}
@@ -157,10 +146,11 @@ func (c *check) other() string {
 	}
 	name := c.Solver.Name()
 	quadratic := c.Problem.K == nil && prox.StructureOf(c.Problem.R).Quadratic.Known
-	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && name != "direct" && name != "admm" {
-		return "direct"
+	e, _ := solve.Lookup(name)
+	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && !e.Closed && !e.Normal {
+		return solve.ClosedForm
 	}
-	return c.differsFrom(name)
+	return solve.Witness(name, c.Problem)
 }
 
 // solveOtherwise compares with another solver, started at 0. A solution that has not converged, or

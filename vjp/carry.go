@@ -53,7 +53,7 @@ type movable interface {
 }
 
 // eliminated is a system with one factor eliminated.
-type eliminated struct{ *solve.Reduced }
+type eliminated struct{ solve.Reduced }
 
 // nearEliminated and nearTangent are the smallest ratio of two weights, one after the other, at which the old
 // solutions are used: they cost a product with S, about a step, and on a tangent space half a step for the

@@ -56,7 +56,7 @@ type implicit struct {
 	owned *owned          // A and R, where they are the linearization's own; or nil
 	// reduced is the system where a part of the coordinates is eliminated; or nil. Then on is its
 	// operator.
-	reduced *solve.Reduced
+	reduced solve.Reduced
 	// lift maps vectors in b's coordinates to the user's; nil where they are the same.
 	lift func([]float64) []float64
 

@@ -12,12 +12,13 @@ import (
 	"surepipe/hutch"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/lowrank"
 )
 
 // parts solves a completion on the rows and columns of the matrix that occur, and each of their connected parts by
-// itself ([solve.Connected]).
+// itself ([lowrank.Connected]).
 type parts struct {
-	*solve.Connected
+	*lowrank.Connected
 	p       Problem
 	o       Options
 	make    func(p Problem) (Solver, error)
@@ -30,7 +31,7 @@ type parts struct {
 }
 
 // newParts is the solver of a problem with parts; make makes those of the parts.
-func newParts(p Problem, o Options, c *solve.Connected, make func(p Problem) (Solver, error)) (_ Solver, err error) {
+func newParts(p Problem, o Options, c *lowrank.Connected, make func(p Problem) (Solver, error)) (_ Solver, err error) {
 	s := &parts{Connected: c, p: p, o: o, make: make, from: []int{0}}
 	defer func() {
 		if err != nil {

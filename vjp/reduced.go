@@ -9,7 +9,7 @@ import (
 // reduce makes the system that of a solver in which a part of the coordinates is eliminated: conjugate
 // gradients solve it for the images, and what the eliminated part contributes by itself is added to
 // them.
-func (l *implicit) reduce(r *solve.Reduced) { l.reduced, l.pre = r, rest{r} }
+func (l *implicit) reduce(r solve.Reduced) { l.reduced, l.pre = r, rest{r} }
 
 // square applies A*A, where that is cheaper than A and A*, or a reduced system; else it is nil.
 func (l *implicit) square() func(dst, b array.Batch) {
@@ -24,7 +24,7 @@ func (l *implicit) square() func(dst, b array.Batch) {
 }
 
 // rest is the preconditioner of a reduced system as J. All of the system is in its square.
-type rest struct{ r *solve.Reduced }
+type rest struct{ r solve.Reduced }
 
 func (rest) flat() bool { return true }
 

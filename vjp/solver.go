@@ -10,6 +10,7 @@ import (
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/lowrank"
 )
 
 // Solvers lists the names that NewSolver takes.
@@ -56,7 +57,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Op
 		return &solver{s, p, o}, nil
 	}
 	if o.Derivative != Unrolled && p.A != nil && p.R != nil && p.Device != nil {
-		if c := solve.ConnectedParts(p); c != nil {
+		if c := lowrank.ConnectedParts(p); c != nil {
 			return newParts(p, o, c, plain)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"surepipe/internal/pivoted"
 	"surepipe/progress"
 	"surepipe/prox"
-	"surepipe/solve"
+	"surepipe/solve/direct"
 )
 
 // system is K = G + Q of dimension n, G = M*M.
@@ -127,7 +127,7 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 	f := l.f
 	f.sensitive = !projection && r.Sure > 0 && l.optimality > sensitivity*r.Least()*r.Least()/norm/norm
 	if f.rank = r.Sure; f.rank > 0 {
-		f.image = solve.UploadRows(l.p.Device, r.Q.T(), f.rank)
+		f.image = direct.UploadRows(l.p.Device, r.Q.T(), f.rank)
 		f.bytes.Store(f.image.Bytes())
 		f.basic = mat.DenseCopyOf(r.Solution().Slice(0, s.n, 0, f.rank))
 		f.basic.Apply(func(i, _ int, v float64) float64 { return scale[i] * v }, f.basic)

@@ -39,7 +39,7 @@ func TestSweepOnACardIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := f.readData()
+	file, err := f.readData(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +47,12 @@ func TestSweepOnACardIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer job.close()
+	defer job.Close()
 	family, _ := f.sweep(cmd, job, file.Data)
 	if bound := family.Settings.Memory; bound > memory/2/parallel || bound < memory/8/parallel {
 		t.Errorf("a point's solver may use %d bytes of a card with %d, %d points in flight", bound, memory, parallel)
 	}
-	if !reflect.DeepEqual(family.Settings, job.options) {
-		t.Errorf("the sweep's solvers have the options %+v, the job's %+v", family.Settings, job.options)
+	if !reflect.DeepEqual(family.Settings, job.Options) {
+		t.Errorf("the sweep's solvers have the options %+v, the job's %+v", family.Settings, job.Options)
 	}
 }

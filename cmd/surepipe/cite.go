@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"surepipe/study"
 )
 
 // citations are the works that the results rest on, and what each is the source of, in BibTeX.
@@ -82,7 +84,7 @@ each quantity that the results name.`,
 		Example: "  surepipe cite > surepipe.bib",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), citations, version())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), citations, study.Version())
 			return err
 		},
 	}

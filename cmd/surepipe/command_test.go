@@ -18,6 +18,8 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // command runs the program and returns what it printed.
@@ -95,7 +97,7 @@ func TestReferenceCases(t *testing.T) {
 
 func TestRegressionsOfTheDiabetesData(t *testing.T) {
 	const data = "../../testdata/diabetes.npz"
-	file, err := readFile(t.Context(), data, "lasso", false)
+	file, err := readFile(t.Context(), data, "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +230,7 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 	}
 	mean := 0.0
 	for i, line := range lines[:5] {
-		var r result
+		var r study.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +239,7 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 		}
 		mean += *r.SURE / 5
 	}
-	var s summary
+	var s study.Summary
 	if err := json.Unmarshal([]byte(lines[5]), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -486,4 +488,9 @@ func TestDivergenceDoesNotDependOnTheUnitsOfTheColumns(t *testing.T) {
 		near(t, "ols "+trace, object(t, "run", "--problem", "ols", "--solver", "admm", "--data", data, "--trace", trace)["divergence"].(float64), p)
 		near(t, "lasso "+trace, object(t, "run", "--problem", "lasso", "--lambda", "0.01", "--solver", "admm", "--data", data, "--trace", trace, "--max-iter", "100000")["divergence"].(float64), p)
 	}
+}
+
+// readFile reads the data of a file for a problem.
+func readFile(ctx context.Context, path, problem string) (load.Contents, error) {
+	return (&load.Source{Problem: problem, Data: path}).Read(ctx)
 }

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/risk"
+	"surepipe/study"
 )
 
 // unknownSigma2 is a file of a regression, 60 x 20, without sigma2; and a stack of n samples.
@@ -119,11 +120,11 @@ func TestSweepByAnyCriterion(t *testing.T) {
 		if header["criterion"] != string(criterion) || s.Criterion != criterion {
 			t.Errorf("%s: the header has %v, the summary %s", criterion, header["criterion"], s.Criterion)
 		}
-		least, _ := points[s.Minimizer.Index].value(criterion)
+		least, _ := points[s.Minimizer.Index].Value(criterion)
 		table := readOnly(t, csv)
 		column := slices.Index(table.Columns, string(criterion))
 		for i, p := range points {
-			v, _ := p.value(criterion)
+			v, _ := p.Value(criterion)
 			if !(least <= v) || table.Data[i*table.Shape[1]+column] != v {
 				t.Errorf("%s: point %d has %g, the minimizer %g", criterion, i, v, least)
 			}
@@ -168,7 +169,7 @@ func resumed(t *testing.T, log string, args []string) {
 	}
 	for i := range first {
 		a, b := first[i], again[i]
-		a.Seconds, b.Seconds = secondsResult{}, secondsResult{}
+		a.Seconds, b.Seconds = study.SecondsResult{}, study.SecondsResult{}
 		one, _ := json.Marshal(a)
 		two, _ := json.Marshal(b)
 		if string(one) != string(two) {

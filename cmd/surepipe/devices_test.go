@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"surepipe/study"
 )
 
 func TestBadLists(t *testing.T) {
@@ -68,7 +70,7 @@ func onCards(t *testing.T, fault, device string, args []string) (lines []string,
 	out, _ := cmd.Output()
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "{") {
-			lines = append(lines, strings.ReplaceAll(string(withoutTimes([]byte(strings.TrimSpace(line)))), `"`+device+`"`, `"card"`))
+			lines = append(lines, strings.ReplaceAll(string(study.WithoutTimes([]byte(strings.TrimSpace(line)))), `"`+device+`"`, `"card"`))
 		}
 	}
 	return lines, errors.String()

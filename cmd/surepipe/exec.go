@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -13,12 +11,10 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
-	"surepipe/internal/design"
-	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // execName is the name of a problem that is a command.
@@ -85,12 +81,19 @@ type execFlags struct {
 
 func (e *execFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&e.line, "exec", "", "a `command` in place of --problem: it reads y as .npy on standard input and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)")
-	flags.StringVar(&e.divergence, "divergence", string(pipeline.MonteCarlo), "with --exec: monte-carlo, differences of a continuous estimator, or coupled-bootstrap, for any estimator, at noise (1 + alpha) sigma2")
-	flags.Float64Var(&e.eps, "eps", 0, "with --exec and monte-carlo: the step of the differences, in units of y; 0 stands for 0.01 sigma")
-	flags.Float64Var(&e.alpha, "alpha", pipeline.DefaultAlpha, "with --exec and coupled-bootstrap: the share of noise that is added")
-	flags.DurationVar(&e.timeout, "exec-timeout", 0, "with --exec: kill the command after this time, such as 30s; 0 for no limit")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("divergence", cobra.FixedCompletions(methodNames(), cobra.ShellCompDirectiveNoFileComp)))
+	flags.StringVar(&e.line, "exec", "", "a `command` in place of --problem: it reads y as .npy on standard "+
+		"input and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)")
+	flags.StringVar(&e.divergence, "divergence", string(pipeline.MonteCarlo),
+		"with --exec: monte-carlo, differences of a continuous estimator, or coupled-bootstrap, for any "+
+			"estimator, at noise (1 + alpha) sigma2")
+	flags.Float64Var(&e.eps, "eps", 0, "with --exec and monte-carlo: the step of the differences, in units of y; "+
+		"0 stands for 0.01 sigma")
+	flags.Float64Var(&e.alpha, "alpha", pipeline.DefaultAlpha, "with --exec and coupled-bootstrap: the share of "+
+		"noise that is added")
+	flags.DurationVar(&e.timeout, "exec-timeout", 0, "with --exec: kill the command after this time, such as "+
+		"30s; 0 for no limit")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("divergence",
+		cobra.FixedCompletions(methodNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
 func methodNames() []string {
@@ -105,7 +108,9 @@ func methodNames() []string {
 func (e *execFlags) given() bool { return e.line != "" }
 
 // notForExec are flags about how a convex program is posed, solved and differentiated.
-var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index", "X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol", "max-iter", "verify", "memory", "device", "probe-batch"}
+var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index",
+	"X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol",
+	"max-iter", "verify", "memory", "device", "probe-batch"}
 
 // checkExec rejects flags that are wrong for any data.
 func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
@@ -117,7 +122,7 @@ func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
 	}
 	bootstrap := e.divergence == string(pipeline.CoupledBootstrap)
 	switch {
-	case f.data == "" && f.y == "" && !changed("y"):
+	case f.Data == "" && f.Y == "" && !changed("y"):
 		return usagef("--data is missing, expected a file with y (.npy, .npz, .png or .csv), or --y")
 	case !slices.Contains(methodNames(), e.divergence):
 		return usagef("--divergence is %q, expected one of %s", e.divergence, strings.Join(methodNames(), ", "))
@@ -137,7 +142,7 @@ func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
 	if e.args, err = pipeline.SplitCommand(e.line); err != nil {
 		return usagef("--exec: %w", err)
 	}
-	f.problem = execName
+	f.Problem, f.Command = execName, true
 	return nil
 }
 
@@ -151,155 +156,26 @@ func checkNotExec(changed func(flag string) bool) error {
 	return nil
 }
 
-// readExec reads y, and mu and sigma2 where there are any. With samples y may be missing where there
-// is mu, or be a stack of samples of mu's shape. A sample that is given is y.
-func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data fileData, err error) {
-	arrays := map[string]dataio.Array{}
-	for _, source := range []struct{ flag, path, name string }{{"data", f.data, "y"}, {"y", f.y, "y"}, {"mu", f.mu, "mu"}} {
-		if source.path == "" {
-			continue
-		}
-		if _, twice := arrays[source.name]; twice && len(arrays) == 1 {
-			return data, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
-				f.data, source.flag, source.path, source.name)
-		}
-		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
-		if err != nil {
-			return data, usagef("--%s: %w", source.flag, err)
-		}
-		if source.flag == "data" {
-			data.Ignored = unread
-		}
-	}
-	y, ok := arrays["y"]
-	mu, known := arrays["mu"]
-	switch {
-	case sample != nil:
-		y, ok = *sample, true
-	case samples && !known:
-		return data, usagef("%s: array \"mu\" is missing, expected the mean to simulate samples around, or --y with a stack of samples (N x ...)", f.source())
-	case samples && !ok:
-		y, ok, data.Simulated = mu, true, true
-	case samples && len(y.Shape) > 1 && slices.Equal(y.Shape[1:], mu.Shape):
-		for one := range slices.Chunk(y.Data, len(mu.Data)) {
-			data.Stack = append(data.Stack, one)
-		}
-		y.Data, y.Shape = data.Stack[0], mu.Shape
-	}
-	if !ok {
-		return data, usagef("%s: array \"y\" is missing, expected the observations, of any shape", f.source())
-	}
-	data.Y, data.YShape = y.Data, y.Shape
-	if known {
-		if !slices.Equal(mu.Shape, y.Shape) {
-			return data, usagef("%s: array \"mu\" has shape %s, expected %s, as y has", f.source(), ndarray.ShapeString(mu.Shape), ndarray.ShapeString(y.Shape))
-		}
-		data.Mu = mu.Data
-	}
-	if sigma2, ok := arrays["sigma2"]; ok {
-		data.Sigma2 = &sigma2.Data[0]
-	}
-	return data, nil
-}
-
-// readNamed adds the array of a file: its only one, or that of the name, and with others also mu and
-// sigma2 of a .npz archive; unread are its other arrays.
-func readNamed(path, name string, others bool, to map[string]dataio.Array) (unread []string, err error) {
-	set, err := dataio.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer set.Close()
-	array := name
-	if !set.Has(name) {
-		if others && set.Format() == "npz" && !set.IsSparse() && len(set.Names()) > 1 {
-			array = ""
-		} else if array, err = set.Only(); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	if array != "" {
-		a, err := set.Floats(array)
-		if err == nil {
-			err = design.CheckArray(a)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if set.Format() == "csv" && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
-			a.Shape = []int{len(a.Data)}
-		}
-		a.Name = name
-		to[name] = a
-	}
-	if !others || array != "" && array != name {
-		return nil, nil
-	}
-	if set.Has("mu") {
-		if to["mu"], err = set.Floats("mu"); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	if set.Has("sigma2") {
-		v, err := set.Scalar("sigma2")
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		to["sigma2"] = dataio.Array{Name: "sigma2", Data: []float64{v}}
-	}
-	return set.Unread(), nil
-}
-
-// execNoise estimates sigma2 from an array of which only the shape is known.
-func execNoise(method string, data problems.Data) (noise.Estimate, error) {
-	image := len(data.YShape) == 2
-	if method == problems.MethodAuto {
-		switch {
-		case len(data.YShape) > 2:
-			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: "y has shape " + ndarray.ShapeString(data.YShape) + ", neither a signal nor an image"}
-		case image:
-			method = noise.MethodSmoothBlocks
-		default:
-			method = noise.MethodMAD
-		}
-	}
-	refuse := func(reason string) (noise.Estimate, error) {
-		return noise.Estimate{}, &noise.Refusal{Method: method, Reason: reason}
-	}
-	switch {
-	case method == noise.MethodOLSResidual || method == problems.MethodGCVResidual:
-		return refuse("it is for --problem and --spec; for a command use mad of a signal, smooth-blocks of an image")
-	case method == noise.MethodMAD && !image:
-		return noise.MADSignal(data.Y)
-	case !image:
-		return refuse("y has shape " + ndarray.ShapeString(data.YShape) + " and is not a matrix")
-	case method == noise.MethodMAD:
-		return noise.MADImage(data.Y, data.YShape[0], data.YShape[1])
-	case method == noise.MethodMedianSingularValue:
-		return noise.MedianSingularValue(data.Y, data.YShape[0], data.YShape[1])
-	case method == noise.MethodRobustLowRank:
-		return noise.RobustLowRank(data.Y, data.YShape[0], data.YShape[1])
-	}
-	return noise.SmoothBlocks(data.Y, data.YShape[0], data.YShape[1])
-}
-
 // openExec makes the command a job.
-func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
-	j := &job{instance: instance{dev: dev}}
+func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data,
+	bar *progress) (_ *study.Estimator, err error) {
+	j := &study.Estimator{Instance: study.Instance{On: dev}}
 	defer func() {
 		if err != nil {
-			j.close()
+			j.Close()
 		}
 	}()
-	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
+	if j.Sigma2 = f.noise(data); (data.Sigma2 != nil || j.Sigma2 != 0) && !(j.Sigma2 > 0) || math.IsInf(j.Sigma2, 0) {
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), j.Sigma2)
 	}
-	if j.sigma2 == 0 && f.exec.divergence == string(pipeline.CoupledBootstrap) {
-		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap needs: give the variance of the noise, or --sigma2 auto to estimate it", f.source())
+	if j.Sigma2 == 0 && f.exec.divergence == string(pipeline.CoupledBootstrap) {
+		return nil, usagef("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap "+
+			"needs: give the variance of the noise, or --sigma2 auto to estimate it", f.Name())
 	}
 	p := &problems.Problem{
-		Name: execName, D: len(data.Y), P: len(data.Y), MuShape: data.YShape, BShape: data.YShape, Operator: linops.Identity(len(data.Y)),
-		Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN(),
+		Name: execName, D: len(data.Y), P: len(data.Y), MuShape: data.YShape, BShape: data.YShape,
+		Operator: linops.Identity(len(data.Y)),
+		Lambda:   math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN(),
 	}
 	command := pipeline.Command{Args: f.exec.args, Shape: data.YShape, Timeout: f.exec.timeout}
 	for _, w := range []struct {
@@ -314,112 +190,38 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 		}
 		v, ok := dataio.ParseNumber(w.text)
 		if !ok || v < 0 {
-			return nil, usagef("--%s is %q, expected a number: the weights of a command have no maximum", w.name, w.text)
+			return nil, usagef("--%s is %q, expected a number: the weights of a command have no maximum", w.name,
+				w.text)
 		}
 		*w.to = v
 		command.Weights = append(command.Weights, w.name)
 	}
 	if f.exec.divergence == string(pipeline.CoupledBootstrap) {
-		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g", f.exec.alpha)
+		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g",
+			f.exec.alpha)
 	}
-	j.problem = p
-	if err := f.checkScale(data, j.sigma2, p.D); err != nil {
+	j.Problem = p
+	if err := f.checkScale(data, j.Sigma2, p.D); err != nil {
 		return nil, err
 	}
-	if j.box, err = command.BlackBox(); err != nil {
+	if j.BlackBox, err = command.BlackBox(); err != nil {
 		return nil, usagef("--exec: %w", err)
 	}
-	j.box.Divergence, j.box.Eps = pipeline.BlackBoxMethod(f.exec.divergence), f.exec.eps
-	if j.box.Divergence == pipeline.CoupledBootstrap {
-		j.box.Alpha = f.exec.alpha
+	j.BlackBox.Divergence, j.BlackBox.Eps = pipeline.BlackBoxMethod(f.exec.divergence), f.exec.eps
+	if j.BlackBox.Divergence == pipeline.CoupledBootstrap {
+		j.BlackBox.Alpha = f.exec.alpha
 	} else {
-		j.box.Eps = j.box.Step(data.Y, j.sigma2)
+		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
 	}
-	j.weights = command.Weights
-	j.boxOptions = pipeline.Options{Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
-	if f.queries.auto {
-		j.boxOptions.Queries, j.boxOptions.TraceError = 0, f.traceError
-	}
+	j.Weights, j.Command, j.Variance = command.Weights, f.exec.line, f.Estimate
+	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Parallel: f.parallel, Progress: bar.follower(),
+		Logger: f.logger(cmd)}
+	f.traceFlags.options(&j.BoxOptions)
 	return j, nil
 }
 
-// name is that of the solver.
-func (j *job) name() string {
-	if j.box != nil {
-		return "command"
-	}
-	return j.solver.Name()
-}
-
-// estimate is the risk at one y.
-func (j *job) estimate(ctx context.Context, y []float64) (pipeline.Risk, error) {
-	if j.box == nil {
-		return j.pipeline.Estimate(ctx, y)
-	}
-	return j.box.Estimate(ctx, j.weightsAt(nil), y, j.boxOptions)
-}
-
-// stream is the risk at many y.
-func (j *job) stream(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
-	if j.box == nil {
-		return j.pipeline.StreamFrom(ctx, first, ys)
-	}
-	return j.box.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.boxOptions)
-}
-
-// repeat is the risk at one y under many seeds.
-func (j *job) repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
-	if j.box == nil {
-		return j.pipeline.Repeat(ctx, index, y, seeds)
-	}
-	return j.box.Repeat(ctx, index, j.weightsAt(nil), y, seeds, j.boxOptions)
-}
-
-// weightsAt are the command's weights, with those of a map in the place of their own.
-func (j *job) weightsAt(swept map[string]float64) []float64 {
-	own := weights(j.problem)
-	values := make([]float64, len(j.weights))
-	for i, name := range j.weights {
-		if v, ok := swept[name]; ok {
-			values[i] = v
-		} else {
-			values[i] = own[name]
-		}
-	}
-	return values
-}
-
-// family is the command along the axes of a sweep.
-func (j *job) family(axes []sweepAxis) pipeline.Family {
-	box := *j.box
-	box.Eval = func(ctx context.Context, swept, y []float64) ([]float64, error) {
-		at := map[string]float64{}
-		for a, axis := range axes {
-			at[axis.name] = swept[a]
-		}
-		return j.box.Eval(ctx, j.weightsAt(at), y)
-	}
-	return pipeline.Family{BlackBox: &box}
-}
-
-// execResult is the part of the JSON that only commands have.
-type execResult struct {
-	// Exec is the command line. Eps is the step of the differences of monte-carlo, in units of y, and
-	// Alpha the share of noise that the coupled bootstrap adds.
-	Exec  string  `json:"exec,omitempty"`
-	Eps   float64 `json:"eps,omitempty"`
-	Alpha float64 `json:"alpha,omitempty"`
-}
-
-func (j *job) execResult(line string) execResult {
-	if j.box == nil {
-		return execResult{}
-	}
-	return execResult{line, j.box.Eps, j.box.Alpha}
-}
-
 // unsettled marks a result that should not be trusted.
-func (r *result) unsettled() string {
+func unsettledMark(r *study.Result) string {
 	if r.Exec != "" {
 		return " NOT SMOOTH"
 	}
@@ -429,7 +231,9 @@ func (r *result) unsettled() string {
 // notConvergedText is the message for points that should not be trusted.
 func (f *sweepFlags) notConvergedText() string {
 	if f.exec.given() {
-		return "at %d of %d points differences at steps of different sizes disagree: the command is not smooth; try --divergence coupled-bootstrap, or another --eps"
+		return "at %d of %d points differences at steps of different sizes disagree: the command is not smooth; " +
+			"try --divergence coupled-bootstrap, or another --eps"
 	}
-	return "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver"
+	return "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try " +
+		"another --solver"
 }

@@ -15,6 +15,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // asProgram is the first argument with which this test binary is a program of its own.
@@ -152,7 +153,7 @@ func TestExecAtManySamples(t *testing.T) {
 			t.Fatalf("%s: status %d, %s", method, status, stderr)
 		}
 		lines := strings.Split(strings.TrimSpace(stdout), "\n")
-		var s summary
+		var s study.Summary
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || s.Samples != 12 || s.Seeds != 2 {
 			t.Fatalf("%s: %v, %s", method, err, lines[len(lines)-1])
 		}
@@ -164,7 +165,7 @@ func TestExecAtManySamples(t *testing.T) {
 			t.Fatalf("%s: status %d, %s", method, status, stderr)
 		}
 		for i, line := range strings.Split(part, "\n")[:2] {
-			var a, b result
+			var a, b study.Result
 			if json.Unmarshal([]byte(line), &a) != nil || json.Unmarshal([]byte(lines[5+i]), &b) != nil || *a.SURE != *b.SURE || *a.Sample != 5+i {
 				t.Errorf("%s: sample %d is\n%s\nexpected\n%s", method, 5+i, line, lines[5+i])
 			}

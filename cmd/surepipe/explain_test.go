@@ -8,6 +8,7 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 	"surepipe/vjp"
 )
 
@@ -18,8 +19,8 @@ func TestChoicesArePrinted(t *testing.T) {
 		{Part: "method", Chosen: "direct", Reason: "the solution is linear in y"},
 		{Part: "system", Chosen: "Cholesky", Reason: "its dimension is 10"},
 	}
-	r := result{D: 3}
-	r.fill(&problems.Problem{}, risk, nil)
+	r := study.Result{D: 3}
+	r.Fill(&problems.Problem{}, risk, nil)
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -29,14 +30,14 @@ func TestChoicesArePrinted(t *testing.T) {
 		t.Errorf("the JSON is %s, expected %s in it", text, want)
 	}
 	var out bytes.Buffer
-	if err := r.writeChoices(&out); err != nil {
+	if err := writeChoices(&r, &out); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\nchosen by structure\nmethod  direct    the solution is linear in y\nsystem  Cholesky  its dimension is 10\n"; out.String() != want {
 		t.Errorf("the table is %q, expected %q", out.String(), want)
 	}
 	// A line of a file that another run wrote has the choices too.
-	var line sweepLine
+	var line study.SweepLine
 	if err := json.Unmarshal(text, &line); err != nil || len(line.Choices) != 2 || line.Choices[1].Chosen != "Cholesky" {
 		t.Errorf("read back: %+v, %v", line.Choices, err)
 	}
@@ -59,13 +60,13 @@ func TestMarginIsPrinted(t *testing.T) {
 		margin         float64
 		table, explain bool
 	}{{0, false, false}, {0.4, true, true}, {99, true, true}, {101, false, true}} {
-		r := result{D: 3}
-		r.fill(&problems.Problem{}, pipeline.Risk{SpaceMargin: c.margin}, nil)
+		r := study.Result{D: 3}
+		r.Fill(&problems.Problem{}, pipeline.Risk{SpaceMargin: c.margin}, nil)
 		var table, explained bytes.Buffer
-		if err := r.writeTable(&table); err != nil {
+		if err := writeResultTable(&r, &table); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.writeChoices(&explained); err != nil {
+		if err := writeChoices(&r, &explained); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(table.String(), "margin") != c.table || strings.Contains(explained.String(), "margin") != c.explain {
@@ -73,10 +74,10 @@ func TestMarginIsPrinted(t *testing.T) {
 		}
 	}
 	// The error of mu_hat has the weights of the observations.
-	r := result{D: 3}
-	r.fill(&problems.Problem{}, pipeline.Risk{MeanWeight: 2, Convergence: vjp.Convergence{Converged: true, Error: 0.5}}, nil)
+	r := study.Result{D: 3}
+	r.Fill(&problems.Problem{}, pipeline.Risk{MeanWeight: 2, Convergence: vjp.Convergence{Converged: true, Error: 0.5}}, nil)
 	var table bytes.Buffer
-	if err := r.writeTable(&table); err != nil || !r.Solver.MuHatErrorWeighted || !strings.Contains(table.String(), "sqrt(w) mu_hat within 5.0e-01") {
+	if err := writeResultTable(&r, &table); err != nil || !r.Solver.MuHatErrorWeighted || !strings.Contains(table.String(), "sqrt(w) mu_hat within 5.0e-01") {
 		t.Errorf("%v\n%s", err, &table)
 	}
 }

@@ -53,7 +53,8 @@ type namedFile struct {
 func givenFiles(cmd *cobra.Command, r role, what string) (files []namedFile) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if roleOf(flag) == r {
-			files = append(files, namedFile{what: strings.ReplaceAll(what, "FLAG", "--"+flag.Name), path: flag.Value.String()})
+			files = append(files, namedFile{what: strings.ReplaceAll(what, "FLAG", "--"+flag.Name),
+				path: flag.Value.String()})
 		}
 	})
 	return files
@@ -168,12 +169,12 @@ func checkHeard(cmd *cobra.Command) error {
 
 // checkNamed rejects an output that is a file that the specification names.
 func (f *estimatorFlags) checkNamed(cmd *cobra.Command) error {
-	if f.specification == nil {
+	if f.Specification == nil {
 		return nil
 	}
 	var named []namedFile
-	for _, path := range f.specification.Files() {
-		named = append(named, namedFile{what: "a file that " + f.specification.Path + " names", path: path})
+	for _, path := range f.Specification.Files() {
+		named = append(named, namedFile{what: "a file that " + f.Specification.Path + " names", path: path})
 	}
 	return checkOverwrite(cmd, named)
 }

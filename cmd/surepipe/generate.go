@@ -111,16 +111,23 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
-	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n", "matrix-completion: the number of observed entries, in rows and columns of power-law degrees", "with --entries: the rank of the signal (default 10)"} {
+	for i, usage := range []string{"number of observations, length of a sequence, or number of angles",
+		"regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side",
+		"matrix problems: n", "matrix-completion: the number of observed entries, in rows and columns of " +
+			"power-law degrees", "with --entries: the rank of the signal (default 10)"} {
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
 	flags.IntVar(&f.nonzeros, "nonzeros", 0, "regressions: number of nonzero coefficients (default d/20)")
-	flags.BoolVar(&f.single, "float32", false, "regressions: write X as float32, to which it is rounded before y is drawn; matrix-completion: write y and mu as float32, two thirds of the file")
+	flags.BoolVar(&f.single, "float32", false, "regressions: write X as float32, to which it is rounded before y "+
+		"is drawn; matrix-completion: write y and mu as float32, two thirds of the file")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
 	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
-	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
-	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; for matrix-completion also .csv, a table of row, column and value; with --from also .npy, .csv, .tif or .png")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
+	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values "+
+		"lie in [0, 1]")
+	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; for matrix-completion also .csv, a table of "+
+		"row, column and value; with --from also .npy, .csv, .tif or .png")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem",
+		cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
 	markFile(cmd, writes, "out", "npz", "npy", "tif", "png")
 	markFile(cmd, reads, "from", "png", "jpg", "tif", "npy", "csv")
 	return cmd
@@ -147,7 +154,8 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 		return nil, usagef("--out is missing, expected the .npz file to write")
 	}
 	if isTable := f.writesTable(); isTable && len(optional) == 0 {
-		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: expected a name that ends in .npz", f.out)
+		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: "+
+			"expected a name that ends in .npz", f.out)
 	}
 	if rows, err := f.rows(cmd, sizes); rows != nil || err != nil {
 		return rows, err
@@ -175,7 +183,8 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 }
 
 // drawer returns the sizes that the problem takes, about how many numbers that makes, and what draws its arrays.
-func (f *generateFlags) drawer() (takes, optional []string, numbers func(sizes []int) float64, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
+func (f *generateFlags) drawer() (takes, optional []string, numbers func(sizes []int) float64,
+	draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
 	if p, ok := phantom(f.problem); ok {
 		return p.Sizes, nil, p.Numbers, p.Draw
 	}
@@ -189,13 +198,14 @@ func (f *generateFlags) drawer() (takes, optional []string, numbers func(sizes [
 			return product
 		}
 	}
-	return named.Generator.Sizes, named.Generator.Optional, numbers, func(sizes []int, seed uint64) ([]dataio.Array, error) {
-		data, err := named.Generator.Draw(sizes, seed)
-		if f.single {
-			return single(dataArrays(data)), err
+	return named.Generator.Sizes, named.Generator.Optional, numbers,
+		func(sizes []int, seed uint64) ([]dataio.Array, error) {
+			data, err := named.Generator.Draw(sizes, seed)
+			if f.single {
+				return single(dataArrays(data)), err
+			}
+			return dataArrays(data), err
 		}
-		return dataArrays(data), err
-	}
 }
 
 func (f *generateFlags) run(cmd *cobra.Command) error {
@@ -215,7 +225,8 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 // try is what to do with the file that was written.
 func (f *generateFlags) try() string {
 	if _, ok := phantom(f.problem); ok {
-		return fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem, f.problem, f.problem, f.out)
+		return fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem,
+			f.problem, f.problem, f.out)
 	}
 	return fmt.Sprintf("surepipe run --problem %s --data %s", f.problem, f.out)
 }
@@ -227,7 +238,8 @@ func (f *generateFlags) wrote(cmd *cobra.Command, try string) {
 
 // generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
 // it is not given, and optional ones are 0.
-func generateSizes(cmd *cobra.Command, problem string, takes, optional []string, given []int) (sizes []int, err error) {
+func generateSizes(cmd *cobra.Command, problem string, takes, optional []string, given []int) (sizes []int,
+	err error) {
 	for i, name := range sizeNames {
 		needed := slices.Contains(takes, name)
 		used := needed || slices.Contains(optional, name)

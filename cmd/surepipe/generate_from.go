@@ -34,7 +34,8 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	}
 	if format.Lossy {
 		kept := slices.DeleteFunc(dataio.Written(), func(f dataio.Format) bool { return f.Lossy })
-		return usagef("--out is %q, but this format's compression removes noise: expected %s", f.out, dataio.Extensions(kept))
+		return usagef("--out is %q, but this format's compression removes noise: expected %s", f.out,
+			dataio.Extensions(kept))
 	}
 	mu, err := readOne(f.from)
 	if err != nil {
@@ -51,7 +52,8 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	}
 	clamped := 0
 	if format.WriteArrays != nil {
-		err = dataio.WriteNPZ(f.out, y, mu, dataio.Array{Name: "sigma2", Shape: []int{}, Data: []float64{f.sigma * f.sigma}})
+		err = dataio.WriteNPZ(f.out, y, mu,
+			dataio.Array{Name: "sigma2", Shape: []int{}, Data: []float64{f.sigma * f.sigma}})
 	} else {
 		clamped, err = format.WriteArray(f.out, y, format.Best, eightBit(y.Data))
 	}
@@ -59,7 +61,9 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 		return err
 	}
 	if clamped > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s, where the noise is not normal: a .tif or .npy file keeps it\n", clampedText(f.out, clamped, len(y.Data)))
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"surepipe: %s, where the noise is not normal: a .tif or .npy file keeps it\n",
+			clampedText(f.out, clamped, len(y.Data)))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s, with noise of sigma2 = %.6g\n", f.out, f.sigma*f.sigma)
 	return nil

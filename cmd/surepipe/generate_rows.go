@@ -58,19 +58,21 @@ func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (draw, error) {
 		return nil, usagef("%s: %w", f.problem, err)
 	}
 	if free := stored.Disk(filepath.Dir(f.out)); free > 0 && l.Bytes() > float64(free) {
-		return nil, usagef("--out: X takes %.3g GB, and the disk of %s has %.3g GB left", l.Bytes()/1e9, f.out, float64(free)/1e9)
+		return nil, usagef("--out: X takes %.3g GB, and the disk of %s has %.3g GB left", l.Bytes()/1e9, f.out,
+			float64(free)/1e9)
 	}
 	return func() error {
 		var data problems.Data
-		x := dataio.Rows{Name: "X", Rows: l.D, Cols: l.P, Single: l.Single, Each: func(write func([]float64) error) (err error) {
-			data, err = l.Draw(func(row []float64) error {
-				if err := cmd.Context().Err(); err != nil {
-					return err
-				}
-				return write(row)
-			})
-			return err
-		}}
+		x := dataio.Rows{Name: "X", Rows: l.D, Cols: l.P, Single: l.Single,
+			Each: func(write func([]float64) error) (err error) {
+				data, err = l.Draw(func(row []float64) error {
+					if err := cmd.Context().Err(); err != nil {
+						return err
+					}
+					return write(row)
+				})
+				return err
+			}}
 		err := l.Check()
 		if err != nil {
 			return usagef("%s: %w", f.problem, err)

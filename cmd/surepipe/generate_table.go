@@ -13,6 +13,9 @@ import (
 	"surepipe/internal/dataio"
 )
 
+// stopEvery is the number of entries between two looks at the context.
+const stopEvery = 1 << 16
+
 // writesTable reports whether --out is a table.
 func (f *generateFlags) writesTable() bool { return strings.EqualFold(filepath.Ext(f.out), ".csv") }
 
@@ -45,7 +48,11 @@ func (f *generateFlags) writeTable(cmd *cobra.Command, arrays []dataio.Array) er
 	if err != nil {
 		return err
 	}
-	f.wrote(cmd, fmt.Sprintf("surepipe run --problem matrix-completion --data %s --response value --sigma2 %s --lambda %s",
+	f.wrote(cmd, fmt.Sprintf("surepipe run --problem matrix-completion --data %s --response value --sigma2 %s "+
+		"--lambda %s",
 		f.out, format(by["sigma2"].Data[0]), format(by["lambda"].Data[0])))
 	return nil
 }
+
+// format writes a number with the fewest digits from which it can be read back.
+func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -8,11 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
 )
 
 // commandNames are the names of the subcommands of cmd that its help lists.
@@ -27,7 +28,8 @@ func commandNames(cmd *cobra.Command) (names []string) {
 
 // unknownCommand is the error for a name that no subcommand of cmd has.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	return usagef("unknown command %q%s; see %s --help", name, ndarray.Meant(name, commandNames(cmd)), cmd.CommandPath())
+	return usagef("unknown command %q%s; see %s --help", name, ndarray.Meant(name, commandNames(cmd)),
+		cmd.CommandPath())
 }
 
 // checkCommand rejects an unknown command before its flags are read: they are not root's.
@@ -76,7 +78,8 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := cmd.Root()
 			for _, name := range args {
-				i := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
+				i := slices.IndexFunc(at.Commands(),
+					func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
 				if i < 0 {
 					return unknownCommand(at, name)
 				}
@@ -97,9 +100,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	)
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		return usagef("unknown flag --%s%s; see %s --help", unknown.GetSpecifiedName(), elsewhere(cmd, unknown.GetSpecifiedName()), cmd.CommandPath())
+		return usagef("unknown flag --%s%s; see %s --help", unknown.GetSpecifiedName(),
+			elsewhere(cmd, unknown.GetSpecifiedName()), cmd.CommandPath())
 	case errors.As(err, &missing):
-		return usagef("--%s has no value, expected %s; see %s --help", missing.GetFlag().Name, expectation(missing.GetFlag()), cmd.CommandPath())
+		return usagef("--%s has no value, expected %s; see %s --help", missing.GetFlag().Name,
+			expectation(missing.GetFlag()), cmd.CommandPath())
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		if kind := expectation(flag); flag.Value.Type() != kind {
@@ -231,7 +236,8 @@ func ownFlagsFirst(cmd *cobra.Command) error {
 		}
 	})
 	w := cmd.OutOrStderr()
-	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags of %s:\n%s", cmd.UseLine(), cmd.Example, cmd.Name(), own.FlagUsages()); err != nil {
+	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags of %s:\n%s", cmd.UseLine(), cmd.Example,
+		cmd.Name(), own.FlagUsages()); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(w, "\nFlags as in surepipe run, which surepipe run --help describes:\n"); err != nil {

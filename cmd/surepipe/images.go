@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
+
+	"surepipe/internal/dataio/ndarray"
 
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
-	"surepipe/problems"
+	"surepipe/study"
 )
 
 // outFormat is the format of --out by the name's extension.
@@ -38,9 +38,11 @@ func checkShape(f dataio.Format, path, name string, shape []int, frames, isCompl
 	switch {
 	case f.Pages && !isComplex && newView(shape, false) != nil:
 	case f.Image && (frames || !isImageShape(shape)):
-		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, ndarray.ShapeString(shape))
+		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name,
+			ndarray.ShapeString(shape))
 	case f.Axes > 0 && len(shape) > f.Axes:
-		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name, ndarray.ShapeString(shape), f.Axes, f.Extensions[0])
+		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name,
+			ndarray.ShapeString(shape), f.Axes, f.Extensions[0])
 	}
 	return nil
 }
@@ -53,40 +55,14 @@ func isImageShape(shape []int) bool {
 // noteImage says what was taken for granted of the file of y.
 func (f *estimatorFlags) noteImage(cmd *cobra.Command, depth dataio.Depth) {
 	if depth.Scaled {
-		f.note(cmd, noteScaled, "y is of type uint%d and is taken for an image: 0 to %d are the numbers 0 to 1", depth.Bits, uint64(1)<<depth.Bits-1)
+		f.note(cmd, study.NoteScaled,
+			"y is of type uint%d and is taken for an image: 0 to %d are the numbers 0 to 1", depth.Bits,
+			uint64(1)<<depth.Bits-1)
 	}
 	if depth.Lossy {
-		f.note(cmd, noteLossy, "y was compressed as JPEG, which removes a part of the noise and correlates the rest: sigma2 and SURE take it for white")
+		f.note(cmd, study.NoteLossy, "y was compressed as JPEG, which removes a part of the noise and correlates "+
+			"the rest: sigma2 and SURE take it for white")
 	}
-}
-
-// presented is an array of the problem in the shape of the file: where y was read as frames, which
-// are the columns of the problem's matrices, each matrix is frames again.
-func presented(p *problems.Problem, a dataio.Array) dataio.Array {
-	if p.Frames == nil {
-		return a
-	}
-	frames, pixels := p.Frames[0], p.Frames[1]*p.Frames[2]
-	shape := slices.Concat(a.Shape[:len(a.Shape)-2], p.Frames)
-	data := make([]float64, len(a.Data))
-	for at := 0; at < len(data); at += frames * pixels {
-		from, to := a.Data[at:], data[at:]
-		for q := range pixels {
-			for t := range frames {
-				to[t*pixels+q] = from[q*frames+t]
-			}
-		}
-	}
-	a.Shape, a.Data = shape, data
-	return a
-}
-
-// shapeOut is the shape in which an array of the problem is presented.
-func shapeOut(p *problems.Problem, shape []int) []int {
-	if p.Frames == nil {
-		return shape
-	}
-	return slices.Concat(shape[:len(shape)-2], p.Frames)
 }
 
 // eightBit reports whether all values are 8-bit pixels.

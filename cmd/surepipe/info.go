@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
+	"surepipe/study"
 )
 
 func newInfo() *cobra.Command {
@@ -34,7 +35,7 @@ is set.`,
 			}
 			defer dev.Close()
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "surepipe\t%s, %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(w, "surepipe\t%s, %s %s/%s\n", study.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			fmt.Fprintf(w, "device\t%s, %d processors\n", dev.Name(), runtime.GOMAXPROCS(0))
 			cards, err := array.Cards()
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
+
 	"surepipe/problems"
 )
 
@@ -17,40 +18,45 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return err
 	}
 	known := "one of " + strings.Join(problems.Names(), ", ")
-	named, _ := problems.Lookup(f.problem)
+	named, _ := problems.Lookup(f.Problem)
 	switch {
-	case f.problem == "" && f.spec == "":
+	case f.Problem == "" && f.Spec == "":
 		return usagef("--problem is missing, expected %s; or --spec", known)
-	case f.problem != "" && f.spec != "":
-		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
-	case f.spec == "" && named.Name == "":
-		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, ndarray.Meant(f.problem, problems.Names()), known)
-	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
-		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif), or --y and --X")
-	case f.d != "" && !named.Analysis:
-		return usagef("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names the files of its matrices itself")
-	case f.table.standardize && f.spec == "" && !named.Design:
-		return usagef("--standardize is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
-	case f.intercept && f.spec == "" && !named.Design:
-		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
+	case f.Problem != "" && f.Spec != "":
+		return usagef("--problem is %q and --spec %q, expected one of them", f.Problem, f.Spec)
+	case f.Spec == "" && named.Name == "":
+		return usagef("--problem is %q%s, expected %s; or --spec", f.Problem,
+			ndarray.Meant(f.Problem, problems.Names()), known)
+	case f.Spec == "" && f.Data == "" && f.Y == "" && f.Mu == "":
+		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, " +
+			".jpg or .tif), or --y and --X")
+	case f.D != "" && !named.Analysis:
+		return usagef("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names " +
+			"the files of its matrices itself")
+	case f.Table.Standardize && f.Spec == "" && !named.Design:
+		return usagef("--standardize is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), f.Problem)
+	case f.Intercept && f.Spec == "" && !named.Design:
+		return usagef("--intercept is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), f.Problem)
 	}
-	if err := f.variant(changed, named.Name); err != nil {
+	if err := f.checkVariant(changed, named.Name); err != nil {
 		return err
 	}
 	if err := f.checkEffects(changed, named.Layout); err != nil {
 		return err
 	}
-	if err := f.checkTable(changed, named.Layout); err != nil || f.spec == "" {
+	if err := f.checkTable(changed, named.Layout); err != nil || f.Spec == "" {
 		if named.Name != "" && named.Tol() != 0 && !changed("tol") {
 			f.tol = named.Tol()
 		}
 		return err
 	}
-	s, err := problems.ReadSpec(f.spec)
+	s, err := problems.ReadSpec(f.Spec)
 	if err != nil {
 		return usageError{err}
 	}
-	f.specification, f.problem = s, s.Name
+	f.Specification, f.Problem = s, s.Name
 	if s.Solver.Name != "" && !changed("solver") {
 		f.solver = s.Solver.Name
 	}
@@ -64,16 +70,16 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		f.derivative = string(s.Solver.Derivative)
 	}
 	if !changed("intercept") {
-		f.intercept = s.Intercept
+		f.Intercept = s.Intercept
 	}
 	if !changed("standardize") {
-		f.table.standardize = s.Standardize
+		f.Table.Standardize = s.Standardize
 	}
 	if !changed("effects") {
-		f.effects = s.Effects
+		f.Effects = s.Effects
 	}
 	if s.Sigma2Method != "" && !changed("sigma2") {
-		f.sigma2Method = s.Sigma2Method
+		f.Sigma2Method = s.Sigma2Method
 	}
 	return nil
 }
@@ -84,24 +90,17 @@ func specError(err error) bool {
 	return errors.As(err, &placed)
 }
 
-// vary sets the variant of a problem that the flags ask for.
-func (f *estimatorFlags) vary(data *problems.Data) {
-	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
-	data.Anisotropic, data.Vectorial = f.anisotropic, f.vectorial
-	if f.specification == nil && f.cmd != nil && f.cmd.Flags().Changed("order") {
-		data.Order = &f.order
-	}
-}
-
-// variant checks the flags for variants of one named problem.
-func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
+// checkVariant checks the flags for variants of one named problem.
+func (f *estimatorFlags) checkVariant(changed func(string) bool, name string) error {
 	switch {
-	case f.vectorial && name != "tv2d":
-		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, vectorial: true} has it")
-	case f.vectorial && f.anisotropic:
+	case f.Vectorial && name != "tv2d":
+		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, " +
+			"vectorial: true} has it")
+	case f.Vectorial && f.Anisotropic:
 		return usagef("--vectorial and --anisotropic are both given, expected one of them")
-	case f.anisotropic && name != "tv2d":
-		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
+	case f.Anisotropic && name != "tv2d":
+		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the " +
+			"regularizer l1 in place of joint-l2")
 	case changed("order") && name != "trend1d" && name != "whittaker":
 		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or "+
 			"differences: {order: %d} has it", f.order, f.order)
@@ -113,6 +112,7 @@ func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 		if f.order < least || f.order > most {
 			return usagef("--order is %d, expected an integer from %d to %d", f.order, least, most)
 		}
+		f.Variant.Degree = &f.order
 	}
 	return nil
 }

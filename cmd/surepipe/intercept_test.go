@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/study"
 )
 
 // Data that were shifted, and --intercept, give what the data whose means were taken off
@@ -94,7 +95,7 @@ func TestInterceptIsUnbiased(t *testing.T) {
 		if !strings.Contains(lines[0], `"intercept":`) {
 			t.Errorf("a sample without an intercept: %s", lines[0])
 		}
-		var s summary
+		var s study.Summary
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
 			t.Fatal(err)
 		}

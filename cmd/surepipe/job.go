@@ -13,6 +13,7 @@ import (
 	"surepipe/array"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -33,204 +34,85 @@ func openDevice(ctx context.Context, name string, memory int64) (array.Device, e
 	case !errors.As(err, &unknown):
 		return nil, usagef("--device is %q: %w", name, err)
 	case (name == "cuda" || strings.HasPrefix(name, "cuda:")) && !slices.Contains(unknown.Kinds, "cuda"):
-		return nil, usagef("--device is %q, but this build has no GPU support: expected auto or cpu, or a build with a CUDA toolkit, go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
+		return nil, usagef("--device is %q, but this build has no GPU support: expected auto or cpu, or a build "+
+			"with a CUDA toolkit, go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
 	}
 	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
-}
-
-// openDevice opens the devices of the flags, each bounded by --memory where that is given, and returns
-// the first. closeDevices closes them, and so does the job that is opened on them.
-func (f *estimatorFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
-	memory, err := f.memoryBytes()
-	if err != nil {
-		return nil, err
-	}
-	if !cmd.Flags().Changed("memory") {
-		memory = 0
-	}
-	names := strings.Split(f.device, ",")
-	for i, name := range names[1:] {
-		kind, _, numbered := strings.Cut(name, ":")
-		first, _, both := strings.Cut(names[0], ":")
-		if !numbered || !both || kind != first || slices.Contains(names[:i+1], name) {
-			return nil, usagef("--device is %q, expected one device, or several cards of one kind such as cuda:0,cuda:1, each once", f.device)
-		}
-	}
-	dev, err := openDevice(cmd.Context(), names[0], memory)
-	if err != nil {
-		return nil, err
-	}
-	f.others = nil
-	for _, name := range names[1:] {
-		other, err := openDevice(cmd.Context(), name, memory)
-		if err != nil {
-			f.closeDevices(dev)
-			return nil, err
-		}
-		f.others = append(f.others, other)
-	}
-	return dev, nil
-}
-
-// closeDevices closes what openDevice has opened; first is what it has returned.
-func (f *estimatorFlags) closeDevices(first array.Device) {
-	first.Close()
-	for _, dev := range f.others {
-		dev.Close()
-	}
-}
-
-// job is an estimator on a device, or on several, ready to take samples.
-type job struct {
-	instance
-	// others are the estimator on other devices, over which pipeline spreads its work.
-	others   []instance
-	pipeline *pipeline.Pool
-	sigma2   float64 // 0 where it is not known
-
-	// box is the estimator where it is a command, and the solver and the pipeline are then nil;
-	// weights are the names of its weights.
-	box        *pipeline.BlackBox
-	weights    []string
-	boxOptions pipeline.Options
-}
-
-// instance is an estimator on one device.
-type instance struct {
-	dev     array.Device
-	problem *problems.Problem
-	solver  vjp.Solver
-	options vjp.Options // the solver's
-}
-
-func (i *instance) close() {
-	if i.solver != nil {
-		i.solver.Release()
-	}
-	if i.problem != nil {
-		i.problem.Release()
-	}
-	i.dev.Close()
-}
-
-func (j *job) close() {
-	j.instance.close()
-	for _, other := range j.others {
-		other.close()
-	}
-}
-
-// device names the devices, as --device does.
-func (j *job) device() string {
-	name := j.dev.Name()
-	for _, other := range j.others {
-		name += "," + other.dev.Name()
-	}
-	return name
 }
 
 // lost says that a device has failed.
 func lost(cmd *cobra.Command) func(device string, fault error) {
 	return func(device string, fault error) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s has failed, and what it had in work is computed again elsewhere: %v\n", device, fault)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s has failed, and what it had in work is computed again "+
+			"elsewhere: %v\n", device, fault)
 	}
 }
 
 // open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
 // y. Its work, including what is done once for all samples, is shown on bar.
-func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
+func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data,
+	bar *progress) (_ *study.Estimator, err error) {
 	if f.exec.given() {
 		return f.openExec(cmd, dev, data, bar)
 	}
-	ctx := bar.preparing(cmd.Context())
-	j := &job{instance: instance{dev: dev}}
-	for _, other := range f.others {
-		j.others = append(j.others, instance{dev: other})
+	sigma2, hyper, err := f.prepare(cmd, dev, &data, bar)
+	if err != nil {
+		f.closeDevices(dev)
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			j.close()
-		}
-	}()
-	f.forgetNoise(cmd, &data)
-	if f.fits {
-		if err := f.varianceOfFits(cmd, dev, &data, bar); err != nil {
-			return nil, err
-		}
+	o := study.Options{
+		Problem: f.Problem, Data: data, Hyper: hyper, Devices: append([]array.Device{dev}, f.others...),
+		Solver:   f.solver,
+		Settings: func(on array.Device) (vjp.Options, error) { return f.solverOptions(on, sigma2) },
+		Pipeline: f.pipelineOptions(cmd, data, sigma2), Variance: f.Estimate,
+		Check: func(d int) error { return f.checkScale(data, sigma2, d) }, Lost: lost(cmd),
 	}
-	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
+	o.Pipeline.Progress = bar.follower()
+	j, err := study.Open(bar.preparing(cmd.Context()), o)
+	var failed *study.OpenError
+	switch {
+	case errors.As(err, &failed) && failed.Stage == study.MakingProblem:
+		return nil, f.dataError(failed.Err)
+	case errors.As(err, &failed) && failed.Stage == study.MakingSolver:
+		return nil, usagef("--solver %s: %w", failed.Solver, failed.Err)
+	case errors.As(err, &failed):
+		return nil, planError(failed.Err)
+	case err != nil:
+		return nil, err
 	}
-	if j.sigma2 > 0 {
-		data.Sigma2 = &j.sigma2 // some regularizers depend on it
-	}
-	var members []*pipeline.Pipeline
-	for i := range 1 + len(j.others) {
-		on := &j.instance
-		if i > 0 {
-			on = &j.others[i-1]
-		}
-		if err := f.build(ctx, on, data, j.sigma2); err != nil {
-			return nil, err
-		}
-		o := f.pipelineOptions(cmd, data, j.sigma2)
-		if i == 0 || f.parallel > 1 {
-			o.Progress = bar.follower()
-		}
-		member, err := pipeline.New(on.solver, o)
-		if err != nil {
-			return nil, planError(err)
-		}
-		members = append(members, member)
-	}
-	j.pipeline, err = pipeline.NewPool(lost(cmd), members...)
-	return j, err
+	f.alo = f.alo || !j.Problem.Loss.Squared()
+	return j, nil
 }
 
-// build makes the problem and its solver on the instance's device.
-func (f *estimatorFlags) build(ctx context.Context, on *instance, data problems.Data, sigma2 float64) error {
-	hyper, err := f.hyper()
-	if err != nil {
-		return err
-	}
-	if on.problem, err = problems.New(f.problem, on.dev, data, hyper); err != nil {
-		if fault := on.dev.Err(); fault != nil {
-			return fault
+// prepare settles the weights and sigma2, which it sets in the data: 0 stands for a variance that is not
+// known.
+func (f *estimatorFlags) prepare(
+	cmd *cobra.Command, dev array.Device, data *problems.Data, bar *progress,
+) (sigma2 float64, hyper problems.Hyper, err error) {
+	f.forgetNoise(cmd, data)
+	if f.Fits {
+		if err := f.varianceOfFits(cmd, dev, data, bar); err != nil {
+			return 0, hyper, err
 		}
-		return f.dataError(err)
 	}
-	f.alo = f.alo || !on.problem.Loss.Squared()
-	if err := f.checkScale(data, sigma2, on.problem.D); err != nil {
-		return err
+	sigma2 = f.noise(*data)
+	if (data.Sigma2 != nil || sigma2 != 0) && !(sigma2 > 0) || math.IsInf(sigma2, 0) {
+		return 0, hyper, usagef("%s: sigma2 is %g, expected a positive number", f.Name(), sigma2)
 	}
-	name := f.solver
-	if name == "auto" {
-		name = on.problem.DefaultSolver
+	if sigma2 > 0 {
+		data.Sigma2 = &sigma2 // some regularizers depend on it
 	}
-	if on.options, err = f.solverOptions(on.dev, sigma2); err != nil {
-		return err
-	}
-	if on.solver, err = vjp.NewSolver(ctx, name, on.problem.Solve(), on.options); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		if fault := on.dev.Err(); fault != nil {
-			return fault
-		}
-		return usagef("--solver %s: %w", name, err)
-	}
-	return nil
+	hyper, err = f.hyper()
+	return sigma2, hyper, err
 }
 
 // pipelineOptions are those of a pipeline.
 func (f *estimatorFlags) pipelineOptions(cmd *cobra.Command, data problems.Data, sigma2 float64) pipeline.Options {
 	o := pipeline.Options{
-		Sigma2: sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept || f.effects.Some(), NoMuHat: f.noMuHat && data.Mu == nil, Logger: f.logger(cmd),
+		Sigma2: sigma2, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
+		KeepB: f.keep.b || f.Intercept || f.Effects.Some(), NoMuHat: f.keep.noMuHat && data.Mu == nil,
 	}
-	if f.queries.auto {
-		o.Queries, o.TraceError = 0, f.traceError
-	}
+	f.traceFlags.options(&o)
 	if f.verify {
 		o.Verify = &verify.Options{}
 	}

@@ -3,16 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/loss"
-	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/study"
 )
 
 // registerLoss registers the flags of the loss and of the parameters of the losses.
@@ -29,7 +28,9 @@ func (f *estimatorFlags) registerLoss(flags *pflag.FlagSet) {
 			f.lossParameters[k.Name] = flags.Float64(parameterFlag(k), 0, k.Parameter.Help)
 		}
 	}
-	flags.StringVar(&f.loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)")
+	flags.StringVar(&f.Loss.Name, "loss", "", "the loss: "+strings.Join(names, ", ")+"; with a loss other than "+
+		"the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: "+
+		"the specification's, or squared)")
 }
 
 // lossFlags are the names of the flags of the loss and its parameters.
@@ -67,9 +68,9 @@ the squared loss alone. 0.1max refers to the weight at which only the intercept 
 // checkLoss rejects a loss that is none, and what is defined for the squared loss alone.
 func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
-	l := f.loss
-	if l.Name == "" && f.specification != nil {
-		l = f.specification.Loss
+	l := f.Loss
+	if l.Name == "" && f.Specification != nil {
+		l = f.Specification.Loss
 	}
 	for _, k := range loss.Kinds() {
 		if k.Parameter == nil {
@@ -77,16 +78,17 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 		}
 		flag, value := parameterFlag(k), *f.lossParameters[k.Name]
 		switch {
-		case changed(flag) && f.loss.Name != k.Name:
+		case changed(flag) && f.Loss.Name != k.Name:
 			return usagef("--%s is %g, but it is for --loss %s", flag, value, k.Name)
-		case f.loss.Name == k.Name && !changed(flag):
-			return usagef("--%s is missing, which --loss %s needs: a positive number %s", flag, k.Name, k.Parameter.Unit)
-		case f.loss.Name == k.Name:
+		case f.Loss.Name == k.Name && !changed(flag):
+			return usagef("--%s is missing, which --loss %s needs: a positive number %s", flag, k.Name,
+				k.Parameter.Unit)
+		case f.Loss.Name == k.Name:
 			if err := k.Check(value); err != nil {
 				return usagef("--%s is %g: %w", flag, value, err)
 			}
-			f.loss.Parameter = value
-			l = f.loss
+			f.Loss.Parameter = value
+			l = f.Loss
 		}
 	}
 	if err := l.Check(); err != nil {
@@ -96,39 +98,31 @@ func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	case l.Squared():
 		return nil
 	case changed("sigma2"):
-		return usagef("--sigma2 is given, but it is for SURE, which is defined for the squared loss and normal noise, and the loss is %s: leave-one-out, alo, takes its place and needs no sigma2", l.Name)
+		return usagef("--sigma2 is given, but it is for SURE, which is defined for the squared loss and normal "+
+			"noise, and the loss is %s: leave-one-out, alo, takes its place and needs no sigma2", l.Name)
 	case f.verify:
 		return usagef("--verify is for the squared loss, and the loss is %s", l.Name)
 	case f.derivative == "unrolled":
-		return usagef("--derivative is unrolled, which needs the squared loss, and the loss is %s: expected auto or implicit", l.Name)
+		return usagef("--derivative is unrolled, which needs the squared loss, and the loss is %s: expected auto "+
+			"or implicit", l.Name)
 	}
-	f.sigma2Method = "" // the specification's
+	f.Sigma2Method = "" // the specification's
 	return nil
 }
 
-// lossNow is the loss of the flags, or else of the specification.
-func (f *estimatorFlags) lossNow() problems.Loss {
-	if f.loss.Name == "" && f.specification != nil {
-		return f.specification.Loss
-	}
-	return f.loss
-}
-
-// noteNoSigma2 is the code of a note: a loss other than the squared one has no use for sigma2.
-const noteNoSigma2 = "sigma2-unused"
-
 // forgetNoise drops the sigma2 of the data where the loss is not squared.
 func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
-	if data.Sigma2 == nil || f.lossNow().Squared() {
+	if data.Sigma2 == nil || f.LossOf().Squared() {
 		return
 	}
-	data.Sigma2, f.estimate = nil, nil
-	f.note(cmd, noteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.source(), f.lossNow().Name)
+	data.Sigma2, f.Variance.Estimate = nil, nil
+	f.note(cmd, study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared "+
+		"loss, and leave-one-out takes its place", f.Name(), f.LossOf().Name)
 }
 
 // chooseForLoss is the criterion of a loss that is not squared.
 func (f *sweepFlags) chooseForLoss() error {
-	l := f.lossNow()
+	l := f.LossOf()
 	if l.Squared() {
 		return nil
 	}
@@ -140,40 +134,12 @@ func (f *sweepFlags) chooseForLoss() error {
 	if err != nil || f.criterion.Rule().Serves(false, known.Likelihood) {
 		return err
 	}
-	return usagef("--criterion is %s, which is not defined for the %s loss: expected %s, the error of predicting an observation that is left out", f.criterion, l.Name, best)
-}
-
-// linearPredictor is what mu_hat is where the loss is not squared.
-const linearPredictor = "the linear predictor A b"
-
-// lossResult is the part of the JSON of one sample that exists only where the loss is not squared.
-type lossResult struct {
-	// LossName is the loss. (The key loss is ||mu_hat - mu||^2.)
-	LossName  string   `json:"loss_name,omitempty"`
-	LossValue *float64 `json:"loss_value,omitempty"`
-	Deviance  *float64 `json:"deviance,omitempty"`
-	// MuHatIs says what mu_hat is.
-	MuHatIs string `json:"mu_hat_is,omitempty"`
-}
-
-func lossOf(r pipeline.Risk) lossResult {
-	l := r.LossTerms
-	if l == nil {
-		return lossResult{}
-	}
-	return lossResult{l.Name, defined(l.Value), defined(l.Deviance), linearPredictor}
-}
-
-// aboutLoss is the part that is the same for all samples.
-func aboutLoss(p *problems.Problem) lossResult {
-	if p.Loss.Squared() {
-		return lossResult{}
-	}
-	return lossResult{LossName: p.Loss.Name, MuHatIs: linearPredictor}
+	return usagef("--criterion is %s, which is not defined for the %s loss: expected %s, the error of predicting "+
+		"an observation that is left out", f.criterion, l.Name, best)
 }
 
 // writeLoss prints it as rows of a table.
-func (r *result) writeLoss(w io.Writer) {
+func writeLoss(r *study.Result, w io.Writer) {
 	if r.LossValue == nil {
 		return
 	}
@@ -190,19 +156,4 @@ func (r *sweepReport) lossColumns() []string {
 		return []string{"loss_value", "deviance"}
 	}
 	return []string{"residual"}
-}
-
-func (l *sweepLine) lossCells() []float64 {
-	if l.Residual == nil {
-		return []float64{valueOr(l.LossValue), valueOr(l.Deviance)}
-	}
-	return []float64{*l.Residual}
-}
-
-// valueOr is the value, NaN where it is absent.
-func valueOr(v *float64) float64 {
-	if v == nil {
-		return math.NaN()
-	}
-	return *v
 }

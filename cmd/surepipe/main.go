@@ -20,6 +20,7 @@ import (
 
 	"surepipe/internal/stored"
 	"surepipe/solve"
+	"surepipe/study"
 )
 
 // The exit statuses.
@@ -44,7 +45,33 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usagef is an error about usage or input. Errors among the arguments name flags.
+func usagef(format string, args ...any) error {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok {
+			args[i] = withFlags(err)
+		}
+	}
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// flagged is an error whose text names flags.
+type flagged struct {
+	error
+	text string
+}
+
+func (e flagged) Error() string { return e.text }
+func (e flagged) Unwrap() error { return e.error }
+
+// withFlags names the flags of the options in an error of package study. Such errors are bad input.
+func withFlags(err error) error {
+	var bad *study.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return flagged{err, study.Text(err, func(o study.Option) string { return "--" + string(o) })}
+}
 
 // errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
@@ -131,6 +158,14 @@ func (w *keptError) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// badUsage reports whether an error is one that only the user can correct.
+func badUsage(err error) bool {
+	var usage usageError
+	var bad *study.Error
+	var infeasible *solve.InfeasibleError
+	return errors.As(err, &usage) || errors.As(err, &bad) || errors.As(err, &infeasible)
+}
+
 // execute runs the command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newRoot()
@@ -145,8 +180,6 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if out.err != nil && (err == nil || errors.Is(err, errNotConverged)) {
 		err = out.err // printing help returns no error
 	}
-	var usage usageError
-	var infeasible *solve.InfeasibleError
 	switch {
 	case err == nil:
 		return exitDone
@@ -156,8 +189,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitIncomplete
 	case ctx.Err() != nil: // what has been computed since has no meaning
 		return reportStop(ctx, stderr)
-	case errors.As(err, &usage), errors.As(err, &infeasible):
-		fmt.Fprintf(stderr, "surepipe: %v\n", err)
+	case badUsage(err):
+		fmt.Fprintf(stderr, "surepipe: %v\n", withFlags(err))
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "surepipe: %v\n", err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"surepipe/study"
 )
 
 func newMan() *cobra.Command {
@@ -48,7 +50,8 @@ func writeManual(cmd *cobra.Command, folder string) error {
 	if err != nil {
 		return usagef("--out is %q: %w", folder, err)
 	}
-	err = doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "surepipe " + version(), Manual: "surepipe"}, file)
+	err = doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "surepipe " + study.Version(),
+		Manual: "surepipe"}, file)
 	if closing := file.Close(); err == nil {
 		err = closing
 	}

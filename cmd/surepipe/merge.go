@@ -1,24 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 const mergeHelp = `Merges the files of all shards of a run into the file that one machine would have written,
@@ -74,18 +68,25 @@ func newMerge() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.jsonl, "jsonl", "", "write the merged lines to this `file`, which must not exist")
-	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, which agree up to rounding")
-	flags.StringVar(&f.figures.plot, "plot", "", "draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
-	flags.StringVar(&f.figures.running, "running", "", "montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, "+
+		"which agree up to rounding")
+	flags.StringVar(&f.figures.plot, "plot", "",
+		"draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
+	flags.StringVar(&f.figures.running, "running", "",
+		"montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.StringVar(&f.csv, "csv", "", "sweep: write the points to this .csv `file`")
-	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in the formats of surepipe run --out")
-	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data are not needed; surepipe sweep --resume goes on from there")
+	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in "+
+		"the formats of surepipe run --out")
+	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data "+
+		"are not needed; surepipe sweep --resume goes on from there")
 	f.moved = map[string]*string{}
 	for _, name := range fileFlags {
-		f.moved[name] = flags.String(name, "", "sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
+		f.moved[name] = flags.String(name, "",
+			"sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
 		markFile(cmd, reads, name)
 	}
-	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"}, "out": {"npz", "npy", "csv", "png"}, "plot": figure.Formats(), "running": figure.Formats()} {
+	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"},
+		"out": {"npz", "npy", "csv", "png"}, "plot": figure.Formats(), "running": figure.Formats()} {
 		markFile(cmd, writes, name, kinds...)
 	}
 	return cmd
@@ -124,11 +125,12 @@ func (f *mergeFlags) check(cmd *cobra.Command, files []string) error {
 }
 
 // checkRun rejects flags for which the run of the shards has no use.
-func (f *mergeFlags) checkRun(cmd *cobra.Command, of shardHeader) (err error) {
-	used := append([]string{"jsonl", "mixed", "help"}, of.run.mergeFlags()...)
+func (f *mergeFlags) checkRun(cmd *cobra.Command, of study.ShardHeader) (err error) {
+	used := append([]string{"jsonl", "mixed", "help"}, mergerOf(of.Shard.Unit).flags...)
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(used, flag.Name) && err == nil {
-			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s", flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
+			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s",
+				flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
 		}
 	})
 	return err
@@ -142,238 +144,28 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 	if err := f.check(cmd, files); err != nil {
 		return err
 	}
-	set, err := readShards(files, f.mixed)
+	set, err := study.ReadShards(files, f.mixed)
 	if err != nil {
 		return err
 	}
-	if err := f.checkRun(cmd, set.of); err != nil {
+	if err := f.checkRun(cmd, set.Of); err != nil {
 		return err
 	}
 	var data []namedFile
-	for _, name := range slices.Sorted(maps.Keys(set.of.Files)) {
-		data = append(data, namedFile{what: "the file of the shards' --" + name, path: set.of.Files[name]})
+	for _, name := range slices.Sorted(maps.Keys(set.Of.Files)) {
+		data = append(data, namedFile{what: "the file of the shards' --" + name, path: set.Of.Files[name]})
 	}
 	if err := checkOverwrite(cmd, data); err != nil {
 		return err
 	}
-	if missing := set.missing(); len(missing) > 0 {
-		text := ranges(missing)
-		if err := writeLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
+	if missing := set.Missing(); len(missing) > 0 {
+		text := study.Ranges(missing)
+		if err := study.WriteLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.of.Shard.Count, text)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with "+
+			"--array=%s, and merge again\n", len(missing), set.Of.Shard.Count, text)
 		return errIncomplete
 	}
-	return set.of.run.merge(f, cmd, set)
-}
-
-// shardFile is a file of one shard that has been checked.
-type shardFile struct {
-	path  string
-	lines int // complete lines after the first
-}
-
-// shards are the files of one run, by index of the shard.
-type shards struct {
-	of    shardHeader // of the first file
-	files map[int]shardFile
-}
-
-// readShards checks files against each other. Errors name the file.
-func readShards(paths []string, mixed bool) (*shards, error) {
-	set := &shards{files: map[int]shardFile{}}
-	for n, path := range paths {
-		h, lines, err := checkShard(path)
-		if err != nil {
-			return nil, usagef("%s: %w", path, err)
-		}
-		if n == 0 {
-			set.of = h
-		}
-		why := h.differs(set.of)
-		if machine := h.Machine.differs(set.of.Machine); why == "" && machine != "" && !mixed {
-			why = fmt.Sprintf("it was computed with %s, so that results do not agree to the last bit; --mixed merges them all the same", machine)
-		}
-		if why != "" {
-			return nil, usagef("%s is not of the run of %s: %s", path, paths[0], why)
-		}
-		here := shardFile{path, lines}
-		if other, twice := set.files[h.Shard.Index]; twice {
-			if err := sameLines(other.path, path, min(lines, other.lines)); err != nil {
-				return nil, usagef("%s and %s are both shard %d of %d: %w", other.path, path, h.Shard.Index, h.Shard.Count, err)
-			}
-			if other.lines >= lines {
-				here = other
-			}
-		}
-		set.files[h.Shard.Index] = here
-	}
-	return set, nil
-}
-
-// missing are the indices of shards without a complete file, in order.
-func (s *shards) missing() (list []int) {
-	for i := range s.of.Shard.Count {
-		file, ok := s.files[i]
-		if !ok || file.lines < s.of.linesOf(i) {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// ranges writes increasing numbers as an array job takes them: 2,5-7.
-func ranges(list []int) string {
-	var parts []string
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(list[i])
-		if j > i {
-			part += "-" + strconv.Itoa(list[j])
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
-}
-
-// each passes the lines of all shards but their first ones, in order.
-func (s *shards) each(ctx context.Context, take func(line []byte) error) error {
-	for i := range s.of.Shard.Count {
-		most := s.of.linesOf(i)
-		if most == 0 {
-			continue
-		}
-		err := eachLine(s.files[i].path, func(n int, line []byte) error {
-			if err := ctx.Err(); err != nil || n == 0 || n > most {
-				return err
-			}
-			return take(line)
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(s.files[i].path), err)
-		}
-	}
-	return nil
-}
-
-// eachLine passes the complete lines of a file, without their newlines; the first has number 0. An
-// incomplete last line, of a task that was killed, is left out.
-func eachLine(path string, take func(n int, line []byte) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		var reason *os.PathError
-		if errors.As(err, &reason) {
-			return reason.Err
-		}
-		return err
-	}
-	defer file.Close()
-	r := bufio.NewReaderSize(file, 1<<16)
-	for n := 0; ; n++ {
-		line, err := r.ReadBytes('\n')
-		if err == io.EOF {
-			if n == 0 {
-				return errors.New("it has no complete line")
-			}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := take(n, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-			return err
-		}
-	}
-}
-
-// checkShard reads a shard's file: its header, and the number of its complete lines, each of which
-// must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
-// that loses power can leave one.
-func checkShard(path string) (h shardHeader, lines int, err error) {
-	bad := 0 // number of the line that is no JSON
-	err = eachLine(path, func(n int, line []byte) error {
-		if n == 0 {
-			h, err = parseShardHeader(line)
-			return err
-		}
-		if bad > 0 {
-			return fmt.Errorf("line %d is not JSON", bad+1)
-		}
-		if !json.Valid(line) {
-			bad = n
-			return nil
-		}
-		if most := h.linesOf(h.Shard.Index); n > most {
-			return fmt.Errorf("it has more lines than its shard's %d", most)
-		}
-		if err := h.run.place(h.Shard, n-1, line); err != nil {
-			return fmt.Errorf("line %d: %w", n+1, err)
-		}
-		lines = n
-		return nil
-	})
-	return h, lines, err
-}
-
-// sameLines compares the first lines of two files, times aside.
-func sameLines(a, b string, lines int) error {
-	var want [][]byte
-	stop := errors.New("enough")
-	err := eachLine(a, func(n int, line []byte) error {
-		if n > lines {
-			return stop
-		}
-		want = append(want, line)
-		return nil
-	})
-	if err != nil && !errors.Is(err, stop) {
-		return err
-	}
-	err = eachLine(b, func(n int, line []byte) error {
-		if n > lines {
-			return stop
-		}
-		if n > 0 && !bytes.Equal(withoutTimes(line), withoutTimes(want[n])) {
-			return fmt.Errorf("line %d of them differs", n+1)
-		}
-		return nil
-	})
-	if errors.Is(err, stop) {
-		return nil
-	}
-	return err
-}
-
-// withoutTimes is a line of JSON without the keys "seconds", at any depth.
-func withoutTimes(line []byte) []byte {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.UseNumber() // digits as they are
-	if d.Decode(&v) != nil {
-		return line
-	}
-	var strip func(v any)
-	strip = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			delete(v, "seconds")
-			for _, w := range v {
-				strip(w)
-			}
-		case []any:
-			for _, w := range v {
-				strip(w)
-			}
-		}
-	}
-	strip(v)
-	text, err := json.Marshal(v)
-	if err != nil {
-		return line
-	}
-	return text
+	return mergerOf(set.Of.Shard.Unit).merge(f, cmd, set)
 }

@@ -11,6 +11,8 @@ import (
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // monteCarloFlags are the flags of montecarlo that run does not have.
@@ -99,15 +101,18 @@ func newMonteCarlo() *cobra.Command {
 	f.register(cmd, defaultParallel())
 	flags := cmd.Flags()
 	describeFlags(flags, map[string]string{"parallel": "samples in flight at once"})
-	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for standard input)")
+	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for "+
+		"standard input)")
 	flags.IntVar(&o.first, "first", 0, "number of the first sample, from 0")
 	flags.IntVar(&o.samples, "samples", 100, "number of samples (default: all of a stack, else 100)")
 	flags.IntVar(&o.seeds, "seeds", 0, "repeat the estimate at the first sample with this many seeds")
 	flags.StringVar(&o.jsonl, "jsonl", "", "also write the lines to this `file`")
 	flags.BoolVar(&o.resume, "resume", false, "continue the run in the --jsonl file, if the file exists")
-	flags.StringVar(&o.shard, "shard", "", "compute one part of the samples, `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
+	flags.StringVar(&o.shard, "shard", "", "compute one part of the samples, `i/n`, auto or auto/n, to a file of "+
+		"its own (see surepipe merge --help)")
 	flags.StringVar(&o.figures.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
-	flags.StringVar(&o.figures.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.StringVar(&o.figures.running, "running", "",
+		"draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.Lookup("samples").DefValue = "0"
 	markFile(cmd, reads, "y", "npy", "npz")
 	markFile(cmd, writes, "jsonl", "jsonl")
@@ -126,7 +131,8 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	case o.first < 0:
 		return usagef("--first is %d, expected 0 or more", o.first)
 	case o.first > math.MaxInt-o.samples:
-		return usagef("--first is %d and --samples is %d, expected a last sample of at most %d", o.first, o.samples, math.MaxInt)
+		return usagef("--first is %d and --samples is %d, expected a last sample of at most %d", o.first,
+			o.samples, math.MaxInt)
 	case o.seeds < 0 || o.seeds == 1:
 		return usagef("--seeds is %d, expected at least 2, or 0 for none", o.seeds)
 	case o.resume && o.jsonl == "":
@@ -158,52 +164,60 @@ func (f monteCarloFigures) check() error {
 
 // open opens the source of the samples and reads the rest of the data. Multiples of a maximum refer
 // to Data.Y.
-func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySource, data problems.Data, err error) {
+func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.SampleSource, data problems.Data,
+	err error) {
+	bar := newProgress(cmd)
+	defer bar.close()
 	if o.y != "" {
-		ys, err := openSamples(o.y, cmd.InOrStdin())
+		ys, err := study.OpenSamples(o.y, cmd.InOrStdin())
 		if err != nil {
 			return nil, data, err
 		}
-		file, err := f.readAround(ys)
+		file, err := f.ReadAround(bar.preparing(cmd.Context()), ys)
+		f.takeData(file)
 		if err != nil {
-			ys.close()
+			ys.Close()
 			return nil, data, err
 		}
-		if f.data == "" {
-			f.data = ys.name
+		if f.Data == "" {
+			f.Data = ys.Name
 		}
 		if coloured(file.Data) {
-			ys.close()
+			ys.Close()
 			return nil, data, f.whitenedOnly()
 		}
 		return ys, file.Data, nil
 	}
-	file, err := f.readSamples()
+	file, err := f.ReadSamples(bar.preparing(cmd.Context()))
+	f.takeData(file)
 	switch {
 	case err != nil:
 		return nil, data, err
 	case file.Stack != nil && coloured(file.Data):
 		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
-		return heldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
-	case !f.lossNow().Squared():
-		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.source(), f.lossNow().Name)
+		return study.HeldSamples(f.Name(), file.Stack, file.YShape), file.Data, nil
+	case !f.LossOf().Squared():
+		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is "+
+			"not for: expected a stack of samples (N x ...)", f.Name(), f.LossOf().Name)
 	case file.Mu == nil:
-		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.source())
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected "+
+			"a stack of samples (N x ...) or mu", f.Name())
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
-	if f.fits {
-		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
+	if f.Fits {
+		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.Sigma2Method, f.Name())
 	}
 	if sigma2 == 0 && data.Sigma2 == nil {
-		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.source())
+		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, "+
+			"give the variance of the noise", f.Name())
 	}
 	// Weights relative to a maximum refer to a y that is not among the samples.
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
 		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
 	}
-	return simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
+	return study.Simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
 }
 
 // coloured reports whether y is whitened before it is fitted.
@@ -211,39 +225,43 @@ func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.No
 
 // whitenedOnly refuses samples that would have to be whitened.
 func (f *estimatorFlags) whitenedOnly() error {
-	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.source())
+	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: "+
+		"expected mu, to simulate samples from", f.Name())
 }
 
 // count is the number of samples to compute.
-func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
+func (o *monteCarloFlags) count(cmd *cobra.Command, ys *study.SampleSource) (int, error) {
 	switch {
-	case ys.total < 0:
+	case ys.Total < 0:
 		return o.samples, nil
-	case o.first >= ys.total:
-		return 0, usagef("--first is %d, but %s holds samples 0 to %d", o.first, ys.name, ys.total-1)
+	case o.first >= ys.Total:
+		return 0, usagef("--first is %d, but %s holds samples 0 to %d", o.first, ys.Name, ys.Total-1)
 	case !cmd.Flags().Changed("samples"):
-		return ys.total - o.first, nil
-	case o.samples > ys.total-o.first:
-		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.name, ys.total-o.first, o.first)
+		return ys.Total - o.first, nil
+	case o.samples > ys.Total-o.first:
+		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.Name,
+			ys.Total-o.first, o.first)
 	}
 	return o.samples, nil
 }
 
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
 	// The samples, with a file of X where there is one, are all the data of the problem.
-	data := f.data
-	if l, known := layoutOf(f.problem); o.y != "" && f.data == "" && !f.exec.given() && known && (!l.Design || f.x != "") && !l.Selection {
-		f.data = o.y
+	data := f.Data
+	if l, known := load.LayoutOf(f.Problem); o.y != "" && f.Data == "" && !f.exec.given() && known &&
+		(!l.Design || f.X != "") && !l.Selection {
+		f.Data = o.y
 	}
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	f.data = data
+	f.Data = data
 	if err := o.check(cmd); err != nil {
 		return err
 	}
-	if l := f.lossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
-		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s", l.Name)
+	if l := f.LossOf(); !l.Squared() && o.figures != (monteCarloFigures{}) {
+		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s",
+			l.Name)
 	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
@@ -254,7 +272,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		f.closeDevices(dev)
 		return err
 	}
-	defer ys.close()
+	defer ys.Close()
 	count, err := o.count(cmd, ys)
 	if err != nil {
 		f.closeDevices(dev)
@@ -267,63 +285,76 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err != nil {
 		return err
 	}
-	defer job.close()
-	if ys.total >= 0 {
-		f.warn(cmd, job.problem)
+	defer job.Close()
+	if ys.Total >= 0 {
+		f.warn(cmd, job.Problem)
 	}
 	f.warnData(cmd, rest)
 	var doubts []pipeline.Warning
-	m := &monteCarlo{
-		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,
-		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
-		warn: func(text string) {
-			doubts = append(doubts, pipeline.Warning{Code: noteLog, Text: text})
+	m := &study.MonteCarlo{
+		Estimator: job, Template: f.result(job), Samples: ys, Mu: rest.Mu, First: o.first, Count: count,
+		Part: study.Part{End: count + o.seeds}, Seed: f.seed,
+		Log: o.jsonl, Resume: o.resume, Out: cmd.OutOrStdout(),
+		Warn: func(text string) {
+			doubts = append(doubts, pipeline.Warning{Code: study.NoteLog, Text: text})
 			fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text)
 		},
 	}
-	if m.log != "" {
-		whole := newLogHeader(estimatorSettings(cmd), rest, job.device())
-		m.header = whole
+	if m.Log != "" {
+		whole := study.NewMonteCarloHeader(estimatorSettings(cmd), rest, job.Device())
+		m.Header = whole
 		if o.shard != "" {
-			return o.runShard(cmd, m, whole)
+			return o.runShard(cmd, m, bar, whole)
 		}
 	}
-	s, speed, err := m.run(cmd.Context())
+	r, err := computeSamples(cmd.Context(), m, bar, "--resume")
 	if err != nil {
 		return err
 	}
-	s.Warnings = slices.Concat(s.notes, doubts, s.warnings())
-	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
+	s := r.Tally
+	warnings := summaryWarnings(s)
+	s.Warnings = slices.Concat(s.Notes, doubts, warnings)
+	if err := writeSummary(cmd, s, r.Speed, warnings); err != nil {
 		return err
 	}
-	if err := s.writeTable(cmd.ErrOrStderr(), speed); err != nil {
+	notes := provenance(cmd, study.DataHash(rest))
+	if err := o.figures.draw(s, job.Problem.Name, job.Problem.D, notes...); err != nil {
 		return err
 	}
-	printWarnings(cmd.ErrOrStderr(), s.warnings())
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, dataHash(rest))...); err != nil {
-		return err
-	}
-	return s.converged()
+	return unsettledSummary(&s.Summary)
 }
 
-func newLogHeader(settings map[string]string, data problems.Data, device string) logHeader {
-	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: device}
+// writeSummary prints the summary as JSON, for people, and the warnings.
+func writeSummary(cmd *cobra.Command, s *study.Tally, speed study.Throughput, warnings []pipeline.Warning) error {
+	if err := study.WriteLine(cmd.OutOrStdout(), s.Summary); err != nil {
+		return err
+	}
+	if err := writeSummaryTable(&s.Summary, cmd.ErrOrStderr(), speed); err != nil {
+		return err
+	}
+	printWarnings(cmd.ErrOrStderr(), warnings)
+	return nil
 }
 
 // draw draws the figures that were asked for.
-func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...figure.Note) error {
+func (f monteCarloFigures) draw(s *study.Tally, problem string, dim int, notes ...figure.Note) error {
 	title := fmt.Sprintf("%s, d = %d", problem, dim)
 	d := float64(dim)
-	if len(s.sure) == 0 && len(s.gcv) == 0 {
+	if len(s.PerSample.SURE) == 0 && len(s.PerSample.GCV) == 0 {
 		if f == (monteCarloFigures{}) {
 			return nil
 		}
-		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is no figure")
+		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is " +
+			"no figure")
 	}
 	if f.plot != "" {
-		h := figure.Histogram{Title: title, Label: "SURE / d", Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
-		if len(s.sure) == 0 {
-			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
+		h := figure.Histogram{
+			Title: title, Label: "SURE / d", Samples: scaled(s.PerSample.SURE, 1/d),
+			Seeds: scaled(s.PerSeed.SURE, 1/d),
+			Loss:  scaled(s.PerSample.Loss, 1/d),
+		}
+		if len(s.PerSample.SURE) == 0 {
+			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.PerSample.GCV, Seeds: s.PerSeed.GCV}
 		}
 		if err := figure.Save(f.plot, h, notes...); err != nil {
 			return err
@@ -332,11 +363,12 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	if f.running == "" {
 		return nil
 	}
-	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.sure, 1/d)}
-	if len(s.sure) == 0 {
-		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.gcv}
-	} else if len(s.err) > 0 {
-		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), Zero: "0, unbiased"}
+	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.PerSample.SURE, 1/d)}
+	if len(s.PerSample.SURE) == 0 {
+		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.PerSample.GCV}
+	} else if len(s.PerSample.Error) > 0 {
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d",
+			Values: scaled(s.PerSample.Error, 1/d), Zero: "0, unbiased"}
 	}
 	return figure.Save(f.running, r, notes...)
 }
@@ -350,45 +382,44 @@ func scaled(x []float64, a float64) []float64 {
 	return y
 }
 
-// warnings are those of all samples together, which are printed on standard error at the end.
-func (s *summary) warnings() (all []pipeline.Warning) {
-	if s.zeroBar {
-		all = append(all, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(s.estimated)})
-	}
-	if s.tooLarge > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.Sigma2TooLarge, Text: fmt.Sprintf(tooLargeText, s.tooLarge, s.Samples+s.Seeds, "samples")})
-	}
-	if s.doubted > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.Unverified, Text: fmt.Sprintf(doubtedText, s.doubted, s.Samples+s.Seeds, "samples")})
-	}
-	if s.rough > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.NotSmooth, Text: fmt.Sprintf(
-			"at %d of %d samples differences at steps of different sizes disagree: the command is not smooth; try --divergence coupled-bootstrap, or another --eps", s.rough, s.Samples+s.Seeds)})
-	}
-	for _, many := range ofSamples {
-		if n := s.told[many.code]; n > 0 {
-			all = append(all, pipeline.Warning{Code: many.code, Text: fmt.Sprintf("at %d of %d samples ", n, s.Samples+s.Seeds) + many.text})
+// summaryWarnings are those of all samples together, which are printed on standard error at the end.
+func summaryWarnings(s *study.Tally) (all []pipeline.Warning) {
+	for _, d := range s.Doubts() {
+		text := fmt.Sprintf("at %d of %d samples ", d.N, d.Of)
+		switch d.Code {
+		case study.NoteErrorBar:
+			text = study.ZeroBarText(s.Estimated)
+		case pipeline.Sigma2TooLarge:
+			text = fmt.Sprintf(tooLargeText, d.N, d.Of, "samples")
+		case pipeline.Unverified:
+			text = fmt.Sprintf(doubtedText, d.N, d.Of, "samples")
+		case pipeline.NotConverged:
+			text = fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; "+
+				"raise --max-iter, or --tol if less accuracy is enough, or try another --solver", d.N, d.Of)
+		default:
+			text += ofSamples[d.Code]
 		}
-	}
-	if n := s.NotConverged - s.doubted - s.rough; n > 0 {
-		all = append(all, pipeline.Warning{Code: pipeline.NotConverged,
-			Text: fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Samples+s.Seeds)})
+		all = append(all, pipeline.Warning{Code: d.Code, Text: text})
 	}
 	return all
 }
 
-// ofSamples are warnings of samples which say that the means may be off although the solves have
-// converged.
-var ofSamples = []struct{ code, text string }{
-	{pipeline.FewObservations, "leave-one-out rests on a few observations, and so does its mean: refits without such an observation may be far from it; compare gcv"},
-	{pipeline.NoLeaveOneOut, "there is no leave-one-out, and none of them is in its mean"},
-	{pipeline.Interpolates, "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the regularizer"},
-	{pipeline.Ambiguous, "the divergence is not decided within rounding errors and the tolerance: ask for a smaller tolerance, remove dependent columns, or change the weight a little"},
-	{pipeline.LargeStep, "the step of differences is above the noise"},
+// ofSamples are warnings of some samples, by their code.
+var ofSamples = map[string]string{
+	pipeline.NotSmooth: "differences at steps of different sizes disagree: the command is not smooth; " +
+		"try --divergence coupled-bootstrap, or another --eps",
+	pipeline.FewObservations: "leave-one-out rests on a few observations, and so does its mean: refits without " +
+		"such an observation may be far from it; compare gcv",
+	pipeline.NoLeaveOneOut: "there is no leave-one-out, and none of them is in its mean",
+	pipeline.Interpolates: "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the " +
+		"regularizer",
+	pipeline.Ambiguous: "the divergence is not decided within rounding errors and the tolerance: ask for a " +
+		"smaller tolerance, remove dependent columns, or change the weight a little",
+	pipeline.LargeStep: "the step of differences is above the noise",
 }
 
-// converged returns errNotConverged where a result should not be trusted.
-func (s *summary) converged() error {
+// unsettledSummary returns errNotConverged where a result should not be trusted.
+func unsettledSummary(s *study.Summary) error {
 	if s.NotConverged > 0 {
 		return errNotConverged
 	}

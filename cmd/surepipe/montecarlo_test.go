@@ -21,6 +21,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // TestProgram is not a test: it is the program, for tests that run it as a process.
@@ -336,8 +337,7 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		root.SetOut(&out)
 		root.SetErr(&errs)
 		err := root.Execute()
-		var usage usageError
-		if !errors.As(err, &usage) || !strings.Contains("surepipe: "+err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !badUsage(err) || !strings.Contains(fmt.Sprint("surepipe: ", withFlags(err)), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("surepipe mc %s: %v, expected %q", c.args, err, c.want)
 		}
 	}
@@ -356,18 +356,18 @@ func TestSeedsSpreadAsTheTraceEstimatorSays(t *testing.T) {
 	if len(lines) != 6+80+1 {
 		t.Fatalf("%d lines", len(lines))
 	}
-	first, err := parseRecord([]byte(lines[0]))
+	first, err := study.ParseLine([]byte(lines[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := parseRecord([]byte(lines[6]))
+	same, err := study.ParseLine([]byte(lines[6]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if same.Repeat == nil || *same.Repeat != 0 || *same.Sample != 0 || *same.SURE != *first.SURE || !strings.Contains(lines[8], `"seed":6}`) {
 		t.Errorf("the first seed gives %s, the sample %s, the third %s", lines[6], lines[0], lines[8])
 	}
-	var s summary
+	var s study.Summary
 	if err := json.Unmarshal([]byte(lines[86]), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -437,8 +437,8 @@ func TestDataHashSeesEveryPart(t *testing.T) {
 			Mu: []float64{1, 2}, Sigma2: &one, Lambda: &one,
 		}
 	}
-	want := dataHash(make())
-	if want != dataHash(make()) {
+	want := study.DataHash(make())
+	if want != study.DataHash(make()) {
 		t.Fatal("two hashes of the same data differ")
 	}
 	two := 2.0
@@ -461,7 +461,7 @@ func TestDataHashSeesEveryPart(t *testing.T) {
 	} {
 		d := make()
 		change(&d)
-		h := dataHash(d)
+		h := study.DataHash(d)
 		if j, ok := seen[h]; ok {
 			t.Errorf("change %d has the hash of change %d", i, j)
 		}

@@ -14,6 +14,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 func newPaper() *cobra.Command {
@@ -43,12 +44,14 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.out, "out", "", "`folder` for the results, their data, and all numbers")
-	flags.Float64Var(&f.scale, "scale", 1, "multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
+	flags.Float64Var(&f.scale, "scale", 1,
+		"multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of data and probes")
 	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++, the paper's trace estimator")
 	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", "))
-	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; for larger ones keep the command that generates them")
+	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; for larger ones keep the "+
+		"command that generates them")
 	markFile(cmd, fills, "out")
 }
 
@@ -113,7 +116,8 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	if uint64(bytes) > limit {
 		named, _ := problems.Lookup(problem)
 		sizes := named.Generator.Sizes
-		return fmt.Sprintf("surepipe generate --problem %s --%s %d --%s %d --seed %d --out %s", problem, sizes[0], rows, sizes[1], cols, f.seed, name), nil
+		return fmt.Sprintf("surepipe generate --problem %s --%s %d --%s %d --seed %d --out %s", problem, sizes[0],
+			rows, sizes[1], cols, f.seed, name), nil
 	}
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }
@@ -124,7 +128,8 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 	e := &estimatorFlags{}
 	cmd := &cobra.Command{}
 	e.register(cmd, f.parallel)
-	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed), "--device=" + f.device, "--trace=hutch++", fmt.Sprint("--queries=", f.queries)}, args...)
+	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed),
+		"--device=" + f.device, "--trace=hutch++", fmt.Sprint("--queries=", f.queries)}, args...)
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, nil, err
 	}
@@ -135,32 +140,13 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 }
 
 // open opens the device, and a job for e and the data.
-func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, bar *progress) (*job, error) {
+func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data,
+	bar *progress) (*study.Estimator, error) {
 	dev, err := openDevice(cmd.Context(), f.device, 0)
 	if err != nil {
 		return nil, err
 	}
 	return e.open(cmd, dev, data, bar)
-}
-
-// replaceFile writes a file, which gets its name when it is complete.
-func replaceFile(path string, text []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // fails if the rename has succeeded
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	return err
 }
 
 // matrixOf is a table of numbers with names of its columns, for a .csv file.

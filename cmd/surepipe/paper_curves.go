@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // curves draws figure 3: the curves at one y, and the errors over several. Each y is a sweep from
@@ -43,7 +44,8 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points, axes: []sweepAxis{{name: "lambda", values: lambda}}}, data: data}
+	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points,
+		axes: []study.Axis{{Name: "lambda", Values: lambda}}}, data: data}
 	if err := c.run(ctx); err != nil {
 		return 0, err
 	}
@@ -55,11 +57,11 @@ type curveSweeps struct {
 	*figures
 	flags *sweepFlags
 	data  problems.Data
-	job   *job
+	job   *study.Estimator
 	bar   *progress
 
 	mu    sync.Mutex
-	lines [][]sweepLine // of each y, from the largest weight to the smallest
+	lines [][]study.SweepLine // of each y, from the largest weight to the smallest
 }
 
 // run computes the points that are not in the folder yet.
@@ -70,11 +72,11 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	if c.job, err = c.open(c.cmd, &c.flags.estimatorFlags, c.data, c.bar); err != nil {
 		return err
 	}
-	defer c.job.close()
-	if err := c.flags.chooseCriterion(c.job.sigma2); err != nil {
+	defer c.job.Close()
+	if err := c.flags.chooseCriterion(c.job.Sigma2); err != nil {
 		return err
 	}
-	c.lines = make([][]sweepLine, c.draws)
+	c.lines = make([][]study.SweepLine, c.draws)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.parallel)
 	for i := range c.draws {
@@ -82,7 +84,8 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	}
 	if err := g.Wait(); err != nil {
 		if c.cmd.Context().Err() != nil {
-			fmt.Fprintf(c.cmd.ErrOrStderr(), "surepipe: %d of %d points are in %s: the same command continues from there\n", c.bar.count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
+			fmt.Fprintf(c.cmd.ErrOrStderr(), "surepipe: %d of %d points are in %s: the same command continues "+
+				"from there\n", c.bar.count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
 		}
 		return err
 	}
@@ -92,7 +95,7 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 // sweep computes the points of one y.
 func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	data := c.data
-	data.Y = problems.Sample(data.Mu, c.job.sigma2, c.seed, draw)
+	data.Y = problems.Sample(data.Mu, c.job.Sigma2, c.seed, draw)
 	family, options := c.flags.sweep(c.cmd, c.job, data)
 	options.Parallel = 1
 	if follow := c.bar.follower(); follow != nil {
@@ -108,10 +111,10 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	}
 	defer log.Close()
 	for _, line := range known {
-		options.Known = append(options.Known, c.flags.valueOf(line))
+		options.Known = append(options.Known, study.KnownPoint(c.flags.criterion, c.flags.axes, line))
 	}
 	c.add(draw, known...)
-	for point, err := range pipeline.Sweep(ctx, data.Y, family, [][]float64{c.flags.axes[0].values}, options) {
+	for point, err := range pipeline.Sweep(ctx, data.Y, family, [][]float64{c.flags.axes[0].Values}, options) {
 		if err != nil {
 			return err
 		}
@@ -119,7 +122,7 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 			break
 		}
 		line := c.flags.line(c.job, point)
-		if err := log.write(line); err != nil {
+		if err := log.Write(line); err != nil {
 			return err
 		}
 		c.add(draw, line)
@@ -128,7 +131,7 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 }
 
 // add keeps points of one y.
-func (c *curveSweeps) add(draw int, lines ...sweepLine) {
+func (c *curveSweeps) add(draw int, lines ...study.SweepLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines[draw] = append(c.lines[draw], lines...)
@@ -145,7 +148,7 @@ func (c *curveSweeps) add(draw int, lines ...sweepLine) {
 // draw draws the figure, when all points are known.
 func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 	const name = "figure3-hyperparameter"
-	lambda := c.flags.axes[0].values
+	lambda := c.flags.axes[0].Values
 	sweep := figure.Sweep{Title: "Matrix completion " + size + ", one y", Parameter: "λ", Label: "SURE / d"}
 	errors := figure.Lines{Title: "Matrix completion " + size, XLabel: "λ", YLabel: "|SURE − risk| / risk"}
 	columns := []string{"lambda", "risk"}
@@ -161,14 +164,15 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 			l := lines[len(lambda)-1-k]
 			risk += *l.Loss / float64(c.draws)
 			row = append(row, *l.SURE, *l.Loss)
-			if !l.trusted() {
+			if !l.Trusted() {
 				notConverged++
 			}
 			if i == 0 {
 				d := float64(l.D)
-				sweep.Lambda, sweep.SURE, sweep.StdErr = append(sweep.Lambda, at), append(sweep.SURE, *l.SURE/d), append(sweep.StdErr, *l.SUREStdErr/d)
+				sweep.Lambda, sweep.SURE, sweep.StdErr = append(sweep.Lambda, at), append(sweep.SURE, *l.SURE/d),
+					append(sweep.StdErr, *l.SUREStdErr/d)
 				sweep.Loss, sweep.Divergence = append(sweep.Loss, *l.Loss/d), append(sweep.Divergence, l.Divergence)
-				sweep.Converged = append(sweep.Converged, l.trusted())
+				sweep.Converged = append(sweep.Converged, l.Trusted())
 			}
 		}
 		row[1] = risk
@@ -177,7 +181,8 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 			relative := math.Abs(*lines[len(lambda)-1-k].SURE-risk) / risk
 			// An error that is 0 by chance cannot be shown on a logarithmic axis.
 			if relative > 0 {
-				errors.Series[i].X, errors.Series[i].Y = append(errors.Series[i].X, at), append(errors.Series[i].Y, relative)
+				errors.Series[i].X, errors.Series[i].Y = append(errors.Series[i].X, at),
+					append(errors.Series[i].Y, relative)
 			}
 			if relative > worst {
 				worst, worstAt = relative, at

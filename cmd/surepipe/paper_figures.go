@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // figures are the flags of surepipe paper figures.
@@ -62,7 +63,8 @@ sweep, a quarter of an hour.`,
 	flags.IntVar(&f.seeds, "seeds", 30, "figures 1 and 2: seeds at one sample")
 	flags.IntVar(&f.draws, "draws", 2, "figure 3: samples of y")
 	flags.IntVar(&f.points, "points", 37, "figure 3: values of lambda")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions([]string{"all", "1", "2", "3"}, cobra.ShellCompDirectiveNoFileComp)))
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("figure",
+		cobra.FixedCompletions([]string{"all", "1", "2", "3"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -111,7 +113,8 @@ func (f *figures) run() error {
 		notConverged += n
 	}
 	if notConverged > 0 {
-		fmt.Fprintf(f.cmd.ErrOrStderr(), "surepipe: %d estimates did not converge, and are included in the figures\n", notConverged)
+		fmt.Fprintf(f.cmd.ErrOrStderr(),
+			"surepipe: %d estimates did not converge, and are included in the figures\n", notConverged)
 		return errNotConverged
 	}
 	return nil
@@ -119,25 +122,29 @@ func (f *figures) run() error {
 
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
+func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int,
+	e *estimatorFlags, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
 	bar := newProgress(f.cmd)
 	defer bar.close()
 	bar.label(title+": ", "samples")
 	job, err := f.open(f.cmd, e, data, bar)
 	if err != nil {
-		return nil, throughput{}, nil, err
+		return nil, nil, err
 	}
-	m := &monteCarlo{
-		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, part: part{0, count + seeds}, seed: f.seed,
-		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.device()), progress: bar,
-		warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
+	m := &study.MonteCarlo{
+		Estimator: job, Template: e.result(job),
+		Samples: study.Simulated(data.Mu, data.YShape, job.Sigma2, f.seed), Mu: data.Mu, Count: count,
+		Part: study.Part{End: count + seeds}, Seed: f.seed,
+		Log: filepath.Join(f.out, name), Resume: true,
+		Header: study.NewMonteCarloHeader(settings, data, job.Device()),
+		Warn:   func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
-	s, speed, err := m.run(ctx)
+	r, err := computeSamples(ctx, m, bar, "the same command")
 	if err != nil {
-		job.close()
-		return nil, speed, nil, err
+		job.Close()
+		return nil, nil, err
 	}
-	return s, speed, job, nil
+	return r, job, nil
 }
 
 // save writes a figure as .png and .svg.
@@ -151,7 +158,8 @@ func (f *figures) save(name string, fig figure.Figure) error {
 }
 
 // spread draws figure 1 or 2.
-func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int, papers float64) (notConverged int, err error) {
+func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int,
+	papers float64) (notConverged int, err error) {
 	rows, cols = f.scaled(rows, cols)
 	data, err := generate(problem, rows, cols, f.seed)
 	if err != nil {
@@ -165,11 +173,13 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 		return 0, err
 	}
 	name := fmt.Sprintf("figure%d-%s", number, problem)
-	s, speed, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e, settings)
+	r, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e,
+		settings)
 	if err != nil {
 		return 0, err
 	}
-	defer job.close()
+	defer job.Close()
+	s := r.Tally
 	risk := *s.MeanLoss
 	relative := func(x []float64, to float64) []float64 {
 		y := make([]float64, len(x))
@@ -178,20 +188,22 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 		}
 		return y
 	}
-	samples, seeds := relative(s.sure, risk), relative(s.seedSURE, *s.SeedsMeanSURE)
+	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
 	h := figure.Histogram{
-		Title: fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.problem.D), Label: "error relative to the Monte Carlo risk",
-		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds, SeedsName: "SURE over seeds at one y, about its mean",
+		Title:   fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.Problem.D),
+		Label:   "error relative to the Monte Carlo risk",
+		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds,
+		SeedsName: "SURE over seeds at one y, about its mean",
 	}
 	if err := f.save(name, h); err != nil {
 		return 0, err
 	}
 	var table [][]float64
 	for i, v := range samples {
-		table = append(table, []float64{0, float64(i), s.sure[i], s.loss[i], v})
+		table = append(table, []float64{0, float64(i), s.PerSample.SURE[i], s.PerSample.Loss[i], v})
 	}
 	for k, v := range seeds {
-		table = append(table, []float64{1, float64(k), s.seedSURE[k], s.loss[0], v})
+		table = append(table, []float64{1, float64(k), s.PerSeed.SURE[k], s.PerSample.Loss[0], v})
 	}
 	columns := []string{"over_seeds", "sample_or_seed", "sure", "loss", "relative_error"}
 	if err := dataio.WriteCSV(filepath.Join(f.out, name+".csv"), matrixOf(columns, table)); err != nil {
@@ -204,9 +216,9 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
   largest error of SURE     %.2f%% of it; the paper's %.1f%% over 2000 samples at full size
   spread over samples       %.2f%% (standard deviation)
   spread over %3d seeds     %.2f%%
-`, number, title, rows, cols, job.problem.D, risk/float64(job.problem.D), s.Samples, *s.MeanError/risk, *s.MeanErrorStdErr/risk,
+`, number, title, rows, cols, job.Problem.D, risk/float64(job.Problem.D), s.Samples, *s.MeanError/risk, *s.MeanErrorStdErr/risk,
 		largest(samples), 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
-	if rates := speed.String(); rates != "" {
+	if rates := rates(&r.Speed); rates != "" {
 		text += "  throughput                " + rates + "\n"
 	}
 	return s.NotConverged, f.report(number, text)
@@ -217,5 +229,5 @@ func (f *figures) report(number int, text string) error {
 	if _, err := fmt.Fprint(f.cmd.OutOrStdout(), text); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), []byte(text))
+	return dataio.WriteFile(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), write([]byte(text)))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // paperValues are the paper's values for a row: SURE per coordinate by SURE-CR and by CVXPYlayers
@@ -72,7 +75,7 @@ func (r paperRow) bytes(rows, cols int) uint64 {
 // tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and further ones.
 type tableLine struct {
 	Table int `json:"table"`
-	result
+	study.Result
 	Rows int `json:"rows"`
 	Cols int `json:"cols"`
 	// Analytic is SURE with the closed form of LASSO's divergence, the number of nonzeros of b.
@@ -146,9 +149,11 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(tabled, ", "))
-	flags.StringVar(&largest, "largest", humanize.IBytes(uint64(stored.Memory())*3/4), "leave out rows that need more memory than this")
+	flags.StringVar(&largest, "largest", humanize.IBytes(uint64(stored.Memory())*3/4),
+		"leave out rows that need more memory than this")
 	flags.IntVar(&samples, "samples", samples, "further samples for the Monte Carlo risk; 0 leaves it out")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, tabled...), cobra.ShellCompDirectiveNoFileComp)))
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem",
+		cobra.FixedCompletions(append([]string{"all"}, tabled...), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -178,7 +183,8 @@ func (t *tables) run(problem string, limit uint64) error {
 		case problem != "all" && row.problem != problem:
 			continue
 		case bytes > limit:
-			fmt.Fprintf(t.cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n", row.problem, rows, cols, humanize.Bytes(bytes))
+			fmt.Fprintf(t.cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n", row.problem,
+				rows, cols, humanize.Bytes(bytes))
 			continue
 		}
 		line, err := t.row(row, rows, cols, bytes)
@@ -220,18 +226,18 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	bar := newProgress(t.cmd)
 	defer bar.close()
 	bar.label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
-	e.keepB = r.problem == "lasso"
+	e.keep.b = r.problem == "lasso"
 	job, err := t.flags.open(t.cmd, e, data, bar)
 	if err != nil {
 		return line, err
 	}
-	defer job.close()
-	fit, err := job.pipeline.Estimate(ctx, data.Y)
+	defer job.Close()
+	fit, err := job.Pipeline.Estimate(ctx, data.Y)
 	if err != nil {
 		return line, err
 	}
-	line.result = e.result(job)
-	line.fill(job.problem, fit, data.Mu)
+	line.Result = e.result(job)
+	line.Fill(job.Problem, fit, data.Mu)
 	if r.problem == "lasso" {
 		nonzeros := 0
 		for _, b := range fit.B {
@@ -259,20 +265,21 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 
 // losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated
 // with the fewest probes. For a large row one sample is in flight at a time.
-func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
+func (t *tables) losses(job *study.Estimator, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
 	parallel := t.flags.parallel
 	if 2*bytes > uint64(stored.Memory()) {
 		parallel = 1
 	}
-	pipe, err := pipeline.New(job.solver, pipeline.Options{
-		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel, Progress: bar.follower(),
+	pipe, err := pipeline.New(job.Solver, pipeline.Options{
+		Sigma2: job.Sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel,
+		Progress: bar.follower(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	ys := func(yield func([]float64, error) bool) {
 		for i := range t.samples {
-			if !yield(problems.Sample(data.Mu, job.sigma2, t.flags.seed, i), nil) {
+			if !yield(problems.Sample(data.Mu, job.Sigma2, t.flags.seed, i), nil) {
 				return
 			}
 		}
@@ -282,7 +289,7 @@ func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progres
 		if err != nil {
 			return nil, err
 		}
-		losses = append(losses, squaredDistance(risk.MuHat, data.Mu))
+		losses = append(losses, study.SquaredDistance(risk.MuHat, data.Mu))
 		bar.set(len(losses), t.samples, risk.Index+1)
 	}
 	return losses, nil
@@ -301,11 +308,13 @@ func (t *tables) header() string {
 // text is the row as text, with a column for the Monte Carlo risk if risk is set.
 func (l *tableLine) text(risk bool) string {
 	d := float64(l.D)
-	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, *l.SURE/d, *l.SUREStdErr/d, *l.Loss/d)
+	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, *l.SURE/d, *l.SUREStdErr/d,
+		*l.Loss/d)
 	if risk {
 		text += fmt.Sprintf("%15s ", fmt.Sprintf("%.3f ± %.3f", *l.Risk/d, *l.RiskStdErr/d))
 	}
-	text += fmt.Sprintf("%8.2f %9.2f %8.3g %13.3g %10.3g", l.Paper.SURE, l.Paper.Risk, l.Seconds.Solve, l.Seconds.Divergence, l.Paper.Seconds)
+	text += fmt.Sprintf("%8.2f %9.2f %8.3g %13.3g %10.3g", l.Paper.SURE, l.Paper.Risk, l.Seconds.Solve,
+		l.Seconds.Divergence, l.Paper.Seconds)
 	if !l.converged() {
 		text += "  NOT CONVERGED"
 	}
@@ -313,9 +322,11 @@ func (l *tableLine) text(risk bool) string {
 }
 
 var tableColumns = []string{
-	"problem", "rows", "cols", "d", "p", "sure_per_d", "sure_stderr_per_d", "analytic_sure_per_d", "loss_per_d", "risk_per_d", "risk_stderr_per_d", "converged",
+	"problem", "rows", "cols", "d", "p", "sure_per_d", "sure_stderr_per_d", "analytic_sure_per_d", "loss_per_d",
+	"risk_per_d", "risk_stderr_per_d", "converged",
 	"solve_seconds", "divergence_seconds", "total_seconds", "device",
-	"paper_sure_per_d", "paper_seconds", "paper_cvxpylayers_sure_per_d", "paper_cvxpylayers_seconds", "paper_analytic_sure_per_d", "paper_risk_per_d",
+	"paper_sure_per_d", "paper_seconds", "paper_cvxpylayers_sure_per_d", "paper_cvxpylayers_seconds",
+	"paper_analytic_sure_per_d", "paper_risk_per_d",
 }
 
 // cells are the line's columns in a .csv file, empty where there is no value.
@@ -335,9 +346,11 @@ func (l *tableLine) cells() []string {
 	}
 	return []string{
 		l.Problem, strconv.Itoa(l.Rows), strconv.Itoa(l.Cols), strconv.Itoa(l.D), strconv.Itoa(l.P),
-		per(l.SURE), per(l.SUREStdErr), per(l.Analytic), per(l.Loss), per(l.Risk), per(l.RiskStdErr), strconv.FormatBool(l.converged()),
+		per(l.SURE), per(l.SUREStdErr), per(l.Analytic), per(l.Loss), per(l.Risk), per(l.RiskStdErr),
+		strconv.FormatBool(l.converged()),
 		number(l.Seconds.Solve), number(l.Seconds.Divergence), number(l.Seconds.Total), l.Device,
-		number(l.Paper.SURE), number(l.Paper.Seconds), known(l.Paper.LayersSURE), known(l.Paper.LayersSeconds), known(l.Paper.Analytic), number(l.Paper.Risk),
+		number(l.Paper.SURE), number(l.Paper.Seconds), known(l.Paper.LayersSURE), known(l.Paper.LayersSeconds),
+		known(l.Paper.Analytic), number(l.Paper.Risk),
 	}
 }
 
@@ -367,10 +380,19 @@ func (t *tables) keep(table int) error {
 		text += fmt.Sprintf("Sizes are %g of the paper's, whose values are those of its own sizes.\n", t.flags.scale)
 	}
 	name := filepath.Join(t.flags.out, fmt.Sprintf("table%d-%s", table, tabledProblems()[table-1].Name))
-	for path, text := range map[string][]byte{filepath.Join(t.flags.out, "tables.jsonl"): all.Bytes(), name + ".csv": cells.Bytes(), name + ".txt": []byte(text)} {
-		if err := replaceFile(path, text); err != nil {
+	for path, text := range map[string][]byte{filepath.Join(t.flags.out, "tables.jsonl"): all.Bytes(),
+		name + ".csv": cells.Bytes(), name + ".txt": []byte(text)} {
+		if err := dataio.WriteFile(path, write(text)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// write writes a text.
+func write(text []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	}
 }

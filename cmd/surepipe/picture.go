@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/dataio/ndarray"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // pictureFlags are the flags of a figure of the data and the estimate as images.
@@ -31,9 +33,13 @@ const noFrame = -1
 
 func (g *pictureFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&g.path, "picture", "", "draw y, the estimate, the residual and, where mu or --truth is given, the truth and the error as images to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.IntVar(&g.frame, "frame", noFrame, "--picture: the image of a series, counted from 0 (default: the one in the middle)")
-	flags.StringVar(&g.truth, "truth", "", "the true signal, of the shape of --out, where that is not mu: an image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its squared error, and --picture shows it")
+	flags.StringVar(&g.path, "picture", "", "draw y, the estimate, the residual and, where mu or --truth is "+
+		"given, the truth and the error as images to this `file`: ."+strings.Join(figure.Formats(), ", ."))
+	flags.IntVar(&g.frame, "frame", noFrame, "--picture: the image of a series, counted from 0 (default: the one "+
+		"in the middle)")
+	flags.StringVar(&g.truth, "truth", "", "the true signal, of the shape of --out, where that is not mu: an "+
+		"image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its squared "+
+		"error, and --picture shows it")
 	flags.Lookup("frame").DefValue = "-1"
 	markFile(cmd, writes, "picture", figure.Formats()...)
 	markFile(cmd, reads, "truth")
@@ -70,9 +76,9 @@ func (g *pictureFlags) check(p *problems.Problem) error {
 	if g.path == "" {
 		return nil
 	}
-	at, of := newView(shapeOut(p, p.MuShape), p.MuComplex), "y"
+	at, of := newView(study.ShapeOut(p, p.MuShape), p.MuComplex), "y"
 	if p.Signal != nil {
-		at, of = newView(shapeOut(p, p.SignalShape), p.SignalComplex), "the signal"
+		at, of = newView(study.ShapeOut(p, p.SignalShape), p.SignalComplex), "the signal"
 	}
 	switch {
 	case at == nil:
@@ -80,7 +86,7 @@ func (g *pictureFlags) check(p *problems.Problem) error {
 		if p.Signal != nil {
 			shape = p.SignalShape
 		}
-		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, ndarray.ShapeString(shapeOut(p, shape)))
+		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, ndarray.ShapeString(study.ShapeOut(p, shape)))
 	case g.frame >= at.frames:
 		return usagef("--frame is %d, expected 0 to %d: %s has %d images", g.frame, at.frames-1, of, at.frames)
 	}
@@ -119,7 +125,8 @@ func (g *pictureFlags) readTruth(p *problems.Problem) error {
 		a.Shape, a.Data, a.Complex = p.SignalShape, pairs, true
 	}
 	if !slices.Equal(a.Shape, p.SignalShape) || a.Complex != p.SignalComplex {
-		return usagef("--truth: array %q of %s has shape %s, expected that of the signal, %s", name, g.truth, numbersOf(a.Shape, a.Complex), numbersOf(p.SignalShape, p.SignalComplex))
+		return usagef("--truth: array %q of %s has shape %s, expected that of the signal, %s", name, g.truth,
+			numbersOf(a.Shape, a.Complex), numbersOf(p.SignalShape, p.SignalComplex))
 	}
 	g.signal = &a
 	return nil
@@ -138,18 +145,19 @@ func (g *pictureFlags) signalOf(p *problems.Problem, risk pipeline.Risk) (*datai
 	if p.Signal == nil || !g.wanted() || risk.B == nil {
 		return nil, nil
 	}
-	a, err := synthesize(p, risk.B)
+	a, err := study.Synthesize(p, risk.B)
 	return &a, err
 }
 
 // save draws the picture, if it is wanted, and returns the signal's loss, nil where no truth is known.
-func (g *pictureFlags) save(cmd *cobra.Command, hash string, f *estimatorFlags, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) (loss *float64, err error) {
+func (g *pictureFlags) save(cmd *cobra.Command, hash string, f *estimatorFlags, p *problems.Problem,
+	data problems.Data, risk pipeline.Risk, r study.Result) (loss *float64, err error) {
 	signal, err := g.signalOf(p, risk)
 	if err != nil {
 		return nil, err
 	}
 	if g.signal != nil && signal != nil {
-		v := squaredDistance(signal.Data, g.signal.Data)
+		v := study.SquaredDistance(signal.Data, g.signal.Data)
 		loss = &v
 	}
 	if g.path == "" {
@@ -172,14 +180,14 @@ type picture struct {
 
 // measured is an array of the shape of y as it is presented.
 func (m *picture) measured(x []float64) []float64 {
-	return presented(m.p, dataio.Array{Shape: m.p.MuShape, Data: x}).Data
+	return study.Presented(m.p, dataio.Array{Shape: m.p.MuShape, Data: x}).Data
 }
 
 // rows are the images. A signal has a row of its own, and what was measured one above it, where that
 // has the shape of an image.
 func (m *picture) rows() (rows [][]figure.Panel) {
 	p := m.p
-	if v := newView(shapeOut(p, p.MuShape), p.MuComplex); v != nil {
+	if v := newView(study.ShapeOut(p, p.MuShape), p.MuComplex); v != nil {
 		y, fit := m.measured(m.data.Y), m.measured(m.muHat)
 		var mu []float64
 		if m.data.Mu != nil {
@@ -207,19 +215,20 @@ func (m *picture) rows() (rows [][]figure.Panel) {
 	return rows
 }
 
-func (m *picture) title(f *estimatorFlags, r result) string {
+func (m *picture) title(f *estimatorFlags, r study.Result) string {
 	size := m.p.MuShape
 	if m.p.Signal != nil {
 		size = m.p.SignalShape
 	}
-	if size = shapeOut(m.p, size); m.p.SignalComplex || m.p.MuComplex && m.p.Signal == nil {
+	if size = study.ShapeOut(m.p, size); m.p.SignalComplex || m.p.MuComplex && m.p.Signal == nil {
 		size = size[:len(size)-1]
 	}
 	var sides []string
 	for _, n := range size {
 		sides = append(sides, fmt.Sprint(n))
 	}
-	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(cmp.Or(f.data, f.y, f.source())), strings.Join(sides, " × "))
+	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(cmp.Or(f.Data, f.Y, f.Name())),
+		strings.Join(sides, " × "))
 	if v := newView(size, false); v != nil && v.frames > 1 {
 		title += fmt.Sprintf(", image %d", v.frame(m.flags.frame))
 	}
@@ -227,11 +236,11 @@ func (m *picture) title(f *estimatorFlags, r result) string {
 }
 
 // notes are the numbers that belong to the picture.
-func (m *picture) notes(r result, signalLoss *float64) []string {
+func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 	var first []string
 	for _, w := range []struct {
 		name  string
-		value *number
+		value *study.Number
 	}{{"λ", r.Lambda}, {"λ2", r.Lambda2}, {"γ", r.Gamma}} {
 		if w.value != nil {
 			first = append(first, fmt.Sprintf("%s = %.4g", w.name, float64(*w.value)))
@@ -239,7 +248,8 @@ func (m *picture) notes(r result, signalLoss *float64) []string {
 	}
 	switch {
 	case r.Sigma2 > 0 && r.Sigma2Method != "":
-		first = append(first, fmt.Sprintf("σ² = %.4g ± %.2g, by %s", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method))
+		first = append(first, fmt.Sprintf("σ² = %.4g ± %.2g, by %s", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr,
+			r.Sigma2Method))
 	case r.Sigma2 > 0:
 		first = append(first, fmt.Sprintf("σ² = %.4g", r.Sigma2))
 	default:
@@ -256,16 +266,20 @@ func (m *picture) notes(r result, signalLoss *float64) []string {
 		what = ", of " + r.SUREEstimates
 	}
 	if r.SURE != nil {
-		notes = append(notes, fmt.Sprintf("SURE %.4g ± %.2g,  %.3g ± %.2g for each of %d numbers%s%s", *r.SURE, *r.SUREStdErr, *r.SURE/d, *r.SUREStdErr/d, r.D, m.psnr(*r.SURE, *r.SUREStdErr), what))
+		notes = append(notes, fmt.Sprintf("SURE %.4g ± %.2g,  %.3g ± %.2g for each of %d numbers%s%s", *r.SURE,
+			*r.SUREStdErr, *r.SURE/d, *r.SUREStdErr/d, r.D, m.psnr(*r.SURE, *r.SUREStdErr), what))
 	} else if r.GCV != nil {
-		notes = append(notes, fmt.Sprintf("GCV %s: mean squared error of prediction, noise included", plusMinus(*r.GCV, *r.GCVStdErr)))
+		notes = append(notes, fmt.Sprintf("GCV %s: mean squared error of prediction, noise included",
+			plusMinus(*r.GCV, *r.GCVStdErr)))
 	}
 	if r.Loss != nil {
-		notes = append(notes, fmt.Sprintf("true loss %.4g,  %.3g for each number%s", *r.Loss, *r.Loss/d, m.psnr(*r.Loss, 0)))
+		notes = append(notes, fmt.Sprintf("true loss %.4g,  %.3g for each number%s", *r.Loss, *r.Loss/d,
+			m.psnr(*r.Loss, 0)))
 	}
 	if signalLoss != nil {
-		energy := squaredDistance(m.flags.signal.Data, make([]float64, len(m.flags.signal.Data)))
-		notes = append(notes, fmt.Sprintf("squared error of the image %.4g,  %.3g of the image's own square", *signalLoss, *signalLoss/energy))
+		energy := study.SquaredDistance(m.flags.signal.Data, make([]float64, len(m.flags.signal.Data)))
+		notes = append(notes, fmt.Sprintf("squared error of the image %.4g,  %.3g of the image's own square",
+			*signalLoss, *signalLoss/energy))
 	}
 	return notes
 }

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 // --picture draws images of every kind of data, with the numbers that belong to them, and leaves the
@@ -80,7 +81,7 @@ func TestPictures(t *testing.T) {
 	o := object(t, "run", "--spec", mri, "--truth", in("mri.npz")+":image")
 	fit := in("fit.npy")
 	object(t, "run", "--spec", mri, "--out", fit)
-	if loss := squaredDistance(readNumbers(t, fit), readNumbers(t, in("mri.npz")+":image")); math.Abs(loss-o["signal_loss"].(float64)) > 1e-12 {
+	if loss := study.SquaredDistance(readNumbers(t, fit), readNumbers(t, in("mri.npz")+":image")); math.Abs(loss-o["signal_loss"].(float64)) > 1e-12 {
 		t.Errorf("signal_loss is %v, that of --out %v", o["signal_loss"], loss)
 	}
 }

@@ -2,16 +2,14 @@ package main
 
 import (
 	"fmt"
-	"math"
+	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/fit"
-	"surepipe/pipeline"
-	"surepipe/problems"
+	"surepipe/study/predict"
 )
 
 // predictHelp is the command's help.
@@ -67,8 +65,6 @@ type predictFlags struct {
 	fit, data, out string
 	na             []string
 	asJSON         bool
-	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2.
-	at func(z, y float64) float64
 }
 
 // check rejects flags that are wrong for any fit.
@@ -88,208 +84,58 @@ func (p *predictFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// prediction is the JSON object of surepipe predict.
-type prediction struct {
-	Predicts string `json:"predicts"`
-	Count    int    `json:"count"`
-	// IgnoredColumns are columns of the table that the fit does not use, and Filled the number of
-	// missing values that were replaced.
-	IgnoredColumns []string `json:"ignored_columns,omitempty"`
-	Filled         int      `json:"filled,omitempty"`
-	// MeanSquaredError is that of the rows with a response, absent where there are none.
-	MeanSquaredError *float64 `json:"mean_squared_error,omitempty"`
-	// MeanLoss takes its place where the loss is not squared: for a likelihood minus its logarithm,
-	// without terms of y alone.
-	MeanLoss         *float64           `json:"mean_loss,omitempty"`
-	RowsWithResponse int                `json:"rows_with_response,omitempty"`
-	Warnings         []pipeline.Warning `json:"warnings,omitempty"`
-	Fit              fit.Info           `json:"fit"`
-	Version          string             `json:"version"`
-	// Names are those of the rows.
-	Names       []string  `json:"names,omitempty"`
-	Predictions []float64 `json:"predictions,omitempty"`
-}
-
-// The codes of the notes.
-const (
-	noteFitNotConverged = "fit-not-converged"
-	noteIgnoredColumns  = "ignored-columns"
-)
-
-// note prints a note on standard error, and keeps it.
-func (p *prediction) note(cmd *cobra.Command, code, format string, args ...any) {
-	n := pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)}
-	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", n.Text)
-	p.Warnings = append(p.Warnings, n)
-}
-
 func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	if err := p.check(cmd); err != nil {
 		return err
 	}
-	f, err := fit.Load(p.fit)
+	m, err := predict.Open(p.fit)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	if !cmd.Flags().Changed("na") {
-		p.na = f.NA
+		p.na = nil
 	}
-	if err := p.knowLoss(f); err != nil {
-		return usagef("%s: %w", p.fit, err)
+	ctx := cmd.Context()
+	r, err := m.Predict(p.data, p.na)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", w.Text)
 	}
-	result := &prediction{Predicts: f.Predicts, Fit: f.Info, Version: version()}
-	if !f.Converged {
-		result.note(cmd, noteFitNotConverged, "the fit has not converged")
-	}
-	if f.Predicts == fit.Entries {
-		return p.entries(cmd, f, result)
-	}
-	if p.data == "" {
-		return usagef("--data is missing, expected a file with new rows")
-	}
-	if err := p.rows(cmd, f, result); err != nil {
-		return err
-	}
-	result.about(cmd)
-	return p.write(cmd, result)
-}
-
-// knowLoss sets what follows from the loss of the fit.
-func (p *predictFlags) knowLoss(f *fit.Fit) error {
-	known, err := problems.Loss{Name: f.Loss, Parameter: f.LossParameter}.Structure()
 	if err != nil {
 		return err
 	}
-	p.at = func(z, y float64) float64 { return (z - y) * (z - y) }
-	if known.At != nil {
-		p.at = func(z, y float64) float64 { return known.At(0, z, y) }
-	}
-	if known.Mean != nil {
-		f.Mean = func(z float64) float64 {
-			one := []float64{z}
-			known.Mean(one, one)
-			return one[0]
+	aboutPrediction(r, cmd)
+	if p.out != "" {
+		if err := dataio.WriteFile(p.out, func(w io.Writer) error { return r.WriteCSV(ctx, w) }); err != nil {
+			return err
 		}
+	} else if !p.asJSON {
+		return r.WriteCSV(ctx, cmd.OutOrStdout())
+	}
+	if p.asJSON {
+		return r.WriteJSON(ctx, cmd.OutOrStdout())
 	}
 	return nil
 }
 
-// mean replaces linear predictors by the expectations of y there.
-func (p *prediction) mean(f *fit.Fit) {
-	if f.Mean == nil {
-		return
-	}
-	for i, z := range p.Predictions {
-		p.Predictions[i] = f.Mean(z)
-	}
-}
-
-// about says on standard error what is known of the error of the predictions.
-func (p *prediction) about(cmd *cobra.Command) {
+// aboutPrediction says on standard error what is known of the error of the predictions.
+func aboutPrediction(p *predict.Prediction, cmd *cobra.Command) {
 	if p.MeanSquaredError != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n", *p.MeanSquaredError, p.RowsWithResponse)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n",
+			*p.MeanSquaredError, p.RowsWithResponse)
 	}
 	if p.MeanLoss != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean %s loss is %.6g, over %d rows with a response\n", p.Fit.Loss, *p.MeanLoss, p.RowsWithResponse)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean %s loss is %.6g, over %d rows with a response\n",
+			p.Fit.Loss, *p.MeanLoss, p.RowsWithResponse)
 	}
 	if p.Fit.Loss != "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean %s loss of one prediction is %.6g ± %.2g\n", p.Fit.Loss, *p.Fit.ALO, *p.Fit.ALOStdErr)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean %s loss of one "+
+			"prediction is %.6g ± %.2g\n", p.Fit.Loss, *p.Fit.ALO, *p.Fit.ALOStdErr)
 	}
 	if p.Fit.Loss == "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error of one prediction is %.6g ± %.2g\n", *p.Fit.ALO, *p.Fit.ALOStdErr)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error "+
+			"of one prediction is %.6g ± %.2g\n", *p.Fit.ALO, *p.Fit.ALOStdErr)
 	} else if p.Fit.GCV != nil && p.Fit.GCVStdErr != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one prediction is %.6g ± %.2g\n", *p.Fit.GCV, *p.Fit.GCVStdErr)
-	}
-}
-
-// rows predicts the rows of --data.
-func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) error {
-	if f.Design != nil {
-		return p.table(cmd, f, to)
-	}
-	set, err := dataio.OpenAs(p.data, dataio.TableOptions{NA: p.na})
-	if err != nil {
-		return usageError{err}
-	}
-	defer set.Close()
-	if set.IsSparse() {
-		x, err := set.Sparse()
-		if err == nil {
-			to.Predictions, err = f.PredictSparse(x)
-		}
-		if err != nil {
-			return usagef("%s: %w", p.data, err)
-		}
-	} else {
-		if to.Predictions, err = predictArray(f, set); err != nil {
-			return usagef("%s: %w", p.data, err)
-		}
-		if unread := set.Unread(); len(unread) > 0 {
-			to.note(cmd, noteIgnored, ignoredText, p.data, strings.Join(unread, ", "))
-		}
-	}
-	to.mean(f)
-	to.Count = len(to.Predictions)
-	return nil
-}
-
-// predictArray predicts the rows of the array X, or of a file's only array.
-func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
-	name := "X"
-	if !set.Has(name) {
-		only, err := set.Only()
-		if err != nil {
-			return nil, set.Missing("X", fmt.Sprintf("(n, %d)", len(f.B)), nil)
-		}
-		name = only
-	}
-	x, err := arrays{Set: set}.matrix(name, fmt.Sprintf("(n, %d)", len(f.B)))
-	if err != nil {
-		return nil, err
-	}
-	return f.PredictRows(x)
-}
-
-// table predicts the rows of a table.
-func (p *predictFlags) table(cmd *cobra.Command, f *fit.Fit, to *prediction) error {
-	if !dataio.IsTable(p.data) {
-		return usagef("--data is %q, but the fit is of a table with named columns: expected a table (.csv, .tsv)", p.data)
-	}
-	rows, err := f.Design.OpenRows(p.data, p.na)
-	if err != nil {
-		return usageError{err}
-	}
-	if to.Predictions, err = f.PredictRows(rows.X); err != nil {
-		return usagef("%s: %w", p.data, err)
-	}
-	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
-	if len(rows.Ignored) > 0 {
-		to.note(cmd, noteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(rows.Ignored, ", "))
-	}
-	if rows.Filled > 0 {
-		to.note(cmd, noteFilled, "%d missing values are replaced by the means of the fit's data", rows.Filled)
-	}
-	sum := 0.0
-	for i, y := range rows.Y {
-		if !math.IsNaN(y) {
-			sum += p.at(to.Predictions[i], y)
-			to.RowsWithResponse++
-		}
-	}
-	to.setMean(sum)
-	to.mean(f)
-	return nil
-}
-
-// setMean sets the mean of the losses of the rows with a response, which add up to sum.
-func (p *prediction) setMean(sum float64) {
-	if p.RowsWithResponse == 0 {
-		return
-	}
-	mean := defined(sum / float64(p.RowsWithResponse))
-	if p.Fit.Loss == "" {
-		p.MeanSquaredError = mean
-	} else {
-		p.MeanLoss = mean
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one "+
+			"prediction is %.6g ± %.2g\n", *p.Fit.GCV, *p.Fit.GCVStdErr)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // column reads a column of numbers of a table of text.
@@ -97,7 +98,7 @@ func TestPredictionsOfArrays(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	want := readArray(t, fitted, "mu_hat")
-	file, err := readFile(t.Context(), diabetes, "lasso", false)
+	file, err := readFile(t.Context(), diabetes, "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func TestCoefficientsHaveNames(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "c.csv")
 	args := strings.Fields("run --problem lasso --lambda 15 --sigma2 10.5194073 --tol 1e-12 --coefficients --response stack.loss --data " + table + " --coefficients-csv " + out)
 	o := object(t, args...)
-	var c []coefficient
+	var c []study.Coefficient
 	text, err := json.Marshal(o["coefficients"])
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +280,7 @@ func TestCoefficientsHaveNames(t *testing.T) {
 	for j, want := range []struct {
 		name                       string
 		estimate, debiased, stdErr float64
-	}{{interceptName, -44.9099683772, 0, 0}, {"Air.Flow", 0.626351389669, 0.7156402, 0.1348582}, {"Water.Temp", 1.16539373009, 1.2952861, 0.3680243}} {
+	}{{study.InterceptName, -44.9099683772, 0, 0}, {"Air.Flow", 0.626351389669, 0.7156402, 0.1348582}, {"Water.Temp", 1.16539373009, 1.2952861, 0.3680243}} {
 		near := func(got, want float64) bool { return math.Abs(got-want) < 1e-6*math.Abs(want) }
 		if c[j].Name != want.name || !near(c[j].Estimate, want.estimate) || j > 0 && (!near(*c[j].Debiased, want.debiased) || !near(*c[j].DebiasedStdErr, want.stdErr)) {
 			t.Errorf("%+v, expected %+v", c[j], want)
@@ -304,7 +305,7 @@ func TestCoefficientsHaveNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = object(t, "run", "--problem", "lasso", "--coefficients", "--lambda", "0.5max", "--data", save(t, dataArrays(wide)...))
-	if o["debiased_by"] != byScores || o["debiased_sigma2"] != nil || len(o["coefficients"].([]any)) != 30 {
+	if o["debiased_by"] != study.ByScores || o["debiased_sigma2"] != nil || len(o["coefficients"].([]any)) != 30 {
 		t.Errorf("%v, %v", o["debiased_by"], o["debiased_absent"])
 	}
 	if status, _, stderr := command(t, "run", "--problem", "svt", "--lambda", "1", "--coefficients", "--data", "../../testdata/camera.png"); status != exitUsage || !strings.Contains(stderr, "--coefficients is for regressions") {

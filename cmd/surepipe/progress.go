@@ -158,7 +158,8 @@ func (p *progress) line(now time.Time) string {
 	parts := []string{p.prefix + took}
 	if p.total > 0 {
 		n := width * p.done / p.total
-		parts[0] = fmt.Sprintf("%s[%s%s] %d of %d %s in %s", p.prefix, strings.Repeat("#", n), strings.Repeat("-", width-n), p.done, p.total, p.unit, took)
+		parts[0] = fmt.Sprintf("%s[%s%s] %d of %d %s in %s", p.prefix, strings.Repeat("#", n),
+			strings.Repeat("-", width-n), p.done, p.total, p.unit, took)
 	}
 	if p.text != "" {
 		parts = append(parts, p.text)

@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 // withoutEffect are flags on which no result depends, among them the names of what is written.
 var withoutEffect = []string{
-	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "picture", "frame", "running", "coefficients-csv",
+	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "picture", "frame",
+	"running", "coefficients-csv",
 }
 
 // commandLineKey is the annotation under which a command keeps its command line.
@@ -54,5 +56,6 @@ func shellWord(s string) string {
 // provenance are the notes that a figure's file carries: what is needed to make it again, with the
 // hash of the data.
 func provenance(cmd *cobra.Command, dataHash string) []figure.Note {
-	return []figure.Note{{Key: "Software", Text: "surepipe " + version()}, {Key: "Command", Text: commandLine(cmd)}, {Key: "Data", Text: dataHash}}
+	return []figure.Note{{Key: "Software", Text: "surepipe " + study.Version()},
+		{Key: "Command", Text: commandLine(cmd)}, {Key: "Data", Text: dataHash}}
 }

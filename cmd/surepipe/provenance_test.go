@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // A fit and a plot have the command that makes them again: run a second time it gives the same bytes.
@@ -29,7 +30,7 @@ func TestFilesHaveTheCommandThatMakesThem(t *testing.T) {
 		first[name] = string(content)
 	}
 	line := regexp.MustCompile(`Command\x00{5}([ -~]+)`).FindStringSubmatch(first["p.png"])
-	if line == nil || !strings.Contains(first["p.png"], "sha256:") || !strings.Contains(first["p.png"], "surepipe "+version()) {
+	if line == nil || !strings.Contains(first["p.png"], "sha256:") || !strings.Contains(first["p.png"], "surepipe "+study.Version()) {
 		t.Fatal("the plot has no command")
 	}
 	// The chunk's checksum follows the text.

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
+
+	"surepipe/study"
 )
 
 func newRoot() *cobra.Command {
@@ -34,7 +33,7 @@ lines.`,
   surepipe run --spec denoise.yaml --data noisy.png --sigma2 auto --out clean.png
   surepipe montecarlo --problem matrix-completion --data mc.npz --samples 100
   surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png`,
-		Version:       version(),
+		Version:       study.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
@@ -49,31 +48,8 @@ lines.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
+	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(),
+		newMerge(), newInfo(), newCite(), newMan())
 	plainNumbers(root)
 	return root
-}
-
-// version is the module's version where the build recorded one.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	revision, modified := "", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = "+dirty"
-		}
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	if revision == "" {
-		return "devel"
-	}
-	return fmt.Sprintf("devel-%s%s", revision, modified)
 }

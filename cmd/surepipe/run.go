@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math"
 	"slices"
 	"strings"
 
@@ -15,6 +13,8 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // runFlags are the flags of surepipe run.
@@ -59,14 +59,21 @@ Results go to standard output, everything else to standard error.
 	f.register(cmd, 1)
 	f.coefficients.register(cmd, "")
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
-	cmd.Flags().StringVar(&f.out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
+	cmd.Flags().StringVar(&f.out, "out", "",
+		"write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, "+
+			".csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
-	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
+	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what "+
+		"the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the "+
+		"problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	f.picture.register(cmd)
 	markFile(cmd, writes, "out", outExtensions()...)
-	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
-	cmd.Flags().StringVar(&f.jsonl, "jsonl", "", "with --shard: the `file` for the merged result, after which the shard's is named")
+	cmd.Flags().StringVar(&f.shard, "shard", "",
+		"compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its "+
+			"own (see surepipe merge --help)")
+	cmd.Flags().StringVar(&f.jsonl, "jsonl", "",
+		"with --shard: the `file` for the merged result, after which the shard's is named")
 	markFile(cmd, writes, "jsonl", "jsonl")
 	return cmd, f
 }
@@ -154,11 +161,11 @@ func layoutHelp() string {
 
 // runJob is an estimate that is ready to begin.
 type runJob struct {
-	*job
+	*study.Estimator
 	cmd  *cobra.Command
 	f    *runFlags
 	bar  *progress
-	file fileData
+	file load.Contents
 }
 
 // openRun reads the data and makes the estimator.
@@ -182,41 +189,41 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 		return nil, err
 	}
 	r := &runJob{cmd: cmd, f: f}
-	if r.file, err = f.readData(); err != nil {
+	if r.file, err = f.readData(cmd); err != nil {
 		f.closeDevices(dev)
 		return nil, err
 	}
-	f.keepB = f.out != "" || f.coefficients.wanted() || f.picture.wanted()
-	f.noMuHat = !f.keepB
+	f.keep.b = f.out != "" || f.coefficients.wanted() || f.picture.wanted()
+	f.keep.noMuHat = !f.keep.b
 	r.bar = newProgress(cmd)
-	if r.job, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
+	if r.Estimator, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
 		r.bar.close()
 		return nil, err
 	}
 	if f.out != "" {
-		err = checkOut(f.out, r.problem)
+		err = checkOut(f.out, r.Problem)
 	}
 	if err == nil {
-		err = f.coefficients.checkProblem(r.problem)
+		err = f.coefficients.checkProblem(r.Problem)
 	}
 	if err == nil {
 		err = r.checkImageRisk()
 	}
 	if err == nil {
-		err = f.picture.check(r.problem)
+		err = f.picture.check(r.Problem)
 	}
 	if err != nil {
 		r.close()
 		return nil, err
 	}
-	f.warn(cmd, r.problem)
+	f.warn(cmd, r.Problem)
 	f.warnData(cmd, r.file.Data)
 	return r, nil
 }
 
 func (r *runJob) close() {
 	r.bar.close()
-	r.job.close()
+	r.Estimator.Close()
 }
 
 func runRun(cmd *cobra.Command, f *runFlags) error {
@@ -228,35 +235,36 @@ func runRun(cmd *cobra.Command, f *runFlags) error {
 	if f.shard != "" {
 		return r.computeShard()
 	}
-	risk, err := r.estimate(cmd.Context(), r.file.Y)
+	risk, err := r.Estimate(cmd.Context(), r.file.Y)
 	r.bar.close()
 	if err != nil {
 		return err
 	}
-	return r.report(risk, func(result result) error { return f.print(cmd, result, f.asJSON, f.explain) })
+	return r.report(risk, func(result study.Result) error { return f.print(cmd, result, f.asJSON, f.explain) })
 }
 
 // report writes the files that were asked for, prints the result, and says what is to be known of it.
-func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error) {
+func (r *runJob) report(risk pipeline.Risk, print func(study.Result) error) (err error) {
 	f := r.f
 	// The result is printed even if a file cannot be written.
-	var c coefficientsResult
+	var c study.CoefficientsResult
 	if f.coefficients.wanted() {
-		if c, err = coefficientsOf(r.cmd.Context(), r.problem, r.file.Data, risk, r.sigma2); err != nil {
+		if c, err = study.CoefficientsOf(r.cmd.Context(), r.Problem, r.file.Data, risk, r.Sigma2); err != nil {
 			return err
 		}
 	}
-	unwritten := f.writeFiles(r.cmd, f.out, r.job, r.file.Data, risk, c)
-	result := f.result(r.job)
-	result.fill(r.problem, risk, r.file.Mu)
+	unwritten := f.writeFiles(r.cmd, f.out, r.Estimator, r.file.Data, risk, c)
+	result := f.result(r.Estimator)
+	result.Fill(r.Problem, risk, r.file.Mu)
 	if err := r.projected(&result); err != nil {
 		return err
 	}
-	result.storageResult = storageOf(r.problem)
-	loss, undrawn := f.picture.save(r.cmd, dataHash(r.file.Data), &f.estimatorFlags, r.problem, r.file.Data, risk, result)
+	result.StorageResult = study.StorageOf(r.Problem)
+	loss, undrawn := f.picture.save(r.cmd, study.DataHash(r.file.Data), &f.estimatorFlags, r.Problem, r.file.Data,
+		risk, result)
 	result.SignalLoss, unwritten = loss, cmp.Or(unwritten, undrawn)
 	if f.coefficients.print {
-		result.coefficientsResult = c
+		result.CoefficientsResult = c
 	}
 	if err := print(result); err != nil {
 		return err
@@ -265,21 +273,22 @@ func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error
 		return unwritten
 	}
 	if risk.Floored {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", study.ZeroBarText(f.Estimate != nil))
 	}
 	return f.converged(r.cmd, risk)
 }
 
 // writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
-func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk, c coefficientsResult) error {
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *study.Estimator, data problems.Data,
+	risk pipeline.Risk, c study.CoefficientsResult) error {
 	var first error
 	if out != "" {
 		r := f.result(job)
-		r.fill(job.problem, risk, nil)
-		first = f.writeResult(cmd, out, job.problem, data, risk, r)
+		r.Fill(job.Problem, risk, nil)
+		first = f.writeResult(cmd, out, job.Problem, data, risk, r)
 	}
 	if f.coefficients.csv != "" {
-		if err := c.writeCSV(f.coefficients.csv); first == nil {
+		if err := c.WriteCSV(f.coefficients.csv); first == nil {
 			first = err
 		}
 	}
@@ -287,21 +296,21 @@ func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, da
 }
 
 // print prints a result, as text or JSON.
-func (f *estimatorFlags) print(cmd *cobra.Command, r result, asJSON, explain bool) error {
+func (f *estimatorFlags) print(cmd *cobra.Command, r study.Result, asJSON, explain bool) error {
 	out := cmd.OutOrStdout()
 	if asJSON {
-		return writeLine(out, r)
+		return study.WriteLine(out, r)
 	}
-	if err := r.writeTable(out); err != nil {
+	if err := writeResultTable(&r, out); err != nil {
 		return err
 	}
 	if r.Coefficients != nil {
-		if err := r.coefficientsResult.write(out); err != nil {
+		if err := writeCoefficients(&r.CoefficientsResult, out); err != nil {
 			return err
 		}
 	}
 	if explain {
-		return r.writeChoices(out)
+		return writeChoices(&r, out)
 	}
 	return nil
 }
@@ -322,9 +331,11 @@ var hints = map[string]string{
 // converged prints the result's warnings, and returns errNotConverged where it should not be
 // trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
-	for _, w := range warningsOf(risk, f.relStdErr()) {
+	for _, w := range study.WarningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
-		if w.Code == pipeline.NoLeaveOneOut && (errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil && risk.LossTerms == nil) {
+		if w.Code == pipeline.NoLeaveOneOut &&
+			(errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil &&
+				risk.LossTerms == nil) {
 			hint = " (--trace exact, or more --queries)"
 		}
 		if w.Code == pipeline.Sigma2TooLarge && f.depth.IsImage() && !f.depth.Float {
@@ -341,61 +352,31 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 // warn prints what the user should know about the estimator that the flags describe.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if n := len(p.NearlyConstant); n > 0 {
-		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
+		f.note(cmd, study.NoteConstant, "column %d of X, counted from 0, is constant up to rounding errors and "+
+			"counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	f.noteImage(cmd, f.depth)
 	if c := p.Center; c != nil {
-		f.note(cmd, noteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
+		f.note(cmd, study.NoteCenter, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, "+
+			"by %s: SURE takes it as given", c.Value, c.StdErr, c.By)
 	}
 	if p.Thresholds > 0 {
-		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
+		f.note(cmd, study.NoteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as "+
+			"given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
 	}
 	if p.Relative {
-		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")
+		f.note(cmd, study.NoteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it "+
+			"depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria "+
+			"take the weight as fixed")
 	}
-}
-
-// hyper parses the weights.
-func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
-	for _, w := range []struct {
-		flag, text string
-		to         *problems.Weight
-	}{{"--lambda", f.lambda, &h.Lambda}, {"--lambda2", f.lambda2, &h.Lambda2}, {"--gamma", f.gamma, &h.Gamma}} {
-		if w.text == "" {
-			continue
-		}
-		if *w.to, err = problems.ParseWeight(w.text); err != nil {
-			return h, usagef("%s is %q, expected a positive number, inf, or a multiple such as 0.25max", w.flag, w.text)
-		}
-	}
-	return h, nil
 }
 
 // result is the part of the result that follows from the flags and the problem, the same for every
 // sample.
-func (f *estimatorFlags) result(j *job) result {
-	weight := func(v float64) *number {
-		if math.IsNaN(v) {
-			return nil
-		}
-		n := number(v)
-		return &n
-	}
-	method := ""
-	if f.estimate != nil {
-		method = f.estimate.Method
-	}
-	return result{
-		Warnings:     slices.Clone(f.notes),
-		lossResult:   aboutLoss(j.problem),
-		Sigma2Method: method, Sigma2RelStdErr: f.relStdErr(),
-		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
-		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
-		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Standardize:   j.problem.Scales() != nil,
-		effectsResult: effectsOf(j.problem), centerResult: centerOf(j.problem),
-		Solver: solverResult{Name: j.name()}, Device: j.device(), Version: version(),
-	}
+func (f *estimatorFlags) result(j *study.Estimator) study.Result {
+	r := j.Result()
+	r.Warnings = slices.Clone(f.notes)
+	return r
 }
 
 // checkOut rejects a format that cannot hold the result.
@@ -408,25 +389,27 @@ func checkOut(path string, p *problems.Problem) error {
 	if p.Signal != nil {
 		name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
 	}
-	return checkShape(format, path, name, shapeOut(p, shape), p.Frames != nil, isComplex)
+	return checkShape(format, path, name, study.ShapeOut(p, shape), p.Frames != nil, isComplex)
 }
 
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat.
 // Images, and integers of a numpy file that were taken for one, have the depth of y.
-func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
+func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data,
+	risk pipeline.Risk, r study.Result) error {
 	format, err := outFormat(path)
 	if err != nil {
 		return err
 	}
 	if format.WriteArrays != nil {
-		return writeFit(cmd, path, p, data, risk, r)
+		return study.SaveFit(path, p, data, risk, r, commandLine(cmd))
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
+		f.note(cmd, study.NoteMuHatAlone,
+			"%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
-		if a, err = synthesize(p, risk.DenseB()); err != nil {
+		if a, err = study.Synthesize(p, risk.DenseB()); err != nil {
 			return err
 		}
 	}
@@ -434,47 +417,10 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		a.Data = slices.Clone(a.Data)
 		p.Original(a.Data)
 	}
-	a = labelled(presented(p, a), data.Labels)
+	a = study.Labelled(study.Presented(p, a), data.Labels)
 	clamped, err := format.WriteArray(path, a, f.depth, eightBit(data.Y))
 	if err == nil && clamped > 0 {
-		f.note(cmd, noteClamped, "%s", clampedText(path, clamped, len(a.Data)))
+		f.note(cmd, study.NoteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}
 	return err
-}
-
-// labelled is an array with the names of the rows and columns that it has in the file of y, where it has so
-// many.
-func labelled(a dataio.Array, l dataio.Labels) dataio.Array {
-	cols := 1
-	if len(a.Shape) == 2 {
-		cols = a.Shape[1]
-	}
-	if len(l.Columns) == cols && len(a.Shape) > 0 && len(a.Shape) < 3 && (l.RowNames == nil || len(l.RowNames) == a.Shape[0]) {
-		a.Labels = l
-	}
-	return a
-}
-
-// synthesize is the signal of b.
-func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
-	dev := p.Solve().Device
-	n, _ := p.Signal.Dims()
-	from, to := dev.Alloc(1, len(b)), dev.Alloc(1, n)
-	defer from.Free()
-	defer to.Free()
-	dev.Upload(from, b)
-	p.Signal.Forward(to, from)
-	signal := to.ToHost()
-	if p.Original != nil {
-		p.Original(signal)
-	}
-	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: signal, Complex: p.SignalComplex}, dev.Sync()
-}
-
-// logger writes to standard error when --verbose asks for it.
-func (f *estimatorFlags) logger(cmd *cobra.Command) *slog.Logger {
-	if !f.verbose {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 }

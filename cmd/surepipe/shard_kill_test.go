@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"surepipe/study"
 )
 
 // A shard is killed with SIGKILL at ten random moments: before it has written anything, or when its
@@ -40,7 +42,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			if status != exitDone {
 				t.Fatal(stderr)
 			}
-			want := []string{string(withoutTimes([]byte(strings.TrimSpace(stdout))))}
+			want := []string{string(study.WithoutTimes([]byte(strings.TrimSpace(stdout))))}
 			if name != "run" {
 				want = linesOf(t, whole)
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"surepipe/study"
 )
 
 // shardedEstimates are small estimates by probes: with leave-one-out from them, an
@@ -33,7 +35,7 @@ func TestMergedProbesAreOneMachines(t *testing.T) {
 			if want != exitDone {
 				t.Fatal(stderr)
 			}
-			whole := string(withoutTimes([]byte(strings.TrimSpace(stdout))))
+			whole := string(study.WithoutTimes([]byte(strings.TrimSpace(stdout))))
 			for _, n := range []int{3, 40} {
 				merged, files := withShards(t, run, n)
 				slices.Reverse(files)
@@ -45,7 +47,7 @@ func TestMergedProbesAreOneMachines(t *testing.T) {
 				if got := linesOf(t, merged); len(got) != 1 || got[0] != whole {
 					t.Errorf("%d shards: %s, expected %s", n, got, whole)
 				}
-				if string(withoutTimes([]byte(last))) != whole || !strings.Contains(stderr, "divergence") {
+				if string(study.WithoutTimes([]byte(last))) != whole || !strings.Contains(stderr, "divergence") {
 					t.Errorf("%d shards: standard output %s, expected %s; %s", n, last, whole, stderr)
 				}
 				if _, err := os.Stat(out); err != nil {
@@ -88,7 +90,7 @@ func TestBadFlagsOfShardedProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(text), "\n")
-	head, err := parseShardHeader([]byte(strings.TrimSuffix(lines[0], "\n")))
+	head, err := study.ParseShardHeader([]byte(strings.TrimSuffix(lines[0], "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"surepipe/study"
 )
 
 // shardedSweeps are small sweeps: one weight in chains of 4 points, two weights, and one in which
@@ -52,7 +54,7 @@ func TestMergedSweepIsOneMachines(t *testing.T) {
 				if !slices.Equal(linesOf(t, merged), lines) {
 					t.Errorf("%d shards: the merged file differs from one machine's", n)
 				}
-				if got := string(withoutTimes([]byte(last))); got != lines[len(lines)-1] {
+				if got := string(study.WithoutTimes([]byte(last))); got != lines[len(lines)-1] {
 					t.Errorf("%d shards: the summary differs from one machine's", n)
 				}
 				a, _ := os.ReadFile(csv)

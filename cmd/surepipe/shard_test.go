@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/study"
 )
 
 // shardedRun are the arguments of a small run of 11 samples and 3 repetitions.
@@ -46,7 +47,7 @@ func linesOf(t testing.TB, path string) (lines []string) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(text) {
-		lines = append(lines, string(withoutTimes(bytes.TrimSuffix(line, []byte("\n")))))
+		lines = append(lines, string(study.WithoutTimes(bytes.TrimSuffix(line, []byte("\n")))))
 	}
 	return lines
 }
@@ -60,7 +61,7 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	want := withoutTimes([]byte(lines[len(lines)-1]))
+	want := study.WithoutTimes([]byte(lines[len(lines)-1]))
 	for _, n := range []int{1, 3, 8, 20} {
 		merged, files := withShards(t, run, n)
 		slices.Reverse(files) // in any order
@@ -72,7 +73,7 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 		if !slices.Equal(linesOf(t, merged), linesOf(t, whole)) {
 			t.Errorf("%d shards: the merged file differs from one machine's", n)
 		}
-		if got := withoutTimes([]byte(strings.TrimSpace(stdout))); !bytes.Equal(got, want) {
+		if got := study.WithoutTimes([]byte(strings.TrimSpace(stdout))); !bytes.Equal(got, want) {
 			t.Errorf("%d shards: summary %s, expected %s", n, got, want)
 		}
 		if figure, err := os.ReadFile(plot); err != nil || !carries(t, string(figure), run) {
@@ -92,7 +93,7 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 func carries(t *testing.T, figure string, run []string) bool {
 	t.Helper()
 	line := regexp.MustCompile(`Command\x00{5}([ -~]+)`).FindStringSubmatch(figure)
-	if line == nil || !strings.Contains(figure, "sha256:") || !strings.Contains(figure, "surepipe "+version()) {
+	if line == nil || !strings.Contains(figure, "sha256:") || !strings.Contains(figure, "surepipe "+study.Version()) {
 		return false
 	}
 	for i, word := range run {
@@ -170,7 +171,7 @@ func TestASweepsFileIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := lock(file); err != nil {
+	if err := study.Lock(file); err != nil {
 		t.Fatal(err)
 	}
 	data := save(t, floats("y", []float64{3, 1, 4, 1, 5, 9}, 2, 3), floats("sigma2", []float64{1}))
@@ -194,7 +195,7 @@ func TestAShardsFileIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := lock(file); err != nil {
+	if err := study.Lock(file); err != nil {
 		t.Fatal(err)
 	}
 	status, _, stderr := command(t, append(run, "--jsonl", merged, "--shard", "0/2")...)
@@ -239,11 +240,15 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 		}
 		return path
 	}
-	head, err := parseShardHeader([]byte(lines[0]))
+	head, err := study.ParseShardHeader([]byte(lines[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := head.run.(shardedSamples).Data
+	whole, err := study.ReadShardedSamples(head.Whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := whole.Data
 	_, three := withShards(t, run, 3)
 	for name, c := range map[string]struct{ file, want string }{
 		"other lambda":       {other("--lambda", "2"), `it was begun with --lambda "2", expected "1"`},

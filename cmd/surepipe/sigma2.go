@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +10,8 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
-	"surepipe/internal/noise"
-	"surepipe/linops"
-	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/prox"
-	"surepipe/risk"
+	"surepipe/study/load"
 )
 
 // sigma2Value is the value of --sigma2: a number, or how to estimate it.
@@ -55,158 +49,38 @@ func (v sigma2Value) String() string {
 // Type is its name in the help.
 func (v sigma2Value) Type() string { return "float|auto" }
 
-// The grids on which sigma2 is estimated from fits: below the weight's maximum where that is known,
-// and else around a scale.
-const (
-	fitsPerDecade = 8
-	fitsBelow     = 4 // decades
-	scaledDecades = 4 // decades on each side of the scale
-)
-
-// varianceOfFits estimates sigma2 from fits along a path of lambda, and sets it in the data. The
-// points and their probes do not depend on the weights of the flags, but for those that are not
-// swept: run, sweep and montecarlo give the same sigma2.
-func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, data *problems.Data, bar *progress) error {
-	refused := func(reason error) error {
-		return usagef("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (--sigma2), or choose by --criterion gcv without it", f.source(), problems.MethodGCVResidual, reason)
-	}
-	problem, name, grid, err := f.pathOfFits(dev, *data)
-	if err != nil {
-		if fault := dev.Err(); fault != nil {
-			return fault
-		}
-		return refused(err)
-	}
-	defer problem.Release()
-	if err := f.checkScale(*data, 0, problem.D); err != nil {
-		return err
-	}
-	family, options, err := f.fitsFamily(dev, problem, name)
+// varianceOfFits estimates sigma2 from fits along a path of lambda, and sets it in the data.
+func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, data *problems.Data,
+	bar *progress) error {
+	hyper, err := f.hyper()
 	if err != nil {
 		return err
 	}
-	options.Progress = bar.follower()
-	v, err := pipeline.EstimateSigma2(bar.preparing(cmd.Context()), data.Y, family, [][]float64{grid}, options)
-	switch {
-	case errors.Is(err, pipeline.ErrNoResidual):
-		return refused(pipeline.ErrNoResidual)
-	case err != nil:
+	fits := load.Fits{Device: dev, Hyper: hyper, Solver: f.solver,
+		Check: func(d int) error { return f.checkScale(*data, 0, d) }}
+	if fits.Settings, err = f.solverOptions(dev, 0); err != nil {
 		return err
-	case !(v.Sigma2 > 0) || math.IsInf(v.Sigma2, 0):
-		return usagef("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (--sigma2)", f.source(), problems.MethodGCVResidual, v.Sigma2)
 	}
-	f.estimate = &noise.Estimate{Sigma2: v.Sigma2, RelStdErr: v.RelStdErr, Method: problems.MethodGCVResidual}
-	data.Sigma2 = &v.Sigma2
-	end := ""
-	if v.AtEnd {
-		end = ", the end of what was tried, df up to d/2, so that it may be far too large"
+	f.traceFlags.options(&fits.Options.Options)
+	fits.Options.ALO = false
+	fits.Options.Parallel, fits.Options.Batch, fits.Options.Progress = f.parallel, f.probeBatch, bar.follower()
+	estimate, note, err := f.Source.VarianceOfFits(bar.preparing(cmd.Context()), *data, fits)
+	if err != nil {
+		return err
 	}
-	f.note(cmd, noteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g (df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its error nor that of SURE includes",
-		v.Points, name, v.Weight, v.DF, v.D, end)
+	f.Estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	f.note(cmd, note.Code, "%s", withFlags(note.Text))
 	return nil
-}
-
-// pathOfFits opens the problem without sigma2, and returns the weight to sweep and its grid.
-func (f *estimatorFlags) pathOfFits(dev array.Device, data problems.Data) (*problems.Problem, string, []float64, error) {
-	data.Sigma2 = nil
-	at := func(lambda string) (*problems.Problem, error) {
-		g := *f
-		g.lambda = lambda
-		hyper, err := g.hyper()
-		if err != nil {
-			return nil, err
-		}
-		return problems.New(f.problem, dev, data, hyper)
-	}
-	problem, err := at("max")
-	if err == nil {
-		most := problem.Lambda
-		return problem, "lambda", logGrid(most*math.Pow(10, -fitsBelow), most, fitsBelow*fitsPerDecade+1), nil
-	}
-	// Without a maximum, as for ridge, the scale is the mean of the eigenvalues of A*A that are not 0.
-	var weight *problems.WeightError
-	if !errors.As(err, &weight) || weight.Weight != "lambda" {
-		return nil, "", nil, err
-	}
-	scaled, again := at(strconv.Itoa(1))
-	if again != nil {
-		return nil, "", nil, err
-	}
-	norms := linops.StructureOf(scaled.Operator).ColumnNorms2
-	if norms == nil {
-		scaled.Release()
-		return nil, "", nil, err
-	}
-	scale := 0.0
-	for _, v := range norms() {
-		scale += v / float64(min(scaled.D, scaled.P))
-	}
-	if !(scale > 0) || math.IsInf(scale, 0) {
-		scaled.Release()
-		return nil, "", nil, err
-	}
-	reach := math.Pow(10, scaledDecades)
-	return scaled, "lambda", logGrid(scale/reach, scale*reach, 2*scaledDecades*fitsPerDecade+1), nil
-}
-
-// logGrid are n numbers, equally spaced on the logarithmic scale.
-func logGrid(from, to float64, n int) []float64 {
-	values := make([]float64, n)
-	for i := range values {
-		values[i] = from * math.Pow(to/from, float64(i)/float64(n-1))
-	}
-	values[n-1] = to
-	return values
-}
-
-// fitsFamily is the family of estimators of the path, and its options.
-func (f *estimatorFlags) fitsFamily(dev array.Device, problem *problems.Problem, name string) (family pipeline.Family, o pipeline.SweepOptions, err error) {
-	family = pipeline.Family{
-		Problem: problem.Solve(), Solver: f.solver,
-		Regularizer: func(swept []float64) (prox.Prox, error) {
-			w := weights(problem)
-			w[name] = swept[0]
-			return problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
-		},
-	}
-	if f.solver == "auto" {
-		family.Solver = problem.DefaultSolver
-	}
-	if family.Settings, err = f.solverOptions(dev, 0); err != nil {
-		return family, o, err
-	}
-	o.Options = pipeline.Options{Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, Parallel: f.parallel, Batch: f.probeBatch}
-	if f.queries.auto {
-		o.Queries, o.TraceError = 0, f.traceError
-	}
-	return family, o, nil
 }
 
 // relStdErr is the standard error of sigma2 over its value; nil where it was given.
 func (f *estimatorFlags) relStdErr() *float64 {
-	if f.estimate == nil {
+	if f.Estimate == nil {
 		return nil
 	}
-	return &f.estimate.RelStdErr
-}
-
-// warningsOf are those of the result, without the one about sigma2 where an estimated sigma2's own
-// error explains a SURE below 0.
-func warningsOf(r pipeline.Risk, sigma2RelStdErr *float64) []pipeline.Warning {
-	return slices.DeleteFunc(r.Warnings(), func(w pipeline.Warning) bool {
-		return w.Code == pipeline.Sigma2TooLarge && !sigma2TooLarge(r.Terms(), r.Trace.Error(), sigma2RelStdErr)
-	})
-}
-
-// sigma2TooLarge reports whether SURE is so far below 0 that sigma2 must be wrong, by all errors
-// that are known.
-func sigma2TooLarge(t risk.Terms, divergenceErr float64, sigma2RelStdErr *float64) bool {
-	bar := math.Hypot(t.StdErr(), t.StdErrOfTrace(divergenceErr))
-	if sigma2RelStdErr != nil {
-		bar = math.Hypot(bar, t.StdErrOfSigma2(*sigma2RelStdErr))
-	}
-	return t.TooLarge(bar)
+	return &f.Estimate.RelStdErr
 }
 
 // tooLargeText is the message for many results.
-const tooLargeText = "SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared error: sigma2 is too large (--sigma2)"
+const tooLargeText = "SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared " +
+	"error: sigma2 is too large (--sigma2)"

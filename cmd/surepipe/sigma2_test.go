@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // codes are those of a result's warnings.
@@ -40,14 +41,14 @@ func TestSigma2FromFits(t *testing.T) {
 		args := []string{"--problem", c.problem, "--data", c.data, "--sigma2", "auto"}
 		o := object(t, append([]string{"run", "--lambda", c.lambda}, args...)...)
 		sigma2, rel := o["sigma2"].(float64), o["sigma2_rel_stderr"].(float64)
-		if o["sigma2_method"] != "gcv-residual" || !strings.Contains(codes(o), noteBiasedSigma2) || !(rel > 0 && rel < 1) {
+		if o["sigma2_method"] != "gcv-residual" || !strings.Contains(codes(o), study.NoteBiasedSigma2) || !(rel > 0 && rel < 1) {
 			t.Errorf("%s: sigma2 %g ± %g by %v, warnings %s", c.problem, sigma2, rel*sigma2, o["sigma2_method"], codes(o))
 		}
 		if sigma2 < 1 || sigma2 > 6 && c.problem != "ridge" {
 			t.Errorf("%s: sigma2 %g, of which 2 is the truth", c.problem, sigma2)
 		}
 		header, points, _ := sweepLines(t, append([]string{"--lambda", "2:20:3", "--refine", "0", "--parallel", "2"}, args...)...)
-		if header["sigma2"].(float64) != sigma2 || points[0].Sigma2 != sigma2 || len(points[1].Warnings) != 1 || points[1].Warnings[0].Code != noteBiasedSigma2 {
+		if header["sigma2"].(float64) != sigma2 || points[0].Sigma2 != sigma2 || len(points[1].Warnings) != 1 || points[1].Warnings[0].Code != study.NoteBiasedSigma2 {
 			t.Errorf("%s: a sweep has sigma2 %v, %v, warnings %v, expected %g", c.problem, header["sigma2"], points[0].Sigma2, points[1].Warnings, sigma2)
 		}
 	}

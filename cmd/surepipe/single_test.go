@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"surepipe/study/load"
 )
 
 // Observed values of float32 give the estimates of the same values as float64, and a note names the noise
@@ -44,7 +46,7 @@ func TestObservedValuesOfFloat32(t *testing.T) {
 		{[]float64{0.1, 0.2}, 0},
 		{[]float64{float64(float32(1.1)), float64(float32(1.3))}, math.Pow(2, -46) / 12},
 	} {
-		if got := roundedToSingle(c.y); math.Abs(got-c.want) > 1e-12*c.want {
+		if got := load.RoundedToSingle(c.y); math.Abs(got-c.want) > 1e-12*c.want {
 			t.Errorf("%v: %g, expected %g", c.y, got, c.want)
 		}
 	}

@@ -33,7 +33,7 @@ func example(t testing.TB, dir, name string) string {
 // addGroups adds groups of four columns to the data of a regression with p columns.
 func addGroups(t *testing.T, path string, p int) {
 	t.Helper()
-	file, err := readFile(t.Context(), path, "lasso", false)
+	file, err := readFile(t.Context(), path, "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func addGroups(t *testing.T, path string, p int) {
 // addDifferences adds the matrix of differences of p coefficients to the data of a regression.
 func addDifferences(t *testing.T, path string, p int) {
 	t.Helper()
-	file, err := readFile(t.Context(), path, "lasso", false)
+	file, err := readFile(t.Context(), path, "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}

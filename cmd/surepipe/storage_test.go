@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/study"
+	"surepipe/study/load"
 )
 
 // regressionFiles are X and y in files, X as rows and as float32s too.
@@ -69,7 +71,7 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 		}
 		for _, other := range files {
 			got := object(t, other...)
-			if single := strings.Contains(fmt.Sprint(got["warnings"]), noteSingle); single != (other[len(other)-1] == storageSingle) {
+			if single := strings.Contains(fmt.Sprint(got["warnings"]), study.NoteSingle); single != (other[len(other)-1] == load.StorageSingle) {
 				t.Errorf("%v: warnings %v", other, got["warnings"])
 			}
 			storage, _ := got["storage"].(map[string]any)
@@ -310,7 +312,7 @@ func TestGenotypes(t *testing.T) {
 		if missing, _ := got["storage"].(map[string]any)["missing"].(float64); missing == 0 {
 			t.Error("no missing genotypes are reported")
 		}
-		if warnings := fmt.Sprint(got["warnings"]); !strings.Contains(warnings, noteMissing) {
+		if warnings := fmt.Sprint(got["warnings"]); !strings.Contains(warnings, study.NoteMissing) {
 			t.Errorf("the warnings are %s", warnings)
 		}
 	}

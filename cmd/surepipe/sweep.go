@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"strings"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/study"
+	"surepipe/study/load"
 	"surepipe/verify"
 )
 
@@ -33,14 +34,7 @@ type sweepFlags struct {
 	criterion risk.Criterion
 	rule      pipeline.Rule // which point is chosen
 
-	axes []sweepAxis
-}
-
-// sweepAxis is a weight that is swept.
-type sweepAxis struct {
-	name   string // lambda, lambda2 or gamma
-	grid   problems.Grid
-	values []float64 // increasing
+	axes []study.Axis
 }
 
 // sweepHelp is the command's help.
@@ -132,24 +126,36 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 	f.coefficients.register(cmd, " at the minimizer")
 	flags := cmd.Flags()
 	describeFlags(flags, map[string]string{
-		"lambda":   "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as surepipe run takes it (default: the file's)",
+		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +
+			"surepipe run takes it (default: the file's)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once",
-		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
-		"verbose":  "log every point on standard error",
+		"memory": "memory for the tapes of all points in flight and, if given, the limit of all memory on a " +
+			"card; a tape that does not fit is recomputed in parts",
+		"verbose": "log every point on standard error",
 	})
-	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: "+risk.JoinCriteria(risk.CriterionNames())+" (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
-	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule), "choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
-	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
-	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where the solver follows the path)")
+	flags.StringVar((*string)(&f.criterion), "criterion", "",
+		"minimize this: "+risk.JoinCriteria(risk.CriterionNames())+" (default: sure where sigma2 is known, gcv "+
+			"where it is not, alo where the loss is not squared)")
+	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule),
+		"choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
+	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each "+
+		"weight; 0 for none")
+	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains "+
+		"run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where "+
+		"the solver follows the path)")
 	flags.Lookup("chain").DefValue = "0"
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
-	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
+	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is "+
+		"known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
-	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
-	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
+	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a "+
+		"file of its own (see surepipe merge --help)")
+	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a "+
+		"map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
+	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of "+
+		"surepipe run --out")
 	f.picture.register(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	markFile(cmd, writes, "out", outExtensions()...)
@@ -178,7 +184,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		if err != nil {
 			return usagef("--%s is %w", w.name, err)
 		}
-		f.axes = append(f.axes, sweepAxis{name: w.name, grid: grid})
+		f.axes = append(f.axes, study.Axis{Name: w.name, Grid: grid})
 		// The value with which the problem is opened, which then gives the maximum.
 		*w.text = "max"
 		if !grid.Relative() {
@@ -192,11 +198,13 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	}
 	switch {
 	case len(f.axes) == 0:
-		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value use surepipe run")
+		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value " +
+			"use surepipe run")
 	case len(f.axes) > 2:
 		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
-	case len(f.axes) == 2 && f.axes[0].grid.N > pipeline.MostPoints/f.axes[1].grid.N:
-		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].name, f.axes[1].name, f.axes[0].grid.N, f.axes[1].grid.N, pipeline.MostPoints)
+	case len(f.axes) == 2 && f.axes[0].Grid.N > pipeline.MostPoints/f.axes[1].Grid.N:
+		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].Name,
+			f.axes[1].Name, f.axes[0].Grid.N, f.axes[1].Grid.N, pipeline.MostPoints)
 	case f.refine < 0:
 		return usagef("--refine is %d, expected 0 or more", f.refine)
 	case f.chain < 0:
@@ -223,22 +231,17 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	return nil
 }
 
-// weights returns the problem's weights by name.
-func weights(p *problems.Problem) map[string]float64 {
-	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
-}
-
 // sweepRun is a sweep that is ready to begin.
 type sweepRun struct {
 	cmd     *cobra.Command
 	f       *sweepFlags
 	bar     *progress
-	job     *job
-	file    fileData
+	job     *study.Estimator
+	file    load.Contents
 	family  pipeline.Family
 	options pipeline.SweepOptions
 	grid    [][]float64
-	header  sweepHeader
+	header  study.SweepHeader
 	// flags and files are those given, for the header of a shard.
 	flags map[string][]string
 	files map[string]string
@@ -255,7 +258,7 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.file, err = f.readData(); err != nil {
+	if s.file, err = f.readData(cmd); err != nil {
 		f.closeDevices(dev)
 		return nil, err
 	}
@@ -270,23 +273,23 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 			s.close()
 		}
 	}()
-	if err := f.chooseCriterion(s.job.sigma2); err != nil {
+	if err := f.chooseCriterion(s.job.Sigma2); err != nil {
 		return nil, err
 	}
-	if err := f.checkRule(s.job.sigma2); err != nil {
+	if err := f.checkRule(s.job.Sigma2); err != nil {
 		return nil, err
 	}
 	s.grid = make([][]float64, len(f.axes))
 	for a := range f.axes {
 		axis := &f.axes[a]
-		if axis.values, err = axis.grid.Values(weights(s.job.problem)[axis.name]); err != nil {
-			return nil, usagef("--%s: %w", axis.name, err)
+		if axis.Values, err = axis.Grid.Values(study.WeightsOf(s.job.Problem)[axis.Name]); err != nil {
+			return nil, usagef("--%s: %w", axis.Name, err)
 		}
-		s.grid[a] = axis.values
+		s.grid[a] = axis.Values
 	}
 	s.family, s.options = f.sweep(cmd, s.job, s.file.Data)
 	s.options.Progress = s.bar.follower()
-	if err := f.checkOutputs(s.job.problem); err != nil {
+	if err := f.checkOutputs(s.job.Problem); err != nil {
 		return nil, err
 	}
 	s.header = f.header(s.job, s.file.Data)
@@ -295,18 +298,19 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 
 func (s *sweepRun) close() {
 	s.bar.close()
-	s.job.close()
+	s.job.Close()
 }
 
 // warn prints what is to be known before the sweep begins.
 func (s *sweepRun) warn() {
-	s.f.warn(s.cmd, s.job.problem)
+	s.f.warn(s.cmd, s.job.Problem)
 	s.f.warnData(s.cmd, s.file.Data)
 }
 
 // report is a report of the sweep's points to out.
 func (s *sweepRun) report(out io.Writer) *sweepReport {
-	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
+	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job),
+		hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
 	for _, axis := range s.grid {
 		r.total *= len(axis)
 	}
@@ -352,10 +356,12 @@ func (r *sweepReport) follow(points iter.Seq2[pipeline.SweepPoint, error], begin
 		if err != nil {
 			r.bar.close()
 			if errors.Is(err, context.Canceled) && r.f.jsonl != "" {
-				fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), r.f.jsonl)
+				fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n",
+					len(r.lines), r.f.jsonl)
 			}
 			if errors.Is(err, pipeline.ErrNoDiagonal) {
-				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, or choose another criterion", err)
+				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, "+
+					"or choose another criterion", err)
 			}
 			return err
 		}
@@ -389,39 +395,42 @@ func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
 }
 
 // sweep returns the family and the options that the flags describe.
-func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
-	if j.box != nil {
-		return j.family(f.axes), f.sweepOptions(cmd, j, data)
+func (f *sweepFlags) sweep(cmd *cobra.Command, j *study.Estimator, data problems.Data) (family pipeline.Family,
+	o pipeline.SweepOptions) {
+	if j.BlackBox != nil {
+		return j.Family(f.axes), f.sweepOptions(cmd, j, data)
 	}
-	family = f.family(&j.instance)
-	for i := range j.others {
-		family.Others = append(family.Others, f.family(&j.others[i]))
+	family = f.family(&j.Instance)
+	for i := range j.Others {
+		family.Others = append(family.Others, f.family(&j.Others[i]))
 	}
 	return family, f.sweepOptions(cmd, j, data)
 }
 
 // family is the family of estimators on a device.
-func (f *sweepFlags) family(on *instance) pipeline.Family {
+func (f *sweepFlags) family(on *study.Instance) pipeline.Family {
 	return pipeline.Family{
-		Problem: on.problem.Solve(), Solver: on.solver.Name(), Settings: on.options,
+		Problem: on.Problem.Solve(), Solver: on.Solver.Name(), Settings: on.Options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
-			w := weights(on.problem)
+			w := study.WeightsOf(on.Problem)
 			for a, axis := range f.axes {
-				w[axis.name] = swept[a]
+				w[axis.Name] = swept[a]
 			}
-			return on.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
+			return on.Problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
 }
 
 // sweepOptions are those of the sweep and of its points.
-func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
-	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
-		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.box == nil, Logger: f.logger(cmd),
-	}}
-	if f.estimate != nil {
-		o.Sigma2RelStdErr = f.estimate.RelStdErr
+func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data problems.Data) pipeline.SweepOptions {
+	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu,
+		Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
+			Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch,
+			KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil ||
+				f.Intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
+		}}
+	if f.Estimate != nil {
+		o.Sigma2RelStdErr = f.Estimate.RelStdErr
 	}
 	if f.verify {
 		o.Verify = &verify.Options{}
@@ -429,21 +438,6 @@ func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data
 	if f.refine == 0 {
 		o.Refine = -1
 	}
-	if f.queries.auto {
-		o.Queries, o.TraceError = 0, f.traceError
-	}
+	f.traceFlags.options(&o.Options)
 	return o
-}
-
-// weightsOf are the swept weights of a line.
-func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
-	w := make([]float64, len(f.axes))
-	for a, axis := range f.axes {
-		at := map[string]*number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.name]
-		w[a] = math.NaN()
-		if at != nil {
-			w[a] = float64(*at)
-		}
-	}
-	return w
 }

@@ -9,81 +9,18 @@ import (
 	"time"
 
 	"surepipe/pipeline"
+	"surepipe/study"
 )
-
-// The codes of a sweep's own warnings.
-const (
-	noteEdge         = "edge-of-grid"  // the minimum may lie beyond the grid
-	noteIncomparable = "no-difference" // points of an older file have no errors of differences
-)
-
-// sweepChoice is the part of the summary that says how sure the choice is.
-type sweepChoice struct {
-	Rule pipeline.Rule `json:"rule"`
-	// Chosen is the point that the rule chooses.
-	Chosen sweepMinimum `json:"chosen"`
-	// Difference and DifferenceStdErr are, for each point by its index, its criterion minus the
-	// minimum and the standard error of that; null where they are not defined.
-	Difference       []*float64 `json:"difference"`
-	DifferenceStdErr []*float64 `json:"difference_stderr"`
-	// Alike are the indices of the points that cannot be told from the minimizer.
-	Alike []int `json:"alike"`
-	// Optimism is by how much the minimum understates because it was looked for, absent where it
-	// is not known.
-	Optimism          *float64 `json:"optimism,omitempty"`
-	OptimismStdErr    *float64 `json:"optimism_stderr,omitempty"`
-	OptimismLeavesOut string   `json:"optimism_leaves_out,omitempty"`
-}
-
-// optimismLeavesOut goes with every optimism.
-const optimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations (LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside this sweep"
-
-// choiceOf is the choice of a sweep.
-func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) sweepChoice {
-	s := sweepChoice{
-		Rule: rule, Chosen: r.lines[c.Chosen].minimum(), Alike: c.Alike,
-		Optimism: defined(c.Optimism.Value), OptimismStdErr: defined(c.Optimism.StdErr),
-	}
-	if s.Optimism != nil {
-		s.OptimismLeavesOut = optimismLeavesOut
-	}
-	for _, d := range c.Differences {
-		s.Difference = append(s.Difference, defined(d.Value))
-		s.DifferenceStdErr = append(s.DifferenceStdErr, defined(d.StdErr))
-	}
-	return s
-}
 
 // summary is that of the sweep's points. chosen is the minimizer unless the rule chooses another.
-func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) sweepSummary {
-	f := r.f
-	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) study.SweepSummary {
+	s := study.Summarize(r.lines, r.total, r.f.axes, r.f.criterion, r.f.rule, best)
+	s.Seconds = took.Seconds()
 	if r.job != nil {
-		s.storageResult = storageOf(r.job.problem)
+		s.StorageResult = study.StorageOf(r.job.Problem)
 	}
 	s.Minimizer.Intercept = r.interceptOf(best)
-	s.sweepChoice = r.choiceOf(best.Choice, f.rule)
 	s.Chosen.Intercept = r.interceptOf(chosen)
-	for a, end := range best.Edge {
-		if end != 0 && s.Edges == nil {
-			s.Edges = map[string]string{}
-		}
-		switch end {
-		case -1:
-			s.Edges[f.axes[a].name] = "lower"
-		case 1:
-			s.Edges[f.axes[a].name] = "upper"
-		}
-	}
-	for i, line := range r.lines {
-		if !line.trusted() {
-			s.NotConverged++
-		}
-		if i < r.total && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
-			m := line.minimum()
-			s.LeastLoss = &m
-		}
-	}
 	return s
 }
 
@@ -92,22 +29,22 @@ func (r *sweepReport) interceptOf(p pipeline.SweepPoint) *float64 {
 	if r.job == nil {
 		return nil
 	}
-	return interceptOf(r.job.problem, p.Risk)
+	return study.InterceptOf(r.job.Problem, p.Risk)
 }
 
 // warnings are those of the points together: what is printed on standard error at the end.
-func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
+func (r *sweepReport) warnings(s study.SweepSummary) []pipeline.Warning {
 	f := r.f
 	var all []pipeline.Warning
 	add := func(code, format string, args ...any) {
 		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
-	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
-		add(noteErrorBar, "%s", zeroBarText(r.about.Sigma2RelStdErr != nil))
+	if slices.ContainsFunc(r.lines, func(l study.SweepLine) bool { return l.Terms().Floored() }) {
+		add(study.NoteErrorBar, "%s", study.ZeroBarText(r.about.Sigma2RelStdErr != nil))
 	}
 	tooLarge := 0
 	for _, l := range r.lines {
-		if sigma2TooLarge(l.terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
+		if study.Sigma2TooLarge(l.Terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
 			tooLarge++
 		}
 	}
@@ -115,12 +52,14 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		add(pipeline.Sigma2TooLarge, tooLargeText, tooLarge, len(r.lines), "points")
 	}
 	for _, axis := range f.axes {
-		if end := s.Edges[axis.name]; end != "" {
-			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
+		if end := s.Edges[axis.Name]; end != "" {
+			add(study.NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid",
+				end, axis.Name)
 		}
 	}
 	if missing, most := r.unresolved(); missing > 0 {
-		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d observations, %s: the minimizer is that of the others",
+		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
+			"observations, %s: the minimizer is that of the others",
 			missing, s.Points, most, f.unresolvedText())
 	}
 	doubted, old := 0, 0
@@ -128,12 +67,13 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		if l.Digest == nil {
 			old++
 		}
-		if l.doubted() {
+		if l.Doubted() {
 			doubted++
 		}
 	}
 	if old > 0 && !f.exec.given() {
-		add(noteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
+		add(study.NoteIncomparable, "%d points of %s have no digest, as those of earlier versions: their "+
+			"differences have no error, and --rule 1se passes over them", old, f.jsonl)
 	}
 	if doubted > 0 {
 		add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
@@ -150,8 +90,9 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 
 // unresolvedText says what is the matter with observations that cannot be left out, and the remedy.
 func (f *sweepFlags) unresolvedText() string {
-	if f.loss.Squared() {
-		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another --criterion)"
+	if f.Loss.Squared() {
+		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
+			"--criterion)"
 	}
 	return "without which one Newton step does not tell the fit (another parameter of the loss, such as --huber-delta)"
 }
@@ -178,20 +119,23 @@ func printWarnings(stderr io.Writer, all []pipeline.Warning) {
 const mostListed = 8
 
 // writeChoice prints as text how sure the choice is.
-func (r *sweepReport) writeChoice(b *strings.Builder, s sweepSummary) {
+func (r *sweepReport) writeChoice(b *strings.Builder, s study.SweepSummary) {
 	if s.Optimism != nil {
-		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n", plusMinus(*s.Optimism, *s.OptimismStdErr), label(r.f.criterion))
+		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n",
+			plusMinus(*s.Optimism, *s.OptimismStdErr), label(r.f.criterion))
 	}
 	if s.DifferenceStdErr[s.Minimizer.Index] == nil {
 		return
 	}
-	fmt.Fprintf(b, "alike       %d of %d points cannot be told from the minimizer, within one standard error of the difference: %s\n", len(s.Alike), s.Points, r.alike(s.Alike))
+	fmt.Fprintf(b, "alike       %d of %d points cannot be told from the minimizer, within one standard error of "+
+		"the difference: %s\n", len(s.Alike), s.Points, r.alike(s.Alike))
 	if s.Rule == pipeline.MinimumRule {
 		return
 	}
 	c := s.Chosen
-	value, stdErr := r.lines[c.Index].value(r.f.criterion)
-	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, divergence %.6g", c.at(), s.Rule, label(r.f.criterion),
+	value, stdErr := r.lines[c.Index].Value(r.f.criterion)
+	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, "+
+		"divergence %.6g", minimumText(c), s.Rule, label(r.f.criterion),
 		plusMinus(value, stdErr), plusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]), c.Divergence)
 	if c.Intercept != nil {
 		fmt.Fprintf(b, ", intercept %.6g", *c.Intercept)
@@ -199,7 +143,7 @@ func (r *sweepReport) writeChoice(b *strings.Builder, s sweepSummary) {
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
 	}
-	fmt.Fprintf(b, "%s\n", r.lines[c.Index].mark())
+	fmt.Fprintf(b, "%s\n", sweepMark(r.lines[c.Index]))
 }
 
 // alike names the weights of points: of a few all, of many the range of each weight.
@@ -208,26 +152,26 @@ func (r *sweepReport) alike(points []int) string {
 	for a, axis := range r.f.axes {
 		var values []float64
 		for _, i := range points {
-			values = append(values, r.f.weightsOf(r.lines[i])[a])
+			values = append(values, study.WeightsAt(r.f.axes, r.lines[i])[a])
 		}
 		slices.Sort(values)
 		values = slices.Compact(values)
 		if len(values) > mostListed {
-			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.name, values[0], values[len(values)-1]))
+			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.Name, values[0], values[len(values)-1]))
 			continue
 		}
 		var each []string
 		for _, v := range values {
 			each = append(each, fmt.Sprintf("%.4g", v))
 		}
-		parts = append(parts, axis.name+" = "+strings.Join(each, ", "))
+		parts = append(parts, axis.Name+" = "+strings.Join(each, ", "))
 	}
 	return strings.Join(parts, "; ")
 }
 
 // differences are the columns of a .csv file for the differences to the minimizer, as far as any are
 // known, and their values for each point, NaN where they are not defined.
-func (s sweepChoice) differences() (columns []string, values [][]float64) {
+func choiceColumns(s study.SweepChoice) (columns []string, values [][]float64) {
 	values = make([][]float64, len(s.Difference))
 	for _, c := range []struct {
 		name string
@@ -254,7 +198,8 @@ func (f *sweepFlags) checkRule(sigma2 float64) error {
 	case !slices.Contains(pipeline.Rules(), f.rule):
 		return usagef("--rule is %q, expected one of %q", f.rule, pipeline.Rules())
 	case f.rule == pipeline.OneStdErrRule && !f.criterion.Rule().Compares(sigma2):
-		return usagef("--rule 1se needs the standard errors of differences, which --criterion %s does not have: choose another criterion, or --rule min", f.criterion)
+		return usagef("--rule 1se needs the standard errors of differences, which --criterion %s does not have: "+
+			"choose another criterion, or --rule min", f.criterion)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // messages are the lines of standard error that begin with the program's name, without it.
@@ -35,7 +36,7 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 	if c := s.Chosen; !slices.Contains(s.Alike, c.Index) || c.Divergence >= s.Minimizer.Divergence || *s.Difference[c.Index] > *s.DifferenceStdErr[c.Index] {
 		t.Errorf("chosen %+v, the minimizer is %+v", c, s.Minimizer)
 	}
-	near(t, "residual of --out", squaredDistance(readArray(t, "../../testdata/diabetes.npz", "y"), readArray(t, out, "mu_hat")), *points[s.Chosen.Index].Residual)
+	near(t, "residual of --out", study.SquaredDistance(readArray(t, "../../testdata/diabetes.npz", "y"), readArray(t, out, "mu_hat")), *points[s.Chosen.Index].Residual)
 	table := readOnly(t, csv)
 	for i, row := range slices.Collect(slices.Chunk(table.Data, table.Shape[1])) {
 		at := func(column string) float64 { return row[slices.Index(table.Columns, column)] }
@@ -55,7 +56,7 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	same := func(a, b sweepSummary) bool {
+	same := func(a, b study.SweepSummary) bool {
 		a.Seconds, b.Seconds = 0, 0
 		x, _ := json.Marshal(a)
 		y, _ := json.Marshal(b)

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/risk"
+	"surepipe/study"
 )
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
@@ -20,14 +21,15 @@ func (f *sweepFlags) chooseCriterion(sigma2 float64) error {
 	}
 	rule := f.criterion.Rule()
 	if rule.Sigma2 && sigma2 == 0 {
-		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the variance of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.source(), f.criterion)
+		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the variance "+
+			"of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.Name(), f.criterion)
 	}
 	f.alo = f.alo || rule.Diagonal
 	return nil
 }
 
 // writeCriterion says what is minimized, and what the numbers are about where that needs to be said.
-func (f *sweepFlags) writeCriterion(w io.Writer, r result) {
+func (f *sweepFlags) writeCriterion(w io.Writer, r study.Result) {
 	other := !f.criterion.Rule().Sigma2
 	if other {
 		fmt.Fprintf(w, "criterion\t%s\n", f.criterion)
@@ -60,20 +62,14 @@ func cell(value, stdErr float64) string {
 	return fmt.Sprintf(" %12.6g ± %-8.2g", value, stdErr)
 }
 
-// valueOf is what a sweep that continues needs to know about a line.
-func (f *sweepFlags) valueOf(line sweepLine) pipeline.SweepValue {
-	value, _ := line.value(f.criterion)
-	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.trusted(), Digest: line.Digest}
-}
-
 // valuesOf are those of the lines of the --jsonl file.
-func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) {
+func (f *sweepFlags) valuesOf(lines []study.SweepLine) ([]pipeline.SweepValue, error) {
 	var values []pipeline.SweepValue
 	for i, line := range lines {
 		if line.Index != i {
 			return nil, usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
 		}
-		values = append(values, f.valueOf(line))
+		values = append(values, study.KnownPoint(f.criterion, f.axes, line))
 	}
 	return values, nil
 }
@@ -86,7 +82,7 @@ func (r *sweepReport) criteriaColumns() []string {
 		for _, key := range keys {
 			known := 0
 			for _, l := range r.lines {
-				if l.number(key) != nil {
+				if l.Number(key) != nil {
 					known++
 				}
 			}
@@ -101,17 +97,4 @@ func (r *sweepReport) criteriaColumns() []string {
 	}
 	add(true, "sigma2_df")
 	return names
-}
-
-// cells are the values of columns, NaN where they are not defined.
-func (l *sweepLine) cells(names []string) []float64 {
-	var values []float64
-	for _, name := range names {
-		if v := l.number(name); v != nil {
-			values = append(values, *v)
-		} else {
-			values = append(values, math.NaN())
-		}
-	}
-	return values
 }

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // symbols are the symbols of the weights in figures.
@@ -16,9 +17,9 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
 // figure draws the points: curves over one weight, or a map over two. The map shows the grid's
 // points and the minimizer, which may lie between them.
-func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
+func (r *sweepReport) figure(summary study.SweepSummary) figure.Figure {
 	f, best := r.f, summary.Minimizer
-	title := fmt.Sprintf("%s, %s, d = %d", r.about.Problem, filepath.Base(f.source()), r.about.D)
+	title := fmt.Sprintf("%s, %s, d = %d", r.about.Problem, filepath.Base(f.Name()), r.about.D)
 	if r.about.Sigma2 > 0 {
 		title += fmt.Sprintf(", σ² = %.4g", r.about.Sigma2)
 	}
@@ -26,20 +27,21 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 		title += " (" + r.about.Sigma2Method + ")"
 	}
 	if len(f.axes) == 2 {
-		rows, cols := len(f.axes[1].values), len(f.axes[0].values)
-		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values, Label: label(f.criterion)}
+		rows, cols := len(f.axes[1].Values), len(f.axes[0].Values)
+		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].Name], YName: symbols[f.axes[1].Name],
+			X: f.axes[0].Values, Y: f.axes[1].Values, Label: label(f.criterion)}
 		if best.Stage == pipeline.RefineStage {
 			l := r.lines[best.Index]
-			w := f.weightsOf(l)
+			w := study.WeightsAt(f.axes, l)
 			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
-			h.MinValue, _ = l.value(f.criterion)
+			h.MinValue, _ = l.Value(f.criterion)
 		}
 		for y := range rows {
 			for x := range cols {
 				// The sweep's points are in the order of decreasing weights.
 				l := r.lines[(rows-1-y)*cols+cols-1-x]
-				value, _ := l.value(f.criterion)
-				usable := l.trusted() && !math.IsNaN(value)
+				value, _ := l.Value(f.criterion)
+				usable := l.Trusted() && !math.IsNaN(value)
 				if math.IsNaN(value) {
 					value = r.largest()
 				}
@@ -49,17 +51,19 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 		r.mapErrors(&h)
 		return h
 	}
-	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].name], Label: label(f.criterion)}
+	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].Name], Label: label(f.criterion)}
 	if !f.criterion.Rule().Sigma2 {
 		s.LossLabel = "true loss"
 	}
-	byWeight := func(a, b sweepLine) int { return cmp.Compare(f.weightsOf(a)[0], f.weightsOf(b)[0]) }
+	byWeight := func(a, b study.SweepLine) int {
+		return cmp.Compare(study.WeightsAt(f.axes, a)[0], study.WeightsAt(f.axes, b)[0])
+	}
 	for _, l := range slices.SortedStableFunc(slices.Values(r.lines), byWeight) {
-		value, stdErr := l.value(f.criterion)
+		value, stdErr := l.Value(f.criterion)
 		if math.IsNaN(value) {
 			continue
 		}
-		s.Lambda = append(s.Lambda, f.weightsOf(l)...)
+		s.Lambda = append(s.Lambda, study.WeightsAt(f.axes, l)...)
 		s.SURE = append(s.SURE, value)
 		if !math.IsNaN(stdErr) {
 			s.StdErr = append(s.StdErr, stdErr)
@@ -68,7 +72,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 			s.DifferenceErr = append(s.DifferenceErr, *e)
 		}
 		s.Divergence = append(s.Divergence, l.Divergence)
-		s.Converged = append(s.Converged, l.trusted())
+		s.Converged = append(s.Converged, l.Trusted())
 		if l.Loss != nil {
 			s.Loss = append(s.Loss, *l.Loss)
 		}
@@ -77,7 +81,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 		s.DifferenceErr = nil
 	}
 	if summary.Rule != pipeline.MinimumRule && summary.Chosen.Index != best.Index {
-		s.Chosen, s.ChosenName = f.weightsOf(r.lines[summary.Chosen.Index])[0], string(summary.Rule)
+		s.Chosen, s.ChosenName = study.WeightsAt(f.axes, r.lines[summary.Chosen.Index])[0], string(summary.Rule)
 	}
 	return r.picture(s)
 }
@@ -87,7 +91,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 func (r *sweepReport) largest() float64 {
 	most := math.Inf(-1)
 	for _, l := range r.lines {
-		if v, _ := l.value(r.f.criterion); v > most {
+		if v, _ := l.Value(r.f.criterion); v > most {
 			most = v
 		}
 	}
@@ -100,7 +104,7 @@ func (r *sweepReport) mapErrors(h *figure.HeatMap) {
 	rows, cols := len(h.Y), len(h.X)
 	for y := range rows {
 		for x := range cols {
-			_, stdErr := r.lines[(rows-1-y)*cols+cols-1-x].value(r.f.criterion)
+			_, stdErr := r.lines[(rows-1-y)*cols+cols-1-x].Value(r.f.criterion)
 			if math.IsNaN(stdErr) || math.IsInf(stdErr, 0) {
 				h.Err = nil
 				return

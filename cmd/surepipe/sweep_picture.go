@@ -3,21 +3,22 @@ package main
 import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/study"
 )
 
 // picture puts the images of a denoised image before the curve: y, the estimate r.best, and the
 // truth where it is known. Other curves remain as they are.
 func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
-	if r.job == nil || !r.f.depth.IsImage() || !isImageShape(r.job.problem.MuShape) {
+	if r.job == nil || !r.f.depth.IsImage() || !isImageShape(r.job.Problem.MuShape) {
 		return curve
 	}
-	p, best := r.job.problem, r.best
+	p, best := r.job.Problem, r.best
 	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
 	if p.Signal != nil {
 		if !best.HasB() || !isImageShape(p.SignalShape) {
 			return curve
 		}
-		signal, err := synthesize(p, best.DenseB())
+		signal, err := study.Synthesize(p, best.DenseB())
 		if err != nil {
 			return curve
 		}

@@ -16,7 +16,7 @@ import (
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/risk"
+	"surepipe/study"
 )
 
 // sweepReport collects a sweep's points, prints them and writes the files.
@@ -25,92 +25,46 @@ type sweepReport struct {
 	cmd     *cobra.Command
 	out     io.Writer
 	f       *sweepFlags
-	job     *job   // nil where only the lines are known
-	about   result // what all points share
-	hash    string // of the data
+	job     *study.Estimator // nil where only the lines are known
+	about   study.Result     // what all points share
+	hash    string           // of the data
 	data    problems.Data
 	best    pipeline.Risk // of the estimate that is written and drawn
 	total   int           // points of the grid
-	log     *sweepLog
-	known   []sweepLine
-	lines   []sweepLine
+	log     *study.Log
+	known   []study.SweepLine
+	lines   []study.SweepLine
 	bar     *progress
-	summed  *sweepSummary // when all points are known
-}
-
-// sweepSummary is the last line of a sweep's JSON.
-type sweepSummary struct {
-	Summary      bool              `json:"summary"`
-	Criterion    risk.Criterion    `json:"criterion"`
-	Points       int               `json:"points"`
-	NotConverged int               `json:"not_converged"`
-	Minimizer    sweepMinimum      `json:"minimizer"`
-	Edges        map[string]string `json:"edges,omitempty"`
-	sweepChoice
-	LeastLoss *sweepMinimum `json:"least_loss,omitempty"`
-	Seconds   float64       `json:"seconds"`
-	storageResult
-	// Warnings are those printed on standard error, of all points together.
-	Warnings []pipeline.Warning `json:"warnings,omitempty"`
-}
-
-// sweepMinimum is a point in the summary.
-type sweepMinimum struct {
-	Index      int                 `json:"index"`
-	Stage      pipeline.SweepStage `json:"stage"`
-	Lambda     *number             `json:"lambda,omitempty"`
-	Lambda2    *number             `json:"lambda2,omitempty"`
-	Gamma      *number             `json:"gamma,omitempty"`
-	Intercept  *float64            `json:"intercept,omitempty"`
-	SURE       *float64            `json:"sure,omitempty"`
-	SUREStdErr *float64            `json:"sure_stderr,omitempty"`
-	criteriaResult
-	Divergence float64  `json:"divergence"`
-	Loss       *float64 `json:"loss,omitempty"`
-	SignalLoss *float64 `json:"signal_loss,omitempty"` // of the chosen point alone
-	Converged  bool     `json:"converged"`
-	coefficientsResult
-}
-
-func (l sweepLine) minimum() sweepMinimum {
-	return sweepMinimum{
-		Index: l.Index, Stage: l.Stage, Lambda: l.Lambda, Lambda2: l.Lambda2, Gamma: l.Gamma,
-		SURE: l.SURE, SUREStdErr: l.SUREStdErr, criteriaResult: l.criteriaResult, Divergence: l.Divergence, Loss: l.Loss, Converged: l.trusted(),
-	}
-}
-
-// terms are the numbers from which the point's risk was computed.
-func (l sweepLine) terms() risk.Terms {
-	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: valueOr(l.Residual), Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
+	summed  *study.SweepSummary // when all points are known
 }
 
 // mark is printed after a point that should not be trusted.
-func (l sweepLine) mark() string {
+func sweepMark(l study.SweepLine) string {
 	switch {
-	case l.trusted():
+	case l.Trusted():
 		return ""
-	case l.doubted():
+	case l.Doubted():
 		return "  NOT VERIFIED"
 	}
-	return " " + l.unsettled()
+	return " " + unsettledMark(&l.Result)
 }
 
 // begin prints the header, and the points that are known already.
-func (r *sweepReport) begin(header sweepHeader) error {
+func (r *sweepReport) begin(header study.SweepHeader) error {
 	var err error
 	if r.f.asJSON {
-		err = writeLine(r.out, header)
+		err = study.WriteLine(r.out, header)
 	} else {
 		var names strings.Builder
 		for _, axis := range r.f.axes {
-			fmt.Fprintf(&names, "%12s", axis.name)
+			fmt.Fprintf(&names, "%12s", axis.Name)
 		}
 		loss := ""
 		if r.hasLoss {
 			loss = fmt.Sprintf(" %12s", "loss")
 		}
 		w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
-		r.about.writeProblem(w)
+		writeProblem(&r.about, w)
 		r.f.writeCriterion(w, r.about)
 		fmt.Fprintln(w)
 		if err = w.Flush(); err != nil {
@@ -130,12 +84,13 @@ func (r *sweepReport) begin(header sweepHeader) error {
 }
 
 // line is the line of a point.
-func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) sweepLine {
-	line := sweepLine{Index: point.Index, Stage: point.Stage, result: f.result(j)}
+func (f *sweepFlags) line(j *study.Estimator, point pipeline.SweepPoint) study.SweepLine {
+	line := study.SweepLine{Index: point.Index, Stage: point.Stage, Result: f.result(j)}
 	for a, axis := range f.axes {
-		*map[string]**number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.name] = weightOrNil(point.Weights[a])
+		*map[string]**study.Number{"lambda": &line.Lambda, "lambda2": &line.Lambda2,
+			"gamma": &line.Gamma}[axis.Name] = study.Weight(point.Weights[a])
 	}
-	line.fill(j.problem, point.Risk, nil)
+	line.Fill(j.Problem, point.Risk, nil)
 	line.Digest = point.Digest
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
@@ -147,7 +102,7 @@ func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) sweepLine {
 func (r *sweepReport) add(point pipeline.SweepPoint) error {
 	line := r.f.line(r.job, point)
 	if r.log != nil {
-		if err := r.log.write(line); err != nil {
+		if err := r.log.Write(line); err != nil {
 			return err
 		}
 	}
@@ -155,18 +110,18 @@ func (r *sweepReport) add(point pipeline.SweepPoint) error {
 }
 
 // show prints a point.
-func (r *sweepReport) show(line sweepLine) error {
+func (r *sweepReport) show(line study.SweepLine) error {
 	r.lines = append(r.lines, line)
 	r.bar.set(min(len(r.lines), r.total), r.total, len(r.lines))
 	if r.f.asJSON {
-		return writeLine(r.out, line)
+		return study.WriteLine(r.out, line)
 	}
 	var row strings.Builder
-	for _, w := range r.f.weightsOf(line) {
+	for _, w := range study.WeightsAt(r.f.axes, line) {
 		fmt.Fprintf(&row, "%12.6g", w)
 	}
 	for _, c := range r.f.columns(r.about.Sigma2) {
-		row.WriteString(cell(line.value(c)))
+		row.WriteString(cell(line.Value(c)))
 	}
 	if line.Loss != nil {
 		fmt.Fprintf(&row, " %12.6g", *line.Loss)
@@ -175,7 +130,7 @@ func (r *sweepReport) show(line sweepLine) error {
 	if line.Stage == pipeline.RefineStage {
 		row.WriteString("  refined")
 	}
-	row.WriteString(line.mark())
+	row.WriteString(sweepMark(line))
 	_, err := fmt.Fprintln(r.out, row.String())
 	return err
 }
@@ -193,16 +148,17 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 	}
 	unwritten := r.writeFiles(chosen, s, coefficients)
 	if f.picture.wanted() {
-		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.problem, r.data, chosen.Risk, r.lines[chosen.Index].result)
+		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.Problem, r.data, chosen.Risk,
+			r.lines[chosen.Index].Result)
 		s.Chosen.SignalLoss, unwritten = loss, cmp.Or(unwritten, err)
 	}
 	warnings := r.warnings(s)
 	s.Warnings = slices.Concat(f.notes, warnings)
 	if r.log != nil {
-		unwritten = cmp.Or(unwritten, r.log.write(s))
+		unwritten = cmp.Or(unwritten, r.log.Write(s))
 	}
 	if f.asJSON {
-		err = writeLine(r.out, s)
+		err = study.WriteLine(r.out, s)
 	} else {
 		err = r.writeSummary(r.out, s)
 	}
@@ -222,33 +178,37 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 
 // coefficients are those of the fit at the chosen point, which are added to the summary where they
 // are to be printed; none where nobody asked for them.
-func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *sweepSummary) (c coefficientsResult, err error) {
+func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *study.SweepSummary) (c study.CoefficientsResult,
+	err error) {
 	f := r.f
 	if !f.coefficients.wanted() {
 		return c, nil
 	}
-	if c, err = coefficientsOf(r.cmd.Context(), r.job.problem, r.data, chosen.Risk, r.job.sigma2); err != nil || !f.coefficients.print {
+	if c, err = study.CoefficientsOf(r.cmd.Context(), r.job.Problem, r.data, chosen.Risk,
+		r.job.Sigma2); err != nil || !f.coefficients.print {
 		return c, err
 	}
-	s.Chosen.coefficientsResult = c
+	s.Chosen.CoefficientsResult = c
 	if s.Chosen.Index == s.Minimizer.Index {
-		s.Minimizer.coefficientsResult = c
+		s.Minimizer.CoefficientsResult = c
 	}
 	return c, nil
 }
 
 // writeFiles writes the files that were asked for, with the fit at the chosen point. The error is the
 // first; the files after it are written all the same.
-func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s sweepSummary, c coefficientsResult) (first error) {
+func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s study.SweepSummary,
+	c study.CoefficientsResult) (first error) {
 	f := r.f
 	if f.csv != "" {
-		first = cmp.Or(first, r.writeCSV(f.csv, s.sweepChoice))
+		first = cmp.Or(first, r.writeCSV(f.csv, s.SweepChoice))
 	}
 	if f.out != "" {
-		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.problem, r.data, chosen.Risk, r.lines[chosen.Index].result))
+		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.Problem, r.data, chosen.Risk,
+			r.lines[chosen.Index].Result))
 	}
 	if f.coefficients.csv != "" {
-		first = cmp.Or(first, c.writeCSV(f.coefficients.csv))
+		first = cmp.Or(first, c.WriteCSV(f.coefficients.csv))
 	}
 	if f.plot != "" {
 		first = cmp.Or(first, figure.Save(f.plot, r.figure(s), provenance(r.cmd, r.hash)...))
@@ -257,11 +217,11 @@ func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s sweepSummary, c c
 }
 
 // at gives the weights of a minimum, as text.
-func (m sweepMinimum) at() string {
+func minimumText(m study.SweepMinimum) string {
 	var parts []string
 	for _, w := range []struct {
 		name  string
-		value *number
+		value *study.Number
 	}{{"lambda", m.Lambda}, {"lambda2", m.Lambda2}, {"gamma", m.Gamma}} {
 		if w.value != nil {
 			parts = append(parts, fmt.Sprintf("%s = %.6g", w.name, float64(*w.value)))
@@ -271,11 +231,11 @@ func (m sweepMinimum) at() string {
 }
 
 // writeSummary prints the minimizer as text.
-func (r *sweepReport) writeSummary(out io.Writer, s sweepSummary) error {
+func (r *sweepReport) writeSummary(out io.Writer, s study.SweepSummary) error {
 	var b strings.Builder
 	m := s.Minimizer
-	value, stdErr := r.lines[m.Index].value(r.f.criterion)
-	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", m.at(), label(r.f.criterion), plusMinus(value, stdErr))
+	value, stdErr := r.lines[m.Index].Value(r.f.criterion)
+	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", minimumText(m), label(r.f.criterion), plusMinus(value, stdErr))
 	if r.f.criterion.Rule().Sigma2 {
 		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.about.D))
 	} else if m.SURE != nil {
@@ -289,30 +249,30 @@ func (r *sweepReport) writeSummary(out io.Writer, s sweepSummary) error {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
 	}
 	for _, axis := range r.f.axes {
-		if end := s.Edges[axis.name]; end != "" {
-			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.name)
+		if end := s.Edges[axis.Name]; end != "" {
+			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.Name)
 		}
 	}
-	b.WriteString(r.lines[m.Index].mark())
+	b.WriteString(sweepMark(r.lines[m.Index]))
 	b.WriteByte('\n')
 	r.writeChoice(&b, s)
 	if l := s.LeastLoss; l != nil {
-		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, l.at())
+		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, minimumText(*l))
 	}
 	if _, err := fmt.Fprint(out, b.String()); err != nil || s.Chosen.Coefficients == nil {
 		return err
 	}
-	return s.Chosen.write(out)
+	return writeCoefficients(&s.Chosen.CoefficientsResult, out)
 }
 
 // writeCSV writes the points as a table of numbers.
-func (r *sweepReport) writeCSV(path string, choice sweepChoice) error {
+func (r *sweepReport) writeCSV(path string, choice study.SweepChoice) error {
 	table := dataio.Array{Labels: dataio.Labels{Columns: []string{"index", "refined"}}, Absent: true}
 	for _, axis := range r.f.axes {
-		table.Columns = append(table.Columns, axis.name)
+		table.Columns = append(table.Columns, axis.Name)
 	}
 	criteria := r.criteriaColumns()
-	names, differences := choice.differences()
+	names, differences := choiceColumns(choice)
 	table.Columns = append(append(table.Columns, criteria...), names...)
 	table.Columns = append(table.Columns, r.lossColumns()...)
 	table.Columns = append(table.Columns, "divergence", "divergence_stderr", "jacobian_fro2")
@@ -324,14 +284,14 @@ func (r *sweepReport) writeCSV(path string, choice sweepChoice) error {
 	truth := map[bool]float64{true: 1}
 	for _, l := range r.lines {
 		table.Data = append(table.Data, float64(l.Index), truth[l.Stage == pipeline.RefineStage])
-		table.Data = append(table.Data, r.f.weightsOf(l)...)
-		table.Data = append(append(table.Data, l.cells(criteria)...), differences[l.Index]...)
-		table.Data = append(table.Data, l.lossCells()...)
+		table.Data = append(table.Data, study.WeightsAt(r.f.axes, l)...)
+		table.Data = append(append(table.Data, l.Cells(criteria)...), differences[l.Index]...)
+		table.Data = append(table.Data, l.LossCells()...)
 		table.Data = append(table.Data, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
 		if withLoss {
 			table.Data = append(table.Data, *l.Loss)
 		}
-		table.Data = append(table.Data, float64(l.Solver.Iterations), l.Solver.Optimality, truth[l.trusted()])
+		table.Data = append(table.Data, float64(l.Solver.Iterations), l.Solver.Optimality, truth[l.Trusted()])
 	}
 	table.Shape = []int{len(r.lines), len(table.Columns)}
 	return dataio.WriteCSV(path, table)

@@ -18,10 +18,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"surepipe/study"
 )
 
 // sweepLines runs surepipe sweep --json and takes its output apart.
-func sweepLines(t testing.TB, args ...string) (header map[string]any, points []sweepLine, s sweepSummary) {
+func sweepLines(t testing.TB, args ...string) (header map[string]any, points []study.SweepLine, s study.SweepSummary) {
 	t.Helper()
 	status, stdout, stderr := command(t, append([]string{"sweep", "--json"}, args...)...)
 	if status != exitDone {
@@ -30,7 +32,7 @@ func sweepLines(t testing.TB, args ...string) (header map[string]any, points []s
 	return parseSweep(t, stdout)
 }
 
-func parseSweep(t testing.TB, text string) (header map[string]any, points []sweepLine, s sweepSummary) {
+func parseSweep(t testing.TB, text string) (header map[string]any, points []study.SweepLine, s study.SweepSummary) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {
@@ -41,7 +43,7 @@ func parseSweep(t testing.TB, text string) (header map[string]any, points []swee
 		case len(lines) - 1:
 			to = &s
 		default:
-			points = append(points, sweepLine{})
+			points = append(points, study.SweepLine{})
 			to = &points[len(points)-1]
 		}
 		if err := json.Unmarshal([]byte(line), to); err != nil {
@@ -74,7 +76,7 @@ func TestSweepAgreesWithRun(t *testing.T) {
 			args := []string{"run", "--tol", "1e-10", "--seed", "4"}
 			for k := 0; k < len(c.args); k += 2 {
 				value := c.args[k+1]
-				for name, w := range map[string]*number{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma} {
+				for name, w := range map[string]*study.Number{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma} {
 					if c.args[k] == "--"+name {
 						value = strconv.FormatFloat(float64(*w), 'g', -1, 64)
 					}
@@ -154,7 +156,7 @@ func TestSweepWritesItsFiles(t *testing.T) {
 				}
 			}
 			mu, muHat := readArray(t, data, "mu"), readArray(t, out, "mu_hat")
-			near(t, "loss of --out", squaredDistance(muHat, mu), *s.Minimizer.Loss)
+			near(t, "loss of --out", study.SquaredDistance(muHat, mu), *s.Minimizer.Loss)
 
 			table := readOnly(t, csv)
 			if table.Shape[0] != len(points) {
@@ -321,13 +323,13 @@ func TestSweepResumes(t *testing.T) {
 			t.Errorf("%v: status %d, %s", c.change, status, stderr)
 		}
 	}
-	set, err := readFile(t.Context(), "../../testdata/diabetes.npz", "lasso", false)
+	set, err := readFile(t.Context(), "../../testdata/diabetes.npz", "lasso")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := dataHash(set.Data)
+	before := study.DataHash(set.Data)
 	set.Y[3]++
-	if dataHash(set.Data) == before {
+	if study.DataHash(set.Data) == before {
 		t.Error("other data, same hash")
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)), 0o666); err != nil {

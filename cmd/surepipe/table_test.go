@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
+
+	"surepipe/study"
 )
 
 // stackLoss is Brownlee's (1965) table of the loss of ammonia at a plant, as R's write.csv2 would
@@ -130,7 +132,7 @@ func TestUnscaledColumnsAreNoted(t *testing.T) {
 		"--problem lasso --lambda 1 --response y --standardize=false --only a --data " + table: false,
 	} {
 		status, stdout, stderr := command(t, append([]string{"run", "--json"}, strings.Fields(args)...)...)
-		if noted := strings.Contains(stderr, "--standardize makes it independent of them") && strings.Contains(stdout, noteScales); status != exitDone || noted != want {
+		if noted := strings.Contains(stderr, "--standardize makes it independent of them") && strings.Contains(stdout, study.NoteScales); status != exitDone || noted != want {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"surepipe/pipeline"
+	"surepipe/study"
 )
 
 // tinyCompletion is one whose divergence is 2.7; lambda goes with it.
@@ -38,13 +39,13 @@ func TestVerify(t *testing.T) {
 	}
 	// Right or marked: with the row, the key, the warning and the status that belong together.
 	status, stdout, stderr = command(t, append(append([]string{"run"}, tinyCompletion(t)...), "--verify", "--json")...)
-	var r result
+	var r study.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
 	}
 	right := r.Divergence > 2.699 && r.Divergence < 2.701
 	doubted := len(r.Warnings) == 1 && r.Warnings[0].Code == pipeline.Unverified && strings.Contains(stderr, r.Warnings[0].Text)
-	if r.Verification == nil || r.doubted() != doubted || right == doubted || (status == exitNotConverged) != doubted {
+	if r.Verification == nil || r.Doubted() != doubted || right == doubted || (status == exitNotConverged) != doubted {
 		t.Errorf("status %d, divergence %g, %+v, %v\n%s", status, r.Divergence, r.Verification, r.Warnings, stderr)
 	}
 }
@@ -56,7 +57,7 @@ func TestVerifyOfMany(t *testing.T) {
 	args := append([]string{"--lambda", "50:200:3", "--refine", "2", "--verify", "--jsonl", log}, data...)
 	_, points, _ := sweepLines(t, args...)
 	for _, p := range points {
-		if p.Verification == nil || p.doubted() {
+		if p.Verification == nil || p.Doubted() {
 			t.Errorf("point %d: %+v", p.Index, p.Verification)
 		}
 	}
@@ -90,12 +91,12 @@ func TestJSONHoldsWhatStderrWarnsOf(t *testing.T) {
 		if status != exitDone {
 			t.Fatalf("%v: status %d, %s", args, status, stderr)
 		}
-		want := []string{noteRelativeWeight, noteNoIntercept, noteMuHatAlone, noteErrorBar}
+		want := []string{study.NoteRelativeWeight, study.NoteNoIntercept, study.NoteMuHatAlone, study.NoteErrorBar}
 		if args[0] == "sweep" {
-			want = []string{noteRelativeWeight, noteNoIntercept, noteErrorBar}
+			want = []string{study.NoteRelativeWeight, study.NoteNoIntercept, study.NoteErrorBar}
 			stdout = strings.Split(stdout, "\n")[1]
 		}
-		var r result
+		var r study.Result
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 var layers = [][]string{
 	{"cmd/surepipe"},
 	{"cuda", "internal/differential"},
+	{"study"},
 	{"pipeline"},
 	{"problems"},
 	{"stages"},
@@ -26,6 +27,11 @@ var layers = [][]string{
 	{"risk"},
 	{"vjp"},
 	{"solve"},
+	{"solve/active", "solve/interior", "solve/lowrank", "solve/manifold"},
+	{"solve/direct", "solve/gradient", "solve/rewrite", "solve/splitting"},
+	{"solve/restrict"},
+	{"solve/engine"},
+	{"solve/internal"},
 	{"hutch"},
 	{"linops/linopstest", "prox/proxtest"},
 	{"linops/outofcore", "prox/denoise"},
@@ -44,7 +50,11 @@ var layers = [][]string{
 const (
 	mostLines    = 500
 	mostFunction = 80
+	mostFiles    = 30
 )
+
+// crowded are rooms with more files than that, which are still to be cut.
+var crowded = []string{"cmd/surepipe", "internal/dataio", "linops", "problems", "prox"}
 
 const module = "surepipe"
 
@@ -158,6 +168,22 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 			if n := last - first + 1; n > mostFunction {
 				t.Errorf("%s/%s: %s has %d lines, expected at most %d", f.dir, f.name, fn.Name.Name, n, mostFunction)
 			}
+		}
+	}
+}
+
+// Rooms are small: a directory has few files.
+func TestRoomsAreSmall(t *testing.T) {
+	count := map[string]int{}
+	for _, f := range files(t) {
+		count[f.dir]++
+	}
+	for dir, n := range count {
+		switch excepted := slices.Contains(crowded, dir); {
+		case n > mostFiles && !excepted:
+			t.Errorf("%s has %d files that are not tests, expected at most %d", dir, n, mostFiles)
+		case n <= mostFiles && excepted:
+			t.Errorf("%s has %d files that are not tests: it is no longer an exception", dir, n)
 		}
 	}
 }

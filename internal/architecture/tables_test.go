@@ -4,13 +4,33 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"surepipe/solve"
 )
 
 // tables are the packages whose tables say all that is known of a name: others do not compare with its constants.
 var tables = map[string][]string{
 	"surepipe/risk": {"SURE", "GCV", "ALO", "AIC", "BIC"},
+}
+
+// compared lists what a file compares with something.
+func compared(f file) []ast.Expr {
+	var all []ast.Expr
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if n.Op == token.EQL || n.Op == token.NEQ {
+				all = append(all, n.X, n.Y)
+			}
+		case *ast.CaseClause:
+			all = append(all, n.List...)
+		}
+		return true
+	})
+	return all
 }
 
 // What depends on a name stands in its row: no comparison and no case names a row of another package's table.
@@ -28,29 +48,35 @@ func TestNamesAreNotCompared(t *testing.T) {
 			}
 			imports[name] = p
 		}
-		check := func(exprs ...ast.Expr) {
-			for _, e := range exprs {
-				s, ok := e.(*ast.SelectorExpr)
-				if !ok {
-					continue
-				}
-				x, ok := s.X.(*ast.Ident)
-				// An object is a variable that hides the package.
-				if ok && x.Obj == nil && slices.Contains(tables[imports[x.Name]], s.Sel.Name) {
-					t.Errorf("%s: a comparison with %s.%s, expected a question to its row", f.set.Position(e.Pos()), x.Name, s.Sel.Name)
-				}
+		for _, e := range compared(f) {
+			s, ok := e.(*ast.SelectorExpr)
+			if !ok {
+				continue
+			}
+			x, ok := s.X.(*ast.Ident)
+			// An object is a variable that hides the package.
+			if ok && x.Obj == nil && slices.Contains(tables[imports[x.Name]], s.Sel.Name) {
+				t.Errorf("%s: a comparison with %s.%s, expected a question to its row", f.set.Position(e.Pos()), x.Name, s.Sel.Name)
 			}
 		}
-		ast.Inspect(f.tree, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BinaryExpr:
-				if n.Op == token.EQL || n.Op == token.NEQ {
-					check(n.X, n.Y)
-				}
-			case *ast.CaseClause:
-				check(n.List...)
+	}
+}
+
+// What depends on a method is a field of its entry: nothing is compared with the name of one, except by the fuzzer.
+func TestMethodsAreNotCompared(t *testing.T) {
+	methods := solve.Names()
+	for _, f := range files(t) {
+		if f.dir == "internal/differential" {
+			continue
+		}
+		for _, e := range compared(f) {
+			lit, ok := e.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				continue
 			}
-			return true
-		})
+			if name, err := strconv.Unquote(lit.Value); err == nil && slices.Contains(methods, name) {
+				t.Errorf("%s: a comparison with the name of the method %s, expected a question to its entry", f.set.Position(e.Pos()), name)
+			}
+		}
 	}
 }

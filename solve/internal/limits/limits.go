@@ -1,8 +1,18 @@
-// Package limits has the sizes at which package solve changes its method for low-rank matrices, so
-// that tests can change them.
+// Package limits has sizes at which more than one room of package solve changes its method, and those that tests
+// change.
 package limits
 
 import "surepipe/prox/subspace"
+
+const (
+	// MaxDense is the size of p up to which any operator may be formed as a matrix.
+	MaxDense = 256
+	// MostFactored is the dimension up to which the system on a manifold is factorized.
+	MostFactored = 1 << 12
+	// PanelValues is the size of a panel of rows: the operations on it share it among the processors, and it
+	// stays in their caches.
+	PanelValues = 1 << 18
+)
 
 var (
 	// FactoredSide is the smaller side of a matrix from which iterates are kept in factored form.
@@ -24,4 +34,8 @@ var (
 	// AlignedRank is the rank from which factors have a whole number of cache lines in a row, columns of
 	// zeros making up for what is missing: at most a tenth more.
 	AlignedRank = 64
+	// Factorized is the largest number of entries of a sparse factor: 12 bytes each.
+	Factorized int64 = 1 << 26
+	// Stacked is the largest number of columns of A above K for a dense factorization.
+	Stacked = 1024
 )

@@ -1,0 +1,84 @@
+package active
+
+import (
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/solve/engine"
+)
+
+// heldWeights are the weights of a problem with the squared loss, near those of a loss that is not
+// quadratic, and what the solves of such problems hand on to each other: the working set, its Gram
+// matrix and its factor. Where weights have changed little since, the old ones serve: each step of
+// Newton's method on the loss then has two more digits than the one before, at the cost of a few
+// products with A, where new weights need the Gram matrix anew. A [engine.Path] carries them from one weight
+// of the regularizer to the next, whose first step starts where the last one ended.
+type heldWeights struct {
+	outer *engine.Family // of the problem with the loss
+	y     []float64      // the observations
+	kin   *engine.Family // of the problems with the squared loss
+	root  array.Batch
+	host  []float64 // sqrt(w)
+	path  engine.Path
+
+	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
+	spent   float64     // on chord steps, in operations
+}
+
+// keepWithin is the relative change of the weights up to which the old ones serve; weights below
+// leastWeight of the largest one are compared with that.
+const (
+	keepWithin  = 0.01
+	leastWeight = 1e-2
+)
+
+// heldBy takes the weights that a path holds for solves of this family at y; nil where there are
+// none.
+func heldBy(path *engine.Path, outer *engine.Family, y []float64) *heldWeights {
+	kept := path.Take()
+	if kept == nil {
+		return nil
+	}
+	if h, ok := kept.(*heldWeights); ok && h.outer == outer && slices.Equal(h.y, y) {
+		return h
+	}
+	kept.Release()
+	return nil
+}
+
+// newHeldWeights keeps sqrt(w) on a device.
+func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
+	h := &heldWeights{outer: outer, y: y, kin: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)), host: slices.Clone(root)}
+	dev.Upload(h.root, h.host)
+	inverse := make([]float64, len(root))
+	for i, v := range root {
+		if inverse[i] = 1 / v; math.IsInf(inverse[i], 0) {
+			return h
+		}
+	}
+	h.inverse = dev.Alloc(1, len(root))
+	dev.Upload(h.inverse, inverse)
+	return h
+}
+
+func (h *heldWeights) Release() {
+	h.path.Release()
+	h.root.Free()
+	h.inverse.Free()
+}
+
+// serve reports whether the held weights are near those with the given roots.
+func (h *heldWeights) serve(root []float64) bool {
+	most := 0.0
+	for _, v := range h.host {
+		most = max(most, v*v)
+	}
+	for i, v := range root {
+		old := h.host[i] * h.host[i]
+		if !(math.Abs(v*v-old) <= keepWithin*max(old, leastWeight*most)) || old == 0 && v > 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+package active
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/solve/restrict"
+)
+
+// diagonalRows is the number of observations whose leverages are computed at a time.
+const diagonalRows = 256
+
+// diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
+// of A_S R^{-1} with the solver's own factor R; nil where the columns are not held as matrices any
+// more.
+func (w *workspace) diagonal() []float64 {
+	if !w.stored() {
+		return nil
+	}
+	n, at := len(w.p.Active()), w.activePlaces()
+	d, _ := w.parts[0].A.Dims()
+	var out, values []float64
+	x := make([]float64, diagonalRows*n)
+	for from := 0; from < d; from += diagonalRows {
+		k := min(diagonalRows, d-from)
+		for _, c := range w.parts {
+			m := len(c.Set)
+			values = slices.Grow(values[:0], k*m)[:k*m]
+			rows := linops.StructureOf(c.A).Stored.Rows(from, from+k)
+			rows.Device().Download(values, rows)
+			for col, j := range c.Set {
+				if s, ok := at[j]; ok {
+					for i := range k {
+						x[i*n+s] = values[i*m+col]
+					}
+				}
+			}
+		}
+		out = append(out, w.p.FormEach(x[:k*n], k)...)
+	}
+	return out
+}
+
+// stored reports whether the columns are held as matrices.
+func (w *workspace) stored() bool {
+	return len(w.parts) > 0 && !slices.ContainsFunc(w.parts, func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
+}
+
+// activePlaces maps the active coordinates to their places among them.
+func (w *workspace) activePlaces() map[int]int {
+	active := w.p.Active()
+	at := make(map[int]int, len(active))
+	for s, i := range active {
+		at[w.set[i]] = s
+	}
+	return at
+}
+
+// correlations are A_S* v_i for the active set S, k x n, and false where the columns are not held any
+// more.
+func (w *workspace) correlations(v array.Batch) (x []float64, ok bool) {
+	active := w.p.Active()
+	if len(w.parts) == 0 && len(active) > 0 {
+		return nil, false
+	}
+	dev, k, n, at := v.Device(), v.K(), len(active), w.activePlaces()
+	x = make([]float64, k*n)
+	for _, c := range w.parts {
+		out := dev.Alloc(k, len(c.Set))
+		c.A.Adjoint(out, v)
+		values := out.ToHost()
+		out.Free()
+		for col, j := range c.Set {
+			if s, ok := at[j]; ok {
+				for i := range k {
+					x[i*n+s] = values[i*len(c.Set)+col]
+				}
+			}
+		}
+	}
+	return x, true
+}
+
+// products are <v_i, D mu_hat v_j>, k x k, by the same factor; nil where it has gone.
+func (w *workspace) products(v array.Batch) []float64 {
+	x, ok := w.correlations(v)
+	if !ok {
+		return nil
+	}
+	k, n := v.K(), len(w.p.Active())
+	square := make([]float64, k*k)
+	if n == 0 {
+		return square
+	}
+	solved := slices.Clone(x)
+	w.p.SolveEach(solved, k)
+	mat.NewDense(k, k, square).Mul(mat.NewDense(k, n, x), mat.NewDense(k, n, solved).T())
+	return square
+}
+
+// images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
+// factor. It reports false, and does nothing, where the columns are not held any more.
+func (w *workspace) images(dst, v array.Batch) bool {
+	x, ok := w.correlations(v)
+	if !ok {
+		return false
+	}
+	dev, k, n, at := v.Device(), v.K(), len(w.p.Active()), w.activePlaces()
+	w.p.SolveEach(x, k)
+	dev.Fill(dst, 0)
+	image := dev.Alloc(k, dst.N())
+	defer image.Free()
+	for _, c := range w.parts {
+		values := make([]float64, k*len(c.Set))
+		for col, j := range c.Set {
+			if s, ok := at[j]; ok {
+				for i := range k {
+					values[i*len(c.Set)+col] = x[i*n+s]
+				}
+			}
+		}
+		in := dev.Alloc(k, len(c.Set))
+		dev.Upload(in, values)
+		c.A.Forward(image, in)
+		in.Free()
+		dev.Lin(dst, 1, dst, 1, image)
+	}
+	return true
+}

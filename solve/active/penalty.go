@@ -1,0 +1,157 @@
+package active
+
+import (
+	"math"
+
+	"surepipe/prox"
+	"surepipe/solve/internal/faces"
+)
+
+// splitting is a regularizer as active sets see it: a sum over coordinates,
+//
+//	r(b) = sum_j w_j |b_j| + q_j/2 b_j^2,   b_j >= 0 for some j,
+//
+// or over groups of them, r(b) = sum_g w_g ||b_g||_2, where every coordinate of a group has its
+// weight.
+type splitting struct {
+	w, q     []float64 // w is +Inf where b_j is held at 0
+	positive []bool
+	owner    []int   // each coordinate's group; nil for a sum over coordinates
+	groups   [][]int // and their coordinates
+}
+
+// splittingOf reads the weights of a regularizer on R^n.
+func splittingOf(r prox.Structure, n int) splitting {
+	s := splitting{w: make([]float64, n), q: make([]float64, n), positive: make([]bool, n)}
+	if r.Groups != nil {
+		owner, weights := r.Groups()
+		s.owner, s.groups = owner, make([][]int, len(weights))
+		for j, g := range owner {
+			s.w[j] = weights[g]
+			s.groups[g] = append(s.groups[g], j)
+		}
+		return s
+	}
+	w, q, positive := r.Sparse(n)
+	copy(s.w, w)
+	copy(s.q, q)
+	copy(s.positive, positive)
+	for j, v := range s.q {
+		if math.IsInf(v, 1) {
+			s.w[j], s.q[j] = v, 0
+		}
+	}
+	return s
+}
+
+// of is the penalty of some coordinates.
+func (s *splitting) of(set []int) faces.Penalty {
+	var p faces.Penalty
+	for _, j := range set {
+		p.W, p.Q, p.Positive = append(p.W, s.w[j]), append(p.Q, s.q[j]), append(p.Positive, s.positive[j])
+		if s.owner != nil {
+			p.Group = append(p.Group, s.owner[j])
+		}
+	}
+	return p
+}
+
+// closure adds the other coordinates of their groups to an increasing set.
+func (s *splitting) closure(set []int) []int {
+	if s.owner == nil {
+		return set
+	}
+	meets := make([]bool, len(s.groups))
+	for _, j := range set {
+		meets[s.owner[j]] = true
+	}
+	var all []int
+	for j, g := range s.owner {
+		if meets[g] {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// subgradient is the distance of 0 from the objective's subdifferential by b_j, with a sign where b_j
+// is not 0; g is the derivative of the loss. It is for a sum over coordinates.
+func (s *splitting) subgradient(j int, b, g float64) float64 {
+	switch w := s.w[j]; {
+	case b != 0:
+		return g + s.q[j]*b + math.Copysign(w, b)
+	case s.positive[j]:
+		return max(-g-w, 0)
+	default:
+		return max(math.Abs(g)-w, 0)
+	}
+}
+
+// subgradients sets e to an element of the objective's subdifferential of least length, up to signs,
+// at b, where the loss has the gradient g.
+func (s *splitting) subgradients(e, b, g []float64) {
+	if s.owner == nil {
+		for j, v := range g {
+			e[j] = s.subgradient(j, b[j], v)
+		}
+		return
+	}
+	for _, list := range s.groups {
+		size, pull := 0.0, 0.0
+		for _, j := range list {
+			size, pull = math.Hypot(size, b[j]), math.Hypot(pull, g[j])
+		}
+		for _, j := range list {
+			switch w := s.w[j]; {
+			case size > 0:
+				e[j] = g[j] + w*(b[j]/size)
+			case pull > w:
+				e[j] = g[j] * (1 - w/pull)
+			default:
+				e[j] = 0
+			}
+		}
+	}
+}
+
+// spread replaces the entries of a group, which are not negative, by their norm.
+func (s *splitting) spread(x []float64) {
+	for _, list := range s.groups {
+		size := 0.0
+		for _, j := range list {
+			size = math.Hypot(size, x[j])
+		}
+		for _, j := range list {
+			x[j] = size
+		}
+	}
+}
+
+// stays reports that the coordinates that are 0 in b stay 0 where the gradient g changes by at most
+// off times the length of a coordinate's column.
+func (s *splitting) stays(b, g, lengths []float64, off float64) bool {
+	if s.owner == nil {
+		for j, g := range g {
+			if b[j] != 0 || math.IsInf(s.w[j], 1) {
+				continue
+			}
+			if !s.positive[j] {
+				g = -math.Abs(g)
+			}
+			if !(off*lengths[j]-g <= s.w[j]) && lengths[j] > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for _, list := range s.groups {
+		size, pull, length := 0.0, 0.0, 0.0
+		for _, j := range list {
+			size, pull, length = math.Hypot(size, b[j]), math.Hypot(pull, g[j]), math.Hypot(length, lengths[j])
+		}
+		if size == 0 && length > 0 && !(pull+off*length <= s.w[list[0]]) {
+			return false
+		}
+	}
+	return true
+}

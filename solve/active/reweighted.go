@@ -1,0 +1,367 @@
+package active
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/loss"
+	"surepipe/progress"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// reweighted solves a problem whose loss is not quadratic by Newton steps on the loss: near the
+// point b_k, with z = A b_k,
+//
+//	l(A b; y) = sum_i w_i/2 ((A b)_i - z_i + l'_i/w_i)^2 + constants,   w_i = l”_i(z_i; y_i),
+//
+// and the minimum b of that and r, a problem with the squared loss of sqrt(w) A, is found by the
+// method (proximal Newton: Lee, Sun and Saunders 2014; iteratively reweighted least squares for r =
+// 0; for the LASSO: Friedman, Hastie and Tibshirani 2010). A line search on the objective itself goes
+// from b_k towards b. The steps converge quadratically.
+//
+// No observation alone is to move by more than reach: w_i is at least |l'_i|/reach, where reach is a
+// multiple of the loss's unit ([loss.Structure]) that grows as steps succeed and shrinks as they do
+// not. That serves observations whose curvature is 0 or nearly so, but not their slope: outliers
+// under the Huber loss, and those far on the wrong side under a logistic one.
+type reweighted struct {
+	s     engine.Task
+	norm2 float64 // an upper bound of ||A||^2
+	known loss.Structure
+	value func(b array.Batch) float64 // of r
+}
+
+// NewReweighted bounds the norm.
+func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
+	n := &reweighted{s: s, known: loss.StructureOf(s.Problem.Loss), value: prox.StructureOf(s.Problem.R).Value}
+	if s.Bound == nil {
+		bound, err := engine.NormBound(ctx, s.Problem)
+		if err != nil {
+			return nil, err
+		}
+		n.s.Bound = &bound
+	}
+	n.norm2 = *n.s.Bound
+	return n, nil
+}
+
+// Name is the method's.
+func (n *reweighted) Name() string { return n.s.Entry.Name }
+
+// Problem is the problem that it solves.
+func (n *reweighted) Problem() engine.Problem { return n.s.Problem }
+
+// Release does nothing: only a number is kept.
+func (n *reweighted) Release() {}
+
+// Reweight shares the norm.
+func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
+	return n.s.Reweight(ctx, r, nil)
+}
+
+// Record fails: there is no derivative of these steps.
+func (n *reweighted) Record(context.Context, array.Batch, engine.NewTape) (*engine.Solution, error) {
+	return nil, fmt.Errorf("solve: Newton steps on the loss are not recorded; use ista or fista")
+}
+
+const (
+	// firstReach is the reach of the first step from 0, in units of the loss, and mostReach that from
+	// another start; a full step multiplies it by reachGrowth, up to mostReach, or by slowGrowth
+	// where the step before was not full. With mostReach an
+	// observation without curvature counts 1e-4 of one with it, so that a step has four more digits
+	// than the one before; with a weight nearer to 0 the right-hand side would be so much larger
+	// than the others that its rounding errors count.
+	firstReach  = 8
+	reachGrowth = 32
+	slowGrowth  = 4
+	mostReach   = 1e4
+	leastReach  = 1e-3
+	// A step must reach sufficient of the decrease that its slope promises, and is halved at most
+	// mostCuts times.
+	sufficient = 1e-4
+	mostCuts   = 40
+	// A weighted problem whose solution is no descent is solved to sharper of the tolerance before.
+	sharper = 1e-3
+	// mostStalled is the number of steps without progress after which the solve ends: the objective
+	// has fallen by less than progressed of its value, and the optimality not by half. The weighted
+	// problems are solved to stepShare of the optimality, and at least to loosest.
+	mostStalled = 8
+	progressed  = 1e-6
+	stepShare   = 1e-2
+	loosest     = 1e-3
+	// leastCurvature of the largest one stands in for a smaller curvature of a loss whose unit is not
+	// known.
+	leastCurvature = 1e-8
+)
+
+// newtonOnLoss is one solve.
+type newtonOnLoss struct {
+	engine.Acceptance
+	n         *reweighted
+	dev       array.Device
+	y         array.Batch
+	now, next *engine.Fit
+	objective float64 // at now
+	penalty   float64 // r there
+	reach     float64
+	cut       bool         // the last step was not full
+	loosest   float64      // the largest tolerance of a weighted problem
+	best      float64      // optimality
+	stalled   int          // steps without progress
+	fallen    float64      // the objective when there was some
+	observed  []float64    // y
+	held      *heldWeights // nil before the first step
+	rhs       array.Batch
+	host      [3][]float64 // sqrt(w), l', and l” or z
+}
+
+// Solve starts at from.B.
+func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
+	p := n.s.Problem
+	if err := engine.CheckY(p, y); err != nil {
+		return nil, err
+	}
+	d, dim := p.A.Dims()
+	dev := y.Device()
+	r := &newtonOnLoss{
+		Acceptance: engine.NewAcceptance(engine.LossYardstick(p, y, n.norm2, n.s.Options)), n: n, dev: dev, y: y, best: math.Inf(1), fallen: math.Inf(1),
+		now: engine.NewFit(dev, d, dim), next: engine.NewFit(dev, d, dim), observed: y.ToHost(), rhs: dev.Alloc(1, d), reach: firstReach, loosest: loosest,
+	}
+	defer r.Release()
+	for i := range r.host {
+		r.host[i] = make([]float64, d)
+	}
+	dev.Fill(r.now.B, 0)
+	if !from.B.IsZero() {
+		dev.Copy(r.now.B, from.B)
+		r.reach = mostReach
+	}
+	r.held = heldBy(from.Path, n.s.Family, r.observed)
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	for report := progress.From(ctx); ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		done, err := r.judge(ctx)
+		if err != nil {
+			return nil, err
+		}
+		report(progress.Report{Stage: progress.Newton, Step: r.Convergence.Iterations, Measure: r.Convergence.Optimality, Goal: r.Tol})
+		if done {
+			if r.n.s.Options.Point {
+				if err := r.hold(ctx); err != nil {
+					return nil, err
+				}
+			}
+			sol, err := r.solution()
+			if err == nil && from.Path != nil {
+				if r.held != nil {
+					from.Path.Kept = r.held
+				}
+				r.held = nil
+			}
+			return sol, err
+		}
+		if moved, err := r.step(ctx); err != nil {
+			return nil, err
+		} else if !moved && r.reach <= leastReach && r.loosest <= engine.TightestTol {
+			r.stalled = mostStalled
+		}
+	}
+}
+
+func (r *newtonOnLoss) Release() {
+	r.now.Release()
+	r.next.Release()
+	r.rhs.Free()
+	r.drop()
+}
+
+// start computes the objective at the start, and at 0 where it is infinite there.
+func (r *newtonOnLoss) start() error {
+	for range 2 {
+		r.n.s.Problem.A.Forward(r.now.Z, r.now.B)
+		r.penalty = r.n.value(r.now.B)
+		r.objective = r.n.s.Problem.Loss.Value(r.now.Z, r.y) + r.penalty
+		if !math.IsInf(r.objective, 1) && !math.IsNaN(r.objective) {
+			r.now.At(r.n.s.Problem.Loss, r.y)
+			return r.dev.Err()
+		}
+		r.dev.Fill(r.now.B, 0)
+		r.reach = firstReach
+	}
+	if err := r.dev.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: the objective is %g at b = 0, expected a finite number", r.n.Name(), r.objective)
+}
+
+// judge applies the rule of acceptance.
+func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
+	p, o := r.n.s.Problem, r.n.s.Options
+	p.A.Adjoint(r.now.G, r.now.Slope)
+	optimality, bound, size, err := r.now.Judge(ctx, p, r.y, r.Yardstick, r.n.norm2, o.Shortness, false)
+	if err != nil {
+		return false, err
+	}
+	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
+		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.n.Name(), r.Convergence.Iterations)
+	}
+	r.Accept(optimality, optimality, bound, size)
+	if r.stalled++; optimality < r.best/2 || r.objective < r.fallen-progressed*math.Abs(r.fallen) {
+		r.best, r.fallen, r.stalled = min(r.best, optimality), r.objective, 0
+	}
+	return r.Convergence.Converged || r.stalled >= mostStalled || r.Convergence.Iterations >= o.MaxIter, nil
+}
+
+// weigh chooses the weights w, which the ones held may be, and sets rhs to sqrt(w) z - l'/sqrt(w).
+func (r *newtonOnLoss) weigh() {
+	root, slope, other := r.host[0], r.host[1], r.host[2]
+	r.dev.Download(slope, r.now.Slope)
+	r.dev.Download(other, r.now.Curve)
+	most := 0.0
+	for _, c := range other {
+		most = max(most, c)
+	}
+	for i, c := range other {
+		if r.n.known.Unit > 0 {
+			c = max(c, math.Abs(slope[i])/(r.reach*r.n.known.Unit))
+		} else if slope[i] != 0 {
+			c = max(c, leastCurvature*most)
+		}
+		root[i] = math.Sqrt(c)
+	}
+	if r.held == nil || r.cut || !r.held.serve(root) {
+		r.drop()
+		r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
+	}
+	r.dev.Download(other, r.now.Z)
+	for i, v := range r.held.host {
+		slope[i] /= -v
+		if v == 0 {
+			slope[i] = 0
+		}
+		slope[i] += v * other[i]
+	}
+	r.dev.Upload(r.rhs, slope)
+}
+
+// drop releases the weights held.
+func (r *newtonOnLoss) drop() {
+	if r.held != nil {
+		r.held.Release()
+		r.held = nil
+	}
+}
+
+// weighted is the problem with the squared loss of the weights held.
+func (r *newtonOnLoss) weighted() engine.Task {
+	s := r.n.s
+	s.Problem.A = engine.NewWeightedRows(s.Problem.A, r.held.root, r.held.host, nil)
+	s.Problem.Loss, s.Loss, s.Quadratic = nil, nil, true
+	s.Lengths2, s.Units, s.From, s.Family = nil, nil, nil, r.held.kin
+	s.Options.Point, s.Options.Sigma2, s.Options.Choices = false, 0, nil
+	return s
+}
+
+// step goes towards the minimum of the weighted problem, and reports whether it moved.
+func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
+	if moved, err := r.chord(ctx); moved || err != nil {
+		return moved, err
+	}
+	r.weigh()
+	s := r.weighted()
+	s.Options.Tol = max(min(stepShare*s.Options.Tol, r.loosest), min(r.loosest, stepShare*r.Convergence.Optimality), engine.TightestTol)
+	inner, err := s.Tables.Method(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	defer inner.Release()
+	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs, engine.From{B: r.now.B, Path: &r.held.path})
+	if err != nil {
+		return false, err
+	}
+	defer sol.Release()
+	r.Convergence.Iterations++
+	full, err := r.search(sol.B)
+	switch {
+	case err != nil:
+		return false, err
+	case full == 0 && s.Options.Tol > engine.TightestTol:
+		r.loosest = max(sharper*s.Options.Tol, engine.TightestTol)
+	case full == 0:
+		r.reach = max(leastReach, r.reach/reachGrowth)
+	case full < 1:
+		r.reach = max(leastReach, r.reach*full)
+	case r.cut:
+		r.reach = min(mostReach, r.reach*slowGrowth)
+	default:
+		r.reach = min(mostReach, r.reach*reachGrowth)
+	}
+	r.cut = full < 1
+	return full > 0, nil
+}
+
+// search moves to b_k + t (b - b_k) for the first t of 1, 1/2, 1/4, ... at which the objective falls
+// enough (Tseng and Yun 2009), and returns t, or 0 where there is none. Changes within rounding
+// errors of the objective are not seen: there the step is taken as it is.
+func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
+	p := r.n.s.Problem
+	dev := r.dev
+	ab, dz := dev.Alloc(1, r.y.N()), dev.Alloc(1, r.y.N())
+	defer ab.Free()
+	defer dz.Free()
+	p.A.Forward(ab, b)
+	dev.Lin(dz, 1, ab, -1, r.now.Z)
+	var promised [1]float64
+	dev.Dot(promised[:], r.now.Slope, dz)
+	promised[0] += r.n.value(b) - r.penalty
+	rounding := engine.Roundings * engine.Epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
+	for t, cuts := 1.0, 0; cuts <= mostCuts; t, cuts = t/2, cuts+1 {
+		if t == 1 {
+			dev.Copy(r.next.B, b)
+			dev.Copy(r.next.Z, ab)
+		} else {
+			dev.Lin(r.next.B, 1-t, r.now.B, t, b)
+			dev.Lin(r.next.Z, 1, r.now.Z, t, dz)
+		}
+		penalty := r.n.value(r.next.B)
+		objective := p.Loss.Value(r.next.Z, r.y) + penalty
+		if err := dev.Err(); err != nil {
+			return 0, err
+		}
+		if !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
+			continue
+		}
+		if t < 1 { // sums of steps would add up rounding errors
+			p.A.Forward(r.next.Z, r.next.B)
+		}
+		r.now, r.next = r.next, r.now
+		r.objective, r.penalty = objective, penalty
+		r.now.At(p.Loss, r.y)
+		return t, dev.Err()
+	}
+	return 0, nil
+}
+
+// solution is the outcome, which takes over memory from the solve.
+func (r *newtonOnLoss) solution() (*engine.Solution, error) {
+	o, p := r.n.s.Options, r.n.s.Problem
+	sol := &engine.Solution{Convergence: r.Convergence, Choices: slices.Clone(o.Choices), B: r.now.B, MuHat: r.now.Z}
+	r.now.B, r.now.Z = array.Batch{}, array.Batch{}
+	if o.Point {
+		p.Device = r.dev
+		sol.At = &engine.Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, Options: o, Shared: true}
+		r.offer(sol.At)
+	}
+	if err := r.dev.Sync(); err != nil {
+		sol.Release()
+		return nil, err
+	}
+	return sol, nil
+}

@@ -1,0 +1,307 @@
+package active
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// screened solves the problems of active sets where a product with A is a pass over a matrix that is
+// not in memory ([linops.Passes]). It holds a part S of the columns in memory, finds the solutions of
+// several weights of a path on S by active sets, and takes one pass for all their gradients:
+//
+//  1. S are the columns nearest to violating their conditions at the last gradient, by |g_j| / w_j.
+//  2. A pass puts them into memory.
+//  3. Active sets solve on S, from weight to weight, as far as no column outside should matter: with
+//     the weights falling from w to w' a gradient grows by at most c (w_j - w'_j). With c = 1 this is
+//     the sequential strong rule (Tibshirani et al., Strong rules for discarding predictors in
+//     lasso-type problems, 2012), which discards little. c begins smaller and adapts: nothing rests on it.
+//  4. A pass computes the gradients of all these solutions, one product of matrices. Those whose
+//     conditions hold everywhere are solutions of the whole problem, exactly. At the first weight
+//     where some do not, S is chosen again, from the gradient there.
+//
+// So a path of a hundred weights takes some tens of passes. Screening a batch of weights in one pass
+// is that of Zeng and Breheny, The biglasso package, 2021. The next solves of a path find their
+// solutions verified: they repeat them on S, where the derivative is computed too.
+type screened struct {
+	engine.Everywhere
+	r prox.Structure
+}
+
+// NewScreened takes the weights of the regularizer when it solves.
+func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
+	return &screened{Everywhere: engine.Everywhere{Task: s}, r: prox.StructureOf(s.Problem.R)}, nil
+}
+
+// separable are the weights of a sum over coordinates.
+type separable struct {
+	w        []float64
+	positive []bool
+	key      uint64 // of all weights, to recognize them by
+}
+
+// separableOf reads the weights of a regularizer on R^n.
+func separableOf(r prox.Prox, n int) separable {
+	w, q, positive := prox.StructureOf(r).Sparse(n)
+	s := separable{w: make([]float64, n), positive: make([]bool, n), key: 14695981039346656037}
+	copy(s.w, w)
+	copy(s.positive, positive)
+	mix := func(v uint64) { s.key = (s.key ^ v) * 1099511628211 }
+	for j := range n {
+		if q != nil && math.IsInf(q[j], 1) {
+			s.w[j] = q[j]
+		}
+		mix(math.Float64bits(s.w[j]))
+		if q != nil {
+			mix(math.Float64bits(q[j]))
+		}
+		if s.positive[j] {
+			mix(1)
+		}
+		s.key = s.key<<31 | s.key>>33
+	}
+	return s
+}
+
+// pull is by how much the gradient g_j of the loss pulls at b_j = 0, in units of its weight: b_j is 0
+// where it is at most 1.
+func (s *separable) pull(j int, g float64) float64 {
+	if g = -g; !s.positive[j] {
+		g = math.Abs(g)
+	}
+	switch w := s.w[j]; {
+	case g <= 0 && w > 0, math.IsInf(w, 1):
+		return 0
+	case w == 0:
+		return math.Inf(1)
+	default:
+		return g / w
+	}
+}
+
+// Solve goes on where the path has ended, or else starts from b.
+func (s *screened) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
+	if err := engine.CheckY(s.Task.Problem, y); err != nil {
+		return nil, err
+	}
+	_, dim := s.Task.Problem.A.Dims()
+	here := separableOf(s.Task.Problem.R, dim)
+	if from.Near != nil && !s.Task.Family.Moves {
+		return s.solveNear(ctx, y, here, from)
+	}
+	w := resumeWindow(from.Path, s.Task.Family, y)
+	if w == nil {
+		var err error
+		if w, err = s.open(ctx, y, here, from.B); err != nil {
+			return nil, err
+		}
+	}
+	sol, err := s.solve(ctx, w, y, here, from)
+	if err != nil || from.Path == nil || s.Task.Family.Moves {
+		w.Release()
+		return sol, err
+	}
+	from.Path.Kept = w
+	return sol, nil
+}
+
+// mostRounds bounds the sets of columns that are tried for one weight: each takes the violations of
+// the one before.
+const mostRounds = 100
+
+// solve finds the solution of the weights here.
+func (s *screened) solve(ctx context.Context, w *window, y array.Batch, here separable, from engine.From) (*engine.Solution, error) {
+	for range mostRounds {
+		v := w.verified(here.key)
+		if v == nil {
+			if err := s.advance(ctx, w, y, here, from); err != nil {
+				return nil, err
+			}
+			if v = w.verified(here.key); v == nil {
+				continue
+			}
+		}
+		return s.repeat(ctx, w, y, here, v)
+	}
+	return nil, fmt.Errorf("solve: the columns that matter are still not known after %d rounds: give more memory for columns", mostRounds)
+}
+
+// repeat solves on the columns in memory what has been verified, where the next solve of the path
+// starts, and the derivative is computed.
+func (s *screened) repeat(ctx context.Context, w *window, y array.Batch, here separable, v *verified) (*engine.Solution, error) {
+	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
+	if err != nil {
+		return nil, err
+	}
+	defer solver.Release()
+	sol, err := solver.Solve(ctx, y, engine.From{B: w.started, Path: &w.path})
+	if err != nil {
+		prox.Release(r)
+		return nil, err
+	}
+	moved, z := 0.0, make([]float64, len(v.z))
+	dev := y.Device()
+	misfit := dev.Alloc(1, len(z))
+	defer misfit.Free()
+	dev.Lin(misfit, 1, sol.MuHat, -1, y)
+	dev.Download(z, misfit)
+	for i := range z {
+		moved = math.Hypot(moved, z[i]-v.z[i])
+	}
+	s.wide(w, y, sol, r)
+	dev.Copy(w.b, sol.B) // where the next solve starts
+	w.columns.set.Coordinates(w.started, sol.B)
+	s.judge(ctx, w, y, sol, misfit, here, v.g, moved)
+	if !s.Task.Options.Point {
+		sol.At.Release()
+		sol.At = nil
+	}
+	return sol, dev.Sync()
+}
+
+// on is the solver on the columns in memory, and the regularizer there, the caller's to release.
+func (s *screened) on(ctx context.Context, w *window, r prox.Prox) (prox.Prox, engine.Solver, error) {
+	inner := s.Task
+	inner.Problem = engine.Problem{A: w.columns, Device: w.columns.dev}
+	inner.Family, inner.Options.Point, inner.Options.Compact = w.inner, true, false
+	inner.Lengths2, inner.Units = gather(s.Task.Lengths(), w.set), gather(s.Task.Units, w.set)
+	inner.Even = false
+	inner.Options.Shortness = gather(s.Task.Options.Shortness, w.set)
+	var err error
+	if inner.Problem.R, err = prox.StructureOf(r).On(inner.Problem.Device, w.columns.set); err != nil {
+		return nil, nil, err
+	}
+	solver, err := New(ctx, inner)
+	if err != nil {
+		prox.Release(inner.Problem.R)
+		return nil, nil, err
+	}
+	return inner.Problem.R, solver, nil
+}
+
+// gather are some of the values; nil of nil.
+func gather(values []float64, set []int) []float64 {
+	if values == nil {
+		return nil
+	}
+	some := make([]float64, len(set))
+	for i, j := range set {
+		some[i] = values[j]
+	}
+	return some
+}
+
+// wide turns a solution on the columns in memory into one of the whole problem. The point keeps the
+// columns and the regularizer r.
+func (s *screened) wide(w *window, y array.Batch, sol *engine.Solution, r prox.Prox) {
+	dev := y.Device()
+	_, dim := s.Task.Problem.A.Dims()
+	at, columns := sol.At, w.columns
+	b := dev.Alloc(1, dim)
+	columns.set.Embed(b, sol.B)
+	if at.Shared {
+		at.B, at.Shared = sol.B, false
+	} else {
+		sol.B.Free()
+	}
+	sol.B = b
+	inner, release := at.Set, at.Free
+	at.Of = dim
+	if at.Set = w.set; inner != nil {
+		at.Set = nil
+		for _, i := range inner {
+			at.Set = append(at.Set, w.set[i])
+		}
+	}
+	set := at.Set
+	at.Back = func(s *engine.Solution) {
+		wide, some := make([]float64, dim), s.At.B.ToHost()
+		for i, j := range set {
+			wide[j] = some[i]
+		}
+		dev.Upload(s.B, wide)
+	}
+	columns.use()
+	at.Free = func() {
+		if release != nil {
+			release()
+		}
+		prox.Release(r)
+		columns.Release()
+	}
+	if at.Op == nil {
+		at.Op = columns
+	}
+}
+
+// judge applies the rule of acceptance to a solution on the columns in memory: outside of them the
+// gradient is g, up to a change of the residual by moved.
+func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *engine.Solution, misfit array.Batch, here separable, g []float64, moved float64) {
+	o, dev := s.Task.Options, y.Device()
+	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
+	a := engine.NewAcceptance(engine.NewYardstick(y, 0, o))
+	a.Yardstick.Norm = max(engine.Relative(norm(g), zNorm), math.Sqrt(sol.At.Norm2))
+	scale := a.Yardstick.Scale(zNorm, bNorm)
+	all, byColumn := 0.0, 0.0
+	lengths2 := s.Task.Lengths()
+	face := moved == 0
+	for j, v := range g {
+		if w.in[j] || math.IsInf(here.w[j], 1) {
+			continue
+		}
+		length := s.length(lengths2, a.Yardstick.Norm, j)
+		pull := math.Abs(v)
+		if here.positive[j] {
+			pull = max(-v, 0)
+		}
+		if e := pull + moved*length - here.w[j]; e > 0 {
+			all += e * e
+			if o.Shortness != nil {
+				byColumn = math.Hypot(byColumn, e*o.Shortness[j])
+			}
+		}
+		face = face && pull+2*sol.Error*length <= here.w[j]
+	}
+	optimality := math.Hypot(sol.Optimality, engine.Relative(math.Sqrt(all), scale))
+	optimality = max(optimality, engine.Relative(byColumn, a.Yardstick.ByColumn(zNorm)))
+	gradient := dev.Put(g, 1, len(g))
+	defer gradient.Free()
+	bound := engine.ErrorBound(ctx, s.Task.Problem, sol.B, misfit, gradient, a.Yardstick, zNorm, bNorm, optimality*scale)
+	if bound > a.Yardstick.Allowed(zNorm) && face {
+		// The columns outside are farther from violating their conditions than the error moves them.
+		bound = min(bound, sol.Error)
+	}
+	a.Accept(optimality, optimality, bound, zNorm)
+	a.Convergence.Iterations = sol.Iterations
+	sol.Convergence = a.Convergence
+	sol.Choices = append(slices.Clone(sol.Choices), engine.Choice{
+		Part: "storage", Chosen: fmt.Sprintf("%d of %d columns in memory", len(w.set), len(g)),
+		Reason: "the conditions of all others were verified in a pass over A",
+	})
+}
+
+// length is that of column j, or a bound where it is not known.
+func (s *screened) length(lengths2 []float64, bound float64, j int) float64 {
+	if lengths2 == nil {
+		return bound
+	}
+	length := math.Sqrt(lengths2[j])
+	if s.Task.Units != nil {
+		length *= s.Task.Units[j]
+	}
+	return length
+}
+
+// norm is that of values on the host.
+func norm(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}

@@ -1,0 +1,219 @@
+package active
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// neighbourhood is what solves near each other share: columns in memory, on which they all start at
+// the same point, and solutions that have been verified for all columns.
+type neighbourhood struct {
+	*window
+	refs []*verified
+}
+
+// solveNear solves on the columns in memory, and verifies the solution by those near to it. The gradient
+// of the loss is linear in the residual: at z = z1 + t (z2 - z1) + e, for two verified residuals, it is
+//
+//	g_j = g1_j + t (g2_j - g1_j) + <a_j, e>,   |<a_j, e>| <= ||a_j|| ||e||.
+//
+// Along a path z is piecewise linear in the weight (Osborne, Presnell, Turlach 2000), so that e is small.
+// Where the bound does not prove the conditions a pass finds the gradient.
+func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable, from engine.From) (*engine.Solution, error) {
+	near, err := s.near(ctx, y, from)
+	if err != nil {
+		return nil, err
+	}
+	w := near.window
+	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
+	if err != nil {
+		return nil, err
+	}
+	defer solver.Release()
+	sol, err := solver.Solve(ctx, y, engine.From{B: w.started})
+	if err != nil {
+		prox.Release(r)
+		return nil, err
+	}
+	dev := y.Device()
+	misfit := dev.Alloc(1, y.N())
+	defer misfit.Free()
+	dev.Lin(misfit, 1, sol.MuHat, -1, y)
+	g, err := s.gradientNear(ctx, near, here, misfit)
+	if err != nil || g == nil {
+		sol.Release()
+		prox.Release(r)
+		if err != nil {
+			return nil, err
+		}
+		from.Near, from.Ahead = nil, nil // columns outside matter
+		return s.Solve(ctx, y, from)
+	}
+	s.wide(w, y, sol, r)
+	s.judge(ctx, w, y, sol, misfit, here, g, 0)
+	if !s.Task.Options.Point {
+		sol.At.Release()
+		sol.At = nil
+	}
+	return sol, dev.Sync()
+}
+
+// near is the neighbourhood of the solve, which the first one makes.
+func (s *screened) near(ctx context.Context, y array.Batch, from engine.From) (*neighbourhood, error) {
+	if kept, ok := from.Near.Kept.(*neighbourhood); ok && kept.kin == s.Task.Family && slices.Equal(kept.y, y.ToHost()) {
+		return kept, nil
+	}
+	from.Near.Release()
+	steps, err := s.steps(from)
+	defer func() {
+		for _, t := range steps {
+			prox.Release(t.r)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if len(steps) == 0 {
+		return nil, errors.New("solve: solves near each other without the weights between which they lie: From.Ahead returns none")
+	}
+	w, err := s.open(ctx, y, steps[0].separable, from.B)
+	if err != nil {
+		return nil, err
+	}
+	n := &neighbourhood{window: w}
+	if err := s.settle(ctx, n, y, steps); err != nil {
+		w.Release()
+		return nil, err
+	}
+	from.Near.Kept = n
+	return n, nil
+}
+
+// steps are the weights between which the solves lie, the caller's to release.
+func (s *screened) steps(from engine.From) (steps []step, err error) {
+	_, dim := s.Task.Problem.A.Dims()
+	for i := 1; from.Ahead != nil; i++ {
+		r, err := from.Ahead(i)
+		if err != nil || r == nil {
+			return steps, err
+		}
+		steps = append(steps, step{separableOf(r, dim), r})
+	}
+	return steps, nil
+}
+
+// settle puts columns into memory until the solutions on them are those of the whole problem at all
+// steps.
+func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, steps []step) error {
+	w, last := n.window, len(steps)-1
+	for range mostRounds {
+		if err := s.choose(ctx, w, y, steps[last].separable); err != nil {
+			return err
+		}
+		found, err := s.solveAll(ctx, w, y, steps)
+		if err != nil {
+			return err
+		}
+		n.refs = nil
+		for i, t := range steps {
+			g := found.gradient(i)
+			n.refs = append(n.refs, &verified{t.key, found.residual(i), g})
+			must := w.violations(t.separable, g)
+			if w.must == nil {
+				w.must = must
+			}
+			for j, violated := range must {
+				w.must[j] = w.must[j] || violated
+			}
+		}
+		start := last // the next set starts here
+		if w.must == nil {
+			start = last / 2
+		}
+		w.g = found.gradient(last)
+		y.Device().Copy(w.b, found.b[start])
+		found.Release()
+		if w.must == nil {
+			return s.restart(w, y)
+		}
+	}
+	return fmt.Errorf("solve: the columns that matter are still not known after %d rounds: give more memory for columns", mostRounds)
+}
+
+// gradientNear is a gradient over all columns: exact for those in memory, and a bound on its size for
+// the others; or, after a pass, exact. It is nil where conditions outside do not hold.
+func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch) ([]float64, error) {
+	dev := misfit.Device()
+	g, off := n.interpolate(misfit.ToHost())
+	lengths2, bound := s.Task.Lengths(), 0.0
+	if lengths2 == nil {
+		bound = engine.NewYardstick(misfit, 0, s.Task.Options).Norm
+	}
+	for j, v := range g {
+		if !n.in[j] {
+			g[j] = math.Copysign(math.Abs(v)+off*s.length(lengths2, bound, j), v)
+			if here.positive[j] { // the pull is -g
+				g[j] = v - off*s.length(lengths2, bound, j)
+			}
+		}
+	}
+	if lengths2 == nil || n.violations(here, g) != nil {
+		all := dev.Alloc(1, len(g))
+		defer all.Free()
+		if err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, all, misfit); err != nil {
+			return nil, err
+		}
+		if g = all.ToHost(); n.violations(here, g) != nil {
+			return nil, dev.Err()
+		}
+		return g, dev.Err()
+	}
+	exact := dev.Alloc(1, len(n.set))
+	defer exact.Free()
+	n.columns.Adjoint(exact, misfit)
+	for k, v := range exact.ToHost() {
+		g[n.set[k]] = v
+	}
+	return g, dev.Err()
+}
+
+// interpolate is the gradient at the nearest point to z on a line through two verified residuals beside
+// each other, and the distance to it.
+func (n *neighbourhood) interpolate(z []float64) (g []float64, off float64) {
+	best, share := 0, 0.0
+	off = math.Inf(1)
+	for k := range max(len(n.refs)-1, 1) {
+		a, b := n.refs[k].z, n.refs[min(k+1, len(n.refs)-1)].z
+		dot, length2 := 0.0, 0.0
+		for i := range z {
+			e := b[i] - a[i]
+			dot += (z[i] - a[i]) * e
+			length2 += e * e
+		}
+		t, sum := 0.0, 0.0
+		if length2 > 0 {
+			t = dot / length2
+		}
+		for i := range z {
+			e := z[i] - a[i] - t*(b[i]-a[i])
+			sum += e * e
+		}
+		if e := math.Sqrt(sum); e < off {
+			best, share, off = k, t, e
+		}
+	}
+	a, b := n.refs[best].g, n.refs[min(best+1, len(n.refs)-1)].g
+	g = make([]float64, len(a))
+	for j := range g {
+		g[j] = a[j] + share*(b[j]-a[j])
+	}
+	return g, off
+}

@@ -1,0 +1,207 @@
+package active_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/linops/outofcore"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/solve/internal/roomtest"
+	"surepipe/solve/solvetest"
+)
+
+// store is a matrix of rows that is read in blocks.
+func store(x *mat.Dense) *outofcore.OutOfCore {
+	d, p := x.Dims()
+	norms := make([]float64, p)
+	for j := range p {
+		v := x.ColView(j)
+		norms[j] = mat.Dot(v, v)
+	}
+	return outofcore.NewOutOfCore(context.Background(), outofcore.Lines{
+		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) }, Block: 7, Views: true,
+		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
+		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
+			for from := 0; from < d; from += 7 {
+				f(from, min(from+7, d))
+			}
+			return ctx.Err()
+		},
+		Drop:  func(int, int) {},
+		Means: make([]float64, p), Centered2: norms,
+	}, false)
+}
+
+// Paths on a matrix that is not in memory are those of one that is, by few passes, also where few
+// columns fit into memory and where their lengths differ.
+func TestScreenedPaths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		const d, p, weights = 40, 500, 30
+		rng := rand.New(rand.NewPCG(12, 5))
+		x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+		truth := mat.NewVecDense(p, nil)
+		for j := range 5 {
+			truth.SetVec(97*j, 3)
+		}
+		var mu mat.VecDense
+		mu.MulVec(x, truth)
+		y := solvetest.Gaussian(rng, d)
+		for i := range y {
+			y[i] += mu.AtVec(i)
+		}
+		uneven := mat.DenseCopyOf(x)
+		uneven.Apply(func(_, j int, v float64) float64 { return v * math.Exp2(float64(j%9-4)) }, uneven)
+		penalties := map[string]func(w float64) prox.Prox{
+			"l1":          func(w float64) prox.Prox { return prox.NewL1(w) },
+			"elastic net": func(w float64) prox.Prox { return prox.NewElasticNet(w, 0.3) },
+			"blocks": func(w float64) prox.Prox {
+				return prox.NewSeparable(prox.Block{Prox: prox.NewL1(w), N: p - 3}, prox.Block{Prox: prox.NewL1(0), N: 3})
+			},
+		}
+		for name, r := range penalties {
+			for kind, x := range map[string]*mat.Dense{"even": x, "uneven": uneven} {
+				var c mat.VecDense
+				c.MulVec(x.T(), mat.NewVecDense(d, y))
+				most := mat.Norm(&c, math.Inf(1))
+				whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, r, most, weights)
+				a := store(x)
+				parts := pathOf(t, dev, a, y, r, most, weights)
+				for i := range whole {
+					roomtest.Near(t, name+" "+kind, parts[i], whole[i], 1e-8)
+				}
+				passes, _ := linops.StructureOf(a).Passes.Count()
+				if passes > 2*weights && name != "blocks" || passes > 3*weights { // a gap with free columns takes passes of its own
+					t.Errorf("%s %s: %d passes for %d weights", name, kind, passes, weights)
+				}
+			}
+		}
+	})
+}
+
+// pathOf are the estimates along a path, with room for 90 columns in memory.
+func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r func(w float64) prox.Prox, most float64, weights int) [][]float64 {
+	t.Helper()
+	d, _ := a.Dims()
+	observed := roomtest.On(t, dev, y)
+	weight := func(i int) float64 { return most * math.Pow(0.03, float64(i+1)/float64(weights)) }
+	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r(weight(0)), Device: dev}, solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
+	var path solve.Path
+	defer path.Release()
+	var all [][]float64
+	for i := range weights {
+		at := r(weight(i))
+		s, err := base.Reweight(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sol, err := s.Solve(t.Context(), observed, solve.From{Path: &path, Ahead: func(n int) (prox.Prox, error) {
+			if i+n >= weights {
+				return nil, nil
+			}
+			return r(weight(i + n)), nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sol.Converged {
+			t.Errorf("weight %d: %+v", i, sol.Convergence)
+		}
+		all = append(all, sol.MuHat.ToHost())
+		wide := sol.B.ToHost()
+		some := sol.At.B.ToHost()
+		lifted := some
+		if lift := sol.At.Lift(); lift != nil {
+			lifted = lift(some)
+		}
+		roomtest.Near(t, "b of the point", lifted, wide, 1e-14)
+		sol.Release()
+		s.Release()
+		prox.Release(at)
+	}
+	return all
+}
+
+// Solves near each other are those of a matrix in memory, with the same bits in any order, and a few
+// passes serve all of them; outside of the range too, by passes of their own.
+func TestScreenedNear(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		const d, p = 40, 500
+		rng := rand.New(rand.NewPCG(12, 6))
+		x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+		x.Apply(func(_, j int, v float64) float64 { return v * math.Exp2(float64(j%9-4)) }, x)
+		y := solvetest.Gaussian(rng, d)
+		for i := range y {
+			y[i] += 3 * x.At(i, 4)
+		}
+		var c mat.VecDense
+		c.MulVec(x.T(), mat.NewVecDense(d, y))
+		most := mat.Norm(&c, math.Inf(1))
+		observed := roomtest.On(t, dev, y)
+		ahead := func(i int) (prox.Prox, error) {
+			if i > 5 {
+				return nil, nil
+			}
+			return prox.NewL1(most * (0.3 - 0.02*float64(i-1))), nil
+		}
+		solveAt := func(base solve.Solver, w float64, from solve.From) []float64 {
+			r := prox.NewL1(w)
+			s, err := base.Reweight(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Release()
+			sol, err := s.Solve(t.Context(), observed, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sol.Release()
+			if !sol.Converged {
+				t.Errorf("weight %g: %+v", w/most, sol.Convergence)
+			}
+			return sol.MuHat.ToHost()
+		}
+		weights := []float64{0.22, 0.235, 0.287, 0.3, 0.251, 0.05}
+		memory := roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
+		var first [][]float64
+		for _, order := range [][]int{{0, 1, 2, 3, 4, 5}, {5, 3, 1, 4, 0, 2}} {
+			a := store(x)
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true, Columns: 200 * 8 * d})
+			var shared solve.Near
+			got := make([][]float64, len(weights))
+			for _, k := range order {
+				got[k] = solveAt(base, weights[k]*most, solve.From{Near: &shared, Ahead: ahead})
+				roomtest.Near(t, "mu_hat", got[k], solveAt(memory, weights[k]*most, solve.From{}), 1e-8)
+			}
+			shared.Release()
+			// Those beyond the range are allowed some of their own.
+			if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 14 {
+				t.Errorf("%d passes", passes)
+			} else {
+				t.Logf("%d passes", passes)
+			}
+			if first == nil {
+				first = got
+			}
+			for k := range weights {
+				for i, v := range got[k] {
+					if v != first[k][i] {
+						t.Fatalf("weight %g: the order of solves changes bits", weights[k])
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,464 @@
+package active
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+	"surepipe/solve/restrict"
+	"surepipe/space"
+)
+
+// window is what a screened solve knows: some columns in memory, the last gradient over all of them,
+// and the solutions that have been verified and not yet been asked for. A Path carries it.
+type window struct {
+	kin *engine.Family
+	y   []float64
+
+	// g is a gradient over all coordinates, at weights from which growth is measured, and b the point
+	// to start from, 1 x p.
+	g       []float64
+	at      []float64
+	b       array.Batch
+	columns *sharedColumns
+	set     []int
+	in      []bool // whether a coordinate is in the set
+	must    []bool // coordinates that the next set must hold; nil for none
+	// inner is the family of solvers on the set, path what they carry, and started where the first of
+	// them starts, in the set's coordinates.
+	inner   *engine.Family
+	path    engine.Path
+	started array.Batch
+	ready   []*verified
+	slope   float64 // c
+	served  int     // weights that the set has served
+	wanted  int     // the number of columns of the next set, where they are needed; 0 at first
+}
+
+// verified is a solution whose conditions hold for all columns: its residual and its gradient.
+type verified struct {
+	key  uint64
+	z, g []float64
+}
+
+// sharedColumns are columns in memory, which the window and points of solutions share.
+type sharedColumns struct {
+	linops.Restricted
+	dev   array.Device
+	set   space.Space
+	users atomic.Int32
+}
+
+// Structure is that of the columns.
+func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
+
+func (c *sharedColumns) use() { c.users.Add(1) }
+
+// Release frees them when the last user does.
+func (c *sharedColumns) Release() {
+	if c.users.Add(-1) == 0 {
+		c.Restricted.Release()
+		c.set.Release()
+	}
+}
+
+const (
+	// firstSlope is c at first. It grows by slopeUp where a column outside violates its condition,
+	// and falls by slopeDown where none does, down to leastSlope.
+	firstSlope = 0.25
+	slopeUp    = 2
+	slopeDown  = 0.7
+	leastSlope = 0.02
+	// mostAhead is the largest number of weights that are verified in one pass, where their residuals and
+	// gradients, and as much again while a pass computes them, take half of the bytes of columns; fewAhead
+	// are verified in any case.
+	mostAhead = 16
+	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
+	// columns are put into memory, if they fit. Twice as many as before where these have served fewer
+	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
+	// columns in memory.
+	leastColumns     = 1 << 12
+	oneColumnIn      = 64
+	columnsPerActive = 8
+	fewAhead         = 6
+	mostColumnIn     = 8
+	// nearBoundary is the pull at which a column counts among those that matter, so that decisions
+	// within rounding errors are seen.
+	nearBoundary = 1 - 1e-6
+)
+
+// resumeWindow is the window that the path holds for this family and y; nil where it holds none.
+func resumeWindow(path *engine.Path, kin *engine.Family, y array.Batch) *window {
+	kept := path.Take()
+	if kept == nil {
+		return nil
+	}
+	if w, ok := kept.(*window); ok && w.kin == kin && slices.Equal(w.y, y.ToHost()) {
+		return w
+	}
+	kept.Release()
+	return nil
+}
+
+// open begins at b = 0, whose gradient is -A* y. The set will hold the support of b0.
+func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*window, error) {
+	dev := y.Device()
+	_, dim := s.Task.Problem.A.Dims()
+	w := &window{kin: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim), slope: firstSlope, b: dev.Alloc(1, dim)}
+	if b0.IsZero() {
+		dev.Fill(w.b, 0)
+	} else {
+		dev.Copy(w.b, b0)
+	}
+	z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
+	defer z.Free()
+	defer g.Free()
+	dev.Lin(z, -1, y, 0, array.Batch{})
+	err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, g, z)
+	if err == nil {
+		w.g = g.ToHost()
+		err = dev.Err()
+	}
+	if err != nil {
+		w.Release()
+		return nil, err
+	}
+	// Weights as they are here, times a number at which b = 0.
+	most := 1.0
+	for j, v := range w.g {
+		if pull := here.pull(j, v); !math.IsInf(pull, 1) {
+			most = max(most, pull)
+		}
+	}
+	for j, v := range here.w {
+		w.at[j] = most * v
+	}
+	return w, nil
+}
+
+func (w *window) Release() {
+	w.b.Free()
+	w.drop()
+}
+
+// drop gives up the columns in memory.
+func (w *window) drop() {
+	w.path.Release()
+	w.started.Free()
+	w.started = array.Batch{}
+	if w.columns != nil {
+		w.columns.Release()
+		w.columns = nil
+	}
+	w.ready = nil
+}
+
+// verified is the solution with these weights; those before it are given up.
+func (w *window) verified(key uint64) *verified {
+	for i, v := range w.ready {
+		if v.key == key {
+			w.ready = w.ready[i:]
+			return v
+		}
+	}
+	return nil
+}
+
+// expected reports whether, at these weights, no column outside of the set should violate its
+// condition.
+func (w *window) expected(here separable) bool {
+	for j, g := range w.g {
+		if w.in[j] || math.IsInf(here.w[j], 1) {
+			continue
+		}
+		if here.positive[j] {
+			g = min(g, 0)
+		}
+		if grown := math.Abs(g) + w.slope*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
+			return false
+		}
+	}
+	return true
+}
+
+// step is a weight of the path that is solved on the columns in memory.
+type step struct {
+	separable
+	r prox.Prox
+}
+
+// advance finds solutions of the weights here, and of some that follow, and verifies them in a pass.
+func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here separable, from engine.From) error {
+	w.ready = nil
+	if w.columns == nil || w.must != nil || !w.expected(here) {
+		if err := s.choose(ctx, w, y, here); err != nil {
+			return err
+		}
+	} else if err := s.restart(w, y); err != nil {
+		return err
+	}
+	steps, more, err := s.ahead(w, here, from)
+	if err == nil && more && len(steps) < fewAhead && w.served > 0 {
+		// A pass for other columns lets later passes verify more weights.
+		release(steps)
+		if err = s.choose(ctx, w, y, here); err == nil {
+			steps, _, err = s.ahead(w, here, from)
+		}
+	}
+	defer func() { release(steps) }()
+	if err != nil {
+		return err
+	}
+	found, err := s.solveAll(ctx, w, y, steps)
+	if err != nil {
+		return err
+	}
+	defer found.Release()
+	failed := false
+	for i, t := range steps {
+		gi := found.gradient(i)
+		must := w.violations(t.separable, gi)
+		if must == nil {
+			w.ready = append(w.ready, &verified{t.key, found.residual(i), gi})
+		}
+		w.g, w.at, w.must = gi, t.w, must
+		if failed = must != nil; failed {
+			if len(w.ready) == 0 {
+				y.Device().Copy(w.b, found.b[i]) // the next set starts here
+			}
+			break
+		}
+	}
+	w.g = slices.Clone(w.g)
+	w.served += len(w.ready)
+	if failed {
+		w.slope = min(w.slope*slopeUp, 1)
+	} else {
+		w.slope = max(w.slope*slopeDown, leastSlope)
+	}
+	return nil
+}
+
+// together are solutions on the columns in memory, of which one pass has found all gradients.
+type together struct {
+	d, dim               int
+	b                    []array.Batch
+	residuals, gradients []float64
+}
+
+func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
+func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
+
+func (t *together) Release() {
+	for _, x := range t.b {
+		x.Free()
+	}
+}
+
+// solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
+func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps []step) (_ *together, err error) {
+	dev := y.Device()
+	d, dim := s.Task.Problem.A.Dims()
+	t := &together{d: d, dim: dim, b: make([]array.Batch, len(steps))}
+	defer func() {
+		if err != nil {
+			t.Release()
+		}
+	}()
+	// On a device that computes in the host's memory the gradients are there once.
+	t.gradients = make([]float64, len(steps)*dim)
+	z, g := dev.Alloc(len(steps), d), dev.Put(t.gradients, len(steps), dim)
+	defer z.Free()
+	defer g.Free()
+	var path engine.Path
+	defer path.Release()
+	start := dev.Alloc(1, len(w.set))
+	defer start.Free()
+	dev.Copy(start, w.started)
+	for i, at := range steps {
+		if t.b[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), engine.From{B: start, Path: &path}); err != nil {
+			return nil, err
+		}
+		w.columns.set.Coordinates(start, t.b[i])
+	}
+	if err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, g, z); err != nil {
+		return nil, err
+	}
+	t.residuals = z.ToHost()
+	dev.Download(t.gradients, g)
+	return t, dev.Err()
+}
+
+// violations are the coordinates outside of the set whose conditions do not hold, or hardly; nil for
+// none.
+func (w *window) violations(here separable, g []float64) []bool {
+	var must []bool
+	for j, v := range g {
+		if !w.in[j] && here.pull(j, v) > nearBoundary {
+			if must == nil {
+				must = make([]bool, len(g))
+			}
+			must[j] = true
+		}
+	}
+	return must
+}
+
+// ahead are the weights here and those that follow, as far as no column outside should matter; more
+// says that others follow. The caller releases them.
+func (s *screened) ahead(w *window, here separable, from engine.From) (steps []step, more bool, err error) {
+	steps = []step{{here, s.Task.Problem.R}}
+	if from.Path == nil || from.Ahead == nil {
+		return steps, false, nil
+	}
+	_, dim := s.Task.Problem.A.Dims()
+	for i := 1; i < s.mostAhead(); i++ {
+		r, err := from.Ahead(i)
+		if err != nil || r == nil {
+			return steps, false, err
+		}
+		t := step{separableOf(r, dim), r}
+		if !w.expected(t.separable) {
+			prox.Release(r)
+			return steps, true, nil
+		}
+		steps = append(steps, t)
+	}
+	return steps, true, nil
+}
+
+// mostAhead is the largest number of weights that are verified in one pass.
+func (s *screened) mostAhead() int {
+	d, dim := s.Task.Problem.A.Dims()
+	fit := s.Task.Options.Columns / 2 / (16 * int64(d+dim))
+	return int(min(max(fit, fewAhead), mostAhead))
+}
+
+// release releases the regularizers of all steps but the first, which is the caller's own.
+func release(steps []step) {
+	for _, t := range steps[min(len(steps), 1):] {
+		prox.Release(t.r)
+	}
+}
+
+// try solves on the columns in memory, sets z = A b - y, and returns b.
+func (s *screened) try(ctx context.Context, w *window, y array.Batch, r prox.Prox, z array.Batch, from engine.From) (array.Batch, error) {
+	on, solver, err := s.on(ctx, w, r)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer prox.Release(on)
+	defer solver.Release()
+	sol, err := solver.Solve(ctx, y, from)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer sol.Release()
+	dev := y.Device()
+	dev.Lin(z, 1, sol.MuHat, -1, y)
+	_, dim := s.Task.Problem.A.Dims()
+	b := dev.Alloc(1, dim)
+	w.columns.set.Embed(b, sol.B)
+	return b, nil
+}
+
+// choose puts the columns into memory that are the nearest to violating their conditions.
+func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here separable) error {
+	dev := y.Device()
+	a := linops.StructureOf(s.Task.Problem.A).Passes
+	b := w.b.ToHost()
+	pulls, active := make([]float64, len(b)), 0
+	for j, v := range b {
+		switch {
+		case v != 0:
+			pulls[j], active = math.Inf(1), active+1
+		case w.must != nil && w.must[j]:
+			pulls[j] = math.MaxFloat64
+		default:
+			pulls[j] = here.pull(j, w.g[j])
+		}
+	}
+	must, needed := neededColumns(pulls, a.ColumnBytes)
+	if must > s.Task.Options.Columns && needed > 1 {
+		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(must)/1e9, float64(s.Task.Options.Columns)/1e9)
+	}
+	if w.columns != nil && w.served < fewAhead {
+		w.wanted = min(2*len(w.set), len(b)/mostColumnIn)
+	}
+	w.drop()
+	w.served = 0
+	w.set = fitting(pulls, restrict.Strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)), a.ColumnBytes, s.Task.Options.Columns)
+	clear(w.in)
+	for _, j := range w.set {
+		w.in[j] = true
+	}
+	if len(w.set) == 0 {
+		w.set, w.in[0] = []int{0}, true // b = 0 is the solution: any set will do
+	}
+	op, err := a.Columns(ctx, dev, w.set)
+	if err != nil {
+		return err
+	}
+	w.columns = &sharedColumns{Restricted: op, dev: dev, set: space.Coordinates(dev, len(b), w.set)}
+	w.columns.use()
+	return s.restart(w, y)
+}
+
+// neededColumns are the bytes and the number of the columns without which no set will do: those of
+// infinite pull, and, where others violate their conditions, the least of these.
+func neededColumns(pulls []float64, size func(j int) int64) (bytes int64, n int) {
+	least := int64(-1)
+	for j, v := range pulls {
+		switch {
+		case math.IsInf(v, 1):
+			bytes += size(j)
+			n++
+		case v == math.MaxFloat64 && (least < 0 || size(j) < least):
+			least = size(j)
+		}
+	}
+	if least >= 0 {
+		bytes += least
+		n++
+	}
+	return bytes, n
+}
+
+// fitting are the columns of largest pull of a set, in increasing order, as many as fit into so many
+// bytes, at least one.
+func fitting(pulls []float64, set []int, size func(j int) int64, bytes int64) []int {
+	all := int64(0)
+	for _, j := range set {
+		all += size(j)
+	}
+	if all <= bytes {
+		return set
+	}
+	slices.SortStableFunc(set, func(i, j int) int { return cmp.Compare(pulls[j], pulls[i]) })
+	for n, j := range set {
+		if bytes -= size(j); bytes < 0 {
+			set = set[:max(n, 1)]
+			break
+		}
+	}
+	slices.Sort(set)
+	return set
+}
+
+// restart begins a new sequence of solves on the columns in memory, at b.
+func (s *screened) restart(w *window, y array.Batch) error {
+	dev := y.Device()
+	w.path.Release()
+	w.started.Free()
+	w.inner, w.must = new(engine.Family), nil
+	w.started = dev.Alloc(1, len(w.set))
+	w.columns.set.Coordinates(w.started, w.b)
+	return dev.Err()
+}

@@ -1,0 +1,165 @@
+package active
+
+import (
+	"context"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/progress"
+	"surepipe/solve/engine"
+	"surepipe/solve/internal/faces"
+	"surepipe/solve/restrict"
+)
+
+// workspace is what active sets know of the coordinates that matter: the working set, its columns,
+// its Gram matrix and the factor of the active part, and the point where they have come to. A Path
+// carries it from one solve to the next.
+type workspace struct {
+	kin *engine.Family
+	y   []float64 // the observations
+
+	hostB, hostZ, hostG []float64 // b, A b - y, and the gradient A*(A b - y)
+
+	norm   float64 // a lower bound of ||A||
+	normed int     // active coordinates when it was last computed
+	place  []int   // of coordinates in the working set, -1 outside
+	set    []int   // the working set, in the order in which it grew
+	parts  restrict.Parts
+	p      program
+	at     *faces.Point // of p
+
+	separate *faces.Program // p for a sum over coordinates, else nil
+}
+
+// program is the problem on the working set.
+type program interface {
+	// Here is its point, the same at every call.
+	Here() *faces.Point
+	// Active and IsActive say which places of the working set are not 0, in the order of the factor,
+	// and Gram is a row of the Gram matrix.
+	Active() []int
+	IsActive(i int) bool
+	Gram(i int) []float64
+	// Extend, Set and Ready add coordinates, Start sets a point, and Reweight another penalty.
+	Extend(more faces.Penalty, grad []float64)
+	Set(i, j int, v float64)
+	Ready()
+	Start(b []float64)
+	Reweight(to faces.Penalty) (moved bool)
+	Minimize(ctx context.Context, stepped func(), most int) (changed bool, err error)
+	// Stationarity, Decrement and Norm measure the point and the active part of the Gram matrix.
+	Stationarity() float64
+	Decrement() (off float64, same bool)
+	Norm(products int) float64
+	// Condition, Traces, SolveEach and FormEach use the factor of the active part.
+	Condition() float64
+	Traces() (trace, frobenius2 float64, projection bool)
+	SolveEach(x []float64, k int)
+	FormEach(x []float64, k int) []float64
+}
+
+func newWorkspace(kin *engine.Family, s *splitting, d, dim int) *workspace {
+	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim), place: make([]int, dim)}
+	for j := range w.place {
+		w.place[j] = -1
+	}
+	if s.owner != nil {
+		w.p = new(faces.Groups)
+	} else {
+		w.separate = new(faces.Program)
+		w.p = w.separate
+	}
+	w.at = w.p.Here()
+	w.at.Cut = dependent * float64(max(d, 32)) * engine.Epsilon
+	return w
+}
+
+func (w *workspace) Release() { w.parts.Release() }
+
+// idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
+// given up, and the solve starts from b.
+const (
+	idleShare = 2
+	idleLeast = 512
+)
+
+// resume returns the workspace that the path holds for solves of this family at y, or at any y of a
+// family that moves; nil where it holds none.
+func resume(path *engine.Path, kin *engine.Family, y array.Batch) *workspace {
+	kept := path.Take()
+	if kept == nil {
+		return nil
+	}
+	w, ok := kept.(*workspace)
+	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast && (kin.Moves || slices.Equal(w.y, y.ToHost())) {
+		return w
+	}
+	kept.Release()
+	return nil
+}
+
+// extend adds coordinates of a problem to the working set, with their rows of the Gram matrix. It
+// holds all of a group or none.
+func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, set []int) error {
+	report := progress.From(ctx)
+	all := len(w.set) + len(set)
+	for len(set) > 0 {
+		some := set[:min(restrict.ColumnBlock, len(set))]
+		set = set[len(some):]
+		at := len(w.set)
+		var grad []float64
+		for i, j := range some {
+			w.place[j] = at + i
+			grad = append(grad, w.hostG[j])
+		}
+		w.set = append(w.set, some...)
+		w.p.Extend(a.of(some), grad)
+		report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
+		err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, func(i, j int, v float64) {
+			if j <= i {
+				w.p.Set(i, j, v)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		w.p.Ready()
+	}
+	return nil
+}
+
+// forward sets dst = A x, for x on the working set.
+func (w *workspace) forward(dev array.Device, dst array.Batch, x []float64) {
+	dev.Fill(dst, 0)
+	image := dev.Alloc(1, dst.N())
+	defer image.Free()
+	for _, c := range w.parts {
+		b := make([]float64, len(c.Set))
+		zero := true
+		for i, j := range c.Set {
+			b[i] = x[w.place[j]]
+			zero = zero && b[i] == 0
+		}
+		if zero {
+			continue
+		}
+		part := dev.Alloc(1, len(b))
+		dev.Upload(part, b)
+		c.A.Forward(image, part)
+		part.Free()
+		dev.Lin(dst, 1, dst, 1, image)
+	}
+}
+
+// adjoint sets x = A* z on the working set.
+func (w *workspace) adjoint(dev array.Device, x []float64, z array.Batch) {
+	for _, c := range w.parts {
+		out := dev.Alloc(1, len(c.Set))
+		c.A.Adjoint(out, z)
+		values := out.ToHost()
+		out.Free()
+		for i, j := range c.Set {
+			x[w.place[j]] = values[i]
+		}
+	}
+}

@@ -1,0 +1,388 @@
+package direct
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/pivoted"
+	"surepipe/linops"
+	"surepipe/solve/engine"
+	"surepipe/solve/internal/spd"
+)
+
+// spectral is the closed form by a matrix A. For r(b) = c/2 ||b||^2, with the thin singular value
+// decomposition A = U S V*,
+//
+//	b(y) = V S/(S^2 + c) U* y,   H = U S^2/(S^2 + c) U*.
+//
+// For c = 0 singular values below max(d, p) eps sigma_1 count as zero: b(y) is then the least squares
+// solution of least norm.
+//
+// Where the lengths of the columns differ by many orders of magnitude, the singular values of A do not
+// resolve the short columns. Then, and for any other Q = W*W, A is factorized with its columns scaled
+// to about unit length, A = B N, together with the penalty ([pivoted.Factorize]):
+//
+//	[B; W N^{-1}] P = Q R,   H = Q1 Q1*,   b(y) = N^{-1} P R^+ Q1* y,
+//
+// and U, S are those of Q1. Columns that depend on others have b = 0 where W does not determine
+// their coefficients.
+type spectral struct {
+	p      engine.Problem
+	ut     array.Batch // r x d: U*
+	vt     array.Batch // r x p: V*
+	toB    array.Batch // 1 x r: S/(S^2 + c)
+	toMu   array.Batch // 1 x r: S^2/(S^2 + c)
+	onV    array.Batch // 1 x r: the weights of N^+ on V
+	norms  []float64   // the lengths of A's columns
+	all    []float64   // and those of its columns beside the penalty's
+	graded bool        // A was factorized together with the penalty
+	w      *mat.Dense  // W, or nil for c
+	curve  float64     // c
+
+	sigma    []float64 // those of A above the cutoff
+	doubtful float64   // the share of the trace that rests on decisions within rounding errors
+	margin   float64   // see HatTraces
+	shared   bool      // ut and vt belong to another form
+}
+
+// newSpectral takes the first of the factorizations that can be computed; w is nil for r = c/2 ||b||^2.
+func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.Choice, error) {
+	s := &spectral{p: p, w: w, curve: c, margin: math.Inf(1)}
+	x := linops.ToDense(p.Device, p.A)
+	s.norms = columnNorms(x)
+	least, most := math.Inf(1), 0.0
+	for _, v := range s.norms {
+		if v > 0 {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	s.all = make([]float64, len(s.norms))
+	beside := func(int) float64 { return math.Sqrt(c) }
+	if w != nil {
+		own := columnNorms(w)
+		beside = func(j int) float64 { return own[j] }
+	}
+	for j, v := range s.norms {
+		s.all[j] = math.Hypot(v, beside(j))
+	}
+	var choice engine.Choice
+	err := errSpectrum
+	for _, f := range factorizations {
+		if !f.applies(w != nil, most/least) {
+			continue
+		}
+		if choice, err = f.choice, f.build(s, x); !errors.Is(err, errSpectrum) {
+			break
+		}
+	}
+	if err != nil {
+		s.Release()
+		return nil, choice, err
+	}
+	return s, choice, nil
+}
+
+// columnNorms are the lengths of x's columns.
+func columnNorms(x *mat.Dense) []float64 {
+	d, p := x.Dims()
+	norms := make([]float64, p)
+	for i := range d {
+		for j, v := range x.RawRowView(i) {
+			norms[j] = math.Hypot(norms[j], v)
+		}
+	}
+	return norms
+}
+
+// errSpectrum says that the singular values of A are not resolved by their squares.
+var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares, " +
+	"or A has fewer rows than columns")
+
+// decomposeGram takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}. The
+// relative error of the smallest squared value is about eps (sigma_1/sigma_r)^2.
+func (s *spectral) decomposeGram(*mat.Dense) error {
+	dev := s.p.Device
+	d, dim := s.p.A.Dims()
+	gram := linops.StructureOf(s.p.A).Gram
+	if gram == nil || dim > d || dim < leastGram {
+		return errSpectrum
+	}
+	square := dev.Alloc(dim, dim)
+	defer square.Free()
+	gram(square)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(dim, square.ToHost()), true) {
+		return errSpectrum
+	}
+	values := eig.Values(nil) // ascending
+	if !(values[0]*gramSpread*gramSpread >= values[dim-1]) {
+		return errSpectrum
+	}
+	var v mat.Dense
+	eig.VectorsTo(&v)
+	s.sigma = make([]float64, dim)
+	rows, inverse := make([]float64, dim*dim), make([]float64, dim)
+	for i := range dim {
+		s.sigma[i] = math.Sqrt(values[dim-1-i])
+		inverse[i] = 1 / s.sigma[i]
+		mat.Col(rows[i*dim:(i+1)*dim], dim-1-i, &v)
+	}
+	s.vt, s.ut = dev.Alloc(dim, dim), dev.Alloc(dim, d)
+	dev.Upload(s.vt, rows)
+	s.p.A.Forward(s.ut, s.vt)
+	dev.LinEach(s.ut, inverse, s.ut, make([]float64, dim), s.ut)
+	s.margin = s.sigma[dim-1] / (float64(max(d, dim)) * engine.Epsilon * s.sigma[0])
+	s.weigh()
+	return dev.Err()
+}
+
+// decompose takes A's own singular value decomposition.
+func (s *spectral) decompose(x *mat.Dense) error {
+	d, dim := x.Dims()
+	var svd mat.SVD
+	if !svd.Factorize(x, mat.SVDThin) {
+		return fmt.Errorf("solve: the singular value decomposition of the %d x %d operator did not converge", d, dim)
+	}
+	sigma := svd.Values(nil)
+	rank := len(sigma)
+	cut := float64(max(d, dim)) * engine.Epsilon * sigma[0]
+	for rank > 0 && sigma[rank-1] <= cut {
+		rank--
+	}
+	var u, v mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	s.ut = UploadRows(s.p.Device, u.T(), rank)
+	s.vt = UploadRows(s.p.Device, v.T(), rank)
+	s.sigma = sigma[:rank]
+	if rank > 0 {
+		s.margin = sigma[rank-1] / cut
+	}
+	s.weigh()
+	for _, sv := range s.sigma {
+		if sv <= pivoted.Doubtful*cut {
+			s.doubtful += 1 / (1 + s.curve/sv/sv)
+		}
+	}
+	return nil
+}
+
+// factorGraded factorizes A and the penalty with the columns scaled.
+func (s *spectral) factorGraded(x *mat.Dense) error {
+	d, dim := x.Dims()
+	scale := make([]float64, dim)
+	for j, v := range s.norms {
+		if scale[j] = spd.Unit(v); v == 0 {
+			scale[j] = spd.Unit(s.all[j])
+		}
+	}
+	w := s.w
+	switch {
+	case w != nil:
+		w = pivoted.ScaleColumns(w, scale)
+	case s.curve > 0:
+		root := make([]float64, dim)
+		for j, v := range scale {
+			root[j] = math.Sqrt(s.curve) * v
+		}
+		w = mat.DenseCopyOf(mat.NewDiagDense(dim, root))
+	}
+	f := pivoted.Factorize(pivoted.ScaleColumns(x, scale), w, 1, 0)
+	s.graded, s.margin = true, f.Margin
+	low, _, high := f.Traces(f.Sure)
+	s.doubtful = high - low
+	if f.Rank == 0 {
+		s.ut, s.vt = s.p.Device.Alloc(0, d), s.p.Device.Alloc(0, dim)
+		s.upload(nil, nil)
+		return nil
+	}
+	var svd mat.SVD
+	if !svd.Factorize(f.Q, mat.SVDThin) {
+		return fmt.Errorf("solve: the singular value decomposition of a %d x %d basis did not converge", d, f.Rank)
+	}
+	cosines := svd.Values(nil)
+	var u, v, b mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	b.Mul(f.Solution(), &v)
+	b.Apply(func(j, _ int, t float64) float64 { return t * scale[j] }, &b)
+	s.ut = UploadRows(s.p.Device, u.T(), len(cosines))
+	s.vt = UploadRows(s.p.Device, b.T(), len(cosines))
+	toMu := make([]float64, len(cosines))
+	for i, c := range cosines {
+		toMu[i] = c * c
+	}
+	s.upload(cosines, toMu)
+	return nil
+}
+
+// weigh sets the weights of the singular vectors.
+func (s *spectral) weigh() {
+	toB, toMu := make([]float64, len(s.sigma)), make([]float64, len(s.sigma))
+	for i, sv := range s.sigma {
+		toB[i] = 1 / (sv + s.curve/sv)
+		toMu[i] = 1 / (1 + s.curve/sv/sv)
+	}
+	s.upload(toB, toMu)
+}
+
+// upload puts the weights on the device.
+func (s *spectral) upload(toB, toMu []float64) {
+	dev := s.p.Device
+	inverse := make([]float64, len(toB))
+	for i := range inverse {
+		if inverse[i] = 1; !s.graded {
+			inverse[i] = toMu[i] / s.sigma[i] / s.sigma[i]
+		}
+	}
+	s.toB, s.toMu, s.onV = dev.Alloc(1, len(toB)), dev.Alloc(1, len(toMu)), dev.Alloc(1, len(inverse))
+	dev.Upload(s.toB, toB)
+	dev.Upload(s.toMu, toMu)
+	dev.Upload(s.onV, inverse)
+}
+
+// UploadRows puts the first rank rows of m on the device.
+func UploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
+	_, n := m.Dims()
+	b := dev.Alloc(rank, n)
+	dense := mat.DenseCopyOf(m)
+	dev.Upload(b, dense.RawMatrix().Data[:rank*n])
+	return b
+}
+
+func (s *spectral) lengths() []float64 { return s.all }
+
+func (s *spectral) Release() {
+	s.toB.Free()
+	s.toMu.Free()
+	s.onV.Free()
+	if !s.shared {
+		s.ut.Free()
+		s.vt.Free()
+	}
+}
+
+// reweight shares the singular vectors, where they do not depend on the penalty.
+func (s *spectral) reweight(p engine.Problem, q []float64) (closedForm, error) {
+	c, even := common(q)
+	if s.graded || p.K != nil || !even {
+		return nil, nil
+	}
+	other := *s
+	other.p, other.curve, other.shared = p, c, true
+	other.all = make([]float64, len(s.norms))
+	for j, v := range s.norms {
+		other.all[j] = math.Hypot(v, math.Sqrt(c))
+	}
+	other.weigh()
+	return &other, nil
+}
+
+// between sets dst_i = T* diag(weights) F z_i + keep dst_i.
+func between(dst, to, weights, from, z array.Batch, keep float64) {
+	dev := dst.Device()
+	c := dev.Alloc(z.K(), from.K())
+	defer c.Free()
+	dev.Gemm(false, true, 1, z, from, 0, c)
+	dev.Mul(c, c, weights)
+	dev.Gemm(false, false, 1, c, to, keep, dst)
+}
+
+func (s *spectral) Coefficients(dst, z array.Batch) { between(dst, s.vt, s.toB, s.ut, z, 0) }
+func (s *spectral) Images(dst, z array.Batch)       { between(dst, s.ut, s.toMu, s.ut, z, 0) }
+func (s *spectral) inverse(dst, g array.Batch)      { between(dst, s.vt, s.onV, s.vt, g, 0) }
+func (s *spectral) reverse(dst, seed array.Batch)   { between(dst, s.ut, s.toB, s.vt, seed, 1) }
+
+// Traces sums the weights, with and without the singular values in doubt.
+func (s *spectral) Traces() engine.HatTraces {
+	t := engine.HatTraces{Below: s.doubtful, Margin: s.margin}
+	for _, v := range s.toMu.ToHost() {
+		t.Trace += v
+		t.Frobenius2 += v * v
+	}
+	return t
+}
+
+// Diagonal returns sum_r w_r U_ri^2 for every observation i.
+func (s *spectral) Diagonal() []float64 {
+	u, dev := s.ut, s.ut.Device()
+	out := make([]float64, u.N())
+	if u.K() == 0 {
+		return out
+	}
+	squares, sums := dev.Alloc(u.K(), u.N()), dev.Alloc(1, u.N())
+	defer squares.Free()
+	defer sums.Free()
+	dev.Mul(squares, u, u)
+	dev.Gemm(false, false, 1, s.toMu, squares, 0, sums)
+	dev.Download(out, sums)
+	return out
+}
+
+// DiagonalFlops counts the squares and their sums, which are little beside a factorization for one
+// penalty alone.
+func (s *spectral) DiagonalFlops() (float64, bool) {
+	if s.w != nil {
+		return 0, true
+	}
+	return 2 * float64(s.ut.K()) * float64(s.ut.N()), true
+}
+
+func (s *spectral) ProbeBytes() int64 { return 8 * int64(s.ut.K()+s.ut.N()) }
+
+// Products are <v_i, H v_j>, k x k in a new slice, in half the work of images.
+func (s *spectral) Products(v array.Batch) []float64 {
+	dev, k := v.Device(), v.K()
+	if s.ut.K() == 0 {
+		return make([]float64, k*k)
+	}
+	c, weighted, square := dev.Alloc(k, s.ut.K()), dev.Alloc(k, s.ut.K()), dev.Alloc(k, k)
+	defer c.Free()
+	defer weighted.Free()
+	defer square.Free()
+	dev.Gemm(false, true, 1, v, s.ut, 0, c)
+	dev.Mul(weighted, c, s.toMu)
+	dev.Gemm(false, true, 1, c, weighted, 0, square)
+	return square.ToHost()
+}
+
+// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
+// spread is the ratio of the lengths of the columns.
+type factorization struct {
+	choice  engine.Choice
+	applies func(beside bool, spread float64) bool
+	build   func(s *spectral, x *mat.Dense) error
+}
+
+var factorizations = []factorization{
+	{engine.Choice{Part: "method", Chosen: "eigenvalues of A*A", Reason: "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
+		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
+	{engine.Choice{Part: "method", Chosen: "singular value decomposition", Reason: "the columns of A differ in length by at most a factor of 1e4"},
+		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
+	{engine.Choice{Part: "method", Chosen: "pivoted factorization with the penalty", Reason: "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
+		func(bool, float64) bool { return true }, (*spectral).factorGraded},
+}
+
+// Sizes at which choices change.
+const (
+	// gradedSpread is the ratio of the columns' lengths up to which A's own singular values are used: those of the
+	// shortest columns then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
+	// come from A*A, where A has at least leastGram columns.
+	gradedSpread = 1e4
+	gramSpread   = 100
+	leastGram    = 32
+	// largestWritten is the number of entries up to which an operator that is not stored as a
+	// matrix is written down as one.
+	largestWritten = 1 << 24
+)
+
+// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
+func writable(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
+}

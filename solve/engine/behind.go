@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// Term is a regularizer behind an operator, r(K b).
+type Term struct {
+	// K is the operator, and R the regularizer on its images.
+	K linops.Operator
+	R prox.Prox
+}
+
+// Terms returns the one operator and regularizer of a sum of terms,
+//
+//	r(K b) = sum_k r_k(K_k b),    K = [K_1; K_2; ...],
+//
+// for [Problem].K and R. A constraint on b is a term with the identity, and a regularizer that takes
+// any length gets the length of its images. It panics where there are no terms, or their operators
+// do not act on vectors of one length.
+func Terms(terms ...Term) (k linops.Operator, r prox.Prox) {
+	ops, blocks := make([]linops.Operator, len(terms)), make([]prox.Prox, len(terms))
+	for i, t := range terms {
+		ops[i], blocks[i] = t.K, t.R
+		if d, _ := t.K.Dims(); t.R.Dim() == 0 {
+			blocks[i] = prox.Block{Prox: t.R, N: d}
+		}
+	}
+	if len(terms) == 1 {
+		return ops[0], terms[0].R
+	}
+	return linops.VStack(ops...), prox.NewSeparable(blocks...)
+}
+
+// WithK is the problem with an operator K: the identity where it has none.
+func (p Problem) WithK() Problem {
+	if p.K == nil {
+		_, dim := p.A.Dims()
+		p.K = linops.Identity(dim)
+	}
+	return p
+}
+
+// behind keeps the argument of the last proximal operator.
+func (at *Point) behind(w *Work, traits Traits) {
+	v := traits.Argument(w)
+	at.Argument, at.Eta = w.Device().Alloc(1, v.N()), w.Stepped
+	w.Device().Copy(at.Argument, v)
+	u := traits.Dual(w)
+	at.dual = w.Device().Alloc(1, u.N())
+	w.Device().Copy(at.dual, u)
+	if traits.Kept != nil {
+		at.kept = traits.Kept(w)
+	}
+	at.ended = traits.Ended != nil && traits.Ended(w)
+}
+
+// Continue does more iterations from the solution of a problem with r(K b), whatever its optimality
+// is: the zeros of K b, which the derivative depends on, may be found later than a small duality gap. It reports
+// whether there were any to do.
+func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
+	at := s.At
+	if at.ended {
+		return false, nil
+	}
+	o := at.Options
+	o.MaxIter, o.Point, o.endless = iterations, true, true
+	more, err := Run(ctx, at.Method, at.Y, o, Start{B: at.B, Dual: at.dual, Eta: at.Eta, kept: at.kept})
+	if err != nil {
+		return false, err
+	}
+	defer more.Release()
+	s.Iterations += more.Iterations
+	dev := at.B.Device()
+	dev.Copy(at.B, more.B)
+	dev.Copy(s.MuHat, more.MuHat)
+	dev.Copy(at.Argument, more.At.Argument)
+	dev.Copy(at.dual, more.At.dual)
+	at.Eta, at.kept, at.ended = more.At.Eta, more.At.kept, more.At.ended
+	if more.Optimality < s.Optimality {
+		s.Optimality, s.Error = more.Optimality, more.Error
+	}
+	if at.Back != nil {
+		at.Back(s)
+	}
+	return true, dev.Err()
+}
+
+// Move replaces a solution of a problem with r(K b) by b, where prox_{eta r}(v) is K b and u the
+// multiplier, unless the check of a solution says that b is the worse one: then it reports false.
+func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (moved bool, err error) {
+	at := s.At
+	traits := at.Method.Traits()
+	traits.Dual, traits.Settled, traits.Ended = func(*Work) array.Batch { return u }, nil, nil
+	c := newWatch(at.Method, traits, at.Y, at.Options, false)
+	defer c.Release()
+	c.Convergence = s.Convergence
+	if err := c.behind(ctx, &Work{Y: at.Y, B: b}, true); err != nil {
+		return false, err
+	}
+	if s.Converged && !c.Convergence.Converged {
+		return false, nil
+	}
+	s.Convergence = c.Convergence
+	dev := b.Device()
+	dev.Copy(at.B, b)
+	dev.Copy(at.Argument, v)
+	at.Eta = eta
+	at.Problem.A.Forward(s.MuHat, b)
+	if at.Back != nil {
+		at.Back(s)
+	}
+	return true, dev.Err()
+}
+
+// keptDual is what a [Path] carries for problems with r(K b).
+type keptDual struct {
+	kin  *Family
+	dual array.Batch
+	eta  float64 // the step of the last iteration
+}
+
+func (k *keptDual) Release() { k.dual.Free() }
+
+// alongPath starts where the solve before ended, with its multiplier.
+func (s *Plain) alongPath(ctx context.Context, y array.Batch, start Start, path *Path) (*Solution, error) {
+	if before := path.Take(); before != nil {
+		defer before.Release()
+		if k, ok := before.(*keptDual); ok && k.kin == s.s.Family {
+			start.Dual, start.Eta = k.dual, k.eta
+		}
+	}
+	o := s.s.Options
+	o.Multiplier = true
+	sol, err := Run(ctx, s.Method, y, o, start)
+	if err != nil {
+		return nil, err
+	}
+	path.Kept = &keptDual{s.s.Family, sol.Dual, sol.Eta}
+	sol.Dual = array.Batch{}
+	return sol, nil
+}
+
+// fewestBetween is the least number of iterations between two checks of a problem with r(K b): a
+// check costs about as much as one of them.
+const fewestBetween = 4
+
+// behind decides whether the point w.B, with the method's multiplier u, is a solution: by a duality
+// gap,
+//
+//	gap = 1/2 (1 - t)^2 ||z||^2 + r(K b) + r*(t u) - t <K b, u> + t ||e|| s,
+//	z = y - A b,    e = A* z - K* u,    s = max(||b||, ||y||/||A||),
+//
+// with t such that r*(t u) is finite. The last term bounds what is missing to a feasible point of
+// the dual, A* w = K* u, over all b' with ||b' - b|| <= s; where the columns of A differ in length it
+// is taken column by column, with s_j = max(|b_j|, ||y||/||A_j||). A method that solves for b given K
+// b has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
+// mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
+// <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where
+// another method can go on, they are not taken off ([Options].Resolved).
+//
+// Constraints hold in the limit only: see [Watch.constrained]. Where r has no conjugate, the
+// residuals of the optimality conditions take its place, in units of mu_hat: the larger of
+//
+//	||e||/||A||    and    ||A||/||K|| ||K b - prox_{eta r}(K b + eta u)||,    eta = ||K||^2/||A||^2,
+//
+// relative to S and squared.
+func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
+	if c.Wait > 0 {
+		c.Wait--
+	}
+	if !last && (c.Wait > 0 || c.traits.Settled != nil && !c.traits.Settled(w)) {
+		return nil
+	}
+	p, dev := c.m.Problem(), w.Device()
+	d, dim := p.A.Dims()
+	q, _ := p.K.Dims()
+	if !last && c.far(w) {
+		c.Wait = c.between()
+		return dev.Err()
+	}
+	if c.z.IsZero() {
+		c.z, c.g, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, q)
+	}
+	u := c.traits.Dual(w)
+	p.A.Forward(c.z, w.B)
+	dev.Lin(c.z, 1, c.z, -1, w.Y)
+	p.K.Forward(c.kb, w.B)
+	e := dev.Alloc(1, dim)
+	defer e.Free()
+	p.K.Adjoint(e, u)
+	p.A.Adjoint(c.g, c.z)
+	dev.Lin(e, 1, e, 1, c.g)
+	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
+	size := c.Yardstick.Matters(math.Max(zNorm, leastResidual*c.Yardstick.Y))
+	c.Scale = c.Yardstick.Norm * size
+	gap, err := c.gapAt(ctx, p, u, w.B, e, zNorm, last)
+	if err != nil {
+		return err
+	}
+	normK, err := c.boundOfK(ctx, p)
+	if err != nil {
+		return err
+	}
+	rounding := Roundings * Epsilon * bNorm * (c.Yardstick.Norm*(c.Yardstick.Y+c.Yardstick.Norm*bNorm) + 2*math.Sqrt(normK)*Norm(u)) // of A b, K b and K* u
+	optimality, bound := 0.0, c.Yardstick.ErrorOf(gap, zNorm, bNorm)
+	if c.over = c.Options.Resolved && gap <= rounding && 2*gap > c.Tol*size*size; c.over {
+		rounding = 0
+	}
+	if !(gap <= rounding) { // also where y, and so the size, is 0
+		optimality = 2 * (gap - rounding) / (size * size)
+	}
+	if math.IsInf(gap, 1) || math.IsNaN(gap) {
+		residual, err := c.conditions(ctx, p, u, eNorm)
+		if err != nil {
+			return err
+		}
+		optimality, bound = residual*residual/(size*size), math.NaN()
+	}
+	if math.IsNaN(optimality) {
+		if err := dev.Err(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.Convergence.Iterations)
+	}
+	c.Accept(optimality, optimality, bound, zNorm)
+	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
+	if c.Convergence.Converged = c.Convergence.Converged && !c.Options.endless; !c.Convergence.Converged {
+		c.Wait = c.between()
+	}
+	return dev.Err()
+}
+
+// between is the number of iterations until the next check.
+func (c *Watch) between() int { return fewestBetween + c.Convergence.Iterations/LookAgain }
+
+// farGap is the share of the gap of rough vectors that is believed: what is left of the linear system makes it too
+// large, on small images by more than a factor of ten.
+const farGap = 0.02
+
+// far reports that the gap is far from the tolerance, by vectors that cost no product with A, and takes
+// this gap as the optimality so far. The first check computes all vectors.
+func (c *Watch) far(w *Work) bool {
+	r := prox.StructureOf(c.m.Problem().R)
+	if c.traits.Rough == nil || r.Support != nil || r.DualScale == nil || !(c.Scale > 0) || c.z.IsZero() {
+		return false
+	}
+	kb, u := c.traits.Rough(w)
+	if kb.IsZero() {
+		return false
+	}
+	size := c.Scale / c.Yardstick.Norm
+	optimality := 2 * gapBehind(r, kb, u, 0, 0) / (size * size)
+	if !(farGap*optimality > c.Tol) || math.IsInf(optimality, 1) {
+		return false
+	}
+	c.Convergence.Optimality, c.Convergence.Error = optimality, math.NaN()
+	return true
+}
+
+// gapAt is the duality gap at w.B; +Inf where there is none.
+func (c *Watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z float64, last bool) (float64, error) {
+	r := prox.StructureOf(p.R)
+	if r.Support != nil {
+		return c.constrained(ctx, p, u, b, z, last)
+	}
+	return gapBehind(r, c.kb, u, z, c.missing(e, b)), nil
+}
+
+// missing is a bound of <e, b' - b> over the b' of which the gap speaks.
+func (c *Watch) missing(e, b array.Batch) float64 {
+	if !c.looked {
+		c.looked = true
+		if lengths2 := UnequalLengths2(c.m.Problem()); lengths2 != nil {
+			c.short = InverseLengths(lengths2)
+		}
+	}
+	if c.short == nil {
+		s := Norm(b)
+		if c.Yardstick.Norm > 0 {
+			s = math.Max(s, c.Yardstick.Y/c.Yardstick.Norm)
+		}
+		return Norm(e) * s
+	}
+	sum, top, unseen := 0.0, 0.0, 0.0
+	f, x := e.ToHost(), b.ToHost()
+	for j, v := range f {
+		if c.short[j] == 0 {
+			unseen += math.Abs(v)
+			continue
+		}
+		s := math.Max(math.Abs(x[j]), c.Yardstick.Y*c.short[j])
+		sum += math.Abs(v) * s
+		top = math.Max(top, s)
+	}
+	return sum + unseen*top
+}
+
+// gapBehind is the duality gap of an r that is finite everywhere, however far u has to move towards 0 to be feasible;
+// +Inf where there is none.
+func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 {
+	if r.DualScale == nil {
+		return math.Inf(1)
+	}
+	t := r.DualScale(kb, u, math.Inf(1))
+	if !(t >= 0) {
+		return math.Inf(1)
+	}
+	return (1-t)*(1-t)*z*z/2 + r.FenchelGap(kb, u, t, math.Inf(1)) + t*missing
+}
+
+// conditions is the residual of the optimality conditions.
+func (c *Watch) conditions(ctx context.Context, p Problem, u array.Batch, e float64) (float64, error) {
+	dev := c.kb.Device()
+	norm := c.Yardstick.Norm
+	k, err := c.boundOfK(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	if !(norm > 0) || !(k > 0) {
+		return e, nil
+	}
+	eta := k / (norm * norm)
+	v := dev.Alloc(1, u.N())
+	defer v.Free()
+	dev.Lin(v, 1, c.kb, eta, u)
+	if err := p.R.Eval(v, v, eta); err != nil {
+		return 0, err
+	}
+	dev.Lin(v, 1, c.kb, -1, v)
+	return math.Max(e/norm, norm/math.Sqrt(k)*Norm(v)), nil
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/loss"
+	"surepipe/prox"
+)
+
+// Fit is a point b of a problem whose loss is not quadratic, with what follows from it.
+type Fit struct {
+	B, Z     array.Batch // z = A b
+	Slope, G array.Batch // l'(z; y) and A* of that
+	Curve    array.Batch // l”(z; y)
+}
+
+// NewFit allocates a point for A of size d x p.
+func NewFit(dev array.Device, d, p int) *Fit {
+	return &Fit{dev.Alloc(1, p), dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, p), dev.Alloc(1, d)}
+}
+
+// Release frees it.
+func (f *Fit) Release() {
+	for _, b := range []array.Batch{f.B, f.Z, f.Slope, f.G, f.Curve} {
+		b.Free()
+	}
+}
+
+// At computes all but g from b and z.
+func (f *Fit) At(l loss.Loss, y array.Batch) {
+	l.Gradient(f.Slope, f.Z, y)
+	l.Curvature(f.Curve, f.Z, y)
+}
+
+// steepest is the largest l”_i.
+func (f *Fit) steepest() float64 {
+	var most [1]float64
+	f.Curve.Device().MaxAbs(most[:], f.Curve)
+	return most[0]
+}
+
+// Judge measures the point: its optimality, the bound of its error, NaN where there is none, and the
+// size with which that is to be compared. part says that there is no duality gap.
+func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Yardstick, norm2 float64, shortness []float64, part bool) (optimality, bound, size float64, err error) {
+	eta := 1.0
+	if c := norm2 * f.steepest(); c > 0 && !math.IsInf(c, 1) {
+		eta = 1 / c
+	}
+	residual, byColumn, err := proximalResidual(p, f.B, f.G, eta, shortness)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	slope := Norm(f.Slope)
+	optimality = max(Relative(residual, s.Scale(slope, Norm(f.B))), Relative(byColumn, s.ByColumn(slope)))
+	bound, size = math.NaN(), slope
+	if !part {
+		bound, size = lossBound(ctx, p, y, f, s, residual)
+	}
+	return optimality, bound, size, f.B.Device().Err()
+}
+
+// LossYardstick is the yardstick of a solve with a loss that is not quadratic: the norm of l'(0; y)
+// stands in for that of y, and no sigma is known.
+func LossYardstick(p Problem, y array.Batch, norm2 float64, o Options) Yardstick {
+	dev := y.Device()
+	zero := dev.Alloc(1, y.N())
+	defer zero.Free()
+	dev.Fill(zero, 0)
+	p.Loss.Gradient(zero, zero, y)
+	o.Sigma2 = 0
+	return NewYardstick(zero, norm2, o)
+}
+
+// yardstick is that of a solve.
+func yardstick(p Problem, y array.Batch, norm2 float64, o Options) Yardstick {
+	if p.Loss == nil {
+		return NewYardstick(y, norm2, o)
+	}
+	return LossYardstick(p, y, norm2, o)
+}
+
+// lossBound is ErrorBound for a loss that is not quadratic. With the duality gap at a dual point u
+// near l'(z; y),
+//
+//	gap = l(z; y) + l*(u; y) - <u, z> + r(b) + r*(-A* u) + <b, A* u> >= l(z; y) - l(z*; y) - <l'(z*; y), z - z*>,
+//
+// the bound is sqrt(2 gap): twice the right hand side, the Bregman distance of z from the solution's
+// z*, is ||z - z*||^2 for the squared loss, and for a likelihood twice the relative entropy of the
+// fitted distribution at z from that at z*. It is NaN where no conjugate is known. size is the norm
+// with which it is to be compared: the root of the deviance, twice l(z; y) minus its minimum over z;
+// and the norm of l'(z; y) where that minimum is not known.
+func lossBound(ctx context.Context, p Problem, y array.Batch, f *Fit, s Yardstick, near float64) (bound, size float64) {
+	known, r := loss.StructureOf(p.Loss), prox.StructureOf(p.R)
+	slope := Norm(f.Slope)
+	bound, size = math.NaN(), slope
+	if known.Least != nil {
+		size = math.Sqrt(2 * math.Max(p.Loss.Value(f.Z, y)-known.Least(y), 0))
+	}
+	if known.Gap == nil || r.DualScale == nil {
+		return bound, size
+	}
+	dev := f.B.Device()
+	minus, u := dev.Alloc(1, f.G.N()), dev.Alloc(1, f.Z.N())
+	defer minus.Free()
+	defer u.Free()
+	dev.Lin(minus, -1, f.G, 0, array.Batch{})
+	dev.Copy(u, f.Slope)
+	if r.Free != nil {
+		if _, ok := projectFree(ctx, p, r.Free(f.G.N()), minus, u); !ok {
+			return bound, size
+		}
+	}
+	t := r.DualScale(f.B, minus, near)
+	if !(t >= LeastDualScale) {
+		return bound, size
+	}
+	dev.Lin(u, t, u, 0, array.Batch{})
+	gap := known.Gap(u, f.Z, y) + r.FenchelGap(f.B, minus, t, near)
+	return s.ErrorOf(gap, slope, Norm(f.B)), size
+}

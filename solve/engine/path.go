@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// From says where a solve starts. The zero value starts at b = 0.
+type From struct {
+	// B is an estimate, one vector of length p, such as the solution of a nearby problem; the zero
+	// Batch stands for 0.
+	B array.Batch
+	// Factors is B in factored form, for a matrix completion. Where it is given B is not read, and other
+	// solvers start at 0.
+	Factors *Factors
+	// Path is handed on from the solve before, nil for none. A Path that holds something stands in
+	// for B: the solve starts where the last one ended.
+	Path *Path
+	// Ahead returns the regularizer of the i-th solve of the path after this one, for i = 1, 2, ..., nil
+	// after the last. A solver for which a product with A is expensive asks for some of them, and
+	// finds several solutions at once. The caller releases them ([prox.Release]). Nil where nothing is
+	// known about the solves to come.
+	Ahead func(i int) (prox.Prox, error)
+	// Near is what solves within a range of weights share, nil for none. Ahead then returns, for i = 1,
+	// 2, ..., weights from one end of the range to the other, the same for all these solves, and B is the
+	// same too.
+	Near *Near
+}
+
+// Near is what the solves of one y within a range of weights share where a product with A is expensive:
+// the first of them finds the solutions at some weights of the range together, and verifies these in
+// a few passes over A; the solutions between them are then verified without one. Unlike a [Path] it does not
+// change from solve to solve: the bits of a solution do not depend on which solves have been before.
+// The zero Near is empty. It serves one solve at a time; solvers for which products are cheap do not
+// use it.
+type Near struct {
+	Kept interface{ Release() }
+}
+
+// Release frees what it holds. It may be used again, empty.
+func (n *Near) Release() {
+	if n != nil && n.Kept != nil {
+		n.Kept.Release()
+		n.Kept = nil
+	}
+}
+
+// Path carries along a path of weights what the solves of one y take over from each other besides
+// b: the working set, its Gram matrix, the factor of the active part, and the gradient; for completions
+// of low rank the solutions at the last two weights, and the leading singular vectors. The zero
+// Path is empty. It serves one solve at a time; the solvers must be made from each other by
+// Reweight, and a solver that finds nothing in it that it can use starts from B.
+//
+// The bits of a solution depend on what the Path has been through, as they depend on B: the same
+// solves in the same order give the same bits.
+type Path struct {
+	Kept interface{ Release() }
+	// Derivative is what the derivative at the last weight hands on to the next one, host memory alone,
+	// nil for nothing. It belongs to package vjp.
+	Derivative any
+}
+
+// Release frees what the path holds. It may be used again, empty.
+func (p *Path) Release() {
+	if p != nil {
+		p.Derivative = nil
+	}
+	if p != nil && p.Kept != nil {
+		p.Kept.Release()
+		p.Kept = nil
+	}
+}
+
+// Parts returns the paths of n parts of a problem, which the path holds from now on.
+func (p *Path) Parts(n int) []*Path {
+	if p == nil {
+		return make([]*Path, n)
+	}
+	if parts, ok := p.Kept.(pathParts); ok && len(parts) == n {
+		return parts
+	}
+	p.Release()
+	parts := make(pathParts, n)
+	for k := range parts {
+		parts[k] = new(Path)
+	}
+	p.Kept = parts
+	return parts
+}
+
+type pathParts []*Path
+
+func (p pathParts) Release() {
+	for _, part := range p {
+		part.Release()
+	}
+}
+
+// Take moves what the path holds out of it.
+func (p *Path) Take() interface{ Release() } {
+	if p == nil {
+		return nil
+	}
+	kept := p.Kept
+	p.Kept = nil
+	return kept
+}

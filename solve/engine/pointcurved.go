@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/loss"
+)
+
+// Whiten makes the problem at the solution that of the squared loss of W^{1/2} A there, where A b =
+// z. The point cannot be refined afterwards.
+func (at *Point) Whiten(z array.Batch) {
+	p := at.Problem
+	dev, l := at.Y.Device(), p.Loss
+	d, dim := p.A.Dims()
+	slope, curve := dev.Alloc(1, d), dev.Alloc(1, d)
+	defer slope.Free()
+	defer curve.Free()
+	l.Gradient(slope, z, at.Y)
+	l.Curvature(curve, z, at.Y)
+	at.Gradient.Free()
+	at.Gradient = dev.Alloc(1, dim)
+	p.A.Adjoint(at.Gradient, slope)
+	misfit, y := slope.ToHost(), z.ToHost()
+	root, flat := loss.StructureOf(l).Whiten(misfit, curve.ToHost())
+	most := 0.0
+	for i, w := range root {
+		most = max(most, w)
+		root[i] = math.Sqrt(w)
+		switch {
+		case flat[i]:
+			at.Flat, misfit[i] = true, 0
+		case w > 0:
+			misfit[i] /= root[i]
+		}
+		y[i] = root[i]*y[i] - misfit[i]
+	}
+	if at.OwnsY {
+		at.Y.Free()
+	}
+	at.Misfit.Free()
+	at.Y, at.Misfit, at.OwnsY = dev.Alloc(1, d), dev.Alloc(1, d), true
+	dev.Upload(at.Y, y)
+	dev.Upload(at.Misfit, misfit)
+	roots := dev.Alloc(1, d)
+	dev.Upload(roots, root)
+	before := at.Free
+	at.Free = func() {
+		roots.Free()
+		if before != nil {
+			before()
+		}
+	}
+	at.Op = NewWeightedRows(p.A, roots, root, at.Op)
+	at.Problem.A, at.Problem.Loss = at.Op, nil
+	at.Norm2 *= most
+	at.Method = nil
+	if !slices.Equal(at.Weights, root) {
+		at.Gram, at.Factored = nil, nil
+	}
+}

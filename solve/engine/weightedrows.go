@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/space"
+)
+
+// WeightedRows is diag(root) A.
+type WeightedRows struct {
+	a         linops.Operator
+	root      array.Batch // 1 x d
+	host      []float64
+	own       linops.Restricted // a, where it is to be released; or nil
+	structure linops.Structure
+}
+
+// NewWeightedRows keeps the structure of A's columns.
+func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *WeightedRows {
+	o := &WeightedRows{a: a, root: root, host: host, own: own}
+	wrap := func(a linops.Restricted) linops.Restricted {
+		if a == nil {
+			return nil
+		}
+		if weigh := linops.StructureOf(a).WeighRows; weigh != nil {
+			weigh(host)
+			return a
+		}
+		return NewWeightedRows(a, root, host, a)
+	}
+	known := linops.StructureOf(a)
+	if known.Dense != nil {
+		o.structure.Dense = o.dense
+		if d, p := a.Dims(); d*p <= weightedEntries {
+			o.structure.ColumnNorms2 = o.columnNorms2
+		}
+	}
+	if known.On != nil {
+		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
+	}
+	if known.ScaleColumns != nil {
+		o.structure.ScaleColumns = func(dev array.Device, s []float64) linops.Restricted {
+			return wrap(known.ScaleColumns(dev, s))
+		}
+	}
+	return o
+}
+
+// Structure is that of A, with weighted rows.
+func (o *WeightedRows) Structure() linops.Structure { return o.structure }
+
+// Dims is the size of A.
+func (o *WeightedRows) Dims() (d, p int) { return o.a.Dims() }
+
+// Forward sets dst_i = root ∘ (A b_i).
+func (o *WeightedRows) Forward(dst, b array.Batch) {
+	o.a.Forward(dst, b)
+	dst.Device().Mul(dst, dst, o.root)
+}
+
+// Adjoint sets dst_i = A* (root ∘ z_i).
+func (o *WeightedRows) Adjoint(dst, z array.Batch) {
+	dev := z.Device()
+	t := dev.Alloc(z.K(), z.N())
+	defer t.Free()
+	dev.Mul(t, z, o.root)
+	o.a.Adjoint(dst, t)
+}
+
+// dense is the matrix with weighted rows.
+func (o *WeightedRows) dense() *mat.Dense {
+	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
+	x.Apply(func(i, _ int, v float64) float64 { return o.host[i] * v }, x)
+	return x
+}
+
+// columnNorms2 are the squared lengths of the weighted columns.
+func (o *WeightedRows) columnNorms2() []float64 {
+	x := o.dense()
+	_, p := x.Dims()
+	norms := make([]float64, p)
+	for i := range o.host {
+		for j, v := range x.RawRowView(i) {
+			norms[j] += v * v
+		}
+	}
+	return norms
+}
+
+// Bytes is the memory of A where it is owned.
+func (o *WeightedRows) Bytes() int64 {
+	if o.own == nil {
+		return 0
+	}
+	return o.own.Bytes()
+}
+
+// Release frees A where it is owned.
+func (o *WeightedRows) Release() {
+	if o.own != nil {
+		o.own.Release()
+	}
+}
+
+// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
+// computed from its entries.
+const weightedEntries = 1 << 24
+
+// Unweighted returns the operator A of diag(root) A, and root; nil for an operator without weights.
+func Unweighted(a linops.Operator) (inner linops.Operator, root []float64) {
+	if w, weighted := a.(*WeightedRows); weighted {
+		return w.a, w.host
+	}
+	return a, nil
+}

@@ -1,0 +1,147 @@
+package interior
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+	"surepipe/solve/splitting"
+)
+
+// secondChance solves by another method, and where that does not converge soon by interior points, whose
+// matrix is made when it is needed: small problems by alternating directions, and images by gradient
+// steps on the dual. On a well-conditioned problem, or at a weight that leaves small regions, these are
+// several times as fast.
+type secondChance struct {
+	s     engine.Task
+	first *engine.Plain // the other method
+
+	mu   sync.Mutex
+	last *engine.Plain // the interior points, or the other method without a limit; nil before they are needed
+}
+
+// soonIterations is the number of iterations of the other method that come first.
+const soonIterations = 1000
+
+// soonSparse is the number of columns of K up to which the steps with a sparse factor are so fast that no other
+// method comes first.
+const soonSparse = 1 << 13
+
+// comesFirst is the method that comes before interior points; nil for none.
+func comesFirst(s *engine.Task) *engine.Entry {
+	if s.Problem.K == nil || s.Options.Whole || Sequence(s.Problem) {
+		return nil
+	}
+	if _, dim := s.Problem.K.Dims(); Sparse(s.Problem) && !Small(s.Problem) {
+		if dim > soonSparse {
+			return &splitting.Dual
+		}
+		return nil
+	}
+	if !(linops.StructureOf(s.Problem.A).Columns.Value > 0) && Small(s.Problem) {
+		return &splitting.ADMM
+	}
+	return nil
+}
+
+// after is the form of a solve in which another method comes first.
+func after(s *engine.Task) (engine.Builder, engine.Choice) {
+	if comesFirst(s) == nil {
+		return nil, engine.Choice{}
+	}
+	return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points after another method", Reason: "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice"}
+}
+
+func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) {
+	soon := s
+	soon.Entry = *comesFirst(&s)
+	soon.From = nil
+	soon.Options.MaxIter = min(s.Options.MaxIter, soonIterations)
+	soon.Options.Resolved = Small(s.Problem) // a large factor is only for what the other method leaves
+	first, err := engine.PlainOf(ctx, soon)
+	if err != nil {
+		return nil, err
+	}
+	return &secondChance{s: s, first: first}, nil
+}
+
+// points are the interior points, or the other method with all its iterations where their factor is too large.
+func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		last, err := engine.PlainOf(ctx, s.s)
+		if errors.Is(err, errNoInterior) {
+			whole := s.s
+			whole.Entry = *comesFirst(&s.s)
+			whole.From = nil
+			last, err = engine.PlainOf(ctx, whole)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.last = last
+	}
+	return s.last, nil
+}
+
+// Name is the name of the method that was asked for.
+func (s *secondChance) Name() string { return s.s.Entry.Name }
+
+// Problem is the problem that it solves.
+func (s *secondChance) Problem() engine.Problem { return s.s.Problem }
+
+// Solve returns the solution of the other method, or that of interior points.
+func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
+	sol, err := s.first.Solve(ctx, y, from)
+	switch {
+	case err != nil && (ctx.Err() != nil || s.s.Problem.Device.Err() != nil):
+		return nil, err
+	case err == nil && sol.Converged:
+		sol.Method = s.first.Name()
+		return sol, nil
+	case err == nil:
+		sol.Release()
+	default:
+		// Its linear systems may have no numerical solution where those of interior points have one.
+	}
+	last, err := s.points(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if sol, err = last.Solve(ctx, y, from); err == nil && last.Name() != s.Name() {
+		sol.Method = last.Name()
+	}
+	return sol, err
+}
+
+// Record records the iterations of a method that has a derivative.
+func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
+	last, err := s.points(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return last.Record(ctx, y, newTape)
+}
+
+// Reweight shares the interior points' matrices, and makes the other method anew.
+func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		return s.s.Reweight(ctx, r, s.s.From)
+	}
+	return s.s.Reweight(ctx, r, s.last.Method)
+}
+
+// Release frees what the methods keep.
+func (s *secondChance) Release() {
+	if s.last != nil {
+		s.last.Release()
+	}
+	s.first.Release()
+}

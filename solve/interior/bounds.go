@@ -1,0 +1,176 @@
+package interior
+
+import (
+	"math"
+
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// bounds are the inequalities of a sum over coordinates,
+//
+//	r(z) = sum_i w_i |z_i|,    z_i >= 0 for some i:
+//
+// z = m - n with m and n >= 0, m (w - u) = 0 and n (w + u) = 0, where n_i = 0 where z_i >= 0, so that
+//
+//	J = m/(w - u) + n/(w + u).
+type bounds struct {
+	w      []float64
+	oneWay []bool // z_i >= 0
+}
+
+// boundsOf are those of a problem with r(K b) and finite weights; nil where it is none.
+func boundsOf(p engine.Problem) conditions {
+	known := prox.StructureOf(p.R)
+	if p.K == nil || p.Loss != nil && !loss.Quadratic(p.Loss) || known.Sparse == nil || known.Groups != nil {
+		return nil
+	}
+	q, _ := p.K.Dims()
+	w, quadratic, positive := known.Sparse(q)
+	some := w == nil
+	for i, v := range w {
+		if math.IsInf(v, 1) || quadratic != nil && quadratic[i] != 0 {
+			return nil
+		}
+		some = some || v > 0
+	}
+	if !some {
+		return nil
+	}
+	l := &bounds{w: make([]float64, q), oneWay: make([]bool, q)}
+	copy(l.w, w)
+	copy(l.oneWay, positive)
+	least := freeWeight * meanOf(l.w)
+	for i, v := range l.w {
+		if v < least && !l.oneWay[i] {
+			l.w[i] = least
+		}
+	}
+	return l
+}
+
+// freeWeight is the least weight relative to the mean: for a weight of 0 no u is inside its inequalities.
+const freeWeight = 1e-10
+
+func (l *bounds) mean() float64 { return meanOf(l.w) }
+
+func meanOf(x []float64) float64 {
+	mean := 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	return mean
+}
+
+func (l *bounds) new() inequalities {
+	q := len(l.w)
+	return &boundPairs{l, newSide(q, 1), newSide(q, -1)}
+}
+
+// side is one of the two inequalities of every coordinate: x >= 0 with the multiplier s.
+type side struct {
+	x, s, dx, ds, rest []float64
+	sign               float64 // of x in z, and of -u in s
+}
+
+func newSide(q int, sign float64) *side {
+	return &side{make([]float64, q), make([]float64, q), make([]float64, q), make([]float64, q), make([]float64, q), sign}
+}
+
+// boundPairs are those of a solve.
+type boundPairs struct {
+	*bounds
+	plus, minus *side
+}
+
+// each calls f for the inequalities.
+func (l *boundPairs) each(f func(v *side, i int)) {
+	for i := range l.w {
+		f(l.plus, i)
+		if !l.oneWay[i] {
+			f(l.minus, i)
+		}
+	}
+}
+
+func (l *boundPairs) start(z []float64, size, weight float64) {
+	l.each(func(v *side, i int) {
+		v.x[i] = math.Max(v.sign*z[i], 0) + size
+		v.s[i] = l.w[i] + 0.01*weight
+	})
+}
+
+func (l *boundPairs) image(dst, _ []float64) {
+	for i := range dst {
+		dst[i] += l.minus.x[i] - l.plus.x[i]
+	}
+}
+
+func (l *boundPairs) products() (sum, pieces float64) {
+	l.each(func(v *side, i int) {
+		sum += v.x[i] * v.s[i]
+		pieces++
+	})
+	return sum, pieces
+}
+
+func (l *boundPairs) scale(j *scaling, _ []float64) {
+	clear(j.diag)
+	l.each(func(v *side, i int) { j.diag[i] += v.x[i] / v.s[i] })
+}
+
+func (l *boundPairs) predict() {
+	l.each(func(v *side, i int) { v.rest[i] = -v.x[i] * v.s[i] })
+}
+
+func (l *boundPairs) correct(_ []float64, target float64) {
+	l.each(func(v *side, i int) { v.rest[i] = target - v.x[i]*v.s[i] - v.dx[i]*v.ds[i] })
+}
+
+// slack is w - u or w + u, which s is at a feasible point.
+func (l *boundPairs) slack(v *side, u []float64, i int) float64 { return l.w[i] - v.sign*u[i] }
+
+// toRight adds the sum of sign (rest - x (slack - s))/s, where
+//
+//	ds = -+ du + (slack - s),   dx = (rest - x ds)/s.
+func (l *boundPairs) toRight(z, u []float64) {
+	l.each(func(v *side, i int) {
+		z[i] += v.sign * (v.rest[i] - v.x[i]*(l.slack(v, u, i)-v.s[i])) / v.s[i]
+	})
+}
+
+func (l *boundPairs) recover(u, du []float64) {
+	l.each(func(v *side, i int) {
+		v.ds[i] = l.slack(v, u, i) - v.sign*du[i] - v.s[i]
+		v.dx[i] = (v.rest[i] - v.x[i]*v.ds[i]) / v.s[i]
+	})
+}
+
+func (l *boundPairs) reach(share float64) float64 {
+	step := 1.0
+	l.each(func(v *side, i int) {
+		step = math.Min(step, math.Min(within(v.x[i], v.dx[i], share), within(v.s[i], v.ds[i], share)))
+	})
+	return step
+}
+
+// within is the step of size 1 at most after which x is at least share of itself.
+func within(x, dx, share float64) float64 {
+	if dx < 0 {
+		return math.Min(1, -(1-share)*x/dx)
+	}
+	return 1
+}
+
+func (l *boundPairs) after(step float64) (sum float64) {
+	l.each(func(v *side, i int) { sum += (v.x[i] + step*v.dx[i]) * (v.s[i] + step*v.ds[i]) })
+	return sum
+}
+
+func (l *boundPairs) move(_ []float64, step float64) {
+	l.each(func(v *side, i int) {
+		v.x[i] += step * v.dx[i]
+		v.s[i] += step * v.ds[i]
+	})
+}

@@ -1,0 +1,45 @@
+package interior
+
+// scaling is J: diagonal, or for each group of rows
+//
+//	J_g = d_g (I + u_g u_g* / s_g).
+type scaling struct {
+	diag   []float64 // of every row
+	groups *rowGroups
+	u, s   []float64
+}
+
+// add sets dst += J du.
+func (j *scaling) add(dst, du []float64) {
+	for i, d := range j.diag {
+		dst[i] += d * du[i]
+	}
+	j.groups.each(func(g int, rows []int32) {
+		along := 0.0
+		for _, i := range rows {
+			along += j.u[i] * du[i]
+		}
+		along /= j.s[g]
+		for _, i := range rows {
+			dst[i] += j.diag[i] * along * j.u[i]
+		}
+	})
+}
+
+// inverse replaces z by J^{-1} z.
+func (j *scaling) inverse(z []float64) {
+	for i, d := range j.diag {
+		z[i] /= d
+	}
+	j.groups.each(func(g int, rows []int32) {
+		along, square := 0.0, 0.0
+		for _, i := range rows {
+			along += j.u[i] * z[i]
+			square += j.u[i] * j.u[i]
+		}
+		along /= j.s[g] + square
+		for _, i := range rows {
+			z[i] -= along * j.u[i]
+		}
+	})
+}

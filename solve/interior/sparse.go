@@ -1,0 +1,218 @@
+package interior
+
+import (
+	"fmt"
+	"slices"
+
+	"surepipe/internal/cholesky"
+	"surepipe/linops"
+	"surepipe/solve/engine"
+	"surepipe/solve/internal/limits"
+	"surepipe/space"
+)
+
+// mostSparse is the largest number of columns of K for a sparse factor.
+const mostSparse = 1 << 19
+
+// sparseSystem eliminates the multiplier: the matrix that is left,
+//
+//	A*A + K* J^{-1} K,    A*A = c I,
+//
+// is sparse where the rows of K of a group are, and has a sparse Cholesky factor where K takes differences on a
+// grid or another graph with small separators (George 1973).
+type sparseSystem struct {
+	multiple
+	k      space.Rows
+	dim    int
+	blocks []sparseBlock // of the groups of rows
+	groups *rowGroups
+	ptr    []int64
+	index  []int32
+	own    []int64 // where the diagonal is
+	order  *cholesky.Analysis
+}
+
+// sparseBlock is K_g on the columns that it reads, and where the entries of K_g* J_g^{-1} K_g belong.
+type sparseBlock struct {
+	k  []float64 // by rows
+	at []int64
+}
+
+// Sparse reports that interior points apply with a sparse factor.
+func Sparse(p engine.Problem) bool { return sparseOperators(p) && conditionsOf(p) != nil }
+
+// sparseOperators reports that A*A = c I and that K may be sparse.
+func sparseOperators(p engine.Problem) bool {
+	if p.K == nil || p.Loss != nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
+		return false
+	}
+	known := linops.StructureOf(p.K)
+	_, dim := p.K.Dims()
+	return dim <= mostSparse && (known.SparseRows != nil || known.Pairs != nil && known.Pairs() != nil)
+}
+
+// newSparseSystem is that of a problem and of its inequalities; nil where A*A is not c I, K not
+// sparse, or the factor too large.
+func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
+	if of == nil || !sparseOperators(p) {
+		return nil
+	}
+	k, ok := linops.RowsOf(p.K)
+	if !ok {
+		return nil
+	}
+	_, dim := p.K.Dims()
+	s := &sparseSystem{multiple: multiple{linops.StructureOf(p.A).Columns.Value}, k: k, dim: dim}
+	if balls, ok := of.(*groupBalls); ok {
+		s.groups = balls.groups
+	} else {
+		s.groups = alone(len(k.Indptr) - 1)
+	}
+	s.place()
+	if s.order = cholesky.Analyze(s.ptr, s.index); s.order.Nonzeros > limits.Factorized {
+		return nil
+	}
+	return s
+}
+
+// alone has a group for every row.
+func alone(q int) *rowGroups {
+	g := &rowGroups{first: make([]int32, q+1), rows: make([]int32, q)}
+	for i := range q {
+		g.first[i+1], g.rows[i] = int32(i+1), int32(i)
+	}
+	return g
+}
+
+// place finds the places of the matrix, and of every group's part in it.
+func (s *sparseSystem) place() {
+	cols := make([][]int32, len(s.groups.first)-1)
+	near := make([][]int32, s.dim)
+	for j := range near {
+		near[j] = []int32{int32(j)}
+	}
+	s.groups.each(func(g int, rows []int32) {
+		for _, i := range rows {
+			for _, j := range s.k.Indices[s.k.Indptr[i]:s.k.Indptr[i+1]] {
+				cols[g] = append(cols[g], int32(j))
+			}
+		}
+		slices.Sort(cols[g])
+		cols[g] = slices.Compact(cols[g])
+		for _, j := range cols[g] {
+			near[j] = append(near[j], cols[g]...)
+		}
+	})
+	s.ptr, s.own = make([]int64, 1, s.dim+1), make([]int64, s.dim)
+	for j, all := range near {
+		slices.Sort(all)
+		all = slices.Compact(all)
+		at, _ := slices.BinarySearch(all, int32(j))
+		s.own[j] = int64(len(s.index) + at)
+		s.index = append(s.index, all...)
+		s.ptr = append(s.ptr, int64(len(s.index)))
+		near[j] = nil
+	}
+	s.blocks = make([]sparseBlock, len(cols))
+	s.groups.each(func(g int, rows []int32) {
+		b, n := &s.blocks[g], len(cols[g])
+		b.k, b.at = make([]float64, len(rows)*n), make([]int64, n*n)
+		for r, i := range rows {
+			for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+				at, _ := slices.BinarySearch(cols[g], int32(s.k.Indices[t]))
+				b.k[r*n+at] += s.k.Values[t]
+			}
+		}
+		for c, j := range cols[g] {
+			for r, i := range cols[g] {
+				at, _ := slices.BinarySearch(s.index[s.ptr[j]:s.ptr[j+1]], i)
+				b.at[c*n+r] = s.ptr[j] + int64(at)
+			}
+		}
+	})
+}
+
+func (s *sparseSystem) small() smallness { return productsWithout }
+
+func (s *sparseSystem) factor() saddleFactor {
+	return &sparseNormal{sparseSystem: s, value: make([]float64, len(s.index)), weighted: make([]float64, 0, 16)}
+}
+
+func (s *sparseSystem) choice() engine.Choice {
+	return engine.Choice{Part: "system", Chosen: fmt.Sprintf("a sparse matrix of %d rows, whose factor has %.3g entries", s.dim, float64(s.order.Nonzeros)), Reason: "A*A is a multiple of the identity and K is sparse: without the multiplier the matrix has entries only where a group of K's rows reads both columns"}
+}
+
+// sparseNormal is that of a solve.
+type sparseNormal struct {
+	*sparseSystem
+	j        *scaling
+	value    []float64
+	weighted []float64
+	l        cholesky.Factor
+}
+
+func (f *sparseNormal) factorize(j *scaling) bool {
+	f.j = j
+	clear(f.value)
+	for _, at := range f.own {
+		f.value[at] = f.c
+	}
+	f.groups.each(func(g int, rows []int32) {
+		b, m := &f.blocks[g], len(rows)
+		n := 0
+		if m > 0 {
+			n = len(b.k) / m
+		}
+		square := 0.0
+		if j.groups != nil {
+			for _, i := range rows {
+				square += j.u[i] * j.u[i]
+			}
+			square += j.s[g]
+		}
+		// K_g* (I - u u*/(s + ||u||^2)) K_g / d
+		along := append(f.weighted[:0], make([]float64, n)...)
+		if j.groups != nil {
+			for r, i := range rows {
+				for c := range n {
+					along[c] += j.u[i] * b.k[r*n+c]
+				}
+			}
+		}
+		for c := range n {
+			for d := range n {
+				sum := 0.0
+				for r, i := range rows {
+					sum += b.k[r*n+c] * b.k[r*n+d] / j.diag[i]
+				}
+				if square > 0 {
+					sum -= along[c] * along[d] / square / j.diag[rows[0]]
+				}
+				f.value[b.at[c*n+d]] += sum
+			}
+		}
+		f.weighted = along
+	})
+	return f.order.FactorizeInto(&f.l, f.value) == nil
+}
+
+// solve adds K* J^{-1} z to x, solves for x, and sets z = J^{-1} (K x - z).
+func (f *sparseNormal) solve(x, z, work []float64) {
+	copy(work, z)
+	w := work[:len(z)]
+	f.j.inverse(w)
+	for i, v := range w {
+		for t := f.k.Indptr[i]; t < f.k.Indptr[i+1]; t++ {
+			x[f.k.Indices[t]] += f.k.Values[t] * v
+		}
+	}
+	f.l.Solve([][]float64{x}, [][]float64{x})
+	for i, v := range z {
+		sum := -v
+		for t := f.k.Indptr[i]; t < f.k.Indptr[i+1]; t++ {
+			sum += f.k.Values[t] * x[f.k.Indices[t]]
+		}
+		z[i] = sum
+	}
+	f.j.inverse(z)
+}

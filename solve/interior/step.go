@@ -1,0 +1,225 @@
+package interior
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// shortOfEdge is the share of the way to the nearest inequality that a step takes at most.
+const shortOfEdge = 0.995
+
+// The size of the products, relative to the first, at which the zeros of K b are told from other
+// entries, and beyond which nothing is gained.
+var (
+	productsWith    = smallness{told: 1e-20, end: 1e-26}
+	productsWithout = smallness{told: 1e-9, end: 1e-12} // where the multiplier is eliminated, and digits are lost
+)
+
+type smallness struct{ told, end float64 }
+
+const (
+	// mostSlow is the number of steps in a row that may leave nine tenths of the products, and lateSlow where these are
+	// so small already that rounding errors are the reason: below the root of what tells the zeros of K b.
+	mostSlow = 40
+	lateSlow = 8
+)
+
+// interiorRun is one solve.
+type interiorRun struct {
+	b, u, aty        []float64
+	pairs            inequalities
+	j                scaling
+	rb, rz, db, du   []float64
+	work, fix, fixu  []float64
+	normal           []float64
+	factor           saddleFactor
+	stuck            bool
+	products, pieces float64 // the sum of the products and their number
+	first, last, eta float64 // their sum at the start, and at the last step that made it less; the step of the proximal operator
+	slow             int     // steps since then
+}
+
+func (s *interior) newRun(y array.Batch) *interiorRun {
+	q, dim := len(s.k.Indptr)-1, s.dim()
+	vector := func(n int) []float64 { return make([]float64, n) }
+	r := &interiorRun{b: vector(dim), u: vector(q), pairs: s.conditions.new(), j: scaling{diag: vector(q)},
+		rb: vector(dim), rz: vector(q), db: vector(dim), du: vector(q), work: vector(dim + q), fix: vector(dim), fixu: vector(q), normal: vector(dim), factor: s.system.factor()}
+	aty := y.Device().Alloc(1, dim)
+	defer aty.Free()
+	s.p.A.Adjoint(aty, y)
+	r.aty = aty.ToHost()
+	return r
+}
+
+func (s *interior) dim() int {
+	_, dim := s.p.A.Dims()
+	return dim
+}
+
+// Init starts at the unpenalized fit, with a multiplier of 0 and all inequalities about as far from
+// equality as K b is large, where it does not go on from a solve before. Where it starts matters little.
+func (s *interior) Init(w *engine.Work, _ array.Batch) error {
+	if before, ok := w.Kept.(*interiorRun); ok {
+		before.factor = s.system.factor()
+		w.Own, w.C = before, engine.Coefficients{Eta: before.eta}
+		return w.Device().Err()
+	}
+	r := s.newRun(w.Y)
+	s.system.start(r.b, r.aty)
+	s.residuals(r)
+	size := 0.0
+	for _, v := range r.rz {
+		size += math.Abs(v) / float64(len(r.rz))
+	}
+	if !(size > 0) {
+		size = 1
+	}
+	weight := s.conditions.mean()
+	if !(weight > 0) {
+		weight = math.Max(s.norm2, math.SmallestNonzeroFloat64) * size
+	}
+	r.pairs.start(r.rz, size, weight)
+	w.Own = r
+	// About the ratio of z and u where the noise decides.
+	r.eta = size / weight
+	w.C = engine.Coefficients{Eta: r.eta}
+	return w.Device().Err()
+}
+
+// residuals sets rb = A*A b - A* y + K* u and rz = K b - z.
+func (s *interior) residuals(r *interiorRun) {
+	s.system.normal(r.rb, r.b)
+	for j, v := range r.aty {
+		r.rb[j] -= v
+	}
+	clear(r.rz)
+	s.couple(1, r.rb, r.rz, r.b, r.u)
+	r.pairs.image(r.rz, r.u)
+}
+
+// couple adds sign times K* u to g, and sign times K b to z.
+func (s *interior) couple(sign float64, g, z, b, u []float64) {
+	for i := range z {
+		v, own := 0.0, sign*u[i]
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			v += s.k.Values[t] * b[s.k.Indices[t]]
+			g[s.k.Indices[t]] += s.k.Values[t] * own
+		}
+		z[i] += sign * v
+	}
+}
+
+// Step takes a step of the method.
+func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
+	r := w.Own.(*interiorRun)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !r.stuck {
+		s.advance(r)
+	}
+	dev := w.Device()
+	dev.Upload(w.B, r.b)
+	dev.Upload(w.Scratch[2], r.u)
+	at := r.work[:len(r.u)] // K b + eta u
+	for i, v := range r.u {
+		at[i] = w.C.Eta * v
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			at[i] += s.k.Values[t] * r.b[s.k.Indices[t]]
+		}
+	}
+	dev.Upload(w.Scratch[0], at)
+	return w.Prox(ctx, s.p.R, w.Scratch[1], w.Scratch[0], record)
+}
+
+// advance takes a step with Mehrotra's predictor and corrector.
+func (s *interior) advance(r *interiorRun) {
+	s.residuals(r)
+	r.products, r.pieces = r.pairs.products()
+	if r.first == 0 {
+		r.first = r.products
+	}
+	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
+		r.slow, r.last = 0, r.products
+	}
+	small, slow := s.system.small(), mostSlow
+	if r.products <= math.Sqrt(small.told)*r.first {
+		slow = lateSlow
+	}
+	if r.products <= small.end*r.first || r.slow > slow {
+		r.stuck = true // as near as numbers come
+		return
+	}
+	r.pairs.scale(&r.j, r.u)
+	if !r.factor.factorize(&r.j) {
+		r.stuck = true
+		return
+	}
+	r.pairs.predict()
+	s.direction(r)
+	before := r.products
+	near := r.pairs.reach(0)
+	share := r.pairs.after(near) / before
+	r.pairs.correct(r.du, share*share*share*before/r.pieces)
+	s.direction(r)
+	s.move(r, r.pairs.reach(1-shortOfEdge))
+}
+
+// direction solves for a Newton step, with one step of iterative refinement.
+func (s *interior) direction(r *interiorRun) {
+	s.toRight(r, r.db, r.du)
+	copy(r.fix, r.db)
+	copy(r.fixu, r.du)
+	r.factor.solve(r.db, r.du, r.work)
+	// What is left of the right-hand side.
+	s.system.normal(r.normal, r.db)
+	for j, v := range r.normal {
+		r.fix[j] -= v
+	}
+	s.couple(-1, r.fix, r.fixu, r.db, r.du)
+	r.j.add(r.fixu, r.du)
+	r.factor.solve(r.fix, r.fixu, r.work)
+	for j, v := range r.fix {
+		r.db[j] += v
+	}
+	for i, v := range r.fixu {
+		r.du[i] += v
+	}
+	r.pairs.recover(r.u, r.du)
+}
+
+// toRight sets the right-hand side.
+func (s *interior) toRight(r *interiorRun, b, z []float64) {
+	for j, v := range r.rb {
+		b[j] = -v
+	}
+	for i, v := range r.rz {
+		z[i] = -v
+	}
+	r.pairs.toRight(z, r.u)
+}
+
+// move takes the step, unless it is not finite or leads nowhere.
+func (s *interior) move(r *interiorRun, step float64) {
+	for _, v := range r.db {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			r.stuck = true
+			return
+		}
+	}
+	if !(step > 1e-12) {
+		r.stuck = true
+		return
+	}
+	for j, v := range r.db {
+		r.b[j] += step * v
+	}
+	for i, v := range r.du {
+		r.u[i] += step * v
+	}
+	r.pairs.move(r.u, step)
+}

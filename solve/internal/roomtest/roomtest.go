@@ -1,0 +1,129 @@
+// Package roomtest has what the tests of the rooms of package solve share.
+package roomtest
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/solve"
+	"surepipe/solve/solvetest"
+)
+
+// Scaled multiplies x by a, in place.
+func Scaled(a float64, x []float64) []float64 {
+	floats.Scale(a, x)
+	return x
+}
+
+// On is a vector on a device until the test ends.
+func On(t testing.TB, dev array.Device, x []float64) array.Batch {
+	t.Helper()
+	b := dev.Alloc(1, len(x))
+	dev.Upload(b, x)
+	t.Cleanup(b.Free)
+	return b
+}
+
+// Dense is a matrix on a device until the test ends.
+func Dense(t testing.TB, dev array.Device, d, p int, x []float64) *linops.Dense {
+	t.Helper()
+	a := linops.NewDense(dev, mat.NewDense(d, p, x))
+	t.Cleanup(a.Release)
+	return a
+}
+
+// NewSolver is the solver of a name until the test ends.
+func NewSolver(t testing.TB, name string, p solve.Problem, o solve.Options) solve.Solver {
+	t.Helper()
+	s, err := solve.New(context.Background(), name, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Release)
+	return s
+}
+
+// At is the solution from 0 until the test ends.
+func At(t testing.TB, s solve.Solver, y array.Batch) *solve.Solution {
+	t.Helper()
+	return From(t, s, y, array.Batch{})
+}
+
+// From is the solution from b0 until the test ends.
+func From(t testing.TB, s solve.Solver, y, b0 array.Batch) *solve.Solution {
+	t.Helper()
+	sol, err := s.Solve(context.Background(), y, solve.From{B: b0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sol.Release)
+	return sol
+}
+
+// Near fails the test where got is not want, up to tol of its norm.
+func Near(t testing.TB, what string, got, want []float64, tol float64) {
+	t.Helper()
+	if e := floats.Distance(got, want, 2); !(e <= tol*math.Max(floats.Norm(want, 2), 1e-12)) {
+		t.Errorf("%s is off by %.3g, of size %.3g", what, e, floats.Norm(want, 2))
+	}
+}
+
+// CheckChoice fails the test where a choice is not among those of the solution.
+func CheckChoice(t testing.TB, s *solve.Solution, part, chosen string) {
+	t.Helper()
+	if !slices.ContainsFunc(s.Choices, func(c solve.Choice) bool { return c.Part == part && c.Chosen == chosen && c.Reason != "" }) {
+		t.Errorf("choices %v, expected %s: %s", s.Choices, part, chosen)
+	}
+}
+
+// Designs are matrices that are hard in one way each.
+func Designs(rng *rand.Rand, d, p int) map[string]*mat.Dense {
+	plain := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+	copies := mat.DenseCopyOf(plain)
+	for j := 1; j < p; j += 2 {
+		copies.SetCol(j, mat.Col(nil, j-1, copies))
+	}
+	rank := max(1, min(d, p)/2)
+	var low mat.Dense
+	low.Mul(mat.NewDense(d, rank, solvetest.Gaussian(rng, d*rank)), mat.NewDense(rank, p, solvetest.Gaussian(rng, rank*p)))
+	near := mat.DenseCopyOf(plain)
+	for j := 1; j < p; j++ {
+		for i := range d {
+			near.Set(i, j, near.At(i, 0)+1e-3*near.At(i, j))
+		}
+	}
+	units := mat.DenseCopyOf(plain)
+	units.Apply(func(_, j int, v float64) float64 { return v * math.Pow(10, float64(j%17-8)) }, units)
+	holes := mat.DenseCopyOf(plain)
+	for j := 0; j < p; j += 3 {
+		holes.SetCol(j, make([]float64, d))
+	}
+	return map[string]*mat.Dense{"plain": plain, "copies": copies, "low rank": &low, "correlated": near, "units": units, "zeros": holes}
+}
+
+// Plain hides everything but the two directions of an operator.
+type Plain struct{ linops.Operator }
+
+// Converged is the solution at y, which the caller releases.
+func Converged(t *testing.T, s solve.Solver, dev array.Device, y []float64) *solve.Solution {
+	t.Helper()
+	b := dev.Alloc(1, len(y))
+	defer b.Free()
+	dev.Upload(b, y)
+	sol, err := s.Solve(context.Background(), b, solve.From{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sol.Converged {
+		t.Fatalf("not converged: %+v", sol.Convergence)
+	}
+	return sol
+}

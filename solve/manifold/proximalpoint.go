@@ -1,0 +1,275 @@
+package manifold
+
+import (
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+	"surepipe/space"
+)
+
+// proximalPoint computes the proximal point of the objective from a center c by semismooth Newton
+// steps (see [semismooth]).
+type proximalPoint struct {
+	r     *semismoothRun
+	y     array.Batch
+	ready bool
+	sigma float64
+
+	c       array.Batch // the center
+	xi, a   array.Batch // xi and A* xi
+	x, z, g array.Batch // prox_{sigma r}(c - sigma a), A x - y, and A* of that
+	v       array.Batch // c - sigma a
+	e       array.Batch // the subgradient g + (c - x)/sigma - a
+	j       prox.Derivative
+
+	origin   float64 // the measure of the gradient step that it started from
+	measured float64 // ||e||
+	inner    float64 // ||z - xi||, of the last step
+	least    float64 // and the least since the center
+	steps    int     // Newton steps since the center
+	stuck    bool    // there is no descent
+	set, cut []int   // the manifold at the last center
+
+	d, da    array.Batch // a step in xi, and A* of it
+	try, dif array.Batch
+}
+
+const (
+	// firstSigma is the first sigma, in units of 1/||A||^2.
+	firstSigma = 100
+	// innerShare of the distance to the center, over sigma, is the subgradient at which a proximal
+	// point is close enough.
+	innerShare = 0.2
+	// mostInner are the steps after which a proximal point is given up for one with a smaller sigma.
+	mostInner = 100
+	// A line search takes a step at which the slope has fallen to flatter of the first, and at most
+	// mostTrials of them.
+	flatter    = 0.3
+	mostTrials = 40
+	// A full step at which the gradient of psi has fallen by gradientFall is taken.
+	gradientFall = 0.5
+)
+
+func (n *proximalPoint) init(r *semismoothRun, y array.Batch) {
+	d, p := r.m.P.A.Dims()
+	n.r, n.y, n.measured = r, y, math.Inf(1)
+	for _, b := range []*array.Batch{&n.c, &n.a, &n.x, &n.g, &n.v, &n.e, &n.da, &n.try, &n.dif} {
+		*b = r.dev.Alloc(1, p)
+	}
+	n.xi, n.z, n.d = r.dev.Alloc(1, d), r.dev.Alloc(1, d), r.dev.Alloc(1, d)
+}
+
+func (n *proximalPoint) Release() {
+	for _, b := range []array.Batch{n.c, n.a, n.x, n.g, n.v, n.e, n.da, n.try, n.dif, n.xi, n.z, n.d} {
+		b.Free()
+	}
+	n.forget()
+}
+
+func (n *proximalPoint) forget() {
+	if n.j != nil {
+		n.j.Release()
+		n.j = nil
+	}
+}
+
+// best is the measure, +Inf before there is one.
+func (n *proximalPoint) best() float64 {
+	if !n.ready {
+		return math.Inf(1)
+	}
+	return n.measured
+}
+
+// begin takes a center.
+func (n *proximalPoint) begin(c array.Batch) error {
+	r := n.r
+	r.dev.Copy(n.c, c)
+	r.residual(n.xi, n.a, n.c, n.y)
+	r.newtons += 2 * r.product()
+	n.least, n.steps, n.stuck = math.Inf(1), 0, false
+	return n.evaluate()
+}
+
+// evaluate computes x and all that belongs to it at xi.
+func (n *proximalPoint) evaluate() (err error) {
+	r := n.r
+	n.forget()
+	r.dev.Lin(n.v, 1, n.c, -n.sigma, n.a)
+	if n.j, err = r.m.P.R.Linearize(n.x, n.v, n.sigma); err != nil {
+		return err
+	}
+	r.residual(n.z, n.g, n.x, n.y)
+	r.newtons += 2 * r.product()
+	r.dev.Lin(n.e, 1, n.v, -1, n.x)
+	r.dev.Lin(n.e, 1/n.sigma, n.e, 1, n.g)
+	n.measured = engine.Norm(n.e)
+	r.dev.Lin(r.fit, 1, n.z, -1, n.xi)
+	n.inner = engine.Norm(r.fit)
+	n.ready = true
+	return r.dev.Err()
+}
+
+// done reports that the proximal point is close enough, or has failed.
+func (n *proximalPoint) done() bool {
+	r := n.r
+	if n.failed() {
+		return true
+	}
+	r.dev.Lin(r.u, 1, n.g, -1, n.a)
+	r.dev.Lin(r.ad, 1, n.c, -1, n.x)
+	return engine.Norm(r.u) <= innerShare*engine.Norm(r.ad)/n.sigma
+}
+
+// failed reports that it is not to be had with this sigma.
+func (n *proximalPoint) failed() bool { return n.stuck || n.steps >= mostInner }
+
+// recenter makes x the center, with a sigma that follows from the steps that x took.
+func (n *proximalPoint) recenter() error {
+	switch k := n.steps; {
+	case n.failed():
+		n.sigma /= 4
+	case k <= 2:
+		n.sigma *= 10
+	case k <= 5:
+		n.sigma *= 5
+	case k <= 20:
+		n.sigma *= 2
+	case k > 40:
+		n.sigma /= 2
+	}
+	n.sigma = min(max(n.sigma, n.r.m.Eta), mostSigma*n.r.m.Eta)
+	n.set, n.cut = n.manifold()
+	return n.begin(n.x)
+}
+
+// mostSigma is the largest sigma, in units of 1/||A||^2.
+const mostSigma = 1e14
+
+// manifold lists what tells one manifold from another.
+func (n *proximalPoint) manifold() (set, cut []int) {
+	m := n.j.Model()
+	if m == nil {
+		return nil, nil
+	}
+	switch f := m.Space.Form(); f.Kind {
+	case space.Subset:
+		return slices.Clone(f.Set), nil
+	case space.Cluster:
+		return slices.Clone(f.Average.Indices), slices.Clone(f.Average.Indptr)
+	}
+	_, dim := m.Space.Dims()
+	return []int{-1, dim}, nil
+}
+
+// settled reports that the manifold is that of the last center, and has a system.
+func (n *proximalPoint) settled() bool {
+	if !solvable(n.j.Model()) {
+		return false
+	}
+	set, cut := n.manifold()
+	return slices.Equal(set, n.set) && slices.Equal(cut, n.cut)
+}
+
+// advance takes a Newton step on psi, with a line search on its slope.
+func (n *proximalPoint) advance() error {
+	r, dev := n.r, n.r.dev
+	n.steps++
+	m := n.j.Model()
+	if m == nil {
+		r.useless = true
+		return nil
+	}
+	dev.Lin(n.d, 1, n.z, -1, n.xi)
+	dev.Lin(n.da, 1, n.g, -1, n.a)
+	if m.Space.Dim() > 0 {
+		if !solvable(m) {
+			r.useless = true
+			return nil
+		}
+		r.charge(m)
+		if !r.system.step(r.u, n.da, m, 1/n.sigma) {
+			n.stuck = true
+			return dev.Err()
+		}
+		r.m.P.A.Forward(r.fit, r.u)
+		dev.Lin(n.d, 1, n.d, 1, r.fit)
+		r.m.P.A.Adjoint(r.ad, r.fit)
+		dev.Lin(n.da, 1, n.da, 1, r.ad)
+	}
+	n.least = min(n.least, n.inner)
+	// psi'(xi) = xi - z.
+	dev.Lin(r.fit, 1, n.xi, -1, n.z)
+	t, err := n.search(inner(r.fit, n.d))
+	if err != nil {
+		return err
+	}
+	if n.stuck = !(t > 0); n.stuck {
+		return dev.Err()
+	}
+	dev.Lin(n.xi, 1, n.xi, t, n.d)
+	dev.Lin(n.a, 1, n.a, t, n.da)
+	return n.evaluate()
+}
+
+// inner is <a, b> of batches of one vector.
+func inner(a, b array.Batch) float64 {
+	var out [1]float64
+	a.Device().Dot(out[:], a, b)
+	return out[0]
+}
+
+// search finds a step along d, where psi has the slope first. psi is convex: up to a point with a
+// slope that is not positive it falls.
+func (n *proximalPoint) search(first float64) (float64, error) {
+	if !(first < 0) {
+		return 0, nil
+	}
+	r, dev := n.r, n.r.dev
+	d2 := inner(n.d, n.d)
+	slope := func(t float64) (float64, error) {
+		dev.Lin(n.try, 1, n.v, -t*n.sigma, n.da)
+		if err := r.m.P.R.Eval(n.try, n.try, n.sigma); err != nil {
+			return 0, err
+		}
+		dev.Lin(n.dif, 1, n.try, -1, n.x)
+		return first + t*d2 - inner(n.dif, n.da), nil
+	}
+	high, err := slope(1)
+	if err != nil {
+		return 0, err
+	}
+	if high <= 0 || n.falls() {
+		return 1, nil
+	}
+	lo, hi, low := 0.0, 1.0, first
+	for range mostTrials {
+		t := lo + (hi-lo)*min(max(-low/(high-low), 0.1), 0.9)
+		s, err := slope(t)
+		if err != nil {
+			return 0, err
+		}
+		if s > 0 {
+			hi, high = t, s
+			continue
+		}
+		if lo, low = t, s; s >= flatter*first {
+			break
+		}
+	}
+	return lo, dev.Err()
+}
+
+// falls reports whether psi' at the full step, whose x is in try, is much smaller than at any step
+// since the center.
+func (n *proximalPoint) falls() bool {
+	r, dev := n.r, n.r.dev
+	r.m.P.A.Forward(r.fit, n.try)
+	dev.Lin(r.fit, 1, r.fit, -1, n.y)
+	dev.Lin(r.fit, 1, r.fit, -1, n.xi)
+	dev.Lin(r.fit, 1, r.fit, -1, n.d)
+	return engine.Norm(r.fit) <= gradientFall*n.least
+}

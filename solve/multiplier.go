@@ -1,0 +1,92 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/solve/engine"
+	"surepipe/solve/interior"
+	"surepipe/solve/rewrite"
+	"surepipe/solve/splitting"
+)
+
+// Multiplier returns, for a problem with K, the u of least norm with
+//
+//	K* u = A* (y - A b),
+//
+// where b is the best fit with K b = 0: u/w is in the subdifferential of a norm r at 0, and b the
+// solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
+// u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
+// leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
+// K*K beside A*A; where K's rows are independent, and A and K are matrices or K takes differences of
+// neighbours, it has no such error.
+func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
+	matrices := rewrite.OfMatrices(p)
+	if p.Loss != nil {
+		w, quadratic := p.Loss.Weights()
+		if !quadratic {
+			return array.Batch{}, fmt.Errorf("solve: the multiplier of a problem whose loss is not quadratic")
+		}
+		root := p.Device.Alloc(1, y.N())
+		defer root.Free()
+		host := w.ToHost()
+		for i, v := range host {
+			host[i] = math.Sqrt(v)
+		}
+		p.Device.Upload(root, host)
+		z := p.Device.Alloc(1, y.N())
+		defer z.Free()
+		p.Device.Mul(z, y, root)
+		p.A, y, p.Loss = engine.NewWeightedRows(p.A, root, host, nil), z, nil
+	}
+	if matrices {
+		if b, err := rewrite.FactorRows(ctx, p); b != nil || err != nil {
+			if err != nil {
+				return array.Batch{}, err
+			}
+			return b.Multiplier(p, y)
+		}
+	}
+	if u := interior.AlongBand(p, y); !u.IsZero() {
+		return u, p.Device.Err()
+	}
+	if units := engine.UnequalColumns(p); units != nil { // in which the units of b do not matter: K* u = g for the same u
+		a, k := linops.ScaleColumns(p.Device, p.A, units), linops.ScaleColumns(p.Device, p.K, units)
+		defer a.Release()
+		defer k.Release()
+		p.A, p.K = a, k
+	}
+	bound, k, err := engine.Norms(ctx, p)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	s, err := splitting.NewPenalized(ctx, p, bound, k, DefaultTol)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer s.Release()
+	_, dim := p.A.Dims()
+	q, _ := p.K.Dims()
+	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
+	b, rhs := dev.Alloc(1, dim), dev.Alloc(1, dim)
+	defer b.Free()
+	defer rhs.Free()
+	p.A.Adjoint(rhs, y)
+	if err := s.Solve(ctx, b, rhs, rho, splitting.Anywhere); err != nil {
+		return array.Batch{}, err
+	}
+	u := dev.Alloc(1, q)
+	p.K.Forward(u, b)
+	dev.Lin(u, rho, u, 0, array.Batch{})
+	if err := dev.Err(); err != nil {
+		u.Free()
+		return array.Batch{}, err
+	}
+	return u, nil
+}
+
+// largeWeight is rho in units of ||A||^2/||K||^2.
+const largeWeight = 1e8

@@ -1,0 +1,188 @@
+// Package restrict has a problem on a few of its coordinates: the columns of A there, how they grow, and their Gram
+// matrix.
+package restrict
+
+import (
+	"context"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/progress"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+	"surepipe/space"
+)
+
+// Confined is the problem restricted to a working set.
+type Confined struct {
+	engine.Problem
+	Op     linops.Restricted // its operator
+	Set    space.Space       // the coordinates
+	Method engine.Method     // for it; nil before one is made
+}
+
+// Confine takes the columns of A in a set; nil where A's structure does not offer that.
+func Confine(dev array.Device, a linops.Operator, set []int) *Confined {
+	_, dim := a.Dims()
+	c, native := &Confined{Problem: engine.Problem{Device: dev}, Set: space.Coordinates(dev, dim, set)}, false
+	defer func() {
+		if !native { // also where A panics
+			c.Release()
+		}
+	}()
+	c.Op, native = linops.On(dev, a, c.Set)
+	if !native {
+		return nil
+	}
+	c.A = c.Op
+	return c
+}
+
+// Release frees the problem and its method.
+func (c *Confined) Release() {
+	if c.Method != nil {
+		c.Method.Release()
+	}
+	if c.Op != nil {
+		c.Op.Release()
+	}
+	if c.R != nil {
+		prox.Release(c.R)
+	}
+	c.Set.Release()
+}
+
+// Gather returns the coordinates of b in the set.
+func (c *Confined) Gather(b array.Batch) array.Batch {
+	to := c.Device.Alloc(1, c.Set.Dim())
+	c.Set.Coordinates(to, b)
+	return to
+}
+
+// Support lists the coordinates where b, a batch of one vector, is not 0.
+func Support(b array.Batch) []int {
+	var set []int
+	for j, v := range b.ToHost() {
+		if v != 0 {
+			set = append(set, j)
+		}
+	}
+	return set
+}
+
+// Strongest lists the at most limit coordinates of largest positive value, in increasing order; of
+// equal values the first.
+func Strongest(values []float64, limit int) []int {
+	var set []int
+	for j, v := range values {
+		if v > 0 {
+			set = append(set, j)
+		}
+	}
+	if len(set) > limit {
+		slices.SortStableFunc(set, func(i, j int) int {
+			switch {
+			case values[i] > values[j]:
+				return -1
+			case values[i] < values[j]:
+				return 1
+			}
+			return 0
+		})
+		set = set[:limit]
+		slices.Sort(set)
+	}
+	return set
+}
+
+// Union merges two increasing lists.
+func Union(a, b []int) []int {
+	if len(b) == 0 {
+		return a
+	}
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Columns are the columns of A at an increasing set of coordinates.
+type Columns struct {
+	*Confined
+	Set []int
+}
+
+// columnsOf takes columns of A, by products where A has no way of its own.
+func columnsOf(dev array.Device, a linops.Operator, set []int) *Columns {
+	if c := Confine(dev, a, set); c != nil {
+		return &Columns{c, set}
+	}
+	_, dim := a.Dims()
+	t := space.Coordinates(dev, dim, set)
+	op, _ := linops.On(dev, a, t)
+	return &Columns{&Confined{Problem: engine.Problem{A: op, Device: dev}, Op: op, Set: t}, set}
+}
+
+// Parts are columns of A that have come a few at a time.
+type Parts []*Columns
+
+// Release frees the columns.
+func (p *Parts) Release() {
+	for _, c := range *p {
+		c.Release()
+	}
+	*p = nil
+}
+
+// Join adds the columns at an increasing set of coordinates. It hands out their inner products v
+// with all columns so far, and with each other: <a_k, a_l> as entry place[k], place[l], for k in
+// the set.
+func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int, entry func(i, j int, v float64)) error {
+	k := len(set)
+	c := columnsOf(dev, a, set)
+	*p = append(*p, c)
+	products, free := linops.Products(dev, c.A)
+	defer free()
+	report := progress.From(ctx)
+	for i, other := range *p {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		report(progress.Report{Stage: progress.Gram, Step: i, Steps: len(*p)})
+		out := dev.Alloc(k, len(other.Set))
+		products(out, other.A)
+		values := out.ToHost()
+		for i, row := range set {
+			for j, col := range other.Set {
+				entry(place[row], place[col], values[i*len(other.Set)+j])
+			}
+		}
+		out.Free()
+	}
+	p.merge(dev, a)
+	return nil
+}
+
+// widestPart is the number of columns up to which parts are merged.
+const widestPart = ColumnBlock
+
+// ColumnBlock is the number of columns that are taken from A at once.
+const ColumnBlock = 256
+
+// merge makes one part of the last two where these are of similar size, again and again: products
+// with few wide parts are faster than with many narrow ones, and every column is copied a
+// logarithmic number of times. Parts that are wide already gain nothing.
+func (p *Parts) merge(dev array.Device, a linops.Operator) {
+	for k := len(*p); k >= 2 && len((*p)[k-2].Set) <= 2*len((*p)[k-1].Set) && len((*p)[k-2].Set)+len((*p)[k-1].Set) <= widestPart; k = len(*p) {
+		left, right := (*p)[k-2], (*p)[k-1]
+		*p = (*p)[:k-2]
+		set := slices.Concat(left.Set, right.Set)
+		slices.Sort(set)
+		left.Release()
+		right.Release()
+		*p = append(*p, columnsOf(dev, a, set))
+	}
+}
+
+// MinFirst is the least number of coordinates that a working set begins with, or grows by.
+const MinFirst = 64

@@ -1,0 +1,277 @@
+package splitting
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// alternating is the alternating direction method of multipliers for r(K b), with a copy z of K b
+// and its multiplier u/eta (Glowinski and Marroco 1975; Gabay and Mercier 1976; Boyd et al. 2011):
+//
+//	b_{k+1} = (A*A + K*K/eta)^{-1} (A* y + K*(z_k - u_k)/eta)
+//	v_k     = alpha K b_{k+1} + (1 - alpha) z_k + u_k
+//	z_{k+1} = prox_{eta r}(v_k),   u_{k+1} = v_k - z_{k+1},
+//
+// with over-relaxation alpha. The state is (z_k, u_k, b_k): conjugate gradients, where they solve the
+// linear system, start at b_k. They come nearer to its solution by a factor of ten in an iteration, and
+// to the end where a solution is checked or iterations are recorded: derivatives take the system to be
+// solved exactly. At the solution z_k
+// = K b, with exact zeros; the multiplier of the duality gap is (K b_{k+1} - z_k + u_k)/eta, for
+// which A*(A b - y) + K* u = 0 but for the error of the linear system.
+//
+// eta is balanced as that of admm: when ||K b - z|| / max(||K b||, ||z||) and ||z_{k+1} - z_k|| / ||u||
+// differ by more than a ratio, it is scaled by a power of two, and u with it. It starts at ||K||^2/8 over
+// the mean eigenvalue of A*A: those of a blur, or of a scanner, are much smaller than ||A||^2.
+//
+// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own at the
+// last iteration, and S the inverse above:
+//
+//	nu = J_k (zeta - upsilon) + upsilon,   s = S (beta + alpha K* nu),   y += A s
+//	zeta <- (1 - alpha) nu + K s/eta,   upsilon <- nu - K s/eta.
+type alternating struct {
+	p      engine.Problem
+	system *penalized
+	bound  float64 // of ||A||^2
+	eta    float64
+	shared bool // the system belongs to another method
+}
+
+// earlyRatio is the imbalance from which eta changes in the first iterations, and lateRatio after
+// those: total variation is sensitive to eta, and late changes cost more than they gain.
+const (
+	early      = 64
+	earlyRatio = 4
+	lateRatio  = 10
+)
+
+// smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
+// preconditioner knows best, then has more weight, so that a step is enough in most iterations, and on projections
+// and blurs as many iterations are needed or fewer.
+const smallerEta = 2
+
+// overRelaxation is alpha. Between 1.5 and 1.8 is best for most problems (Eckstein 1994).
+const overRelaxation = 1.6
+
+// NewAlternating makes ADMM for r(K b).
+func NewAlternating(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {
+	bound, k, err := engine.Norms(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	system, err := NewPenalized(ctx, p, bound, k, o.Tol)
+	if err != nil {
+		return nil, err
+	}
+	s := &alternating{p: p, system: system, bound: bound, eta: 1}
+	if size := s.system.size(bound); size > 0 {
+		s.eta = k / size / 8 // ||K||^2 is 8 for images
+	}
+	return s, nil
+}
+
+// Name is "admm".
+func (s *alternating) Name() string { return "admm" }
+
+// Problem is the problem that it solves.
+func (s *alternating) Problem() engine.Problem { return s.p }
+
+// Release frees what the linear system keeps.
+func (s *alternating) Release() {
+	if !s.shared {
+		s.system.Release()
+	}
+}
+
+// Traits gives the state, and as scratch the argument of the proximal operator, K b and the
+// multiplier of the gap, and two vectors of length p, the second of which is A* y; and where conjugate
+// gradients solve the linear system two more, for what they leave.
+func (s *alternating) Traits() engine.Traits {
+	_, p := s.p.A.Dims()
+	q, _ := s.p.K.Dims()
+	scratch := []int{q, q, q, p, p}
+	if !s.system.closed {
+		scratch = append(scratch, p, p)
+	}
+	return engine.Traits{
+		Norm2: s.bound, State: []int{q, q, p}, Scratch: scratch,
+		Argument: func(w *engine.Work) array.Batch { return w.Scratch[0] },
+		Dual:     s.finish,
+		Rough:    s.rough,
+		Reweight: func(_ context.Context, r prox.Prox) (engine.Method, error) {
+			other := *s
+			other.p.R = r
+			other.shared = true
+			return &other, nil
+		},
+		Choices: []engine.Choice{s.system.choice},
+	}
+}
+
+// alternatingRun is one solve.
+type alternatingRun struct {
+	since int     // iterations since the last change of eta
+	moved float64 // ||z_{k+1} - z_k||
+	apart float64 // ||K b - z||
+	// before is what the last linear system has left.
+	before kept
+}
+
+// Init starts at z = K b0 and the given multiplier. Without one an estimate is of little use: its first
+// steps would lead away from it.
+func (s *alternating) Init(w *engine.Work, b0 array.Batch) error {
+	dev := w.Device()
+	run := new(alternatingRun)
+	if !s.system.closed {
+		run.before.rhs, run.before.left = w.Scratch[5], w.Scratch[6]
+	}
+	eta := s.eta
+	if w.Eta > 0 {
+		eta = w.Eta
+	}
+	w.C, w.Own = engine.Coefficients{Eta: eta}, run
+	s.p.A.Adjoint(w.Scratch[4], w.Y)
+	if !b0.IsZero() {
+		dev.Copy(w.B, b0)
+	}
+	if !w.Dual.IsZero() {
+		dev.Copy(w.State[2], w.B)
+		s.p.K.Forward(w.State[0], w.B)
+		dev.Lin(w.State[1], eta, w.Dual, 0, array.Batch{})
+	}
+	return nil
+}
+
+// Step solves for b and takes the proximal point.
+func (s *alternating) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
+	dev, eta := w.Device(), w.C.Eta
+	z, u, b := w.State[0], w.State[1], w.State[2]
+	v, kb, multiplier, rhs, aty := w.Scratch[0], w.Scratch[1], w.Scratch[2], w.Scratch[3], w.Scratch[4]
+	if f := w.C.Own[rescale]; f != 0 && f != 1 {
+		dev.Lin(u, f, u, 0, array.Batch{})
+	}
+	dev.Lin(v, 1/eta, z, -1/eta, u)
+	s.p.K.Adjoint(rhs, v)
+	dev.Lin(rhs, 1, rhs, 1, aty)
+	effort, before := nearer, &w.Own.(*alternatingRun).before
+	if record {
+		effort, before = near, nil
+	}
+	if err := s.system.after(ctx, b, rhs, 1/eta, effort, before); err != nil {
+		return nil, err
+	}
+	dev.Copy(w.B, b)
+	s.p.K.Forward(kb, b)
+	dev.Lin(multiplier, 1/eta, kb, -1, v)
+	dev.Lin(v, overRelaxation, kb, 1-overRelaxation, z)
+	dev.Lin(v, 1, v, 1, u)
+	j, err := w.Prox(ctx, s.p.R, u, v, record)
+	if err != nil {
+		return nil, err
+	}
+	run := w.Own.(*alternatingRun)
+	if s.due(w, run) {
+		dev.Lin(z, 1, u, -1, z)
+		run.moved = engine.Norm(z)
+		dev.Lin(z, 1, kb, -1, u)
+		run.apart = engine.Norm(z)
+	}
+	dev.Copy(z, u)
+	dev.Lin(u, 1, v, -1, z)
+	return j, nil
+}
+
+// finish solves the last iteration's linear system for b to the end, where conjugate gradients have
+// only come nearer to its solution, and returns the multiplier. The state does not change.
+func (s *alternating) finish(w *engine.Work) array.Batch {
+	dev, kb, multiplier := w.Device(), w.Scratch[1], w.Scratch[2]
+	if s.system.closed {
+		return multiplier
+	}
+	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier) // (z_k - u_k)/eta
+	if err := s.system.Solve(context.Background(), w.B, w.Scratch[3], 1/w.Stepped, near); err != nil {
+		dev.Fill(w.B, math.NaN()) // the driver reports what is not finite
+	}
+	s.p.K.Forward(kb, w.B)
+	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier)
+	return multiplier
+}
+
+// rough is K b and the multiplier before finish; zero where that has nothing to do.
+func (s *alternating) rough(w *engine.Work) (kb, u array.Batch) {
+	if s.system.closed {
+		return array.Batch{}, array.Batch{}
+	}
+	return w.Scratch[1], w.Scratch[2]
+}
+
+// due reports whether eta may change after the iteration.
+func (s *alternating) due(w *engine.Work, run *alternatingRun) bool {
+	k := w.K + 1
+	return run.since+1 >= max(4, k/4) && k <= balanceUntil
+}
+
+// Measure balances eta. The duality gap decides.
+func (s *alternating) Measure(w *engine.Work) (float64, engine.Coefficients) {
+	run, next := w.Own.(*alternatingRun), engine.Coefficients{Eta: w.C.Eta}
+	due := s.due(w, run)
+	run.since++
+	if !due {
+		return 0, next
+	}
+	zNorm, kbNorm, uNorm := engine.Norm(w.State[0]), engine.Norm(w.Scratch[1]), engine.Norm(w.State[1])
+	ratio := run.moved / uNorm / (run.apart / math.Max(zNorm, kbNorm))
+	if !s.system.closed {
+		ratio /= smallerEta * smallerEta
+	}
+	limit := 1.0 * earlyRatio
+	if w.K >= early {
+		limit = lateRatio
+	}
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < limit && ratio > 1/limit {
+		return 0, next
+	}
+	run.since = 0
+	f := math.Exp2(math.Round(math.Log2(math.Sqrt(ratio))))
+	f = math.Max(1.0/maxBalance, math.Min(maxBalance, f))
+	if eta := w.C.Eta * f / s.eta; eta > farthestEta || eta < 1/farthestEta {
+		return 0, next
+	}
+	next.Own[rescale], next.Eta = f, next.Eta*f
+	return 0, next
+}
+
+// Reverse pulls the adjoint back.
+func (s *alternating) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
+	dev, eta := dst.Device(), a.C.Eta
+	zeta, upsilon := a.State[0], a.State[1]
+	dev.Lin(zeta, 1, zeta, -1, upsilon)
+	a.Apply(j, zeta, zeta)
+	dev.Lin(zeta, 1, zeta, 1, upsilon) // nu
+	s.p.K.Adjoint(a.Scratch, zeta)
+	dev.Lin(a.Scratch, overRelaxation, a.Scratch, 0, array.Batch{})
+	if a.Last {
+		dev.Lin(a.Scratch, 1, a.Scratch, 1, a.Seed)
+	}
+	t := dev.Alloc(a.Scratch.K(), a.Scratch.N())
+	defer t.Free()
+	if err := s.system.Solve(ctx, t, a.Scratch, 1/eta, Anywhere); err != nil {
+		return err
+	}
+	a.A.Forward(a.Image, t)
+	dev.Lin(dst, 1, dst, 1, a.Image)
+	if a.K == 0 {
+		return nil
+	}
+	s.p.K.Forward(upsilon, t)
+	dev.Lin(upsilon, 1, zeta, -1/eta, upsilon)
+	// (1 - alpha) nu + K s/eta = (2 - alpha) nu - upsilon
+	dev.Lin(zeta, 2-overRelaxation, zeta, -1, upsilon)
+	if f := a.C.Own[rescale]; f != 0 && f != 1 {
+		dev.Lin(upsilon, f, upsilon, 0, array.Batch{})
+	}
+	return nil
+}

@@ -1,0 +1,418 @@
+package splitting
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"surepipe/linops/krylov"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/solve/engine"
+	"surepipe/solve/internal/spd"
+)
+
+// penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
+type penalized struct {
+	p      engine.Problem
+	choice engine.Choice
+	how    penalizedWay
+	closed bool // it does not iterate
+
+	a, k linops.Structure
+	tol  float64 // of conjugate gradients
+	flat float64 // ||A 1||^2/||1||^2, with the vector of ones 1
+	// normA2 and normK2 are bounds of ||A||^2 and ||K||^2.
+	normA2, normK2 float64
+	// The squared lengths of A's and K's columns, nil where they are not known.
+	a2, k2 []float64
+
+	mu           sync.Mutex
+	gramA, gramK []float64
+	inverses     map[float64]inverted    // by rho
+	weights      map[float64]array.Batch // of the preconditioner, by rho
+
+	nystrom     *krylov.Nystrom         // an approximation of A*A; nil for none
+	corrections map[float64]corrected   // by rho
+	cosines     *cosines                // nil for none
+	spectra     map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
+}
+
+// effort says where the solution of a system is looked for.
+type effort int
+
+const (
+	Anywhere effort = iota // from 0
+	near                   // from what dst holds, one vector near the solution
+	nearer                 // likewise, until the residual is a tenth of what it was
+)
+
+// penalizedWay sets dst to the solution.
+type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
+
+// penalizedRule is a row of the table.
+type penalizedRule struct {
+	chosen, reason string
+	applies        func(s *penalized) bool
+	how            penalizedWay
+	closed         bool
+}
+
+// penalizedRules is the table of ways to solve the system: the first one that applies is taken.
+var penalizedRules = []penalizedRule{
+	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, true},
+	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, true},
+	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
+		_, dim := s.p.A.Dims()
+		return dim <= mostInverted
+	}, (*penalized).byInverse, true},
+	{"conjugate gradients, preconditioned by a Nystrom approximation of A*A", "A is a matrix with few rows, or whose singular values fall fast: a random sketch finds the leading ones, for every step size", func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients, false},
+	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, false},
+	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
+}
+
+// mostInverted is the largest p for which the matrix of the system is inverted. Tests change it.
+var mostInverted = 1 << 10
+
+// The tolerance of conjugate gradients, relative to the right-hand side, is a thousandth of that of
+// the solve, within these bounds.
+const (
+	loosestSystem  = 1e-8
+	tightestSystem = 1e-13
+	systemSteps    = 1000
+)
+
+// worthwhile is the size of rho K*K beside A*A from which K's closed form is a better preconditioner
+// than none, for what it costs.
+const worthwhile = 4
+
+// NewPenalized is given bounds of ||A||^2 and ||K||^2.
+func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol float64) (*penalized, error) {
+	s := &penalized{
+		p: p, normA2: normA2, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
+		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
+		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{}, spectra: map[float64]array.Batch{},
+	}
+	if i := s.rule(); !penalizedRules[i].closed && s.sketched() {
+		if err := s.sketch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	i := s.rule()
+	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, engine.Choice{Part: "system", Chosen: penalizedRules[i].chosen, Reason: penalizedRules[i].reason}
+	if s.closed {
+		return s, nil
+	}
+	s.onConstants(p)
+	if s.a.ColumnNorms2 != nil {
+		s.a2 = s.a.ColumnNorms2()
+	}
+	if s.k.ColumnNorms2 != nil {
+		s.k2 = s.k.ColumnNorms2()
+	}
+	if s.nystrom == nil {
+		s.cosines = newCosines(p, s.k)
+	}
+	return s, nil
+}
+
+// rule is the first one that applies.
+func (s *penalized) rule() int {
+	return slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
+}
+
+// Release frees the factors.
+func (s *penalized) Release() {
+	s.releaseSketch()
+	for _, m := range s.inverses {
+		m.matrix.Free()
+		m.inverse.Free()
+	}
+	for _, weights := range []map[float64]array.Batch{s.weights, s.spectra} {
+		for _, b := range weights {
+			b.Free()
+		}
+	}
+	s.cosines.Release()
+}
+
+// Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
+func (s *penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
+		return err
+	}
+	return dst.Device().Err()
+}
+
+// byK is (A*A + rho K*K)^{-1} = (I + (rho/c) K*K)^{-1}/c.
+func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
+	return closed(s.k, s.a.Columns.Value, dst, rhs, rho/s.a.Columns.Value)
+}
+
+// byA is the same with the parts exchanged.
+func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
+	c := rho * s.k.Columns.Value
+	return closed(s.a, c, dst, rhs, 1/c)
+}
+
+func closed(known linops.Structure, c float64, dst, rhs array.Batch, eta float64) error {
+	if !known.SolveNormal(dst, rhs, eta) {
+		return fmt.Errorf("solve: the normal equations at %g have no numerical solution", eta)
+	}
+	dst.Device().Lin(dst, 1/c, dst, 0, array.Batch{})
+	return nil
+}
+
+// inverted is the matrix of the system and its inverse, on the problem's device. Where A and K have a null space in
+// common, up to rounding errors, it is the inverse of the matrix with more on its diagonal.
+type inverted struct {
+	matrix, inverse array.Batch
+	shifted         bool
+}
+
+// byInverse multiplies what is left by the inverse: a product has an error of eps times the condition
+// number, relative to its size. Where dst holds no vector near the solution it does so twice, and with
+// the inverse of another matrix timesShifted times: right-hand sides are A* and K* of something, and
+// not in the null space.
+func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+	m, err := s.inverse(rho)
+	if err != nil {
+		return err
+	}
+	dev := dst.Device()
+	x, rest := dev.Alloc(rhs.K(), rhs.N()), dev.Alloc(rhs.K(), rhs.N())
+	defer x.Free()
+	defer rest.Free()
+	if from == Anywhere {
+		dev.Gemm(false, false, 1, rhs, m.inverse, 0, x)
+	} else {
+		dev.Copy(x, dst)
+	}
+	times := 1
+	if m.shifted {
+		times = timesShifted
+	}
+	for range times {
+		dev.Copy(rest, rhs)
+		dev.Gemm(false, false, -1, x, m.matrix, 1, rest)
+		dev.Gemm(false, false, 1, rest, m.inverse, 1, x)
+	}
+	dev.Copy(dst, x)
+	return nil
+}
+
+func (s *penalized) inverse(rho float64) (inverted, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.inverses[rho]; ok {
+		return m, nil
+	}
+	dev := s.p.Device
+	_, dim := s.p.A.Dims()
+	if s.gramA == nil {
+		s.gramA, s.gramK = linops.GramOf(dev, s.p.A), linops.GramOf(dev, s.p.K)
+	}
+	sum := mat.NewSymDense(dim, nil)
+	for i := range dim {
+		for j := i; j < dim; j++ {
+			sum.SetSym(i, j, (s.gramA[i*dim+j]+s.gramA[j*dim+i])/2+rho*(s.gramK[i*dim+j]+s.gramK[j*dim+i])/2)
+		}
+	}
+	m := inverted{matrix: dev.Alloc(dim, dim), inverse: dev.Alloc(dim, dim)}
+	done := false
+	defer func() {
+		if !done {
+			m.matrix.Free()
+			m.inverse.Free()
+		}
+	}()
+	dev.Upload(m.matrix, mat.DenseCopyOf(sum).RawMatrix().Data)
+	// In units in which the diagonal is about 1 the condition does not depend on the units of b.
+	units := spd.EvenDiagonal(sum)
+	var chol mat.Cholesky
+	if m.shifted = !chol.Factorize(sum) || chol.Cond() > spd.LargestCondition; m.shifted {
+		for j := range dim {
+			sum.SetSym(j, j, sum.At(j, j)+spd.ShiftOfDiagonal)
+		}
+		if !chol.Factorize(sum) {
+			return inverted{}, fmt.Errorf("solve: the linear system of a step is not finite")
+		}
+	}
+	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
+		return inverted{}, fmt.Errorf("solve: the linear system of a step: %w", err)
+	}
+	spd.ScaleSym(sum, units)
+	dev.Upload(m.inverse, mat.DenseCopyOf(sum).RawMatrix().Data)
+	if err := dev.Err(); err != nil {
+		return inverted{}, err
+	}
+	s.inverses[rho], done = m, true
+	return m, nil
+}
+
+// kept is what an iteration leaves for the next one: the right-hand side of its system, and what its
+// solution left of it, from which the residual for another right-hand side follows without a product.
+type kept struct {
+	rhs, left array.Batch
+	rho       float64 // of the system; 0 where nothing is kept
+	since     int     // solutions since the residual was computed
+}
+
+// mostKept is the number of solutions after which the residual is computed anew, as rounding errors add up.
+const mostKept = 32
+
+// timesShifted is how often the inverse of a shifted matrix is applied.
+const timesShifted = 4
+
+// residual sets rest to that of x, by what was kept where that serves.
+func (k *kept) residual(dev array.Device, rest, x, rhs array.Batch, rho float64, apply func(to, x array.Batch)) {
+	if k == nil || k.rho != rho || k.since >= mostKept {
+		apply(rest, x)
+		dev.Lin(rest, 1, rhs, -1, rest)
+		if k != nil {
+			k.since = 0
+		}
+		return
+	}
+	k.since++
+	dev.Lin(rest, 1, rhs, -1, k.rhs)
+	dev.Lin(rest, 1, rest, 1, k.left)
+}
+
+// byGradients solves for the difference from what is known. Where conjugate gradients stop short of
+// their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
+// counts what is left.
+func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+	return s.gradients(ctx, dst, rhs, rho, from, nil)
+}
+
+// after is solve for one vector, where k is what the solution before has left, or nil.
+func (s *penalized) after(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+	if s.closed {
+		return s.Solve(ctx, dst, rhs, rho, from)
+	}
+	if err := s.gradients(ctx, dst, rhs, rho, from, k); err != nil {
+		return err
+	}
+	return dst.Device().Err()
+}
+
+func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+	dev := dst.Device()
+	_, dim := s.p.A.Dims()
+	apply, free := s.products(dev, rhs.K(), rho)
+	defer free()
+	precondition, err := s.preconditioner(dev, rho)
+	if err == nil && s.cosines != nil {
+		precondition, err = s.better(ctx, dev, rho, precondition)
+	}
+	if err != nil {
+		return err
+	}
+	o := krylov.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
+	if from == Anywhere {
+		_, err := krylov.CG(ctx, dst, rhs, apply, o)
+		return err
+	}
+	rest := dev.Alloc(1, dim)
+	defer rest.Free()
+	k.residual(dev, rest, dst, rhs, rho, apply)
+	if k != nil {
+		dev.Copy(k.rhs, rhs)
+		dev.Copy(k.left, rest)
+		k.rho, o.Left = rho, k.left
+	}
+	left, all := engine.Norm(rest), engine.Norm(rhs)
+	if o.Tol *= all / left; !(o.Tol < 1) {
+		return dev.Err()
+	}
+	if from == nearer {
+		o.Tol = math.Max(o.Tol, 0.1)
+	}
+	if _, err := krylov.CG(ctx, rest, rest, apply, o); err != nil {
+		return err
+	}
+	dev.Lin(dst, 1, dst, 1, rest)
+	return nil
+}
+
+// size is the mean eigenvalue of A*A, or the given bound where the lengths of A's columns are not known.
+func (s *penalized) size(bound float64) float64 {
+	if s.a2 == nil {
+		return bound
+	}
+	sum := 0.0
+	for _, v := range s.a2 {
+		sum += v
+	}
+	return sum / float64(max(len(s.a2), 1))
+}
+
+// products are those of k vectors with the matrix of the system.
+func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(to, x array.Batch), free func()) {
+	d, dim := s.p.A.Dims()
+	q, _ := s.p.K.Dims()
+	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
+	return func(to, x array.Batch) {
+			s.p.A.Forward(az, x)
+			s.p.A.Adjoint(to, az)
+			s.p.K.Forward(kz, x)
+			s.p.K.Adjoint(t, kz)
+			dev.Lin(to, 1, to, rho, t)
+		}, func() {
+			az.Free()
+			kz.Free()
+			t.Free()
+		}
+}
+
+// onConstants sets flat: what A*A is like on smooth vectors, where K is small.
+func (s *penalized) onConstants(p engine.Problem) {
+	d, dim := p.A.Dims()
+	x, z := p.Device.Alloc(1, dim), p.Device.Alloc(1, d)
+	defer x.Free()
+	defer z.Free()
+	p.Device.Fill(x, 1)
+	p.A.Forward(z, x)
+	n := engine.Norm(z)
+	s.flat = n * n / math.Max(float64(dim), 1)
+}
+
+// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1}
+// where K has a closed form and rho K*K is not small beside the identity, else the inverse of the
+// diagonal where it is known.
+func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
+	if s.nystrom != nil {
+		return s.correction(rho)
+	}
+	if s.k.SolveNormal != nil && s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
+		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.flat) }, nil
+	}
+	if s.a2 == nil || s.k2 == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.weights[rho]
+	if !ok {
+		host := make([]float64, len(s.a2))
+		for j, v := range s.a2 {
+			host[j] = 1
+			if v += rho * s.k2[j]; v > 0 {
+				host[j] = 1 / v
+			}
+		}
+		w = s.p.Device.Alloc(1, len(host))
+		s.p.Device.Upload(w, host)
+		if err := s.p.Device.Err(); err != nil {
+			return nil, err
+		}
+		s.weights[rho] = w
+	}
+	return func(dst, r array.Batch) { dev.Mul(dst, r, w) }, nil
+}

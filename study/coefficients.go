@@ -1,0 +1,115 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+
+	"surepipe/internal/dataio"
+	"surepipe/pipeline"
+	"surepipe/problems"
+)
+
+// Coefficient is a line of the table of coefficients, in the units of the columns of X.
+type Coefficient struct {
+	Name     string  `json:"name"`
+	Estimate float64 `json:"estimate"`
+	// Debiased is an estimate without the bias of the penalty, and DebiasedStdErr its standard
+	// error; absent where they are not defined, and for coefficients that are 0.
+	Debiased       *float64 `json:"debiased,omitempty"`
+	DebiasedStdErr *float64 `json:"debiased_stderr,omitempty"`
+}
+
+// CoefficientsResult is the part of the JSON with the coefficients, the intercept first.
+type CoefficientsResult struct {
+	Coefficients []Coefficient `json:"coefficients,omitempty"`
+	// DebiasedBy says what the debiased estimates are, and DebiasedSigma2 which variance their
+	// errors have: sigma2 or sigma2_df, absent where they need none. DebiasedAbsent says why there are none.
+	DebiasedBy     string `json:"debiased_by,omitempty"`
+	DebiasedSigma2 string `json:"debiased_sigma2,omitempty"`
+	DebiasedAbsent string `json:"debiased_absent,omitempty"`
+}
+
+// InterceptName is the name of the intercept in tables of coefficients.
+const InterceptName = "(intercept)"
+
+// The ways to debiased estimates.
+const (
+	ByOrthogonalScores = "scores orthogonal to the other columns (Zhang and Zhang 2014)"
+	ByScores           = "scores by a LASSO of the column on the others, degrees-of-freedom adjustment (Bellec " +
+		"and Zhang 2022)"
+)
+
+// coefficientNames are those of the columns of X: by a table, else x0, x1, ...
+func coefficientNames(data problems.Data, p int) []string {
+	if data.Table != nil && data.Table.X != nil {
+		return data.Table.Design.Columns()
+	}
+	names := make([]string, p)
+	for j := range names {
+		names[j] = "x" + strconv.Itoa(j)
+	}
+	return names
+}
+
+// CoefficientsOf are the coefficients of a fit. sigma2 is the variance of the noise, 0 where it is
+// not known. The error is that of ctx.
+func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data, risk pipeline.Risk,
+	sigma2 float64) (c CoefficientsResult, err error) {
+	if b0 := InterceptOf(p, risk); b0 != nil {
+		c.Coefficients = append(c.Coefficients, Coefficient{Name: InterceptName, Estimate: *b0})
+	}
+	first := len(c.Coefficients)
+	names, all := coefficientNames(data, p.P), risk.DenseB()
+	for j, b := range p.Coefficients(all) {
+		c.Coefficients = append(c.Coefficients, Coefficient{Name: names[j], Estimate: b})
+	}
+	debiased, errs, err := p.Debiased(data.Y, risk.MuHat, all)
+	switch {
+	case err == nil:
+		if c.DebiasedSigma2 = "sigma2"; sigma2 == 0 {
+			sigma2, c.DebiasedSigma2 = risk.Sigma2DF, "sigma2_df"
+		}
+		c.DebiasedBy = ByOrthogonalScores
+		for j := range errs {
+			errs[j] *= math.Sqrt(sigma2)
+		}
+	case errors.Is(err, problems.ErrTooFewRows):
+		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, all, risk.Trace.Trace); err == nil {
+			c.DebiasedBy = ByScores
+		}
+	}
+	if err != nil {
+		c.DebiasedAbsent = err.Error()
+		return c, ctx.Err()
+	}
+	for j := range debiased {
+		if all[j] != 0 {
+			at := &c.Coefficients[first+j]
+			at.Debiased, at.DebiasedStdErr = Defined(debiased[j]), Defined(errs[j])
+		}
+	}
+	return c, nil
+}
+
+// WriteCSV writes all coefficients to a file; cells of what is not defined are empty.
+func (c *CoefficientsResult) WriteCSV(path string) error {
+	cell := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	}
+	at := -1
+	return dataio.WriteRecords(path, func() []string {
+		if at++; at == 0 {
+			return []string{"name", "estimate", "debiased", "debiased_stderr"}
+		}
+		if at > len(c.Coefficients) {
+			return nil
+		}
+		k := c.Coefficients[at-1]
+		return []string{k.Name, cell(&k.Estimate), cell(k.Debiased), cell(k.DebiasedStdErr)}
+	})
+}

@@ -1,0 +1,27 @@
+package study_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"surepipe/study"
+)
+
+// Options have the names of the caller, also in errors that others wrap; the errors stay what they are.
+func TestTheCallerNamesOptions(t *testing.T) {
+	inner := study.Errorf("%s is %q: %w", study.Option("jsonl"), "x", fs.ErrExist)
+	err := study.Errorf("a file: %w; give %s", inner, study.Option("resume"))
+	name := func(o study.Option) string { return "--" + string(o) }
+	if got, want := study.Text(err, name), `a file: --jsonl is "x": file already exists; give --resume`; got != want {
+		t.Errorf("found %q, expected %q", got, want)
+	}
+	if got, want := err.Error(), `a file: jsonl is "x": file already exists; give resume`; got != want {
+		t.Errorf("found %q, expected %q", got, want)
+	}
+	var bad *study.Error
+	if !errors.Is(err, fs.ErrExist) || !errors.As(fmt.Errorf("more: %w", err), &bad) {
+		t.Error("the error has lost what it wraps")
+	}
+}

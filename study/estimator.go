@@ -1,0 +1,185 @@
+package study
+
+import (
+	"context"
+	"iter"
+	"math"
+
+	"surepipe/array"
+	"surepipe/internal/noise"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+	"surepipe/vjp"
+)
+
+// Estimator is an estimator on a device, or on several, ready to take samples.
+type Estimator struct {
+	Instance
+	// Others are the estimator on other devices, over which pipeline spreads its work.
+	Others   []Instance
+	Pipeline *pipeline.Pool
+	Sigma2   float64 // 0 where it is not known
+
+	// BlackBox is the estimator where it is a command, and the solver and the pipeline are then nil;
+	// weights are the names of its weights.
+	BlackBox   *pipeline.BlackBox
+	Weights    []string
+	BoxOptions pipeline.Options
+	// Command is the command line of the box.
+	Command string
+	// Variance is how sigma2 was estimated, nil where it was given.
+	Variance *noise.Estimate
+}
+
+// Instance is an estimator on one device.
+type Instance struct {
+	On      array.Device
+	Problem *problems.Problem
+	Solver  vjp.Solver
+	Options vjp.Options // the solver's
+}
+
+// Axis is a weight that is swept.
+type Axis struct {
+	Name   string // lambda, lambda2 or gamma
+	Grid   problems.Grid
+	Values []float64 // increasing
+}
+
+// Name is that of the solver.
+func (j *Estimator) Name() string {
+	if j.BlackBox != nil {
+		return "command"
+	}
+	return j.Solver.Name()
+}
+
+// Estimate is the risk at one y.
+func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, error) {
+	if j.BlackBox == nil {
+		return j.Pipeline.Estimate(ctx, y)
+	}
+	return j.BlackBox.Estimate(ctx, j.weightsAt(nil), y, j.BoxOptions)
+}
+
+// Stream is the risk at many y.
+func (j *Estimator) Stream(ctx context.Context, first int,
+	ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
+	if j.BlackBox == nil {
+		return j.Pipeline.StreamFrom(ctx, first, ys)
+	}
+	return j.BlackBox.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.BoxOptions)
+}
+
+// Repeat is the risk at one y under many seeds.
+func (j *Estimator) Repeat(ctx context.Context, index int, y []float64,
+	seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
+	if j.BlackBox == nil {
+		return j.Pipeline.Repeat(ctx, index, y, seeds)
+	}
+	return j.BlackBox.Repeat(ctx, index, j.weightsAt(nil), y, seeds, j.BoxOptions)
+}
+
+// weightsAt are the command's weights, with those of a map in the place of their own.
+func (j *Estimator) weightsAt(swept map[string]float64) []float64 {
+	own := WeightsOf(j.Problem)
+	values := make([]float64, len(j.Weights))
+	for i, name := range j.Weights {
+		if v, ok := swept[name]; ok {
+			values[i] = v
+		} else {
+			values[i] = own[name]
+		}
+	}
+	return values
+}
+
+// Family is the command along the axes of a sweep.
+func (j *Estimator) Family(axes []Axis) pipeline.Family {
+	box := *j.BlackBox
+	box.Eval = func(ctx context.Context, swept, y []float64) ([]float64, error) {
+		at := map[string]float64{}
+		for a, axis := range axes {
+			at[axis.Name] = swept[a]
+		}
+		return j.BlackBox.Eval(ctx, j.weightsAt(at), y)
+	}
+	return pipeline.Family{BlackBox: &box}
+}
+
+func (j *Estimator) ExecResult() ExecResult {
+	if j.BlackBox == nil {
+		return ExecResult{}
+	}
+	return ExecResult{Exec: j.Command, Eps: j.BlackBox.Eps, Alpha: j.BlackBox.Alpha}
+}
+
+func (i *Instance) close() {
+	if i.Solver != nil {
+		i.Solver.Release()
+	}
+	if i.Problem != nil {
+		i.Problem.Release()
+	}
+	i.On.Close()
+}
+
+func (j *Estimator) Close() {
+	j.Instance.close()
+	for _, other := range j.Others {
+		other.close()
+	}
+}
+
+// Device names the devices, as --device does.
+func (j *Estimator) Device() string {
+	name := j.On.Name()
+	for _, other := range j.Others {
+		name += "," + other.On.Name()
+	}
+	return name
+}
+
+// Result is the part of the result that all samples share.
+func (j *Estimator) Result() Result {
+	p := j.Problem
+	r := Result{
+		LossResult:    AboutLoss(p),
+		TargetsResult: TargetsOf(p, j.Sigma2), ExecResult: j.ExecResult(),
+		Problem: p.Name, D: p.D, P: p.P, Sigma2: j.Sigma2,
+		Lambda: Weight(p.Lambda), Lambda2: Weight(p.Lambda2), Gamma: Weight(p.Gamma),
+		Standardize:   p.Scales() != nil,
+		EffectsResult: EffectsOf(p), CenterResult: CenterOf(p),
+		Solver: SolverResult{Name: j.Name()}, Device: j.Device(), Version: Version(),
+	}
+	if v := j.Variance; v != nil {
+		r.Sigma2Method, r.Sigma2RelStdErr = v.Method, &v.RelStdErr
+	}
+	return r
+}
+
+// WeightsOf returns the problem's weights by name.
+func WeightsOf(p *problems.Problem) map[string]float64 {
+	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
+}
+
+// WeightsAt are the swept weights of a line.
+func WeightsAt(axes []Axis, line SweepLine) []float64 {
+	w := make([]float64, len(axes))
+	for a, axis := range axes {
+		at := map[string]*Number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.Name]
+		w[a] = math.NaN()
+		if at != nil {
+			w[a] = float64(*at)
+		}
+	}
+	return w
+}
+
+// KnownPoint is what a sweep that continues needs to know about a line.
+func KnownPoint(criterion risk.Criterion, axes []Axis, line SweepLine) pipeline.SweepValue {
+	value, _ := line.Value(criterion)
+	return pipeline.SweepValue{Weights: WeightsAt(axes, line), Value: value, Trusted: line.Trusted(),
+		Digest: line.Digest}
+}

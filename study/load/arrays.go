@@ -1,0 +1,395 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"surepipe/internal/dataio/ndarray"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+	"surepipe/problems"
+	"surepipe/study"
+)
+
+// Contents is the content of data files.
+type Contents struct {
+	problems.Data
+	Variance
+	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is
+	// a single sample. The samples share one array; Data.Y is the first.
+	Stack [][]float64
+	// Simulated says that the file has no y, and that Y is Mu.
+	Simulated bool
+	// Found lists the file's arrays in the file's order.
+	Found []string
+}
+
+// dataNames are the arrays that are read from a data file. Others are ignored.
+var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
+	"mu", "sigma2", "lambda", "lambda2", "gamma"}
+
+// reader is an array that can be read: from a file or from memory.
+type reader interface {
+	Shape() []int
+	Floats() (dataio.Array, error)
+	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
+	Frames() (a dataio.Array, shape []int, err error)
+	Ints() (dataio.Array, error)
+	ShapeError(expected string) error
+	Close() error
+}
+
+// arrayInMemory is an array in memory.
+type arrayInMemory struct{ a dataio.Array }
+
+// arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
+// the set may be nil.
+type arrays struct {
+	*dataio.Set
+	more map[string]dataio.Array
+	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
+	sparseX, sparseD bool
+	// gaps says that a sequence may have missing values.
+	gaps bool
+}
+
+// LayoutOf is the layout of a named problem; known is false for other names.
+func LayoutOf(problem string) (l problems.Layout, known bool) {
+	n, known := problems.Lookup(problem)
+	return n.Layout, known
+}
+
+func (m arrayInMemory) Shape() []int { return m.a.Shape }
+
+func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
+
+func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
+	a, shape := m.a.Frames()
+	return a, shape, nil
+}
+
+func (m arrayInMemory) Close() error { return nil }
+
+func (m arrayInMemory) Ints() (dataio.Array, error) {
+	if m.a.Ints != nil {
+		return m.a, nil
+	}
+	ints := m.a
+	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
+	for i, v := range m.a.Data {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return ints, fmt.Errorf("array %q holds %g at %s, expected integers",
+				m.a.Name, v, ndarray.PlaceString(i, m.a.Shape))
+		}
+		ints.Ints[i] = int64(v)
+	}
+	return ints, nil
+}
+
+func (m arrayInMemory) ShapeError(expected string) error {
+	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, ndarray.ShapeString(m.a.Shape), expected)
+}
+
+// Has reports whether there is an array of this name.
+func (a arrays) Has(name string) bool {
+	if _, ok := a.more[name]; ok {
+		return true
+	}
+	return a.Set != nil && a.Set.Has(name)
+}
+
+// Names lists the arrays, those of the set in the file's order.
+func (a arrays) Names() []string {
+	names := slices.Sorted(maps.Keys(a.more))
+	if a.Set != nil {
+		names = append(a.Set.Names(), names...)
+	}
+	return names
+}
+
+// open is Set.Open; expected is the array's shape, for the error where it is missing.
+func (a arrays) open(name, expected string) (reader, error) {
+	if m, ok := a.more[name]; ok {
+		return arrayInMemory{m}, nil
+	}
+	if a.Set == nil {
+		return nil, fmt.Errorf("array %q is missing, expected shape %s", name, expected)
+	}
+	if !a.Has(name) {
+		return nil, a.Missing(name, expected, dataNames)
+	}
+	return a.Open(name)
+}
+
+// matrix reads a 2-d array, without a copy.
+func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
+	m, err := a.open(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if len(m.Shape()) != 2 {
+		return nil, m.ShapeError(expected)
+	}
+	v, err := m.Floats()
+	if err != nil {
+		return nil, err
+	}
+	return mat.NewDense(v.Shape[0], v.Shape[1], v.Data), nil
+}
+
+// MatrixIn reads a 2-d array of a set; expected is its shape, for the error where it has another one.
+func MatrixIn(set *dataio.Set, name, expected string) (*mat.Dense, error) {
+	return arrays{Set: set}.matrix(name, expected)
+}
+
+// openVector opens a 1-d array.
+func (a arrays) openVector(name, expected string) (reader, error) {
+	r, err := a.open(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Shape()) != 1 {
+		r.Close()
+		return nil, r.ShapeError(expected)
+	}
+	return r, nil
+}
+
+// vector reads a 1-d array.
+func (a arrays) vector(name, expected string) ([]float64, error) {
+	r, err := a.openVector(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	v, err := r.Floats()
+	return v.Data, err
+}
+
+// integers reads a 1-d array of integers, or of floats that are integers.
+func (a arrays) integers(name, expected string) ([]int, error) {
+	r, err := a.openVector(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	read, err := r.Ints()
+	if err != nil {
+		return nil, err
+	}
+	ints := make([]int, len(read.Ints))
+	for i, v := range read.Ints {
+		if ints[i] = int(v); int64(ints[i]) != v {
+			return nil, fmt.Errorf("array %q holds %d at [%d], which is too large", name, v, i)
+		}
+	}
+	return ints, nil
+}
+
+// readSet is readFile for an open set. Its errors do not name the file.
+func readSet(a arrays, problem string, stacks bool) (_ Contents, err error) {
+	if l, _ := LayoutOf(problem); l.Selection || a.gaps && l.Sequence() {
+		axes := 2
+		if !l.Selection {
+			axes = 1
+		}
+		if a, err = a.observed(stacks, axes); err != nil {
+			return Contents{}, err
+		}
+	}
+	return readArrays(a, problem, func(data *Contents, l problems.Layout) error { return a.readY(data, l, stacks) })
+}
+
+// readSetAround is readSet without y, whose samples, of the given shape, come from elsewhere.
+func readSetAround(a arrays, problem string, sample []int) (Contents, error) {
+	return readArrays(a, problem, func(data *Contents, l problems.Layout) error {
+		data.YShape = sample
+		return a.readMu(data, l, "each sample")
+	})
+}
+
+// readArrays reads the arrays of a problem; readY reads y and mu.
+func readArrays(a arrays, problem string, readY func(*Contents, problems.Layout) error) (data Contents, err error) {
+	data.Found = a.Names()
+	l, known := LayoutOf(problem)
+	if l.Design && !a.sparseX {
+		if data.X, err = a.matrix("X", "(d, p)"); err != nil {
+			return Contents{}, err
+		}
+	}
+	if known {
+		if err := readY(&data, l); err != nil {
+			return Contents{}, err
+		}
+	}
+	if l.Selection || l.Sequence() && a.Has("indices") {
+		if data.Indices, err = a.integers("indices", "(d,), places in the row-major matrix"); err != nil {
+			return Contents{}, err
+		}
+		expected := "(2,)"
+		if !l.Selection {
+			expected = "(1,)"
+		}
+		if data.Shape, err = a.integers("shape", expected); err != nil {
+			return Contents{}, err
+		}
+		if ndarray.ShapeString([]int{len(data.Shape)}) != expected {
+			return Contents{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
+				len(data.Shape), expected)
+		}
+	}
+	if l.Sequence() && slices.Equal(data.Indices, upTo(data.Shape)) {
+		data.Indices, data.Shape = nil, nil // there are no gaps
+	}
+	if l.Selection {
+		if data.Weights, err = a.weights(); err != nil {
+			return Contents{}, err
+		}
+	}
+	if l.Places && a.Has("at") {
+		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
+			return Contents{}, err
+		}
+	}
+	if l.Analysis && !a.sparseD {
+		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {
+			return Contents{}, err
+		}
+	}
+	if l.Groups {
+		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
+			return Contents{}, err
+		}
+	}
+	for _, s := range []struct {
+		name string
+		dst  **float64
+	}{{"sigma2", &data.Sigma2}, {"lambda", &data.Lambda}, {"lambda2", &data.Lambda2}, {"gamma", &data.Gamma}} {
+		if !a.Has(s.name) {
+			continue
+		}
+		v, err := a.Scalar(s.name)
+		if err != nil {
+			return Contents{}, err
+		}
+		*s.dst = &v
+	}
+	return data, nil
+}
+
+// upTo are the places of a sequence of the shape, nil for none.
+func upTo(shape []int) (places []int) {
+	for _, n := range shape {
+		for i := range n {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// readY reads y, alone or in a stack, and mu.
+func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
+	if a.Has("y") || !stacks || !a.Has("mu") {
+		y, err := a.open("y", l.YShape)
+		if err != nil {
+			return err
+		}
+		defer y.Close()
+		if l.Frames && !stacks && len(y.Shape()) == 3 {
+			read, shape, err := y.Frames()
+			if err != nil {
+				return err
+			}
+			data.Y, data.YShape, data.Frames = read.Data, read.Shape, shape
+			return a.readMu(data, l, "\"y\"")
+		}
+		column := l.YRank == 1 && !stacks && len(y.Shape()) == 2 && y.Shape()[1] == 1
+		switch stacked, coloured := len(y.Shape()) == l.YRank+1, l.Colours && y.Shape()[len(y.Shape())-1] == 3; {
+		case coloured && stacks && len(y.Shape()) == l.YRank+2:
+			data.Stack = make([][]float64, y.Shape()[0])
+		case coloured && stacks && stacked:
+			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N "+
+				"samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"",
+				ndarray.ShapeString(y.Shape()))
+		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
+		case stacked && stacks:
+			data.Stack = make([][]float64, y.Shape()[0])
+		case stacked && y.Shape()[len(y.Shape())-1] != 1:
+			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", ndarray.ShapeString(y.Shape()), l.YShape)
+		case stacks:
+			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples",
+				ndarray.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
+		default:
+			// A d x 1 array is a column, not a stack of samples.
+			return y.ShapeError(l.YShape)
+		}
+		read, err := y.Floats()
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
+			return study.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or %s drop to estimate "+
+				"missing ones from the others",
+				ndarray.PlaceString(i, read.Shape), study.Option("missing"))
+		}
+		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
+		if column {
+			data.YShape = data.YShape[:1]
+		}
+		if data.Stack != nil {
+			// A Problem checks only the first sample.
+			if err := read.CheckFinite(); err != nil {
+				return err
+			}
+			data.YShape = read.Shape[1:]
+			n := len(read.Data) / read.Shape[0]
+			for i := range data.Stack {
+				data.Stack[i] = read.Data[i*n : (i+1)*n : (i+1)*n]
+			}
+			data.Y = data.Stack[0]
+			return a.readMu(data, l, "each sample of \"y\"")
+		}
+	}
+	return a.readMu(data, l, "\"y\"")
+}
+
+// readMu reads the true mean, which must have the shape of a sample; which names that in errors.
+func (a arrays) readMu(data *Contents, l problems.Layout, which string) error {
+	if !a.Has("mu") {
+		return nil
+	}
+	mu, err := a.open("mu", l.YShape)
+	if err != nil {
+		return err
+	}
+	defer mu.Close()
+	column := len(data.YShape) == 1 && slices.Equal(mu.Shape(), []int{data.YShape[0], 1})
+	if data.Frames != nil && slices.Equal(mu.Shape(), data.Frames) {
+		read, _, err := mu.Frames()
+		data.Mu = read.Data
+		return err
+	}
+	switch {
+	case column:
+	case data.YShape == nil && l.Colours && len(mu.Shape()) == l.YRank+1:
+	case data.YShape == nil && len(mu.Shape()) != l.YRank:
+		return mu.ShapeError(l.YShape)
+	case data.YShape != nil && !slices.Equal(mu.Shape(), data.YShape):
+		return mu.ShapeError(fmt.Sprintf("%s as %s has", ndarray.ShapeString(data.YShape), which))
+	}
+	read, err := mu.Floats()
+	if err != nil {
+		return err
+	}
+	data.Mu = read.Data
+	if data.YShape == nil {
+		data.Y, data.YShape, data.Simulated = data.Mu, mu.Shape(), true
+	}
+	return nil
+}

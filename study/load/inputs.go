@@ -1,0 +1,502 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"surepipe/internal/dataio/ndarray"
+
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/design"
+	"surepipe/internal/noise"
+	"surepipe/internal/stored"
+	"surepipe/problems"
+	"surepipe/study"
+)
+
+// inputs collects the arrays of several files.
+type inputs struct {
+	*Source
+	layout problems.Layout
+	more   map[string]dataio.Array
+	sparse *dataio.Sparse
+	mapped *stored.Matrix
+	d      *dataio.Sparse // a sparse D
+	// fromTable is the table of --data, and entries are those of one.
+	fromTable *design.Data
+	entries   *design.Entries
+	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
+	// where it was read as the frames of a video.
+	stacks bool
+	depth  dataio.Depth
+	frames []int
+	// haveY says that y does not come from --data.
+	haveY bool
+}
+
+// Read reads the files of the source: a specification and its files, or the arrays that the
+// problem needs, from files of any format. It estimates
+// sigma2 by Sigma2Method. Every
+// error is bad input and names the file.
+func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, false) }
+
+// ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
+// there is a mean to simulate samples around.
+func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, true) }
+
+func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err error) {
+	f.ctx = ctx
+	switch {
+	case f.Command:
+		data, err = f.readExec(stacks, nil)
+	case f.Specification != nil:
+		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+			Mu: f.Mu, Stored: f.storedX}
+		data.Data, err = f.Specification.Load(files)
+		if err != nil && stacks {
+			files.Simulate, data.Simulated = true, true
+			data.Data, err = f.Specification.Load(files)
+		}
+		if err != nil {
+			return Contents{}, f.tableError(err)
+		}
+	default:
+		data, err = f.readInputs(nil, stacks)
+	}
+	if err != nil {
+		return Contents{}, err
+	}
+	f.vary(&data.Data)
+	if f.LossOf().Transforms() {
+		data.Mu = nil // mu_hat is not an estimate of it
+	}
+	if err := f.scan(&data); err != nil {
+		return Contents{}, err
+	}
+	return data, f.estimateNoise(&data)
+}
+
+// estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
+// its first sample.
+func (f *Source) estimateNoise(data *Contents) error {
+	data.Variance = Variance{}
+	if f.Sigma2Method == "" {
+		return nil
+	}
+	if data.Simulated {
+		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 "+
+			"as a number",
+			study.Option("sigma2"), f.Sigma2Method, f.Name())
+	}
+	estimate, err := f.estimator(data.Data)
+	if errors.Is(err, problems.ErrNeedsFits) {
+		data.Fits, data.Sigma2 = true, nil
+		return nil
+	}
+	if err != nil {
+		return f.InFile(err)
+	}
+	data.Estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	return nil
+}
+
+// estimator estimates sigma2 by the method of the flags.
+func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
+	if f.Command {
+		return execNoise(f.Sigma2Method, data)
+	}
+	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
+}
+
+// warnIntercept prints a note if a regression has no intercept although the mean of y is far from
+// 0.
+func (f *Source) warnIntercept(n *Notes, data problems.Data) {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
+		return
+	}
+	mean, sd := stat.MeanStdDev(data.Y, nil)
+	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
+		return
+	}
+	n.add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
+		"and sigma2 are "+
+		"poor; %s fits one", mean, study.Option("intercept"))
+}
+
+// hasConstantColumn reports whether a column of X is constant and not 0.
+func hasConstantColumn(data problems.Data) bool {
+	if m := data.Mapped; m != nil {
+		return hasConstantStored(m)
+	}
+	if s := data.Sparse; s != nil {
+		// Such a column has an entry in every row.
+		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
+		for u, j := range s.Indices {
+			if count[j] == 0 {
+				first[j] = s.Values[u]
+			}
+			count[j]++
+			differs[j] = differs[j] || s.Values[u] != first[j]
+		}
+		for j := range s.Cols {
+			if count[j] == s.Rows && !differs[j] && first[j] != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	rows, cols := data.X.Dims()
+	first := data.X.RawRowView(0)
+	constant := make([]bool, cols)
+	for j, v := range first {
+		constant[j] = v != 0
+	}
+	for i := 1; i < rows; i++ {
+		for j, v := range data.X.RawRowView(i) {
+			constant[j] = constant[j] && v == first[j]
+		}
+	}
+	return slices.Contains(constant, true)
+}
+
+// Name names the input for errors.
+func (f *Source) Name() string {
+	for _, path := range []string{f.Spec, f.Data, f.Y, f.X} {
+		if path != "" {
+			return path
+		}
+	}
+	return f.Mu
+}
+
+// ignored lists the arrays of --data that were not read and that no flag replaces.
+func (f *Source) ignored(set *dataio.Set, haveY bool) []string {
+	if set == nil || !set.Archive() {
+		return nil
+	}
+	given := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}
+	return slices.DeleteFunc(set.Unread(),
+		func(name string) bool { return given[name] != "" || name == "y" && haveY })
+}
+
+// InFile names the file of an error: that of the array which the error begins with, where a flag gives it,
+// or else the input.
+func (f *Source) InFile(err error) error {
+	var array string
+	fmt.Sscanf(err.Error(), "array %q", &array)
+	own := map[string]string{"X": f.X, "y": f.Y, "mu": f.Mu, "D": f.D}[array]
+	if own == "" && array != "" && f.Spec == "" {
+		own = f.Data
+	}
+	return study.Errorf("%s: %w", cmp.Or(own, f.Name()), err)
+}
+
+// readInputs reads the arrays from files of any format: --data, and --X, --y, --mu and --D, which
+// take precedence. If a sample is given, it is y.
+func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error) {
+	l, _ := LayoutOf(f.Problem)
+	in := inputs{Source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks,
+		haveY: sample != nil || f.Y != ""}
+	if !in.layout.Design && f.X != "" {
+		return Contents{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.X, f.Problem)
+	}
+	a := arrays{more: in.more, gaps: f.gaps()}
+	set, err := in.openData()
+	if err != nil {
+		return Contents{}, err
+	}
+	if set != nil {
+		defer set.Close()
+		if set.Named() {
+			a.Set = set
+		}
+	}
+	for _, flag := range []struct{ name, path string }{{"X", f.X}, {"y", f.Y}, {"mu", f.Mu}, {"D", f.D}} {
+		if flag.path == "" {
+			continue
+		}
+		if _, twice := in.more[flag.name]; twice && f.Table.Response == "" {
+			return Contents{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
+				study.Option("data"), f.Data, study.Option(flag.name), flag.path, flag.name)
+		}
+		if err := in.fromFlag(flag.name, flag.path); err != nil {
+			return Contents{}, err
+		}
+	}
+	if sample != nil {
+		in.more["y"] = *sample
+	}
+	in.pickMu()
+	if err := in.mapNamed(a.Set); err != nil {
+		return Contents{}, f.InFile(err)
+	}
+	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
+	data, err := readSet(a, f.Problem, stacks)
+	if err != nil {
+		return Contents{}, f.InFile(err)
+	}
+	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
+	if a.Set != nil && f.Table.Response == "" && len(data.Ignored) == len(a.Set.Names()) {
+		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
+			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
+	}
+	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries,
+		in.depth, in.d
+	if t := in.fromTable; t != nil && t.Sequence != nil {
+		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
+		if l.Places {
+			data.At = t.Sequence.Places(false)
+		}
+	}
+	if in.frames != nil {
+		data.Frames = in.frames
+	}
+	return data, nil
+}
+
+// openData opens --data, and takes what it holds without names of its own. The set is nil where that is all.
+func (in *inputs) openData() (set *dataio.Set, err error) {
+	switch response := in.Table.Response != ""; {
+	case response && in.layout.Selection:
+		in.entries, err = in.openEntries()
+		return nil, err
+	case in.layout.Selection && dataio.IsTable(in.Data):
+		in.entries, err = in.openMatrix()
+		return nil, err
+	case response:
+		if in.fromTable, err = in.openTable(); err != nil {
+			return nil, err
+		}
+		if in.fromTable.Sequence == nil {
+			return dataio.HoldTable(in.fromTable.Arrays()...), nil
+		}
+		for _, a := range in.fromTable.Arrays() {
+			in.more[a.Name] = a
+		}
+		return nil, nil
+	case isBED(in.Data):
+		return nil, in.fromBED("data", in.Data)
+	case in.Data == "":
+		return nil, nil
+	}
+	if err := in.askResponse(); err != nil {
+		return nil, err
+	}
+	if set, err = dataio.OpenAs(in.Data, in.Table.reading(in.ctx)); err != nil {
+		return nil, in.missingCell(err)
+	}
+	if err := in.fromData(set); err != nil {
+		set.Close()
+		return nil, study.Errorf("%s: %w", in.Data, err)
+	}
+	return set, nil
+}
+
+// missingCell says what to do where a cell of a table is missing.
+func (in *inputs) missingCell(err error) error {
+	var missing *dataio.MissingCellError
+	switch {
+	case !errors.As(err, &missing):
+	case in.layout.Sequence():
+		err = study.Errorf("%w; %s drop estimates missing values from the others",
+			err, study.Option("missing"))
+	case !in.layout.Design:
+		err = study.Errorf("%w; %s matrix-completion takes a matrix of which some entries are missing",
+			err, study.Option("problem"))
+	}
+	return study.Bad(err)
+}
+
+// fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one
+// array, whose use follows from the problem and the other flags.
+func (in *inputs) fromData(set *dataio.Set) error {
+	switch {
+	case set.IsSparse():
+		return in.fromSparse(set)
+	case set.Archive():
+		return nil
+	}
+	name, err := set.Only()
+	if err != nil {
+		return err
+	}
+	if in.layout.Design && in.haveY && in.X == "" {
+		if in.mapped, err = in.storedX(set, name); in.mapped != nil || err != nil {
+			return err
+		}
+	}
+	a, err := in.read(set, name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case in.layout.Selection && len(a.Shape) == 2:
+		return fromMatrix(a, in.more)
+	case in.layout.Selection:
+		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
+			"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
+			ndarray.ShapeString(a.Shape), study.Option("response"))
+	case !in.layout.Design:
+		in.put("y", a, set)
+	case in.haveY && in.X == "":
+		in.put("X", a, set)
+	case in.X != "" && !in.haveY:
+		in.put("y", a, set)
+	case set.Format() == "csv":
+		return study.Errorf("which column is the response? Expected %s NAME%s, or %s FILE",
+			study.Option("response"), columnNames(a.Columns), study.Option("y"))
+	default:
+		return study.Errorf("the file holds a single array, expected X and y: give the other with %s or %s",
+			study.Option("X"), study.Option("y"))
+	}
+	return nil
+}
+
+// fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
+func (in *inputs) fromSparse(set *dataio.Set) error {
+	if in.layout.Design && in.X == "" {
+		return in.sparseX(set)
+	}
+	if !in.layout.Selection {
+		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.Problem)
+	}
+	m, err := set.Triplets()
+	if err != nil {
+		return err
+	}
+	places, values, duplicates := m.Entries()
+	if duplicates > 0 {
+		return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", duplicates)
+	}
+	ints := make([]int64, len(places))
+	for i, c := range places {
+		ints[i] = int64(c)
+	}
+	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: values}
+	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
+	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(m.Rows), int64(m.Cols)}}
+	return nil
+}
+
+// sparseX takes X from a sparse matrix, which may stay where it is.
+func (in *inputs) sparseX(set *dataio.Set) (err error) {
+	if in.asksStorage() {
+		if in.mapped, err = in.storedX(set, "X"); in.mapped != nil || err != nil {
+			return err
+		}
+	}
+	in.sparse, err = set.Sparse()
+	return err
+}
+
+// sparseD takes D from a sparse matrix.
+func (in *inputs) sparseD(set *dataio.Set) (err error) {
+	in.d, err = set.Sparse()
+	return err
+}
+
+// fromFlag reads the array of --X, --y, --mu or --D: the one of that name in an archive, else the file's
+// only one.
+func (in *inputs) fromFlag(name, path string) error {
+	if name == "X" && isBED(path) {
+		return in.fromBED(name, path)
+	}
+	set, err := dataio.OpenAs(path, in.Table.reading(in.ctx))
+	if err != nil {
+		return study.Bad(err)
+	}
+	defer set.Close()
+	if set.IsSparse() {
+		read := in.sparseX
+		switch name {
+		case "X":
+		case "D":
+			read = in.sparseD
+		default:
+			return study.Errorf("%s: %s holds a sparse matrix, expected a dense array",
+				study.Option(name), path)
+		}
+		if err := read(set); err != nil {
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+		}
+		return nil
+	}
+	array := name
+	if !set.Has(name) {
+		if array, err = set.Only(); err != nil {
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+		}
+	}
+	if name == "X" {
+		if in.mapped, err = in.storedX(set, array); err != nil {
+			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+		}
+		if in.mapped != nil {
+			return nil
+		}
+	}
+	a, err := in.read(set, array)
+	if err != nil {
+		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+	}
+	in.put(name, a, set)
+	return nil
+}
+
+// read reads an array, the frames of a video as the columns of a matrix.
+func (in *inputs) read(set *dataio.Set, name string) (dataio.Array, error) {
+	if !in.layout.Frames || in.stacks {
+		return set.Floats(name)
+	}
+	a, frames, err := set.Frames(name)
+	if err == nil && frames != nil {
+		in.frames = frames
+		if !set.IsImage() {
+			a.ScaleToUnit()
+		}
+	}
+	return a, err
+}
+
+// put stores an array under a name. Where a vector is expected, a single row or column of a format
+// that has only matrices is taken as one.
+func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
+	a.Name = name
+	if name == "y" && (set.IsImage() || a.Depth.Scaled) {
+		in.depth = a.Depth
+	}
+	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
+	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 &&
+		min(a.Shape[0], a.Shape[1]) == 1 {
+		a.Shape = []int{len(a.Data)}
+	}
+	in.more[name] = a
+}
+
+// pickMu reduces a mu that is the whole matrix, or sequence, to the observed entries.
+func (in *inputs) pickMu() {
+	mu, given := in.more["mu"]
+	indices, bad := arrayInMemory{in.more["indices"]}.Ints()
+	shape, wrong := arrayInMemory{in.more["shape"]}.Ints()
+	some := bad == nil && wrong == nil && len(indices.Ints) > 0
+	if !given || !some || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
+		return
+	}
+	for axis, n := range shape.Ints {
+		if int64(mu.Shape[axis]) != n {
+			return
+		}
+	}
+	picked := make([]float64, len(indices.Ints))
+	for i, c := range indices.Ints {
+		picked[i] = mu.Data[c]
+	}
+	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
+}

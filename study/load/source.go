@@ -1,0 +1,83 @@
+// Package load reads the data of a problem from files of any format: arrays, tables with a response,
+// sparse matrices, images, matrices that stay where they are, and the files that a specification names.
+// [Source] says where they are. It also estimates the variance of the noise from them, and says what
+// was left out or replaced ([Notes]). Errors are bad input ([study.Error]) and name the file, and the
+// array or column.
+package load
+
+import (
+	"context"
+
+	"surepipe/internal/noise"
+	"surepipe/problems"
+	"surepipe/study"
+)
+
+// Source says where the data of a problem are, and how to read them.
+type Source struct {
+	// Problem is the name of a problem, and Specification one in its place, read from the file Spec.
+	Problem, Spec string
+	Specification *problems.Spec
+	// Command says that the estimator is a command, for which y is an array of any shape.
+	Command bool
+	// Data is the file of the data; X, Y, Mu and D are files of arrays that replace those of Data.
+	Data, X, Y, Mu, D string
+	Table             Table
+	Variant
+	// Storage is where X is: [StorageAuto], [StorageMemory], [StorageMapped] or [StorageSingle].
+	Storage string
+	// Limit, if not "", is the limit of the process's memory, such as 4GiB; Collect is then called
+	// with the bytes that it leaves for garbage and data.
+	Limit   string
+	Collect func(bytes int64)
+	// Sigma2Method says how to estimate sigma2, "" where it is given or not known.
+	Sigma2Method string
+
+	ctx context.Context // of the reading under way
+}
+
+// Variant is a variant of a problem.
+type Variant struct {
+	Intercept              bool
+	Loss                   problems.Loss
+	Effects                problems.Effects
+	Anisotropic, Vectorial bool
+	// Degree is that of trend filtering, or the order of Whittaker's differences; nil for the default.
+	Degree *int
+}
+
+// Variance is what was found of sigma2 when the data were read.
+type Variance struct {
+	// Estimate is nil where sigma2 was not estimated, or Fits says that it takes fits: [Source.VarianceOfFits].
+	Estimate *noise.Estimate
+	Fits     bool
+}
+
+// Note is something to know about the data, or the estimator, that is no reason to doubt the numbers.
+type Note struct {
+	Code string
+	Text error
+}
+
+// Notes are what is to be known, in the order in which it is told.
+type Notes []Note
+
+// LossOf is the loss of the variant, or else of the specification.
+func (f *Source) LossOf() problems.Loss {
+	if f.Loss.Name == "" && f.Specification != nil {
+		return f.Specification.Loss
+	}
+	return f.Loss
+}
+
+// vary sets the variant of a problem.
+func (f *Source) vary(data *problems.Data) {
+	v := f.Variant
+	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, f.Table.Standardize, v.Loss, v.Effects
+	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
+}
+
+// add adds one; arguments may be of type [study.Option].
+func (n *Notes) add(code, format string, args ...any) {
+	*n = append(*n, Note{code, study.Errorf(format, args...)})
+}

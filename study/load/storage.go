@@ -1,0 +1,204 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
+	reports "surepipe/progress"
+	"surepipe/study"
+)
+
+// The values of Source.Storage.
+const (
+	StorageAuto   = "auto"
+	StorageMemory = "memory"
+	StorageMapped = "mapped"
+	StorageSingle = "float32"
+)
+
+var Storages = []string{StorageAuto, StorageMemory, StorageMapped, StorageSingle}
+
+// sparseBytes is about what an entry of a sparse matrix takes in memory.
+const sparseBytes = 64
+
+// vectorsBeside is about the number of vectors of d and of p, beside columns of X, that are in memory
+// where X is not: statistics, weights, gradients and those of one pass.
+const vectorsBeside = 24
+
+// processBytes is about what the process takes for itself, which --memory does not count.
+const processBytes = 128 << 20
+
+// maps reports whether an array for X stays in its file, or is held as float32s: see --storage.
+func (f *Source) maps(set *dataio.Set, array string) bool {
+	switch f.Storage {
+	case StorageMapped, StorageSingle:
+		return true
+	case StorageMemory:
+		return false
+	}
+	return stored.Memory() > 0 && bytesOf(set, array) > float64(stored.Memory())/2
+}
+
+// bytesOf is about what an array for X takes in memory; 0 where it is there already, or cannot be opened.
+func bytesOf(set *dataio.Set, array string) float64 {
+	bytes := 8.0
+	if set.IsSparse() {
+		array, bytes = "data", sparseBytes
+		if !set.Has(array) { // it is in memory already
+			return 0
+		}
+	}
+	r, err := set.Open(array)
+	if err != nil {
+		return 0
+	}
+	defer r.Close()
+	for _, n := range r.Shape() {
+		bytes *= float64(n)
+	}
+	return bytes
+}
+
+// storedX opens an array as a matrix that stays where it is; nil where it is to be read into memory.
+func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) {
+	if !f.maps(set, array) {
+		return nil, nil
+	}
+	if f.Storage == StorageSingle && set.IsSparse() {
+		return nil, study.Errorf("holds a sparse matrix, expected a dense one with %s float32",
+			study.Option("storage"))
+	}
+	if f.Storage == StorageSingle {
+		return set.Single(array)
+	}
+	open := func() (*stored.Matrix, error) { return set.Map(array) }
+	if set.IsSparse() {
+		open = set.MapSparse
+	}
+	m, err := open()
+	if err == nil || f.Storage != StorageAuto {
+		return m, err
+	}
+	if fault := stored.Fits("X", bytesOf(set, array)); fault != nil {
+		return nil, fmt.Errorf("%w, and cannot stay in its file: %w", fault, err)
+	}
+	return nil, nil // it is read
+}
+
+// asksStorage reports whether X may be stored in another way than as float64 in memory.
+func (f *Source) asksStorage() bool {
+	return f.Storage != StorageMemory && f.Storage != "" && !f.Command
+}
+
+// isBED reports whether a file is named as one of genotypes.
+func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
+
+// mapsData reports whether X of the file of --data is not to be in memory.
+func (f *Source) mapsData() bool {
+	l, _ := LayoutOf(f.Problem)
+	if !f.asksStorage() || !l.Design || isBED(f.Data) {
+		return isBED(f.Data)
+	}
+	set, err := dataio.Open(f.Data)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	return !set.IsSparse() && set.Has("X") && f.maps(set, "X")
+}
+
+// mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.
+func (in *inputs) mapNamed(set *dataio.Set) (err error) {
+	if set == nil || in.mapped != nil || in.sparse != nil || in.more["X"].Data != nil || !in.layout.Design ||
+		!in.asksStorage() || !set.Has("X") {
+		return nil
+	}
+	in.mapped, err = in.storedX(set, "X")
+	return err
+}
+
+// fromBED takes X from genotypes.
+func (in *inputs) fromBED(flag, path string) (err error) {
+	if in.X != "" && flag == "data" {
+		return study.Errorf("%s: %s holds X, and so does %s",
+			study.Option("data"), path, study.Option("X"))
+	}
+	if in.mapped, err = stored.OpenBED(path); err != nil {
+		return study.Errorf("%s: %w", study.Option(flag), err)
+	}
+	return nil
+}
+
+// scan reads a stored X once: see [stored.Matrix.Scan]. The solver begins with the product of X and
+// y.
+func (f *Source) scan(data *Contents) error {
+	m := data.Mapped
+	if m == nil {
+		return nil
+	}
+	if err := f.limitMemory(m); err != nil {
+		return err
+	}
+	z := make([]float64, m.Rows)
+	if len(data.Y) == m.Rows {
+		copy(z, data.Y)
+		if f.Intercept {
+			mean := stat.Mean(z, nil)
+			for i := range z {
+				z[i] -= mean
+			}
+		}
+	}
+	report := reports.From(f.ctx)
+	read := func(bytes int64) {
+		report(reports.Report{Stage: reports.Pass, Step: int(bytes), Steps: int(m.Bytes())})
+	}
+	if err := m.Scan(f.ctx, z, read); err != nil {
+		if f.ctx.Err() != nil {
+			return err
+		}
+		return study.Errorf("%s: array \"X\" %w", cmp.Or(m.Name(), f.X, f.Name()), err)
+	}
+	return nil
+}
+
+// limitMemory keeps the process within --memory, where that is given, by collecting garbage in time. It
+// refuses a limit into which what must be in memory does not fit.
+func (f *Source) limitMemory(m *stored.Matrix) error {
+	if f.Limit == "" {
+		return nil
+	}
+	bytes, err := humanize.ParseBytes(f.Limit)
+	if err != nil {
+		return study.Bad(err)
+	}
+	memory := int64(bytes)
+	vectors, blocks, held := m.Beside()
+	if vectors = vectors * vectorsBeside; vectors+blocks > memory/2+processBytes {
+		return study.Errorf("%s is %s: half of it is for columns of X, and beside them the vectors of a %d x %d "+
+			"matrix take %s and the blocks that are read %s",
+			study.Option("memory"), f.Limit, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)),
+			humanize.Bytes(uint64(blocks)))
+	}
+	if f.Collect == nil {
+		return nil
+	}
+	f.Collect(max(memory, processBytes) + held)
+	return nil
+}
+
+// hasConstantStored is hasConstantColumn of a matrix in a file.
+func hasConstantStored(m *stored.Matrix) bool {
+	for j, v := range m.Centered2 {
+		if v == 0 && m.Means[j] != 0 {
+			return true
+		}
+	}
+	return false
+}

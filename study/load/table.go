@@ -1,0 +1,249 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/design"
+	"surepipe/problems"
+	"surepipe/study"
+)
+
+// IgnoredText is the text of [study.NoteIgnored]: the file and its arrays.
+const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
+
+// Table says what the columns of a table are, and those of X.
+type Table struct {
+	Response, Index         string
+	Drop, Only, Categorical []string
+	Missing                 string
+	NA                      []string // nil for the default
+	Weights                 string
+	Standardize             bool
+}
+
+// mostSpread is the ratio of the standard deviations of columns from which their units are likely
+// to decide what a penalty does.
+const mostSpread = 10
+
+// reading are the options of a table of which all columns are read.
+func (t *Table) reading(ctx context.Context) dataio.TableOptions {
+	return dataio.TableOptions{Context: ctx, NA: t.NA, Missing: t.Missing == string(design.Drop)}
+}
+
+// gaps reports whether a sequence may have missing values.
+func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
+
+// options are those of package design.
+func (t *Table) options() design.Options {
+	o := design.Options{
+		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
+		Weights: t.Weights, NA: t.NA,
+	}
+	if t.Missing != string(design.Refuse) {
+		o.Missing = design.Missing(t.Missing)
+	}
+	return o
+}
+
+// tableOptions are those of a table that is read for the command.
+func (in *inputs) tableOptions() design.Options {
+	o := in.Table.options()
+	o.Context = in.ctx
+	return o
+}
+
+// openEntries reads the observed entries of a matrix from a table.
+func (in *inputs) openEntries() (*design.Entries, error) {
+	e, err := design.OpenEntries(in.Data, in.tableOptions())
+	if err != nil {
+		return nil, in.tableError(err)
+	}
+	in.putEntries(e)
+	return e, nil
+}
+
+// openMatrix reads the observed entries from a table that is a matrix with missing ones.
+func (in *inputs) openMatrix() (*design.Entries, error) {
+	e, err := design.OpenMatrix(in.Data, in.tableOptions())
+	if err != nil {
+		return nil, study.Bad(err)
+	}
+	in.putEntries(e)
+	return e, nil
+}
+
+// putEntries stores entries as arrays.
+func (in *inputs) putEntries(e *design.Entries) {
+	ints := make([]int64, len(e.Places))
+	for i, c := range e.Places {
+		ints[i] = int64(c)
+	}
+	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: e.Y}
+	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
+	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2},
+		Ints: []int64{int64(len(e.Rows)), int64(len(e.Columns))}}
+	if e.Weights != nil {
+		in.more["weights"] = dataio.Array{Name: "weights", Shape: []int{len(ints)}, Data: e.Weights}
+	}
+}
+
+// openTable reads the table of --data. A sequence is one of its columns.
+func (in *inputs) openTable() (*design.Data, error) {
+	o := in.tableOptions()
+	o.Reference, o.NoX = in.Problem == "ols", !in.layout.Design
+	table, err := design.Open(in.Data, o)
+	return table, in.tableError(err)
+}
+
+// askResponse asks for --response where --data is a table with named columns, and nothing else says
+// what X and y are.
+func (in *inputs) askResponse() error {
+	series := in.layout.Sequence()
+	if in.haveY || in.X != "" || !dataio.IsTable(in.Data) || !in.layout.Design && !series {
+		return nil
+	}
+	t, err := dataio.OpenTable(in.Data, dataio.TableOptions{
+		Context: in.ctx, NA: in.Table.NA, Unnamed: true, Read: func(string) bool { return series },
+	})
+	if err != nil {
+		return nil // the file is read again as numbers, with the error of that
+	}
+	var names []string
+	if !t.Unnamed {
+		names = t.Names()
+	}
+	if !series {
+		return study.Errorf("%s: which column is the response? Expected %s NAME%s, or %s FILE",
+			in.Data, study.Option("response"), columnNames(names), study.Option("y"))
+	}
+	if err := design.CheckSequence(t); err != nil {
+		return study.Errorf("%s: %w", in.Data, err)
+	}
+	return nil
+}
+
+// columnNames lists the columns of a table for an error.
+func columnNames(names []string) string {
+	if len(names) == 0 {
+		return " (the file has no header line that names the columns)"
+	}
+	const most = 12
+	more := ""
+	if len(names) > most {
+		more = fmt.Sprintf(" and %d more", len(names)-most)
+		names = names[:most]
+	}
+	return ", one of " + strings.Join(names, ", ") + more
+}
+
+// tableError names the flag of an option about the columns of a table.
+func (f *Source) tableError(err error) error {
+	var option *design.OptionError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &option):
+		return study.Errorf("%s: %s: %w",
+			cmp.Or(f.Data, f.Spec), study.Option(option.Option), option.Err)
+	}
+	return study.Bad(err)
+}
+
+// NotesOn says what the user should know about the data.
+func (f *Source) NotesOn(data problems.Data, sigma2 float64) Notes {
+	var n Notes
+	f.warnIntercept(&n, data)
+	if len(data.Ignored) > 0 {
+		n.add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
+	}
+	f.noteTable(&n, data)
+	f.noteStorage(&n, data, sigma2)
+	f.noteScales(&n, data)
+	return n
+}
+
+// indexName is the name of an index, for a note.
+func indexName(s *design.Sequence) string {
+	if s.Index == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %q", s.Index)
+}
+
+// noteSteps prints that the distances of an index are not taken into account: an estimate on places does so.
+func (f *Source) noteSteps(n *Notes, s *design.Sequence, placed bool) {
+	switch {
+	case placed && s.Index != "" && !s.Measured:
+		n.add(study.NoteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
+			indexName(s))
+	case !placed && s.Unequal != "":
+		n.add(study.NoteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+			indexName(s), s.Unequal)
+	}
+}
+
+// placed reports whether the estimate depends on the distances of the index.
+func (f *Source) placed(data problems.Data) bool {
+	l, _ := LayoutOf(f.Problem)
+	return l.Places && f.Specification == nil || data.Spec != nil && data.Spec.Placed()
+}
+
+// noteTable prints what was left out of a table, or replaced.
+func (f *Source) noteTable(n *Notes, data problems.Data) {
+	gaps, d := 0, len(data.Y)
+	if data.Indices != nil && len(data.Shape) == 1 {
+		gaps = data.Shape[0] - d
+	} else if t := data.Table; t != nil && t.Sequence != nil {
+		gaps = t.Left
+	}
+	switch {
+	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
+		n.add(study.NoteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
+			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
+			"leaves gaps", gaps, gaps+d)
+	case gaps > 0:
+		n.add(study.NoteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
+			gaps, gaps+d)
+	}
+	if t := data.Table; t != nil && t.Sequence != nil {
+		f.noteSteps(n, t.Sequence, f.placed(data))
+	}
+	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
+		n.add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
+	}
+	if e := data.Entries; e != nil && e.Left > 0 {
+		n.add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
+	}
+	var merged []string
+	if data.Table != nil {
+		merged = data.Table.Merged
+	}
+	if data.Entries != nil {
+		merged = append(merged, data.Entries.Merged...)
+	}
+	if len(merged) > 0 {
+		n.add(study.NoteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
+	}
+	if t := data.Table; t != nil && t.Filled > 0 {
+		n.add(study.NoteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
+	}
+}
+
+// noteScales prints a note if a penalty treats alike columns in very different units.
+func (f *Source) noteScales(n *Notes, data problems.Data) {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.Problem == "ols" {
+		return
+	}
+	least, most, ok := data.ScaleRange()
+	if !ok || most <= mostSpread*least {
+		return
+	}
+	n.add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
+		"penalty depends on their "+
+		"units: %s makes it independent of them", least, most, study.Option("standardize"))
+}

@@ -1,0 +1,303 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+)
+
+// MonteCarlo streams samples through a pipeline, and prints and summarizes the results.
+type MonteCarlo struct {
+	Estimator *Estimator
+	Template  Result
+	Samples   *SampleSource
+	Mu        []float64
+	// The run's units are samples first to first+count-1, and then repetitions at sample first, with
+	// the seeds from seed on. part is what of them to compute: all, or a shard's.
+	First, Count int
+	Part         Part
+	Seed         uint64
+	// Log, if not "", is the file to which the lines are written and which resume continues.
+	Log    string
+	Resume bool
+	Header Header
+	// Out receives the lines, unless it is nil.
+	Out io.Writer
+	// Step, if not nil, is called after each line that has been computed.
+	Step func(*MonteCarloRun)
+	// Warn receives reasons to doubt the lines of the file; nil for none.
+	Warn func(string)
+}
+
+// SyncEvery is the time within which the lines of samples are on the disk.
+const SyncEvery = time.Second
+
+// Part is a range of the units of a run: its samples, followed by its repetitions.
+type Part struct{ First, End int }
+
+// repeatResult is the line of a repetition: another seed at the same sample.
+type repeatResult struct {
+	Repeat int `json:"repeat"`
+	Result
+}
+
+// MonteCarloRun is a Monte Carlo run in progress.
+type MonteCarloRun struct {
+	*MonteCarlo
+	Tally *Tally
+	Speed Throughput
+	Mean  RunningMean
+	log   *Log // nil without a file
+	// samples and repeats are the numbers of the next ones, after those done in this run or in the
+	// file; ofSamples and ofRepeats are the part to do.
+	samples, repeats     int
+	ofSamples, ofRepeats Part
+}
+
+// RunningMean is the mean, and the sum of squared deviations, of the values added so far.
+type RunningMean struct{ n, Mean, squares float64 }
+
+// Throughput counts what a run has computed itself, not the lines that it read from a file.
+type Throughput struct {
+	Begun           time.Time
+	Samples, Probes int
+	Sampling        time.Duration
+}
+
+// split divides a part after the first count units.
+func (p Part) split(count int) (samples, repeats Part) {
+	return Part{min(p.First, count), min(p.End, count)}, Part{max(p.First-count, 0), max(p.End-count, 0)}
+}
+
+// Run computes the lines that are not in the file yet. If the error is not nil the summary is
+// incomplete, and the lines so far are in the file.
+func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
+	r = &MonteCarloRun{MonteCarlo: m, Tally: NewTally()}
+	r.ofSamples, r.ofRepeats = m.Part.split(m.Count)
+	r.samples, r.repeats = r.ofSamples.First, r.ofRepeats.First
+	r.Speed.Begun = time.Now()
+	if m.Log != "" {
+		r.log, err = OpenLog(m.Log, m.Header, LogOptions{
+			Resume: m.Resume, Every: SyncEvery, Warn: m.Warn, Replay: func(line []byte) error {
+				_, err := r.take(line)
+				return err
+			},
+		})
+		if err != nil {
+			return r, err
+		}
+		defer func() {
+			if closeErr := r.log.Close(); err == nil {
+				err = closeErr
+			}
+		}()
+	}
+	values, _ := r.Tally.Headline()
+	for _, v := range values {
+		r.Mean.add(v)
+	}
+	if err := r.compute(ctx); err != nil {
+		return r, err
+	}
+	r.Tally.Finish(time.Since(r.Speed.Begun))
+	if r.Samples.end != nil {
+		err = r.Samples.end()
+	}
+	return r, err
+}
+
+// Kept is how many samples and repetitions the file has; ok is false where there is none.
+func (m *MonteCarloRun) Kept() (samples, repeats int, ok bool) {
+	return m.samples - m.ofSamples.First, m.repeats - m.ofRepeats.First, m.log != nil
+}
+
+// Done is how many units of the part are done, of how many, and the number of the next sample.
+func (m *MonteCarloRun) Done() (units, of, next int) {
+	return m.samples + m.repeats - m.Part.First, m.Part.End - m.Part.First, m.First + m.samples
+}
+
+// Left is how many samples are to be done.
+func (m *MonteCarloRun) Left() int { return m.ofSamples.End - m.samples }
+
+// compute computes the samples and the repetitions that are left.
+func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
+	// The first sample is read before those that follow, because a pipe cannot be rewound.
+	var y []float64
+	if r.repeats < r.ofRepeats.End {
+		if y, err = r.Samples.At(r.First); err != nil {
+			return err
+		}
+	}
+	if r.samples < r.ofSamples.End {
+		next := r.First + r.samples
+		risks := r.Estimator.Stream(ctx, next, r.Samples.from(ctx, next, r.First+r.ofSamples.End))
+		if err := r.collect(risks, func(line Result) any { return line }); err != nil {
+			return err
+		}
+	}
+	if r.repeats < r.ofRepeats.End {
+		seeds := func(yield func(uint64) bool) {
+			for k := r.repeats; k < r.ofRepeats.End && yield(r.Seed+uint64(k)); k++ {
+			}
+		}
+		return r.collect(r.Estimator.Repeat(ctx, r.First, y, seeds),
+			func(line Result) any { return repeatResult{r.repeats, line} })
+	}
+	return nil
+}
+
+// take adds a line of JSON to the summary, and prints it.
+func (m *MonteCarloRun) take(line []byte) (Line, error) {
+	r, err := ParseLine(line)
+	if err != nil {
+		return r, err
+	}
+	what, number, expected := "sample", *r.Sample, m.First+m.samples
+	counter, end := &m.samples, m.ofSamples.End
+	if r.Repeat != nil {
+		what, number, expected, counter, end = "repetition", *r.Repeat, m.repeats, &m.repeats, m.ofRepeats.End
+	}
+	if r.Repeat != nil && *r.Sample != m.First {
+		return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.First)
+	}
+	if number != expected {
+		return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
+	}
+	if *counter++; *counter > end {
+		return r, nil
+	}
+	m.Tally.Add(r)
+	if m.Out != nil {
+		_, err = m.Out.Write(append(line, '\n'))
+	}
+	return r, err
+}
+
+// collect writes a line for each risk.
+func (m *MonteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r Result) any) error {
+	for risk, err := range risks {
+		var input *Error
+		if errors.As(err, &input) {
+			return input
+		}
+		if err != nil {
+			return err
+		}
+		r := m.Template
+		r.Warnings = slices.Clone(r.Warnings) // the template's, which all samples share
+		r.Sample = &risk.Index
+		r.Fill(m.Estimator.Problem, risk, m.Mu)
+		text, err := json.Marshal(line(r))
+		if err != nil {
+			return err
+		}
+		if m.log != nil {
+			if err := m.log.WriteLine(text); err != nil {
+				return err
+			}
+		}
+		record, err := m.take(text)
+		if err != nil {
+			return err
+		}
+		m.Speed.add(record)
+		if values, _ := m.Tally.Headline(); record.Repeat == nil && len(values) > 0 {
+			m.Mean.add(values[len(values)-1])
+		}
+		if m.Step != nil {
+			m.Step(m)
+		}
+	}
+	return nil
+}
+
+func (m *RunningMean) add(v float64) {
+	m.n++
+	d := v - m.Mean
+	m.Mean += d / m.n
+	m.squares += d * (v - m.Mean)
+}
+
+// StdErr is the standard error of the mean, NaN before there are two values.
+func (m *RunningMean) StdErr() float64 {
+	if m.n < 2 {
+		return math.NaN()
+	}
+	return math.Sqrt(m.squares / (m.n - 1) / m.n)
+}
+
+func (t *Throughput) add(r Line) {
+	t.Probes += r.Trace.Queries
+	if r.Repeat == nil {
+		t.Samples++
+		t.Sampling = time.Since(t.Begun)
+	}
+}
+
+// MonteCarloHeader is the first line of a --jsonl file: the settings and data of its samples. Two runs
+// with equal Settings and Data compute the same lines.
+type MonteCarloHeader struct {
+	MonteCarlo int               `json:"montecarlo"` // the format, 1
+	Settings   map[string]string `json:"settings"`
+	Data       string            `json:"data"`
+	// Version and Device may differ in a run that continues: results then agree up to rounding.
+	Version string `json:"version"`
+	Device  string `json:"device"`
+}
+
+const logFormat = 1
+
+func (h MonteCarloHeader) What() string { return "montecarlo run" }
+
+// Continues compares settings and data.
+func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
+	var was MonteCarloHeader
+	if err := json.Unmarshal(line, &was); err != nil {
+		return "", fmt.Errorf("its first line was not written by surepipe montecarlo (%w)", err)
+	}
+	if err := was.differs(h); err != nil {
+		return "", err
+	}
+	if was.Version != h.Version || was.Device != h.Device {
+		doubt = fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree "+
+			"with them up to rounding", was.Version, was.Device)
+	}
+	return doubt, nil
+}
+
+// differs says how h differs from want; nil if they agree.
+func (h MonteCarloHeader) differs(want MonteCarloHeader) error {
+	if h.MonteCarlo != want.MonteCarlo {
+		return fmt.Errorf(
+			"its first line was not written by surepipe montecarlo (format %d, expected %d)", h.MonteCarlo,
+			want.MonteCarlo)
+	}
+	names := maps.Clone(h.Settings)
+	maps.Copy(names, want.Settings)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if was, is := h.Settings[name], want.Settings[name]; was != is {
+			return Errorf("it was begun with %s %q, expected %q", Option(name), was, is)
+		}
+	}
+	if h.Data != want.Data {
+		return fmt.Errorf("it was begun with other data (%.23s..., expected %.23s...)", h.Data, want.Data)
+	}
+	return nil
+}
+
+// NewMonteCarloHeader is the header of a run with these settings, for the data, on the device.
+func NewMonteCarloHeader(settings map[string]string, data problems.Data, device string) MonteCarloHeader {
+	return MonteCarloHeader{
+		MonteCarlo: logFormat, Settings: settings, Data: DataHash(data), Version: Version(), Device: device,
+	}
+}

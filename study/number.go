@@ -1,0 +1,76 @@
+package study
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// Number is a float64 that may be infinite, as a regularization weight may be: in JSON infinities
+// are the strings "inf" and "-inf".
+type Number float64
+
+// Defined is nil for NaN and infinities.
+func Defined(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// positive is nil for 0.
+func positive(v float64) *float64 {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
+
+// ValueOr is the value, NaN where it is absent.
+func ValueOr(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+func (x Number) MarshalJSON() ([]byte, error) {
+	switch v := float64(x); {
+	case math.IsInf(v, 1):
+		return []byte(`"inf"`), nil
+	case math.IsInf(v, -1):
+		return []byte(`"-inf"`), nil
+	default:
+		return json.Marshal(v)
+	}
+}
+
+// SquaredDistance is ||a - b||^2.
+func SquaredDistance(a, b []float64) float64 {
+	sum := 0.0
+	for i, v := range a {
+		sum += (v - b[i]) * (v - b[i])
+	}
+	return sum
+}
+
+// Weight is nil for NaN, which stands for a weight that the problem does not have.
+func Weight(v float64) *Number {
+	if math.IsNaN(v) {
+		return nil
+	}
+	n := Number(v)
+	return &n
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (x *Number) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case `"inf"`:
+		*x = Number(math.Inf(1))
+	case `"-inf"`:
+		*x = Number(math.Inf(-1))
+	default:
+		return json.Unmarshal(text, (*float64)(x))
+	}
+	return nil
+}

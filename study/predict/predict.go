@@ -1,0 +1,117 @@
+// Package predict predicts from the file of a fit: new rows of a regression, or the missing entries of
+// a matrix.
+package predict
+
+import (
+	"fmt"
+
+	"surepipe/internal/fit"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/study"
+)
+
+// Model is a fit that predicts.
+type Model struct {
+	fit *fit.Fit
+	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2.
+	at func(z, y float64) float64
+}
+
+// Open reads the file of a fit, which [study.SaveFit] has written.
+func Open(path string) (*Model, error) {
+	f, err := fit.Load(path)
+	if err != nil {
+		return nil, study.Bad(err)
+	}
+	m := &Model{fit: f}
+	if err := m.knowLoss(); err != nil {
+		return nil, study.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Predict predicts what is in a file: the rows of a regression, or the entries of a matrix; "" stands
+// for all entries that were not observed. na are the texts of a table that stand for missing values, nil
+// for those of the fit. The result has its
+// warnings also where there is an error.
+func (m *Model) Predict(path string, na []string) (*Prediction, error) {
+	p := &Prediction{Predicts: m.fit.Predicts, Fit: m.fit.Info, Version: study.Version(), fit: m.fit}
+	if !m.fit.Converged {
+		p.note(study.NoteFitNotConverged, "the fit has not converged")
+	}
+	if na == nil {
+		na = m.fit.NA
+	}
+	switch {
+	case m.fit.Predicts == fit.Entries:
+		return p, m.entries(p, path, na)
+	case path == "":
+		return p, study.Errorf("%s is missing, expected a file with new rows", study.Option("data"))
+	}
+	return p, m.rows(p, path, na)
+}
+
+// knowLoss sets what follows from the loss of the fit.
+func (m *Model) knowLoss() error {
+	f := m.fit
+	known, err := problems.Loss{Name: f.Loss, Parameter: f.LossParameter}.Structure()
+	if err != nil {
+		return err
+	}
+	m.at = func(z, y float64) float64 { return (z - y) * (z - y) }
+	if known.At != nil {
+		m.at = func(z, y float64) float64 { return known.At(0, z, y) }
+	}
+	if known.Mean != nil {
+		f.Mean = func(z float64) float64 {
+			one := []float64{z}
+			known.Mean(one, one)
+			return one[0]
+		}
+	}
+	return nil
+}
+
+// Prediction is what a fit predicts, and what is known of its error. In JSON the entries of a matrix
+// follow as entries: see [Prediction.WriteJSON].
+type Prediction struct {
+	Predicts string `json:"predicts"`
+	Count    int    `json:"count"`
+	// IgnoredColumns are columns of the table that the fit does not use, and Filled the number of
+	// missing values that were replaced.
+	IgnoredColumns []string `json:"ignored_columns,omitempty"`
+	Filled         int      `json:"filled,omitempty"`
+	// MeanSquaredError is that of the rows with a response, absent where there are none.
+	MeanSquaredError *float64 `json:"mean_squared_error,omitempty"`
+	// MeanLoss takes its place where the loss is not squared: for a likelihood minus its logarithm,
+	// without terms of y alone.
+	MeanLoss         *float64           `json:"mean_loss,omitempty"`
+	RowsWithResponse int                `json:"rows_with_response,omitempty"`
+	Warnings         []pipeline.Warning `json:"warnings,omitempty"`
+	Fit              fit.Info           `json:"fit"`
+	Version          string             `json:"version"`
+	// Names are those of the rows.
+	Names       []string  `json:"names,omitempty"`
+	Predictions []float64 `json:"predictions,omitempty"`
+
+	fit *fit.Fit
+	// each yields the entries of a matrix; nil for rows.
+	each func(func(fit.Entry) bool)
+}
+
+// note keeps a note.
+func (p *Prediction) note(code, format string, args ...any) {
+	p.Warnings = append(p.Warnings, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+}
+
+// mean replaces linear predictors by the expectations of y there.
+func (p *Prediction) mean() {
+	f := p.fit
+	if f.Mean == nil {
+		return
+	}
+	for i, z := range p.Predictions {
+		p.Predictions[i] = f.Mean(z)
+	}
+}

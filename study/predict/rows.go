@@ -1,0 +1,106 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/fit"
+	"surepipe/study"
+	"surepipe/study/load"
+)
+
+// rows predicts the rows of a file.
+func (m *Model) rows(to *Prediction, path string, na []string) error {
+	if m.fit.Design != nil {
+		return m.table(to, path, na)
+	}
+	set, err := dataio.OpenAs(path, dataio.TableOptions{NA: na})
+	if err != nil {
+		return study.Bad(err)
+	}
+	defer set.Close()
+	if set.IsSparse() {
+		x, err := set.Sparse()
+		if err == nil {
+			to.Predictions, err = m.fit.PredictSparse(x)
+		}
+		if err != nil {
+			return study.Errorf("%s: %w", path, err)
+		}
+	} else {
+		if to.Predictions, err = predictArray(m.fit, set); err != nil {
+			return study.Errorf("%s: %w", path, err)
+		}
+		if unread := set.Unread(); len(unread) > 0 {
+			to.note(study.NoteIgnored, load.IgnoredText, path, strings.Join(unread, ", "))
+		}
+	}
+	to.mean()
+	to.Count = len(to.Predictions)
+	return nil
+}
+
+// predictArray predicts the rows of the array X, or of a file's only array.
+func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
+	name := "X"
+	if !set.Has(name) {
+		only, err := set.Only()
+		if err != nil {
+			return nil, set.Missing("X", fmt.Sprintf("(n, %d)", len(f.B)), nil)
+		}
+		name = only
+	}
+	x, err := load.MatrixIn(set, name, fmt.Sprintf("(n, %d)", len(f.B)))
+	if err != nil {
+		return nil, err
+	}
+	return f.PredictRows(x)
+}
+
+// table predicts the rows of a table.
+func (m *Model) table(to *Prediction, path string, na []string) error {
+	if !dataio.IsTable(path) {
+		return study.Errorf("%s is %q, but the fit is of a table with named columns: expected a table (.csv, .tsv)",
+			study.Option("data"), path)
+	}
+	rows, err := m.fit.Design.OpenRows(path, na)
+	if err != nil {
+		return study.Bad(err)
+	}
+	if to.Predictions, err = m.fit.PredictRows(rows.X); err != nil {
+		return study.Errorf("%s: %w", path, err)
+	}
+	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
+	if len(rows.Ignored) > 0 {
+		to.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s",
+			strings.Join(rows.Ignored, ", "))
+	}
+	if rows.Filled > 0 {
+		to.note(study.NoteFilled, "%d missing values are replaced by the means of the fit's data", rows.Filled)
+	}
+	sum := 0.0
+	for i, y := range rows.Y {
+		if !math.IsNaN(y) {
+			sum += m.at(to.Predictions[i], y)
+			to.RowsWithResponse++
+		}
+	}
+	to.setMean(sum)
+	to.mean()
+	return nil
+}
+
+// setMean sets the mean of the losses of the rows with a response, which add up to sum.
+func (p *Prediction) setMean(sum float64) {
+	if p.RowsWithResponse == 0 {
+		return
+	}
+	mean := study.Defined(sum / float64(p.RowsWithResponse))
+	if p.Fit.Loss == "" {
+		p.MeanSquaredError = mean
+	} else {
+		p.MeanLoss = mean
+	}
+}

@@ -1,0 +1,141 @@
+package predict
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/fit"
+	"surepipe/study"
+)
+
+// WriteCSV writes the predictions as a table, of entries with the names of their rows and columns.
+func (p *Prediction) WriteCSV(ctx context.Context, w io.Writer) error {
+	if p.each != nil {
+		return entriesCSV(ctx, w, p.fit, p.each)
+	}
+	at := -1
+	record := func() []string {
+		if at++; at > len(p.Predictions) {
+			return nil
+		}
+		var cells []string
+		switch {
+		case at == 0 && p.Names != nil:
+			cells = []string{"", "prediction"}
+		case at == 0:
+			cells = []string{"prediction"}
+		case p.Names != nil:
+			cells = []string{p.Names[at-1], format(p.Predictions[at-1])}
+		default:
+			cells = []string{format(p.Predictions[at-1])}
+		}
+		return cells
+	}
+	return dataio.EncodeRecords(w, record)
+}
+
+// WriteJSON writes one object on one line.
+func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
+	if p.each != nil {
+		return entriesJSON(ctx, w, p.fit, p, p.each)
+	}
+	return study.WriteLine(w, p)
+}
+
+// format writes a number with the fewest digits from which it can be read back.
+func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// stopEvery is the number of entries between two looks at the context.
+const stopEvery = 1 << 16
+
+// entriesCSV writes entries as a table.
+func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool)) error {
+	w := bufio.NewWriterSize(to, 64<<10)
+	rows, columns := labels(f.RowNames, csvCell), labels(f.ColumnNames, csvCell)
+	w.WriteString(csvCell(cmp.Or(f.RowsBy, "row")) + "," + csvCell(cmp.Or(f.ColumnsBy, "column")) + ",prediction\n")
+	var buf []byte
+	if err := eachEntry(ctx, each, func(_ int, e fit.Entry) error {
+		buf = append(rows(buf[:0], e.Row), ',')
+		buf = append(columns(buf, e.Column), ',')
+		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), '\n')
+		_, err := w.Write(buf)
+		return err
+	}); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// entriesJSON writes the object with the entries at its end, without holding their text.
+func entriesJSON(ctx context.Context, to io.Writer, f *fit.Fit, r *Prediction, each func(func(fit.Entry) bool)) error {
+	head, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(to, 64<<10)
+	w.Write(head[:len(head)-1])
+	w.WriteString(`,"entries":[`)
+	rows, columns := labels(f.RowNames, jsonText), labels(f.ColumnNames, jsonText)
+	var buf []byte
+	if err := eachEntry(ctx, each, func(i int, e fit.Entry) error {
+		buf = buf[:0]
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = append(rows(append(buf, '['), e.Row), ',')
+		buf = append(columns(buf, e.Column), ',')
+		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), ']')
+		_, err := w.Write(buf)
+		return err
+	}); err != nil {
+		return err
+	}
+	w.WriteString("]}\n")
+	return w.Flush()
+}
+
+// labels appends the name of a row or column as text has it, or its number where it has none.
+func labels(names []string, text func(string) string) func(buf []byte, k int) []byte {
+	if names == nil {
+		return func(buf []byte, k int) []byte { return strconv.AppendInt(buf, int64(k), 10) }
+	}
+	texts := make([]string, len(names))
+	for k, name := range names {
+		texts[k] = text(name)
+	}
+	return func(buf []byte, k int) []byte { return append(buf, texts[k]...) }
+}
+
+// csvCell is a text as a cell of a .csv file.
+func csvCell(text string) string { return string(dataio.AppendCell(nil, text)) }
+
+// jsonText is a text in JSON.
+func jsonText(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string is always valid
+	}
+	return string(quoted)
+}
+
+// eachEntry calls f with every entry and its number, until an error or the end of ctx.
+func eachEntry(ctx context.Context, each func(func(fit.Entry) bool), f func(int, fit.Entry) error) error {
+	var err error
+	i := 0
+	each(func(e fit.Entry) bool {
+		if i%stopEvery == 0 {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = f(i, e)
+		}
+		i++
+		return err == nil
+	})
+	return err
+}

@@ -1,0 +1,217 @@
+package study
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime/debug"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+)
+
+// Result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
+// keys may be added, but none may change its meaning.
+type Result struct {
+	Sample  *int   `json:"sample,omitempty"`
+	Problem string `json:"problem"`
+	D       int    `json:"d"`
+	P       int    `json:"p"`
+	// Sigma2 is absent where it is not known, and so are SURE and its error.
+	Sigma2 float64 `json:"sigma2,omitempty"`
+	// Sigma2Method is how sigma2 was estimated, and Sigma2RelStdErr its standard error
+	// over its value; absent where it was given.
+	Sigma2Method    string   `json:"sigma2_method,omitempty"`
+	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr,omitempty"`
+	Lambda          *Number  `json:"lambda,omitempty"`
+	Lambda2         *Number  `json:"lambda2,omitempty"`
+	Gamma           *Number  `json:"gamma,omitempty"`
+	// Standardize says that the penalty is on the coefficients of standardized columns.
+	Standardize bool `json:"standardize,omitempty"`
+	// Intercept is the fitted intercept, with --intercept.
+	Intercept *float64 `json:"intercept,omitempty"`
+	EffectsResult
+	CenterResult
+	SURE              *float64 `json:"sure,omitempty"`
+	SUREStdErr        *float64 `json:"sure_stderr,omitempty"`
+	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
+	CriteriaResult
+	TargetsResult
+	LossResult
+	ExecResult
+	CoefficientsResult
+	ProjectedResult
+	StorageResult
+	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
+	Residual         *float64 `json:"residual,omitempty"`
+	Divergence       float64  `json:"divergence"`
+	DivergenceStdErr float64  `json:"divergence_stderr"`
+	// DivergenceLow and DivergenceHigh are the range of the divergence over the decisions that are
+	// within rounding errors or the tolerance; absent where there are no such decisions.
+	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
+	DivergenceHigh *float64 `json:"divergence_high,omitempty"`
+	// RankMargin is the factor by which the smallest direction of X that counts exceeds rounding
+	// errors; absent where no rank was decided.
+	RankMargin float64 `json:"rank_margin,omitempty"`
+	// SpaceMargin is the distance of the solution to the nearest other support, rank or clustering,
+	// over its error; absent where it is not known.
+	SpaceMargin float64 `json:"space_margin,omitempty"`
+	// Loss is ||mu_hat - mu||^2 where mu is known.
+	Loss *float64 `json:"loss,omitempty"`
+	// SignalLoss is the squared error of the signal where --truth gives the true one.
+	SignalLoss *float64     `json:"signal_loss,omitempty"`
+	Solver     SolverResult `json:"solver"`
+	Derivative string       `json:"derivative"`
+	// DerivativeConverged says whether every probe of the implicit derivative
+	// reached its tolerance, in at most DerivativeSteps steps.
+	DerivativeConverged bool          `json:"derivative_converged"`
+	DerivativeSteps     int           `json:"derivative_steps,omitempty"`
+	JacobianFro2        float64       `json:"jacobian_fro2"`
+	Trace               TraceResult   `json:"trace"`
+	Seconds             SecondsResult `json:"seconds"`
+	// Choices is what the solver chose based on the structure of the problem; absent where it had
+	// no choice.
+	Choices []Choice `json:"choices,omitempty"`
+	// Verification is the result of --verify.
+	Verification *pipeline.Verification `json:"verification,omitempty"`
+	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
+	// command's notes; absent where there are none.
+	Warnings []pipeline.Warning `json:"warnings,omitempty"`
+	Device   string             `json:"device"`
+	Version  string             `json:"version"`
+	// Texts say beside each criterion what its value is, or why there is none.
+	Texts map[risk.Criterion]string `json:"-"`
+}
+
+type SolverResult struct {
+	Name       string  `json:"name"`
+	Method     string  `json:"method,omitempty"` // that the solver tried first, and that converged
+	Iterations int     `json:"iterations"`
+	Converged  bool    `json:"converged"`
+	Optimality float64 `json:"optimality"`
+	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no bound is
+	// known. With weights w of the observations, reported by MuHatErrorWeighted, it bounds that of
+	// sqrt(w) mu_hat.
+	MuHatError         *float64 `json:"mu_hat_error,omitempty"`
+	MuHatErrorWeighted bool     `json:"mu_hat_error_weighted,omitempty"`
+	// DevianceError takes the place of MuHatError where the loss is not squared: it bounds the root
+	// of twice the loss's Bregman distance of mu_hat from the exact one.
+	DevianceError *float64 `json:"deviance_error,omitempty"`
+}
+
+// Choice is a vjp.Choice: what was chosen for a part of the computation, and why.
+type Choice struct {
+	Part   string `json:"part"`
+	Chosen string `json:"chosen"`
+	Reason string `json:"reason"`
+}
+
+type TraceResult struct {
+	Estimator string `json:"estimator"`
+	Queries   int    `json:"queries"`
+	Seed      uint64 `json:"seed"`
+}
+
+type SecondsResult struct {
+	Solve      float64 `json:"solve"`
+	Divergence float64 `json:"divergence"`
+	Total      float64 `json:"total"`
+}
+
+// Fill sets the fields that come from a sample's risk. Without the estimate b, which the points of
+// a sweep do not have, the intercept stays unset.
+func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
+	if risk.HasB() {
+		r.Intercept = InterceptOf(p, risk)
+		r.fitEffects(p, risk)
+	}
+	bar := risk.StdErr
+	if r.Sigma2RelStdErr != nil {
+		bar = math.Hypot(bar, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
+	}
+	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = Defined(risk.SURE), Defined(bar), Defined(risk.SURE/float64(r.D))
+	r.CriteriaResult, r.Texts = criteriaOf(risk), textsOf(risk)
+	r.Residual, r.LossResult = Defined(risk.Residual), lossOf(risk)
+	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
+	r.DivergenceLow, r.DivergenceHigh = nil, nil
+	if risk.DivergenceLow < risk.DivergenceHigh {
+		r.DivergenceLow, r.DivergenceHigh = &risk.DivergenceLow, &risk.DivergenceHigh
+	}
+	r.RankMargin, r.SpaceMargin = risk.RankMargin, risk.SpaceMargin
+	r.JacobianFro2 = risk.Trace.Frobenius2
+	r.Solver.Iterations, r.Solver.Method = risk.Iterations, risk.Method
+	r.Solver.Converged = risk.Converged
+	r.Solver.Optimality = risk.Optimality
+	r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = nil, false
+	r.Solver.DevianceError = nil
+	if bound := risk.Convergence.Error; !math.IsNaN(bound) && risk.LossTerms != nil {
+		r.Solver.DevianceError = &bound
+	} else if !math.IsNaN(bound) {
+		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
+	}
+	r.Derivative = risk.Derivative
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && len(risk.Doubts) == 0,
+		risk.InnerSteps
+	r.Choices = nil
+	for _, c := range risk.Choices {
+		r.Choices = append(r.Choices, Choice(c))
+	}
+	r.Verification = risk.Verification
+	if risk.Floored {
+		r.Warnings = append(r.Warnings, pipeline.Warning{Code: NoteErrorBar,
+			Text: ZeroBarText(r.Sigma2RelStdErr != nil)})
+	}
+	r.Warnings = append(r.Warnings, WarningsOf(risk, r.Sigma2RelStdErr)...)
+	r.Trace = TraceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
+	r.Seconds = SecondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
+	if mu != nil {
+		loss := SquaredDistance(risk.MuHat, mu)
+		r.Loss = &loss
+	}
+}
+
+// InterceptOf is the fitted intercept, nil if the problem has none.
+func InterceptOf(p *problems.Problem, risk pipeline.Risk) *float64 {
+	b0, ok := p.Intercept(risk.MuHat, risk.B)
+	if !ok {
+		return nil
+	}
+	return &b0
+}
+
+// WriteLine writes v as one line of JSON in a single call, so that neither a reader nor the file of
+// a killed process sees half a line.
+func WriteLine(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// Version is the module's version where the build recorded one.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision, modified := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = "+dirty"
+		}
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	if revision == "" {
+		return "devel"
+	}
+	return fmt.Sprintf("devel-%s%s", revision, modified)
+}

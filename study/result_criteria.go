@@ -1,0 +1,121 @@
+package study
+
+import (
+	"math"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+)
+
+// CriteriaResult is the part of the JSON of one sample that needs no sigma2. A number that is not
+// defined is absent.
+type CriteriaResult struct {
+	DF             *float64 `json:"df,omitempty"`
+	GCV            *float64 `json:"gcv,omitempty"`
+	GCVStdErr      *float64 `json:"gcv_stderr,omitempty"`
+	GCVTraceStdErr *float64 `json:"gcv_trace_stderr,omitempty"`
+	ALO            *float64 `json:"alo,omitempty"`
+	ALOStdErr      *float64 `json:"alo_stderr,omitempty"`
+	// ALOProbeStdErr is the part of ALOStdErr that the choice of probes causes.
+	ALOProbeStdErr *float64 `json:"alo_probe_stderr,omitempty"`
+	// ALOUnresolved is the number of observations because of which there is no ALO: their leverages are
+	// too near to 1 for the probes, or one Newton step does not tell the fit without them.
+	ALOUnresolved int `json:"alo_unresolved,omitempty"`
+	// ALONotLeftOut is the number of observations that alone determine an effect: ALO is the mean over
+	// the others.
+	ALONotLeftOut int      `json:"alo_not_left_out,omitempty"`
+	AIC           *float64 `json:"aic,omitempty"`
+	BIC           *float64 `json:"bic,omitempty"`
+	Sigma2DF      *float64 `json:"sigma2_df,omitempty"`
+	// Criteria has those that are added to the table, with their standard errors.
+	Criteria map[string]float64 `json:"criteria,omitempty"`
+}
+
+// TargetsResult is the part that says what the estimates are about, absent where that goes without
+// saying.
+type TargetsResult struct {
+	SUREEstimates string `json:"sure_estimates,omitempty"`
+	// ALOEstimates is about gcv too.
+	ALOEstimates string `json:"alo_estimates,omitempty"`
+	// Noise is how the noise is not white: the estimates are then those of the whitened y.
+	Noise problems.Noise `json:"noise,omitempty"`
+}
+
+func TargetsOf(p *problems.Problem, sigma2 float64) TargetsResult {
+	t := TargetsResult{p.Targets.SURE, p.Targets.Prediction, p.Targets.Noise}
+	if sigma2 == 0 {
+		t.SUREEstimates = ""
+	}
+	return t
+}
+
+func criteriaOf(r pipeline.Risk) CriteriaResult {
+	c := CriteriaResult{
+		DF: Defined(r.Trace.Trace), GCV: Defined(r.GCV), GCVStdErr: Defined(r.GCVStdErr),
+		GCVTraceStdErr: Defined(r.GCVTraceErr),
+		ALO:            Defined(r.ALO), ALOStdErr: Defined(r.ALOStdErr), ALOProbeStdErr: Defined(r.ALOProbesErr),
+		ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
+		AIC: Defined(r.AIC), BIC: Defined(r.BIC), Sigma2DF: Defined(r.Sigma2DF),
+	}
+	own := (&Result{CriteriaResult: c}).numbers()
+	for _, rule := range risk.Rules() {
+		name := string(rule.Name)
+		if _, known := own[name]; known {
+			continue
+		}
+		value, stdErr := rule.Value(r.Fitted())
+		for key, v := range map[string]float64{name: value, name + "_stderr": stdErr} {
+			if Defined(v) == nil {
+				continue
+			}
+			if c.Criteria == nil {
+				c.Criteria = map[string]float64{}
+			}
+			c.Criteria[key] = v
+		}
+	}
+	return c
+}
+
+// textsOf are the texts beside the criteria.
+func textsOf(r pipeline.Risk) map[risk.Criterion]string {
+	texts := map[risk.Criterion]string{}
+	for _, rule := range risk.Rules() {
+		if rule.Text != nil {
+			texts[rule.Name] = rule.Text(r.Fitted())
+		}
+	}
+	return texts
+}
+
+// numbers are the values of the criteria's own keys of the JSON, nil where they are absent.
+func (r *Result) numbers() map[string]*float64 {
+	return map[string]*float64{
+		"sure": r.SURE, "sure_stderr": r.SUREStdErr, "gcv": r.GCV, "gcv_stderr": r.GCVStdErr, "alo": r.ALO,
+		"alo_stderr": r.ALOStdErr, "alo_probe_stderr": r.ALOProbeStdErr,
+		"aic": r.AIC, "bic": r.BIC, "sigma2_df": r.Sigma2DF,
+	}
+}
+
+// Number is the value of a key of the JSON, nil where it is absent.
+func (r *Result) Number(key string) *float64 {
+	if v, own := r.numbers()[key]; own {
+		return v
+	}
+	if v, ok := r.Criteria[key]; ok {
+		return &v
+	}
+	return nil
+}
+
+// Value is that of a criterion with its standard error, NaN where they are absent.
+func (r *Result) Value(c risk.Criterion) (value, stdErr float64) {
+	at := func(key string) float64 {
+		if v := r.Number(key); v != nil {
+			return *v
+		}
+		return math.NaN()
+	}
+	return at(string(c)), at(string(c) + "_stderr")
+}

@@ -1,0 +1,228 @@
+package study
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ShardFile is a file of one shard that has been checked.
+type ShardFile struct {
+	Path  string
+	lines int // complete lines after the first
+}
+
+// Shards are the files of one run, by index of the shard.
+type Shards struct {
+	Of    ShardHeader // of the first file
+	Files map[int]ShardFile
+}
+
+// ReadShards checks files against each other. Errors name the file.
+func ReadShards(paths []string, mixed bool) (*Shards, error) {
+	set := &Shards{Files: map[int]ShardFile{}}
+	for n, path := range paths {
+		h, lines, err := CheckShard(path)
+		if err != nil {
+			return nil, Errorf("%s: %w", path, err)
+		}
+		if n == 0 {
+			set.Of = h
+		}
+		why := h.differs(set.Of)
+		if machine := h.Machine.Differs(set.Of.Machine); why == nil && machine != "" && !mixed {
+			why = Errorf("it was computed with %s, so that results do not agree to the last bit; "+
+				"%s merges them all the same", machine, Option("mixed"))
+		}
+		if why != nil {
+			return nil, Errorf("%s is not of the run of %s: %w", path, paths[0], why)
+		}
+		here := ShardFile{path, lines}
+		if other, twice := set.Files[h.Shard.Index]; twice {
+			if err := sameLines(other.Path, path, min(lines, other.lines)); err != nil {
+				return nil, Errorf("%s and %s are both shard %d of %d: %w", other.Path, path, h.Shard.Index,
+					h.Shard.Count, err)
+			}
+			if other.lines >= lines {
+				here = other
+			}
+		}
+		set.Files[h.Shard.Index] = here
+	}
+	return set, nil
+}
+
+// Missing are the indices of shards without a complete file, in order.
+func (s *Shards) Missing() (list []int) {
+	for i := range s.Of.Shard.Count {
+		file, ok := s.Files[i]
+		if !ok || file.lines < s.Of.linesOf(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Ranges writes increasing numbers as an array job takes them: 2,5-7.
+func Ranges(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(list[i])
+		if j > i {
+			part += "-" + strconv.Itoa(list[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// Each passes the lines of all shards but their first ones, in order.
+func (s *Shards) Each(ctx context.Context, take func(line []byte) error) error {
+	for i := range s.Of.Shard.Count {
+		most := s.Of.linesOf(i)
+		if most == 0 {
+			continue
+		}
+		err := eachLine(s.Files[i].Path, func(n int, line []byte) error {
+			if err := ctx.Err(); err != nil || n == 0 || n > most {
+				return err
+			}
+			return take(line)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(s.Files[i].Path), err)
+		}
+	}
+	return nil
+}
+
+// eachLine passes the complete lines of a file, without their newlines; the first has number 0. An
+// incomplete last line, of a task that was killed, is left out.
+func eachLine(path string, take func(n int, line []byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		var reason *os.PathError
+		if errors.As(err, &reason) {
+			return reason.Err
+		}
+		return err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, 1<<16)
+	for n := 0; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			if n == 0 {
+				return errors.New("it has no complete line")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(n, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+}
+
+// CheckShard reads a shard's file: its header, and the number of its complete lines, each of which
+// must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
+// that loses power can leave one.
+func CheckShard(path string) (h ShardHeader, lines int, err error) {
+	bad := 0 // number of the line that is no JSON
+	err = eachLine(path, func(n int, line []byte) error {
+		if n == 0 {
+			h, err = ParseShardHeader(line)
+			return err
+		}
+		if bad > 0 {
+			return fmt.Errorf("line %d is not JSON", bad+1)
+		}
+		if !json.Valid(line) {
+			bad = n
+			return nil
+		}
+		if most := h.linesOf(h.Shard.Index); n > most {
+			return fmt.Errorf("it has more lines than its shard's %d", most)
+		}
+		if err := h.run.place(h.Shard, n-1, line); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		lines = n
+		return nil
+	})
+	return h, lines, err
+}
+
+// sameLines compares the first lines of two files, times aside.
+func sameLines(a, b string, lines int) error {
+	var want [][]byte
+	stop := errors.New("enough")
+	err := eachLine(a, func(n int, line []byte) error {
+		if n > lines {
+			return stop
+		}
+		want = append(want, line)
+		return nil
+	})
+	if err != nil && !errors.Is(err, stop) {
+		return err
+	}
+	err = eachLine(b, func(n int, line []byte) error {
+		if n > lines {
+			return stop
+		}
+		if n > 0 && !bytes.Equal(WithoutTimes(line), WithoutTimes(want[n])) {
+			return fmt.Errorf("line %d of them differs", n+1)
+		}
+		return nil
+	})
+	if errors.Is(err, stop) {
+		return nil
+	}
+	return err
+}
+
+// WithoutTimes is a line of JSON without the keys "seconds", at any depth.
+func WithoutTimes(line []byte) []byte {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber() // digits as they are
+	if d.Decode(&v) != nil {
+		return line
+	}
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			delete(v, "seconds")
+			for _, w := range v {
+				strip(w)
+			}
+		case []any:
+			for _, w := range v {
+				strip(w)
+			}
+		}
+	}
+	strip(v)
+	text, err := json.Marshal(v)
+	if err != nil {
+		return line
+	}
+	return text
+}

@@ -1,0 +1,272 @@
+package study
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/pipeline"
+	"surepipe/risk"
+)
+
+// Line is the part of a line of JSON that the summary and the figures need. They are
+// computed from the lines alone, so that a run that was continued gives the same bits as an
+// uninterrupted one.
+type Line struct {
+	Sample     *int     `json:"sample"`
+	Repeat     *int     `json:"repeat"`
+	SURE       *float64 `json:"sure"`
+	SUREStdErr float64  `json:"sure_stderr"`
+	CriteriaResult
+	Sigma2          float64  `json:"sigma2"`
+	Sigma2Method    string   `json:"sigma2_method"`
+	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr"`
+	D               int      `json:"d"`
+	Problem         string   `json:"problem"`
+	Seconds         struct {
+		Total float64 `json:"total"`
+	} `json:"seconds"`
+	Residual         float64  `json:"residual"`
+	JacobianFro2     float64  `json:"jacobian_fro2"`
+	Divergence       float64  `json:"divergence"`
+	DivergenceStdErr float64  `json:"divergence_stderr"`
+	Loss             *float64 `json:"loss"`
+	Solver           struct {
+		Converged bool `json:"converged"`
+	} `json:"solver"`
+	DerivativeConverged bool `json:"derivative_converged"`
+	Trace               struct {
+		Queries int `json:"queries"`
+	} `json:"trace"`
+	Verification *pipeline.Verification `json:"verification"`
+	Warnings     []pipeline.Warning     `json:"warnings"`
+}
+
+// Summary is the last line of a Monte Carlo run.
+type Summary struct {
+	Summary         bool     `json:"summary"`
+	Samples         int      `json:"samples"`
+	NotConverged    int      `json:"not_converged"`
+	MeanSURE        *float64 `json:"mean_sure,omitempty"`
+	MeanSUREStdErr  *float64 `json:"mean_sure_stderr,omitempty"`
+	SDSURE          *float64 `json:"sd_sure,omitempty"`
+	RMSSUREStdErr   *float64 `json:"rms_sure_stderr,omitempty"`
+	MeanGCV         *float64 `json:"mean_gcv,omitempty"`
+	MeanGCVStdErr   *float64 `json:"mean_gcv_stderr,omitempty"`
+	MeanALO         *float64 `json:"mean_alo,omitempty"`
+	MeanALOStdErr   *float64 `json:"mean_alo_stderr,omitempty"`
+	RMSALOProbe     *float64 `json:"rms_alo_probe_stderr,omitempty"`
+	MeanLoss        *float64 `json:"mean_loss,omitempty"`
+	MeanLossStdErr  *float64 `json:"mean_loss_stderr,omitempty"`
+	MeanError       *float64 `json:"mean_error,omitempty"`
+	MeanErrorStdErr *float64 `json:"mean_error_stderr,omitempty"`
+	RMSError        *float64 `json:"rms_error,omitempty"`
+	Seeds           int      `json:"seeds,omitempty"`
+	SeedsMeanSURE   *float64 `json:"seeds_mean_sure,omitempty"`
+	SeedsSDSURE     *float64 `json:"seeds_sd_sure,omitempty"`
+	SeedsRMSStdErr  *float64 `json:"seeds_rms_stderr,omitempty"`
+	SeedsMeanGCV    *float64 `json:"seeds_mean_gcv,omitempty"`
+	SeedsSDGCV      *float64 `json:"seeds_sd_gcv,omitempty"`
+	SeedsMeanALO    *float64 `json:"seeds_mean_alo,omitempty"`
+	SeedsSDALO      *float64 `json:"seeds_sd_alo,omitempty"`
+	SeedsRMSALO     *float64 `json:"seeds_rms_alo_probe_stderr,omitempty"`
+	Seconds         float64  `json:"seconds"`
+	// Warnings are those printed on standard error, of all samples together.
+	Warnings []pipeline.Warning `json:"warnings,omitempty"`
+}
+
+// Series are the numbers of many samples, in their order. A number that is not defined is left out.
+type Series struct {
+	SURE, SUREStdErr []float64
+	// Loss is ||mu_hat - mu||^2, and Error SURE - Loss.
+	Loss, Error []float64
+	GCV         []float64
+	// ALOProbe are the alo_probe_stderr.
+	ALO, ALOProbe []float64
+}
+
+// Tally sums up the lines of a Monte Carlo run.
+type Tally struct {
+	Summary
+	// PerSample are the numbers of the samples, and PerSeed those of the repetitions at one sample,
+	// whose SUREStdErr is 2 sigma2 divergence_stderr.
+	PerSample, PerSeed Series
+	// Notes are the command's, which every line has.
+	Notes []pipeline.Warning
+	// Estimated says that sigma2 is an estimate.
+	Estimated bool
+	told      map[string]int // number of lines with a warning, by its code
+}
+
+// Doubt is a reason to doubt a run: N of its Of lines have the warning of this code.
+type Doubt struct {
+	Code  string
+	N, Of int
+}
+
+func ParseLine(line []byte) (r Line, err error) {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, err
+	}
+	if r.Sample == nil {
+		return r, fmt.Errorf("it has no \"sample\"")
+	}
+	return r, nil
+}
+
+// add appends what is defined of a line.
+func (s *Series) add(r Line) {
+	s.GCV, s.ALO = appendDefined(s.GCV, r.GCV), appendDefined(s.ALO, r.ALO)
+	s.ALOProbe = appendDefined(s.ALOProbe, r.ALOProbeStdErr)
+	s.SURE, s.Loss = appendDefined(s.SURE, r.SURE), appendDefined(s.Loss, r.Loss)
+	if r.SURE != nil && r.Loss != nil {
+		s.Error = append(s.Error, *r.SURE-*r.Loss)
+	}
+}
+
+func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}} }
+
+// Add takes the next line.
+func (t *Tally) Add(r Line) {
+	if t.told == nil {
+		t.told = map[string]int{}
+	}
+	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence,
+		Frobenius2: r.JacobianFro2}
+	// These are judged by the numbers of the line, whatever warnings it has.
+	doubted := r.Verification != nil && !r.Verification.Passed()
+	found := map[string]bool{
+		NoteErrorBar: terms.Floored(), pipeline.Unverified: doubted,
+		pipeline.Sigma2TooLarge: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
+	}
+	t.Estimated = r.Sigma2Method != ""
+	for _, w := range r.Warnings {
+		if commandNote(w.Code) && !slices.Contains(t.Notes, w) {
+			t.Notes = append(t.Notes, w)
+		}
+		if _, judged := found[w.Code]; !judged {
+			t.told[w.Code]++
+		}
+	}
+	for code, is := range found {
+		if is {
+			t.told[code]++
+		}
+	}
+	rough := slices.ContainsFunc(r.Warnings, func(w pipeline.Warning) bool { return w.Code == pipeline.NotSmooth })
+	if !r.Solver.Converged || !r.DerivativeConverged || doubted || rough {
+		t.NotConverged++
+	}
+	if r.Repeat == nil {
+		t.Samples++
+		t.PerSample.add(r)
+		if r.SURE != nil {
+			t.PerSample.SUREStdErr = append(t.PerSample.SUREStdErr, r.SUREStdErr)
+		}
+		return
+	}
+	t.Seeds++
+	t.PerSeed.add(r)
+	if r.SURE != nil {
+		t.PerSeed.SUREStdErr = append(t.PerSeed.SUREStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
+	}
+}
+
+// Doubts are the reasons to doubt the means.
+func (t *Tally) Doubts() (all []Doubt) {
+	of := t.Samples + t.Seeds
+	add := func(code string, n int) {
+		if n > 0 {
+			all = append(all, Doubt{code, n, of})
+		}
+	}
+	for _, code := range []string{NoteErrorBar, pipeline.Sigma2TooLarge, pipeline.Unverified, pipeline.NotSmooth} {
+		add(code, t.told[code])
+	}
+	// These say that the means may be off although the solves have converged.
+	for _, code := range []string{
+		pipeline.FewObservations, pipeline.NoLeaveOneOut, pipeline.Interpolates, pipeline.Ambiguous,
+		pipeline.LargeStep,
+	} {
+		add(code, t.told[code])
+	}
+	add(pipeline.NotConverged, t.NotConverged-t.told[pipeline.Unverified]-t.told[pipeline.NotSmooth])
+	return all
+}
+
+// appendDefined appends the value where there is one.
+func appendDefined(to []float64, v *float64) []float64 {
+	if v == nil {
+		return to
+	}
+	return append(to, *v)
+}
+
+// Finish computes the summary of the lines.
+func (t *Tally) Finish(took time.Duration) {
+	t.Seconds = took.Seconds()
+	// moments returns the mean and, with two samples or more, its standard error
+	// and the standard deviation.
+	moments := func(x []float64) (mean float64, se, sd *float64) {
+		if len(x) < 2 {
+			return stat.Mean(x, nil), nil, nil
+		}
+		m, d := stat.MeanStdDev(x, nil)
+		e := stat.StdErr(d, float64(len(x)))
+		return m, &e, &d
+	}
+	rms := func(x []float64) float64 {
+		sum := 0.0
+		for _, v := range x {
+			sum += v * v
+		}
+		return math.Sqrt(sum / float64(len(x)))
+	}
+	// of sets the mean, its standard error and the standard deviation where there are values.
+	of := func(x []float64, mean, se, sd **float64) {
+		if len(x) == 0 {
+			return
+		}
+		m, e, d := moments(x)
+		*mean, *se, *sd = &m, e, d
+	}
+	// square sets the root mean square where there are values.
+	square := func(x []float64, to **float64) {
+		if len(x) > 0 {
+			e := rms(x)
+			*to = &e
+		}
+	}
+	var unused *float64
+	y, seeds := &t.PerSample, &t.PerSeed
+	of(y.SURE, &t.MeanSURE, &t.MeanSUREStdErr, &t.SDSURE)
+	square(y.SUREStdErr, &t.RMSSUREStdErr)
+	of(y.GCV, &t.MeanGCV, &t.MeanGCVStdErr, &unused)
+	of(y.ALO, &t.MeanALO, &t.MeanALOStdErr, &unused)
+	square(y.ALOProbe, &t.RMSALOProbe)
+	of(y.Loss, &t.MeanLoss, &t.MeanLossStdErr, &unused)
+	of(y.Error, &t.MeanError, &t.MeanErrorStdErr, &unused)
+	square(y.Error, &t.RMSError)
+	of(seeds.SURE, &t.SeedsMeanSURE, &unused, &t.SeedsSDSURE)
+	square(seeds.SUREStdErr, &t.SeedsRMSStdErr)
+	of(seeds.GCV, &t.SeedsMeanGCV, &unused, &t.SeedsSDGCV)
+	of(seeds.ALO, &t.SeedsMeanALO, &unused, &t.SeedsSDALO)
+	square(seeds.ALOProbe, &t.SeedsRMSALO)
+}
+
+// Headline holds the values whose mean tells most, and their name: SURE - loss where the loss is known,
+// else SURE, or GCV where sigma2 is not known.
+func (t *Tally) Headline() (values []float64, name string) {
+	switch y := &t.PerSample; {
+	case len(y.Error) > 0:
+		return y.Error, "SURE - loss"
+	case len(y.SURE) > 0:
+		return y.SURE, "SURE"
+	default:
+		return y.GCV, "GCV"
+	}
+}
