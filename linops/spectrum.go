@@ -3,7 +3,7 @@ package linops
 import "surepipe/array"
 
 // Spectrum is A*A = T* diag(values) T with an orthonormal transform T of images of a shape: the cosine
-// transform ([imaging.NewDCT2D]) or that of Fourier, of real images.
+// transform (NewDCT2D of package imaging) or that of Fourier, of real images.
 type Spectrum struct {
 	// Shape is that of the images, 0 x 0 where nothing is known.
 	Shape array.Shape

@@ -23,6 +23,7 @@ type Quantizer struct {
 	Clamped int
 }
 
+// NewQuantizer is for integers of so many bits.
 func NewQuantizer(bits int) *Quantizer {
 	return &Quantizer{most: float64(uint64(1)<<bits - 1)}
 }
