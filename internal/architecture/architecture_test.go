@@ -54,7 +54,7 @@ const (
 )
 
 // crowded are rooms with more files than that, which are still to be cut.
-var crowded = []string{"cmd/surepipe", "internal/dataio", "linops", "problems", "prox"}
+var crowded = []string{"cmd/surepipe", "problems"}
 
 const module = "surepipe"
 

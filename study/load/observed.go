@@ -96,3 +96,24 @@ func (a arrays) weights() ([]float64, error) {
 	}
 	return a.vector("weights", "(d,), a positive weight for each value of y")
 }
+
+// pickMu reduces a mu that is the whole matrix, or sequence, to the observed entries.
+func (in *inputs) pickMu() {
+	mu, given := in.more["mu"]
+	indices, bad := arrayInMemory{in.more["indices"]}.Ints()
+	shape, wrong := arrayInMemory{in.more["shape"]}.Ints()
+	some := bad == nil && wrong == nil && len(indices.Ints) > 0
+	if !given || !some || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
+		return
+	}
+	for axis, n := range shape.Ints {
+		if int64(mu.Shape[axis]) != n {
+			return
+		}
+	}
+	picked := make([]float64, len(indices.Ints))
+	for i, c := range indices.Ints {
+		picked[i] = mu.Data[c]
+	}
+	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
+}
