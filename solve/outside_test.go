@@ -6,10 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"surepipe/prox/lowrank"
-
 	"surepipe/array"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/gradient"
 	"surepipe/solve/internal/roomtest"

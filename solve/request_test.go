@@ -4,12 +4,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"surepipe/prox/lowrank"
-
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"

@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 	"surepipe/problems"
 )

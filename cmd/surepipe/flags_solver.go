@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"github.com/spf13/pflag"
 
 	"surepipe/array"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/vjp"
 )
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"

@@ -7,11 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"github.com/spf13/pflag"
 
 	"surepipe/hutch"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/pipeline"
 )
 

@@ -8,12 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 )
 
 // commandNames are the names of the subcommands of cmd that its help lists.

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/study"
 )
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/problems"
 )
 

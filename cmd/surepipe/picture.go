@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"

@@ -4,10 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"surepipe/linops/imaging"
-
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/solve/engine"
 )
 

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"context"
-)
+import "context"
 
 // Constructor makes a method for a problem. The context bounds the work done once for all y. The
 // loss of the problem is nil if the user's is quadratic.

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"surepipe/array"
-)
+import "surepipe/array"
 
 // Linear is an estimator that is linear in y: b = M y, and mu_hat = H y with H = A M, for every y. It
 // belongs to the solver, and is safe for concurrent use.

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"surepipe/linops/krylov"
-
 	"surepipe/array"
+	"surepipe/linops/krylov"
 )
 
 // NormBound is an upper bound of ||A||^2, and an error where its inverse is out of range.

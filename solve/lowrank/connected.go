@@ -6,13 +6,12 @@ import (
 	"slices"
 	"sync"
 
-	"surepipe/prox/lowrank"
-
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve/engine"
 )
 

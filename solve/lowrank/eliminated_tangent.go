@@ -5,10 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"surepipe/prox/lowrank"
-
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/prox/lowrank"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
 )

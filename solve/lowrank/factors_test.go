@@ -5,12 +5,11 @@ import (
 	"math"
 	"testing"
 
-	"surepipe/prox/lowrank"
-
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"

@@ -9,14 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	"surepipe/prox/lowrank"
-
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"surepipe/prox/lowrank"
-
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"

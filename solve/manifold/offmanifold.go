@@ -1,8 +1,6 @@
 package manifold
 
-import (
-	"surepipe/solve/engine"
-)
+import "surepipe/solve/engine"
 
 // offManifold bounds the distance in A b from w.B to the minimum over a manifold near it, where
 // that is known to be the solution. A duality gap, which is no smaller than the rounding errors of

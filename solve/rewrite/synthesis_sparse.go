@@ -1,8 +1,6 @@
 package rewrite
 
-import (
-	"gonum.org/v1/gonum/blas/blas64"
-)
+import "gonum.org/v1/gonum/blas/blas64"
 
 // sparseFactor holds the entries of the factors of a [synthesis] that are not 0: L by rows without the
 // ones on the diagonal, and U by rows without its diagonal.

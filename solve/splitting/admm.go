@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"math"
 
-	"surepipe/linops/krylov"
-
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"

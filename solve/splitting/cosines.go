@@ -5,11 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"surepipe/linops/imaging"
-	"surepipe/linops/krylov"
-
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
+	"surepipe/linops/krylov"
 	"surepipe/solve/engine"
 )
 

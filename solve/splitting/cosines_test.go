@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"surepipe/linops/imaging"
-
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/imaging"
 	"surepipe/solve/engine"
 )
 

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"surepipe/linops/krylov"
-
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/krylov"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/spd"
 )

@@ -5,9 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"surepipe/linops/imaging"
-
 	"surepipe/array"
+	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )

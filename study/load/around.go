@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/problems"
 	"surepipe/study"
 )

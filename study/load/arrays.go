@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/problems"
 	"surepipe/study"
 )

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/problems"

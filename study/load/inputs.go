@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/internal/stored"

@@ -6,9 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/study"
 )
 

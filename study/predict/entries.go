@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"surepipe/internal/dataio/ndarray"
-
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/fit"
 	"surepipe/study"
