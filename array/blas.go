@@ -65,7 +65,8 @@ func (r BLASReport) Kernels() string {
 	case r.Advice != "":
 		return r.Core + ", " + r.Advice
 	case r.OwnCore != "":
-		return fmt.Sprintf("%s, set by surepipe: %s chose %s by itself, which is slow for this processor", r.Core, r.Name, r.OwnCore)
+		return fmt.Sprintf("%s, set by surepipe: %s chose %s by itself, which is slow for this processor", r.Core,
+			r.Name, r.OwnCore)
 	}
 	return r.Core
 }
@@ -122,7 +123,8 @@ func chooseBLAS(choice string) (BLASReport, error) {
 	}
 	report, err := native.Open(choice, chooseTile)
 	if err != nil {
-		err = fmt.Errorf("%s=%s cannot be used: %w (expected \"gonum\" or the path of a shared library with a Fortran BLAS)", blasVariable, choice, err)
+		err = fmt.Errorf("%s=%s cannot be used: %w (expected \"gonum\" or the path of a shared library with a "+
+			"Fortran BLAS)", blasVariable, choice, err)
 		pureGo.Reason = err.Error()
 		return pureGo, err
 	}

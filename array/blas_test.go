@@ -14,7 +14,8 @@ func TestKernelsAreDescribed(t *testing.T) {
 		{array.BLASReport{Name: "gonum"}, ""},
 		{array.BLASReport{Name: "MKL", Path: "libmkl_rt.so"}, ""},
 		{array.BLASReport{Name: "OpenBLAS", Core: "SkylakeX"}, "SkylakeX"},
-		{array.BLASReport{Name: "OpenBLAS", Core: "SkylakeX", OwnCore: "Prescott"}, "SkylakeX, set by surepipe: OpenBLAS chose Prescott by itself, which is slow for this processor"},
+		{array.BLASReport{Name: "OpenBLAS", Core: "SkylakeX", OwnCore: "Prescott"},
+			"SkylakeX, set by surepipe: OpenBLAS chose Prescott by itself, which is slow for this processor"},
 		{array.BLASReport{Name: "OpenBLAS", Core: "Prescott", Advice: "slow: set it"}, "Prescott, slow: set it"},
 	} {
 		if got := c.report.Kernels(); got != c.want {

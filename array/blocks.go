@@ -15,7 +15,8 @@ func CheckBlocks(first, size []int) (values, end int) {
 	}
 	for b, from := range first {
 		if from < end || size[b] < 0 || from > math.MaxInt32-size[b] {
-			panic(fmt.Sprintf("array: block %d has %d coordinates from %d on, where the one before ends at %d", b, size[b], from, end))
+			panic(fmt.Sprintf("array: block %d has %d coordinates from %d on, where the one before ends at %d", b,
+				size[b], from, end))
 		}
 		end = from + size[b]
 		values += size[b] * size[b]
@@ -26,7 +27,8 @@ func CheckBlocks(first, size []int) (values, end int) {
 // CheckMulBlocks panics unless the operands of MulBlocks fit. It is for implementations of [Device].
 func CheckMulBlocks(dst Batch, b Blocks, values, x Batch) {
 	if dst.k != x.k || dst.n != x.n || b.End() > x.n || values.k != 1 || values.n != b.Len() {
-		panic(fmt.Sprintf("array: MulBlocks of blocks of %d values up to coordinate %d, with the values %s, and %s into %s", b.Len(), b.End(), values, x, dst))
+		panic(fmt.Sprintf("array: MulBlocks of blocks of %d values up to coordinate %d, with the values %s, "+
+			"and %s into %s", b.Len(), b.End(), values, x, dst))
 	}
 }
 
@@ -45,7 +47,8 @@ func (b *hostBlocks) End() int { return b.end }
 // NewBlocks lists the blocks.
 func (h *Host) NewBlocks(first, size []int) Blocks {
 	_, end := CheckBlocks(first, size)
-	b := &hostBlocks{first: make([]int32, len(first)), size: make([]int32, len(size)), start: make([]int, len(size)+1), end: end}
+	b := &hostBlocks{first: make([]int32, len(first)), size: make([]int32, len(size)),
+		start: make([]int, len(size)+1), end: end}
 	most := 0
 	for i, n := range size {
 		b.first[i], b.size[i], b.start[i+1] = int32(first[i]), int32(n), b.start[i]+n*n
@@ -86,6 +89,7 @@ func blocksKernel(t *task, lo, hi int) {
 		if n == 0 {
 			continue
 		}
-		simd.Products(t.dst.from(0, from), t.dst.stride, t.x.from(0, from), t.x.stride, t.dst.k, values[b.start[i]:b.start[i+1]], b.rows[:n:n], n)
+		simd.Products(t.dst.from(0, from), t.dst.stride, t.x.from(0, from), t.x.stride, t.dst.k,
+			values[b.start[i]:b.start[i+1]], b.rows[:n:n], n)
 	}
 }

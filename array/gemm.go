@@ -36,7 +36,8 @@ var gemmTile = tile{rows: tileRows[0]}
 func chooseTile(impl blas.Float64) error {
 	i := slices.IndexFunc(tileRows, func(rows int) bool { return rowsAgree(impl, rows) })
 	if i < 0 {
-		return errors.New("its dgemm_ maps equal rows of A to different rows of C, which would make results depend on the batch size")
+		return errors.New("its dgemm_ maps equal rows of A to different rows of C, which would make results " +
+			"depend on the batch size")
 	}
 	gemmTile = tile{tileRows[i], true}
 	return nil
@@ -216,7 +217,8 @@ func gemmKernel(t *task, lo, hi int) {
 		c := t.dst.Rows(r, s).Cols(p, q)
 		if s-r == gemmTile.rows || !gemmTile.padded {
 			a := window(t.x, !t.ta, r, s)
-			impl.Dgemm(flag(t.ta), flag(t.tb), s-r, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b, c.data(), c.ld())
+			impl.Dgemm(flag(t.ta), flag(t.tb), s-r, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b,
+				c.data(), c.ld())
 			continue
 		}
 		full := h.Alloc(gemmTile.rows, q-p)
@@ -226,7 +228,8 @@ func gemmKernel(t *task, lo, hi int) {
 			}
 			clear(full.data()[c.k*full.stride:])
 		}
-		impl.Dgemm(flag(t.ta), flag(t.tb), gemmTile.rows, q-p, inner, t.a, t.z.data(), t.z.ld(), b.data(), b.ld(), t.b, full.data(), full.ld())
+		impl.Dgemm(flag(t.ta), flag(t.tb), gemmTile.rows, q-p, inner, t.a, t.z.data(), t.z.ld(), b.data(), b.ld(),
+			t.b, full.data(), full.ld())
 		for i := range c.k {
 			copy(c.row(i), full.row(i))
 		}
@@ -246,7 +249,8 @@ func gemvKernel(t *task, lo, hi int) {
 }
 
 // GemmEach does one product for every vector of c.
-func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b Batch, sb Shape, beta float64, c Batch) {
+func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b Batch, sb Shape, beta float64,
+	c Batch) {
 	h.own(a)
 	h.own(b)
 	h.own(c)
@@ -259,7 +263,8 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 	}
 	if sa.Len() != a.n || sb.Len() != b.n || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.n ||
 		(a.k != 1 && a.k != c.k) || (b.k != 1 && b.k != c.k) {
-		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b, sb, transB, c))
+		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b,
+			sb, transB, c))
 	}
 	if oa.Cols == 0 {
 		h.scale(c, beta)

@@ -106,7 +106,8 @@ func (a *hostCSR) Nonzeros() int    { return len(a.values) }
 func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) CSR {
 	if rows < 0 || cols < 0 || cols > math.MaxInt32 || len(indptr) != rows+1 || indptr[0] != 0 ||
 		len(indices) != len(values) || indptr[rows] != len(values) {
-		panic(fmt.Sprintf("array: a CSR matrix of %d x %d with %d row pointers, %d indices, %d values", rows, cols, len(indptr), len(indices), len(values)))
+		panic(fmt.Sprintf("array: a CSR matrix of %d x %d with %d row pointers, %d indices, %d values", rows, cols,
+			len(indptr), len(indices), len(values)))
 	}
 	for r := range rows {
 		if indptr[r+1] < indptr[r] {

@@ -53,7 +53,8 @@ func TestHostBitsDoNotDependOnGOMAXPROCS(t *testing.T) {
 		all := out.ToHost()
 		dev.Gemm(false, false, 1, x.Rows(0, 1), m, 0, out.Rows(0, 1))
 		all = append(all, out.Rows(0, 1).ToHost()...)
-		dev.GemmEach(false, false, 1, m.Reshape(1, n*p), array.Shape{Rows: n, Cols: p}, out.Rows(0, 13).Reshape(1, 13*p),
+		dev.GemmEach(false, false, 1, m.Reshape(1, n*p), array.Shape{Rows: n, Cols: p},
+			out.Rows(0, 13).Reshape(1, 13*p),
 			array.Shape{Rows: p, Cols: 13}, 0, x.Rows(0, 13).Reshape(1, 13*n))
 		all = append(all, x.Rows(0, 13).ToHost()...)
 		return fmt.Sprintf("%x %x %x", dots, norms, all)

@@ -16,7 +16,8 @@ type OutOfMemory struct {
 }
 
 func (e *OutOfMemory) Error() string {
-	return fmt.Sprintf("%s: out of memory: %s needs %d bytes, %d of %d are free", e.Device, e.Op, e.Bytes, e.Available, e.Limit)
+	return fmt.Sprintf("%s: out of memory: %s needs %d bytes, %d of %d are free", e.Device, e.Op, e.Bytes,
+		e.Available, e.Limit)
 }
 
 // Capacity is the size in values of the buffer for a batch of k vectors of length n. It is k*n
@@ -58,7 +59,8 @@ func (r *Reservations) Bytes() int64 {
 
 // Reserve does the work of [Device.Reserve] on a device where free returns how many bytes are not
 // allocated.
-func (r *Reservations) Reserve(ctx context.Context, free func() int64, least, most int64) (granted int64, release func(), err error) {
+func (r *Reservations) Reserve(ctx context.Context, free func() int64, least, most int64) (granted int64,
+	release func(), err error) {
 	for {
 		r.mu.Lock()
 		granted := min(free()-r.bytes, most)

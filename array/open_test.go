@@ -30,9 +30,11 @@ func TestOpenFindsDevicesByName(t *testing.T) {
 	array.RegisterForTest(t, "fake", f)
 	for _, c := range []struct {
 		name, fault string
-	}{{"cpu", ""}, {"fake", ""}, {"fake:1", ""}, {"fake:2", "no such fake"}, {"fake:-1", "unknown"}, {"fake:one", "unknown"}, {"fake:", "unknown"}, {"tpu", `"tpu"`}, {"", "unknown"}} {
+	}{{"cpu", ""}, {"fake", ""}, {"fake:1", ""}, {"fake:2", "no such fake"}, {"fake:-1", "unknown"},
+		{"fake:one", "unknown"}, {"fake:", "unknown"}, {"tpu", `"tpu"`}, {"", "unknown"}} {
 		dev, err := array.Open(c.name, 7)
-		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) || err == nil && dev == nil {
+		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) || err == nil &&
+			dev == nil {
 			t.Errorf("Open(%q) gives %v", c.name, err)
 		}
 		var unknown *array.UnknownDevice

@@ -49,7 +49,8 @@ func PatternRank(op string, p Pattern, z, left, right Batch) int {
 		r = right.n / n
 	}
 	if z.n != p.Len() || left.n != m*r || right.n != n*r {
-		panic(fmt.Sprintf("array: %s of %s and %s with values %s in a pattern of %d places in a %d x %d matrix", op, left, right, z, p.Len(), m, n))
+		panic(fmt.Sprintf("array: %s of %s and %s with values %s in a pattern of %d places in a %d x %d matrix", op,
+			left, right, z, p.Len(), m, n))
 	}
 	return r
 }
@@ -208,7 +209,8 @@ func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
 // other: together is their number. One vector at a time takes it strip by strip ([stripCuts]), with next in place
 // of beta after the first strip. Many vectors use what they read often enough as it is, and their own
 // lines would be read in every strip.
-func (h *Host) runLines(kernel func(*task, int, int), p *hostPattern, lines *adjacency, k, together, r int, dst, x, y Batch, alpha, beta, next float64) {
+func (h *Host) runLines(kernel func(*task, int, int), p *hostPattern, lines *adjacency, k, together, r int, dst, x,
+	y Batch, alpha, beta, next float64) {
 	n := len(lines.ptr) - 1
 	cuts := lines.whole()
 	if together == 1 {

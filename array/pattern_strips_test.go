@@ -61,7 +61,8 @@ func TestStripsOfPatternsChangeNothingButRounding(t *testing.T) {
 				t.Fatalf("%d strips and %d, expected 1 and several", single, several)
 			}
 			for i := range want {
-				if sum := i%4 > 1; !sum && !slices.Equal(got[i], want[i]) || sum && !floats.EqualApprox(got[i], want[i], 1e-12) {
+				if sum := i%4 > 1; !sum && !slices.Equal(got[i], want[i]) || sum &&
+					!floats.EqualApprox(got[i], want[i], 1e-12) {
 					t.Errorf("%d vectors, product %d: strips change it", k, i)
 				}
 			}

@@ -56,7 +56,8 @@ const (
 // CheckRays panics unless rays meet lines of images of a shape between two of their pixels. It is for
 // implementations of [Device].
 func CheckRays(s Shape, rays []Ray) {
-	if s.Rows < 0 || s.Cols < 0 || s.Rows > math.MaxInt32 || s.Cols > math.MaxInt32 || s.Len() > math.MaxInt32 || len(rays) > math.MaxInt32 {
+	if s.Rows < 0 || s.Cols < 0 || s.Rows > math.MaxInt32 || s.Cols > math.MaxInt32 || s.Len() > math.MaxInt32 ||
+		len(rays) > math.MaxInt32 {
 		panic(fmt.Sprintf("array: %d rays through an image of %d x %d", len(rays), s.Rows, s.Cols))
 	}
 	for i := range rays {
@@ -67,8 +68,11 @@ func CheckRays(s Shape, rays []Ray) {
 		n, width := s.lines(r.Level)
 		first, last := r.Place(r.From), r.Place(r.To-1)
 		inside := func(x float64) bool { return x >= 0 && x < float64(width+1) }
-		if r.From < 0 || r.To > n || !inside(first) || !inside(last) || !(math.Abs(r.At) <= mostPlace) || !(math.Abs(r.Slope)*float64(n) <= mostPlace) {
-			panic(fmt.Sprintf("array: ray %d meets lines %d to %d at the places %v to %v, the image of %d x %d has %d lines with places from 0 to below %d", i, r.From, r.To-1, first, last, s.Rows, s.Cols, n, width+1))
+		if r.From < 0 || r.To > n || !inside(first) || !inside(last) || !(math.Abs(r.At) <= mostPlace) ||
+			!(math.Abs(r.Slope)*float64(n) <= mostPlace) {
+			panic(fmt.Sprintf("array: ray %d meets lines %d to %d at the places %v to %v, the image of %d x %d "+
+				"has %d lines with places from 0 to below %d", i, r.From, r.To-1, first, last, s.Rows, s.Cols, n,
+				width+1))
 		}
 	}
 }
@@ -162,7 +166,8 @@ func CheckMulRays(trans bool, dst Batch, a Rays, x Batch) {
 	}
 	if dst.k != x.k || dst.n != d || x.n != p {
 		d, p := a.Dims()
-		panic(fmt.Sprintf("array: MulRays (trans %t) of %s into %s with %d rays through %d pixels", trans, x, dst, d, p))
+		panic(fmt.Sprintf("array: MulRays (trans %t) of %s into %s with %d rays through %d pixels", trans, x, dst, d,
+			p))
 	}
 }
 

@@ -54,8 +54,14 @@ func BenchmarkScanners(b *testing.B) {
 					defer y.Free()
 					dev.Fill(x, 1)
 					bytes, flops := 8*float64(k*(d+p))+36*float64(d), 16*float64(k*d)*float64(n)
-					b.Run("Forward", func(b *testing.B) { report(b, seconds(b, dev, func() { a.Forward(y, x) }), bytes, flops) })
-					b.Run("Adjoint", func(b *testing.B) { report(b, seconds(b, dev, func() { a.Adjoint(x, y) }), bytes, flops) })
+					b.Run("Forward", func(b *testing.B) {
+						report(b, seconds(b, dev, func() { a.Forward(y, x) }),
+							bytes, flops)
+					})
+					b.Run("Adjoint", func(b *testing.B) {
+						report(b, seconds(b, dev, func() { a.Adjoint(x, y) }),
+							bytes, flops)
+					})
 				})
 			}
 		}
@@ -66,7 +72,8 @@ func BenchmarkScanners(b *testing.B) {
 // transform moves them.
 func BenchmarkFourier(b *testing.B) {
 	dev := card(b)
-	for _, s := range []array.Shape{{Rows: 32, Cols: 32}, {Rows: 256, Cols: 256}, {Rows: 512, Cols: 512}, {Rows: 509, Cols: 509}, {Rows: 2048, Cols: 2048}, {Rows: 1, Cols: 1 << 20}} {
+	for _, s := range []array.Shape{{Rows: 32, Cols: 32}, {Rows: 256, Cols: 256}, {Rows: 512, Cols: 512},
+		{Rows: 509, Cols: 509}, {Rows: 2048, Cols: 2048}, {Rows: 1, Cols: 1 << 20}} {
 		for _, k := range []int{1, 24} {
 			b.Run(fmt.Sprintf("%dx%d/k=%d", s.Rows, s.Cols, k), func(b *testing.B) {
 				room(b, dev, 3*2*k*s.Len())
@@ -78,7 +85,8 @@ func BenchmarkFourier(b *testing.B) {
 				defer y.Free()
 				dev.Fill(x, 1)
 				n := float64(k * s.Len())
-				report(b, seconds(b, dev, func() { dev.MulDFT(false, 1, y, f, x) }), 32*n, 5*n*math.Log2(float64(s.Len())))
+				report(b, seconds(b, dev, func() { dev.MulDFT(false, 1, y, f, x) }), 32*n,
+					5*n*math.Log2(float64(s.Len())))
 			})
 		}
 	}
@@ -100,8 +108,14 @@ func BenchmarkDifferences(b *testing.B) {
 				defer y.Free()
 				dev.Fill(x, 1)
 				pixels := float64(k * n * n)
-				b.Run("Forward", func(b *testing.B) { report(b, seconds(b, dev, func() { g.Forward(y, x) }), 24*pixels, 0) })
-				b.Run("Adjoint", func(b *testing.B) { report(b, seconds(b, dev, func() { g.Adjoint(x, y) }), 24*pixels, 0) })
+				b.Run("Forward", func(b *testing.B) {
+					report(b, seconds(b, dev, func() { g.Forward(y, x) }),
+						24*pixels, 0)
+				})
+				b.Run("Adjoint", func(b *testing.B) {
+					report(b, seconds(b, dev, func() { g.Adjoint(x, y) }),
+						24*pixels, 0)
+				})
 				solve := linops.StructureOf(g).SolveNormal
 				b.Run("Solve", func(b *testing.B) {
 					report(b, seconds(b, dev, func() { solve(x, x, 0.5) }), 0, 8*pixels*float64(n))

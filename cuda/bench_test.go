@@ -127,7 +127,8 @@ func BenchmarkCeilings(b *testing.B) {
 		square := func(v array.Batch) array.Batch { return v.Cols(0, side*side).Reshape(side, side) }
 		s := seconds(b, dev, func() {
 			dev.GemmEach(false, false, 1, square(x).Reshape(1, side*side), array.Shape{Rows: side, Cols: side},
-				square(y).Reshape(1, side*side), array.Shape{Rows: side, Cols: side}, 0, square(z).Reshape(1, side*side))
+				square(y).Reshape(1, side*side), array.Shape{Rows: side, Cols: side}, 0,
+				square(z).Reshape(1, side*side))
 		})
 		flops := 2 * float64(side) * float64(side) * float64(side)
 		ceilings.flops = max(ceilings.flops, flops/s)
@@ -225,14 +226,16 @@ func BenchmarkProducts(b *testing.B) {
 			}
 		})
 	}
-	for _, c := range []struct{ k, rows, cols, rank int }{{34, 100, 50, 10}, {34, 500, 250, 30}, {34, 2000, 1000, 100}} {
+	for _, c := range []struct{ k, rows, cols, rank int }{{34, 100, 50, 10}, {34, 500, 250, 30},
+		{34, 2000, 1000, 100}} {
 		b.Run(fmt.Sprintf("each/%dx%dx%dx%d", c.k, c.rows, c.cols, c.rank), func(b *testing.B) {
 			room(b, dev, c.k*(c.rows*c.cols+c.rows*c.rank))
 			x, v, z := dev.Alloc(c.k, c.rows*c.cols), dev.Alloc(1, c.cols*c.rank), dev.Alloc(c.k, c.rows*c.rank)
 			dev.Fill(x, 1)
 			dev.Fill(v, 1)
 			s := seconds(b, dev, func() {
-				dev.GemmEach(false, false, 1, x, array.Shape{Rows: c.rows, Cols: c.cols}, v, array.Shape{Rows: c.cols, Cols: c.rank}, 0, z)
+				dev.GemmEach(false, false, 1, x, array.Shape{Rows: c.rows, Cols: c.cols}, v,
+					array.Shape{Rows: c.cols, Cols: c.rank}, 0, z)
 			})
 			report(b, s, 8*float64(x.Bytes()/8+z.Bytes()/8), 2*float64(c.k)*float64(c.rows*c.cols)*float64(c.rank))
 			for _, batch := range []array.Batch{x, v, z} {

@@ -37,15 +37,18 @@ func (d *Device) NewBlocks(first, size []int) array.Blocks {
 	for _, n := range size {
 		b.rows += n
 	}
-	at, low, sizes, starts := make([]int32, 0, b.rows), make([]int32, 0, b.rows), make([]int32, 0, b.rows), make([]int64, 0, b.rows)
+	at, low, sizes, starts := make([]int32, 0, b.rows), make([]int32, 0, b.rows), make([]int32, 0, b.rows),
+		make([]int64, 0, b.rows)
 	start := 0
 	for i, n := range size {
 		for r := range n {
-			at, low, sizes, starts = append(at, int32(first[i]+r)), append(low, int32(first[i])), append(sizes, int32(n)), append(starts, int64(start))
+			at, low, sizes, starts = append(at, int32(first[i]+r)), append(low, int32(first[i])),
+				append(sizes, int32(n)), append(starts, int64(start))
 		}
 		start += n * n
 	}
-	b.at, b.low, b.size, b.starts = put(d, "NewBlocks", at), put(d, "NewBlocks", low), put(d, "NewBlocks", sizes), put(d, "NewBlocks", starts)
+	b.at, b.low, b.size, b.starts = put(d, "NewBlocks", at), put(d, "NewBlocks", low), put(d, "NewBlocks", sizes),
+		put(d, "NewBlocks", starts)
 	return b
 }
 
@@ -69,6 +72,7 @@ func (d *Device) MulBlocks(dst array.Batch, a array.Blocks, values, x array.Batc
 	k, n := int64(dst.K()), int64(b.rows)
 	to, v, from := operandOf(dst), operandOf(values), operandOf(x)
 	d.do("MulBlocks", dst, func() error {
-		return d.kernels.launchBlocks(over(k, n), d.stream, to.at, to.stride, b.at.at, b.low.at, b.size.at, b.starts.at, v.at, from.at, from.stride, k, n)
+		return d.kernels.launchBlocks(over(k, n), d.stream, to.at, to.stride, b.at.at, b.low.at, b.size.at,
+			b.starts.at, v.at, from.at, from.stride, k, n)
 	})
 }

@@ -17,10 +17,14 @@ func TestFaultsNameTheOperation(t *testing.T) {
 		do    func(dev array.Device, a, b array.Batch)
 		parts []string
 	}{
-		{func(dev array.Device, a, b array.Batch) { dev.Soft(a, a, array.Batch{}, 1) }, []string{"Soft of 3 x 5, 120 bytes", "LAUNCH_FAILED"}},
-		{func(dev array.Device, a, b array.Batch) { dev.Upload(a, make([]float64, 15)) }, []string{"Upload of 3 x 5, 120 bytes"}},
-		{func(dev array.Device, a, b array.Batch) { dev.Download(make([]float64, 15), a) }, []string{"Download of 3 x 5, 120 bytes"}},
-		{func(dev array.Device, a, b array.Batch) { dev.Gemm(false, true, 1, a, a, 0, b) }, []string{"Gemm of 3 x 3, 72 bytes"}},
+		{func(dev array.Device, a, b array.Batch) { dev.Soft(a, a, array.Batch{}, 1) },
+			[]string{"Soft of 3 x 5, 120 bytes", "LAUNCH_FAILED"}},
+		{func(dev array.Device, a, b array.Batch) { dev.Upload(a, make([]float64, 15)) },
+			[]string{"Upload of 3 x 5, 120 bytes"}},
+		{func(dev array.Device, a, b array.Batch) { dev.Download(make([]float64, 15), a) },
+			[]string{"Download of 3 x 5, 120 bytes"}},
+		{func(dev array.Device, a, b array.Batch) { dev.Gemm(false, true, 1, a, a, 0, b) },
+			[]string{"Gemm of 3 x 3, 72 bytes"}},
 		{func(dev array.Device, a, b array.Batch) { dev.Sync() }, []string{"Sync: "}},
 	} {
 		dev := openCard(t, 0)
@@ -57,7 +61,8 @@ func TestEmulatorCounts(t *testing.T) {
 	if to, from := copied(before, after); to != 200 || from != 100 {
 		t.Errorf("%d values to the card and %d from it, expected 200 and 100", to, from)
 	}
-	if n, m, l := after.Allocs-before.Allocs, after.Launches-before.Launches, after.LiveBytes; n != 1 || m != 1 || l < 1600 {
+	if n, m, l := after.Allocs-before.Allocs, after.Launches-before.Launches, after.LiveBytes; n != 1 || m != 1 ||
+		l < 1600 {
 		t.Errorf("%d allocations, %d launches, %d bytes live", n, m, l)
 	}
 	b.Free()

@@ -110,7 +110,8 @@ func (d *Device) MulDFT(adjoint bool, alpha float64, dst array.Batch, transform 
 		panic(fmt.Sprintf("array: MulDFT on %q with a transform of another device, a %T", d.name, transform))
 	}
 	if f.roots[0] == nil {
-		panic(fmt.Sprintf("array: MulDFT with a transform of %d x %d used after it was freed", f.shape.Rows, f.shape.Cols))
+		panic(fmt.Sprintf("array: MulDFT with a transform of %d x %d used after it was freed", f.shape.Rows,
+			f.shape.Cols))
 	}
 	array.CheckMulDFT(dst, f, x)
 	d.need(f.roots[0])
@@ -143,7 +144,8 @@ func (d *Device) MulDFT(adjoint bool, alpha float64, dst array.Batch, transform 
 		k, n := int64(dst.K()), int64(f.shape.Len())
 		out, in := operandOf(to), operandOf(from)
 		d.do("MulDFT", to, func() error {
-			return d.kernels.launchFourier(over(k, n), d.stream, out.at, out.stride, in.at, in.stride, f.roots[p.axis].at, p.length, p.done, p.radix, p.spaced, sign, scale, k, n)
+			return d.kernels.launchFourier(over(k, n), d.stream, out.at, out.stride, in.at, in.stride,
+				f.roots[p.axis].at, p.length, p.done, p.radix, p.spaced, sign, scale, k, n)
 		})
 		from = to
 	}

@@ -30,8 +30,8 @@
 // support is factored on the host. Behind an operator the model of the regularizer is built on the
 // host, from a few vectors of the operator's rows, and a sparse factor that preconditions the system
 // is applied there, two vectors a probe and step. Operators with a Load (package linops) keep what
-// they need on the card; others copy every product's vectors. The whole argument of a nuclear norm crosses only where its
-// singular values span too much for its Gram matrix (see lowrank.NewNuclear).
+// they need on the card; others copy every product's vectors. The whole argument of a nuclear norm crosses only
+// where its singular values span too much for its Gram matrix (see lowrank.NewNuclear).
 //
 // # Order
 //

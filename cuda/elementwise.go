@@ -55,7 +55,8 @@ func operandOf(b array.Batch) operand {
 
 // each launches an elementwise kernel on dst and up to three operands. Operands that are all one
 // block of memory are one long vector.
-func (d *Device) each(op string, dst, x, y, z array.Batch, launch func(g grid, dst, x, y, z operand, k, n int64) error) {
+func (d *Device) each(op string, dst, x, y, z array.Batch, launch func(g grid, dst, x, y, z operand, k,
+	n int64) error) {
 	if dst.K() == 0 || dst.N() == 0 {
 		return
 	}
@@ -80,9 +81,10 @@ func (d *Device) Copy(dst, src array.Batch) {
 // Fill sets every value of dst to a.
 func (d *Device) Fill(dst array.Batch, a float64) {
 	d = d.into(dst)
-	d.each("Fill", dst, array.Batch{}, array.Batch{}, array.Batch{}, func(g grid, dst, _, _, _ operand, k, n int64) error {
-		return d.kernels.launchFill(g, d.stream, dst.at, dst.stride, a, k, n)
-	})
+	d.each("Fill", dst, array.Batch{}, array.Batch{}, array.Batch{},
+		func(g grid, dst, _, _, _ operand, k, n int64) error {
+			return d.kernels.launchFill(g, d.stream, dst.at, dst.stride, a, k, n)
+		})
 }
 
 // Lin sets dst = a x + c y.
@@ -121,14 +123,16 @@ func (d *Device) LinEach(dst array.Batch, a []float64, x array.Batch, c []float6
 	to, from := operandOf(dst), operandOf(x)
 	if y.IsZero() {
 		d.do("LinEach", dst, func() error {
-			return d.kernels.launchScaleEach(over(k, n), d.stream, to.at, to.stride, at(first), from.at, from.stride, k, n)
+			return d.kernels.launchScaleEach(over(k, n), d.stream, to.at, to.stride, at(first), from.at, from.stride,
+				k, n)
 		})
 		return
 	}
 	d.Upload(second, c)
 	other := operandOf(y)
 	d.do("LinEach", dst, func() error {
-		return d.kernels.launchLinEach(over(k, n), d.stream, to.at, to.stride, at(first), from.at, from.stride, at(second), other.at, other.stride, k, n)
+		return d.kernels.launchLinEach(over(k, n), d.stream, to.at, to.stride, at(first), from.at, from.stride,
+			at(second), other.at, other.stride, k, n)
 	})
 }
 
@@ -140,7 +144,8 @@ func (d *Device) Mul(dst, x, y array.Batch) {
 	})
 }
 
-type weightedLaunch func(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k, n int64) error
+type weightedLaunch func(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr,
+	ws int64, t float64, k, n int64) error
 
 func (d *Device) weighted(op string, launch weightedLaunch, dst, v, w array.Batch, t float64) {
 	if w.IsZero() {
@@ -177,7 +182,8 @@ func (d *Device) ShrinkSlope(dst, q, w array.Batch, t float64) {
 func (d *Device) Clamp(dst, v, lo, hi array.Batch) {
 	d = d.same("Clamp", dst, v, lo, hi)
 	d.each("Clamp", dst, v, lo, hi, func(g grid, dst, v, lo, hi operand, k, n int64) error {
-		return d.kernels.launchClamp(g, d.stream, dst.at, dst.stride, v.at, v.stride, lo.at, lo.stride, hi.at, hi.stride, k, n)
+		return d.kernels.launchClamp(g, d.stream, dst.at, dst.stride, v.at, v.stride, lo.at, lo.stride, hi.at,
+			hi.stride, k, n)
 	})
 }
 
@@ -185,6 +191,7 @@ func (d *Device) Clamp(dst, v, lo, hi array.Batch) {
 func (d *Device) ClampMask(dst, v, lo, hi array.Batch) {
 	d = d.same("ClampMask", dst, v, lo, hi)
 	d.each("ClampMask", dst, v, lo, hi, func(g grid, dst, v, lo, hi operand, k, n int64) error {
-		return d.kernels.launchClampMask(g, d.stream, dst.at, dst.stride, v.at, v.stride, lo.at, lo.stride, hi.at, hi.stride, k, n)
+		return d.kernels.launchClampMask(g, d.stream, dst.at, dst.stride, v.at, v.stride, lo.at, lo.stride, hi.at,
+			hi.stride, k, n)
 	})
 }

@@ -36,7 +36,8 @@ func small(t testing.TB) []setting {
 
 // run opens a card, estimates and closes; a panic is returned as an error that the tests
 // do not accept.
-func (s setting) run(ctx context.Context, memory int64, v vjp.Options, o pipeline.Options) (risk pipeline.Risk, err error) {
+func (s setting) run(ctx context.Context, memory int64, v vjp.Options, o pipeline.Options) (risk pipeline.Risk,
+	err error) {
 	dev, err := cuda.Open(0, memory)
 	if err != nil {
 		return risk, err

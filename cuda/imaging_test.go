@@ -73,25 +73,43 @@ func imagings(t testing.TB) []imagingCase {
 	add := func(name, solver, derivative string, lambda float64, data problems.Data) {
 		sigma2 := 0.04
 		data.Sigma2 = &sigma2
-		all = append(all, imagingCase{name, setting{"", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, solver, derivative, hutch.Exact}})
+		all = append(all, imagingCase{name, setting{"", data, problems.Hyper{Lambda: problems.Absolute(lambda)},
+			solver, derivative, hutch.Exact}})
 	}
 	image := steps(0.2, m, n)
 	add("tv2d", "dual", "implicit", 0.3, named("operator: identity\n"+tv, image))
 	add("tv2d of channels", "dual", "implicit", 0.3, named("operator: identity\n"+tv, steps(0.2, 5, 6, 3)))
-	add("anisotropic", "dual", "implicit", 0.3, named("operator: identity\nterms:\n  - {operator: {gradient: {edge: periodic}}, regularizer: {l1: lambda}}\n", image))
-	add("trend", "dual", "implicit", 1, named("operator: identity\nterms:\n  - {operator: trend, regularizer: {l1: lambda}}\n", steps(0.2, 40)))
-	add("ct", "admm", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv, steps(0.2, 6, 9)))
-	add("ct", "primal-dual", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv, steps(0.2, 6, 9)))
-	add("fan", "fista", "unrolled", 0.2, named("operator: {projection: {angles: 5, geometry: fan, source: 20, detector: 9, shape: [8, 7]}}\nregularizer: {l1: lambda}", steps(0.2, 5, 11)))
-	add("mri", "fista", "unrolled", 0.2, named("operator: {fourier: {mask: mask, centered: true}}\nregularizer: {complex-l1: lambda}", mask, complexly(steps(0.2, samples, 2))))
-	add("ct of wavelets", "fista", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\nsynthesis: {adjoint: {wavelet: {family: haar, levels: 2}}}\nregularizer: {l1: {weight: lambda, unpenalized: averages}}", steps(0.2, 6, 9)))
-	add("mri of wavelets", "fista", "unrolled", 0.2, named("operator: {fourier: {mask: mask}}\nsynthesis: {adjoint: {complex: {wavelet: {family: db2, levels: 1}}}}\nregularizer: {complex-l1: {weight: lambda, unpenalized: averages}}", mask, complexly(steps(0.2, samples, 2))))
-	add("mri of a real image", "admm", "implicit", 0.1, named("operator: {fourier: {mask: mask, image: real}}\n"+tv, mask, complexly(steps(0.2, samples, 2))))
-	add("coils", "admm", "implicit", 0.1, named("operator: {product: [{fourier: {mask: mask}}, {coils: S}]}\nterms:\n  - {operator: {complex: gradient}, regularizer: {joint-l2: lambda}}\n", mask, coils, complexly(steps(0.2, 2, samples, 2))))
+	add("anisotropic", "dual", "implicit", 0.3, named("operator: identity\nterms:\n  - {operator: {gradient: "+
+		"{edge: periodic}}, regularizer: {l1: lambda}}\n", image))
+	add("trend", "dual", "implicit", 1, named("operator: identity\nterms:\n  - {operator: trend, regularizer: "+
+		"{l1: lambda}}\n", steps(0.2, 40)))
+	add("ct", "admm", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv,
+		steps(0.2, 6, 9)))
+	add("ct", "primal-dual", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv,
+		steps(0.2, 6, 9)))
+	add("fan", "fista", "unrolled", 0.2, named("operator: {projection: {angles: 5, geometry: fan, source: 20, "+
+		"detector: 9, shape: [8, 7]}}\nregularizer: {l1: lambda}", steps(0.2, 5, 11)))
+	add("mri", "fista", "unrolled", 0.2, named("operator: {fourier: {mask: mask, centered: true}}\nregularizer: "+
+		"{complex-l1: lambda}", mask, complexly(steps(0.2, samples, 2))))
+	add("ct of wavelets", "fista", "implicit", 0.3,
+		named("operator: {projection: {angles: 6, shape: [8, 7]}}\nsynthesis: {adjoint: {wavelet: {family: haar, "+
+			"levels: 2}}}\nregularizer: {l1: {weight: lambda, unpenalized: averages}}", steps(0.2, 6, 9)))
+	add("mri of wavelets", "fista", "unrolled", 0.2,
+		named("operator: {fourier: {mask: mask}}\nsynthesis: {adjoint: {complex: {wavelet: {family: db2, levels: "+
+			"1}}}}\nregularizer: {complex-l1: {weight: lambda, unpenalized: averages}}", mask,
+			complexly(steps(0.2, samples, 2))))
+	add("mri of a real image", "admm", "implicit", 0.1, named("operator: {fourier: {mask: mask, image: real}}\n"+tv,
+		mask, complexly(steps(0.2, samples, 2))))
+	add("coils", "admm", "implicit", 0.1, named("operator: {product: [{fourier: {mask: mask}}, {coils: "+
+		"S}]}\nterms:\n  - {operator: {complex: gradient}, regularizer: {joint-l2: lambda}}\n", mask, coils,
+		complexly(steps(0.2, 2, samples, 2))))
 	for _, boundary := range []string{"circular", "zero-padded"} {
-		add("deblur "+boundary, "admm", "implicit", 0.1, named("operator: {convolution: {kernel: h, boundary: "+boundary+"}}\n"+tv, image, kernel))
+		add("deblur "+boundary, "admm", "implicit", 0.1,
+			named("operator: {convolution: {kernel: h, boundary: "+boundary+"}}\n"+tv, image, kernel))
 	}
-	add("local low rank", "ista", "implicit", 1, named("operator: identity\nregularizer: {local-low-rank: {weight: lambda, patch: 4, stride: 2}}", steps(0.2, 3, m, n)))
+	add("local low rank", "ista", "implicit", 1,
+		named("operator: identity\nregularizer: {local-low-rank: {weight: lambda, patch: 4, stride: 2}}",
+			steps(0.2, 3, m, n)))
 	return all
 }
 
@@ -150,7 +168,8 @@ func TestIterationsOnImagesStayOnTheCard(t *testing.T) {
 			to1, from1, launches1 := count(first)
 			to2, from2, launches2 := count(last)
 			to, from := (to2-to1)/(last-first), (from2-from1)/(last-first)
-			t.Logf("an iteration: %d values to the card, %d from it, %d launches", to, from, (launches2-launches1)/(last-first))
+			t.Logf("an iteration: %d values to the card, %d from it, %d launches", to, from,
+				(launches2-launches1)/(last-first))
 			if max(to, from) > 8 {
 				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most 8", to, from)
 			}
@@ -166,9 +185,13 @@ func scanners(t testing.TB) []setting {
 	y := steps(0.2, 2, 6, 2)
 	y.Complex = true
 	all := []setting{
-		{"", specified(t, "operator: {projection: {angles: 3, shape: [4, 3]}}\nsynthesis: {adjoint: {wavelet: {family: haar, levels: 1}}}\nregularizer: {l1: lambda}", steps(0.2, 3, 4)), problems.Hyper{}, "fista", "unrolled", ""},
-		{"", specified(t, "operator: {product: [{fourier: {mask: mask}}, {coils: S}]}\nregularizer: {complex-l1: lambda}", mask, coils, y), problems.Hyper{}, "fista", "unrolled", ""},
-		{"", specified(t, "operator: {convolution: {gaussian: 1, boundary: circular}}\nsynthesis: {adjoint: dct}\nregularizer: {l1: lambda}\n", steps(0.2, 3, 4)), problems.Hyper{}, "fista", "implicit", ""},
+		{"", specified(t, "operator: {projection: {angles: 3, shape: [4, 3]}}\nsynthesis: {adjoint: {wavelet: "+
+			"{family: haar, levels: 1}}}\nregularizer: {l1: lambda}", steps(0.2, 3, 4)), problems.Hyper{}, "fista",
+			"unrolled", ""},
+		{"", specified(t, "operator: {product: [{fourier: {mask: mask}}, {coils: S}]}\nregularizer: "+
+			"{complex-l1: lambda}", mask, coils, y), problems.Hyper{}, "fista", "unrolled", ""},
+		{"", specified(t, "operator: {convolution: {gaussian: 1, boundary: circular}}\nsynthesis: {adjoint: "+
+			"dct}\nregularizer: {l1: lambda}\n", steps(0.2, 3, 4)), problems.Hyper{}, "fista", "implicit", ""},
 	}
 	for i := range all {
 		sigma2 := 0.04

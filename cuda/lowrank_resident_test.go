@@ -23,7 +23,8 @@ func TestLowRankIterationsCopyTheRankSquared(t *testing.T) {
 	pca := problems.Data{Y: make([]float64, m*n), YShape: []int{m, n}, Sigma2: &sigma2, Lambda: &lambdaL, Gamma: &gamma}
 	for i := range pca.Y {
 		row, col := float64(i/n), float64(i%n)
-		pca.Y[i] = 8*math.Sin(row)*math.Cos(3*col) + 5*math.Cos(row*row)*math.Sin(col) + math.Sqrt(sigma2)*rng.NormFloat64()
+		pca.Y[i] = 8*math.Sin(row)*math.Cos(3*col) + 5*math.Cos(row*row)*math.Sin(col) +
+			math.Sqrt(sigma2)*rng.NormFloat64()
 		if rng.IntN(20) == 0 {
 			pca.Y[i] += 20 * rng.NormFloat64()
 		}
@@ -39,7 +40,8 @@ func TestLowRankIterationsCopyTheRankSquared(t *testing.T) {
 				problem, solver, sol := s.solve(t, dev, 1e-8, iterations)
 				after := emulator.Read()
 				if sol.Iterations != iterations || sol.Converged {
-					t.Errorf("%d iterations, converged: %v, expected %d away from convergence", sol.Iterations, sol.Converged, iterations)
+					t.Errorf("%d iterations, converged: %v, expected %d away from convergence", sol.Iterations,
+						sol.Converged, iterations)
 				}
 				sol.Release()
 				solver.Release()
@@ -58,9 +60,11 @@ func TestLowRankIterationsCopyTheRankSquared(t *testing.T) {
 			to2, from2, launches2, allocs2 := count(last)
 			to, from := (to2-to1)/(last-first), (from2-from1)/(last-first)
 			const block = rank + 8
-			t.Logf("an iteration: %d values to the card, %d from it, %d launches; a block of %d vectors", to, from, (launches2-launches1)/(last-first), block)
+			t.Logf("an iteration: %d values to the card, %d from it, %d launches; a block of %d vectors", to, from,
+				(launches2-launches1)/(last-first), block)
 			if limit := int64(6 * block * block); to > limit || from > limit {
-				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most %d", to, from, limit)
+				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most %d", to, from,
+					limit)
 			}
 			if allocs1 != allocs2 {
 				t.Errorf("%d allocations in %d iterations, %d in %d", allocs1, first, allocs2, last)

@@ -133,7 +133,8 @@ func (d *Device) grow(k, n, size int) *buffer {
 		if available >= bytes {
 			available = 0
 		}
-		err = &array.OutOfMemory{Device: d.name, Op: fmt.Sprintf("a batch of %d x %d", k, n), Bytes: bytes, Available: available, Limit: d.limit}
+		err = &array.OutOfMemory{Device: d.name, Op: fmt.Sprintf("a batch of %d x %d", k, n), Bytes: bytes,
+			Available: available, Limit: d.limit}
 	} else {
 		err = fmt.Errorf("%s: allocating %d x %d, %d bytes: %w", d.name, k, n, bytes, err)
 	}

@@ -83,7 +83,8 @@ func driverResult(r C.CUresult) error {
 
 // launch starts a kernel with parameters of 8 bytes each.
 func launch(f cu.Function, g grid, s cu.Stream, values []uint64) error {
-	return driverResult(C.launch(C.uintptr_t(*(*uintptr)(unsafe.Pointer(&f))), C.uint(g.x), C.uint(g.y), C.uint(g.bx), C.uint(g.by),
+	return driverResult(C.launch(C.uintptr_t(*(*uintptr)(unsafe.Pointer(&f))), C.uint(g.x), C.uint(g.y), C.uint(g.bx),
+		C.uint(g.by),
 		C.uintptr_t(*(*uintptr)(unsafe.Pointer(&s))), (*C.uint64_t)(&values[0]), C.int(len(values))))
 }
 
@@ -126,7 +127,9 @@ const (
 )
 
 func (e blasError) Error() string {
-	names := map[blasError]string{1: "not initialized", blasAllocFailed: "allocation failed", blasInvalidValue: "invalid value", 8: "architecture mismatch", 13: "execution failed", 14: "internal error", 15: "not supported"}
+	names := map[blasError]string{1: "not initialized", blasAllocFailed: "allocation failed",
+		blasInvalidValue: "invalid value", 8: "architecture mismatch", 13: "execution failed", 14: "internal error",
+		15: "not supported"}
 	if name, ok := names[e]; ok {
 		return "cuBLAS: " + name
 	}
@@ -163,7 +166,8 @@ func flag(t bool) C.int {
 
 // gemm computes the row-major C = alpha op(A) op(B) + beta C, m x n, as the
 // column-major C' = op(B)' op(A)'.
-func (h blasHandle) gemm(ta, tb bool, m, n, inner int, alpha float64, a matrix, b matrix, beta float64, c matrix) error {
+func (h blasHandle) gemm(ta, tb bool, m, n, inner int, alpha float64, a matrix, b matrix, beta float64,
+	c matrix) error {
 	return blasResult(C.dgemm(h.h, flag(tb), flag(ta), C.int(n), C.int(m), C.int(inner), C.double(alpha),
 		C.uintptr_t(b.at), C.int(b.ld), C.uintptr_t(a.at), C.int(a.ld), C.double(beta), C.uintptr_t(c.at), C.int(c.ld)))
 }
@@ -174,5 +178,6 @@ func (h blasHandle) gemv(tb bool, n, inner int, alpha float64, a matrix, b matri
 	if tb {
 		rows, cols = inner, n
 	}
-	return blasResult(C.dgemv(h.h, flag(tb), C.int(rows), C.int(cols), C.double(alpha), C.uintptr_t(b.at), C.int(b.ld), C.uintptr_t(a.at), C.double(beta), C.uintptr_t(c.at)))
+	return blasResult(C.dgemv(h.h, flag(tb), C.int(rows), C.int(cols), C.double(alpha), C.uintptr_t(b.at),
+		C.int(b.ld), C.uintptr_t(a.at), C.double(beta), C.uintptr_t(c.at)))
 }

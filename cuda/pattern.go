@@ -36,7 +36,8 @@ func (p *pattern) Free() {
 }
 
 func (p *pattern) buffers() [8]*buffer {
-	return [...]*buffer{p.row, p.col, p.byRow.ptr, p.byRow.entry, p.byRow.other, p.byCol.ptr, p.byCol.entry, p.byCol.other}
+	return [...]*buffer{p.row, p.col, p.byRow.ptr, p.byRow.entry, p.byRow.other, p.byCol.ptr, p.byCol.entry,
+		p.byCol.other}
 }
 
 // NewPattern puts the places on the device.
@@ -100,12 +101,14 @@ func (d *Device) SampleProduct(dst array.Batch, places array.Pattern, alpha floa
 	k, n := int64(dst.K()), int64(dst.N())
 	to, u, v := operandOf(dst), operandOf(a), operandOf(b)
 	d.do("SampleProduct", dst, func() error {
-		return d.kernels.launchSample(over(k, n), d.stream, to.at, to.stride, alpha, p.row.at, p.col.at, u.at, u.stride, v.at, v.stride, beta, int64(r), k, n)
+		return d.kernels.launchSample(over(k, n), d.stream, to.at, to.stride, alpha, p.row.at, p.col.at, u.at,
+			u.stride, v.at, v.stride, beta, int64(r), k, n)
 	})
 }
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or with Z_i*.
-func (d *Device) SpreadProduct(trans bool, alpha float64, places array.Pattern, z, b array.Batch, beta float64, c array.Batch) {
+func (d *Device) SpreadProduct(trans bool, alpha float64, places array.Pattern, z, b array.Batch, beta float64,
+	c array.Batch) {
 	d = d.into(c, z, b)
 	p := d.pattern("SpreadProduct", places)
 	left, right, by := c, b, p.byRow
@@ -122,6 +125,7 @@ func (d *Device) SpreadProduct(trans bool, alpha float64, places array.Pattern, 
 	k, n := int64(c.K()), int64(c.N())
 	to, x, y := operandOf(c), operandOf(z), operandOf(b)
 	d.do("SpreadProduct", c, func() error {
-		return d.kernels.launchSpread(over(k, n), d.stream, to.at, to.stride, alpha, by.ptr.at, by.entry.at, by.other.at, x.at, x.stride, y.at, y.stride, beta, int64(r), k, n)
+		return d.kernels.launchSpread(over(k, n), d.stream, to.at, to.stride, alpha, by.ptr.at, by.entry.at,
+			by.other.at, x.at, x.stride, y.at, y.stride, beta, int64(r), k, n)
 	})
 }

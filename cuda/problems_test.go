@@ -91,7 +91,8 @@ func settings(t testing.TB) []setting {
 }
 
 // open builds the setting's pipeline on a device; release gives back what it holds.
-func (s setting) open(ctx context.Context, dev array.Device, v vjp.Options, o pipeline.Options) (p *pipeline.Pipeline, release func(), err error) {
+func (s setting) open(ctx context.Context, dev array.Device, v vjp.Options, o pipeline.Options) (p *pipeline.Pipeline,
+	release func(), err error) {
 	defer func() {
 		if fault := dev.Err(); err != nil && fault != nil {
 			err = fault
@@ -117,7 +118,8 @@ func (s setting) open(ctx context.Context, dev array.Device, v vjp.Options, o pi
 }
 
 // estimate is the risk at the setting's own y.
-func (s setting) estimate(ctx context.Context, dev array.Device, v vjp.Options, o pipeline.Options) (pipeline.Risk, error) {
+func (s setting) estimate(ctx context.Context, dev array.Device, v vjp.Options, o pipeline.Options) (pipeline.Risk,
+	error) {
 	p, release, err := s.open(ctx, dev, v, o)
 	if err != nil {
 		return pipeline.Risk{}, err

@@ -162,12 +162,15 @@ func (d *Device) Gemm(transA, transB bool, alpha float64, a, b array.Batch, beta
 	}
 }
 
-func (d *Device) ownGemm(transA, transB bool, m, n, inner int, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
-	d.launchProducts("Gemm", c, transA, transB, m, n, inner, alpha, matrixOf(a), 0, matrixOf(b), 0, beta, matrixOf(c), 0, 1)
+func (d *Device) ownGemm(transA, transB bool, m, n, inner int, alpha float64, a, b array.Batch, beta float64,
+	c array.Batch) {
+	d.launchProducts("Gemm", c, transA, transB, m, n, inner, alpha, matrixOf(a), 0, matrixOf(b), 0, beta, matrixOf(c),
+		0, 1)
 }
 
 // launchProducts runs kernels/gemm.cu.
-func (d *Device) launchProducts(op string, result array.Batch, transA, transB bool, m, n, inner int, alpha float64, a matrix, as int, b matrix, bs int, beta float64, c matrix, cs, batch int) {
+func (d *Device) launchProducts(op string, result array.Batch, transA, transB bool, m, n, inner int, alpha float64,
+	a matrix, as int, b matrix, bs int, beta float64, c matrix, cs, batch int) {
 	const side = 64 // TILE in gemm.cu
 	tiles := int64((m+side-1)/side) * int64((n+side-1)/side) * int64(batch)
 	number := func(t bool) int64 {
@@ -177,8 +180,10 @@ func (d *Device) launchProducts(op string, result array.Batch, transA, transB bo
 		return 0
 	}
 	d.do(op, result, func() error {
-		return d.kernels.launchGemm(blocksFor(tiles), d.stream, number(transA), number(transB), int64(m), int64(n), int64(inner),
-			alpha, a.at, int64(a.ld), int64(as), b.at, int64(b.ld), int64(bs), beta, c.at, int64(c.ld), int64(cs), int64(batch))
+		return d.kernels.launchGemm(blocksFor(tiles), d.stream, number(transA), number(transB), int64(m), int64(n),
+			int64(inner),
+			alpha, a.at, int64(a.ld), int64(as), b.at, int64(b.ld), int64(bs), beta, c.at, int64(c.ld), int64(cs),
+			int64(batch))
 	})
 }
 
@@ -198,7 +203,8 @@ func (d *Device) tile(transA, transB bool, n, inner int, alpha float64, a, b arr
 }
 
 // tiledGemm is Gemm in tiles of rows.
-func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
+func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, b array.Batch, beta float64,
+	c array.Batch) {
 	m := c.K()
 	whole := m - m%tileRows
 	for r := 0; r < whole; r += tileRows {
@@ -261,7 +267,8 @@ func (d *Device) tryTiles() int32 {
 // tileAgrees multiplies a tile of equal rows by a matrix of rank one and compares the
 // rows of the result.
 func (d *Device) tileAgrees(trans bool, n, inner int) bool {
-	row, col, a, c, first := d.Alloc(1, inner), d.Alloc(1, n), d.Alloc(tileRows, inner), d.Alloc(tileRows, n), d.Alloc(1, n)
+	row, col, a, c, first := d.Alloc(1, inner), d.Alloc(1, n), d.Alloc(tileRows, inner), d.Alloc(tileRows, n),
+		d.Alloc(1, n)
 	defer func() {
 		for _, b := range []array.Batch{row, col, a, c, first} {
 			d.Free(b)
@@ -295,7 +302,8 @@ func (d *Device) tileAgrees(trans bool, n, inner int) bool {
 }
 
 // GemmEach does one product for every vector of c.
-func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa array.Shape, b array.Batch, sb array.Shape, beta float64, c array.Batch) {
+func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa array.Shape, b array.Batch,
+	sb array.Shape, beta float64, c array.Batch) {
 	d = d.into(c, a, b)
 	oa, ob := sa, sb
 	if transA {
@@ -306,7 +314,8 @@ func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa 
 	}
 	if sa.Len() != a.N() || sb.Len() != b.N() || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.N() ||
 		(a.K() != 1 && a.K() != c.K()) || (b.K() != 1 && b.K() != c.K()) {
-		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b, sb, transB, c))
+		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b,
+			sb, transB, c))
 	}
 	m, n, inner := oa.Rows, ob.Cols, oa.Cols
 	if c.K() == 0 || c.N() == 0 {
@@ -333,7 +342,8 @@ func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa 
 		var errs error
 		for i := range c.K() {
 			on := func(m matrix, stride int) matrix { return matrix{m.at + cu.DevicePtr(8*i*stride), m.ld} }
-			errs = errors.Join(errs, h.gemm(transA, transB, m, n, inner, alpha, on(ma, as), on(mb, bs), beta, on(mc, cs)))
+			errs = errors.Join(errs, h.gemm(transA, transB, m, n, inner, alpha, on(ma, as), on(mb, bs), beta,
+				on(mc, cs)))
 		}
 		return errs
 	})

@@ -40,7 +40,8 @@ func (d *Device) NewRays(s array.Shape, list []array.Ray) array.Rays {
 		if r.Level {
 			level = 1
 		}
-		places, spans = append(places, r.At, r.Slope, r.Weight), append(spans, int32(r.From), int32(max(r.From, r.To)), level)
+		places, spans = append(places, r.At, r.Slope, r.Weight),
+			append(spans, int32(r.From), int32(max(r.From, r.To)), level)
 	}
 	var runs []int32
 	for _, r := range found {
@@ -53,7 +54,8 @@ func (d *Device) NewRays(s array.Shape, list []array.Ray) array.Rays {
 		}
 		runs = append(runs, int32(r.First), int32(r.Last), kind)
 	}
-	return &rays{d.card, s, len(list), len(found), put(d, "NewRays", places), put(d, "NewRays", spans), put(d, "NewRays", runs)}
+	return &rays{d.card, s, len(list), len(found), put(d, "NewRays", places), put(d, "NewRays", spans),
+		put(d, "NewRays", runs)}
 }
 
 // MulRays sets dst_i = A x_i along the rays, or A* x_i, each pixel a sum over the rays that meet it.
@@ -78,9 +80,11 @@ func (d *Device) MulRays(trans bool, dst array.Batch, a array.Rays, x array.Batc
 	d.do("MulRays", dst, func() error {
 		if trans {
 			const vectors = 4 // VECTORS of the kernel
-			return d.kernels.launchRaysAdjoint(over((k+vectors-1)/vectors, n), d.stream, to.at, to.stride, from.at, from.stride,
+			return d.kernels.launchRaysAdjoint(over((k+vectors-1)/vectors, n), d.stream, to.at, to.stride, from.at,
+				from.stride,
 				on.places.at, on.spans.at, on.runs.at, int64(on.count), int64(on.shape.Cols), k, n)
 		}
-		return d.kernels.launchRays(over(k, n), d.stream, to.at, to.stride, from.at, from.stride, on.places.at, on.spans.at, int64(on.shape.Rows), int64(on.shape.Cols), k, n)
+		return d.kernels.launchRays(over(k, n), d.stream, to.at, to.stride, from.at, from.stride, on.places.at,
+			on.spans.at, int64(on.shape.Rows), int64(on.shape.Cols), k, n)
 	})
 }

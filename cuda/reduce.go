@@ -48,7 +48,8 @@ func (d *Device) MaxAbs(out []float64, x array.Batch) {
 
 // reduce computes one number for each of len(out) vectors like x: by chunks, and then
 // over the chunks.
-func (d *Device) reduce(op string, out []float64, x array.Batch, first func(g grid, partial cu.DevicePtr, chunks, k, n int64) error, second func(g grid, to, partial cu.DevicePtr, chunks, k int64) error) {
+func (d *Device) reduce(op string, out []float64, x array.Batch, first func(g grid, partial cu.DevicePtr, chunks, k,
+	n int64) error, second func(g grid, to, partial cu.DevicePtr, chunks, k int64) error) {
 	if len(out) == 0 {
 		return
 	}

@@ -46,7 +46,8 @@ func sharedProblems() []shared {
 		}
 		return x
 	}
-	dense := func(d, p int, wrap func(a *linops.Dense) linops.Operator, r func(dev array.Device) (prox.Prox, error)) func(t *testing.T, dev array.Device) (vjp.Problem, func()) {
+	dense := func(d, p int, wrap func(a *linops.Dense) linops.Operator,
+		r func(dev array.Device) (prox.Prox, error)) func(t *testing.T, dev array.Device) (vjp.Problem, func()) {
 		return func(t *testing.T, dev array.Device) (vjp.Problem, func()) {
 			a := linops.NewDense(dev, gaussian(d, p))
 			q, err := r(dev)
@@ -86,7 +87,8 @@ func sharedProblems() []shared {
 		{"working set", "fista", few, dense(30, 300, whole, l1), 30},
 		{"group l2", "fista", few, dense(30, 300, whole, group), 30},
 		{"closed form of the z-step", "admm", few, dense(30, 300, whole, l1), 30},
-		{"conjugate gradients in the z-step", "admm", vjp.Options{Tol: 1e-2, MaxIter: 6}, dense(12, 40, stacked, l1), 12},
+		{"conjugate gradients in the z-step", "admm", vjp.Options{Tol: 1e-2, MaxIter: 6}, dense(12, 40, stacked, l1),
+			12},
 		{"completion", "fista", few, incomplete, 6 * 16 * 12 / 10},
 		{"completion in factored form", "fista", few, func(t *testing.T, dev array.Device) (vjp.Problem, func()) {
 			solvetest.FactorAll(t)
@@ -218,7 +220,8 @@ func TestRequestsShareWhatMemoryRunsShortOf(t *testing.T) {
 					t.Fatalf("with %d bytes the card fails: %v", room, err)
 				}
 				if got, err := solve(dev.Request(), s); err != nil || !slices.Equal(got, want) {
-					t.Errorf("after a request with %d bytes: error %v, the bits of a request alone: %t", room, err, slices.Equal(got, want))
+					t.Errorf("after a request with %d bytes: error %v, the bits of a request alone: %t", room, err,
+						slices.Equal(got, want))
 				}
 				end()
 			}

@@ -92,7 +92,8 @@ func TestOutOfMemoryEndsItsRequestAlone(t *testing.T) {
 	for range 5 {
 		got, err := descent(dev.Request(), m, y, 20)
 		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("beside a request without memory: error %v, the bits are those of the request alone: %t", err, slices.Equal(got, want))
+			t.Errorf("beside a request without memory: error %v, the bits are those of the request alone: %t", err,
+				slices.Equal(got, want))
 		}
 	}
 	close(stop)
@@ -166,7 +167,8 @@ func TestAnyCallOfARequestMayFail(t *testing.T) {
 	}
 	t.Logf("%d calls: %d faults of the request alone, %d of the card", calls, alone, everybody)
 	if alone == 0 || everybody == 0 {
-		t.Errorf("of %d calls %d faults are the request's and %d the card's, expected some of both", calls, alone, everybody)
+		t.Errorf("of %d calls %d faults are the request's and %d the card's, expected some of both", calls, alone,
+			everybody)
 	}
 }
 
@@ -202,7 +204,8 @@ func TestCUBLASStartsAfterAFailure(t *testing.T) {
 		}
 		hoard.Free()
 		if got, err := product(dev.Request()); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%d rows: after a request without memory for cuBLAS: error %v, the bits of a fresh card: %t", rows, err, slices.Equal(got, want))
+			t.Errorf("%d rows: after a request without memory for cuBLAS: error %v, the bits of a fresh card: %t",
+				rows, err, slices.Equal(got, want))
 		}
 		if launched := emulator.Read().Products; launched == 0 {
 			t.Errorf("%d rows: cuBLAS was not used", rows)
@@ -231,7 +234,8 @@ func TestFaultsOfRequests(t *testing.T) {
 	if v := mine.ToHost(); v[9] != 3 || other.Err() != nil {
 		t.Errorf("Fill of another request's batch gives %v, %v", v, other.Err())
 	}
-	for name, x := range map[string]array.Batch{"without memory": bad.Rows(0, 1).Cols(0, 10), "of a failed request": good} {
+	for name, x := range map[string]array.Batch{"without memory": bad.Rows(0, 1).Cols(0, 10),
+		"of a failed request": good} {
 		r := dev.Request()
 		dst := r.Alloc(1, 10)
 		dev.Copy(dst, x)
@@ -347,7 +351,8 @@ func TestOutOfMemoryFailsItsSampleAlone(t *testing.T) {
 		case large[i] && !errors.As(failed[i], &short):
 			t.Errorf("sample %d ends with %v, expected a lack of memory", i, failed[i])
 		case !large[i] && (failed[i] != nil || got[i] != want[i]):
-			t.Errorf("sample %d: SURE is %v, error %v, beside samples without memory, %v without them", i, got[i], failed[i], want[i])
+			t.Errorf("sample %d: SURE is %v, error %v, beside samples without memory, %v without them", i, got[i],
+				failed[i], want[i])
 		}
 	}
 	if err := dev.Sync(); err != nil || dev.Stats().Live == 0 {

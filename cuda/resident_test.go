@@ -76,8 +76,10 @@ func TestVJPStaysOnTheCard(t *testing.T) {
 			}
 			after := emulator.Read()
 			to, from := copied(before, after)
-			t.Logf("VJP of %d probes, d = %d, p = %d: %d values to the card, %d from it, %d launches, %d products, %d allocations",
-				k, problem.D, problem.P, to, from, after.Launches-before.Launches, after.Products-before.Products, after.Allocs-before.Allocs)
+			t.Logf("VJP of %d probes, d = %d, p = %d: %d values to the card, %d from it, %d launches, %d "+
+				"products, %d allocations",
+				k, problem.D, problem.P, to, from, after.Launches-before.Launches, after.Products-before.Products,
+				after.Allocs-before.Allocs)
 			steps := int64(sol.Linearization.Inner().Steps)
 			toLimit, fromLimit := int64(0), int64(0)
 			if steps > 0 {
@@ -86,7 +88,8 @@ func TestVJPStaysOnTheCard(t *testing.T) {
 				toLimit, fromLimit = 8*k*steps+2*k, k*(4*steps+3)
 			}
 			if to > toLimit || from > fromLimit {
-				t.Errorf("a VJP of %d probes in %d steps copied %d values to the card and %d from it, expected at most %d and %d", k, steps, to, from, toLimit, fromLimit)
+				t.Errorf("a VJP of %d probes in %d steps copied %d values to the card and %d from it, expected at "+
+					"most %d and %d", k, steps, to, from, toLimit, fromLimit)
 			}
 			if n := after.Allocs - before.Allocs; n != 0 {
 				t.Errorf("a second VJP allocated %d times", n)
@@ -105,14 +108,16 @@ func TestVJPStaysOnTheCard(t *testing.T) {
 }
 
 // solve solves the setting with a tolerance, in at most maxIter iterations if that is not 0.
-func (s setting) solve(t testing.TB, dev array.Device, tol float64, maxIter int) (*problems.Problem, vjp.Solver, *vjp.Solution) {
+func (s setting) solve(t testing.TB, dev array.Device, tol float64, maxIter int) (*problems.Problem, vjp.Solver,
+	*vjp.Solution) {
 	t.Helper()
 	ctx := context.Background()
 	problem, err := problems.New(s.name, dev, s.data, s.hyper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	solver, err := vjp.NewSolver(ctx, s.solver, problem.Solve(), vjp.Options{Derivative: vjp.Derivative(s.derivative), Tol: tol, MaxIter: maxIter})
+	solver, err := vjp.NewSolver(ctx, s.solver, problem.Solve(), vjp.Options{Derivative: vjp.Derivative(s.derivative),
+		Tol: tol, MaxIter: maxIter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +139,8 @@ func (s setting) solve(t testing.TB, dev array.Device, tol float64, maxIter int)
 func TestIterationsStayOnTheCard(t *testing.T) {
 	const m, n = 40, 6
 	mc := completion(m, n)
-	pca := problems.Data{Y: make([]float64, m*n), YShape: []int{m, n}, Sigma2: mc.Sigma2, Lambda: mc.Lambda, Gamma: mc.Lambda}
+	pca := problems.Data{Y: make([]float64, m*n), YShape: []int{m, n}, Sigma2: mc.Sigma2, Lambda: mc.Lambda,
+		Gamma: mc.Lambda}
 	for i, at := range mc.Indices {
 		pca.Y[at] = mc.Y[i]
 	}
@@ -183,7 +189,8 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 			to1, from1, launches1 := count(first)
 			to2, from2, launches2 := count(last)
 			to, from := (to2-to1)/(last-first), (from2-from1)/(last-first)
-			t.Logf("an iteration: %d values to the card, %d from it, %d launches", to, from, (launches2-launches1)/(last-first))
+			t.Logf("an iteration: %d values to the card, %d from it, %d launches", to, from,
+				(launches2-launches1)/(last-first))
 			const numbers = 5
 			toLimit, fromLimit := int64(0), int64(numbers)
 			if rows > 0 {
@@ -193,7 +200,8 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 				}
 			}
 			if to > toLimit || from > fromLimit {
-				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most %d and %d", to, from, toLimit, fromLimit)
+				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most %d and %d", to,
+					from, toLimit, fromLimit)
 			}
 		})
 	}
@@ -240,7 +248,8 @@ func TestEstimateCopiesProbesAndResults(t *testing.T) {
 					lag = 1
 				}
 				matrices := 4*c.k*c.k + system*system
-				t.Logf("%d iterations, %d queries, %d active: %d values to the card, %d from it", risk.Iterations, used, system, to, from)
+				t.Logf("%d iterations, %d queries, %d active: %d values to the card, %d from it", risk.Iterations,
+					used, system, to, from)
 				// The support's columns are a list of numbers too.
 				if limit := int64(d + (c.probes+lag)*d + 2*n + matrices); to > limit {
 					t.Errorf("%d values copied to the card, expected at most %d", to, limit)

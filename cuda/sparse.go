@@ -150,7 +150,8 @@ func (a *csr) Free() {
 func (d *Device) NewCSR(rows, cols int, indptr, indices []int, values []float64) array.CSR {
 	if rows < 0 || cols < 0 || cols > math.MaxInt32 || len(indptr) != rows+1 || indptr[0] != 0 ||
 		len(indices) != len(values) || indptr[rows] != len(values) {
-		panic(fmt.Sprintf("array: a CSR matrix of %d x %d with %d row pointers, %d indices, %d values", rows, cols, len(indptr), len(indices), len(values)))
+		panic(fmt.Sprintf("array: a CSR matrix of %d x %d with %d row pointers, %d indices, %d values", rows, cols,
+			len(indptr), len(indices), len(values)))
 	}
 	starts, columns := make([]int64, rows+1), make([]int32, len(indices))
 	for r := range rows {
@@ -165,7 +166,8 @@ func (d *Device) NewCSR(rows, cols int, indptr, indices []int, values []float64)
 		}
 		columns[i] = int32(v)
 	}
-	return &csr{d.card, rows, cols, len(values), put(d, "NewCSR", starts), put(d, "NewCSR", columns), put(d, "NewCSR", values)}
+	return &csr{d.card, rows, cols, len(values), put(d, "NewCSR", starts), put(d, "NewCSR", columns),
+		put(d, "NewCSR", values)}
 }
 
 // MulCSR sets dst_i = A x_i, each entry summed in the order of A's row.
@@ -190,6 +192,7 @@ func (d *Device) MulCSR(dst array.Batch, a array.CSR, x array.Batch) {
 	k, n := int64(dst.K()), int64(dst.N())
 	to, from := operandOf(dst), operandOf(x)
 	d.do("MulCSR", dst, func() error {
-		return d.kernels.launchCsr(over(k, n), d.stream, to.at, to.stride, m.indptr.at, m.indices.at, m.values.at, from.at, from.stride, k, n)
+		return d.kernels.launchCsr(over(k, n), d.stream, to.at, to.stride, m.indptr.at, m.indices.at, m.values.at,
+			from.at, from.stride, k, n)
 	})
 }

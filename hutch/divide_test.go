@@ -55,7 +55,8 @@ func TestTakenProbesAreThoseOfOneRun(t *testing.T) {
 				t.Errorf("vector %d: %v", i, err)
 			}
 		}
-		if err := merged.Take(0, hutch.Probe{Samples: []float64{1}}); err == nil || !strings.Contains(err.Error(), "1 samples of the diagonal, expected 31") {
+		if err := merged.Take(0, hutch.Probe{Samples: []float64{1}}); err == nil ||
+			!strings.Contains(err.Error(), "1 samples of the diagonal, expected 31") {
 			t.Error(err)
 		}
 		for i := range n {

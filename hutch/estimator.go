@@ -157,7 +157,8 @@ func NewPlan(estimator string, queries, d int) (Plan, error) {
 	}
 	e, ok := ByName(estimator)
 	if !ok {
-		return Plan{}, &PlanError{"estimator", fmt.Sprintf("%q", estimator), "expected one of " + strings.Join(Estimators(), ", ")}
+		return Plan{}, &PlanError{"estimator", fmt.Sprintf("%q", estimator),
+			"expected one of " + strings.Join(Estimators(), ", ")}
 	}
 	layout, reason := e.layout(queries)
 	if reason != "" {

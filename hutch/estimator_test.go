@@ -11,8 +11,10 @@ func TestNewPlanLaysOutTheQueries(t *testing.T) {
 		queries, d int
 		want       Plan
 	}{
-		{HutchPP, 102, 103, Plan{hutchPP{}, 103, Layout{Sketch: 34, Basis: SketchBasis, Residual: 34, SketchNeeds: Span, Needs: Forms}}},
-		{HutchPP, 6, 1000, Plan{hutchPP{}, 1000, Layout{Sketch: 2, Basis: SketchBasis, Residual: 2, SketchNeeds: Span, Needs: Forms}}},
+		{HutchPP, 102, 103, Plan{hutchPP{}, 103, Layout{Sketch: 34, Basis: SketchBasis, Residual: 34,
+			SketchNeeds: Span, Needs: Forms}}},
+		{HutchPP, 6, 1000, Plan{hutchPP{}, 1000, Layout{Sketch: 2, Basis: SketchBasis, Residual: 2, SketchNeeds: Span,
+			Needs: Forms}}},
 		{HutchPP, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
 		{XTrace, 102, 103, Plan{xTrace{}, 103, Layout{Sketch: 51, Basis: SketchBasis, Keeps: true}}},
 		{XTrace, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
@@ -46,10 +48,13 @@ func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
 		{HutchPP, 0, 1000, "queries", "queries 0: " + three + ", at least 6"},
 		{HutchPP, -3, 1000, "queries", "queries -3: " + three + ", at least 6"},
 		{Hutchinson, 1, 1000, "queries", "queries 1: hutchinson takes 2 or more: fewer have no standard error"},
-		{XTrace, 101, 1000, "queries", "queries 101: xtrace takes an even number (half for the sketch, half for its basis), at least 4"},
-		{XTrace, 2, 1000, "queries", "queries 2: xtrace takes an even number (half for the sketch, half for its basis), at least 4"},
+		{XTrace, 101, 1000, "queries", "queries 101: xtrace takes an even number (half for the sketch, half for " +
+			"its basis), at least 4"},
+		{XTrace, 2, 1000, "queries", "queries 2: xtrace takes an even number (half for the sketch, half for its " +
+			"basis), at least 4"},
 		{XNysTrace, 1, 1000, "queries", "queries 1: xnystrace takes 2 or more: fewer have no standard error"},
-		{NAHutchPP, 100, 1000, "queries", "queries 100: na-hutch++ takes a multiple of 6 (it splits its probes 1:2:3), at least 6"},
+		{NAHutchPP, 100, 1000, "queries", "queries 100: na-hutch++ takes a multiple of 6 (it splits its probes " +
+			"1:2:3), at least 6"},
 		{"hutch", 102, 1000, "estimator", `estimator "hutch": expected one of ` + names},
 		{"", 102, 1000, "estimator", `estimator "": expected one of ` + names},
 		{HutchPP, 102, 0, "dimension", "dimension 0: a matrix has at least one row"},

@@ -24,5 +24,6 @@ func hutchPPReason(queries int) string {
 		return "hutch++ takes a multiple of 3 (it has three phases of equal size), at least 6"
 	}
 	below := queries / 3 * 3
-	return fmt.Sprintf("hutch++ takes a multiple of 3 (it has three phases of equal size), such as %d or %d", below, below+3)
+	return fmt.Sprintf("hutch++ takes a multiple of 3 (it has three phases of equal size), such as %d or %d", below,
+		below+3)
 }

@@ -44,8 +44,10 @@ func TestInfluencesSayTheErrorOfADifference(t *testing.T) {
 			}
 		}
 		spread := stat.StdDev(values, nil)
-		if ratio := spread / math.Sqrt(bar); !(ratio > 0.1 && ratio < 1.5) || near < 0.1 && spread > stat.StdDev(alone, nil)/5 {
-			t.Errorf("near %g: the spread is %.3g, the bar %.3g, and the spread of one mean %.3g", near, spread, math.Sqrt(bar), stat.StdDev(alone, nil))
+		if ratio := spread / math.Sqrt(bar); !(ratio > 0.1 && ratio < 1.5) || near < 0.1 &&
+			spread > stat.StdDev(alone, nil)/5 {
+			t.Errorf("near %g: the spread is %.3g, the bar %.3g, and the spread of one mean %.3g", near, spread,
+				math.Sqrt(bar), stat.StdDev(alone, nil))
 		}
 		a.m.Free()
 		b.m.Free()

@@ -27,7 +27,8 @@ type DiagonalMean struct {
 type UnresolvedError struct{ Count, D, Probes int }
 
 func (e *UnresolvedError) Error() string {
-	return fmt.Sprintf("hutch: %d probes cannot tell %d of the %d entries of the diagonal from 1", e.Probes, e.Count, e.D)
+	return fmt.Sprintf("hutch: %d probes cannot tell %d of the %d entries of the diagonal from 1", e.Probes, e.Count,
+		e.D)
 }
 
 // Mean estimates 1/d sum_i f(i, h_i) for a smooth f on 0 <= h < 1, which may grow without bound
@@ -96,7 +97,8 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 	out.Influences, out.Spread = influences[:], spread
 	out.ProbesErr = math.Hypot(floats.Norm(influences[:], 2), steepest*l.Truncation/float64(e.d))
 	if sum := out.Value + out.ProbesErr + out.Spread; math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return out, fmt.Errorf("hutch: a mean over the diagonal is %v +- %v, expected finite numbers", out.Value, out.ProbesErr)
+		return out, fmt.Errorf("hutch: a mean over the diagonal is %v +- %v, expected finite numbers", out.Value,
+			out.ProbesErr)
 	}
 	return out, nil
 }
@@ -134,7 +136,8 @@ const noSpread = 4 * quantum
 
 func (l *Leverages) newEntries() *entries {
 	d := l.sums.d
-	e := &entries{Leverages: l, m: l.sums.probes(), d: d, mean: make([]float64, d), s2: make([]float64, d), t: make([]float64, d), h: make([]float64, d)}
+	e := &entries{Leverages: l, m: l.sums.probes(), d: d, mean: make([]float64, d), s2: make([]float64, d),
+		t: make([]float64, d), h: make([]float64, d)}
 	n := float64(e.m)
 	for i := range d {
 		mean, square := 0.0, 0.0

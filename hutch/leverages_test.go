@@ -325,7 +325,8 @@ func TestKnownTraceReducesTheSpread(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				values[i], bars[i] = append(values[i], got.Value/c.exact), append(bars[i], got.ProbesErr*got.ProbesErr/c.exact/c.exact)
+				values[i], bars[i] = append(values[i], got.Value/c.exact),
+					append(bars[i], got.ProbesErr*got.ProbesErr/c.exact/c.exact)
 			}
 			r.Free()
 		}
@@ -334,7 +335,8 @@ func TestKnownTraceReducesTheSpread(t *testing.T) {
 			bias[i], sd[i] = stat.MeanStdDev(values[i], nil)
 			bar[i] = math.Sqrt(stat.Mean(bars[i], nil))
 		}
-		t.Logf("bias %+.4f, with the trace %+.4f; spread %.4f [%.4f], with the trace %.4f [%.4f]", bias[0]-1, bias[1]-1, sd[0], bar[0], sd[1], bar[1])
+		t.Logf("bias %+.4f, with the trace %+.4f; spread %.4f [%.4f], with the trace %.4f [%.4f]", bias[0]-1,
+			bias[1]-1, sd[0], bar[0], sd[1], bar[1])
 		if sd[1] > 1.1*sd[0] || math.Abs(bias[1]-1) > 0.03+sd[1]/3 {
 			t.Errorf("spread %.4f, without the trace %.4f; bias %+.4f", sd[1], sd[0], bias[1]-1)
 		}

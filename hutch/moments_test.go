@@ -18,7 +18,8 @@ func TestPartsOfProbes(t *testing.T) {
 		whole := dev.Alloc(k, d)
 		defer whole.Free()
 		hutch.Rademacher(whole, 7, 2, 5)
-		for _, part := range [][2]int{{0, d}, {0, 1}, {63, 64}, {64, 65}, {1, 20_000}, {130, 131}, {191, 17_000}, {16_384, 32_768}, {39_999, d}} {
+		for _, part := range [][2]int{{0, d}, {0, 1}, {63, 64}, {64, 65}, {1, 20_000}, {130, 131}, {191, 17_000},
+			{16_384, 32_768}, {39_999, d}} {
 			from, to := part[0], part[1]
 			got := dev.Alloc(k, to-from)
 			hutch.RademacherPart(got, 7, 2, 5, from)
@@ -49,7 +50,8 @@ func TestMomentsReplaceImages(t *testing.T) {
 			return nil
 		}
 		// B* x is a vector of sums over parts of 50 entries.
-		moments := func(_ context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2, left []float64) error {
+		moments := func(_ context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2,
+			left []float64) error {
 			if x.K < 2 || x.Dim != d || share != hutch.DefaultShare {
 				t.Errorf("%d probes of length %d with a share of %g", x.K, x.Dim, share)
 			}
@@ -94,7 +96,9 @@ func TestMomentsReplaceImages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(got.Trace-want.Trace) > 1e-11*want.Trace || math.Abs(got.StdErr-want.StdErr) > 1e-11*want.StdErr || math.Abs(got.Frobenius2-want.Frobenius2) > 1e-11*want.Frobenius2 {
+			if math.Abs(got.Trace-want.Trace) > 1e-11*want.Trace ||
+				math.Abs(got.StdErr-want.StdErr) > 1e-11*want.StdErr ||
+				math.Abs(got.Frobenius2-want.Frobenius2) > 1e-11*want.Frobenius2 {
 				t.Errorf("batches of %d: %+v by moments, %+v by images", batch, got, want)
 			}
 			if got.Truncation != 0.25 || got.Queries != queries {

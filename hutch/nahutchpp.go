@@ -50,7 +50,8 @@ func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 
 	core := products(s, z)
 	if norm := mat.Norm(core, 2); math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return Estimate{}, fmt.Errorf("hutch: na-hutch++: the norm of S*MR is %v: an image holds a NaN or an infinity", norm)
+		return Estimate{}, fmt.Errorf("hutch: na-hutch++: the norm of S*MR is %v: an image holds a NaN or an "+
+			"infinity", norm)
 	}
 	// The singular values of the core's inverse are split between both sides,
 	// A = Z' W'*, so that neither factor is much larger than the root of M. On one

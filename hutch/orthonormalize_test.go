@@ -87,12 +87,18 @@ func TestOrthonormalizeFindsAnOrthonormalBasisOfTheSpan(t *testing.T) {
 			{name: "duplicates", k: k, d: d, y: slices.Repeat(gaussian(rng, 2*d), k/2), rank: 2},
 			{name: "rank 20", k: k, d: d, y: low(20, same), rank: 20},
 			{name: "rank 1", k: k, d: d, y: low(1, same), rank: 1},
-			{name: "zero vectors between others", k: k, d: d, y: scaled(func(i int) float64 { return float64(i % 2) }), rank: k / 2},
-			{name: "graded vectors", k: k, d: d, y: scaled(func(i int) float64 { return math.Pow(10, -float64(i)) }), rank: k},
-			{name: "vectors from 1e-300 to 1e300", k: k, d: d, y: scaled(func(i int) float64 { return math.Pow(10, -300+600*float64(i)/(k-1)) }), rank: k},
-			{name: "graded directions", k: k, d: d, y: low(25, func(j int) float64 { return math.Pow(10, -float64(j)/2) }), rank: 25},
-			{name: "directions into rounding", k: k, d: d, y: low(25, func(j int) float64 { return math.Pow(10, -float64(j)) }), rank: 13, atLeast: true},
-			{name: "gap of 1e-12", k: k, d: d, y: low(2, func(j int) float64 { return math.Pow(1e-12, float64(j)) }), rank: 2},
+			{name: "zero vectors between others", k: k, d: d,
+				y: scaled(func(i int) float64 { return float64(i % 2) }), rank: k / 2},
+			{name: "graded vectors", k: k, d: d, y: scaled(func(i int) float64 { return math.Pow(10, -float64(i)) }),
+				rank: k},
+			{name: "vectors from 1e-300 to 1e300", k: k, d: d,
+				y: scaled(func(i int) float64 { return math.Pow(10, -300+600*float64(i)/(k-1)) }), rank: k},
+			{name: "graded directions", k: k, d: d,
+				y: low(25, func(j int) float64 { return math.Pow(10, -float64(j)/2) }), rank: 25},
+			{name: "directions into rounding", k: k, d: d,
+				y: low(25, func(j int) float64 { return math.Pow(10, -float64(j)) }), rank: 13, atLeast: true},
+			{name: "gap of 1e-12", k: k, d: d, y: low(2, func(j int) float64 { return math.Pow(1e-12, float64(j)) }),
+				rank: 2},
 		}
 		noLeak(t, dev)
 		for _, c := range cases {
@@ -175,7 +181,8 @@ func TestDeflateRemovesTheBasisAndNothingElse(t *testing.T) {
 		const k, r, d = 40, 12, 700
 		noLeak(t, dev)
 		rng := rand.New(rand.NewPCG(3, 1))
-		y, q, g, x := upload(dev, r, d, gaussian(rng, r*d)), dev.Alloc(r, d), upload(dev, k, d, gaussian(rng, k*d)), dev.Alloc(k, d)
+		y, q, g, x := upload(dev, r, d, gaussian(rng, r*d)), dev.Alloc(r, d), upload(dev, k, d, gaussian(rng, k*d)),
+			dev.Alloc(k, d)
 		inner, want := dev.Alloc(k, r), dev.Alloc(k, d)
 		defer func() {
 			for _, b := range []array.Batch{y, q, g, x, inner, want} {

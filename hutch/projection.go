@@ -95,7 +95,8 @@ func (p *Projection) Vector(x array.Batch) []float64 {
 func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 	k := x.K()
 	if x.N() != p.d || len(dst) != k*ProjectionSize || first < 0 || first+k > ProjectionProbes {
-		panic(fmt.Sprintf("hutch: the projection of %s as images of probes %d to %d into %d values", x, first, first+k-1, len(dst)))
+		panic(fmt.Sprintf("hutch: the projection of %s as images of probes %d to %d into %d values", x, first,
+			first+k-1, len(dst)))
 	}
 	dev := x.Device()
 	signed, out := dev.Alloc(k, p.d), dev.Alloc(k, ProjectionSize)

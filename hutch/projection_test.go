@@ -53,7 +53,8 @@ func TestProjectionKeepsDistances(t *testing.T) {
 			want := math.Sqrt(2.0 / hutch.ProjectionSize)
 			mean, sd := stat.MeanStdDev(ratios, nil)
 			if math.Abs(mean-1) > 5*want/math.Sqrt(draws) || sd > 1.25*want {
-				t.Errorf("%d nonzeros: ||Sx||^2 / ||x||^2 is %.4f +- %.4f, expected 1 +- %.4f", nonzeros, mean, sd, want)
+				t.Errorf("%d nonzeros: ||Sx||^2 / ||x||^2 is %.4f +- %.4f, expected 1 +- %.4f", nonzeros, mean, sd,
+					want)
 			}
 		}
 	})

@@ -77,7 +77,8 @@ func TestProbesAreUncorrelated(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 1 << 14
 		const probes = 6
-		keys := [][2]uint64{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {1 << 63, 0}, {0, 1 << 63}, {math.MaxUint64, math.MaxUint64}}
+		keys := [][2]uint64{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {1 << 63, 0}, {0, 1 << 63},
+			{math.MaxUint64, math.MaxUint64}}
 		var all []float64
 		for _, key := range keys {
 			b := dev.Alloc(probes, d)
@@ -108,7 +109,8 @@ func TestProbesAreUncorrelated(t *testing.T) {
 					c += row[j] * row[j-lag]
 				}
 				if c /= math.Sqrt(d); math.Abs(c) > 5 {
-					t.Errorf("probe %d of %v: lag %d has a correlation of %.1f standard deviations", i%probes, keys[i/probes], lag, c)
+					t.Errorf("probe %d of %v: lag %d has a correlation of %.1f standard deviations", i%probes,
+						keys[i/probes], lag, c)
 				}
 			}
 		}

@@ -317,7 +317,8 @@ func (r *Run) combined(combine func(probes array.Batch) (Estimate, error)) (Esti
 	}
 	name := r.plan.Estimator.Name()
 	if sum := e.Trace + e.StdErr + e.Truncation + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", name, e.Trace, e.StdErr, e.Frobenius2)
+		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", name,
+			e.Trace, e.StdErr, e.Frobenius2)
 	}
 	e.Estimator, e.Seed, e.Queries = name, r.o.Seed, r.plan.Sketch+r.rank
 	return e, nil

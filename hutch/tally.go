@@ -142,7 +142,8 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d of %d is missing", s.phase, i, len(s.quad))
 		}
 		if sum := s.quad[i] + s.norm2[i] + s.left[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, too small by at most %v, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
+			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, too small by at most %v, and ||M "+
+				"v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
 		}
 		quad += s.quad[i]
 		norm2 += s.norm2[i]

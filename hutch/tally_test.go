@@ -67,7 +67,8 @@ func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		grown.Grow(24)
-		if _, err := grown.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 10 of 34 is missing") {
+		if _, err := grown.Estimate(); err == nil ||
+			!strings.Contains(err.Error(), "residual vector 10 of 34 is missing") {
 			t.Errorf("error %v", err)
 		}
 		grown.AddResidual(10, v.Rows(10, 34), mv.Rows(10, 34), nil)
@@ -89,14 +90,16 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 		tally := newTally(p, 2, 0)
 		tally.AddProjected(0, v, v, nil)
 		tally.AddResidual(1, v.Rows(1, 2), v.Rows(1, 2), nil)
-		if _, err := tally.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 0 of 2 is missing") {
+		if _, err := tally.Estimate(); err == nil ||
+			!strings.Contains(err.Error(), "residual vector 0 of 2 is missing") {
 			t.Errorf("error %v", err)
 		}
 
 		bad := dev.Alloc(1, d)
 		dev.Fill(bad, math.NaN())
 		tally.AddResidual(0, v.Rows(0, 1), bad, nil)
-		if _, err := tally.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 0: <v, M v> = NaN") {
+		if _, err := tally.Estimate(); err == nil ||
+			!strings.Contains(err.Error(), "residual vector 0: <v, M v> = NaN") {
 			t.Errorf("error %v", err)
 		}
 

@@ -21,7 +21,8 @@ func TestExactTraceIsTheTrace(t *testing.T) {
 		for _, estimator := range Estimators() {
 			e := trace(t, dev, plan(t, estimator, 102, d), dense(m), Options{Seed: 3})
 			if math.Abs(e.Trace-want) > 1e-13*want || math.Abs(e.Frobenius2-fro2) > 1e-13*fro2 {
-				t.Errorf("%s: trace %v, want %v; squared norm %v, want %v", estimator, e.Trace, want, e.Frobenius2, fro2)
+				t.Errorf("%s: trace %v, want %v; squared norm %v, want %v", estimator, e.Trace, want, e.Frobenius2,
+					fro2)
 			}
 			if e.StdErr != 0 || e.Queries != d || !e.Exact || e.Estimator != Exact {
 				t.Errorf("%s: %+v", estimator, e)
@@ -47,7 +48,8 @@ func TestEveryDeviceGivesTheHostsEstimates(t *testing.T) {
 		for _, estimator := range Estimators() {
 			got, want := on(t, dev, estimator), on(t, host, estimator)
 			for what, x := range map[string][2]float64{
-				"trace": {got.Trace, want.Trace}, "standard error": {got.StdErr, want.StdErr}, "squared norm": {got.Frobenius2, want.Frobenius2},
+				"trace": {got.Trace, want.Trace}, "standard error": {got.StdErr, want.StdErr},
+				"squared norm": {got.Frobenius2, want.Frobenius2},
 			} {
 				if !(math.Abs(x[0]-x[1]) <= 1e-9*x[1]) {
 					t.Errorf("%s: %s %v, on the host %v", estimator, what, x[0], x[1])
@@ -82,7 +84,8 @@ func TestEstimatesAreUnbiased(t *testing.T) {
 					want float64
 				}{"trace": {traces, trueTrace}, "squared norm": {norms, trueFro2}} {
 					if off, se := x.mean()-x.want, x.sd()/math.Sqrt(float64(seeds)); math.Abs(off) > 4*se+1e-10*x.want {
-						t.Errorf("d = %d, rank %d, %s: mean %s %v is %.1f standard errors off %v", c.d, c.rank, estimator, what, x.mean(), off/se, x.want)
+						t.Errorf("d = %d, rank %d, %s: mean %s %v is %.1f standard errors off %v", c.d, c.rank,
+							estimator, what, x.mean(), off/se, x.want)
 					}
 				}
 			}
@@ -120,8 +123,10 @@ func TestSketchedEstimatesAreExactOnLowRank(t *testing.T) {
 			{"rank 34", 34, step(34)},
 			{"rank 50", 50, step(50)},
 			{"rank 90", 90, step(90)},
-			{"rank 30, eigenvalues 1 to 1e-6", 30, func(i float64) float64 { return step(30)(i) * math.Pow(1e-6, (i-1)/29) }},
-			{"rank 10, eigenvalues 1 to 1e-12", 10, func(i float64) float64 { return step(10)(i) * math.Pow(1e-12, (i-1)/9) }},
+			{"rank 30, eigenvalues 1 to 1e-6", 30,
+				func(i float64) float64 { return step(30)(i) * math.Pow(1e-6, (i-1)/29) }},
+			{"rank 10, eigenvalues 1 to 1e-12", 10,
+				func(i float64) float64 { return step(10)(i) * math.Pow(1e-12, (i-1)/9) }},
 		} {
 			lambda := spectrum(d, c.lambda)
 			want, want2 := sum(lambda), 0.0
@@ -137,8 +142,10 @@ func TestSketchedEstimatesAreExactOnLowRank(t *testing.T) {
 					continue
 				}
 				e := trace(t, dev, plan(t, x.estimator, 102, d), spectral(lambda, 1), Options{Seed: 5})
-				if math.Abs(e.Trace-want) > x.tol*want || e.StdErr > x.tol*want || math.Abs(e.Frobenius2-want2) > x.tol*want2 {
-					t.Errorf("%s, %s: trace %v +- %v is off %v by %.1e, squared norm %v off %v", c.name, x.estimator, e.Trace, e.StdErr, want, e.Trace-want, e.Frobenius2, want2)
+				if math.Abs(e.Trace-want) > x.tol*want || e.StdErr > x.tol*want ||
+					math.Abs(e.Frobenius2-want2) > x.tol*want2 {
+					t.Errorf("%s, %s: trace %v +- %v is off %v by %.1e, squared norm %v off %v", c.name, x.estimator,
+						e.Trace, e.StdErr, want, e.Trace-want, e.Frobenius2, want2)
 				}
 			}
 		}
@@ -262,7 +269,8 @@ func TestExchangeableEstimatorsAreMoreAccurateOnTheSpectraOfTheirPaper(t *testin
 				}
 				rms[estimator] = errs.rms()
 			}
-			t.Logf("%-5s rms relative error %s %.2e, %s %.2e, %s %.2e, %s %.2e, %s %.2e", c.name, Hutchinson, rms[Hutchinson],
+			t.Logf("%-5s rms relative error %s %.2e, %s %.2e, %s %.2e, %s %.2e, %s %.2e", c.name, Hutchinson,
+				rms[Hutchinson],
 				NAHutchPP, rms[NAHutchPP], HutchPP, rms[HutchPP], XTrace, rms[XTrace], XNysTrace, rms[XNysTrace])
 			const rounding = 1e-11
 			if rms[XTrace] > c.x*slack*rms[HutchPP]+rounding {
@@ -387,9 +395,11 @@ func TestStandardErrorMatchesTheSpreadOverSeeds(t *testing.T) {
 					stdErrs.add(e.StdErr)
 				}
 				ratio := stdErrs.rms() / traces.sd()
-				t.Logf("%-22s %-10s spread %.3e, reported %.3e, ratio %.2f", c.name, estimator, traces.sd(), stdErrs.rms(), ratio)
+				t.Logf("%-22s %-10s spread %.3e, reported %.3e, ratio %.2f", c.name, estimator, traces.sd(),
+					stdErrs.rms(), ratio)
 				if math.Abs(ratio-1) > off {
-					t.Errorf("%s, %s: spread %.3e over seeds, reported %.3e", c.name, estimator, traces.sd(), stdErrs.rms())
+					t.Errorf("%s, %s: spread %.3e over seeds, reported %.3e", c.name, estimator, traces.sd(),
+						stdErrs.rms())
 				}
 			}
 		}
@@ -476,7 +486,8 @@ func TestRunsAskForTheAccuracyTheyNeed(t *testing.T) {
 	mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
 	defer mat.Free()
 	for estimator, want := range map[string][3]int{ // vectors by images, forms and span
-		HutchPP: {0, 20, 10}, XTrace: {30, 0, 0}, XNysTrace: {30, 0, 0}, NAHutchPP: {30, 0, 0}, Hutchinson: {0, 30, 0}, Exact: {d, 0, 0},
+		HutchPP: {0, 20, 10}, XTrace: {30, 0, 0}, XNysTrace: {30, 0, 0}, NAHutchPP: {30, 0, 0},
+		Hutchinson: {0, 30, 0}, Exact: {d, 0, 0},
 	} {
 		var got [3]int
 		m := Matrix{
@@ -516,12 +527,13 @@ func TestErrorsOfTheOracleComeBackAndLeakNothing(t *testing.T) {
 			p := plan(t, estimator, 30, d)
 			for fail := 0; ; fail++ {
 				calls := 0
-				_, err := Trace(t.Context(), dev, p, Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
-					if calls++; calls > fail {
-						return broken
-					}
-					return dense(mat)(ctx, dst, v, left)
-				}}, Options{Batch: 3})
+				_, err := Trace(t.Context(), dev, p,
+					Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
+						if calls++; calls > fail {
+							return broken
+						}
+						return dense(mat)(ctx, dst, v, left)
+					}}, Options{Batch: 3})
 				if err == nil {
 					break
 				}
@@ -542,12 +554,13 @@ func TestCancelledContextStopsTheEstimate(t *testing.T) {
 		for last := range 12 {
 			ctx, cancel := context.WithCancel(t.Context())
 			calls := 0
-			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
-				if calls++; calls > last {
-					cancel()
-				}
-				return dense(mat)(ctx, dst, v, left)
-			}}, Options{Batch: 2})
+			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d),
+				Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
+					if calls++; calls > last {
+						cancel()
+					}
+					return dense(mat)(ctx, dst, v, left)
+				}}, Options{Batch: 2})
 			if !errors.Is(err, context.Canceled) || calls > last+1 {
 				t.Errorf("cancelled in call %d: %d calls, error %v", last, calls, err)
 			}
@@ -561,10 +574,11 @@ func TestOracleThatYieldsNaNIsAnError(t *testing.T) {
 		const d = 150
 		noLeak(t, dev)
 		for _, estimator := range Estimators() {
-			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), Matrix{Images: func(_ context.Context, dst, v array.Batch, _ []float64) error {
-				dst.Device().Fill(dst, math.NaN())
-				return nil
-			}}, Options{})
+			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d),
+				Matrix{Images: func(_ context.Context, dst, v array.Batch, _ []float64) error {
+					dst.Device().Fill(dst, math.NaN())
+					return nil
+				}}, Options{})
 			if err == nil || !strings.Contains(err.Error(), "NaN") {
 				t.Errorf("%s: error %v", estimator, err)
 			}

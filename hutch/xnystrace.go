@@ -166,7 +166,8 @@ func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float
 	}
 	// Rounding errors are of the size of the floor; an eigenvalue far below -floor is not one.
 	if first == m || lambda[0] < -0.1*lambda[m-1] {
-		return nil, nil, fmt.Errorf("hutch: xnystrace is for positive semidefinite matrices, but S*MS has eigenvalues from %g to %g", lambda[0], lambda[m-1])
+		return nil, nil, fmt.Errorf("hutch: xnystrace is for positive semidefinite matrices, but S*MS has "+
+			"eigenvalues from %g to %g", lambda[0], lambda[m-1])
 	}
 	var w mat.Dense
 	eigen.VectorsTo(&w)

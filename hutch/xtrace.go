@@ -95,7 +95,8 @@ func xtrace(s, y, q, z array.Batch, yLeft, zLeft []float64) Estimate {
 		a, b := (wi-c*wk)/det, (wk-c*wi)/det
 		cross := hhu.At(i, k) + hhu.At(k, i)
 		basis := (hhu.At(i, i)+hhu.At(k, k)-c*cross)/det - hhu.At(i, i)
-		linear := (a-wi)*(columnDot(u, r, i)+ut.At(i, i)-uhw.At(i, i)-huw.At(i, i)) + b*(ut.At(k, i)-uhw.At(k, i)-huw.At(k, i))
+		linear := (a-wi)*(columnDot(u, r, i)+ut.At(i, i)-uhw.At(i, i)-huw.At(i, i)) +
+			b*(ut.At(k, i)-uhw.At(k, i)-huw.At(k, i))
 		square := (a*a-wi*wi)*hhu.At(i, i) + a*b*cross + b*b*hhu.At(k, k)
 		return basis - linear - square
 	})

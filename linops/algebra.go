@@ -52,7 +52,8 @@ func scaledStructure(c *scaled) Structure {
 	a, alpha := &c.a, c.alpha
 	square := alpha * alpha
 	s := Structure{
-		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)), Norm2: a.s.Norm2.times(Known(square)),
+		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)),
+		Norm2:      a.s.Norm2.times(Known(square)),
 		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(product.Forward, dst, alpha*beta, b) },
 		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(product.Adjointly, dst, alpha*beta, z) },
 	}
@@ -138,7 +139,8 @@ func sumStructure(c *sum) Structure {
 // carries over to L M R where L*L = l I and R R* = r I. Where the columns are shifts of a few of
 // them, as those of a circular convolution after a wavelet synthesis, these have the norms of all.
 func composeStructure(c *compose) Structure {
-	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts), Circulant: wavesOfProduct(c.parts)}
+	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts),
+		Circulant: wavesOfProduct(c.parts)}
 	if classes := s.Shifts.Columns; classes != nil {
 		s.ColumnNorms2 = normsByClass(c, classes)
 	}
@@ -177,7 +179,8 @@ func composeStructure(c *compose) Structure {
 
 // besideStructure is that of [A1 A2 ...]: A A* = sum_i A_i A_i*.
 func besideStructure(a *stack) Structure {
-	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a), Beside: operators(a.parts)}
+	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a),
+		Beside: operators(a.parts)}
 	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
 	s.On = a.on()
 	s.Entries = Known(0)

@@ -36,26 +36,31 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
 	}
 	if len(indptr) != rows+1 {
-		return nil, fmt.Errorf("linops: sparse matrix of %d rows has %d row pointers, want %d", rows, len(indptr), rows+1)
+		return nil, fmt.Errorf("linops: sparse matrix of %d rows has %d row pointers, want %d", rows, len(indptr),
+			rows+1)
 	}
 	if len(indices) != len(values) {
 		return nil, fmt.Errorf("linops: sparse matrix has %d column indices and %d values", len(indices), len(values))
 	}
 	if indptr[0] != 0 || indptr[rows] != len(values) {
-		return nil, fmt.Errorf("linops: sparse matrix's row pointers run from %d to %d, want 0 to %d", indptr[0], indptr[rows], len(values))
+		return nil, fmt.Errorf("linops: sparse matrix's row pointers run from %d to %d, want 0 to %d", indptr[0],
+			indptr[rows], len(values))
 	}
 	for i := range rows {
 		if indptr[i+1] < indptr[i] {
-			return nil, fmt.Errorf("linops: sparse matrix's row pointer %d is %d, less than %d before it", i+1, indptr[i+1], indptr[i])
+			return nil, fmt.Errorf("linops: sparse matrix's row pointer %d is %d, less than %d before it", i+1,
+				indptr[i+1], indptr[i])
 		}
 	}
 	for i := range rows {
 		for u := indptr[i]; u < indptr[i+1]; u++ {
 			if c := indices[u]; c < 0 || c >= cols {
-				return nil, fmt.Errorf("linops: sparse matrix's column index %d (row %d) is %d, want 0 to %d", u, i, c, cols-1)
+				return nil, fmt.Errorf("linops: sparse matrix's column index %d (row %d) is %d, want 0 to %d", u, i,
+					c, cols-1)
 			}
 			if v := values[u]; math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, i, indices[u], v)
+				return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, i, indices[u],
+					v)
 			}
 		}
 	}
@@ -74,9 +79,11 @@ func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64)
 		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
 	}
 	if len(i) != len(v) || len(j) != len(v) {
-		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i), len(j), len(v))
+		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i),
+			len(j), len(v))
 	}
-	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, rows+1), Indices: make([]int, len(v)), Values: make([]float64, len(v))}
+	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, rows+1), Indices: make([]int, len(v)),
+		Values: make([]float64, len(v))}
 	for u, r := range i {
 		switch c := j[u]; {
 		case r < 0 || r >= rows:
@@ -103,8 +110,10 @@ func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64)
 // the columns of a row in increasing order and each once. It keeps the slices, which must not be
 // modified afterwards.
 func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Rows) *CSR {
-	t := sparse.Matrix{Rows: cols, Cols: rows, Indptr: byColumns.Indptr, Indices: byColumns.Indices, Values: byColumns.Values}
-	a := newCSR(dev, sparse.Matrix{Rows: rows, Cols: cols, Indptr: byRows.Indptr, Indices: byRows.Indices, Values: byRows.Values}, t)
+	t := sparse.Matrix{Rows: cols, Cols: rows, Indptr: byColumns.Indptr, Indices: byColumns.Indices,
+		Values: byColumns.Values}
+	a := newCSR(dev, sparse.Matrix{Rows: rows, Cols: cols, Indptr: byRows.Indptr, Indices: byRows.Indices,
+		Values: byRows.Values}, t)
 	a.t = func() sparse.Matrix { return t }
 	return a
 }
@@ -128,7 +137,10 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 			return newCSR(dev, a.m.ScaleColumns(s), a.t().ScaleRows(s))
 		},
 		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m) }),
-		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices, Values: a.m.Values} },
+		SparseRows: func() space.Rows {
+			return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices,
+				Values: a.m.Values}
+		},
 	}
 	if m.Rows > 0 && m.Cols > 0 {
 		s.Dense = a.Dense
@@ -146,7 +158,8 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 		columns := a.t().Pick(f.Set)
 		return newCSR(dev, columns.Transpose(), columns)
 	case space.Cluster:
-		average := sparse.Matrix{Rows: len(f.Average.Indptr) - 1, Cols: a.m.Cols, Indptr: f.Average.Indptr, Indices: f.Average.Indices, Values: f.Average.Values}
+		average := sparse.Matrix{Rows: len(f.Average.Indptr) - 1, Cols: a.m.Cols, Indptr: f.Average.Indptr,
+			Indices: f.Average.Indices, Values: f.Average.Values}
 		merged := a.m.Times(average.Transpose()).Transpose().Merge()
 		return newCSR(dev, merged.Transpose(), merged)
 	}

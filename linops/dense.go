@@ -68,13 +68,17 @@ const copiedColumns = 1 << 24
 // know builds the structure. Fields that need the entries on the host are missing where the entries
 // are only on the device.
 func (a *Dense) know() {
-	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace, Stored: a.on}
+	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace,
+		Stored: a.on}
 	if a.x != nil {
 		s.Dense = a.Dense
 		s.ColumnNorms2 = a.columnNorms2
 		s.Pairs = sync.OnceValue(func() *Pairs { return densePairs(a.d, a.p, a.x.RawRowView) })
 		if a.d*a.p <= copiedColumns {
-			s.ScaleColumns = func(dev array.Device, c []float64) Restricted { return NewDense(dev, scaledColumns(a.x, c)) }
+			s.ScaleColumns = func(dev array.Device, c []float64) Restricted {
+				return NewDense(dev,
+					scaledColumns(a.x, c))
+			}
 		}
 	}
 	a.structure = Complete(a, s)

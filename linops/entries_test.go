@@ -46,8 +46,10 @@ func TestEntries(t *testing.T) {
 	}
 	weights := linops.NewDiagonal(dev, []float64{1, -2, 3, 0, 5, 6, 7, 8, 9, 10, 11, 12})
 	for name, a := range map[string]linops.Operator{
-		"identity": linops.Identity(5), "selection": pick, "diagonal": weights, "sparse": csr(5, 7), "multiple": linops.Scale(-2, csr(4, 3)),
-		"gradient": imaging.NewGradient([]int{3, 4}, nil, imaging.Periodic), "differences": imaging.NewDifference2D(3, 4),
+		"identity": linops.Identity(5), "selection": pick, "diagonal": weights, "sparse": csr(5, 7),
+		"multiple": linops.Scale(-2, csr(4, 3)),
+		"gradient": imaging.NewGradient([]int{3, 4}, nil, imaging.Periodic), "differences": imaging.NewDifference2D(3,
+			4),
 		"circular": blur(imaging.Circular), "padded": blur(imaging.ZeroPadded),
 		"above":           linops.VStack(csr(3, 6), linops.Identity(6), imaging.NewDifference1D(6)),
 		"beside":          linops.HStack(csr(4, 6), linops.Identity(4)),
@@ -74,7 +76,8 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s: %d entries, at most one less was asked for", name, len(rows.Indices))
 		}
 	}
-	for name, a := range map[string]linops.Operator{"dct": imaging.NewDCT(4), "product": linops.Compose(linops.Identity(4), imaging.NewDCT(4))} {
+	for name, a := range map[string]linops.Operator{"dct": imaging.NewDCT(4),
+		"product": linops.Compose(linops.Identity(4), imaging.NewDCT(4))} {
 		if _, ok := linops.Entries(a, 1000); ok {
 			t.Errorf("%s: has entries", name)
 		}

@@ -88,7 +88,8 @@ func productsInParts(dst array.Batch, a, b Operator, some int) {
 // of matrices as a whole is faster.
 func products(dst, a, b array.Batch) {
 	sa, sb := array.Shape{Rows: a.K(), Cols: a.N()}, array.Shape{Rows: b.K(), Cols: b.N()}
-	dst.Device().GemmEach(true, false, 1, a.Reshape(1, sa.Len()), sa, b.Reshape(1, sb.Len()), sb, 0, dst.Reshape(1, dst.K()*dst.N()))
+	dst.Device().GemmEach(true, false, 1, a.Reshape(1, sa.Len()), sa, b.Reshape(1, sb.Len()), sb, 0,
+		dst.Reshape(1, dst.K()*dst.N()))
 }
 
 // denseBatch is the number of unit vectors that ToDense applies an operator to at a time.

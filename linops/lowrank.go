@@ -22,7 +22,8 @@ type lowRank struct {
 
 // newLowRank computes the products of the factors, on dev.
 func newLowRank(dev array.Device, f space.Form) *lowRank {
-	a := &lowRank{shape: f.Shape, r: f.Rank, u: f.U, v: f.V, uu: dev.Alloc(1, f.Rank*f.Rank), vv: dev.Alloc(1, f.Rank*f.Rank)}
+	a := &lowRank{shape: f.Shape, r: f.Rank, u: f.U, v: f.V, uu: dev.Alloc(1, f.Rank*f.Rank),
+		vv: dev.Alloc(1, f.Rank*f.Rank)}
 	su, sv := a.factors()
 	dev.GemmEach(true, false, 1, a.u, su, a.u, su, 0, a.uu)
 	dev.GemmEach(true, false, 1, a.v, sv, a.v, sv, 0, a.vv)

@@ -118,7 +118,8 @@ func joined(r Restricted, join func(b Operator) Operator) Restricted {
 // restrictEach confines every operator to its share of a space and joins the results, which own the
 // given spaces. It returns nil where an operator has no implementation of its own; on the set of
 // all its coordinates, which a product may contain, it uses the operator itself.
-func restrictEach(dev array.Device, parts []known, share func(i int) space.Space, own []space.Space, join func(...Operator) Operator) Restricted {
+func restrictEach(dev array.Device, parts []known, share func(i int) space.Space, own []space.Space,
+	join func(...Operator) Operator) Restricted {
 	c, made := &combined{spaces: own}, false
 	defer func() {
 		if !made { // also where an operator panics

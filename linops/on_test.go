@@ -116,7 +116,8 @@ func TestWaysOfTheirOwn(t *testing.T) {
 			{"beside", HStack(dense, id), pair(clusters(), tangent()), true, false},
 			{"beside", HStack(dense, id), pair(tangent(), tangent()), true, false},
 			{"beside", HStack(dense, id), pair(subset(12, 1), space.All(12)), true, false},
-			{"beside", HStack(dense, id, sparse), space.ProductOf(subset(12, 1), space.All(12), clusters()), true, false},
+			{"beside", HStack(dense, id, sparse), space.ProductOf(subset(12, 1), space.All(12), clusters()), true,
+				false},
 			{"beside", HStack(id, id), pair(tangent(), subset(12, 1, 5)), true, true},
 			{"beside", HStack(id, id), pair(subset(12, 1, 5), tangent()), true, true},
 			{"beside", HStack(id, id), pair(tangent(), tangent()), true, false},
@@ -129,19 +130,30 @@ func TestWaysOfTheirOwn(t *testing.T) {
 			{"diagonal", BlockDiag(dense, sparse), subset(24, 1, 11, 12, 20), true, false},
 			{"diagonal", BlockDiag(sel, dense), pair(tangent(), plane()), true, false},
 			// Factors and blocks that do not have the same ends.
-			{"nested", HStack(HStack(dense, sparse), dense), space.ProductOf(clusters(), plane(), plane()), false, false},
-			{"nested", HStack(HStack(dense, sparse), dense), space.ProductOf(clusters(), subset(12, 4), plane()), true, false},
+			{"nested", HStack(HStack(dense, sparse), dense), space.ProductOf(clusters(), plane(), plane()), false,
+				false},
+			{"nested", HStack(HStack(dense, sparse), dense), space.ProductOf(clusters(), subset(12, 4), plane()),
+				true, false},
 			{"nested", HStack(dense, HStack(sparse, dense)), pair(subset(24, 3, 12, 13), space.All(12)), true, false},
-			{"nested", HStack(dense, HStack(sparse, dense)), space.ProductOf(pair(subset(12, 3), clusters()), space.All(12)), true, false},
-			{"across", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{0, 3, 7, 13}, nil), false, false},
-			{"behind", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{13, 14, 3, 7}, nil), false, false},
-			{"within", HStack(dense, sparse), space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, []float64{1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), true, false},
-			{"weighted", HStack(dense, sparse), weighted{space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, nil)}, false, false},
+			{"nested", HStack(dense, HStack(sparse, dense)), space.ProductOf(pair(subset(12, 3), clusters()),
+				space.All(12)), true, false},
+			{"across", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{0, 3, 7, 13}, nil), false,
+				false},
+			{"behind", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{13, 14, 3, 7}, nil), false,
+				false},
+			{"within", HStack(dense, sparse), space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13},
+				[]float64{1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), true, false},
+			{"weighted", HStack(dense, sparse), weighted{space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13},
+				nil)}, false, false},
 			{"nested", HStack(dense, dense), pair(space.All(5), subset(19, 3, 12, 13)), true, false},
-			{"across", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{0, 3, 7, 13}, nil), false, false},
-			{"behind", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{13, 14, 3, 7}, nil), false, false},
-			{"within", HStack(dense, sparse), space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, []float64{1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), true, false},
-			{"weighted", HStack(dense, sparse), weighted{space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, nil)}, false, false},
+			{"across", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{0, 3, 7, 13}, nil), false,
+				false},
+			{"behind", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{13, 14, 3, 7}, nil), false,
+				false},
+			{"within", HStack(dense, sparse), space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13},
+				[]float64{1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), true, false},
+			{"weighted", HStack(dense, sparse), weighted{space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13},
+				nil)}, false, false},
 			{"nested", HStack(dense, dense), pair(space.All(5), space.Span(dev.Alloc(0, 19))), false, false},
 			{"nested", HStack(dense, Zero(12, 0), dense), pair(clusters(), clusters()), false, false},
 			{"nested", HStack(dense, randomCSR(t, dev, 12, 0), dense), pair(clusters(), clusters()), true, false},
@@ -295,8 +307,10 @@ func TestSelectionOnATangentSpace(t *testing.T) {
 				dev.Upload(b, host)
 				a.Forward(out, b)
 				var x, up mat.Dense
-				x.Mul(mat.NewDense(shape.Rows, s.r, host[:shape.Rows*s.r]), mat.NewDense(shape.Cols, s.r, v.ToHost()).T())
-				up.Mul(mat.NewDense(shape.Rows, s.r, u.ToHost()), mat.NewDense(shape.Cols, s.r, host[shape.Rows*s.r:]).T())
+				x.Mul(mat.NewDense(shape.Rows, s.r, host[:shape.Rows*s.r]),
+					mat.NewDense(shape.Cols, s.r, v.ToHost()).T())
+				up.Mul(mat.NewDense(shape.Rows, s.r, u.ToHost()),
+					mat.NewDense(shape.Cols, s.r, host[shape.Rows*s.r:]).T())
 				x.Add(&x, &up)
 				for e, got := range out.ToHost() {
 					if want := x.RawMatrix().Data[idx[e]]; math.Abs(got-want) > 1e-12*(1+math.Abs(want)) {

@@ -60,7 +60,8 @@ func (a *Selection) wholeParts(shape array.Shape, split bool) []Part {
 
 // PartsWith are those of a selection of a matrix's entries, nil where there is one that is all of the matrix.
 // on makes the operator of a part from the selection there.
-func (a *Selection) PartsWith(shape array.Shape, split bool, on func(s *Selection, p *Part) (Operator, func(), error)) []Part {
+func (a *Selection) PartsWith(shape array.Shape, split bool, on func(s *Selection, p *Part) (Operator, func(),
+	error)) []Part {
 	if shape.Len() != a.p || shape.Rows < 1 || shape.Cols < 1 {
 		return nil
 	}

@@ -77,7 +77,8 @@ func (p *Places) index(from int) array.Index { return p.panels[p.at(from)] }
 // at is the number of that panel.
 func (p *Places) at(from int) int {
 	if from < 0 || from%p.Panel() != 0 || from >= p.shape.Len() {
-		panic(fmt.Sprintf("linops: no panel of %d entries begins at entry %d of a %d x %d matrix", p.Panel(), from, p.shape.Rows, p.shape.Cols))
+		panic(fmt.Sprintf("linops: no panel of %d entries begins at entry %d of a %d x %d matrix", p.Panel(), from,
+			p.shape.Rows, p.shape.Cols))
 	}
 	return from / p.Panel()
 }

@@ -39,7 +39,8 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 		return held{Operator: a}
 	}
 	if rows, ok := RowsOf(a); ok {
-		m := sparse.Matrix{Rows: d, Cols: p, Indptr: rows.Indptr, Indices: rows.Indices, Values: rows.Values}.ScaleRows(s)
+		m := sparse.Matrix{Rows: d, Cols: p, Indptr: rows.Indptr, Indices: rows.Indices,
+			Values: rows.Values}.ScaleRows(s)
 		t := m.Transpose().Merge()
 		return newCSR(dev, t.Transpose(), t)
 	}

@@ -85,7 +85,8 @@ func TestScaleRows(t *testing.T) {
 		if n := linops.RowNorms2(linops.Compose(dense, imaging.NewDCT(p)), nil); n != nil {
 			t.Errorf("rows known by products alone have lengths %g", n)
 		}
-		if n := linops.RowNorms2(linops.VStack(image, linops.Scale(100, linops.Identity(p))), nil); len(n) != 13 || n[0] != 2 || n[12] != 1e4 {
+		if n := linops.RowNorms2(linops.VStack(image, linops.Scale(100, linops.Identity(p))), nil); len(n) != 13 ||
+			n[0] != 2 || n[12] != 1e4 {
 			t.Errorf("differences and the identity have squared lengths %g", n)
 		}
 	})

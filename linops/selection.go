@@ -52,13 +52,15 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		if v := a.places[e]; v == a.places[e-1] {
 			j := slices.Index(idx, v)
 			i := j + 1 + slices.Index(idx[j+1:], v)
-			return nil, fmt.Errorf("linops: selection index %d is %d, as is index %d; each coordinate may occur once", i, v, j)
+			return nil, fmt.Errorf("linops: selection index %d is %d, as is index %d; each coordinate may occur once",
+				i, v, j)
 		}
 	}
 	if p <= math.MaxInt32 {
 		a.on = dev.NewIndex(idx)
 	}
-	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace, Sampled: a.sampled, Parts: a.wholeParts}
+	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace,
+		Sampled: a.sampled, Parts: a.wholeParts}
 	a.structure = Complete(a, s)
 	return a, nil
 }
@@ -181,7 +183,8 @@ func (a *Selection) Adjoint(dst, z array.Batch) {
 // checkWritten panics where vectors of length p are longer than an index reaches.
 func (a *Selection) checkWritten() {
 	if a.on == nil {
-		panic(fmt.Sprintf("linops: a product of a selection from %d coordinates, want at most %d: larger ones are restricted to spaces", a.p, math.MaxInt32))
+		panic(fmt.Sprintf("linops: a product of a selection from %d coordinates, want at most %d: larger ones are "+
+			"restricted to spaces", a.p, math.MaxInt32))
 	}
 }
 

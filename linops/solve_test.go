@@ -124,7 +124,8 @@ func TestColumnPreconditionerTamesBadlyScaledColumns(t *testing.T) {
 
 func TestNormalIsSafeForConcurrentUse(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, a := range []Operator{randomDense(dev, 12, 20), randomCSR(t, dev, 12, 20), NewDiagonal(dev, gaussian(20, 9))} {
+		for _, a := range []Operator{randomDense(dev, 12, 20), randomCSR(t, dev, 12, 20),
+			NewDiagonal(dev, gaussian(20, 9))} {
 			n := krylov.NewNormal(dev, a)
 			solve := func(eta float64) []float64 {
 				b := upload(dev, 2, gaussian(40, 4))
@@ -177,7 +178,8 @@ func TestCGVectorsDoNotSeeEachOther(t *testing.T) {
 		for j := range p {
 			x[p+j] *= 1e-8
 		}
-		for _, opts := range []krylov.CGOptions{{}, {Tol: 1e-4}, {Precondition: func(dst, r array.Batch) { dev.Lin(dst, 0.25, r, 0, array.Batch{}) }}} {
+		for _, opts := range []krylov.CGOptions{{}, {Tol: 1e-4},
+			{Precondition: func(dst, r array.Batch) { dev.Lin(dst, 0.25, r, 0, array.Batch{}) }}} {
 			rhs, all := upload(dev, 5, x), dev.Alloc(5, p)
 			res, err := krylov.CG(t.Context(), all, rhs, apply, opts)
 			if err != nil || !res.Converged {
@@ -224,18 +226,21 @@ func TestCGReportsWhatWentWrong(t *testing.T) {
 			want  string
 		}{
 			{t.Context(), nan, apply, "residual of vector 1 is NaN"},
-			{t.Context(), rhs, func(dst, x array.Batch) { dev.Lin(dst, -1, x, 0, array.Batch{}) }, "not positive definite"},
+			{t.Context(), rhs, func(dst, x array.Batch) { dev.Lin(dst, -1, x, 0, array.Batch{}) },
+				"not positive definite"},
 			{t.Context(), rhs, func(dst, x array.Batch) { dev.Fill(dst, math.NaN()) }, "not finite"},
 			{cancelled, rhs, apply, "context canceled"},
 		} {
-			if _, err := krylov.CG(c.ctx, dst, c.rhs, c.apply, krylov.CGOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := krylov.CG(c.ctx, dst, c.rhs, c.apply, krylov.CGOptions{}); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		}
 		if now := dev.Stats().Live; now != live {
 			t.Errorf("%d batches leaked", now-live)
 		}
-		if err := krylov.NewNormal(dev, plain{Identity(p)}).Solve(cancelled, dst, rhs, 1); !errors.Is(err, context.Canceled) {
+		if err := krylov.NewNormal(dev, plain{Identity(p)}).Solve(cancelled, dst, rhs, 1); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("Normal under a cancelled context: %v", err)
 		}
 	})
@@ -248,7 +253,8 @@ func TestDenseWithNaNHasNoClosedForm(t *testing.T) {
 		if solve(a, b, 1) {
 			t.Error("SolveNormal of a matrix with a NaN says true")
 		}
-		if err := krylov.NewNormal(dev, a).Solve(t.Context(), b, b, 1); err == nil || !strings.Contains(err.Error(), "not finite") {
+		if err := krylov.NewNormal(dev, a).Solve(t.Context(), b, b, 1); err == nil ||
+			!strings.Contains(err.Error(), "not finite") {
 			t.Errorf("Normal says %v", err)
 		}
 	})
@@ -272,7 +278,8 @@ func TestNormEstimateBracketsTheTrueNorm(t *testing.T) {
 					t.Errorf("%d x %d, seed %d: [%v, %v] misses %v", s.d, s.p, seed, est.Value, est.Upper(), truth)
 				}
 				if est.Upper() > 1.011*truth || est.Iterations >= 40 {
-					t.Errorf("%d x %d, seed %d: upper bound %v for %v after %d products", s.d, s.p, seed, est.Upper(), truth, est.Iterations)
+					t.Errorf("%d x %d, seed %d: upper bound %v for %v after %d products", s.d, s.p, seed, est.Upper(),
+						truth, est.Iterations)
 				}
 				again, _ := krylov.Norm2(t.Context(), dev, a, krylov.NormOptions{Seed: seed})
 				if est != again {
@@ -300,16 +307,19 @@ func TestNormEstimateFindsALoneLargeEigenvalue(t *testing.T) {
 
 func TestNormOfZeroIsZeroAndOfNaNAnError(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		if est, err := krylov.Norm2(t.Context(), dev, plain{Zero(4, 6)}, krylov.NormOptions{}); err != nil || est.Upper() != 0 {
+		if est, err := krylov.Norm2(t.Context(), dev, plain{Zero(4, 6)}, krylov.NormOptions{}); err != nil ||
+			est.Upper() != 0 {
 			t.Errorf("%+v, %v", est, err)
 		}
 		a := NewDense(dev, mat.NewDense(1, 2, []float64{1, math.NaN()}))
-		if _, err := krylov.Norm2(t.Context(), dev, a, krylov.NormOptions{}); err == nil || !strings.Contains(err.Error(), "not finite") {
+		if _, err := krylov.Norm2(t.Context(), dev, a, krylov.NormOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "not finite") {
 			t.Errorf("error %v", err)
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := krylov.Norm2(cancelled, dev, difference(9), krylov.NormOptions{}); !errors.Is(err, context.Canceled) {
+		if _, err := krylov.Norm2(cancelled, dev, difference(9), krylov.NormOptions{}); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("error %v", err)
 		}
 	})

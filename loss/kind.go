@@ -48,7 +48,9 @@ var kinds = []Kind{
 		Name: "huber", Help: "with --huber-delta",
 		Parameter: &Parameter{
 			Name: "delta",
-			Help: "where the Huber loss turns from a square into a line, in units of y; 1.345 standard deviations of the noise have 95% of least squares' efficiency under normal noise. It has no default: one computed from y would make the estimator depend on y unseen",
+			Help: "where the Huber loss turns from a square into a line, in units of y; 1.345 standard deviations " +
+				"of the noise have 95% of least squares' efficiency under normal noise. It has no default: one " +
+				"computed from y would make the estimator depend on y unseen",
 			Unit: "in units of y, such as 1.345 standard deviations of the noise",
 		},
 		New: func(w []float64, delta float64) (*Pointwise, error) { return Huber(delta, w) },
@@ -96,7 +98,8 @@ func (k Kind) Squared() bool { return k.New == nil }
 func (k Kind) Check(parameter float64) error {
 	switch {
 	case k.Parameter != nil && (!(parameter > 0) || math.IsInf(parameter, 0)):
-		return fmt.Errorf("%s of the %s loss is %g, expected a positive number %s", k.Parameter.Name, k.Name, parameter, k.Parameter.Unit)
+		return fmt.Errorf("%s of the %s loss is %g, expected a positive number %s", k.Parameter.Name, k.Name,
+			parameter, k.Parameter.Unit)
 	case k.Parameter == nil && parameter != 0:
 		return fmt.Errorf("the parameter of the loss is %g, but the %s loss has none", parameter, k.Name)
 	}

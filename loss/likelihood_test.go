@@ -91,7 +91,8 @@ func TestLikelihoodsAreConsistent(t *testing.T) {
 						t.Errorf("%s: curvature %d is %g, differences give %g", name, i, curvature[i], got)
 					}
 					if !(curvature[i] <= c.l.Lipschitz()) {
-						t.Errorf("%s: curvature %g above the Lipschitz constant %g", name, curvature[i], c.l.Lipschitz())
+						t.Errorf("%s: curvature %g above the Lipschitz constant %g", name, curvature[i],
+							c.l.Lipschitz())
 					}
 				}
 				known := c.l.Structure()
@@ -170,11 +171,13 @@ func TestObservationsThatAreNoneAreErrors(t *testing.T) {
 		y    float64
 		want string
 	}{
-		{"logistic", -1, "code labels of -1 and 1 as (y + 1)/2"}, {"logistic", 2, "expects 0 or 1"}, {"logistic", math.NaN(), "expects 0 or 1"},
+		{"logistic", -1, "code labels of -1 and 1 as (y + 1)/2"}, {"logistic", 2, "expects 0 or 1"},
+		{"logistic", math.NaN(), "expects 0 or 1"},
 		{"poisson", -0.5, "counts"}, {"poisson", math.Inf(1), "counts"}, {"huber", math.NaN(), "finite"},
 	} {
 		l := likelihoods(t, nil)[c.name].l
-		if err := l.Structure().Check([]float64{0.5, c.y}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "y[1]") {
+		if err := l.Structure().Check([]float64{0.5, c.y}); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "y[1]") {
 			t.Errorf("%s at %g: error %v, expected %q", c.name, c.y, err, c.want)
 		}
 	}

@@ -11,8 +11,8 @@
 //	Poisson          sum_i w_i (exp z_i - y_i z_i)
 //	Huber            sum_i w_i h(z_i - y_i), quadratic up to delta and linear beyond
 //
-// Flags, help and specifications know them by a table, a [Kind] for each; [Register] adds one, and [New] makes it from a
-// [Function] of one observation.
+// Flags, help and specifications know them by a table, a [Kind] for each; [Register] adds one, and [New] makes
+// it from a [Function] of one observation.
 //
 // z is the linear predictor A b: the expectation of y is a function of it ([Structure].Mean).
 //

@@ -56,7 +56,8 @@ func New(f Function, w []float64) (*Pointwise, error) {
 		}
 	}
 	l := &Pointwise{f: f, w: w, largest: largest}
-	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.Unit(), Likelihood: f.Likelihood()}
+	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
+		Unit: f.Unit(), Likelihood: f.Likelihood()}
 	return l, nil
 }
 

@@ -63,7 +63,8 @@ func WeightedSquared(dev array.Device, w []float64) (*Weighted, error) {
 func checkWeights(w []float64) (largest float64, err error) {
 	for i, v := range w {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return 0, fmt.Errorf("loss: the weight of observation %d is %g, expected a finite number that is 0 or more", i, v)
+			return 0, fmt.Errorf("loss: the weight of observation %d is %g, expected a finite number that "+
+				"is 0 or more", i, v)
 		}
 		largest = max(largest, v)
 	}

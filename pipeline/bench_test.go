@@ -22,10 +22,14 @@ func BenchmarkUnrolled(b *testing.B) {
 		iterations            int
 		data                  func() (problems.Data, error)
 	}{
-		{"lasso 2500x5000", "lasso", "fista", 159, func() (problems.Data, error) { return problems.GenerateLasso(2500, 5000, 0) }},
-		{"matrix completion 200x100", "matrix-completion", "admm", 170, func() (problems.Data, error) { return problems.GenerateMatrixCompletion(200, 100, 0) }},
-		{"robust pca 100x100", "robust-pca", "admm", 47, func() (problems.Data, error) { return problems.GenerateRobustPCA(100, 100, 0) }},
-		{"robust pca 250x250", "robust-pca", "admm", 51, func() (problems.Data, error) { return problems.GenerateRobustPCA(250, 250, 0) }},
+		{"lasso 2500x5000", "lasso", "fista", 159,
+			func() (problems.Data, error) { return problems.GenerateLasso(2500, 5000, 0) }},
+		{"matrix completion 200x100", "matrix-completion", "admm", 170,
+			func() (problems.Data, error) { return problems.GenerateMatrixCompletion(200, 100, 0) }},
+		{"robust pca 100x100", "robust-pca", "admm", 47,
+			func() (problems.Data, error) { return problems.GenerateRobustPCA(100, 100, 0) }},
+		{"robust pca 250x250", "robust-pca", "admm", 51,
+			func() (problems.Data, error) { return problems.GenerateRobustPCA(250, 250, 0) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			data, err := c.data()
@@ -38,12 +42,14 @@ func BenchmarkUnrolled(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer p.Release()
-			s, err := vjp.NewSolver(context.Background(), c.solver, p.Solve(), vjp.Options{Tol: 1e-300, MaxIter: c.iterations, Derivative: vjp.Unrolled})
+			s, err := vjp.NewSolver(context.Background(), c.solver, p.Solve(),
+				vjp.Options{Tol: 1e-300, MaxIter: c.iterations, Derivative: vjp.Unrolled})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer s.Release()
-			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
+			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP,
+				Queries: hutch.DefaultQueries})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -99,7 +105,8 @@ func BenchmarkScaling(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				pipe, err := pipeline.New(s, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
+				pipe, err := pipeline.New(s, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP,
+					Queries: hutch.DefaultQueries})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -113,7 +120,8 @@ func BenchmarkScaling(b *testing.B) {
 					divergence = append(divergence, risk.Divergence.Seconds())
 					total = append(total, risk.Total.Seconds())
 				}
-				b.Logf("%s %d x %d: solve %.3f s, divergence %.3f s, total %.3f s", c.problem, size[0], size[1], median(solve), median(divergence), median(total))
+				b.Logf("%s %d x %d: solve %.3f s, divergence %.3f s, total %.3f s", c.problem, size[0], size[1],
+					median(solve), median(divergence), median(total))
 				unknowns, times = append(unknowns, float64(p.P)), append(times, median(total))
 				s.Release()
 				p.Release()

@@ -131,7 +131,8 @@ func (b *BlackBox) check() error {
 	case b.Eval == nil || b.D < 1:
 		return fmt.Errorf("pipeline: a black box with D = %d, expected a positive number and a function", b.D)
 	case b.Divergence != "" && !slices.Contains(BlackBoxMethods(), b.Divergence):
-		return refuse("Divergence", b.Divergence, "the divergence of a black box is by %q, expected one of %q", b.Divergence, BlackBoxMethods())
+		return refuse("Divergence", b.Divergence, "the divergence of a black box is by %q, expected one of %q",
+			b.Divergence, BlackBoxMethods())
 	case !(b.Eps >= 0) || math.IsInf(b.Eps, 0):
 		return refuse("Eps", b.Eps, "eps is %g, expected a positive number, or 0 for the default", b.Eps)
 	case !(b.Alpha >= 0) || math.IsInf(b.Alpha, 0):

@@ -65,7 +65,8 @@ func (e *evaluations) bootstrap(ctx context.Context, o Options) (Risk, error) {
 	case o.Sigma2 == 0:
 		return Risk{}, refuse("Sigma2", o.Sigma2, "the coupled bootstrap needs sigma2, which is 0: not known")
 	case o.Estimator != "" && o.Estimator != Auto:
-		return Risk{}, refuse("Estimator", o.Estimator, "the coupled bootstrap has no trace, expected no estimator of it, found %q", o.Estimator)
+		return Risk{}, refuse("Estimator", o.Estimator,
+			"the coupled bootstrap has no trace, expected no estimator of it, found %q", o.Estimator)
 	case o.Queries != 0 && o.Queries < 4:
 		return Risk{}, refuse("Queries", o.Queries, "%d values, expected at least 4: two pairs of draws", o.Queries)
 	}
@@ -200,14 +201,16 @@ func (b *bootstrap) smoothed() risk.Terms {
 // result is the estimate, but for its error over the draws and the times.
 func (b *bootstrap) result(value []float64, t risk.Terms) Risk {
 	d := len(b.y)
-	r := Risk{D: d, Sigma2: b.sigma2, StdErr: t.StdErr(), Floored: t.Floored(), Derivative: string(CoupledBootstrap), MuHat: value, Criteria: undefined}
+	r := Risk{D: d, Sigma2: b.sigma2, StdErr: t.StdErr(), Floored: t.Floored(), Derivative: string(CoupledBootstrap),
+		MuHat: value, Criteria: undefined}
 	for _, p := range b.pairs {
 		r.SURE += p.value / float64(len(b.pairs))
 	}
 	residual := floats.Distance(b.y, value, 2)
 	r.Residual = residual * residual
 	divergence := (r.SURE + float64(d)*b.sigma2 - r.Residual) / (2 * b.sigma2)
-	r.Trace = hutch.Estimate{Estimator: string(CoupledBootstrap), Trace: divergence, Frobenius2: t.Frobenius2, Queries: 2*len(b.pairs) + 1, Seed: b.o.Seed}
+	r.Trace = hutch.Estimate{Estimator: string(CoupledBootstrap), Trace: divergence, Frobenius2: t.Frobenius2,
+		Queries: 2*len(b.pairs) + 1, Seed: b.o.Seed}
 	r.DivergenceLow, r.DivergenceHigh = divergence, divergence
 	r.Convergence = vjp.Convergence{Converged: true, Closed: true, Error: math.NaN()}
 	if b.o.KeepB {

@@ -75,7 +75,8 @@ func SplitCommand(line string) (words []string, err error) {
 	text := []rune(line)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		escaped := c == '\\' && quote != '\'' && i+1 < len(text) && (quote == 0 || text[i+1] == '"' || text[i+1] == '\\')
+		escaped := c == '\\' && quote != '\'' && i+1 < len(text) &&
+			(quote == 0 || text[i+1] == '"' || text[i+1] == '\\')
 		switch {
 		case escaped:
 			i++
@@ -125,7 +126,8 @@ func (c Command) BlackBox() (*BlackBox, error) {
 	}
 	for _, name := range c.Weights {
 		if !slices.ContainsFunc(c.Args, func(a string) bool { return strings.Contains(a, "{"+name+"}") }) {
-			return nil, fmt.Errorf("the command %s has no {%s}, expected one where the weight goes", quoted(c.Args), name)
+			return nil, fmt.Errorf("the command %s has no {%s}, expected one where the weight goes", quoted(c.Args),
+				name)
 		}
 	}
 	if _, err := exec.LookPath(c.Args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
@@ -181,7 +183,8 @@ func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, erro
 	inGroup(cmd)
 	err := cmd.Run()
 	fail := func(cause error, format string, values ...any) ([]float64, error) {
-		return nil, &CommandError{Args: args, Reason: fmt.Sprintf(format, values...), Stderr: messages.String(), Err: cause}
+		return nil, &CommandError{Args: args, Reason: fmt.Sprintf(format, values...), Stderr: messages.String(),
+			Err: cause}
 	}
 	switch {
 	case outer.Err() != nil:
@@ -189,7 +192,8 @@ func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, erro
 	case ctx.Err() != nil:
 		return fail(ctx.Err(), "took longer than the time limit, %v, and was killed", c.Timeout)
 	case output.over:
-		return fail(nil, "wrote more than %d bytes, expected a .npy array of shape %s", output.most, ndarray.ShapeString(c.Shape))
+		return fail(nil, "wrote more than %d bytes, expected a .npy array of shape %s", output.most,
+			ndarray.ShapeString(c.Shape))
 	case errors.Is(err, exec.ErrWaitDelay):
 		return fail(err, "ended, but a process that it has started keeps its standard output open")
 	case err != nil:
@@ -209,7 +213,8 @@ func (c Command) answer(text []byte, fail func(error, string, ...any) ([]float64
 		return fail(err, "%v; "+expected, err, ndarray.ShapeString(c.Shape))
 	}
 	if !slices.Equal(a.Shape, c.Shape) {
-		return fail(nil, "wrote an array of shape %s, "+expected, ndarray.ShapeString(a.Shape), ndarray.ShapeString(c.Shape))
+		return fail(nil, "wrote an array of shape %s, "+expected, ndarray.ShapeString(a.Shape),
+			ndarray.ShapeString(c.Shape))
 	}
 	if err := a.CheckFinite(); err != nil {
 		return fail(err, "%v", err)

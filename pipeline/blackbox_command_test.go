@@ -91,7 +91,8 @@ func commandOf(t *testing.T, timeout time.Duration, name string, more ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := pipeline.Command{Args: append([]string{self, asProgram, name, "{lambda}"}, more...), Weights: []string{"lambda"}, Shape: []int{2, 3}, Timeout: timeout}
+	c := pipeline.Command{Args: append([]string{self, asProgram, name, "{lambda}"}, more...),
+		Weights: []string{"lambda"}, Shape: []int{2, 3}, Timeout: timeout}
 	b, err := c.BlackBox()
 	if err != nil {
 		t.Fatal(err)
@@ -137,9 +138,11 @@ func TestCommandErrors(t *testing.T) {
 		if name == "sleep" {
 			limit = 300 * time.Millisecond
 		}
-		_, err := commandOf(t, limit, name).Estimate(context.Background(), []float64{0.5}, y, pipeline.Options{Sigma2: 1})
+		_, err := commandOf(t, limit, name).Estimate(context.Background(), []float64{0.5}, y,
+			pipeline.Options{Sigma2: 1})
 		var failed *pipeline.CommandError
-		if !errors.As(err, &failed) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "command /") {
+		if !errors.As(err, &failed) || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "command /") {
 			t.Errorf("%s: error\n%v\nwant\n%s", name, err, want)
 		}
 		if took := time.Since(begun); took > 10*time.Second {
@@ -150,9 +153,12 @@ func TestCommandErrors(t *testing.T) {
 		command pipeline.Command
 		want    string
 	}{
-		{pipeline.Command{Args: []string{"/nowhere/denoise"}, Shape: []int{3}}, "the command /nowhere/denoise: no such file"},
-		{pipeline.Command{Args: []string{"no-such-program-anywhere"}, Shape: []int{3}}, "executable file not found in $PATH"},
-		{pipeline.Command{Args: []string{"cat"}, Weights: []string{"lambda"}, Shape: []int{3}}, "the command cat has no {lambda}"},
+		{pipeline.Command{Args: []string{"/nowhere/denoise"}, Shape: []int{3}},
+			"the command /nowhere/denoise: no such file"},
+		{pipeline.Command{Args: []string{"no-such-program-anywhere"}, Shape: []int{3}},
+			"executable file not found in $PATH"},
+		{pipeline.Command{Args: []string{"cat"}, Weights: []string{"lambda"}, Shape: []int{3}},
+			"the command cat has no {lambda}"},
 		{pipeline.Command{Shape: []int{3}}, "without a program"},
 	} {
 		if _, err := c.command.BlackBox(); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -211,7 +217,8 @@ func TestSplitCommand(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", line, got, err, want)
 		}
 	}
-	for line, want := range map[string]string{"": "empty", "  ": "empty", `a 'b`: "a quote ' without its end", `a "b\"`: `a quote " without its end`} {
+	for line, want := range map[string]string{"": "empty", "  ": "empty", `a 'b`: "a quote ' without its end",
+		`a "b\"`: `a quote " without its end`} {
 		if _, err := pipeline.SplitCommand(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", line, err, want)
 		}

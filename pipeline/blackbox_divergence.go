@@ -54,7 +54,8 @@ func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
 	r.Convergence.Error = math.NaN()
 	if sigma := math.Sqrt(o.Sigma2); sigma > 0 && s.eps > sigma {
 		r.Doubts = append(r.Doubts, Warning{Code: LargeStep, Text: fmt.Sprintf(
-			"the step of the differences, eps = %.3g, is above the noise, sigma = %.3g: what bends within the noise does not show in them, and SURE from them is not reliable; expected about %g sigma = %.3g",
+			"the step of the differences, eps = %.3g, is above the noise, sigma = %.3g: what bends within the "+
+				"noise does not show in them, and SURE from them is not reliable; expected about %g sigma = %.3g",
 			s.eps, sigma, DefaultStep, DefaultStep*sigma)})
 	}
 	return r, s.doubt(ctx, &r)
@@ -110,7 +111,8 @@ func (s *blackSolver) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, 
 	s.mu.Lock()
 	s.last = l
 	s.mu.Unlock()
-	return &vjp.Solution{B: b, MuHat: mu, Convergence: vjp.Convergence{Converged: true, Closed: true, Error: math.NaN()}, Linearization: l}, nil
+	return &vjp.Solution{B: b, MuHat: mu, Convergence: vjp.Convergence{Converged: true, Closed: true,
+		Error: math.NaN()}, Linearization: l}, nil
 }
 
 // SolveFrom is Solve: there is nothing to start from.
@@ -246,7 +248,8 @@ func checkStep(eps float64, y []float64) error {
 		largest = max(largest, math.Abs(v))
 	}
 	if least := leastStep * largest; eps < least {
-		return refuse("Eps", eps, "eps is %g, expected at least %.3g: differences at a smaller step are rounding errors of y, whose largest value is %.3g", eps, least, largest)
+		return refuse("Eps", eps, "eps is %g, expected at least %.3g: differences at a smaller step are rounding "+
+			"errors of y, whose largest value is %.3g", eps, least, largest)
 	}
 	return nil
 }
@@ -296,7 +299,10 @@ func (s *blackSolver) doubt(ctx context.Context, r *Risk) error {
 		why = "it gives different answers for the same y"
 	}
 	r.Doubts = append(r.Doubts, Warning{Code: NotSmooth, Text: fmt.Sprintf(
-		"differences of %s at steps of %.3g and %.3g disagree: over %d probes the divergence is %.4g and %.4g, and the squared norm of the derivative %.3g and %.3g; %s, and SURE from its differences is not reliable: the coupled bootstrap needs none",
-		s.box.Name, s.eps, CheckFactor*s.eps, checkProbes, stat.Mean(fine[:], nil), stat.Mean(coarse[:], nil), norms[0], norms[1], why)})
+		"differences of %s at steps of %.3g and %.3g disagree: over %d probes the divergence is %.4g and %.4g, "+
+			"and the squared norm of the derivative %.3g and %.3g; %s, and SURE from its differences is not "+
+			"reliable: the coupled bootstrap needs none",
+		s.box.Name, s.eps, CheckFactor*s.eps, checkProbes, stat.Mean(fine[:], nil), stat.Mean(coarse[:], nil),
+		norms[0], norms[1], why)})
 	return nil
 }

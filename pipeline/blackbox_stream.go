@@ -13,7 +13,8 @@ import (
 // in their order, as of [Pipeline.StreamFrom]: sample i has probes, or draws, of its own. The samples
 // come one after the other, each with up to Options.Parallel calls at once. The stream ends at the
 // first error, which is yielded last; that of one sample is a [SampleError].
-func (b *BlackBox) StreamFrom(ctx context.Context, first int, weights []float64, ys iter.Seq2[[]float64, error], o Options) iter.Seq2[Risk, error] {
+func (b *BlackBox) StreamFrom(ctx context.Context, first int, weights []float64, ys iter.Seq2[[]float64, error],
+	o Options) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
 		if o.Parallel < 0 {
 			yield(Risk{}, refuse("Parallel", o.Parallel, "%d calls at once, expected at least 0", o.Parallel))
@@ -45,7 +46,8 @@ func (b *BlackBox) StreamFrom(ctx context.Context, first int, weights []float64,
 
 // Repeat is the estimates at y, as the sample of that index, with each seed in turn in the place of
 // Options.Seed. It ends like StreamFrom.
-func (b *BlackBox) Repeat(ctx context.Context, index int, weights, y []float64, seeds iter.Seq[uint64], o Options) iter.Seq2[Risk, error] {
+func (b *BlackBox) Repeat(ctx context.Context, index int, weights, y []float64, seeds iter.Seq[uint64],
+	o Options) iter.Seq2[Risk, error] {
 	one := func(yield func([]float64, error) bool) { yield(y, nil) }
 	return func(yield func(Risk, error) bool) {
 		for seed := range seeds {
@@ -63,7 +65,8 @@ func (b *BlackBox) Repeat(ctx context.Context, index int, weights, y []float64, 
 }
 
 // at is the estimate at a sample.
-func (b *BlackBox) at(ctx context.Context, index int, weights, y []float64, o Options, calls chan struct{}) (Risk, error) {
+func (b *BlackBox) at(ctx context.Context, index int, weights, y []float64, o Options, calls chan struct{}) (Risk,
+	error) {
 	if progress := o.Progress; progress != nil {
 		o.Progress = func(p Progress) {
 			p.Sample = index

@@ -69,7 +69,8 @@ func exactSURE(y []float64, lambda float64) float64 {
 }
 
 // thresholdRisk is the exact risk at noise of that standard deviation, by quadrature.
-func thresholdRisk(f func(context.Context, []float64, []float64) ([]float64, error), mu []float64, lambda, sd float64) float64 {
+func thresholdRisk(f func(context.Context, []float64, []float64) ([]float64, error), mu []float64, lambda,
+	sd float64) float64 {
 	risk := 0.0
 	known := map[float64]float64{}
 	for _, m := range mu {
@@ -117,11 +118,13 @@ func TestMonteCarloDivergenceOfSoftThresholding(t *testing.T) {
 	exact := exactSURE(coefficients, lambda)
 	var errs, bars []float64
 	for seed := range uint64(seeds) {
-		r, err := b.Estimate(context.Background(), []float64{lambda}, y, pipeline.Options{Sigma2: 1, Seed: seed, Queries: 30, Parallel: 2})
+		r, err := b.Estimate(context.Background(), []float64{lambda}, y,
+			pipeline.Options{Sigma2: 1, Seed: seed, Queries: 30, Parallel: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Warnings()) > 0 || !r.Trusted() || r.Derivative != "monte-carlo" || r.Trace.Queries != 30 || len(r.MuHat) != d {
+		if len(r.Warnings()) > 0 || !r.Trusted() || r.Derivative != "monte-carlo" || r.Trace.Queries != 30 ||
+			len(r.MuHat) != d {
 			t.Fatalf("%+v, %v", r.Trace, r.Warnings())
 		}
 		errs = append(errs, r.SURE-exact)
@@ -149,13 +152,15 @@ func TestCoupledBootstrapOfThresholding(t *testing.T) {
 	const d, lambda, alpha, draws = 300, 2, 0.2, 150
 	mu := sparseMean(d)
 	r := rand.New(rand.NewPCG(8, 5))
-	for name, f := range map[string]func(context.Context, []float64, []float64) ([]float64, error){"soft": softly, "hard": hardly} {
+	for name, f := range map[string]func(context.Context, []float64, []float64) ([]float64, error){"soft": softly,
+		"hard": hardly} {
 		b := &pipeline.BlackBox{Name: name, D: d, Eval: f, Divergence: pipeline.CoupledBootstrap, Alpha: alpha}
 		want := thresholdRisk(f, mu, lambda, math.Sqrt(1+alpha))
 		var values, bars, errs []float64
 		for k := range draws {
 			y := noisy(r, mu)
-			e, err := b.Estimate(context.Background(), []float64{lambda}, y, pipeline.Options{Sigma2: 1, Seed: uint64(k), Queries: 60, Parallel: 2})
+			e, err := b.Estimate(context.Background(), []float64{lambda}, y,
+				pipeline.Options{Sigma2: 1, Seed: uint64(k), Queries: 60, Parallel: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +177,8 @@ func TestCoupledBootstrapOfThresholding(t *testing.T) {
 				loss += math.Pow(floats.Distance(v, mu, 2), 2) / 20
 			}
 			errs = append(errs, e.SURE-loss)
-			if identity := -d + e.Residual + 2*e.Trace.Trace; math.Abs(identity-e.SURE) > 1e-9*d || !math.IsNaN(e.GCV) || e.Trace.Queries != 61 {
+			if identity := -d + e.Residual + 2*e.Trace.Trace; math.Abs(identity-e.SURE) > 1e-9*d ||
+				!math.IsNaN(e.GCV) || e.Trace.Queries != 61 {
 				t.Fatalf("%g by its terms, %g; gcv %g, %d values", identity, e.SURE, e.GCV, e.Trace.Queries)
 			}
 		}
@@ -180,12 +186,14 @@ func TestCoupledBootstrapOfThresholding(t *testing.T) {
 		rms, bar := floats.Norm(errs, 2)/math.Sqrt(draws), math.Sqrt(stat.Mean(bars, nil))
 		t.Logf("%s: mean %.1f, risk %.1f; root mean square error %.1f, bar %.1f", name, mean, want, rms, bar)
 		if math.Abs(mean-want) > 4*sd/math.Sqrt(draws) || math.Abs(bar/rms-1) > 0.25 {
-			t.Errorf("%s: mean %g ± %g, risk %g; root mean square error %g, error bar %g", name, mean, sd/math.Sqrt(draws), want, rms, bar)
+			t.Errorf("%s: mean %g ± %g, risk %g; root mean square error %g, error bar %g", name, mean,
+				sd/math.Sqrt(draws), want, rms, bar)
 		}
 		y := noisy(r, mu)
 		var over, stated []float64
 		for seed := range uint64(80) {
-			e, err := b.Estimate(context.Background(), []float64{lambda}, y, pipeline.Options{Sigma2: 1, Seed: seed, Queries: 40})
+			e, err := b.Estimate(context.Background(), []float64{lambda}, y,
+				pipeline.Options{Sigma2: 1, Seed: seed, Queries: 40})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +233,8 @@ func TestNotSmoothIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := r.Warnings(); r.Trusted() || len(w) == 0 || w[0].Code != pipeline.NotSmooth || (name == "random") != strings.Contains(w[0].Text, "different answers for the same y") {
+		if w := r.Warnings(); r.Trusted() || len(w) == 0 || w[0].Code != pipeline.NotSmooth ||
+			(name == "random") != strings.Contains(w[0].Text, "different answers for the same y") {
 			t.Errorf("%s: SURE %g, %v", name, r.SURE, w)
 		}
 	}
@@ -240,7 +249,9 @@ func TestBlackBoxOfASolver(t *testing.T) {
 	for i := range y {
 		y[i] = 3*math.Sin(float64(i/n))*math.Cos(float64(i%n)) + r.NormFloat64()
 	}
-	solver, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: linops.Identity(m * n), R: lowrank.NewNuclear(array.Shape{Rows: m, Cols: n}, 3), Device: dev}, vjp.Options{Tol: 1e-10, Sigma2: 1})
+	solver, err := vjp.NewSolver(context.Background(), "fista",
+		vjp.Problem{A: linops.Identity(m * n), R: lowrank.NewNuclear(array.Shape{Rows: m, Cols: n}, 3), Device: dev},
+		vjp.Options{Tol: 1e-10, Sigma2: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +283,10 @@ func TestBlackBoxOfASolver(t *testing.T) {
 		t.Errorf("SURE %g ± %g, exact %g, %v", got.SURE, 2*got.Trace.Error(), exact.SURE, got.Warnings())
 	}
 	units, err := b.Estimate(context.Background(), nil, y, pipeline.Options{Sigma2: 1, Estimator: "exact", ALO: true})
-	if err != nil || math.Abs(units.SURE-exact.SURE) > 0.1 || math.Abs(units.StdErr/exact.StdErr-1) > 0.01 || !(units.ALO > 0) {
-		t.Errorf("by unit vectors SURE %g ± %g, exact %g ± %g, %v", units.SURE, units.StdErr, exact.SURE, exact.StdErr, err)
+	if err != nil || math.Abs(units.SURE-exact.SURE) > 0.1 || math.Abs(units.StdErr/exact.StdErr-1) > 0.01 ||
+		!(units.ALO > 0) {
+		t.Errorf("by unit vectors SURE %g ± %g, exact %g ± %g, %v", units.SURE, units.StdErr, exact.SURE,
+			exact.StdErr, err)
 	}
 }
 
@@ -297,11 +310,13 @@ func TestSweepOfABlackBox(t *testing.T) {
 	for _, method := range pipeline.BlackBoxMethods() {
 		b := &pipeline.BlackBox{Name: "soft", D: d, Eval: counting, Divergence: method}
 		var all [][]pipeline.SweepPoint
-		for _, o := range []pipeline.SweepOptions{{Options: pipeline.Options{Parallel: 1}}, {Options: pipeline.Options{Parallel: 3}}, {}} {
+		for _, o := range []pipeline.SweepOptions{{Options: pipeline.Options{Parallel: 1}},
+			{Options: pipeline.Options{Parallel: 3}}, {}} {
 			o.Sigma2, o.Queries, o.Refine, o.Mu = 1, 20, 4, mu
 			if len(all) == 2 {
 				for _, p := range all[0][:3] {
-					o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted()})
+					o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE,
+						Trusted: p.Trusted()})
 				}
 			}
 			most.Store(0)
@@ -321,7 +336,8 @@ func TestSweepOfABlackBox(t *testing.T) {
 			for i, p := range points {
 				q := all[0][i+len(all[0])-len(points)]
 				if p.SURE != q.SURE || p.Index != q.Index || p.Stage != q.Stage || p.Loss != q.Loss {
-					t.Fatalf("%s: sweep %d, point %d: %s %d %g, expected %s %d %g", method, k+1, i, p.Stage, p.Index, p.SURE, q.Stage, q.Index, q.SURE)
+					t.Fatalf("%s: sweep %d, point %d: %s %d %g, expected %s %d %g", method, k+1, i, p.Stage, p.Index,
+						p.SURE, q.Stage, q.Index, q.SURE)
 				}
 			}
 		}
@@ -342,14 +358,25 @@ func TestBlackBoxErrors(t *testing.T) {
 			o    pipeline.Options
 			want string
 		}{
-			"error": {pipeline.BlackBox{Eval: func(context.Context, []float64, []float64) ([]float64, error) { return nil, failure }}, pipeline.Options{}, "broken"},
-			"short": {pipeline.BlackBox{Eval: func(context.Context, []float64, []float64) ([]float64, error) { return []float64{1}, nil }}, pipeline.Options{}, "box has returned 1 values, expected 5"},
+			"error": {pipeline.BlackBox{Eval: func(context.Context, []float64, []float64) ([]float64,
+				error) {
+				return nil, failure
+			}}, pipeline.Options{}, "broken"},
+			"short": {pipeline.BlackBox{Eval: func(context.Context, []float64, []float64) ([]float64,
+				error) {
+				return []float64{1}, nil
+			}}, pipeline.Options{}, "box has returned 1 values, expected 5"},
 			"nan": {pipeline.BlackBox{Eval: func(_ context.Context, _, y []float64) ([]float64, error) {
 				return []float64{1, 2, math.NaN(), 4, 5}, nil
 			}}, pipeline.Options{}, "box has returned NaN at [2], expected finite numbers"},
-			"panic": {pipeline.BlackBox{Eval: func(context.Context, []float64, []float64) ([]float64, error) { panic("oh") }}, pipeline.Options{}, "panic: oh"},
-			"eps":   {pipeline.BlackBox{Eval: softly, Eps: -1}, pipeline.Options{}, "eps is -1, expected a positive number"},
-			"alpha": {pipeline.BlackBox{Eval: softly, Alpha: math.Inf(1)}, pipeline.Options{}, "alpha is +Inf, expected a positive number"},
+			"panic": {pipeline.BlackBox{Eval: func(context.Context, []float64, []float64) ([]float64,
+				error) {
+				panic("oh")
+			}}, pipeline.Options{}, "panic: oh"},
+			"eps": {pipeline.BlackBox{Eval: softly, Eps: -1}, pipeline.Options{},
+				"eps is -1, expected a positive number"},
+			"alpha": {pipeline.BlackBox{Eval: softly, Alpha: math.Inf(1)}, pipeline.Options{},
+				"alpha is +Inf, expected a positive number"},
 		} {
 			c.b.Name, c.b.D, c.b.Divergence, c.o.Sigma2 = "box", 5, method, 1
 			_, err := c.b.Estimate(context.Background(), []float64{1}, y, c.o)
@@ -359,7 +386,8 @@ func TestBlackBoxErrors(t *testing.T) {
 		}
 	}
 	b := pipeline.BlackBox{Name: "box", D: 5, Eval: softly, Divergence: pipeline.CoupledBootstrap}
-	if _, err := b.Estimate(context.Background(), []float64{1}, y, pipeline.Options{}); err == nil || !strings.Contains(err.Error(), "needs sigma2") {
+	if _, err := b.Estimate(context.Background(), []float64{1}, y, pipeline.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "needs sigma2") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -375,8 +403,10 @@ func TestBlackBoxErrors(t *testing.T) {
 // A step that the rounding of y swallows is refused, whatever both differences say.
 func TestBlackBoxRefusesStepsBelowRounding(t *testing.T) {
 	y := []float64{3, -2, 5, 1}
-	box := &pipeline.BlackBox{D: 4, Name: "the identity", Eps: 1e-17, Eval: func(_ context.Context, _, y []float64) ([]float64, error) { return slices.Clone(y), nil }}
-	if _, err := box.Estimate(t.Context(), nil, y, pipeline.Options{Sigma2: 1}); err == nil || !strings.Contains(err.Error(), "eps is 1e-17, expected at least") {
+	box := &pipeline.BlackBox{D: 4, Name: "the identity", Eps: 1e-17,
+		Eval: func(_ context.Context, _, y []float64) ([]float64, error) { return slices.Clone(y), nil }}
+	if _, err := box.Estimate(t.Context(), nil, y, pipeline.Options{Sigma2: 1}); err == nil ||
+		!strings.Contains(err.Error(), "eps is 1e-17, expected at least") {
 		t.Errorf("%v", err)
 	}
 }

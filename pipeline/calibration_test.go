@@ -38,7 +38,9 @@ func (k given) Reweight(context.Context, prox.Prox) (vjp.Solver, error) { return
 
 func (k given) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()
-	s := &vjp.Solution{B: dev.Alloc(1, y.N()), MuHat: dev.Alloc(1, y.N()), Linearization: matrix{given: k, Plain: vjp.Plain{Apply: matrix{given: k}.VJP}}, Convergence: vjp.Convergence{Converged: true}}
+	s := &vjp.Solution{B: dev.Alloc(1, y.N()), MuHat: dev.Alloc(1, y.N()),
+		Linearization: matrix{given: k, Plain: vjp.Plain{Apply: matrix{given: k}.VJP}},
+		Convergence:   vjp.Convergence{Converged: true}}
 	dev.Copy(s.B, y)
 	dev.Lin(s.MuHat, 0.5, y, 0, array.Batch{})
 	return s, nil
@@ -103,7 +105,8 @@ func calibrated(t *testing.T) map[string]problems.Data {
 }
 
 // coverage is how often 2 errors to both sides hold the trace, over seeds.
-func coverage(t *testing.T, dev array.Device, solver vjp.Solver, y []float64, want float64, seeds int, o pipeline.Options) (covered, queries float64) {
+func coverage(t *testing.T, dev array.Device, solver vjp.Solver, y []float64, want float64, seeds int,
+	o pipeline.Options) (covered, queries float64) {
 	t.Helper()
 	p, err := pipeline.New(solver, o)
 	if err != nil {
@@ -192,7 +195,8 @@ func TestTheTracesErrorIsCalibratedWhereTheDerivativeIsHard(t *testing.T) {
 	a := linops.NewDense(dev, spectral(rng, p, sigma))
 	t.Cleanup(a.Release)
 	y := gaussians(rng, d)
-	s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: bare{a}, R: prox.NewL1(1e-2), Device: dev}, vjp.Options{Derivative: vjp.Implicit})
+	s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: bare{a}, R: prox.NewL1(1e-2), Device: dev},
+		vjp.Options{Derivative: vjp.Implicit})
 	if err != nil {
 		t.Fatal(err)
 	}

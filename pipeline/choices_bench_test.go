@@ -66,26 +66,42 @@ var choiceCases = []choiceCase{
 	{"lasso", "3000 x 300", lassoData(3000, 300), problems.Hyper{}, 0},
 	{"elastic-net", "250 x 500", lassoData(250, 500), problems.Hyper{Lambda2: problems.Absolute(50)}, 0},
 	{"elastic-net", "1500 x 3000", lassoData(1500, 3000), problems.Hyper{Lambda2: problems.Absolute(50)}, 0},
-	{"group-lasso", "250 x 500", specData(250, 500, "operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
-	{"group-lasso", "1000 x 2000", specData(1000, 2000, "operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
-	{"group-lasso", "500 x 1000, 0.02max", specData(500, 1000, "operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.02max\n"), problems.Hyper{}, 0},
-	{"slope", "250 x 500", specData(250, 500, "operator: {matrix: X}\nregularizer: {sorted-l1: {weight: lambda, bh: 0.1}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
-	{"slope", "1000 x 2000", specData(1000, 2000, "operator: {matrix: X}\nregularizer: {sorted-l1: {weight: lambda, bh: 0.1}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
-	{"svt", "50 x 40", func(string) (problems.Data, error) { return problems.GenerateSVT(50, 40, 1) }, problems.Hyper{Lambda: problems.OfMax(0.2)}, 0},
-	{"svt", "600 x 400", func(string) (problems.Data, error) { return problems.GenerateSVT(600, 400, 1) }, problems.Hyper{Lambda: problems.OfMax(0.2)}, 0},
+	{"group-lasso", "250 x 500", specData(250, 500,
+		"operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.2max\n"),
+		problems.Hyper{}, 0},
+	{"group-lasso", "1000 x 2000", specData(1000, 2000,
+		"operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.2max\n"),
+		problems.Hyper{}, 0},
+	{"group-lasso", "500 x 1000, 0.02max", specData(500, 1000,
+		"operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.02max\n"),
+		problems.Hyper{}, 0},
+	{"slope", "250 x 500", specData(250, 500, "operator: {matrix: X}\nregularizer: {sorted-l1: {weight: lambda, "+
+		"bh: 0.1}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
+	{"slope", "1000 x 2000", specData(1000, 2000,
+		"operator: {matrix: X}\nregularizer: {sorted-l1: {weight: lambda, bh: 0.1}}\nlambda: 0.2max\n"),
+		problems.Hyper{}, 0},
+	{"svt", "50 x 40", func(string) (problems.Data, error) { return problems.GenerateSVT(50, 40, 1) },
+		problems.Hyper{Lambda: problems.OfMax(0.2)}, 0},
+	{"svt", "600 x 400", func(string) (problems.Data, error) { return problems.GenerateSVT(600, 400, 1) },
+		problems.Hyper{Lambda: problems.OfMax(0.2)}, 0},
 	{"matrix-completion", "60 x 40", completionData(60, 40), problems.Hyper{}, 0},
 	{"matrix-completion", "400 x 200", completionData(400, 200), problems.Hyper{}, 0},
-	{"matrix-completion", "200 x 100, 0.1max", completionData(200, 100), problems.Hyper{Lambda: problems.OfMax(0.1)}, 0},
+	{"matrix-completion", "200 x 100, 0.1max", completionData(200, 100), problems.Hyper{Lambda: problems.OfMax(0.1)},
+		0},
 	{"robust-pca", "40 x 40", pcaData(40), problems.Hyper{}, 0},
 	{"robust-pca", "250 x 250", pcaData(250), problems.Hyper{}, 0},
-	{"tv1d", "1000", func(string) (problems.Data, error) { return problems.GenerateTV1D(1000, 1) }, problems.Hyper{}, 0},
-	{"tv1d", "100000", func(string) (problems.Data, error) { return problems.GenerateTV1D(100000, 1) }, problems.Hyper{}, 0},
+	{"tv1d", "1000", func(string) (problems.Data, error) { return problems.GenerateTV1D(1000, 1) }, problems.Hyper{},
+		0},
+	{"tv1d", "100000", func(string) (problems.Data, error) { return problems.GenerateTV1D(100000, 1) },
+		problems.Hyper{}, 0},
 	{"tv2d", "32 x 32", pictureData(32), problems.Hyper{Lambda: problems.Absolute(0.1)}, 0},
 	{"tv2d", "128 x 128", pictureData(128), problems.Hyper{Lambda: problems.Absolute(0.1)}, 0},
 	{"wavelet-denoise", "64 x 64", imageData(64, "operator: identity\n", 0.1), problems.Hyper{}, 0},
 	{"wavelet-denoise", "512 x 512", imageData(512, "operator: identity\n", 0.1), problems.Hyper{}, 0},
-	{"deblur", "32 x 32", imageData(32, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01), problems.Hyper{}, 1e-5},
-	{"deblur", "64 x 64", imageData(64, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01), problems.Hyper{}, 1e-5},
+	{"deblur", "32 x 32", imageData(32, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01),
+		problems.Hyper{}, 1e-5},
+	{"deblur", "64 x 64", imageData(64, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01),
+		problems.Hyper{}, 1e-5},
 }
 
 func lassoData(d, p int) func(string) (problems.Data, error) {
@@ -108,7 +124,8 @@ func specData(d, p int, spec string) func(dir string) (problems.Data, error) {
 			return data, err
 		}
 		loaded, err := load(dir, spec,
-			dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.RawMatrix().Data}, dataio.Array{Name: "y", Shape: []int{d}, Data: data.Y})
+			dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.RawMatrix().Data},
+			dataio.Array{Name: "y", Shape: []int{d}, Data: data.Y})
 		loaded.Sigma2 = data.Sigma2
 		return loaded, err
 	}
@@ -118,7 +135,8 @@ func specData(d, p int, spec string) func(dir string) (problems.Data, error) {
 func discs(n int, rng *rand.Rand) []float64 {
 	image := make([]float64, n*n)
 	for range 12 {
-		x, y, r, v := rng.Float64()*float64(n), rng.Float64()*float64(n), (0.05+0.15*rng.Float64())*float64(n), rng.Float64()
+		x, y, r, v := rng.Float64()*float64(n), rng.Float64()*float64(n), (0.05+0.15*rng.Float64())*float64(n),
+			rng.Float64()
 		for i := range image {
 			if math.Hypot(float64(i%n)-x, float64(i/n)-y) < r {
 				image[i] = v
@@ -155,7 +173,8 @@ func imageData(n int, operator string, sigma float64) func(dir string) (problems
 		for i := range image {
 			image[i] += sigma * rng.NormFloat64()
 		}
-		data, err := load(dir, fmt.Sprintf("%ssynthesis:\n  adjoint:\n    wavelet: {family: sym4, levels: 4}\nregularizer:\n  l1: {weight: lambda, unpenalized: averages}\nlambda: %g\n", operator, weight),
+		data, err := load(dir, fmt.Sprintf("%ssynthesis:\n  adjoint:\n    wavelet: {family: sym4, levels: "+
+			"4}\nregularizer:\n  l1: {weight: lambda, unpenalized: averages}\nlambda: %g\n", operator, weight),
 			dataio.Array{Name: "y", Shape: []int{n, n}, Data: image})
 		s := sigma * sigma
 		data.Sigma2 = &s
@@ -278,7 +297,8 @@ func (r *choiceRow) run(c *choice, patience float64) {
 	problem := r.problem()
 	defer problem.Release()
 	begin := cpuSeconds(r.b)
-	s, err := vjp.NewSolver(ctx, c.solver, problem.Solve(), vjp.Options{Derivative: c.derivative, Sigma2: *r.data.Sigma2, Tol: r.tol})
+	s, err := vjp.NewSolver(ctx, c.solver, problem.Solve(),
+		vjp.Options{Derivative: c.derivative, Sigma2: *r.data.Sigma2, Tol: r.tol})
 	if err == nil {
 		defer s.Release()
 		var p *pipeline.Pipeline
@@ -306,7 +326,8 @@ func (r *choiceRow) compare(b *testing.B) {
 		}
 		probes := 2 * d.Sigma2 * math.Hypot(d.Trace.Error(), c.risk.Trace.Error())
 		if off := math.Abs(c.risk.SURE - d.SURE); off > 4*probes+0.05*d.StdErr {
-			b.Errorf("%s %s: SURE %g by %s, %g by %s: %.2g of its error bar", r.name, r.size, c.risk.SURE, c, d.SURE, r.all[0], off/d.StdErr)
+			b.Errorf("%s %s: SURE %g by %s, %g by %s: %.2g of its error bar", r.name, r.size, c.risk.SURE, c, d.SURE,
+				r.all[0], off/d.StdErr)
 		}
 	}
 }
@@ -357,5 +378,6 @@ func (r *choiceRow) String() string {
 	if r.ratio() > 1.5 {
 		mark = " **slow**"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %.2g | %s | %.2g | %.2f%s | %s |", r.name, r.size, r.all[0], r.all[0].time(), best, best.time(), r.ratio(), mark, strings.Join(others, "; "))
+	return fmt.Sprintf("| %s | %s | %s | %.2g | %s | %.2g | %.2f%s | %s |", r.name, r.size, r.all[0], r.all[0].time(),
+		best, best.time(), r.ratio(), mark, strings.Join(others, "; "))
 }

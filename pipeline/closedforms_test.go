@@ -109,9 +109,11 @@ func TestRegressionsMatchTheirClosedForms(t *testing.T) {
 			solvers := []string{"ista", "fista", "admm"}
 			for _, solver := range append([]string{"direct"}, solvers...) {
 				if size.d > size.p || solver == "direct" {
-					agree(t, "ols "+solver, estimate(t, vjp.Problem{A: a, R: prox.Zero(), Device: dev}, solver, y).Trace.Trace, float64(min(size.d, size.p)))
+					agree(t, "ols "+solver, estimate(t, vjp.Problem{A: a, R: prox.Zero(), Device: dev}, solver,
+						y).Trace.Trace, float64(min(size.d, size.p)))
 				}
-				agree(t, "ridge "+solver, estimate(t, vjp.Problem{A: a, R: prox.NewSquaredL2(30), Device: dev}, solver, y).Trace.Trace, ridgeTrace(x, 30))
+				agree(t, "ridge "+solver, estimate(t, vjp.Problem{A: a, R: prox.NewSquaredL2(30), Device: dev},
+					solver, y).Trace.Trace, ridgeTrace(x, 30))
 			}
 			for _, solver := range solvers {
 				risk := estimate(t, vjp.Problem{A: a, R: prox.NewL1(20), Device: dev}, solver, y)
@@ -162,7 +164,8 @@ func TestGroupLassoWithOrthonormalGroupsMatchesItsClosedForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, solver := range []string{"ista", "fista", "admm"} {
-			agree(t, "group lasso "+solver, estimate(t, vjp.Problem{A: a, R: r, Device: dev}, solver, y).Trace.Trace, want)
+			agree(t, "group lasso "+solver, estimate(t, vjp.Problem{A: a, R: r, Device: dev}, solver, y).Trace.Trace,
+				want)
 		}
 	})
 }
@@ -196,10 +199,14 @@ func TestMatrixProblemsMatchSingularValueThresholding(t *testing.T) {
 				hyper         problems.Hyper
 				want          float64
 			}{
-				{"svt", "svt", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
-				{"completion of a full matrix", "matrix-completion", completion, problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
-				{"robust PCA, gamma = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(lambda), Gamma: problems.Absolute(math.Inf(1))}, svtDivergence(y, size.m, size.n, lambda)},
-				{"robust PCA, lambda = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(math.Inf(1)), Gamma: problems.Absolute(gamma)}, above},
+				{"svt", "svt", data, problems.Hyper{Lambda: problems.Absolute(lambda)},
+					svtDivergence(y, size.m, size.n, lambda)},
+				{"completion of a full matrix", "matrix-completion", completion,
+					problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
+				{"robust PCA, gamma = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(lambda),
+					Gamma: problems.Absolute(math.Inf(1))}, svtDivergence(y, size.m, size.n, lambda)},
+				{"robust PCA, lambda = inf", "robust-pca", data,
+					problems.Hyper{Lambda: problems.Absolute(math.Inf(1)), Gamma: problems.Absolute(gamma)}, above},
 			} {
 				p, err := problems.New(c.problem, dev, c.data, c.hyper)
 				if err != nil {

@@ -78,7 +78,8 @@ func TestCompactSolutionsGiveTheSameEstimate(t *testing.T) {
 		}
 	}
 	for name, o := range map[string]pipeline.Options{
-		"with b": {KeepB: true}, "without mu_hat": {NoMuHat: true}, "alone": {Batch: 1}, "verified": {Verify: new(verify.Options)},
+		"with b": {KeepB: true}, "without mu_hat": {NoMuHat: true}, "alone": {Batch: 1},
+		"verified": {Verify: new(verify.Options)},
 	} {
 		got := run(true, o)[0]
 		near(name+": SURE", got.SURE, want.SURE)

@@ -84,7 +84,8 @@ func criteriaCases(b testing.TB) []*criteriaCase {
 	robust := problems.Data{YShape: []int{k, k}, Mu: outliers, Sigma2: &sigma2}
 	cases := []*criteriaCase{
 		{name: "lasso", size: "100 x 200", grid: axis(15, 250, 16), shrink: 0.9, sigma2: *lasso.Sigma2, mu: lasso.Mu},
-		{name: "matrix-completion", size: "192 of 20 x 16", grid: axis(1.5, 20, 12), shrink: math.Sqrt(0.9), sigma2: 2, mu: completion.Mu},
+		{name: "matrix-completion", size: "192 of 20 x 16", grid: axis(1.5, 20, 12), shrink: math.Sqrt(0.9),
+			sigma2: 2, mu: completion.Mu},
 		{name: "robust-pca", size: "16 x 16", grid: axis(2, 16, 12), shrink: math.Sqrt(0.9), sigma2: 2, mu: robust.Mu},
 		{name: "svt", size: "20 x 16", grid: axis(2, 25, 16), sigma2: 2, mu: svt.Mu},
 	}
@@ -147,7 +148,8 @@ func (c *criteriaCase) compareCriteria(b *testing.B) {
 	perm := rand.New(rand.NewPCG(1, 1)).Perm(len(c.mu))
 	for draw := range criteriaDraws {
 		y := problems.Sample(c.mu, c.sigma2, 9, draw)
-		o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Rule: pipeline.OneStdErrRule, Options: pipeline.Options{Sigma2: c.sigma2, ALO: true, Parallel: 2}}
+		o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Rule: pipeline.OneStdErrRule,
+			Options: pipeline.Options{Sigma2: c.sigma2, ALO: true, Parallel: 2}}
 		begin := cpuSeconds(b)
 		points := sweepPoints(b, y, c.family(), [][]float64{c.grid}, o)
 		took := cpuSeconds(b) - begin
@@ -170,7 +172,10 @@ func (c *criteriaCase) compareCriteria(b *testing.B) {
 		})), took)
 		// Where leave-one-out is not defined in the first draws it is not tried again.
 		if draw < 3 || all["ALO"].chosen > 0 {
-			if slices.ContainsFunc(points, func(p pipeline.SweepPoint) bool { return errors.Is(p.ALOErr, pipeline.ErrNoDiagonal) }) {
+			if slices.ContainsFunc(points, func(p pipeline.SweepPoint) bool {
+				return errors.Is(p.ALOErr,
+					pipeline.ErrNoDiagonal)
+			}) {
 				o.Estimator = hutch.Exact
 				begin = cpuSeconds(b)
 				points = sweepPoints(b, y, c.family(), [][]float64{c.grid}, o)[:len(c.grid)]
@@ -284,7 +289,8 @@ func (c *criteriaCase) crossValidate(b *testing.B, y []float64, perm []int) int 
 //
 //	go test ./pipeline -run '^$' -bench Differences -benchtime 1x | grep '^|'
 func BenchmarkDifferences(b *testing.B) {
-	fmt.Println("| problem | near, 1 and 2 errors | far | to the minimizer | alike | best is alike | 1se: df / least SURE's | optimism | estimate | left |")
+	fmt.Println("| problem | near, 1 and 2 errors | far | to the minimizer | alike | best is alike | 1se: df / " +
+		"least SURE's | optimism | estimate | left |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, c := range criteriaCases(b) {
 		b.Run(c.name, func(b *testing.B) {
@@ -321,7 +327,8 @@ func (c *criteriaCase) studyDifferences(b *testing.B) {
 	last := len(c.grid) - 1
 	for draw := range criteriaDraws {
 		y := problems.Sample(c.mu, c.sigma2, 9, draw)
-		o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Rule: pipeline.OneStdErrRule, Options: pipeline.Options{Sigma2: c.sigma2, Parallel: 2}}
+		o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Rule: pipeline.OneStdErrRule,
+			Options: pipeline.Options{Sigma2: c.sigma2, Parallel: 2}}
 		points := sweepPoints(b, y, c.family(), [][]float64{c.grid}, o)
 		choice := points[last+1].Choice
 		points = points[:last+1]
@@ -366,6 +373,7 @@ func (c *criteriaCase) studyDifferences(b *testing.B) {
 		excess += e / criteriaDraws
 		squares += e * e / criteriaDraws
 	}
-	fmt.Printf("| %s %s | %s | %s | %s | %.1f of %d | %.0f%% | %.2f | %.1f ± %.1f | %.1f | %.1f |\n", c.name, c.size, near, far, best, alike, last+1, holds, simpler,
+	fmt.Printf("| %s %s | %s | %s | %s | %.1f of %d | %.0f%% | %.2f | %.1f ± %.1f | %.1f | %.1f |\n", c.name, c.size,
+		near, far, best, alike, last+1, holds, simpler,
 		excess, math.Sqrt((squares-excess*excess)/criteriaDraws), estimate, excess-estimate)
 }

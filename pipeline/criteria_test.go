@@ -56,7 +56,8 @@ func weight(text string) problems.Weight {
 }
 
 // predictions is the prediction at every row of x by the problem's fit to the rows of data.
-func predictions(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper, x *mat.Dense) []float64 {
+func predictions(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper,
+	x *mat.Dense) []float64 {
 	t.Helper()
 	p, err := problems.New(name, dev, data, hyper)
 	if err != nil {
@@ -92,7 +93,8 @@ func predictions(t *testing.T, dev array.Device, name string, data problems.Data
 }
 
 // leftOut is the mean of squared errors of fits without one observation, and its standard error.
-func leftOut(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper) (mean, stdErr float64) {
+func leftOut(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper) (mean,
+	stdErr float64) {
 	t.Helper()
 	d, p := data.X.Dims()
 	errs := make([]float64, d)
@@ -136,22 +138,27 @@ func TestRegressionsWithoutSigma2AgainstRefits(t *testing.T) {
 			data := regression(40, 6)
 			data.Intercept = intercept
 			r := unknown(t, dev, name, data, c.hyper)
-			if !math.IsNaN(r.SURE) || !math.IsNaN(r.StdErr) || r.Sigma2 != 0 || r.Floored || len(r.Warnings()) > 0 || !r.Converged {
+			if !math.IsNaN(r.SURE) || !math.IsNaN(r.StdErr) || r.Sigma2 != 0 || r.Floored || len(r.Warnings()) > 0 ||
+				!r.Converged {
 				t.Errorf("%s: SURE %g ± %g without sigma2; %v", name, r.SURE, r.StdErr, r.Warnings())
 			}
 			mean, stdErr := leftOut(t, dev, name, data, c.hyper)
 			if math.Abs(r.ALO-mean) > c.gap*mean || math.Abs(r.ALOStdErr-stdErr) > 3*c.gap*stdErr {
-				t.Errorf("%s, intercept %t: leave-one-out %.10g ± %.10g, refits %.10g ± %.10g", name, intercept, r.ALO, r.ALOStdErr, mean, stdErr)
+				t.Errorf("%s, intercept %t: leave-one-out %.10g ± %.10g, refits %.10g ± %.10g", name, intercept,
+					r.ALO, r.ALOStdErr, mean, stdErr)
 			}
-			t.Logf("%s, intercept %t: leave-one-out %.6g, off refits by %.1e; gcv %.6g ± %.2g", name, intercept, r.ALO, r.ALO/mean-1, r.GCV, r.GCVStdErr)
+			t.Logf("%s, intercept %t: leave-one-out %.6g, off refits by %.1e; gcv %.6g ± %.2g", name, intercept,
+				r.ALO, r.ALO/mean-1, r.GCV, r.GCVStdErr)
 			d, rss := float64(len(data.Y)), 0.0
 			for i, y := range data.Y {
 				rss += (y - r.MuHat[i]) * (y - r.MuHat[i])
 			}
 			df := denseDF(data, r.B, c.hyper, name)
 			for what, v := range map[string][2]float64{
-				"df": {r.Trace.Trace, df}, "gcv": {r.GCV, d * rss / (d - df) / (d - df)}, "sigma2": {r.Sigma2DF, rss / (d - df)},
-				"aic": {r.AIC, d*math.Log(2*math.Pi*rss/d) + d + 2*(df+1)}, "bic": {r.BIC, d*math.Log(2*math.Pi*rss/d) + d + math.Log(d)*(df+1)},
+				"df": {r.Trace.Trace, df}, "gcv": {r.GCV, d * rss / (d - df) / (d - df)},
+				"sigma2": {r.Sigma2DF, rss / (d - df)},
+				"aic":    {r.AIC, d*math.Log(2*math.Pi*rss/d) + d + 2*(df+1)},
+				"bic":    {r.BIC, d*math.Log(2*math.Pi*rss/d) + d + math.Log(d)*(df+1)},
 			} {
 				if math.Abs(v[0]-v[1]) > 1e-8*math.Abs(v[1]) {
 					t.Errorf("%s, intercept %t: %s is %.12g, expected %.12g", name, intercept, what, v[0], v[1])
@@ -221,7 +228,8 @@ func TestCriteriaWithoutSigma2AreEquivariant(t *testing.T) {
 	var first pipeline.Risk
 	for _, unit := range []float64{1, 0x1p-40, 0x1p+60} {
 		a := linops.NewDense(dev, mat.NewDense(d, p, x))
-		s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: a, R: prox.NewL1(60 * unit), Device: dev}, vjp.Options{Tol: 1e-9})
+		s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: a, R: prox.NewL1(60 * unit), Device: dev},
+			vjp.Options{Tol: 1e-9})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,16 +248,20 @@ func TestCriteriaWithoutSigma2AreEquivariant(t *testing.T) {
 			// The trace's share of the error is a tenth, as where sigma2 is the residual variance.
 			terms := r.Terms()
 			terms.Sigma2 = r.Sigma2DF
-			if share := terms.StdErrOfTrace(r.Trace.Error()) / terms.Scale(terms.UnbiasedStdErr()); share > 0.13 || r.Trace.Exact {
+			if share := terms.StdErrOfTrace(r.Trace.Error()) / terms.Scale(terms.UnbiasedStdErr()); share > 0.13 ||
+				r.Trace.Exact {
 				t.Errorf("the trace's share of the error is %g with %d queries", share, r.Trace.Queries)
 			}
-			if want := 2 * r.GCV / (d - r.Trace.Trace) * r.Trace.Error(); math.Abs(r.GCVTraceErr-want) > 1e-12*want || r.GCVStdErr < r.GCVTraceErr {
+			if want := 2 * r.GCV / (d - r.Trace.Trace) * r.Trace.Error(); math.Abs(r.GCVTraceErr-want) > 1e-12*want ||
+				r.GCVStdErr < r.GCVTraceErr {
 				t.Errorf("the trace's share of GCV's error is %g, expected %g", r.GCVTraceErr, want)
 			}
 			continue
 		}
-		if r.Trace.Queries != first.Trace.Queries || math.Abs(r.GCV/unit/unit/first.GCV-1) > 1e-9 || math.Abs(r.Sigma2DF/unit/unit/first.Sigma2DF-1) > 1e-9 {
-			t.Errorf("unit %g: gcv %g with %d queries, expected %g with %d", unit, r.GCV, r.Trace.Queries, first.GCV*unit*unit, first.Trace.Queries)
+		if r.Trace.Queries != first.Trace.Queries || math.Abs(r.GCV/unit/unit/first.GCV-1) > 1e-9 ||
+			math.Abs(r.Sigma2DF/unit/unit/first.Sigma2DF-1) > 1e-9 {
+			t.Errorf("unit %g: gcv %g with %d queries, expected %g with %d", unit, r.GCV, r.Trace.Queries,
+				first.GCV*unit*unit, first.Trace.Queries)
 		}
 	}
 }
@@ -275,7 +287,8 @@ func TestSweepMinimizesTheCriterion(t *testing.T) {
 			last := points[len(points)-1]
 			for _, p := range points {
 				if !(last.Value(criterion) <= p.Value(criterion)) {
-					t.Errorf("%s at %v is %g, less than the minimizer's %g at %v", criterion, p.Weights, p.Value(criterion), last.Value(criterion), last.Weights)
+					t.Errorf("%s at %v is %g, less than the minimizer's %g at %v", criterion, p.Weights,
+						p.Value(criterion), last.Value(criterion), last.Weights)
 				}
 			}
 			if last.Stage != pipeline.MinimizerStage || math.IsNaN(last.ALO) != (criterion != risk.ALO) {
@@ -311,7 +324,8 @@ func TestSweepLeavesOutWhereTheCriterionIsNotDefined(t *testing.T) {
 	// At 1e-9 nothing is zero: d - df = 0.
 	var last pipeline.SweepPoint
 	undefined := 0
-	for point, err := range pipeline.Sweep(t.Context(), y, family, [][]float64{{1e-9, largest / 2, largest}}, pipeline.SweepOptions{}) {
+	for point, err := range pipeline.Sweep(t.Context(), y, family, [][]float64{{1e-9, largest / 2, largest}},
+		pipeline.SweepOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,14 +377,16 @@ func TestLeaveOneOutIsAbsentWithoutTheDiagonal(t *testing.T) {
 	for _, w := range r.Warnings() {
 		codes = append(codes, w.Code)
 	}
-	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, stages.ErrNoDiagonal) || !slices.Equal(codes, []string{pipeline.NoLeaveOneOut}) || !r.Trusted() {
+	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, stages.ErrNoDiagonal) ||
+		!slices.Equal(codes, []string{pipeline.NoLeaveOneOut}) || !r.Trusted() {
 		t.Errorf("alo %g, %v, warnings %v", r.ALO, r.ALOErr, codes)
 	}
 	// An observation that determines its own fit.
 	x := mat.NewDense(4, 2, []float64{1, 0, 1, 0, 1, 0, 0, 1})
 	data := problems.Data{X: x, Y: []float64{1, 2, 4, 3}}
 	r = unknown(t, dev, "ols", data, problems.Hyper{})
-	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, risk.ErrLeverage) || math.IsNaN(r.GCV) || !strings.Contains(r.ALOErr.Error(), "observation 3") {
+	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, risk.ErrLeverage) || math.IsNaN(r.GCV) ||
+		!strings.Contains(r.ALOErr.Error(), "observation 3") {
 		t.Errorf("alo %g, %v", r.ALO, r.ALOErr)
 	}
 }
@@ -447,9 +463,11 @@ func TestCriteriaOfOtherProblemsAgainstTheDenseDerivative(t *testing.T) {
 		leverage bool
 	}{
 		"matrix-completion": {generate: completion, hyper: problems.Hyper{Lambda: weight("1.5")}},
-		"robust-pca":        {generate: func() (problems.Data, error) { return problems.GenerateRobustPCA(5, 6, 4) }, leverage: true},
-		"svt":               {generate: func() (problems.Data, error) { return problems.GenerateSVT(5, 6, 5) }},
-		"tv1d":              {generate: func() (problems.Data, error) { return problems.GenerateTV1D(30, 6) }, hyper: problems.Hyper{Lambda: weight("25")}},
+		"robust-pca": {generate: func() (problems.Data, error) { return problems.GenerateRobustPCA(5, 6, 4) },
+			leverage: true},
+		"svt": {generate: func() (problems.Data, error) { return problems.GenerateSVT(5, 6, 5) }},
+		"tv1d": {generate: func() (problems.Data, error) { return problems.GenerateTV1D(30, 6) },
+			hyper: problems.Hyper{Lambda: weight("25")}},
 	} {
 		data, err := c.generate()
 		if err != nil {
@@ -487,13 +505,16 @@ func TestCriteriaOfOtherProblemsAgainstTheDenseDerivative(t *testing.T) {
 			r.ALO = left
 		}
 		worst := 0.0
-		for _, v := range [][2]float64{{r.Trace.Trace, df}, {r.GCV, d * rss / (d - df) / (d - df)}, {r.Sigma2DF, rss / (d - df)}, {r.ALO, left},
+		for _, v := range [][2]float64{{r.Trace.Trace, df}, {r.GCV, d * rss / (d - df) / (d - df)},
+			{r.Sigma2DF, rss / (d - df)}, {r.ALO, left},
 			{r.AIC, d*math.Log(2*math.Pi*rss/d) + d + 2*(df+1)}} {
 			worst = max(worst, math.Abs(v[0]/v[1]-1))
 		}
-		t.Logf("%s, d = %g: df %.6g, gcv %.6g, leave-one-out %.6g; off by %.1e at most", name, d, r.Trace.Trace, r.GCV, r.ALO, worst)
+		t.Logf("%s, d = %g: df %.6g, gcv %.6g, leave-one-out %.6g; off by %.1e at most", name, d, r.Trace.Trace,
+			r.GCV, r.ALO, worst)
 		if !(worst <= 1e-7) {
-			t.Errorf("%s: off by %.1e: df %.12g, expected %.12g; leave-one-out %.12g, expected %.12g; %v", name, worst, r.Trace.Trace, df, r.ALO, left, r.ALOErr)
+			t.Errorf("%s: off by %.1e: df %.12g, expected %.12g; leave-one-out %.12g, expected %.12g; %v", name,
+				worst, r.Trace.Trace, df, r.ALO, left, r.ALOErr)
 		}
 	}
 }
@@ -532,14 +553,16 @@ func TestLeaveOneOutOfCompletionAgainstRefits(t *testing.T) {
 	errs := make([]float64, len(data.Y))
 	for i := range data.Y {
 		less := data
-		less.Y, less.Indices = slices.Delete(slices.Clone(data.Y), i, i+1), slices.Delete(slices.Clone(data.Indices), i, i+1)
+		less.Y, less.Indices = slices.Delete(slices.Clone(data.Y), i, i+1), slices.Delete(slices.Clone(data.Indices),
+			i, i+1)
 		errs[i] = data.Y[i] - fitted(less).B[data.Indices[i]]
 	}
 	mean, stdErr, err := risk.LeaveOneOut(errs, make([]float64, len(errs)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("leave-one-out %.4g ± %.2g, refits %.4g ± %.2g; gcv %.4g, mean squared residual %.4g", whole.ALO, whole.ALOStdErr, mean, stdErr, whole.GCV, whole.Residual/float64(len(data.Y)))
+	t.Logf("leave-one-out %.4g ± %.2g, refits %.4g ± %.2g; gcv %.4g, mean squared residual %.4g", whole.ALO,
+		whole.ALOStdErr, mean, stdErr, whole.GCV, whole.Residual/float64(len(data.Y)))
 	if math.Abs(whole.ALO/mean-1) > 0.35 {
 		t.Errorf("leave-one-out %g, refits %g; %v", whole.ALO, mean, whole.ALOErr)
 	}

@@ -52,7 +52,8 @@ func BenchmarkAgainstCrossValidation(b *testing.B) {
 			chosen := 0.0
 			family := pipeline.Family{Problem: vjp.Problem{A: x, Device: dev}, Solver: "fista",
 				Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
-			o := pipeline.SweepOptions{Mu: data.Mu, Refine: -1, Options: pipeline.Options{Sigma2: *data.Sigma2, Parallel: 2}}
+			o := pipeline.SweepOptions{Mu: data.Mu, Refine: -1, Options: pipeline.Options{Sigma2: *data.Sigma2,
+				Parallel: 2}}
 			for point, err := range pipeline.Sweep(b.Context(), y, family, [][]float64{grid}, o) {
 				if err != nil {
 					b.Fatal(err)
@@ -84,7 +85,8 @@ func BenchmarkAgainstCrossValidation(b *testing.B) {
 
 // crossValidate fits all rows but those of one fold along the grid, and adds the squared
 // errors in the fold.
-func crossValidate(b *testing.B, dev array.Device, x *mat.Dense, y []float64, perm []int, fold, folds int, grid, errors []float64) {
+func crossValidate(b *testing.B, dev array.Device, x *mat.Dense, y []float64, perm []int, fold, folds int, grid,
+	errors []float64) {
 	d, p := x.Dims()
 	var train, test []int
 	for i, row := range perm {
@@ -114,7 +116,8 @@ func crossValidate(b *testing.B, dev array.Device, x *mat.Dense, y []float64, pe
 	for i := len(grid) - 1; i >= 0; i-- {
 		// The fit has fewer rows, and a lambda in proportion.
 		r := prox.NewL1(grid[i] * float64(len(train)) / float64(d))
-		s, err := vjp.NewSolver(b.Context(), "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{Derivative: vjp.None})
+		s, err := vjp.NewSolver(b.Context(), "fista", vjp.Problem{A: a, R: r, Device: dev},
+			vjp.Options{Derivative: vjp.None})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,11 +26,16 @@ func NewDivision(first, end, total int) *Division { return stages.NewDivision(fi
 func (p *Pipeline) Probes() (int, error) {
 	switch {
 	case p.closed:
-		return 0, refuse("Estimator", p.o.Estimator, "the trace is taken in closed form where there is one, so that the number of probes is not known before the solve: choose %s with a number of queries, or %s", hutch.Hutchinson, hutch.Exact)
+		return 0, refuse("Estimator", p.o.Estimator,
+			"the trace is taken in closed form where there is one, so that the number of probes is not known "+
+				"before the solve: choose %s with a number of queries, or %s", hutch.Hutchinson, hutch.Exact)
 	case !p.plan.Divisible():
-		return 0, refuse("Estimator", p.o.Estimator, "the probes of %s depend on each other and cannot be divided: choose %s or %s", p.o.Estimator, hutch.Hutchinson, hutch.Exact)
+		return 0, refuse("Estimator", p.o.Estimator,
+			"the probes of %s depend on each other and cannot be divided: choose %s or %s", p.o.Estimator,
+			hutch.Hutchinson, hutch.Exact)
 	case p.o.TraceError > 0 && p.plan.Residual > 0:
-		return 0, refuse("TraceError", p.o.TraceError, "the number of probes follows from their spread and is not known before: give a number of queries")
+		return 0, refuse("TraceError", p.o.TraceError,
+			"the number of probes follows from their spread and is not known before: give a number of queries")
 	}
 	return p.plan.Vectors(), nil
 }
@@ -51,7 +56,8 @@ func (p *Pipeline) EstimateDivided(ctx context.Context, y []float64, d *Division
 	if n := d.Total(); n < p.plan.Vectors() {
 		return Risk{}, fmt.Errorf("pipeline: a division of %d probes, expected %d", n, p.plan.Vectors())
 	}
-	divided := &Pipeline{solver: p.solver, dev: p.dev, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
+	divided := &Pipeline{solver: p.solver, dev: p.dev, d: p.d, o: p.o, plan: p.plan, closed: p.closed,
+		workers: p.workers}
 	divided.o.division = d
 	if !d.Whole() {
 		divided.o.Verify = nil

@@ -45,7 +45,8 @@ func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 func TestDividedProbesAreTheEstimate(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for name, o := range map[string]pipeline.Options{
-			"hutchinson": {Estimator: hutch.Hutchinson, Queries: 23, ALO: true}, "exact": {Estimator: hutch.Exact}, "few": {Estimator: hutch.Hutchinson, Queries: 3},
+			"hutchinson": {Estimator: hutch.Hutchinson, Queries: 23, ALO: true}, "exact": {Estimator: hutch.Exact},
+			"few": {Estimator: hutch.Hutchinson, Queries: 3},
 		} {
 			p, y := divided(t, dev, "fista", o)
 			want, err := p.Estimate(context.Background(), y)
@@ -106,7 +107,8 @@ func TestDividedProbesAreTheEstimate(t *testing.T) {
 				d.Know(i, v)
 			}
 			d.Taken = func(i int, _ pipeline.DividedProbe) error { return errors.New("a probe was computed again") }
-			if got, err := p.EstimateDivided(context.Background(), y, d); err != nil || !sameRisk(got, want) || !same(got.ALO, want.ALO) || got.InnerSteps != want.InnerSteps {
+			if got, err := p.EstimateDivided(context.Background(), y, d); err != nil || !sameRisk(got, want) ||
+				!same(got.ALO, want.ALO) || got.InnerSteps != want.InnerSteps {
 				t.Errorf("%s: merged %+v, %v, expected %+v", name, got, err, want)
 			}
 			// Three calls at once, one of which breaks off.
@@ -121,7 +123,9 @@ func TestDividedProbesAreTheEstimate(t *testing.T) {
 					if k == 2 {
 						cancel()
 					}
-					if got, err := p.EstimateDivided(ctx, y, d); k < 2 && (err != nil || !sameRisk(got, want) || !same(got.ALO, want.ALO) || got.InnerSteps != want.InnerSteps) {
+					if got, err := p.EstimateDivided(ctx, y, d); k < 2 &&
+						(err != nil || !sameRisk(got, want) || !same(got.ALO, want.ALO) ||
+							got.InnerSteps != want.InnerSteps) {
 						t.Errorf("%s: shared %+v, %v, expected %+v", name, got, err, want)
 					}
 				}()
@@ -147,7 +151,8 @@ func TestAdaptiveProbesAreShared(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if got, err := p.EstimateDivided(context.Background(), y, d); err != nil || !sameRisk(got, want) || !same(got.ALO, want.ALO) {
+			if got, err := p.EstimateDivided(context.Background(), y, d); err != nil || !sameRisk(got, want) ||
+				!same(got.ALO, want.ALO) {
 				t.Errorf("%+v, %v, expected %+v", got, err, want)
 			}
 		}()
@@ -160,7 +165,8 @@ func TestProbesThatCannotBeDivided(t *testing.T) {
 		o    pipeline.Options
 		want string
 	}{
-		{pipeline.Options{}, "in closed form"}, {pipeline.Options{Estimator: hutch.HutchPP, Queries: 12}, "depend on each other"},
+		{pipeline.Options{}, "in closed form"}, {pipeline.Options{Estimator: hutch.HutchPP, Queries: 12},
+			"depend on each other"},
 		{pipeline.Options{Estimator: hutch.Hutchinson}, "follows from their spread"},
 	} {
 		p, _ := divided(t, array.NewHost(), "fista", c.o)

@@ -46,14 +46,16 @@ func ratings(m, n int, share float64, weighted bool) problems.Data {
 }
 
 // completionAt opens a completion, solved as far as rounding allows.
-func completionAt(t *testing.T, dev array.Device, data problems.Data, lambda problems.Weight) (*problems.Problem, vjp.Solver) {
+func completionAt(t *testing.T, dev array.Device, data problems.Data, lambda problems.Weight) (*problems.Problem,
+	vjp.Solver) {
 	t.Helper()
 	problem, err := problems.New("matrix-completion", dev, data, problems.Hyper{Lambda: lambda})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(problem.Release)
-	solver, err := vjp.NewSolver(t.Context(), problem.DefaultSolver, problem.Solve(), vjp.Options{Tol: 1e-10, MaxIter: 100000, Images: true})
+	solver, err := vjp.NewSolver(t.Context(), problem.DefaultSolver, problem.Solve(),
+		vjp.Options{Tol: 1e-10, MaxIter: 100000, Images: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,8 @@ func joint(t *testing.T, dev array.Device, data problems.Data, lambda float64, o
 	}
 	p := vjp.Problem{
 		A: linops.HStack(s, z), Device: dev,
-		R: prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(array.Shape{Rows: m, Cols: n}, lambda), N: m * n}, prox.Block{Prox: prox.Zero(), N: m + n}),
+		R: prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(array.Shape{Rows: m, Cols: n}, lambda), N: m * n},
+			prox.Block{Prox: prox.Zero(), N: m + n}),
 	}
 	if data.Weights != nil {
 		l, err := loss.WeightedSquared(dev, data.Weights)
@@ -136,7 +139,8 @@ func TestEffectsAreUnpenalizedCoordinates(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			if factored := slices.ContainsFunc(got.Choices, func(v vjp.Choice) bool { return v.Chosen == "iterates in factored form" }); factored != (c.m == 64) {
+			if factored := slices.ContainsFunc(got.Choices,
+				func(v vjp.Choice) bool { return v.Chosen == "iterates in factored form" }); factored != (c.m == 64) {
 				t.Errorf("%+v: %+v", c, got.Choices)
 			}
 			want := joint(t, array.NewHost(), data, problem.Lambda, o)
@@ -152,8 +156,10 @@ func TestEffectsAreUnpenalizedCoordinates(t *testing.T) {
 				name            string
 				got, want, bars float64
 			}{
-				{"divergence", got.Trace.Trace, want.Trace.Trace, got.Trace.Error() + want.Trace.Error()}, {"residual", got.Residual, want.Residual, 0},
-				{"||D||^2", got.Trace.Frobenius2, want.Trace.Frobenius2, 0}, {"SURE", got.SURE, want.SURE, 0}, {"gcv", got.GCV, want.GCV, 0},
+				{"divergence", got.Trace.Trace, want.Trace.Trace, got.Trace.Error() + want.Trace.Error()},
+				{"residual", got.Residual, want.Residual, 0},
+				{"||D||^2", got.Trace.Frobenius2, want.Trace.Frobenius2, 0}, {"SURE", got.SURE, want.SURE, 0},
+				{"gcv", got.GCV, want.GCV, 0},
 			} {
 				if c.m == 64 && v.bars == 0 && v.name != "residual" {
 					continue
@@ -215,7 +221,8 @@ func TestEffectsAgainstCentralDifferences(t *testing.T) {
 		t.Errorf("leave-one-out %v, by central differences %v", got.ALO, left/n)
 	}
 	// Probes know of the effects too.
-	probes, err := newPipeline(t, solver, pipeline.Options{Estimator: hutch.Hutchinson, Queries: 400}).Estimate(t.Context(), data.Y)
+	probes, err := newPipeline(t, solver, pipeline.Options{Estimator: hutch.Hutchinson,
+		Queries: 400}).Estimate(t.Context(), data.Y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +238,8 @@ func TestEffectsAloneAgainstRefits(t *testing.T) {
 	data := ratings(7, 6, 0.8, false)
 	data.Effects = problems.Effects{Mean: true, Rows: true, Columns: true}
 	problem, solver := completionAt(t, dev, data, problems.OfMax(3))
-	got, err := newPipeline(t, solver, pipeline.Options{Estimator: hutch.Exact, ALO: true}).Estimate(t.Context(), data.Y)
+	got, err := newPipeline(t, solver, pipeline.Options{Estimator: hutch.Exact, ALO: true}).Estimate(t.Context(),
+		data.Y)
 	if err != nil {
 		t.Fatal(err)
 	}

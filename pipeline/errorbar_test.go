@@ -41,7 +41,8 @@ func TestErrorBarHasAFloor(t *testing.T) {
 				t.Errorf("s = %g, sigma2 = %g: the bar is %g, expected %g", s, sigma2, risk.StdErr, want)
 			}
 			if risk.Floored != (unbiased2 <= 0) || !risk.Trusted() {
-				t.Errorf("s = %g, sigma2 = %g: floored %v with an estimate of the square of %g; %v", s, sigma2, risk.Floored, unbiased2, risk.Warnings())
+				t.Errorf("s = %g, sigma2 = %g: floored %v with an estimate of the square of %g; %v", s, sigma2,
+					risk.Floored, unbiased2, risk.Warnings())
 			}
 		}
 		solver.Release()

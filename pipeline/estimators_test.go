@@ -23,7 +23,8 @@ func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := lasso(t, dev)
 		for _, estimator := range hutch.Estimators() {
-			pipe := newPipeline(t, s, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
+			pipe := newPipeline(t, s, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3,
+				Batch: 20})
 			for y := range stream(d, 1) {
 				risk, err := pipe.Estimate(t.Context(), y)
 				if err != nil {
@@ -81,8 +82,12 @@ func BenchmarkEstimators(b *testing.B) {
 		data          func() (problems.Data, error)
 	}{
 		{"lasso 250x500", "lasso", func() (problems.Data, error) { return problems.GenerateLasso(250, 500, 1) }},
-		{"matrix completion 100x50", "matrix-completion", func() (problems.Data, error) { return problems.GenerateMatrixCompletion(100, 50, 1) }},
-		{"robust pca 50x50", "robust-pca", func() (problems.Data, error) { return problems.GenerateRobustPCA(50, 50, 1) }},
+		{"matrix completion 100x50", "matrix-completion",
+			func() (problems.Data, error) { return problems.GenerateMatrixCompletion(100, 50, 1) }},
+		{"robust pca 50x50", "robust-pca", func() (problems.Data, error) {
+			return problems.GenerateRobustPCA(50, 50,
+				1)
+		}},
 	} {
 		data, err := c.data()
 		if err != nil {

@@ -15,7 +15,8 @@ func ExampleBlackBox() {
 	for i := range y {
 		y[i] = 2 * math.Sin(float64(i*i)) // stands for data
 	}
-	box := &pipeline.BlackBox{Name: "hard", D: len(y), Eval: func(_ context.Context, weights, y []float64) ([]float64, error) {
+	box := &pipeline.BlackBox{Name: "hard", D: len(y), Eval: func(_ context.Context, weights, y []float64) ([]float64,
+		error) {
 		f := make([]float64, len(y))
 		for i, v := range y {
 			if math.Abs(v) > weights[0] {

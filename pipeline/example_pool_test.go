@@ -20,7 +20,8 @@ func ExamplePool() {
 		dev := array.NewHost() // or array.Open("cuda:1", 0)
 		a := linops.NewDense(dev, mat.NewDense(3, 2, []float64{1, 0, 0, 1, 1, 1}))
 		defer a.Release()
-		s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: a, R: prox.NewL1(0.5), Device: dev}, vjp.Options{})
+		s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: a, R: prox.NewL1(0.5), Device: dev},
+			vjp.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -64,7 +64,8 @@ type trial struct {
 
 // serve runs f against a service, and fails if anything is left when all
 // connections are closed: a handler, a goroutine, device memory, a sample in flight.
-func serve(t *testing.T, dev array.Device, solver vjp.Solver, d int, o pipeline.Options, buffered bool, change func(*service), f func(*trial)) {
+func serve(t *testing.T, dev array.Device, solver vjp.Solver, d int, o pipeline.Options, buffered bool,
+	change func(*service), f func(*trial)) {
 	t.Helper()
 	leaks(t, dev, func() {
 		vars := new(expvar.Map)
@@ -233,7 +234,8 @@ func TestServiceRefusesBadLinesAndGoesOn(t *testing.T) {
 					t.Errorf("%s got %q, expected %q", bad[i/2].line, l.Error, bad[i/2].want)
 				}
 			}
-			if done, failed := t.count("samples_done"), t.count("samples_failed"); done != int64(len(bad)+1) || failed != int64(len(bad)) {
+			if done, failed := t.count("samples_done"), t.count("samples_failed"); done != int64(len(bad)+1) ||
+				failed != int64(len(bad)) {
 				t.Errorf("%d samples done and %d failed", done, failed)
 			}
 		})
@@ -251,8 +253,11 @@ func TestServiceBoundsWhatItReads(t *testing.T) {
 				t.Errorf("a body too large gets %s", response.Status)
 			}
 			for name, c := range map[string]struct{ body, want string }{
-				"body of unknown length": {strings.Repeat("[1,2,3]\n", 1000), "the rest of the body: http: request body too large; expected lines of at most 160 bytes, 1000 in all"},
-				"line":                   {"[1,2,3]\n[" + strings.Repeat("0", 500) + "]\n", "token too long; expected lines of at most 160 bytes"},
+				"body of unknown length": {strings.Repeat("[1,2,3]\n", 1000),
+					"the rest of the body: http: request body too large; expected lines of at most 160 bytes, " +
+						"1000 in all"},
+				"line": {"[1,2,3]\n[" + strings.Repeat("0", 500) + "]\n",
+					"token too long; expected lines of at most 160 bytes"},
 			} {
 				all := t.lines(struct{ io.Reader }{strings.NewReader(c.body)})
 				if len(all) == 0 || !strings.Contains(all[len(all)-1].Error, c.want) || all[0].Error != "" {
@@ -340,7 +345,8 @@ func TestServiceStopsWhenTheClientLeaves(t *testing.T) {
 				}
 				cancel()
 				<-stopped
-				t.eventually("nothing runs for a client that has left", func() bool { return t.settled() > 0 && t.p.InFlight() == 0 })
+				t.eventually("nothing runs for a client that has left",
+					func() bool { return t.settled() > 0 && t.p.InFlight() == 0 })
 			})
 		}
 	})
@@ -371,7 +377,8 @@ func TestServiceStopsSolvingWhenTheClientLeaves(t *testing.T) {
 				}
 				cancel()
 				t.eventually("no sample in flight", func() bool { return t.p.InFlight() == 0 })
-				if done, abandoned := t.count("samples_done"), t.count("samples_abandoned"); done != 1 || abandoned != 1 {
+				if done, abandoned := t.count("samples_done"), t.count("samples_abandoned"); done != 1 ||
+					abandoned != 1 {
 					t.Errorf("%d samples done, %d abandoned, expected one of each", done, abandoned)
 				}
 			})
@@ -386,7 +393,8 @@ func TestServiceWaitsForSlowClients(t *testing.T) {
 		s := soft(t, dev, 3, nil)
 		const samples = 2000
 		serve(t, dev, s, 3, pipeline.Options{Parallel: 2}, false, nil, func(t *trial) {
-			response := t.post(t.Context(), struct{ io.Reader }{strings.NewReader(strings.Repeat("[3,0.5,0]\n", samples))})
+			response := t.post(t.Context(), struct{ io.Reader }{strings.NewReader(strings.Repeat("[3,0.5,0]\n",
+				samples))})
 			defer response.Body.Close()
 			// Two buffers of 4 KiB hold 80 answers.
 			if begun := t.settled(); begun > 150 {
@@ -407,7 +415,10 @@ func TestServiceWaitsForSlowClients(t *testing.T) {
 			body, stopped := endless(3)
 			response := t.post(t.Context(), body)
 			defer response.Body.Close()
-			t.eventually("no sample in flight", func() bool { return t.count("samples_begun") > 0 && t.p.InFlight() == 0 })
+			t.eventually("no sample in flight", func() bool {
+				return t.count("samples_begun") > 0 &&
+					t.p.InFlight() == 0
+			})
 			<-stopped
 			t.eventually("the place is free", func() bool {
 				response := t.post(t.Context(), strings.NewReader("[3,0.5,0]\n"))
@@ -442,7 +453,8 @@ func TestServiceServesManyClientsAtOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want[i] = append(want[i], answer{r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.Error(), r.Trusted()})
+				want[i] = append(want[i], answer{r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.Error(),
+					r.Trusted()})
 			}
 		}
 		o.Parallel = 2

@@ -64,7 +64,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.ContentLength > s.maxBytes {
-		http.Error(w, fmt.Sprintf("%d bytes, expected at most %d", r.ContentLength, s.maxBytes), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("%d bytes, expected at most %d", r.ContentLength, s.maxBytes),
+			http.StatusRequestEntityTooLarge)
 		return
 	}
 	conn := http.NewResponseController(w)
@@ -131,7 +132,8 @@ func (s *service) samples(body io.Reader, quiet *time.Timer) iter.Seq2[[]float64
 			}
 		}
 		if err := lines.Err(); err != nil {
-			yield(nil, fmt.Errorf("the rest of the body: %w; expected lines of at most %d bytes, %d in all", err, longest, s.maxBytes))
+			yield(nil, fmt.Errorf("the rest of the body: %w; expected lines of at most %d bytes, %d in all", err,
+				longest, s.maxBytes))
 		}
 	}
 }

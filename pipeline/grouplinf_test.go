@@ -43,7 +43,8 @@ func TestGroupLinfIsTheSameByEverySolver(t *testing.T) {
 		a := linops.NewDense(dev, x)
 		var first pipeline.Risk
 		for i, name := range []string{"admm", "fista", "ista"} {
-			solver, err := vjp.NewSolver(context.Background(), name, vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{Tol: 1e-10, MaxIter: 20000})
+			solver, err := vjp.NewSolver(context.Background(), name, vjp.Problem{A: a, R: r, Device: dev},
+				vjp.Options{Tol: 1e-10, MaxIter: 20000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,8 +62,10 @@ func TestGroupLinfIsTheSameByEverySolver(t *testing.T) {
 			if i == 0 {
 				first = risk
 			}
-			if math.Abs(risk.Residual-first.Residual) > 1e-6*first.Residual || math.Abs(risk.Trace.Trace-first.Trace.Trace) > 1e-6*first.Trace.Trace {
-				t.Errorf("%s: residual %g and divergence %g, expected %g and %g", name, risk.Residual, risk.Trace.Trace, first.Residual, first.Trace.Trace)
+			if math.Abs(risk.Residual-first.Residual) > 1e-6*first.Residual ||
+				math.Abs(risk.Trace.Trace-first.Trace.Trace) > 1e-6*first.Trace.Trace {
+				t.Errorf("%s: residual %g and divergence %g, expected %g and %g", name, risk.Residual,
+					risk.Trace.Trace, first.Residual, first.Trace.Trace)
 			}
 			solver.Release()
 		}

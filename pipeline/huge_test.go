@@ -29,7 +29,8 @@ func TestCompletionOfAHugeMatrix(t *testing.T) {
 	ctx := context.Background()
 	small := array.Shape{Rows: 150, Cols: 130}
 	a, y := solvetest.Completion(t, dev, small, 5000)
-	rowAt, colAt := func(i int) int { return (i*577 + 11) % hugeShape.Rows }, func(j int) int { return (j*307 + 5) % hugeShape.Cols }
+	rowAt, colAt := func(i int) int { return (i*577 + 11) % hugeShape.Rows },
+		func(j int) int { return (j*307 + 5) % hugeShape.Cols }
 	places, _ := linops.StructureOf(a).Sampled(dev, small)
 	idx := make([]int, places.Len())
 	for k, c := range indicesOf(dev, a) {
@@ -72,8 +73,10 @@ func TestCompletionOfAHugeMatrix(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"SURE", got.SURE, want.SURE}, {"its error bar", got.StdErr, want.StdErr}, {"the residual", got.Residual, want.Residual},
-		{"GCV", got.GCV, want.GCV}, {"leave-one-out", got.ALO, want.ALO}, {"the divergence", got.Trace.Trace, want.Trace.Trace},
+		{"SURE", got.SURE, want.SURE}, {"its error bar", got.StdErr, want.StdErr},
+		{"the residual", got.Residual, want.Residual},
+		{"GCV", got.GCV, want.GCV}, {"leave-one-out", got.ALO, want.ALO},
+		{"the divergence", got.Trace.Trace, want.Trace.Trace},
 	} {
 		if !(math.Abs(v.got-v.want) <= 1e-3*math.Abs(v.want)) {
 			t.Errorf("%s is %g, of the small matrix %g", v.name, v.got, v.want)

@@ -50,7 +50,8 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 		const d, p = 30, 80
 		x := mat.NewDense(d, p, gaussians(rng, d*p))
 		for _, lambda := range []float64{1e-3, 1e-6, 1e-9} {
-			cases = append(cases, hard{"lambda at almost nothing", linops.NewDense(dev, x), prox.NewL1(lambda), gaussians(rng, d), d, false})
+			cases = append(cases, hard{"lambda at almost nothing", linops.NewDense(dev, x), prox.NewL1(lambda),
+				gaussians(rng, d), d, false})
 		}
 		// Every column twice, or three times with noise of 1e-9: as many directions as
 		// the columns by themselves have.
@@ -77,7 +78,8 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 		cases = append(cases,
 			hard{"columns twice", linops.NewDense(dev, twice), prox.NewL1(3), y, want, true},
 			hard{"columns thrice, nearly", linops.NewDense(dev, nearly), prox.NewL1(3), y, want, false},
-			hard{"columns twice, elastic net", linops.NewDense(dev, twice), prox.NewElasticNet(3, 2e-12), y, want, true},
+			hard{"columns twice, elastic net", linops.NewDense(dev, twice), prox.NewElasticNet(3, 2e-12), y, want,
+				true},
 		)
 		// Groups of equal columns: the penalty of a group is shared between them.
 		var groups [][]int
@@ -101,7 +103,8 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 			}
 			var bad mat.Dense
 			bad.Mul(u, v.T())
-			cases = append(cases, hard{"H down to the square of a small number", linops.NewDense(dev, &bad), prox.NewL1(1e-14), gaussians(rng, d), 12, false})
+			cases = append(cases, hard{"H down to the square of a small number", linops.NewDense(dev, &bad),
+				prox.NewL1(1e-14), gaussians(rng, d), 12, false})
 		}
 
 		// Singular values 1e-10 from the threshold, on either side, and equal to it.
@@ -127,8 +130,10 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 			}
 			want := thresholdDivergence(shape, sigma, 2)
 			cases = append(cases,
-				hard{"sigma at the threshold", linops.Identity(shape.Len()), lowrank.NewNuclear(shape, 2), data, want, math.Abs(off) > 1e-12},
-				hard{"sigma at the threshold, completion", sel, lowrank.NewNuclear(shape, 2), data, want, math.Abs(off) > 1e-12},
+				hard{"sigma at the threshold", linops.Identity(shape.Len()), lowrank.NewNuclear(shape, 2), data, want,
+					math.Abs(off) > 1e-12},
+				hard{"sigma at the threshold, completion", sel, lowrank.NewNuclear(shape, 2), data, want,
+					math.Abs(off) > 1e-12},
 			)
 		}
 
@@ -142,7 +147,8 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 			rows, _ := c.a.Dims()
 			for _, name := range solvers {
 				for _, estimator := range estimators {
-					s, err := vjp.NewSolver(t.Context(), name, vjp.Problem{A: c.a, R: c.r, Device: dev}, vjp.Options{MaxIter: 5000})
+					s, err := vjp.NewSolver(t.Context(), name, vjp.Problem{A: c.a, R: c.r, Device: dev},
+						vjp.Options{MaxIter: 5000})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -165,9 +171,11 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 						t.Errorf("%s, %s, %s: not trusted: %+v", c.name, name, estimator, risk.Convergence)
 					}
 					if risk.Trusted() && !right {
-						t.Errorf("%s, %s, %s: divergence %.9g passes for right, want %.9g (%+v)", c.name, name, estimator, risk.Trace.Trace, c.want, risk.Convergence)
+						t.Errorf("%s, %s, %s: divergence %.9g passes for right, want %.9g (%+v)", c.name, name,
+							estimator, risk.Trace.Trace, c.want, risk.Convergence)
 					}
-					t.Logf("%s, %s, %s: %.9g, want %.9g, trusted %v", c.name, name, estimator, risk.Trace.Trace, c.want, risk.Trusted())
+					t.Logf("%s, %s, %s: %.9g, want %.9g, trusted %v", c.name, name, estimator, risk.Trace.Trace,
+						c.want, risk.Trusted())
 				}
 			}
 		}

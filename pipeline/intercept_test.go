@@ -69,7 +69,8 @@ func withOnes(x *mat.Dense) *mat.Dense {
 }
 
 // fitted is a problem's risk at its y.
-func fitted(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper, o pipeline.Options) (pipeline.Risk, *problems.Problem) {
+func fitted(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper,
+	o pipeline.Options) (pipeline.Risk, *problems.Problem) {
 	t.Helper()
 	p, err := problems.New(name, dev, data, hyper)
 	if err != nil {
@@ -116,7 +117,8 @@ func TestInterceptIsAColumnOfOnesWithoutPenalty(t *testing.T) {
 			} {
 				r := prox.NewSeparable(prox.Block{Prox: prox.Zero(), N: 1}, prox.Block{Prox: c.r, N: p})
 				a := linops.NewDense(dev, withOnes(data.X))
-				solver, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{Tol: 1e-12, MaxIter: 1000000})
+				solver, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: a, R: r, Device: dev},
+					vjp.Options{Tol: 1e-12, MaxIter: 1000000})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -204,8 +206,10 @@ func TestOLSWithAnInterceptProjectsOnTheOnesToo(t *testing.T) {
 			for kind, data := range map[string]problems.Data{"dense": data, "sparse": sparsely(data)} {
 				for _, estimator := range []string{"", "exact", "hutch++"} {
 					risk, p := fitted(t, dev, "ols", data, problems.Hyper{}, pipeline.Options{Estimator: estimator})
-					if math.Abs(risk.Trace.Trace-float64(c.rank)) > 1e-9 || math.Abs(risk.Trace.Frobenius2-float64(c.rank)) > 1e-9 {
-						t.Errorf("%s, %s, %s: divergence %g, ||D mu_hat||^2 %g, expected %d", name, kind, estimator, risk.Trace.Trace, risk.Trace.Frobenius2, c.rank)
+					if math.Abs(risk.Trace.Trace-float64(c.rank)) > 1e-9 ||
+						math.Abs(risk.Trace.Frobenius2-float64(c.rank)) > 1e-9 {
+						t.Errorf("%s, %s, %s: divergence %g, ||D mu_hat||^2 %g, expected %d", name, kind, estimator,
+							risk.Trace.Trace, risk.Trace.Frobenius2, c.rank)
 					}
 					b0, _ := p.Intercept(risk.MuHat, risk.B)
 					for i, v := range risk.MuHat {
@@ -286,7 +290,8 @@ func TestDivergenceWithAnInterceptAgainstDifferences(t *testing.T) {
 				}
 			}
 			if math.Abs(divergence-risk.Trace.Trace) > 1e-4 || math.Abs(fro2-risk.Trace.Frobenius2) > 1e-4 {
-				t.Errorf("%s: divergence %g and ||D mu_hat||^2 %g, by differences %g and %g", name, risk.Trace.Trace, risk.Trace.Frobenius2, divergence, fro2)
+				t.Errorf("%s: divergence %g and ||D mu_hat||^2 %g, by differences %g and %g", name, risk.Trace.Trace,
+					risk.Trace.Frobenius2, divergence, fro2)
 			}
 		}
 	})
@@ -318,8 +323,10 @@ func TestSweepHasTheIntercept(t *testing.T) {
 		all := sweep(nil)
 		var known []pipeline.SweepValue
 		for _, point := range all[:3] {
-			known = append(known, pipeline.SweepValue{Weights: point.Weights, Value: point.SURE, Trusted: point.Trusted()})
-			risk, _ := fitted(t, dev, "lasso", data, problems.Hyper{Lambda: problems.Absolute(point.Weights[0])}, pipeline.Options{})
+			known = append(known, pipeline.SweepValue{Weights: point.Weights, Value: point.SURE,
+				Trusted: point.Trusted()})
+			risk, _ := fitted(t, dev, "lasso", data, problems.Hyper{Lambda: problems.Absolute(point.Weights[0])},
+				pipeline.Options{})
 			if math.Abs(risk.SURE-point.SURE) > 1e-5*math.Abs(risk.SURE) {
 				t.Errorf("at %g the sweep has SURE %g, expected %g", point.Weights[0], point.SURE, risk.SURE)
 			}
@@ -327,10 +334,12 @@ func TestSweepHasTheIntercept(t *testing.T) {
 		rest := sweep(known)
 		for i, point := range rest {
 			if want := all[i+3]; point.SURE != want.SURE || point.Weights[0] != want.Weights[0] {
-				t.Errorf("point %d of the rest is %g at %g, expected %g at %g", i, point.SURE, point.Weights[0], want.SURE, want.Weights[0])
+				t.Errorf("point %d of the rest is %g at %g, expected %g at %g", i, point.SURE, point.Weights[0],
+					want.SURE, want.Weights[0])
 			}
 		}
-		if last := rest[len(rest)-1]; math.Abs(mat.Sum(mat.NewVecDense(40, last.MuHat))-mat.Sum(mat.NewVecDense(40, data.Y))) > 1e-9 {
+		if last := rest[len(rest)-1]; math.Abs(mat.Sum(mat.NewVecDense(40, last.MuHat))-mat.Sum(mat.NewVecDense(40,
+			data.Y))) > 1e-9 {
 			t.Error("mu_hat of the minimizer has not the mean of y")
 		}
 	})
@@ -340,7 +349,8 @@ func TestSweepHasTheIntercept(t *testing.T) {
 func TestInterceptNeedsCenteredColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		data := regression(20, 4)
-		solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev, Intercept: true}, vjp.Options{})
+		solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X),
+			R: prox.Zero(), Device: dev, Intercept: true}, vjp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,8 @@ import (
 	"surepipe/vjp"
 )
 
-var calibrationSeeds = flag.Int("calibration", 0, "seeds of the full study of the error bar of leave-one-out from probes; 0 for the short one")
+var calibrationSeeds = flag.Int("calibration", 0,
+	"seeds of the full study of the error bar of leave-one-out from probes; 0 for the short one")
 
 // replay is a solver that gives the solution at one y, with its Jacobian as a matrix. With closed set its
 // trace is known, and nothing else is.
@@ -42,7 +43,8 @@ func (r replay) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()
 	m := matrix{given: given{r.jacobian}}
 	m.Plain = vjp.Plain{Apply: m.VJP}
-	s := &vjp.Solution{B: dev.Alloc(1, r.b.N()), MuHat: dev.Alloc(1, y.N()), Linearization: m, Convergence: vjp.Convergence{Converged: true}}
+	s := &vjp.Solution{B: dev.Alloc(1, r.b.N()), MuHat: dev.Alloc(1, y.N()), Linearization: m,
+		Convergence: vjp.Convergence{Converged: true}}
 	if r.closed {
 		s.Linearization = traced{m}
 	}
@@ -141,7 +143,8 @@ func calibrationCases(t testing.TB) (all []calibrationCase) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	add("lasso", "lasso", normalTable(rng, 150, 200, false), nil, of(0.5), of(0.2), of(0.1), of(0.05), of(0.02))
 	add("lasso, heavy rows", "lasso", normalTable(rng, 150, 60, true), nil, of(0.2), of(0.05), of(0.01))
-	add("ridge", "ridge", normalTable(rng, 120, 80, false), nil, problems.Absolute(300), problems.Absolute(30), problems.Absolute(1))
+	add("ridge", "ridge", normalTable(rng, 120, 80, false), nil, problems.Absolute(300), problems.Absolute(30),
+		problems.Absolute(1))
 	add("ridge, heavy rows", "ridge", normalTable(rng, 120, 40, true), nil, problems.Absolute(30), problems.Absolute(1))
 	centered := normalTable(rng, 150, 200, false)
 	centered.Intercept = true
@@ -235,12 +238,14 @@ func TestLeaveOneOutCalibration(t *testing.T) {
 					}
 				}
 				known, covered = known+n, covered+within[2]
-				t.Logf("%-28s %5t, %3d probes: %3.0f%% null, %5.1f %5.1f %5.1f%% within 1, 2, 3 bars", fmt.Sprintf("%s, df/d %.2f", c.label, exact.Trace.Trace/float64(exact.D)), closed, probes,
+				t.Logf("%-28s %5t, %3d probes: %3.0f%% null, %5.1f %5.1f %5.1f%% within 1, 2, 3 bars",
+					fmt.Sprintf("%s, df/d %.2f", c.label, exact.Trace.Trace/float64(exact.D)), closed, probes,
 					100*(1-n/float64(seeds)), 100*within[1]/n, 100*within[2]/n, 100*within[3]/n)
 				if probes < hutch.LeastProbes && n > 0 {
 					t.Errorf("%s: leave-one-out from %d probes", c.label, probes)
 				}
-				if wrong := (n - within[2]) / float64(seeds); full && n > 0 && (wrong > 0.08 || wrong < 0.01 && n == float64(seeds)) {
+				if wrong := (n - within[2]) / float64(seeds); full && n > 0 &&
+					(wrong > 0.08 || wrong < 0.01 && n == float64(seeds)) {
 					t.Errorf("%s, %d probes: 2 bars do not hold the exact value in %.1f%%", c.label, probes, 100*wrong)
 				}
 			}

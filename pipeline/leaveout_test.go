@@ -76,7 +76,8 @@ func TestLeaveOneOutTakesProbesOfItsOwn(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		dear := costly{s, hidden}
 		r := estimate(dear, pipeline.Options{ALO: true, Seed: 1})
-		if !(r.ALOProbesErr > 0) || math.Abs(r.ALO-exact.ALO) > 4*r.ALOProbesErr || !slices.Equal(how(r), []string{"48 probes of its own"}) {
+		if !(r.ALOProbesErr > 0) || math.Abs(r.ALO-exact.ALO) > 4*r.ALOProbesErr ||
+			!slices.Equal(how(r), []string{"48 probes of its own"}) {
 			t.Errorf("hidden %t: %g ± %g, expected %g; %v", hidden, r.ALO, r.ALOProbesErr, exact.ALO, how(r))
 		}
 		if !r.Trace.Exact || r.Trace.Trace != exact.Trace.Trace {
@@ -85,10 +86,12 @@ func TestLeaveOneOutTakesProbesOfItsOwn(t *testing.T) {
 		// The same bits in other batches, and of a stream with others in flight.
 		again := estimate(dear, pipeline.Options{ALO: true, Seed: 1, Batch: 3, Parallel: 2})
 		if again.ALO != r.ALO || again.ALOStdErr != r.ALOStdErr || again.ALOProbesErr != r.ALOProbesErr {
-			t.Errorf("hidden %t: %g ± %g, in other batches %g ± %g", hidden, r.ALO, r.ALOStdErr, again.ALO, again.ALOStdErr)
+			t.Errorf("hidden %t: %g ± %g, in other batches %g ± %g", hidden, r.ALO, r.ALOStdErr, again.ALO,
+				again.ALOStdErr)
 		}
 		// With the exact trace the diagonal is exact, whatever it takes.
-		if r := estimate(dear, pipeline.Options{ALO: true, Estimator: hutch.Exact}); r.ALOProbesErr != 0 || math.Abs(r.ALO/exact.ALO-1) > 1e-9 {
+		if r := estimate(dear, pipeline.Options{ALO: true, Estimator: hutch.Exact}); r.ALOProbesErr != 0 ||
+			math.Abs(r.ALO/exact.ALO-1) > 1e-9 {
 			t.Errorf("hidden %t, exact trace: %g ± %g, expected %g", hidden, r.ALO, r.ALOProbesErr, exact.ALO)
 		}
 	}

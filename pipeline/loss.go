@@ -17,7 +17,8 @@ func (o Options) checkLoss(p vjp.Problem) error {
 	case name == "":
 		return nil
 	case o.Sigma2 > 0:
-		return refuse("Sigma2", o.Sigma2, "sigma2 is %g, but SURE is defined for the squared loss and normal noise, and the loss is %s: expected 0, and leave-one-out (ALO) in place of SURE", o.Sigma2, name)
+		return refuse("Sigma2", o.Sigma2, "sigma2 is %g, but SURE is defined for the squared loss and normal "+
+			"noise, and the loss is %s: expected 0, and leave-one-out (ALO) in place of SURE", o.Sigma2, name)
 	case o.Verify != nil:
 		return refuse("Verify", o.Verify, "results are verified for the squared loss, and the loss is %s", name)
 	}
@@ -41,5 +42,6 @@ func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 	if c.Rule().Serves(name == "", loss.StructureOf(p.Loss).Likelihood) {
 		return nil
 	}
-	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c, name, risk.DefaultCriterion(0, false))
+	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c,
+		name, risk.DefaultCriterion(0, false))
 }

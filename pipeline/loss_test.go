@@ -143,7 +143,8 @@ func TestLeaveOneOutOfLossesAgainstRefits(t *testing.T) {
 				}
 				want := 0.0
 				for i := range d {
-					want += refitted(t, p, func(w []float64) *loss.Pointwise { return makeLoss(t, name, w) }, i, data.y, got.B) / float64(d)
+					want += refitted(t, p, func(w []float64) *loss.Pointwise { return makeLoss(t, name, w) }, i,
+						data.y, got.B) / float64(d)
 				}
 				gaps[k] = math.Abs(got.ALO/want - 1)
 				sum[k] += gaps[k] / 9
@@ -152,9 +153,11 @@ func TestLeaveOneOutOfLossesAgainstRefits(t *testing.T) {
 				prox.Release(p.R)
 				a.Release()
 			}
-			t.Logf("%s, %s: gap %.4f with %d observations, %.5f with %d", name, kind, gaps[0], sizes[0], gaps[1], sizes[1])
+			t.Logf("%s, %s: gap %.4f with %d observations, %.5f with %d", name, kind, gaps[0], sizes[0], gaps[1],
+				sizes[1])
 			if gaps[1] > 0.01 {
-				t.Errorf("%s, %s: leave-one-out is off by %.4f of refits with %d observations", name, kind, gaps[1], sizes[1])
+				t.Errorf("%s, %s: leave-one-out is off by %.4f of refits with %d observations", name, kind, gaps[1],
+					sizes[1])
 			}
 		}
 	}
@@ -172,7 +175,8 @@ func TestLeaveOneOutOfHuberIsRightOrNotKnown(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		for _, columns := range []int{1, 4} {
 			for _, delta := range []float64{1e-4, 0.02, 0.1, 0.3, 1, 3} {
-				for kind, r := range map[string]prox.Prox{"ridge": prox.NewSquaredL2(1e-6 * delta), "lasso": prox.NewL1(0.02 * float64(n) * min(delta, 1))} {
+				for kind, r := range map[string]prox.Prox{"ridge": prox.NewSquaredL2(1e-6 * delta),
+					"lasso": prox.NewL1(0.02 * float64(n) * min(delta, 1))} {
 					label := fmt.Sprintf("%s, %d x %d, delta %g", kind, n, columns, delta)
 					x, y := huberData(n, columns)
 					huber := func(w []float64) *loss.Pointwise {
@@ -185,8 +189,10 @@ func TestLeaveOneOutOfHuberIsRightOrNotKnown(t *testing.T) {
 					p := vjp.Problem{A: linops.NewDense(dev, x), Loss: huber(nil), R: r, Device: dev}
 					got := estimated(t, p, y)
 					if got.Undetermined > 0 {
-						if got.Trusted() || !math.IsNaN(got.ALO) || math.Round(got.Undetermined) < 1 || got.DivergenceLow > got.Trace.Trace-got.Undetermined+1e-3 {
-							t.Errorf("%s: undetermined %g, leave-one-out %g, divergence %g from %g", label, got.Undetermined, got.ALO, got.Trace.Trace, got.DivergenceLow)
+						if got.Trusted() || !math.IsNaN(got.ALO) || math.Round(got.Undetermined) < 1 ||
+							got.DivergenceLow > got.Trace.Trace-got.Undetermined+1e-3 {
+							t.Errorf("%s: undetermined %g, leave-one-out %g, divergence %g from %g", label,
+								got.Undetermined, got.ALO, got.Trace.Trace, got.DivergenceLow)
 						}
 						unknown++
 						continue
@@ -270,15 +276,18 @@ func TestHuberWithoutCurvatureIsNotDetermined(t *testing.T) {
 	for _, w := range got.Warnings() {
 		codes += w.Code + " "
 	}
-	if !math.IsNaN(got.ALO) || got.DivergenceLow != 0 || math.Abs(got.DivergenceHigh-1) > 1e-6 || got.Trusted() || codes != "not-determined no-leave-one-out " {
-		t.Errorf("leave-one-out %g, divergence from %g to %g, trusted %t, %s", got.ALO, got.DivergenceLow, got.DivergenceHigh, got.Trusted(), codes)
+	if !math.IsNaN(got.ALO) || got.DivergenceLow != 0 || math.Abs(got.DivergenceHigh-1) > 1e-6 || got.Trusted() ||
+		codes != "not-determined no-leave-one-out " {
+		t.Errorf("leave-one-out %g, divergence from %g to %g, trusted %t, %s", got.ALO, got.DivergenceLow,
+			got.DivergenceHigh, got.Trusted(), codes)
 	}
 }
 
 // checkLossTerms checks what does not depend on leaving out.
 func checkLossTerms(t *testing.T, name, kind string, r pipeline.Risk) {
 	t.Helper()
-	for what, v := range map[string]float64{"SURE": r.SURE, "its error": r.StdErr, "GCV": r.GCV, "sigma2_df": r.Sigma2DF, "residual": r.Residual} {
+	for what, v := range map[string]float64{"SURE": r.SURE, "its error": r.StdErr, "GCV": r.GCV,
+		"sigma2_df": r.Sigma2DF, "residual": r.Residual} {
 		if !math.IsNaN(v) {
 			t.Errorf("%s, %s: %s is %g, expected none", name, kind, what, v)
 		}
@@ -293,7 +302,8 @@ func checkLossTerms(t *testing.T, name, kind string, r pipeline.Risk) {
 		}
 		return
 	}
-	if a, b := 2*l.Value+2*df, 2*l.Value+math.Log(float64(r.D))*df; math.Abs(r.AIC-a) > 1e-9 || math.Abs(r.BIC-b) > 1e-9 {
+	if a, b := 2*l.Value+2*df, 2*l.Value+math.Log(float64(r.D))*df; math.Abs(r.AIC-a) > 1e-9 ||
+		math.Abs(r.BIC-b) > 1e-9 {
 		t.Errorf("%s, %s: AIC %g and BIC %g, want %g and %g", name, kind, r.AIC, r.BIC, a, b)
 	}
 	for i, m := range l.Fitted {
@@ -358,7 +368,8 @@ func TestSweepOfALoss(t *testing.T) {
 	}
 	bad := append([]float64(nil), data.y...)
 	bad[3] = -1
-	if _, err := pipe.Estimate(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "code labels of -1 and 1") {
+	if _, err := pipe.Estimate(t.Context(), bad); err == nil ||
+		!strings.Contains(err.Error(), "code labels of -1 and 1") {
 		t.Errorf("error %v for labels of -1 and 1", err)
 	}
 }

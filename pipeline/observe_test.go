@@ -51,7 +51,8 @@ func (l *ledger) balanced(t *testing.T, p *pipeline.Pipeline) (results int) {
 		}
 		if r := e[1].Risk; r != nil {
 			results++
-			if r.Index != i || r.Solve <= 0 || r.Divergence <= 0 || r.Trace.Queries == 0 && !r.Trace.Exact || r.Iterations == 0 {
+			if r.Index != i || r.Solve <= 0 || r.Divergence <= 0 || r.Trace.Queries == 0 && !r.Trace.Exact ||
+				r.Iterations == 0 {
 				t.Errorf("sample %d ended with %+v", i, *r)
 			}
 		}
@@ -67,7 +68,8 @@ func quick(t testing.TB, dev array.Device) (vjp.Solver, int) {
 	t.Helper()
 	const d, p = 24, 32
 	x := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rand.New(rand.NewPCG(5, 6)), d*p)))
-	s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: x, R: prox.NewL1(20), Device: dev}, vjp.Options{})
+	s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: x, R: prox.NewL1(20), Device: dev},
+		vjp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,8 @@ func quick(t testing.TB, dev array.Device) (vjp.Solver, int) {
 // soft is soft thresholding at 1 in dimension d, by a solver that first asks before.
 func soft(t testing.TB, dev array.Device, d int, before func(ctx context.Context, y []float64) error) vjp.Solver {
 	t.Helper()
-	s, err := vjp.NewSolver(context.Background(), "ista", vjp.Problem{A: linops.Identity(d), R: prox.NewL1(1), Device: dev}, vjp.Options{})
+	s, err := vjp.NewSolver(context.Background(), "ista", vjp.Problem{A: linops.Identity(d), R: prox.NewL1(1),
+		Device: dev}, vjp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +169,8 @@ func TestObserveKnowsWhoseSampleItIs(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
-				if _, err := p.Estimate(context.WithValue(context.Background(), key{}, i), []float64{1, 2, 3}); err != nil {
+				if _, err := p.Estimate(context.WithValue(context.Background(), key{}, i),
+					[]float64{1, 2, 3}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -219,7 +223,8 @@ func TestBadSamplesHaveTheirPlace(t *testing.T) {
 					if risk.Index != next || (err != nil) != (text != "") {
 						t.Fatalf("sample %d has index %d and error %v, expected %q", next, risk.Index, err, text)
 					}
-					if err != nil && (!strings.Contains(err.Error(), text) || !strings.HasPrefix(err.Error(), fmt.Sprintf("sample %d: ", next))) {
+					if err != nil && (!strings.Contains(err.Error(), text) ||
+						!strings.HasPrefix(err.Error(), fmt.Sprintf("sample %d: ", next))) {
 						t.Errorf("sample %d: error %v, expected %q", next, err, text)
 					}
 					if next == 9 && !errors.Is(err, broken) {
@@ -272,7 +277,8 @@ func TestPanicInTheSourceIsAnError(t *testing.T) {
 			for risk, err := range p.Stream(context.Background(), ys) {
 				indices, last = append(indices, risk.Index), err
 			}
-			if !slices.Equal(indices, []int{0, -1}) || last == nil || !strings.Contains(last.Error(), "source of samples: panic: no more") {
+			if !slices.Equal(indices, []int{0, -1}) || last == nil ||
+				!strings.Contains(last.Error(), "source of samples: panic: no more") {
 				t.Errorf("samples %v, error %v", indices, last)
 			}
 		})
@@ -283,7 +289,8 @@ func TestPanicInTheSourceIsAnError(t *testing.T) {
 func TestFailureDoesNotWaitForTheSource(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		broken := errors.New("no solution")
-		p := newPipeline(t, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), pipeline.Options{})
+		p := newPipeline(t, soft(t, dev, 3, func(context.Context, []float64) error { return broken }),
+			pipeline.Options{})
 		wait := make(chan struct{})
 		ys := func(yield func([]float64, error) bool) {
 			if yield([]float64{1, 2, 3}, nil) {
@@ -308,21 +315,23 @@ func TestObserveNamesThePointsOfASweep(t *testing.T) {
 		c := newCurve(t, dev)
 		var mu sync.Mutex
 		begun, ended := map[int][]float64{}, map[int]float64{}
-		o := pipeline.SweepOptions{Refine: 2, Options: pipeline.Options{Sigma2: 1, Parallel: 2, Observe: func(_ context.Context, e pipeline.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case !e.Ended:
-				begun[e.Sample] = e.Weights
-			case e.Risk == nil || e.Risk.Index != e.Sample || !slices.Equal(e.Weights, begun[e.Sample]):
-				t.Errorf("point %d ended with %+v", e.Sample, e)
-			default:
-				ended[e.Sample] = e.Risk.SURE
-				if want := map[bool]pipeline.SweepStage{true: pipeline.GridStage, false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
-					t.Errorf("point %d is of stage %q, expected %q", e.Sample, e.Stage, want)
+		o := pipeline.SweepOptions{Refine: 2, Options: pipeline.Options{Sigma2: 1, Parallel: 2,
+			Observe: func(_ context.Context, e pipeline.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case !e.Ended:
+					begun[e.Sample] = e.Weights
+				case e.Risk == nil || e.Risk.Index != e.Sample || !slices.Equal(e.Weights, begun[e.Sample]):
+					t.Errorf("point %d ended with %+v", e.Sample, e)
+				default:
+					ended[e.Sample] = e.Risk.SURE
+					if want := map[bool]pipeline.SweepStage{true: pipeline.GridStage,
+						false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
+						t.Errorf("point %d is of stage %q, expected %q", e.Sample, e.Stage, want)
+					}
 				}
-			}
-		}}}
+			}}}
 		points := 0
 		grid := [][]float64{{0.02 * c.max, 0.05 * c.max, 0.1 * c.max, 0.2 * c.max, 0.5 * c.max}}
 		for point, err := range pipeline.Sweep(context.Background(), c.y, c.Family, grid, o) {
@@ -335,7 +344,8 @@ func TestObserveNamesThePointsOfASweep(t *testing.T) {
 			points++
 			mu.Lock()
 			if !slices.Equal(begun[point.Index], point.Weights) || ended[point.Index] != point.SURE {
-				t.Errorf("point %d with weights %v: observed %v, SURE %g", point.Index, point.Weights, begun[point.Index], ended[point.Index])
+				t.Errorf("point %d with weights %v: observed %v, SURE %g", point.Index, point.Weights,
+					begun[point.Index], ended[point.Index])
 			}
 			mu.Unlock()
 		}
@@ -360,12 +370,16 @@ func TestObserveNamesThePointThatFails(t *testing.T) {
 			stage pipeline.SweepStage
 			want  string
 		}{
-			"regularizer": {func(w float64) bool { return w == grid[0][2] }, func() (prox.Prox, error) { return nil, broken }, pipeline.GridStage, "no such weight"},
-			"panic":       {func(w float64) bool { return w == grid[0][1] }, func() (prox.Prox, error) { panic("no weight") }, pipeline.GridStage, "panic: no weight"},
+			"regularizer": {func(w float64) bool { return w == grid[0][2] },
+				func() (prox.Prox, error) { return nil, broken }, pipeline.GridStage, "no such weight"},
+			"panic": {func(w float64) bool { return w == grid[0][1] },
+				func() (prox.Prox, error) { panic("no weight") }, pipeline.GridStage, "panic: no weight"},
 			"solve": {func(w float64) bool { return w == grid[0][0] }, func() (prox.Prox, error) {
-				return prox.NewFunc(0, func(dst, v []float64, t float64) error { return broken }, func(dst, v, z []float64, t float64) {}, nil), nil
+				return prox.NewFunc(0, func(dst, v []float64, t float64) error { return broken },
+					func(dst, v, z []float64, t float64) {}, nil), nil
 			}, pipeline.GridStage, "no such weight"},
-			"refined": {func(w float64) bool { return !onGrid(w) }, func() (prox.Prox, error) { return nil, broken }, pipeline.RefineStage, "no such weight"},
+			"refined": {func(w float64) bool { return !onGrid(w) }, func() (prox.Prox, error) { return nil, broken },
+				pipeline.RefineStage, "no such weight"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				family := c.Family
@@ -377,21 +391,22 @@ func TestObserveNamesThePointThatFails(t *testing.T) {
 				}
 				var mu sync.Mutex
 				begun, ended, failed := 0, 0, []pipeline.Event{}
-				o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 1, Observe: func(_ context.Context, e pipeline.Event) {
-					mu.Lock()
-					defer mu.Unlock()
-					switch {
-					case len(e.Weights) != 1 || e.Stage == "":
-						t.Errorf("an event without a point: %+v", e)
-					case !e.Ended:
-						begun++
-					case e.Err != nil:
-						failed = append(failed, e)
-						ended++
-					default:
-						ended++
-					}
-				}}}
+				o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 1,
+					Observe: func(_ context.Context, e pipeline.Event) {
+						mu.Lock()
+						defer mu.Unlock()
+						switch {
+						case len(e.Weights) != 1 || e.Stage == "":
+							t.Errorf("an event without a point: %+v", e)
+						case !e.Ended:
+							begun++
+						case e.Err != nil:
+							failed = append(failed, e)
+							ended++
+						default:
+							ended++
+						}
+					}}}
 				var last error
 				leaks(t, dev, func() {
 					for _, err := range pipeline.Sweep(t.Context(), c.y, family, grid, o) {
@@ -402,10 +417,13 @@ func TestObserveNamesThePointThatFails(t *testing.T) {
 					t.Fatalf("%d begun, %d ended, failed %+v", begun, ended, failed)
 				}
 				var point *pipeline.PointError
-				if !errors.As(last, &point) || point.Stage != f.stage || !f.fails(point.Weights[0]) || !strings.Contains(last.Error(), f.want) || strings.Contains(last.Error(), "sample") && name != "panic" {
+				if !errors.As(last, &point) || point.Stage != f.stage || !f.fails(point.Weights[0]) ||
+					!strings.Contains(last.Error(), f.want) || strings.Contains(last.Error(), "sample") &&
+					name != "panic" {
 					t.Errorf("the sweep ended with %v", last)
 				}
-				if e := failed[0]; e.Sample != point.Index || e.Stage != point.Stage || !slices.Equal(e.Weights, point.Weights) || !errors.As(e.Err, &point) || e.Risk != nil {
+				if e := failed[0]; e.Sample != point.Index || e.Stage != point.Stage ||
+					!slices.Equal(e.Weights, point.Weights) || !errors.As(e.Err, &point) || e.Risk != nil {
 					t.Errorf("observed %+v, the sweep ended with %v", e, last)
 				}
 			})
@@ -428,8 +446,10 @@ func TestBIsDownloadedWhenAsked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(risk.MuHat) != d || len(risk.B) != map[bool]int{true: 32}[keep] || !slices.Equal(risk.Choices, choices) {
-					t.Errorf("KeepB %v: mu_hat of length %d, b of length %d, choices %v", keep, len(risk.MuHat), len(risk.B), risk.Choices)
+				if len(risk.MuHat) != d || len(risk.B) != map[bool]int{true: 32}[keep] ||
+					!slices.Equal(risk.Choices, choices) {
+					t.Errorf("KeepB %v: mu_hat of length %d, b of length %d, choices %v", keep, len(risk.MuHat),
+						len(risk.B), risk.Choices)
 				}
 			}
 		}

@@ -190,7 +190,8 @@ func fragile(t *testing.T, dev array.Device, f *fuse) map[string]func() (vjp.Pro
 		}
 		return r
 	}
-	dense := func(d, p int, r func() prox.Prox, solver string, l loss.Loss, o vjp.Options) func() (vjp.Problem, string, vjp.Options, func()) {
+	dense := func(d, p int, r func() prox.Prox, solver string, l loss.Loss, o vjp.Options) func() (vjp.Problem,
+		string, vjp.Options, func()) {
 		return func() (vjp.Problem, string, vjp.Options, func()) {
 			a, q := linops.NewDense(dev, gaussian(d, p)), r()
 			pr := vjp.Problem{A: newFragileOperator(a, f), R: fragileProx{q, f}, Device: dev}
@@ -221,7 +222,8 @@ func fragile(t *testing.T, dev array.Device, f *fuse) map[string]func() (vjp.Pro
 		return func() prox.Prox { return must(prox.NewGroupL2(dev, p, 0.4, groups(p), nil)) }
 	}
 	few := vjp.Options{Tol: 1e-4, MaxIter: 60}
-	completion := func(shape array.Shape, solver string, o vjp.Options) func() (vjp.Problem, string, vjp.Options, func()) {
+	completion := func(shape array.Shape, solver string, o vjp.Options) func() (vjp.Problem, string, vjp.Options,
+		func()) {
 		return func() (vjp.Problem, string, vjp.Options, func()) {
 			var places []int
 			for j := range shape.Len() {
@@ -234,19 +236,21 @@ func fragile(t *testing.T, dev array.Device, f *fuse) map[string]func() (vjp.Pro
 			if err != nil {
 				t.Fatal(err)
 			}
-			return vjp.Problem{A: newFragileOperator(a, f), R: fragileProx{lowrank.NewNuclear(shape, 1.5), f}, Device: dev}, solver, o, a.Release
+			return vjp.Problem{A: newFragileOperator(a, f), R: fragileProx{lowrank.NewNuclear(shape, 1.5), f},
+				Device: dev}, solver, o, a.Release
 		}
 	}
 	unrolled := vjp.Options{Tol: 1e-2, MaxIter: 6, Derivative: vjp.Unrolled}
 	return map[string]func() (vjp.Problem, string, vjp.Options, func()){
-		"lasso":                   dense(12, 15, l1, "fista", nil, few),
-		"lasso by ADMM":           dense(12, 15, l1, "admm", nil, few),
-		"lasso with weights":      dense(12, 15, l1, "fista", weighted, few),
-		"lasso unrolled":          dense(12, 80, l1, "fista", nil, unrolled),
-		"lasso with working set":  dense(12, 300, l1, "fista", nil, few),
-		"group":                   dense(12, 16, group(16), "fista", nil, few),
-		"group with working set":  dense(12, 300, group(300), "fista", nil, few),
-		"ridge":                   dense(12, 15, func() prox.Prox { return prox.NewSquaredL2(0.3) }, "direct", nil, few),
+		"lasso":                  dense(12, 15, l1, "fista", nil, few),
+		"lasso by ADMM":          dense(12, 15, l1, "admm", nil, few),
+		"lasso with weights":     dense(12, 15, l1, "fista", weighted, few),
+		"lasso unrolled":         dense(12, 80, l1, "fista", nil, unrolled),
+		"lasso with working set": dense(12, 300, l1, "fista", nil, few),
+		"group":                  dense(12, 16, group(16), "fista", nil, few),
+		"group with working set": dense(12, 300, group(300), "fista", nil, few),
+		"ridge": dense(12, 15, func() prox.Prox { return prox.NewSquaredL2(0.3) }, "direct", nil,
+			few),
 		"completion":              completion(array.Shape{Rows: 6, Cols: 5}, "fista", few),
 		"completion by ADMM":      completion(array.Shape{Rows: 6, Cols: 5}, "admm", few),
 		"completion unrolled":     completion(array.Shape{Rows: 6, Cols: 5}, "fista", unrolled),
@@ -257,7 +261,8 @@ func fragile(t *testing.T, dev array.Device, f *fuse) map[string]func() (vjp.Pro
 }
 
 // composed are two users' operators, one after the other or side by side.
-func composed(dev array.Device, f *fuse, gaussian func(d, p int) *mat.Dense, beside bool) func() (vjp.Problem, string, vjp.Options, func()) {
+func composed(dev array.Device, f *fuse, gaussian func(d, p int) *mat.Dense, beside bool) func() (vjp.Problem, string,
+	vjp.Options, func()) {
 	return func() (vjp.Problem, string, vjp.Options, func()) {
 		a, b := linops.NewDense(dev, gaussian(12, 12)), linops.NewDense(dev, gaussian(12, 15))
 		left, right := newFragileOperator(a, f), newFragileOperator(b, f)
@@ -265,10 +270,11 @@ func composed(dev array.Device, f *fuse, gaussian func(d, p int) *mat.Dense, bes
 		if beside {
 			op = linops.VStack(linops.HStack(left, right), linops.HStack(linops.Scale(2, left), right))
 		}
-		return vjp.Problem{A: op, R: prox.NewL1(0.5), Device: dev}, "fista", vjp.Options{Tol: 1e-3, MaxIter: 30}, func() {
-			a.Release()
-			b.Release()
-		}
+		return vjp.Problem{A: op, R: prox.NewL1(0.5), Device: dev}, "fista", vjp.Options{Tol: 1e-3, MaxIter: 30},
+			func() {
+				a.Release()
+				b.Release()
+			}
 	}
 }
 

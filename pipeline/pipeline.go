@@ -199,7 +199,8 @@ func refuse(option string, value any, format string, args ...any) error {
 // form where it is known.
 func (o Options) resolve() (_ Options, closed bool, err error) {
 	if !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0) {
-		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
+		return o, false, refuse("Sigma2", o.Sigma2,
+			"sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
 	}
 	if o.Parallel < 0 {
 		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)
@@ -218,10 +219,13 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		}
 	}
 	if !(o.TraceError >= 0) || math.IsInf(o.TraceError, 0) {
-		return o, false, refuse("TraceError", o.TraceError, "trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
+		return o, false, refuse("TraceError", o.TraceError,
+			"trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
 	}
 	if o.TraceError > 0 && first == 0 && o.Estimator != hutch.Exact {
-		return o, false, refuse("TraceError", o.TraceError, "%s takes a fixed number of queries, expected no trace error, or the estimator hutch++ or hutchinson", o.Estimator)
+		return o, false, refuse("TraceError", o.TraceError,
+			"%s takes a fixed number of queries, expected no trace error, or the estimator hutch++ or hutchinson",
+			o.Estimator)
 	}
 	if o.Queries == 0 {
 		o.Queries = hutch.DefaultQueries
@@ -313,7 +317,9 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			fed <- s.feed(ctx, ys, samples)
 		}()
 		settings := stages.Settings{
-			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare, Division: p.o.division,
+			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
+			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
+			Division: p.o.division,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell
@@ -355,7 +361,8 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 }
 
 // stages connects the stages and starts them.
-func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings, jobs *stages.Jobs) <-chan stages.Outcome {
+func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings,
+	jobs *stages.Jobs) <-chan stages.Outcome {
 	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, s, jobs))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Sketching))
 	probes = stages.Start(ctx, g, 1, probes, stages.QR())

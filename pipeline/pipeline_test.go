@@ -39,7 +39,8 @@ func lasso(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const d, p = 120, 160
 	x := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
-	s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: x, R: prox.NewL1(40), Device: dev}, vjp.Options{Tol: 1e-9})
+	s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: x, R: prox.NewL1(40), Device: dev},
+		vjp.Options{Tol: 1e-9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func completion(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := vjp.NewSolver(context.Background(), "admm", vjp.Problem{A: sel, R: lowrank.NewNuclear(shape, 5), Device: dev}, vjp.Options{})
+	s, err := vjp.NewSolver(context.Background(), "admm", vjp.Problem{A: sel, R: lowrank.NewNuclear(shape, 5),
+		Device: dev}, vjp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +152,8 @@ func TestExactLassoDivergenceIsTheNumberOfNonzeros(t *testing.T) {
 // probes.
 func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
+		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso,
+			"completion": completion} {
 			s, d := problem(t, dev)
 			estimators := hutch.Estimators()
 			if arraytest.Emulated(t, dev) || testing.Short() {
@@ -159,20 +162,23 @@ func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
 			}
 			for _, estimator := range estimators {
 				var want []string
-				for _, o := range []pipeline.Options{{Parallel: 1}, {Parallel: 2, Batch: 1}, {Parallel: 8, Batch: 7}, {Parallel: 3, Batch: 1000}} {
+				for _, o := range []pipeline.Options{{Parallel: 1}, {Parallel: 2, Batch: 1}, {Parallel: 8, Batch: 7},
+					{Parallel: 3, Batch: 1000}} {
 					o.Estimator = estimator
 					var got []string
 					for r, err := range newPipeline(t, s, o).Stream(context.Background(), stream(d, 3)) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						got = append(got, fmt.Sprintf("%d %x %x %x %x %x %v", r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.MuHat[0], r.Convergence))
+						got = append(got, fmt.Sprintf("%d %x %x %x %x %x %v", r.Index, r.SURE, r.StdErr,
+							r.Trace.Trace, r.Trace.StdErr, r.MuHat[0], r.Convergence))
 					}
 					if want == nil {
 						want = got
 					}
 					if strings.Join(got, "\n") != strings.Join(want, "\n") {
-						t.Errorf("%s, %s, %d in flight, batches of %d:\n%s\nnot\n%s", name, estimator, o.Parallel, o.Batch, strings.Join(got, "\n"), strings.Join(want, "\n"))
+						t.Errorf("%s, %s, %d in flight, batches of %d:\n%s\nnot\n%s", name, estimator, o.Parallel,
+							o.Batch, strings.Join(got, "\n"), strings.Join(want, "\n"))
 					}
 				}
 			}
@@ -185,7 +191,8 @@ func TestStreamYieldsInOrderAndLeaksNothing(t *testing.T) {
 		s, d := completion(t, dev)
 		leaks(t, dev, func() {
 			next := 0
-			for r, err := range newPipeline(t, s, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 23)) {
+			for r, err := range newPipeline(t, s, pipeline.Options{Parallel: 4}).Stream(context.Background(),
+				stream(d, 23)) {
 				if err != nil || r.Index != next {
 					t.Fatalf("sample %d, error %v; expected sample %d", r.Index, err, next)
 				}
@@ -244,10 +251,12 @@ func TestErrorsEndTheStreamAndNameTheSample(t *testing.T) {
 			err  error
 			want string
 		}{
-			"source":   {nil, broken, "sample 3: the disk is gone"},
-			"length":   {make([]float64, d-1), nil, fmt.Sprintf("sample 3: y has %d values, expected %d", d-1, d)},
-			"nan":      {append(make([]float64, d-1), math.NaN()), nil, fmt.Sprintf("sample 3: y[%d] is NaN, expected a finite number", d-1)},
-			"infinite": {append(make([]float64, d-1), math.Inf(-1)), nil, fmt.Sprintf("sample 3: y[%d] is -Inf, expected a finite number", d-1)},
+			"source": {nil, broken, "sample 3: the disk is gone"},
+			"length": {make([]float64, d-1), nil, fmt.Sprintf("sample 3: y has %d values, expected %d", d-1, d)},
+			"nan": {append(make([]float64, d-1), math.NaN()), nil,
+				fmt.Sprintf("sample 3: y[%d] is NaN, expected a finite number", d-1)},
+			"infinite": {append(make([]float64, d-1), math.Inf(-1)), nil,
+				fmt.Sprintf("sample 3: y[%d] is -Inf, expected a finite number", d-1)},
 		} {
 			t.Run(name, func(t *testing.T) {
 				leaks(t, dev, func() {
@@ -260,7 +269,8 @@ func TestErrorsEndTheStreamAndNameTheSample(t *testing.T) {
 						yield(c.bad, c.err)
 					}
 					var last error
-					for _, err := range newPipeline(t, s, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
+					for _, err := range newPipeline(t, s, pipeline.Options{Parallel: 2}).Stream(context.Background(),
+						ys) {
 						last = err
 					}
 					if last == nil || last.Error() != c.want {
@@ -319,7 +329,8 @@ func TestOptionsAreChecked(t *testing.T) {
 			}
 			var option *pipeline.OptionError
 			var plan *hutch.PlanError
-			if c.option != "" && (!errors.As(err, &option) || option.Option != c.option) || c.option == "" && !errors.As(err, &plan) {
+			if c.option != "" && (!errors.As(err, &option) || option.Option != c.option) || c.option == "" &&
+				!errors.As(err, &plan) {
 				t.Errorf("%+v: error %v of type %T", c.o, err, err)
 			}
 		}
@@ -335,7 +346,8 @@ func TestThePipelinesDimensionsAreTheSolvers(t *testing.T) {
 	if p.Dim() != d {
 		t.Errorf("samples of length %d for a solver of y of length %d", p.Dim(), d)
 	}
-	if _, err := p.Estimate(t.Context(), make([]float64, d+1)); err == nil || !strings.Contains(err.Error(), "y has 25 values, expected 24") {
+	if _, err := p.Estimate(t.Context(), make([]float64, d+1)); err == nil ||
+		!strings.Contains(err.Error(), "y has 25 values, expected 24") {
 		t.Errorf("a sample that is too long: %v", err)
 	}
 	for _, solver := range []vjp.Solver{nil, problemless{s}} {

@@ -259,7 +259,8 @@ type spreadOutcome struct {
 }
 
 // feed numbers the samples.
-func (s *spread) feed(ctx context.Context, index int, ys iter.Seq2[[]float64, error], tasks chan<- spreadTask) (err error) {
+func (s *spread) feed(ctx context.Context, index int, ys iter.Seq2[[]float64, error],
+	tasks chan<- spreadTask) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("pipeline: source of samples: %w", &stages.PanicError{Value: r, Stack: debug.Stack()})

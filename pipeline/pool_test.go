@@ -55,7 +55,8 @@ func pool(t *testing.T, o pipeline.Options, devices ...array.Device) (p *pipelin
 		members, y = append(members, m), sample
 	}
 	told = new(string)
-	p, err := pipeline.NewPool(func(device string, fault error) { *told += fmt.Sprint(device, ": ", fault, "\n") }, members...)
+	p, err := pipeline.NewPool(func(device string, fault error) { *told += fmt.Sprint(device, ": ", fault, "\n") },
+		members...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,8 @@ func TestPooledStreamIsOneDevices(t *testing.T) {
 	}
 	bad := newFailing(1) // its second sample: two begin on each device
 	even := []*failing{newFailing(1 << 40), newFailing(1 << 40)}
-	for name, devices := range map[string][]array.Device{"even": {even[0], even[1]}, "three": {array.NewHost(), array.NewHost(), array.NewHost()}, "one fails": {array.NewHost(), bad}} {
+	for name, devices := range map[string][]array.Device{"even": {even[0], even[1]},
+		"three": {array.NewHost(), array.NewHost(), array.NewHost()}, "one fails": {array.NewHost(), bad}} {
 		p, y, told := pool(t, o, devices...)
 		var got []pipeline.Risk
 		for r, err := range p.StreamFrom(context.Background(), 4, samples(y, n)) {
@@ -155,7 +157,8 @@ func TestPooledStreamIsOneDevices(t *testing.T) {
 // The probes of one sample are spread over devices, to the bits of one, also where a device fails.
 func TestPooledEstimateIsOneDevices(t *testing.T) {
 	for name, o := range map[string]pipeline.Options{
-		"fixed": {Estimator: hutch.Hutchinson, Queries: 40}, "adaptive": {Estimator: hutch.Hutchinson, TraceError: 0.05}, "exact": {Estimator: hutch.Exact},
+		"fixed": {Estimator: hutch.Hutchinson, Queries: 40}, "adaptive": {Estimator: hutch.Hutchinson,
+			TraceError: 0.05}, "exact": {Estimator: hutch.Exact},
 		"closed": {}, "sketched": {Estimator: hutch.HutchPP, Queries: 24},
 	} {
 		one, y, _ := pool(t, o, array.NewHost())
@@ -163,7 +166,8 @@ func TestPooledEstimateIsOneDevices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for which, devices := range map[string][]array.Device{"two": {array.NewHost(), array.NewHost()}, "one fails": {newFailing(0), array.NewHost()}} {
+		for which, devices := range map[string][]array.Device{"two": {array.NewHost(), array.NewHost()},
+			"one fails": {newFailing(0), array.NewHost()}} {
 			p, y, told := pool(t, o, devices...)
 			got, err := p.Estimate(context.Background(), y)
 			if err != nil || !sameRisk(got, want) || !same(got.ALO, want.ALO) {
@@ -207,7 +211,8 @@ func TestPooledRepetitionsGoOn(t *testing.T) {
 // The chains of a sweep are spread over devices, to the bits of one, also where one fails: in the grid,
 // before its first point, or in the refinement, and the sweep ends with the fault if none is left.
 func TestSweepOverDevicesIsOneDevices(t *testing.T) {
-	o := pipeline.SweepOptions{Mu: newCurve(t, array.NewHost()).mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Parallel: 2, Queries: 24, Estimator: hutch.Hutchinson}}
+	o := pipeline.SweepOptions{Mu: newCurve(t, array.NewHost()).mu, Chain: 4, Refine: 3,
+		Options: pipeline.Options{Seed: 3, Parallel: 2, Queries: 24, Estimator: hutch.Hutchinson}}
 	over := func(devices ...array.Device) (c curve, grid [][]float64) {
 		c = newCurve(t, devices[0])
 		for _, dev := range devices[1:] {
@@ -218,8 +223,10 @@ func TestSweepOverDevicesIsOneDevices(t *testing.T) {
 	c, grid := over(array.NewHost())
 	want := collect(t, c, grid, o)
 	for name, devices := range map[string][]array.Device{
-		"two": {array.NewHost(), array.NewHost()}, "the second fails": {array.NewHost(), newFailing(9)}, "the first fails": {newFailing(9), array.NewHost(), array.NewHost()},
-		"one fails at once": {newFailing(0), array.NewHost()}, "in the refinement": {newFailing(25), newFailing(1 << 40)},
+		"two": {array.NewHost(), array.NewHost()}, "the second fails": {array.NewHost(), newFailing(9)},
+		"the first fails":   {newFailing(9), array.NewHost(), array.NewHost()},
+		"one fails at once": {newFailing(0), array.NewHost()},
+		"in the refinement": {newFailing(25), newFailing(1 << 40)},
 	} {
 		var told atomic.Int64
 		o := o

@@ -57,9 +57,11 @@ var slowCases = []struct {
 	derivative   vjp.Derivative
 	stages       []progress.Stage
 }{
-	{"implicit", "fista", vjp.Implicit, []progress.Stage{progress.Norm, progress.Iterations, progress.Pilot, progress.ConjugateGradients, progress.Probes}},
+	{"implicit", "fista", vjp.Implicit, []progress.Stage{progress.Norm, progress.Iterations, progress.Pilot,
+		progress.ConjugateGradients, progress.Probes}},
 	{"unrolled", "fista", vjp.Unrolled, []progress.Stage{progress.Iterations, progress.Reverse, progress.Probes}},
-	{"inner", "admm", vjp.Implicit, []progress.Stage{progress.Iterations, progress.InnerSteps, progress.ConjugateGradients}},
+	{"inner", "admm", vjp.Implicit, []progress.Stage{progress.Iterations, progress.InnerSteps,
+		progress.ConjugateGradients}},
 	{"newton", "active-set", vjp.Implicit, []progress.Stage{progress.Gram, progress.Newton, progress.Factorization}},
 }
 
@@ -89,12 +91,14 @@ func TestReportsComeOftenAndCancellationIsQuick(t *testing.T) {
 					cancel()
 				}
 			}
-			s, err := vjp.NewSolver(progress.With(ctx, report), c.solver, problem, vjp.Options{Derivative: c.derivative, Tol: 1e-6})
+			s, err := vjp.NewSolver(progress.With(ctx, report), c.solver, problem,
+				vjp.Options{Derivative: c.derivative, Tol: 1e-6})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Release()
-			p := newPipeline(t, s, pipeline.Options{Estimator: "hutchinson", Queries: 4, Progress: func(p pipeline.Progress) { report(p.Report) }})
+			p := newPipeline(t, s, pipeline.Options{Estimator: "hutchinson", Queries: 4,
+				Progress: func(p pipeline.Progress) { report(p.Report) }})
 			if _, err := p.Estimate(ctx, y); err != nil {
 				t.Fatal(err)
 			}
@@ -158,19 +162,20 @@ func TestReportsNameTheirSample(t *testing.T) {
 	type count struct{ iterations, done, total int }
 	var mu sync.Mutex // the consumer reads while later samples report
 	counts := map[int]count{}
-	p := newPipeline(t, s, pipeline.Options{Parallel: 3, Estimator: "hutchinson", Batch: 4, Progress: func(p pipeline.Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		c := counts[p.Sample]
-		if p.Done < c.done || p.Total < c.total {
-			t.Errorf("sample %d: %d of %d probes after %d of %d", p.Sample, p.Done, p.Total, c.done, c.total)
-		}
-		c.done, c.total = p.Done, p.Total
-		if p.Report.Stage == progress.Iterations {
-			c.iterations = p.Report.Step
-		}
-		counts[p.Sample] = c
-	}})
+	p := newPipeline(t, s, pipeline.Options{Parallel: 3, Estimator: "hutchinson", Batch: 4,
+		Progress: func(p pipeline.Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			c := counts[p.Sample]
+			if p.Done < c.done || p.Total < c.total {
+				t.Errorf("sample %d: %d of %d probes after %d of %d", p.Sample, p.Done, p.Total, c.done, c.total)
+			}
+			c.done, c.total = p.Done, p.Total
+			if p.Report.Stage == progress.Iterations {
+				c.iterations = p.Report.Step
+			}
+			counts[p.Sample] = c
+		}})
 	n := 0
 	for risk, err := range p.Stream(t.Context(), stream(d, 7)) {
 		if err != nil {
@@ -180,7 +185,8 @@ func TestReportsNameTheirSample(t *testing.T) {
 		c := counts[risk.Index]
 		mu.Unlock()
 		if c.iterations != risk.Iterations || c.done != risk.Trace.Queries || c.total != c.done {
-			t.Errorf("sample %d: %+v reported of %d iterations and %d probes", risk.Index, c, risk.Iterations, risk.Trace.Queries)
+			t.Errorf("sample %d: %+v reported of %d iterations and %d probes", risk.Index, c, risk.Iterations,
+				risk.Trace.Queries)
 		}
 		n++
 	}

@@ -50,12 +50,14 @@ type ProjectedOptions struct {
 
 // ErrIllPosed is the error of ProjectedSURE where A^+ cannot be computed: the singular values of A are
 // too far apart, and the projected risk has no numerical meaning.
-var ErrIllPosed = errors.New("the operator is too ill-conditioned for the projected risk: SURE is the predicted risk, which needs no inverse")
+var ErrIllPosed = errors.New("the operator is too ill-conditioned for the projected risk: SURE is the predicted " +
+	"risk, which needs no inverse")
 
 // ProjectedSURE estimates the risk of the solver's estimate at y in the space of the images that a
 // measures. a maps the images to y, without a synthesis; the solver must have a derivative, the
 // squared loss without weights, and no intercept. mu may be nil. It solves once more at y.
-func ProjectedSURE(ctx context.Context, s vjp.Solver, a linops.Operator, y, mu []float64, sigma2 float64, o ProjectedOptions) (Projected, error) {
+func ProjectedSURE(ctx context.Context, s vjp.Solver, a linops.Operator, y, mu []float64, sigma2 float64,
+	o ProjectedOptions) (Projected, error) {
 	p := s.Problem()
 	d, _ := a.Dims()
 	switch {
@@ -64,7 +66,8 @@ func ProjectedSURE(ctx context.Context, s vjp.Solver, a linops.Operator, y, mu [
 	case len(y) != d || mu != nil && len(mu) != d:
 		return Projected{}, fmt.Errorf("y has %d values and mu %d, the operator %d rows", len(y), len(mu), d)
 	case !(sigma2 > 0):
-		return Projected{}, fmt.Errorf("sigma2 is %g, expected a positive number: the projected risk needs the variance of the noise", sigma2)
+		return Projected{}, fmt.Errorf("sigma2 is %g, expected a positive number: the projected risk needs the "+
+			"variance of the noise", sigma2)
 	}
 	if o.Probes == 0 {
 		o.Probes = 32
@@ -149,7 +152,8 @@ func (q *projection) risk(sol *vjp.Solution, y, mu []float64, sigma2 float64) (P
 	for _, v := range own {
 		spread += (v - mean) * (v - mean)
 	}
-	out := Projected{SURE: squares[0] + mean, Loss: math.NaN(), Probes: k, Iterations: q.iterations, ProbeStdErr: math.NaN()}
+	out := Projected{SURE: squares[0] + mean, Loss: math.NaN(), Probes: k, Iterations: q.iterations,
+		ProbeStdErr: math.NaN()}
 	if k > 1 {
 		out.ProbeStdErr = math.Sqrt(spread / float64(k-1) / float64(k))
 	}
@@ -179,7 +183,8 @@ func (q *projection) pseudoinverse(x, z array.Batch) error {
 	case err != nil:
 		return err
 	case !result.Converged:
-		return fmt.Errorf("%w (%d steps of conjugate gradients left a residual of %.2g, expected %.2g)", ErrIllPosed, result.Iterations, result.Residual, q.o.Tol)
+		return fmt.Errorf("%w (%d steps of conjugate gradients left a residual of %.2g, expected %.2g)", ErrIllPosed,
+			result.Iterations, result.Residual, q.o.Tol)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func TestProjectedSUREIsUnbiased(t *testing.T) {
 		dev := array.NewHost()
 		a := linops.NewDense(dev, m)
 		ctx := context.Background()
-		s, err := vjp.NewSolver(ctx, "fista", vjp.Problem{A: a, R: prox.NewL1(0.4), Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 100000})
+		s, err := vjp.NewSolver(ctx, "fista", vjp.Problem{A: a, R: prox.NewL1(0.4), Device: dev},
+			vjp.Options{Tol: 1e-11, MaxIter: 100000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,8 @@ func TestProjectedSUREIsUnbiased(t *testing.T) {
 			for j := range y {
 				y[j] = mu[j] + math.Sqrt(sigma2)*rng.NormFloat64()
 			}
-			got, err := pipeline.ProjectedSURE(ctx, s, a, y, mu, sigma2, pipeline.ProjectedOptions{Probes: 8, Seed: uint64(i)})
+			got, err := pipeline.ProjectedSURE(ctx, s, a, y, mu, sigma2,
+				pipeline.ProjectedOptions{Probes: 8, Seed: uint64(i)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,8 +69,10 @@ func TestProjectedSUREIsUnbiased(t *testing.T) {
 				t.Fatal(err)
 			}
 			sure, loss := projectedByHand(t, dev, s, &svd, y, mu, sigma2)
-			if math.Abs(many.Loss-loss) > 1e-6*loss || math.Abs(many.SURE-sure) > 4*many.ProbeStdErr+1e-6*math.Abs(sure) {
-				t.Errorf("%v: SURE_P %g ± %g and loss %g, by matrices %g and %g", size, many.SURE, many.ProbeStdErr, many.Loss, sure, loss)
+			if math.Abs(many.Loss-loss) > 1e-6*loss ||
+				math.Abs(many.SURE-sure) > 4*many.ProbeStdErr+1e-6*math.Abs(sure) {
+				t.Errorf("%v: SURE_P %g ± %g and loss %g, by matrices %g and %g", size, many.SURE, many.ProbeStdErr,
+					many.Loss, sure, loss)
 			}
 		}
 		if mean, stderr := sum/draws, math.Sqrt(squares)/draws; math.Abs(mean) > 3*stderr {
@@ -84,7 +88,8 @@ func TestProjectedSUREIsUnbiased(t *testing.T) {
 }
 
 // projectedByHand is SURE_P and the loss by the singular value decomposition of A and all of D mu_hat.
-func projectedByHand(t *testing.T, dev array.Device, s vjp.Solver, svd *mat.SVD, y, mu []float64, sigma2 float64) (sure, loss float64) {
+func projectedByHand(t *testing.T, dev array.Device, s vjp.Solver, svd *mat.SVD, y, mu []float64,
+	sigma2 float64) (sure, loss float64) {
 	t.Helper()
 	d := len(y)
 	at, probes, images := dev.Put(y, 1, d), dev.Alloc(d, d), dev.Alloc(d, d)
@@ -138,12 +143,14 @@ func TestProjectedSUREOfEasyAndIllPosedOperators(t *testing.T) {
 	defer s.Release()
 	got, err := pipeline.ProjectedSURE(ctx, s, scaled, y, nil, 1, pipeline.ProjectedOptions{})
 	// mu_hat is soft thresholding of y at 1/2, with residuals 1/2 and three entries that are kept.
-	if want := (4*0.25 - 4 + 2*3) / 4.; err != nil || math.Abs(got.SURE-want) > 1e-12 || got.ProbeStdErr > 1e-12 || !math.IsNaN(got.Loss) || got.Iterations != 0 {
+	if want := (4*0.25 - 4 + 2*3) / 4.; err != nil || math.Abs(got.SURE-want) > 1e-12 || got.ProbeStdErr > 1e-12 ||
+		!math.IsNaN(got.Loss) || got.Iterations != 0 {
 		t.Errorf("%+v, %v, want SURE_P = %g", got, err, want)
 	}
 	weak := linops.NewDiagonal(dev, []float64{1, 1e-3, 1e-6, 1e-9})
 	defer weak.Release()
-	if _, err := pipeline.ProjectedSURE(ctx, s, weak, y, nil, 1, pipeline.ProjectedOptions{MaxIterations: 3}); !errors.Is(err, pipeline.ErrIllPosed) {
+	if _, err := pipeline.ProjectedSURE(ctx, s, weak, y, nil, 1,
+		pipeline.ProjectedOptions{MaxIterations: 3}); !errors.Is(err, pipeline.ErrIllPosed) {
 		t.Errorf("%v", err)
 	}
 	for name, err := range map[string]error{

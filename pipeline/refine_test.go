@@ -56,11 +56,13 @@ func TestProbesAreAddedUntilTheTraceIsAccurateEnough(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						got = append(got, fmt.Sprintf("%d %x %x %x %d", r.Index, r.SURE, r.StdErr, r.Trace.StdErr, r.Trace.Queries))
+						got = append(got, fmt.Sprintf("%d %x %x %x %d", r.Index, r.SURE, r.StdErr, r.Trace.StdErr,
+							r.Trace.Queries))
 						d, part := len(r.MuHat), 2**data.Sigma2*r.Trace.Error()/r.StdErr
 						t.Logf("%s: d = %d, %d queries, share %.3f", c.estimator, d, r.Trace.Queries, part)
 						if r.Trace.Queries <= c.first || part > c.share && r.Trace.Queries < d || part < c.share/2 {
-							t.Errorf("%s: after %d queries, at most %d, the trace's error is %.3f of SURE's, expected %.3f", c.estimator, r.Trace.Queries, d, part, c.share)
+							t.Errorf("%s: after %d queries, at most %d, the trace's error is %.3f of SURE's, "+
+								"expected %.3f", c.estimator, r.Trace.Queries, d, part, c.share)
 						}
 					}
 				})
@@ -68,7 +70,8 @@ func TestProbesAreAddedUntilTheTraceIsAccurateEnough(t *testing.T) {
 					want = got
 				}
 				if strings.Join(got, "\n") != strings.Join(want, "\n") {
-					t.Errorf("%s, %d in flight, batches of %d:\n%s\nnot\n%s", c.estimator, o.Parallel, o.Batch, strings.Join(got, "\n"), strings.Join(want, "\n"))
+					t.Errorf("%s, %d in flight, batches of %d:\n%s\nnot\n%s", c.estimator, o.Parallel, o.Batch,
+						strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
 			}
 		}

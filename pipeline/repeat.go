@@ -21,7 +21,8 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 		one := func(yield func([]float64, error) bool) { yield(y, nil) }
 		unsolved := 0
 		for seed := range seeds {
-			again := &Pipeline{solver: held, dev: p.dev, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
+			again := &Pipeline{solver: held, dev: p.dev, d: p.d, o: p.o, plan: p.plan, closed: p.closed,
+				workers: p.workers}
 			again.o.Seed, again.o.Verify = seed, nil
 			for risk, err := range again.StreamFrom(ctx, index, one) {
 				if err == nil {

@@ -35,14 +35,16 @@ func sameRisk(a, b pipeline.Risk) bool {
 		return false
 	}
 	a.MuHat, a.B, b.MuHat, b.B = nil, nil, nil, nil
-	return a.Index == b.Index && a.SURE == b.SURE && a.StdErr == b.StdErr && a.Residual == b.Residual && a.Trace == b.Trace && a.Convergence == b.Convergence && a.Unsolved == b.Unsolved
+	return a.Index == b.Index && a.SURE == b.SURE && a.StdErr == b.StdErr && a.Residual == b.Residual &&
+		a.Trace == b.Trace && a.Convergence == b.Convergence && a.Unsolved == b.Unsolved
 }
 
 // Repeat solves once, gives what streams under each seed give, and frees everything,
 // also when nobody wants the rest.
 func TestRepeatIsAStreamUnderEachSeedWithOneSolve(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
+		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso,
+			"completion": completion} {
 			for _, estimator := range []string{hutch.HutchPP, hutch.XTrace, hutch.Hutchinson, pipeline.Auto} {
 				solver, d := problem(t, dev)
 				o := pipeline.Options{Estimator: estimator, Queries: 12, Seed: 99}

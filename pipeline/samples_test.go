@@ -72,7 +72,8 @@ func (l *brittleDerivative) Forms(ctx context.Context, dst, v array.Batch, _ flo
 	return l.VJP(ctx, dst, v)
 }
 
-func (l *brittleDerivative) Numbered(ctx context.Context, dst, v array.Batch, _ hutch.Numbers, _ float64, _ []float64) error {
+func (l *brittleDerivative) Numbered(ctx context.Context, dst, v array.Batch, _ hutch.Numbers, _ float64,
+	_ []float64) error {
 	return l.VJP(ctx, dst, v)
 }
 
@@ -117,7 +118,10 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s after %d", name, c.mode, c.after), func(t *testing.T) {
 					var want []string
 					plain := newPipeline(t, s, o)
-					format := func(r pipeline.Risk) string { return fmt.Sprintf("%d %x %x", r.Index, r.SURE, r.Trace.Trace) }
+					format := func(r pipeline.Risk) string {
+						return fmt.Sprintf("%d %x %x", r.Index, r.SURE,
+							r.Trace.Trace)
+					}
 					for risk, err := range plain.StreamFrom(t.Context(), first, each(samples(-1))) {
 						if err != nil {
 							t.Fatal(err)
@@ -144,7 +148,8 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 									if err != nil || next != bad && format(risk) != want[next] {
 										t.Errorf("%s, error %v; expected %s", format(risk), err, want[next])
 									}
-								case risk.Index != first+bad || !errors.As(err, &own) || own.Index != first+bad || !strings.HasPrefix(err.Error(), "sample 12: "):
+								case risk.Index != first+bad || !errors.As(err, &own) || own.Index != first+bad ||
+									!strings.HasPrefix(err.Error(), "sample 12: "):
 									t.Errorf("index %d, error %v", risk.Index, err)
 								case c.mode != "nan" && !errors.Is(err, errBrittle):
 									t.Errorf("error %v, expected %v", err, errBrittle)

@@ -35,7 +35,8 @@ const (
 )
 
 // ErrNoResidual says that no fit leaves half of the degrees of freedom to the residual.
-var ErrNoResidual = errors.New("no fit leaves half of the degrees of freedom to the residual, from which sigma2 could be estimated")
+var ErrNoResidual = errors.New("no fit leaves half of the degrees of freedom to the residual, from which sigma2 " +
+	"could be estimated")
 
 // EstimateSigma2 estimates the variance of the noise from fits along a grid of one weight,
 //
@@ -61,7 +62,8 @@ var ErrNoResidual = errors.New("no fit leaves half of the degrees of freedom to 
 // relative to sigma2; that of the trace, its error over d - df; and that of the weight, the root
 // mean square of the relative differences to the estimates at the points whose GCV exceeds the least
 // by at most a share sqrt(2/d). The bias is in none of them.
-func EstimateSigma2(ctx context.Context, y []float64, f Family, grid [][]float64, o SweepOptions) (v ResidualVariance, err error) {
+func EstimateSigma2(ctx context.Context, y []float64, f Family, grid [][]float64, o SweepOptions) (v ResidualVariance,
+	err error) {
 	if len(grid) != 1 {
 		return v, fmt.Errorf("pipeline: a grid of %d axes, expected one, to estimate sigma2", len(grid))
 	}

@@ -17,7 +17,8 @@ import (
 )
 
 // wideLasso is a LASSO with fewer observations than columns, and y of noise of variance sigma2.
-func wideLasso(r *rand.Rand, dev array.Device, d, p, nonzeros int, sigma2 float64) (pipeline.Family, []float64, float64, func()) {
+func wideLasso(r *rand.Rand, dev array.Device, d, p, nonzeros int, sigma2 float64) (pipeline.Family, []float64,
+	float64, func()) {
 	x := mat.NewDense(d, p, nil)
 	y := make([]float64, d)
 	for i := range d {
@@ -75,16 +76,19 @@ func TestResidualVarianceOfAWideLasso(t *testing.T) {
 				t.Fatal(err)
 			}
 			one, err := p.Estimate(context.Background(), y)
-			if err != nil || math.Abs(one.Sigma2DF/v.Sigma2-1) > 1e-6 || math.Abs(one.Residual/(100-one.Trace.Trace)/v.Sigma2-1) > 1e-6 {
+			if err != nil || math.Abs(one.Sigma2DF/v.Sigma2-1) > 1e-6 ||
+				math.Abs(one.Residual/(100-one.Trace.Trace)/v.Sigma2-1) > 1e-6 {
 				t.Errorf("%g by itself, %g along the path, %v", one.Sigma2DF, v.Sigma2, err)
 			}
 			solver.Release()
 		}
 		free()
 	}
-	t.Logf("mean %.3f of sigma2, root mean square error %.3f, error bar %.3f", mean, math.Sqrt(squares), math.Sqrt(bars))
+	t.Logf("mean %.3f of sigma2, root mean square error %.3f, error bar %.3f", mean, math.Sqrt(squares),
+		math.Sqrt(bars))
 	if mean < 0.8 || mean > 1.2 || bars/squares < 0.5 || bars/squares > 2 {
-		t.Errorf("mean %.3f of sigma2, root mean square error %.3f, error bar %.3f", mean, math.Sqrt(squares), math.Sqrt(bars))
+		t.Errorf("mean %.3f of sigma2, root mean square error %.3f, error bar %.3f", mean, math.Sqrt(squares),
+			math.Sqrt(bars))
 	}
 }
 
@@ -93,11 +97,13 @@ func TestResidualVarianceNeedsAResidual(t *testing.T) {
 	dev := array.NewHost()
 	f, y, most, free := wideLasso(rand.New(rand.NewPCG(1, 1)), dev, 30, 80, 3, 1)
 	defer free()
-	_, err := pipeline.EstimateSigma2(context.Background(), y, f, [][]float64{{1e-4 * most, 2e-4 * most}}, pipeline.SweepOptions{})
+	_, err := pipeline.EstimateSigma2(context.Background(), y, f, [][]float64{{1e-4 * most, 2e-4 * most}},
+		pipeline.SweepOptions{})
 	if !errors.Is(err, pipeline.ErrNoResidual) {
 		t.Errorf("error %v, expected %v", err, pipeline.ErrNoResidual)
 	}
-	if _, err := pipeline.EstimateSigma2(context.Background(), y, f, [][]float64{{1, 2}, {1, 2}}, pipeline.SweepOptions{}); err == nil {
+	if _, err := pipeline.EstimateSigma2(context.Background(), y, f, [][]float64{{1, 2}, {1, 2}},
+		pipeline.SweepOptions{}); err == nil {
 		t.Error("a grid of two axes was accepted")
 	}
 }

@@ -102,7 +102,8 @@ func TestSUREIsUnbiasedAndItsErrorBarIsHonest(t *testing.T) {
 			rms := math.Sqrt(sum2 / n)
 			z := mean / math.Sqrt((sum2/n-mean*mean)/(n-1))
 			ratio := math.Sqrt(bar2/n) / rms
-			t.Logf("%s: mean of SURE - loss %.3g (%.1f standard errors), spread %.4g, error bar / spread %.3f", name, mean, z, rms, ratio)
+			t.Logf("%s: mean of SURE - loss %.3g (%.1f standard errors), spread %.4g, error bar / spread %.3f", name,
+				mean, z, rms, ratio)
 			if math.Abs(z) > 4 {
 				t.Errorf("%s: the mean of SURE - loss is %.1f standard errors from 0", name, z)
 			}

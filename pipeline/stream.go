@@ -87,7 +87,8 @@ func checkSample(y []float64, d int) error {
 		largest = max(largest, math.Abs(v))
 	}
 	if largest > 0 && largest < leastSize {
-		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
+		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: "+
+			"multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
 	}
 	return nil
 }
@@ -107,7 +108,8 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 		}
 		if done := o.Risk; o.Err == nil {
 			headline := risk.DefaultCriterion(s.o.Sigma2, lossName(s.solver.Problem()) == "")
-			s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline), done.Value(headline), "iterations", done.Iterations,
+			s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline),
+				done.Value(headline), "iterations", done.Iterations,
 				"converged", done.Converged, "solve", done.Solve, "divergence", done.Divergence,
 				"cache_bytes", done.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
 		}

@@ -140,8 +140,8 @@ type SweepPoint struct {
 //
 // Points are yielded in order. The minimizer, the point of least SURE or of another criterion, is
 // yielded again at the end, with its estimate and the [Choice]. Where the Rule chooses another point,
-// that is yielded again after it, in ChosenStage, with its estimate. A point that is not Trusted is the minimizer only if
-// none is. Among equal values the one with the smallest weights is taken.
+// that is yielded again after it, in ChosenStage, with its estimate. A point that is not Trusted is the
+// minimizer only if none is. Among equal values the one with the smallest weights is taken.
 //
 // Where each solve starts follows from the grid alone. All results are bit-identical for any
 // Parallel and Batch, and for a sweep that continues after another's Known points: it repeats the
@@ -180,7 +180,9 @@ func (f Family) dim() (int, error) {
 	case f.Problem.A == nil || f.Problem.Device == nil || f.Regularizer == nil:
 		return 0, errors.New("pipeline: a family without operator, device or regularizer")
 	case f.Settings.Derivative == vjp.None:
-		return 0, refuse("Settings", f.Settings, "the family's solver has derivative %q, expected one of %q: every criterion needs the divergence", vjp.None, vjp.Derivatives())
+		return 0, refuse("Settings", f.Settings,
+			"the family's solver has derivative %q, expected one of %q: every criterion needs the divergence",
+			vjp.None, vjp.Derivatives())
 	}
 	d, _ := f.Problem.A.Dims()
 	return d, nil
@@ -257,14 +259,16 @@ func (c candidate) beats(d candidate) bool {
 	return false
 }
 
-func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield func(SweepPoint, error) bool) (*sweep, error) {
+func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield func(SweepPoint, error) bool) (*sweep,
+	error) {
 	return newSweepPart(y, f, grid, o, wholeGrid, yield)
 }
 
 // wholeGrid stands for all points of the grid.
 var wholeGrid = chain{0, math.MaxInt}
 
-func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part chain, yield func(SweepPoint, error) bool) (*sweep, error) {
+func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part chain,
+	yield func(SweepPoint, error) bool) (*sweep, error) {
 	d, err := f.dim()
 	if err != nil {
 		return nil, err
@@ -282,7 +286,8 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 		return nil, err
 	}
 	if f.BlackBox != nil && o.Rule == OneStdErrRule {
-		return nil, refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which points of a black box do not have: choose the rule %s", o.Rule, MinimumRule)
+		return nil, refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which points of "+
+			"a black box do not have: choose the rule %s", o.Rule, MinimumRule)
 	}
 	if err := checkSample(y, d); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -388,10 +393,12 @@ func checkGrid(grid [][]float64) (total int, err error) {
 		total *= len(axis)
 		for i, v := range axis {
 			if !(v > 0) || math.IsInf(v, 0) {
-				return 0, fmt.Errorf("pipeline: axis %d of the grid holds %g at %d, expected positive finite numbers", a, v, i)
+				return 0, fmt.Errorf("pipeline: axis %d of the grid holds %g at %d, expected positive finite numbers",
+					a, v, i)
 			}
 			if i > 0 && v <= axis[i-1] {
-				return 0, fmt.Errorf("pipeline: axis %d of the grid holds %g after %g, expected increasing numbers", a, v, axis[i-1])
+				return 0, fmt.Errorf("pipeline: axis %d of the grid holds %g after %g, expected increasing numbers",
+					a, v, axis[i-1])
 			}
 		}
 	}
@@ -402,7 +409,8 @@ func checkGrid(grid [][]float64) (total int, err error) {
 func (s *sweep) checkKnown(i int, weights []float64) error {
 	k := s.o.Known[i-s.part.first]
 	if !slices.Equal(k.Weights, weights) {
-		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it belongs to another sweep", i, k.Weights, weights)
+		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it belongs to another sweep", i,
+			k.Weights, weights)
 	}
 	if c := s.o.Criterion; math.IsInf(k.Value, 0) || c.Rule().Sigma2 && !k.defined() {
 		return fmt.Errorf("pipeline: known point %d has %s %g, expected a finite number", i, c, k.Value)
@@ -474,7 +482,8 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	if len(s.o.Known) > count {
-		return fmt.Errorf("pipeline: %d known points, expected at most %d: they belong to another sweep", len(s.o.Known), count)
+		return fmt.Errorf("pipeline: %d known points, expected at most %d: they belong to another sweep",
+			len(s.o.Known), count)
 	}
 	return s.minimizer(ctx, grid, minimum)
 }

@@ -36,7 +36,8 @@ func BenchmarkSweepChains(b *testing.B) {
 		}
 		for _, chain := range []int{40, pipeline.DefaultChain, 1} {
 			b.Run(fmt.Sprintf("%s/chain=%d", name, chain), func(b *testing.B) {
-				o := pipeline.SweepOptions{Chain: chain, Refine: -1, Options: pipeline.Options{Sigma2: *data.Sigma2, Queries: 12}}
+				o := pipeline.SweepOptions{Chain: chain, Refine: -1, Options: pipeline.Options{Sigma2: *data.Sigma2,
+					Queries: 12}}
 				iterations := 0
 				for range b.N {
 					iterations = 0

@@ -84,13 +84,15 @@ func (o *SweepOptions) checkRule() error {
 	case MinimumRule:
 	case OneStdErrRule:
 		if c := o.Criterion; !c.Rule().Compares(o.Sigma2) {
-			return refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which %s does not have: choose another criterion, or the rule %s", o.Rule, c, MinimumRule)
+			return refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which %s does "+
+				"not have: choose another criterion, or the rule %s", o.Rule, c, MinimumRule)
 		}
 	default:
 		return refuse("Rule", o.Rule, "the rule is %q, expected one of %q", o.Rule, Rules())
 	}
 	if !(o.Sigma2RelStdErr >= 0) || math.IsInf(o.Sigma2RelStdErr, 0) {
-		return refuse("Sigma2RelStdErr", o.Sigma2RelStdErr, "the relative standard error of sigma2 is %g, expected 0 or a positive number", o.Sigma2RelStdErr)
+		return refuse("Sigma2RelStdErr", o.Sigma2RelStdErr,
+			"the relative standard error of sigma2 is %g, expected 0 or a positive number", o.Sigma2RelStdErr)
 	}
 	return nil
 }

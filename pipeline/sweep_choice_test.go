@@ -27,14 +27,16 @@ func TestErrorsOfDifferencesAgreeWithDenseAlgebra(t *testing.T) {
 		c := newCurve(t, dev)
 		grid := [][]float64{axis(0.02*c.max, 1.2*c.max, 14)}
 		for name, o := range map[string]pipeline.Options{
-			"closed": {}, "probes": {Estimator: hutch.Hutchinson, Queries: 60}, "sketch": {Estimator: hutch.HutchPP, Queries: 60}, "exact": {Estimator: hutch.Exact},
+			"closed": {}, "probes": {Estimator: hutch.Hutchinson, Queries: 60},
+			"sketch": {Estimator: hutch.HutchPP, Queries: 60}, "exact": {Estimator: hutch.Exact},
 		} {
 			o.Sigma2 = 1
 			points := collect(t, c, grid, pipeline.SweepOptions{Options: o, Refine: -1})
 			last := points[len(points)-1]
 			choice := last.Choice
 			points = points[:len(points)-1]
-			if choice == nil || choice.Minimizer != last.Index || choice.Chosen != last.Index || len(choice.Differences) != len(points) || choice.Incomparable > 0 {
+			if choice == nil || choice.Minimizer != last.Index || choice.Chosen != last.Index ||
+				len(choice.Differences) != len(points) || choice.Incomparable > 0 {
 				t.Fatalf("%s: choice %+v", name, choice)
 			}
 			best := points[last.Index]
@@ -47,7 +49,8 @@ func TestErrorsOfDifferencesAgreeWithDenseAlgebra(t *testing.T) {
 				}
 				mu, j := c.dense(t, dev, p.Weights)
 				want := math.Sqrt(4*squaredDistanceOf(mu, muBest) + 4*squaredDistanceOf(j, jBest))
-				if trace := 2 * math.Abs(p.Trace.StdErr-best.Trace.StdErr); name != "closed" && name != "exact" && i != last.Index {
+				if trace := 2 * math.Abs(p.Trace.StdErr-best.Trace.StdErr); name != "closed" && name != "exact" &&
+					i != last.Index {
 					// At least what the one error has more than the other.
 					want = math.Hypot(want, trace)
 					if most := math.Hypot(want, 2*(p.Trace.Error()+best.Trace.Error())); got.StdErr > 1.3*most {
@@ -63,7 +66,8 @@ func TestErrorsOfDifferencesAgreeWithDenseAlgebra(t *testing.T) {
 					mean += got.StdErr / want / float64(len(points)-1)
 				}
 				if near := i-last.Index == 1 || last.Index-i == 1; near && got.StdErr > 0.5*p.StdErr {
-					t.Errorf("%s: neighbour %d: error of the difference %g, of the value %g", name, i, got.StdErr, p.StdErr)
+					t.Errorf("%s: neighbour %d: error of the difference %g, of the value %g", name, i, got.StdErr,
+						p.StdErr)
 				}
 			}
 			if name == "closed" && math.Abs(mean-1) > 0.03 {
@@ -125,7 +129,8 @@ func TestErrorsOfDifferencesOfTablesAreExact(t *testing.T) {
 				for i, p := range points {
 					got := last.Choice.Differences[i].StdErr
 					if got != first[i].StdErr {
-						t.Errorf("%s, %d columns, point %d: error %g, under another seed %g", name, n, i, got, first[i].StdErr)
+						t.Errorf("%s, %d columns, point %d: error %g, under another seed %g", name, n, i, got,
+							first[i].StdErr)
 					}
 					other, k := denseFit(t, dev, f, y, p.Weights)
 					want := math.Sqrt(4*squaredDistanceOf(other, mu) + 4*squaredDistanceOf(k, j))
@@ -267,11 +272,13 @@ func TestErrorsOfDifferencesAreCalibrated(t *testing.T) {
 			excess += (last.Loss - last.SURE - (points[4].Loss - points[4].SURE)) / draws
 			optimism += last.Choice.Optimism.Value / draws
 		}
-		t.Logf("%s: within 1, 2, 3 errors %v; the least SURE is %.2f too small, estimated %.2f", criterion, within, excess, optimism)
+		t.Logf("%s: within 1, 2, 3 errors %v; the least SURE is %.2f too small, estimated %.2f", criterion, within,
+			excess, optimism)
 		for name, n := range within {
 			// GCV's is too large where df is a large part of d.
 			if n[0] < 0.55 || n[1] < 0.89 || criterion == risk.SURE && n[0] > 0.81 {
-				t.Errorf("%s, %s pair: within 1 and 2 errors in %.3f and %.3f of the draws", criterion, name, n[0], n[1])
+				t.Errorf("%s, %s pair: within 1 and 2 errors in %.3f and %.3f of the draws", criterion, name, n[0],
+					n[1])
 			}
 		}
 		if criterion == risk.SURE && !(math.Abs(optimism-excess) < 0.35*excess+1) {
@@ -283,7 +290,8 @@ func TestErrorsOfDifferencesAreCalibrated(t *testing.T) {
 	}
 }
 
-func sweepPoints(t testing.TB, y []float64, f pipeline.Family, grid [][]float64, o pipeline.SweepOptions) []pipeline.SweepPoint {
+func sweepPoints(t testing.TB, y []float64, f pipeline.Family, grid [][]float64,
+	o pipeline.SweepOptions) []pipeline.SweepPoint {
 	t.Helper()
 	var points []pipeline.SweepPoint
 	for p, err := range pipeline.Sweep(context.Background(), y, f, grid, o) {
@@ -309,11 +317,13 @@ func TestTheSimplestFitWithinOneStandardError(t *testing.T) {
 	points := collect(t, c, grid, o)
 	chosen, minimizer := points[len(points)-1], points[len(points)-2]
 	choice := minimizer.Choice
-	if chosen.Stage != pipeline.ChosenStage || minimizer.Stage != pipeline.MinimizerStage || chosen.Index != choice.Chosen || len(chosen.MuHat) != len(c.y) {
+	if chosen.Stage != pipeline.ChosenStage || minimizer.Stage != pipeline.MinimizerStage ||
+		chosen.Index != choice.Chosen || len(chosen.MuHat) != len(c.y) {
 		t.Fatalf("the last points are %s and %s, choice %+v", minimizer.Stage, chosen.Stage, choice)
 	}
 	if !(chosen.Trace.Trace < minimizer.Trace.Trace) || !(chosen.Weights[0] > minimizer.Weights[0]) {
-		t.Errorf("df %g at %v was chosen, the minimizer has %g at %v", chosen.Trace.Trace, chosen.Weights, minimizer.Trace.Trace, minimizer.Weights)
+		t.Errorf("df %g at %v was chosen, the minimizer has %g at %v", chosen.Trace.Trace, chosen.Weights,
+			minimizer.Trace.Trace, minimizer.Weights)
 	}
 	for i, p := range points[:len(points)-2] {
 		diff := choice.Differences[i]
@@ -329,7 +339,8 @@ func TestTheSimplestFitWithinOneStandardError(t *testing.T) {
 		o.Known = known(points[:first])
 		rest := collect(t, c, grid, o)
 		again := rest[len(rest)-1]
-		if again.Index != chosen.Index || again.SURE != chosen.SURE || !slices.Equal(again.MuHat, chosen.MuHat) || !slices.Equal(rest[len(rest)-2].Choice.Differences, choice.Differences) {
+		if again.Index != chosen.Index || again.SURE != chosen.SURE || !slices.Equal(again.MuHat, chosen.MuHat) ||
+			!slices.Equal(rest[len(rest)-2].Choice.Differences, choice.Differences) {
 			t.Errorf("resumed after %d points: %d was chosen, expected %d", first, again.Index, chosen.Index)
 		}
 	}
@@ -339,10 +350,12 @@ func TestTheSimplestFitWithinOneStandardError(t *testing.T) {
 		o.Known[i].Digest = nil
 	}
 	rest := collect(t, c, grid, o)
-	if got := rest[len(rest)-2].Choice; got.Incomparable != 4 || !math.IsNaN(got.Differences[0].StdErr) || got.Chosen != choice.Chosen {
+	if got := rest[len(rest)-2].Choice; got.Incomparable != 4 || !math.IsNaN(got.Differences[0].StdErr) ||
+		got.Chosen != choice.Chosen {
 		t.Errorf("without digests: %+v", got)
 	}
-	for _, bad := range []pipeline.SweepOptions{{Rule: "2se"}, {Rule: pipeline.OneStdErrRule, Criterion: risk.BIC}, {Sigma2RelStdErr: -1}} {
+	for _, bad := range []pipeline.SweepOptions{{Rule: "2se"}, {Rule: pipeline.OneStdErrRule, Criterion: risk.BIC},
+		{Sigma2RelStdErr: -1}} {
 		bad.Sigma2 = 1
 		for _, err := range pipeline.Sweep(t.Context(), c.y, c.Family, grid, bad) {
 			if err == nil {

@@ -25,7 +25,8 @@ func ExampleSweep() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Printf("%-9s lambda %.2f: SURE %.2f, divergence %.0f\n", point.Stage, point.Weights[0], point.SURE, point.Trace.Trace)
+		fmt.Printf("%-9s lambda %.2f: SURE %.2f, divergence %.0f\n", point.Stage, point.Weights[0], point.SURE,
+			point.Trace.Trace)
 		if c := point.Choice; c != nil {
 			fmt.Printf("within one standard error of it: points %v\n", c.Alike)
 			fmt.Printf("point 2 is %.1f ± %.1f above\n", c.Differences[2].Value, c.Differences[2].StdErr)

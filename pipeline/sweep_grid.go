@@ -57,7 +57,8 @@ func (s *sweep) chains() (all []chain) {
 //
 // Options.Known are the first points of the part. [Choose], or a Sweep whose Known are the points of
 // all parts, finds the minimizer.
-func SweepPart(ctx context.Context, y []float64, f Family, grid [][]float64, o SweepOptions, first, end int) iter.Seq2[SweepPoint, error] {
+func SweepPart(ctx context.Context, y []float64, f Family, grid [][]float64, o SweepOptions, first,
+	end int) iter.Seq2[SweepPoint, error] {
 	return func(yield func(SweepPoint, error) bool) {
 		s, err := newSweepPart(y, f, grid, o, chain{first, end}, yield)
 		if err == nil {
@@ -122,7 +123,8 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 		return nil
 	})
 	var number atomic.Int64
-	points := stages.Start(ctx, g, workers, in, func(ctx context.Context, in <-chan chain, out chan<- SweepPoint) error {
+	points := stages.Start(ctx, g, workers, in, func(ctx context.Context, in <-chan chain,
+		out chan<- SweepPoint) error {
 		worker := int(number.Add(1)) - 1
 		return stages.Each(ctx, in, func(c chain) error {
 			return s.chain(ctx, worker, c, max(c.first, begin), out)

@@ -12,7 +12,8 @@ import (
 )
 
 // part computes a part of a sweep, times aside.
-func part(t *testing.T, c curve, grid [][]float64, o pipeline.SweepOptions, first, end int) (points []pipeline.SweepPoint) {
+func part(t *testing.T, c curve, grid [][]float64, o pipeline.SweepOptions, first,
+	end int) (points []pipeline.SweepPoint) {
 	t.Helper()
 	o.Sigma2 = 1
 	for p, err := range pipeline.SweepPart(context.Background(), c.y, c.Family, grid, o, first, end) {
@@ -30,7 +31,8 @@ func part(t *testing.T, c curve, grid [][]float64, o pipeline.SweepOptions, firs
 func TestPartsOfASweepAreTheSweep(t *testing.T) {
 	c := newCurve(t, array.NewHost())
 	grid := [][]float64{axis(0.02*c.max, 2*c.max, 7), axis(0.1, 10, 3)}
-	o := pipeline.SweepOptions{Mu: c.mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Queries: 24, Estimator: "hutchinson"}}
+	o := pipeline.SweepOptions{Mu: c.mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Queries: 24,
+		Estimator: "hutchinson"}}
 	whole := collect(t, c, grid, o)
 	bounds := pipeline.Chains([]int{7, 3}, 4)
 	if want := []int{0, 3, 7, 10, 14, 17, 21}; !slices.Equal(bounds, want) {
@@ -84,7 +86,8 @@ func TestBadPartsOfASweep(t *testing.T) {
 		t.Error(err)
 	}
 	o.Criterion = "sure"
-	if _, _, err := pipeline.Choose(grid, o); err == nil || !strings.Contains(err.Error(), "2 known points of a grid of 3") {
+	if _, _, err := pipeline.Choose(grid, o); err == nil ||
+		!strings.Contains(err.Error(), "2 known points of a grid of 3") {
 		t.Error(err)
 	}
 }

@@ -225,7 +225,8 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 }
 
 // estimate computes point i, including its estimate.
-func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ *SweepPoint, err error) {
+func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weights []float64,
+	from start) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
 	result, err := s.risk(ctx, i, weights, from)
@@ -250,8 +251,10 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 			point.Loss += e * e
 		}
 	}
-	s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights, string(s.o.Criterion), result.Value(s.o.Criterion), "iterations", result.Iterations,
-		"converged", result.Converged, "solve", result.Solve, "divergence", result.Divergence, "cache_bytes", result.CacheBytes)
+	s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights, string(s.o.Criterion),
+		result.Value(s.o.Criterion), "iterations", result.Iterations,
+		"converged", result.Converged, "solve", result.Solve, "divergence", result.Divergence, "cache_bytes",
+		result.CacheBytes)
 	return point, nil
 }
 
@@ -290,7 +293,8 @@ func (s *instance) repeated(ctx context.Context, i int, stage SweepStage, weight
 
 // solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
 // form, which has no starting point.
-func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ held, err error) {
+func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ held,
+	err error) {
 	defer func() {
 		if err != nil {
 			err = s.named(i, stage, weights, err)

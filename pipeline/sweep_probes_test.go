@@ -77,7 +77,8 @@ func checkProbesStart(t *testing.T, c curve, weights []float64, most float64) {
 	t.Helper()
 	points := len(weights)
 	grid := [][]float64{weights}
-	o := pipeline.SweepOptions{Mu: c.mu, Chain: points, Refine: -1, Options: pipeline.Options{Seed: 3, Queries: 10, Estimator: "hutchinson"}}
+	o := pipeline.SweepOptions{Mu: c.mu, Chain: points, Refine: -1, Options: pipeline.Options{Seed: 3, Queries: 10,
+		Estimator: "hutchinson"}}
 	whole := part(t, c, grid, o, 0, points)
 	cold := o
 	cold.Chain = 1
@@ -85,7 +86,8 @@ func checkProbesStart(t *testing.T, c curve, weights []float64, most float64) {
 	fewer, more := 0, 0
 	for i, p := range whole {
 		if off := math.Abs(p.Trace.Trace - alone[i].Trace.Trace); off > p.Trace.Truncation+alone[i].Trace.Truncation {
-			t.Errorf("point %d: trace %g along the path and %g alone, bounds %g and %g", i, p.Trace.Trace, alone[i].Trace.Trace, p.Trace.Truncation, alone[i].Trace.Truncation)
+			t.Errorf("point %d: trace %g along the path and %g alone, bounds %g and %g", i, p.Trace.Trace,
+				alone[i].Trace.Trace, p.Trace.Truncation, alone[i].Trace.Truncation)
 		}
 		more, fewer = more+alone[i].InnerSteps, fewer+p.InnerSteps
 	}

@@ -42,18 +42,19 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 		below, middle, above := math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])
 		within := &bracket{axis: a, at: slices.Clone(at), below: below, above: above}
 		tol := refineShare * min(middle-below, above-middle)
-		u, value, err := brent(below, middle, above, ends[0], least, ends[1], tol, s.o.Refine, func(u float64) (float64, error) {
-			weights := slices.Clone(at)
-			weights[a] = math.Exp(u)
-			i := next
-			next++
-			minimum.ranges = append(minimum.ranges, within)
-			v, err := s.refined(ctx, i, weights, minimum)
-			if !v.usable() {
-				return math.Inf(1), err
-			}
-			return v.Value, err
-		})
+		u, value, err := brent(below, middle, above, ends[0], least, ends[1], tol, s.o.Refine,
+			func(u float64) (float64, error) {
+				weights := slices.Clone(at)
+				weights[a] = math.Exp(u)
+				i := next
+				next++
+				minimum.ranges = append(minimum.ranges, within)
+				v, err := s.refined(ctx, i, weights, minimum)
+				if !v.usable() {
+					return math.Inf(1), err
+				}
+				return v.Value, err
+			})
 		if err != nil {
 			return next, err
 		}

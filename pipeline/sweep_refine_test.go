@@ -47,10 +47,17 @@ func TestBrentFindsTheMinimum(t *testing.T) {
 	}
 	count := 0
 	broken := errors.New("broken")
-	if _, _, err := brent(-1, 0, 1, 1, 0, 1, 1e-3, 3, func(u float64) (float64, error) { count++; return 1, nil }); err != nil || count != 3 {
+	if _, _, err := brent(-1, 0, 1, 1, 0, 1, 1e-3, 3, func(u float64) (float64, error) {
+		count++
+		return 1,
+			nil
+	}); err != nil || count != 3 {
 		t.Errorf("%d evaluations, expected the 3 allowed; %v", count, err)
 	}
-	if _, _, err := brent(-1, 0, 1, 1, 0, 1, 1e-3, 3, func(u float64) (float64, error) { return 0, broken }); err != broken {
+	if _, _, err := brent(-1, 0, 1, 1, 0, 1, 1e-3, 3, func(u float64) (float64, error) {
+		return 0,
+			broken
+	}); err != broken {
 		t.Errorf("error %v", err)
 	}
 }

@@ -105,7 +105,8 @@ func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
 		c := newCurve(t, dev)
 		grid := [][]float64{axis(0.02*c.max, 2*c.max, 12)}
 		for _, chain := range []int{0, 1} {
-			points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Chain: chain, Options: pipeline.Options{Seed: 3}})
+			points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Chain: chain,
+				Options: pipeline.Options{Seed: 3}})
 			for i, p := range points {
 				if last := i == len(points)-1; p.Stage == pipeline.MinimizerStage != last || !last && p.Index != i {
 					t.Fatalf("point %d: stage %s, index %d", i, p.Stage, p.Index)
@@ -114,7 +115,8 @@ func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.Problem.A, R: r, Device: dev}, c.Settings)
+				s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.Problem.A, R: r, Device: dev},
+					c.Settings)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +137,8 @@ func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
 				if chain == 1 && p.Stage == pipeline.GridStage {
 					tol = 0
 				}
-				for _, v := range [][2]float64{{p.SURE, want.SURE}, {p.StdErr, want.StdErr}, {p.Trace.Trace, want.Trace.Trace}, {p.Loss, loss}} {
+				for _, v := range [][2]float64{{p.SURE, want.SURE}, {p.StdErr, want.StdErr},
+					{p.Trace.Trace, want.Trace.Trace}, {p.Loss, loss}} {
 					if !(math.Abs(v[0]-v[1]) <= tol*float64(len(c.y))) {
 						t.Errorf("chain %d, point %d at %v: %.12g, alone %.12g", chain, i, p.Weights, v[0], v[1])
 					}
@@ -217,7 +220,8 @@ func TestSweepOrderAndMinimizer(t *testing.T) {
 		points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Options: pipeline.Options{KeepB: true}})
 		for i, p := range points[:18] {
 			place := []int{5 - i%6, 2 - i/6}
-			if !slices.Equal(p.Place, place) || p.Weights[0] != grid[0][place[0]] || p.Weights[1] != grid[1][place[1]] || p.Stage != pipeline.GridStage || p.MuHat != nil || p.B != nil {
+			if !slices.Equal(p.Place, place) || p.Weights[0] != grid[0][place[0]] ||
+				p.Weights[1] != grid[1][place[1]] || p.Stage != pipeline.GridStage || p.MuHat != nil || p.B != nil {
 				t.Errorf("point %d: place %v, weights %v", i, p.Place, p.Weights)
 			}
 		}
@@ -442,10 +446,13 @@ func TestSweepOptionsAreChecked(t *testing.T) {
 			{[][]float64{{1, math.Inf(1)}}, pipeline.SweepOptions{Options: one}, "holds +Inf at 1"},
 			{ok, pipeline.SweepOptions{Options: one, Mu: []float64{1}}, "mu has 1 values, expected 130"},
 			{ok, pipeline.SweepOptions{Options: one, Chain: -1}, "chains of -1 points"},
-			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{1}}}}, "known point 0 has weights [1], expected [2]"},
-			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{2}, Value: math.NaN()}}}, "sure NaN"},
+			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{1}}}},
+				"known point 0 has weights [1], expected [2]"},
+			{ok, pipeline.SweepOptions{Options: one,
+				Known: []pipeline.SweepValue{{Weights: []float64{2}, Value: math.NaN()}}}, "sure NaN"},
 			{ok, pipeline.SweepOptions{Options: one, Refine: -1, Known: []pipeline.SweepValue{
-				{Weights: []float64{2}, Trusted: true}, {Weights: []float64{1}, Trusted: true}, {Weights: []float64{1.5}, Trusted: true},
+				{Weights: []float64{2}, Trusted: true}, {Weights: []float64{1}, Trusted: true},
+				{Weights: []float64{1.5}, Trusted: true},
 			}}, "3 known points, expected at most 2"},
 		} {
 			var last error
@@ -470,7 +477,8 @@ func TestSweepOfClosedFormsGoesOn(t *testing.T) {
 		for _, cut := range []int{2, 7, 12} {
 			o := pipeline.SweepOptions{Chain: 6}
 			for _, p := range want[:cut] {
-				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted(), Digest: p.Digest})
+				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted(),
+					Digest: p.Digest})
 			}
 			got := collect(t, c, grid, o)
 			if len(got) != len(want)-cut {
@@ -478,7 +486,8 @@ func TestSweepOfClosedFormsGoesOn(t *testing.T) {
 			}
 			for i, p := range got {
 				if w := want[cut+i]; p.SURE != w.SURE || !p.Closed || p.Stage != w.Stage {
-					t.Errorf("after %d, point %d: SURE %v, expected %v; closed %v", cut, cut+i, p.SURE, w.SURE, p.Closed)
+					t.Errorf("after %d, point %d: SURE %v, expected %v; closed %v", cut, cut+i, p.SURE, w.SURE,
+						p.Closed)
 				}
 			}
 		}

@@ -60,7 +60,8 @@ func interior(t *testing.T, dev array.Device, small float64) (vjp.Solver, []floa
 	}
 	var y mat.VecDense
 	y.MulVec(a, mat.NewVecDense(p, inside))
-	s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: linops.NewDense(dev, a), R: cones.NewSimplex(p, 1), Device: dev}, vjp.Options{Sigma2: 1})
+	s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: linops.NewDense(dev, a), R: cones.NewSimplex(p, 1),
+		Device: dev}, vjp.Options{Sigma2: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +84,10 @@ func TestSmallSingularValuesHideNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				e := risk.Trace
-				t.Logf("%g %s: %.6f +- %.2g (randomness %.2g, truncation %.2g), squared norm %.4f, %d steps, %d short, trusted %v", small, e.Estimator,
-					e.Trace, e.Error(), e.StdErr, e.Truncation, e.Frobenius2, risk.InnerSteps, risk.Unsolved, risk.Trusted())
+				t.Logf("%g %s: %.6f +- %.2g (randomness %.2g, truncation %.2g), squared norm %.4f, %d steps, %d "+
+					"short, trusted %v", small, e.Estimator,
+					e.Trace, e.Error(), e.StdErr, e.Truncation, e.Frobenius2, risk.InnerSteps, risk.Unsolved,
+					risk.Trusted())
 				if !risk.Trusted() {
 					if small >= 1e-4 {
 						t.Errorf("%g, %s: %v", small, estimator, risk.Warnings())

@@ -139,8 +139,10 @@ func TestVerifyCatchesWhatIsWrong(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer s.Release()
-					pipe := newPipeline(t, spoiled{s, c.spoil}, pipeline.Options{ALO: true, Verify: &verify.Options{Problem: problem}})
-					if risk, err = pipe.Estimate(context.Background(), gaussian(rand.New(rand.NewPCG(7, 9)), d)); err != nil {
+					pipe := newPipeline(t, spoiled{s, c.spoil},
+						pipeline.Options{ALO: true, Verify: &verify.Options{Problem: problem}})
+					if risk, err = pipe.Estimate(context.Background(),
+						gaussian(rand.New(rand.NewPCG(7, 9)), d)); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -153,11 +155,13 @@ func TestVerifyCatchesWhatIsWrong(t *testing.T) {
 					return
 				}
 				warnings := risk.Warnings()
-				if v.Passed() || len(warnings) != 1 || warnings[0].Code != pipeline.Unverified || !strings.Contains(warnings[0].Text, v.Check) {
+				if v.Passed() || len(warnings) != 1 || warnings[0].Code != pipeline.Unverified ||
+					!strings.Contains(warnings[0].Text, v.Check) {
 					t.Fatalf("not caught: %+v, %v", v, warnings)
 				}
 				if caught := above(v); !slices.Contains(c.by, v.Check) || !slices.Contains(caught, c.by[0]) {
-					t.Errorf("caught by %v, the worst %s, expected one of %v and the first of these", caught, v.Check, c.by)
+					t.Errorf("caught by %v, the worst %s, expected one of %v and the first of these", caught, v.Check,
+						c.by)
 				}
 			})
 		}
@@ -245,8 +249,10 @@ func TestVerifyRefusesAnotherProblem(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
 	s, d := quick(t, dev)
-	for _, p := range []vjp.Problem{{A: linops.Identity(d), Device: dev}, {A: linops.Identity(d), R: prox.NewL1(1), Device: dev}} {
-		if _, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: p}}); err == nil || !strings.Contains(err.Error(), "verify: a problem") {
+	for _, p := range []vjp.Problem{{A: linops.Identity(d), Device: dev}, {A: linops.Identity(d), R: prox.NewL1(1),
+		Device: dev}} {
+		if _, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: p}}); err == nil ||
+			!strings.Contains(err.Error(), "verify: a problem") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

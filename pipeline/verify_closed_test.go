@@ -85,8 +85,10 @@ func factoredProblems(t *testing.T, dev array.Device, d int) []factoredProblem {
 		all = append(all, factoredProblem{what, made.Solve(), data.Y, sigma * sigma})
 	}
 	named("lasso", "lasso", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(20)})
-	named("lasso in raw units with an intercept", "lasso", problems.Data{X: raw, Y: shifted, Intercept: true}, problems.Hyper{Lambda: problems.Absolute(60)})
-	named("elastic net", "elastic-net", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(15), Lambda2: problems.Absolute(10)})
+	named("lasso in raw units with an intercept", "lasso", problems.Data{X: raw, Y: shifted, Intercept: true},
+		problems.Hyper{Lambda: problems.Absolute(60)})
+	named("elastic net", "elastic-net", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(15),
+		Lambda2: problems.Absolute(10)})
 	named("ridge", "ridge", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(30)})
 	var groups [][]int
 	weights := make([]float64, p)
@@ -126,10 +128,15 @@ func TestVerifyCatchesAWrongDiagonalAndSlope(t *testing.T) {
 		diagonal, slope func([]float64)
 		by              string
 	}{
-		"nothing":                     {},
-		"the diagonal 2% too large":   {diagonal: func(v []float64) { floats.Scale(1.02, v) }, by: verify.Diagonal},
-		"one entry 0.1 too large":     {diagonal: func(v []float64) { i, _ := largestAndSmallest(v); v[i] += 0.1 }, by: verify.Diagonal},
-		"two entries exchanged":       {diagonal: func(v []float64) { i, k := largestAndSmallest(v); v[i], v[k] = v[k], v[i] }, by: verify.Diagonal},
+		"nothing":                   {},
+		"the diagonal 2% too large": {diagonal: func(v []float64) { floats.Scale(1.02, v) }, by: verify.Diagonal},
+		"one entry 0.1 too large": {diagonal: func(v []float64) { i, _ := largestAndSmallest(v); v[i] += 0.1 },
+			by: verify.Diagonal},
+		"two entries exchanged": {diagonal: func(v []float64) {
+			i, k := largestAndSmallest(v)
+			v[i],
+				v[k] = v[k], v[i]
+		}, by: verify.Diagonal},
 		"the mean in every entry":     {diagonal: spread, by: verify.Diagonal},
 		"no number in the diagonal":   {diagonal: func(v []float64) { v[0] = math.NaN() }, by: verify.Diagonal},
 		"the slope 20% too large":     {slope: func(v []float64) { floats.Scale(1.2, v) }, by: verify.Slope},
@@ -155,8 +162,12 @@ func TestVerifyCatchesAWrongDiagonalAndSlope(t *testing.T) {
 					if emulated && name != "nothing" {
 						continue
 					}
-					bad := spoiled{s, func(s *vjp.Solution) { s.Linearization = spoiledClosed{s.Linearization, m.diagonal, m.slope} }}
-					pipe, err := pipeline.New(bad, pipeline.Options{Sigma2: f.sigma2, Verify: &verify.Options{Problem: f.problem}})
+					bad := spoiled{s, func(s *vjp.Solution) {
+						s.Linearization = spoiledClosed{s.Linearization,
+							m.diagonal, m.slope}
+					}}
+					pipe, err := pipeline.New(bad,
+						pipeline.Options{Sigma2: f.sigma2, Verify: &verify.Options{Problem: f.problem}})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -40,7 +40,8 @@ func largeColumn(t *testing.T, dev array.Device, u float64) finding {
 		y[i] = 10 + 5*x.At(i, 0) + 3*x.At(i, 1) - 2*x.At(i, 2) + x.At(i, 3) + x.At(i, 4)/2 + rng.NormFloat64()
 		x.Set(i, 0, u*x.At(i, 0))
 	}
-	p1, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true}, problems.Hyper{Lambda: problems.Absolute(20)})
+	p1, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true},
+		problems.Hyper{Lambda: problems.Absolute(20)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,8 @@ func interiorSimplex(t *testing.T, dev array.Device) finding {
 	}
 	a := linops.NewDense(dev, &x)
 	t.Cleanup(a.Release)
-	return finding{solver: "fista", problem: vjp.Problem{A: a, R: cones.NewSimplex(n, 1), Device: dev}, y: y, sigma2: 1e-14, divergence: d}
+	return finding{solver: "fista", problem: vjp.Problem{A: a, R: cones.NewSimplex(n, 1), Device: dev}, y: y,
+		sigma2: 1e-14, divergence: d}
 }
 
 // Each is right, or marked: by the solver's own warnings or by the check.
@@ -134,9 +136,11 @@ func TestVerifyMarksWhatWasWrong(t *testing.T) {
 			}
 			right := math.Abs(risk.Trace.Trace-f.divergence) <= 4*risk.Trace.StdErr+1e-3*f.divergence
 			if !right && risk.Trusted() {
-				t.Errorf("divergence %g ± %g, expected %g, is not marked: %+v", risk.Trace.Trace, risk.Trace.StdErr, f.divergence, risk.Verification)
+				t.Errorf("divergence %g ± %g, expected %g, is not marked: %+v", risk.Trace.Trace, risk.Trace.StdErr,
+					f.divergence, risk.Verification)
 			}
-			t.Logf("divergence %g ± %g, true %g; %v", risk.Trace.Trace, risk.Trace.StdErr, f.divergence, risk.Warnings())
+			t.Logf("divergence %g ± %g, true %g; %v", risk.Trace.Trace, risk.Trace.StdErr, f.divergence,
+				risk.Warnings())
 		})
 	}
 }

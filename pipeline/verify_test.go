@@ -50,7 +50,8 @@ func (c checked) verified(t testing.TB, dev array.Device) pipeline.Risk {
 		t.Fatal(err)
 	}
 	defer s.Release()
-	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, ALO: true, Verify: &verify.Options{Problem: p.Solve()}}
+	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, ALO: true,
+		Verify: &verify.Options{Problem: p.Solve()}}
 	pipe, err := pipeline.New(s, o)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +109,8 @@ func smallProblems(t testing.TB, seed uint64) []checked {
 
 func TestVerifyPassesWhatIsRight(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		variants := []checked{{}, {solver: "fista"}, {solver: "admm"}, {solver: "ista"}, {trace: "exact"}, {options: vjp.Options{Derivative: vjp.Unrolled}, solver: "fista"}}
+		variants := []checked{{}, {solver: "fista"}, {solver: "admm"}, {solver: "ista"}, {trace: "exact"},
+			{options: vjp.Options{Derivative: vjp.Unrolled}, solver: "fista"}}
 		emulated := arraytest.Emulated(t, dev)
 		if emulated {
 			variants = variants[:1]
@@ -121,7 +123,8 @@ func TestVerifyPassesWhatIsRight(t *testing.T) {
 				c.name, c.data, c.hyper = base.name, base.data, base.hyper
 				risk := c.verified(t, dev)
 				v := risk.Verification
-				t.Logf("%-40v d=%d %6.2f bars (%s) %d probes, %d boundaries, %d unresolved, other %q, %.3f s", c, len(risk.MuHat), v.Largest, v.Check, v.Probes, v.Boundaries, v.Unresolved, v.Other, v.Seconds)
+				t.Logf("%-40v d=%d %6.2f bars (%s) %d probes, %d boundaries, %d unresolved, other %q, %.3f s", c,
+					len(risk.MuHat), v.Largest, v.Check, v.Probes, v.Boundaries, v.Unresolved, v.Other, v.Seconds)
 				if !v.Passed() || !risk.Trusted() {
 					t.Errorf("%v: %v", c, risk.Warnings())
 					t.Logf("%+v", v)
@@ -133,7 +136,8 @@ func TestVerifyPassesWhatIsRight(t *testing.T) {
 
 // randomProblem is well posed: Gaussian columns, and a regularizer at a weight that leaves
 // something of y.
-func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string, p vjp.Problem, y []float64, sigma2 float64, release func()) {
+func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string, p vjp.Problem, y []float64,
+	sigma2 float64, release func()) {
 	t.Helper()
 	d, n := 3+rng.IntN(28), 2+rng.IntN(40)
 	x := mat.NewDense(d, n, gaussian(rng, d*n))
@@ -219,7 +223,8 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: sigma2, ALO: true, Verify: &verify.Options{Problem: p}})
+			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: sigma2, ALO: true,
+				Verify: &verify.Options{Problem: p}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -242,12 +247,14 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 			}
 		}
 		if 20*(boundaries+unresolved) > probes {
-			t.Errorf("of %d probes %d were at boundaries and %d unresolved: the check says little", probes, boundaries, unresolved)
+			t.Errorf("of %d probes %d were at boundaries and %d unresolved: the check says little", probes,
+				boundaries, unresolved)
 		}
 		if 40*refits > cases {
 			t.Errorf("leave-one-out is off refits in %d of %d", refits, cases)
 		}
-		t.Logf("%d problems: %d alarms; of %d probes %d at boundaries, %d unresolved", cases, alarms, probes, boundaries, unresolved)
+		t.Logf("%d problems: %d alarms; of %d probes %d at boundaries, %d unresolved", cases, alarms, probes,
+			boundaries, unresolved)
 	})
 }
 
@@ -297,7 +304,8 @@ func verifyKnowsTheLoss(t *testing.T, dev array.Device, d int) {
 		problem vjp.Problem
 		right   bool
 	}{{vjp.Problem{}, true}, {unweighted, false}} {
-		pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Estimator: hutch.Exact, Verify: &verify.Options{Problem: c.problem}})
+		pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Estimator: hutch.Exact,
+			Verify: &verify.Options{Problem: c.problem}})
 		if err != nil {
 			t.Fatal(err)
 		}

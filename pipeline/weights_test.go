@@ -63,7 +63,8 @@ func TestWarningsHaveTheUnitsOfTheWeights(t *testing.T) {
 				t.Errorf("converged %v, mu_hat's error %g: %v", r.Converged, r.Convergence.Error, r.Warnings())
 			}
 		}
-		if scaled.MeanWeight != factor || !strings.Contains(scaled.String(), "sqrt(w) mu_hat within") || strings.Contains(plain.String(), "sqrt(w)") {
+		if scaled.MeanWeight != factor || !strings.Contains(scaled.String(), "sqrt(w) mu_hat within") ||
+			strings.Contains(plain.String(), "sqrt(w)") {
 			t.Errorf("mean weight %g\n%v", scaled.MeanWeight, scaled)
 		}
 		halves := at(weights(func(i int) float64 { return factor * float64(i%2) }), factor*0.05*c.max, 1e-4)
@@ -106,7 +107,8 @@ func TestASolverWithoutADerivativeIsRefused(t *testing.T) {
 		}
 		for risk, err := range newPipeline(t, s, pipeline.Options{KeepGoing: true}).Stream(t.Context(), ys) {
 			own := (*pipeline.SampleError)(nil)
-			if !errors.As(err, &own) || risk.Index != failed || !strings.Contains(err.Error(), `solver "fista" has no derivative, expected`) {
+			if !errors.As(err, &own) || risk.Index != failed ||
+				!strings.Contains(err.Error(), `solver "fista" has no derivative, expected`) {
 				t.Errorf("sample %d: %v", risk.Index, err)
 			}
 			failed++
@@ -115,9 +117,11 @@ func TestASolverWithoutADerivativeIsRefused(t *testing.T) {
 			t.Errorf("%d outcomes, expected 2", failed)
 		}
 		c.Settings.Derivative = vjp.None
-		for _, err := range pipeline.Sweep(t.Context(), c.y, c.Family, [][]float64{{1}}, pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 1}}) {
+		for _, err := range pipeline.Sweep(t.Context(), c.y, c.Family, [][]float64{{1}},
+			pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 1}}) {
 			option := (*pipeline.OptionError)(nil)
-			if !errors.As(err, &option) || option.Option != "Settings" || !strings.Contains(err.Error(), `derivative "none", expected one of`) {
+			if !errors.As(err, &option) || option.Option != "Settings" ||
+				!strings.Contains(err.Error(), `derivative "none", expected one of`) {
 				t.Errorf("a sweep: %v", err)
 			}
 		}

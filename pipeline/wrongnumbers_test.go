@@ -80,7 +80,8 @@ func shortColumns(u, constant float64) problems.Data {
 func TestAColumnInLargeUnitsLeavesTheOthersRight(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		hyper := problems.Hyper{Lambda: problems.Absolute(20)}
-		for _, c := range []struct{ name, solver string }{{"lasso", "fista"}, {"elastic-net", "fista"}, {"lasso", "admm"}} {
+		for _, c := range []struct{ name, solver string }{{"lasso", "fista"}, {"elastic-net", "fista"},
+			{"lasso", "admm"}} {
 			if hyper.Lambda2 = (problems.Weight{}); c.name == "elastic-net" {
 				hyper.Lambda2 = problems.Absolute(0.5)
 			}
@@ -89,8 +90,11 @@ func TestAColumnInLargeUnitsLeavesTheOthersRight(t *testing.T) {
 				for _, constant := range []float64{0, 1e9} {
 					got := named(t, dev, c.name, c.solver, shortColumns(u, constant), hyper)
 					// The constant leaves y and X with errors of 1e9 eps.
-					if !got.Trusted() || math.Abs(got.SURE-want.SURE) > 1e-3*want.StdErr || math.Abs(got.Trace.Trace-want.Trace.Trace) > 1e-4 {
-						t.Errorf("%s by %s, unit 1/%g, constant %g: SURE %.6g, divergence %.6g, expected %.6g and %.6g; %v", c.name, c.solver, u, constant, got.SURE, got.Trace.Trace, want.SURE, want.Trace.Trace, got.Warnings())
+					if !got.Trusted() || math.Abs(got.SURE-want.SURE) > 1e-3*want.StdErr ||
+						math.Abs(got.Trace.Trace-want.Trace.Trace) > 1e-4 {
+						t.Errorf("%s by %s, unit 1/%g, constant %g: SURE %.6g, divergence %.6g, expected %.6g "+
+							"and %.6g; %v", c.name, c.solver, u, constant, got.SURE, got.Trace.Trace, want.SURE,
+							want.Trace.Trace, got.Warnings())
 					}
 				}
 			}
@@ -128,7 +132,8 @@ func TestLeastSquaresKeepsShortColumns(t *testing.T) {
 		} {
 			got := named(t, dev, "ols", "", problems.Data{X: x, Y: y}, problems.Hyper{})
 			if !got.Trusted() || math.Abs(got.Trace.Trace-5) > 1e-6 || math.Abs(got.SURE-want.SURE) > 1e-4 {
-				t.Errorf("ols, %s: SURE %.6g, divergence %.6g, expected %.6g and 5; %v", name, got.SURE, got.Trace.Trace, want.SURE, got.Warnings())
+				t.Errorf("ols, %s: SURE %.6g, divergence %.6g, expected %.6g and 5; %v", name, got.SURE,
+					got.Trace.Trace, want.SURE, got.Warnings())
 			}
 			// Ridge against its closed form on the equilibrated columns, H = B (B*B + D)^{-1} B*.
 			got = named(t, dev, "ridge", "", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(0.3)})
@@ -200,7 +205,8 @@ func TestSmallCompletionsCountWhatIsSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := riskOf(t, prob.Solve(), "fista", y, vjp.Options{}, pipeline.Options{})
-				ref := riskOf(t, prob.Solve(), "fista", y, vjp.Options{Tol: 1e-11, MaxIter: 100000, Derivative: vjp.Unrolled}, pipeline.Options{Estimator: hutch.Exact})
+				ref := riskOf(t, prob.Solve(), "fista", y, vjp.Options{Tol: 1e-11, MaxIter: 100000,
+					Derivative: vjp.Unrolled}, pipeline.Options{Estimator: hutch.Exact})
 				prob.Release()
 				if !got.Trusted() {
 					marked++
@@ -208,7 +214,8 @@ func TestSmallCompletionsCountWhatIsSeen(t *testing.T) {
 					// A fortieth of SURE's error bar: the derivative of a solution that takes a
 					// thousand iterations still moves with the last digits of it.
 					wrong++
-					t.Errorf("%d x %d, seed %d: divergence %.6g (%.6g to %.6g), unrolled %.6g %v", k.side, k.side, seed, got.Trace.Trace, got.DivergenceLow, got.DivergenceHigh, ref.Trace.Trace, ref.Convergence)
+					t.Errorf("%d x %d, seed %d: divergence %.6g (%.6g to %.6g), unrolled %.6g %v", k.side, k.side,
+						seed, got.Trace.Trace, got.DivergenceLow, got.DivergenceHigh, ref.Trace.Trace, ref.Convergence)
 				}
 			}
 			t.Logf("%d x %d: %d of %d wrong, %d marked", k.side, k.side, wrong, k.seeds, marked)
@@ -249,12 +256,15 @@ func TestUnseenDirectionsDoNotCount(t *testing.T) {
 				name string
 				x    *mat.Dense
 				r    prox.Prox
-			}{{"group linf", zeros, linf}, {"l1 ball", twice, cones.NewL1Ball(p, 1)}, {"simplex", twice, cones.NewSimplex(p, 1)}} {
+			}{{"group linf", zeros, linf}, {"l1 ball", twice, cones.NewL1Ball(p, 1)},
+				{"simplex", twice, cones.NewSimplex(p, 1)}} {
 				prob := vjp.Problem{A: linops.NewDense(dev, c.x), R: c.r, Device: dev}
 				got := riskOf(t, prob, "fista", y, vjp.Options{}, pipeline.Options{})
-				ref := riskOf(t, prob, "fista", y, vjp.Options{Tol: 1e-11, MaxIter: 100000, Derivative: vjp.Unrolled}, pipeline.Options{Estimator: hutch.Exact})
+				ref := riskOf(t, prob, "fista", y, vjp.Options{Tol: 1e-11, MaxIter: 100000, Derivative: vjp.Unrolled},
+					pipeline.Options{Estimator: hutch.Exact})
 				if got.Trusted() && ref.Trusted() && math.Abs(got.Trace.Trace-ref.Trace.Trace) > 1e-3 {
-					t.Errorf("%s, seed %d: divergence %.6g, unrolled %.6g", c.name, seed, got.Trace.Trace, ref.Trace.Trace)
+					t.Errorf("%s, seed %d: divergence %.6g, unrolled %.6g", c.name, seed, got.Trace.Trace,
+						ref.Trace.Trace)
 				}
 				if !got.Trusted() {
 					t.Errorf("%s, seed %d: %v", c.name, seed, got.Warnings())
@@ -306,8 +316,11 @@ func TestADMMConvergesToSolutions(t *testing.T) {
 					continue
 				}
 				bar := math.Max(ref.StdErr, math.Sqrt(2*float64(d)))
-				if ref.Trusted() && math.Abs(got.SURE-ref.SURE) > 0.02*bar && (got.Trace.Trace < ref.DivergenceLow-0.01 || got.Trace.Trace > ref.DivergenceHigh+0.01) {
-					t.Errorf("seed %d, %s: SURE %g, divergence %g (%v); fista %g, %g", seed, []string{"l1 ball", "simplex", "group", "box"}[i], got.SURE, got.Trace.Trace, fmt.Sprint(got.Convergence), ref.SURE, ref.Trace.Trace)
+				if ref.Trusted() && math.Abs(got.SURE-ref.SURE) > 0.02*bar &&
+					(got.Trace.Trace < ref.DivergenceLow-0.01 || got.Trace.Trace > ref.DivergenceHigh+0.01) {
+					t.Errorf("seed %d, %s: SURE %g, divergence %g (%v); fista %g, %g", seed,
+						[]string{"l1 ball", "simplex", "group", "box"}[i], got.SURE, got.Trace.Trace,
+						fmt.Sprint(got.Convergence), ref.SURE, ref.Trace.Trace)
 				}
 			}
 		}

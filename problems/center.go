@@ -113,7 +113,8 @@ func (s *sinogram) masses() (Center, error) {
 	case n < 4:
 		return Center{}, fmt.Errorf("%d angles, expected at least 4", n)
 	case !(all > 0) || air > mostAir*floats.Max(mean) || stat.StdDev(mass, nil) > mostLost*all:
-		return Center{}, errors.New("the projections do not end within the detectors, or their sums differ: expected all of the object in each projection and nothing around it, or angles over the whole turn")
+		return Center{}, errors.New("the projections do not end within the detectors, or their sums differ: " +
+			"expected all of the object in each projection and nothing around it, or angles over the whole turn")
 	}
 	var gram, inverse mat.SymDense
 	gram.SymOuterK(1, x.T())

@@ -72,7 +72,8 @@ func TestFindCenter(t *testing.T) {
 		}
 	}
 	cut, degrees := sinogram(t, 180, 40, 24, imaging.Axis{})
-	if found, err := problems.FindCenter(cut, degrees, 24); err == nil || !strings.Contains(err.Error(), "do not end within the detectors") {
+	if found, err := problems.FindCenter(cut, degrees, 24); err == nil ||
+		!strings.Contains(err.Error(), "do not end within the detectors") {
 		t.Errorf("projections that are cut off over half a turn: %+v, %v", found, err)
 	}
 }
@@ -136,7 +137,8 @@ func TestBadCenters(t *testing.T) {
 		"center: .inf":   "center is +Inf, expected a detector from 0 to 7",
 		"center: auto, geometry: fan, source: 90, detector: 90": "center: auto is for parallel rays",
 	} {
-		data, err := scanned(t, "data: d.npz\noperator: {projection: {angles: 6, "+args+"}}\nregularizer: {squared-l2: 1}\nsigma2: 1\n", y)
+		data, err := scanned(t, "data: d.npz\noperator: {projection: {angles: 6, "+args+"}}\nregularizer: "+
+			"{squared-l2: 1}\nsigma2: 1\n", y)
 		if err == nil {
 			_, err = problems.New("", array.NewHost(), data, problems.Hyper{})
 		}

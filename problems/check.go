@@ -23,7 +23,8 @@ func checkVector(name string, v []float64, shape []int, rank int, expected strin
 		size *= max(n, 0)
 	}
 	if len(v) != size {
-		return fmt.Errorf("array %q has %d values, expected %d for its shape %s", name, len(v), size, formatShape(shape))
+		return fmt.Errorf("array %q has %d values, expected %d for its shape %s", name, len(v), size,
+			formatShape(shape))
 	}
 	if err := checkFinite(name, v, shape); err != nil {
 		return err
@@ -43,9 +44,11 @@ const (
 func checkScale(name string, largest float64) error {
 	switch {
 	case largest > 0 && largest < tooSmall:
-		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, because squares would underflow: multiply it by a constant", name, largest, float64(tooSmall))
+		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, because squares "+
+			"would underflow: multiply it by a constant", name, largest, float64(tooSmall))
 	case largest > tooLarge:
-		return fmt.Errorf("array %q has an entry of size %.3g, expected none above %g, because squares would overflow: divide it by a constant", name, largest, float64(tooLarge))
+		return fmt.Errorf("array %q has an entry of size %.3g, expected none above %g, because squares would "+
+			"overflow: divide it by a constant", name, largest, float64(tooLarge))
 	}
 	return nil
 }
@@ -64,7 +67,8 @@ func checkFinite(name string, v []float64, shape []int) error {
 func checkFiniteRow(name string, row []float64, i int, shape []int) error {
 	for j, x := range row {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", name, x, formatPlace(i*len(row)+j, shape))
+			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", name, x,
+				formatPlace(i*len(row)+j, shape))
 		}
 	}
 	return nil
@@ -98,7 +102,8 @@ func checkPlaces(name string, places, shape []int) error {
 	for e := 1; e < len(sorted); e++ {
 		if c := sorted[e]; c == sorted[e-1] {
 			j := slices.Index(places, c)
-			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j, j+1+slices.Index(places[j+1:], c))
+			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j,
+				j+1+slices.Index(places[j+1:], c))
 		}
 	}
 	return nil
@@ -127,7 +132,8 @@ func checkDims(name string, dims []int) error {
 		total *= float64(k)
 	}
 	if len(dims) < 1 || len(dims) > 2 || !(total <= mostPlaces) || slices.Max(dims) > math.MaxInt32 {
-		return fmt.Errorf("array %q is %v, expected one or two positive integers of at most %d with a product of at most %d", name, dims, math.MaxInt32, mostPlaces)
+		return fmt.Errorf("array %q is %v, expected one or two positive integers of at most %d with a product "+
+			"of at most %d", name, dims, math.MaxInt32, mostPlaces)
 	}
 	return nil
 }

@@ -36,14 +36,20 @@ func TestConstraintsOfSpecificationsAreTheirFormulas(t *testing.T) {
 			r    prox.Prox
 		}{
 			{"regularizer: {l2-ball: {radius: 2}}", nil, cones.NewL2Ball(6, 2)},
-			{"regularizer: {shifted: {to: c, regularizer: {l2-ball: 2}}}", nil, must(prox.NewShifted(dev, cones.NewL2Ball(6, 2), []float64{1, 2, 3, 4, 5, 6}))},
+			{"regularizer: {shifted: {to: c, regularizer: {l2-ball: 2}}}", nil,
+				must(prox.NewShifted(dev, cones.NewL2Ball(6, 2), []float64{1, 2, 3, 4, 5, 6}))},
 			{"regularizer: second-order-cone", nil, must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2, 3, 4, 5}}))},
-			{"regularizer: {second-order-cone: {size: 3}}", nil, must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}}))},
-			{"regularizer: {second-order-cone: {planes: 3}}", nil, must(cones.NewSecondOrderCones(6, [][]int{{0, 2, 4}, {1, 3, 5}}))},
-			{"regularizer: {equal: {to: c}}", nil, must(prox.NewBox(dev, []float64{1, 2, 3, 4, 5, 6}, []float64{1, 2, 3, 4, 5, 6}))},
+			{"regularizer: {second-order-cone: {size: 3}}", nil,
+				must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}}))},
+			{"regularizer: {second-order-cone: {planes: 3}}", nil,
+				must(cones.NewSecondOrderCones(6, [][]int{{0, 2, 4}, {1, 3, 5}}))},
+			{"regularizer: {equal: {to: c}}", nil,
+				must(prox.NewBox(dev, []float64{1, 2, 3, 4, 5, 6}, []float64{1, 2, 3, 4, 5, 6}))},
 			{"terms: [{operator: {trend: {order: 0}}, regularizer: nonnegative}]", rows, prox.NonNegative()},
-			{"terms: [{operator: {trend: {order: 0}}, regularizer: {box: {lo: 0.2}}}]", rows, must(prox.NewBox(dev, []float64{.2, .2, .2, .2, .2}, []float64{inf, inf, inf, inf, inf}))},
-			{"terms: [{operator: {trend: {order: 0}}, regularizer: {shifted: {to: 0.2, regularizer: nonnegative}}}]", rows, must(prox.NewBox(dev, []float64{.2, .2, .2, .2, .2}, []float64{inf, inf, inf, inf, inf}))},
+			{"terms: [{operator: {trend: {order: 0}}, regularizer: {box: {lo: 0.2}}}]", rows,
+				must(prox.NewBox(dev, []float64{.2, .2, .2, .2, .2}, []float64{inf, inf, inf, inf, inf}))},
+			{"terms: [{operator: {trend: {order: 0}}, regularizer: {shifted: {to: 0.2, regularizer: nonnegative}}}]",
+				rows, must(prox.NewBox(dev, []float64{.2, .2, .2, .2, .2}, []float64{inf, inf, inf, inf, inf}))},
 		} {
 			data, err := load(t, t.TempDir(), head+c.text)
 			if err != nil {
@@ -65,7 +71,8 @@ func TestConstraintsOfSpecificationsAreTheirFormulas(t *testing.T) {
 			if math.Abs(trace-wantTrace) > 1e-9 {
 				t.Errorf("%s: trace %g, want %g", c.text, trace, wantTrace)
 			}
-			if _, err := solving.New(t.Context(), "fista", built.Solve(), solving.Options{}); (err != nil) != (c.k != nil) {
+			if _, err := solving.New(t.Context(), "fista", built.Solve(),
+				solving.Options{}); (err != nil) != (c.k != nil) {
 				t.Errorf("%s: fista: %v", c.text, err)
 			}
 			built.Release()
@@ -85,14 +92,17 @@ func TestConstraintsRefuse(t *testing.T) {
 			{"{equal: {to: inf}}", "entry 1 of to is +Inf, expected a finite number"},
 			{"{equal: {to: c}}", "to has 3 values, expected 4"},
 			{"equal", "equal has no arguments, expected equal: {to: ...}"},
-			{"{second-order-cone: {size: 3}}", "second-order-cone of 3 entries, expected a divisor of the number of entries, 4"},
+			{"{second-order-cone: {size: 3}}", "second-order-cone of 3 entries, expected a divisor of the number " +
+				"of entries, 4"},
 			{"{second-order-cone: {size: 2, planes: 2}}", "size and planes, expected one of them"},
 			{"{semidefinite: {weight: 1}}", "semidefinite has arguments"},
-			{"{blocks: [{semidefinite: {}, size: 3}, {zero: {}, size: 1}]}", "a block of shape 3, expected a square matrix"},
+			{"{blocks: [{semidefinite: {}, size: 3}, {zero: {}, size: 1}]}",
+				"a block of shape 3, expected a square matrix"},
 			{"{shifted: {to: 1}}", "expected {to: c, regularizer: R}"},
 			{"{shifted: {to: c, regularizer: nonnegative}}", "to has 3 values, expected 4"},
 		} {
-			data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4], c: [1, 2, 3]}\noperator: identity\nregularizer: "+c.regularizer+"\n")
+			data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4], c: [1, 2, 3]}\noperator: "+
+				"identity\nregularizer: "+c.regularizer+"\n")
 			if err == nil {
 				_, err = problems.New("", dev, data, problems.Hyper{})
 			}

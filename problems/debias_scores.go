@@ -30,7 +30,8 @@ const mostScored = 2e9
 // [risk.DebiasByScores] with df degrees of freedom, the divergence of y -> mu_hat at y (Bellec and
 // Zhang 2022, who show them to be asymptotically normal for normal rows of X and a column x_j whose
 // regression on the others is sparse).
-func (p *Problem) DebiasedByScores(ctx context.Context, y, muHat, b []float64, df float64) (debiased, stdErrs []float64, err error) {
+func (p *Problem) DebiasedByScores(ctx context.Context, y, muHat, b []float64, df float64) (debiased,
+	stdErrs []float64, err error) {
 	dense := linops.StructureOf(p.Operator).Dense
 	var active []int
 	for j, v := range b {
@@ -44,9 +45,11 @@ func (p *Problem) DebiasedByScores(ctx context.Context, y, muHat, b []float64, d
 	case p.loss != nil:
 		return nil, nil, errors.New("the observations have weights or a loss of their own")
 	case !(df < float64(p.D)):
-		return nil, nil, fmt.Errorf("the fit has %.4g degrees of freedom, expected fewer than the %d observations", df, p.D)
+		return nil, nil, fmt.Errorf("the fit has %.4g degrees of freedom, expected fewer than the %d observations",
+			df, p.D)
 	case float64(len(active))*float64(p.D)*float64(p.P) > mostScored:
-		return nil, nil, fmt.Errorf("%d regressions of a column on the others, of %d x %d, would take too long", len(active), p.D, p.P)
+		return nil, nil, fmt.Errorf("%d regressions of a column on the others, of %d x %d, would take too long",
+			len(active), p.D, p.P)
 	}
 	x, norms := unitColumns(dense())
 	residual := floats.SubTo(make([]float64, p.D), y, muHat)

@@ -44,7 +44,8 @@ func TestDebiasedCoefficientsCoverTheTruth(t *testing.T) {
 	for range 14 {
 		const d, p = 60, 90
 		x, y, beta := drawn(rng, d, p, 12)
-		problem, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: true}, problems.Hyper{Lambda: problems.Absolute(0.4 * math.Sqrt(2*d*math.Log(p)))})
+		problem, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: true},
+			problems.Hyper{Lambda: problems.Absolute(0.4 * math.Sqrt(2*d*math.Log(p)))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,8 @@ func TestDebiasedCoefficientsCoverTheTruth(t *testing.T) {
 	// The standard error of the share covered is about 0.02.
 	share, plain := float64(covered)/float64(count), float64(unadjusted)/float64(count)
 	if mean /= float64(count); count < 150 || share < 0.89 || plain > share-0.04 || math.Abs(mean) > 0.35 {
-		t.Errorf("%d intervals cover %.3f, without adjustment %.3f; mean %.2f standard errors off", count, share, plain, mean)
+		t.Errorf("%d intervals cover %.3f, without adjustment %.3f; mean %.2f standard errors off", count, share,
+			plain, mean)
 	}
 }
 
@@ -106,7 +108,8 @@ func TestDebiasedCoefficientsAreLeastSquares(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, standardize := range []bool{true, false} {
-			p, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: standardize}, problems.Hyper{Lambda: problems.OfMax(0.2)})
+			p, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: standardize},
+				problems.Hyper{Lambda: problems.OfMax(0.2)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,8 +123,10 @@ func TestDebiasedCoefficientsAreLeastSquares(t *testing.T) {
 					if !math.IsNaN(debiased[j]) || !math.IsNaN(factors[j]) {
 						t.Errorf("the constant column has %g, %g", debiased[j], factors[j])
 					}
-				} else if math.Abs(debiased[j]-want.AtVec(j)) > 1e-9*(math.Abs(want.AtVec(j))+1e-3) || !(factors[j] > 0) {
-					t.Errorf("standardized %t: coefficient %d is %g, least squares %g", standardize, j, debiased[j], want.AtVec(j))
+				} else if math.Abs(debiased[j]-want.AtVec(j)) > 1e-9*(math.Abs(want.AtVec(j))+1e-3) ||
+					!(factors[j] > 0) {
+					t.Errorf("standardized %t: coefficient %d is %g, least squares %g", standardize, j, debiased[j],
+						want.AtVec(j))
 				}
 			}
 			p.Release()

@@ -43,7 +43,8 @@ func ParseEffects(names []string) (Effects, error) {
 		case effectColumns:
 			e.Mean, e.Columns = true, true
 		default:
-			return Effects{}, fmt.Errorf("found %q, expected some of %s, separated by commas", name, strings.Join(EffectNames(), ", "))
+			return Effects{}, fmt.Errorf("found %q, expected some of %s, separated by commas", name,
+				strings.Join(EffectNames(), ", "))
 		}
 	}
 	return e, nil
@@ -102,11 +103,15 @@ func (b *specBuilder) checkEffects(data Data, from *source, cols []int) error {
 	line := b.Spec.operator.line
 	switch {
 	case from == nil || from.places == nil || len(cols) != 2 || b.synthesis != nil:
-		return b.errorf(line, "effects (%s) are asked for, but %s has no observed entries of a matrix: expected matrix-completion, or operator: {selection: ...} of a matrix without a synthesis", strings.Join(data.Effects.Names(), ","), b.p.Name)
+		return b.errorf(line, "effects (%s) are asked for, but %s has no observed entries of a matrix: expected "+
+			"matrix-completion, or operator: {selection: ...} of a matrix without a synthesis",
+			strings.Join(data.Effects.Names(), ","), b.p.Name)
 	case !b.p.Loss.Squared():
-		return b.errorf(line, "effects (%s) are asked for, but the loss is %s: they are for the squared loss", strings.Join(data.Effects.Names(), ","), b.p.Loss.Name)
+		return b.errorf(line, "effects (%s) are asked for, but the loss is %s: they are for the squared loss",
+			strings.Join(data.Effects.Names(), ","), b.p.Loss.Name)
 	case data.Intercept:
-		return b.errorf(line, "effects (%s) and an intercept are asked for: the effects include a constant, expected one of them", strings.Join(data.Effects.Names(), ","))
+		return b.errorf(line, "effects (%s) and an intercept are asked for: the effects include a constant, "+
+			"expected one of them", strings.Join(data.Effects.Names(), ","))
 	}
 	return nil
 }
@@ -118,7 +123,8 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 	}
 	p := b.p
 	if i := slices.IndexFunc(b.roots, func(w float64) bool { return w == 0 }); i >= 0 {
-		return nil, fmt.Errorf("array \"weights\" holds 0 at [%d], but with effects of rows and columns every entry needs a positive weight: leave the entry out", i)
+		return nil, fmt.Errorf("array \"weights\" holds 0 at [%d], but with effects of rows and columns every "+
+			"entry needs a positive weight: leave the entry out", i)
 	}
 	weights := slices.Clone(b.roots)
 	for i, r := range weights {
@@ -131,7 +137,8 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 	}
 	p.own(e.Release)
 	if e.Rank() >= p.D {
-		return nil, fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())
+		return nil, fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they "+
+			"leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())
 	}
 	p.effects, p.Effects = e, data.Effects
 	p.Operator = additive.WithoutEffects(from.selection, e)
@@ -170,7 +177,8 @@ func (p *Problem) FitEffectsAt(muHat, seen []float64) *FittedEffects {
 		return nil
 	}
 	if len(muHat) != p.D || len(seen) != p.D {
-		panic(fmt.Sprintf("problems: mu_hat has %d values and B %d at the observed entries, expected %d", len(muHat), len(seen), p.D))
+		panic(fmt.Sprintf("problems: mu_hat has %d values and B %d at the observed entries, expected %d", len(muHat),
+			len(seen), p.D))
 	}
 	rest := make([]float64, p.D)
 	for i, v := range seen {

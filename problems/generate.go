@@ -124,7 +124,8 @@ var completionGenerator = Generator{
 		case len(n) < 4 || n[2] == 0 && n[3] == 0:
 			return GenerateMatrixCompletion(n[0], n[1], seed)
 		case n[2] == 0:
-			return Data{}, fmt.Errorf("--rank is %d, but --entries is missing: without it the rank follows from the size", n[3])
+			return Data{}, fmt.Errorf("--rank is %d, but --entries is missing: without it the rank follows "+
+				"from the size", n[3])
 		}
 		return GenerateRatings(n[0], n[1], n[2], cmp.Or(n[3], ratingsRank), seed)
 	},
@@ -205,7 +206,8 @@ func GenerateLocalLowRank(f, m, n int, seed uint64) (Data, error) {
 		return Data{}, fmt.Errorf("a series of %d images of %d x %d pixels, expected positive sizes", f, m, n)
 	}
 	if max(m, n) < patchSide {
-		return Data{}, fmt.Errorf("a series of images of %d x %d pixels, expected a side of at least %d, that of a patch", m, n, patchSide)
+		return Data{}, fmt.Errorf("a series of images of %d x %d pixels, expected a side of at least %d, "+
+			"that of a patch", m, n, patchSide)
 	}
 	const courses, amplitude = 3, 5
 	rng := stream(seed, streamFactors)

@@ -31,8 +31,8 @@ const (
 //
 //	lambda = 0.6 sigma (sqrt(largest degree of a row) + sqrt(largest degree of a column)),
 //
-// about 0.6 times the norm of the noise, at which the solution has a rank of some tens. No vector of m n numbers is formed: the memory is three
-// numbers for each entry.
+// about 0.6 times the norm of the noise, at which the solution has a rank of some tens. No vector of m n
+// numbers is formed: the memory is three numbers for each entry.
 func GenerateRatings(m, n, entries, rank int, seed uint64) (Data, error) {
 	switch {
 	case m < 1 || n < 1:
@@ -40,13 +40,15 @@ func GenerateRatings(m, n, entries, rank int, seed uint64) (Data, error) {
 	case rank < 1 || rank > min(m, n):
 		return Data{}, fmt.Errorf("a matrix of %d x %d of rank %d, expected 1 to %d", m, n, rank, min(m, n))
 	case entries < 1 || float64(entries) > densest*float64(m)*float64(n):
-		return Data{}, fmt.Errorf("%d entries of a matrix of %d x %d, expected 1 to %g, a quarter of all", entries, m, n, math.Floor(densest*float64(m)*float64(n)))
+		return Data{}, fmt.Errorf("%d entries of a matrix of %d x %d, expected 1 to %g, a quarter of all", entries, m,
+			n, math.Floor(densest*float64(m)*float64(n)))
 	}
 	u, v := ratingFactors(m, n, rank, seed)
 	degrees := rowDegrees(m, n, entries, seed)
 	columns := newRatedColumns(n, seed)
 	rng := stream(seed, streamPlaces)
-	data := Data{Shape: []int{m, n}, YShape: []int{entries}, Indices: make([]int, 0, entries), Mu: make([]float64, 0, entries), Y: make([]float64, 0, entries)}
+	data := Data{Shape: []int{m, n}, YShape: []int{entries}, Indices: make([]int, 0, entries),
+		Mu: make([]float64, 0, entries), Y: make([]float64, 0, entries)}
 	noise, sigma2 := stream(seed, streamNoise), float64(paperSigma2)
 	inColumn, mostRow := make([]int, n), 0
 	taken := make([]int, n) // the last row that took a column, from 1
@@ -72,7 +74,8 @@ func GenerateRatings(m, n, entries, rank int, seed uint64) (Data, error) {
 			data.Y = append(data.Y, mu+math.Sqrt(sigma2)*noise.NormFloat64())
 		}
 	}
-	lambda := ratingsWeight * math.Sqrt(sigma2) * (math.Sqrt(float64(mostRow)) + math.Sqrt(float64(slices.Max(inColumn))))
+	lambda := ratingsWeight * math.Sqrt(sigma2) *
+		(math.Sqrt(float64(mostRow)) + math.Sqrt(float64(slices.Max(inColumn))))
 	data.Sigma2, data.Lambda = &sigma2, &lambda
 	return data, nil
 }

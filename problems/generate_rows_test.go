@@ -24,7 +24,8 @@ func TestLassoRowsAreThoseInMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(x, whole.X.RawMatrix().Data) || !slices.Equal(data.Y, whole.Y) || !slices.Equal(data.Mu, whole.Mu) {
+	if !slices.Equal(x, whole.X.RawMatrix().Data) || !slices.Equal(data.Y, whole.Y) ||
+		!slices.Equal(data.Mu, whole.Mu) {
 		t.Error("X, mu or y differ from those in memory")
 	}
 	if math.Abs(*data.Lambda-*whole.Lambda) > 1e-12**whole.Lambda || *data.Sigma2 != *whole.Sigma2 {

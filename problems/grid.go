@@ -89,7 +89,8 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 	values[g.N-1] = to
 	for i := 1; i < g.N; i++ {
 		if values[i] <= values[i-1] {
-			return nil, fmt.Errorf("%d points from %g to %g are too close to be distinct in double precision", g.N, from, to)
+			return nil, fmt.Errorf("%d points from %g to %g are too close to be distinct in double precision", g.N,
+				from, to)
 		}
 	}
 	return values, nil

@@ -57,7 +57,8 @@ func TestBadGridsAreRefused(t *testing.T) {
 		"-1:1:5":        `it begins at "-1", expected a positive number`,
 		"1:nan:5":       `it ends at "nan", expected a positive number`,
 	} {
-		if _, err := problems.ParseGrid(text); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), `"`+text+`"`) {
+		if _, err := problems.ParseGrid(text); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), `"`+text+`"`) {
 			t.Errorf("%s: error %v, expected one with %q", text, err, want)
 		}
 	}

@@ -74,7 +74,8 @@ func TestOperatorsAreCentered(t *testing.T) {
 			return "[" + strings.Join(rows, ", ") + "]"
 		}
 		inSpec := func(operator string) problems.Data {
-			s, err := problems.ParseSpec([]byte(fmt.Sprintf("data: {X: %s, y: %s}\noperator: %s\nregularizer: {l1: lambda}\n",
+			s, err := problems.ParseSpec([]byte(fmt.Sprintf("data: {X: %s, y: %s}\noperator: %s\nregularizer: "+
+				"{l1: lambda}\n",
 				list(data.X), strings.ReplaceAll(fmt.Sprint(data.Y), " ", ", "), operator)), "s.yaml")
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +88,9 @@ func TestOperatorsAreCentered(t *testing.T) {
 			return loaded
 		}
 		for name, data := range map[string]problems.Data{
-			"dense": data, "sparse": sparse, "specified": inSpec("{dense: X}"), "product": inSpec("{product: [scale: {by: 0.5, operator: identity}, scale: {by: 2, operator: {dense: X}}]}"),
+			"dense": data, "sparse": sparse, "specified": inSpec("{dense: X}"),
+			"product": inSpec("{product: [scale: {by: 0.5, operator: identity}, scale: {by: 2, operator: " +
+				"{dense: X}}]}"),
 		} {
 			live := dev.Stats().Live
 			problem, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
@@ -164,7 +167,8 @@ func TestMaximumWithAnIntercept(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if largest := mat.Norm(mat.NewVecDense(p.P, s.B.ToHost()), math.Inf(1)); (largest > 0) != (share < 1) {
+					if largest := mat.Norm(mat.NewVecDense(p.P, s.B.ToHost()),
+						math.Inf(1)); (largest > 0) != (share < 1) {
 						t.Errorf("%s, %s: at %gmax b is %g", name, kind, share, largest)
 					}
 					s.Release()
@@ -203,11 +207,13 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 	}
 	constant := tabled(d, p)
 	constant.X.SetCol(2, slices.Repeat([]float64{0.3}, d))
-	if _, err := problems.EstimateSigma2("auto", "ols", constant); err == nil || !strings.Contains(err.Error(), "column 2 of X is constant, and so is the intercept") {
+	if _, err := problems.EstimateSigma2("auto", "ols", constant); err == nil ||
+		!strings.Contains(err.Error(), "column 2 of X is constant, and so is the intercept") {
 		t.Errorf("error %v", err)
 	}
 	var refused *noise.Refusal
-	if _, err := problems.EstimateSigma2("ols-residual", "ols", tabled(p+1, p)); !errors.As(err, &refused) || !strings.Contains(err.Error(), "X is 6 x 5 and there is an intercept, expected d > p + 1") {
+	if _, err := problems.EstimateSigma2("ols-residual", "ols", tabled(p+1, p)); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "X is 6 x 5 and there is an intercept, expected d > p + 1") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -216,16 +222,22 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 func TestInterceptIsRefusedWhereItHasNoPlace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
-		_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2}, Intercept: true}, problems.Hyper{Lambda: problems.Absolute(1)})
-		if err == nil || !strings.Contains(err.Error(), "svt cannot have one: expected ols, ridge, lasso, elastic-net, group-lasso, fused-lasso, generalized-lasso or a specification") {
+		_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2},
+			Intercept: true}, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err == nil || !strings.Contains(err.Error(),
+			"svt cannot have one: expected ols, ridge, lasso, elastic-net, group-lasso, fused-lasso, "+
+				"generalized-lasso or a specification") {
 			t.Errorf("error %v", err)
 		}
-		data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4]}\noperator: identity\nsynthesis: {adjoint: dct}\nregularizer: {l1: 1}\n")
+		data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4]}\noperator: identity\nsynthesis: {adjoint: "+
+			"dct}\nregularizer: {l1: 1}\n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		data.Intercept = true
-		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), "problem.yaml:3: an intercept is asked for, but a specification with a synthesis cannot have one") {
+		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil ||
+			!strings.Contains(err.Error(), "problem.yaml:3: an intercept is asked for, but a specification with a "+
+				"synthesis cannot have one") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -30,7 +30,8 @@ type node struct {
 
 // parseNode reads the name of a node, which is one of the kinds, and parses its arguments with the
 // kind's parser. what names the sort in errors.
-func parseNode[N, B any](s *Spec, at *yaml.Node, what string, kinds []kind[N, B], newNode func(node) *N) (n *N, build B, err error) {
+func parseNode[N, B any](s *Spec, at *yaml.Node, what string, kinds []kind[N, B], newNode func(node) *N) (n *N,
+	build B, err error) {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = k.name

@@ -117,7 +117,8 @@ func (s *Spec) parseLoss(n *yaml.Node) (err error) {
 		v := nodes[key]
 		switch own := k.Parameter != nil && k.Parameter.Name == key; {
 		case own && v == nil:
-			return s.errorf(n.Line, "the %s loss has no %s, expected loss: {name: %s, %s: NUMBER}, %s", k.Name, key, k.Name, key, k.Parameter.Unit)
+			return s.errorf(n.Line, "the %s loss has no %s, expected loss: {name: %s, %s: NUMBER}, %s", k.Name, key,
+				k.Name, key, k.Parameter.Unit)
 		case v != nil && !own:
 			return s.errorf(v.Line, "loss has the key %s, but the %s loss has no such parameter", key, k.Name)
 		case own:
@@ -217,7 +218,8 @@ func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 	op, _ := linops.On(dev, p.Operator, on)
 	defer op.Release()
 	ctx := context.Background()
-	solver, err := solve.New(ctx, "active-set", solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}, solve.Options{Tol: 1e-12})
+	solver, err := solve.New(ctx, "active-set", solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0),
+		Device: dev}, solve.Options{Tol: 1e-12})
 	if err != nil {
 		return err
 	}

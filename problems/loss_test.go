@@ -88,7 +88,8 @@ func TestLambdaMaxAndInterceptOfLosses(t *testing.T) {
 					t.Errorf("%s: %+v with p = %d", name, p.Loss, p.P)
 				}
 				b, mu := solveLoss(t, p, data.Y)
-				if zero := !slices.ContainsFunc(p.Coefficients(b), func(v float64) bool { return v != 0 }); zero != c.zero {
+				if zero := !slices.ContainsFunc(p.Coefficients(b),
+					func(v float64) bool { return v != 0 }); zero != c.zero {
 					t.Errorf("%s, intercept %t, at %g lambda_max: b = %v", name, intercept, c.share, b)
 				}
 				if b0, ok := p.Intercept(mu, b); ok != intercept {
@@ -98,7 +99,8 @@ func TestLambdaMaxAndInterceptOfLosses(t *testing.T) {
 					for _, v := range data.Y {
 						mean += v / 50
 					}
-					want := map[string]float64{"logistic": math.Log(mean / (1 - mean)), "poisson": math.Log(mean), "huber": b0}[name]
+					want := map[string]float64{"logistic": math.Log(mean / (1 - mean)), "poisson": math.Log(mean),
+						"huber": b0}[name]
 					if math.Abs(b0-want) > 1e-7 {
 						t.Errorf("%s: the intercept alone is %g, want %g", name, b0, want)
 					}
@@ -136,7 +138,8 @@ func checkConstant(t *testing.T, dev array.Device, name string) {
 	if name == "huber" {
 		lossKey = "loss: {name: huber, delta: 1.3}"
 	}
-	spec, err := problems.ParseSpec([]byte("data: d.npz\noperator: {matrix: X}\n"+lossKey+"\nregularizer:\n  l1: {weight: lambda, unpenalized: [0]}\n"), "t.yaml")
+	spec, err := problems.ParseSpec([]byte("data: d.npz\noperator: {matrix: X}\n"+lossKey+"\nregularizer:\n  l1: "+
+		"{weight: lambda, unpenalized: [0]}\n"), "t.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +158,8 @@ func TestSpecificationsOfLosses(t *testing.T) {
 		"loss: {name: logistic, delta: 1}":  "the logistic loss has no such parameter",
 		"loss: {name: logistic, deltas: 1}": "deltas",
 	} {
-		_, err := problems.ParseSpec([]byte("data: d.npz\noperator: {matrix: X}\n"+text+"\nregularizer: {l1: 1}\n"), "t.yaml")
+		_, err := problems.ParseSpec([]byte("data: d.npz\noperator: {matrix: X}\n"+text+"\nregularizer: {l1: 1}\n"),
+			"t.yaml")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "t.yaml:3") {
 			t.Errorf("%s: error %v, expected %q", text, err, want)
 		}
@@ -166,15 +170,17 @@ func TestSpecificationsOfLosses(t *testing.T) {
 		change func(d *problems.Data)
 		want   string
 	}{
-		"labels":   {func(d *problems.Data) { d.Y[2] = -1 }, "code labels of -1 and 1"},
-		"one kind": {func(d *problems.Data) { d.Intercept = true; d.Y = slices.Repeat([]float64{1}, 20) }, "no least intercept"},
-		"name":     {func(d *problems.Data) { d.Loss.Name = "probit" }, "expected one of squared, logistic"},
-		"delta":    {func(d *problems.Data) { d.Loss = problems.Loss{Name: "huber"} }, "delta of the huber loss is 0"},
+		"labels": {func(d *problems.Data) { d.Y[2] = -1 }, "code labels of -1 and 1"},
+		"one kind": {func(d *problems.Data) { d.Intercept = true; d.Y = slices.Repeat([]float64{1}, 20) },
+			"no least intercept"},
+		"name":  {func(d *problems.Data) { d.Loss.Name = "probit" }, "expected one of squared, logistic"},
+		"delta": {func(d *problems.Data) { d.Loss = problems.Loss{Name: "huber"} }, "delta of the huber loss is 0"},
 	} {
 		changed := data
 		changed.Y = slices.Clone(data.Y)
 		c.change(&changed)
-		if _, err := problems.New("lasso", dev, changed, problems.Hyper{Lambda: problems.Absolute(1)}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := problems.New("lasso", dev, changed, problems.Hyper{Lambda: problems.Absolute(1)}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, expected %q", what, err, c.want)
 		}
 	}

@@ -54,20 +54,26 @@ type Layout struct {
 func (l Layout) Sequence() bool { return l.YRank == 1 && !l.Design && !l.Selection }
 
 var (
-	regression  = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
-	grouped     = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true, Groups: true, YRank: 1, YShape: "(d,)"}
-	matrix      = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
-	video       = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
-	completion  = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
-	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
-	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
-	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)", YRank: 1, YShape: "(n,)"}
-	placed      = Layout{
+	regression = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
+	grouped    = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true,
+		Groups: true, YRank: 1, YShape: "(d,)"}
+	matrix = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
+	video  = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix",
+		YRank: 2, YShape: "(m, n)", Frames: true}
+	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)",
+		Selection: true, YRank: 1, YShape: "(d,)"}
+	picture  = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
+	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)",
+		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
+	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
+		YRank: 1, YShape: "(n,)"}
+	placed = Layout{
 		Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced",
 		YRank:  1, YShape: "(n,)", Places: true,
 	}
-	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
-	series   = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
+	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its " +
+		"values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
+	series = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
 // Generator draws data sets like those of the paper: see the Generate functions.
@@ -238,9 +244,11 @@ func (n *Named) check(data Data) error {
 	case n.Selection && len(data.Shape) != 2:
 		return fmt.Errorf("array \"shape\" is %v, expected 2 positive integers", data.Shape)
 	case data.Standardize && !n.Design:
-		return fmt.Errorf("standardized columns are asked for, but %s has no design matrix: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
+		return fmt.Errorf("standardized columns are asked for, but %s has no design matrix: expected %s or a "+
+			"specification", n.Name, strings.Join(Regressions(), ", "))
 	case data.Intercept && !n.Design:
-		return fmt.Errorf("an intercept is asked for, but %s cannot have one: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
+		return fmt.Errorf("an intercept is asked for, but %s cannot have one: expected %s or a specification", n.Name,
+			strings.Join(Regressions(), ", "))
 	}
 	rank, expected := n.YRank, "shape "+n.YShape
 	if n.Rows {
@@ -273,7 +281,8 @@ func (n *Named) check(data Data) error {
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):
-		return fmt.Errorf("array \"indices\" has %d values, expected %d, as many as \"y\"", len(data.Indices), len(data.Y))
+		return fmt.Errorf("array \"indices\" has %d values, expected %d, as many as \"y\"", len(data.Indices),
+			len(data.Y))
 	case n.Rows && data.YShape[rank-1] < 2:
 		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values", formatShape(data.YShape))
 	}
@@ -291,7 +300,8 @@ func (d Data) checkSettings(name string) error {
 	case d.Anisotropic && name != "tv2d":
 		return fmt.Errorf("anisotropic total variation is asked for, but %s is not tv2d", name)
 	case d.Order != nil && name != "trend1d" && name != "whittaker":
-		return fmt.Errorf("differences of order %d are asked for, but %s is neither trend1d nor whittaker", *d.Order, name)
+		return fmt.Errorf("differences of order %d are asked for, but %s is neither trend1d nor whittaker", *d.Order,
+			name)
 	case d.At != nil && name != "whittaker":
 		return fmt.Errorf("there are places of the values of y, but %s is not whittaker", name)
 	}

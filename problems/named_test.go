@@ -99,7 +99,8 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 		for i, c := range data.Indices {
 			full.Set(c/shape.Cols, c%shape.Cols, data.Y[i])
 		}
-		return byHand{selection, func(lambda, _, _ float64) prox.Prox { return lowrank.NewNuclear(shape, lambda) }, singular(t, full), 0, "fista", []int{d}, data.Shape}
+		return byHand{selection, func(lambda, _, _ float64) prox.Prox { return lowrank.NewNuclear(shape, lambda) },
+			singular(t, full), 0, "fista", []int{d}, data.Shape}
 	case "local-low-rank":
 		f, m, n := data.YShape[0], data.YShape[1], data.YShape[2]
 		largest := 0.0
@@ -126,23 +127,32 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 			}
 		}
 		s := prox.Series{Frames: f, Rows: m, Cols: n, Patch: 8, Stride: 4}
-		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return denoise.NewLocalLowRank(s, lambda) }, largest, 0, "ista", data.YShape, data.YShape}
+		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox {
+			return denoise.NewLocalLowRank(s,
+				lambda)
+		}, largest, 0, "ista", data.YShape, data.YShape}
 	case "tv1d":
 		most, sum, mean := 0.0, 0.0, mat.Sum(mat.NewVecDense(d, data.Y))/float64(d)
 		for _, v := range data.Y[:d-1] {
 			sum += v - mean
 			most = max(most, math.Abs(sum))
 		}
-		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return clustered.NewTV1D(d, lambda) }, most, 0, "ista", []int{d}, []int{d}}
+		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox {
+			return clustered.NewTV1D(d,
+				lambda)
+		}, most, 0, "ista", []int{d}, []int{d}}
 	}
 	shape := array.Shape{Rows: data.YShape[0], Cols: data.YShape[1]}
 	y := mat.NewDense(shape.Rows, shape.Cols, data.Y)
-	h := byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return lowrank.NewNuclear(shape, lambda) }, singular(t, y), 0, "ista", data.YShape, data.YShape}
+	h := byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return lowrank.NewNuclear(shape, lambda) },
+		singular(t, y), 0, "ista", data.YShape, data.YShape}
 	if name == "robust-pca" {
-		h.operator, h.solver, h.bShape = linops.HStack(linops.Identity(d), linops.Identity(d)), "fista", []int{2, shape.Rows, shape.Cols}
+		h.operator, h.solver, h.bShape = linops.HStack(linops.Identity(d), linops.Identity(d)), "fista",
+			[]int{2, shape.Rows, shape.Cols}
 		h.maxGamma = max(mat.Max(y), -mat.Min(y))
 		h.regularizer = func(lambda, _, gamma float64) prox.Prox {
-			return prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(shape, lambda), N: d}, prox.Block{Prox: prox.NewL1(gamma), N: d})
+			return prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(shape, lambda), N: d},
+				prox.Block{Prox: prox.NewL1(gamma), N: d})
 		}
 	}
 	return h
@@ -177,8 +187,10 @@ func TestNamedProblemsAreTheirFormulas(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				if p.Name != name || p.DefaultSolver != want.solver || !slices.Equal(p.MuShape, want.muShape) || !slices.Equal(p.BShape, want.bShape) {
-					t.Errorf("%s by %s, shapes %v and %v; expected %s by %s, %v and %v", p.Name, p.DefaultSolver, p.MuShape, p.BShape, name, want.solver, want.muShape, want.bShape)
+				if p.Name != name || p.DefaultSolver != want.solver || !slices.Equal(p.MuShape, want.muShape) ||
+					!slices.Equal(p.BShape, want.bShape) {
+					t.Errorf("%s by %s, shapes %v and %v; expected %s by %s, %v and %v", p.Name, p.DefaultSolver,
+						p.MuShape, p.BShape, name, want.solver, want.muShape, want.bShape)
 				}
 				if !mat.Equal(linops.ToDense(dev, p.Operator), linops.ToDense(dev, want.operator)) {
 					t.Errorf("%s: the operators differ", name)
@@ -226,7 +238,8 @@ func TestNamedProblemsAreRegistered(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", n.Name, err)
 		}
-		if len(data.YShape) != n.YRank || (data.X != nil) != n.Design || (data.Indices != nil) != n.Selection || data.Lambda == nil || n.Generator.Help == "" {
+		if len(data.YShape) != n.YRank || (data.X != nil) != n.Design || (data.Indices != nil) != n.Selection ||
+			data.Lambda == nil || n.Generator.Help == "" {
 			t.Errorf("%s: the data have y of shape %v, the layout is %+v", n.Name, data.YShape, n.Layout)
 		}
 	}
@@ -245,7 +258,8 @@ func TestMatrixTakesWhatIsStored(t *testing.T) {
 				return dataio.WriteNPY(path, dataio.Array{Shape: []int{2, 3}, Data: want.RawMatrix().Data})
 			},
 			"x.mtx": func(path string) error {
-				return writeText(path, "%%MatrixMarket matrix coordinate real general\n2 3 4\n1 1 1\n1 3 3\n2 2 5\n2 3 6\n")
+				return writeText(path, "%%MatrixMarket matrix coordinate real general\n2 3 4\n1 1 1\n1 3 3\n2 "+
+					"2 5\n2 3 6\n")
 			},
 		} {
 			if err := write(dir + "/" + file); err != nil {
@@ -253,12 +267,14 @@ func TestMatrixTakesWhatIsStored(t *testing.T) {
 			}
 		}
 		for _, x := range []string{"x.npy", "x.mtx", "[[1, 0, 3], [0, 5, 6]]"} {
-			p, _ := built(t, dev, dir, fmt.Sprintf("data: {X: %s, y: [1, 2]}\noperator: {matrix: X}\nregularizer: {squared-l2: 1}\n", x), problems.Hyper{})
+			p, _ := built(t, dev, dir, fmt.Sprintf("data: {X: %s, y: [1, 2]}\noperator: {matrix: X}\nregularizer: "+
+				"{squared-l2: 1}\n", x), problems.Hyper{})
 			if got := linops.ToDense(dev, p.Operator); !mat.Equal(got, want) || p.DefaultSolver != "direct" {
 				t.Errorf("%s: by %s,\n%v", x, p.DefaultSolver, mat.Formatted(got))
 			}
 		}
-		if _, err := load(t, dir, "data: {y: [1, 2]}\noperator: {matrix: X}\nregularizer: zero\n"); err == nil || !strings.Contains(err.Error(), `problem.yaml:2: array "X" is missing`) {
+		if _, err := load(t, dir, "data: {y: [1, 2]}\noperator: {matrix: X}\nregularizer: zero\n"); err == nil ||
+			!strings.Contains(err.Error(), `problem.yaml:2: array "X" is missing`) {
 			t.Errorf("error %v", err)
 		}
 	})

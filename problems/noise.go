@@ -55,7 +55,8 @@ func (s *Spec) parseNoise(n *yaml.Node) error {
 		kind, err := s.choice(n, "noise", []string{string(NoiseAnscombe)})
 		s.noise.kind = Noise(kind)
 		if err == nil && (s.operator.kind != "identity") {
-			err = s.errorf(n.Line, "noise is anscombe, but the operator is %s: expected operator: identity, because the transform is not linear", s.operator.kind)
+			err = s.errorf(n.Line, "noise is anscombe, but the operator is %s: expected operator: identity, "+
+				"because the transform is not linear", s.operator.kind)
 		}
 		return s.checkNoise(n, err)
 	}
@@ -64,7 +65,8 @@ func (s *Spec) parseNoise(n *yaml.Node) error {
 		return err
 	}
 	if len(f.nodes) != 1 {
-		return s.errorf(n.Line, "noise has the keys %s, expected one of variances, covariance and whitening, or noise: anscombe", keysOf(n))
+		return s.errorf(n.Line, "noise has the keys %s, expected one of variances, covariance and whitening, or "+
+			"noise: anscombe", keysOf(n))
 	}
 	for key, v := range f.nodes {
 		s.noise.kind = Noise(key)
@@ -87,7 +89,8 @@ func (s *Spec) checkNoise(n *yaml.Node, err error) error {
 	case !s.Loss.Squared():
 		return s.errorf(n.Line, "noise is that of the squared loss, found loss: %s", s.Loss.Name)
 	case s.Intercept || s.Standardize:
-		return s.errorf(n.Line, "noise excludes intercept and standardize: a column of ones is no longer constant once it is whitened")
+		return s.errorf(n.Line, "noise excludes intercept and standardize: a column of ones is no longer constant "+
+			"once it is whitened")
 	}
 	return nil
 }
@@ -169,13 +172,15 @@ func (b *specBuilder) byVariances(a dataio.Array, shape []int, pairs bool) (lino
 		each = 2
 	}
 	if a.Complex || len(a.Data)*each != d {
-		return nil, fmt.Errorf("array %q has shape %s, expected %s, a variance for each entry of y", a.Name, formatShape(a.Shape), formatShape(shape))
+		return nil, fmt.Errorf("array %q has shape %s, expected %s, a variance for each entry of y", a.Name,
+			formatShape(a.Shape), formatShape(shape))
 	}
 	w := make([]float64, d)
 	for i := range w {
 		v := a.Data[i/each]
 		if !(v > 0) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("array %q holds %g at %s, expected variances, positive numbers", a.Name, v, formatPlace(i/each, a.Shape))
+			return nil, fmt.Errorf("array %q holds %g at %s, expected variances, positive numbers", a.Name, v,
+				formatPlace(i/each, a.Shape))
 		}
 		w[i] = 1 / math.Sqrt(v)
 	}
@@ -200,7 +205,9 @@ func (b *specBuilder) byCovariance(a dataio.Array, shape []int, pairs bool) (lin
 		k = matrix[0]
 	}
 	if k == 0 || k != d && k != shape[0] {
-		return nil, fmt.Errorf("array %q has shape %s, expected (%d, %d), the covariance of the entries of y, or (%d, %d), that of the channels that are its first axis", a.Name, formatShape(matrix), d, d, shape[0], shape[0])
+		return nil, fmt.Errorf("array %q has shape %s, expected (%d, %d), the covariance of the entries of y, or "+
+			"(%d, %d), that of the channels that are its first axis", a.Name, formatShape(matrix), d, d, shape[0],
+			shape[0])
 	}
 	c := make([]complex128, k*k)
 	for i := range c {
@@ -224,8 +231,10 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 	for i := range k {
 		for j := range i + 1 {
 			v := c[i*k+j]
-			if other := cmplx.Conj(c[j*k+i]); cmplx.Abs(v-other) > 1e-8*(cmplx.Abs(v)+cmplx.Abs(other)) || cmplx.IsNaN(v) {
-				return nil, fmt.Errorf("is not Hermitian: it holds %.6g at (%d, %d) and %.6g at (%d, %d)", v, i, j, c[j*k+i], j, i)
+			if other := cmplx.Conj(c[j*k+i]); cmplx.Abs(v-other) > 1e-8*(cmplx.Abs(v)+cmplx.Abs(other)) ||
+				cmplx.IsNaN(v) {
+				return nil, fmt.Errorf("is not Hermitian: it holds %.6g at (%d, %d) and %.6g at (%d, %d)", v, i, j,
+					c[j*k+i], j, i)
 			}
 			for u := range j {
 				v -= l[i*k+u] * cmplx.Conj(l[j*k+u])
@@ -235,7 +244,8 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 				continue
 			}
 			if x := real(v); !(x > 1e-12*real(c[i*k+i])) || math.IsInf(x, 0) {
-				return nil, fmt.Errorf("is not positive definite: pivot %d is %.3g, expected a covariance of full rank", i, x)
+				return nil, fmt.Errorf("is not positive definite: pivot %d is %.3g, expected a covariance "+
+					"of full rank", i, x)
 			}
 			l[i*k+i] = complex(math.Sqrt(real(v)), 0)
 		}
@@ -264,7 +274,8 @@ func anscombe(name string, x *[]float64, shape []int) error {
 	out := slices.Clone(*x)
 	for i, v := range out {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("array %q holds %g at %s, expected Poisson counts or their means, numbers of at least 0", name, v, formatPlace(i, shape))
+			return fmt.Errorf("array %q holds %g at %s, expected Poisson counts or their means, "+
+				"numbers of at least 0", name, v, formatPlace(i, shape))
 		}
 		out[i] = 2 * math.Sqrt(v+3./8)
 	}
@@ -316,13 +327,16 @@ func (t Targets) ofNoise(n Noise) Targets {
 	case "":
 		return t
 	case NoiseVariances:
-		what, unit = "the squared error of mu_hat, each entry over the variance of its noise", "over the variance of its noise"
+		what, unit = "the squared error of mu_hat, each entry over the variance of its noise",
+			"over the variance of its noise"
 	case NoiseCovariance:
-		what, unit = "the squared error of mu_hat in the norm of the inverse covariance, (mu_hat - mu)* C^-1 (mu_hat - mu)", "whitened"
+		what, unit = "the squared error of mu_hat in the norm of the inverse covariance, (mu_hat - mu)* C^-1 "+
+			"(mu_hat - mu)", "whitened"
 	case NoiseWhitening:
 		what, unit = "the squared error of mu_hat, whitened", "whitened"
 	case NoiseAnscombe:
-		what, unit = "the squared error of mu_hat in the scale 2 sqrt(count + 3/8), and is approximate, poor at low counts", "in that scale"
+		what, unit = "the squared error of mu_hat in the scale 2 sqrt(count + 3/8), and is approximate, poor "+
+			"at low counts", "in that scale"
 	}
 	join := func(s string, more string) string {
 		if s == "" {
@@ -330,5 +344,6 @@ func (t Targets) ofNoise(n Noise) Targets {
 		}
 		return more + "; " + s
 	}
-	return Targets{Noise: n, SURE: join(t.SURE, what), Prediction: join(t.Prediction, "the squared error of predicting an entry of y, "+unit+", noise included")}
+	return Targets{Noise: n, SURE: join(t.SURE, what),
+		Prediction: join(t.Prediction, "the squared error of predicting an entry of y, "+unit+", noise included")}
 }

@@ -92,7 +92,8 @@ func TestSUREIsUnbiasedForColouredNoise(t *testing.T) {
 			func(x []float64) []float64 { return solveLower(two, 2, 6, x) },
 		},
 		"whitening": {
-			"{whitening: {diagonal: v}}", dataio.Array{Name: "v", Shape: []int{2, 6}, Data: scaled(constant(d, 1), variances, -0.5)},
+			"{whitening: {diagonal: v}}", dataio.Array{Name: "v", Shape: []int{2, 6},
+				Data: scaled(constant(d, 1), variances, -0.5)},
 			func(e []float64) []float64 { return scaled(e, variances, 0.5) },
 			func(x []float64) []float64 { return scaled(x, variances, -0.5) },
 		},
@@ -112,9 +113,11 @@ func TestSUREIsUnbiasedForColouredNoise(t *testing.T) {
 				}
 				return out
 			}
-			text := "data: d.npz\noperator: identity\nnoise: " + c.noise + "\nsynthesis: {adjoint: dct}\nregularizer: {l1: 0.9}"
+			text := "data: d.npz\noperator: identity\nnoise: " + c.noise +
+				"\nsynthesis: {adjoint: dct}\nregularizer: {l1: 0.9}"
 			load := func(y []float64) problems.Data {
-				data, err := scanned(t, text, c.array, dataio.Array{Name: "y", Shape: []int{2, 6}, Data: y}, dataio.Array{Name: "mu", Shape: []int{2, 6}, Data: mu})
+				data, err := scanned(t, text, c.array, dataio.Array{Name: "y", Shape: []int{2, 6}, Data: y},
+					dataio.Array{Name: "mu", Shape: []int{2, 6}, Data: mu})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -221,8 +224,10 @@ func TestComplexCovarianceWhitens(t *testing.T) {
 		y[2*i], y[2*i+1] = real(e[0]), imag(e[0])
 		y[2*(n+i)], y[2*(n+i)+1] = real(second), imag(second)
 	}
-	c := dataio.Array{Name: "c", Shape: []int{2, 2, 2}, Data: []float64{1, 0, 0.6, 0.5, 0.6, -0.5, 0.36 + 0.25 + 0.16, 0}, Complex: true}
-	data, err := scanned(t, "data: d.npz\noperator: {complex: identity}\nnoise: {covariance: c}\nregularizer: {complex-l1: 1}",
+	c := dataio.Array{Name: "c", Shape: []int{2, 2, 2}, Data: []float64{1, 0, 0.6, 0.5, 0.6, -0.5, 0.36 + 0.25 + 0.16,
+		0}, Complex: true}
+	data, err := scanned(t, "data: d.npz\noperator: {complex: identity}\nnoise: {covariance: c}\nregularizer: "+
+		"{complex-l1: 1}",
 		c, dataio.Array{Name: "y", Shape: []int{2, n, 2}, Data: y, Complex: true})
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +285,8 @@ func TestAnscombeIsApproximatelyUnbiased(t *testing.T) {
 			return z
 		}
 		if solver == nil {
-			data, err := scanned(t, "data: d.npz\noperator: identity\nnoise: anscombe\nsynthesis: {adjoint: dct}\nregularizer: {l1: {weight: 1, unpenalized: averages}}",
+			data, err := scanned(t, "data: d.npz\noperator: identity\nnoise: anscombe\nsynthesis: {adjoint: "+
+				"dct}\nregularizer: {l1: {weight: 1, unpenalized: averages}}",
 				dataio.Array{Name: "y", Shape: []int{d}, Data: y}, dataio.Array{Name: "mu", Shape: []int{d}, Data: mu})
 			if err != nil {
 				t.Fatal(err)
@@ -295,7 +301,8 @@ func TestAnscombeIsApproximatelyUnbiased(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Release()
-			if solver, err = vjp.NewSolver(context.Background(), p.DefaultSolver, p.Solve(), vjp.Options{}); err != nil {
+			if solver, err = vjp.NewSolver(context.Background(), p.DefaultSolver, p.Solve(),
+				vjp.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			defer solver.Release()
@@ -340,14 +347,16 @@ func TestNoiseRefusesWhatDoesNotFit(t *testing.T) {
 		{"noise: {variances: v}", `array "v" holds 0 at [1]`, named([]int{4}, 1, 0, 1, 1)},
 		{"noise: {variances: v}", "has shape (2,), expected (4,)", named([]int{2}, 1, 1)},
 		{"noise: {covariance: v}", "expected (4, 4)", named([]int{2, 2}, 1, 0, 0, 1)},
-		{"noise: {covariance: v}", "not positive definite: pivot 1", named([]int{4, 4}, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)},
+		{"noise: {covariance: v}", "not positive definite: pivot 1", named([]int{4, 4}, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0,
+			1, 0, 0, 0, 0, 1)},
 		{"noise: {covariance: v}", "not Hermitian", named([]int{4, 4}, 1, 1, 0, 0, 2, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)},
 		{"noise: {variances: v, covariance: v}", "expected one of variances", named([]int{4}, 1, 1, 1, 1)},
 		{"noise: poisson", "expected anscombe", named([]int{4}, 1, 1, 1, 1)},
 		{"noise: anscombe", "expected Poisson counts", named([]int{4}, 1, 1, 1, 1)},
 		{"noise: {variances: v}\nweights: v", "exclude each other", named([]int{4}, 1, 1, 1, 1)},
 		{"noise: {variances: v}\nintercept: true", "excludes intercept", named([]int{4}, 1, 1, 1, 1)},
-		{"noise: {variances: v}\nloss: {name: huber, delta: 1}", "that of the squared loss", named([]int{4}, 1, 1, 1, 1)},
+		{"noise: {variances: v}\nloss: {name: huber, delta: 1}", "that of the squared loss",
+			named([]int{4}, 1, 1, 1, 1)},
 	} {
 		if strings.Contains(c.want, "Poisson") {
 			y.Data = []float64{1, 2, -3, 4}

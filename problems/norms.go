@@ -71,7 +71,8 @@ func connectedNorm(dev array.Device, y []float64, places []int, shape array.Shap
 		}
 	}
 	if shape.Len() > math.MaxInt32 {
-		return 0, fmt.Errorf("the largest singular value of the observed entries is not separate from the next ones after %d steps: expected a number for the weight in place of a multiple of the maximum", leadingSteps)
+		return 0, fmt.Errorf("the largest singular value of the observed entries is not separate from the next "+
+			"ones after %d steps: expected a number for the weight in place of a multiple of the maximum", leadingSteps)
 	}
 	full := make([]float64, shape.Len())
 	for i, c := range places {

@@ -23,7 +23,8 @@ var adjointOperator = operatorKind{
 			if err != nil {
 				return built{}, err
 			}
-			return built{op: linops.Adjoint(a.op), rows: a.cols, cols: a.rows, rowAverages: a.colAverages, colAverages: a.rowAverages}, nil
+			return built{op: linops.Adjoint(a.op), rows: a.cols, cols: a.rows, rowAverages: a.colAverages,
+				colAverages: a.rowAverages}, nil
 		}, err
 	},
 }
@@ -72,7 +73,8 @@ func (s *Spec) parseChildren(n *operatorNode, args *yaml.Node) error {
 }
 
 // ofList is the parser of an operator whose arguments are a list of operators.
-func ofList(build func(b *specBuilder, children []*operatorNode, rows, cols []int) (built, error)) func(*Spec, *operatorNode, *yaml.Node) (operatorBuild, error) {
+func ofList(build func(b *specBuilder, children []*operatorNode, rows, cols []int) (built, error)) func(*Spec,
+	*operatorNode, *yaml.Node) (operatorBuild, error) {
 	return func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		return func(b *specBuilder, rows, cols []int) (built, error) {
 			return build(b, n.children, rows, cols)
@@ -206,7 +208,8 @@ var vstackOperator = operatorKind{
 			cols, shapes[i] = parts[i].cols, parts[i].rows
 		}
 		a := parts[0]
-		return built{op: linops.VStack(operators(parts)...), rows: side(shapes), cols: cols, colAverages: a.colAverages, parts: a.parts}, nil
+		return built{op: linops.VStack(operators(parts)...), rows: side(shapes), cols: cols,
+			colAverages: a.colAverages, parts: a.parts}, nil
 	}),
 }
 

@@ -18,9 +18,10 @@ var trendOperator = operatorKind{
 
 var differencesOperator = operatorKind{
 	name: "differences",
-	forms: []form{{"differences: {order: 2, at: x}", "differences of a sequence, so many times. at: places of its values, increasing,\n" +
-		"if they are not evenly spaced: divided differences, in units of the mean distance,\n" +
-		"whose squares add up to the integral of the squared derivative"}},
+	forms: []form{{"differences: {order: 2, at: x}",
+		"differences of a sequence, so many times. at: places of its values, increasing,\n" +
+			"if they are not evenly spaced: divided differences, in units of the mean distance,\n" +
+			"whose squares add up to the integral of the squared derivative"}},
 	parse: parseDifferences(2, 0),
 }
 
@@ -48,7 +49,8 @@ func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml
 					return nil, err
 				}
 				if x != math.Trunc(x) || x < float64(1-more) || x > float64(MostDifferences-more) {
-					return nil, s.errorf(v.Line, "order is %g, expected an integer from %d to %d", x, 1-more, MostDifferences-more)
+					return nil, s.errorf(v.Line, "order is %g, expected an integer from %d to %d", x, 1-more,
+						MostDifferences-more)
 				}
 				order, given = int(x), true
 			}
@@ -75,7 +77,8 @@ func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml
 				return built{}, fmt.Errorf("%s of order %d, expected an order from %d to %d",
 					n.kind, k, 1-more, MostDifferences-more)
 			case len(shape) != 1 || shape[0] < k+more+1:
-				return built{}, fmt.Errorf("%s of order %d of an array of shape %s, expected a sequence of at least %d values",
+				return built{}, fmt.Errorf("%s of order %d of an array of shape %s, expected a sequence of at "+
+					"least %d values",
 					n.kind, k, formatShape(shape), k+more+1)
 			}
 			var places []float64
@@ -100,11 +103,13 @@ func checkIncreasing(name string, at []float64, n int) error {
 		return nil
 	}
 	if len(at) != n {
-		return fmt.Errorf("array %q has %d values, expected %d, the place of each value of the sequence", name, len(at), n)
+		return fmt.Errorf("array %q has %d values, expected %d, the place of each value of the sequence", name,
+			len(at), n)
 	}
 	for i, v := range at {
 		if math.IsNaN(v) || math.IsInf(v, 0) || i > 0 && !(v > at[i-1]) {
-			return fmt.Errorf("array %q holds %g at [%d], expected increasing numbers, the places of the sequence", name, v, i)
+			return fmt.Errorf("array %q holds %g at [%d], expected increasing numbers, the places of the sequence",
+				name, v, i)
 		}
 	}
 	return nil

@@ -10,9 +10,10 @@ import (
 
 var gradientOperator = operatorKind{
 	name: "gradient",
-	forms: []form{{"gradient: {shape: [m, n], axes: [0, 1], edge: reflecting}", "b_{i+1} - b_i along each axis, of the shape of b and one after the other;\n" +
-		"the last difference of an axis is 0, or with edge: periodic or grounded\n" +
-		"that to the first entry or to 0; of an image in colours, (m, n, 3),\nalong the first two axes"}},
+	forms: []form{{"gradient: {shape: [m, n], axes: [0, 1], edge: reflecting}",
+		"b_{i+1} - b_i along each axis, of the shape of b and one after the other;\n" +
+			"the last difference of an axis is 0, or with edge: periodic or grounded\n" +
+			"that to the first entry or to 0; of an image in colours, (m, n, 3),\nalong the first two axes"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		f := section{}
 		var err error
@@ -53,7 +54,8 @@ var gradientOperator = operatorKind{
 				shape = cols
 			}
 			if shape == nil {
-				return built{}, fmt.Errorf("the size of gradient does not follow from its position, expected gradient: {shape: [m, n]}")
+				return built{}, fmt.Errorf("the size of gradient does not follow from its position, expected " +
+					"gradient: {shape: [m, n]}")
 			}
 			along := gradientAxes(shape)
 			if axes != nil {
@@ -62,7 +64,9 @@ var gradientOperator = operatorKind{
 				}
 				for i, a := range along {
 					if a < 0 || a >= len(shape) || i > 0 && a <= along[i-1] {
-						return built{}, b.errorf(axes.line, "axes are %v, expected increasing numbers from 0 to %d, the axes of shape %s", along, len(shape)-1, formatShape(shape))
+						return built{}, b.errorf(axes.line,
+							"axes are %v, expected increasing numbers from 0 to %d, the axes of shape %s", along,
+							len(shape)-1, formatShape(shape))
 					}
 				}
 			}

@@ -25,7 +25,8 @@ var differenceOperator = operatorKind{
 			case len(rows) == 1:
 				shape = []int{rows[0] + 1}
 			default:
-				return built{}, fmt.Errorf("the size of difference does not follow from its position, expected difference: {shape: [m, n]} or {shape: n}")
+				return built{}, fmt.Errorf("the size of difference does not follow from its position, expected " +
+					"difference: {shape: [m, n]} or {shape: n}")
 			}
 			m, k, image, err := grid(n, shape)
 			if err != nil {
@@ -37,7 +38,8 @@ var differenceOperator = operatorKind{
 			}
 			d, _ := op.Dims()
 			if d == 0 {
-				return built{}, fmt.Errorf("difference of an array of shape %s, which has no neighbours", formatShape(shape))
+				return built{}, fmt.Errorf("difference of an array of shape %s, which has no neighbours",
+					formatShape(shape))
 			}
 			b.load(op)
 			return built{op: op, rows: []int{d}, cols: shape}, nil
@@ -53,11 +55,13 @@ var convolutionOperator = operatorKind{
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		complete := func(f section) bool { return f.has("kernel") != f.has("gaussian") && f.has("boundary") }
-		f, err := s.keys(n.node, args, "{kernel: h, boundary: circular} or {gaussian: 1.5, boundary: zero-padded}", complete, "kernel", "gaussian", "boundary", "shape")
+		f, err := s.keys(n.node, args, "{kernel: h, boundary: circular} or {gaussian: 1.5, boundary: zero-padded}",
+			complete, "kernel", "gaussian", "boundary", "shape")
 		if err != nil {
 			return nil, err
 		}
-		name, err := s.choice(f.nodes["boundary"], "boundary", []string{imaging.Circular.String(), imaging.ZeroPadded.String()})
+		name, err := s.choice(f.nodes["boundary"], "boundary",
+			[]string{imaging.Circular.String(), imaging.ZeroPadded.String()})
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +87,8 @@ var convolutionOperator = operatorKind{
 				return built{}, err
 			}
 			if len(h.Shape) != len(shape) {
-				return built{}, fmt.Errorf("array %q has shape %s, expected a kernel with %d axes for an array of shape %s", h.Name, formatShape(h.Shape), len(shape), formatShape(shape))
+				return built{}, fmt.Errorf("array %q has shape %s, expected a kernel with %d axes for an array "+
+					"of shape %s", h.Name, formatShape(h.Shape), len(shape), formatShape(shape))
 			}
 			var op *imaging.Convolution
 			if image {
@@ -112,11 +117,13 @@ func (s *Spec) parseKernel(f section) (func(b *specBuilder, most int, image bool
 		return nil, err
 	}
 	if !(width > 0) {
-		return nil, s.errorf(f.nodes["gaussian"].Line, "gaussian is %g, expected a standard deviation in pixels, a positive number", width)
+		return nil, s.errorf(f.nodes["gaussian"].Line,
+			"gaussian is %g, expected a standard deviation in pixels, a positive number", width)
 	}
 	return func(_ *specBuilder, most int, image bool) (dataio.Array, error) {
 		if width > float64(most) {
-			return dataio.Array{}, fmt.Errorf("gaussian is %g, expected a standard deviation in pixels of at most %d, the larger side of the blurred array", width, most)
+			return dataio.Array{}, fmt.Errorf("gaussian is %g, expected a standard deviation in pixels of at most "+
+				"%d, the larger side of the blurred array", width, most)
 		}
 		h := dataio.Array{Name: "kernel", Data: gaussian(width)}
 		h.Shape = []int{len(h.Data)}
@@ -185,8 +192,9 @@ func (s *Spec) wavelet(f section) (family string, levels int, err error) {
 }
 
 var waveletOperator = operatorKind{
-	name:  "wavelet",
-	forms: []form{{"wavelet: {family: db4, levels: 4}", "the orthonormal wavelet transform, from a signal to its coefficients; haar, db2 to db10, sym4 to sym8"}},
+	name: "wavelet",
+	forms: []form{{"wavelet: {family: db4, levels: 4}",
+		"the orthonormal wavelet transform, from a signal to its coefficients; haar, db2 to db10, sym4 to sym8"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		complete := func(f section) bool { return f.has("family") && f.has("levels") }
 		f, err := s.keys(n.node, args, "{family: db4, levels: 4}", complete, "family", "levels", "shape")

@@ -16,19 +16,24 @@ import (
 var projectionOperator = operatorKind{
 	name: "projection",
 	forms: []form{
-		{"projection: {angles: 180, detectors: 256, geometry: parallel, shape: [256, 256]}", "line integrals of an image (tomography): so many angles in 180 degrees, or an array of degrees;\n" +
-			"y has a row for each angle. The image has as many pixels a side as there are detectors unless\nshape says otherwise; spacing: 1 is that of the detectors, in pixels"},
-		{"projection: {angles: 180, center: 127.5}", "with the axis of rotation at that detector, counted from 0, and in the middle of the image (default:\n" +
-			"in the middle of both); center: scikit-image has it in detector n // 2 and pixel (m // 2, n // 2),\n" +
-			"as its radon and iradon do; center: auto finds it from y"},
-		{"projection: {angles: 360, geometry: fan, source: 500, detector: 500, spacing: 2}", "from a point at a distance of source pixels from the centre, to a line at that of detector"},
+		{"projection: {angles: 180, detectors: 256, geometry: parallel, shape: [256, 256]}",
+			"line integrals of an image (tomography): so many angles in 180 degrees, or an array of degrees;\n" +
+				"y has a row for each angle. The image has as many pixels a side as there are detectors " +
+				"unless\nshape says otherwise; spacing: 1 is that of the detectors, in pixels"},
+		{"projection: {angles: 180, center: 127.5}",
+			"with the axis of rotation at that detector, counted from 0, and in the middle of the image (default:\n" +
+				"in the middle of both); center: scikit-image has it in detector n // 2 and pixel (m // 2, n // 2),\n" +
+				"as its radon and iradon do; center: auto finds it from y"},
+		{"projection: {angles: 360, geometry: fan, source: 500, detector: 500, spacing: 2}",
+			"from a point at a distance of source pixels from the centre, to a line at that of detector"},
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		const expected = "{angles: 180, detectors: 256, geometry: parallel}"
 		complete := func(f section) bool {
 			return f.has("angles") && (f.has("source") == f.has("detector"))
 		}
-		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source", "detector", "shape", "center")
+		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source",
+			"detector", "shape", "center")
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +93,8 @@ func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
 		g.fan = name == "fan"
 	}
 	if g.fan != f.has("source") {
-		return g, s.errorf(n.line, "projection: source and detector, the distances from the centre, belong to geometry: fan")
+		return g, s.errorf(n.line, "projection: source and detector, the distances from the centre, belong to "+
+			"geometry: fan")
 	}
 	if v := f.nodes["angles"]; v.Kind == yaml.ScalarNode {
 		if _, isNumber := parseNumber(v.Value); isNumber == nil {
@@ -113,7 +119,8 @@ func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
 		g.center, err = s.parseAxis(v)
 	}
 	if g.fan && g.center.named == foundCenter {
-		return g, s.errorf(n.line, "center: auto is for parallel rays: expected the detector that the ray through the axis of rotation meets")
+		return g, s.errorf(n.line, "center: auto is for parallel rays: expected the detector that the ray through "+
+			"the axis of rotation meets")
 	}
 	if err == nil {
 		g.shape, err = s.ownShape(f)
@@ -129,15 +136,18 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	detectors := g.detectors
 	if detectors == 0 {
 		if rows == nil {
-			return built{}, fmt.Errorf("the number of detectors does not follow from the position of projection, expected projection: {angles: ..., detectors: 256}")
+			return built{}, fmt.Errorf("the number of detectors does not follow from the position of projection, " +
+				"expected projection: {angles: ..., detectors: 256}")
 		}
 		detectors = rows[len(rows)-1]
 	}
 	if n := count * detectors; rows != nil && length(rows) != n {
-		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in shape %s: a row for each angle", count, detectors, n, length(rows), formatShape(rows))
+		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in "+
+			"shape %s: a row for each angle", count, detectors, n, length(rows), formatShape(rows))
 	}
 	const ray = 5 * 8 // bytes
-	if err := stored.Fits(fmt.Sprintf("a projection at %d angles with %d detectors", count, detectors), ray*float64(count)*float64(detectors)); err != nil {
+	if err := stored.Fits(fmt.Sprintf("a projection at %d angles with %d detectors", count, detectors),
+		ray*float64(count)*float64(detectors)); err != nil {
 		return built{}, err
 	}
 	angles := g.degrees()
@@ -151,7 +161,8 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	case shape == nil:
 		shape = []int{detectors, detectors}
 	case len(shape) != 2:
-		return built{}, fmt.Errorf("projection of an array of shape %s, expected an image, shape: [m, n]", formatShape(shape))
+		return built{}, fmt.Errorf("projection of an array of shape %s, expected an image, shape: [m, n]",
+			formatShape(shape))
 	}
 	axis, err := g.axis(b, shape, rows, angles, detectors)
 	if err != nil {
@@ -177,7 +188,8 @@ func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, dete
 	case g.center.detector != nil:
 		c, most := *g.center.detector, float64(detectors)
 		if !(c > -most && c < 2*most) {
-			return imaging.Axis{}, fmt.Errorf("center is %g, expected a detector from 0 to %d, or a place next to them that is nearer than their number", c, detectors-1)
+			return imaging.Axis{}, fmt.Errorf("center is %g, expected a detector from 0 to %d, or a place next to "+
+				"them that is nearer than their number", c, detectors-1)
 		}
 		return imaging.Axis{Detector: c - middle}, nil
 	case g.center.named == scikitImage:
@@ -185,7 +197,8 @@ func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, dete
 	case g.center.named == "":
 		return imaging.Axis{}, nil
 	case rows == nil || b.noise != nil || b.data.Complex || !slices.Equal(b.data.YShape, rows):
-		return imaging.Axis{}, fmt.Errorf("center: auto takes the sinogram from y, expected an operator whose first factor is the projection, and no key noise; or center: 127.5")
+		return imaging.Axis{}, fmt.Errorf("center: auto takes the sinogram from y, expected an operator whose " +
+			"first factor is the projection, and no key noise; or center: 127.5")
 	}
 	c, err := FindCenter(b.data.Y, angles, detectors)
 	if err != nil {
@@ -220,12 +233,14 @@ func (g *scanner) degrees() []float64 {
 var fourierOperator = operatorKind{
 	name: "fourier",
 	forms: []form{
-		{"fourier: {mask: M, image: complex, centered: true}", "the two-dimensional orthonormal Fourier transform, at the frequencies where M is not 0, of an\n" +
-			"image: complex (the default) or real. centered: true puts frequency 0 and the origin of the\n" +
-			"image in the middle (default: false, at [0, 0]). Of several images, as coils have them, each"},
+		{"fourier: {mask: M, image: complex, centered: true}",
+			"the two-dimensional orthonormal Fourier transform, at the frequencies where M is not 0, of an\n" +
+				"image: complex (the default) or real. centered: true puts frequency 0 and the origin of the\n" +
+				"image in the middle (default: false, at [0, 0]). Of several images, as coils have them, each"},
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
-		f, err := s.keys(n.node, args, "{mask: M, image: complex, centered: true}", func(f section) bool { return f.has("mask") }, "mask", "image", "centered")
+		f, err := s.keys(n.node, args, "{mask: M, image: complex, centered: true}",
+			func(f section) bool { return f.has("mask") }, "mask", "image", "centered")
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +267,8 @@ var fourierOperator = operatorKind{
 
 func (b *specBuilder) buildFourier(mask dataio.Array, layout imaging.FourierLayout, rows, cols []int) (built, error) {
 	if len(mask.Shape) != 2 {
-		return built{}, fmt.Errorf("array %q has shape %s, expected (m, n), a mask of the frequencies of an image", mask.Name, formatShape(mask.Shape))
+		return built{}, fmt.Errorf("array %q has shape %s, expected (m, n), a mask of the frequencies of an image",
+			mask.Name, formatShape(mask.Shape))
 	}
 	places, err := maskPlaces(mask)
 	if err != nil {
@@ -271,11 +287,14 @@ func (b *specBuilder) buildFourier(mask dataio.Array, layout imaging.FourierLayo
 	images := 1
 	switch {
 	case rows != nil && length(rows)%d != 0:
-		return built{}, fmt.Errorf("fourier has %d complex samples, because array %q is not 0 at so many places; expected a divisor of the %d real numbers in shape %s", len(places), mask.Name, length(rows), formatShape(rows))
+		return built{}, fmt.Errorf("fourier has %d complex samples, because array %q is not 0 at so many places; "+
+			"expected a divisor of the %d real numbers in shape %s", len(places), mask.Name, length(rows),
+			formatShape(rows))
 	case rows != nil:
 		images = length(rows) / d
 	case cols != nil && length(cols)%p != 0:
-		return built{}, fmt.Errorf("fourier transforms images of shape %s, expected a divisor of the %d real numbers in shape %s", formatShape(in), length(cols), formatShape(cols))
+		return built{}, fmt.Errorf("fourier transforms images of shape %s, expected a divisor of the %d real "+
+			"numbers in shape %s", formatShape(in), length(cols), formatShape(cols))
 	case cols != nil:
 		images = length(cols) / p
 	}
@@ -283,14 +302,17 @@ func (b *specBuilder) buildFourier(mask dataio.Array, layout imaging.FourierLayo
 		return built{op: op, rows: out, cols: in}, nil
 	}
 	all := slices.Repeat([]linops.Operator{op}, images)
-	return built{op: linops.BlockDiag(all...), rows: append([]int{images}, out...), cols: append([]int{images}, in...)}, nil
+	return built{op: linops.BlockDiag(all...), rows: append([]int{images}, out...),
+		cols: append([]int{images}, in...)}, nil
 }
 
 var coilsOperator = operatorKind{
-	name:  "coils",
-	forms: []form{{"coils: S", "a complex image as several coils see it (parallel MRI), s_c b for the sensitivities S (c, m, n)"}},
+	name: "coils",
+	forms: []form{{"coils: S", "a complex image as several coils see it (parallel MRI), s_c b for the " +
+		"sensitivities S (c, m, n)"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
-		if err := s.required(n.node, args, "the name of an array of complex sensitivities, as in coils: S"); err != nil {
+		err := s.required(n.node, args, "the name of an array of complex sensitivities, as in coils: S")
+		if err != nil {
 			return nil, err
 		}
 		n.complexOut, n.complexIn = true, true
@@ -305,7 +327,8 @@ var coilsOperator = operatorKind{
 				a = a.WithImaginary()
 			}
 			if len(a.Shape) != 4 {
-				return built{}, fmt.Errorf("array %q has shape %s, expected complex sensitivities (c, m, n) of c coils", a.Name, formatShape(a.Shape[:len(a.Shape)-1]))
+				return built{}, fmt.Errorf("array %q has shape %s, expected complex sensitivities (c, m, "+
+					"n) of c coils", a.Name, formatShape(a.Shape[:len(a.Shape)-1]))
 			}
 			op, err := imaging.NewCoils(a.Shape[0], a.Shape[1]*a.Shape[2], a.Data)
 			if err != nil {
@@ -335,5 +358,6 @@ func (n *operatorNode) complexSides() (out, in bool) {
 
 // contains reports whether the tree contains an operator of one of the kinds.
 func (n *operatorNode) contains(kinds ...string) bool {
-	return slices.Contains(kinds, n.kind) || slices.ContainsFunc(n.children, func(c *operatorNode) bool { return c.contains(kinds...) })
+	return slices.Contains(kinds, n.kind) || slices.ContainsFunc(n.children,
+		func(c *operatorNode) bool { return c.contains(kinds...) })
 }

@@ -90,7 +90,8 @@ func scans() map[string]struct {
 	text   string
 	arrays []dataio.Array
 } {
-	mask := dataio.Array{Name: "mask", Shape: []int{4, 4}, Data: []float64{1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0}}
+	mask := dataio.Array{Name: "mask", Shape: []int{4, 4}, Data: []float64{1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 0,
+		0, 0}}
 	few := mask
 	few.Data = []float64{1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0}
 	haar := "wavelet: {family: haar, levels: 1}"
@@ -99,19 +100,23 @@ func scans() map[string]struct {
 		arrays []dataio.Array
 	}{
 		"parallel beam": {
-			"operator: {projection: {angles: 5}}\nsynthesis: {adjoint: {" + haar + "}}\nregularizer: {l1: {weight: 0.8, unpenalized: averages}}",
+			"operator: {projection: {angles: 5}}\nsynthesis: {adjoint: {" + haar +
+				"}}\nregularizer: {l1: {weight: 0.8, unpenalized: averages}}",
 			[]dataio.Array{{Name: "y", Shape: []int{5, 4}, Data: normals(20, 1)}},
 		},
 		"fan beam": {
-			"operator: {projection: {angles: [0, 100, 200], detectors: 6, geometry: fan, source: 9, detector: 4, spacing: 1.3, shape: [4, 4]}}\nregularizer: {l1: 0.9}",
+			"operator: {projection: {angles: [0, 100, 200], detectors: 6, geometry: fan, source: 9, detector: 4, " +
+				"spacing: 1.3, shape: [4, 4]}}\nregularizer: {l1: 0.9}",
 			[]dataio.Array{{Name: "y", Shape: []int{3, 6}, Data: normals(18, 2)}},
 		},
 		"complex image": {
-			"operator: {fourier: {mask: mask, centered: true}}\nsynthesis: {adjoint: {complex: {" + haar + "}}}\nregularizer: {complex-l1: {weight: 0.3, unpenalized: averages}}",
+			"operator: {fourier: {mask: mask, centered: true}}\nsynthesis: {adjoint: {complex: {" + haar +
+				"}}}\nregularizer: {complex-l1: {weight: 0.3, unpenalized: averages}}",
 			[]dataio.Array{mask, {Name: "y", Shape: []int{8, 2}, Data: normals(16, 3), Complex: true}},
 		},
 		"real image": {
-			"operator: {fourier: {mask: mask, image: real}}\nsynthesis: {adjoint: {" + haar + "}}\nregularizer: {l1: 0.2}",
+			"operator: {fourier: {mask: mask, image: real}}\nsynthesis: {adjoint: {" + haar +
+				"}}\nregularizer: {l1: 0.2}",
 			[]dataio.Array{mask, {Name: "y", Shape: []int{8, 2}, Data: normals(16, 4), Complex: true}},
 		},
 		"coils": {
@@ -147,7 +152,8 @@ func TestScannersHaveTheDerivativeOfTheirSolution(t *testing.T) {
 			}
 		}
 		if !(worst < 1e-6) || trace < 1 {
-			t.Errorf("%s: the derivative differs by %.2g from central differences, its trace is %.3g", name, worst, trace)
+			t.Errorf("%s: the derivative differs by %.2g from central differences, its trace is %.3g", name, worst,
+				trace)
 		}
 		if p.MuComplex != strings.Contains(c.text, "fourier") {
 			t.Errorf("%s: mu_hat is complex: %t", name, p.MuComplex)
@@ -163,7 +169,8 @@ func TestComplexSamplesAreWhereTheMaskIs(t *testing.T) {
 		whole.Data = append(whole.Data, float64(i))
 	}
 	mask := dataio.Array{Name: "mask", Shape: []int{2, 2}, Data: []float64{0, 1, 1, 0}}
-	data, err := scanned(t, "data: {file: d.npz, y: {file: d.npz, array: k, where: mask}}\noperator: {fourier: {mask: mask}}\nregularizer: {complex-l1: 1}", whole, mask)
+	data, err := scanned(t, "data: {file: d.npz, y: {file: d.npz, array: k, where: mask}}\noperator: {fourier: "+
+		"{mask: mask}}\nregularizer: {complex-l1: 1}", whole, mask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,15 +189,25 @@ func TestScannersRefuseWhatDoesNotFit(t *testing.T) {
 	}{
 		{"operator: identity\nregularizer: {l1: 1}", "operator's output is real", []dataio.Array{y}},
 		{"operator: {fourier: {mask: y}}\nregularizer: {l1: 1}", "mask is y", []dataio.Array{y}},
-		{"operator: {fourier: {mask: mask}}\nregularizer: {complex-l1: 1}", "2 complex samples", []dataio.Array{mask, sinogram, {Name: "y2", Shape: []int{1}, Data: []float64{1}}}},
-		{"operator: {projection: {angles: 4}}\nregularizer: {l1: 1}", "4 angles with 4 detectors has 16 values, expected 12", []dataio.Array{sinogram}},
-		{"operator: {projection: {angles: 3, source: 1, detector: 1}}\nregularizer: {l1: 1}", "belong to geometry: fan", []dataio.Array{sinogram}},
-		{"operator: {projection: {angles: 3, geometry: fan, source: 1, detector: 1}}\nregularizer: {l1: 1}", "the source is at a distance of 1", []dataio.Array{sinogram}},
-		{"operator: {projection: {angles: 3}}\nregularizer: {complex-l1: 1}", "complex-l1 of b of shape (4, 4)", []dataio.Array{sinogram}},
-		{"operator: {each-channel: identity}\nregularizer: {l1: 1}", "each-channel acts on an array of shape (9,)", []dataio.Array{{Name: "y", Shape: []int{9}, Data: make([]float64, 9)}}},
-		{"operator: {convolution: {gaussian: 1, boundary: circular}}\nregularizer: {l1: 1}", "each-channel: {convolution: ...}", []dataio.Array{{Name: "y", Shape: []int{3, 4, 3}, Data: make([]float64, 36)}}},
-		{"operator: {complex: identity}\nregularizer: {l1: 1}", "complex acts on an array of shape (3, 4)", []dataio.Array{sinogram}},
-		{"operator: {product: [{fourier: {mask: mask}}, {coils: mask}]}\nregularizer: {l1: 1}", "expected complex sensitivities (c, m, n)", []dataio.Array{mask, y}},
+		{"operator: {fourier: {mask: mask}}\nregularizer: {complex-l1: 1}", "2 complex samples",
+			[]dataio.Array{mask, sinogram, {Name: "y2", Shape: []int{1}, Data: []float64{1}}}},
+		{"operator: {projection: {angles: 4}}\nregularizer: {l1: 1}",
+			"4 angles with 4 detectors has 16 values, expected 12", []dataio.Array{sinogram}},
+		{"operator: {projection: {angles: 3, source: 1, detector: 1}}\nregularizer: {l1: 1}",
+			"belong to geometry: fan", []dataio.Array{sinogram}},
+		{"operator: {projection: {angles: 3, geometry: fan, source: 1, detector: 1}}\nregularizer: {l1: 1}",
+			"the source is at a distance of 1", []dataio.Array{sinogram}},
+		{"operator: {projection: {angles: 3}}\nregularizer: {complex-l1: 1}", "complex-l1 of b of shape (4, 4)",
+			[]dataio.Array{sinogram}},
+		{"operator: {each-channel: identity}\nregularizer: {l1: 1}", "each-channel acts on an array of shape (9,)",
+			[]dataio.Array{{Name: "y", Shape: []int{9}, Data: make([]float64, 9)}}},
+		{"operator: {convolution: {gaussian: 1, boundary: circular}}\nregularizer: {l1: 1}",
+			"each-channel: {convolution: ...}", []dataio.Array{{Name: "y", Shape: []int{3, 4, 3},
+				Data: make([]float64, 36)}}},
+		{"operator: {complex: identity}\nregularizer: {l1: 1}", "complex acts on an array of shape (3, 4)",
+			[]dataio.Array{sinogram}},
+		{"operator: {product: [{fourier: {mask: mask}}, {coils: mask}]}\nregularizer: {l1: 1}",
+			"expected complex sensitivities (c, m, n)", []dataio.Array{mask, y}},
 	} {
 		if strings.Contains(c.text, "fourier: {mask: mask}") && c.arrays[1].Name == "y" && !c.arrays[1].Complex {
 			c.arrays[1].Shape, c.arrays[1].Data = []int{3}, make([]float64, 3)

@@ -16,7 +16,8 @@ var complexOperator = operatorKind{
 		n.complexOut, n.complexIn = true, true
 		return parseInterleaved(s, n, args, 2, func(shape []int) error {
 			if last := len(shape) - 1; last < 1 || shape[last] != 2 {
-				return fmt.Errorf("complex acts on an array of shape %s, expected one of complex numbers, whose last axis has 2 entries, the real and the imaginary part", formatShape(shape))
+				return fmt.Errorf("complex acts on an array of shape %s, expected one of complex numbers, whose "+
+					"last axis has 2 entries, the real and the imaginary part", formatShape(shape))
 			}
 			return nil
 		})
@@ -29,7 +30,8 @@ var eachChannelOperator = operatorKind{
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		return parseInterleaved(s, n, args, 0, func(shape []int) error {
 			if last := len(shape) - 1; last < 1 || shape[last] > mostChannels {
-				return fmt.Errorf("each-channel acts on an array of shape %s, expected an image in colours, whose last axis has up to %d entries", formatShape(shape), mostChannels)
+				return fmt.Errorf("each-channel acts on an array of shape %s, expected an image in colours, whose "+
+					"last axis has up to %d entries", formatShape(shape), mostChannels)
 			}
 			return nil
 		})
@@ -38,8 +40,10 @@ var eachChannelOperator = operatorKind{
 
 // parseInterleaved parses an operator that acts on each of the vectors that the last axis of an array
 // interleaves: of so many vectors, or 0 where the shape says how many. check rejects shapes.
-func parseInterleaved(s *Spec, n *operatorNode, args *yaml.Node, vectors int, check func(shape []int) error) (operatorBuild, error) {
-	if err := s.required(n.node, args, "an operator, as in "+n.kind+": {wavelet: {family: db4, levels: 4}}"); err != nil {
+func parseInterleaved(s *Spec, n *operatorNode, args *yaml.Node, vectors int,
+	check func(shape []int) error) (operatorBuild, error) {
+	err := s.required(n.node, args, "an operator, as in "+n.kind+": {wavelet: {family: db4, levels: 4}}")
+	if err != nil {
 		return nil, err
 	}
 	child, err := s.parseOperator(args)
@@ -55,7 +59,8 @@ func parseInterleaved(s *Spec, n *operatorNode, args *yaml.Node, vectors int, ch
 			}
 			last := len(shape) - 1
 			if k > 0 && shape[last] != k {
-				return nil, fmt.Errorf("%s acts on an array of shape %s, expected %d entries in the last axis, as the other side has", n.kind, formatShape(shape), k)
+				return nil, fmt.Errorf("%s acts on an array of shape %s, expected %d entries in the last axis, as "+
+					"the other side has", n.kind, formatShape(shape), k)
 			}
 			k = shape[last]
 			return shape[:last], nil
@@ -68,7 +73,8 @@ func parseInterleaved(s *Spec, n *operatorNode, args *yaml.Node, vectors int, ch
 			return built{}, err
 		}
 		if k == 0 {
-			return built{}, fmt.Errorf("%s stands where the shape of the image is not known, expected it next to y or to an operator that knows its sides", n.kind)
+			return built{}, fmt.Errorf("%s stands where the shape of the image is not known, expected it next to "+
+				"y or to an operator that knows its sides", n.kind)
 		}
 		a, err := b.operator(child, rows, cols)
 		if err != nil {

@@ -63,8 +63,10 @@ func TestEachChannelIsAnImage(t *testing.T) {
 	blur, haar := "convolution: {gaussian: 0.6, boundary: circular}", "adjoint: {wavelet: {family: haar, levels: 1}}"
 	tv := "\nterms: [{operator: gradient, regularizer: {joint-l2: 0.1}}]"
 	for _, c := range []struct{ together, apart string }{
-		{"operator: {each-channel: {" + blur + "}}\nsynthesis: {each-channel: {" + haar + "}}\nregularizer: {l1: {weight: 0.2, unpenalized: averages}}",
-			"operator: {" + blur + "}\nsynthesis: {" + haar + "}\nregularizer: {l1: {weight: 0.2, unpenalized: averages}}"},
+		{"operator: {each-channel: {" + blur + "}}\nsynthesis: {each-channel: {" + haar +
+			"}}\nregularizer: {l1: {weight: 0.2, unpenalized: averages}}",
+			"operator: {" + blur + "}\nsynthesis: {" + haar +
+				"}\nregularizer: {l1: {weight: 0.2, unpenalized: averages}}"},
 		{"operator: {each-channel: {" + blur + "}}" + tv, "operator: {" + blur + "}" + tv},
 	} {
 		got, divergence := solved(t, "data: d.npz\n"+c.together, y)

@@ -68,7 +68,8 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 			return nil, err
 		}
 		if form == sparseForm && args.Kind == yaml.SequenceNode {
-			return nil, s.errorf(args.Line, "csr is a list, expected the name of a sparse matrix in data; or dense in place of csr")
+			return nil, s.errorf(args.Line, "csr is a list, expected the name of a sparse matrix in data; or "+
+				"dense in place of csr")
 		}
 		ref, err := s.ref(args, n.kind)
 		if err != nil {
@@ -145,14 +146,16 @@ func newSparse(dev array.Device, x *dataio.Sparse, name string) (*linops.CSR, er
 var selectionOperator = operatorKind{
 	name: "selection",
 	forms: []form{
-		{"selection: {indices: I, shape: S}", "some entries, by their places in the row-major array of shape S (an array's name or [m, n])"},
+		{"selection: {indices: I, shape: S}", "some entries, by their places in the row-major array of shape S " +
+			"(an array's name or [m, n])"},
 		{"selection: {where: mask}", "the entries where an array is not 0"},
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		complete := func(f section) bool {
 			return f.has("where") != f.has("indices") && !(f.has("where") && f.has("shape"))
 		}
-		f, err := s.keys(n.node, args, "{indices: I, shape: [m, n]} or {where: mask}", complete, "indices", "shape", "where")
+		f, err := s.keys(n.node, args, "{indices: I, shape: [m, n]} or {where: mask}", complete, "indices", "shape",
+			"where")
 		if err != nil {
 			return nil, err
 		}
@@ -178,13 +181,15 @@ var selectionOperator = operatorKind{
 				return built{}, err
 			}
 			if name != "" && len(rows) == 1 && len(places) != rows[0] {
-				return built{}, fmt.Errorf("array %q has %d values, expected %d, because the selection's output has shape %s", name, len(places), rows[0], formatShape(rows))
+				return built{}, fmt.Errorf("array %q has %d values, expected %d, because the selection's output "+
+					"has shape %s", name, len(places), rows[0], formatShape(rows))
 			}
 			op, err := linops.NewSelection(b.dev, length(shape), places)
 			if err != nil {
 				return built{}, trim(err)
 			}
-			return built{op: b.keep(source{op: op, places: places, selection: op}), rows: []int{len(places)}, cols: shape}, nil
+			return built{op: b.keep(source{op: op, places: places, selection: op}), rows: []int{len(places)},
+				cols: shape}, nil
 		}, nil
 	},
 }
@@ -193,7 +198,8 @@ var selectionOperator = operatorKind{
 // indices' name.
 func (s *Spec) parseIndices(n *operatorNode, f section) (name string, err error) {
 	if f.nodes["shape"] == nil {
-		return "", s.errorf(n.line, "selection has no shape, expected that of the array to which indices refer: shape: [m, n] or an array's name")
+		return "", s.errorf(n.line, "selection has no shape, expected that of the array to which indices refer: "+
+			"shape: [m, n] or an array's name")
 	}
 	indices, err := s.ref(f.nodes["indices"], "indices")
 	if err != nil {
@@ -239,7 +245,8 @@ var diagonalOperator = operatorKind{
 	name:  "diagonal",
 	forms: []form{{"diagonal: w", "entrywise weights, an array"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
-		if err := s.required(n.node, args, "the name of an array, as in diagonal: w, or a list of numbers"); err != nil {
+		err := s.required(n.node, args, "the name of an array, as in diagonal: w, or a list of numbers")
+		if err != nil {
 			return nil, err
 		}
 		w, err := s.ref(args, n.kind)

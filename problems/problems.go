@@ -185,7 +185,8 @@ type Problem struct {
 
 // Solve returns the problem in the form of package vjp, with its loss, its intercept and its effects.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
+	return vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev,
+		Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
 }
 
 // Release frees what the problem holds on the device.
@@ -238,7 +239,8 @@ func (p *Problem) checkUsed(hyper Hyper) error {
 		name  string
 		given bool
 		value float64
-	}{{"lambda", hyper.Lambda.given, p.Lambda}, {"lambda2", hyper.Lambda2.given, p.Lambda2}, {"gamma", hyper.Gamma.given, p.Gamma}} {
+	}{{"lambda", hyper.Lambda.given, p.Lambda}, {"lambda2", hyper.Lambda2.given, p.Lambda2},
+		{"gamma", hyper.Gamma.given, p.Gamma}} {
 		if w.given && math.IsNaN(w.value) {
 			return weightErrorf(w.name, "is given, but %s has no such weight", p.Name)
 		}

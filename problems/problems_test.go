@@ -21,7 +21,8 @@ func value(x float64) *float64 { return &x }
 
 // fractions are the paper's weights, as parts of lambda_max and gamma_max.
 var fractions = map[string][2]float64{
-	"lasso": {0.1, 0}, "elastic-net": {0.1, 0}, "group-lasso": {0.1, 0}, "svt": {0.1, 0}, "matrix-completion": {0.25, 0}, "robust-pca": {0.16, 0.057},
+	"lasso": {0.1, 0}, "elastic-net": {0.1, 0}, "group-lasso": {0.1, 0}, "svt": {0.1, 0},
+	"matrix-completion": {0.25, 0}, "robust-pca": {0.16, 0.057},
 }
 
 // ofMax are weights relative to their maxima; only robust PCA has a gamma.
@@ -73,7 +74,8 @@ func solve(t *testing.T, dev array.Device, p *problems.Problem, y []float64) []f
 // solution is b and mu_hat, with the mean of y where there is an intercept.
 func solution(t *testing.T, dev array.Device, p *problems.Problem, y []float64) (coefficients, mu []float64) {
 	t.Helper()
-	s, err := vjp.NewSolver(context.Background(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-10, Derivative: vjp.None})
+	s, err := vjp.NewSolver(context.Background(), p.DefaultSolver, p.Solve(),
+		vjp.Options{Tol: 1e-10, Derivative: vjp.None})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +248,8 @@ func TestSamplesOfNeighbouringNumbersAndSeedsAreIndependent(t *testing.T) {
 					}
 					// 384 correlations: the largest of so many normals passes 5 once in 4000 seeds.
 					if z := sum / math.Sqrt(n-float64(gap)); math.Abs(z) > 5 {
-						t.Errorf("%s %d apart, places %d and %d: correlation %g standard deviations from 0", name, gap, a, b, z)
+						t.Errorf("%s %d apart, places %d and %d: correlation %g standard deviations from 0", name,
+							gap, a, b, z)
 					}
 				}
 			}
@@ -317,7 +320,8 @@ func TestGeneratedSparsityAndSizesFollowThePaper(t *testing.T) {
 			}
 		}
 		if rank != c.rank || sigma[0] > float64(c.n) {
-			t.Errorf("%d x %d: rank %d, largest singular value %g; expected rank %d and at most %d", c.m, c.n, rank, sigma[0], c.rank, c.n)
+			t.Errorf("%d x %d: rank %d, largest singular value %g; expected rank %d and at most %d", c.m, c.n, rank,
+				sigma[0], c.rank, c.n)
 		}
 	}
 
@@ -389,8 +393,10 @@ func TestBadDataAreRefusedByName(t *testing.T) {
 		x := mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6})
 		y := []float64{1, 2, 3}
 		regression := problems.Data{X: x, Y: y, YShape: []int{3}, Lambda: value(0.1), Lambda2: value(1)}
-		matrix := problems.Data{Y: []float64{1, 2, 3, 4, 5, 6}, YShape: []int{3, 2}, Lambda: value(0.1), Gamma: value(0.1)}
-		completion := problems.Data{Y: y, YShape: []int{3}, Indices: []int{0, 3, 5}, Shape: []int{3, 2}, Lambda: value(0.1)}
+		matrix := problems.Data{Y: []float64{1, 2, 3, 4, 5, 6}, YShape: []int{3, 2}, Lambda: value(0.1),
+			Gamma: value(0.1)}
+		completion := problems.Data{Y: y, YShape: []int{3}, Indices: []int{0, 3, 5}, Shape: []int{3, 2},
+			Lambda: value(0.1)}
 		with := func(d problems.Data, change func(*problems.Data)) problems.Data { change(&d); return d }
 		for _, c := range []struct {
 			name  string
@@ -400,39 +406,73 @@ func TestBadDataAreRefusedByName(t *testing.T) {
 		}{
 			{"lars", regression, problems.Hyper{}, `problem "lars" is unknown, expected one of ols, ridge, lasso`},
 			{"ols", problems.Data{Y: y, YShape: []int{3}}, problems.Hyper{}, `array "X" is missing`},
-			{"ols", with(regression, func(d *problems.Data) { d.Y, d.YShape = nil, nil }), problems.Hyper{}, `array "y" is missing, expected shape (d,)`},
-			{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = y[:2], []int{2} }), problems.Hyper{}, `array "y" has 2 values, expected 3: "X" has shape (3, 2)`},
-			{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = []float64{}, []int{0} }), problems.Hyper{}, `array "y" is empty (shape (0,))`},
-			{"lasso", with(regression, func(d *problems.Data) { d.YShape = []int{3, 1} }), problems.Hyper{}, `array "y" has shape (3, 1), expected shape (d,)`},
-			{"ridge", with(regression, func(d *problems.Data) { d.Y = []float64{1, math.NaN(), 3} }), problems.Hyper{}, `array "y" holds NaN at [1], expected finite numbers`},
-			{"lasso", with(regression, func(d *problems.Data) { d.X = mat.NewDense(3, 2, []float64{1, 2, 3, 4, math.Inf(1), 6}) }), problems.Hyper{}, `array "X" holds +Inf at [2, 0]`},
-			{"lasso", with(regression, func(d *problems.Data) { d.Mu = y[:1] }), problems.Hyper{}, `array "mu" has 1 values, expected 3`},
-			{"lasso", with(regression, func(d *problems.Data) { d.Mu = []float64{1, 2, math.Inf(-1)} }), problems.Hyper{}, `array "mu" holds -Inf at [2]`},
-			{"lasso", with(regression, func(d *problems.Data) { d.Lambda = nil }), problems.Hyper{}, `lambda is missing`},
-			{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(0)}, `lambda is 0, expected a positive number`},
-			{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(-1)}, `lambda is -1, expected a positive number`},
-			{"lasso", with(regression, func(d *problems.Data) { d.Y = make([]float64, 3) }), problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but its maximum is 0 at this y`},
-			{"ridge", regression, problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but this weight has no maximum`},
+			{"ols", with(regression, func(d *problems.Data) { d.Y, d.YShape = nil, nil }), problems.Hyper{},
+				`array "y" is missing, expected shape (d,)`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = y[:2], []int{2} }), problems.Hyper{},
+				`array "y" has 2 values, expected 3: "X" has shape (3, 2)`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = []float64{}, []int{0} }),
+				problems.Hyper{}, `array "y" is empty (shape (0,))`},
+			{"lasso", with(regression, func(d *problems.Data) { d.YShape = []int{3, 1} }), problems.Hyper{},
+				`array "y" has shape (3, 1), expected shape (d,)`},
+			{"ridge", with(regression, func(d *problems.Data) { d.Y = []float64{1, math.NaN(), 3} }),
+				problems.Hyper{}, `array "y" holds NaN at [1], expected finite numbers`},
+			{"lasso", with(regression, func(d *problems.Data) {
+				d.X = mat.NewDense(3, 2,
+					[]float64{1, 2, 3, 4, math.Inf(1), 6})
+			}), problems.Hyper{}, `array "X" holds +Inf at [2, 0]`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Mu = y[:1] }), problems.Hyper{},
+				`array "mu" has 1 values, expected 3`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Mu = []float64{1, 2, math.Inf(-1)} }),
+				problems.Hyper{}, `array "mu" holds -Inf at [2]`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Lambda = nil }), problems.Hyper{},
+				`lambda is missing`},
+			{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(0)},
+				`lambda is 0, expected a positive number`},
+			{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(-1)},
+				`lambda is -1, expected a positive number`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Y = make([]float64, 3) }),
+				problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but its maximum is 0 at this y`},
+			{"ridge", regression, problems.Hyper{Lambda: problems.OfMax(0.5)},
+				`lambda is 0.5max, but this weight has no maximum`},
 			{"ridge", regression, problems.Hyper{Lambda: problems.Absolute(math.Inf(1))}, `lambda is infinite`},
-			{"elastic-net", regression, problems.Hyper{Lambda2: problems.OfMax(0.5)}, `lambda2 is 0.5max, but this weight has no maximum`},
-			{"elastic-net", regression, problems.Hyper{Lambda2: problems.Absolute(-1)}, `lambda2 is -1, expected a positive number`},
-			{"ols", regression, problems.Hyper{Lambda: problems.Absolute(1)}, `lambda is given, but ols has no such weight`},
-			{"lasso", regression, problems.Hyper{Gamma: problems.OfMax(1)}, `gamma is given, but lasso has no such weight`},
-			{"svt", matrix, problems.Hyper{Lambda2: problems.Absolute(0)}, `lambda2 is given, but svt has no such weight`},
-			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{4, 2} }), problems.Hyper{}, `array "y" has 6 values, expected 8 for its shape (4, 2)`},
-			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{-3, -2} }), problems.Hyper{}, `array "y" has 6 values, expected 0 for its shape (-3, -2)`},
-			{"svt", with(matrix, func(d *problems.Data) { d.YShape = nil }), problems.Hyper{}, `array "y" has shape (6,), expected shape (m, n)`},
-			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{6} }), problems.Hyper{}, `array "y" has shape (6,), expected shape (m, n)`},
-			{"svt", with(matrix, func(d *problems.Data) { d.Y = []float64{1, 2, 3, 4, 5, math.NaN()} }), problems.Hyper{}, `array "y" holds NaN at [2, 1]`},
-			{"robust-pca", with(matrix, func(d *problems.Data) { d.Gamma = nil }), problems.Hyper{}, `gamma is missing`},
-			{"robust-pca", with(matrix, func(d *problems.Data) { d.Y = make([]float64, 6) }), problems.Hyper{Gamma: problems.OfMax(0.5)}, `gamma is 0.5max, but its maximum is 0`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = nil }), problems.Hyper{}, `array "shape" is missing`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = []int{3, -2} }), problems.Hyper{}, `array "shape" is [3 -2]`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = nil }), problems.Hyper{}, `array "indices" is missing`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2} }), problems.Hyper{}, `array "indices" has 2 values, expected 3`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 6} }), problems.Hyper{}, `array "indices" holds 6 at [2], expected 0 to 5 for a 3 x 2 matrix`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, -2, 4} }), problems.Hyper{}, `array "indices" holds -2 at [1]`},
-			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 1} }), problems.Hyper{}, `array "indices" holds 1 twice, at [0] and [2]`},
+			{"elastic-net", regression, problems.Hyper{Lambda2: problems.OfMax(0.5)},
+				`lambda2 is 0.5max, but this weight has no maximum`},
+			{"elastic-net", regression, problems.Hyper{Lambda2: problems.Absolute(-1)},
+				`lambda2 is -1, expected a positive number`},
+			{"ols", regression, problems.Hyper{Lambda: problems.Absolute(1)},
+				`lambda is given, but ols has no such weight`},
+			{"lasso", regression, problems.Hyper{Gamma: problems.OfMax(1)},
+				`gamma is given, but lasso has no such weight`},
+			{"svt", matrix, problems.Hyper{Lambda2: problems.Absolute(0)},
+				`lambda2 is given, but svt has no such weight`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{4, 2} }), problems.Hyper{},
+				`array "y" has 6 values, expected 8 for its shape (4, 2)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{-3, -2} }), problems.Hyper{},
+				`array "y" has 6 values, expected 0 for its shape (-3, -2)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = nil }), problems.Hyper{},
+				`array "y" has shape (6,), expected shape (m, n)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{6} }), problems.Hyper{},
+				`array "y" has shape (6,), expected shape (m, n)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.Y = []float64{1, 2, 3, 4, 5, math.NaN()} }),
+				problems.Hyper{}, `array "y" holds NaN at [2, 1]`},
+			{"robust-pca", with(matrix, func(d *problems.Data) { d.Gamma = nil }), problems.Hyper{},
+				`gamma is missing`},
+			{"robust-pca", with(matrix, func(d *problems.Data) { d.Y = make([]float64, 6) }),
+				problems.Hyper{Gamma: problems.OfMax(0.5)}, `gamma is 0.5max, but its maximum is 0`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = nil }), problems.Hyper{},
+				`array "shape" is missing`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = []int{3, -2} }),
+				problems.Hyper{}, `array "shape" is [3 -2]`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = nil }), problems.Hyper{},
+				`array "indices" is missing`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2} }),
+				problems.Hyper{}, `array "indices" has 2 values, expected 3`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 6} }),
+				problems.Hyper{}, `array "indices" holds 6 at [2], expected 0 to 5 for a 3 x 2 matrix`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, -2, 4} }),
+				problems.Hyper{}, `array "indices" holds -2 at [1]`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 1} }),
+				problems.Hyper{}, `array "indices" holds 1 twice, at [0] and [2]`},
 		} {
 			_, err := problems.New(c.name, dev, c.data, c.hyper)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -447,7 +487,8 @@ func TestBadDataAreRefusedByName(t *testing.T) {
 
 func TestParseWeight(t *testing.T) {
 	for text, want := range map[string]problems.Weight{
-		"3.5": problems.Absolute(3.5), "1e-3": problems.Absolute(1e-3), "inf": problems.Absolute(math.Inf(1)), " 2 ": problems.Absolute(2),
+		"3.5": problems.Absolute(3.5), "1e-3": problems.Absolute(1e-3), "inf": problems.Absolute(math.Inf(1)),
+		" 2 ":     problems.Absolute(2),
 		"0.25max": problems.OfMax(0.25), "max": problems.OfMax(1), "0": problems.Absolute(0),
 	} {
 		if got, err := problems.ParseWeight(text); err != nil || got != want {
@@ -455,7 +496,8 @@ func TestParseWeight(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "nan", "-1", "-0.5max", "infmax", "0.25 mx", "max0.25", "1,5", "1e400"} {
-		if got, err := problems.ParseWeight(text); err == nil || !strings.HasSuffix(err.Error(), ", expected a positive number, inf, or a multiple such as 0.25max") {
+		if got, err := problems.ParseWeight(text); err == nil ||
+			!strings.HasSuffix(err.Error(), ", expected a positive number, inf, or a multiple such as 0.25max") {
 			t.Errorf("%q is %+v, error %v", text, got, err)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 
 var complexL1Regularizer = regularizerKind{
 	name: "complex-l1",
-	forms: []form{{"complex-l1: {weight: W, unpenalized: averages}", "W sum_j |b_j| of complex b_j, pairs of real and imaginary part: groups of two, shrunk in\n" +
-		"absolute value with their phase kept"}},
+	forms: []form{{"complex-l1: {weight: W, unpenalized: averages}",
+		"W sum_j |b_j| of complex b_j, pairs of real and imaginary part: groups of two, shrunk in\n" +
+			"absolute value with their phase kept"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		f, w, err := s.weighted(n, args, "weight", "unpenalized")
 		if err != nil {
@@ -25,7 +26,8 @@ var complexL1Regularizer = regularizerKind{
 		return func(b *specBuilder, in part, _ []part) ([]*penalty, error) {
 			p := penalty{n: length(in.shape), norm: w}
 			if shape := in.shape; len(shape) < 2 || shape[len(shape)-1] != 2 {
-				return nil, fmt.Errorf("complex-l1 of b of shape %s, expected complex numbers, a last axis of 2 entries", formatShape(shape))
+				return nil, fmt.Errorf("complex-l1 of b of shape %s, expected complex numbers, a last axis "+
+					"of 2 entries", formatShape(shape))
 			}
 			held := func(int) bool { return true }
 			if each != nil {

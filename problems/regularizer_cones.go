@@ -52,8 +52,10 @@ var equalRegularizer = regularizerKind{
 
 var secondOrderRegularizer = regularizerKind{
 	name: "second-order-cone",
-	forms: []form{{"second-order-cone: {size: k}", "b_1 >= ||(b_2, ..., b_k)||_2 for each k entries, one after the other\n(default: all of them); or planes: k, across k arrays of n numbers,\n" +
-		"one after the other: b_i >= ||(b_{n+i}, b_{2n+i}, ...)||_2"}},
+	forms: []form{{"second-order-cone: {size: k}",
+		"b_1 >= ||(b_2, ..., b_k)||_2 for each k entries, one after the other\n(default: all of them); or planes: " +
+			"k, across k arrays of n numbers,\n" +
+			"one after the other: b_i >= ||(b_{n+i}, b_{2n+i}, ...)||_2"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		size, planes := 0, 0
 		if args != nil {
@@ -82,7 +84,10 @@ var secondOrderRegularizer = regularizerKind{
 			if err != nil {
 				return nil, b.at(n.line, trim(err))
 			}
-			return n.single(penalty{n: all, free: true, make: func(map[string]float64) (prox.Prox, error) { return r, nil }}), nil
+			return n.single(penalty{n: all, free: true, make: func(map[string]float64) (prox.Prox, error) {
+				return r,
+					nil
+			}}), nil
 		}, nil
 	},
 }
@@ -92,13 +97,15 @@ func conesOf(all, size, planes int) ([][]int, error) {
 	stride := 1
 	switch {
 	case planes > 0 && all%planes != 0:
-		return nil, fmt.Errorf("second-order-cone across %d arrays, expected a divisor of the number of entries, %d", planes, all)
+		return nil, fmt.Errorf("second-order-cone across %d arrays, expected a divisor of the number of entries, %d",
+			planes, all)
 	case planes > 0:
 		size, stride = planes, all/planes
 	case size == 0:
 		size = all
 	case all%size != 0:
-		return nil, fmt.Errorf("second-order-cone of %d entries, expected a divisor of the number of entries, %d", size, all)
+		return nil, fmt.Errorf("second-order-cone of %d entries, expected a divisor of the number of entries, %d",
+			size, all)
 	}
 	cones := make([][]int, all/size)
 	for i := range cones {
@@ -121,10 +128,14 @@ var semidefiniteRegularizer = regularizerKind{
 			all := length(in.shape)
 			m := int(math.Round(math.Sqrt(float64(all))))
 			if m*m != all || len(in.shape) == 2 && in.shape[0] != in.shape[1] {
-				return nil, b.errorf(n.line, "semidefinite: a block of shape %s, expected a square matrix", dimensions(in.shape))
+				return nil, b.errorf(n.line, "semidefinite: a block of shape %s, expected a square matrix",
+					dimensions(in.shape))
 			}
 			r := cones.NewSemidefinite(m)
-			return n.single(penalty{n: all, free: true, make: func(map[string]float64) (prox.Prox, error) { return r, nil }}), nil
+			return n.single(penalty{n: all, free: true, make: func(map[string]float64) (prox.Prox, error) {
+				return r,
+					nil
+			}}), nil
 		}, s.noArguments(n, args)
 	},
 }
@@ -142,8 +153,9 @@ func dimensions(shape []int) string {
 }
 
 var shiftedRegularizer = regularizerKind{
-	name:  "shifted",
-	forms: []form{{"shifted: {to: c, regularizer: R}", "R(b - c): a ball around c, or the constraint b - c in a cone;\nc is a number or an array"}},
+	name: "shifted",
+	forms: []form{{"shifted: {to: c, regularizer: R}",
+		"R(b - c): a ball around c, or the constraint b - c in a cone;\nc is a number or an array"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		const expected = "{to: c, regularizer: R}"
 		if args == nil || args.Kind != yaml.MappingNode {

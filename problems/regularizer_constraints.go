@@ -15,7 +15,10 @@ var nonnegativeRegularizer = regularizerKind{
 	forms: []form{{"nonnegative", "b >= 0"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		return func(_ *specBuilder, in part, _ []part) ([]*penalty, error) {
-			return n.single(penalty{n: length(in.shape), free: true, make: func(map[string]float64) (prox.Prox, error) { return prox.NonNegative(), nil }}), nil
+			return n.single(penalty{n: length(in.shape), free: true, make: func(map[string]float64) (prox.Prox,
+				error) {
+				return prox.NonNegative(), nil
+			}}), nil
 		}, s.noArguments(n, args)
 	},
 }
@@ -80,7 +83,8 @@ func (s *Spec) parseBound(f section, key string, none float64) (func(b *specBuil
 }
 
 // ball is the parser of a constraint with one positive number, the key.
-func ball(key string, newProx func(n int, w float64) prox.Prox) func(*Spec, *regularizerNode, *yaml.Node) (regularizerBuild, error) {
+func ball(key string, newProx func(n int, w float64) prox.Prox) func(*Spec, *regularizerNode,
+	*yaml.Node) (regularizerBuild, error) {
 	return weighted(key, true, func(w weightExpr, in part) penalty {
 		n := length(in.shape)
 		return penalty{free: true, make: w.at(func(w float64) prox.Prox { return newProx(n, w) })}

@@ -16,7 +16,8 @@ var groupL2Regularizer = regularizerKind{
 	name: "group-l2",
 	forms: []form{
 		{"group-l2: {weight: W, groups: labels, weights: w}", ""},
-		{"group-l2: {weight: W, size: k}", "W sum_g w_g ||b_g||_2; a label for each entry of b, negative: in no group;\n" +
+		{"group-l2: {weight: W, size: k}", "W sum_g w_g ||b_g||_2; a label for each entry of b, negative: in " +
+			"no group;\n" +
 			"w has a number for each group, in the order of the labels (default: square roots of the sizes)"},
 	},
 	parse: parseGroup(prox.NewGroupL2, norm2),
@@ -29,7 +30,8 @@ var groupLinfRegularizer = regularizerKind{
 }
 
 // parseGroup is the parser of a sum of norms of groups. dual is the dual norm of one group.
-func parseGroup(newProx func(array.Device, int, float64, [][]int, []float64) (prox.Prox, error), dual func([]float64) float64) func(*Spec, *regularizerNode, *yaml.Node) (regularizerBuild, error) {
+func parseGroup(newProx func(array.Device, int, float64, [][]int, []float64) (prox.Prox, error),
+	dual func([]float64) float64) func(*Spec, *regularizerNode, *yaml.Node) (regularizerBuild, error) {
 	return func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		f, w, err := s.weighted(n, args, "weight", "groups", "size", "weights")
 		if err != nil {
@@ -63,7 +65,10 @@ func parseGroup(newProx func(array.Device, int, float64, [][]int, []float64) (pr
 			p.unpenalized = outside(groups, each, p.n)
 			p.free = p.unpenalized != nil
 			p.dual = func(g []float64) (float64, error) { return dualOfGroups(g, groups, each, dual), nil }
-			p.make, err = b.scalable(n.line, w, func(w float64) (prox.Prox, error) { return newProx(b.dev, p.n, w, groups, each) })
+			p.make, err = b.scalable(n.line, w, func(w float64) (prox.Prox,
+				error) {
+				return newProx(b.dev, p.n, w, groups, each)
+			})
 			return n.single(p), err
 		}, nil
 	}
@@ -104,7 +109,8 @@ func dualOfGroups(g []float64, groups [][]int, weights []float64, dual func([]fl
 // a function that lists the entries of each group, in the order of the labels.
 func (s *Spec) parseMembers(n *regularizerNode, f section) (func(b *specBuilder, p int) ([][]int, error), error) {
 	if (f.nodes["groups"] == nil) == (f.nodes["size"] == nil) {
-		return nil, s.errorf(n.line, "%s needs groups, an array with a label for each entry of b, or size, the length of consecutive groups", n.kind)
+		return nil, s.errorf(n.line, "%s needs groups, an array with a label for each entry of b, or size, the "+
+			"length of consecutive groups", n.kind)
 	}
 	if v := f.nodes["groups"]; v != nil {
 		labels, err := s.ref(v, "groups")

@@ -52,7 +52,10 @@ var l1Regularizer = regularizerKind{
 				}
 				return m, nil
 			}
-			p.make, err = b.scalable(n.line, w, func(w float64) (prox.Prox, error) { return prox.NewWeightedL1(b.dev, w, weights) })
+			p.make, err = b.scalable(n.line, w, func(w float64) (prox.Prox, error) {
+				return prox.NewWeightedL1(b.dev,
+					w, weights)
+			})
 			return n.single(p), err
 		}, nil
 	},
@@ -98,7 +101,8 @@ func (s *Spec) parseEach(f section) (func(b *specBuilder, in part) ([]float64, e
 			}
 		case averages:
 			if places = in.averages; places == nil {
-				return nil, b.errorf(free.Line, "unpenalized is averages, but b is not the coefficients of a wavelet or dct: expected the operator, or synthesis, to end in adjoint: wavelet or adjoint: dct")
+				return nil, b.errorf(free.Line, "unpenalized is averages, but b is not the coefficients of a "+
+					"wavelet or dct: expected the operator, or synthesis, to end in adjoint: wavelet or adjoint: dct")
 			}
 		}
 		for _, j := range places {
@@ -128,7 +132,8 @@ var elasticNetRegularizer = regularizerKind{
 			return nil, err
 		}
 		if f.nodes["weight2"] == nil {
-			return nil, s.errorf(n.line, "elastic-net has no weight2, expected elastic-net: {weight: lambda, weight2: lambda2}")
+			return nil, s.errorf(n.line, "elastic-net has no weight2, expected elastic-net: {weight: lambda, "+
+				"weight2: lambda2}")
 		}
 		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
 		if err != nil {
@@ -136,9 +141,10 @@ var elasticNetRegularizer = regularizerKind{
 		}
 		w2, err := s.weight(n, f.nodes["weight2"], "weight2", true, true)
 		return func(_ *specBuilder, in part, _ []part) ([]*penalty, error) {
-			return n.single(penalty{n: length(in.shape), norm: w, dual: dualOfL1, make: func(v map[string]float64) (prox.Prox, error) {
-				return prox.NewElasticNet(w.value(v), w2.value(v)), nil
-			}}), nil
+			return n.single(penalty{n: length(in.shape), norm: w, dual: dualOfL1,
+				make: func(v map[string]float64) (prox.Prox, error) {
+					return prox.NewElasticNet(w.value(v), w2.value(v)), nil
+				}}), nil
 		}, err
 	},
 }
@@ -147,7 +153,8 @@ var l2Regularizer = regularizerKind{
 	name:  "l2",
 	forms: []form{{"l2: W", "W ||b||_2"}},
 	parse: weighted("weight", false, func(w weightExpr, _ part) penalty {
-		return penalty{norm: w, dual: func(g []float64) (float64, error) { return norm2(g), nil }, make: w.at(prox.NewL2)}
+		return penalty{norm: w, dual: func(g []float64) (float64, error) { return norm2(g), nil },
+			make: w.at(prox.NewL2)}
 	}),
 }
 
@@ -198,7 +205,8 @@ var sortedL1Regularizer = regularizerKind{
 // array.
 func (s *Spec) parseSequence(n *regularizerNode, f section) (func(b *specBuilder, p int) ([]float64, error), error) {
 	if (f.nodes["bh"] == nil) == (f.nodes["sequence"] == nil) {
-		return nil, s.errorf(n.line, "sorted-l1 needs bh, a level such as 0.1, or sequence, a nonincreasing array of weights")
+		return nil, s.errorf(n.line, "sorted-l1 needs bh, a level such as 0.1, or sequence, a nonincreasing "+
+			"array of weights")
 	}
 	if v := f.nodes["sequence"]; v != nil {
 		sequence, err := s.ref(v, "sequence")
@@ -299,7 +307,8 @@ var nuclearRegularizer = regularizerKind{
 				shape = own
 			}
 			if len(shape) != 2 || length(shape) != length(in.shape) {
-				return nil, fmt.Errorf("nuclear of an array of shape %s, expected a matrix with %d entries, as nuclear: {weight: lambda, shape: [m, n]}", formatShape(shape), length(in.shape))
+				return nil, fmt.Errorf("nuclear of an array of shape %s, expected a matrix with %d entries, as "+
+					"nuclear: {weight: lambda, shape: [m, n]}", formatShape(shape), length(in.shape))
 			}
 			size := array.Shape{Rows: shape[0], Cols: shape[1]}
 			return n.single(penalty{

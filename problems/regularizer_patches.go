@@ -18,8 +18,10 @@ const (
 
 var localLowRankRegularizer = regularizerKind{
 	name: "local-low-rank",
-	forms: []form{{"local-low-rank: {weight: W, patch: 8, stride: 4}", "singular value thresholding in all patches of 8 x 8 pixels of a series (f, h, w), matrices of\n" +
-		"frames x pixels, averaged over the (patch/stride)^2 tilings by patches; stride: 8 is one\ntiling, W sum_k ||B_k||_*. Patches at the borders may be smaller, with a smaller threshold"}},
+	forms: []form{{"local-low-rank: {weight: W, patch: 8, stride: 4}",
+		"singular value thresholding in all patches of 8 x 8 pixels of a series (f, h, w), matrices of\n" +
+			"frames x pixels, averaged over the (patch/stride)^2 tilings by patches; stride: 8 is one\ntiling, W " +
+			"sum_k ||B_k||_*. Patches at the borders may be smaller, with a smaller threshold"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		f, w, err := s.weighted(n, args, "weight", "patch", "stride")
 		if err != nil {
@@ -41,7 +43,8 @@ var localLowRankRegularizer = regularizerKind{
 		}
 		return func(_ *specBuilder, in part, _ []part) ([]*penalty, error) {
 			if len(in.shape) != 3 {
-				return nil, fmt.Errorf("local-low-rank of an array of shape %s, expected a series of images, (frames, rows, columns)", formatShape(in.shape))
+				return nil, fmt.Errorf("local-low-rank of an array of shape %s, expected a series of images, "+
+					"(frames, rows, columns)", formatShape(in.shape))
 			}
 			series := series
 			series.Frames, series.Rows, series.Cols = in.shape[0], in.shape[1], in.shape[2]

@@ -25,10 +25,12 @@ const mostChannels = 4
 var shrinkageRegularizer = regularizerKind{
 	name: "wavelet-shrinkage",
 	forms: []form{
-		{"wavelet-shrinkage: {weight: W, family: db2, levels: 5, thresholds: sure}", "soft thresholding in all shifts of a wavelet basis at once (cycle spinning), of a sequence,\n" +
-			"an image (m, n) or a colour image (m, n, 3), where the thresholds of brightness and of\n" +
-			"colour differences are apart. For the convex r of which this is the proximal operator"},
-		{"", "thresholds: sure    W times the threshold of least SURE, for each level and direction,\nchosen at y, which is why it needs sigma2, and operator: identity"},
+		{"wavelet-shrinkage: {weight: W, family: db2, levels: 5, thresholds: sure}",
+			"soft thresholding in all shifts of a wavelet basis at once (cycle spinning), of a sequence,\n" +
+				"an image (m, n) or a colour image (m, n, 3), where the thresholds of brightness and of\n" +
+				"colour differences are apart. For the convex r of which this is the proximal operator"},
+		{"", "thresholds: sure    W times the threshold of least SURE, for each level and direction,\nchosen at " +
+			"y, which is why it needs sigma2, and operator: identity"},
 		{"", "thresholds: equal   W, in units of y, for all"},
 	},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
@@ -38,7 +40,8 @@ var shrinkageRegularizer = regularizerKind{
 		}
 		for _, key := range []string{"family", "levels"} {
 			if f.nodes[key] == nil {
-				return nil, s.errorf(n.line, "wavelet-shrinkage has no %s, expected wavelet-shrinkage: {weight: lambda, family: db2, levels: 5}", key)
+				return nil, s.errorf(n.line, "wavelet-shrinkage has no %s, expected wavelet-shrinkage: {weight: "+
+					"lambda, family: db2, levels: 5}", key)
 			}
 		}
 		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
@@ -91,7 +94,8 @@ func shrinkageFrame(shape []int, family string, levels int) (f *imaging.Undecima
 	case len(shape) == 3 && shape[2] <= mostChannels:
 		f, err = imaging.NewUndecimated2D(shape[0], shape[1], shape[2], family, levels)
 	default:
-		return nil, fmt.Errorf("wavelet-shrinkage of an array of shape %s, expected a sequence, an image (m, n), or an image of up to %d channels (m, n, 3)", formatShape(shape), mostChannels)
+		return nil, fmt.Errorf("wavelet-shrinkage of an array of shape %s, expected a sequence, an image (m, n), "+
+			"or an image of up to %d channels (m, n, 3)", formatShape(shape), mostChannels)
 	}
 	if err != nil {
 		return nil, trim(err)
@@ -121,11 +125,14 @@ func equalThresholds(f *imaging.Undecimated) []float64 {
 func (b *specBuilder) thresholdsOfLeastSURE(f *imaging.Undecimated) ([]float64, error) {
 	switch {
 	case !linops.StructureOf(b.p.Operator).Identity:
-		return nil, fmt.Errorf("thresholds is sure, but y is not the signal with noise: expected operator: identity without a synthesis, or thresholds: equal")
+		return nil, fmt.Errorf("thresholds is sure, but y is not the signal with noise: expected operator: " +
+			"identity without a synthesis, or thresholds: equal")
 	case b.roots != nil:
-		return nil, fmt.Errorf("thresholds is sure, but the observations have weights: expected none, or thresholds: equal")
+		return nil, fmt.Errorf("thresholds is sure, but the observations have weights: expected none, or " +
+			"thresholds: equal")
 	case b.data.Sigma2 == nil:
-		return nil, fmt.Errorf("thresholds is sure, which needs sigma2: expected sigma2, a number or auto, in the specification or as --sigma2, or thresholds: equal")
+		return nil, fmt.Errorf("thresholds is sure, which needs sigma2: expected sigma2, a number or auto, in the " +
+			"specification or as --sigma2, or thresholds: equal")
 	}
 	sigma := math.Sqrt(*b.data.Sigma2)
 	units := make([]float64, f.Bands())

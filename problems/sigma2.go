@@ -26,7 +26,8 @@ var ErrNeedsFits = errors.New("sigma2 follows from fits at several weights, by "
 
 // Sigma2Methods lists the methods that EstimateSigma2 knows.
 func Sigma2Methods() []string {
-	return []string{MethodAuto, noise.MethodOLSResidual, noise.MethodMedianSingularValue, noise.MethodRobustLowRank, noise.MethodSmoothBlocks, noise.MethodMAD, MethodGCVResidual}
+	return []string{MethodAuto, noise.MethodOLSResidual, noise.MethodMedianSingularValue, noise.MethodRobustLowRank,
+		noise.MethodSmoothBlocks, noise.MethodMAD, MethodGCVResidual}
 }
 
 // EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of their
@@ -53,7 +54,8 @@ func Sigma2Methods() []string {
 // MethodGCVResidual.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if !slices.Contains(Sigma2Methods(), method) {
-		return noise.Estimate{}, fmt.Errorf("sigma2 by %q, expected one of %s", method, strings.Join(Sigma2Methods(), ", "))
+		return noise.Estimate{}, fmt.Errorf("sigma2 by %q, expected one of %s", method,
+			strings.Join(Sigma2Methods(), ", "))
 	}
 	spec, err := data.specification(name)
 	if err != nil {
@@ -86,7 +88,8 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	}
 	switch {
 	case method == noise.MethodSmoothBlocks && len(shape) != 2:
-		return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("y has shape %s and is not an image", formatShape(shape))}
+		return noise.Estimate{}, &noise.Refusal{Method: method,
+			Reason: fmt.Sprintf("y has shape %s and is not an image", formatShape(shape))}
 	case method == noise.MethodSmoothBlocks:
 		return noise.SmoothBlocks(data.Y, shape[0], shape[1])
 	case len(shape) != 2:
@@ -140,12 +143,15 @@ func (s *Spec) sequences() bool { return s.regularizer.kind == "tv1d" && !s.imag
 func (s *Spec) ordered(method string) error {
 	switch {
 	case s.operator.matrix != nil:
-		return &noise.Refusal{Method: method, Reason: "the rows of a regression may be in any order, so that the differences of neighbours hold signal as well as noise; expected a sequence or an image. Use auto: " +
+		return &noise.Refusal{Method: method, Reason: "the rows of a regression may be in any order, so that the " +
+			"differences of neighbours hold signal as well as noise; expected a sequence or an image. Use auto: " +
 			noise.MethodOLSResidual + " where d > p, else " + MethodGCVResidual}
 	case s.operator.contains("fourier"):
-		return &noise.Refusal{Method: method, Reason: "y are samples of a Fourier transform, whose neighbours are not alike; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
+		return &noise.Refusal{Method: method, Reason: "y are samples of a Fourier transform, whose neighbours are " +
+			"not alike; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
 	case s.operator.selects():
-		return &noise.Refusal{Method: method, Reason: "y is a selection of entries, and its neighbours need not be neighbours there; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
+		return &noise.Refusal{Method: method, Reason: "y is a selection of entries, and its neighbours need not " +
+			"be neighbours there; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
 	}
 	return nil
 }
@@ -205,7 +211,8 @@ func (s *Spec) olsResidual(data Data) (noise.Estimate, error) {
 		return noise.OLSResidual(x, data.Y)
 	}
 	if d <= p+1 {
-		return refuse("X is %d x %d and there is an intercept, expected d > p + 1: the least-squares fit leaves no residual", d, p)
+		return refuse("X is %d x %d and there is an intercept, expected d > p + 1: the least-squares fit leaves "+
+			"no residual", d, p)
 	}
 	// Centered columns span the same space together with the ones, and are nearer to orthogonal.
 	c, _, _ := additive.CenterColumns(x)
@@ -238,16 +245,19 @@ func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, er
 	if len(shape) == 2 {
 		return noise.MedianSingularValue(y, shape[0], shape[1])
 	}
-	return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMedianSingularValue, Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
+	return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMedianSingularValue,
+		Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
 }
 
 // robustLowRank is the estimate from the entries of y that a low rank and a few outliers leave.
 func (s *Spec) robustLowRank(y []float64, shape []int) (noise.Estimate, error) {
 	switch {
 	case s.operator.matrix != nil || s.operator.sampled != nil || s.operator.selects():
-		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank, Reason: "y is not the matrix of low rank itself, with noise"}
+		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank,
+			Reason: "y is not the matrix of low rank itself, with noise"}
 	case len(shape) != 2:
-		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank, Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
+		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank,
+			Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
 	}
 	return noise.RobustLowRank(y, shape[0], shape[1])
 }
@@ -257,7 +267,8 @@ func (s *Spec) robustLowRank(y []float64, shape []int) (noise.Estimate, error) {
 // details across the joints, but these are few among n and hardly change a median.
 func rowsMAD(y []float64, n int) (noise.Estimate, error) {
 	if n < 16 {
-		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMAD, Reason: fmt.Sprintf("the sequences have %d values each, expected at least 16", n)}
+		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMAD,
+			Reason: fmt.Sprintf("the sequences have %d values each, expected at least 16", n)}
 	}
 	return noise.MADSignal(y)
 }
@@ -277,7 +288,8 @@ func (s *Spec) designMatrix() (*mat.Dense, error) {
 func denseOf(s *dataio.Sparse) (*mat.Dense, error) {
 	const most = 1 << 27
 	if s.Rows <= 0 || s.Cols <= 0 || float64(s.Rows)*float64(s.Cols) > most {
-		return nil, &noise.Refusal{Method: noise.MethodOLSResidual, Reason: fmt.Sprintf("the sparse X of %d x %d is too large to be stored dense", s.Rows, s.Cols)}
+		return nil, &noise.Refusal{Method: noise.MethodOLSResidual,
+			Reason: fmt.Sprintf("the sparse X of %d x %d is too large to be stored dense", s.Rows, s.Cols)}
 	}
 	x := mat.NewDense(s.Rows, s.Cols, nil)
 	for i := range s.Rows {
@@ -286,4 +298,28 @@ func denseOf(s *dataio.Sparse) (*mat.Dense, error) {
 		}
 	}
 	return x, nil
+}
+
+// design is the dense or sparse matrix of an operator that is a matrix; both are nil for other
+// operators.
+func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
+	if s.operator.matrix == nil || s.synthesis != nil {
+		return nil, nil
+	}
+	a := s.loaded[s.operator.matrix]
+	switch {
+	case a == nil:
+		return nil, nil
+	case a.sparse != nil:
+		return nil, a.sparse
+	case a.mapped != nil:
+		return nil, nil
+	case a.dense != nil:
+		return a.dense, nil
+	}
+	x, err := a.matrix()
+	if err != nil {
+		return nil, nil
+	}
+	return mat.DenseCopyOf(x), nil
 }

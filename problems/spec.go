@@ -44,8 +44,8 @@ import (
 // [Spec.Load] reads its files, and [New] builds it.
 //
 // With the key loss the loss is another one ([Loss], package loss), l(A b; y), and A*y below stands
-// for -A* l'(0; y). With the key weights the squared loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below stands for A*(w
-// y).
+// for -A* l'(0; y). With the key weights the squared loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below
+// stands for A*(w y).
 //
 // The weight of a regularizer may be a number, one of the names lambda, lambda2 and gamma, or a
 // multiple of one of these, such as 0.5*lambda. The value of a name is the first that is given in
@@ -54,10 +54,10 @@ import (
 // norm of A*y on that block, for the norms (l1, elastic-net, l2, group-l2, group-linf, sorted-l1,
 // nuclear). Coordinates without any penalty (unpenalized ones, those in no group, those under zero)
 // remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
-// their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other coordinates of b are not held
-// at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
-// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused. With terms the
-// maximum is a weight at which K b = 0, known where one name multiplies norms in all of them: the dual
+// their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other
+// coordinates of b are not held at zero by a norm (a tv1d, which leaves constants free; other blocks), the
+// maximum is known only if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused. With
+// terms the maximum is a weight at which K b = 0, known where one name multiplies norms in all of them: the dual
 // norm of the least u with K* u = A*(y - A b). It is the smallest such weight where the rows of K are
 // independent, and an upper bound of it elsewhere, as for the gradient of an image.
 type Spec struct {
@@ -184,7 +184,8 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 		return nil, s.errorf(line, "not YAML: %s", strings.TrimPrefix(message, "yaml: "))
 	}
 	if len(doc.Content) == 0 {
-		return nil, s.errorf(1, "the file is empty, expected a specification with the keys data, operator and regularizer")
+		return nil, s.errorf(1, "the file is empty, expected a specification with the keys data, operator and "+
+			"regularizer")
 	}
 	if err := s.parse(doc.Content[0]); err != nil {
 		return nil, err
@@ -206,13 +207,16 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms",
+		"loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2",
+		"solver")
 	if err != nil {
 		return err
 	}
 	for _, key := range []string{"data", "operator", "regularizer"} {
 		if f.nodes[key] == nil && (key != "regularizer" || f.nodes["terms"] == nil) {
-			return s.errorf(root.Line, "key %q is missing, expected a specification with data, operator and regularizer", key)
+			return s.errorf(root.Line, "key %q is missing, expected a specification with data, operator and "+
+				"regularizer", key)
 		}
 	}
 	if n := f.nodes["name"]; n != nil {
@@ -305,7 +309,8 @@ func (s *Spec) parseSigma2(n *yaml.Node) error {
 	}
 	v, err := parseNumber(text)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return s.errorf(n.Line, "sigma2 is %q, expected a positive number or one of %s", text, strings.Join(Sigma2Methods(), ", "))
+		return s.errorf(n.Line, "sigma2 is %q, expected a positive number or one of %s", text,
+			strings.Join(Sigma2Methods(), ", "))
 	}
 	s.sigma2 = &v
 	return nil
@@ -323,7 +328,8 @@ func (s *Spec) parseSolver(n *yaml.Node) error {
 				return err
 			}
 			if !(s.Solver.Tol > 0) || s.Solver.Tol >= 1 {
-				return s.errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", s.Solver.Tol)
+				return s.errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be "+
+					"accepted)", s.Solver.Tol)
 			}
 		}
 		if v := f.nodes["max-iter"]; v != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
@@ -138,17 +137,22 @@ func (s *Spec) check(data Data) error {
 func (b *specBuilder) checkColumns(data Data) error {
 	switch {
 	case data.Standardize && b.Spec.operator.matrix == nil:
-		return b.errorf(b.Spec.operator.line, "standardized columns are asked for, but the operator is not a matrix, whose columns have units: expected operator: {matrix: X}")
+		return b.errorf(b.Spec.operator.line, "standardized columns are asked for, but the operator is not a "+
+			"matrix, whose columns have units: expected operator: {matrix: X}")
 	case data.Standardize && b.synthesis != nil:
-		return b.errorf(b.synthesis.line, "standardized columns are asked for, but a specification with a synthesis cannot have them")
+		return b.errorf(b.synthesis.line, "standardized columns are asked for, but a specification with a "+
+			"synthesis cannot have them")
 	case data.Standardize && b.lossWeights != nil:
-		return b.errorf(b.lossWeights.line, "standardized columns are asked for, which is not supported with weights of the observations: scale the columns of the matrix in the data")
+		return b.errorf(b.lossWeights.line, "standardized columns are asked for, which is not supported with "+
+			"weights of the observations: scale the columns of the matrix in the data")
 	case !data.Intercept:
 		return nil
 	case b.synthesis != nil:
-		return b.errorf(b.synthesis.line, "an intercept is asked for, but a specification with a synthesis cannot have one")
+		return b.errorf(b.synthesis.line, "an intercept is asked for, but a specification with a synthesis "+
+			"cannot have one")
 	case b.lossWeights != nil && b.p.Loss.Squared():
-		return b.errorf(b.lossWeights.line, "an intercept is asked for, but with weights the mean of y does not estimate it: expected an unpenalized column of ones in the operator, or no weights")
+		return b.errorf(b.lossWeights.line, "an intercept is asked for, but with weights the mean of y does not "+
+			"estimate it: expected an unpenalized column of ones in the operator, or no weights")
 	}
 	return nil
 }
@@ -184,7 +188,8 @@ func (b *specBuilder) observationWeights(data Data) (weights []float64, line int
 	a := dataio.Array{Name: "weights", Shape: []int{len(data.Weights)}, Data: data.Weights}
 	switch ref := b.lossWeights; {
 	case ref != nil && data.Weights != nil:
-		return nil, 0, b.errorf(ref.line, "the data have weights of the observations, and the specification has its own: expected one of them")
+		return nil, 0, b.errorf(ref.line, "the data have weights of the observations, and the specification has "+
+			"its own: expected one of them")
 	case ref != nil:
 		a, line = b.array(ref), ref.line
 	case data.Weights == nil:
@@ -224,7 +229,8 @@ func checkLossWeights(a dataio.Array, d int) error {
 	}
 	for i, w := range a.Data {
 		if w < 0 {
-			return fmt.Errorf("array %q holds %g at %s, expected weights of at least 0", a.Name, w, formatPlace(i, a.Shape))
+			return fmt.Errorf("array %q holds %g at %s, expected weights of at least 0", a.Name, w,
+				formatPlace(i, a.Shape))
 		}
 	}
 	if maxAbs(a.Data) == 0 {
@@ -267,7 +273,8 @@ func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {
 		flag Weight
 		file *float64
 		to   *float64
-	}{{"lambda", hyper.Lambda, data.Lambda, &p.Lambda}, {"lambda2", hyper.Lambda2, data.Lambda2, &p.Lambda2}, {"gamma", hyper.Gamma, data.Gamma, &p.Gamma}} {
+	}{{"lambda", hyper.Lambda, data.Lambda, &p.Lambda}, {"lambda2", hyper.Lambda2, data.Lambda2, &p.Lambda2},
+		{"gamma", hyper.Gamma, data.Gamma, &p.Gamma}} {
 		i := slices.IndexFunc(uses, func(u weightUse) bool { return u.expr.name == w.name })
 		if i < 0 {
 			continue
@@ -286,7 +293,8 @@ func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {
 		var err error
 		switch {
 		case !weight.given && b.named == nil:
-			err = fmt.Errorf("%s has no value: expected %s: NUMBER in the specification, the flag --%s, or %s in the data file", w.name, w.name, w.name, w.name)
+			err = fmt.Errorf("%s has no value: expected %s: NUMBER in the specification, the flag --%s, or %s in "+
+				"the data file", w.name, w.name, w.name, w.name)
 		case weight == Absolute(0) && zero:
 			*w.to = 0
 		default:
@@ -378,7 +386,9 @@ func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	at := 0
 	for _, p := range m.penalties {
 		if p.free && p.unpenalized == nil || p.norm.name == "" && len(p.unpenalized) < p.n {
-			return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known: the penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not orthogonal; expected a number", b.atLine(p.line), name)
+			return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known: the "+
+				"penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not "+
+				"orthogonal; expected a number", b.atLine(p.line), name)
 		}
 		for _, j := range p.unpenalized {
 			free = append(free, at+j)
@@ -386,7 +396,9 @@ func (m *maximizer) unpenalized(name string) (free []int, err error) {
 		at += p.n
 	}
 	if n := len(free); n > maxUnpenalized || n*b.p.D > maxUnpenalizedValues {
-		return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known for %d coordinates of b without a penalty and %d values in y: expected a number, or at most %d such coordinates", n, b.p.D, min(maxUnpenalized, maxUnpenalizedValues/b.p.D))
+		return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known for %d "+
+			"coordinates of b without a penalty and %d values in y: expected a number, or at most "+
+			"%d such coordinates", n, b.p.D, min(maxUnpenalized, maxUnpenalizedValues/b.p.D))
 	}
 	return free, nil
 }
@@ -469,28 +481,4 @@ func (m *maximizer) gradient(z []float64) []float64 {
 	b.dev.Upload(from, z)
 	b.p.Operator.Adjoint(to, from)
 	return to.ToHost()
-}
-
-// design is the dense or sparse matrix of an operator that is a matrix; both are nil for other
-// operators.
-func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
-	if s.operator.matrix == nil || s.synthesis != nil {
-		return nil, nil
-	}
-	a := s.loaded[s.operator.matrix]
-	switch {
-	case a == nil:
-		return nil, nil
-	case a.sparse != nil:
-		return nil, a.sparse
-	case a.mapped != nil:
-		return nil, nil
-	case a.dense != nil:
-		return a.dense, nil
-	}
-	x, err := a.matrix()
-	if err != nil {
-		return nil, nil
-	}
-	return mat.DenseCopyOf(x), nil
 }

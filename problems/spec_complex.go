@@ -12,7 +12,8 @@ import (
 func (l *specLoader) isComplex(y *dataio.Array) (bool, error) {
 	out, _ := l.operator.complexSides()
 	if y.Complex && !out {
-		return false, l.errorf(l.lineOf("y"), "array \"y\" holds complex numbers, but the operator's output is real: expected fourier, coils or complex, or real numbers")
+		return false, l.errorf(l.lineOf("y"), "array \"y\" holds complex numbers, but the operator's output is "+
+			"real: expected fourier, coils or complex, or real numbers")
 	}
 	n := len(y.Shape)
 	return y.Complex || out && n > 0 && y.Shape[n-1] == 2, nil
@@ -27,7 +28,8 @@ func pickComplex(a, mask dataio.Array, places []int) (dataio.Array, error) {
 		if rank >= 1 && a.Shape[rank-1] == len(places) {
 			return a, nil
 		}
-		return a, fmt.Errorf("array %q has shape %s, expected %s, the shape of \"where\", or several of these", a.Name, formatShape(a.Shape[:rank]), formatShape(mask.Shape))
+		return a, fmt.Errorf("array %q has shape %s, expected %s, the shape of \"where\", or several of these",
+			a.Name, formatShape(a.Shape[:rank]), formatShape(mask.Shape))
 	}
 	whole := length(mask.Shape)
 	picked := a

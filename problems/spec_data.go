@@ -94,7 +94,8 @@ func (s *Spec) parseData(n *yaml.Node) error {
 		return s.plain(n)
 	}
 	if n.Kind != yaml.MappingNode {
-		return s.errorf(n.Line, "data is %s, expected a file name, or a mapping with file, response, and arrays by name", describe(n))
+		return s.errorf(n.Line, "data is %s, expected a file name, or a mapping with file, response, and "+
+			"arrays by name", describe(n))
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -120,10 +121,12 @@ func (s *Spec) parseData(n *yaml.Node) error {
 			s.data.table.NA, err = s.names(value, "na")
 		case "missing":
 			var missing string
-			missing, err = s.choice(value, "missing", []string{string(design.Refuse), string(design.Drop), string(design.Mean)})
+			missing, err = s.choice(value, "missing", []string{string(design.Refuse), string(design.Drop),
+				string(design.Mean)})
 			s.data.table.Missing = design.Missing(missing)
 		case "sigma2", "lambda", "lambda2", "gamma":
-			err = s.errorf(key.Line, "%s is not an array of data: expected it at the left margin, at the level of data", key.Value)
+			err = s.errorf(key.Line, "%s is not an array of data: expected it at the left margin, at the "+
+				"level of data", key.Value)
 		default:
 			if s.data.arrays[key.Value] != nil {
 				return s.errorf(key.Line, "array %q occurs twice", key.Value)
@@ -143,7 +146,8 @@ func (s *Spec) parseSource(n *yaml.Node, name string) (*arraySource, error) {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		if isNull(n) {
-			return nil, s.errorf(n.Line, "%s is empty, expected a file name, a list of numbers, or a mapping with file, array, column, where", what)
+			return nil, s.errorf(n.Line, "%s is empty, expected a file name, a list of numbers, or a mapping with "+
+				"file, array, column, where", what)
 		}
 		src.file = n.Value
 		return src, nil
@@ -184,10 +188,12 @@ func (s *Spec) ref(n *yaml.Node, what string) (*arrayRef, error) {
 	} else {
 		name, err := s.text(n, what)
 		if err != nil {
-			return nil, s.errorf(n.Line, "%s is %s, expected the name of an array in data, or a list of numbers", what, describe(n))
+			return nil, s.errorf(n.Line, "%s is %s, expected the name of an array in data, or a list of numbers",
+				what, describe(n))
 		}
 		if name == "y" && what != "where" {
-			return nil, s.errorf(n.Line, "%s is y: SURE assumes an estimator whose operator, penalty and weights do not depend on y; expected another array", what)
+			return nil, s.errorf(n.Line, "%s is y: SURE assumes an estimator whose operator, penalty and weights "+
+				"do not depend on y; expected another array", what)
 		}
 		r.name = name
 	}
@@ -234,7 +240,8 @@ func maskPlaces(mask dataio.Array) ([]int, error) {
 	for i, v := range mask.Data {
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):
-			return nil, fmt.Errorf("array %q holds %g at %s, expected finite numbers", mask.Name, v, formatPlace(i, mask.Shape))
+			return nil, fmt.Errorf("array %q holds %g at %s, expected finite numbers", mask.Name, v,
+				formatPlace(i, mask.Shape))
 		case v != 0:
 			places = append(places, i)
 		}

@@ -31,7 +31,8 @@ func SpecNames() []string {
 // SpecExample returns the text of an example, to start from.
 func SpecExample(name string) (string, error) {
 	if !slices.Contains(SpecNames(), name) {
-		return "", fmt.Errorf("there is no example %q%s, expected one of %s", name, ndarray.Meant(name, SpecNames()), strings.Join(SpecNames(), ", "))
+		return "", fmt.Errorf("there is no example %q%s, expected one of %s", name, ndarray.Meant(name, SpecNames()),
+			strings.Join(SpecNames(), ", "))
 	}
 	text, err := specFiles.ReadFile("specs/" + name + ".yaml")
 	return string(text), err
@@ -58,5 +59,6 @@ func SpecSummary(name string) string {
 // SpecHelp is a help text on the operators, the regularizers and the weights of a specification.
 func SpecHelp() string {
 	return "Operators:\n\n" + help(operatorKinds) +
-		"\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple such as 0.5*lambda:\n\n" + help(regularizerKinds)
+		"\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple such as 0.5*lambda:\n\n" +
+		help(regularizerKinds)
 }

@@ -17,8 +17,11 @@ func FuzzSpec(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add("data: {y: [1, 2, 3, 4]}\noperator: {product: [difference, identity]}\nregularizer: {blocks: [{tv1d: 1, size: 5}]}\n")
-	f.Add("data: {y: [[1, 2], [3, 4]]}\noperator: {hstack: [dct, {scale: {by: 2, operator: identity}}]}\nregularizer: {blocks: [{l1: {weight: lambda, unpenalized: [0]}}, nuclear: gamma]}\nlambda: 0.5max\ngamma: 1\n")
+	f.Add("data: {y: [1, 2, 3, 4]}\noperator: {product: [difference, identity]}\nregularizer: {blocks: [{tv1d: 1, " +
+		"size: 5}]}\n")
+	f.Add("data: {y: [[1, 2], [3, 4]]}\noperator: {hstack: [dct, {scale: {by: 2, operator: " +
+		"identity}}]}\nregularizer: {blocks: [{l1: {weight: lambda, unpenalized: [0]}}, nuclear: gamma]}\nlambda: " +
+		"0.5max\ngamma: 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := problems.ParseSpec([]byte(text), "fuzz/none/problem.yaml")
 		if err != nil {

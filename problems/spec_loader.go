@@ -92,7 +92,8 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	bound.images = l.image
 	if mu != nil {
 		if vector(mu); !slices.Equal(mu.Shape, y.Shape) {
-			return Data{}, s.errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s, the shape of \"y\"", formatShape(mu.Shape), formatShape(y.Shape))
+			return Data{}, s.errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s, the shape of \"y\"",
+				formatShape(mu.Shape), formatShape(y.Shape))
 		}
 		data.Mu = mu.Data
 	}
@@ -203,9 +204,11 @@ type specLoader struct {
 func (l *specLoader) checkUsed() error {
 	switch {
 	case l.files.Data != "" && !l.used.data:
-		return l.errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own", l.files.Data)
+		return l.errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own",
+			l.files.Data)
 	case l.files.Table.Response != "" && !l.used.table:
-		return l.errorf(l.data.line, "--response is %q, but data has no table (.csv with a header line) that y and X come from", l.files.Table.Response)
+		return l.errorf(l.data.line, "--response is %q, but data has no table (.csv with a header line) that y "+
+			"and X come from", l.files.Table.Response)
 	case l.files.X != "" && !l.used.x:
 		return l.errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
 	}
@@ -337,7 +340,8 @@ func (l *specLoader) missing(name string, line int) error {
 	if set.Named() {
 		return l.errorf(line, "%s: %w", path, set.Missing(name, "", nil))
 	}
-	return l.errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name, path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
+	return l.errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name,
+		path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
 }
 
 // optional reads y or mu; nil where the specification does not mention it and no file has it.
@@ -399,7 +403,8 @@ func (l *specLoader) read(name string) (*dataio.Array, error) {
 			// The file holds only the selected entries.
 			return &a, nil
 		}
-		return nil, l.errorf(line, "array %q has shape %s, expected %s, the shape of \"where\"", name, formatShape(a.Shape), formatShape(mask.Shape))
+		return nil, l.errorf(line, "array %q has shape %s, expected %s, the shape of \"where\"", name,
+			formatShape(a.Shape), formatShape(mask.Shape))
 	}
 	picked := dataio.Array{Name: name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
 	for i, c := range places {

@@ -65,7 +65,8 @@ func init() {
 }
 
 func (s *Spec) parseOperator(at *yaml.Node) (*operatorNode, error) {
-	n, build, err := parseNode(s, at, "operator", operatorKinds, func(n node) *operatorNode { return &operatorNode{node: n} })
+	n, build, err := parseNode(s, at, "operator", operatorKinds,
+		func(n node) *operatorNode { return &operatorNode{node: n} })
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +105,12 @@ func (b *specBuilder) operator(n *operatorNode, rows, cols []int) (built, error)
 	}
 	d, p := a.op.Dims()
 	if rows != nil && d != length(rows) {
-		return built{}, b.errorf(n.line, "%s has %d rows, expected %d, because its output has shape %s", n.kind, d, length(rows), formatShape(rows))
+		return built{}, b.errorf(n.line, "%s has %d rows, expected %d, because its output has shape %s", n.kind, d,
+			length(rows), formatShape(rows))
 	}
 	if cols != nil && p != length(cols) {
-		return built{}, b.errorf(n.line, "%s has %d columns, expected %d, because its input has shape %s", n.kind, p, length(cols), formatShape(cols))
+		return built{}, b.errorf(n.line, "%s has %d columns, expected %d, because its input has shape %s", n.kind, p,
+			length(cols), formatShape(cols))
 	}
 	return a, nil
 }
@@ -134,7 +137,8 @@ func square(n *operatorNode, own, rows, cols []int) ([]int, error) {
 	// A shape that does not fit is rejected before memory is allocated for it.
 	for _, known := range [][]int{rows, cols} {
 		if own != nil && known != nil && length(own) != length(known) {
-			return nil, fmt.Errorf("%s has shape %s, expected %d entries as in shape %s", n.kind, formatShape(own), length(known), formatShape(known))
+			return nil, fmt.Errorf("%s has shape %s, expected %d entries as in shape %s", n.kind, formatShape(own),
+				length(known), formatShape(known))
 		}
 	}
 	for _, shape := range [][]int{own, rows, cols} {
@@ -142,7 +146,8 @@ func square(n *operatorNode, own, rows, cols []int) ([]int, error) {
 			return shape, nil
 		}
 	}
-	return nil, fmt.Errorf("the size of %s does not follow from its position, expected %s: {shape: [m, n]} or {shape: n}", n.kind, n.kind)
+	return nil, fmt.Errorf("the size of %s does not follow from its position, expected %s: {shape: [m, n]} "+
+		"or {shape: n}", n.kind, n.kind)
 }
 
 // grid returns a shape as rows and columns. A sequence is one row.
@@ -154,9 +159,11 @@ func grid(n *operatorNode, shape []int) (rows, cols int, image bool, err error) 
 		return shape[0], shape[1], true, nil
 	}
 	if len(shape) == 3 && shape[2] <= mostChannels {
-		return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image; of an image in colours, each-channel: {%s: ...}", n.kind, formatShape(shape), n.kind)
+		return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image; of an image "+
+			"in colours, each-channel: {%s: ...}", n.kind, formatShape(shape), n.kind)
 	}
-	return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image", n.kind, formatShape(shape))
+	return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image", n.kind,
+		formatShape(shape))
 }
 
 // squareGrid is square, and also returns the shape as rows and columns.

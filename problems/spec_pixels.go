@@ -10,7 +10,8 @@ func (l *specLoader) pixels(name string, p place, a *dataio.Array, line int) err
 	}
 	switch {
 	case name == "y" && p.set.IsImage() && a.Depth.Bits == 1:
-		return l.errorf(line, "%s: is an image of 1 bit, expected at least 8: black and white are no numbers with normal noise", p.path)
+		return l.errorf(line, "%s: is an image of 1 bit, expected at least 8: black and white are no numbers with "+
+			"normal noise", p.path)
 	case l.noise != nil && l.noise.kind == NoiseAnscombe:
 		if p.set.IsImage() {
 			a.Levels()

@@ -62,7 +62,8 @@ func init() {
 }
 
 func (s *Spec) parseRegularizer(at *yaml.Node) (*regularizerNode, error) {
-	n, build, err := parseNode(s, at, "regularizer", regularizerKinds, func(n node) *regularizerNode { return &regularizerNode{node: n} })
+	n, build, err := parseNode(s, at, "regularizer", regularizerKinds,
+		func(n node) *regularizerNode { return &regularizerNode{node: n} })
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,8 @@ func (n *regularizerNode) nuclear() bool {
 // besideSparse reports whether the tree has a nuclear norm and an l1 norm for different blocks.
 func (n *regularizerNode) besideSparse() bool {
 	isSparse := func(c *regularizerNode) bool { return c.kind == "l1" }
-	return n.kind == "blocks" && slices.ContainsFunc(n.children, (*regularizerNode).nuclear) && slices.ContainsFunc(n.children, isSparse)
+	return n.kind == "blocks" && slices.ContainsFunc(n.children, (*regularizerNode).nuclear) &&
+		slices.ContainsFunc(n.children, isSparse)
 }
 
 // penalty is a regularizer of n consecutive coordinates of b.
@@ -149,7 +151,8 @@ func (s *Spec) weight(n *regularizerNode, v *yaml.Node, what string, zero, finit
 	if err != nil {
 		return weightExpr{}, err
 	}
-	bad := s.errorf(v.Line, "%s is %.40q, expected a positive number, lambda, lambda2 or gamma, or a multiple such as 0.5*lambda", what, text)
+	bad := s.errorf(v.Line, "%s is %.40q, expected a positive number, lambda, lambda2 or gamma, or a multiple "+
+		"such as 0.5*lambda", what, text)
 	e := weightExpr{scale: 1}
 	factor, name, product := strings.Cut(text, "*")
 	if !product {
@@ -164,7 +167,8 @@ func (s *Spec) weight(n *regularizerNode, v *yaml.Node, what string, zero, finit
 	}
 	if e.scale, err = parseNumber(strings.TrimSpace(factor)); err != nil {
 		if strings.HasSuffix(text, "max") {
-			bad = s.errorf(v.Line, "%s is %.40q, expected a name here, such as lambda, and lambda: %s at the left margin", what, text, text)
+			bad = s.errorf(v.Line, "%s is %.40q, expected a name here, such as lambda, and lambda: %s at the "+
+				"left margin", what, text, text)
 		}
 		return e, bad
 	}
@@ -210,7 +214,8 @@ func (s *Spec) noArguments(n *regularizerNode, args *yaml.Node) error {
 
 // weighted is the parser of a regularizer whose only argument is a weight, which may be infinite
 // unless finite is set. build makes its penalty on a block of b.
-func weighted(key string, finite bool, build func(w weightExpr, in part) penalty) func(*Spec, *regularizerNode, *yaml.Node) (regularizerBuild, error) {
+func weighted(key string, finite bool, build func(w weightExpr, in part) penalty) func(*Spec, *regularizerNode,
+	*yaml.Node) (regularizerBuild, error) {
 	return func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		f, err := s.arguments(n, args, key)
 		if err != nil {
@@ -231,7 +236,8 @@ func (e weightExpr) at(r func(w float64) prox.Prox) func(map[string]float64) (pr
 }
 
 // scalable builds a regularizer that holds device memory once, and scales it to any weight.
-func (b *specBuilder) scalable(line int, w weightExpr, newProx func(w float64) (prox.Prox, error)) (func(map[string]float64) (prox.Prox, error), error) {
+func (b *specBuilder) scalable(line int, w weightExpr,
+	newProx func(w float64) (prox.Prox, error)) (func(map[string]float64) (prox.Prox, error), error) {
 	one, err := newProx(1)
 	if one, err = b.kept(line, one, err); err != nil {
 		return nil, err
@@ -268,7 +274,10 @@ var zeroRegularizer = regularizerKind{
 	forms: []form{{"zero", "0"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		return func(_ *specBuilder, in part, _ []part) ([]*penalty, error) {
-			p := penalty{n: length(in.shape), free: true, make: func(map[string]float64) (prox.Prox, error) { return prox.Zero(), nil }}
+			p := penalty{n: length(in.shape), free: true, make: func(map[string]float64) (prox.Prox,
+				error) {
+				return prox.Zero(), nil
+			}}
 			for j := range p.n {
 				p.unpenalized = append(p.unpenalized, j)
 			}
@@ -346,7 +355,9 @@ var blocksRegularizer = regularizerKind{
 				case len(parts) == len(list):
 					at = parts[i]
 				default:
-					return nil, b.errorf(e.line, "the size of block %d does not follow from the operator, which has %s; expected size: n or shape: [m, n] in the block", i+1, blockCount(len(parts)))
+					return nil, b.errorf(e.line,
+						"the size of block %d does not follow from the operator, which has %s; expected size: n "+
+							"or shape: [m, n] in the block", i+1, blockCount(len(parts)))
 				}
 				if left -= length(at.shape); left < 0 {
 					break
@@ -358,7 +369,8 @@ var blocksRegularizer = regularizerKind{
 				all = append(all, ps...)
 			}
 			if left != 0 {
-				return nil, fmt.Errorf("blocks have %d entries, expected %d, the length of b", length(in.shape)-left, length(in.shape))
+				return nil, fmt.Errorf("blocks have %d entries, expected %d, the length of b", length(in.shape)-left,
+					length(in.shape))
 			}
 			return all, nil
 		}, nil

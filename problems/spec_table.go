@@ -35,7 +35,8 @@ func (l *specLoader) tableOptions() design.Options {
 	o, own := l.files.Table, l.data.table
 	o.Response, o.Index = cmp.Or(o.Response, own.Response), cmp.Or(o.Index, own.Index)
 	o.Missing = cmp.Or(o.Missing, own.Missing)
-	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop}, {&o.Categorical, &own.Categorical}, {&o.NA, &own.NA}} {
+	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop},
+		{&o.Categorical, &own.Categorical}, {&o.NA, &own.NA}} {
 		if *list.to == nil {
 			*list.to = *list.own
 		}

@@ -54,7 +54,8 @@ func built(t *testing.T, dev array.Device, dir, text string, hyper problems.Hype
 func TestOperatorsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		dir := t.TempDir()
-		if err := dataio.WriteNPY(filepath.Join(dir, "m.npy"), dataio.Array{Shape: []int{2, 3}, Data: []float64{1, 2, 3, 4, 5, 6}}); err != nil {
+		if err := dataio.WriteNPY(filepath.Join(dir, "m.npy"),
+			dataio.Array{Shape: []int{2, 3}, Data: []float64{1, 2, 3, 4, 5, 6}}); err != nil {
 			t.Fatal(err)
 		}
 		r := math.Sqrt(0.5)
@@ -70,9 +71,12 @@ func TestOperatorsAreTheirMatrices(t *testing.T) {
 			{"[1, 2]", "selection: {indices: [2, 1], shape: 3}", [][]float64{{0, 0, 1}, {0, 1, 0}}},
 			{"[1, 2]", "diagonal: [3, 4]", [][]float64{{3, 0}, {0, 4}}},
 			{"[1, 2]", "difference", [][]float64{{-1, 1, 0}, {0, -1, 1}}},
-			{"[1, 2, 3, 4]", "difference: {shape: [2, 2]}", [][]float64{{-1, 0, 1, 0}, {0, -1, 0, 1}, {-1, 1, 0, 0}, {0, 0, -1, 1}}},
-			{"[1, 2, 3]", "convolution: {kernel: [1, 2, 0], boundary: circular}", [][]float64{{2, 1, 0}, {0, 2, 1}, {1, 0, 2}}},
-			{"[1, 2, 3]", "convolution: {kernel: [1, 2, 0], boundary: zero-padded}", [][]float64{{2, 1, 0}, {0, 2, 1}, {0, 0, 2}}},
+			{"[1, 2, 3, 4]", "difference: {shape: [2, 2]}", [][]float64{{-1, 0, 1, 0}, {0, -1, 0, 1}, {-1, 1, 0, 0},
+				{0, 0, -1, 1}}},
+			{"[1, 2, 3]", "convolution: {kernel: [1, 2, 0], boundary: circular}",
+				[][]float64{{2, 1, 0}, {0, 2, 1}, {1, 0, 2}}},
+			{"[1, 2, 3]", "convolution: {kernel: [1, 2, 0], boundary: zero-padded}",
+				[][]float64{{2, 1, 0}, {0, 2, 1}, {0, 0, 2}}},
 			{"[1, 2]", "dct", [][]float64{{r, r}, {r, -r}}},
 			{"[1, 2]", "wavelet: {family: haar, levels: 1}", [][]float64{{r, r}, {r, -r}}},
 			{"[1, 2]", "adjoint: {wavelet: {family: haar, levels: 1}}", [][]float64{{r, r}, {r, -r}}},
@@ -80,7 +84,8 @@ func TestOperatorsAreTheirMatrices(t *testing.T) {
 			{"[1, 2]", "product: [identity, diagonal: [3, 4], dense: X]", [][]float64{{3, 6, 9}, {16, 20, 24}}},
 			{"[1, 2]", "sum: [identity, diagonal: [3, 4]]", [][]float64{{4, 0}, {0, 5}}},
 			{"[1, 2]", "hstack: [identity, dense: X]", [][]float64{{1, 0, 1, 2, 3}, {0, 1, 4, 5, 6}}},
-			{"[1, 2, 3, 4, 5]", "vstack: [dense: X, identity]", [][]float64{{1, 2, 3}, {4, 5, 6}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},
+			{"[1, 2, 3, 4, 5]", "vstack: [dense: X, identity]", [][]float64{{1, 2, 3}, {4, 5, 6}, {1, 0, 0},
+				{0, 1, 0}, {0, 0, 1}}},
 			{"[1, 2, 3]", "blockdiag: [dense: X, identity: 1]", [][]float64{{1, 2, 3, 0}, {4, 5, 6, 0}, {0, 0, 0, 1}}},
 		} {
 			text := fmt.Sprintf("data: {X: m.npy, y: %s}\noperator: {%s}\nregularizer: zero\n", c.y, c.operator)
@@ -115,7 +120,8 @@ var norms = []struct {
 	{"l2: 2*lambda", false},
 	{"group-l2: {weight: lambda, size: 2}", false},
 	{"group-l2: {weight: lambda, groups: [7, 7, 3, 3, -1, 3], weights: [1, 2]}", false},
-	{"blocks: [{l1: {weight: lambda, unpenalized: [1]}, size: 2}, {group-l2: {weight: lambda, groups: [1, -1, 1, 2]}, size: 4}]", false},
+	{"blocks: [{l1: {weight: lambda, unpenalized: [1]}, size: 2}, {group-l2: {weight: lambda, groups: [1, -1, 1, " +
+		"2]}, size: 4}]", false},
 	{"group-linf: {weight: lambda, groups: [0, 1, 0, 1, 0, 1]}", false},
 	{"sorted-l1: {weight: lambda, bh: 0.3}", false},
 	{"sorted-l1: {weight: lambda, sequence: [6, 5, 2, 2, 1, 0]}", false},
@@ -130,7 +136,8 @@ var norms = []struct {
 func TestSpecWeightsHaveTheirMaximum(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, orthogonal := range []bool{true, false} {
-			operator, y := "dense: [[2, 0, 1, 1, 0, 3], [1, 1, 0, 2, 1, 0], [0, 1, 4, 1, 2, 1], [1, 0, 2, 0, 1, 1]]", "[3, -1, 2, 4]"
+			operator, y := "dense: [[2, 0, 1, 1, 0, 3], [1, 1, 0, 2, 1, 0], [0, 1, 4, 1, 2, 1], [1, 0, 2, 0, 1, 1]]",
+				"[3, -1, 2, 4]"
 			if orthogonal {
 				operator, y = "scale: {by: 2, operator: {identity: 6}}", "[3, -1, 2, 4, 0.5, -2]"
 			}
@@ -173,11 +180,14 @@ func TestUnknownMaximumIsRefused(t *testing.T) {
 			if !n.orthogonal {
 				continue
 			}
-			data, err := load(t, "", fmt.Sprintf("data: {y: [1, 2]}\noperator: {dense: [[2, 0, 1, 1, 0, 3], [1, 1, 0, 2, 1, 0]]}\nregularizer: {%s}\nlambda: 0.5max\n", n.regularizer))
+			data, err := load(t, "", fmt.Sprintf("data: {y: [1, 2]}\noperator: {dense: [[2, 0, 1, 1, 0, 3], [1, "+
+				"1, 0, 2, 1, 0]]}\nregularizer: {%s}\nlambda: 0.5max\n", n.regularizer))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), "problem.yaml:4: lambda is given as a multiple of its maximum, which is not known") {
+			if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil ||
+				!strings.Contains(err.Error(), "problem.yaml:4: lambda is given as a multiple of its maximum, "+
+					"which is not known") {
 				t.Errorf("%s: error %v", n.regularizer, err)
 			}
 		}
@@ -190,7 +200,8 @@ func TestMaximumBesideUnpenalizedColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		build := func(y, operator, unpenalized string) (float64, error) {
-			data, err := load(t, "", fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {l1: {weight: lambda, unpenalized: %s}}\nlambda: 1max\n", y, operator, unpenalized))
+			data, err := load(t, "", fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {l1: {weight: "+
+				"lambda, unpenalized: %s}}\nlambda: 1max\n", y, operator, unpenalized))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +217,8 @@ func TestMaximumBesideUnpenalizedColumns(t *testing.T) {
 		if got, err := build("[0, 3, 3]", dense, "[2, 0]"); err != nil || math.Abs(got-2) > 1e-14 {
 			t.Errorf("%g, %v, expected 2", got, err)
 		}
-		if _, err := build("[0.7, 0.7, 0.7]", dense, "[0]"); err == nil || !strings.Contains(err.Error(), "its maximum is 0 at this y") {
+		if _, err := build("[0.7, 0.7, 0.7]", dense, "[0]"); err == nil ||
+			!strings.Contains(err.Error(), "its maximum is 0 at this y") {
 			t.Errorf("y in the span: error %v", err)
 		}
 		many := strings.TrimSuffix(strings.Repeat("1, ", 300), ", ")
@@ -214,7 +226,10 @@ func TestMaximumBesideUnpenalizedColumns(t *testing.T) {
 		for i := range indices {
 			indices[i] = fmt.Sprint(i)
 		}
-		if _, err := build("["+many+"]", "convolution: {kernel: ["+many+"], boundary: circular}", "["+strings.Join(indices, ", ")+"]"); err == nil || !strings.Contains(err.Error(), "not known for 299 coordinates of b without a penalty and 300 values in y: expected a number, or at most 256") {
+		if _, err := build("["+many+"]", "convolution: {kernel: ["+many+"], boundary: circular}",
+			"["+strings.Join(indices, ", ")+"]"); err == nil ||
+			!strings.Contains(err.Error(), "not known for 299 coordinates of b without a penalty and 300 values "+
+				"in y: expected a number, or at most 256") {
 			t.Errorf("many: error %v", err)
 		}
 	})
@@ -224,7 +239,8 @@ func TestMaximumBesideUnpenalizedColumns(t *testing.T) {
 func TestWhoGivesTheWeight(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		dir := t.TempDir()
-		arrays := []dataio.Array{{Name: "y", Shape: []int{2}, Data: []float64{3, 1}}, {Name: "lambda", Data: []float64{0.25}}}
+		arrays := []dataio.Array{{Name: "y", Shape: []int{2}, Data: []float64{3, 1}},
+			{Name: "lambda", Data: []float64{0.25}}}
 		if err := dataio.WriteNPZ(filepath.Join(dir, "data.npz"), arrays...); err != nil {
 			t.Fatal(err)
 		}
@@ -260,55 +276,82 @@ func TestErrorsNameTheLine(t *testing.T) {
 			{"", "problem.yaml:1: the file is empty"},
 			{"[1, 2", "problem.yaml:1: not YAML"},
 			{"a: 1\n\tb: 2", "problem.yaml:2: not YAML: a tab in the indentation; indent with spaces, not tabs"},
-			{"a:\n  b: 1\n \tc: 2\n", "problem.yaml:3: not YAML: a tab in the indentation; indent with spaces, not tabs"},
+			{"a:\n  b: 1\n \tc: 2\n", "problem.yaml:3: not YAML: a tab in the indentation; indent with " +
+				"spaces, not tabs"},
 			{"a: [1,\n\t2]\nb: {\n", "problem.yaml:3: not YAML: did not"},
 			{"- x", "a specification is a list, expected a mapping"},
 			{head + "operator: identity", `problem.yaml:1: key "regularizer" is missing`},
-			{head + "operator: identity\nregulariser: zero", `problem.yaml:3: key "regulariser" in a specification is unknown (did you mean "regularizer"?)`},
+			{head + "operator: identity\nregulariser: zero",
+				`problem.yaml:3: key "regulariser" in a specification is unknown (did you mean "regularizer"?)`},
 			{head + "operator: identity\noperator: identity\nregularizer: zero", "problem.yaml:3"},
-			{head + "operator: identiti\nregularizer: zero", `problem.yaml:2: operator "identiti" is unknown (did you mean "identity"?)`},
+			{head + "operator: identiti\nregularizer: zero",
+				`problem.yaml:2: operator "identiti" is unknown (did you mean "identity"?)`},
 			{head + "operator: {dense: Q}\nregularizer: zero", `problem.yaml:2: array "Q" is missing`},
 			{head + "operator: {dense: y}\nregularizer: zero", "problem.yaml:2: dense is y"},
 			{head + "operator: {dense: m}\nregularizer: zero", "problem.yaml:2: dense has 2 rows, expected 4"},
-			{head + "operator:\n  hstack:\n  - identity\n  - dense: m\nregularizer: zero", "problem.yaml:5: dense has 2 rows"},
+			{head + "operator:\n  hstack:\n  - identity\n  - dense: m\nregularizer: zero",
+				"problem.yaml:5: dense has 2 rows"},
 			{head + "operator: {csr: m}\nregularizer: zero", "problem.yaml:2"},
 			{head + "operator: {selection: {indices: [1, 1, 2, 3], shape: 5}}\nregularizer: zero", "problem.yaml:2"},
-			{head + "operator: {selection: {indices: [1.5, 1, 2, 3], shape: 5}}\nregularizer: zero", "1.5 at [0], expected integers"},
+			{head + "operator: {selection: {indices: [1.5, 1, 2, 3], shape: 5}}\nregularizer: zero",
+				"1.5 at [0], expected integers"},
 			{head + "operator: {selection: {indices: [1, 7, 2, 3], shape: 5}}\nregularizer: zero", "problem.yaml:2"},
 			{head + "operator: {wavelet: {family: db4, levels: 3}}\nregularizer: zero", "problem.yaml:2"},
 			{head + "operator: {wavelet: {family: db44, levels: 1}}\nregularizer: zero", `family "db44"`},
-			{head + "operator: {convolution: {kernel: [1], boundary: periodic}}\nregularizer: zero", `boundary is "periodic", expected one of circular, zero-padded`},
-			{head + "operator: {vstack: [identity, identity]}\nregularizer: zero", "the size of identity does not follow"},
+			{head + "operator: {convolution: {kernel: [1], boundary: periodic}}\nregularizer: zero",
+				`boundary is "periodic", expected one of circular, zero-padded`},
+			{head + "operator: {vstack: [identity, identity]}\nregularizer: zero",
+				"the size of identity does not follow"},
 			{head + "operator: {product: []}\nregularizer: zero", "product has no list of operators"},
-			{head + "operator: identity\nregularizer: {tv2d: 1}", "problem.yaml:3: regularizer \"tv2d\": a penalty r(D b) of an analysis operator"},
-			{head + "operator: identity\nregularizer: {l1: {weight: 1, analysis: dct}}", "analysis operator D is a term"},
-			{head + "operator: identity\nregularizer: {l1: lamda}", `weight is "lamda", expected a positive number, lambda`},
+			{head + "operator: identity\nregularizer: {tv2d: 1}",
+				"problem.yaml:3: regularizer \"tv2d\": a penalty r(D b) of an analysis operator"},
+			{head + "operator: identity\nregularizer: {l1: {weight: 1, analysis: dct}}",
+				"analysis operator D is a term"},
+			{head + "operator: identity\nregularizer: {l1: lamda}",
+				`weight is "lamda", expected a positive number, lambda`},
 			{head + "operator: identity\nregularizer: {l1: -1}", `weight is "-1"`},
 			{head + "operator: identity\nregularizer: {l1: nan}", `weight is "nan"`},
-			{head + "operator: identity\nregularizer: {l1: 0.1max}", "expected a name here, such as lambda, and lambda: 0.1max"},
+			{head + "operator: identity\nregularizer: {l1: 0.1max}",
+				"expected a name here, such as lambda, and lambda: 0.1max"},
 			{head + "operator: identity\nregularizer: {l1: lambda}", "problem.yaml:3: lambda has no value"},
 			{head + "operator: identity\nregularizer: {l1: lambda}\nlambda: -2", "problem.yaml:4: lambda is"},
-			{head + "operator: identity\nregularizer: {l1: 1}\nlambda: 2", "problem.yaml:4: lambda has a value, but no weight"},
-			{head + "operator: identity\nregularizer: {squared-l2: lambda}\nlambda: inf", "problem.yaml:4: lambda is infinite"},
-			{head + "operator: identity\nregularizer: {squared-l2: lambda}\nlambda: 0.1max", "problem.yaml:4: lambda is 0.1max, but this weight has no maximum"},
-			{head + "operator: identity\nregularizer: {l1: {weight: 1, weights: w}}", "weights have 2 values, expected 4"},
-			{head + "operator: identity\nregularizer: {l1: {weight: 1, unpenalized: [4]}}", "unpenalized holds 4, expected 0 to 3"},
-			{head + "operator: identity\nregularizer: {l1: {weight: 1, unpenalized: averages}}", "b is not the coefficients of a wavelet"},
-			{head + "operator: identity\nregularizer: {blocks: [l1: 1, {l2: 1, size: 2}]}", "the size of block 1 does not follow"},
-			{head + "operator: identity\nregularizer: {blocks: [{l1: 1, size: 1}, {l2: 1, size: 2}]}", "blocks have 3 entries, expected 4"},
-			{head + "operator: identity\nregularizer: {group-l2: {weight: 1, size: 3}}", "size is 3, expected a divisor of b's length 4"},
-			{head + "operator: identity\nregularizer: {sorted-l1: {weight: 1, sequence: [1, 2, 3, 4]}}", "problem.yaml:3"},
-			{head + "operator: identity\nregularizer: {nuclear: 1}", "problem.yaml:3: nuclear of an array of shape (4,), expected a matrix"},
+			{head + "operator: identity\nregularizer: {l1: 1}\nlambda: 2",
+				"problem.yaml:4: lambda has a value, but no weight"},
+			{head + "operator: identity\nregularizer: {squared-l2: lambda}\nlambda: inf",
+				"problem.yaml:4: lambda is infinite"},
+			{head + "operator: identity\nregularizer: {squared-l2: lambda}\nlambda: 0.1max",
+				"problem.yaml:4: lambda is 0.1max, but this weight has no maximum"},
+			{head + "operator: identity\nregularizer: {l1: {weight: 1, weights: w}}",
+				"weights have 2 values, expected 4"},
+			{head + "operator: identity\nregularizer: {l1: {weight: 1, unpenalized: [4]}}",
+				"unpenalized holds 4, expected 0 to 3"},
+			{head + "operator: identity\nregularizer: {l1: {weight: 1, unpenalized: averages}}",
+				"b is not the coefficients of a wavelet"},
+			{head + "operator: identity\nregularizer: {blocks: [l1: 1, {l2: 1, size: 2}]}",
+				"the size of block 1 does not follow"},
+			{head + "operator: identity\nregularizer: {blocks: [{l1: 1, size: 1}, {l2: 1, size: 2}]}",
+				"blocks have 3 entries, expected 4"},
+			{head + "operator: identity\nregularizer: {group-l2: {weight: 1, size: 3}}",
+				"size is 3, expected a divisor of b's length 4"},
+			{head + "operator: identity\nregularizer: {sorted-l1: {weight: 1, sequence: [1, 2, 3, 4]}}",
+				"problem.yaml:3"},
+			{head + "operator: identity\nregularizer: {nuclear: 1}",
+				"problem.yaml:3: nuclear of an array of shape (4,), expected a matrix"},
 			{head + "operator: identity\nregularizer: {box: {lo: 2, hi: 1}}", "problem.yaml:3"},
-			{head + "operator: identity\nregularizer: {simplex: {sum: 1e300*lambda}}\nlambda: 1e300", "problem.yaml:3: a weight is +Inf"},
-			{head + "operator: identity\nregularizer: {scaled: {by: 0, regularizer: zero}}", "by is 0, expected a positive finite number"},
-			{head + "operator: identity\nregularizer: zero\nsigma2: -1", `problem.yaml:4: sigma2 is "-1", expected a positive number or one of auto, ols-residual`},
-			{head + "operator: identity\nregularizer: zero\nsolver: fist", `problem.yaml:4: solver is "fist" (did you mean "fista"?)`},
+			{head + "operator: identity\nregularizer: {simplex: {sum: 1e300*lambda}}\nlambda: 1e300",
+				"problem.yaml:3: a weight is +Inf"},
+			{head + "operator: identity\nregularizer: {scaled: {by: 0, regularizer: zero}}",
+				"by is 0, expected a positive finite number"},
+			{head + "operator: identity\nregularizer: zero\nsigma2: -1",
+				`problem.yaml:4: sigma2 is "-1", expected a positive number or one of auto, ols-residual`},
+			{head + "operator: identity\nregularizer: zero\nsolver: fist",
+				`problem.yaml:4: solver is "fist" (did you mean "fista"?)`},
 			{head + "operator: identity\nregularizer: zero\nsolver: {tol: 2}", "problem.yaml:4: tol is 2"},
 			{head + "operator: &a identity\nregularizer: zero", "anchors and aliases are not allowed"},
 			{"data: {y: [1, .nan]}\noperator: identity\nregularizer: zero", "y"},
 			{"data: {y: []}\noperator: identity\nregularizer: zero", "problem.yaml:1: array \"y\" is an empty list"},
-			{"data: {y: [1, 2], mu: [1]}\noperator: identity\nregularizer: zero", `array "mu" has shape (1,), expected (2,)`},
+			{"data: {y: [1, 2], mu: [1]}\noperator: identity\nregularizer: zero",
+				`array "mu" has shape (1,), expected (2,)`},
 			{"data: {y: [[1, 2], [3]]}\noperator: identity\nregularizer: zero", "rows of different lengths"},
 			{"data: {lambda: 3}\noperator: identity\nregularizer: zero", "lambda is not an array of data"},
 			{"data: none.npz\noperator: identity\nregularizer: zero", "none.npz: no such file"},
@@ -323,7 +366,8 @@ func TestErrorsNameTheLine(t *testing.T) {
 				}
 			}
 			var placed *problems.SpecError
-			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &placed) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &placed) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, expected %q with a line, for\n%s", err, c.want, c.text)
 			}
 		}
@@ -357,7 +401,8 @@ func TestHashTellsSpecificationsApart(t *testing.T) {
 func TestMaskSelectsWhatWasObserved(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		dir := t.TempDir()
-		arrays := []dataio.Array{{Name: "y", Shape: []int{2, 2}, Data: []float64{1, 2, 3, 4}}, {Name: "mu", Shape: []int{2, 2}, Data: []float64{5, 6, 7, 8}}}
+		arrays := []dataio.Array{{Name: "y", Shape: []int{2, 2}, Data: []float64{1, 2, 3, 4}},
+			{Name: "mu", Shape: []int{2, 2}, Data: []float64{5, 6, 7, 8}}}
 		if err := dataio.WriteNPZ(filepath.Join(dir, "data.npz"), arrays...); err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +423,8 @@ regularizer: {l1: {weight: 0.5, unpenalized: averages}}
 			t.Errorf("d = %d, p = %d, shapes %v, %v, %v", p.D, p.P, p.MuShape, p.BShape, p.SignalShape)
 		}
 		sample := dataio.Array{Shape: []int{2}, Data: []float64{9, 8}}
-		if other, err := data.Spec.Load(problems.SpecFiles{Sample: &sample}); err != nil || fmt.Sprint(other.Y, other.Mu) != "[9 8] [6 7]" {
+		if other, err := data.Spec.Load(problems.SpecFiles{Sample: &sample}); err != nil ||
+			fmt.Sprint(other.Y, other.Mu) != "[9 8] [6 7]" {
 			t.Errorf("y %v, mu %v, %v, expected the sample", other.Y, other.Mu, err)
 		}
 		signal, a := linops.ToDense(dev, p.Signal), linops.ToDense(dev, p.Operator)
@@ -441,7 +487,8 @@ func TestSigma2IsEstimatedByTheMethodThatSuits(t *testing.T) {
 		{"smooth-blocks", "tv1d", problems.Data{Y: make([]float64, 100)}, "is not an image"},
 	} {
 		var refused *noise.Refusal
-		if _, err := problems.EstimateSigma2(c.method, c.name, c.data); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+		if _, err := problems.EstimateSigma2(c.method, c.name, c.data); !errors.As(err, &refused) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s by %s: error %v, expected a refusal with %q", c.name, c.method, err, c.want)
 		}
 	}

@@ -24,7 +24,8 @@ type section struct {
 // fields reads a mapping with some of the known keys. what names it in errors.
 func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, error) {
 	if n.Kind != yaml.MappingNode {
-		return section{}, s.errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n), strings.Join(known, ", "))
+		return section{}, s.errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n),
+			strings.Join(known, ", "))
 	}
 	f := section{n.Line, map[string]*yaml.Node{}}
 	for i := 0; i < len(n.Content); i += 2 {
@@ -40,7 +41,8 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 			if hint := analysisHint(key.Value); hint != "" {
 				return section{}, s.errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
 			}
-			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, ndarray.Meant(key.Value, known), oneOf(known))
+			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what,
+				ndarray.Meant(key.Value, known), oneOf(known))
 		case f.nodes[key.Value] != nil:
 			return section{}, s.errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
 		case isNull(value):
@@ -72,7 +74,8 @@ func (s *Spec) required(n node, args *yaml.Node, expected string) error {
 
 // keys reads the arguments of a node that takes a mapping with the known keys. complete reports
 // whether the given keys belong together.
-func (s *Spec) keys(n node, args *yaml.Node, expected string, complete func(section) bool, known ...string) (section, error) {
+func (s *Spec) keys(n node, args *yaml.Node, expected string, complete func(section) bool, known ...string) (section,
+	error) {
 	if err := s.required(n, args, expected); err != nil {
 		return section{}, err
 	}
@@ -229,15 +232,18 @@ func (s *Spec) head(n *yaml.Node, what string, known []string) (name string, arg
 			args = nil
 		}
 	case n.Kind == yaml.MappingNode && len(n.Content) > 2:
-		return "", nil, 0, s.errorf(n.Line, "%s has the keys %s, expected a single one, one of %s", what, keysOf(n), strings.Join(known, ", "))
+		return "", nil, 0, s.errorf(n.Line, "%s has the keys %s, expected a single one, one of %s", what, keysOf(n),
+			strings.Join(known, ", "))
 	default:
-		return "", nil, 0, s.errorf(n.Line, "%s is %s, expected one of %s", what, describe(n), strings.Join(known, ", "))
+		return "", nil, 0, s.errorf(n.Line, "%s is %s, expected one of %s", what, describe(n),
+			strings.Join(known, ", "))
 	}
 	if !slices.Contains(known, name) {
 		if hint := analysisHint(name); hint != "" {
 			return "", nil, 0, s.errorf(line, "%s %q: %s", what, name, hint)
 		}
-		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, ndarray.Meant(name, known), oneOf(known))
+		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name,
+			ndarray.Meant(name, known), oneOf(known))
 	}
 	return name, args, line, nil
 }
@@ -255,7 +261,8 @@ func keysOf(n *yaml.Node) string {
 func analysisHint(key string) string {
 	switch strings.ToLower(strings.NewReplacer("_", "-", " ", "-").Replace(key)) {
 	case "analysis", "tv", "tv2d", "tv-2d", "total-variation", "of", "transform", "operator":
-		return "a penalty r(D b) of an analysis operator D is a term: expected terms: in place of regularizer:, such as terms: [{operator: gradient, regularizer: {joint-l2: lambda}}], which is total variation"
+		return "a penalty r(D b) of an analysis operator D is a term: expected terms: in place of regularizer:, " +
+			"such as terms: [{operator: gradient, regularizer: {joint-l2: lambda}}], which is total variation"
 	}
 	return ""
 }

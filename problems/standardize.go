@@ -48,7 +48,8 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 	if standardize {
 		if linops.StructureOf(c).ColumnNorms2 == nil {
 			c.Release()
-			return fmt.Errorf("standardized columns are asked for, but the norms of the operator's columns are not known: expected a matrix")
+			return fmt.Errorf("standardized columns are asked for, but the norms of the operator's columns are " +
+				"not known: expected a matrix")
 		}
 		p.scales = linops.StructureOf(c).ColumnNorms2()
 		for j, norm2 := range p.scales {

@@ -64,12 +64,14 @@ func TestStandardizedColumnsAreTheirDeviationsApart(t *testing.T) {
 					got, gotMu := estimateOf(t, dev, data, hyper)
 					for i := range gotMu {
 						if math.Abs(gotMu[i]-wantMu[i]) > 1e-8*(1+math.Abs(wantMu[i])) {
-							t.Fatalf("%v, intercept %t, sparse %t: mu_hat[%d] is %g, expected %g", size, intercept, data.Sparse != nil, i, gotMu[i], wantMu[i])
+							t.Fatalf("%v, intercept %t, sparse %t: mu_hat[%d] is %g, expected %g", size, intercept,
+								data.Sparse != nil, i, gotMu[i], wantMu[i])
 						}
 					}
 					for j := range got {
 						if v := want[j] / s[j]; math.Abs(got[j]-v) > 1e-7*(1/s[j]+math.Abs(v)) {
-							t.Errorf("%v, intercept %t, sparse %t: coefficient %d is %g, expected %g", size, intercept, data.Sparse != nil, j, got[j], v)
+							t.Errorf("%v, intercept %t, sparse %t: coefficient %d is %g, expected %g", size,
+								intercept, data.Sparse != nil, j, got[j], v)
 						}
 					}
 				}
@@ -115,23 +117,29 @@ func estimateOf(t *testing.T, dev array.Device, data problems.Data, hyper proble
 func TestStandardizeIsRefusedWhereItHasNoPlace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
-		_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2}, Standardize: true}, problems.Hyper{Lambda: problems.Absolute(1)})
+		_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2},
+			Standardize: true}, problems.Hyper{Lambda: problems.Absolute(1)})
 		if err == nil || !strings.Contains(err.Error(), "svt has no design matrix") {
 			t.Errorf("error %v", err)
 		}
 		for text, want := range map[string]string{
-			"data: {y: [1, 2, 3, 4]}\noperator: identity\nstandardize: true\nregularizer: {l1: 1}\n":                              "problem.yaml:2: standardized columns are asked for, but the operator is not a matrix",
-			"data: {y: [1, 2]}\noperator: {matrix: [[1, 2], [3, 4]]}\nstandardize: true\nweights: [1, 2]\nregularizer: {l1: 1}\n": "problem.yaml:4: standardized columns are asked for, which is not supported with weights",
+			"data: {y: [1, 2, 3, 4]}\noperator: identity\nstandardize: true\nregularizer: {l1: 1}\n": "problem.yaml:2: standardized columns are asked for, but the operator is not a matrix",
+			"data: {y: [1, 2]}\noperator: {matrix: [[1, 2], [3, 4]]}\nstandardize: true\nweights: [1, " +
+				"2]\nregularizer: {l1: 1}\n": "problem.yaml:4: standardized columns are asked for, which is not " +
+				"supported with weights",
 		} {
 			data, err := load(t, t.TempDir(), text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, expected %s", err, want)
 			}
 		}
-		if _, err := load(t, t.TempDir(), "data: {y: [1, 2]}\noperator: identity\nintercept: yes please\nregularizer: {l1: 1}\n"); err == nil || !strings.Contains(err.Error(), "problem.yaml:3: intercept is \"yes please\"") {
+		if _, err := load(t, t.TempDir(), "data: {y: [1, 2]}\noperator: identity\nintercept: yes "+
+			"please\nregularizer: {l1: 1}\n"); err == nil ||
+			!strings.Contains(err.Error(), "problem.yaml:3: intercept is \"yes please\"") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -49,7 +49,8 @@ func (p *Problem) prepareStored(a *outofcore.OutOfCore, intercept, standardize b
 
 // stored opens a matrix that is not to be in memory; nil where it is.
 func (l *specLoader) stored(ref *arrayRef) (*loadedArray, error) {
-	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) && l.override(ref.name) == "" {
+	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) &&
+		l.override(ref.name) == "" {
 		return nil, nil
 	}
 	p, err := l.find(ref.name)
@@ -90,7 +91,8 @@ func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {
 	case p.set == nil:
 		return nil, l.missing(ref.name, ref.line)
 	case !p.set.IsSparse():
-		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr", p.path, ref.name)
+		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr",
+			p.path, ref.name)
 	}
 	a := &loadedArray{}
 	a.Name = ref.name

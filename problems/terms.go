@@ -23,7 +23,8 @@ type term struct {
 func (s *Spec) parsePenalties(f section) (err error) {
 	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
 	case r != nil && terms != nil:
-		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
+		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without "+
+			"an operator is a regularizer of b")
 	case terms != nil:
 		return s.parseTerms(terms)
 	default:
@@ -36,7 +37,8 @@ func (s *Spec) parsePenalties(f section) (err error) {
 // of the operators.
 func (s *Spec) parseTerms(n *yaml.Node) error {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return s.errorf(n.Line, "terms is %s, expected a list of terms such as - {operator: gradient, regularizer: {l1: lambda}}", describe(n))
+		return s.errorf(n.Line, "terms is %s, expected a list of terms such as - {operator: gradient, "+
+			"regularizer: {l1: lambda}}", describe(n))
 	}
 	all := &regularizerNode{node: node{"terms", n.Line}}
 	for _, c := range n.Content {
@@ -46,7 +48,8 @@ func (s *Spec) parseTerms(n *yaml.Node) error {
 		}
 		t := term{line: c.Line}
 		if f.nodes["regularizer"] == nil {
-			return s.errorf(c.Line, "a term has no regularizer, expected - {operator: gradient, regularizer: {l1: lambda}}")
+			return s.errorf(c.Line, "a term has no regularizer, expected - {operator: gradient, regularizer: "+
+				"{l1: lambda}}")
 		}
 		if v := f.nodes["operator"]; v != nil {
 			if t.operator, err = s.parseOperator(v); err != nil {
@@ -127,7 +130,8 @@ func (b *specBuilder) checkTerms(data Data) error {
 	case data.Effects.Some():
 		return b.errorf(line, "effects of rows and columns are asked for, which are not supported with terms")
 	case data.Standardize:
-		return b.errorf(line, "standardized columns are asked for, and terms are in the units of b: scale the columns of the matrix in the data")
+		return b.errorf(line, "standardized columns are asked for, and terms are in the units of b: scale the "+
+			"columns of the matrix in the data")
 	}
 	return nil
 }
@@ -154,7 +158,8 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 		y := b.dev.Alloc(1, len(m.y))
 		defer y.Free()
 		b.dev.Upload(y, m.y)
-		u, err := solve.Multiplier(context.Background(), solve.Problem{A: b.p.Operator, Loss: b.p.loss, K: b.p.Behind, R: prox.Zero(), Device: b.dev}, y)
+		u, err := solve.Multiplier(context.Background(), solve.Problem{A: b.p.Operator, Loss: b.p.loss, K: b.p.Behind,
+			R: prox.Zero(), Device: b.dev}, y)
 		if err != nil {
 			return 0, weightErrorf(name, "is given as a multiple of its maximum, which could not be computed: %v", err)
 		}
@@ -202,8 +207,11 @@ func (m *maximizer) directMaximum(name string) func() (float64, error) {
 
 var jointL2Regularizer = regularizerKind{
 	name: "joint-l2",
-	forms: []form{{"joint-l2: {weight: W, planes: k, vectorial: true}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
-		"of a gradient isotropic total variation (default: the first axis).\nvectorial: the channels of a pixel, or the parts of a complex number, in\none norm too: vectorial total variation (Bresson and Chan 2008)"}},
+	forms: []form{{"joint-l2: {weight: W, planes: k, vectorial: true}",
+		"W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
+			"of a gradient isotropic total variation (default: the first axis).\nvectorial: the channels of a " +
+			"pixel, or the parts of a complex number, in\none norm too: vectorial total variation (Bresson " +
+			"and Chan 2008)"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		f, err := s.arguments(n, args, "weight", "planes", "vectorial")
 		if err != nil {
@@ -232,7 +240,8 @@ var jointL2Regularizer = regularizerKind{
 			}
 			all := length(in.shape)
 			if all%planes != 0 {
-				return nil, fmt.Errorf("joint-l2 across %d arrays, expected a divisor of the number of entries, %d", planes, all)
+				return nil, fmt.Errorf("joint-l2 across %d arrays, expected a divisor of the number of entries, %d",
+					planes, all)
 			}
 			size := all / planes
 			if b.data.Anisotropic {
@@ -242,7 +251,8 @@ var jointL2Regularizer = regularizerKind{
 			if last := len(in.shape) - 1; last >= 3 && in.shape[last] <= mostChannels {
 				channels = in.shape[last]
 			} else if vectorial {
-				return nil, fmt.Errorf("vectorial is for an image in colours or of complex numbers, whose last axis are channels, but the shape is %s", formatShape(in.shape))
+				return nil, fmt.Errorf("vectorial is for an image in colours or of complex numbers, whose last "+
+					"axis are channels, but the shape is %s", formatShape(in.shape))
 			}
 			if !vectorial && !b.data.Vectorial {
 				channels = 1

@@ -73,7 +73,8 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 		trend := linops.NewDense(dev, rows)
 		defer trend.Release()
 		image := gaussians(rng, 30, func(i int) float64 { return float64(i / 10) })
-		fusedK, fusedR := solving.Terms(solving.Term{K: linops.Identity(p), R: prox.NewL1(0.7)}, solving.Term{K: imaging.NewDifference1D(p), R: prox.NewL1(1.2)})
+		fusedK, fusedR := solving.Terms(solving.Term{K: linops.Identity(p), R: prox.NewL1(0.7)},
+			solving.Term{K: imaging.NewDifference1D(p), R: prox.NewL1(1.2)})
 		// The groups of vectorial total variation, of two differences and three channels a pixel.
 		pixels := make([][]int, 10)
 		for i := range 60 {
@@ -91,13 +92,22 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 			r    prox.Prox
 			a    linops.Operator
 		}{
-			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}}, imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Anisotropic: true}, imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewL1(0.7), linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}}, imaging.NewGradient([]int{2, 5, 3}, []int{0, 1}, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}, Vectorial: true}, imaging.NewGradient([]int{2, 5, 3}, []int{0, 1}, imaging.Reflecting), vectorial, linops.Identity(30)},
-			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Vectorial: true}, imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
-			{"trend1d", problems.Data{Y: y, YShape: []int{d}, Order: &order}, trend, prox.NewL1(0.7), linops.Identity(d)},
-			{"whittaker", problems.Data{Y: y, YShape: []int{d}, Order: &third}, trend, prox.NewSquaredL2(0.7), linops.Identity(d)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}},
+				imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7),
+				linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Anisotropic: true},
+				imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewL1(0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}}, imaging.NewGradient([]int{2, 5, 3}, []int{0, 1},
+				imaging.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}, Vectorial: true},
+				imaging.NewGradient([]int{2, 5, 3}, []int{0, 1}, imaging.Reflecting), vectorial, linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Vectorial: true},
+				imaging.NewGradient([]int{5, 6}, nil, imaging.Reflecting), prox.NewJointL2(30, 2, 0.7),
+				linops.Identity(30)},
+			{"trend1d", problems.Data{Y: y, YShape: []int{d}, Order: &order}, trend, prox.NewL1(0.7),
+				linops.Identity(d)},
+			{"whittaker", problems.Data{Y: y, YShape: []int{d}, Order: &third}, trend, prox.NewSquaredL2(0.7),
+				linops.Identity(d)},
 			{"fused-lasso", problems.Data{X: x, Y: y}, fusedK, fusedR, a},
 			{"generalized-lasso", problems.Data{X: x, Y: y, D: analysis}, free, prox.NewL1(0.7), a},
 		} {
@@ -163,7 +173,8 @@ func TestMaximumOfTerms(t *testing.T) {
 		}
 		// Neighbours that are tied help a coefficient: the maximum is that without the tie.
 		for _, share := range []float64{1.0001, 0.3} {
-			b, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.OfMax(share), Gamma: problems.Absolute(0.01)})
+			b, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y},
+				problems.Hyper{Lambda: problems.OfMax(share), Gamma: problems.Absolute(0.01)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +184,8 @@ func TestMaximumOfTerms(t *testing.T) {
 			}
 			b.Release()
 		}
-		_, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(1), Gamma: problems.OfMax(0.1)})
+		_, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y},
+			problems.Hyper{Lambda: problems.Absolute(1), Gamma: problems.OfMax(0.1)})
 		if err == nil || !strings.Contains(err.Error(), "no maximum") {
 			t.Errorf("error %v", err)
 		}
@@ -184,12 +196,17 @@ func TestMaximumOfTerms(t *testing.T) {
 func TestTermsRefuse(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, c := range []struct{ text, want string }{
-			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nregularizer: zero\nterms: [{regularizer: zero}]\n", "both regularizer and terms"},
+			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nregularizer: zero\nterms: [{regularizer: zero}]\n",
+				"both regularizer and terms"},
 			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: []\n", "expected a list of terms"},
-			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: [{operator: gradient}]\n", "a term has no regularizer"},
-			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: [{operator: {gradient: {edge: round}}, regularizer: {l1: 1}}]\n", `edge is "round"`},
-			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: [{operator: {trend: {order: 9}}, regularizer: {l1: 1}}]\n", "order is 9"},
-			{"data: {y: [1, 0, 1, 1]}\noperator: identity\nloss: logistic\nterms: [{operator: gradient, regularizer: {l1: 1}}]\n", "terms need the squared loss"},
+			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: [{operator: gradient}]\n",
+				"a term has no regularizer"},
+			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: [{operator: {gradient: {edge: round}}, " +
+				"regularizer: {l1: 1}}]\n", `edge is "round"`},
+			{"data: {y: [1, 2, 3, 4]}\noperator: identity\nterms: [{operator: {trend: {order: 9}}, regularizer: " +
+				"{l1: 1}}]\n", "order is 9"},
+			{"data: {y: [1, 0, 1, 1]}\noperator: identity\nloss: logistic\nterms: [{operator: gradient, " +
+				"regularizer: {l1: 1}}]\n", "terms need the squared loss"},
 		} {
 			data, err := load(t, t.TempDir(), c.text)
 			if err == nil {

@@ -50,7 +50,8 @@ func (p *Problem) weight(name string, w Weight, maximum func() (float64, error))
 	v := w.value
 	if w.relative {
 		if maximum == nil {
-			return 0, weightErrorf(name, "is %gmax, but this weight has no maximum, a smallest value at which the estimate is 0: expected a number", w.value)
+			return 0, weightErrorf(name, "is %gmax, but this weight has no maximum, a smallest value at which the "+
+				"estimate is 0: expected a number", w.value)
 		}
 		top, err := maximum()
 		if err != nil {

@@ -25,7 +25,8 @@ func list(v []float64) string { return strings.ReplaceAll(fmt.Sprint(v), " ", ",
 func TestWeightsAreThoseOfTheLoss(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		dir := t.TempDir()
-		arrays := []dataio.Array{{Name: "y", Shape: []int{3}, Data: []float64{3, 1, -1}}, {Name: "w", Shape: []int{3}, Data: []float64{2, 0, 0.5}}}
+		arrays := []dataio.Array{{Name: "y", Shape: []int{3}, Data: []float64{3, 1, -1}},
+			{Name: "w", Shape: []int{3}, Data: []float64{2, 0, 0.5}}}
 		if err := dataio.WriteNPZ(filepath.Join(dir, "data.npz"), arrays...); err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +71,10 @@ func TestMaximumWithWeightsOfTheLoss(t *testing.T) {
 		}
 		check := func(operator, regularizer string) {
 			t.Helper()
-			with := fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {%s}\nweights: %s\nlambda: 1max\n", list(y), operator, regularizer, list(w))
-			without := fmt.Sprintf("data: {y: %s}\noperator: {product: [diagonal: %s, {%s}]}\nregularizer: {%s}\nlambda: 1max\n", list(scaled), list(roots), operator, regularizer)
+			with := fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {%s}\nweights: %s\nlambda: 1max\n",
+				list(y), operator, regularizer, list(w))
+			without := fmt.Sprintf("data: {y: %s}\noperator: {product: [diagonal: %s, {%s}]}\nregularizer: "+
+				"{%s}\nlambda: 1max\n", list(scaled), list(roots), operator, regularizer)
 			got, _ := built(t, dev, "", with, problems.Hyper{})
 			want, _ := built(t, dev, "", without, problems.Hyper{})
 			if !(math.Abs(got.Lambda-want.Lambda) <= 1e-12*want.Lambda) || !got.Relative {
@@ -85,11 +88,14 @@ func TestMaximumWithWeightsOfTheLoss(t *testing.T) {
 		}
 		check("selection: {indices: [5, 0, 2, 3], shape: [2, 3]}", "nuclear: lambda")
 		// Columns that are orthogonal are so no more.
-		data, err := load(t, "", "data: {y: [1, 2, 3]}\noperator: identity\nregularizer: {tv1d: lambda}\nweights: [1, 2, 3]\nlambda: 1max\n")
+		data, err := load(t, "", "data: {y: [1, 2, 3]}\noperator: identity\nregularizer: {tv1d: lambda}\nweights: "+
+			"[1, 2, 3]\nlambda: 1max\n")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), "problem.yaml:5: lambda is given as a multiple of its maximum, which is not known") {
+		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil ||
+			!strings.Contains(err.Error(), "problem.yaml:5: lambda is given as a multiple of its maximum, which "+
+				"is not known") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -125,7 +131,8 @@ func TestBadWeightsAreRefused(t *testing.T) {
 			"[0, 0, 1e-200]": `problem.yaml:4: array "weights" has no entry above 1e-200`,
 			"w":              `problem.yaml:4: array "w" is missing`,
 			"y":              "problem.yaml:4: weights is y: SURE assumes an estimator",
-			"{by: 2}":        "problem.yaml:4: weights is a mapping, expected the name of an array in data, or a list of numbers",
+			"{by: 2}": "problem.yaml:4: weights is a mapping, expected the name of an array in data, or a " +
+				"list of numbers",
 		} {
 			data, err := load(t, "", "data: {y: [1, 2, 3]}\noperator: identity\nregularizer: {l1: 1}\nweights: "+weights+"\n")
 			if err == nil {
@@ -140,7 +147,8 @@ func TestBadWeightsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		data.Intercept = true
-		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), "problem.yaml:4: an intercept is asked for, but with weights") {
+		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil ||
+			!strings.Contains(err.Error(), "problem.yaml:4: an intercept is asked for, but with weights") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -185,8 +193,10 @@ func TestWeightedSolutionIsThatOfScaledRows(t *testing.T) {
 			{"identity: 4", "l1: 0.5"},
 			{"identity: 4", "tv1d: 0.5"},
 		} {
-			with := fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {%s}\nweights: %s\n", list(y), c.operator, c.regularizer, list(w))
-			without := fmt.Sprintf("data: {y: %s}\noperator: {product: [diagonal: %s, {%s}]}\nregularizer: {%s}\n", list(scaled), list(roots), c.operator, c.regularizer)
+			with := fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {%s}\nweights: %s\n", list(y),
+				c.operator, c.regularizer, list(w))
+			without := fmt.Sprintf("data: {y: %s}\noperator: {product: [diagonal: %s, {%s}]}\nregularizer: {%s}\n",
+				list(scaled), list(roots), c.operator, c.regularizer)
 			p, _ := built(t, dev, "", with, problems.Hyper{})
 			q, _ := built(t, dev, "", without, problems.Hyper{})
 			if p.DefaultSolver == "active-set" {
@@ -233,7 +243,8 @@ func TestWeightedRidgeIsItsClosedForm(t *testing.T) {
 		whole.Mul(x, hat)
 		want := mat.NewVecDense(d, nil)
 		want.MulVec(&whole, mat.NewVecDense(d, y))
-		text := fmt.Sprintf("data: {y: %s, X: [%s]}\noperator: {dense: X}\nregularizer: {squared-l2: %g}\nweights: %s\n", list(y), strings.Join(rows, ", "), lambda, list(w))
+		text := fmt.Sprintf("data: {y: %s, X: [%s]}\noperator: {dense: X}\nregularizer: {squared-l2: "+
+			"%g}\nweights: %s\n", list(y), strings.Join(rows, ", "), lambda, list(w))
 		problem, _ := built(t, dev, "", text, problems.Hyper{})
 		for _, name := range []string{problem.DefaultSolver, "fista"} {
 			solver, err := vjp.NewSolver(context.Background(), name, problem.Solve(), vjp.Options{Tol: 1e-12})

@@ -129,8 +129,9 @@ func TestPlacesOfATable(t *testing.T) {
 		"{selection: {indices: indices, shape: shape}}": {0, 3, 4, 6, 8},
 		"identity": {0, 3, 6, 8},
 	} {
-		spec, err := problems.ReadSpec(write("s.yaml", "data: {file: y.csv, response: y, missing: drop}\noperator: "+operator+
-			"\nterms:\n  - operator: {differences: {order: 1}}\n    regularizer: {squared-l2: 2}\n"))
+		spec, err := problems.ReadSpec(write("s.yaml",
+			"data: {file: y.csv, response: y, missing: drop}\noperator: "+operator+
+				"\nterms:\n  - operator: {differences: {order: 1}}\n    regularizer: {squared-l2: 2}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

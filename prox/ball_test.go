@@ -227,10 +227,13 @@ func TestWhatCountsAsActiveAtAKink(t *testing.T) {
 			{"a point on the linf ball is outside", prox.NewLinfBall(2, 1), []float64{1, -1}, zero},
 			{"an entry at the simplex's level is 0", cones.NewSimplex(2, 1), []float64{1, 0}, zero},
 			{"a sorted l1 block at 0 is inactive", must(clustered.NewSortedL1([]float64{2, 1})), []float64{2, 1}, zero},
-			{"a pooled sorted l1 block at 0 is inactive", must(clustered.NewSortedL1([]float64{3, 1})), []float64{2, 2}, zero},
-			{"an entry without sorted weight is free at 0", must(clustered.NewSortedL1([]float64{2, 0})), []float64{3, 0}, identity},
+			{"a pooled sorted l1 block at 0 is inactive", must(clustered.NewSortedL1([]float64{3, 1})),
+				[]float64{2, 2}, zero},
+			{"an entry without sorted weight is free at 0", must(clustered.NewSortedL1([]float64{2, 0})),
+				[]float64{3, 0}, identity},
 			{"blocks of equal values are two", must(clustered.NewSortedL1([]float64{2, 1})), []float64{4, 3}, identity},
-			{"values that meet are one piece", clustered.NewTV1D(2, 1), []float64{0, 2}, [][]float64{{0.5, 0.5}, {0.5, 0.5}}},
+			{"values that meet are one piece", clustered.NewTV1D(2, 1), []float64{0, 2},
+				[][]float64{{0.5, 0.5}, {0.5, 0.5}}},
 		} {
 			if _, rows := jacobian(t, dev, c.p, c.v, 1); !slices.EqualFunc(rows, c.want, slices.Equal) {
 				t.Errorf("%s: J = %v at %v, want %v", c.name, rows, c.v, c.want)
@@ -275,22 +278,24 @@ func TestConstraintsKnowTheirDomain(t *testing.T) {
 			b    []float64
 			want float64
 		}{
-			"on the simplex":           {cones.NewSimplex(3, 2), []float64{0.5, 0, 1.5}, 0},
-			"above the simplex":        {cones.NewSimplex(3, 2), []float64{0.5, 0, 1.6}, inf},
-			"a negative entry":         {cones.NewSimplex(3, 2), []float64{3, 0, -1}, inf},
-			"a NaN":                    {cones.NewSimplex(3, 2), []float64{2, 0, math.NaN()}, inf},
-			"in the l1 ball":           {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1}, 0},
-			"on the l1 ball":           {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1.5}, 0},
-			"outside the l1 ball":      {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1.6}, inf},
-			"a NaN in the l1 ball":     {cones.NewL1Ball(3, inf), []float64{0.5, 0, math.NaN()}, inf},
-			"in the whole space":       {cones.NewL1Ball(3, inf), []float64{1e200, 0, 0}, 0},
-			"on the linf ball":         {prox.NewLinfBall(3, 2), []float64{2, 0, -2}, 0},
-			"outside the linf ball":    {prox.NewLinfBall(3, 2), []float64{2, 0, -2.1}, inf},
-			"the total variation":      {clustered.NewTV1D(3, 2), []float64{2, 0, -2.5}, 9},
-			"the variation of one":     {clustered.NewTV1D(0, inf), []float64{2}, 0},
-			"the sorted l1 norm":       {must(clustered.NewSortedL1([]float64{3, 2, 1})), []float64{-1, 5, 2}, 20},
-			"the group linf norm":      {must(prox.NewGroupLinf(dev, 3, 2, [][]int{{0, 2}}, nil)), []float64{-1, 5, -2}, 4},
-			"an unbounded weight of 0": {must(prox.NewGroupLinf(dev, 3, 2, [][]int{{0, 2}}, []float64{inf})), []float64{0, 5, 0}, 0},
+			"on the simplex":        {cones.NewSimplex(3, 2), []float64{0.5, 0, 1.5}, 0},
+			"above the simplex":     {cones.NewSimplex(3, 2), []float64{0.5, 0, 1.6}, inf},
+			"a negative entry":      {cones.NewSimplex(3, 2), []float64{3, 0, -1}, inf},
+			"a NaN":                 {cones.NewSimplex(3, 2), []float64{2, 0, math.NaN()}, inf},
+			"in the l1 ball":        {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1}, 0},
+			"on the l1 ball":        {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1.5}, 0},
+			"outside the l1 ball":   {cones.NewL1Ball(3, 2), []float64{0.5, 0, -1.6}, inf},
+			"a NaN in the l1 ball":  {cones.NewL1Ball(3, inf), []float64{0.5, 0, math.NaN()}, inf},
+			"in the whole space":    {cones.NewL1Ball(3, inf), []float64{1e200, 0, 0}, 0},
+			"on the linf ball":      {prox.NewLinfBall(3, 2), []float64{2, 0, -2}, 0},
+			"outside the linf ball": {prox.NewLinfBall(3, 2), []float64{2, 0, -2.1}, inf},
+			"the total variation":   {clustered.NewTV1D(3, 2), []float64{2, 0, -2.5}, 9},
+			"the variation of one":  {clustered.NewTV1D(0, inf), []float64{2}, 0},
+			"the sorted l1 norm":    {must(clustered.NewSortedL1([]float64{3, 2, 1})), []float64{-1, 5, 2}, 20},
+			"the group linf norm": {must(prox.NewGroupLinf(dev, 3, 2, [][]int{{0, 2}}, nil)),
+				[]float64{-1, 5, -2}, 4},
+			"an unbounded weight of 0": {must(prox.NewGroupLinf(dev, 3, 2, [][]int{{0, 2}}, []float64{inf})),
+				[]float64{0, 5, 0}, 0},
 		} {
 			b := dev.Alloc(1, len(c.b))
 			dev.Upload(b, c.b)

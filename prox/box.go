@@ -25,7 +25,8 @@ type box struct {
 // different lengths are errors.
 func NewBox(dev array.Device, lo, hi []float64) (Prox, error) {
 	if len(lo) != len(hi) || len(lo) == 0 {
-		return nil, fmt.Errorf("prox: box: %d lower and %d upper bounds, want equal numbers and at least one", len(lo), len(hi))
+		return nil, fmt.Errorf("prox: box: %d lower and %d upper bounds, want equal numbers and at least one",
+			len(lo), len(hi))
 	}
 	for j := range lo {
 		if !(lo[j] <= hi[j]) || math.IsInf(lo[j], 1) || math.IsInf(hi[j], -1) {

@@ -194,24 +194,29 @@ func TestEveryProxConforms(t *testing.T) {
 			{"L2Ball in one dimension", cones.NewL2Ball(1, 0.5), 1},
 			{"L2Ball, c 0", cones.NewL2Ball(12, 0), 12},
 			{"L2Ball, c +Inf", cones.NewL2Ball(12, inf), 12},
-			{"SecondOrderCones", must(cones.NewSecondOrderCones(12, [][]int{{0, 1, 2}, {11, 4, 3, 10}, {6}, {7, 8}})), 12},
+			{"SecondOrderCones", must(cones.NewSecondOrderCones(12, [][]int{{0, 1, 2}, {11, 4, 3, 10}, {6}, {7, 8}})),
+				12},
 			{"SecondOrderCones, one", must(cones.NewSecondOrderCones(6, [][]int{{5, 1, 2, 3, 4, 0}})), 6},
 			{"SecondOrderCones of one entry", must(cones.NewSecondOrderCones(3, [][]int{{0}, {1}, {2}})), 3},
 			{"SecondOrderCones, none", must(cones.NewSecondOrderCones(3, nil)), 3},
 			{"Semidefinite", cones.NewSemidefinite(5), 25},
 			{"Semidefinite, a number", cones.NewSemidefinite(1), 1},
 			{"Shifted L2Ball", must(prox.NewShifted(dev, cones.NewL2Ball(0, 3), linear(12, -1, 2))), 12},
-			{"Shifted cones", must(prox.NewShifted(dev, must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}})), linear(6, -1, 2))), 6},
+			{"Shifted cones", must(prox.NewShifted(dev,
+				must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}})), linear(6, -1, 2))), 6},
 			{"Shifted NonNegative", must(prox.NewShifted(dev, prox.NonNegative(), linear(12, -1, 2))), 12},
 			{"Shifted L1", must(prox.NewShifted(dev, prox.NewL1(0.8), linear(12, -1, 2))), 12},
 			{"Scaled L2Ball", prox.NewScaled(2.5, cones.NewL2Ball(12, 3)), 12},
 			{"Scaled cones", prox.NewScaled(2.5, must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}}))), 6},
 			{"Scaled Semidefinite", prox.NewScaled(2.5, cones.NewSemidefinite(4)), 16},
 			{"Separable of constraints", prox.NewSeparable(
-				cones.NewL2Ball(5, 2), must(cones.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}})), cones.NewSemidefinite(3), cones.NewSimplex(3, 1),
+				cones.NewL2Ball(5, 2), must(cones.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}})),
+				cones.NewSemidefinite(3), cones.NewSimplex(3, 1),
 				prox.Block{Prox: prox.NewL1(1), N: 2}), 23},
-			{"Separable, masked", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 5}, prox.Block{Prox: prox.NonNegative(), N: 7}), 12},
-			{"Separable, quadratic", prox.NewSeparable(prox.Block{Prox: prox.NewSquaredL2(2), N: 5}, prox.Block{Prox: prox.NewSquaredL2(2), N: 7}), 12},
+			{"Separable, masked", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 5},
+				prox.Block{Prox: prox.NonNegative(), N: 7}), 12},
+			{"Separable, quadratic", prox.NewSeparable(prox.Block{Prox: prox.NewSquaredL2(2), N: 5},
+				prox.Block{Prox: prox.NewSquaredL2(2), N: 7}), 12},
 			{"Separable, dense", prox.NewSeparable(
 				prox.Block{Prox: prox.NewL1(1), N: 5},
 				lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2),
@@ -250,8 +255,10 @@ func TestStructuresAreWhatThePiecesAllow(t *testing.T) {
 		{"Scaled SquaredL2", prox.NewScaled(2, prox.NewSquaredL2(3)), true, true, 6},
 		{"Scaled block of SquaredL2", prox.NewScaled(2, block(prox.NewSquaredL2(3))), true, true, 6},
 		{"Scaled function without value", prox.NewScaled(2, mute), false, false, 0},
-		{"Separable of equal curvature", prox.NewSeparable(block(prox.NewSquaredL2(3)), block(prox.NewSquaredL2(3))), true, true, 3},
-		{"Separable of two curvatures", prox.NewSeparable(block(prox.NewSquaredL2(3)), block(prox.Zero())), true, false, 0},
+		{"Separable of equal curvature", prox.NewSeparable(block(prox.NewSquaredL2(3)), block(prox.NewSquaredL2(3))),
+			true, true, 3},
+		{"Separable of two curvatures", prox.NewSeparable(block(prox.NewSquaredL2(3)), block(prox.Zero())), true,
+			false, 0},
 		{"Separable with a part without value", prox.NewSeparable(block(prox.NewL1(3)), mute), false, false, 0},
 	} {
 		got := prox.StructureOf(c.p)
@@ -276,7 +283,8 @@ func TestSeparablePenaltiesHaveDiagonalDerivatives(t *testing.T) {
 			"NonNegative": prox.NonNegative(),
 			"Box":         must(prox.NewBox(dev, []float64{-1, -1, -1}, ones)),
 			"Scaled":      prox.NewScaled(2, prox.NewL1(1)),
-			"Separable":   prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 1}, prox.Block{Prox: prox.Zero(), N: 2}),
+			"Separable": prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 1},
+				prox.Block{Prox: prox.Zero(), N: 2}),
 		} {
 			v := dev.Alloc(1, 3)
 			dev.Upload(v, []float64{-2, 0.5, 3})
@@ -404,7 +412,8 @@ func TestZeroPenaltyIsTheIdentityAndInfinitePenaltyIsZero(t *testing.T) {
 						wantP, wantJ = 0, 0
 					}
 					if p[i] != wantP || jz != wantJ {
-						t.Errorf("%s, lambda %v: prox %v and J z %v at entry %d, want %v and %v", name, lambda, p[i], jz, i, wantP, wantJ)
+						t.Errorf("%s, lambda %v: prox %v and J z %v at entry %d, want %v and %v", name, lambda, p[i],
+							jz, i, wantP, wantJ)
 					}
 				}
 				j.Release()
@@ -417,32 +426,83 @@ func TestConstructorsRefuseBadData(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		nan, inf := math.NaN(), math.Inf(1)
 		for name, f := range map[string]func() (prox.Prox, error){
-			"no weights":               func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, nil) },
-			"a negative weight":        func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{1, -1}) },
-			"a NaN weight":             func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{nan}) },
-			"an empty box":             func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{0}) },
-			"a NaN bound":              func() (prox.Prox, error) { return prox.NewBox(dev, []float64{nan}, []float64{0}) },
-			"a lower bound of +Inf":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{inf}, []float64{inf}) },
-			"bounds of two lengths":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{2, 3}) },
-			"overlapping groups":       func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
-			"an entry twice":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{1, 1}}, nil) },
-			"an entry out of range":    func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{3}}, nil) },
-			"an empty group":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{}}, nil) },
-			"a weight too many":        func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{1, 1}) },
-			"a negative group weight":  func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{-1}) },
-			"dimension 0":              func() (prox.Prox, error) { return prox.NewGroupL2(dev, 0, 1, nil, nil) },
-			"overlapping linf groups":  func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
-			"a NaN linf weight":        func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0}}, []float64{nan}) },
+			"no weights": func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, nil) },
+			"a negative weight": func() (prox.Prox, error) {
+				return prox.NewWeightedL1(dev, 1,
+					[]float64{1, -1})
+			},
+			"a NaN weight": func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{nan}) },
+			"an empty box": func() (prox.Prox, error) {
+				return prox.NewBox(dev, []float64{1},
+					[]float64{0})
+			},
+			"a NaN bound": func() (prox.Prox, error) {
+				return prox.NewBox(dev, []float64{nan},
+					[]float64{0})
+			},
+			"a lower bound of +Inf": func() (prox.Prox, error) {
+				return prox.NewBox(dev, []float64{inf},
+					[]float64{inf})
+			},
+			"bounds of two lengths": func() (prox.Prox, error) {
+				return prox.NewBox(dev, []float64{1},
+					[]float64{2, 3})
+			},
+			"overlapping groups": func() (prox.Prox, error) {
+				return prox.NewGroupL2(dev, 3, 1,
+					[][]int{{0, 1}, {1, 2}}, nil)
+			},
+			"an entry twice": func() (prox.Prox, error) {
+				return prox.NewGroupL2(dev, 3, 1, [][]int{{1, 1}},
+					nil)
+			},
+			"an entry out of range": func() (prox.Prox, error) {
+				return prox.NewGroupL2(dev, 3, 1, [][]int{{3}},
+					nil)
+			},
+			"an empty group": func() (prox.Prox, error) {
+				return prox.NewGroupL2(dev, 3, 1, [][]int{{}},
+					nil)
+			},
+			"a weight too many": func() (prox.Prox, error) {
+				return prox.NewGroupL2(dev, 3, 1, [][]int{{0}},
+					[]float64{1, 1})
+			},
+			"a negative group weight": func() (prox.Prox, error) {
+				return prox.NewGroupL2(dev, 3, 1, [][]int{{0}},
+					[]float64{-1})
+			},
+			"dimension 0": func() (prox.Prox, error) { return prox.NewGroupL2(dev, 0, 1, nil, nil) },
+			"overlapping linf groups": func() (prox.Prox, error) {
+				return prox.NewGroupLinf(dev, 3, 1,
+					[][]int{{0, 1}, {1, 2}}, nil)
+			},
+			"a NaN linf weight": func() (prox.Prox, error) {
+				return prox.NewGroupLinf(dev, 3, 1, [][]int{{0}},
+					[]float64{nan})
+			},
 			"no sorted weights":        func() (prox.Prox, error) { return clustered.NewSortedL1(nil) },
 			"a negative sorted weight": func() (prox.Prox, error) { return clustered.NewSortedL1([]float64{1, -1}) },
 			"a NaN sorted weight":      func() (prox.Prox, error) { return clustered.NewSortedL1([]float64{nan, 1}) },
 			"an empty cone":            func() (prox.Prox, error) { return cones.NewSecondOrderCones(3, [][]int{{}}) },
-			"overlapping cones":        func() (prox.Prox, error) { return cones.NewSecondOrderCones(3, [][]int{{0, 1}, {1, 2}}) },
-			"a cone out of range":      func() (prox.Prox, error) { return cones.NewSecondOrderCones(3, [][]int{{0, 3}}) },
-			"cones in dimension 0":     func() (prox.Prox, error) { return cones.NewSecondOrderCones(0, nil) },
-			"a shift of another size":  func() (prox.Prox, error) { return prox.NewShifted(dev, cones.NewL2Ball(3, 1), []float64{1}) },
-			"an infinite shift":        func() (prox.Prox, error) { return prox.NewShifted(dev, prox.NewL1(1), []float64{inf}) },
-			"increasing weights":       func() (prox.Prox, error) { return clustered.NewSortedL1([]float64{1, 2}) },
+			"overlapping cones": func() (prox.Prox, error) {
+				return cones.NewSecondOrderCones(3,
+					[][]int{{0, 1}, {1, 2}})
+			},
+			"a cone out of range": func() (prox.Prox, error) {
+				return cones.NewSecondOrderCones(3,
+					[][]int{{0, 3}})
+			},
+			"cones in dimension 0": func() (prox.Prox, error) { return cones.NewSecondOrderCones(0, nil) },
+			"a shift of another size": func() (prox.Prox, error) {
+				return prox.NewShifted(dev, cones.NewL2Ball(3, 1),
+					[]float64{1})
+			},
+			"an infinite shift": func() (prox.Prox, error) {
+				return prox.NewShifted(dev, prox.NewL1(1),
+					[]float64{inf})
+			},
+			"increasing weights": func() (prox.Prox, error) { return clustered.NewSortedL1([]float64{1, 2}) },
 		} {
 			if p, err := f(); err == nil || p != nil {
 				t.Errorf("%s: got %v, %v, want an error", name, p, err)
@@ -508,7 +568,8 @@ func TestFunctionErrorsAreReturned(t *testing.T) {
 		v := dev.Alloc(1, 2)
 		dev.Fill(v, 1)
 		fail := fmt.Errorf("no luck")
-		p := prox.NewFunc(2, func(dst, v []float64, t float64) error { return fail }, func(dst, v, z []float64, t float64) {}, nil)
+		p := prox.NewFunc(2, func(dst, v []float64, t float64) error { return fail },
+			func(dst, v, z []float64, t float64) {}, nil)
 		if err := p.Eval(v, v, 1); err == nil {
 			t.Error("Eval: no error")
 		}

@@ -150,7 +150,10 @@ func (p *groups) scaleBy(b, g array.Batch, dual func([]float64) float64) float64
 
 func (p *groups) gapBy(b, g array.Batch, t float64, norm func([]float64) float64) float64 {
 	sum := 0.0
-	p.byGroup(b, g, func(w float64, b, g []float64) { sum += vector.Surplus(vector.Times(w, norm(b)), t*vector.Inner(b, g)) })
+	p.byGroup(b, g, func(w float64, b, g []float64) {
+		sum += vector.Surplus(vector.Times(w, norm(b)),
+			t*vector.Inner(b, g))
+	})
 	return sum
 }
 
@@ -193,7 +196,10 @@ func (p *box) dualScale(_, g array.Batch, _ float64) float64 {
 
 // fenchelGap is sum_j max(t (hi_j - b_j) g_j, t (lo_j - b_j) g_j).
 func (p *box) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return boxGap(vector.OnHost(b), vector.OnHost(g), t, func(j int) (lo, hi float64) { return p.loHost[j], p.hiHost[j] })
+	return boxGap(vector.OnHost(b), vector.OnHost(g), t, func(j int) (lo, hi float64) {
+		return p.loHost[j],
+			p.hiHost[j]
+	})
 }
 
 func boxGap(b, g []float64, t float64, bounds func(j int) (lo, hi float64)) float64 {

@@ -76,10 +76,10 @@
 //	NewNuclear                  Q V* + U P*                                known by products
 //	NewSeparable                the product of the blocks'                 block diagonal
 //
-// u is b/||b||, and g = (v - b)/t the subgradient, on which the curvature of a surface depends. Where Q = 0, J is the orthogonal projection on T, and its trace, the divergence,
-// counts degrees of freedom: the nonzero entries of the LASSO (Zou, Hastie, Tibshirani 2007), the
-// pieces of the fused LASSO (Tibshirani, Taylor 2012), the distinct magnitudes of SLOPE (Minami
-// 2020).
+// u is b/||b||, and g = (v - b)/t the subgradient, on which the curvature of a surface depends. Where Q = 0, J
+// is the orthogonal projection on T, and its trace, the divergence, counts degrees of freedom: the nonzero
+// entries of the LASSO (Zou, Hastie, Tibshirani 2007), the pieces of the fused LASSO (Tibshirani, Taylor 2012),
+// the distinct magnitudes of SLOPE (Minami 2020).
 //
 // A model is right as long as no point with another model is within the error of v: Model.Margin is
 // the distance to the nearest such point.
@@ -124,8 +124,8 @@
 // # Where it is computed
 //
 // Those that need an order of the entries (NewTV1D, NewSortedL1, [NewGroupLinf], NewSimplex,
-// NewL1Ball), or eigenvalues (NewSemidefinite), and NewSecondOrderCones download each vector, compute on the host and upload the result. Their derivatives
-// stay on the device.
+// NewL1Ball), or eigenvalues (NewSemidefinite), and NewSecondOrderCones download each vector, compute on the
+// host and upload the result. Their derivatives stay on the device.
 //
 // # Sources
 //

@@ -82,7 +82,8 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 				return nil, fmt.Errorf("prox: %s: group %d has entry %d, want 0 to %d", name, g, j, p-1)
 			}
 			if owner[j] >= 0 {
-				return nil, fmt.Errorf("prox: %s: entry %d is in group %d and in group %d, want disjoint groups", name, j, owner[j], g)
+				return nil, fmt.Errorf("prox: %s: entry %d is in group %d and in group %d, want disjoint groups",
+					name, j, owner[j], g)
 			}
 			owner[j] = g
 			indices = append(indices, j)
@@ -167,7 +168,8 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	keep := dev.Alloc(1, p.p)
 	dev.Copy(keep, v)
 	dev.Mul(dst, s, v)
-	j := &groupL2Derivative{groupDerivative: groupDerivative{groups: p.groups, name: "group l2", diagonal: s, u: keep, c: q}, t: t, scale: 1}
+	j := &groupL2Derivative{groupDerivative: groupDerivative{groups: p.groups, name: "group l2", diagonal: s, u: keep,
+		c: q}, t: t, scale: 1}
 	return j, nil
 }
 

@@ -47,7 +47,8 @@ func NewJointL2(n, planes int, lambda float64) Prox {
 // It panics likewise.
 func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 	if n < 1 || planes < 1 || channels < 1 {
-		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d pixels with %d channels, want positive numbers", planes, n, channels))
+		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d pixels with %d channels, want positive numbers",
+			planes, n, channels))
 	}
 	vector.CheckLambda("the joint l2 penalty's lambda", lambda)
 	p := &jointL2{n: n * channels, planes: planes, width: channels, lambda: lambda}
@@ -235,7 +236,8 @@ func (j *jointDerivative) build() *Model {
 	if p.planes*width < 2 || n == 0 || p.lambda == 0 {
 		return m
 	}
-	c := &jointCurvature{dev: j.u.Device(), t: j.t, n: n, planes: p.planes, width: width, q: make([]float64, n), factor: make([]float64, n), unit: make([]float64, len(set))}
+	c := &jointCurvature{dev: j.u.Device(), t: j.t, n: n, planes: p.planes, width: width, q: make([]float64, n),
+		factor: make([]float64, n), unit: make([]float64, len(set))}
 	norms := p.norms(j.u)
 	for a, i := range active {
 		c.factor[a] = s[i*width]

@@ -116,7 +116,8 @@ func (c *jointCurvature) Release() {
 // that takes u_i to a multiple of the first unit vector, but the first.
 func (c *jointCurvature) root() *space.Rows {
 	m, n := c.planes*c.width, c.n
-	w := &space.Rows{Indptr: make([]int, 1, n*(m-1)+1), Indices: make([]int, 0, n*m*(m-1)), Values: make([]float64, 0, n*m*(m-1))}
+	w := &space.Rows{Indptr: make([]int, 1, n*(m-1)+1), Indices: make([]int, 0, n*m*(m-1)),
+		Values: make([]float64, 0, n*m*(m-1))}
 	h := make([]float64, m)
 	group := make([]int, 0, m)
 	for i, q := range c.q {

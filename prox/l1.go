@@ -25,7 +25,8 @@ func NewL1(lambda float64) Prox {
 	vector.CheckLambda("the l1 penalty's lambda", lambda)
 	p := &l1{lambda: lambda}
 	p.structure = Structure{
-		Value: p.value, L1: Number{lambda, true}, Balls: balls(lambda, 1), Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		Value: p.value, L1: Number{lambda, true}, Balls: balls(lambda, 1), Free: p.free, Sparse: p.sparse,
+		Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 		DualScale: p.dualScale, FenchelGap: p.fenchelGap,
 	}
 	return p

@@ -73,7 +73,8 @@ func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 			dev.Lin(u, 0x1p1000, v, 0, array.Batch{})
 			dev.Lin(u, 1/(0x1p1000*norm), u, 0, array.Batch{})
 		}
-		j = &l2Derivative{s: s, u: u, q: p.lambda / (s * norm), margin: func(v array.Batch) float64 { return p.margin(v, t) }}
+		j = &l2Derivative{s: s, u: u, q: p.lambda / (s * norm),
+			margin: func(v array.Batch) float64 { return p.margin(v, t) }}
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil

@@ -48,7 +48,8 @@ func (m *Model) Root() *space.Rows {
 	w := &space.Rows{Indptr: []int{0}}
 	for i, x := range q {
 		if x > 0 {
-			w.Indptr, w.Indices, w.Values = append(w.Indptr, len(w.Indices)+1), append(w.Indices, i), append(w.Values, math.Sqrt(x))
+			w.Indptr, w.Indices, w.Values = append(w.Indptr, len(w.Indices)+1), append(w.Indices, i),
+				append(w.Values, math.Sqrt(x))
 		}
 	}
 	return w

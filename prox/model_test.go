@@ -57,8 +57,10 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 			{"l1, step 2", prox.NewL1(1), []float64{3, -0.5, -2.5, 1.25}, 2, space.Subset, []int{0, 2}, 2, nil, 0.5},
 			{"l1, lambda 0", prox.NewL1(0), []float64{3, 0}, 1, space.Subset, []int{0, 1}, 2, nil, inf},
 			{"weighted l1", weighted, []float64{0.25, 0, 3}, 1, space.Subset, []int{1, 2}, 2, nil, 0.75},
-			{"elastic net", prox.NewElasticNet(1, 0.7), []float64{3, -0.5}, 1, space.Subset, []int{0}, 1, []float64{0.7}, 0.5},
-			{"scaled elastic net", prox.NewScaled(2, prox.NewElasticNet(1, 0.5)), []float64{3, -0.5}, 1, space.Subset, []int{0}, 1, []float64{1}, 1},
+			{"elastic net", prox.NewElasticNet(1, 0.7), []float64{3, -0.5}, 1, space.Subset, []int{0}, 1,
+				[]float64{0.7}, 0.5},
+			{"scaled elastic net", prox.NewScaled(2, prox.NewElasticNet(1, 0.5)), []float64{3, -0.5}, 1, space.Subset,
+				[]int{0}, 1, []float64{1}, 1},
 			{"ridge", prox.NewSquaredL2(0.7), []float64{3, 1}, 1, space.Whole, nil, 2, []float64{0.7, 0.7}, inf},
 			{"zero", prox.Zero(), []float64{3, 1}, 1, space.Whole, nil, 2, nil, inf},
 			{"nonnegative", prox.NonNegative(), []float64{3, -1, 2}, 1, space.Subset, []int{0, 2}, 2, nil, 1},
@@ -70,20 +72,29 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 			{"group linf", linf, []float64{4, -3, 1, 0.25, -0.25}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.5)},
 			{"slope", slope, []float64{-5, 0.5, 5.5, 3}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.125)},
 			{"slope, all apart", slope, []float64{20, 10, 5, 0.5}, 1, space.Subset, []int{0, 1, 2}, 3, nil, 0.5},
-			{"total variation", clustered.NewTV1D(0, 1), []float64{0, 0, 4, 4}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.5)},
-			{"simplex", cones.NewSimplex(0, 1), []float64{0.75, 0.5, 0.5, -1}, 1, space.Hyperplane, nil, 2, nil, 0.25 / math.Sqrt(2./3)},
-			{"l1 ball", cones.NewL1Ball(0, 2), []float64{3, -2, 0.25}, 1, space.Hyperplane, nil, 1, nil, 0.5 / math.Sqrt(0.5)},
+			{"total variation", clustered.NewTV1D(0, 1), []float64{0, 0, 4, 4}, 1, space.Cluster, nil, 2, nil,
+				math.Sqrt(0.5)},
+			{"simplex", cones.NewSimplex(0, 1), []float64{0.75, 0.5, 0.5, -1}, 1, space.Hyperplane, nil, 2, nil,
+				0.25 / math.Sqrt(2./3)},
+			{"l1 ball", cones.NewL1Ball(0, 2), []float64{3, -2, 0.25}, 1, space.Hyperplane, nil, 1, nil,
+				0.5 / math.Sqrt(0.5)},
 			{"inside the l1 ball", cones.NewL1Ball(0, 9), []float64{3, -2, 0, 0}, 1, space.Whole, nil, 4, nil, 2},
-			{"nuclear", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 2), matrix, 1, space.FixedRank, nil, 4, nil, 1},
-			{"nuclear, full rank", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.25), matrix, 1, space.Whole, nil, 6, nil, 0.75},
-			{"nuclear, zero", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 7), matrix, 1, space.Subset, nil, 0, nil, 2},
-			{"separable", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 2}, prox.Block{Prox: prox.NewSquaredL2(2), N: 1}), []float64{3, 0.5, 7}, 1, space.Subset, []int{0, 2}, 2, []float64{0, 2}, 0.5},
+			{"nuclear", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 2), matrix, 1, space.FixedRank, nil, 4, nil,
+				1},
+			{"nuclear, full rank", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.25), matrix, 1, space.Whole,
+				nil, 6, nil, 0.75},
+			{"nuclear, zero", lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 7), matrix, 1, space.Subset, nil, 0,
+				nil, 2},
+			{"separable", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 2},
+				prox.Block{Prox: prox.NewSquaredL2(2), N: 1}), []float64{3, 0.5, 7}, 1, space.Subset, []int{0, 2}, 2,
+				[]float64{0, 2}, 0.5},
 		} {
 			j := modelAt(t, dev, c.p, c.v, c.t)
 			m := j.Model()
 			f := m.Space.Form()
 			if f.Kind != c.kind || !slices.Equal(f.Set, c.set) || m.Space.Dim() != c.dim {
-				t.Errorf("%s: space of kind %v, dimension %d, set %v, want kind %v, dimension %d, set %v", c.name, f.Kind, m.Space.Dim(), f.Set, c.kind, c.dim, c.set)
+				t.Errorf("%s: space of kind %v, dimension %d, set %v, want kind %v, dimension %d, set %v", c.name,
+					f.Kind, m.Space.Dim(), f.Set, c.kind, c.dim, c.set)
 			}
 			var diagonal []float64
 			if m.Curvature != nil {
@@ -107,7 +118,8 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 func TestModelsAreBuiltOnce(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
-		p := prox.NewSeparable(lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2), prox.Block{Prox: prox.NewL1(0.5), N: 20})
+		p := prox.NewSeparable(lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2),
+			prox.Block{Prox: prox.NewL1(0.5), N: 20})
 		j := modelAt(t, dev, p, normal(5, 40), 0.5)
 		defer j.Release()
 		var models [8]*prox.Model
@@ -150,7 +162,8 @@ func TestWrappersKnowWhatTheirPartsKnow(t *testing.T) {
 		if name == "block" {
 			want = 3
 		}
-		if s.Nuclear != (prox.Number{Value: want, Known: true}) || s.Shape.Rows != 70 || s.Follow == nil || s.Follow() == nil {
+		if s.Nuclear != (prox.Number{Value: want, Known: true}) || s.Shape.Rows != 70 || s.Follow == nil ||
+			s.Follow() == nil {
 			t.Errorf("%s: %+v, want the nuclear norm times %g, and a follower", name, s, want)
 		}
 	}

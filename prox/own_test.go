@@ -188,11 +188,12 @@ func TestCurvatureOfAScaledRegularizer(t *testing.T) {
 		group := must(prox.NewGroupL2(dev, 6, 0.5, [][]int{{0, 1, 2}, {4, 5}}, nil))
 		defer prox.Release(group)
 		for name, p := range map[string]prox.Prox{
-			"elastic net":    prox.NewElasticNet(0.2, 0.7),
-			"l2":             prox.NewL2(0.3),
-			"group l2":       group,
-			"nuclear":        lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.1),
-			"separable":      prox.NewSeparable(prox.Block{Prox: prox.NewL2(0.3), N: 3}, prox.Block{Prox: prox.NewSquaredL2(0.4), N: 3}),
+			"elastic net": prox.NewElasticNet(0.2, 0.7),
+			"l2":          prox.NewL2(0.3),
+			"group l2":    group,
+			"nuclear":     lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.1),
+			"separable": prox.NewSeparable(prox.Block{Prox: prox.NewL2(0.3), N: 3},
+				prox.Block{Prox: prox.NewSquaredL2(0.4), N: 3}),
 			"a user's own":   curvedOf{prox.NewL2(0.3)},
 			"a user's own 2": curvedOf{prox.NewElasticNet(0.2, 0.7)},
 		} {

@@ -25,9 +25,11 @@ func (s Series) Check() error {
 	case s.Frames < 1 || s.Rows < 1 || s.Cols < 1:
 		return fmt.Errorf("prox: a series of %d images of %d x %d pixels, expected some", s.Frames, s.Rows, s.Cols)
 	case s.Patch < 1 || s.Patch > max(s.Rows, s.Cols):
-		return fmt.Errorf("prox: patches of %d x %d pixels of images of %d x %d, expected a side of 1 to %d", s.Patch, s.Patch, s.Rows, s.Cols, max(s.Rows, s.Cols))
+		return fmt.Errorf("prox: patches of %d x %d pixels of images of %d x %d, expected a side of 1 to %d", s.Patch,
+			s.Patch, s.Rows, s.Cols, max(s.Rows, s.Cols))
 	case s.Stride < 1 || s.Patch%s.Stride != 0:
-		return fmt.Errorf("prox: patches of side %d at a stride of %d, expected a divisor of the side", s.Patch, s.Stride)
+		return fmt.Errorf("prox: patches of side %d at a stride of %d, expected a divisor of the side", s.Patch,
+			s.Stride)
 	}
 	return nil
 }
@@ -56,7 +58,8 @@ func (s Series) Tilings() [][]Patch {
 			var tiling []Patch
 			for from := down - s.Patch*min(down, 1); from < s.Rows; from += s.Patch {
 				for left := along - s.Patch*min(along, 1); left < s.Cols; left += s.Patch {
-					p := Patch{Top: max(from, 0), Bottom: min(from+s.Patch, s.Rows), Left: max(left, 0), Right: min(left+s.Patch, s.Cols)}
+					p := Patch{Top: max(from, 0), Bottom: min(from+s.Patch, s.Rows), Left: max(left, 0),
+						Right: min(left+s.Patch, s.Cols)}
 					if p.Top < p.Bottom && p.Left < p.Right {
 						p.Scale = scale(p.Pixels()) / full
 						tiling = append(tiling, p)

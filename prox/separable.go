@@ -34,10 +34,12 @@ func NewSeparable(blocks ...Prox) Prox {
 	for i, q := range blocks {
 		n := q.Dim()
 		if n <= 0 {
-			panic(fmt.Sprintf("prox: block %d of a separable regularizer has dimension %d, want > 0: wrap it in a Block", i, n))
+			panic(fmt.Sprintf("prox: block %d of a separable regularizer has dimension %d, want > 0: wrap "+
+				"it in a Block", i, n))
 		}
 		if b, ok := q.(Block); ok && b.Prox.Dim() != 0 && b.Prox.Dim() != n {
-			panic(fmt.Sprintf("prox: block %d of a separable regularizer has length %d around a prox of dimension %d", i, n, b.Prox.Dim()))
+			panic(fmt.Sprintf("prox: block %d of a separable regularizer has length %d around a prox of dimension %d",
+				i, n, b.Prox.Dim()))
 		}
 		p.at = append(p.at, p.at[i]+n)
 		c := StructureOf(q).Quadratic

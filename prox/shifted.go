@@ -26,7 +26,8 @@ type shifted struct {
 // still the caller's. A c of another length than p's, and numbers that are not finite, are errors.
 func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 	if d := p.Dim(); len(c) == 0 || d != 0 && d != len(c) {
-		return nil, fmt.Errorf("prox: a regularizer of %d coordinates shifted by %d numbers, want one for each", d, len(c))
+		return nil, fmt.Errorf("prox: a regularizer of %d coordinates shifted by %d numbers, want one for each", d,
+			len(c))
 	}
 	for j, x := range c {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

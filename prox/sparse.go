@@ -45,7 +45,8 @@ func (p *squaredL2) sparse(n int) (w, q []float64, positive []bool) {
 }
 
 // scaledSparse has the weights of r times c.
-func scaledSparse(c float64, sparse func(n int) (w, q []float64, positive []bool)) func(n int) (w, q []float64, positive []bool) {
+func scaledSparse(c float64, sparse func(n int) (w, q []float64, positive []bool)) func(n int) (w, q []float64,
+	positive []bool) {
 	if sparse == nil {
 		return nil
 	}

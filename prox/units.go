@@ -107,7 +107,8 @@ func (p *groups) inUnits(s []float64) (members [][]int, w []float64, err error) 
 	for j, g := range p.owner {
 		members[g] = append(members[g], j)
 		if first := members[g][0]; s[first] != s[j] && p.wHost[g] > 0 {
-			return nil, nil, fmt.Errorf("prox: coordinates %d and %d of a group in units of %g and %g, want one unit a group", first, j, s[first], s[j])
+			return nil, nil, fmt.Errorf("prox: coordinates %d and %d of a group in units of %g and %g, want one "+
+				"unit a group", first, j, s[first], s[j])
 		}
 		w[g] = vector.Times(p.wHost[g], s[j])
 	}

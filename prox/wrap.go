@@ -64,7 +64,8 @@ func scaledStructure(c float64, s Structure) Structure {
 }
 
 // scaledConjugate is that of c r: (c r)*(g) = c r*(g/c).
-func scaledConjugate(c float64, s Structure) (scale func(b, g array.Batch, near float64) float64, gap func(b, g array.Batch, t, near float64) float64) {
+func scaledConjugate(c float64, s Structure) (scale func(b, g array.Batch, near float64) float64,
+	gap func(b, g array.Batch, t, near float64) float64) {
 	over := func(g array.Batch) array.Batch {
 		h := g.Device().Alloc(1, g.N())
 		g.Device().Lin(h, 1/c, g, 0, array.Batch{})
@@ -450,12 +451,13 @@ func (j *multipliedDerivative) Model() *Model {
 		if m == nil || m.Curvature == nil {
 			return m
 		}
-		return &Model{Space: m.Space, Curvature: multipliedCurvature{m.Curvature, j.c}, Margin: m.Margin, root: func() *space.Rows {
-			w := m.Root()
-			if w == nil {
-				return nil
-			}
-			return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(j.c), w.Values)}
-		}}
+		return &Model{Space: m.Space, Curvature: multipliedCurvature{m.Curvature, j.c}, Margin: m.Margin,
+			root: func() *space.Rows {
+				w := m.Root()
+				if w == nil {
+					return nil
+				}
+				return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(j.c), w.Values)}
+			}}
 	})
 }

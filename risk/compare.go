@@ -69,8 +69,8 @@ type Comparison struct {
 //
 // (The error that all SURE share, ||eps||^2 - d sigma2, has gone.) The norms at this y stand for
 // their expectations, those of projections for the norms, sqrt(2/s) off, and k probes, or the
-// coordinates in a frame, for the Frobenius norm. Two errors are added: that of the traces, from the forms of the probes that both
-// have in common (independent errors where there are none), and that of an estimated sigma2. AIC
+// coordinates in a frame, for the Frobenius norm. Two errors are added: that of the traces, from the forms of
+// the probes that both have in common (independent errors where there are none), and that of an estimated sigma2. AIC
 // with a known sigma2 is SURE/sigma2 and a constant.
 //
 // For GCV it is the same by the delta method, with the residual variance s^2 = RSS/(d - df) of b in
@@ -207,7 +207,8 @@ func traceError(a, b *Digest) float64 {
 		rest[j] = b.Forms.At(j) / n
 	}
 	wide := hutch.Widened(k - 1)
-	return floats.Norm([]float64{wide * math.Sqrt(m) * deviation(both), wide * math.Sqrt(n-m) * deviation(rest), bias}, 2)
+	return floats.Norm([]float64{wide * math.Sqrt(m) * deviation(both), wide * math.Sqrt(n-m) * deviation(rest),
+		bias}, 2)
 }
 
 // deviation is the standard deviation of a sample.

@@ -52,8 +52,10 @@ func TestPacked(t *testing.T) {
 // those of the traces and of sigma2; that of GCV is SURE's in its units; and ALO's is the paired
 // error where there is nothing else.
 func TestDifference(t *testing.T) {
-	a := risk.Fit{Value: 10, Digest: &risk.Digest{D: 4, Divergence: 2, Residual: packed(1, 2, 2, 0), Images: packed(3, 0), Probes: 2}}
-	b := risk.Fit{Value: 7, Digest: &risk.Digest{D: 4, Divergence: 1, Residual: packed(1, 0, 1, 2), Images: packed(0, 4), Probes: 2}}
+	a := risk.Fit{Value: 10, Digest: &risk.Digest{D: 4, Divergence: 2, Residual: packed(1, 2, 2, 0),
+		Images: packed(3, 0), Probes: 2}}
+	b := risk.Fit{Value: 7, Digest: &risk.Digest{D: 4, Divergence: 1, Residual: packed(1, 0, 1, 2),
+		Images: packed(0, 4), Probes: 2}}
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-6*want {
@@ -66,13 +68,15 @@ func TestDifference(t *testing.T) {
 	near("SURE", sure.Difference(a, b).StdErr, want)
 	near("the value", sure.Difference(a, b).Value, 3)
 	near("AIC", risk.Comparison{Criterion: risk.AIC, Sigma2: 3}.Difference(a, b).StdErr, want/3)
-	near("sigma2", risk.Comparison{Criterion: risk.SURE, Sigma2: 3, RelStdErr: 0.5}.Difference(a, b).StdErr, math.Hypot(want, 2*3*0.5))
+	near("sigma2", risk.Comparison{Criterion: risk.SURE, Sigma2: 3, RelStdErr: 0.5}.Difference(a, b).StdErr,
+		math.Hypot(want, 2*3*0.5))
 	if e := sure.Difference(a, a).StdErr; e != 0 {
 		t.Errorf("a fit differs from itself by ± %g", e)
 	}
 	// g = 2 and 4/3, s^2 = 7/(4/3).
 	s2 := 7.0 * 3 / 4
-	near("GCV", risk.Comparison{Criterion: risk.GCV}.Difference(a, b).StdErr, (4+16.0/9)/2/4*math.Sqrt(4*s2*9+4*s2*s2*25/2))
+	near("GCV", risk.Comparison{Criterion: risk.GCV}.Difference(a, b).StdErr,
+		(4+16.0/9)/2/4*math.Sqrt(4*s2*9+4*s2*s2*25/2))
 	for _, c := range []risk.Comparison{{Criterion: risk.BIC, Sigma2: 3}, {Criterion: risk.AIC}} {
 		if e := c.Difference(a, b); !math.IsNaN(e.StdErr) || !math.IsNaN(c.Optimism([]risk.Fit{a, b}, 1).Value) {
 			t.Errorf("%v: %g", c, e)
@@ -82,7 +86,8 @@ func TestDifference(t *testing.T) {
 	x := risk.Fit{Value: 4, Digest: &risk.Digest{D: 4, Losses: packed(2, 4, 6, 4)}}
 	z := risk.Fit{Value: 1, Digest: &risk.Digest{D: 4, Losses: packed(1, 1, 1, 1)}}
 	near("ALO", risk.Comparison{Criterion: risk.ALO}.Difference(x, z).StdErr, math.Sqrt(8/3.0)/2)
-	if e := (risk.Comparison{Criterion: risk.SURE, Sigma2: 1}).Difference(a, risk.Fit{Value: 1}); !math.IsNaN(e.StdErr) || e.Value != 9 {
+	if e := (risk.Comparison{Criterion: risk.SURE, Sigma2: 1}).Difference(a,
+		risk.Fit{Value: 1}); !math.IsNaN(e.StdErr) || e.Value != 9 {
 		t.Errorf("without a digest: %v", e)
 	}
 }
@@ -113,9 +118,11 @@ func TestErrorOfADifferenceOfTraces(t *testing.T) {
 				}
 			}
 			fit := func(s, n int) risk.Fit {
-				return risk.Fit{Digest: &risk.Digest{D: 100, StdErr: 1, Queries: n, Forms: packed(first[s]...), Residual: packed(0), Images: packed(0), Probes: 1}}
+				return risk.Fit{Digest: &risk.Digest{D: 100, StdErr: 1, Queries: n, Forms: packed(first[s]...),
+					Residual: packed(0), Images: packed(0), Probes: 1}}
 			}
-			e := risk.Comparison{Criterion: risk.SURE, Sigma2: 0.5}.Difference(fit(0, c.m), fit(1, c.n)).StdErr / hutch.Widened(k-1)
+			e := risk.Comparison{Criterion: risk.SURE, Sigma2: 0.5}.Difference(fit(0, c.m), fit(1, c.n)).StdErr /
+				hutch.Widened(k-1)
 			estimates += e * e / draws
 			off := trace[0] - trace[1] - 10
 			squares += off * off / draws

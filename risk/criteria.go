@@ -31,8 +31,8 @@ const (
 type Criteria struct {
 	// GCV is [Terms.GCV], in units of y^2 for one observation. GCVStdErr is its standard error as
 	// an estimate of the mean squared error of prediction: that of the mean over the observations
-	// of their squared residuals, which d - df of them determine, and GCVTraceErr together. GCVTraceErr is the part that an error of
-	// the trace causes ([Terms.GCVErrOfTrace]), 0 for an exact trace.
+	// of their squared residuals, which d - df of them determine, and GCVTraceErr together. GCVTraceErr is the
+	// part that an error of the trace causes ([Terms.GCVErrOfTrace]), 0 for an exact trace.
 	GCV, GCVStdErr, GCVTraceErr float64
 	// AIC and BIC are [Terms.AIC] and [Terms.BIC].
 	AIC, BIC float64
@@ -151,7 +151,8 @@ func (t Terms) widened() float64 {
 // ErrLeverage says that a fit passes through an observation whatever its value: D_ii is 1 up to
 // rounding errors, as for a coefficient that only this observation determines. Leaving it out
 // leaves that coefficient undetermined.
-var ErrLeverage = errors.New("an observation determines its own fit up to rounding errors (leverage 1), and cannot be left out")
+var ErrLeverage = errors.New("an observation determines its own fit up to rounding errors (leverage 1), and " +
+	"cannot be left out")
 
 // mostLeverage is the largest D_ii with which an observation can be left out: the quotient of two
 // rounding errors is not an estimate.
@@ -174,7 +175,8 @@ const mostLeverage = 1 - 1e-8
 // is 1.
 func LeaveOneOut(residuals, diagonal []float64) (mean, stdErr float64, err error) {
 	if len(residuals) != len(diagonal) {
-		return math.NaN(), math.NaN(), fmt.Errorf("risk: %d residuals, but a diagonal of %d", len(residuals), len(diagonal))
+		return math.NaN(), math.NaN(), fmt.Errorf("risk: %d residuals, but a diagonal of %d", len(residuals),
+			len(diagonal))
 	}
 	left := make([]float64, len(residuals))
 	for i, r := range residuals {

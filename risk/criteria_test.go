@@ -132,7 +132,8 @@ func TestLeaveOneOutIsThatOfRefits(t *testing.T) {
 			want := math.Sqrt((squares - d*mean*mean) / (d - 1) / d)
 			got, stderr, err := risk.LeaveOneOut(residuals, diagonal)
 			if err != nil || math.Abs(got-mean) > 1e-10*mean || math.Abs(stderr-want) > 1e-10*want {
-				t.Errorf("lambda %g, intercept %t: %.12g ± %.12g, refits %.12g ± %.12g; %v", lambda, intercept, got, stderr, mean, want, err)
+				t.Errorf("lambda %g, intercept %t: %.12g ± %.12g, refits %.12g ± %.12g; %v", lambda, intercept, got,
+					stderr, mean, want, err)
 			}
 		}
 	}
@@ -231,7 +232,8 @@ func TestGCVErrOfTrace(t *testing.T) {
 	}
 	residuals := []float64{1, 4, 0, 0, 0, 0, 0, 0, 0, 0}
 	exact, noisy := terms.Criteria(0, residuals), terms.Criteria(0.5, residuals)
-	if want := math.Hypot(exact.GCVStdErr, terms.GCVErrOfTrace(0.5)); !near(noisy.GCVStdErr, want) || exact.GCVTraceErr != 0 {
+	if want := math.Hypot(exact.GCVStdErr, terms.GCVErrOfTrace(0.5)); !near(noisy.GCVStdErr, want) ||
+		exact.GCVTraceErr != 0 {
 		t.Errorf("%g, expected %g", noisy.GCVStdErr, want)
 	}
 }
@@ -244,8 +246,9 @@ func TestUndefinedCriteriaAreNaN(t *testing.T) {
 		{D: 5, Residual: 0, Divergence: 5 - 1e-12},
 	} {
 		c := terms.Criteria(0, make([]float64, 5))
-		for name, v := range map[string]float64{"gcv": c.GCV, "its error": c.GCVStdErr, "aic": c.AIC, "bic": c.BIC, "sigma2": c.Sigma2DF,
-			"sure": terms.SURE(), "its bar": terms.StdErr()} {
+		for name, v := range map[string]float64{"gcv": c.GCV, "its error": c.GCVStdErr, "aic": c.AIC, "bic": c.BIC,
+			"sigma2": c.Sigma2DF,
+			"sure":   terms.SURE(), "its bar": terms.StdErr()} {
 			if !math.IsNaN(v) {
 				t.Errorf("%+v: %s is %g", terms, name, v)
 			}
@@ -274,7 +277,8 @@ func TestCriterionNames(t *testing.T) {
 	if _, err := risk.ParseCriterion("cp"); err == nil {
 		t.Error("cp is a criterion")
 	}
-	if risk.DefaultCriterion(0, true) != risk.GCV || risk.DefaultCriterion(2, true) != risk.SURE || risk.DefaultCriterion(0, false) != risk.ALO {
+	if risk.DefaultCriterion(0, true) != risk.GCV || risk.DefaultCriterion(2, true) != risk.SURE ||
+		risk.DefaultCriterion(0, false) != risk.ALO {
 		t.Error("defaults")
 	}
 }
@@ -317,13 +321,16 @@ func TestLeaveOneOutFromProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := risk.LeaveOneOutFromProbes(probe(ones), risk.SquaredLeftOut(residuals))
-	if err != nil || math.Abs(got.Mean-want) > 4*got.ProbesErr || !(got.ProbesErr > 0) || math.Abs(got.StdErr/math.Hypot(spread, got.ProbesErr)-1) > 0.1 {
+	if err != nil || math.Abs(got.Mean-want) > 4*got.ProbesErr || !(got.ProbesErr > 0) ||
+		math.Abs(got.StdErr/math.Hypot(spread, got.ProbesErr)-1) > 0.1 {
 		t.Errorf("%+v, %v, expected %g ± %g", got, err, want, spread)
 	}
 	// The error of a likelihood is any function of the leverage: here the sum of the squared loss and
 	// a constant.
-	more, err := risk.LeaveOneOutFromProbes(probe(ones), func(i int, h float64) float64 { return 5 + risk.SquaredLeftOut(residuals)(i, h) })
-	if err != nil || math.Abs(more.Mean-5-got.Mean) > 1e-9 || math.Abs(more.ProbesErr-got.ProbesErr) > 1e-6*got.ProbesErr {
+	more, err := risk.LeaveOneOutFromProbes(probe(ones),
+		func(i int, h float64) float64 { return 5 + risk.SquaredLeftOut(residuals)(i, h) })
+	if err != nil || math.Abs(more.Mean-5-got.Mean) > 1e-9 ||
+		math.Abs(more.ProbesErr-got.ProbesErr) > 1e-6*got.ProbesErr {
 		t.Errorf("with a constant: %+v, %v, expected %+v and 5", more, err, got)
 	}
 	unresolved := new(risk.UnresolvedError)
@@ -332,7 +339,8 @@ func TestLeaveOneOutFromProbes(t *testing.T) {
 		dev.Copy(dst.Cols(0, 1), v.Cols(0, 1))
 		return nil
 	}
-	if _, err := risk.LeaveOneOutFromProbes(probe(first), risk.SquaredLeftOut(residuals)); !errors.As(err, &unresolved) || unresolved.Count != 1 || unresolved.D != d {
+	if _, err := risk.LeaveOneOutFromProbes(probe(first), risk.SquaredLeftOut(residuals)); !errors.As(err,
+		&unresolved) || unresolved.Count != 1 || unresolved.D != d {
 		t.Errorf("error %v, expected one observation that is not resolved", err)
 	}
 }

@@ -51,7 +51,8 @@ func Debias(x *mat.Dense, residual []float64) (shift, variance []float64, err er
 	var qr mat.QR
 	qr.Factorize(q)
 	if c := qr.Cond(); !(c*float64(d)*0x1p-52 < 1) {
-		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)", ErrNotIdentified, c)
+		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)",
+			ErrNotIdentified, c)
 	}
 	var solved mat.VecDense
 	if err := qr.SolveVecTo(&solved, false, mat.NewVecDense(d, residual)); err != nil && solved.Len() != p {

@@ -59,7 +59,8 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 			t.Errorf("variance %d is %g, expected %g", j, variance[j], 1/size)
 		}
 		// Without degrees of freedom the formula for any score is the same.
-		if s, se := risk.DebiasByScores(z.RawVector().Data, mat.Col(nil, j, x), residual.RawVector().Data, 0); math.Abs(s-shift[j]) > 1e-8*(math.Abs(s)+math.Abs(b.AtVec(j))) ||
+		if s, se := risk.DebiasByScores(z.RawVector().Data, mat.Col(nil, j, x), residual.RawVector().Data,
+			0); math.Abs(s-shift[j]) > 1e-8*(math.Abs(s)+math.Abs(b.AtVec(j))) ||
 			math.Abs(se*se/(mat.Dot(&residual, &residual)/d*variance[j])-1) > 1e-8 {
 			t.Errorf("by scores: %g ± %g, expected %g", s, se, shift[j])
 		}
@@ -67,10 +68,12 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 }
 
 func TestDebiasRefuses(t *testing.T) {
-	if _, _, err := risk.Debias(mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{1, 2}); !errors.Is(err, risk.ErrNotIdentified) {
+	if _, _, err := risk.Debias(mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{1, 2}); !errors.Is(err,
+		risk.ErrNotIdentified) {
 		t.Errorf("square: %v", err)
 	}
-	if _, _, err := risk.Debias(mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}), []float64{1, 2, 3}); !errors.Is(err, risk.ErrNotIdentified) {
+	if _, _, err := risk.Debias(mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}), []float64{1, 2, 3}); !errors.Is(err,
+		risk.ErrNotIdentified) {
 		t.Errorf("dependent: %v", err)
 	}
 	if _, _, err := risk.Debias(mat.NewDense(3, 1, nil), []float64{1, 2, 3}); !errors.Is(err, risk.ErrNotIdentified) {

@@ -56,7 +56,9 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 	none := LeaveOneOutResult{Mean: math.NaN(), StdErr: math.NaN(), ProbesErr: math.NaN()}
 	m, err := leverages.Mean(loss)
 	if e := new(hutch.UnresolvedError); errors.As(err, &e) {
-		return none, &UnresolvedError{e.Count, e.D, fmt.Sprintf("have leverages too near to 1 for %d probes to tell what their residuals would be without them", e.Probes)}
+		return none, &UnresolvedError{e.Count, e.D,
+			fmt.Sprintf("have leverages too near to 1 for %d probes to tell what their residuals would be "+
+				"without them", e.Probes)}
 	}
 	if err != nil {
 		return none, err

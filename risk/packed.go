@@ -63,7 +63,8 @@ func (p *Packed) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if len(text.Float32)%4 != 0 {
-		return fmt.Errorf("%d bytes in base64 (%q...), expected a multiple of 4", len(text.Float32), base64.StdEncoding.EncodeToString(text.Float32[:1]))
+		return fmt.Errorf("%d bytes in base64 (%q...), expected a multiple of 4", len(text.Float32),
+			base64.StdEncoding.EncodeToString(text.Float32[:1]))
 	}
 	p.Unit, p.Numbers = text.Unit, make([]float32, len(text.Float32)/4)
 	for i := range p.Numbers {

@@ -19,7 +19,8 @@ func scaled(y []float64, s, sigma2 float64) risk.Terms {
 		norm2 += v * v
 	}
 	d := float64(len(y))
-	return risk.Terms{D: len(y), Sigma2: sigma2, Residual: (1 - s) * (1 - s) * norm2, Divergence: s * d, Frobenius2: s * s * d}
+	return risk.Terms{D: len(y), Sigma2: sigma2, Residual: (1 - s) * (1 - s) * norm2, Divergence: s * d,
+		Frobenius2: s * s * d}
 }
 
 func TestLinearShrinkageHasItsClosedForms(t *testing.T) {
@@ -158,7 +159,8 @@ func TestScaleIsATenthOfAProjectionsBarAtLeast(t *testing.T) {
 		t.Errorf("scale %g", half.Scale(half.StdErr()))
 	}
 	whole := scaled([]float64{1, -1, 1, 1}, 1, 2)
-	if !near(whole.Scale(whole.StdErr()), whole.UnbiasedStdErr()) || !near(whole.Scale(whole.StdErr()), whole.ProjectionStdErr()) {
+	if !near(whole.Scale(whole.StdErr()), whole.UnbiasedStdErr()) ||
+		!near(whole.Scale(whole.StdErr()), whole.ProjectionStdErr()) {
 		t.Errorf("scale %g", whole.Scale(whole.StdErr()))
 	}
 }

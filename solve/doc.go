@@ -30,11 +30,11 @@
 //
 // # Rooms
 //
-// This package has the front door, the table of methods and the tables of rules. Package engine below it has the contract
-// and the driver, whose types stand here under the same names. Beside each other between the two are the families of
-// methods, gradient, splitting, direct, interior, manifold, active and lowrank; rewrite, with the solvers that solve a
-// problem in another form; and restrict, a problem on a few of its coordinates. A room has the [Entry] of its methods,
-// which says all that the driver and the tables ask of them.
+// This package has the front door, the table of methods and the tables of rules. Package engine below it has
+// the contract and the driver, whose types stand here under the same names. Beside each other between the two
+// are the families of methods, gradient, splitting, direct, interior, manifold, active and lowrank; rewrite,
+// with the solvers that solve a problem in another form; and restrict, a problem on a few of its coordinates. A
+// room has the [Entry] of its methods, which says all that the driver and the tables ask of them.
 //
 // # When a solve is done
 //
@@ -89,10 +89,13 @@
 // factorization, which the table in direct/forms.go chooses:
 //
 //   - transform: A*A and K*K are diagonal in one cosine or Fourier basis, as with the gradient of an image.
-//   - banded: A*A is diagonal and K takes differences of neighbours. The stacked rows [W^{1/2} A; lambda^{1/2} K] become a triangle by
-//     rotations, which square no condition, and the band of the inverse follows from it in O(n).
-//   - sparse: a Cholesky factor, and the entries of the inverse at the places of its own.
-//   - spectral: singular values of A, or of a small Gram matrix; of the stacked rows where there is a K.
+//   - banded: A*A is diagonal and K takes differences of neighbours. The stacked rows [W^{1/2} A; lambda^{1/2}
+//
+// K] become a triangle by
+//
+//	  rotations, which square no condition, and the band of the inverse follows from it in O(n).
+//	- sparse: a Cholesky factor, and the entries of the inverse at the places of its own.
+//	- spectral: singular values of A, or of a small Gram matrix; of the stacked rows where there is a K.
 //
 // Where no form serves, or its factor would take too much memory or time, the next rule of [Default] applies.
 //
@@ -128,8 +131,8 @@
 //   - sparse for other sparse K, such as the gradient of an image, with A*A = c I. It has a sparse Cholesky
 //     factor. Of more than some thousand pixels the dual's iterations come first.
 //
-// The number of steps depends little on the condition of A and K, and on how wide the regions are in which K b = 0. It goes on
-// until the zeros of K b are told from other entries, beyond a small duality gap. It starts anew at
+// The number of steps depends little on the condition of A and K, and on how wide the regions are in which K b
+// = 0. It goes on until the zeros of K b are told from other entries, beyond a small duality gap. It starts anew at
 // every weight. An unrolled derivative is that of dual's or admm's iterations.
 //
 // A derivative should be computed where the solution was computed: [Solution].At is the problem in

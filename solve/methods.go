@@ -30,7 +30,8 @@ func Lookup(name string) (e Entry, ok bool) {
 
 // Methods lists the methods that [New] knows. A new one is added here: its room has its entry.
 func Methods() []Entry {
-	return []Entry{direct.Entry, gradient.ISTA, gradient.FISTA, splitting.ADMM, active.Entry, manifold.Entry, splitting.Dual, interior.Entry, splitting.PrimalDual}
+	return []Entry{direct.Entry, gradient.ISTA, gradient.FISTA, splitting.ADMM, active.Entry, manifold.Entry,
+		splitting.Dual, interior.Entry, splitting.PrimalDual}
 }
 
 // Solvers that others are held against.

@@ -53,7 +53,8 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	if u := interior.AlongBand(p, y); !u.IsZero() {
 		return u, p.Device.Err()
 	}
-	if units := engine.UnequalColumns(p); units != nil { // in which the units of b do not matter: K* u = g for the same u
+	// in which the units of b do not matter: K* u = g for the same u
+	if units := engine.UnequalColumns(p); units != nil {
 		a, k := linops.ScaleColumns(p.Device, p.A, units), linops.ScaleColumns(p.Device, p.K, units)
 		defer a.Release()
 		defer k.Release()

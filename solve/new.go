@@ -45,7 +45,8 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 	if err != nil && e.Refused != nil && e.Refused(p, err) {
 		refused := e.Name
 		e = without(refused, p)
-		return build(ctx, e, p, o.With(Choice{Part: "method", Chosen: e.Name, Reason: refused + " has no factors of this problem, or too large ones"}))
+		return build(ctx, e, p, o.With(Choice{Part: "method", Chosen: e.Name,
+			Reason: refused + " has no factors of this problem, or too large ones"}))
 	}
 	return solver, err
 }
@@ -63,10 +64,12 @@ func checkBehind(p Problem, e Entry) error {
 				names = append(names, m.Name)
 			}
 		}
-		return fmt.Errorf("solve: solver %q takes regularizers r(b), and this one is r(K b): expected one of %s", e.Name, strings.Join(names, ", "))
+		return fmt.Errorf("solve: solver %q takes regularizers r(b), and this one is r(K b): expected one of %s",
+			e.Name, strings.Join(names, ", "))
 	case p.Loss != nil:
 		if _, quadratic := p.Loss.Weights(); !quadratic {
-			return fmt.Errorf("solve: a regularizer r(K b) needs the squared loss, weighted or not: other losses are supported with r(b) only")
+			return fmt.Errorf("solve: a regularizer r(K b) needs the squared loss, weighted or not: other losses " +
+				"are supported with r(b) only")
 		}
 	}
 	return nil

@@ -64,8 +64,10 @@ func TestOutsideMethodIsAFullCitizen(t *testing.T) {
 	}
 
 	const d, dim = 40, 300
-	lasso := solve.Problem{A: roomtest.Dense(t, dev, d, dim, solvetest.Gaussian(rng, d*dim)), R: prox.NewL1(4), Device: dev}
-	roomtest.CheckChoice(t, roomtest.At(t, open(mine, lasso), roomtest.On(t, dev, solvetest.Gaussian(rng, d))), "method", "a working set")
+	lasso := solve.Problem{A: roomtest.Dense(t, dev, d, dim, solvetest.Gaussian(rng, d*dim)), R: prox.NewL1(4),
+		Device: dev}
+	roomtest.CheckChoice(t, roomtest.At(t, open(mine, lasso), roomtest.On(t, dev, solvetest.Gaussian(rng, d))),
+		"method", "a working set")
 
 	mine.Sparse = false
 	mine.New = func(ctx context.Context, p solve.Problem, o solve.Options) (solve.Method, error) {

@@ -32,11 +32,12 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 		t.Cleanup(sampled.Release)
 		values := solvetest.Gaussian(rng, d)
 		for name, p := range map[string]solve.Problem{
-			"fista":  {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
-			"admm":   {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
-			"direct": {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
-			"ista":   {A: roomtest.Dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
-			"low":    {A: sampled, R: lowrank.NewNuclear(shape, 1), Device: dev},
+			"fista": {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
+			"admm":  {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
+			"direct": {A: roomtest.Dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1),
+				Device: dev},
+			"ista": {A: roomtest.Dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
+			"low":  {A: sampled, R: lowrank.NewNuclear(shape, 1), Device: dev},
 		} {
 			solver := name
 			if name == "low" {

@@ -126,7 +126,8 @@ var methodRules = []rule{
 	{"active sets",
 		"the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is " +
 			"that of a linear system",
-		func(s *engine.Task) bool { return active.OnFaces(s) && prox.StructureOf(s.Problem.R).Sparse != nil }, active.New},
+		func(s *engine.Task) bool { return active.OnFaces(s) && prox.StructureOf(s.Problem.R).Sparse != nil },
+		active.New},
 	{"active sets of groups",
 		"the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem " +
 			"is smooth",
@@ -242,7 +243,8 @@ const mostFormed = 1024
 // fewColumns reports that active sets suit a problem whose A is an operator.
 func fewColumns(p Problem) bool {
 	_, dim := p.A.Dims()
-	return dim <= mostFormed && active.Serves(p.R) && prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Passes.Bytes == 0
+	return dim <= mostFormed && active.Serves(p.R) && prox.StructureOf(p.R).Sparse != nil &&
+		linops.StructureOf(p.A).Passes.Bytes == 0
 }
 
 // partlySmooth reports that Newton steps on the model suit the problem.
@@ -292,7 +294,8 @@ const (
 )
 
 // allTables are what solvers ask of the tables.
-var allTables = engine.Tables{Rows: chooseRows, Loss: chooseLoss, Units: chooseUnits, Method: chooseMethod, Behind: splitting.ADMM, Instead: without, Finish: finishing}
+var allTables = engine.Tables{Rows: chooseRows, Loss: chooseLoss, Units: chooseUnits, Method: chooseMethod,
+	Behind: splitting.ADMM, Instead: without, Finish: finishing}
 
 func always(*engine.Task) bool { return true }
 
@@ -319,10 +322,12 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.Weights), d)
 	}
 	if p.Intercept && (s.Weights != nil || !s.Quadratic) {
-		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
+		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another " +
+			"loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
 	}
 	if p.Effects != nil && (p.Intercept || !s.Quadratic || p.Effects.Weighted() != (s.Weights != nil)) {
-		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
+		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, " +
+			"and no intercept")
 	}
 	switch {
 	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows
@@ -386,14 +391,16 @@ func closedHere(s *engine.Task) bool {
 
 // reweighs reports whether the problem is solved by Newton steps on the loss.
 func reweighs(s *engine.Task) bool {
-	return s.Problem.Loss != nil && (s.Entry.Newton || s.Entry.Manifold) && !s.Options.Whole && prox.StructureOf(s.Problem.R).Value != nil
+	return s.Problem.Loss != nil && (s.Entry.Newton || s.Entry.Manifold) && !s.Options.Whole &&
+		prox.StructureOf(s.Problem.R).Value != nil
 }
 
 // splits reports whether the problem has working sets.
 func splits(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
 	_, dim := s.Problem.A.Dims()
-	if !s.Entry.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.Options.Whole || s.Problem.Loss != nil {
+	if !s.Entry.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.Options.Whole ||
+		s.Problem.Loss != nil {
 		return false
 	}
 	none := restrict.Confine(s.Problem.Device, s.Problem.A, nil)

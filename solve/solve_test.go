@@ -26,7 +26,8 @@ func TestMethodsKeepTheirPromises(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(1, 2))
 		const d, p = 14, 9
-		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
+		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)),
+			roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 		for _, e := range solve.Methods() {
 			if e.Name == "dual" || e.Name == "interior-point" {
 				continue // needs A*A = c I
@@ -58,7 +59,8 @@ type hidden struct{ loss.Loss }
 func (hidden) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
 // With weights a solution is that of observations which are repeated or left out, for every solver,
-// and mu_hat stays in the user's units. Gradient steps, and Newton steps on the loss, find it also by the loss's gradient and curvature.
+// and mu_hat stays in the user's units. Gradient steps, and Newton steps on the loss, find it also by the
+// loss's gradient and curvature.
 func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: an algorithm above the device, shown by the full run")
@@ -92,7 +94,8 @@ func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 					r = prox.NewSquaredL2(4)
 				}
 				o := solve.Options{Tol: 1e-11, MaxIter: 100000, Sigma2: 1}
-				want := roomtest.At(t, roomtest.NewSolver(t, e.Name, solve.Problem{A: b, R: r, Device: dev}, o), roomtest.On(t, dev, right))
+				want := roomtest.At(t, roomtest.NewSolver(t, e.Name, solve.Problem{A: b, R: r, Device: dev}, o),
+					roomtest.On(t, dev, right))
 				weighted := solve.Problem{A: a, R: r, Loss: l, Device: dev}
 				s := roomtest.NewSolver(t, e.Name, weighted, o)
 				got := roomtest.At(t, s, roomtest.On(t, dev, y))
@@ -113,7 +116,8 @@ func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 					roomtest.Near(t, e.Name+" by the gradient: b", got.B.ToHost(), want.B.ToHost(), 1e-5)
 					roomtest.CheckChoice(t, got, "loss", "its gradient")
 				default:
-					if _, err := solve.New(t.Context(), e.Name, solve.Problem{A: a, R: r, Loss: hidden{l}, Device: dev}, o); err == nil || !strings.Contains(err.Error(), "quadratic loss") {
+					if _, err := solve.New(t.Context(), e.Name, solve.Problem{A: a, R: r, Loss: hidden{l},
+						Device: dev}, o); err == nil || !strings.Contains(err.Error(), "quadratic loss") {
 						t.Errorf("%s: error %v for a loss that is not quadratic", e.Name, err)
 					}
 				}
@@ -158,7 +162,8 @@ func TestLossThatIsNotQuadratic(t *testing.T) {
 	const d, p, lambda = 40, 8, 3.0
 	a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 	for _, name := range []string{"ista", "fista", "active-set", "newton"} {
-		sol := roomtest.At(t, roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(lambda), Loss: pseudoHuber{}, Device: dev}, solve.Options{Tol: 1e-10}), y)
+		sol := roomtest.At(t, roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(lambda),
+			Loss: pseudoHuber{}, Device: dev}, solve.Options{Tol: 1e-10}), y)
 		z, g := dev.Alloc(1, d), dev.Alloc(1, p)
 		pseudoHuber{}.Gradient(z, sol.MuHat, y)
 		a.Adjoint(g, z)
@@ -253,13 +258,15 @@ func TestProgressAndCancellation(t *testing.T) {
 				cancel()
 			}
 		})
-		s := roomtest.NewSolver(t, c.name, solve.Problem{A: roomtest.Dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, c.name, solve.Problem{A: roomtest.Dense(t, dev, d, c.p,
+			solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, solve.Options{})
 		sol, err := s.Solve(reporting, y, solve.From{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := seen[len(seen)-1]
-		if c.p == 8 && (len(seen) != sol.Iterations || last.Step != sol.Iterations || last.Stage != progress.Iterations) || last.Measure <= 0 {
+		if c.p == 8 && (len(seen) != sol.Iterations || last.Step != sol.Iterations ||
+			last.Stage != progress.Iterations) || last.Measure <= 0 {
 			t.Errorf("%s: %d reports of %d iterations, the last %+v", c.name, len(seen), sol.Iterations, last)
 		}
 		sol.Release()
@@ -300,20 +307,24 @@ func TestErrorsSayWhy(t *testing.T) {
 	}{
 		{"gradients", good, solve.Options{}, "direct, ista, fista, admm, active-set, newton"},
 		{"fista", solve.Problem{}, solve.Options{}, "without an operator"},
-		{"fista", with(func(p *solve.Problem) { p.R = prox.Block{Prox: p.R, N: 4} }), solve.Options{}, "a regularizer on R^4 for an operator on R^3"},
+		{"fista", with(func(p *solve.Problem) { p.R = prox.Block{Prox: p.R, N: 4} }), solve.Options{},
+			"a regularizer on R^4 for an operator on R^3"},
 		{"fista", good, solve.Options{Tol: 2}, "tolerance is 2"},
 		{"fista", good, solve.Options{MaxIter: -1}, "at most -1 iterations"},
 		{"fista", good, solve.Options{Sigma2: math.NaN()}, "sigma2 is NaN"},
 		{"direct", good, solve.Options{}, "quadratic regularizer"},
-		{"fista", with(func(p *solve.Problem) { p.Loss = short }), solve.Options{}, "1 weights of observations for an operator with 5 rows"},
-		{"fista", with(func(p *solve.Problem) { p.Loss, p.Intercept = l, true }), solve.Options{}, "drop the intercept or the weights"},
+		{"fista", with(func(p *solve.Problem) { p.Loss = short }), solve.Options{},
+			"1 weights of observations for an operator with 5 rows"},
+		{"fista", with(func(p *solve.Problem) { p.Loss, p.Intercept = l, true }), solve.Options{},
+			"drop the intercept or the weights"},
 	} {
 		if _, err := solve.New(t.Context(), c.solver, c.p, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, expected %q", err, c.want)
 		}
 	}
 	s := roomtest.NewSolver(t, "fista", good, solve.Options{})
-	if _, err := s.Solve(t.Context(), roomtest.On(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), solve.From{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
+	if _, err := s.Solve(t.Context(), roomtest.On(t, dev, []float64{1, 2, math.Inf(1), 0, 0}),
+		solve.From{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
 		t.Errorf("error %v for a y that is not finite", err)
 	}
 }

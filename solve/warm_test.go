@@ -75,7 +75,8 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 		defer exact.Release()
 		roomtest.Near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-6)
 		if !warm.Converged || warm.Iterations > exact.Iterations+2 || warm.Iterations >= cold.Iterations {
-			t.Errorf("%d iterations, %d with all singular values, %d from zero; converged: %v", warm.Iterations, exact.Iterations, cold.Iterations, warm.Converged)
+			t.Errorf("%d iterations, %d with all singular values, %d from zero; converged: %v", warm.Iterations,
+				exact.Iterations, cold.Iterations, warm.Converged)
 		}
 		again := from(c.p, cold.B)
 		defer again.Release()
@@ -122,10 +123,12 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 5))
 		const d, p = 120, 600
-		matrix, values := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.Scaled(3, solvetest.Gaussian(rng, d))
+		matrix, values := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)),
+			roomtest.Scaled(3, solvetest.Gaussian(rng, d))
 		y := roomtest.On(t, dev, values)
 		ctx := context.Background()
-		operators, solvers := []linops.Operator{matrix, roomtest.Plain{Operator: matrix}}, []string{"ista", "fista", "admm"}
+		operators, solvers := []linops.Operator{matrix, roomtest.Plain{Operator: matrix}},
+			[]string{"ista", "fista", "admm"}
 		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: with working sets only, without ista", dev.Name())
 			operators, solvers = operators[:1], solvers[1:]
@@ -134,7 +137,9 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 			for _, name := range solvers {
 				t.Run(fmt.Sprintf("%s %T", name, a), func(t *testing.T) {
 					o := solve.Options{Tol: 1e-10, MaxIter: 100000}
-					before := roomtest.Converged(t, roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev, values)
+					before := roomtest.Converged(t,
+						roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev,
+						values)
 					defer before.Release()
 					s := roomtest.NewSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
 					cold := roomtest.Converged(t, s, dev, values)
@@ -146,7 +151,8 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 					defer warm.Release()
 					roomtest.Near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-7)
 					if !warm.Converged || warm.Iterations >= cold.Iterations {
-						t.Errorf("%d iterations from nearby, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
+						t.Errorf("%d iterations from nearby, %d from zero; converged: %v", warm.Iterations,
+							cold.Iterations, warm.Converged)
 					}
 				})
 			}

@@ -46,7 +46,8 @@ type subset struct {
 func Coordinates(dev array.Device, p int, set []int) Space {
 	for i, j := range set {
 		if j < 0 || j >= p || i > 0 && j <= set[i-1] {
-			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set), j, p-1))
+			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set),
+				j, p-1))
 		}
 	}
 	return &subset{p, set, dev.NewIndex(set)}
@@ -118,6 +119,7 @@ func project(s Space, dst, z array.Batch) {
 // check panics unless dst has length to and src has length from.
 func check(what string, dst array.Batch, to int, src array.Batch, from int) {
 	if dst.N() != to || src.N() != from || dst.K() != src.K() {
-		panic(fmt.Sprintf("space: %s: %s from %s, want vectors of length %d from vectors of length %d", what, dst, src, to, from))
+		panic(fmt.Sprintf("space: %s: %s from %s, want vectors of length %d from vectors of length %d", what, dst,
+			src, to, from))
 	}
 }

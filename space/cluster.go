@@ -25,7 +25,8 @@ type cluster struct {
 // The slices are not kept. It panics if the sets break these rules.
 func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Space {
 	n := len(indptr) - 1
-	s := &cluster{p: p, rows: Rows{append([]int(nil), indptr...), append([]int(nil), indices...), make([]float64, len(indices))}}
+	s := &cluster{p: p, rows: Rows{append([]int(nil), indptr...), append([]int(nil), indices...),
+		make([]float64, len(indices))}}
 	of, weight := make([]int, p), make([]float64, p)
 	for i := range n {
 		set := indices[indptr[i]:indptr[i+1]]
@@ -34,7 +35,8 @@ func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Sp
 		}
 		for u, j := range set {
 			if j < 0 || j >= p || weight[j] != 0 {
-				panic(fmt.Sprintf("space: set %d of %d has coordinate %d, want each of 0 to %d once at most", i, n, j, p-1))
+				panic(fmt.Sprintf("space: set %d of %d has coordinate %d, want each of 0 to %d once at most", i, n, j,
+					p-1))
 			}
 			weight[j] = 1 / math.Sqrt(float64(len(set)))
 			if sign != nil {

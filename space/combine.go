@@ -151,7 +151,8 @@ func HyperplaneOf(dev array.Device, in Space, normal []float64) Space {
 		size = math.Hypot(size, x)
 	}
 	if len(normal) != n || !in.Form().Orthonormal || !(size > 0) || math.IsInf(size, 1) {
-		panic(fmt.Sprintf("space: hyperplane with a normal of %d numbers and length %g in a space with %d coordinates, orthonormal: %t", len(normal), size, n, in.Form().Orthonormal))
+		panic(fmt.Sprintf("space: hyperplane with a normal of %d numbers and length %g in a space with %d "+
+			"coordinates, orthonormal: %t", len(normal), size, n, in.Form().Orthonormal))
 	}
 	host, sum := make([]float64, n), 0.0
 	for i, x := range normal {

@@ -27,8 +27,10 @@ type fixedRank struct {
 // and must outlive the space. The n = (m + n) r coordinates are not unique: E maps (U M, -V M*) to
 // 0 for every r x r matrix M, so that the dimension is (m + n - r) r.
 func Tangent(shape array.Shape, r int, u, v array.Batch) Space {
-	if r < 1 || r > min(shape.Rows, shape.Cols) || u.K() != 1 || v.K() != 1 || u.N() != shape.Rows*r || v.N() != shape.Cols*r {
-		panic(fmt.Sprintf("space: tangent space of %d x %d matrices of rank %d at %s and %s", shape.Rows, shape.Cols, r, u, v))
+	if r < 1 || r > min(shape.Rows, shape.Cols) || u.K() != 1 || v.K() != 1 || u.N() != shape.Rows*r ||
+		v.N() != shape.Cols*r {
+		panic(fmt.Sprintf("space: tangent space of %d x %d matrices of rank %d at %s and %s", shape.Rows, shape.Cols,
+			r, u, v))
 	}
 	return &fixedRank{shape: shape, r: r, u: u, v: v}
 }

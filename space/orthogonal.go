@@ -27,7 +27,8 @@ func Orthogonal(dev array.Device, p int, set []int, normals Rows) Space {
 	in := make([]int8, p) // 1 in the set, 2 in a normal too
 	for i, j := range set {
 		if j < 0 || j >= p || i > 0 && j <= set[i-1] {
-			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set), j, p-1))
+			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set),
+				j, p-1))
 		}
 		in[j] = 1
 	}
@@ -39,7 +40,8 @@ func Orthogonal(dev array.Device, p int, set []int, normals Rows) Space {
 		for u := from; u < to; u++ {
 			j := normals.Indices[u]
 			if j < 0 || j >= p || in[j] != 1 {
-				panic(fmt.Sprintf("space: normal %d of %d has coordinate %d, want each of the set once at most", i, m, j))
+				panic(fmt.Sprintf("space: normal %d of %d has coordinate %d, want each of the set once at most", i, m,
+					j))
 			}
 			in[j] = 2
 			size = math.Hypot(size, normals.Values[u])

@@ -96,13 +96,15 @@ func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 	}
 	return map[string]func() (space.Space, func()){
 		"orthogonal to vectors": alone(func() space.Space {
-			return space.Orthogonal(dev, 9, []int{0, 1, 2, 4, 5, 6, 8}, space.Rows{Indptr: []int{0, 3, 5}, Indices: []int{4, 0, 8, 2, 6}, Values: []float64{-3, 1, 2, 0, 1e-3}})
+			return space.Orthogonal(dev, 9, []int{0, 1, 2, 4, 5, 6, 8},
+				space.Rows{Indptr: []int{0, 3, 5}, Indices: []int{4, 0, 8, 2, 6}, Values: []float64{-3, 1, 2, 0, 1e-3}})
 		}),
 		"orthogonal to nothing": alone(func() space.Space {
 			return space.Orthogonal(dev, 4, []int{0, 2}, space.Rows{Indptr: []int{0}})
 		}),
 		"orthogonal to all": alone(func() space.Space {
-			return space.Orthogonal(dev, 3, []int{1}, space.Rows{Indptr: []int{0, 1}, Indices: []int{1}, Values: []float64{2}})
+			return space.Orthogonal(dev, 3, []int{1}, space.Rows{Indptr: []int{0, 1}, Indices: []int{1},
+				Values: []float64{2}})
 		}),
 		"symmetric matrices of rank 2": func() (space.Space, func()) {
 			v := rotation(dev, 5)
@@ -116,11 +118,14 @@ func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 			v := rotation(dev, 3)
 			return space.SymmetricTangent(3, 0, v), v.Free
 		},
-		"all":       alone(func() space.Space { return space.All(5) }),
-		"subset":    alone(subset),
-		"empty":     alone(func() space.Space { return space.Coordinates(dev, 4, nil) }),
-		"clusters":  alone(clusters),
-		"positive":  alone(func() space.Space { return space.Clusters(dev, 5, []int{0, 3, 5}, []int{0, 1, 2, 3, 4}, nil) }),
+		"all":      alone(func() space.Space { return space.All(5) }),
+		"subset":   alone(subset),
+		"empty":    alone(func() space.Space { return space.Coordinates(dev, 4, nil) }),
+		"clusters": alone(clusters),
+		"positive": alone(func() space.Space {
+			return space.Clusters(dev, 5, []int{0, 3, 5}, []int{0, 1, 2, 3, 4},
+				nil)
+		}),
 		"tangent":   tangent,
 		"full rank": func() (space.Space, func()) { return square(dev) },
 		"product": func() (space.Space, func()) {
@@ -205,15 +210,20 @@ func TestTheCheckerFindsWhatIsWrong(t *testing.T) {
 		w    wrong
 		says string
 	}{
-		"embedding":   {wrong{Space: clusters(), embed: 1e-3}, "adjoint"},
-		"adjoint":     {wrong{Space: clusters(), coordinates: 1e-3}, "adjoint"},
-		"projection":  {wrong{Space: clusters(), project: 1e-3}, "projection"},
-		"dimension":   {wrong{Space: clusters(), dim: 1}, "dimension"},
-		"set":         {wrong{Space: space.Coordinates(dev, 3, []int{1}), form: func(f space.Form) space.Form { f.Set = []int{0}; return f }}, "entry"},
-		"average":     {wrong{Space: clusters(), form: func(f space.Form) space.Form { f.Average.Values = []float64{1, 1, 1, 1}; return f }}, "entry"},
-		"kind":        {wrong{Space: clusters(), form: func(space.Form) space.Form { return space.Form{Kind: space.Whole} }}, "coordinates"},
-		"orthonormal": {wrong{Space: scaled{space.All(3)}, form: func(f space.Form) space.Form { return space.Form{Orthonormal: true} }}, "identity"},
-		"parts":       {wrong{Space: space.ProductOf(space.All(2), space.Span(unit(dev))), form: func(f space.Form) space.Form { f.Parts = f.Parts[:1]; return f }}, "together"},
+		"embedding":  {wrong{Space: clusters(), embed: 1e-3}, "adjoint"},
+		"adjoint":    {wrong{Space: clusters(), coordinates: 1e-3}, "adjoint"},
+		"projection": {wrong{Space: clusters(), project: 1e-3}, "projection"},
+		"dimension":  {wrong{Space: clusters(), dim: 1}, "dimension"},
+		"set": {wrong{Space: space.Coordinates(dev, 3, []int{1}),
+			form: func(f space.Form) space.Form { f.Set = []int{0}; return f }}, "entry"},
+		"average": {wrong{Space: clusters(),
+			form: func(f space.Form) space.Form { f.Average.Values = []float64{1, 1, 1, 1}; return f }}, "entry"},
+		"kind": {wrong{Space: clusters(),
+			form: func(space.Form) space.Form { return space.Form{Kind: space.Whole} }}, "coordinates"},
+		"orthonormal": {wrong{Space: scaled{space.All(3)},
+			form: func(f space.Form) space.Form { return space.Form{Orthonormal: true} }}, "identity"},
+		"parts": {wrong{Space: space.ProductOf(space.All(2), space.Span(unit(dev))),
+			form: func(f space.Form) space.Form { f.Parts = f.Parts[:1]; return f }}, "together"},
 	} {
 		errs := fmt.Sprint(spacetest.Errors(dev, c.w))
 		if !strings.Contains(errs, c.says) {

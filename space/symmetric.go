@@ -31,7 +31,8 @@ func SymmetricTangent(m, r int, v array.Batch) Space {
 		rows.Indices, rows.Values = append(rows.Indices, i*m+i), append(rows.Values, 1)
 		rows.Indptr = append(rows.Indptr, len(rows.Indices))
 		for j := i + 1; j < m; j++ {
-			rows.Indices, rows.Values = append(rows.Indices, i*m+j, j*m+i), append(rows.Values, math.Sqrt2/2, math.Sqrt2/2)
+			rows.Indices, rows.Values = append(rows.Indices, i*m+j, j*m+i),
+				append(rows.Values, math.Sqrt2/2, math.Sqrt2/2)
 			rows.Indptr = append(rows.Indptr, len(rows.Indices))
 		}
 	}

@@ -62,7 +62,8 @@ func Assemble(sigma2 float64, jobs *Jobs, report func(sample int, r progress.Rep
 // counted is the report that so many of the planned probes after the sketch are done. Those that
 // Refine has added are done with the last one.
 func (j *Job) counted(done int) progress.Report {
-	r := progress.Report{Stage: progress.Probes, Step: j.count(hutch.Sketching) + done, Steps: j.count(hutch.Sketching) + j.planned}
+	r := progress.Report{Stage: progress.Probes, Step: j.count(hutch.Sketching) + done,
+		Steps: j.count(hutch.Sketching) + j.planned}
 	if done >= j.planned {
 		r.Steps = j.count(hutch.Sketching) + j.count(hutch.Projected) + j.count(hutch.Residual)
 		r.Step = r.Steps

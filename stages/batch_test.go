@@ -38,7 +38,8 @@ func TestSweepsOfLargeProbes(t *testing.T) {
 		{1 << 20, 6, 24},
 		{1 << 30, 6, 2},
 	} {
-		if got := chooseBatch(dev, wide{bytes: c.bytes, together: c.together}, hutch.Moments{}, plan, 2, true); got != c.want {
+		if got := chooseBatch(dev, wide{bytes: c.bytes, together: c.together}, hutch.Moments{}, plan, 2,
+			true); got != c.want {
 			t.Errorf("probes of %d MiB, %d together: sweeps of %d, expected %d", c.bytes>>20, c.together, got, c.want)
 		}
 	}

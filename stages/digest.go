@@ -78,7 +78,8 @@ func (j *Job) keepImages(first int, v, mv array.Batch) {
 		j.view.Dot(t.forms[first:first+n], v.Rows(0, n), mv.Rows(0, n))
 	}
 	if n := min(mv.K(), t.probes-first); n > 0 {
-		j.settings.Compare.Projection.Images(t.images[first*hutch.ProjectionSize:(first+n)*hutch.ProjectionSize], first, mv.Rows(0, n))
+		j.settings.Compare.Projection.Images(t.images[first*hutch.ProjectionSize:(first+n)*hutch.ProjectionSize],
+			first, mv.Rows(0, n))
 	}
 }
 

@@ -62,7 +62,8 @@ const (
 // NewDivision divides total probes, of which first to end-1 are computed here. Unless these are all
 // the jobs end without an estimate.
 func NewDivision(first, end, total int) *Division {
-	return &Division{first: first, end: end, total: total, next: first, state: make([]probeState, total), probes: make([]DividedProbe, total), changed: make(chan struct{})}
+	return &Division{first: first, end: end, total: total, next: first, state: make([]probeState, total),
+		probes: make([]DividedProbe, total), changed: make(chan struct{})}
 }
 
 // solved calls Solved unless it has been called.
@@ -239,7 +240,8 @@ func Gather() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
-			if last := job.gathered.Add(int64(p.Count)) == int64(job.planned); last && !job.failed() && job.division() != nil {
+			if last := job.gathered.Add(int64(p.Count)) == int64(job.planned); last && !job.failed() &&
+				job.division() != nil {
 				if err := job.settle(ctx, job.gather(ctx)); err != nil {
 					return err
 				}

@@ -46,7 +46,8 @@ func (j *Job) flatness(muHat []float64) (*flatness, error) {
 	defer curve.Free()
 	j.problem.Loss.Gradient(slope, z, y)
 	j.problem.Loss.Curvature(curve, z, y)
-	f := &flatness{known: loss.StructureOf(j.problem.Loss), z: muHat, y: j.Y, slopes: slope.ToHost(), curves: curve.ToHost()}
+	f := &flatness{known: loss.StructureOf(j.problem.Loss), z: muHat, y: j.Y, slopes: slope.ToHost(),
+		curves: curve.ToHost()}
 	f.w, f.flat = f.known.Whiten(f.slopes, f.curves)
 	return f, j.view.Err()
 }
@@ -74,7 +75,8 @@ func (f *flatness) mean(diagonal []float64) (mean, stdErr float64, err error) {
 		losses[i] = f.known.At(i, z, f.y[i])
 	}
 	if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
-		return mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the range of the %s loss", f.known.Name)
+		return mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the range "+
+			"of the %s loss", f.known.Name)
 	}
 	return mean, stdErr, nil
 }
@@ -150,7 +152,9 @@ func (j *Job) secondStep(ctx context.Context, f *flatness, diagonal []float64, s
 	if sum <= mostSecond*stdErr {
 		return nil
 	}
-	return &risk.UnresolvedError{Count: max(count, 1), D: d, Why: fmt.Sprintf("move the fit to where the %s loss has another curvature, so that one Newton step does not tell the fit without them", f.known.Name)}
+	return &risk.UnresolvedError{Count: max(count, 1), D: d,
+		Why: fmt.Sprintf("move the fit to where the %s loss has another curvature, so that one Newton step does "+
+			"not tell the fit without them", f.known.Name)}
 }
 
 // columns are the images of the unit vectors e_i under the derivative of the whitened problem.

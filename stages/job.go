@@ -176,7 +176,8 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 
 // terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
 func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
-	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace, Frobenius2: trace.Frobenius2}
+	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace,
+		Frobenius2: trace.Frobenius2}
 	if u := unpenalizedOf(j.problem); u != nil {
 		t = t.WithUnpenalized(u.rank())
 	}

@@ -33,7 +33,8 @@ var leavings = []leaving{
 	{
 		"the exact diagonal", "the solver's own factors show it, and it is cheap",
 		func(j *Job, c vjp.Closed) bool {
-			return j.wantsDiagonal() && c.Leverages != nil && (c.LeveragesFlops <= cheapDiagonal || j.settings.Plan.Exact())
+			return j.wantsDiagonal() && c.Leverages != nil &&
+				(c.LeveragesFlops <= cheapDiagonal || j.settings.Plan.Exact())
 		},
 		func(j *Job, c vjp.Closed) error {
 			j.diagonal = c.Leverages()
@@ -57,7 +58,8 @@ var leavings = []leaving{
 		func(*Job, vjp.Closed) error { return nil },
 	},
 	{
-		fmt.Sprintf("%d probes of its own", leavingProbes), "the trace takes none, and the diagonal of the derivative is not known or takes more work",
+		fmt.Sprintf("%d probes of its own", leavingProbes),
+		"the trace takes none, and the diagonal of the derivative is not known or takes more work",
 		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO && j.closed.Estimator != "" },
 		func(j *Job, c vjp.Closed) (err error) {
 			j.early = c.Images != nil
@@ -141,7 +143,8 @@ func (j *Job) watched() bool {
 
 // leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, and left the
 // loss of one observation by its leverage.
-func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error), left func() risk.LeftOut) (risk.LeaveOneOutResult, error) {
+func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error),
+	left func() risk.LeftOut) (risk.LeaveOneOutResult, error) {
 	diagonal := j.diagonal
 	if diagonal == nil && j.run != nil {
 		diagonal = j.run.Diagonal()

@@ -31,7 +31,8 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 		return nil
 	}
 	known := loss.StructureOf(l)
-	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(), Fitted: z.ToHost()}
+	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(),
+		Fitted: z.ToHost()}
 	if t.Name == "" {
 		t.Name = "custom"
 	}
@@ -84,7 +85,8 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 		r.ALOErr = fmt.Errorf("the losses of single observations are not known")
 		return nil
 	case j.diagonal == nil && some:
-		r.ALOErr = fmt.Errorf("%w: probes do not show the leverages of observations at which the loss has no curvature", ErrNoDiagonal)
+		r.ALOErr = fmt.Errorf("%w: probes do not show the leverages of observations at which the loss has "+
+			"no curvature", ErrNoDiagonal)
 		return nil
 	case r.Undetermined > 0:
 		r.ALOErr = errors.New("the fit is not unique, and neither are those without an observation")

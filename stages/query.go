@@ -35,7 +35,8 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 	}
 	ctx = j.settings.reporting(ctx, j.Index)
 	do := func(first, count int) error {
-		return j.sweeps(ctx, count, j.probeBytes(p.Phase), func(from, n int) error { return j.run.Do(ctx, p.Phase, first+from, n) })
+		return j.sweeps(ctx, count, j.probeBytes(p.Phase),
+			func(from, n int) error { return j.run.Do(ctx, p.Phase, first+from, n) })
 	}
 	if j.division() != nil {
 		return j.claimed(ctx, p, do)
@@ -71,8 +72,8 @@ func sweepMemory(l vjp.Linearization, m hutch.Moments, plan hutch.Plan, p hutch.
 	return l.ProbeBytes(), true
 }
 
-// sweeps divides count probes of a job, each of so many bytes, into sweeps for which the device has memory, in order, and
-// calls sweep for each while that memory is reserved. A device without a bound takes all at once,
+// sweeps divides count probes of a job, each of so many bytes, into sweeps for which the device has memory, in
+// order, and calls sweep for each while that memory is reserved. A device without a bound takes all at once,
 // unless a probe is large (sweepBytes).
 func (j *Job) sweeps(ctx context.Context, count int, each int64, sweep func(first, n int) error) error {
 	few, most := fewest, count

@@ -64,7 +64,8 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 					err := job.query(inner, Probes{Job: job, Phase: hutch.Residual, First: known + first, Count: n})
 					if report := job.settings.Report; report != nil && err == nil {
 						if done := int(done.Add(int64(n))); done < more {
-							report(job.Index, progress.Report{Stage: progress.Probes, Step: trace.Queries + done, Steps: trace.Queries + more})
+							report(job.Index, progress.Report{Stage: progress.Probes, Step: trace.Queries + done,
+								Steps: trace.Queries + more})
 						}
 					}
 					return err

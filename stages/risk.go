@@ -143,13 +143,16 @@ func (r *Risk) BAt(places []int) []float64 {
 
 // Terms are the numbers from which SURE and its error bar were computed.
 func (r *Risk) Terms() risk.Terms {
-	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace, Frobenius2: r.Trace.Frobenius2}
+	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace,
+		Frobenius2: r.Trace.Frobenius2}
 }
 
 // ErrNoDiagonal says that the diagonal of D mu_hat, which leave-one-out needs, is not known: the
 // linear system of the derivative was not factored, and the trace took fewer random probes than
 // leave-one-out needs, or probes that are projected off a sketch.
-var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, with the exact trace, or from at least %d random probes of hutchinson, xtrace, xnystrace or na-hutch++", hutch.LeastProbes)
+var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, "+
+	"with the exact trace, or from at least %d random probes of hutchinson, xtrace, xnystrace or na-hutch++",
+	hutch.LeastProbes)
 
 // noLeaveOneOut records why ALO is not known.
 func (r *Risk) noLeaveOneOut(err error, asked bool) {
@@ -163,7 +166,8 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 
 // Fitted is what criteria are computed from.
 func (r *Risk) Fitted() risk.Fitted {
-	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut}
+	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria,
+		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut}
 	if l := r.LossTerms; l != nil {
 		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}
 	}
@@ -213,11 +217,14 @@ func (r Risk) String() string {
 	var s strings.Builder
 	t := r.Terms()
 	if r.LossTerms != nil {
-		fmt.Fprintf(&s, "%s loss %.6g, deviance %.6g, for d = %d\n", r.LossTerms.Name, r.LossTerms.Value, r.LossTerms.Deviance, r.D)
+		fmt.Fprintf(&s, "%s loss %.6g, deviance %.6g, for d = %d\n", r.LossTerms.Name, r.LossTerms.Value,
+			r.LossTerms.Deviance, r.D)
 	} else if r.Sigma2 > 0 {
-		fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr, r.SURE/float64(r.D), r.D, r.Sigma2)
+		fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr,
+			r.SURE/float64(r.D), r.D, r.Sigma2)
 	} else {
-		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", r.GCV, r.GCVStdErr, r.Sigma2DF, r.D)
+		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", r.GCV,
+			r.GCVStdErr, r.Sigma2DF, r.D)
 	}
 	if r.ALO > 0 {
 		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g", r.ALO, r.ALOStdErr)
@@ -233,7 +240,8 @@ func (r Risk) String() string {
 	if r.Trace.Exact {
 		s.WriteString(", exact\n")
 	} else {
-		fmt.Fprintf(&s, " ± %.2g by %s, %d queries, seed %d\n", r.Trace.Error(), r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)
+		fmt.Fprintf(&s, " ± %.2g by %s, %d queries, seed %d\n", r.Trace.Error(), r.Trace.Estimator, r.Trace.Queries,
+			r.Trace.Seed)
 	}
 	fmt.Fprintf(&s, "%d iterations, optimality %.1e", r.Iterations, r.Optimality)
 	if !math.IsNaN(r.Convergence.Error) {

@@ -90,7 +90,8 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.plan.Dim > 0 {
-				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen()}
+				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s),
+					Diagonal: job.watched(), Seen: job.seen()}
 				if job.division() != nil {
 					o.Taken = job.taken
 				}
@@ -171,7 +172,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		return nil, cause(view, err)
 	}
 	if sol.Linearization == nil {
-		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
+		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose "+
+			"vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
 	job.solution, job.y, job.add, job.meanWeight = sol, y, add, weight()
 	if !s.ALO && s.Compare == nil { // these need the images of probes
@@ -186,7 +188,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		}
 	}
 	inner := sol.Linearization.Inner()
-	if _, bounded := view.Available(); inner.Iterative && (!bounded && sol.Linearization.ProbeBytes() >= wideProbe || job.division() != nil) {
+	if _, bounded := view.Available(); inner.Iterative && (!bounded && sol.Linearization.ProbeBytes() >= wideProbe ||
+		job.division() != nil) {
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {

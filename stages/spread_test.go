@@ -17,11 +17,13 @@ func TestFewObservationsAreTold(t *testing.T) {
 		alo, spread float64
 		loss        *stages.LossTerms
 		told        bool
-	}{{3, 0.2, nil, false}, {3, 0.7, nil, true}, {3, 0.2, logistic, false}, {3, 0.7, logistic, true}, {-1, 0.2, poisson, false}, {1, 0.7, poisson, false}} {
+	}{{3, 0.2, nil, false}, {3, 0.7, nil, true}, {3, 0.2, logistic, false}, {3, 0.7, logistic, true},
+		{-1, 0.2, poisson, false}, {1, 0.7, poisson, false}} {
 		r := stages.Risk{D: 20, Sigma2: 1, LossTerms: c.loss}
 		r.Converged = true
 		r.Criteria = risk.Criteria{ALO: c.alo, ALOStdErr: 3 * c.spread}
-		told := slices.ContainsFunc(r.Warnings(), func(w stages.Warning) bool { return w.Code == stages.FewObservations })
+		told := slices.ContainsFunc(r.Warnings(),
+			func(w stages.Warning) bool { return w.Code == stages.FewObservations })
 		without := r
 		without.ALOStdErr = 0
 		if told != c.told || r.Trusted() != without.Trusted() {

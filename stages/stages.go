@@ -16,7 +16,8 @@ type Stage[In, Out any] func(ctx context.Context, in <-chan In, out chan<- Out) 
 // Start runs workers copies of a stage in the group and returns the channel on which they send,
 // which is closed when all have returned. Its buffer holds one value for each worker, so that a
 // slow receiver holds the stage up. A panic in a stage becomes an error, a [PanicError].
-func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in <-chan In, stage Stage[In, Out]) <-chan Out {
+func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in <-chan In,
+	stage Stage[In, Out]) <-chan Out {
 	out := make(chan Out, workers)
 	inner, innerCtx := errgroup.WithContext(ctx)
 	for range workers {

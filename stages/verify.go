@@ -49,7 +49,8 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	j.solution.Expand(j.view)
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: j.y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
-		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2, StdErr: weighing.StdErr(), Seed: j.settings.Seed, Sample: uint64(j.Index),
+		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2,
+		StdErr: weighing.StdErr(), Seed: j.settings.Seed, Sample: uint64(j.Index),
 		LeftOut: j.leftOutOf(r),
 	}, o)
 	return err

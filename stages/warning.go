@@ -85,19 +85,82 @@ func (r *Risk) Warnings() []Warning {
 		all = append(all, Warning{code, fmt.Sprintf(format, args...)})
 	}
 	if r.Implausible {
-		add(ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations has not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
+		add(ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations has "+
+			"not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
 			r.Trace.Trace, r.D)
 	}
+	r.warnOfSolve(add)
+	if r.Unsolved > 0 {
+		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d "+
+			"steps because the solution is nearly not unique; raise the weight of the regularizer, or try the "+
+			"unrolled derivative",
+			r.Unsolved, r.InnerSteps)
+	}
+	if v := r.Verification; v != nil && !v.Passed() {
+		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
+	}
+	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
+		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half its "+
+			"squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
+			"or the implicit derivative", r.Lag)
+	}
+	if r.Undetermined > 0 {
+		add(NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some directions "+
+			"only observations determine it at which the %s loss has no curvature; raise the loss's scale, such "+
+			"as Huber's delta, or the weight of the regularizer",
+			r.DivergenceLow, r.DivergenceHigh, r.LossTerms.Name)
+	} else if r.ambiguity() > doubtful {
+		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns "+
+			"depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller "+
+			"tolerance, remove dependent columns, or change the weight a little",
+			r.DivergenceLow, r.DivergenceHigh)
+	}
+	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
+		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: "+
+			"another support, rank or clustering, with another divergence, is within that error; ask for a "+
+			"smaller tolerance, or change the weight a little", r.SpaceMargin)
+	}
+	t := r.Terms()
+	if bar := math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error())); r.SURE < 0 && t.TooLarge(bar) {
+		add(Sigma2TooLarge, "SURE, which estimates a squared error, is %.3g, %.2g error bars below 0: sigma2 = "+
+			"%.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(bar), r.Sigma2)
+	}
+	if r.ALOErr != nil {
+		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
+	}
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() &&
+		spread > mostSpread*r.ALO {
+		other := "; compare gcv"
+		if r.LossTerms != nil {
+			other = ""
+		}
+		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its "+
+			"value: it takes one step towards each refit, and refits without such an observation may have another "+
+			"support and be far from that%s",
+			100*spread/r.ALO, other)
+	}
+	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
+		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then "+
+			"has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise "+
+			"the weight of the regularizer", t.Deviance, r.D, t.Name)
+	}
+	return all
+}
+
+// warnOfSolve adds the reasons to doubt the solution itself.
+func (r *Risk) warnOfSolve(add func(code, format string, args ...any)) {
 	switch {
 	case r.Converged:
 	case r.Closed:
-		add(NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not well determined", r.Optimality)
+		add(NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not "+
+			"well determined", r.Optimality)
 	default:
 		within := ""
 		if !math.IsNaN(r.Convergence.Error) {
 			within = fmt.Sprintf(", %s within %.2g of the exact estimate", r.bounded(), r.Convergence.Error)
 		}
-		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
+		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a "+
+			"larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
 	// Without sigma2 the solver has compared the error with the residual itself.
 	if r.Converged && r.Sigma2 > 0 && r.Convergence.Error > inaccuracy*r.noise() {
@@ -105,47 +168,9 @@ func (r *Risk) Warnings() []Warning {
 		if r.MeanWeight > 0 {
 			size = "sigma sqrt(sum w), with the weights w of the observations"
 		}
-		add(NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the solver sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
+		add(NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the solver "+
+			"sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
-	if r.Unsolved > 0 {
-		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
-			r.Unsolved, r.InnerSteps)
-	}
-	if v := r.Verification; v != nil && !v.Passed() {
-		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
-	}
-	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
-		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half its squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
-	}
-	if r.Undetermined > 0 {
-		add(NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some directions only observations determine it at which the %s loss has no curvature; raise the loss's scale, such as Huber's delta, or the weight of the regularizer",
-			r.DivergenceLow, r.DivergenceHigh, r.LossTerms.Name)
-	} else if r.ambiguity() > doubtful {
-		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
-			r.DivergenceLow, r.DivergenceHigh)
-	}
-	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
-		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
-	}
-	t := r.Terms()
-	if bar := math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error())); r.SURE < 0 && t.TooLarge(bar) {
-		add(Sigma2TooLarge, "SURE, which estimates a squared error, is %.3g, %.2g error bars below 0: sigma2 = %.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(bar), r.Sigma2)
-	}
-	if r.ALOErr != nil {
-		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
-	}
-	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() && spread > mostSpread*r.ALO {
-		other := "; compare gcv"
-		if r.LossTerms != nil {
-			other = ""
-		}
-		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its value: it takes one step towards each refit, and refits without such an observation may have another support and be far from that%s",
-			100*spread/r.ALO, other)
-	}
-	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
-		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise the weight of the regularizer", t.Deviance, r.D, t.Name)
-	}
-	return all
 }
 
 // fromZero reports whether the loss of a perfect fit is 0 at every observation. Where it is not, as with a

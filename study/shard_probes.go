@@ -130,7 +130,8 @@ func (r ShardedProbes) differs(h, of ShardHeader) error {
 	case h.Fit == nil || of.Fit == nil:
 		return errors.New("its first line has no \"fit\"")
 	case *h.Fit != *of.Fit && h.Machine == of.Machine:
-		return fmt.Errorf("its solution is another one: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...", h.Fit.B, h.Fit.MuHat, of.Fit.B, of.Fit.MuHat)
+		return fmt.Errorf("its solution is another one: b %.23s..., mu_hat %.23s..., expected %.23s... and %.23s...",
+			h.Fit.B, h.Fit.MuHat, of.Fit.B, of.Fit.MuHat)
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func TestNothingIsSolvedBeyondTheBudget(t *testing.T) {
 			Options: Options{Problem: problem}, ctx: context.Background(), dev: dev, d: d, v: &Verification{},
 			Result: Result{
 				Solver: s, Y: y, B: sol.B, MuHat: sol.MuHat, Sigma2: 1, StdErr: 1, Trace: hutch.Known(d, d, 0),
-				Closed: vjp.Closed{Known: true, Diagonal: func() ([]float64, error) { return diagonal, nil }, Slope: func() ([]float64, error) { return slope, nil }},
+				Closed: vjp.Closed{Known: true, Diagonal: func() ([]float64, error) { return diagonal, nil },
+					Slope: func() ([]float64, error) { return slope, nil }},
 			},
 			yNorm: norm(y), muNorm: norm(sol.MuHat), resid: distance(y, sol.MuHat), sure: surePart,
 			budget: 1000, first: witness{solver: s, base: sol.B, mu: sol.MuHat},

@@ -51,7 +51,8 @@ func (c *check) certificate() error {
 		}
 		// The rounding errors of b - prox(b), and of A* r.
 		rounding := 64 * eps * lipschitz * (c.norm2*c.bNorm + math.Sqrt(c.norm2)*(size+c.yNorm))
-		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality*math.Sqrt(float64(min(c.d, p))), leastOptimality)+rounding/scale)
+		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality*math.Sqrt(float64(min(c.d, p))),
+			leastOptimality)+rounding/scale)
 		s.Free()
 	}
 	return c.columns(g, size, lipschitz)

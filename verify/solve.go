@@ -31,7 +31,8 @@ const (
 
 // newSolver is a solver without a derivative.
 func (c *check) newSolver(name string, tol float64) (vjp.Solver, error) {
-	return vjp.NewSolver(c.ctx, name, c.Problem, vjp.Options{Tol: tol, MaxIter: checkIter, Sigma2: c.Sigma2, Derivative: vjp.None})
+	return vjp.NewSolver(c.ctx, name, c.Problem, vjp.Options{Tol: tol, MaxIter: checkIter, Sigma2: c.Sigma2,
+		Derivative: vjp.None})
 }
 
 // witness is a solver at y and its neighbours, and its solution at y.

@@ -48,7 +48,8 @@ func (o Options) Check(solver vjp.Solver) error {
 	}
 	_, n := p.A.Dims()
 	if low := prox.StructureOf(p.R).Nuclear.Known; n > math.MaxInt32 || low && n > mostWritten {
-		return fmt.Errorf("verify: b has %d numbers, and the check writes it down with all singular values: it is for matrices of at most %d entries", n, mostWritten)
+		return fmt.Errorf("verify: b has %d numbers, and the check writes it down with all singular values: it is "+
+			"for matrices of at most %d entries", n, mostWritten)
 	}
 	return nil
 }
@@ -269,7 +270,8 @@ func (c *check) run() error {
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
 	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
-	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal, c.byWeight, c.leftOut} {
+	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal,
+		c.byWeight, c.leftOut} {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}

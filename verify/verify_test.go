@@ -20,16 +20,19 @@ import (
 
 // threshold checks soft thresholding of y at 1, whose Jacobian is said to be diag(jacobian), with
 // the regularizer r in the check.
-func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox) (*verify.Verification, error) {
+func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64,
+	r prox.Prox) (*verify.Verification, error) {
 	t.Helper()
 	return thresholdKnowing(t, ctx, dev, y, jacobian, r, vjp.Closed{})
 }
 
 // thresholdKnowing is threshold where more is known of the derivative.
-func thresholdKnowing(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox, closed vjp.Closed) (*verify.Verification, error) {
+func thresholdKnowing(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox,
+	closed vjp.Closed) (*verify.Verification, error) {
 	t.Helper()
 	d := len(y)
-	s, err := vjp.NewSolver(context.Background(), "ista", vjp.Problem{A: linops.Identity(d), R: prox.NewL1(1), Device: dev}, vjp.Options{Derivative: vjp.None})
+	s, err := vjp.NewSolver(context.Background(), "ista", vjp.Problem{A: linops.Identity(d), R: prox.NewL1(1),
+		Device: dev}, vjp.Options{Derivative: vjp.None})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,8 @@ func thresholdKnowing(t *testing.T, ctx context.Context, dev array.Device, y, ja
 			return nil
 		},
 		Closed: closed,
-		Trace:  hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: trace, Exact: true}, Sigma2: 1, StdErr: 1,
+		Trace:  hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: trace, Exact: true}, Sigma2: 1,
+		StdErr: 1,
 	}, verify.Options{Problem: vjp.Problem{A: linops.Identity(d), R: r, Device: dev}})
 }
 
@@ -100,8 +104,10 @@ func TestDiagonalAndSlopeKnowAKink(t *testing.T) {
 			{1e-10, []float64{1, 1, 0}, []float64{-1, 50, 0}, false, true},
 		} {
 			closed := vjp.Closed{Known: true, Trace: 2, Frobenius2: 2,
-				Diagonal: func() ([]float64, error) { return c.diagonal, nil }, Slope: func() ([]float64, error) { return c.slope, nil }}
-			v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 1 + c.above, 0.2}, []float64{1, 1, 0}, prox.NewL1(1), closed)
+				Diagonal: func() ([]float64, error) { return c.diagonal, nil },
+				Slope:    func() ([]float64, error) { return c.slope, nil }}
+			v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 1 + c.above, 0.2},
+				[]float64{1, 1, 0}, prox.NewL1(1), closed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +128,8 @@ func TestClosedFormsOfOtherSizes(t *testing.T) {
 	defer dev.Close()
 	two := func() ([]float64, error) { return []float64{1, 1}, nil }
 	for _, closed := range []vjp.Closed{{Known: true, Diagonal: two}, {Known: true, Slope: two}} {
-		v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 2, 0.2}, []float64{1, 1, 0}, prox.NewL1(1), closed)
+		v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 2, 0.2}, []float64{1, 1, 0},
+			prox.NewL1(1), closed)
 		if err != nil || v.Passed() || !strings.Contains(v.Failure, "of 2 entries for 3") {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -138,7 +145,8 @@ func TestFailuresOfTheCheck(t *testing.T) {
 		func(dst, v, z []float64, t float64) {}, nil)
 	y, jacobian := []float64{3, 2, 0.2}, []float64{1, 1, 0}
 	v, err := threshold(t, context.Background(), dev, y, jacobian, broken)
-	if err != nil || v.Passed() || !strings.Contains(v.Failure, "out of order") || !strings.Contains(v.Describe(), "out of order") {
+	if err != nil || v.Passed() || !strings.Contains(v.Failure, "out of order") ||
+		!strings.Contains(v.Describe(), "out of order") {
 		t.Errorf("%+v, %v", v, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -192,7 +200,8 @@ func TestPenaltyBehindAnOperator(t *testing.T) {
 					dev.Lin(dst, 1, dst, wrong, v)
 					return err
 				},
-				Trace: hutch.Estimate{Estimator: hutch.Exact, Trace: 3 + wrong*d, Frobenius2: 3, Exact: true}, Sigma2: 0.1, StdErr: 0.5,
+				Trace:  hutch.Estimate{Estimator: hutch.Exact, Trace: 3 + wrong*d, Frobenius2: 3, Exact: true},
+				Sigma2: 0.1, StdErr: 0.5,
 			}, verify.Options{})
 			if err != nil {
 				t.Fatal(err)

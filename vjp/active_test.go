@@ -94,7 +94,8 @@ func TestLevelsAreTheUnionsOfSupports(t *testing.T) {
 			}
 			for i, l := range levels {
 				if want := union(from[i]); l.from != from[i] || l.n != len(want) || !slices.Equal(a.asked[i], want) {
-					t.Errorf("level %d is from iteration %d with %d coordinates, expected iteration %d with %d", i, l.from, l.n, from[i], len(want))
+					t.Errorf("level %d is from iteration %d with %d coordinates, expected iteration %d with %d", i,
+						l.from, l.n, from[i], len(want))
 				}
 				l.release()
 			}

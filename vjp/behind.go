@@ -115,7 +115,8 @@ func (at *place) release() {
 func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*implicit, error) {
 	p, y, norm2 := at.Problem, at.Y, at.Norm2
 	dev := y.Device()
-	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), keep: o.Images}
+	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol),
+		keep: o.Images}
 	_, l.dim = p.A.Dims()
 	if norm2 > 0 {
 		l.eta = 1 / typical(p.A, norm2)
@@ -199,7 +200,8 @@ func (l *implicit) measured(at *solve.Point) error {
 
 // projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
 func (s *situation) projects() bool {
-	return s.j == nil && s.model != nil && s.model.Curvature == nil && (s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
+	return s.j == nil && s.model != nil && s.model.Curvature == nil &&
+		(s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
 		linops.StructureOf(s.p.A).Columns.Value > 0
 }
 
@@ -220,7 +222,8 @@ var mostNullSpace = 1 << 11
 // no basis of it is known.
 func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space, string, error) {
 	if r.model == nil {
-		return nil, "the regularizer has no model: only products with the derivative of its proximal operator are known", nil
+		return nil, "the regularizer has no model: only products with the derivative of its proximal " +
+			"operator are known", nil
 	}
 	t := r.model.Space
 	q, dim := k.Dims()
@@ -233,7 +236,8 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 		if pairs := known.Pairs(); pairs != nil {
 			indptr, indices, joined := components(dim, pairs, form.Set)
 			r.equations = newForest(pairs, dim, joined)
-			return space.Clusters(dev, dim, indptr, indices, nil), "the zeros of K b tie coordinates together: these are the connected components of a graph", nil
+			return space.Clusters(dev, dim, indptr, indices, nil),
+				"the zeros of K b tie coordinates together: these are the connected components of a graph", nil
 		}
 	}
 	if known.Rows == linops.Known(1) && known.Columns == linops.Known(1) && form.Orthonormal {
@@ -243,15 +247,18 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 	if s := linops.StructureOf(a); s.Columns.Value > 0 || s.Rows.Value > 0 {
 		if s, equations := newSequenceSpace(k, r.model); s != nil {
 			r.equations = equations
-			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded matrix projects on their null space", nil
+			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded " +
+				"matrix projects on their null space", nil
 		}
 	}
 	if dim <= mostNullSpace {
 		s, equations, err := nullSpace(dev, k, t)
 		r.equations = equations
-		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra", mostNullSpace), err
+		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra",
+			mostNullSpace), err
 	}
-	return nil, fmt.Sprintf("K is no orthogonal matrix and takes no differences of pairs, and p is more than %d: a basis of the null space of some of its rows would take too much work", mostNullSpace), nil
+	return nil, fmt.Sprintf("K is no orthogonal matrix and takes no differences of pairs, and p is more than %d: "+
+		"a basis of the null space of some of its rows would take too much work", mostNullSpace), nil
 }
 
 // components returns the connected components of the graph whose edges are the pairs outside of a

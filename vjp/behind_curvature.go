@@ -85,7 +85,8 @@ func columnsOf(m *mat.Dense, set []int) *mat.Dense {
 
 // pulledCurvature is E* K* Q K E, the curvature of a model on the space t of K's preimage, for the
 // step eta; nil where that is 0.
-func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space.Space, eta float64) (prox.Curvature, error) {
+func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space.Space, eta float64) (prox.Curvature,
+	error) {
 	w := m.Root()
 	form := m.Space.Form()
 	if w != nil && t.Form().Kind == space.Cluster && (form.Kind == space.Subset || form.Kind == space.Whole) {
@@ -177,7 +178,8 @@ func pulledRoot(w *space.Rows, pairs *linops.Pairs, form space.Form, t space.Spa
 			of[average.Indices[u]], size[c] = int32(c), average.Values[u]
 		}
 	}
-	out := space.Rows{Indptr: make([]int, 1, len(w.Indptr)), Indices: make([]int, 0, len(w.Indices)), Values: make([]float64, 0, len(w.Indices))}
+	out := space.Rows{Indptr: make([]int, 1, len(w.Indptr)), Indices: make([]int, 0, len(w.Indices)),
+		Values: make([]float64, 0, len(w.Indices))}
 	add := func(from int, j int32, v float64) {
 		if j < 0 || of[j] < 0 {
 			return

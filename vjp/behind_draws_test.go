@@ -85,7 +85,8 @@ func TestSUREOfTotalVariationIsUnbiased(t *testing.T) {
 		s.Release()
 		bias, spread := sum/draws, math.Sqrt(squares/draws)
 		if !(math.Abs(bias) < 3.5*spread/math.Sqrt(draws)) {
-			t.Errorf("%s: SURE minus the loss is %.3g on average, with a standard error of %.3g", name, bias, spread/math.Sqrt(draws))
+			t.Errorf("%s: SURE minus the loss is %.3g on average, with a standard error of %.3g", name, bias,
+				spread/math.Sqrt(draws))
 		}
 		if bar := math.Sqrt(bars / draws); !(math.Abs(bar/spread-1) < 0.25) {
 			t.Errorf("%s: the error bar is %.3g, the error %.3g", name, bar, spread)

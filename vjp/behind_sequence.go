@@ -45,7 +45,8 @@ func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations)
 		}
 		s.zero = append(s.zero, i)
 		from, to := rows.Indptr[i], rows.Indptr[i+1]
-		zero.Indices, zero.Values = append(zero.Indices, rows.Indices[from:to]...), append(zero.Values, rows.Values[from:to]...)
+		zero.Indices, zero.Values = append(zero.Indices, rows.Indices[from:to]...),
+			append(zero.Values, rows.Values[from:to]...)
 		zero.Indptr = append(zero.Indptr, len(zero.Indices))
 	}
 	if s.q = len(s.zero); s.q == 0 {

@@ -55,7 +55,8 @@ func (s *solver) behind(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 		if l, settled, err = s.settle(ctx, sol); err != nil {
 			return nil, err
 		}
-		if done = settled || round == moreRounds || !sol.Converged || l.saddle != nil || sol.At.B.N() > smallBehind; done {
+		if done = settled || round == moreRounds || !sol.Converged || l.saddle != nil ||
+			sol.At.B.N() > smallBehind; done {
 			return l, nil
 		}
 		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)

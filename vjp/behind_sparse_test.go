@@ -24,7 +24,8 @@ func TestIncompleteFactorOfTheCurvature(t *testing.T) {
 	}
 	b := dev.Alloc(1, len(y))
 	dev.Upload(b, y)
-	p := solve.Problem{Device: dev, A: linops.Identity(len(y)), K: imaging.NewGradient([]int{side, side}, nil, imaging.Reflecting), R: prox.NewJointL2(len(y), 2, 0.3)}
+	p := solve.Problem{Device: dev, A: linops.Identity(len(y)), K: imaging.NewGradient([]int{side, side}, nil,
+		imaging.Reflecting), R: prox.NewJointL2(len(y), 2, 0.3)}
 	probes := dev.Alloc(3, len(y))
 	signs := make([]float64, 3*len(y))
 	for i := range signs {

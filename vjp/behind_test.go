@@ -48,7 +48,8 @@ func variations(t *testing.T, dev array.Device) []variation {
 		t.Fatal(err)
 	}
 	var out []variation
-	for _, name := range []string{"denoise_isotropic", "denoise_anisotropic", "deblur_isotropic", "deblur_anisotropic"} {
+	for _, name := range []string{"denoise_isotropic", "denoise_anisotropic", "deblur_isotropic",
+		"deblur_anisotropic"} {
 		c := cases[name]
 		set, err := dataio.Open("../testdata/tv/" + c.File)
 		if err != nil {
@@ -66,7 +67,8 @@ func variations(t *testing.T, dev array.Device) []variation {
 		c.name, c.y = name, y.Data
 		c.problem = vjp.Problem{A: linops.Identity(len(y.Data)), K: k, R: prox.NewL1(c.Weight), Device: dev}
 		if c.blurred = strings.HasPrefix(name, "deblur"); c.blurred {
-			a, err := imaging.NewConvolution2D(y.Shape[0], y.Shape[1], mat.NewDense(kernel.Shape[0], kernel.Shape[1], kernel.Data), imaging.ZeroPadded)
+			a, err := imaging.NewConvolution2D(y.Shape[0], y.Shape[1], mat.NewDense(kernel.Shape[0], kernel.Shape[1],
+				kernel.Data), imaging.ZeroPadded)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +105,8 @@ func TestTotalVariationAgainstTheReference(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s/%s/%s", c.name, solver, derivative), func(t *testing.T) {
 						arraytest.NoLeak(t, dev)
-						s := newSolver(t, solver, c.problem, vjp.Options{Tol: 1e-14, MaxIter: 30000, Derivative: derivative})
+						s := newSolver(t, solver, c.problem,
+							vjp.Options{Tol: 1e-14, MaxIter: 30000, Derivative: derivative})
 						got := solved(t, s, dev, c.y)
 						defer got.Release()
 						j := jacobian(t, got.Linearization, dev, len(c.y))
@@ -114,16 +117,20 @@ func TestTotalVariationAgainstTheReference(t *testing.T) {
 							norm2 += v * v
 							residual += (v - c.y[i]) * (v - c.y[i])
 						}
-						t.Logf("%d iterations, optimality %.1e, error %.1e, trace %.9f, want %.9f, margin %.3g %v", got.Iterations, got.Optimality, got.Error, trace, c.Divergence, got.Linearization.Closed().SpaceMargin, got.Choices[len(got.Choices)-2:])
+						t.Logf("%d iterations, optimality %.1e, error %.1e, trace %.9f, want %.9f, margin %.3g %v",
+							got.Iterations, got.Optimality, got.Error, trace, c.Divergence,
+							got.Linearization.Closed().SpaceMargin, got.Choices[len(got.Choices)-2:])
 						for _, f := range []struct {
 							what      string
 							got, want float64
-						}{{"divergence", trace, c.Divergence}, {"Frobenius norm", fro * fro, c.Fro2}, {"residual", residual, c.Residual}, {"||mu_hat||^2", norm2, c.MuHat2}} {
+						}{{"divergence", trace, c.Divergence}, {"Frobenius norm", fro * fro, c.Fro2},
+							{"residual", residual, c.Residual}, {"||mu_hat||^2", norm2, c.MuHat2}} {
 							if !(math.Abs(f.got-f.want) <= 1e-6*f.want) {
 								t.Errorf("%s %.9f, want %.9f", f.what, f.got, f.want)
 							}
 						}
-						if known := got.Linearization.Closed(); derivative == vjp.Implicit && (!known.Known || math.Abs(known.Trace-c.Divergence) > 1e-6*c.Divergence) {
+						if known := got.Linearization.Closed(); derivative == vjp.Implicit &&
+							(!known.Known || math.Abs(known.Trace-c.Divergence) > 1e-6*c.Divergence) {
 							t.Errorf("trace without probes %v %.9f, want %.9f", known.Known, known.Trace, c.Divergence)
 						}
 					})

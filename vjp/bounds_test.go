@@ -97,7 +97,8 @@ func checkBounds(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 				t.Errorf("share %g, probe %d: the image is off by %g, bound %g", share, i, off[i], left[i])
 			}
 		}
-		t.Logf("share %g: form %g lacks %g, bound %g, image off by %g", share, form[0], want[0]-form[0], left[0], off[0])
+		t.Logf("share %g: form %g lacks %g, bound %g, image off by %g", share, form[0], want[0]-form[0], left[0],
+			off[0])
 	}
 	if n := former.Inner(); n.Failed > 0 {
 		t.Errorf("%d probes stopped short after %d steps", n.Failed, n.Steps)

@@ -184,7 +184,8 @@ func (l *implicit) follow(before *carried, path *solve.Path) {
 // nearPilot is the smallest ratio of a weight to that of the last pilot at which a pilot of its own is spared, and
 // farNode the part of that pilot's node which is the node there. On completions of 800 x 400, weights at the
 // ratio 0.86, the nodes of pilots at neighbouring weights differ by up to a factor of 2 in both directions; each is
-// half of a Ritz value. A pilot takes as long as six probes that start at their old solutions, and a node that is half as large one or two steps more.
+// half of a Ritz value. A pilot takes as long as six probes that start at their old solutions, and a node that
+// is half as large one or two steps more.
 const (
 	nearPilot = 0.5
 	farNode   = 0.5

@@ -36,19 +36,33 @@ type derivative struct {
 }
 
 var derivatives = []derivative{
-	by(Unrolled, "the option asks for it", func(s *solver, _ *solve.Solution) bool { return s.o.Derivative == Unrolled }),
-	by(closedForm, "the estimator is linear in y", func(_ *solver, sol *solve.Solution) bool { return sol.At.Linear != nil }),
-	by(Implicit, "the option asks for it", func(s *solver, _ *solve.Solution) bool { return s.o.Derivative == Implicit }),
+	by(Unrolled, "the option asks for it", func(s *solver,
+		_ *solve.Solution) bool {
+		return s.o.Derivative == Unrolled
+	}),
+	by(closedForm, "the estimator is linear in y",
+		func(_ *solver, sol *solve.Solution) bool { return sol.At.Linear != nil }),
+	by(Implicit, "the option asks for it", func(s *solver,
+		_ *solve.Solution) bool {
+		return s.o.Derivative == Implicit
+	}),
 	by(Implicit, "the solve has converged", func(_ *solver, sol *solve.Solution) bool { return sol.Converged }),
-	by(Implicit, "the loss is not quadratic: iterations are not recorded", func(s *solver, _ *solve.Solution) bool { return !loss.Quadratic(s.p.Loss) }),
-	by(Implicit, "the solve has not converged, but iterates of this size are not recorded", func(_ *solver, sol *solve.Solution) bool { return sol.At.Tangent != nil }),
-	by(Implicit, "r stands behind an operator, and the solve stopped near its tolerance: to reverse all its iterations costs many solves", func(s *solver, sol *solve.Solution) bool { return s.p.K != nil && sol.Optimality <= nearlySolved }),
+	by(Implicit, "the loss is not quadratic: iterations are not recorded",
+		func(s *solver, _ *solve.Solution) bool { return !loss.Quadratic(s.p.Loss) }),
+	by(Implicit, "the solve has not converged, but iterates of this size are not recorded",
+		func(_ *solver, sol *solve.Solution) bool { return sol.At.Tangent != nil }),
+	by(Implicit, "r stands behind an operator, and the solve stopped near its tolerance: to reverse all its "+
+		"iterations costs many solves", func(s *solver, sol *solve.Solution) bool {
+		return s.p.K != nil &&
+			sol.Optimality <= nearlySolved
+	}),
 	by(Unrolled, "the solve has not converged", func(*solver, *solve.Solution) bool { return true }),
 }
 
 // illConditioned takes the place of an implicit derivative by a saddle point system that a pilot probe does
 // not settle.
-var illConditioned = by(Unrolled, fmt.Sprintf("minimal residuals do not solve the saddle point system of the implicit derivative in %d steps: the equations of its space nearly depend on each other", pilotSteps), nil)
+var illConditioned = by(Unrolled, fmt.Sprintf("minimal residuals do not solve the saddle point system of the "+
+	"implicit derivative in %d steps: the equations of its space nearly depend on each other", pilotSteps), nil)
 
 // nearlySolved is the optimality at which the space of a problem with r(K b) is read off a solution that
 // has not converged: mu_hat is then within 3% of the size of the noise.
@@ -180,34 +194,40 @@ var rules = []rule{
 		},
 	},
 	{
-		"the model's space", "none", "A*A is a multiple of the identity and r has no curvature there: D mu_hat is the projection on A's image of the space",
+		"the model's space", "none", "A*A is a multiple of the identity and r has no curvature there: D mu_hat is " +
+			"the projection on A's image of the space",
 		(*situation).projects,
 		(*implicit).project,
 	},
 	{
-		"the model's space", "factored by the solver", "the solver has factored the same system, and that is well conditioned",
+		"the model's space", "factored by the solver",
+		"the solver has factored the same system, and that is well conditioned",
 		(*situation).factored,
 		(*implicit).takeOver,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the tangent space of low-rank matrices, where its products cost less than in R^p",
+		"the model's space", "preconditioned conjugate gradients",
+		"A can be restricted to the tangent space of low-rank matrices, where its products cost less than in R^p",
 		func(s *situation) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
 		(*implicit).iterate,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the blocks' spaces, one of which is of low rank",
+		"the model's space", "preconditioned conjugate gradients",
+		"A can be restricted to the blocks' spaces, one of which is of low rank",
 		func(s *situation) bool {
 			return s.kind == space.Product && s.dim > maxDense && !s.plain() && s.confined()
 		},
 		(*implicit).iterate,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d coordinates", maxFactored),
+		"the model's space", "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d "+
+			"coordinates", maxFactored),
 		func(s *situation) bool { return s.n <= maxFactored && s.plain() && s.confined() },
 		(*implicit).factorModel,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count", maxColumns),
+		"the model's space", "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count",
+			maxColumns),
 		func(s *situation) bool { return s.n <= maxColumns && s.columns() && s.confined() },
 		(*implicit).factorModel,
 	},
@@ -217,17 +237,20 @@ var rules = []rule{
 		(*implicit).factorModel,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the space, which has at most half of the coordinates",
+		"the model's space", "preconditioned conjugate gradients",
+		"A can be restricted to the space, which has at most half of the coordinates",
 		func(s *situation) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
 		(*implicit).iterate,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
+		"the model's space", "preconditioned conjugate gradients",
+		"the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
 		func(s *situation) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
 		(*implicit).embed,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "r stands behind an operator: only on this space is its curvature known",
+		"the model's space", "preconditioned conjugate gradients",
+		"r stands behind an operator: only on this space is its curvature known",
 		func(s *situation) bool { return s.j == nil },
 		(*implicit).embed,
 	},
@@ -237,7 +260,8 @@ var rules = []rule{
 		(*implicit).factorJacobian,
 	},
 	{
-		"R^p", "conjugate gradients in J's product", "A cannot be restricted to the space, or the regularizer has no model",
+		"R^p", "conjugate gradients in J's product",
+		"A cannot be restricted to the space, or the regularizer has no model",
 		func(*situation) bool { return true },
 		(*implicit).product,
 	},
@@ -245,7 +269,8 @@ var rules = []rule{
 
 // choose takes the first rule that applies, and computes what it needs.
 func (l *implicit) choose(ctx context.Context) error {
-	s := &situation{ctx: ctx, p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim, solved: l.solved}
+	s := &situation{ctx: ctx, p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim,
+		solved: l.solved}
 	if l.model != nil {
 		_, s.n = l.model.Space.Dims()
 		s.kind = l.model.Space.Form().Kind
@@ -279,10 +304,12 @@ func (l *implicit) describe(name string) string {
 	}
 	n := l.model.Space.Dim()
 	kinds := map[space.Kind]string{
-		space.Whole: "all coordinates", space.Subset: "free coordinates", space.Cluster: "clusters of equal coordinates",
+		space.Whole: "all coordinates", space.Subset: "free coordinates",
+		space.Cluster:   "clusters of equal coordinates",
 		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
 		space.Hyperplane: "hyperplane of an active constraint", space.Spanned: "span of a basis",
-		space.Complement: "tangent space of the active constraints", space.Symmetric: "tangent space of symmetric matrices of fixed rank",
+		space.Complement: "tangent space of the active constraints",
+		space.Symmetric:  "tangent space of symmetric matrices of fixed rank",
 	}
 	kind, ok := kinds[l.model.Space.Form().Kind]
 	if !ok {

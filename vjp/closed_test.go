@@ -72,7 +72,8 @@ func TestFactoredSystemsKnowTheirDiagonalAndSlope(t *testing.T) {
 				defer sol.Release()
 				c := sol.Linearization.Closed()
 				if !c.Known || c.Diagonal == nil || c.Slope == nil {
-					t.Fatalf("known %t, diagonal %t, slope %t; %v", c.Known, c.Diagonal != nil, c.Slope != nil, sol.Choices)
+					t.Fatalf("known %t, diagonal %t, slope %t; %v", c.Known, c.Diagonal != nil, c.Slope != nil,
+						sol.Choices)
 				}
 				checkDiagonal(t, dev, sol, c)
 				checkSlope(t, dev, problem, o, y, sure(t, c.Slope))

@@ -62,9 +62,11 @@ func TestSUREUnderConstraintsIsUnbiased(t *testing.T) {
 		}
 		s.Release()
 		bias, spread := sum/draws, math.Sqrt(squares/draws)
-		t.Logf("%s: SURE minus the loss is %.3g on average, with a standard error of %.3g; %d draws on a curved surface", name, bias, spread/math.Sqrt(draws), curved)
+		t.Logf("%s: SURE minus the loss is %.3g on average, with a standard error of %.3g; %d draws on a "+
+			"curved surface", name, bias, spread/math.Sqrt(draws), curved)
 		if !(math.Abs(bias) < 3.5*spread/math.Sqrt(draws)) {
-			t.Errorf("%s: SURE minus the loss is %.3g on average, with a standard error of %.3g", name, bias, spread/math.Sqrt(draws))
+			t.Errorf("%s: SURE minus the loss is %.3g on average, with a standard error of %.3g", name, bias,
+				spread/math.Sqrt(draws))
 		}
 		if bar := math.Sqrt(bars / draws); !(math.Abs(bar/spread-1) < 0.25) {
 			t.Errorf("%s: the error bar is %.3g, the error %.3g", name, bar, spread)

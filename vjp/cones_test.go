@@ -155,7 +155,8 @@ func (c *constrainedCase) reference(y []float64) []float64 {
 		c.plain(z, 1/rho)
 		floats.Add(u, kb.RawVector().Data)
 		floats.Sub(u, z)
-		if floats.Distance(last, z, math.Inf(1)) < 1e-15 && floats.Distance(kb.RawVector().Data, z, math.Inf(1)) < 1e-14 {
+		if floats.Distance(last, z, math.Inf(1)) < 1e-15 &&
+			floats.Distance(kb.RawVector().Data, z, math.Inf(1)) < 1e-14 {
 			break
 		}
 	}
@@ -256,7 +257,8 @@ func constrainedCases(dev array.Device) []constrainedCase {
 	}
 
 	a := randomMatrix(rng, 10, 6)
-	add("least squares on the simplex", a, unitMatrix(6), signal(a, []float64{0.5, 0.3, 0.2, 0, 0, 0}, 0.5), cones.NewSimplex(6, 1), toSimplex, append(both, "fista", "newton")...)
+	add("least squares on the simplex", a, unitMatrix(6), signal(a, []float64{0.5, 0.3, 0.2, 0, 0, 0}, 0.5),
+		cones.NewSimplex(6, 1), toSimplex, append(both, "fista", "newton")...)
 
 	blur := mat.NewDense(9, 9, nil)
 	for i := range 9 {
@@ -265,33 +267,41 @@ func constrainedCases(dev array.Device) []constrainedCase {
 		}
 	}
 	add("nonnegative least squares with total variation", blur, stacked(unitMatrix(9), differencesMatrix(9)),
-		signal(blur, []float64{0, 0, 0, 2, 2, 2, 1, 0, 0}, 0.3), prox.NewSeparable(block(9, prox.NonNegative()), block(8, prox.NewL1(0.2))),
+		signal(blur, []float64{0, 0, 0, 2, 2, 2, 1, 0, 0}, 0.3), prox.NewSeparable(block(9, prox.NonNegative()),
+			block(8, prox.NewL1(0.2))),
 		inTurn([]int{9, 8}, toBox(0, inf), soft(0.2)), both...)
 
 	a = randomMatrix(rng, 10, 5)
 	shift := []float64{-1.5, 0.2, -0.3, 0.1}
 	add("regression with a second-order cone", a, randomMatrix(rng, 4, 5), signal(a, []float64{1, -2, 0.5, 1, 3}, 0.5),
-		must(prox.NewShifted(dev, must(cones.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}})), shift)), moved(shift, toCone), both...)
+		must(prox.NewShifted(dev, must(cones.NewSecondOrderCones(4, [][]int{{0, 1, 2, 3}})), shift)),
+		moved(shift, toCone), both...)
 
 	a = randomMatrix(rng, 14, 9)
-	add("semidefinite estimate", a, unitMatrix(9), signal(a, []float64{2, 1, 0, 1, 1, 0, 0, 0, 0}, 0.7), cones.NewSemidefinite(3), toSemidefinite, append(both, "fista", "newton")...)
+	add("semidefinite estimate", a, unitMatrix(9), signal(a, []float64{2, 1, 0, 1, 1, 0, 0, 0, 0}, 0.7),
+		cones.NewSemidefinite(3), toSemidefinite, append(both, "fista", "newton")...)
 
 	a = randomMatrix(rng, 9, 6)
 	add("cones on b", a, unitMatrix(6), signal(a, []float64{1, -2, 0.5, 1, 0.1, 0.2}, 0.5),
-		must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}})), inTurn([]int{3, 3}, toCone, toCone), append(both, "fista", "newton")...)
-	add("ball on b", a, unitMatrix(6), signal(a, []float64{1, -2, 0.5, 1, 0.1, 0.2}, 0.5), cones.NewL2Ball(6, 1.5), toBall(1.5), append(both, "fista", "newton")...)
+		must(cones.NewSecondOrderCones(6, [][]int{{0, 1, 2}, {3, 4, 5}})), inTurn([]int{3, 3}, toCone, toCone),
+		append(both, "fista", "newton")...)
+	add("ball on b", a, unitMatrix(6), signal(a, []float64{1, -2, 0.5, 1, 0.1, 0.2}, 0.5), cones.NewL2Ball(6, 1.5),
+		toBall(1.5), append(both, "fista", "newton")...)
 
 	a = randomMatrix(rng, 8, 5)
-	add("ball", a, randomMatrix(rng, 3, 5), signal(a, []float64{1, 2, -1, 0, 1}, 0.5), cones.NewL2Ball(3, 1.5), toBall(1.5), both...)
+	add("ball", a, randomMatrix(rng, 3, 5), signal(a, []float64{1, 2, -1, 0, 1}, 0.5), cones.NewL2Ball(3, 1.5),
+		toBall(1.5), both...)
 
 	// The dual of a support vector machine with an intercept: 0 <= alpha <= C, <labels, alpha> = 0.
 	a = randomMatrix(rng, 7, 8)
 	labels := mat.NewDense(1, 8, []float64{1, -1, 1, 1, -1, -1, 1, -1})
-	add("dual of a support vector machine", a, stacked(unitMatrix(8), labels), signal(a, []float64{0, 1, 1, 0, 0.5, 0.5, 1, 0}, 0.5),
+	add("dual of a support vector machine", a, stacked(unitMatrix(8), labels),
+		signal(a, []float64{0, 1, 1, 0, 0.5, 0.5, 1, 0}, 0.5),
 		prox.NewSeparable(box(8, 0, 1), box(1, 0, 0)), inTurn([]int{8, 1}, toBox(0, 1), toBox(0, 0)), both...)
 
 	a = randomMatrix(rng, 9, 5)
-	add("polyhedron", a, randomMatrix(rng, 7, 5), signal(a, []float64{2, 1, -1, 0, 1}, 0.5), box(7, -inf, 0.5), toBox(-inf, 0.5), both...)
+	add("polyhedron", a, randomMatrix(rng, 7, 5), signal(a, []float64{2, 1, -1, 0, 1}, 0.5), box(7, -inf, 0.5),
+		toBox(-inf, 0.5), both...)
 
 	// y = A b + o: outliers o with an l1 norm, which is Huber's loss, and sum b = 1.
 	wide := mat.NewDense(8, 12, nil)
@@ -299,10 +309,14 @@ func constrainedCases(dev array.Device) []constrainedCase {
 	wide.Slice(0, 8, 4, 12).(*mat.Dense).Copy(unitMatrix(8))
 	outliers, total := mat.NewDense(8, 12, nil), mat.NewDense(1, 12, []float64{1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	outliers.Slice(0, 8, 4, 12).(*mat.Dense).Copy(unitMatrix(8))
-	add("robust regression with an equality", wide, stacked(outliers, total), signal(wide, []float64{1, -1, 2, 0, 0, 5, 0, 0, -4, 0, 0, 0}, 0.4),
-		prox.NewSeparable(block(8, prox.NewL1(0.5)), box(1, 1, 1)), inTurn([]int{8, 1}, soft(0.5), toBox(1, 1)), both...)
+	add("robust regression with an equality", wide, stacked(outliers, total),
+		signal(wide, []float64{1, -1, 2, 0, 0, 5, 0, 0, -4, 0, 0, 0}, 0.4),
+		prox.NewSeparable(block(8, prox.NewL1(0.5)), box(1, 1, 1)), inTurn([]int{8, 1}, soft(0.5), toBox(1, 1)),
+		both...)
 
-	add("isotonic regression", unitMatrix(9), differencesMatrix(9), signal(unitMatrix(9), []float64{0, 0, 1, 1, 1, 2, 2, 3, 3}, 0.7), prox.NonNegative(), toBox(0, inf), "admm", "primal-dual", "dual")
+	add("isotonic regression", unitMatrix(9), differencesMatrix(9),
+		signal(unitMatrix(9), []float64{0, 0, 1, 1, 1, 2, 2, 3, 3}, 0.7), prox.NonNegative(), toBox(0, inf), "admm",
+		"primal-dual", "dual")
 	return all
 }
 
@@ -328,13 +342,16 @@ func TestConstrainedDerivativesAgainstDifferences(t *testing.T) {
 						if method == "fista" || method == "newton" {
 							problem.K = nil // which is the identity
 						}
-						s := newSolver(t, method, problem, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
+						s := newSolver(t, method, problem,
+							vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
 						got := solved(t, s, dev, c.y)
 						defer got.Release()
 						j := jacobian(t, got.Linearization, dev, len(c.y))
 						j.Sub(j, want)
 						off := floats.Distance(got.MuHat.ToHost(), mu, 2)
-						t.Logf("%d iterations, optimality %.1e, error %.1e (off by %.1e), divergence %.8f, margin %.2g, %v", got.Iterations, got.Optimality, got.Error, off, mat.Trace(want), got.Linearization.Closed().SpaceMargin, got.Choices[len(got.Choices)-2:])
+						t.Logf("%d iterations, optimality %.1e, error %.1e (off by %.1e), divergence %.8f, "+
+							"margin %.2g, %v", got.Iterations, got.Optimality, got.Error, off, mat.Trace(want),
+							got.Linearization.Closed().SpaceMargin, got.Choices[len(got.Choices)-2:])
 						if bound := got.Error; !got.Converged || !math.IsNaN(bound) && off > bound+1e-9 || off > 1e-6 {
 							t.Errorf("converged %t, mu_hat is %g off, bound %g", got.Converged, off, got.Error)
 						}
@@ -359,8 +376,10 @@ func TestSaddlePointDerivativesAgainstDifferences(t *testing.T) {
 				arraytest.NoLeak(t, dev)
 				a := dense(t, dev, c.a)
 				// Mixed once more, so that no structure is known of K.
-				k := linops.Compose(dense(t, dev, c.k), linops.NewFunc(c.k.RawMatrix().Cols, c.k.RawMatrix().Cols, copyTo, copyTo))
-				s := newSolver(t, "admm", vjp.Problem{A: a, K: k, R: c.r, Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: vjp.Implicit})
+				k := linops.Compose(dense(t, dev, c.k), linops.NewFunc(c.k.RawMatrix().Cols, c.k.RawMatrix().Cols,
+					copyTo, copyTo))
+				s := newSolver(t, "admm", vjp.Problem{A: a, K: k, R: c.r, Device: dev},
+					vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: vjp.Implicit})
 				got := solved(t, s, dev, c.y)
 				defer got.Release()
 				j := jacobian(t, got.Linearization, dev, len(c.y))
@@ -397,11 +416,17 @@ func TestInfeasibleConstraintsAreSaidSo(t *testing.T) {
 		}{
 			{"equalities", row, box([]float64{1, 3}, []float64{1, 3})},
 			{"inequalities", row, box([]float64{2, -inf}, []float64{inf, 3})},
-			{"simplex and sum", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})), prox.NewSeparable(cones.NewSimplex(3, 1), box([]float64{2}, []float64{2}))},
-			{"nonnegative and sum, beside a norm", stacked(unitMatrix(3), unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})),
-				prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 3}, prox.Block{Prox: prox.NonNegative(), N: 3}, box([]float64{-1}, []float64{-1}))},
-			{"ball and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})), prox.NewSeparable(cones.NewL2Ball(3, 1), box([]float64{2}, []float64{inf}))},
-			{"cone and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})), prox.NewSeparable(must(cones.NewSecondOrderCones(3, [][]int{{0, 1, 2}})), box([]float64{-1}, []float64{-1}))},
+			{"simplex and sum", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})),
+				prox.NewSeparable(cones.NewSimplex(3, 1), box([]float64{2}, []float64{2}))},
+			{"nonnegative and sum, beside a norm",
+				stacked(unitMatrix(3), unitMatrix(3), mat.NewDense(1, 3, []float64{1, 1, 1})),
+				prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 3}, prox.Block{Prox: prox.NonNegative(), N: 3},
+					box([]float64{-1}, []float64{-1}))},
+			{"ball and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})),
+				prox.NewSeparable(cones.NewL2Ball(3, 1), box([]float64{2}, []float64{inf}))},
+			{"cone and a bound", stacked(unitMatrix(3), mat.NewDense(1, 3, []float64{1, 0, 0})),
+				prox.NewSeparable(must(cones.NewSecondOrderCones(3, [][]int{{0, 1, 2}})),
+					box([]float64{-1}, []float64{-1}))},
 		} {
 			for _, method := range []string{"admm", "primal-dual"} {
 				k := dense(t, dev, c.k)

@@ -35,7 +35,8 @@ func TestSupportOfAnyOperator(t *testing.T) {
 			linops.Compose(blur, linops.Adjoint(basis)), // in other units
 			linops.Compose(blur, linops.Adjoint(imaging.NewDCT2D(n, n))),
 		} {
-			s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: a, R: prox.NewL1(0.4), Device: dev}, vjp.Options{Tol: 1e-10})
+			s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: a, R: prox.NewL1(0.4), Device: dev},
+				vjp.Options{Tol: 1e-10})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -197,7 +197,8 @@ func TestMethodFromOutside(t *testing.T) {
 		on := dev.Alloc(1, d)
 		defer on.Free()
 		dev.Upload(on, y)
-		m, err := newPrimalDual(t.Context(), solve.Problem{A: plain, R: prox.NewElasticNet(3, 1), Device: dev}, solve.Options{})
+		m, err := newPrimalDual(t.Context(), solve.Problem{A: plain, R: prox.NewElasticNet(3, 1), Device: dev},
+			solve.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,8 +223,10 @@ func TestMethodFromOutside(t *testing.T) {
 				got := solved(t, s, dev, y)
 				near(t, name+": mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-8)
 				near(t, name+": b", got.B.ToHost(), want.B.ToHost(), 1e-7)
-				near(t, name+": D mu_hat", jacobian(t, got.Linearization, dev, d).RawMatrix().Data, reference.RawMatrix().Data, 1e-5)
-				if c := got.Linearization.Closed(); c.Known && math.Abs(c.Trace-want.Linearization.Closed().Trace) > 1e-8 {
+				near(t, name+": D mu_hat", jacobian(t, got.Linearization, dev, d).RawMatrix().Data,
+					reference.RawMatrix().Data, 1e-5)
+				if c := got.Linearization.Closed(); c.Known &&
+					math.Abs(c.Trace-want.Linearization.Closed().Trace) > 1e-8 {
 					t.Errorf("%s: trace %g, want %g", name, c.Trace, want.Linearization.Closed().Trace)
 				}
 				got.Release()
@@ -253,7 +256,8 @@ func TestMethodFromOutsideRunsOnAWorkingSet(t *testing.T) {
 		got := solved(t, s, dev, y)
 		defer got.Release()
 		near(t, "mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-7)
-		if c, w := got.Linearization.Closed(), want.Linearization.Closed(); !c.Known || math.Abs(c.Trace-w.Trace) > 1e-8 {
+		if c, w := got.Linearization.Closed(), want.Linearization.Closed(); !c.Known ||
+			math.Abs(c.Trace-w.Trace) > 1e-8 {
 			t.Errorf("trace %g, known %t, want %g", c.Trace, c.Known, w.Trace)
 		}
 		if !slices.ContainsFunc(got.Choices, func(c vjp.Choice) bool { return c.Chosen == "a working set" }) {

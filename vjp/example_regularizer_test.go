@@ -65,7 +65,8 @@ func (r signed) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error
 	j.d = dev.Alloc(1, len(x))
 	dev.Upload(j.d, diagonal)
 	// The model: the coordinates that are not 0, with the curvature ridge on each.
-	j.model = &prox.Model{Space: space.Coordinates(dev, len(x), set), Curvature: prox.NewDiagonalCurvature(dev, slices.Repeat([]float64{r.ridge}, len(set)), t), Margin: func(array.Batch) float64 { return margin }}
+	j.model = &prox.Model{Space: space.Coordinates(dev, len(x), set), Curvature: prox.NewDiagonalCurvature(dev,
+		slices.Repeat([]float64{r.ridge}, len(set)), t), Margin: func(array.Batch) float64 { return margin }}
 	return j, nil
 }
 

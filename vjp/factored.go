@@ -125,7 +125,8 @@ func (l *implicit) combined() []float64 {
 		return nil
 	}
 	lengths2, dev := known(), l.p.Device
-	if most := slices.Max(lengths2); !slices.ContainsFunc(lengths2, func(v float64) bool { return v > 0 && v < uneven*most }) {
+	if most := slices.Max(lengths2); !slices.ContainsFunc(lengths2,
+		func(v float64) bool { return v > 0 && v < uneven*most }) {
 		return nil
 	}
 	units, basis := dev.Alloc(n, n), dev.Alloc(n, p)
@@ -338,7 +339,8 @@ func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err erro
 	}
 	var eig mat.EigenSym
 	if !eig.Factorize(sym, true) {
-		return nil, nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did not converge", n, n)
+		return nil, nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did "+
+			"not converge", n, n)
 	}
 	v = new(mat.Dense)
 	eig.VectorsTo(v)
@@ -425,7 +427,8 @@ func (l *implicit) projects() bool {
 		return false
 	}
 	form := l.model.Space.Form()
-	return l.model.Curvature == nil && (form.Orthonormal || form.Projection) && linops.StructureOf(l.p.A).Columns.Value > 0
+	return l.model.Curvature == nil && (form.Orthonormal || form.Projection) &&
+		linops.StructureOf(l.p.A).Columns.Value > 0
 }
 
 // descend sets dst to E (E* (A*A + Q) E)^+ E* g, where that is known.

@@ -50,13 +50,16 @@ func followedCases(t *testing.T, dev array.Device) []followedCase {
 	twice := func(shape array.Shape) linops.Operator {
 		return linops.HStack(linops.Identity(shape.Len()), linops.Identity(shape.Len()))
 	}
-	add("robust pca", twice(tall), pca(tall, 20, 3.2), outliers(solvetest.LowRankMatrix(rng, tall, 200, 1)), "fista", "ista", "admm")
+	add("robust pca", twice(tall), pca(tall, 20, 3.2), outliers(solvetest.LowRankMatrix(rng, tall, 200, 1)), "fista",
+		"ista", "admm")
 	add("wide", twice(wide), pca(wide, 20, 3.2), outliers(solvetest.LowRankMatrix(rng, wide, 200, 1)), "fista")
-	add("tau among the noise", twice(tall), prox.NewScaled(2, pca(tall, 7.5, 1.6)), outliers(solvetest.LowRankMatrix(rng, tall, 200, 1)), "fista")
+	add("tau among the noise", twice(tall), prox.NewScaled(2, pca(tall, 7.5, 1.6)),
+		outliers(solvetest.LowRankMatrix(rng, tall, 200, 1)), "fista")
 	add("high rank", twice(tall), pca(tall, 4, 3), outliers(solvetest.LowRankMatrix(rng, tall, 100, 1)), "fista")
 	add("zero", twice(tall), pca(tall, 1000, 100), solvetest.LowRankMatrix(rng, tall, 200, 1), "fista")
 	add("a large value", twice(tall), pca(tall, 20, 3.2), solvetest.LowRankMatrix(rng, tall, 2e4, 1), "fista")
-	add("denoising", linops.Identity(wide.Len()), lowrank.NewNuclear(wide, 20), solvetest.LowRankMatrix(rng, wide, 200, 1), "ista", "admm")
+	add("denoising", linops.Identity(wide.Len()), lowrank.NewNuclear(wide, 20),
+		solvetest.LowRankMatrix(rng, wide, 200, 1), "ista", "admm")
 	d := 500
 	dense := linops.NewDense(dev, mat.NewDense(d, tall.Len(), scaled(1/25., solvetest.Gaussian(rng, d*tall.Len()))))
 	t.Cleanup(dense.Release)
@@ -135,7 +138,8 @@ func TestFollowingStopsWhereTold(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		for _, c := range cases[:3] {
 			for _, n := range []int{1, 2, 9} {
-				for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
+				for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit",
+					vjp.None: ""} {
 					s := newSolver(t, c.solver, c.p, vjp.Options{MaxIter: n, Derivative: kind})
 					sol := stopped(t, s, dev, c.y)
 					got := ""
@@ -143,7 +147,8 @@ func TestFollowingStopsWhereTold(t *testing.T) {
 						got = sol.Linearization.Kind()
 					}
 					if sol.Converged || sol.Iterations != n || got != want {
-						t.Errorf("%s: %+v and derivative %q after %d iterations at most, want %q", c.name, sol.Convergence, got, n, want)
+						t.Errorf("%s: %+v and derivative %q after %d iterations at most, want %q", c.name,
+							sol.Convergence, got, n, want)
 					}
 					checkOptimality(t, dev, c.p.A, c.p.R, c.y, sol)
 					sol.Release()

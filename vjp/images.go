@@ -76,7 +76,8 @@ func (l *implicit) Forms(ctx context.Context, dst, v array.Batch, share float64,
 }
 
 // Numbered is Forms that starts at what the weight before has left for the same probes.
-func (l *implicit) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64, left []float64) error {
+func (l *implicit) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64,
+	left []float64) error {
 	return l.solve(ctx, dst, v, &which, goal{residual: math.Inf(1), form: share * l.tighter}, left)
 }
 
@@ -91,7 +92,8 @@ type goal struct{ residual, form float64 }
 
 // solve computes D mu_hat w_i. Unless left is nil, it sets left_i to a bound of the error of the
 // quadratic form. which are the probes' numbers, nil where they have none.
-func (l *implicit) solve(ctx context.Context, dst, w array.Batch, which *hutch.Numbers, goal goal, left []float64) error {
+func (l *implicit) solve(ctx context.Context, dst, w array.Batch, which *hutch.Numbers, goal goal,
+	left []float64) error {
 	dev := w.Device()
 	d, _ := l.p.A.Dims()
 	k := w.K()

@@ -26,7 +26,8 @@ func TestFactorsTakeOverTheGramMatrix(t *testing.T) {
 	ys, probe := solvetest.Gaussian(rng, 2*d), solvetest.Gaussian(rng, 2*d)
 	var results [2][]float64
 	for i, images := range []bool{false, true} {
-		s, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, R: prox.NewL1(5), Device: dev}, vjp.Options{Images: images})
+		s, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, R: prox.NewL1(5), Device: dev},
+			vjp.Options{Images: images})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,8 @@ func TestFactorsTakeOverTheGramMatrix(t *testing.T) {
 			defer sol.Release()
 			solutions = append(solutions, sol)
 		}
-		if !slices.ContainsFunc(solutions[0].Choices, func(c vjp.Choice) bool { return c.Chosen == "factored by the solver" }) {
+		if !slices.ContainsFunc(solutions[0].Choices,
+			func(c vjp.Choice) bool { return c.Chosen == "factored by the solver" }) {
 			t.Fatalf("choices %v", solutions[0].Choices)
 		}
 		l := solutions[0].Linearization

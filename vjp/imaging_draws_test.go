@@ -96,12 +96,20 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 		signal []float64
 		sigma  float64
 	}{
-		{"tomography, total variation", vjp.Problem{A: projection, K: gradient, R: prox.NewJointL2(m*n, 2, 0.3)}, image, 0.3},
-		{"tomography, wavelets", vjp.Problem{A: synthesis(projection, wavelet), R: prox.NewL1(0.3)}, coefficients(wavelet, image), 0.3},
-		{"complex samples, wavelets", vjp.Problem{A: synthesis(fourier, both), R: moduli}, coefficients(both, pairs), 0.2},
-		{"complex samples, vectorial total variation", vjp.Problem{A: fourier, K: imaging.NewGradient([]int{m, n, 2}, []int{0, 1}, imaging.Reflecting), R: prox.NewVectorialL2(m*n, 2, 2, 0.1)}, pairs, 0.2},
-		{"colours, vectorial total variation", vjp.Problem{A: linops.Identity(3 * m * n), K: imaging.NewGradient([]int{m, n, 3}, []int{0, 1}, imaging.Reflecting), R: prox.NewVectorialL2(m*n, 2, 3, 0.3)}, colours, 0.3},
-		{"local low rank", vjp.Problem{A: linops.Identity(series.Len()), R: denoise.NewLocalLowRank(series, 1.2)}, course, 0.3},
+		{"tomography, total variation", vjp.Problem{A: projection, K: gradient, R: prox.NewJointL2(m*n, 2, 0.3)},
+			image, 0.3},
+		{"tomography, wavelets", vjp.Problem{A: synthesis(projection, wavelet), R: prox.NewL1(0.3)},
+			coefficients(wavelet, image), 0.3},
+		{"complex samples, wavelets", vjp.Problem{A: synthesis(fourier, both), R: moduli}, coefficients(both, pairs),
+			0.2},
+		{"complex samples, vectorial total variation",
+			vjp.Problem{A: fourier, K: imaging.NewGradient([]int{m, n, 2}, []int{0, 1}, imaging.Reflecting),
+				R: prox.NewVectorialL2(m*n, 2, 2, 0.1)}, pairs, 0.2},
+		{"colours, vectorial total variation", vjp.Problem{A: linops.Identity(3 * m * n),
+			K: imaging.NewGradient([]int{m, n, 3}, []int{0, 1}, imaging.Reflecting),
+			R: prox.NewVectorialL2(m*n, 2, 3, 0.3)}, colours, 0.3},
+		{"local low rank", vjp.Problem{A: linops.Identity(series.Len()), R: denoise.NewLocalLowRank(series, 1.2)},
+			course, 0.3},
 	} {
 		c.p.Device = dev
 		t.Run(c.name, func(t *testing.T) { checkDraws(t, c.p, c.signal, c.sigma) })
@@ -112,7 +120,8 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 // around the image of a signal.
 func checkDraws(t *testing.T, p vjp.Problem, signal []float64, sigma float64) {
 	const draws = 400
-	s, err := vjp.NewSolver(t.Context(), solve.Default(p), p, vjp.Options{Tol: 1e-4, MaxIter: 20000, Sigma2: sigma * sigma})
+	s, err := vjp.NewSolver(t.Context(), solve.Default(p), p,
+		vjp.Options{Tol: 1e-4, MaxIter: 20000, Sigma2: sigma * sigma})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,8 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, identified: at.Identified, gram: at.Gram, solved: at.Factored, keep: o.Images}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol),
+		optimality: optimality, identified: at.Identified, gram: at.Gram, solved: at.Factored, keep: o.Images}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -171,7 +172,8 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 // error off of v. On the boundary itself it is the smallest positive number: 0 means not known.
 func (l *implicit) spaced(m *prox.Model, v array.Batch, off float64) {
 	if m != nil && m.Margin != nil {
-		l.known.SpaceMargin = math.Max(m.Margin(v)/math.Max(off, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
+		l.known.SpaceMargin = math.Max(m.Margin(v)/math.Max(off, math.SmallestNonzeroFloat64),
+			math.SmallestNonzeroFloat64)
 	}
 }
 
@@ -254,7 +256,8 @@ func (l *implicit) toUser(b []float64) []float64 {
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, identified: l.identified, gram: l.gram, solved: l.solved, keep: l.keep}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter,
+		optimality: l.optimality, identified: l.identified, gram: l.gram, solved: l.solved, keep: l.keep}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()

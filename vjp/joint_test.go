@@ -29,7 +29,8 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 					d := shape.Len()
 					rng := rand.New(rand.NewPCG(uint64(shape.Rows), 3))
 					var low mat.Dense
-					low.Mul(mat.NewDense(shape.Rows, 2, solvetest.Gaussian(rng, 2*shape.Rows)), mat.NewDense(2, shape.Cols, solvetest.Gaussian(rng, 2*shape.Cols)))
+					low.Mul(mat.NewDense(shape.Rows, 2, solvetest.Gaussian(rng, 2*shape.Rows)),
+						mat.NewDense(2, shape.Cols, solvetest.Gaussian(rng, 2*shape.Cols)))
 					y := low.RawMatrix().Data
 					floats.AddScaled(y, 0.5, solvetest.Gaussian(rng, d))
 					for range d / 20 {

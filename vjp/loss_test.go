@@ -27,7 +27,8 @@ type lossCase struct {
 func lossCases(t *testing.T, rng *rand.Rand, z []float64) map[string]lossCase {
 	t.Helper()
 	d := len(z)
-	weights, proportions, counts, outliers := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
+	weights, proportions, counts, outliers := make([]float64, d), make([]float64, d), make([]float64, d),
+		make([]float64, d)
 	for i, v := range z {
 		weights[i] = 0.5 + rng.Float64()
 		proportions[i] = min(max(1/(1+math.Exp(-v))+0.2*rng.NormFloat64(), 0.05), 0.95)
@@ -76,7 +77,8 @@ func TestDerivativeOfLossesMatchesCentralDifferences(t *testing.T) {
 	defer prox.Release(group)
 	for name, c := range lossCases(t, rng, z) {
 		for kind, r := range map[string]prox.Prox{
-			"l1": prox.NewL1(0.4), "elastic net": prox.NewElasticNet(0.3, 0.5), "ridge": prox.NewSquaredL2(0.5), "group": group,
+			"l1": prox.NewL1(0.4), "elastic net": prox.NewElasticNet(0.3, 0.5), "ridge": prox.NewSquaredL2(0.5),
+			"group":        group,
 			"nuclear norm": lowrank.NewNuclear(array.Shape{Rows: 3, Cols: 2}, 0.5),
 		} {
 			problem := vjp.Problem{A: a, R: r, Loss: c.l, Device: dev}

@@ -109,15 +109,18 @@ func TestFactoredIterationsStopWhereTold(t *testing.T) {
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 		r := lowrank.NewNuclear(c.Shape, c.Lambda)
 		for _, n := range []int{1, 2, 10} {
-			for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
-				s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{MaxIter: n, Derivative: kind})
+			for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit",
+				vjp.None: ""} {
+				s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev},
+					vjp.Options{MaxIter: n, Derivative: kind})
 				sol := stopped(t, s, dev, y)
 				got := ""
 				if sol.Linearization != nil {
 					got = sol.Linearization.Kind()
 				}
 				if sol.Converged || sol.Iterations != n || got != want {
-					t.Errorf("%+v and derivative %q after %d iterations at most, want %q", sol.Convergence, got, n, want)
+					t.Errorf("%+v and derivative %q after %d iterations at most, want %q", sol.Convergence, got, n,
+						want)
 				}
 				checkOptimality(t, dev, a, r, y, sol)
 				sol.Release()

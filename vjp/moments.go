@@ -42,7 +42,8 @@ func (l *implicit) signs(dev array.Device, x hutch.Signs) (_ rightSide, free fun
 // product of its own no vector has length d.
 func (l *implicit) Moments() hutch.Moments {
 	known := linops.StructureOf(l.op)
-	if l.f != nil || l.saddle != nil || l.reduced != nil || l.dim == 0 || known.Panels.Accumulate == nil || known.Normal == nil {
+	if l.f != nil || l.saddle != nil || l.reduced != nil || l.dim == 0 || known.Panels.Accumulate == nil ||
+		known.Normal == nil {
 		return hutch.Moments{}
 	}
 	values := l.vectors()*l.dim + known.Panels.Rows
@@ -52,7 +53,8 @@ func (l *implicit) Moments() hutch.Moments {
 	return hutch.Moments{Compute: l.moments, Bytes: 8 * int64(values)}
 }
 
-func (l *implicit) moments(ctx context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2, left []float64) error {
+func (l *implicit) moments(ctx context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2,
+	left []float64) error {
 	goal := goal{residual: math.Inf(1), form: share * l.tighter}
 	node, err := l.node(ctx, goal.form)
 	if err != nil {

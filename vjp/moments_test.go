@@ -60,7 +60,10 @@ func TestMomentsAreThoseOfTheImages(t *testing.T) {
 		}
 		const k = 4
 		signs := func(first, k int) hutch.Signs {
-			return hutch.Signs{K: k, Dim: d, Draw: func(dst array.Batch, from int) { hutch.RademacherPart(dst, 1, 0, first, from) }}
+			return hutch.Signs{K: k, Dim: d, Draw: func(dst array.Batch, from int) {
+				hutch.RademacherPart(dst, 1, 0,
+					first, from)
+			}}
 		}
 		quad, norm2, left := make([]float64, k), make([]float64, k), make([]float64, k)
 		if err := m.Compute(ctx, dev, signs(0, k), 1e-4, quad, norm2, left); err != nil {
@@ -78,7 +81,8 @@ func TestMomentsAreThoseOfTheImages(t *testing.T) {
 		dev.Dot(wantNorm2, image, image)
 		for i := range k {
 			if math.Abs(quad[i]-wantQuad[i]) > 1e-9*wantQuad[i] || math.Abs(norm2[i]-wantNorm2[i]) > 1e-7*wantNorm2[i] {
-				t.Errorf("probe %d: moments %g and %g, of its image %g and %g", i, quad[i], norm2[i], wantQuad[i], wantNorm2[i])
+				t.Errorf("probe %d: moments %g and %g, of its image %g and %g", i, quad[i], norm2[i], wantQuad[i],
+					wantNorm2[i])
 			}
 			if limit := 1e-4 * math.Sqrt(float64(d)/2); !(left[i] >= 0 && left[i] <= limit) {
 				t.Errorf("probe %d: a bound of %g, asked for %g", i, left[i], limit)

@@ -20,12 +20,13 @@ func decided(t *testing.T, what string, sol *vjp.Solution, want float64) {
 	t.Helper()
 	c := sol.Linearization.Closed()
 	if !sol.Converged || !c.Known || c.Low != c.High || math.Abs(c.Trace-want) > 1e-9 {
-		t.Errorf("%s: converged %v, a divergence of %g in [%g, %g], want %g", what, sol.Converged, c.Trace, c.Low, c.High, want)
+		t.Errorf("%s: converged %v, a divergence of %g in [%g, %g], want %g", what, sol.Converged, c.Trace, c.Low,
+			c.High, want)
 	}
 }
 
-// The solution of a LASSO whose columns nearly depend on each other, made from its optimality conditions: with b and its
-// signs s, y = X b + lambda X (X*X)^{-1} s. All columns are active, and the divergence is their number.
+// The solution of a LASSO whose columns nearly depend on each other, made from its optimality conditions: with
+// b and its signs s, y = X b + lambda X (X*X)^{-1} s. All columns are active, and the divergence is their number.
 func TestNearlyDependentColumns(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
@@ -77,7 +78,8 @@ func TestRankBehindKInAnyUnits(t *testing.T) {
 		a, behind := linops.NewDense(dev, x), linops.NewDense(dev, k)
 		t.Cleanup(a.Release)
 		t.Cleanup(behind.Release)
-		s := newSolver(t, "active-set", vjp.Problem{A: a, K: behind, R: prox.NewL1(0.01), Device: dev}, vjp.Options{Sigma2: 1})
+		s := newSolver(t, "active-set", vjp.Problem{A: a, K: behind, R: prox.NewL1(0.01), Device: dev},
+			vjp.Options{Sigma2: 1})
 		return solved(t, s, dev, y)
 	}
 	even := divergence(x, stretch(k, -1))

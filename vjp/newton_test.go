@@ -42,7 +42,8 @@ func TestNewtonGivesTheDerivative(t *testing.T) {
 	}
 	for name, r := range map[string]prox.Prox{"group l2": group, "SLOPE": slope} {
 		solver := func(kind vjp.Derivative) vjp.Solver {
-			s, err := vjp.NewSolver(t.Context(), "newton", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{Tol: 1e-12, Derivative: kind})
+			s, err := vjp.NewSolver(t.Context(), "newton", vjp.Problem{A: a, R: r, Device: dev},
+				vjp.Options{Tol: 1e-12, Derivative: kind})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -198,7 +198,8 @@ func (r *partsRun) join() (*Solution, error) {
 		dev.Lin(rest, 1, r.part(r.y, k), -1, mu)
 		factors[k], residuals[k], convergence[k] = f, solve.Norm(rest), sol.Convergence
 	}
-	out := &Solution{Convergence: r.Convergence(convergence, residuals, r.o.Sigma2), Choices: append([]Choice{r.Choice}, r.sols[r.largest()].Choices...)}
+	out := &Solution{Convergence: r.Convergence(convergence, residuals, r.o.Sigma2),
+		Choices: append([]Choice{r.Choice}, r.sols[r.largest()].Choices...)}
 	mu := dev.Alloc(1, d)
 	r.reorder(mu, inOrder)
 	if r.sols[0].Linearization != nil {
@@ -259,7 +260,8 @@ type partsDerivative struct {
 func (l *partsDerivative) first() Linearization { return l.run.sols[0].Linearization }
 
 // each calls f with the vectors of every part, and puts together what it sets. left sums up.
-func (l *partsDerivative) each(dst, v array.Batch, left []float64, f func(l Linearization, share float64, dst, v array.Batch, left []float64) error) error {
+func (l *partsDerivative) each(dst, v array.Batch, left []float64, f func(l Linearization, share float64, dst,
+	v array.Batch, left []float64) error) error {
 	r, dev := l.run, v.Device()
 	if l.alone {
 		return f(l.first(), 1, dst, v, left)
@@ -289,7 +291,10 @@ func (l *partsDerivative) each(dst, v array.Batch, left []float64, f func(l Line
 }
 
 func (l *partsDerivative) VJP(ctx context.Context, dst, v array.Batch) error {
-	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch, _ []float64) error { return l.VJP(ctx, dst, v) })
+	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch,
+		_ []float64) error {
+		return l.VJP(ctx, dst, v)
+	})
 }
 
 func (l *partsDerivative) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
@@ -304,14 +309,18 @@ func (l *partsDerivative) Forms(ctx context.Context, dst, v array.Batch, share f
 	})
 }
 
-func (l *partsDerivative) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64, left []float64) error {
+func (l *partsDerivative) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64,
+	left []float64) error {
 	return l.each(dst, v, left, func(l Linearization, own float64, dst, v array.Batch, left []float64) error {
 		return l.Numbered(ctx, dst, v, which, own*share, left)
 	})
 }
 
 func (l *partsDerivative) Span(ctx context.Context, dst, v array.Batch) error {
-	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch, _ []float64) error { return l.Span(ctx, dst, v) })
+	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch,
+		_ []float64) error {
+		return l.Span(ctx, dst, v)
+	})
 }
 
 // Moments are those of the only part.
@@ -330,9 +339,12 @@ func (l *partsDerivative) Closed() Closed {
 	for k, sol := range l.run.sols {
 		c := sol.Linearization.Closed()
 		all[k] = c
-		sum.Known, sum.Neighbours, diagonal = sum.Known && c.Known, sum.Neighbours && c.Neighbours, diagonal && c.Diagonal != nil
-		sum.Trace, sum.Frobenius2, sum.Low, sum.High = sum.Trace+c.Trace, sum.Frobenius2+c.Frobenius2, sum.Low+c.Low, sum.High+c.High
-		sum.Margin, sum.SpaceMargin, sum.DiagonalFlops = min(sum.Margin, c.Margin), min(sum.SpaceMargin, c.SpaceMargin), sum.DiagonalFlops+c.DiagonalFlops
+		sum.Known, sum.Neighbours, diagonal = sum.Known && c.Known, sum.Neighbours && c.Neighbours, diagonal &&
+			c.Diagonal != nil
+		sum.Trace, sum.Frobenius2, sum.Low, sum.High = sum.Trace+c.Trace, sum.Frobenius2+c.Frobenius2, sum.Low+c.Low,
+			sum.High+c.High
+		sum.Margin, sum.SpaceMargin, sum.DiagonalFlops = min(sum.Margin, c.Margin),
+			min(sum.SpaceMargin, c.SpaceMargin), sum.DiagonalFlops+c.DiagonalFlops
 	}
 	if !sum.Known {
 		sum.Trace, sum.Frobenius2, sum.Low, sum.High, sum.Margin = 0, 0, 0, 0, 0
@@ -360,7 +372,8 @@ func (l *partsDerivative) Inner() Inner {
 	var all Inner
 	for _, sol := range l.run.sols {
 		in := sol.Linearization.Inner()
-		all.Steps, all.Failed, all.Together = max(all.Steps, in.Steps), all.Failed+in.Failed, max(all.Together, in.Together)
+		all.Steps, all.Failed, all.Together = max(all.Steps, in.Steps), all.Failed+in.Failed,
+			max(all.Together, in.Together)
 		all.Iterative = all.Iterative || in.Iterative
 	}
 	return all

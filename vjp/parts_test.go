@@ -77,7 +77,8 @@ func TestPartsOfACompletion(t *testing.T) {
 			{name: "weighted", loss: weighted, y: y},
 			{name: "poisson", loss: poisson, y: counts},
 			{name: "effects of both", y: y, effects: true, rows: true, cols: true},
-			{name: "weighted effects of both", loss: weighted, y: y, weights: weights, effects: true, rows: true, cols: true},
+			{name: "weighted effects of both", loss: weighted, y: y, weights: weights, effects: true, rows: true,
+				cols: true},
 			{name: "effects of rows", y: y, effects: true, rows: true},
 			{name: "a mean", y: y, effects: true},
 		} {
@@ -149,7 +150,8 @@ func checkParts(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 	same("b by the joined factors", joined.Dense(), b, accuracy)
 	places := []int{0, 7, dim / 2, dim - 1}
 	for i, v := range low.Places(places) {
-		same("an entry", []float64{v, joined.At(places[i]/23, places[i]%23)}, []float64{b[places[i]], b[places[i]]}, accuracy)
+		same("an entry", []float64{v, joined.At(places[i]/23, places[i]%23)}, []float64{b[places[i]], b[places[i]]},
+			accuracy)
 	}
 	path := new(vjp.Path)
 	defer path.Release()

@@ -48,7 +48,8 @@ func TestRadauBoundsWhatConjugateGradientsLack(t *testing.T) {
 			}
 			lacks, bound := want-form, g.gamma*rho
 			if lacks > bound*(1+1e-6)+1e-11*want || bound > rho/node*(1+1e-12) {
-				t.Fatalf("smallest eigenvalue %g, step %d: the form lacks %g, bound %g, residual over node %g", least, step, lacks, bound, rho/node)
+				t.Fatalf("smallest eigenvalue %g, step %d: the form lacks %g, bound %g, residual over node %g", least,
+					step, lacks, bound, rho/node)
 			}
 			if step > 3000 {
 				t.Fatalf("smallest eigenvalue %g: residual %g", least, rho/start)

@@ -53,7 +53,8 @@ func TestReweightIsTheSolverMadeAnew(t *testing.T) {
 				return sol.MuHat.ToHost()
 			}
 			made := func(w float64) vjp.Solver {
-				s, err := vjp.NewSolver(ctx, c.solver, vjp.Problem{A: a, R: c.r(w), Device: dev}, vjp.Options{Tol: 1e-6})
+				s, err := vjp.NewSolver(ctx, c.solver, vjp.Problem{A: a, R: c.r(w), Device: dev},
+					vjp.Options{Tol: 1e-6})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -135,6 +136,7 @@ func TestReweightChoosesUnitsAnew(t *testing.T) {
 	want := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewL1(1), Device: dev}, vjp.Options{}), dev, y)
 	defer want.Release()
 	if !got.Converged || got.Iterations != want.Iterations || fmt.Sprint(got.Choices) != fmt.Sprint(want.Choices) {
-		t.Errorf("%d iterations, converged %t, by %v; a new solver takes %d, by %v", got.Iterations, got.Converged, got.Choices, want.Iterations, want.Choices)
+		t.Errorf("%d iterations, converged %t, by %v; a new solver takes %d, by %v", got.Iterations, got.Converged,
+			got.Choices, want.Iterations, want.Choices)
 	}
 }

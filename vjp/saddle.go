@@ -53,7 +53,8 @@ type saddle struct {
 // smallShare is e relative to ||K||^2.
 const smallShare = 1e-6
 
-func newSaddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t, normA2 float64) (*saddle, string, error) {
+func newSaddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t,
+	normA2 float64) (*saddle, string, error) {
 	s := &saddle{a: a, k: k, rho: 1 / (2 * t), scale: 1}
 	known, behind := linops.StructureOf(a), linops.StructureOf(k)
 	q, _ := k.Dims()
@@ -173,7 +174,8 @@ const (
 // probes that stopped short. The image is moved along w_i until <w_i, dst_i> is 2 <f, x> - <x, M x>,
 // with the system M x = f, which has the square of the error of x; left_i is the size of that
 // correction, where it is asked for.
-func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, most int, left []float64) (steps, failed int, err error) {
+func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, most int, left []float64) (steps,
+	failed int, err error) {
 	dev, k := w.Device(), w.K()
 	_, p := s.a.Dims()
 	n := p + s.on.size()
@@ -188,7 +190,9 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	fu, fv := s.parts(f)
 	s.a.Adjoint(fu, w)
 	dev.Fill(fv, 0)
-	res, err := krylov.MINRES(ctx, x, f, func(to, from array.Batch) { s.apply(work, to, from) }, krylov.CGOptions{Tol: tol, MaxIterations: most, Precondition: func(to, from array.Batch) { s.precondition(work, to, from) }})
+	res, err := krylov.MINRES(ctx, x, f, func(to, from array.Batch) { s.apply(work, to, from) },
+		krylov.CGOptions{Tol: tol, MaxIterations: most,
+			Precondition: func(to, from array.Batch) { s.precondition(work, to, from) }})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -227,7 +231,8 @@ func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, eta float64, r
 	}
 	l.choices = []Choice{
 		{Part: "space", Chosen: "the vectors u with K u in the model's space, by equations", Reason: reason},
-		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by, Reason: "no basis of the space is known"},
+		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by,
+			Reason: "no basis of the space is known"},
 	}
 	return l.measured(at)
 }

@@ -43,7 +43,8 @@ func TestCyclesAboveTheirMerging(t *testing.T) {
 		got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1}), dev, y)
 		c := got.Linearization.Closed()
 		if !(math.Abs(c.Trace-1) < 1e-9 && c.Low == c.Trace && c.High == c.Trace && c.SpaceMargin >= 10) {
-			t.Errorf("cycle %d of %d nodes: divergence %g, %g to %g, margin %g, expected 1", i, n, c.Trace, c.Low, c.High, c.SpaceMargin)
+			t.Errorf("cycle %d of %d nodes: divergence %g, %g to %g, margin %g, expected 1", i, n, c.Trace, c.Low,
+				c.High, c.SpaceMargin)
 		}
 		got.Release()
 		a.Release()
@@ -89,7 +90,8 @@ func TestSharedNullSpace(t *testing.T) {
 	var mu [2][]float64
 	var trace [2]float64
 	for i, of := range [2][2]*mat.Dense{{x, k}, {&wide[0], &wide[1]}} {
-		problem := vjp.Problem{A: linops.NewDense(dev, of[0]), K: linops.NewDense(dev, of[1]), R: prox.NewL1(0.2), Device: dev}
+		problem := vjp.Problem{A: linops.NewDense(dev, of[0]), K: linops.NewDense(dev, of[1]), R: prox.NewL1(0.2),
+			Device: dev}
 		got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1}), dev, y)
 		mu[i], trace[i] = got.MuHat.ToHost(), got.Linearization.Closed().Trace
 		got.Release()
@@ -104,7 +106,8 @@ func TestNuclearBesideSquaresAboveLambdaMax(t *testing.T) {
 	dev := array.NewHost()
 	y := []float64{0.5246555193348231, 0.03259209890936782}
 	nuclear := lowrank.NewNuclear(array.Shape{Rows: 1, Cols: 2}, math.Hypot(y[0], y[1])*(1+1e-7))
-	k, r := solve.Terms(solve.Term{K: linops.Identity(2), R: nuclear}, solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(12)},
+	k, r := solve.Terms(solve.Term{K: linops.Identity(2), R: nuclear},
+		solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(12)},
 		solve.Term{K: linops.Identity(2), R: prox.NewSquaredL2(55)})
 	problem := vjp.Problem{A: linops.Identity(2), K: k, R: r, Device: dev}
 	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1}), dev, y)
@@ -121,7 +124,8 @@ func TestTieOfARoundingError(t *testing.T) {
 		x := mat.NewDense(6, 1, []float64{-2, 2, -1, 1, 3, -1 + 0x1p-52})
 		x.Scale(unit, x)
 		problem := vjp.Problem{A: linops.NewDense(dev, x), R: prox.NonNegative(), Device: dev}
-		got := solved(t, newSolver(t, "active-set", problem, vjp.Options{Sigma2: 1}), dev, []float64{1, 1, -1, 1, -1, -1})
+		got := solved(t, newSolver(t, "active-set", problem, vjp.Options{Sigma2: 1}), dev,
+			[]float64{1, 1, -1, 1, -1, -1})
 		if c := got.Linearization.Closed(); c.Low != 0 || c.High != 1 {
 			t.Errorf("in units of %g: %g to %g, expected 0 to 1", unit, c.Low, c.High)
 		}
@@ -145,22 +149,23 @@ func TestTieOfTheUnrolledDerivative(t *testing.T) {
 	}
 }
 
-// Behind K a direction in which A is small beside ||A||, but not beside the columns that it combines, is counted, or said
-// to be in doubt.
+// Behind K a direction in which A is small beside ||A||, but not beside the columns that it combines, is
+// counted, or said to be in doubt.
 func TestDirectionsOfShortColumns(t *testing.T) {
 	dev := array.NewHost()
 	x := mat.NewDense(2, 4, []float64{-0.02, 0, -4e-6, -2e7, 0.02, -8e-5, 4e-6, 2e7})
 	d := mat.NewDense(3, 4, []float64{0, -1, 0, 1, 0, 1, 0, -1, 0, -1, 1, 0})
 	problem := vjp.Problem{A: linops.NewDense(dev, x), K: linops.NewDense(dev, d), R: prox.NewL1(0.05), Device: dev}
-	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1e6}), dev, []float64{2000, -800})
+	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1e6}), dev,
+		[]float64{2000, -800})
 	defer got.Release()
 	if c := got.Linearization.Closed(); c.High != 2 {
 		t.Errorf("divergence %g to %g, expected up to 2", c.Low, c.High)
 	}
 }
 
-// Where the columns of A differ in length a gradient that is small beside ||A|| ||y|| may be that of a short column: a point
-// that the solver's check refuses settles nothing.
+// Where the columns of A differ in length a gradient that is small beside ||A|| ||y|| may be that of a short
+// column: a point that the solver's check refuses settles nothing.
 func TestRefusedPointsSettleNothing(t *testing.T) {
 	dev := array.NewHost()
 	x := mat.NewDense(10, 2, nil)
@@ -173,7 +178,8 @@ func TestRefusedPointsSettleNothing(t *testing.T) {
 	}
 	k := mat.NewDense(2, 2, []float64{1, -1, 1, -1})
 	problem := vjp.Problem{A: linops.NewDense(dev, x), K: linops.NewDense(dev, k), R: r, Device: dev}
-	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 705600}), dev, []float64{0, 840, 840, 0, 0, -840, 0, 840, -1680, 0})
+	got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 705600}), dev,
+		[]float64{0, 840, 840, 0, 0, -840, 0, 840, -1680, 0})
 	defer got.Release()
 	if c := got.Linearization.Closed(); !(math.Abs(c.Trace-1) < 1e-9) {
 		t.Errorf("divergence %g, margin %g, expected 1", c.Trace, c.SpaceMargin)

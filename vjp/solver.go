@@ -20,7 +20,10 @@ func Solvers() []string { return solve.Names() }
 // once for all y: the estimate of the operator's norm, or a factorization.
 func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
 	e, _ := solve.Lookup(name)
-	return newSolver(p, o, e, func(p Problem, so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
+	return newSolver(p, o, e, func(p Problem, so solve.Options) (solve.Solver,
+		error) {
+		return solve.New(ctx, name, p, so)
+	})
 }
 
 // FromMethod returns a solver of the problem by a user's method: it is differentiated, warm-started
@@ -28,7 +31,10 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 // it. Its constructor may be called more than once, and the problem that it is given may have its
 // columns in other units and its observations whitened.
 func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (Solver, error) {
-	return newSolver(p, o, method, func(p Problem, so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, method, p, so) })
+	return newSolver(p, o, method, func(p Problem, so solve.Options) (solve.Solver,
+		error) {
+		return solve.NewFrom(ctx, method, p, so)
+	})
 }
 
 // solver adds derivatives to a solve.Solver.
@@ -38,16 +44,19 @@ type solver struct {
 	o     Options
 }
 
-func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Options) (solve.Solver, error)) (Solver, error) {
+func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Options) (solve.Solver, error)) (Solver,
+	error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	if e.Closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
-		return nil, fmt.Errorf("vjp: the derivative of the %s solver is in closed form, not %s; choose another solver or derivative", e.Name, o.Derivative)
+		return nil, fmt.Errorf("vjp: the derivative of the %s solver is in closed form, not %s; choose another "+
+			"solver or derivative", e.Name, o.Derivative)
 	}
 	if o.Derivative == Unrolled && !loss.Quadratic(p.Loss) {
-		return nil, fmt.Errorf("vjp: the unrolled derivative needs a quadratic loss; choose the derivative %q or %q", Implicit, Auto)
+		return nil, fmt.Errorf("vjp: the unrolled derivative needs a quadratic loss; choose the derivative %q or %q",
+			Implicit, Auto)
 	}
 	plain := func(p Problem) (Solver, error) {
 		s, err := inner(p, o.solving())
@@ -187,7 +196,8 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 		sol.Release()
 		sol.B, sol.MuHat, sol.Implied = b, mu, implied
 	}
-	return &Solution{B: sol.B, MuHat: sol.MuHat, Implied: sol.Implied, Convergence: sol.Convergence, Linearization: l, Choices: append(sol.Choices, made...)}
+	return &Solution{B: sol.B, MuHat: sol.MuHat, Implied: sol.Implied, Convergence: sol.Convergence, Linearization: l,
+		Choices: append(sol.Choices, made...)}
 }
 
 // record solves with the tape running.
@@ -244,7 +254,8 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		}
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
-			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
+			{Part: "system", Chosen: "preconditioned conjugate gradients",
+				Reason: "the solver provides products with the curvature"},
 		}
 		l.spaced(l.model, array.Batch{}, s.subgradient(sol))
 		done = true

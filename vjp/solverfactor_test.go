@@ -46,7 +46,8 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 			}
 		}
 		on := dev.Put(y, 1, d)
-		probe, image, other := dev.Put(solvetest.Gaussian(rng, probes*d), probes, d), dev.Alloc(probes, d), dev.Alloc(probes, d)
+		probe, image, other := dev.Put(solvetest.Gaussian(rng, probes*d), probes, d), dev.Alloc(probes, d),
+			dev.Alloc(probes, d)
 		groups := make([][]int, p/4)
 		for j := range p {
 			groups[j%len(groups)] = append(groups[j%len(groups)], j)
@@ -63,7 +64,8 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 		}
 		for _, ridge := range []float64{0, 2, -1} { // -1 stands for groups
 			first := penalty(ridge, c.largest)
-			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, Loss: c.l, R: first, Device: dev}, vjp.Options{Images: true})
+			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, Loss: c.l, R: first, Device: dev},
+				vjp.Options{Images: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +85,8 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 					t.Errorf("%s: %+v", name, sol.Convergence)
 				}
 				closed := sol.Linearization.Closed()
-				if slices.ContainsFunc(sol.Choices, func(c vjp.Choice) bool { return c.Chosen == "factored by the solver" }) {
+				if slices.ContainsFunc(sol.Choices,
+					func(c vjp.Choice) bool { return c.Chosen == "factored by the solver" }) {
 					served++
 					if !closed.Images(image, probe) {
 						t.Errorf("%s, weight %d: the factors have gone", name, k)
@@ -106,7 +109,8 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 							tol = 1e-6
 						}
 						if off := floats.Distance(got, want, 2); !(off <= tol*floats.Norm(want, 2)) {
-							t.Errorf("%s, ridge %g, weight %d: %s differ by %g of %g", name, ridge, k, what, off, floats.Norm(want, 2))
+							t.Errorf("%s, ridge %g, weight %d: %s differ by %g of %g", name, ridge, k, what, off,
+								floats.Norm(want, 2))
 						}
 					}
 					close("images", image.ToHost(), other.ToHost())

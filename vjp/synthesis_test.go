@@ -37,7 +37,8 @@ func TestActiveSetsBehindAMatrix(t *testing.T) {
 			second.SetRow(i, append(make([]float64, i), append([]float64{1, -2, 1}, make([]float64, p-3-i)...)...))
 		}
 		for name, k := range map[string]*mat.Dense{
-			"square": mat.NewDense(p, p, solvetest.Gaussian(rng, p*p)), "differences": differencesMatrix(p), "many differences": differencesMatrix(64), "second differences": second,
+			"square": mat.NewDense(p, p, solvetest.Gaussian(rng, p*p)), "differences": differencesMatrix(p),
+			"many differences": differencesMatrix(64), "second differences": second,
 		} {
 			_, p := k.Dims()
 			for _, d := range []int{40, 16} {
@@ -109,7 +110,8 @@ func behindMatrix(t *testing.T, dev array.Device, name string, x, k *mat.Dense, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(sol.Choices); !strings.Contains(got, "K b and a few of b's") || !strings.Contains(got, "active sets") {
+		if got := fmt.Sprint(sol.Choices); !strings.Contains(got, "K b and a few of b's") ||
+			!strings.Contains(got, "active sets") {
 			t.Errorf("%s: choices %s", name, got)
 		}
 		if share > 1 {
@@ -125,11 +127,13 @@ func behindMatrix(t *testing.T, dev array.Device, name string, x, k *mat.Dense, 
 		want := at("admm", lambda)
 		near(t, name+": b", sol.B.ToHost(), want.B.ToHost(), 1e-3)
 		if e := floats.Distance(sol.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(e <= 2*want.Error) {
-			t.Errorf("%s at %g: mu_hat differs by %g, alternating directions by at most %g from the exact one", name, share, e, want.Error)
+			t.Errorf("%s at %g: mu_hat differs by %g, alternating directions by at most %g from the exact one", name,
+				share, e, want.Error)
 		}
 		got, other := sol.Linearization.Closed(), want.Linearization.Closed()
 		if !got.Known || math.Abs(got.Trace-other.Trace) > 1e-8 || math.Abs(got.Frobenius2-other.Frobenius2) > 1e-8 {
-			t.Errorf("%s at %g: traces %g and %g, expected %g and %g", name, share, got.Trace, got.Frobenius2, other.Trace, other.Frobenius2)
+			t.Errorf("%s at %g: traces %g and %g, expected %g and %g", name, share, got.Trace, got.Frobenius2,
+				other.Trace, other.Frobenius2)
 		}
 		const h = 1e-4
 		up, down := at("active-set", lambda*(1+h)), at("active-set", lambda*(1-h))
@@ -150,7 +154,8 @@ func behindRows(k *mat.Dense) int {
 }
 
 // Where the rows of K depend on each other the solver is that of other small problems behind K, and where the
-// derivative of iterations is wanted it is that of alternating directions; where K has more rows than columns active sets cannot be asked for.
+// derivative of iterations is wanted it is that of alternating directions; where K has more rows than columns
+// active sets cannot be asked for.
 func TestActiveSetsBehindDependentRows(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
@@ -168,7 +173,8 @@ func TestActiveSetsBehindDependentRows(t *testing.T) {
 		k    *mat.Dense
 		o    vjp.Options
 		name string
-	}{"dependent": {twice, vjp.Options{}, "interior-point"}, "unrolled": {differencesMatrix(p), vjp.Options{Derivative: vjp.Unrolled}, "admm"}} {
+	}{"dependent": {twice, vjp.Options{}, "interior-point"},
+		"unrolled": {differencesMatrix(p), vjp.Options{Derivative: vjp.Unrolled}, "admm"}} {
 		k := linops.NewDense(dev, c.k)
 		s := newSolver(t, "active-set", vjp.Problem{A: a, K: k, R: prox.NewL1(1), Device: dev}, c.o)
 		if s.Name() != c.name {
@@ -179,7 +185,8 @@ func TestActiveSetsBehindDependentRows(t *testing.T) {
 	}
 	k := linops.NewDense(dev, mat.NewDense(p+1, p, solvetest.Gaussian(rng, (p+1)*p)))
 	defer k.Release()
-	if _, err := vjp.NewSolver(context.Background(), "active-set", vjp.Problem{A: a, K: k, R: prox.NewL1(1), Device: dev}, vjp.Options{}); err == nil || !strings.Contains(err.Error(), "expected one of direct, admm") {
+	if _, err := vjp.NewSolver(context.Background(), "active-set", vjp.Problem{A: a, K: k, R: prox.NewL1(1),
+		Device: dev}, vjp.Options{}); err == nil || !strings.Contains(err.Error(), "expected one of direct, admm") {
 		t.Errorf("more rows than columns: %v", err)
 	}
 }
@@ -197,7 +204,8 @@ func BenchmarkGeneralizedLasso(b *testing.B) {
 		y := make([]float64, d)
 		mat.NewVecDense(d, y).MulVec(mat.NewDense(d, p, x), mat.NewVecDense(p, signal))
 		floats.Add(y, scaled(20, solvetest.Gaussian(rng, d)))
-		for name, k := range map[string]*mat.Dense{"dense": mat.NewDense(p, p, solvetest.Gaussian(rng, p*p)), "differences": differencesMatrix(p)} {
+		for name, k := range map[string]*mat.Dense{"dense": mat.NewDense(p, p, solvetest.Gaussian(rng, p*p)),
+			"differences": differencesMatrix(p)} {
 			b.Run(fmt.Sprintf("%s, d = %d", name, d), func(b *testing.B) {
 				dev := array.NewHost()
 				defer dev.Close()

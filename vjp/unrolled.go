@@ -346,7 +346,8 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 
 // replay computes iterations lo to hi-1 again from the state before lo and reverses them, within
 // room bytes if possible.
-func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *solve.Work, lo, hi int, from []array.Batch, room int64) error {
+func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *solve.Work, lo, hi int,
+	from []array.Batch, room int64) error {
 	report := progress.From(ctx)
 	run := func(to int, record bool) (records []prox.Derivative, err error) {
 		for i, s := range from {
@@ -357,7 +358,8 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 				return records, err
 			}
 			w.C, w.K = t.coefs[k], k
-			report(progress.Report{Stage: progress.Reverse, Step: len(t.coefs) - hi, Steps: len(t.coefs), Active: dst.K()})
+			report(progress.Report{Stage: progress.Reverse, Step: len(t.coefs) - hi, Steps: len(t.coefs),
+				Active: dst.K()})
 			j, err := t.m.Step(ctx, w, true)
 			if err != nil {
 				return records, err
@@ -397,14 +399,16 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 }
 
 // reverseSegment reverses the iterations from first on whose records are given.
-func (t *unrolled) reverseSegment(ctx context.Context, dst array.Batch, a *adjoint, records []prox.Derivative, first int) error {
+func (t *unrolled) reverseSegment(ctx context.Context, dst array.Batch, a *adjoint, records []prox.Derivative,
+	first int) error {
 	report := progress.From(ctx)
 	for i := len(records) - 1; i >= 0; i-- {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		a.K = first + i
-		report(progress.Report{Stage: progress.Reverse, Step: len(t.coefs) - 1 - a.K, Steps: len(t.coefs), Active: dst.K()})
+		report(progress.Report{Stage: progress.Reverse, Step: len(t.coefs) - 1 - a.K, Steps: len(t.coefs),
+			Active: dst.K()})
 		a.C = t.coefs[a.K]
 		if err := t.m.Reverse(ctx, dst, &a.Adjoint, records[i]); err != nil {
 			return err

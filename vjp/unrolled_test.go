@@ -42,7 +42,8 @@ func TestUnrolledDifferentiatesTheIterateItStoppedAt(t *testing.T) {
 					continue
 				}
 				for _, iterations := range []int{1, 2, 7} {
-					s := newSolver(t, name, f.problem, vjp.Options{Tol: 1e-300, MaxIter: iterations, Derivative: vjp.Unrolled})
+					s := newSolver(t, name, f.problem, vjp.Options{Tol: 1e-300, MaxIter: iterations,
+						Derivative: vjp.Unrolled})
 					sol := stopped(t, s, dev, f.y)
 					d := len(f.y)
 					j := jacobian(t, sol.Linearization, dev, d)
@@ -60,7 +61,8 @@ func TestUnrolledDifferentiatesTheIterateItStoppedAt(t *testing.T) {
 						for k := range d {
 							// VJP: row k of the measured matrix is (D mu_hat)* e_k.
 							if e := math.Abs((a[k]-b[k])/(2*h) - j.At(k, i)); e > 1e-6 {
-								t.Fatalf("%s/%s after %d iterations: entry (%d, %d) off by %g", f.name, name, iterations, k, i, e)
+								t.Fatalf("%s/%s after %d iterations: entry (%d, %d) off by %g", f.name, name,
+									iterations, k, i, e)
 							}
 						}
 					}
@@ -105,7 +107,8 @@ func TestCheckpointedTapeGivesTheSameBits(t *testing.T) {
 					got := jacobian(t, sol.Linearization, dev, len(f.y))
 					for i, v := range got.RawMatrix().Data {
 						if v != want.RawMatrix().Data[i] {
-							t.Fatalf("%s/%s with %d of %d bytes: value %d is %v, not %v", f.name, name, budget, size, i, v, want.RawMatrix().Data[i])
+							t.Fatalf("%s/%s with %d of %d bytes: value %d is %v, not %v", f.name, name, budget, size,
+								i, v, want.RawMatrix().Data[i])
 						}
 					}
 					sol.Release()
@@ -125,7 +128,8 @@ func TestVJPBitsDoNotDependOnTheBatch(t *testing.T) {
 		for _, f := range fewFixtures(t, dev) {
 			for _, name := range f.solvers {
 				for _, derivative := range derivatives(name) {
-					sol := stopped(t, newSolver(t, name, f.problem, vjp.Options{Tol: 1e-8, Derivative: derivative}), dev, f.y)
+					sol := stopped(t, newSolver(t, name, f.problem, vjp.Options{Tol: 1e-8, Derivative: derivative}),
+						dev, f.y)
 					d := len(f.y)
 					want := jacobian(t, sol.Linearization, dev, d)
 					e, out := dev.Alloc(d, d), dev.Alloc(d, d)
@@ -138,13 +142,15 @@ func TestVJPBitsDoNotDependOnTheBatch(t *testing.T) {
 					for _, batch := range []int{2, 3, 7} {
 						for i := 0; i+batch <= d; i += batch {
 							k := i + batch
-							if err := sol.Linearization.VJP(context.Background(), out.Rows(i, k), e.Rows(i, k)); err != nil {
+							if err := sol.Linearization.VJP(context.Background(), out.Rows(i, k),
+								e.Rows(i, k)); err != nil {
 								t.Fatal(err)
 							}
 						}
 						for i, v := range out.Rows(0, d/batch*batch).ToHost() {
 							if v != want.RawMatrix().Data[i] {
-								t.Fatalf("%s/%s in batches of %d: %v, not %v", f.name, name, batch, v, want.RawMatrix().Data[i])
+								t.Fatalf("%s/%s in batches of %d: %v, not %v", f.name, name, batch, v,
+									want.RawMatrix().Data[i])
 							}
 						}
 					}
@@ -192,7 +198,8 @@ func TestCancelledSolveAndSweepLeakNothing(t *testing.T) {
 					if n < sol.Iterations && !errors.Is(err, context.Canceled) {
 						t.Errorf("%s/%s: solve cancelled at look %d: %v", f.name, name, n, err)
 					}
-					if err := sol.Linearization.VJP(&cancelAfter{context.Background(), n}, out, v); n < sol.Iterations && !errors.Is(err, context.Canceled) {
+					if err := sol.Linearization.VJP(&cancelAfter{context.Background(), n}, out,
+						v); n < sol.Iterations && !errors.Is(err, context.Canceled) {
 						t.Errorf("%s/%s: sweep cancelled at look %d: %v", f.name, name, n, err)
 					}
 				}
@@ -251,7 +258,8 @@ func TestActiveCoordinatesChangeNothingButRounding(t *testing.T) {
 				var jacobians [2]*mat.Dense
 				for i, a := range []linops.Operator{x, plain{x}} {
 					before := dev.Stats().Live
-					s := newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(lambda), Device: dev}, vjp.Options{Tol: 1e-9, MaxIter: 300, Derivative: derivative})
+					s := newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(lambda), Device: dev},
+						vjp.Options{Tol: 1e-9, MaxIter: 300, Derivative: derivative})
 					sol := stopped(t, s, dev, y)
 					jacobians[i] = jacobian(t, sol.Linearization, dev, d)
 					sol.Release()

@@ -45,7 +45,8 @@ func fixtures(dev array.Device) []fixture {
 	var fs []fixture
 	add := func(name string, a linops.Operator, r prox.Prox, scale float64, solvers ...string) {
 		d, _ := a.Dims()
-		fs = append(fs, fixture{name, vjp.Problem{A: a, R: r, Device: dev}, scaled(scale, solvetest.Gaussian(rng, d)), solvers})
+		fs = append(fs, fixture{name, vjp.Problem{A: a, R: r, Device: dev}, scaled(scale, solvetest.Gaussian(rng, d)),
+			solvers})
 	}
 	add("ols", x(12, 5), prox.Zero(), 1, "direct", "ista", "fista", "admm")
 	add("ridge tall", x(12, 5), prox.NewSquaredL2(0.7), 1, "direct", "ista", "fista", "admm")
@@ -75,7 +76,8 @@ func fixtures(dev array.Device) []fixture {
 		add(fmt.Sprintf("matrix completion %dx%d", s.Rows, s.Cols), sel, lowrank.NewNuclear(s, 2.5), 2, iterative...)
 	}
 	add("robust pca", linops.HStack(linops.Identity(40), linops.Identity(40)),
-		prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(array.Shape{Rows: 8, Cols: 5}, 4), N: 40}, prox.Block{Prox: prox.NewL1(2), N: 40}), 2.5, iterative...)
+		prox.NewSeparable(prox.Block{Prox: lowrank.NewNuclear(array.Shape{Rows: 8, Cols: 5}, 4), N: 40},
+			prox.Block{Prox: prox.NewL1(2), N: 40}), 2.5, iterative...)
 	return fs
 }
 
@@ -91,7 +93,8 @@ func fewFixtures(t *testing.T, dev array.Device) []fixture {
 		return !slices.Contains([]string{"ridge wide", "lasso wide", "group lasso", "svt"}, f.name)
 	})
 	for i := range all {
-		all[i].solvers = slices.DeleteFunc(slices.Clone(all[i].solvers), func(name string) bool { return name == "ista" })
+		all[i].solvers = slices.DeleteFunc(slices.Clone(all[i].solvers),
+			func(name string) bool { return name == "ista" })
 	}
 	t.Logf("%s is emulated: %d of the problems, without ista", dev.Name(), len(all))
 	return all
@@ -177,7 +180,8 @@ func TestVJPMatchesCentralDifferences(t *testing.T) {
 						o.Derivative = derivative
 						sol := solved(t, newSolver(t, name, f.problem, o), dev, f.y)
 						js = append(js, jacobian(t, sol.Linearization, dev, d))
-						t.Logf("%s: %d iterations, optimality %.1e", sol.Linearization.Kind(), sol.Iterations, sol.Optimality)
+						t.Logf("%s: %d iterations, optimality %.1e", sol.Linearization.Kind(), sol.Iterations,
+							sol.Optimality)
 						sol.Release()
 					}
 					const h = 1e-5
@@ -242,8 +246,10 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 							for _, x := range v {
 								square += x * x
 							}
-							if want := mat.Trace(sym); math.Abs(trace-want) > 1e-7*(1+want) || math.Abs(norm2-square) > 1e-7*(1+square) {
-								t.Errorf("trace %.10g and squared norm %.10g, want %.10g and %.10g", trace, norm2, want, square)
+							if want := mat.Trace(sym); math.Abs(trace-want) > 1e-7*(1+want) ||
+								math.Abs(norm2-square) > 1e-7*(1+square) {
+								t.Errorf("trace %.10g and squared norm %.10g, want %.10g and %.10g", trace, norm2,
+									want, square)
 							}
 						}
 					})
@@ -301,7 +307,8 @@ func TestImplicitGroupLassoInRawUnits(t *testing.T) {
 			}
 			var js []*mat.Dense
 			for _, derivative := range derivatives("admm") {
-				s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
+				s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev},
+					vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
 				sol := solved(t, s, dev, y)
 				js = append(js, jacobian(t, sol.Linearization, dev, d))
 				sol.Release()
@@ -310,7 +317,8 @@ func TestImplicitGroupLassoInRawUnits(t *testing.T) {
 				var diff mat.Dense
 				diff.Sub(js[0], j)
 				if e := mat.Norm(&diff, math.Inf(1)); e > 1e-5 {
-					t.Errorf("%d groups: Jacobians differ by %g, traces %g and %g", groups, e, mat.Trace(js[0]), mat.Trace(j))
+					t.Errorf("%d groups: Jacobians differ by %g, traces %g and %g", groups, e, mat.Trace(js[0]),
+						mat.Trace(j))
 				}
 			}
 		}

@@ -85,12 +85,14 @@ func TestWeightedDerivativeHasTheTracesOfTheJacobian(t *testing.T) {
 			square.Mul(want, want)
 			asymmetry.Sub(got, got.T())
 			trace, frobenius2 := mat.Trace(got), math.Pow(mat.Norm(got, 2), 2)
-			if math.Abs(trace-mat.Trace(want)) > 1e-5 || math.Abs(frobenius2-mat.Trace(&square)) > 1e-5 || mat.Norm(&asymmetry, 2) > 1e-6 {
+			if math.Abs(trace-mat.Trace(want)) > 1e-5 || math.Abs(frobenius2-mat.Trace(&square)) > 1e-5 ||
+				mat.Norm(&asymmetry, 2) > 1e-6 {
 				t.Errorf("%s by %s: trace %g and squared norm %g, want %g and %g; asymmetric by %g",
 					c.name, c.solver, trace, frobenius2, mat.Trace(want), mat.Trace(&square), mat.Norm(&asymmetry, 2))
 			}
 			if closed.Known && (math.Abs(closed.Trace-trace) > 1e-6 || math.Abs(closed.Frobenius2-frobenius2) > 1e-6) {
-				t.Errorf("%s by %s: in closed form %g and %g, images give %g and %g", c.name, c.solver, closed.Trace, closed.Frobenius2, trace, frobenius2)
+				t.Errorf("%s by %s: in closed form %g and %g, images give %g and %g", c.name, c.solver, closed.Trace,
+					closed.Frobenius2, trace, frobenius2)
 			}
 			a.Release()
 		}

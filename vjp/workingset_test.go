@@ -146,7 +146,8 @@ func TestWorkingSetsChangeNothingButRounding(t *testing.T) {
 					if f.name == "lambda small" || f.name == "no penalty" || f.name == "nonnegative" {
 						// The Jacobian is a projection on nearly all of R^d, the solution far
 						// from unique: its trace is all that is compared.
-						g, w := mat.Trace(jacobian(t, got.Linearization, dev, d)), mat.Trace(jacobian(t, want.Linearization, dev, d))
+						g, w := mat.Trace(jacobian(t, got.Linearization, dev, d)),
+							mat.Trace(jacobian(t, want.Linearization, dev, d))
 						if math.Abs(g-w) > 1e-5*float64(d) {
 							t.Errorf("divergence %v, want %v", g, w)
 						}
@@ -180,7 +181,8 @@ func TestWorkingSetsReadTheMatrixAHandfulOfTimes(t *testing.T) {
 		sol := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: f.r, Device: dev}, vjp.Options{}), dev, f.y)
 		defer sol.Release()
 		if n := a.products + a.restricts; n > 12 {
-			t.Errorf("%d products with A and %d restrictions in %d iterations, expected 12 at most", a.products, a.restricts, sol.Iterations)
+			t.Errorf("%d products with A and %d restrictions in %d iterations, expected 12 at most", a.products,
+				a.restricts, sol.Iterations)
 		}
 		if sol.Iterations < 20 {
 			t.Errorf("%d iterations: too easy a problem to tell", sol.Iterations)
@@ -202,8 +204,10 @@ func TestWorkingSetsStopWhereTold(t *testing.T) {
 func stopWhereTold(t *testing.T, dev array.Device, f sparseFixture) {
 	arraytest.NoLeak(t, dev)
 	for _, n := range []int{1, 5, 20} {
-		for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
-			s := newSolver(t, "fista", vjp.Problem{A: f.a, R: f.r, Device: dev}, vjp.Options{MaxIter: n, Derivative: kind})
+		for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit",
+			vjp.None: ""} {
+			s := newSolver(t, "fista", vjp.Problem{A: f.a, R: f.r, Device: dev},
+				vjp.Options{MaxIter: n, Derivative: kind})
 			sol := stopped(t, s, dev, f.y)
 			if sol.Converged || sol.Iterations > n+1 {
 				t.Errorf("%s: %+v after %d iterations at most", f.name, sol.Convergence, n)

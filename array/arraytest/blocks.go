@@ -47,7 +47,8 @@ func blockProducts(dev array.Device) error {
 		first, size, values, end := randomBlocks(rng, sizes...)
 		b := dev.NewBlocks(first, size)
 		if b.Len() != len(values) || b.End() > end || len(values) > 0 && b.End() != end {
-			return fmt.Errorf("blocks of %d values up to coordinate %d say %d and %d", len(values), end, b.Len(), b.End())
+			return fmt.Errorf("blocks of %d values up to coordinate %d say %d and %d", len(values), end, b.Len(),
+				b.End())
 		}
 		held := put(dev, table{1, len(values), values}, packed)
 		for _, k := range []int{0, 1, 2, 6, 37} {
@@ -73,7 +74,8 @@ func blockProducts(dev array.Device) error {
 	return nil
 }
 
-func blockMethods(dev array.Device, rng *rand.Rand, add func(name string, n, out int, do func(dst, x array.Batch))) (free func()) {
+func blockMethods(dev array.Device, rng *rand.Rand,
+	add func(name string, n, out int, do func(dst, x array.Batch))) (free func()) {
 	first, size, values, end := randomBlocks(rng, 3, 50, 17, 1, 129)
 	along, held := dev.NewBlocks(first, size), put(dev, table{1, len(values), values}, packed)
 	add("MulBlocks", end, end, func(dst, x array.Batch) {

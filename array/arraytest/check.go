@@ -144,7 +144,8 @@ func (h held) check(want table, tol float64, format string, args ...any) error {
 	got := h.ToHost()
 	for i, w := range want.v {
 		if g := got[i]; !same(g, w, tol) {
-			return fmt.Errorf("%s: vector %d of %s has %v at %d, expected %v", fmt.Sprintf(format, args...), i/want.n, h.Batch, g, i%want.n, w)
+			return fmt.Errorf("%s: vector %d of %s has %v at %d, expected %v", fmt.Sprintf(format, args...), i/want.n,
+				h.Batch, g, i%want.n, w)
 		}
 	}
 	if h.whole.N() == h.N() {

@@ -66,17 +66,7 @@ func methods(dev array.Device) ([]method, func()) {
 			dev.Gemm(false, false, 1.1, x, a, 0.7, dst)
 		})
 	}
-	for _, size := range [][3]int{{2, 3, 4}, {20, 30, 10}, {100, 7, 90}} {
-		sa, sb := array.Shape{Rows: size[0], Cols: size[1]}, array.Shape{Rows: size[1], Cols: size[2]}
-		b := fixed(1, sb.Len())
-		name := fmt.Sprintf("GemmEach %v", size)
-		add(name, sa.Len(), sa.Rows*sb.Cols, func(dst, x array.Batch) { dev.GemmEach(false, false, 1, x, sa, b, sb, 0, dst) })
-		add(name+", transposed", sa.Len(), sa.Rows*sb.Cols, func(dst, x array.Batch) {
-			dev.GemmEach(true, false, 1, x, sa.T(), b, sb, 0, dst)
-		})
-		a := fixed(1, sa.Len())
-		add(name+", from the left", sb.Len(), sa.Rows*sb.Cols, func(dst, x array.Batch) { dev.GemmEach(false, false, 1, a, sa, x, sb, 0, dst) })
-	}
+	eachMethods(dev, fixed, add)
 	indptr, indices, values, _ := randomCSR(rng, 300, 70)
 	m := dev.NewCSR(300, 70, indptr, indices, values)
 	frees = append(frees, m.Free)
@@ -85,15 +75,36 @@ func methods(dev array.Device) ([]method, func()) {
 	p := dev.NewPattern(rows, cols, randomPlaces(rng, rows, cols, 0.5))
 	frees = append(frees, p.Free)
 	u, v := fixed(1, rows*r), fixed(1, cols*r)
-	add("SampleProduct, second shared", rows*r, p.Len(), func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, x, v, 0) })
-	add("SampleProduct, first shared", cols*r, p.Len(), func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, u, x, 0) })
+	add("SampleProduct, second shared", rows*r, p.Len(),
+		func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, x, v, 0) })
+	add("SampleProduct, first shared", cols*r, p.Len(),
+		func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, u, x, 0) })
 	add("SpreadProduct", p.Len(), rows*r, func(dst, x array.Batch) { dev.SpreadProduct(false, 1, p, x, v, 0, dst) })
-	add("SpreadProduct, transposed", p.Len(), cols*r, func(dst, x array.Batch) { dev.SpreadProduct(true, 1, p, x, u, 0, dst) })
+	add("SpreadProduct, transposed", p.Len(), cols*r,
+		func(dst, x array.Batch) { dev.SpreadProduct(true, 1, p, x, u, 0, dst) })
 	frees = append(frees, blockMethods(dev, rng, add), transformMethods(dev, add))
 	return list, func() {
 		for _, f := range frees {
 			f()
 		}
+	}
+}
+
+// eachMethods are products of matrices of which each vector is one.
+func eachMethods(dev array.Device, fixed func(k, n int) array.Batch,
+	add func(name string, n, out int, do func(dst, x array.Batch))) {
+	for _, size := range [][3]int{{2, 3, 4}, {20, 30, 10}, {100, 7, 90}} {
+		sa, sb := array.Shape{Rows: size[0], Cols: size[1]}, array.Shape{Rows: size[1], Cols: size[2]}
+		b := fixed(1, sb.Len())
+		name := fmt.Sprintf("GemmEach %v", size)
+		add(name, sa.Len(), sa.Rows*sb.Cols,
+			func(dst, x array.Batch) { dev.GemmEach(false, false, 1, x, sa, b, sb, 0, dst) })
+		add(name+", transposed", sa.Len(), sa.Rows*sb.Cols, func(dst, x array.Batch) {
+			dev.GemmEach(true, false, 1, x, sa.T(), b, sb, 0, dst)
+		})
+		a := fixed(1, sa.Len())
+		add(name+", from the left", sb.Len(), sa.Rows*sb.Cols,
+			func(dst, x array.Batch) { dev.GemmEach(false, false, 1, a, sa, x, sb, 0, dst) })
 	}
 }
 
@@ -117,7 +128,8 @@ func batchIndependence(dev array.Device) error {
 		want := y.ToHost()
 		y.Free()
 		if !bits(want[:out], want[(allVectors-1)*out:]) {
-			return fmt.Errorf("%s: the first and the last vector of %s are equal, their results are not", m.name, whole.Batch)
+			return fmt.Errorf("%s: the first and the last vector of %s are equal, their results are not", m.name,
+				whole.Batch)
 		}
 		for _, k := range batchSizes {
 			for _, i := range []int{0, 1, allVectors - k - 1 - rng.IntN(allVectors-k), allVectors - k} {
@@ -126,7 +138,8 @@ func batchIndependence(dev array.Device) error {
 				got := y.ToHost()
 				y.Free()
 				if !bits(got, want[i*out:(i+k)*out]) {
-					return fmt.Errorf("%s: vectors %d to %d have different bits on their own and in a batch of %d", m.name, i, i+k-1, allVectors)
+					return fmt.Errorf("%s: vectors %d to %d have different bits on their own and in a batch of %d",
+						m.name, i, i+k-1, allVectors)
 				}
 			}
 		}
@@ -155,7 +168,8 @@ func concurrency(dev array.Device) error {
 				i := (step*(c+1) + c) % len(list)
 				y := list[i].do(inputs[i].Batch)
 				if !bits(y.ToHost(), want[i]) {
-					errs[c] = fmt.Errorf("%s on %s gives different bits with %d concurrent callers", list[i].name, inputs[i].Batch, callers-1)
+					errs[c] = fmt.Errorf("%s on %s gives different bits with %d concurrent callers", list[i].name,
+						inputs[i].Batch, callers-1)
 				}
 				y.Free()
 			}
@@ -180,6 +194,20 @@ type mismatch struct {
 	do    func()
 }
 
+// allPanic checks that each case panics with a text that mentions all of its parts.
+func allPanic(cases []mismatch) error {
+	for _, c := range cases {
+		text := panics(c.do)
+		if text == "" {
+			return fmt.Errorf("%s does not panic", c.name)
+		}
+		if !mentions(text, c.parts...) {
+			return fmt.Errorf("%s panics with %q, which does not mention all of %q", c.name, text, c.parts)
+		}
+	}
+	return nil
+}
+
 func mismatches(dev array.Device) error {
 	a, b, one := dev.Alloc(3, 5), dev.Alloc(4, 5), dev.Alloc(1, 6)
 	places := dev.NewPattern(2, 5, []int{0, 7, 4})
@@ -188,7 +216,6 @@ func mismatches(dev array.Device) error {
 	far := dev.NewIndex([]int{5})
 	along, four := dev.NewBlocks([]int{3}, []int{2}), dev.Alloc(1, 4)
 	defer along.Free()
-	defer four.Free()
 	pair, single := dev.Alloc(3, 2), dev.Alloc(3, 1)
 	sa, sb := array.Shape{Rows: 5, Cols: 1}, array.Shape{Rows: 2, Cols: 1}
 	cases := []mismatch{
@@ -197,8 +224,10 @@ func mismatches(dev array.Device) error {
 		{"Copy", []string{"3 x 5", "4 x 5"}, func() { dev.Copy(a, b) }},
 		{"Lin", []string{"3 x 5", "4 x 5"}, func() { dev.Lin(a, 1, a, 1, b) }},
 		{"Lin of another length", []string{"3 x 5", "1 x 6"}, func() { dev.Lin(a, 1, one, 1, a) }},
-		{"LinEach", []string{"3 x 5", "4 x 5"}, func() { dev.LinEach(a, make([]float64, 3), b, make([]float64, 3), a) }},
-		{"LinEach's coefficients", []string{"3 x 5", "2"}, func() { dev.LinEach(a, make([]float64, 2), a, make([]float64, 3), a) }},
+		{"LinEach", []string{"3 x 5", "4 x 5"},
+			func() { dev.LinEach(a, make([]float64, 3), b, make([]float64, 3), a) }},
+		{"LinEach's coefficients", []string{"3 x 5", "2"},
+			func() { dev.LinEach(a, make([]float64, 2), a, make([]float64, 3), a) }},
 		{"Mul", []string{"3 x 5", "1 x 6"}, func() { dev.Mul(a, a, one) }},
 		{"Dot", []string{"3 x 5", "4 x 5"}, func() { dev.Dot(make([]float64, 3), a, b) }},
 		{"MaxAbs", []string{"3 x 5", "4"}, func() { dev.MaxAbs(make([]float64, 4), a) }},
@@ -211,18 +240,24 @@ func mismatches(dev array.Device) error {
 		{"ShrinkSlope", []string{"3 x 5", "1 x 6"}, func() { dev.ShrinkSlope(a, a, one, 1) }},
 		{"Gemm", []string{"3 x 5", "4 x 5", "3 x 2"}, func() { dev.Gemm(false, false, 1, a, b, 0, pair) }},
 		{"Gemm's result", []string{"3 x 5", "4 x 5", "3 x 2"}, func() { dev.Gemm(false, true, 1, a, b, 0, pair) }},
-		{"GemmEach", []string{"3 x 5", "3 x 2", "3 x 1"}, func() { dev.GemmEach(true, false, 1, a, sa, pair, sb, 0, single) }},
+		{"GemmEach", []string{"3 x 5", "3 x 2", "3 x 1"},
+			func() { dev.GemmEach(true, false, 1, a, sa, pair, sb, 0, single) }},
 		{"Gather", []string{"3 x 5", "3 x 1", "2"}, func() { dev.Gather(single, a, idx) }},
 		{"Scatter", []string{"3 x 5", "3 x 1", "2"}, func() { dev.Scatter(a, single, idx) }},
 		{"Gather beyond the end", []string{"3 x 5", "3 x 1", "5"}, func() { dev.Gather(single, a, far) }},
 		{"Scatter beyond the end", []string{"3 x 5", "3 x 1", "5"}, func() { dev.Scatter(a, single, far) }},
 		{"MulCSR", []string{"2 x 5", "3 x 5", "3 x 1"}, func() { dev.MulCSR(single, m, a) }},
 		{"NewCSR", []string{"2 x 5"}, func() { dev.NewCSR(2, 5, []int{0, 1}, []int{0}, []float64{1}) }},
-		{"NewCSR with a column too many", []string{"5"}, func() { dev.NewCSR(1, 5, []int{0, 1}, []int{5}, []float64{1}) }},
-		{"NewCSR with rows that go back", []string{"1", "2"}, func() { dev.NewCSR(2, 5, []int{0, 2, 1}, []int{0}, []float64{1}) }},
-		{"SampleProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SampleProduct(single, places, 1, a, pair, 0) }},
-		{"SpreadProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SpreadProduct(false, 1, places, single, a, 0, pair) }},
-		{"MulBlocks beyond the end", []string{"3 x 5", "3 x 1", "1 x 4", "5"}, func() { dev.MulBlocks(single, along, four, a) }},
+		{"NewCSR with a column too many", []string{"5"},
+			func() { dev.NewCSR(1, 5, []int{0, 1}, []int{5}, []float64{1}) }},
+		{"NewCSR with rows that go back", []string{"1", "2"},
+			func() { dev.NewCSR(2, 5, []int{0, 2, 1}, []int{0}, []float64{1}) }},
+		{"SampleProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"},
+			func() { dev.SampleProduct(single, places, 1, a, pair, 0) }},
+		{"SpreadProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"},
+			func() { dev.SpreadProduct(false, 1, places, single, a, 0, pair) }},
+		{"MulBlocks beyond the end", []string{"3 x 5", "3 x 1", "1 x 4", "5"},
+			func() { dev.MulBlocks(single, along, four, a) }},
 		{"MulBlocks' values", []string{"3 x 5", "1 x 6", "4"}, func() { dev.MulBlocks(a, along, one, a) }},
 		{"NewBlocks that overlap", []string{"1", "2", "3"}, func() { dev.NewBlocks([]int{0, 2}, []int{3, 2}) }},
 		{"NewPattern with a place too many", []string{"10", "9"}, func() { dev.NewPattern(2, 5, []int{10}) }},
@@ -232,24 +267,20 @@ func mismatches(dev array.Device) error {
 		{"Reshape", []string{"3 x 5", "4 x 4"}, func() { a.Reshape(4, 4) }},
 		{"Reshape of a view", []string{"3 x 2", "2 x 3"}, func() { a.Cols(0, 2).Reshape(2, 3) }},
 		{"Alloc of a negative number", []string{"-1 x 5"}, func() { dev.Alloc(-1, 5) }},
-		{"Alloc beyond all memory", []string{fmt.Sprintf("%d x %d", math.MaxInt/2, 5)}, func() { dev.Alloc(math.MaxInt/2, 5) }},
+		{"Alloc beyond all memory", []string{fmt.Sprintf("%d x %d", math.MaxInt/2, 5)},
+			func() { dev.Alloc(math.MaxInt/2, 5) }},
 		{"Copy of nothing", nil, func() { dev.Copy(a, array.Batch{}) }},
 	}
 	if big := int64(math.MaxInt32) + 1; int64(int(big)) == big {
-		cases = append(cases, mismatch{"NewIndex beyond an int32", []string{fmt.Sprint(big)}, func() { dev.NewIndex([]int{int(big)}) }})
+		cases = append(cases, mismatch{"NewIndex beyond an int32", []string{fmt.Sprint(big)},
+			func() { dev.NewIndex([]int{int(big)}) }})
 	}
 	more, free := transformMismatches(dev, a, pair, single)
 	defer free()
-	for _, c := range append(cases, more...) {
-		text := panics(c.do)
-		if text == "" {
-			return fmt.Errorf("%s does not panic", c.name)
-		}
-		if !mentions(text, c.parts...) {
-			return fmt.Errorf("%s panics with %q, which does not mention all of %q", c.name, text, c.parts)
-		}
+	if err := allPanic(append(cases, more...)); err != nil {
+		return err
 	}
-	for _, x := range []array.Batch{a, b, one, pair, single} {
+	for _, x := range []array.Batch{a, b, one, four, pair, single} {
 		x.Free()
 	}
 	idx.Free()
@@ -261,11 +292,13 @@ func mismatches(dev array.Device) error {
 func memory(dev array.Device) error {
 	before := dev.Stats()
 	a := dev.Alloc(34, 1000)
-	if a.K() != 34 || a.N() != 1000 || a.Stride() != 1000 || a.Offset() != 0 || a.Device() != dev || !a.Contiguous() || a.Bytes() != 272000 {
+	if a.K() != 34 || a.N() != 1000 || a.Stride() != 1000 || a.Offset() != 0 || a.Device() != dev ||
+		!a.Contiguous() || a.Bytes() != 272000 {
 		return fmt.Errorf("Alloc(34, 1000) gives %s, stride %d, offset %d", a, a.Stride(), a.Offset())
 	}
 	during := dev.Stats()
-	if during.Live != before.Live+1 || during.LiveBytes < before.LiveBytes+a.Bytes() || during.PeakBytes < during.LiveBytes {
+	if during.Live != before.Live+1 || during.LiveBytes < before.LiveBytes+a.Bytes() ||
+		during.PeakBytes < during.LiveBytes {
 		return fmt.Errorf("before Alloc of 272000 bytes Stats is %+v, after it %+v", before, during)
 	}
 	a.Free()
@@ -273,9 +306,12 @@ func memory(dev array.Device) error {
 		return fmt.Errorf("a second Free of %s does not panic", a)
 	}
 	array.Batch{}.Free()
-	idx, m := dev.NewIndex(make([]int, 1000)), dev.NewCSR(1, 1, []int{0, 1000}, make([]int, 1000), make([]float64, 1000))
-	if now := dev.Stats(); idx.Bytes() <= 0 || m.Bytes() <= 0 || now.LiveBytes < before.LiveBytes+idx.Bytes()+m.Bytes() {
-		return fmt.Errorf("an index of %d bytes and a sparse matrix of %d take Stats from %+v to %+v", idx.Bytes(), m.Bytes(), before, now)
+	idx, m := dev.NewIndex(make([]int, 1000)), dev.NewCSR(1, 1, []int{0, 1000}, make([]int, 1000),
+		make([]float64, 1000))
+	if now := dev.Stats(); idx.Bytes() <= 0 || m.Bytes() <= 0 ||
+		now.LiveBytes < before.LiveBytes+idx.Bytes()+m.Bytes() {
+		return fmt.Errorf("an index of %d bytes and a sparse matrix of %d take Stats from %+v to %+v", idx.Bytes(),
+			m.Bytes(), before, now)
 	}
 	idx.Free()
 	m.Free()
@@ -302,7 +338,8 @@ func memory(dev array.Device) error {
 		z := dev.Alloc(33, 1000)
 		z.Free()
 	}
-	if now := dev.Stats(); now.PooledBytes != grown.PooledBytes || now.PeakBytes != grown.PeakBytes || now.Live != before.Live {
+	if now := dev.Stats(); now.PooledBytes != grown.PooledBytes || now.PeakBytes != grown.PeakBytes ||
+		now.Live != before.Live {
 		return fmt.Errorf("after 100 turns of a loop Stats is %+v, after 200 %+v", grown, now)
 	}
 	for _, s := range [][2]int{{0, 0}, {0, 7}, {7, 0}} {

@@ -58,12 +58,14 @@ func spread(trans bool, places []int, cols, r int, alpha float64, z, b []float64
 
 func patternProducts(dev array.Device) error {
 	rng := rand.New(rand.NewPCG(17, 0))
-	for _, s := range [][4]int{{0, 3, 2, 2}, {3, 4, 0, 2}, {3, 5, 2, 0}, {3, 5, 2, 1}, {3, 5, 2, 2}, {40, 30, 7, 3}, {30, 40, 1, 34}, {11, 90, 16, 37}, {60, 11, 5, 75}} {
+	for _, s := range [][4]int{{0, 3, 2, 2}, {3, 4, 0, 2}, {3, 5, 2, 0}, {3, 5, 2, 1}, {3, 5, 2, 2}, {40, 30, 7, 3},
+		{30, 40, 1, 34}, {11, 90, 16, 37}, {60, 11, 5, 75}} {
 		rows, cols, r, k := s[0], s[1], s[2], s[3]
 		places := randomPlaces(rng, rows, cols, 0.4)
 		p := dev.NewPattern(rows, cols, places)
 		if m, n := p.Dims(); m != rows || n != cols || p.Len() != len(places) {
-			return fmt.Errorf("a %d x %d pattern of %d places says that it is %d x %d of %d", rows, cols, len(places), m, n, p.Len())
+			return fmt.Errorf("a %d x %d pattern of %d places says that it is %d x %d of %d", rows, cols, len(places),
+				m, n, p.Len())
 		}
 		d := len(places)
 		for _, shared := range []string{"", "first", "second"} {
@@ -85,7 +87,8 @@ func patternProducts(dev array.Device) error {
 					}
 					return t
 				}
-				check := func(name string, a, b, c table, do func(a, b, c array.Batch), loop func(a, b, c []float64) []float64) error {
+				check := func(name string, a, b, c table, do func(a, b, c array.Batch),
+					loop func(a, b, c []float64) []float64) error {
 					ba, bb, bc := put(dev, a, l), put(dev, b, l), put(dev, c, l)
 					want := table{c.k, c.n, nil}
 					for i := range c.k {
@@ -96,7 +99,9 @@ func patternProducts(dev array.Device) error {
 						want.v = append(want.v, loop(one(a), one(b), one(c))...)
 					}
 					do(ba.Batch, bb.Batch, bc.Batch)
-					err := bc.check(want, sumTol, "%s of %s and %s in %d places of a %d x %d matrix, r = %d, alpha %v, beta %v", name, ba.Batch, bb.Batch, d, rows, cols, r, scale[0], scale[1])
+					err := bc.check(want, sumTol,
+						"%s of %s and %s in %d places of a %d x %d matrix, r = %d, alpha %v, beta %v", name, ba.Batch,
+						bb.Batch, d, rows, cols, r, scale[0], scale[1])
 					ba.free()
 					bb.free()
 					bc.free()
@@ -110,7 +115,8 @@ func patternProducts(dev array.Device) error {
 				}
 				for _, trans := range flags {
 					from, to := maybeSwap(trans, cols, rows)
-					err := check(fmt.Sprintf("SpreadProduct (trans %t)", trans), newTable(rng, k1, d), newTable(rng, k2, from*r), fresh(to*r),
+					err := check(fmt.Sprintf("SpreadProduct (trans %t)", trans), newTable(rng, k1, d),
+						newTable(rng, k2, from*r), fresh(to*r),
 						func(a, b, c array.Batch) { dev.SpreadProduct(trans, scale[0], p, a, b, scale[1], c) },
 						func(a, b, c []float64) []float64 {
 							return spread(trans, places, cols, r, scale[0], a, b, scale[1], c)

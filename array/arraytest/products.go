@@ -74,7 +74,8 @@ func gemm(dev array.Device) error {
 					ba, bb, bc := put(dev, a, l), put(dev, b, l), put(dev, c, l)
 					want := product(transA, transB, scale[0], a, b, inner, scale[1], c)
 					dev.Gemm(transA, transB, scale[0], ba.Batch, bb.Batch, scale[1], bc.Batch)
-					err := bc.check(want, sumTol, "Gemm of %s (trans %t) and %s (trans %t), alpha %v, beta %v", ba.Batch, transA, bb.Batch, transB, scale[0], scale[1])
+					err := bc.check(want, sumTol, "Gemm of %s (trans %t) and %s (trans %t), alpha %v, beta %v",
+						ba.Batch, transA, bb.Batch, transB, scale[0], scale[1])
 					ba.free()
 					bb.free()
 					bc.free()
@@ -91,7 +92,8 @@ func gemm(dev array.Device) error {
 func gemmEach(dev array.Device) error {
 	rng := rand.New(rand.NewPCG(5, 0))
 	sizes := [][4]int{ // vectors, rows, columns, inner
-		{0, 3, 4, 5}, {2, 0, 3, 4}, {2, 3, 0, 4}, {2, 3, 4, 0}, {1, 1, 1, 1}, {3, 2, 4, 5}, {34, 7, 3, 11}, {2, 130, 20, 90}, {2, 20, 130, 90}, {1, 300, 290, 60},
+		{0, 3, 4, 5}, {2, 0, 3, 4}, {2, 3, 0, 4}, {2, 3, 4, 0}, {1, 1, 1, 1}, {3, 2, 4, 5}, {34, 7, 3, 11},
+		{2, 130, 20, 90}, {2, 20, 130, 90}, {1, 300, 290, 60},
 	}
 	for _, size := range sizes {
 		k, rows, cols, inner := size[0], size[1], size[2], size[3]
@@ -119,11 +121,14 @@ func gemmEach(dev array.Device) error {
 							}
 							return table{s.Rows, s.Cols, t.v[i*t.n : (i+1)*t.n]}
 						}
-						want.v = append(want.v, product(transA, transB, scale[0], one(a, sa), one(b, sb), inner, scale[1], one(c, array.Shape{Rows: rows, Cols: cols})).v...)
+						want.v = append(want.v, product(transA, transB, scale[0], one(a, sa), one(b, sb), inner,
+							scale[1], one(c, array.Shape{Rows: rows, Cols: cols})).v...)
 					}
 					ba, bb, bc := put(dev, a, l), put(dev, b, l), put(dev, c, l)
 					dev.GemmEach(transA, transB, scale[0], ba.Batch, sa, bb.Batch, sb, scale[1], bc.Batch)
-					err := bc.check(want, sumTol, "GemmEach of %s as %v (trans %t) and %s as %v (trans %t), alpha %v, beta %v", ba.Batch, sa, transA, bb.Batch, sb, transB, scale[0], scale[1])
+					err := bc.check(want, sumTol,
+						"GemmEach of %s as %v (trans %t) and %s as %v (trans %t), alpha %v, beta %v", ba.Batch, sa,
+						transA, bb.Batch, sb, transB, scale[0], scale[1])
 					ba.free()
 					bb.free()
 					bc.free()
@@ -201,12 +206,14 @@ func randomCSR(rng *rand.Rand, rows, cols int) (indptr, indices []int, values []
 
 func mulCSR(dev array.Device) error {
 	rng := rand.New(rand.NewPCG(7, 0))
-	for _, s := range [][3]int{{0, 3, 4}, {2, 0, 4}, {2, 4, 0}, {1, 1, 1}, {2, 5, 7}, {3, 60, 40}, {4, 9, 30}, {9, 200, 30}, {34, 700, 20}} {
+	for _, s := range [][3]int{{0, 3, 4}, {2, 0, 4}, {2, 4, 0}, {1, 1, 1}, {2, 5, 7}, {3, 60, 40}, {4, 9, 30},
+		{9, 200, 30}, {34, 700, 20}} {
 		k, rows, cols := s[0], s[1], s[2]
 		indptr, indices, values, dense := randomCSR(rng, rows, cols)
 		m := dev.NewCSR(rows, cols, indptr, indices, values)
 		if r, c := m.Dims(); r != rows || c != cols || m.Nonzeros() != len(values) {
-			return fmt.Errorf("a %d x %d sparse matrix of %d entries says that it is %d x %d of %d", rows, cols, len(values), r, c, m.Nonzeros())
+			return fmt.Errorf("a %d x %d sparse matrix of %d entries says that it is %d x %d of %d", rows, cols,
+				len(values), r, c, m.Nonzeros())
 		}
 		// The slices are the caller's again.
 		for i := range indices {

@@ -49,7 +49,8 @@ func scannerRays(s array.Shape, angles, detectors int) []array.Ray {
 func anyRays(rng *rand.Rand, s array.Shape, n int) []array.Ray {
 	var rays []array.Ray
 	for i := range n {
-		r := array.Ray{At: 1.5 * rng.NormFloat64() * float64(s.Rows), Slope: 2 * rng.NormFloat64(), Weight: rng.NormFloat64(), Level: rng.IntN(2) == 1}
+		r := array.Ray{At: 1.5 * rng.NormFloat64() * float64(s.Rows), Slope: 2 * rng.NormFloat64(),
+			Weight: rng.NormFloat64(), Level: rng.IntN(2) == 1}
 		switch i % 5 {
 		case 1:
 			r.At, r.Slope = math.Round(r.At), math.Round(r.Slope)
@@ -115,7 +116,8 @@ func rayProducts(dev array.Device) error {
 			l := layouts[rng.IntN(len(layouts))]
 			in, out := put(dev, x, l), put(dev, table{c.k, to, constant(c.k*to, math.NaN())}, l)
 			dev.MulRays(trans, out.Batch, rays, in.Batch)
-			err := out.check(want, sumTol, "MulRays (trans %t) of %s with %d rays through %v", trans, in.Batch, len(c.r), c.s)
+			err := out.check(want, sumTol, "MulRays (trans %t) of %s with %d rays through %v", trans, in.Batch,
+				len(c.r), c.s)
 			out.free()
 			if err != nil {
 				return err
@@ -132,7 +134,8 @@ func rayProducts(dev array.Device) error {
 		dev.Dot(size, ax, ax)
 		for i := range one {
 			if tol := 1e-14 * float64(1+m.k) * (1 + math.Sqrt(size[i])); math.Abs(one[i]-other[i]) > tol {
-				return fmt.Errorf("MulRays of vector %d with %d rays through %v: <A x, z> = %v and <x, A* z> = %v", i, len(c.r), c.s, one[i], other[i])
+				return fmt.Errorf("MulRays of vector %d with %d rays through %v: <A x, z> = %v and <x, A* z> = %v", i,
+					len(c.r), c.s, one[i], other[i])
 			}
 		}
 		for _, b := range []array.Batch{ax, az, sides[0].whole, sides[1].whole} {

@@ -16,7 +16,8 @@ func requests(dev array.Device) error {
 	r := dev.Request()
 	for name, check := range map[string]func(array.Device) error{
 		"transfers": transfers, "reductions": reductions, "Gather and Scatter": gatherScatter, "MulCSR": mulCSR,
-		"patterns": patternProducts, "blocks": blockProducts, "rays": rayProducts, "Fourier transforms": fourierTransforms, "mismatches": mismatches, "memory": memory,
+		"patterns": patternProducts, "blocks": blockProducts, "rays": rayProducts,
+		"Fourier transforms": fourierTransforms, "mismatches": mismatches, "memory": memory,
 	} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("%s on a request: %w", name, err)

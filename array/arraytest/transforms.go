@@ -20,7 +20,8 @@ func transformed(s array.Shape, adjoint bool, alpha float64, x []float64) []floa
 		sum := complex(0, 0)
 		for j := range s.Len() {
 			// Products of integers that are reduced first keep the angles small.
-			turn := float64(k/s.Cols*(j/s.Cols)%s.Rows)/float64(s.Rows) + float64(k%s.Cols*(j%s.Cols)%s.Cols)/float64(s.Cols)
+			turn := float64(k/s.Cols*(j/s.Cols)%s.Rows)/float64(s.Rows) +
+				float64(k%s.Cols*(j%s.Cols)%s.Cols)/float64(s.Cols)
 			sum += complex(x[2*j], x[2*j+1]) * cmplx.Exp(complex(0, sign*2*math.Pi*turn))
 		}
 		out[2*k], out[2*k+1] = alpha*real(sum), alpha*imag(sum)
@@ -71,7 +72,8 @@ func transformMismatches(dev array.Device, a, pair, single array.Batch) (cases [
 		{"MulRays, transposed", []string{"3 x 5", "3 x 2", "2", "5"}, func() { dev.MulRays(true, pair, rays, a) }},
 		{"NewRays with a line too many", []string{"0", "1"}, func() { dev.NewRays(row, []array.Ray{{At: 1, To: 2}}) }},
 		{"MulDFT", []string{"3 x 5", "3 x 2", "1 x 1"}, func() { dev.MulDFT(false, 1, a, one, pair) }},
-		{"MulDFT of an array too short", []string{"3 x 1", "3 x 2", "1 x 1"}, func() { dev.MulDFT(true, 1, pair, one, single) }},
+		{"MulDFT of an array too short", []string{"3 x 1", "3 x 2", "1 x 1"},
+			func() { dev.MulDFT(true, 1, pair, one, single) }},
 		{"NewDFT of nothing", []string{"0 x 5"}, func() { dev.NewDFT(array.Shape{Cols: 5}) }},
 		{"NewRays beside the image", []string{"6"}, func() { dev.NewRays(row, []array.Ray{{At: 6, To: 1}}) }},
 	}, func() { rays.Free(); one.Free() }

@@ -19,7 +19,8 @@ const (
 
 // shapes has empty and single vectors, odd sizes, many short vectors, few long ones, and vectors
 // larger than any chunk or block.
-var shapes = [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 7}, {3, 1}, {3, 5}, {700, 3}, {2, 20001}, {25, 4099}, {1, 70001}}
+var shapes = [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 7}, {3, 1}, {3, 5}, {700, 3}, {2, 20001}, {25, 4099},
+	{1, 70001}}
 
 func transfers(dev array.Device) error {
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -268,7 +269,8 @@ func elementwise(dev array.Device) error {
 						dst = put(dev, newTable(rng, k, n), l)
 					}
 					op.do(dev, dst.Batch, operands)
-					err := dst.check(want, roundingTol, "%s (broadcast set %b, dst is operand %d)", op.name, broadcast, alias)
+					err := dst.check(want, roundingTol, "%s (broadcast set %b, dst is operand %d)", op.name,
+						broadcast, alias)
 					for o := range op.operands {
 						if err == nil && o != alias {
 							err = on[o].check(x[o], 0, "operand %d of %s", o, op.name)
@@ -305,7 +307,8 @@ func reductions(dev array.Device) error {
 						size += math.Abs(x.at(i, j) * y.at(i, j))
 					}
 					if !same(got/size, want/size, roundingTol) {
-						return fmt.Errorf("Dot of %s and %s gives %v for vector %d, expected %v", bx.Batch, by.Batch, got, i, want)
+						return fmt.Errorf("Dot of %s and %s gives %v for vector %d, expected %v", bx.Batch, by.Batch,
+							got, i, want)
 					}
 				}
 				out = make([]float64, x.k)
@@ -335,9 +338,12 @@ func nonFinite(dev array.Device) error {
 		do   func(dst, x array.Batch)
 		want []float64
 	}{
-		{"Soft", []float64{nan, inf, -inf, 0.25, 2}, func(dst, x array.Batch) { dev.Soft(dst, x, none, 0.5) }, []float64{nan, inf, -inf, 0, 1.5}},
-		{"Lin", []float64{nan, inf, -inf}, func(dst, x array.Batch) { dev.Lin(dst, 1, x, 1, x) }, []float64{nan, inf, -inf}},
-		{"Lin to zero", []float64{nan, inf, 1}, func(dst, x array.Batch) { dev.Lin(dst, 1, x, -1, x) }, []float64{nan, nan, 0}},
+		{"Soft", []float64{nan, inf, -inf, 0.25, 2}, func(dst, x array.Batch) { dev.Soft(dst, x, none, 0.5) },
+			[]float64{nan, inf, -inf, 0, 1.5}},
+		{"Lin", []float64{nan, inf, -inf}, func(dst, x array.Batch) { dev.Lin(dst, 1, x, 1, x) },
+			[]float64{nan, inf, -inf}},
+		{"Lin to zero", []float64{nan, inf, 1}, func(dst, x array.Batch) { dev.Lin(dst, 1, x, -1, x) },
+			[]float64{nan, nan, 0}},
 		{"Mul", []float64{nan, inf, -inf}, func(dst, x array.Batch) { dev.Mul(dst, x, x) }, []float64{nan, inf, inf}},
 		{"Clamp", []float64{nan, inf, -inf}, func(dst, x array.Batch) {
 			lo, hi := dev.Alloc(1, 3), dev.Alloc(1, 3)
@@ -347,9 +353,12 @@ func nonFinite(dev array.Device) error {
 			lo.Free()
 			hi.Free()
 		}, []float64{nan, 2, -1}},
-		{"Shrink", []float64{nan, inf, 0, 0.0625, 4}, func(dst, x array.Batch) { dev.Shrink(dst, x, none, 0.5) }, []float64{nan, 1, 0, 0, 0.75}},
-		{"Shrink with t = 0", []float64{0, 4}, func(dst, x array.Batch) { dev.Shrink(dst, x, none, 0) }, []float64{1, 1}},
-		{"ShrinkSlope", []float64{0, 1e-300, 1e300, 4}, func(dst, x array.Batch) { dev.ShrinkSlope(dst, x, none, 1e-151) }, []float64{0, 1e299, 0, 1.25e-152}},
+		{"Shrink", []float64{nan, inf, 0, 0.0625, 4}, func(dst, x array.Batch) { dev.Shrink(dst, x, none, 0.5) },
+			[]float64{nan, 1, 0, 0, 0.75}},
+		{"Shrink with t = 0", []float64{0, 4}, func(dst, x array.Batch) { dev.Shrink(dst, x, none, 0) },
+			[]float64{1, 1}},
+		{"ShrinkSlope", []float64{0, 1e-300, 1e300, 4},
+			func(dst, x array.Batch) { dev.ShrinkSlope(dst, x, none, 1e-151) }, []float64{0, 1e299, 0, 1.25e-152}},
 	}
 	for _, c := range cases {
 		t := table{1, len(c.in), c.in}

@@ -43,7 +43,8 @@ func TestProgramsStartCold(t *testing.T) {
 		if loader == c.static {
 			t.Errorf("%s: the program needs the dynamic loader: %v", c.name, loader)
 		}
-		for args, want := range map[string]string{"info": "BLAS", "run --problem lasso --json --data " + data: `"divergence":7`} {
+		for args, want := range map[string]string{"info": "BLAS", "run --problem lasso --json --data " +
+			data: `"divergence":7`} {
 			cmd := exec.Command(program, strings.Fields(args)...)
 			cmd.Env, cmd.Dir = []string{}, t.TempDir()
 			out, err := cmd.Output()

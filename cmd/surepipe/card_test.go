@@ -28,7 +28,8 @@ func TestSweepOnACardIsBounded(t *testing.T) {
 	cmd := &cobra.Command{Use: "sweep"}
 	cmd.SetContext(context.Background())
 	f.register(cmd, 1)
-	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.1max:max:3", "--device", "cuda", "--memory", "8MiB", "--parallel", "4", "--sigma2", "3000"}
+	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.1max:max:3",
+		"--device", "cuda", "--memory", "8MiB", "--parallel", "4", "--sigma2", "3000"}
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,8 @@ func TestReferenceCases(t *testing.T) {
 			}
 			got := object(t, "run", "--problem", want["problem"].(string), "--data", "../../testdata/"+name+".npz",
 				"--solver", solver, "--trace", "exact", "--tol", "1e-9")
-			for _, key := range []string{"d", "p", "sigma2", "lambda", "gamma", "residual", "divergence", "jacobian_fro2", "sure", "sure_stderr", "loss"} {
+			for _, key := range []string{"d", "p", "sigma2", "lambda", "gamma", "residual", "divergence",
+				"jacobian_fro2", "sure", "sure_stderr", "loss"} {
 				if w, ok := want[key]; ok {
 					near(t, name+" "+solver+" "+key, got[key].(float64), w.(float64))
 				}
@@ -123,7 +124,8 @@ func TestRegressionsOfTheDiabetesData(t *testing.T) {
 	all := func(int) bool { return true }
 	run := func(args ...string) (map[string]any, []float64) {
 		out := filepath.Join(t.TempDir(), "fit.npz")
-		o := object(t, append([]string{"run", "--data", data, "--trace", "exact", "--tol", "1e-11", "--max-iter", "200000", "--out", out}, args...)...)
+		o := object(t, append([]string{"run", "--data", data, "--trace", "exact", "--tol", "1e-11", "--max-iter",
+			"200000", "--out", out}, args...)...)
 		return o, readArray(t, out, "b")
 	}
 	for _, solver := range []string{"auto", "ista", "fista", "admm"} {
@@ -183,12 +185,14 @@ func TestInfiniteWeightsTurnRobustPCAIntoItsParts(t *testing.T) {
 	const data = "../../testdata/rpca50x30.npz"
 	exact := []string{"--data", data, "--trace", "exact", "--tol", "1e-10"}
 	svt := object(t, append([]string{"run", "--problem", "svt", "--lambda", "25"}, exact...)...)
-	pca := object(t, append([]string{"run", "--problem", "robust-pca", "--lambda", "25", "--gamma", "inf"}, exact...)...)
+	pca := object(t, append([]string{"run", "--problem", "robust-pca", "--lambda", "25", "--gamma", "inf"},
+		exact...)...)
 	near(t, "gamma = inf", pca["divergence"].(float64), svt["divergence"].(float64))
 	if pca["gamma"] != "inf" {
 		t.Errorf("gamma is %v", pca["gamma"])
 	}
-	soft := object(t, append([]string{"run", "--problem", "robust-pca", "--lambda", "inf", "--gamma", "4"}, exact...)...)
+	soft := object(t, append([]string{"run", "--problem", "robust-pca", "--lambda", "inf", "--gamma", "4"},
+		exact...)...)
 	above := 0.0
 	for _, v := range readArray(t, data, "y") {
 		if math.Abs(v) > 4 {
@@ -202,9 +206,11 @@ var seconds = regexp.MustCompile(`"seconds":(\{[^}]*\}|[0-9.e+-]+)`)
 
 // Output is bit-identical, times aside, for any parallelism and probe batch.
 func TestOutputDoesNotDependOnParallelismOrProbeBatch(t *testing.T) {
-	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4", "--device", "cpu"}
+	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples",
+		"3", "--seed", "5", "--tol", "1e-4", "--device", "cpu"}
 	want := ""
-	for _, extra := range [][]string{{"--parallel", "1"}, {"--parallel", "2", "--probe-batch", "1"}, {"--parallel", "8", "--probe-batch", "7"}, {"--parallel", "3", "--probe-batch", "200"}, {"--memory", "300KB"}} {
+	for _, extra := range [][]string{{"--parallel", "1"}, {"--parallel", "2", "--probe-batch", "1"},
+		{"--parallel", "8", "--probe-batch", "7"}, {"--parallel", "3", "--probe-batch", "200"}, {"--memory", "300KB"}} {
 		status, stdout, stderr := command(t, append(base, extra...)...)
 		if status != exitDone {
 			t.Fatalf("%v: status %d, %s", extra, status, stderr)
@@ -220,7 +226,8 @@ func TestOutputDoesNotDependOnParallelismOrProbeBatch(t *testing.T) {
 }
 
 func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
-	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", "../../testdata/rpca50x30.npz", "--lambda", "30", "--samples", "5")
+	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", "../../testdata/rpca50x30.npz",
+		"--lambda", "30", "--samples", "5")
 	if status != exitDone {
 		t.Fatalf("status %d, %s", status, stderr)
 	}
@@ -243,7 +250,8 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[5]), &s); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Summary || s.Samples != 5 || math.Abs(*s.MeanSURE-mean) > 1e-9*math.Abs(mean) || s.MeanLoss == nil || s.MeanErrorStdErr == nil {
+	if !s.Summary || s.Samples != 5 || math.Abs(*s.MeanSURE-mean) > 1e-9*math.Abs(mean) || s.MeanLoss == nil ||
+		s.MeanErrorStdErr == nil {
 		t.Errorf("summary %s", lines[5])
 	}
 	if !strings.Contains(stderr, "mean SURE") {
@@ -262,7 +270,8 @@ func TestMonteCarloTakesAStackOfSamples(t *testing.T) {
 		t.Fatalf("status %d, %s%s", status, stdout, stderr)
 	}
 	for i := range 3 {
-		one := save(t, floats("y", y[i*20:][:20], 5, 4), floats("sigma2", []float64{0.1}), floats("lambda", []float64{1}))
+		one := save(t, floats("y", y[i*20:][:20], 5, 4), floats("sigma2", []float64{0.1}),
+			floats("lambda", []float64{1}))
 		want := object(t, "run", "--problem", "svt", "--data", one)
 		var got map[string]any
 		if err := json.Unmarshal([]byte(strings.Split(stdout, "\n")[i]), &got); err != nil {
@@ -276,11 +285,13 @@ func TestMonteCarloTakesAStackOfSamples(t *testing.T) {
 
 func TestGenerateThenRunNeedsNoMoreFlags(t *testing.T) {
 	for problem, size := range map[string][]string{
-		"lasso": {"--d", "40"}, "matrix-completion": {"--rows", "30", "--cols", "20"}, "robust-pca": {"--rows", "12", "--cols", "10"}, "svt": {"--rows", "10", "--cols", "12"},
+		"lasso": {"--d", "40"}, "matrix-completion": {"--rows", "30", "--cols", "20"},
+		"robust-pca": {"--rows", "12", "--cols", "10"}, "svt": {"--rows", "10", "--cols", "12"},
 		"tv1d": {"--d", "150"},
 	} {
 		path := filepath.Join(t.TempDir(), "data.npz")
-		if status, _, stderr := command(t, append([]string{"generate", "--problem", problem, "--out", path}, size...)...); status != exitDone {
+		if status, _, stderr := command(t, append([]string{"generate", "--problem", problem, "--out", path},
+			size...)...); status != exitDone {
 			t.Fatalf("%s: status %d, %s", problem, status, stderr)
 		}
 		o := object(t, "run", "--problem", problem, "--data", path)
@@ -291,8 +302,10 @@ func TestGenerateThenRunNeedsNoMoreFlags(t *testing.T) {
 }
 
 func TestNotConvergedIsStatus3WithTheResultPrinted(t *testing.T) {
-	status, stdout, stderr := command(t, "run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--max-iter", "3", "--json")
-	if status != exitNotConverged || !strings.Contains(stdout, `"converged":false`) || !strings.Contains(stderr, "raise --max-iter") {
+	status, stdout, stderr := command(t, "run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+		"--max-iter", "3", "--json")
+	if status != exitNotConverged || !strings.Contains(stdout, `"converged":false`) ||
+		!strings.Contains(stderr, "raise --max-iter") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 }
@@ -301,7 +314,8 @@ func TestInterruptedIsStatus130(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	if status := execute(ctx, []string{"run", "--problem", "robust-pca", "--data", "../../testdata/rpca40.npz"}, &out, &errs); status != exitInterrupted || out.Len() > 0 {
+	if status := execute(ctx, []string{"run", "--problem", "robust-pca", "--data", "../../testdata/rpca40.npz"}, &out,
+		&errs); status != exitInterrupted || out.Len() > 0 {
 		t.Errorf("status %d, %s%s", status, out.String(), errs.String())
 	}
 }
@@ -322,7 +336,8 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 	}{
 		{"run", "--problem is missing, expected one of ols, ridge"},
 		{"run --problem lasso", "--data is missing"},
-		{"run --problem lars --data " + good, "--problem is \"lars\" (did you mean \"lasso\"?), expected one of ols, ridge"},
+		{"run --problem lars --data " + good, "--problem is \"lars\" (did you mean \"lasso\"?), expected one " +
+			"of ols, ridge"},
 		{"run --problem lasso --data /nowhere/x.npz", "/nowhere/x.npz: no such file"},
 		{"run --problem lasso --lambda 1 --data " + matrix, `array "X" is missing`},
 		{"run --problem lasso --lambda 1 --data " + stack, "surepipe montecarlo"},
@@ -334,38 +349,56 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 0.5mx --data " + good, `--lambda is "0.5mx"`},
 		{"run --problem lasso --lambda 0.5max --data " + zeros, "--lambda is 0.5max, but its maximum is 0 at this y"},
 		{"run --problem robust-pca --lambda 1 --data " + matrix, "gamma is missing"},
-		{"run --problem elastic-net --lambda 1 --lambda2 0.1max --data " + good, "--lambda2 is 0.1max, but this weight has no maximum"},
+		{"run --problem elastic-net --lambda 1 --lambda2 0.1max --data " + good,
+			"--lambda2 is 0.1max, but this weight has no maximum"},
 		{"run --problem lasso --lambda 1 --sigma2 0 --data " + good, "--sigma2 is 0, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 -2 --data " + good, "--sigma2 is -2, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, `--sigma2 is "inf": expected a number`},
 		{"sweep --criterion sure --problem lasso --lambda 1:2:3 --data " + save(t, x, y), "--sigma2 is missing"},
-		{"sweep --criterion cp --problem lasso --lambda 1:2:3 --data " + good, `--criterion is "cp", expected one of sure, gcv, alo, aic, bic`},
-		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},
-		{"run --problem lasso --lambda 1 --solver gradients --data " + good, `--solver is "gradients", expected auto or one of direct, ista, fista, admm, active-set, newton`},
+		{"sweep --criterion cp --problem lasso --lambda 1:2:3 --data " + good,
+			`--criterion is "cp", expected one of sure, gcv, alo, aic, bic`},
+		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})),
+			"sigma2 is -1, expected a positive number"},
+		{"run --problem lasso --lambda 1 --solver gradients --data " + good,
+			`--solver is "gradients", expected auto or one of direct, ista, fista, admm, active-set, newton`},
 		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},
 		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
-		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto, implicit or unrolled`},
+		{"run --problem lasso --lambda 1 --derivative magic --data " + good,
+			`--derivative is "magic", expected auto, implicit or unrolled`},
 		{"run --problem lasso --lambda 1 --trace hutch --data " + good, `--trace is "hutch", expected auto or`},
-		{"run --problem lasso --lambda 1 --trace hutch++ --queries 100 --data " + good, "--queries is 100: hutch++ takes a multiple of 3"},
+		{"run --problem lasso --lambda 1 --trace hutch++ --queries 100 --data " + good,
+			"--queries is 100: hutch++ takes a multiple of 3"},
 		{"run --problem lasso --lambda 1 --queries 0 --data " + good, "--queries is 0, expected 2 or more"},
-		{"run --problem lasso --lambda 1 --trace xtrace --queries 101 --data " + good, "--queries is 101: xtrace takes an even number"},
-		{"run --problem lasso --lambda 1 --trace xnystrace --queries auto --data " + good, "--queries is auto, but xnystrace takes a fixed number"},
-		{"run --problem lasso --lambda 1 --queries auto --trace-error 0 --data " + good, "--trace-error is 0, expected a positive number"},
-		{"run --problem lasso --lambda 1 --trace-error 0.2 --queries 102 --data " + good, "--trace-error is for --queries auto, found --queries 102"},
-		{"run --problem lasso --lambda 1 --queries many --data " + good, "--queries is \"many\": expected a number or auto"},
+		{"run --problem lasso --lambda 1 --trace xtrace --queries 101 --data " + good,
+			"--queries is 101: xtrace takes an even number"},
+		{"run --problem lasso --lambda 1 --trace xnystrace --queries auto --data " + good,
+			"--queries is auto, but xnystrace takes a fixed number"},
+		{"run --problem lasso --lambda 1 --queries auto --trace-error 0 --data " + good,
+			"--trace-error is 0, expected a positive number"},
+		{"run --problem lasso --lambda 1 --trace-error 0.2 --queries 102 --data " + good,
+			"--trace-error is for --queries auto, found --queries 102"},
+		{"run --problem lasso --lambda 1 --queries many --data " + good,
+			"--queries is \"many\": expected a number or auto"},
 		{"run --problem lasso --lambda 1 --seed -1 --data " + good, "--seed is \"-1\", expected a whole number"},
 		{"run --problem lasso --lambda 1 --tol 0 --data " + good, "--tol is 0"},
 		{"run --problem lasso --lambda 1 --tol 2 --data " + good, "--tol is 2, expected a number between 0 and 1"},
 		{"run --problem lasso --lambda= --data " + good, "--lambda is empty"},
-		{"generate --problem svt --rows 10000000 --cols 10000000 --out x.npz", "svt: a data set of this size takes 8e+05 GB in memory, of which there are"},
-		{"generate --problem mri --rows 1000000 --out x.npz", "mri: a data set of this size takes 6.4e+04 GB in memory"},
+		{"generate --problem svt --rows 10000000 --cols 10000000 --out x.npz",
+			"svt: a data set of this size takes 8e+05 GB in memory, of which there are"},
+		{"generate --problem mri --rows 1000000 --out x.npz",
+			"mri: a data set of this size takes 6.4e+04 GB in memory"},
 		{"generate --problem lasso --d 4294967296 --p 4294967296 --out x.npz", "lasso: a row of X takes"},
-		{"generate --problem lasso --d 1000000000 --p 1000000 --out x.npz", "X takes 8e+06 GB, and the disk of x.npz has"},
-		{"generate --problem matrix-completion --rows 2000000000 --cols 2000000 --entries 1000 --out x.npz", "matrix-completion: a data set of this size takes"},
-		{"sweep --problem elastic-net --lambda 1:2:100000 --lambda2 1:2:100000 --data " + good, "make a grid of 100000 x 100000 points, expected at most 16777216"},
-		{"montecarlo --problem lasso --lambda 1 --first 9223372036854775807 --samples 2 --data " + good, "expected a last sample of at most"},
+		{"generate --problem lasso --d 1000000000 --p 1000000 --out x.npz",
+			"X takes 8e+06 GB, and the disk of x.npz has"},
+		{"generate --problem matrix-completion --rows 2000000000 --cols 2000000 --entries 1000 --out x.npz",
+			"matrix-completion: a data set of this size takes"},
+		{"sweep --problem elastic-net --lambda 1:2:100000 --lambda2 1:2:100000 --data " + good,
+			"make a grid of 100000 x 100000 points, expected at most 16777216"},
+		{"montecarlo --problem lasso --lambda 1 --first 9223372036854775807 --samples 2 --data " + good,
+			"expected a last sample of at most"},
 		{"run --problem lasso --lambda 1 --max-iter 0 --data " + good, "--max-iter is 0"},
-		{"run --problem lasso --lambda 1 --memory lots --data " + good, `--memory is "lots", expected a size such as 4GiB`},
+		{"run --problem lasso --lambda 1 --memory lots --data " + good,
+			`--memory is "lots", expected a size such as 4GiB`},
 		{"run --problem lasso --lambda 1 --device cuda:9 --data " + good, `--device is "cuda:9"`},
 		{"run --problem lasso --lambda 1 --device tpu --data " + good, `--device is "tpu"`},
 		{"run --problem lasso --lambda 1 --out " + fit + " --data " + good, "--out"},
@@ -375,7 +408,8 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"montecarlo --problem lasso --lambda 1 --data " + good, `no "mu"`},
 		{"montecarlo --problem lasso --lambda 1 --samples 0 --data " + good, "--samples is 0"},
 		{"montecarlo --problem lasso --lambda 1 --parallel 0 --data " + good, "--parallel is 0, expected 1 to 16384"},
-		{"montecarlo --problem lasso --lambda 1 --samples 5 --data " + stack, "--samples is 5, but " + stack + " holds 2 from sample 0 on"},
+		{"montecarlo --problem lasso --lambda 1 --samples 5 --data " + stack, "--samples is 5, but " + stack +
+			" holds 2 from sample 0 on"},
 		{"paper --problem svt", `--problem is "svt", expected all or one of lasso`},
 		{"paper --largest lots", `--largest is "lots", expected a size`},
 		{"paper --queries 7", "--queries is 7: hutch++ takes"},
@@ -393,8 +427,10 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"generate --problem svt --rows 3 --cols 3 --out " + fit, "--out"},
 	} {
 		status, stdout, stderr := command(t, strings.Fields(c.args)...)
-		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "surepipe: ") || !strings.Contains(stderr, c.want) {
-			t.Errorf("surepipe %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
+		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.HasPrefix(stderr, "surepipe: ") || !strings.Contains(stderr, c.want) {
+			t.Errorf("surepipe %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout,
+				stderr)
 		}
 	}
 }
@@ -402,12 +438,14 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 // The keys of the JSON object are a contract.
 func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 	o := object(t, "run", "--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz")
-	for _, key := range strings.Fields("problem d p sigma2 lambda sure sure_stderr sure_per_coordinate residual divergence divergence_stderr loss solver derivative jacobian_fro2 trace seconds device version") {
+	for _, key := range strings.Fields("problem d p sigma2 lambda sure sure_stderr sure_per_coordinate residual " +
+		"divergence divergence_stderr loss solver derivative jacobian_fro2 trace seconds device version") {
 		if _, ok := o[key]; !ok {
 			t.Errorf("no %q in %v", key, o)
 		}
 	}
-	for object, keys := range map[string]string{"solver": "name iterations converged optimality", "trace": "estimator queries seed", "seconds": "solve divergence total"} {
+	for object, keys := range map[string]string{"solver": "name iterations converged optimality",
+		"trace": "estimator queries seed", "seconds": "solve divergence total"} {
 		for _, key := range strings.Fields(keys) {
 			if _, ok := o[object].(map[string]any)[key]; !ok {
 				t.Errorf("no %q in %q: %v", key, object, o[object])
@@ -417,7 +455,9 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 }
 
 func TestHelpAndInfo(t *testing.T) {
-	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "spec --help", "spec", "sweep --help", "info --help", "paper --help", "paper tables --help", "paper figures --help", "info", "--version", "completion bash"} {
+	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "spec --help",
+		"spec", "sweep --help", "info --help", "paper --help", "paper tables --help", "paper figures --help", "info",
+		"--version", "completion bash"} {
 		status, stdout, stderr := command(t, strings.Fields(args)...)
 		if status != exitDone || stdout == "" || stderr != "" {
 			t.Errorf("surepipe %s: status %d, %q", args, status, stderr)
@@ -437,7 +477,8 @@ func TestInfoSaysThatTheUsersKernelsAreSlow(t *testing.T) {
 		fmt.Println(stdout, stderr)
 		return
 	}
-	if r := array.BLASInfo(); r.Name != "OpenBLAS" || !strings.Contains(r.Version, "DYNAMIC_ARCH") || !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+	if r := array.BLASInfo(); r.Name != "OpenBLAS" || !strings.Contains(r.Version, "DYNAMIC_ARCH") ||
+		!cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		t.Skipf("no OpenBLAS that chooses its kernels, or no AVX2: %v", r)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -446,7 +487,8 @@ func TestInfoSaysThatTheUsersKernelsAreSlow(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, want := range []string{"kernels   Prescott, slow for this processor", "unset OPENBLAS_CORETYPE=Prescott, or set OPENBLAS_CORETYPE="} {
+	for _, want := range []string{"kernels   Prescott, slow for this processor",
+		"unset OPENBLAS_CORETYPE=Prescott, or set OPENBLAS_CORETYPE="} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("info does not say %q: %s", want, out)
 		}
@@ -479,14 +521,17 @@ func TestDivergenceDoesNotDependOnTheUnitsOfTheColumns(t *testing.T) {
 	const d, p = 120, 5
 	x, y := make([]float64, d*p), make([]float64, d)
 	for i := range d {
-		row := []float64{5e4 + 1e4*math.Sin(float64(3*i)), 40 + 10*math.Cos(float64(5*i)), math.Sin(float64(7 * i * i)), float64(i % 2), 1}
+		row := []float64{5e4 + 1e4*math.Sin(float64(3*i)), 40 + 10*math.Cos(float64(5*i)),
+			math.Sin(float64(7 * i * i)), float64(i % 2), 1}
 		copy(x[i*p:], row)
 		y[i] = row[0]/1e4 + row[1]/10 + row[2] - row[3] + 2 + math.Cos(float64(11*i*i))
 	}
 	data := save(t, floats("X", x, d, p), floats("y", y, d), floats("sigma2", []float64{1}))
 	for _, trace := range []string{"exact", "hutch++"} {
-		near(t, "ols "+trace, object(t, "run", "--problem", "ols", "--solver", "admm", "--data", data, "--trace", trace)["divergence"].(float64), p)
-		near(t, "lasso "+trace, object(t, "run", "--problem", "lasso", "--lambda", "0.01", "--solver", "admm", "--data", data, "--trace", trace, "--max-iter", "100000")["divergence"].(float64), p)
+		near(t, "ols "+trace, object(t, "run", "--problem", "ols", "--solver", "admm", "--data", data, "--trace",
+			trace)["divergence"].(float64), p)
+		near(t, "lasso "+trace, object(t, "run", "--problem", "lasso", "--lambda", "0.01", "--solver", "admm",
+			"--data", data, "--trace", trace, "--max-iter", "100000")["divergence"].(float64), p)
 	}
 }
 

@@ -22,18 +22,21 @@ func TestCountsOfImageFiles(t *testing.T) {
 		scaled.Data[i] = counts.Data[i] / 65535
 	}
 	spec := filepath.Join(dir, "s.yaml")
-	if err := os.WriteFile(spec, []byte("data: d.npy\noperator: identity\nnoise: anscombe\nterms: [{operator: gradient, regularizer: {joint-l2: 0.5}}]\n"), 0o666); err != nil {
+	if err := os.WriteFile(spec, []byte("data: d.npy\noperator: identity\nnoise: anscombe\nterms: [{operator: "+
+		"gradient, regularizer: {joint-l2: 0.5}}]\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	path := func(name string) string { return filepath.Join(dir, name) }
 	writes := map[string]func() error{
 		"f.npy": func() error { return dataio.WriteNPY(path("f.npy"), counts) },
 		"u.npy": func() error {
-			_, err := dataio.WriteImage(path("u.npy"), func(w io.Writer) (int, error) { return dataio.EncodeNPYOfDepth(w, scaled, 16) })
+			_, err := dataio.WriteImage(path("u.npy"),
+				func(w io.Writer) (int, error) { return dataio.EncodeNPYOfDepth(w, scaled, 16) })
 			return err
 		},
 		"u.tif": func() error {
-			_, err := dataio.WriteImage(path("u.tif"), func(w io.Writer) (int, error) { return images.EncodeTIFF(w, scaled, dataio.Depth{Bits: 16}) })
+			_, err := dataio.WriteImage(path("u.tif"),
+				func(w io.Writer) (int, error) { return images.EncodeTIFF(w, scaled, dataio.Depth{Bits: 16}) })
 			return err
 		},
 		"f.tif": func() error {
@@ -43,7 +46,8 @@ func TestCountsOfImageFiles(t *testing.T) {
 			return err
 		},
 		"u.png": func() error {
-			_, err := dataio.WriteImage(path("u.png"), func(w io.Writer) (int, error) { return images.EncodePNG(w, scaled, 16) })
+			_, err := dataio.WriteImage(path("u.png"),
+				func(w io.Writer) (int, error) { return images.EncodePNG(w, scaled, 16) })
 			return err
 		},
 	}
@@ -70,10 +74,14 @@ func TestSeriesOfImageFiles(t *testing.T) {
 	for i := range series.Data {
 		series.Data[i] = 0.5 + 0.4*math.Sin(float64(i/48)*0.7)*math.Cos(float64(i%48))
 	}
-	if _, err := dataio.WriteImage(in, func(w io.Writer) (int, error) { return images.EncodeTIFF(w, series, dataio.Depth{Bits: 16}) }); err != nil {
+	if _, err := dataio.WriteImage(in, func(w io.Writer) (int, error) {
+		return images.EncodeTIFF(w, series,
+			dataio.Depth{Bits: 16})
+	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"--problem local-low-rank --lambda 0.01", "--problem robust-pca --lambda 0.5 --gamma 0.2", "--problem tv2d --lambda 0.01"} {
+	for _, args := range []string{"--problem local-low-rank --lambda 0.01",
+		"--problem robust-pca --lambda 0.5 --gamma 0.2", "--problem tv2d --lambda 0.01"} {
 		object(t, append([]string{"run", "--data", in, "--sigma2", "1e-4", "--out", out}, strings.Fields(args)...)...)
 		set, err := dataio.Open(out)
 		if err != nil {
@@ -89,7 +97,8 @@ func TestSeriesOfImageFiles(t *testing.T) {
 			}
 		}
 	}
-	if status, _, stderr := command(t, "run", "--problem", "local-low-rank", "--data", in, "--sigma2", "100", "--lambda", "9"); status != exitDone || !strings.Contains(stderr, "where 1 is the integer 65535 of the file") {
+	if status, _, stderr := command(t, "run", "--problem", "local-low-rank", "--data", in, "--sigma2", "100",
+		"--lambda", "9"); status != exitDone || !strings.Contains(stderr, "where 1 is the integer 65535 of the file") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -64,7 +64,9 @@ func TestRunWithoutSigma2(t *testing.T) {
 	}
 	near(t, "gcv", o["gcv"].(float64), 60*o["residual"].(float64)/math.Pow(60-o["df"].(float64), 2))
 	status, stdout, _ := command(t, append(args, "--alo")...)
-	if status != exitDone || strings.Contains(stdout, "SURE") || strings.Contains(stdout, "NaN") || !strings.Contains(stdout, "unknown") || !strings.Contains(stdout, "GCV  ") || !strings.Contains(stdout, "ALO  ") {
+	if status != exitDone || strings.Contains(stdout, "SURE") || strings.Contains(stdout, "NaN") ||
+		!strings.Contains(stdout, "unknown") || !strings.Contains(stdout, "GCV  ") ||
+		!strings.Contains(stdout, "ALO  ") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 }
@@ -83,8 +85,11 @@ func TestOutputsSayWhatTheyAreAbout(t *testing.T) {
 	if header["criterion"] != "gcv" || header["sure_estimates"] == nil || header["alo_estimates"] == nil {
 		t.Errorf("header %v", header)
 	}
-	for _, args := range [][]string{append([]string{"run"}, mc...), append([]string{"sweep", "--lambda", "0.3max:max:2", "--refine", "0", "--criterion", "gcv"}, mc...)} {
-		if _, stdout, _ := command(t, args...); !strings.Contains(stdout, "SURE is about the squared error at the observed entries") || !strings.Contains(stdout, "aim at the squared error of predicting an entry that is not observed") {
+	for _, args := range [][]string{append([]string{"run"}, mc...),
+		append([]string{"sweep", "--lambda", "0.3max:max:2", "--refine", "0", "--criterion", "gcv"}, mc...)} {
+		if _, stdout, _ := command(t, args...); !strings.Contains(stdout,
+			"SURE is about the squared error at the observed entries") ||
+			!strings.Contains(stdout, "aim at the squared error of predicting an entry that is not observed") {
 			t.Errorf("%v:\n%s", args, stdout)
 		}
 	}
@@ -112,7 +117,8 @@ func TestSweepByAnyCriterion(t *testing.T) {
 		if criterion == risk.SURE {
 			with = append(with, "--sigma2", "1")
 		}
-		csv, plot, log := filepath.Join(dir, "c"+string(criterion)+".csv"), filepath.Join(dir, "p"+string(criterion)+".svg"), filepath.Join(dir, "l"+string(criterion)+".jsonl")
+		csv, plot, log := filepath.Join(dir, "c"+string(criterion)+".csv"),
+			filepath.Join(dir, "p"+string(criterion)+".svg"), filepath.Join(dir, "l"+string(criterion)+".jsonl")
 		header, points, s := sweepLines(t, append(with, "--csv", csv, "--plot", plot, "--jsonl", log)...)
 		if criterion == "" {
 			criterion = risk.GCV
@@ -137,11 +143,14 @@ func TestSweepByAnyCriterion(t *testing.T) {
 		}
 		resumed(t, log, append(with, "--jsonl", log, "--resume"))
 	}
-	if status, _, stderr := command(t, append([]string{"sweep", "--criterion", "bic", "--jsonl", filepath.Join(dir, "lgcv.jsonl"), "--resume"}, args...)...); status != exitUsage || !strings.Contains(stderr, `different criterion: "gcv", now "bic"`) {
+	if status, _, stderr := command(t, append([]string{"sweep", "--criterion", "bic", "--jsonl",
+		filepath.Join(dir, "lgcv.jsonl"), "--resume"}, args...)...); status != exitUsage ||
+		!strings.Contains(stderr, `different criterion: "gcv", now "bic"`) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	status, stdout, _ := command(t, append([]string{"sweep"}, args...)...)
-	if status != exitDone || !strings.Contains(stdout, "criterion  gcv") || strings.Contains(stdout, "SURE") || !strings.Contains(stdout, ": GCV ") {
+	if status != exitDone || !strings.Contains(stdout, "criterion  gcv") || strings.Contains(stdout, "SURE") ||
+		!strings.Contains(stdout, ": GCV ") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 	_, stdout, _ = command(t, append([]string{"sweep", "--criterion", "alo", "--sigma2", "1"}, args...)...)
@@ -165,7 +174,8 @@ func resumed(t *testing.T, log string, args []string) {
 	_, first, s := parseSweep(t, strings.TrimSuffix(string(want), "\n"))
 	_, again, other := sweepLines(t, args...)
 	if s.Minimizer.Index != other.Minimizer.Index || len(first) != len(again) {
-		t.Fatalf("%v: the minimizer is %d of %d, expected %d of %d", args, other.Minimizer.Index, len(again), s.Minimizer.Index, len(first))
+		t.Fatalf("%v: the minimizer is %d of %d, expected %d of %d", args, other.Minimizer.Index, len(again),
+			s.Minimizer.Index, len(first))
 	}
 	for i := range first {
 		a, b := first[i], again[i]
@@ -182,7 +192,8 @@ func resumed(t *testing.T, log string, args []string) {
 func TestSweepOfTwoWeightsWithoutSigma2(t *testing.T) {
 	data, _ := unknownSigma2(t, 1)
 	plot := filepath.Join(t.TempDir(), "map.svg")
-	_, points, s := sweepLines(t, "--problem", "elastic-net", "--data", data, "--lambda", "0.01max:max:4", "--lambda2", "0.1:10:3", "--criterion", "alo", "--plot", plot)
+	_, points, s := sweepLines(t, "--problem", "elastic-net", "--data", data, "--lambda", "0.01max:max:4",
+		"--lambda2", "0.1:10:3", "--criterion", "alo", "--plot", plot)
 	for _, p := range points {
 		if *p.ALO < *s.Minimizer.ALO {
 			t.Errorf("point %d has %g, the minimizer %g", p.Index, *p.ALO, *s.Minimizer.ALO)
@@ -196,8 +207,10 @@ func TestSweepOfTwoWeightsWithoutSigma2(t *testing.T) {
 // Where the diagonal is not known, nor probes enough to estimate it, --criterion alo is refused, and
 // surepipe run --alo goes on without it.
 func TestLeaveOneOutNeedsTheDiagonal(t *testing.T) {
-	mc := []string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--trace", "hutchinson", "--queries", "3"}
-	status, _, stderr := command(t, append([]string{"sweep", "--criterion", "alo", "--lambda", "0.3max:0.6max:2"}, mc...)...)
+	mc := []string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--trace", "hutchinson",
+		"--queries", "3"}
+	status, _, stderr := command(t, append([]string{"sweep", "--criterion", "alo", "--lambda", "0.3max:0.6max:2"},
+		mc...)...)
 	if status != exitUsage || !strings.Contains(stderr, "--criterion alo: ") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
@@ -209,7 +222,8 @@ func TestLeaveOneOutNeedsTheDiagonal(t *testing.T) {
 	// The probes of the exact trace are the unit vectors, whatever their batches.
 	exact := append([]string{"run", "--alo", "--trace", "exact"}, mc[:4]...)
 	one, two := object(t, exact...), object(t, append(exact, "--probe-batch", "70", "--parallel", "2")...)
-	if one["alo"] == nil || one["alo"] != two["alo"] || one["alo_stderr"] != two["alo_stderr"] || one["warnings"] != nil && strings.Contains(fmt.Sprint(one["warnings"]), "leave-one-out") {
+	if one["alo"] == nil || one["alo"] != two["alo"] || one["alo_stderr"] != two["alo_stderr"] ||
+		one["warnings"] != nil && strings.Contains(fmt.Sprint(one["warnings"]), "leave-one-out") {
 		t.Errorf("alo %v ± %v, in other batches %v ± %v", one["alo"], one["alo_stderr"], two["alo"], two["alo_stderr"])
 	}
 }
@@ -219,7 +233,8 @@ func TestMonteCarloWithoutSigma2(t *testing.T) {
 	_, stack := unknownSigma2(t, 5)
 	dir := t.TempDir()
 	plot, running := filepath.Join(dir, "p.svg"), filepath.Join(dir, "r.svg")
-	status, stdout, stderr := command(t, "montecarlo", "--problem", "lasso", "--data", stack, "--lambda", "8", "--alo", "--seeds", "2", "--plot", plot, "--running", running)
+	status, stdout, stderr := command(t, "montecarlo", "--problem", "lasso", "--data", stack, "--lambda", "8",
+		"--alo", "--seeds", "2", "--plot", plot, "--running", running)
 	if status != exitDone {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
@@ -247,7 +262,8 @@ func TestMonteCarloWithoutSigma2(t *testing.T) {
 			t.Errorf("%s is %v", key, v)
 		}
 	}
-	if s["mean_gcv"] == nil || s["seeds_mean_gcv"] == nil || strings.Contains(stderr, "mean SURE") || !strings.Contains(stderr, "mean GCV") {
+	if s["mean_gcv"] == nil || s["seeds_mean_gcv"] == nil || strings.Contains(stderr, "mean SURE") ||
+		!strings.Contains(stderr, "mean GCV") {
 		t.Errorf("%v\n%s", s, stderr)
 	}
 	for _, path := range []string{plot, running} {
@@ -256,8 +272,10 @@ func TestMonteCarloWithoutSigma2(t *testing.T) {
 		}
 	}
 	x := []float64{1, 0, 0, 1, 1, 1}
-	simulate := save(t, dataio.Array{Name: "X", Shape: []int{3, 2}, Data: x}, floats("y", []float64{1, 2, 3}, 3), floats("mu", []float64{1, 2, 3}, 3))
-	if status, _, stderr := command(t, "montecarlo", "--problem", "lasso", "--data", simulate, "--lambda", "1"); status != exitUsage || !strings.Contains(stderr, "--sigma2 is missing and") {
+	simulate := save(t, dataio.Array{Name: "X", Shape: []int{3, 2}, Data: x}, floats("y", []float64{1, 2, 3}, 3),
+		floats("mu", []float64{1, 2, 3}, 3))
+	if status, _, stderr := command(t, "montecarlo", "--problem", "lasso", "--data", simulate, "--lambda",
+		"1"); status != exitUsage || !strings.Contains(stderr, "--sigma2 is missing and") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }
@@ -272,15 +290,19 @@ func TestLeaveOneOutFromTheProbesOfTheDivergence(t *testing.T) {
 	if !(probes > 0) || stderr <= probes || math.Abs(alo-exact) > 4*probes {
 		t.Errorf("alo %g ± %g, %g of it from the probes; exact %g", alo, stderr, probes, exact)
 	}
-	if again := object(t, append([]string{"run", "--probe-batch", "7", "--parallel", "2"}, mc...)...); again["alo"] != o["alo"] || again["alo_probe_stderr"] != o["alo_probe_stderr"] {
-		t.Errorf("alo %v ± %v, in other batches %v ± %v", o["alo"], o["alo_probe_stderr"], again["alo"], again["alo_probe_stderr"])
+	if again := object(t, append([]string{"run", "--probe-batch", "7", "--parallel", "2"},
+		mc...)...); again["alo"] != o["alo"] || again["alo_probe_stderr"] != o["alo_probe_stderr"] {
+		t.Errorf("alo %v ± %v, in other batches %v ± %v", o["alo"], o["alo_probe_stderr"], again["alo"],
+			again["alo_probe_stderr"])
 	}
 	_, text, _ := command(t, append([]string{"run"}, mc...)...)
-	if !strings.Contains(text, "from probes: ±") || !strings.Contains(text, "aim at the squared error of predicting an entry that is not observed") {
+	if !strings.Contains(text, "from probes: ±") ||
+		!strings.Contains(text, "aim at the squared error of predicting an entry that is not observed") {
 		t.Errorf("text %s", text)
 	}
 	csv := filepath.Join(t.TempDir(), "s.csv")
-	command(t, append([]string{"sweep", "--criterion", "alo", "--lambda", "0.3max:2max:3", "--refine", "0", "--csv", csv}, mc...)...)
+	command(t, append([]string{"sweep", "--criterion", "alo", "--lambda", "0.3max:2max:3", "--refine", "0", "--csv",
+		csv}, mc...)...)
 	table, err := os.ReadFile(csv)
 	if err != nil || !strings.Contains(string(table), ",alo,alo_stderr,alo_probe_stderr,") {
 		t.Errorf("%v: %s", err, table)
@@ -291,7 +313,8 @@ func TestLeaveOneOutFromTheProbesOfTheDivergence(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"mean_alo", "rms_alo_probe_stderr", "seeds_mean_alo", "seeds_sd_alo", "seeds_rms_alo_probe_stderr"} {
+	for _, key := range []string{"mean_alo", "rms_alo_probe_stderr", "seeds_mean_alo", "seeds_sd_alo",
+		"seeds_rms_alo_probe_stderr"} {
 		if v, ok := s[key].(float64); !ok || !(v > 0) {
 			t.Errorf("%s is %v", key, s[key])
 		}

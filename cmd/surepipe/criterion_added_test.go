@@ -44,12 +44,14 @@ func TestACriterionIsARow(t *testing.T) {
 		}
 	}
 	run := []string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100"}
-	if _, out, _ := command(t, run...); !strings.Contains(out, "HQC") || !strings.Contains(out, "after Hannan and Quinn") {
+	if _, out, _ := command(t, run...); !strings.Contains(out, "HQC") ||
+		!strings.Contains(out, "after Hannan and Quinn") {
 		t.Errorf("the report has no HQC:\n%s", out)
 	}
 	dir := t.TempDir()
 	table, plot := filepath.Join(dir, "points.csv"), filepath.Join(dir, "curve.svg")
-	status, out, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "10:1000:8",
+	status, out, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+		"--lambda", "10:1000:8",
 		"--criterion", "hqc", "--json", "--csv", table, "--plot", plot)
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
@@ -93,7 +95,8 @@ func TestACriterionIsARow(t *testing.T) {
 			t.Errorf("%s does not hold %q (%v)", filepath.Base(file), want, err)
 		}
 	}
-	if status, _, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "10:1000:8",
+	if status, _, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+		"--lambda", "10:1000:8",
 		"--criterion", "hqc", "--rule", "1se"); status != 2 || !strings.Contains(stderr, "hqc does not have") {
 		t.Errorf("--rule 1se: status %d, %s", status, stderr)
 	}

@@ -45,7 +45,8 @@ func TestSweepDenoisesAPhotograph(t *testing.T) {
 	yaml := example(t, dir, "wavelet-denoise")
 	data, plot, out := filepath.Join(dir, "noisy.tif"), filepath.Join(dir, "plot.png"), filepath.Join(dir, "clean.tif")
 	for _, sigma := range []float64{0.05, 0.2} {
-		if status, _, stderr := command(t, "generate", "--from", photograph, "--sigma", fmt.Sprint(sigma), "--seed", "1", "--out", data); status != exitDone {
+		if status, _, stderr := command(t, "generate", "--from", photograph, "--sigma", fmt.Sprint(sigma), "--seed",
+			"1", "--out", data); status != exitDone {
 			t.Fatal(stderr)
 		}
 		sigma2 := fmt.Sprint(sigma * sigma)
@@ -55,10 +56,12 @@ func TestSweepDenoisesAPhotograph(t *testing.T) {
 			t.Fatalf("status %d, %s", status, stderr)
 		}
 		chosen, best := lossesOf(t, stdout)
-		one := object(t, "run", "--spec", yaml, "--data", data, "--mu", photograph, "--sigma2", sigma2)["loss"].(float64)
+		one := object(t, "run", "--spec", yaml, "--data", data, "--mu", photograph, "--sigma2",
+			sigma2)["loss"].(float64)
 		t.Logf("sigma %g: loss %.4g at SURE's minimizer, %.4g at best, %.4g at lambda = 1", sigma, chosen, best, one)
 		if !(chosen <= 1.03*best && one <= 1.03*best) {
-			t.Errorf("sigma %g: SURE's minimizer has loss %g, lambda = 1 %g, the best lambda %g", sigma, chosen, one, best)
+			t.Errorf("sigma %g: SURE's minimizer has loss %g, lambda = 1 %g, the best lambda %g", sigma, chosen, one,
+				best)
 		}
 	}
 	clean := readOnly(t, out)
@@ -75,7 +78,10 @@ func TestGenerateRefusesBadImages(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, depth dataio.Depth, a dataio.Array) string {
 		path := filepath.Join(dir, name)
-		if _, err := dataio.WriteImage(path, func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, depth) }); err != nil {
+		if _, err := dataio.WriteImage(path, func(w io.Writer) (int,
+			error) {
+			return images.EncodeTIFF(w, a, depth)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -101,8 +107,10 @@ func TestGenerateRefusesBadImages(t *testing.T) {
 		{"--from " + four + " --sigma 0.1 --out a.png", "an image is a matrix, or (rows, columns, 3)"},
 	} {
 		status, stdout, stderr := command(t, append([]string{"generate"}, strings.Fields(c.args)...)...)
-		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
-			t.Errorf("generate %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
+		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, c.want) {
+			t.Errorf("generate %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout,
+				stderr)
 		}
 	}
 }
@@ -127,7 +135,8 @@ func TestFramesAndColumns(t *testing.T) {
 	want := 0.0
 	for _, data := range []string{flat, npy, npz} {
 		out := filepath.Join(dir, "out.npz")
-		o := object(t, "run", "--problem", "robust-pca", "--data", data, "--sigma2", "0.1", "--lambda", "0.3max", "--gamma", "0.3max", "--out", out)
+		o := object(t, "run", "--problem", "robust-pca", "--data", data, "--sigma2", "0.1", "--lambda", "0.3max",
+			"--gamma", "0.3max", "--out", out)
 		if want == 0 {
 			want = o["sure"].(float64)
 			continue
@@ -153,7 +162,8 @@ func TestFramesAndColumns(t *testing.T) {
 	if err := dataio.WriteNPZ(column, x, floats("y", y.Data[:6], 6, 1), floats("mu", y.Data[6:12], 6, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if o := object(t, "run", "--problem", "lasso", "--data", column, "--sigma2", "1", "--lambda", "0.1"); o["d"] != 6.0 || o["loss"] == nil {
+	if o := object(t, "run", "--problem", "lasso", "--data", column, "--sigma2", "1", "--lambda",
+		"0.1"); o["d"] != 6.0 || o["loss"] == nil {
 		t.Errorf("%v", o)
 	}
 }
@@ -164,10 +174,14 @@ func TestIntegersAreImages(t *testing.T) {
 	yaml := example(t, dir, "wavelet-denoise")
 	data, out := filepath.Join(dir, "y.npy"), filepath.Join(dir, "out.npy")
 	photo := readOnly(t, "../../testdata/camera.png")
-	if _, err := dataio.WriteImage(data, func(w io.Writer) (int, error) { return dataio.EncodeNPYOfDepth(w, photo, 8) }); err != nil {
+	if _, err := dataio.WriteImage(data, func(w io.Writer) (int, error) {
+		return dataio.EncodeNPYOfDepth(w, photo,
+			8)
+	}); err != nil {
 		t.Fatal(err)
 	}
-	o := object(t, "run", "--spec", yaml, "--data", data, "--mu", "../../testdata/camera.png", "--sigma2", "1e-4", "--out", out)
+	o := object(t, "run", "--spec", yaml, "--data", data, "--mu", "../../testdata/camera.png", "--sigma2", "1e-4",
+		"--out", out)
 	if written := readOnly(t, out); written.Depth.Bits != 8 || o["loss"].(float64) > 1e-3*float64(len(photo.Data)) {
 		t.Errorf("depth %+v, loss %v", written.Depth, o["loss"])
 	}

@@ -15,7 +15,8 @@ func TestBadLists(t *testing.T) {
 	run := strings.Fields("run --problem lasso --data ../../testdata/diabetes.npz --lambda 20 --device")
 	for _, list := range []string{"cpu,cpu", "cuda:0,cuda:0", "cpu,cuda:0", "cuda,cuda:1", "cuda:0,", "auto,cuda:1"} {
 		status, _, stderr := command(t, append(slices.Clone(run), list)...)
-		if status != exitUsage || !strings.Contains(stderr, "expected one device, or several cards of one kind such as cuda:0,cuda:1") {
+		if status != exitUsage || !strings.Contains(stderr,
+			"expected one device, or several cards of one kind such as cuda:0,cuda:1") {
 			t.Errorf("%s: status %d, %q", list, status, stderr)
 		}
 	}
@@ -25,7 +26,8 @@ func TestBadLists(t *testing.T) {
 // and shards take them too.
 func TestTwoCardsAreOneOnACard(t *testing.T) {
 	mc := filepath.Join(t.TempDir(), "mc.npz")
-	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12", "--out", mc); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12",
+		"--out", mc); status != exitDone {
 		t.Fatal(stderr)
 	}
 	small := shardedRun(t)[4]
@@ -39,13 +41,16 @@ func TestTwoCardsAreOneOnACard(t *testing.T) {
 	for name, args := range dividedRuns(small, mc) {
 		one, two := on("cuda:0", strings.Fields(args)), on("cuda:0,cuda:1", strings.Fields(args))
 		if len(one) == 0 || !slices.Equal(one, two) {
-			t.Errorf("%s: two cards differ from one: %d and %d lines\n%.600v\n%.600v", name, len(one), len(two), one, two)
+			t.Errorf("%s: two cards differ from one: %d and %d lines\n%.600v\n%.600v", name, len(one), len(two), one,
+				two)
 		}
 	}
 	merged := filepath.Join(t.TempDir(), "run.jsonl")
-	on("cuda:0,cuda:1", []string{"run", "--problem", "matrix-completion", "--lambda", "0.2max", "--trace", "hutchinson", "--queries", "20", "--data", mc, "--jsonl", merged, "--shard", "0/2"})
+	on("cuda:0,cuda:1", []string{"run", "--problem", "matrix-completion", "--lambda", "0.2max", "--trace",
+		"hutchinson", "--queries", "20", "--data", mc, "--jsonl", merged, "--shard", "0/2"})
 	text, err := os.ReadFile(strings.TrimSuffix(merged, ".jsonl") + ".shard-0000-of-0002.jsonl")
-	if err != nil || strings.Count(string(text), "\n") != 11 || !strings.Contains(string(text), `"device":"cuda:0,cuda:1"`) {
+	if err != nil || strings.Count(string(text), "\n") != 11 ||
+		!strings.Contains(string(text), `"device":"cuda:0,cuda:1"`) {
 		t.Errorf("%d lines, %v", strings.Count(string(text), "\n"), err)
 	}
 }
@@ -55,7 +60,8 @@ func dividedRuns(svt, completion string) map[string]string {
 	return map[string]string{
 		"samples": "montecarlo --problem svt --lambda 1 --trace exact --samples 9 --seeds 2 --parallel 2 --data " + svt,
 		"points":  "sweep --json --problem svt --lambda 0.5:4:9 --chain 1 --refine 2 --data " + svt,
-		"probes":  "run --json --problem matrix-completion --lambda 0.2max --trace hutchinson --queries 20 --alo --data " + completion,
+		"probes": "run --json --problem matrix-completion --lambda 0.2max --trace hutchinson --queries 20 " +
+			"--alo --data " + completion,
 	}
 }
 
@@ -70,7 +76,8 @@ func onCards(t *testing.T, fault, device string, args []string) (lines []string,
 	out, _ := cmd.Output()
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "{") {
-			lines = append(lines, strings.ReplaceAll(string(study.WithoutTimes([]byte(strings.TrimSpace(line)))), `"`+device+`"`, `"card"`))
+			lines = append(lines, strings.ReplaceAll(string(study.WithoutTimes([]byte(strings.TrimSpace(line)))),
+				`"`+device+`"`, `"card"`))
 		}
 	}
 	return lines, errors.String()
@@ -80,7 +87,8 @@ func onCards(t *testing.T, fault, device string, args []string) (lines []string,
 // bits of one card, whichever of them breaks and when.
 func TestOneCardsFaultOnACard(t *testing.T) {
 	mc := filepath.Join(t.TempDir(), "mc.npz")
-	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12", "--out", mc); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12",
+		"--out", mc); status != exitDone {
 		t.Fatal(stderr)
 	}
 	small := shardedRun(t)[4]
@@ -91,16 +99,19 @@ func TestOneCardsFaultOnACard(t *testing.T) {
 		want, _ := onCards(t, "", "cuda:0", strings.Fields(args))
 		for card, n := range map[int]int{0: 25, 1: 150} {
 			got, stderr := onCards(t, fmt.Sprintf("%d:%d", card, n), "cuda:0,cuda:1", strings.Fields(args))
-			if text := fmt.Sprintf("cuda:%d has failed, and what it had in work is computed again elsewhere", card); !strings.Contains(stderr, text) {
+			if text := fmt.Sprintf("cuda:%d has failed, and what it had in work is computed again elsewhere",
+				card); !strings.Contains(stderr, text) {
 				t.Errorf("%s: launch %d of card %d: %s", name, n, card, stderr)
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("%s: launch %d of card %d: %d lines, want %d\n%.600v\n%.600v", name, n, card, len(got), len(want), got, want)
+				t.Errorf("%s: launch %d of card %d: %d lines, want %d\n%.600v\n%.600v", name, n, card, len(got),
+					len(want), got, want)
 			}
 		}
 	}
 	// With no card left the fault is the program's.
-	lines, stderr := onCards(t, "0:25", "cuda:0", strings.Fields("sweep --json --problem svt --lambda 0.5:4:9 --data "+small))
+	lines, stderr := onCards(t, "0:25", "cuda:0",
+		strings.Fields("sweep --json --problem svt --lambda 0.5:4:9 --data "+small))
 	if !strings.Contains(stderr, "LaunchFailed") {
 		t.Errorf("one card, which fails: %d lines, %s", len(lines), stderr)
 	}

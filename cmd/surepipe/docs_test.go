@@ -102,7 +102,8 @@ func runDocumented(t *testing.T, line string) {
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	if args = args[1:]; args[0] == "paper" || strings.Contains(line, "--exec") || strings.Contains(line, "--device cuda") {
+	if args = args[1:]; args[0] == "paper" || strings.Contains(line, "--exec") ||
+		strings.Contains(line, "--device cuda") {
 		args = append(args, "--help")
 	}
 	status, stdout, stderr := command(t, args...)
@@ -122,7 +123,8 @@ func documentFiles(t *testing.T, top string) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const d, p = 40, 4
 	patients := "ill,visits,size,rooms,age,distance\n"
-	table, matrix := "price,size,rooms,age,distance\n", fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d)
+	table, matrix := "price,size,rooms,age,distance\n",
+		fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d)
 	x, y, frames := make([]float64, d*p), make([]float64, d), make([]float64, d*d)
 	for i := range d {
 		y[i] = rng.NormFloat64()
@@ -144,20 +146,23 @@ func documentFiles(t *testing.T, top string) {
 		river += fmt.Sprintf("%d,%g\n", 1901+i, v)
 	}
 	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
-	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients, "x.mtx": matrix, "series.csv": column, "river.csv": river} {
+	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients,
+		"x.mtx": matrix, "series.csv": column, "river.csv": river} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, arrays := range map[string][]dataio.Array{
-		"mine.npz": {floats("X", x, d, p), floats("y", y, d)}, "video.npz": {floats("y", frames, d, d), floats("sigma2", []float64{1})},
+		"mine.npz": {floats("X", x, d, p), floats("y", y, d)}, "video.npz": {floats("y", frames, d, d),
+			floats("sigma2", []float64{1})},
 	} {
 		if err := dataio.WriteNPZ(name, arrays...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	list, _, rest, _ := ratingsText()
-	for name, text := range map[string]string{"ratings.csv": strings.ReplaceAll(list, ",trust", ",when"), "ask.csv": rest} {
+	for name, text := range map[string]string{"ratings.csv": strings.ReplaceAll(list, ",trust", ",when"),
+		"ask.csv": rest} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +176,8 @@ func documentFiles(t *testing.T, top string) {
 	if err := dataio.WriteNPZ("counts.npz", scipyRows(x, d, p)...); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"cohort.bed": "\x6c\x1b\x01" + strings.Repeat("\xb8\x3e", d/8*p), "cohort.bim": strings.Repeat("1 s 0 1 A G\n", p), "cohort.fam": strings.Repeat("f i 0 0 1 2\n", d)} {
+	for name, text := range map[string]string{"cohort.bed": "\x6c\x1b\x01" + strings.Repeat("\xb8\x3e", d/8*p),
+		"cohort.bim": strings.Repeat("1 s 0 1 A G\n", p), "cohort.fam": strings.Repeat("f i 0 0 1 2\n", d)} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

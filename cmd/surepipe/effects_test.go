@@ -52,19 +52,24 @@ func TestMatricesWithMissingEntries(t *testing.T) {
 	}
 	var want float64
 	for i, data := range []string{
-		text(t, "list.csv", list) + " --response rating --drop trust", text(t, "m.csv", matrix), text(t, "plain.csv", plain), npy,
+		text(t, "list.csv", list) + " --response rating --drop trust", text(t, "m.csv", matrix),
+		text(t, "plain.csv", plain), npy,
 		save(t, floats("y", full, 9, 7), floats("mu", make([]float64, 63), 9, 7)),
 	} {
-		o := object(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --trace exact --alo --data "+data)...)
+		o := object(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max "+
+			"--trace exact --alo --data "+data)...)
 		gcv := o["gcv"].(float64)
 		if i == 0 {
 			want = gcv
 		}
-		if math.Abs(gcv/want-1) > 1e-9 || o["effects_df"] != 15. || o["effects_mean"] == nil || o["alo"] == nil || fmt.Sprint(o["effects"]) != "[rows cols]" {
-			t.Errorf("%s: gcv %v, expected %v; effects %v, %v, %v", data, gcv, want, o["effects"], o["effects_df"], o["effects_mean"])
+		if math.Abs(gcv/want-1) > 1e-9 || o["effects_df"] != 15. || o["effects_mean"] == nil || o["alo"] == nil ||
+			fmt.Sprint(o["effects"]) != "[rows cols]" {
+			t.Errorf("%s: gcv %v, expected %v; effects %v, %v, %v", data, gcv, want, o["effects"], o["effects_df"],
+				o["effects_mean"])
 		}
 	}
-	status, stdout, _ := command(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --data "+text(t, "m.csv", matrix))...)
+	status, stdout, _ := command(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda "+
+		"0.3max --data "+text(t, "m.csv", matrix))...)
 	if status != exitDone || !strings.Contains(stdout, "the constant; unpenalized rows,cols, 15 degrees of freedom") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
@@ -76,10 +81,12 @@ func TestPredictionsHaveEffects(t *testing.T) {
 	list, _, rest, _ := ratingsText()
 	out := filepath.Join(t.TempDir(), "fit.npz")
 	data := text(t, "list.csv", list)
-	base := "run --problem matrix-completion --lambda 0.5max --trace exact --response rating --data " + data + " --out " + out
+	base := "run --problem matrix-completion --lambda 0.5max --trace exact --response rating --data " + data +
+		" --out " + out
 	ask := text(t, "rest.csv", rest)
 	var errors []float64
-	for _, args := range []string{" --drop trust", " --drop trust --effects rows,cols", " --weights trust --effects rows,cols"} {
+	for _, args := range []string{" --drop trust", " --drop trust --effects rows,cols",
+		" --weights trust --effects rows,cols"} {
 		object(t, strings.Fields(base+args)...)
 		o := object(t, "predict", "--fit", out, "--data", ask)
 		errors = append(errors, o["mean_squared_error"].(float64))
@@ -113,7 +120,8 @@ func TestPredictionsHaveEffects(t *testing.T) {
 	var i, j int
 	fmt.Sscan(e[0].(string), &i)
 	j = int(e[1].(string)[0] - 'a')
-	if want := mean + values["effects_rows"][i] + values["effects_cols"][j] + values["b"][i*7+j]; math.Abs(e[2].(float64)-want) > 1e-12 {
+	if want := mean + values["effects_rows"][i] + values["effects_cols"][j] +
+		values["b"][i*7+j]; math.Abs(e[2].(float64)-want) > 1e-12 {
 		t.Errorf("%v, expected %v", e, want)
 	}
 }
@@ -128,17 +136,22 @@ func TestEffectsOfASpecification(t *testing.T) {
 		}
 	}
 	data := save(t, floats("y", y, len(y)), floats("indices", places, len(y)), floats("shape", []float64{9, 7}, 2))
-	spec := text(t, "s.yaml", "data: "+data+"\noperator:\n  selection: {indices: indices, shape: shape}\nregularizer:\n  nuclear: lambda\neffects: [rows, cols]\n")
-	want := object(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --trace exact --data "+data)...)
-	if got := object(t, "run", "--spec", spec, "--lambda", "0.3max", "--trace", "exact"); got["gcv"] != want["gcv"] || got["effects_df"] != want["effects_df"] {
+	spec := text(t, "s.yaml", "data: "+data+"\noperator:\n  selection: {indices: indices, shape: "+
+		"shape}\nregularizer:\n  nuclear: lambda\neffects: [rows, cols]\n")
+	want := object(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --trace "+
+		"exact --data "+data)...)
+	if got := object(t, "run", "--spec", spec, "--lambda", "0.3max", "--trace", "exact"); got["gcv"] != want["gcv"] ||
+		got["effects_df"] != want["effects_df"] {
 		t.Errorf("gcv %v, expected %v", got["gcv"], want["gcv"])
 	}
 	log := filepath.Join(t.TempDir(), "s.jsonl")
-	sweep := strings.Fields("sweep --problem matrix-completion --lambda 0.3max:max:3 --refine 0 --data " + data + " --jsonl " + log)
+	sweep := strings.Fields("sweep --problem matrix-completion --lambda 0.3max:max:3 --refine 0 --data " + data +
+		" --jsonl " + log)
 	if status, _, stderr := command(t, sweep...); status != exitDone {
 		t.Fatal(stderr)
 	}
-	if status, _, stderr := command(t, append(sweep, "--resume", "--effects", "rows")...); status != exitUsage || !strings.Contains(stderr, "effects") {
+	if status, _, stderr := command(t, append(sweep, "--resume", "--effects", "rows")...); status != exitUsage ||
+		!strings.Contains(stderr, "effects") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -98,17 +98,21 @@ func TestExecIsAnEstimator(t *testing.T) {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "fit.npz")
-	args := []string{"run", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--parallel", "2", "--queries", "10"}
+	args := []string{"run", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--parallel", "2",
+		"--queries", "10"}
 	o := object(t, append(args, "--out", out)...)
 	at := func(key string) float64 { return o[key].(float64) }
 	// Within the step of the threshold a coordinate counts in part.
-	if math.Abs(at("sure")-exact) > 3*2*at("divergence_stderr")+3 || at("sure_stderr") < 20 || at("d") != 600 || at("lambda") != 1.5 || !(at("loss") > 0) {
+	if math.Abs(at("sure")-exact) > 3*2*at("divergence_stderr")+3 || at("sure_stderr") < 20 || at("d") != 600 ||
+		at("lambda") != 1.5 || !(at("loss") > 0) {
 		t.Errorf("SURE %g, exact %g: %v", at("sure"), exact, o)
 	}
-	if o["problem"] != "exec" || o["derivative"] != "monte-carlo" || !strings.Contains(o["exec"].(string), "soft {lambda}") || o["warnings"] != nil {
+	if o["problem"] != "exec" || o["derivative"] != "monte-carlo" ||
+		!strings.Contains(o["exec"].(string), "soft {lambda}") || o["warnings"] != nil {
 		t.Errorf("%v", o)
 	}
-	if fit := readArray(t, out, "mu_hat"); len(fit) != 600 || fit[0] != math.Copysign(max(math.Abs(y[0])-1.5, 0), y[0]) {
+	if fit := readArray(t, out, "mu_hat"); len(fit) != 600 || fit[0] != math.Copysign(max(math.Abs(y[0])-1.5, 0),
+		y[0]) {
 		t.Errorf("mu_hat begins with %g", fit[0])
 	}
 	if at("eps") != 0.01 || o["alpha"] != nil {
@@ -118,7 +122,8 @@ func TestExecIsAnEstimator(t *testing.T) {
 	if o["eps"] != nil {
 		t.Errorf("eps %v", o["eps"])
 	}
-	if math.Abs(at("sure")-exact) > 100 || at("alpha") != 0.1 || o["derivative"] != "coupled-bootstrap" || o["gcv"] != nil || !strings.Contains(o["sure_estimates"].(string), "(1 + alpha) sigma2") {
+	if math.Abs(at("sure")-exact) > 100 || at("alpha") != 0.1 || o["derivative"] != "coupled-bootstrap" ||
+		o["gcv"] != nil || !strings.Contains(o["sure_estimates"].(string), "(1 + alpha) sigma2") {
 		t.Errorf("SURE %g, exact %g: %v", at("sure"), exact, o)
 	}
 	status, stdout, stderr := command(t, append(args, "--divergence", "coupled-bootstrap")...)
@@ -132,7 +137,8 @@ func TestExecOfHardThresholding(t *testing.T) {
 	data, _ := sparseSignal(t)
 	args := []string{"run", "--exec", self(t, "hard"), "--data", data, "--lambda", "2", "--queries", "10"}
 	status, stdout, stderr := command(t, args...)
-	if status != exitNotConverged || !strings.Contains(stdout, "NOT SMOOTH") || !strings.Contains(stderr, "--divergence coupled-bootstrap") {
+	if status != exitNotConverged || !strings.Contains(stdout, "NOT SMOOTH") ||
+		!strings.Contains(stderr, "--divergence coupled-bootstrap") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 	o := object(t, append(args, "--divergence", "coupled-bootstrap", "--queries", "40", "--parallel", "2")...)
@@ -147,7 +153,8 @@ func TestExecOfHardThresholding(t *testing.T) {
 func TestExecAtManySamples(t *testing.T) {
 	data, _ := sparseSignal(t)
 	for _, method := range pipeline.BlackBoxMethods() {
-		args := []string{"montecarlo", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--queries", "6", "--divergence", string(method), "--samples", "12", "--seeds", "2"}
+		args := []string{"montecarlo", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--queries", "6",
+			"--divergence", string(method), "--samples", "12", "--seeds", "2"}
 		status, stdout, stderr := command(t, append(args, "--parallel", "2")...)
 		if status != exitDone {
 			t.Fatalf("%s: status %d, %s", method, status, stderr)
@@ -157,7 +164,8 @@ func TestExecAtManySamples(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || s.Samples != 12 || s.Seeds != 2 {
 			t.Fatalf("%s: %v, %s", method, err, lines[len(lines)-1])
 		}
-		if *s.RMSSUREStdErr < 20 || method == pipeline.MonteCarlo && math.Abs(*s.MeanError) > 5**s.MeanErrorStdErr || *s.SeedsSDSURE == 0 {
+		if *s.RMSSUREStdErr < 20 || method == pipeline.MonteCarlo && math.Abs(*s.MeanError) > 5**s.MeanErrorStdErr ||
+			*s.SeedsSDSURE == 0 {
 			t.Errorf("%s: %s", method, lines[len(lines)-1])
 		}
 		status, part, stderr := command(t, append(args[:len(args)-4:len(args)-4], "--first", "5", "--samples", "2")...)
@@ -166,7 +174,8 @@ func TestExecAtManySamples(t *testing.T) {
 		}
 		for i, line := range strings.Split(part, "\n")[:2] {
 			var a, b study.Result
-			if json.Unmarshal([]byte(line), &a) != nil || json.Unmarshal([]byte(lines[5+i]), &b) != nil || *a.SURE != *b.SURE || *a.Sample != 5+i {
+			if json.Unmarshal([]byte(line), &a) != nil || json.Unmarshal([]byte(lines[5+i]), &b) != nil ||
+				*a.SURE != *b.SURE || *a.Sample != 5+i {
 				t.Errorf("%s: sample %d is\n%s\nexpected\n%s", method, 5+i, line, lines[5+i])
 			}
 		}
@@ -179,15 +188,18 @@ func TestExecAtManySamples(t *testing.T) {
 	if err := dataio.WriteNPY(stack, dataio.Array{Name: "y", Shape: []int{3, 2, 4}, Data: y}); err != nil {
 		t.Fatal(err)
 	}
-	status, stdout, stderr := command(t, "montecarlo", "--exec", self(t, "hard"), "--y", stack, "--sigma2", "1", "--lambda", "1", "--queries", "4", "--divergence", "coupled-bootstrap")
+	status, stdout, stderr := command(t, "montecarlo", "--exec", self(t, "hard"), "--y", stack, "--sigma2", "1",
+		"--lambda", "1", "--queries", "4", "--divergence", "coupled-bootstrap")
 	if status != exitDone || strings.Count(stdout, "\n") != 4 {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
-	status, _, stderr = command(t, "montecarlo", "--exec", self(t, "soft"), "--data", stack, "--sigma2", "1", "--lambda", "1")
+	status, _, stderr = command(t, "montecarlo", "--exec", self(t, "soft"), "--data", stack, "--sigma2", "1",
+		"--lambda", "1")
 	if status != exitUsage || !strings.Contains(stderr, "array \"mu\" is missing") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
-	status, _, stderr = command(t, "montecarlo", "--exec", self(t, "hard"), "--data", data, "--lambda", "2", "--queries", "10", "--samples", "2")
+	status, _, stderr = command(t, "montecarlo", "--exec", self(t, "hard"), "--data", data, "--lambda", "2",
+		"--queries", "10", "--samples", "2")
 	if status != exitNotConverged || !strings.Contains(stderr, "2 of 2 samples") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
@@ -197,9 +209,11 @@ func TestExecAtManySamples(t *testing.T) {
 func TestExecAlongASweep(t *testing.T) {
 	data, _ := sparseSignal(t)
 	log := filepath.Join(t.TempDir(), "sweep.jsonl")
-	args := []string{"--exec", self(t, "soft"), "--data", data, "--lambda", "0.5:4:4", "--queries", "4", "--refine", "2", "--divergence", "coupled-bootstrap"}
+	args := []string{"--exec", self(t, "soft"), "--data", data, "--lambda", "0.5:4:4", "--queries", "4", "--refine",
+		"2", "--divergence", "coupled-bootstrap"}
 	header, points, s := sweepLines(t, append([]string{"--jsonl", log, "--parallel", "2"}, args...)...)
-	if len(points) < 5 || s.Minimizer.SURE == nil || header["derivative"] != "coupled-bootstrap" || header["alpha"].(float64) != 0.1 {
+	if len(points) < 5 || s.Minimizer.SURE == nil || header["derivative"] != "coupled-bootstrap" ||
+		header["alpha"].(float64) != 0.1 {
 		t.Fatalf("%v, %d points, %+v", header, len(points), s)
 	}
 	text, err := os.ReadFile(log)
@@ -217,7 +231,8 @@ func TestExecAlongASweep(t *testing.T) {
 		}
 	}
 	args[1] = self(t, "hard")
-	if status, _, stderr := command(t, append([]string{"sweep", "--jsonl", log, "--resume"}, args...)...); status != exitUsage || !strings.Contains(stderr, "its sweep had a different exec") {
+	if status, _, stderr := command(t, append([]string{"sweep", "--jsonl", log, "--resume"},
+		args...)...); status != exitUsage || !strings.Contains(stderr, "its sweep had a different exec") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -233,25 +248,35 @@ func TestBadExecIsRefusedByName(t *testing.T) {
 	}{
 		{[]string{"--exec", soft}, "--data is missing", exitUsage},
 		{[]string{"--exec", soft, "--data", data}, "--lambda is missing, and --exec has {lambda}", exitUsage},
-		{[]string{"--exec", soft, "--data", data, "--lambda", "0.1max"}, "the weights of a command have no maximum", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "0.1max"}, "the weights of a command have no maximum",
+			exitUsage},
 		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--gamma", "1"}, "has no {gamma}", exitUsage},
-		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--problem", "lasso"}, "--problem is for --problem and --spec, found --exec", exitUsage},
-		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--alpha", "2"}, "--alpha is for --divergence coupled-bootstrap", exitUsage},
-		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--divergence", "exact"}, "--divergence is \"exact\", expected one of monte-carlo, coupled-bootstrap", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--problem", "lasso"},
+			"--problem is for --problem and --spec, found --exec", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--alpha", "2"},
+			"--alpha is for --divergence coupled-bootstrap", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--divergence", "exact"},
+			"--divergence is \"exact\", expected one of monte-carlo, coupled-bootstrap", exitUsage},
 		{[]string{"--exec", "'a", "--data", data}, "has a quote ' without its end", exitUsage},
-		{[]string{"--exec", "no-such-program {lambda}", "--data", data, "--lambda", "1"}, "executable file not found", exitUsage},
+		{[]string{"--exec", "no-such-program {lambda}", "--data", data, "--lambda", "1"}, "executable file not found",
+			exitUsage},
 		{[]string{"--exec", soft, "--data", bare, "--lambda", "1"}, `array "y" is missing`, exitUsage},
-		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--sigma2", "ols-residual"}, "it is for --problem and --spec", exitUsage},
-		{[]string{"--problem", "lasso", "--data", data, "--eps", "1"}, "--eps is for --exec, which is missing", exitUsage},
-		{[]string{"--exec", self(t, "crash"), "--data", data, "--lambda", "1"}, "exit status 4; its standard error ends:\n    cannot go on", exitFailure},
-		{[]string{"--exec", self(t, "sleep"), "--data", data, "--lambda", "1", "--exec-timeout", "200ms"}, "took longer than the time limit, 200ms, and was killed", exitFailure},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--sigma2", "ols-residual"},
+			"it is for --problem and --spec", exitUsage},
+		{[]string{"--problem", "lasso", "--data", data, "--eps", "1"}, "--eps is for --exec, which is missing",
+			exitUsage},
+		{[]string{"--exec", self(t, "crash"), "--data", data, "--lambda", "1"},
+			"exit status 4; its standard error ends:\n    cannot go on", exitFailure},
+		{[]string{"--exec", self(t, "sleep"), "--data", data, "--lambda", "1", "--exec-timeout", "200ms"},
+			"took longer than the time limit, 200ms, and was killed", exitFailure},
 	} {
 		status, stdout, stderr := command(t, append([]string{"run"}, c.args...)...)
 		if status != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("surepipe run %q: status %d, expected %q, found %q%q", c.args, status, c.want, stdout, stderr)
 		}
 	}
-	if o := object(t, "run", "--exec", soft, "--data", data, "--lambda", "1", "--sigma2", "mad", "--queries", "4"); o["sigma2_method"] != "mad" {
+	if o := object(t, "run", "--exec", soft, "--data", data, "--lambda", "1", "--sigma2", "mad", "--queries",
+		"4"); o["sigma2_method"] != "mad" {
 		t.Errorf("%v", o)
 	}
 }

@@ -33,12 +33,14 @@ func TestChoicesArePrinted(t *testing.T) {
 	if err := writeChoices(&r, &out); err != nil {
 		t.Fatal(err)
 	}
-	if want := "\nchosen by structure\nmethod  direct    the solution is linear in y\nsystem  Cholesky  its dimension is 10\n"; out.String() != want {
+	if want := "\nchosen by structure\nmethod  direct    the solution is linear in y\nsystem  Cholesky  its " +
+		"dimension is 10\n"; out.String() != want {
 		t.Errorf("the table is %q, expected %q", out.String(), want)
 	}
 	// A line of a file that another run wrote has the choices too.
 	var line study.SweepLine
-	if err := json.Unmarshal(text, &line); err != nil || len(line.Choices) != 2 || line.Choices[1].Chosen != "Cholesky" {
+	if err := json.Unmarshal(text, &line); err != nil || len(line.Choices) != 2 ||
+		line.Choices[1].Chosen != "Cholesky" {
 		t.Errorf("read back: %+v, %v", line.Choices, err)
 	}
 }
@@ -49,7 +51,8 @@ func TestRunExplains(t *testing.T) {
 	if status != exitDone || !strings.Contains(out, "\nchosen by structure\n") || !strings.Contains(out, "SURE") {
 		t.Errorf("status %d, %s, %s", status, out, stderr)
 	}
-	if _, out, _ := command(t, "run", "--problem", "lasso", "--data", data, "--lambda", "0.1max"); strings.Contains(out, "chosen by structure") {
+	if _, out, _ := command(t, "run", "--problem", "lasso", "--data", data, "--lambda",
+		"0.1max"); strings.Contains(out, "chosen by structure") {
 		t.Errorf("without --explain: %s", out)
 	}
 }
@@ -69,15 +72,18 @@ func TestMarginIsPrinted(t *testing.T) {
 		if err := writeChoices(&r, &explained); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(table.String(), "margin") != c.table || strings.Contains(explained.String(), "margin") != c.explain {
+		if strings.Contains(table.String(), "margin") != c.table ||
+			strings.Contains(explained.String(), "margin") != c.explain {
 			t.Errorf("margin %g:\n%s%s", c.margin, &table, &explained)
 		}
 	}
 	// The error of mu_hat has the weights of the observations.
 	r := study.Result{D: 3}
-	r.Fill(&problems.Problem{}, pipeline.Risk{MeanWeight: 2, Convergence: vjp.Convergence{Converged: true, Error: 0.5}}, nil)
+	r.Fill(&problems.Problem{}, pipeline.Risk{MeanWeight: 2, Convergence: vjp.Convergence{Converged: true,
+		Error: 0.5}}, nil)
 	var table bytes.Buffer
-	if err := writeResultTable(&r, &table); err != nil || !r.Solver.MuHatErrorWeighted || !strings.Contains(table.String(), "sqrt(w) mu_hat within 5.0e-01") {
+	if err := writeResultTable(&r, &table); err != nil || !r.Solver.MuHatErrorWeighted ||
+		!strings.Contains(table.String(), "sqrt(w) mu_hat within 5.0e-01") {
 		t.Errorf("%v\n%s", err, &table)
 	}
 }

@@ -60,7 +60,8 @@ func TestNoOutputIsLost(t *testing.T) {
 	if err := os.WriteFile(there, []byte("here"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	absent, dangling, folder := filepath.Join(dir, "absent"), filepath.Join(dir, "dangling"), filepath.Join(dir, "folder")
+	absent, dangling, folder := filepath.Join(dir, "absent"), filepath.Join(dir, "dangling"),
+		filepath.Join(dir, "folder")
 	for name, to := range map[string]string{link: "there", dangling: "absent", folder: "."} {
 		if err := os.Symlink(to, name); err != nil {
 			t.Skip(err)
@@ -88,9 +89,11 @@ func TestNoOutputIsLost(t *testing.T) {
 				}
 				refused(with("f", "f"), fmt.Sprintf(`--%s and --%s are both "f"`, a, b))
 				for _, names := range [][2]string{
-					{"f", "./f"}, {absent, "absent"}, {absent, dangling}, {dangling, "absent"}, {"folder/absent", "absent"}, {there, link}, {link, "folder/there"}, {there, hard},
+					{"f", "./f"}, {absent, "absent"}, {absent, dangling}, {dangling, "absent"},
+					{"folder/absent", "absent"}, {there, link}, {link, "folder/there"}, {there, hard},
 				} {
-					refused(with(names[0], names[1]), fmt.Sprintf(`--%s is %q and --%s is %q, the same file`, a, names[0], b, names[1]))
+					refused(with(names[0], names[1]), fmt.Sprintf(`--%s is %q and --%s is %q, the same file`, a,
+						names[0], b, names[1]))
 				}
 			}
 			refused(append(slices.Clip(words), "--"+a, "-"), `is "-", expected the name of a file`)
@@ -98,7 +101,8 @@ func TestNoOutputIsLost(t *testing.T) {
 			for _, b := range ofRole(cmd, reads) {
 				pairs++
 				for _, input := range []string{there, link, hard, "folder/there", there + ":y"} {
-					refused(append(slices.Clip(words), "--"+a, "there", "--"+b, input), fmt.Sprintf(`--%s is "there", the file of --%s: an output must not overwrite an input`, a, b))
+					refused(append(slices.Clip(words), "--"+a, "there", "--"+b, input),
+						fmt.Sprintf(`--%s is "there", the file of --%s: an output must not overwrite an input`, a, b))
 				}
 			}
 		}
@@ -126,7 +130,8 @@ func TestStandardOutputIsNotLost(t *testing.T) {
 	}
 	defer file.Close()
 	var stderr bytes.Buffer
-	if status := execute(t.Context(), append(args, "--out", path), file, &stderr); status != exitUsage || !strings.Contains(stderr.String(), "the file of standard output") {
+	if status := execute(t.Context(), append(args, "--out", path), file, &stderr); status != exitUsage ||
+		!strings.Contains(stderr.String(), "the file of standard output") {
 		t.Errorf("status %d, %s", status, &stderr)
 	}
 	// Go's runtime opens this in the place of a closed stream.
@@ -136,10 +141,13 @@ func TestStandardOutputIsNotLost(t *testing.T) {
 	}
 	defer null.Close()
 	stderr.Reset()
-	if status := execute(t.Context(), args, null, &stderr); status != exitFailure || !strings.Contains(stderr.String(), "standard output is closed, and the result would be lost: expected it open, or one of --coefficients-csv, --out") {
+	if status := execute(t.Context(), args, null, &stderr); status != exitFailure ||
+		!strings.Contains(stderr.String(), "standard output is closed, and the result would be lost: expected it "+
+			"open, or one of --coefficients-csv, --out") {
 		t.Errorf("status %d, %s", status, &stderr)
 	}
-	for _, args := range [][]string{append(args, "--out", filepath.Join(t.TempDir(), "fit.csv")), {"info"}, {"--version"}} {
+	for _, args := range [][]string{append(args, "--out", filepath.Join(t.TempDir(), "fit.csv")), {"info"},
+		{"--version"}} {
 		if status := execute(t.Context(), args, null, &stderr); status != exitDone {
 			t.Errorf("%q: status %d, %s", args, status, &stderr)
 		}

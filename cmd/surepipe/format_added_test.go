@@ -75,13 +75,15 @@ func TestAFormatIsARow(t *testing.T) {
 	if err != nil || fit.Shape[0] != 2 || fit.Shape[1] != 3 || !(fit.Data[5] > 2.9 && fit.Data[5] < 3.1) {
 		t.Errorf("the fit is %v, %v", fit, err) // y has rank 1: half of it
 	}
-	if _, _, stderr := command(t, append(args, filepath.Join(dir, "fit.dat"))...); !strings.Contains(stderr, ".csv or .grid") {
+	if _, _, stderr := command(t, append(args, filepath.Join(dir, "fit.dat"))...); !strings.Contains(stderr,
+		".csv or .grid") {
 		t.Errorf("an unknown format of --out: %s", stderr)
 	}
 	if err := os.WriteFile(in, []byte("2 3\n1 2 3\n2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, append(args, out)...); status != 2 || !strings.Contains(stderr, "ends after 4 of 6 entries") {
+	if status, _, stderr := command(t, append(args, out)...); status != 2 ||
+		!strings.Contains(stderr, "ends after 4 of 6 entries") {
 		t.Errorf("a short file: status %d, %s", status, stderr)
 	}
 }

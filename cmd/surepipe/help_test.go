@@ -30,12 +30,15 @@ func TestMisspelledCommandsAndFlags(t *testing.T) {
 		{"run --tol x", `--tol is "x", expected a number`},
 		{"run --max-iter 1.5", `--max-iter is "1.5", expected a whole number`},
 		{"run --queries few", `--queries is "few": expected a number or auto`},
-		{"run --out fit --problem lasso --data ../../testdata/diabetes.npz --lambda 1", `--out is "fit", expected a name that ends in .npz`},
+		{"run --out fit --problem lasso --data ../../testdata/diabetes.npz --lambda 1",
+			`--out is "fit", expected a name that ends in .npz`},
 		{"man", "--out is missing, expected a folder"},
 	} {
 		status, stdout, stderr := command(t, strings.Fields(c.args)...)
-		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("surepipe %s: status %d, stdout %q, stderr %q, expected %q", c.args, status, stdout, stderr, c.want)
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) ||
+			strings.Count(stderr, "\n") != 1 {
+			t.Errorf("surepipe %s: status %d, stdout %q, stderr %q, expected %q", c.args, status, stdout, stderr,
+				c.want)
 		}
 		if strings.Contains(stderr, "strconv") {
 			t.Errorf("surepipe %s: %q speaks of strconv", c.args, stderr)
@@ -80,7 +83,8 @@ func TestFlagsAreDescribedOnceAndListed(t *testing.T) {
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			word := "--" + f.Name + " "
-			described, listed := strings.Contains(own, word), strings.Contains(strings.ReplaceAll(rest, "\n", " "), word)
+			described, listed := strings.Contains(own, word), strings.Contains(strings.ReplaceAll(rest, "\n", " "),
+				word)
 			switch {
 			case f.Hidden:
 			case described == listed:
@@ -98,7 +102,8 @@ func TestManualPages(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	for page, want := range map[string]string{
-		"surepipe.1": "Exit status:", "surepipe-run.1": "matrix-completion", "surepipe-paper-figures.1": "scale", "surepipe-sweep.1": `\fB--criterion\fP`,
+		"surepipe.1": "Exit status:", "surepipe-run.1": "matrix-completion", "surepipe-paper-figures.1": "scale",
+		"surepipe-sweep.1": `\fB--criterion\fP`,
 	} {
 		text, err := os.ReadFile(filepath.Join(folder, page))
 		if err != nil {
@@ -108,7 +113,8 @@ func TestManualPages(t *testing.T) {
 			t.Errorf("%s does not hold %q", page, want)
 		}
 	}
-	if status, _, stderr := command(t, "man", "--out", "/dev/null/x"); status != exitUsage || !strings.Contains(stderr, `--out is "/dev/null/x"`) {
+	if status, _, stderr := command(t, "man", "--out", "/dev/null/x"); status != exitUsage ||
+		!strings.Contains(stderr, `--out is "/dev/null/x"`) {
 		t.Errorf("status %d, %q", status, stderr)
 	}
 }

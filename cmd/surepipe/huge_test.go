@@ -52,9 +52,11 @@ func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
 	results := map[string]map[string]any{}
 	for name, data := range map[string]string{"small": small, "huge": huge} {
 		fits[name] = filepath.Join(dir, name+".npz")
-		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "60", "--effects", "rows", "--out", fits[name])
+		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "60",
+			"--effects", "rows", "--out", fits[name])
 	}
-	for _, key := range []string{"sure", "sure_stderr", "gcv", "alo", "loss", "residual", "divergence", "effects_mean", "effects_df"} {
+	for _, key := range []string{"sure", "sure_stderr", "gcv", "alo", "loss", "residual", "divergence",
+		"effects_mean", "effects_df"} {
 		got, want := results["huge"][key].(float64), results["small"][key].(float64)
 		if !(math.Abs(got-want) <= 1e-3*math.Abs(want)) {
 			t.Errorf("%s is %g, of the small matrix %g", key, got, want)
@@ -95,7 +97,8 @@ func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
 		"--verify":              "writes it down",
 		"--derivative unrolled": "too many to be written down",
 	} {
-		status, stdout, stderr := command(t, append([]string{"run", "--problem", "matrix-completion", "--data", huge}, strings.Fields(flags)...)...)
+		status, stdout, stderr := command(t, append([]string{"run", "--problem", "matrix-completion", "--data", huge},
+			strings.Fields(flags)...)...)
 		if status == exitDone || !strings.Contains(stderr, expected) {
 			t.Errorf("%s: status %d, %s%s", flags, status, stdout, stderr)
 		}
@@ -105,13 +108,15 @@ func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
 // A fit of a completion has the factors of its matrix, with which an entry is predicted as from the matrix.
 func TestFitsOfCompletionsHaveFactors(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "mc.npz")
-	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "90", "--cols", "70", "--entries", "1500", "--rank", "2", "--out", data); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "90", "--cols", "70",
+		"--entries", "1500", "--rank", "2", "--out", data); status != exitDone {
 		t.Fatal(stderr)
 	}
 	for _, lambda := range []string{"0.5max", "1.5max"} {
 		fitted := filepath.Join(t.TempDir(), "fit.npz")
 		object(t, "run", "--problem", "matrix-completion", "--data", data, "--lambda", lambda, "--out", fitted)
-		b, u, s, v := readArray(t, fitted, "b"), readArray(t, fitted, "U"), readArray(t, fitted, "S"), readArray(t, fitted, "V")
+		b, u, s, v := readArray(t, fitted, "b"), readArray(t, fitted, "U"), readArray(t, fitted, "S"),
+			readArray(t, fitted, "V")
 		rows, cols := listedLines(t, fitted, "rows"), listedLines(t, fitted, "cols")
 		r := len(s)
 		for c, want := range b {
@@ -162,10 +167,12 @@ func TestThreeEntriesOfAHugeMatrix(t *testing.T) {
 		fitted := filepath.Join(t.TempDir(), "fit.npz")
 		var got map[string]any
 		allocated := allocation(func() {
-			got = object(t, "run", "--problem", "matrix-completion", "--data", data, "--lambda", "0.25max", "--out", fitted)
+			got = object(t, "run", "--problem", "matrix-completion", "--data", data, "--lambda", "0.25max", "--out",
+				fitted)
 		})
 		if got["divergence"] != 2. || math.Abs(got["residual"].(float64)-2.25) > 1e-12 || got["lambda"] != 1. {
-			t.Errorf("side %d: lambda %v, divergence %v, residual %v; expected 1, 2 and 2.25", side, got["lambda"], got["divergence"], got["residual"])
+			t.Errorf("side %d: lambda %v, divergence %v, residual %v; expected 1, 2 and 2.25", side, got["lambda"],
+				got["divergence"], got["residual"])
 		}
 		if allocated > 1<<26 {
 			t.Errorf("side %d: %d bytes were allocated", side, allocated)
@@ -201,19 +208,22 @@ func TestGeneratedRatings(t *testing.T) {
 		}
 	}
 	fromNPZ := object(t, "run", "--problem", "matrix-completion", "--data", npz, "--lambda", "25")
-	fromTable := object(t, "run", "--problem", "matrix-completion", "--data", table, "--response", "value", "--sigma2", "2", "--lambda", "25")
+	fromTable := object(t, "run", "--problem", "matrix-completion", "--data", table, "--response", "value",
+		"--sigma2", "2", "--lambda", "25")
 	if fromTable["d"] != fromNPZ["d"] || math.Abs(fromTable["residual"].(float64)/fromNPZ["residual"].(float64)-1) > 1e-6 {
 		a, _ := json.Marshal([]any{fromNPZ, fromTable})
 		t.Errorf("from the archive and from the table: %s", a)
 	}
 	for _, bad := range []string{
-		"--rows 300 --cols 200 --rank 4", "--rows 300 --cols 200 --entries 15001", "--rows 300 --cols 20 --entries 100 --rank 21",
+		"--rows 300 --cols 200 --rank 4", "--rows 300 --cols 200 --entries 15001",
+		"--rows 300 --cols 20 --entries 100 --rank 21",
 	} {
 		if status, _, stderr := command(t, append(strings.Fields("generate --problem matrix-completion --out "+filepath.Join(dir, "bad.npz")), strings.Fields(bad)...)...); status != exitUsage {
 			t.Errorf("%s: status %d, %s", bad, status, stderr)
 		}
 	}
-	if status, _, stderr := command(t, "generate", "--problem", "lasso", "--d", "20", "--out", filepath.Join(dir, "bad.csv")); status != exitUsage || !strings.Contains(stderr, ".npz") {
+	if status, _, stderr := command(t, "generate", "--problem", "lasso", "--d", "20", "--out",
+		filepath.Join(dir, "bad.csv")); status != exitUsage || !strings.Contains(stderr, ".npz") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -72,14 +72,17 @@ func TestFormatsGiveTheSameRisk(t *testing.T) {
 
 // The entries of a sparse matrix are the observations of a completion.
 func TestSparseMatrixIsACompletion(t *testing.T) {
-	mtx := text(t, "m.mtx", "%%MatrixMarket matrix coordinate real general\n3 4 5\n1 1 2\n3 4 -1\n2 2 3\n1 3 1\n3 1 0.5\n")
+	mtx := text(t, "m.mtx", "%%MatrixMarket matrix coordinate real general\n3 4 5\n1 1 2\n3 4 -1\n2 2 3\n1 3 "+
+		"1\n3 1 0.5\n")
 	var full strings.Builder
 	for i := range 3 {
 		fmt.Fprintf(&full, "%d,%d,%d,%d\n", i, i+1, 2*i, 1)
 	}
 	mu := text(t, "mu.csv", full.String())
-	npz := save(t, floats("y", []float64{2, 1, 3, 0.5, -1}, 5), floats("indices", []float64{0, 2, 5, 8, 11}, 5), floats("shape", []float64{3, 4}, 2), floats("mu", []float64{0, 0, 2, 2, 1}, 5))
-	flags := []string{"run", "--problem", "matrix-completion", "--lambda", "0.4", "--sigma2", "0.1", "--trace", "exact", "--tol", "1e-11", "--max-iter", "100000"}
+	npz := save(t, floats("y", []float64{2, 1, 3, 0.5, -1}, 5), floats("indices", []float64{0, 2, 5, 8, 11}, 5),
+		floats("shape", []float64{3, 4}, 2), floats("mu", []float64{0, 0, 2, 2, 1}, 5))
+	flags := []string{"run", "--problem", "matrix-completion", "--lambda", "0.4", "--sigma2", "0.1", "--trace",
+		"exact", "--tol", "1e-11", "--max-iter", "100000"}
 	want := object(t, append(flags, "--data", npz)...)
 	got := object(t, append(flags, "--data", mtx, "--mu", mu)...)
 	near(t, "sure", got["sure"].(float64), want["sure"].(float64))
@@ -92,7 +95,8 @@ func TestResultsAreWrittenInEveryFormat(t *testing.T) {
 	var mu []float64
 	for _, ext := range []string{".npz", ".npy", ".csv", ".png"} {
 		path := filepath.Join(dir, "fit"+ext)
-		status, _, stderr := command(t, "run", "--problem", "tv1d", "--data", data, "--sigma2", "0.01", "--lambda", "0.05", "--out", path)
+		status, _, stderr := command(t, "run", "--problem", "tv1d", "--data", data, "--sigma2", "0.01", "--lambda",
+			"0.05", "--out", path)
 		if status != exitDone {
 			t.Fatal(stderr)
 		}
@@ -134,7 +138,8 @@ func TestSigma2AutoIsNamedInTheOutput(t *testing.T) {
 	o := object(t, "run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--sigma2", "auto")
 	// Ten columns without an intercept: 442 - 10 degrees of freedom in place of 431.
 	near(t, "sigma2", o["sigma2"].(float64), 2932.68157*431/432)
-	if o["sigma2_method"] != "ols-residual" || o["sigma2_rel_stderr"].(float64) < 0.067 || o["sigma2_rel_stderr"].(float64) > 0.069 {
+	if o["sigma2_method"] != "ols-residual" || o["sigma2_rel_stderr"].(float64) < 0.067 ||
+		o["sigma2_rel_stderr"].(float64) > 0.069 {
 		t.Errorf("%v ± %v", o["sigma2_method"], o["sigma2_rel_stderr"])
 	}
 	_, stdout, _ := command(t, "run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--sigma2", "auto")
@@ -194,16 +199,19 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 	auto := object(t, append([]string{"run", "--lambda", "100", "--sigma2", "auto"}, args...)...)
 	at := func(o map[string]any, key string) float64 { return o[key].(float64) }
 	sigma2 := at(auto, "sigma2")
-	known := object(t, append([]string{"run", "--lambda", "100", "--sigma2", strconv.FormatFloat(sigma2, 'g', -1, 64)}, args...)...)
+	known := object(t, append([]string{"run", "--lambda", "100", "--sigma2",
+		strconv.FormatFloat(sigma2, 'g', -1, 64)}, args...)...)
 	h := 1e-3 * sigma2
-	more := object(t, append([]string{"run", "--lambda", "100", "--sigma2", strconv.FormatFloat(sigma2+h, 'g', -1, 64)}, args...)...)
+	more := object(t, append([]string{"run", "--lambda", "100", "--sigma2",
+		strconv.FormatFloat(sigma2+h, 'g', -1, 64)}, args...)...)
 	slope := (at(more, "sure") - at(known, "sure")) / h
 	want := math.Hypot(at(known, "sure_stderr"), slope*sigma2*at(auto, "sigma2_rel_stderr"))
 	near(t, "sure_stderr", at(auto, "sure_stderr"), want)
 	if at(auto, "sure_stderr") < 1.2*at(known, "sure_stderr") {
 		t.Errorf("the bar is %g, %g where sigma2 is known", at(auto, "sure_stderr"), at(known, "sure_stderr"))
 	}
-	_, points, s := sweepLines(t, append([]string{"--lambda", "100:900:3", "--refine", "0", "--sigma2", "auto"}, args...)...)
+	_, points, s := sweepLines(t, append([]string{"--lambda", "100:900:3", "--refine", "0", "--sigma2", "auto"},
+		args...)...)
 	near(t, "sure_stderr of a sweep", *points[2].SUREStdErr, want)
 	if *s.Minimizer.SUREStdErr != *points[s.Minimizer.Index].SUREStdErr {
 		t.Errorf("the summary has %g", *s.Minimizer.SUREStdErr)
@@ -213,8 +221,10 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 // An error bar of 0 is explained, once, and no other is.
 func TestErrorBarOfZeroIsExplained(t *testing.T) {
 	const note = "the error bar was estimated as 0, which happens where sigma2 is too large"
-	data := []string{"--problem", "tv1d", "--data", save(t, floats("y", []float64{1, 2, 2, 3, 1, 2, 2, 1}, 8), floats("mu", make([]float64, 8), 8))}
-	for _, args := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}, {"montecarlo", "--lambda", "1", "--samples", "1"}} {
+	data := []string{"--problem", "tv1d", "--data", save(t, floats("y", []float64{1, 2, 2, 3, 1, 2, 2, 1}, 8),
+		floats("mu", make([]float64, 8), 8))}
+	for _, args := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"},
+		{"montecarlo", "--lambda", "1", "--samples", "1"}} {
 		for sigma2, want := range map[string]int{"0.3": 0, "1e6": 1} {
 			if args[0] == "montecarlo" {
 				want = 0 // its samples have the sigma2 that is given
@@ -226,7 +236,8 @@ func TestErrorBarOfZeroIsExplained(t *testing.T) {
 		}
 	}
 	stack := save(t, floats("y", []float64{1, 2, 2, 1, 1, 1, 2, 1}, 2, 4))
-	status, _, stderr := command(t, "montecarlo", "--problem", "tv1d", "--data", stack, "--sigma2", "1e6", "--lambda", "1")
+	status, _, stderr := command(t, "montecarlo", "--problem", "tv1d", "--data", stack, "--sigma2", "1e6", "--lambda",
+		"1")
 	if status != exitDone || strings.Count(stderr, note) != 1 {
 		t.Errorf("a stack: status %d, %q", status, stderr)
 	}
@@ -262,11 +273,14 @@ func TestSigma2OutOfScaleIsRefused(t *testing.T) {
 	for _, c := range []struct{ y, sigma2, want string }{
 		{data, "1e-320", "--sigma2 is 1e-320, too far from the scale of y for a finite risk: ||y||^2/d is 4.5"},
 		{data, "1e308", "--sigma2 is 1e+308, too far"},
-		{save(t, floats("y", []float64{1, 2, 2e200, 3}, 4)), "1", `array "y" has an entry of size 2e+200, expected none above 1e+140`},
-		{save(t, floats("y", []float64{0, 2e-170, 1e-170, 3e-171}, 4)), "1", `array "y" has no entry above 2e-170 in size, expected some above 1e-140`},
+		{save(t, floats("y", []float64{1, 2, 2e200, 3}, 4)), "1",
+			`array "y" has an entry of size 2e+200, expected none above 1e+140`},
+		{save(t, floats("y", []float64{0, 2e-170, 1e-170, 3e-171}, 4)), "1",
+			`array "y" has no entry above 2e-170 in size, expected some above 1e-140`},
 	} {
 		for _, sub := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}} {
-			status, stdout, stderr := command(t, append(sub, "--problem", "tv1d", "--data", c.y, "--sigma2", c.sigma2, "--json")...)
+			status, stdout, stderr := command(t, append(sub, "--problem", "tv1d", "--data", c.y, "--sigma2", c.sigma2,
+				"--json")...)
 			if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) {
 				t.Errorf("%s with sigma2 %s: status %d, %s%s", sub[0], c.sigma2, status, stdout, stderr)
 			}
@@ -297,20 +311,28 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --data " + npy + " --response d", "is not a table with a header line"},
 		{"--problem svt --data " + csv + " --response a", "y of svt is a matrix"},
 		{"--problem lasso --data " + npy, "give the other with --X or --y"},
-		{"--problem lasso --lambda 1 --sigma2 1 --data " + sparse + " --y " + npy, `array "y" has 3 values, expected 9`},
+		{"--problem lasso --lambda 1 --sigma2 1 --data " + sparse + " --y " + npy,
+			`array "y" has 3 values, expected 9`},
 		{"--problem lasso --data " + sparse, `array "y" is missing`},
 		{"--problem svt --data " + sparse, "a sparse matrix, which svt cannot use"},
 		{"--problem svt --X " + csv + " --y " + csv, "svt has no design matrix"},
 		{"--problem matrix-completion --data " + twice, "1 entries repeat a place"},
 		{"--problem matrix-completion --data " + csv, "no entry of the 3 x 3 matrix is missing"},
-		{"--problem matrix-completion --lambda 1 --sigma2 median-singular-value --data " + sparse, "sigma2 cannot be estimated (median-singular-value): 2 of the 81 entries"},
-		{"--problem lasso --lambda 1 --sigma2 ols-residual --data " + wideNPZ, "sigma2 cannot be estimated (ols-residual)"},
-		{"--problem lasso --lambda 1 --sigma2 mad --data " + wideNPZ, "sigma2 cannot be estimated (mad): the rows of a regression may be in any order"},
-		{"--problem lasso --lambda 1 --sigma2 median-singular-value --data " + wideNPZ, "y has shape (10,) and is not a matrix"},
-		{"--problem ols --sigma2 auto --data " + wideNPZ, "sigma2 cannot be estimated (gcv-residual): lambda is given, but ols has no such weight"},
+		{"--problem matrix-completion --lambda 1 --sigma2 median-singular-value --data " + sparse,
+			"sigma2 cannot be estimated (median-singular-value): 2 of the 81 entries"},
+		{"--problem lasso --lambda 1 --sigma2 ols-residual --data " + wideNPZ,
+			"sigma2 cannot be estimated (ols-residual)"},
+		{"--problem lasso --lambda 1 --sigma2 mad --data " + wideNPZ,
+			"sigma2 cannot be estimated (mad): the rows of a regression may be in any order"},
+		{"--problem lasso --lambda 1 --sigma2 median-singular-value --data " + wideNPZ,
+			"y has shape (10,) and is not a matrix"},
+		{"--problem ols --sigma2 auto --data " + wideNPZ,
+			"sigma2 cannot be estimated (gcv-residual): lambda is given, but ols has no such weight"},
 		{"--problem lasso --lambda 1 --sigma2 car --data " + wideNPZ, "expected a number or one of auto, ols-residual"},
-		{"--problem lasso --lambda 1 --out fit.bmp --data " + wideNPZ, "expected a name that ends in .npz, .npy, .png, .jpg, .tif or .csv"},
-		{"--problem lasso --lambda 1 --out fit.jpg --data " + wideNPZ, "mu_hat has shape (10,): an image is a matrix, or (rows, columns, 3)"},
+		{"--problem lasso --lambda 1 --out fit.bmp --data " + wideNPZ,
+			"expected a name that ends in .npz, .npy, .png, .jpg, .tif or .csv"},
+		{"--problem lasso --lambda 1 --out fit.jpg --data " + wideNPZ,
+			"mu_hat has shape (10,): an image is a matrix, or (rows, columns, 3)"},
 		{"--problem lasso --lambda 1 --out fit.png --data " + wideNPZ, "an image is a matrix"},
 		{"--problem lasso --y " + sparse + " --X " + csv, "holds a sparse matrix, expected a dense array"},
 		{"--problem lasso --spec " + spec, "expected one of them"},
@@ -319,14 +341,17 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--spec " + spec + " --sigma2 1", "mine.yaml:3: lambda has no value"},
 		{"--spec " + spec + " --sigma2 1 --lambda 1 --gamma 1", "--gamma is given, but mine has no such weight"},
 		{"--spec " + spec + " --sigma2 1 --lambda 0", "--lambda is 0, expected a positive number"},
-		{"--spec " + spec + " --sigma2 1 --lambda 1 --data " + csv, "every array of the specification has a file of its own"},
+		{"--spec " + spec + " --sigma2 1 --lambda 1 --data " + csv,
+			"every array of the specification has a file of its own"},
 		{"--spec " + spec + " --sigma2 1 --lambda 1 --X " + csv, "the specification has no array of that name"},
 		{"--spec " + spec + " --sigma2 auto --lambda 1", "sigma2 cannot be estimated (mad)"},
 		{"--spec=", "--spec is empty"},
 	} {
 		status, stdout, stderr := command(t, append([]string{"run"}, strings.Fields(c.args)...)...)
-		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
-			t.Errorf("surepipe run %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
+		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, c.want) {
+			t.Errorf("surepipe run %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want,
+				stdout, stderr)
 		}
 	}
 }
@@ -338,7 +363,8 @@ func TestSequencesSideBySide(t *testing.T) {
 	// Two pieces in the first row, three in the second.
 	near(t, "divergence", o["divergence"].(float64), 5)
 	var line map[string]any
-	status, stdout, stderr := command(t, "run", "--problem", "tv1d", "--data", text(t, "y.csv", "1\n1\n5\n5\n"), "--lambda", "0.5", "--sigma2", "1", "--trace", "exact", "--json")
+	status, stdout, stderr := command(t, "run", "--problem", "tv1d", "--data", text(t, "y.csv", "1\n1\n5\n5\n"),
+		"--lambda", "0.5", "--sigma2", "1", "--trace", "exact", "--json")
 	if status != exitDone {
 		t.Fatal(stderr)
 	}

@@ -58,11 +58,15 @@ func TestInterceptTakesShiftsBack(t *testing.T) {
 	near(t, "the divergence of OLS", got["divergence"].(float64), 11)
 	near(t, "the residual of OLS", got["residual"].(float64), 431*2932.68157)
 
-	status, stdout, stderr := command(t, "run", "--problem", "lasso", "--data", moved, "--lambda", "0.1max", "--intercept")
-	if status != exitDone || !strings.Contains(stdout, "\nintercept ") || strings.Contains(stderr, "without an intercept") {
+	status, stdout, stderr := command(t, "run", "--problem", "lasso", "--data", moved, "--lambda", "0.1max",
+		"--intercept")
+	if status != exitDone || !strings.Contains(stdout, "\nintercept ") ||
+		strings.Contains(stderr, "without an intercept") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
-	if _, _, stderr := command(t, "run", "--problem", "lasso", "--data", moved, "--lambda", "0.1max"); !strings.Contains(stderr, "without an intercept the fit and sigma2 are poor; --intercept fits one\n") {
+	if _, _, stderr := command(t, "run", "--problem", "lasso", "--data", moved, "--lambda",
+		"0.1max"); !strings.Contains(stderr, "without an intercept the fit and sigma2 are poor; "+
+		"--intercept fits one\n") {
 		t.Errorf("the warning is %q", stderr)
 	}
 }
@@ -115,16 +119,19 @@ func TestInterceptIsUnbiased(t *testing.T) {
 func TestSweepNamesTheIntercept(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "sweep.jsonl")
 	out := filepath.Join(t.TempDir(), "best.npz")
-	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:max:6", "--jsonl", log}
+	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:max:6",
+		"--jsonl", log}
 	header, _, s := sweepLines(t, append(args, "--intercept", "--out", out)...)
-	if header["intercept"] != true || s.Minimizer.Intercept == nil || *s.Minimizer.Intercept != readArray(t, out, "intercept")[0] {
+	if header["intercept"] != true || s.Minimizer.Intercept == nil || *s.Minimizer.Intercept != readArray(t, out,
+		"intercept")[0] {
 		t.Errorf("header %v, minimizer %+v", header, s.Minimizer)
 	}
 	status, _, stderr := command(t, append([]string{"sweep", "--resume"}, args...)...)
 	if status != exitUsage || !strings.Contains(stderr, "--resume: ") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
-	if status, _, stderr := command(t, append([]string{"sweep", "--resume", "--intercept"}, args...)...); status != exitDone {
+	if status, _, stderr := command(t, append([]string{"sweep", "--resume", "--intercept"},
+		args...)...); status != exitDone {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -135,8 +142,10 @@ func TestInterceptIsForRegressions(t *testing.T) {
 	if err := dataio.WriteCSV(y, floats("y", []float64{1, 2, 3, 4, 5, 9}, 2, 3)); err != nil {
 		t.Fatal(err)
 	}
-	status, _, stderr := command(t, "run", "--problem", "svt", "--data", y, "--sigma2", "1", "--lambda", "1", "--intercept")
-	if want := "surepipe: --intercept is for ols, ridge, lasso, elastic-net, group-lasso, fused-lasso, generalized-lasso and specifications, found --problem svt\n"; status != exitUsage || stderr != want {
+	status, _, stderr := command(t, "run", "--problem", "svt", "--data", y, "--sigma2", "1", "--lambda", "1",
+		"--intercept")
+	if want := "surepipe: --intercept is for ols, ridge, lasso, elastic-net, group-lasso, fused-lasso, " +
+		"generalized-lasso and specifications, found --problem svt\n"; status != exitUsage || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -155,7 +164,8 @@ func TestSamplesBesideXAlone(t *testing.T) {
 	together := save(t, floats("X", x, 4, 2), floats("y", ys, 2, 4))
 	args := []string{"mc", "--problem", "ridge", "--sigma2", "1", "--lambda", "2", "--intercept"}
 	var printed []string
-	for _, source := range [][]string{{"--data", together}, {"--X", xFile, "--y", yFile}, {"--data", together, "--y", yFile}} {
+	for _, source := range [][]string{{"--data", together}, {"--X", xFile, "--y", yFile},
+		{"--data", together, "--y", yFile}} {
 		status, stdout, stderr := command(t, append(slices.Clone(args), source...)...)
 		if status != exitDone {
 			t.Fatalf("%v: status %d, %s", source, status, stderr)
@@ -176,10 +186,12 @@ func TestTheLargestWeightLeavesTheInterceptAlone(t *testing.T) {
 		args      []string
 		low, high float64
 	}{{[]string{"--intercept"}, 1, 2}, {nil, 0, 1}} {
-		args := append([]string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1max"}, c.args...)
+		args := append([]string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda",
+			"1max"}, c.args...)
 		o := object(t, args...)
 		if o["divergence"] != c.low || o["divergence_low"] != c.low || o["divergence_high"] != c.high {
-			t.Errorf("%v: divergence %v, %v to %v, expected %v, %v to %v", args, o["divergence"], o["divergence_low"], o["divergence_high"], c.low, c.low, c.high)
+			t.Errorf("%v: divergence %v, %v to %v, expected %v, %v to %v", args, o["divergence"], o["divergence_low"],
+				o["divergence_high"], c.low, c.low, c.high)
 		}
 	}
 }

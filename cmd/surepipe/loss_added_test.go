@@ -111,14 +111,16 @@ func TestALossIsARow(t *testing.T) {
 	if r.LossName != "gamma" || math.Abs(r.Value-sum) > 1e-8*sum || math.Abs(r.AIC-2*sum-8) > 1e-6 || !(r.ALO > sum/d) {
 		t.Errorf("%+v, expected the value %g and AIC %g", r, sum, 2*sum+8)
 	}
-	status, _, stderr = command(t, append([]string{"sweep", "--problem", "lasso", "--lambda", "0.01max:max:6", "--criterion", "aic"}, base...)...)
+	status, _, stderr = command(t, append([]string{"sweep", "--problem", "lasso", "--lambda", "0.01max:max:6",
+		"--criterion", "aic"}, base...)...)
 	if status != 0 {
 		t.Errorf("sweep: status %d: %s", status, stderr)
 	}
 	if err := os.WriteFile(file, []byte(strings.Replace(table.String(), "\n", "\n-", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr = command(t, append([]string{"run", "--problem", "ols"}, base...)...); status != 2 || !strings.Contains(stderr, "expects positive numbers") {
+	if status, _, stderr = command(t, append([]string{"run", "--problem", "ols"}, base...)...); status != 2 ||
+		!strings.Contains(stderr, "expects positive numbers") {
 		t.Errorf("y < 0: status %d: %s", status, stderr)
 	}
 }

@@ -31,7 +31,8 @@ func zerosAndOnes(t *testing.T) (data, labels, noisy string) {
 		signs[i] = 2*y[i] - 1
 	}
 	matrix := floats("X", x, d, p)
-	return save(t, matrix, floats("y", y, d)), save(t, matrix, floats("y", signs, d)), save(t, matrix, floats("y", y, d), floats("sigma2", []float64{1}), floats("mu", y, d))
+	return save(t, matrix, floats("y", y, d)), save(t, matrix, floats("y", signs, d)),
+		save(t, matrix, floats("y", y, d), floats("sigma2", []float64{1}), floats("mu", y, d))
 }
 
 // With another loss the output has its name, its value and leave-one-out, and what is defined for
@@ -77,7 +78,8 @@ func TestRunWithALoss(t *testing.T) {
 		}
 	}
 	status, stdout, _ := command(t, append(args, "--data", data)...)
-	if status != exitDone || strings.Contains(stdout, "SURE") || strings.Contains(stdout, "NaN") || strings.Contains(stdout, "GCV") || !strings.Contains(stdout, "ALO  ") || !strings.Contains(stdout, "deviance") {
+	if status != exitDone || strings.Contains(stdout, "SURE") || strings.Contains(stdout, "NaN") ||
+		strings.Contains(stdout, "GCV") || !strings.Contains(stdout, "ALO  ") || !strings.Contains(stdout, "deviance") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 	status, _, stderr := command(t, append(args, "--data", noisy)...)
@@ -97,7 +99,8 @@ func TestRunWithALoss(t *testing.T) {
 func TestFlagsOfALoss(t *testing.T) {
 	data, _, _ := zerosAndOnes(t)
 	spec := filepath.Join(t.TempDir(), "huber.yaml")
-	text := "data: {file: " + data + "}\noperator: {matrix: X}\nloss: {name: huber, delta: 0.5}\nregularizer: {l1: lambda}\nlambda: 0.2max\n"
+	text := "data: {file: " + data + "}\noperator: {matrix: X}\nloss: {name: huber, delta: 0.5}\nregularizer: " +
+		"{l1: lambda}\nlambda: 0.2max\n"
 	if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,8 @@ func TestFlagsOfALoss(t *testing.T) {
 		args []string
 		want string
 	}{
-		{append([]string{"run"}, append(base, "logistic", "--sigma2", "1")...), "--sigma2 is given, but it is for SURE"},
+		{append([]string{"run"}, append(base, "logistic", "--sigma2", "1")...),
+			"--sigma2 is given, but it is for SURE"},
 		{append([]string{"run"}, append(base, "logistic", "--verify")...), "--verify is for the squared loss"},
 		{append([]string{"run"}, append(base, "logistic", "--derivative", "unrolled")...), "--derivative is unrolled"},
 		{append([]string{"run"}, append(base, "huber")...), "--huber-delta is missing"},
@@ -114,8 +118,10 @@ func TestFlagsOfALoss(t *testing.T) {
 		{append([]string{"run"}, append(base, "logistic", "--huber-delta", "1")...), "it is for --loss huber"},
 		{append([]string{"run"}, append(base, "probit")...), "expected one of squared, logistic, poisson, huber"},
 		{append([]string{"run"}, append(base, "logistic", "--solver", "direct")...), "quadratic loss"},
-		{append([]string{"sweep"}, append(base, "logistic", "--lambda", "0.1max:max:3", "--criterion", "sure")...), "expected alo"},
-		{append([]string{"sweep"}, append(base, "huber", "--huber-delta", "1", "--lambda", "0.1max:max:3", "--criterion", "aic")...), "expected alo"},
+		{append([]string{"sweep"}, append(base, "logistic", "--lambda", "0.1max:max:3", "--criterion", "sure")...),
+			"expected alo"},
+		{append([]string{"sweep"}, append(base, "huber", "--huber-delta", "1", "--lambda", "0.1max:max:3",
+			"--criterion", "aic")...), "expected alo"},
 	} {
 		status, _, stderr := command(t, c.args...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {
@@ -136,8 +142,10 @@ func TestFlagsOfALoss(t *testing.T) {
 func TestSweepWithALoss(t *testing.T) {
 	data, _, _ := zerosAndOnes(t)
 	csv := filepath.Join(t.TempDir(), "sweep.csv")
-	header, lines, summary := sweepLines(t, "--problem", "lasso", "--data", data, "--loss", "logistic", "--intercept", "--lambda", "0.02max:max:6", "--refine", "0", "--csv", csv)
-	if header["loss_name"] != "logistic" || header["criterion"] != "alo" || summary.Criterion != "alo" || len(lines) < 6 {
+	header, lines, summary := sweepLines(t, "--problem", "lasso", "--data", data, "--loss", "logistic", "--intercept",
+		"--lambda", "0.02max:max:6", "--refine", "0", "--csv", csv)
+	if header["loss_name"] != "logistic" || header["criterion"] != "alo" || summary.Criterion != "alo" ||
+		len(lines) < 6 {
 		t.Fatalf("header %v, summary %v, %d lines", header, summary, len(lines))
 	}
 	least := math.Inf(1)
@@ -151,7 +159,8 @@ func TestSweepWithALoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, _, _ := strings.Cut(string(table), "\n"); !strings.Contains(first, "loss_value,deviance") || strings.Contains(first, "residual") {
+	if first, _, _ := strings.Cut(string(table), "\n"); !strings.Contains(first, "loss_value,deviance") ||
+		strings.Contains(first, "residual") {
 		t.Errorf("columns %s", first)
 	}
 }
@@ -170,21 +179,26 @@ func TestMonteCarloWithALoss(t *testing.T) {
 	stack := save(t, floats("X", x, d, p), floats("y", y, n, d))
 	args := []string{"montecarlo", "--problem", "ridge", "--data", stack, "--loss", "poisson", "--lambda", "2"}
 	status, stdout, stderr := command(t, args...)
-	if status != exitDone || strings.Count(stdout, `"loss_name":"poisson"`) < n || !strings.Contains(stdout, "mean_alo") {
+	if status != exitDone || strings.Count(stdout, `"loss_name":"poisson"`) < n ||
+		!strings.Contains(stdout, "mean_alo") {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
 	}
 	// The same samples from a stack of their own, in a file that another loss cannot continue.
 	jsonl := filepath.Join(t.TempDir(), "mc.jsonl")
-	apart := []string{"montecarlo", "--problem", "ridge", "--data", save(t, floats("X", x, d, p)), "--y", save(t, floats("y", y, n, d)), "--lambda", "2", "--jsonl", jsonl, "--resume"}
+	apart := []string{"montecarlo", "--problem", "ridge", "--data", save(t, floats("X", x, d, p)), "--y",
+		save(t, floats("y", y, n, d)), "--lambda", "2", "--jsonl", jsonl, "--resume"}
 	status, again, stderr := command(t, append(apart, "--loss", "poisson")...)
-	if status != exitDone || strings.Count(again, `"loss_name":"poisson"`) != strings.Count(stdout, `"loss_name":"poisson"`) {
+	if status != exitDone || strings.Count(again, `"loss_name":"poisson"`) != strings.Count(stdout,
+		`"loss_name":"poisson"`) {
 		t.Errorf("status %d\n%s%s", status, again, stderr)
 	}
-	if status, _, stderr = command(t, append(apart, "--loss", "huber", "--huber-delta", "1")...); status != exitUsage || !strings.Contains(stderr, "begun with") {
+	if status, _, stderr = command(t, append(apart, "--loss", "huber", "--huber-delta",
+		"1")...); status != exitUsage || !strings.Contains(stderr, "begun with") {
 		t.Errorf("status %d for a file of another loss: %s", status, stderr)
 	}
 	simulated := save(t, floats("X", x, d, p), floats("mu", y[:d], d))
-	status, _, stderr = command(t, "montecarlo", "--problem", "ridge", "--data", simulated, "--loss", "poisson", "--lambda", "2", "--samples", "2")
+	status, _, stderr = command(t, "montecarlo", "--problem", "ridge", "--data", simulated, "--loss", "poisson",
+		"--lambda", "2", "--samples", "2")
 	if status != exitUsage || !strings.Contains(stderr, "normal noise") {
 		t.Errorf("status %d for simulated samples: %s", status, stderr)
 	}

@@ -19,7 +19,8 @@ func TestSparseMatrixBehindThePenalty(t *testing.T) {
 		differences[i*p+i], differences[i*p+i+1] = -1, 1
 	}
 	dir := t.TempDir()
-	sparse, dense, narrow := filepath.Join(dir, "sparse.npz"), filepath.Join(dir, "D.npy"), filepath.Join(dir, "narrow.npz")
+	sparse, dense, narrow := filepath.Join(dir, "sparse.npz"), filepath.Join(dir, "D.npy"),
+		filepath.Join(dir, "narrow.npz")
 	if err := dataio.WriteNPZ(sparse, scipyRows(differences, p-1, p)...); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func TestSparseMatrixBehindThePenalty(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(args ...string) (int, map[string]any, string) {
-		args = append([]string{"run", "--problem", "generalized-lasso", "--X", x, "--y", y, "--sigma2", "1", "--lambda", "0.1max", "--json"}, args...)
+		args = append([]string{"run", "--problem", "generalized-lasso", "--X", x, "--y", y, "--sigma2", "1",
+			"--lambda", "0.1max", "--json"}, args...)
 		status, stdout, stderr := command(t, args...)
 		if status != exitDone {
 			return status, nil, stderr

@@ -207,7 +207,8 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *study.
 	data = file.Data
 	sigma2 := f.noise(data)
 	if f.Fits {
-		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.Sigma2Method, f.Name())
+		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 "+
+			"as a number", f.Sigma2Method, f.Name())
 	}
 	if sigma2 == 0 && data.Sigma2 == nil {
 		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, "+

@@ -109,7 +109,8 @@ func TestA20GBStackStreamsInLittleMemory(t *testing.T) {
 	if err := json.Unmarshal([]byte(last), &got); err != nil {
 		t.Fatal(err)
 	}
-	if err := dataio.WriteNPZ(data, floats("X", x, d, 1), floats("sigma2", []float64{1}), floats("y", y, d)); err != nil {
+	if err := dataio.WriteNPZ(data, floats("X", x, d, 1), floats("sigma2", []float64{1}),
+		floats("y", y, d)); err != nil {
 		t.Fatal(err)
 	}
 	want := object(t, append([]string{"run"}, base...)...)

@@ -55,7 +55,8 @@ func TestResumeAfterKillsGivesTheUninterruptedResult(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := func(log string) []string {
-		return []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "100", "--seeds", "20", "--jsonl", filepath.Join(dir, log), "--resume"}
+		return []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "100",
+			"--seeds", "20", "--jsonl", filepath.Join(dir, log), "--resume"}
 	}
 	begin := time.Now()
 	want, err := program(t, args("whole.jsonl")...).Output()
@@ -110,7 +111,8 @@ func TestResumeAfterKillsGivesTheUninterruptedResult(t *testing.T) {
 func TestResumeTakesAFileThatIsTornAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole.jsonl")
-	args := []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "4", "--seeds", "3", "--queries", "6", "--resume", "--jsonl"}
+	args := []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "4", "--seeds",
+		"3", "--queries", "6", "--resume", "--jsonl"}
 	status, want, stderr := command(t, append(args, whole)...)
 	if status != exitDone {
 		t.Fatal(stderr)
@@ -132,7 +134,8 @@ func TestResumeTakesAFileThatIsTornAnywhere(t *testing.T) {
 		}
 		status, got, stderr := command(t, append(args, torn)...)
 		if status != exitDone || seconds.ReplaceAllString(got, "") != seconds.ReplaceAllString(want, "") {
-			t.Fatalf("torn at byte %d of %d: status %d, %s\n%s\nexpected\n%s", end, len(text), status, stderr, got, want)
+			t.Fatalf("torn at byte %d of %d: status %d, %s\n%s\nexpected\n%s", end, len(text), status, stderr, got,
+				want)
 		}
 		after, err := os.ReadFile(torn)
 		if err != nil {
@@ -147,7 +150,8 @@ func TestResumeTakesAFileThatIsTornAnywhere(t *testing.T) {
 func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "mc.jsonl")
-	base := []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--queries", "6", "--device", "cpu", "--jsonl", log}
+	base := []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--queries", "6", "--device",
+		"cpu", "--jsonl", log}
 	if status, _, stderr := command(t, append(base, "--samples", "3")...); status != exitDone {
 		t.Fatal(stderr)
 	}
@@ -167,7 +171,8 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 		{"", append(base, "--resume", "--seed", "3"), `it was begun with --seed "0", expected "3"`},
 		{"", append(base, "--resume", "--tol", "1e-3"), `it was begun with --tol "1e-08", expected "0.001"`},
 		{"", append(base, "--resume", "--first", "1"), `it was begun with --first "0", expected "1"`},
-		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries", "6", "--device", "cpu", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
+		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries",
+			"6", "--device", "cpu", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
 		{strings.Join(lines[1:], ""), nil, "its first line was not written by surepipe montecarlo"},
 		{"[1]\n" + lines[1], nil, "its first line was not written by surepipe montecarlo"},
 		{lines[0] + lines[2], nil, "line 2: it is sample 1, expected 0"},
@@ -201,7 +206,8 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 	if err := os.WriteFile(log, []byte(other), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, append(base, "--resume", "--samples", "3")...); status != exitDone || !strings.Contains(stderr, "on abacus: further samples agree with them up to rounding") {
+	if status, _, stderr := command(t, append(base, "--resume", "--samples", "3")...); status != exitDone ||
+		!strings.Contains(stderr, "on abacus: further samples agree with them up to rounding") {
 		t.Errorf("another device: status %d, %s", status, stderr)
 	}
 }
@@ -292,7 +298,8 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	mu := save(t, floats("mu", make([]float64, 20), 5, 4), floats("sigma2", []float64{1}))
-	entries := save(t, dataio.Array{Name: "indices", Shape: []int{3}, Ints: []int64{0, 1, 5}}, dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{3, 2}}, floats("sigma2", []float64{1}))
+	entries := save(t, dataio.Array{Name: "indices", Shape: []int{3}, Ints: []int64{0, 1, 5}},
+		dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{3, 2}}, floats("sigma2", []float64{1}))
 	bad := filepath.Join(t.TempDir(), "nan.npy")
 	if err := dataio.WriteNPY(bad, floats("y", []float64{1, 2, 3, 1, math.NaN(), 3}, 2, 3)); err != nil {
 		t.Fatal(err)
@@ -310,25 +317,33 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		args string
 		want string
 	}{
-		{"--problem lasso --lambda 1 --data " + x + " --y " + npy, "y.npy: sample 0 has shape (6, 4), expected (d,) for lasso"},
-		{"--problem lasso --lambda 1 --data " + x + " --y " + vectors, `v.npy: sample 0 has shape (4,), expected (3,) as "X" of ` + x + " has 3 rows"},
-		{"--problem matrix-completion --lambda 1 --data " + entries + " --y " + vectors, `v.npy: sample 0 has shape (4,), expected (3,) as "indices" of ` + entries + " has 3"},
-		{"--problem svt --lambda 1 --data " + mu + " --y " + npy, `array "mu" has shape (5, 4), expected (6, 4) as each sample has`},
+		{"--problem lasso --lambda 1 --data " + x + " --y " + npy,
+			"y.npy: sample 0 has shape (6, 4), expected (d,) for lasso"},
+		{"--problem lasso --lambda 1 --data " + x + " --y " + vectors,
+			`v.npy: sample 0 has shape (4,), expected (3,) as "X" of ` + x + " has 3 rows"},
+		{"--problem matrix-completion --lambda 1 --data " + entries + " --y " + vectors,
+			`v.npy: sample 0 has shape (4,), expected (3,) as "indices" of ` + entries + " has 3"},
+		{"--problem svt --lambda 1 --data " + mu + " --y " + npy,
+			`array "mu" has shape (5, 4), expected (6, 4) as each sample has`},
 		{"--problem lasso --lambda 1 --y " + npy, "--data is missing"},
-		{"--problem svt --lambda 1 --sigma2 1 --y " + npy + " --first 5", "--first is 5, but " + npy + " holds samples 0 to 4"},
-		{"--problem svt --lambda 1 --sigma2 1 --y " + npy + " --samples 4 --first 2", "--samples is 4, but " + npy + " holds 3 from sample 2 on"},
+		{"--problem svt --lambda 1 --sigma2 1 --y " + npy + " --first 5",
+			"--first is 5, but " + npy + " holds samples 0 to 4"},
+		{"--problem svt --lambda 1 --sigma2 1 --y " + npy + " --samples 4 --first 2", "--samples is 4, but " + npy +
+			" holds 3 from sample 2 on"},
 		{"--problem svt --lambda 1 --sigma2 1 --y nowhere.npy", "nowhere.npy: no such file"},
 		{"--problem svt --lambda 1 --sigma2 1 --y " + short, "short.npy"},
 		{"--problem svt --lambda 1 --sigma2 1 --y -", "standard input: is truncated"},
 		{"--problem svt --lambda 1 --sigma2 1 --y= --data " + npz, "--y is empty"},
-		{"--problem lasso --lambda 1 --data " + x + " --y " + bad, "surepipe: " + bad + ": sample 1 of 2 (from 0) holds NaN at [1]"},
+		{"--problem lasso --lambda 1 --data " + x + " --y " + bad,
+			"surepipe: " + bad + ": sample 1 of 2 (from 0) holds NaN at [1]"},
 		{"--problem svt --data " + npz + " --first -1", "--first is -1, expected 0 or more"},
 		{"--problem svt --data " + npz + " --seeds 1", "--seeds is 1, expected at least 2"},
 		{"--problem svt --data " + npz + " --resume", "--resume needs --jsonl"},
 		{"--problem svt --data " + npz + " --plot x.gif", `--plot is "x.gif"`},
 		{"--problem svt --data " + npz + " --running /nowhere/x.png", `--running is "/nowhere/x.png"`},
 		{"--problem svt --data " + npz + " --running x.png --plot x.png", `--running and --plot are both "x.png"`},
-		{"--problem svt --data " + npz + " --jsonl /nowhere/x.jsonl", `--jsonl is "/nowhere/x.jsonl": directory "/nowhere" does not exist`},
+		{"--problem svt --data " + npz + " --jsonl /nowhere/x.jsonl",
+			`--jsonl is "/nowhere/x.jsonl": directory "/nowhere" does not exist`},
 	} {
 		var out, errs bytes.Buffer
 		root := newRoot()
@@ -337,7 +352,8 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		root.SetOut(&out)
 		root.SetErr(&errs)
 		err := root.Execute()
-		if !badUsage(err) || !strings.Contains(fmt.Sprint("surepipe: ", withFlags(err)), c.want) || strings.Contains(err.Error(), "\n") {
+		if !badUsage(err) || !strings.Contains(fmt.Sprint("surepipe: ", withFlags(err)), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("surepipe mc %s: %v, expected %q", c.args, err, c.want)
 		}
 	}
@@ -348,7 +364,9 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 func TestSeedsSpreadAsTheTraceEstimatorSays(t *testing.T) {
 	dir := t.TempDir()
 	plot, running := filepath.Join(dir, "h.png"), filepath.Join(dir, "r.svg")
-	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "6", "--seeds", "80", "--trace", "hutchinson", "--queries", "20", "--seed", "4", "--plot", plot, "--running", running)
+	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples",
+		"6", "--seeds", "80", "--trace", "hutchinson", "--queries", "20", "--seed", "4", "--plot", plot, "--running",
+		running)
 	if status != exitDone {
 		t.Fatal(stderr)
 	}
@@ -364,14 +382,16 @@ func TestSeedsSpreadAsTheTraceEstimatorSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same.Repeat == nil || *same.Repeat != 0 || *same.Sample != 0 || *same.SURE != *first.SURE || !strings.Contains(lines[8], `"seed":6}`) {
+	if same.Repeat == nil || *same.Repeat != 0 || *same.Sample != 0 || *same.SURE != *first.SURE ||
+		!strings.Contains(lines[8], `"seed":6}`) {
 		t.Errorf("the first seed gives %s, the sample %s, the third %s", lines[6], lines[0], lines[8])
 	}
 	var s study.Summary
 	if err := json.Unmarshal([]byte(lines[86]), &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Samples != 6 || s.Seeds != 80 || math.Abs(*s.SeedsSDSURE / *s.SeedsRMSStdErr - 1) > 0.35 || *s.SeedsSDSURE > *s.SDSURE {
+	if s.Samples != 6 || s.Seeds != 80 || math.Abs(*s.SeedsSDSURE / *s.SeedsRMSStdErr - 1) > 0.35 ||
+		*s.SeedsSDSURE > *s.SDSURE {
 		t.Errorf("summary %s", lines[86])
 	}
 	for path, magic := range map[string]string{plot: "\x89PNG", running: "<?xml"} {
@@ -399,7 +419,8 @@ func TestInterruptDoesNotWaitForAPipe(t *testing.T) {
 	var out, errs bytes.Buffer
 	log := filepath.Join(t.TempDir(), "mc.jsonl")
 	root := newRoot()
-	root.SetArgs([]string{"mc", "--problem", "svt", "--sigma2", "1", "--lambda", "2", "--y", "-", "--jsonl", log, "--parallel", "1"})
+	root.SetArgs([]string{"mc", "--problem", "svt", "--sigma2", "1", "--lambda", "2", "--y", "-", "--jsonl", log,
+		"--parallel", "1"})
 	root.SetIn(r)
 	root.SetOut(&out)
 	root.SetErr(&errs)
@@ -433,8 +454,9 @@ func TestDataHashSeesEveryPart(t *testing.T) {
 	make := func() problems.Data {
 		one := 1.0
 		return problems.Data{
-			X: mat.NewDense(2, 2, []float64{1, 2, 3, 4}), Y: []float64{1, 2}, YShape: []int{2}, Indices: []int{1, 2}, Shape: []int{2, 2},
-			Mu: []float64{1, 2}, Sigma2: &one, Lambda: &one,
+			X: mat.NewDense(2, 2, []float64{1, 2, 3, 4}), Y: []float64{1, 2}, YShape: []int{2}, Indices: []int{1, 2},
+			Shape: []int{2, 2},
+			Mu:    []float64{1, 2}, Sigma2: &one, Lambda: &one,
 		}
 	}
 	want := study.DataHash(make())
@@ -475,17 +497,20 @@ func TestNothingFollowsTheSamplesOfAPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rest, want := range map[string]string{"": "", "x": "standard input: continues after the last of the 2 samples"} {
+	for rest, want := range map[string]string{"": "",
+		"x": "standard input: continues after the last of the 2 samples"} {
 		for _, samples := range []int{1, 2} {
 			var out, errs bytes.Buffer
 			root := newRoot()
-			root.SetArgs([]string{"mc", "--problem", "svt", "--sigma2", "1", "--lambda", "1", "--y", "-", "--samples", fmt.Sprint(samples)})
+			root.SetArgs([]string{"mc", "--problem", "svt", "--sigma2", "1", "--lambda", "1", "--y", "-", "--samples",
+				fmt.Sprint(samples)})
 			root.SetIn(bytes.NewReader(append(slices.Clip(whole), rest...)))
 			root.SetOut(&out)
 			root.SetErr(&errs)
 			err := root.Execute()
 			refused := err != nil && want != "" && strings.Contains(err.Error(), want)
-			if lines := strings.Count(out.String(), "\"sample\":"); lines != samples || refused != (want != "" && samples == 2) || err != nil && !refused {
+			if lines := strings.Count(out.String(), "\"sample\":"); lines != samples ||
+				refused != (want != "" && samples == 2) || err != nil && !refused {
 				t.Errorf("%q after %d of 2 samples: %d lines, %v", rest, samples, lines, err)
 			}
 		}

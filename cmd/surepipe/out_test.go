@@ -22,7 +22,8 @@ func TestOutWithoutBSaysSo(t *testing.T) {
 	} {
 		out := filepath.Join(dir, c.out)
 		status, _, stderr := command(t, append(strings.Fields(c.args), "--out", out)...)
-		if says := strings.Contains(stderr, out+" holds only mu_hat; for b as well, give --out a name that ends in .npz\n"); status != exitDone || says != c.says {
+		if says := strings.Contains(stderr, out+" holds only mu_hat; for b as well, give --out a name that "+
+			"ends in .npz\n"); status != exitDone || says != c.says {
 			t.Errorf("%s --out %s: status %d, %s", c.args, c.out, status, stderr)
 		}
 	}

@@ -41,7 +41,8 @@ func TestOutputsDoNotOverwriteInputs(t *testing.T) {
 		line := strings.NewReplacer("IN", csv, "LINK", link, "SPEC", spec).Replace(c.args)
 		before, _ := os.ReadFile(csv)
 		status, stdout, stderr := command(t, strings.Fields(line)...)
-		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "--"+c.output+" is ") || !strings.Contains(stderr, "the file of --"+c.input+":") {
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "--"+c.output+" is ") ||
+			!strings.Contains(stderr, "the file of --"+c.input+":") {
 			t.Errorf("%s: status %d, %s", c.args, status, stderr)
 		}
 		if after, _ := os.ReadFile(csv); string(after) != string(before) {
@@ -74,17 +75,20 @@ func TestOutputsDoNotOverwriteWhatASpecificationNames(t *testing.T) {
 		{"run --spec DIR/whole.yaml --sigma2 1 --lambda 1 --out DIR/link.csv", "out"},
 		{"run --spec DIR/whole.yaml --y DIR/other.csv --sigma2 1 --lambda 1 --out DIR/y.csv", "out"},
 		{"sweep --spec DIR/whole.yaml --sigma2 1 --lambda 1:2:3 --csv DIR/y.csv", "csv"},
-		{"montecarlo --spec DIR/whole.yaml --mu DIR/other.csv --sigma2 1 --lambda 1 --jsonl DIR/y.csv --resume", "jsonl"},
+		{"montecarlo --spec DIR/whole.yaml --mu DIR/other.csv --sigma2 1 --lambda 1 --jsonl DIR/y.csv --resume",
+			"jsonl"},
 	} {
 		status, stdout, stderr := command(t, strings.Fields(strings.ReplaceAll(c.args, "DIR", dir))...)
-		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "--"+c.output+" is ") || !strings.Contains(stderr, ".yaml names: an output must not overwrite an input") {
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "--"+c.output+" is ") ||
+			!strings.Contains(stderr, ".yaml names: an output must not overwrite an input") {
 			t.Errorf("%s: status %d, %s", c.args, status, stderr)
 		}
 	}
 	if y, _ := os.ReadFile(filepath.Join(dir, "y.csv")); string(y) != "1\n2\n3\n" {
 		t.Errorf("y.csv holds %q", y)
 	}
-	status, _, stderr := command(t, "run", "--spec", filepath.Join(dir, "whole.yaml"), "--sigma2", "1", "--lambda", "1", "--out", filepath.Join(dir, "fit.csv"))
+	status, _, stderr := command(t, "run", "--spec", filepath.Join(dir, "whole.yaml"), "--sigma2", "1", "--lambda",
+		"1", "--out", filepath.Join(dir, "fit.csv"))
 	if status != exitDone {
 		t.Errorf("status %d, %s", status, stderr)
 	}
@@ -105,7 +109,9 @@ func TestResumeLeavesOtherFilesAlone(t *testing.T) {
 				continue // a header that is torn
 			}
 			status, stdout, stderr := command(t, append(args, "--jsonl", path, "--resume")...)
-			if status != exitUsage || stdout != "" || !strings.Contains(stderr, "does not begin with the header of a "+args[0]) && !strings.Contains(stderr, "its first line is none") {
+			if status != exitUsage || stdout != "" ||
+				!strings.Contains(stderr, "does not begin with the header of a "+args[0]) &&
+					!strings.Contains(stderr, "its first line is none") {
 				t.Errorf("%s of %q: status %d, %s%s", args[0], content, status, stdout, stderr)
 			}
 			if after, _ := os.ReadFile(path); string(after) != content {
@@ -121,9 +127,11 @@ type fullDisk struct{}
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestUnwritableOutputIsAFailure(t *testing.T) {
-	for _, args := range [][]string{{"run", "--help"}, {"--help"}, {"--version"}, {"spec"}, {"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz"}} {
+	for _, args := range [][]string{{"run", "--help"}, {"--help"}, {"--version"}, {"spec"},
+		{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz"}} {
 		var stderr bytes.Buffer
-		if status := execute(context.Background(), args, fullDisk{}, &stderr); status != exitFailure || stderr.String() != "surepipe: no space left\n" {
+		if status := execute(context.Background(), args, fullDisk{}, &stderr); status != exitFailure ||
+			stderr.String() != "surepipe: no space left\n" {
 			t.Errorf("%v: status %d, %q", args, status, stderr.String())
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // The folder holds each table as printed, its numbers, and data that give them again.
 func TestPaperTablesKeepTheDataThatMadeThem(t *testing.T) {
 	dir := t.TempDir()
-	status, stdout, stderr := command(t, "paper", "tables", "--out", dir, "--scale", "0.02", "--largest", "1MB", "--samples", "4")
+	status, stdout, stderr := command(t, "paper", "tables", "--out", dir, "--scale", "0.02", "--largest", "1MB",
+		"--samples", "4")
 	if status != exitDone {
 		t.Fatalf("status %d, %s", status, stderr)
 	}
@@ -39,20 +40,23 @@ func TestPaperTablesKeepTheDataThatMadeThem(t *testing.T) {
 		if !strings.HasPrefix(printed[i+1], line.Problem) {
 			t.Errorf("line %d is of %s, printed %q", i, line.Problem, printed[i+1])
 		}
-		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1", "--trace", "hutch++", "--queries", "102")
+		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1",
+			"--trace", "hutch++", "--queries", "102")
 		if again["sure"] != *line.SURE || again["loss"] != *line.Loss {
 			t.Errorf("%s: SURE %v, from the data kept %v", line.Data, *line.SURE, again["sure"])
 		}
 		if line.Risk == nil || !(*line.RiskStdErr > 0) || line.RiskSamples != 4 || line.Paper.Risk == 0 {
 			t.Errorf("line %s", text)
 		}
-		if d := float64(line.D); (line.Analytic != nil) != (line.Problem == "lasso") || line.Analytic != nil && math.Abs(*line.Analytic-*line.SURE) > 1e-6*d+8*line.Sigma2*line.DivergenceStdErr {
+		if d := float64(line.D); (line.Analytic != nil) != (line.Problem == "lasso") || line.Analytic != nil &&
+			math.Abs(*line.Analytic-*line.SURE) > 1e-6*d+8*line.Sigma2*line.DivergenceStdErr {
 			t.Errorf("closed form %v of line %s", line.Analytic, text)
 		}
 	}
 	for i, name := range []string{"table1-lasso", "table2-matrix-completion", "table3-robust-pca"} {
 		text, err := os.ReadFile(filepath.Join(dir, name+".txt"))
-		if err != nil || !strings.Contains(string(text), "Sizes are 0.02 of the paper's") || !strings.Contains(string(text), printed[0]) {
+		if err != nil || !strings.Contains(string(text), "Sizes are 0.02 of the paper's") ||
+			!strings.Contains(string(text), printed[0]) {
 			t.Errorf("%s.txt: %v\n%s", name, err, text)
 		}
 		cells, err := os.ReadFile(filepath.Join(dir, name+".csv"))
@@ -70,7 +74,8 @@ func TestPaperTablesKeepTheDataThatMadeThem(t *testing.T) {
 func TestPaperTablesNameTheCommandThatMakesLargeData(t *testing.T) {
 	kept, named := t.TempDir(), t.TempDir()
 	for dir, keep := range map[string]string{kept: "1MB", named: "1kB"} {
-		if status, _, stderr := command(t, "paper", "tables", "--out", dir, "--scale", "0.1", "--largest", "1MB", "--samples", "0", "--problem", "lasso", "--keep", keep, "--seed", "5"); status != exitDone {
+		if status, _, stderr := command(t, "paper", "tables", "--out", dir, "--scale", "0.1", "--largest", "1MB",
+			"--samples", "0", "--problem", "lasso", "--keep", keep, "--seed", "5"); status != exitDone {
 			t.Fatalf("status %d, %s", status, stderr)
 		}
 	}
@@ -105,7 +110,8 @@ func TestPaperTablesNameTheCommandThatMakesLargeData(t *testing.T) {
 // and one that is complete computes nothing.
 func TestPaperFiguresGoOnAndKeepWhatMadeThem(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"paper", "figures", "--out", dir, "--scale", "0.02", "--samples", "6", "--seeds", "4", "--draws", "2", "--points", "3", "--queries", "6"}
+	args := []string{"paper", "figures", "--out", dir, "--scale", "0.02", "--samples", "6", "--seeds", "4", "--draws",
+		"2", "--points", "3", "--queries", "6"}
 	ctx, cancel := context.WithCancel(context.Background())
 	var stdout, stderr bytes.Buffer
 	if status := execute(ctx, args, cancelling{&stdout, cancel}, &stderr); status != exitInterrupted {
@@ -120,9 +126,12 @@ func TestPaperFiguresGoOnAndKeepWhatMadeThem(t *testing.T) {
 	}
 	files := map[string][]byte{}
 	for _, name := range []string{
-		"figure1-matrix-completion.jsonl", "figure1-matrix-completion.csv", "figure1-matrix-completion.png", "figure1-matrix-completion.svg", "figure1.txt",
-		"figure2-robust-pca.jsonl", "figure2-robust-pca.csv", "figure2-robust-pca.png", "data/robust-pca-20x20.npz", "data/matrix-completion-40x20.npz",
-		"figure3/sample001-of-3-points.jsonl", "figure3-hyperparameter.csv", "figure3-hyperparameter.png", "figure3-hyperparameter-errors.png", "figure3.txt",
+		"figure1-matrix-completion.jsonl", "figure1-matrix-completion.csv", "figure1-matrix-completion.png",
+		"figure1-matrix-completion.svg", "figure1.txt",
+		"figure2-robust-pca.jsonl", "figure2-robust-pca.csv", "figure2-robust-pca.png", "data/robust-pca-20x20.npz",
+		"data/matrix-completion-40x20.npz",
+		"figure3/sample001-of-3-points.jsonl", "figure3-hyperparameter.csv", "figure3-hyperparameter.png",
+		"figure3-hyperparameter-errors.png", "figure3.txt",
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -141,13 +150,16 @@ func TestPaperFiguresGoOnAndKeepWhatMadeThem(t *testing.T) {
 		}
 	}
 	// The folder's data give the folder's lines.
-	_, mc, _ := command(t, "mc", "--problem", "robust-pca", "--data", filepath.Join(dir, "data/robust-pca-20x20.npz"), "--seed", "1", "--samples", "6", "--seeds", "4", "--trace", "hutch++", "--queries", "6")
+	_, mc, _ := command(t, "mc", "--problem", "robust-pca", "--data", filepath.Join(dir, "data/robust-pca-20x20.npz"),
+		"--seed", "1", "--samples", "6", "--seeds", "4", "--trace", "hutch++", "--queries", "6")
 	_, lines, _ := strings.Cut(string(files["figure2-robust-pca.jsonl"]), "\n")
-	if got := seconds.ReplaceAllString(mc, ""); !strings.HasPrefix(got, seconds.ReplaceAllString(lines, "")) || strings.Count(lines, "\n") != 10 {
+	if got := seconds.ReplaceAllString(mc, ""); !strings.HasPrefix(got, seconds.ReplaceAllString(lines, "")) ||
+		strings.Count(lines, "\n") != 10 {
 		t.Errorf("surepipe montecarlo gives\n%s\nthe figure\n%s", got, lines)
 	}
 	checkRelativeErrors(t, filepath.Join(dir, "figure2-robust-pca.csv"))
-	if status, _, stderr := command(t, append(args, "--queries", "9")...); status != exitUsage || !strings.Contains(stderr, `it was begun with --queries "6", expected "9"`) {
+	if status, _, stderr := command(t, append(args, "--queries", "9")...); status != exitUsage ||
+		!strings.Contains(stderr, `it was begun with --queries "6", expected "9"`) {
 		t.Errorf("other settings: status %d, %s", status, stderr)
 	}
 }
@@ -224,10 +236,12 @@ func TestPaperSizesScale(t *testing.T) {
 	for _, c := range []struct {
 		scale                    float64
 		rows, cols, rows2, cols2 int
-	}{{1, 2000, 1000, 2000, 1000}, {0.2, 2000, 1000, 400, 200}, {0.2, 20, 10, 20, 10}, {0.02, 250, 500, 10, 20}, {0.01, 1000, 1000, 10, 10}} {
+	}{{1, 2000, 1000, 2000, 1000}, {0.2, 2000, 1000, 400, 200}, {0.2, 20, 10, 20, 10}, {0.02, 250, 500, 10, 20},
+		{0.01, 1000, 1000, 10, 10}} {
 		f := paperFlags{scale: c.scale}
 		if rows, cols := f.scaled(c.rows, c.cols); rows != c.rows2 || cols != c.cols2 {
-			t.Errorf("%d x %d at %g is %d x %d, expected %d x %d", c.rows, c.cols, c.scale, rows, cols, c.rows2, c.cols2)
+			t.Errorf("%d x %d at %g is %d x %d, expected %d x %d", c.rows, c.cols, c.scale, rows, cols, c.rows2,
+				c.cols2)
 		}
 	}
 }

@@ -85,7 +85,8 @@ func (g *pictureFlags) check(p *problems.Problem) error {
 		if p.Signal != nil {
 			shape = p.SignalShape
 		}
-		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of them: %s has shape %s", of, ndarray.ShapeString(study.ShapeOut(p, shape)))
+		return usagef("--picture needs an image, a matrix or (rows, columns, 3), or a series of "+
+			"them: %s has shape %s", of, ndarray.ShapeString(study.ShapeOut(p, shape)))
 	case g.frame >= at.frames:
 		return usagef("--frame is %d, expected 0 to %d: %s has %d images", g.frame, at.frames-1, of, at.frames)
 	}

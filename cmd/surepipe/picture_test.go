@@ -40,14 +40,18 @@ func TestPictures(t *testing.T) {
 	write("gray.npz", floats("y", wave(80, 1), 8, 10), floats("mu", wave(80, 0.9), 8, 10))
 	write("colour.npz", floats("y", wave(240, 1), 8, 10, 3), floats("mu", wave(240, 0.9), 8, 10, 3))
 	write("series.npz", floats("y", wave(3*64, 900), 3, 8, 8))
-	if status, _, stderr := command(t, "generate", "--problem", "ct", "--rows", "12", "--d", "9", "--out", in("ct.npz")); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "ct", "--rows", "12", "--d", "9", "--out",
+		in("ct.npz")); status != exitDone {
 		t.Fatal(stderr)
 	}
-	if status, _, stderr := command(t, "generate", "--problem", "mri", "--rows", "12", "--out", in("mri.npz")); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "mri", "--rows", "12", "--out",
+		in("mri.npz")); status != exitDone {
 		t.Fatal(stderr)
 	}
-	ct := spec("ct.yaml", "data: ct.npz\noperator: {projection: {angles: 9}}\nterms: [{operator: gradient, regularizer: {joint-l2: lambda}}]\nlambda: 0.1\nsolver: {tol: 1e-3}\n")
-	mri := spec("mri.yaml", "data: mri.npz\noperator: {fourier: {mask: mask, centered: true}}\nsynthesis: {adjoint: {complex: {wavelet: {family: haar, levels: 2}}}}\nregularizer: {complex-l1: lambda}\nlambda: 0.1\n")
+	ct := spec("ct.yaml", "data: ct.npz\noperator: {projection: {angles: 9}}\nterms: [{operator: gradient, "+
+		"regularizer: {joint-l2: lambda}}]\nlambda: 0.1\nsolver: {tol: 1e-3}\n")
+	mri := spec("mri.yaml", "data: mri.npz\noperator: {fourier: {mask: mask, centered: true}}\nsynthesis: "+
+		"{adjoint: {complex: {wavelet: {family: haar, levels: 2}}}}\nregularizer: {complex-l1: lambda}\nlambda: 0.1\n")
 	for name, args := range map[string]string{
 		"gray":     "run --problem tv2d --data " + in("gray.npz") + " --sigma2 0.01 --lambda 0.05",
 		"unknown":  "run --problem svt --data " + in("gray.npz") + " --lambda 0.5",
@@ -55,8 +59,9 @@ func TestPictures(t *testing.T) {
 		"series":   "run --problem local-low-rank --data " + in("series.npz") + " --sigma2 9 --lambda 40 --frame 2",
 		"sinogram": "run --spec " + ct + " --truth " + in("ct.npz") + ":image",
 		"complex":  "run --spec " + mri + " --truth " + in("mri.npz") + ":image",
-		"video":    "run --problem robust-pca --data " + in("series.npz") + " --sigma2 1 --lambda 900 --gamma 90 --trace hutchinson --queries 4",
-		"sweep":    "sweep --problem tv2d --data " + in("gray.npz") + " --sigma2 0.01 --lambda 0.01:0.1:3 --refine 0",
+		"video": "run --problem robust-pca --data " + in("series.npz") +
+			" --sigma2 1 --lambda 900 --gamma 90 --trace hutchinson --queries 4",
+		"sweep": "sweep --problem tv2d --data " + in("gray.npz") + " --sigma2 0.01 --lambda 0.01:0.1:3 --refine 0",
 	} {
 		to := in(name + ".png")
 		status, with, stderr := command(t, append(strings.Fields(args), "--picture", to)...)
@@ -81,7 +86,8 @@ func TestPictures(t *testing.T) {
 	o := object(t, "run", "--spec", mri, "--truth", in("mri.npz")+":image")
 	fit := in("fit.npy")
 	object(t, "run", "--spec", mri, "--out", fit)
-	if loss := study.SquaredDistance(readNumbers(t, fit), readNumbers(t, in("mri.npz")+":image")); math.Abs(loss-o["signal_loss"].(float64)) > 1e-12 {
+	if loss := study.SquaredDistance(readNumbers(t, fit),
+		readNumbers(t, in("mri.npz")+":image")); math.Abs(loss-o["signal_loss"].(float64)) > 1e-12 {
 		t.Errorf("signal_loss is %v, that of --out %v", o["signal_loss"], loss)
 	}
 }
@@ -124,15 +130,25 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 	}
 	const lambda = " --lambda 1 --sigma2 1"
 	for args, want := range map[string]string{
-		"--problem tv2d --data " + gray + lambda + " --picture p.jpg":                                                       `--picture: figure "p.jpg" ends in ".jpg"`,
-		"--problem tv2d --data " + gray + lambda + " --picture /nowhere/p.png":                                              "/nowhere",
-		"--problem tv2d --data " + gray + lambda + " --frame 1":                                                             "--frame is for --picture, which is missing",
-		"--problem tv2d --data " + gray + lambda + " --frame -1 --picture " + dir + "/p.png":                                "--frame is -1, expected 0 or more",
-		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir + "/p.png":                                 "--frame is 1, expected 0 to 0: y has 1 images",
-		"--problem tv1d --data " + line + lambda + " --picture " + dir + "/p.png":                                           "--picture needs an image, a matrix or (rows, columns, 3), or a series of them: y has shape (24,)",
-		"--problem tv2d --data " + gray + lambda + " --truth " + gray:                                                       "--truth is for a signal that is not mu",
-		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir + "/p.png": "--picture and --truth are for whole runs",
-		"--spec ../../problems/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " + line:              "has shape (24,), real, expected that of the signal, (4, 6), real",
+		"--problem tv2d --data " + gray + lambda +
+			" --picture p.jpg": `--picture: figure "p.jpg" ends in ".jpg"`,
+		"--problem tv2d --data " + gray + lambda +
+			" --picture /nowhere/p.png": "/nowhere",
+		"--problem tv2d --data " + gray + lambda +
+			" --frame 1": "--frame is for --picture, which is missing",
+		"--problem tv2d --data " + gray + lambda + " --frame -1 --picture " + dir +
+			"/p.png": "--frame is -1, expected 0 or more",
+		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir +
+			"/p.png": "--frame is 1, expected 0 to 0: y has 1 images",
+		"--problem tv1d --data " + line + lambda + " --picture " + dir +
+			"/p.png": "--picture needs an image, a matrix or (rows, columns, 3), or a series of them: y has " +
+			"shape (24,)",
+		"--problem tv2d --data " + gray + lambda + " --truth " +
+			gray: "--truth is for a signal that is not mu",
+		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir +
+			"/p.png": "--picture and --truth are for whole runs",
+		"--spec ../../problems/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " +
+			line: "has shape (24,), real, expected that of the signal, (4, 6), real",
 	} {
 		status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, want) {
@@ -145,7 +161,8 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 // around 0.
 func TestScalesOfPictures(t *testing.T) {
 	v := newView([]int{2, 2}, false)
-	rows := v.compare(noFrame, "estimate", []float64{-50, 0, 1, 50}, []float64{0, 0.1, 0.9, 1}, []float64{0, 0.2, 0.8, 2})
+	rows := v.compare(noFrame, "estimate", []float64{-50, 0, 1, 50}, []float64{0, 0.1, 0.9, 1},
+		[]float64{0, 0.2, 0.8, 2})
 	if len(rows) != 2 || len(rows[0]) != 3 || len(rows[1]) != 2 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -155,18 +172,22 @@ func TestScalesOfPictures(t *testing.T) {
 	if s := rows[1][0].Scale; s.Map != figure.Diverging || s.Low != -50 || s.High != 50 || rows[1][1].Scale != s {
 		t.Errorf("the differences' scale is %+v", s)
 	}
-	if got := fmt.Sprint(rows[1][1].Pixels); got != fmt.Sprint([]float64{0, -0.1, 0.1, -1}) && math.Abs(rows[1][1].Pixels[3]+1) > 1e-15 {
+	if got := fmt.Sprint(rows[1][1].Pixels); got != fmt.Sprint([]float64{0, -0.1, 0.1, -1}) &&
+		math.Abs(rows[1][1].Pixels[3]+1) > 1e-15 {
 		t.Errorf("the error is %s", got)
 	}
 	c := newView([]int{1, 2, 2}, true)
 	rows = c.compare(noFrame, "estimate", nil, []float64{3, 4, 0, -1}, []float64{3, 4, 0, 1})
-	if len(rows) != 1 || fmt.Sprint(rows[0][0].Pixels, rows[0][2].Pixels) != "[5 1] [0 2]" || rows[0][2].Scale.Map != figure.Sequential {
+	if len(rows) != 1 || fmt.Sprint(rows[0][0].Pixels, rows[0][2].Pixels) != "[5 1] [0 2]" ||
+		rows[0][2].Scale.Map != figure.Sequential {
 		t.Errorf("complex numbers: %+v", rows)
 	}
-	if flat := newView([]int{1, 2}, false).compare(noFrame, "estimate", []float64{7, 7}, []float64{7, 7}, nil); !(flat[0][0].Scale.High > 7 && flat[0][2].Scale.High == 1) {
+	if flat := newView([]int{1, 2}, false).compare(noFrame, "estimate", []float64{7, 7}, []float64{7, 7},
+		nil); !(flat[0][0].Scale.High > 7 && flat[0][2].Scale.High == 1) {
 		t.Errorf("constant images: %+v, %+v", flat[0][0].Scale, flat[0][2].Scale)
 	}
-	if newView([]int{7}, false) != nil || newView([]int{7, 2}, true) != nil || newView([]int{4, 5, 6, 3}, false).frames != 4 {
+	if newView([]int{7}, false) != nil || newView([]int{7, 2}, true) != nil ||
+		newView([]int{4, 5, 6, 3}, false).frames != 4 {
 		t.Error("wrong views")
 	}
 }

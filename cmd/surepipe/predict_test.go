@@ -65,13 +65,15 @@ func TestPredictionsOfTheFitAreItsMuHat(t *testing.T) {
 		"run --problem ols --categorical Water.Temp",
 		"sweep --problem lasso --lambda 0.01max:max:5 --refine 2",
 	} {
-		if status, _, stderr := command(t, append(strings.Fields(args), "--data", table, "--response", "stack.loss", "--out", fitted)...); status != exitDone {
+		if status, _, stderr := command(t, append(strings.Fields(args), "--data", table, "--response", "stack.loss",
+			"--out", fitted)...); status != exitDone {
 			t.Fatalf("%s: status %d, %s", args, status, stderr)
 		}
 		want := readArray(t, fitted, "mu_hat")
 		status, stdout, stderr := command(t, "predict", "--fit", fitted, "--data", again)
 		got := column(t, stdout, "prediction")
-		if status != exitDone || len(got) != len(want) || !strings.Contains(stderr, "columns that the fit does not use are ignored: note\n") {
+		if status != exitDone || len(got) != len(want) ||
+			!strings.Contains(stderr, "columns that the fit does not use are ignored: note\n") {
 			t.Fatalf("%s: status %d, %s%s", args, status, stdout, stderr)
 		}
 		sum := 0.0
@@ -94,7 +96,8 @@ func TestPredictionsOfArrays(t *testing.T) {
 	dir := t.TempDir()
 	fitted := filepath.Join(dir, "fit.npz")
 	diabetes := "../../testdata/diabetes.npz"
-	if status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "20", "--standardize", "--intercept", "--data", diabetes, "--out", fitted); status != exitDone {
+	if status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "20", "--standardize", "--intercept",
+		"--data", diabetes, "--out", fitted); status != exitDone {
 		t.Fatal(stderr)
 	}
 	want := readArray(t, fitted, "mu_hat")
@@ -135,18 +138,21 @@ func TestPredictionsOfEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	fitted, out := filepath.Join(dir, "fit.npz"), filepath.Join(dir, "missing.csv")
-	if status, _, stderr := command(t, "run", "--problem", "matrix-completion", "--data", save(t, dataArrays(data)...), "--out", fitted); status != exitDone {
+	if status, _, stderr := command(t, "run", "--problem", "matrix-completion", "--data",
+		save(t, dataArrays(data)...), "--out", fitted); status != exitDone {
 		t.Fatal(stderr)
 	}
 	b := readArray(t, fitted, "b")
-	if status, stdout, stderr := command(t, "predict", "--fit", fitted, "--out", out); status != exitDone || stdout != "" {
+	if status, stdout, stderr := command(t, "predict", "--fit", fitted, "--out", out); status != exitDone ||
+		stdout != "" {
 		t.Fatal(status, stdout, stderr)
 	}
 	content, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, columns, values := column(t, string(content), "row"), column(t, string(content), "column"), column(t, string(content), "prediction")
+	rows, columns, values := column(t, string(content), "row"), column(t, string(content), "column"),
+		column(t, string(content), "prediction")
 	observed := map[int]bool{}
 	for _, c := range data.Indices {
 		observed[c] = true
@@ -172,14 +178,16 @@ func TestPredictionsOfNamedEntries(t *testing.T) {
 	data := problems.Data{Shape: []int{12, 9}}
 	for c := range 108 {
 		if c%5 != 2 {
-			data.Indices, data.Y = append(data.Indices, c), append(data.Y, 3+math.Sin(float64(c*c))+float64(c/9)*float64(c%9)/10)
+			data.Indices, data.Y = append(data.Indices, c),
+				append(data.Y, 3+math.Sin(float64(c*c))+float64(c/9)*float64(c%9)/10)
 		}
 	}
 	places := make([]float64, len(data.Indices))
 	for i, c := range data.Indices {
 		places[i] = float64(c)
 	}
-	arrays := save(t, floats("y", data.Y, len(places)), floats("indices", places, len(places)), floats("shape", []float64{12, 9}, 2))
+	arrays := save(t, floats("y", data.Y, len(places)), floats("indices", places, len(places)),
+		floats("shape", []float64{12, 9}, 2))
 	table := "item,user,rating\n"
 	for i, c := range data.Indices {
 		table += fmt.Sprintf("%d,\"u, %c\",%v\n", 100+c%9, 'a'+c/9, data.Y[i])
@@ -191,7 +199,8 @@ func TestPredictionsOfNamedEntries(t *testing.T) {
 	if status, _, stderr := command(t, append(flags, "--data", arrays, "--out", fitted)...); status != exitDone {
 		t.Fatal(stderr)
 	}
-	status, _, stderr := command(t, append(flags, "--data", text(t, "r.csv", table), "--response", "rating", "--missing", "drop", "--out", named)...)
+	status, _, stderr := command(t, append(flags, "--data", text(t, "r.csv", table), "--response", "rating",
+		"--missing", "drop", "--out", named)...)
 	if status != exitDone || !strings.Contains(stderr, "rows have a missing value and are left out") {
 		t.Fatal(stderr)
 	}
@@ -199,14 +208,19 @@ func TestPredictionsOfNamedEntries(t *testing.T) {
 	o := object(t, "predict", "--fit", named, "--data", text(t, "ask.csv", "user,item\n\"u, b\",103\n\"u, l\",108\n"))
 	for k, c := range []int{9 + 3, 108 - 1} {
 		e := o["entries"].([]any)[k].([]any)
-		if v := e[2].(float64); math.Abs(v-b[c]) > 1e-6 || e[0] != []string{"103", "108"}[k] || e[1] != []string{"u, b", "u, l"}[k] {
+		if v := e[2].(float64); math.Abs(v-b[c]) > 1e-6 || e[0] != []string{"103", "108"}[k] ||
+			e[1] != []string{"u, b", "u, l"}[k] {
 			t.Errorf("%v, expected %g", e, b[c])
 		}
 	}
-	if status, stdout, _ := command(t, "predict", "--fit", named); status != exitDone || !strings.HasPrefix(stdout, "item,user,prediction\n100,\"u, ") || strings.Count(stdout, "\n") != 109-len(data.Indices) {
+	if status, stdout, _ := command(t, "predict", "--fit", named); status != exitDone ||
+		!strings.HasPrefix(stdout, "item,user,prediction\n100,\"u, ") ||
+		strings.Count(stdout, "\n") != 109-len(data.Indices) {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
-	if status, _, stderr := command(t, "predict", "--fit", named, "--data", text(t, "ask.csv", "user,item\nbob,103\n")); status != exitUsage || !strings.Contains(stderr, `line 2: user "bob" is not in the fit`) {
+	if status, _, stderr := command(t, "predict", "--fit", named, "--data",
+		text(t, "ask.csv", "user,item\nbob,103\n")); status != exitUsage ||
+		!strings.Contains(stderr, `line 2: user "bob" is not in the fit`) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -236,7 +250,8 @@ func TestBadPredictionsAreRefused(t *testing.T) {
 		{"--fit " + fitted, "--data is missing, expected a file with new rows"},
 		{"--fit /nowhere/fit.npz", "/nowhere/fit.npz: no such file"},
 		{"--fit " + table, "is not a numpy .npz file"},
-		{"--fit " + save(t, floats("b", []float64{1}, 1)), "holds no fit: expected a file that run --out or sweep --out wrote"},
+		{"--fit " + save(t, floats("b", []float64{1}, 1)),
+			"holds no fit: expected a file that run --out or sweep --out wrote"},
 		{"--fit " + svt, "is a fit of svt, which has nothing to predict"},
 		{"--fit " + fitted + " --data " + entries, "expected a table (.csv, .tsv)"},
 		{"--fit " + fitted + " --data " + table + " --out p.npz", "expected a name that ends in .csv"},
@@ -248,13 +263,17 @@ func TestBadPredictionsAreRefused(t *testing.T) {
 		{in("a,kind\nx,u\n"), `column "a" holds texts such as "x", but numbers in the fit`},
 		{in("a,kind\n"), "holds a header line, line 1, and no rows"},
 		{"--fit " + entries + " --data " + table, `column "row" is missing`},
-		{"--fit " + entries + " --data " + text(t, "e.csv", "row,column\n1,2\n5,0\n"), "line 3: row 5, column 0 lies outside the matrix of 5 x 4, counted from 0"},
-		{"--fit " + entries + " --data " + text(t, "e.csv", "row,column\n1,2.5\n"), `line 2, column "column": found 2.5, expected an integer counted from 0`},
+		{"--fit " + entries + " --data " + text(t, "e.csv", "row,column\n1,2\n5,0\n"),
+			"line 3: row 5, column 0 lies outside the matrix of 5 x 4, counted from 0"},
+		{"--fit " + entries + " --data " + text(t, "e.csv", "row,column\n1,2.5\n"),
+			`line 2, column "column": found 2.5, expected an integer counted from 0`},
 		{"--fit " + entries + " --data " + text(t, "e.csv", "row,column\n1,\n"), `line 2, column "column": found NaN`},
 	} {
 		status, stdout, stderr := command(t, append([]string{"predict"}, strings.Fields(c.args)...)...)
-		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
-			t.Errorf("surepipe predict %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
+		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, c.want) {
+			t.Errorf("surepipe predict %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want,
+				stdout, stderr)
 		}
 	}
 }
@@ -264,7 +283,8 @@ func TestBadPredictionsAreRefused(t *testing.T) {
 func TestCoefficientsHaveNames(t *testing.T) {
 	table := text(t, "loss.csv", stackLoss)
 	out := filepath.Join(t.TempDir(), "c.csv")
-	args := strings.Fields("run --problem lasso --lambda 15 --sigma2 10.5194073 --tol 1e-12 --coefficients --response stack.loss --data " + table + " --coefficients-csv " + out)
+	args := strings.Fields("run --problem lasso --lambda 15 --sigma2 10.5194073 --tol 1e-12 --coefficients " +
+		"--response stack.loss --data " + table + " --coefficients-csv " + out)
 	o := object(t, args...)
 	var c []study.Coefficient
 	text, err := json.Marshal(o["coefficients"])
@@ -274,41 +294,53 @@ func TestCoefficientsHaveNames(t *testing.T) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	if o["debiased_sigma2"] != "sigma2" || len(c) != 4 || c[3].Debiased != nil || c[3].Estimate != 0 || c[0].Debiased != nil {
+	if o["debiased_sigma2"] != "sigma2" || len(c) != 4 || c[3].Debiased != nil || c[3].Estimate != 0 ||
+		c[0].Debiased != nil {
 		t.Fatalf("%s, %v", text, o["debiased_sigma2"])
 	}
 	for j, want := range []struct {
 		name                       string
 		estimate, debiased, stdErr float64
-	}{{study.InterceptName, -44.9099683772, 0, 0}, {"Air.Flow", 0.626351389669, 0.7156402, 0.1348582}, {"Water.Temp", 1.16539373009, 1.2952861, 0.3680243}} {
+	}{{study.InterceptName, -44.9099683772, 0, 0}, {"Air.Flow", 0.626351389669, 0.7156402, 0.1348582},
+		{"Water.Temp", 1.16539373009, 1.2952861, 0.3680243}} {
 		near := func(got, want float64) bool { return math.Abs(got-want) < 1e-6*math.Abs(want) }
-		if c[j].Name != want.name || !near(c[j].Estimate, want.estimate) || j > 0 && (!near(*c[j].Debiased, want.debiased) || !near(*c[j].DebiasedStdErr, want.stdErr)) {
+		if c[j].Name != want.name || !near(c[j].Estimate, want.estimate) || j > 0 &&
+			(!near(*c[j].Debiased, want.debiased) || !near(*c[j].DebiasedStdErr, want.stdErr)) {
 			t.Errorf("%+v, expected %+v", c[j], want)
 		}
 	}
 	content, err := os.ReadFile(out)
-	if err != nil || !strings.HasPrefix(string(content), "name,estimate,debiased,debiased_stderr\n(intercept),-44.9") || !strings.HasSuffix(string(content), "\nAcid.Conc.,0,,\n") {
+	if err != nil || !strings.HasPrefix(string(content),
+		"name,estimate,debiased,debiased_stderr\n(intercept),-44.9") ||
+		!strings.HasSuffix(string(content), "\nAcid.Conc.,0,,\n") {
 		t.Errorf("%s, %v", content, err)
 	}
 	status, stdout, _ := command(t, args...)
-	if status != exitDone || !strings.Contains(stdout, "\n  Air.Flow     0.626351   0.71564        0.13\n") || !strings.Contains(stdout, "1 of 3 coefficients are 0\n") {
+	if status != exitDone || !strings.Contains(stdout, "\n  Air.Flow     0.626351   0.71564        0.13\n") ||
+		!strings.Contains(stdout, "1 of 3 coefficients are 0\n") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
-	sweep := strings.Fields("sweep --problem lasso --lambda 1:20:3 --refine 0 --coefficients --json --response stack.loss --data " + table)
+	sweep := strings.Fields("sweep --problem lasso --lambda 1:20:3 --refine 0 --coefficients --json --response " +
+		"stack.loss --data " + table)
 	status, stdout, _ = command(t, sweep...)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if last := lines[len(lines)-1]; status != exitDone || !strings.Contains(last, `"coefficients":[{"name":"(intercept)"`) || !strings.Contains(last, `"debiased_sigma2":"sigma2_df"`) || strings.Contains(lines[1], "coefficients") {
+	if last := lines[len(lines)-1]; status != exitDone ||
+		!strings.Contains(last, `"coefficients":[{"name":"(intercept)"`) ||
+		!strings.Contains(last, `"debiased_sigma2":"sigma2_df"`) || strings.Contains(lines[1], "coefficients") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 	wide, err := problems.GenerateLasso(20, 30, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o = object(t, "run", "--problem", "lasso", "--coefficients", "--lambda", "0.5max", "--data", save(t, dataArrays(wide)...))
+	o = object(t, "run", "--problem", "lasso", "--coefficients", "--lambda", "0.5max", "--data",
+		save(t, dataArrays(wide)...))
 	if o["debiased_by"] != study.ByScores || o["debiased_sigma2"] != nil || len(o["coefficients"].([]any)) != 30 {
 		t.Errorf("%v, %v", o["debiased_by"], o["debiased_absent"])
 	}
-	if status, _, stderr := command(t, "run", "--problem", "svt", "--lambda", "1", "--coefficients", "--data", "../../testdata/camera.png"); status != exitUsage || !strings.Contains(stderr, "--coefficients is for regressions") {
+	if status, _, stderr := command(t, "run", "--problem", "svt", "--lambda", "1", "--coefficients", "--data",
+		"../../testdata/camera.png"); status != exitUsage ||
+		!strings.Contains(stderr, "--coefficients is for regressions") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

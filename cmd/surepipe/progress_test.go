@@ -13,7 +13,8 @@ import (
 
 // shown is a line on a terminal of 200 columns that began at start.
 func shown(out *bytes.Buffer, start time.Time) *progress {
-	return &progress{out: out, started: start, width: func() int { return 200 }, tasks: map[int]*task{}, stop: make(chan struct{})}
+	return &progress{out: out, started: start, width: func() int { return 200 }, tasks: map[int]*task{},
+		stop: make(chan struct{})}
 }
 
 // The line says what is under way and for how long, also where nothing is reported; it leaves with
@@ -30,17 +31,21 @@ func TestLineShowsWhatIsUnderWay(t *testing.T) {
 	for _, after := range []time.Duration{5 * time.Second, 6 * time.Second} {
 		out.Reset()
 		p.draw(start.Add(after))
-		if got := out.String(); !strings.Contains(got, "factorization of 3000 rows, for "+after.String()) || !strings.Contains(got, "\r"+after.String()+"; ") {
+		if got := out.String(); !strings.Contains(got, "factorization of 3000 rows, for "+after.String()) ||
+			!strings.Contains(got, "\r"+after.String()+"; ") {
 			t.Errorf("after %v: %q", after, got)
 		}
 	}
 	p.unit = "samples"
 	p.set(3, 12, 3)
-	p.follow(pipeline.Progress{Sample: 4, Report: reports.Report{Stage: reports.Iterations, Step: 7, Measure: 1e-3, Goal: 1e-8}})
-	p.follow(pipeline.Progress{Sample: 3, Done: 24, Total: 48, Report: reports.Report{Stage: reports.ConjugateGradients, Step: 9, Measure: 0.02, Goal: 0.001, Active: 24}})
+	p.follow(pipeline.Progress{Sample: 4, Report: reports.Report{Stage: reports.Iterations, Step: 7, Measure: 1e-3,
+		Goal: 1e-8}})
+	p.follow(pipeline.Progress{Sample: 3, Done: 24, Total: 48,
+		Report: reports.Report{Stage: reports.ConjugateGradients, Step: 9, Measure: 0.02, Goal: 0.001, Active: 24}})
 	out.Reset()
 	p.draw(start.Add(8 * time.Second))
-	want := "[#####---------------] 3 of 12 samples in 8s; sample 3: 24 of 48 probes, conjugate gradients, step 9, residual 2.0e-02, goal 1.0e-03, 24 probes under way"
+	want := "[#####---------------] 3 of 12 samples in 8s; sample 3: 24 of 48 probes, conjugate gradients, step " +
+		"9, residual 2.0e-02, goal 1.0e-03, 24 probes under way"
 	if got := out.String(); !strings.Contains(got, want) {
 		t.Errorf("%q, expected %q", got, want)
 	}
@@ -65,17 +70,20 @@ func TestTimeLeftIsToldWhereItIsKnown(t *testing.T) {
 		now := start
 		for s := 0.0; s < 20; s += 0.01 {
 			now = start.Add(time.Duration(s * float64(time.Second)))
-			tk.note(now, pipeline.Progress{Report: reports.Report{Stage: reports.Iterations, Step: int(100 * s), Measure: measure(s), Goal: 1e-8}})
+			tk.note(now, pipeline.Progress{Report: reports.Report{Stage: reports.Iterations, Step: int(100 * s),
+				Measure: measure(s), Goal: 1e-8}})
 		}
 		left, _ := tk.left(now)
 		return left
 	}
 	// exp(-s/2) is 1e-8 at s = 36.8.
-	if left := run(func(s float64) float64 { return math.Exp(-s / 2) }); left < 16500*time.Millisecond || left > 17200*time.Millisecond {
+	if left := run(func(s float64) float64 { return math.Exp(-s / 2) }); left < 16500*time.Millisecond ||
+		left > 17200*time.Millisecond {
 		t.Errorf("%v left, expected 16.8 s", left)
 	}
 	// A slow beginning does not matter.
-	if left := run(func(s float64) float64 { return math.Exp(-math.Max(s-5, 0) / 2) }); left < 21*time.Second || left > 23*time.Second {
+	if left := run(func(s float64) float64 { return math.Exp(-math.Max(s-5, 0) / 2) }); left < 21*time.Second ||
+		left > 23*time.Second {
 		t.Errorf("%v left after a slow beginning, expected 21.8 s", left)
 	}
 	for name, measure := range map[string]func(float64) float64{
@@ -91,7 +99,8 @@ func TestTimeLeftIsToldWhereItIsKnown(t *testing.T) {
 	}
 	tk := &task{}
 	for i := range 50 {
-		tk.note(start.Add(time.Duration(i)*100*time.Millisecond), pipeline.Progress{Report: reports.Report{Stage: reports.Reverse, Step: i, Steps: 100}})
+		tk.note(start.Add(time.Duration(i)*100*time.Millisecond),
+			pipeline.Progress{Report: reports.Report{Stage: reports.Reverse, Step: i, Steps: 100}})
 	}
 	if left, _ := tk.left(start.Add(5 * time.Second)); left < 4900*time.Millisecond || left > 5500*time.Millisecond {
 		t.Errorf("%v left in a sweep, expected 5 s", left)
@@ -106,7 +115,8 @@ func TestReportsAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		i++
 		now = now.Add(time.Second)
-		tk.note(now, pipeline.Progress{Report: reports.Report{Stage: reports.Iterations, Step: i, Measure: 1, Goal: 1e-8}})
+		tk.note(now, pipeline.Progress{Report: reports.Report{Stage: reports.Iterations, Step: i, Measure: 1,
+			Goal: 1e-8}})
 	}); n > 0 {
 		t.Errorf("%g allocations a report", n)
 	}
@@ -114,7 +124,8 @@ func TestReportsAllocateNothing(t *testing.T) {
 
 func TestTimesInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		12400 * time.Millisecond: "12s", 119 * time.Second: "1m59s", 200 * time.Second: "3m", 65 * time.Minute: "1h5m", 5*time.Hour + 20*time.Minute: "5h",
+		12400 * time.Millisecond: "12s", 119 * time.Second: "1m59s", 200 * time.Second: "3m",
+		65 * time.Minute: "1h5m", 5*time.Hour + 20*time.Minute: "5h",
 	} {
 		if got := inWords(d); got != want {
 			t.Errorf("%v in words is %q, expected %q", d, got, want)

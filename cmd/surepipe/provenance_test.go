@@ -18,7 +18,9 @@ func TestFilesHaveTheCommandThatMakesThem(t *testing.T) {
 	if err := os.WriteFile("a table.csv", []byte(strings.ReplaceAll(stackLoss, ",0", "")), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, "sweep", "--problem", "lasso", "--data", "a table.csv", "--response", "stack.loss", "--drop", "Acid.Conc.", "--intercept=false", "--lambda", "1:20:4", "--plot", "p.png", "--out", "fit.npz"); status != exitDone {
+	if status, _, stderr := command(t, "sweep", "--problem", "lasso", "--data", "a table.csv", "--response",
+		"stack.loss", "--drop", "Acid.Conc.", "--intercept=false", "--lambda", "1:20:4", "--plot", "p.png", "--out",
+		"fit.npz"); status != exitDone {
 		t.Fatal(stderr)
 	}
 	first := map[string]string{}
@@ -30,13 +32,15 @@ func TestFilesHaveTheCommandThatMakesThem(t *testing.T) {
 		first[name] = string(content)
 	}
 	line := regexp.MustCompile(`Command\x00{5}([ -~]+)`).FindStringSubmatch(first["p.png"])
-	if line == nil || !strings.Contains(first["p.png"], "sha256:") || !strings.Contains(first["p.png"], "surepipe "+study.Version()) {
+	if line == nil || !strings.Contains(first["p.png"], "sha256:") ||
+		!strings.Contains(first["p.png"], "surepipe "+study.Version()) {
 		t.Fatal("the plot has no command")
 	}
 	// The chunk's checksum follows the text.
 	text := line[1][:strings.LastIndex(line[1], "stack.loss")+len("stack.loss")]
 	o := object(t, "predict", "--fit", "fit.npz", "--data", "a table.csv")
-	if got := o["fit"].(map[string]any)["command"].(string); !strings.HasPrefix(line[1], got) || !strings.HasPrefix(got, text) {
+	if got := o["fit"].(map[string]any)["command"].(string); !strings.HasPrefix(line[1], got) ||
+		!strings.HasPrefix(got, text) {
 		t.Errorf("the fit has the command %q, the plot %q", got, line[1])
 	} else {
 		text = got

@@ -339,7 +339,8 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 			hint = " (--trace exact, or more --queries)"
 		}
 		if w.Code == pipeline.Sigma2TooLarge && f.depth.IsImage() && !f.depth.Float {
-			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)", uint64(1)<<f.depth.Bits-1)
+			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)",
+				uint64(1)<<f.depth.Bits-1)
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hint)
 	}

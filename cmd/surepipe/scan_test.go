@@ -31,7 +31,8 @@ func TestFilesOfOtherProgramsAreData(t *testing.T) {
 		"--data " + scans + "v5.mat:int": `did you mean "ints"`,
 		"--y " + scans + "chunks.h5:lzf": "filter 32000",
 	} {
-		status, _, stderr := command(t, append([]string{"run", "--problem", "svt", "--lambda", "1"}, strings.Fields(args)...)...)
+		status, _, stderr := command(t, append([]string{"run", "--problem", "svt", "--lambda", "1"},
+			strings.Fields(args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s, want %q", args, status, stderr, want)
 		}
@@ -42,11 +43,13 @@ func TestFilesOfOtherProgramsAreData(t *testing.T) {
 func TestMapsOfPatchesAddUp(t *testing.T) {
 	dir := t.TempDir()
 	data, spec, out := filepath.Join(dir, "d.npz"), filepath.Join(dir, "s.yaml"), filepath.Join(dir, "o.npz")
-	if status, _, stderr := command(t, "generate", "--problem", "local-low-rank", "--rows", "12", "--cols", "10", "--seed", "5", "--out", data); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "local-low-rank", "--rows", "12", "--cols", "10",
+		"--seed", "5", "--out", data); status != exitDone {
 		t.Fatal(stderr)
 	}
 	for _, stride := range []int{4, 2} {
-		text := fmt.Sprintf("data: d.npz\noperator: identity\nregularizer: {local-low-rank: {weight: lambda, patch: 4, stride: %d}}\nlambda: 11\n", stride)
+		text := fmt.Sprintf("data: d.npz\noperator: identity\nregularizer: {local-low-rank: {weight: lambda, "+
+			"patch: 4, stride: %d}}\nlambda: 11\n", stride)
 		if err := os.WriteFile(spec, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +58,8 @@ func TestMapsOfPatchesAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]any{"degrees_of_freedom": o["divergence"], "patch_degrees_of_freedom": o["divergence"], "patch_sure": o["sure"]} {
+		for name, want := range map[string]any{"degrees_of_freedom": o["divergence"],
+			"patch_degrees_of_freedom": o["divergence"], "patch_sure": o["sure"]} {
 			if stride == 2 && strings.HasPrefix(name, "patch") {
 				if set.Has(name) {
 					t.Errorf("%s of patches that overlap", name)
@@ -83,7 +87,8 @@ func TestMapsOfPatchesAddUp(t *testing.T) {
 func TestImageRiskIsTheProjectedOne(t *testing.T) {
 	dir := t.TempDir()
 	data, spec := filepath.Join(dir, "mri.npz"), filepath.Join(dir, "mri.yaml")
-	if status, _, stderr := command(t, "generate", "--problem", "mri", "--rows", "16", "--out", data); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "mri", "--rows", "16", "--out",
+		data); status != exitDone {
 		t.Fatal(stderr)
 	}
 	_, text, _ := command(t, "spec", "mri")
@@ -92,15 +97,19 @@ func TestImageRiskIsTheProjectedOne(t *testing.T) {
 	}
 	o := object(t, "run", "--spec", spec, "--data", data, "--image-risk", "--trace", "exact")
 	sure, projected := o["sure"].(float64), o["projected_sure"].(float64)
-	if probes := o["projected_sure_probe_stderr"].(float64); math.Abs(sure-projected) > 4*probes || math.Abs(o["projected_loss"].(float64)-o["loss"].(float64)) > 1e-9 {
-		t.Errorf("SURE %v, projected %v ± %v, losses %v and %v", sure, projected, probes, o["loss"], o["projected_loss"])
+	if probes := o["projected_sure_probe_stderr"].(float64); math.Abs(sure-projected) > 4*probes ||
+		math.Abs(o["projected_loss"].(float64)-o["loss"].(float64)) > 1e-9 {
+		t.Errorf("SURE %v, projected %v ± %v, losses %v and %v", sure, projected, probes, o["loss"],
+			o["projected_loss"])
 	}
 	if o := object(t, "run", "--spec", spec, "--data", data); o["projected_sure"] != nil {
 		t.Error("projected SURE without --image-risk")
 	}
 	// Angles within 6 degrees leave directions without any data.
-	ct := "data: d.npz\noperator: {projection: {angles: [0, 1, 2, 3, 4, 5, 6], detectors: 12}}\nregularizer: {l1: 1}\nsigma2: 1\n"
-	if err := dataio.WriteNPZ(filepath.Join(dir, "d.npz"), dataio.Array{Name: "y", Shape: []int{7, 12}, Data: make([]float64, 84)}); err != nil {
+	ct := "data: d.npz\noperator: {projection: {angles: [0, 1, 2, 3, 4, 5, 6], detectors: 12}}\nregularizer: {l1: " +
+		"1}\nsigma2: 1\n"
+	if err := dataio.WriteNPZ(filepath.Join(dir, "d.npz"), dataio.Array{Name: "y", Shape: []int{7, 12},
+		Data: make([]float64, 84)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(spec, []byte(ct), 0o666); err != nil {
@@ -114,7 +123,8 @@ func TestImageRiskIsTheProjectedOne(t *testing.T) {
 		"--problem lasso --X " + data + ":mask --y " + data + ":sigma2 --lambda 1 --image-risk": "expected",
 		"--problem svt --data " + data + ":mask --lambda 1 --image-risk":                        "needs sigma2",
 	} {
-		if status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args)...)...); status != exitUsage || !strings.Contains(stderr, want) {
+		if status, _, stderr := command(t, append([]string{"run"},
+			strings.Fields(args)...)...); status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
 	}

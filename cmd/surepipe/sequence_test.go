@@ -56,7 +56,9 @@ func TestSequencesWithGaps(t *testing.T) {
 	}
 	for problem, order := range map[string]int{"tv1d": 0, "trend1d": 1} {
 		spec := filepath.Join(dir, problem+".yaml")
-		err := os.WriteFile(spec, fmt.Appendf(nil, "data: matrix.npz\noperator: {matrix: X}\nterms:\n  - operator: {trend: {order: %d}}\n    regularizer: {l1: lambda}\nsolver: {name: admm, tol: 1e-10, max-iter: 100000}\n", order), 0o666)
+		err := os.WriteFile(spec, fmt.Appendf(nil,
+			"data: matrix.npz\noperator: {matrix: X}\nterms:\n  - operator: {trend: {order: %d}}\n    "+
+				"regularizer: {l1: lambda}\nsolver: {name: admm, tol: 1e-10, max-iter: 100000}\n", order), 0o666)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,13 +67,15 @@ func TestSequencesWithGaps(t *testing.T) {
 			common := []string{"--sigma2", "0.5", "--lambda", lambda}
 			want := object(t, append([]string{"run", "--spec", spec}, common...)...)
 			for _, from := range [][]string{{"--data", path, "--response", "value", "--out", out}, {"--data", array}} {
-				got := object(t, append(append([]string{"run", "--problem", problem, "--missing", "drop", "--tol", "1e-10"}, common...), from...)...)
+				got := object(t, append(append([]string{"run", "--problem", problem, "--missing", "drop", "--tol",
+					"1e-10"}, common...), from...)...)
 				for _, key := range []string{"sure", "divergence", "residual", "lambda"} {
 					if w, g := want[key].(float64), got[key].(float64); !(math.Abs(w-g) <= 1e-5*(1+math.Abs(w))) {
 						t.Errorf("%s at %s: %s is %.9g, expected %.9g", problem, lambda, key, g, w)
 					}
 				}
-				if got["d"].(float64) != 26 || got["p"].(float64) != 30 || !strings.Contains(fmt.Sprint(got["warnings"]), "4 of 30 values of the sequence are missing") {
+				if got["d"].(float64) != 26 || got["p"].(float64) != 30 ||
+					!strings.Contains(fmt.Sprint(got["warnings"]), "4 of 30 values of the sequence are missing") {
 					t.Errorf("%s: d %v, p %v, %v", problem, got["d"], got["p"], got["warnings"])
 				}
 			}
@@ -80,7 +84,8 @@ func TestSequencesWithGaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			dates, err := table.Column("date")
-			if values, missing := table.Column("value"); err != nil || missing != nil || len(values.Values) != 30 || dates.Levels[0] != "2020-01-01" || dates.Levels[29] != "2022-06-01" {
+			if values, missing := table.Column("value"); err != nil || missing != nil || len(values.Values) != 30 ||
+				dates.Levels[0] != "2020-01-01" || dates.Levels[29] != "2022-06-01" {
 				t.Errorf("%s: %+v, %v, %v", problem, dates, err, missing)
 			}
 		}
@@ -91,16 +96,23 @@ func TestSequencesWithGaps(t *testing.T) {
 func TestLabelsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, table, args, want string }{
-		{"a column of years", "year,a,b\n1990,1,1\n1991,2,5\n1992,4,2\n1993,3,3\n", "--problem tv1d --response a --sigma2 1 --lambda 1e-9", "year,a\n1990,1\n1991,2\n1992,4\n1993,3\n"},
-		{"another index", "year,day,a\n1990,3,1\n1991,2,2\n1992,1,4\n1993,0,3\n", "--problem tv1d --response a --index day --sigma2 1 --lambda 1e-9", "day,a\n3,1\n2,2\n1,4\n0,3\n"},
-		{"names of rows", "\"\",\"x\"\n\"r 1\",1\n\"r,2\",2\n\"r3\",4\n", "--problem tv1d --sigma2 1 --lambda 1e-9", "\"\",x\nr 1,1\n\"r,2\",2\nr3,4\n"},
-		{"no index", "a,b\n3,1\n1,2\n2,3\n1,1\n", "--problem tv1d --response a --sigma2 1 --lambda 1e-9", "a\n3\n1\n2\n1\n"},
+		{"a column of years", "year,a,b\n1990,1,1\n1991,2,5\n1992,4,2\n1993,3,3\n",
+			"--problem tv1d --response a --sigma2 1 --lambda 1e-9", "year,a\n1990,1\n1991,2\n1992,4\n1993,3\n"},
+		{"another index", "year,day,a\n1990,3,1\n1991,2,2\n1992,1,4\n1993,0,3\n",
+			"--problem tv1d --response a --index day --sigma2 1 --lambda 1e-9", "day,a\n3,1\n2,2\n1,4\n0,3\n"},
+		{"names of rows", "\"\",\"x\"\n\"r 1\",1\n\"r,2\",2\n\"r3\",4\n", "--problem tv1d --sigma2 1 --lambda 1e-9",
+			"\"\",x\nr 1,1\n\"r,2\",2\nr3,4\n"},
+		{"no index", "a,b\n3,1\n1,2\n2,3\n1,1\n", "--problem tv1d --response a --sigma2 1 --lambda 1e-9",
+			"a\n3\n1\n2\n1\n"},
 		{"no names", "3\n1\n2\n", "--problem tv1d --sigma2 1 --lambda 1e-9", "3\n1\n2\n"},
-		{"a matrix", ",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n", "--problem svt --sigma2 1 --lambda 1e-9", "\"\",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n"},
-		{"robust PCA", ",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n", "--problem robust-pca --sigma2 1 --lambda 1e-9 --gamma 1e-9", "\"\",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n"},
+		{"a matrix", ",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n", "--problem svt --sigma2 1 --lambda 1e-9",
+			"\"\",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n"},
+		{"robust PCA", ",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n",
+			"--problem robust-pca --sigma2 1 --lambda 1e-9 --gamma 1e-9", "\"\",a,b,c\nr,1,2,3\ns,2,5,1\nt,0,1,1\n"},
 	} {
 		out := filepath.Join(dir, "out.csv")
-		status, _, stderr := command(t, append(strings.Fields("run "+c.args), "--data", text(t, "t.csv", c.table), "--out", out)...)
+		status, _, stderr := command(t, append(strings.Fields("run "+c.args), "--data", text(t, "t.csv", c.table),
+			"--out", out)...)
 		got, err := os.ReadFile(out)
 		rounded := rounded(t, string(got))
 		if status != exitDone || err != nil || rounded != c.want {
@@ -144,14 +156,17 @@ func TestUnequalStepsAreNamed(t *testing.T) {
 		{[]string{"Jan 2020", "Feb 2020", "Mar 2020", "Apr 2020"}, ""},
 		{[]string{"2020-01-03", "2020-01-06", "2020-01-07", "2020-01-08"}, "from 1 to 3 days"},
 		{[]string{"2020-01-01 00:00:00", "2020-01-01 06:00:00", "2020-01-01 12:00:00", "2020-01-01 18:00:00"}, ""},
-		{[]string{"2020-01-01T00:00:00Z", "2020-01-01T00:00:01.5Z", "2020-01-01T00:00:02Z", "2020-01-01T00:00:03Z"}, "from 0.5 to 1.5 seconds"},
+		{[]string{"2020-01-01T00:00:00Z", "2020-01-01T00:00:01.5Z", "2020-01-01T00:00:02Z", "2020-01-01T00:00:03Z"},
+			"from 0.5 to 1.5 seconds"},
 		{[]string{"20200228", "20200229", "20200301", "20200302"}, ""},
 		{[]string{"1959.04", "1959.13", "1959.21", "1959.29", "1959.38"}, ""},
 		{[]string{"4", "3", "2", "1"}, ""},
 		{[]string{"1", "2", "4", "8"}, "from 1 to 4"},
 	} {
-		status, _, stderr := command(t, "run", "--problem", "tv1d", "--response", "y", "--lambda", "1", "--sigma2", "1", "--data", table(c.index...))
-		if status != exitDone || c.want == "" && strings.Contains(stderr, "steps") || !strings.Contains(stderr, c.want) {
+		status, _, stderr := command(t, "run", "--problem", "tv1d", "--response", "y", "--lambda", "1", "--sigma2",
+			"1", "--data", table(c.index...))
+		if status != exitDone || c.want == "" && strings.Contains(stderr, "steps") ||
+			!strings.Contains(stderr, c.want) {
 			t.Errorf("%v: status %d, %s, expected %q", c.index, status, stderr, c.want)
 		}
 	}

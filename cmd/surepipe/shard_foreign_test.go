@@ -72,8 +72,10 @@ type refused struct{ file, want string }
 func (f *foreign) check(cases map[string]refused) {
 	for name, c := range cases {
 		merged := filepath.Join(f.t.TempDir(), "merged.jsonl")
-		status, stdout, stderr := command(f.t, slices.Concat([]string{"merge"}, f.files, []string{c.file, "--jsonl", merged})...)
-		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, c.file) || strings.Count(stderr, "\n") != 1 {
+		status, stdout, stderr := command(f.t, slices.Concat([]string{"merge"}, f.files,
+			[]string{c.file, "--jsonl", merged})...)
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) ||
+			!strings.Contains(stderr, c.file) || strings.Count(stderr, "\n") != 1 {
 			f.t.Errorf("%s: status %d, %.600q, expected %q", name, status, stderr, c.want)
 		}
 		if _, err := os.Stat(merged); err == nil {
@@ -90,36 +92,40 @@ func (f *foreign) common(unit, first, second string) map[string]refused {
 	_, three := withShards(f.t, f.run, 3)
 	_, samples := withShards(f.t, shardedRun(f.t), 4)
 	return map[string]refused{
-		"other count":         {three[1], "its number of shards is 3, expected 4"},
-		"another command's":   {samples[1], `its unit is "sample", expected "` + unit + `"`},
-		"other BLAS":          {f.edited(0, `"blas":"`, `"blas":"x`), "it was computed with BLAS"},
-		"other device":        {f.edited(0, `"device":"`, `"device":"x`), "it was computed with device"},
-		"other version":       {f.edited(0, `"version":"`, `"version":"x`), "it was computed with version"},
-		"another unit":        {f.edited(0, `"unit":"`+unit+`"`, `"unit":"sample"`), "was not written by a shard"},
-		"no unit":             {f.edited(0, `"unit":"`+unit+`"`, `"unit":""`), "which does not exist"},
-		"no shards":           {f.edited(0, `"count":4`, `"count":0`), "which does not exist"},
-		"shards without end":  {f.edited(0, `"count":4`, `"count":1000000000000000`), "which does not exist"},
-		"a negative index":    {f.edited(0, `"index":1`, `"index":-1`), "which does not exist"},
-		"another's index":     {f.edited(0, `"index":1`, `"index":2`), "its first line has the units from"},
-		"other total":         {f.edited(0, `"total":`, `"total":1`), "its first line has a total of 1"},
-		"negative total":      {f.edited(0, `"total":`, `"total":-`), "which does not exist"},
-		"other n":             {f.edited(0, `"n":`, `"n":1`), "its first line has the units from"},
-		"a wrong type":        {f.edited(0, `"flags":{`, `"flags":{"tol":3,`), "was not written by a shard"},
-		"other flags":         {f.edited(0, `"flags":{`, `"flags":{"tol":["1e-3"],`), "it was begun with --tol"},
-		"whole is a number":   {f.write(`{"shard":{"index":1,"count":4,"unit":"`+unit+`"},"whole":3}`+"\n", l[1]), "was not written by a shard"},
-		"whole is empty":      {f.write(`{"shard":{"index":1,"count":4,"unit":"`+unit+`"},"whole":{}}`+"\n", l[1]), "was not written by a shard"},
-		"no header":           {f.write(l[1:]...), "it is not the file of a shard"},
-		"the header twice":    {f.write(l[0], l[0], rest), "line 2: "},
-		"swapped lines":       {f.write(l[0], l[2], l[1], strings.Join(l[3:], "")), "line 2: it is " + second + ", expected " + first},
-		"a line twice":        {f.write(l[0], l[1], l[1], rest), "line 3: it is " + first + ", expected " + second},
-		"a line left out":     {f.write(l[0], rest), "line 2: it is " + second + ", expected " + first},
-		"a line too many":     {f.write(append(slices.Clone(l), l[1])...), "it has more lines than its shard's"},
-		"a torn line inside":  {f.write(l[0], l[1][:20]+"\n", rest), "line 2 is not JSON"},
-		"an empty object":     {f.write(l[0], "{}\n", rest), "line 2: it has no"},
-		"a list":              {f.write(l[0], "[]\n", rest), "line 2: "},
-		"binary":              {f.write("\x1f\x8b\x00\n", l[1]), "it does not begin with a line of JSON"},
-		"cut in the header":   {f.write(l[0][:40]), "it has no complete line"},
-		"two headers in one":  {f.write(strings.TrimSuffix(l[0], "\n")+l[0], l[1]), "it does not begin with a line of JSON"},
+		"other count":        {three[1], "its number of shards is 3, expected 4"},
+		"another command's":  {samples[1], `its unit is "sample", expected "` + unit + `"`},
+		"other BLAS":         {f.edited(0, `"blas":"`, `"blas":"x`), "it was computed with BLAS"},
+		"other device":       {f.edited(0, `"device":"`, `"device":"x`), "it was computed with device"},
+		"other version":      {f.edited(0, `"version":"`, `"version":"x`), "it was computed with version"},
+		"another unit":       {f.edited(0, `"unit":"`+unit+`"`, `"unit":"sample"`), "was not written by a shard"},
+		"no unit":            {f.edited(0, `"unit":"`+unit+`"`, `"unit":""`), "which does not exist"},
+		"no shards":          {f.edited(0, `"count":4`, `"count":0`), "which does not exist"},
+		"shards without end": {f.edited(0, `"count":4`, `"count":1000000000000000`), "which does not exist"},
+		"a negative index":   {f.edited(0, `"index":1`, `"index":-1`), "which does not exist"},
+		"another's index":    {f.edited(0, `"index":1`, `"index":2`), "its first line has the units from"},
+		"other total":        {f.edited(0, `"total":`, `"total":1`), "its first line has a total of 1"},
+		"negative total":     {f.edited(0, `"total":`, `"total":-`), "which does not exist"},
+		"other n":            {f.edited(0, `"n":`, `"n":1`), "its first line has the units from"},
+		"a wrong type":       {f.edited(0, `"flags":{`, `"flags":{"tol":3,`), "was not written by a shard"},
+		"other flags":        {f.edited(0, `"flags":{`, `"flags":{"tol":["1e-3"],`), "it was begun with --tol"},
+		"whole is a number": {f.write(`{"shard":{"index":1,"count":4,"unit":"`+unit+`"},"whole":3}`+"\n", l[1]),
+			"was not written by a shard"},
+		"whole is empty": {f.write(`{"shard":{"index":1,"count":4,"unit":"`+unit+`"},"whole":{}}`+"\n", l[1]),
+			"was not written by a shard"},
+		"no header":        {f.write(l[1:]...), "it is not the file of a shard"},
+		"the header twice": {f.write(l[0], l[0], rest), "line 2: "},
+		"swapped lines": {f.write(l[0], l[2], l[1], strings.Join(l[3:], "")),
+			"line 2: it is " + second + ", expected " + first},
+		"a line twice":       {f.write(l[0], l[1], l[1], rest), "line 3: it is " + first + ", expected " + second},
+		"a line left out":    {f.write(l[0], rest), "line 2: it is " + second + ", expected " + first},
+		"a line too many":    {f.write(append(slices.Clone(l), l[1])...), "it has more lines than its shard's"},
+		"a torn line inside": {f.write(l[0], l[1][:20]+"\n", rest), "line 2 is not JSON"},
+		"an empty object":    {f.write(l[0], "{}\n", rest), "line 2: it has no"},
+		"a list":             {f.write(l[0], "[]\n", rest), "line 2: "},
+		"binary":             {f.write("\x1f\x8b\x00\n", l[1]), "it does not begin with a line of JSON"},
+		"cut in the header":  {f.write(l[0][:40]), "it has no complete line"},
+		"two headers in one": {f.write(strings.TrimSuffix(l[0], "\n")+l[0], l[1]),
+			"it does not begin with a line of JSON"},
 		"UTF-16":              {f.write("\xff\xfe{\x00}\x00\n"), "it does not begin with a line of JSON"},
 		"the file of another": {f.write("sample,sure\n", "0,1.5\n"), "it does not begin with a line of JSON"},
 	}
@@ -127,7 +133,8 @@ func (f *foreign) common(unit, first, second string) map[string]refused {
 
 // What is not a shard of the sweep is refused by name, with the reason, and nothing is written.
 func TestForeignShardsOfSweepsAreRefused(t *testing.T) {
-	f := newForeign(t, strings.Fields("sweep --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda 100:800:12 --chain 3 --seed 0 --trace hutchinson --queries 4 --solver fista"))
+	f := newForeign(t, strings.Fields("sweep --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 "+
+		"--lambda 100:800:12 --chain 3 --seed 0 --trace hutchinson --queries 4 --solver fista"))
 	cases := f.common("chain", "point 3", "point 4")
 	for name, c := range map[string]refused{
 		"other grid":      {f.other("--lambda", "100:900:12"), "its sweep had a different grid"},
@@ -137,14 +144,17 @@ func TestForeignShardsOfSweepsAreRefused(t *testing.T) {
 		"other criterion": {f.other("--criterion", "gcv"), "its sweep had a different criterion"},
 		"other chains":    {f.other("--chain", "2"), "its sweep had a different chain: 2, expected 3"},
 		"other problem":   {f.other("--problem", "elastic-net", "--lambda2", "1"), "its sweep had a different"},
-		"other data":      {f.edited(0, `"data_sha256":"sha256:`, `"data_sha256":"sha256:0`), "its sweep had different data"},
-		"no points":       {f.edited(0, `"points":12`, `"points":0`), "was not written by a shard"},
-		"no grid":         {f.edited(0, `"weight":"lambda"`, `"weight":"alpha"`), `its grid is of "alpha"`},
-		"a refined point": {f.edited(1, `"stage":"grid"`, `"stage":"refine"`), `line 2: it is a point of the stage "refine"`},
-		"other weight":    {f.edited(1, `"lambda":`, `"lambda":1`), "line 2: it has lambda"},
-		"a summary":       {f.write(f.lines[0], `{"summary":true,"points":12}`+"\n"), `line 2: it has no "index"`},
-		"another result":  {f.edited(1, `"divergence":`, `"divergence":1`), "are both shard 1 of 4: line 2 of them differs"},
-		"a wrong digest":  {f.edited(1, `"digest":{`, `"digest":{"residual":3,`), "line 2: "},
+		"other data": {f.edited(0, `"data_sha256":"sha256:`, `"data_sha256":"sha256:0`),
+			"its sweep had different data"},
+		"no points": {f.edited(0, `"points":12`, `"points":0`), "was not written by a shard"},
+		"no grid":   {f.edited(0, `"weight":"lambda"`, `"weight":"alpha"`), `its grid is of "alpha"`},
+		"a refined point": {f.edited(1, `"stage":"grid"`, `"stage":"refine"`),
+			`line 2: it is a point of the stage "refine"`},
+		"other weight": {f.edited(1, `"lambda":`, `"lambda":1`), "line 2: it has lambda"},
+		"a summary":    {f.write(f.lines[0], `{"summary":true,"points":12}`+"\n"), `line 2: it has no "index"`},
+		"another result": {f.edited(1, `"divergence":`, `"divergence":1`),
+			"are both shard 1 of 4: line 2 of them differs"},
+		"a wrong digest": {f.edited(1, `"digest":{`, `"digest":{"residual":3,`), "line 2: "},
 	} {
 		cases[name] = c
 	}
@@ -156,18 +166,22 @@ func TestForeignShardsOfSweepsAreRefused(t *testing.T) {
 
 // The same of the probes of an estimate.
 func TestForeignShardsOfProbesAreRefused(t *testing.T) {
-	f := newForeign(t, strings.Fields("run --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda 20 --seed 0 --trace hutchinson --queries 12"))
+	f := newForeign(t, strings.Fields("run --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 "+
+		"--lambda 20 --seed 0 --trace hutchinson --queries 12"))
 	cases := f.common("probe", "probe 3", "probe 4")
 	for name, c := range map[string]refused{
-		"other weight":     {f.other("--lambda", "30"), `it was begun with --lambda "30", expected "20"`},
-		"other seed":       {f.other("--seed", "3"), `it was begun with --seed "3", expected "0"`},
-		"other queries":    {f.other("--queries", "13"), "it was begun with --queries"},
-		"other estimator":  {f.other("--trace", "exact"), "it was begun with --trace"},
-		"other plan":       {f.edited(0, `"plan":{"estimator":"hutchinson"`, `"plan":{"estimator":"exact"`), "its plan is"},
-		"other noise":      {f.edited(0, `"sigma2":3000`, `"sigma2":3001`), "its sigma2 is 3001, expected 3000"},
-		"other data":       {f.edited(0, `"data_sha256":"sha256:`, `"data_sha256":"sha256:0`), "it was begun with other data"},
-		"other solution":   {f.edited(0, `"b_sha256":"sha256:`, `"b_sha256":"sha256:0`), "its solution is another one"},
-		"other estimate":   {f.edited(0, `"mu_hat_sha256":"sha256:`, `"mu_hat_sha256":"sha256:0`), "its solution is another one"},
+		"other weight":    {f.other("--lambda", "30"), `it was begun with --lambda "30", expected "20"`},
+		"other seed":      {f.other("--seed", "3"), `it was begun with --seed "3", expected "0"`},
+		"other queries":   {f.other("--queries", "13"), "it was begun with --queries"},
+		"other estimator": {f.other("--trace", "exact"), "it was begun with --trace"},
+		"other plan": {f.edited(0, `"plan":{"estimator":"hutchinson"`, `"plan":{"estimator":"exact"`),
+			"its plan is"},
+		"other noise": {f.edited(0, `"sigma2":3000`, `"sigma2":3001`), "its sigma2 is 3001, expected 3000"},
+		"other data": {f.edited(0, `"data_sha256":"sha256:`, `"data_sha256":"sha256:0`),
+			"it was begun with other data"},
+		"other solution": {f.edited(0, `"b_sha256":"sha256:`, `"b_sha256":"sha256:0`), "its solution is another one"},
+		"other estimate": {f.edited(0, `"mu_hat_sha256":"sha256:`, `"mu_hat_sha256":"sha256:0`),
+			"its solution is another one"},
 		"no solution":      {f.edited(0, `"fit":{`, `"fitted":{`), `its first line has no "fit"`},
 		"other format":     {f.edited(0, `"run":1`, `"run":2`), "format 2 of surepipe run, expected 1"},
 		"samples no text":  {f.edited(1, `"samples":"`, `"samples":"*`), "line 2: its samples: illegal base64"},

@@ -21,8 +21,10 @@ import (
 // one machine's.
 func TestKilledAtAnyMoment(t *testing.T) {
 	const n, kills = 3, 10
-	sweep := strings.Fields("sweep --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda 0.01max:max:40 --solver fista --chain 4 --refine 2")
-	run := strings.Fields("run --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda 20 --trace hutchinson --queries 150 --solver fista --derivative unrolled --tol 1e-9 --probe-batch 2")
+	sweep := strings.Fields("sweep --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda " +
+		"0.01max:max:40 --solver fista --chain 4 --refine 2")
+	run := strings.Fields("run --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda 20 " +
+		"--trace hutchinson --queries 150 --solver fista --derivative unrolled --tol 1e-9 --probe-batch 2")
 	monteCarlo := slices.Clone(shardedRun(t))
 	monteCarlo[slices.Index(monteCarlo, "--samples")+1] = "200"
 	for name, args := range map[string][]string{"montecarlo": monteCarlo, "sweep": sweep, "run": run} {
@@ -33,7 +35,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			shard := func(i int) []string {
 				return append(slices.Clone(args), "--jsonl", merged, "--shard", fmt.Sprintf("%d/%d", i, n))
 			}
-			file := func(i int) string { return filepath.Join(dir, fmt.Sprintf("merged.shard-%04d-of-%04d.jsonl", i, n)) }
+			file := func(i int) string {
+				return filepath.Join(dir, fmt.Sprintf("merged.shard-%04d-of-%04d.jsonl", i,
+					n))
+			}
 			one := append(slices.Clone(args), "--jsonl", whole)
 			if name == "run" {
 				one = append(slices.Clone(args), "--json")

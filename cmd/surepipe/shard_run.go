@@ -36,7 +36,8 @@ func (f *runFlags) checkShard(cmd *cobra.Command) error {
 	case f.exec.given():
 		return usagef("--shard divides the probes of a derivative, which --exec does not have")
 	case whole:
-		return usagef("--trace is %s, whose probes cannot be divided among shards: %s; expected hutchinson or exact", f.trace, reason)
+		return usagef("--trace is %s, whose probes cannot be divided among shards: %s; expected hutchinson or exact",
+			f.trace, reason)
 	case f.trace == hutch.Hutchinson && f.queries.auto:
 		return usagef("--queries is auto, so that the number of probes follows from their spread: to divide them " +
 			"among shards give a number")

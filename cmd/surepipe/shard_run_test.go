@@ -16,14 +16,17 @@ func shardedEstimates(t testing.TB) map[string][]string {
 	t.Helper()
 	diabetes := "run --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 --lambda 20 --seed 3 "
 	mc := filepath.Join(t.TempDir(), "mc.npz")
-	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "30", "--cols", "20", "--out", mc); status != exitDone {
+	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "30", "--cols", "20",
+		"--out", mc); status != exitDone {
 		t.Fatal(stderr)
 	}
 	return map[string][]string{
 		"leave-one-out": strings.Fields(diabetes + "--trace hutchinson --queries 14 --alo --intercept"),
-		"unrolled":      strings.Fields(diabetes + "--trace hutchinson --queries 9 --solver fista --derivative unrolled"),
-		"exact":         {"run", "--problem", "svt", "--data", shardedRun(t)[4], "--lambda", "1", "--trace", "exact"},
-		"completion":    {"run", "--problem", "matrix-completion", "--data", mc, "--lambda", "0.2max", "--trace", "hutchinson", "--queries", "12"},
+		"unrolled": strings.Fields(diabetes +
+			"--trace hutchinson --queries 9 --solver fista --derivative unrolled"),
+		"exact": {"run", "--problem", "svt", "--data", shardedRun(t)[4], "--lambda", "1", "--trace", "exact"},
+		"completion": {"run", "--problem", "matrix-completion", "--data", mc, "--lambda", "0.2max", "--trace",
+			"hutchinson", "--queries", "12"},
 	}
 }
 
@@ -67,18 +70,24 @@ func TestBadFlagsOfShardedProbes(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--shard 0/2", "--shard needs --jsonl"}, {"--jsonl " + merged, "--jsonl is for --shard"},
 		{"--shard= --jsonl " + merged, "--shard is empty"},
-		{shard + " --trace auto", "--trace is auto, whose probes cannot be divided among shards: it takes the trace in closed form"},
-		{shard + " --trace hutch++ --queries 12", "--trace is hutch++, whose probes cannot be divided among shards: its probes follow from a sketch"},
-		{shard + " --trace na-hutch++ --queries 12", "the vectors of its sketches"}, {shard + " --trace xtrace", "leaves out each vector"},
+		{shard + " --trace auto", "--trace is auto, whose probes cannot be divided among shards: it takes the " +
+			"trace in closed form"},
+		{shard + " --trace hutch++ --queries 12",
+			"--trace is hutch++, whose probes cannot be divided among shards: its probes follow from a sketch"},
+		{shard + " --trace na-hutch++ --queries 12", "the vectors of its sketches"},
+		{shard + " --trace xtrace", "leaves out each vector"},
 		{shard + " --trace xnystrace", "leaves out each vector"}, {shard + " --queries auto", "--queries is auto"},
 		{shard + " --json", "found --json"}, {shard + " --out x.npz", "found --out"},
 		{shard + " --seed 4", `it was begun with --seed "3", expected "4"`},
 	} {
-		if status, _, stderr := command(t, append(slices.Clone(run), strings.Fields(c.args)...)...); status != exitUsage || !strings.Contains(stderr, c.want) {
+		if status, _, stderr := command(t, append(slices.Clone(run),
+			strings.Fields(c.args)...)...); status != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %q, expected %q", c.args, status, stderr, c.want)
 		}
 	}
-	if status, _, stderr := command(t, "run", "--exec", "cat", "--data", "../../testdata/diabetes.npz", "--trace", "hutchinson", "--queries", "4", "--shard", "0/2", "--jsonl", merged); status != exitUsage || !strings.Contains(stderr, "which --exec does not have") {
+	if status, _, stderr := command(t, "run", "--exec", "cat", "--data", "../../testdata/diabetes.npz", "--trace",
+		"hutchinson", "--queries", "4", "--shard", "0/2", "--jsonl", merged); status != exitUsage ||
+		!strings.Contains(stderr, "which --exec does not have") {
 		t.Errorf("status %d, %q", status, stderr)
 	}
 	status, _, stderr := command(t, append(slices.Clone(run), strings.Fields(shard)...)...)
@@ -122,8 +131,11 @@ func TestBadFlagsOfShardedProbes(t *testing.T) {
 	if _, err := os.Stat(merged); err == nil {
 		t.Error("something was written")
 	}
-	for _, c := range []struct{ args, want string }{{"--csv x.csv", "--csv has no meaning for these shards, whose unit is a probe"}, {"--no-refine", "--no-refine has no meaning"}} {
-		if status, _, stderr := mergeFiles(t, files, append(strings.Fields(c.args), "--jsonl", merged)...); status != exitUsage || !strings.Contains(stderr, c.want) {
+	for _, c := range []struct{ args, want string }{{"--csv x.csv",
+		"--csv has no meaning for these shards, whose unit is a probe"},
+		{"--no-refine", "--no-refine has no meaning"}} {
+		if status, _, stderr := mergeFiles(t, files, append(strings.Fields(c.args), "--jsonl",
+			merged)...); status != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %q", c.args, status, stderr)
 		}
 	}

@@ -17,9 +17,12 @@ import (
 func shardedSweeps() map[string][]string {
 	diabetes := "--data ../../testdata/diabetes.npz --sigma2 3000 --seed 5"
 	return map[string][]string{
-		"one weight":  strings.Fields("sweep --problem lasso " + diabetes + " --lambda 0.02max:max:11 --solver fista --tol 1e-6 --chain 4 --trace hutchinson --queries 8"),
-		"two weights": strings.Fields("sweep --problem elastic-net " + diabetes + " --lambda 0.05max:max:5 --lambda2 0.1:100:3 --criterion gcv --rule 1se --refine 3 --intercept"),
-		"unrolled":    strings.Fields("sweep --problem lasso " + diabetes + " --lambda 0.1max:max:5 --solver fista --tol 1e-3 --derivative unrolled --refine 2"),
+		"one weight": strings.Fields("sweep --problem lasso " + diabetes +
+			" --lambda 0.02max:max:11 --solver fista --tol 1e-6 --chain 4 --trace hutchinson --queries 8"),
+		"two weights": strings.Fields("sweep --problem elastic-net " + diabetes +
+			" --lambda 0.05max:max:5 --lambda2 0.1:100:3 --criterion gcv --rule 1se --refine 3 --intercept"),
+		"unrolled": strings.Fields("sweep --problem lasso " + diabetes +
+			" --lambda 0.1max:max:5 --solver fista --tol 1e-3 --derivative unrolled --refine 2"),
 	}
 }
 
@@ -38,15 +41,18 @@ func TestMergedSweepIsOneMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			whole, csv := filepath.Join(dir, "whole.jsonl"), filepath.Join(dir, "whole.csv")
-			want, _, stderr := command(t, append(run, "--jsonl", whole, "--csv", csv, "--out", filepath.Join(dir, "whole.npz"))...)
+			want, _, stderr := command(t, append(run, "--jsonl", whole, "--csv", csv, "--out",
+				filepath.Join(dir, "whole.npz"))...)
 			if want != exitDone && want != exitNotConverged {
 				t.Fatal(stderr)
 			}
 			for _, n := range []int{3, 16} {
 				merged, files := withShards(t, run, n)
 				slices.Reverse(files)
-				table, plot, out := filepath.Join(dir, fmt.Sprint(n, ".csv")), filepath.Join(dir, "sweep.png"), filepath.Join(dir, fmt.Sprint(n, ".npz"))
-				status, last, stderr := mergeFiles(t, files, "--jsonl", merged, "--csv", table, "--plot", plot, "--out", out)
+				table, plot, out := filepath.Join(dir, fmt.Sprint(n, ".csv")), filepath.Join(dir, "sweep.png"),
+					filepath.Join(dir, fmt.Sprint(n, ".npz"))
+				status, last, stderr := mergeFiles(t, files, "--jsonl", merged, "--csv", table, "--plot", plot,
+					"--out", out)
 				if status != want {
 					t.Fatalf("%d shards: status %d, %s", n, status, stderr)
 				}
@@ -101,12 +107,14 @@ func TestMergedSweepWithoutRefinement(t *testing.T) {
 		t.Fatalf("status %d, %q", status, stderr)
 	}
 	moved := filepath.Join(t.TempDir(), "moved.jsonl")
-	if status, _, stderr := mergeFiles(t, files, "--jsonl", moved, "--data", elsewhere+".npz"); status != exitDone || !slices.Equal(linesOf(t, moved), linesOf(t, whole)) {
+	if status, _, stderr := mergeFiles(t, files, "--jsonl", moved, "--data", elsewhere+".npz"); status != exitDone ||
+		!slices.Equal(linesOf(t, moved), linesOf(t, whole)) {
 		t.Errorf("--data: status %d, %s", status, stderr)
 	}
 	csv, plot := filepath.Join(t.TempDir(), "sweep.csv"), filepath.Join(t.TempDir(), "sweep.svg")
 	status, last, stderr := mergeFiles(t, files, "--jsonl", merged, "--no-refine", "--csv", csv, "--plot", plot)
-	if status != exitDone || !strings.Contains(last, `"code":"not-refined"`) || !strings.Contains(last, `"stage":"grid"`) || !strings.Contains(last, `"optimism"`) {
+	if status != exitDone || !strings.Contains(last, `"code":"not-refined"`) ||
+		!strings.Contains(last, `"stage":"grid"`) || !strings.Contains(last, `"optimism"`) {
 		t.Fatalf("status %d, %s, %s", status, last, stderr)
 	}
 	for _, file := range []string{csv, plot} {
@@ -114,12 +122,14 @@ func TestMergedSweepWithoutRefinement(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if status, _, stderr := command(t, append(run, "--jsonl", merged, "--resume")...); status != exitDone || !slices.Equal(linesOf(t, merged), linesOf(t, whole)) {
+	if status, _, stderr := command(t, append(run, "--jsonl", merged, "--resume")...); status != exitDone ||
+		!slices.Equal(linesOf(t, merged), linesOf(t, whole)) {
 		t.Errorf("--resume after --no-refine: status %d, %s", status, stderr)
 	}
 	other := filepath.Join(t.TempDir(), "other.jsonl")
 	wrong := save(t, floats("X", []float64{1, 2, 3, 4, 5, 7}, 3, 2), floats("y", []float64{1, 2, 4}, 3))
-	for _, args := range [][]string{{"--data", wrong}, {"--data", elsewhere + ".npz", "--y", "../../testdata/none.npy"}} {
+	for _, args := range [][]string{{"--data", wrong},
+		{"--data", elsewhere + ".npz", "--y", "../../testdata/none.npy"}} {
 		if status, _, stderr := mergeFiles(t, files, append(args, "--jsonl", other)...); status != exitUsage {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}
@@ -137,12 +147,14 @@ func TestBadFlagsOfShardedSweeps(t *testing.T) {
 		{"--shard 0/2 --csv x.csv --jsonl " + merged, "give --csv, --plot and --out to surepipe merge, found --csv"},
 		{"--chain -1", "--chain is -1"},
 	} {
-		if status, _, stderr := command(t, append(slices.Clone(run), strings.Fields(c.args)...)...); status != exitUsage || !strings.Contains(stderr, c.want) {
+		if status, _, stderr := command(t, append(slices.Clone(run),
+			strings.Fields(c.args)...)...); status != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %q, expected %q", c.args, status, stderr, c.want)
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--running x.png", "--running has no meaning for these shards, whose unit is a chain: expected some of --jsonl, --mixed, --csv"},
+		{"--running x.png", "--running has no meaning for these shards, whose unit is a chain: expected some of " +
+			"--jsonl, --mixed, --csv"},
 		{"--out x.npz --no-refine", "--out is the fit, which --no-refine does not compute"},
 		{"--csv /nowhere/x.csv", `--csv is "/nowhere/x.csv"`},
 		{"--data=", "--data is empty"},
@@ -153,7 +165,8 @@ func TestBadFlagsOfShardedSweeps(t *testing.T) {
 		}
 	}
 	// A grid with fewer chains than shards says so; the same shard again has nothing to do.
-	_, _, stderr := command(t, append(slices.Clone(run), "--jsonl", filepath.Join(t.TempDir(), "s.jsonl"), "--shard", "5/9")...)
+	_, _, stderr := command(t, append(slices.Clone(run), "--jsonl", filepath.Join(t.TempDir(), "s.jsonl"), "--shard",
+		"5/9")...)
 	if !strings.Contains(stderr, "3 chains of warm starts for 9 shards") {
 		t.Error(stderr)
 	}

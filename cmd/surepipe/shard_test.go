@@ -22,7 +22,8 @@ func shardedRun(t testing.TB) []string {
 		mu[i] = float64(i%5) - 2
 	}
 	data := save(t, floats("y", mu, 6, 5), floats("mu", mu, 6, 5), floats("sigma2", []float64{0.25}))
-	return []string{"montecarlo", "--problem", "svt", "--data", data, "--lambda", "1", "--samples", "11", "--seeds", "3", "--trace", "hutchinson", "--queries", "6"}
+	return []string{"montecarlo", "--problem", "svt", "--data", data, "--lambda", "1", "--samples", "11", "--seeds",
+		"3", "--trace", "hutchinson", "--queries", "6"}
 }
 
 // withShards computes the shards of a run, and returns the name of the merged file and theirs.
@@ -66,7 +67,8 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 		merged, files := withShards(t, run, n)
 		slices.Reverse(files) // in any order
 		plot := filepath.Join(t.TempDir(), "mc.png")
-		status, stdout, stderr := command(t, slices.Concat([]string{"merge"}, files, []string{"--jsonl", merged, "--plot", plot})...)
+		status, stdout, stderr := command(t, slices.Concat([]string{"merge"}, files,
+			[]string{"--jsonl", merged, "--plot", plot})...)
 		if status != exitDone {
 			t.Fatalf("%d shards: status %d, %s", n, status, stderr)
 		}
@@ -128,7 +130,8 @@ func TestKilledShardsAreListedAndContinue(t *testing.T) {
 	}
 	left := slices.Delete(slices.Clone(files), 2, 3)
 	status, stdout, stderr := command(t, slices.Concat([]string{"merge"}, left, []string{"--jsonl", merged})...)
-	if status != exitIncomplete || stdout != `{"array":"1-2,4","missing":[1,2,4]}`+"\n" || !strings.Contains(stderr, "3 of 5 shards are missing or incomplete: compute them with --array=1-2,4") {
+	if status != exitIncomplete || stdout != `{"array":"1-2,4","missing":[1,2,4]}`+"\n" ||
+		!strings.Contains(stderr, "3 of 5 shards are missing or incomplete: compute them with --array=1-2,4") {
 		t.Fatalf("status %d, %q, %q", status, stdout, stderr)
 	}
 	if _, err := os.Stat(merged); err == nil {
@@ -138,7 +141,8 @@ func TestKilledShardsAreListedAndContinue(t *testing.T) {
 	for _, i := range []int{1, 2, 4} {
 		t.Setenv("SLURM_ARRAY_TASK_ID", fmt.Sprint(i))
 		status, _, stderr := command(t, append(run, "--jsonl", merged, "--shard", "auto/5")...)
-		if status != exitDone || !strings.Contains(stderr, fmt.Sprintf("SLURM_ARRAY_TASK_ID says that this is shard %d/5", i)) {
+		if status != exitDone || !strings.Contains(stderr,
+			fmt.Sprintf("SLURM_ARRAY_TASK_ID says that this is shard %d/5", i)) {
 			t.Fatalf("status %d, %s", status, stderr)
 		}
 	}
@@ -147,7 +151,8 @@ func TestKilledShardsAreListedAndContinue(t *testing.T) {
 			t.Errorf("%s differs after it was torn and continued", file)
 		}
 	}
-	if status, _, stderr := command(t, slices.Concat([]string{"merge"}, files, []string{"--jsonl", merged})...); status != exitDone {
+	if status, _, stderr := command(t, slices.Concat([]string{"merge"}, files,
+		[]string{"--jsonl", merged})...); status != exitDone {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -176,7 +181,8 @@ func TestASweepsFileIsLocked(t *testing.T) {
 	}
 	data := save(t, floats("y", []float64{3, 1, 4, 1, 5, 9}, 2, 3), floats("sigma2", []float64{1}))
 	for _, more := range [][]string{nil, {"--resume"}} {
-		status, _, stderr := command(t, append([]string{"sweep", "--problem", "svt", "--data", data, "--lambda", "1:2:2", "--jsonl", path}, more...)...)
+		status, _, stderr := command(t, append([]string{"sweep", "--problem", "svt", "--data", data, "--lambda",
+			"1:2:2", "--jsonl", path}, more...)...)
 		if status != exitUsage || !strings.Contains(stderr, "another process writes to this file") {
 			t.Errorf("%v: status %d, %s", more, status, stderr)
 		}
@@ -287,19 +293,26 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 		"another unit":       {write(edited(`"unit":"sample"`, `"unit":"thing"`)), "which does not exist"},
 		"other first":        {write(edited(`"first":3`, `"first":4`)), "its first line has the units from 4 on"},
 		"other n":            {write(edited(`"n":4`, `"n":5`)), "expected 4 from 3 on"},
-		"swapped lines":      {write(lines[0] + lines[2] + lines[1] + strings.Join(lines[3:], "")), "line 2: it is sample 4, expected sample 3"},
-		"a line twice":       {write(lines[0] + lines[1] + strings.Join(lines[1:], "")), "line 3: it is sample 3, expected sample 4"},
-		"a line left out":    {write(lines[0] + strings.Join(lines[2:], "")), "line 2: it is sample 4, expected sample 3"},
-		"a line too many":    {write(string(text) + lines[1]), "it has more lines than its shard's 4"},
-		"a torn line inside": {write(lines[0] + lines[1][:20] + "\n" + strings.Join(lines[2:], "")), "line 2 is not JSON"},
-		"a summary":          {write(lines[0] + `{"summary":true}` + "\n"), `line 2: it has no "sample"`},
-		"a wrong value":      {write(lines[0] + `{"sample":"3"}` + "\n"), "line 2: "},
-		"another result":     {write(strings.Replace(string(text), `"divergence":`, `"divergence":1`, 1)), "are both shard 1 of 4: line 2 of them differs"},
-		"a binary file":      {write("\x00\x01\x02\n\x03"), "it does not begin with a line of JSON"},
+		"swapped lines": {write(lines[0] + lines[2] + lines[1] + strings.Join(lines[3:], "")),
+			"line 2: it is sample 4, expected sample 3"},
+		"a line twice": {write(lines[0] + lines[1] + strings.Join(lines[1:], "")),
+			"line 3: it is sample 3, expected sample 4"},
+		"a line left out": {write(lines[0] + strings.Join(lines[2:], "")),
+			"line 2: it is sample 4, expected sample 3"},
+		"a line too many": {write(string(text) + lines[1]), "it has more lines than its shard's 4"},
+		"a torn line inside": {write(lines[0] + lines[1][:20] + "\n" + strings.Join(lines[2:], "")),
+			"line 2 is not JSON"},
+		"a summary":     {write(lines[0] + `{"summary":true}` + "\n"), `line 2: it has no "sample"`},
+		"a wrong value": {write(lines[0] + `{"sample":"3"}` + "\n"), "line 2: "},
+		"another result": {write(strings.Replace(string(text), `"divergence":`, `"divergence":1`, 1)),
+			"are both shard 1 of 4: line 2 of them differs"},
+		"a binary file": {write("\x00\x01\x02\n\x03"), "it does not begin with a line of JSON"},
 	} {
 		merged := filepath.Join(t.TempDir(), "merged.jsonl")
-		status, stdout, stderr := command(t, slices.Concat([]string{"merge"}, files, []string{c.file, "--jsonl", merged})...)
-		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, c.file) || strings.Count(stderr, "\n") != 1 {
+		status, stdout, stderr := command(t, slices.Concat([]string{"merge"}, files,
+			[]string{c.file, "--jsonl", merged})...)
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) ||
+			!strings.Contains(stderr, c.file) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: status %d, %q, expected %q", name, status, stderr, c.want)
 		}
 		if _, err := os.Stat(merged); err == nil {
@@ -308,11 +321,14 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 	}
 	// The same files twice are the same run; other machines' are with --mixed.
 	merged := filepath.Join(t.TempDir(), "merged.jsonl")
-	for _, args := range [][]string{slices.Concat(files, files), slices.Concat(files[:1], []string{write(edited(`"blas":"`, `"blas":"x`))}, files[2:], []string{"--mixed"})} {
-		if status, _, stderr := command(t, slices.Concat([]string{"merge", "--jsonl", merged}, args)...); status != exitDone {
+	for _, args := range [][]string{slices.Concat(files, files),
+		slices.Concat(files[:1], []string{write(edited(`"blas":"`, `"blas":"x`))}, files[2:], []string{"--mixed"})} {
+		if status, _, stderr := command(t, slices.Concat([]string{"merge", "--jsonl", merged},
+			args)...); status != exitDone {
 			t.Errorf("status %d, %s", status, stderr)
 		}
-		if status, _, stderr := command(t, slices.Concat([]string{"merge", "--jsonl", merged}, args)...); status != exitUsage || !strings.Contains(stderr, "which exists") {
+		if status, _, stderr := command(t, slices.Concat([]string{"merge", "--jsonl", merged},
+			args)...); status != exitUsage || !strings.Contains(stderr, "which exists") {
 			t.Errorf("status %d, %s", status, stderr)
 		}
 		os.Remove(merged)
@@ -332,7 +348,8 @@ func TestShardsOfOtherSamplesAreRefused(t *testing.T) {
 		if err := dataio.WriteNPY(ys, floats("y", stack, 4, 6, 5)); err != nil {
 			t.Fatal(err)
 		}
-		status, _, stderr := command(t, "montecarlo", "--problem", "svt", "--y", ys, "--sigma2", "1", "--lambda", "1", "--jsonl", merged, "--shard", fmt.Sprintf("%d/2", i))
+		status, _, stderr := command(t, "montecarlo", "--problem", "svt", "--y", ys, "--sigma2", "1", "--lambda", "1",
+			"--jsonl", merged, "--shard", fmt.Sprintf("%d/2", i))
 		if status != exitDone {
 			t.Fatal(stderr)
 		}
@@ -360,7 +377,8 @@ func TestBadShardFlags(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"", "takes the files of the shards, found none"}, {"a.jsonl", "--jsonl is missing"}, {"a.jsonl --jsonl /nowhere/b", `--jsonl is "/nowhere/b"`},
+		{"", "takes the files of the shards, found none"}, {"a.jsonl", "--jsonl is missing"},
+		{"a.jsonl --jsonl /nowhere/b", `--jsonl is "/nowhere/b"`},
 	} {
 		status, _, stderr := command(t, append([]string{"merge"}, strings.Fields(c.args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {

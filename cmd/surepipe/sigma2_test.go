@@ -41,15 +41,20 @@ func TestSigma2FromFits(t *testing.T) {
 		args := []string{"--problem", c.problem, "--data", c.data, "--sigma2", "auto"}
 		o := object(t, append([]string{"run", "--lambda", c.lambda}, args...)...)
 		sigma2, rel := o["sigma2"].(float64), o["sigma2_rel_stderr"].(float64)
-		if o["sigma2_method"] != "gcv-residual" || !strings.Contains(codes(o), study.NoteBiasedSigma2) || !(rel > 0 && rel < 1) {
-			t.Errorf("%s: sigma2 %g ± %g by %v, warnings %s", c.problem, sigma2, rel*sigma2, o["sigma2_method"], codes(o))
+		if o["sigma2_method"] != "gcv-residual" || !strings.Contains(codes(o), study.NoteBiasedSigma2) ||
+			!(rel > 0 && rel < 1) {
+			t.Errorf("%s: sigma2 %g ± %g by %v, warnings %s", c.problem, sigma2, rel*sigma2, o["sigma2_method"],
+				codes(o))
 		}
 		if sigma2 < 1 || sigma2 > 6 && c.problem != "ridge" {
 			t.Errorf("%s: sigma2 %g, of which 2 is the truth", c.problem, sigma2)
 		}
-		header, points, _ := sweepLines(t, append([]string{"--lambda", "2:20:3", "--refine", "0", "--parallel", "2"}, args...)...)
-		if header["sigma2"].(float64) != sigma2 || points[0].Sigma2 != sigma2 || len(points[1].Warnings) != 1 || points[1].Warnings[0].Code != study.NoteBiasedSigma2 {
-			t.Errorf("%s: a sweep has sigma2 %v, %v, warnings %v, expected %g", c.problem, header["sigma2"], points[0].Sigma2, points[1].Warnings, sigma2)
+		header, points, _ := sweepLines(t, append([]string{"--lambda", "2:20:3", "--refine", "0", "--parallel", "2"},
+			args...)...)
+		if header["sigma2"].(float64) != sigma2 || points[0].Sigma2 != sigma2 || len(points[1].Warnings) != 1 ||
+			points[1].Warnings[0].Code != study.NoteBiasedSigma2 {
+			t.Errorf("%s: a sweep has sigma2 %v, %v, warnings %v, expected %g", c.problem, header["sigma2"],
+				points[0].Sigma2, points[1].Warnings, sigma2)
 		}
 	}
 	status, stdout, _ := command(t, "run", "--problem", "lasso", "--data", data, "--sigma2", "auto", "--lambda", "5")
@@ -83,7 +88,8 @@ func TestSigma2TooLargeIsMarked(t *testing.T) {
 	if strings.Contains(codes(o), pipeline.Sigma2TooLarge) {
 		t.Errorf("SURE %v ± %v, warnings %q", o["sure"], o["sure_stderr"], codes(o))
 	}
-	status, _, stderr = command(t, "sweep", "--problem", "tv1d", "--data", data, "--lambda", "0.5:2:3", "--sigma2", "1", "--refine", "0")
+	status, _, stderr = command(t, "sweep", "--problem", "tv1d", "--data", data, "--lambda", "0.5:2:3", "--sigma2",
+		"1", "--refine", "0")
 	if status != exitDone || !strings.Contains(stderr, "SURE of 3 of 3 points is more than three error bars below 0") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
@@ -94,7 +100,8 @@ func TestSigma2TooLargeIsMarked(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.SplitN(stdout, "\n", 2)[0]), &line); err != nil {
 		t.Fatal(err)
 	}
-	if status != exitDone || !strings.Contains(stderr, "SURE of 2 of 2 samples") || !strings.Contains(codes(line), pipeline.Sigma2TooLarge) {
+	if status != exitDone || !strings.Contains(stderr, "SURE of 2 of 2 samples") ||
+		!strings.Contains(codes(line), pipeline.Sigma2TooLarge) {
 		t.Errorf("status %d, %s\n%s", status, stdout, stderr)
 	}
 }

@@ -59,7 +59,8 @@ func TestSignalsEndWithTheirStatus(t *testing.T) {
 				lines.WriteTo(&bytes.Buffer{})
 				cmd.Wait()
 				in.Close()
-				if status := cmd.ProcessState.ExitCode(); status != c.status || !strings.HasSuffix(stderr.String(), c.says) {
+				if status := cmd.ProcessState.ExitCode(); status != c.status ||
+					!strings.HasSuffix(stderr.String(), c.says) {
 					t.Errorf("status %d, expected %d, %s", status, c.status, stderr.String())
 				}
 			})

@@ -16,7 +16,8 @@ func TestObservedValuesOfFloat32(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, more ...string) string {
 		path := filepath.Join(dir, name)
-		args := append([]string{"generate", "--problem", "matrix-completion", "--rows", "60", "--cols", "50", "--entries", "750", "--rank", "2", "--seed", "4", "--out", path}, more...)
+		args := append([]string{"generate", "--problem", "matrix-completion", "--rows", "60", "--cols", "50",
+			"--entries", "750", "--rank", "2", "--seed", "4", "--out", path}, more...)
 		if status, _, stderr := command(t, args...); status != exitDone {
 			t.Fatal(stderr)
 		}
@@ -35,7 +36,9 @@ func TestObservedValuesOfFloat32(t *testing.T) {
 	if strings.Contains(fmt.Sprint(double["warnings"]), "y is float32") {
 		t.Error("a note about values of float64")
 	}
-	if text := fmt.Sprint(single["warnings"]); !strings.Contains(text, "y is float32: rounding has added noise of variance") || !strings.Contains(text, "of sigma2; all sums are in float64") {
+	if text := fmt.Sprint(single["warnings"]); !strings.Contains(text,
+		"y is float32: rounding has added noise of variance") ||
+		!strings.Contains(text, "of sigma2; all sums are in float64") {
 		t.Error(text)
 	}
 	for _, c := range []struct {

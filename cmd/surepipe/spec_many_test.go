@@ -32,13 +32,16 @@ func lines(t *testing.T, args ...string) (all []map[string]any) {
 // A named problem and its specification agree over many samples and many weights.
 func TestManySamplesAndWeightsOfASpecification(t *testing.T) {
 	dir := t.TempDir()
-	for name, size := range map[string][]string{"lasso": {"--d", "40"}, "robust-pca": {"--rows", "12", "--cols", "10"}, "tv1d": {"--d", "80"}} {
+	for name, size := range map[string][]string{"lasso": {"--d", "40"}, "robust-pca": {"--rows", "12", "--cols",
+		"10"}, "tv1d": {"--d", "80"}} {
 		data := filepath.Join(dir, name+".npz")
-		if status, _, stderr := command(t, append([]string{"generate", "--problem", name, "--out", data}, size...)...); status != exitDone {
+		if status, _, stderr := command(t, append([]string{"generate", "--problem", name, "--out", data},
+			size...)...); status != exitDone {
 			t.Fatal(stderr)
 		}
 		spec := example(t, dir, name)
-		for _, args := range [][]string{{"montecarlo", "--samples", "3", "--data", data}, {"sweep", "--lambda", "0.1max:0.9max:4", "--refine", "0", "--json", "--data", data}} {
+		for _, args := range [][]string{{"montecarlo", "--samples", "3", "--data", data},
+			{"sweep", "--lambda", "0.1max:0.9max:4", "--refine", "0", "--json", "--data", data}} {
 			want, got := lines(t, append(args, "--problem", name)...), lines(t, append(args, "--spec", spec)...)
 			if len(got) != len(want) || len(got) < 4 {
 				t.Fatalf("%s: %d lines, expected %d", name, len(got), len(want))
@@ -65,7 +68,8 @@ func TestStackOfASpecification(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := filepath.Join(dir, "dct.yaml")
-	if err := os.WriteFile(spec, []byte("data: {}\noperator: identity\nsynthesis: {adjoint: dct}\nregularizer: {l1: {weight: 0.3, unpenalized: averages}}\nsigma2: 0.2\n"), 0o666); err != nil {
+	if err := os.WriteFile(spec, []byte("data: {}\noperator: identity\nsynthesis: {adjoint: dct}\nregularizer: "+
+		"{l1: {weight: 0.3, unpenalized: averages}}\nsigma2: 0.2\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	got := lines(t, "mc", "--spec", spec, "--y", stack, "--trace", "exact")
@@ -73,9 +77,11 @@ func TestStackOfASpecification(t *testing.T) {
 		if err := dataio.WriteNPY(one, floats("", y[128*i:][:128], 16, 8)); err != nil {
 			t.Fatal(err)
 		}
-		near(t, "sure", got[i]["sure"].(float64), object(t, "run", "--spec", spec, "--y", one, "--trace", "exact")["sure"].(float64))
+		near(t, "sure", got[i]["sure"].(float64), object(t, "run", "--spec", spec, "--y", one, "--trace",
+			"exact")["sure"].(float64))
 	}
-	if got := lines(t, "mc", "--spec", spec, "--y", stack, "--sigma2", "mad", "--trace", "exact"); got[0]["sigma2_method"] != "mad" {
+	if got := lines(t, "mc", "--spec", spec, "--y", stack, "--sigma2", "mad", "--trace",
+		"exact"); got[0]["sigma2_method"] != "mad" {
 		t.Errorf("sigma2 by %v", got[0]["sigma2_method"])
 	}
 }
@@ -89,11 +95,13 @@ func TestStackBesideOtherFiles(t *testing.T) {
 	}
 	x := text(t, "X.csv", "1,2\n0,1\n3,1\n1,1\n")
 	mu := text(t, "mu.csv", "1\n2\n1\n0\n")
-	got := lines(t, "mc", "--problem", "lasso", "--y", y, "--data", x, "--mu", mu, "--sigma2", "auto", "--lambda", "0.5")
+	got := lines(t, "mc", "--problem", "lasso", "--y", y, "--data", x, "--mu", mu, "--sigma2", "auto", "--lambda",
+		"0.5")
 	if len(got) != 3 || got[0]["loss"] == nil || got[0]["sigma2_method"] != "ols-residual" {
 		t.Errorf("%v", got)
 	}
-	if status, _, stderr := command(t, "mc", "--problem", "lasso", "--y", y, "--data", x, "--response", "a", "--sigma2", "1", "--lambda", "1"); status != exitUsage || !strings.Contains(stderr, "y comes from --y") {
+	if status, _, stderr := command(t, "mc", "--problem", "lasso", "--y", y, "--data", x, "--response", "a",
+		"--sigma2", "1", "--lambda", "1"); status != exitUsage || !strings.Contains(stderr, "y comes from --y") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

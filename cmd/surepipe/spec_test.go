@@ -78,7 +78,8 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 			size = []string{"--d", "200"}
 		}
 		data := filepath.Join(dir, name+".npz")
-		if status, _, stderr := command(t, append([]string{"generate", "--problem", generator, "--out", data}, size...)...); status != exitDone {
+		if status, _, stderr := command(t, append([]string{"generate", "--problem", generator, "--out", data},
+			size...)...); status != exitDone {
 			t.Fatal(stderr)
 		}
 		if name == "group-lasso" {
@@ -164,7 +165,8 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 	for i := range mask.Data {
 		mask.Data[i] = float64(rng.IntN(5) / 2)
 	}
-	write("mask.png", errorOf(dataio.WriteImage(filepath.Join(dir, "mask.png"), func(w io.Writer) (int, error) { return images.EncodePNG(w, mask, 8) })))
+	write("mask.png", errorOf(dataio.WriteImage(filepath.Join(dir, "mask.png"),
+		func(w io.Writer) (int, error) { return images.EncodePNG(w, mask, 8) })))
 
 	regression := filepath.Join(dir, "regression.npz")
 	data, err := problems.GenerateLasso(120, 40, 5)
@@ -180,7 +182,8 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 	for j := range 10 {
 		bound[j], sum[39-j] = -1, 1
 	}
-	arrays := append(dataArrays(data), floats("groups", groups, 40), floats("G", bound, 1, 40), floats("h", []float64{-1}, 1), floats("E", sum, 1, 40), floats("e", []float64{0}, 1))
+	arrays := append(dataArrays(data), floats("groups", groups, 40), floats("G", bound, 1, 40),
+		floats("h", []float64{-1}, 1), floats("E", sum, 1, 40), floats("e", []float64{0}, 1))
 	write("regression.npz", dataio.WriteNPZ(regression, arrays...))
 
 	table := dataio.Array{Shape: []int{120, 41}, Labels: dataio.Labels{Columns: []string{"response"}}}
@@ -215,7 +218,8 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 		{"lasso-csv", []string{"--data", csv, "--response", "response", "--mu", truth}},
 	} {
 		out := filepath.Join(dir, "signal.npy")
-		o := object(t, append([]string{"run", "--spec", example(t, dir, c.name), "--trace", "hutchinson", "--out", out}, c.args...)...)
+		o := object(t, append([]string{"run", "--spec", example(t, dir, c.name), "--trace", "hutchinson", "--out",
+			out}, c.args...)...)
 		// The signal is the whole image, and not what was observed of it.
 		if signal := readOnly(t, out); strings.HasPrefix(c.name, "tv-") && !slices.Equal(signal.Shape, mu.Shape) {
 			t.Errorf("%s: the signal has shape %v, expected %v", c.name, signal.Shape, mu.Shape)
@@ -292,18 +296,22 @@ func TestPhotographIsDenoised(t *testing.T) {
 
 func TestSpecOptionsAreDefaultsOfTheFlags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.yaml")
-	text := "data: {y: [5, 1, 2], X: [[1, 2], [0, 3], [1, 1]]}\noperator: {dense: X}\nregularizer: {l1: lambda}\nlambda: 0.5\nsigma2: 3\nsolver: {name: admm, tol: 1e-3, max-iter: 900, derivative: unrolled}\n"
+	text := "data: {y: [5, 1, 2], X: [[1, 2], [0, 3], [1, 1]]}\noperator: {dense: X}\nregularizer: {l1: " +
+		"lambda}\nlambda: 0.5\nsigma2: 3\nsolver: {name: admm, tol: 1e-3, max-iter: 900, derivative: unrolled}\n"
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	o := object(t, "run", "--spec", path)
 	solver := o["solver"].(map[string]any)
-	if o["problem"] != "mine" || solver["name"] != "admm" || o["derivative"] != "unrolled" || o["sigma2"] != 3.0 || o["lambda"] != 0.5 || solver["optimality"].(float64) < 1e-8 {
+	if o["problem"] != "mine" || solver["name"] != "admm" || o["derivative"] != "unrolled" || o["sigma2"] != 3.0 ||
+		o["lambda"] != 0.5 || solver["optimality"].(float64) < 1e-8 {
 		t.Errorf("%v", o)
 	}
-	o = object(t, "run", "--spec", path, "--solver", "fista", "--derivative", "implicit", "--tol", "1e-10", "--lambda", "2", "--sigma2", "1")
+	o = object(t, "run", "--spec", path, "--solver", "fista", "--derivative", "implicit", "--tol", "1e-10",
+		"--lambda", "2", "--sigma2", "1")
 	solver = o["solver"].(map[string]any)
-	if solver["name"] != "fista" || o["derivative"] != "implicit" || o["sigma2"] != 1.0 || o["lambda"] != 2.0 || solver["optimality"].(float64) > 1e-10 {
+	if solver["name"] != "fista" || o["derivative"] != "implicit" || o["sigma2"] != 1.0 || o["lambda"] != 2.0 ||
+		solver["optimality"].(float64) > 1e-10 {
 		t.Errorf("%v", o)
 	}
 }
@@ -319,7 +327,8 @@ func TestSpecsAreListedAndDescribed(t *testing.T) {
 		}
 	}
 	_, stdout, _ = command(t, "spec", "--help")
-	for _, word := range []string{"convolution: {kernel: h", "sorted-l1: {weight: W, bh: q}", "linf-ball", "group-linf", "synthesis"} {
+	for _, word := range []string{"convolution: {kernel: h", "sorted-l1: {weight: W, bh: q}", "linf-ball",
+		"group-linf", "synthesis"} {
 		if !strings.Contains(stdout, word) {
 			t.Errorf("the help does not say %q", word)
 		}
@@ -329,7 +338,8 @@ func TestSpecsAreListedAndDescribed(t *testing.T) {
 			t.Errorf("a line of %d: %s", len(line), line)
 		}
 	}
-	if status, _, stderr := command(t, "spec", "laso"); status != exitUsage || !strings.Contains(stderr, `did you mean "lasso"`) {
+	if status, _, stderr := command(t, "spec", "laso"); status != exitUsage ||
+		!strings.Contains(stderr, `did you mean "lasso"`) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -12,10 +12,12 @@ import (
 // stopped device has not computed reaches nobody.
 func TestStoppedRunsPrintNothing(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "ratings.npz")
-	if status := execute(t.Context(), []string{"generate", "--problem", "matrix-completion", "--rows", "900", "--cols", "700", "--entries", "30000", "--out", data}, &bytes.Buffer{}, &bytes.Buffer{}); status != exitDone {
+	if status := execute(t.Context(), []string{"generate", "--problem", "matrix-completion", "--rows", "900",
+		"--cols", "700", "--entries", "30000", "--out", data}, &bytes.Buffer{}, &bytes.Buffer{}); status != exitDone {
 		t.Fatalf("generate: status %d", status)
 	}
-	args := []string{"run", "--problem", "matrix-completion", "--data", data, "--lambda", "0.3max", "--queries", "4", "--json"}
+	args := []string{"run", "--problem", "matrix-completion", "--data", data, "--lambda", "0.3max", "--queries", "4",
+		"--json"}
 	interrupted := 0
 	for after := time.Duration(0); ; after += 5*time.Millisecond + after/8 {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,8 @@ func regressionFiles(t *testing.T, d, p int) (npz, x, y string) {
 	}
 	dir := t.TempDir()
 	npz, x, y = filepath.Join(dir, "d.npz"), filepath.Join(dir, "X.npy"), filepath.Join(dir, "y.npy")
-	if err := dataio.WriteNPZ(npz, floats("X", values, d, p), floats("y", obs, d), floats("sigma2", []float64{1})); err != nil {
+	if err := dataio.WriteNPZ(npz, floats("X", values, d, p), floats("y", obs, d),
+		floats("sigma2", []float64{1})); err != nil {
 		t.Fatal(err)
 	}
 	if err := dataio.WriteNPY(x, floats("X", values, d, p)); err != nil {
@@ -47,7 +48,8 @@ func regressionFiles(t *testing.T, d, p int) (npz, x, y string) {
 // A risk does not depend on where X is stored, in any of the problems with a matrix.
 func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 	npz, x, y := regressionFiles(t, 30, 300)
-	spec := text(t, "l.yaml", "name: mine\noperator: {matrix: X}\nregularizer: {elastic-net: {weight: lambda, weight2: 2}}\ndata: "+npz+"\n")
+	spec := text(t, "l.yaml", "name: mine\noperator: {matrix: X}\nregularizer: {elastic-net: {weight: lambda, "+
+		"weight2: 2}}\ndata: "+npz+"\n")
 	for _, c := range [][]string{
 		{"--problem", "lasso", "--lambda", "0.1max"},
 		{"--problem", "lasso", "--lambda", "0.3max", "--intercept"},
@@ -67,15 +69,18 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 		}
 		files := [][]string{append(args, "--storage", "mapped"), append(args, "--storage", "float32")}
 		if c[0] != "--spec" {
-			files = append(files, append([]string{"run", "--seed", "1", "--sigma2", "1", "--X", x, "--y", y, "--storage", "mapped"}, c...))
+			files = append(files, append([]string{"run", "--seed", "1", "--sigma2", "1", "--X", x, "--y", y,
+				"--storage", "mapped"}, c...))
 		}
 		for _, other := range files {
 			got := object(t, other...)
-			if single := strings.Contains(fmt.Sprint(got["warnings"]), study.NoteSingle); single != (other[len(other)-1] == load.StorageSingle) {
+			if single := strings.Contains(fmt.Sprint(got["warnings"]),
+				study.NoteSingle); single != (other[len(other)-1] == load.StorageSingle) {
 				t.Errorf("%v: warnings %v", other, got["warnings"])
 			}
 			storage, _ := got["storage"].(map[string]any)
-			if passes, _ := storage["passes"].(float64); !(passes >= 2) || storage["bytes_read"].(float64) < passes*storage["bytes"].(float64) {
+			if passes, _ := storage["passes"].(float64); !(passes >= 2) ||
+				storage["bytes_read"].(float64) < passes*storage["bytes"].(float64) {
 				t.Errorf("%v: storage %v", other, storage)
 			}
 			for _, key := range []string{"sure", "divergence", "residual", "lambda"} {
@@ -145,12 +150,14 @@ func sparseFiles(t *testing.T, format string, d, p int) (x, y string) {
 func TestSparseStorageDoesNotChangeTheRisk(t *testing.T) {
 	for _, format := range []string{"csr", "csc"} {
 		x, y := sparseFiles(t, format, 60, 400)
-		spec := text(t, "l.yaml", "name: mine\noperator: {csr: X}\nregularizer: {elastic-net: {weight: lambda, weight2: 2}}\ndata: "+x+"\n")
+		spec := text(t, "l.yaml", "name: mine\noperator: {csr: X}\nregularizer: {elastic-net: {weight: lambda, "+
+			"weight2: 2}}\ndata: "+x+"\n")
 		for _, c := range [][]string{
 			{"--problem", "lasso", "--lambda", "0.1max", "--X", x},
 			{"--problem", "lasso", "--lambda", "0.1max", "--intercept", "--X", x},
 			{"--problem", "lasso", "--lambda", "0.1max", "--standardize", "--data", x},
-			{"--problem", "elastic-net", "--lambda", "0.2max", "--lambda2", "3", "--intercept", "--standardize", "--X", x},
+			{"--problem", "elastic-net", "--lambda", "0.2max", "--lambda2", "3", "--intercept", "--standardize",
+				"--X", x},
 			{"--problem", "lasso", "--lambda", "0.1max", "--X", x, "--memory", "64KB"},
 			{"--problem", "ridge", "--lambda", "30", "--trace", "exact", "--X", x},
 			{"--spec", spec, "--lambda", "0.1max", "--intercept"},
@@ -163,13 +170,16 @@ func TestSparseStorageDoesNotChangeTheRisk(t *testing.T) {
 				t.Errorf("%v: storage %v, in memory %v", c, storage, memory["storage"])
 			}
 			for _, key := range []string{"sure", "divergence", "residual", "lambda"} {
-				if is, was := got[key].(float64), memory[key].(float64); math.Abs(is-was) > 1e-9*math.Max(1, math.Abs(was)) {
+				if is, was := got[key].(float64), memory[key].(float64); math.Abs(is-was) > 1e-9*math.Max(1,
+					math.Abs(was)) {
 					t.Errorf("%s %v: %s is %.15g, in memory %.15g", format, c, key, is, was)
 				}
 			}
 		}
-		status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "0.1max", "--sigma2", "1", "--X", x, "--y", y, "--storage", "float32")
-		if status != exitUsage || !strings.Contains(stderr, "holds a sparse matrix, expected a dense one with --storage float32") {
+		status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "0.1max", "--sigma2", "1", "--X", x,
+			"--y", y, "--storage", "float32")
+		if status != exitUsage || !strings.Contains(stderr,
+			"holds a sparse matrix, expected a dense one with --storage float32") {
 			t.Errorf("status %d, %s", status, stderr)
 		}
 	}
@@ -179,7 +189,8 @@ func TestSparseStorageDoesNotChangeTheRisk(t *testing.T) {
 func TestStoredSweepTakesFewPasses(t *testing.T) {
 	npz, _, _ := regressionFiles(t, 30, 300)
 	run := func(args ...string) []map[string]any {
-		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda", "0.1max:1max:40", "--refine", "0", "--json"}, args...)...)
+		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda",
+			"0.1max:1max:40", "--refine", "0", "--json"}, args...)...)
 		var lines []map[string]any
 		for line := range strings.SplitSeq(strings.TrimSpace(stdout), "\n") {
 			var o map[string]any
@@ -190,7 +201,8 @@ func TestStoredSweepTakesFewPasses(t *testing.T) {
 		}
 		return lines
 	}
-	want, got, again := run("--storage", "memory"), run("--storage", "mapped"), run("--storage", "mapped", "--parallel", "1")
+	want, got, again := run("--storage", "memory"), run("--storage", "mapped"),
+		run("--storage", "mapped", "--parallel", "1")
 	for i, line := range got[1 : len(got)-1] {
 		near(t, "sure", line["sure"].(float64), want[i+1]["sure"].(float64))
 		if line["sure"] != again[i+1]["sure"] {
@@ -209,7 +221,8 @@ func TestStoredRefinementSharesPasses(t *testing.T) {
 	npz, _, _ := regressionFiles(t, 30, 300)
 	jsonl := filepath.Join(t.TempDir(), "s.jsonl")
 	run := func(args ...string) (lines []map[string]any) {
-		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda", "0.002max:1max:10", "--intercept", "--json"}, args...)...)
+		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda",
+			"0.002max:1max:10", "--intercept", "--json"}, args...)...)
 		for line := range strings.SplitSeq(strings.TrimSpace(stdout), "\n") {
 			var o map[string]any
 			if err := json.Unmarshal([]byte(line), &o); err != nil {
@@ -222,7 +235,8 @@ func TestStoredRefinementSharesPasses(t *testing.T) {
 	passes := func(lines []map[string]any) float64 {
 		return lines[len(lines)-1]["storage"].(map[string]any)["passes"].(float64)
 	}
-	memory, grid, all := run(), run("--storage", "mapped", "--refine", "0"), run("--storage", "mapped", "--jsonl", jsonl)
+	memory, grid, all := run(), run("--storage", "mapped", "--refine", "0"),
+		run("--storage", "mapped", "--jsonl", jsonl)
 	if len(all) != len(memory) || len(all) < len(grid)+4 {
 		t.Fatalf("%d lines, in memory %d, without refinement %d", len(all), len(memory), len(grid))
 	}
@@ -258,7 +272,8 @@ func TestStoredRefinementSharesPasses(t *testing.T) {
 // A result is verified by some passes, and not by solvers that take one in every step.
 func TestStoredResultIsVerified(t *testing.T) {
 	npz, _, _ := regressionFiles(t, 30, 300)
-	got := object(t, "run", "--problem", "lasso", "--data", npz, "--lambda", "0.2max", "--intercept", "--storage", "mapped", "--verify")
+	got := object(t, "run", "--problem", "lasso", "--data", npz, "--lambda", "0.2max", "--intercept", "--storage",
+		"mapped", "--verify")
 	if passes := got["storage"].(map[string]any)["passes"].(float64); got["verification"] == nil || passes > 1500 {
 		t.Errorf("%g passes, verification %v", passes, got["verification"])
 	}
@@ -289,7 +304,8 @@ func TestGenotypes(t *testing.T) {
 		}
 		bed = append(bed, line...)
 	}
-	for name, content := range map[string]string{".bed": string(bed), ".fam": strings.Repeat("f i 0 0 1 2\n", d), ".bim": strings.Repeat("1 s 0 1 A G\n", p)} {
+	for name, content := range map[string]string{".bed": string(bed), ".fam": strings.Repeat("f i 0 0 1 2\n", d),
+		".bim": strings.Repeat("1 s 0 1 A G\n", p)} {
 		if err := os.WriteFile(stem+name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -326,14 +342,21 @@ func TestStorageErrors(t *testing.T) {
 	}
 	fit := filepath.Join(t.TempDir(), "none.bed")
 	for want, args := range map[string][]string{
-		`--storage is "disk", expected auto, memory, mapped, float32`:     {"--problem", "lasso", "--data", npz, "--lambda", "1", "--storage", "disk"},
-		"--storage is for ols, ridge":                                     {"--problem", "svt", "--data", npz, "--lambda", "1", "--storage", "mapped"},
-		"none.fam: no such file or directory, expected a line of 6 words": {"--problem", "lasso", "--X", fit, "--y", y, "--lambda", "1"},
-		`"y" has 12 values, expected 8`:                                   {"--problem", "lasso", "--X", x, "--y", text(t, "y.csv", strings.Repeat("1\n", 12)), "--lambda", "1", "--storage", "mapped"},
-		`nan.npy: array "X" holds NaN at [1, 0]`:                          {"--problem", "lasso", "--X", nan, "--y", text(t, "y.csv", "1\n2\n"), "--lambda", "1", "--storage", "mapped"},
-		"columns of A matter, which take":                                 {"--problem", "lasso", "--data", npz, "--lambda", "0.001", "--storage", "mapped", "--memory", "256"},
+		`--storage is "disk", expected auto, memory, mapped, float32`: {"--problem", "lasso", "--data", npz,
+			"--lambda", "1", "--storage", "disk"},
+		"--storage is for ols, ridge": {"--problem", "svt", "--data", npz,
+			"--lambda", "1", "--storage", "mapped"},
+		"none.fam: no such file or directory, expected a line of 6 words": {"--problem", "lasso", "--X", fit, "--y",
+			y, "--lambda", "1"},
+		`"y" has 12 values, expected 8`: {"--problem", "lasso", "--X", x, "--y",
+			text(t, "y.csv", strings.Repeat("1\n", 12)), "--lambda", "1", "--storage", "mapped"},
+		`nan.npy: array "X" holds NaN at [1, 0]`: {"--problem", "lasso", "--X", nan, "--y",
+			text(t, "y.csv", "1\n2\n"), "--lambda", "1", "--storage", "mapped"},
+		"columns of A matter, which take": {"--problem", "lasso", "--data", npz, "--lambda", "0.001", "--storage",
+			"mapped", "--memory", "256"},
 	} {
-		if status, _, stderr := command(t, append([]string{"run"}, args...)...); status == exitDone || !strings.Contains(stderr, want) {
+		if status, _, stderr := command(t, append([]string{"run"}, args...)...); status == exitDone ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%v: status %d, %s, expected %q", args, status, stderr, want)
 		}
 	}

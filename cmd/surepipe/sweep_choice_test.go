@@ -28,19 +28,25 @@ func messages(stderr string) (texts []string) {
 func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 	dir := t.TempDir()
 	log, out, csv := filepath.Join(dir, "s.jsonl"), filepath.Join(dir, "o.npz"), filepath.Join(dir, "s.csv")
-	base := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--sigma2", "2900", "--lambda", "1:900:16"}
+	base := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--sigma2", "2900", "--lambda",
+		"1:900:16"}
 	_, points, s := sweepLines(t, append(base, "--rule", "1se", "--jsonl", log, "--out", out, "--csv", csv)...)
-	if s.Rule != pipeline.OneStdErrRule || len(s.Difference) != len(points) || !slices.Contains(s.Alike, s.Minimizer.Index) || s.Optimism == nil || s.OptimismLeavesOut == "" || *s.OptimismStdErr <= 0 {
+	if s.Rule != pipeline.OneStdErrRule || len(s.Difference) != len(points) ||
+		!slices.Contains(s.Alike, s.Minimizer.Index) || s.Optimism == nil || s.OptimismLeavesOut == "" ||
+		*s.OptimismStdErr <= 0 {
 		t.Fatalf("summary %+v", s)
 	}
-	if c := s.Chosen; !slices.Contains(s.Alike, c.Index) || c.Divergence >= s.Minimizer.Divergence || *s.Difference[c.Index] > *s.DifferenceStdErr[c.Index] {
+	if c := s.Chosen; !slices.Contains(s.Alike, c.Index) || c.Divergence >= s.Minimizer.Divergence ||
+		*s.Difference[c.Index] > *s.DifferenceStdErr[c.Index] {
 		t.Errorf("chosen %+v, the minimizer is %+v", c, s.Minimizer)
 	}
-	near(t, "residual of --out", study.SquaredDistance(readArray(t, "../../testdata/diabetes.npz", "y"), readArray(t, out, "mu_hat")), *points[s.Chosen.Index].Residual)
+	near(t, "residual of --out", study.SquaredDistance(readArray(t, "../../testdata/diabetes.npz", "y"),
+		readArray(t, out, "mu_hat")), *points[s.Chosen.Index].Residual)
 	table := readOnly(t, csv)
 	for i, row := range slices.Collect(slices.Chunk(table.Data, table.Shape[1])) {
 		at := func(column string) float64 { return row[slices.Index(table.Columns, column)] }
-		if at("difference") != *s.Difference[i] || at("difference_stderr") != *s.DifferenceStdErr[i] || i != s.Minimizer.Index && at("difference_stderr") > at("sure_stderr") {
+		if at("difference") != *s.Difference[i] || at("difference_stderr") != *s.DifferenceStdErr[i] ||
+			i != s.Minimizer.Index && at("difference_stderr") > at("sure_stderr") {
 			t.Errorf("%s: row %d is %v", csv, i, row)
 		}
 	}
@@ -66,7 +72,8 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 	if _, _, again := sweepLines(t, append(base, "--rule", "1se", "--jsonl", log, "--resume")...); !same(again, s) {
 		t.Errorf("resumed: %+v, expected %+v", again, s)
 	}
-	if _, _, min := sweepLines(t, append(base, "--jsonl", log, "--resume")...); min.Chosen.Index != s.Minimizer.Index || min.Minimizer.Index != s.Minimizer.Index {
+	if _, _, min := sweepLines(t, append(base, "--jsonl", log,
+		"--resume")...); min.Chosen.Index != s.Minimizer.Index || min.Minimizer.Index != s.Minimizer.Index {
 		t.Errorf("by the minimum: %+v", min)
 	}
 	// A file whose points have no digest says so.
@@ -81,7 +88,8 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 	write(lines[:len(lines)-4])
 	status, stdout, stderr := command(t, append([]string{"sweep", "--json", "--jsonl", log, "--resume"}, base...)...)
 	_, _, old := parseSweep(t, stdout)
-	if status != exitDone || !strings.Contains(stderr, "have no digest") || old.DifferenceStdErr[0] != nil || old.Minimizer.Index != s.Minimizer.Index {
+	if status != exitDone || !strings.Contains(stderr, "have no digest") || old.DifferenceStdErr[0] != nil ||
+		old.Minimizer.Index != s.Minimizer.Index {
 		t.Errorf("status %d, %s, %+v", status, stderr, old)
 	}
 
@@ -91,7 +99,9 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 			t.Errorf("the table does not say %q:\n%s", want, stdout)
 		}
 	}
-	for _, c := range []struct{ args, want string }{{"--rule 2se", `--rule is "2se", expected one of`}, {"--rule 1se --criterion bic", "--rule 1se needs the standard errors of differences, which --criterion bic does not have"}} {
+	for _, c := range []struct{ args, want string }{{"--rule 2se", `--rule is "2se", expected one of`},
+		{"--rule 1se --criterion bic", "--rule 1se needs the standard errors of differences, which --criterion " +
+			"bic does not have"}} {
 		status, _, stderr := command(t, append(append([]string{"sweep"}, base...), strings.Fields(c.args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %q", c.args, status, stderr)
@@ -105,9 +115,11 @@ func TestWarningsAreInTheJSON(t *testing.T) {
 	const data = "../../testdata/diabetes.npz"
 	for _, args := range [][]string{
 		{"sweep", "--problem", "lasso", "--data", data, "--lambda", "0.1max:0.4max:3", "--refine", "0"},
-		{"sweep", "--problem", "lasso", "--data", data, "--lambda", "1:900:3", "--refine", "0", "--solver", "fista", "--max-iter", "2"},
+		{"sweep", "--problem", "lasso", "--data", data, "--lambda", "1:900:3", "--refine", "0", "--solver", "fista",
+			"--max-iter", "2"},
 		{"sweep", "--problem", "lasso", "--data", data, "--lambda", "100:900:3", "--refine", "0", "--sigma2", "9000"},
-		{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca40.npz", "--lambda", "30", "--gamma", "6", "--max-iter", "2", "--samples", "2"},
+		{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca40.npz", "--lambda", "30", "--gamma",
+			"6", "--max-iter", "2", "--samples", "2"},
 		{"run", "--problem", "lasso", "--data", data, "--lambda", "0.1max", "--max-iter", "2", "--solver", "fista"},
 		{"run", "--problem", "lasso", "--data", data, "--lambda", "100", "--sigma2", "9000"},
 	} {
@@ -126,7 +138,8 @@ func TestWarningsAreInTheJSON(t *testing.T) {
 		texts := messages(stderr)
 		for _, text := range texts {
 			// surepipe run adds the flags that may help.
-			if !slices.ContainsFunc(last.Warnings, func(w pipeline.Warning) bool { return strings.HasPrefix(text, w.Text) && w.Code != "" }) {
+			if !slices.ContainsFunc(last.Warnings,
+				func(w pipeline.Warning) bool { return strings.HasPrefix(text, w.Text) && w.Code != "" }) {
 				t.Errorf("%v: %q is not in the warnings %v", args, text, last.Warnings)
 			}
 		}

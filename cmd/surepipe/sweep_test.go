@@ -59,14 +59,20 @@ func TestSweepAgreesWithRun(t *testing.T) {
 		args  []string
 		swept []string
 	}{
-		{[]string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:2max:9"}, []string{"lambda"}},
-		{[]string{"--problem", "ridge", "--data", "../../testdata/diabetes.npz", "--lambda", "0.001:10:5"}, []string{"lambda"}},
-		{[]string{"--problem", "elastic-net", "--data", "../../testdata/diabetes.npz", "--lambda", "10:200:4", "--lambda2", "0.01:1:3"}, []string{"lambda", "lambda2"}},
-		{[]string{"--problem", "robust-pca", "--data", "../../testdata/rpca40.npz", "--lambda", "30", "--gamma", "0.1max:max:4"}, []string{"gamma"}},
-		{[]string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--lambda", "0.3max:1max:4"}, []string{"lambda"}},
+		{[]string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:2max:9"},
+			[]string{"lambda"}},
+		{[]string{"--problem", "ridge", "--data", "../../testdata/diabetes.npz", "--lambda", "0.001:10:5"},
+			[]string{"lambda"}},
+		{[]string{"--problem", "elastic-net", "--data", "../../testdata/diabetes.npz", "--lambda", "10:200:4",
+			"--lambda2", "0.01:1:3"}, []string{"lambda", "lambda2"}},
+		{[]string{"--problem", "robust-pca", "--data", "../../testdata/rpca40.npz", "--lambda", "30", "--gamma",
+			"0.1max:max:4"}, []string{"gamma"}},
+		{[]string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--lambda",
+			"0.3max:1max:4"}, []string{"lambda"}},
 	} {
 		header, points, s := sweepLines(t, append(c.args, "--tol", "1e-10", "--refine", "3", "--seed", "4")...)
-		if header["sweep"] != true || len(header["grid"].([]any)) != len(c.swept) || !s.Summary || s.Points != len(points) {
+		if header["sweep"] != true || len(header["grid"].([]any)) != len(c.swept) || !s.Summary ||
+			s.Points != len(points) {
 			t.Errorf("%v: header %v, %d points, summary %+v", c.args, header, len(points), s)
 		}
 		for i, p := range points {
@@ -76,7 +82,8 @@ func TestSweepAgreesWithRun(t *testing.T) {
 			args := []string{"run", "--tol", "1e-10", "--seed", "4"}
 			for k := 0; k < len(c.args); k += 2 {
 				value := c.args[k+1]
-				for name, w := range map[string]*study.Number{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma} {
+				for name, w := range map[string]*study.Number{"lambda": p.Lambda, "lambda2": p.Lambda2,
+					"gamma": p.Gamma} {
 					if c.args[k] == "--"+name {
 						value = strconv.FormatFloat(float64(*w), 'g', -1, 64)
 					}
@@ -99,10 +106,12 @@ func TestSweepAgreesWithRun(t *testing.T) {
 				if !ok {
 					t.Errorf("%v: point %d has no %q", c.args, i, key)
 				}
-				if w, isNumber := want.(float64); isNumber && key != "seconds" && key != "derivative_steps" && key != "divergence_stderr" && key != "space_margin" {
+				if w, isNumber := want.(float64); isNumber && key != "seconds" && key != "derivative_steps" &&
+					key != "divergence_stderr" && key != "space_margin" {
 					tol := 1e-6
 					if strings.HasPrefix(key, "alo") {
-						tol = 1e-4 // of first order in the images' error, which changes where a probe takes one step more
+						// of first order in the images' error, which changes where a probe takes one step more
+						tol = 1e-4
 					}
 					if g := v.(float64); math.Abs(g-w) > tol*math.Max(math.Abs(w), 1) {
 						t.Errorf("%v: point %d: %s is %.12g, surepipe run says %.12g", c.args, i, key, g, w)
@@ -128,7 +137,9 @@ func TestSweepWritesItsFiles(t *testing.T) {
 		for _, ext := range []string{"png", "svg", "pdf"} {
 			plot := filepath.Join(dir, name+"."+ext)
 			jsonl := filepath.Join(dir, name+ext+".jsonl")
-			status, stdout, stderr := command(t, append([]string{"sweep", "--json", "--csv", csv, "--plot", plot, "--out", out, "--jsonl", jsonl}, args...)...)
+			status, stdout, stderr := command(t,
+				append([]string{"sweep", "--json", "--csv", csv, "--plot", plot, "--out", out, "--jsonl", jsonl},
+					args...)...)
 			if status != exitDone {
 				t.Fatalf("status %d, %s", status, stderr)
 			}
@@ -165,7 +176,8 @@ func TestSweepWritesItsFiles(t *testing.T) {
 			for i, p := range points {
 				row := table.Data[i*table.Shape[1]:][:table.Shape[1]]
 				at := func(column string) float64 { return row[slices.Index(table.Columns, column)] }
-				if at("sure") != *p.SURE || at("lambda") != float64(*p.Lambda) || at("loss") != *p.Loss || at("converged") != 1 {
+				if at("sure") != *p.SURE || at("lambda") != float64(*p.Lambda) || at("loss") != *p.Loss ||
+					at("converged") != 1 {
 					t.Errorf("%s: row %d is %v", csv, i, row)
 				}
 			}
@@ -175,16 +187,23 @@ func TestSweepWritesItsFiles(t *testing.T) {
 
 // The table marks the minimizer, the refinement, and a minimizer at the grid's edge.
 func TestSweepPrintsATable(t *testing.T) {
-	status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:2max:40")
-	if status != exitDone || !strings.Contains(stdout, "refined") || !strings.Contains(stdout, "minimizer   lambda = ") || !strings.Contains(stderr, "depends on y") {
+	status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+		"--lambda", "0.01max:2max:40")
+	if status != exitDone || !strings.Contains(stdout, "refined") ||
+		!strings.Contains(stdout, "minimizer   lambda = ") || !strings.Contains(stderr, "depends on y") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
-	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:800:4")
-	if status != exitDone || !strings.Contains(stdout, "the lower end of lambda") || !strings.Contains(stderr, "at the edge of the grid, the lower end of --lambda: extend the grid") || strings.Contains(stderr, "depends on y") {
+	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+		"--lambda", "100:800:4")
+	if status != exitDone || !strings.Contains(stdout, "the lower end of lambda") ||
+		!strings.Contains(stderr, "at the edge of the grid, the lower end of --lambda: extend the grid") ||
+		strings.Contains(stderr, "depends on y") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
-	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1:800:4", "--max-iter", "3")
-	if status != exitNotConverged || !strings.Contains(stdout, "NOT CONVERGED") || !strings.Contains(stderr, "did not converge") {
+	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+		"--lambda", "1:800:4", "--max-iter", "3")
+	if status != exitNotConverged || !strings.Contains(stdout, "NOT CONVERGED") ||
+		!strings.Contains(stderr, "did not converge") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 }
@@ -192,13 +211,15 @@ func TestSweepPrintsATable(t *testing.T) {
 // The table and the picture say which sigma2 they are of, and where it comes from.
 func TestSweepNamesItsSigma2(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "s.svg")
-	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:900:3", "--refine", "0", "--plot", plot}
+	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:900:3",
+		"--refine", "0", "--plot", plot}
 	for _, c := range []struct {
 		sigma2        string
 		table, figure []string
 	}{
 		{"2900", []string{"problem  lasso", "d = 442, p = 10", "sigma2   2900\n"}, []string{"d = 442, σ² = 2900"}},
-		{"auto", []string{"problem  lasso", "sigma2   2925.", "estimated by ols-residual"}, []string{"σ² = 2926", "(ols-residual)"}},
+		{"auto", []string{"problem  lasso", "sigma2   2925.", "estimated by ols-residual"},
+			[]string{"σ² = 2926", "(ols-residual)"}},
 	} {
 		status, stdout, stderr := command(t, append(args, "--sigma2", c.sigma2)...)
 		if status != exitDone {
@@ -248,9 +269,12 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --lambda 1:2:3 --plot a.jpg" + diabetes, `ends in ".jpg", expected one of .png`},
 		{"--problem lasso --lambda 1:2:3 --csv /nowhere/a.csv" + diabetes, `--csv is "/nowhere/a.csv": directory`},
 		{"--problem lasso --lambda 1:2:3 --csv=" + diabetes, "--csv is empty"},
-		{"--problem lasso --lambda 1:2:3 --out a.npz --csv ./a.npz" + diabetes, `--out is "a.npz" and --csv is "./a.npz", the same file`},
-		{"--problem lasso --lambda 1:2:3 --jsonl " + other + diabetes, "which exists: continue it with --resume, or remove it"},
-		{"--problem lasso --lambda 1:2:3 --resume --jsonl " + other + diabetes, "does not begin with the header of a sweep"},
+		{"--problem lasso --lambda 1:2:3 --out a.npz --csv ./a.npz" + diabetes,
+			`--out is "a.npz" and --csv is "./a.npz", the same file`},
+		{"--problem lasso --lambda 1:2:3 --jsonl " + other + diabetes,
+			"which exists: continue it with --resume, or remove it"},
+		{"--problem lasso --lambda 1:2:3 --resume --jsonl " + other + diabetes,
+			"does not begin with the header of a sweep"},
 	} {
 		status, _, stderr := command(t, append([]string{"sweep"}, strings.Fields(c.args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
@@ -264,7 +288,8 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 func TestSweepResumes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.jsonl")
-	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "5:900:15", "--refine", "5", "--jsonl", path, "--json"}
+	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "5:900:15",
+		"--refine", "5", "--jsonl", path, "--json"}
 	status, want, stderr := command(t, args...)
 	if status != exitDone {
 		t.Fatal(stderr)
@@ -332,19 +357,23 @@ func TestSweepResumes(t *testing.T) {
 	if study.DataHash(set.Data) == before {
 		t.Error("other data, same hash")
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)), 0o666); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "its sweep had different data") {
+	if status, _, stderr := command(t, resume...); status != exitUsage ||
+		!strings.Contains(stderr, "its sweep had different data") {
 		t.Errorf("other data: status %d, %s", status, stderr)
 	}
 	// Damage in the middle is not guessed at.
 	lines := strings.SplitAfter(string(whole), "\n")
-	for _, damaged := range []string{lines[0] + lines[2] + lines[3], lines[0] + "{\n" + lines[1], lines[0] + lines[1] + lines[len(lines)-2] + lines[2]} {
+	for _, damaged := range []string{lines[0] + lines[2] + lines[3], lines[0] + "{\n" + lines[1],
+		lines[0] + lines[1] + lines[len(lines)-2] + lines[2]} {
 		if err := os.WriteFile(path, []byte(damaged), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "--resume: "+path) {
+		if status, _, stderr := command(t, resume...); status != exitUsage ||
+			!strings.Contains(stderr, "--resume: "+path) {
 			t.Errorf("damaged: status %d, %s", status, stderr)
 		}
 	}
@@ -358,8 +387,10 @@ func TestSweepSurvivesKills(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := func(name string) []string {
-		return []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.02max:max:24", "--gamma", "0.1max",
-			"--tol", "1e-9", "--parallel", "2", "--resume", "--jsonl", filepath.Join(dir, name+".jsonl"), "--csv", filepath.Join(dir, name+".csv"), "--out", filepath.Join(dir, name+".npz")}
+		return []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda",
+			"0.02max:max:24", "--gamma", "0.1max",
+			"--tol", "1e-9", "--parallel", "2", "--resume", "--jsonl", filepath.Join(dir, name+".jsonl"), "--csv",
+			filepath.Join(dir, name+".csv"), "--out", filepath.Join(dir, name+".npz")}
 	}
 	process := func(name string) *exec.Cmd { return program(t, args(name)...) }
 	begin := time.Now()
@@ -379,7 +410,8 @@ func TestSweepSurvivesKills(t *testing.T) {
 		cmd.Process.Kill() // fails where it is done already
 		cmd.Wait()
 		text, _ := os.ReadFile(filepath.Join(dir, "killed.jsonl"))
-		log = append(log, fmt.Sprintf("%d lines after %v", bytes.Count(text, []byte("\n")), after.Round(time.Millisecond)))
+		log = append(log, fmt.Sprintf("%d lines after %v", bytes.Count(text, []byte("\n")),
+			after.Round(time.Millisecond)))
 	}
 	if out, err := process("killed").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -414,7 +446,8 @@ func TestInterruptedSweepStops(t *testing.T) {
 		}
 	}()
 	var out, errs bytes.Buffer
-	status := execute(ctx, []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.01max:max:300", "--gamma", "0.1max", "--parallel", "3", "--jsonl", path}, &out, &errs)
+	status := execute(ctx, []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz",
+		"--lambda", "0.01max:max:300", "--gamma", "0.1max", "--parallel", "3", "--jsonl", path}, &out, &errs)
 	cancelled := errors.Is(ctx.Err(), context.Canceled)
 	cancel()
 	if status != exitInterrupted || !cancelled || !strings.Contains(errs.String(), "continue with --resume") {

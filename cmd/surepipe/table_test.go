@@ -56,10 +56,13 @@ func TestTablesHaveTheCoefficientsOfGlmnet(t *testing.T) {
 		want []float64
 	}{
 		{"--problem lasso --lambda 15", []float64{-44.9099683772, 0.626351389669, 1.16539373009, 0}},
-		{"--problem lasso --lambda 15 --standardize=false", []float64{-41.7906637568, 0.731582763206, 1.15423156957, -0.107118748861}},
-		{"--problem elastic-net --lambda 31.5 --lambda2 " + ridge, []float64{-34.5322641894, 0.494781384299, 1.05033853567, 0}},
+		{"--problem lasso --lambda 15 --standardize=false", []float64{-41.7906637568, 0.731582763206, 1.15423156957,
+			-0.107118748861}},
+		{"--problem elastic-net --lambda 31.5 --lambda2 " + ridge, []float64{-34.5322641894, 0.494781384299,
+			1.05033853567, 0}},
 	} {
-		args := append(strings.Fields("run --tol 1e-12 --response stack.loss --data "+table+" --out "+out), strings.Fields(c.args)...)
+		args := append(strings.Fields("run --tol 1e-12 --response stack.loss --data "+table+" --out "+out),
+			strings.Fields(c.args)...)
 		o := object(t, args...)
 		if standard := !strings.Contains(c.args, "=false"); (o["standardize"] == true) != standard {
 			t.Errorf("%s: standardize is %v", c.args, o["standardize"])
@@ -80,9 +83,12 @@ func TestTablesHaveTheCoefficientsOfGlmnet(t *testing.T) {
 // A specification says by keys what the flags say, and the flags replace it.
 func TestSpecificationsOfTables(t *testing.T) {
 	table := text(t, "loss.csv", stackLoss)
-	spec := text(t, "mine.yaml", "data: {file: "+table+", response: stack.loss, drop: [Acid.Conc.], categorical: Water.Temp}\n"+
-		"operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, groups: groups}}\nintercept: true\nstandardize: true\nlambda: 4\n")
-	same := strings.Fields("run --problem group-lasso --lambda 4 --response stack.loss --drop Acid.Conc. --categorical Water.Temp --data " + table)
+	spec := text(t, "mine.yaml", "data: {file: "+table+", response: stack.loss, drop: [Acid.Conc.], categorical: "+
+		"Water.Temp}\n"+
+		"operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, groups: groups}}\nintercept: "+
+		"true\nstandardize: true\nlambda: 4\n")
+	same := strings.Fields("run --problem group-lasso --lambda 4 --response stack.loss --drop Acid.Conc. " +
+		"--categorical Water.Temp --data " + table)
 	for _, more := range []string{"", "--standardize=false", "--intercept=false", "--missing drop"} {
 		want := object(t, append(same, strings.Fields(more)...)...)
 		got := object(t, append([]string{"run", "--spec", spec}, strings.Fields(more)...)...)
@@ -90,7 +96,8 @@ func TestSpecificationsOfTables(t *testing.T) {
 			near(t, more+" "+key, got[key].(float64), want[key].(float64))
 		}
 	}
-	if status, _, stderr := command(t, "run", "--spec", spec, "--response", "Acid.Conc."); status != exitUsage || !strings.Contains(stderr, `--drop: column "Acid.Conc." is the response`) {
+	if status, _, stderr := command(t, "run", "--spec", spec, "--response", "Acid.Conc."); status != exitUsage ||
+		!strings.Contains(stderr, `--drop: column "Acid.Conc." is the response`) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -99,8 +106,10 @@ func TestSpecificationsOfTables(t *testing.T) {
 // column.
 func TestSigma2OfATableWithAllLevels(t *testing.T) {
 	table := text(t, "loss.csv", stackLoss)
-	flags := strings.Fields("run --sigma2 auto --lambda 1 --response stack.loss --categorical Water.Temp --data " + table)
-	want := object(t, strings.Fields("run --problem ols --sigma2 auto --response stack.loss --categorical Water.Temp --data "+table)...)
+	flags := strings.Fields("run --sigma2 auto --lambda 1 --response stack.loss --categorical Water.Temp --data " +
+		table)
+	want := object(t, strings.Fields("run --problem ols --sigma2 auto --response stack.loss --categorical "+
+		"Water.Temp --data "+table)...)
 	got := object(t, append(flags, "--problem", "lasso")...)
 	near(t, "sigma2", got["sigma2"].(float64), want["sigma2"].(float64))
 	if got["p"].(float64) != want["p"].(float64)+1 {
@@ -132,7 +141,8 @@ func TestUnscaledColumnsAreNoted(t *testing.T) {
 		"--problem lasso --lambda 1 --response y --standardize=false --only a --data " + table: false,
 	} {
 		status, stdout, stderr := command(t, append([]string{"run", "--json"}, strings.Fields(args)...)...)
-		if noted := strings.Contains(stderr, "--standardize makes it independent of them") && strings.Contains(stdout, study.NoteScales); status != exitDone || noted != want {
+		if noted := strings.Contains(stderr, "--standardize makes it independent of them") &&
+			strings.Contains(stdout, study.NoteScales); status != exitDone || noted != want {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
 	}

@@ -25,7 +25,8 @@ func TestVectorialTotalVariation(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := func(vectorial string) {
-		text := "data: d.npz\noperator: identity\nterms: [{operator: gradient, regularizer: {joint-l2: {weight: lambda" + vectorial + "}}}]\n"
+		text := "data: d.npz\noperator: identity\nterms: [{operator: gradient, regularizer: {joint-l2: " +
+			"{weight: lambda" + vectorial + "}}}]\n"
 		if err := os.WriteFile(spec, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -40,16 +41,20 @@ func TestVectorialTotalVariation(t *testing.T) {
 	apart, alone := object(t, own...), object(t, named...)
 	near := func(a, b map[string]any) bool { return math.Abs(a["sure"].(float64)-b["sure"].(float64)) < 1e-6 }
 	if !near(joined, same) || !near(apart, alone) || near(joined, alone) || !near(joined, probes) {
-		t.Errorf("SURE %v and %v, by exact probes %v; of each channel %v and %v", joined["sure"], same["sure"], probes["sure"], alone["sure"], apart["sure"])
+		t.Errorf("SURE %v and %v, by exact probes %v; of each channel %v and %v", joined["sure"], same["sure"],
+			probes["sure"], alone["sure"], apart["sure"])
 	}
-	if status, stdout, stderr := command(t, "montecarlo", "--problem", "tv2d", "--vectorial", "--data", dropY(t, data), "--lambda", "0.2", "--sigma2", "0.02", "--samples", "2"); status != exitDone || strings.Count(stdout, "\n") != 3 {
+	if status, stdout, stderr := command(t, "montecarlo", "--problem", "tv2d", "--vectorial", "--data",
+		dropY(t, data), "--lambda", "0.2", "--sigma2", "0.02", "--samples", "2"); status != exitDone ||
+		strings.Count(stdout, "\n") != 3 {
 		t.Errorf("draws of a colour image: status %d, %s", status, stderr)
 	}
 	for args, want := range map[string]string{
 		"--problem tv2d --vectorial --anisotropic --data " + data: "--vectorial and --anisotropic are both given",
 		"--problem svt --vectorial --data " + data:                "--vectorial is for --problem tv2d",
 	} {
-		if status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args+" --lambda 1")...)...); status != exitUsage || !strings.Contains(stderr, want) {
+		if status, _, stderr := command(t, append([]string{"run"},
+			strings.Fields(args+" --lambda 1")...)...); status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
 	}
@@ -58,7 +63,9 @@ func TestVectorialTotalVariation(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(", vectorial: true")
-	if status, _, stderr := command(t, own...); status != exitUsage || !strings.Contains(stderr, "vectorial is for an image in colours or of complex numbers, whose last axis are channels, but the shape is (2, 6, 7)") {
+	if status, _, stderr := command(t, own...); status != exitUsage ||
+		!strings.Contains(stderr, "vectorial is for an image in colours or of complex numbers, whose last axis "+
+			"are channels, but the shape is (2, 6, 7)") {
 		t.Errorf("a gray image: status %d, %s", status, stderr)
 	}
 }
@@ -90,7 +97,8 @@ func TestStackOfImagesInColours(t *testing.T) {
 		y[i] = rng.NormFloat64()
 	}
 	sigma2 := floats("sigma2", []float64{1})
-	stack, image := save(t, floats("y", y, n, rows, cols, 3), sigma2), save(t, floats("y", y[:rows*cols*3], rows, cols, 3), sigma2)
+	stack, image := save(t, floats("y", y, n, rows, cols, 3), sigma2),
+		save(t, floats("y", y[:rows*cols*3], rows, cols, 3), sigma2)
 	one := object(t, "run", "--problem", "tv2d", "--data", image, "--lambda", "0.5")
 	status, stdout, stderr := command(t, "montecarlo", "--problem", "tv2d", "--data", stack, "--lambda", "0.5")
 	var first map[string]any

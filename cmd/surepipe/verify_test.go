@@ -12,7 +12,8 @@ import (
 
 // tinyCompletion is one whose divergence is 2.7; lambda goes with it.
 func tinyCompletion(t *testing.T) []string {
-	data := save(t, floats("y", []float64{7, 4, 8}, 3), floats("indices", []float64{0, 3, 4}, 3), floats("shape", []float64{3, 2}, 2))
+	data := save(t, floats("y", []float64{7, 4, 8}, 3), floats("indices", []float64{0, 3, 4}, 3),
+		floats("shape", []float64{3, 2}, 2))
 	return []string{"--problem", "matrix-completion", "--data", data, "--lambda", "3.189043743820395", "--sigma2", "1"}
 }
 
@@ -26,10 +27,12 @@ func TestVerify(t *testing.T) {
 	}
 	o := object(t, diabetes...)
 	v, ok := o["verification"].(map[string]any)
-	if !ok || !(v["largest"].(float64) <= 4) || v["probes"].(float64) != 3 || v["solver"] != "fista" || v["other"] != "admm" || len(v["comparisons"].([]any)) != 9 {
+	if !ok || !(v["largest"].(float64) <= 4) || v["probes"].(float64) != 3 || v["solver"] != "fista" ||
+		v["other"] != "admm" || len(v["comparisons"].([]any)) != 9 {
 		t.Errorf("verification: %v", o["verification"])
 	}
-	for i, name := range []string{"fit", "optimality", "columns", "solution", "other solver", "derivative", "divergence", "diagonal", "slope"} {
+	for i, name := range []string{"fit", "optimality", "columns", "solution", "other solver", "derivative",
+		"divergence", "diagonal", "slope"} {
 		if c := v["comparisons"].([]any)[i].(map[string]any); c["name"] != name || !(c["bars"].(float64) <= 4) {
 			t.Errorf("comparison %d: %v, expected %s", i, c, name)
 		}
@@ -44,7 +47,8 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	right := r.Divergence > 2.699 && r.Divergence < 2.701
-	doubted := len(r.Warnings) == 1 && r.Warnings[0].Code == pipeline.Unverified && strings.Contains(stderr, r.Warnings[0].Text)
+	doubted := len(r.Warnings) == 1 && r.Warnings[0].Code == pipeline.Unverified &&
+		strings.Contains(stderr, r.Warnings[0].Text)
 	if r.Verification == nil || r.Doubted() != doubted || right == doubted || (status == exitNotConverged) != doubted {
 		t.Errorf("status %d, divergence %g, %+v, %v\n%s", status, r.Divergence, r.Verification, r.Warnings, stderr)
 	}
@@ -61,15 +65,18 @@ func TestVerifyOfMany(t *testing.T) {
 			t.Errorf("point %d: %+v", p.Index, p.Verification)
 		}
 	}
-	if _, again, _ := sweepLines(t, append(args, "--resume")...); len(again) != len(points) || again[0].Verification.Largest != points[0].Verification.Largest {
+	if _, again, _ := sweepLines(t, append(args, "--resume")...); len(again) != len(points) ||
+		again[0].Verification.Largest != points[0].Verification.Largest {
 		t.Errorf("%d points of a sweep that was done, expected %d", len(again), len(points))
 	}
-	status, _, stderr := command(t, append([]string{"sweep", "--lambda", "50:200:3", "--refine", "2", "--jsonl", log, "--resume"}, data...)...)
+	status, _, stderr := command(t, append([]string{"sweep", "--lambda", "50:200:3", "--refine", "2", "--jsonl", log,
+		"--resume"}, data...)...)
 	if status != exitUsage || !strings.Contains(stderr, "a different verify") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	stack := save(t, floats("y", []float64{1, 2, 4, 8, 9, 9, 1, 5}, 2, 4))
-	status, stdout, stderr := command(t, "montecarlo", "--problem", "tv1d", "--data", stack, "--sigma2", "1", "--lambda", "1", "--verify", "--seeds", "2")
+	status, stdout, stderr := command(t, "montecarlo", "--problem", "tv1d", "--data", stack, "--sigma2", "1",
+		"--lambda", "1", "--verify", "--seeds", "2")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if status != exitDone || len(lines) != 5 {
 		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
@@ -86,8 +93,10 @@ func TestJSONHoldsWhatStderrWarnsOf(t *testing.T) {
 	x := floats("X", []float64{1, 2, 3, 5, 2, 1, 4, 0, 1, 3, 2, 2}, 6, 2)
 	data := save(t, x, floats("y", []float64{101, 102, 99, 100, 103, 98}, 6))
 	out := filepath.Join(t.TempDir(), "fit.npy")
-	for _, args := range [][]string{{"run", "--lambda", "0.5max", "--out", out}, {"sweep", "--lambda", "0.5max:0.9max:2", "--refine", "0"}} {
-		status, stdout, stderr := command(t, append(args, "--problem", "lasso", "--data", data, "--sigma2", "1e7", "--json")...)
+	for _, args := range [][]string{{"run", "--lambda", "0.5max", "--out", out},
+		{"sweep", "--lambda", "0.5max:0.9max:2", "--refine", "0"}} {
+		status, stdout, stderr := command(t, append(args, "--problem", "lasso", "--data", data, "--sigma2", "1e7",
+			"--json")...)
 		if status != exitDone {
 			t.Fatalf("%v: status %d, %s", args, status, stderr)
 		}

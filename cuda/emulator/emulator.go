@@ -52,7 +52,8 @@ func Present() bool {
 			}
 			return at
 		}
-		entry.counters, entry.reset, entry.fail, entry.memory = lookup("counters"), lookup("reset"), lookup("fail"), lookup("memory")
+		entry.counters, entry.reset, entry.fail, entry.memory = lookup("counters"), lookup("reset"), lookup("fail"),
+			lookup("memory")
 	})
 	return entry.counters != 0
 }

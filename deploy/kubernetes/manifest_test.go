@@ -66,15 +66,18 @@ func TestManifestsComputeTheRun(t *testing.T) {
 		t.Skip("SUREPIPE does not name the program")
 	}
 	shards, merge := job(t, "montecarlo.yaml"), job(t, "merge.yaml")
-	if *shards.Spec.CompletionMode != batch.IndexedCompletion || shards.Spec.BackoffLimitPerIndex == nil || shards.Spec.Template.Spec.RestartPolicy != "Never" {
+	if *shards.Spec.CompletionMode != batch.IndexedCompletion || shards.Spec.BackoffLimitPerIndex == nil ||
+		shards.Spec.Template.Spec.RestartPolicy != "Never" {
 		t.Error("the job is not indexed, or does not count failures by index")
 	}
 	rule := shards.Spec.PodFailurePolicy.Rules[0]
-	if rule.Action != batch.PodFailurePolicyActionFailJob || len(rule.OnExitCodes.Values) != 1 || rule.OnExitCodes.Values[0] != 2 {
+	if rule.Action != batch.PodFailurePolicyActionFailJob || len(rule.OnExitCodes.Values) != 1 ||
+		rule.OnExitCodes.Values[0] != 2 {
 		t.Errorf("status 2 does not fail the job: %+v", rule)
 	}
 	data := t.TempDir()
-	if out, err := exec.Command(program, "generate", "--problem", "matrix-completion", "--rows", "30", "--cols", "20", "--out", data+"/mc.npz").CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "generate", "--problem", "matrix-completion", "--rows", "30", "--cols", "20",
+		"--out", data+"/mc.npz").CombinedOutput(); err != nil {
 		t.Fatalf("%v, %s", err, out)
 	}
 	n := int(*shards.Spec.Completions)

@@ -56,7 +56,8 @@ func TestNamesAreNotCompared(t *testing.T) {
 			x, ok := s.X.(*ast.Ident)
 			// An object is a variable that hides the package.
 			if ok && x.Obj == nil && slices.Contains(tables[imports[x.Name]], s.Sel.Name) {
-				t.Errorf("%s: a comparison with %s.%s, expected a question to its row", f.set.Position(e.Pos()), x.Name, s.Sel.Name)
+				t.Errorf("%s: a comparison with %s.%s, expected a question to its row", f.set.Position(e.Pos()),
+					x.Name, s.Sel.Name)
 			}
 		}
 	}
@@ -75,7 +76,8 @@ func TestMethodsAreNotCompared(t *testing.T) {
 				continue
 			}
 			if name, err := strconv.Unquote(lit.Value); err == nil && slices.Contains(methods, name) {
-				t.Errorf("%s: a comparison with the name of the method %s, expected a question to its entry", f.set.Position(e.Pos()), name)
+				t.Errorf("%s: a comparison with the name of the method %s, expected a question to its entry",
+					f.set.Position(e.Pos()), name)
 			}
 		}
 	}

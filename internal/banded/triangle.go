@@ -52,7 +52,8 @@ func (s *Stack) Triangle(scale []float64) (*Triangle, bool) {
 	ends := make([]int32, s.n) // the last column of each row of R, plus 1; 0 where there is none yet
 	x := make([]float64, w+1)
 	for _, i := range s.order {
-		columns, values := s.rows.Indices[s.rows.Indptr[i]:s.rows.Indptr[i+1]], s.rows.Values[s.rows.Indptr[i]:s.rows.Indptr[i+1]]
+		columns, values := s.rows.Indices[s.rows.Indptr[i]:s.rows.Indptr[i+1]],
+			s.rows.Values[s.rows.Indptr[i]:s.rows.Indptr[i+1]]
 		j, end := columns[0], columns[0]
 		for _, c := range columns[1:] {
 			j, end = min(j, c), max(end, c)

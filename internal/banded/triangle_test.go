@@ -28,7 +28,8 @@ func TestTriangle(t *testing.T) {
 		n, order int
 		weight   float64
 		gaps     bool
-	}{{1, 0, 1, false}, {5, 1, 2, false}, {30, 2, 1e3, true}, {40, 3, 1e-3, false}, {25, 4, 10, true}, {9, 0, 3, false}, {3, 2, 5, false}, {40, 9, 0.1, false}} {
+	}{{1, 0, 1, false}, {5, 1, 2, false}, {30, 2, 1e3, true}, {40, 3, 1e-3, false}, {25, 4, 10, true},
+		{9, 0, 3, false}, {3, 2, 5, false}, {40, 9, 0.1, false}} {
 		eye := differences(c.n, 0)
 		m := stacked(eye, differences(c.n, c.order))
 		q := len(m.Indptr) - 1
@@ -73,7 +74,8 @@ func TestTriangle(t *testing.T) {
 				}
 			}
 		}
-		if got := inverse.Frobenius2; math.Abs(got-want) > 1e-10*want || diagonal.Frobenius2 != got || diagonal.At(0, 0) != inverse.At(0, 0) {
+		if got := inverse.Frobenius2; math.Abs(got-want) > 1e-10*want || diagonal.Frobenius2 != got ||
+			diagonal.At(0, 0) != inverse.At(0, 0) {
 			t.Errorf("%+v: a squared norm of %g, expected %g", c, got, want)
 		}
 		rhs, each := mat.NewDense(c.n, 6, nil), make([][]float64, 6)
@@ -129,7 +131,8 @@ func BenchmarkTriangle(b *testing.B) {
 		name string
 		f    func()
 	}{
-		{"factor", func() { s.Triangle(scale) }}, {"inverse", func() { r.Inverse(scale[:n], false) }}, {"one", func() { r.Solve(x[:1]) }}, {"four", func() { r.Solve(x) }},
+		{"factor", func() { s.Triangle(scale) }}, {"inverse", func() { r.Inverse(scale[:n], false) }},
+		{"one", func() { r.Solve(x[:1]) }}, {"four", func() { r.Solve(x) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {

@@ -153,7 +153,8 @@ func (a *Analysis) Factorize(value []float64) (*Factor, error) {
 func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	n := len(a.order)
 	if f.index == nil {
-		*f = Factor{n: n, order: a.order, ptr: make([]int64, n+1), index: make([]int32, a.stored), value: make([]float64, a.stored)}
+		*f = Factor{n: n, order: a.order, ptr: make([]int64, n+1), index: make([]int32, a.stored),
+			value: make([]float64, a.stored)}
 		a.lay(f)
 	}
 	left := make([][]float64, len(a.nodes))
@@ -305,8 +306,9 @@ func (w *fronts) keep(i int, x []float64, n, m int) {
 // smallFront is the size of fronts that loops factorize faster than a library does.
 const smallFront = 32
 
-// factorizeFront replaces the first m columns of the lower triangle of a symmetric matrix of n rows by those of its Cholesky
-// factor, and the rest by what is left to factorize. It returns a pivot that is not a positive number, else -1.
+// factorizeFront replaces the first m columns of the lower triangle of a symmetric matrix of n rows by those of
+// its Cholesky factor, and the rest by what is left to factorize. It returns a pivot that is not a positive
+// number, else -1.
 func factorizeFront(x []float64, n, m int) int {
 	if n > smallFront {
 		return factorizeDense(x, n, m)
@@ -345,7 +347,8 @@ func factorizeDense(x []float64, n, m int) int {
 	if n > m {
 		below := blas64.General{Rows: n - m, Cols: m, Stride: n, Data: x[m*n:]}
 		blas64.Trsm(blas.Right, blas.Trans, 1, l, below)
-		blas64.Syrk(blas.NoTrans, -1, below, 1, blas64.Symmetric{Uplo: blas.Lower, N: n - m, Stride: n, Data: x[m*n+m:]})
+		blas64.Syrk(blas.NoTrans, -1, below, 1, blas64.Symmetric{Uplo: blas.Lower, N: n - m, Stride: n,
+			Data: x[m*n+m:]})
 	}
 	return -1
 }

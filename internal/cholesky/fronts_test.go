@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// L is the factor of the matrix in the order of the analysis, for fronts of any size and for matrices that fall apart, and
-// has no more entries than it should.
+// L is the factor of the matrix in the order of the analysis, for fronts of any size and for matrices that fall
+// apart, and has no more entries than it should.
 func TestFactorize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, size := range [][2]int{{1, 1}, {1, 30}, {2, 3}, {13, 17}, {30, 30}} {

@@ -9,8 +9,8 @@ import (
 // Incomplete computes an approximate L, column by column, without the entries whose size relative to
 // the root of the two diagonal entries of S is below a tolerance (a threshold incomplete Cholesky
 // factorization: Munksgaard 1980; Lin and More 1999). L L* is positive definite: where a pivot is lost
-// to what was left out, the diagonal entry of S takes its place. Where the rows of L grow far beyond those of a complete
-// factor, whose squares add up to the diagonal of S, that diagonal is made larger (Manteuffel 1980).
+// to what was left out, the diagonal entry of S takes its place. Where the rows of L grow far beyond those of a
+// complete factor, whose squares add up to the diagonal of S, that diagonal is made larger (Manteuffel 1980).
 func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 	for more := 0.0; ; more = max(leastMore, 10*more) {
 		if f := a.incomplete(value, drop, 1+more); f != nil {
@@ -28,7 +28,8 @@ const mostGrowth = 100
 // incomplete is the factor with the diagonal multiplied; nil where it grows too much.
 func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	n := len(a.order)
-	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usualEntries*n), value: make([]float64, 0, usualEntries*n)}
+	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usualEntries*n),
+		value: make([]float64, 0, usualEntries*n)}
 	root := make([]float64, n) // of the diagonal, in the order of elimination
 	for k, col := range a.order {
 		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {

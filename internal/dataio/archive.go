@@ -56,7 +56,8 @@ func (s *Set) alone(name string) (*Set, error) {
 	if !ok {
 		return nil, s.Missing(name, "", nil)
 	}
-	return &Set{format: "array of " + s.format, names: []string{name}, entries: map[string]entry{name: e}, file: s.file}, nil
+	return &Set{format: "array of " + s.format, names: []string{name}, entries: map[string]entry{name: e},
+		file: s.file}, nil
 }
 
 // newHDF5 is the set of the datasets of an HDF5 file. MATLAB writes the axes in reverse, because its

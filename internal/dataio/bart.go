@@ -37,7 +37,8 @@ func ReadBART(header, values io.Reader) (Array, error) {
 		for i := len(fields) - 1; i >= 0; i-- {
 			k, err := strconv.Atoi(fields[i])
 			if err != nil || k < 1 || k > math.MaxInt32/n {
-				return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers", scanner.Text())
+				return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers",
+					scanner.Text())
 			}
 			n *= k
 			if k > 1 {
@@ -54,7 +55,8 @@ func ReadBART(header, values io.Reader) (Array, error) {
 		return a, err
 	}
 	if after, _ := io.Copy(io.Discard, values); after > 0 {
-		return a, fmt.Errorf("%w of the shape that its header states, %s", afterArray(after), ndarray.ShapeString(a.Shape))
+		return a, fmt.Errorf("%w of the shape that its header states, %s", afterArray(after),
+			ndarray.ShapeString(a.Shape))
 	}
 	return a.WithPairs()
 }

@@ -17,7 +17,8 @@ func unpack(r io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
 	}
 	if all := stored.Memory(); all > 0 {
-		return &bounded{z, all, fmt.Errorf("unpacks to more than %.3g GB, the memory that there is", float64(all)/1e9)}, nil
+		return &bounded{z, all, fmt.Errorf("unpacks to more than %.3g GB, the memory that there is",
+			float64(all)/1e9)}, nil
 	}
 	return z, nil
 }

@@ -58,7 +58,8 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := OpenTable(path("y.csv"), TableOptions{Context: &countdown{t.Context(), 5}}); !errors.Is(err, context.Canceled) {
+	if _, err := OpenTable(path("y.csv"), TableOptions{Context: &countdown{t.Context(), 5}}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("table: %v", err)
 	}
 	f, err := OpenFile(&countdown{t.Context(), 5}, path("y.csv"))

@@ -28,8 +28,9 @@
 //	                                                              same; floating point numbers of 32
 //	                                                              or 64 bits, as they are
 //
-// Images are package images', and arrays in memory package ndarray's. [Open] detects the format from the file's first bytes and returns a [Set] of named arrays. Of
-// numpy's files only the directory and the headers are read until an array is asked for:
+// Images are package images', and arrays in memory package ndarray's. [Open] detects the format from the file's
+// first bytes and returns a [Set] of named arrays. Of numpy's files only the directory and the headers are read
+// until an array is asked for:
 //
 //	s, err := dataio.Open("data.npz")
 //	...

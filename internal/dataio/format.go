@@ -98,7 +98,8 @@ robust-pca; a matrix for svt or robust-pca is taken as the numbers that it holds
 		open: func(s source) (*Set, error) { return newMAT(s.f, s.size) },
 	},
 	{
-		Name: "hdf5", Extensions: []string{".h5", ".hdf5"}, Archive: true, Is: starts(hdf5.Magic), Help: `arrays by name, of HDF5`,
+		Name: "hdf5", Extensions: []string{".h5", ".hdf5"}, Archive: true, Is: starts(hdf5.Magic),
+		Help: `arrays by name, of HDF5`,
 		open: func(s source) (*Set, error) { return newHDF5(s.f, s.size, false) },
 	},
 	{
@@ -131,13 +132,15 @@ is clipped at black or white it is not normal, and SURE is biased`,
 		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return images.EncodeJPEG(w, a) },
 	},
 	{
-		Name: "tiff", Extensions: []string{".tif", ".tiff"}, Image: true, Pages: true, Is: starts("II*\x00", "MM\x00*"), Best: Depth{Bits: 32, Float: true},
+		Name: "tiff", Extensions: []string{".tif", ".tiff"}, Image: true, Pages: true,
+		Is: starts("II*\x00", "MM\x00*"), Best: Depth{Bits: 32, Float: true},
 		Help:  `an image too, floating point pixels as they are`,
 		Read:  whole(images.ReadTIFF),
 		Write: writeTIFF,
 	},
 	{
-		Name: "nifti", Extensions: []string{".nii"}, Help: `one array, of NIfTI: the last axis varies fastest, (time, z, y, x)`,
+		Name: "nifti", Extensions: []string{".nii"},
+		Help: `one array, of NIfTI: the last axis varies fastest, (time, z, y, x)`,
 		Is: func(head []byte, extension string) bool {
 			_, _, ok := isNIfTI(head)
 			return ok && extension == ".nii"
@@ -158,8 +161,11 @@ or a table of numbers: one array`,
 		Read:  readTable,
 		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return 0, EncodeCSV(w, a) },
 	},
-	{Name: "csv", Extensions: []string{".tsv", ".txt"}, Help: `a table too, with tabs, semicolons or blanks`, Is: ends(".tsv", ".txt"), Read: readTable},
-	{Is: starts("GIF8", "BM", "RIFF", "II+\x00", "MM\x00+"), Refusal: "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + images.ConvertHint},
+	{Name: "csv", Extensions: []string{".tsv", ".txt"}, Help: `a table too, with tabs, semicolons or blanks`,
+		Is: ends(".tsv", ".txt"), Read: readTable},
+	{Is: starts("GIF8", "BM", "RIFF", "II+\x00", "MM\x00+"),
+		Refusal: "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; " +
+			"convert it, for instance with " + images.ConvertHint},
 }
 
 // Register adds a format, which is tried after the others, and which help, errors and --out then have too. It is for
@@ -170,7 +176,8 @@ func Register(f Format) {
 		panic(fmt.Sprintf("dataio: format %q without a name, an extension, help, Is or Read", f.Name))
 	}
 	for _, other := range formatTable {
-		if other.Name == f.Name || slices.ContainsFunc(f.Extensions, func(e string) bool { return slices.Contains(other.Extensions, e) }) {
+		if other.Name == f.Name || slices.ContainsFunc(f.Extensions,
+			func(e string) bool { return slices.Contains(other.Extensions, e) }) {
 			panic(fmt.Sprintf("dataio: a second format %q or %v", f.Name, f.Extensions))
 		}
 	}

@@ -26,7 +26,8 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	var image bytes.Buffer
-	if _, err := images.EncodePNG(&image, Array{Shape: []int{2, 3}, Data: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}, 8); err != nil {
+	if _, err := images.EncodePNG(&image, Array{Shape: []int{2, 3}, Data: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
+		8); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(image.Bytes())
@@ -68,7 +69,8 @@ func FuzzRead(f *testing.F) {
 				return
 			}
 			if len(m.IndPtr) != m.Rows+1 || m.IndPtr[m.Rows] != len(m.Values) {
-				t.Errorf("%d row pointers to %d for %d entries in %d rows", len(m.IndPtr), m.IndPtr[m.Rows], len(m.Values), m.Rows)
+				t.Errorf("%d row pointers to %d for %d entries in %d rows", len(m.IndPtr), m.IndPtr[m.Rows],
+					len(m.Values), m.Rows)
 			}
 		}
 		triplets := func(m *Triplets, err error) {

@@ -53,19 +53,34 @@ func TestImagesRoundTrip(t *testing.T) {
 				return WriteImage(path+".jpg", func(w io.Writer) (int, error) { return images.EncodeJPEG(w, a) })
 			}, 1},
 			{".tif", Depth{Bits: 8}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 8}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int,
+					error) {
+					return images.EncodeTIFF(w, a, Depth{Bits: 8})
+				})
 			}, 0.5 / 255},
 			{".tif", Depth{Bits: 16}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 16}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int,
+					error) {
+					return images.EncodeTIFF(w, a, Depth{Bits: 16})
+				})
 			}, 0.5 / 65535},
 			{".tif", Depth{Bits: 32}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 32}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int,
+					error) {
+					return images.EncodeTIFF(w, a, Depth{Bits: 32})
+				})
 			}, 1e-9},
 			{".tif", Depth{Bits: 32, Float: true}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 32, Float: true}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int,
+					error) {
+					return images.EncodeTIFF(w, a, Depth{Bits: 32, Float: true})
+				})
 			}, 1e-7},
 			{".tif", Depth{Bits: 64, Float: true}, func(a Array) (int, error) {
-				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return images.EncodeTIFF(w, a, Depth{Bits: 64, Float: true}) })
+				return WriteImage(path+".tif", func(w io.Writer) (int,
+					error) {
+					return images.EncodeTIFF(w, a, Depth{Bits: 64, Float: true})
+				})
 			}, 0},
 			{".npy", Depth{Bits: 16, Scaled: true}, func(a Array) (int, error) {
 				return WriteImage(path+".npy", func(w io.Writer) (int, error) { return EncodeNPYOfDepth(w, a, 16) })
@@ -199,7 +214,8 @@ func TestReadTIFFDecompresses(t *testing.T) {
 	z.Close()
 	plain := encodedTIFF(t, ramp(1, 4), Depth{Bits: 32, Float: true})
 	start := len(plain) - 16
-	deflated := edited(append(slices.Clone(plain[:start]), packed.Bytes()...), [2]int{images.TagCompression, 8}, [2]int{images.TagStripBytes, packed.Len()})
+	deflated := edited(append(slices.Clone(plain[:start]), packed.Bytes()...), [2]int{images.TagCompression, 8},
+		[2]int{images.TagStripBytes, packed.Len()})
 	place := bytes.Index(deflated[10:], []byte{images.TagPlanar & 255, images.TagPlanar >> 8}) + 10
 	binary.LittleEndian.PutUint16(deflated[place:], images.TagPredictor)
 	binary.LittleEndian.PutUint32(deflated[place+8:], 3)
@@ -215,7 +231,8 @@ func TestReadTIFFDecompresses(t *testing.T) {
 
 	// PackBits: three bytes as they are, then one byte five times.
 	eight := encodedTIFF(t, ramp(2, 4), Depth{Bits: 8})
-	bits := edited(append(slices.Clone(eight[:len(eight)-8]), 2, 10, 20, 30, 128, 252, 40), [2]int{images.TagCompression, 32773}, [2]int{images.TagStripBytes, 7})
+	bits := edited(append(slices.Clone(eight[:len(eight)-8]), 2, 10, 20, 30, 128, 252, 40),
+		[2]int{images.TagCompression, 32773}, [2]int{images.TagStripBytes, 7})
 	a, err = images.ReadTIFF(bytes.NewReader(bits))
 	if err != nil || a.Data[0] != 10./255 || a.Data[2] != 30./255 || a.Data[3] != 40./255 || a.Data[7] != 40./255 {
 		t.Errorf("%v, %v", a.Data, err)
@@ -242,11 +259,13 @@ func TestBadImages(t *testing.T) {
 	binary.LittleEndian.PutUint32(differ[second+2+8:], 4)
 	binary.LittleEndian.PutUint32(outside[10+12*11:], 1<<20)
 	var transparent bytes.Buffer
-	if err := xtiff.Encode(&transparent, &image.NRGBA{Pix: make([]byte, 16), Stride: 8, Rect: image.Rect(0, 0, 2, 2)}, nil); err != nil {
+	if err := xtiff.Encode(&transparent, &image.NRGBA{Pix: make([]byte, 16), Stride: 8, Rect: image.Rect(0, 0, 2, 2)},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	var palette bytes.Buffer
-	if err := xtiff.Encode(&palette, image.NewPaletted(image.Rect(0, 0, 2, 2), color.Palette{color.Black, color.White}), nil); err != nil {
+	if err := xtiff.Encode(&palette, image.NewPaletted(image.Rect(0, 0, 2, 2),
+		color.Palette{color.Black, color.White}), nil); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -254,22 +273,29 @@ func TestBadImages(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"truncated.jpg":  {photo.Bytes()[:photo.Len()/2], "is not a JPEG image, or truncated or corrupt (unexpected end)"},
-		"huge.jpg":       {huge, "its header states 65535 x 65535 pixels, more than"},
-		"truncated.tif":  {grey[:len(grey)-1], "part 1 of 1 is outside of the file"},
-		"head.tif":       {grey[:20], "its directory is outside of the file"},
-		"zero.tif":       {edited(grey, [2]int{images.TagWidth, 0}), "is a TIFF image of 4 x 0 pixels"},
-		"huge.tif":       {edited(grey, [2]int{images.TagWidth, 1 << 30}, [2]int{images.TagHeight, 1 << 30}), "its header states 1073741824 x 1073741824 pixels, more than"},
-		"cmyk.tif":       {edited(colour, [2]int{images.TagPhotometric, 5}), "is a CMYK image, expected grayscale or RGB"},
-		"palette.tif":    {palette.Bytes(), "is a TIFF image with a palette"},
-		"bilevel.tif":    {edited(grey, [2]int{images.TagBits, 1}), "is a TIFF image of 1 bit"},
-		"signed.tif":     {edited(grey, [2]int{images.TagSampleFormat, 2}, [2]int{images.TagBits, 64}), "of signed integers of 64 bits, expected integers of 8"},
-		"half.tif":       {edited(float, [2]int{images.TagBits, 16}), "of floating point numbers of 16 bits, expected"},
-		"alpha.tif":      {transparent.Bytes(), "it has transparent pixels"},
-		"planar.tif":     {edited(colour, [2]int{images.TagPlanar, 2}), "whose channels are stored one after the other"},
-		"jpeg.tif":       {edited(grey, [2]int{images.TagCompression, 7}), "is a TIFF image of compression 7, expected none, PackBits, LZW or Deflate"},
-		"outside.tif":    {outside, "its directory is outside of the file"},
-		"differ.tif":     {differ, "is a TIFF file of several images that differ (4 x 5 pixels of 1 x 16 bits, and then 4 x 4 pixels of 1 x 16 bits), expected one image, or a series"},
+		"truncated.jpg": {photo.Bytes()[:photo.Len()/2],
+			"is not a JPEG image, or truncated or corrupt (unexpected end)"},
+		"huge.jpg":      {huge, "its header states 65535 x 65535 pixels, more than"},
+		"truncated.tif": {grey[:len(grey)-1], "part 1 of 1 is outside of the file"},
+		"head.tif":      {grey[:20], "its directory is outside of the file"},
+		"zero.tif":      {edited(grey, [2]int{images.TagWidth, 0}), "is a TIFF image of 4 x 0 pixels"},
+		"huge.tif": {edited(grey, [2]int{images.TagWidth, 1 << 30}, [2]int{images.TagHeight, 1 << 30}),
+			"its header states 1073741824 x 1073741824 pixels, more than"},
+		"cmyk.tif": {edited(colour, [2]int{images.TagPhotometric, 5}),
+			"is a CMYK image, expected grayscale or RGB"},
+		"palette.tif": {palette.Bytes(), "is a TIFF image with a palette"},
+		"bilevel.tif": {edited(grey, [2]int{images.TagBits, 1}), "is a TIFF image of 1 bit"},
+		"signed.tif": {edited(grey, [2]int{images.TagSampleFormat, 2}, [2]int{images.TagBits, 64}),
+			"of signed integers of 64 bits, expected integers of 8"},
+		"half.tif":  {edited(float, [2]int{images.TagBits, 16}), "of floating point numbers of 16 bits, expected"},
+		"alpha.tif": {transparent.Bytes(), "it has transparent pixels"},
+		"planar.tif": {edited(colour, [2]int{images.TagPlanar, 2}),
+			"whose channels are stored one after the other"},
+		"jpeg.tif": {edited(grey, [2]int{images.TagCompression, 7}),
+			"is a TIFF image of compression 7, expected none, PackBits, LZW or Deflate"},
+		"outside.tif": {outside, "its directory is outside of the file"},
+		"differ.tif": {differ, "is a TIFF file of several images that differ (4 x 5 pixels of 1 x 16 bits, " +
+			"and then 4 x 4 pixels of 1 x 16 bits), expected one image, or a series"},
 		"series.tif":     {series[:len(series)-3], "image 3: part 1 of 1 is outside of the file"},
 		"loop.tif":       {loop, "its directories form a loop"},
 		"ycbcr.tif":      {edited(colour, [2]int{images.TagPhotometric, 6}), "photometric interpretation 6"},
@@ -286,7 +312,8 @@ func TestBadImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(path)
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), path+": ") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), path+": ") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 	}
@@ -315,7 +342,8 @@ func TestEncodersRefuse(t *testing.T) {
 // A series of images is read as it was written, in every depth, and reduced copies are left out.
 func TestSeriesOfTIFF(t *testing.T) {
 	for _, shape := range [][]int{{3, 4, 5}, {2, 3, 7, 3}, {1, 4, 5}, {5, 1, 2}} {
-		for _, depth := range []Depth{{Bits: 8}, {Bits: 16}, {Bits: 32}, {Bits: 32, Float: true}, {Bits: 64, Float: true}} {
+		for _, depth := range []Depth{{Bits: 8}, {Bits: 16}, {Bits: 32}, {Bits: 32, Float: true},
+			{Bits: 64, Float: true}} {
 			a := ramp(shape...)
 			file := encodedTIFF(t, a, depth)
 			got, err := images.ReadTIFF(bytes.NewReader(file))

@@ -28,7 +28,8 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 	if r.dtype.kind != 'f' || r.dtype.size < 4 || r.dtype.text[0] == '>' {
 		return nil, fmt.Errorf("array %q has dtype %s, expected <f8 or <f4: others are read whole", name, r.dtype)
 	}
-	m, err := stored.Map(f, begin+r.header, stored.Format{Rows: r.shape[0], Cols: r.shape[1], ByColumns: r.fortran, Single: r.dtype.size == 4})
+	m, err := stored.Map(f, begin+r.header, stored.Format{Rows: r.shape[0], Cols: r.shape[1], ByColumns: r.fortran,
+		Single: r.dtype.size == 4})
 	if err != nil {
 		return nil, fmt.Errorf("array %q: %w", name, err)
 	}
@@ -43,7 +44,8 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 	}
 	opened, isFile := s.file.(file)
 	if e.offset == nil || !isFile {
-		return nil, 0, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name, s.format)
+		return nil, 0, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name,
+			s.format)
 	}
 	if begin, err = e.offset(); err != nil {
 		return nil, 0, fmt.Errorf("array %q %w", name, err)
@@ -57,7 +59,8 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 // (scipy.sparse.save_npz with compressed=False). The pointers to the rows or columns are read.
 func (s *Set) MapSparse() (*stored.Matrix, error) {
 	if s.triplets != nil || !s.IsSparse() {
-		return nil, fmt.Errorf("is in a .%s file, expected .npz as scipy.sparse.save_npz writes it: others are read whole", s.format)
+		return nil, fmt.Errorf("is in a .%s file, expected .npz as scipy.sparse.save_npz writes it: others "+
+			"are read whole", s.format)
 	}
 	format, rows, cols, err := s.sparseShape()
 	if err != nil {
@@ -140,8 +143,10 @@ func (s *Set) number(name string, types ...string) (*os.File, numbers, error) {
 	if r.complex || len(r.shape) != 1 {
 		return nil, numbers{}, r.ShapeError("one axis")
 	}
-	if kind := fmt.Sprintf("%c%d", r.dtype.kind, r.dtype.size); !slices.Contains(types, kind) || r.dtype.text[0] == '>' {
-		return nil, numbers{}, fmt.Errorf("array %q has dtype %s, expected <%s: others are read whole", name, r.dtype, strings.Join(types, " or <"))
+	if kind := fmt.Sprintf("%c%d", r.dtype.kind, r.dtype.size); !slices.Contains(types, kind) ||
+		r.dtype.text[0] == '>' {
+		return nil, numbers{}, fmt.Errorf("array %q has dtype %s, expected <%s: others are read whole", name, r.dtype,
+			strings.Join(types, " or <"))
 	}
 	return f, numbers{name, begin + r.header, r.len, r.dtype.size}, nil
 }
@@ -203,4 +208,5 @@ func (s *Set) openMatrix(name string) (*Reader, error) {
 }
 
 // errCompressed is the error for a member of an archive that has no place of its own in the file.
-var errCompressed = errors.New("is compressed, expected a member of an archive that is not (numpy.savez, not numpy.savez_compressed), or a .npy file")
+var errCompressed = errors.New("is compressed, expected a member of an archive that is not (numpy.savez, not " +
+	"numpy.savez_compressed), or a .npy file")

@@ -16,8 +16,10 @@ import (
 func scipyFile(t *testing.T, replaced ...Array) string {
 	t.Helper()
 	arrays := []Array{
-		{Name: "indices", Shape: []int{4}, Ints: []int64{0, 1, 1, 2}}, {Name: "indptr", Shape: []int{3}, Ints: []int64{0, 2, 4}},
-		{Name: "format", Texts: []string{"csr"}}, {Name: "shape", Shape: []int{2}, Ints: []int64{2, 3}}, {Name: "data", Shape: []int{4}, Data: []float64{1, 2, 3, 4}},
+		{Name: "indices", Shape: []int{4}, Ints: []int64{0, 1, 1, 2}},
+		{Name: "indptr", Shape: []int{3}, Ints: []int64{0, 2, 4}},
+		{Name: "format", Texts: []string{"csr"}}, {Name: "shape", Shape: []int{2}, Ints: []int64{2, 3}},
+		{Name: "data", Shape: []int{4}, Data: []float64{1, 2, 3, 4}},
 	}
 	for _, r := range replaced {
 		for i, a := range arrays {
@@ -38,7 +40,8 @@ func TestMapSparse(t *testing.T) {
 	for _, format := range []string{"csr", "csc"} {
 		var more []Array
 		if format == "csc" {
-			more = []Array{{Name: "format", Texts: []string{"csc"}}, {Name: "shape", Shape: []int{2}, Ints: []int64{3, 2}}}
+			more = []Array{{Name: "format", Texts: []string{"csc"}},
+				{Name: "shape", Shape: []int{2}, Ints: []int64{3, 2}}}
 		}
 		set, err := Open(scipyFile(t, more...))
 		if err != nil {
@@ -67,7 +70,8 @@ func TestMapSparse(t *testing.T) {
 		}
 		for j := range product {
 			if m.Product[j] != product[j] || math.Abs(m.Means[j]-mean[j]) > 1e-15 {
-				t.Errorf("%s: column %d: %g and %g, want %g and %g", format, j, m.Product[j], m.Means[j], product[j], mean[j])
+				t.Errorf("%s: column %d: %g and %g, want %g and %g", format, j, m.Product[j], m.Means[j], product[j],
+					mean[j])
 			}
 		}
 	}
@@ -76,16 +80,18 @@ func TestMapSparse(t *testing.T) {
 func TestMapSparseErrors(t *testing.T) {
 	ints := func(name string, v ...int64) Array { return Array{Name: name, Shape: []int{len(v)}, Ints: v} }
 	for want, replaced := range map[string]Array{
-		`array "indptr" holds 1 at [2], expected 2 to 4`:         ints("indptr", 0, 2, 1),
-		`array "indptr" holds 5 at [2], expected 2 to 4`:         ints("indptr", 0, 2, 5),
-		`array "indptr" begins with 1, expected 0`:               ints("indptr", 1, 2, 4),
-		`array "indptr" has shape (2,), expected (3,)`:           ints("indptr", 0, 4),
-		`array "indices" has 3 entries, "data" has 4`:            ints("indices", 0, 1, 1),
-		`format coo, expected csr or csc`:                        {Name: "format", Texts: []string{"coo"}},
-		`format "bsr", expected csr, csc or coo`:                 {Name: "format", Texts: []string{"bsr"}},
-		`array "data" has dtype <i8, expected <f4 or <f8`:        ints("data", 1, 2, 3, 4),
-		`array "indices" has dtype <f8, expected <i4 or <i8`:     {Name: "indices", Shape: []int{4}, Data: []float64{0, 1, 1, 2}},
-		`array "data" has shape (2, 2), expected one axis`:       {Name: "data", Shape: []int{2, 2}, Data: []float64{1, 2, 3, 4}},
+		`array "indptr" holds 1 at [2], expected 2 to 4`:  ints("indptr", 0, 2, 1),
+		`array "indptr" holds 5 at [2], expected 2 to 4`:  ints("indptr", 0, 2, 5),
+		`array "indptr" begins with 1, expected 0`:        ints("indptr", 1, 2, 4),
+		`array "indptr" has shape (2,), expected (3,)`:    ints("indptr", 0, 4),
+		`array "indices" has 3 entries, "data" has 4`:     ints("indices", 0, 1, 1),
+		`format coo, expected csr or csc`:                 {Name: "format", Texts: []string{"coo"}},
+		`format "bsr", expected csr, csc or coo`:          {Name: "format", Texts: []string{"bsr"}},
+		`array "data" has dtype <i8, expected <f4 or <f8`: ints("data", 1, 2, 3, 4),
+		`array "indices" has dtype <f8, expected <i4 or <i8`: {Name: "indices", Shape: []int{4},
+			Data: []float64{0, 1, 1, 2}},
+		`array "data" has shape (2, 2), expected one axis`: {Name: "data", Shape: []int{2, 2},
+			Data: []float64{1, 2, 3, 4}},
 		`the sparse matrix has 0 rows and 3 columns, expected a`: ints("shape", 0, 3),
 	} {
 		set, err := Open(scipyFile(t, replaced))
@@ -174,7 +180,8 @@ func TestLargerThanMemory(t *testing.T) {
 	_, ints := set.Ints("y")
 	_, single := set.Single("y")
 	for _, err := range []error{floats, ints, single} {
-		if err == nil || !strings.Contains(err.Error(), "GB in memory") || !strings.Contains(err.Error(), `array "y" of shape (1048576, 1048576)`) {
+		if err == nil || !strings.Contains(err.Error(), "GB in memory") ||
+			!strings.Contains(err.Error(), `array "y" of shape (1048576, 1048576)`) {
 			t.Error(err)
 		}
 	}

@@ -27,7 +27,8 @@ var matTypes = map[uint32]dtype{
 
 // matClasses names the classes of arrays that are not of numbers. Class 5 is a sparse matrix, and 6 to
 // 15 are numbers.
-var matClasses = map[byte]string{1: "a cell array", 2: "a structure", 3: "an object", 4: "a text", 16: "a function", 17: "an object"}
+var matClasses = map[byte]string{1: "a cell array", 2: "a structure", 3: "an object", 4: "a text", 16: "a function",
+	17: "an object"}
 
 // matSparse is the class of sparse matrices.
 const matSparse = 5
@@ -230,7 +231,8 @@ func (v matVariable) read() (a Array, err error) {
 		size *= n
 	}
 	if size != len(a.Data) {
-		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(), ndarray.ShapeString(a.Shape))
+		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(),
+			ndarray.ShapeString(a.Shape))
 	}
 	return a.FromColumns().WithoutUnitAxes().WithPairs()
 }
@@ -273,14 +275,17 @@ func (v matVariable) sparse(h matHeader, r io.Reader, room *int64) ([]float64, e
 	}
 	rows, starts, values := parts[0], parts[1], parts[2]
 	if h.complex || len(h.dims) != 2 || h.dims[0] < 1 || h.dims[1] < 1 {
-		return nil, fmt.Errorf("a sparse array that is complex or of shape %s, expected a real matrix", ndarray.ShapeString(h.dims))
+		return nil, fmt.Errorf("a sparse array that is complex or of shape %s, expected a real matrix",
+			ndarray.ShapeString(h.dims))
 	}
 	m, n := h.dims[0], h.dims[1]
 	if int64(m)*int64(n) > mostSparse {
-		return nil, fmt.Errorf("a sparse matrix of %d x %d, which is too large to be read as a dense one: save it as Matrix Market", m, n)
+		return nil, fmt.Errorf("a sparse matrix of %d x %d, which is too large to be read as a dense one: save it "+
+			"as Matrix Market", m, n)
 	}
 	if len(starts) != n+1 || len(values) > len(rows) {
-		return nil, fmt.Errorf("a sparse matrix of %d columns with %d starts, %d rows and %d values", n, len(starts), len(rows), len(values))
+		return nil, fmt.Errorf("a sparse matrix of %d columns with %d starts, %d rows and %d values", n, len(starts),
+			len(rows), len(values))
 	}
 	data := make([]float64, m*n)
 	for j := range n {

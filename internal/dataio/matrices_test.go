@@ -49,13 +49,20 @@ func TestReadMatrixMarket(t *testing.T) {
 		rows, cols int
 		want       []float64
 	}{
-		{"coordinate general", "%%MatrixMarket matrix coordinate real general\n% a comment\n\n2 3 3\n2 3 -1.5e2\n1 1 4\n2 1 .5\n", 2, 3, []float64{4, 0, 0, .5, 0, -150}},
-		{"duplicates add up", "%%MatrixMarket matrix coordinate integer general\n1 2 3\n1 2 3\n1 1 1\n1 2 4\n", 1, 2, []float64{1, 7}},
-		{"pattern symmetric", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n1 1\n3 1\n3 2\n", 3, 3, []float64{1, 0, 1, 0, 0, 1, 1, 1, 0}},
-		{"coordinate skew", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", 2, 2, []float64{0, -3, 3, 0}},
-		{"array general", "%%matrixmarket MATRIX Array Real General\r\n2 3\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n", 2, 3, []float64{1, 3, 5, 2, 4, 6}},
-		{"array symmetric", "%%MatrixMarket matrix array integer symmetric\n3 3\n1\n2\n3\n4\n5\n6\n", 3, 3, []float64{1, 2, 3, 2, 4, 5, 3, 5, 6}},
-		{"array skew", "%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n", 3, 3, []float64{0, -1, -2, 1, 0, -3, 2, 3, 0}},
+		{"coordinate general", "%%MatrixMarket matrix coordinate real general\n% a comment\n\n2 3 3\n2 3 " +
+			"-1.5e2\n1 1 4\n2 1 .5\n", 2, 3, []float64{4, 0, 0, .5, 0, -150}},
+		{"duplicates add up", "%%MatrixMarket matrix coordinate integer general\n1 2 3\n1 2 3\n1 1 1\n1 2 4\n", 1, 2,
+			[]float64{1, 7}},
+		{"pattern symmetric", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n1 1\n3 1\n3 2\n", 3, 3,
+			[]float64{1, 0, 1, 0, 0, 1, 1, 1, 0}},
+		{"coordinate skew", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", 2, 2,
+			[]float64{0, -3, 3, 0}},
+		{"array general", "%%matrixmarket MATRIX Array Real General\r\n2 3\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n", 2, 3,
+			[]float64{1, 3, 5, 2, 4, 6}},
+		{"array symmetric", "%%MatrixMarket matrix array integer symmetric\n3 3\n1\n2\n3\n4\n5\n6\n", 3, 3,
+			[]float64{1, 2, 3, 2, 4, 5, 3, 5, 6}},
+		{"array skew", "%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n", 3, 3,
+			[]float64{0, -1, -2, 1, 0, -3, 2, 3, 0}},
 	} {
 		a, m, err := ReadMatrixMarket(strings.NewReader(test.text))
 		if err != nil {
@@ -76,11 +83,13 @@ func TestReadMatrixMarket(t *testing.T) {
 			t.Errorf("%s: %v of shape %v, want %v", test.name, got, shape, test.want)
 		}
 	}
-	_, m, err := ReadMatrixMarket(strings.NewReader("%%MatrixMarket matrix coordinate real general\n1 3 3\n1 3 0\n1 1 1\n1 1 1\n"))
+	_, m, err := ReadMatrixMarket(strings.NewReader("%%MatrixMarket matrix coordinate real general\n1 3 3\n1 3 " +
+		"0\n1 1 1\n1 1 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if places, values, duplicates := m.Entries(); duplicates != 1 || !slices.Equal(values, []float64{2, 0}) || !slices.Equal(places, []int{0, 2}) {
+	if places, values, duplicates := m.Entries(); duplicates != 1 || !slices.Equal(values, []float64{2, 0}) ||
+		!slices.Equal(places, []int{0, 2}) {
 		t.Errorf("a zero is not kept, or a duplicate not counted: %v at %v, %d duplicates", values, places, duplicates)
 	}
 }
@@ -90,13 +99,17 @@ func TestReadMatrixMarketRefuses(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", "is empty, expected a Matrix Market file"},
 		{"1 2 3\n", `line 1: expected "%%MatrixMarket matrix", the format, the field and the symmetry`},
-		{"%%MatrixMarket matrix coordinate complex general\n", `line 1: the field is "complex", expected real, integer, or pattern for coordinates`},
-		{"%%MatrixMarket matrix coordinate real hermitian\n", `line 1: the symmetry is "hermitian" of a real matrix, expected general, symmetric or skew-symmetric`},
-		{"%%MatrixMarket matrix elemental real general\n", `line 1: the format is "elemental", expected coordinate or array`},
+		{"%%MatrixMarket matrix coordinate complex general\n",
+			`line 1: the field is "complex", expected real, integer, or pattern for coordinates`},
+		{"%%MatrixMarket matrix coordinate real hermitian\n",
+			`line 1: the symmetry is "hermitian" of a real matrix, expected general, symmetric or skew-symmetric`},
+		{"%%MatrixMarket matrix elemental real general\n",
+			`line 1: the format is "elemental", expected coordinate or array`},
 		{real + "2 2\n", "line 2: found 2 numbers, expected the 3 of the matrix's size"},
 		{real + "2 x 1\n", `line 2: found "x", expected an integer of the matrix's size`},
 		{real + "0 2 1\n", "line 2: the matrix has 0 rows and 2 columns, expected at least 1"},
-		{real + "9999999999 9999999999 1\n1 1 1\n", "line 2: the matrix has 9999999999 rows and 9999999999 columns, more than can be addressed"},
+		{real + "9999999999 9999999999 1\n1 1 1\n",
+			"line 2: the matrix has 9999999999 rows and 9999999999 columns, more than can be addressed"},
 		{real + "2 2 2\n1 1 1\n", "line 3: the file ends after 1 entries, expected 2"},
 		{real + "2 2 1\n1 1 1\n2 1 1\n", "line 4: there are more than the 1 entries stated"},
 		{real + "2 2 1\n% c\n3 1 1\n", `line 4: found row "3", expected 1 to 2`},
@@ -104,12 +117,18 @@ func TestReadMatrixMarketRefuses(t *testing.T) {
 		{real + "2 2 1\n1 1\n", "line 3: found 2 numbers, expected 3"},
 		{real + "2 2 1\n1 1 nan\n", `line 3: found "nan", expected a finite number`},
 		{real + "2 2 1\n1 1 1e999\n", `line 3: found "1e999", expected a finite number`},
-		{"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n", `line 3: found "1.5", expected an integer`},
-		{"%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n", "line 2: the matrix is symmetric and has 2 rows and 3 columns, expected equal numbers"},
-		{"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", "line 3: entry (1, 2) is above the diagonal, expected the lower triangle of a symmetric matrix"},
-		{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n", "line 3: entry (2, 2) is on the diagonal of a skew-symmetric matrix, which is zero"},
-		{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "line 5: the file ends after 3 values, expected 4"},
-		{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "line 4: there are more than the 1 values of the matrix's size"},
+		{"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n",
+			`line 3: found "1.5", expected an integer`},
+		{"%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n",
+			"line 2: the matrix is symmetric and has 2 rows and 3 columns, expected equal numbers"},
+		{"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n",
+			"line 3: entry (1, 2) is above the diagonal, expected the lower triangle of a symmetric matrix"},
+		{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n",
+			"line 3: entry (2, 2) is on the diagonal of a skew-symmetric matrix, which is zero"},
+		{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n",
+			"line 5: the file ends after 3 values, expected 4"},
+		{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n",
+			"line 4: there are more than the 1 values of the matrix's size"},
 	} {
 		_, _, err := ReadMatrixMarket(strings.NewReader(test.text))
 		checkError(t, err, test.want)
@@ -119,11 +138,13 @@ func TestReadMatrixMarketRefuses(t *testing.T) {
 // A header of a few bytes states sizes that take memory only where entries are there.
 func TestSparseMatricesAreAboutAsLargeAsTheirFiles(t *testing.T) {
 	for size, want := range map[string]string{
-		"999999999 2":    "the sparse matrix has 999999999 rows for 1 entries, expected an entry for every 64 of them",
-		"2 2000000000":   "the sparse matrix has 2000000000 columns for 1 entries, expected an entry for every 64 of them",
+		"999999999 2": "the sparse matrix has 999999999 rows for 1 entries, expected an entry for every 64 of them",
+		"2 2000000000": "the sparse matrix has 2000000000 columns for 1 entries, expected an entry for " +
+			"every 64 of them",
 		"1000000 900000": "",
 	} {
-		_, m, err := ReadMatrixMarket(strings.NewReader("%%MatrixMarket matrix coordinate real general\n" + size + " 1\n2 2 1\n"))
+		_, m, err := ReadMatrixMarket(strings.NewReader("%%MatrixMarket matrix coordinate real general\n" + size +
+			" 1\n2 2 1\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +230,8 @@ func TestSparseFormatsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(file, err)
 		}
-		if _, values, duplicates := m.Entries(); !slices.Equal(dense(t, m), want) || len(values) != len(at) || duplicates != 0 {
+		if _, values, duplicates := m.Entries(); !slices.Equal(dense(t, m), want) || len(values) != len(at) ||
+			duplicates != 0 {
 			t.Errorf("%s: the matrix differs", file)
 		}
 		s.Close()
@@ -311,14 +333,22 @@ func TestSparseRefuses(t *testing.T) {
 		{"csr", []Array{data, shape}, `array "indices" is missing; the file holds "data", "shape", "format"`},
 		{"csr", []Array{data, ints("shape", 2)}, `array "shape" has shape (1,), expected (2,)`},
 		{"csr", []Array{data, ints("shape", 2, 0)}, `the sparse matrix has 2 rows and 0 columns, expected at least 1`},
-		{"csr", []Array{data, shape, ints("indices", 0, 3), ints("indptr", 0, 1, 2)}, `array "indices" holds 3 at [1], expected 0 to 2 in a matrix of shape (2, 3)`},
-		{"csr", []Array{data, shape, ints("indices", 0), ints("indptr", 0, 1, 1)}, `array "indices" has 1 entries, "data" has 2`},
-		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 0, 2)}, `array "indptr" has shape (2,), expected (3,)`},
-		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 1, 1, 2)}, `array "indptr" begins with 1, expected 0`},
-		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 0, 2, 1)}, `array "indptr" holds 1 at [2], expected 2 to 2`},
-		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 0, 1, 9)}, `array "indptr" holds 9 at [2], expected 1 to 2`},
-		{"coo", []Array{data, shape, ints("row", 0, 1), ints("col", -1, 1)}, `array "col" holds -1 at [0], expected 0 to 2 in a matrix of shape (2, 3)`},
-		{"coo", []Array{{Name: "data", Shape: []int{1}, Data: []float64{math.NaN()}}, shape}, `array "data" holds NaN at [0], expected finite numbers`},
+		{"csr", []Array{data, shape, ints("indices", 0, 3), ints("indptr", 0, 1, 2)},
+			`array "indices" holds 3 at [1], expected 0 to 2 in a matrix of shape (2, 3)`},
+		{"csr", []Array{data, shape, ints("indices", 0), ints("indptr", 0, 1, 1)},
+			`array "indices" has 1 entries, "data" has 2`},
+		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 0, 2)},
+			`array "indptr" has shape (2,), expected (3,)`},
+		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 1, 1, 2)},
+			`array "indptr" begins with 1, expected 0`},
+		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 0, 2, 1)},
+			`array "indptr" holds 1 at [2], expected 2 to 2`},
+		{"csr", []Array{data, shape, ints("indices", 0, 1), ints("indptr", 0, 1, 9)},
+			`array "indptr" holds 9 at [2], expected 1 to 2`},
+		{"coo", []Array{data, shape, ints("row", 0, 1), ints("col", -1, 1)},
+			`array "col" holds -1 at [0], expected 0 to 2 in a matrix of shape (2, 3)`},
+		{"coo", []Array{{Name: "data", Shape: []int{1}, Data: []float64{math.NaN()}}, shape},
+			`array "data" holds NaN at [0], expected finite numbers`},
 	} {
 		_, err := openNPZ(t, writeSparse(t, test.format, test.arrays...)).Sparse()
 		checkError(t, err, test.want)

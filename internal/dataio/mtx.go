@@ -93,7 +93,8 @@ func (m *mtxReader) read() (*Array, *Triplets, error) {
 	case symmetry == "skew-symmetric" && !m.pattern:
 		m.mirror = -1
 	default:
-		return nil, nil, fmt.Errorf("the symmetry is %.20q of a %s matrix, expected general, symmetric or skew-symmetric", symmetry, field)
+		return nil, nil, fmt.Errorf("the symmetry is %.20q of a %s matrix, expected general, symmetric or "+
+			"skew-symmetric", symmetry, field)
 	}
 	ok, err := m.next()
 	if err != nil {
@@ -114,7 +115,8 @@ func (m *mtxReader) read() (*Array, *Triplets, error) {
 	}
 	rows, cols := int(size[0]), int(size[1])
 	if m.mirror != 0 && rows != cols {
-		return nil, nil, fmt.Errorf("the matrix is %s and has %d rows and %d columns, expected equal numbers", symmetry, rows, cols)
+		return nil, nil, fmt.Errorf("the matrix is %s and has %d rows and %d columns, expected equal numbers",
+			symmetry, rows, cols)
 	}
 	if format == "array" {
 		a, err := m.array(rows, cols)
@@ -180,9 +182,11 @@ func (m *mtxReader) coordinates(rows, cols int, n int64) (*Triplets, error) {
 		}
 		switch {
 		case m.mirror != 0 && j > i:
-			return nil, fmt.Errorf("entry (%d, %d) is above the diagonal, expected the lower triangle of a symmetric matrix", i+1, j+1)
+			return nil, fmt.Errorf("entry (%d, %d) is above the diagonal, expected the lower triangle of a "+
+				"symmetric matrix", i+1, j+1)
 		case m.mirror < 0 && i == j:
-			return nil, fmt.Errorf("entry (%d, %d) is on the diagonal of a skew-symmetric matrix, which is zero", i+1, j+1)
+			return nil, fmt.Errorf("entry (%d, %d) is on the diagonal of a skew-symmetric matrix, which is zero", i+1,
+				j+1)
 		}
 		row, col, values = append(row, i), append(col, j), append(values, v)
 		if m.mirror != 0 && i != j {

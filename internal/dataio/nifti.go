@@ -56,7 +56,8 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 	}
 	t, ok := niftiTypes[h.code]
 	if !ok {
-		return Array{}, fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers of up to 64 bits", h.code)
+		return Array{}, fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers "+
+			"of up to 64 bits", h.code)
 	}
 	t.order = h.order
 	a := Array{Complex: h.code == 32 || h.code == 1792}
@@ -134,7 +135,8 @@ func readNIfTIHeader(r io.Reader) (h niftiHeader, err error) {
 		}
 		h.code = order.Uint16(b[70:])
 		h.offset = int64(math.Float32frombits(order.Uint32(b[108:])))
-		h.slope, h.shift = float64(math.Float32frombits(order.Uint32(b[112:]))), float64(math.Float32frombits(order.Uint32(b[116:])))
+		h.slope, h.shift = float64(math.Float32frombits(order.Uint32(b[112:]))),
+			float64(math.Float32frombits(order.Uint32(b[116:])))
 	} else {
 		more := make([]byte, niftiSizes[1]-niftiSizes[0])
 		if _, err := io.ReadFull(r, more); err != nil {

@@ -234,7 +234,8 @@ func (r *Reader) Ints() (Array, error) {
 			case 'u':
 				v := bits(b)
 				if v > math.MaxInt64 {
-					return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v, ndarray.PlaceString(at, r.shape))
+					return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v,
+						ndarray.PlaceString(at, r.shape))
 				}
 				a.Ints[at] = int64(v)
 			default:
@@ -398,5 +399,6 @@ func (h header) check(name string) (dtype, error) {
 // Fits is the error for an array that takes more than the machine's memory, or that of its control
 // group, with so many bytes a value.
 func (r *Reader) fits(bytes int64) error {
-	return ndarray.Fits(fmt.Sprintf("array %q of shape %s", r.name, ndarray.ShapeString(r.shape)), float64(r.len), float64(bytes))
+	return ndarray.Fits(fmt.Sprintf("array %q of shape %s", r.name, ndarray.ShapeString(r.shape)), float64(r.len),
+		float64(bytes))
 }

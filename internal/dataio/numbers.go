@@ -32,7 +32,8 @@ func notNumber(cell string) error {
 		return errors.New("the cell is empty, expected a number")
 	}
 	if _, ok := ParseNumber(strings.Replace(cell, ",", ".", 1)); ok {
-		return fmt.Errorf("found %.40q, expected a number with a decimal point, and without separators of thousands", cell)
+		return fmt.Errorf("found %.40q, expected a number with a decimal point, and without separators of thousands",
+			cell)
 	}
 	if parts := strings.Fields(cell); len(parts) > 1 {
 		if _, ok := ParseNumber(parts[0]); ok {

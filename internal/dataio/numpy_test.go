@@ -44,7 +44,8 @@ func TestFloatsAndIntsOfEveryDtypeAndOrder(t *testing.T) {
 	} {
 		s := openNPZ(t, fixture(file+".npz"))
 		x, err := s.Floats("X")
-		if err != nil || !slices.Equal(x.Data, want) || !slices.Equal(x.Shape, []int{2, 3}) || x.Name != "X" || x.Ints != nil {
+		if err != nil || !slices.Equal(x.Data, want) || !slices.Equal(x.Shape, []int{2, 3}) || x.Name != "X" ||
+			x.Ints != nil {
 			t.Errorf("%s: floats %+v, %v", file, x, err)
 		}
 		n, err := s.Ints("X")
@@ -71,7 +72,8 @@ func TestFloatsAndIntsOfEveryDtypeAndOrder(t *testing.T) {
 	if x, err := s.Ints("X"); err != nil || !slices.Equal(x.Ints, []int64{-1, -2, -3, -4, -5, -6}) {
 		t.Errorf("negative: %v, %v", x.Ints, err)
 	}
-	if x, err := openNPZ(t, fixture("b1.npz")).Floats("X"); err != nil || !slices.Equal(x.Data, []float64{0, 0, 0, 1, 1, 1}) {
+	if x, err := openNPZ(t, fixture("b1.npz")).Floats("X"); err != nil ||
+		!slices.Equal(x.Data, []float64{0, 0, 0, 1, 1, 1}) {
 		t.Errorf("b1: %v, %v", x.Data, err)
 	}
 	_, err := openNPZ(t, fixture("half_index.npz")).Ints("indices")
@@ -138,9 +140,12 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{filepath.Join(dir, "absent.npy"), "no such file or directory"},
 		{dir, "is a directory, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
-		{os.DevNull, "is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
-		{write("empty.csv", ""), "is empty (0 bytes), expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
-		{write("data.bin", "1,2\n"), "has an unknown format, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
+		{os.DevNull, "is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, " +
+			".csv or .tsv"},
+		{write("empty.csv", ""), "is empty (0 bytes), expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, " +
+			".nii, .mtx, .csv or .tsv"},
+		{write("data.bin", "1,2\n"), "has an unknown format, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, " +
+			".tif, .nii, .mtx, .csv or .tsv"},
 		{write("a.jpg", "\xff\xd8\xff\xe0"), "is not a JPEG image, or truncated or corrupt (unexpected end)"},
 		{write("a.csv.gz", "\x1f\x8b\x08"), "is truncated or corrupt (unexpected EOF)"},
 		{fixture("truncated.npz"), "is truncated or corrupt (zip: not a valid zip file)"},
@@ -161,9 +166,11 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 	_, err = s.Stack("Y")
 	checkError(t, err, `array "Y" is missing; the file holds "X", "y", "sigma2": did you mean "y"?`)
 	_, err = OpenNPZ(fixture("single.npy"))
-	checkError(t, err, fixture("single.npy")+": is a single array (.npy), expected a .npz file as numpy.savez writes it")
+	checkError(t, err, fixture("single.npy")+": is a single array (.npy), expected a .npz file as "+
+		"numpy.savez writes it")
 	_, err = s.Sparse()
-	checkError(t, err, "is not a sparse matrix, expected a coordinate .mtx file or .npz as scipy.sparse.save_npz writes it")
+	checkError(t, err, "is not a sparse matrix, expected a coordinate .mtx file or .npz as "+
+		"scipy.sparse.save_npz writes it")
 }
 
 // What is in memory already, from a text file, reads like the rest.
@@ -272,7 +279,8 @@ func TestSuggestNamesTheNearest(t *testing.T) {
 	for _, test := range []struct{ missing, found, want string }{
 		{"X", "x y", `"x"`}, {"y", "X Y", `"Y"`}, {"y", "X Y_train y_train", `"Y_train"`}, {"y", "X z", ""},
 		{"indices", "y index shape", `"index"`}, {"indices", "indexes idx", `"indexes"`},
-		{"shape", "y Shape", `"Shape"`}, {"sigma2", "sigma sigma_2 gamma", `"sigma"`}, {"lambda", "gamma", ""}, {"lambda", "lamda", `"lamda"`},
+		{"shape", "y Shape", `"Shape"`}, {"sigma2", "sigma sigma_2 gamma", `"sigma"`}, {"lambda", "gamma", ""},
+		{"lambda", "lamda", `"lamda"`},
 	} {
 		got := ndarray.Suggest("the file", test.missing, strings.Fields(test.found), used)
 		_, meant, _ := strings.Cut(got, "did you mean ")
@@ -317,7 +325,8 @@ func TestWriteNPZRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Name != want.Name || !slices.Equal(got.Shape, want.Shape) || !slices.Equal(got.Data, want.Data) || !slices.Equal(got.Ints, want.Ints) {
+		if got.Name != want.Name || !slices.Equal(got.Shape, want.Shape) || !slices.Equal(got.Data, want.Data) ||
+			!slices.Equal(got.Ints, want.Ints) {
 			t.Errorf("array %q differs", want.Name)
 		}
 		if want.Name == "y" && !math.Signbit(got.Data[0]) {

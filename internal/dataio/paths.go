@@ -64,7 +64,8 @@ func SameFile(a, b string) bool {
 	}
 	in, errA := os.Stat(filepath.Dir(a))
 	beside, errB := os.Stat(filepath.Dir(b))
-	if errA != nil || errB != nil || !os.SameFile(in, beside) || !strings.EqualFold(filepath.Base(a), filepath.Base(b)) {
+	if errA != nil || errB != nil || !os.SameFile(in, beside) ||
+		!strings.EqualFold(filepath.Base(a), filepath.Base(b)) {
 		return false
 	}
 	if filepath.Base(a) == filepath.Base(b) {

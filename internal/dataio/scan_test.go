@@ -73,7 +73,8 @@ func TestArchivesOfOtherProgramsAreRead(t *testing.T) {
 		}
 		for name, is := range want {
 			a, err := s.Numbers(name)
-			if b := grid(is); err != nil || !slices.Equal(a.Shape, b.Shape) || !slices.Equal(a.Data, b.Data) || a.Complex != b.Complex {
+			if b := grid(is); err != nil || !slices.Equal(a.Shape, b.Shape) || !slices.Equal(a.Data, b.Data) ||
+				a.Complex != b.Complex {
 				t.Errorf("%s: %s is %v, %v", file, name, a, err)
 			}
 		}
@@ -155,7 +156,8 @@ func TestArraysOfArchivesAreNamedAfterAColon(t *testing.T) {
 
 func TestFilesOfScannersThatDoNotFitAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.mat": "text", "b.h5": "text", "c.cfl": "x", "d.cfl": "x", "d.hdr": "# Dimensions\n2 -1\n", "e.nii": "no", "f.cfl": "1234", "f.hdr": "# Dimensions\n2 2\n"} {
+	for name, text := range map[string]string{"a.mat": "text", "b.h5": "text", "c.cfl": "x", "d.cfl": "x",
+		"d.hdr": "# Dimensions\n2 -1\n", "e.nii": "no", "f.cfl": "1234", "f.hdr": "# Dimensions\n2 2\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

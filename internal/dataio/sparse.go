@@ -49,7 +49,8 @@ func checkLines(rows, cols, entries int) error {
 		lines int
 	}{{"rows", rows}, {"columns", cols}} {
 		if axis.lines > emptyLines && axis.lines/linesPerEntry > entries {
-			return fmt.Errorf("the sparse matrix has %d %s for %d entries, expected an entry for every %d of them", axis.lines, axis.name, entries, linesPerEntry)
+			return fmt.Errorf("the sparse matrix has %d %s for %d entries, expected an entry for every %d of them",
+				axis.lines, axis.name, entries, linesPerEntry)
 		}
 	}
 	return nil
@@ -148,7 +149,8 @@ func (s *Set) Triplets() (*Triplets, error) {
 		return s.triplets, nil
 	}
 	if !s.IsSparse() {
-		return nil, errors.New("is not a sparse matrix, expected a coordinate .mtx file or .npz as scipy.sparse.save_npz writes it")
+		return nil, errors.New("is not a sparse matrix, expected a coordinate .mtx file or .npz as " +
+			"scipy.sparse.save_npz writes it")
 	}
 	format, rows, cols, err := s.sparseShape()
 	if err != nil {
@@ -175,7 +177,8 @@ func (s *Set) sparseShape() (format string, rows, cols int, err error) {
 		return "", 0, 0, err
 	}
 	if format != "csr" && format != "csc" && format != "coo" {
-		return "", 0, 0, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it with its tocsr method", format)
+		return "", 0, 0, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it "+
+			"with its tocsr method", format)
 	}
 	size, err := s.indices("shape")
 	if err != nil {
@@ -203,7 +206,8 @@ func (s *Set) readTriplets(format string, rows, cols int, values []float64) (*Tr
 		out := make([]int, len(places))
 		for k, v := range places {
 			if v < 0 || v >= int64(n) {
-				return nil, fmt.Errorf("array %q holds %d at [%d], expected 0 to %d in a matrix of shape %s", name, v, k, n-1, ndarray.ShapeString([]int{rows, cols}))
+				return nil, fmt.Errorf("array %q holds %d at [%d], expected 0 to %d in a matrix of shape %s", name, v,
+					k, n-1, ndarray.ShapeString([]int{rows, cols}))
 			}
 			out[k] = int(v)
 		}
@@ -254,7 +258,8 @@ func (s *Set) pointers(major, entries int) ([]int64, error) {
 	}
 	for i := range major {
 		if ptr[i+1] < ptr[i] || ptr[i+1] > int64(entries) {
-			return nil, fmt.Errorf("array \"indptr\" holds %d at [%d], expected %d to %d", ptr[i+1], i+1, ptr[i], entries)
+			return nil, fmt.Errorf("array \"indptr\" holds %d at [%d], expected %d to %d", ptr[i+1], i+1, ptr[i],
+				entries)
 		}
 	}
 	return ptr, nil
@@ -305,7 +310,8 @@ func (s *Set) text(name string) (string, error) {
 	}
 	kind := strings.TrimLeft(h.descr, "<>|=")
 	if len(h.shape) != 0 || kind == "" || kind[0] != 'S' && kind[0] != 'U' {
-		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name, h.descr, ndarray.ShapeString(h.shape))
+		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name,
+			h.descr, ndarray.ShapeString(h.shape))
 	}
 	// The names are ASCII, so in either type and byte order all other bytes are zero.
 	return string(bytes.ReplaceAll(values, []byte{0}, nil)), nil

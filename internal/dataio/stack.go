@@ -115,18 +115,22 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 		case n == 0:
 			return nil, fmt.Errorf("is empty, its shape is %s", ndarray.ShapeString(h.shape))
 		case n > math.MaxInt/8/total:
-			return nil, fmt.Errorf("is corrupt (its header states shape %s, more than can be addressed)", ndarray.ShapeString(h.shape))
+			return nil, fmt.Errorf("is corrupt (its header states shape %s, more than can be addressed)",
+				ndarray.ShapeString(h.shape))
 		}
 		total *= n
 	}
 	if h.fortran {
-		return nil, fmt.Errorf("is in Fortran order, where every sample is spread over the whole array, so they cannot be read one at a time; save numpy.ascontiguousarray of it (its shape is %s)", ndarray.ShapeString(h.shape))
+		return nil, fmt.Errorf("is in Fortran order, where every sample is spread over the whole array, so they "+
+			"cannot be read one at a time; save numpy.ascontiguousarray of it (its shape is %s)",
+			ndarray.ShapeString(h.shape))
 	}
 	s.n, s.shape = h.shape[0], h.shape[1:]
 	s.len = total / s.n
 	// Otherwise callers would allocate memory for a missing sample.
 	if bytes := int64(s.len) * int64(s.dtype.size); bytes > room-s.header {
-		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room, s.n, s.header, s.header+bytes)
+		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room,
+			s.n, s.header, s.header+bytes)
 	}
 	if after := room - s.header - int64(total)*int64(s.dtype.size); room < math.MaxInt64 && after > 0 {
 		return nil, fmt.Errorf("is corrupt (%w)", afterArray(after))
@@ -154,7 +158,8 @@ func (s *Stack) Index() int { return s.next }
 // after which reading can continue. Any other error is permanent.
 func (s *Stack) Next(dst []float64) error {
 	if len(dst) != s.len {
-		panic(fmt.Sprintf("dataio: sample of shape %s has %d values, dst has room for %d", ndarray.ShapeString(s.shape), s.len, len(dst)))
+		panic(fmt.Sprintf("dataio: sample of shape %s has %d values, dst has room for %d",
+			ndarray.ShapeString(s.shape), s.len, len(dst)))
 	}
 	if s.err != nil {
 		return s.err
@@ -175,7 +180,8 @@ func (s *Stack) Next(dst []float64) error {
 	s.next++
 	for k, v := range dst {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("sample %d of %d (from 0) holds %g at %s, expected finite numbers", i, s.n, v, ndarray.PlaceString(k, s.shape))
+			return fmt.Errorf("sample %d of %d (from 0) holds %g at %s, expected finite numbers", i, s.n, v,
+				ndarray.PlaceString(k, s.shape))
 		}
 	}
 	return nil
@@ -186,7 +192,8 @@ func (s *Stack) fail(i int, got int64, err error) error {
 	bytes := int64(s.len) * int64(s.dtype.size)
 	begin := s.header + int64(i)*bytes
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		s.err = fmt.Errorf("is truncated: the data end at byte %d, sample %d of %d (from 0) takes bytes %d to %d", begin+got, i, s.n, begin, begin+bytes)
+		s.err = fmt.Errorf("is truncated: the data end at byte %d, sample %d of %d (from 0) takes bytes %d to %d",
+			begin+got, i, s.n, begin, begin+bytes)
 	} else {
 		s.err = fmt.Errorf("sample %d of %d (from 0), byte %d: %w", i, s.n, begin+got, bareError(err))
 	}
@@ -202,7 +209,8 @@ func (s *Stack) End() error {
 	var one [1]byte
 	switch n, err := io.ReadFull(s.r, one[:]); {
 	case n > 0:
-		s.err = fmt.Errorf("continues after the last of the %d samples that its header states, at byte %d", s.n, s.header+int64(s.n)*int64(s.len*s.dtype.size))
+		s.err = fmt.Errorf("continues after the last of the %d samples that its header states, at byte %d", s.n,
+			s.header+int64(s.n)*int64(s.len*s.dtype.size))
 	case err != io.EOF:
 		s.err = fmt.Errorf("is corrupt (%w)", bareError(err))
 	default:

@@ -214,7 +214,8 @@ func TestNothingFollowsAnArray(t *testing.T) {
 	if err := os.WriteFile(archive, packed.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	const one, holds = "1 bytes follow the array, expected its end", ": one file, or member of an archive, holds one array)"
+	const one, holds = "1 bytes follow the array, expected its end",
+		": one file, or member of an archive, holds one array)"
 	_, err := OpenStack(path)
 	checkError(t, err, path+": is corrupt (176 bytes follow the array, expected its end"+holds)
 	single, err := Open(path)
@@ -230,7 +231,8 @@ func TestNothingFollowsAnArray(t *testing.T) {
 	_, err = set.Texts("texts")
 	checkError(t, err, `array "texts" is truncated or corrupt (`+one+holds)
 	_, err = set.Map("y")
-	checkError(t, err, `array "y" is `+"compressed, expected a member of an archive that is not (numpy.savez, not numpy.savez_compressed), or a .npy file")
+	checkError(t, err, `array "y" is `+"compressed, expected a member of an archive that is not (numpy.savez, not "+
+		"numpy.savez_compressed), or a .npy file")
 	_, err = set.Stack("y")
 	checkError(t, err, `array "y" is corrupt (`+one+holds)
 	s, err := NewStack(bytes.NewReader(twice))
@@ -278,12 +280,14 @@ func TestStackRefuses(t *testing.T) {
 		{nil, "is truncated or corrupt (it ends within the header)"},
 		{head("<f8", "False", "(2, 2)")[:30], "is truncated or corrupt (it ends within the header)"},
 		{[]byte("1,2\n3,4\n5,6\n"), "is not a .npy array, or corrupt (not a .npy array)"},
-		{head("<f8", "True", "(2, 2)"), "is in Fortran order, where every sample is spread over the whole array, so they cannot be read one at a time; save numpy.ascontiguousarray of it (its shape is (2, 2))"},
+		{head("<f8", "True", "(2, 2)"), "is in Fortran order, where every sample is spread over the whole array, " +
+			"so they cannot be read one at a time; save numpy.ascontiguousarray of it (its shape is (2, 2))"},
 		{head("<c16", "False", "(2, 2)"), "cannot be read: found dtype <c16, expected real numbers"},
 		{head("<f8", "False", "()"), "has shape (), expected (N, ...), a stack of N samples"},
 		{head("<f8", "False", "(2, 0)"), "is empty, its shape is (2, 0)"},
 		{head("<f8", "False", "(2, -1)"), "is corrupt (its header states shape (2, -1))"},
-		{head("<f8", "False", "(4000000000, 4000000000)"), "is corrupt (its header states shape (4000000000, 4000000000), more than can be addressed)"},
+		{head("<f8", "False", "(4000000000, 4000000000)"),
+			"is corrupt (its header states shape (4000000000, 4000000000), more than can be addressed)"},
 	} {
 		_, err := NewStack(bytes.NewReader(test.file))
 		checkError(t, err, test.want)

@@ -368,7 +368,8 @@ func (t *tableText) number(cell string, line int, column string) (v float64, ok 
 		*place = fmt.Sprintf("%s (line %d, column %q)", strconv.Quote(cell), line, column)
 	}
 	if *other != "" {
-		return 0, false, fmt.Errorf("found %.40q, but also %s: expected decimal points or decimal commas, not both", cell, *other)
+		return 0, false, fmt.Errorf("found %.40q, but also %s: expected decimal points or decimal commas, not both",
+			cell, *other)
 	}
 	return v, true, nil
 }

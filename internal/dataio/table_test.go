@@ -30,9 +30,11 @@ func describeTable(t *Table) string {
 // Tables as programs write them.
 func TestTablesOfManyPrograms(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"R, write.csv", "\"\",\"mpg\",\"car\"\n\"Mazda RX4\",21,\"a\"\n\"Fiat \"\"128\"\"\",32.4,NA\n", `rows ["Mazda RX4" "Fiat \"128\""] mpg[21 32.4] car["a"][0 -1]`},
+		{"R, write.csv", "\"\",\"mpg\",\"car\"\n\"Mazda RX4\",21,\"a\"\n\"Fiat \"\"128\"\"\",32.4,NA\n",
+			`rows ["Mazda RX4" "Fiat \"128\""] mpg[21 32.4] car["a"][0 -1]`},
 		{"R, write.csv2", "\"\";\"a\";\"b\"\n\"x\";1,5;2\n\"y\";-0,5;3e-1\n", `rows ["x" "y"] a[1.5 -0.5] b[2 0.3]`},
-		{"R, write.table", "\"a b\" \"c\"\n\"r 1\" 1 \"u\"\n\"r2\" NA \"v\"\n", `rows ["r 1" "r2"] a b[1 NaN] c["u" "v"][0 1]`},
+		{"R, write.table", "\"a b\" \"c\"\n\"r 1\" 1 \"u\"\n\"r2\" NA \"v\"\n",
+			`rows ["r 1" "r2"] a b[1 NaN] c["u" "v"][0 1]`},
 		{"R, write.table with tabs", "a\tb\nr1\t1\t2\n", `rows ["r1"] a[1] b[2]`},
 		{"pandas with its index", ",a,b\n0,1.0,u\n1,,v\n", `rows ["0" "1"] a[1 NaN] b["u" "v"][0 1]`},
 		{"pandas, read and written again", "Unnamed: 0,a\n0,1\n1,2\n", `rows ["0" "1"] a[1 2]`},
@@ -43,10 +45,13 @@ func TestTablesOfManyPrograms(t *testing.T) {
 		{"logical values", "a,b\nTRUE,1\nfalse,2\n,3\n", `a[1 0 NaN] b[1 2 3]`},
 		{"marks of missing values", "a,b\n?,x\nn/a,#N/A\n.,NULL\n1,y\n", `a[NaN NaN NaN 1] b["x" "y"][0 -1 -1 1]`},
 		{"None is no mark", "a\nNone\nx\n", `a["None" "x"][0 1]`},
-		{"marks in quotes are texts, but among numbers", "a,b\n\"NA\",\"NA\"\nNA,1\n\"x\",\"\"\n", `a["NA" "x"][0 -1 1] b[NaN 1 NaN]`},
+		{"marks in quotes are texts, but among numbers", "a,b\n\"NA\",\"NA\"\nNA,1\n\"x\",\"\"\n",
+			`a["NA" "x"][0 -1 1] b[NaN 1 NaN]`},
 		{"marks in quotes alone", "a\n\"NA\"\nNA\n", `a["NA"][0 -1]`},
-		{"quoted numbers among texts", "a,b\n\"4\",1\n\"04\",2\n\"rotary\",3\n", `a["04" "4" "rotary"][1 0 2] b[1 2 3]`},
-		{"texts that look like numbers among others", "a,b\n100%,\"100%\"\nnone,\"none\"\n", `a["100%" "none"][0 1] b["100%" "none"][0 1]`},
+		{"quoted numbers among texts", "a,b\n\"4\",1\n\"04\",2\n\"rotary\",3\n",
+			`a["04" "4" "rotary"][1 0 2] b[1 2 3]`},
+		{"texts that look like numbers among others", "a,b\n100%,\"100%\"\nnone,\"none\"\n",
+			`a["100%" "none"][0 1] b["100%" "none"][0 1]`},
 		{"quoted numbers alone", "a,b\n\"4\",1\nNA,2\n\"6\",3\n", `a[4 NaN 6] b[1 2 3]`},
 		{"texts in the order of their bytes", "a\nb\n\na\nB\n", `a["B" "a" "b"][2 -1 1 0]`},
 		{"a name with a separator", "\"a,b\",c\n1,\"x\ny\"\n", `a,b[1] c["x\ny"][0]`},
@@ -70,7 +75,8 @@ func TestTableColumnsAreReadAsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := describeTable(table); got != `a[1 2 3] code["4" "6"][0 1 0]` || !slices.Equal(table.Unread, []string{"mixed"}) || !slices.Equal(table.Lines, []int{2, 3, 4}) {
+	if got := describeTable(table); got != `a[1 2 3] code["4" "6"][0 1 0]` ||
+		!slices.Equal(table.Unread, []string{"mixed"}) || !slices.Equal(table.Lines, []int{2, 3, 4}) {
 		t.Errorf("%s, unread %q, lines %v", got, table.Unread, table.Lines)
 	}
 	if c, err := table.Column("a"); err != nil || c.Missing(0) {
@@ -87,7 +93,8 @@ func TestBadTablesAreRefusedByPlace(t *testing.T) {
 		{"a,b\n,\n,\n", "holds a header line and no rows"},
 		{"1,2\n3,4\n", "line 1 holds numbers only, expected the names of the columns"},
 		{"a,b\n1,2\n3\n", "line 3 has 1 cells, expected 2 as in the header line and the first row"},
-		{"a,b,c\n1,2,3\n1,5,2,3\n", "line 3 has 4 cells, expected 3 as in the header line and the first row; a cell with a separator or a decimal comma in it must be quoted, or the separator be another"},
+		{"a,b,c\n1,2,3\n1,5,2,3\n", "line 3 has 4 cells, expected 3 as in the header line and the first row; a " +
+			"cell with a separator or a decimal comma in it must be quoted, or the separator be another"},
 		{"a,a\n1,2\n", `line 1: two columns are named "a"`},
 		{"a,,c\n1,2,3\n", `line 2, column 2: found "2", but the column has no name in the header line`},
 		{"a,b\n1,x\n2,3\n", `line 3, column "b": found the number "3" in a column of texts such as "x" (line 2); expected one kind (--na names texts that stand for missing values), or the column to be categorical, or dropped`},
@@ -141,7 +148,8 @@ func TestOpenTable(t *testing.T) {
 		t.Fatalf("%+v, %v", table, err)
 	}
 	_, err = OpenTable(filepath.Join(dir, "t.npz"), TableOptions{})
-	checkError(t, err, filepath.Join(dir, "t.npz")+": is no table by its name, expected a table with a header line (.csv or .tsv)")
+	checkError(t, err, filepath.Join(dir, "t.npz")+": is no table by its name, expected a table with a header "+
+		"line (.csv or .tsv)")
 	set := HoldTable(Array{Name: "y", Shape: []int{2}, Data: []float64{1, math.Pi}})
 	if a, err := set.Floats("y"); err != nil || a.Data[1] != math.Pi || !set.Named() {
 		t.Errorf("%+v, %v", a, err)

@@ -39,7 +39,8 @@ func TestReadCSV(t *testing.T) {
 		{"quoted separators", "\"a;b\",\"c\td\"\n\"1\", 2 \n", "a;b|c\td", nil, []int{1, 2}, []float64{1, 2}},
 		{"savetxt's header", "# a,b\n1,2\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
 		{"blank lines", "\n\n1,2\n\n3,4\n \n", "", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
-		{"quotes after spaces", "\"price\", var 1, \"var 3\"\n 1, \"-0.7645\" ,2\n", "price|var 1|var 3", nil, []int{1, 3}, []float64{1, -0.7645, 2}},
+		{"quotes after spaces", "\"price\", var 1, \"var 3\"\n 1, \"-0.7645\" ,2\n", "price|var 1|var 3", nil,
+			[]int{1, 3}, []float64{1, -0.7645, 2}},
 		{"comments", "# by hand\r\n\n#, \"x\na,b\n1,2\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
 		{"a comment over numbers", "# by hand\n1,2\n", "", nil, []int{1, 2}, []float64{1, 2}},
 		{"a row in a comment", "# 0,x\n# 0,1\n1,2\n", "", nil, []int{1, 2}, []float64{1, 2}},
@@ -50,9 +51,12 @@ func TestReadCSV(t *testing.T) {
 		{"quoted years alone", "\"2019\",\"2020\"\n1,2\n", "2019 2020", nil, []int{1, 2}, []float64{1, 2}},
 		{"all cells quoted", "\"1\",\"2\"\n\"3\",\"4\"\n", "", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
 		{"pandas' index", ",a,b\n0,1,2\n1,3,4\n", "a b", []string{"0", "1"}, []int{2, 2}, []float64{1, 2, 3, 4}},
-		{"pandas' index over counted columns", ",0,1\nx,1,2\ny,3,4\n", "0 1", []string{"x", "y"}, []int{2, 2}, []float64{1, 2, 3, 4}},
-		{"R's names of rows", "\"\",\"a\"\n\"r 1\",1\n\"r2\",2\n", "a|", []string{"r 1", "r2"}, []int{2, 1}, []float64{1, 2}},
-		{"names that ParseFloat reads", "inf,NaN,0x1p4\n1,2,3\n", "inf NaN 0x1p4", nil, []int{1, 3}, []float64{1, 2, 3}},
+		{"pandas' index over counted columns", ",0,1\nx,1,2\ny,3,4\n", "0 1", []string{"x", "y"}, []int{2, 2},
+			[]float64{1, 2, 3, 4}},
+		{"R's names of rows", "\"\",\"a\"\n\"r 1\",1\n\"r2\",2\n", "a|", []string{"r 1", "r2"}, []int{2, 1},
+			[]float64{1, 2}},
+		{"names that ParseFloat reads", "inf,NaN,0x1p4\n1,2,3\n", "inf NaN 0x1p4", nil, []int{1, 3},
+			[]float64{1, 2, 3}},
 	} {
 		a, err := ReadCSV(strings.NewReader(test.text), TableOptions{})
 		if err != nil {
@@ -63,7 +67,9 @@ func TestReadCSV(t *testing.T) {
 		if strings.Contains(test.columns, "|") {
 			separator = "|"
 		}
-		if got := strings.Join(a.Columns, separator); !slices.Equal(a.Data, test.want) || !slices.Equal(a.Shape, test.shape) || got != strings.TrimSuffix(test.columns, "|") || !slices.Equal(a.RowNames, test.rows) {
+		if got := strings.Join(a.Columns, separator); !slices.Equal(a.Data, test.want) ||
+			!slices.Equal(a.Shape, test.shape) || got != strings.TrimSuffix(test.columns, "|") ||
+			!slices.Equal(a.RowNames, test.rows) {
 			t.Errorf("%s: %v of shape %v, columns %q, rows %q", test.name, a.Data, a.Shape, a.Columns, a.RowNames)
 		}
 	}
@@ -87,7 +93,8 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"\"1\",\"x\",\"3\"\n\"4\",\"5\",\"6\"\n", "line 1, column 2: found \"x\"" + amongNumbers},
 		{"a,,b\n1,2,3\n", `line 2, column 2: found "2", but the column has no name in the header line`},
 		{"a,b\n1,2,\n3,4,5\n", `line 3, column 3: found "5", but the column has no name in the header line`},
-		{"# c\n\na,b\n1,2,3,4\n", "line 4 has 4 cells, expected 2 as in the header line and the first row; a cell with a separator or a decimal comma in it must be quoted, or the separator be another"},
+		{"# c\n\na,b\n1,2,3,4\n", "line 4 has 4 cells, expected 2 as in the header line and the first row; a cell " +
+			"with a separator or a decimal comma in it must be quoted, or the separator be another"},
 		{"a\tb\n\t1\n", `line 2, column "a": the value is missing, expected a number`},
 		{"# c\n1,2 \"3\"\n", `line 2: a quote (") stands inside an unquoted cell, expected quotes around the whole cell, next to the separators`},
 		{"1,2\n3,\"4\n5,6\n", `line 2: a quoted cell does not end in a quote (") followed by a separator; a quote within it is written twice ("")`},
@@ -106,8 +113,10 @@ func TestReadCSVRefuses(t *testing.T) {
 func TestWriteCSVRoundTrips(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	a := Array{
-		Name: "a", Shape: []int{3, 2}, Labels: Labels{RowNames: []string{"a", "b,c", ""}, Columns: []string{"x, y", "z"}},
-		Data: []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, -1. / 3, math.Copysign(0, -1), 12345678901234567},
+		Name: "a", Shape: []int{3, 2}, Labels: Labels{RowNames: []string{"a", "b,c", ""},
+			Columns: []string{"x, y", "z"}},
+		Data: []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, -1. / 3, math.Copysign(0, -1),
+			12345678901234567},
 	}
 	if err := WriteCSV(path, a); err != nil {
 		t.Fatal(err)
@@ -117,21 +126,27 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := s.Floats("a")
-	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) || !slices.Equal(got.Columns, a.Columns) || !slices.Equal(got.RowNames, a.RowNames) {
+	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) ||
+		!slices.Equal(got.Columns, a.Columns) || !slices.Equal(got.RowNames, a.RowNames) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	alone(t, path)
 	var text bytes.Buffer
-	if err := EncodeCSV(&text, Array{Shape: []int{2}, Ints: []int64{-1, 1 << 60}}); err != nil || text.String() != "-1\n1152921504606846976\n" {
+	if err := EncodeCSV(&text, Array{Shape: []int{2}, Ints: []int64{-1, 1 << 60}}); err != nil ||
+		text.String() != "-1\n1152921504606846976\n" {
 		t.Errorf("%q, %v", text.String(), err)
 	}
-	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 2}, Data: []float64{0, math.NaN()}}), `array "a" holds NaN at [0, 1], expected finite numbers`)
+	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 2}, Data: []float64{0, math.NaN()}}),
+		`array "a" holds NaN at [0, 1], expected finite numbers`)
 	text.Reset()
-	if err := EncodeCSV(&text, Array{Absent: true, Shape: []int{2, 2}, Data: []float64{0, math.NaN(), math.NaN(), 2}}); err != nil || text.String() != "0,\n,2\n" {
+	if err := EncodeCSV(&text, Array{Absent: true, Shape: []int{2, 2}, Data: []float64{0, math.NaN(), math.NaN(),
+		2}}); err != nil || text.String() != "0,\n,2\n" {
 		t.Errorf("with blanks %q, %v", text.String(), err)
 	}
-	checkError(t, EncodeCSV(&text, Array{Name: "a", Absent: true, Shape: []int{2}, Data: []float64{math.Inf(1), 1}}), `array "a" holds +Inf at [0], expected finite numbers`)
-	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 1, 1}, Data: []float64{0}}), `array "a" has shape (1, 1, 1), expected one axis or two in a .csv file`)
+	checkError(t, EncodeCSV(&text, Array{Name: "a", Absent: true, Shape: []int{2}, Data: []float64{math.Inf(1), 1}}),
+		`array "a" holds +Inf at [0], expected finite numbers`)
+	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 1, 1}, Data: []float64{0}}),
+		`array "a" has shape (1, 1, 1), expected one axis or two in a .csv file`)
 }
 
 func TestColumnRefuses(t *testing.T) {
@@ -152,7 +167,10 @@ func TestPNGRoundTrips(t *testing.T) {
 			a.Data[i] = float64(i) / float64(n*n-1)
 		}
 		path := filepath.Join(t.TempDir(), "levels.png")
-		if clamped, err := WriteImage(path, func(w io.Writer) (int, error) { return images.EncodePNG(w, a, bits) }); clamped != 0 || err != nil {
+		if clamped, err := WriteImage(path, func(w io.Writer) (int,
+			error) {
+			return images.EncodePNG(w, a, bits)
+		}); clamped != 0 || err != nil {
 			t.Fatal(clamped, err)
 		}
 		s, err := Open(path)
@@ -169,7 +187,8 @@ func TestPNGRoundTrips(t *testing.T) {
 func TestWritePNGClampsAndCounts(t *testing.T) {
 	var file bytes.Buffer
 	// 1 + 1e-12 rounds to the largest level and is not clamped.
-	clamped, err := images.EncodePNG(&file, Array{Shape: []int{1, 5}, Data: []float64{-0.1, 0.5, 1 + 1e-12, 1.2, -1e-9}}, 8)
+	clamped, err := images.EncodePNG(&file, Array{Shape: []int{1, 5}, Data: []float64{-0.1, 0.5, 1 + 1e-12, 1.2,
+		-1e-9}}, 8)
 	if clamped != 2 || err != nil {
 		t.Errorf("%d clamped, %v", clamped, err)
 	}
@@ -214,7 +233,8 @@ func TestReadPNGRefuses(t *testing.T) {
 		}
 		return file.Bytes()
 	}
-	hint := ", expected grayscale or RGB; convert it, for instance with magick in.png -alpha off -type TrueColor out.png"
+	hint := ", expected grayscale or RGB; convert it, for instance with magick in.png -alpha off -type " +
+		"TrueColor out.png"
 	gray := encode(image.NewGray(box))
 	huge := slices.Clone(gray)
 	copy(huge[16:], "\x00\x0f\xff\xff\x00\x0f\xff\xff")

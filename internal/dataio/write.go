@@ -144,11 +144,13 @@ func AppendCell(buf []byte, text string) []byte {
 
 // EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with the
 // names of the rows and the columns; without names of columns there is no header line. Every number has
-// the fewest digits from which it can be read back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
+// the fewest digits from which it can be read back; Inf is an error, and so is NaN unless Absent is set, when
+// its cell is empty.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.Check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
-		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name, ndarray.ShapeString(a.Shape))
+		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name,
+			ndarray.ShapeString(a.Shape))
 	}
 	if !a.Absent || slices.ContainsFunc(a.Data, func(v float64) bool { return math.IsInf(v, 0) }) {
 		if err := a.CheckFinite(); err != nil {

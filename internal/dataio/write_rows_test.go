@@ -24,7 +24,10 @@ func TestWriteNPZRows(t *testing.T) {
 			}
 			return nil
 		}}
-		if err := WriteNPZRows(path, x, func() []Array { return []Array{{Name: "y", Shape: []int{2}, Data: []float64{1, 2}}} }); err != nil {
+		if err := WriteNPZRows(path, x, func() []Array {
+			return []Array{{Name: "y", Shape: []int{2},
+				Data: []float64{1, 2}}}
+		}); err != nil {
 			t.Fatal(err)
 		}
 		set, err := Open(path)
@@ -54,7 +57,8 @@ func TestWriteNPZRows(t *testing.T) {
 		}
 	}
 	path, full := filepath.Join(t.TempDir(), "none.npz"), errors.New("full")
-	if err := WriteNPZRows(path, Rows{Name: "X", Rows: 1, Cols: 1, Each: func(func([]float64) error) error { return full }}, nil); !errors.Is(err, full) {
+	if err := WriteNPZRows(path, Rows{Name: "X", Rows: 1, Cols: 1,
+		Each: func(func([]float64) error) error { return full }}, nil); !errors.Is(err, full) {
 		t.Errorf("found %v, want %v", err, full)
 	}
 	if _, err := os.Stat(path); err == nil {

@@ -288,7 +288,8 @@ func (d *Design) checkNames() error {
 		of := Design{Variables: []Variable{v}}
 		for _, name := range of.Columns() {
 			if other, twice := from[name]; twice {
-				return fmt.Errorf("columns %q and %q of the table both give a column of X with the name %.60q: rename one of them", other, v.Name, name)
+				return fmt.Errorf("columns %q and %q of the table both give a column of X with the name %.60q: "+
+					"rename one of them", other, v.Name, name)
 			}
 			from[name] = v.Name
 		}
@@ -330,7 +331,9 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
 		if len(in) > 6 {
 			in = append(in[:6], "...")
 		}
-		return nil, &OptionError{"missing", fmt.Errorf("%s: the value is missing, the first of %d (%s); expected drop, to leave out such rows, or mean, to put the column's mean in their place", where, count, strings.Join(in, ", "))}
+		return nil, &OptionError{"missing", fmt.Errorf("%s: the value is missing, the first of %d (%s); expected "+
+			"drop, to leave out such rows, or mean, to put the column's mean in their place", where, count,
+			strings.Join(in, ", "))}
 	}
 	if len(kept) == 0 {
 		return nil, &OptionError{"missing", fmt.Errorf("no row is left: each of the %d has a missing value", t.Rows())}
@@ -351,7 +354,8 @@ func place(t *dataio.Table, i int, column string) string {
 // that nearly all differ, such as names.
 func checkColumn(c dataio.Column, kept []int) error {
 	if !slices.ContainsFunc(kept, func(i int) bool { return !c.Missing(i) }) {
-		return fmt.Errorf("column %q holds no values in the %d rows that are used; leave it out with drop", c.Name, len(kept))
+		return fmt.Errorf("column %q holds no values in the %d rows that are used; leave it out with drop", c.Name,
+			len(kept))
 	}
 	observed := 0
 	for _, i := range kept {
@@ -360,7 +364,8 @@ func checkColumn(c dataio.Column, kept []int) error {
 		}
 	}
 	if n := len(levels(c, kept)); n > 2 && (n == observed || n > 20 && 2*n > observed) {
-		return fmt.Errorf("column %q holds %d different texts in %d rows, such as %.40q: a name and not a category; leave it out with drop", c.Name, n, len(kept), c.Levels[0])
+		return fmt.Errorf("column %q holds %d different texts in %d rows, such as %.40q: a name and not a "+
+			"category; leave it out with drop", c.Name, n, len(kept), c.Levels[0])
 	}
 	return nil
 }
@@ -432,7 +437,8 @@ func (d *Design) code(t *dataio.Table, columns []dataio.Column, rows []int) (x *
 			switch {
 			case !c.Missing(i):
 				if !v.put(row[:w], c, i) {
-					return nil, 0, fmt.Errorf("%s: found the level %.40q, which the fit does not know; expected one of %s", place(t, i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
+					return nil, 0, fmt.Errorf("%s: found the level %.40q, which the fit does not know; "+
+						"expected one of %s", place(t, i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
 				}
 			case v.Fill == nil:
 				return nil, 0, fmt.Errorf("%s: the value is missing", place(t, i, c.Name))

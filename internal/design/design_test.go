@@ -38,11 +38,15 @@ func TestCoding(t *testing.T) {
 		groups       []int
 		redundant    []int
 	}{
-		{design.Options{Missing: design.Drop}, "[girth height kind=elm kind=oak]", "[8.3 70 0 1 10.5 72 0 1 10.8 83 1 0]", "[10.3 16.4 19.7]", 3, 0, []int{0, 1, 2, 2}, []int{2}},
-		{design.Options{Missing: design.Drop, Reference: true}, "[girth height kind=oak]", "[8.3 70 1 10.5 72 1 10.8 83 0]", "[10.3 16.4 19.7]", 3, 0, []int{0, 1, 2}, nil},
+		{design.Options{Missing: design.Drop}, "[girth height kind=elm kind=oak]",
+			"[8.3 70 0 1 10.5 72 0 1 10.8 83 1 0]", "[10.3 16.4 19.7]", 3, 0, []int{0, 1, 2, 2}, []int{2}},
+		{design.Options{Missing: design.Drop, Reference: true}, "[girth height kind=oak]",
+			"[8.3 70 1 10.5 72 1 10.8 83 0]", "[10.3 16.4 19.7]", 3, 0, []int{0, 1, 2}, nil},
 		{design.Options{Missing: design.Mean, Drop: []string{"girth"}}, "[height kind=ash kind=elm kind=oak]",
-			"[70 0 0 1 72 1 0 0 63 0.25 0.25 0.5 72 0 0 1 83 0 1 0]", "[10.3 10.3 10.2 16.4 19.7]", 1, 2, []int{0, 1, 1, 1}, []int{1}},
-		{design.Options{Missing: design.Drop, Only: []string{"girth"}}, "[girth]", "[8.3 8.6 8.8 10.5 10.8]", "[10.3 10.3 10.2 16.4 19.7]", 1, 0, []int{0}, nil},
+			"[70 0 0 1 72 1 0 0 63 0.25 0.25 0.5 72 0 0 1 83 0 1 0]", "[10.3 10.3 10.2 16.4 19.7]", 1, 2,
+			[]int{0, 1, 1, 1}, []int{1}},
+		{design.Options{Missing: design.Drop, Only: []string{"girth"}}, "[girth]", "[8.3 8.6 8.8 10.5 10.8]",
+			"[10.3 10.3 10.2 16.4 19.7]", 1, 0, []int{0}, nil},
 	} {
 		c.o.Response = "volume"
 		data, err := design.Build(read(t, trees), c.o)
@@ -50,7 +54,8 @@ func TestCoding(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := data.Design
-		if got := fmt.Sprint(d.Columns()); got != c.names || rows(data.X) != c.x || fmt.Sprint(data.Y) != c.y || data.Left != c.left || data.Filled != c.filled {
+		if got := fmt.Sprint(d.Columns()); got != c.names || rows(data.X) != c.x || fmt.Sprint(data.Y) != c.y ||
+			data.Left != c.left || data.Filled != c.filled {
 			t.Errorf("%+v: %s %s %v, %d left out, %d filled", c.o, got, rows(data.X), data.Y, data.Left, data.Filled)
 		}
 		if !slices.Equal(d.Groups(), c.groups) || !slices.Equal(d.Redundant(), c.redundant) {
@@ -103,9 +108,12 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{design.Options{Response: "volum"}, `response: column "volum" is missing; the table holds "girth", "height", "kind", "volume": did you mean "volume"?`},
 		{design.Options{Response: "kind"}, `response: column "kind" holds texts such as "ash", expected numbers`},
 		{design.Options{Response: "volume", Drop: []string{"volume"}}, `drop: column "volume" is the response`},
-		{design.Options{Response: "volume", Only: []string{"girht"}}, `only: column "girht" is missing; the table holds "girth", "height", "kind", "volume": did you mean "girth"?`},
-		{design.Options{Response: "volume", Drop: []string{"girth", "height", "kind"}}, `response: no column besides "volume" is left for X`},
-		{design.Options{Response: "volume", Categorical: []string{"kind"}, Drop: []string{"kind"}}, `categorical: column "kind" is not used`},
+		{design.Options{Response: "volume", Only: []string{"girht"}},
+			`only: column "girht" is missing; the table holds "girth", "height", "kind", "volume": did you mean "girth"?`},
+		{design.Options{Response: "volume", Drop: []string{"girth", "height", "kind"}},
+			`response: no column besides "volume" is left for X`},
+		{design.Options{Response: "volume", Categorical: []string{"kind"}, Drop: []string{"kind"}},
+			`categorical: column "kind" is not used`},
 		{design.Options{Response: "volume", Missing: "guess"}, `missing: found "guess", expected error, drop or mean`},
 		{design.Options{Response: "volume"}, `missing: line 3, column "height": the value is missing, the first of 3 (volume 1, height 1, kind 1); expected drop, to leave out such rows, or mean, to put the column's mean in their place`},
 	} {
@@ -129,7 +137,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 }
 
 func Example() {
-	table, err := dataio.ReadTable(strings.NewReader("town,rooms,price\nBath,3,210\nYork,4,268\nBath,2,160\n"), dataio.TableOptions{})
+	table, err := dataio.ReadTable(strings.NewReader("town,rooms,price\nBath,3,210\nYork,4,268\nBath,2,160\n"),
+		dataio.TableOptions{})
 	if err != nil {
 		panic(err)
 	}

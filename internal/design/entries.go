@@ -34,7 +34,8 @@ type Entries struct {
 
 // OpenEntries reads a table of entries: o.Response is the value, o.Weights its weight, and of the two
 // other columns that o uses the first names the rows. Texts that are equal numbers, such as 1 and 1.0,
-// name the same row or column, where all names are numbers. Errors in the options are OptionErrors; others name the file.
+// name the same row or column, where all names are numbers. Errors in the options are OptionErrors; others name
+// the file.
 func OpenEntries(path string, o Options) (*Entries, error) {
 	var by []string
 	check := func(names []string) error {
@@ -48,9 +49,11 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		}
 		switch {
 		case o.Missing == Mean:
-			return &OptionError{"missing", errors.New("found mean, but entries of a matrix have no mean to put in their place: expected error or drop")}
+			return &OptionError{"missing", errors.New("found mean, but entries of a matrix have no mean to put in " +
+				"their place: expected error or drop")}
 		case len(by) != 2:
-			return &OptionError{"only", fmt.Errorf("%d columns besides %q are left, %s; expected two, which name the rows and the columns of the matrix", len(by), o.Response, list(by))}
+			return &OptionError{"only", fmt.Errorf("%d columns besides %q are left, %s; expected two, which name "+
+				"the rows and the columns of the matrix", len(by), o.Response, list(by))}
 		}
 		return nil
 	}
@@ -109,7 +112,9 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 	}
 	if first, again, twice := repeated(e.Places); twice {
 		i := kept[again]
-		return nil, fmt.Errorf("line %d repeats the entry of line %d, %s %.40q and %s %.40q: expected each to be observed once", t.Lines[i], t.Lines[kept[first]], row.Name, row.Levels[row.Codes[i]], column.Name, column.Levels[column.Codes[i]])
+		return nil, fmt.Errorf("line %d repeats the entry of line %d, %s %.40q and %s %.40q: expected each to be "+
+			"observed once", t.Lines[i], t.Lines[kept[first]], row.Name, row.Levels[row.Codes[i]], column.Name,
+			column.Levels[column.Codes[i]])
 	}
 	return e, nil
 }
@@ -136,7 +141,8 @@ func weightsOf(t *dataio.Table, c dataio.Column, rows []int) ([]float64, error) 
 	var w []float64
 	for _, i := range rows {
 		if !(c.Values[i] > 0) {
-			return nil, &OptionError{"weights", fmt.Errorf("%s: found %g, expected a positive weight: leave out the line of an entry that does not count", place(t, i, c.Name), c.Values[i])}
+			return nil, &OptionError{"weights", fmt.Errorf("%s: found %g, expected a positive weight: leave out "+
+				"the line of an entry that does not count", place(t, i, c.Name), c.Values[i])}
 		}
 		w = append(w, c.Values[i])
 	}

@@ -19,11 +19,13 @@ func TestEntries(t *testing.T) {
 		}
 		return path
 	}
-	e, err := design.OpenEntries(file("when,user,rating,item\n1,bob,4,30\n2,ann,3,7\n3,bob,,7\n4,eve,5,30\n"), design.Options{Response: "rating", Drop: []string{"when"}, Missing: design.Drop})
+	e, err := design.OpenEntries(file("when,user,rating,item\n1,bob,4,30\n2,ann,3,7\n3,bob,,7\n4,eve,5,30\n"),
+		design.Options{Response: "rating", Drop: []string{"when"}, Missing: design.Drop})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprintf("%s %q %s %q %v %v %d", e.RowsBy, e.Rows, e.ColumnsBy, e.Columns, e.Places, e.Y, e.Left), `user ["ann" "bob" "eve"] item ["30" "7"] [2 1 4] [4 3 5] 1`; got != want {
+	if got, want := fmt.Sprintf("%s %q %s %q %v %v %d", e.RowsBy, e.Rows, e.ColumnsBy, e.Columns, e.Places, e.Y,
+		e.Left), `user ["ann" "bob" "eve"] item ["30" "7"] [2 1 4] [4 3 5] 1`; got != want {
 		t.Errorf("%s, expected %s", got, want)
 	}
 	for _, c := range []struct {
@@ -35,7 +37,8 @@ func TestEntries(t *testing.T) {
 		{"u,r\na,1\n", `only: 1 columns besides "r" are left, "u"; expected two, which name the rows and the columns of the matrix`, design.Options{}},
 		{"u,i,r\na,x,good\n", `response: column "r" holds texts such as "good", expected numbers`, design.Options{}},
 		{"u,i,r\na,,1\n", `missing: line 2, column "i": the value is missing, the first of 1 (i 1); expected drop, to leave out such rows, or mean, to put the column's mean in their place`, design.Options{}},
-		{"u,i,r\na,x,1\n", "missing: found mean, but entries of a matrix have no mean to put in their place: expected error or drop", design.Options{Missing: design.Mean}},
+		{"u,i,r\na,x,1\n", "missing: found mean, but entries of a matrix have no mean to put in their place: " +
+			"expected error or drop", design.Options{Missing: design.Mean}},
 	} {
 		path := file(c.text)
 		c.o.Response = "r"

@@ -22,7 +22,8 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 	if err != nil {
 		var texts *dataio.TextColumnError
 		if errors.As(err, &texts) {
-			err = fmt.Errorf("%w in a matrix of which some entries are missing; for a table with an entry a line, which column is the value? Expected --response NAME, one of %s", err, list(t.Names()))
+			err = fmt.Errorf("%w in a matrix of which some entries are missing; for a table with an entry a line, "+
+				"which column is the value? Expected --response NAME, one of %s", err, list(t.Names()))
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -37,7 +38,8 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 	for i, name := range e.Rows {
 		first, twice := seen[name]
 		if seen[name] = i; twice {
-			return nil, fmt.Errorf("%s: lines %d and %d are both named %.40q, expected different names of rows", path, t.Lines[first], t.Lines[i], name)
+			return nil, fmt.Errorf("%s: lines %d and %d are both named %.40q, expected different names of rows", path,
+				t.Lines[first], t.Lines[i], name)
 		}
 	}
 	for c, v := range m.Data {
@@ -47,7 +49,9 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 	}
 	switch {
 	case len(e.Y) == rows*cols:
-		return nil, fmt.Errorf("%s: no entry of the %d x %d matrix is missing (empty, NA or NaN): for a table with an entry a line, which column is the value? Expected --response NAME, one of %s; a whole matrix is denoised by --problem svt", path, rows, cols, list(t.Names()))
+		return nil, fmt.Errorf("%s: no entry of the %d x %d matrix is missing (empty, NA or NaN): for a table "+
+			"with an entry a line, which column is the value? Expected --response NAME, one of %s; a whole matrix "+
+			"is denoised by --problem svt", path, rows, cols, list(t.Names()))
 	case len(e.Y) == 0:
 		return nil, fmt.Errorf("%s: every entry of the %d x %d matrix is missing", path, rows, cols)
 	}

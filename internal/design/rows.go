@@ -47,7 +47,8 @@ func (d *Design) OpenRows(path string, na []string) (*NewRows, error) {
 			case len(missing) == 1:
 				return ndarray.MissingColumn(missing[0], names)
 			case len(missing) > 1:
-				return fmt.Errorf("%d columns of the fit are missing: %s; the table holds %s", len(missing), list(missing), list(names))
+				return fmt.Errorf("%d columns of the fit are missing: %s; the table holds %s", len(missing),
+					list(missing), list(names))
 			}
 			return nil
 		},
@@ -86,7 +87,8 @@ func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 	}
 	if y, err := t.Column(d.Response); err == nil {
 		if r.Y = y.Values; y.Values == nil {
-			return nil, fmt.Errorf("column %q, the response, holds texts such as %.40q, expected numbers, or a table without it", y.Name, y.Levels[0])
+			return nil, fmt.Errorf("column %q, the response, holds texts such as %.40q, expected numbers, or a "+
+				"table without it", y.Name, y.Levels[0])
 		}
 	}
 	all := make([]int, t.Rows())

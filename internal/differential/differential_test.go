@@ -59,9 +59,11 @@ func TestNoWrongNumberIsUnmarked(t *testing.T) {
 		for i, f := range failed {
 			if i < *shrink {
 				small := Shrink(dev, f.c, 3*time.Second)
-				t.Errorf("-seed %d -case %d: %s\n%v\n%s\nsmaller: %s\n%s", f.c.Seed, f.c.Index, f.o.Detail, f.c.Features, f.c, Run(dev, small).Detail, small)
+				t.Errorf("-seed %d -case %d: %s\n%v\n%s\nsmaller: %s\n%s", f.c.Seed, f.c.Index, f.o.Detail,
+					f.c.Features, f.c, Run(dev, small).Detail, small)
 			} else {
-				t.Errorf("-seed %d -case %d: %s; %s %s %s %s %v", f.c.Seed, f.c.Index, f.o.Detail, f.c.Op.Kind, f.c.Reg.Kind, f.c.Solver, f.c.Derivative, f.c.Features)
+				t.Errorf("-seed %d -case %d: %s; %s %s %s %s %v", f.c.Seed, f.c.Index, f.o.Detail, f.c.Op.Kind,
+					f.c.Reg.Kind, f.c.Solver, f.c.Derivative, f.c.Features)
 			}
 		}
 		var text strings.Builder
@@ -136,9 +138,12 @@ func again(t *testing.T, dev array.Device) {
 	}
 	o := Run(dev, c)
 	r := o.Risk
-	t.Logf("%s\n%v\nverdict %d %s; warnings %v, ambiguous %v, %v and %v for the reference\nSURE %.10g +- %.3g, divergence %.10g +- %.3g (%s, %s), residual %.10g, %d iterations, converged %v, optimality %.2g\nmu_hat %v\nb %v\nreference %+v",
+	t.Logf("%s\n%v\nverdict %d %s; warnings %v, ambiguous %v, %v and %v for the reference\nSURE %.10g +- %.3g, "+
+		"divergence %.10g +- %.3g (%s, %s), residual %.10g, %d iterations, converged %v, optimality %.2g\nmu_hat "+
+		"%v\nb %v\nreference %+v",
 		c, c.Features, o.Verdict, o.Detail, o.Codes, o.Ambiguous, o.Elapsed, o.Check,
-		r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.Trace.Estimator, r.Derivative, r.Residual, r.Iterations, r.Converged, r.Optimality, r.MuHat, r.B, *o.Reference)
+		r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.Trace.Estimator, r.Derivative, r.Residual, r.Iterations,
+		r.Converged, r.Optimality, r.MuHat, r.B, *o.Reference)
 	if o.Verdict == Wrong {
 		small := Shrink(dev, c, 20*time.Second)
 		t.Errorf("%s\nsmaller: %s\n%s", o.Detail, Run(dev, small).Detail, small)

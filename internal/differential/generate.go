@@ -19,7 +19,8 @@ type draw struct {
 
 // Generate draws case index of a seed: a function of the two alone.
 func Generate(seed uint64, index int) *Case {
-	g := &draw{Rand: rand.New(rand.NewPCG(seed, uint64(index)+0x9e3779b97f4a7c15)), c: &Case{Seed: seed, Index: index, Sigma2: 1}}
+	g := &draw{Rand: rand.New(rand.NewPCG(seed, uint64(index)+0x9e3779b97f4a7c15)),
+		c: &Case{Seed: seed, Index: index, Sigma2: 1}}
 	if g.chance(0.12) {
 		g.named()
 	} else if g.chance(0.1) {
@@ -256,7 +257,8 @@ func (g *draw) options() {
 	if g.chance(0.75) {
 		return
 	}
-	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xtrace", "xnystrace", "na-hutch++"}, []float64{5, 2, 1, 1, 1, 1})
+	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xtrace", "xnystrace", "na-hutch++"},
+		[]float64{5, 2, 1, 1, 1, 1})
 	switch {
 	case c.Estimator == "exact":
 	case (c.Estimator == "hutchinson" || c.Estimator == "hutch++") && g.chance(0.5):

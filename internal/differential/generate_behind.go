@@ -31,7 +31,8 @@ func (g *draw) behind() {
 	}
 	g.c.K = &k
 	u := g.multiplier(k)
-	kind := pick(g, []string{"l1", "weightedl1", "nonnegative", "slope", "groupl2", "grouplinf"}, []float64{12, 3, 1, 1, 1, 1})
+	kind := pick(g, []string{"l1", "weightedl1", "nonnegative", "slope", "groupl2", "grouplinf"},
+		[]float64{12, 3, 1, 1, 1, 1})
 	g.c.Reg = g.penalty(kind, u)
 	if kind != "nonnegative" && g.chance(0.4) {
 		g.nearBreakpoint()
@@ -61,7 +62,8 @@ func (g *draw) combinations(p int) Op {
 		row[i], row[j] = 1, -1
 		rows = append(rows, row)
 	}
-	switch pick(g, []string{"cycle", "graph", "path", "fused", "second", "third", "any"}, []float64{3, 5, 2, 2, 1, 1, 3}) {
+	switch pick(g, []string{"cycle", "graph", "path", "fused", "second", "third", "any"},
+		[]float64{3, 5, 2, 2, 1, 1, 3}) {
 	case "cycle":
 		for i := range p {
 			between(i, (i+1)%p)
@@ -111,8 +113,7 @@ func (g *draw) combinations(p int) Op {
 	if g.chance(0.12) {
 		g.feature("duplicate row of K")
 		row := rows[g.IntN(len(rows))]
-		rows = append(rows, nil)
-		rows[len(rows)-1] = append([]float64(nil), row...)
+		rows = append(rows, slices.Clone(row))
 		if g.chance(0.4) {
 			floats.Scale(pick(g, []float64{-1, 2, 0.5}, []float64{1, 1, 1}), rows[len(rows)-1])
 		}

@@ -8,7 +8,8 @@ import (
 // operator draws an operator on vectors.
 func (g *draw) operator() Op {
 	d, p := g.length(), g.length()
-	kind := pick(g, []string{"dense", "csr", "identity", "selection", "hstack", "compose", "scale", "difference1d", "difference2d", "centered"},
+	kind := pick(g, []string{"dense", "csr", "identity", "selection", "hstack", "compose", "scale", "difference1d",
+		"difference2d", "centered"},
 		[]float64{45, 14, 6, 5, 6, 6, 5, 2, 2, 11})
 	switch kind {
 	case "identity":

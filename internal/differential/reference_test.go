@@ -100,7 +100,8 @@ func TestReferenceAgreesWithDifferences(t *testing.T) {
 		by := byDifferences(c, h)
 		compared++
 		if off := math.Abs(by - r.Divergence); !(off <= 1e-4) {
-			t.Errorf("case %d, %s %s %v: divergence %.9g, by differences %.9g", i, c.Op.Kind, c.Reg.Kind, c.Features, r.Divergence, by)
+			t.Errorf("case %d, %s %s %v: divergence %.9g, by differences %.9g", i, c.Op.Kind, c.Reg.Kind, c.Features,
+				r.Divergence, by)
 		}
 	}
 	t.Logf("%d cases compared", compared)

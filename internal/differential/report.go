@@ -69,7 +69,8 @@ func (r *Report) Add(c *Case, o *Outcome) {
 	if o.Risk.Derivative != "" && o.Risk.Derivative != derivative {
 		derivative += " " + o.Risk.Derivative
 	}
-	names := []string{"regularizer " + c.Reg.Kind, "operator " + c.Op.Kind, "solver " + c.Solver, "derivative " + derivative}
+	names := []string{"regularizer " + c.Reg.Kind, "operator " + c.Op.Kind, "solver " + c.Solver,
+		"derivative " + derivative}
 	if c.Name != "" {
 		names = append(names, "problem "+c.Name)
 	}
@@ -119,16 +120,21 @@ func count(in map[string]*tally, name string, o *Outcome) {
 // Write prints the tables.
 func (r *Report) Write(w io.Writer) {
 	share := func(n int) string { return fmt.Sprintf("%d (%.2f%%)", n, 100*float64(n)/float64(max(r.Cases, 1))) }
-	fmt.Fprintf(w, "%d cases: wrong and unmarked %s, marked and wrong %s, marked though right %s, of these not ambiguous %s, ambiguous %s, no reference %s\n",
-		r.Cases, share(r.Wrong), share(r.MarkedWrong), share(r.MarkedRight), share(r.MarkedClear), share(r.Ambiguous), share(r.NoReference))
-	fmt.Fprintf(w, "%d without a hostile feature, of these marked and not ambiguous %d (%.2f%%)\n", r.Plain, r.PlainMarked, 100*float64(r.PlainMarked)/float64(max(r.Plain, 1)))
-	fmt.Fprintf(w, "%.2f ms per case, and %.2f ms for the reference\n", 1e3*r.Elapsed.Seconds()/float64(max(r.Cases, 1)), 1e3*r.Check.Seconds()/float64(max(r.Cases, 1)))
+	fmt.Fprintf(w, "%d cases: wrong and unmarked %s, marked and wrong %s, marked though right %s, of these not "+
+		"ambiguous %s, ambiguous %s, no reference %s\n",
+		r.Cases, share(r.Wrong), share(r.MarkedWrong), share(r.MarkedRight), share(r.MarkedClear), share(r.Ambiguous),
+		share(r.NoReference))
+	fmt.Fprintf(w, "%d without a hostile feature, of these marked and not ambiguous %d (%.2f%%)\n", r.Plain,
+		r.PlainMarked, 100*float64(r.PlainMarked)/float64(max(r.Plain, 1)))
+	fmt.Fprintf(w, "%.2f ms per case, and %.2f ms for the reference\n",
+		1e3*r.Elapsed.Seconds()/float64(max(r.Cases, 1)), 1e3*r.Check.Seconds()/float64(max(r.Cases, 1)))
 	table := func(title string, of map[string]*tally) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintf(t, "cases\twrong\tmarked wrong\tmarked right\tambiguous\tno reference\t  %s\n", title)
 		for _, name := range slices.Sorted(maps.Keys(of)) {
 			k := of[name]
-			fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", k.cases, k.wrong, k.markedWrong, k.markedRight, k.ambiguous, k.noReference, name)
+			fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", k.cases, k.wrong, k.markedWrong, k.markedRight,
+				k.ambiguous, k.noReference, name)
 		}
 		t.Flush()
 	}

@@ -82,7 +82,8 @@ func Run(dev array.Device, c *Case) Outcome {
 		o.Detail = redrawn(dev, c, o.Reference, o.Detail)
 	}
 	if o.Detail == "" && len(o.Codes) == 0 && o.Reference.matters(c) {
-		o.Verdict, o.Detail = Wrong, fmt.Sprintf("divergence %.9g, but it changes by %.3g at a tie", risk.Trace.Trace, o.Reference.Tied)
+		o.Verdict, o.Detail = Wrong, fmt.Sprintf("divergence %.9g, but it changes by %.3g at a tie", risk.Trace.Trace,
+			o.Reference.Tied)
 		return o
 	}
 	switch {
@@ -92,23 +93,25 @@ func Run(dev array.Device, c *Case) Outcome {
 		o.Verdict = MarkedRight
 	case len(o.Codes) > 0:
 		o.Verdict = MarkedWrong
-	case !o.Ambiguous && len(c.Y) <= 20 && !(math.Abs(byDifferences(c, differenceStep)-o.Reference.Divergence) <= divergence/2):
+	case !o.Ambiguous && len(c.Y) <= 20 && !(math.Abs(byDifferences(c,
+		differenceStep)-o.Reference.Divergence) <= divergence/2):
 		// The reference contradicts itself.
 		o.Verdict = NoReference
 	default:
 		o.Verdict = Wrong
 		const close = 1e-3
-		if ref := o.Reference.Divergence; risk.DivergenceHigh-risk.DivergenceLow > close && risk.DivergenceLow < ref+close && risk.DivergenceHigh > ref-close {
+		if ref := o.Reference.Divergence; risk.DivergenceHigh-risk.DivergenceLow > close &&
+			risk.DivergenceLow < ref+close && risk.DivergenceHigh > ref-close {
 			o.Detail += fmt.Sprintf(" (known to be between %.9g and %.9g)", risk.DivergenceLow, risk.DivergenceHigh)
 		}
 	}
 	return o
 }
 
-// redrawn judges a random estimate that missed by another one, of other probes. Quadratic forms of a matrix of rank 1 are
-// squares of one normal number, nearly: where the mean of m of them is small so is their spread, and it is deviations
-// standard errors below the trace in 1.5% of all draws for m = 10, in 0.4% for 20, and in 0.15% for 30. That is chance
-// once; an error bar that is too small, or a wrong derivative, misses again.
+// redrawn judges a random estimate that missed by another one, of other probes. Quadratic forms of a matrix of
+// rank 1 are squares of one normal number, nearly: where the mean of m of them is small so is their spread, and
+// it is deviations standard errors below the trace in 1.5% of all draws for m = 10, in 0.4% for 20, and in
+// 0.15% for 30. That is chance once; an error bar that is too small, or a wrong derivative, misses again.
 func redrawn(dev array.Device, c *Case, ref *Reference, detail string) string {
 	other := *c
 	other.Seed ^= 1 << 63
@@ -202,7 +205,8 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 	if method == "" {
 		method = solve.Default(p)
 	}
-	solver, err := vjp.NewSolver(ctx, method, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
+	solver, err := vjp.NewSolver(ctx, method, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative),
+		MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
@@ -241,7 +245,8 @@ func judge(c *Case, ref *Reference, risk *pipeline.Risk) string {
 	slack := divergence + 1e-3*d + chance
 	if got := risk.Trace.Trace; !(got >= ref.Least-slack && got <= ref.Most+slack) {
 		if ref.Ambiguous() {
-			return fmt.Sprintf("divergence %.9g, expected %.9g (%.9g to %.9g)", got, ref.Divergence, ref.Least, ref.Most)
+			return fmt.Sprintf("divergence %.9g, expected %.9g (%.9g to %.9g)", got, ref.Divergence, ref.Least,
+				ref.Most)
 		}
 		return fmt.Sprintf("divergence %.9g, expected %.9g", got, ref.Divergence)
 	}
@@ -257,13 +262,15 @@ func judge(c *Case, ref *Reference, risk *pipeline.Risk) string {
 		return fmt.Sprintf("mu_hat is off by %.3g sigma sqrt(d)", off/math.Sqrt(d))
 	}
 	if got := risk.Trace.Frobenius2; risk.Trace.Exact && !ref.Ambiguous() && !(math.Abs(got-ref.Frobenius2) <= slack) {
-		return fmt.Sprintf("||D mu_hat||_F^2 %.9g, expected %.9g (divergence %.9g)", got, ref.Frobenius2, risk.Trace.Trace)
+		return fmt.Sprintf("||D mu_hat||_F^2 %.9g, expected %.9g (divergence %.9g)", got, ref.Frobenius2,
+			risk.Trace.Trace)
 	}
 	allowed := share*max(ref.Bar, c.Sigma2*math.Sqrt(2*d)) + 2*c.Sigma2*chance
 	lo := ref.SURE + 2*c.Sigma2*(ref.Least-ref.Divergence) - allowed
 	hi := ref.SURE + 2*c.Sigma2*(ref.Most-ref.Divergence) + allowed
 	if !(risk.SURE >= lo && risk.SURE <= hi) {
-		return fmt.Sprintf("SURE %.9g, expected %.9g +- %.3g (divergence %.9g, expected %.9g)", risk.SURE, ref.SURE, allowed, risk.Trace.Trace, ref.Divergence)
+		return fmt.Sprintf("SURE %.9g, expected %.9g +- %.3g (divergence %.9g, expected %.9g)", risk.SURE, ref.SURE,
+			allowed, risk.Trace.Trace, ref.Divergence)
 	}
 	return ""
 }

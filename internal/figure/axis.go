@@ -160,7 +160,8 @@ func (a *axis) factor() (e int, base float64, label string) {
 		label = "×" + power(e)
 	}
 	if base != 0 {
-		label = strings.TrimSpace(label + map[bool]string{true: " + ", false: " − "}[base > 0] + short(math.Abs(base), 15))
+		label = strings.TrimSpace(label + map[bool]string{true: " + ", false: " − "}[base > 0] + short(math.Abs(base),
+			15))
 	}
 	return e, base, label
 }

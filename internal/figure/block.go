@@ -160,7 +160,8 @@ func (b *block) layout(x, top vg.Length) (middle, bottom vg.Length, drawBlock fu
 	frame = b.panels[0].DataCanvas(canvases[0])
 	return frame.Center().Y, y + panelGap - edge, func(c *page) {
 		on := draw.Canvas{Canvas: c}
-		on.FillText(centered(titleSize), pt(frame.Center().X, top-edge-titleSize), fit(b.title, titleSize, frame.Size().X))
+		on.FillText(centered(titleSize), pt(frame.Center().X, top-edge-titleSize),
+			fit(b.title, titleSize, frame.Size().X))
 		for i, l := range b.legend {
 			on.Rectangle = entries[i]
 			l.Draw(on)

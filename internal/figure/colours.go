@@ -49,7 +49,8 @@ var mapColours = sync.OnceValue(func() (all [3]colours) {
 	for i := range numColours {
 		all[Gray] = append(all[Gray], color.Gray{uint8(math.Round(float64(i) * 255 / (numColours - 1)))})
 	}
-	all[Sequential] = luminance(numColours, 0x2D0D54, 0x352A6E, 0x394582, 0x36618F, 0x327C94, 0x35958E, 0x47AC84, 0x6DC274, 0x98D562, 0xCAE75B, 0xFBF660)
+	all[Sequential] = luminance(numColours, 0x2D0D54, 0x352A6E, 0x394582, 0x36618F, 0x327C94, 0x35958E, 0x47AC84,
+		0x6DC274, 0x98D562, 0xCAE75B, 0xFBF660)
 	below := luminance(numColours/2+1, 0x0044A9, 0x3871D1, 0x729FEB, 0xB3CDF8, 0xFAFAFA)
 	above := luminance(numColours/2+1, 0x970008, 0xC3433C, 0xE37E74, 0xF5BBB4, 0xFAFAFA)
 	slices.Reverse(above)
@@ -107,12 +108,14 @@ func (b bar) draw(c *page, r vg.Rectangle) {
 	on.FillText(label, at, fit(b.axis.label, labelSize, r.Size().Y))
 	bottom, top := []vg.Point{r.Min, pt(r.Max.X, r.Min.Y)}, []vg.Point{r.Max, pt(r.Min.X, r.Max.Y)}
 	if b.below {
-		on.FillPolygon(b.colours.at(0), []vg.Point{pt(r.Min.X, r.Min.Y+point+1), pt(middle, r.Min.Y), pt(r.Max.X, r.Min.Y+point+1)})
+		on.FillPolygon(b.colours.at(0), []vg.Point{pt(r.Min.X, r.Min.Y+point+1), pt(middle, r.Min.Y),
+			pt(r.Max.X, r.Min.Y+point+1)})
 		r.Min.Y += point
 		bottom = []vg.Point{r.Min, pt(middle, r.Min.Y-point), pt(r.Max.X, r.Min.Y)}
 	}
 	if b.above {
-		on.FillPolygon(b.colours.at(1), []vg.Point{pt(r.Max.X, r.Max.Y-point-1), pt(middle, r.Max.Y), pt(r.Min.X, r.Max.Y-point-1)})
+		on.FillPolygon(b.colours.at(1), []vg.Point{pt(r.Max.X, r.Max.Y-point-1), pt(middle, r.Max.Y),
+			pt(r.Min.X, r.Max.Y-point-1)})
 		r.Max.Y -= point
 		top = []vg.Point{r.Max, pt(middle, r.Max.Y+point), pt(r.Min.X, r.Max.Y)}
 	}

@@ -13,19 +13,20 @@ func TestSettled(t *testing.T) {
 		closed []bool
 		want   []float64
 	}{
-		"a curve":              {[]float64{5, 2, 1, 2, 3, 6}, nil, []float64{5, 2, 1, 2, 3, 6}},
-		"exponential growth":   {[]float64{1, 4, 16, 64, 256, 1024}, nil, []float64{1, 4, 16, 64, 256, 1024}},
-		"a wild one above":     {[]float64{2, 1, 100, 2, 3, 2}, nil, []float64{2, 1, 2, 3, 2}},
-		"a wild one below":     {[]float64{2, 1, -100, 2, 3, 2}, nil, []float64{2, 1, 2, 3, 2}},
-		"two of six":           {[]float64{2, 1, 100, 2, 100, 2}, nil, []float64{2, 1, 100, 2, 100, 2}},
-		"too few to tell":      {[]float64{2, 1, 100}, nil, []float64{2, 1, 100}},
-		"equal but for one":    {[]float64{1, 1, 1, 1, 1, 7}, nil, []float64{1, 1, 1, 1, 1, 7}},
-		"not converged, far":   {[]float64{2, 1, 3, 50}, []bool{true, true, true, false}, []float64{2, 1, 3}},
-		"not converged, near":  {[]float64{2, 1, 3, 4.5}, []bool{true, true, true, false}, []float64{2, 1, 3, 4.5}},
-		"nothing converged":    {[]float64{2, 1, 50}, []bool{false, false, false}, []float64{2, 1, 50}},
-		"only one has":         {[]float64{2, 1, 50}, []bool{true, false, false}, []float64{2, 1, 50}},
-		"one of all":           {[]float64{4}, nil, []float64{4}},
-		"wild and unconverged": {[]float64{2, 1, 1e9, 2, 3, 2, -1e9}, []bool{true, true, true, true, true, true, false}, []float64{2, 1, 2, 3, 2}},
+		"a curve":             {[]float64{5, 2, 1, 2, 3, 6}, nil, []float64{5, 2, 1, 2, 3, 6}},
+		"exponential growth":  {[]float64{1, 4, 16, 64, 256, 1024}, nil, []float64{1, 4, 16, 64, 256, 1024}},
+		"a wild one above":    {[]float64{2, 1, 100, 2, 3, 2}, nil, []float64{2, 1, 2, 3, 2}},
+		"a wild one below":    {[]float64{2, 1, -100, 2, 3, 2}, nil, []float64{2, 1, 2, 3, 2}},
+		"two of six":          {[]float64{2, 1, 100, 2, 100, 2}, nil, []float64{2, 1, 100, 2, 100, 2}},
+		"too few to tell":     {[]float64{2, 1, 100}, nil, []float64{2, 1, 100}},
+		"equal but for one":   {[]float64{1, 1, 1, 1, 1, 7}, nil, []float64{1, 1, 1, 1, 1, 7}},
+		"not converged, far":  {[]float64{2, 1, 3, 50}, []bool{true, true, true, false}, []float64{2, 1, 3}},
+		"not converged, near": {[]float64{2, 1, 3, 4.5}, []bool{true, true, true, false}, []float64{2, 1, 3, 4.5}},
+		"nothing converged":   {[]float64{2, 1, 50}, []bool{false, false, false}, []float64{2, 1, 50}},
+		"only one has":        {[]float64{2, 1, 50}, []bool{true, false, false}, []float64{2, 1, 50}},
+		"one of all":          {[]float64{4}, nil, []float64{4}},
+		"wild and unconverged": {[]float64{2, 1, 1e9, 2, 3, 2, -1e9}, []bool{true, true, true, true, true, true,
+			false}, []float64{2, 1, 2, 3, 2}},
 	} {
 		if got := settled(c.values, c.closed, c.values); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v set the scale, want %v", name, got, c.want)

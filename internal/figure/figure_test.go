@@ -33,16 +33,20 @@ func TestErrorsNameWhatWasFound(t *testing.T) {
 	}{
 		{nil, "no figure given"},
 		{Sweep{}, "Lambda is empty, expected at least one value"},
-		{Sweep{Lambda: []float64{1, -2, 3}, SURE: three}, "Lambda[1] is -2, expected a positive number: its axis is logarithmic"},
-		{Sweep{Lambda: []float64{0, 2, 3}, SURE: three}, "Lambda[0] is 0, expected a positive number: its axis is logarithmic"},
+		{Sweep{Lambda: []float64{1, -2, 3}, SURE: three},
+			"Lambda[1] is -2, expected a positive number: its axis is logarithmic"},
+		{Sweep{Lambda: []float64{0, 2, 3}, SURE: three},
+			"Lambda[0] is 0, expected a positive number: its axis is logarithmic"},
 		{Sweep{Lambda: three, SURE: three, Chosen: 9}, "Chosen is 9, expected a value of Lambda"},
 		{Sweep{Lambda: []float64{1, 3, 2}, SURE: three}, "Lambda[2] is 2, expected at least the 3 before it"},
 		{Sweep{Lambda: []float64{1, nan, 3}, SURE: three}, "Lambda[1] is NaN, expected a finite number"},
 		{Sweep{Lambda: three, SURE: []float64{1, 2}}, "SURE has 2 values, expected 3"},
 		{Sweep{Lambda: three, SURE: []float64{1, 2, nan}}, "SURE[2] is NaN, expected a finite number"},
-		{Sweep{Lambda: three, SURE: []float64{1, 2, 1e300}}, "SURE[2] is 1e+300, expected 0 or a magnitude from 1e-140 to 1e+140"},
+		{Sweep{Lambda: three, SURE: []float64{1, 2, 1e300}},
+			"SURE[2] is 1e+300, expected 0 or a magnitude from 1e-140 to 1e+140"},
 		{Sweep{Lambda: three, SURE: three, StdErr: []float64{}}, "StdErr has 0 values, expected 3"},
-		{Sweep{Lambda: three, SURE: three, StdErr: []float64{1, -1, 1}}, "StdErr[1] is -1, expected zero or a positive number"},
+		{Sweep{Lambda: three, SURE: three, StdErr: []float64{1, -1, 1}},
+			"StdErr[1] is -1, expected zero or a positive number"},
 		{Sweep{Lambda: three, SURE: three, Loss: []float64{1, -inf, 1}}, "Loss[1] is -Inf, expected a finite number"},
 		{Sweep{Lambda: three, SURE: three, Divergence: three[:1]}, "Divergence has 1 values, expected 3"},
 		{Sweep{Lambda: three, SURE: three, Converged: []bool{true}}, "Converged has 1 values, expected 3"},
@@ -51,13 +55,18 @@ func TestErrorsNameWhatWasFound(t *testing.T) {
 		{HeatMap{X: three, Y: []float64{-1, 1}, Values: grid}, "Y[0] is -1, expected a positive number"},
 		{HeatMap{X: three, Y: three[:2], Values: grid}, "the hyperparameters [1 2 3] do not grow by equal factors"},
 		{HeatMap{X: three, Y: three, Values: grid}, "Values has 6 values, expected 9"},
-		{HeatMap{X: three, Y: three[:2], Values: []float64{1, 2, 3, 1, nan, 3}}, "Values[4] is NaN, expected a finite number"},
+		{HeatMap{X: three, Y: three[:2], Values: []float64{1, 2, 3, 1, nan, 3}},
+			"Values[4] is NaN, expected a finite number"},
 		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: []bool{true}}, "Converged has 1 values, expected 6"},
 		{HeatMap{X: three, Y: three[:2], Values: grid, Err: three}, "Err has 3 values, expected 6"},
-		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 9, MinY: 1}, "MinX and MinY are 9 and 1, expected a point within the grid's cells"},
-		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 1, MinY: 0}, "MinX and MinY are 1 and 0, expected a point within the grid's cells"},
-		{HeatMap{X: []float64{1, 2, 4}, Y: three[:1], Values: three, HasMin: true, MinX: 1, MinY: 9}, "MinX and MinY are 1 and 9, expected a point within the grid's cells"},
-		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 1, MinY: 1, MinValue: nan}, "MinX, MinY, MinValue[2] is NaN, expected a finite number"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 9, MinY: 1},
+			"MinX and MinY are 9 and 1, expected a point within the grid's cells"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 1, MinY: 0},
+			"MinX and MinY are 1 and 0, expected a point within the grid's cells"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:1], Values: three, HasMin: true, MinX: 1, MinY: 9},
+			"MinX and MinY are 1 and 9, expected a point within the grid's cells"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 1, MinY: 1, MinValue: nan},
+			"MinX, MinY, MinValue[2] is NaN, expected a finite number"},
 		{Histogram{}, "Samples is empty, expected at least one value"},
 		{Histogram{Samples: three, Seeds: []float64{}}, "Seeds is empty, expected at least one value"},
 		{Histogram{Samples: three, Loss: []float64{1, nan}}, "Loss[1] is NaN, expected a finite number"},
@@ -67,13 +76,15 @@ func TestErrorsNameWhatWasFound(t *testing.T) {
 		{one(Image{Rows: 2, Cols: 2, Pixels: three}), "Rows[0][0] has 3 values, expected 2 x 2 x 1"},
 		{one(Image{Rows: math.MaxInt / 2, Cols: 4, Pixels: three}), "values, expected"},
 		{one(Image{Rows: 1, Cols: 1, Channels: 2, Pixels: three[:2]}), "Rows[0][0] has 2 channels, expected 1 or 3"},
-		{one(pixel, Image{Rows: 1, Cols: 1, Pixels: []float64{inf}}), "Rows[0][1].Pixels[0] is +Inf, expected a finite number"},
+		{one(pixel, Image{Rows: 1, Cols: 1, Pixels: []float64{inf}}),
+			"Rows[0][1].Pixels[0] is +Inf, expected a finite number"},
 		{one(slices.Repeat([]Image{pixel}, 60)...), "Rows[0] has 60 images, expected at most"},
 		{Images{Rows: one(pixel).Rows, Curve: &Sweep{}}, "Lambda is empty"},
 		{Lines{}, "Series is empty, expected at least one"},
 		{Lines{Series: []Series{{X: three, Y: three}, {}}}, "Series[1].X is empty"},
 		{Lines{Series: []Series{{X: three, Y: three[:2]}}}, "Series[0].Y has 2 values, expected 3"},
-		{Lines{Series: []Series{{X: []float64{0}, Y: []float64{1}}}}, "Series[0].X[0] is 0, expected a positive number: its axis is logarithmic"},
+		{Lines{Series: []Series{{X: []float64{0}, Y: []float64{1}}}},
+			"Series[0].X[0] is 0, expected a positive number: its axis is logarithmic"},
 	} {
 		var b bytes.Buffer
 		err := Write(&b, "svg", c.f)
@@ -105,7 +116,8 @@ func TestFormat(t *testing.T) {
 			t.Error("a file without extension was saved")
 		}
 	}
-	if err := Write(new(bytes.Buffer), "gif", Running{Values: []float64{1}}); err == nil || err.Error() != `figure: format "gif", expected one of png, svg, pdf` {
+	if err := Write(new(bytes.Buffer), "gif", Running{Values: []float64{1}}); err == nil ||
+		err.Error() != `figure: format "gif", expected one of png, svg, pdf` {
 		t.Errorf("format gif: error %v", err)
 	}
 }
@@ -165,8 +177,10 @@ func svg(t *testing.T, f Figure) string {
 
 func TestLegendsSayWhatIsDrawn(t *testing.T) {
 	sweep := Sweep{
-		Parameter: "λ", Lambda: []float64{0.5, 1, 2, 4, 8}, SURE: []float64{9, 3, 1, 2, 5}, StdErr: []float64{0.5, 0.5, 0.5, 0.5, 0.5},
-		Loss: []float64{9, 3, 1, 2, 5}, Divergence: []float64{5, 4, 3, 2, 1}, Label: "SURE / d", Title: "a <title> & \"more\"",
+		Parameter: "λ", Lambda: []float64{0.5, 1, 2, 4, 8}, SURE: []float64{9, 3, 1, 2, 5},
+		StdErr: []float64{0.5, 0.5, 0.5, 0.5, 0.5},
+		Loss:   []float64{9, 3, 1, 2, 5}, Divergence: []float64{5, 4, 3, 2, 1}, Label: "SURE / d",
+		Title: "a <title> & \"more\"",
 	}
 	unsure := sweep
 	unsure.Converged = []bool{true, true, false, true, true}
@@ -179,20 +193,33 @@ func TestLegendsSayWhatIsDrawn(t *testing.T) {
 		want []string
 		not  []string
 	}{
-		{"sweep", sweep, []string{"SURE / d", "± standard error", "true loss", "minimum 1.00 ± 0.50 at λ = 2", "degrees of freedom", `a <title> & "more"`}, []string{"not converged", "cut off"}},
-		{"not converged", unsure, []string{"minimum 2.00 ± 100 at λ = 4", "not converged", "± standard error (cut off at the frame)"}, []string{"λ = 2"}},
+		{"sweep", sweep, []string{"SURE / d", "± standard error", "true loss", "minimum 1.00 ± 0.50 at λ = 2",
+			"degrees of freedom", `a <title> & "more"`}, []string{"not converged", "cut off"}},
+		{"not converged", unsure, []string{"minimum 2.00 ± 100 at λ = 4", "not converged",
+			"± standard error (cut off at the frame)"}, []string{"λ = 2"}},
 		{"letters", greek, []string{"λ □ / λmax"}, []string{"\u0000", "\n"}},
-		{"heat map", HeatMap{Label: "SURE", XName: "λ", YName: "γ", X: []float64{1, 10}, Y: []float64{0.5, 5}, Values: []float64{-1.25, 2, 3, 4}, Converged: []bool{true, false, true, true}},
+		{"heat map", HeatMap{Label: "SURE", XName: "λ", YName: "γ", X: []float64{1, 10}, Y: []float64{0.5, 5},
+			Values: []float64{-1.25, 2, 3, 4}, Converged: []bool{true, false, true, true}},
 			[]string{"minimum −1.25 at λ = 1, γ = 0.5", "not converged", "SURE"}, nil},
-		{"refined map", HeatMap{XName: "λ", YName: "γ", X: []float64{1, 10}, Y: []float64{0.5, 5}, Values: []float64{1, 2, 3, 4}, HasMin: true, MinX: 2.5, MinY: 0.75, MinValue: -2},
+		{"refined map", HeatMap{XName: "λ", YName: "γ", X: []float64{1, 10}, Y: []float64{0.5, 5},
+			Values: []float64{1, 2, 3, 4}, HasMin: true, MinX: 2.5, MinY: 0.75, MinValue: -2},
 			[]string{"minimum −2.00 at λ = 2.5, γ = 0.75"}, []string{"λ = 1,"}},
-		{"histogram", Histogram{Label: "SURE / d", Samples: []float64{1, 2, 3, 4}, Loss: []float64{2, 2.2}}, []string{"over samples of y, n = 4", "samples per bin", "mean over samples 2.500 ± 0.65", "mean true loss 2.100", "SURE / d"}, []string{"density"}},
-		{"overlay", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{1.5, 2.5, 3, 3.5}}, []string{"density", "over seeds, one y, n = 4"}, []string{"per bin"}},
-		{"two frames", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{2, 2.01, 2.02}}, []string{"samples per bin", "seeds per bin"}, []string{"density"}},
-		{"running", Running{Values: []float64{1, 2, 3, 4}, Zero: "unbiased"}, []string{"last 2.50", "± standard error, last 0.65", "unbiased", "number of samples n"}, nil},
-		{"lines", Lines{XLabel: "λ", YLabel: "error", Series: []Series{{Name: "first", X: []float64{1, 2}, Y: []float64{2, 16}}, {Name: "second", X: []float64{1, 10}, Y: []float64{1, 0.1}}}},
+		{"histogram", Histogram{Label: "SURE / d", Samples: []float64{1, 2, 3, 4}, Loss: []float64{2, 2.2}},
+			[]string{"over samples of y, n = 4", "samples per bin", "mean over samples 2.500 ± 0.65",
+				"mean true loss 2.100", "SURE / d"}, []string{"density"}},
+		{"overlay", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{1.5, 2.5, 3, 3.5}},
+			[]string{"density", "over seeds, one y, n = 4"}, []string{"per bin"}},
+		{"two frames", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{2, 2.01, 2.02}},
+			[]string{"samples per bin", "seeds per bin"}, []string{"density"}},
+		{"running", Running{Values: []float64{1, 2, 3, 4}, Zero: "unbiased"},
+			[]string{"last 2.50", "± standard error, last 0.65", "unbiased", "number of samples n"}, nil},
+		{"lines", Lines{XLabel: "λ", YLabel: "error",
+			Series: []Series{{Name: "first", X: []float64{1, 2}, Y: []float64{2, 16}},
+				{Name: "second", X: []float64{1, 10}, Y: []float64{1, 0.1}}}},
 			[]string{"first", "second", "error", "λ"}, nil},
-		{"images", Images{Rows: [][]Panel{{{Image: Image{Caption: "the truth", Rows: 1, Cols: 2, Pixels: []float64{0, 1}}}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 at λ = 2"}, []string{"degrees"}},
+		{"images", Images{Rows: [][]Panel{{{Image: Image{Caption: "the truth", Rows: 1, Cols: 2,
+			Pixels: []float64{0, 1}}}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 at λ = 2"},
+			[]string{"degrees"}},
 	} {
 		got := svg(t, c.f)
 		for _, w := range c.want {
@@ -211,7 +238,8 @@ func TestLegendsSayWhatIsDrawn(t *testing.T) {
 	if err := Write(&b, "svg", sweep); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a &lt;title&gt; &amp; &#34;more&#34;<", ">minimum 1.00 ± 0.50 at λ = 2<", ">degrees of freedom<", "Arial"} {
+	for _, want := range []string{"a &lt;title&gt; &amp; &#34;more&#34;<", ">minimum 1.00 ± 0.50 at λ = 2<",
+		">degrees of freedom<", "Arial"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in the SVG", want)
 		}
@@ -306,7 +334,8 @@ func TestTicksOfAnyRange(t *testing.T) {
 		for _, ratio := range []float64{1 + 1e-7, 1.001, 1.3, 1.9, 2, 4, 9, 30, 1e3, 1e8} {
 			for _, length := range []vg.Length{60, 110, 205, 460} {
 				for _, upright := range []bool{false, true} {
-					for _, a := range []*axis{logAxis("", scale, scale*ratio), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
+					for _, a := range []*axis{logAxis("", scale, scale*ratio), linearAxis("", scale, scale*ratio),
+						linearAxis("", -scale, scale*ratio)} {
 						a.length, a.upright = length, upright
 						marks := a.ticks()
 						for _, m := range marks {
@@ -316,7 +345,8 @@ func TestTicksOfAnyRange(t *testing.T) {
 						}
 						marks = slices.DeleteFunc(marks, plot.Tick.IsMinor)
 						if len(marks) == 0 || !a.fit(marks) {
-							t.Errorf("[%g, %g], log %t, on %g points: labels %q", a.min, a.max, a.log, length, labels(marks))
+							t.Errorf("[%g, %g], log %t, on %g points: labels %q", a.min, a.max, a.log, length,
+								labels(marks))
 						}
 					}
 				}
@@ -358,7 +388,8 @@ func TestFreedmanDiaconis(t *testing.T) {
 	if math.Abs(area-1) > 1e-12 {
 		t.Errorf("the density has area %g, want 1", area)
 	}
-	for _, values := range [][]float64{{5}, {0, 0}, {1, 1, 1, 1, 9}, {1e-12, -1e9}, append(slices.Clone(values), 1e12)} {
+	for _, values := range [][]float64{{5}, {0, 0}, {1, 1, 1, 1, 9}, {1e-12, -1e9},
+		append(slices.Clone(values), 1e12)} {
 		b := freedmanDiaconis(values)
 		total := 0.0
 		for _, one := range b.Bins {
@@ -415,7 +446,8 @@ func TestSequentialColoursAreUniform(t *testing.T) {
 
 // A minimum between the grid's points is marked where it lies, on logarithmic axes.
 func TestHeatMapMarksTheGivenMinimum(t *testing.T) {
-	h := HeatMap{XName: "λ", YName: "γ", X: []float64{1, 100}, Y: []float64{1, 100}, Values: []float64{1, 2, 3, 4}, HasMin: true}
+	h := HeatMap{XName: "λ", YName: "γ", X: []float64{1, 100}, Y: []float64{1, 100}, Values: []float64{1, 2, 3, 4},
+		HasMin: true}
 	star := func(x, y float64) vg.Point {
 		h.MinX, h.MinY = x, y
 		p, _ := record(t, h)
@@ -442,7 +474,8 @@ func TestHeatMapMarksTheGivenMinimum(t *testing.T) {
 	if high.X-low.X < 50 || low.Y-high.Y < 50 {
 		t.Fatalf("stars at %v and %v", low, high)
 	}
-	if dx, dy := between.X-(low.X+high.X)/2, between.Y-(low.Y+high.Y)/2; math.Abs(float64(dx)) > 1 || math.Abs(float64(dy)) > 1 {
+	if dx, dy := between.X-(low.X+high.X)/2, between.Y-(low.Y+high.Y)/2; math.Abs(float64(dx)) > 1 ||
+		math.Abs(float64(dy)) > 1 {
 		t.Errorf("star at %v, expected half way from %v to %v", between, low, high)
 	}
 }

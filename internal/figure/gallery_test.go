@@ -46,12 +46,15 @@ func gallery() map[string]Figure {
 	plainSweep := sweep(25, 0.5, 60, 1)
 	plainSweep.Title, plainSweep.Label = "LASSO, d = 2500, p = 5000", "SURE / d (units of y²)"
 	tiny := sweep(12, 1e-12, 1e-10, 1e9)
-	tiny.Title = "huge values, tiny lambda, and a title so long that it cannot possibly fit on the page as it is written here"
+	tiny.Title = "huge values, tiny lambda, and a title so long that it cannot possibly fit on the page as it is " +
+		"written here"
 	one := sweep(1, 3, 3, 1e-12)
 	one.Converged = nil
 	two := sweep(2, 0.37, 0.41, 1)
-	two.Parameter = "a hyperparameter with a name far longer than any sensible axis of a figure in a report could ever carry, really"
-	two.Label = "a measure of risk of which the name and the units are longer than the axis on which they are to be written"
+	two.Parameter = "a hyperparameter with a name far longer than any sensible axis of a figure in a report could " +
+		"ever carry, really"
+	two.Label = "a measure of risk of which the name and the units are longer than the axis on which they are " +
+		"to be written"
 	many := sweep(200, 1e-3, 1e3, 100)
 	wide := sweep(25, 20, 2000, 20000)
 	for i := range wide.StdErr {
@@ -65,7 +68,8 @@ func gallery() map[string]Figure {
 	wild := sweep(25, 0.5, 60, 1)
 	wild.Title = "one wild point, and some that have not converged"
 	wild.SURE[20], wild.SURE[1], wild.Loss[20], wild.Divergence[0] = 90, 40, 80, 1e5
-	offset := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
+	offset := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{1, 2, 3},
+		SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
 	rule := sweep(25, 0.5, 60, 1)
 	rule.Title, rule.Chosen, rule.ChosenName = "the largest weight within one standard error", rule.Lambda[9], "1se"
 	for i := range rule.StdErr {
@@ -73,7 +77,8 @@ func gallery() map[string]Figure {
 	}
 	apart := sweep(20, 0.5, 60, 1)
 	apart.Title, apart.Label, apart.LossLabel = "Matrix completion by generalized cross-validation", "GCV", "true loss"
-	allZero := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{2}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
+	allZero := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{2}, SURE: []float64{0}, StdErr: []float64{1},
+		Divergence: []float64{5}}
 
 	grid := func(nx, ny int, unit float64) HeatMap {
 		h := HeatMap{Title: "Robust PCA, 50 x 50", Label: "SURE / d", XName: "λ", YName: "γ"}
@@ -113,8 +118,10 @@ func gallery() map[string]Figure {
 		}
 		return v
 	}
-	hist := Histogram{Title: "LASSO, d = 2500", Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
-	overlay := Histogram{Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
+	hist := Histogram{Title: "LASSO, d = 2500", Label: "SURE / d", Samples: normals(400, 0.51, 0.056),
+		Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
+	overlay := Histogram{Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512},
+		Seeds: normals(200, 0.48, 0.03)}
 
 	coloured := Image{Caption: "red to the right, blue downwards", Rows: 5, Cols: 8, Channels: 3}
 	for i := range 5 {
@@ -123,7 +130,8 @@ func gallery() map[string]Figure {
 		}
 	}
 
-	running := Running{Title: "SURE is unbiased", Label: "mean of SURE − loss", Values: normals(400, 0, 30), Zero: "unbiased: 0"}
+	running := Running{Title: "SURE is unbiased", Label: "mean of SURE − loss", Values: normals(400, 0, 30),
+		Zero: "unbiased: 0"}
 
 	digit := func(noise float64) Image {
 		m := Image{Rows: 28, Cols: 28}
@@ -145,7 +153,9 @@ func gallery() map[string]Figure {
 	for i := range bare.Lambda {
 		bare.Lambda[i] *= 1e10
 	}
-	tall, flat := Image{Caption: "tall", Rows: 300, Cols: 3, Pixels: normals(900, 0.5, 0.2)}, Image{Caption: "a flat one with a caption that has to be wrapped and cut", Rows: 2, Cols: 200, Pixels: normals(400, 0.5, 0.2)}
+	tall, flat := Image{Caption: "tall", Rows: 300, Cols: 3, Pixels: normals(900, 0.5, 0.2)},
+		Image{Caption: "a flat one with a caption that has to be wrapped and cut", Rows: 2, Cols: 200,
+			Pixels: normals(400, 0.5, 0.2)}
 
 	lines := Lines{Title: "One SURE value, 102 queries", XLabel: "number of pixels d", YLabel: "time (s)"}
 	for k, name := range []string{"implicit", "unrolled", "exact trace"} {
@@ -153,13 +163,15 @@ func gallery() map[string]Figure {
 		for i := range 6 {
 			x := 250 * math.Pow(2, float64(i))
 			s.X = append(s.X, x)
-			s.Y = append(s.Y, 1e-6*math.Pow(3, float64(k))*math.Pow(x, 1+0.5*float64(k))*math.Exp(0.1*rng.NormFloat64()))
+			s.Y = append(s.Y, 1e-6*math.Pow(3, float64(k))*math.Pow(x,
+				1+0.5*float64(k))*math.Exp(0.1*rng.NormFloat64()))
 		}
 		lines.Series = append(lines.Series, s)
 	}
 	crowd := Lines{XLabel: "size", YLabel: "time (s)"}
 	for range 9 {
-		crowd.Series = append(crowd.Series, Series{Name: "series with a long name", X: []float64{1e-12, 1, 1e9}, Y: []float64{rng.Float64(), 1e3 * rng.Float64(), 1e9 * rng.Float64()}})
+		crowd.Series = append(crowd.Series, Series{Name: "series with a long name", X: []float64{1e-12, 1, 1e9},
+			Y: []float64{rng.Float64(), 1e3 * rng.Float64(), 1e9 * rng.Float64()}})
 	}
 
 	row := func(images ...Image) (rows [][]Panel) {
@@ -170,15 +182,24 @@ func gallery() map[string]Figure {
 		return rows
 	}
 	figures := map[string]Figure{
-		"sweep": plainSweep, "sweep-tiny": tiny, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep, "sweep-wild": wild,
+		"sweep": plainSweep, "sweep-tiny": tiny, "sweep-one": one, "sweep-two": two, "sweep-many": many,
+		"sweep-wide": wide, "sweep-steep": steep, "sweep-wild": wild,
 		"sweep-offset": offset, "sweep-all-zero": allZero, "sweep-apart": apart, "sweep-rule": rule,
-		"heat": grid(14, 11, 1), "heat-small": small, "heat-steep": steepGrid, "heat-errors": bars, "heat-single": single, "heat-negative": negative,
+		"heat": grid(14, 11, 1), "heat-small": small, "heat-steep": steepGrid, "heat-errors": bars,
+		"heat-single": single, "heat-negative": negative,
 		"histogram": hist, "histogram-overlay": overlay,
-		"histogram-one": Histogram{Label: "SURE / d", Samples: []float64{1e9}}, "histogram-two": Histogram{Label: "SURE / d", Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
-		"running": running, "running-one": Running{Label: "mean of SURE − loss", Values: []float64{3}}, "running-two": Running{Label: "mean of SURE − loss", Values: []float64{3, 4e9}}, "running-many": Running{Label: "mean of SURE − loss", Values: normals(20000, 1e-12, 1e-12)},
-		"images": Images{Title: "Handwritten digit", Rows: row(noisy, estimate, truth)}, "images-curve": Images{Title: "Before, after and the curve", Rows: row(noisy, estimate, truth), Curve: &curve},
-		"images-four": Images{Rows: row(noisy, truth, truth, truth), Curve: &bare}, "images-odd": Images{Rows: row(tall, flat)}, "images-colour": Images{Rows: row(coloured, noisy), Curve: &curve}, "images-one": Images{Rows: row(noisy), Curve: &one},
-		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{XLabel: "size", YLabel: "time (s)", Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
+		"histogram-one": Histogram{Label: "SURE / d", Samples: []float64{1e9}},
+		"histogram-two": Histogram{Label: "SURE / d", Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
+		"running":       running, "running-one": Running{Label: "mean of SURE − loss", Values: []float64{3}},
+		"running-two":  Running{Label: "mean of SURE − loss", Values: []float64{3, 4e9}},
+		"running-many": Running{Label: "mean of SURE − loss", Values: normals(20000, 1e-12, 1e-12)},
+		"images":       Images{Title: "Handwritten digit", Rows: row(noisy, estimate, truth)},
+		"images-curve": Images{Title: "Before, after and the curve", Rows: row(noisy, estimate, truth), Curve: &curve},
+		"images-four":  Images{Rows: row(noisy, truth, truth, truth), Curve: &bare},
+		"images-odd":   Images{Rows: row(tall, flat)}, "images-colour": Images{Rows: row(coloured, noisy),
+			Curve: &curve}, "images-one": Images{Rows: row(noisy), Curve: &one},
+		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{XLabel: "size", YLabel: "time (s)",
+			Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
 	}
 	for name, f := range comparisons() {
 		figures[name] = f
@@ -280,7 +301,8 @@ func checkPDF(t *testing.T, data []byte) {
 	if !bytes.HasPrefix(data, []byte("%PDF-1.")) || !bytes.HasSuffix(bytes.TrimSpace(data), []byte("%%EOF")) {
 		t.Errorf("%d bytes that are not a PDF: %q...", len(data), data[:min(20, len(data))])
 	}
-	if dates := bytes.Count(data, []byte("(D:")); dates != bytes.Count(data, []byte("(D:20000101000000)")) || dates == 0 {
+	if dates := bytes.Count(data, []byte("(D:")); dates != bytes.Count(data, []byte("(D:20000101000000)")) ||
+		dates == 0 {
 		t.Errorf("the PDF holds the time of its writing")
 	}
 	// The table of objects has to be where the end of the file says.
@@ -384,7 +406,8 @@ func checkLayout(t *testing.T, f Figure) {
 			t.Errorf("%q at %v is not on the page of %g x %g", a.s, a.box, pageWidth, d.height)
 		}
 		for _, b := range p.texts[:i] {
-			if a.box.Min.X < b.box.Max.X-slack && b.box.Min.X < a.box.Max.X-slack && a.box.Min.Y < b.box.Max.Y && b.box.Min.Y < a.box.Max.Y {
+			if a.box.Min.X < b.box.Max.X-slack && b.box.Min.X < a.box.Max.X-slack && a.box.Min.Y < b.box.Max.Y &&
+				b.box.Min.Y < a.box.Max.Y {
 				t.Errorf("%q and %q overlap: %v, %v", a.s, b.s, a.box, b.box)
 			}
 		}
@@ -407,7 +430,8 @@ func TestSweepCanBeReadBack(t *testing.T) {
 	}
 	want := [][2]float64{{0.7, 0.52}, {2.5, 0.25}, {9, -0.075}, {30, 0.125}}
 	for _, line := range p.strokes {
-		if line.color != blue || len(line.path) != len(want) || line.path[1].Type != vg.LineComp || line.path[0].Pos.X < one-60 {
+		if line.color != blue || len(line.path) != len(want) || line.path[1].Type != vg.LineComp ||
+			line.path[0].Pos.X < one-60 {
 			continue
 		}
 		for i, c := range line.path {
@@ -425,7 +449,8 @@ func TestSweepCanBeReadBack(t *testing.T) {
 // The colour that lies at the place of two hyperparameters, as the ticks tell it, is
 // that of their value.
 func TestHeatMapCanBeReadBack(t *testing.T) {
-	h := HeatMap{X: []float64{1, 10, 100}, Y: []float64{0.1, 1, 10, 100}, Values: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}
+	h := HeatMap{X: []float64{1, 10, 100}, Y: []float64{0.1, 1, 10, 100}, Values: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9,
+		10, 11, 12}}
 	p, _ := record(t, h)
 	xs, ys := map[string]vg.Length{}, map[string]vg.Length{}
 	for _, text := range p.texts {
@@ -452,7 +477,8 @@ func TestHeatMapCanBeReadBack(t *testing.T) {
 					}
 				}
 				if want := mapColours()[Sequential][int(math.Round((h.Values[3*i+j]-1)/11*(numColours-1)))]; seen != want {
-					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[3*i+j])
+					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want,
+						h.Values[3*i+j])
 				}
 			}
 		}

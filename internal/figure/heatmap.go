@@ -105,11 +105,13 @@ func (h HeatMap) plan() (*drawing, error) {
 	for _, v := range h.Values {
 		g.z = append(g.z, scale.place(v))
 	}
-	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0), Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max, Rasterized: true}
+	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0),
+		Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max, Rasterized: true}
 	x, y := &axis{label: h.XName, log: true}, &axis{label: h.YName, log: true}
 	x.min, x.max, y.min, y.max = heat.DataRange()
 	if !x.holds(h.MinX) || !y.holds(h.MinY) {
-		return nil, fmt.Errorf("figure: MinX and MinY are %g and %g, expected a point within the grid's cells", h.MinX, h.MinY)
+		return nil, fmt.Errorf("figure: MinX and MinY are %g and %g, expected a point within the grid's cells",
+			h.MinX, h.MinY)
 	}
 	b := &block{title: h.Title, column: pageWidth, margin: margin, beside: func(c *page, f vg.Rectangle) {
 		colours.draw(c, rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y))

@@ -54,7 +54,8 @@ func freedmanDiaconis(values []float64) *plotter.Histogram {
 			half = 0.5
 		}
 		low, high, k = low-half, high+half, 1
-	} else if iqr := stat.Quantile(0.75, stat.LinInterp, sorted, nil) - stat.Quantile(0.25, stat.LinInterp, sorted, nil); iqr > 0 {
+	} else if iqr := stat.Quantile(0.75, stat.LinInterp, sorted, nil) - stat.Quantile(0.25, stat.LinInterp, sorted,
+		nil); iqr > 0 {
 		k = math.Ceil((high - low) / (2 * iqr / math.Cbrt(n)))
 	}
 	k = max(1, min(mostBins, k))
@@ -87,7 +88,8 @@ func (p *panel) bins(h *plotter.Histogram, fill color.Color, edge draw.LineStyle
 
 func (h Histogram) plan() (*drawing, error) {
 	if err := cmp.Or(
-		checkSeries("Samples", h.Samples, -1, anySign), checkSeries("Seeds", h.Seeds, -1, optional), checkSeries("Loss", h.Loss, -1, optional),
+		checkSeries("Samples", h.Samples, -1, anySign), checkSeries("Seeds", h.Seeds, -1, optional),
+		checkSeries("Loss", h.Loss, -1, optional),
 	); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,8 @@ func (h Histogram) plan() (*drawing, error) {
 		p.grid()
 		return p
 	}
-	fill, seedsFill, line, seedsLine := tint(blue, 0.3), tint(vermillion, 0.3), stroke(blue, 1.3), stroke(vermillion, 1.5)
+	fill, seedsFill, line, seedsLine := tint(blue, 0.3), tint(vermillion, 0.3), stroke(blue, 1.3),
+		stroke(vermillion, 1.5)
 	name := fmt.Sprintf("%s, n = %d", cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples))
 	seedsName := fmt.Sprintf("%s, n = %d", cmp.Or(h.SeedsName, "over seeds, one y"), len(h.Seeds))
 	switch {

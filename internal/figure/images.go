@@ -74,7 +74,8 @@ func (p Panel) check(name string) error {
 	case s != nil && n > 1:
 		return fmt.Errorf("figure: %s has %d channels and a scale, expected one of them", name, n)
 	case s != nil && (!(s.Low < s.High) || math.IsInf(s.High-s.Low, 0) || s.Map == Diverging && s.Low != -s.High):
-		return fmt.Errorf("figure: the scale of %s is from %g to %g, expected an interval, around 0 if it is diverging", name, s.Low, s.High)
+		return fmt.Errorf("figure: the scale of %s is from %g to %g, expected an interval, around 0 if it "+
+			"is diverging", name, s.Low, s.High)
 	}
 	return checkSeries(name+".Pixels", p.Pixels, len(p.Pixels), anySign)
 }
@@ -129,7 +130,8 @@ func (f Images) boxWidth(end vg.Length) (box vg.Length, err error) {
 			}
 		}
 		if box = min(box, room/vg.Length(len(row))-imageGap); box < 8 {
-			return 0, fmt.Errorf("figure: Rows[%d] has %d images, expected at most %d", r, len(row), int(room/(8+imageGap)))
+			return 0, fmt.Errorf("figure: Rows[%d] has %d images, expected at most %d", r, len(row),
+				int(room/(8+imageGap)))
 		}
 	}
 	return box, nil
@@ -216,7 +218,8 @@ func drawPanel(c *page, box vg.Rectangle, row []Panel, i int) {
 	if !endsScale(row, i) {
 		return
 	}
-	b := bar{colours: mapColours()[p.Scale.Map], axis: &axis{min: p.Scale.Low, max: p.Scale.High}, line: stroke(ink, 0.6)}
+	b := bar{colours: mapColours()[p.Scale.Map], axis: &axis{min: p.Scale.Low, max: p.Scale.High},
+		line: stroke(ink, 0.6)}
 	for _, q := range row {
 		if q.Scale == p.Scale {
 			b.below = b.below || slices.Min(q.Pixels) < p.Scale.Low
@@ -234,7 +237,8 @@ func (p Panel) picture(w, h int) image.Image {
 	if p.Scale != nil {
 		s = *p.Scale
 	}
-	all, drawn := image.NewRGBA64(image.Rect(0, 0, p.Cols, p.Rows)), image.NewRGBA64(image.Rect(0, 0, min(w, p.Cols), min(h, p.Rows)))
+	all, drawn := image.NewRGBA64(image.Rect(0, 0, p.Cols, p.Rows)),
+		image.NewRGBA64(image.Rect(0, 0, min(w, p.Cols), min(h, p.Rows)))
 	for i := range p.Rows * p.Cols {
 		level := func(k int) uint16 {
 			share := (p.Pixels[n*i+k%n] - s.Low) / (s.High - s.Low)

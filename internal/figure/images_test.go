@@ -48,10 +48,13 @@ func comparisons() map[string]Images {
 		return Images{
 			Title: "tv2d, noisy.tif, 28 x 36, σ² = 0.04",
 			Rows: [][]Panel{
-				{{Image: named(y, "data y"), Scale: gray}, {Image: named(estimate, "estimate"), Scale: gray}, {Image: named(truth, "truth"), Scale: gray}},
-				{{Image: named(minus(y, estimate), "residual, data − estimate"), Scale: off}, {Image: named(minus(estimate, truth), "error, estimate − truth"), Scale: off}},
+				{{Image: named(y, "data y"), Scale: gray}, {Image: named(estimate, "estimate"), Scale: gray},
+					{Image: named(truth, "truth"), Scale: gray}},
+				{{Image: named(minus(y, estimate), "residual, data − estimate"), Scale: off},
+					{Image: named(minus(estimate, truth), "error, estimate − truth"), Scale: off}},
 			},
-			Notes: []string{"λ = 0.08: SURE 12.3 ± 4.5, 0.000123 ± 0.000045 a pixel", strings.Repeat("a long line that has to be wrapped ", 8)},
+			Notes: []string{"λ = 0.08: SURE 12.3 ± 4.5, 0.000123 ± 0.000045 a pixel",
+				strings.Repeat("a long line that has to be wrapped ", 8)},
 		}
 	}
 	y, estimate := blob(300, 9, 1, 0.2), blob(300, 9, 1, 0)
@@ -59,10 +62,15 @@ func comparisons() map[string]Images {
 	colours := Image{Caption: "colours", Rows: 2, Cols: 3, Channels: 3, Pixels: make([]float64, 18)}
 	return map[string]Images{
 		"comparison": whole(1), "comparison-large": whole(48213), "comparison-tiny": whole(3e-9),
-		"comparison-narrow":  {Rows: [][]Panel{{{Image: y, Scale: gray}, {Image: named(estimate, "a narrow image with a long caption, which takes two lines"), Scale: gray}, {Image: minus(y, estimate), Scale: off}}}},
-		"comparison-scanner": {Rows: [][]Panel{{{Image: blob(9, 90, 1, 0.1), Scale: gray, Stretched: true}, {Image: blob(9, 90, 1, 0), Scale: gray, Stretched: true}}, {{Image: blob(20, 20, 1, 0), Scale: size}}}},
-		"comparison-colour":  {Rows: [][]Panel{{{Image: colours}, {Image: colours}, {Image: blob(2, 3, 1, 0), Scale: off}}}},
-		"comparison-one":     {Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 9, Pixels: make([]float64, 9)}}, {Image: Image{Rows: 1, Cols: 9, Pixels: make([]float64, 9)}, Scale: off}}}},
+		"comparison-narrow": {Rows: [][]Panel{{{Image: y, Scale: gray},
+			{Image: named(estimate, "a narrow image with a long caption, which takes two lines"), Scale: gray},
+			{Image: minus(y, estimate), Scale: off}}}},
+		"comparison-scanner": {Rows: [][]Panel{{{Image: blob(9, 90, 1, 0.1), Scale: gray, Stretched: true},
+			{Image: blob(9, 90, 1, 0), Scale: gray, Stretched: true}}, {{Image: blob(20, 20, 1, 0), Scale: size}}}},
+		"comparison-colour": {Rows: [][]Panel{{{Image: colours}, {Image: colours},
+			{Image: blob(2, 3, 1, 0), Scale: off}}}},
+		"comparison-one": {Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 9, Pixels: make([]float64, 9)}},
+			{Image: Image{Rows: 1, Cols: 9, Pixels: make([]float64, 9)}, Scale: off}}}},
 	}
 }
 
@@ -70,7 +78,8 @@ func comparisons() map[string]Images {
 // of a diverging scale is white, and either sign has its own hue.
 func TestImagesShowValues(t *testing.T) {
 	m := Image{Rows: 1, Cols: 5, Pixels: []float64{-3, -0.8, 0, 0.8, 5}}
-	for kind, want := range map[Map][5]float64{Gray: {-2, -0.8, 0, 0.8, 2}, Diverging: {-2, -0.8, 0, 0.8, 2}, Sequential: {-2, -0.8, 0, 0.8, 2}} {
+	for kind, want := range map[Map][5]float64{Gray: {-2, -0.8, 0, 0.8, 2}, Diverging: {-2, -0.8, 0, 0.8, 2},
+		Sequential: {-2, -0.8, 0, 0.8, 2}} {
 		s := &Scale{Map: kind, Low: -2, High: 2}
 		f := Images{Rows: [][]Panel{{{Image: m, Scale: s}}}}
 		var b bytes.Buffer
@@ -91,7 +100,8 @@ func TestImagesShowValues(t *testing.T) {
 			}
 		}
 	}
-	white, red, blueEnd := mapColours()[Diverging][numColours/2].(color.RGBA), mapColours()[Diverging][numColours-1].(color.RGBA), mapColours()[Diverging][0].(color.RGBA)
+	white, red, blueEnd := mapColours()[Diverging][numColours/2].(color.RGBA),
+		mapColours()[Diverging][numColours-1].(color.RGBA), mapColours()[Diverging][0].(color.RGBA)
 	if min(white.R, white.G, white.B) < 240 || red.R < red.B+60 || blueEnd.B < blueEnd.R+60 {
 		t.Errorf("0 is %v, 1 %v and -1 %v", white, red, blueEnd)
 	}
@@ -105,10 +115,12 @@ func TestImagesRejectCannotBeDrawn(t *testing.T) {
 	}{
 		{Images{}, "Rows is empty, expected at least one"},
 		{Images{Rows: [][]Panel{{}}}, "Rows[0] is empty, expected at least one image"},
-		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 2, Pixels: []float64{1}}}}}}, "Rows[0][0] has 1 values, expected 1 x 2 x 1"},
+		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 2, Pixels: []float64{1}}}}}},
+			"Rows[0][0] has 1 values, expected 1 x 2 x 1"},
 		{Images{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{}}}}}, "the scale of Rows[0][0] is from 0 to 0"},
 		{Images{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{Map: Diverging, Low: -1, High: 2}}}}}, "around 0"},
-		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 1, Channels: 3, Pixels: []float64{1, 2, 3}}, Scale: &Scale{High: 1}}}}}, "3 channels and a scale"},
+		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 1, Channels: 3, Pixels: []float64{1, 2, 3}},
+			Scale: &Scale{High: 1}}}}}, "3 channels and a scale"},
 	} {
 		if err := Write(&bytes.Buffer{}, "png", c.f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
@@ -169,7 +181,8 @@ func TestPixelsOnDots(t *testing.T) {
 		{"rows from the top", paint(1, 2, Image{Rows: 2, Cols: 1, Pixels: []float64{10, 200}}), []uint8{a, b}},
 		{"smaller", paint(1, 1, two), []uint8{level(105)}},
 		{"clipped", paint(2, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}), []uint8{0, 255}},
-		{"clipped before the mean", paint(1, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}), []uint8{level(127)}},
+		{"clipped before the mean", paint(1, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}),
+			[]uint8{level(127)}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
@@ -195,7 +208,8 @@ func (p *recordedImage) DrawImage(_ vg.Rectangle, img image.Image) {
 func TestImagesOfAPDFAreUpright(t *testing.T) {
 	m := Image{Rows: 2, Cols: 1, Pixels: []float64{0, 1}}
 	var file bytes.Buffer
-	if err := Write(&file, "pdf", Images{Rows: [][]Panel{{{Image: m}, {Image: m, Scale: &Scale{High: 1}}}}}); err != nil {
+	if err := Write(&file, "pdf", Images{Rows: [][]Panel{{{Image: m},
+		{Image: m, Scale: &Scale{High: 1}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	drawn := 0
@@ -223,7 +237,8 @@ func TestImagesOfAPDFAreUpright(t *testing.T) {
 					a[k], _ = strconv.ParseFloat(words[i-6+k], 64)
 				}
 				b := matrix
-				matrix = [4]float64{a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3], a[2]*b[0] + a[3]*b[2], a[2]*b[1] + a[3]*b[3]}
+				matrix = [4]float64{a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3], a[2]*b[0] + a[3]*b[2],
+					a[2]*b[1] + a[3]*b[3]}
 			case "Do":
 				drawn++
 				if matrix[0] <= 0 || matrix[3] <= 0 {

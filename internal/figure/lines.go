@@ -30,16 +30,19 @@ func (l Lines) plan() (*drawing, error) {
 	var xs, ys []float64
 	for i, s := range l.Series {
 		name := fmt.Sprintf("Series[%d]", i)
-		if err := cmp.Or(checkSeries(name+".X", s.X, -1, positive), checkSeries(name+".Y", s.Y, len(s.X), positive)); err != nil {
+		if err := cmp.Or(checkSeries(name+".X", s.X, -1, positive),
+			checkSeries(name+".Y", s.Y, len(s.X), positive)); err != nil {
 			return nil, err
 		}
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)
 	}
 	b := &block{title: l.Title, column: pageWidth}
-	p := b.panel(logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), logAxis(l.YLabel, slices.Min(ys), slices.Max(ys)), 260)
+	p := b.panel(logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), logAxis(l.YLabel, slices.Min(ys), slices.Max(ys)),
+		260)
 	p.grid()
 	for i, s := range l.Series {
-		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes), radius: 2.8}
+		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes),
+			radius: 2.8}
 		k.draw(p)
 		b.label(s.Name, k.samples()...)
 	}

@@ -125,7 +125,8 @@ func (s Sweep) block(column, height vg.Length) (*block, error) {
 	}
 	sure.draw(p)
 	mark := func(name string, shape []vg.Point, i int) {
-		b.label(name+s.Parameter+" = "+short(s.Lambda[i], 4), p.marks(marker(shape, 4, orange, stroke(black, 0.8)), s.Lambda[i:i+1], s.SURE[i:i+1]))
+		b.label(name+s.Parameter+" = "+short(s.Lambda[i], 4), p.marks(marker(shape, 4, orange, stroke(black, 0.8)),
+			s.Lambda[i:i+1], s.SURE[i:i+1]))
 	}
 	mark(minimum+" at ", star, best)
 	if s.Chosen != 0 {

@@ -43,8 +43,10 @@ const superscripts = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 var (
 	tenToThe = regexp.MustCompile("10([" + superscripts + "]+)")
-	raise    = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
-	lower    = strings.NewReplacer("⁻", "−", "⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
+	raise    = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶",
+		"7", "⁷", "8", "⁸", "9", "⁹")
+	lower = strings.NewReplacer("⁻", "−", "⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷",
+		"7", "⁸", "8", "⁹", "9")
 )
 
 // pieces calls f with each piece of a line, its place and its font, and returns the width of all.

@@ -61,13 +61,15 @@ func (f *Fit) loadLines(set *dataio.Set) error {
 		}
 		for i, line := range a.Ints {
 			if line < 0 || line >= int64(f.BShape[k]) || i > 0 && line <= a.Ints[i-1] {
-				return fmt.Errorf("array %q holds %d at [%d], expected increasing numbers from 0 to %d", v.name, line, i, f.BShape[k]-1)
+				return fmt.Errorf("array %q holds %d at [%d], expected increasing numbers from 0 to %d", v.name, line,
+					i, f.BShape[k]-1)
 			}
 			*v.to = append(*v.to, int(line))
 		}
 	}
 	if n, r := f.extent(), len(f.S); f.U != nil && (len(f.U) != n[0]*r || len(f.V) != n[1]*r) {
-		return fmt.Errorf("arrays \"U\" and \"V\" have %d and %d rows, expected %d and %d", len(f.U)/r, len(f.V)/r, n[0], n[1])
+		return fmt.Errorf("arrays \"U\" and \"V\" have %d and %d rows, expected %d and %d", len(f.U)/r, len(f.V)/r,
+			n[0], n[1])
 	}
 	return nil
 }
@@ -75,7 +77,8 @@ func (f *Fit) loadLines(set *dataio.Set) error {
 // loadEntries reads the observed places of a completion.
 func (f *Fit) loadEntries(set *dataio.Set) error {
 	if len(f.BShape) != 2 {
-		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix", ndarray.ShapeString(f.BShape))
+		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix",
+			ndarray.ShapeString(f.BShape))
 	}
 	if err := f.loadLines(set); err != nil {
 		return err

@@ -63,7 +63,8 @@ func (f *Fit) MissingCount() int { return f.entries() - len(f.distinct()) }
 func (f *Fit) At(row, column int) (Entry, error) {
 	m, n := f.BShape[0], f.BShape[1]
 	if row < 0 || row >= m || column < 0 || column >= n {
-		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row, column, m, n)
+		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row,
+			column, m, n)
 	}
 	return Entry{row, column, f.meanAt(f.entry(row, column) + f.effects(row, column))}, nil
 }

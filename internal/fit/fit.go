@@ -225,7 +225,8 @@ func (f *Fit) Save(path string) error {
 			arrays = append(arrays, integers(v.name, v.list))
 		}
 	}
-	return dataio.WriteNPZ(path, append(arrays, dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{string(text)}})...)
+	return dataio.WriteNPZ(path, append(arrays, dataio.Array{Name: "fit", Shape: []int{},
+		Texts: []string{string(text)}})...)
 }
 
 func integers(name string, list []int) dataio.Array {
@@ -253,7 +254,8 @@ func Load(path string) (*Fit, error) {
 
 func load(set *dataio.Set) (*Fit, error) {
 	if !set.Has("fit") {
-		return nil, errors.New("holds no fit: expected a file that run --out or sweep --out wrote, with the array \"fit\"")
+		return nil, errors.New("holds no fit: expected a file that run --out or sweep --out wrote, with the " +
+			"array \"fit\"")
 	}
 	text, err := set.Texts("fit")
 	if err != nil {
@@ -268,9 +270,11 @@ func load(set *dataio.Set) (*Fit, error) {
 	}
 	switch {
 	case f.Format != Format:
-		return nil, fmt.Errorf("is a fit of version %d, expected %d: it was written by surepipe %s", f.Format, Format, f.Version)
+		return nil, fmt.Errorf("is a fit of version %d, expected %d: it was written by surepipe %s", f.Format, Format,
+			f.Version)
 	case f.Predicts == "":
-		return nil, fmt.Errorf("is a fit of %s, which has nothing to predict: expected one of a regression or of a matrix completion", f.Problem)
+		return nil, fmt.Errorf("is a fit of %s, which has nothing to predict: expected one of a regression or of "+
+			"a matrix completion", f.Problem)
 	}
 	if err := f.loadEstimate(set); err != nil {
 		return nil, err
@@ -290,9 +294,11 @@ func load(set *dataio.Set) (*Fit, error) {
 	}
 	switch {
 	case len(f.BShape) != 1:
-		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression", ndarray.ShapeString(f.BShape))
+		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression",
+			ndarray.ShapeString(f.BShape))
 	case f.Design != nil && len(f.Design.Columns()) != len(f.B):
-		return nil, fmt.Errorf("array \"b\" has %d values, expected %d, as many as the fit has columns", len(f.B), len(f.Design.Columns()))
+		return nil, fmt.Errorf("array \"b\" has %d values, expected %d, as many as the fit has columns", len(f.B),
+			len(f.Design.Columns()))
 	case f.Intercept != (f.B0 != nil):
 		return nil, errors.New("the array \"intercept\" and the setting of the fit disagree")
 	}

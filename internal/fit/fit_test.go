@@ -19,8 +19,10 @@ func regression() *fit.Fit {
 	b0 := 2.5
 	return &fit.Fit{
 		Info: fit.Info{
-			Predicts: fit.Rows, Problem: "lasso", D: 2, P: 3, Lambda: 1.5, Converged: true, Intercept: true, Version: "v1", Data: "sha256:0",
-			Design: &design.Design{Response: "y", Variables: []design.Variable{{Name: "größe", Fill: []float64{0.1}}, {Name: "kind", Levels: []string{"a", "b"}}}},
+			Predicts: fit.Rows, Problem: "lasso", D: 2, P: 3, Lambda: 1.5, Converged: true, Intercept: true,
+			Version: "v1", Data: "sha256:0",
+			Design: &design.Design{Response: "y", Variables: []design.Variable{{Name: "größe", Fill: []float64{0.1}},
+				{Name: "kind", Levels: []string{"a", "b"}}}},
 		},
 		B: []float64{1, -2, 0}, BShape: []int{3}, MuHat: []float64{4, 5}, MuShape: []int{2}, B0: &b0,
 		Names: []string{"größe", "kind=a", "kind=b"}, Center: []float64{0.1, 0.5, 0.5}, Scale: []float64{1, 2, 3},
@@ -46,11 +48,13 @@ func TestFitsComeBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(mu, []float64{1.5, 2.5}) {
 		t.Errorf("%v, %v", mu, err)
 	}
-	mu, err = got.PredictSparse(&dataio.Sparse{Rows: 2, Cols: 3, IndPtr: []int{0, 2, 3}, Indices: []int{0, 1, 2}, Values: []float64{1, 1, 7}})
+	mu, err = got.PredictSparse(&dataio.Sparse{Rows: 2, Cols: 3, IndPtr: []int{0, 2, 3}, Indices: []int{0, 1, 2},
+		Values: []float64{1, 1, 7}})
 	if err != nil || !reflect.DeepEqual(mu, []float64{1.5, 2.5}) {
 		t.Errorf("%v, %v", mu, err)
 	}
-	if _, err := got.PredictRows(mat.NewDense(1, 2, nil)); err == nil || err.Error() != "X has 2 columns, expected 3 as in the fit" {
+	if _, err := got.PredictRows(mat.NewDense(1, 2, nil)); err == nil ||
+		err.Error() != "X has 2 columns, expected 3 as in the fit" {
 		t.Errorf("error %v", err)
 	}
 	set, err := dataio.OpenNPZ(path)
@@ -80,15 +84,18 @@ func TestBadFitsAreRefused(t *testing.T) {
 		if err := f.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fit.Load(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), name) {
+		if _, err := fit.Load(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "old.npz")
-	if err := dataio.WriteNPZ(path, dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{`{"surepipe_fit": 9, "version": "v9"}`}}); err != nil {
+	if err := dataio.WriteNPZ(path, dataio.Array{Name: "fit", Shape: []int{},
+		Texts: []string{`{"surepipe_fit": 9, "version": "v9"}`}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fit.Load(path); err == nil || !strings.Contains(err.Error(), "is a fit of version 9, expected 1: it was written by surepipe v9") {
+	if _, err := fit.Load(path); err == nil || !strings.Contains(err.Error(),
+		"is a fit of version 9, expected 1: it was written by surepipe v9") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -96,7 +103,8 @@ func TestBadFitsAreRefused(t *testing.T) {
 func Example() {
 	f := fit.Fit{
 		Info: fit.Info{Predicts: fit.Entries, Problem: "matrix-completion", Converged: true},
-		B:    []float64{1, 2, 3, 4}, BShape: []int{2, 2}, MuHat: []float64{1, 4}, MuShape: []int{2}, Observed: []int{0, 3},
+		B:    []float64{1, 2, 3, 4}, BShape: []int{2, 2}, MuHat: []float64{1, 4}, MuShape: []int{2},
+		Observed: []int{0, 3},
 	}
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

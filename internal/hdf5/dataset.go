@@ -36,7 +36,8 @@ const (
 	enumeration   = 8
 )
 
-var classNames = map[int]string{2: "times", 3: "texts", 4: "bit fields", 5: "opaque values", 6: "records", 7: "references", 9: "sequences of variable length", 10: "arrays"}
+var classNames = map[int]string{2: "times", 3: "texts", 4: "bit fields", 5: "opaque values", 6: "records",
+	7: "references", 9: "sequences of variable length", 10: "arrays"}
 
 // datatype reads a type; it returns an error for one without numbers.
 func (c *cursor) datatype() (k kind, err error) {
@@ -94,13 +95,15 @@ func (c *cursor) pair(k *kind, version, members int) error {
 		if err != nil {
 			return err
 		}
-		if part.class != floatingPoint || k.parts[i]+part.size > k.size || i == 1 && (part.size != k.part.size || part.big != k.part.big) {
+		if part.class != floatingPoint || k.parts[i]+part.size > k.size || i == 1 &&
+			(part.size != k.part.size || part.big != k.part.big) {
 			return errors.New("holds records, expected numbers")
 		}
 		k.part = &part
 	}
 	if k.complex = names == [2]string{"r", "i"} || names == [2]string{"real", "imag"}; !k.complex {
-		return fmt.Errorf("holds records of %q and %q, expected numbers; complex ones are of r and i, or real and imag", names[0], names[1])
+		return fmt.Errorf("holds records of %q and %q, expected numbers; complex ones are of r and i, or "+
+			"real and imag", names[0], names[1])
 	}
 	return nil
 }
@@ -182,7 +185,8 @@ func (d Dataset) Read() (a Array, err error) {
 		}
 		s.total *= n
 	}
-	if err := stored.Fits(fmt.Sprintf("an array of shape %v", s.shape), float64(s.total)*float64(s.kind.size+8)); err != nil {
+	if err := stored.Fits(fmt.Sprintf("an array of shape %v", s.shape),
+		float64(s.total)*float64(s.kind.size+8)); err != nil {
 		return a, err
 	}
 	raw := s.read()
@@ -327,7 +331,8 @@ func (s *store) chunksOfVersion4(c *cursor, n int) []byte {
 	rank, width := int(c.uint(1)), int(c.uint(1))
 	chunk := s.chunk(c, rank, width)
 	if index := c.uint(1); index != 1 {
-		fail("keeps its chunks as HDF5 1.10 does with libver='latest' (index %d), which is not supported: write it with libver='earliest'", index)
+		fail("keeps its chunks as HDF5 1.10 does with libver='latest' (index %d), which is not supported: write "+
+			"it with libver='earliest'", index)
 	}
 	size, mask := length(chunk)*s.kind.size, uint64(0)
 	if flags&singleFiltered != 0 {

@@ -78,7 +78,8 @@ func (s *store) unpack(b []byte, mask uint64, chunk []int) []byte {
 				fail("is corrupt (the checksum of a chunk)")
 			}
 		default:
-			fail("is compressed by filter %d, expected deflate (gzip): write it with compression='gzip', or none", filter.id)
+			fail("is compressed by filter %d, expected deflate (gzip): write it with compression='gzip', or none",
+				filter.id)
 		}
 	}
 	return s.enough(b, want)

@@ -319,7 +319,8 @@ func (f *File) walk(path string, at uint64, open map[uint64]bool) {
 				c.skip(8)
 			}
 			if _, dense := c.address(); dense {
-				fail("keeps the names of a group in a fractal heap, as h5py does with libver='latest', which is not supported: write it with libver='earliest'")
+				fail("keeps the names of a group in a fractal heap, as h5py does with libver='latest', which is " +
+					"not supported: write it with libver='earliest'")
 			}
 		}
 	}

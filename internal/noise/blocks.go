@@ -79,17 +79,20 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 		return refuse(MethodSmoothBlocks, "y holds %g at [%d, %d], expected finite numbers", y[bad], bad/cols, bad%cols)
 	}
 	if all := (rows / blockSide) * (cols / blockSide); all < leastBlocks {
-		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d", rows, cols, all, blockSide, blockSide, leastBlocks)
+		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",
+			rows, cols, all, blockSide, blockSide, leastBlocks)
 	}
 	blocks := blocksOf(y, rows, cols)
 	if len(blocks) < leastBlocks {
-		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the others are constant, or have pixels at the least or greatest value, where y may be clipped",
+		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
+			"others are constant, or have pixels at the least or greatest value, where y may be clipped",
 			len(blocks), blockSide, blockSide, leastBlocks)
 	}
 	best, leak := choose(candidates(blocks))
 	// Blocks of a constant are rounding errors, not zeros.
 	if noise := 64 * epsilon * most; best.sigma2 <= noise*noise {
-		return refuse(MethodSmoothBlocks, "the smoothest parts of y are constant up to rounding errors: y holds no noise")
+		return refuse(MethodSmoothBlocks, "the smoothest parts of y are constant up to rounding errors: y "+
+			"holds no noise")
 	}
 	return estimate(MethodSmoothBlocks, best.sigma2, math.Hypot(best.relative, leak/best.sigma2))
 }

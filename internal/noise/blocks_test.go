@@ -45,9 +45,11 @@ func TestSmoothBlocksFindTheSmoothPart(t *testing.T) {
 				within++
 			}
 		}
-		t.Logf("%d rows of texture: mean %.3f of the truth, %.1f%% within two bars of %.3f", upper, mean, 100*float64(within)/draws, wide)
+		t.Logf("%d rows of texture: mean %.3f of the truth, %.1f%% within two bars of %.3f", upper, mean,
+			100*float64(within)/draws, wide)
 		if math.Abs(mean-1) > 0.015 || within < draws*93/100 || wide > 0.1 {
-			t.Errorf("%d rows of texture: mean %.3f of the truth, %d of %d within two error bars, of %.3f", upper, mean, within, draws, wide)
+			t.Errorf("%d rows of texture: mean %.3f of the truth, %d of %d within two error bars, of %.3f", upper,
+				mean, within, draws, wide)
 		}
 		if e := must(t)(MADImage(textured(r, 128, 96, upper, sigma2), 128, 96)); upper == 80 && e.Sigma2 < 1.5*sigma2 {
 			t.Errorf("the median of the details is not fooled: %+v; the texture is too weak for this test", e)
@@ -138,12 +140,14 @@ func TestSmoothBlocksRefuse(t *testing.T) {
 		{"y holds NaN at [1, 1], expected finite numbers", bad, 64, 64},
 		{"an image of 7 x 500 pixels has 0 blocks of 8 x 8, expected at least 8", y[:3500], 7, 500},
 		{"an image of 16 x 31 pixels has 6 blocks of 8 x 8, expected at least 8", y[:16*31], 16, 31},
-		{"0 blocks of 8 x 8 pixels hold noise, expected at least 8: the others are constant, or have pixels at the least or greatest value, where y may be clipped", flat, 64, 64},
+		{"0 blocks of 8 x 8 pixels hold noise, expected at least 8: the others are constant, or have pixels at " +
+			"the least or greatest value, where y may be clipped", flat, 64, 64},
 		{"the smoothest parts of y are constant up to rounding errors: y holds no noise", linear, 64, 64},
 	} {
 		e, err := SmoothBlocks(test.y, test.rows, test.cols)
 		var refusal *Refusal
-		if !errors.As(err, &refusal) || refusal.Method != MethodSmoothBlocks || !strings.Contains(refusal.Reason, test.want) || e != (Estimate{}) {
+		if !errors.As(err, &refusal) || refusal.Method != MethodSmoothBlocks ||
+			!strings.Contains(refusal.Reason, test.want) || e != (Estimate{}) {
 			t.Errorf("%+v, error\n%v\nwant\n%s", e, err, test.want)
 		}
 	}
@@ -180,7 +184,8 @@ func TestSmoothBlocksOfAPhotograph(t *testing.T) {
 			noisy[i] = 255*noisy[i] + sigma*r.NormFloat64()
 		}
 		e, old := must(t)(SmoothBlocks(noisy, rows, cols)), must(t)(MADImage(noisy, rows, cols))
-		t.Logf("sigma %g: sigma2 %.3f ± %.3f of that added, %.3f by the median of details; its own %.3f", sigma, e.Sigma2/sigma/sigma, e.RelStdErr, old.Sigma2/sigma/sigma, own/sigma/sigma)
+		t.Logf("sigma %g: sigma2 %.3f ± %.3f of that added, %.3f by the median of details; its own %.3f", sigma,
+			e.Sigma2/sigma/sigma, e.RelStdErr, old.Sigma2/sigma/sigma, own/sigma/sigma)
 		if math.Abs(e.Sigma2-sigma*sigma) > 2*e.RelStdErr*e.Sigma2+own || e.RelStdErr > 0.15 {
 			t.Errorf("sigma2 %g ± %.1f%%, added %g, its own %g", e.Sigma2, 100*e.RelStdErr, sigma*sigma, own)
 		}

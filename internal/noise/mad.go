@@ -122,7 +122,8 @@ func MADImage(y []float64, rows, cols int) (Estimate, error) {
 	}
 	n := max((rows-2)/2, 0) * max((cols-2)/2, 0)
 	if n < leastDetails {
-		return refuse(MethodMAD, "an image of %d x %d pixels has %d diagonal details, expected at least %d", rows, cols, n, leastDetails)
+		return refuse(MethodMAD, "an image of %d x %d pixels has %d diagonal details, expected at least %d", rows,
+			cols, n, leastDetails)
 	}
 	d := make([]float64, 0, n)
 	column := make([]float64, cols)
@@ -132,7 +133,8 @@ func MADImage(y []float64, rows, cols int) (Estimate, error) {
 			column[j] = highpass[0]*y[k] + highpass[1]*y[k+cols] + highpass[2]*y[k+2*cols] + highpass[3]*y[k+3*cols]
 		}
 		for j := 0; j+4 <= cols; j += 2 {
-			d = append(d, math.Abs(highpass[0]*column[j]+highpass[1]*column[j+1]+highpass[2]*column[j+2]+highpass[3]*column[j+3]))
+			d = append(d, math.Abs(highpass[0]*column[j]+highpass[1]*column[j+1]+
+				highpass[2]*column[j+2]+highpass[3]*column[j+3]))
 		}
 	}
 	return mad(d, most)
@@ -145,7 +147,8 @@ func mad(d []float64, most float64) (Estimate, error) {
 	middle := median(d)
 	// Details of a constant are rounding errors, not zeros.
 	if middle <= 32*epsilon*most {
-		return refuse(MethodMAD, "half of the finest details of y are zero: y holds no noise, or is constant where it is saturated, masked or padded, or is rounded to steps larger than the noise")
+		return refuse(MethodMAD, "half of the finest details of y are zero: y holds no noise, or is constant "+
+			"where it is saturated, masked or padded, or is rounded to steps larger than the noise")
 	}
 	sigma := middle / madNormal
 	return estimate(MethodMAD, sigma*sigma, madStdErr/math.Sqrt(float64(n)))

@@ -142,7 +142,8 @@ func TestMeanAndSpreadOverManyDraws(t *testing.T) {
 			mean, sd := stat.MeanStdDev(estimates, nil)
 			error := 4 * stat.StdErr(sd, float64(test.draws))
 			if mean-1 < test.low-error || mean-1 > test.high+error {
-				t.Errorf("mean %.5f of the truth, expected 1%+.5f to 1%+.5f, each +- %.5f", mean, test.low, test.high, error)
+				t.Errorf("mean %.5f of the truth, expected 1%+.5f to 1%+.5f, each +- %.5f", mean, test.low, test.high,
+					error)
 			}
 			if ratio := e.RelStdErr / sd; math.Abs(ratio-1) > test.spread {
 				t.Errorf("standard error %.5f, spread %.5f", e.RelStdErr, sd)
@@ -168,7 +169,8 @@ func TestMADOfKnownDetails(t *testing.T) {
 		board[i] = float64(1 - 2*((i/12+i%12)%2))
 	}
 	want *= 2
-	if e := must(t)(MADImage(board, 11, 12)); math.Abs(e.Sigma2-want) > 1e-13*want || e.RelStdErr != madStdErr/math.Sqrt(20) {
+	if e := must(t)(MADImage(board, 11, 12)); math.Abs(e.Sigma2-want) > 1e-13*want ||
+		e.RelStdErr != madStdErr/math.Sqrt(20) {
 		t.Errorf("image: %.15g +- %g, want %.15g", e.Sigma2, e.RelStdErr, want)
 	}
 }
@@ -181,7 +183,8 @@ func TestHighpassIsDaubechies(t *testing.T) {
 		norm += g * g
 	}
 	shifted := highpass[0]*highpass[2] + highpass[1]*highpass[3]
-	for name, v := range map[string]float64{"sum": sum, "first moment": moment, "norm - 1": norm - 1, "product with its shift": shifted} {
+	for name, v := range map[string]float64{"sum": sum, "first moment": moment, "norm - 1": norm - 1,
+		"product with its shift": shifted} {
 		if math.Abs(v) > 1e-15 {
 			t.Errorf("%s is %g", name, v)
 		}
@@ -373,7 +376,8 @@ func TestRefusals(t *testing.T) {
 	nan.Set(4, 2, math.NaN())
 	var fitted mat.Dense
 	fitted.Mul(x, mat.NewDense(3, 1, []float64{1, 2, 3}))
-	const noNoise = "half of the finest details of y are zero: y holds no noise, or is constant where it is saturated, masked or padded, or is rounded to steps larger than the noise"
+	const noNoise = "half of the finest details of y are zero: y holds no noise, or is constant where it is " +
+		"saturated, masked or padded, or is rounded to steps larger than the noise"
 	const lowRank = "half of the singular values of y are zero: its rank is too low for the matrix to hold white noise"
 	refuse := func(method, want string, e Estimate, err error) {
 		t.Helper()
@@ -441,14 +445,16 @@ func TestRefusals(t *testing.T) {
 		e, err := OLSResidual(x, y)
 		refuse(MethodOLSResidual, want, e, err)
 	}
-	ols("X is 3 x 20, expected more rows than columns: with d <= p the least-squares fit leaves no residual", mat.DenseCopyOf(x.T()), y[:3])
+	ols("X is 3 x 20, expected more rows than columns: with d <= p the least-squares fit leaves no residual",
+		mat.DenseCopyOf(x.T()), y[:3])
 	ols("y holds NaN at [7], expected finite numbers", x, with(7, math.NaN())[:20])
 	ols("X holds NaN at [4, 2], expected finite numbers", nan, y[:20])
 	ols("column 1 of X is zero: X is not of full rank", zero, y[:20])
 	ols("X fits y up to rounding errors: there is no noise in y, or y is zero", x, fitted.RawMatrix().Data)
 	ols("X fits y up to rounding errors: there is no noise in y, or y is zero", x, make([]float64, 20))
 	_, err := OLSResidual(deficient, y[:20])
-	if err == nil || !strings.Contains(err.Error(), "X is not of full rank (its reciprocal condition number, columns scaled to norm 1, is ") {
+	if err == nil || !strings.Contains(err.Error(),
+		"X is not of full rank (its reciprocal condition number, columns scaled to norm 1, is ") {
 		t.Errorf("rank 2 of 3 columns: %v", err)
 	}
 }

@@ -31,7 +31,8 @@ func OLSResidual(x *mat.Dense, y []float64) (Estimate, error) {
 		panic(fmt.Sprintf("noise: X is %d x %d, y has %d values", d, p, len(y)))
 	}
 	if d <= p {
-		return refuse(MethodOLSResidual, "X is %d x %d, expected more rows than columns: with d <= p the least-squares fit leaves no residual", d, p)
+		return refuse(MethodOLSResidual, "X is %d x %d, expected more rows than columns: with d <= p the "+
+			"least-squares fit leaves no residual", d, p)
 	}
 	if _, bad := largest(y); bad >= 0 {
 		return refuse(MethodOLSResidual, "y holds %g at [%d], expected finite numbers", y[bad], bad)
@@ -67,7 +68,8 @@ func OLSResidual(x *mat.Dense, y []float64) (Estimate, error) {
 	lapack64.Geqrf(a, tau, work, len(work))
 	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p, Stride: a.Stride, Data: a.Data}
 	if c := lapack64.Trcon(lapack.MaxColumnSum, r, make([]float64, 3*p), make([]int, p)); !(c > float64(d)*epsilon) {
-		return refuse(MethodOLSResidual, "X is not of full rank (its reciprocal condition number, columns scaled to norm 1, is %.1e)", c)
+		return refuse(MethodOLSResidual, "X is not of full rank (its reciprocal condition number, columns scaled "+
+			"to norm 1, is %.1e)", c)
 	}
 	// The last d - p entries of Q* y are the residual in a basis of its space.
 	z := append([]float64(nil), y...)

@@ -50,10 +50,12 @@ func RobustLowRank(y []float64, rows, cols int) (Estimate, error) {
 		panic(fmt.Sprintf("noise: matrix of %d x %d has %d values", rows, cols, len(y)))
 	}
 	if _, bad := largest(y); bad >= 0 {
-		return refuse(MethodRobustLowRank, "y holds %g at [%d, %d], expected finite numbers, with no entry missing", y[bad], bad/cols, bad%cols)
+		return refuse(MethodRobustLowRank, "y holds %g at [%d, %d], expected finite numbers, with no entry missing",
+			y[bad], bad/cols, bad%cols)
 	}
 	if k := min(rows, cols); k < 2*leastSingularValues {
-		return refuse(MethodRobustLowRank, "a matrix of %d x %d has %d singular values, expected at least %d", rows, cols, k, 2*leastSingularValues)
+		return refuse(MethodRobustLowRank, "a matrix of %d x %d has %d singular values, expected at least %d", rows,
+			cols, k, 2*leastSingularValues)
 	}
 	s := newSeparation(y, rows, cols)
 	before := 0.0
@@ -64,13 +66,18 @@ func RobustLowRank(y []float64, rows, cols int) (Estimate, error) {
 		if math.Abs(s.sigma2-before) <= settled*s.sigma2 && s.changed == 0 {
 			near := s.variance(nearCut, math.Sqrt(s.sigma2))
 			if math.Abs(near/s.sigma2-1) > mostApart {
-				return refuse(MethodRobustLowRank, "after a low rank of %d and %.3g%% of the entries as outliers the rest is not normal noise: by entries within %g standard deviations its variance is %.3g, and by those within %g %.3g", s.rank, 100*s.outliers(), nearCut, near, float64(cutOff), s.sigma2)
+				return refuse(MethodRobustLowRank,
+					"after a low rank of %d and %.3g%% of the entries as outliers the rest is not normal noise: "+
+						"by entries within %g standard deviations its variance is %.3g, and by those within %g %.3g",
+					s.rank, 100*s.outliers(), nearCut, near, float64(cutOff), s.sigma2)
 			}
-			return estimate(MethodRobustLowRank, s.sigma2, math.Hypot(cautious*math.Sqrt(2/s.freedom), (s.sigma2-near)/s.sigma2))
+			return estimate(MethodRobustLowRank, s.sigma2, math.Hypot(cautious*math.Sqrt(2/s.freedom),
+				(s.sigma2-near)/s.sigma2))
 		}
 		before = s.sigma2
 	}
-	return refuse(MethodRobustLowRank, "after %d rounds, with a rank of %d and %.3g%% of the entries as outliers, the low rank and the sparse part are still not told apart", mostRounds, s.rank, 100*s.outliers())
+	return refuse(MethodRobustLowRank, "after %d rounds, with a rank of %d and %.3g%% of the entries as outliers, "+
+		"the low rank and the sparse part are still not told apart", mostRounds, s.rank, 100*s.outliers())
 }
 
 // separation is the state of RobustLowRank, of a matrix whose rows are the shorter side.
@@ -116,7 +123,8 @@ func newSeparation(y []float64, rows, cols int) *separation {
 
 // round is a round. It returns a reason where there is no noise to be seen.
 func (s *separation) round() string {
-	const nothing = "more than half of the entries, or of the singular values, are zero after the low rank: there is no noise to be seen"
+	const nothing = "more than half of the entries, or of the singular values, are zero after the low rank: there " +
+		"is no noise to be seen"
 	var gram mat.SymDense
 	gram.SymOuterK(1, s.filled)
 	var eigen mat.EigenSym

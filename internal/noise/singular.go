@@ -48,11 +48,13 @@ func MedianSingularValue(y []float64, rows, cols int) (Estimate, error) {
 	}
 	most, bad := largest(y)
 	if bad >= 0 {
-		return refuse(MethodMedianSingularValue, "y holds %g at [%d, %d], expected finite numbers, with no entry missing", y[bad], bad/cols, bad%cols)
+		return refuse(MethodMedianSingularValue,
+			"y holds %g at [%d, %d], expected finite numbers, with no entry missing", y[bad], bad/cols, bad%cols)
 	}
 	k, n := min(rows, cols), max(rows, cols)
 	if k < leastSingularValues {
-		return refuse(MethodMedianSingularValue, "a matrix of %d x %d has %d singular values, expected at least %d", rows, cols, k, leastSingularValues)
+		return refuse(MethodMedianSingularValue, "a matrix of %d x %d has %d singular values, expected at least %d",
+			rows, cols, k, leastSingularValues)
 	}
 	const zeros = "half of the singular values of y are zero: its rank is too low for the matrix to hold white noise"
 	if most == 0 {
@@ -115,7 +117,8 @@ func Completion(y []float64, indices []int, rows, cols int) (Estimate, error) {
 		panic(fmt.Sprintf("noise: %d values at %d places", len(y), len(indices)))
 	}
 	if len(y) != rows*cols {
-		return refuse(MethodMedianSingularValue, "%d of the %d entries of the matrix are observed, expected all", len(y), rows*cols)
+		return refuse(MethodMedianSingularValue, "%d of the %d entries of the matrix are observed, expected all",
+			len(y), rows*cols)
 	}
 	full := make([]float64, len(y))
 	seen := make([]bool, len(y))
@@ -124,7 +127,8 @@ func Completion(y []float64, indices []int, rows, cols int) (Estimate, error) {
 			return refuse(MethodMedianSingularValue, "index %d is %d, expected 0 to %d", i, place, len(y)-1)
 		}
 		if seen[place] {
-			return refuse(MethodMedianSingularValue, "entry (%d, %d) is observed twice, so another is missing", place/cols, place%cols)
+			return refuse(MethodMedianSingularValue, "entry (%d, %d) is observed twice, so another is missing",
+				place/cols, place%cols)
 		}
 		seen[place] = true
 		full[place] = y[i]

@@ -87,7 +87,8 @@ func TestFactorDecidesTheRank(t *testing.T) {
 	if f := pivoted.Factorize(m, nil, norm, 0); f.Rank != 3 {
 		t.Errorf("rank %d with two equal columns", f.Rank)
 	}
-	if f := pivoted.Factorize(mat.NewDense(3, 2, nil), nil, 1, 0); f.Rank != 0 || f.Q != nil || !math.IsInf(f.Margin, 1) {
+	if f := pivoted.Factorize(mat.NewDense(3, 2, nil), nil, 1, 0); f.Rank != 0 || f.Q != nil ||
+		!math.IsInf(f.Margin, 1) {
 		t.Errorf("rank %d of a matrix of zeros, margin %g", f.Rank, f.Margin)
 	}
 	scaled := pivoted.ScaleColumns(mat.NewDense(1, 2, []float64{2, 3}), []float64{10, 100})

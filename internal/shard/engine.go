@@ -27,13 +27,16 @@ type engine struct {
 // engines in the order in which they are asked. An array's number stands before a process's number
 // within a job.
 var engines = []engine{
-	{name: "a Slurm array", index: "SLURM_ARRAY_TASK_ID", count: "SLURM_ARRAY_TASK_COUNT", first: "SLURM_ARRAY_TASK_MIN", last: "SLURM_ARRAY_TASK_MAX", step: "SLURM_ARRAY_TASK_STEP"},
+	{name: "a Slurm array", index: "SLURM_ARRAY_TASK_ID", count: "SLURM_ARRAY_TASK_COUNT",
+		first: "SLURM_ARRAY_TASK_MIN", last: "SLURM_ARRAY_TASK_MAX", step: "SLURM_ARRAY_TASK_STEP"},
 	{name: "an AWS Batch array", index: "AWS_BATCH_JOB_ARRAY_INDEX", count: "AWS_BATCH_JOB_ARRAY_SIZE"},
 	{name: "a Kubernetes Indexed Job", index: "JOB_COMPLETION_INDEX"},
 	{name: "a Cloud Run job", index: "CLOUD_RUN_TASK_INDEX", count: "CLOUD_RUN_TASK_COUNT"},
 	{name: "a Google Batch job", index: "BATCH_TASK_INDEX", count: "BATCH_TASK_COUNT"},
-	{name: "a Grid Engine array", index: "SGE_TASK_ID", first: "SGE_TASK_FIRST", last: "SGE_TASK_LAST", step: "SGE_TASK_STEPSIZE", none: "undefined"},
-	{name: "an LSF array", index: "LSB_JOBINDEX", last: "LSB_JOBINDEX_END", step: "LSB_JOBINDEX_STEP", start: 1, none: "0"},
+	{name: "a Grid Engine array", index: "SGE_TASK_ID", first: "SGE_TASK_FIRST", last: "SGE_TASK_LAST",
+		step: "SGE_TASK_STEPSIZE", none: "undefined"},
+	{name: "an LSF array", index: "LSB_JOBINDEX", last: "LSB_JOBINDEX_END", step: "LSB_JOBINDEX_STEP", start: 1,
+		none: "0"},
 	{name: "a PBS array", index: "PBS_ARRAY_INDEX"},
 	{name: "a Torque array", index: "PBS_ARRAYID"},
 	{name: "an Open MPI process", index: "OMPI_COMM_WORLD_RANK", count: "OMPI_COMM_WORLD_SIZE"},
@@ -87,7 +90,8 @@ func (e engine) shard(getenv func(string) string, n int) (s Shard, err error) {
 		to       *int
 		name     string
 		fallback int
-	}{{&id, e.index, 0}, {&first, e.first, e.start}, {&last, e.last, unset}, {&step, e.step, 1}, {&count, e.count, unset}} {
+	}{{&id, e.index, 0}, {&first, e.first, e.start}, {&last, e.last, unset}, {&step, e.step, 1},
+		{&count, e.count, unset}} {
 		if *v.to, err = variable(getenv, v.name, v.fallback); err != nil {
 			return s, err
 		}
@@ -104,7 +108,8 @@ func (e engine) shard(getenv func(string) string, n int) (s Shard, err error) {
 	if last != unset {
 		numbered := (last-first)/step + 1
 		if count != unset && count != numbered {
-			return s, fmt.Errorf("it has %d tasks numbered from %d to %d in steps of %d, with gaps: a shard would be missing; give --shard auto/n, which takes the task's number, or i/n", count, first, last, step)
+			return s, fmt.Errorf("it has %d tasks numbered from %d to %d in steps of %d, with gaps: a shard would "+
+				"be missing; give --shard auto/n, which takes the task's number, or i/n", count, first, last, step)
 		}
 		count = numbered
 	}

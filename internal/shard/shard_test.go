@@ -36,9 +36,12 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"8/8": "numbered from 0 to 7", "-1/8": "numbered from 0 to 7", "3": "expected i/n", "": "expected i/n", "a/8": "expected i/n",
-		"1/0": "expected a number of shards", "1/x": "expected a number of shards", "1/2/3": "expected a number of shards", "auto/0": "expected a number of shards",
-		"1/1000001": "from 1 to 1000000", "auto": "no engine numbers this task", "auto/8": "no engine numbers this task",
+		"8/8": "numbered from 0 to 7", "-1/8": "numbered from 0 to 7", "3": "expected i/n", "": "expected i/n",
+		"a/8": "expected i/n",
+		"1/0": "expected a number of shards", "1/x": "expected a number of shards",
+		"1/2/3": "expected a number of shards", "auto/0": "expected a number of shards",
+		"1/1000001": "from 1 to 1000000", "auto": "no engine numbers this task",
+		"auto/8": "no engine numbers this task",
 	} {
 		if got, _, err := shard.Parse(text, none); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, expected %q", text, got, err, want)
@@ -59,7 +62,8 @@ func environment(text string) func(string) string {
 }
 
 func TestDetect(t *testing.T) {
-	slurm := "SLURM_ARRAY_TASK_ID=%d SLURM_ARRAY_TASK_COUNT=%d SLURM_ARRAY_TASK_MIN=%d SLURM_ARRAY_TASK_MAX=%d SLURM_ARRAY_TASK_STEP=%d"
+	slurm := "SLURM_ARRAY_TASK_ID=%d SLURM_ARRAY_TASK_COUNT=%d SLURM_ARRAY_TASK_MIN=%d SLURM_ARRAY_TASK_MAX=%d " +
+		"SLURM_ARRAY_TASK_STEP=%d"
 	for _, c := range []struct {
 		env, text, want, source string
 	}{
@@ -69,7 +73,8 @@ func TestDetect(t *testing.T) {
 		// A few shards again, under their own numbers.
 		{fmt.Sprintf(slurm, 5, 2, 2, 5, 1), "auto/8", "5/8", "SLURM_ARRAY_TASK_ID"},
 		// An array's number goes before a step's.
-		{fmt.Sprintf(slurm, 3, 8, 0, 7, 1) + " SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2", "auto", "3/8", "SLURM_ARRAY_TASK_ID"},
+		{fmt.Sprintf(slurm, 3, 8, 0, 7, 1) + " SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2", "auto", "3/8",
+			"SLURM_ARRAY_TASK_ID"},
 		{"AWS_BATCH_JOB_ARRAY_INDEX=0 AWS_BATCH_JOB_ARRAY_SIZE=3", "auto", "0/3", "AWS_BATCH_JOB_ARRAY_INDEX"},
 		{"JOB_COMPLETION_INDEX=4", "auto/5", "4/5", "JOB_COMPLETION_INDEX"},
 		{"CLOUD_RUN_TASK_INDEX=1 CLOUD_RUN_TASK_COUNT=2", "auto", "1/2", "CLOUD_RUN_TASK_INDEX"},
@@ -81,7 +86,8 @@ func TestDetect(t *testing.T) {
 		{"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3", "auto", "2/3", "OMPI_COMM_WORLD_RANK"},
 		{"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2", "auto", "1/2", "SLURM_PROCID"},
 		// Outside of an array Grid Engine and LSF set these all the same.
-		{"SGE_TASK_ID=undefined LSB_JOBINDEX=0 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "auto", "0/1", "OMPI_COMM_WORLD_RANK"},
+		{"SGE_TASK_ID=undefined LSB_JOBINDEX=0 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "auto", "0/1",
+			"OMPI_COMM_WORLD_RANK"},
 	} {
 		got, source, err := shard.Parse(c.text, environment(c.env))
 		if err != nil || got.String() != c.want || source != c.source {
@@ -89,11 +95,13 @@ func TestDetect(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ env, text, want string }{
-		{fmt.Sprintf(slurm, 5, 3, 0, 7, 1), "auto", "a Slurm array (SLURM_ARRAY_TASK_ID is 5): it has 3 tasks numbered from 0 to 7"},
+		{fmt.Sprintf(slurm, 5, 3, 0, 7, 1), "auto",
+			"a Slurm array (SLURM_ARRAY_TASK_ID is 5): it has 3 tasks numbered from 0 to 7"},
 		{fmt.Sprintf(slurm, 8, 8, 1, 8, 1), "auto/8", "numbered from 0 to 7"},
 		{"JOB_COMPLETION_INDEX=4", "auto", "give --shard auto/n"},
 		{"AWS_BATCH_JOB_ARRAY_INDEX=3 AWS_BATCH_JOB_ARRAY_SIZE=3", "auto", "not one of 3 tasks"},
-		{"AWS_BATCH_JOB_ARRAY_INDEX=x AWS_BATCH_JOB_ARRAY_SIZE=3", "auto", `AWS_BATCH_JOB_ARRAY_INDEX is "x", expected a whole number`},
+		{"AWS_BATCH_JOB_ARRAY_INDEX=x AWS_BATCH_JOB_ARRAY_SIZE=3", "auto",
+			`AWS_BATCH_JOB_ARRAY_INDEX is "x", expected a whole number`},
 		{"SGE_TASK_ID=4 SGE_TASK_FIRST=1 SGE_TASK_LAST=9 SGE_TASK_STEPSIZE=2", "auto", "not one of 5 tasks"},
 		{"SGE_TASK_ID=4 SGE_TASK_FIRST=1 SGE_TASK_LAST=9 SGE_TASK_STEPSIZE=0", "auto", "SGE_TASK_STEPSIZE is 0"},
 		// A process number outside of a step is that of another program.

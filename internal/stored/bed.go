@@ -47,11 +47,13 @@ func OpenBED(path string) (*Matrix, error) {
 // newBED maps the genotypes of so many persons and variants.
 func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 	var magic [3]byte
-	if _, err := io.ReadFull(io.NewSectionReader(f, 0, 3), magic[:]); err != nil || [2]byte(magic[:2]) != [2]byte(bedMagic[:2]) {
+	if _, err := io.ReadFull(io.NewSectionReader(f, 0, 3), magic[:]); err != nil ||
+		[2]byte(magic[:2]) != [2]byte(bedMagic[:2]) {
 		return nil, errors.New("is not a PLINK 1 .bed file")
 	}
 	if magic != bedMagic {
-		return nil, errors.New("has its genotypes in the order of persons, expected that of variants (plink --make-bed writes it)")
+		return nil, errors.New("has its genotypes in the order of persons, expected that of variants (plink " +
+			"--make-bed writes it)")
 	}
 	m := &Matrix{Rows: persons, Cols: variants, spans: equal(3, int64(persons+3)/4), note: "genotypes"}
 	info, err := f.Stat()
@@ -59,7 +61,8 @@ func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 		return nil, bare(err)
 	}
 	if need := 3 + m.Bytes(); info.Size() != need {
-		return nil, fmt.Errorf("has %d bytes, expected %d for the %d persons of its .fam and the %d variants of its .bim", info.Size(), need, persons, variants)
+		return nil, fmt.Errorf("has %d bytes, expected %d for the %d persons of its .fam and the %d variants "+
+			"of its .bim", info.Size(), need, persons, variants)
 	}
 	m.format = &genotypes{m: m}
 	return m, m.open(f)

@@ -211,9 +211,11 @@ func (c *compressed) checkLine(m *Matrix, e *Entries, from, i int) error {
 		entry, found := c.indptr[from+i]+int64(u-e.Indptr[i]), c.index(m.part(0, from, from+len(e.Indptr)-1), u)
 		switch {
 		case found < 0 || found >= int64(c.limit):
-			return fmt.Errorf("has the index %d at entry %d, in %s %d, expected 0 to %d in a matrix of %d x %d", found, entry, line, from+i, c.limit-1, m.Rows, m.Cols)
+			return fmt.Errorf("has the index %d at entry %d, in %s %d, expected 0 to %d in a matrix of %d x %d",
+				found, entry, line, from+i, c.limit-1, m.Rows, m.Cols)
 		case j <= last:
-			return fmt.Errorf("has the index %d after %d in %s %d, at entry %d: %s must increase, as after scipy's sum_duplicates", j, last, line, from+i, entry, across)
+			return fmt.Errorf("has the index %d after %d in %s %d, at entry %d: %s must increase, as after "+
+				"scipy's sum_duplicates", j, last, line, from+i, entry, across)
 		default:
 			return fmt.Errorf("holds %g at entry %d, in %s %d, expected finite numbers", v, entry, line, from+i)
 		}

@@ -58,7 +58,8 @@ func (s sparseFile) open(t testing.TB, cut int64) (*Matrix, error) {
 			put(int32(j))
 		}
 	}
-	c := Compressed{Rows: s.rows, Cols: s.cols, ByColumns: s.byColumns, Indptr: s.indptr, Indices: 3, Long: s.long, Values: int64(b.Len()), Single: s.single}
+	c := Compressed{Rows: s.rows, Cols: s.cols, ByColumns: s.byColumns, Indptr: s.indptr, Indices: 3, Long: s.long,
+		Values: int64(b.Len()), Single: s.single}
 	for _, v := range s.values {
 		if s.single {
 			put(float32(v))
@@ -120,8 +121,10 @@ func TestScanCompressed(t *testing.T) {
 			for i := range d {
 				squares += (x[i][j] - mean) * (x[i][j] - mean)
 			}
-			if math.Abs(m.Means[j]-mean) > 1e-12*(1+mean) || math.Abs(m.Centered2[j]-squares) > 1e-11*squares || math.Abs(m.Product[j]-product) > 1e-9 || m.Nonzeros()[j] != count {
-				t.Fatalf("%d: column %d: %g %g %g %d, want %g %g %g %d", k, j, m.Means[j], m.Centered2[j], m.Product[j], m.Nonzeros()[j], mean, squares, product, count)
+			if math.Abs(m.Means[j]-mean) > 1e-12*(1+mean) || math.Abs(m.Centered2[j]-squares) > 1e-11*squares ||
+				math.Abs(m.Product[j]-product) > 1e-9 || m.Nonzeros()[j] != count {
+				t.Fatalf("%d: column %d: %g %g %g %d, want %g %g %g %d", k, j, m.Means[j], m.Centered2[j],
+					m.Product[j], m.Nonzeros()[j], mean, squares, product, count)
 			}
 		}
 		var e Entries
@@ -174,10 +177,12 @@ func TestMalformedCompressed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Scan(t.Context(), []float64{1, 1}, silent); err == nil || !strings.Contains(err.Error(), "in column 1, at entry 2: rows must increase") {
+	if err := m.Scan(t.Context(), []float64{1, 1}, silent); err == nil ||
+		!strings.Contains(err.Error(), "in column 1, at entry 2: rows must increase") {
 		t.Error(err)
 	}
-	if _, err := compress(x, false).open(t, 1); err == nil || !strings.Contains(err.Error(), "is truncated: the file has 50 bytes, expected 51") {
+	if _, err := compress(x, false).open(t, 1); err == nil ||
+		!strings.Contains(err.Error(), "is truncated: the file has 50 bytes, expected 51") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,5 +10,6 @@
 //
 // Formats: the dense values of numpy's files, float64 or float32, in C or Fortran order (package
 // dataio opens these), sparse matrices compressed by rows or by columns, as scipy writes them
-// ([MapCompressed]), of which the pointers to the lines are held in memory, and the genotypes of PLINK 1 .bed files, at two bits each.
+// ([MapCompressed]), of which the pointers to the lines are held in memory, and the genotypes of PLINK 1 .bed
+// files, at two bits each.
 package stored

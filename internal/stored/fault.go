@@ -7,11 +7,12 @@ import (
 	"unsafe"
 )
 
-// A file that becomes shorter while it is mapped has no pages beyond its end, and neither has one on a disk that fails. To
-// read there is a fault, which ends the process, but in a goroutine that asks for a panic in its place. All reads of this
-// package do: of goroutines that it starts too, which pass the fault on to the one that waits for them. What others read
-// of a view ([Matrix.Read]) is guarded where it is Go's own code in the goroutine that called Guard; a native BLAS is not,
-// for which [Matrix.Pass] looks at the file's length before every block.
+// A file that becomes shorter while it is mapped has no pages beyond its end, and neither has one on a disk
+// that fails. To read there is a fault, which ends the process, but in a goroutine that asks for a panic in its
+// place. All reads of this package do: of goroutines that it starts too, which pass the fault on to the one
+// that waits for them. What others read of a view ([Matrix.Read]) is guarded where it is Go's own code in the
+// goroutine that called Guard; a native BLAS is not, for which [Matrix.Pass] looks at the file's length before
+// every block.
 
 // fault is the panic for one in another goroutine.
 type fault struct{}
@@ -49,7 +50,8 @@ func (m *Matrix) lost() error {
 	if err := m.shorter(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s cannot be read where it is mapped: its disk has failed, or it was shorter for a while", m.Name())
+	return fmt.Errorf("%s cannot be read where it is mapped: its disk has failed, or it was shorter for a while",
+		m.Name())
 }
 
 // beside runs f in another goroutine. The function that it returns waits for it.

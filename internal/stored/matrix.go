@@ -95,7 +95,8 @@ func Map(f *os.File, begin int64, format Format) (*Matrix, error) {
 
 // InMemory is a matrix in memory whose values are float32s, row-major.
 func InMemory(rows, cols int, values []float32) *Matrix {
-	m := &Matrix{Rows: rows, Cols: cols, ByRows: true, spans: equal(0, 4*int64(cols)), note: "float32", format: float32s{}}
+	m := &Matrix{Rows: rows, Cols: cols, ByRows: true, spans: equal(0, 4*int64(cols)), note: "float32",
+		format: float32s{}}
 	m.bytes = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
 	return m
 }
@@ -221,7 +222,8 @@ func (m *Matrix) Check() error {
 		return bare(err)
 	}
 	if info.Size() < m.end {
-		return fmt.Errorf("%s has become shorter while it is in use: %d bytes are left of at least %d", m.file.Name(), info.Size(), m.end)
+		return fmt.Errorf("%s has become shorter while it is in use: %d bytes are left of at least %d", m.file.Name(),
+			info.Size(), m.end)
 	}
 	if !info.ModTime().Equal(m.modified) {
 		return fmt.Errorf("%s %w", m.file.Name(), errChanged)

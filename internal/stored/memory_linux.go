@@ -59,7 +59,8 @@ func groupLimit(root fs.FS) int64 {
 		// In a container the group of the process is often the top of what is mounted.
 		for group := path.Join("/", field[2]); ; group = path.Dir(group) {
 			text, err := fs.ReadFile(root, path.Join(top, group, file))
-			if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && limit > 0 && (least == 0 || limit < least) {
+			if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil &&
+				limit > 0 && (least == 0 || limit < least) {
 				least = limit
 			}
 			if group == "/" {

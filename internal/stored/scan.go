@@ -95,7 +95,8 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 
 // scanLines is Scan for a matrix of which every value is stored.
 func (m *Matrix) scanLines(ctx context.Context, z []float64, read func(bytes int64)) error {
-	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols), squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
+	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols),
+		squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
 	for _, v := range z {
 		s.total += v
 	}
@@ -204,14 +205,16 @@ func (m *Matrix) mayMiss() bool {
 // finish turns the sums into statistics.
 func (s *scan) finish(hash [32]byte) error {
 	d := float64(s.m.Rows)
-	t := Statistics{Means: s.mean, Centered2: s.squares, Z: append([]float64(nil), s.z...), Product: s.product, Hash: hash}
+	t := Statistics{Means: s.mean, Centered2: s.squares, Z: append([]float64(nil), s.z...), Product: s.product,
+		Hash: hash}
 	for j, shift := range s.mean {
 		sum := s.sum[j]
 		t.Product[j] += shift * s.total
 		t.Means[j] = shift + sum/d
 		t.Centered2[j] = max(s.squares[j]-sum*sum/d, 0)
 		t.Missing += int64(s.missing[j])
-		if !(math.Abs(s.squares[j]) <= math.MaxFloat64) || math.IsInf(t.Means[j], 0) || s.missing[j] == int32(s.m.Rows) {
+		if !(math.Abs(s.squares[j]) <= math.MaxFloat64) || math.IsInf(t.Means[j], 0) ||
+			s.missing[j] == int32(s.m.Rows) {
 			return s.locate(j)
 		}
 	}

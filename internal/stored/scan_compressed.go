@@ -22,7 +22,8 @@ type sparseScan struct {
 // scanCompressed is Scan for a compressed matrix.
 func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(bytes int64)) error {
 	p := m.Cols
-	s := &sparseScan{m: m, z: z, shift: make([]float64, p), sum: make([]float64, p), squares: make([]float64, p), product: make([]float64, p), count: make([]int64, p)}
+	s := &sparseScan{m: m, z: z, shift: make([]float64, p), sum: make([]float64, p), squares: make([]float64, p),
+		product: make([]float64, p), count: make([]int64, p)}
 	hash, sums := sha256.New(), m.newChecksums()
 	fmt.Fprintf(hash, "%s %d %d %v\n", m.note, m.Rows, m.Cols, m.ByRows)
 	var pointers []byte

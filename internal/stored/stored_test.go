@@ -99,8 +99,10 @@ func TestScan(t *testing.T) {
 			for i := range d {
 				squares += (x[i][j] - mean) * (x[i][j] - mean)
 			}
-			if math.Abs(m.Means[j]-mean) > 1e-12*(1+mean) || math.Abs(m.Centered2[j]-squares) > 1e-11*squares || math.Abs(m.Product[j]-product) > 1e-9 {
-				t.Fatalf("%+v column %d: %g %g %g, want %g %g %g", format, j, m.Means[j], m.Centered2[j], m.Product[j], mean, squares, product)
+			if math.Abs(m.Means[j]-mean) > 1e-12*(1+mean) || math.Abs(m.Centered2[j]-squares) > 1e-11*squares ||
+				math.Abs(m.Product[j]-product) > 1e-9 {
+				t.Fatalf("%+v column %d: %g %g %g, want %g %g %g", format, j, m.Means[j], m.Centered2[j],
+					m.Product[j], mean, squares, product)
 			}
 		}
 	}
@@ -114,7 +116,8 @@ func TestScan(t *testing.T) {
 	}
 	x[5][7] = math.NaN()
 	for _, format := range []Format{{}, {ByColumns: true}} {
-		if err := mapped(t, x, format).Scan(t.Context(), z, silent); err == nil || !strings.Contains(err.Error(), "NaN at [5, 7]") {
+		if err := mapped(t, x, format).Scan(t.Context(), z, silent); err == nil ||
+			!strings.Contains(err.Error(), "NaN at [5, 7]") {
 			t.Errorf("%+v: %v", format, err)
 		}
 	}
@@ -237,8 +240,10 @@ func TestBED(t *testing.T) {
 			sum += v * z[i]
 			squares += (v - means[j]) * (v - means[j])
 		}
-		if math.Abs(products[j]-sum) > 1e-9 || math.Abs(m.Product[j]-sum) > 1e-9 || math.Abs(m.Centered2[j]-squares) > 1e-13 {
-			t.Errorf("column %d: products %g and %g, want %g; squares %g, want %g", j, products[j], m.Product[j], sum, m.Centered2[j], squares)
+		if math.Abs(products[j]-sum) > 1e-9 || math.Abs(m.Product[j]-sum) > 1e-9 ||
+			math.Abs(m.Centered2[j]-squares) > 1e-13 {
+			t.Errorf("column %d: products %g and %g, want %g; squares %g, want %g", j, products[j], m.Product[j], sum,
+				m.Centered2[j], squares)
 		}
 	}
 }
@@ -294,7 +299,8 @@ func TestBEDErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Scan(t.Context(), make([]float64, 4), silent); err == nil || !strings.Contains(err.Error(), "column 1 has no value") {
+	if err := m.Scan(t.Context(), make([]float64, 4), silent); err == nil ||
+		!strings.Contains(err.Error(), "column 1 has no value") {
 		t.Error(err)
 	}
 }

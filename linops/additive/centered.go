@@ -40,7 +40,8 @@ func CenterColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int)
 	}
 	for j, v := range most {
 		if v <= 4*0x1p-52*math.Abs(means[j]) {
-			if first := x.At(0, j); slices.ContainsFunc(mat.Col(nil, j, x), func(v float64) bool { return v != first }) {
+			if first := x.At(0, j); slices.ContainsFunc(mat.Col(nil, j, x),
+				func(v float64) bool { return v != first }) {
 				constant = append(constant, j)
 			}
 			for i := range d {

@@ -89,7 +89,8 @@ const mostEffects = 1 << 14
 // weights are w > 0, nil for ones; neither slice is kept. Rows and columns without an entry have no effect,
 // and cost nothing. It returns an error where places and weights do not fit, or where with both effects more
 // than 16384 rows and as many columns occur.
-func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bool, weights []float64) (*Effects, error) {
+func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bool, weights []float64) (*Effects,
+	error) {
 	e := &Effects{dev: dev, shape: shape, rows: rows, cols: cols, d: len(places), w: slices.Clone(weights)}
 	if weights != nil && len(weights) != e.d {
 		return nil, fmt.Errorf("linops: %d weights for %d entries", len(weights), e.d)
@@ -113,7 +114,8 @@ func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bo
 	byRow.n, byColumn.n = len(e.rowsAt), len(e.columnsAt)
 	e.rowsAt, e.columnsAt = sublist.Of(e.rowsAt, shape.Rows), sublist.Of(e.columnsAt, shape.Cols)
 	if least := min(byRow.n, byColumn.n); rows && cols && least > mostEffects {
-		return nil, fmt.Errorf("linops: effects of rows and columns, of which %d and %d occur: the fewer of them may be at most %d", byRow.n, byColumn.n, mostEffects)
+		return nil, fmt.Errorf("linops: effects of rows and columns, of which %d and %d occur: the fewer of them "+
+			"may be at most %d", byRow.n, byColumn.n, mostEffects)
 	}
 	switch {
 	case rows && cols && byColumn.n > byRow.n:
@@ -215,7 +217,8 @@ func invert(c []float64, b int, kept []int) ([]float64, error) {
 	}
 	var factor mat.Cholesky
 	var inverse mat.SymDense
-	const alike = "linops: the effects of rows and columns cannot be told apart but for rounding errors: the weights of the entries differ by too much"
+	const alike = "linops: the effects of rows and columns cannot be told apart but for rounding errors: the " +
+		"weights of the entries differ by too much"
 	if !factor.Factorize(scaled) {
 		return nil, errors.New(alike)
 	}
@@ -255,7 +258,8 @@ func (e *Effects) put(weighted bool) {
 		if g.n == 0 {
 			continue
 		}
-		m := sparse.Matrix{Rows: e.d, Cols: g.n, Indptr: make([]int, e.d+1), Indices: g.of, Values: slices.Repeat([]float64{1}, e.d)}
+		m := sparse.Matrix{Rows: e.d, Cols: g.n, Indptr: make([]int, e.d+1), Indices: g.of,
+			Values: slices.Repeat([]float64{1}, e.d)}
 		for i := range m.Indptr {
 			m.Indptr[i] = i
 		}

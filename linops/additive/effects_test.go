@@ -47,7 +47,8 @@ func effectsCases() []effectsCase {
 			}
 			for k := range 4 {
 				for _, w := range [][]float64{nil, weights} {
-					cases = append(cases, effectsCase{fmt.Sprintf("%s %v rows %t cols %t weights %t", name, shape, k&1 > 0, k&2 > 0, w != nil), shape, places, k&1 > 0, k&2 > 0, w})
+					cases = append(cases, effectsCase{fmt.Sprintf("%s %v rows %t cols %t weights %t", name, shape,
+						k&1 > 0, k&2 > 0, w != nil), shape, places, k&1 > 0, k&2 > 0, w})
 				}
 			}
 		}
@@ -170,7 +171,8 @@ func TestEffectsOfAFit(t *testing.T) {
 		sum := 0.0
 		rowsAt, colsAt := e.Lines()
 		for i, place := range c.places {
-			fit := constant + sublist.Value(rows, rowsAt, place/c.shape.Cols) + sublist.Value(cols, colsAt, place%c.shape.Cols)
+			fit := constant + sublist.Value(rows, rowsAt, place/c.shape.Cols) + sublist.Value(cols, colsAt,
+				place%c.shape.Cols)
 			if math.Abs(fit-want.AtVec(i)) > 1e-12 {
 				t.Fatalf("%s: the fit of entry %d is %v, expected %v", c.name, i, fit, want.AtVec(i))
 			}

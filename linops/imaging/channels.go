@@ -42,8 +42,10 @@ func NewChannels(k, n int, m []complex128, pairs bool) (*Channels, error) {
 		return nil, fmt.Errorf("linops: %d values of a matrix that mixes %d channels, expected %d", len(m), k, k*k)
 	}
 	for i, v := range m {
-		if bad := math.IsNaN(real(v)+imag(v)) || math.IsInf(real(v), 0) || math.IsInf(imag(v), 0); bad || !pairs && imag(v) != 0 {
-			return nil, fmt.Errorf("linops: entry (%d, %d) of a matrix that mixes channels is %g, expected finite numbers, real ones for real channels", i/k, i%k, v)
+		if bad := math.IsNaN(real(v)+imag(v)) || math.IsInf(real(v), 0) || math.IsInf(imag(v), 0); bad || !pairs &&
+			imag(v) != 0 {
+			return nil, fmt.Errorf("linops: entry (%d, %d) of a matrix that mixes channels is %g, expected finite "+
+				"numbers, real ones for real channels", i/k, i%k, v)
 		}
 	}
 	a := &Channels{k: k, n: n, m: append([]complex128(nil), m...), pair: pairs}

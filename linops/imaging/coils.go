@@ -38,12 +38,14 @@ type loadedCoils struct {
 func NewCoils(coils, n int, s []float64) (*Coils, error) {
 	product.CheckSize("Coils", coils, n)
 	if len(s) != 2*coils*n {
-		return nil, fmt.Errorf("linops: %d values of sensitivities, expected 2 x %d coils x %d pixels", len(s), coils, n)
+		return nil, fmt.Errorf("linops: %d values of sensitivities, expected 2 x %d coils x %d pixels", len(s), coils,
+			n)
 	}
 	a := &Coils{n: n, coils: coils, maps: append([]float64(nil), s...), gains: make([]float64, n)}
 	for i, v := range s {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("linops: the sensitivity of coil %d at pixel %d is %g, expected finite numbers", i/(2*n), i%(2*n)/2, v)
+			return nil, fmt.Errorf("linops: the sensitivity of coil %d at pixel %d is %g, expected finite numbers",
+				i/(2*n), i%(2*n)/2, v)
 		}
 		a.gains[i%(2*n)/2] += v * v
 	}
@@ -90,7 +92,8 @@ func (a *Coils) Load(dev array.Device) {
 	if inHostMemory(dev) || a.on != nil || a.n == 0 || a.coils == 0 {
 		return
 	}
-	a.on = &loadedCoils{complexPairs: newComplexPairs(dev, a.n), maps: newFactors(dev, a.coils, a.maps), ones: dev.Alloc(1, a.coils)}
+	a.on = &loadedCoils{complexPairs: newComplexPairs(dev, a.n), maps: newFactors(dev, a.coils, a.maps),
+		ones: dev.Alloc(1, a.coils)}
 	dev.Fill(a.on.ones, 1)
 }
 

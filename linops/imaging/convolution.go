@@ -108,9 +108,11 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 		}
 	}
 	if math.IsInf(sum*sum, 1) {
-		return nil, fmt.Errorf("linops: convolution kernel's entries add up to %.3g in absolute value; the square overflows", sum)
+		return nil, fmt.Errorf("linops: convolution kernel's entries add up to %.3g in absolute value; the "+
+			"square overflows", sum)
 	}
-	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
+	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows,
+		c: cols}
 	if rows*cols == 0 {
 		a.structure = linops.Complete(a, linops.Structure{Taps: a.entries})
 		return a, nil
@@ -187,7 +189,8 @@ func (a *Convolution) know(grid []float64) linops.Structure {
 	}
 	if n := a.rows * a.cols; a.boundary == Circular {
 		all := func() [][]int { return [][]int{block(0, 1, 0, n, n)} }
-		s.Shifts = linops.Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Commutes: true, Rows: all, Columns: all}
+		s.Shifts = linops.Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Commutes: true, Rows: all,
+			Columns: all}
 		s.Circulant = linops.Spectrum{Shape: s.Shifts.Shape, Values: a.gains}
 		if a.direct[doForward] == nil {
 			s.Normal = a.normal

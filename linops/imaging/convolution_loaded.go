@@ -26,7 +26,8 @@ func (a *Convolution) Load(dev array.Device) {
 	if inHostMemory(dev) || a.on != nil || a.rows*a.cols == 0 || n > math.MaxInt32/2 {
 		return
 	}
-	on := &loadedConvolution{n: n, complexPairs: newComplexPairs(dev, n), dft: dev.NewDFT(array.Shape{Rows: a.r, Cols: a.c})}
+	on := &loadedConvolution{n: n, complexPairs: newComplexPairs(dev, n),
+		dft: dev.NewDFT(array.Shape{Rows: a.r, Cols: a.c})}
 	pixels := make([]int, a.rows*a.cols)
 	for i := range pixels {
 		pixels[i] = 2 * (i/a.cols*a.c + i%a.cols)

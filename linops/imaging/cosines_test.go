@@ -15,7 +15,8 @@ func TestNearCosines(t *testing.T) {
 	dev := array.NewHost()
 	for _, shape := range []array.Shape{{Rows: 1, Cols: 9}, {Rows: 12, Cols: 9}, {Rows: 33, Cols: 40}} {
 		gradient := imaging.NewGradient([]int{shape.Rows, shape.Cols}, nil, imaging.Reflecting)
-		for _, k := range []linops.Operator{gradient, linops.VStack(gradient, linops.Scale(3, linops.Identity(shape.Len())))} {
+		for _, k := range []linops.Operator{gradient,
+			linops.VStack(gradient, linops.Scale(3, linops.Identity(shape.Len())))} {
 			known := linops.StructureOf(k).Cosines
 			if !known.Known() {
 				t.Fatalf("no cosines of %d x %d", shape.Rows, shape.Cols)

@@ -54,7 +54,8 @@ type FourierLayout struct {
 // array of all frequencies, in their order.
 func NewFourier(rows, cols int, places []int, layout FourierLayout) (*Fourier, error) {
 	if rows < 1 || cols < 1 || rows > mostPixels || cols > mostPixels {
-		return nil, fmt.Errorf("linops: Fourier transform of an image of %d x %d pixels, expected sides of 1 to %d", rows, cols, mostPixels)
+		return nil, fmt.Errorf("linops: Fourier transform of an image of %d x %d pixels, expected sides of 1 to %d",
+			rows, cols, mostPixels)
 	}
 	n := rows * cols
 	a := &Fourier{rows: rows, cols: cols, layout: layout, places: len(places)}
@@ -129,7 +130,8 @@ func (a *Fourier) describe() linops.Structure {
 		s.Columns = linops.Known(hi)
 	}
 	if !a.layout.Complex {
-		s.Circulant = linops.Spectrum{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Values: func() []float64 { return slices.Clone(a.gains) }}
+		s.Circulant = linops.Spectrum{Shape: array.Shape{Rows: a.rows, Cols: a.cols},
+			Values: func() []float64 { return slices.Clone(a.gains) }}
 	}
 	switch {
 	case a.layout.Complex && a.places > 0:

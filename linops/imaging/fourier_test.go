@@ -25,12 +25,14 @@ func TestFourierSamplesAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, s := range [][3]int{{1, 1, 1}, {1, 8, 5}, {5, 1, 3}, {4, 5, 9}, {6, 4, 24}, {2, 103, 60}, {3, 3, 0}} {
 			rows, cols := s[0], s[1]
-			for _, layout := range []imaging.FourierLayout{{}, {Complex: true}, {Centered: true}, {Complex: true, Centered: true}} {
+			for _, layout := range []imaging.FourierLayout{{}, {Complex: true}, {Centered: true},
+				{Complex: true, Centered: true}} {
 				name := fmt.Sprintf("Fourier %v %+v", s, layout)
 				places := spread(rows*cols, s[2])
 				a := must(imaging.NewFourier(rows, cols, places, layout))
 				isConforming(t, dev, name, a)
-				isMatrix(t, dev, name, a, 1e-14, func(i, j int) float64 { return fourierEntry(rows, cols, places, layout, i, j) })
+				isMatrix(t, dev, name, a, 1e-14,
+					func(i, j int) float64 { return fourierEntry(rows, cols, places, layout, i, j) })
 				if s[2] > 0 {
 					norm, ok := knownNorm2(a)
 					if want := singular2(a)[0]; !ok || math.Abs(norm-want) > 1e-12 {
@@ -40,7 +42,8 @@ func TestFourierSamplesAreTheirMatrices(t *testing.T) {
 			}
 		}
 		// Shared among processors.
-		isConforming(t, dev, "64 x 80", must(imaging.NewFourier(64, 80, spread(64*80, 1000), imaging.FourierLayout{Complex: true})))
+		isConforming(t, dev, "64 x 80", must(imaging.NewFourier(64, 80, spread(64*80, 1000),
+			imaging.FourierLayout{Complex: true})))
 	})
 }
 

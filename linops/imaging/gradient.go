@@ -47,8 +47,8 @@ func (e Edge) String() string {
 //
 // With reflecting edges D*D is the Laplacian of a grid, which the cosine transform diagonalizes (see
 // [Difference]): where one or two axes are taken, the last of the array, (eta D*D + I)^{-1} takes
-// O(n log n), and a step on the dual of total variation is one pass over memory. The largest eigenvalue of D*D is known: the sum over the axes of that of a path, a
-// cycle or a path with one end held at 0.
+// O(n log n), and a step on the dual of total variation is one pass over memory. The largest eigenvalue of D*D
+// is known: the sum over the axes of that of a path, a cycle or a path with one end held at 0.
 //
 // Both products take one pass over memory on the host, and a few on another device.
 type Gradient struct {
@@ -82,7 +82,8 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 	g := &Gradient{shape: slices.Clone(shape), axes: slices.Clone(axes), edge: edge, n: n, line: shape[len(shape)-1]}
 	for i, a := range axes {
 		if a < 0 || a >= len(shape) || i > 0 && a <= axes[i-1] {
-			panic(fmt.Sprintf("linops: differences along axes %v of an array with %d axes, want increasing axes from 0", axes, len(shape)))
+			panic(fmt.Sprintf("linops: differences along axes %v of an array with %d axes, want increasing "+
+				"axes from 0", axes, len(shape)))
 		}
 		inner := 1
 		for _, m := range shape[a+1:] {
@@ -95,7 +96,8 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 	for _, m := range g.length {
 		norm += largestDifference(m, edge)
 	}
-	s := linops.Structure{Norm2: linops.Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs, BallStep: g.ballStep, Cosines: g.cosines(), Circulant: g.waves()}
+	s := linops.Structure{Norm2: linops.Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs,
+		BallStep: g.ballStep, Cosines: g.cosines(), Circulant: g.waves()}
 	if images := len(shape) - len(axes); edge == Reflecting && len(axes) <= 2 && axes[0] == images {
 		s.SolveNormal = g.solver()
 	}

@@ -11,7 +11,8 @@ import (
 // ballStep is [linops.Structure].BallStep for images, with reflecting edges and the differences down the
 // columns and along the rows: of isotropic (two planes) and of anisotropic total variation (one).
 func (g *Gradient) ballStep(s linops.BallStep) (uphill float64, ok bool) {
-	if g.edge != Reflecting || len(g.axes) != 2 || g.axes[1] != len(g.shape)-1 || g.axes[0] != len(g.shape)-2 || s.Planes > 2 {
+	if g.edge != Reflecting || len(g.axes) != 2 || g.axes[1] != len(g.shape)-1 || g.axes[0] != len(g.shape)-2 ||
+		s.Planes > 2 {
 		return 0, false
 	}
 	w := ballWorks.Get().(*ballWork)

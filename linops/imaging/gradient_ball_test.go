@@ -27,7 +27,8 @@ func TestBallStepIsTheStepByProducts(t *testing.T) {
 			return b
 		}
 		for planes := 1; planes <= 2; planes++ {
-			s := linops.BallStep{Dst: dev.Alloc(1, q), U: vector(q), Before: vector(q), B: vector(p), Momentum: 0.7, Back: 0.5, Step: 0.3, Radius: 1.1, Planes: planes}
+			s := linops.BallStep{Dst: dev.Alloc(1, q), U: vector(q), Before: vector(q), B: vector(p), Momentum: 0.7,
+				Back: 0.5, Step: 0.3, Radius: 1.1, Planes: planes}
 			uphill, ok := g.Structure().BallStep(s)
 			if !ok {
 				t.Fatalf("%v: no step", shape)
@@ -69,10 +70,12 @@ func TestBallStepOnlyWhereKnown(t *testing.T) {
 		shape, axes []int
 		edge        Edge
 		planes      int
-	}{{[]int{4, 5}, nil, Periodic, 2}, {[]int{4, 5, 3}, []int{0, 1}, Reflecting, 2}, {[]int{4, 5, 3}, nil, Reflecting, 3}, {[]int{4, 5}, nil, Reflecting, 4}} {
+	}{{[]int{4, 5}, nil, Periodic, 2}, {[]int{4, 5, 3}, []int{0, 1}, Reflecting, 2},
+		{[]int{4, 5, 3}, nil, Reflecting, 3}, {[]int{4, 5}, nil, Reflecting, 4}} {
 		g := NewGradient(c.shape, c.axes, c.edge)
 		q, p := g.Dims()
-		if _, ok := g.Structure().BallStep(linops.BallStep{Dst: dev.Alloc(1, q), U: dev.Alloc(1, q), Before: dev.Alloc(1, q), B: dev.Alloc(1, p), Planes: c.planes}); ok {
+		if _, ok := g.Structure().BallStep(linops.BallStep{Dst: dev.Alloc(1, q), U: dev.Alloc(1, q),
+			Before: dev.Alloc(1, q), B: dev.Alloc(1, p), Planes: c.planes}); ok {
 			t.Errorf("%v along %v with %v edges: a step for %d planes", c.shape, c.axes, c.edge, c.planes)
 		}
 	}

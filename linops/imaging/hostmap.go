@@ -66,7 +66,8 @@ func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	}
 	_, onHost := src.HostRow(0)
 	if _, ok := dst.HostRow(0); ok != onHost {
-		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(), dst, dst.Device().Name()))
+		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(),
+			dst, dst.Device().Name()))
 	}
 	b := hostBatches.Get().(*hostBatch)
 	b.f, b.do, b.dst, b.src, b.shared = f, do, dst, src, false

@@ -16,8 +16,9 @@ import (
 func loadable() map[string]linops.Operator {
 	kernel := mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6})
 	return map[string]linops.Operator{
-		"Projection":            must(imaging.NewFanBeam(5, 4, []float64{0, 50, 120}, 6, 1, 9, 3, imaging.Axis{})),
-		"Fourier":               must(imaging.NewFourier(4, 5, []int{3, 0, 12}, imaging.FourierLayout{Complex: true, Centered: true})),
+		"Projection": must(imaging.NewFanBeam(5, 4, []float64{0, 50, 120}, 6, 1, 9, 3, imaging.Axis{})),
+		"Fourier": must(imaging.NewFourier(4, 5, []int{3, 0, 12},
+			imaging.FourierLayout{Complex: true, Centered: true})),
 		"Fourier of all":        must(imaging.NewFourier(1, 3, []int{0, 1, 2}, imaging.FourierLayout{})),
 		"Coils":                 must(imaging.NewCoils(2, 3, gaussian(12, 4))),
 		"Channels":              must(imaging.NewChannels(2, 3, []complex128{1, 2i, 3, 4}, true)),
@@ -101,8 +102,10 @@ func TestLoadedOperatorsAreTheHosts(t *testing.T) {
 			host.Upload(at, rhs)
 			solve(on, on, eta)
 			solve(at, at, eta)
-			if got, want := mat.NewDense(k, p, on.ToHost()), mat.NewDense(k, p, at.ToHost()); !mat.EqualApprox(got, want, 1e-13) {
-				t.Errorf("%s: the normal equations have the solution\n%v, on the host\n%v", name, mat.Formatted(got), mat.Formatted(want))
+			if got, want := mat.NewDense(k, p, on.ToHost()), mat.NewDense(k, p, at.ToHost()); !mat.EqualApprox(got,
+				want, 1e-13) {
+				t.Errorf("%s: the normal equations have the solution\n%v, on the host\n%v", name, mat.Formatted(got),
+					mat.Formatted(want))
 			}
 			on.Free()
 			at.Free()

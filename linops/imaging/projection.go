@@ -14,8 +14,8 @@ import (
 // Projection is the X-ray transform of images: line integrals along the rays of a scanner, by the
 // method of Joseph (1982). The image has rows x cols pixels of side 1; the origin is the axis of rotation, and pixel
 // (r, c) has its centre at x = c - (cols-1)/2 - axis.Col, y = (rows-1)/2 + axis.Row - r ([Axis]). A ray that
-// is nearer to vertical than to horizontal meets the line through the centres of each row of pixels at one place, between two
-// pixels, and interpolates between them:
+// is nearer to vertical than to horizontal meets the line through the centres of each row of pixels at one
+// place, between two pixels, and interpolates between them:
 //
 //	Forward: dst_i = l_i sum_r ((1 - f) b_{r,c} + f b_{r,c+1}),   c + f the place at which ray i meets row r,
 //	Adjoint: dst_{r,c} = sum of the same weights times z_i
@@ -79,16 +79,19 @@ func NewParallelBeam(rows, cols int, angles []float64, detectors int, spacing fl
 // theta, -cos theta), and the detectors lie on a line at the distance detector on the other side,
 // where detector t is at (t - (detectors-1)/2 - axis.Detector) spacing along (cos theta, sin theta). Lengths
 // are in pixels. The source must lie outside of the circle that the image fills as it turns.
-func NewFanBeam(rows, cols int, angles []float64, detectors int, spacing, source, detector float64, axis Axis) (*Projection, error) {
+func NewFanBeam(rows, cols int, angles []float64, detectors int, spacing, source, detector float64,
+	axis Axis) (*Projection, error) {
 	if err := checkProjection(rows, cols, angles, detectors, spacing, axis); err != nil {
 		return nil, err
 	}
 	radius := math.Hypot(float64(rows)/2+math.Abs(axis.Row), float64(cols)/2+math.Abs(axis.Col))
 	switch {
 	case !(source > radius) || math.IsInf(source, 0):
-		return nil, fmt.Errorf("linops: the source is at a distance of %g from the axis of rotation, expected more than %.4g, that of the farthest corner of the image of %d x %d", source, radius, rows, cols)
+		return nil, fmt.Errorf("linops: the source is at a distance of %g from the axis of rotation, expected "+
+			"more than %.4g, that of the farthest corner of the image of %d x %d", source, radius, rows, cols)
 	case !(detector >= 0) || math.IsInf(detector, 0):
-		return nil, fmt.Errorf("linops: the detectors are at a distance of %g from the axis of rotation, expected 0 or more", detector)
+		return nil, fmt.Errorf("linops: the detectors are at a distance of %g from the axis of rotation, "+
+			"expected 0 or more", detector)
 	}
 	return newProjection(rows, cols, len(angles), detectors, axis, func(a, t int) (from, to point) {
 		s, c := sincosDegrees(angles[a])
@@ -105,11 +108,13 @@ func (a Axis) distance(t, detectors int, spacing float64) float64 {
 func checkProjection(rows, cols int, angles []float64, detectors int, spacing float64, axis Axis) error {
 	switch {
 	case rows < 1 || cols < 1 || rows > mostPixels || cols > mostPixels:
-		return fmt.Errorf("linops: projection of an image of %d x %d pixels, expected sides of 1 to %d", rows, cols, mostPixels)
+		return fmt.Errorf("linops: projection of an image of %d x %d pixels, expected sides of 1 to %d", rows, cols,
+			mostPixels)
 	case len(angles) == 0:
 		return fmt.Errorf("linops: projection at no angles")
 	case detectors < 1 || detectors > math.MaxInt32/len(angles):
-		return fmt.Errorf("linops: projection with %d detectors at %d angles, expected 1 to %d", detectors, len(angles), math.MaxInt32/len(angles))
+		return fmt.Errorf("linops: projection with %d detectors at %d angles, expected 1 to %d", detectors,
+			len(angles), math.MaxInt32/len(angles))
 	case !(spacing > 0) || math.IsInf(spacing, 0):
 		return fmt.Errorf("linops: the spacing of the detectors is %g, expected a positive number of pixels", spacing)
 	}
@@ -144,7 +149,8 @@ func sincosDegrees(degrees float64) (s, c float64) {
 
 type point struct{ x, y float64 }
 
-func newProjection(rows, cols, angles, detectors int, axis Axis, ray func(angle, detector int) (from, to point)) *Projection {
+func newProjection(rows, cols, angles, detectors int, axis Axis,
+	ray func(angle, detector int) (from, to point)) *Projection {
 	p := &Projection{
 		rows: rows, cols: cols, angles: angles, detectors: detectors,
 		upright: rayset{lines: rows, width: cols}, level: rayset{lines: cols, width: rows},
@@ -215,7 +221,8 @@ func (p *Projection) Load(dev array.Device) {
 		level bool
 	}{{&p.upright, false}, {&p.level, true}} {
 		for _, r := range set.rays {
-			rays[r.index] = array.Ray{At: r.at, Slope: r.slope, Weight: p.weights[r.index], From: int(r.from), To: int(r.to), Level: set.level}
+			rays[r.index] = array.Ray{At: r.at, Slope: r.slope, Weight: p.weights[r.index], From: int(r.from),
+				To: int(r.to), Level: set.level}
 		}
 	}
 	p.on = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)

@@ -38,7 +38,8 @@ func TestProjectionsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for k, s := range [][3]int{{1, 1, 1}, {1, 5, 4}, {6, 1, 3}, {7, 9, 13}, {12, 8, 5}} {
 			rows, cols, detectors := s[0], s[1], s[2]
-			axis := []imaging.Axis{{}, {0.5, 0, 0.5}, imaging.ScikitImage(6, 1, 3), {-1.3, 0.25, 2}, imaging.ScikitImage(12, 8, 5)}[k]
+			axis := []imaging.Axis{{}, {0.5, 0, 0.5}, imaging.ScikitImage(6, 1, 3), {-1.3, 0.25, 2},
+				imaging.ScikitImage(12, 8, 5)}[k]
 			const spacing, source, detector = 0.9, 40.0, 25.0
 			at := func(i int) (s, c, u float64) {
 				s, c = math.Sincos(angles[i/detectors] * rad)
@@ -54,7 +55,8 @@ func TestProjectionsAreTheirMatrices(t *testing.T) {
 			isConforming(t, dev, fmt.Sprintf("fan beam %v", s), fan)
 			isMatrix(t, dev, fmt.Sprintf("fan beam %v", s), fan, 1e-12, func(i, j int) float64 {
 				s, c, u := at(i)
-				return rayThrough{source * s, -source * c, u*c - (detector+source)*s, u*s + (detector+source)*c}.unit().joseph(axis, rows, cols, j/cols, j%cols)
+				return rayThrough{source * s, -source * c, u*c - (detector+source)*s,
+					u*s + (detector+source)*c}.unit().joseph(axis, rows, cols, j/cols, j%cols)
 			})
 		}
 	})
@@ -88,7 +90,8 @@ func TestProjectionOfADiscIsItsChord(t *testing.T) {
 		for i, v := range y.ToHost() {
 			s := float64(i%detectors) - float64(detectors-1)/2
 			if want := 2 * math.Sqrt(radius*radius-s*s); math.Abs(v-want) > 0.35 {
-				t.Errorf("%s: the ray at %g degrees and distance %g is %.4g, the chord is %.4g", name, angles[i/detectors], s, v, want)
+				t.Errorf("%s: the ray at %g degrees and distance %g is %.4g, the chord is %.4g", name,
+					angles[i/detectors], s, v, want)
 			}
 		}
 		b.Free()
@@ -132,10 +135,12 @@ func TestProjectionRefusesBadGeometry(t *testing.T) {
 		"at no angles":             errorOf(imaging.NewParallelBeam(4, 4, nil, 3, 1, imaging.Axis{})),
 		"with 0 detectors":         errorOf(imaging.NewParallelBeam(4, 4, []float64{0}, 0, 1, imaging.Axis{})),
 		"spacing of the detectors": errorOf(imaging.NewParallelBeam(4, 4, []float64{0}, 3, math.NaN(), imaging.Axis{})),
-		"angle 1 is +Inf":          errorOf(imaging.NewParallelBeam(4, 4, []float64{0, math.Inf(1)}, 3, 1, imaging.Axis{})),
-		"from the middle":          errorOf(imaging.NewParallelBeam(4, 4, []float64{0}, 3, 1, imaging.Axis{Detector: math.NaN()})),
-		"the source is at":         errorOf(imaging.NewFanBeam(6, 8, []float64{0}, 3, 1, 5, 1, imaging.Axis{})),
-		"the detectors are at":     errorOf(imaging.NewFanBeam(6, 8, []float64{0}, 3, 1, 6, -1, imaging.Axis{})),
+		"angle 1 is +Inf": errorOf(imaging.NewParallelBeam(4, 4, []float64{0, math.Inf(1)}, 3, 1,
+			imaging.Axis{})),
+		"from the middle": errorOf(imaging.NewParallelBeam(4, 4, []float64{0}, 3, 1,
+			imaging.Axis{Detector: math.NaN()})),
+		"the source is at":     errorOf(imaging.NewFanBeam(6, 8, []float64{0}, 3, 1, 5, 1, imaging.Axis{})),
+		"the detectors are at": errorOf(imaging.NewFanBeam(6, 8, []float64{0}, 3, 1, 6, -1, imaging.Axis{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)

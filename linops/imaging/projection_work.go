@@ -33,7 +33,8 @@ func (w *projectionWork) batches(way product.Way, dst, src array.Batch) {
 	k, n, m := dst.K(), dst.N(), src.N()
 	_, onHost := src.HostRow(0)
 	if _, ok := dst.HostRow(0); ok != onHost {
-		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(), dst, dst.Device().Name()))
+		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(),
+			dst, dst.Device().Name()))
 	}
 	if !onHost {
 		w.in, w.out = product.Resize(w.in, k*m), product.Resize(w.out, k*n)

@@ -30,7 +30,8 @@ func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
 }
 
 // isMatrix compares an operator with a matrix written entry by entry.
-func isMatrix(t *testing.T, dev array.Device, name string, a linops.Operator, tol float64, entry func(i, j int) float64) {
+func isMatrix(t *testing.T, dev array.Device, name string, a linops.Operator, tol float64,
+	entry func(i, j int) float64) {
 	t.Helper()
 	if d, p := a.Dims(); d*p < 200 && loaded(t, dev, a) {
 		hasEntries(t, dev, name+", loaded", a, tol, entry)
@@ -56,7 +57,8 @@ func loaded(t *testing.T, dev array.Device, a linops.Operator) bool {
 	return true
 }
 
-func hasEntries(t *testing.T, dev array.Device, name string, a linops.Operator, tol float64, entry func(i, j int) float64) {
+func hasEntries(t *testing.T, dev array.Device, name string, a linops.Operator, tol float64,
+	entry func(i, j int) float64) {
 	t.Helper()
 	d, p := a.Dims()
 	got := linops.ToDense(dev, a)
@@ -94,7 +96,8 @@ func singular2(a linops.Operator) []float64 {
 
 func TestDifferencesAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, s := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {1, 9}, {7, 1}, {2, 2}, {3, 5}, {6, 4}, {5, 103}, {0, 3}, {3, 0}} {
+		for _, s := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {1, 9}, {7, 1}, {2, 2}, {3, 5}, {6, 4}, {5, 103}, {0, 3},
+			{3, 0}} {
 			rows, cols := s[0], s[1]
 			name := fmt.Sprintf("Difference2D %v", s)
 			a := imaging.NewDifference2D(rows, cols)
@@ -211,8 +214,10 @@ func TestConvolutionsAreTheirMatrices(t *testing.T) {
 			restore := imaging.SumDirectlyUpTo(taps)
 			for _, boundary := range []imaging.Boundary{imaging.Circular, imaging.ZeroPadded} {
 				for _, s := range [][4]int{
-					{1, 1, 1, 1}, {1, 1, 1, 5}, {1, 2, 1, 3}, {1, 9, 1, 3}, {1, 9, 1, 4}, {1, 8, 1, 21}, {1, 101, 1, 6}, {1, 202, 1, 2},
-					{7, 1, 3, 1}, {7, 1, 2, 3}, {5, 6, 3, 3}, {6, 5, 2, 4}, {4, 4, 9, 7}, {3, 103, 2, 3}, {103, 3, 3, 2}, {12, 10, 5, 5},
+					{1, 1, 1, 1}, {1, 1, 1, 5}, {1, 2, 1, 3}, {1, 9, 1, 3}, {1, 9, 1, 4}, {1, 8, 1, 21},
+					{1, 101, 1, 6}, {1, 202, 1, 2},
+					{7, 1, 3, 1}, {7, 1, 2, 3}, {5, 6, 3, 3}, {6, 5, 2, 4}, {4, 4, 9, 7}, {3, 103, 2, 3},
+					{103, 3, 3, 2}, {12, 10, 5, 5},
 					{1, 9, 1, 129}, {1, 202, 1, 201}, {12, 10, 13, 10}, {4, 5, 13, 12}, {1, 1, 12, 12}, {66, 1, 129, 1},
 				} {
 					seed := uint64(s[2] * s[3])
@@ -223,8 +228,10 @@ func TestConvolutionsAreTheirMatrices(t *testing.T) {
 				}
 				// Shared among processors, and with nothing to convolve.
 				if dev.Name() == "cpu" {
-					isConforming(t, dev, "64 x 80", must(imaging.NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
-					isConforming(t, dev, "64 x 80", must(imaging.NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
+					isConforming(t, dev, "64 x 80",
+						must(imaging.NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
+					isConforming(t, dev, "64 x 80",
+						must(imaging.NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
 				}
 				isConforming(t, dev, "empty", must(imaging.NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
 				isConforming(t, dev, "empty", must(imaging.NewConvolution1D(0, []float64{1, 2}, boundary)))
@@ -355,7 +362,8 @@ func TestDCTIsItsMatrix(t *testing.T) {
 			isConforming(t, dev, name, a)
 			if n > 0 {
 				isMatrix(t, dev, name, a, 3e-15, func(k, j int) float64 { return cosineEntry(n, k, j) })
-				isMatrix(t, dev, name+"*", linops.Adjoint(a), 3e-15, func(j, k int) float64 { return cosineEntry(n, k, j) })
+				isMatrix(t, dev, name+"*", linops.Adjoint(a), 3e-15,
+					func(j, k int) float64 { return cosineEntry(n, k, j) })
 			}
 		}
 		for _, s := range [][2]int{{1, 1}, {1, 6}, {6, 1}, {2, 2}, {3, 4}, {5, 7}, {16, 9}, {2, 101}, {0, 4}} {
@@ -450,7 +458,8 @@ func TestWaveletFiltersAreOrthonormalWithVanishingMoments(t *testing.T) {
 				t.Errorf("db2: tap %d is %.17g, want %.17g", i, h[i], want)
 			}
 		}
-		for family, want := range map[string]float64{"db4": 0.230377813309, "db8": 0.054415842243, "sym4": 0.032223100604, "sym8": 0.001889950333} {
+		for family, want := range map[string]float64{"db4": 0.230377813309, "db8": 0.054415842243,
+			"sym4": 0.032223100604, "sym8": 0.001889950333} {
 			if h, _ := filters(t, dev, family); math.Abs(h[0]-want) > 1e-12 {
 				t.Errorf("%s begins with %.12f, want %.12f", family, h[0], want)
 			}
@@ -532,7 +541,8 @@ func TestWaveletsAreTheirMatrices(t *testing.T) {
 				src, dst := dev.Put(x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
 				a.Forward(dst, src)
 				h, g := filters(t, array.NewHost(), family)
-				if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels), 1e-13) {
+				if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels),
+					1e-13) {
 					t.Errorf("%s is not the product of its levels", name)
 				}
 				src2 := dev.Alloc(1, rows*cols)
@@ -718,7 +728,8 @@ func TestNaNAndInfAreNotHidden(t *testing.T) {
 						}
 					}
 					if !finite || !spoiled {
-						t.Errorf("%s: %v at coordinate %d shows: %t; in the other vector: %t", name, bad, at, spoiled, !finite)
+						t.Errorf("%s: %v at coordinate %d shows: %t; in the other vector: %t", name, bad, at, spoiled,
+							!finite)
 					}
 				}
 			}
@@ -883,7 +894,8 @@ func BenchmarkTransforms512(b *testing.B) {
 			{"Convolution8x8", must(imaging.NewConvolution2D(n, n, gaussianMatrix(8, 8, 1), imaging.Circular))},
 			{"Convolution11x11Separable", must(imaging.NewConvolution2D(n, n, separable(11, 11, 1), imaging.Circular))},
 			{"ConvolutionCircular", must(imaging.NewConvolution2D(n, n, gaussianMatrix(25, 25, 1), imaging.Circular))},
-			{"ConvolutionZeroPadded", must(imaging.NewConvolution2D(n, n, gaussianMatrix(25, 25, 1), imaging.ZeroPadded))},
+			{"ConvolutionZeroPadded", must(imaging.NewConvolution2D(n, n, gaussianMatrix(25, 25, 1),
+				imaging.ZeroPadded))},
 			{"DCT2D", imaging.NewDCT2D(n, n)},
 			{"Haar", must(imaging.NewWavelet2D(n, n, "haar", 5))},
 			{"Db4", must(imaging.NewWavelet2D(n, n, "db4", 5))},

@@ -67,16 +67,19 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 	if !ok {
 		return nil, unknownFamily(family)
 	}
-	a := &Undecimated{rows: rows, cols: cols, channels: channels, levels: levels, oneD: oneD, lines: 2 * rows, length: 2 * cols, scale: 0.5, mix: cosines(channels)}
+	a := &Undecimated{rows: rows, cols: cols, channels: channels, levels: levels, oneD: oneD, lines: 2 * rows,
+		length: 2 * cols, scale: 0.5, mix: cosines(channels)}
 	if oneD {
 		a.lines, a.scale = 1, math.Sqrt(0.5)
 	}
-	if shortest := 2 * min(rows, cols); !oneD && shortest>>min(max(levels-1, 0), 62) == 0 || levels < 1 || a.length>>min(max(levels-1, 0), 62) == 0 {
+	if shortest := 2 * min(rows, cols); !oneD && shortest>>min(max(levels-1, 0), 62) == 0 || levels < 1 ||
+		a.length>>min(max(levels-1, 0), 62) == 0 {
 		most := 1
 		for n := a.length; n>>most != 0 && (oneD || shortest>>most != 0); {
 			most++
 		}
-		return nil, fmt.Errorf("linops: undecimated wavelet transform of %d levels, want 1 to %d for %d x %d values", levels, most, rows, cols)
+		return nil, fmt.Errorf("linops: undecimated wavelet transform of %d levels, want 1 to %d for %d x %d values",
+			levels, most, rows, cols)
 	}
 	t := len(h)
 	a.h, a.g, a.hBack, a.gBack = make([]float64, t), make([]float64, t), make([]float64, t), make([]float64, t)
@@ -228,7 +231,8 @@ func (a *Undecimated) newWork() *undecimatedWork {
 	}
 	w.store = func(band, line int, z []float64) { copy(w.at(band, line), z) }
 	w.fetch = func(band, line int, z []float64) { copy(z, w.at(band, line)) }
-	w.load, w.split, w.splitDown, w.merge, w.mergeAll, w.sums, w.unload = w.loadLine, w.splitLine, w.splitDownLine, w.mergeLine, w.mergeAllLine, w.sumsLine, w.unloadLine
+	w.load, w.split, w.splitDown, w.merge, w.mergeAll, w.sums, w.unload = w.loadLine, w.splitLine, w.splitDownLine,
+		w.mergeLine, w.mergeAllLine, w.sumsLine, w.unloadLine
 	return w
 }
 

@@ -57,7 +57,8 @@ func TestUndecimatedIsAParsevalFrame(t *testing.T) {
 						norm += v * v
 					}
 					if math.Abs(norm-down[i]*along[j]) > 1e-13 {
-						t.Fatalf("%s: band %d line %d place %d has norm^2 %v, want %v", name, band, i, j, down[i]*along[j], norm)
+						t.Fatalf("%s: band %d line %d place %d has norm^2 %v, want %v", name, band, i, j,
+							down[i]*along[j], norm)
 					}
 				}
 			}

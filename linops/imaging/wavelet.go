@@ -147,7 +147,8 @@ func padded(what string, n, levels int) (int, error) {
 		most++
 	}
 	if n > 0 && levels > most {
-		return 0, fmt.Errorf("linops: wavelet transform of %d levels: the %s is %d, which allows %d", levels, what, n, most)
+		return 0, fmt.Errorf("linops: wavelet transform of %d levels: the %s is %d, which allows %d", levels, what, n,
+			most)
 	}
 	return (n + 1<<levels - 1) >> levels << levels, nil
 }
@@ -178,8 +179,8 @@ func (a *Wavelet) Adjoint(dst, z array.Batch) {
 
 // Finest returns the coordinates of the finest details, in order: the last half of a vector's
 // coefficients, or the diagonal details of an image, its last quadrant. Where the signal is padded
-// some are 0. A signal that is smooth nearly everywhere is small there, so they estimate the standard deviation sigma of white noise in
-// the signal:
+// some are 0. A signal that is smooth nearly everywhere is small there, so they estimate the standard deviation
+// sigma of white noise in the signal:
 //
 //	sigma ≈ median |z_i| / 0.6745    over i in Finest.
 //
@@ -208,7 +209,8 @@ func (a *Wavelet) subbands() [][]int {
 			classes = append(classes, block(0, 1, c, 2*c, a.cols))
 			continue
 		}
-		classes = append(classes, block(0, r, c, 2*c, a.cols), block(r, 2*r, 0, c, a.cols), block(r, 2*r, c, 2*c, a.cols))
+		classes = append(classes, block(0, r, c, 2*c, a.cols), block(r, 2*r, 0, c, a.cols),
+			block(r, 2*r, c, 2*c, a.cols))
 	}
 	return classes
 }

@@ -141,8 +141,10 @@ func (w *loadedWavelet) split(dst, src array.Batch) {
 		}
 		half := array.Shape{Rows: l.from.Rows, Cols: l.to.Cols}
 		between := dev.Alloc(k, half.Len())
-		dev.GemmEach(false, true, 1, image, l.from, l.along, array.Shape{Rows: l.to.Cols, Cols: l.from.Cols}, 0, between)
-		dev.GemmEach(false, false, 1, l.down, array.Shape{Rows: l.to.Rows, Cols: l.from.Rows}, between, half, 0, results.Cols(l.at, l.at+l.to.Len()))
+		dev.GemmEach(false, true, 1, image, l.from, l.along, array.Shape{Rows: l.to.Cols, Cols: l.from.Cols}, 0,
+			between)
+		dev.GemmEach(false, false, 1, l.down, array.Shape{Rows: l.to.Rows, Cols: l.from.Rows}, between, half, 0,
+			results.Cols(l.at, l.at+l.to.Len()))
 		between.Free()
 		if i > 0 {
 			image.Free()
@@ -161,7 +163,8 @@ func (w *loadedWavelet) merge(dst, src array.Batch) {
 		results, between := dev.Alloc(k, l.to.Len()), dev.Alloc(k, l.to.Rows*l.from.Cols)
 		dev.Gather(results, all, l.merged)
 		half := array.Shape{Rows: l.to.Rows, Cols: l.from.Cols}
-		dev.GemmEach(false, false, 1, results, l.to, l.along, array.Shape{Rows: l.to.Cols, Cols: l.from.Cols}, 0, between)
+		dev.GemmEach(false, false, 1, results, l.to, l.along, array.Shape{Rows: l.to.Cols, Cols: l.from.Cols}, 0,
+			between)
 		image := dst
 		if l.averages != nil {
 			image = all.Cols(n, n+l.from.Len())

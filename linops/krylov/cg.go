@@ -75,7 +75,8 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 		if err := c.advance(); err != nil {
 			return c.res, err
 		}
-		report(progress.Report{Stage: progress.InnerSteps, Step: c.res.Iterations, Measure: c.res.Residual, Goal: opts.Tol})
+		report(progress.Report{Stage: progress.InnerSteps, Step: c.res.Iterations, Measure: c.res.Residual,
+			Goal: opts.Tol})
 	}
 }
 
@@ -95,7 +96,8 @@ type cg struct {
 // newCG starts at zero, with the preconditioned right-hand sides as directions.
 func newCG(dst, rhs array.Batch, opts CGOptions) *cg {
 	dev, k, n := rhs.Device(), rhs.K(), rhs.N()
-	c := &cg{dev: dev, opts: opts, dst: dst, r: dev.Alloc(k, n), p: dev.Alloc(k, n), q: dev.Alloc(k, n), active: make([]bool, k)}
+	c := &cg{dev: dev, opts: opts, dst: dst, r: dev.Alloc(k, n), p: dev.Alloc(k, n), q: dev.Alloc(k, n),
+		active: make([]bool, k)}
 	c.z = c.r
 	if opts.Precondition != nil {
 		c.z = dev.Alloc(k, n)
@@ -152,7 +154,8 @@ func (c *cg) check() (done bool, err error) {
 	for i, v := range c.rr {
 		norm := math.Sqrt(v)
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {
-			return true, c.wrap(fmt.Errorf("the residual of vector %d is %v; the right-hand side or the map M has a value that is not finite", i, norm))
+			return true, c.wrap(fmt.Errorf("the residual of vector %d is %v; the right-hand side or the map M has "+
+				"a value that is not finite", i, norm))
 		}
 		if c.goal[i] > 0 {
 			c.res.Residual = max(c.res.Residual, norm/c.goal[i]*c.opts.Tol)
@@ -180,7 +183,8 @@ func (c *cg) advance() error {
 		}
 		pq, rz := c.pq[i], c.rz[i]
 		if s := pq + rz; math.IsNaN(s) || math.IsInf(s, 0) {
-			return c.wrap(fmt.Errorf("on vector %d <p, M p> is %v and <r, P r> is %v; the map M or the preconditioner P returned a value that is not finite", i, pq, rz))
+			return c.wrap(fmt.Errorf("on vector %d <p, M p> is %v and <r, P r> is %v; the map M or the "+
+				"preconditioner P returned a value that is not finite", i, pq, rz))
 		}
 		if rz == 0 {
 			// The square of the residual underflows.
@@ -188,7 +192,8 @@ func (c *cg) advance() error {
 			continue
 		}
 		if pq <= 0 || rz <= 0 {
-			return c.wrap(fmt.Errorf("on vector %d <p, M p> is %v and <r, P r> is %v, both should be positive; the map M or the preconditioner P is not positive definite", i, pq, rz))
+			return c.wrap(fmt.Errorf("on vector %d <p, M p> is %v and <r, P r> is %v, both should be positive; "+
+				"the map M or the preconditioner P is not positive definite", i, pq, rz))
 		}
 		c.step[i] = rz / pq
 	}

@@ -27,8 +27,8 @@ type LSQROptions struct {
 type LSQRResult struct {
 	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
-	// Gradient is, for each vector, ||A* r||/(||A|| ||r||) with r = rhs - A x and the Frobenius norm of what the method has
-	// seen of A, by the recurrence; Residual is ||r||/||rhs||.
+	// Gradient is, for each vector, ||A* r||/(||A|| ||r||) with r = rhs - A x and the Frobenius norm of what
+	// the method has seen of A, by the recurrence; Residual is ||r||/||rhs||.
 	Gradient, Residual []float64
 	// Converged reports whether every vector reached the tolerance.
 	Converged bool
@@ -48,7 +48,8 @@ func LSQR(ctx context.Context, dst, rhs array.Batch, a linops.Operator, opts LSQ
 	d, p := a.Dims()
 	k := rhs.K()
 	if dst.K() != k || dst.N() != p || rhs.N() != d || opts.Lengths != nil && len(opts.Lengths) != p {
-		panic(fmt.Sprintf("linops: LSQR of %s into %s with a %d x %d operator and %d lengths", rhs, dst, d, p, len(opts.Lengths)))
+		panic(fmt.Sprintf("linops: LSQR of %s into %s with a %d x %d operator and %d lengths", rhs, dst, d, p,
+			len(opts.Lengths)))
 	}
 	if opts.Tol == 0 {
 		opts.Tol = 1e-12
@@ -185,7 +186,8 @@ func (m *lsqr) begin(rhs array.Batch) error {
 	m.dev.Fill(m.x, 0)
 	for i := range m.state {
 		beta, alpha := m.first[i], m.last[i]
-		m.state[i] = bidiagonal{alpha: alpha, rhoBar: alpha, phiBar: beta, rhs: beta, norm2: alpha * alpha, done: !(beta > 0) || !(alpha > 0)}
+		m.state[i] = bidiagonal{alpha: alpha, rhoBar: alpha, phiBar: beta, rhs: beta, norm2: alpha * alpha,
+			done: !(beta > 0) || !(alpha > 0)}
 		if beta > 0 {
 			m.res.Residual[i] = 1
 		}

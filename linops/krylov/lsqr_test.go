@@ -24,7 +24,8 @@ func TestLSQR(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(2, 3))
 		const d, p, k = 40, 12, 3
-		for _, c := range []struct{ condition, spread, damp float64 }{{1, 1, 0}, {1e5, 1, 0}, {10, 1e6, 0}, {10, 1, 2}} {
+		for _, c := range []struct{ condition, spread, damp float64 }{{1, 1, 0}, {1e5, 1, 0}, {10, 1e6, 0},
+			{10, 1, 2}} {
 			x, e := mat.NewDense(d, p, nil), make([]float64, p)
 			var q mat.QR
 			q.Factorize(mat.NewDense(d, d, normals(rng, d*d)))
@@ -33,7 +34,8 @@ func TestLSQR(t *testing.T) {
 			for j := range p {
 				e[j] = math.Pow(c.spread, float64(j)/(p-1))
 				for i := range d {
-					x.Set(i, j, e[j]*(left.At(i, j)*math.Pow(c.condition, -float64(j)/(p-1))+left.At(i, (j+1)%p)/10*math.Pow(c.condition, -float64(j+1)/(p-1))))
+					x.Set(i, j, e[j]*(left.At(i, j)*math.Pow(c.condition, -float64(j)/(p-1))+left.At(i,
+						(j+1)%p)/10*math.Pow(c.condition, -float64(j+1)/(p-1))))
 				}
 			}
 			o := krylov.LSQROptions{Damp: c.damp, MaxIterations: 400}
@@ -56,11 +58,14 @@ func TestLSQR(t *testing.T) {
 			got := b.ToHost()
 			for i := range k {
 				var want mat.VecDense
-				if err := want.SolveVec(above, mat.NewVecDense(d+p, append(append([]float64(nil), rhs[i*d:(i+1)*d]...), make([]float64, p)...))); err != nil && math.IsInf(mat.Cond(above, 2), 1) {
+				if err := want.SolveVec(above, mat.NewVecDense(d+p,
+					append(append([]float64(nil), rhs[i*d:(i+1)*d]...), make([]float64, p)...))); err != nil &&
+					math.IsInf(mat.Cond(above, 2), 1) {
 					t.Fatal(err)
 				}
 				for j := range p {
-					if off := math.Abs(got[i*p+j]-want.AtVec(j)) * e[j]; !(off < 1e-10*c.condition*(1+floats.Norm(want.RawVector().Data, 2))) {
+					if off := math.Abs(got[i*p+j]-want.AtVec(j)) *
+						e[j]; !(off < 1e-10*c.condition*(1+floats.Norm(want.RawVector().Data, 2))) {
 						t.Errorf("%+v, vector %d: %g off", c, i, off)
 					}
 				}
@@ -96,7 +101,8 @@ func TestLSQRKeepsDigits(t *testing.T) {
 		defer a.Release()
 		y, aty, b := dev.Put(rhs.RawVector().Data, 1, d), dev.Put(normal.RawVector().Data, 1, p), dev.Alloc(1, p)
 		off := func() float64 { return floats.Distance(b.ToHost(), truth, 2) / floats.Norm(truth, 2) }
-		if _, err := krylov.LSQR(context.Background(), b, y, a, krylov.LSQROptions{MaxIterations: 400}); err != nil || !(off() < 1e-8) {
+		if _, err := krylov.LSQR(context.Background(), b, y, a, krylov.LSQROptions{MaxIterations: 400}); err != nil ||
+			!(off() < 1e-8) {
 			t.Errorf("LSQR is %.1g off, error %v", off(), err)
 		}
 		fit := dev.Alloc(1, d)
@@ -104,7 +110,8 @@ func TestLSQRKeepsDigits(t *testing.T) {
 			a.Forward(fit, x)
 			a.Adjoint(dst, fit)
 		}
-		if _, err := krylov.CG(context.Background(), b, aty, apply, krylov.CGOptions{Tol: 1e-15, MaxIterations: 400}); err != nil || !(off() > 1e-7) {
+		if _, err := krylov.CG(context.Background(), b, aty, apply,
+			krylov.CGOptions{Tol: 1e-15, MaxIterations: 400}); err != nil || !(off() > 1e-7) {
 			t.Errorf("conjugate gradients are only %.1g off, error %v: this case is too easy", off(), err)
 		}
 		for _, x := range []array.Batch{y, aty, b, fit} {

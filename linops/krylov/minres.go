@@ -32,7 +32,8 @@ type MINRESResult struct {
 //
 // Paige and Saunders, Solution of sparse indefinite systems of linear equations, 1975; with the
 // preconditioner, Elman, Silvester and Wathen, Finite Elements and Fast Iterative Solvers, section 4.1.
-func MINRES(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch), opts CGOptions) (MINRESResult, error) {
+func MINRES(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch), opts CGOptions) (MINRESResult,
+	error) {
 	k, n := rhs.K(), rhs.N()
 	if dst.K() != k || dst.N() != n {
 		panic(fmt.Sprintf("linops: MINRES of %s into %s", rhs, dst))
@@ -86,7 +87,8 @@ type lanczos struct {
 
 func newMINRES(dst, rhs array.Batch, opts CGOptions) *minres {
 	dev, k, n := rhs.Device(), rhs.K(), rhs.N()
-	m := &minres{dev: dev, opts: opts, dst: dst, state: make([]lanczos, k), res: MINRESResult{Residual: make([]float64, k)}}
+	m := &minres{dev: dev, opts: opts, dst: dst, state: make([]lanczos, k),
+		res: MINRESResult{Residual: make([]float64, k)}}
 	for _, b := range []*array.Batch{&m.v, &m.old, &m.z, &m.q, &m.w, &m.wOld} {
 		*b = dev.Alloc(k, n)
 	}
@@ -123,7 +125,8 @@ func (m *minres) precondition() error {
 	}
 	for i, x := range m.squares {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("on vector %d <r, P r> is %v; the right-hand side, the map M or the preconditioner P has a value that is not finite", i, x)
+			return fmt.Errorf("on vector %d <r, P r> is %v; the right-hand side, the map M or the preconditioner "+
+				"P has a value that is not finite", i, x)
 		}
 		if x < 0 && m.res.Iterations == 0 {
 			return fmt.Errorf("on vector %d <r, P r> is %v; the preconditioner P is not positive definite", i, x)

@@ -53,8 +53,10 @@ func TestMINRESSolvesSymmetricSystems(t *testing.T) {
 				host[i] = 0.5 + float64(i%3)
 			}
 			dev.Upload(weights, host)
-			for by, precondition := range map[string]func(dst, r array.Batch){"": nil, ", preconditioned": func(dst, r array.Batch) { dev.Mul(dst, r, weights) }} {
-				res, err := krylov.MINRES(t.Context(), dst, rhs, apply, krylov.CGOptions{Tol: 1e-12, Precondition: precondition})
+			for by, precondition := range map[string]func(dst, r array.Batch){"": nil,
+				", preconditioned": func(dst, r array.Batch) { dev.Mul(dst, r, weights) }} {
+				res, err := krylov.MINRES(t.Context(), dst, rhs, apply,
+					krylov.CGOptions{Tol: 1e-12, Precondition: precondition})
 				if err != nil || !res.Converged {
 					t.Errorf("%s%s: %+v, %v", name, by, res, err)
 				}
@@ -143,7 +145,8 @@ func TestMINRESReportsWhatWentWrong(t *testing.T) {
 			{t.Context(), rhs, func(dst, x array.Batch) { dev.Fill(dst, math.NaN()) }, nil, "not finite"},
 			{cancelled, rhs, twice, nil, "context canceled"},
 		} {
-			if _, err := krylov.MINRES(c.ctx, dst, c.rhs, c.apply, krylov.CGOptions{Precondition: c.precondition}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := krylov.MINRES(c.ctx, dst, c.rhs, c.apply,
+				krylov.CGOptions{Precondition: c.precondition}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		}

@@ -106,11 +106,13 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 		}
 		est.Iterations++
 		if s := diag[len(diag)-1] + beta; math.IsNaN(s) || math.IsInf(s, 0) {
-			return est, fmt.Errorf("linops: norm of a %d x %d operator: product %d with A*A is not finite", d, p, est.Iterations)
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: product %d with A*A is not finite", d, p,
+				est.Iterations)
 		}
 		theta, last, ok := leadingRitz(diag, off)
 		if !ok {
-			return est, fmt.Errorf("linops: norm of a %d x %d operator: the eigenvalues of a %d x %d tridiagonal matrix did not converge", d, p, len(diag), len(diag))
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: the eigenvalues of a %d x %d tridiagonal "+
+				"matrix did not converge", d, p, len(diag), len(diag))
 		}
 		est.Value, est.Error = theta, beta*math.Abs(last)
 		report(progress.Report{Stage: progress.Norm, Step: est.Iterations, Steps: opts.MaxIterations})

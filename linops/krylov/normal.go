@@ -72,7 +72,9 @@ func (n *Normal) Solve(ctx context.Context, dst, rhs array.Batch, eta float64) e
 		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: %w", d, p, eta, err)
 	}
 	if !res.Converged {
-		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: conjugate gradients reached a relative residual of %.1e in %d steps, want 1e-13; use a smaller eta, scale the columns of A to similar norms, or give the operator's Structure a SolveNormal",
+		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: conjugate gradients "+
+			"reached a relative residual of %.1e in %d steps, want 1e-13; use a smaller eta, scale the columns of "+
+			"A to similar norms, or give the operator's Structure a SolveNormal",
 			d, p, eta, res.Residual, res.Iterations)
 	}
 	return nil

@@ -55,13 +55,15 @@ type Nystrom struct {
 // NewNystrom approximates M. apply sets dst = M x, each vector alone; dst and x do not overlap. The
 // caller releases the result. An error is a cancelled context, a device fault, a value that is not
 // finite, or a map that is not positive semidefinite.
-func NewNystrom(ctx context.Context, dev array.Device, n int, apply func(dst, x array.Batch), opts NystromOptions) (*Nystrom, error) {
+func NewNystrom(ctx context.Context, dev array.Device, n int, apply func(dst, x array.Batch),
+	opts NystromOptions) (*Nystrom, error) {
 	most := opts.MaxRank
 	if most == 0 {
 		most = min(max(n/8, 1), 512)
 	}
 	most = min(most, n)
-	s := &nystromSketch{dev: dev, n: n, rng: rand.New(rand.NewPCG(opts.Seed, 0x6e797374726f6d))} // a random stream that nothing else uses
+	// a random stream that nothing else uses
+	s := &nystromSketch{dev: dev, n: n, rng: rand.New(rand.NewPCG(opts.Seed, 0x6e797374726f6d))}
 	defer s.free()
 	for rank := min(firstNystrom, most); ; rank = min(2*rank, most) {
 		if ctx.Err() != nil {

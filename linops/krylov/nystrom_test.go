@@ -86,11 +86,13 @@ func TestNystromPreconditions(t *testing.T) {
 			defer b.Free()
 		}
 		solve := func(name string, most int, apply, precondition func(dst, x array.Batch)) {
-			res, err := krylov.CG(t.Context(), dst, rhs, apply, krylov.CGOptions{Tol: 1e-10, Precondition: precondition})
+			res, err := krylov.CG(t.Context(), dst, rhs, apply,
+				krylov.CGOptions{Tol: 1e-10, Precondition: precondition})
 			if err != nil || !res.Converged || res.Iterations > most {
 				t.Errorf("%s: %+v, %v, expected at most %d steps", name, res, err, most)
 			}
-			if _, err := krylov.CG(t.Context(), two, rhs.Rows(2, 4), apply, krylov.CGOptions{Tol: 1e-10, Precondition: precondition}); err != nil {
+			if _, err := krylov.CG(t.Context(), two, rhs.Rows(2, 4), apply,
+				krylov.CGOptions{Tol: 1e-10, Precondition: precondition}); err != nil {
 				t.Error(err)
 			}
 			if d := maxDiff(two.ToHost(), dst.Rows(2, 4).ToHost()); d != 0 {
@@ -136,7 +138,8 @@ func TestNystromAtTheEdges(t *testing.T) {
 		t.Errorf("rank %d of a matrix of rank 3, %v", y.Rank(), err)
 	}
 	y.Release()
-	y, err = krylov.NewNystrom(t.Context(), dev, 60, func(dst, x array.Batch) { dev.Fill(dst, 0) }, krylov.NystromOptions{})
+	y, err = krylov.NewNystrom(t.Context(), dev, 60, func(dst, x array.Batch) { dev.Fill(dst, 0) },
+		krylov.NystromOptions{})
 	if err != nil || y.Rank() != 0 || y.Least() != 0 {
 		t.Error(y, err)
 	}
@@ -150,7 +153,9 @@ func TestNystromAtTheEdges(t *testing.T) {
 	y.Release()
 	x.Free()
 	to.Free()
-	if _, err := krylov.NewNystrom(t.Context(), dev, 60, func(dst, x array.Batch) { dev.Lin(dst, -1, x, 0, array.Batch{}) }, krylov.NystromOptions{}); err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
+	if _, err := krylov.NewNystrom(t.Context(), dev, 60,
+		func(dst, x array.Batch) { dev.Lin(dst, -1, x, 0, array.Batch{}) }, krylov.NystromOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "positive semidefinite") {
 		t.Errorf("of -I: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

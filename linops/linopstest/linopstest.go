@@ -242,7 +242,8 @@ func (c *checker) linear(dir direction) {
 		}
 		scale := s*norm(y[:m]) - t*norm(y[m:2*m])
 		if e := distance(y[2*m:], want); !(e <= tol*scale) {
-			c.failf("%s is not linear: ||A(%gx %+gy) - (%gAx %+gAy)|| is %.3g, the terms are of size %.3g", dir.name, s, t, s, t, e, scale)
+			c.failf("%s is not linear: ||A(%gx %+gy) - (%gAx %+gAy)|| is %.3g, the terms are of size %.3g", dir.name,
+				s, t, s, t, e, scale)
 			return
 		}
 	}
@@ -315,7 +316,8 @@ func (c *checker) batchwise(name string, in, out int, apply func(dst, src array.
 	for i := range c.k {
 		row := wide[i*dst.N() : (i+1)*dst.N()]
 		if j := different(row[left:left+out], want[i*out:(i+1)*out]); j >= 0 {
-			c.failf("%s: in a view with gaps between its vectors, vector %d is %v at coordinate %d; without gaps it is %v",
+			c.failf("%s: in a view with gaps between its vectors, vector %d is %v at coordinate %d; without "+
+				"gaps it is %v",
 				name, i, row[left+j], j, want[i*out+j])
 			return
 		}

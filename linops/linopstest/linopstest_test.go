@@ -73,7 +73,8 @@ func (t twice) Forward(dst, b array.Batch) {
 func TestCheckPassesAnHonestOperator(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		a := honest(dev)
-		for _, a := range []linops.Operator{a, broken{Operator: a}, claiming{Operator: a}, edited(a, func(*linops.Structure) {})} {
+		for _, a := range []linops.Operator{a, broken{Operator: a}, claiming{Operator: a},
+			edited(a, func(*linops.Structure) {})} {
 			if err := linopstest.Check(dev, a); err != nil {
 				t.Errorf("%T: %v", a, err)
 			}
@@ -159,7 +160,8 @@ func TestCheckFindsEveryFalseNumber(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		a := honest(dev)
 		claim := func(s linops.Structure) linops.Operator { return claiming{a, s} }
-		five := linops.NewFunc(5, 5, func(dst, b []float64) { copy(dst, b); dst[3] *= 2 }, func(dst, b []float64) { copy(dst, b); dst[3] *= 2 })
+		five := linops.NewFunc(5, 5, func(dst, b []float64) { copy(dst, b); dst[3] *= 2 },
+			func(dst, b []float64) { copy(dst, b); dst[3] *= 2 })
 		for _, c := range []fault{
 			{"Rows", claim(linops.Structure{Rows: linops.Known(1)}), "Rows is 1, but ||A A* z"},
 			{"negative Rows", claim(linops.Structure{Rows: linops.Known(-1)}), "Rows is -1, want 0 or more"},
@@ -167,7 +169,8 @@ func TestCheckFindsEveryFalseNumber(t *testing.T) {
 			{"NaN", claim(linops.Structure{Columns: linops.Known(math.NaN())}), "Columns is NaN"},
 			{"Norm2 too small", claim(linops.Structure{Norm2: linops.Known(20)}), "Norm2 is 20"},
 			{"Norm2 too large", claim(linops.Structure{Norm2: linops.Known(200)}), "Norm2 is 200"},
-			{"Identity", claiming{five, linops.Structure{Identity: true}}, "Identity: A b differs from b at vector 0, coordinate 3"},
+			{"Identity", claiming{five, linops.Structure{Identity: true}},
+				"Identity: A b differs from b at vector 0, coordinate 3"},
 			{"Identity of other sizes", claim(linops.Structure{Identity: true}), "Identity is claimed by a 3 x 5"},
 			{"Entries", claim(linops.Structure{Entries: linops.Known(16)}), "Entries is 16"},
 		} {
@@ -184,12 +187,25 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 		true1 := linops.StructureOf(a)
 		edit := func(f func(s *linops.Structure)) linops.Operator { return edited(a, f) }
 		for _, c := range []fault{
-			{"no matrix", edit(func(s *linops.Structure) { s.Dense = func() *mat.Dense { return nil } }), "Dense returns nil"},
+			{"no matrix", edit(func(s *linops.Structure) { s.Dense = func() *mat.Dense { return nil } }),
+				"Dense returns nil"},
 			{"Dense of another size", edit(func(s *linops.Structure) { s.Dense = func() *mat.Dense { return mat.NewDense(5, 3, nil) } }), "Dense is 5 x 3"},
-			{"another Dense", edit(func(s *linops.Structure) { s.Dense = func() *mat.Dense { return mat.NewDense(3, 5, nil) } }), "Dense: its column 0"},
-			{"columns", edit(func(s *linops.Structure) { s.ColumnNorms2 = func() []float64 { return make([]float64, 5) } }), "ColumnNorms2 of column 0"},
-			{"too few columns", edit(func(s *linops.Structure) { s.ColumnNorms2 = func() []float64 { return nil } }), "ColumnNorms2 has 0 values"},
-			{"columns kept", edit(func(s *linops.Structure) { s.ColumnNorms2 = func() []float64 { return kept } }), "a slice that it keeps"},
+			{"another Dense", edit(func(s *linops.Structure) {
+				s.Dense = func() *mat.Dense {
+					return mat.NewDense(3, 5,
+						nil)
+				}
+			}), "Dense: its column 0"},
+			{"columns", edit(func(s *linops.Structure) {
+				s.ColumnNorms2 = func() []float64 {
+					return make([]float64,
+						5)
+				}
+			}), "ColumnNorms2 of column 0"},
+			{"too few columns", edit(func(s *linops.Structure) { s.ColumnNorms2 = func() []float64 { return nil } }),
+				"ColumnNorms2 has 0 values"},
+			{"columns kept", edit(func(s *linops.Structure) { s.ColumnNorms2 = func() []float64 { return kept } }),
+				"a slice that it keeps"},
 			{"solution", edit(func(s *linops.Structure) {
 				s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
 					dev.Lin(dst, 1/(1+eta), rhs, 0, array.Batch{})
@@ -211,10 +227,12 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 				s.Taps = func(int) (space.Rows, bool) { return space.Rows{Indptr: make([]int, 1+3)}, true }
 			}), "Taps: entry 0 of A b"},
 			{"Cosines", edit(func(s *linops.Structure) {
-				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 5}, Values: func() []float64 { return make([]float64, 5) }}
+				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 5},
+					Values: func() []float64 { return make([]float64, 5) }}
 			}), "Cosines differs from A's products"},
 			{"Cosines of another size", edit(func(s *linops.Structure) {
-				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 4}, Values: func() []float64 { return make([]float64, 4) }}
+				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 4},
+					Values: func() []float64 { return make([]float64, 4) }}
 			}), "Cosines are 4 numbers"},
 			{"Normal", edit(func(s *linops.Structure) {
 				s.Normal = func(dst, b array.Batch) {
@@ -249,23 +267,33 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 				}
 			}), "AddAdjoint differs from A's products"},
 			{"ScaleColumns", edit(func(s *linops.Structure) {
-				s.ScaleColumns = func(dev array.Device, c []float64) linops.Restricted { return twice{true1.ScaleColumns(dev, c)} }
+				s.ScaleColumns = func(dev array.Device,
+					c []float64) linops.Restricted {
+					return twice{true1.ScaleColumns(dev, c)}
+				}
 			}), "ScaleColumns: Forward differs"},
-			{"shifts of no image", edit(func(s *linops.Structure) { s.Shifts.Commutes = true }), "images of 0 x 0 pixels"},
+			{"shifts of no image", edit(func(s *linops.Structure) { s.Shifts.Commutes = true }),
+				"images of 0 x 0 pixels"},
 			{"shifts of another size", edit(func(s *linops.Structure) {
 				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 5}, Commutes: true}
 			}), "commute with a 3 x 5 operator"},
 			{"classes", edit(func(s *linops.Structure) {
-				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 3}, Columns: func() [][]int { return [][]int{{0, 1, 2, 3, 4}} }}
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 3},
+					Columns: func() [][]int { return [][]int{{0, 1, 2, 3, 4}} }}
 			}), "are not shifts of each other"},
 			{"classes twice", edit(func(s *linops.Structure) {
-				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 3}, Columns: func() [][]int { return [][]int{{0}, {1, 0}} }}
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 3},
+					Columns: func() [][]int { return [][]int{{0}, {1, 0}} }}
 			}), "is not in one class"},
 			{"classes of some", edit(func(s *linops.Structure) {
-				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 5}, Rows: func() [][]int { return [][]int{{0}, {2}} }}
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 5},
+					Rows: func() [][]int { return [][]int{{0}, {2}} }}
 			}), "not every column"},
 			{"blocks of another size", edit(func(s *linops.Structure) { s.Beside = []linops.Operator{linops.Identity(3)} }), "the blocks are 3 x 3 together"},
-			{"other blocks", edit(func(s *linops.Structure) { s.Beside = []linops.Operator{linops.Identity(3), linops.Zero(3, 2)} }), "Beside differs from A's products"},
+			{"other blocks", edit(func(s *linops.Structure) {
+				s.Beside = []linops.Operator{linops.Identity(3),
+					linops.Zero(3, 2)}
+			}), "Beside differs from A's products"},
 			{"scaled in place", edit(func(s *linops.Structure) {
 				s.ScaleColumns = func(dev array.Device, c []float64) linops.Restricted { return nil }
 			}), "ScaleColumns returns nil"},
@@ -293,7 +321,8 @@ func TestCheckFindsFalseOperatorsOnSpaces(t *testing.T) {
 			})
 		}
 		for kind, want := range map[space.Kind]string{
-			space.General: "On a general space: Forward", space.Whole: "On all of the space: Forward", space.Subset: "On a subset: Forward",
+			space.General: "On a general space: Forward", space.Whole: "On all of the space: Forward",
+			space.Subset:  "On a subset: Forward",
 			space.Cluster: "On clusters: Forward", space.Product: "On a product, all of the space, a span: Forward",
 			space.Hyperplane: "On a hyperplane, a subset: Forward", space.Spanned: "On a span: Forward",
 		} {
@@ -310,7 +339,10 @@ func TestCheckFindsFalseOperatorsOnSpaces(t *testing.T) {
 		})
 		fault{"tangent", low, "On a tangent space: Forward"}.found(t, linopstest.CheckOn(dev, low, tangent))
 		for _, c := range []fault{
-			{"another size", on(func(dev array.Device, t space.Space) linops.Restricted { return own(dev, space.All(5)) }), "want 3 x"},
+			{"another size", on(func(dev array.Device, t space.Space) linops.Restricted {
+				return own(dev,
+					space.All(5))
+			}), "want 3 x"},
 			{"leak", on(func(dev array.Device, t space.Space) linops.Restricted {
 				dev.NewIndex([]int{1, 2})
 				return own(dev, t)

@@ -54,7 +54,8 @@ func (c *checker) consists(shape array.Shape, parts []linops.Part, split bool) {
 			}
 		}
 		if d, p := a.Dims(); d != len(part.Entries) || p != len(places) || part.Shape().Len() != p {
-			c.failf("Parts: part %d is %d x %d, for %d entries in %d x %d", k, d, p, len(part.Entries), len(part.Rows), len(part.Columns))
+			c.failf("Parts: part %d is %d x %d, for %d entries in %d x %d", k, d, p, len(part.Entries),
+				len(part.Rows), len(part.Columns))
 			release()
 			return
 		}

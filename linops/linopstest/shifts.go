@@ -24,7 +24,8 @@ func (c *checker) shifts() {
 		b := gaussian(2*c.p, 906)
 		for _, by := range [][2]int{{0, 1}, {1, 0}, {s.Shape.Rows / 2, s.Shape.Cols - 1}} {
 			want := c.apply(c.a.Forward, c.d, 2, b)
-			c.agree("Shifts: A of a shifted image", c.apply(c.a.Forward, c.d, 2, shifted(b, s.Shape, by)), shifted(want, s.Shape, by))
+			c.agree("Shifts: A of a shifted image", c.apply(c.a.Forward, c.d, 2, shifted(b, s.Shape, by)),
+				shifted(want, s.Shape, by))
 		}
 	}
 	c.classes("Shifts.Columns", s.Columns, s.Shape, c.p, c.d, c.a.Forward)
@@ -44,7 +45,8 @@ func shifted(x []float64, shape array.Shape, by [2]int) []float64 {
 // classes tests that the classes are a partition of the columns, n of them, and that a column of
 // each is a shift of its first one. Columns of more than shiftedPixels pixels are only compared in
 // norm.
-func (c *checker) classes(field string, classes func() [][]int, shape array.Shape, n, length int, apply func(dst, b array.Batch)) {
+func (c *checker) classes(field string, classes func() [][]int, shape array.Shape, n, length int,
+	apply func(dst, b array.Batch)) {
 	if classes == nil {
 		return
 	}

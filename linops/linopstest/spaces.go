@@ -44,7 +44,8 @@ func Spaces(dev array.Device, p int) []space.Space {
 	}
 	all = append(all, subset(dev, p, 1), clusters(dev, p), general{clusters(dev, p)}, tangent(dev, p))
 	half := p / 2
-	all = append(all, space.ProductOf(subset(dev, half, 2), clusters(dev, p-half)), space.ProductOf(space.All(half), tangent(dev, p-half)))
+	all = append(all, space.ProductOf(subset(dev, half, 2), clusters(dev, p-half)),
+		space.ProductOf(space.All(half), tangent(dev, p-half)))
 	all = append(all, space.ProductOf(space.All(half), span(dev, p-half)))
 	all = append(all, space.HyperplaneOf(dev, subset(dev, p, 2), gaussian((p+1)/2, 910)), span(dev, p))
 	return all
@@ -153,7 +154,8 @@ func (g general) Form() space.Form { return space.Form{} }
 
 func kindOf(t space.Space) string {
 	f := t.Form()
-	name := [...]string{"a general space", "all of the space", "a subset", "clusters", "a tangent space", "a product", "a hyperplane", "a span"}[f.Kind]
+	name := [...]string{"a general space", "all of the space", "a subset", "clusters", "a tangent space", "a product",
+		"a hyperplane", "a span"}[f.Kind]
 	if f.Kind == space.Product || f.Kind == space.Hyperplane {
 		for _, part := range f.Parts {
 			name += ", " + kindOf(part)
@@ -360,6 +362,7 @@ func (c *checker) entries(shape array.Shape, places array.Pattern, order array.I
 	// A projection makes rounding errors.
 	same := c.s.Project != nil && distance(list, want) <= tol*norm(all)
 	if i := different(list, want); i >= 0 && !same {
-		c.failf("Sampled: row %d of A picks entry %v of %d x %d matrices, Forward gives entry %v", i, list[i], shape.Rows, shape.Cols, want[i])
+		c.failf("Sampled: row %d of A picks entry %v of %d x %d matrices, Forward gives entry %v", i, list[i],
+			shape.Rows, shape.Cols, want[i])
 	}
 }

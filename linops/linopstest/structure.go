@@ -71,7 +71,8 @@ func (c *checker) panels() {
 }
 
 // multiple tests second(first(z)) = c z for vectors of length n.
-func (c *checker) multiple(field, product string, claim linops.Number, n, between int, first, second func(dst, src array.Batch)) {
+func (c *checker) multiple(field, product string, claim linops.Number, n, between int, first,
+	second func(dst, src array.Batch)) {
 	if !claim.Known {
 		return
 	}
@@ -86,7 +87,8 @@ func (c *checker) multiple(field, product string, claim linops.Number, n, betwee
 		want[i] = claim.Value * v
 	}
 	if e := distance(got, want); !(e <= tol*norm(want)) {
-		c.failf("%s is %g, but ||%s z - %g z|| is %.3g for a z of norm %.3g", field, claim.Value, product, claim.Value, e, norm(z))
+		c.failf("%s is %g, but ||%s z - %g z|| is %.3g for a z of norm %.3g", field, claim.Value, product,
+			claim.Value, e, norm(z))
 	}
 }
 
@@ -259,7 +261,8 @@ func (c *checker) spectrum(field string, known linops.Spectrum, transform func(a
 	}
 	values := known.Values()
 	if known.Shape.Len() != c.p || len(values) != c.p {
-		c.failf("%s are %d numbers for images of %d x %d, with p = %d", field, len(values), known.Shape.Rows, known.Shape.Cols, c.p)
+		c.failf("%s are %d numbers for images of %d x %d, with p = %d", field, len(values), known.Shape.Rows,
+			known.Shape.Cols, c.p)
 		return
 	}
 	t, b := transform(known.Shape), gaussian(2*c.p, 903)
@@ -304,11 +307,13 @@ func (c *checker) gram() {
 	c.dev.Fill(square, math.NaN())
 	c.s.Gram(square)
 	b := gaussian(2*c.p, 903)
-	c.agree("Gram", c.apply(func(dst, b array.Batch) { c.dev.Gemm(false, true, 1, b, square, 0, dst) }, c.p, 2, b), c.normalOf(2, b))
+	c.agree("Gram", c.apply(func(dst, b array.Batch) { c.dev.Gemm(false, true, 1, b, square, 0, dst) }, c.p, 2, b),
+		c.normalOf(2, b))
 }
 
 // adds tests dst += alpha times the image.
-func (c *checker) adds(name string, in, out int, add func(dst array.Batch, alpha float64, x array.Batch), apply func(dst, x array.Batch)) {
+func (c *checker) adds(name string, in, out int, add func(dst array.Batch, alpha float64, x array.Batch),
+	apply func(dst, x array.Batch)) {
 	if add == nil {
 		return
 	}

@@ -25,7 +25,8 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) outofcore.Lines 
 	}
 	n, length := stored.Dims()
 	l := outofcore.Lines{
-		Rows: d, Cols: p, ByRows: byRows, Size: func(from, to int) int64 { return int64(8 * length * (to - from)) }, Block: block,
+		Rows: d, Cols: p, ByRows: byRows, Size: func(from, to int) int64 { return int64(8 * length * (to - from)) },
+		Block: block,
 		Read: func(dst []float64, from, to int) []float64 {
 			return append(dst[:0], stored.RawMatrix().Data[from*length:to*length]...)
 		},
@@ -150,7 +151,8 @@ func TestOutOfCoreIsCancelled(t *testing.T) {
 		cancel()
 		read(e, from, to)
 	}
-	if err := linops.StructureOf(outofcore.NewOutOfCore(ctx, l, false)).Passes.Adjoint(ctx, g, z); err == nil || pieces != 1 {
+	if err := linops.StructureOf(outofcore.NewOutOfCore(ctx, l, false)).Passes.Adjoint(ctx, g, z); err == nil ||
+		pieces != 1 {
 		t.Errorf("error %v after %d pieces", err, pieces)
 	}
 }

@@ -193,7 +193,8 @@ func (a sparseLines) columns(ctx context.Context, dev array.Device, set []int, u
 	if err != nil {
 		return nil, err
 	}
-	csr := linops.NewCSRBothWays(dev, x.Rows, x.Cols, space.Rows{Indptr: x.Indptr, Indices: x.Indices, Values: x.Values},
+	csr := linops.NewCSRBothWays(dev, x.Rows, x.Cols, space.Rows{Indptr: x.Indptr, Indices: x.Indices,
+		Values: x.Values},
 		space.Rows{Indptr: t.Indptr, Indices: t.Indices, Values: t.Values})
 	if u.means == nil {
 		return csr, nil
@@ -208,7 +209,8 @@ func (a sparseLines) room(rows, cols int, set []int) sparse.Matrix {
 	for _, j := range set {
 		n += a.x.Nonzeros[j]
 	}
-	return sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, 1, rows+1), Indices: make([]int, 0, n), Values: make([]float64, 0, n)}
+	return sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, 1, rows+1), Indices: make([]int, 0, n),
+		Values: make([]float64, 0, n)}
 }
 
 // fromColumns reads columns, which are the rows of the result.
@@ -241,7 +243,8 @@ func (a sparseLines) fromRows(ctx context.Context, set []int, u units) (sparse.M
 		for i := range to - from {
 			for v := e.Indptr[i]; v < e.Indptr[i+1]; v++ {
 				if j := e.Indices[v]; at[j] > 0 {
-					x.Indices, x.Values = append(x.Indices, int(at[j]-1)), append(x.Values, u.scaled(e.Values[v], int(j)))
+					x.Indices, x.Values = append(x.Indices, int(at[j]-1)),
+						append(x.Values, u.scaled(e.Values[v], int(j)))
 				}
 			}
 			x.Indptr = append(x.Indptr, len(x.Indices))

@@ -32,7 +32,8 @@ type averagingWork struct {
 // newAveraging returns the derivative at the one vector v with the blocks order[0:ends[0]],
 // order[ends[0]:ends[1]], ... of coordinates; a nil order is 0, 1, 2, ... The signs are 1 where
 // none are given. Blocks of one coordinate each give a diagonal.
-func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []float64, margin func(v array.Batch) float64) prox.Derivative {
+func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []float64,
+	margin func(v array.Batch) float64) prox.Derivative {
 	dev, n, m := v.Device(), v.N(), len(ends)
 	switch {
 	case m == 0:

@@ -53,7 +53,8 @@ func NewSortedL1(lambda []float64) (prox.Prox, error) {
 			return nil, fmt.Errorf("prox: sorted l1: lambda %d is %v, want >= 0", i, x)
 		}
 		if i > 0 && x > lambda[i-1] {
-			return nil, fmt.Errorf("prox: sorted l1: lambda %d is %v after %v, want a nonincreasing sequence", i, x, lambda[i-1])
+			return nil, fmt.Errorf("prox: sorted l1: lambda %d is %v after %v, want a nonincreasing sequence", i, x,
+				lambda[i-1])
 		}
 	}
 	p := &sortedL1{lambda: slices.Clone(lambda)}

@@ -102,12 +102,14 @@ func TestSortedL1AgreesWithEveryOrderAndTie(t *testing.T) {
 			}
 			var levels []float64
 			for _, x := range want {
-				if x != 0 && !slices.ContainsFunc(levels, func(l float64) bool { return math.Abs(l-math.Abs(x)) < 1e-9 }) {
+				if x != 0 && !slices.ContainsFunc(levels,
+					func(l float64) bool { return math.Abs(l-math.Abs(x)) < 1e-9 }) {
 					levels = append(levels, math.Abs(x))
 				}
 			}
 			if tr := trace(rows); math.Abs(tr-float64(len(levels))) > 1e-12 {
-				t.Fatalf("v = %v, lambda = %v: divergence %v, want the %d magnitudes of %v", v, lambda, tr, len(levels), want)
+				t.Fatalf("v = %v, lambda = %v: divergence %v, want the %d magnitudes of %v", v, lambda, tr,
+					len(levels), want)
 			}
 		}
 	})

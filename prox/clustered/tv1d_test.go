@@ -245,7 +245,8 @@ func TestTV1DMeetsItsOptimalityConditions(t *testing.T) {
 				j.Apply(z, z)
 				for i, a := range z.ToHost() {
 					if math.Abs(a-b[i]) > 1e-12*size {
-						t.Errorf("%s, tau = %v: the average of a constant piece is %v at %d, want %v", name, tau, a, i, b[i])
+						t.Errorf("%s, tau = %v: the average of a constant piece is %v at %d, want %v", name, tau, a,
+							i, b[i])
 						break
 					}
 				}

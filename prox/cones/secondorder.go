@@ -55,7 +55,8 @@ func NewSecondOrderCones(p int, cones [][]int) (prox.Prox, error) {
 				return nil, fmt.Errorf("prox: second-order cones: cone %d has entry %d, want 0 to %d", i, j, p-1)
 			}
 			if owner[j] > 0 {
-				return nil, fmt.Errorf("prox: second-order cones: entry %d is in cone %d and in cone %d, want disjoint cones", j, owner[j]-1, i)
+				return nil, fmt.Errorf("prox: second-order cones: entry %d is in cone %d and in cone %d, want "+
+					"disjoint cones", j, owner[j]-1, i)
 			}
 			owner[j] = i + 1
 		}

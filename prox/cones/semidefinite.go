@@ -65,7 +65,8 @@ func (p *semidefinite) memory() *spectral {
 	w, ok := p.work.Get().(*spectral)
 	if !ok {
 		n := p.Dim()
-		w = &spectral{x: make([]float64, n), v: make([]float64, n), half: make([]float64, n), values: make([]float64, p.m), work: make([]float64, 1)}
+		w = &spectral{x: make([]float64, n), v: make([]float64, n), half: make([]float64, n),
+			values: make([]float64, p.m), work: make([]float64, 1)}
 		lapack64.Syev(lapack.EVCompute, w.symmetric(p.m), w.values, w.work, -1)
 		w.work = make([]float64, int(w.work[0]))
 	}

@@ -37,7 +37,8 @@ type localLowRank struct {
 //
 // The trace of the derivative is exact, the average over the tilings of the sums over their patches of
 // the formula of Candes, Sing-Long and Trzasko (2013). So is the squared Frobenius norm of one tiling;
-// of several it is an estimate, as [NewShrinkage] has it. At steps other than 1, with several tilings, neither is known.
+// of several it is an estimate, as [NewShrinkage] has it. At steps other than 1, with several tilings, neither
+// is known.
 //
 // It panics where [Series.Check] returns an error, or lambda is negative or NaN.
 func NewLocalLowRank(s prox.Series, lambda float64) prox.Prox {
@@ -217,7 +218,8 @@ func (p *localLowRank) evaluate(x []float64, t float64, keep func(tiling, patch 
 	inner, outer := p.steps(t)
 	var failed error
 	if !p.trivial() {
-		if err := argumentOf("local low rank", x, outer, func(x []float64) { failed = errors.Join(failed, p.apply(x, inner, nil)) }); err != nil {
+		if err := argumentOf("local low rank", x, outer,
+			func(x []float64) { failed = errors.Join(failed, p.apply(x, inner, nil)) }); err != nil {
 			return err
 		}
 	}
@@ -347,7 +349,8 @@ func (j *localDerivative) build() *prox.Model {
 			frobenius2 = min(squaredNorm(j.p.s.Len(), j.apply), trace)
 		}
 	}
-	return &prox.Model{Space: space.All(j.p.s.Len()), Curvature: &steppedCurvature{prox.NewAppliedCurvature(j, trace, frobenius2), known}}
+	return &prox.Model{Space: space.All(j.p.s.Len()),
+		Curvature: &steppedCurvature{prox.NewAppliedCurvature(j, trace, frobenius2), known}}
 }
 
 // Bytes is that of the model: the decompositions are in the host's memory.

@@ -15,7 +15,8 @@ import (
 
 func TestLocalLowRankConforms(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		one, two := prox.Series{Frames: 3, Rows: 4, Cols: 3, Patch: 2, Stride: 2}, prox.Series{Frames: 2, Rows: 3, Cols: 4, Patch: 2, Stride: 1}
+		one, two := prox.Series{Frames: 3, Rows: 4, Cols: 3, Patch: 2, Stride: 2},
+			prox.Series{Frames: 2, Rows: 3, Cols: 4, Patch: 2, Stride: 1}
 		tall := prox.Series{Frames: 5, Rows: 2, Cols: 2, Patch: 2, Stride: 2}
 		for name, c := range map[string]struct {
 			s      prox.Series
@@ -40,7 +41,8 @@ func TestLocalLowRankConforms(t *testing.T) {
 func TestLocalLowRankOfOnePatchIsTheNuclearNorm(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
-	for _, s := range []prox.Series{{Frames: 4, Rows: 3, Cols: 3, Patch: 3, Stride: 3}, {Frames: 12, Rows: 2, Cols: 3, Patch: 3, Stride: 3}} {
+	for _, s := range []prox.Series{{Frames: 4, Rows: 3, Cols: 3, Patch: 3, Stride: 3},
+		{Frames: 12, Rows: 2, Cols: 3, Patch: 3, Stride: 3}} {
 		n := s.Len()
 		v, got, want := dev.Put(normal(5, n), 1, n), dev.Alloc(1, n), dev.Alloc(1, n)
 		local := denoise.NewLocalLowRank(s, 1.2)
@@ -77,7 +79,8 @@ func TestLocalLowRankTrace(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
 	for _, s := range []prox.Series{
-		{Frames: 5, Rows: 7, Cols: 6, Patch: 3, Stride: 3}, {Frames: 3, Rows: 6, Cols: 5, Patch: 4, Stride: 2}, {Frames: 10, Rows: 4, Cols: 4, Patch: 2, Stride: 1},
+		{Frames: 5, Rows: 7, Cols: 6, Patch: 3, Stride: 3}, {Frames: 3, Rows: 6, Cols: 5, Patch: 4, Stride: 2},
+		{Frames: 10, Rows: 4, Cols: 4, Patch: 2, Stride: 1},
 	} {
 		n := s.Len()
 		p := denoise.NewLocalLowRank(s, 1.5)

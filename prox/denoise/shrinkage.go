@@ -187,7 +187,8 @@ func (j *shrinkageDerivative) build() *prox.Model {
 	}
 	// Of so many coefficients some are always next to their thresholds, where each changes the trace
 	// by its share of a coordinate: no margin says more than that.
-	return &prox.Model{Space: space.All(n), Curvature: &steppedCurvature{prox.NewAppliedCurvature(j, trace, frobenius2), known}}
+	return &prox.Model{Space: space.All(n), Curvature: &steppedCurvature{prox.NewAppliedCurvature(j, trace,
+		frobenius2), known}}
 }
 
 // Bytes is that of the model: the bits are in the host's memory.

@@ -21,7 +21,8 @@ func (k *NuclearCurvature) multiply(dst, z array.Batch) {
 	cv, rr := array.Shape{Rows: k.n, Cols: r}, array.Shape{Rows: r, Cols: r}
 	mem := dev.Alloc(4*count, r*r)
 	defer mem.Free()
-	turned, along, inV, tmp := mem.Rows(0, count), mem.Rows(count, 2*count), mem.Rows(2*count, 3*count), mem.Rows(3*count, 4*count)
+	turned, along, inV, tmp := mem.Rows(0, count), mem.Rows(count, 2*count), mem.Rows(2*count, 3*count),
+		mem.Rows(3*count, 4*count)
 	dev.GemmEach(true, false, 1, k.v1, cv, zp, cv, 0, inV)
 	dev.GemmEach(true, false, 1, inV, rr, k.identity, rr, 0, turned)
 	combine(along, tmp, k.within, inV, k.across, turned)
@@ -63,7 +64,8 @@ func (k *NuclearCurvature) Model(margin func(v array.Batch) float64) *prox.Model
 func (k *NuclearCurvature) carry(dst, z array.Batch, from *tangentFrame) {
 	m, n, r, s := k.m, k.n, k.r, from.r
 	if z.N() != (m+n)*s || dst.N() != k.Len() || z.K() != dst.K() {
-		panic(fmt.Sprintf("prox: coordinates %s with a frame of rank %d to %s of a %d x %d matrix at rank %d", z, s, dst, m, n, r))
+		panic(fmt.Sprintf("prox: coordinates %s with a frame of rank %d to %s of a %d x %d matrix at rank %d", z, s,
+			dst, m, n, r))
 	}
 	dev, count := z.Device(), z.K()
 	zq, zp := z.Cols(0, m*s), z.Cols(m*s, (m+n)*s)

@@ -106,26 +106,32 @@ type Mass struct {
 // NewNuclearCurvature returns K at U diag(f) V*, where the batches u, m x r, and v, n x r, have
 // orthonormal columns and f > 0; it copies all three, and owns normal. It panics on a mismatch of
 // shapes. The mass is only read.
-func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Batch, lead Leading, h Mass, normal Normal) *NuclearCurvature {
+func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Batch, lead Leading, h Mass,
+	normal Normal) *NuclearCurvature {
 	dev := u.Device()
 	m, n, r := u.K(), v.K(), len(f)
 	l := len(lead.Sigma)
-	if u.N() != r || v.N() != r || r == 0 || l > 0 && (lead.A.K() != m || lead.C.K() != n || lead.A.N() != l || lead.C.N() != l) {
-		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with %d active and %d inactive values", u, v, r, l))
+	if u.N() != r || v.N() != r || r == 0 || l > 0 && (lead.A.K() != m || lead.C.K() != n || lead.A.N() != l ||
+		lead.C.N() != l) {
+		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with %d active and %d inactive values", u,
+			v, r, l))
 	}
 	if h.Rows.K() != m || h.Rows.N() != r || h.Columns.K() != n || h.Columns.N() != r || len(h.Core) != r*r {
-		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with masses %s, %s and %d numbers", u, v, h.Rows, h.Columns, len(h.Core)))
+		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with masses %s, %s and %d numbers", u, v,
+			h.Rows, h.Columns, len(h.Core)))
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
-	sizes := []int{m * r, n * r, m * q, n * q, m * r, n * r, (m + n) * r, r * r, r * r, r * r, r * r, r * r, r * r, r * r, l * r, r}
+	sizes := []int{m * r, n * r, m * q, n * q, m * r, n * r, (m + n) * r, r * r, r * r, r * r, r * r, r * r, r * r,
+		r * r, l * r, r}
 	total := 0
 	for _, s := range sizes {
 		total += s
 	}
 	k.mem = dev.Alloc(1, total)
 	at := 0
-	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.u1, &k.v1, &k.spread, &k.identity, &k.same, &k.turned, &k.plus, &k.minus, &k.within, &k.across, &k.coarse, &k.inverse} {
+	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.u1, &k.v1, &k.spread, &k.identity, &k.same,
+		&k.turned, &k.plus, &k.minus, &k.within, &k.across, &k.coarse, &k.inverse} {
 		*to = k.mem.Cols(at, at+sizes[i])
 		at += sizes[i]
 	}
@@ -203,7 +209,8 @@ func (k *NuclearCurvature) core(f, mass []float64) {
 	s := roots(f)
 	n := r * r
 	host := make([]float64, 6*n)
-	same, turned, plus, minus, within, across := host[:n], host[n:2*n], host[2*n:3*n], host[3*n:4*n], host[4*n:5*n], host[5*n:]
+	same, turned, plus, minus, within, across := host[:n], host[n:2*n], host[2*n:3*n], host[3*n:4*n], host[4*n:5*n],
+		host[5*n:]
 	for i := range r {
 		for j := range r {
 			at := i*r + j

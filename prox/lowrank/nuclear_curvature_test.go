@@ -50,7 +50,8 @@ func (x matrix) columns(dev array.Device, left bool, from, to int) array.Batch {
 
 // curvature returns K of the threshold tau at x, with eta = 1 and with as many leading triplets as
 // asked for, rotated by an angle that makes them wrong.
-func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int) mass, wrong float64) (*lowrank.NuclearCurvature, int) {
+func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int) mass,
+	wrong float64) (*lowrank.NuclearCurvature, int) {
 	r := 0
 	for r < len(x.sigma) && x.sigma[r] > tau {
 		r++
@@ -88,7 +89,8 @@ func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int)
 	defer on.Columns.Free()
 	dev.Upload(on.Rows, numbers.rows)
 	dev.Upload(on.Columns, numbers.columns)
-	return lowrank.NewNuclearCurvature(tau, u, f, v, lowrank.Leading{Sigma: x.sigma[r : r+lead], A: a, C: c}, on, normal), r
+	return lowrank.NewNuclearCurvature(tau, u, f, v, lowrank.Leading{Sigma: x.sigma[r : r+lead], A: a, C: c}, on,
+		normal), r
 }
 
 // data is the matrix itself, row-major.
@@ -175,7 +177,8 @@ func TestCurvatureIsTheInverseOfTheDerivative(t *testing.T) {
 			// sigma - tau is known to the rounding of the largest value.
 			tol := max(1e-11, 1e-14*c.sigma[0]*c.sigma[0]/(tau*tau), 16*0x1p-52*c.sigma[0]/(c.sigma[r-1]-tau))
 			if e := floats.Distance(got, want, 2) / floats.Norm(want, 2); !(e <= tol) {
-				t.Errorf("%d x %d, sigma %v: J (I + K) is off the identity by %.2g, tolerance %.2g", m, n, c.sigma, e, tol)
+				t.Errorf("%d x %d, sigma %v: J (I + K) is off the identity by %.2g, tolerance %.2g", m, n, c.sigma, e,
+					tol)
 			}
 			for _, b := range []array.Batch{at, z, kz, from, full, sum} {
 				b.Free()
@@ -278,7 +281,8 @@ func TestCurvaturePreconditioner(t *testing.T) {
 					for i := range p {
 						for j := range i {
 							if e := math.Abs(b[i*p+j] - b[j*p+i]); !(e <= 1e-12*largest) {
-								t.Fatalf("entries (%d, %d) of the preconditioner differ by %.2g of %.2g", i, j, e, largest)
+								t.Fatalf("entries (%d, %d) of the preconditioner differ by %.2g of %.2g", i, j, e,
+									largest)
 							}
 						}
 					}
@@ -292,7 +296,8 @@ func TestCurvaturePreconditioner(t *testing.T) {
 						sum[i] += h * (c.sigma[i%p%r] - tau) * b[i]
 					}
 					twice, _ := dense(dev, curved, sum) // B (K + h F) B
-					if low, high := least(t, p, twice, b, 1), least(t, p, b, twice, 0.5); !(low >= -1e-10*largest && high >= -1e-10*largest) {
+					if low, high := least(t, p, twice, b, 1), least(t, p, b, twice, 0.5); !(low >= -1e-10*largest &&
+						high >= -1e-10*largest) {
 						t.Errorf("B (K + h F) B is not between B and 2 B: by %.2g and %.2g of %.2g", low, high, largest)
 					}
 				})

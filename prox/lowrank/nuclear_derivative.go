@@ -358,7 +358,8 @@ func combine(dst, tmp, a, x, c, y array.Batch) {
 
 // applyOneSide is Apply where the vectors near are a complete basis of their space, of dimension r
 // = nNear, so that T = near Z, or near Z* when trans is set, determines Z.
-func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
+func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int,
+	trans bool) {
 	dev, k, r := dst.Device(), z.K(), j.r
 	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}
 	rr := array.Shape{Rows: r, Cols: r}

@@ -167,7 +167,8 @@ func (f *nuclearFollower) decompose(ctx context.Context, v array.Batch, near flo
 			return nil
 		}
 		// The residual shrinks by less and less.
-		if passes := math.Log(near/residual) / math.Log(residual/before); residual < before && float64(spent)+passes*float64(k) > float64(q) {
+		if passes := math.Log(near/residual) / math.Log(residual/before); residual < before &&
+			float64(spent)+passes*float64(k) > float64(q) {
 			return errLost
 		}
 		before = residual

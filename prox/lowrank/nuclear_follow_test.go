@@ -58,7 +58,8 @@ func TestFollowersConform(t *testing.T) {
 					withValues(c.shape, 5, 0.9, 0.8, 0.7),          // none above
 					withValues(c.shape, 6, linear(31, 9, 0.01)...), // many
 					make([]float64, c.shape.Len()))
-				if err := proxtest.Check(dev, c.p, c.shape.Len(), points, proxtest.Steps(1, 1.7), proxtest.Seed(2)); err != nil {
+				if err := proxtest.Check(dev, c.p, c.shape.Len(), points, proxtest.Steps(1, 1.7),
+					proxtest.Seed(2)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -68,7 +69,8 @@ func TestFollowersConform(t *testing.T) {
 
 // path evaluates along points at step 1 and returns the results, the certificates and
 // whether there were any.
-func path(t *testing.T, dev array.Device, f prox.Follower, near float64, points ...[]float64) (results [][]float64, slacks []float64, certified []bool) {
+func path(t *testing.T, dev array.Device, f prox.Follower, near float64, points ...[]float64) (results [][]float64,
+	slacks []float64, certified []bool) {
 	t.Helper()
 	for _, v := range points {
 		on, dst := dev.Alloc(1, len(v)), dev.Alloc(1, len(v))
@@ -154,7 +156,8 @@ func TestFollowerAtTheEndsOfTheRange(t *testing.T) {
 		size   float64 // of the matrix and lambda
 		lambda float64
 	}{
-		{"tiny", 1e-200, 1}, {"huge", 1e150, 1}, {"a large value", 1, 1e-3}, {"a very large value", 1, 1e-6}, {"far below", 1, 1e200},
+		{"tiny", 1e-200, 1}, {"huge", 1e150, 1}, {"a large value", 1, 1e-3}, {"a very large value", 1, 1e-6},
+		{"far below", 1, 1e200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := withValues(shape, 1, 9, 7, 0.5, 0.0003)
@@ -215,7 +218,8 @@ func TestFollowedBlocks(t *testing.T) {
 	}
 	v[n+10] = math.NaN()
 	dev.Upload(on, v)
-	if err := f.Eval(context.Background(), on, on, 1, near); err == nil || !strings.Contains(err.Error(), "block 2") || !strings.Contains(err.Error(), "NaN") {
+	if err := f.Eval(context.Background(), on, on, 1, near); err == nil ||
+		!strings.Contains(err.Error(), "block 2") || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v where block 2 holds a NaN", err)
 	}
 }
@@ -224,11 +228,12 @@ func TestFollowedBlocks(t *testing.T) {
 func TestFollowNothing(t *testing.T) {
 	small, large := array.Shape{Rows: 20, Cols: 300}, array.Shape{Rows: 100, Cols: 100}
 	for name, p := range map[string]prox.Prox{
-		"l1":            prox.NewL1(1),
-		"small":         lowrank.NewNuclear(small, 1),
-		"no penalty":    lowrank.NewNuclear(large, 0),
-		"all penalty":   prox.NewScaled(2, lowrank.NewNuclear(large, math.Inf(1))),
-		"blocks of l1":  prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 9}, prox.Block{Prox: prox.NonNegative(), N: 9}),
+		"l1":          prox.NewL1(1),
+		"small":       lowrank.NewNuclear(small, 1),
+		"no penalty":  lowrank.NewNuclear(large, 0),
+		"all penalty": prox.NewScaled(2, lowrank.NewNuclear(large, math.Inf(1))),
+		"blocks of l1": prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 9},
+			prox.Block{Prox: prox.NonNegative(), N: 9}),
 		"a user's own":  softFunc(9),
 		"a small block": prox.NewSeparable(lowrank.NewNuclear(small, 1), prox.Block{Prox: prox.NewL1(1), N: 9}),
 	} {

@@ -43,7 +43,8 @@ func (p *nuclear) dualScale(_, g array.Batch, near float64) float64 {
 // ||b||_* - near ||b||_F and ||b||_* <= sqrt(min(m, n)) ||b||_F.
 func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	if s := p.values(b); s != nil {
-		return vector.Surplus(vector.Times(p.lambda, vector.Total(s)), t*vector.Inner(vector.OnHost(b), vector.OnHost(g)))
+		return vector.Surplus(vector.Times(p.lambda, vector.Total(s)),
+			t*vector.Inner(vector.OnHost(b), vector.OnHost(g)))
 	}
 	size := math.Sqrt(vector.Norm2Squared(b))
 	rank := float64(min(p.shape.Rows, p.shape.Cols))

@@ -207,7 +207,8 @@ func TestNuclearVJPMatchesCentralDifferences(t *testing.T) {
 					tol := 1e-9 + 1e-16*floats.Norm(x, 2)/h*30
 					d := distance(got, want, z)
 					if d > tol {
-						t.Errorf("direction %d: J z and differences differ by %.3g of ||z||, tolerance %.3g", seed, d, tol)
+						t.Errorf("direction %d: J z and differences differ by %.3g of ||z||, tolerance %.3g", seed, d,
+							tol)
 					}
 					if floats.Norm(x, 2) < 100 {
 						worst = max(worst, d)
@@ -260,11 +261,13 @@ func TestNuclearVJPWithinABillionthOfTheThreshold(t *testing.T) {
 				z := normal(5, shape.Len())
 				x := withSingularValues(shape.Rows, shape.Cols, c.sigma...)
 				if d := distance(apply(t, dev, shape, x.dense(), 1, z), x.jacobian(1, z), z); d > c.tol {
-					t.Errorf("%s, %v: J z differs from the full SVD's by %.3g of ||z||, tolerance %.3g", c.name, shape, d, c.tol)
+					t.Errorf("%s, %v: J z differs from the full SVD's by %.3g of ||z||, tolerance %.3g", c.name,
+						shape, d, c.tol)
 				}
 				x = diagonalMatrix(shape.Rows, shape.Cols, c.sigma...)
 				if d := distance(apply(t, dev, shape, x.dense(), 1, z), x.jacobian(1, z), z); d > 1e-13 {
-					t.Errorf("%s, %v, diagonal: J z differs from the full SVD's by %.3g of ||z||, tolerance 1e-13", c.name, shape, d)
+					t.Errorf("%s, %v, diagonal: J z differs from the full SVD's by %.3g of ||z||, tolerance 1e-13",
+						c.name, shape, d)
 				}
 			}
 		}
@@ -285,7 +288,8 @@ func TestNuclearVJPNearTheThresholdMatchesShortDifferences(t *testing.T) {
 			plus, minus := append([]float64(nil), x...), append([]float64(nil), x...)
 			floats.AddScaled(plus, h, z)
 			floats.AddScaled(minus, -h, z)
-			want := floats.SubTo(make([]float64, len(x)), evaluateOn(t, dev, p, plus, 1), evaluateOn(t, dev, p, minus, 1))
+			want := floats.SubTo(make([]float64, len(x)), evaluateOn(t, dev, p, plus, 1),
+				evaluateOn(t, dev, p, minus, 1))
 			floats.Scale(1/(2*h), want)
 			// (h/gap)^2 = 1e-6 from truncation.
 			if d := distance(apply(t, dev, shape, x, 1, z), want, z); d > 1e-6 {
@@ -381,7 +385,8 @@ func TestNuclearTraceIsTheClosedFormDivergence(t *testing.T) {
 			}
 			for _, got := range []float64{trace, told} {
 				if math.Abs(got-want) > tol*(1+want) {
-					t.Errorf("%d x %d, sigma %v: traces %.14g and %.14g, closed form %.14g", x.m, x.n, x.sigma, trace, told, want)
+					t.Errorf("%d x %d, sigma %v: traces %.14g and %.14g, closed form %.14g", x.m, x.n, x.sigma, trace,
+						told, want)
 				}
 			}
 			if math.Abs(told2-square) > tol*(1+square) {

@@ -119,8 +119,10 @@ func TestFalseModelsAreFound(t *testing.T) {
 			{"sound, curved", bending(net, func(*bent) {}), dim, ""},
 			{"sound, of low rank", bending(nuclear, func(*bent) {}), 12, ""},
 			{"too large a space", modelled(l1, func(m *prox.Model) { m.Space = all }), dim, "model: "},
-			{"the space of another dimension", modelled(l1, func(m *prox.Model) { m.Space = space.All(dim + 1) }), dim, "model: "},
-			{"a space that is not what it says", modelled(l1, func(m *prox.Model) { m.Space = leaning{m.Space} }), dim, "model: "},
+			{"the space of another dimension", modelled(l1, func(m *prox.Model) { m.Space = space.All(dim + 1) }),
+				dim, "model: "},
+			{"a space that is not what it says", modelled(l1, func(m *prox.Model) { m.Space = leaning{m.Space} }),
+				dim, "model: "},
 			{"no curvature", modelled(l2, func(m *prox.Model) { m.Curvature = nil }), dim, "model: "},
 			{"twice the matrix", bending(l2, func(c *bent) {
 				c.matrix = func() []float64 { return twice(c.Curvature.Matrix()) }
@@ -185,19 +187,26 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			want string
 		}{
 			{"sound", telling(group, func(*prox.Structure) {}), ""},
-			{"a curvature", telling(l1, func(s *prox.Structure) { s.Quadratic = prox.Number{Value: 1, Known: true} }), "quadratic regularizer"},
+			{"a curvature", telling(l1, func(s *prox.Structure) { s.Quadratic = prox.Number{Value: 1, Known: true} }),
+				"quadratic regularizer"},
 			{"the nuclear norm", telling(l1, func(s *prox.Structure) {
 				s.Nuclear, s.Shape = prox.Number{Value: 1, Known: true}, matrix
 			}), "nuclear norm"},
-			{"another nuclear norm", telling(lowrank.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Nuclear.Value = 1.01 }), "nuclear norm"},
-			{"matrices of another size", telling(lowrank.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Shape.Rows = 3 }), "nuclear norm"},
+			{"another nuclear norm", telling(lowrank.NewNuclear(matrix, 1),
+				func(s *prox.Structure) { s.Nuclear.Value = 1.01 }), "nuclear norm"},
+			{"matrices of another size", telling(lowrank.NewNuclear(matrix, 1),
+				func(s *prox.Structure) { s.Shape.Rows = 3 }), "nuclear norm"},
 			{"another l1 norm", telling(l1, func(s *prox.Structure) { s.L1.Value = 1.01 }), "parts"},
 			{"other blocks", telling(l1, func(s *prox.Structure) { s.Blocks = []prox.Prox{prox.Block{Prox: prox.NewSquaredL2(1), N: 6}} }), "parts"},
 			{"too few blocks", telling(l1, func(s *prox.Structure) { s.Blocks = []prox.Prox{prox.Block{Prox: prox.NewL1(1), N: 5}} }), "parts"},
 			{"a free coordinate", telling(l1, func(s *prox.Structure) { s.Free = func(int) []int { return []int{2} } }), "free coordinates"},
-			{"a free coordinate out of range", telling(l1, func(s *prox.Structure) { s.Free = func(n int) []int { return []int{n} } }), "free coordinates"},
+			{"a free coordinate out of range", telling(l1,
+				func(s *prox.Structure) { s.Free = func(n int) []int { return []int{n} } }), "free coordinates"},
 			{"another weight", telling(l1, func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) { return []float64{1, 1, 1, 1, 1, 1.01}, nil, nil }
+				s.Sparse = func(n int) (w, q []float64, positive []bool) {
+					return []float64{1, 1, 1, 1, 1, 1.01}, nil,
+						nil
+				}
 			}), "sum over coordinates"},
 			{"no weight", telling(l1, func(s *prox.Structure) {
 				s.Sparse = func(n int) (w, q []float64, positive []bool) { return nil, nil, nil }
@@ -218,8 +227,10 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			{"a constraint that is not told", telling(prox.NonNegative(), func(s *prox.Structure) {
 				s.Sparse = func(n int) (w, q []float64, positive []bool) { return nil, nil, nil }
 			}), "sum over coordinates"},
-			{"groups that split", telling(group, func(s *prox.Structure) { s.Closure = itself }), "regularizer on a space"},
-			{"a closure without the set", telling(l1, func(s *prox.Structure) { s.Closure = func([]int) []int { return []int{0} } }), "which lacks"},
+			{"groups that split", telling(group, func(s *prox.Structure) { s.Closure = itself }),
+				"regularizer on a space"},
+			{"a closure without the set", telling(l1,
+				func(s *prox.Structure) { s.Closure = func([]int) []int { return []int{0} } }), "which lacks"},
 			{"another weight on a space", telling(l1, func(s *prox.Structure) {
 				s.On = func(array.Device, space.Space) (prox.Prox, error) { return prox.NewL1(1.01), nil }
 			}), "regularizer on a space"},
@@ -236,8 +247,10 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			{"other units that are not taken", telling(l1, func(s *prox.Structure) {
 				s.Rescale = func(array.Device, []float64) (prox.Prox, error) { return l1, nil }
 			}), "other units"},
-			{"units that cannot be taken", telling(l1, func(s *prox.Structure) { s.Rescale = nil }), "Units and Rescale"},
-			{"a gap without a scale", telling(l1, func(s *prox.Structure) { s.DualScale = nil }), "DualScale and FenchelGap"},
+			{"units that cannot be taken", telling(l1, func(s *prox.Structure) { s.Rescale = nil }),
+				"Units and Rescale"},
+			{"a gap without a scale", telling(l1, func(s *prox.Structure) { s.DualScale = nil }),
+				"DualScale and FenchelGap"},
 			{"too large a scale", telling(l1, func(s *prox.Structure) {
 				s.DualScale = func(_, _ array.Batch, _ float64) float64 { return 1 }
 			}), "conjugate"},

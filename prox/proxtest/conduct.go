@@ -28,7 +28,8 @@ func (c *checker) batch() error {
 			if err != nil {
 				return err
 			}
-			if err := same(fmt.Sprintf("vector %d of a batch and alone, t = %v", i, t), got[i*c.dim:(i+1)*c.dim], want); err != nil {
+			if err := same(fmt.Sprintf("vector %d of a batch and alone, t = %v", i, t), got[i*c.dim:(i+1)*c.dim],
+				want); err != nil {
 				return err
 			}
 		}
@@ -111,7 +112,8 @@ func (c *checker) strided() error {
 			if err != nil {
 				return err
 			}
-			if err := same(fmt.Sprintf("vector %d of a view and alone, t = %v", i, t), got[i*c.dim:(i+1)*c.dim], want); err != nil {
+			if err := same(fmt.Sprintf("vector %d of a view and alone, t = %v", i, t), got[i*c.dim:(i+1)*c.dim],
+				want); err != nil {
 				return err
 			}
 			if err := same(fmt.Sprintf("operand %d after Eval", i), v.Rows(i, i+1).ToHost(), x); err != nil {
@@ -146,7 +148,8 @@ func (c *checker) derivativeBatch() error {
 		zs := c.directions(7)
 		got := c.apply(j, zs...)
 		for i, z := range zs {
-			if err := same(fmt.Sprintf("direction %d of a batch and alone", i), got[i*c.dim:(i+1)*c.dim], c.apply(j, z)); err != nil {
+			if err := same(fmt.Sprintf("direction %d of a batch and alone", i), got[i*c.dim:(i+1)*c.dim],
+				c.apply(j, z)); err != nil {
 				return err
 			}
 		}
@@ -205,7 +208,8 @@ func (c *checker) derivativeConcurrent() error {
 			if faults[g] != nil {
 				return fmt.Errorf("panic: %v", faults[g])
 			}
-			if err := same(fmt.Sprintf("goroutine %d of %d", g, goroutines), part, want[3*g*c.dim:3*(g+1)*c.dim]); err != nil {
+			if err := same(fmt.Sprintf("goroutine %d of %d", g, goroutines), part,
+				want[3*g*c.dim:3*(g+1)*c.dim]); err != nil {
 				return err
 			}
 		}
@@ -243,7 +247,8 @@ func (c *checker) memory() error {
 		case applied.Live != held.Live:
 			return fmt.Errorf("Apply kept %d batches", applied.Live-held.Live)
 		case after.Live != before.Live || after.LiveBytes != before.LiveBytes:
-			return fmt.Errorf("%d batches (%d bytes) not freed after Release", after.Live-before.Live, after.LiveBytes-before.LiveBytes)
+			return fmt.Errorf("%d batches (%d bytes) not freed after Release", after.Live-before.Live,
+				after.LiveBytes-before.LiveBytes)
 		}
 		return nil
 	})

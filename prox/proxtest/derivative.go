@@ -47,7 +47,8 @@ func (c *checker) differences() error {
 			}
 		}
 		if done == 0 {
-			return fmt.Errorf("t = %v: no point in 20 where the map is differentiable at the scale of the differences", t)
+			return fmt.Errorf("t = %v: no point in 20 where the map is differentiable at the scale "+
+				"of the differences", t)
 		}
 	}
 	return nil
@@ -84,7 +85,8 @@ func (c *checker) difference(v []float64, t float64) (ok bool, err error) {
 		}
 		jz := c.apply(j, z)
 		if d := floats.Distance(jz, central, 2); !(d <= c.tolerance) {
-			return false, fmt.Errorf("J z and central differences differ by %.3g, ||z|| = 1, ||J z|| = %.3g", d, floats.Norm(jz, 2))
+			return false, fmt.Errorf("J z and central differences differ by %.3g, ||z|| = 1, ||J z|| = %.3g", d,
+				floats.Norm(jz, 2))
 		}
 	}
 	return true, nil

@@ -85,7 +85,8 @@ func TestCheckFindsBrokenFollowers(t *testing.T) {
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("%s: %v", c.name, err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "follower")):
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "follower")):
 				t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 			}
 		}

@@ -116,7 +116,8 @@ func (k *modelCheck) products() error {
 		}
 		for l := range zs {
 			if inner := floats.Dot(left, u[l*z.N():(l+1)*z.N()]); !(math.Abs(inner) <= modelTolerance) {
-				return fmt.Errorf("z - E*E dst - image has the inner product %.3g with preconditioned coordinates, want 0", inner)
+				return fmt.Errorf("z - E*E dst - image has the inner product %.3g with preconditioned "+
+					"coordinates, want 0", inner)
 			}
 		}
 	}
@@ -161,7 +162,8 @@ func (k *modelCheck) dense() error {
 		return fmt.Errorf("E*E + t Q: %w", err)
 	}
 	jz.MulVec(rows.T(), &x)
-	return near("E (E*E + t Q)^{-1} E* z by the matrix of Q, and J z", jz.RawVector().Data, k.apply(k.j, z), modelTolerance)
+	return near("E (E*E + t Q)^{-1} E* z by the matrix of Q, and J z", jz.RawVector().Data, k.apply(k.j, z),
+		modelTolerance)
 }
 
 // diagonal checks the diagonal of a curvature that says it is diagonal: (E*E + t Q) dst = z.
@@ -217,7 +219,8 @@ func (c *checker) margins() error {
 				return err
 			}
 			if !same {
-				return fmt.Errorf("the margin is %.6g, but the model has another space at a distance of %.6g", margin, size)
+				return fmt.Errorf("the margin is %.6g, but the model has another space at a distance of %.6g", margin,
+					size)
 			}
 		}
 		return nil

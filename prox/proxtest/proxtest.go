@@ -95,7 +95,8 @@ func Check(dev array.Device, p prox.Prox, dim int, opts ...Option) error {
 		}
 	}
 	if after := dev.Stats(); len(errs) == 0 && after.Live != before.Live {
-		errs = append(errs, fmt.Errorf("memory: %d batches allocated before, %d after every derivative was released", before.Live, after.Live))
+		errs = append(errs, fmt.Errorf("memory: %d batches allocated before, %d after every derivative was released",
+			before.Live, after.Live))
 	}
 	if err := dev.Err(); err != nil {
 		errs = append(errs, fmt.Errorf("device: %w", err))

@@ -163,7 +163,8 @@ func TestSoundProxesPass(t *testing.T) {
 			t.Errorf("without a derivative: %v", err)
 		}
 		// The caller's points may be at kinks.
-		if err := proxtest.Check(dev, prox.NewL1(1), 2, proxtest.Points([]float64{1.7, -0.3}), proxtest.Seed(9), proxtest.Steps(0.3, 1.7), proxtest.Scale(3), proxtest.Tolerance(1e-8)); err != nil {
+		if err := proxtest.Check(dev, prox.NewL1(1), 2, proxtest.Points([]float64{1.7, -0.3}), proxtest.Seed(9),
+			proxtest.Steps(0.3, 1.7), proxtest.Scale(3), proxtest.Tolerance(1e-8)); err != nil {
 			t.Error(err)
 		}
 		if live := dev.Stats().Live; live != 0 {
@@ -205,14 +206,15 @@ func TestBrokenProxesFail(t *testing.T) {
 					}
 				}
 			}, nil), "derivative against central differences"},
-			{"a derivative that ignores the sign below -t", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
-				for i, x := range v {
-					dst[i] = 0
-					if x > t {
-						dst[i] = z[i]
+			{"a derivative that ignores the sign below -t",
+				prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
+					for i, x := range v {
+						dst[i] = 0
+						if x > t {
+							dst[i] = z[i]
+						}
 					}
-				}
-			}, nil), "derivative against central differences"},
+				}, nil), "derivative against central differences"},
 			{"a map that is no gradient", linear(rotation), "symmetry and spectrum"},
 			{"an indefinite map", linear(indefinite), "firm nonexpansiveness"},
 			{"an indefinite derivative", linear(indefinite), "symmetry and spectrum"},
@@ -236,9 +238,14 @@ func TestBrokenProxesFail(t *testing.T) {
 				}
 				return nil
 			}, softVJP, nil), "firm nonexpansiveness"},
-			{"another regularizer's value", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return 0.9 * norm1(b) }), "optimality"},
-			{"a value half as large", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return norm1(b) / 2 }), "Moreau identity"},
-			{"a wrong curvature", telling(prox.NewSquaredL2(2), func(s *prox.Structure) { s.Quadratic.Value, s.Value = 1, nil }), "quadratic regularizer"},
+			{"another regularizer's value", prox.NewFunc(dim, soft, softVJP,
+				func(b []float64) float64 { return 0.9 * norm1(b) }), "optimality"},
+			{"a value half as large", prox.NewFunc(dim, soft, softVJP,
+				func(b []float64) float64 { return norm1(b) / 2 }), "Moreau identity"},
+			{"a wrong curvature", telling(prox.NewSquaredL2(2), func(s *prox.Structure) {
+				s.Quadratic.Value,
+					s.Value = 1, nil
+			}), "quadratic regularizer"},
 			{"vectors that see each other", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
 				if err := l1.Eval(dst, v, t); err != nil || v.K() == 1 {
 					return err
@@ -274,9 +281,10 @@ func TestBrokenProxesFail(t *testing.T) {
 				}
 				return nil
 			}, softVJP, nil), "NaN"},
-			{"another value from Linearize", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-				return l1.Linearize(dst, v, 1.01*t)
-			}}, "Linearize evaluates"},
+			{"another value from Linearize", wrapped{Prox: l1,
+				linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
+					return l1.Linearize(dst, v, 1.01*t)
+				}}, "Linearize evaluates"},
 			{"an affine derivative", breaking(func(d *derivative) {
 				d.apply = func(dst, z array.Batch) {
 					dev.Fill(dst, 1)
@@ -304,16 +312,18 @@ func TestBrokenProxesFail(t *testing.T) {
 					}
 				}
 			}), "derivative from many goroutines"},
-			{"a diagonal that is not", wrapped{Prox: prox.NewL2(1), linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-				j, err := prox.NewL2(1).Linearize(dst, v, t)
-				ones := dev.Alloc(1, dim)
-				dev.Fill(ones, 1)
-				return diagonalLie{j, ones}, err
-			}}, "diagonal of the derivative"},
-			{"memory not given back", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-				dev.Alloc(1, dim)
-				return l1.Linearize(dst, v, t)
-			}}, "memory of the derivative"},
+			{"a diagonal that is not", wrapped{Prox: prox.NewL2(1),
+				linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
+					j, err := prox.NewL2(1).Linearize(dst, v, t)
+					ones := dev.Alloc(1, dim)
+					dev.Fill(ones, 1)
+					return diagonalLie{j, ones}, err
+				}}, "diagonal of the derivative"},
+			{"memory not given back", wrapped{Prox: l1,
+				linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
+					dev.Alloc(1, dim)
+					return l1.Linearize(dst, v, t)
+				}}, "memory of the derivative"},
 			{"memory not given back by Apply", breaking(func(d *derivative) {
 				d.apply = func(dst, z array.Batch) {
 					dev.Alloc(1, dim)

@@ -45,7 +45,8 @@ func (c *checker) resolvent() error {
 				return err
 			}
 			if d := floats.Distance(p, q, 2); !(d <= rounding*(1+floats.Norm(v, 2))) {
-				return fmt.Errorf("p = prox_t(v) and prox_s((s/t) v + (1 - s/t) p) differ by %.3g for s = %v t", d, ratio)
+				return fmt.Errorf("p = prox_t(v) and prox_s((s/t) v + (1 - s/t) p) differ by %.3g for s = %v t", d,
+					ratio)
 			}
 		}
 		return nil
@@ -89,7 +90,8 @@ func (c *checker) optimal() error {
 			}
 			d := floats.Distance(b, p, 2)
 			if bound := least + d*d/2; f < bound-rounding*(1+math.Abs(bound)) {
-				return fmt.Errorf("a point b at distance %.3g of p has objective %.9g, below %.9g = that of p + 1/2 ||b - p||^2", d, f, bound)
+				return fmt.Errorf("a point b at distance %.3g of p has objective %.9g, below %.9g = that of p + "+
+					"1/2 ||b - p||^2", d, f, bound)
 			}
 		}
 		return nil

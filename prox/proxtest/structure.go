@@ -124,7 +124,8 @@ func (c *checker) sameAs(what string, other prox.Prox) error {
 func (c *checker) increasing(what string, set []int) error {
 	for i, j := range set {
 		if j < 0 || j >= c.dim || i > 0 && j <= set[i-1] {
-			return fmt.Errorf("%s: coordinate %d of %d is %d, want increasing numbers from 0 to %d", what, i, len(set), j, c.dim-1)
+			return fmt.Errorf("%s: coordinate %d of %d is %d, want increasing numbers from 0 to %d", what, i,
+				len(set), j, c.dim-1)
 		}
 	}
 	return nil
@@ -248,7 +249,8 @@ func (c *checker) on(s prox.Structure, set []int) error {
 		if err != nil {
 			return err
 		}
-		if err := near(fmt.Sprintf("prox on the coordinates %v", set), got, pick(whole), rounding*(1+length(v))); err != nil {
+		if err := near(fmt.Sprintf("prox on the coordinates %v", set), got, pick(whole),
+			rounding*(1+length(v))); err != nil {
 			return err
 		}
 		if value == nil || small == nil {

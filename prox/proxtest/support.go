@@ -48,7 +48,8 @@ func (c *checker) support() error {
 			return err
 		}
 		if got := floats.Dot(b, g); got < s-1e-4*(1+math.Abs(s))*size {
-			return fmt.Errorf("no point of the domain is known with <b, g> near the support function %g: the farthest has %g", s, got)
+			return fmt.Errorf("no point of the domain is known with <b, g> near the support function %g: the "+
+				"farthest has %g", s, got)
 		}
 		return nil
 	})

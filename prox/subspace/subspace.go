@@ -67,7 +67,8 @@ type Iteration struct {
 // New starts at random vectors, the same ones every time, for matrices of the given shape. The
 // first block has 1/32 of the smaller side, but at least [MinBuffer] and at most 64.
 func New(dev array.Device, shape array.Shape) *Iteration {
-	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b)), most: maxBlock}
+	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b)),
+		most: maxBlock}
 	s.v = dev.Alloc(s.n, max(MinBuffer, min(mostFirst, int(firstBlock*float64(min(s.m, s.n))))))
 	s.random(s.v)
 	return s
@@ -110,8 +111,8 @@ func (s *Iteration) Resolve() { s.fine = true }
 
 // LeadByGram sets the block to the leading eigenvectors of the Gram matrix g = X*X of a matrix X with at
 // least as many rows as columns, g being row-major, and overwritten, on the host: as many as there
-// are singular values above tau, and share as many more, at least [MinBuffer]. They are right singular vectors of X up to errors
-// of eps (sigma_1/sigma)^2, which the next step removes.
+// are singular values above tau, and share as many more, at least [MinBuffer]. They are right singular vectors
+// of X up to errors of eps (sigma_1/sigma)^2, which the next step removes.
 func (s *Iteration) LeadByGram(g []float64, tau, share float64) error {
 	values, err := eigenSym(lapack.EVCompute, g, s.n)
 	if err != nil {
@@ -317,7 +318,8 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 	next := dev.Alloc(s.n, want)
 	head := next.Cols(0, keep)
 	if keep > 0 {
-		multiply(head, z, columns(p, kq, keep, func(i int) float64 { return sigma[i] / (sigma[i]*sigma[i] - shift) }), 0)
+		multiply(head, z, columns(p, kq, keep, func(i int) float64 { return sigma[i] / (sigma[i]*sigma[i] - shift) }),
+			0)
 		// At the limit of the iteration V R^{-1} P S is Z P S^{-1}.
 		back := make([]float64, k*keep)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1,

@@ -66,7 +66,8 @@ func TestSubspaceFindsTheLeadingSingularVectors(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer top.Free()
-				if len(top.Sigma) != active || active > 0 && floats.Distance(top.Sigma, values[:active], math.Inf(1)) > 1e-10*values[0] {
+				if len(top.Sigma) != active || active > 0 && floats.Distance(top.Sigma, values[:active],
+					math.Inf(1)) > 1e-10*values[0] {
 					t.Fatalf("values %v, want %v", top.Sigma, values[:active])
 				}
 				if e := top.Residual(Dense(on)); e > 1e-7*values[0] {

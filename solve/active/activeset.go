@@ -19,10 +19,11 @@ import (
 // activeSet solves problems with the squared loss whose regularizer is a sum over coordinates, or the
 // group LASSO's ([splitting]), by Newton steps on active sets. Given which coordinates are not 0, and
 // their signs, the solution is that of a linear system, and signs of a solution nearby, at the weight
-// before, are nearly right; given which groups are not 0, the problem is smooth. It works in rounds: the gradient over all coordinates, by one product with A* at the
-// point itself, adds the largest violations of the optimality conditions to a working set; package
-// faces minimizes over the working set, of which it knows the Gram matrix; and so on until there is
-// no violation, and the step that corrects rounding errors does not improve the point.
+// before, are nearly right; given which groups are not 0, the problem is smooth. It works in rounds: the
+// gradient over all coordinates, by one product with A* at the point itself, adds the largest violations of the
+// optimality conditions to a working set; package faces minimizes over the working set, of which it knows the
+// Gram matrix; and so on until there is no violation, and the step that corrects rounding errors does not
+// improve the point.
 //
 // The rule of acceptance is that of all methods. Where columns depend on each other but for
 // rounding errors, so that Newton steps come to an end before it accepts, fista goes on from there.
@@ -33,7 +34,8 @@ type activeSet struct {
 
 // Entry is the entry of active sets.
 var Entry = engine.Entry{
-	Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on active sets; of K b too, where A and K are matrices and K's rows independent",
+	Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on " +
+		"active sets; of K b too, where A and K are matrices and K's rows independent",
 	New: newRecorded, Newton: true, Path: true,
 }
 
@@ -43,7 +45,8 @@ func newRecorded(ctx context.Context, p engine.Problem, o engine.Options) (engin
 	case p.Loss != nil:
 		return nil, fmt.Errorf("solve: active sets need a quadratic loss; use ista or fista")
 	case !Serves(p.R):
-		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups; use ista, fista or admm")
+		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0, " +
+			"or of norms of groups; use ista, fista or admm")
 	}
 	m, err := gradient.NewFISTA(ctx, p, o)
 	if err != nil {
@@ -75,7 +78,8 @@ func (m recorded) Traits() engine.Traits {
 // New takes the weights of the regularizer.
 func New(_ context.Context, s engine.Task) (engine.Solver, error) {
 	_, dim := s.Problem.A.Dims()
-	return &activeSet{Everywhere: engine.Everywhere{Task: s}, splitting: splittingOf(prox.StructureOf(s.Problem.R), dim)}, nil
+	return &activeSet{Everywhere: engine.Everywhere{Task: s}, splitting: splittingOf(prox.StructureOf(s.Problem.R),
+		dim)}, nil
 }
 
 // Solve starts where the path has ended, or else with the support and the signs of b.
@@ -146,7 +150,8 @@ func (n *newton) solution() (*engine.Solution, error) {
 		n.dev.Copy(misfit, sol.MuHat)
 		p.Device = n.dev
 		sol.At = &engine.Point{
-			Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram, Factored: n.factored, Misfit: misfit, Gradient: n.g, Identified: n.identified(zNorm, bNorm), Options: o, Shared: true,
+			Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram, Factored: n.factored, Misfit: misfit,
+			Gradient: n.g, Identified: n.identified(zNorm, bNorm), Options: o, Shared: true,
 		}
 		n.g = array.Batch{}
 	}

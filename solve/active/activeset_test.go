@@ -35,10 +35,12 @@ func penalties(t *testing.T, dev array.Device, x *mat.Dense, y []float64, share 
 	t.Cleanup(func() { prox.Release(weighted) })
 	norm := mat.Norm(x, 2)
 	blocks := prox.NewSeparable(
-		prox.Block{Prox: prox.NewL1(most), N: p / 3}, prox.Block{Prox: prox.NonNegative(), N: p / 3}, prox.Block{Prox: prox.NewScaled(2, prox.NewElasticNet(most, share*norm*norm)), N: p - 2*(p/3)})
+		prox.Block{Prox: prox.NewL1(most), N: p / 3}, prox.Block{Prox: prox.NonNegative(), N: p / 3},
+		prox.Block{Prox: prox.NewScaled(2, prox.NewElasticNet(most, share*norm*norm)), N: p - 2*(p/3)})
 	return map[string]prox.Prox{
 		"l1": prox.NewL1(most), "weighted": weighted, "elastic": prox.NewElasticNet(most, share*norm*norm/100),
-		"nonnegative": prox.NonNegative(), "none": prox.NewL1(0), "ridge": prox.NewSquaredL2(share * norm * norm), "blocks": blocks,
+		"nonnegative": prox.NonNegative(), "none": prox.NewL1(0), "ridge": prox.NewSquaredL2(share * norm * norm),
+		"blocks": blocks,
 	}
 }
 
@@ -54,9 +56,11 @@ func TestActiveSetsAlwaysEnd(t *testing.T) {
 			for _, share := range []float64{0.5, 0.1, 1e-2, 1e-4, 1e-8} {
 				for name, r := range penalties(t, dev, x, y, share) {
 					what := fmt.Sprintf("%d x %d %s %s %g", d, p, design, name, share)
-					s := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r, Device: dev}, solve.Options{Point: true})
+					s := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r, Device: dev},
+						solve.Options{Point: true})
 					sol := roomtest.At(t, s, roomtest.On(t, dev, y))
-					if !sol.Converged || sol.Iterations > 1500 || sol.Choices[len(sol.Choices)-1].Chosen == "finished by fista" {
+					if !sol.Converged || sol.Iterations > 1500 ||
+						sol.Choices[len(sol.Choices)-1].Chosen == "finished by fista" {
 						t.Errorf("%s: %+v", what, sol.Convergence)
 					}
 				}
@@ -87,7 +91,8 @@ func TestActiveSetsDoNotSeeUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { prox.Release(r) })
-			s := roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, z.RawMatrix().Data), R: r, Device: dev}, solve.Options{})
+			s := roomtest.NewSolver(t, "active-set",
+				solve.Problem{A: roomtest.Dense(t, dev, d, p, z.RawMatrix().Data), R: r, Device: dev}, solve.Options{})
 			return roomtest.At(t, s, roomtest.On(t, dev, y))
 		}
 		one := solved(func(int) float64 { return 1 })
@@ -108,7 +113,8 @@ func TestActiveSetsStartWarm(t *testing.T) {
 		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 		a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 		for name, op := range map[string]linops.Operator{"dense": a, "products": bare{a}} {
-			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: op, R: prox.NewL1(8), Device: dev}, solve.Options{Point: true})
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: op, R: prox.NewL1(8), Device: dev},
+				solve.Options{Point: true})
 			before := roomtest.At(t, base, y)
 			next, err := base.Reweight(t.Context(), prox.NewL1(7.6))
 			if err != nil {

@@ -110,7 +110,8 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 	}
 	a := solver.(*activeSet)
 	d := r.y.N()
-	c := &chords{newtonOnLoss: r, a: a, w: w, inverse: r.held.inverse, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d), ez: r.dev.Alloc(1, d)}
+	c := &chords{newtonOnLoss: r, a: a, w: w, inverse: r.held.inverse, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d),
+		ez: r.dev.Alloc(1, d)}
 	c.linear = !slices.ContainsFunc(a.q, func(q float64) bool { return q != 0 })
 	return c
 }
@@ -174,7 +175,8 @@ func (c *chords) off() float64 {
 		}
 	}
 	slope := engine.Norm(c.now.Slope)
-	return max(engine.Relative(math.Sqrt(all), c.Yardstick.Scale(slope, norm2(c.b))), engine.Relative(byColumn, c.Yardstick.ByColumn(slope)))
+	return max(engine.Relative(math.Sqrt(all), c.Yardstick.Scale(slope, norm2(c.b))),
+		engine.Relative(byColumn, c.Yardstick.ByColumn(slope)))
 }
 
 // scale is s.

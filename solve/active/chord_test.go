@@ -29,7 +29,9 @@ func TestPathsOfLosses(t *testing.T) {
 		g.Free()
 		ag.Free()
 		ridge := float64(seed/9%2) * top[0] / 100
-		base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: c.l, R: prox.NewElasticNet(top[0], ridge), Device: dev}, solve.Options{Point: true})
+		base := roomtest.NewSolver(t, "active-set",
+			solve.Problem{A: a, Loss: c.l, R: prox.NewElasticNet(top[0], ridge), Device: dev},
+			solve.Options{Point: true})
 		var path solve.Path
 		for k := range 8 {
 			lambda := top[0] * math.Pow(0.6, float64(k))

@@ -84,7 +84,8 @@ func TestPathsOfGroups(t *testing.T) {
 			t.Cleanup(func() { prox.Release(r) })
 			return r
 		}
-		base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: regularizer(1), Device: dev}, solve.Options{Point: true})
+		base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: regularizer(1), Device: dev},
+			solve.Options{Point: true})
 		var path solve.Path
 		steps := 0
 		for k := range weights {

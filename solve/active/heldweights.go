@@ -49,7 +49,8 @@ func heldBy(path *engine.Path, outer *engine.Family, y []float64) *heldWeights {
 
 // newHeldWeights keeps sqrt(w) on a device.
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
-	h := &heldWeights{outer: outer, y: y, kin: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)), host: slices.Clone(root)}
+	h := &heldWeights{outer: outer, y: y, kin: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),
+		host: slices.Clone(root)}
 	dev.Upload(h.root, h.host)
 	inverse := make([]float64, len(root))
 	for i, v := range root {

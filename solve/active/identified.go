@@ -11,11 +11,13 @@ import (
 // system may be solved without looking at its rank.
 const illConditioned = 1e-6
 
-// identified reports, for columns that nearly depend on each other, that the support and the signs of b are those of the
-// solution even so: with a gradient that is off by random rounding errors, of A b and of A* (A b - y), the minimum over the face
-// has the same signs, and inactive coordinates stay so. z and b are the norms of A b - y and b.
+// identified reports, for columns that nearly depend on each other, that the support and the signs of b are
+// those of the solution even so: with a gradient that is off by random rounding errors, of A b and of A* (A b -
+// y), the minimum over the face has the same signs, and inactive coordinates stay so. z and b are the norms of
+// A b - y and b.
 func (n *newton) identified(z, b float64) bool {
-	if !n.Convergence.Converged || n.violations > 0 || n.separate == nil || n.lengths == nil || n.separate.Least() > illConditioned {
+	if !n.Convergence.Converged || n.violations > 0 || n.separate == nil || n.lengths == nil ||
+		n.separate.Least() > illConditioned {
 		return false
 	}
 	size := engine.Epsilon * (n.Yardstick.Y + n.norm*b)

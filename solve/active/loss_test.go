@@ -98,7 +98,8 @@ func TestNewtonStepsOnLosses(t *testing.T) {
 		cases := []struct {
 			solver string
 			r      prox.Prox
-		}{{"active-set", prox.NewL1(lambda)}, {"active-set", prox.NewElasticNet(lambda, lambda/10)}, {"active-set", prox.NonNegative()}, {"newton", group}, {"newton", clustered.NewTV1D(c.p, lambda)}}
+		}{{"active-set", prox.NewL1(lambda)}, {"active-set", prox.NewElasticNet(lambda, lambda/10)},
+			{"active-set", prox.NonNegative()}, {"newton", group}, {"newton", clustered.NewTV1D(c.p, lambda)}}
 		if c.family == 0 {
 			cases[2].r = prox.NewSquaredL2(lambda) // of separated data b >= 0 need not have a fit
 		}
@@ -178,7 +179,8 @@ func TestSeparatedClassesEnd(t *testing.T) {
 		a, at0 := roomtest.Dense(t, dev, d, p, x), roomtest.On(t, dev, y)
 		for _, lambda := range []float64{1e-2, 1e-6, 1e-10, 1e-14} {
 			for _, r := range []prox.Prox{prox.NewL1(lambda), prox.NewSquaredL2(lambda)} {
-				sol := roomtest.At(t, roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: l, R: r, Device: dev}, solve.Options{Point: true}), at0)
+				sol := roomtest.At(t, roomtest.NewSolver(t, "active-set",
+					solve.Problem{A: a, Loss: l, R: r, Device: dev}, solve.Options{Point: true}), at0)
 				for _, v := range append(sol.B.ToHost(), sol.Optimality) {
 					if math.IsNaN(v) || math.IsInf(v, 0) {
 						t.Fatalf("p = %d, weight %g: %g after %d iterations", p, lambda, v, sol.Iterations)
@@ -251,7 +253,8 @@ func TestBoundOfTheErrorOfALoss(t *testing.T) {
 			}
 			bounds++
 			if !(math.Sqrt(2*math.Max(distance, 0)) <= sol.Error*(1+1e-9)+1e-6) {
-				t.Errorf("seed %d after %d steps: error %g, the bound is %g", seed, steps, math.Sqrt(2*distance), sol.Error)
+				t.Errorf("seed %d after %d steps: error %g, the bound is %g", seed, steps, math.Sqrt(2*distance),
+					sol.Error)
 			}
 		}
 		prox.Release(r)

@@ -62,7 +62,8 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	n := &newton{
 		Acceptance: engine.NewAcceptance(engine.NewYardstick(y, 0, s.Task.Options)), s: s, dev: dev, y: y,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
-		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1), error: math.Inf(1),
+		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
+		error: math.Inf(1),
 	}
 	n.Convergence.Optimality = math.Inf(1)
 	if lengths2 := s.Task.Lengths(); lengths2 != nil {
@@ -180,7 +181,8 @@ func (n *newton) judge() (bool, error) {
 	n.Yardstick.Norm = n.norm
 	scale := n.Yardstick.Scale(zNorm, bNorm)
 	_, dim := n.s.Task.Problem.A.Dims()
-	n.at.Floor = max(floorShare*n.Tol*n.Yardstick.Size(zNorm, bNorm)/math.Sqrt(float64(dim)), noiseLevel*engine.Epsilon*n.Yardstick.Y)
+	n.at.Floor = max(floorShare*n.Tol*n.Yardstick.Size(zNorm, bNorm)/math.Sqrt(float64(dim)),
+		noiseLevel*engine.Epsilon*n.Yardstick.Y)
 	lowest := n.at.Floor <= 2*noiseLevel*engine.Epsilon*n.Yardstick.Y
 	measured, byColumn := n.measure()
 	optimality := engine.Relative(measured, scale)
@@ -188,9 +190,11 @@ func (n *newton) judge() (bool, error) {
 		optimality = max(optimality, engine.Relative(byColumn, n.Yardstick.ByColumn(zNorm)))
 	}
 	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
-		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(), n.Convergence.Iterations)
+		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(),
+			n.Convergence.Iterations)
 	}
-	bound := engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Yardstick, zNorm, bNorm, measured)
+	bound := engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Yardstick, zNorm, bNorm,
+		measured)
 	if bound > n.Yardstick.Allowed(zNorm) && optimality <= n.Good {
 		if exact, ok := n.toFace(); ok {
 			bound = min(bound, max(exact, engine.Roundings*engine.Epsilon*(n.Yardstick.Y+n.norm*bNorm)))
@@ -205,7 +209,8 @@ func (n *newton) judge() (bool, error) {
 	refined := n.off <= n.at.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
 	switch {
-	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking, n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
+	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking,
+		n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
 		return true, n.dev.Err()
 	case n.Convergence.Converged:
 		return n.violations == 0 && refined && n.near(n.Good*n.Yardstick.Matters(zNorm)), n.dev.Err()
@@ -214,8 +219,8 @@ func (n *newton) judge() (bool, error) {
 }
 
 // near reports that mu_hat is within a distance of the minimum over the face, or that the last round has not halved
-// the distance. Along directions in which columns nearly depend on each other derivatives as small as rounding errors may
-// leave much of b, and of its signs, undone.
+// the distance. Along directions in which columns nearly depend on each other derivatives as small as rounding
+// errors may leave much of b, and of its signs, undone.
 func (n *newton) near(enough float64) bool {
 	before := n.error
 	n.error, _ = n.p.Decrement()

@@ -46,7 +46,8 @@ func (w *workspace) diagonal() []float64 {
 
 // stored reports whether the columns are held as matrices.
 func (w *workspace) stored() bool {
-	return len(w.parts) > 0 && !slices.ContainsFunc(w.parts, func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
+	return len(w.parts) > 0 && !slices.ContainsFunc(w.parts,
+		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
 }
 
 // activePlaces maps the active coordinates to their places among them.

@@ -62,7 +62,8 @@ func TestPathsOfHardDesigns(t *testing.T) {
 			c.MulVec(x.T(), mat.NewVecDense(d, y))
 			most := floats.Norm(c.RawVector().Data, math.Inf(1))
 			for _, q := range []float64{0, 1e-3} {
-				base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
+				base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev},
+					solve.Options{Point: true})
 				var path solve.Path
 				steps := 0
 				for k := range weights {
@@ -108,7 +109,8 @@ func TestFactorOfAPath(t *testing.T) {
 		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 		a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 		for _, q := range []float64{0, 3} {
-			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(20), Device: dev}, solve.Options{Point: true})
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(20), Device: dev},
+				solve.Options{Point: true})
 			var path solve.Path
 			for k := range 12 {
 				s, err := base.Reweight(t.Context(), prox.NewElasticNet(20*math.Pow(0.7, float64(k)), q))
@@ -167,7 +169,8 @@ func checkFactor(t *testing.T, x *mat.Dense, set []int, q float64, got solve.Fac
 	var m, square mat.Dense
 	m.Mul(&inverse, g)
 	square.Mul(&m, &m)
-	if math.Abs(got.Trace-mat.Trace(&m)) > 1e-9*float64(n) || math.Abs(got.Frobenius2-mat.Trace(&square)) > 1e-9*float64(n) || got.Projection != (q == 0) {
+	if math.Abs(got.Trace-mat.Trace(&m)) > 1e-9*float64(n) ||
+		math.Abs(got.Frobenius2-mat.Trace(&square)) > 1e-9*float64(n) || got.Projection != (q == 0) {
 		t.Errorf("%+v, expected the traces %g and %g", got, mat.Trace(&m), mat.Trace(&square))
 	}
 	for i := range n {
@@ -197,10 +200,12 @@ func TestPathsAreNotMixed(t *testing.T) {
 		for i := range x {
 			x[i] *= math.Pow(scale, float64(i%p%5))
 		}
-		return roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, x), R: prox.NewL1(2), Device: dev}, solve.Options{})
+		return roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, x), R: prox.NewL1(2),
+			Device: dev}, solve.Options{})
 	}
 	solvers := []solve.Solver{problem(1), problem(1), problem(100)}
-	ys := []array.Batch{roomtest.On(t, dev, solvetest.Gaussian(rng, d)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))}
+	ys := []array.Batch{roomtest.On(t, dev, solvetest.Gaussian(rng, d)),
+		roomtest.On(t, dev, solvetest.Gaussian(rng, d))}
 	var path solve.Path
 	defer path.Release()
 	for round := range 12 {

@@ -127,8 +127,10 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 	d, dim := p.A.Dims()
 	dev := y.Device()
 	r := &newtonOnLoss{
-		Acceptance: engine.NewAcceptance(engine.LossYardstick(p, y, n.norm2, n.s.Options)), n: n, dev: dev, y: y, best: math.Inf(1), fallen: math.Inf(1),
-		now: engine.NewFit(dev, d, dim), next: engine.NewFit(dev, d, dim), observed: y.ToHost(), rhs: dev.Alloc(1, d), reach: firstReach, loosest: loosest,
+		Acceptance: engine.NewAcceptance(engine.LossYardstick(p, y, n.norm2, n.s.Options)), n: n, dev: dev, y: y,
+		best: math.Inf(1), fallen: math.Inf(1),
+		now: engine.NewFit(dev, d, dim), next: engine.NewFit(dev, d, dim), observed: y.ToHost(), rhs: dev.Alloc(1, d),
+		reach: firstReach, loosest: loosest,
 	}
 	defer r.Release()
 	for i := range r.host {
@@ -151,7 +153,8 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 		if err != nil {
 			return nil, err
 		}
-		report(progress.Report{Stage: progress.Newton, Step: r.Convergence.Iterations, Measure: r.Convergence.Optimality, Goal: r.Tol})
+		report(progress.Report{Stage: progress.Newton, Step: r.Convergence.Iterations,
+			Measure: r.Convergence.Optimality, Goal: r.Tol})
 		if done {
 			if r.n.s.Options.Point {
 				if err := r.hold(ctx); err != nil {
@@ -210,7 +213,8 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
-		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.n.Name(), r.Convergence.Iterations)
+		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.n.Name(),
+			r.Convergence.Iterations)
 	}
 	r.Accept(optimality, optimality, bound, size)
 	if r.stalled++; optimality < r.best/2 || r.objective < r.fallen-progressed*math.Abs(r.fallen) {
@@ -276,13 +280,15 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 	}
 	r.weigh()
 	s := r.weighted()
-	s.Options.Tol = max(min(stepShare*s.Options.Tol, r.loosest), min(r.loosest, stepShare*r.Convergence.Optimality), engine.TightestTol)
+	s.Options.Tol = max(min(stepShare*s.Options.Tol, r.loosest), min(r.loosest, stepShare*r.Convergence.Optimality),
+		engine.TightestTol)
 	inner, err := s.Tables.Method(ctx, s)
 	if err != nil {
 		return false, err
 	}
 	defer inner.Release()
-	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs, engine.From{B: r.now.B, Path: &r.held.path})
+	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs,
+		engine.From{B: r.now.B, Path: &r.held.path})
 	if err != nil {
 		return false, err
 	}

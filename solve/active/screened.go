@@ -115,7 +115,8 @@ func (s *screened) Solve(ctx context.Context, y array.Batch, from engine.From) (
 const mostRounds = 100
 
 // solve finds the solution of the weights here.
-func (s *screened) solve(ctx context.Context, w *window, y array.Batch, here separable, from engine.From) (*engine.Solution, error) {
+func (s *screened) solve(ctx context.Context, w *window, y array.Batch, here separable,
+	from engine.From) (*engine.Solution, error) {
 	for range mostRounds {
 		v := w.verified(here.key)
 		if v == nil {
@@ -128,12 +129,14 @@ func (s *screened) solve(ctx context.Context, w *window, y array.Batch, here sep
 		}
 		return s.repeat(ctx, w, y, here, v)
 	}
-	return nil, fmt.Errorf("solve: the columns that matter are still not known after %d rounds: give more memory for columns", mostRounds)
+	return nil, fmt.Errorf("solve: the columns that matter are still not known after %d rounds: give more memory "+
+		"for columns", mostRounds)
 }
 
 // repeat solves on the columns in memory what has been verified, where the next solve of the path
 // starts, and the derivative is computed.
-func (s *screened) repeat(ctx context.Context, w *window, y array.Batch, here separable, v *verified) (*engine.Solution, error) {
+func (s *screened) repeat(ctx context.Context, w *window, y array.Batch, here separable,
+	v *verified) (*engine.Solution, error) {
 	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
 	if err != nil {
 		return nil, err
@@ -241,7 +244,8 @@ func (s *screened) wide(w *window, y array.Batch, sol *engine.Solution, r prox.P
 
 // judge applies the rule of acceptance to a solution on the columns in memory: outside of them the
 // gradient is g, up to a change of the residual by moved.
-func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *engine.Solution, misfit array.Batch, here separable, g []float64, moved float64) {
+func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *engine.Solution, misfit array.Batch,
+	here separable, g []float64, moved float64) {
 	o, dev := s.Task.Options, y.Device()
 	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
 	a := engine.NewAcceptance(engine.NewYardstick(y, 0, o))
@@ -271,7 +275,8 @@ func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *eng
 	optimality = max(optimality, engine.Relative(byColumn, a.Yardstick.ByColumn(zNorm)))
 	gradient := dev.Put(g, 1, len(g))
 	defer gradient.Free()
-	bound := engine.ErrorBound(ctx, s.Task.Problem, sol.B, misfit, gradient, a.Yardstick, zNorm, bNorm, optimality*scale)
+	bound := engine.ErrorBound(ctx, s.Task.Problem, sol.B, misfit, gradient, a.Yardstick, zNorm, bNorm,
+		optimality*scale)
 	if bound > a.Yardstick.Allowed(zNorm) && face {
 		// The columns outside are farther from violating their conditions than the error moves them.
 		bound = min(bound, sol.Error)

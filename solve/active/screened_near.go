@@ -27,7 +27,8 @@ type neighbourhood struct {
 //
 // Along a path z is piecewise linear in the weight (Osborne, Presnell, Turlach 2000), so that e is small.
 // Where the bound does not prove the conditions a pass finds the gradient.
-func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable, from engine.From) (*engine.Solution, error) {
+func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable, from engine.From) (*engine.Solution,
+	error) {
 	near, err := s.near(ctx, y, from)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,8 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 
 // near is the neighbourhood of the solve, which the first one makes.
 func (s *screened) near(ctx context.Context, y array.Batch, from engine.From) (*neighbourhood, error) {
-	if kept, ok := from.Near.Kept.(*neighbourhood); ok && kept.kin == s.Task.Family && slices.Equal(kept.y, y.ToHost()) {
+	if kept, ok := from.Near.Kept.(*neighbourhood); ok && kept.kin == s.Task.Family &&
+		slices.Equal(kept.y, y.ToHost()) {
 		return kept, nil
 	}
 	from.Near.Release()
@@ -82,7 +84,8 @@ func (s *screened) near(ctx context.Context, y array.Batch, from engine.From) (*
 		return nil, err
 	}
 	if len(steps) == 0 {
-		return nil, errors.New("solve: solves near each other without the weights between which they lie: From.Ahead returns none")
+		return nil, errors.New("solve: solves near each other without the weights between which they lie: " +
+			"From.Ahead returns none")
 	}
 	w, err := s.open(ctx, y, steps[0].separable, from.B)
 	if err != nil {
@@ -145,12 +148,14 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 			return s.restart(w, y)
 		}
 	}
-	return fmt.Errorf("solve: the columns that matter are still not known after %d rounds: give more memory for columns", mostRounds)
+	return fmt.Errorf("solve: the columns that matter are still not known after %d rounds: give more memory "+
+		"for columns", mostRounds)
 }
 
 // gradientNear is a gradient over all columns: exact for those in memory, and a bound on its size for
 // the others; or, after a pass, exact. It is nil where conditions outside do not hold.
-func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch) ([]float64, error) {
+func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch) ([]float64,
+	error) {
 	dev := misfit.Device()
 	g, off := n.interpolate(misfit.ToHost())
 	lengths2, bound := s.Task.Lengths(), 0.0

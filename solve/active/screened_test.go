@@ -27,7 +27,8 @@ func store(x *mat.Dense) *outofcore.OutOfCore {
 		norms[j] = mat.Dot(v, v)
 	}
 	return outofcore.NewOutOfCore(context.Background(), outofcore.Lines{
-		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) }, Block: 7, Views: true,
+		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) },
+		Block: 7, Views: true,
 		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
 		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
 			for from := 0; from < d; from += 7 {
@@ -67,7 +68,8 @@ func TestScreenedPaths(t *testing.T) {
 			"l1":          func(w float64) prox.Prox { return prox.NewL1(w) },
 			"elastic net": func(w float64) prox.Prox { return prox.NewElasticNet(w, 0.3) },
 			"blocks": func(w float64) prox.Prox {
-				return prox.NewSeparable(prox.Block{Prox: prox.NewL1(w), N: p - 3}, prox.Block{Prox: prox.NewL1(0), N: 3})
+				return prox.NewSeparable(prox.Block{Prox: prox.NewL1(w), N: p - 3},
+					prox.Block{Prox: prox.NewL1(0), N: 3})
 			},
 		}
 		for name, r := range penalties {
@@ -75,14 +77,16 @@ func TestScreenedPaths(t *testing.T) {
 				var c mat.VecDense
 				c.MulVec(x.T(), mat.NewVecDense(d, y))
 				most := mat.Norm(&c, math.Inf(1))
-				whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, r, most, weights)
+				whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, r, most,
+					weights)
 				a := store(x)
 				parts := pathOf(t, dev, a, y, r, most, weights)
 				for i := range whole {
 					roomtest.Near(t, name+" "+kind, parts[i], whole[i], 1e-8)
 				}
 				passes, _ := linops.StructureOf(a).Passes.Count()
-				if passes > 2*weights && name != "blocks" || passes > 3*weights { // a gap with free columns takes passes of its own
+				// a gap with free columns takes passes of its own
+				if passes > 2*weights && name != "blocks" || passes > 3*weights {
 					t.Errorf("%s %s: %d passes for %d weights", name, kind, passes, weights)
 				}
 			}
@@ -91,12 +95,14 @@ func TestScreenedPaths(t *testing.T) {
 }
 
 // pathOf are the estimates along a path, with room for 90 columns in memory.
-func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r func(w float64) prox.Prox, most float64, weights int) [][]float64 {
+func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r func(w float64) prox.Prox, most float64,
+	weights int) [][]float64 {
 	t.Helper()
 	d, _ := a.Dims()
 	observed := roomtest.On(t, dev, y)
 	weight := func(i int) float64 { return most * math.Pow(0.03, float64(i+1)/float64(weights)) }
-	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r(weight(0)), Device: dev}, solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
+	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r(weight(0)), Device: dev},
+		solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
 	var path solve.Path
 	defer path.Release()
 	var all [][]float64
@@ -174,11 +180,14 @@ func TestScreenedNear(t *testing.T) {
 			return sol.MuHat.ToHost()
 		}
 		weights := []float64{0.22, 0.235, 0.287, 0.3, 0.251, 0.05}
-		memory := roomtest.NewSolver(t, "active-set", solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
+		memory := roomtest.NewSolver(t, "active-set",
+			solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewL1(most), Device: dev},
+			solve.Options{Point: true})
 		var first [][]float64
 		for _, order := range [][]int{{0, 1, 2, 3, 4, 5}, {5, 3, 1, 4, 0, 2}} {
 			a := store(x)
-			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true, Columns: 200 * 8 * d})
+			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev},
+				solve.Options{Point: true, Columns: 200 * 8 * d})
 			var shared solve.Near
 			got := make([][]float64, len(weights))
 			for _, k := range order {

@@ -111,7 +111,8 @@ func resumeWindow(path *engine.Path, kin *engine.Family, y array.Batch) *window 
 func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*window, error) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
-	w := &window{kin: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim), slope: firstSlope, b: dev.Alloc(1, dim)}
+	w := &window{kin: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim),
+		slope: firstSlope, b: dev.Alloc(1, dim)}
 	if b0.IsZero() {
 		dev.Fill(w.b, 0)
 	} else {
@@ -349,7 +350,8 @@ func release(steps []step) {
 }
 
 // try solves on the columns in memory, sets z = A b - y, and returns b.
-func (s *screened) try(ctx context.Context, w *window, y array.Batch, r prox.Prox, z array.Batch, from engine.From) (array.Batch, error) {
+func (s *screened) try(ctx context.Context, w *window, y array.Batch, r prox.Prox, z array.Batch,
+	from engine.From) (array.Batch, error) {
 	on, solver, err := s.on(ctx, w, r)
 	if err != nil {
 		return array.Batch{}, err
@@ -387,14 +389,17 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 	}
 	must, needed := neededColumns(pulls, a.ColumnBytes)
 	if must > s.Task.Options.Columns && needed > 1 {
-		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(must)/1e9, float64(s.Task.Options.Columns)/1e9)
+		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for "+
+			"%.3g GB of columns: give more memory, or a larger weight", needed, float64(must)/1e9,
+			float64(s.Task.Options.Columns)/1e9)
 	}
 	if w.columns != nil && w.served < fewAhead {
 		w.wanted = min(2*len(w.set), len(b)/mostColumnIn)
 	}
 	w.drop()
 	w.served = 0
-	w.set = fitting(pulls, restrict.Strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)), a.ColumnBytes, s.Task.Options.Columns)
+	w.set = fitting(pulls, restrict.Strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active,
+		w.wanted)), a.ColumnBytes, s.Task.Options.Columns)
 	clear(w.in)
 	for _, j := range w.set {
 		w.in[j] = true

@@ -59,7 +59,8 @@ type program interface {
 }
 
 func newWorkspace(kin *engine.Family, s *splitting, d, dim int) *workspace {
-	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim), place: make([]int, dim)}
+	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
+		place: make([]int, dim)}
 	for j := range w.place {
 		w.place[j] = -1
 	}
@@ -91,7 +92,8 @@ func resume(path *engine.Path, kin *engine.Family, y array.Batch) *workspace {
 		return nil
 	}
 	w, ok := kept.(*workspace)
-	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast && (kin.Moves || slices.Equal(w.y, y.ToHost())) {
+	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast &&
+		(kin.Moves || slices.Equal(w.y, y.ToHost())) {
 		return w
 	}
 	kept.Release()

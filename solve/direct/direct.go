@@ -44,7 +44,8 @@ type closedForm interface {
 
 // Entry is the entry of the closed forms.
 var Entry = engine.Entry{
-	Name: "direct", About: "sums of squares of b and of K b in closed form, by one factorization: dense, banded, sparse, or a fast transform",
+	Name: "direct", About: "sums of squares of b and of K b in closed form, by one factorization: dense, banded, " +
+		"sparse, or a fast transform",
 	New: newDirect, Closed: true, Behind: true, Refused: notServed,
 }
 
@@ -145,16 +146,17 @@ type directRun struct{ b, mu array.Batch }
 // Traits reports that there is one step, and that optimality is measured column by column, relative
 // to the columns' lengths: Norm2 is 1.
 func (s *direct) Traits() engine.Traits {
-	return engine.Traits{Norm2: 1, Steps: 1, Exact: true, Reweight: s.reweight, Choices: []engine.Choice{s.choice}, Own: &engine.Internals{
-		Examine: s.examine,
-		Linear:  s.form,
-		Solution: func(w *engine.Work) (b, mu array.Batch) {
-			r := w.Own.(*directRun)
-			b, mu = r.b, r.mu
-			*r = directRun{}
-			return b, mu
-		},
-	}}
+	return engine.Traits{Norm2: 1, Steps: 1, Exact: true, Reweight: s.reweight, Choices: []engine.Choice{s.choice},
+		Own: &engine.Internals{
+			Examine: s.examine,
+			Linear:  s.form,
+			Solution: func(w *engine.Work) (b, mu array.Batch) {
+				r := w.Own.(*directRun)
+				b, mu = r.b, r.mu
+				*r = directRun{}
+				return b, mu
+			},
+		}}
 }
 
 // Init allocates the solution. It ignores b0.

@@ -46,7 +46,8 @@ func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
 				row[j] -= mean * (1 - 1/c.spread)
 			}
 		}
-		s := roomtest.NewSolver(t, "direct", solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewSquaredL2(c.curve), Device: dev}, solve.Options{Point: true})
+		s := roomtest.NewSolver(t, "direct", solve.Problem{A: roomtest.Dense(t, dev, d, p, x.RawMatrix().Data),
+			R: prox.NewSquaredL2(c.curve), Device: dev}, solve.Options{Point: true})
 		sol := roomtest.At(t, s, y)
 		roomtest.CheckChoice(t, sol, "method", c.chosen)
 		// The reference: QR of [x; sqrt(c) I].
@@ -58,7 +59,8 @@ func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
 		var qr mat.QR
 		qr.Factorize(tall)
 		var want mat.VecDense
-		if err := qr.SolveVecTo(&want, false, mat.NewVecDense(d+p, append(append([]float64{}, values...), make([]float64, p)...))); err != nil {
+		if err := qr.SolveVecTo(&want, false, mat.NewVecDense(d+p,
+			append(append([]float64{}, values...), make([]float64, p)...))); err != nil {
 			t.Fatal(err)
 		}
 		for j, b := range sol.B.ToHost() {
@@ -73,7 +75,8 @@ func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
 			trace += v * v / (v*v + c.curve)
 		}
 		if got := sol.At.Linear.Traces(); math.Abs(got.Trace-trace) > 1e-9 || !(got.Margin > 1e6) || !sol.Converged {
-			t.Errorf("%+v: trace %g, expected %g; margin %g, converged %v", c, got.Trace, trace, got.Margin, sol.Converged)
+			t.Errorf("%+v: trace %g, expected %g; margin %g, converged %v", c, got.Trace, trace, got.Margin,
+				sol.Converged)
 		}
 	}
 }

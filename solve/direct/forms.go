@@ -37,14 +37,17 @@ type closedRule struct {
 }
 
 var closedRules = []closedRule{
-	{engine.Choice{Part: "method", Chosen: "a fast transform", Reason: "the cosine or Fourier transform diagonalizes A*A and the penalty"},
+	{engine.Choice{Part: "method", Chosen: "a fast transform",
+		Reason: "the cosine or Fourier transform diagonalizes A*A and the penalty"},
 		(*quadratic).transforms, newTransformed},
-	{engine.Choice{Part: "method", Chosen: "a banded triangular factor", Reason: "the rows of A and K read neighbours: rotations factorize " +
-		"A above K in time and memory that grow like the length"},
+	{engine.Choice{Part: "method", Chosen: "a banded triangular factor",
+		Reason: "the rows of A and K read neighbours: rotations factorize " +
+			"A above K in time and memory that grow like the length"},
 		(*quadratic).neighbours, newBandedNormal},
 	{engine.Choice{}, func(s *quadratic) bool { return s.ridge() && writable(s.p.A) && !sparser(s.p.A) }, newRidge},
 	{engine.Choice{}, (*quadratic).stackable, newStacked},
-	{engine.Choice{Part: "method", Chosen: "a sparse Cholesky factor", Reason: "A and K are sparse, and so is a factor of A*A and the penalty"},
+	{engine.Choice{Part: "method", Chosen: "a sparse Cholesky factor",
+		Reason: "A and K are sparse, and so is a factor of A*A and the penalty"},
 		(*quadratic).entries, newCholeskyNormal},
 	{engine.Choice{}, func(s *quadratic) bool { return s.ridge() && writable(s.p.A) }, newRidge},
 }

@@ -100,7 +100,8 @@ func (s squares) draw(kind int) (p solve.Problem, weights []float64, chosen stri
 		p.K, p.R = solve.Terms(all...)
 	}
 	image := func(e imaging.Edge) linops.Operator { return imaging.NewGradient([]int{rows, cols}, nil, e) }
-	const banded, sparse, transform, stacked = "a banded triangular factor", "a sparse Cholesky factor", "a fast transform", "pivoted factorization with the penalty"
+	const banded, sparse, transform, stacked = "a banded triangular factor", "a sparse Cholesky factor",
+		"a fast transform", "pivoted factorization with the penalty"
 	chosen = banded
 	switch kind {
 	case 0:
@@ -116,7 +117,8 @@ func (s squares) draw(kind int) (p solve.Problem, weights []float64, chosen stri
 			weights[i] = math.Max(0, s.rng.Float64()-0.2)
 		}
 	case 4: // averages of neighbours
-		terms(s.csr(n/2, n, func(i int) ([]int, []float64) { return []int{2 * i, 2*i + 1}, []float64{0.3, 0.7} }), s.differences(n, 2))
+		terms(s.csr(n/2, n, func(i int) ([]int, []float64) { return []int{2 * i, 2*i + 1}, []float64{0.3, 0.7} }),
+			s.differences(n, 2))
 	case 5:
 		chosen = transform
 		terms(linops.Identity(rows*cols), image(imaging.Reflecting), linops.Identity(rows*cols))
@@ -129,7 +131,8 @@ func (s squares) draw(kind int) (p solve.Problem, weights []float64, chosen stri
 			return []int{i % 120, (i + 1 + s.rng.IntN(118)) % 120}, []float64{1, -1}
 		}))
 	case 8: // a wide band
-		terms(s.blur(rows, cols, imaging.ZeroPadded), image(imaging.Reflecting), linops.Scale(0.5, linops.Identity(rows*cols)))
+		terms(s.blur(rows, cols, imaging.ZeroPadded), image(imaging.Reflecting),
+			linops.Scale(0.5, linops.Identity(rows*cols)))
 		if s.rng.IntN(2) == 0 {
 			terms(s.pick(60), imaging.NewGradient([]int{3, 4, 5}, nil, imaging.Reflecting))
 		}

@@ -359,11 +359,15 @@ type factorization struct {
 }
 
 var factorizations = []factorization{
-	{engine.Choice{Part: "method", Chosen: "eigenvalues of A*A", Reason: "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
+	{engine.Choice{Part: "method", Chosen: "eigenvalues of A*A",
+		Reason: "A has at least as many rows as columns, and its singular values differ by at most a factor of " +
+			"100: their squares have twelve correct digits"},
 		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
-	{engine.Choice{Part: "method", Chosen: "singular value decomposition", Reason: "the columns of A differ in length by at most a factor of 1e4"},
+	{engine.Choice{Part: "method", Chosen: "singular value decomposition",
+		Reason: "the columns of A differ in length by at most a factor of 1e4"},
 		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
-	{engine.Choice{Part: "method", Chosen: "pivoted factorization with the penalty", Reason: "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
+	{engine.Choice{Part: "method", Chosen: "pivoted factorization with the penalty",
+		Reason: "the columns of A differ in length by more than a factor of 1e4, or not all are penalized alike"},
 		func(bool, float64) bool { return true }, (*spectral).factorGraded},
 }
 

@@ -208,7 +208,9 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	if err != nil {
 		return err
 	}
-	rounding := Roundings * Epsilon * bNorm * (c.Yardstick.Norm*(c.Yardstick.Y+c.Yardstick.Norm*bNorm) + 2*math.Sqrt(normK)*Norm(u)) // of A b, K b and K* u
+	// of A b, K b and K* u
+	rounding := Roundings * Epsilon * bNorm * (c.Yardstick.Norm*(c.Yardstick.Y+c.Yardstick.Norm*bNorm) +
+		2*math.Sqrt(normK)*Norm(u))
 	optimality, bound := 0.0, c.Yardstick.ErrorOf(gap, zNorm, bNorm)
 	if c.over = c.Options.Resolved && gap <= rounding && 2*gap > c.Tol*size*size; c.over {
 		rounding = 0

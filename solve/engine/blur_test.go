@@ -22,7 +22,8 @@ import (
 
 // blurred is the deblurring of an n x n image in a wavelet basis: a Gaussian kernel, and no penalty
 // on the averages of the last level.
-func blurred(t *testing.T, dev array.Device, n, levels int, lambda float64) (p solve.Problem, y array.Batch, averages []int) {
+func blurred(t *testing.T, dev array.Device, n, levels int, lambda float64) (p solve.Problem, y array.Batch,
+	averages []int) {
 	t.Helper()
 	kernel := mat.NewDense(7, 7, nil)
 	for i := range 7 {
@@ -210,7 +211,8 @@ func TestProjectionOnDependentColumns(t *testing.T) {
 	misfit := dev.Alloc(1, 2)
 	defer misfit.Free()
 	dev.Upload(misfit, []float64{-3, -4})
-	squared, ok := engine.ProjectByProducts(context.Background(), solve.Problem{A: x, Device: dev}, []int{0, 1}, minus, misfit)
+	squared, ok := engine.ProjectByProducts(context.Background(), solve.Problem{A: x, Device: dev}, []int{0, 1},
+		minus, misfit)
 	if ok && math.Abs(squared-9) > 1e-12 {
 		t.Errorf("squared norm %v, expected 9 or nothing", squared)
 	}
@@ -231,7 +233,8 @@ func TestProjectionOnColumnsInOtherUnits(t *testing.T) {
 		y := solvetest.Gaussian(rng, d)
 		free := []int{0, 1, 2, 3, 4, 5, 6, 7}
 		var squares [2]float64
-		for i, project := range []func(context.Context, solve.Problem, []int, array.Batch, array.Batch) (float64, bool){engine.ProjectFree, engine.ProjectByProducts} {
+		for i, project := range []func(context.Context, solve.Problem, []int, array.Batch, array.Batch) (float64,
+			bool){engine.ProjectFree, engine.ProjectByProducts} {
 			misfit, minus := dev.Put(append([]float64(nil), y...), 1, d), dev.Alloc(1, n)
 			p.A.Adjoint(minus, misfit)
 			dev.Lin(minus, -1, minus, 0, array.Batch{})

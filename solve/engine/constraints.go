@@ -22,7 +22,10 @@ type InfeasibleError struct {
 
 // Error says what was found.
 func (e *InfeasibleError) Error() string {
-	return fmt.Sprintf("solve: the constraints on K b contradict each other: no b of a norm up to %.3g meets them all, which is %.1g times the size of y/||A||, of b and of the constraints, and K b stays at a distance of %.3g from them; expected bounds, radii and right-hand sides that some b meets", e.Size, e.Relative, e.Distance)
+	return fmt.Sprintf("solve: the constraints on K b contradict each other: no b of a norm up to %.3g meets them "+
+		"all, which is %.1g times the size of y/||A||, of b and of the constraints, and K b stays at a distance "+
+		"of %.3g from them; expected bounds, radii and right-hand sides that some b meets", e.Size, e.Relative,
+		e.Distance)
 }
 
 // A problem is infeasible where every b that meets the constraints is known to be farAway times as large

@@ -58,7 +58,8 @@ func (f *Factors) Check() error {
 	}
 	m, n := f.extent()
 	if r := len(f.S); m < 0 || n < 0 || len(f.U) != m*r || len(f.V) != n*r {
-		return fmt.Errorf("solve: factors U, S, V of %d, %d and %d values for %d rows and %d columns, expected %d, %d and %d", len(f.U), r, len(f.V), m, n, m*r, r, n*r)
+		return fmt.Errorf("solve: factors U, S, V of %d, %d and %d values for %d rows and %d columns, expected "+
+			"%d, %d and %d", len(f.U), r, len(f.V), m, n, m*r, r, n*r)
 	}
 	for _, part := range [][]float64{f.U, f.S, f.V} {
 		for _, v := range part {
@@ -131,7 +132,8 @@ func (f *Factors) addTo(out []float64) {
 		own = make([]float64, m*n)
 	}
 	blas64.Gemm(blas.NoTrans, blas.Trans, 1, blas64.General{Rows: m, Cols: r, Stride: r, Data: f.Left()},
-		blas64.General{Rows: n, Cols: r, Stride: r, Data: f.V}, 1, blas64.General{Rows: m, Cols: n, Stride: n, Data: own})
+		blas64.General{Rows: n, Cols: r, Stride: r, Data: f.V}, 1, blas64.General{Rows: m, Cols: n, Stride: n,
+			Data: own})
 	if whole {
 		return
 	}

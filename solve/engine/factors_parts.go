@@ -33,7 +33,9 @@ func (f *Factors) Joined() (*Factors, error) {
 	slices.SortStableFunc(triplets, func(a, b triplet) int { return cmp.Compare(b.value, a.value) })
 	m, n, r := len(out.Rows), len(out.Columns), len(triplets)
 	if float64(m+n)*float64(r) > mostJoined {
-		return nil, fmt.Errorf("solve: the matrix falls into %d parts of rank %d together, with entries in %d rows and %d columns: its singular vectors are too many numbers to be written down; choose a larger weight lambda", len(f.Parts), r, m, n)
+		return nil, fmt.Errorf("solve: the matrix falls into %d parts of rank %d together, with entries in %d "+
+			"rows and %d columns: its singular vectors are too many numbers to be written down; choose a larger "+
+			"weight lambda", len(f.Parts), r, m, n)
 	}
 	out.U, out.S, out.V = make([]float64, m*r), make([]float64, r), make([]float64, n*r)
 	for j, t := range triplets {

@@ -28,7 +28,8 @@ const LeastDualScale = 0.5
 // projection on the columns of the coordinates that r leaves free, at which A* w must be 0. misfit
 // is A b - y, g is A* misfit, near is a bound of the distance from -g to r's subdifferential at b,
 // and zNorm and bNorm are the norms of misfit and b.
-func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
+func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm,
+	near float64) float64 {
 	bound := gapBound(ctx, p, b, misfit, g, s, zNorm, bNorm, near)
 	// Even where there is no bound, the rounding errors of A b may be too large to be ignored.
 	if rounding := Roundings * Epsilon * (s.Y + s.Norm*bNorm); math.IsNaN(bound) && rounding > s.Allowed(zNorm) {
@@ -38,7 +39,8 @@ func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yard
 }
 
 // gapBound is ErrorBound by the duality gap alone.
-func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
+func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm,
+	near float64) float64 {
 	r := prox.StructureOf(p.R)
 	if r.DualScale == nil || p.Loss != nil {
 		return math.NaN()
@@ -178,7 +180,8 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 // loss at b and a bound c of its second derivative: a bound of a subgradient of the objective at
 // that proximal point. eta is 1/c. Where shortness is given it also returns the norm of G with entry
 // j divided by the length of column j.
-func proximalResidual(p Problem, b, g array.Batch, eta float64, shortness []float64) (residual, byColumn float64, err error) {
+func proximalResidual(p Problem, b, g array.Batch, eta float64, shortness []float64) (residual, byColumn float64,
+	err error) {
 	dev := b.Device()
 	v := dev.Alloc(1, b.N())
 	defer v.Free()

@@ -43,7 +43,8 @@ func (f *Fit) steepest() float64 {
 
 // Judge measures the point: its optimality, the bound of its error, NaN where there is none, and the
 // size with which that is to be compared. part says that there is no duality gap.
-func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Yardstick, norm2 float64, shortness []float64, part bool) (optimality, bound, size float64, err error) {
+func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Yardstick, norm2 float64, shortness []float64,
+	part bool) (optimality, bound, size float64, err error) {
 	eta := 1.0
 	if c := norm2 * f.steepest(); c > 0 && !math.IsInf(c, 1) {
 		eta = 1 / c

@@ -34,7 +34,8 @@ func NormOfK(ctx context.Context, p Problem) (float64, error) {
 	case !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0):
 		return bound, nil
 	}
-	return 0, fmt.Errorf("solve: ||K||^2 is %g for the operator K behind which r stands, expected a positive finite number", n.Upper())
+	return 0, fmt.Errorf("solve: ||K||^2 is %g for the operator K behind which r stands, expected a positive "+
+		"finite number", n.Upper())
 }
 
 // Norms are upper bounds of ||A||^2 and ||K||^2.

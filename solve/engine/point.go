@@ -53,7 +53,8 @@ type Point struct {
 
 	// What follows is for solvers, which build a point and change its form.
 
-	Weights []float64                   // roots of those of the observations for which Gram and Factored are; nil for ones
+	// roots of those of the observations for which Gram and Factored are; nil for ones
+	Weights []float64
 	Method  Method                      // to go on with; nil where the solution is as good as rounding errors allow
 	Options Options                     // of the solve
 	Back    func(*Solution)             // sets the solution's B and MuHat from the point's; or nil

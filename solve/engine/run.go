@@ -60,7 +60,8 @@ type Loop struct {
 }
 
 // followed is the choice of an inexact proximal operator.
-var followed = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
+var followed = Choice{"method", "inexact proximal operator",
+	"the leading singular values are followed from one iteration to the next, and certified"}
 
 // nearness is the accuracy of an inexact proximal operator, as a share of the subgradient of the
 // step before.
@@ -72,7 +73,8 @@ func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
 	if err := CheckY(p, y); err != nil {
 		return nil, err
 	}
-	r := &Loop{m: m, traits: m.Traits(), o: o, tape: from.Tape, stage: cmp.Or(from.Stage, progress.Iterations), oneStep: orthogonal(p.A)}
+	r := &Loop{m: m, traits: m.Traits(), o: o, tape: from.Tape, stage: cmp.Or(from.Stage, progress.Iterations),
+		oneStep: orthogonal(p.A)}
 	if n := r.traits.Steps; n > 0 {
 		r.o.MaxIter = min(o.MaxIter, n)
 	}
@@ -90,7 +92,9 @@ func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
 	r.Work.follower = follower
 	r.Watch = newWatch(m, r.traits, y, r.o, from.Part)
 	if !r.oneStep && from.B.IsZero() {
-		r.last = r.Watch.Scale // elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of B's accuracy is lost
+		// elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of
+		// B's accuracy is lost
+		r.last = r.Watch.Scale
 	}
 	return r, nil
 }
@@ -120,7 +124,8 @@ func (r *Loop) Iterate(ctx context.Context) error {
 		if err := r.step(ctx, final); err != nil {
 			return err
 		}
-		report(progress.Report{Stage: r.stage, Step: c.Convergence.Iterations, Measure: c.Convergence.Optimality, Goal: c.Tol})
+		report(progress.Report{Stage: r.stage, Step: c.Convergence.Iterations, Measure: c.Convergence.Optimality,
+			Goal: c.Tol})
 	}
 	return nil
 }

@@ -92,7 +92,9 @@ func (s *Task) Unwritten() bool {
 // UnwrittenError is the error of a method that needs vectors of length p where they are too long.
 func UnwrittenError(p Problem) error {
 	_, dim := p.A.Dims()
-	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and columns are connected by observed entries can only be completed with the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
+	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and "+
+		"columns are connected by observed entries can only be completed with the nuclear norm, the squared loss "+
+		"without weights, the solver fista or ista, and the implicit derivative", dim)
 }
 
 // Lengths are the squared lengths of A's columns, nil where they are not known.
@@ -103,9 +105,9 @@ func (s *Task) Lengths() []float64 {
 	return s.Lengths2
 }
 
-// UnitsFor are units for the columns of A with a regularizer; nil for the user's. With r(K b) they are for matrices A and K,
-// and not where K takes differences of pairs: its products, its normal equations or its null spaces may be cheap in the
-// user's units only ([Task.Tied]).
+// UnitsFor are units for the columns of A with a regularizer; nil for the user's. With r(K b) they are for
+// matrices A and K, and not where K takes differences of pairs: its products, its normal equations or its null
+// spaces may be cheap in the user's units only ([Task.Tied]).
 func (s *Task) UnitsFor(r prox.Prox) []float64 {
 	switch {
 	case s.Problem.K == nil:

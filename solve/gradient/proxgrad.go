@@ -265,4 +265,5 @@ func denseArgument(w *engine.Work) array.Batch {
 }
 
 // FISTA is the entry of fista, with which others finish.
-var FISTA = engine.Entry{Name: "fista", About: "the same with momentum and adaptive restart", New: NewFISTA, Sparse: true, Factors: true}
+var FISTA = engine.Entry{Name: "fista", About: "the same with momentum and adaptive restart", New: NewFISTA,
+	Sparse: true, Factors: true}

@@ -32,7 +32,8 @@ type workingSet struct {
 }
 
 // notSparse is the choice where the solution turned out not to be sparse.
-var notSparse = engine.Choice{Part: "method", Chosen: "all coordinates", Reason: "the solution turned out not to be sparse"}
+var notSparse = engine.Choice{Part: "method", Chosen: "all coordinates",
+	Reason: "the solution turned out not to be sparse"}
 
 const (
 	// firstShare of the coordinates is the largest first working set, unless [restrict.MinFirst] is larger.
@@ -156,7 +157,8 @@ func (r *rounds) grow() (done bool, err error) {
 		return false, err
 	}
 	if math.IsNaN(outside) || math.IsInf(outside, 0) {
-		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.s.Name(), r.Convergence.Iterations)
+		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.s.Name(),
+			r.Convergence.Iterations)
 	}
 	r.judge(outside)
 	more := restrict.Strongest(r.excess, r.limit)
@@ -188,7 +190,8 @@ func (r *rounds) judge(outside float64) {
 	scale := r.Yardstick.Scale(zNorm, bNorm)
 	r.outside = engine.Relative(outside, scale)
 	optimality := math.Hypot(r.inside, r.outside)
-	bound := engine.ErrorBound(context.Background(), r.s.Task.Problem, r.b, r.z, r.g, r.Yardstick, zNorm, bNorm, optimality*scale)
+	bound := engine.ErrorBound(context.Background(), r.s.Task.Problem, r.b, r.z, r.g, r.Yardstick, zNorm, bNorm,
+		optimality*scale)
 	r.Accept(optimality, optimality, bound, zNorm)
 }
 

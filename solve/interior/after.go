@@ -53,7 +53,9 @@ func after(s *engine.Task) (engine.Builder, engine.Choice) {
 	if comesFirst(s) == nil {
 		return nil, engine.Choice{}
 	}
-	return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points after another method", Reason: "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice"}
+	return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points after another method",
+		Reason: "a step of interior points costs as much as many of ADMM, where A and K are small, or of the " +
+			"dual, where K takes differences of many pixels: these come first and mostly suffice"}
 }
 
 func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) {

@@ -95,7 +95,8 @@ func (l *groupBalls) mean() float64 { return meanOf(l.w) }
 func (l *groupBalls) new() inequalities {
 	n := len(l.w)
 	vector := func(n int) []float64 { return make([]float64, n) }
-	return &ballPairs{groupBalls: l, x: vector(n), s: vector(n), dx: vector(n), ds: vector(n), rest: vector(n), du2: vector(n), also: vector(len(l.groups.rows))}
+	return &ballPairs{groupBalls: l, x: vector(n), s: vector(n), dx: vector(n), ds: vector(n), rest: vector(n),
+		du2: vector(n), also: vector(len(l.groups.rows))}
 }
 
 // ballPairs are those of a solve. s follows from u.

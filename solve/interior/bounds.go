@@ -75,7 +75,8 @@ type side struct {
 }
 
 func newSide(q int, sign float64) *side {
-	return &side{make([]float64, q), make([]float64, q), make([]float64, q), make([]float64, q), make([]float64, q), sign}
+	return &side{make([]float64, q), make([]float64, q), make([]float64, q), make([]float64, q), make([]float64, q),
+		sign}
 }
 
 // boundPairs are those of a solve.

@@ -139,7 +139,10 @@ func (s *sparseSystem) factor() saddleFactor {
 }
 
 func (s *sparseSystem) choice() engine.Choice {
-	return engine.Choice{Part: "system", Chosen: fmt.Sprintf("a sparse matrix of %d rows, whose factor has %.3g entries", s.dim, float64(s.order.Nonzeros)), Reason: "A*A is a multiple of the identity and K is sparse: without the multiplier the matrix has entries only where a group of K's rows reads both columns"}
+	return engine.Choice{Part: "system", Chosen: fmt.Sprintf("a sparse matrix of %d rows, whose factor has "+
+		"%.3g entries", s.dim, float64(s.order.Nonzeros)),
+		Reason: "A*A is a multiple of the identity and K is sparse: without the multiplier the matrix has entries " +
+			"only where a group of K's rows reads both columns"}
 }
 
 // sparseNormal is that of a solve.

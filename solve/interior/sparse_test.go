@@ -77,13 +77,18 @@ func sparseCases(t *testing.T, dev array.Device) []sparseCase {
 	var cases []sparseCase
 	for _, lambda := range []float64{0.01, 0.5, 3, 20} {
 		cases = append(cases,
-			sparseCase{fmt.Sprintf("isotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k, R: prox.NewJointL2(n, 2, lambda), Device: dev}, image},
-			sparseCase{fmt.Sprintf("anisotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k, R: prox.NewL1(lambda), Device: dev}, image})
+			sparseCase{fmt.Sprintf("isotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k,
+				R: prox.NewJointL2(n, 2, lambda), Device: dev}, image},
+			sparseCase{fmt.Sprintf("anisotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k,
+				R: prox.NewL1(lambda), Device: dev}, image})
 	}
 	return append(cases,
-		sparseCase{"groups on a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: groups, Device: dev}, y},
-		sparseCase{"a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: prox.NewL1(0.4), Device: dev}, y},
-		sparseCase{"a constant image", solve.Problem{A: linops.Identity(n), K: k, R: prox.NewJointL2(n, 2, 1), Device: dev}, slices.Repeat([]float64{3}, n)})
+		sparseCase{"groups on a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: groups,
+			Device: dev}, y},
+		sparseCase{"a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: prox.NewL1(0.4),
+			Device: dev}, y},
+		sparseCase{"a constant image", solve.Problem{A: linops.Identity(n), K: k, R: prox.NewJointL2(n, 2, 1),
+			Device: dev}, slices.Repeat([]float64{3}, n)})
 }
 
 // Interior points find what alternating directions find, and the same zeros, with a gap that they report; but
@@ -127,7 +132,8 @@ func TestSparseInteriorPointsReweighted(t *testing.T) {
 		const rows, cols = 9, 8
 		y := dev.Put(steep(rand.New(rand.NewPCG(1, 2)), rows, cols), 1, rows*cols)
 		defer y.Free()
-		p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, 1), Device: dev}
+		p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil,
+			imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, 1), Device: dev}
 		other := prox.NewJointL2(rows*cols, 2, 0.3)
 		s, err := solve.New(context.Background(), "interior-point", p, solve.Options{})
 		if err != nil {
@@ -178,7 +184,8 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 			defer func(most int64) { limits.Factorized = most }(limits.Factorized)
 			limits.Factorized = c.most
 			lambda, method := c.lambda, c.method
-			p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
+			p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil,
+				imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
 			s, err := solve.New(context.Background(), solve.Default(p), p, solve.Options{MaxIter: 1500})
 			if err != nil {
 				t.Fatal(err)

@@ -39,15 +39,17 @@ type interiorRun struct {
 	factor           saddleFactor
 	stuck            bool
 	products, pieces float64 // the sum of the products and their number
-	first, last, eta float64 // their sum at the start, and at the last step that made it less; the step of the proximal operator
-	slow             int     // steps since then
+	// their sum at the start, and at the last step that made it less; the step of the proximal operator
+	first, last, eta float64
+	slow             int // steps since then
 }
 
 func (s *interior) newRun(y array.Batch) *interiorRun {
 	q, dim := len(s.k.Indptr)-1, s.dim()
 	vector := func(n int) []float64 { return make([]float64, n) }
 	r := &interiorRun{b: vector(dim), u: vector(q), pairs: s.conditions.new(), j: scaling{diag: vector(q)},
-		rb: vector(dim), rz: vector(q), db: vector(dim), du: vector(q), work: vector(dim + q), fix: vector(dim), fixu: vector(q), normal: vector(dim), factor: s.system.factor()}
+		rb: vector(dim), rz: vector(q), db: vector(dim), du: vector(q), work: vector(dim + q), fix: vector(dim),
+		fixu: vector(q), normal: vector(dim), factor: s.system.factor()}
 	aty := y.Device().Alloc(1, dim)
 	defer aty.Free()
 	s.p.A.Adjoint(aty, y)

@@ -128,7 +128,9 @@ func (s *bandedSystem) small() smallness { return productsWith }
 func (s *bandedSystem) factor() saddleFactor { return &bandedFactor{bandedSystem: s} }
 
 func (s *bandedSystem) choice() engine.Choice {
-	return engine.Choice{Part: "system", Chosen: fmt.Sprintf("a saddle point matrix with %d diagonals", 2*s.band.Width()+1), Reason: "K's rows read neighbours: its factors take time and memory in proportion to its size"}
+	return engine.Choice{Part: "system", Chosen: fmt.Sprintf("a saddle point matrix with %d diagonals",
+		2*s.band.Width()+1), Reason: "K's rows read neighbours: its factors take time and memory in proportion " +
+		"to its size"}
 }
 
 type bandedFactor struct {
@@ -261,7 +263,9 @@ func (s *denseSystem) normal(dst, b []float64) {
 func (s *denseSystem) factor() saddleFactor { return &denseFactor{denseSystem: s} }
 
 func (s *denseSystem) choice() engine.Choice {
-	return engine.Choice{Part: "system", Chosen: "a dense saddle point matrix", Reason: fmt.Sprintf("A and K together have at most %d rows and columns: Newton steps take any condition of theirs", mostSaddle)}
+	return engine.Choice{Part: "system", Chosen: "a dense saddle point matrix",
+		Reason: fmt.Sprintf("A and K together have at most %d rows and columns: Newton steps take any "+
+			"condition of theirs", mostSaddle)}
 }
 
 type denseFactor struct {

@@ -162,7 +162,8 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 		if len(all.Sigma) > 0 {
 			gap = math.Max(w.tau-all.Sigma[0], 0) / w.eta
 		}
-		model := &prox.Model{Space: space.Coordinates(dev, w.m*w.n, nil), Margin: func(array.Batch) float64 { return gap }}
+		model := &prox.Model{Space: space.Coordinates(dev, w.m*w.n, nil),
+			Margin: func(array.Batch) float64 { return gap }}
 		return &engine.Tangent{Model: model}, dev.Err()
 	}
 	if r+subspace.MinBuffer > len(all.Sigma) {

@@ -55,7 +55,10 @@ func ConnectedParts(p engine.Problem) *Connected {
 	if n := len(s.Parts); n > 1 {
 		chosen = fmt.Sprintf("%d connected parts", n)
 	}
-	s.Choice = engine.Choice{Part: "matrix", Chosen: chosen, Reason: fmt.Sprintf("%d of %d rows and %d of %d columns have an observed entry: b is 0 in the others, and the nuclear norm is the sum of those of parts without a row or column in common", rows, r.Shape.Rows, columns, r.Shape.Cols)}
+	s.Choice = engine.Choice{Part: "matrix", Chosen: chosen,
+		Reason: fmt.Sprintf("%d of %d rows and %d of %d columns have an observed entry: b is 0 in the others, and "+
+			"the nuclear norm is the sum of those of parts without a row or column in common", rows, r.Shape.Rows,
+			columns, r.Shape.Cols)}
 	return s
 }
 
@@ -109,7 +112,8 @@ func (s *Connected) Convergence(parts []engine.Convergence, residuals []float64,
 
 // Join is the solution whose parts have the given factors. It takes over mu, which is mu_hat, and what release
 // frees, which the factors are computed from.
-func (s *Connected) Join(parts []func() *engine.Factors, mu array.Batch, residual2 float64, release func()) *engine.Implied {
+func (s *Connected) Join(parts []func() *engine.Factors, mu array.Batch, residual2 float64,
+	release func()) *engine.Implied {
 	dev := mu.Device()
 	factors := func() *engine.Factors {
 		if len(parts) == 1 {
@@ -133,7 +137,8 @@ func (s *Connected) Join(parts []func() *engine.Factors, mu array.Batch, residua
 // within is the k-th part in the coordinates of the whole.
 func (s *Connected) within(f *engine.Factors, k int) *engine.Factors {
 	own, part := *f, &s.Parts[k]
-	own.Shape, own.Rows, own.Columns = s.Shape, sublist.Of(part.Rows, s.Shape.Rows), sublist.Of(part.Columns, s.Shape.Cols)
+	own.Shape, own.Rows, own.Columns = s.Shape, sublist.Of(part.Rows, s.Shape.Rows),
+		sublist.Of(part.Columns, s.Shape.Cols)
 	return &own
 }
 

@@ -101,7 +101,8 @@ func (p *panels) each(m int, f func(i, j int)) {
 
 // Begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates, error) {
+func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
+	error) {
 	dev := work.Device()
 	w := &eliminated{
 		lowRankPlusSparse: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
@@ -110,7 +111,8 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 	w.panels = newPanels(dev, w.m, w.n, s.gamma)
 	w.now, w.old, w.step = zeros(dev, s.shape), zeros(dev, s.shape), zeros(dev, s.shape)
 	w.space = subspace.New(dev, s.shape)
-	if scale := engine.NewYardstick(work.Y, bound, s.o).First(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
+	if scale := engine.NewYardstick(work.Y, bound, s.o).First(); !(scale > subspace.Smallest &&
+		scale < 1/subspace.Smallest) {
 		return w, errHighRank
 	}
 	if b0.IsZero() {
@@ -405,7 +407,8 @@ func BesideSparse(s *engine.Task) *lowRankPlusSparse {
 		return nil
 	}
 	ops, parts := linops.StructureOf(s.Problem.A).Beside, prox.StructureOf(s.Problem.R).Blocks
-	if len(ops) != 2 || len(parts) != 2 || !linops.StructureOf(ops[0]).Identity || !linops.StructureOf(ops[1]).Identity {
+	if len(ops) != 2 || len(parts) != 2 || !linops.StructureOf(ops[0]).Identity ||
+		!linops.StructureOf(ops[1]).Identity {
 		return nil
 	}
 	d, _ := s.Problem.A.Dims()
@@ -415,10 +418,12 @@ func BesideSparse(s *engine.Task) *lowRankPlusSparse {
 		if !low.Nuclear.Known || !sparse.L1.Known || low.Shape.Len() != d {
 			continue
 		}
-		if low.Shape.Rows < tall*low.Shape.Cols || low.Shape.Cols < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) || gamma == 0 || math.IsInf(gamma, 1) {
+		if low.Shape.Rows < tall*low.Shape.Cols || low.Shape.Cols < limits.FactoredSide || lambda == 0 ||
+			math.IsInf(lambda, 1) || gamma == 0 || math.IsInf(gamma, 1) {
 			return nil
 		}
-		return &lowRankPlusSparse{p: s.Problem, o: s.Options, shape: low.Shape, lambda: lambda, gamma: gamma, sparseFirst: i == 1}
+		return &lowRankPlusSparse{p: s.Problem, o: s.Options, shape: low.Shape, lambda: lambda, gamma: gamma,
+			sparseFirst: i == 1}
 	}
 	return nil
 }

@@ -111,7 +111,8 @@ func (w *eliminated) normal() (g *remainder, gap float64) {
 			places, values = append(places, place), append(values, math.Copysign(over, v))
 		}
 	})
-	g = &remainder{y: w.y, low: w.now.clone(), set: linops.NewPlaces(w.dev, w.shape, places), sparse: w.dev.Alloc(1, count)}
+	g = &remainder{y: w.y, low: w.now.clone(), set: linops.NewPlaces(w.dev, w.shape, places),
+		sparse: w.dev.Alloc(1, count)}
 	w.dev.Upload(g.sparse, values)
 	return g, nearest.last()
 }

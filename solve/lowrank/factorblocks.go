@@ -87,9 +87,11 @@ func (l lines) blockValues(k int) int {
 
 // newFactorHessian computes the blocks at U diag(f) V*, u being m x k and v n x k. The misfit
 // A(L R*) - y at the places is the caller's.
-func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch, mu float64) (*factorHessian, error) {
+func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch,
+	mu float64) (*factorHessian, error) {
 	dev, rank, k := w.dev, len(f), aligned(len(f))
-	h := &factorHessian{dev: dev, mu: mu, rank: rank, k: k, d: misfit.N(), rows: w.m >= w.n, pattern: w.pattern, misfit: misfit}
+	h := &factorHessian{dev: dev, mu: mu, rank: rank, k: k, d: misfit.N(), rows: w.m >= w.n, pattern: w.pattern,
+		misfit: misfit}
 	root := make([]float64, rank)
 	for i := range root {
 		root[i] = math.Sqrt(f[i])
@@ -199,7 +201,8 @@ func (l lines) split(k int) (order []int, first int) {
 // invertBlocks computes the inverses of a side's blocks from the other side's factor. Runs of lines are shared
 // among the processors; each line is computed by itself, so that its bits depend on nothing else. The
 // diagonals of D^{-1}, n x k, are returned where they are wanted.
-func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wanted bool) (diagonal array.Batch, err error) {
+func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wanted bool) (diagonal array.Batch,
+	err error) {
 	dev, s, rank, k := h.dev, &h.side[side], h.rank, h.k
 	order, short := l.split(rank)
 	at := make([]int, len(order)+1) // of the values
@@ -380,8 +383,8 @@ func (l lines) alike(some []int) (like []int) {
 	return like
 }
 
-// invert sets block to N = (I + X X*/mu)^{-1}, where X is the given rows of the factor, in number at most k; or where they
-// are more to (mu I + X* X)^{-1}. diagonal is set to the diagonal of the latter, unless it is nil.
+// invert sets block to N = (I + X X*/mu)^{-1}, where X is the given rows of the factor, in number at most k; or
+// where they are more to (mu I + X* X)^{-1}. diagonal is set to the diagonal of the latter, unless it is nil.
 func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnHost) {
 	n, k := len(rows), of.k
 	short := n <= k

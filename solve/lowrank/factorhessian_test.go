@@ -78,7 +78,8 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 			h.invert(side, inverse, c)
 			for i, got := range inverse.ToHost() {
 				if want := x[side].ToHost()[i]; math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
-					t.Fatalf("%v, side %d: coordinate %d is %g after a product with D and its inverse, was %g", shape, side, i, got, want)
+					t.Fatalf("%v, side %d: coordinate %d is %g after a product with D and its inverse, was %g", shape,
+						side, i, got, want)
 				}
 			}
 		}
@@ -89,7 +90,8 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 		for i := range up[in] {
 			up[in][i] = (down[in][i] - up[in][i]) / (2 * step)
 		}
-		want, c, q, got := dev.Alloc(1, x[in].N()), dev.Alloc(1, x[out].N()), dev.Alloc(1, x[out].N()), dev.Alloc(1, x[in].N())
+		want, c, q, got := dev.Alloc(1, x[in].N()), dev.Alloc(1, x[out].N()), dev.Alloc(1, x[out].N()),
+			dev.Alloc(1, x[in].N())
 		h.couple(out, c, x[in])
 		h.invert(out, q, c)
 		h.couple(in, want, q)
@@ -155,7 +157,8 @@ func TestDirectionsWithoutCurvatureAreTakenOut(t *testing.T) {
 		h.clean(x)
 		for i, got := range x.ToHost() {
 			if math.Abs(got-once[i]) > 1e-12 {
-				t.Fatalf("width %d: coordinate %d is %g, was %g without a part that has no curvature", width, i, got, once[i])
+				t.Fatalf("width %d: coordinate %d is %g, was %g without a part that has no curvature", width, i, got,
+					once[i])
 			}
 		}
 	}

@@ -15,7 +15,8 @@ func onDevice(f *engine.Factors, dev array.Device) factored {
 	if r == 0 {
 		return zeros(dev, f.Shape)
 	}
-	return hostFactored{embedRows(f.Left(), r, f.Rows, f.Shape.Rows), embedRows(f.V, r, f.Columns, f.Shape.Cols), r}.on(dev, f.Shape)
+	return hostFactored{embedRows(f.Left(), r, f.Rows, f.Shape.Rows), embedRows(f.V, r, f.Columns, f.Shape.Cols),
+		r}.on(dev, f.Shape)
 }
 
 // embedRows puts rows of r values at their lines among n, zeros elsewhere; nil stands for all lines.
@@ -47,7 +48,8 @@ func (f *factored) factors() *engine.Factors {
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(length[j], length[i]) })
 	r := len(order)
-	out := &engine.Factors{Shape: array.Shape{Rows: m, Cols: n}, U: make([]float64, m*r), S: make([]float64, r), V: make([]float64, n*r)}
+	out := &engine.Factors{Shape: array.Shape{Rows: m, Cols: n}, U: make([]float64, m*r), S: make([]float64, r),
+		V: make([]float64, n*r)}
 	for k, j := range order {
 		out.S[k] = length[j]
 		for i := range m {

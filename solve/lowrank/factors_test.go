@@ -142,7 +142,8 @@ func TestCompletionsThatAreNotWrittenDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if sol.Converged || sol.Implied == nil || sol.At.Tangent == nil {
-			t.Errorf("after %d iterations: converged %v, implied %v, tangent %v", iterations, sol.Converged, sol.Implied, sol.At.Tangent)
+			t.Errorf("after %d iterations: converged %v, implied %v, tangent %v", iterations, sol.Converged,
+				sol.Implied, sol.At.Tangent)
 		}
 		sol.Release()
 	}

@@ -215,7 +215,8 @@ func (w *matrices) newtonStep(ctx context.Context, curved *lowrank.NuclearCurvat
 	defer space.Release()
 	op, _ := linops.On(dev, w.p.A, space)
 	defer op.Release()
-	x, res, dir, t, kdir, kt := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n)
+	x, res, dir, t, kdir, kt := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n),
+		dev.Alloc(1, n)
 	image := dev.Alloc(1, w.y.N())
 	defer func() {
 		for _, b := range []array.Batch{res, dir, t, kdir, kt, image} {

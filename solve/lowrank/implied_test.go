@@ -44,7 +44,8 @@ func TestImpliedSolution(t *testing.T) {
 				t.Fatalf("implied: %v, %s and %s", implied, compact.B, compact.MuHat)
 			}
 			b, mu := written.B.ToHost(), written.MuHat.ToHost()
-			for _, at := range [][2]int{{0, 2 * d}, {0, 1}, {d - 1, d + 1}, {d, 2 * d}, {5, d + n + 3}, {2*d - 1, 2 * d}, {n * 100, n*100 + 2}} {
+			for _, at := range [][2]int{{0, 2 * d}, {0, 1}, {d - 1, d + 1}, {d, 2 * d}, {5, d + n + 3},
+				{2*d - 1, 2 * d}, {n * 100, n*100 + 2}} {
 				got := make([]float64, at[1]-at[0])
 				implied.B(got, at[0])
 				if !slices.Equal(got, b[at[0]:at[1]]) {
@@ -61,7 +62,8 @@ func TestImpliedSolution(t *testing.T) {
 				t.Errorf("squared residual %g, want %g", implied.Residual2, r*r)
 			}
 			compact.Expand(dev)
-			if compact.Implied != nil || !slices.Equal(compact.B.ToHost(), b) || !slices.Equal(compact.MuHat.ToHost(), mu) {
+			if compact.Implied != nil || !slices.Equal(compact.B.ToHost(), b) ||
+				!slices.Equal(compact.MuHat.ToHost(), mu) {
 				t.Error("the solution written down later differs")
 			}
 			written.Release()

@@ -46,7 +46,8 @@ type factoredMatrices interface {
 }
 
 // notLowRank is the choice where the rank turned out not to be low.
-var notLowRank = engine.Choice{Part: "method", Chosen: "all singular values", Reason: "the rank of the iterates turned out not to be low"}
+var notLowRank = engine.Choice{Part: "method", Chosen: "all singular values",
+	Reason: "the rank of the iterates turned out not to be low"}
 
 // NewCompletion wraps a proximal gradient method for a problem that completes a matrix.
 func NewCompletion(ctx context.Context, s engine.Task) (engine.Solver, error) {
@@ -144,7 +145,9 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 	}
 	if tangent == nil {
 		if l.s.Unwritten() && !sol.Converged {
-			return nil, fmt.Errorf("solve: %d iterations did not lead near the solution, whose derivative is computed at its rank where a matrix is too large to be written down: allow more of them", sol.Iterations)
+			return nil, fmt.Errorf("solve: %d iterations did not lead near the solution, whose derivative is "+
+				"computed at its rank where a matrix is too large to be written down: allow more of them",
+				sol.Iterations)
 		}
 		if l.s.Unwritten() {
 			return nil, l.tooLarge()
@@ -170,7 +173,9 @@ func (s *lowRankPlusSparse) startingAt(*lowRankPath, *engine.Factors) engine.Fac
 // tooLarge is the error of a solve that would have to write down b.
 func (l *lowRank) tooLarge() error {
 	d, p := l.s.Problem.A.Dims()
-	return fmt.Errorf("solve: the rank of the solution turned out not to be low, and a matrix of %d entries, of which %d are observed, is not written down (one of %d would be): choose a larger weight lambda", p, d, limits.Written)
+	return fmt.Errorf("solve: the rank of the solution turned out not to be low, and a matrix of %d entries, of "+
+		"which %d are observed, is not written down (one of %d would be): choose a larger weight lambda", p, d,
+		limits.Written)
 }
 
 // finish continues on vectors from b, after so many iterations.
@@ -212,7 +217,8 @@ func Completion(s *engine.Task) *nuclearSampling {
 	}
 	r, a := prox.StructureOf(s.Problem.R), linops.StructureOf(s.Problem.A)
 	shape, lambda := r.Shape, r.Nuclear.Value
-	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
+	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 ||
+		math.IsInf(lambda, 1) {
 		return nil
 	}
 	if places, _ := a.Sampled(s.Problem.Device, shape); places == nil {

@@ -87,7 +87,8 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 				defer warm.Release()
 				roomtest.Near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-5)
 				if !warm.Converged || name == "nearby" && warm.Iterations >= cold.Iterations {
-					t.Errorf("%d iterations, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
+					t.Errorf("%d iterations, %d from zero; converged: %v", warm.Iterations, cold.Iterations,
+						warm.Converged)
 				}
 			})
 		}
@@ -108,19 +109,23 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 				if size == 0 {
 					lambda = 1
 				}
-				s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, lambda), Device: dev}, solve.Options{})
+				s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, lambda),
+					Device: dev}, solve.Options{})
 				sol := roomtest.Converged(t, s, dev, roomtest.Scaled(size, append([]float64(nil), y...)))
 				defer sol.Release()
 				if size == 0 {
 					roomtest.Near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
 					return
 				}
-				unit := roomtest.Converged(t, roomtest.NewSolver(t, "fista", solve.Problem{A: roomtest.Plain{Operator: a}, R: lowrank.NewNuclear(shape, 15), Device: dev}, solve.Options{}), dev, y)
+				unit := roomtest.Converged(t, roomtest.NewSolver(t, "fista",
+					solve.Problem{A: roomtest.Plain{Operator: a}, R: lowrank.NewNuclear(shape, 15), Device: dev},
+					solve.Options{}), dev, y)
 				defer unit.Release()
 				roomtest.Near(t, "mu_hat", roomtest.Scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
 			})
 		}
-		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, 1), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(shape, 1), Device: dev},
+			solve.Options{})
 		on := dev.Alloc(1, len(y))
 		defer on.Free()
 		y[3] = math.NaN()
@@ -137,7 +142,8 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 		solvetest.FactorAll(t)
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
-		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
+		s := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, c.Lambda),
+			Device: dev}, solve.Options{})
 		results := make([][]float64, 3)
 		var wg sync.WaitGroup
 		for i := range results {
@@ -175,10 +181,12 @@ func TestCertificateByProducts(t *testing.T) {
 			floats.AddConst(c.Offset, y)
 			r := lowrank.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
 			o := solve.Options{Tol: 1e-9}
-			want := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			want := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o),
+				dev, y)
 			defer want.Release()
 			solvetest.CertifyByProducts(t)
-			got := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			got := roomtest.Converged(t, roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o),
+				dev, y)
 			defer got.Release()
 			checkOptimality(t, dev, a, r, y, got)
 			size := floats.Norm(y, 2)
@@ -193,7 +201,8 @@ func TestCertificateByProducts(t *testing.T) {
 			z := dev.Alloc(1, c.D)
 			defer z.Free()
 			dev.Upload(z, y)
-			early, err := roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, solve.From{})
+			early, err := roomtest.NewSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev},
+				o).Solve(context.Background(), z, solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -70,7 +70,8 @@ type matrices struct {
 	passes  int                 // steps of the partial SVD in an iteration
 	above   float64             // the threshold of the iteration, above tau in the continuation
 	factors bool                // the next Newton step is that for the factors
-	patient bool                // and one with an indefinite second derivative delays the next, as the rank is not right yet
+	// and one with an indefinite second derivative delays the next, as the rank is not right yet
+	patient bool
 	level   float64             // the threshold of the continuation, which falls to tau
 	slope   *subspace.Iteration // the leading right singular vectors of the gradient
 	size    int                 // of the block that was decomposed last
@@ -99,7 +100,8 @@ func tooHard(err error) bool {
 
 // Begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates, error) {
+func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
+	error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
 	w := &matrices{

@@ -81,7 +81,8 @@ func (w *matrices) resume(p *lowRankPath) error {
 		w.old = p.first.on(dev, w.shape)
 		w.step = difference(w.now, w.old)
 		w.step2 = max(w.step.inner(w.step), 0)
-		dev.SampleProduct(w.abOld, w.pattern, 1, w.old.l.Reshape(1, w.old.l.K()*w.old.l.N()), w.old.v.Reshape(1, w.old.v.K()*w.old.v.N()), 0)
+		dev.SampleProduct(w.abOld, w.pattern, 1, w.old.l.Reshape(1, w.old.l.K()*w.old.l.N()),
+			w.old.v.Reshape(1, w.old.v.K()*w.old.v.N()), 0)
 	}
 	return dev.Err()
 }

@@ -16,7 +16,8 @@ import (
 
 // along solves at the weights one after the other and returns mu_hat at each, with the iterations in
 // all. Without a path every solve starts at the solution before.
-func along(t *testing.T, base solve.Solver, shape array.Shape, y array.Batch, weights []float64, path *solve.Path) (mu [][]float64, iterations int) {
+func along(t *testing.T, base solve.Solver, shape array.Shape, y array.Batch, weights []float64,
+	path *solve.Path) (mu [][]float64, iterations int) {
 	t.Helper()
 	var before array.Batch
 	defer func() { before.Free() }()
@@ -58,7 +59,8 @@ func TestPathsOfCompletions(t *testing.T) {
 		c := solvetest.CompletionCases[0].On(t, dev)
 		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
 		b := roomtest.On(t, dev, y)
-		base := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, 1), Device: dev}, solve.Options{Point: true})
+		base := roomtest.NewSolver(t, "fista", solve.Problem{A: a, R: lowrank.NewNuclear(c.Shape, 1), Device: dev},
+			solve.Options{Point: true})
 		var weights []float64
 		for k := range 5 {
 			weights = append(weights, 3*c.Lambda*math.Pow(0.75, float64(k)))

@@ -172,7 +172,8 @@ func (w *matrices) blocksFit(k int) bool {
 }
 
 // reducedTangent is the tangent space at the first r triplets, with the [engine.Reduced] system.
-func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r int, margin func(array.Batch) float64) (*engine.Tangent, error) {
+func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r int,
+	margin func(array.Batch) float64) (*engine.Tangent, error) {
 	misfit := w.dev.Alloc(1, w.z.N())
 	w.dev.Copy(misfit, w.z)
 	f := make([]float64, r)
@@ -185,7 +186,8 @@ func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r 
 		return nil, err
 	}
 	eliminated := &reduced{h: h, order: w.order, misfit: misfit}
-	model := &prox.Model{Space: space.Tangent(w.shape, r, eliminated.basis(rowSide), eliminated.basis(columnSide)), Margin: margin}
+	model := &prox.Model{Space: space.Tangent(w.shape, r, eliminated.basis(rowSide), eliminated.basis(columnSide)),
+		Margin: margin}
 	t := &engine.Tangent{A: eliminated, Model: model, Reduced: eliminated}
 	if err := w.dev.Err(); err != nil {
 		t.Release()

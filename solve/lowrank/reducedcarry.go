@@ -8,7 +8,8 @@ import (
 // Frame is that of the system.
 func (r *reduced) Frame() *engine.Frame {
 	h := r.h
-	return &engine.Frame{K: h.k, Rank: h.rank, L: h.side[rowSide].factor.ToHost(), R: h.side[columnSide].factor.ToHost(), Columns: h.rows}
+	return &engine.Frame{K: h.k, Rank: h.rank, L: h.side[rowSide].factor.ToHost(),
+		R: h.side[columnSide].factor.ToHost(), Columns: h.rows}
 }
 
 // Weight is lambda.

@@ -84,7 +84,8 @@ type weights struct {
 
 func (w *matrices) newWeights() *weights {
 	dev, r := w.dev, len(w.top.Sigma)
-	g := &weights{w: w, v: dev.Alloc(1, w.n*r), tall: dev.Alloc(w.m, r), image: dev.Alloc(1, w.z.N()), ones: dev.Alloc(1, w.m), total: dev.Alloc(1, r)}
+	g := &weights{w: w, v: dev.Alloc(1, w.n*r), tall: dev.Alloc(w.m, r), image: dev.Alloc(1, w.z.N()),
+		ones: dev.Alloc(1, w.m), total: dev.Alloc(1, r)}
 	dev.Copy(g.v.Reshape(w.n, r), w.top.V)
 	dev.Fill(g.ones, 1)
 	return g

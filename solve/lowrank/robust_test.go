@@ -29,7 +29,8 @@ func robust(dev array.Device, m, n int, lambda, gamma float64, sparseFirst bool)
 		}
 	}
 	id := linops.Identity(m * n)
-	parts := []prox.Prox{prox.Block{Prox: lowrank.NewNuclear(shape, lambda), N: m * n}, prox.Block{Prox: prox.NewL1(gamma), N: m * n}}
+	parts := []prox.Prox{prox.Block{Prox: lowrank.NewNuclear(shape, lambda), N: m * n},
+		prox.Block{Prox: prox.NewL1(gamma), N: m * n}}
 	if sparseFirst {
 		slices.Reverse(parts)
 	}
@@ -64,7 +65,8 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 			{"high rank", 280, 66, 3, 1.5, false, "fista", "the rank of the iterates turned out not to be low"},
 			{"wide", 66, 280, 15, 1.5, false, "fista", "no structure that the method can use"},
 		} {
-			if slices.Contains([]string{"high rank", "square", "wide", "sparse first", "tall, ista"}, c.name) && arraytest.Emulated(t, dev) {
+			if slices.Contains([]string{"high rank", "square", "wide", "sparse first", "tall, ista"}, c.name) &&
+				arraytest.Emulated(t, dev) {
 				continue
 			}
 			p, values := robust(dev, c.m, c.n, c.lambda, c.gamma, c.sparseFirst)

@@ -130,7 +130,8 @@ func (s *semismooth) Init(w *engine.Work, b0 array.Batch) error {
 	if err := s.ProximalGradient.Init(w, b0); err != nil {
 		return err
 	}
-	r := &semismoothRun{m: s, dev: dev, path: *gradient.RunOf(w), next: w.C, descent: math.Inf(1), measured: math.Inf(1), mark: math.Inf(1), share: 1}
+	r := &semismoothRun{m: s, dev: dev, path: *gradient.RunOf(w), next: w.C, descent: math.Inf(1),
+		measured: math.Inf(1), mark: math.Inf(1), share: 1}
 	w.Own, w.Free = r, r.Release
 	r.system = manifoldSystem{dev: dev, a: s.P.A, gram: restrict.NewGram(dev, s.P.A)}
 	for _, b := range []*array.Batch{&r.g, &r.e, &r.keep[0], &r.keep[1], &r.u, &r.ad} {
@@ -409,7 +410,8 @@ func (r *semismoothRun) examine(w *engine.Work, c *engine.Watch, last bool) erro
 		}
 	}
 	c.Accept(max(optimality, engine.Relative(byColumn, c.Yardstick.ByColumn(zNorm))), optimality, bound, zNorm)
-	if c.Convergence.Converged && r.last == open && !last && (c.Options.Point || c.Options.Fine) && c.Tol <= engine.DefaultTol && optimality > leastOptimality && !r.useless {
+	if c.Convergence.Converged && r.last == open && !last && (c.Options.Point || c.Options.Fine) &&
+		c.Tol <= engine.DefaultTol && optimality > leastOptimality && !r.useless {
 		r.last, c.Convergence.Converged = asked, false
 		return r.dev.Err()
 	}

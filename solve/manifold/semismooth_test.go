@@ -132,7 +132,8 @@ func TestNewtonConvergesOnAnyColumns(t *testing.T) {
 		// columns that nearly coincide.
 		for design, spread := range map[string]int{"units": 7, "units in groups": 3} {
 			units := mat.DenseCopyOf(all["plain"])
-			units.Apply(func(_, j int, v float64) float64 { return v * math.Pow(10, float64(j%spread-spread/2)) }, units)
+			units.Apply(func(_, j int, v float64) float64 { return v * math.Pow(10, float64(j%spread-spread/2)) },
+				units)
 			all[design] = units
 		}
 		for design, x := range all {
@@ -160,7 +161,8 @@ func TestNewtonConvergesOnAnyColumns(t *testing.T) {
 					t.Cleanup(sol.Release)
 					what := fmt.Sprintf("%d x %d %s %s %.1e", d, p, design, name, lambda/most)
 					if !sol.Converged && !(sol.Optimality <= 1e-7 && sol.Error <= 1e-6) {
-						t.Errorf("%s: not converged after %d iterations, optimality %g, error %g", what, sol.Iterations, sol.Optimality, sol.Error)
+						t.Errorf("%s: not converged after %d iterations, optimality %g, error %g", what,
+							sol.Iterations, sol.Optimality, sol.Error)
 					}
 					rest := sol.MuHat.ToHost()
 					floats.Sub(rest, y)
@@ -187,9 +189,12 @@ func smooth(t *testing.T, dev array.Device) map[string]prox.Prox {
 	t.Cleanup(func() { prox.Release(free) })
 	slope := sortedNorm(12).at(t, dev, 1)
 	return map[string]prox.Prox{
-		"group linf": linf, "a free group": free, "SLOPE": slope, "tv1d": clustered.NewTV1D(12, 2), "simplex": cones.NewSimplex(12, 1), "l1 ball": cones.NewL1Ball(12, 1),
-		"l2": prox.NewL2(3), "linf ball": prox.NewLinfBall(12, 0.05), "l1": prox.NewL1(2), "nonnegative": prox.NonNegative(), "zero": prox.Zero(),
-		"blocks": prox.NewSeparable(prox.Block{Prox: prox.NewL2(2), N: 4}, prox.Block{Prox: clustered.NewTV1D(4, 1), N: 4}, prox.Block{Prox: prox.NewL1(1), N: 4}),
+		"group linf": linf, "a free group": free, "SLOPE": slope, "tv1d": clustered.NewTV1D(12, 2),
+		"simplex": cones.NewSimplex(12, 1), "l1 ball": cones.NewL1Ball(12, 1),
+		"l2": prox.NewL2(3), "linf ball": prox.NewLinfBall(12, 0.05), "l1": prox.NewL1(2),
+		"nonnegative": prox.NonNegative(), "zero": prox.Zero(),
+		"blocks": prox.NewSeparable(prox.Block{Prox: prox.NewL2(2), N: 4}, prox.Block{Prox: clustered.NewTV1D(4, 1),
+			N: 4}, prox.Block{Prox: prox.NewL1(1), N: 4}),
 	}
 }
 
@@ -198,7 +203,8 @@ func TestNewtonAgreesWithFISTA(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		const d, p = 20, 12
 		rng := rand.New(rand.NewPCG(3, 4))
-		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
+		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)),
+			roomtest.On(t, dev, solvetest.Gaussian(rng, d))
 		for name, r := range smooth(t, dev) {
 			var mu [2][]float64
 			for i, solver := range []string{"newton", "fista"} {
@@ -229,13 +235,15 @@ func TestNewtonSolvesWhatGradientStepsDoNot(t *testing.T) {
 	a := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)
 	for name, n := range map[string]norm{"group l2": groupNorm(p, 4), "SLOPE": sortedNorm(p)} {
 		for _, solver := range []string{"newton", "fista"} {
-			s := roomtest.NewSolver(t, solver, solve.Problem{A: a, R: n.at(t, dev, 1e-4), Device: dev}, solve.Options{MaxIter: 2000})
+			s := roomtest.NewSolver(t, solver, solve.Problem{A: a, R: n.at(t, dev, 1e-4), Device: dev},
+				solve.Options{MaxIter: 2000})
 			sol, err := s.Solve(t.Context(), roomtest.On(t, dev, y), solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if sol.Converged != (solver == "newton") {
-				t.Errorf("%s by %s: converged is %t after %d iterations, optimality %g", name, solver, sol.Converged, sol.Iterations, sol.Optimality)
+				t.Errorf("%s by %s: converged is %t after %d iterations, optimality %g", name, solver, sol.Converged,
+					sol.Iterations, sol.Optimality)
 			}
 			sol.Release()
 		}

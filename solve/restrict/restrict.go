@@ -137,7 +137,8 @@ func (p *Parts) Release() {
 // Join adds the columns at an increasing set of coordinates. It hands out their inner products v
 // with all columns so far, and with each other: <a_k, a_l> as entry place[k], place[l], for k in
 // the set.
-func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int, entry func(i, j int, v float64)) error {
+func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int,
+	entry func(i, j int, v float64)) error {
 	k := len(set)
 	c := columnsOf(dev, a, set)
 	*p = append(*p, c)
@@ -173,7 +174,8 @@ const ColumnBlock = 256
 // with few wide parts are faster than with many narrow ones, and every column is copied a
 // logarithmic number of times. Parts that are wide already gain nothing.
 func (p *Parts) merge(dev array.Device, a linops.Operator) {
-	for k := len(*p); k >= 2 && len((*p)[k-2].Set) <= 2*len((*p)[k-1].Set) && len((*p)[k-2].Set)+len((*p)[k-1].Set) <= widestPart; k = len(*p) {
+	for k := len(*p); k >= 2 && len((*p)[k-2].Set) <= 2*len((*p)[k-1].Set) &&
+		len((*p)[k-2].Set)+len((*p)[k-1].Set) <= widestPart; k = len(*p) {
 		left, right := (*p)[k-2], (*p)[k-1]
 		*p = (*p)[:k-2]
 		set := slices.Concat(left.Set, right.Set)

@@ -25,7 +25,8 @@ type evenRows struct {
 }
 
 // RowLengths2 are the squared lengths of K's rows; nil where they are not known. Where the columns of A differ in
-// length, K's columns are measured in the same units: what a row of K asks of b is large or small beside what A sees of it.
+// length, K's columns are measured in the same units: what a row of K asks of b is large or small beside what A
+// sees of it.
 func RowLengths2(p engine.Problem) []float64 {
 	var short []float64
 	if lengths2 := engine.UnequalLengths2(p); lengths2 != nil {

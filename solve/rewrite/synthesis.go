@@ -119,7 +119,9 @@ func AsksForSynthesis(s *engine.Task) bool {
 }
 
 // notIndependent is the choice where the rows of K turn out to depend on each other.
-var notIndependent = engine.Choice{Part: "coordinates", Chosen: "b's", Reason: fmt.Sprintf("the rows of K depend on each other, or nearly, as A sees b (a condition number beyond %.0e)", float64(steepestSynthesis))}
+var notIndependent = engine.Choice{Part: "coordinates", Chosen: "b's",
+	Reason: fmt.Sprintf("the rows of K depend on each other, or nearly, as A sees b (a condition number beyond %.0e)",
+		float64(steepestSynthesis))}
 
 // NewSynthesized changes the coordinates. Where that is not possible, the method that is next takes over.
 func NewSynthesized(ctx context.Context, s engine.Task) (engine.Solver, error) {
@@ -133,7 +135,10 @@ func NewSynthesized(ctx context.Context, s engine.Task) (engine.Solver, error) {
 		return chooseInstead(ctx, s)
 	}
 	c := &synthesized{s: s, basis: basis, owned: true}
-	if err := c.build(s.Problem.R, func(inner engine.Task) (engine.Solver, error) { return inner.Tables.Loss(ctx, inner) }); err != nil {
+	if err := c.build(s.Problem.R, func(inner engine.Task) (engine.Solver,
+		error) {
+		return inner.Tables.Loss(ctx, inner)
+	}); err != nil {
 		c.Release()
 		return nil, err
 	}
@@ -419,7 +424,10 @@ func (c *synthesized) Reweight(ctx context.Context, r prox.Prox) (engine.Solver,
 		return chooseInstead(ctx, s)
 	}
 	other := &synthesized{s: s, basis: c.basis}
-	if err := other.build(r, func(inner engine.Task) (engine.Solver, error) { return c.Solver.Reweight(ctx, inner.Problem.R) }); err != nil {
+	if err := other.build(r, func(inner engine.Task) (engine.Solver,
+		error) {
+		return c.Solver.Reweight(ctx, inner.Problem.R)
+	}); err != nil {
 		other.Release()
 		return nil, err
 	}

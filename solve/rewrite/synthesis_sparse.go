@@ -41,7 +41,8 @@ const sparseShare = 0.05
 // sparseFactorOf returns the entries of the factors of K*, dim x q; nil where they are many.
 func sparseFactorOf(lu blas64.General) *sparseFactor {
 	dim, q := lu.Rows, lu.Cols
-	f := &sparseFactor{dim: dim, q: q, l: sparseRows{ptr: make([]int, 1, dim+1)}, u: sparseRows{ptr: make([]int, 1, q+1)}}
+	f := &sparseFactor{dim: dim, q: q, l: sparseRows{ptr: make([]int, 1, dim+1)},
+		u: sparseRows{ptr: make([]int, 1, q+1)}}
 	for i := range dim {
 		row := lu.Data[i*lu.Stride:][:q]
 		f.l.add(row, 0, min(i, q))

@@ -76,7 +76,8 @@ func EstimateUnits(s *engine.Task) {
 // NewEquilibrated solves in other units.
 func NewEquilibrated(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	dev, n := s.Problem.Device, len(s.Units)
-	e := &equilibrated{inUnits: inUnits{s: s}, op: linops.ScaleColumns(dev, s.Problem.A, s.Units), scale: dev.Alloc(1, n), inverse: dev.Alloc(1, n)}
+	e := &equilibrated{inUnits: inUnits{s: s}, op: linops.ScaleColumns(dev, s.Problem.A, s.Units),
+		scale: dev.Alloc(1, n), inverse: dev.Alloc(1, n)}
 	dev.Upload(e.scale, s.Units)
 	inverse := make([]float64, n)
 	for j, v := range s.Units {

@@ -46,7 +46,8 @@ func TestUnitsOfColumnsBehindK(t *testing.T) {
 	for name, c := range map[string]struct {
 		k   *mat.Dense
 		tol float64 // of the multiplier, which has an error in K's least eigenvalue where it is not unique
-	}{"few rows": {normals(rng, rank, p), 1e-5}, "many rows": {normals(rng, p+8, p), 0.2}, "dependent rows": {deficient, 0.2}} {
+	}{"few rows": {normals(rng, rank, p), 1e-5}, "many rows": {normals(rng, p+8, p), 0.2},
+		"dependent rows": {deficient, 0.2}} {
 		type outcome struct{ mu, kb, u []float64 }
 		weight := 0.0
 		solved := func(x, k *mat.Dense) (out outcome) {

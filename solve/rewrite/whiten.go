@@ -78,7 +78,8 @@ func (w *whitened) whiten(y array.Batch) array.Batch {
 }
 
 // deliver returns the solution at z = W^{1/2} y with mu_hat in the user's units; its point owns z.
-func (w *whitened) deliver(y array.Batch, solve func(z array.Batch) (*engine.Solution, error)) (*engine.Solution, error) {
+func (w *whitened) deliver(y array.Batch, solve func(z array.Batch) (*engine.Solution, error)) (*engine.Solution,
+	error) {
 	z := w.whiten(y)
 	var sol *engine.Solution
 	var err error

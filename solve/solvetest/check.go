@@ -136,7 +136,8 @@ func repeats(ctx context.Context, m solve.Method, y array.Batch) error {
 	for k, c := range t.coefs {
 		for i, v := range values(w.State) {
 			if v != t.states[k][i] {
-				return fmt.Errorf("before iteration %d value %d of the state is %v, and was %v: does Measure change the state?", k, i, v, t.states[k][i])
+				return fmt.Errorf("before iteration %d value %d of the state is %v, and was %v: does Measure "+
+					"change the state?", k, i, v, t.states[k][i])
 			}
 		}
 		w.C, w.K = c, k
@@ -217,7 +218,8 @@ func reverses(ctx context.Context, m solve.Method, y array.Batch) error {
 	dev.Dot(want, v, difference)
 	for i := range got {
 		if limit := 1e-5 * solve.Norm(v.Rows(i, i+1)) * solve.Norm(e); !(math.Abs(got[i]-want[i]) <= limit) {
-			return fmt.Errorf("probe %d has the inner product %g with a direction, central differences give %g", i, got[i], want[i])
+			return fmt.Errorf("probe %d has the inner product %g with a direction, central differences give %g", i,
+				got[i], want[i])
 		}
 	}
 	return nil

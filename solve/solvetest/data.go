@@ -24,7 +24,8 @@ func Gaussian(rng *rand.Rand, n int) []float64 {
 // LowRankMatrix is a matrix of rank 3, its values about size, plus noise.
 func LowRankMatrix(rng *rand.Rand, shape array.Shape, size, noise float64) []float64 {
 	const rank = 3
-	left, right := mat.NewDense(shape.Rows, rank, Gaussian(rng, shape.Rows*rank)), mat.NewDense(rank, shape.Cols, Gaussian(rng, rank*shape.Cols))
+	left, right := mat.NewDense(shape.Rows, rank, Gaussian(rng, shape.Rows*rank)),
+		mat.NewDense(rank, shape.Cols, Gaussian(rng, rank*shape.Cols))
 	var x mat.Dense
 	x.Mul(left, right)
 	y := x.RawMatrix().Data
@@ -40,7 +41,8 @@ func Completion(t testing.TB, dev array.Device, shape array.Shape, d int) (*lino
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(shape.Rows), uint64(d)))
 	const rank = 4
-	left, right := mat.NewDense(shape.Rows, rank, Gaussian(rng, shape.Rows*rank)), mat.NewDense(rank, shape.Cols, Gaussian(rng, rank*shape.Cols))
+	left, right := mat.NewDense(shape.Rows, rank, Gaussian(rng, shape.Rows*rank)),
+		mat.NewDense(rank, shape.Cols, Gaussian(rng, rank*shape.Cols))
 	var truth mat.Dense
 	truth.Mul(left, right)
 	idx := rng.Perm(shape.Len())[:d]

@@ -96,7 +96,8 @@ func (s *admm) Problem() engine.Problem { return s.p }
 // of eps eta.
 func (s *admm) Traits() engine.Traits {
 	_, p := s.p.A.Dims()
-	t := engine.Traits{Norm2: s.bound, State: []int{p, p}, Scratch: []int{p, p, p}, Argument: s.argument, Reweight: s.reweight}
+	t := engine.Traits{Norm2: s.bound, State: []int{p, p}, Scratch: []int{p, p, p}, Argument: s.argument,
+		Reweight: s.reweight}
 	if s.matrix != nil {
 		t.Choices = []engine.Choice{writtenDown}
 	}
@@ -240,7 +241,9 @@ func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, 
 }
 
 // writtenDown is the choice that writeDown makes.
-var writtenDown = engine.Choice{Part: "method", Chosen: "A written down as a matrix", Reason: "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
+var writtenDown = engine.Choice{Part: "method", Chosen: "A written down as a matrix",
+	Reason: "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate " +
+		"gradients start anew in every iteration"}
 
 // writeDown chooses whether ADMM's z-step works with A written down as a matrix.
 func writeDown(a linops.Operator, normal *krylov.Normal) bool {

@@ -83,7 +83,8 @@ func (s *penalized) pays(n, m int) bool {
 }
 
 // steps is the number of products that a trial takes.
-func (s *penalized) steps(ctx context.Context, dev array.Device, rho float64, precondition func(dst, r array.Batch)) (int, error) {
+func (s *penalized) steps(ctx context.Context, dev array.Device, rho float64,
+	precondition func(dst, r array.Batch)) (int, error) {
 	_, dim := s.p.A.Dims()
 	q, _ := s.p.K.Dims()
 	w, rhs, x := dev.Alloc(1, q), dev.Alloc(1, dim), dev.Alloc(1, dim)
@@ -100,12 +101,14 @@ func (s *penalized) steps(ctx context.Context, dev array.Device, rho float64, pr
 	s.p.K.Adjoint(rhs, w)
 	apply, free := s.products(dev, 1, rho)
 	defer free()
-	res, err := krylov.CG(ctx, x, rhs, apply, krylov.CGOptions{Tol: trialTol, MaxIterations: trialSteps, Precondition: precondition})
+	res, err := krylov.CG(ctx, x, rhs, apply, krylov.CGOptions{Tol: trialTol, MaxIterations: trialSteps,
+		Precondition: precondition})
 	return res.Iterations, err
 }
 
 // better is the preconditioner of cosines, or the other one where that needs not much more.
-func (s *penalized) better(ctx context.Context, dev array.Device, rho float64, other func(dst, r array.Batch)) (func(dst, r array.Batch), error) {
+func (s *penalized) better(ctx context.Context, dev array.Device, rho float64,
+	other func(dst, r array.Batch)) (func(dst, r array.Batch), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, tried := s.spectra[rho]

@@ -73,7 +73,8 @@ func TestCosinesPrecondition(t *testing.T) {
 func TestSolutionsAfterEachOther(t *testing.T) {
 	const n = 16
 	dev := array.NewHost()
-	p := engine.Problem{Device: dev, A: linops.Scale(2, imaging.NewGradient([]int{n, n}, nil, imaging.Grounded)), K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)}
+	p := engine.Problem{Device: dev, A: linops.Scale(2, imaging.NewGradient([]int{n, n}, nil, imaging.Grounded)),
+		K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	s, err := NewPenalized(t.Context(), p, 1, 8, 1e-9)

@@ -53,7 +53,8 @@ func fused(dev array.Device, kind string, d, p int) (solve.Problem, array.Batch,
 	}
 	weight := sigma * math.Sqrt(mat.Norm(x, 2))
 	a := linops.NewDense(dev, x)
-	k, r := solve.Terms(solve.Term{K: linops.Identity(p), R: prox.NewL1(weight / 5)}, solve.Term{K: imaging.NewDifference1D(p), R: prox.NewL1(weight)})
+	k, r := solve.Terms(solve.Term{K: linops.Identity(p), R: prox.NewL1(weight / 5)},
+		solve.Term{K: imaging.NewDifference1D(p), R: prox.NewL1(weight)})
 	data := dev.Alloc(1, d)
 	dev.Upload(data, y.RawVector().Data)
 	return solve.Problem{A: a, K: k, R: r, Device: dev}, data, func() {

@@ -64,15 +64,24 @@ type penalizedRule struct {
 
 // penalizedRules is the table of ways to solve the system: the first one that applies is taken.
 var penalizedRules = []penalizedRule{
-	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, true},
-	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, true},
+	{"K's normal equations in closed form", "A*A is a multiple of the identity",
+		func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, true},
+	{"A's normal equations in closed form", "K*K is a multiple of the identity",
+		func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, true},
 	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
 		_, dim := s.p.A.Dims()
 		return dim <= mostInverted
 	}, (*penalized).byInverse, true},
-	{"conjugate gradients, preconditioned by a Nystrom approximation of A*A", "A is a matrix with few rows, or whose singular values fall fast: a random sketch finds the leading ones, for every step size", func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients, false},
-	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, false},
-	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
+	{"conjugate gradients, preconditioned by a Nystrom approximation of A*A",
+		"A is a matrix with few rows, or whose singular values fall fast: a random sketch finds the leading ones, " +
+			"for every step size", func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients,
+		false},
+	{"conjugate gradients, preconditioned by K's closed form",
+		"the linear system of a step has none of its own, but K's normal equations have; every step starts at the " +
+			"last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil },
+		(*penalized).byGradients, false},
+	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last " +
+		"one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
 }
 
 // mostInverted is the largest p for which the matrix of the system is inverted. Tests change it.
@@ -103,7 +112,8 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 		}
 	}
 	i := s.rule()
-	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, engine.Choice{Part: "system", Chosen: penalizedRules[i].chosen, Reason: penalizedRules[i].reason}
+	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed,
+		engine.Choice{Part: "system", Chosen: penalizedRules[i].chosen, Reason: penalizedRules[i].reason}
 	if s.closed {
 		return s, nil
 	}

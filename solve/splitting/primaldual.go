@@ -168,7 +168,8 @@ func (m *primalDual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	if run.k == 0 {
 		run.first = run.moved
 	}
-	ends := run.moved <= enoughDecrease*run.first || run.moved <= someDecrease*run.first && run.moved > run.last && run.k > 0 ||
+	ends := run.moved <= enoughDecrease*run.first || run.moved <= someDecrease*run.first && run.moved > run.last &&
+		run.k > 0 ||
 		float64(run.k) >= longestRun*float64(w.K+1)
 	ends = ends && run.k > 0
 	run.last = run.moved

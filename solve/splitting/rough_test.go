@@ -61,7 +61,8 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 		host[i] += 0.3 * rng.NormFloat64()
 	}
 	dev.Upload(y, host)
-	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting), R: prox.NewJointL2(dim, 2, lambda)}
+	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting),
+		R: prox.NewJointL2(dim, 2, lambda)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	o := engine.Options{Tol: 1e-5, Sigma2: 0.09, Multiplier: true}.WithDefaults()
@@ -100,5 +101,6 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 	if again.Iterations > without.Iterations {
 		t.Errorf("%d iterations from a step, and %d from the multiplier only", again.Iterations, without.Iterations)
 	}
-	t.Logf("%d and %d products; %d, %d, %d and %d iterations", few, many, first.Iterations, second.Iterations, again.Iterations, without.Iterations)
+	t.Logf("%d and %d products; %d, %d, %d and %d iterations", few, many, first.Iterations, second.Iterations,
+		again.Iterations, without.Iterations)
 }

@@ -204,7 +204,8 @@ func (c *checker) fixedRank(f space.Form) {
 	m, n, r := f.Shape.Rows, f.Shape.Cols, f.Rank
 	u, v := f.U.ToHost(), f.V.ToHost()
 	if m*n != c.p || len(u) != m*r || len(v) != n*r {
-		c.failf("matrices of %d x %d and rank %d with factors of %d and %d numbers in R^%d", m, n, r, len(u), len(v), c.p)
+		c.failf("matrices of %d x %d and rank %d with factors of %d and %d numbers in R^%d", m, n, r, len(u), len(v),
+			c.p)
 		return
 	}
 	c.columns((m+n)*r, func(i, j int) float64 {

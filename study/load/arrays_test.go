@@ -75,7 +75,8 @@ func TestReadDataReadsScalarsOfAnyRank(t *testing.T) {
 		name string
 		got  *float64
 		want float64
-	}{{"sigma2", data.Sigma2, 2}, {"lambda", data.Lambda, 0.5}, {"lambda2", data.Lambda2, 3}, {"gamma", data.Gamma, 4}} {
+	}{{"sigma2", data.Sigma2, 2}, {"lambda", data.Lambda, 0.5}, {"lambda2", data.Lambda2, 3},
+		{"gamma", data.Gamma, 4}} {
 		if test.got == nil || *test.got != test.want {
 			t.Errorf("%s is not %g", test.name, test.want)
 		}
@@ -105,7 +106,8 @@ func TestReadDataReadsIndicesOfAnyIntegerType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(data.Indices, []int{0, 2, 5}) || !slices.Equal(data.Shape, []int{2, 3}) || !slices.Equal(data.Y, []float64{1, 2, 3}) {
+		if !slices.Equal(data.Indices, []int{0, 2, 5}) || !slices.Equal(data.Shape, []int{2, 3}) ||
+			!slices.Equal(data.Y, []float64{1, 2, 3}) {
 			t.Errorf("%s: indices %v, shape %v, y %v", file, data.Indices, data.Shape, data.Y)
 		}
 	}
@@ -117,7 +119,8 @@ func TestReadSamplesCutsAStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]float64{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}}
-	if !slices.EqualFunc(data.Stack, want, slices.Equal) || !slices.Equal(data.Y, want[0]) || !slices.Equal(data.YShape, []int{2}) {
+	if !slices.EqualFunc(data.Stack, want, slices.Equal) || !slices.Equal(data.Y, want[0]) ||
+		!slices.Equal(data.YShape, []int{2}) {
 		t.Errorf("stack %v, y %v of shape %v", data.Stack, data.Y, data.YShape)
 	}
 	if !slices.Equal(data.Mu, []float64{7, 8}) {
@@ -206,7 +209,8 @@ func TestReadDataRefusesBadFiles(t *testing.T) {
 func TestReadSamplesRefusesBadStacks(t *testing.T) {
 	for _, test := range []struct{ file, problem, want string }{
 		{"stack_matrix.npz", "lasso", `: array "X" is missing, expected shape (d, p); the file holds "y"`},
-		{"stack_matrix.npz", "matrix-completion", `: array "y" has shape (2, 3, 2), expected (d,) or (N, d), a stack of N samples`},
+		{"stack_matrix.npz", "matrix-completion",
+			`: array "y" has shape (2, 3, 2), expected (d,) or (N, d), a stack of N samples`},
 		{"f8.npz", "svt", `: array "y" has shape (2,), expected (m, n) or (N, m, n), a stack of N samples`},
 		{"stack_nan.npz", "lasso", `: array "y" holds NaN at [3, 1], expected finite numbers`},
 		{"mu_turned.npz", "matrix-completion", `: array "mu" has shape (3, 4), expected (3,) as each sample of "y" has`},
@@ -233,7 +237,8 @@ func checkUsage(t *testing.T, err error, want string) {
 
 func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
 	_, err := arraysOf(t.Context(), os.DevNull, "lasso", false)
-	checkUsage(t, err, os.DevNull+": is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv")
+	checkUsage(t, err, os.DevNull+": is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, "+
+		".tif, .nii, .mtx, .csv or .tsv")
 }
 
 // FuzzReadData checks that no file makes the reader panic, and that what it

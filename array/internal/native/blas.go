@@ -112,7 +112,8 @@ func swapIf(trans bool, rows, cols int) (int, int) {
 }
 
 // Dgemm computes C = alpha op(A) op(B) + beta C, as C' = op(B)' op(A)'.
-func (b implBLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, bb []float64, ldb int, beta float64, c []float64, ldc int) {
+func (b implBLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, bb []float64,
+	ldb int, beta float64, c []float64, ldc int) {
 	rowsA, colsA := swapIf(isTrans(tA), m, k)
 	rowsB, colsB := swapIf(isTrans(tB), k, n)
 	if !atLeast(minMulGemm, m, n, k) || !validTrans(tA) || !validTrans(tB) ||
@@ -123,7 +124,8 @@ func (b implBLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []f
 	b.lib.gemm(tA, tB, m, n, k, alpha, a, lda, bb, ldb, beta, c, ldc)
 }
 
-func (r *blasRoutines) gemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+func (r *blasRoutines) gemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64,
+	ldb int, beta float64, c []float64, ldc int) {
 	v := argsPool.Get().(*args)
 	v.trans, v.transB = byte(tA), byte(tB)
 	v.m, v.n, v.k = int64(m), int64(n), int64(k)
@@ -141,7 +143,8 @@ func (r *blasRoutines) gemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a
 }
 
 // Dgemv computes y = alpha op(A) x + beta y.
-func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
+func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int,
+	beta float64, y []float64, incY int) {
 	lenY, lenX := swapIf(isTrans(tA), m, n)
 	if !atLeast(minMulGemv, m, n, 1) || !validTrans(tA) || !holds(a, m, n, lda) || n > math.MaxInt32 ||
 		incX <= 0 || incY <= 0 || !holds(x, lenX, 1, incX) || !holds(y, lenY, 1, incY) {
@@ -171,7 +174,8 @@ func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64,
 }
 
 // Dsyrk computes a triangle of C = alpha A A' + beta C or alpha A' A + beta C.
-func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, c []float64, ldc int) {
+func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64,
+	c []float64, ldc int) {
 	rows, cols := swapIf(isTrans(tA), n, k)
 	if !atLeast(minMulTri, n, n, k) || !validUplo(ul) || !validTrans(tA) ||
 		!holds(a, rows, cols, lda) || !holds(c, n, n, ldc) {
@@ -194,7 +198,8 @@ func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64
 }
 
 // Dsymm computes C = alpha A B + beta C or alpha B A + beta C, A symmetric.
-func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []float64, lda int, bb []float64, ldb int, beta float64, c []float64, ldc int) {
+func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []float64, lda int, bb []float64,
+	ldb int, beta float64, c []float64, ldc int) {
 	order := n
 	if s == blas.Left {
 		order = m
@@ -221,7 +226,8 @@ func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []
 }
 
 // Dtrmm computes B = alpha op(A) B or alpha B op(A), A triangular.
-func (b implBLAS) Dtrmm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, bb []float64, ldb int) {
+func (b implBLAS) Dtrmm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64,
+	a []float64, lda int, bb []float64, ldb int) {
 	if !triangular(s, ul, tA, d, m, n, a, lda, bb, ldb) {
 		b.Implementation.Dtrmm(s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
 		return
@@ -231,7 +237,8 @@ func (b implBLAS) Dtrmm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Dia
 
 // Dtrsm solves op(A) X = alpha B or X op(A) = alpha B, A triangular; X
 // replaces B.
-func (b implBLAS) Dtrsm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, bb []float64, ldb int) {
+func (b implBLAS) Dtrsm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64,
+	a []float64, lda int, bb []float64, ldb int) {
 	if !triangular(s, ul, tA, d, m, n, a, lda, bb, ldb) {
 		b.Implementation.Dtrsm(s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
 		return
@@ -240,7 +247,8 @@ func (b implBLAS) Dtrsm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Dia
 }
 
 // triangular reports whether a Dtrmm or Dtrsm should go to the library.
-func triangular(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, a []float64, lda int, b []float64, ldb int) bool {
+func triangular(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, a []float64, lda int,
+	b []float64, ldb int) bool {
 	order := n
 	if s == blas.Left {
 		order = m
@@ -249,7 +257,8 @@ func triangular(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n 
 		holds(a, order, order, lda) && holds(b, m, n, ldb)
 }
 
-func callTriangular(routine uintptr, s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, b []float64, ldb int) {
+func callTriangular(routine uintptr, s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int,
+	alpha float64, a []float64, lda int, b []float64, ldb int) {
 	v := argsPool.Get().(*args)
 	v.side, v.uplo, v.trans, v.diag = flipSide(s), flipUplo(ul), byte(tA), byte(d)
 	v.m, v.n = int64(n), int64(m)

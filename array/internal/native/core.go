@@ -92,9 +92,11 @@ func advice(f features, core, config, users string) string {
 	case !f.slow(core):
 		return ""
 	case !dynamic(config):
-		return fmt.Sprintf("slow for this processor, which has %v: this OpenBLAS was built only for %s; install one built with DYNAMIC_ARCH", f, core)
+		return fmt.Sprintf("slow for this processor, which has %v: this OpenBLAS was built only for %s; install "+
+			"one built with DYNAMIC_ARCH", f, core)
 	case users != "":
-		return fmt.Sprintf("slow for this processor, which has %v: unset %s=%s, or set %s=%s", f, coreVariable, users, coreVariable, f.cores()[0])
+		return fmt.Sprintf("slow for this processor, which has %v: unset %s=%s, or set %s=%s", f, coreVariable, users,
+			coreVariable, f.cores()[0])
 	}
 	return fmt.Sprintf("slow for this processor, which has %v: set %s=%s", f, coreVariable, f.cores()[0])
 }

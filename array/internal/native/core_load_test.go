@@ -125,7 +125,8 @@ func TestAnEmptyVariableIsNoChoice(t *testing.T) {
 
 func TestALibraryHeldOpenIsReported(t *testing.T) {
 	core, own, advice := openedIn(t, heldVariable+"=1", firstCoreVariable+"=Prescott")
-	if want := "set " + coreVariable + "=" + processor().cores()[0]; core != "Prescott" || own != "" || !strings.Contains(advice, want) {
+	if want := "set " + coreVariable + "=" + processor().cores()[0]; core != "Prescott" || own != "" ||
+		!strings.Contains(advice, want) {
 		t.Errorf("a library that cannot be closed has core %q, from %q; the advice is %q", core, own, advice)
 	}
 }

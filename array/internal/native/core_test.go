@@ -25,8 +25,10 @@ func TestSlowCoresAreCorrected(t *testing.T) {
 		// advice holds what must be said if nothing is, or can be, corrected.
 		advice string
 	}{
-		{"a new Xeon", avx512, "Prescott", manyCores, "", []string{"SkylakeX", "Haswell"}, "set OPENBLAS_CORETYPE=SkylakeX"},
-		{"a new desktop processor", avx2, "Prescott", manyCores, "", []string{"Haswell"}, "set OPENBLAS_CORETYPE=Haswell"},
+		{"a new Xeon", avx512, "Prescott", manyCores, "", []string{"SkylakeX", "Haswell"},
+			"set OPENBLAS_CORETYPE=SkylakeX"},
+		{"a new desktop processor", avx2, "Prescott", manyCores, "", []string{"Haswell"},
+			"set OPENBLAS_CORETYPE=Haswell"},
 		{"Nehalem", avx2, "Nehalem", manyCores, "", []string{"Haswell"}, "AVX2"},
 		{"Core2", avx2, "Core2", manyCores, "", []string{"Haswell"}, "AVX2"},
 		{"an unknown AMD", avx512, "Barcelona", manyCores, "", []string{"SkylakeX", "Haswell"}, "AVX-512"},
@@ -45,11 +47,14 @@ func TestSlowCoresAreCorrected(t *testing.T) {
 		{"the generic core of another architecture", old, "armv8", manyCores, "", nil, ""},
 		{"a name of tomorrow", avx512, "LunarLake", manyCores, "", nil, ""},
 		{"no name", avx512, "", manyCores, "", nil, ""},
-		{"the user's Prescott", avx512, "Prescott", manyCores, "Prescott", nil, "unset OPENBLAS_CORETYPE=Prescott, or set OPENBLAS_CORETYPE=SkylakeX"},
-		{"the user's mistake", avx2, "Prescott", manyCores, "Hasvell", nil, "unset OPENBLAS_CORETYPE=Hasvell, or set OPENBLAS_CORETYPE=Haswell"},
+		{"the user's Prescott", avx512, "Prescott", manyCores, "Prescott", nil,
+			"unset OPENBLAS_CORETYPE=Prescott, or set OPENBLAS_CORETYPE=SkylakeX"},
+		{"the user's mistake", avx2, "Prescott", manyCores, "Hasvell", nil,
+			"unset OPENBLAS_CORETYPE=Hasvell, or set OPENBLAS_CORETYPE=Haswell"},
 		{"the user's Haswell", avx512, "Haswell", manyCores, "haswell", nil, ""},
 		{"one core alone", avx512, "Prescott", oneCore, "", nil, "install one built with DYNAMIC_ARCH"},
-		{"one core alone, and a variable without effect", avx512, "Prescott", oneCore, "SkylakeX", nil, "install one built with DYNAMIC_ARCH"},
+		{"one core alone, and a variable without effect", avx512, "Prescott", oneCore, "SkylakeX", nil,
+			"install one built with DYNAMIC_ARCH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := corrections(c.f, c.core, c.config, c.users); !slices.Equal(got, c.want) {

@@ -70,7 +70,8 @@ func svdVectors(jobU, jobVT lapack.SVDJob, m, n int, u []float64, ldu int, vt []
 // Dgesvd computes the singular value decomposition A = U S V'. It uses divide and conquer where the
 // same vectors are wanted on both sides, and the QR iteration otherwise or where divide and conquer
 // fails. It returns false for a matrix with NaN or an infinity.
-func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int, vt []float64, ldvt int, work []float64, lwork int) (ok bool) {
+func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int,
+	vt []float64, ldvt int, work []float64, lwork int) (ok bool) {
 	short := min(m, n)
 	minWork := max(3*short+max(m, n), 5*short)
 	if short < minOrderSVD || lwork < minWork || len(work) < lwork || !validJob(jobU) || !validJob(jobVT) ||
@@ -137,7 +138,8 @@ func (l implLAPACK) gesdd(job lapack.SVDJob, m, n int, a, s, u []float64, ldu in
 // alphaSlice is room for the answer to a workspace query.
 func (v *args) alphaSlice() []float64 { return unsafe.Slice(&v.alpha, 1) }
 
-func (l implLAPACK) gesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int, vt []float64, ldvt int) bool {
+func (l implLAPACK) gesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int,
+	vt []float64, ldvt int) bool {
 	v := argsPool.Get().(*args)
 	defer argsPool.Put(v)
 	u, vt = orUnused(u), orUnused(vt)
@@ -170,7 +172,8 @@ func (l implLAPACK) gesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda 
 // Dsyev computes the eigenvalues, ascending, and eigenvectors of a symmetric matrix, by divide and
 // conquer or, if that fails, by gonum's QR iteration. It returns false for a matrix with NaN or an
 // infinity.
-func (l implLAPACK) Dsyev(jobz lapack.EVJob, uplo blas.Uplo, n int, a []float64, lda int, w, work []float64, lwork int) (ok bool) {
+func (l implLAPACK) Dsyev(jobz lapack.EVJob, uplo blas.Uplo, n int, a []float64, lda int, w, work []float64,
+	lwork int) (ok bool) {
 	if n < minOrderEigen || lwork < max(1, 3*n-1) || len(work) < lwork || !validUplo(uplo) ||
 		(jobz != lapack.EVNone && jobz != lapack.EVCompute) || !holds(a, n, n, lda) || len(w) < n {
 		return l.Implementation.Dsyev(jobz, uplo, n, a, lda, w, work, lwork)

@@ -145,7 +145,8 @@ func (lib *library) identify(handle uintptr, path string, k kernels) {
 		call("MKL_CBWR_Set", cbwrAuto)
 		call("MKL_Set_Num_Threads", 1)
 		version := make([]byte, 256)
-		purego.SyscallN(symbol(handle, "MKL_Get_Version_String"), uintptr(unsafe.Pointer(&version[0])), uintptr(len(version)-1))
+		purego.SyscallN(symbol(handle, "MKL_Get_Version_String"), uintptr(unsafe.Pointer(&version[0])),
+			uintptr(len(version)-1))
 		r.Version = strings.TrimSpace(cString(&version[0]))
 	case symbol(handle, "bli_info_get_version_str") != 0:
 		r.Name = "BLIS"

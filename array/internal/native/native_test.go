@@ -221,7 +221,8 @@ func TestSVDMatchesGonum(t *testing.T) {
 		short := min(m, n)
 		a := newMatrix(rng, m, n)
 		goS, work := make([]float64, short), make([]float64, 10*(m+n)+1000)
-		goLAPACK.Dgesvd(lapack.SVDNone, lapack.SVDNone, m, n, a.clone().data, a.ld, goS, nil, 1, nil, 1, work, len(work))
+		goLAPACK.Dgesvd(lapack.SVDNone, lapack.SVDNone, m, n, a.clone().data, a.ld, goS, nil, 1, nil, 1, work,
+			len(work))
 		for _, jobU := range jobs {
 			for _, jobVT := range jobs {
 				name := fmt.Sprintf("Dgesvd %c%c %v", jobU, jobVT, size)
@@ -364,7 +365,8 @@ func TestNaNAndInfDoNotHang(t *testing.T) {
 		a := spd(rng, n)
 		a.data[7*a.ld+9], a.data[9*a.ld+7] = bad, bad
 		s, work, u, vt := make([]float64, n), make([]float64, 1<<15), newMatrix(rng, n, n), newMatrix(rng, n, n)
-		if nat.Dgesvd(lapack.SVDStore, lapack.SVDStore, n, n, a.clone().data, a.ld, s, u.data, u.ld, vt.data, vt.ld, work, len(work)) {
+		if nat.Dgesvd(lapack.SVDStore, lapack.SVDStore, n, n, a.clone().data, a.ld, s, u.data, u.ld, vt.data, vt.ld,
+			work, len(work)) {
 			t.Errorf("Dgesvd of a matrix with %v succeeds", bad)
 		}
 		if nat.Dsyev(lapack.EVCompute, blas.Upper, n, a.clone().data, a.ld, s, work, len(work)) {
@@ -403,17 +405,28 @@ func TestArgumentErrorsPanicAsInGonum(t *testing.T) {
 		name, want string
 		call       func()
 	}{
-		{"short a", "blas: insufficient length of a", func() { b.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, short, n, x, n, 0, a, n) }},
-		{"short b", "blas: insufficient length of b", func() { b.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, a, n, short, n, 0, x, n) }},
-		{"short c", "blas: insufficient length of c", func() { b.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, a, n, x, n, 0, short, n) }},
-		{"bad ld", "blas: bad leading dimension of A", func() { b.Dgemm(blas.Trans, blas.NoTrans, n, n, n, 1, a, n-1, x, n, 0, a, n) }},
+		{"short a", "blas: insufficient length of a",
+			func() { b.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, short, n, x, n, 0, a, n) }},
+		{"short b", "blas: insufficient length of b",
+			func() { b.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, a, n, short, n, 0, x, n) }},
+		{"short c", "blas: insufficient length of c",
+			func() { b.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, a, n, x, n, 0, short, n) }},
+		{"bad ld", "blas: bad leading dimension of A",
+			func() { b.Dgemm(blas.Trans, blas.NoTrans, n, n, n, 1, a, n-1, x, n, 0, a, n) }},
 		{"bad flag", "blas: illegal transpose", func() { b.Dgemm('X', blas.NoTrans, n, n, n, 1, a, n, x, n, 0, a, n) }},
 		{"negative", "blas: m < 0", func() { b.Dgemm(blas.NoTrans, blas.NoTrans, -1, n, n, 1, a, n, x, n, 0, a, n) }},
-		{"short x", "blas: insufficient length of x", func() { b.Dgemv(blas.NoTrans, n, n, 1, a, n, x[:n-1], 1, 0, x, 1) }},
-		{"short y", "blas: insufficient length of y", func() { b.Dgemv(blas.Trans, n, n, 1, a, n, x, 1, 0, x[:n-1], 1) }},
-		{"syrk", "blas: insufficient length of c", func() { b.Dsyrk(blas.Upper, blas.NoTrans, n, n, 1, a, n, 0, short, n) }},
-		{"trsm", "blas: illegal diagonal", func() { b.Dtrsm(blas.Left, blas.Upper, blas.NoTrans, 'X', n, n, 1, a, n, x, n) }},
-		{"trmm", "blas: insufficient length of b", func() { b.Dtrmm(blas.Left, blas.Upper, blas.NoTrans, blas.Unit, n, n, 1, a, n, short, n) }},
+		{"short x", "blas: insufficient length of x",
+			func() { b.Dgemv(blas.NoTrans, n, n, 1, a, n, x[:n-1], 1, 0, x, 1) }},
+		{"short y", "blas: insufficient length of y",
+			func() { b.Dgemv(blas.Trans, n, n, 1, a, n, x, 1, 0, x[:n-1], 1) }},
+		{"syrk", "blas: insufficient length of c",
+			func() { b.Dsyrk(blas.Upper, blas.NoTrans, n, n, 1, a, n, 0, short, n) }},
+		{"trsm", "blas: illegal diagonal", func() {
+			b.Dtrsm(blas.Left, blas.Upper, blas.NoTrans, 'X', n, n, 1, a, n,
+				x, n)
+		}},
+		{"trmm", "blas: insufficient length of b",
+			func() { b.Dtrmm(blas.Left, blas.Upper, blas.NoTrans, blas.Unit, n, n, 1, a, n, short, n) }},
 		{"symm", "blas: illegal side", func() { b.Dsymm('X', blas.Upper, n, n, 1, a, n, x, n, 0, x, n) }},
 		{"svd s", "lapack: insufficient length of s", func() {
 			l.Dgesvd(lapack.SVDNone, lapack.SVDNone, n, n, a, n, x[:n-1], nil, 1, nil, 1, work, len(work))
@@ -424,7 +437,8 @@ func TestArgumentErrorsPanicAsInGonum(t *testing.T) {
 		{"svd work", "lapack: insufficient length of work", func() {
 			l.Dgesvd(lapack.SVDNone, lapack.SVDNone, n, n, a, n, x, nil, 1, nil, 1, work[:10], len(work))
 		}},
-		{"eigen", "lapack: insufficient length of w", func() { l.Dsyev(lapack.EVCompute, blas.Upper, n, a, n, x[:n-1], work, len(work)) }},
+		{"eigen", "lapack: insufficient length of w",
+			func() { l.Dsyev(lapack.EVCompute, blas.Upper, n, a, n, x[:n-1], work, len(work)) }},
 		{"cholesky", "lapack: insufficient length of a", func() { l.Dpotrf(blas.Upper, n, short, n) }},
 	}
 	for _, c := range cases {
@@ -637,7 +651,8 @@ func BenchmarkSVD(b *testing.B) {
 		b.Run(fmt.Sprintf("gonum/%d", n), func(b *testing.B) {
 			for b.Loop() {
 				copy(c.data, a.data)
-				goLAPACK.Dgesvd(lapack.SVDStore, lapack.SVDStore, n, n, c.data, c.ld, s, u.data, u.ld, vt.data, vt.ld, work, len(work))
+				goLAPACK.Dgesvd(lapack.SVDStore, lapack.SVDStore, n, n, c.data, c.ld, s, u.data, u.ld, vt.data, vt.ld,
+					work, len(work))
 			}
 		})
 	}

@@ -15,5 +15,6 @@ func (*library) float64() blas.Float64 { return nil }
 func candidates() []string { return nil }
 
 func open(path string, _ bool) (*library, error) {
-	return nil, passedOver(path, "this build of surepipe opens no libraries: it has the tag static, or is for a platform where that is not supported")
+	return nil, passedOver(path, "this build of surepipe opens no libraries: it has the tag static, or is for a "+
+		"platform where that is not supported")
 }

@@ -77,7 +77,8 @@ func groupProducts(out []float64, to int, x []float64, stride, w int, y []float6
 		}
 	} else {
 		for ; s+triple <= w; s += triple {
-			dots3x4Y(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8], half(next, s/triple))
+			dots3x4Y(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8],
+				half(next, s/triple))
 		}
 	}
 	for ; s < w; s++ {
@@ -200,18 +201,21 @@ func dots1x4Y(n int, x *float64, y *float64, other *int32, ystride int, out *flo
 // prefetches two rows.
 //
 //go:noescape
-func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64, next *int32)
+func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int,
+	mask *int64, next *int32)
 
 // adds6x8Y adds to eight values of six vectors, or to as many as the mask has ones where it is not nil. The
 // strides are in bytes.
 //
 //go:noescape
-func adds6x8Y(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32, ystride int, mask *int64)
+func adds6x8Y(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32,
+	ystride int, mask *int64)
 
 // adds6x32 adds to as many of 32 values of six vectors as mask has ones. The strides are in bytes.
 //
 //go:noescape
-func adds6x32(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32, ystride int, mask uint32)
+func adds6x32(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32,
+	ystride int, mask uint32)
 
 //go:noescape
 func adds1x32(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int, mask uint32)

@@ -99,7 +99,8 @@ type kernels struct {
 	for _, k := range kernels {
 		fmt.Fprintf(&b, "\t%s cu.Function\n", lower(goName(k.name)))
 	}
-	b.WriteString("}\n\n// functions lists where each kernel's function belongs.\nfunc (all *kernels) functions() []kernelSlot {\n\treturn []kernelSlot{\n")
+	b.WriteString("}\n\n// functions lists where each kernel's function belongs.\nfunc (all *kernels) functions() " +
+		"[]kernelSlot {\n\treturn []kernelSlot{\n")
 	for _, k := range kernels {
 		fmt.Fprintf(&b, "\t\t{%q, &all.%s},\n", k.name, lower(goName(k.name)))
 	}
@@ -114,8 +115,10 @@ type kernels struct {
 				passed = append(passed, "uint64("+p.name+")")
 			}
 		}
-		fmt.Fprintf(&b, "\nfunc (all *kernels) launch%s(g grid, s cu.Stream, %s) error {\n", goName(k.name), strings.Join(declared, ", "))
-		fmt.Fprintf(&b, "\treturn launch(all.%s, g, s, []uint64{%s})\n}\n", lower(goName(k.name)), strings.Join(passed, ", "))
+		fmt.Fprintf(&b, "\nfunc (all *kernels) launch%s(g grid, s cu.Stream, %s) error {\n", goName(k.name),
+			strings.Join(declared, ", "))
+		fmt.Fprintf(&b, "\treturn launch(all.%s, g, s, []uint64{%s})\n}\n", lower(goName(k.name)),
+			strings.Join(passed, ", "))
 	}
 	return format.Source(b.Bytes())
 }
@@ -135,7 +138,8 @@ func table(kernels []kernel) []byte {
 }
 
 func compile(clang, source string) ([]byte, error) {
-	cmd := exec.Command(clang, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib", "-O3", "-S", "-o", "-", source)
+	cmd := exec.Command(clang, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc",
+		"-nocudalib", "-O3", "-S", "-o", "-", source)
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	out, err := cmd.Output()

@@ -6,7 +6,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	k, err := parse("kernels/soft_add.cu", []byte("#include \"device.h\"\n\n// f\nKERNEL soft_add(double *dst, i64 ds,\n    const u64 *x, double a) {\n  __syncthreads();\n}\n"))
+	k, err := parse("kernels/soft_add.cu", []byte("#include \"device.h\"\n\n// f\nKERNEL soft_add(double *dst, "+
+		"i64 ds,\n    const u64 *x, double a) {\n  __syncthreads();\n}\n"))
 	if err != nil || k.name != "soft_add" || !k.barriers || len(k.params) != 4 {
 		t.Fatalf("%+v, %v", k, err)
 	}
@@ -28,7 +29,8 @@ func TestParse(t *testing.T) {
 		"two":     "\nKERNEL two(i64 n) {\n}\nKERNEL three(i64 n) {",
 		"none":    "\nvoid none(i64 n) {",
 	} {
-		if _, err := parse("kernels/"+name+".cu", []byte(source)); err == nil || !strings.Contains(err.Error(), name+".cu") {
+		if _, err := parse("kernels/"+name+".cu", []byte(source)); err == nil ||
+			!strings.Contains(err.Error(), name+".cu") {
 			t.Errorf("%q is taken: %v", source, err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // Values are rounded to the file's levels, and those outside of [0, 1] are clamped and counted.
 func ExampleEncodePNG() {
 	var file bytes.Buffer
-	clamped, err := images.EncodePNG(&file, ndarray.Array{Name: "x", Shape: []int{1, 3}, Data: []float64{0, 0.6, 1.5}}, 8)
+	clamped, err := images.EncodePNG(&file, ndarray.Array{Name: "x", Shape: []int{1, 3},
+		Data: []float64{0, 0.6, 1.5}}, 8)
 	if err != nil {
 		fmt.Println(err)
 		return

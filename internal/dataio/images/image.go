@@ -37,7 +37,8 @@ func picture(a ndarray.Array, bits int) (im image.Image, clamped int, err error)
 	default:
 		to := image.NewRGBA64(bounds)
 		im, set = to, func(i, j int) {
-			to.SetRGBA64(j, i, color.RGBA64{uint16(at(i, j, 0)), uint16(at(i, j, 1)), uint16(at(i, j, 2)), math.MaxUint16})
+			to.SetRGBA64(j, i, color.RGBA64{uint16(at(i, j, 0)), uint16(at(i, j, 1)), uint16(at(i, j, 2)),
+				math.MaxUint16})
 		}
 	}
 	for i := range rows {

@@ -25,7 +25,8 @@ func ReadJPEG(r io.Reader) (ndarray.Array, error) {
 	}
 	// Every block of 8 x 8 pixels takes at least one bit.
 	if pixels := int64(config.Width) * int64(config.Height); pixels > 512*int64(len(data)) {
-		return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", config.Height, config.Width, len(data))
+		return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than "+
+			"%d bytes can hold)", config.Height, config.Width, len(data))
 	}
 	if err := ndarray.FitsImage(config.Height, config.Width, 3, 8); err != nil {
 		return ndarray.Array{}, err

@@ -43,7 +43,8 @@ func ReadPNG(r io.Reader) (ndarray.Array, error) {
 	}
 	// Deflate packs at most 1032 bytes into one.
 	if least := (int64(config.Width)*int64(bits*channels) + 7) / 8; least > int64(len(data))*1032/int64(config.Height) {
-		return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", config.Height, config.Width, len(data))
+		return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than "+
+			"%d bytes can hold)", config.Height, config.Width, len(data))
 	}
 	if err := ndarray.FitsImage(config.Height, config.Width, channels, bits); err != nil {
 		return ndarray.Array{}, err
@@ -81,7 +82,8 @@ func refuse(what string) error {
 
 // fromPixels takes the first channels of pixels that are stored as a number of values of size bytes
 // each, 1 or 2, the higher one first.
-func fromPixels(pix []byte, stride int, config image.Config, channels, stored, size int, depth ndarray.Depth) ndarray.Array {
+func fromPixels(pix []byte, stride int, config image.Config, channels, stored, size int,
+	depth ndarray.Depth) ndarray.Array {
 	a := imageArray(config.Height, config.Width, channels, depth)
 	for i := range config.Height {
 		line := pix[i*stride:]

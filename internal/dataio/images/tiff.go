@@ -89,14 +89,18 @@ func tiffPages(data []byte) (pages []*tiffFile, err error) {
 			return nil, err
 		}
 		pages = append(pages, t)
-		if one := pages[0]; t.rows != one.rows || t.cols != one.cols || t.channels != one.channels || t.bits != one.bits || t.format != one.format {
-			return nil, fmt.Errorf("is a TIFF file of several images that differ (%s, and then %s), expected one image, or a series of images of one size and depth", one.kind(), t.kind())
+		if one := pages[0]; t.rows != one.rows || t.cols != one.cols || t.channels != one.channels ||
+			t.bits != one.bits || t.format != one.format {
+			return nil, fmt.Errorf("is a TIFF file of several images that differ (%s, and then %s), expected one "+
+				"image, or a series of images of one size and depth", one.kind(), t.kind())
 		}
 		// Images may share the bytes that they are packed in.
 		if values += uint64(t.rows) * uint64(t.cols); values > uint64(len(data))*tiffPacks/uint64(t.samples*t.bits/8) {
-			return nil, fmt.Errorf("is truncated or corrupt (its %d images have more pixels than %d bytes can hold)", len(pages), len(data))
+			return nil, fmt.Errorf("is truncated or corrupt (its %d images have more pixels than %d bytes can hold)",
+				len(pages), len(data))
 		}
-		if err := ndarray.Fits(fmt.Sprintf("a series of %d images", len(pages)), float64(values), 8*float64(t.channels)); err != nil {
+		if err := ndarray.Fits(fmt.Sprintf("a series of %d images", len(pages)), float64(values),
+			8*float64(t.channels)); err != nil {
 			return nil, err
 		}
 	}
@@ -169,7 +173,8 @@ func (t *tiffFile) values(entry []byte, tag uint16) ([]uint64, error) {
 	if size*count > 4 {
 		at := int64(t.order.Uint32(from))
 		if at+size*count > int64(len(t.data)) {
-			return nil, fmt.Errorf("is a truncated or corrupt TIFF image (the %d values of tag %d are outside of the file)", count, tag)
+			return nil, fmt.Errorf("is a truncated or corrupt TIFF image (the %d values of tag %d are outside "+
+				"of the file)", count, tag)
 		}
 		from = t.data[at:]
 	}
@@ -237,7 +242,8 @@ func (t *tiffFile) check() error {
 		if kind == "" {
 			kind = "numbers"
 		}
-		return fmt.Errorf("is a TIFF image of %s of %d bits, expected integers of 8, 16 or 32 bits, or floating point numbers of 32 or 64", kind, bits)
+		return fmt.Errorf("is a TIFF image of %s of %d bits, expected integers of 8, 16 or 32 bits, or floating "+
+			"point numbers of 32 or 64", kind, bits)
 	case t.inverted && t.format == 3:
 		return refuse("a TIFF image of floating point numbers whose 0 is white")
 	case t.samples < t.channels || t.samples > t.channels+1:
@@ -253,7 +259,8 @@ func (t *tiffFile) check() error {
 	t.bits = int(bits)
 	each := uint64(t.samples * t.bits / 8)
 	if width > math.MaxInt32 || height > math.MaxInt32 || width*height > uint64(len(t.data))*tiffPacks/each {
-		return fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", height, width, len(t.data))
+		return fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)",
+			height, width, len(t.data))
 	}
 	t.rows, t.cols = int(height), int(width)
 	return nil
@@ -278,13 +285,15 @@ func (t *tiffFile) pixels() (ndarray.Array, error) {
 		offsets, sizes = t.tags[TagTileOffsets], t.tags[TagTileBytes]
 	}
 	each := uint64(t.samples * t.bits / 8)
-	if width == 0 || height == 0 || width > math.MaxInt32 || height > math.MaxInt32 || width*height > uint64(len(t.data))*tiffPacks/each {
+	if width == 0 || height == 0 || width > math.MaxInt32 || height > math.MaxInt32 ||
+		width*height > uint64(len(t.data))*tiffPacks/each {
 		return a, fmt.Errorf("it states parts of %d x %d pixels", height, width)
 	}
 	w, h := int(width), int(height)
 	across, down := (t.cols+w-1)/w, (t.rows+h-1)/h
 	if uint64(across)*width*uint64(down)*height > uint64(len(t.data))*tiffPacks/each {
-		return a, fmt.Errorf("it states %d parts of %d x %d pixels, more than %d bytes can hold", across*down, height, width, len(t.data))
+		return a, fmt.Errorf("it states %d parts of %d x %d pixels, more than %d bytes can hold", across*down, height,
+			width, len(t.data))
 	}
 	if len(offsets) < across*down || len(sizes) < across*down {
 		return a, fmt.Errorf("it states %d parts of %d", min(len(offsets), len(sizes)), across*down)

@@ -26,9 +26,11 @@ func EncodeTIFF(w io.Writer, a ndarray.Array, depth ndarray.Depth) (clamped int,
 		return 0, err
 	}
 	switch {
-	case depth.Float && (depth.Bits == 32 || depth.Bits == 64), !depth.Float && (depth.Bits == 8 || depth.Bits == 16 || depth.Bits == 32):
+	case depth.Float && (depth.Bits == 32 || depth.Bits == 64), !depth.Float &&
+		(depth.Bits == 8 || depth.Bits == 16 || depth.Bits == 32):
 	default:
-		return 0, fmt.Errorf("a TIFF image of %d bits, expected 8, 16 or 32, or floating point numbers of 32 or 64", depth.Bits)
+		return 0, fmt.Errorf("a TIFF image of %d bits, expected 8, 16 or 32, or floating point numbers of 32 or 64",
+			depth.Bits)
 	}
 	size := depth.Bits / 8
 	if bytes := int64(len(a.Data)) * int64(size); bytes+int64(pages)<<10 > math.MaxUint32 {
@@ -88,7 +90,8 @@ func tiffDirectory(at int, more bool, rows, cols, channels, bytes int, depth nda
 	}
 	entries := [][2]int{
 		{TagWidth, cols}, {TagHeight, rows}, {TagBits, depth.Bits}, {TagCompression, 1}, {TagPhotometric, photometric},
-		{TagStripOffsets, 0}, {TagSamples, channels}, {TagRowsPerStrip, rows}, {TagStripBytes, bytes}, {TagPlanar, 1}, {TagSampleFormat, format},
+		{TagStripOffsets, 0}, {TagSamples, channels}, {TagRowsPerStrip, rows}, {TagStripBytes, bytes}, {TagPlanar, 1},
+		{TagSampleFormat, format},
 	}
 	le := binary.LittleEndian
 	end := at + head + 2 + 12*len(entries) + 4

@@ -53,7 +53,8 @@ func (a Array) CheckFinite() error {
 // Column is the column of that name of a table, of shape (rows,).
 func (a Array) Column(column string) (y Array, err error) {
 	if len(a.Shape) != 2 || len(a.Columns) != a.Shape[1] {
-		return y, fmt.Errorf("array %q has no column names, expected a table with a header line to take column %q from", a.Name, column)
+		return y, fmt.Errorf("array %q has no column names, expected a table with a header line to take "+
+			"column %q from", a.Name, column)
 	}
 	j := slices.Index(a.Columns, column)
 	if j < 0 {
@@ -168,7 +169,8 @@ func (a Array) WithPairs() (Array, error) {
 		n *= k
 	}
 	if n != len(a.Data) {
-		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(), ShapeString(a.Shape))
+		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(),
+			ShapeString(a.Shape))
 	}
 	if a.Complex {
 		a.Shape = append(a.Shape[:len(a.Shape):len(a.Shape)], 2)
@@ -200,7 +202,8 @@ func (a Array) Check() {
 		size *= k
 	}
 	if a.Complex && (len(a.Data) != n || len(a.Shape) == 0 || a.Shape[len(a.Shape)-1] != 2) {
-		panic(fmt.Sprintf("dataio: array %q of complex numbers has shape %s, expected a last axis of 2", a.Name, ShapeString(a.Shape)))
+		panic(fmt.Sprintf("dataio: array %q of complex numbers has shape %s, expected a last axis of 2", a.Name,
+			ShapeString(a.Shape)))
 	}
 	if size != n {
 		panic(fmt.Sprintf("dataio: array %q has %d values, expected shape %s", a.Name, n, ShapeString(a.Shape)))
@@ -216,7 +219,8 @@ func (a Array) Pixels() (rows, cols, channels int, err error) {
 	case len(a.Shape) == 3 && (a.Shape[2] == 1 || a.Shape[2] == 3):
 		return a.Shape[0], a.Shape[1], a.Shape[2], nil
 	}
-	return 0, 0, 0, fmt.Errorf("array %q has shape %s, expected (rows, columns) of an image, or (rows, columns, 3) of a colour image", a.Name, ShapeString(a.Shape))
+	return 0, 0, 0, fmt.Errorf("array %q has shape %s, expected (rows, columns) of an image, or (rows, columns, "+
+		"3) of a colour image", a.Name, ShapeString(a.Shape))
 }
 
 // ScaleToUnit divides an array of unsigned integers of 8 or 16 bits, as numpy stores images, by the

@@ -37,7 +37,8 @@ func (q *Quantizer) Level(v float64) float64 {
 	return v
 }
 
-// PixelBits is the number of bits of pixels: that of the file of y, or where that was no image's what the values of y need.
+// PixelBits is the number of bits of pixels: that of the file of y, or where that was no image's what the
+// values of y need.
 func (d Depth) PixelBits(eight bool) int {
 	switch {
 	case d.IsImage():

@@ -19,5 +19,6 @@ func Fits(what string, n, bytes float64) error {
 
 // FitsImage is the error for an image of rows x cols pixels: its bytes, and as many float64.
 func FitsImage(rows, cols, channels, bits int) error {
-	return Fits(fmt.Sprintf("an image of %d x %d pixels", rows, cols), float64(rows)*float64(cols), float64(channels)*(8+float64(bits)/8))
+	return Fits(fmt.Sprintf("an image of %d x %d pixels", rows, cols), float64(rows)*float64(cols),
+		float64(channels)*(8+float64(bits)/8))
 }

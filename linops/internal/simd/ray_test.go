@@ -60,7 +60,8 @@ func equal(t *testing.T, r Ray, got, want []float64) {
 func TestRaysBesideTheImagePanic(t *testing.T) {
 	plane := make([]float64, 3*5)
 	for name, r := range map[string]Ray{
-		"left": {At: -0.1, To: 3, Width: 5}, "right": {At: 4, To: 3, Width: 5}, "at the end": {At: 1, Slope: 2, To: 3, Width: 5}, "below": {To: 4, Width: 5},
+		"left": {At: -0.1, To: 3, Width: 5}, "right": {At: 4, To: 3, Width: 5},
+		"at the end": {At: 1, Slope: 2, To: 3, Width: 5}, "below": {To: 4, Width: 5},
 	} {
 		func() {
 			defer func() {

@@ -10,7 +10,8 @@ import "fmt"
 // check panics unless the last row of x is there.
 func check(dst, q, x []float64, stride int) {
 	if last := (len(q)-1)*stride + len(dst); len(q) > 0 && (stride < 0 || last > len(x)) {
-		panic(fmt.Sprintf("simd: %d rows of length %d at a distance of %d in %d values", len(q), len(dst), stride, len(x)))
+		panic(fmt.Sprintf("simd: %d rows of length %d at a distance of %d in %d values", len(q), len(dst), stride,
+			len(x)))
 	}
 }
 

@@ -29,14 +29,16 @@ func TestSumsAgree(t *testing.T) {
 					sum(want[offset:offset+n], q, x[offset:], stride, add)
 					for i := range got {
 						if got[i] != want[i] || (i < offset || i >= offset+n) && got[i] != y[i] {
-							t.Fatalf("n = %d, %d rows %d apart: entry %d is %v, expected %v", n, count, stride, i, got[i], want[i])
+							t.Fatalf("n = %d, %d rows %d apart: entry %d is %v, expected %v", n, count, stride, i,
+								got[i], want[i])
 						}
 					}
 					if n > 0 {
 						one := []float64{y[offset+n-1]}
 						Sum(one, q, x[offset+n-1:], stride, add)
 						if one[0] != got[offset+n-1] {
-							t.Fatalf("n = %d, %d rows: the last entry alone is %v, in its row %v", n, count, one[0], got[offset+n-1])
+							t.Fatalf("n = %d, %d rows: the last entry alone is %v, in its row %v", n, count, one[0],
+								got[offset+n-1])
 						}
 					}
 				}

@@ -29,7 +29,8 @@ func OnEach(op string, dst, v array.Batch, x []float64, f func()) error {
 		}
 		for j, a := range x {
 			if !(math.Abs(a) <= hostLimit) {
-				return fmt.Errorf("prox: %s: entry %d of vector %d is %v, want a number of size at most %v", op, j, i, a, hostLimit)
+				return fmt.Errorf("prox: %s: entry %d of vector %d is %v, want a number of size at most %v", op, j, i,
+					a, hostLimit)
 			}
 		}
 		f()

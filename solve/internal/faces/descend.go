@@ -263,7 +263,8 @@ func (p *Program) search(d []float64, slope float64) outcome {
 	return moved
 }
 
-// purge takes out of S what is 0, or of the wrong sign by a rounding error, and bars it where it was alone. It reports whether there was any.
+// purge takes out of S what is 0, or of the wrong sign by a rounding error, and bars it where it was alone. It
+// reports whether there was any.
 func (p *Program) purge() bool {
 	var out []int
 	for i, j := range p.active {

@@ -119,7 +119,8 @@ func TestFactorFollowsItsColumns(t *testing.T) {
 		}
 		for i := range n {
 			if math.Abs(d[i]-want.AtVec(i)) > 1e-9*mat.Norm(&want, 2) {
-				t.Fatalf("round %d, %d columns, %d held: entry %d is %g, expected %g", round, n, len(p.f.held), i, d[i], want.AtVec(i))
+				t.Fatalf("round %d, %d columns, %d held: entry %d is %g, expected %g", round, n, len(p.f.held), i,
+					d[i], want.AtVec(i))
 			}
 		}
 	}

@@ -125,7 +125,8 @@ func (f *factor) direct(x []float64) {
 
 // part is the triangle of R at the diagonal, and right the rows to the right of it.
 func (f *factor) part(i, end int) blas64.Triangular {
-	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: end - i, Stride: f.stride, Data: f.r[i*f.stride+i:]}
+	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: end - i, Stride: f.stride,
+		Data: f.r[i*f.stride+i:]}
 }
 
 func (f *factor) right(i, end int) blas64.General {

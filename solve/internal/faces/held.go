@@ -103,7 +103,8 @@ func (f *factor) widen(n int) {
 		copy(y.Data[i*f.n:i*f.n+n], old.Data[i*n:i*n+n])
 	}
 	right := blas64.General{Rows: m, Cols: k, Stride: f.n, Data: f.y[n:]}
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, old, blas64.General{Rows: n, Cols: k, Stride: f.stride, Data: f.r[n:]}, 0, right)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, old, blas64.General{Rows: n, Cols: k, Stride: f.stride,
+		Data: f.r[n:]}, 0, right)
 	r := f.triangle()
 	r.N, r.Data = k, r.Data[n*f.stride+n:]
 	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, right)
@@ -172,7 +173,8 @@ func (f *factor) inverse() blas64.Symmetric {
 	}
 	z := blas64.General{Rows: m, Cols: n, Stride: n, Data: slices.Clone(f.y[:m*n])}
 	blas64.Trsm(blas.Right, blas.Trans, 1, f.triangle(), z)
-	blas64.Trsm(blas.Left, blas.Trans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}, z)
+	blas64.Trsm(blas.Left, blas.Trans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m,
+		Data: f.yy}, z)
 	blas64.Syrk(blas.Trans, -1, z, 1, out)
 	return out
 }

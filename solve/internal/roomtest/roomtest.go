@@ -79,7 +79,10 @@ func Near(t testing.TB, what string, got, want []float64, tol float64) {
 // CheckChoice fails the test where a choice is not among those of the solution.
 func CheckChoice(t testing.TB, s *solve.Solution, part, chosen string) {
 	t.Helper()
-	if !slices.ContainsFunc(s.Choices, func(c solve.Choice) bool { return c.Part == part && c.Chosen == chosen && c.Reason != "" }) {
+	if !slices.ContainsFunc(s.Choices, func(c solve.Choice) bool {
+		return c.Part == part && c.Chosen == chosen &&
+			c.Reason != ""
+	}) {
 		t.Errorf("choices %v, expected %s: %s", s.Choices, part, chosen)
 	}
 }
@@ -93,7 +96,8 @@ func Designs(rng *rand.Rand, d, p int) map[string]*mat.Dense {
 	}
 	rank := max(1, min(d, p)/2)
 	var low mat.Dense
-	low.Mul(mat.NewDense(d, rank, solvetest.Gaussian(rng, d*rank)), mat.NewDense(rank, p, solvetest.Gaussian(rng, rank*p)))
+	low.Mul(mat.NewDense(d, rank, solvetest.Gaussian(rng, d*rank)),
+		mat.NewDense(rank, p, solvetest.Gaussian(rng, rank*p)))
 	near := mat.DenseCopyOf(plain)
 	for j := 1; j < p; j++ {
 		for i := range d {
@@ -106,7 +110,8 @@ func Designs(rng *rand.Rand, d, p int) map[string]*mat.Dense {
 	for j := 0; j < p; j += 3 {
 		holes.SetCol(j, make([]float64, d))
 	}
-	return map[string]*mat.Dense{"plain": plain, "copies": copies, "low rank": &low, "correlated": near, "units": units, "zeros": holes}
+	return map[string]*mat.Dense{"plain": plain, "copies": copies, "low rank": &low, "correlated": near,
+		"units": units, "zeros": holes}
 }
 
 // Plain hides everything but the two directions of an operator.

@@ -63,7 +63,8 @@ func TestInverseByHalves(t *testing.T) {
 			}
 			// The condition number is that of the Wishart matrix, or about n/mu.
 			if limit := 1e-11 * float64(n); !(worst <= limit) {
-				t.Errorf("n = %d, mu = %g: M times its inverse differs from I by %g, expected at most %g", n, mu, worst, limit)
+				t.Errorf("n = %d, mu = %g: M times its inverse differs from I by %g, expected at most %g", n, mu,
+					worst, limit)
 			}
 			a[(n-1)*n+n-1] = -1
 			if InvertPositive(upperOf(n, a), make([]float64, n*n/2)) {
