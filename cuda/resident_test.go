@@ -210,8 +210,8 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 // A whole estimate copies y and the probes to the card, mu_hat, b and one vector of length p that
 // tells the support from it, and numbers: a few an iteration and a probe, k x k matrices, and the
 // system on the support, with which an unrolled derivative is compared by a probe of its own. The
-// duality gap takes b and the gradient, and the derivatives near the solution one probe of length
-// p.
+// duality gap takes b and the gradient, and the derivatives near the solution two probes of length p, and
+// two arguments with their diagonals, which an unrolled derivative reads once more.
 func TestEstimateCopiesProbesAndResults(t *testing.T) {
 	const d, n, queries = 130, 190, 12
 	for _, c := range []struct {
@@ -251,10 +251,10 @@ func TestEstimateCopiesProbesAndResults(t *testing.T) {
 				t.Logf("%d iterations, %d queries, %d active: %d values to the card, %d from it", risk.Iterations,
 					used, system, to, from)
 				// The support's columns are a list of numbers too.
-				if limit := int64(d + (c.probes+lag)*d + 2*n + matrices); to > limit {
+				if limit := int64(d + (c.probes+lag)*d + 5*n + matrices); to > limit {
 					t.Errorf("%d values copied to the card, expected at most %d", to, limit)
 				}
-				if limit := int64(d + 5*n + matrices + 2*(risk.Iterations+used+lag) + 16); from > limit {
+				if limit := int64(d + (8+lag)*n + matrices + 2*(risk.Iterations+used+lag) + 16); from > limit {
 					t.Errorf("%d values copied from the card, expected at most %d", from, limit)
 				}
 				release()

@@ -103,22 +103,23 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	rng := rand.New(rand.NewPCG(0x6e656172, uint64(n.v.N())))
 	dev.Upload(probes, normals(rng, unlike*n.v.N()))
 	n.j.Apply(here, probes)
-	points := n.around(rng, shift, top)
+	diagonal := !n.j.Diagonal().IsZero()
+	known := prox.StructureOf(n.r)
+	points := n.shifted(shift)
 	defer func() {
 		for _, p := range points {
 			p.Free()
 		}
 	}()
-	all := points
-	if !n.j.Diagonal().IsZero() {
+	if diagonal {
 		if err := n.extremes(points[0], points[1]); err != nil {
 			return seen, err
 		}
-		if known := prox.StructureOf(n.r); known.Sparse != nil && known.Groups == nil { // a sum over coordinates
-			all = points[:2]
-		}
 	}
-	for _, there := range all {
+	if !diagonal || known.Sparse == nil || known.Groups != nil { // no sum over coordinates
+		points = append(points, n.around(rng, shift, top)...)
+	}
+	for _, there := range points {
 		if err := n.include(ctx, &seen, here, there, probes); err != nil {
 			return seen, err
 		}
@@ -126,26 +127,29 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	return seen, nil
 }
 
-// around are v shifted up and down everywhere, scaled up and down, and shifted at random: ties of some
-// regularizers are between coordinates.
-func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Batch) {
-	dev := n.v.Device()
-	add := func(scale, by float64, along array.Batch) {
-		v := dev.Alloc(1, n.v.N())
-		dev.Lin(v, scale, n.v, by, along)
-		points = append(points, v)
-	}
-	along := dev.Alloc(1, n.v.N())
+// shifted are v shifted up and down everywhere.
+func (n *vicinity) shifted(shift float64) []array.Batch {
+	along := n.v.Device().Alloc(1, n.v.N())
 	defer along.Free()
-	dev.Fill(along, 1)
-	add(1, shift, along)
-	add(1, -shift, along)
-	add(1+shift/top, 0, array.Batch{})
-	add(math.Max(1-shift/top, 0), 0, array.Batch{})
+	along.Device().Fill(along, 1)
+	return []array.Batch{n.moved(1, shift, along), n.moved(1, -shift, along)}
+}
+
+// moved is scale v + by along.
+func (n *vicinity) moved(scale, by float64, along array.Batch) array.Batch {
+	v := n.v.Device().Alloc(1, n.v.N())
+	v.Device().Lin(v, scale, n.v, by, along)
+	return v
+}
+
+// around are v scaled up and down, and shifted at random: ties of some regularizers are between coordinates.
+func (n *vicinity) around(rng *rand.Rand, shift, top float64) []array.Batch {
+	points := []array.Batch{n.moved(1+shift/top, 0, array.Batch{}), n.moved(math.Max(1-shift/top, 0), 0, array.Batch{})}
+	along := n.v.Device().Alloc(1, n.v.N())
+	defer along.Free()
 	for range unlike {
-		dev.Upload(along, normals(rng, n.v.N()))
-		add(1, shift, along)
-		add(1, -shift, along)
+		along.Device().Upload(along, normals(rng, n.v.N()))
+		points = append(points, n.moved(1, shift, along), n.moved(1, -shift, along))
 	}
 	return points
 }

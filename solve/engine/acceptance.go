@@ -59,7 +59,8 @@ type Watch struct {
 	kb      array.Batch // K b, for r(K b)
 	norm2K  float64     // a bound of ||K||^2, where it has been needed
 	looked  bool        // short is known
-	short   []float64   // one over the lengths of A's columns where these differ much, 0 for columns of 0; else nil
+	// short and long are one over the lengths of A's columns, and these, where they differ much; else empty.
+	short, long, scaled array.Batch
 }
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Watch {
@@ -72,6 +73,9 @@ func (c *Watch) Release() {
 	c.z.Free()
 	c.g.Free()
 	c.kb.Free()
+	c.short.Free()
+	c.long.Free()
+	c.scaled.Free()
 	if c.fit != nil {
 		c.fit.Release()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -275,33 +276,37 @@ func (c *Watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z flo
 	return gapBehind(r, c.kb, u, z, c.missing(e, b)), nil
 }
 
-// missing is a bound of <e, b' - b> over the b' of which the gap speaks.
+// missing is a bound of <e, b' - b> over the b' of which the gap speaks: those no farther from b than 0 is, or than
+// ||y|| in units in which the columns of A have length 1 where their lengths differ much.
 func (c *Watch) missing(e, b array.Batch) float64 {
+	dev := b.Device()
 	if !c.looked {
 		c.looked = true
 		if lengths2 := UnequalLengths2(c.m.Problem()); lengths2 != nil {
-			c.short = InverseLengths(lengths2)
+			short := InverseLengths(lengths2)
+			most := slices.Max(short)
+			long := make([]float64, len(short))
+			for j, v := range short {
+				if v == 0 { // a column of zeros is as short as any
+					short[j] = most
+				}
+				long[j] = 1 / short[j]
+			}
+			c.short, c.long = dev.Put(short, 1, len(short)), dev.Put(long, 1, len(long))
+			c.scaled = dev.Alloc(1, len(short))
 		}
 	}
-	if c.short == nil {
+	if c.short.IsZero() {
 		s := Norm(b)
 		if c.Yardstick.Norm > 0 {
 			s = math.Max(s, c.Yardstick.Y/c.Yardstick.Norm)
 		}
 		return Norm(e) * s
 	}
-	sum, top, unseen := 0.0, 0.0, 0.0
-	f, x := e.ToHost(), b.ToHost()
-	for j, v := range f {
-		if c.short[j] == 0 {
-			unseen += math.Abs(v)
-			continue
-		}
-		s := math.Max(math.Abs(x[j]), c.Yardstick.Y*c.short[j])
-		sum += math.Abs(v) * s
-		top = math.Max(top, s)
-	}
-	return sum + unseen*top
+	dev.Mul(c.scaled, b, c.long)
+	far := math.Max(Norm(c.scaled), c.Yardstick.Y)
+	dev.Mul(c.scaled, e, c.short)
+	return Norm(c.scaled) * far
 }
 
 // gapBehind is the duality gap of an r that is finite everywhere, however far u has to move towards 0 to be feasible;
