@@ -66,6 +66,9 @@ var smaller = []struct {
 // for each document, on smaller data, where they are quick; of the others the flags are read. The
 // tests and benchmarks that are named exist.
 func TestCommandsOfTheDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the commands are the same without a native BLAS")
+	}
 	for name, text := range documents(t) {
 		t.Run(name, func(t *testing.T) {
 			top, err := filepath.Abs("../..")
