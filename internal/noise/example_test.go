@@ -27,6 +27,5 @@ func Example() {
 	fmt.Println(errors.As(err, &refusal), err)
 	// Output:
 	// mad: 4.1 ± 0.2
-	// true sigma2 cannot be estimated (median-singular-value): 3 of the 6 entries of the matrix are observed,
-	// expected all; give sigma2 (--sigma2)
+	// true sigma2 cannot be estimated (median-singular-value): 3 of the 6 entries of the matrix are observed, expected all; give sigma2 (--sigma2)
 }
