@@ -38,24 +38,27 @@ const projectionSeed = 0x5ca1ab1e
 // 2002; the variance is that of Thorup and Zhang 2004), which takes d additions. A vector of at most
 // s values is kept as it is.
 type Projection struct {
-	dev array.Device
-	d   int
-	csr array.CSR
+	dev     array.Device
+	d, size int
+	csr     array.CSR
 }
 
 // NewProjection puts the map for vectors of length d on a device. The caller frees it.
-func NewProjection(dev array.Device, d int) *Projection {
+func NewProjection(dev array.Device, d int) *Projection { return newProjection(dev, d, ProjectionSize) }
+
+// newProjection is the map to size numbers.
+func newProjection(dev array.Device, d, size int) *Projection {
 	stream, signs := splitMix(splitMix(0, projectionSeed), 0), splitMix(splitMix(0, projectionSeed), 1)
-	at := make([]uint8, d)
-	indptr := make([]int, ProjectionSize+1)
+	at := make([]uint16, d)
+	indptr := make([]int, size+1)
 	for i := range at {
-		at[i] = uint8(splitMix(stream, uint64(i)) % ProjectionSize)
+		at[i] = uint16(splitMix(stream, uint64(i)) % uint64(size))
 		indptr[int(at[i])+1]++
 	}
-	for r := range ProjectionSize {
+	for r := range size {
 		indptr[r+1] += indptr[r]
 	}
-	next := append([]int(nil), indptr[:ProjectionSize]...)
+	next := append([]int(nil), indptr[:size]...)
 	indices, values := make([]int, d), make([]float64, d)
 	for i, r := range at {
 		u := next[r]
@@ -65,7 +68,7 @@ func NewProjection(dev array.Device, d int) *Projection {
 			values[u] = -1
 		}
 	}
-	return &Projection{dev, d, dev.NewCSR(ProjectionSize, d, indptr, indices, values)}
+	return &Projection{dev, d, size, dev.NewCSR(size, d, indptr, indices, values)}
 }
 
 // Device is where the map is, and the vectors that it takes.
@@ -79,10 +82,10 @@ func (p *Projection) Vector(x array.Batch) []float64 {
 	if x.K() != 1 || x.N() != p.d {
 		panic(fmt.Sprintf("hutch: the projection of %s, expected one vector of length %d", x, p.d))
 	}
-	if p.d <= ProjectionSize {
+	if p.d <= p.size {
 		return x.ToHost()
 	}
-	s := x.Device().Alloc(1, ProjectionSize)
+	s := x.Device().Alloc(1, p.size)
 	defer s.Free()
 	x.Device().MulCSR(s, p.csr, x)
 	return s.ToHost()

@@ -41,7 +41,6 @@ func TestErrorsOfDifferencesAgreeWithDenseAlgebra(t *testing.T) {
 			}
 			best := points[last.Index]
 			muBest, jBest := c.dense(t, dev, best.Weights)
-			mean := 0.0
 			for i, p := range points {
 				got := choice.Differences[i]
 				if got.Value != p.SURE-best.SURE {
@@ -56,32 +55,26 @@ func TestErrorsOfDifferencesAgreeWithDenseAlgebra(t *testing.T) {
 					if most := math.Hypot(want, 2*(p.Trace.Error()+best.Trace.Error())); got.StdErr > 1.3*most {
 						t.Errorf("%s: point %d: error %g, expected at most %g", name, i, got.StdErr, most)
 					}
-				} else if math.Abs(got.StdErr-want) > 0.08*want+1e-12 { // 820 coordinates in a projection
+				} else if math.Abs(got.StdErr-want) > 1e-5*want+1e-12 { // 820 coordinates are kept
 					t.Errorf("%s: point %d: error %g, expected %g", name, i, got.StdErr, want)
 				}
 				if got.StdErr < 0.65*want-1e-12 {
 					t.Errorf("%s: point %d: error %g, expected at least %g", name, i, got.StdErr, want)
-				}
-				if i != last.Index {
-					mean += got.StdErr / want / float64(len(points)-1)
 				}
 				if near := i-last.Index == 1 || last.Index-i == 1; near && got.StdErr > 0.5*p.StdErr {
 					t.Errorf("%s: neighbour %d: error of the difference %g, of the value %g", name, i, got.StdErr,
 						p.StdErr)
 				}
 			}
-			if name == "closed" && math.Abs(mean-1) > 0.03 {
-				t.Errorf("%s: errors are %.3f times the exact ones on average", name, mean)
-			}
 		}
 	})
 }
 
-// With up to 22 columns the errors of differences are exact, whatever the seed, for a derivative that is
+// With up to 44 columns the errors of differences are exact, whatever the seed, for a derivative that is
 // factored, that of a linear estimator, and one by conjugate gradients; with 64 seeds agree.
 func TestErrorsOfDifferencesOfTablesAreExact(t *testing.T) {
 	dev := array.NewHost()
-	for _, n := range []int{10, 60} {
+	for _, n := range []int{10, 40, 60} {
 		rng := rand.New(rand.NewPCG(4, uint64(n)))
 		d := 46 + 2*n
 		x, y := mat.NewDense(d, n, gaussian(rng, d*n)), gaussian(rng, d)
@@ -134,7 +127,7 @@ func TestErrorsOfDifferencesOfTablesAreExact(t *testing.T) {
 					}
 					other, k := denseFit(t, dev, f, y, p.Weights)
 					want := math.Sqrt(4*squaredDistanceOf(other, mu) + 4*squaredDistanceOf(k, j))
-					if off := math.Abs(got - want); off > 1e-5*want && n == 10 || off > 0.1*want {
+					if off := math.Abs(got - want); off > 1e-5*want && n <= 44 || off > 0.1*want {
 						t.Errorf("%s, %d columns, point %d: error %g, expected %g", name, n, i, got, want)
 					}
 				}

@@ -25,7 +25,7 @@ type Digest struct {
 	// Residual is the projection of y - mu_hat; it and Images are for the squared loss alone.
 	Residual *Packed `json:"residual,omitempty"`
 	// Images is the projection of the images J w_0 ... J w_{k-1} of common probes, k = Probes; or, with
-	// Probes 1, the coordinates of J in a frame ([hutch.Frame]), which are exact up to 22 dimensions.
+	// Probes 1, the coordinates of J in a frame ([hutch.Frame]), which are exact up to 44 dimensions.
 	Images *Packed `json:"images,omitempty"`
 	Probes int     `json:"probes,omitempty"`
 	// Losses is the projection of the errors of predicting each observation of which alo is the mean,
