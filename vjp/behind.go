@@ -112,7 +112,7 @@ func (at *place) release() {
 // (Vaiter, Deledalle, Peyre, Fadili 2017, with K a linear map; for the differences of a graph this is
 // the formula of Tibshirani and Taylor 2012). It is read off v, which has exact zeros, and not off K b. The
 // linearization may refer to r, which must be released after it.
-func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*implicit, error) {
+func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*linearization, error) {
 	p, dev := at.Problem, at.Y.Device()
 	s := &setting{p: p, eta: 1, norm: math.Sqrt(at.Norm2), tol: o.Tol, keep: o.Images}
 	if at.Norm2 > 0 {
@@ -150,7 +150,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*impl
 			return nil, err
 		}
 	}
-	var l *implicit
+	var l *linearization
 	if m != nil {
 		if l, err = s.choose(ctx, nil, m); err == nil {
 			l.choices[0].Reason = reason
@@ -169,12 +169,12 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*impl
 }
 
 // bySaddle is the derivative by the saddle point system.
-func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason string) (*implicit, error) {
+func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason string) (*linearization, error) {
 	made, by, err := system.Saddle(ctx, s.p.Device, s.p.A, s.p.K, r.j, r.eta, norm2)
 	if err != nil {
 		return nil, err
 	}
-	l := newLinearized(s.p.A, made, nil, s.tol)
+	l := implicit(s.p.A, made, nil, s.tol)
 	l.choices = []Choice{
 		{Part: "space", Chosen: "the vectors u with K u in the model's space, by equations", Reason: reason},
 		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by,

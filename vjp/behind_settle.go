@@ -42,7 +42,7 @@ const (
 
 // behind is the implicit derivative at a solution of a problem with r(K b), which is improved until its
 // space is settled.
-func (s *solver) behind(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+func (s *solver) behind(ctx context.Context, sol *solve.Solution) (*linearization, error) {
 	for round := 0; ; round++ {
 		l, settled, err := s.settle(ctx, sol)
 		if err != nil {
@@ -62,7 +62,7 @@ func (s *solver) behind(ctx context.Context, sol *solve.Solution) (*implicit, er
 }
 
 // further goes on with a solve, and releases what it has found so far where there is more to find.
-func (s *solver) further(ctx context.Context, sol *solve.Solution, l *implicit) (more bool, err error) {
+func (s *solver) further(ctx context.Context, sol *solve.Solution, l *linearization) (more bool, err error) {
 	undo := cleanup{l.Release}
 	defer undo.run()
 	if more, err = sol.Continue(ctx, fewestMore+sol.Iterations/4); err == nil && !more {
@@ -73,7 +73,7 @@ func (s *solver) further(ctx context.Context, sol *solve.Solution, l *implicit) 
 
 // found is the implicit derivative where Newton's method finds the solution from where a solve has stopped short of
 // it; else nil.
-func (s *solver) found(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+func (s *solver) found(ctx context.Context, sol *solve.Solution) (*linearization, error) {
 	l, settled, err := s.settle(ctx, sol)
 	switch {
 	case err != nil:
@@ -87,7 +87,7 @@ func (s *solver) found(ctx context.Context, sol *solve.Solution) (*implicit, err
 }
 
 // settle linearizes at a solution, which Newton's method improves where it ends. It reports whether it did.
-func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, settled bool, err error) {
+func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *linearization, settled bool, err error) {
 	at := sol.At
 	n := newton{at: at, o: s.o}
 	defer n.release()
@@ -136,10 +136,10 @@ type newton struct {
 	o     Options
 	b     array.Batch
 	place *place
-	l     *implicit // at the place
-	off   away      // the error of v, 0 where it is not known
-	moved bool      // the place is not the solution's
-	sizeK float64   // the length of K x over that of x for a random x
+	l     *linearization // at the place
+	off   away           // the error of v, 0 where it is not known
+	moved bool           // the place is not the solution's
+	sizeK float64        // the length of K x over that of x for a random x
 	next  newtonStep
 }
 
@@ -438,7 +438,7 @@ func (n *newton) vicinity(settled bool) *vicinity {
 	return &vicinity{
 		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,
 		shift: near * n.off.most, off: n.off.most, complete: settled,
-		at: func(ctx context.Context, v array.Batch) (*implicit, error) {
+		at: func(ctx context.Context, v array.Batch) (*linearization, error) {
 			other := newton{at: n.at, o: n.o}
 			defer func() {
 				other.l = nil

@@ -287,7 +287,7 @@ var rules = []rule{
 
 // choose takes the first rule that applies to the derivative j of the proximal operator, nil where that is not known,
 // and its model m, and builds the system.
-func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) (*implicit, error) {
+func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) (*linearization, error) {
 	c := s.situation(ctx, j, m)
 	var undo cleanup
 	defer undo.run()
@@ -311,7 +311,7 @@ func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) 
 		return nil, err
 	}
 	undo = nil
-	l := newLinearized(s.p.A, made, m, s.tol)
+	l := implicit(s.p.A, made, m, s.tol)
 	l.held, l.sensitive = c.held, c.fit.Sensitive
 	on := r.space
 	if m != nil && on == modelSpace {

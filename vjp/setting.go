@@ -32,7 +32,7 @@ const etaFactor = 4
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality: b = prox_{eta r}(v) with v = b - eta A*(A b - y), instead of the iterations. A table ([rules])
 // chooses on which space the system is solved, and how. It computes how close the choice of the space was.
-func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64) (*implicit, error) {
+func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64) (*linearization, error) {
 	p, b, y := at.Problem, at.B, at.Y
 	dev := y.Device()
 	d, dim := p.A.Dims()
@@ -83,7 +83,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	} else {
 		shift := near*off.most + leastNear*most(v)
 		n := &vicinity{r: p.R, j: j, v: v, eta: s.eta, shift: shift, complete: true,
-			at: func(ctx context.Context, v array.Batch) (*implicit, error) {
+			at: func(ctx context.Context, v array.Batch) (*linearization, error) {
 				l, _, err := s.at(ctx, v)
 				return l, err
 			}}
@@ -102,7 +102,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 
 // away is Newton's step from the argument v of the proximal operator: about the error of v, which is
 // larger than that of the gradient where A is ill-conditioned. It is 0 where l solves no systems.
-func (s *setting) away(at *solve.Point, l *implicit, v array.Batch) (far away, err error) {
+func (s *setting) away(at *solve.Point, l *linearization, v array.Batch) (far away, err error) {
 	inverse := l.Inverse()
 	if inverse == nil {
 		return far, nil
@@ -130,7 +130,7 @@ func (s *setting) away(at *solve.Point, l *implicit, v array.Batch) (far away, e
 }
 
 // at linearizes the prox at v, with the derivative j, and chooses how to solve with it.
-func (s *setting) at(ctx context.Context, v array.Batch) (l *implicit, j prox.Derivative, err error) {
+func (s *setting) at(ctx context.Context, v array.Batch) (l *linearization, j prox.Derivative, err error) {
 	dst := v.Device().Alloc(1, v.N())
 	defer dst.Free()
 	if j, err = s.p.R.Linearize(dst, v, s.eta); err != nil {
@@ -149,7 +149,7 @@ func (s *setting) at(ctx context.Context, v array.Batch) (l *implicit, j prox.De
 
 // newConfined linearizes at a solution whose tangent space the solver provides, and takes that over. A nil operator
 // stands for the solution 0, near which it does not depend on y.
-func newConfined(p Problem, t *solve.Tangent, tol float64) *implicit {
+func newConfined(p Problem, t *solve.Tangent, tol float64) *linearization {
 	var s system.System
 	var on *system.Iterated
 	switch {
@@ -165,7 +165,7 @@ func newConfined(p Problem, t *solve.Tangent, tol float64) *implicit {
 			on.Add(t.Moving)
 		}
 	}
-	l := newLinearized(p.A, s, t.Model, tol)
+	l := implicit(p.A, s, t.Model, tol)
 	l.held.Hold(t.Model.Space)
 	if t.Model.Curvature != nil {
 		l.held.Hold(t.Model.Curvature)

@@ -154,7 +154,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 }
 
 // derivative is that at a solution, nil where the iterations are to be differentiated.
-func (s *solver) derivative(ctx context.Context, sol *solve.Solution) (l *implicit, by derivative, err error) {
+func (s *solver) derivative(ctx context.Context, sol *solve.Solution) (l *linearization, by derivative, err error) {
 	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil && sol.At.Linear == nil {
 		if l, err = s.found(ctx, sol); err != nil {
 			return nil, by, err
@@ -201,11 +201,12 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solution, error) {
 	var undo cleanup
 	defer undo.run()
-	var t *unrolled
+	var t *linearization
 	sol, err := s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
-		t = newUnrolled(m, y, s.o.Memory)
+		tape := system.NewUnrolled(m, y, s.o.Memory)
+		t = newLinearization("unrolled", m.Problem().A, tape)
 		undo.add(t.Release)
-		return t
+		return tape
 	})
 	if sol != nil {
 		undo.add(sol.Release)
@@ -225,7 +226,7 @@ const settledTol = 1e-12
 
 // linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
 // depends on the remaining error of b, the solution is improved as far as possible.
-func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *implicit, err error) {
+func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *linearization, err error) {
 	at := sol.At
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
@@ -250,7 +251,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *implici
 }
 
 // refined is the implicit derivative at a solution of a problem with r(b).
-func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearization, error) {
 	l, err := newImplicit(ctx, sol.At, s.o, sol.Optimality)
 	if err != nil {
 		return nil, err
@@ -292,7 +293,7 @@ func residual(y array.Batch, sol *solve.Solution) float64 {
 }
 
 // unpenalized reports whether r = 0, the loss is quadratic, and D mu_hat, a projection, is accurate.
-func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
+func (s *solver) unpenalized(sol *solve.Solution, l *linearization) bool {
 	if !loss.Quadratic(s.p.Loss) {
 		return false
 	}
@@ -301,7 +302,7 @@ func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
 }
 
 // leastSquaresError is the error of mu_hat where r = 0: the projection D mu_hat of the residual.
-func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *implicit) error {
+func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *linearization) error {
 	at, dev := sol.At, sol.B.Device()
 	z, miss := dev.Alloc(1, at.Y.N()), dev.Alloc(1, at.Y.N())
 	defer z.Free()
@@ -329,9 +330,9 @@ const (
 // lag estimates the size of the difference between the traces of the unrolled derivative t and of
 // the implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
 // derivative's trace.
-func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
+func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *linearization) (float64, error) {
 	at := sol.At
-	var l *implicit
+	var l *linearization
 	var err error
 	settled := true
 	if at.Problem.K != nil {

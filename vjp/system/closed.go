@@ -18,7 +18,7 @@ func Zero(a linops.Operator, known Closed) System {
 	d, p := a.Dims()
 	known.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
 	known.Slope = func() ([]float64, error) { return make([]float64, p), nil }
-	return &zero{direct{base{d: d, closed: known}}}
+	return &zero{direct{Base{d: d, closed: known}}}
 }
 
 func (s *zero) Apply(_ context.Context, dst, _ array.Batch, _ Goal, left []float64) error {
@@ -53,7 +53,7 @@ type projection struct {
 func Project(m linops.Restricted, t space.Space, c float64) System {
 	d, _ := m.Dims()
 	n := float64(t.Dim())
-	return &projection{direct{base{d, Exactly(n, n), Held{m}}}, m, t, c}
+	return &projection{direct{Base{d, Exactly(n, n), Held{m}}}, m, t, c}
 }
 
 func (s *projection) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {
@@ -101,7 +101,7 @@ func Transform(a linops.Operator, j prox.Derivative, eta float64) System {
 			known = Exactly(trace, frobenius2)
 		}
 	}
-	return &transformed{direct{base{d: d, closed: known}}, a, j, eta}
+	return &transformed{direct{Base{d: d, closed: known}}, a, j, eta}
 }
 
 func (s *transformed) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {

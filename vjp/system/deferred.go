@@ -26,7 +26,7 @@ var errUnfinished = errors.New("vjp: the factors of the derivative could not be 
 
 // Defer is the system that make computes, from n columns of length d, when more is asked than what is known.
 func Defer(known Closed, d, n int, make func(ctx context.Context) (System, error)) System {
-	s := &deferred{direct: direct{base{d: d, closed: known}}, n: n, make: make}
+	s := &deferred{direct: direct{Base{d: d, closed: known}}, n: n, make: make}
 	s.closed.Diagonal = func() ([]float64, error) {
 		system, err := s.ready(context.Background())
 		if err != nil {

@@ -77,7 +77,7 @@ func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, er
 		return nil, Fit{}, err
 	}
 	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: n})
-	on := onSpace{direct{base{d: d, Held: Held{e.M}}}, e.M, e.Space, n}
+	on := onSpace{direct{Base{d: d, Held: Held{e.M}}}, e.M, e.Space, n}
 	sizes := e.sizes(dev)
 	scale, fine := make([]float64, n), true
 	for i := range scale {

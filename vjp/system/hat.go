@@ -16,7 +16,7 @@ type hat struct {
 // Hat is that of an estimator b = M y, mu_hat = H y, whose factors belong to the solver, with d observations.
 func Hat(dev array.Device, h solve.Linear, d int) System {
 	t := h.Traces()
-	s := &hat{direct{base{d: d}}, h}
+	s := &hat{direct{Base{d: d}}, h}
 	s.closed = Closed{Known: true, Trace: t.Trace, Frobenius2: t.Frobenius2, Low: t.Trace - t.Below,
 		High: t.Trace + t.Above, Margin: t.Margin}
 	if f, ok := h.(interface{ Products(v array.Batch) []float64 }); ok {

@@ -32,7 +32,7 @@ import (
 // do not show in that product and are multiplied by 1 - alpha_k at every step: unless they are projected away
 // they grow until rounding errors bring them back. On a model's space there are no such components.
 type Iterated struct {
-	base
+	Base
 	dev     array.Device
 	m       linops.Operator
 	n       int // its columns
@@ -66,7 +66,7 @@ type Iterated struct {
 func newIterated(dev array.Device, m linops.Operator, pre preconditioner, eta, tol float64) *Iterated {
 	d, n := m.Dims()
 	known := linops.StructureOf(m)
-	s := &Iterated{base: base{d: d}, dev: dev, m: m, n: n, eta: eta, tighter: min(1, max(tol/solve.DefaultTol, 1e-3)),
+	s := &Iterated{Base: Base{d: d}, dev: dev, m: m, n: n, eta: eta, tighter: min(1, max(tol/solve.DefaultTol, 1e-3)),
 		pre: pre, square: known.Normal, apart: func(_, _ array.Batch) {},
 		summed: known.Normal != nil && known.Panels.Accumulate != nil}
 	if c := known.Columns; s.square == nil && c.Known {

@@ -38,7 +38,7 @@ import (
 //
 // which is the pseudo-inverse of K K*/c where few rows of K are left out (Elman 1999).
 type saddle struct {
-	base
+	Base
 	counter
 	dev  array.Device
 	a, k linops.Operator
@@ -60,7 +60,7 @@ const smallShare = 1e-6
 func Saddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t,
 	normA2 float64) (_ System, by string, err error) {
 	d, _ := a.Dims()
-	s := &saddle{base: base{d: d}, dev: dev, a: a, k: k, rho: 1 / (2 * t), scale: 1}
+	s := &saddle{Base: Base{d: d}, dev: dev, a: a, k: k, rho: 1 / (2 * t), scale: 1}
 	known, behind := linops.StructureOf(a), linops.StructureOf(k)
 	c := s.rho
 	if square := known.Columns.Value; square > 0 {

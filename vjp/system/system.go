@@ -146,24 +146,24 @@ func free(batches ...array.Batch) {
 	}
 }
 
-// base is what most systems have in common.
-type base struct {
+// Base is what most systems have in common.
+type Base struct {
 	d      int
 	closed Closed
 	Held
 }
 
-func (*base) Inverse() func(dst, g array.Batch)     { return nil }
-func (*base) Moments() hutch.Moments                { return hutch.Moments{} }
-func (s *base) Closed() Closed                      { return s.closed }
-func (*base) Follow(any) (any, solve.Choice)        { return nil, solve.Choice{} }
-func (*base) Settles(context.Context) (bool, error) { return true, nil }
+func (*Base) Inverse() func(dst, g array.Batch)     { return nil }
+func (*Base) Moments() hutch.Moments                { return hutch.Moments{} }
+func (s *Base) Closed() Closed                      { return s.closed }
+func (*Base) Follow(any) (any, solve.Choice)        { return nil, solve.Choice{} }
+func (*Base) Settles(context.Context) (bool, error) { return true, nil }
 
 // Coefficients take an iteration.
-func (*base) Coefficients() func(dst, z array.Batch) error { return nil }
+func (*Base) Coefficients() func(dst, z array.Batch) error { return nil }
 
-// direct is the base of systems without an iteration. They do not read the goal.
-type direct struct{ base }
+// direct is the Base of systems without an iteration. They do not read the goal.
+type direct struct{ Base }
 
 func (*direct) Steps() (most, failed int) { return 0, 0 }
 
