@@ -13,6 +13,7 @@ import (
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/space"
+	"surepipe/vjp/system"
 )
 
 // place is a point v at which r is differentiated for a problem with r(K b): z = prox_{eta r}(v), the
@@ -30,12 +31,9 @@ type place struct {
 func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
 	dev := v.Device()
 	at := &place{v: dev.Alloc(1, v.N()), z: dev.Alloc(1, v.N()), eta: eta}
-	done := false
-	defer func() {
-		if !done { // also where the regularizer panics
-			at.release()
-		}
-	}()
+	var undo cleanup
+	defer undo.run()
+	undo.add(at.release)
 	dev.Copy(at.v, v)
 	var err error
 	if at.j, err = r.Linearize(at.z, v, eta); err != nil {
@@ -43,31 +41,27 @@ func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
 	}
 	if at.model = at.j.Model(); at.model != nil && v.N() <= maxDense {
 		if _, ok := curvatureAt(at.model); !ok {
-			err = at.onRange(dev)
+			if err := at.onRange(dev); err != nil {
+				return nil, err
+			}
 		}
 	}
-	done = err == nil
-	return at, err
+	undo = nil
+	return at, nil
 }
 
 // onRange puts the model on an orthonormal basis of the range of J, in which its curvature is a matrix,
 //
 //	J = V diag(j) V*,    E = V,    Q = diag(1/j - 1)/eta.
 func (at *place) onRange(dev array.Device) error {
-	q := at.v.N()
-	basis, j, err := rangeOf(jacobian(dev, at.j, q), q)
+	r, err := system.RangeOf(dev, at.j, at.v.N(), at.eta)
 	if err != nil {
 		return err
 	}
-	rows := dev.Alloc(len(j), q)
-	m := &prox.Model{Space: space.Span(rows), Margin: at.model.Margin}
+	m := &prox.Model{Space: space.Span(dev.Put(r.Basis, r.Dim, at.v.N())), Margin: at.model.Margin}
 	at.j, at.model = &onRange{at.j, m}, m
-	if len(j) == 0 {
-		return dev.Err()
-	}
-	dev.Upload(rows, basis)
-	if curvature := curvatureOf(j, q, at.eta); curvature != nil {
-		m.Curvature, err = denseOf(dev, mat.NewSymDense(len(j), curvature), at.eta)
+	if r.Curvature != nil {
+		m.Curvature, err = denseOf(dev, mat.NewSymDense(r.Dim, r.Curvature), at.eta)
 	}
 	return err
 }
@@ -96,6 +90,12 @@ func (j *onRange) Release() {
 	j.Derivative.Release()
 }
 
+// take hands the derivative over.
+func (at *place) take() prox.Derivative {
+	at.taken = true
+	return at.j
+}
+
 func (at *place) release() {
 	at.v.Free()
 	at.z.Free()
@@ -112,63 +112,75 @@ func (at *place) release() {
 // (Vaiter, Deledalle, Peyre, Fadili 2017, with K a linear map; for the differences of a graph this is
 // the formula of Tibshirani and Taylor 2012). It is read off v, which has exact zeros, and not off K b. The
 // linearization may refer to r, which must be released after it.
-func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*implicit, error) {
-	p, y, norm2 := at.Problem, at.Y, at.Norm2
-	dev := y.Device()
-	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol),
-		keep: o.Images}
-	_, l.dim = p.A.Dims()
-	if norm2 > 0 {
-		l.eta = 1 / typical(p.A, norm2)
+func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*linearization, error) {
+	p, dev := at.Problem, at.Y.Device()
+	s := &setting{p: p, eta: 1, norm: math.Sqrt(at.Norm2), tol: o.Tol, keep: o.Images}
+	if at.Norm2 > 0 {
+		s.eta = 1 / typical(p.A, at.Norm2)
 	}
-	done := false
-	defer func() {
-		if !done { // also where an operator or the regularizer panics
-			l.Release()
-		}
-	}()
-	t, choice, err := r.pulledBack(dev, p.A, p.K)
+	var undo cleanup
+	defer undo.run()
+	var held system.Held
+	undo.add(func() { held.Release() })
+	t, reason, err := r.pulledBack(dev, p.A, p.K)
 	if err != nil {
 		return nil, err
 	}
-	if t == nil {
-		l.j, r.taken = r.j, true
-		err = l.onSaddle(ctx, at, r.eta, choice)
-		done = err == nil
-		return l, err
-	}
-	l.model = &prox.Model{Space: t}
-	if form := t.Form(); form.Kind == space.General && !form.Projection {
-		l.model.Space, l.eta = keptSpace{t, r.j}, r.eta
-		l.model.Curvature, r.taken = r.model.Curvature, true
-		if l.model.Curvature != nil {
-			l.model.Curvature = borrowedCurvature{l.model.Curvature}
+	m := &prox.Model{Space: t}
+	switch {
+	case t == nil:
+		m = nil
+	case t.Form().Kind == space.General && !t.Form().Projection: // it refers to r's
+		held.Hold(r.take())
+		s.eta, m.Curvature = r.eta, r.model.Curvature
+	default:
+		held.Hold(t)
+		if r.model.Curvature == nil {
+			break
 		}
-	} else if r.model.Curvature != nil {
-		l.model.Curvature, err = pulledCurvature(dev, p.K, r.model, t, l.eta)
+		m.Curvature, err = pulledCurvature(dev, p.K, r.model, t, s.eta)
+		if m.Curvature != nil {
+			held.Hold(m.Curvature)
+		}
 		if errors.Is(err, errNoCurvature) {
-			t.Release()
-			l.model, r.equations = nil, nil
-			l.j, r.taken = r.j, true
-			err = l.onSaddle(ctx, at, r.eta, "the curvature is not known as a matrix on a basis of the space")
-			done = err == nil
-			return l, err
-		}
-		if err != nil {
+			held.Release()
+			held, m, r.equations = nil, nil, nil
+			reason = "the curvature is not known as a matrix on a basis of the space"
+		} else if err != nil {
 			return nil, err
 		}
 	}
-	err = l.choose(ctx)
-	if fault := dev.Err(); fault != nil {
-		err = fault // the cause
+	var l *linearization
+	if m != nil {
+		if l, err = s.choose(ctx, nil, m); err == nil {
+			l.choices[0].Reason = reason
+		}
+	} else {
+		held.Hold(r.take())
+		l, err = s.bySaddle(ctx, r, at.Norm2, reason)
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.choices[0].Reason = choice
-	err = l.measured(at)
-	done = err == nil
-	return l, err
+	l.held, undo = append(held, l.held...), cleanup{l.Release}
+	l.measure(at)
+	undo = nil
+	return l, dev.Err()
+}
+
+// bySaddle is the derivative by the saddle point system.
+func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason string) (*linearization, error) {
+	made, by, err := system.Saddle(ctx, s.p.Device, s.p.A, s.p.K, r.j, r.eta, norm2)
+	if err != nil {
+		return nil, err
+	}
+	l := implicit(s.p.A, made, nil, s.tol)
+	l.choices = []Choice{
+		{Part: "space", Chosen: "the vectors u with K u in the model's space, by equations", Reason: reason},
+		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by,
+			Reason: "no basis of the space is known"},
+	}
+	return l, nil
 }
 
 // typical is the root of the largest eigenvalue of A*A times the mean one, where that is known from the
@@ -187,31 +199,6 @@ func typical(a linops.Operator, norm2 float64) float64 {
 		return norm2
 	}
 	return math.Sqrt(mean * norm2)
-}
-
-// measured keeps A b - y.
-func (l *implicit) measured(at *solve.Point) error {
-	dev := at.Y.Device()
-	l.misfit = dev.Alloc(1, at.Y.N())
-	l.p.A.Forward(l.misfit, at.B)
-	dev.Lin(l.misfit, 1, l.misfit, -1, at.Y)
-	return dev.Err()
-}
-
-// projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
-func (s *situation) projects() bool {
-	return s.j == nil && s.model != nil && s.model.Curvature == nil &&
-		(s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
-		linops.StructureOf(s.p.A).Columns.Value > 0
-}
-
-// project is the system (A E)*(A E) = c I.
-func (l *implicit) project(*situation) error {
-	op, _ := linops.On(l.p.Device, l.p.A, l.model.Space)
-	l.confine(op, l.model)
-	n := float64(l.model.Space.Dim())
-	l.known = exactly(n, n)
-	return nil
 }
 
 // mostNullSpace is the largest p for which a null space of K's rows is found by dense algebra. Tests

@@ -12,12 +12,13 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/space"
+	"surepipe/vjp/system"
 )
 
 // nullSpace is {u : K u in T} by a pivoted QR factorization of the part of K that T leaves out.
 func nullSpace(dev array.Device, k linops.Operator, t space.Space) (space.Space, equations, error) {
 	q, dim := k.Dims()
-	rows := images(dev, k) // q x p
+	rows := system.Matrix(dev, k) // q x p
 	out := dev.Alloc(dim, q)
 	defer out.Free()
 	columns := mat.DenseCopyOf(rows.T())
@@ -262,21 +263,6 @@ func (c *denseCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 
 func (c *denseCurvature) Bytes() int64 { return c.inverse.Bytes() }
 func (c *denseCurvature) Release()     { c.inverse.Free() }
-
-// keptSpace is a space that keeps the derivative to whose model it refers.
-type keptSpace struct {
-	space.Space
-	j prox.Derivative
-}
-
-func (s keptSpace) Bytes() int64 { return s.j.Bytes() }
-func (s keptSpace) Release()     { s.j.Release() }
-
-// borrowedCurvature is a curvature that belongs to a derivative.
-type borrowedCurvature struct{ prox.Curvature }
-
-func (borrowedCurvature) Bytes() int64 { return 0 }
-func (borrowedCurvature) Release()     {}
 
 // errNoCurvature says that no matrix of the curvature is known.
 var errNoCurvature = errors.New("vjp: the curvature of the regularizer behind K is not known as a matrix")

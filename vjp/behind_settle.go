@@ -42,38 +42,38 @@ const (
 
 // behind is the implicit derivative at a solution of a problem with r(K b), which is improved until its
 // space is settled.
-func (s *solver) behind(ctx context.Context, sol *solve.Solution) (_ *implicit, err error) {
-	var l *implicit
-	done := false
-	defer func() {
-		if l != nil && !done { // also where an operator or the regularizer panics
-			l.Release()
-		}
-	}()
+func (s *solver) behind(ctx context.Context, sol *solve.Solution) (*linearization, error) {
 	for round := 0; ; round++ {
-		var settled bool
-		if l, settled, err = s.settle(ctx, sol); err != nil {
-			return nil, err
-		}
-		if done = settled || round == moreRounds || !sol.Converged || l.saddle != nil ||
-			sol.At.B.N() > smallBehind; done {
-			return l, nil
-		}
-		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)
+		l, settled, err := s.settle(ctx, sol)
 		if err != nil {
 			return nil, err
 		}
-		if done = !more; done {
+		if settled || round == moreRounds || !sol.Converged || l.model == nil || sol.At.B.N() > smallBehind {
 			return l, nil
 		}
-		l.Release()
-		l = nil
+		more, err := s.further(ctx, sol, l)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return l, nil
+		}
 	}
+}
+
+// further goes on with a solve, and releases what it has found so far where there is more to find.
+func (s *solver) further(ctx context.Context, sol *solve.Solution, l *linearization) (more bool, err error) {
+	undo := cleanup{l.Release}
+	defer undo.run()
+	if more, err = sol.Continue(ctx, fewestMore+sol.Iterations/4); err == nil && !more {
+		undo = nil
+	}
+	return more, err
 }
 
 // found is the implicit derivative where Newton's method finds the solution from where a solve has stopped short of
 // it; else nil.
-func (s *solver) found(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+func (s *solver) found(ctx context.Context, sol *solve.Solution) (*linearization, error) {
 	l, settled, err := s.settle(ctx, sol)
 	switch {
 	case err != nil:
@@ -87,7 +87,7 @@ func (s *solver) found(ctx context.Context, sol *solve.Solution) (*implicit, err
 }
 
 // settle linearizes at a solution, which Newton's method improves where it ends. It reports whether it did.
-func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, settled bool, err error) {
+func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *linearization, settled bool, err error) {
 	at := sol.At
 	n := newton{at: at, o: s.o}
 	defer n.release()
@@ -136,10 +136,10 @@ type newton struct {
 	o     Options
 	b     array.Batch
 	place *place
-	l     *implicit // at the place
-	off   away      // the error of v, 0 where it is not known
-	moved bool      // the place is not the solution's
-	sizeK float64   // the length of K x over that of x for a random x
+	l     *linearization // at the place
+	off   away           // the error of v, 0 where it is not known
+	moved bool           // the place is not the solution's
+	sizeK float64        // the length of K x over that of x for a random x
 	next  newtonStep
 }
 
@@ -311,7 +311,7 @@ func (s newtonStep) free() {
 // false where the linearization does not solve such systems.
 func (n *newton) step() (next newtonStep, ok bool) {
 	at, r := n.at, n.place
-	if r.model == nil || r.model.Margin == nil || r.equations == nil || !n.l.solves() {
+	if r.model == nil || r.model.Margin == nil || r.equations == nil || n.l.Inverse() == nil {
 		return next, false
 	}
 	curvature, ok := curvatureAt(r.model)
@@ -353,7 +353,7 @@ func (n *newton) step() (next newtonStep, ok bool) {
 	gradient()
 	d := dev.Alloc(1, n.b.N())
 	defer d.Free()
-	n.l.descend(d, g)
+	n.l.Inverse()(d, g)
 	dev.Lin(next.b, 1, next.b, 1, d)
 	size := gradient()
 	dev.Upload(kb, r.equations.multiplier(g.ToHost()))
@@ -379,7 +379,7 @@ func (n *newton) gradient(g, b, u array.Batch) float64 {
 	dev.Lin(misfit, 1, n.at.Y, -1, misfit)
 	p.A.Adjoint(g, misfit)
 	p.K.Adjoint(ku, u)
-	size := math.Max(solve.Norm(g), n.l.norm*solve.Norm(n.at.Y))
+	size := math.Max(solve.Norm(g), math.Sqrt(n.at.Norm2)*solve.Norm(n.at.Y))
 	dev.Lin(g, 1, g, -1, ku)
 	return size
 }
@@ -438,7 +438,7 @@ func (n *newton) vicinity(settled bool) *vicinity {
 	return &vicinity{
 		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,
 		shift: near * n.off.most, off: n.off.most, complete: settled,
-		at: func(ctx context.Context, v array.Batch) (*implicit, error) {
+		at: func(ctx context.Context, v array.Batch) (*linearization, error) {
 			other := newton{at: n.at, o: n.o}
 			defer func() {
 				other.l = nil

@@ -2,15 +2,16 @@ package vjp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
-	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/space"
+	"surepipe/vjp/system"
 )
 
 // maxFactored bounds the size of the systems that are factored where A can be restricted to the
@@ -62,7 +63,7 @@ var derivatives = []derivative{
 // illConditioned takes the place of an implicit derivative by a saddle point system that a pilot probe does
 // not settle.
 var illConditioned = by(Unrolled, fmt.Sprintf("minimal residuals do not solve the saddle point system of the "+
-	"implicit derivative in %d steps: the equations of its space nearly depend on each other", pilotSteps), nil)
+	"implicit derivative in %d steps: the equations of its space nearly depend on each other", system.PilotSteps), nil)
 
 // nearlySolved is the optimality at which the space of a problem with r(K b) is read off a solution that
 // has not converged: mu_hat is then within 3% of the size of the noise.
@@ -79,23 +80,34 @@ func (s *solver) differentiate(sol *solve.Solution) derivative {
 
 // situation is what the choice of a space and of a system depends on.
 type situation struct {
-	ctx        context.Context // of the call that makes the derivative
-	p          Problem
-	j          prox.Derivative
-	model      *prox.Model
-	orthogonal bool
-	dim        int        // p
-	n          int        // coordinates of the model's space; dim without a model
-	kind       space.Kind // of the model's space
+	*setting
+	ctx   context.Context // of the call that makes the derivative
+	j     prox.Derivative // nil where only the model is known
+	model *prox.Model
+	dim   int        // p
+	n     int        // coordinates of the model's space; dim without a model
+	kind  space.Kind // of the model's space
 
-	// solved is the solver's own factorization of systems on coordinates, or nil; given is what it
-	// says of this one.
-	solved func(set []int) (solve.Factored, bool)
-	given  solve.Factored
+	// given is what the solver says of its own factorization of the system.
+	given solve.Factored
 
 	matrix []float64 // Q, where it is not 0 or diagonal and was asked for
 	asked  bool
-	on     linops.Restricted // A on the model's space, where A's structure offers it
+	on     linops.Restricted // A on the model's space, where A's structure offers it or it was needed
+
+	held system.Held // what the system refers to
+	fit  system.Fit
+}
+
+// situation describes a model.
+func (s *setting) situation(ctx context.Context, j prox.Derivative, m *prox.Model) *situation {
+	_, dim := s.p.A.Dims()
+	c := &situation{setting: s, ctx: ctx, j: j, model: m, dim: dim, n: dim}
+	if m != nil {
+		_, c.n = m.Space.Dims()
+		c.kind = m.Space.Form().Kind
+	}
+	return c
 }
 
 // confined reports whether A can be restricted to the model's space. It makes the operator when it
@@ -126,7 +138,14 @@ func (s *situation) factored() bool {
 	}
 	var ok bool
 	s.given, ok = s.solved(s.model.Space.Form().Set)
-	return ok && s.given.Condition <= wellConditioned
+	return ok && s.given.Condition <= system.WellConditioned
+}
+
+// projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
+func (s *situation) projects() bool {
+	return s.j == nil && s.model != nil && s.model.Curvature == nil &&
+		(s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
+		linops.StructureOf(s.p.A).Columns.Value > 0
 }
 
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
@@ -175,7 +194,7 @@ type rule struct {
 	space, system string // what is chosen
 	reason        string // why
 	applies       func(s *situation) bool
-	build         func(l *implicit, s *situation) error
+	build         func(s *situation) (system.System, error)
 }
 
 // rules are all choices that the implicit derivative makes by structure.
@@ -183,126 +202,134 @@ var rules = []rule{
 	{
 		"R^p", "J's product", "A is a multiple of an orthogonal matrix, so that D mu_hat has the eigenvalues of J",
 		func(s *situation) bool { return s.orthogonal && s.j != nil },
-		(*implicit).product,
+		func(s *situation) (system.System, error) { return system.Transform(s.p.A, s.j, s.eta), nil },
 	},
 	{
-		"the model's space", "none", "the space is {0}: the estimate does not depend on y",
+		modelSpace, "none", "the space is {0}: the estimate does not depend on y",
 		func(s *situation) bool { return s.model != nil && s.n == 0 },
-		func(l *implicit, _ *situation) error {
-			l.dim, l.known = 0, exactly(0, 0)
-			return nil
-		},
+		func(s *situation) (system.System, error) { return system.Zero(s.p.A, system.Exactly(0, 0)), nil },
 	},
 	{
-		"the model's space", "none", "A*A is a multiple of the identity and r has no curvature there: D mu_hat is " +
+		modelSpace, "none", "A*A is a multiple of the identity and r has no curvature there: D mu_hat is " +
 			"the projection on A's image of the space",
 		(*situation).projects,
-		(*implicit).project,
+		(*situation).project,
 	},
 	{
-		"the model's space", "factored by the solver",
+		modelSpace, "factored by the solver",
 		"the solver has factored the same system, and that is well conditioned",
 		(*situation).factored,
-		(*implicit).takeOver,
+		(*situation).takeOver,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients",
+		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the tangent space of low-rank matrices, where its products cost less than in R^p",
 		func(s *situation) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
-		(*implicit).iterate,
+		(*situation).iterate,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients",
+		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the blocks' spaces, one of which is of low rank",
 		func(s *situation) bool {
 			return s.kind == space.Product && s.dim > maxDense && !s.plain() && s.confined()
 		},
-		(*implicit).iterate,
+		(*situation).iterate,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d "+
+		modelSpace, "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d "+
 			"coordinates", maxFactored),
 		func(s *situation) bool { return s.n <= maxFactored && s.plain() && s.confined() },
-		(*implicit).factorModel,
+		(*situation).factorModel,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count",
+		modelSpace, "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count",
 			maxColumns),
 		func(s *situation) bool { return s.n <= maxColumns && s.columns() && s.confined() },
-		(*implicit).factorModel,
+		(*situation).factorModel,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("p is at most %d: products of A with a basis are cheap", maxDense),
+		modelSpace, "factored", fmt.Sprintf("p is at most %d: products of A with a basis are cheap", maxDense),
 		func(s *situation) bool { return s.dim <= maxDense && s.plain() },
-		(*implicit).factorModel,
+		(*situation).factorModel,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients",
+		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the space, which has at most half of the coordinates",
 		func(s *situation) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
-		(*implicit).iterate,
+		(*situation).iterate,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients",
+		modelSpace, "preconditioned conjugate gradients",
 		"the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
 		func(s *situation) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
-		(*implicit).embed,
+		(*situation).iterate,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients",
+		modelSpace, "preconditioned conjugate gradients",
 		"r stands behind an operator: only on this space is its curvature known",
 		func(s *situation) bool { return s.j == nil },
-		(*implicit).embed,
+		(*situation).iterate,
 	},
 	{
 		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors are cheap", maxDense),
 		func(s *situation) bool { return s.dim <= maxDense },
-		(*implicit).factorJacobian,
+		(*situation).factorJacobian,
 	},
 	{
 		"R^p", "conjugate gradients in J's product",
 		"A cannot be restricted to the space, or the regularizer has no model",
 		func(*situation) bool { return true },
-		(*implicit).product,
+		func(s *situation) (system.System, error) {
+			return system.IterateInProduct(s.p.Device, s.p.A, s.j, s.eta, s.tol), nil
+		},
 	},
 }
 
-// choose takes the first rule that applies, and computes what it needs.
-func (l *implicit) choose(ctx context.Context) error {
-	s := &situation{ctx: ctx, p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim,
-		solved: l.solved}
-	if l.model != nil {
-		_, s.n = l.model.Space.Dims()
-		s.kind = l.model.Space.Form().Kind
+// choose takes the first rule that applies to the derivative j of the proximal operator, nil where that is not known,
+// and its model m, and builds the system.
+func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) (*linearization, error) {
+	c := s.situation(ctx, j, m)
+	var undo cleanup
+	defer undo.run()
+	undo.add(func() {
+		if c.on != nil {
+			c.on.Release()
+		}
+		c.held.Release()
+	})
+	r := rules[slices.IndexFunc(rules, func(r rule) bool { return r.applies(c) })]
+	made, err := r.build(c)
+	if err == nil {
+		undo.add(made.Release)
+		c.on = nil // the system's
+		err = s.p.Device.Err()
 	}
-	defer func() { // also where A or the regularizer panics
-		if s.on != nil && l.on != s.on {
-			s.on.Release()
+	if err != nil {
+		if fault := s.p.Device.Err(); fault != nil {
+			err = fault // the cause
 		}
-	}()
-	for _, r := range rules {
-		if !r.applies(s) {
-			continue
-		}
-		if err := r.build(l, s); err != nil {
-			return err
-		}
-		l.choices = []Choice{
-			{Part: "space", Chosen: l.describe(r.space), Reason: r.reason},
-			{Part: "system", Chosen: r.system + l.how, Reason: r.reason},
-		}
-		return nil
+		return nil, err
 	}
-	return nil
+	undo = nil
+	l := implicit(s.p.A, made, m, s.tol)
+	l.held, l.sensitive = c.held, c.fit.Sensitive
+	on := r.space
+	if m != nil && on == modelSpace {
+		on = describe(s.p.A, m)
+	}
+	l.choices = []Choice{
+		{Part: "space", Chosen: on, Reason: r.reason},
+		{Part: "system", Chosen: r.system + c.fit.By, Reason: r.reason},
+	}
+	return l, nil
 }
 
-// describe names a space.
-func (l *implicit) describe(name string) string {
-	_, p := l.p.A.Dims()
-	if l.model == nil || name != "the model's space" {
-		return name
-	}
-	n := l.model.Space.Dim()
+// modelSpace stands for the space of the model in a rule.
+const modelSpace = "the model's space"
+
+// describe names the space of a model.
+func describe(a linops.Operator, m *prox.Model) string {
+	_, p := a.Dims()
 	kinds := map[space.Kind]string{
 		space.Whole: "all coordinates", space.Subset: "free coordinates",
 		space.Cluster:   "clusters of equal coordinates",
@@ -311,91 +338,107 @@ func (l *implicit) describe(name string) string {
 		space.Complement: "tangent space of the active constraints",
 		space.Symmetric:  "tangent space of symmetric matrices of fixed rank",
 	}
-	kind, ok := kinds[l.model.Space.Form().Kind]
+	kind, ok := kinds[m.Space.Form().Kind]
 	if !ok {
 		kind = "the regularizer's space"
 	}
-	return fmt.Sprintf("%s: dimension %d in R^%d", kind, n, p)
+	return fmt.Sprintf("%s: dimension %d in R^%d", kind, m.Space.Dim(), p)
 }
 
-// product leaves the system in R^p: conjugate gradients take products with J.
-func (l *implicit) product(*situation) error {
-	l.pre = inR{j: l.j, model: l.model}
-	if !l.orthogonal || l.model == nil {
-		return nil
+// restricted is A on the model's space.
+func (s *situation) restricted() linops.Restricted {
+	if s.on == nil {
+		s.on, _ = linops.On(s.p.Device, s.p.A, s.model.Space)
 	}
-	if l.model.Curvature == nil {
-		n := float64(l.model.Space.Dim())
-		l.known = exactly(n, n)
-	} else if trace, frobenius2, ok := l.model.Curvature.Trace(); ok {
-		l.known = exactly(trace, frobenius2)
+	return s.on
+}
+
+// project is the system (A E)*(A E) = c I.
+func (s *situation) project() (system.System, error) {
+	return system.Project(s.restricted(), s.model.Space, linops.StructureOf(s.p.A).Columns.Value), nil
+}
+
+// iterate solves on the model's space.
+func (s *situation) iterate() (system.System, error) {
+	return system.Iterate(s.p.Device, s.restricted(), s.model, s.eta, s.tol), nil
+}
+
+// equations are those of A on a space.
+func (s *situation) equations(t space.Space) system.Equations {
+	return system.Equations{M: s.on, Space: t, Norm: s.norm, Optimality: s.optimality,
+		// Where the solver knows that the tangent space is the solution's, the error of b does not matter,
+		// and a quadratic regularizer has no tangent spaces to choose between.
+		Certain: s.identified || prox.StructureOf(s.p.R).Quadratic.Known}
+}
+
+// factorModel factors the system on the model's space.
+func (s *situation) factorModel() (made system.System, err error) {
+	s.restricted()
+	e := s.equations(s.model.Space)
+	if e.Q = s.matrix; e.Q == nil && s.model.Curvature != nil {
+		e.Q = system.Diagonal(s.model.Curvature.Diagonal())
 	}
-	return nil
-}
-
-// iterate restricts the system to the model's space.
-func (l *implicit) iterate(s *situation) error {
-	l.confine(s.on, l.model)
-	return nil
-}
-
-// embed restricts the system to the model's space, E followed by A.
-func (l *implicit) embed(*situation) error {
-	op, _ := linops.On(l.p.Device, l.p.A, l.model.Space)
-	l.confine(op, l.model)
-	return nil
-}
-
-// confine sets the restricted operator, and the preconditioner of the model's curvature.
-func (l *implicit) confine(on linops.Restricted, m *prox.Model) {
-	l.on, l.op = on, on
-	_, l.dim = on.Dims()
-	l.pre = flat{}
-	if m.Curvature != nil {
-		l.pre = curved{m.Curvature}
+	if e.Combined = s.kind != space.Subset && s.kind != space.Whole; e.Combined && s.dim <= smallBehind {
+		if lengths2 := linops.StructureOf(s.p.A).ColumnNorms2; lengths2 != nil {
+			e.Lengths2 = system.Uneven(lengths2())
+		}
 	}
-}
-
-// A preconditioner is J in the coordinates of the system's space, and K = J^{-1} - I.
-type preconditioner interface {
-	// apply sets jr = J r, or an approximation of it by a positive definite operator, and kr = K
-	// jr; kr is zero where flat. If project is set, r is first projected on the range of J, as far
-	// as that is known.
-	apply(jr, kr, r array.Batch, project bool)
-	// flat reports whether K is 0: J is the identity, or preconditions a system that is all in its
-	// square.
-	flat() bool
-}
-
-// flat is J = I: the regularizer has no curvature on the space.
-type flat struct{}
-
-func (flat) flat() bool                         { return true }
-func (flat) apply(jr, _, r array.Batch, _ bool) { r.Device().Copy(jr, r) }
-
-// curved is the J of a curvature. Components that E maps to 0 never enter its images.
-type curved struct{ q prox.Curvature }
-
-func (curved) flat() bool                            { return false }
-func (c curved) apply(jr, kr, r array.Batch, _ bool) { c.q.Precondition(jr, kr, r) }
-
-// inR is J itself, on R^p, where K = J^{-1} - I is taken on J's range.
-type inR struct {
-	j     prox.Derivative
-	model *prox.Model // nil where the range is not known
-}
-
-func (inR) flat() bool { return false }
-
-func (p inR) apply(jr, kr, r array.Batch, project bool) {
-	dev := r.Device()
-	if project && p.model != nil && p.model.Curvature != nil {
-		p.model.Space.Project(r, r)
+	if s.gram != nil && s.kind == space.Subset {
+		e.Gram = s.gram(s.model.Space.Form().Set)
 	}
-	p.j.Apply(jr, r)
-	if project && p.model != nil && p.model.Curvature == nil {
-		// J itself is the projection, to the last bit.
-		dev.Copy(r, jr)
+	made, s.fit, err = system.Factor(s.ctx, s.p.Device, e)
+	return made, err
+}
+
+// takeOver takes the trace and the condition of the system from the solver. The factors are computed
+// anew when an image is asked for: the solver's have gone on to the next weight by then.
+func (s *situation) takeOver() (system.System, error) {
+	given := s.given
+	d, _ := s.p.A.Dims()
+	known := system.Conditioned(given.Trace, given.Frobenius2, given.Condition, d, s.n)
+	known.Images, known.Products = given.Images, given.Products
+	known.Leverages, known.LeveragesFlops = given.Diagonal, float64(s.n)*float64(s.n)*float64(d)
+	s.fit.Sensitive = system.Sensitive(given.Projection, s.optimality, given.Condition)
+	later := *s.setting
+	later.gram, later.solved = nil, nil
+	if s.keep && given.Images == nil && s.gram != nil {
+		kept := s.gram(s.model.Space.Form().Set)
+		later.gram = func([]int) []float64 { return kept }
 	}
-	dev.Lin(kr, 1, r, -1, jr)
+	model := s.model
+	return system.Defer(known, d, s.n, func(ctx context.Context) (system.System, error) {
+		to := later.situation(ctx, nil, model)
+		if !to.plain() {
+			return nil, errNoMatrix
+		}
+		made, err := to.factorModel()
+		if err != nil {
+			to.on.Release()
+		}
+		return made, err
+	}), nil
+}
+
+// errNoMatrix is what is left of factors of a curvature that shows no matrix.
+var errNoMatrix = errors.New("vjp: the regularizer does not show its curvature as a matrix")
+
+// factorJacobian factors the system on the range of J = V diag(j) V*, with E the columns of V whose
+// eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
+func (s *situation) factorJacobian() (made system.System, err error) {
+	dev := s.p.Device
+	r, err := system.RangeOf(dev, s.j, s.dim, s.eta)
+	if err != nil {
+		return nil, err
+	}
+	if r.Dim == 0 {
+		return system.Zero(s.p.A, system.Exactly(0, 0)), nil
+	}
+	t := space.Span(dev.Put(r.Basis, r.Dim, s.dim))
+	s.held.Hold(t)
+	s.on, _ = linops.On(dev, s.p.A, t)
+	e := s.equations(t)
+	// Where J is diagonal coordinates are judged by the lengths of their own columns.
+	e.Q, e.Combined = r.Curvature, !r.Coordinates
+	made, s.fit, err = system.Factor(s.ctx, dev, e)
+	return made, err
 }

@@ -21,7 +21,7 @@ func TestTheBoundaryHasAMargin(t *testing.T) {
 		{nil, 1, 0}, {&prox.Model{}, 1, 0}, {at(3), 0, math.Inf(1)}, {at(3), 2, 1.5},
 		{at(0), 2, math.SmallestNonzeroFloat64}, {at(math.Inf(1)), 2, math.Inf(1)},
 	} {
-		l := &implicit{}
+		l := &linearization{}
 		if l.spaced(c.model, array.Batch{}, c.off); l.known.SpaceMargin != c.want {
 			t.Errorf("margin %g at an error of %g, expected %g", l.known.SpaceMargin, c.off, c.want)
 		}

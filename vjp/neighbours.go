@@ -43,7 +43,7 @@ type vicinity struct {
 	// complete says that the derivatives that the error of v allows are all known.
 	complete bool
 	// at linearizes at another argument.
-	at func(ctx context.Context, v array.Batch) (*implicit, error)
+	at func(ctx context.Context, v array.Batch) (*linearization, error)
 }
 
 // wide are the margins that are tried where that of the model is smaller: rows of K may be left out
@@ -51,7 +51,7 @@ type vicinity struct {
 var wide = []float64{100, 10}
 
 // widen widens the range of traces of l by those of the derivatives near v.
-func (n *vicinity) widen(ctx context.Context, l *implicit) error {
+func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 	if !l.known.Known || n.j.Diagonal().IsZero() && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/lowrank"
+	"surepipe/vjp/system"
 )
 
 // parts solves a completion on the rows and columns of the matrix that occur, and each of their connected parts by
@@ -244,120 +245,91 @@ func (r *partsRun) estimate(mu array.Batch, whole []float64, k int) (func() *Fac
 	return func() *Factors { return f }, err
 }
 
-// linearize is the derivative of the whole: that of the part where there is one, and else the block-diagonal
-// one.
-func (r *partsRun) linearize() Linearization {
+// linearize is the derivative of the whole: block-diagonal, with those of the parts as blocks.
+func (r *partsRun) linearize() *linearization {
 	r.holders.Add(1)
-	return &partsDerivative{r, len(r.sols) == 1}
-}
-
-// partsDerivative is block-diagonal with those of the parts as blocks.
-type partsDerivative struct {
-	run   *partsRun
-	alone bool // there is one block
-}
-
-func (l *partsDerivative) first() Linearization { return l.run.sols[0].Linearization }
-
-// each calls f with the vectors of every part, and puts together what it sets. left sums up.
-func (l *partsDerivative) each(dst, v array.Batch, left []float64, f func(l Linearization, share float64, dst,
-	v array.Batch, left []float64) error) error {
-	r, dev := l.run, v.Device()
-	if l.alone {
-		return f(l.first(), 1, dst, v, left)
+	b := &blocks{partsRun: r}
+	for _, sol := range r.sols {
+		b.of = append(b.of, sol.Linearization.(*linearization))
 	}
-	sorted, images := r.ordered(v), dev.Alloc(v.K(), v.N())
-	defer sorted.Free()
-	defer images.Free()
+	l := newLinearization(b.of[0].kind, r.p.A, b)
+	l.tol = system.Tolerance(r.o.Tol)
+	for _, part := range b.of {
+		l.iterative, l.together = l.iterative || part.iterative, max(l.together, part.together)
+	}
+	return l
+}
+
+// blocks are a block-diagonal derivative.
+type blocks struct {
+	system.Base
+	*partsRun
+	of []*linearization
+}
+
+// Apply puts together what the parts set. left sums up.
+func (b *blocks) Apply(ctx context.Context, dst, w array.Batch, goal system.Goal, left []float64) error {
+	if len(b.of) == 1 {
+		return b.of[0].solve(ctx, dst, w, goal, left)
+	}
+	dev := w.Device()
+	sorted, images := b.ordered(w), dev.Alloc(w.K(), w.N())
+	defer free(sorted, images)
 	own := make([]float64, len(left))
 	clear(left)
-	for k, sol := range r.sols {
+	for k, part := range b.of {
 		// Contiguous, as kernels are made for.
-		n := r.from[k+1] - r.from[k]
-		x, image := dev.Alloc(v.K(), n), dev.Alloc(v.K(), n)
-		dev.Copy(x, r.part(sorted, k))
+		x, image := dev.Alloc(w.K(), part.d), dev.Alloc(w.K(), part.d)
+		dev.Copy(x, b.part(sorted, k))
 		// left_i <= share ||v_i||^2/sqrt(2d) for the sum, of which the part is to have its own.
-		err := f(sol.Linearization, math.Sqrt(float64(n)/float64(v.N())), image, x, own)
-		dev.Copy(r.part(images, k), image)
-		x.Free()
-		image.Free()
+		of := goal
+		of.Form *= math.Sqrt(float64(part.d) / float64(w.N()))
+		err := part.solve(ctx, image, x, of, own)
+		dev.Copy(b.part(images, k), image)
+		free(x, image)
 		if err != nil {
 			return err
 		}
 		floats.Add(left, own)
 	}
-	r.reorder(dst, images)
+	b.reorder(dst, images)
 	return dev.Err()
 }
 
-func (l *partsDerivative) VJP(ctx context.Context, dst, v array.Batch) error {
-	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch,
-		_ []float64) error {
-		return l.VJP(ctx, dst, v)
-	})
-}
-
-func (l *partsDerivative) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
-	return l.each(dst, v, left, func(l Linearization, _ float64, dst, v array.Batch, left []float64) error {
-		return l.Images(ctx, dst, v, left)
-	})
-}
-
-func (l *partsDerivative) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-	return l.each(dst, v, left, func(l Linearization, own float64, dst, v array.Batch, left []float64) error {
-		return l.Forms(ctx, dst, v, own*share, left)
-	})
-}
-
-func (l *partsDerivative) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64,
-	left []float64) error {
-	return l.each(dst, v, left, func(l Linearization, own float64, dst, v array.Batch, left []float64) error {
-		return l.Numbered(ctx, dst, v, which, own*share, left)
-	})
-}
-
-func (l *partsDerivative) Span(ctx context.Context, dst, v array.Batch) error {
-	return l.each(dst, v, nil, func(l Linearization, _ float64, dst, v array.Batch,
-		_ []float64) error {
-		return l.Span(ctx, dst, v)
-	})
-}
-
 // Moments are those of the only part.
-func (l *partsDerivative) Moments() hutch.Moments {
-	if l.alone {
-		return l.first().Moments()
+func (b *blocks) Moments() hutch.Moments {
+	if len(b.of) == 1 {
+		return b.of[0].Moments()
 	}
 	return hutch.Moments{}
 }
 
 // Closed sums up. There is no slope, a vector of length p.
-func (l *partsDerivative) Closed() Closed {
+func (b *blocks) Closed() Closed {
 	sum := Closed{Known: true, Margin: math.Inf(1), SpaceMargin: math.Inf(1), Neighbours: true}
-	all := make([]Closed, len(l.run.sols))
-	diagonal := true
-	for k, sol := range l.run.sols {
-		c := sol.Linearization.Closed()
+	all, diagonal := make([]Closed, len(b.of)), true
+	for k, part := range b.of {
+		c := part.Closed()
 		all[k] = c
-		sum.Known, sum.Neighbours, diagonal = sum.Known && c.Known, sum.Neighbours && c.Neighbours, diagonal &&
-			c.Diagonal != nil
-		sum.Trace, sum.Frobenius2, sum.Low, sum.High = sum.Trace+c.Trace, sum.Frobenius2+c.Frobenius2, sum.Low+c.Low,
-			sum.High+c.High
-		sum.Margin, sum.SpaceMargin, sum.DiagonalFlops = min(sum.Margin, c.Margin),
-			min(sum.SpaceMargin, c.SpaceMargin), sum.DiagonalFlops+c.DiagonalFlops
+		sum.Known, sum.Neighbours = sum.Known && c.Known, sum.Neighbours && c.Neighbours
+		diagonal = diagonal && c.Diagonal != nil
+		sum.Trace, sum.Frobenius2 = sum.Trace+c.Trace, sum.Frobenius2+c.Frobenius2
+		sum.Low, sum.High = sum.Low+c.Low, sum.High+c.High
+		sum.Margin, sum.SpaceMargin = min(sum.Margin, c.Margin), min(sum.SpaceMargin, c.SpaceMargin)
+		sum.DiagonalFlops += c.DiagonalFlops
 	}
 	if !sum.Known {
 		sum.Trace, sum.Frobenius2, sum.Low, sum.High, sum.Margin = 0, 0, 0, 0, 0
 	}
 	if diagonal {
 		sum.Diagonal = func() ([]float64, error) {
-			out := make([]float64, l.run.y.N())
+			out := make([]float64, b.y.N())
 			for k, c := range all {
 				part, err := c.Diagonal()
 				if err != nil {
 					return nil, err
 				}
-				for i, e := range l.run.Parts[k].Entries {
+				for i, e := range b.Parts[k].Entries {
 					out[e] = part[i]
 				}
 			}
@@ -367,41 +339,34 @@ func (l *partsDerivative) Closed() Closed {
 	return sum
 }
 
-// Inner is the most of any part.
-func (l *partsDerivative) Inner() Inner {
-	var all Inner
-	for _, sol := range l.run.sols {
-		in := sol.Linearization.Inner()
-		all.Steps, all.Failed, all.Together = max(all.Steps, in.Steps), all.Failed+in.Failed,
-			max(all.Together, in.Together)
-		all.Iterative = all.Iterative || in.Iterative
+// Steps is the most of any part.
+func (b *blocks) Steps() (most, failed int) {
+	for _, part := range b.of {
+		steps, short := part.Steps()
+		most, failed = max(most, steps), failed+short
 	}
-	return all
+	return most, failed
 }
 
-// Kind is that of the parts.
-func (l *partsDerivative) Kind() string { return l.first().Kind() }
-
 // Bytes sums up, and y in the order of the parts.
-func (l *partsDerivative) Bytes() int64 {
-	bytes := l.run.y.Bytes()
-	for _, sol := range l.run.sols {
-		bytes += sol.Linearization.Bytes()
+func (b *blocks) Bytes() int64 {
+	bytes := b.y.Bytes()
+	for _, part := range b.of {
+		bytes += part.Bytes()
 	}
 	return bytes
 }
 
 // ProbeBytes are those of one part at a time, and a probe and its image in the order of the parts.
-func (l *partsDerivative) ProbeBytes() int64 {
-	most := int64(0)
-	for _, sol := range l.run.sols {
-		most = max(most, sol.Linearization.ProbeBytes())
+func (b *blocks) ProbeBytes() (most int64) {
+	for _, part := range b.of {
+		most = max(most, part.ProbeBytes())
 	}
-	if l.alone {
-		return most
+	if len(b.of) > 1 {
+		most += 4 * 8 * int64(b.y.N())
 	}
-	return most + 4*8*int64(l.run.y.N())
+	return most
 }
 
 // Release releases those of the parts, with the solution.
-func (l *partsDerivative) Release() { l.run.release() }
+func (b *blocks) Release() { b.release() }

@@ -11,6 +11,7 @@ import (
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/lowrank"
+	"surepipe/vjp/system"
 )
 
 // Solvers lists the names that NewSolver takes.
@@ -106,26 +107,16 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, From{})
 }
 
-// closed has the hat matrix of a solution. The solution is released where A panics.
-func closed(sol *solve.Solution, choice solve.Choice) *Solution {
-	done := false
-	defer func() {
-		if !done {
-			sol.Release()
-		}
-	}()
-	l := newHat(sol.At)
-	done = true
-	return with(sol, l, choice)
-}
-
 // SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
 // and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
-	before := takeCarried(from.Path)
+	var before any
+	if from.Path != nil {
+		before, from.Path.Derivative = from.Path.Derivative, nil
+	}
 	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
 		return nil, err
@@ -133,58 +124,64 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
-	var found *implicit
-	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil && sol.At.Linear == nil {
-		if found, err = s.found(ctx, sol); err != nil {
-			sol.Release()
-			return nil, err
-		}
-	}
-	by := s.differentiate(sol)
-	switch by.kind {
-	case closedForm:
-		return closed(sol, by.choice), nil
-	case Unrolled:
-		sol.Release()
-		return s.record(ctx, y, by.choice)
-	}
-	var l *implicit
-	done := false
-	defer func() {
-		if done {
-			return
-		}
-		if l != nil { // also where A or the regularizer panics
-			l.Release()
-		}
-		sol.Release()
-	}()
-	if l = found; l == nil {
-		l, err = s.linearize(ctx, sol)
-	}
+	var undo cleanup
+	defer undo.run()
+	undo.add(sol.Release)
+	l, by, err := s.derivative(ctx, sol)
 	if err != nil {
 		return nil, err
 	}
-	if s.o.Derivative == Auto && l.saddle != nil {
-		settles, err := l.settles(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if !settles {
-			done = true
-			l.Release()
-			sol.Release()
-			return s.record(ctx, y, illConditioned.choice)
-		}
+	if by.kind == Unrolled {
+		undo.run()
+		undo = nil
+		return s.record(ctx, y, by.choice)
 	}
+	undo.add(l.Release)
 	if s.unpenalized(sol, l) {
 		if err := s.leastSquaresError(ctx, sol, l); err != nil {
 			return nil, err
 		}
 	}
-	l.follow(before, from.Path)
-	done = true
-	return with(sol, l, append([]Choice{by.choice}, l.choices...)...), nil
+	made := append([]Choice{by.choice}, l.choices...)
+	if from.Path != nil {
+		var follows Choice
+		if from.Path.Derivative, follows = l.Follow(before); follows != (Choice{}) {
+			made = append(made, follows)
+		}
+	}
+	undo = nil
+	return with(sol, l, made...), nil
+}
+
+// derivative is that at a solution, nil where the iterations are to be differentiated.
+func (s *solver) derivative(ctx context.Context, sol *solve.Solution) (l *linearization, by derivative, err error) {
+	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil && sol.At.Linear == nil {
+		if l, err = s.found(ctx, sol); err != nil {
+			return nil, by, err
+		}
+	}
+	if by = s.differentiate(sol); by.kind == closedForm {
+		return newHat(sol.At), by, nil
+	}
+	if by.kind == Implicit && l == nil {
+		if l, err = s.linearize(ctx, sol); err != nil {
+			return nil, by, err
+		}
+	}
+	if by.kind == Implicit && s.o.Derivative == Auto {
+		var undo cleanup
+		defer undo.run()
+		undo.add(l.Release)
+		settles, err := l.Settles(ctx)
+		if err != nil {
+			return nil, by, err
+		}
+		if !settles {
+			return nil, illConditioned, nil
+		}
+		undo = nil
+	}
+	return l, by, nil
 }
 
 // with returns the solution with its derivative and the choices made for it, without the data that
@@ -202,32 +199,25 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 
 // record solves with the tape running.
 func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solution, error) {
-	var t *unrolled
-	var sol *solve.Solution
-	done := false
-	defer func() {
-		if done {
-			return
-		}
-		if sol != nil { // also where A or the regularizer panics
-			sol.Release()
-		}
-		if t != nil {
-			t.Release()
-		}
-	}()
-	var err error
-	sol, err = s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
-		t = newUnrolled(m, y, s.o.Memory)
-		return t
+	var undo cleanup
+	defer undo.run()
+	var t *linearization
+	sol, err := s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
+		tape := system.NewUnrolled(m, y, s.o.Memory)
+		t = newLinearization("unrolled", m.Problem().A, tape)
+		undo.add(t.Release)
+		return tape
 	})
+	if sol != nil {
+		undo.add(sol.Release)
+	}
 	if err == nil && sol.Converged && by != illConditioned.choice {
 		sol.Lag, err = s.lag(ctx, sol, t)
 	}
 	if err != nil {
 		return nil, err
 	}
-	done = true
+	undo = nil
 	return with(sol, t, by), nil
 }
 
@@ -236,32 +226,18 @@ const settledTol = 1e-12
 
 // linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
 // depends on the remaining error of b, the solution is improved as far as possible.
-func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *linearization, err error) {
 	at := sol.At
-	var l *implicit
-	done := false
-	defer func() {
-		if l != nil && !done { // also where A or the regularizer panics
-			l.Release()
-		}
-	}()
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
-		l = newConfined(at.Problem, t.A, t.Model, s.o.Tol)
-		l.moving = t.Moving
-		if t.Reduced != nil {
-			l.reduce(t.Reduced)
-		}
-		l.choices = []Choice{
-			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
-			{Part: "system", Chosen: "preconditioned conjugate gradients",
-				Reason: "the solver provides products with the curvature"},
-		}
+		l = newConfined(at.Problem, t, s.o.Tol)
+		var undo cleanup
+		defer undo.run()
+		undo.add(l.Release)
 		l.spaced(l.model, array.Batch{}, s.subgradient(sol))
-		done = true
+		undo = nil
 		return l, nil
 	}
-	var err error
 	if at.Problem.K != nil {
 		l, err = s.behind(ctx, sol)
 	} else {
@@ -271,44 +247,29 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		return nil, err
 	}
 	l.belongs(at)
-	done = true
 	return l, nil
 }
 
-// belongs takes over what the linearization refers to.
-func (l *implicit) belongs(at *solve.Point) {
-	l.lift = at.Lift()
-	if a, release := at.Detach(); release != nil {
-		l.own(a, release)
-	}
-}
-
 // refined is the implicit derivative at a solution of a problem with r(b).
-func (s *solver) refined(ctx context.Context, sol *solve.Solution) (_ *implicit, err error) {
-	var l *implicit
-	done := false
-	defer func() {
-		if l != nil && !done { // also where A or the regularizer panics
-			l.Release()
-		}
-	}()
-	if l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true); err != nil {
+func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearization, error) {
+	l, err := newImplicit(ctx, sol.At, s.o, sol.Optimality)
+	if err != nil {
 		return nil, err
 	}
-	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
-		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
-		if err != nil {
-			return nil, err
-		}
-		if better {
-			l.Release()
-			l = nil
-			if l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true); err != nil {
-				return nil, err
-			}
-		}
+	if !(l.known.Low < l.known.High || l.sensitive) || !sol.Converged || s.o.Tol <= settledTol {
+		return l, nil
 	}
-	done = true
+	var undo cleanup
+	defer undo.run()
+	undo.add(l.Release)
+	better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
+	if err != nil {
+		return nil, err
+	}
+	if better {
+		return newImplicit(ctx, sol.At, s.o, sol.Optimality)
+	}
+	undo = nil
 	return l, nil
 }
 
@@ -332,7 +293,7 @@ func residual(y array.Batch, sol *solve.Solution) float64 {
 }
 
 // unpenalized reports whether r = 0, the loss is quadratic, and D mu_hat, a projection, is accurate.
-func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
+func (s *solver) unpenalized(sol *solve.Solution, l *linearization) bool {
 	if !loss.Quadratic(s.p.Loss) {
 		return false
 	}
@@ -341,7 +302,7 @@ func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
 }
 
 // leastSquaresError is the error of mu_hat where r = 0: the projection D mu_hat of the residual.
-func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *implicit) error {
+func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *linearization) error {
 	at, dev := sol.At, sol.B.Device()
 	z, miss := dev.Alloc(1, at.Y.N()), dev.Alloc(1, at.Y.N())
 	defer z.Free()
@@ -369,16 +330,16 @@ const (
 // lag estimates the size of the difference between the traces of the unrolled derivative t and of
 // the implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
 // derivative's trace.
-func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
+func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *linearization) (float64, error) {
 	at := sol.At
-	var l *implicit
+	var l *linearization
 	var err error
 	settled := true
 	if at.Problem.K != nil {
 		l, settled, err = s.settle(ctx, sol)
 		settled = settled || l != nil && l.known.SpaceMargin == 0
 	} else {
-		l, err = newImplicit(ctx, at, s.o, sol.Optimality, true)
+		l, err = newImplicit(ctx, at, s.o, sol.Optimality)
 		settled = err != nil || l.known.Neighbours || l.known.SpaceMargin == 0 || l.known.SpaceMargin >= 1
 	}
 	if err != nil {
@@ -408,7 +369,7 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 	if err := t.VJP(ctx, one, probes); err != nil {
 		return 0, err
 	}
-	if err := l.solve(ctx, other, probes, nil, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
+	if err := l.solve(ctx, other, probes, system.Goal{Residual: lagResidual, Form: math.Inf(1)}, nil); err != nil {
 		return 0, err
 	}
 	forms, squares := make([]float64, k), make([]float64, k)

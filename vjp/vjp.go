@@ -10,6 +10,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/vjp/system"
 )
 
 // Problem is the convex program whose solution map is differentiated (see [solve.Problem]).
@@ -145,54 +146,8 @@ type Linearization interface {
 	Release()
 }
 
-// Closed is what is known about a derivative without probes.
-type Closed struct {
-	// Known reports whether Trace, Frobenius2, Low, High and Margin are known. They are 0
-	// otherwise.
-	Known bool
-	// Trace is tr D mu_hat and Frobenius2 ||D mu_hat||_F^2.
-	Trace, Frobenius2 float64
-	// Low and High are the least and the largest trace if the decisions behind Trace are made the
-	// other way where they are within rounding errors or the solver's tolerance: which coordinates
-	// are active, and which directions are in the null space of A. Where no decision is in doubt
-	// both are the trace.
-	Low, High float64
-	// Margin is the factor by which the smallest direction that was counted exceeds rounding
-	// errors; +Inf where no rank was decided.
-	Margin float64
-	// SpaceMargin says how close the choice of the tangent space was: the distance to the nearest
-	// point at which the regularizer has another one, divided by the error of the solution. It is 0
-	// where it is not known. Below 1 the choice is within the solver's tolerance.
-	SpaceMargin float64
-	// Neighbours reports whether the derivatives near the solution, within a few times its error,
-	// were compared with this one: Low and High include the traces of those with another tangent
-	// space.
-	Neighbours bool
-	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
-	Diagonal func() ([]float64, error)
-	// DiagonalFlops is about how many floating-point operations Diagonal takes, 0 where D is 0.
-	DiagonalFlops float64
-	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
-	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold
-	// of r the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
-	//
-	//	d b/d s = -E (E* (H + Q) E)^+ E* A* (y - A b).
-	//
-	// It is nil where the system was not factored.
-	Slope func() ([]float64, error)
-	// Images sets dst_i = D mu_hat v_i by the factors that the solver made on its way, which saves
-	// making them anew. It serves until the solver goes on along its path, and must not be called
-	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil
-	// where the solver made none.
-	Images func(dst, v array.Batch) bool
-	// Products are <v_i, D mu_hat v_j> by the same factors, in less work than images: k x k in a new
-	// slice, nil where Images reports false. It is nil where nobody offers it.
-	Products func(v array.Batch) []float64
-	// Leverages is the diagonal of D mu_hat by the same factors, in about LeveragesFlops operations,
-	// as long as Images serves. It is nil where the solver made none.
-	Leverages      func() []float64
-	LeveragesFlops float64
-}
+// Closed is what is known about a derivative without probes (see [system.Closed]).
+type Closed = system.Closed
 
 // Inner counts the inner iterations of a linearization.
 type Inner struct {
@@ -200,8 +155,8 @@ type Inner struct {
 	Steps int
 	// Failed is how many probes stopped short of their tolerance.
 	Failed int
-	// Iterative reports whether images are computed by an iterative method, which reads all of its
-	// data at every step.
+	// Iterative reports whether images read A anew, as an iterative method does at every step: wide
+	// batches serve it best, and there is no tape beside which their memory is small.
 	Iterative bool
 	// Together is how many probes its products take together: they take multiples of it fastest. It is 0
 	// where that is not known.
@@ -242,6 +197,10 @@ func (Plain) Closed() Closed { return Closed{} }
 
 // Inner is 0.
 func (Plain) Inner() Inner { return Inner{} }
+
+// Carries reports whether what a path of solves of such problems holds may depend on the probes that the
+// derivatives on it were given: see [Linearization].Numbered. The weights do not matter.
+func Carries(p Problem) bool { return system.Carries(p) }
 
 // Derivative selects how a solver differentiates.
 type Derivative string

@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import "math"
 

@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/space"
 )
 
@@ -34,7 +35,7 @@ const minActive = 64
 // it, the first at most half of the whole. That bounds their columns, taken together, by those of
 // A. There are none where the operator or a derivative lacks the structure or the columns do not
 // fit in room bytes.
-func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) []level {
+func newLevels(p solve.Problem, records []prox.Derivative, lookback int, room int64) []level {
 	d, dim := p.A.Dims()
 	if lookback < 0 || dim < minActive || linops.StructureOf(p.A).On == nil {
 		return nil

@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import (
 	"surepipe/array"
@@ -17,26 +17,24 @@ type coupling interface {
 	// normal sets dst = N z, for which C* z - D s = 0 has the same solutions where K* N K is added to H; dst
 	// may be z.
 	normal(dst, z array.Batch)
-	// prepare is called once, with c such that K (H + rho K* N K)^{-1} K* is about I/c; and scale sets dst to
-	// about (D + C*C/c)^{-1} s.
-	prepare(c float64)
+	// scale sets dst to about (D + C*C/c)^{-1} s, for a c such that K (H + rho K* N K)^{-1} K* is about I/c.
 	scale(dst, s array.Batch)
-	release()
+	Resource
 }
 
 // coupled is the coupling by the model at the point where that has a root of its curvature, else by J. alone
 // says that nothing is added to H.
-func coupled(dev array.Device, j prox.Derivative, q int, t float64, alone bool) coupling {
+func coupled(dev array.Device, j prox.Derivative, q int, t, c float64, alone bool) coupling {
 	if m := j.Model(); m != nil && m.Space.Form().Orthonormal {
 		if w := m.Root(); w != nil {
-			return newByModel(dev, m.Space, *w)
+			return newByModel(dev, m.Space, *w, c)
 		}
 	}
 	share := 0.5
 	if alone {
 		share = 0
 	}
-	return &byJacobian{j: j, q: q, t: t, share: share}
+	return &byJacobian{j: j, q: q, t: t, share: share, c: c}
 }
 
 // byModel has s = (s_1, s_2) with C s = N s_1 + E W* s_2, the projection N on what is orthogonal to T = E R^n
@@ -47,12 +45,12 @@ type byModel struct {
 	rows   int
 	w, wt  array.CSR // nil where there is no curvature
 	c      float64
-	sizes  []float64   // of W's rows, squared
-	weight array.Batch // 1/(1 + size/c)
+	weight array.Batch // 1/(1 + size/c) for the squared sizes of W's rows
+	Held
 }
 
-func newByModel(dev array.Device, t space.Space, w space.Rows) *byModel {
-	m := &byModel{t: t, rows: len(w.Indptr) - 1}
+func newByModel(dev array.Device, t space.Space, w space.Rows, c float64) *byModel {
+	m := &byModel{t: t, rows: len(w.Indptr) - 1, c: c}
 	m.q, m.n = t.Dims()
 	if m.rows == 0 {
 		return m
@@ -60,33 +58,23 @@ func newByModel(dev array.Device, t space.Space, w space.Rows) *byModel {
 	back := space.Transpose(w, m.n)
 	m.w = dev.NewCSR(m.rows, m.n, w.Indptr, w.Indices, w.Values)
 	m.wt = dev.NewCSR(m.n, m.rows, back.Indptr, back.Indices, back.Values)
-	m.sizes, m.weight = make([]float64, m.rows), dev.Alloc(1, m.rows)
-	for i := range m.sizes {
+	weights := make([]float64, m.rows)
+	for i := range weights {
+		size2 := 0.0
 		for u := w.Indptr[i]; u < w.Indptr[i+1]; u++ {
-			m.sizes[i] += w.Values[u] * w.Values[u]
+			size2 += w.Values[u] * w.Values[u]
 		}
+		weights[i] = 1 / (1 + size2/c)
 	}
+	m.weight = dev.Put(weights, 1, m.rows)
+	m.Hold(sparse{m.w}, sparse{m.wt}, Batch{m.weight})
 	return m
 }
 
-func (m *byModel) prepare(c float64) {
-	m.c = c
-	if m.rows == 0 {
-		return
-	}
-	for i, x := range m.sizes {
-		m.sizes[i] = 1 / (1 + x/c)
-	}
-	m.weight.Device().Upload(m.weight, m.sizes)
-}
+// sparse is a sparse matrix as a resource.
+type sparse struct{ array.CSR }
 
-func (m *byModel) release() {
-	if m.rows > 0 {
-		m.w.Free()
-		m.wt.Free()
-		m.weight.Free()
-	}
-}
+func (s sparse) Release() { s.Free() }
 
 func (m *byModel) size() int { return m.q + m.rows }
 
@@ -140,11 +128,10 @@ type byJacobian struct {
 	q        int
 	t, share float64
 	c        float64
+	Held
 }
 
-func (b *byJacobian) release()          {}
-func (b *byJacobian) size() int         { return b.q }
-func (b *byJacobian) prepare(c float64) { b.c = c }
+func (b *byJacobian) size() int { return b.q }
 
 // less sets dst = z - share J z.
 func (b *byJacobian) less(dst, z array.Batch, share float64) {

@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/krylov"
 	"surepipe/prox"
-	"surepipe/solve"
 )
 
 // saddle is the derivative of an estimator with r(K b) where no basis of the tangent space is known. With
@@ -39,6 +38,9 @@ import (
 //
 // which is the pseudo-inverse of K K*/c where few rows of K are left out (Elman 1999).
 type saddle struct {
+	Base
+	counter
+	dev  array.Device
 	a, k linops.Operator
 	on   coupling
 	rho  float64
@@ -53,28 +55,24 @@ type saddle struct {
 // smallShare is e relative to ||K||^2.
 const smallShare = 1e-6
 
-func newSaddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t,
-	normA2 float64) (*saddle, string, error) {
-	s := &saddle{a: a, k: k, rho: 1 / (2 * t), scale: 1}
+// Saddle is the system for the derivative j of prox_{t r}, with a bound of ||A||^2, 0 where none is known. by
+// is what preconditions it.
+func Saddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t,
+	normA2 float64) (_ System, by string, err error) {
+	d, _ := a.Dims()
+	s := &saddle{Base: Base{d: d}, dev: dev, a: a, k: k, rho: 1 / (2 * t), scale: 1}
 	known, behind := linops.StructureOf(a), linops.StructureOf(k)
-	q, _ := k.Dims()
-	s.on = coupled(dev, j, q, t, known.Columns.Value > 0)
-	s.on.prepare(s.rho)
-	if c := known.Columns.Value; c > 0 {
-		s.rho, s.scale = 0, 1/c
+	c := s.rho
+	if square := known.Columns.Value; square > 0 {
 		norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
 		if err != nil {
 			return nil, "", err
 		}
-		s.on.prepare(c / norm.Upper())
-		if behind.SolveNormal == nil {
-			return s, "A*A = c I", nil
+		s.rho, s.scale, c, by = 0, 1/square, square/norm.Upper(), "A*A = c I"
+		if behind.SolveNormal != nil {
+			s.inverse, s.small, by = behind.SolveNormal, smallShare*norm.Upper(), "K's closed form"
 		}
-		s.inverse, s.small = behind.SolveNormal, smallShare*norm.Upper()
-		return s, "K's closed form", nil
-	}
-	switch {
-	case known.ColumnNorms2 != nil && behind.ColumnNorms2 != nil:
+	} else if known.ColumnNorms2 != nil && behind.ColumnNorms2 != nil {
 		host := append([]float64(nil), known.ColumnNorms2()...)
 		for i, v := range behind.ColumnNorms2() {
 			if host[i] += s.rho * v; host[i] > 0 {
@@ -83,18 +81,15 @@ func newSaddle(ctx context.Context, dev array.Device, a, k linops.Operator, j pr
 				host[i] = 1
 			}
 		}
-		s.weights = dev.Alloc(1, len(host))
-		dev.Upload(s.weights, host)
-		return s, "the lengths of the columns", nil
-	case normA2 > 0:
+		s.weights, by = dev.Put(host, 1, len(host)), "the lengths of the columns"
+		s.Hold(Batch{s.weights})
+	} else if by = "||A||"; normA2 > 0 {
 		s.scale = 1 / normA2
 	}
-	return s, "||A||", nil
-}
-
-func (s *saddle) release() {
-	s.weights.Free()
-	s.on.release()
+	q, _ := k.Dims()
+	s.on = coupled(dev, j, q, t, c, s.rho == 0)
+	s.Hold(s.on)
+	return s, by, nil
 }
 
 // parts are u and s of a vector.
@@ -113,9 +108,7 @@ func (s *saddle) work(dev array.Device, k int) *saddleWork {
 }
 
 func (w *saddleWork) free() {
-	for _, b := range []array.Batch{w.az, w.u, w.v, w.kb, w.t} {
-		b.Free()
-	}
+	free(w.az, w.u, w.v, w.kb, w.t)
 }
 
 // apply sets dst to the system's product with x.
@@ -165,15 +158,30 @@ const (
 	saddleTol   = 1e-9
 	saddleForms = 1e-5
 	saddleSteps = 5000
-	// pilotSteps is the most that a pilot probe may take, from which the others are expected to take about
+	// PilotSteps is the most that a pilot probe may take, from which the others are expected to take about
 	// as many.
-	pilotSteps = 1000
+	PilotSteps = 1000
 )
 
-// images sets dst_i = D mu_hat w_i in at most so many steps, and returns the number of steps, and of
-// probes that stopped short. The image is moved along w_i until <w_i, dst_i> is 2 <f, x> - <x, M x>,
+// Apply sets dst_i = D mu_hat w_i. The image is moved along w_i until <w_i, dst_i> is 2 <f, x> - <x, M x>,
 // with the system M x = f, which has the square of the error of x; left_i is the size of that
 // correction, where it is asked for.
+func (s *saddle) Apply(ctx context.Context, dst, w array.Batch, goal Goal, left []float64) error {
+	tol := math.Max(math.Min(goal.Residual, saddleForms), saddleTol)
+	steps, failed, err := s.images(ctx, dst, w, tol, saddleSteps, left)
+	s.note(steps)
+	s.short.Add(int64(failed))
+	return err
+}
+
+// ProbeBytes counts the nine vectors of minimal residuals, one of their preconditioner, and those of a product.
+func (s *saddle) ProbeBytes() int64 {
+	d, p := s.a.Dims()
+	q, _ := s.k.Dims()
+	return 8 * int64(10*(p+q)+3*q+3*d)
+}
+
+// images is Apply in at most so many steps, and returns the number of steps, and of probes that stopped short.
 func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, most int, left []float64) (steps,
 	failed int, err error) {
 	dev, k := w.Device(), w.K()
@@ -181,12 +189,8 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	n := p + s.on.size()
 	x, f, mx := dev.Alloc(k, n), dev.Alloc(k, n), dev.Alloc(k, n)
 	work := s.work(dev, k)
-	defer func() {
-		for _, b := range []array.Batch{x, f, mx} {
-			b.Free()
-		}
-		work.free()
-	}()
+	defer free(x, f, mx)
+	defer work.free()
 	fu, fv := s.parts(f)
 	s.a.Adjoint(fu, w)
 	dev.Fill(fv, 0)
@@ -221,39 +225,11 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	return res.Iterations, failed, dev.Err()
 }
 
-// onSaddle makes l, which has the derivative of the proximal operator at the step eta, that by the saddle
-// point system.
-func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, eta float64, reason string) (err error) {
-	l.op = l.p.A
-	var by string
-	if l.saddle, by, err = newSaddle(ctx, at.Y.Device(), l.p.A, l.p.K, l.j, eta, at.Norm2); err != nil {
-		return err
-	}
-	l.choices = []Choice{
-		{Part: "space", Chosen: "the vectors u with K u in the model's space, by equations", Reason: reason},
-		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by,
-			Reason: "no basis of the space is known"},
-	}
-	return l.measured(at)
-}
-
-// bySaddle is solve by the saddle point system.
-func (l *implicit) bySaddle(ctx context.Context, dst, w array.Batch, g goal, left []float64) error {
-	tol := math.Max(math.Min(g.residual, saddleForms), saddleTol)
-	steps, failed, err := l.saddle.images(ctx, dst, w, tol, saddleSteps, left)
-	l.noteSteps(steps)
-	l.failed.Add(int64(failed))
-	return err
-}
-
-// settles reports whether minimal residuals solve the system for a pilot probe, always the same one.
-func (l *implicit) settles(ctx context.Context) (bool, error) {
-	d, _ := l.p.A.Dims()
-	dev := l.p.Device
-	dst, w := dev.Alloc(1, d), dev.Alloc(1, d)
-	defer dst.Free()
-	defer w.Free()
+// Settles reports whether minimal residuals solve the system for a pilot probe, always the same one.
+func (s *saddle) Settles(ctx context.Context) (bool, error) {
+	dst, w := s.dev.Alloc(1, s.d), s.dev.Alloc(1, s.d)
+	defer free(dst, w)
 	hutch.RademacherPart(w, pilotSeed, 0, 0, 0)
-	_, failed, err := l.saddle.images(ctx, dst, w, saddleForms, pilotSteps, nil)
+	_, failed, err := s.images(ctx, dst, w, saddleForms, PilotSteps, nil)
 	return failed == 0, err
 }

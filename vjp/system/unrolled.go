@@ -1,8 +1,7 @@
-package vjp
+package system
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"surepipe/array"
@@ -12,13 +11,13 @@ import (
 	"surepipe/solve"
 )
 
-// unrolled is the tape of a solve, differentiated in reverse. While it fits the budget every
+// Unrolled is the tape of a solve, differentiated in reverse. While it fits the budget every
 // iteration's prox derivative is kept. When it no longer does, the records are dropped and only
 // evenly spaced snapshots of the state are kept; the reverse sweep then computes the records again,
 // segment by segment, halving a segment whose own records would not fit. Since the iterations are
 // deterministic the result is the same to the last bit.
-type unrolled struct {
-	Plain
+type Unrolled struct {
+	direct
 
 	m      solve.Method
 	traits solve.Traits
@@ -57,28 +56,19 @@ func copyState(state []array.Batch) []array.Batch {
 	return to
 }
 
-func freeState(state []array.Batch) {
-	for _, s := range state {
-		s.Free()
-	}
-}
-
-// newUnrolled starts a tape of at most budget bytes, and at most half of the device's free memory:
+// NewUnrolled starts a tape of at most budget bytes, and at most half of the device's free memory:
 // the other half is for the sweeps.
-func newUnrolled(m solve.Method, y array.Batch, budget int64) *unrolled {
+func NewUnrolled(m solve.Method, y array.Batch, budget int64) *Unrolled {
 	dev := y.Device()
 	if free, bounded := dev.Available(); bounded {
 		budget = max(min(budget, free/2), 1)
 	}
-	t := &unrolled{m: m, traits: m.Traits(), budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
+	t := &Unrolled{m: m, traits: m.Traits(), budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
 	dev.Copy(t.y, y)
-	t.Apply = t.VJP
 	return t
 }
 
-func (t *unrolled) Kind() string { return "unrolled" }
-
-func (t *unrolled) stateBytes() int64 {
+func (t *Unrolled) stateBytes() int64 {
 	values := 0
 	for _, n := range t.traits.State {
 		values += n
@@ -88,7 +78,7 @@ func (t *unrolled) stateBytes() int64 {
 
 // Bytes is the memory of the records and snapshots, and of the levels once a
 // sweep has been done.
-func (t *unrolled) Bytes() int64 {
+func (t *Unrolled) Bytes() int64 {
 	bytes := t.recordBytes + int64(len(t.snapshots))*t.stateBytes()
 	for i := range t.levels {
 		bytes += t.levels[i].op.Bytes()
@@ -98,13 +88,13 @@ func (t *unrolled) Bytes() int64 {
 
 // ProbeBytes counts the adjoint state, its seed and scratch, and two vectors of
 // length d.
-func (t *unrolled) ProbeBytes() int64 {
+func (t *Unrolled) ProbeBytes() int64 {
 	d, p := t.m.Problem().A.Dims()
 	return t.stateBytes() + 8*(2*int64(p)+2*int64(d))
 }
 
 // Before is called with the state that iteration len(t.coefs) starts from.
-func (t *unrolled) Before(state []array.Batch) {
+func (t *Unrolled) Before(state []array.Batch) {
 	k := len(t.coefs)
 	if !t.checkpointed || k%t.stride != 0 {
 		return
@@ -118,7 +108,7 @@ func (t *unrolled) Before(state []array.Batch) {
 			if s.k%t.stride == 0 {
 				kept = append(kept, s)
 			} else {
-				freeState(s.state)
+				free(s.state...)
 			}
 		}
 		t.snapshots = kept
@@ -130,7 +120,7 @@ func (t *unrolled) Before(state []array.Batch) {
 }
 
 // After is called when iteration len(t.coefs) is done.
-func (t *unrolled) After(c solve.Coefficients, j prox.Derivative) {
+func (t *Unrolled) After(c solve.Coefficients, j prox.Derivative) {
 	t.coefs = append(t.coefs, c)
 	j = recorded(j)
 	if t.checkpointed {
@@ -161,7 +151,7 @@ func (none) Diagonal() array.Batch { return array.Batch{} }
 func (none) Bytes() int64          { return 0 }
 func (none) Release()              {}
 
-func (t *unrolled) dropRecords() {
+func (t *Unrolled) dropRecords() {
 	for _, j := range t.records {
 		j.Release()
 	}
@@ -169,10 +159,10 @@ func (t *unrolled) dropRecords() {
 }
 
 // Release frees the tape.
-func (t *unrolled) Release() {
+func (t *Unrolled) Release() {
 	t.dropRecords()
 	for _, s := range t.snapshots {
-		freeState(s.state)
+		free(s.state...)
 	}
 	t.snapshots = nil
 	for i := range t.levels {
@@ -193,7 +183,7 @@ type adjoint struct {
 }
 
 // newAdjoint allocates a sweep of k probes over all coordinates; where levels follow, on none yet.
-func newAdjoint(t *unrolled, k int, levels bool) *adjoint {
+func newAdjoint(t *Unrolled, k int, levels bool) *adjoint {
 	p := t.m.Problem()
 	d, dim := p.A.Dims()
 	dev := t.y.Device()
@@ -259,31 +249,23 @@ func (a *adjoint) apply(j prox.Derivative, dst, z array.Batch) {
 }
 
 func (a *adjoint) free() {
-	freeState(a.State)
-	for _, b := range []array.Batch{a.Seed, a.Scratch, a.Image, a.mask} {
-		b.Free()
-	}
+	free(a.State...)
+	free(a.Seed, a.Scratch, a.Image, a.mask)
 }
 
-// VJP sets dst_i = (D mu_hat)* v_i by one reverse sweep over the tape.
-func (t *unrolled) VJP(ctx context.Context, dst, v array.Batch) error {
+// Apply sets dst_i = (D mu_hat)* w_i by one reverse sweep over the tape.
+func (t *Unrolled) Apply(ctx context.Context, dst, w array.Batch, _ Goal, left []float64) error {
+	clear(left)
 	dev := t.y.Device()
-	d, dim := t.m.Problem().A.Dims()
-	if dst.K() != v.K() || dst.N() != d || v.N() != d {
-		panic(fmt.Sprintf("vjp: VJP of %s into %s with d = %d", v, dst, d))
-	}
-	k := v.K()
+	_, dim := t.m.Problem().A.Dims()
 	dev.Fill(dst, 0)
-	if k == 0 {
-		return nil
-	}
 	levels := t.activeLevels()
-	a := newAdjoint(t, k, len(levels) > 0)
+	a := newAdjoint(t, w.K(), len(levels) > 0)
 	defer a.free()
 	if n := len(levels); n > 0 {
 		a.resize(levels[n-1].op, levels[n-1].idx, levels[n-1].n, dim)
 	}
-	a.A.Adjoint(a.Seed, v)
+	a.A.Adjoint(a.Seed, w)
 	if err := t.sweep(ctx, dst, a, levels); err != nil {
 		return err
 	}
@@ -291,7 +273,7 @@ func (t *unrolled) VJP(ctx context.Context, dst, v array.Batch) error {
 }
 
 // activeLevels finds the tape's levels at the first sweep.
-func (t *unrolled) activeLevels() []level {
+func (t *Unrolled) activeLevels() []level {
 	t.levelsOnce.Do(func() {
 		if !t.checkpointed && t.traits.Lookback > 0 {
 			p := t.m.Problem()
@@ -302,7 +284,7 @@ func (t *unrolled) activeLevels() []level {
 	return t.levels
 }
 
-func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, levels []level) error {
+func (t *Unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, levels []level) error {
 	if !t.checkpointed {
 		hi := len(t.records)
 		for i := len(levels) - 1; i >= 0; i-- {
@@ -328,7 +310,7 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 	}
 	defer w.Release()
 	first := copyState(w.State)
-	defer freeState(first)
+	defer free(first...)
 	room := t.budget - int64(len(t.snapshots))*t.stateBytes()
 	hi := len(t.coefs)
 	for i := len(t.snapshots) - 1; i >= 0; i-- {
@@ -346,7 +328,7 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 
 // replay computes iterations lo to hi-1 again from the state before lo and reverses them, within
 // room bytes if possible.
-func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *solve.Work, lo, hi int,
+func (t *Unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *solve.Work, lo, hi int,
 	from []array.Batch, room int64) error {
 	report := progress.From(ctx)
 	run := func(to int, record bool) (records []prox.Derivative, err error) {
@@ -380,7 +362,7 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 			return err
 		}
 		state := copyState(w.State)
-		defer freeState(state)
+		defer free(state...)
 		if err := t.replay(ctx, dst, a, w, mid, hi, state, room-t.stateBytes()); err != nil {
 			return err
 		}
@@ -399,7 +381,7 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 }
 
 // reverseSegment reverses the iterations from first on whose records are given.
-func (t *unrolled) reverseSegment(ctx context.Context, dst array.Batch, a *adjoint, records []prox.Derivative,
+func (t *Unrolled) reverseSegment(ctx context.Context, dst array.Batch, a *adjoint, records []prox.Derivative,
 	first int) error {
 	report := progress.From(ctx)
 	for i := len(records) - 1; i >= 0; i-- {

@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import (
 	"context"
@@ -6,21 +6,52 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/hutch"
 	"surepipe/progress"
 )
 
-// cg is a run of conjugate gradients for a batch of probes (see [implicit]). A probe that has
+// maxSteps bounds the conjugate gradient steps of a probe.
+const maxSteps = 2000
+
+// projectEvery is the largest number of steps between projections on J's range. mostGrowth bounds
+// the growth of the part outside the range between two projections. That part is multiplied by
+// alpha_k - 1 in a step, and alpha_k is at most one over the smallest eigenvalue.
+const (
+	projectEvery = 8
+	mostGrowth   = 1e4
+)
+
+// projections returns the number of steps between projections where the eigenvalues are above node.
+func projections(node float64) int {
+	if node == 0 || node > 0.5 {
+		return projectEvery
+	}
+	return max(1, min(projectEvery, int(math.Log(mostGrowth)/-math.Log(2*node))))
+}
+
+// implicitTol is the residual of images unless the solver's own tolerance calls for a smaller one, FormShare the
+// Form of their [Goal] and the least that pilots allow for. Rounding errors stop the residual at about 1e-10;
+// after that it grows again. A probe whose residual has fallen below lost and has grown by regrown since then
+// has reached its attainable accuracy.
+const (
+	implicitTol = 1e-7
+	FormShare   = 0.01
+	tightest    = 1e-9
+	lost        = 1e-6
+	regrown     = 1e3
+)
+
+// Tolerance is the residual of images after a solve to tol.
+func Tolerance(tol float64) float64 { return max(min(implicitTol, tol), tightest) }
+
+// run is a run of conjugate gradients for a batch of probes (see [Iterated]). A probe that has
 // converged is frozen: its coefficients are 0, and its bits do not depend on the other probes.
-type cg struct {
-	l    *implicit
+type run struct {
+	l    *Iterated
 	dev  array.Device
-	goal goal
+	goal Goal
 	// every is the number of steps between projections on J's range.
 	every int
 	from  rightSide
-	// known are the numbers of the probes, nil where they have none.
-	known *hutch.Numbers
 	// A pilot is a run without a solution, for its Ritz values.
 	pilot bool
 	dst   array.Batch // sum of alpha A u; zero where it is not asked for
@@ -73,26 +104,26 @@ type rightSide struct {
 }
 
 // of are the right-hand sides of probes that are vectors.
-func (l *implicit) of(w array.Batch) rightSide {
+func (l *Iterated) of(w array.Batch) rightSide {
 	return rightSide{w.K(), w.N(), func(dst array.Batch, size []float64) {
-		l.op.Adjoint(dst, w)
+		l.m.Adjoint(dst, w)
 		w.Device().Dot(size, w, w)
 	}}
 }
 
-// newCG allocates the vectors of a run for right-hand sides. Where A*A is a product of its own the
+// newRun allocates the vectors of a run for right-hand sides. Where A*A is a product of its own the
 // run's outcome is sum, the solutions of the systems; else it is dst, their images under A.
-func (l *implicit) newCG(dev array.Device, from rightSide, goal goal, node float64) *cg {
+func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node float64) *run {
 	k := from.k
-	c := &cg{l: l, dev: dev, goal: goal, from: from, every: projections(node)}
+	c := &run{l: l, dev: dev, goal: goal, from: from, every: projections(node)}
 	for _, b := range []*array.Batch{&c.r, &c.u, &c.t} {
-		*b = dev.Alloc(k, l.dim)
+		*b = dev.Alloc(k, l.n)
 	}
 	if !l.pre.flat() {
-		c.ku, c.kt = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
+		c.ku, c.kt = dev.Alloc(k, l.n), dev.Alloc(k, l.n)
 	}
-	if c.square = l.square(); c.square != nil {
-		c.q = dev.Alloc(k, l.dim)
+	if c.square = l.square; c.square != nil {
+		c.q = dev.Alloc(k, l.n)
 	} else {
 		c.q = dev.Alloc(k, from.d)
 	}
@@ -108,14 +139,12 @@ func (l *implicit) newCG(dev array.Device, from rightSide, goal goal, node float
 	return c
 }
 
-func (c *cg) free() {
-	for _, b := range []array.Batch{c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum} {
-		b.Free()
-	}
+func (c *run) free() {
+	free(c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum)
 }
 
-// run does all steps.
-func (c *cg) run(ctx context.Context) error {
+// iterate does all steps.
+func (c *run) iterate(ctx context.Context) error {
 	if c.pilot {
 		c.every = 1
 	}
@@ -123,7 +152,7 @@ func (c *cg) run(ctx context.Context) error {
 		c.dev.Fill(c.dst, 0)
 	}
 	if !c.pilot && (c.square != nil || c.hands()) {
-		c.sum = c.dev.Alloc(c.from.k, c.l.dim)
+		c.sum = c.dev.Alloc(c.from.k, c.l.n)
 		c.dev.Fill(c.sum, 0)
 	}
 	if err := c.begin(); err != nil {
@@ -141,7 +170,7 @@ func (c *cg) run(ctx context.Context) error {
 			return err
 		}
 		if !c.pilot {
-			c.l.noteSteps(step)
+			c.l.note(step)
 		}
 		report(c.progress(step))
 		if !c.ku.IsZero() {
@@ -156,9 +185,9 @@ func (c *cg) run(ctx context.Context) error {
 }
 
 // image finishes the images of the probes w in dst.
-func (c *cg) image(w array.Batch) {
+func (c *run) image(w array.Batch) {
 	if c.square != nil {
-		c.l.op.Forward(c.dst, c.sum)
+		c.l.m.Forward(c.dst, c.sum)
 	}
 	c.straighten(w)
 }
@@ -167,7 +196,7 @@ func (c *cg) image(w array.Batch) {
 // exact arithmetic. In floating point the directions are orthogonal only to their neighbours, and
 // the sum satisfies the bound where the product does not (Strakos and Tichy, On error estimation in
 // the conjugate gradient method and why it works in finite precision computations, ETNA 13, 2002).
-func (c *cg) straighten(w array.Batch) {
+func (c *run) straighten(w array.Batch) {
 	along := c.alpha
 	c.dev.Dot(along, w, c.dst)
 	for i := range along {
@@ -181,7 +210,7 @@ func (c *cg) straighten(w array.Batch) {
 }
 
 // begin sets up the first residual and direction.
-func (c *cg) begin() error {
+func (c *run) begin() error {
 	l, dev := c.l, c.dev
 	c.from.set(c.r, c.qq)
 	for i := range c.probes {
@@ -195,7 +224,7 @@ func (c *cg) begin() error {
 	for i := range c.probes {
 		p := &c.probes[i]
 		p.rho, p.start, p.best = c.jj[i], c.jj[i], c.jj[i]
-		p.bound, p.limit = p.size, c.goal.form*unit*p.size
+		p.bound, p.limit = p.size, c.goal.Form*unit*p.size
 		if math.IsNaN(p.rho) || math.IsInf(p.rho, 0) {
 			return c.notFinite("probe %d gives a right-hand side that is not finite", i)
 		}
@@ -208,7 +237,7 @@ func (c *cg) begin() error {
 }
 
 // notFinite is the error for numbers that are not finite: the device's fault, if that is the cause.
-func (c *cg) notFinite(format string, args ...any) error {
+func (c *run) notFinite(format string, args ...any) error {
 	if err := c.dev.Err(); err != nil {
 		return err
 	}
@@ -216,13 +245,13 @@ func (c *cg) notFinite(format string, args ...any) error {
 }
 
 // bend sets q to the image of every direction and curvature to <u, (K + eta H) u>.
-func (c *cg) bend() {
+func (c *run) bend() {
 	l, dev := c.l, c.dev
 	if c.square != nil {
 		c.square(c.q, c.u)
 		dev.Dot(c.qq, c.q, c.u)
 	} else {
-		l.op.Forward(c.q, c.u)
+		l.m.Forward(c.q, c.u)
 		dev.Dot(c.qq, c.q, c.q)
 	}
 	clear(c.curvature)
@@ -235,7 +264,7 @@ func (c *cg) bend() {
 }
 
 // move goes alpha along every direction, after bend.
-func (c *cg) move() {
+func (c *run) move() {
 	l, dev := c.l, c.dev
 	if !c.sum.IsZero() {
 		dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.u)
@@ -245,7 +274,7 @@ func (c *cg) move() {
 		if !c.pilot {
 			dev.LinEach(c.dst, c.ones, c.dst, c.alpha, c.q)
 		}
-		l.op.Adjoint(c.t, c.q)
+		l.m.Adjoint(c.t, c.q)
 		image = c.t
 	}
 	if c.ku.IsZero() {
@@ -260,7 +289,7 @@ func (c *cg) move() {
 }
 
 // advance takes a step along every direction.
-func (c *cg) advance(step int) {
+func (c *run) advance(step int) {
 	c.bend()
 	for i := range c.probes {
 		p := &c.probes[i]
@@ -281,7 +310,7 @@ func (c *cg) advance(step int) {
 }
 
 // judge records the residuals after a step and stops the probes that are done.
-func (c *cg) judge(step int) error {
+func (c *run) judge(step int) error {
 	for i := range c.probes {
 		p := &c.probes[i]
 		c.beta[i] = 0
@@ -316,10 +345,17 @@ func (c *cg) judge(step int) error {
 	return nil
 }
 
+// bounds sets left to the bounds of the forms' errors.
+func (c *run) bounds(left []float64) {
+	for i := range left {
+		left[i] = c.probes[i].bound
+	}
+}
+
 // progress is the state after a step: the largest relative residual, in the norm of [goal], of the
 // probes that are not done, and what it has to come down to. The bound of a form falls with the
 // residual's square.
-func (c *cg) progress(step int) progress.Report {
+func (c *run) progress(step int) progress.Report {
 	r := progress.Report{Stage: progress.ConjugateGradients, Step: step, Active: c.active}
 	if c.pilot {
 		r.Stage = progress.Pilot
@@ -331,7 +367,7 @@ func (c *cg) progress(step int) progress.Report {
 			continue
 		}
 		residual := math.Sqrt(p.rho / p.start)
-		goal := c.goal.residual
+		goal := c.goal.Residual
 		if c.pilot {
 			goal = math.Max(goal, residual*math.Sqrt(pilotShare*p.limit/c.left(p)))
 		} else {
@@ -346,7 +382,7 @@ func (c *cg) progress(step int) progress.Report {
 
 // enough reports whether a probe has reached its goal. A pilot goes on until its form is far more
 // accurate than forms need to be, or its residual is small.
-func (c *cg) enough(p *probe) bool {
+func (c *run) enough(p *probe) bool {
 	if !c.pilot {
 		return c.small(p) && c.left(p) <= p.limit
 	}
@@ -355,8 +391,8 @@ func (c *cg) enough(p *probe) bool {
 }
 
 // small reports whether its residual has.
-func (c *cg) small(p *probe) bool {
-	residual := c.goal.residual
+func (c *run) small(p *probe) bool {
+	residual := c.goal.Residual
 	if p.strict {
 		residual = math.Min(residual, implicitTol)
 	}
@@ -365,7 +401,7 @@ func (c *cg) small(p *probe) bool {
 
 // left returns the bound of the error of a probe's form. For a pilot that is its least residual
 // over its Ritz value.
-func (c *cg) left(p *probe) float64 {
+func (c *run) left(p *probe) float64 {
 	if c.pilot && p.best > 0 {
 		return p.best / (nodeShare * p.smallest(p.bestAt) * c.l.eta)
 	}
@@ -379,10 +415,10 @@ const excused = 10
 // finish stops a probe. It counts the probe as failed where the error of its form is far beyond the
 // limit, or where the steps are used up before the residual is small. A pilot, on whose bound all
 // other probes rely, has also failed if it misses its limit.
-func (c *cg) finish(p *probe, step int) {
+func (c *run) finish(p *probe, step int) {
 	if left := c.left(p); left > excused*p.limit || c.pilot && left > p.limit || step >= maxSteps && !c.small(p) {
-		c.l.failed.Add(1)
-		c.l.noteSteps(step)
+		c.l.short.Add(1)
+		c.l.note(step)
 	}
 	p.done = true
 	c.active--

@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import (
 	"math"
@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/space"
 )
 
@@ -88,7 +89,7 @@ func TestLevelsAreTheUnionsOfSupports(t *testing.T) {
 			}
 			from = slices.Compact(from)
 			a := &sets{Dense: x}
-			levels := newLevels(Problem{A: a, Device: dev}, records, lookback, 1<<30)
+			levels := newLevels(solve.Problem{A: a, Device: dev}, records, lookback, 1<<30)
 			if len(levels) != len(from) || len(from) < 3 {
 				t.Fatalf("%d levels, expected those from iterations %d", len(levels), from)
 			}

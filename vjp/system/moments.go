@@ -1,4 +1,4 @@
-package vjp
+package system
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 
 // signs are the right-hand sides of probes of random signs: A* x_i as a sum over panels where A
 // offers it, and otherwise from the vectors, which free frees.
-func (l *implicit) signs(dev array.Device, x hutch.Signs) (_ rightSide, free func()) {
-	panels := linops.StructureOf(l.op).Panels
+func (s *Iterated) signs(dev array.Device, x hutch.Signs) (_ rightSide, free func()) {
+	panels := linops.StructureOf(s.m).Panels
 	if panels.Accumulate == nil {
 		w := dev.Alloc(x.K, x.Dim)
 		x.Draw(w, 0)
-		return l.of(w), w.Free
+		return s.of(w), w.Free
 	}
 	return rightSide{x.K, x.Dim, func(dst array.Batch, size []float64) {
 		dev.Fill(dst, 0)
@@ -40,41 +40,28 @@ func (l *implicit) signs(dev array.Device, x hutch.Signs) (_ rightSide, free fun
 //
 // and <x, P' x> is the number of coordinates that move. Where A* c is a sum over panels and A*A a
 // product of its own no vector has length d.
-func (l *implicit) Moments() hutch.Moments {
-	known := linops.StructureOf(l.op)
-	if l.f != nil || l.saddle != nil || l.reduced != nil || l.dim == 0 || known.Panels.Accumulate == nil ||
-		known.Normal == nil {
+func (s *Iterated) Moments() hutch.Moments {
+	if !s.summed {
 		return hutch.Moments{}
 	}
-	values := l.vectors()*l.dim + known.Panels.Rows
-	if l.moving != nil {
-		values += l.moving.Len()
-	}
-	return hutch.Moments{Compute: l.moments, Bytes: 8 * int64(values)}
+	panels := linops.StructureOf(s.m).Panels
+	return hutch.Moments{Compute: s.moments, Bytes: 8 * int64(s.vectors()*s.n+panels.Rows+s.moving)}
 }
 
-func (l *implicit) moments(ctx context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2,
+func (s *Iterated) moments(ctx context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2,
 	left []float64) error {
-	goal := goal{residual: math.Inf(1), form: share * l.tighter}
-	node, err := l.node(ctx, goal.form)
+	from, free := s.signs(dev, x)
+	defer free()
+	c, err := s.solve(ctx, dev, from, array.Batch{}, Goal{Residual: math.Inf(1), Form: share * s.tighter})
 	if err != nil {
 		return err
 	}
-	from, free := l.signs(dev, x)
-	defer free()
-	c := l.newCG(dev, from, goal, node)
 	defer c.free()
-	if err := c.run(ctx); err != nil {
-		return err
-	}
 	c.square(c.q, c.sum)
 	dev.Dot(norm2, c.q, c.sum)
-	moving := 0.0
-	if l.moving != nil {
-		moving = float64(l.moving.Len())
-	}
+	moving := float64(s.moving)
 	for i := range quad {
-		quad[i] = c.probes[i].form/l.eta + moving
+		quad[i] = c.probes[i].form/s.eta + moving
 		norm2[i] += moving
 	}
 	c.bounds(left)

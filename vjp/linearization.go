@@ -1,0 +1,204 @@
+package vjp
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/vjp/system"
+)
+
+// linearization is the derivative at a y, by a system.
+type linearization struct {
+	system.System
+	kind      string  // see Kind
+	d, p      int     // of A
+	tol       float64 // of images, see [system.Goal]
+	known     Closed  // what the system knows, and what else was found
+	iterative bool    // see Inner
+	together  int
+	sensitive bool // the error of b may have changed the curvature
+	// model is that of the tangent space, nil where no basis of it is known.
+	model  *prox.Model
+	misfit array.Batch // A b - y, zero where no slope is needed
+	// lift maps vectors in b's coordinates to the user's.
+	lift    func([]float64) []float64
+	held    system.Held
+	choices []Choice
+}
+
+// newLinearization is the derivative of a kind by a system, where A is d x p.
+func newLinearization(kind string, a linops.Operator, s system.System) *linearization {
+	l := &linearization{System: s, kind: kind, known: s.Closed(), lift: func(b []float64) []float64 { return b }}
+	l.d, l.p = a.Dims()
+	return l
+}
+
+// implicit is the derivative at a solution by a system on the space of a model, after a solve to tol.
+func implicit(a linops.Operator, s system.System, m *prox.Model, tol float64) *linearization {
+	l := newLinearization("implicit", a, s)
+	l.iterative, l.tol, l.model = true, system.Tolerance(tol), m
+	if linops.StructureOf(a).Sampled != nil {
+		l.together = array.PatternVectors
+	}
+	return l
+}
+
+// newHat is the derivative of an estimator that is linear in y.
+func newHat(at *solve.Point) *linearization {
+	l := newLinearization("direct", at.Problem.A, system.Hat(at.Y.Device(), at.Linear, at.Y.N()))
+	undo := cleanup{l.Release}
+	defer undo.run()
+	l.measure(at)
+	undo = nil
+	return l
+}
+
+// measure keeps A b - y, for the slope.
+func (l *linearization) measure(at *solve.Point) {
+	dev := at.Y.Device()
+	l.keep(dev.Alloc(1, at.Y.N()))
+	at.Problem.A.Forward(l.misfit, at.B)
+	dev.Lin(l.misfit, 1, l.misfit, -1, at.Y)
+}
+
+// keep takes over A b - y.
+func (l *linearization) keep(misfit array.Batch) {
+	l.misfit = misfit
+	l.held.Hold(system.Batch{Batch: misfit})
+}
+
+// belongs takes over what the linearization refers to: A on the model's space may refer to the problem's operator and
+// regularizer.
+func (l *linearization) belongs(at *solve.Point) {
+	if lift := at.Lift(); lift != nil {
+		l.lift = lift
+	}
+	if a, release := at.Detach(); release != nil {
+		l.held = append(system.Held{owned{a, release}}, l.held...)
+	}
+}
+
+// owned is the operator of a restricted problem, and the function that releases it and its regularizer.
+type owned struct {
+	linops.Restricted
+	release func()
+}
+
+func (o owned) Release() { o.release() }
+
+// VJP is Images without the bounds.
+func (l *linearization) VJP(ctx context.Context, dst, v array.Batch) error {
+	return l.Images(ctx, dst, v, nil)
+}
+
+// Images sets dst_i = D mu_hat v_i, to a relative residual of 1e-7, and as accurate as Forms with
+// a share of 1%.
+func (l *linearization) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+	return l.solve(ctx, dst, v, system.Goal{Residual: l.tol, Form: system.FormShare}, left)
+}
+
+// Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
+// <v_i, dst_i> is too small by at most share ||v_i||^2/sqrt(2d). The mean over random signs is then
+// too small by at most share sqrt(d/2).
+func (l *linearization) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
+	return l.solve(ctx, dst, v, system.Goal{Residual: math.Inf(1), Form: share}, left)
+}
+
+// Numbered is Forms that starts at what the weight before has left for the same probes.
+func (l *linearization) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64,
+	left []float64) error {
+	return l.solve(ctx, dst, v, system.Goal{Residual: math.Inf(1), Form: share, Which: &which}, left)
+}
+
+// spanTol is the residual of images of which only the span matters.
+const spanTol = 0.1
+
+// Span stops at a residual of spanTol.
+func (l *linearization) Span(ctx context.Context, dst, v array.Batch) error {
+	return l.solve(ctx, dst, v, system.Goal{Residual: spanTol, Form: math.Inf(1)}, nil)
+}
+
+// solve checks the sizes.
+func (l *linearization) solve(ctx context.Context, dst, w array.Batch, goal system.Goal, left []float64) error {
+	if dst.K() != w.K() || dst.N() != l.d || w.N() != l.d {
+		panic(fmt.Sprintf("vjp: VJP of %s into %s with d = %d", w, dst, l.d))
+	}
+	if w.K() == 0 {
+		return w.Device().Err()
+	}
+	return l.Apply(ctx, dst, w, goal, left)
+}
+
+// Closed returns what follows from the factors, or from the eigenvalues of J.
+func (l *linearization) Closed() Closed {
+	c := l.known
+	if solve := l.Coefficients(); solve != nil && !l.misfit.IsZero() {
+		c.Slope = func() ([]float64, error) {
+			b := l.misfit.Device().Alloc(1, l.p)
+			defer b.Free()
+			err := solve(b, l.misfit)
+			return b.ToHost(), err
+		}
+	}
+	if slope := c.Slope; slope != nil {
+		c.Slope = func() ([]float64, error) {
+			b, err := slope()
+			if err != nil {
+				return nil, err
+			}
+			return l.lift(b), nil
+		}
+	}
+	return c
+}
+
+// Inner counts the steps of the system.
+func (l *linearization) Inner() Inner {
+	most, failed := l.Steps()
+	return Inner{Steps: most, Failed: failed, Iterative: l.iterative, Together: l.together}
+}
+
+// Kind is "implicit", "unrolled", or "direct" for an estimator that is linear in y.
+func (l *linearization) Kind() string { return l.kind }
+
+// Bytes counts the system and what it refers to.
+func (l *linearization) Bytes() int64 { return l.System.Bytes() + l.held.Bytes() }
+
+// Release frees all that the linearization holds.
+func (l *linearization) Release() {
+	l.System.Release()
+	l.held.Release()
+}
+
+// spaced records the margin of the space of the model m at the argument v of the prox, relative to the error off of v.
+// On the boundary itself it is the smallest positive number: 0 means not known.
+func (l *linearization) spaced(m *prox.Model, v array.Batch, off float64) {
+	if m != nil && m.Margin != nil {
+		l.known.SpaceMargin = math.Max(m.Margin(v)/math.Max(off, math.SmallestNonzeroFloat64),
+			math.SmallestNonzeroFloat64)
+	}
+}
+
+// cleanup is what to do where what follows fails or panics, the last first. It is set to nil where it does not.
+type cleanup []func()
+
+func (c *cleanup) add(f ...func()) { *c = append(*c, f...) }
+
+func (c *cleanup) run() {
+	for i := len(*c) - 1; i >= 0; i-- {
+		(*c)[i]()
+	}
+}
+
+// free frees batches.
+func free(batches ...array.Batch) {
+	for _, b := range batches {
+		b.Free()
+	}
+}

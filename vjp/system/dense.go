@@ -1,0 +1,159 @@
+package system
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// tracesOf adds up the eigenvalues of D mu_hat = M K^{-1} M*, which are those of K^{-1} G = I - P,
+// P = K^{-1} Q, and their squares. Q has few entries: it is diagonal, or has a block for each group.
+func tracesOf(inverse *mat.Dense, q []float64) (trace, frobenius2 float64) {
+	n, _ := inverse.Dims()
+	p := make([]float64, n*n) // the transpose of P
+	for k := range n {
+		for c, v := range q[k*n : (k+1)*n] {
+			if v != 0 {
+				floats.AddScaled(p[c*n:(c+1)*n], v, inverse.RawRowView(k)) // K^{-1} is symmetric
+			}
+		}
+	}
+	trace, frobenius2 = float64(n), float64(n)
+	for i := range n {
+		trace -= p[i*n+i]
+		frobenius2 -= 2*p[i*n+i] - p[i*n+i]*p[i*n+i]
+		for c := range i {
+			frobenius2 += 2 * p[i*n+c] * p[c*n+i]
+		}
+	}
+	return trace, frobenius2
+}
+
+// Diagonal is diag(q), row-major; nil where that is 0.
+func Diagonal(q []float64) []float64 {
+	n, zero := len(q), true
+	full := make([]float64, n*n)
+	for i, v := range q {
+		full[i*n+i] = v
+		zero = zero && v == 0
+	}
+	if zero {
+		return nil
+	}
+	return full
+}
+
+// root is W with W*W = Q, from the eigenvalues of Q, or from its diagonal where Q is diagonal; nil
+// where Q is 0.
+func root(q []float64, n int) (*mat.Dense, error) {
+	if q == nil {
+		return nil, nil
+	}
+	if d := diagonalOf(q, n); d != nil {
+		for i := range d {
+			d[i] = math.Sqrt(max(d[i], 0))
+		}
+		return mat.DenseCopyOf(mat.NewDiagDense(n, d)), nil
+	}
+	values, v, err := spectrum(q, n)
+	if err != nil {
+		return nil, err
+	}
+	w := mat.NewDense(n, n, nil)
+	w.Apply(func(i, c int, _ float64) float64 { return math.Sqrt(max(values[i], 0)) * v.At(c, i) }, w)
+	return w, nil
+}
+
+// vanishing is the size below which eigenvalues of J count as 0: D mu_hat has them times at most eta ||A||^2.
+const vanishing = 1e-9
+
+// Range is J = V diag(j) V*, n x n, on its range, so that Q = diag(1/j - 1)/eta.
+type Range struct {
+	Basis []float64 // V*, one eigenvector a row
+	Dim   int
+	// Curvature is Q, row-major; nil where all eigenvalues are 1 up to rounding errors.
+	Curvature []float64
+	// Coordinates says that J is diagonal, and the eigenvectors are unit vectors in their order.
+	Coordinates bool
+}
+
+// RangeOf decomposes the n x n derivative of the proximal operator of eta r.
+func RangeOf(dev array.Device, derivative prox.Derivative, n int, eta float64) (Range, error) {
+	square := dev.Alloc(n, n)
+	defer square.Free()
+	dev.Fill(square, 0)
+	dev.Fill(square.Diagonal(), 1)
+	derivative.Apply(square, square)
+	jacobian := square.ToHost()
+	values, v := diagonalOf(jacobian, n), (*mat.Dense)(nil)
+	r := Range{Coordinates: values != nil}
+	if !r.Coordinates {
+		var err error
+		if values, v, err = spectrum(jacobian, n); err != nil {
+			return r, err
+		}
+	}
+	var j []float64
+	for c, value := range values {
+		if value <= vanishing {
+			continue
+		}
+		j = append(j, value)
+		row := make([]float64, n)
+		if r.Coordinates {
+			row[c] = 1
+		} else {
+			mat.Col(row, c, v)
+		}
+		r.Basis = append(r.Basis, row...)
+	}
+	r.Dim = len(j)
+	q := make([]float64, r.Dim)
+	for i, v := range j {
+		if c := 1/v - 1; c > float64(n)*0x1p-46 {
+			q[i] = c / eta
+		}
+	}
+	r.Curvature = Diagonal(q)
+	return r, nil
+}
+
+// diagonalOf is the diagonal of a diagonal matrix; nil for any other.
+func diagonalOf(a []float64, n int) []float64 {
+	diagonal, most := make([]float64, n), 0.0
+	for i := range n {
+		diagonal[i] = a[i*n+i]
+		most = max(most, math.Abs(diagonal[i]))
+	}
+	for i := range n {
+		for c := range n {
+			if c != i && math.Abs(a[i*n+c]) > 0x1p-50*most {
+				return nil
+			}
+		}
+	}
+	return diagonal
+}
+
+// spectrum is the eigendecomposition V diag(values) V* of a symmetric matrix, ascending.
+func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err error) {
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for c := i; c < n; c++ {
+			sym.SetSym(i, c, (matrix[i*n+c]+matrix[c*n+i])/2)
+		}
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(sym, true) {
+		return nil, nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did "+
+			"not converge", n, n)
+	}
+	v = new(mat.Dense)
+	eig.VectorsTo(v)
+	return eig.Values(nil), v, nil
+}
