@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -146,15 +147,7 @@ func blocksOf(y []float64, rows, cols int) []block {
 			}
 		}
 	}
-	slices.SortStableFunc(blocks, func(a, b block) int {
-		switch {
-		case a.texture < b.texture:
-			return -1
-		case a.texture > b.texture:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(a.texture, b.texture) })
 	return blocks
 }
 
@@ -215,15 +208,7 @@ func candidates(blocks []block) []candidate {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		switch {
-		case a.relative > b.relative:
-			return -1
-		case a.relative < b.relative:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.relative, a.relative) })
 	return all
 }
 
