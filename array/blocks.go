@@ -1,22 +1,20 @@
 package array
 
-import (
-	"surepipe/array/internal/simd"
-)
+import "surepipe/array/internal/simd"
 
-// hostBlocks lists the blocks.
+// hostBlocks is the places of blocks along a diagonal.
 type hostBlocks struct {
 	held
 	first, size []int32
-	start       []int // of each block's values
-	rows        []int32
+	start       []int   // of each block's values
+	rows        []int32 // the numbers from 0 to the size of the largest block
 	end         int
 }
 
 func (b *hostBlocks) Len() int { return b.start[len(b.size)] }
 func (b *hostBlocks) End() int { return b.end }
 
-// NewBlocks lists the blocks.
+// NewBlocks copies the places of symmetric blocks along a diagonal.
 func (h *Host) NewBlocks(first, size []int) Blocks {
 	_, end := CheckBlocks(first, size)
 	b := &hostBlocks{first: make([]int32, len(first)), size: make([]int32, len(size)),
@@ -34,7 +32,7 @@ func (h *Host) NewBlocks(first, size []int) Blocks {
 	return b
 }
 
-// MulBlocks multiplies by the blocks.
+// MulBlocks sets the coordinates of every block in dst_i to the block's product with those in x_i.
 func (h *Host) MulBlocks(dst Batch, blocks Blocks, values, x Batch) {
 	h.own(dst)
 	h.own(values)

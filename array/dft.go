@@ -9,7 +9,7 @@ import (
 // DFT is the discrete Fourier transform of complex arrays of one shape on a device. Complex numbers
 // are pairs of real ones, real part and imaginary part side by side.
 type DFT interface {
-	// Shape is that of the arrays.
+	// Shape is the shape of the arrays.
 	Shape() Shape
 	// Bytes is the device memory it holds.
 	Bytes() int64
@@ -17,7 +17,7 @@ type DFT interface {
 	Free()
 }
 
-// hostDFT transforms line by line.
+// hostDFT is a transform that goes along the rows and then along the columns.
 type hostDFT struct {
 	held
 	shape Shape
@@ -30,10 +30,10 @@ type dftPlan struct {
 	line []complex128
 }
 
-// Shape is that of the arrays.
+// Shape is the shape of the arrays.
 func (f *hostDFT) Shape() Shape { return f.shape }
 
-// NewDFT prepares the transform of arrays of a shape.
+// NewDFT prepares the discrete Fourier transform of complex arrays of a shape.
 func (h *Host) NewDFT(s Shape) DFT {
 	CheckDFT(s)
 	f := &hostDFT{shape: s}

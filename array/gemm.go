@@ -22,17 +22,17 @@ import (
 // last two. So each library is tested when it is opened, and the first number that passes is used.
 var tileRows = []int{36, 24, 48}
 
-// tile is a number of rows.
+// tile is the number of rows of a tile, and whether the last tile is padded to it.
 type tile struct {
 	rows   int
 	padded bool
 }
 
-// gemmTile is the number of rows in use. gonum's own product computes up to 64 rows one by one, and
+// gemmTile is the tile in use. gonum's own product computes up to 64 rows one by one, and
 // needs no padding.
 var gemmTile = tile{rows: tileRows[0]}
 
-// chooseTile sets it for a native BLAS, or returns an error when equal rows of A have different bits in
+// chooseTile sets gemmTile for a native BLAS, or returns an error when equal rows of A have different bits in
 // C for every number of rows.
 func chooseTile(impl blas.Float64) error {
 	i := slices.IndexFunc(tileRows, func(rows int) bool { return rowsAgree(impl, rows) })
@@ -120,8 +120,8 @@ func (b Batch) data() []float64 {
 // ld is the leading dimension as BLAS checks it.
 func (b Batch) ld() int { return max(b.stride, b.n, 1) }
 
-// window is the part of op(B) between columns p and q.
-func window(b Batch, trans bool, p, q int) Batch {
+// opCols is the part of op(B) between columns p and q.
+func opCols(b Batch, trans bool, p, q int) Batch {
 	if trans {
 		return b.Rows(p, q)
 	}
@@ -156,7 +156,7 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 		t.run()
 		return
 	}
-	last := h.padded(window(a, !transA, c.k-short, c.k), transA)
+	last := h.padded(opCols(a, !transA, c.k-short, c.k), transA)
 	t.z = last
 	t.run()
 	h.Free(last)
@@ -197,14 +197,14 @@ func gemmKernel(t *task, lo, hi int) {
 		q := min(p+t.sc.Cols, t.dst.n)
 		r := tile * gemmTile.rows
 		s := min(r+gemmTile.rows, t.dst.k)
-		b := window(t.y, t.tb, p, q)
+		b := opCols(t.y, t.tb, p, q)
 		inner := b.k
 		if t.tb {
 			inner = b.n
 		}
 		c := t.dst.Rows(r, s).Cols(p, q)
 		if s-r == gemmTile.rows || !gemmTile.padded {
-			a := window(t.x, !t.ta, r, s)
+			a := opCols(t.x, !t.ta, r, s)
 			impl.Dgemm(flag(t.ta), flag(t.tb), s-r, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b,
 				c.data(), c.ld())
 			continue
@@ -231,7 +231,7 @@ func gemvKernel(t *task, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		p := u * t.sc.Cols
 		q := min(p+t.sc.Cols, t.dst.n)
-		b := window(t.y, t.tb, p, q)
+		b := opCols(t.y, t.tb, p, q)
 		impl.Dgemv(flag(!t.tb), b.k, b.n, t.a, b.data(), b.ld(), t.x.data(), 1, t.b, t.dst.data()[p:q], 1)
 	}
 }

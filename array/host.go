@@ -14,12 +14,12 @@ type Host struct {
 	mu    sync.Mutex
 	pool  map[int][]*hostBuffer // by size, those freed last at the end
 	stats Stats
-	frees uint64 // so many
+	frees uint64 // the number of calls of Free
 
 	fault atomic.Pointer[error] // because of which it was stopped
 }
 
-// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes it keeps
+// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes the host keeps
 // no more than makes up, with what is live, 9/8 of the most that was ever live at once: a phase of a
 // computation does not add the buffers of the one before it to its own.
 const (

@@ -19,7 +19,7 @@ type Pattern interface {
 }
 
 // PatternVectors is how many vectors the products in patterns take together on the host, where one of the
-// factors is the same for all: each then takes a half to a third of the time of a vector by itself.
+// factors is the same for all: a vector then takes a half to a third of the time that it takes alone.
 const PatternVectors = simd.Vectors
 
 // hostPattern lists the entries by rows and by columns.

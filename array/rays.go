@@ -116,7 +116,7 @@ func RayRuns(s Shape, rays []Ray) []RayRun {
 	return runs
 }
 
-// hostRays keeps the rays as they were given.
+// hostRays is a list of rays through images of a shape.
 type hostRays struct {
 	held
 	shape Shape

@@ -35,7 +35,8 @@ func (d *Device) NewBlocks(first, size []int) array.Blocks {
 	return b
 }
 
-// MulBlocks multiplies by the blocks, each entry summed in order.
+// MulBlocks sets the coordinates of every block in dst_i to the block's product with those in x_i, each entry summed
+// in order.
 func (d *Device) MulBlocks(dst array.Batch, a array.Blocks, values, x array.Batch) {
 	d = d.into(dst, values, x)
 	b := onCard[*blocks](d, "MulBlocks", a)

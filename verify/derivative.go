@@ -84,7 +84,7 @@ func (f form) against(printed float64) form {
 // off is the distance of the printed form from the differences.
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
-// bars is the same in error bars.
+// bars is the distance off in error bars.
 func (f form) bars() float64 { return f.off() / f.err() }
 
 // conclusive reports whether the printed form can be compared with the differences.

@@ -104,9 +104,8 @@ type Info struct {
 // Fit is the content of a file.
 type Fit struct {
 	Info
-	// B is the estimate of shape BShape, nil where the estimator has none or it is given by factors alone,
-	// and MuHat the fitted mean,
-	// or linear predictor, of shape MuShape.
+	// B is the estimate of shape BShape, nil where the estimator has none or factors stand for it. MuHat is the
+	// fitted mean, or linear predictor, of shape MuShape.
 	B, MuHat        []float64
 	BShape, MuShape []int
 	// U, S and V are the factors of a matrix of low rank, B = U diag(S) V* of shape BShape: U is m x r, S
@@ -117,15 +116,15 @@ type Fit struct {
 	RowsAt, ColumnsAt []int
 	// B0 is the intercept, nil without one.
 	B0 *float64
-	// Names are those of the coefficients, nil where they have none.
+	// Names are the names of the coefficients, nil where they have none.
 	Names []string
 	// Center and Scale are nil where the columns were not centered, or not scaled.
 	Center, Scale []float64
 	// Observed are the observed places of a completion, in any order.
 	Observed []int
-	// RowNames and ColumnNames are those of the matrix, nil where they have none.
+	// RowNames and ColumnNames name the rows and columns of the matrix, nil where they have no names.
 	RowNames, ColumnNames []string
-	// Effects are those of a completion, nil without them.
+	// Effects are the unpenalized effects of a completion, nil where there are none.
 	Effects *Effects
 	// More are further arrays of the file, which Load leaves out.
 	More []dataio.Array

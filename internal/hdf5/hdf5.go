@@ -35,7 +35,7 @@ type File struct {
 	// base is what addresses are relative to; o and l are the sizes of addresses and lengths.
 	base int64
 	o, l int
-	// Datasets are those of the file in the order of its groups.
+	// Datasets lists the datasets of the file in the order of its groups.
 	Datasets []Dataset
 	// left is the number of objects that may still be visited.
 	left int64
@@ -384,7 +384,7 @@ const (
 // mostLevels is the largest number of levels of a tree.
 const mostLevels = 32
 
-// tree visits the children of the leaves of a B-tree, each with the key of so many bytes before it.
+// tree visits the children of the leaves of a B-tree, each with its key, of key bytes.
 func (f *File) tree(at, kind uint64, key, level int, visit func(key *cursor, child uint64)) {
 	if f.left--; f.left < 0 || level > mostLevels {
 		fail("is corrupt (a tree has no end)")

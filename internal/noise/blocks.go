@@ -186,7 +186,7 @@ type candidate struct {
 	sigma2, relative float64 // the variance, and its relative standard error without texture
 }
 
-// candidates are those whose standard error is small, from the fewest data to the most. The numbers
+// candidates lists the estimates whose standard error is small, from the fewest data to the most. The numbers
 // of blocks fall from all by factors of sqrt 2.
 func candidates(blocks []block) []candidate {
 	var all []candidate
