@@ -1,50 +1,20 @@
 package array
 
-import (
-	"fmt"
-	"math"
+import "surepipe/array/internal/simd"
 
-	"surepipe/array/internal/simd"
-)
-
-// CheckBlocks panics unless the blocks are some coordinates each, in increasing order and without overlap. It returns
-// the number of their values and one more than the last coordinate. It is for implementations of [Device].
-func CheckBlocks(first, size []int) (values, end int) {
-	if len(first) != len(size) {
-		panic(fmt.Sprintf("array: the first coordinates of %d blocks and the sizes of %d", len(first), len(size)))
-	}
-	for b, from := range first {
-		if from < end || size[b] < 0 || from > math.MaxInt32-size[b] {
-			panic(fmt.Sprintf("array: block %d has %d coordinates from %d on, where the one before ends at %d", b,
-				size[b], from, end))
-		}
-		end = from + size[b]
-		values += size[b] * size[b]
-	}
-	return values, end
-}
-
-// CheckMulBlocks panics unless the operands of MulBlocks fit. It is for implementations of [Device].
-func CheckMulBlocks(dst Batch, b Blocks, values, x Batch) {
-	if dst.k != x.k || dst.n != x.n || b.End() > x.n || values.k != 1 || values.n != b.Len() {
-		panic(fmt.Sprintf("array: MulBlocks of blocks of %d values up to coordinate %d, with the values %s, "+
-			"and %s into %s", b.Len(), b.End(), values, x, dst))
-	}
-}
-
-// hostBlocks lists the blocks.
+// hostBlocks is the places of blocks along a diagonal.
 type hostBlocks struct {
 	held
 	first, size []int32
-	start       []int // of each block's values
-	rows        []int32
+	start       []int   // of each block's values
+	rows        []int32 // the numbers from 0 to the size of the largest block
 	end         int
 }
 
 func (b *hostBlocks) Len() int { return b.start[len(b.size)] }
 func (b *hostBlocks) End() int { return b.end }
 
-// NewBlocks lists the blocks.
+// NewBlocks copies the places of symmetric blocks along a diagonal.
 func (h *Host) NewBlocks(first, size []int) Blocks {
 	_, end := CheckBlocks(first, size)
 	b := &hostBlocks{first: make([]int32, len(first)), size: make([]int32, len(size)),
@@ -58,32 +28,28 @@ func (h *Host) NewBlocks(first, size []int) Blocks {
 	for i := range b.rows {
 		b.rows[i] = int32(i)
 	}
-	b.host, b.bytes = h, 4*int64(2*len(size)+most)+8*int64(len(b.start))
-	h.hold(b.bytes)
+	b.held = h.hold(4*int64(2*len(size)+most) + 8*int64(len(b.start)))
 	return b
 }
 
-// MulBlocks multiplies by the blocks.
+// MulBlocks sets the coordinates of every block in dst_i to the block's product with those in x_i.
 func (h *Host) MulBlocks(dst Batch, blocks Blocks, values, x Batch) {
 	h.own(dst)
 	h.own(values)
 	h.own(x)
-	b, ok := blocks.(*hostBlocks)
-	if !ok {
-		panic(fmt.Sprintf("array: MulBlocks on %q with blocks of another device, a %T", h.Name(), blocks))
-	}
+	b := onHost[*hostBlocks]("MulBlocks", blocks)
 	CheckMulBlocks(dst, b, values, x)
 	if dst.k == 0 || len(b.size) == 0 {
 		return
 	}
 	t := h.newTask(blocksKernel, len(b.size), productGrain/max(1, dst.k*b.Len()/len(b.size)))
-	t.dst, t.x, t.y, t.blocks = dst, x, values, b
+	t.dst, t.x, t.y, t.on = dst, x, values, b
 	t.run()
 }
 
 // blocksKernel multiplies all vectors by the blocks lo to hi-1.
 func blocksKernel(t *task, lo, hi int) {
-	b, values := t.blocks, t.y.row(0)
+	b, values := t.on.(*hostBlocks), t.y.row(0)
 	for i := lo; i < hi; i++ {
 		n, from := int(b.size[i]), int(b.first[i])
 		if n == 0 {

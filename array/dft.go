@@ -1,8 +1,6 @@
 package array
 
 import (
-	"fmt"
-	"math"
 	"sync"
 
 	"gonum.org/v1/gonum/dsp/fourier"
@@ -11,7 +9,7 @@ import (
 // DFT is the discrete Fourier transform of complex arrays of one shape on a device. Complex numbers
 // are pairs of real ones, real part and imaginary part side by side.
 type DFT interface {
-	// Shape is that of the arrays.
+	// Shape is the shape of the arrays.
 	Shape() Shape
 	// Bytes is the device memory it holds.
 	Bytes() int64
@@ -19,22 +17,7 @@ type DFT interface {
 	Free()
 }
 
-// CheckDFT panics unless there are transforms of a shape. It is for implementations of [Device].
-func CheckDFT(s Shape) {
-	if s.Rows < 1 || s.Cols < 1 || s.Rows > math.MaxInt32/2/s.Cols {
-		panic(fmt.Sprintf("array: a Fourier transform of %d x %d", s.Rows, s.Cols))
-	}
-}
-
-// CheckMulDFT panics unless dst and x are arrays of the transform's shape. It is for implementations
-// of [Device].
-func CheckMulDFT(dst Batch, f DFT, x Batch) {
-	if s := f.Shape(); dst.k != x.k || dst.n != 2*s.Len() || x.n != dst.n {
-		panic(fmt.Sprintf("array: MulDFT of %s into %s, complex arrays of %d x %d", x, dst, s.Rows, s.Cols))
-	}
-}
-
-// hostDFT transforms line by line.
+// hostDFT is a transform that goes along the rows and then along the columns.
 type hostDFT struct {
 	held
 	shape Shape
@@ -47,18 +30,17 @@ type dftPlan struct {
 	line []complex128
 }
 
-// Shape is that of the arrays.
+// Shape is the shape of the arrays.
 func (f *hostDFT) Shape() Shape { return f.shape }
 
-// NewDFT prepares the transform of arrays of a shape.
+// NewDFT prepares the discrete Fourier transform of complex arrays of a shape.
 func (h *Host) NewDFT(s Shape) DFT {
 	CheckDFT(s)
 	f := &hostDFT{shape: s}
 	for i, n := range [...]int{s.Cols, s.Rows} {
 		f.plans[i].New = func() any { return &dftPlan{fourier.NewCmplxFFT(n), make([]complex128, n)} }
 	}
-	f.host, f.bytes = h, 16*int64(s.Rows+s.Cols)
-	h.hold(f.bytes)
+	f.held = h.hold(16 * int64(s.Rows+s.Cols))
 	return f
 }
 
@@ -66,14 +48,11 @@ func (h *Host) NewDFT(s Shape) DFT {
 func (h *Host) MulDFT(adjoint bool, alpha float64, dst Batch, f DFT, x Batch) {
 	h.own(dst)
 	h.own(x)
-	on, ok := f.(*hostDFT)
-	if !ok {
-		panic(fmt.Sprintf("array: MulDFT on %q with a transform of another device, a %T", h.Name(), f))
-	}
+	on := onHost[*hostDFT]("MulDFT", f)
 	CheckMulDFT(dst, f, x)
 	run := func(kernel func(*task, int, int), x Batch, alpha float64, lines, length int) {
 		t := h.newTask(kernel, dst.k*lines, max(1, elementGrain/length))
-		t.dst, t.x, t.a, t.dft, t.ta = dst, x, alpha, on, adjoint
+		t.dst, t.x, t.a, t.on, t.ta = dst, x, alpha, on, adjoint
 		t.run()
 	}
 	run(dftRowKernel, x, 1, on.shape.Rows, on.shape.Cols)
@@ -81,22 +60,22 @@ func (h *Host) MulDFT(adjoint bool, alpha float64, dst Batch, f DFT, x Batch) {
 }
 
 func dftRowKernel(t *task, lo, hi int) {
-	s := t.dft.shape
-	t.transform(0, lo, hi, s.Rows, func(line int) (start, step int) { return line * s.Cols, 1 })
+	f := t.on.(*hostDFT)
+	t.transform(&f.plans[0], lo, hi, f.shape.Rows, f.shape.Cols, 1)
 }
 
 func dftColumnKernel(t *task, lo, hi int) {
-	s := t.dft.shape
-	t.transform(1, lo, hi, s.Cols, func(line int) (start, step int) { return line, s.Cols })
+	f := t.on.(*hostDFT)
+	t.transform(&f.plans[1], lo, hi, f.shape.Cols, 1, f.shape.Cols)
 }
 
 // transform sets lines lo to hi-1 of dst, of which each vector has so many, to the transforms of those
-// of x, times a.
-func (t *task) transform(plan, lo, hi, lines int, place func(line int) (start, step int)) {
-	p := t.dft.plans[plan].Get().(*dftPlan)
+// of x, times a. Lines begin apart entries from each other, and consist of every step-th entry.
+func (t *task) transform(plans *sync.Pool, lo, hi, lines, apart, step int) {
+	p := plans.Get().(*dftPlan)
 	for i := lo; i < hi; i++ {
 		d, x := t.dst.row(i/lines), t.x.row(i/lines)
-		start, step := place(i % lines)
+		start := i % lines * apart
 		for j := range p.line {
 			at := 2 * (start + j*step)
 			p.line[j] = complex(x[at], x[at+1])
@@ -113,5 +92,5 @@ func (t *task) transform(plan, lo, hi, lines int, place func(line int) (start, s
 			d[at], d[at+1] = t.a*real(v), t.a*imag(v)
 		}
 	}
-	t.dft.plans[plan].Put(p)
+	plans.Put(p)
 }

@@ -2,12 +2,13 @@ package array
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/internal/parallel"
 )
 
 // A BLAS chooses its kernel by the number of rows, and the kernel determines the last bits of a
@@ -21,17 +22,17 @@ import (
 // last two. So each library is tested when it is opened, and the first number that passes is used.
 var tileRows = []int{36, 24, 48}
 
-// tile is a number of rows.
+// tile is the number of rows of a tile, and whether the last tile is padded to it.
 type tile struct {
 	rows   int
 	padded bool
 }
 
-// gemmTile is the number of rows in use. gonum's own product computes up to 64 rows one by one, and
+// gemmTile is the tile in use. gonum's own product computes up to 64 rows one by one, and
 // needs no padding.
 var gemmTile = tile{rows: tileRows[0]}
 
-// chooseTile sets it for a native BLAS, or returns an error when equal rows of A have different bits in
+// chooseTile sets gemmTile for a native BLAS, or returns an error when equal rows of A have different bits in
 // C for every number of rows.
 func chooseTile(impl blas.Float64) error {
 	i := slices.IndexFunc(tileRows, func(rows int) bool { return rowsAgree(impl, rows) })
@@ -108,9 +109,6 @@ func panels(n, work int) (width int) {
 	return ((n+parts-1)/parts + 7) &^ 7
 }
 
-// parts is the number of parts of the given width in n.
-func parts(n, width int) int { return (n + width - 1) / width }
-
 // data is the matrix's memory, from its first value on.
 func (b Batch) data() []float64 {
 	if b.k == 0 || b.n == 0 {
@@ -122,8 +120,8 @@ func (b Batch) data() []float64 {
 // ld is the leading dimension as BLAS checks it.
 func (b Batch) ld() int { return max(b.stride, b.n, 1) }
 
-// window is the part of op(B) between columns p and q.
-func window(b Batch, trans bool, p, q int) Batch {
+// opCols is the part of op(B) between columns p and q.
+func opCols(b Batch, trans bool, p, q int) Batch {
 	if trans {
 		return b.Rows(p, q)
 	}
@@ -135,32 +133,22 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 	h.own(a)
 	h.own(b)
 	h.own(c)
-	sa, sb := Shape{a.k, a.n}, Shape{b.k, b.n}
-	if transA {
-		sa = sa.T()
-	}
-	if transB {
-		sb = sb.T()
-	}
-	if sa.Rows != c.k || sb.Cols != c.n || sa.Cols != sb.Rows {
-		panic(fmt.Sprintf("array: Gemm of %s (trans %t) and %s (trans %t) into %s", a, transA, b, transB, c))
-	}
-	inner := sa.Cols
+	inner := CheckGemm(transA, transB, a, b, c)
 	if inner == 0 {
 		h.scale(c, beta)
 		return
 	}
 	if c.k == 1 && !transA {
 		width := panels(c.n, inner*c.n*8) // gemv is bound by memory: a multiplication takes longer
-		t := h.newTask(gemvKernel, parts(c.n, width), 1)
+		t := h.newTask(gemvKernel, parallel.Parts(c.n, width), 1)
 		t.x, t.y, t.dst, t.a, t.b, t.tb = a, b, c, alpha, beta, transB
 		t.sc.Cols = width
 		t.run()
 		return
 	}
 	width := panels(c.n, gemmTile.rows*inner*c.n)
-	tiles := parts(c.k, gemmTile.rows)
-	t := h.newTask(gemmKernel, tiles*parts(c.n, width), 1)
+	tiles := parallel.Parts(c.k, gemmTile.rows)
+	t := h.newTask(gemmKernel, tiles*parallel.Parts(c.n, width), 1)
 	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb = a, b, c, alpha, beta, transA, transB
 	t.sc = Shape{tiles, width}
 	short := c.k % gemmTile.rows
@@ -168,7 +156,7 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 		t.run()
 		return
 	}
-	last := h.padded(window(a, !transA, c.k-short, c.k), transA)
+	last := h.padded(opCols(a, !transA, c.k-short, c.k), transA)
 	t.z = last
 	t.run()
 	h.Free(last)
@@ -209,14 +197,14 @@ func gemmKernel(t *task, lo, hi int) {
 		q := min(p+t.sc.Cols, t.dst.n)
 		r := tile * gemmTile.rows
 		s := min(r+gemmTile.rows, t.dst.k)
-		b := window(t.y, t.tb, p, q)
+		b := opCols(t.y, t.tb, p, q)
 		inner := b.k
 		if t.tb {
 			inner = b.n
 		}
 		c := t.dst.Rows(r, s).Cols(p, q)
 		if s-r == gemmTile.rows || !gemmTile.padded {
-			a := window(t.x, !t.ta, r, s)
+			a := opCols(t.x, !t.ta, r, s)
 			impl.Dgemm(flag(t.ta), flag(t.tb), s-r, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b,
 				c.data(), c.ld())
 			continue
@@ -243,7 +231,7 @@ func gemvKernel(t *task, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		p := u * t.sc.Cols
 		q := min(p+t.sc.Cols, t.dst.n)
-		b := window(t.y, t.tb, p, q)
+		b := opCols(t.y, t.tb, p, q)
 		impl.Dgemv(flag(!t.tb), b.k, b.n, t.a, b.data(), b.ld(), t.x.data(), 1, t.b, t.dst.data()[p:q], 1)
 	}
 }
@@ -254,19 +242,8 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 	h.own(a)
 	h.own(b)
 	h.own(c)
-	oa, ob := sa, sb
-	if transA {
-		oa = oa.T()
-	}
-	if transB {
-		ob = ob.T()
-	}
-	if sa.Len() != a.n || sb.Len() != b.n || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.n ||
-		(a.k != 1 && a.k != c.k) || (b.k != 1 && b.k != c.k) {
-		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b,
-			sb, transB, c))
-	}
-	if oa.Cols == 0 {
+	m, n, inner := CheckGemmEach(transA, transB, a, sa, b, sb, c)
+	if inner == 0 {
 		h.scale(c, beta)
 		return
 	}
@@ -274,22 +251,19 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 		return
 	}
 	// The longer side of each C is split.
-	work := oa.Rows * oa.Cols * ob.Cols
-	width := panels(max(oa.Rows, ob.Cols), work)
-	t := h.newTask(gemmEachKernel, c.k*parts(max(oa.Rows, ob.Cols), width), max(1, gemmGrain/work))
+	work := m * inner * n
+	width := panels(max(m, n), work)
+	t := h.newTask(gemmEachKernel, c.k*parallel.Parts(max(m, n), width), max(1, gemmGrain/work))
 	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb, t.sa, t.sb = a, b, c, alpha, beta, transA, transB, sa, sb
-	t.sc, t.width = Shape{oa.Rows, ob.Cols}, width
+	t.sc, t.width = Shape{m, n}, width
 	t.run()
 }
 
 func gemmEachKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
-	inner := t.sa.Cols
-	if t.ta {
-		inner = t.sa.Rows
-	}
+	inner := t.sa.op(t.ta).Cols
 	byRows := t.sc.Rows >= t.sc.Cols
-	each := parts(max(t.sc.Rows, t.sc.Cols), t.width)
+	each := parallel.Parts(max(t.sc.Rows, t.sc.Cols), t.width)
 	for u := lo; u < hi; u++ {
 		i, p := u/each, u%each*t.width
 		a, b, c := t.x.row(i), t.y.row(i), t.dst.row(i)

@@ -14,12 +14,12 @@ type Host struct {
 	mu    sync.Mutex
 	pool  map[int][]*hostBuffer // by size, those freed last at the end
 	stats Stats
-	frees uint64 // so many
+	frees uint64 // the number of calls of Free
 
 	fault atomic.Pointer[error] // because of which it was stopped
 }
 
-// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes it keeps
+// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes the host keeps
 // no more than makes up, with what is live, 9/8 of the most that was ever live at once: a phase of a
 // computation does not add the buffers of the one before it to its own.
 const (
@@ -216,10 +216,8 @@ func (h *Host) same(op string, dst Batch, xs ...Batch) {
 	h.own(dst)
 	for _, x := range xs {
 		h.own(x)
-		if x.n != dst.n || (x.k != dst.k && x.k != 1) {
-			panic(fmt.Sprintf("array: %s of %s into %s", op, x, dst))
-		}
 	}
+	CheckSame(op, dst, xs...)
 }
 
 // Upload copies the row-major values of src into dst.
@@ -249,15 +247,29 @@ func (h *Host) Download(dst []float64, src Batch) {
 type held struct {
 	host  *Host
 	bytes int64
-	free  sync.Once
+	free  *sync.Once
 }
 
-func (h *Host) hold(bytes int64) {
+func (h *Host) hold(bytes int64) held {
+	h.count(bytes)
+	return held{h, bytes, new(sync.Once)}
+}
+
+func (h *Host) count(bytes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stats.LiveBytes += bytes
 	h.stats.PeakBytes = max(h.stats.PeakBytes, h.stats.LiveBytes)
 }
 
-func (m *held) Bytes() int64 { return m.bytes }
-func (m *held) Free()        { m.free.Do(func() { m.host.hold(-m.bytes) }) }
+func (m held) Bytes() int64 { return m.bytes }
+func (m held) Free()        { m.free.Do(func() { m.host.count(-m.bytes) }) }
+
+// onHost is what an operation gets of memory outside batches, which must be the host's.
+func onHost[T any](op string, x any) T {
+	on, ok := x.(T)
+	if !ok {
+		panic(fmt.Sprintf("array: %s on the host with memory of another device, a %T", op, x))
+	}
+	return on
+}

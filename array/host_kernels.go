@@ -2,19 +2,8 @@ package array
 
 import "math"
 
-// weights is w on coordinates [p, q) of vector i, or nil where none are given.
-func weights(t *task, w *Batch, i, p, q int) []float64 {
-	if w.IsZero() {
-		return nil
-	}
-	return w.row(i)[p:q]
-}
-
-func (h *Host) weighted(op string, kernel func(*task, int, int), dst, v, w Batch, t float64) {
-	h.same(op, dst, v)
-	if !w.IsZero() {
-		h.same(op, dst, w)
-	}
+func (h *Host) weighted(op string, kernel segmentKernel, dst, v, w Batch, t float64) {
+	h.same(op, dst, v, Given(w, v))
 	h.elementwise(kernel, dst, v, w, Batch{}, t, 0)
 }
 
@@ -25,24 +14,18 @@ func (h *Host) Soft(dst, v, w Batch, t float64) {
 
 // softKernel subtracts from v its projection onto [-c, c]: no branch depends on the data, and NaN
 // stays NaN.
-func softKernel(t *task, lo, hi int) {
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
-		v = v[:len(d)]
-		if w == nil {
-			c := t.a
-			for j := range d {
-				d[j] = v[j] - min(max(v[j], -c), c)
-			}
-		} else {
-			w = w[:len(d)]
-			for j := range d {
-				c := t.a * w[j]
-				d[j] = v[j] - min(max(v[j], -c), c)
-			}
+func softKernel(t *task, _ int, d, v, w, _ []float64) {
+	v, c := v[:len(d)], t.a
+	if w == nil {
+		for j := range d {
+			d[j] = v[j] - min(max(v[j], -c), c)
 		}
-		lo += q - p
+		return
+	}
+	w = w[:len(d)]
+	for j := range d {
+		c := t.a * w[j]
+		d[j] = v[j] - min(max(v[j], -c), c)
 	}
 }
 
@@ -51,24 +34,18 @@ func (h *Host) SoftMask(dst, v, w Batch, t float64) {
 	h.weighted("SoftMask", softMaskKernel, dst, v, w, t)
 }
 
-func softMaskKernel(t *task, lo, hi int) {
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
-		v = v[:len(d)]
-		if w == nil {
-			c := t.a
-			for j := range d {
-				d[j] = indicator(bit(math.Abs(v[j]) > c) | bit(c == 0))
-			}
-		} else {
-			w = w[:len(d)]
-			for j := range d {
-				c := t.a * w[j]
-				d[j] = indicator(bit(math.Abs(v[j]) > c) | bit(c == 0))
-			}
+func softMaskKernel(t *task, _ int, d, v, w, _ []float64) {
+	v, c := v[:len(d)], t.a
+	if w == nil {
+		for j := range d {
+			d[j] = indicator(bit(math.Abs(v[j]) > c) | bit(c == 0))
 		}
-		lo += q - p
+		return
+	}
+	w = w[:len(d)]
+	for j := range d {
+		c := t.a * w[j]
+		d[j] = indicator(bit(math.Abs(v[j]) > c) | bit(c == 0))
 	}
 }
 
@@ -93,15 +70,10 @@ func (h *Host) Clamp(dst, v, lo, hi Batch) {
 	h.elementwise(clampKernel, dst, v, lo, hi, 0, 0)
 }
 
-func clampKernel(t *task, lo, hi int) {
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, v, l, u := t.dst.row(i)[p:q], t.x.row(i)[p:q], t.y.row(i)[p:q], t.z.row(i)[p:q]
-		v, l, u = v[:len(d)], l[:len(d)], u[:len(d)]
-		for j := range d {
-			d[j] = min(max(v[j], l[j]), u[j])
-		}
-		lo += q - p
+func clampKernel(_ *task, _ int, d, v, lo, hi []float64) {
+	v, lo, hi = v[:len(d)], lo[:len(d)], hi[:len(d)]
+	for j := range d {
+		d[j] = min(max(v[j], lo[j]), hi[j])
 	}
 }
 
@@ -111,15 +83,10 @@ func (h *Host) ClampMask(dst, v, lo, hi Batch) {
 	h.elementwise(clampMaskKernel, dst, v, lo, hi, 0, 0)
 }
 
-func clampMaskKernel(t *task, lo, hi int) {
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, v, l, u := t.dst.row(i)[p:q], t.x.row(i)[p:q], t.y.row(i)[p:q], t.z.row(i)[p:q]
-		v, l, u = v[:len(d)], l[:len(d)], u[:len(d)]
-		for j := range d {
-			d[j] = indicator(bit(l[j] < v[j]) & bit(v[j] < u[j]))
-		}
-		lo += q - p
+func clampMaskKernel(_ *task, _ int, d, v, lo, hi []float64) {
+	v, lo, hi = v[:len(d)], lo[:len(d)], hi[:len(d)]
+	for j := range d {
+		d[j] = indicator(bit(lo[j] < v[j]) & bit(v[j] < hi[j]))
 	}
 }
 
@@ -128,23 +95,17 @@ func (h *Host) Shrink(dst, q, w Batch, t float64) {
 	h.weighted("Shrink", shrinkKernel, dst, q, w, t)
 }
 
-func shrinkKernel(t *task, lo, hi int) {
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
-		v = v[:len(d)]
-		c := t.a
-		for j := range d {
-			if w != nil {
-				c = t.a * w[j]
-			}
-			if c == 0 {
-				d[j] = 1
-			} else {
-				d[j] = max(1-c/math.Sqrt(v[j]), 0)
-			}
+func shrinkKernel(t *task, _ int, d, q, w, _ []float64) {
+	c := t.a
+	for j := range d {
+		if w != nil {
+			c = t.a * w[j]
 		}
-		lo += q - p
+		if c == 0 {
+			d[j] = 1
+		} else {
+			d[j] = max(1-c/math.Sqrt(q[j]), 0)
+		}
 	}
 }
 
@@ -153,23 +114,17 @@ func (h *Host) ShrinkSlope(dst, q, w Batch, t float64) {
 	h.weighted("ShrinkSlope", shrinkSlopeKernel, dst, q, w, t)
 }
 
-func shrinkSlopeKernel(t *task, lo, hi int) {
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
-		v = v[:len(d)]
-		c := t.a
-		for j := range d {
-			if w != nil {
-				c = t.a * w[j]
-			}
-			// In this order nothing underflows: c/norm is between 0 and 1.
-			if norm := math.Sqrt(v[j]); norm > c && c > 0 {
-				d[j] = c / norm / v[j]
-			} else {
-				d[j] = 0
-			}
+func shrinkSlopeKernel(t *task, _ int, d, q, w, _ []float64) {
+	c := t.a
+	for j := range d {
+		if w != nil {
+			c = t.a * w[j]
 		}
-		lo += q - p
+		// In this order nothing underflows: c/norm is between 0 and 1.
+		if norm := math.Sqrt(q[j]); norm > c && c > 0 {
+			d[j] = c / norm / q[j]
+		} else {
+			d[j] = 0
+		}
 	}
 }

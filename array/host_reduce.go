@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array/internal/simd"
+	"surepipe/internal/parallel"
 )
 
 // dotBlock is the length of the blocks of a vector that are reduced one by one; the blocks'
@@ -15,9 +16,7 @@ const dotBlock = 1 << 12
 func (h *Host) Dot(out []float64, x, y Batch) {
 	h.own(x)
 	h.own(y)
-	if x.n != y.n || (x.k != len(out) && x.k != 1) || (y.k != len(out) && y.k != 1) {
-		panic(fmt.Sprintf("array: Dot of %s and %s into %d values", x, y, len(out)))
-	}
+	CheckDot(out, x, y)
 	h.reduce(out, dotKernel, func(s, v float64) float64 { return s + v }, x, y)
 }
 
@@ -30,7 +29,7 @@ func dotKernel(t *task, lo, hi int) {
 
 // reduce sets out_i to the kernel's results for the blocks of vector i, combined by merge in order.
 func (h *Host) reduce(out []float64, kernel func(*task, int, int), merge func(a, b float64) float64, x, y Batch) {
-	blocks := max(1, parts(x.n, dotBlock))
+	blocks := max(1, parallel.Parts(x.n, dotBlock))
 	t := h.newTask(kernel, len(out)*blocks, max(1, elementGrain/max(1, min(x.n, dotBlock))))
 	t.x, t.y, t.width, t.out = x, y, blocks, out
 	defer h.unknown(out)

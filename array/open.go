@@ -29,7 +29,7 @@ type Card struct {
 	Driver string
 }
 
-// drivers are those that have been registered, in order.
+// drivers are the registered drivers: kinds has their names, in order.
 var drivers struct {
 	mu    sync.Mutex
 	kinds []string

@@ -116,7 +116,7 @@ func RayRuns(s Shape, rays []Ray) []RayRun {
 	return runs
 }
 
-// hostRays keeps the rays as they were given.
+// hostRays is a list of rays through images of a shape.
 type hostRays struct {
 	held
 	shape Shape
@@ -132,8 +132,7 @@ const rayBytes = 48
 func (h *Host) NewRays(s Shape, rays []Ray) Rays {
 	CheckRays(s, rays)
 	a := &hostRays{shape: s, rays: append([]Ray(nil), rays...)}
-	a.host, a.bytes = h, rayBytes*int64(len(rays))
-	h.hold(a.bytes)
+	a.held = h.hold(rayBytes * int64(len(rays)))
 	return a
 }
 
@@ -141,20 +140,14 @@ func (h *Host) NewRays(s Shape, rays []Ray) Rays {
 func (h *Host) MulRays(trans bool, dst Batch, rays Rays, x Batch) {
 	h.own(dst)
 	h.own(x)
-	a, ok := rays.(*hostRays)
-	if !ok {
-		panic(fmt.Sprintf("array: MulRays on %q with rays of another device, a %T", h.Name(), rays))
-	}
+	a := onHost[*hostRays]("MulRays", rays)
 	CheckMulRays(trans, dst, rays, x)
+	kernel, total, grain := projectKernel, dst.k*dst.n, 1<<8
 	if trans {
-		t := h.newTask(backProjectKernel, dst.k, 1)
-		t.dst, t.x, t.rays = dst, x, a
-		t.run()
-		return
+		kernel, total, grain = backProjectKernel, dst.k, 1
 	}
-	const grain = 1 << 8
-	t := h.newTask(projectKernel, dst.k*dst.n, grain)
-	t.dst, t.x, t.rays = dst, x, a
+	t := h.newTask(kernel, total, grain)
+	t.dst, t.x, t.on = dst, x, a
 	t.run()
 }
 
@@ -193,12 +186,13 @@ func (a *hostRays) each(i int, f func(pixel int, entry float64)) {
 }
 
 func projectKernel(t *task, lo, hi int) {
+	a := t.on.(*hostRays)
 	for lo < hi {
 		v, p, q := t.segment(lo, hi)
 		d, x := t.dst.row(v), t.x.row(v)
 		for i := p; i < q; i++ {
 			s := 0.0
-			t.rays.each(i, func(pixel int, entry float64) { s += entry * x[pixel] })
+			a.each(i, func(pixel int, entry float64) { s += entry * x[pixel] })
 			d[i] = s
 		}
 		lo += q - p
@@ -207,11 +201,12 @@ func projectKernel(t *task, lo, hi int) {
 
 // backProjectKernel adds up the rays in their order, for whole vectors.
 func backProjectKernel(t *task, lo, hi int) {
+	a := t.on.(*hostRays)
 	for v := lo; v < hi; v++ {
 		d, z := t.dst.row(v), t.x.row(v)
 		clear(d)
 		for i, value := range z {
-			t.rays.each(i, func(pixel int, entry float64) { d[pixel] += entry * value })
+			a.each(i, func(pixel int, entry float64) { d[pixel] += entry * value })
 		}
 	}
 }

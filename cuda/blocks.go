@@ -2,43 +2,23 @@
 
 package cuda
 
-import (
-	"fmt"
+import "surepipe/array"
 
-	"surepipe/array"
-)
-
-// blocks is the rows of the blocks along a diagonal, on the card.
+// blocks is the blocks along a diagonal, on the card: of every row of a block its coordinate, that of the block's first
+// row, the block's size and where its values begin.
 type blocks struct {
-	on                    *card
-	rows, len, end        int
-	at, low, size, starts *buffer // of every row
+	lists
+	rows, len, end int
 }
 
-func (b *blocks) Len() int            { return b.len }
-func (b *blocks) End() int            { return b.end }
-func (b *blocks) Bytes() int64        { return 20 * int64(b.rows) }
-func (b *blocks) buffers() [4]*buffer { return [...]*buffer{b.at, b.low, b.size, b.starts} }
-
-func (b *blocks) Free() {
-	if b.at == nil {
-		return
-	}
-	for _, buf := range b.buffers() {
-		b.on.drop(buf)
-	}
-	b.at = nil
-}
+func (b *blocks) Len() int { return b.len }
+func (b *blocks) End() int { return b.end }
 
 // NewBlocks puts the blocks' places on the device.
 func (d *Device) NewBlocks(first, size []int) array.Blocks {
 	values, end := array.CheckBlocks(first, size)
-	b := &blocks{on: d.card, len: values, end: end}
-	for _, n := range size {
-		b.rows += n
-	}
-	at, low, sizes, starts := make([]int32, 0, b.rows), make([]int32, 0, b.rows), make([]int32, 0, b.rows),
-		make([]int64, 0, b.rows)
+	var at, low, sizes []int32
+	var starts []int64
 	start := 0
 	for i, n := range size {
 		for r := range n {
@@ -47,32 +27,21 @@ func (d *Device) NewBlocks(first, size []int) array.Blocks {
 		}
 		start += n * n
 	}
-	b.at, b.low, b.size, b.starts = put(d, "NewBlocks", at), put(d, "NewBlocks", low), put(d, "NewBlocks", sizes),
-		put(d, "NewBlocks", starts)
+	b := &blocks{rows: len(at), len: values, end: end}
+	for _, list := range [][]int32{at, low, sizes} {
+		put(d, &b.lists, "NewBlocks", list)
+	}
+	put(d, &b.lists, "NewBlocks", starts)
 	return b
 }
 
-// MulBlocks multiplies by the blocks, each entry summed in order.
+// MulBlocks sets the coordinates of every block in dst_i to the block's product with those in x_i, each entry summed
+// in order.
 func (d *Device) MulBlocks(dst array.Batch, a array.Blocks, values, x array.Batch) {
 	d = d.into(dst, values, x)
-	b, ok := a.(*blocks)
-	if !ok || b.on != d.card {
-		panic(fmt.Sprintf("array: MulBlocks on %q with blocks of another device, a %T", d.name, a))
-	}
-	if b.at == nil {
-		panic(fmt.Sprintf("array: MulBlocks of blocks of %d values used after they were freed", b.len))
-	}
+	b := onCard[*blocks](d, "MulBlocks", a)
 	array.CheckMulBlocks(dst, b, values, x)
-	for _, buf := range b.buffers() {
-		d.need(buf)
-	}
-	if dst.K() == 0 || b.rows == 0 {
-		return
-	}
-	k, n := int64(dst.K()), int64(b.rows)
-	to, v, from := operandOf(dst), operandOf(values), operandOf(x)
-	d.do("MulBlocks", dst, func() error {
-		return d.kernels.launchBlocks(over(k, n), d.stream, to.at, to.stride, b.at.at, b.low.at, b.size.at,
-			b.starts.at, v.at, from.at, from.stride, k, n)
+	d.entries("MulBlocks", dst, dst.K(), b.rows, func(g grid, k, n int64) error {
+		return d.launchBlocks(g, operandOf(dst), b.at(0), b.at(1), b.at(2), b.at(3), at(values), operandOf(x), k, n)
 	})
 }

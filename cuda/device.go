@@ -32,7 +32,7 @@ type card struct {
 	stream    cu.Stream
 	streaming bool
 	modules   []cu.Module
-	kernels   kernels
+	kernels   [len(kernelNames)]cu.Function
 
 	// life is read-locked by every call of the driver, and locked by Close.
 	life sync.RWMutex
@@ -259,10 +259,6 @@ func at(b array.Batch) cu.DevicePtr {
 // for any other.
 func (d *Device) same(op string, dst array.Batch, xs ...array.Batch) *Device {
 	to := d.into(dst, xs...)
-	for _, x := range xs {
-		if x.N() != dst.N() || (x.K() != dst.K() && x.K() != 1) {
-			panic(fmt.Sprintf("array: %s of %s into %s", op, x, dst))
-		}
-	}
+	array.CheckSame(op, dst, xs...)
 	return to
 }

@@ -3,18 +3,17 @@
 package cuda
 
 import (
-	"fmt"
 	"math"
 
 	"surepipe/array"
 )
 
 // dft is the discrete Fourier transform of complex arrays on the card, in passes each of which
-// multiplies the number of frequencies by a factor of the axis's length.
+// multiplies the number of frequencies by a factor of the axis's length. Its lists are the roots of unity for rows and
+// for columns.
 type dft struct {
-	on    *card
+	lists
 	shape array.Shape
-	roots [2]*buffer // of unity, for rows and for columns
 	pass  []dftPass
 }
 
@@ -24,19 +23,7 @@ type dftPass struct {
 	length, done, radix, spaced int64
 }
 
-// Shape is that of the arrays.
 func (f *dft) Shape() array.Shape { return f.shape }
-
-// Bytes is that of the roots of unity.
-func (f *dft) Bytes() int64 { return 16 * int64(f.shape.Rows+f.shape.Cols) }
-
-func (f *dft) Free() {
-	if f.roots[0] != nil {
-		f.on.drop(f.roots[0])
-		f.on.drop(f.roots[1])
-		f.roots[0] = nil
-	}
-}
 
 // radices are factors with the product n. A pass does a factor's number of operations an entry, and
 // reads and writes it once: up to 8 the memory is the bound.
@@ -85,9 +72,9 @@ func rootsOfUnity(n int) []float64 {
 // NewDFT puts the transform of arrays of a shape on the device.
 func (d *Device) NewDFT(s array.Shape) array.DFT {
 	array.CheckDFT(s)
-	f := &dft{on: d.card, shape: s}
+	f := &dft{shape: s}
 	for axis, length := range [...]int{s.Cols, s.Rows} {
-		f.roots[axis] = put(d, "NewDFT", rootsOfUnity(length))
+		put(d, &f.lists, "NewDFT", rootsOfUnity(length))
 		spaced := 1
 		if axis == 1 {
 			spaced = s.Cols
@@ -105,17 +92,8 @@ func (d *Device) NewDFT(s array.Shape) array.DFT {
 // pass.
 func (d *Device) MulDFT(adjoint bool, alpha float64, dst array.Batch, transform array.DFT, x array.Batch) {
 	d = d.into(dst, x)
-	f, ok := transform.(*dft)
-	if !ok || f.on != d.card {
-		panic(fmt.Sprintf("array: MulDFT on %q with a transform of another device, a %T", d.name, transform))
-	}
-	if f.roots[0] == nil {
-		panic(fmt.Sprintf("array: MulDFT with a transform of %d x %d used after it was freed", f.shape.Rows,
-			f.shape.Cols))
-	}
+	f := onCard[*dft](d, "MulDFT", transform)
 	array.CheckMulDFT(dst, f, x)
-	d.need(f.roots[0])
-	d.need(f.roots[1])
 	if dst.K() == 0 {
 		return
 	}
@@ -141,11 +119,9 @@ func (d *Device) MulDFT(adjoint bool, alpha float64, dst array.Batch, transform 
 		if i == len(f.pass)-1 {
 			scale = alpha
 		}
-		k, n := int64(dst.K()), int64(f.shape.Len())
-		out, in := operandOf(to), operandOf(from)
-		d.do("MulDFT", to, func() error {
-			return d.kernels.launchFourier(over(k, n), d.stream, out.at, out.stride, in.at, in.stride,
-				f.roots[p.axis].at, p.length, p.done, p.radix, p.spaced, sign, scale, k, n)
+		d.entries("MulDFT", to, dst.K(), f.shape.Len(), func(g grid, k, n int64) error {
+			return d.launchFourier(g, operandOf(to), operandOf(from), f.at(p.axis), p.length, p.done, p.radix, p.spaced,
+				sign, scale, k, n)
 		})
 		from = to
 	}

@@ -74,7 +74,7 @@
 //
 // # Kernels
 //
-// Each is one file in kernels, and the set is that of array.Device. go generate compiles them to
+// Each kernel is one file in kernels; together they are the operations of array.Device. go generate compiles them to
 // PTX for compute capability 7.0, which is embedded and which drivers translate for any later card,
 // and generates the functions that launch them from their signatures. It needs clang 14, whose
 // output is committed.

@@ -10,174 +10,141 @@ import (
 	"gorgonia.org/cu"
 )
 
-// kernels holds the functions loaded on a card.
-type kernels struct {
-	blocks      cu.Function
-	clamp       cu.Function
-	clampMask   cu.Function
-	copy        cu.Function
-	csr         cu.Function
-	dot         cu.Function
-	fill        cu.Function
-	fourier     cu.Function
-	gather      cu.Function
-	gemm        cu.Function
-	lin         cu.Function
-	linEach     cu.Function
-	maxAbs      cu.Function
-	maxOf       cu.Function
-	mul         cu.Function
-	rays        cu.Function
-	raysAdjoint cu.Function
-	sample      cu.Function
-	scale       cu.Function
-	scaleEach   cu.Function
-	scatter     cu.Function
-	shrink      cu.Function
-	shrinkSlope cu.Function
-	soft        cu.Function
-	softMask    cu.Function
-	spread      cu.Function
-	sum         cu.Function
+// kernelNames are the kernels; each has a file, and its function the same place on a card.
+var kernelNames = [...]string{
+	"blocks",
+	"clamp",
+	"clamp_mask",
+	"copy",
+	"csr",
+	"dot",
+	"fill",
+	"fourier",
+	"gather",
+	"gemm",
+	"lin",
+	"lin_each",
+	"max_abs",
+	"max_of",
+	"mul",
+	"rays",
+	"rays_adjoint",
+	"sample",
+	"scale",
+	"scale_each",
+	"scatter",
+	"shrink",
+	"shrink_slope",
+	"soft",
+	"soft_mask",
+	"spread",
+	"sum",
 }
 
-// functions lists where each kernel's function belongs.
-func (all *kernels) functions() []kernelSlot {
-	return []kernelSlot{
-		{"blocks", &all.blocks},
-		{"clamp", &all.clamp},
-		{"clamp_mask", &all.clampMask},
-		{"copy", &all.copy},
-		{"csr", &all.csr},
-		{"dot", &all.dot},
-		{"fill", &all.fill},
-		{"fourier", &all.fourier},
-		{"gather", &all.gather},
-		{"gemm", &all.gemm},
-		{"lin", &all.lin},
-		{"lin_each", &all.linEach},
-		{"max_abs", &all.maxAbs},
-		{"max_of", &all.maxOf},
-		{"mul", &all.mul},
-		{"rays", &all.rays},
-		{"rays_adjoint", &all.raysAdjoint},
-		{"sample", &all.sample},
-		{"scale", &all.scale},
-		{"scale_each", &all.scaleEach},
-		{"scatter", &all.scatter},
-		{"shrink", &all.shrink},
-		{"shrink_slope", &all.shrinkSlope},
-		{"soft", &all.soft},
-		{"soft_mask", &all.softMask},
-		{"spread", &all.spread},
-		{"sum", &all.sum},
-	}
+func (d *card) launchBlocks(g grid, dst operand, at cu.DevicePtr, low cu.DevicePtr, size cu.DevicePtr, start cu.DevicePtr, values cu.DevicePtr, x operand, k int64, n int64) error {
+	return launch(d.kernels[0], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(at), uint64(low), uint64(size), uint64(start), uint64(values), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchBlocks(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, at cu.DevicePtr, low cu.DevicePtr, size cu.DevicePtr, start cu.DevicePtr, values cu.DevicePtr, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return launch(all.blocks, g, s, []uint64{uint64(dst), uint64(ds), uint64(at), uint64(low), uint64(size), uint64(start), uint64(values), uint64(x), uint64(xs), uint64(k), uint64(n)})
+func (d *card) launchClamp(g grid, dst operand, v operand, lo operand, hi operand, k int64, n int64) error {
+	return launch(d.kernels[1], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(lo.at), uint64(lo.stride), uint64(hi.at), uint64(hi.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchClamp(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, lo cu.DevicePtr, ls int64, hi cu.DevicePtr, hs int64, k int64, n int64) error {
-	return launch(all.clamp, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(lo), uint64(ls), uint64(hi), uint64(hs), uint64(k), uint64(n)})
+func (d *card) launchClampMask(g grid, dst operand, v operand, lo operand, hi operand, k int64, n int64) error {
+	return launch(d.kernels[2], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(lo.at), uint64(lo.stride), uint64(hi.at), uint64(hi.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchClampMask(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, lo cu.DevicePtr, ls int64, hi cu.DevicePtr, hs int64, k int64, n int64) error {
-	return launch(all.clampMask, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(lo), uint64(ls), uint64(hi), uint64(hs), uint64(k), uint64(n)})
+func (d *card) launchCopy(g grid, dst operand, x operand, k int64, n int64) error {
+	return launch(d.kernels[3], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchCopy(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return launch(all.copy, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(k), uint64(n)})
+func (d *card) launchCsr(g grid, dst operand, indptr cu.DevicePtr, indices cu.DevicePtr, values cu.DevicePtr, x operand, k int64, rows int64) error {
+	return launch(d.kernels[4], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(indptr), uint64(indices), uint64(values), uint64(x.at), uint64(x.stride), uint64(k), uint64(rows)})
 }
 
-func (all *kernels) launchCsr(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, indptr cu.DevicePtr, indices cu.DevicePtr, values cu.DevicePtr, x cu.DevicePtr, xs int64, k int64, rows int64) error {
-	return launch(all.csr, g, s, []uint64{uint64(dst), uint64(ds), uint64(indptr), uint64(indices), uint64(values), uint64(x), uint64(xs), uint64(k), uint64(rows)})
+func (d *card) launchDot(g grid, partial cu.DevicePtr, x operand, y operand, chunks int64, k int64, n int64) error {
+	return launch(d.kernels[5], g, d.stream, []uint64{uint64(partial), uint64(x.at), uint64(x.stride), uint64(y.at), uint64(y.stride), uint64(chunks), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchDot(g grid, s cu.Stream, partial cu.DevicePtr, x cu.DevicePtr, xs int64, y cu.DevicePtr, ys int64, chunks int64, k int64, n int64) error {
-	return launch(all.dot, g, s, []uint64{uint64(partial), uint64(x), uint64(xs), uint64(y), uint64(ys), uint64(chunks), uint64(k), uint64(n)})
+func (d *card) launchFill(g grid, dst operand, a float64, k int64, n int64) error {
+	return launch(d.kernels[6], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchFill(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, k int64, n int64) error {
-	return launch(all.fill, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(k), uint64(n)})
+func (d *card) launchFourier(g grid, dst operand, x operand, roots cu.DevicePtr, length int64, done int64, radix int64, inner int64, times float64, alpha float64, k int64, n int64) error {
+	return launch(d.kernels[7], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(roots), uint64(length), uint64(done), uint64(radix), uint64(inner), math.Float64bits(times), math.Float64bits(alpha), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchFourier(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, roots cu.DevicePtr, length int64, done int64, radix int64, inner int64, times float64, alpha float64, k int64, n int64) error {
-	return launch(all.fourier, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(roots), uint64(length), uint64(done), uint64(radix), uint64(inner), math.Float64bits(times), math.Float64bits(alpha), uint64(k), uint64(n)})
+func (d *card) launchGather(g grid, dst operand, x operand, idx cu.DevicePtr, k int64, n int64) error {
+	return launch(d.kernels[8], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(idx), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchGather(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, idx cu.DevicePtr, k int64, n int64) error {
-	return launch(all.gather, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(idx), uint64(k), uint64(n)})
+func (d *card) launchGemm(g grid, ta int64, tb int64, m int64, n int64, inner int64, alpha float64, a cu.DevicePtr, lda int64, as int64, b cu.DevicePtr, ldb int64, bs int64, beta float64, c cu.DevicePtr, ldc int64, cs int64, batch int64) error {
+	return launch(d.kernels[9], g, d.stream, []uint64{uint64(ta), uint64(tb), uint64(m), uint64(n), uint64(inner), math.Float64bits(alpha), uint64(a), uint64(lda), uint64(as), uint64(b), uint64(ldb), uint64(bs), math.Float64bits(beta), uint64(c), uint64(ldc), uint64(cs), uint64(batch)})
 }
 
-func (all *kernels) launchGemm(g grid, s cu.Stream, ta int64, tb int64, m int64, n int64, inner int64, alpha float64, a cu.DevicePtr, lda int64, as int64, b cu.DevicePtr, ldb int64, bs int64, beta float64, c cu.DevicePtr, ldc int64, cs int64, batch int64) error {
-	return launch(all.gemm, g, s, []uint64{uint64(ta), uint64(tb), uint64(m), uint64(n), uint64(inner), math.Float64bits(alpha), uint64(a), uint64(lda), uint64(as), uint64(b), uint64(ldb), uint64(bs), math.Float64bits(beta), uint64(c), uint64(ldc), uint64(cs), uint64(batch)})
+func (d *card) launchLin(g grid, dst operand, a float64, x operand, c float64, y operand, k int64, n int64) error {
+	return launch(d.kernels[10], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a), uint64(x.at), uint64(x.stride), math.Float64bits(c), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchLin(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, x cu.DevicePtr, xs int64, c float64, y cu.DevicePtr, ys int64, k int64, n int64) error {
-	return launch(all.lin, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(x), uint64(xs), math.Float64bits(c), uint64(y), uint64(ys), uint64(k), uint64(n)})
+func (d *card) launchLinEach(g grid, dst operand, a cu.DevicePtr, x operand, c cu.DevicePtr, y operand, k int64, n int64) error {
+	return launch(d.kernels[11], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(a), uint64(x.at), uint64(x.stride), uint64(c), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchLinEach(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a cu.DevicePtr, x cu.DevicePtr, xs int64, c cu.DevicePtr, y cu.DevicePtr, ys int64, k int64, n int64) error {
-	return launch(all.linEach, g, s, []uint64{uint64(dst), uint64(ds), uint64(a), uint64(x), uint64(xs), uint64(c), uint64(y), uint64(ys), uint64(k), uint64(n)})
+func (d *card) launchMaxAbs(g grid, partial cu.DevicePtr, x operand, chunks int64, k int64, n int64) error {
+	return launch(d.kernels[12], g, d.stream, []uint64{uint64(partial), uint64(x.at), uint64(x.stride), uint64(chunks), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchMaxAbs(g grid, s cu.Stream, partial cu.DevicePtr, x cu.DevicePtr, xs int64, chunks int64, k int64, n int64) error {
-	return launch(all.maxAbs, g, s, []uint64{uint64(partial), uint64(x), uint64(xs), uint64(chunks), uint64(k), uint64(n)})
+func (d *card) launchMaxOf(g grid, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
+	return launch(d.kernels[13], g, d.stream, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchMaxOf(g grid, s cu.Stream, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
-	return launch(all.maxOf, g, s, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
+func (d *card) launchMul(g grid, dst operand, x operand, y operand, k int64, n int64) error {
+	return launch(d.kernels[14], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchMul(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, y cu.DevicePtr, ys int64, k int64, n int64) error {
-	return launch(all.mul, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(y), uint64(ys), uint64(k), uint64(n)})
+func (d *card) launchRays(g grid, dst operand, x operand, places cu.DevicePtr, spans cu.DevicePtr, rows int64, cols int64, k int64, n int64) error {
+	return launch(d.kernels[15], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(places), uint64(spans), uint64(rows), uint64(cols), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchRays(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, places cu.DevicePtr, spans cu.DevicePtr, rows int64, cols int64, k int64, n int64) error {
-	return launch(all.rays, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(places), uint64(spans), uint64(rows), uint64(cols), uint64(k), uint64(n)})
+func (d *card) launchRaysAdjoint(g grid, dst operand, z operand, places cu.DevicePtr, spans cu.DevicePtr, runs cu.DevicePtr, count int64, cols int64, k int64, n int64) error {
+	return launch(d.kernels[16], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(z.at), uint64(z.stride), uint64(places), uint64(spans), uint64(runs), uint64(count), uint64(cols), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchRaysAdjoint(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, z cu.DevicePtr, zs int64, places cu.DevicePtr, spans cu.DevicePtr, runs cu.DevicePtr, count int64, cols int64, k int64, n int64) error {
-	return launch(all.raysAdjoint, g, s, []uint64{uint64(dst), uint64(ds), uint64(z), uint64(zs), uint64(places), uint64(spans), uint64(runs), uint64(count), uint64(cols), uint64(k), uint64(n)})
+func (d *card) launchSample(g grid, dst operand, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a operand, b operand, beta float64, r int64, k int64, n int64) error {
+	return launch(d.kernels[17], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(alpha), uint64(rows), uint64(cols), uint64(a.at), uint64(a.stride), uint64(b.at), uint64(b.stride), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a cu.DevicePtr, as int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
-	return launch(all.sample, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(alpha), uint64(rows), uint64(cols), uint64(a), uint64(as), uint64(b), uint64(bs), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
+func (d *card) launchScale(g grid, dst operand, a float64, x operand, k int64, n int64) error {
+	return launch(d.kernels[18], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchScale(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return launch(all.scale, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(x), uint64(xs), uint64(k), uint64(n)})
+func (d *card) launchScaleEach(g grid, dst operand, a cu.DevicePtr, x operand, k int64, n int64) error {
+	return launch(d.kernels[19], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(a), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchScaleEach(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a cu.DevicePtr, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return launch(all.scaleEach, g, s, []uint64{uint64(dst), uint64(ds), uint64(a), uint64(x), uint64(xs), uint64(k), uint64(n)})
+func (d *card) launchScatter(g grid, dst operand, x operand, idx cu.DevicePtr, k int64, n int64) error {
+	return launch(d.kernels[20], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(idx), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchScatter(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, idx cu.DevicePtr, k int64, n int64) error {
-	return launch(all.scatter, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(idx), uint64(k), uint64(n)})
+func (d *card) launchShrink(g grid, dst operand, q operand, w operand, t float64, k int64, n int64) error {
+	return launch(d.kernels[21], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(q.at), uint64(q.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchShrink(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, q cu.DevicePtr, qs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return launch(all.shrink, g, s, []uint64{uint64(dst), uint64(ds), uint64(q), uint64(qs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchShrinkSlope(g grid, dst operand, q operand, w operand, t float64, k int64, n int64) error {
+	return launch(d.kernels[22], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(q.at), uint64(q.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchShrinkSlope(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, q cu.DevicePtr, qs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return launch(all.shrinkSlope, g, s, []uint64{uint64(dst), uint64(ds), uint64(q), uint64(qs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchSoft(g grid, dst operand, v operand, w operand, t float64, k int64, n int64) error {
+	return launch(d.kernels[23], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchSoft(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return launch(all.soft, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchSoftMask(g grid, dst operand, v operand, w operand, t float64, k int64, n int64) error {
+	return launch(d.kernels[24], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchSoftMask(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return launch(all.softMask, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchSpread(g grid, c operand, alpha float64, ptr cu.DevicePtr, entry cu.DevicePtr, other cu.DevicePtr, z operand, b operand, beta float64, r int64, k int64, n int64) error {
+	return launch(d.kernels[25], g, d.stream, []uint64{uint64(c.at), uint64(c.stride), math.Float64bits(alpha), uint64(ptr), uint64(entry), uint64(other), uint64(z.at), uint64(z.stride), uint64(b.at), uint64(b.stride), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
 }
 
-func (all *kernels) launchSpread(g grid, s cu.Stream, c cu.DevicePtr, cs int64, alpha float64, ptr cu.DevicePtr, entry cu.DevicePtr, other cu.DevicePtr, z cu.DevicePtr, zs int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
-	return launch(all.spread, g, s, []uint64{uint64(c), uint64(cs), math.Float64bits(alpha), uint64(ptr), uint64(entry), uint64(other), uint64(z), uint64(zs), uint64(b), uint64(bs), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
-}
-
-func (all *kernels) launchSum(g grid, s cu.Stream, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
-	return launch(all.sum, g, s, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
+func (d *card) launchSum(g grid, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
+	return launch(d.kernels[26], g, d.stream, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
 }

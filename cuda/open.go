@@ -17,12 +17,6 @@ import (
 //go:embed kernels/*.ptx
 var ptx embed.FS
 
-// kernelSlot is a kernel's name and the variable for its function.
-type kernelSlot struct {
-	name string
-	fn   *cu.Function
-}
-
 var errNoCard = errors.New("no CUDA card found")
 
 func init() { array.Register("cuda", driver{}) }
@@ -129,18 +123,18 @@ func (d *card) open(i int, memory int64) (err error) {
 			return fmt.Errorf("making a stream: %w", err)
 		}
 		d.streaming = true
-		for _, slot := range d.kernels.functions() {
-			image, err := ptx.ReadFile("kernels/" + slot.name + ".ptx")
+		for i, name := range kernelNames {
+			image, err := ptx.ReadFile("kernels/" + name + ".ptx")
 			if err != nil {
 				return err
 			}
 			module, err := cu.LoadData(string(image))
 			if err != nil {
-				return fmt.Errorf("loading kernel %s: %w", slot.name, err)
+				return fmt.Errorf("loading kernel %s: %w", name, err)
 			}
 			d.modules = append(d.modules, module)
-			if *slot.fn, err = module.Function(slot.name); err != nil {
-				return fmt.Errorf("finding kernel %s: %w", slot.name, err)
+			if d.kernels[i], err = module.Function(name); err != nil {
+				return fmt.Errorf("finding kernel %s: %w", name, err)
 			}
 		}
 		return nil

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -134,17 +133,8 @@ func (d *Device) scale(c array.Batch, beta float64) {
 // Gemm sets C = alpha op(A) op(B) + beta C.
 func (d *Device) Gemm(transA, transB bool, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
 	d = d.into(c, a, b)
-	sa, sb := array.Shape{Rows: a.K(), Cols: a.N()}, array.Shape{Rows: b.K(), Cols: b.N()}
-	if transA {
-		sa = sa.T()
-	}
-	if transB {
-		sb = sb.T()
-	}
-	if sa.Rows != c.K() || sb.Cols != c.N() || sa.Cols != sb.Rows {
-		panic(fmt.Sprintf("array: Gemm of %s (trans %t) and %s (trans %t) into %s", a, transA, b, transB, c))
-	}
-	m, n, inner := c.K(), c.N(), sa.Cols
+	inner := array.CheckGemm(transA, transB, a, b, c)
+	m, n := c.K(), c.N()
 	switch {
 	case m == 0 || n == 0:
 	case inner == 0:
@@ -173,17 +163,10 @@ func (d *Device) launchProducts(op string, result array.Batch, transA, transB bo
 	a matrix, as int, b matrix, bs int, beta float64, c matrix, cs, batch int) {
 	const side = 64 // TILE in gemm.cu
 	tiles := int64((m+side-1)/side) * int64((n+side-1)/side) * int64(batch)
-	number := func(t bool) int64 {
-		if t {
-			return 1
-		}
-		return 0
-	}
 	d.do(op, result, func() error {
-		return d.kernels.launchGemm(blocksFor(tiles), d.stream, number(transA), number(transB), int64(m), int64(n),
-			int64(inner),
-			alpha, a.at, int64(a.ld), int64(as), b.at, int64(b.ld), int64(bs), beta, c.at, int64(c.ld), int64(cs),
-			int64(batch))
+		return d.launchGemm(blocksFor(tiles), int64(flag(transA)), int64(flag(transB)), int64(m), int64(n),
+			int64(inner), alpha, a.at, int64(a.ld), int64(as), b.at, int64(b.ld), int64(bs), beta, c.at, int64(c.ld),
+			int64(cs), int64(batch))
 	})
 }
 
@@ -305,19 +288,7 @@ func (d *Device) tileAgrees(trans bool, n, inner int) bool {
 func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa array.Shape, b array.Batch,
 	sb array.Shape, beta float64, c array.Batch) {
 	d = d.into(c, a, b)
-	oa, ob := sa, sb
-	if transA {
-		oa = oa.T()
-	}
-	if transB {
-		ob = ob.T()
-	}
-	if sa.Len() != a.N() || sb.Len() != b.N() || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.N() ||
-		(a.K() != 1 && a.K() != c.K()) || (b.K() != 1 && b.K() != c.K()) {
-		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b,
-			sb, transB, c))
-	}
-	m, n, inner := oa.Rows, ob.Cols, oa.Cols
+	m, n, inner := array.CheckGemmEach(transA, transB, a, sa, b, sb, c)
 	if c.K() == 0 || c.N() == 0 {
 		return
 	}
@@ -325,12 +296,7 @@ func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa 
 		d.scale(c, beta)
 		return
 	}
-	stride := func(b array.Batch) int {
-		if b.K() == 1 {
-			return 0
-		}
-		return b.Stride()
-	}
+	stride := func(b array.Batch) int { return int(operandOf(b).stride) }
 	as, bs, cs := stride(a), stride(b), stride(c)
 	ma, mb, mc := matrix{at(a), max(sa.Cols, 1)}, matrix{at(b), max(sb.Cols, 1)}, matrix{at(c), max(n, 1)}
 	// cuBLAS depends on the alignment, which must be the same for every matrix.

@@ -17,17 +17,10 @@ const chunk = 4096
 // order.
 func (d *Device) Dot(out []float64, x, y array.Batch) {
 	d = d.from(x, y)
-	if x.N() != y.N() || (x.K() != len(out) && x.K() != 1) || (y.K() != len(out) && y.K() != 1) {
-		panic(fmt.Sprintf("array: Dot of %s and %s into %d values", x, y, len(out)))
-	}
-	a, b := operandOf(x), operandOf(y)
-	d.reduce("Dot", out, x,
-		func(g grid, partial cu.DevicePtr, chunks, k, n int64) error {
-			return d.kernels.launchDot(g, d.stream, partial, a.at, a.stride, b.at, b.stride, chunks, k, n)
-		},
-		func(g grid, to, partial cu.DevicePtr, chunks, k int64) error {
-			return d.kernels.launchSum(g, d.stream, to, partial, k, chunks)
-		})
+	array.CheckDot(out, x, y)
+	d.reduce("Dot", out, x, func(g grid, partial cu.DevicePtr, chunks, k, n int64) error {
+		return d.launchDot(g, partial, operandOf(x), operandOf(y), chunks, k, n)
+	}, d.launchSum)
 }
 
 // MaxAbs sets out_i = ||x_i||_inf, NaN if x_i holds one.
@@ -36,20 +29,15 @@ func (d *Device) MaxAbs(out []float64, x array.Batch) {
 	if len(out) != x.K() {
 		panic(fmt.Sprintf("array: MaxAbs of %s into %d values", x, len(out)))
 	}
-	a := operandOf(x)
-	d.reduce("MaxAbs", out, x,
-		func(g grid, partial cu.DevicePtr, chunks, k, n int64) error {
-			return d.kernels.launchMaxAbs(g, d.stream, partial, a.at, a.stride, chunks, k, n)
-		},
-		func(g grid, to, partial cu.DevicePtr, chunks, k int64) error {
-			return d.kernels.launchMaxOf(g, d.stream, to, partial, k, chunks)
-		})
+	d.reduce("MaxAbs", out, x, func(g grid, partial cu.DevicePtr, chunks, k, n int64) error {
+		return d.launchMaxAbs(g, partial, operandOf(x), chunks, k, n)
+	}, d.launchMaxOf)
 }
 
 // reduce computes one number for each of len(out) vectors like x: by chunks, and then
 // over the chunks.
 func (d *Device) reduce(op string, out []float64, x array.Batch, first func(g grid, partial cu.DevicePtr, chunks, k,
-	n int64) error, second func(g grid, to, partial cu.DevicePtr, chunks, k int64) error) {
+	n int64) error, second func(g grid, to, partial cu.DevicePtr, k, chunks int64) error) {
 	if len(out) == 0 {
 		return
 	}
@@ -66,7 +54,7 @@ func (d *Device) reduce(op string, out []float64, x array.Batch, first func(g gr
 	if ok && chunks > 1 {
 		result = d.Alloc(int(k), 1)
 		defer d.Free(result)
-		ok = d.do(op, x, func() error { return second(blocksFor(k), at(result), at(partial), chunks, k) })
+		ok = d.do(op, x, func() error { return second(blocksFor(k), at(result), at(partial), k, chunks) })
 	}
 	if !ok {
 		unknown(out)

@@ -53,15 +53,7 @@ func (d *Device) Download(dst []float64, src array.Batch) {
 	switch {
 	case len(dst) == 0:
 	case src.Contiguous():
-		ok := d.do("Download", src, func() error {
-			if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), at(src), src.Bytes(), d.stream); err != nil {
-				return err
-			}
-			return d.stream.Synchronize()
-		})
-		if !ok {
-			unknown(dst)
-		}
+		d.download("Download", src, dst, at(src))
 	case src.N() >= rowCopy:
 		for i := range src.K() {
 			d.Download(dst[i*src.N():][:src.N()], src.Rows(i, i+1))
@@ -71,6 +63,19 @@ func (d *Device) Download(dst []float64, src array.Batch) {
 		d.Copy(packed, src)
 		d.Download(dst, packed)
 		d.Free(packed)
+	}
+}
+
+// download waits for the values at from; after a fault they are NaN.
+func (d *Device) download(op string, b array.Batch, out []float64, from cu.DevicePtr) {
+	ok := d.do(op, b, func() error {
+		if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&out[0]), from, 8*int64(len(out)), d.stream); err != nil {
+			return err
+		}
+		return d.stream.Synchronize()
+	})
+	if !ok {
+		unknown(out)
 	}
 }
 
@@ -94,14 +99,7 @@ func (d *Device) fetch(op string, b array.Batch, out []float64, from cu.DevicePt
 	s := d.slot()
 	if s == nil || len(out) > slotValues {
 		d.release(s)
-		if !d.do(op, b, func() error {
-			if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&out[0]), from, 8*int64(len(out)), d.stream); err != nil {
-				return err
-			}
-			return d.stream.Synchronize()
-		}) {
-			unknown(out)
-		}
+		d.download(op, b, out, from)
 		return
 	}
 	ok := d.do(op, b, func() error {

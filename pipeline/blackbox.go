@@ -70,12 +70,12 @@ func BlackBoxMethods() []BlackBoxMethod { return []BlackBoxMethod{MonteCarlo, Co
 
 // Defaults of a BlackBox.
 const (
-	// DefaultStep is that of Eps, as a share of sigma: 1% of the noise is far above the rounding
+	// DefaultStep is the default of Eps, as a share of sigma: 1% of the noise is far above the rounding
 	// errors of single precision, and kinks within it are few.
 	DefaultStep = 0.01
 	// CheckFactor is the factor between the steps that are compared.
 	CheckFactor = 10
-	// DefaultAlpha is that of Alpha.
+	// DefaultAlpha is the default of Alpha.
 	DefaultAlpha = 0.1
 )
 
@@ -193,7 +193,7 @@ var undefined = risk.Criteria{
 	Sigma2DF: math.NaN(), ALO: math.NaN(), ALOStdErr: math.NaN(),
 }
 
-// own takes the sample off an error: an estimate is one sample.
+// own is the cause of an error of a sample: an estimate has one sample, whose number says nothing.
 func own(err error) error {
 	if sample := (*stages.SampleError)(nil); errors.As(err, &sample) {
 		return sample.Err

@@ -27,7 +27,7 @@ type Command struct {
 	Args []string
 	// Weights names the weights, in the order in which [BlackBox].Eval takes them.
 	Weights []string
-	// Shape is that of y.
+	// Shape is the shape of y, and of mu_hat.
 	Shape []int
 	// Timeout is the time that one run may take, 0 for no limit.
 	Timeout time.Duration
@@ -157,7 +157,7 @@ const (
 	endGrace = 500 * time.Millisecond
 )
 
-// run is one value.
+// run is one value of the estimator: one run of the program.
 func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, error) {
 	args := slices.Clone(c.Args)
 	for i, a := range args {

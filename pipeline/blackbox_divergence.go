@@ -49,7 +49,7 @@ func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
 		}
 		return Risk{}, own(err)
 	}
-	// That of a derivative of a convex program: this one may be any matrix.
+	// The derivative of a convex program has a plausible trace; this derivative may be any matrix.
 	r.Implausible = false
 	r.Convergence.Error = math.NaN()
 	if sigma := math.Sqrt(o.Sigma2); sigma > 0 && s.eps > sigma {
@@ -88,7 +88,7 @@ type blackSolver struct {
 	last *secants
 }
 
-// Name is that of the black box.
+// Name is the name of the black box.
 func (s *blackSolver) Name() string { return s.box.Name }
 
 // Problem has the sizes and the device.
@@ -120,7 +120,7 @@ func (s *blackSolver) SolveFrom(ctx context.Context, y array.Batch, _ vjp.From) 
 	return s.Solve(ctx, y)
 }
 
-// Reweight is an error: the weights are those of the calls.
+// Reweight is an error: every call of the black box has its weights.
 func (s *blackSolver) Reweight(context.Context, prox.Prox) (vjp.Solver, error) {
 	return nil, errors.New("pipeline: a black box has no regularizer")
 }

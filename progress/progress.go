@@ -19,7 +19,7 @@ const (
 	Norm Stage = "norm of A"
 	// Pass is a pass over a matrix that is read from a disk; Step of Steps bytes have been read.
 	Pass Stage = "pass over X"
-	// Iterations are those of a solver; Measure is the optimality and Goal the tolerance.
+	// Iterations are the iterations of a solver; Measure is the optimality and Goal the tolerance.
 	Iterations Stage = "iterations"
 	// WorkingSet are iterations on a part of the coordinates, one round of several.
 	WorkingSet Stage = "iterations on a working set"
@@ -27,7 +27,7 @@ const (
 	Newton Stage = "Newton steps"
 	// Gram is the computation of a Gram matrix; Step of Steps columns are done.
 	Gram Stage = "Gram matrix"
-	// Factorization is that of a matrix with Steps rows. It reports only its beginning.
+	// Factorization is the factorization of a matrix with Steps rows, of which only the beginning is reported.
 	Factorization Stage = "factorization"
 	// Pilot are conjugate gradient steps that find the smallest eigenvalue that matters.
 	Pilot Stage = "pilot probe"

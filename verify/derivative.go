@@ -27,45 +27,68 @@ const (
 	stream = 0x76657269667921
 )
 
+// quotient is what central and one-sided differences at one step say about a derivative.
+type quotient struct {
+	bar   float64 // the error of the step and of the solves
+	apart float64 // the disagreement of the one-sided differences
+	size  float64 // of the derivative
+	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would make
+	// it larger.
+	resolved, noisy bool
+}
+
+// wide reports whether the one-sided differences disagree.
+func (q quotient) wide() bool { return q.apart > 0.1*q.size+10*q.bar }
+
+// err is the error of the differences: it includes half the disagreement of the one-sided ones,
+// which a kink within the step causes and which the difference between two steps may miss by
+// chance. Where they disagree by more, that says nothing about the derivative, and is left out.
+func (q quotient) err() float64 {
+	if q.wide() {
+		return q.bar
+	}
+	return q.bar + q.apart/2
+}
+
+// better reports whether q is more conclusive than r.
+func (q quotient) better(r quotient) bool {
+	return q.wide() == r.wide() && q.err() < r.err() || !q.wide() && r.wide()
+}
+
+// atSteps takes differences at smaller and smaller steps, from h on, until take returns true.
+func (c *check) atSteps(h float64, take func(h float64, first bool) (done bool, err error)) error {
+	for k := 0; k < steps && c.iterations < c.budget; k++ {
+		if done, err := take(h, k == 0); err != nil || done {
+			return err
+		}
+		h /= shrink
+	}
+	return nil
+}
+
 // form has the values of z* D mu_hat z for one probe.
 type form struct {
+	quotient
 	printed           float64 // by the linearization
 	center, low, high float64 // the differences: central and one-sided, the smaller and the larger
-	bar               float64
-	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would make
-	// it larger, and boundary that the one-sided differences disagree at every step.
-	resolved, noisy, boundary bool
-	second                    bool // by the second solver
+	boundary          bool    // the one-sided differences disagree at every step
+	second            bool    // by the second solver
+}
+
+// against is f for another printed value.
+func (f form) against(printed float64) form {
+	f.printed, f.apart, f.size = printed, f.high-f.low, max(math.Abs(printed), math.Abs(f.center))
+	return f
 }
 
 // off is the distance of the printed form from the differences.
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
-// bars is the same in error bars.
+// bars is the distance off in error bars.
 func (f form) bars() float64 { return f.off() / f.err() }
-
-// err is the error of the differences: it includes half the disagreement of the one-sided ones,
-// which a kink within the step causes and which the difference between two steps may miss by
-// chance. At a boundary the disagreement says nothing about the printed form, and is left out.
-func (f form) err() float64 {
-	if f.wide() {
-		return f.bar
-	}
-	return f.bar + (f.high-f.low)/2
-}
 
 // conclusive reports whether the printed form can be compared with the differences.
 func (f form) conclusive() bool { return f.resolved && !f.boundary }
-
-// wide reports whether the one-sided differences disagree.
-func (f form) wide() bool {
-	return f.high-f.low > 0.1*max(math.Abs(f.center), math.Abs(f.printed))+10*f.bar
-}
-
-// better reports whether f is more conclusive than g.
-func (f form) better(g form) bool {
-	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
-}
 
 // differences compares the derivative along a few probes with differences of solutions, and the
 // divergence with the sum or mean that follows from them.
@@ -230,18 +253,18 @@ func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) 
 		h = firstStep * length / norm(z) // all weights are 0 there
 	}
 	best := form{printed: printed}
-	for k := 0; k < steps && c.iterations < c.budget; k++ {
+	err := c.atSteps(h, func(h float64, first bool) (bool, error) {
 		f, err := c.step(w, z, printed, h)
 		if err != nil {
-			return form{}, err
+			return false, err
 		}
-		if k == 0 || f.better(best) {
+		if first || f.better(best.quotient) {
 			best = f
 		}
-		if f.noisy || f.resolved && !f.wide() && f.off() <= f.bar {
-			break
-		}
-		h /= shrink
+		return f.noisy || f.resolved && !f.wide() && f.off() <= f.bar, nil
+	})
+	if err != nil {
+		return form{}, err
 	}
 	best.boundary = best.wide()
 	// Eigenvalues are in [0, 1], on either side of a kink.
@@ -278,10 +301,9 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	left, right := -at[1]/(h/2), at[2]/(h/2)
 	z2 := dot(z, z)
 	noise := 2*math.Abs(back)/h + 32*eps*math.Sqrt(z2)*(c.yNorm+c.muNorm)/h
-	f := form{printed: printed, center: center, low: min(left, right, center), high: max(left, right, center)}
-	size := max(math.Abs(printed), math.Abs(center))
-	f.bar = math.Sqrt(square(wide-center)+square(noise)+square(formPart*size)) + 1e-6*z2
-	most := 0.05*size + 1e-3*z2
+	f := form{center: center, low: min(left, right, center), high: max(left, right, center)}.against(printed)
+	f.bar = math.Sqrt(square(wide-center)+square(noise)+square(formPart*f.size)) + 1e-6*z2
+	most := 0.05*f.size + 1e-3*z2
 	f.resolved, f.noisy = f.bar <= most, noise > most
 	return f, c.dev.Err()
 }

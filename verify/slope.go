@@ -11,28 +11,12 @@ import (
 // rate describes d mu_hat/d s at s = 1, where the regularizer is s r. All lengths are Euclidean
 // norms of vectors of length d.
 type rate struct {
-	off   float64 // of the printed derivative from the segment between the one-sided differences
-	bar   float64 // the error of the step and of the solves
-	apart float64 // the disagreement of the one-sided differences
-	size  float64 // of the derivative
-	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would
-	// make it larger.
-	resolved, noisy bool
+	quotient
+	off float64 // of the printed derivative from the segment between the one-sided differences
 }
-
-// wide reports whether the one-sided differences disagree.
-func (r rate) wide() bool { return r.apart > 0.1*r.size+10*r.bar }
 
 // conclusive reports whether the differences can be used for a comparison.
 func (r rate) conclusive() bool { return r.resolved && !r.wide() }
-
-// err is the error of the differences, defined as for a form.
-func (r rate) err() float64 { return r.bar + r.apart/2 }
-
-// better reports whether r is more conclusive than s.
-func (r rate) better(s rate) bool {
-	return r.wide() == s.wide() && r.err() < s.err() || !r.wide() && s.wide()
-}
 
 // shift is the change of SURE's residual term, for a weight that changes by its own size, which the
 // distance of the derivative from the differences implies, with its error bar.
@@ -99,21 +83,17 @@ func (c *check) secondRate(first rate, printed []float64) (rate, error) {
 // rate takes differences by the weight, at smaller and smaller steps until they are conclusive.
 func (c *check) rate(w *witness, printed []float64) (rate, error) {
 	var best rate
-	h := firstStep
-	for k := 0; k < steps && c.iterations < c.budget; k++ {
+	err := c.atSteps(firstStep, func(h float64, first bool) (bool, error) {
 		r, err := c.rateAt(w, printed, h)
 		if err != nil {
-			return rate{}, err
+			return false, err
 		}
-		if k == 0 || r.better(best) {
+		if first || r.better(best.quotient) {
 			best = r
 		}
-		if r.noisy || r.conclusive() && r.off <= r.bar {
-			break
-		}
-		h /= shrink
-	}
-	return best, nil
+		return r.noisy || r.conclusive() && r.off <= r.bar, nil
+	})
+	return best, err
 }
 
 // rateAt takes the differences at one step:
@@ -160,7 +140,8 @@ func (c *check) rateAt(w *witness, printed []float64, h float64) (rate, error) {
 		left, right := -at[1][i]/(h/2), at[2][i]/(h/2)
 		off2 += square(p - left - along*(right-left))
 	}
-	r := rate{off: math.Sqrt(off2), apart: math.Sqrt(apart2), size: math.Sqrt(max(center2, printed2))}
+	r := rate{off: math.Sqrt(off2)}
+	r.apart, r.size = math.Sqrt(apart2), math.Sqrt(max(center2, printed2))
 	r.bar = math.Sqrt(step2 + square(noise) + square(formPart*r.size))
 	small := func(err float64) bool { return err <= 0.05*r.size || c.moves(err) <= c.sure }
 	r.resolved, r.noisy = small(r.bar), !small(noise)

@@ -127,7 +127,7 @@ const (
 	// Solution is the amount by which SURE could change if mu_hat were that of a solve from b to a
 	// far smaller tolerance.
 	Solution = "solution"
-	// OtherSolver is the same for another solver, from 0.
+	// OtherSolver is the amount by which SURE could change if mu_hat were that of another solver, from 0.
 	OtherSolver = "other solver"
 	// Derivative is the worst of the probes: z* D mu_hat z minus the difference.
 	Derivative = "derivative"

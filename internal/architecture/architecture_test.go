@@ -129,7 +129,7 @@ func layer(dir string) (int, string) {
 func TestImportsRunDown(t *testing.T) {
 	for _, f := range files(t) {
 		if strings.HasSuffix(f.dir, "test") {
-			continue // suites for tests, which may use all
+			continue // conformance suites, which may use all
 		}
 		from, home := layer(f.dir)
 		if from < 0 {
@@ -148,6 +148,27 @@ func TestImportsRunDown(t *testing.T) {
 			to, name := layer(imported)
 			if to < from || to == from && name != home {
 				t.Errorf("%s/%s imports %s, which is not below it", f.dir, f.name, imported)
+			}
+		}
+	}
+}
+
+// suite reports whether a directory is for tests: a conformance suite, the fuzzer, the emulated card or this one.
+func suite(dir string) bool {
+	return strings.HasSuffix(dir, "test") ||
+		slices.Contains([]string{"internal/differential", "internal/architecture", "cuda/emulator"}, dir)
+}
+
+// What is for tests alone is imported by tests, and by other suites.
+func TestSuitesAreForTests(t *testing.T) {
+	for _, f := range files(t) {
+		if suite(f.dir) {
+			continue
+		}
+		for _, spec := range f.tree.Imports {
+			imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")
+			if ours && suite(imported) {
+				t.Errorf("%s/%s imports %s, which is for tests", f.dir, f.name, imported)
 			}
 		}
 	}

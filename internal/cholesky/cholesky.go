@@ -3,6 +3,8 @@ package cholesky
 import (
 	"runtime"
 	"sync"
+
+	"surepipe/internal/parallel"
 )
 
 // Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros.
@@ -124,28 +126,17 @@ var works = sync.Pool{New: func() any { return new([]float64) }}
 // Solve sets dst[i] = S^{-1} src[i] for every i, on all processors. dst[i] may be src[i].
 func (f *Factor) Solve(dst, src [][]float64) {
 	k := len(src)
-	blocks := (k + together - 1) / together
+	blocks := parallel.Parts(k, together)
 	// Fewer at a time, where processors would be idle.
 	procs := runtime.GOMAXPROCS(0)
 	if k >= procs && blocks%procs != 0 {
 		blocks = (blocks/procs + 1) * procs
 	}
-	var wait sync.WaitGroup
-	turn := make(chan struct{}, procs)
-	for b := range blocks {
-		lo, hi := b*k/blocks, (b+1)*k/blocks
-		if lo == hi {
-			continue
-		}
-		turn <- struct{}{}
-		wait.Add(1)
-		go func() {
+	parallel.For(blocks, func(b int) {
+		if lo, hi := b*k/blocks, (b+1)*k/blocks; lo < hi {
 			f.some(dst[lo:hi], src[lo:hi])
-			<-turn
-			wait.Done()
-		}()
-	}
-	wait.Wait()
+		}
+	})
 }
 
 // some solves for up to together right-hand sides, whose entries lie next to each other.

@@ -1,17 +1,15 @@
 package cholesky
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/parallel"
 )
 
 // supernode is a run of columns of L with the same rows below, or nearly so.
@@ -158,38 +156,19 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 		a.lay(f)
 	}
 	left := make([][]float64, len(a.nodes))
-	errs := make([]error, len(a.tasks)+1)
-	var wait sync.WaitGroup
-	var taken atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), len(a.tasks)) {
-		wait.Go(func() {
-			w := newFronts(a, f, value, left)
-			for {
-				t := int(taken.Add(1)) - 1
-				if t >= len(a.tasks) {
-					return
-				}
-				root := int(a.tasks[t])
-				for i := a.below(root); i <= root && errs[t] == nil; i++ {
-					errs[t] = w.eliminate(i)
-				}
-			}
-		})
-	}
-	wait.Wait()
-	w := newFronts(a, f, value, left)
-	for _, i := range a.top {
-		if err := errors.Join(errs...); err != nil {
-			break
+	fresh := func() *fronts { return newFronts(a, f, value, left) }
+	err := parallel.Each(len(a.tasks), fresh, func(t int, w *fronts) (err error) {
+		root := int(a.tasks[t])
+		for i := a.below(root); i <= root && err == nil; i++ {
+			err = w.eliminate(i)
 		}
-		errs[len(a.tasks)] = w.eliminate(int(i))
+		return err
+	})
+	w := fresh()
+	for k := 0; k < len(a.top) && err == nil; k++ {
+		err = w.eliminate(int(a.top[k]))
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // lay writes the places of L.

@@ -197,7 +197,7 @@ func (k *canonical) stepBehind(from, u []dd, t, near dd) (b, z, multiplier []dd)
 	return b, z, multiplier
 }
 
-// jacobian is that of prox.
+// jacobian is the derivative of prox.
 func (k *canonical) jacobian(v []dd, t dd) *matrix {
 	out := newMatrix(len(v), len(v))
 	for i, b := range k.blocks {

@@ -2,7 +2,7 @@ package differential
 
 // Case is one random problem, with everything needed to run it again.
 type Case struct {
-	// Seed and Index are those from which it was drawn.
+	// Seed and Index are what the case was drawn from.
 	Seed  uint64
 	Index int
 	// Name is the named problem that problems.New makes of it; empty for an operator and a

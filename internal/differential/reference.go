@@ -20,7 +20,7 @@ type Reference struct {
 	// RankUnsure reports that the rank of the data depends on rounding errors: then not even mu_hat
 	// is determined.
 	RankUnsure bool
-	// Residual, SURE and Bar are those for the case's sigma2.
+	// Residual, SURE and its error bar Bar are for the case's sigma2.
 	Residual, SURE, Bar float64
 }
 
@@ -34,7 +34,7 @@ const (
 	// closeness is the relative change of data under which a choice of face or rank must stay the
 	// same to count as determined.
 	closeness = 1e-10
-	// tied is that below which it is a tie, which must be marked.
+	// tied is the relative change of data below which a choice is a tie, which must be marked.
 	tied = 1e-14
 	// nearTie is the relative size of changes of y that show a tie, of which there are drawsNearTie.
 	nearTie      = 1e-11

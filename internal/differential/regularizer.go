@@ -24,7 +24,7 @@ type Reg struct {
 	Lambda  float64 `json:",omitempty"`
 	Lambda2 float64 `json:",omitempty"`
 	Radius  float64 `json:",omitempty"`
-	// Weights are those of coordinates, groups or places in the order.
+	// Weights are the weights of coordinates, of groups or of places in the order.
 	Weights []float64 `json:",omitempty"`
 	Lo      []float64 `json:",omitempty"`
 	Hi      []float64 `json:",omitempty"`

@@ -31,7 +31,7 @@ type Scale struct {
 	Low, High float64
 }
 
-// colours are those of a map, from low to high: an odd number, of which one is in the middle.
+// colours are the colours of a map from low to high, an odd number, so that one is in the middle.
 type colours []color.Color
 
 // Colors are the colours, for gonum's heat map.
@@ -44,7 +44,7 @@ func (c colours) at(share float64) color.Color {
 
 const numColours = 255
 
-// mapColours are those of each map.
+// mapColours are the colours of each map.
 var mapColours = sync.OnceValue(func() (all [3]colours) {
 	for i := range numColours {
 		all[Gray] = append(all[Gray], color.Gray{uint8(math.Round(float64(i) * 255 / (numColours - 1)))})

@@ -31,7 +31,7 @@ func (k curve) open() draw.GlyphStyle {
 	return marker(shapes[k.shape], 2.7, white, stroke(k.line.Color, 1.2))
 }
 
-// samples are those for the legend.
+// samples are what the legend shows of the curve.
 func (k curve) samples() []plot.Thumbnailer {
 	l := &plotter.Line{LineStyle: k.line}
 	if len(k.x) > manyPoints {
@@ -119,11 +119,11 @@ func bandAxis(label string, band []float64, curves ...[]float64) (a *axis, cut b
 // wildGap is how many times the range of all others a value lies apart from them to be wild.
 const wildGap = 2
 
-// settled are the values of all that belong to those which set the scale of an axis: to values that converged
-// (closed nil: all), or to all if fewer than two did, without the wild ones, and to those that have not converged
-// if they lie no further from the others' range than its length. A wild value is the least or the greatest and
-// further from the next one than wildGap times the range of the others, in logarithms where all are
-// positive; at most a tenth of the values, and one of five, are.
+// settled returns the entries of all, numbers beside the values, that set the scale of an axis. They stand beside
+// the values that converged (closed nil: all), or beside all values if fewer than two converged, without the wild
+// values; and beside values that have not converged and lie no further from the range of the others than its length.
+// A wild value is the least or the greatest and further from the next one than wildGap times the range of the
+// others, in logarithms where all are positive. At most a tenth of the values are wild, and one of five.
 func settled(values []float64, closed []bool, all ...[]float64) (kept []float64) {
 	var sorted []float64
 	for i, v := range values {

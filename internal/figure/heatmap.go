@@ -27,8 +27,8 @@ type HeatMap struct {
 	// Converged is of the same shape: false marks a cell. Nil: all converged.
 	Converged []bool
 	// Err has the standard errors of the values, or better of their differences to the minimum, of the
-	// shape of Values: the values within one of the minimum are enclosed by a line. MinErr is that of
-	// the minimum itself. Nil and 0: not known.
+	// shape of Values: the values within one of the minimum are enclosed by a line. MinErr is the
+	// standard error of the minimum itself. Nil and 0: not known.
 	Err    []float64
 	MinErr float64
 	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's points: it

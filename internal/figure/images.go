@@ -97,7 +97,7 @@ const (
 	scaleRoom  vg.Length = 50
 )
 
-// size is that of the image in a box of the given width.
+// size is the size of the image in a box of the given width.
 func (p Panel) size(box vg.Length) (w, h vg.Length) {
 	shape := vg.Length(p.Rows) / vg.Length(p.Cols)
 	if p.Stretched {
@@ -230,8 +230,8 @@ func drawPanel(c *page, box vg.Rectangle, row []Panel, i int) {
 }
 
 // picture is the image in colours, of at most w x h pixels. Of a larger one averages are drawn, over a triangle as
-// wide as two pixels: noise then has about the same variance everywhere. They are those of the values; the mean of
-// blue and red would not be white.
+// wide as two pixels: noise then has about the same variance everywhere. Averages are taken of the values, not of the
+// colours: the mean of blue and red would not be white.
 func (p Panel) picture(w, h int) image.Image {
 	n, s := max(p.Channels, 1), Scale{High: 1}
 	if p.Scale != nil {

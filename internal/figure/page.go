@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// page is a canvas that does what those of gonum do not: images are drawn with sharp pixels, whose sides lie
+// page is a canvas that does what the canvases of gonum do not: images are drawn with sharp pixels, whose sides lie
 // between its dots; in a PDF they are upright, and text, of which the canvas knows only the 256 letters of
 // Windows-1252, is drawn as shapes.
 type page struct {

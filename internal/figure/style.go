@@ -66,8 +66,8 @@ func outlined(c draw.Canvas, s draw.LineStyle, path vg.Path) {
 	c.Stroke(path)
 }
 
-// corners are those of a polygon around 0, the first at an angle in degrees; the distance of every second one
-// is shorter by a share.
+// corners are the corners of a polygon around 0, the first at an angle in degrees. Every second corner is nearer
+// to 0 by a share of the radius.
 func corners(n int, angle, radius, inward float64) []vg.Point {
 	points := make([]vg.Point, n)
 	for i := range points {

@@ -159,5 +159,5 @@ func short(v float64, digits int) string {
 	return strings.TrimSuffix(mantissa+"×"+times, "×")
 }
 
-// exponent is that of the greatest power of ten which is at most v > 0.
+// exponent is the exponent of the greatest power of ten that is at most v > 0.
 func exponent(v float64) int { return int(math.Floor(math.Log10(v * (1 + 1e-9)))) }

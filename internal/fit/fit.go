@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -103,9 +104,8 @@ type Info struct {
 // Fit is the content of a file.
 type Fit struct {
 	Info
-	// B is the estimate of shape BShape, nil where the estimator has none or it is given by factors alone,
-	// and MuHat the fitted mean,
-	// or linear predictor, of shape MuShape.
+	// B is the estimate of shape BShape, nil where the estimator has none or factors stand for it. MuHat is the
+	// fitted mean, or linear predictor, of shape MuShape.
 	B, MuHat        []float64
 	BShape, MuShape []int
 	// U, S and V are the factors of a matrix of low rank, B = U diag(S) V* of shape BShape: U is m x r, S
@@ -116,15 +116,15 @@ type Fit struct {
 	RowsAt, ColumnsAt []int
 	// B0 is the intercept, nil without one.
 	B0 *float64
-	// Names are those of the coefficients, nil where they have none.
+	// Names are the names of the coefficients, nil where they have none.
 	Names []string
 	// Center and Scale are nil where the columns were not centered, or not scaled.
 	Center, Scale []float64
 	// Observed are the observed places of a completion, in any order.
 	Observed []int
-	// RowNames and ColumnNames are those of the matrix, nil where they have none.
+	// RowNames and ColumnNames name the rows and columns of the matrix, nil where they have no names.
 	RowNames, ColumnNames []string
-	// Effects are those of a completion, nil without them.
+	// Effects are the unpenalized effects of a completion, nil where there are none.
 	Effects *Effects
 	// More are further arrays of the file, which Load leaves out.
 	More []dataio.Array
@@ -170,69 +170,48 @@ func (f *Fit) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	arrays := []dataio.Array{{Name: "mu_hat", Shape: f.MuShape, Data: f.MuHat}}
-	if f.B != nil {
-		arrays = append(arrays, dataio.Array{Name: "b", Shape: f.BShape, Data: f.B})
-	}
+	u, sv, v := f.U, f.S, f.V
+	var sides [2]int
 	if f.S != nil {
-		u, s, v, n := f.U, f.S, f.V, f.extent()
-		if len(s) == 0 { // a file has no empty arrays
-			u, s, v = make([]float64, n[0]), make([]float64, 1), make([]float64, n[1])
+		if sides = f.extent(); len(sv) == 0 { // a file has no empty arrays
+			u, sv, v = make([]float64, sides[0]), make([]float64, 1), make([]float64, sides[1])
 		}
-		r := len(s)
-		arrays = append(arrays, dataio.Array{Name: "U", Shape: []int{n[0], r}, Data: u},
-			dataio.Array{Name: "S", Shape: []int{r}, Data: s}, dataio.Array{Name: "V", Shape: []int{n[1], r}, Data: v})
 	}
+	arrays := []dataio.Array{floats("mu_hat", f.MuHat, f.MuShape...), floats("b", f.B, f.BShape...),
+		floats("U", u, sides[0], len(sv)), floats("S", sv, len(sv)), floats("V", v, sides[1], len(sv))}
 	if f.RowsAt != nil || f.ColumnsAt != nil {
 		arrays = append(arrays, integers("shape", f.BShape))
 	}
 	if f.B0 != nil {
-		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*f.B0}})
+		arrays = append(arrays, floats("intercept", []float64{*f.B0}))
 	}
 	arrays = append(arrays, f.More...)
 	if e := f.Effects; e != nil {
-		arrays = append(arrays, dataio.Array{Name: "effects_mean", Shape: []int{}, Data: []float64{e.Mean}})
-		for _, v := range []struct {
-			name   string
-			values []float64
-		}{{"effects_rows", e.Rows}, {"effects_cols", e.Columns}} {
-			if v.values != nil {
-				arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.values)}, Data: v.values})
-			}
-		}
+		arrays = append(arrays, floats("effects_mean", []float64{e.Mean}), floats("effects_rows", e.Rows, len(e.Rows)),
+			floats("effects_cols", e.Columns, len(e.Columns)))
 	}
-	for _, v := range []struct {
-		name   string
-		values []float64
-	}{{"center", f.Center}, {"scale", f.Scale}} {
-		if v.values != nil {
-			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.values)}, Data: v.values})
-		}
-	}
-	for _, v := range []struct {
-		name  string
-		texts []string
-	}{{"names", f.Names}, {"row_names", f.RowNames}, {"column_names", f.ColumnNames}} {
-		if v.texts != nil {
-			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.texts)}, Texts: v.texts})
-		}
-	}
-	for _, v := range []struct {
-		name string
-		list []int
-	}{{"indices", f.Observed}, {"rows", f.RowsAt}, {"cols", f.ColumnsAt}} {
-		if v.list != nil {
-			arrays = append(arrays, integers(v.name, v.list))
-		}
-	}
-	return dataio.WriteNPZ(path, append(arrays, dataio.Array{Name: "fit", Shape: []int{},
-		Texts: []string{string(text)}})...)
+	arrays = append(arrays, floats("center", f.Center, len(f.Center)), floats("scale", f.Scale, len(f.Scale)),
+		texts("names", f.Names), texts("row_names", f.RowNames), texts("column_names", f.ColumnNames),
+		integers("indices", f.Observed), integers("rows", f.RowsAt), integers("cols", f.ColumnsAt),
+		dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{string(text)}})
+	arrays = slices.DeleteFunc(arrays, func(a dataio.Array) bool {
+		return a.Data == nil && a.Ints == nil && a.Texts == nil
+	})
+	return dataio.WriteNPZ(path, arrays...)
+}
+
+func floats(name string, values []float64, shape ...int) dataio.Array {
+	return dataio.Array{Name: name, Shape: append([]int{}, shape...), Data: values}
+}
+
+func texts(name string, list []string) dataio.Array {
+	return dataio.Array{Name: name, Shape: []int{len(list)}, Texts: list}
 }
 
 func integers(name string, list []int) dataio.Array {
-	a := dataio.Array{Name: name, Shape: []int{len(list)}, Ints: make([]int64, len(list))}
-	for i, v := range list {
-		a.Ints[i] = int64(v)
+	a := dataio.Array{Name: name, Shape: []int{len(list)}}
+	for _, v := range list {
+		a.Ints = append(a.Ints, int64(v))
 	}
 	return a
 }

@@ -276,7 +276,7 @@ func (s *store) read() []byte {
 		chunk := s.chunk(c, rank, 4)
 		out := s.filled(n)
 		if ok {
-			s.tree(out, at, chunk, 0)
+			s.chunks(out, at, chunk)
 		}
 		return out
 	default:
@@ -354,42 +354,23 @@ func length(shape []int) int {
 	return n
 }
 
-// tree reads the chunks below a node of their B-tree.
-func (s *store) tree(out []byte, at uint64, chunk []int, level int) {
-	f := s.f
-	if f.left--; f.left < 0 || level > mostLevels {
-		fail("is corrupt (its tree of chunks has no end)")
-	}
-	head := f.cursor(at, 8)
-	if string(head.take(4)) != "TREE" || head.uint(1) != 1 {
-		fail("is truncated or corrupt (a tree of chunks at address %d)", at)
-	}
-	leaf := head.uint(1) == 0
-	n := int(head.uint(2))
-	c := f.cursor(at+8+uint64(2*f.o), n*(8+8*(len(chunk)+1)+f.o))
+// chunks reads the chunks of a tree.
+func (s *store) chunks(out []byte, at uint64, chunk []int) {
 	origin := make([]int, len(chunk))
-	for range n {
-		size, mask := c.uint(4), c.uint(4)
+	s.f.tree(at, chunkTree, 8+8*(len(chunk)+1), 0, func(key *cursor, child uint64) {
+		size, mask := key.uint(4), key.uint(4)
 		for i := range origin {
-			v := c.uint(8)
+			v := key.uint(8)
 			if v > math.MaxInt32 {
 				fail("is truncated or corrupt (a chunk at %d)", v)
 			}
 			origin[i] = int(v)
 		}
-		c.skip(8)
-		child, ok := c.address()
-		switch {
-		case !ok:
-		case !leaf:
-			s.tree(out, child, chunk, level+1)
-		default:
-			if size > uint64(f.size) {
-				fail("is truncated or corrupt (a chunk of %d bytes)", size)
-			}
-			s.put(out, s.unpack(f.bytes(child, int(size)), mask, chunk), chunk, origin)
+		if size > uint64(s.f.size) {
+			fail("is truncated or corrupt (a chunk of %d bytes)", size)
 		}
-	}
+		s.put(out, s.unpack(s.f.bytes(child, int(size)), mask, chunk), chunk, origin)
+	})
 }
 
 // put copies the part of a chunk that lies within the dataset.

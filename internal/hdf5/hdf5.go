@@ -35,7 +35,7 @@ type File struct {
 	// base is what addresses are relative to; o and l are the sizes of addresses and lengths.
 	base int64
 	o, l int
-	// Datasets are those of the file in the order of its groups.
+	// Datasets lists the datasets of the file in the order of its groups.
 	Datasets []Dataset
 	// left is the number of objects that may still be visited.
 	left int64
@@ -218,10 +218,10 @@ func (f *File) messages(at uint64) (all []message) {
 		at uint64
 		n  int
 	}
-	var blocks []block
 	start := f.cursor(at, 4)
 	second := string(start.b) == "OHDR"
 	order := 0
+	first, n := at+16, uint64(0)
 	if second {
 		c := f.cursor(at, 6)
 		c.skip(5)
@@ -237,23 +237,20 @@ func (f *File) messages(at uint64) (all []message) {
 			order = 2
 		}
 		width := 1 << (flags & 3)
-		n := f.cursor(at+uint64(skip), width).uint(width)
-		if n > uint64(f.size) {
-			fail("is truncated or corrupt (a header of %d bytes)", n)
-		}
-		blocks = append(blocks, block{at + uint64(skip+width), int(n)})
+		n = f.cursor(at+uint64(skip), width).uint(width)
+		first = at + uint64(skip+width)
 	} else {
 		if v := start.uint(1); v != 1 {
 			fail("is truncated or corrupt (an object header of version %d)", v)
 		}
 		c := f.cursor(at, 12)
 		c.skip(8)
-		n := c.uint(4)
-		if n > uint64(f.size) {
-			fail("is truncated or corrupt (a header of %d bytes)", n)
-		}
-		blocks = append(blocks, block{at + 16, int(n)})
+		n = c.uint(4)
 	}
+	if n > uint64(f.size) {
+		fail("is truncated or corrupt (a header of %d bytes)", n)
+	}
+	blocks := []block{{first, int(n)}}
 	for i := 0; i < len(blocks) && i < mostContinuations; i++ {
 		c := f.cursor(blocks[i].at, blocks[i].n)
 		if second && i > 0 {
@@ -304,9 +301,10 @@ func (f *File) walk(path string, at uint64, open map[uint64]bool) {
 		switch m.kind {
 		case symbolTableMsg:
 			tree, ok := m.body.address()
-			heap, _ := m.body.address()
+			at, _ := m.body.address()
 			if ok {
-				f.symbols(path, tree, f.heap(heap), open, 0)
+				heap := f.heap(at)
+				f.tree(tree, groupTree, f.l, 0, func(_ *cursor, child uint64) { f.symbols(path, child, heap, open) })
 			}
 		case linkMessage:
 			if name, to, ok := f.link(m.body); ok {
@@ -376,50 +374,61 @@ func (f *File) heap(at uint64) []byte {
 	return f.bytes(data, n)
 }
 
+// The kinds of B-trees, and of symbols.
 const (
-	mostLevels   = 32
-	symbolicLink = 2 // the kind of a symbol
+	groupTree    = 0
+	chunkTree    = 1
+	symbolicLink = 2
 )
 
-// symbols visits the members of a group below a node of its B-tree.
-func (f *File) symbols(path string, at uint64, heap []byte, open map[uint64]bool, level int) {
-	if level > mostLevels {
-		fail("is corrupt (a tree of more than %d levels)", mostLevels)
-	}
-	if f.left--; f.left < 0 {
-		fail("is corrupt (it has more objects than bytes)")
+// mostLevels is the largest number of levels of a tree.
+const mostLevels = 32
+
+// tree visits the children of the leaves of a B-tree, each with its key, of key bytes.
+func (f *File) tree(at, kind uint64, key, level int, visit func(key *cursor, child uint64)) {
+	if f.left--; f.left < 0 || level > mostLevels {
+		fail("is corrupt (a tree has no end)")
 	}
 	head := f.cursor(at, 8)
-	switch signature := string(head.take(4)); signature {
-	case "TREE":
-		head.skip(2)
-		n := int(head.uint(2))
-		c := f.cursor(at+8+uint64(2*f.o), n*(f.l+f.o))
-		for range n {
-			c.skip(f.l)
-			if child, ok := c.address(); ok {
-				f.symbols(path, child, heap, open, level+1)
-			}
+	if string(head.take(4)) != "TREE" || head.uint(1) != kind {
+		fail("is truncated or corrupt (a tree at address %d)", at)
+	}
+	leaf, n := head.uint(1) == 0, int(head.uint(2))
+	c := f.cursor(at+8+uint64(2*f.o), n*(key+f.o))
+	for range n {
+		k := &cursor{f, c.take(key)}
+		child, ok := c.address()
+		switch {
+		case !ok:
+		case leaf:
+			visit(k, child)
+		default:
+			f.tree(child, kind, key, level+1, visit)
 		}
-	case "SNOD":
-		head.skip(2)
-		n := int(head.uint(2))
-		c := f.cursor(at+8, n*(2*f.o+24))
-		for range n {
-			offset := c.uint(f.o)
-			to, _ := c.address()
-			kind := c.uint(4)
-			c.skip(20)
-			if offset > uint64(len(heap)) {
-				fail("is truncated or corrupt (a name outside of its heap)")
-			}
-			name := (&cursor{f, heap[offset:]}).text()
-			if kind != symbolicLink {
-				f.child(path, name, to, open)
-			}
-		}
-	default:
+	}
+}
+
+// symbols visits the members of a group in a leaf of its tree.
+func (f *File) symbols(path string, at uint64, heap []byte, open map[uint64]bool) {
+	head := f.cursor(at, 8)
+	if string(head.take(4)) != "SNOD" {
 		fail("is truncated or corrupt (a group's node at address %d)", at)
+	}
+	head.skip(2)
+	n := int(head.uint(2))
+	c := f.cursor(at+8, n*(2*f.o+24))
+	for range n {
+		offset := c.uint(f.o)
+		to, _ := c.address()
+		kind := c.uint(4)
+		c.skip(20)
+		if offset > uint64(len(heap)) {
+			fail("is truncated or corrupt (a name outside of its heap)")
+		}
+		name := (&cursor{f, heap[offset:]}).text()
+		if kind != symbolicLink {
+			f.child(path, name, to, open)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -146,15 +147,7 @@ func blocksOf(y []float64, rows, cols int) []block {
 			}
 		}
 	}
-	slices.SortStableFunc(blocks, func(a, b block) int {
-		switch {
-		case a.texture < b.texture:
-			return -1
-		case a.texture > b.texture:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(a.texture, b.texture) })
 	return blocks
 }
 
@@ -193,7 +186,7 @@ type candidate struct {
 	sigma2, relative float64 // the variance, and its relative standard error without texture
 }
 
-// candidates are those whose standard error is small, from the fewest data to the most. The numbers
+// candidates lists the estimates whose standard error is small, from the fewest data to the most. The numbers
 // of blocks fall from all by factors of sqrt 2.
 func candidates(blocks []block) []candidate {
 	var all []candidate
@@ -215,15 +208,7 @@ func candidates(blocks []block) []candidate {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		switch {
-		case a.relative > b.relative:
-			return -1
-		case a.relative < b.relative:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.relative, a.relative) })
 	return all
 }
 

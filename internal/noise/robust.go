@@ -21,7 +21,7 @@ const (
 	mostLong = 2000
 	// mostApart is the largest relative difference of the variances by entries within the two.
 	mostApart = 0.3
-	// cautious times the error of independent entries is that of the estimate (simulation).
+	// cautious is the error of the estimate over the error that independent entries would give (simulation).
 	cautious = 1.5
 )
 

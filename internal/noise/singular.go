@@ -73,8 +73,8 @@ func MedianSingularValue(y []float64, rows, cols int) (Estimate, error) {
 	return estimate(MethodMedianSingularValue, sigma2, relStdErr)
 }
 
-// standOut is how far above its mean, in units of its law, a singular value is that noise would have
-// once in a thousand matrices.
+// standOut is how far above its mean, in units of its law, the largest singular value of noise lies once in
+// a thousand matrices.
 const standOut = 3
 
 // bulk is the variance by the median of the increasing singular values s that do not stand out, of a
@@ -102,7 +102,7 @@ func bulk(s []float64, n int) (sigma2, relStdErr float64, rank int) {
 	}
 }
 
-// median is that of increasing numbers.
+// median is the median of increasing numbers.
 func median(s []float64) float64 {
 	k := len(s)
 	return s[(k-1)/2] + (s[k/2]-s[(k-1)/2])/2

@@ -8,8 +8,11 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"surepipe/internal/parallel"
 )
 
 // Matrix is a d x p matrix X in a file. It is safe for concurrent use once it has been scanned.
@@ -314,8 +317,8 @@ func (m *Matrix) Products(dst []float64, from int, z []float64) bool {
 		return false
 	}
 	// Few chunks: each makes its own tables. Which one a line is in does not change its sum.
-	chunk := max((len(dst)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0), 256)
-	m.each((len(dst)+chunk-1)/chunk, func(i int) {
+	chunk := max(parallel.Parts(len(dst), runtime.GOMAXPROCS(0)), 256)
+	m.each(parallel.Parts(len(dst), chunk), func(i int) {
 		lo, hi := i*chunk, min((i+1)*chunk, len(dst))
 		m.format.products(dst[lo:hi], m.raw(from+lo, from+hi), from+lo, z)
 	})
@@ -325,27 +328,18 @@ func (m *Matrix) Products(dst []float64, from int, z []float64) bool {
 // each calls f for 0 to n-1 on all processors. What f computes for one number must not depend on the
 // others.
 func (m *Matrix) each(n int, f func(i int)) {
-	workers := min(runtime.GOMAXPROCS(0), n)
-	if workers <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var waits []func()
-	share := (n + workers - 1) / workers
-	for lo := 0; lo < n; lo += share {
-		waits = append(waits, m.beside(func() {
-			for i := lo; i < min(lo+share, n); i++ {
+	share := max(1, parallel.Parts(n, runtime.GOMAXPROCS(0)))
+	var lost atomic.Bool
+	parallel.Ranges(n, share, func(lo, hi int) {
+		if m.Guard(func() {
+			for i := lo; i < hi; i++ {
 				f(i)
 			}
-		}))
-	}
-	lost := false
-	for _, wait := range waits { // for all of them
-		lost = m.Guard(wait) != nil || lost
-	}
-	if lost {
+		}) != nil {
+			lost.Store(true)
+		}
+	})
+	if lost.Load() {
 		panic(fault{})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -352,13 +353,13 @@ func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
 	}
 	w := a.works.Get().(*convolutionWork)
 	w.dst, w.src, w.do = dst, src, do
-	rowParts := product.Parts(a.rows, rowsPerPart(a.c))
+	rowParts := parallel.Parts(a.rows, rowsPerPart(a.c))
 	w.phase = alongRows
-	product.Run(rowParts, w, shared)
+	parallel.DoIf(shared, rowParts, w)
 	w.phase = alongColumns
-	product.Run(product.Parts(a.c/2+1, stripe), w, shared)
+	parallel.DoIf(shared, parallel.Parts(a.c/2+1, stripe), w)
 	w.phase = rowsBack
-	product.Run(rowParts, w, shared)
+	parallel.DoIf(shared, rowParts, w)
 	w.dst, w.src = nil, nil
 	a.works.Put(w)
 }

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
 )
@@ -108,7 +109,7 @@ func (c *correlation) perPart() int {
 func (c *correlation) vector(dst, src []float64, shared bool) {
 	w := c.works.Get().(*correlationWork)
 	w.dst, w.src = dst, src
-	product.Run(product.Parts(c.rows, c.perPart()), w, shared)
+	parallel.DoIf(shared, parallel.Parts(c.rows, c.perPart()), w)
 	w.dst, w.src = nil, nil
 	c.works.Put(w)
 }

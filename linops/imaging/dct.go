@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -166,16 +167,16 @@ const (
 func (g *cosineGrid) vector(dst, src []float64, do action, shared bool) {
 	w := g.works.Get().(*cosineWork)
 	w.dst, w.src, w.do = dst, src, do
-	rowParts := product.Parts(g.rows, rowsPerPart(g.cols))
+	rowParts := parallel.Parts(g.rows, rowsPerPart(g.cols))
 	w.phase = alongRows
-	product.Run(rowParts, w, shared)
+	parallel.DoIf(shared, rowParts, w)
 	if g.rows > 1 || do.kind == doNormal {
 		w.phase = alongColumns
-		product.Run(product.Parts(g.cols, stripe), w, shared)
+		parallel.DoIf(shared, parallel.Parts(g.cols, stripe), w)
 	}
 	if do.kind == doNormal {
 		w.phase = rowsBack
-		product.Run(rowParts, w, shared)
+		parallel.DoIf(shared, rowParts, w)
 	}
 	w.dst, w.src = nil, nil
 	g.works.Put(w)

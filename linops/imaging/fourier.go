@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -209,13 +210,13 @@ func (a *Fourier) vector(dst, src []float64, do action, shared bool) {
 	w.dst, w.src, w.do = dst, src, do
 	if do.kind != doAdjoint {
 		w.phase = columnsOfImage
-		product.Run(product.Parts(a.cols, stripe), w, shared)
+		parallel.DoIf(shared, parallel.Parts(a.cols, stripe), w)
 	}
 	w.phase = rowsOfSamples
-	product.Run(product.Parts(a.rows, rowsPerPart(a.cols)), w, shared)
+	parallel.DoIf(shared, parallel.Parts(a.rows, rowsPerPart(a.cols)), w)
 	if do.kind != doForward {
 		w.phase = columnsBack
-		product.Run(product.Parts(a.cols, stripe), w, shared)
+		parallel.DoIf(shared, parallel.Parts(a.cols, stripe), w)
 	}
 	w.dst, w.src = nil, nil
 	a.works.Put(w)

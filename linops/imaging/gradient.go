@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -313,7 +314,7 @@ func (g *Gradient) vector(dst, src []float64, do action, shared bool) {
 	w := g.works.Get().(*gradientWork)
 	w.dst, w.src, w.adjoint = dst, src, do.kind == doAdjoint
 	w.lines = rowsPerPart(g.line)
-	product.Run(product.Parts(g.n/g.line, w.lines), w, shared)
+	parallel.DoIf(shared, parallel.Parts(g.n/g.line, w.lines), w)
 	w.dst, w.src = nil, nil
 	g.works.Put(w)
 }

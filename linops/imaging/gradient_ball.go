@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -30,9 +31,9 @@ func (g *Gradient) ballStep(s linops.BallStep) (uphill float64, ok bool) {
 	w.s, w.rows, w.cols = s, g.length[0], g.line
 	w.count = g.n / g.line
 	w.lines = max(ballLines, rowsPerPart(g.line))
-	n := product.Parts(w.count, w.lines)
+	n := parallel.Parts(w.count, w.lines)
 	w.sums = product.Resize(w.sums, n)
-	product.Run(n, w, g.shares())
+	parallel.DoIf(g.shares(), n, w)
 	for _, v := range w.sums {
 		uphill += v
 	}

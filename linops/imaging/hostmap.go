@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 )
 
@@ -79,7 +80,7 @@ func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	if f.shares() {
 		each -= k % runtime.GOMAXPROCS(0)
 	}
-	product.InParallel(each, b)
+	parallel.Do(each, b)
 	b.shared = true
 	for i := each; i < k; i++ {
 		b.Part(i)

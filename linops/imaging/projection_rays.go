@@ -3,6 +3,7 @@ package imaging
 import (
 	"math"
 
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
 )
@@ -117,9 +118,9 @@ func (p *pass) Part(i int) {
 
 func (p *pass) parts() int {
 	if p.way == product.Adjointly {
-		return product.Parts(p.lines, p.band(p.lanes))
+		return parallel.Parts(p.lines, p.band(p.lanes))
 	}
-	return product.Parts(len(p.rays), raysPerPart)
+	return parallel.Parts(len(p.rays), raysPerPart)
 }
 
 // through takes some rays through some lines.

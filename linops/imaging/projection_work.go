@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 )
 
@@ -78,11 +79,11 @@ func (w *projectionWork) project(way product.Way, width int) {
 		s.pass.sums = sums
 	}
 	w.loop(layLines, p.rows+p.cols)
-	w.loop(layRays, product.Parts(d, raysPerPart))
-	product.InParallel(w.upright.parts(), &w.upright)
-	product.InParallel(w.level.parts(), &w.level)
+	w.loop(layRays, parallel.Parts(d, raysPerPart))
+	parallel.Do(w.upright.parts(), &w.upright)
+	parallel.Do(w.level.parts(), &w.level)
 	if way == product.Forward {
-		w.loop(readRays, product.Parts(d, raysPerPart))
+		w.loop(readRays, parallel.Parts(d, raysPerPart))
 	} else {
 		w.loop(readLines, p.rows)
 	}
@@ -90,7 +91,7 @@ func (w *projectionWork) project(way product.Way, width int) {
 
 func (w *projectionWork) loop(phase projectionPhase, n int) {
 	w.phase = phase
-	product.InParallel(n, w)
+	parallel.Do(n, w)
 }
 
 func (w *projectionWork) Part(i int) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
@@ -270,7 +271,7 @@ func (w *undecimatedWork) filter(dst, x []float64, each func(band, line int, z [
 
 func (w *undecimatedWork) run(phase func(int), lines int, shared bool) {
 	w.phase, w.count = phase, lines
-	product.Run(product.Parts(lines, rowsPerPart(w.a.length)), w, shared)
+	parallel.DoIf(shared, parallel.Parts(lines, rowsPerPart(w.a.length)), w)
 }
 
 func (w *undecimatedWork) Part(i int) {

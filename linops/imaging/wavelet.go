@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
@@ -312,7 +313,7 @@ func (w *waveletWork) step(phase int, to, from []float64, shared bool) {
 	if phase == alongColumns {
 		lines /= 2 // two at a time
 	}
-	product.Run(product.Parts(lines, rowsPerPart(w.c)), w, shared)
+	parallel.DoIf(shared, parallel.Parts(lines, rowsPerPart(w.c)), w)
 }
 
 func (w *waveletWork) Part(i int) {

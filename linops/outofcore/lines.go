@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
-	"surepipe/linops/internal/product"
 	"surepipe/progress"
 )
 
@@ -41,14 +41,6 @@ func (a *shelf) pass(ctx context.Context, f func(from, to int)) error {
 		report(progress.Report{Stage: progress.Pass, Step: int(bytes), Steps: int(all)})
 	}, f)
 }
-
-// each calls f for 0 to n-1 on all processors.
-func each(n int, f func(i int)) { product.InParallel(n, part(f)) }
-
-// part is a loop whose parts are calls.
-type part func(i int)
-
-func (f part) Part(i int) { f(i) }
 
 // denseLines are products with lines of which every value is stored: products of matrices on the
 // device.
@@ -144,7 +136,7 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 		buf := a.buffer(a.x.Block)
 		err := a.pass(ctx, func(from, to int) {
 			block := a.x.Read(buf, from, to)
-			each(to-from, func(i int) {
+			parallel.For(to-from, func(i int) {
 				row, x := out[(from+i)*n:][:n], block[i*a.x.Cols:]
 				for k, j := range set {
 					row[k] = u.entry(x[j], j)
@@ -166,8 +158,8 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 		for k, j := range some {
 			lines[k] = a.x.Read(a.buffer(1), j, j+1)
 		}
-		each((d+turned-1)/turned, func(t int) {
-			for i := t * turned; i < min((t+1)*turned, d); i++ {
+		parallel.Ranges(d, turned, func(from, to int) {
+			for i := from; i < to; i++ {
 				row := out[i*n+lo:]
 				for k, j := range some {
 					row[k] = u.entry(lines[k][i], j)

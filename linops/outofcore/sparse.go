@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/additive"
 	"surepipe/linops/internal/sparse"
@@ -110,8 +111,8 @@ const fewLines = 256
 // gather sets out to the products of the lines with k vectors.
 func (a sparseLines) gather(ctx context.Context, out, x []float64, k int) error {
 	return a.entries(ctx, func(e *LineEntries, from, to int) {
-		each((to-from+fewLines-1)/fewLines, func(t int) {
-			for i := t * fewLines; i < min((t+1)*fewLines, to-from); i++ {
+		parallel.Ranges(to-from, fewLines, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
 				e.product(out[(from+i)*k:][:k], x, i)
 			}
 		})
@@ -139,7 +140,7 @@ func (e *LineEntries) product(sum, x []float64, i int) {
 func (a sparseLines) scatter(ctx context.Context, out, x []float64, k int) error {
 	parts, n := runtime.GOMAXPROCS(0), a.length()
 	return a.entries(ctx, func(e *LineEntries, from, to int) {
-		each(parts, func(part int) {
+		parallel.For(parts, func(part int) {
 			lo, hi := int32(part*n/parts), int32((part+1)*n/parts)
 			for i := range to - from {
 				e.scatter(out, x[(from+i)*k:][:k], i, lo, hi)

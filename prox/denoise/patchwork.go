@@ -1,36 +1,16 @@
 package denoise
 
 import (
-	"runtime"
-	"sync"
-	"sync/atomic"
-
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/parallel"
 	"surepipe/prox"
 )
 
 // onPatches calls f with the parts 0 to n-1 on all processors, in any order; it returns the first error in
 // the order of the parts.
 func onPatches(n int, f func(i int, w *patchWork) error) error {
-	errs := make([]error, n)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			w := &patchWork{}
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				errs[i] = f(i, w)
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return parallel.Each(n, func() *patchWork { return new(patchWork) }, f)
 }
 
 // patchWork is the memory of one goroutine.

@@ -3,15 +3,14 @@ package lowrank
 import (
 	"context"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/prox/subspace"
 	"surepipe/solve/internal/spd"
 )
@@ -221,31 +220,24 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 	s.values = dev.Alloc(1, at[len(order)])
 	other := h.rowsOf(1-side, l.pairs(order[:short]))
 	runs := runsOf(at, runValues)
-	var next atomic.Int64
-	var all sync.WaitGroup
 	var upload sync.Mutex
-	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
-			var w blockWork
-			for c := int(next.Add(1)) - 1; c < len(runs) && ctx.Err() == nil; c = int(next.Add(1)) - 1 {
-				from, to := runs[c][0], runs[c][1]
-				values := grown(&w.values, at[to]-at[from])
-				for b := from; b < to; b++ {
-					i := order[b]
-					var diagonal []float64
-					if wanted && like[i] == i {
-						diagonal = inverse[i*k:][:rank]
-					}
-					w.invert(values[at[b]-at[from]:at[b+1]-at[from]], diagonal, l.other[l.ptr[i]:l.ptr[i+1]], other)
-				}
-				upload.Lock()
-				dev.Upload(s.values.Cols(at[from], at[to]), values)
-				upload.Unlock()
+	err = parallel.Each(len(runs), func() *blockWork { return new(blockWork) }, func(c int, w *blockWork) error {
+		from, to := runs[c][0], runs[c][1]
+		values := grown(&w.values, at[to]-at[from])
+		for b := from; b < to && ctx.Err() == nil; b++ {
+			i := order[b]
+			var diagonal []float64
+			if wanted && like[i] == i {
+				diagonal = inverse[i*k:][:rank]
 			}
-		})
-	}
-	all.Wait()
-	if err := ctx.Err(); err != nil {
+			w.invert(values[at[b]-at[from]:at[b+1]-at[from]], diagonal, l.other[l.ptr[i]:l.ptr[i+1]], other)
+		}
+		upload.Lock()
+		defer upload.Unlock()
+		dev.Upload(s.values.Cols(at[from], at[to]), values)
+		return ctx.Err()
+	})
+	if err != nil {
 		return diagonal, err
 	}
 	if wanted {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
@@ -15,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/progress"
@@ -181,15 +180,12 @@ func newSynthesis(ctx context.Context, p engine.Problem) (*synthesis, error) {
 	d, _ := x.Dims()
 	out := mat.NewDense(d, b.dim, nil)
 	b.sparse = sparseFactorOf(b.lu)
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for at := 0; at < d; at += synthesisRows {
-		g.Go(func() error {
-			b.turn(out.RawMatrix(), x, at, min(at+synthesisRows, d))
-			return ctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
+	parallel.Ranges(d, synthesisRows, func(lo, hi int) {
+		if ctx.Err() == nil {
+			b.turn(out.RawMatrix(), x, lo, hi)
+		}
+	})
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	b.cancel(out, x)

@@ -20,38 +20,103 @@ const (
 	minMulTri  = 1 << 8
 )
 
-// args holds the arguments of a call while the library reads them. It is
-// pooled: a call allocates nothing.
+// args are the arguments of one call, in order, while the library reads them. They are pooled: a call allocates
+// nothing.
 type args struct {
-	side, uplo, trans, transB, diag byte
-
-	m, n, k, lda, ldb, ldc, lwork, liwork, info int64
-
-	alpha, beta float64
-
+	routine uintptr
+	chars   [4]byte
+	ints    [10]int64
+	floats  [2]float64
+	// nChars, nInts and nFloats are how many of these there are, and n is the number of arguments.
+	nChars, nInts, nFloats, n int
 	// SyscallN takes a slice of words; a slice made at the call would escape.
 	pointers [maxArgs]unsafe.Pointer
 	words    [maxArgs]uintptr
 }
 
-// maxArgs is room for the longest argument list, dgesvd's 15 and 2.
-const maxArgs = 20
+// maxArgs is room for the longest argument list, dgesvd's 14 and 2.
+const maxArgs = 16
 
 var argsPool = sync.Pool{New: func() any { return new(args) }}
 
-// call calls a routine with the arguments at the given addresses. The first chars of them are
-// characters, whose lengths Fortran compilers append to the argument list. The addresses are kept
-// as pointers during the call, so that what they point to is on the heap and stays there.
-func (v *args) call(routine uintptr, chars int, at ...unsafe.Pointer) {
-	n := copy(v.pointers[:], at)
-	for i, p := range at {
+// to begins a call of a routine.
+func to(routine uintptr) *args {
+	v := argsPool.Get().(*args)
+	v.routine, v.nChars, v.nInts, v.nFloats, v.n = routine, 0, 0, 0, 0
+	return v
+}
+
+func (v *args) at(p unsafe.Pointer) *args {
+	v.pointers[v.n] = p
+	v.n++
+	return v
+}
+
+func (v *args) char(cs ...byte) *args {
+	for _, c := range cs {
+		v.chars[v.nChars] = c
+		v.at(unsafe.Pointer(&v.chars[v.nChars]))
+		v.nChars++
+	}
+	return v
+}
+
+func (v *args) int(ns ...int) *args {
+	for _, n := range ns {
+		v.ints[v.nInts] = int64(n)
+		v.at(unsafe.Pointer(&v.ints[v.nInts]))
+		v.nInts++
+	}
+	return v
+}
+
+func (v *args) float(x float64) *args {
+	v.floats[v.nFloats] = x
+	v.nFloats++
+	return v.at(unsafe.Pointer(&v.floats[v.nFloats-1]))
+}
+
+// values is an array, or one that the routine does not use where x is empty.
+func (v *args) values(x []float64) *args {
+	if len(x) == 0 {
+		return v.at(unsafe.Pointer(&unused))
+	}
+	return v.at(unsafe.Pointer(&x[0]))
+}
+
+var unused float64
+
+// matrix is an array and its leading dimension, or a vector and its increment.
+func (v *args) matrix(x []float64, ld int) *args { return v.values(x).int(ld) }
+
+// call calls the routine.
+func (v *args) call() {
+	v.run()
+	argsPool.Put(v)
+}
+
+// run calls the routine. After the arguments it gets the lengths of the characters, which Fortran compilers append to
+// the argument list. The addresses are kept as pointers during the call, so that what they point to is on the heap and
+// stays there.
+func (v *args) run() {
+	for i, p := range v.pointers[:v.n] {
 		v.words[i] = uintptr(p)
 	}
-	for i := range chars {
-		v.words[n+i] = 1
+	for i := range v.nChars {
+		v.words[v.n+i] = 1
 	}
-	purego.SyscallN(routine, v.words[:n+chars]...)
-	clear(v.pointers[:n])
+	purego.SyscallN(v.routine, v.words[:v.n+v.nChars]...)
+	clear(v.pointers[:v.n])
+}
+
+// ok calls a routine of LAPACK, whose last argument is info, and reports whether that is 0. The library's integers
+// may have 32 bits.
+func (v *args) ok() bool {
+	v.int(0)
+	v.run()
+	info := int32(v.ints[v.nInts-1])
+	argsPool.Put(v)
+	return info == 0
 }
 
 // implBLAS is gonum's BLAS, with the routines that are faster in a library taken from there.
@@ -126,20 +191,8 @@ func (b implBLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []f
 
 func (r *blasRoutines) gemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64,
 	ldb int, beta float64, c []float64, ldc int) {
-	v := argsPool.Get().(*args)
-	v.trans, v.transB = byte(tA), byte(tB)
-	v.m, v.n, v.k = int64(m), int64(n), int64(k)
-	v.lda, v.ldb, v.ldc = int64(lda), int64(ldb), int64(ldc)
-	v.alpha, v.beta = alpha, beta
-	v.call(r.dgemm, 2,
-		unsafe.Pointer(&v.transB), unsafe.Pointer(&v.trans),
-		unsafe.Pointer(&v.n), unsafe.Pointer(&v.m), unsafe.Pointer(&v.k),
-		unsafe.Pointer(&v.alpha),
-		unsafe.Pointer(&b[0]), unsafe.Pointer(&v.ldb),
-		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-		unsafe.Pointer(&v.beta),
-		unsafe.Pointer(&c[0]), unsafe.Pointer(&v.ldc))
-	argsPool.Put(v)
+	to(r.dgemm).char(byte(tB), byte(tA)).int(n, m, k).float(alpha).matrix(b, ldb).matrix(a, lda).float(beta).
+		matrix(c, ldc).call()
 }
 
 // Dgemv computes y = alpha op(A) x + beta y.
@@ -157,20 +210,8 @@ func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64,
 			y[i*incY] = 0
 		}
 	}
-	v := argsPool.Get().(*args)
-	v.trans = flipTrans(tA)
-	v.m, v.n = int64(n), int64(m)
-	v.lda, v.ldb, v.ldc = int64(lda), int64(incX), int64(incY)
-	v.alpha, v.beta = alpha, beta
-	v.call(b.lib.dgemv, 1,
-		unsafe.Pointer(&v.trans),
-		unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
-		unsafe.Pointer(&v.alpha),
-		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-		unsafe.Pointer(&x[0]), unsafe.Pointer(&v.ldb),
-		unsafe.Pointer(&v.beta),
-		unsafe.Pointer(&y[0]), unsafe.Pointer(&v.ldc))
-	argsPool.Put(v)
+	to(b.lib.dgemv).char(flipTrans(tA)).int(n, m).float(alpha).matrix(a, lda).matrix(x, incX).float(beta).
+		matrix(y, incY).call()
 }
 
 // Dsyrk computes a triangle of C = alpha A A' + beta C or alpha A' A + beta C.
@@ -182,19 +223,8 @@ func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64
 		b.Implementation.Dsyrk(ul, tA, n, k, alpha, a, lda, beta, c, ldc)
 		return
 	}
-	v := argsPool.Get().(*args)
-	v.uplo, v.trans = flipUplo(ul), flipTrans(tA)
-	v.n, v.k = int64(n), int64(k)
-	v.lda, v.ldc = int64(lda), int64(ldc)
-	v.alpha, v.beta = alpha, beta
-	v.call(b.lib.dsyrk, 2,
-		unsafe.Pointer(&v.uplo), unsafe.Pointer(&v.trans),
-		unsafe.Pointer(&v.n), unsafe.Pointer(&v.k),
-		unsafe.Pointer(&v.alpha),
-		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-		unsafe.Pointer(&v.beta),
-		unsafe.Pointer(&c[0]), unsafe.Pointer(&v.ldc))
-	argsPool.Put(v)
+	to(b.lib.dsyrk).char(flipUplo(ul), flipTrans(tA)).int(n, k).float(alpha).matrix(a, lda).float(beta).
+		matrix(c, ldc).call()
 }
 
 // Dsymm computes C = alpha A B + beta C or alpha B A + beta C, A symmetric.
@@ -209,20 +239,8 @@ func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []
 		b.Implementation.Dsymm(s, ul, m, n, alpha, a, lda, bb, ldb, beta, c, ldc)
 		return
 	}
-	v := argsPool.Get().(*args)
-	v.side, v.uplo = flipSide(s), flipUplo(ul)
-	v.m, v.n = int64(n), int64(m)
-	v.lda, v.ldb, v.ldc = int64(lda), int64(ldb), int64(ldc)
-	v.alpha, v.beta = alpha, beta
-	v.call(b.lib.dsymm, 2,
-		unsafe.Pointer(&v.side), unsafe.Pointer(&v.uplo),
-		unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
-		unsafe.Pointer(&v.alpha),
-		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-		unsafe.Pointer(&bb[0]), unsafe.Pointer(&v.ldb),
-		unsafe.Pointer(&v.beta),
-		unsafe.Pointer(&c[0]), unsafe.Pointer(&v.ldc))
-	argsPool.Put(v)
+	to(b.lib.dsymm).char(flipSide(s), flipUplo(ul)).int(n, m).float(alpha).matrix(a, lda).matrix(bb, ldb).
+		float(beta).matrix(c, ldc).call()
 }
 
 // Dtrmm computes B = alpha op(A) B or alpha B op(A), A triangular.
@@ -259,17 +277,6 @@ func triangular(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n 
 
 func callTriangular(routine uintptr, s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int,
 	alpha float64, a []float64, lda int, b []float64, ldb int) {
-	v := argsPool.Get().(*args)
-	v.side, v.uplo, v.trans, v.diag = flipSide(s), flipUplo(ul), byte(tA), byte(d)
-	v.m, v.n = int64(n), int64(m)
-	v.lda, v.ldb = int64(lda), int64(ldb)
-	v.alpha = alpha
-	v.call(routine, 4,
-		unsafe.Pointer(&v.side), unsafe.Pointer(&v.uplo),
-		unsafe.Pointer(&v.trans), unsafe.Pointer(&v.diag),
-		unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
-		unsafe.Pointer(&v.alpha),
-		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-		unsafe.Pointer(&b[0]), unsafe.Pointer(&v.ldb))
-	argsPool.Put(v)
+	to(routine).char(flipSide(s), flipUplo(ul), byte(tA), byte(d)).int(n, m).float(alpha).matrix(a, lda).
+		matrix(b, ldb).call()
 }

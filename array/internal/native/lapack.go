@@ -28,9 +28,6 @@ type implLAPACK struct {
 	lib *lapackRoutines
 }
 
-// status is the library's info argument, whose integers may have 32 bits.
-func (v *args) status() int { return int(int32(v.info)) }
-
 // finite reports whether every value of a matrix is a finite number.
 func finite(a []float64, rows, cols, ld int) bool {
 	for i := range rows {
@@ -94,79 +91,30 @@ func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda
 	return l.gesvd(jobU, jobVT, m, n, a, lda, s, u, ldu, vt, ldvt)
 }
 
-// unused stands for an array that a routine does not use.
-var unused [1]float64
-
-func orUnused(x []float64) []float64 {
-	if len(x) == 0 {
-		return unused[:]
+// withWork calls a routine to ask for the size of its workspace, and then with that.
+func withWork(call func(work []float64, lwork int) (ok bool)) (ok bool) {
+	size := make([]float64, 1)
+	if !call(size, -1) {
+		return false
 	}
-	return x
+	work := make([]float64, int(size[0]))
+	return call(work, len(work))
 }
 
 func (l implLAPACK) gesdd(job lapack.SVDJob, m, n int, a, s, u []float64, ldu int, vt []float64, ldvt int) bool {
-	v := argsPool.Get().(*args)
-	defer argsPool.Put(v)
-	u, vt = orUnused(u), orUnused(vt)
 	iwork := make([]int64, 8*min(m, n))
-	v.trans = byte(job)
-	v.m, v.n, v.lda, v.ldb, v.ldc = int64(n), int64(m), int64(n), int64(ldvt), int64(ldu)
-	v.lwork = -1
-	work := v.alphaSlice()
-	for range 2 {
-		v.info = 0
-		v.call(l.lib.dgesdd, 1,
-			unsafe.Pointer(&v.trans),
-			unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
-			unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-			unsafe.Pointer(&s[0]),
-			unsafe.Pointer(&vt[0]), unsafe.Pointer(&v.ldb),
-			unsafe.Pointer(&u[0]), unsafe.Pointer(&v.ldc),
-			unsafe.Pointer(&work[0]), unsafe.Pointer(&v.lwork),
-			unsafe.Pointer(&iwork[0]), unsafe.Pointer(&v.info))
-		if v.status() != 0 {
-			return false
-		}
-		if v.lwork == -1 {
-			v.lwork = int64(work[0])
-			work = make([]float64, v.lwork)
-		}
-	}
-	return true
+	return withWork(func(work []float64, lwork int) bool {
+		return to(l.lib.dgesdd).char(byte(job)).int(n, m).matrix(a, n).values(s).matrix(vt, ldvt).matrix(u, ldu).
+			matrix(work, lwork).at(unsafe.Pointer(&iwork[0])).ok()
+	})
 }
-
-// alphaSlice is room for the answer to a workspace query.
-func (v *args) alphaSlice() []float64 { return unsafe.Slice(&v.alpha, 1) }
 
 func (l implLAPACK) gesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int,
 	vt []float64, ldvt int) bool {
-	v := argsPool.Get().(*args)
-	defer argsPool.Put(v)
-	u, vt = orUnused(u), orUnused(vt)
-	v.trans, v.transB = byte(jobVT), byte(jobU)
-	v.m, v.n, v.lda, v.ldb, v.ldc = int64(n), int64(m), int64(lda), int64(ldvt), int64(ldu)
-	v.lwork = -1
-	work := v.alphaSlice()
-	for range 2 {
-		v.info = 0
-		v.call(l.lib.dgesvd, 2,
-			unsafe.Pointer(&v.trans), unsafe.Pointer(&v.transB),
-			unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
-			unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-			unsafe.Pointer(&s[0]),
-			unsafe.Pointer(&vt[0]), unsafe.Pointer(&v.ldb),
-			unsafe.Pointer(&u[0]), unsafe.Pointer(&v.ldc),
-			unsafe.Pointer(&work[0]), unsafe.Pointer(&v.lwork),
-			unsafe.Pointer(&v.info))
-		if v.status() != 0 {
-			return false
-		}
-		if v.lwork == -1 {
-			v.lwork = int64(work[0])
-			work = make([]float64, v.lwork)
-		}
-	}
-	return true
+	return withWork(func(work []float64, lwork int) bool {
+		return to(l.lib.dgesvd).char(byte(jobVT), byte(jobU)).int(n, m).matrix(a, lda).values(s).matrix(vt, ldvt).
+			matrix(u, ldu).matrix(work, lwork).ok()
+	})
 }
 
 // Dsyev computes the eigenvalues, ascending, and eigenvectors of a symmetric matrix, by divide and
@@ -205,30 +153,15 @@ func (l implLAPACK) Dsyev(jobz lapack.EVJob, uplo blas.Uplo, n int, a []float64,
 }
 
 func (l implLAPACK) syevd(jobz lapack.EVJob, uplo blas.Uplo, n int, a, w []float64) bool {
-	v := argsPool.Get().(*args)
-	defer argsPool.Put(v)
-	v.trans, v.uplo = byte(jobz), flipUplo(uplo)
-	v.n, v.lda, v.lwork, v.liwork = int64(n), int64(n), -1, -1
-	work, iwork := v.alphaSlice(), []int64{0}
-	for range 2 {
-		v.info = 0
-		v.call(l.lib.dsyevd, 2,
-			unsafe.Pointer(&v.trans), unsafe.Pointer(&v.uplo),
-			unsafe.Pointer(&v.n),
-			unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-			unsafe.Pointer(&w[0]),
-			unsafe.Pointer(&work[0]), unsafe.Pointer(&v.lwork),
-			unsafe.Pointer(&iwork[0]), unsafe.Pointer(&v.liwork),
-			unsafe.Pointer(&v.info))
-		if v.status() != 0 {
-			return false
+	iwork, liwork := []int64{0}, -1
+	return withWork(func(work []float64, lwork int) bool {
+		if lwork > 0 {
+			liwork = int(iwork[0])
+			iwork = make([]int64, liwork)
 		}
-		if v.lwork == -1 {
-			v.lwork, v.liwork = int64(work[0]), iwork[0]
-			work, iwork = make([]float64, v.lwork), make([]int64, v.liwork)
-		}
-	}
-	return true
+		return to(l.lib.dsyevd).char(byte(jobz), flipUplo(uplo)).int(n).matrix(a, n).values(w).matrix(work, lwork).
+			at(unsafe.Pointer(&iwork[0])).int(liwork).ok()
+	})
 }
 
 // Dpotrf computes the Cholesky factorization A = U' U or L L'.
@@ -236,7 +169,7 @@ func (l implLAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) 
 	if n < minOrderCholesky || !validUplo(ul) || !holds(a, n, n, lda) {
 		return l.Implementation.Dpotrf(ul, n, a, lda)
 	}
-	return callCholesky(l.lib.dpotrf, ul, n, a, lda)
+	return to(l.lib.dpotrf).char(flipUplo(ul)).int(n).matrix(a, lda).ok()
 }
 
 // Dpotri computes the inverse of A from its Cholesky factorization.
@@ -244,16 +177,5 @@ func (l implLAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) 
 	if n < minOrderCholesky || !validUplo(ul) || !holds(a, n, n, lda) {
 		return l.Implementation.Dpotri(ul, n, a, lda)
 	}
-	return callCholesky(l.lib.dpotri, ul, n, a, lda)
-}
-
-func callCholesky(routine uintptr, ul blas.Uplo, n int, a []float64, lda int) bool {
-	v := argsPool.Get().(*args)
-	defer argsPool.Put(v)
-	v.uplo, v.n, v.lda, v.info = flipUplo(ul), int64(n), int64(lda), 0
-	v.call(routine, 1,
-		unsafe.Pointer(&v.uplo), unsafe.Pointer(&v.n),
-		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
-		unsafe.Pointer(&v.info))
-	return v.status() == 0
+	return to(l.lib.dpotri).char(flipUplo(ul)).int(n).matrix(a, lda).ok()
 }

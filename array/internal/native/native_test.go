@@ -677,7 +677,7 @@ func BenchmarkFactorizations(b *testing.B) {
 			}
 		}
 		run("Cholesky", square,
-			func(a matrix) { callCholesky(lib.lapack.dpotrf, blas.Upper, n, a.data, a.ld) },
+			func(a matrix) { implLAPACK{lib: &lib.lapack}.Dpotrf(blas.Upper, n, a.data, a.ld) },
 			func(a matrix) { goLAPACK.Dpotrf(blas.Upper, n, a.data, a.ld) })
 		run("Eigen", square,
 			func(a matrix) {

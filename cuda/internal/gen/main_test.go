@@ -8,18 +8,18 @@ import (
 func TestParse(t *testing.T) {
 	k, err := parse("kernels/soft_add.cu", []byte("#include \"device.h\"\n\n// f\nKERNEL soft_add(double *dst, "+
 		"i64 ds,\n    const u64 *x, double a) {\n  __syncthreads();\n}\n"))
-	if err != nil || k.name != "soft_add" || !k.barriers || len(k.params) != 4 {
+	if err != nil || k.name != "soft_add" || !k.barriers || len(k.params) != 3 {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	var types []string
 	for _, p := range k.params {
 		types = append(types, p.name+" "+p.goType)
 	}
-	if got, want := strings.Join(types, ", "), "dst cu.DevicePtr, ds int64, x cu.DevicePtr, a float64"; got != want {
+	if got, want := strings.Join(types, ", "), "dst operand, x cu.DevicePtr, a float64"; got != want {
 		t.Errorf("parameters %s, expected %s", got, want)
 	}
 	code, err := wrappers([]kernel{k})
-	if err != nil || !strings.Contains(string(code), "launchSoftAdd(g grid, s cu.Stream, dst cu.DevicePtr, ds int64") {
+	if err != nil || !strings.Contains(string(code), "launchSoftAdd(g grid, dst operand, x cu.DevicePtr") {
 		t.Errorf("%s, %v", code, err)
 	}
 	for name, source := range map[string]string{

@@ -1,0 +1,154 @@
+// Package parallel runs loops on all processors.
+//
+// [Do] shares the parts of a loop among the caller and helper goroutines, which are as many as there are idle
+// processors: loops that run at the same time, or inside of each other, do not compete for them. Helpers, once
+// started, live as long as the process. A loop allocates nothing.
+//
+// What a part computes must not depend on the other parts: the bits of a result are then the same for any number of
+// processors.
+package parallel
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Loop is work in parts, which run in any order and at the same time.
+type Loop interface{ Part(i int) }
+
+// calls is a loop whose parts are calls.
+type calls func(i int)
+
+func (f calls) Part(i int) { f(i) }
+
+// crew is a loop that is under way.
+type crew struct {
+	body  Loop
+	n     int64
+	procs int64
+	next  atomic.Int64
+	wg    sync.WaitGroup
+}
+
+var (
+	crews = sync.Pool{New: func() any { return new(crew) }}
+	// helpers is the channel on which idle helpers wait for a loop to share. They are started when a loop finds
+	// too few.
+	helpers     = make(chan *crew)
+	helperCount atomic.Int64
+	// busy counts the goroutines that compute. A goroutine inside a C library does not count against GOMAXPROCS:
+	// without this count, concurrent callers would use more threads than there are processors.
+	busy atomic.Int64
+)
+
+// Do runs the parts 0 to n-1 of a loop on all idle processors.
+func Do(n int, body Loop) {
+	procs := runtime.GOMAXPROCS(0)
+	if n <= 1 || procs == 1 {
+		for i := range n {
+			body.Part(i)
+		}
+		return
+	}
+	c := crews.Get().(*crew)
+	c.body, c.n, c.procs = body, int64(n), int64(procs)
+	c.next.Store(0)
+	c.work(true)
+	c.wg.Wait()
+	c.body = nil
+	crews.Put(c)
+}
+
+// DoIf is Do if shared, and otherwise runs the parts one after the other.
+func DoIf(shared bool, n int, body Loop) {
+	if shared {
+		Do(n, body)
+		return
+	}
+	for i := range n {
+		body.Part(i)
+	}
+}
+
+// For calls f with the numbers 0 to n-1 on all idle processors.
+func For(n int, f func(i int)) { Do(n, calls(f)) }
+
+// Ranges calls f with the ranges from lo to hi-1 of a size, of which the last may be shorter, that 0 to n-1 consist of.
+func Ranges(n, size int, f func(lo, hi int)) {
+	Do(Parts(n, size), calls(func(i int) { f(i*size, min((i+1)*size, n)) }))
+}
+
+// work takes parts until none is left. The caller's goroutine offers the rest to helpers before each of its parts.
+func (c *crew) work(offers bool) {
+	busy.Add(1)
+	defer busy.Add(-1)
+	for {
+		i := c.next.Add(1) - 1
+		if i >= c.n {
+			return
+		}
+		if offers && i+1 < c.n {
+			c.offer()
+		}
+		c.body.Part(int(i))
+	}
+}
+
+// offer shares the rest of a loop with idle helpers, as long as processors are idle.
+func (c *crew) offer() {
+	for free := c.procs - busy.Load(); free > 0; free-- {
+		c.wg.Add(1)
+		select {
+		case helpers <- c:
+			continue
+		default:
+		}
+		if n := helperCount.Load(); n < c.procs-1 && helperCount.CompareAndSwap(n, n+1) {
+			go help(c)
+			continue
+		}
+		c.wg.Done()
+		return
+	}
+}
+
+// help works on a loop, and then on those that are offered.
+func help(c *crew) {
+	for ; ; c = <-helpers {
+		c.work(false)
+		c.wg.Done()
+	}
+}
+
+// Each calls f with the numbers 0 to n-1 on all idle processors. w is memory that no other call uses at the same time;
+// fresh makes it. The error is the first one in the order of the numbers.
+func Each[W any](n int, fresh func() W, f func(i int, w W) error) error {
+	errs := make([]error, n)
+	var mu sync.Mutex
+	var free []W
+	For(n, func(i int) {
+		mu.Lock()
+		var w W
+		if k := len(free) - 1; k >= 0 {
+			w, free = free[k], free[:k]
+			mu.Unlock()
+		} else {
+			mu.Unlock()
+			w = fresh()
+		}
+		errs[i] = f(i, w)
+		mu.Lock()
+		free = append(free, w)
+		mu.Unlock()
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parts is the number of parts of a size that n things make.
+func Parts(n, size int) int { return (n + size - 1) / size }
