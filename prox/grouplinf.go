@@ -56,10 +56,8 @@ func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []f
 	for g, group := range groups {
 		q.entries[g] = append([]int(nil), group...)
 	}
-	q.structure = Structure{
-		Value: q.value, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
-		Rescale: q.rescale, DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release,
-	}
+	all.norm, all.dual, all.make = vector.Largest, vector.Total, NewGroupLinf
+	q.structure.Value = q.value
 	return q, nil
 }
 
@@ -143,14 +141,8 @@ func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 
 func (p *groupLinf) value(b array.Batch) float64 {
 	vector.CheckValue("group linf", p.p, b)
-	x, sum := vector.OnHost(b), 0.0
-	for g, entries := range p.entries {
-		top := 0.0
-		for _, j := range entries {
-			top = max(top, math.Abs(x[j]))
-		}
-		sum += vector.Times(p.wHost[g], top)
-	}
+	sum := 0.0
+	p.byGroup(b, b, func(w float64, b, _ []float64) { sum += vector.Times(w, p.norm(b)) })
 	return sum
 }
 

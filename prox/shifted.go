@@ -103,19 +103,8 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	dev.Lin(dst, 1, dst, 1, p.c)
-	return &shiftedDerivative{Derivative: j, c: slices.Clone(vector.OnHost(p.c))}, nil
-}
-
-// shiftedDerivative is the derivative of r at v - c.
-type shiftedDerivative struct {
-	Derivative
-	c []float64
-	LazyModel
-}
-
-func (j *shiftedDerivative) Model() *Model {
-	return j.Get(func() *Model {
-		m := j.Derivative.Model()
+	offset := slices.Clone(vector.OnHost(p.c))
+	return &remodeled{Derivative: j, change: func(m *Model) *Model {
 		if m == nil || m.Margin == nil {
 			return m
 		}
@@ -124,9 +113,9 @@ func (j *shiftedDerivative) Model() *Model {
 			x, c := dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 			defer x.Free()
 			defer c.Free()
-			dev.Upload(c, j.c)
+			dev.Upload(c, offset)
 			dev.Lin(x, 1, v, -1, c)
 			return m.Margin(x)
 		}, root: func() *space.Rows { return m.Root() }}
-	})
+	}}, nil
 }
