@@ -70,9 +70,7 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	keep := dev.Alloc(1, p.p)
 	dev.Copy(keep, v)
 	dev.Mul(dst, s, v)
-	j := &groupL2Derivative{groupDerivative: groupDerivative{groups: p.groups, name: "group l2", diagonal: s, u: keep,
-		c: q}, t: t}
-	return j, nil
+	return &groupL2Derivative{groups: p.groups, t: t, shrinkage: s, u: keep, c: q}, nil
 }
 
 func (p *groupL2) value(b array.Batch) float64 {

@@ -8,11 +8,43 @@ import (
 	"surepipe/space"
 )
 
-// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal, u = v, and
-// c = t lambda w_g / ||v_g||^3, 0 where the group is inactive.
+// groupL2Derivative is J z = shrinkage ∘ z + u ∘ spread(c ∘ member(u ∘ z)): with u = v and
+// c = t w_g/||v_g||^3, 0 where the group is inactive.
 type groupL2Derivative struct {
-	groupDerivative
-	t float64
+	*groups
+	t            float64
+	shrinkage, u array.Batch // of each entry
+	c            array.Batch // of each group
+	LazyModel
+}
+
+func (j *groupL2Derivative) Apply(dst, z array.Batch) {
+	vector.CheckApply("group l2", j.p, dst, z)
+	dev := dst.Device()
+	full := dev.Alloc(z.K(), j.p)
+	part := dev.Alloc(z.K(), j.n)
+	dev.Mul(full, j.u, z)
+	dev.MulCSR(part, j.member, full)
+	dev.Mul(part, j.c, part)
+	dev.MulCSR(full, j.spread, part)
+	dev.Mul(full, j.u, full)
+	dev.Mul(dst, j.shrinkage, z)
+	dev.Lin(dst, 1, dst, 1, full)
+	full.Free()
+	part.Free()
+}
+
+func (j *groupL2Derivative) Diagonal() array.Batch { return array.Batch{} }
+
+func (j *groupL2Derivative) Bytes() int64 {
+	return j.shrinkage.Bytes() + j.u.Bytes() + j.c.Bytes() + j.ModelBytes()
+}
+
+func (j *groupL2Derivative) Release() {
+	j.FreeModel()
+	j.shrinkage.Free()
+	j.u.Free()
+	j.c.Free()
 }
 
 func (j *groupL2Derivative) Model() *Model { return j.Get(j.build) }
@@ -36,7 +68,7 @@ func (j *groupL2Derivative) margin(v array.Batch) float64 {
 //
 //	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
 func (j *groupL2Derivative) build() *Model {
-	shrinkage, v := vector.OnHost(j.diagonal), vector.OnHost(j.u)
+	shrinkage, v := vector.OnHost(j.shrinkage), vector.OnHost(j.u)
 	var set []int
 	members := make([][]int, j.n) // places in set
 	norm := make([]float64, j.n)

@@ -73,7 +73,6 @@ type sortedL1Work struct {
 	blocks  []pooled
 	ends    []int // of the blocks that are active
 	order   []int // the coordinates in the order of their magnitudes
-	averagingWork
 }
 
 // magnitude is |v_j| and j.
@@ -203,7 +202,7 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (prox.Derivative, er
 	if err := vector.OnEach("sorted l1", dst, v, w.x, func() { p.solve(w, t) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, w.order, w.sign, func(v array.Batch) float64 {
+	return averaging(v, w.ends, w.order, w.sign, func(v array.Batch) float64 {
 		return p.margin(v, t)
 	}), nil
 }

@@ -80,10 +80,7 @@ func (p *l1Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 	if !outside {
 		return prox.NewMultiple(1, v, p.margin), nil
 	}
-	for j, b := range w.X {
-		w.X[j] = vector.Sign(b)
-	}
-	return newFace(v, w.X, p.margin), nil
+	return face(v, w.X, p.margin), nil
 }
 
 func (p *l1Ball) margin(v array.Batch) float64 {

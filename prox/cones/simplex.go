@@ -78,10 +78,7 @@ func (p *simplex) Linearize(dst, v array.Batch, t float64) (prox.Derivative, err
 	if err := vector.OnEach("simplex", dst, v, w.X, func() { p.project(w) }); err != nil {
 		return nil, err
 	}
-	for j, b := range w.X {
-		w.X[j] = vector.Sign(b)
-	}
-	return newFace(v, w.X, func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), p.s) }), nil
+	return face(v, w.X, func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), p.s) }), nil
 }
 
 func (p *simplex) value(b array.Batch) float64 {
