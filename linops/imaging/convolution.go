@@ -114,7 +114,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows,
 		c: cols}
 	if rows*cols == 0 {
-		a.structure = linops.Complete(a, linops.Structure{Taps: a.entries})
+		a.structure = linops.Complete(a, linops.Structure{Storage: linops.Storage{Taps: a.entries}})
 		return a, nil
 	}
 	if boundary == ZeroPadded {

@@ -97,7 +97,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 		norm += largestDifference(m, edge)
 	}
 	s := linops.Structure{Norm2: linops.Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs,
-		BallStep: g.ballStep, Cosines: g.cosines(), Circulant: g.waves()}
+		BallStep: g.ballStep, Spectra: linops.Spectra{Cosines: g.cosines(), Circulant: g.waves()}}
 	if images := len(shape) - len(axes); edge == Reflecting && len(axes) <= 2 && axes[0] == images {
 		s.SolveNormal = g.solver()
 	}
