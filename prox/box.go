@@ -15,7 +15,7 @@ type box struct {
 	name   string
 	dim    int
 	lo, hi coefficients
-	known
+	Known
 }
 
 // NewBox returns the constraint lo <= b <= hi, entry by entry: r(b) = 0 there and +Inf elsewhere,
@@ -37,7 +37,7 @@ func NewBox(dev array.Device, lo, hi []float64) (Prox, error) {
 		}
 	}
 	p := newBox("box", len(lo), listed(dev, slices.Clone(lo)), listed(dev, slices.Clone(hi)))
-	p.structure.Release = p.Release
+	p.Is.Release = p.Release
 	if err := dev.Err(); err != nil {
 		p.Release()
 		return nil, fmt.Errorf("prox: box: %w", err)
@@ -64,7 +64,7 @@ func NewLinfBall(n int, c float64) Prox {
 //	prox_{t r}(v) = max(v, 0),    J = diag(1 where v_j > 0, else 0).
 func NonNegative() Prox {
 	p := newBox("nonnegative", 0, uniform(0), uniform(math.Inf(1)))
-	p.structure = Structure{
+	p.Is = Structure{
 		Value: p.value, Support: p.support, Closure: itself, Units: anyUnits,
 		Rescale: func(array.Device, []float64) (Prox, error) { return p, nil }, // the constraint is a cone
 		On: func(_ array.Device, t space.Space) (Prox, error) {
@@ -80,7 +80,7 @@ func NonNegative() Prox {
 
 func newBox(name string, dim int, lo, hi coefficients) *box {
 	p := &box{name: name, dim: dim, lo: lo, hi: hi}
-	p.structure = Structure{
+	p.Is = Structure{
 		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
 		FenchelGap: p.fenchelGap, Support: p.support,
 	}

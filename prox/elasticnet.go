@@ -15,7 +15,7 @@ import (
 type elasticNet struct {
 	name string
 	w, q coefficients
-	known
+	Known
 }
 
 // NewL1 returns the LASSO penalty r(b) = lambda ||b||_1 on vectors of any length. Its proximal
@@ -29,7 +29,7 @@ func NewL1(lambda float64) Prox {
 	vector.CheckLambda("the l1 penalty's lambda", lambda)
 	p := &elasticNet{name: "l1", w: uniform(lambda)}
 	p.know()
-	p.structure.L1, p.structure.Balls = Number{lambda, true}, balls(lambda, 1)
+	p.Is.L1, p.Is.Balls = Number{lambda, true}, balls(lambda, 1)
 	return p
 }
 
@@ -80,12 +80,12 @@ func newElasticNet(name string, dev array.Device, w, q coefficients) (Prox, erro
 }
 
 func (p *elasticNet) know() {
-	p.structure = Structure{
+	p.Is = Structure{
 		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 		DualScale: p.dualScale, FenchelGap: p.fenchelGap,
 	}
 	if p.w.list != nil || p.q.list != nil {
-		p.structure.Release = p.Release
+		p.Is.Release = p.Release
 	}
 }
 

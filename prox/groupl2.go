@@ -33,8 +33,8 @@ func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []flo
 	}
 	g.norm, g.dual, g.make = vector.Euclid, vector.Euclid, NewGroupL2
 	q := &groupL2{g}
-	q.structure.Value = q.value
-	q.structure.Groups = func() (owner []int, w []float64) { return g.owner, g.wHost }
+	q.Is.Value = q.value
+	q.Is.Groups = func() (owner []int, w []float64) { return g.owner, g.wHost }
 	return q, nil
 }
 

@@ -58,7 +58,7 @@ func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []f
 		q.entries[g] = append([]int(nil), group...)
 	}
 	all.norm, all.dual, all.make = vector.Largest, vector.Total, NewGroupLinf
-	q.structure.Value = q.value
+	q.Is.Value = q.value
 	return q, nil
 }
 

@@ -22,7 +22,7 @@ type groups struct {
 	owner      []int // each entry's group
 	norm, dual func([]float64) float64
 	make       func(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error)
-	known
+	Known
 }
 
 // newGroups checks groups and their weights, as [NewGroupL2] takes them, and copies them to the
@@ -85,7 +85,7 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 	}
 	n := len(weights)
 	q := &groups{p: p, n: n, wHost: weights, owner: owner}
-	q.structure = Structure{Free: q.free, Closure: q.closure, On: q.on, Units: q.units, Rescale: q.rescale,
+	q.Is = Structure{Free: q.free, Closure: q.closure, On: q.on, Units: q.units, Rescale: q.rescale,
 		DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release}
 	q.member = dev.NewCSR(n, p, indptr, indices, ones)
 	q.spread = dev.NewCSR(p, n, rows, owner, ones)

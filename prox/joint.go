@@ -81,7 +81,7 @@ func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
 type jointL2 struct {
 	planeGroups
 	lambda float64
-	known
+	Known
 }
 
 // NewJointL2 returns the l2 norm across planes: for vectors of planes arrays of n numbers, one after
@@ -119,9 +119,9 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 	}
 	vector.CheckLambda("the joint l2 penalty's lambda", lambda)
 	p := &jointL2{planeGroups: planeGroups{n * channels, planes, channels}, lambda: lambda}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	if channels == 1 {
-		p.structure.Balls = balls(lambda, planes)
+		p.Is.Balls = balls(lambda, planes)
 	}
 	return p
 }

@@ -11,7 +11,7 @@ import (
 // l2 is r(b) = lambda ||b||_2.
 type l2 struct {
 	lambda float64
-	known
+	Known
 }
 
 // NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any length. Its proximal
@@ -25,7 +25,7 @@ type l2 struct {
 func NewL2(lambda float64) Prox {
 	vector.CheckLambda("the l2 penalty's lambda", lambda)
 	p := &l2{lambda: lambda}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	return p
 }
 

@@ -14,7 +14,7 @@ import (
 type shifted struct {
 	p Prox
 	c array.Batch
-	known
+	Known
 }
 
 // NewShifted returns b -> r(b - c), where p is r and c has one finite number for each coordinate: a
@@ -40,9 +40,9 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 		return nil, fmt.Errorf("prox: shift: %w", err)
 	}
 	s := StructureOf(p)
-	q.structure = Structure{Free: s.Free, Release: q.Release}
+	q.Is = Structure{Free: s.Free, Release: q.Release}
 	if s.Value != nil {
-		q.structure.Value = func(b array.Batch) float64 {
+		q.Is.Value = func(b array.Batch) float64 {
 			vector.CheckValue("shifted regularizer", q.Dim(), b)
 			x := q.minus(b)
 			defer x.Free()
@@ -50,20 +50,20 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 		}
 	}
 	if s.DualScale != nil {
-		q.structure.DualScale = func(b, g array.Batch, near float64) float64 {
+		q.Is.DualScale = func(b, g array.Batch, near float64) float64 {
 			x := q.minus(b)
 			defer x.Free()
 			return s.DualScale(x, g, near)
 		}
 		// (r(. - c))*(g) = r*(g) + <c, g>
-		q.structure.FenchelGap = func(b, g array.Batch, t, near float64) float64 {
+		q.Is.FenchelGap = func(b, g array.Batch, t, near float64) float64 {
 			x := q.minus(b)
 			defer x.Free()
 			return s.FenchelGap(x, g, t, near)
 		}
 	}
 	if s.Support != nil {
-		q.structure.Support = func(g array.Batch) float64 {
+		q.Is.Support = func(g array.Batch) float64 {
 			return s.Support(g) + vector.Inner(vector.OnHost(g), vector.OnHost(q.c))
 		}
 	}

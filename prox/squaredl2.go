@@ -11,7 +11,7 @@ import (
 type squaredL2 struct {
 	lambda coefficients
 	dim    int
-	known
+	Known
 }
 
 // NewSquaredL2 returns the ridge penalty r(b) = lambda/2 ||b||^2 on vectors of any length, with
@@ -31,7 +31,7 @@ func Zero() Prox { return newSquaredL2(0, 0) }
 
 func newSquaredL2(lambda float64, dim int) *squaredL2 {
 	p := &squaredL2{lambda: uniform(lambda), dim: dim}
-	p.structure = Structure{
+	p.Is = Structure{
 		Value: p.value, Quadratic: Number{lambda, true}, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
 		Free:   func(n int) []int { return where(n, func(int) bool { return lambda == 0 }) },
 		Sparse: func(n int) (w, q []float64, positive []bool) { return nil, p.lambda.over(n), nil },

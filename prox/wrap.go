@@ -12,12 +12,6 @@ import (
 // This file derives the structures of combined regularizers: that of c r from that of r, and that
 // of a sum over blocks from those of the blocks.
 
-// known is a structure that was built once.
-type known struct{ structure Structure }
-
-// Structure returns the regularizer's structure.
-func (k *known) Structure() Structure { return k.structure }
-
 // scaledStructure is that of c r, where s is that of r.
 func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
@@ -411,7 +405,7 @@ func (b Block) Structure() Structure {
 type scaled struct {
 	c float64
 	p Prox
-	known
+	Known
 }
 
 // NewScaled returns the regularizer c r, where p is r and c > 0:
@@ -429,7 +423,7 @@ func NewScaled(c float64, p Prox) Prox {
 		return newSquaredL2(vector.Times(c, q.Value), p.Dim())
 	}
 	out := &scaled{c: c, p: p}
-	out.structure = scaledStructure(c, s)
+	out.Is = scaledStructure(c, s)
 	return out
 }
 
@@ -448,18 +442,8 @@ func (p *scaled) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 }
 
 // multiplied turns the derivative j of prox_{(c t) r}, which it takes over, into that of prox_{t (c
-// r)}: J is the same, and Q is multiplied by c. Diagonals and multiples of the identity remain such.
+// r)}: J is the same, and Q is multiplied by c.
 func multiplied(j Derivative, c float64) Derivative {
-	switch j := j.(type) {
-	case *diagonal:
-		if q := j.curvature; q != nil {
-			j.t, j.curvature = j.t/c, func(i int) float64 { return c * q(i) }
-		}
-		return j
-	case *multiple:
-		j.q, j.t = c*j.q, j.t/c
-		return j
-	}
 	return &remodeled{Derivative: j, change: func(m *Model) *Model {
 		if m == nil || m.Curvature == nil {
 			return m

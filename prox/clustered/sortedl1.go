@@ -16,7 +16,7 @@ import (
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
-	known
+	prox.Known
 }
 
 // NewSortedL1 returns the sorted l1 norm, the penalty of SLOPE (Bogdan, van den Berg, Sabatti, Su,
@@ -58,7 +58,7 @@ func NewSortedL1(lambda []float64) (prox.Prox, error) {
 		}
 	}
 	p := &sortedL1{lambda: slices.Clone(lambda)}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	return p, nil
 }
 

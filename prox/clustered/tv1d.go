@@ -17,7 +17,7 @@ type tv1d struct {
 	n      int
 	lambda float64
 	work   sync.Pool // of *tv1dWork
-	known
+	prox.Known
 }
 
 // NewTV1D returns the total variation penalty of a sequence, the one-dimensional fused LASSO,
@@ -50,7 +50,7 @@ func NewTV1D(n int, lambda float64) prox.Prox {
 	vector.CheckDim("total variation", n)
 	vector.CheckLambda("the total variation's lambda", lambda)
 	p := &tv1d{n: n, lambda: lambda}
-	p.structure = prox.Structure{Value: p.value}
+	p.Is = prox.Structure{Value: p.value}
 	return p
 }
 

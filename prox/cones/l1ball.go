@@ -15,7 +15,7 @@ type l1Ball struct {
 	n    int
 	s    float64
 	work sync.Pool // of *BallWork
-	known
+	prox.Known
 }
 
 // NewL1Ball returns the constraint ||b||_1 <= s, the constrained form of the LASSO: r(b) = 0 there
@@ -37,7 +37,7 @@ func NewL1Ball(n int, s float64) prox.Prox {
 	vector.CheckDim("the l1 ball", n)
 	vector.CheckRadius("the l1 ball", s)
 	p := &l1Ball{n: n, s: s}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 

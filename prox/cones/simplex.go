@@ -20,7 +20,7 @@ type simplex struct {
 	n    int
 	s    float64
 	work sync.Pool // of *BallWork
-	known
+	prox.Known
 }
 
 // NewSimplex returns the constraint b >= 0, sum_j b_j = s: r(b) = 0 there and +Inf elsewhere, on
@@ -43,7 +43,7 @@ func NewSimplex(n int, s float64) prox.Prox {
 		panic(fmt.Sprintf("prox: a simplex whose entries sum to %v, want a positive finite number", s))
 	}
 	p := &simplex{n: n, s: s}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 
