@@ -17,18 +17,10 @@ import (
 func adjointStructure(t *adjoint) Structure {
 	a := &t.a
 	d, p := t.Dims()
-	s := Structure{
-		Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2,
-		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
-			product.CheckForward("Adjoint", d, p, dst, b)
-			a.add(product.Adjointly, dst, alpha, b)
-		},
-		AddAdjoint: func(dst array.Batch, alpha float64, z array.Batch) {
-			product.CheckAdjoint("Adjoint", d, p, dst, z)
-			a.add(product.Forward, dst, alpha, z)
-		},
-	}
-	s.Shifts = shiftsOfAdjoint(a.s.Shifts)
+	s := Structure{Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2, Shifts: shiftsOfAdjoint(a.s.Shifts)}
+	s.adding("Adjoint", d, p, func(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
+		a.add(!w, dst, alpha, x)
+	})
 	if a.s.SolveNormal != nil && !s.Columns.Known {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
 			product.CheckSolve("Adjoint", d, p, dst, rhs, eta)
@@ -53,21 +45,14 @@ func scaledStructure(c *scaled) Structure {
 	square := alpha * alpha
 	s := Structure{
 		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)),
-		Norm2:      a.s.Norm2.times(Known(square)),
-		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(product.Forward, dst, alpha*beta, b) },
-		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(product.Adjointly, dst, alpha*beta, z) },
+		Norm2: a.s.Norm2.times(Known(square)), Shifts: a.s.Shifts, Pairs: scaledPairs(alpha, a.s.Pairs),
 	}
-	s.Shifts, s.Pairs = a.s.Shifts, scaledPairs(alpha, a.s.Pairs)
+	d, p := c.Dims()
+	s.adding("Scale", d, p, func(w product.Way, dst array.Batch, beta float64, x array.Batch) {
+		a.add(w, dst, alpha*beta, x)
+	})
 	s.Cosines, s.Circulant = a.s.Cosines.times(alpha), a.s.Circulant.times(alpha)
-	if norms2 := a.s.ColumnNorms2; norms2 != nil {
-		s.ColumnNorms2 = func() []float64 {
-			norms := norms2()
-			for i := range norms {
-				norms[i] *= square
-			}
-			return norms
-		}
-	}
+	s.ColumnNorms2 = scaledNorms(a.s.ColumnNorms2, func(int) float64 { return square })
 	if solve := a.s.SolveNormal; solve != nil {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool { return solve(dst, rhs, eta*square) }
 	}
@@ -93,16 +78,7 @@ func scaledStructure(c *scaled) Structure {
 
 // columnsStructure is that of A diag(s).
 func columnsStructure(c *columns) Structure {
-	var s Structure
-	if norms2 := c.a.s.ColumnNorms2; norms2 != nil {
-		s.ColumnNorms2 = func() []float64 {
-			norms := norms2()
-			for j := range norms {
-				norms[j] *= c.host[j] * c.host[j]
-			}
-			return norms
-		}
-	}
+	s := Structure{ColumnNorms2: scaledNorms(c.a.s.ColumnNorms2, func(j int) float64 { return c.host[j] * c.host[j] })}
 	if normal := c.a.s.Normal; normal != nil {
 		s.Normal = func(dst, b array.Batch) {
 			_, p := c.Dims()
@@ -124,9 +100,25 @@ func columnsStructure(c *columns) Structure {
 	return s
 }
 
+// scaledNorms multiplies squared column norms by squares; nil for nil.
+func scaledNorms(norms2 func() []float64, square func(j int) float64) func() []float64 {
+	if norms2 == nil {
+		return nil
+	}
+	return func() []float64 {
+		norms := norms2()
+		for j := range norms {
+			norms[j] *= square(j)
+		}
+		return norms
+	}
+}
+
 // sumStructure is that of A1 + A2 + ...
 func sumStructure(c *sum) Structure {
-	s := Structure{AddForward: c.addForward, AddAdjoint: c.addAdjoint}
+	var s Structure
+	d, p := c.Dims()
+	s.adding("Sum", d, p, c.add)
 	if every(c.parts, canRestrict) {
 		s.On = func(dev array.Device, t space.Space) Restricted {
 			return restrictEach(dev, c.parts, func(int) space.Space { return t }, nil, Sum)
@@ -140,7 +132,7 @@ func sumStructure(c *sum) Structure {
 // them, as those of a circular convolution after a wavelet synthesis, these have the norms of all.
 func composeStructure(c *compose) Structure {
 	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts),
-		Circulant: wavesOfProduct(c.parts)}
+		Spectra: Spectra{Circulant: wavesOfProduct(c.parts)}}
 	if classes := s.Shifts.Columns; classes != nil {
 		s.ColumnNorms2 = normsByClass(c, classes)
 	}
@@ -177,13 +169,44 @@ func composeStructure(c *compose) Structure {
 	return s
 }
 
+// stackStructure is that of operators beside each other, on top of each other, or along a diagonal.
+func stackStructure(a *stack) Structure {
+	var s Structure
+	switch {
+	case a.rows == nil:
+		s = besideStructure(a)
+	case a.cols == nil:
+		s = aboveStructure(a)
+	default:
+		s = diagonalStructure(a)
+	}
+	s.adding(a.name, a.d, a.p, a.add)
+	if every(a.parts, func(k *known) bool { return k.s.ColumnNorms2 != nil }) {
+		s.ColumnNorms2 = a.columnNorms2
+	}
+	s.On = a.on()
+	return s
+}
+
+// columnNorms2 lists those of blocks with columns of their own, or adds up those of blocks that share them.
+func (a *stack) columnNorms2() []float64 {
+	norms := make([]float64, a.p)
+	for i := range a.parts {
+		own := norms
+		if a.cols != nil {
+			own = norms[a.cols[i]:]
+		}
+		for j, x := range a.parts[i].s.ColumnNorms2() {
+			own[j] += x
+		}
+	}
+	return norms
+}
+
 // besideStructure is that of [A1 A2 ...]: A A* = sum_i A_i A_i*.
 func besideStructure(a *stack) Structure {
-	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a),
-		Beside: operators(a.parts)}
+	s := Structure{Beside: operators(a.parts), Entries: Known(0)}
 	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
-	s.On = a.on()
-	s.Entries = Known(0)
 	for _, part := range a.parts {
 		n := part.s.Entries
 		s.Entries = Number{s.Entries.Value + n.Value, s.Entries.Known && n.Known}
@@ -193,21 +216,9 @@ func besideStructure(a *stack) Structure {
 
 // aboveStructure is that of [A1; A2; ...]: A*A = sum_i A_i*A_i.
 func aboveStructure(a *stack) Structure {
-	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, Pairs: stackedPairs(a.parts)}
+	s := Structure{Pairs: stackedPairs(a.parts), SolveNormal: a.solveAbove(),
+		Spectra: Spectra{Cosines: a.cosinesAbove()}}
 	s.Columns, s.Norm2 = sumOfGrams(a.parts, columnsOf)
-	if every(a.parts, knowsColumnNorms) {
-		s.ColumnNorms2 = func() []float64 {
-			norms := a.parts[0].s.ColumnNorms2()
-			for i := range a.parts[1:] {
-				for j, x := range a.parts[1+i].s.ColumnNorms2() {
-					norms[j] += x
-				}
-			}
-			return norms
-		}
-	}
-	s.SolveNormal, s.Cosines = a.solveAbove(), a.cosinesAbove()
-	s.On = a.on()
 	return s
 }
 
@@ -248,7 +259,7 @@ func (a *stack) solveAbove() func(dst, rhs array.Batch, eta float64) bool {
 // diagonalStructure is that of blocks along a diagonal, whose normal equations are those of the
 // blocks.
 func diagonalStructure(a *stack) Structure {
-	s := Structure{Norm2: Known(0), AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a)}
+	s := Structure{Norm2: Known(0)}
 	for _, part := range a.parts {
 		n := part.s.Norm2
 		s.Norm2 = Number{max(s.Norm2.Value, n.Value), s.Norm2.Known && n.Known}
@@ -256,7 +267,6 @@ func diagonalStructure(a *stack) Structure {
 	s.Rows = equalGrams(a.parts, rowsOf, a.rows)
 	s.Columns = equalGrams(a.parts, columnsOf, a.cols)
 	s.Identity = every(a.parts, func(k *known) bool { return k.s.Identity })
-	s.On = a.on()
 	if !every(a.parts, func(k *known) bool { return k.s.SolveNormal != nil }) {
 		return s
 	}
@@ -276,21 +286,6 @@ func diagonalStructure(a *stack) Structure {
 	return s
 }
 
-// concatenated lists the squared column norms of blocks with columns of their own, where they are
-// known for all blocks.
-func concatenated(a *stack) func() []float64 {
-	if !every(a.parts, knowsColumnNorms) {
-		return nil
-	}
-	return func() []float64 {
-		norms := make([]float64, 0, a.p)
-		for i := range a.parts {
-			norms = append(norms, a.parts[i].s.ColumnNorms2()...)
-		}
-		return norms
-	}
-}
-
 func every(parts []known, has func(k *known) bool) bool {
 	for i := range parts {
 		if !has(&parts[i]) {
@@ -299,8 +294,6 @@ func every(parts []known, has func(k *known) bool) bool {
 	}
 	return true
 }
-
-func knowsColumnNorms(k *known) bool { return k.s.ColumnNorms2 != nil }
 
 func rowsOf(k *known) Number    { return k.s.Rows }
 func columnsOf(k *known) Number { return k.s.Columns }

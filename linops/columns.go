@@ -26,12 +26,11 @@ func ScaleColumns(dev array.Device, a Operator, s []float64) Restricted {
 	if scale := StructureOf(a).ScaleColumns; scale != nil {
 		return scale(dev, s)
 	}
-	return newColumns(dev, a, slices.Clone(s), nil)
+	return newColumns(dev, a, slices.Clone(s))
 }
 
-// newColumns scales by products; it owns part, which is a or nil.
-func newColumns(dev array.Device, a Operator, s []float64, part Restricted) *columns {
-	c := &columns{a: know(a), s: dev.Alloc(1, len(s)), host: s, part: part}
+func newColumns(dev array.Device, a Operator, s []float64) *columns {
+	c := &columns{a: know(a), s: dev.Alloc(1, len(s)), host: s}
 	dev.Upload(c.s, s)
 	c.structure = Complete(c, columnsStructure(c))
 	return c
@@ -55,7 +54,6 @@ type columns struct {
 	a    known
 	s    array.Batch // 1 x p
 	host []float64
-	part Restricted // a, where the columns own it
 }
 
 func (c *columns) Dims() (d, p int) { return c.a.Dims() }
@@ -79,22 +77,19 @@ func (c *columns) Adjoint(dst, z array.Batch) {
 // on scales A's columns at a set of coordinates: those of a matrix in place. It returns nil on
 // other spaces.
 func (c *columns) on(dev array.Device, t space.Space) Restricted {
-	f := t.Form()
-	if f.Kind != space.Subset {
-		return nil
+	if t.Form().Kind == space.Subset {
+		if r := restrict(dev, &c.a, t); r != nil {
+			return c.at(dev, t, r)
+		}
 	}
-	r := restrict(dev, &c.a, t)
-	if r == nil {
-		return nil
-	}
-	return c.at(dev, t, r)
+	return nil
 }
 
 // at scales r, which is A at a set of coordinates.
 func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
-	f := t.Form()
-	host := make([]float64, len(f.Set))
-	for i, j := range f.Set {
+	set := t.Form().Set
+	host := make([]float64, len(set))
+	for i, j := range set {
 		host[i] = c.host[j]
 	}
 	if x, ok := r.(*Dense); ok {
@@ -104,22 +99,12 @@ func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
 		s.Free()
 		return x
 	}
-	return newColumns(dev, r, host, r)
+	scaled := newColumns(dev, r, host)
+	return Owning(scaled, scaled, r)
 }
 
-// Bytes counts the scales, and A where they own it.
-func (c *columns) Bytes() int64 {
-	bytes := c.s.Bytes()
-	if c.part != nil {
-		bytes += c.part.Bytes()
-	}
-	return bytes
-}
+// Bytes is the device memory of the scales.
+func (c *columns) Bytes() int64 { return c.s.Bytes() }
 
 // Release frees them.
-func (c *columns) Release() {
-	c.s.Free()
-	if c.part != nil {
-		c.part.Release()
-	}
-}
+func (c *columns) Release() { c.s.Free() }

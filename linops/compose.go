@@ -84,40 +84,40 @@ func (c *compose) Dims() (d, p int) {
 func (c *compose) Forward(dst, b array.Batch) {
 	d, p := c.Dims()
 	product.CheckForward("Compose", d, p, dst, b)
-	var from, to array.Batch // products in use, freed also where a factor panics
-	defer func() {
-		from.Free()
-		to.Free()
-	}()
-	x := b
-	for i := len(c.parts) - 1; i > 0; i-- {
-		n, _ := c.parts[i].Dims()
-		to = dst.Device().Alloc(dst.K(), n)
-		c.parts[i].Forward(to, x)
-		from.Free()
-		x, from, to = to, to, array.Batch{}
-	}
-	c.parts[0].Forward(dst, x)
+	c.apply(product.Forward, dst, b)
 }
 
 func (c *compose) Adjoint(dst, z array.Batch) {
 	d, p := c.Dims()
 	product.CheckAdjoint("Compose", d, p, dst, z)
-	last := len(c.parts) - 1
-	var from, to array.Batch
+	c.apply(product.Adjointly, dst, z)
+}
+
+// apply applies the factors from the last to the first, or their adjoints from the first to the last.
+func (c *compose) apply(w product.Way, dst, x array.Batch) {
+	var from, to array.Batch // products in use, freed also where a factor panics
 	defer func() {
 		from.Free()
 		to.Free()
 	}()
-	x := z
+	last := len(c.parts) - 1
 	for i := range last {
-		_, n := c.parts[i].Dims()
+		part := &c.parts[i]
+		_, n := part.Dims()
+		if w == product.Forward {
+			part = &c.parts[last-i]
+			n, _ = part.Dims()
+		}
 		to = dst.Device().Alloc(dst.K(), n)
-		c.parts[i].Adjoint(to, x)
+		part.apply(w, to, x)
 		from.Free()
 		x, from, to = to, to, array.Batch{}
 	}
-	c.parts[last].Adjoint(dst, x)
+	end := &c.parts[last]
+	if w == product.Forward {
+		end = &c.parts[0]
+	}
+	end.apply(w, dst, x)
 }
 
 // solveNormal is the closed form, in terms of that of M.

@@ -137,10 +137,9 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 			return newCSR(dev, a.m.ScaleColumns(s), a.t().ScaleRows(s))
 		},
 		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m) }),
-		SparseRows: func() space.Rows {
-			return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices,
-				Values: a.m.Values}
-		},
+	}
+	s.SparseRows = func() space.Rows {
+		return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices, Values: a.m.Values}
 	}
 	if m.Rows > 0 && m.Cols > 0 {
 		s.Dense = a.Dense

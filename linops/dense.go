@@ -69,7 +69,7 @@ const copiedColumns = 1 << 24
 // are only on the device.
 func (a *Dense) know() {
 	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace,
-		Stored: a.on}
+		Storage: Storage{Stored: a.on}}
 	if a.x != nil {
 		s.Dense = a.Dense
 		s.ColumnNorms2 = a.columnNorms2

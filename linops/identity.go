@@ -20,24 +20,16 @@ type identity struct {
 func Identity(n int) Operator {
 	product.CheckSize("Identity", n, n)
 	a := &identity{n: n}
-	a.structure = Complete(a, Structure{
-		Identity: true, Pairs: unitPairs(n),
-		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
-			product.CheckForward("Identity", n, n, dst, b)
-			dst.Device().Lin(dst, 1, dst, alpha, b)
-		},
-		AddAdjoint: func(dst array.Batch, alpha float64, z array.Batch) {
-			product.CheckAdjoint("Identity", n, n, dst, z)
-			dst.Device().Lin(dst, 1, dst, alpha, z)
-		},
-		On: func(dev array.Device, t space.Space) Restricted {
-			f := t.Form()
-			if f.Kind != space.FixedRank {
-				return nil
-			}
-			return newLowRank(dev, f)
-		},
+	s := Structure{Identity: true, Pairs: unitPairs(n), On: func(dev array.Device, t space.Space) Restricted {
+		if t.Form().Kind != space.FixedRank {
+			return nil
+		}
+		return newLowRank(dev, t)
+	}}
+	s.adding("Identity", n, n, func(_ product.Way, dst array.Batch, alpha float64, x array.Batch) {
+		dst.Device().Lin(dst, 1, dst, alpha, x)
 	})
+	a.structure = Complete(a, s)
 	return a
 }
 

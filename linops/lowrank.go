@@ -13,74 +13,69 @@ import (
 //
 // O((m + n) r^2) flops where A and A* take O(m n r).
 type lowRank struct {
-	knowing
-	shape  array.Shape
-	r      int
-	u, v   array.Batch
+	*embedding
+	tangent
 	uu, vv array.Batch // U*U and V*V
 }
 
 // newLowRank computes the products of the factors, on dev.
-func newLowRank(dev array.Device, f space.Form) *lowRank {
-	a := &lowRank{shape: f.Shape, r: f.Rank, u: f.U, v: f.V, uu: dev.Alloc(1, f.Rank*f.Rank),
-		vv: dev.Alloc(1, f.Rank*f.Rank)}
+func newLowRank(dev array.Device, t space.Space) *lowRank {
+	f := t.Form()
+	r2 := f.Rank * f.Rank
+	a := &lowRank{embedding: newEmbedding(t), tangent: tangent{f}, uu: dev.Alloc(1, r2), vv: dev.Alloc(1, r2)}
 	su, sv := a.factors()
-	dev.GemmEach(true, false, 1, a.u, su, a.u, su, 0, a.uu)
-	dev.GemmEach(true, false, 1, a.v, sv, a.v, sv, 0, a.vv)
+	dev.GemmEach(true, false, 1, a.U, su, a.U, su, 0, a.uu)
+	dev.GemmEach(true, false, 1, a.V, sv, a.V, sv, 0, a.vv)
 	a.structure.Normal = a.normal
 	return a
 }
 
-func (a *lowRank) Dims() (d, p int) { return a.shape.Len(), a.len() }
+// tangent is the form of a tangent space of the m x n matrices of rank r.
+type tangent struct{ space.Form }
 
 // len is the number of coordinates.
-func (a *lowRank) len() int { return (a.shape.Rows + a.shape.Cols) * a.r }
+func (a tangent) len() int { return (a.Shape.Rows + a.Shape.Cols) * a.Rank }
 
 // sides are Q and P.
-func (a *lowRank) sides(b array.Batch) (q, p array.Batch) {
-	m := a.shape.Rows * a.r
+func (a tangent) sides(b array.Batch) (q, p array.Batch) {
+	m := a.Shape.Rows * a.Rank
 	return b.Cols(0, m), b.Cols(m, a.len())
 }
 
 // factors are the shapes of U and V.
-func (a *lowRank) factors() (u, v array.Shape) {
-	return array.Shape{Rows: a.shape.Rows, Cols: a.r}, array.Shape{Rows: a.shape.Cols, Cols: a.r}
+func (a tangent) factors() (u, v array.Shape) {
+	return array.Shape{Rows: a.Shape.Rows, Cols: a.Rank}, array.Shape{Rows: a.Shape.Cols, Cols: a.Rank}
 }
 
-func (a *lowRank) Forward(dst, b array.Batch) {
-	d, n := a.Dims()
-	product.CheckForward("tangent space", d, n, dst, b)
-	dev := dst.Device()
+// sample sets z, or adds to it with beta = 1, the entries of Q V* + U P* at the places of a pattern.
+func (a tangent) sample(z array.Batch, places array.Pattern, beta float64, b array.Batch) {
 	q, p := a.sides(b)
-	su, sv := a.factors()
-	dev.GemmEach(false, true, 1, q, su, a.v, sv, 0, dst)
-	dev.GemmEach(false, true, 1, a.u, su, p, sv, 1, dst)
+	z.Device().SampleProduct(z, places, 1, q, a.V, beta)
+	z.Device().SampleProduct(z, places, 1, a.U, p, 1)
 }
 
-func (a *lowRank) Adjoint(dst, z array.Batch) {
-	d, n := a.Dims()
-	product.CheckAdjoint("tangent space", d, n, dst, z)
-	dev := dst.Device()
-	q, p := a.sides(dst)
-	su, sv := a.factors()
-	dev.GemmEach(false, false, 1, z, a.shape, a.v, sv, 0, q)
-	dev.GemmEach(true, false, 1, z, a.shape, a.u, su, 0, p)
+// spread sets b = beta b + alpha (Z V, Z* U), where Z is the sparse matrix of the entries z at the places of a
+// pattern.
+func (a tangent) spread(b array.Batch, alpha float64, places array.Pattern, z array.Batch, beta float64) {
+	q, p := a.sides(b)
+	b.Device().SpreadProduct(false, alpha, places, z, a.V, beta, q)
+	b.Device().SpreadProduct(true, alpha, places, z, a.U, beta, p)
 }
 
 func (a *lowRank) normal(dst, b array.Batch) {
 	product.CheckNormal("tangent space", a.len(), dst, b)
-	dev, k, r := dst.Device(), b.K(), a.r
+	dev, k, r := dst.Device(), b.K(), a.Rank
 	q, p := a.sides(b)
 	dq, dp := a.sides(dst)
 	su, sv := a.factors()
 	rr := array.Shape{Rows: r, Cols: r}
 	pv, qu := dev.Alloc(k, r*r), dev.Alloc(k, r*r)
-	dev.GemmEach(true, false, 1, p, sv, a.v, sv, 0, pv)
-	dev.GemmEach(true, false, 1, q, su, a.u, su, 0, qu)
+	dev.GemmEach(true, false, 1, p, sv, a.V, sv, 0, pv)
+	dev.GemmEach(true, false, 1, q, su, a.U, su, 0, qu)
 	dev.GemmEach(false, false, 1, q, su, a.vv, rr, 0, dq)
-	dev.GemmEach(false, false, 1, a.u, su, pv, rr, 1, dq)
+	dev.GemmEach(false, false, 1, a.U, su, pv, rr, 1, dq)
 	dev.GemmEach(false, false, 1, p, sv, a.uu, rr, 0, dp)
-	dev.GemmEach(false, false, 1, a.v, sv, qu, rr, 1, dp)
+	dev.GemmEach(false, false, 1, a.V, sv, qu, rr, 1, dp)
 	pv.Free()
 	qu.Free()
 }
@@ -115,18 +110,17 @@ func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) 
 	if len(parts) != 2 || !parts[0].s.Identity || !parts[1].s.Identity {
 		return nil
 	}
-	tangent, subset := shares[0].Form(), shares[1].Form()
-	sparseFirst := subset.Kind == space.FixedRank
+	low, sparse := shares[0], shares[1]
+	sparseFirst := sparse.Form().Kind == space.FixedRank
 	if sparseFirst {
-		tangent, subset = subset, tangent
+		low, sparse = sparse, low
 	}
-	if tangent.Kind != space.FixedRank || subset.Kind != space.Subset {
+	shape, set := low.Form().Shape, sparse.Form().Set
+	if low.Form().Kind != space.FixedRank || sparse.Form().Kind != space.Subset {
 		return nil
 	}
-	a := &lowRankPlusSparse{
-		low: newLowRank(dev, tangent), sparseFirst: sparseFirst,
-		pattern: dev.NewPattern(tangent.Shape.Rows, tangent.Shape.Cols, subset.Set), set: dev.NewIndex(subset.Set),
-	}
+	a := &lowRankPlusSparse{low: newLowRank(dev, low), sparseFirst: sparseFirst,
+		pattern: dev.NewPattern(shape.Rows, shape.Cols, set), set: dev.NewIndex(set)}
 	a.structure.Normal = a.normal
 	return a
 }
@@ -169,17 +163,12 @@ func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
 func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	_, n := a.Dims()
 	product.CheckNormal("low rank plus sparse", n, dst, b)
-	dev := dst.Device()
 	low, s := a.sides(b)
 	dlow, ds := a.sides(dst)
 	a.low.normal(dlow, low)
-	q, p := a.low.sides(low)
-	dq, dp := a.low.sides(dlow)
-	dev.SpreadProduct(false, 1, a.pattern, s, a.low.v, 1, dq)
-	dev.SpreadProduct(true, 1, a.pattern, s, a.low.u, 1, dp)
-	dev.Copy(ds, s)
-	dev.SampleProduct(ds, a.pattern, 1, q, a.low.v, 1)
-	dev.SampleProduct(ds, a.pattern, 1, a.low.u, p, 1)
+	a.low.spread(dlow, 1, a.pattern, s, 1)
+	dst.Device().Copy(ds, s)
+	a.low.sample(ds, a.pattern, 1, low)
 }
 
 // Bytes counts the set and the products of the factors; the factors are the space's.
@@ -202,51 +191,23 @@ func (a *lowRankPlusSparse) Release() {
 // with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r.
 type sampledTangent struct {
 	knowing
+	tangent
 	pattern array.Pattern
 	order   array.Index // A's row of every place, or nil
-	shape   array.Shape
-	rank    int
-	u, v    array.Batch
 }
 
-func newSampledTangent(pattern array.Pattern, order array.Index, f space.Form) *sampledTangent {
-	return &sampledTangent{pattern: pattern, order: order, shape: f.Shape, rank: f.Rank, u: f.U, v: f.V}
-}
-
-func (a *sampledTangent) Dims() (d, p int) {
-	return a.pattern.Len(), (a.shape.Rows + a.shape.Cols) * a.rank
-}
-
-func (a *sampledTangent) sides(b array.Batch) (q, p array.Batch) {
-	m, n := a.shape.Rows*a.rank, a.shape.Cols*a.rank
-	return b.Cols(0, m), b.Cols(m, m+n)
-}
-
-// sample and spread are A and A* up to the order of the places.
-func (a *sampledTangent) sample(z, b array.Batch) {
-	q, p := a.sides(b)
-	dev := z.Device()
-	dev.SampleProduct(z, a.pattern, 1, q, a.v, 0)
-	dev.SampleProduct(z, a.pattern, 1, a.u, p, 1)
-}
-
-func (a *sampledTangent) spread(b, z array.Batch) {
-	q, p := a.sides(b)
-	dev := z.Device()
-	dev.SpreadProduct(false, 1, a.pattern, z, a.v, 0, q)
-	dev.SpreadProduct(true, 1, a.pattern, z, a.u, 0, p)
-}
+func (a *sampledTangent) Dims() (d, p int) { return a.pattern.Len(), a.len() }
 
 func (a *sampledTangent) Forward(dst, b array.Batch) {
 	d, n := a.Dims()
 	product.CheckForward("Selection on a tangent space", d, n, dst, b)
 	if a.order == nil {
-		a.sample(dst, b)
+		a.sample(dst, a.pattern, 0, b)
 		return
 	}
 	dev := dst.Device()
 	z := dev.Alloc(b.K(), d)
-	a.sample(z, b)
+	a.sample(z, a.pattern, 0, b)
 	dev.Scatter(dst, z, a.order)
 	z.Free()
 }
@@ -255,13 +216,13 @@ func (a *sampledTangent) Adjoint(dst, z array.Batch) {
 	d, n := a.Dims()
 	product.CheckAdjoint("Selection on a tangent space", d, n, dst, z)
 	if a.order == nil {
-		a.spread(dst, z)
+		a.spread(dst, 1, a.pattern, z, 0)
 		return
 	}
 	dev := dst.Device()
 	sorted := dev.Alloc(z.K(), d)
 	dev.Gather(sorted, z, a.order)
-	a.spread(dst, sorted)
+	a.spread(dst, 1, a.pattern, sorted, 0)
 	sorted.Free()
 }
 

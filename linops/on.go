@@ -74,14 +74,15 @@ func (e *embedding) Adjoint(dst, z array.Batch) {
 	}
 }
 
-// combined is an operator that owns the restricted operators that it combines and their spaces.
+// combined is an operator that owns operators and spaces of which it is made.
 type combined struct {
 	Operator
 	parts  []Restricted
 	spaces []space.Space
 }
 
-// Owning returns an operator that owns restricted operators of which it is made.
+// Owning returns the operator a, with its structure, which owns operators of which it is made: Bytes is theirs, and
+// Release releases them.
 func Owning(a Operator, parts ...Restricted) Restricted { return &combined{Operator: a, parts: parts} }
 
 // Structure returns that of the operator inside.
@@ -112,7 +113,7 @@ func joined(r Restricted, join func(b Operator) Operator) Restricted {
 	if r == nil {
 		return nil
 	}
-	return &combined{Operator: join(r), parts: []Restricted{r}}
+	return Owning(join(r), r)
 }
 
 // restrictEach confines every operator to its share of a space and joins the results, which own the

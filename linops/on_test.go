@@ -79,7 +79,7 @@ func TestWaysOfTheirOwn(t *testing.T) {
 		subset := func(p int, set ...int) space.Space { return space.Coordinates(dev, p, set) }
 		tangent := func() space.Space { return space.Tangent(shape, 1, u, v) }
 		clusters := func() space.Space { return space.Clusters(dev, 12, []int{0, 2, 5}, []int{0, 7, 3, 4, 5}, nil) }
-		plane := func() space.Space { return space.HyperplaneOf(dev, clusters(), []float64{1, 2}) }
+		plane := func() space.Space { return space.HyperplaneOf(dev, 12, []int{0, 3, 7}, []float64{1, 2, -1}) }
 		dense, sparse := randomDense(dev, 12, 12), randomCSR(t, dev, 12, 12)
 		id, sel := Identity(12), selection(t, dev, 12, 5, 0, 7)
 		pair := func(a, b space.Space) space.Space { return space.ProductOf(a, b) }

@@ -22,11 +22,10 @@ type outside struct {
 // the entries in a set to 0. It panics for other spaces. The space and the set must outlive the
 // result.
 func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
-	f := t.Form()
-	if f.Kind != space.FixedRank {
+	if t.Form().Kind != space.FixedRank {
 		panic("linops: OutsideOf a space that is no tangent space of low-rank matrices")
 	}
-	a := &outside{low: newLowRank(dev, f), set: set}
+	a := &outside{low: newLowRank(dev, t), set: set}
 	a.structure = Complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }
@@ -54,23 +53,19 @@ func (a *outside) Adjoint(dst, z array.Batch) {
 // accumulate is Adjoint of a panel of rows.
 func (a *outside) accumulate(dst, z array.Batch, from int) {
 	a.set.Clear(z, from)
-	dev, cols, r := dst.Device(), a.low.shape.Cols, a.low.r
+	dev, cols, r := dst.Device(), a.low.Shape.Cols, a.low.Rank
 	i, j := from/cols, (from+z.N())/cols
 	part := array.Shape{Rows: j - i, Cols: cols}
 	q, p := a.low.sides(dst)
-	dev.GemmEach(false, false, 1, z, part, a.low.v, array.Shape{Rows: cols, Cols: r}, 1, q.Cols(i*r, j*r))
-	dev.GemmEach(true, false, 1, z, part, a.low.u.Cols(i*r, j*r), array.Shape{Rows: j - i, Cols: r}, 1, p)
+	dev.GemmEach(false, false, 1, z, part, a.low.V, array.Shape{Rows: cols, Cols: r}, 1, q.Cols(i*r, j*r))
+	dev.GemmEach(true, false, 1, z, part, a.low.U.Cols(i*r, j*r), array.Shape{Rows: j - i, Cols: r}, 1, p)
 }
 
 // subtract sets dst = dst - E* of the matrices with the given entries in the set.
 func (a *outside) subtract(dst, inside array.Batch) {
-	if a.set.Len() == 0 {
-		return
+	if a.set.Len() > 0 {
+		a.low.spread(dst, -1, a.set.Pattern(), inside, 1)
 	}
-	dev := dst.Device()
-	q, p := a.low.sides(dst)
-	dev.SpreadProduct(false, -1, a.set.Pattern(), inside, a.low.v, 1, q)
-	dev.SpreadProduct(true, -1, a.set.Pattern(), inside, a.low.u, 1, p)
 }
 
 // normal is computed in the coordinates alone.
@@ -84,9 +79,7 @@ func (a *outside) normal(dst, b array.Batch) {
 	dev := dst.Device()
 	inside := dev.Alloc(b.K(), a.set.Len())
 	defer inside.Free()
-	q, p := a.low.sides(b)
-	dev.SampleProduct(inside, a.set.Pattern(), 1, q, a.low.v, 0)
-	dev.SampleProduct(inside, a.set.Pattern(), 1, a.low.u, p, 1)
+	a.low.sample(inside, a.set.Pattern(), 0, b)
 	a.subtract(dst, inside)
 }
 

@@ -36,7 +36,7 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 		if d > 0 {
 			a = Scale(s[0], a)
 		}
-		return held{Operator: a}
+		return Owning(a)
 	}
 	if rows, ok := RowsOf(a); ok {
 		m := sparse.Matrix{Rows: d, Cols: p, Indptr: rows.Indptr, Indices: rows.Indices,
@@ -44,9 +44,8 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 		t := m.Transpose().Merge()
 		return newCSR(dev, t.Transpose(), t)
 	}
-	r := &scaledByRow{a: a, s: dev.Alloc(1, d)}
-	dev.Upload(r.s, s)
-	return r
+	scales := NewDiagonal(dev, s)
+	return Owning(Compose(scales, a), scales)
 }
 
 // scaledRows is diag(s) x.
@@ -56,70 +55,15 @@ func scaledRows(x *mat.Dense, s []float64) *mat.Dense {
 	return c
 }
 
-// held is an operator with what belongs to it alone.
-type held struct {
-	Operator
-	own []Restricted
-}
-
-// Structure is the operator's.
-func (h held) Structure() Structure { return StructureOf(h.Operator) }
-
-// Bytes is the memory of what it owns.
-func (h held) Bytes() (sum int64) {
-	for _, r := range h.own {
-		sum += r.Bytes()
-	}
-	return sum
-}
-
-// Release frees it.
-func (h held) Release() {
-	for _, r := range h.own {
-		r.Release()
-	}
-}
-
 // scaleParts scales operators on top of each other.
 func scaleParts(dev array.Device, a *stack, s []float64) Restricted {
-	var h held
-	ops := make([]Operator, len(a.parts))
+	ops, own := make([]Operator, len(a.parts)), make([]Restricted, len(a.parts))
 	for i, part := range a.parts {
-		r := ScaleRows(dev, part.Operator, s[a.rows[i]:a.rows[i+1]])
-		ops[i], h.own = r, append(h.own, r)
-		if plain, ok := r.(held); ok {
+		own[i] = ScaleRows(dev, part.Operator, s[a.rows[i]:a.rows[i+1]])
+		ops[i] = own[i]
+		if plain, ok := own[i].(*combined); ok {
 			ops[i] = plain.Operator
 		}
 	}
-	h.Operator = VStack(ops...)
-	return h
+	return Owning(VStack(ops...), own...)
 }
-
-// scaledByRow is diag(s) A by products with A.
-type scaledByRow struct {
-	a Operator
-	s array.Batch // 1 x d
-}
-
-// Dims is the size of A.
-func (r *scaledByRow) Dims() (d, p int) { return r.a.Dims() }
-
-// Forward sets dst = s ∘ (A b).
-func (r *scaledByRow) Forward(dst, b array.Batch) {
-	r.a.Forward(dst, b)
-	dst.Device().Mul(dst, dst, r.s)
-}
-
-// Adjoint sets dst = A* (s ∘ z).
-func (r *scaledByRow) Adjoint(dst, z array.Batch) {
-	t := z.Device().Alloc(z.K(), z.N())
-	defer t.Free()
-	z.Device().Mul(t, z, r.s)
-	r.a.Adjoint(dst, t)
-}
-
-// Bytes is the memory of the scales.
-func (r *scaledByRow) Bytes() int64 { return r.s.Bytes() }
-
-// Release frees them.
-func (r *scaledByRow) Release() { r.s.Free() }

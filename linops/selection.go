@@ -60,7 +60,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		a.on = dev.NewIndex(idx)
 	}
 	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace,
-		Sampled: a.sampled, Parts: a.wholeParts}
+		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts}}
 	a.structure = Complete(a, s)
 	return a, nil
 }
@@ -75,7 +75,7 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 	if pattern == nil {
 		return nil
 	}
-	return newSampledTangent(pattern, order, f)
+	return &sampledTangent{tangent: tangent{f}, pattern: pattern, order: order}
 }
 
 // sampled returns the selected places in matrices of the given shape, sorted, and which row of A

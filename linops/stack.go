@@ -74,19 +74,8 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	if ownCols {
 		a.cols, a.p = cols, cols[len(ops)]
 	}
-	a.structure = Complete(a, a.know())
+	a.structure = Complete(a, stackStructure(a))
 	return a
-}
-
-// know combines the structures of the blocks.
-func (a *stack) know() Structure {
-	switch {
-	case a.rows == nil:
-		return besideStructure(a)
-	case a.cols == nil:
-		return aboveStructure(a)
-	}
-	return diagonalStructure(a)
 }
 
 // Dims is the number of rows and columns of all blocks together.
@@ -139,14 +128,4 @@ func (a *stack) add(w product.Way, dst array.Batch, alpha float64, x array.Batch
 	for i := range a.parts {
 		a.parts[i].add(w, cut(dst, to, i), alpha, cut(x, from, i))
 	}
-}
-
-func (a *stack) addForward(dst array.Batch, alpha float64, b array.Batch) {
-	product.CheckForward(a.name, a.d, a.p, dst, b)
-	a.add(product.Forward, dst, alpha, b)
-}
-
-func (a *stack) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
-	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
-	a.add(product.Adjointly, dst, alpha, z)
 }

@@ -36,16 +36,11 @@ type Structure struct {
 	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns
 	// out that they are not. It takes memory for every row.
 	Pairs func() *Pairs
-	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
-	SparseRows func() space.Rows
-	// Taps returns the entries of a convolution by rows, as those of a sparse matrix, where there are at
-	// most that many.
-	Taps func(most int) (rows space.Rows, ok bool)
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
-	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it, and Circulant those
-	// where a Fourier transform of real images does.
-	Cosines, Circulant Spectrum
+	Spectra
+	Storage
+	Sampling
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
 	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
@@ -69,14 +64,6 @@ type Structure struct {
 	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without a batch for
 	// the whole product. dst must not overlap x.
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
-	// Stored is A's entries where they are stored as d vectors of length p, on the device of A: it is
-	// the operator's, and is not to be modified; else the zero Batch.
-	Stored array.Batch
-	// WeighRows multiplies row i of A by w_i, in place. Only operators that [On] has made offer it,
-	// whose entries are their own. No other use of A may be under way.
-	WeighRows func(w []float64)
-	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
-	Dense func() *mat.Dense
 	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the
 	// structure of its kind. s has p finite numbers and is not kept.
 	ScaleColumns func(dev array.Device, s []float64) Restricted
@@ -85,6 +72,34 @@ type Structure struct {
 	// dev, which may be a view for one request. A and the space must outlive the result. Call [On]
 	// for an answer on every space.
 	On func(dev array.Device, t space.Space) Restricted
+}
+
+// Spectra are the transforms that diagonalize A*A. The zero value says that none is known.
+type Spectra struct {
+	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it, and Circulant those
+	// where a Fourier transform of real images does.
+	Cosines, Circulant Spectrum
+}
+
+// Storage is how A's entries can be had. The zero value says nothing.
+type Storage struct {
+	// Stored is A's entries where they are stored as d vectors of length p, on the device of A: it is
+	// the operator's, and is not to be modified; else the zero Batch.
+	Stored array.Batch
+	// WeighRows multiplies row i of A by w_i, in place. Only operators that [On] has made offer it,
+	// whose entries are their own. No other use of A may be under way.
+	WeighRows func(w []float64)
+	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
+	Dense func() *mat.Dense
+	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
+	SparseRows func() space.Rows
+	// Taps returns the entries of a convolution by rows, as those of a sparse matrix, where there are at
+	// most that many.
+	Taps func(most int) (rows space.Rows, ok bool)
+}
+
+// Sampling says that A picks entries of matrices. The zero value says nothing.
+type Sampling struct {
 	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
 	// given shape, in increasing order, and the row of A that belongs to each; order is nil where
 	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape,
@@ -305,6 +320,20 @@ func (k *known) add(w product.Way, dst array.Batch, alpha float64, x array.Batch
 	defer t.Free()
 	k.apply(w, t, x)
 	dev.Lin(dst, 1, dst, alpha, t)
+}
+
+// adding sets AddForward and AddAdjoint, for a d x p operator of a name: add sets dst += alpha A x, or with
+// product.Adjointly dst += alpha A* x.
+func (s *Structure) adding(name string, d, p int,
+	add func(w product.Way, dst array.Batch, alpha float64, x array.Batch)) {
+	s.AddForward = func(dst array.Batch, alpha float64, b array.Batch) {
+		product.CheckForward(name, d, p, dst, b)
+		add(product.Forward, dst, alpha, b)
+	}
+	s.AddAdjoint = func(dst array.Batch, alpha float64, z array.Batch) {
+		product.CheckAdjoint(name, d, p, dst, z)
+		add(product.Adjointly, dst, alpha, z)
+	}
 }
 
 // knowing holds the structure of an operator of this package, made when the operator is.

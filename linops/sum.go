@@ -49,11 +49,3 @@ func (s *sum) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) 
 		s.parts[i].add(w, dst, alpha, x)
 	}
 }
-
-func (s *sum) addForward(dst array.Batch, alpha float64, b array.Batch) {
-	s.add(product.Forward, dst, alpha, b)
-}
-
-func (s *sum) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
-	s.add(product.Adjointly, dst, alpha, z)
-}

@@ -24,11 +24,9 @@ func Zero(d, p int) Operator {
 
 func newZero(d, p int) *zero {
 	a := &zero{d: d, p: p}
-	a.structure = Complete(a, Structure{
-		Rows:       Known(0),
-		AddForward: func(dst array.Batch, _ float64, b array.Batch) { product.CheckForward("Zero", d, p, dst, b) },
-		AddAdjoint: func(dst array.Batch, _ float64, z array.Batch) { product.CheckAdjoint("Zero", d, p, dst, z) },
-	})
+	s := Structure{Rows: Known(0)}
+	s.adding("Zero", d, p, func(product.Way, array.Batch, float64, array.Batch) {})
+	a.structure = Complete(a, s)
 	return a
 }
 

@@ -7,38 +7,17 @@ import (
 	"surepipe/array"
 )
 
-// squared is 1/2 ||z - y||^2.
-type squared struct{}
-
-// Squared returns the squared loss 1/2 ||z - y||^2.
-func Squared() Loss { return squared{} }
-
-func (squared) Structure() Structure { return Structure{Name: "squared"} }
-
-func (squared) Value(z, y array.Batch) float64 {
-	check("the squared loss", z, y)
-	return halfSquare(z, y, array.Batch{})
-}
-
-func (squared) Gradient(dst, z, y array.Batch) {
-	check("the squared loss", dst, z, y)
-	dst.Device().Lin(dst, 1, z, -1, y)
-}
-
-func (squared) Weights() (array.Batch, bool) { return array.Batch{}, true }
-
-func (squared) Curvature(dst, z, y array.Batch) {
-	check("the squared loss", dst, z, y)
-	dst.Device().Fill(dst, 1)
-}
-
-func (squared) Lipschitz() float64 { return 1 }
-
-// Weighted is the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2.
+// Weighted is the squared loss 1/2 sum_i w_i (z_i - y_i)^2.
 type Weighted struct {
-	w       array.Batch
+	w       array.Batch // the zero Batch for ones
 	largest float64
 }
+
+// squared is the squared loss without weights.
+var squared = &Weighted{largest: 1}
+
+// Squared returns the squared loss 1/2 ||z - y||^2.
+func Squared() Loss { return squared }
 
 // WeightedSquared returns the weighted squared loss with the weights w on a device. Observation i
 // counts as much as w_i observations at the same place; if its noise has variance sigma_i^2,
@@ -79,16 +58,30 @@ func (l *Weighted) Structure() Structure { return Structure{Name: "squared"} }
 
 // Value returns 1/2 sum_i w_i (z_i - y_i)^2.
 func (l *Weighted) Value(z, y array.Batch) float64 {
-	check("the weighted squared loss", l.w, z, y)
-	return halfSquare(z, y, l.w)
+	l.check(z, y)
+	dev := z.Device()
+	r := dev.Alloc(1, z.N())
+	defer r.Free()
+	dev.Lin(r, 1, z, -1, y)
+	weighted := r
+	if !l.w.IsZero() {
+		weighted = dev.Alloc(1, z.N())
+		defer weighted.Free()
+		dev.Mul(weighted, r, l.w)
+	}
+	var sum [1]float64
+	dev.Dot(sum[:], weighted, r)
+	return sum[0] / 2
 }
 
 // Gradient sets dst_i = w_i (z_i - y_i).
 func (l *Weighted) Gradient(dst, z, y array.Batch) {
-	check("the weighted squared loss", l.w, dst, z, y)
+	l.check(dst, z, y)
 	dev := dst.Device()
 	dev.Lin(dst, 1, z, -1, y)
-	dev.Mul(dst, dst, l.w)
+	if !l.w.IsZero() {
+		dev.Mul(dst, dst, l.w)
+	}
 }
 
 // Weights returns w, which stays the loss's.
@@ -96,8 +89,12 @@ func (l *Weighted) Weights() (array.Batch, bool) { return l.w, true }
 
 // Curvature sets dst to w.
 func (l *Weighted) Curvature(dst, z, y array.Batch) {
-	check("the weighted squared loss", l.w, dst, z, y)
-	dst.Device().Copy(dst, l.w)
+	l.check(dst, z, y)
+	if l.w.IsZero() {
+		dst.Device().Fill(dst, 1)
+	} else {
+		dst.Device().Copy(dst, l.w)
+	}
 }
 
 // Lipschitz is the largest weight.
@@ -109,21 +106,13 @@ func (l *Weighted) Release() {
 	l.w = array.Batch{}
 }
 
-// halfSquare is 1/2 sum_i w_i (z_i - y_i)^2; the zero Batch w stands for ones.
-func halfSquare(z, y, w array.Batch) float64 {
-	dev := z.Device()
-	r := dev.Alloc(1, z.N())
-	defer r.Free()
-	dev.Lin(r, 1, z, -1, y)
-	weighted := r
-	if !w.IsZero() {
-		weighted = dev.Alloc(1, z.N())
-		defer weighted.Free()
-		dev.Mul(weighted, r, w)
+// check panics unless all batches are single vectors of one length, that of the weights.
+func (l *Weighted) check(batches ...array.Batch) {
+	if l.w.IsZero() {
+		check("the squared loss", batches...)
+	} else {
+		check("the weighted squared loss", append(batches, l.w)...)
 	}
-	var sum [1]float64
-	dev.Dot(sum[:], weighted, r)
-	return sum[0] / 2
 }
 
 // check panics unless all batches are single vectors of one length.

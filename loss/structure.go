@@ -65,7 +65,7 @@ type Structured interface {
 // StructureOf returns the structure of l, that of the squared loss for nil.
 func StructureOf(l Loss) Structure {
 	if l == nil {
-		l = squared{}
+		l = squared
 	}
 	if known, ok := l.(Structured); ok {
 		return known.Structure()

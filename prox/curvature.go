@@ -133,15 +133,8 @@ type multipliedCurvature struct {
 	c float64
 }
 
-func (m multipliedCurvature) times(q []float64) []float64 {
-	if q == nil {
-		return nil
-	}
-	return product(m.c, q)
-}
-
-func (m multipliedCurvature) Diagonal() []float64 { return m.times(m.Curvature.Diagonal()) }
-func (m multipliedCurvature) Matrix() []float64   { return m.times(m.Curvature.Matrix()) }
+func (m multipliedCurvature) Diagonal() []float64 { return product(m.c, m.Curvature.Diagonal()) }
+func (m multipliedCurvature) Matrix() []float64   { return product(m.c, m.Curvature.Matrix()) }
 
 // Bytes is 0 and Release does nothing: the memory belongs to the derivative of the regularizer that
 // was multiplied.

@@ -84,11 +84,42 @@ func NewMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) D
 	return newMultiple(s, v, margin)
 }
 
-// NewDiagonal returns the derivative J z = d ∘ z for d of zeros and ones, a batch of one vector that it owns,
-// whose model are the coordinates where d is not 0, with the given margin.
-func NewDiagonal(d array.Batch, margin func(v array.Batch) float64) Derivative {
-	return &diagonal{d: d, margin: margin}
+// NewProjection returns the derivative J of a regularizer without curvature, the orthogonal projection on the
+// tangent space t, which it owns, for a model with the given margin. It is diagonal where t is a set of
+// coordinates.
+func NewProjection(dev array.Device, t space.Space, margin func(v array.Batch) float64) Derivative {
+	p, n := t.Dims()
+	switch f := t.Form(); {
+	case f.Kind == space.Whole || f.Kind == space.Subset && (n == 0 || n == p):
+		t.Release()
+		return &multiple{s: float64(min(n, 1)), dev: dev, n: p, margin: margin}
+	case f.Kind == space.Subset:
+		mask := make([]float64, p)
+		for _, j := range f.Set {
+			mask[j] = 1
+		}
+		t.Release()
+		d := dev.Alloc(1, p)
+		dev.Upload(d, mask)
+		return &diagonal{d: d, margin: margin}
+	}
+	return &projection{Space: t, model: Model{Space: t, Margin: margin}}
 }
+
+// projection is the orthogonal projection on a space.
+type projection struct {
+	space.Space
+	model Model
+}
+
+func (j *projection) Apply(dst, z array.Batch) {
+	n, _ := j.Dims()
+	vector.CheckApply("a projection", n, dst, z)
+	j.Project(dst, z)
+}
+
+func (j *projection) Diagonal() array.Batch { return array.Batch{} }
+func (j *projection) Model() *Model         { return &j.model }
 
 // endless is the margin of a regularizer that has only one manifold.
 func endless(array.Batch) float64 { return math.Inf(1) }

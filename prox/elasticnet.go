@@ -1,16 +1,57 @@
 package prox
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
+	"surepipe/space"
 )
 
-// elasticNet is r(b) = lambda ||b||_1 + lambda2/2 ||b||^2.
+// elasticNet is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2: the l1 norm, also weighted, the elastic net, and
+// these and the ridge penalty in other units.
 type elasticNet struct {
-	lambda, lambda2 float64
-	known
+	name string
+	w, q coefficients
+	Known
+}
+
+// NewL1 returns the LASSO penalty r(b) = lambda ||b||_1 on vectors of any length. Its proximal
+// operator is the soft threshold
+//
+//	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda, 0),
+//	J = diag(1 where |v_j| > t lambda, else 0).
+//
+// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is negative or NaN.
+func NewL1(lambda float64) Prox {
+	vector.CheckLambda("the l1 penalty's lambda", lambda)
+	p := &elasticNet{name: "l1", w: uniform(lambda)}
+	p.know()
+	p.Is.L1, p.Is.Balls = Number{lambda, true}, balls(lambda, 1)
+	return p
+}
+
+// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length len(w), with
+//
+//	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda w_j, 0),
+//	J = diag(1 where |v_j| > t lambda w_j or lambda w_j = 0, else 0).
+//
+// An entry of weight 0 is not penalized, for any lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The weights are copied to dev, where they stay until [Release]. A negative or NaN
+// weight is an error. It panics if lambda is negative or NaN.
+func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) {
+	vector.CheckLambda("the weighted l1 penalty's lambda", lambda)
+	if len(w) == 0 {
+		return nil, fmt.Errorf("prox: weighted l1: no weights")
+	}
+	for j, x := range w {
+		if !(x >= 0) {
+			return nil, fmt.Errorf("prox: weighted l1: weight %d is %v, want >= 0", j, x)
+		}
+	}
+	return newElasticNet("weighted l1", dev, listed(dev, product(lambda, w)), coefficients{})
 }
 
 // NewElasticNet returns r(b) = lambda ||b||_1 + lambda2/2 ||b||^2 on vectors of any length, with
@@ -22,119 +63,184 @@ type elasticNet struct {
 func NewElasticNet(lambda, lambda2 float64) Prox {
 	vector.CheckLambda("the elastic net's lambda", lambda)
 	vector.CheckLambda("the elastic net's lambda2", lambda2)
-	p := &elasticNet{lambda: lambda, lambda2: lambda2}
-	p.structure = Structure{
-		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
-		DualScale: p.dualScale, FenchelGap: p.fenchelGap,
-	}
+	p := &elasticNet{name: "elastic net", w: uniform(lambda), q: uniform(lambda2)}
+	p.know()
 	return p
 }
 
-func (p *elasticNet) Dim() int { return 0 }
-
-func (p *elasticNet) Eval(dst, v array.Batch, t float64) error {
-	vector.CheckEval("elastic net", 0, dst, v, t)
-	dev := dst.Device()
-	dev.Soft(dst, v, array.Batch{}, t*p.lambda)
-	dev.Lin(dst, 1/(1+t*p.lambda2), dst, 0, array.Batch{})
-	return nil
-}
-
-func (p *elasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	vector.CheckLinearize("elastic net", 0, dst, v, t)
-	dev := v.Device()
-	mask := dev.Alloc(1, v.N())
-	dev.SoftMask(mask, v, array.Batch{}, t*p.lambda)
-	dev.Lin(mask, 1/(1+t*p.lambda2), mask, 0, array.Batch{})
-	if err := p.Eval(dst, v, t); err != nil {
-		mask.Free()
-		return nil, err
-	}
-	return &diagonal{
-		d: mask, t: t, curvature: func(int) float64 { return p.lambda2 },
-		kink: func(_ int, v float64) float64 { return softKink(v, t*p.lambda) },
-	}, nil
-}
-
-func (p *elasticNet) value(b array.Batch) float64 {
-	vector.CheckValue("elastic net", 0, b)
-	return vector.Times(p.lambda, vector.Norm1(b)) + vector.Times(p.lambda2/2, vector.Norm2Squared(b))
-}
-
-// weightedElasticNet is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2: the elastic net, or with w = 0 the
-// ridge penalty, in other units.
-type weightedElasticNet struct {
-	w, q         array.Batch
-	wHost, qHost []float64
-	known
-}
-
-// newWeightedElasticNet copies the weights, all at least 0, to dev.
-func newWeightedElasticNet(dev array.Device, w, q []float64) (*weightedElasticNet, error) {
-	p := &weightedElasticNet{w: dev.Alloc(1, len(w)), q: dev.Alloc(1, len(w)), wHost: w, qHost: q}
-	p.structure = Structure{
-		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
-		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release,
-	}
-	dev.Upload(p.w, w)
-	dev.Upload(p.q, q)
+// newElasticNet takes weights that are on dev, where they are listed.
+func newElasticNet(name string, dev array.Device, w, q coefficients) (Prox, error) {
+	p := &elasticNet{name: name, w: w, q: q}
+	p.know()
 	if err := dev.Err(); err != nil {
 		p.Release()
-		return nil, err
+		return nil, fmt.Errorf("prox: %s: %w", name, err)
 	}
 	return p, nil
 }
 
-func (p *weightedElasticNet) Dim() int { return len(p.wHost) }
-
-func (p *weightedElasticNet) Release() {
-	p.w.Free()
-	p.q.Free()
+func (p *elasticNet) know() {
+	p.Is = Structure{
+		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		DualScale: p.dualScale, FenchelGap: p.fenchelGap,
+	}
+	if p.w.list != nil || p.q.list != nil {
+		p.Is.Release = p.Release
+	}
 }
 
-// shrinkage is 1/(1 + t q_j).
-func (p *weightedElasticNet) shrinkage(t float64) array.Batch {
-	f := make([]float64, len(p.qHost))
-	for j, q := range p.qHost {
+func (p *elasticNet) Dim() int { return max(len(p.w.list), len(p.q.list)) }
+
+// Release frees the weights.
+func (p *elasticNet) Release() {
+	p.w.on.Free()
+	p.q.on.Free()
+}
+
+// shrink multiplies the entries of b by 1/(1 + t q_j).
+func (p *elasticNet) shrink(b array.Batch, t float64) {
+	dev := b.Device()
+	if p.q.list == nil {
+		if p.q.one > 0 {
+			dev.Lin(b, 1/(1+t*p.q.one), b, 0, array.Batch{})
+		}
+		return
+	}
+	f := make([]float64, len(p.q.list))
+	for j, q := range p.q.list {
 		f[j] = 1 / (1 + t*q)
 	}
-	dev := p.q.Device()
-	b := dev.Alloc(1, len(f))
-	dev.Upload(b, f)
-	return b
+	factors := dev.Alloc(1, len(f))
+	defer factors.Free()
+	dev.Upload(factors, f)
+	dev.Mul(b, b, factors)
 }
 
-func (p *weightedElasticNet) Eval(dst, v array.Batch, t float64) error {
-	vector.CheckEval("weighted elastic net", p.Dim(), dst, v, t)
-	dev := dst.Device()
-	f := p.shrinkage(t)
-	defer f.Free()
-	dev.Soft(dst, v, p.w, t)
-	dev.Mul(dst, dst, f)
+func (p *elasticNet) Eval(dst, v array.Batch, t float64) error {
+	vector.CheckEval(p.name, p.Dim(), dst, v, t)
+	dst.Device().Soft(dst, v, p.w.on, t*p.w.one)
+	p.shrink(dst, t)
 	return nil
 }
 
-func (p *weightedElasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	vector.CheckLinearize("weighted elastic net", p.Dim(), dst, v, t)
+func (p *elasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	vector.CheckLinearize(p.name, p.Dim(), dst, v, t)
 	dev := v.Device()
-	f := p.shrinkage(t)
-	mask := dev.Alloc(1, v.N())
-	dev.SoftMask(mask, v, p.w, t)
-	dev.Soft(dst, v, p.w, t)
-	dev.Mul(dst, dst, f)
-	dev.Mul(f, f, mask)
-	mask.Free()
-	return &diagonal{
-		d: f, t: t, curvature: func(j int) float64 { return p.qHost[j] },
-		kink: func(j int, v float64) float64 { return softKink(v, t*p.wHost[j]) },
-	}, nil
+	j := &diagonal{d: dev.Alloc(1, v.N()), t: t, kink: func(j int, v float64) float64 { return softKink(v, t*p.w.at(j)) }}
+	dev.SoftMask(j.d, v, p.w.on, t*p.w.one)
+	dev.Soft(dst, v, p.w.on, t*p.w.one)
+	p.shrink(j.d, t)
+	p.shrink(dst, t)
+	if p.q.list != nil || p.q.one > 0 {
+		j.curvature = p.q.at
+	}
+	return j, nil
 }
 
-func (p *weightedElasticNet) value(b array.Batch) float64 {
-	vector.CheckValue("weighted elastic net", p.Dim(), b)
+func (p *elasticNet) value(b array.Batch) float64 {
+	vector.CheckValue(p.name, p.Dim(), b)
 	s := 0.0
 	for j, x := range vector.OnHost(b) {
-		s += vector.Times(p.wHost[j], math.Abs(x)) + vector.Times(p.qHost[j]/2, x*x)
+		s += vector.Times(p.w.at(j), math.Abs(x)) + vector.Times(p.q.at(j)/2, x*x)
 	}
 	return s
+}
+
+// free is where both weights are 0.
+func (p *elasticNet) free(n int) []int {
+	return where(n, func(j int) bool { return p.w.at(j) == 0 && p.q.at(j) == 0 })
+}
+
+func (p *elasticNet) sparse(n int) (w, q []float64, positive []bool) {
+	return p.w.over(n), p.q.over(n), nil
+}
+
+// itself is the Closure of a regularizer that is a sum over coordinates.
+func itself(s []int) []int { return s }
+
+// on has the weights of the set.
+func (p *elasticNet) on(dev array.Device, t space.Space) (Prox, error) {
+	set, ok := subsetOf(t)
+	switch {
+	case !ok:
+		return nil, nil
+	case p.Dim() == 0:
+		return p, nil
+	}
+	return newElasticNet(p.name, dev, p.w.pick(dev, set), p.q.pick(dev, set))
+}
+
+// anyUnits is the Units of a regularizer that can be rescaled to any units.
+func anyUnits([]float64) {}
+
+// rescale gives coordinate j the weights w_j s_j and q_j s_j^2.
+func (p *elasticNet) rescale(dev array.Device, s []float64) (Prox, error) {
+	return newElasticNet(p.name, dev, p.w.times(dev, s, vector.Times), p.q.times(dev, s, timesSquare))
+}
+
+// timesSquare is q s^2.
+func timesSquare(q, s float64) float64 { return vector.Times(vector.Times(q, s), s) }
+
+// ridge reports whether the regularizer has curvature everywhere and is otherwise 0.
+func (p *elasticNet) ridge() bool {
+	return p.w.zero() && (p.q.list == nil && p.q.one > 0 || p.q.list != nil && slices.Min(p.q.list) > 0)
+}
+
+// plain reports whether the regularizer is a multiple of the l1 norm.
+func (p *elasticNet) plain() bool { return p.w.list == nil && p.q.list == nil && p.q.one == 0 }
+
+// dualScale is that of the l1 norm: the elastic net is a LASSO with sqrt(q) I below A and zeros below y,
+// so that its z is (z, -sqrt(q) b) and its g is g - q b.
+func (p *elasticNet) dualScale(b, g array.Batch, _ float64) float64 {
+	if p.plain() {
+		return vector.Ratio(p.w.one, largestOf(g))
+	}
+	if p.ridge() {
+		return 1
+	}
+	t := 1.0
+	x, h := vector.OnHost(b), vector.OnHost(g)
+	for j := range x {
+		if q := p.q.at(j); !math.IsInf(q, 1) { // else b is held at 0
+			t = min(t, vector.Ratio(p.w.at(j), math.Abs(h[j]-vector.Times(q, x[j]))))
+		}
+	}
+	return t
+}
+
+// fenchelGap is sum_j (1-t)^2/2 q_j b_j^2 + w_j |b_j| - t b_j (g_j - q_j b_j).
+func (p *elasticNet) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	if p.plain() && elsewhere(b) && !math.IsInf(p.w.one, 1) {
+		return p.gapOnDevice(b, g, t)
+	}
+	if p.ridge() {
+		return ridgeGap(b, g, t, &p.q)
+	}
+	sum := 0.0
+	x, h := vector.OnHost(b), vector.OnHost(g)
+	for j := range x {
+		q := p.q.at(j)
+		if math.IsInf(q, 1) {
+			continue
+		}
+		qx := vector.Times(q, x[j])
+		sum += (1-t)*(1-t)/2*qx*x[j] + vector.Surplus(vector.Times(p.w.at(j), math.Abs(x[j])), t*x[j]*(h[j]-qx))
+	}
+	return sum
+}
+
+// gapOnDevice is the fenchelGap of a multiple of the l1 norm.
+func (p *elasticNet) gapOnDevice(b, g array.Batch, t float64) float64 {
+	dev := b.Device()
+	along, absolute, part := dev.Alloc(1, b.N()), dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
+	dev.Fill(along, math.Inf(-1))
+	dev.Fill(absolute, 0)
+	dev.Clamp(part, b, along, absolute)
+	dev.Lin(absolute, 1, b, -2, part)
+	dev.Mul(along, b, g)
+	gap := sumOfSurplus(absolute, along, p.w.one, t)
+	along.Free()
+	absolute.Free()
+	part.Free()
+	return gap
 }

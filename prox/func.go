@@ -13,7 +13,7 @@ type function struct {
 	p    int
 	prox func(dst, v []float64, t float64) error
 	vjp  func(dst, v, z []float64, t float64)
-	known
+	Known
 }
 
 // NewFunc returns a Prox made of functions on slices in the host's memory, on vectors of length p,
@@ -49,7 +49,7 @@ func NewFunc(
 	}
 	f := &function{p: p, prox: prox, vjp: vjp}
 	if value != nil {
-		f.structure.Value = func(b array.Batch) float64 {
+		f.Is.Value = func(b array.Batch) float64 {
 			vector.CheckValue("regularizer", p, b)
 			return value(b.ToHost())
 		}

@@ -8,11 +8,43 @@ import (
 	"surepipe/space"
 )
 
-// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal, u = v, and
-// c = t lambda w_g / ||v_g||^3, 0 where the group is inactive.
+// groupL2Derivative is J z = shrinkage ∘ z + u ∘ spread(c ∘ member(u ∘ z)): with u = v and
+// c = t w_g/||v_g||^3, 0 where the group is inactive.
 type groupL2Derivative struct {
-	groupDerivative
-	t, scale float64 // the regularizer is scale sum_g w_g ||b_g||, and the step t/scale
+	*groups
+	t            float64
+	shrinkage, u array.Batch // of each entry
+	c            array.Batch // of each group
+	LazyModel
+}
+
+func (j *groupL2Derivative) Apply(dst, z array.Batch) {
+	vector.CheckApply("group l2", j.p, dst, z)
+	dev := dst.Device()
+	full := dev.Alloc(z.K(), j.p)
+	part := dev.Alloc(z.K(), j.n)
+	dev.Mul(full, j.u, z)
+	dev.MulCSR(part, j.member, full)
+	dev.Mul(part, j.c, part)
+	dev.MulCSR(full, j.spread, part)
+	dev.Mul(full, j.u, full)
+	dev.Mul(dst, j.shrinkage, z)
+	dev.Lin(dst, 1, dst, 1, full)
+	full.Free()
+	part.Free()
+}
+
+func (j *groupL2Derivative) Diagonal() array.Batch { return array.Batch{} }
+
+func (j *groupL2Derivative) Bytes() int64 {
+	return j.shrinkage.Bytes() + j.u.Bytes() + j.c.Bytes() + j.ModelBytes()
+}
+
+func (j *groupL2Derivative) Release() {
+	j.FreeModel()
+	j.shrinkage.Free()
+	j.u.Free()
+	j.c.Free()
 }
 
 func (j *groupL2Derivative) Model() *Model { return j.Get(j.build) }
@@ -36,7 +68,7 @@ func (j *groupL2Derivative) margin(v array.Batch) float64 {
 //
 //	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
 func (j *groupL2Derivative) build() *Model {
-	shrinkage, v := vector.OnHost(j.diagonal), vector.OnHost(j.u)
+	shrinkage, v := vector.OnHost(j.shrinkage), vector.OnHost(j.u)
 	var set []int
 	members := make([][]int, j.n) // places in set
 	norm := make([]float64, j.n)
@@ -50,7 +82,7 @@ func (j *groupL2Derivative) build() *Model {
 	}
 	dev := j.u.Device()
 	m := &Model{Space: space.Coordinates(dev, j.p, set), Margin: j.margin}
-	c := &groupCurvature{v: gather(v, set), indptr: []int{0}, trace: float64(len(set)), frobenius2: float64(len(set))}
+	c := &groupCurvature{n: len(set), indptr: []int{0}, trace: float64(len(set)), frobenius2: float64(len(set))}
 	for g, places := range members {
 		if len(places) < 2 || j.wHost[g] == 0 {
 			continue
@@ -58,8 +90,10 @@ func (j *groupL2Derivative) build() *Model {
 		s := shrinkage[set[places[0]]]
 		c.indices = append(c.indices, places...)
 		c.indptr = append(c.indptr, len(c.indices))
-		c.q = append(c.q, j.scale*j.wHost[g]/(s*norm[g]))
-		c.norm = append(c.norm, norm[g])
+		for _, i := range places {
+			c.u = append(c.u, v[set[i]]/norm[g])
+		}
+		c.q = append(c.q, j.wHost[g]/(s*norm[g]))
 		size := float64(len(places) - 1)
 		c.trace -= size * (1 - s)
 		c.frobenius2 -= size * (1 - s*s)
@@ -76,9 +110,10 @@ func (j *groupL2Derivative) build() *Model {
 //
 //	J_g = (I + t Q_g)^{-1} = s_g I + (1 - s_g) u_g u_g*,   u_g = v_g/||v_g||.
 type groupCurvature struct {
-	v               []float64 // v at the coordinates
+	n               int       // the number of coordinates
 	indptr, indices []int     // the groups
-	q, norm         []float64 // w_g/||b_g|| and ||v_g||
+	u               []float64 // of indices
+	q               []float64 // w_g/||b_g||
 
 	trace, frobenius2 float64
 
@@ -93,14 +128,12 @@ func (c *groupCurvature) upload(dev array.Device, s []float64) {
 	for i := range factor {
 		factor[i] = 1
 	}
-	u := make([]float64, len(c.indices))
-	rows, places, values := make([]int, n+1), make([]int, 0, len(u)), make([]float64, 0, len(u))
+	rows, places, values := make([]int, n+1), make([]int, 0, len(c.u)), make([]float64, 0, len(c.u))
 	owner, share := make([]int, n), make([]float64, n)
 	for g := range groups {
 		for at := c.indptr[g]; at < c.indptr[g+1]; at++ {
 			i := c.indices[at]
-			u[at] = c.v[i] / c.norm[g]
-			factor[i], owner[i], share[i] = s[i], g, (1-s[i])*u[at]
+			factor[i], owner[i], share[i] = s[i], g, (1-s[i])*c.u[at]
 			rows[i+1] = 1
 		}
 	}
@@ -110,7 +143,7 @@ func (c *groupCurvature) upload(dev array.Device, s []float64) {
 		}
 		rows[i+1] += rows[i]
 	}
-	c.member = dev.NewCSR(groups, n, c.indptr, c.indices, u)
+	c.member = dev.NewCSR(groups, n, c.indptr, c.indices, c.u)
 	c.spread = dev.NewCSR(n, groups, rows, places, values)
 	c.shrinkage = dev.Alloc(1, n)
 	dev.Upload(c.shrinkage, factor)
@@ -130,19 +163,9 @@ func (c *groupCurvature) Precondition(dst, image, z array.Batch) {
 func (c *groupCurvature) Diagonal() []float64 { return nil }
 
 func (c *groupCurvature) Matrix() []float64 {
-	n := len(c.v)
-	m := vector.SquareMatrix(n)
-	if m == nil {
-		return nil
-	}
+	m := vector.SquareMatrix(c.n)
 	for g, q := range c.q {
-		group := c.indices[c.indptr[g]:c.indptr[g+1]]
-		for _, i := range group {
-			for _, k := range group {
-				m[i*n+k] = -q * (c.v[i] / c.norm[g]) * (c.v[k] / c.norm[g])
-			}
-			m[i*n+i] += q
-		}
+		addRadial(m, c.n, c.indices[c.indptr[g]:c.indptr[g+1]], q, c.u[c.indptr[g]:c.indptr[g+1]])
 	}
 	return m
 }

@@ -2,6 +2,7 @@ package prox
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -18,8 +19,8 @@ type groupLinf struct {
 // groupLinfWork is the memory of one evaluation.
 type groupLinfWork struct {
 	vector.BallWork
-	group []float64 // one group of x
-	slope []float64 // what the derivative keeps
+	group   []float64 // one group of x
+	clipped []int     // its entries whose size is reduced to theta
 }
 
 // NewGroupLinf returns the penalty
@@ -56,10 +57,8 @@ func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []f
 	for g, group := range groups {
 		q.entries[g] = append([]int(nil), group...)
 	}
-	q.structure = Structure{
-		Value: q.value, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
-		Rescale: q.rescale, DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release,
-	}
+	all.norm, all.dual, all.make = vector.Largest, vector.Total, NewGroupLinf
+	q.Is.Value = q.value
 	return q, nil
 }
 
@@ -72,17 +71,9 @@ func (p *groupLinf) getWork() *groupLinfWork {
 	return w
 }
 
-// clip sets x to its prox. A slope that is not nil receives what the derivative keeps: s, free and
-// c, one after the other.
-func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
-	var s, free, c []float64
-	if slope != nil {
-		s, free, c = slope[:p.p], slope[p.p:2*p.p], slope[2*p.p:]
-		clear(slope)
-		for j := range free {
-			free[j] = 1
-		}
-	}
+// clip sets x to its prox. It calls keep, unless that is nil, with the groups that are penalized: the
+// entries that were clipped, or ok = false for a group that is 0.
+func (p *groupLinf) clip(w *groupLinfWork, t float64, keep func(g int, clipped []int, ok bool)) {
 	for g, entries := range p.entries {
 		tau := t * p.wHost[g]
 		if tau == 0 {
@@ -93,25 +84,19 @@ func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 			v[i] = w.X[j]
 		}
 		top, theta := w.Level(v, tau)
-		inactive, clipped := theta <= -top, 0
+		inactive := theta <= -top
+		w.clipped = w.clipped[:0]
 		for i, j := range entries {
-			above := math.Abs(v[i])-top > theta
 			switch {
 			case inactive:
 				w.X[j] = 0
-			case above:
+			case math.Abs(v[i])-top > theta:
 				w.X[j] = math.Copysign(top+theta, v[i])
-				clipped++
-			}
-			if slope != nil && (inactive || above) {
-				free[j] = 0
-				if !inactive {
-					s[j] = vector.Sign(v[i])
-				}
+				w.clipped = append(w.clipped, j)
 			}
 		}
-		if slope != nil && clipped > 0 {
-			c[g] = 1 / float64(clipped)
+		if keep != nil {
+			keep(g, w.clipped, !inactive)
 		}
 	}
 }
@@ -123,75 +108,53 @@ func (p *groupLinf) Eval(dst, v array.Batch, t float64) error {
 	return vector.OnEach("group linf", dst, v, w.X, func() { p.clip(w, t, nil) })
 }
 
+// Linearize makes a cluster of A in each group, and one of each coordinate where J is the identity.
 func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("group linf", p.p, dst, v, t)
 	w := p.getWork()
 	defer p.work.Put(w)
-	w.slope = vector.Grow(w.slope, 2*p.p+p.n)
-	if err := vector.OnEach("group linf", dst, v, w.X, func() { p.clip(w, t, w.slope) }); err != nil {
+	sets, sign := make([][]int, p.p), make([]float64, p.p)
+	for j := range sets {
+		sets[j], sign[j] = []int{j}, 1
+	}
+	if err := vector.OnEach("group linf", dst, v, w.X, func() {
+		p.clip(w, t, func(g int, clipped []int, ok bool) {
+			if !ok {
+				clipped = p.entries[g]
+			}
+			for _, j := range clipped {
+				sets[j] = nil
+			}
+			if ok && len(clipped) > 0 {
+				sets[slices.Min(clipped)] = slices.Sorted(slices.Values(clipped))
+			}
+		})
+		for j, x := range w.X {
+			if x < 0 {
+				sign[j] = -1
+			}
+		}
+	}); err != nil {
 		return nil, err
 	}
 	dev := v.Device()
-	j := &groupLinfDerivative{groupDerivative: groupDerivative{
-		groups: p.groups, name: "group linf", diagonal: dev.Alloc(1, p.p), u: dev.Alloc(1, p.p), c: dev.Alloc(1, p.n),
-	}, prox: p, t: t}
-	dev.Upload(j.u, w.slope[:p.p])
-	dev.Upload(j.diagonal, w.slope[p.p:2*p.p])
-	dev.Upload(j.c, w.slope[2*p.p:])
-	return j, nil
+	return NewProjection(dev, vector.Clusters(dev, p.p, sets, sign), func(v array.Batch) float64 {
+		return p.margin(v, t)
+	}), nil
 }
 
 func (p *groupLinf) value(b array.Batch) float64 {
 	vector.CheckValue("group linf", p.p, b)
-	x, sum := vector.OnHost(b), 0.0
-	for g, entries := range p.entries {
-		top := 0.0
-		for _, j := range entries {
-			top = max(top, math.Abs(x[j]))
-		}
-		sum += vector.Times(p.wHost[g], top)
-	}
+	sum := 0.0
+	p.byGroup(b, b, func(w float64, b, _ []float64) { sum += vector.Times(w, p.norm(b)) })
 	return sum
 }
 
-// groupLinfDerivative has 1 on the diagonal where J is the identity, else 0; u = sign(v_j) in A,
-// else 0; and c = 1/|A| of each group.
-type groupLinfDerivative struct {
-	groupDerivative
-	prox *groupLinf
-	t    float64
-}
-
-func (j *groupLinfDerivative) Model() *Model { return j.Get(j.build) }
-
-// build makes a set of A in each group, and one of each coordinate where J is the identity.
-func (j *groupLinfDerivative) build() *Model {
-	free, s := vector.OnHost(j.diagonal), vector.OnHost(j.u)
-	clipped := make([][]int, j.n)
-	for i, a := range s {
-		if a != 0 {
-			clipped[j.owner[i]] = append(clipped[j.owner[i]], i)
-		}
-	}
-	sets, sign := make([][]int, j.p), make([]float64, j.p)
-	for i := range sets {
-		if sign[i] = 1; free[i] != 0 {
-			sets[i] = []int{i}
-		} else if set := clipped[j.owner[i]]; len(set) > 0 && set[0] == i {
-			sets[i] = set
-		}
-		if s[i] < 0 {
-			sign[i] = -1
-		}
-	}
-	return &Model{Space: vector.Clusters(j.u.Device(), j.p, sets, sign), Margin: j.margin}
-}
-
 // margin is the least of the groups'.
-func (j *groupLinfDerivative) margin(v array.Batch) float64 {
+func (p *groupLinf) margin(v array.Batch, t float64) float64 {
 	x, least, w := vector.OnHost(v), math.Inf(1), new(vector.BallWork)
-	for g, entries := range j.prox.entries {
-		if tau := j.t * j.wHost[g]; tau > 0 {
+	for g, entries := range p.entries {
+		if tau := t * p.wHost[g]; tau > 0 {
 			least = min(least, vector.BallMargin(w, gather(x, entries), tau))
 		}
 	}

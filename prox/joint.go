@@ -9,12 +9,79 @@ import (
 	"surepipe/space"
 )
 
-// jointL2 is r(z) = lambda sum_g ||z_g||_2, where group g are the entries g width, ..., (g + 1) width - 1
-// of each of some planes of n entries.
+// planeGroups divides vectors of count planes of n entries each into groups: group g are the entries
+// g width, ..., (g + 1) width - 1 of each plane. What belongs to a group stands at each of its entries
+// in a plane, in a vector of length n.
+type planeGroups struct{ n, count, width int }
+
+// of is plane k of every vector.
+func (p planeGroups) of(b array.Batch, k int) array.Batch { return b.Cols(k*p.n, (k+1)*p.n) }
+
+// groups is the number of groups.
+func (p planeGroups) groups() int { return p.n / p.width }
+
+// members are the entries of group g, in place of what all holds.
+func (p planeGroups) members(all []int, g int) []int {
+	all = all[:0]
+	for k := range p.count {
+		for c := range p.width {
+			all = append(all, k*p.n+g*p.width+c)
+		}
+	}
+	return all
+}
+
+// inner sets dst to <a_g, b_g> for every group.
+func (p planeGroups) inner(dst, a, b array.Batch) {
+	if dst.K() == 0 {
+		return
+	}
+	dev := dst.Device()
+	t := dev.Alloc(dst.K(), p.n)
+	defer t.Free()
+	dev.Mul(dst, p.of(a, 0), p.of(b, 0))
+	for k := 1; k < p.count; k++ {
+		dev.Mul(t, p.of(a, k), p.of(b, k))
+		dev.Lin(dst, 1, dst, 1, t)
+	}
+	if p.width > 1 { // add up the neighbours of a plane
+		ones := dev.Alloc(p.width, p.width)
+		defer ones.Free()
+		dev.Fill(ones, 1)
+		rows := dst.K() * p.groups()
+		dev.Gemm(false, false, 1, dst.Reshape(rows, p.width), ones, 0, t.Reshape(rows, p.width))
+		dev.Copy(dst, t)
+	}
+}
+
+// scale sets dst_g = s_g v_g for every group. dst and v may be the same batch.
+func (p planeGroups) scale(dst, v, s array.Batch) {
+	for k := range p.count {
+		dst.Device().Mul(p.of(dst, k), p.of(v, k), s)
+	}
+}
+
+// scaleAlong sets dst_g = s_g z_g + c_g <u_g, z_g> u_g for every group. dst and z may be the same batch.
+func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
+	dev := dst.Device()
+	along, t := dev.Alloc(z.K(), p.n), dev.Alloc(z.K(), p.n)
+	defer along.Free()
+	defer t.Free()
+	p.inner(along, z, u)
+	dev.Mul(along, along, c)
+	for k := range p.count {
+		to := p.of(dst, k)
+		dev.Mul(t, along, p.of(u, k))
+		dev.Mul(to, p.of(z, k), s)
+		dev.Lin(to, 1, to, 1, t)
+	}
+}
+
+// jointL2 is r(z) = lambda sum_g ||z_g||_2.
 type jointL2 struct {
-	n, planes, width int
-	lambda           float64
-	known
+	planeGroups
+	lambda float64
+	Known
 }
 
 // NewJointL2 returns the l2 norm across planes: for vectors of planes arrays of n numbers, one after
@@ -51,55 +118,24 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 			planes, n, channels))
 	}
 	vector.CheckLambda("the joint l2 penalty's lambda", lambda)
-	p := &jointL2{n: n * channels, planes: planes, width: channels, lambda: lambda}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p := &jointL2{planeGroups: planeGroups{n * channels, planes, channels}, lambda: lambda}
+	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	if channels == 1 {
-		p.structure.Balls = balls(lambda, planes)
+		p.Is.Balls = balls(lambda, planes)
 	}
 	return p
 }
 
-func (p *jointL2) Dim() int { return p.n * p.planes }
-
-// plane is plane c of every vector.
-func (p *jointL2) plane(b array.Batch, c int) array.Batch { return b.Cols(c*p.n, (c+1)*p.n) }
-
-// squares sets q_i = ||v_g||^2 for all entries i of a plane, of group g. t is memory of the same shape.
-func (p *jointL2) squares(q, t, v array.Batch) {
-	dev := q.Device()
-	dev.Mul(q, p.plane(v, 0), p.plane(v, 0))
-	for c := 1; c < p.planes; c++ {
-		dev.Mul(t, p.plane(v, c), p.plane(v, c))
-		dev.Lin(q, 1, q, 1, t)
-	}
-	couple(q, t, p.width)
-}
-
-// couple replaces the entries of q by the sums over the groups of width neighbours that they are in.
-// t is memory of the same shape.
-func couple(q, t array.Batch, width int) {
-	if width == 1 || q.K() == 0 {
-		return
-	}
-	dev, groups := q.Device(), q.K()*q.N()/width
-	ones := dev.Alloc(width, width)
-	dev.Fill(ones, 1)
-	dev.Gemm(false, false, 1, q.Reshape(groups, width), ones, 0, t.Reshape(groups, width))
-	dev.Copy(q, t)
-	ones.Free()
-}
+func (p *jointL2) Dim() int { return p.n * p.count }
 
 func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
 	vector.CheckEval("joint l2", p.Dim(), dst, v, t)
 	dev := v.Device()
-	q, s := dev.Alloc(v.K(), p.n), dev.Alloc(v.K(), p.n)
-	p.squares(q, s, v)
-	dev.Shrink(s, q, array.Batch{}, vector.Times(t, p.lambda))
-	for c := range p.planes {
-		dev.Mul(p.plane(dst, c), p.plane(v, c), s)
-	}
-	q.Free()
-	s.Free()
+	s := dev.Alloc(v.K(), p.n)
+	defer s.Free()
+	p.inner(s, v, v)
+	dev.Shrink(s, s, array.Batch{}, vector.Times(t, p.lambda))
+	p.scale(dst, v, s)
 	return nil
 }
 
@@ -107,27 +143,25 @@ func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("joint l2", p.Dim(), dst, v, t)
 	dev := v.Device()
 	j := &jointDerivative{p: p, t: t, u: dev.Alloc(1, p.Dim()), s: dev.Alloc(1, p.n), c: dev.Alloc(1, p.n)}
-	p.squares(j.c, j.s, v)
+	p.inner(j.c, v, v)
 	dev.Shrink(j.s, j.c, array.Batch{}, vector.Times(t, p.lambda))
 	dev.ShrinkSlope(j.c, j.c, array.Batch{}, vector.Times(t, p.lambda))
 	dev.Copy(j.u, v)
-	for c := range p.planes {
-		dev.Mul(p.plane(dst, c), p.plane(v, c), j.s)
-	}
+	p.scale(dst, v, j.s)
 	return j, nil
 }
 
-// Norms are ||b_g||.
+// norms are ||b_g||, on the host.
 func (p *jointL2) norms(b array.Batch) []float64 {
 	x := vector.OnHost(b)
-	norms := make([]float64, p.n/p.width)
-	for c := range p.planes {
-		for i, v := range x[c*p.n:][:p.n] {
+	norms := make([]float64, p.groups())
+	for k := range p.count {
+		for i, v := range x[k*p.n:][:p.n] {
 			norms[i/p.width] += v * v
 		}
 	}
-	for i, v := range norms {
-		norms[i] = math.Sqrt(v)
+	for g, v := range norms {
+		norms[g] = math.Sqrt(v)
 	}
 	return norms
 }
@@ -142,10 +176,13 @@ func (p *jointL2) value(b array.Batch) float64 {
 }
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
-	if elsewhere(g) {
-		return vector.Ratio(p.lambda, p.largestNorm(g))
+	if !elsewhere(g) {
+		return vector.Ratio(p.lambda, vector.Largest(p.norms(g)))
 	}
-	return vector.Ratio(p.lambda, vector.Largest(p.norms(g)))
+	q := g.Device().Alloc(1, p.n)
+	defer q.Free()
+	p.inner(q, g, g)
+	return vector.Ratio(p.lambda, math.Sqrt(largestOf(q)))
 }
 
 // fenchelGap is the sum of lambda ||b_i|| - t <b_i, g_i> over the groups i.
@@ -155,16 +192,28 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	}
 	sum := 0.0
 	x, h := vector.OnHost(b), vector.OnHost(g)
+	var group []int
 	for i, norm := range p.norms(b) {
 		along := 0.0
-		for at := i * p.width; at < len(x); at += p.n {
-			for k := at; k < at+p.width; k++ {
-				along += x[k] * h[k]
-			}
+		group = p.members(group, i)
+		for _, j := range group {
+			along += x[j] * h[j]
 		}
 		sum += vector.Surplus(vector.Times(p.lambda, norm), t*along)
 	}
 	return sum
+}
+
+// gapOnDevice is fenchelGap. Every entry of a plane stands for its group, which has width of them there.
+func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
+	dev := b.Device()
+	along, norms := dev.Alloc(1, p.n), dev.Alloc(1, p.n)
+	defer along.Free()
+	defer norms.Free()
+	p.inner(along, b, b)
+	squareRoots(norms, along)
+	p.inner(along, b, g)
+	return sumOfSurplus(norms, along, p.lambda, t) / float64(p.width)
 }
 
 // jointDerivative is J z = s z + c u <u, z> for every i, with the shrinkage factors s, the argument
@@ -177,24 +226,8 @@ type jointDerivative struct {
 }
 
 func (j *jointDerivative) Apply(dst, z array.Batch) {
-	p, dev := j.p, dst.Device()
-	vector.CheckApply("joint l2", p.Dim(), dst, z)
-	along, t := dev.Alloc(z.K(), p.n), dev.Alloc(z.K(), p.n)
-	dev.Mul(along, p.plane(z, 0), p.plane(j.u, 0))
-	for c := 1; c < p.planes; c++ {
-		dev.Mul(t, p.plane(z, c), p.plane(j.u, c))
-		dev.Lin(along, 1, along, 1, t)
-	}
-	couple(along, t, p.width)
-	dev.Mul(along, along, j.c)
-	for c := range p.planes {
-		to := p.plane(dst, c)
-		dev.Mul(t, along, p.plane(j.u, c))
-		dev.Mul(to, p.plane(z, c), j.s)
-		dev.Lin(to, 1, to, 1, t)
-	}
-	along.Free()
-	t.Free()
+	vector.CheckApply("joint l2", j.p.Dim(), dst, z)
+	j.p.scaleAlong(dst, z, j.s, j.c, j.u)
 }
 
 func (j *jointDerivative) Diagonal() array.Batch { return array.Batch{} }
@@ -217,35 +250,29 @@ func (j *jointDerivative) Release() {
 func (j *jointDerivative) build() *Model {
 	p := j.p
 	s, v := vector.OnHost(j.s), vector.OnHost(j.u)
-	var active []int
-	for i := range p.n / p.width {
-		if s[i*p.width] > 0 {
-			active = append(active, i)
-		}
-	}
-	n, width := len(active), p.width
-	set := make([]int, 0, n*p.planes*width)
-	for c := range p.planes {
+	active := where(p.groups(), func(i int) bool { return s[i*p.width] > 0 })
+	set := make([]int, 0, len(active)*p.count*p.width)
+	for k := range p.count {
 		for _, i := range active {
-			for k := range width {
-				set = append(set, c*p.n+i*width+k)
+			for c := range p.width {
+				set = append(set, k*p.n+i*p.width+c)
 			}
 		}
 	}
 	m := &Model{Space: space.Coordinates(j.u.Device(), p.Dim(), set), Margin: j.margin}
-	if p.planes*width < 2 || n == 0 || p.lambda == 0 {
+	if p.count*p.width < 2 || len(active) == 0 || p.lambda == 0 {
 		return m
 	}
-	c := &jointCurvature{dev: j.u.Device(), t: j.t, n: n, planes: p.planes, width: width, q: make([]float64, n),
-		factor: make([]float64, n), unit: make([]float64, len(set))}
+	c := &jointCurvature{dev: j.u.Device(), planeGroups: planeGroups{len(active) * p.width, p.count, p.width},
+		q: make([]float64, len(active)), factor: make([]float64, len(active)), unit: make([]float64, len(set))}
 	norms := p.norms(j.u)
+	var group []int
 	for a, i := range active {
-		c.factor[a] = s[i*width]
+		c.factor[a] = s[i*p.width]
 		c.q[a] = p.lambda / (c.factor[a] * norms[i])
-		for at := a * width; at < len(set); at += n * width {
-			for k := at; k < at+width; k++ {
-				c.unit[k] = v[set[k]] / norms[i]
-			}
+		group = c.members(group, a)
+		for _, k := range group {
+			c.unit[k] = v[set[k]] / norms[i]
 		}
 	}
 	m.Curvature, m.root = c, c.root

@@ -11,7 +11,7 @@ import (
 // l2 is r(b) = lambda ||b||_2.
 type l2 struct {
 	lambda float64
-	known
+	Known
 }
 
 // NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any length. Its proximal
@@ -25,7 +25,7 @@ type l2 struct {
 func NewL2(lambda float64) Prox {
 	vector.CheckLambda("the l2 penalty's lambda", lambda)
 	p := &l2{lambda: lambda}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	return p
 }
 
@@ -78,6 +78,15 @@ func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
+}
+
+func (p *l2) dualScale(_, g array.Batch, _ float64) float64 {
+	return vector.Ratio(p.lambda, vector.Euclid(vector.OnHost(g)))
+}
+
+func (p *l2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	x := vector.OnHost(b)
+	return vector.Surplus(vector.Times(p.lambda, vector.Euclid(x)), t*vector.Inner(x, vector.OnHost(g)))
 }
 
 // margin is | ||v|| - t lambda |.
@@ -134,16 +143,7 @@ func (j *l2Derivative) build() *Model {
 func (j *l2Derivative) curvature() []float64 {
 	n := j.u.N()
 	m := vector.SquareMatrix(n)
-	if m == nil {
-		return nil
-	}
-	u := vector.OnHost(j.u)
-	for i, a := range u {
-		for k, b := range u {
-			m[i*n+k] = -j.q * a * b
-		}
-		m[i*n+i] += j.q
-	}
+	addRadial(m, n, where(n, func(int) bool { return true }), j.q, vector.OnHost(j.u))
 	return m
 }
 

@@ -2,7 +2,6 @@ package prox
 
 import (
 	"fmt"
-	"math"
 	"sync"
 
 	"surepipe/array"
@@ -13,7 +12,7 @@ import (
 type separable struct {
 	blocks []Prox
 	at     []int // block i is coordinates [at[i], at[i+1])
-	known
+	Known
 }
 
 // NewSeparable returns r(b) = sum_i r_i(b_i), where b_i are consecutive blocks of b, each as long
@@ -48,7 +47,7 @@ func NewSeparable(blocks ...Prox) Prox {
 	if quadratic {
 		return newSquaredL2(first.Value, p.Dim())
 	}
-	p.structure = blockStructure(p)
+	p.Is = blockStructure(p)
 	return p
 }
 
@@ -68,7 +67,6 @@ func (p *separable) Eval(dst, v array.Batch, t float64) error {
 func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("separable", p.Dim(), dst, v, t)
 	j := &separableDerivative{at: p.at, blocks: make([]Derivative, 0, len(p.blocks))}
-	ours := true
 	for i, q := range p.blocks {
 		lo, hi := p.at[i], p.at[i+1]
 		d, err := q.Linearize(dst.Cols(lo, hi), v.Cols(lo, hi), t)
@@ -77,14 +75,6 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 			return nil, fmt.Errorf("block %d: %w", i, err)
 		}
 		j.blocks = append(j.blocks, d)
-		switch d.(type) {
-		case *diagonal, *multiple:
-		default:
-			ours = false
-		}
-	}
-	if ours {
-		return j.merge(v.Device(), t), nil
 	}
 	return j, nil
 }
@@ -98,53 +88,6 @@ type separableDerivative struct {
 	own    sync.Mutex
 	asked  bool        // for the diagonal
 	joined array.Batch // the diagonal, where there is one
-}
-
-// merge combines blocks that are diagonals and multiples of the identity into one diagonal, for the
-// step t, and releases them.
-func (j *separableDerivative) merge(dev array.Device, t float64) Derivative {
-	curvatures, margins := make([]func(int) float64, len(j.blocks)), make([]func(array.Batch) float64, len(j.blocks))
-	all := &diagonal{d: dev.Alloc(1, j.at[len(j.blocks)]), t: t}
-	curved := false
-	for i, d := range j.blocks {
-		to := all.d.Cols(j.at[i], j.at[i+1])
-		switch d := d.(type) {
-		case *diagonal:
-			dev.Copy(to, d.d)
-			curvatures[i], margins[i] = d.curvature, d.margins()
-		case *multiple:
-			dev.Fill(to, d.s)
-			margins[i] = d.margin
-			if q := d.q; q != 0 {
-				curvatures[i] = func(int) float64 { return q }
-			}
-		}
-		curved = curved || curvatures[i] != nil
-	}
-	j.Release()
-	at := j.at
-	all.margin = func(v array.Batch) float64 {
-		least := math.Inf(1)
-		for i, margin := range margins {
-			least = min(least, margin(v.Cols(at[i], at[i+1])))
-		}
-		return least
-	}
-	if curved {
-		all.curvature = func(k int) float64 {
-			for i, q := range curvatures {
-				if k >= at[i+1] {
-					continue
-				}
-				if q == nil {
-					return 0
-				}
-				return q(k - at[i])
-			}
-			return 0
-		}
-	}
-	return all
 }
 
 func (j *separableDerivative) Apply(dst, z array.Batch) {

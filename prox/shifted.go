@@ -14,7 +14,7 @@ import (
 type shifted struct {
 	p Prox
 	c array.Batch
-	known
+	Known
 }
 
 // NewShifted returns b -> r(b - c), where p is r and c has one finite number for each coordinate: a
@@ -40,9 +40,9 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 		return nil, fmt.Errorf("prox: shift: %w", err)
 	}
 	s := StructureOf(p)
-	q.structure = Structure{Free: s.Free, Release: q.Release}
+	q.Is = Structure{Free: s.Free, Release: q.Release}
 	if s.Value != nil {
-		q.structure.Value = func(b array.Batch) float64 {
+		q.Is.Value = func(b array.Batch) float64 {
 			vector.CheckValue("shifted regularizer", q.Dim(), b)
 			x := q.minus(b)
 			defer x.Free()
@@ -50,20 +50,20 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 		}
 	}
 	if s.DualScale != nil {
-		q.structure.DualScale = func(b, g array.Batch, near float64) float64 {
+		q.Is.DualScale = func(b, g array.Batch, near float64) float64 {
 			x := q.minus(b)
 			defer x.Free()
 			return s.DualScale(x, g, near)
 		}
 		// (r(. - c))*(g) = r*(g) + <c, g>
-		q.structure.FenchelGap = func(b, g array.Batch, t, near float64) float64 {
+		q.Is.FenchelGap = func(b, g array.Batch, t, near float64) float64 {
 			x := q.minus(b)
 			defer x.Free()
 			return s.FenchelGap(x, g, t, near)
 		}
 	}
 	if s.Support != nil {
-		q.structure.Support = func(g array.Batch) float64 {
+		q.Is.Support = func(g array.Batch) float64 {
 			return s.Support(g) + vector.Inner(vector.OnHost(g), vector.OnHost(q.c))
 		}
 	}
@@ -103,19 +103,8 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	dev.Lin(dst, 1, dst, 1, p.c)
-	return &shiftedDerivative{Derivative: j, c: slices.Clone(vector.OnHost(p.c))}, nil
-}
-
-// shiftedDerivative is the derivative of r at v - c.
-type shiftedDerivative struct {
-	Derivative
-	c []float64
-	LazyModel
-}
-
-func (j *shiftedDerivative) Model() *Model {
-	return j.Get(func() *Model {
-		m := j.Derivative.Model()
+	offset := slices.Clone(vector.OnHost(p.c))
+	return &remodeled{Derivative: j, change: func(m *Model) *Model {
 		if m == nil || m.Margin == nil {
 			return m
 		}
@@ -124,9 +113,9 @@ func (j *shiftedDerivative) Model() *Model {
 			x, c := dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 			defer x.Free()
 			defer c.Free()
-			dev.Upload(c, j.c)
+			dev.Upload(c, offset)
 			dev.Lin(x, 1, v, -1, c)
 			return m.Margin(x)
 		}, root: func() *space.Rows { return m.Root() }}
-	})
+	}}, nil
 }

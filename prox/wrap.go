@@ -12,17 +12,10 @@ import (
 // This file derives the structures of combined regularizers: that of c r from that of r, and that
 // of a sum over blocks from those of the blocks.
 
-// known is a structure that was built once.
-type known struct{ structure Structure }
-
-// Structure returns the regularizer's structure.
-func (k *known) Structure() Structure { return k.structure }
-
 // scaledStructure is that of c r, where s is that of r.
 func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
 		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units, Support: s.Support,
-		Sparse:    scaledSparse(c, s.Sparse),
 		Quadratic: Number{vector.Times(c, s.Quadratic.Value), s.Quadratic.Known},
 		Nuclear:   Number{vector.Times(c, s.Nuclear.Value), s.Nuclear.Known},
 		L1:        Number{vector.Times(c, s.L1.Value), s.L1.Known},
@@ -32,6 +25,12 @@ func scaledStructure(c float64, s Structure) Structure {
 	}
 	if s.Value != nil {
 		out.Value = func(b array.Batch) float64 { return vector.Times(c, s.Value(b)) }
+	}
+	if s.Sparse != nil {
+		out.Sparse = func(n int) (w, q []float64, positive []bool) {
+			w, q, positive = s.Sparse(n)
+			return product(c, w), product(c, q), positive
+		}
 	}
 	if s.Groups != nil {
 		out.Groups = func() ([]int, []float64) {
@@ -171,6 +170,13 @@ func blockStructure(p *separable) Structure {
 		out.Support = b.support
 	}
 	return out
+}
+
+// subsetOf is the set of a space of vectors that are 0 outside a set; ok is false for any other
+// space.
+func subsetOf(t space.Space) (set []int, ok bool) {
+	f := t.Form()
+	return f.Set, f.Kind == space.Subset
 }
 
 // blocks are the structures of the blocks of a separable regularizer.
@@ -322,6 +328,33 @@ func (s *blocks) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	return sum
 }
 
+// sparse joins the blocks' weights.
+func (s *blocks) sparse(n int) (w, q []float64, positive []bool) {
+	w, q, positive = make([]float64, n), make([]float64, n), make([]bool, n)
+	for i, r := range s.parts {
+		lo, hi := s.p.at[i], s.p.at[i+1]
+		v, c, sign := r.Sparse(hi - lo)
+		copy(w[lo:hi], v)
+		copy(q[lo:hi], c)
+		copy(positive[lo:hi], sign)
+	}
+	return w, q, positive
+}
+
+// support is that of the blocks: 0 where a block is finite everywhere, and moves g to 0 there.
+func (s *blocks) support(g array.Batch) float64 {
+	sum := 0.0
+	for i, r := range s.parts {
+		part := s.of(i, g)
+		if r.Support == nil {
+			part.Device().Fill(part, 0)
+			continue
+		}
+		sum += r.Support(part)
+	}
+	return sum
+}
+
 // follow follows each block that has a Follower.
 func (s *blocks) follow() Follower {
 	f := &separableFollower{p: s.p, blocks: make([]Follower, len(s.parts))}
@@ -372,7 +405,7 @@ func (b Block) Structure() Structure {
 type scaled struct {
 	c float64
 	p Prox
-	known
+	Known
 }
 
 // NewScaled returns the regularizer c r, where p is r and c > 0:
@@ -390,7 +423,7 @@ func NewScaled(c float64, p Prox) Prox {
 		return newSquaredL2(vector.Times(c, q.Value), p.Dim())
 	}
 	out := &scaled{c: c, p: p}
-	out.structure = scaledStructure(c, s)
+	out.Is = scaledStructure(c, s)
 	return out
 }
 
@@ -411,53 +444,28 @@ func (p *scaled) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 // multiplied turns the derivative j of prox_{(c t) r}, which it takes over, into that of prox_{t (c
 // r)}: J is the same, and Q is multiplied by c.
 func multiplied(j Derivative, c float64) Derivative {
-	switch j := j.(type) {
-	case *diagonal:
-		if q := j.curvature; q != nil {
-			j.t, j.curvature = j.t/c, func(i int) float64 { return c * q(i) }
-		}
-		return j
-	case *multiple:
-		j.q, j.t = c*j.q, j.t/c
-		return j
-	case *l2Derivative:
-		j.q *= c
-		return j
-	case *groupL2Derivative:
-		j.scale *= c
-		return j
-	case *separableDerivative:
-		for i, block := range j.blocks {
-			j.blocks[i] = multiplied(block, c)
-		}
-		return j
-	case *groupLinfDerivative, *functionDerivative:
-		// There is no curvature, or it is given only by J.
-		return j
-	}
-	return &multipliedDerivative{Derivative: j, c: c}
-}
-
-// multipliedDerivative is the J of r with the curvature of c r.
-type multipliedDerivative struct {
-	Derivative
-	c float64
-	LazyModel
-}
-
-func (j *multipliedDerivative) Model() *Model {
-	return j.Get(func() *Model {
-		m := j.Derivative.Model()
+	return &remodeled{Derivative: j, change: func(m *Model) *Model {
 		if m == nil || m.Curvature == nil {
 			return m
 		}
-		return &Model{Space: m.Space, Curvature: multipliedCurvature{m.Curvature, j.c}, Margin: m.Margin,
+		return &Model{Space: m.Space, Curvature: multipliedCurvature{m.Curvature, c}, Margin: m.Margin,
 			root: func() *space.Rows {
 				w := m.Root()
 				if w == nil {
 					return nil
 				}
-				return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(j.c), w.Values)}
+				return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(c), w.Values)}
 			}}
-	})
+	}}
+}
+
+// remodeled is a derivative whose model is another's changed, with the same memory.
+type remodeled struct {
+	Derivative
+	change func(m *Model) *Model
+	LazyModel
+}
+
+func (j *remodeled) Model() *Model {
+	return j.Get(func() *Model { return j.change(j.Derivative.Model()) })
 }

@@ -1,11 +1,6 @@
 package space
 
-import (
-	"fmt"
-	"math"
-
-	"surepipe/array"
-)
+import "surepipe/array"
 
 // product is (T_1, T_2, ...).
 type product struct {
@@ -129,97 +124,4 @@ func (s *product) Release() {
 	for _, t := range s.parts {
 		t.Release()
 	}
-}
-
-// hyperplane is the vectors of a space that are orthogonal to one of its vectors.
-type hyperplane struct {
-	in   Space
-	w    array.Batch // 1 x n: the Householder vector
-	beta float64     // 2/||w||^2
-}
-
-// HyperplaneOf returns the vectors E c of a space whose coordinates have <normal, c> = 0, where E
-// has orthonormal columns. With the Householder reflection I - beta w w*, which takes the normal to
-// a multiple of the first unit vector, the columns of the new E are those of E (I - beta w w*) but
-// the first. normal has the n numbers of a vector that is not 0. Releasing the result releases the
-// space that it is part of. It panics where E is not orthonormal, or the normal vanishes or is not
-// finite.
-func HyperplaneOf(dev array.Device, in Space, normal []float64) Space {
-	_, n := in.Dims()
-	size := 0.0
-	for _, x := range normal {
-		size = math.Hypot(size, x)
-	}
-	if len(normal) != n || !in.Form().Orthonormal || !(size > 0) || math.IsInf(size, 1) {
-		panic(fmt.Sprintf("space: hyperplane with a normal of %d numbers and length %g in a space with %d "+
-			"coordinates, orthonormal: %t", len(normal), size, n, in.Form().Orthonormal))
-	}
-	host, sum := make([]float64, n), 0.0
-	for i, x := range normal {
-		host[i] = x / size
-	}
-	host[0] += math.Copysign(1, host[0])
-	for _, x := range host {
-		sum += x * x
-	}
-	h := &hyperplane{in: in, w: dev.Alloc(1, n), beta: 2 / sum}
-	dev.Upload(h.w, host)
-	return h
-}
-
-func (s *hyperplane) Dims() (p, n int) {
-	p, n = s.in.Dims()
-	return p, n - 1
-}
-
-func (s *hyperplane) Dim() int { return s.in.Dim() - 1 }
-
-// reflect sets c to (I - beta w w*) c.
-func (s *hyperplane) reflect(c array.Batch) {
-	dev := c.Device()
-	along := dev.Alloc(c.K(), 1)
-	dev.Gemm(false, true, 1, c, s.w, 0, along)
-	dev.Gemm(false, false, -s.beta, along, s.w, 1, c)
-	along.Free()
-}
-
-func (s *hyperplane) Embed(dst, c array.Batch) {
-	p, n := s.Dims()
-	check("a hyperplane", dst, p, c, n)
-	dev := dst.Device()
-	t := dev.Alloc(c.K(), n+1)
-	defer t.Free()
-	dev.Fill(t.Cols(0, 1), 0)
-	if n > 0 {
-		dev.Copy(t.Cols(1, n+1), c)
-	}
-	s.reflect(t)
-	s.in.Embed(dst, t)
-}
-
-func (s *hyperplane) Coordinates(dst, z array.Batch) {
-	p, n := s.Dims()
-	check("a hyperplane", dst, n, z, p)
-	if n == 0 {
-		return
-	}
-	dev := dst.Device()
-	t := dev.Alloc(z.K(), n+1)
-	defer t.Free()
-	s.in.Coordinates(t, z)
-	s.reflect(t)
-	dev.Copy(dst, t.Cols(1, n+1))
-}
-
-func (s *hyperplane) Project(dst, z array.Batch) { project(s, dst, z) }
-
-func (s *hyperplane) Form() Form {
-	return Form{Kind: Hyperplane, Orthonormal: true, Parts: []Space{s.in}}
-}
-
-func (s *hyperplane) Bytes() int64 { return s.in.Bytes() + s.w.Bytes() }
-
-func (s *hyperplane) Release() {
-	s.in.Release()
-	s.w.Free()
 }

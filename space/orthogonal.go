@@ -14,6 +14,19 @@ type orthogonal struct {
 	n       int
 	w, wt   array.CSR // the Householder vectors, of length sqrt(2), one a row, and the transpose
 	normals int
+	kind    Kind
+}
+
+// HyperplaneOf returns the vectors of R^p that are 0 outside the coordinates of a set and orthogonal to one vector,
+// given there, which does not change with the point at which the space is a tangent space: [Orthogonal] with one
+// normal. It panics where normal is not such.
+func HyperplaneOf(dev array.Device, p int, set []int, normal []float64) Space {
+	if len(normal) != len(set) {
+		panic(fmt.Sprintf("space: a normal of %d numbers at %d coordinates", len(normal), len(set)))
+	}
+	s := orthogonalTo(dev, p, set, Rows{Indptr: []int{0, len(normal)}, Indices: set, Values: normal})
+	s.kind = Hyperplane
+	return s
 }
 
 // Orthogonal returns the vectors of R^p that are 0 outside the coordinates of a set, in increasing
@@ -23,6 +36,10 @@ type orthogonal struct {
 // first coordinate, the columns of E are those of I - W*W at the other coordinates of the set. They
 // turn where the normals do. It panics if the arguments break these rules.
 func Orthogonal(dev array.Device, p int, set []int, normals Rows) Space {
+	return orthogonalTo(dev, p, set, normals)
+}
+
+func orthogonalTo(dev array.Device, p int, set []int, normals Rows) *orthogonal {
 	m := len(normals.Indptr) - 1
 	in := make([]int8, p) // 1 in the set, 2 in a normal too
 	for i, j := range set {
@@ -66,7 +83,7 @@ func Orthogonal(dev array.Device, p int, set []int, normals Rows) Space {
 			kept = append(kept, j)
 		}
 	}
-	s := &orthogonal{p: p, n: len(kept), kept: dev.NewIndex(kept), normals: m}
+	s := &orthogonal{p: p, n: len(kept), kept: dev.NewIndex(kept), normals: m, kind: Complement}
 	if m > 0 {
 		w := Rows{normals.Indptr, normals.Indices, values}
 		t := Transpose(w, p)
@@ -139,7 +156,7 @@ func (s *orthogonal) Coordinates(dst, z array.Batch) {
 
 func (s *orthogonal) Project(dst, z array.Batch) { project(s, dst, z) }
 
-func (s *orthogonal) Form() Form { return Form{Kind: Complement, Orthonormal: true} }
+func (s *orthogonal) Form() Form { return Form{Kind: s.kind, Orthonormal: true} }
 
 func (s *orthogonal) Bytes() int64 {
 	bytes := s.kept.Bytes()

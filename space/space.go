@@ -40,7 +40,7 @@ const (
 	Cluster         // vectors that are constant up to sign on disjoint sets, and 0 elsewhere
 	FixedRank       // the tangent space Q V* + U P* of the matrices of rank r at U S V*
 	Product         // (T_1, T_2, ...) on consecutive blocks of coordinates
-	Hyperplane      // the part of a space that is orthogonal to one of its vectors
+	Hyperplane      // the part of a set of coordinates that is orthogonal to one fixed vector
 	Spanned         // the span of orthonormal vectors
 	Complement      // the part of a set of coordinates that is orthogonal to vectors which may turn
 	Symmetric       // the tangent space of the symmetric matrices of rank r
@@ -64,7 +64,7 @@ type Form struct {
 	Shape array.Shape
 	Rank  int
 	U, V  array.Batch
-	// Parts are the spaces of a Product, or the one that a Hyperplane is part of.
+	// Parts are the spaces of a Product.
 	Parts []Space
 }
 

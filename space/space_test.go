@@ -136,13 +136,13 @@ func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 		"product of wholes": alone(func() space.Space { return space.ProductOf(space.All(3), space.All(2)) }),
 		"regular product":   alone(func() space.Space { return space.ProductOf(subset(), clusters()) }),
 		"hyperplane": alone(func() space.Space {
-			return space.HyperplaneOf(dev, subset(), []float64{1, -1, 1, 1})
+			return space.HyperplaneOf(dev, 7, []int{0, 2, 3, 6}, []float64{1, -1, 1, 1})
 		}),
-		"hyperplane of clusters": alone(func() space.Space {
-			return space.HyperplaneOf(dev, clusters(), []float64{-3, 1e-3, 2})
+		"hyperplane of unequal numbers": alone(func() space.Space {
+			return space.HyperplaneOf(dev, 6, []int{0, 1, 4}, []float64{-3, 1e-3, 2})
 		}),
 		"point": alone(func() space.Space {
-			return space.HyperplaneOf(dev, space.Coordinates(dev, 3, []int{1}), []float64{2})
+			return space.HyperplaneOf(dev, 3, []int{1}, []float64{2})
 		}),
 		"span": alone(func() space.Space {
 			rows := dev.Alloc(2, 3)
@@ -248,8 +248,8 @@ func TestSpacesRefuseWhatIsNone(t *testing.T) {
 		"overlap":   func() { space.Clusters(dev, 3, []int{0, 2, 3}, []int{0, 1, 1}, nil) },
 		"emptySet":  func() { space.Clusters(dev, 3, []int{0, 0, 1}, []int{1}, nil) },
 		"parts":     func() { space.ProductOf() },
-		"normal":    func() { space.HyperplaneOf(dev, space.All(2), []float64{0, 0}) },
-		"normalLen": func() { space.HyperplaneOf(dev, space.All(2), []float64{1}) },
+		"normal":    func() { space.HyperplaneOf(dev, 2, []int{0, 1}, []float64{0, 0}) },
+		"normalLen": func() { space.HyperplaneOf(dev, 2, []int{0, 1}, []float64{1}) },
 		"shape": func() {
 			b := dev.Alloc(1, 2)
 			defer b.Free()

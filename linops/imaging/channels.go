@@ -20,7 +20,7 @@ import (
 // the host, and after [Channels.Load] on another device too; else the vectors of that device are
 // copied to the host and back.
 type Channels struct {
-	knowing
+	mapped
 	k, n int
 	m    []complex128 // row-major
 	pair bool         // the numbers are complex
@@ -49,6 +49,7 @@ func NewChannels(k, n int, m []complex128, pairs bool) (*Channels, error) {
 		}
 	}
 	a := &Channels{k: k, n: n, m: append([]complex128(nil), m...), pair: pairs}
+	a.mapped = mapped{name: "Channels", d: k * a.width(), p: k * a.width(), run: a.apply}
 	s := linops.Structure{ColumnNorms2: a.columnNorms2}
 	if norm2, ok := a.norm2(); ok {
 		s.Norm2 = linops.Known(norm2)
@@ -96,23 +97,6 @@ func (a *Channels) width() int {
 		return 2 * a.n
 	}
 	return a.n
-}
-
-// Dims is k times the values of a channel, twice.
-func (a *Channels) Dims() (d, p int) { return a.k * a.width(), a.k * a.width() }
-
-// Forward sets dst to M b.
-func (a *Channels) Forward(dst, b array.Batch) {
-	d, p := a.Dims()
-	product.CheckForward("Channels", d, p, dst, b)
-	a.apply(dst, b, action{kind: doForward})
-}
-
-// Adjoint sets dst to M* z.
-func (a *Channels) Adjoint(dst, z array.Batch) {
-	d, p := a.Dims()
-	product.CheckAdjoint("Channels", d, p, dst, z)
-	a.apply(dst, z, action{kind: doAdjoint})
 }
 
 // Load puts the matrix on a device, unless that computes in the host's memory. It comes before the

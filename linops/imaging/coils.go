@@ -18,7 +18,7 @@ import (
 // are its norm and (eta A*A + I)^{-1} known. It computes on the host, and after [Coils.Load] on another
 // device too; else the vectors of that device are copied to the host and back.
 type Coils struct {
-	knowing
+	mapped
 	n, coils int
 	maps     []float64    // coils x n pairs
 	gains    []float64    // sum_c |s_c|^2
@@ -42,6 +42,7 @@ func NewCoils(coils, n int, s []float64) (*Coils, error) {
 			n)
 	}
 	a := &Coils{n: n, coils: coils, maps: append([]float64(nil), s...), gains: make([]float64, n)}
+	a.mapped = mapped{name: "Coils", d: 2 * coils * n, p: 2 * n, run: a.apply}
 	for i, v := range s {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("linops: the sensitivity of coil %d at pixel %d is %g, expected finite numbers",
@@ -59,31 +60,6 @@ func NewCoils(coils, n int, s []float64) (*Coils, error) {
 	}
 	a.structure = linops.Complete(a, structure)
 	return a, nil
-}
-
-// Dims is 2 coils n and 2 n.
-func (a *Coils) Dims() (d, p int) { return 2 * a.coils * a.n, 2 * a.n }
-
-// Forward sets dst to the images b as the coils see them.
-func (a *Coils) Forward(dst, b array.Batch) {
-	d, p := a.Dims()
-	product.CheckForward("Coils", d, p, dst, b)
-	a.apply(dst, b, action{kind: doForward})
-}
-
-// Adjoint sets dst to the sum of the coils' images z times their conjugate sensitivities.
-func (a *Coils) Adjoint(dst, z array.Batch) {
-	d, p := a.Dims()
-	product.CheckAdjoint("Coils", d, p, dst, z)
-	a.apply(dst, z, action{kind: doAdjoint})
-}
-
-// solveNormal sets dst = rhs / (1 + eta sum_c |s_c|^2).
-func (a *Coils) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	d, p := a.Dims()
-	product.CheckSolve("Coils", d, p, dst, rhs, eta)
-	a.apply(dst, rhs, action{doNormal, eta})
-	return true
 }
 
 // Load puts the sensitivities on a device, twice, unless that computes in the host's memory. It comes

@@ -58,8 +58,7 @@ func (b Boundary) String() string {
 // A zero-padded one is a block of a circular one. Neither is known for it, unless its kernel is a
 // single tap at the centre.
 type Convolution struct {
-	knowing
-	name       string
+	mapped
 	rows, cols int
 	taps       *mat.Dense
 	boundary   Boundary
@@ -112,10 +111,10 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 		return nil, fmt.Errorf("linops: convolution kernel's entries add up to %.3g in absolute value; the "+
 			"square overflows", sum)
 	}
-	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows,
-		c: cols}
+	a := &Convolution{rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
+	a.mapped = mapped{name: name, d: rows * cols, p: rows * cols, run: a.apply}
 	if rows*cols == 0 {
-		a.structure = linops.Complete(a, linops.Structure{Taps: a.entries})
+		a.structure = linops.Complete(a, linops.Structure{Storage: linops.Storage{Taps: a.entries}})
 		return a, nil
 	}
 	if boundary == ZeroPadded {
@@ -235,41 +234,6 @@ func (a *Convolution) gains() []float64 {
 }
 
 func squared(v complex128) float64 { return real(v)*real(v) + imag(v)*imag(v) }
-
-// Dims is n, n.
-func (a *Convolution) Dims() (d, p int) { return a.rows * a.cols, a.rows * a.cols }
-
-// Forward sets dst to the convolution of b with the kernel.
-func (a *Convolution) Forward(dst, b array.Batch) {
-	n := a.rows * a.cols
-	product.CheckForward(a.name, n, n, dst, b)
-	a.apply(dst, b, action{kind: doForward})
-}
-
-// Adjoint sets dst to the correlation of z with the kernel.
-func (a *Convolution) Adjoint(dst, z array.Batch) {
-	n := a.rows * a.cols
-	product.CheckAdjoint(a.name, n, n, dst, z)
-	a.apply(dst, z, action{kind: doAdjoint})
-}
-
-// solveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular.
-func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	n := a.rows * a.cols
-	product.CheckSolve(a.name, n, n, dst, rhs, eta)
-	if eta == 0 {
-		product.CopyTo(dst, rhs)
-	} else {
-		a.apply(dst, rhs, action{doNormal, eta})
-	}
-	return true
-}
-
-// normal sets dst = A*A b where the boundary is circular.
-func (a *Convolution) normal(dst, b array.Batch) {
-	product.CheckNormal(a.name, a.rows*a.cols, dst, b)
-	a.apply(dst, b, action{kind: doSquare})
-}
 
 // columnNorms2 is, for each position of the input, the sum of the squares of the kernel's entries
 // that reach a position of the output.

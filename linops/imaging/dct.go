@@ -26,7 +26,7 @@ import (
 // Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoustics, Speech and
 // Signal Processing 28 (1980).
 type DCT struct {
-	knowing
+	mapped
 	grid *cosineGrid
 }
 
@@ -45,12 +45,10 @@ func NewDCT2D(rows, cols int) *DCT {
 
 func newDCT(rows, cols int) *DCT {
 	a := &DCT{grid: newCosineGrid(rows, cols)}
+	a.mapped = mapped{name: "DCT", d: rows * cols, p: rows * cols, run: a.grid.apply}
 	a.structure = linops.Complete(a, linops.Structure{Rows: linops.Known(1)})
 	return a
 }
-
-// Dims is n, n.
-func (a *DCT) Dims() (d, p int) { return a.grid.len(), a.grid.len() }
 
 // Load puts the matrices of the transform on a device, unless that computes in the host's memory. It
 // comes before the first product.
@@ -58,20 +56,6 @@ func (a *DCT) Load(dev array.Device) { a.grid.load(dev) }
 
 // Release frees the memory of Load. The operator is dead on that device afterwards.
 func (a *DCT) Release() { a.grid.release() }
-
-// Forward sets dst to the cosine coefficients of b.
-func (a *DCT) Forward(dst, b array.Batch) {
-	n := a.grid.len()
-	product.CheckForward("DCT", n, n, dst, b)
-	a.grid.apply(dst, b, action{kind: doForward})
-}
-
-// Adjoint sets dst to the signal with the coefficients z.
-func (a *DCT) Adjoint(dst, z array.Batch) {
-	n := a.grid.len()
-	product.CheckAdjoint("DCT", n, n, dst, z)
-	a.grid.apply(dst, z, action{kind: doAdjoint})
-}
 
 // DiagonalOf returns the diagonal of C* diag(h) C for the transform C of images, row-major. With
 // c_p(i) = cos(pi p (2 i + 1)/(2 n)) the squares of the entries of row k are (1 + c_2k)/n, and c_2k =

@@ -1,7 +1,6 @@
 package imaging
 
 import (
-	"math"
 	"sync"
 
 	"surepipe/array"
@@ -33,8 +32,7 @@ type Difference struct {
 	knowing
 	name       string
 	rows, cols int
-	grid       func() *cosineGrid // of solveNormal, made when first needed
-	on         *cosineGrid        // that of Load
+	laplacian
 }
 
 // NewDifference1D returns the (n-1) x n operator of a vector's differences.
@@ -69,31 +67,16 @@ func (a *Difference) pairs() *linops.Pairs {
 
 func newDifference(name string, rows, cols int) *Difference {
 	a := &Difference{name: name, rows: rows, cols: cols}
-	u, v := pathSpectrum(rows), pathSpectrum(cols)
+	a.laplacian = newLaplacian(rows, cols)
 	s := linops.Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal, Pairs: sync.OnceValue(a.pairs)}
 	if rows > 0 && cols > 0 {
-		s.Norm2, s.Cosines = linops.Known(u[rows-1]+v[cols-1]), gridCosines(rows, cols)
+		s.Norm2, s.Cosines = linops.Known(largestDifference(rows, Reflecting)+largestDifference(cols, Reflecting)), gridCosines(rows, cols)
 	}
 	if d, _ := a.Dims(); d == 1 {
 		s.Rows = linops.Known(2) // a single difference
 	}
 	a.structure = linops.Complete(a, s)
-	a.grid = sync.OnceValue(func() *cosineGrid {
-		g := newCosineGrid(rows, cols)
-		g.u, g.v = u, v
-		return g
-	})
 	return a
-}
-
-// pathSpectrum is the eigenvalues of the Laplacian of a path of n nodes.
-func pathSpectrum(n int) []float64 {
-	u := make([]float64, n)
-	for k := range u {
-		s := math.Sin(math.Pi * float64(k) / float64(2*n))
-		u[k] = 4 * s * s
-	}
-	return u
 }
 
 // Dims is (rows-1) cols + rows (cols-1) and rows cols.
@@ -164,33 +147,14 @@ func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 	}
 }
 
-// Load puts what the normal equations take on a device, unless that computes in the host's memory. It
-// comes before the first solution.
-func (a *Difference) Load(dev array.Device) {
-	if !inHostMemory(dev) {
-		a.on = a.grid()
-		a.on.load(dev)
-	}
-}
-
-// Release frees the memory of Load. The operator is dead on that device afterwards.
-func (a *Difference) Release() {
-	if a.on != nil {
-		a.on.release()
-		a.on = nil
-	}
-}
-
 // solveNormal sets dst = (eta D*D + I)^{-1} rhs.
 func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := a.Dims()
 	product.CheckSolve(a.name, d, p, dst, rhs, eta)
-	if d == 0 || eta == 0 {
-		product.CopyTo(dst, rhs)
-		return true
+	if d == 0 {
+		eta = 0
 	}
-	a.grid().apply(dst, rhs, action{doNormal, eta})
-	return true
+	return a.solve(dst, rhs, eta)
 }
 
 // columnNorms2 is each pixel's number of neighbours.

@@ -29,7 +29,7 @@ import (
 // It takes O(n log n) on the host, on all of its processors. After [Fourier.Load] it computes on
 // another device too; else the vectors of that device are copied to the host and back.
 type Fourier struct {
-	knowing
+	mapped
 	rows, cols int
 	layout     FourierLayout
 	places     int
@@ -60,6 +60,10 @@ func NewFourier(rows, cols int, places []int, layout FourierLayout) (*Fourier, e
 	}
 	n := rows * cols
 	a := &Fourier{rows: rows, cols: cols, layout: layout, places: len(places)}
+	a.mapped = mapped{name: "Fourier", d: 2 * len(places), p: n, run: a.apply}
+	if layout.Complex {
+		a.p = 2 * n
+	}
 	sampled, counts := make([]float64, n), make([]int, rows)
 	at := make([]int, len(places))
 	for i, place := range places {
@@ -121,10 +125,9 @@ func (a *Fourier) describe() linops.Structure {
 	for _, q := range a.gains {
 		lo, hi = min(lo, q), max(hi, q)
 	}
-	_, p := a.Dims()
 	s := linops.Structure{
 		Norm2:        linops.Known(hi),
-		ColumnNorms2: func() []float64 { return product.Constant(p, float64(a.places)/float64(n)) },
+		ColumnNorms2: func() []float64 { return product.Constant(a.p, float64(a.places)/float64(n)) },
 		SolveNormal:  a.solveNormal,
 	}
 	if lo == hi {
@@ -142,41 +145,6 @@ func (a *Fourier) describe() linops.Structure {
 		s.Rows = linops.Known(0.5)
 	}
 	return s
-}
-
-// Dims is 2 m for m samples, and rows cols or twice that.
-func (a *Fourier) Dims() (d, p int) {
-	p = a.rows * a.cols
-	if a.layout.Complex {
-		p *= 2
-	}
-	return 2 * a.places, p
-}
-
-// Forward sets dst to the samples of the images b.
-func (a *Fourier) Forward(dst, b array.Batch) {
-	d, p := a.Dims()
-	product.CheckForward("Fourier", d, p, dst, b)
-	a.apply(dst, b, action{kind: doForward})
-}
-
-// Adjoint sets dst to the images with the samples z and zeros at the other frequencies.
-func (a *Fourier) Adjoint(dst, z array.Batch) {
-	d, p := a.Dims()
-	product.CheckAdjoint("Fourier", d, p, dst, z)
-	a.apply(dst, z, action{kind: doAdjoint})
-}
-
-// solveNormal sets dst = (eta A*A + I)^{-1} rhs.
-func (a *Fourier) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	d, p := a.Dims()
-	product.CheckSolve("Fourier", d, p, dst, rhs, eta)
-	if eta == 0 {
-		product.CopyTo(dst, rhs)
-	} else {
-		a.apply(dst, rhs, action{doNormal, eta})
-	}
-	return true
 }
 
 func (a *Fourier) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }

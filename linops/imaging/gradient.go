@@ -61,8 +61,7 @@ type Gradient struct {
 	inner       []int // the distance of neighbours along it
 	line        int   // entries of the last axis of the array
 	works       sync.Pool
-	grid        func() *cosineGrid // of the normal equations, made when first needed; nil for none
-	on          *cosineGrid        // that of Load
+	laplacian
 }
 
 // NewGradient returns the differences of arrays of a shape along the given axes, in increasing
@@ -98,9 +97,14 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 		norm += largestDifference(m, edge)
 	}
 	s := linops.Structure{Norm2: linops.Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs,
-		BallStep: g.ballStep, Cosines: g.cosines(), Circulant: g.waves()}
+		BallStep: g.ballStep, Spectra: linops.Spectra{Cosines: g.cosines(), Circulant: g.waves()}}
 	if images := len(shape) - len(axes); edge == Reflecting && len(axes) <= 2 && axes[0] == images {
-		s.SolveNormal = g.solver()
+		rows := 1
+		if len(axes) == 2 {
+			rows = g.length[0]
+		}
+		g.laplacian = newLaplacian(rows, g.line)
+		s.SolveNormal = g.solveNormal
 	}
 	g.structure = linops.Complete(g, s)
 	return g
@@ -121,53 +125,11 @@ func largestDifference(n int, edge Edge) float64 {
 	return 4 * s * s
 }
 
-// solver is the closed form of the normal equations, image by image.
-func (g *Gradient) solver() func(dst, rhs array.Batch, eta float64) bool {
-	rows, cols := 1, g.line
-	if len(g.axes) == 2 {
-		rows = g.length[0]
-	}
-	g.grid = sync.OnceValue(func() *cosineGrid {
-		c := newCosineGrid(rows, cols)
-		c.u, c.v = pathSpectrum(rows), pathSpectrum(cols)
-		return c
-	})
-	return func(dst, rhs array.Batch, eta float64) bool {
-		d, p := g.Dims()
-		product.CheckSolve("Gradient", d, p, dst, rhs, eta)
-		if eta == 0 {
-			product.CopyTo(dst, rhs)
-			return true
-		}
-		images := g.n / (rows * cols)
-		if images == 1 {
-			g.grid().apply(dst, rhs, action{doNormal, eta})
-			return true
-		}
-		for i := range dst.K() {
-			to, from := dst.Rows(i, i+1), rhs.Rows(i, i+1)
-			g.grid().apply(to.Reshape(images, rows*cols), from.Reshape(images, rows*cols), action{doNormal, eta})
-		}
-		return true
-	}
-}
-
-// Load puts what the normal equations take on a device, unless that computes in the host's memory:
-// their closed form then runs there for images with sides of up to 4096. Both products need nothing.
-// It comes before the first solution.
-func (g *Gradient) Load(dev array.Device) {
-	if g.grid != nil && !inHostMemory(dev) {
-		g.on = g.grid()
-		g.on.load(dev)
-	}
-}
-
-// Release frees the memory of Load. The operator is dead on that device afterwards.
-func (g *Gradient) Release() {
-	if g.on != nil {
-		g.on.release()
-		g.on = nil
-	}
+// solveNormal is the closed form of the normal equations, image by image.
+func (g *Gradient) solveNormal(dst, rhs array.Batch, eta float64) bool {
+	d, p := g.Dims()
+	product.CheckSolve("Gradient", d, p, dst, rhs, eta)
+	return g.solve(dst, rhs, eta)
 }
 
 // Dims is the number of axes taken times n, and n.

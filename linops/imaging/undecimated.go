@@ -34,7 +34,7 @@ import (
 // Coifman and Donoho, Translation-invariant de-noising, 1995; Nason and Silverman, The stationary
 // wavelet transform and some statistical applications, 1995.
 type Undecimated struct {
-	knowing
+	mapped
 	rows, cols, channels, levels int
 	lines, length                int // of the reflected signal
 	oneD                         bool
@@ -96,6 +96,8 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 	}
 	a.works.New = func() any { return a.newWork() }
 	a.room.New = func() any { return new(waveletLine) }
+	a.mapped = mapped{name: "Undecimated", d: a.Bands() * a.lines * a.length, p: a.Len(),
+		run: func(dst, src array.Batch, do action) { mapOnHost(dst, src, a, do) }}
 	a.structure = linops.Complete(a, linops.Structure{Columns: linops.Known(1)})
 	return a, nil
 }
@@ -123,9 +125,6 @@ func cosines(n int) [][]float64 {
 // Len is n, the number of values of the signal.
 func (a *Undecimated) Len() int { return a.rows * a.cols * a.channels }
 
-// Dims is K, n.
-func (a *Undecimated) Dims() (d, p int) { return a.Bands() * a.lines * a.length, a.Len() }
-
 // details is the number of bands of details of a level.
 func (a *Undecimated) details() int {
 	if a.oneD {
@@ -151,20 +150,6 @@ func (a *Undecimated) Level(band int) (level int, averages bool) {
 
 // Lines is the shape of every band.
 func (a *Undecimated) Lines() (lines, length int) { return a.lines, a.length }
-
-// Forward sets dst to the coefficients of b, band after band.
-func (a *Undecimated) Forward(dst, b array.Batch) {
-	k, n := a.Dims()
-	product.CheckForward("Undecimated", k, n, dst, b)
-	mapOnHost(dst, b, a, action{kind: doForward})
-}
-
-// Adjoint sets dst to F* z.
-func (a *Undecimated) Adjoint(dst, z array.Batch) {
-	k, n := a.Dims()
-	product.CheckAdjoint("Undecimated", k, n, dst, z)
-	mapOnHost(dst, z, a, action{kind: doAdjoint})
-}
 
 func (a *Undecimated) shares() bool { return a.Len() >= shareFrom }
 

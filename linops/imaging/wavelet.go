@@ -46,8 +46,7 @@ import (
 // Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern Analysis and
 // Machine Intelligence 11 (1989).
 type Wavelet struct {
-	knowing
-	name               string
+	mapped
 	height, width      int // of the signal
 	rows, cols, levels int // of the padded signal, and of the coefficients
 	oneD               bool
@@ -93,6 +92,7 @@ func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 
 // known sets the structure, once the sizes are.
 func (a *Wavelet) known() *Wavelet {
+	a.d, a.p = a.rows*a.cols, a.height*a.width
 	s := linops.Structure{Rows: linops.Known(1)}
 	if a.pads() {
 		s = linops.Structure{Columns: linops.Known(1)}
@@ -111,7 +111,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 	if levels < 1 || levels > 62 {
 		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
 	}
-	a := &Wavelet{name: name, height: rows, width: cols, rows: rows, cols: cols, levels: levels, h: h}
+	a := &Wavelet{height: rows, width: cols, rows: rows, cols: cols, levels: levels, h: h}
 	a.g = make([]float64, len(h))
 	for t := range h {
 		a.g[t] = h[len(h)-1-t]
@@ -120,6 +120,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 		}
 	}
 	a.taps = newWaveletTaps(a.h, a.g)
+	a.name, a.run = name, a.apply
 	a.images.New = func() any { return &waveletWork{a: a} }
 	a.lines.New = func() any { return new(waveletLine) }
 	return a, nil
@@ -160,23 +161,6 @@ func (a *Wavelet) pads() bool { return a.height*a.width != a.rows*a.cols }
 // Coefficients is the shape of the coefficients: the signal's, with both sides (of a vector its
 // length) rounded up to multiples of 2^levels.
 func (a *Wavelet) Coefficients() (rows, cols int) { return a.rows, a.cols }
-
-// Dims is the number of coefficients and of values.
-func (a *Wavelet) Dims() (d, p int) { return a.rows * a.cols, a.height * a.width }
-
-// Forward sets dst to the wavelet coefficients of b.
-func (a *Wavelet) Forward(dst, b array.Batch) {
-	d, p := a.Dims()
-	product.CheckForward(a.name, d, p, dst, b)
-	a.apply(dst, b, action{kind: doForward})
-}
-
-// Adjoint sets dst to the signal with the coefficients z.
-func (a *Wavelet) Adjoint(dst, z array.Batch) {
-	d, p := a.Dims()
-	product.CheckAdjoint(a.name, d, p, dst, z)
-	a.apply(dst, z, action{kind: doAdjoint})
-}
 
 // Finest returns the coordinates of the finest details, in order: the last half of a vector's
 // coefficients, or the diagonal details of an image, its last quadrant. Where the signal is padded

@@ -324,7 +324,7 @@ func TestCheckFindsFalseOperatorsOnSpaces(t *testing.T) {
 			space.General: "On a general space: Forward", space.Whole: "On all of the space: Forward",
 			space.Subset:  "On a subset: Forward",
 			space.Cluster: "On clusters: Forward", space.Product: "On a product, all of the space, a span: Forward",
-			space.Hyperplane: "On a hyperplane, a subset: Forward", space.Spanned: "On a span: Forward",
+			space.Hyperplane: "On a hyperplane: Forward", space.Spanned: "On a span: Forward",
 		} {
 			fault{want, wrongOn(kind), want}.found(t, linopstest.Check(dev, wrongOn(kind)))
 		}

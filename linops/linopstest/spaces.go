@@ -47,17 +47,20 @@ func Spaces(dev array.Device, p int) []space.Space {
 	all = append(all, space.ProductOf(subset(dev, half, 2), clusters(dev, p-half)),
 		space.ProductOf(space.All(half), tangent(dev, p-half)))
 	all = append(all, space.ProductOf(space.All(half), span(dev, p-half)))
-	all = append(all, space.HyperplaneOf(dev, subset(dev, p, 2), gaussian((p+1)/2, 910)), span(dev, p))
+	all = append(all, space.HyperplaneOf(dev, p, everyNth(p, 2), gaussian((p+1)/2, 910)), span(dev, p))
 	return all
 }
 
 // subset is every n-th coordinate.
 func subset(dev array.Device, p, step int) space.Space {
-	var set []int
+	return space.Coordinates(dev, p, everyNth(p, step))
+}
+
+func everyNth(p, step int) (set []int) {
 	for j := 0; j < p; j += step {
 		set = append(set, j)
 	}
-	return space.Coordinates(dev, p, set)
+	return set
 }
 
 // clusters joins coordinates that are far from each other, with signs, and leaves some out.
@@ -156,7 +159,7 @@ func kindOf(t space.Space) string {
 	f := t.Form()
 	name := [...]string{"a general space", "all of the space", "a subset", "clusters", "a tangent space", "a product",
 		"a hyperplane", "a span"}[f.Kind]
-	if f.Kind == space.Product || f.Kind == space.Hyperplane {
+	if f.Kind == space.Product {
 		for _, part := range f.Parts {
 			name += ", " + kindOf(part)
 		}

@@ -16,7 +16,7 @@ import (
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
-	known
+	prox.Known
 }
 
 // NewSortedL1 returns the sorted l1 norm, the penalty of SLOPE (Bogdan, van den Berg, Sabatti, Su,
@@ -58,7 +58,7 @@ func NewSortedL1(lambda []float64) (prox.Prox, error) {
 		}
 	}
 	p := &sortedL1{lambda: slices.Clone(lambda)}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	return p, nil
 }
 
@@ -73,7 +73,6 @@ type sortedL1Work struct {
 	blocks  []pooled
 	ends    []int // of the blocks that are active
 	order   []int // the coordinates in the order of their magnitudes
-	averagingWork
 }
 
 // magnitude is |v_j| and j.
@@ -203,7 +202,7 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (prox.Derivative, er
 	if err := vector.OnEach("sorted l1", dst, v, w.x, func() { p.solve(w, t) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, w.order, w.sign, func(v array.Batch) float64 {
+	return averaging(v, w.ends, w.order, w.sign, func(v array.Batch) float64 {
 		return p.margin(v, t)
 	}), nil
 }

@@ -17,7 +17,7 @@ type tv1d struct {
 	n      int
 	lambda float64
 	work   sync.Pool // of *tv1dWork
-	known
+	prox.Known
 }
 
 // NewTV1D returns the total variation penalty of a sequence, the one-dimensional fused LASSO,
@@ -50,7 +50,7 @@ func NewTV1D(n int, lambda float64) prox.Prox {
 	vector.CheckDim("total variation", n)
 	vector.CheckLambda("the total variation's lambda", lambda)
 	p := &tv1d{n: n, lambda: lambda}
-	p.structure = prox.Structure{Value: p.value}
+	p.Is = prox.Structure{Value: p.value}
 	return p
 }
 
@@ -62,7 +62,6 @@ type tv1dWork struct {
 	lo, hi []float64 // b_k = min(max(b_{k+1}, lo_k), hi_k)
 	knots  []knot
 	ends   []int // of the pieces, increasing
-	averagingWork
 }
 
 // knot is a point at which the slope of a piecewise linear function changes: on its right the line
@@ -187,7 +186,7 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error)
 	if err := vector.OnEach("total variation", dst, v, w.x, func() { w.solve(t * p.lambda) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, nil, nil, func(v array.Batch) float64 {
+	return averaging(v, w.ends, nil, nil, func(v array.Batch) float64 {
 		return p.margin(v, t*p.lambda)
 	}), nil
 }

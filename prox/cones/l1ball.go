@@ -15,7 +15,7 @@ type l1Ball struct {
 	n    int
 	s    float64
 	work sync.Pool // of *BallWork
-	known
+	prox.Known
 }
 
 // NewL1Ball returns the constraint ||b||_1 <= s, the constrained form of the LASSO: r(b) = 0 there
@@ -37,7 +37,7 @@ func NewL1Ball(n int, s float64) prox.Prox {
 	vector.CheckDim("the l1 ball", n)
 	vector.CheckRadius("the l1 ball", s)
 	p := &l1Ball{n: n, s: s}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 
@@ -80,10 +80,7 @@ func (p *l1Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 	if !outside {
 		return prox.NewMultiple(1, v, p.margin), nil
 	}
-	for j, b := range w.X {
-		w.X[j] = vector.Sign(b)
-	}
-	return newFace(v, w.X, p.margin), nil
+	return face(v, w.X, p.margin), nil
 }
 
 func (p *l1Ball) margin(v array.Batch) float64 {

@@ -13,7 +13,7 @@ import (
 type l2Ball struct {
 	n int
 	c float64
-	known
+	prox.Known
 }
 
 // NewL2Ball returns the constraint ||b||_2 <= c: r(b) = 0 there and +Inf elsewhere, on vectors of
@@ -31,7 +31,7 @@ func NewL2Ball(n int, c float64) prox.Prox {
 	vector.CheckDim("the l2 ball", n)
 	vector.CheckRadius("the l2 ball", c)
 	p := &l2Ball{n: n, c: c}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 

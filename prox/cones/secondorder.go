@@ -16,7 +16,7 @@ type secondOrder struct {
 	p     int
 	cones [][]int
 	work  sync.Pool // of *[]float64
-	known
+	prox.Known
 }
 
 // NewSecondOrderCones returns the constraint that b is in a product of second-order cones,
@@ -62,7 +62,7 @@ func NewSecondOrderCones(p int, cones [][]int) (prox.Prox, error) {
 		}
 		q.cones[i] = append([]int(nil), c...)
 	}
-	q.structure = prox.Structure{Value: q.value, Support: q.support}
+	q.Is = prox.Structure{Value: q.value, Support: q.support}
 	return q, nil
 }
 

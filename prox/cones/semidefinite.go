@@ -20,7 +20,7 @@ import (
 type semidefinite struct {
 	m    int
 	work sync.Pool // of *spectral
-	known
+	prox.Known
 }
 
 // NewSemidefinite returns the constraint that B, an m x m matrix, is symmetric and positive
@@ -45,7 +45,7 @@ func NewSemidefinite(m int) prox.Prox {
 		panic(fmt.Sprintf("prox: semidefinite %d x %d matrices, want a positive number of rows", m, m))
 	}
 	p := &semidefinite{m: m}
-	p.structure = prox.Structure{Value: p.value, Shape: array.Shape{Rows: m, Cols: m}, Support: p.support}
+	p.Is = prox.Structure{Value: p.value, Shape: array.Shape{Rows: m, Cols: m}, Support: p.support}
 	return p
 }
 

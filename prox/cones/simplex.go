@@ -20,7 +20,7 @@ type simplex struct {
 	n    int
 	s    float64
 	work sync.Pool // of *BallWork
-	known
+	prox.Known
 }
 
 // NewSimplex returns the constraint b >= 0, sum_j b_j = s: r(b) = 0 there and +Inf elsewhere, on
@@ -43,7 +43,7 @@ func NewSimplex(n int, s float64) prox.Prox {
 		panic(fmt.Sprintf("prox: a simplex whose entries sum to %v, want a positive finite number", s))
 	}
 	p := &simplex{n: n, s: s}
-	p.structure = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 
@@ -78,10 +78,7 @@ func (p *simplex) Linearize(dst, v array.Batch, t float64) (prox.Derivative, err
 	if err := vector.OnEach("simplex", dst, v, w.X, func() { p.project(w) }); err != nil {
 		return nil, err
 	}
-	for j, b := range w.X {
-		w.X[j] = vector.Sign(b)
-	}
-	return newFace(v, w.X, func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), p.s) }), nil
+	return face(v, w.X, func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), p.s) }), nil
 }
 
 func (p *simplex) value(b array.Batch) float64 {

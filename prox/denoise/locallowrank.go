@@ -20,7 +20,7 @@ type localLowRank struct {
 	s       prox.Series
 	lambda  float64
 	tilings [][]prox.Patch
-	known
+	prox.Known
 }
 
 // NewLocalLowRank returns the regularizer of series of images whose patches are of low rank. With one
@@ -47,7 +47,7 @@ func NewLocalLowRank(s prox.Series, lambda float64) prox.Prox {
 		panic(err.Error())
 	}
 	p := &localLowRank{s: s, lambda: lambda, tilings: s.Tilings()}
-	p.structure = prox.Structure{Local: p.maps}
+	p.Is = prox.Structure{Local: p.maps}
 	return p
 }
 

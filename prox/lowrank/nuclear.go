@@ -20,7 +20,7 @@ type nuclear struct {
 	shape  array.Shape
 	lambda float64
 	work   sync.Pool // of *svd
-	known
+	prox.Known
 }
 
 // NewNuclear returns the nuclear norm penalty r(B) = lambda ||B||_*, the sum of B's singular
@@ -47,7 +47,7 @@ func NewNuclear(shape array.Shape, lambda float64) prox.Prox {
 		panic(fmt.Sprintf("prox: nuclear norm of %d x %d matrices", shape.Rows, shape.Cols))
 	}
 	p := &nuclear{shape: shape, lambda: lambda}
-	p.structure = prox.Structure{
+	p.Is = prox.Structure{
 		Value: p.value, Nuclear: prox.Number{Value: lambda, Known: true}, Shape: shape, DualScale: p.dualScale,
 		FenchelGap: p.fenchelGap, Follow: p.follow,
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/lapack"
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
@@ -20,15 +20,12 @@ func (p *nuclear) values(x array.Batch) []float64 {
 	if min(m, n) > decomposedSide {
 		return nil
 	}
-	a := slices.Clone(vector.OnHost(x))
-	if most := vector.Largest(a); math.IsNaN(most) || math.IsInf(most, 1) || x.Device().Err() != nil {
+	w := p.getSVD()
+	defer p.work.Put(w)
+	if err := w.factor(lapack.SVDNone, x); err != nil {
 		return nil
 	}
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(m, n, a), mat.SVDNone) {
-		return nil
-	}
-	return svd.Values(nil)
+	return slices.Clone(w.s)
 }
 
 // dualScale is lambda over g's spectral norm, which exceeds lambda by at most near.

@@ -164,12 +164,6 @@ func (c *checker) form() {
 		c.fixedRank(f)
 	case space.Product:
 		c.product(f.Parts)
-	case space.Hyperplane:
-		if len(f.Parts) != 1 {
-			c.failf("a hyperplane of %d spaces", len(f.Parts))
-		} else if p, n := f.Parts[0].Dims(); p != c.p || n != c.n+1 {
-			c.failf("a hyperplane of R^%d with %d coordinates in a space of R^%d with %d", c.p, c.n, p, n)
-		}
 	}
 }
 
