@@ -308,7 +308,7 @@ func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weight
 	}
 	defer release()
 	view := s.f.Problem.Device.Request()
-	y, _ := stages.Observations(view, s.f.Problem, s.y)
+	y := stages.Observations(view, s.f.Problem, s.y)
 	defer y.Free() // after the solution
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {

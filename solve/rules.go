@@ -323,14 +323,6 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	if d, _ := p.A.Dims(); s.Weights != nil && len(s.Weights) != d {
 		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.Weights), d)
 	}
-	if p.Intercept && (s.Weights != nil || !s.Quadratic) {
-		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another " +
-			"loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
-	}
-	if p.Effects != nil && (p.Intercept || !s.Quadratic || p.Effects.Weighted() != (s.Weights != nil)) {
-		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, " +
-			"and no intercept")
-	}
 	switch {
 	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows
 		return chooseLoss(ctx, s)

@@ -22,10 +22,11 @@ type Rewriting interface {
 	Problem() Problem
 	// Regularizer returns r' of a regularizer r, and whether it is the caller's to release.
 	Regularizer(r prox.Prox) (rewritten prox.Prox, own bool, err error)
-	// Noise is the mean variance of the noise in y' where that of the noise in y is 1; 0 where it has no meaning.
+	// Noise is the mean variance of the noise in y', or where y' is a projection of y in the directions of its range,
+	// where that of the noise in y is 1.
 	Noise() float64
-	// Data returns y' of y, a batch of vectors, and Start returns b' of b. They are the caller's to free where own is
-	// set; else they are the batch that was given.
+	// Data returns y' of y, a batch of vectors, and Start returns b' of b, one vector. They are the caller's to free
+	// where own is set; else they are the batch that was given.
 	Data(y array.Batch) (rewritten array.Batch, own bool)
 	Start(b array.Batch) (rewritten array.Batch, own bool)
 	// Deliver replaces b' by b and mu', the estimate for y, by mu, batches of one vector. Where mu is the zero Batch
@@ -70,7 +71,9 @@ func (Unchanged) Start(b array.Batch) (array.Batch, bool) { return b, false }
 func (Unchanged) Deliver(_, _, _ array.Batch) error { return nil }
 
 // Images are those of D mu'.
-func (Unchanged) Images(dst, v array.Batch, inner func(dst, v array.Batch) error) error { return inner(dst, v) }
+func (Unchanged) Images(dst, v array.Batch, inner func(dst, v array.Batch) error) error {
+	return inner(dst, v)
+}
 
 // Closed is what is known about D mu'.
 func (Unchanged) Closed(inner Closed) Closed { return inner }

@@ -33,7 +33,7 @@ type Connected struct {
 // quadratic, or with a weight of 0, leaves one part; so do effects that tie the parts together.
 func ConnectedParts(p engine.Problem) *Connected {
 	r, of := prox.StructureOf(p.R), linops.StructureOf(p.A).Parts
-	if p.K != nil || p.Intercept || !r.Nuclear.Known || of == nil {
+	if p.K != nil || !r.Nuclear.Known || of == nil {
 		return nil
 	}
 	s, split := &Connected{Shape: r.Shape, p: p}, true

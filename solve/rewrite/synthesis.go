@@ -49,11 +49,11 @@ type synthesis struct {
 	problem engine.Problem
 	k       linops.Operator
 	q, dim  int
-	order  []int          // I, then J
-	units  []float64      // s; nil for the user's
-	lu     blas64.General // dim x q
-	sparse *sparseFactor  // its entries; nil where they are many
-	a      *linops.Dense  // A M^{-1}
+	order   []int          // I, then J
+	units   []float64      // s; nil for the user's
+	lu      blas64.General // dim x q
+	sparse  *sparseFactor  // its entries; nil where they are many
+	a       *linops.Dense  // A M^{-1}
 }
 
 // unit is that of coordinate j.
