@@ -62,7 +62,8 @@ func ProjectedSURE(ctx context.Context, s vjp.Solver, a linops.Operator, y, mu [
 	d, _ := a.Dims()
 	switch {
 	case p.Loss != nil || p.Origin != nil:
-		return Projected{}, errors.New("the projected risk is that of the squared loss without weights, and without terms projected off")
+		return Projected{}, errors.New("the projected risk is that of the squared loss without weights and without " +
+			"terms that are projected off")
 	case len(y) != d || mu != nil && len(mu) != d:
 		return Projected{}, fmt.Errorf("y has %d values and mu %d, the operator %d rows", len(y), len(mu), d)
 	case !(sigma2 > 0):

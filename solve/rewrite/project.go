@@ -37,8 +37,8 @@ func Project(p engine.Problem, pi additive.Projection) (engine.Problem, error) {
 		weighted = !w.IsZero()
 	}
 	if terms, _ := pi.Named(); !quadratic || weighted != pi.Weighted() {
-		return engine.Problem{}, fmt.Errorf("solve: the %s is fitted beside a regularizer by projections of y and A, "+
-			"which needs the squared loss, with the weights of the projection: drop the %s or the weights", terms, terms)
+		return engine.Problem{}, fmt.Errorf("solve: the %s is fitted beside a regularizer by projections of y and "+
+			"A, which needs the squared loss, with the weights of the projection: drop the %s or the weights", terms, terms)
 	}
 	p.Origin = &projected{problem: p, pi: pi}
 	return p, nil
