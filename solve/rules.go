@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -308,17 +307,12 @@ func decide(ctx context.Context, s engine.Task, part string, rules []rule) (Solv
 
 // build chooses the solver of a problem.
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
-	s := engine.Task{Entry: e, Problem: p, Options: o, Loss: p.Loss, Quadratic: true, Tables: &allTables}
-	if p.Loss != nil {
-		var w array.Batch
-		if w, s.Quadratic = p.Loss.Weights(); s.Quadratic {
-			if !w.IsZero() {
-				s.Weights = w.ToHost()
-			}
-			s.Problem.Loss = nil
-		} else {
-			s.Options.Sigma2 = 0 // a likelihood has no noise but its own
-		}
+	s := engine.Task{Entry: e, Problem: p, Options: o, Loss: p.Loss, Weights: loss.Weighing(p.Loss),
+		Quadratic: loss.Quadratic(p.Loss), Tables: &allTables}
+	if s.Quadratic {
+		s.Problem.Loss = nil
+	} else {
+		s.Options.Sigma2 = 0 // a likelihood has no noise but its own
 	}
 	if d, _ := p.A.Dims(); s.Weights != nil && len(s.Weights) != d {
 		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.Weights), d)

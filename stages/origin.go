@@ -45,25 +45,23 @@ func (j *Job) deliver(muHat []float64) error {
 	return dev.Err()
 }
 
-// diagonalOf is the diagonal by that of the solver's part, with 0 for observations that are not left out (see
-// forLeaving).
+// diagonalOf is the diagonal by that of the solver's derivative, with 0 for determined observations.
 func (j *Job) diagonalOf(inner []float64) []float64 {
 	if !j.rewritten() {
 		return inner
 	}
 	c := j.asked(engine.Closed{Diagonal: slices.Clone(inner)})
-	for i, v := range c.Determined {
-		if v {
-			c.Diagonal[i] = 0
-		}
-	}
+	j.clear(c.Diagonal)
 	return c.Diagonal
 }
 
-// notLeftOut is the number of observations without which something in the fit is not known: leave-one-out is about
-// the others.
+// determined marks the observations without which something in the fit is not known: leave-one-out is about the
+// others. It is nil where there are none.
+func (j *Job) determined() []bool { return j.asked(engine.Closed{}).Determined }
+
+// notLeftOut is the number of determined observations.
 func (j *Job) notLeftOut() (n int) {
-	for _, v := range j.asked(engine.Closed{}).Determined {
+	for _, v := range j.determined() {
 		if v {
 			n++
 		}
@@ -71,25 +69,22 @@ func (j *Job) notLeftOut() (n int) {
 	return n
 }
 
-// forLeaving are residuals for leave-one-out. Those of observations that are not left out are 0,
-// and the squares of the others are scaled such that means over all observations are means over the
-// others.
+// forLeaving makes residuals those for leave-one-out. Those of determined observations are 0, and the squares of the
+// others are scaled such that means over all observations are means over the others.
 func (j *Job) forLeaving(residuals []float64) []float64 {
-	n := j.notLeftOut()
-	if n == 0 {
-		return residuals
+	if n := j.notLeftOut(); n > 0 {
+		d := float64(len(residuals))
+		floats.Scale(math.Sqrt(d/(d-float64(n))), residuals)
+		j.clear(residuals)
 	}
-	d := float64(len(residuals))
-	floats.Scale(math.Sqrt(d/(d-float64(n))), residuals)
-	j.clearDetermined(residuals)
 	return residuals
 }
 
-// clearDetermined sets those of observations that are not left out to 0.
-func (j *Job) clearDetermined(residuals []float64) {
-	for i, v := range j.asked(engine.Closed{}).Determined {
+// clear sets the values of determined observations to 0.
+func (j *Job) clear(values []float64) {
+	for i, v := range j.determined() {
 		if v {
-			residuals[i] = 0
+			values[i] = 0
 		}
 	}
 }

@@ -134,14 +134,10 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
 func meanWeight(l loss.Loss) float64 {
-	if l == nil {
-		return 0
+	if w := loss.Weighing(l); w != nil {
+		return stat.Mean(w, nil)
 	}
-	w, ok := l.Weights()
-	if !ok || w.IsZero() {
-		return 0
-	}
-	return stat.Mean(w.ToHost(), nil)
+	return 0
 }
 
 func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample, weight func() float64) (*Job, error) {

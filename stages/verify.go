@@ -65,7 +65,7 @@ func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
 	for part := range j.residuals(r.MuHat) {
 		out.Residuals = append(out.Residuals, part...)
 	}
-	j.clearDetermined(out.Residuals)
+	j.clear(out.Residuals)
 	return out
 }
 

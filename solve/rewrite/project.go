@@ -2,12 +2,12 @@ package rewrite
 
 import (
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/linops/additive"
+	"surepipe/loss"
 	"surepipe/solve/engine"
 )
 
@@ -30,15 +30,10 @@ type projected struct {
 // Project makes a least squares problem one from which unpenalized terms have been projected off. The columns of A
 // must be those of (I - Pi) A, and the weights of the loss those of Pi. pi must outlive the problem.
 func Project(p engine.Problem, pi additive.Projection) (engine.Problem, error) {
-	weighted, quadratic := false, true
-	if p.Loss != nil {
-		var w array.Batch
-		w, quadratic = p.Loss.Weights()
-		weighted = !w.IsZero()
-	}
-	if terms, _ := pi.Named(); !quadratic || weighted != pi.Weighted() {
-		return engine.Problem{}, fmt.Errorf("solve: the %s is fitted beside a regularizer by projections of y and "+
-			"A, which needs the squared loss, with the weights of the projection: drop the %s or the weights", terms, terms)
+	weighted := loss.Weighing(p.Loss) != nil
+	if terms, _ := pi.Named(); !loss.Quadratic(p.Loss) || weighted != pi.Weighted() {
+		return engine.Problem{}, fmt.Errorf("solve: the %s is fitted by a projection of y and A, which needs the squared "+
+			"loss, with the weights of the projection: drop the %[1]s or the weights", terms)
 	}
 	p.Origin = &projected{problem: p, pi: pi}
 	return p, nil
@@ -85,37 +80,26 @@ func (r *projected) Images(dst, v array.Batch, inner func(dst, v array.Batch) er
 	fit, rest := dev.Alloc(v.K(), v.N()), dev.Alloc(v.K(), v.N())
 	defer fit.Free()
 	defer rest.Free()
-	root, inverse := r.roots(dev)
-	defer root.Free()
-	defer inverse.Free()
-	dev.Copy(fit, v)
-	if !root.IsZero() {
-		dev.Mul(fit, fit, inverse)
-	}
+	root, inverse := loss.Roots(loss.Weighing(r.problem.Loss))
+	scale(fit, v, inverse)
 	dev.Copy(rest, fit)
 	r.pi.Remove(rest)
 	dev.Lin(fit, 1, fit, -1, rest)
-	if !root.IsZero() {
-		dev.Mul(fit, fit, root)
-	}
+	scale(fit, fit, root)
 	dev.Lin(dst, 1, dst, 1, fit)
 	return dev.Err()
 }
 
-// roots are W^{1/2} and W^{-1/2} on a device, zero Batches without weights.
-func (r *projected) roots(dev array.Device) (root, inverse array.Batch) {
-	if !r.pi.Weighted() {
-		return root, inverse
+// scale sets dst_i = s ∘ v_i, and to v_i where s is empty.
+func scale(dst, v array.Batch, s []float64) {
+	dev := v.Device()
+	if len(s) == 0 {
+		dev.Copy(dst, v)
+		return
 	}
-	w, _ := r.problem.Loss.Weights()
-	host := w.ToHost()
-	for i, v := range host {
-		host[i] = math.Sqrt(v)
-	}
-	root, inverse = dev.Alloc(1, len(host)), dev.Alloc(1, len(host))
-	dev.Upload(root, host)
-	dev.Upload(inverse, reciprocals(host))
-	return root, inverse
+	on := dev.Put(s, 1, len(s))
+	defer on.Free()
+	dev.Mul(dst, v, on)
 }
 
 func (r *projected) Closed(c engine.Closed) engine.Closed {

@@ -2,10 +2,10 @@ package rewrite
 
 import (
 	"context"
-	"math"
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/solve/engine"
 )
 
@@ -32,10 +32,7 @@ type weights struct {
 
 // Weights takes the weights w of the observations into A and y.
 func Weights(p engine.Problem, w []float64) engine.Rewriting {
-	root := make([]float64, len(w))
-	for i, v := range w {
-		root[i] = math.Sqrt(v)
-	}
+	root, _ := loss.Roots(w)
 	r := &weights{problem: p, a: p.A, w: w, root: p.Device.Alloc(1, len(w))}
 	p.Device.Upload(r.root, root)
 	r.problem.A, r.problem.Loss = engine.NewWeightedRows(p.A, r.root, root, nil), nil

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/engine"
@@ -304,10 +305,8 @@ func dense(p Asked) (*algebra, error) {
 		out.a = mat.DenseCopyOf(augmented(out.a, p.Terms))
 	}
 	w := slices.Repeat([]float64{1}, d)
-	if p.Loss != nil {
-		if on, _ := p.Loss.Weights(); !on.IsZero() {
-			w = on.ToHost()
-		}
+	if given := loss.Weighing(p.Loss); given != nil {
+		w = given
 	}
 	_, all := out.a.Dims()
 	var aw, qk, kqk mat.Dense
@@ -321,13 +320,8 @@ func dense(p Asked) (*algebra, error) {
 	if err := out.h.Solve(system, &aw); err != nil {
 		return nil, err
 	}
-	out.root = make([]float64, d)
-	root, inverse := out.root, make([]float64, d)
-	for i, v := range w {
-		if root[i] = math.Sqrt(v); v > 0 {
-			inverse[i] = 1 / root[i]
-		}
-	}
+	root, inverse := loss.Roots(w)
+	out.root = root
 	out.s.Mul(out.a, out.h)
 	out.s.Mul(diagonal(root), out.s)
 	out.s.Mul(out.s, diagonal(inverse))
