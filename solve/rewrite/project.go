@@ -32,8 +32,8 @@ type projected struct {
 func Project(p engine.Problem, pi additive.Projection) (engine.Problem, error) {
 	weighted := loss.Weighing(p.Loss) != nil
 	if terms, _ := pi.Named(); !loss.Quadratic(p.Loss) || weighted != pi.Weighted() {
-		return engine.Problem{}, fmt.Errorf("solve: the %s is fitted by a projection of y and A, which needs the squared "+
-			"loss, with the weights of the projection: drop the %[1]s or the weights", terms)
+		return engine.Problem{}, fmt.Errorf("solve: the %s is fitted by a projection of y and A, which needs the "+
+			"squared loss, with the weights of the projection: drop the %[1]s or the weights", terms)
 	}
 	p.Origin = &projected{problem: p, pi: pi}
 	return p, nil
