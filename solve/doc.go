@@ -25,7 +25,7 @@
 // [Run] does everything else: tolerance, cancellation, warm starts, progress and a [Tape]. A method
 // whose entry is in the table, or is passed to [NewFrom] or vjp.FromMethod, is given problems
 // in units in which their columns have about length 1, and with whitened observations. Package
-// solvetest checks that a method keeps this contract. The example of vjp.FromMethod is a
+// solvetest checks that a method keeps this contract, and a [Rewriting] its own. The example of vjp.FromMethod is a
 // primal-dual method in some eighty lines.
 //
 // # Rooms

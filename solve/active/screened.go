@@ -215,8 +215,6 @@ func (s *screened) wide(w *window, y array.Batch, sol *engine.Solution, r prox.P
 	sol.B = b
 	release := at.Free
 	at.Embedded(w.set, dim)
-	lift := at.Lift()
-	at.Back = func(s *engine.Solution) { dev.Upload(s.B, lift(s.At.B.ToHost())) }
 	columns.use()
 	at.Free = func() {
 		if release != nil {

@@ -149,7 +149,8 @@ func (at *Point) Lifted(f func(b []float64) []float64) {
 	}
 }
 
-// Embedded says that the point's coordinates so far are those of an increasing set of n.
+// Embedded says that the solution's coordinates are n, of which the point's so far are those of an increasing set; the
+// others are 0.
 func (at *Point) Embedded(set []int, n int) {
 	at.Lifted(func(b []float64) []float64 {
 		wide := make([]float64, n)
@@ -158,6 +159,8 @@ func (at *Point) Embedded(set []int, n int) {
 		}
 		return wide
 	})
+	lift := at.lift
+	at.Back = func(s *Solution) { s.B.Device().Upload(s.B, lift(at.B.ToHost())) }
 }
 
 // Release frees what the point holds. The solution keeps its B.

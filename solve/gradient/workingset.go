@@ -261,7 +261,6 @@ func (r *rounds) solution() (*engine.Solution, error) {
 		sol.At = &engine.Point{
 			Problem: on.Problem, Y: r.y, B: on.Gather(sol.B), Norm2: on.Method.Traits().Norm2, Gram: r.gram,
 			Method: on.Method, Options: o, Op: on.Op, Free: on.Release,
-			Back: func(s *engine.Solution) { on.Set.Embed(s.B, s.At.B) },
 		}
 		sol.At.Embedded(r.set, sol.B.N())
 	}

@@ -61,7 +61,8 @@ func rewritings(t *testing.T, dev array.Device) []row {
 		return solve.Problem{A: a, K: k, R: prox.NewSquaredL2(0.7), Loss: l, Device: dev}
 	}
 	units, rows := []float64{1, 0.25, 8, 2, 1}, []float64{1, 16, 0.5, 1, 2, 4, 1}
-	plain, behind, weighted := ridge(nil, nil), ridge(wide, nil), ridge(wide, weighing(t, dev, []float64{1, 4, 0.25, 0, 2, 3, 0.1, 0, 5}))
+	plain, behind := ridge(nil, nil), ridge(wide, nil)
+	weighted := ridge(wide, weighing(t, dev, []float64{1, 4, 0.25, 0, 2, 3, 0.1, 0, 5}))
 	all := []row{
 		{"columns", solvetest.Asked{Problem: plain}, always(func() engine.Rewriting {
 			return rewrite.Columns(plain, units)
