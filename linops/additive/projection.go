@@ -36,8 +36,9 @@ type constant int
 func (constant) Rank() int { return 1 }
 
 func (c constant) Remove(z array.Batch) {
-	host := z.ToHost()
-	for row := range slices.Chunk(host, int(c)) {
+	host, d := z.ToHost(), int(c)
+	for i := range z.K() {
+		row := host[i*d : (i+1)*d]
 		floats.AddConst(-stat.Mean(row, nil), row)
 	}
 	z.Device().Upload(z, host)
