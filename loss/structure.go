@@ -81,3 +81,27 @@ func Quadratic(l Loss) bool {
 	_, quadratic := l.Weights()
 	return quadratic
 }
+
+// Weighing returns the weights w of a quadratic loss on the host, nil for ones and for other losses.
+func Weighing(l Loss) []float64 {
+	if l == nil {
+		return nil
+	}
+	w, quadratic := l.Weights()
+	if !quadratic || w.IsZero() {
+		return nil
+	}
+	return w.ToHost()
+}
+
+// Roots returns W^{1/2} and W^{-1/2} for W = diag(w), with 0 in both where w is 0.
+func Roots(w []float64) (root, inverse []float64) {
+	root, inverse = make([]float64, len(w)), make([]float64, len(w))
+	for i, v := range w {
+		if v > 0 {
+			root[i] = math.Sqrt(v)
+			inverse[i] = 1 / root[i]
+		}
+	}
+	return root, inverse
+}

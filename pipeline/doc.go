@@ -14,7 +14,7 @@
 //	for risk, err := range p.Stream(ctx, ys)  // many, in order
 //	fmt.Println(risk)                         // a report in a few lines
 //
-// The length of y, the device and the intercept are those of the solver's problem. The named
+// The length of y, the device and the origin are those of the solver's problem. The named
 // problems of package problems come with their operator, regularizer and choice of solver.
 //
 // # Results

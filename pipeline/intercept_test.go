@@ -15,9 +15,11 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/solve/rewrite"
 	"surepipe/vjp"
 )
 
@@ -349,8 +351,12 @@ func TestSweepHasTheIntercept(t *testing.T) {
 func TestInterceptNeedsCenteredColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		data := regression(20, 4)
-		solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X),
-			R: prox.Zero(), Device: dev, Intercept: true}, vjp.Options{})
+		problem, err := rewrite.Project(vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev},
+			additive.Constant(20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		solver, err := vjp.NewSolver(context.Background(), "direct", problem, vjp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func replayed(t testing.TB, dev array.Device, c calibrationCase) replay {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Release)
-	y, _ := stages.Observations(dev, p.Solve(), c.data.Y)
+	y := stages.Observations(dev, p.Solve(), c.data.Y)
 	t.Cleanup(y.Free)
 	sol, err := s.Solve(t.Context(), y)
 	if err != nil {

@@ -101,7 +101,7 @@ type Options struct {
 	// KeepB downloads the solution b of every sample ([Risk].B), which may be far longer than y. A
 	// sweep keeps only that of the minimizer.
 	KeepB bool
-	// NoMuHat leaves out [Risk].MuHat, which takes as much memory as y, except with an intercept.
+	// NoMuHat leaves out [Risk].MuHat, which takes as much memory as y, except where the problem has an origin.
 	NoMuHat bool
 	// Verify, if not nil, has every result checked by means other than those that computed it:
 	// solves at slightly different y, products with the operator alone, and another solver where
@@ -147,7 +147,7 @@ const Auto = "auto"
 const DefaultTraceError = 0.1
 
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
-// device and the intercept are those of the solver's problem. The caller keeps the solver and
+// device and the origin are those of the solver's problem. The caller keeps the solver and
 // releases it after the last call. Invalid settings are errors of type [*OptionError]. The solver
 // must compute derivatives: with [vjp.None], which is not known before a solve, every sample fails
 // with a [SampleError].

@@ -55,14 +55,15 @@ var ErrIllPosed = errors.New("the operator is too ill-conditioned for the projec
 
 // ProjectedSURE estimates the risk of the solver's estimate at y in the space of the images that a
 // measures. a maps the images to y, without a synthesis; the solver must have a derivative, the
-// squared loss without weights, and no intercept. mu may be nil. It solves once more at y.
+// squared loss without weights, and a problem without an origin. mu may be nil. It solves once more at y.
 func ProjectedSURE(ctx context.Context, s vjp.Solver, a linops.Operator, y, mu []float64, sigma2 float64,
 	o ProjectedOptions) (Projected, error) {
 	p := s.Problem()
 	d, _ := a.Dims()
 	switch {
-	case p.Loss != nil || p.Intercept:
-		return Projected{}, errors.New("the projected risk is that of the squared loss without weights and intercept")
+	case p.Loss != nil || p.Origin != nil:
+		return Projected{}, errors.New("the projected risk is that of the squared loss without weights and without " +
+			"terms that are projected off")
 	case len(y) != d || mu != nil && len(mu) != d:
 		return Projected{}, fmt.Errorf("y has %d values and mu %d, the operator %d rows", len(y), len(mu), d)
 	case !(sigma2 > 0):

@@ -20,7 +20,7 @@ import (
 // Family is a family of estimators: one problem, with a regularizer for every choice of the
 // weights.
 type Family struct {
-	// Problem has the operator, the loss, the device and the intercept; its regularizer is not
+	// Problem has the operator, the loss, the device and the origin; its regularizer is not
 	// used.
 	Problem vjp.Problem
 	// Regularizer returns r at the weights, one for each axis of the grid. It is called

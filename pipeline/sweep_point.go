@@ -106,16 +106,11 @@ func frameOf(p vjp.Problem) (*hutch.Frame, error) {
 		hutch.UnitVectors(vectors, 0)
 	} else {
 		vectors = linops.Images(dev, p.A)
-		if p.Loss != nil {
-			if w, _ := p.Loss.Weights(); !w.IsZero() {
-				root := w.ToHost()
-				for i, v := range root {
-					root[i] = math.Sqrt(v)
-				}
-				weights := dev.Put(root, 1, d)
-				dev.Mul(vectors, vectors, weights)
-				weights.Free()
-			}
+		if w := loss.Weighing(p.Loss); w != nil {
+			root, _ := loss.Roots(w)
+			weights := dev.Put(root, 1, d)
+			dev.Mul(vectors, vectors, weights)
+			weights.Free()
 		}
 	}
 	defer vectors.Free()
@@ -308,7 +303,7 @@ func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weight
 	}
 	defer release()
 	view := s.f.Problem.Device.Request()
-	y, _ := stages.Observations(view, s.f.Problem, s.y)
+	y := stages.Observations(view, s.f.Problem, s.y)
 	defer y.Free() // after the solution
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {

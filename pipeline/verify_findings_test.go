@@ -24,7 +24,6 @@ type finding struct {
 	problem    vjp.Problem
 	y          []float64
 	sigma2     float64
-	intercept  bool
 	divergence float64 // the true one
 }
 
@@ -46,7 +45,7 @@ func largeColumn(t *testing.T, dev array.Device, u float64) finding {
 		t.Fatal(err)
 	}
 	t.Cleanup(p1.Release)
-	return finding{solver: "fista", problem: p1.Solve(), y: y, sigma2: 1, intercept: true, divergence: 6}
+	return finding{solver: "fista", problem: p1.Solve(), y: y, sigma2: 1, divergence: 6}
 }
 
 // timestamps is ordinary least squares on nanoseconds beside three small columns and ones.
@@ -119,7 +118,6 @@ func TestVerifyMarksWhatWasWrong(t *testing.T) {
 		"ill-conditioned simplex":   interiorSimplex(t, dev),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.problem.Intercept = f.intercept
 			s, err := vjp.NewSolver(context.Background(), f.solver, f.problem, vjp.Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -61,8 +61,8 @@
 // With Data.Intercept the fit is b0 1 + A b, with b0 free of any penalty. For a given b the best b0
 // is mean(y) - m*b, where m are the means of A's columns. The remaining problem in b is the same
 // problem for the centered operator A - 1 m* and for y - mean(y) 1. Problem.Operator is therefore
-// the centered one, and the problem that [Problem.Solve] returns has its field Intercept set: code
-// that solves it subtracts the mean from y, and adds it to mu_hat and one to the divergence. Closed
+// the centered one, and the problem that [Problem.Solve] returns has a rewriting as its Origin, which
+// subtracts the mean from y, and adds it to mu_hat and one to the divergence. Closed
 // forms, working sets, exact traces and all regularizers apply unchanged. A column of ones in A
 // would give the same estimator, but would need a regularizer that leaves one coordinate free, and
 // would scale that column against the others.

@@ -154,6 +154,14 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 	return rest, nil
 }
 
+// EffectsDF are the degrees of freedom of the effects, 0 without them.
+func (p *Problem) EffectsDF() int {
+	if p.effects == nil {
+		return 0
+	}
+	return p.effects.Rank()
+}
+
 // FitEffects are the effects of the fit mu_hat = effects + B at the observed entries, of which muHat is
 // a sample's whole estimate, as package pipeline returns it, and b the matrix B; nil where the problem
 // has no effects.

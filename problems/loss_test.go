@@ -84,7 +84,7 @@ func TestLambdaMaxAndInterceptOfLosses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if p.Solve().Intercept || p.Loss.Name != name || p.P != 5 {
+				if p.Solve().Origin != nil || p.Loss.Name != name || p.P != 5 {
 					t.Errorf("%s: %+v with p = %d", name, p.Loss, p.P)
 				}
 				b, mu := solveLoss(t, p, data.Y)

@@ -15,6 +15,7 @@ import (
 	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve/rewrite"
 	"surepipe/vjp"
 )
 
@@ -183,10 +184,17 @@ type Problem struct {
 	owned []func()
 }
 
-// Solve returns the problem in the form of package vjp, with its loss, its intercept and its effects.
+// Solve returns the problem in the form of package vjp, with its loss. Where it has an intercept or effects, it is the
+// problem from which these have been projected off.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev,
-		Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
+	q := vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev}
+	switch {
+	case p.effects != nil:
+		q, _ = rewrite.Project(q, p.effects) // specBuilder has checked that the loss is one for it
+	case p.means != nil && p.constant == 0:
+		q, _ = rewrite.Project(q, additive.Constant(p.D))
+	}
+	return q
 }
 
 // Release frees what the problem holds on the device.

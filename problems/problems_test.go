@@ -92,7 +92,7 @@ func solution(t *testing.T, dev array.Device, p *problems.Problem, y []float64) 
 		t.Fatalf("%s: %+v", p.Name, sol.Convergence)
 	}
 	mu = sol.MuHat.ToHost()
-	if p.Solve().Intercept {
+	if p.Solve().Origin != nil {
 		floats.AddConst(stat.Mean(y, nil), mu)
 	}
 	return sol.B.ToHost(), mu

@@ -164,8 +164,7 @@ const mostLeverage = 1 - 1e-8
 //
 // and its standard error, that of a mean over d observations: those of a regression would have to
 // be independent for it to be exact, and at d = 1 it is NaN. residuals holds y - mu_hat, diagonal
-// the D_ii of D mu_hat(y), both of length d; with an intercept each D_ii is 1/d larger
-// ([InterceptDiagonal]).
+// the D_ii of D mu_hat(y), both of length d.
 //
 // For least squares and ridge regression, with or without an intercept or weights of the
 // observations, each term is exactly the squared residual of observation i in a fit to the others
@@ -187,16 +186,6 @@ func LeaveOneOut(residuals, diagonal []float64) (mean, stdErr float64, err error
 	}
 	mean, stdErr = meanOfSquares(slices.Values([][]float64{left}))
 	return mean, stdErr, nil
-}
-
-// InterceptDiagonal is the diagonal with an intercept: the projection on the constants, orthogonal
-// to mu_hat, adds 1/d to each entry. See [Terms.WithIntercept].
-func InterceptDiagonal(diagonal []float64) []float64 {
-	with := slices.Clone(diagonal)
-	for i := range with {
-		with[i] += 1 / float64(len(with))
-	}
-	return with
 }
 
 // meanOfSquares is the mean of the squares, and its standard error. The squares of numbers that are

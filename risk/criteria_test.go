@@ -139,33 +139,6 @@ func TestLeaveOneOutIsThatOfRefits(t *testing.T) {
 	}
 }
 
-// The intercept's share of the diagonal: that of the fit to centered columns plus 1/d is that of
-// the fit with a column of ones.
-func TestInterceptDiagonal(t *testing.T) {
-	const d, p = 20, 3
-	x, y := regression(d, p, 2)
-	_, whole := ridge(x, y, 0.7, true)
-	for j := range p {
-		mean := 0.0
-		for i := range d {
-			mean += x.At(i, j) / d
-		}
-		for i := range d {
-			x.Set(i, j, x.At(i, j)-mean)
-		}
-	}
-	_, hat := ridge(x, y, 0.7, false)
-	diagonal := make([]float64, d)
-	for i := range d {
-		diagonal[i] = hat.At(i, i)
-	}
-	for i, v := range risk.InterceptDiagonal(diagonal) {
-		if math.Abs(v-whole.At(i, i)) > 1e-12 {
-			t.Errorf("entry %d is %g, expected %g", i, v, whole.At(i, i))
-		}
-	}
-}
-
 // For a constant diagonal leave-one-out is GCV, with the same standard error.
 func TestGCVIsLeaveOneOutOfAConstantDiagonal(t *testing.T) {
 	const d = 12

@@ -26,8 +26,6 @@
 //	trace          2 sigma2 times the error of tr D                   [Terms.StdErrOfTrace]
 //	sigma2         (2 tr D - d) times the error of sigma2             [Terms.StdErrOfSigma2]
 //	plausible      0 <= tr D <= d and ||D||_F^2 <= d                  [Terms.Implausible]
-//	intercept      one more degree of freedom                         [Terms.WithIntercept]
-//	effects        as many as their rank                              [Terms.WithUnpenalized]
 //
 // Where sigma2 is not known, and with df = tr D:
 //

@@ -130,18 +130,3 @@ func (t Terms) Implausible(divergenceErr float64) bool {
 	slack := 4*divergenceErr + 1e-3*d
 	return t.Divergence < -slack || t.Divergence > d+slack || t.Frobenius2 > 2*d
 }
-
-// WithIntercept are the terms of the fit mean(y) 1 + mu_hat(y - mean(y) 1), where 1 is the vector
-// of ones in R^d and mu_hat is orthogonal to it. The Jacobian is that of mu_hat plus the
-// projection on the constants, orthogonal to it: divergence and norm grow by 1. The residual is
-// the same.
-func (t Terms) WithIntercept() Terms { return t.WithUnpenalized(1) }
-
-// WithUnpenalized are the terms of the fit Pi y + mu_hat((I - Pi) y) with a projection Pi of the given
-// rank on a space without a penalty, to which mu_hat is orthogonal; the intercept is the space of the
-// constants. With weights of the observations both statements are about sqrt(w) mu_hat.
-func (t Terms) WithUnpenalized(rank int) Terms {
-	t.Divergence += float64(rank)
-	t.Frobenius2 += float64(rank)
-	return t
-}

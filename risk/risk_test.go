@@ -76,7 +76,7 @@ func TestSUREAndItsBarAreUnbiased(t *testing.T) {
 	}
 }
 
-// A projection of any rank has the same least bar, and the intercept is a projection of rank 1.
+// A projection of any rank has the same least bar.
 func TestProjections(t *testing.T) {
 	for rank := range 11 {
 		r := float64(rank)
@@ -84,23 +84,9 @@ func TestProjections(t *testing.T) {
 		if !near(terms.LeastStdErr(), terms.ProjectionStdErr()) {
 			t.Errorf("rank %d: least bar %g, expected %g", rank, terms.LeastStdErr(), terms.ProjectionStdErr())
 		}
-		want := risk.Terms{D: 10, Sigma2: 3, Residual: (10 - r) * 3, Divergence: r + 1, Frobenius2: r + 1}
-		if got := terms.WithIntercept(); got != want {
-			t.Errorf("with an intercept %+v, expected %+v", got, want)
-		}
 		if terms.Implausible(0) {
 			t.Errorf("rank %d is implausible", rank)
 		}
-	}
-}
-
-// The mean alone: SURE is ||y - mean(y) 1||^2 - d sigma2 + 2 sigma2.
-func TestInterceptAlone(t *testing.T) {
-	y := []float64{1, 4, 2, 5}
-	residual := 4. + 1 + 1 + 4 // about the mean 3
-	got := risk.Terms{D: len(y), Sigma2: 1.5, Residual: residual}.WithIntercept().SURE()
-	if want := residual - 4*1.5 + 2*1.5; !near(got, want) {
-		t.Errorf("SURE %g, expected %g", got, want)
 	}
 }
 

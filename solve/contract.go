@@ -25,6 +25,10 @@ type (
 	Factors         = engine.Factors
 	InfeasibleError = engine.InfeasibleError
 
+	Rewriting = engine.Rewriting
+	Unchanged = engine.Unchanged
+	Closed    = engine.Closed
+
 	Entry        = engine.Entry
 	Constructor  = engine.Constructor
 	Method       = engine.Method

@@ -25,7 +25,7 @@
 // [Run] does everything else: tolerance, cancellation, warm starts, progress and a [Tape]. A method
 // whose entry is in the table, or is passed to [NewFrom] or vjp.FromMethod, is given problems
 // in units in which their columns have about length 1, and with whitened observations. Package
-// solvetest checks that a method keeps this contract. The example of vjp.FromMethod is a
+// solvetest checks that a method keeps this contract, and a [Rewriting] its own. The example of vjp.FromMethod is a
 // primal-dual method in some eighty lines.
 //
 // # Rooms
@@ -64,7 +64,7 @@
 // (see package active); ista and fista use the gradient, with a step from its Lipschitz constant,
 // or by backtracking where it has none. The duality gap needs the loss's conjugate
 // (loss.Structure.Gap) and bounds twice the Bregman distance of A b from the solution's. A
-// [Solution].At is the weighted squared problem at the solution (see package rewrite). Where that has
+// [Solution].At is the weighted squared problem at the solution (see [engine.Point.Whiten]). Where that has
 // active sets, its Gram matrix and factor serve the derivative and the first steps at the next weight
 // of a path, which need products with the active columns only (see package active).
 //

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/solve/engine"
 	"surepipe/solve/interior"
 	"surepipe/solve/rewrite"
@@ -25,23 +25,17 @@ import (
 // neighbours, it has no such error.
 func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
 	matrices := rewrite.OfMatrices(p)
-	if p.Loss != nil {
-		w, quadratic := p.Loss.Weights()
-		if !quadratic {
-			return array.Batch{}, fmt.Errorf("solve: the multiplier of a problem whose loss is not quadratic")
-		}
-		root := p.Device.Alloc(1, y.N())
-		defer root.Free()
-		host := w.ToHost()
-		for i, v := range host {
-			host[i] = math.Sqrt(v)
-		}
-		p.Device.Upload(root, host)
-		z := p.Device.Alloc(1, y.N())
-		defer z.Free()
-		p.Device.Mul(z, y, root)
-		p.A, y, p.Loss = engine.NewWeightedRows(p.A, root, host, nil), z, nil
+	if !loss.Quadratic(p.Loss) {
+		return array.Batch{}, fmt.Errorf("solve: the multiplier of a problem whose loss is not quadratic")
 	}
+	if w := loss.Weighing(p.Loss); w != nil {
+		r := rewrite.Weights(p, w)
+		defer r.Release()
+		z, _ := r.Data(y)
+		defer z.Free()
+		p, y = r.Problem(), z
+	}
+	p.Loss = nil
 	if matrices {
 		if b, err := rewrite.FactorRows(ctx, p); b != nil || err != nil {
 			if err != nil {
@@ -55,10 +49,9 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	}
 	// in which the units of b do not matter: K* u = g for the same u
 	if units := engine.UnequalColumns(p); units != nil {
-		a, k := linops.ScaleColumns(p.Device, p.A, units), linops.ScaleColumns(p.Device, p.K, units)
-		defer a.Release()
-		defer k.Release()
-		p.A, p.K = a, k
+		r := rewrite.Columns(p, units)
+		defer r.Release()
+		p = r.Problem()
 	}
 	bound, k, err := engine.Norms(ctx, p)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/solve/rewrite"
 )
 
@@ -66,11 +67,9 @@ func checkBehind(p Problem, e Entry) error {
 		}
 		return fmt.Errorf("solve: solver %q takes regularizers r(b), and this one is r(K b): expected one of %s",
 			e.Name, strings.Join(names, ", "))
-	case p.Loss != nil:
-		if _, quadratic := p.Loss.Weights(); !quadratic {
-			return fmt.Errorf("solve: a regularizer r(K b) needs the squared loss, weighted or not: other losses " +
-				"are supported with r(b) only")
-		}
+	case !loss.Quadratic(p.Loss):
+		return fmt.Errorf("solve: a regularizer r(K b) needs the squared loss, weighted or not: other losses " +
+			"are supported with r(b) only")
 	}
 	return nil
 }

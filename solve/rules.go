@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -40,8 +39,8 @@ var lossRules = []rule{
 		func(s *engine.Task) bool { return s.Weights == nil && s.Quadratic }, chooseUnits},
 	{"whitened",
 		"a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y",
-		func(s *engine.Task) bool { return s.Quadratic }, rewrite.NewWhitened},
-	{"its gradient", "the loss is not quadratic", always, rewrite.NewCurved},
+		func(s *engine.Task) bool { return s.Quadratic }, rewrite.ByWeights},
+	{"its gradient", "the loss is not quadratic", always, chooseUnits},
 }
 
 // rowRules is for problems with r(K b).
@@ -54,7 +53,7 @@ var rowRules = []rule{
 		func(s *engine.Task) bool { return !engine.Spread(s.RowLengths2, nil) }, chooseLoss},
 	{"rows of about unit length",
 		"the rows of K differ in length by more than a factor of 8, and one step size is to suit them all",
-		func(s *engine.Task) bool { return s.RowUnits != nil }, rewrite.NewEvenRows},
+		func(s *engine.Task) bool { return s.RowUnits != nil }, rewrite.ByRows},
 	{"the user's",
 		"the rows of K differ in length, but the regularizer allows for no other units",
 		always, chooseLoss},
@@ -65,7 +64,7 @@ var coordinateRules = []rule{
 	{"K b and a few of b's",
 		"r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless " +
 			"these depend on each other, the problem is a regression in K b, for active sets",
-		rewrite.AsksForSynthesis, rewrite.NewSynthesized},
+		rewrite.AsksForSynthesis, rewrite.ByCoordinates},
 	{"b's",
 		"a method with a dual variable for K b is asked for, or K b and a few of b's entries are no " +
 			"coordinates for b",
@@ -92,7 +91,7 @@ var unitRules = []rule{
 		closedHere, chooseMethod},
 	{"columns of about unit length",
 		"the columns of A differ in length by more than a factor of 8",
-		func(s *engine.Task) bool { return s.Units != nil }, rewrite.NewEquilibrated},
+		func(s *engine.Task) bool { return s.Units != nil }, rewrite.ByColumns},
 	{"the user's",
 		"the columns of A differ in length, but the regularizer allows for no other units: subgradients are " +
 			"measured column by column",
@@ -308,26 +307,15 @@ func decide(ctx context.Context, s engine.Task, part string, rules []rule) (Solv
 
 // build chooses the solver of a problem.
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
-	s := engine.Task{Entry: e, Problem: p, Options: o, Loss: p.Loss, Quadratic: true, Tables: &allTables}
-	if p.Loss != nil {
-		var w array.Batch
-		if w, s.Quadratic = p.Loss.Weights(); s.Quadratic {
-			if !w.IsZero() {
-				s.Weights = w.ToHost()
-			}
-			s.Problem.Loss = nil
-		}
+	s := engine.Task{Entry: e, Problem: p, Options: o, Loss: p.Loss, Weights: loss.Weighing(p.Loss),
+		Quadratic: loss.Quadratic(p.Loss), Tables: &allTables}
+	if s.Quadratic {
+		s.Problem.Loss = nil
+	} else {
+		s.Options.Sigma2 = 0 // a likelihood has no noise but its own
 	}
 	if d, _ := p.A.Dims(); s.Weights != nil && len(s.Weights) != d {
 		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.Weights), d)
-	}
-	if p.Intercept && (s.Weights != nil || !s.Quadratic) {
-		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another " +
-			"loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
-	}
-	if p.Effects != nil && (p.Intercept || !s.Quadratic || p.Effects.Weighted() != (s.Weights != nil)) {
-		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, " +
-			"and no intercept")
 	}
 	switch {
 	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows

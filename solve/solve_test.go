@@ -11,12 +11,14 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
+	"surepipe/solve/rewrite"
 	"surepipe/solve/solvetest"
 )
 
@@ -315,12 +317,14 @@ func TestErrorsSayWhy(t *testing.T) {
 		{"direct", good, solve.Options{}, "quadratic regularizer"},
 		{"fista", with(func(p *solve.Problem) { p.Loss = short }), solve.Options{},
 			"1 weights of observations for an operator with 5 rows"},
-		{"fista", with(func(p *solve.Problem) { p.Loss, p.Intercept = l, true }), solve.Options{},
-			"drop the intercept or the weights"},
 	} {
 		if _, err := solve.New(t.Context(), c.solver, c.p, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, expected %q", err, c.want)
 		}
+	}
+	if _, err := rewrite.Project(with(func(p *solve.Problem) { p.Loss = l }), additive.Constant(5)); err == nil ||
+		!strings.Contains(err.Error(), "drop the intercept or the weights") {
+		t.Errorf("an intercept beside weights: error %v", err)
 	}
 	s := roomtest.NewSolver(t, "fista", good, solve.Options{})
 	if _, err := s.Solve(t.Context(), roomtest.On(t, dev, []float64{1, 2, math.Inf(1), 0, 0}),

@@ -133,8 +133,8 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}
-	if job.add != nil {
-		if err := job.addUnpenalized(r.MuHat); err != nil {
+	if job.rewritten() {
+		if err := job.deliver(r.MuHat); err != nil {
 			return Risk{}, err
 		}
 	}
@@ -151,10 +151,9 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	return r, dev.Sync()
 }
 
-// muHat is the solver's mu_hat, nil where it is not asked for. The part without a penalty is added to
-// it.
+// muHat is the solver's mu_hat, nil where it is not asked for, and nothing is made of it.
 func (j *Job) muHat() []float64 {
-	if j.settings.NoMuHat && j.add == nil && j.lossTerms == nil {
+	if j.settings.NoMuHat && !j.rewritten() && j.lossTerms == nil {
 		return nil
 	}
 	mu := make([]float64, len(j.Y))

@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/loss"
 	"surepipe/risk"
 )
 
@@ -49,11 +50,9 @@ func (j *Job) open(residual array.Batch) {
 		forms = min(hutch.ProjectionProbes, plan.Residual)
 	}
 	j.traces = t
-	if l := j.problem.Loss; l != nil {
-		if _, squared := l.Weights(); !squared {
-			t.probes, t.inFlow = 0, false
-			return
-		}
+	if !loss.Quadratic(j.problem.Loss) {
+		t.probes, t.inFlow = 0, false
+		return
 	}
 	if c.Frame != nil {
 		t.probes = 0

@@ -14,6 +14,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/risk"
+	"surepipe/solve/engine"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -72,10 +73,8 @@ type Job struct {
 	neighbours bool
 	// By Solve: the mean of the weights of the observations, 0 where they have none.
 	meanWeight float64
-	// By Solve: the problem, and what adds the part of the fit without a penalty, which was
-	// subtracted from y; nil where there is none.
+	// By Solve: the solver's problem.
 	problem vjp.Problem
-	add     func(mu []float64)
 	// By Solve: the settings, and the largest number of probes that travel together.
 	settings Settings
 	batch    int
@@ -176,12 +175,8 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 
 // terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
 func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
-	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace,
-		Frobenius2: trace.Frobenius2}
-	if u := unpenalizedOf(j.problem); u != nil {
-		t = t.WithUnpenalized(u.rank())
-	}
-	return t
+	c := j.asked(engine.Closed{Trace: trace.Trace, Frobenius2: trace.Frobenius2})
+	return risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: c.Trace, Frobenius2: c.Frobenius2}
 }
 
 // weighing are the terms by which errors of the trace are weighed. Where sigma2 is 0, not known, the

@@ -150,7 +150,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 		diagonal = j.run.Diagonal()
 	}
 	if diagonal != nil {
-		diagonal = j.withUnpenalized(diagonal)
+		diagonal = j.diagonalOf(diagonal)
 		mean, stdErr, err := exact(diagonal)
 		if err == nil {
 			j.leverages = diagonal
@@ -168,8 +168,9 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if j.closed.Estimator != "" {
 		leverages = leverages.WithTrace(j.closed.Trace)
 	}
-	if u := unpenalizedOf(j.problem); u != nil {
-		leverages = leverages.Shifted(func(i int) float64 { return share(u, i) })
+	if j.rewritten() {
+		shift := j.diagonalOf(make([]float64, len(j.Y)))
+		leverages = leverages.Shifted(func(i int) float64 { return shift[i] })
 	}
 	loss := left()
 	out, err := risk.LeaveOneOutFromProbes(leverages, loss)

@@ -67,7 +67,7 @@ type Risk struct {
 	// Undetermined is the part of the divergence in directions of the fit that only observations without
 	// curvature of the loss determine: the fit is not unique there.
 	Undetermined float64
-	// NotLeftOut is the number of observations that determine an unpenalized effect alone, such as the
+	// NotLeftOut is the number of observations that determine a term of the fit alone, such as the
 	// only entry of a row: leave-one-out is the mean over the others.
 	NotLeftOut int
 	// Digest is what is needed to compare the result with others at the same y, where that was asked

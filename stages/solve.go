@@ -74,7 +74,7 @@ const (
 // out the probes of the job's sketch. For a plan without a sketch, or a sample whose solve fails,
 // it sends a single empty batch. It registers the jobs in jobs.
 //
-// With an intercept it solves at y minus its mean; the columns of A must have mean 0.
+// It solves at y' of the problem's Origin.
 func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	dev := solver.Problem().Device
 	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
@@ -134,14 +134,10 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
 func meanWeight(l loss.Loss) float64 {
-	if l == nil {
-		return 0
+	if w := loss.Weighing(l); w != nil {
+		return stat.Mean(w, nil)
 	}
-	w, ok := l.Weights()
-	if !ok || w.IsZero() {
-		return 0
-	}
-	return stat.Mean(w.ToHost(), nil)
+	return 0
 }
 
 func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample, weight func() float64) (*Job, error) {
@@ -156,7 +152,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if err := checkLoss(problem.Loss, sample.Y); err != nil {
 		return nil, err
 	}
-	y, add := Observations(view, problem, sample.Y)
+	y := Observations(view, problem, sample.Y)
 	var sol *vjp.Solution
 	done := false
 	defer func() {
@@ -175,7 +171,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose "+
 			"vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
-	job.solution, job.y, job.add, job.meanWeight = sol, y, add, weight()
+	job.solution, job.y, job.meanWeight = sol, y, weight()
 	if !s.ALO && s.Compare == nil { // these need the images of probes
 		job.moments = sol.Linearization.Moments()
 	}

@@ -65,21 +65,7 @@ func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
 	for part := range j.residuals(r.MuHat) {
 		out.Residuals = append(out.Residuals, part...)
 	}
-	u := unpenalizedOf(j.problem)
-	if u == nil {
-		return out
-	}
-	for i, determined := range u.determined() {
-		if determined {
-			out.Residuals[i] = 0
-		}
-	}
-	out.Unpenalized = func(i int) (rest []float64, share float64) {
-		unit := make([]float64, len(j.Y))
-		unit[i] = 1
-		rest, _ = u.split(unit)
-		return rest, u.diagonal(i)
-	}
+	j.clear(out.Residuals)
 	return out
 }
 

@@ -16,7 +16,7 @@ const mostWritten = 1 << 24
 
 // keepEffects puts the effects into the file of a fit.
 func keepEffects(f *fit.Fit, p *problems.Problem, risk pipeline.Risk) {
-	if p.Solve().Effects == nil || !risk.HasB() {
+	if !p.Effects.Some() || !risk.HasB() {
 		return
 	}
 	e := p.FitEffectsAt(risk.MuHat, risk.BAt(p.Observed()))

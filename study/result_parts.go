@@ -80,11 +80,7 @@ func CenterOf(p *problems.Problem) CenterResult {
 }
 
 func EffectsOf(p *problems.Problem) EffectsResult {
-	e := p.Solve().Effects
-	if e == nil {
-		return EffectsResult{}
-	}
-	return EffectsResult{Effects: p.Effects.Names(), EffectsDF: e.Rank()}
+	return EffectsResult{Effects: p.Effects.Names(), EffectsDF: p.EffectsDF()}
 }
 
 // fitEffects sets the constant.

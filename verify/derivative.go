@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/loss"
 )
 
 const (
@@ -322,21 +323,11 @@ func (c *check) direction(z array.Batch) array.Batch {
 
 // weights computes W^{1/2} and W^{-1/2} where the loss has weights.
 func (c *check) weights() {
-	if c.Problem.Loss == nil {
+	w := loss.Weighing(c.Problem.Loss)
+	if w == nil {
 		return
 	}
-	w, quadratic := c.Problem.Loss.Weights()
-	if !quadratic || w.IsZero() {
-		return
-	}
-	root := w.ToHost()
-	inverse := make([]float64, len(root))
-	for i, v := range root {
-		if v > 0 {
-			root[i] = math.Sqrt(v)
-			inverse[i] = 1 / root[i]
-		}
-	}
+	root, inverse := loss.Roots(w)
 	c.root, c.inverse = c.dev.Alloc(1, c.d), c.dev.Alloc(1, c.d)
 	c.dev.Upload(c.root, root)
 	c.dev.Upload(c.inverse, inverse)

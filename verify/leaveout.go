@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"surepipe/array"
 	"surepipe/hutch"
 )
 
@@ -30,19 +31,20 @@ type LeftOut struct {
 	Residuals []float64
 	// Leverages are the h_i, or their estimates from probes.
 	Leverages []float64
-	// Unpenalized returns (I - Pi) e_i and Pi_ii, where mu_hat(y) = Pi y + m((I - Pi) y) for the
-	// estimate m of the solver; nil where Pi is 0.
-	Unpenalized func(i int) (rest []float64, share float64)
 }
 
-// unit is (I - Pi) e_i and Pi_ii.
-func (l *LeftOut) unit(i int) (rest []float64, share float64) {
-	if l.Unpenalized != nil {
-		return l.Unpenalized(i)
+// unit is how y of the solver's problem moves with observation i of the one that was asked for, and the part of D_ii
+// that is not the solver's: where one moves by e_i, the other moves by the image of e_i.
+func (c *check) unit(i int) (moves []float64, share float64) {
+	e := c.dev.Alloc(1, c.d)
+	defer e.Free()
+	hutch.UnitVectors(e, i)
+	z, own := c.Solver.Problem().Rewriting().Data(e)
+	moves = z.ToHost()
+	if own {
+		z.Free()
 	}
-	rest = make([]float64, len(l.Residuals))
-	rest[i] = 1
-	return rest, 0
+	return moves, 1 - moves[i]
 }
 
 // leftOut checks leave-one-out by the leverages of some observations, and by a few refits. The worst is
@@ -103,14 +105,14 @@ func (c *check) exactLeverages(rng *rand.Rand, left []int) (off, bar float64, er
 	for k, i := range some {
 		hutch.UnitVectors(v.Rows(k, k+1), i)
 	}
-	if err := c.Images.Apply(c.ctx, image, v, make([]float64, len(some))); err != nil {
+	inner := func(dst, v array.Batch) error { return c.Images.Apply(c.ctx, dst, v, make([]float64, v.K())) }
+	if err := c.Solver.Problem().Rewriting().Images(image, v, inner); err != nil {
 		return 0, 0, err
 	}
 	forms, changes := make([]float64, len(some)), make([]float64, len(some))
 	c.dev.Dot(forms, v, image)
 	for k, i := range some {
-		_, share := l.unit(i)
-		changes[k] = l.squared(i, forms[k]+share) - l.squared(i, l.Leverages[i])
+		changes[k] = l.squared(i, forms[k]) - l.squared(i, l.Leverages[i])
 	}
 	if l.ProbesErr == 0 {
 		for k, v := range changes {
@@ -169,7 +171,7 @@ func (c *check) refits(rng *rand.Rand, left []int) (off, bar float64, err error)
 // signs where these are known.
 func (c *check) refit(i int) (change float64, err error) {
 	l := c.LeftOut
-	unit, share := l.unit(i)
+	unit, share := c.unit(i)
 	low, atLow := 0.0, l.Residuals[i]
 	high, atHigh := math.NaN(), math.NaN() // where the sign is another
 	s := atLow / (1 - l.Leverages[i])

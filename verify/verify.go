@@ -71,15 +71,14 @@ const (
 type Result struct {
 	// Solver is the one under check, made with its own settings.
 	Solver vjp.Solver
-	// Y is a batch of one vector of length d, minus its mean where there is an intercept; B and
-	// MuHat are the solution at Y.
+	// Y is a batch of one vector of length d, as the solver is given it; B and MuHat are the solution at Y.
 	Y, B, MuHat array.Batch
 	vjp.Convergence
 	// Images is v -> D mu_hat v; where the loss has weights W, v -> W^{1/2} D mu_hat W^{-1/2} v.
 	Images hutch.Oracle
 	// Closed is what is known about the derivative without probes; the zero value means nothing.
 	Closed vjp.Closed
-	// Trace is the estimate of tr D mu_hat that was printed, without the part of an intercept.
+	// Trace is the estimate of tr D mu_hat that was printed, of the solver's problem.
 	Trace hutch.Estimate
 	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
 	Sigma2, StdErr float64

@@ -16,7 +16,7 @@ func (r *runJob) checkImageRisk() error {
 		return nil
 	case r.Solver == nil || r.Problem.Measurement == nil:
 		return usagef("--image-risk needs an operator, which a command of --exec does not have")
-	case p.Loss != nil || p.Intercept:
+	case p.Loss != nil || p.Origin != nil:
 		return usagef("--image-risk is for the squared loss without weights of the observations and without an " +
 			"intercept")
 	case r.Sigma2 == 0:

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"surepipe/array"
+	"surepipe/linops/additive"
 	"surepipe/pipeline"
 	"surepipe/solve"
+	"surepipe/solve/rewrite"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -184,7 +186,7 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 			return pipeline.Risk{}, err
 		}
 		defer releaseR()
-		p = vjp.Problem{A: a, R: r, Device: dev, Intercept: c.Intercept}
+		p = vjp.Problem{A: a, R: r, Device: dev}
 		if c.K != nil {
 			k, releaseK, err := c.K.build(dev)
 			if err != nil {
@@ -192,6 +194,12 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 			}
 			defer releaseK()
 			p.K = k
+		}
+		if c.Intercept {
+			d, _ := a.Dims()
+			if p, err = rewrite.Project(p, additive.Constant(d)); err != nil {
+				return pipeline.Risk{}, err
+			}
 		}
 	}
 	if len(c.Squares) > 0 && c.Name == "" {

@@ -360,14 +360,21 @@ func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 	o, p := r.n.s.Options, r.n.s.Problem
 	sol := &engine.Solution{Convergence: r.Convergence, Choices: slices.Clone(o.Choices), B: r.now.B, MuHat: r.now.Z}
 	r.now.B, r.now.Z = array.Batch{}, array.Batch{}
+	done := false
+	defer func() {
+		if !done { // also where A panics
+			sol.Release()
+		}
+	}()
 	if o.Point {
 		p.Device = r.dev
 		sol.At = &engine.Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, Options: o, Shared: true}
 		r.offer(sol.At)
+		sol.At.Whiten(sol.MuHat)
 	}
 	if err := r.dev.Sync(); err != nil {
-		sol.Release()
 		return nil, err
 	}
+	done = true
 	return sol, nil
 }

@@ -213,22 +213,8 @@ func (s *screened) wide(w *window, y array.Batch, sol *engine.Solution, r prox.P
 		sol.B.Free()
 	}
 	sol.B = b
-	inner, release := at.Set, at.Free
-	at.Of = dim
-	if at.Set = w.set; inner != nil {
-		at.Set = nil
-		for _, i := range inner {
-			at.Set = append(at.Set, w.set[i])
-		}
-	}
-	set := at.Set
-	at.Back = func(s *engine.Solution) {
-		wide, some := make([]float64, dim), s.At.B.ToHost()
-		for i, j := range set {
-			wide[j] = some[i]
-		}
-		dev.Upload(s.B, wide)
-	}
+	release := at.Free
+	at.Embedded(w.set, dim)
 	columns.use()
 	at.Free = func() {
 		if release != nil {

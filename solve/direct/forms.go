@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/banded"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/progress"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
@@ -54,15 +55,13 @@ var closedRules = []closedRule{
 
 // Closable reports that one of the rules applies to a problem.
 func Closable(p engine.Problem) bool {
-	if p.Loss != nil {
-		w, quadratic := p.Loss.Weights()
-		if !quadratic {
-			return false
-		}
-		if p.Loss = nil; !w.IsZero() {
-			p.A = engine.NewWeightedRows(p.A, array.Batch{}, roots(w.ToHost()), nil)
-		}
+	if !loss.Quadratic(p.Loss) {
+		return false
 	}
+	if w := loss.Weighing(p.Loss); w != nil {
+		p.A = engine.NewWeightedRows(p.A, array.Batch{}, roots(w), nil)
+	}
+	p.Loss = nil
 	s := &quadratic{p: p, q: curvatures(p)}
 	if s.q == nil {
 		return false

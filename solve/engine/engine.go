@@ -12,7 +12,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/prox"
 )
@@ -35,26 +34,27 @@ type Problem struct {
 	// Device holds the data of A, Loss and R, and does the work that is shared by all y. Memory for
 	// a single solve is allocated on the device of its y, which may be a view of this one.
 	Device array.Device
-	// Intercept fits an unpenalized intercept: with the vector of ones 1 in R^d,
-	//
-	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
-	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
-	//
-	// The columns of A must have mean 0. Then this is the least squares problem with an unpenalized
-	// column of ones beside A. A solver itself computes b and A b at the y that it is given; its
-	// caller, package stages, subtracts the mean and adds it back.
-	Intercept bool
-	// Effects, if not nil, are unpenalized effects of the rows and columns of the matrix whose
-	// entries are observed, with Pi their projection:
-	//
-	//	mu_hat(y) = Pi y + A b,            b the solver's at (I - Pi) y,
-	//	div mu_hat = rank Pi + div A b,    ||D mu_hat||_F^2 = rank Pi + ||D A b||_F^2.
-	//
-	// A must be [additive.WithoutEffects], and the weights of the effects those of the loss. Then this is
-	// the least squares problem in b and the effects. As with an intercept package stages subtracts
-	// and adds Pi y. It is not used together with Intercept.
-	Effects *additive.Effects
+	// Origin is the rewriting by which this problem was made of the one that was asked for; nil where it is that one.
+	// A solver computes b and A b at the y that it is given, y' of the rewriting; whoever reports results takes them
+	// back, as package stages does.
+	Origin Rewriting
 }
+
+// Rewriting is the problem's Origin, or one that leaves all as it is.
+func (p Problem) Rewriting() Rewriting {
+	if p.Origin == nil {
+		return asked{problem: p}
+	}
+	return p.Origin
+}
+
+// asked is the rewriting of a problem as itself.
+type asked struct {
+	Unchanged
+	problem Problem
+}
+
+func (a asked) Problem() Problem { return a.problem }
 
 // Options are the settings of a solve. The zero value of a field asks for its default.
 type Options struct {

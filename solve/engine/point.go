@@ -55,17 +55,15 @@ type Point struct {
 
 	// roots of those of the observations for which Gram and Factored are; nil for ones
 	Weights []float64
-	Method  Method                      // to go on with; nil where the solution is as good as rounding errors allow
-	Options Options                     // of the solve
-	Back    func(*Solution)             // sets the solution's B and MuHat from the point's; or nil
-	Shared  bool                        // B is the solution's
-	OwnsY   bool                        // Y is the point's
-	Op      linops.Restricted           // Problem's operator where it is the point's own; or nil
-	Free    func()                      // frees it and the regularizer
-	Set     []int                       // the coordinates that the problem is restricted to; nil for all
-	Of      int                         // of so many
-	Units   []float64                   // of the columns; nil for the user's
-	ToUser  func(b []float64) []float64 // to the user's coordinates from those; nil where they are the same
+	Method  Method            // to go on with; nil where the solution is as good as rounding errors allow
+	Options Options           // of the solve
+	Back    func(*Solution)   // sets the solution's B and MuHat from the point's; or nil
+	Shared  bool              // B is the solution's
+	OwnsY   bool              // Y is the point's
+	Op      linops.Restricted // Problem's operator where it is the point's own; or nil
+	Free    func()            // frees it and the regularizer
+
+	lift func(b []float64) []float64 // to the user's coordinates; nil where they are the same
 }
 
 // Factored describes K = G + Q, with the Gram matrix G of some columns of A and the curvature Q of
@@ -140,27 +138,29 @@ func (at *Point) Detach() (a linops.Restricted, release func()) {
 
 // Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where
 // they are the same. It outlives the point.
-func (at *Point) Lift() func(b []float64) []float64 {
-	set, n, units, lift := at.Set, at.Of, at.Units, at.ToUser
-	if set == nil && units == nil {
-		return lift
+func (at *Point) Lift() func(b []float64) []float64 { return at.lift }
+
+// Lifted says that the solution's coordinates are those of f, applied after what Lift was.
+func (at *Point) Lifted(f func(b []float64) []float64) {
+	before := at.lift
+	at.lift = f
+	if before != nil {
+		at.lift = func(b []float64) []float64 { return f(before(b)) }
 	}
-	return func(b []float64) []float64 {
-		if set != nil {
-			wide := make([]float64, n)
-			for i, j := range set {
-				wide[j] = b[i]
-			}
-			b = wide
+}
+
+// Embedded says that the solution's coordinates are n, of which the point's so far are those of an increasing set; the
+// others are 0.
+func (at *Point) Embedded(set []int, n int) {
+	at.Lifted(func(b []float64) []float64 {
+		wide := make([]float64, n)
+		for i, j := range set {
+			wide[j] = b[i]
 		}
-		for j, s := range units {
-			b[j] *= s
-		}
-		if lift != nil {
-			return lift(b)
-		}
-		return b
-	}
+		return wide
+	})
+	lift := at.lift
+	at.Back = func(s *Solution) { s.B.Device().Upload(s.B, lift(at.B.ToHost())) }
 }
 
 // Release frees what the point holds. The solution keeps its B.

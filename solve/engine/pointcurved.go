@@ -8,8 +8,20 @@ import (
 	"surepipe/loss"
 )
 
-// Whiten makes the problem at the solution that of the squared loss of W^{1/2} A there, where A b =
-// z. The point cannot be refined afterwards.
+// Whiten makes the problem at the solution that of the squared loss that a loss is there, where A b = z. With
+// W = diag(w), w_i = l”_i(z_i; y_i), the derivative by y of a solution on its manifold is
+//
+//	D z = A E (E* (A* W A + Q) E)^+ E* A* C,   C = diag(-d^2 l / dz dy),
+//
+// with C = I for the logistic and the Poisson loss, and C = W for losses of z - y. What is
+// differentiated is the problem with W^{1/2} A,
+//
+//	S = W^{1/2} A E (E* (A* W A + Q) E)^+ E* A* W^{1/2},
+//
+// symmetric with eigenvalues in [0, 1]. tr S, the degrees of freedom, is the trace of the derivative
+// of the fitted means l' + y by y for the first two, and that of D z for the latter. Observations
+// without curvature have rows and columns of next to zeros ([loss.Structure.Whiten]). The point cannot be refined
+// afterwards.
 func (at *Point) Whiten(z array.Batch) {
 	p := at.Problem
 	dev, l := at.Y.Device(), p.Loss

@@ -199,6 +199,9 @@ func (r *Loop) Solution() (*Solution, error) {
 		if r.traits.Dual != nil {
 			s.At.behind(r.Work, r.traits)
 		}
+		if p.Loss != nil {
+			s.At.Whiten(s.MuHat)
+		}
 	}
 	if err := dev.Sync(); err != nil {
 		return nil, err

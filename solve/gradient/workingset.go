@@ -260,9 +260,9 @@ func (r *rounds) solution() (*engine.Solution, error) {
 		r.on = nil
 		sol.At = &engine.Point{
 			Problem: on.Problem, Y: r.y, B: on.Gather(sol.B), Norm2: on.Method.Traits().Norm2, Gram: r.gram,
-			Method: on.Method, Options: o, Op: on.Op, Free: on.Release, Set: r.set, Of: sol.B.N(),
-			Back: func(s *engine.Solution) { on.Set.Embed(s.B, s.At.B) },
+			Method: on.Method, Options: o, Op: on.Op, Free: on.Release,
 		}
+		sol.At.Embedded(r.set, sol.B.N())
 	}
 	if err := r.dev.Sync(); err != nil {
 		sol.Release()

@@ -33,17 +33,11 @@ type Connected struct {
 // quadratic, or with a weight of 0, leaves one part; so do effects that tie the parts together.
 func ConnectedParts(p engine.Problem) *Connected {
 	r, of := prox.StructureOf(p.R), linops.StructureOf(p.A).Parts
-	if p.K != nil || p.Intercept || !r.Nuclear.Known || of == nil {
+	if p.K != nil || !r.Nuclear.Known || of == nil {
 		return nil
 	}
-	s, split := &Connected{Shape: r.Shape, p: p}, true
-	if p.Loss != nil {
-		w, quadratic := p.Loss.Weights()
-		if !w.IsZero() {
-			s.weights = w.ToHost()
-		}
-		split = quadratic && !slices.Contains(s.weights, 0)
-	}
+	s := &Connected{Shape: r.Shape, p: p, weights: loss.Weighing(p.Loss)}
+	split := loss.Quadratic(p.Loss) && !slices.Contains(s.weights, 0)
 	if s.Parts = of(r.Shape, split); s.Parts == nil {
 		return nil
 	}

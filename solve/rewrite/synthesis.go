@@ -22,7 +22,7 @@ import (
 	"surepipe/solve/internal/limits"
 )
 
-// synthesized solves a problem with r(K b) in the coordinates z = K b, where the rows of K are
+// synthesis is a problem with r(K b) in the coordinates z = K b, where the rows of K are
 // independent: with some coordinates c = b_J of b such that M = [K; E_J*] is invertible, b = M^{-1} (z,
 // c) and
 //
@@ -31,15 +31,8 @@ import (
 // is a regression with c unpenalized (Tibshirani and Taylor, The solution path of the generalized
 // lasso, 2011, section 3), which active sets solve exactly, along a path too. mu_hat and its derivative
 // are the same.
-type synthesized struct {
-	engine.Solver             // of the regression
-	s             engine.Task // of the user's problem
-	basis         *synthesis
-	owned         bool // basis belongs to this solver
-	penalty       prox.Prox
-}
-
-// synthesis is the change of coordinates. K* is factorized with its rows, the coordinates of b, in the
+//
+// K* is factorized with its rows, the coordinates of b, in the
 // order of pivots: K* = [L1; L2] U, with a unit lower triangle L1. With b_I the coordinates of L1, and
 // b_J = c those of L2,
 //
@@ -51,12 +44,15 @@ type synthesized struct {
 // the others with small factors. In the user's units a column that is 10^8 times as long as another would leave
 // rounding errors of it.
 type synthesis struct {
-	q, dim int
-	order  []int          // I, then J
-	units  []float64      // s; nil for the user's
-	lu     blas64.General // dim x q
-	sparse *sparseFactor  // its entries; nil where they are many
-	a      *linops.Dense  // A M^{-1}
+	engine.Unchanged
+	problem engine.Problem
+	k       linops.Operator
+	q, dim  int
+	order   []int          // I, then J
+	units   []float64      // s; nil for the user's
+	lu      blas64.General // dim x q
+	sparse  *sparseFactor  // its entries; nil where they are many
+	a       *linops.Dense  // A M^{-1}
 }
 
 // unit is that of coordinate j.
@@ -122,26 +118,35 @@ var notIndependent = engine.Choice{Part: "coordinates", Chosen: "b's",
 	Reason: fmt.Sprintf("the rows of K depend on each other, or nearly, as A sees b (a condition number beyond %.0e)",
 		float64(steepestSynthesis))}
 
-// NewSynthesized changes the coordinates. Where that is not possible, the method that is next takes over.
-func NewSynthesized(ctx context.Context, s engine.Task) (engine.Solver, error) {
-	basis, err := newSynthesis(ctx, s.Problem)
+// Coordinates changes the coordinates of a problem with r(K b), of which [OfMatrices] holds; nil where the rows of K
+// depend on each other.
+func Coordinates(ctx context.Context, p engine.Problem) (engine.Rewriting, error) {
+	b, err := FactorRows(ctx, p)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	if err := b.change(ctx, p); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// ByCoordinates solves in the coordinates K b. Where that is not possible, the method that is next takes over.
+func ByCoordinates(ctx context.Context, s engine.Task) (engine.Solver, error) {
+	w, err := Coordinates(ctx, s.Problem)
 	if err != nil {
 		return nil, err
 	}
-	if basis == nil {
+	if w == nil {
 		s.Options.Choices = s.Options.Before("coordinates")
 		s.Options = s.Options.With(notIndependent)
 		return chooseInstead(ctx, s)
 	}
-	c := &synthesized{s: s, basis: basis, owned: true}
-	if err := c.build(s.Problem.R, func(inner engine.Task) (engine.Solver,
-		error) {
-		return inner.Tables.Loss(ctx, inner)
-	}); err != nil {
-		c.Release()
-		return nil, err
-	}
-	return c, nil
+	return by(ctx, s, w, use{
+		next:    s.Tables.Loss,
+		serves:  func(t *engine.Task) bool { return Synthesizes(t.Problem) },
+		instead: chooseInstead,
+	})
 }
 
 // chooseInstead chooses a method for b as it is.
@@ -150,32 +155,21 @@ func chooseInstead(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return s.Tables.Rows(ctx, s)
 }
 
-// build makes the solver of the regression with the regularizer r(z).
-func (c *synthesized) build(r prox.Prox, choose func(inner engine.Task) (engine.Solver, error)) (err error) {
-	c.penalty = c.basis.penalize(r)
-	inner := c.s
-	inner.Problem.A, inner.Problem.K, inner.Problem.R = c.basis.a, nil, c.penalty
-	c.Solver, err = choose(inner)
-	return err
-}
+func (b *synthesis) Problem() engine.Problem { return b.problem }
 
-// penalize is r(z) with nothing on c.
-func (b *synthesis) penalize(r prox.Prox) prox.Prox {
+// Regularizer is r(z) with nothing on c. It refers to r.
+func (b *synthesis) Regularizer(r prox.Prox) (prox.Prox, bool, error) {
 	if r.Dim() == 0 {
 		r = prox.Block{Prox: r, N: b.q}
 	}
 	if len(b.rest()) == 0 {
-		return r
+		return r, false, nil
 	}
-	return prox.NewSeparable(r, prox.Block{Prox: prox.Zero(), N: len(b.rest())})
+	return prox.NewSeparable(r, prox.Block{Prox: prox.Zero(), N: len(b.rest())}), false, nil
 }
 
-// newSynthesis factors K and changes the coordinates of A; nil where K's rows depend on each other.
-func newSynthesis(ctx context.Context, p engine.Problem) (*synthesis, error) {
-	b, err := FactorRows(ctx, p)
-	if b == nil || err != nil {
-		return nil, err
-	}
+// change changes the coordinates of A.
+func (b *synthesis) change(ctx context.Context, p engine.Problem) error {
 	x := linops.ToDense(p.Device, p.A)
 	d, _ := x.Dims()
 	out := mat.NewDense(d, b.dim, nil)
@@ -186,11 +180,13 @@ func newSynthesis(ctx context.Context, p engine.Problem) (*synthesis, error) {
 		}
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	b.cancel(out, x)
 	b.a = linops.NewDense(p.Device, out)
-	return b, p.Device.Err()
+	b.problem = p
+	b.problem.A, b.problem.K = b.a, nil
+	return p.Device.Err()
 }
 
 // cancel sets columns of out = x M^{-1} to 0 where all that is left of the terms of their sums is
@@ -260,7 +256,7 @@ func FactorRows(ctx context.Context, p engine.Problem) (*synthesis, error) {
 	}
 	q, dim := p.K.Dims()
 	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: q})
-	b := &synthesis{q: q, dim: dim, order: make([]int, dim), units: engine.UnequalColumns(p)}
+	b := &synthesis{k: p.K, q: q, dim: dim, order: make([]int, dim), units: engine.UnequalColumns(p)}
 	b.lu = mat.DenseCopyOf(linops.ToDense(p.Device, p.K).T()).RawMatrix()
 	lengths2 := make([]float64, q) // of K's rows
 	for j := range dim {
@@ -362,11 +358,11 @@ func (b *synthesis) lift(x []float64) []float64 {
 	return out
 }
 
-// coordinates is (z, c) of b, a new batch.
-func (b *synthesis) coordinates(k linops.Operator, x array.Batch) array.Batch {
+// Start is (z, c) of b.
+func (b *synthesis) Start(x array.Batch) (array.Batch, bool) {
 	dev := x.Device()
 	to := dev.Alloc(1, b.dim)
-	k.Forward(to.Cols(0, b.q), x)
+	b.k.Forward(to.Cols(0, b.q), x)
 	if rest := b.rest(); len(rest) > 0 {
 		all, c := x.ToHost(), make([]float64, len(rest))
 		for i, j := range rest {
@@ -374,68 +370,12 @@ func (b *synthesis) coordinates(k linops.Operator, x array.Batch) array.Batch {
 		}
 		dev.Upload(to.Cols(b.q, b.dim), c)
 	}
-	return to
+	return to, true
 }
 
-// Problem is the user's problem.
-func (c *synthesized) Problem() engine.Problem { return c.s.Problem }
-
-// Solve solves the regression and returns b.
-func (c *synthesized) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
-	if x := from.B; !x.IsZero() {
-		from.B = c.basis.coordinates(c.s.Problem.K, x)
-		defer from.B.Free()
-	}
-	from.Ahead, from.Near = nil, nil // for matrices that are not in memory
-	return c.deliver(c.Solver.Solve(ctx, y, from))
+func (b *synthesis) Deliver(x, _, _ array.Batch) error {
+	x.Device().Upload(x, b.lift(x.ToHost()))
+	return nil
 }
 
-// Record is not asked for: iterations are those of the user's problem ([AsksForSynthesis]).
-func (c *synthesized) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
-	return c.deliver(c.Solver.Record(ctx, y, newTape))
-}
-
-// deliver returns a solution in the user's coordinates.
-func (c *synthesized) deliver(sol *engine.Solution, err error) (*engine.Solution, error) {
-	if err != nil {
-		return nil, err
-	}
-	if sol.At != nil {
-		sol.At.ToUser = c.basis.lift
-	}
-	sol.Then(func(s *engine.Solution) { s.B.Device().Upload(s.B, c.basis.lift(s.B.ToHost())) })
-	if err := sol.B.Device().Sync(); err != nil {
-		sol.Release()
-		return nil, err
-	}
-	return sol, nil
-}
-
-// Reweight shares the change of coordinates.
-func (c *synthesized) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
-	s := c.s
-	s.Problem.R = r
-	if !Synthesizes(s.Problem) {
-		s.Options.Choices = s.Options.Before("coordinates")
-		return chooseInstead(ctx, s)
-	}
-	other := &synthesized{s: s, basis: c.basis}
-	if err := other.build(r, func(inner engine.Task) (engine.Solver,
-		error) {
-		return c.Solver.Reweight(ctx, inner.Problem.R)
-	}); err != nil {
-		other.Release()
-		return nil, err
-	}
-	return other, nil
-}
-
-// Release frees the matrix.
-func (c *synthesized) Release() {
-	if c.Solver != nil {
-		c.Solver.Release()
-	}
-	if c.owned {
-		c.basis.a.Release()
-	}
-}
+func (b *synthesis) Release() { b.a.Release() }

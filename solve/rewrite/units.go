@@ -1,11 +1,9 @@
-// Package rewrite has the solvers that solve a problem in another form and return the solution in the user's: units of
-// the columns of A and of the rows of K, weights of the observations, coordinates K b, and the squared loss that
-// another loss is at its solution.
 package rewrite
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"surepipe/array"
@@ -13,51 +11,93 @@ import (
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
+	"surepipe/solve/internal/spd"
 )
 
-// equilibrated solves a problem in units in which the columns of A have about length 1: with b = s
-// ∘ c it is
+// columns is a problem in units in which the columns of A have about length 1: with b = s ∘ c it is
 //
-//	min_c  1/2 ||A diag(s) c - y||^2 + r(s ∘ c),
+//	min_c  l(A diag(s) c; y) + r(s ∘ c),
 //
 // whose solver depends on neither the units of the columns nor their spread. mu_hat and its
 // derivative are the same. The s_j are powers of two, so that nothing is rounded. Of r(K b) it is K that takes
 // the units, K diag(s), and r stays as it is.
-type equilibrated struct {
-	inUnits
+type columns struct {
+	engine.Unchanged
+	problem        engine.Problem
+	units          []float64
 	scale, inverse array.Batch
-	op             linops.Restricted // nil where the operators and the scales belong to another solver
-	k              linops.Restricted // likewise, and without K
+	a, k           linops.Restricted // k is nil without K
 }
 
-// inUnits solves a problem in other units than the user's.
-type inUnits struct {
-	engine.Solver             // in these units
-	s             engine.Task // in the user's
-	owned         prox.Prox   // the regularizer in these units; nil before it is made, and where it is the user's
+// Columns takes the units s for the columns of A, powers of two.
+func Columns(p engine.Problem, units []float64) engine.Rewriting {
+	dev, n := p.Device, len(units)
+	c := &columns{problem: p, units: units, a: linops.ScaleColumns(dev, p.A, units), scale: dev.Alloc(1, n),
+		inverse: dev.Alloc(1, n)}
+	dev.Upload(c.scale, units)
+	dev.Upload(c.inverse, reciprocals(units))
+	c.problem.A = c.a
+	if p.K != nil {
+		c.k = linops.ScaleColumns(dev, p.K, units)
+		c.problem.K = c.k
+	}
+	return c
 }
 
-// rescale returns b -> r(s ∘ b), and remembers to release it.
-func (u *inUnits) rescale(r prox.Prox, units []float64) (prox.Prox, error) {
-	inner, err := prox.StructureOf(r).Rescale(u.s.Problem.Device, units)
+// reciprocals are 1/s_i.
+func reciprocals(s []float64) []float64 {
+	out := make([]float64, len(s))
+	for i, v := range s {
+		out[i] = 1 / v
+	}
+	return out
+}
+
+// ByColumns solves in the units of the task.
+func ByColumns(ctx context.Context, s engine.Task) (engine.Solver, error) {
+	return by(ctx, s, Columns(s.Problem, s.Units), use{
+		next:    s.Tables.Method,
+		serves:  func(t *engine.Task) bool { return slices.Equal(t.UnitsFor(t.Problem.R), t.Units) },
+		instead: s.Tables.Units,
+	})
+}
+
+func (c *columns) Problem() engine.Problem { return c.problem }
+
+func (c *columns) Regularizer(r prox.Prox) (prox.Prox, bool, error) {
+	if c.k != nil {
+		return r, false, nil
+	}
+	return rescaled(c.problem, r, c.units)
+}
+
+// rescaled is b -> r(s ∘ b).
+func rescaled(p engine.Problem, r prox.Prox, s []float64) (prox.Prox, bool, error) {
+	inner, err := prox.StructureOf(r).Rescale(p.Device, s)
 	if err != nil {
-		return nil, fmt.Errorf("solve: the regularizer in other units: %w", err)
+		return nil, false, fmt.Errorf("solve: the regularizer in other units: %w", err)
 	}
-	u.owned = inner
-	return inner, nil
+	return inner, true, nil
 }
 
-// Problem is the problem in the user's units.
-func (u *inUnits) Problem() engine.Problem { return u.s.Problem }
+func (c *columns) Start(b array.Batch) (array.Batch, bool) {
+	to := b.Device().Alloc(b.K(), b.N())
+	b.Device().Mul(to, b, c.inverse)
+	return to, true
+}
 
-// Release frees the solver and the regularizer in the other units.
-func (u *inUnits) Release() {
-	if u.Solver != nil {
-		u.Solver.Release()
+func (c *columns) Deliver(b, _, _ array.Batch) error {
+	b.Device().Mul(b, b, c.scale)
+	return nil
+}
+
+func (c *columns) Release() {
+	if c.k != nil {
+		c.k.Release()
 	}
-	if u.owned != nil {
-		prox.Release(u.owned)
-	}
+	c.a.Release()
+	c.scale.Free()
+	c.inverse.Free()
 }
 
 // EstimateUnits takes units by estimated lengths where A has too many columns to compute them, and they differ much.
@@ -73,115 +113,69 @@ func EstimateUnits(s *engine.Task) {
 	}
 }
 
-// NewEquilibrated solves in other units.
-func NewEquilibrated(ctx context.Context, s engine.Task) (engine.Solver, error) {
-	dev, n := s.Problem.Device, len(s.Units)
-	e := &equilibrated{inUnits: inUnits{s: s}, op: linops.ScaleColumns(dev, s.Problem.A, s.Units),
-		scale: dev.Alloc(1, n), inverse: dev.Alloc(1, n)}
-	dev.Upload(e.scale, s.Units)
-	inverse := make([]float64, n)
-	for j, v := range s.Units {
-		inverse[j] = 1 / v
-	}
-	dev.Upload(e.inverse, inverse)
-	inner := s
-	inner.Problem.A = e.op
-	if s.Problem.K != nil {
-		e.k = linops.ScaleColumns(dev, s.Problem.K, s.Units)
-		inner.Problem.K = e.k
-	}
-	r, err := e.within(s.Problem.R)
-	if err == nil {
-		inner.Problem.R = r
-		e.Solver, err = inner.Tables.Method(ctx, inner)
-	}
-	if err != nil {
-		e.Release()
-		return nil, err
-	}
-	return e, nil
+// rows is a problem with r(K b) in units in which the rows of K have about length 1: with
+// powers of two s_i, so that nothing is rounded, it is
+//
+//	min_b  l(A b; y) + r(s ∘ z),    z = diag(1/s) K b.
+//
+// Methods with a dual variable for K b have one step size for all rows, which must suit the longest: the
+// multipliers of the others hardly move. b, mu_hat, the duality gap and the derivative are the same, and so is the
+// method's measure of optimality.
+type rows struct {
+	engine.Unchanged
+	problem engine.Problem
+	units   []float64
+	k       linops.Restricted
 }
 
-// within is r in the other units.
-func (e *equilibrated) within(r prox.Prox) (prox.Prox, error) {
-	if e.s.Problem.K != nil {
-		return r, nil
-	}
-	return e.rescale(r, e.s.Units)
+// Rows takes the units s for the rows of K, powers of two.
+func Rows(p engine.Problem, units []float64) engine.Rewriting {
+	r := &rows{problem: p, units: units, k: linops.ScaleRows(p.Device, p.K, reciprocals(units))}
+	r.problem.K = r.k
+	return r
 }
 
-// Solve solves in the other units and returns b in the user's.
-func (e *equilibrated) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
-	if b := from.B; !b.IsZero() {
-		from.B = y.Device().Alloc(1, b.N())
-		defer from.B.Free()
-		y.Device().Mul(from.B, b, e.inverse)
-	}
-	if ahead := from.Ahead; ahead != nil {
-		from.Ahead = func(i int) (prox.Prox, error) {
-			r, err := ahead(i)
-			if err != nil || r == nil {
-				return nil, err
-			}
-			defer prox.Release(r)
-			return prox.StructureOf(r).Rescale(e.s.Problem.Device, e.s.Units)
-		}
-	}
-	return e.deliver(e.Solver.Solve(ctx, y, from))
+// ByRows solves in the units of the task.
+func ByRows(ctx context.Context, s engine.Task) (engine.Solver, error) {
+	return by(ctx, s, Rows(s.Problem, s.RowUnits), use{
+		next:    s.Tables.Loss,
+		serves:  func(t *engine.Task) bool { return slices.Equal(RowUnits(t.Problem.R, t.RowLengths2), t.RowUnits) },
+		instead: s.Tables.Rows,
+	})
 }
 
-// Record records in the other units.
-func (e *equilibrated) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
-	return e.deliver(e.Solver.Record(ctx, y, newTape))
+func (r *rows) Problem() engine.Problem { return r.problem }
+
+func (r *rows) Regularizer(of prox.Prox) (prox.Prox, bool, error) {
+	return rescaled(r.problem, of, r.units)
 }
 
-// deliver returns a solution in the user's units.
-func (e *equilibrated) deliver(sol *engine.Solution, err error) (*engine.Solution, error) {
-	if err != nil {
-		return nil, err
+func (r *rows) Release() { r.k.Release() }
+
+// RowLengths2 are the squared lengths of K's rows; nil where they are not known. Where the columns of A differ in
+// length, K's columns are measured in the same units: what a row of K asks of b is large or small beside what A
+// sees of it.
+func RowLengths2(p engine.Problem) []float64 {
+	var short []float64
+	if lengths2 := engine.UnequalLengths2(p); lengths2 != nil {
+		short = engine.InverseLengths(lengths2) // 0 for columns that A does not see
 	}
-	if sol.At != nil {
-		sol.At.Units = e.s.Units
-	}
-	sol.Then(func(s *engine.Solution) { s.B.Device().Mul(s.B, s.B, e.scale) })
-	if err := sol.B.Device().Sync(); err != nil {
-		sol.Release()
-		return nil, err
-	}
-	return sol, nil
+	return linops.RowNorms2(p.K, short)
 }
 
-// Reweight shares the units, the operator and its norm where the regularizer calls for the same
-// units.
-func (e *equilibrated) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
-	s := e.s
-	s.Problem.R = r
-	if !slices.Equal(s.UnitsFor(r), s.Units) {
-		s.Options.Choices = s.Options.Choices[:len(s.Options.Choices)-1]
-		s.Options.Shortness = nil
-		return s.Tables.Units(ctx, s)
+// RowUnits returns s, nil where r has no other units.
+func RowUnits(r prox.Prox, lengths2 []float64) []float64 {
+	known := prox.StructureOf(r)
+	if known.Rescale == nil || lengths2 == nil {
+		return nil
 	}
-	other := &equilibrated{inUnits: inUnits{s: s}, scale: e.scale, inverse: e.inverse}
-	inner, err := other.within(r)
-	if err != nil {
-		return nil, err
+	s := make([]float64, len(lengths2))
+	for i, v := range lengths2 {
+		s[i] = 1 / spd.Unit(math.Sqrt(v))
 	}
-	if other.Solver, err = e.Solver.Reweight(ctx, inner); err != nil {
-		other.Release()
-		return nil, err
+	known.Units(s)
+	if slices.Min(s) == slices.Max(s) {
+		return nil
 	}
-	return other, nil
-}
-
-// Release frees the operators too.
-func (e *equilibrated) Release() {
-	e.inUnits.Release()
-	if e.k != nil {
-		e.k.Release()
-	}
-	if e.op != nil {
-		e.op.Release()
-		e.scale.Free()
-		e.inverse.Free()
-	}
+	return s
 }

@@ -1,4 +1,5 @@
-// Package solvetest is for tests of solvers: [Check] tests the contract of solve.Method.
+// Package solvetest is for tests of solvers: [Check] tests the contract of solve.Method, and [CheckRewriting] that of
+// solve.Rewriting.
 package solvetest
 
 import (

@@ -1,0 +1,58 @@
+package additive
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/array"
+)
+
+// Projection is the projection Pi of vectors of length d on the fits Z g of terms without a penalty, by least squares
+// with weights W of the observations:
+//
+//	Pi = Z (Z* W Z)^+ Z* W.
+type Projection interface {
+	// Rank is the rank of Pi, the degrees of freedom of the terms.
+	Rank() int
+	// Remove sets z_i = (I - Pi) z_i for every vector of z.
+	Remove(z array.Batch)
+	// Diagonal is that of Pi; it must not be modified.
+	Diagonal() []float64
+	// Determined marks the observations at which Pi_ii is 1; nil where there are none. It must not be modified.
+	Determined() []bool
+	// Weighted reports whether W is not the identity: Pi is then not symmetric.
+	Weighted() bool
+	// Named says what the terms are, and what the columns of (I - Pi) A are, for messages.
+	Named() (terms, columns string)
+}
+
+// Constant is the projection of vectors of length d on the constants, Z being a column of ones: that of an intercept.
+func Constant(d int) Projection { return constant(d) }
+
+type constant int
+
+func (constant) Rank() int { return 1 }
+
+func (c constant) Remove(z array.Batch) {
+	host, d := z.ToHost(), int(c)
+	for i := range z.K() {
+		row := host[i*d : (i+1)*d]
+		floats.AddConst(-stat.Mean(row, nil), row)
+	}
+	z.Device().Upload(z, host)
+}
+
+func (c constant) Diagonal() []float64 { return slices.Repeat([]float64{1 / float64(c)}, int(c)) }
+
+func (constant) Determined() []bool { return nil }
+
+func (constant) Weighted() bool { return false }
+
+func (constant) Named() (terms, columns string) { return "intercept", "centered" }
+
+// Named says what the effects are, and the columns without them.
+func (e *Effects) Named() (terms, columns string) {
+	return "effects of rows and columns", "those without the effects"
+}
