@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
@@ -124,7 +126,7 @@ func specData(d, p int, spec string) func(dir string) (problems.Data, error) {
 			return data, err
 		}
 		loaded, err := load(dir, spec,
-			dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.RawMatrix().Data},
+			dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.(*mat.Dense).RawMatrix().Data},
 			dataio.Array{Name: "y", Shape: []int{d}, Data: data.Y})
 		loaded.Sigma2 = data.Sigma2
 		return loaded, err

@@ -107,9 +107,9 @@ func leftOut(t *testing.T, dev array.Device, name string, data problems.Data, hy
 			if k >= i {
 				at++
 			}
-			less.X.SetRow(k, data.X.RawRowView(at))
+			less.X.(*mat.Dense).SetRow(k, data.X.(*mat.Dense).RawRowView(at))
 		}
-		row := mat.NewDense(1, p, slices.Clone(data.X.RawRowView(i)))
+		row := mat.NewDense(1, p, slices.Clone(data.X.(*mat.Dense).RawRowView(i)))
 		errs[i] = data.Y[i] - predictions(t, dev, name, less, hyper, row)[0]
 	}
 	mean, stdErr, err := risk.LeaveOneOut(errs, make([]float64, d))
@@ -198,7 +198,7 @@ func TestLeaveOneOutOfTheLassoApproachesRefits(t *testing.T) {
 			data := problems.Data{X: mat.NewDense(d, p, nil), Y: make([]float64, d)}
 			for i := range d {
 				for j := range p {
-					data.X.Set(i, j, rng.NormFloat64()/math.Sqrt(float64(d)))
+					data.X.(*mat.Dense).Set(i, j, rng.NormFloat64()/math.Sqrt(float64(d)))
 				}
 				for j := range p / 4 {
 					data.Y[i] += 3 * data.X.At(i, j)

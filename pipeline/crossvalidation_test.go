@@ -29,7 +29,7 @@ func BenchmarkAgainstCrossValidation(b *testing.B) {
 		b.Fatal(err)
 	}
 	dev := array.NewHost()
-	x := linops.NewDense(dev, data.X)
+	x := linops.NewDense(dev, data.X.(*mat.Dense))
 	defer x.Release()
 	largest := 0.0
 	var correlation mat.VecDense
@@ -71,7 +71,7 @@ func BenchmarkAgainstCrossValidation(b *testing.B) {
 			begin = time.Now()
 			errors := make([]float64, len(grid))
 			for fold := range folds {
-				crossValidate(b, dev, data.X, y, perm, fold, folds, grid, errors)
+				crossValidate(b, dev, data.X.(*mat.Dense), y, perm, fold, folds, grid, errors)
 			}
 			validated.seconds += time.Since(begin).Seconds() / draws
 			validated.loss += losses[grid[slices.Index(errors, slices.Min(errors))]] / best / draws

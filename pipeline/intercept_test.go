@@ -34,7 +34,7 @@ func regression(d, p int) problems.Data {
 				continue
 			}
 			v := rng.NormFloat64() + float64(j%5)
-			data.X.Set(i, j, v)
+			data.X.(*mat.Dense).Set(i, j, v)
 			if j < 6 {
 				data.Y[i] += v
 			}
@@ -55,7 +55,7 @@ func sparsely(data problems.Data) problems.Data {
 		}
 		s.IndPtr = append(s.IndPtr, len(s.Indices))
 	}
-	data.X, data.Sparse = nil, s
+	data.X = problems.Matrix{Sparse: s}
 	return data
 }
 
@@ -104,7 +104,7 @@ func TestInterceptIsAColumnOfOnesWithoutPenalty(t *testing.T) {
 			if i == 1 {
 				// A column that is constant is the intercept's.
 				for i := range d {
-					data.X.Set(i, 3, 0.1)
+					data.X.(*mat.Dense).Set(i, 3, 0.1)
 				}
 			}
 			lambda, lambda2 := problems.Absolute(9), problems.Absolute(2.5)
@@ -118,7 +118,7 @@ func TestInterceptIsAColumnOfOnesWithoutPenalty(t *testing.T) {
 				{"elastic-net", problems.Hyper{Lambda: lambda, Lambda2: lambda2}, prox.NewElasticNet(9, 2.5)},
 			} {
 				r := prox.NewSeparable(prox.Block{Prox: prox.Zero(), N: 1}, prox.Block{Prox: c.r, N: p})
-				a := linops.NewDense(dev, withOnes(data.X))
+				a := linops.NewDense(dev, withOnes(data.X.(*mat.Dense)))
 				solver, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: a, R: r, Device: dev},
 					vjp.Options{Tol: 1e-12, MaxIter: 1000000})
 				if err != nil {
@@ -188,10 +188,10 @@ func TestOLSWithAnInterceptProjectsOnTheOnesToo(t *testing.T) {
 			"columns far off 0": {func(x *mat.Dense) { shifted(x, 1, 1, 1e7) }, 6},
 		} {
 			data := regression(d, 5)
-			c.change(data.X)
+			c.change(data.X.(*mat.Dense))
 			// A basis of the span, by the singular vectors.
 			var svd mat.SVD
-			w := withOnes(data.X)
+			w := withOnes(data.X.(*mat.Dense))
 			for j := range 6 {
 				col := mat.Col(nil, j, w)
 				if n := mat.Norm(mat.NewVecDense(d, col), 2); n > 0 {
@@ -248,18 +248,7 @@ func scaled(c float64, x []float64) []float64 {
 	return x
 }
 
-func dataAt(data problems.Data, i, j int) float64 {
-	if data.X != nil {
-		return data.X.At(i, j)
-	}
-	s := data.Sparse
-	for u := s.IndPtr[i]; u < s.IndPtr[i+1]; u++ {
-		if s.Indices[u] == j {
-			return s.Values[u]
-		}
-	}
-	return 0
-}
+func dataAt(data problems.Data, i, j int) float64 { return data.X.At(i, j) }
 
 // The divergence is that of the estimator that is returned: by central differences of
 // mu_hat.
@@ -351,7 +340,8 @@ func TestSweepHasTheIntercept(t *testing.T) {
 func TestInterceptNeedsCenteredColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		data := regression(20, 4)
-		problem, err := rewrite.Project(vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev},
+		problem, err := rewrite.Project(vjp.Problem{A: linops.NewDense(dev, data.X.(*mat.Dense)), R: prox.Zero(),
+			Device: dev},
 			additive.Constant(20))
 		if err != nil {
 			t.Fatal(err)

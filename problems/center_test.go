@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/linops/imaging"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 )
 
 // sinogram is that of two blobs, with its angles in degrees, over a turn of so many degrees.
@@ -58,7 +59,7 @@ func TestFindCenter(t *testing.T) {
 			for i := range y {
 				y[i] = mu[i] + sigma*rng.NormFloat64()
 			}
-			found, err := problems.FindCenter(y, degrees, c.detectors)
+			found, err := spec.FindCenter(y, degrees, c.detectors)
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -72,7 +73,7 @@ func TestFindCenter(t *testing.T) {
 		}
 	}
 	cut, degrees := sinogram(t, 180, 40, 24, imaging.Axis{})
-	if found, err := problems.FindCenter(cut, degrees, 24); err == nil ||
+	if found, err := spec.FindCenter(cut, degrees, 24); err == nil ||
 		!strings.Contains(err.Error(), "do not end within the detectors") {
 		t.Errorf("projections that are cut off over half a turn: %+v, %v", found, err)
 	}

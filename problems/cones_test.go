@@ -91,14 +91,14 @@ func TestConstraintsRefuse(t *testing.T) {
 			{"{l2-ball: {radius: -1}}", "radius is \"-1\", expected a positive number"},
 			{"{equal: {to: inf}}", "entry 1 of to is +Inf, expected a finite number"},
 			{"{equal: {to: c}}", "to has 3 values, expected 4"},
-			{"equal", "equal has no arguments, expected equal: {to: ...}"},
+			{"equal", "equal has no arguments, expected equal: {to: c}"},
 			{"{second-order-cone: {size: 3}}", "second-order-cone of 3 entries, expected a divisor of the number " +
 				"of entries, 4"},
 			{"{second-order-cone: {size: 2, planes: 2}}", "size and planes, expected one of them"},
 			{"{semidefinite: {weight: 1}}", "semidefinite has arguments"},
 			{"{blocks: [{semidefinite: {}, size: 3}, {zero: {}, size: 1}]}",
-				"a block of shape 3, expected a square matrix"},
-			{"{shifted: {to: 1}}", "expected {to: c, regularizer: R}"},
+				"a block of shape (3,), expected a square matrix"},
+			{"{shifted: {to: 1}}", "expected shifted: {to: c, regularizer: R}"},
 			{"{shifted: {to: c, regularizer: nonnegative}}", "to has 3 values, expected 4"},
 		} {
 			data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4], c: [1, 2, 3]}\noperator: "+

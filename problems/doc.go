@@ -5,7 +5,7 @@
 //
 // # Specifications
 //
-// A [Spec] describes an estimator in YAML. It composes A from the operators of package linops and r
+// A [Spec] describes an estimator in YAML (package spec). It composes A from the operators of package linops and r
 // from the regularizers of package prox, and names the arrays that they use. [ParseSpec] parses it,
 // [Spec.Load] reads its arrays, and [New] builds the [Problem]:
 //
@@ -13,13 +13,13 @@
 //	data, err := spec.Load(problems.SpecFiles{})
 //	p, err := problems.New(spec.Name, dev, data, problems.Hyper{})
 //
-// Every operator and every regularizer is one value with its documentation, parser and builder, and
-// one line in the table operatorKinds or regularizerKinds.
+// Every operator and every regularizer is a row of a table with its help, its parameters and its builder;
+// [spec.RegisterRegularizer] adds a regularizer.
 //
 // # Named problems
 //
 // Some specifications are embedded and have a name, which New takes. Their arrays are the fields of
-// a [Data]. Each is a line in the table of [Registered] and a file in the folder specs:
+// a [Data]. Each is a line in the table of [Registered] and a file in the folder spec/specs:
 //
 //	name               A                     r(b)                                lambda_max
 //	ols                X                     0                                   -

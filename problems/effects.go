@@ -6,79 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops/additive"
+	"surepipe/problems/spec"
 )
-
-// Effects are unpenalized effects of the rows and columns of a matrix of which entries are observed.
-// With the zero Effects there are none.
-type Effects struct {
-	// Mean asks for the constant c alone; Rows and Columns include it.
-	Mean, Rows, Columns bool
-}
-
-// The names of effects.
-const (
-	effectMean    = "mean"
-	effectRows    = "rows"
-	effectColumns = "cols"
-)
-
-// EffectNames lists the names that [ParseEffects] takes.
-func EffectNames() []string { return []string{effectMean, effectRows, effectColumns} }
-
-// ParseEffects reads names of effects.
-func ParseEffects(names []string) (Effects, error) {
-	var e Effects
-	for _, name := range names {
-		switch name {
-		case effectMean:
-			e.Mean = true
-		case effectRows:
-			e.Mean, e.Rows = true, true
-		case effectColumns:
-			e.Mean, e.Columns = true, true
-		default:
-			return Effects{}, fmt.Errorf("found %q, expected some of %s, separated by commas", name,
-				strings.Join(EffectNames(), ", "))
-		}
-	}
-	return e, nil
-}
-
-// parseEffects reads the key effects: a name or a list of names.
-func (s *Spec) parseEffects(n *yaml.Node) error {
-	names, err := s.names(n, "effects")
-	if err != nil {
-		return err
-	}
-	if s.Effects, err = ParseEffects(names); err != nil {
-		return s.errorf(n.Line, "effects: %v", err)
-	}
-	return nil
-}
-
-// Some reports whether there are any.
-func (e Effects) Some() bool { return e != (Effects{}) }
-
-// Names are the names as [ParseEffects] takes them; nil where there are none.
-func (e Effects) Names() []string {
-	switch {
-	case e.Rows && e.Columns:
-		return []string{effectRows, effectColumns}
-	case e.Rows:
-		return []string{effectRows}
-	case e.Columns:
-		return []string{effectColumns}
-	case e.Mean:
-		return []string{effectMean}
-	}
-	return nil
-}
 
 // FittedEffects are the effects of a fit,
 //
@@ -99,25 +33,25 @@ func (f *FittedEffects) At(row, column int) float64 {
 }
 
 // checkEffects rejects effects of a problem that cannot have them.
-func (b *specBuilder) checkEffects(data Data, from *source, cols []int) error {
-	line := b.Spec.operator.line
+func (b *assembly) checkEffects(data Data, from *spec.Source, cols []int) error {
+	line := b.Line("operator")
 	switch {
-	case from == nil || from.places == nil || len(cols) != 2 || b.synthesis != nil:
-		return b.errorf(line, "effects (%s) are asked for, but %s has no observed entries of a matrix: expected "+
+	case from == nil || from.Places == nil || len(cols) != 2 || b.Line("synthesis") > 0:
+		return b.Errorf(line, "effects (%s) are asked for, but %s has no observed entries of a matrix: expected "+
 			"matrix-completion, or operator: {selection: ...} of a matrix without a synthesis",
 			strings.Join(data.Effects.Names(), ","), b.p.Name)
 	case !b.p.Loss.Squared():
-		return b.errorf(line, "effects (%s) are asked for, but the loss is %s: they are for the squared loss",
+		return b.Errorf(line, "effects (%s) are asked for, but the loss is %s: they are for the squared loss",
 			strings.Join(data.Effects.Names(), ","), b.p.Loss.Name)
 	case data.Intercept:
-		return b.errorf(line, "effects (%s) and an intercept are asked for: the effects include a constant, "+
+		return b.Errorf(line, "effects (%s) and an intercept are asked for: the effects include a constant, "+
 			"expected one of them", strings.Join(data.Effects.Names(), ","))
 	}
 	return nil
 }
 
 // withoutEffects makes the operator that of the entries without the effects, and returns (I - Pi) y.
-func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]float64, error) {
+func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) ([]float64, error) {
 	if err := b.checkEffects(data, from, cols); err != nil {
 		return nil, err
 	}
@@ -131,7 +65,7 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 		weights[i] = r * r
 	}
 	shape := array.Shape{Rows: cols[0], Cols: cols[1]}
-	e, err := additive.NewEffects(p.dev, shape, from.places, data.Effects.Rows, data.Effects.Columns, weights)
+	e, err := additive.NewEffects(p.dev, shape, from.Places, data.Effects.Rows, data.Effects.Columns, weights)
 	if err != nil {
 		return nil, trim(err)
 	}
@@ -141,7 +75,7 @@ func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]flo
 			"leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())
 	}
 	p.effects, p.Effects = e, data.Effects
-	p.Operator = additive.WithoutEffects(from.selection, e)
+	p.Operator = additive.WithoutEffects(from.Selection, e)
 	z := p.dev.Alloc(1, len(data.Y))
 	defer z.Free()
 	p.dev.Upload(z, data.Y)

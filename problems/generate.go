@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/problems/spec"
 )
 
 // paperSigma2 is the noise variance of the paper's data sets.
@@ -58,10 +59,10 @@ func finish(name string, data Data, seed uint64, hyper Hyper) (Data, error) {
 		return Data{}, err
 	}
 	defer p.Release()
-	if hyper.Lambda.given {
+	if hyper.Lambda.Given {
 		data.Lambda = &p.Lambda
 	}
-	if hyper.Gamma.given {
+	if hyper.Gamma.Given {
 		data.Gamma = &p.Gamma
 	}
 	data.Y = noisy(data.Mu, sigma2, stream(seed, streamNoise))
@@ -205,9 +206,9 @@ func GenerateLocalLowRank(f, m, n int, seed uint64) (Data, error) {
 	if f < 1 || m < 1 || n < 1 {
 		return Data{}, fmt.Errorf("a series of %d images of %d x %d pixels, expected positive sizes", f, m, n)
 	}
-	if max(m, n) < patchSide {
+	if max(m, n) < spec.PatchSide {
 		return Data{}, fmt.Errorf("a series of images of %d x %d pixels, expected a side of at least %d, "+
-			"that of a patch", m, n, patchSide)
+			"that of a patch", m, n, spec.PatchSide)
 	}
 	const courses, amplitude = 3, 5
 	rng := stream(seed, streamFactors)
@@ -226,7 +227,7 @@ func GenerateLocalLowRank(f, m, n int, seed uint64) (Data, error) {
 			mu[i] += times[k*f+t] * math.Sin(w[0]*r+w[1]*c+w[2])
 		}
 	}
-	lambda := math.Sqrt(paperSigma2) * (math.Sqrt(float64(f)) + patchSide)
+	lambda := math.Sqrt(paperSigma2) * (math.Sqrt(float64(f)) + spec.PatchSide)
 	return finish("local-low-rank", Data{YShape: []int{f, m, n}, Mu: mu}, seed, Hyper{Lambda: Absolute(lambda)})
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/problems"
 )
 
@@ -24,7 +26,7 @@ func TestLassoRowsAreThoseInMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(x, whole.X.RawMatrix().Data) || !slices.Equal(data.Y, whole.Y) ||
+	if !slices.Equal(x, whole.X.(*mat.Dense).RawMatrix().Data) || !slices.Equal(data.Y, whole.Y) ||
 		!slices.Equal(data.Mu, whole.Mu) {
 		t.Error("X, mu or y differ from those in memory")
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"surepipe/problems/spec"
 )
 
 // Grid is an increasing logarithmic grid of N weights from From to To.
@@ -26,10 +28,10 @@ func ParseGrid(s string) (g Grid, err error) {
 	if len(parts) != 3 {
 		return g, fmt.Errorf("%q, %s", s, gridForm)
 	}
-	if g.From, err = ParseWeight(parts[0]); err != nil {
+	if g.From, err = spec.ParseWeight(parts[0]); err != nil {
 		return g, fmt.Errorf("%q: it begins at %w", s, err)
 	}
-	if g.To, err = ParseWeight(parts[1]); err != nil {
+	if g.To, err = spec.ParseWeight(parts[1]); err != nil {
 		return g, fmt.Errorf("%q: it ends at %w", s, err)
 	}
 	if g.N, err = strconv.Atoi(strings.TrimSpace(parts[2])); err != nil {
@@ -42,14 +44,14 @@ func ParseGrid(s string) (g Grid, err error) {
 }
 
 // Relative reports whether an end is a multiple of the weight's maximum.
-func (g Grid) Relative() bool { return g.From.relative || g.To.relative }
+func (g Grid) Relative() bool { return g.From.OfMax || g.To.OfMax }
 
 func (g Grid) check() error {
 	if g.N < 2 || g.N > maxGrid {
 		return fmt.Errorf("a grid of %d points, expected 2 to %d", g.N, maxGrid)
 	}
 	// A number and a multiple can be compared only once the maximum is known.
-	return checkEnds(g.From.value, g.To.value, g.From.relative == g.To.relative)
+	return checkEnds(g.From.Value, g.To.Value, g.From.OfMax == g.To.OfMax)
 }
 
 // checkEnds rejects ends that are impossible for a logarithmic grid.
@@ -72,10 +74,10 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 		return nil, err
 	}
 	resolve := func(w Weight) float64 {
-		if w.relative {
-			return w.value * maximum
+		if w.OfMax {
+			return w.Value * maximum
 		}
-		return w.value
+		return w.Value
 	}
 	from, to := resolve(g.From), resolve(g.To)
 	if err := checkEnds(from, to, true); err != nil {

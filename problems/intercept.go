@@ -12,7 +12,7 @@ import (
 const smallSparse = 1 << 16
 
 // fitted is y, with its mean subtracted where there is an intercept.
-func (d Data) fitted() []float64 {
+func fitted(d Data) []float64 {
 	if !d.Intercept {
 		return d.Y
 	}

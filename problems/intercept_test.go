@@ -30,7 +30,7 @@ func tabled(d, p int) problems.Data {
 		data.Y[i] = 5 + rng.NormFloat64()
 		for j := range p {
 			if j%3 > 0 || rng.Float64() < 0.5 {
-				data.X.Set(i, j, rng.NormFloat64()+float64(j))
+				data.X.(*mat.Dense).Set(i, j, rng.NormFloat64()+float64(j))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func TestOperatorsAreCentered(t *testing.T) {
 			}
 		}
 		sparse := data
-		sparse.X, sparse.Sparse = nil, sparsely(data.X)
+		sparse.X = problems.Matrix{Sparse: sparsely(data.X.(*mat.Dense))}
 		list := func(x *mat.Dense) string {
 			var rows []string
 			for i := range d {
@@ -76,7 +76,7 @@ func TestOperatorsAreCentered(t *testing.T) {
 		inSpec := func(operator string) problems.Data {
 			s, err := problems.ParseSpec([]byte(fmt.Sprintf("data: {X: %s, y: %s}\noperator: %s\nregularizer: "+
 				"{l1: lambda}\n",
-				list(data.X), strings.ReplaceAll(fmt.Sprint(data.Y), " ", ", "), operator)), "s.yaml")
+				list(data.X.(*mat.Dense)), strings.ReplaceAll(fmt.Sprint(data.Y), " ", ", "), operator)), "s.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestMaximumWithAnIntercept(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		data := tabled(30, 8)
 		sparse := data
-		sparse.X, sparse.Sparse = nil, sparsely(data.X)
+		sparse.X = problems.Matrix{Sparse: sparsely(data.X.(*mat.Dense))}
 		for _, share := range []float64{0.999, 1.001} {
 			for kind, data := range map[string]problems.Data{"dense": data, "sparse": sparse} {
 				for _, name := range []string{"lasso", "elastic-net"} {
@@ -187,7 +187,7 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 	data := tabled(d, p)
 	with := mat.NewDense(d, p+1, nil)
 	for i := range d {
-		copy(with.RawRowView(i), data.X.RawRowView(i))
+		copy(with.RawRowView(i), data.X.(*mat.Dense).RawRowView(i))
 		with.Set(i, p, 1)
 	}
 	want, err := noise.OLSResidual(with, data.Y)
@@ -196,9 +196,9 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 	}
 	far := data
 	far.X = mat.DenseCopyOf(data.X)
-	far.X.Apply(func(_, _ int, v float64) float64 { return v + 1<<20 }, far.X)
+	far.X.(*mat.Dense).Apply(func(_, _ int, v float64) float64 { return v + 1<<20 }, far.X)
 	sparse := data
-	sparse.X, sparse.Sparse = nil, sparsely(data.X)
+	sparse.X = problems.Matrix{Sparse: sparsely(data.X.(*mat.Dense))}
 	for name, data := range map[string]problems.Data{"dense": data, "sparse": sparse, "far": far} {
 		got, err := problems.EstimateSigma2("auto", "lasso", data)
 		if err != nil || math.Abs(got.Sigma2-want.Sigma2) > 1e-8*want.Sigma2 || got.RelStdErr != want.RelStdErr {
@@ -206,7 +206,7 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 		}
 	}
 	constant := tabled(d, p)
-	constant.X.SetCol(2, slices.Repeat([]float64{0.3}, d))
+	constant.X.(*mat.Dense).SetCol(2, slices.Repeat([]float64{0.3}, d))
 	if _, err := problems.EstimateSigma2("auto", "ols", constant); err == nil ||
 		!strings.Contains(err.Error(), "column 2 of X is constant, and so is the intercept") {
 		t.Errorf("error %v", err)

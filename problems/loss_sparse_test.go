@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/loss"
@@ -19,7 +21,7 @@ func TestSparseDesignsWithAnInterceptHaveActiveSets(t *testing.T) {
 		data := observed(name, 1500, 50) // more entries than are centered in a dense copy
 		data.Intercept = true
 		sparse := data
-		sparse.X, sparse.Sparse = nil, sparsely(data.X)
+		sparse.X = problems.Matrix{Sparse: sparsely(data.X.(*mat.Dense))}
 		var fits [][]float64
 		for _, data := range []problems.Data{data, sparse} {
 			p, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.OfMax(0.1)})

@@ -30,7 +30,7 @@ func observed(name string, d, p int) problems.Data {
 			if j < 3 {
 				z += v * []float64{1, -0.6, 0.5}[j]
 			}
-			data.X.Set(i, j, (v+float64(j))*math.Pow(10, float64(j%3)))
+			data.X.(*mat.Dense).Set(i, j, (v+float64(j))*math.Pow(10, float64(j%3)))
 		}
 		switch data.Y[i] = z + rng.NormFloat64(); name {
 		case "logistic":

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/problems/internal/check"
+	"surepipe/problems/spec"
 )
 
 // Named is a problem with a name: its embedded specification, and the information needed to read
@@ -20,7 +24,7 @@ type Named struct {
 	// places of the others; empty where there is none.
 	WithGaps string
 
-	parsed, gapped func() *Spec
+	parsed, gapped func() *spec.Spec
 }
 
 // Layout describes the arrays of a named problem besides y.
@@ -48,7 +52,15 @@ type Layout struct {
 	Analysis bool
 	// Places says that Data.At are used.
 	Places bool
+	// Isotropic says that the penalty is of norms across differences along the axes, for which Data has
+	// Anisotropic and Vectorial.
+	Isotropic bool
+	// Orders are those that Data.Order may have; the zero value stands for none.
+	Orders Orders
 }
+
+// Orders are a range of orders of differences.
+type Orders struct{ Least, Most int }
 
 // Sequence reports whether y is a sequence, in the order of its index.
 func (l Layout) Sequence() bool { return l.YRank == 1 && !l.Design && !l.Selection }
@@ -62,19 +74,27 @@ var (
 		YRank: 2, YShape: "(m, n)", Frames: true}
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)",
 		Selection: true, YRank: 1, YShape: "(d,)"}
-	picture  = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
+	picture = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true,
+		Isotropic: true}
 	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)",
 		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
 		YRank: 1, YShape: "(n,)"}
+	trend  = oneSequence.ofOrders(0, spec.MostDifferences-1)
 	placed = Layout{
 		Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced",
-		YRank:  1, YShape: "(n,)", Places: true,
+		YRank:  1, YShape: "(n,)", Places: true, Orders: Orders{1, spec.MostDifferences},
 	}
 	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its " +
 		"values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
 	series = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
+
+// ofOrders is the layout with orders of differences.
+func (l Layout) ofOrders(least, most int) Layout {
+	l.Orders = Orders{least, most}
+	return l
+}
 
 // Generator draws data sets like those of the paper: see the Generate functions.
 type Generator struct {
@@ -108,15 +128,15 @@ func init() {
 		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator, WithGaps: "tv1d-gaps"},
 		{Name: "tv2d", Layout: picture},
-		{Name: "trend1d", Layout: oneSequence, WithGaps: "trend1d-gaps"},
+		{Name: "trend1d", Layout: trend, WithGaps: "trend1d-gaps"},
 		{Name: "whittaker", Layout: placed, WithGaps: "whittaker-gaps"},
 		{Name: "fused-lasso", Layout: regression},
 		{Name: "generalized-lasso", Layout: analyzed},
 	}
 	for i := range registered {
 		n := &registered[i]
-		n.parsed = sync.OnceValue(func() *Spec { return n.parse(n.Name) })
-		n.gapped = sync.OnceValue(func() *Spec { return n.parse(n.WithGaps) })
+		n.parsed = sync.OnceValue(func() *spec.Spec { return n.parse(n.Name) })
+		n.gapped = sync.OnceValue(func() *spec.Spec { return n.parse(n.WithGaps) })
 	}
 }
 
@@ -145,6 +165,17 @@ func Names() []string {
 	return names
 }
 
+// SpecNames lists the examples of [SpecExample]: the named problems, and then the others in alphabetical order.
+func SpecNames() []string {
+	names := Names()
+	for _, name := range spec.Names() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Regressions lists the names of the problems that have a design matrix, and so may have an
 // intercept.
 func Regressions() []string {
@@ -158,83 +189,45 @@ func Regressions() []string {
 }
 
 // parse parses an embedded specification of the problem.
-func (n *Named) parse(name string) *Spec {
-	text, err := specFiles.ReadFile("specs/" + name + ".yaml")
+func (n *Named) parse(name string) *spec.Spec {
+	s, err := spec.Embedded(name)
 	if err != nil {
 		panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
 	}
-	s, err := ParseSpec(text, name+".yaml")
-	if err != nil {
-		panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
-	}
-	s.Name, s.named = n.Name, n
+	s.Name = n.Name
 	return s
 }
 
 // specification returns the specification of the data, or else that of the named problem with the
-// data's arrays.
-func (d Data) specification(name string) (*Spec, error) {
+// data's arrays; named is nil in the former case.
+func specification(name string, d Data) (s *spec.Spec, named *Named, err error) {
 	if d.Spec != nil {
-		return d.Spec, nil
+		return d.Spec, nil, nil
 	}
 	i := slices.Index(Names(), name)
 	if i < 0 {
-		return nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
+		return nil, nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
 	}
 	n := &registered[i]
-	bound := *n.parsed()
+	s = n.parsed()
 	if n.WithGaps != "" && d.Indices != nil {
-		bound = *n.gapped()
+		s = n.gapped()
 	}
-	bound.loaded = map[*arrayRef]*loadedArray{}
-	for _, ref := range bound.refs {
-		if a := d.array(ref.name); a != nil {
-			bound.loaded[ref] = a
-		}
-	}
-	return &bound, nil
-}
-
-// array is one of the data's arrays by the name that it has in a specification; nil if the data do
-// not have it.
-func (d Data) array(name string) *loadedArray {
-	a := &loadedArray{}
-	a.Name = name
-	switch {
-	case name == "X" && d.Sparse != nil:
-		a.sparse = d.Sparse
-	case name == "X" && d.Mapped != nil:
-		a.mapped = d.Mapped
-	case name == "X" && d.X != nil:
-		a.dense = d.X
-	case name == "D" && d.SparseD != nil:
-		a.sparse = d.SparseD
-	case name == "D" && d.D != nil:
-		a.dense = d.D
-	case name == "indices" && d.Indices != nil:
-		a.ints, a.Shape = d.Indices, []int{len(d.Indices)}
-	case name == "groups" && d.Groups != nil:
-		a.ints, a.Shape = d.Groups, []int{len(d.Groups)}
-	case name == "shape" && d.Shape != nil:
-		a.ints, a.Shape = d.Shape, []int{len(d.Shape)}
-	default:
-		return nil
-	}
-	return a
+	return s.With(d), n, nil
 }
 
 // check rejects data from which the named problem cannot be built. The error names the array, what
 // was found and what was expected.
 func (n *Named) check(data Data) error {
 	switch {
-	case n.Design && data.Sparse == nil && data.Mapped == nil && data.X == nil:
+	case n.Design && data.X == nil:
 		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
-	case n.Design && data.Sparse == nil && data.Mapped == nil && data.X.IsEmpty():
+	case n.Design && spec.MatrixOf(data.X).Empty():
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
 	case n.Groups && data.Groups == nil:
 		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
 	case n.Analysis:
-		if err := data.checkD(); err != nil {
+		if err := checkD(data); err != nil {
 			return err
 		}
 	}
@@ -263,18 +256,18 @@ func (n *Named) check(data Data) error {
 			rank++
 		}
 	}
-	if err := checkVector("y", data.Y, data.YShape, rank, expected); err != nil {
+	if err := check.Vector("y", data.Y, data.YShape, rank, expected); err != nil {
 		return err
 	}
 	switch {
 	case n.Design:
-		d, p := data.designDims()
+		d, p := data.X.Dims()
 		if len(data.Y) != d {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
 	case n.Sequence() && data.Indices != nil && len(data.YShape) != 1:
 		return fmt.Errorf("array \"y\" has shape %s, expected (d,), the values of one sequence at \"indices\"",
-			formatShape(data.YShape))
+			ndarray.ShapeString(data.YShape))
 	case n.Sequence() && data.Indices != nil && (len(data.Shape) != 1 || len(data.Indices) != len(data.Y)):
 		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
 			"and 1, the length of the sequence", len(data.Indices), len(data.Shape), len(data.Y))
@@ -284,59 +277,52 @@ func (n *Named) check(data Data) error {
 		return fmt.Errorf("array \"indices\" has %d values, expected %d, as many as \"y\"", len(data.Indices),
 			len(data.Y))
 	case n.Rows && data.YShape[rank-1] < 2:
-		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values", formatShape(data.YShape))
+		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values",
+			ndarray.ShapeString(data.YShape))
 	}
-	if err := data.checkSettings(n.Name); err != nil {
+	if err := n.checkSettings(data); err != nil {
 		return err
 	}
 	return checkMu(data)
 }
 
 // checkSettings rejects settings that the named problem does not have.
-func (d Data) checkSettings(name string) error {
+func (n *Named) checkSettings(d Data) error {
 	switch {
-	case d.Vectorial && (name != "tv2d" || d.Anisotropic):
-		return fmt.Errorf("vectorial total variation is asked for, but %s is not isotropic tv2d", name)
-	case d.Anisotropic && name != "tv2d":
-		return fmt.Errorf("anisotropic total variation is asked for, but %s is not tv2d", name)
-	case d.Order != nil && name != "trend1d" && name != "whittaker":
-		return fmt.Errorf("differences of order %d are asked for, but %s is neither trend1d nor whittaker", *d.Order,
-			name)
-	case d.At != nil && name != "whittaker":
-		return fmt.Errorf("there are places of the values of y, but %s is not whittaker", name)
+	case d.Vectorial && (!n.Isotropic || d.Anisotropic):
+		return fmt.Errorf("vectorial total variation is asked for, but %s is not isotropic %s", n.Name,
+			List(func(l Layout) bool { return l.Isotropic }))
+	case d.Anisotropic && !n.Isotropic:
+		return fmt.Errorf("anisotropic total variation is asked for, but %s is not %s", n.Name,
+			List(func(l Layout) bool { return l.Isotropic }))
+	case d.Order != nil && n.Orders == Orders{}:
+		return fmt.Errorf("differences of order %d are asked for, but %s is not %s", *d.Order, n.Name,
+			List(func(l Layout) bool { return l.Orders != Orders{} }))
+	case d.At != nil && !n.Places:
+		return fmt.Errorf("there are places of the values of y, but %s is not %s", n.Name,
+			List(func(l Layout) bool { return l.Places }))
 	}
 	return nil
 }
 
-// designCols is the number of columns of the design matrix.
-func (d Data) designCols() int {
-	_, p := d.designDims()
-	return p
-}
-
-// designDims returns the size of the design matrix.
-func (d Data) designDims() (rows, cols int) {
-	if d.Sparse != nil {
-		return d.Sparse.Rows, d.Sparse.Cols
+// List names the problems with some layouts, for errors and help: "trend1d or whittaker".
+func List(are func(Layout) bool) string {
+	var names []string
+	for _, n := range registered {
+		if are(n.Layout) {
+			names = append(names, n.Name)
+		}
 	}
-	if d.Mapped != nil {
-		return d.Mapped.Rows, d.Mapped.Cols
-	}
-	return d.X.Dims()
+	return strings.Join(names, " or ")
 }
 
 // checkD rejects a D that is missing or does not have a column for each of X's.
-func (d Data) checkD() error {
-	rows, cols := 0, 0
-	switch {
-	case d.SparseD != nil:
-		rows, cols = d.SparseD.Rows, d.SparseD.Cols
-	case d.D != nil:
-		rows, cols = d.D.Dims()
-	default:
+func checkD(d Data) error {
+	rows, cols := spec.MatrixOf(d.D).Dims()
+	if cols == 0 {
 		return fmt.Errorf("array \"D\" is missing, expected the q x p matrix behind which the penalty stands")
 	}
-	if p := d.designCols(); cols != p {
+	if _, p := d.X.Dims(); cols != p {
 		return fmt.Errorf("array \"D\" has shape (%d, %d), expected (q, %d): \"X\" has %d columns", rows, cols, p, p)
 	}
 	return nil

@@ -47,7 +47,7 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 	d := len(data.Y)
 	switch name {
 	case "ols", "ridge", "lasso", "elastic-net", "group-lasso":
-		x := linops.NewDense(dev, data.X)
+		x := linops.NewDense(dev, data.X.(*mat.Dense))
 		t.Cleanup(x.Release)
 		_, p := data.X.Dims()
 		c := mat.NewVecDense(p, nil)

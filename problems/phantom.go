@@ -6,8 +6,9 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
-	"surepipe/linops"
 	"surepipe/linops/imaging"
+	"surepipe/problems/internal/check"
+	"surepipe/problems/spec"
 )
 
 // Phantom draws data for a specification of [SpecNames] whose operator is that of a scanner.
@@ -89,7 +90,7 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 	if err := checkPhantom(n, 8); err != nil {
 		return nil, err
 	}
-	degrees := (&scanner{count: angles}).degrees()
+	degrees := spec.Degrees(angles, false)
 	a, err := imaging.NewParallelBeam(n, n, degrees, n, 1, imaging.Axis{})
 	if err != nil {
 		return nil, trim(err)
@@ -97,8 +98,8 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 	image := sheppLogan(n)
 	dev := array.NewHost()
 	defer dev.Close()
-	mu := imageOf(dev, a, image)
-	sigma := maxAbs(mu) / 100
+	mu := spec.ImageOf(dev, a, image)
+	sigma := check.MaxAbs(mu) / 100
 	sigma2 := sigma * sigma
 	shape := []int{angles, n}
 	return []dataio.Array{
@@ -136,14 +137,11 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 		}
 	}
 	mask := dataio.Array{Name: "mask", Shape: []int{n, n}, Data: make([]float64, n*n)}
+	var places []int
 	for i := range mask.Data {
 		if lines[i/n] {
-			mask.Data[i] = 1
+			mask.Data[i], places = 1, append(places, i)
 		}
-	}
-	places, err := maskPlaces(mask)
-	if err != nil {
-		return nil, err
 	}
 	a, err := imaging.NewFourier(n, n, places, imaging.FourierLayout{Complex: true, Centered: true})
 	if err != nil {
@@ -151,7 +149,7 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 	}
 	dev := array.NewHost()
 	defer dev.Close()
-	mu := imageOf(dev, a, image)
+	mu := spec.ImageOf(dev, a, image)
 	shape := []int{len(places), 2}
 	return []dataio.Array{
 		{Name: "y", Shape: shape, Data: noisy(mu, sigma2, stream(seed, streamNoise)), Complex: true},
@@ -160,15 +158,4 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 		{Name: "sigma2", Data: []float64{sigma2}},
 		{Name: "image", Shape: []int{n, n, 2}, Data: image, Complex: true},
 	}, nil
-}
-
-// imageOf is A b of an operator on dev.
-func imageOf(dev array.Device, a linops.Operator, b []float64) []float64 {
-	d, p := a.Dims()
-	from, to := dev.Alloc(1, p), dev.Alloc(1, d)
-	defer from.Free()
-	defer to.Free()
-	dev.Upload(from, b)
-	a.Forward(to, from)
-	return to.ToHost()
 }

@@ -293,12 +293,12 @@ func TestGeneratedSparsityAndSizesFollowThePaper(t *testing.T) {
 	// the same coefficient.
 	b := mat.NewVecDense(4, nil)
 	var qr mat.QR
-	qr.Factorize(lasso.X.Slice(0, 80, 0, 4))
+	qr.Factorize(lasso.X.(*mat.Dense).Slice(0, 80, 0, 4))
 	if err := qr.SolveVecTo(b, false, mat.NewVecDense(80, lasso.Mu)); err != nil {
 		t.Fatal(err)
 	}
 	residual := mat.NewVecDense(80, nil)
-	residual.MulVec(lasso.X.Slice(0, 80, 0, 4), b)
+	residual.MulVec(lasso.X.(*mat.Dense).Slice(0, 80, 0, 4), b)
 	residual.SubVec(residual, mat.NewVecDense(80, lasso.Mu))
 	if mat.Norm(residual, 2) > 1e-10 || math.Abs(b.AtVec(0)-b.AtVec(3)) > 1e-12 {
 		t.Errorf("lasso: nonzeros %v", b.RawVector().Data)

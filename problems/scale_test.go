@@ -36,7 +36,7 @@ func TestArraysOutOfScaleAreRefused(t *testing.T) {
 			}
 			data := problems.Data{X: mat.NewDense(3, 2, times(c.x, x)), Y: times(c.y, y)}
 			sparse := data
-			sparse.X, sparse.Sparse = nil, sparsely(data.X)
+			sparse.X = problems.Matrix{Sparse: sparsely(data.X.(*mat.Dense))}
 			for kind, data := range map[string]problems.Data{"dense": data, "sparse": sparse} {
 				p, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
 				if err == nil {

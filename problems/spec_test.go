@@ -509,7 +509,7 @@ func TestSparseDesignIsTheDenseOne(t *testing.T) {
 		for i := range d {
 			for j := range p {
 				if (i+2*j)%5 != 0 {
-					data.X.Set(i, j, 0)
+					data.X.(*mat.Dense).Set(i, j, 0)
 					continue
 				}
 				x.Indices = append(x.Indices, j)
@@ -518,7 +518,7 @@ func TestSparseDesignIsTheDenseOne(t *testing.T) {
 			x.IndPtr = append(x.IndPtr, len(x.Indices))
 		}
 		sparse := data
-		sparse.X, sparse.Sparse = nil, x
+		sparse.X = problems.Matrix{Sparse: x}
 		for _, name := range []string{"ridge", "lasso"} {
 			hyper := problems.Hyper{Lambda: problems.OfMax(0.3)}
 			if name == "ridge" {

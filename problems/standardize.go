@@ -7,8 +7,11 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/linops/additive"
+	"surepipe/linops/outofcore"
+	"surepipe/problems/spec"
 )
 
 // prepare makes the problem's operator that of the remaining problem for an intercept and
@@ -23,9 +26,9 @@ import (
 // accuracy of nearly constant columns; the matrix itself, from, is released. Another sparse matrix is
 // scaled in a copy of its entries, and centered in each product. from is nil where the operator was
 // not made of an array.
-func (p *Problem) prepare(from *source, intercept, standardize bool) error {
-	if from != nil && from.stored != nil {
-		p.prepareStored(from.stored, intercept, standardize)
+func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error {
+	if from != nil && from.Stored != nil {
+		p.prepareStored(from.Stored, intercept, standardize)
 		return nil
 	}
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil && intercept {
@@ -36,7 +39,7 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		}
 		op := linops.NewDense(p.dev, c)
 		if from != nil {
-			from.op.Release()
+			from.Operator.Release()
 		}
 		p.own(op.Release)
 		p.Operator, p.means, p.NearlyConstant = op, means, constant
@@ -142,15 +145,15 @@ func (p *Problem) Means() []float64 { return p.means }
 
 // ScaleRange returns the smallest and the largest standard deviation among the columns of the
 // data's design matrix that are not constant; ok is false where there are none.
-func (d Data) ScaleRange() (least, most float64, ok bool) {
+func ScaleRange(d Data) (least, most float64, ok bool) {
 	var s []float64
-	switch {
-	case d.X != nil:
-		s = spread(d.X)
-	case d.Sparse != nil:
-		s = sparseSpread(d)
-	case d.Mapped != nil:
-		s = deviationsOf(slices.Clone(d.Mapped.Centered2), d.Mapped.Means, d.Mapped.Rows)
+	switch x := spec.MatrixOf(d.X); {
+	case x.Sparse != nil:
+		s = sparseSpread(x.Sparse)
+	case x.Stored != nil:
+		s = deviationsOf(slices.Clone(x.Stored.Centered2), x.Stored.Means, x.Stored.Rows)
+	case x.Dense != nil:
+		s = spread(x.Dense)
 	}
 	least, most = math.Inf(1), 0
 	for _, v := range s {
@@ -179,8 +182,7 @@ func spread(x *mat.Dense) []float64 {
 }
 
 // sparseSpread is spread of a sparse matrix.
-func sparseSpread(data Data) []float64 {
-	x := data.Sparse
+func sparseSpread(x *dataio.Sparse) []float64 {
 	mean, s, count := make([]float64, x.Cols), make([]float64, x.Cols), make([]int, x.Cols)
 	for u, j := range x.Indices {
 		mean[j] += x.Values[u] / float64(x.Rows)
@@ -207,7 +209,7 @@ func deviationsOf(squares, mean []float64, d int) []float64 {
 
 // redundant lists the columns that depend on the others and, with an intercept, on a column of
 // ones, by the way in which they are coded.
-func (d Data) redundant() []int {
+func redundant(d Data) []int {
 	if d.Table == nil {
 		return nil
 	}
@@ -220,7 +222,7 @@ func (d Data) redundant() []int {
 }
 
 // levels lists the columns of categorical columns of a table that have one for each level.
-func (d Data) levels() []int {
+func levels(d Data) []int {
 	if d.Table == nil {
 		return nil
 	}
@@ -252,4 +254,40 @@ func withoutColumns(x *mat.Dense, columns []int) *mat.Dense {
 		}
 	}
 	return rest
+}
+
+// prepareStored is prepare for a matrix that is not in memory: its columns are centered and scaled
+// in each product, by the statistics of the first pass.
+func (p *Problem) prepareStored(a *outofcore.OutOfCore, intercept, standardize bool) {
+	means, centered2 := a.Statistics()
+	if intercept {
+		a = a.Centered()
+		p.Operator, p.means = a, means
+	}
+	if !standardize {
+		return
+	}
+	p.scales = deviationsOf(centered2, means, p.D)
+	inverse := slices.Clone(p.scales)
+	for j, s := range p.scales {
+		if s == 0 { // a constant column stays as it is
+			p.scales[j], inverse[j] = 1, 1
+			continue
+		}
+		inverse[j] = 1 / s
+	}
+	op := linops.ScaleColumns(p.dev, a, inverse)
+	p.own(op.Release)
+	p.Operator = op
+}
+
+// matrixOf returns the function that forms the matrix of an operator on the host. It is nil where
+// the operator has no matrix, or is not stored dense and has more than largest entries.
+func matrixOf(a linops.Operator, largest int) func() *mat.Dense {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	if known.Entries == linops.Known(float64(d*p)) || d*p <= largest {
+		return known.Dense
+	}
+	return nil
 }

@@ -59,19 +59,19 @@ func TestStandardizedColumnsAreTheirDeviationsApart(t *testing.T) {
 			for _, intercept := range []bool{true, false} {
 				hyper := problems.Hyper{Lambda: problems.OfMax(0.2)}
 				want, wantMu := estimateOf(t, dev, problems.Data{X: z, Y: y, Intercept: intercept}, hyper)
-				for _, data := range []problems.Data{{X: x}, {Sparse: sparsely(x)}} {
+				for _, data := range []problems.Data{{X: x}, {X: problems.Matrix{Sparse: sparsely(x)}}} {
 					data.Y, data.Intercept, data.Standardize = y, intercept, true
 					got, gotMu := estimateOf(t, dev, data, hyper)
 					for i := range gotMu {
 						if math.Abs(gotMu[i]-wantMu[i]) > 1e-8*(1+math.Abs(wantMu[i])) {
 							t.Fatalf("%v, intercept %t, sparse %t: mu_hat[%d] is %g, expected %g", size, intercept,
-								data.Sparse != nil, i, gotMu[i], wantMu[i])
+								data.X != mat.Matrix(x), i, gotMu[i], wantMu[i])
 						}
 					}
 					for j := range got {
 						if v := want[j] / s[j]; math.Abs(got[j]-v) > 1e-7*(1/s[j]+math.Abs(v)) {
 							t.Errorf("%v, intercept %t, sparse %t: coefficient %d is %g, expected %g", size,
-								intercept, data.Sparse != nil, j, got[j], v)
+								intercept, data.X != mat.Matrix(x), j, got[j], v)
 						}
 					}
 				}
@@ -94,15 +94,7 @@ func estimateOf(t *testing.T, dev array.Device, data problems.Data, hyper proble
 	if ok != data.Intercept {
 		t.Fatalf("intercept %t", ok)
 	}
-	x := data.X
-	if x == nil {
-		x = mat.NewDense(data.Sparse.Rows, data.Sparse.Cols, nil)
-		for i := range data.Sparse.Rows {
-			for u := data.Sparse.IndPtr[i]; u < data.Sparse.IndPtr[i+1]; u++ {
-				x.Set(i, data.Sparse.Indices[u], data.Sparse.Values[u])
-			}
-		}
-	}
+	x := mat.DenseCopyOf(data.X)
 	mu = make([]float64, len(fitted))
 	for i := range mu {
 		mu[i] = b0 + mat.Dot(mat.NewVecDense(len(b), b), x.RowView(i))
@@ -149,8 +141,8 @@ func TestStandardizeIsRefusedWhereItHasNoPlace(t *testing.T) {
 // for a sparse one.
 func TestScaleRange(t *testing.T) {
 	x := mat.NewDense(4, 3, []float64{0, 0.1, 7, 10, 0.1, 7, 0, 0.1, 9, 10, 0.1, 9})
-	for _, data := range []problems.Data{{X: x}, {Sparse: sparsely(x)}} {
-		least, most, ok := data.ScaleRange()
+	for _, data := range []problems.Data{{X: x}, {X: problems.Matrix{Sparse: sparsely(x)}}} {
+		least, most, ok := problems.ScaleRange(data)
 		if !ok || !slices.Equal([]float64{least, most}, []float64{1, 5}) {
 			t.Errorf("%g to %g, %t", least, most, ok)
 		}

@@ -74,7 +74,7 @@ func TestPlacesOfASequence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	y := gaussians(rng, n, nil)
 	for _, order := range []int{1, 2, 3} {
-		data := problems.Data{Y: y, YShape: []int{n}, Order: &order}
+		data := problems.Data{Y: y, YShape: []int{n}, Variant: problems.Variant{Order: &order}}
 		want, _, closed := smoothed(t, data, 5)
 		trace := closed.Trace
 		data.At = make([]float64, n)

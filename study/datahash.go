@@ -8,10 +8,9 @@ import (
 	"hash"
 	"math"
 	"reflect"
-	"slices"
 
-	"surepipe/internal/stored"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 )
 
 // hasher collects words, so that large arrays are hashed in large pieces.
@@ -26,15 +25,36 @@ func DataHash(data problems.Data) string {
 	if data.Spec != nil {
 		sum := data.Spec.Hash()
 		h.Write(sum[:])
-		data.Spec = nil
 	}
-	if data.Mapped != nil {
-		h.Write(data.Mapped.Hash[:])
+	x, d := spec.MatrixOf(data.X), spec.MatrixOf(data.D)
+	if x.Stored != nil {
+		h.Write(x.Stored.Hash[:])
 	}
-	data.Table, data.Entries = nil, nil // X, y and Indices have their values
-	h.add(reflect.ValueOf(data))
+	// X, y and indices have the values of a table and of entries, and a specification has a hash of its own: in their
+	// places is none.
+	var none *struct{}
+	h.all(x.Dense, x.Sparse, data.Y, data.YShape, data.Indices, data.Shape, d.Dense, d.Sparse, data.Groups,
+		data.Complex, data.Mu, data.Sigma2, data.Lambda, data.Lambda2, data.Gamma, data.Intercept)
+	if data.Effects.Some() {
+		h.all(data.Effects)
+	}
+	if data.Weights != nil {
+		h.all(data.Weights)
+	}
+	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
+	if data.At != nil {
+		h.all(data.At)
+	}
+	h.all(data.Vectorial, none, none, data.Depth, data.Ignored, data.Labels, data.Frames, none)
 	h.flush()
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// all hashes values one after the other.
+func (h *hasher) all(values ...any) {
+	for _, v := range values {
+		h.add(reflect.ValueOf(v))
+	}
 }
 
 func (h *hasher) word(v uint64) {
@@ -78,16 +98,9 @@ func (h *hasher) add(v reflect.Value) {
 			return // files written before there were other losses
 		}
 		for i := range v.NumField() {
-			name, data := v.Type().Field(i).Name, v.Type() == reflect.TypeFor[problems.Data]()
-			if data && slices.Contains([]string{"Effects", "Weights", "At"}, name) && v.Field(i).IsZero() {
-				continue // likewise
-			}
 			h.add(v.Field(i))
 		}
 	case reflect.Pointer:
-		if v.Type() == reflect.TypeFor[*stored.Matrix]() {
-			return // it has a hash of its own, and other files were written before there was one
-		}
 		if v.IsNil() {
 			h.word(math.MaxUint64)
 			return

@@ -173,9 +173,9 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 			"needs: give the variance of the noise, or --sigma2 auto to estimate it", f.Name())
 	}
 	p := &problems.Problem{
-		Name: execName, D: len(data.Y), P: len(data.Y), MuShape: data.YShape, BShape: data.YShape,
-		Operator: linops.Identity(len(data.Y)),
-		Lambda:   math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN(),
+		Name: execName, D: len(data.Y), P: len(data.Y), Operator: linops.Identity(len(data.Y)),
+		View:   problems.View{MuShape: data.YShape, BShape: data.YShape},
+		Values: problems.Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
 	}
 	command := pipeline.Command{Args: f.exec.args, Shape: data.YShape, Timeout: f.exec.timeout}
 	for _, w := range []struct {

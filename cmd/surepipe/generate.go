@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
@@ -279,7 +280,7 @@ func dataArrays(data problems.Data) []dataio.Array {
 	}
 	if data.X != nil {
 		d, p := data.X.Dims()
-		arrays = append(arrays, dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.RawMatrix().Data})
+		arrays = append(arrays, dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.(*mat.Dense).RawMatrix().Data})
 	}
 	ints := func(name string, values []int) {
 		if values == nil {

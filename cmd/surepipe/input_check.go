@@ -39,7 +39,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return usagef("--intercept is for %s and specifications, found --problem %s",
 			strings.Join(problems.Regressions(), ", "), f.Problem)
 	}
-	if err := f.checkVariant(changed, named.Name); err != nil {
+	if err := f.checkVariant(changed, named.Layout); err != nil {
 		return err
 	}
 	if err := f.checkEffects(changed, named.Layout); err != nil {
@@ -90,26 +90,25 @@ func specError(err error) bool {
 }
 
 // checkVariant checks the flags for variants of one named problem.
-func (f *estimatorFlags) checkVariant(changed func(string) bool, name string) error {
+func (f *estimatorFlags) checkVariant(changed func(string) bool, l problems.Layout) error {
+	isotropic := problems.List(func(l problems.Layout) bool { return l.Isotropic })
 	switch {
-	case f.Vectorial && name != "tv2d":
-		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, " +
-			"vectorial: true} has it")
+	case f.Vectorial && !l.Isotropic:
+		return usagef("--vectorial is for --problem %s: in a specification, joint-l2: {weight: lambda, "+
+			"vectorial: true} has it", isotropic)
 	case f.Vectorial && f.Anisotropic:
 		return usagef("--vectorial and --anisotropic are both given, expected one of them")
-	case f.Anisotropic && name != "tv2d":
-		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the " +
-			"regularizer l1 in place of joint-l2")
-	case changed("order") && name != "trend1d" && name != "whittaker":
-		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or "+
-			"differences: {order: %d} has it", f.order, f.order)
+	case f.Anisotropic && !l.Isotropic:
+		return usagef("--anisotropic is for --problem %s: in a specification, give the gradient the "+
+			"regularizer l1 in place of joint-l2", isotropic)
+	case changed("order") && l.Orders == problems.Orders{}:
+		return usagef("--order is for --problem %s: in a specification, trend: {order: %d} or "+
+			"differences: {order: %d} has it", problems.List(func(l problems.Layout) bool {
+			return l.Orders != problems.Orders{}
+		}), f.order, f.order)
 	case changed("order"):
-		least, most := 0, problems.MostDifferences-1
-		if name == "whittaker" {
-			least, most = 1, problems.MostDifferences
-		}
-		if f.order < least || f.order > most {
-			return usagef("--order is %d, expected an integer from %d to %d", f.order, least, most)
+		if o := l.Orders; f.order < o.Least || f.order > o.Most {
+			return usagef("--order is %d, expected an integer from %d to %d", f.order, o.Least, o.Most)
 		}
 		f.Variant.Degree = &f.order
 	}

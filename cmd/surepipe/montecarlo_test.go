@@ -466,7 +466,7 @@ func TestDataHashSeesEveryPart(t *testing.T) {
 	two := 2.0
 	seen := map[string]int{want: -1}
 	for i, change := range []func(d *problems.Data){
-		func(d *problems.Data) { d.X.Set(1, 1, 5) },
+		func(d *problems.Data) { d.X.(*mat.Dense).Set(1, 1, 5) },
 		func(d *problems.Data) { d.X = mat.NewDense(1, 4, []float64{1, 2, 3, 4}) },
 		func(d *problems.Data) { d.Y[1] = 3 },
 		func(d *problems.Data) { d.YShape = []int{1, 2} },

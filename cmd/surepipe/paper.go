@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -110,7 +111,7 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	}
 	bytes := 8 * (len(data.Y) + len(data.Mu) + len(data.Indices))
 	if data.X != nil {
-		bytes += 8 * len(data.X.RawMatrix().Data)
+		bytes += 8 * len(data.X.(*mat.Dense).RawMatrix().Data)
 	}
 	name := filepath.Join("data", fmt.Sprintf("%s-%dx%d.npz", problem, rows, cols))
 	if uint64(bytes) > limit {

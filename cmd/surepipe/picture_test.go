@@ -147,7 +147,7 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 			gray: "--truth is for a signal that is not mu",
 		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir +
 			"/p.png": "--picture and --truth are for whole runs",
-		"--spec ../../problems/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " +
+		"--spec ../../problems/spec/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " +
 			line: "has shape (24,), real, expected that of the signal, (4, 6), real",
 	} {
 		status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args)...)...)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 	"surepipe/study"
@@ -107,7 +109,7 @@ func TestPredictionsOfArrays(t *testing.T) {
 	}
 	d, p := file.X.Dims()
 	npy := filepath.Join(dir, "X.npy")
-	if err := dataio.WriteNPY(npy, floats("", file.X.RawMatrix().Data, d, p)); err != nil {
+	if err := dataio.WriteNPY(npy, floats("", file.X.(*mat.Dense).RawMatrix().Data, d, p)); err != nil {
 		t.Fatal(err)
 	}
 	coords := fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d*p)

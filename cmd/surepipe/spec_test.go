@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/images"
 	"surepipe/problems"
@@ -191,7 +193,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 		table.Columns = append(table.Columns, fmt.Sprint("x", j))
 	}
 	for i := range 120 {
-		table.Data = append(append(table.Data, data.Y[i]), data.X.RawRowView(i)...)
+		table.Data = append(append(table.Data, data.Y[i]), data.X.(*mat.Dense).RawRowView(i)...)
 	}
 	csv := write("table.csv", dataio.WriteCSV(filepath.Join(dir, "table.csv"), table))
 	truth := write("mu.npy", dataio.WriteNPY(filepath.Join(dir, "mu.npy"), floats("mu", data.Mu, 120)))

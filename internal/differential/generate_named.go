@@ -110,7 +110,7 @@ func (c *Case) problem(dev array.Device) (*problems.Problem, error) {
 	switch c.Name {
 	case "ols", "ridge", "lasso", "elastic-net":
 		if x.Kind == "csr" {
-			data.Sparse = x.sparse()
+			data.X = problems.Matrix{Sparse: x.sparse()}
 		} else {
 			data.X = mat.NewDense(x.Rows, x.Cols, append([]float64(nil), x.Data...))
 		}

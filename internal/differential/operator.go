@@ -204,7 +204,7 @@ func (o Op) buildCentered(dev array.Device) (linops.Operator, func(), error) {
 	y := make([]float64, o.Rows)
 	data := problems.Data{Y: y, Intercept: true}
 	if o.Kind == "csr" {
-		data.Sparse = o.sparse()
+		data.X = problems.Matrix{Sparse: o.sparse()}
 	} else {
 		data.X = mat.NewDense(o.Rows, o.Cols, append([]float64(nil), o.Data...))
 	}

@@ -51,7 +51,7 @@ func TestReadDataConvertsEveryRealDtypeAndOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !mat.Equal(data.X, mat.NewDense(2, 3, test.x)) {
-				t.Errorf("X = %v, want %v", data.X.RawMatrix().Data, test.x)
+				t.Errorf("X = %v, want %v", data.X.(*mat.Dense).RawMatrix().Data, test.x)
 			}
 			if !slices.Equal(data.Y, test.y) || !slices.Equal(data.YShape, []int{2}) {
 				t.Errorf("y = %v of shape %v, want %v", data.Y, data.YShape, test.y)

@@ -7,8 +7,6 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
-	"surepipe/internal/noise"
-	"surepipe/problems"
 	"surepipe/study"
 )
 
@@ -114,38 +112,4 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) (unre
 		to["sigma2"] = dataio.Array{Name: "sigma2", Data: []float64{v}}
 	}
 	return set.Unread(), nil
-}
-
-// execNoise estimates sigma2 from an array of which only the shape is known.
-func execNoise(method string, data problems.Data) (noise.Estimate, error) {
-	image := len(data.YShape) == 2
-	if method == problems.MethodAuto {
-		switch {
-		case len(data.YShape) > 2:
-			return noise.Estimate{}, &noise.Refusal{Method: method,
-				Reason: "y has shape " + ndarray.ShapeString(data.YShape) + ", neither a signal nor an image"}
-		case image:
-			method = noise.MethodSmoothBlocks
-		default:
-			method = noise.MethodMAD
-		}
-	}
-	refuse := func(reason string) (noise.Estimate, error) {
-		return noise.Estimate{}, &noise.Refusal{Method: method, Reason: reason}
-	}
-	switch {
-	case method == noise.MethodOLSResidual || method == problems.MethodGCVResidual:
-		return refuse("it is for --problem and --spec; for a command use mad of a signal, smooth-blocks of an image")
-	case method == noise.MethodMAD && !image:
-		return noise.MADSignal(data.Y)
-	case !image:
-		return refuse("y has shape " + ndarray.ShapeString(data.YShape) + " and is not a matrix")
-	case method == noise.MethodMAD:
-		return noise.MADImage(data.Y, data.YShape[0], data.YShape[1])
-	case method == noise.MethodMedianSingularValue:
-		return noise.MedianSingularValue(data.Y, data.YShape[0], data.YShape[1])
-	case method == noise.MethodRobustLowRank:
-		return noise.RobustLowRank(data.Y, data.YShape[0], data.YShape[1])
-	}
-	return noise.SmoothBlocks(data.Y, data.YShape[0], data.YShape[1])
 }

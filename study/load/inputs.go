@@ -17,6 +17,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/internal/stored"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/study"
 )
 
@@ -109,7 +110,7 @@ func (f *Source) estimateNoise(data *Contents) error {
 // estimator estimates sigma2 by the method of the flags.
 func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 	if f.Command {
-		return execNoise(f.Sigma2Method, data)
+		return noise.Choose(f.Sigma2Method, noise.Observed{Y: data.Y, Shape: data.YShape, Bare: true})
 	}
 	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
@@ -131,10 +132,11 @@ func (f *Source) warnIntercept(n *Notes, data problems.Data) {
 
 // hasConstantColumn reports whether a column of X is constant and not 0.
 func hasConstantColumn(data problems.Data) bool {
-	if m := data.Mapped; m != nil {
-		return hasConstantStored(m)
+	x := spec.MatrixOf(data.X)
+	if x.Stored != nil {
+		return hasConstantStored(x.Stored)
 	}
-	if s := data.Sparse; s != nil {
+	if s := x.Sparse; s != nil {
 		// Such a column has an entry in every row.
 		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
 		for u, j := range s.Indices {
@@ -151,14 +153,14 @@ func hasConstantColumn(data problems.Data) bool {
 		}
 		return false
 	}
-	rows, cols := data.X.Dims()
-	first := data.X.RawRowView(0)
+	rows, cols := x.Dims()
+	first := x.Dense.RawRowView(0)
 	constant := make([]bool, cols)
 	for j, v := range first {
 		constant[j] = v != 0
 	}
 	for i := 1; i < rows; i++ {
-		for j, v := range data.X.RawRowView(i) {
+		for j, v := range x.Dense.RawRowView(i) {
 			constant[j] = constant[j] && v == first[j]
 		}
 	}
@@ -241,13 +243,18 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 	if err != nil {
 		return Contents{}, f.InFile(err)
 	}
-	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
+	data.Ignored = f.ignored(a.Set, sample != nil)
 	if a.Set != nil && f.Table.Response == "" && len(data.Ignored) == len(a.Set.Names()) {
 		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
 			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
 	}
-	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries,
-		in.depth, in.d
+	data.Table, data.Entries, data.Depth = in.fromTable, in.entries, in.depth
+	if in.sparse != nil || in.mapped != nil {
+		data.X = spec.Matrix{Sparse: in.sparse, Stored: in.mapped}
+	}
+	if in.d != nil {
+		data.D = spec.Matrix{Sparse: in.d}
+	}
 	if t := in.fromTable; t != nil && t.Sequence != nil {
 		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
 		if l.Places {

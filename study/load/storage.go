@@ -10,6 +10,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
+	"surepipe/problems/spec"
 	reports "surepipe/progress"
 	"surepipe/study"
 )
@@ -138,7 +139,7 @@ func (in *inputs) fromBED(flag, path string) (err error) {
 // scan reads a stored X once: see [stored.Matrix.Scan]. The solver begins with the product of X and
 // y.
 func (f *Source) scan(data *Contents) error {
-	m := data.Mapped
+	m := spec.MatrixOf(data.X).Stored
 	if m == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/study"
 )
 
@@ -16,7 +17,7 @@ func (f *Source) noteStorage(n *Notes, data problems.Data, sigma2 float64) {
 	if l, _ := LayoutOf(f.Problem); l.Selection {
 		noteRounded(n, data, sigma2)
 	}
-	m := data.Mapped
+	m := spec.MatrixOf(data.X).Stored
 	if m == nil {
 		return
 	}

@@ -239,7 +239,7 @@ func (f *Source) noteScales(n *Notes, data problems.Data) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.Problem == "ols" {
 		return
 	}
-	least, most, ok := data.ScaleRange()
+	least, most, ok := problems.ScaleRange(data)
 	if !ok || most <= mostSpread*least {
 		return
 	}

@@ -1,0 +1,46 @@
+package problems
+
+import "surepipe/problems/spec"
+
+// Types of package spec that stand here under the same names, and those of specifications with Spec before them.
+type (
+	// Data is the data of a problem, from a file or from memory.
+	Data = spec.Data
+	// Variant is a variant of the penalty of some named problems, and Origin what is known of the files.
+	Variant = spec.Variant
+	Origin  = spec.Origin
+	// Matrix is a matrix where it is stored: dense or sparse in memory, or in its file.
+	Matrix = spec.Matrix
+	// Weight is a number, or a multiple of a maximum, and WeightError the error for an invalid one.
+	Weight      = spec.Weight
+	WeightError = spec.WeightError
+	// Loss names a loss, Effects unpenalized effects of rows and columns, and Noise noise that is not white.
+	Loss    = spec.Loss
+	Effects = spec.Effects
+	Noise   = spec.Noise
+	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
+	Spec      = spec.Spec
+	SpecFiles = spec.Files
+	SpecError = spec.Error
+)
+
+// Functions of package spec that stand here under the same names; those of specifications have Spec in them.
+var (
+	ParseWeight  = spec.ParseWeight
+	ParseEffects = spec.ParseEffects
+	EffectNames  = spec.EffectNames
+	ReadSpec     = spec.Read
+	ParseSpec    = spec.Parse
+	SpecExample  = spec.Example
+	SpecSummary  = spec.Summary
+	SpecHelp     = spec.Help
+)
+
+// MostDifferences is how often differences are taken at most.
+const MostDifferences = spec.MostDifferences
+
+// Absolute is the weight w.
+func Absolute(w float64) Weight { return Weight{Value: w, Given: true} }
+
+// OfMax is w times the maximum of the weight at the data's y.
+func OfMax(w float64) Weight { return Weight{Value: w, OfMax: true, Given: true} }

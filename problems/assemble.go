@@ -1,0 +1,155 @@
+package problems
+
+import (
+	"math"
+
+	"surepipe/loss"
+	"surepipe/problems/spec"
+	"surepipe/prox"
+	"surepipe/solve"
+)
+
+// assembly makes a problem of the parts of a specification: with the loss, the intercept, the units of
+// columns, the effects, and the values of the weights.
+type assembly struct {
+	*spec.Spec
+	p     *Problem
+	parts *spec.Parts
+	data  Data
+	// named says that it is a named problem, whose weights may be missing where nothing uses them.
+	named bool
+	// y is that of the remaining problem, without the intercept and effects.
+	y []float64
+	// roots are the square roots of the weights of the loss, nil where there are none.
+	roots []float64
+}
+
+// build completes the problem.
+func (a *assembly) build(hyper Hyper) error {
+	if err := a.loss(); err != nil {
+		return err
+	}
+	if err := a.columns(); err != nil {
+		return err
+	}
+	if a.data.Effects.Some() {
+		var err error
+		if a.y, err = a.withoutEffects(a.data, a.parts.Source, a.parts.Shape); err != nil {
+			return err
+		}
+	}
+	if err := a.checkTerms(); err != nil {
+		return err
+	}
+	p, penalties := a.p, a.parts.Penalties
+	if p.constant > 0 {
+		penalties = append(penalties[:len(penalties):len(penalties)], intercept())
+	}
+	if err := a.weights(&maximizer{assembly: a, penalties: penalties}, hyper); err != nil {
+		return err
+	}
+	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
+		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
+	}
+	var err error
+	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
+		return err
+	}
+	p.DefaultSolver, p.DefaultTol = solve.Default(p.Solve()), a.Solver.Tol
+	return nil
+}
+
+// loss makes the loss, and puts the weights of the squared loss on the device.
+func (a *assembly) loss() error {
+	p := a.p
+	if err := p.Loss.Check(); err != nil {
+		return err
+	}
+	w := a.parts.Weights
+	if !p.Loss.Squared() {
+		l, err := p.Loss.New(w)
+		if err != nil {
+			return trim(err)
+		}
+		p.loss = l
+		return checkY(p.Loss, l, a.data)
+	}
+	if w == nil {
+		return nil
+	}
+	l, err := loss.WeightedSquared(p.dev, w)
+	if err != nil {
+		return a.At(a.parts.WeightsLine, trim(err))
+	}
+	a.parts.Own(l.Release)
+	p.loss = l
+	a.roots = make([]float64, len(w))
+	for i, v := range w {
+		a.roots[i] = math.Sqrt(v)
+	}
+	return nil
+}
+
+// columns centers and scales the columns of the operator, and y, where it is asked for.
+func (a *assembly) columns() error {
+	a.y = a.data.Y
+	if !a.data.Intercept && !a.data.Standardize {
+		return nil
+	}
+	if err := a.checkColumns(); err != nil {
+		return err
+	}
+	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize); err != nil {
+		return err
+	}
+	if a.p.Loss.Squared() {
+		a.y = fitted(a.data)
+	} else if a.data.Intercept {
+		a.p.unpenalize()
+	}
+	return nil
+}
+
+// checkColumns rejects an intercept or standardized columns in a specification that cannot have
+// them.
+func (a *assembly) checkColumns() error {
+	switch data := a.data; {
+	case data.Standardize && !a.Regression():
+		return a.Errorf(a.Line("operator"), "standardized columns are asked for, but the operator is not a "+
+			"matrix, whose columns have units: expected operator: {matrix: X}")
+	case data.Standardize && a.Line("synthesis") > 0:
+		return a.Errorf(a.Line("synthesis"), "standardized columns are asked for, but a specification with a "+
+			"synthesis cannot have them")
+	case data.Standardize && a.parts.WeightsLine > 0:
+		return a.Errorf(a.parts.WeightsLine, "standardized columns are asked for, which is not supported with "+
+			"weights of the observations: scale the columns of the matrix in the data")
+	case !data.Intercept:
+		return nil
+	case a.Line("synthesis") > 0:
+		return a.Errorf(a.Line("synthesis"), "an intercept is asked for, but a specification with a synthesis "+
+			"cannot have one")
+	case a.parts.WeightsLine > 0 && a.p.Loss.Squared():
+		return a.Errorf(a.parts.WeightsLine, "an intercept is asked for, but with weights the mean of y does not "+
+			"estimate it: expected an unpenalized column of ones in the operator, or no weights")
+	}
+	return nil
+}
+
+// checkTerms rejects what a specification with terms cannot have.
+func (a *assembly) checkTerms() error {
+	line := a.Line("terms")
+	switch {
+	case a.parts.Behind == nil:
+	case !a.p.Loss.Squared():
+		return a.Errorf(line, "terms need the squared loss, weighted or not, and the loss is %s", a.p.Loss.Name)
+	case a.data.Effects.Some():
+		return a.Errorf(line, "effects of rows and columns are asked for, which are not supported with terms")
+	case a.data.Standardize:
+		return a.Errorf(line, "standardized columns are asked for, and terms are in the units of b: scale the "+
+			"columns of the matrix in the data")
+	}
+	return nil
+}
+
+// trim removes the package's name from an error that a user reads.
+func trim(err error) error { return spec.Trim(err) }

@@ -1,0 +1,271 @@
+package problems
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/problems/spec"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/space"
+)
+
+// To find a maximum, z is projected on at most this many columns of A, with at most this many
+// entries in all. They take some seconds, and 128 MiB.
+const (
+	maxUnpenalized       = 256
+	maxUnpenalizedValues = 1 << 24
+)
+
+// maximizer computes the maxima of weights at one y.
+type maximizer struct {
+	*assembly
+	penalties []*spec.Penalty
+	// z is w (y - P y), as residual returns it, and g is A* z; nil before they are needed.
+	z, g []float64
+}
+
+// of returns a function that computes the smallest weight of that name at which the blocks of b
+// that use it are 0; nil where no penalty on them is a norm.
+func (m *maximizer) of(name string) func() (float64, error) {
+	if m.parts.Behind != nil {
+		return m.behindMaximum(name)
+	}
+	if !slices.ContainsFunc(m.penalties, func(p *spec.Penalty) bool { return p.Bears(name) }) {
+		return nil
+	}
+	return func() (float64, error) {
+		if m.z == nil {
+			free, err := m.unpenalized(name)
+			if err != nil {
+				return 0, err
+			}
+			if m.p.Loss.Squared() {
+				m.z = m.residual(free)
+			} else if m.z, err = m.slope(free); err != nil {
+				return 0, spec.WeightErrorf(name, "is given as a multiple of its maximum, which is not known: %v", err)
+			}
+		}
+		p, source := m.penalties[0], m.parts.Source
+		if len(m.penalties) == 1 && p.DualAt != nil && source != nil && source.Places != nil {
+			v, err := p.DualAt(m.p.dev, m.z, source.Places)
+			return v / (p.Factor * p.Norm.Scale), err
+		}
+		if m.g == nil {
+			m.g = m.gradient(m.z)
+		}
+		return largest(m.penalties, name, m.g)
+	}
+}
+
+// unpenalized lists the coordinates of b that remain free at the maximum of a weight and on whose
+// columns of A z must be projected. It rejects other kinds of free coordinates.
+func (m *maximizer) unpenalized(name string) (free []int, err error) {
+	if linops.StructureOf(m.p.Operator).Columns.Known && m.roots == nil && m.p.Loss.Squared() {
+		return nil, nil
+	}
+	at := 0
+	for _, p := range m.penalties {
+		if p.Free && p.Unpenalized == nil || p.Norm.Name == "" && len(p.Unpenalized) < p.N {
+			return nil, spec.WeightErrorf(name, "is given as a multiple of its maximum, which is not known: the "+
+				"penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not "+
+				"orthogonal; expected a number", m.AtLine(p.Line), name)
+		}
+		for _, j := range p.Unpenalized {
+			free = append(free, at+j)
+		}
+		at += p.N
+	}
+	if n := len(free); n > maxUnpenalized || n*m.p.D > maxUnpenalizedValues {
+		return nil, spec.WeightErrorf(name, "is given as a multiple of its maximum, which is not known for %d "+
+			"coordinates of b without a penalty and %d values in y: expected a number, or at most "+
+			"%d such coordinates", n, m.p.D, min(maxUnpenalized, maxUnpenalizedValues/m.p.D))
+	}
+	return free, nil
+}
+
+// residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span
+// of some columns of A in their inner product: the residual of the fit by these columns, with all
+// other coordinates 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A column
+// that depends on those before it adds nothing.
+func (m *maximizer) residual(columns []int) []float64 {
+	if m.roots == nil && len(columns) == 0 {
+		return m.y
+	}
+	y := m.rooted(slices.Clone(m.y))
+	if len(columns) == 0 {
+		return m.rooted(y)
+	}
+	const eps = 1e-13
+	d, p := m.p.D, m.p.P
+	left, norm := slices.Clone(y), floats.Norm(y, 2)
+	remove := func(x, q []float64) {
+		c := floats.Dot(q, x)
+		floats.AddScaled(x, -c, q)
+	}
+	var basis [][]float64
+	unit, image := m.p.dev.Alloc(1, p), m.p.dev.Alloc(1, d)
+	defer unit.Free()
+	defer image.Free()
+	e := make([]float64, p)
+	for _, j := range columns {
+		e[j] = 1
+		m.p.dev.Upload(unit, e)
+		e[j] = 0
+		m.p.Operator.Forward(image, unit)
+		x := m.rooted(image.ToHost())
+		size := floats.Norm(x, 2)
+		for range 2 {
+			for _, q := range basis {
+				remove(x, q)
+			}
+		}
+		if rest := floats.Norm(x, 2); rest > eps*size {
+			floats.Scale(1/rest, x)
+			basis = append(basis, x)
+			remove(left, x)
+		}
+	}
+	// Where y lies in the span, the remaining rounding errors do not count as a maximum.
+	if floats.Norm(left, 2) <= eps*norm {
+		clear(left)
+	}
+	return m.rooted(left)
+}
+
+// rooted multiplies x by the square roots of the weights of the loss, if any, in place.
+func (a *assembly) rooted(x []float64) []float64 {
+	if a.roots != nil {
+		floats.Mul(x, a.roots)
+	}
+	return x
+}
+
+// gradient is A* z.
+func (m *maximizer) gradient(z []float64) []float64 {
+	if linops.StructureOf(m.p.Operator).Identity {
+		return z
+	}
+	from, to := m.p.dev.Alloc(1, len(z)), m.p.dev.Alloc(1, m.p.P+m.p.extra())
+	defer from.Free()
+	defer to.Free()
+	m.p.dev.Upload(from, z)
+	m.p.Operator.Adjoint(to, from)
+	return to.ToHost()
+}
+
+// slope is -l'(z; y) at the fit z by some columns of A alone, whose coordinates have no penalty; at 0
+// where there are none.
+func (m *maximizer) slope(columns []int) ([]float64, error) {
+	p, dev := m.p, m.p.dev
+	y, z := dev.Alloc(1, p.D), dev.Alloc(1, p.D)
+	defer y.Free()
+	defer z.Free()
+	dev.Upload(y, m.y)
+	dev.Fill(z, 0)
+	if len(columns) > 0 {
+		if err := m.fitBy(columns, z, y); err != nil {
+			return nil, err
+		}
+	}
+	p.loss.Gradient(z, z, y)
+	out := z.ToHost()
+	floats.Scale(-1, out)
+	return out, dev.Err()
+}
+
+// fitBy sets z to the fit by some columns of A.
+func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
+	p, dev := m.p, m.p.dev
+	on := space.Coordinates(dev, p.P+p.extra(), columns)
+	defer on.Release()
+	op, _ := linops.On(dev, p.Operator, on)
+	defer op.Release()
+	ctx := context.Background()
+	problem := solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}
+	solver, err := solve.New(ctx, solve.Default(problem), problem, solve.Options{Tol: 1e-12})
+	if err != nil {
+		return err
+	}
+	defer solver.Release()
+	sol, err := solver.Solve(ctx, y, solve.From{})
+	if err != nil {
+		return err
+	}
+	defer sol.Release()
+	if sol.Optimality > 1e-6 {
+		return fmt.Errorf("the fit by the coordinates without a penalty has not converged; expected a number")
+	}
+	dev.Copy(z, sol.MuHat)
+	return nil
+}
+
+// behindMaximum returns a function that computes a weight at which K b = 0: with b the solution there
+// and u of least norm among those with K* u = A* (y - A b), the dual norm of u. Where the rows of K
+// depend on each other, as those of an image's differences do, another u may have a smaller dual norm,
+// and the result is an upper bound of the smallest such weight. It is known where a single weight
+// multiplies all terms, and, as that at which b = 0 without the other terms, where a norm of b itself
+// has it and the other terms are norms: they are least at 0 too.
+func (m *maximizer) behindMaximum(name string) func() (float64, error) {
+	single := true
+	for _, p := range m.penalties {
+		if p.Dual == nil || p.Free && p.Unpenalized != nil {
+			return nil
+		}
+		single = single && p.Norm.Name == name
+	}
+	if !single {
+		return m.directMaximum(name)
+	}
+	return func() (float64, error) {
+		y := m.p.dev.Alloc(1, len(m.y))
+		defer y.Free()
+		m.p.dev.Upload(y, m.y)
+		u, err := solve.Multiplier(context.Background(), solve.Problem{A: m.p.Operator, Loss: m.p.loss, K: m.p.Behind,
+			R: prox.Zero(), Device: m.p.dev}, y)
+		if err != nil {
+			return 0, spec.WeightErrorf(name, "is given as a multiple of its maximum, which could not be computed: %v",
+				err)
+		}
+		defer u.Free()
+		return largest(m.penalties, name, u.ToHost())
+	}
+}
+
+// directMaximum is the weight at which norms of b itself, without an operator, hold b at 0.
+func (m *maximizer) directMaximum(name string) func() (float64, error) {
+	var direct []*spec.Penalty
+	covered := 0
+	for _, p := range m.penalties {
+		if p.Direct && p.Norm.Name == name {
+			direct, covered = append(direct, p), covered+p.N
+		}
+	}
+	if covered != m.p.P {
+		return nil
+	}
+	return func() (float64, error) { return largest(direct, name, m.gradient(m.residual(nil))) }
+}
+
+// largest is the least weight of that name at which the norms that have it hold their blocks at 0, for
+// the gradient g of all penalties' blocks.
+func largest(penalties []*spec.Penalty, name string, g []float64) (float64, error) {
+	top, at := 0.0, 0
+	for _, p := range penalties {
+		block := g[at:][:p.N]
+		if at += p.N; !p.Bears(name) {
+			continue
+		}
+		v, err := p.Dual(block)
+		if err != nil {
+			return 0, err
+		}
+		top = max(top, v/(p.Factor*p.Norm.Scale))
+	}
+	return top, nil
+}

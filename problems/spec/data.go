@@ -1,0 +1,252 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+
+	"go.yaml.in/yaml/v3"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/design"
+)
+
+// dataSection is the key data of a specification.
+type dataSection struct {
+	line     int
+	file     string
+	fileLine int
+	table    design.Options
+	arrays   map[string]*arraySource
+}
+
+// arraySource says where an array comes from.
+type arraySource struct {
+	line                int
+	file, array, column string
+	where               *arrayRef
+	inline              *dataio.Array
+}
+
+// arrayRef is a place in a specification that names an array or contains one.
+type arrayRef struct {
+	name string
+	line int
+	form matrixForm
+	// complex says that the array may hold complex numbers.
+	complex bool
+	// inline is the array itself, nil where it has a name.
+	inline *dataio.Array
+}
+
+// matrixForm says how an array may be stored.
+type matrixForm int
+
+const (
+	denseForm matrixForm = iota
+	sparseForm
+	anyForm
+)
+
+// loadedArray is the array of an arrayRef: numbers in Array; or Matrix, a matrix that is sparse, stays in its file or
+// comes from a Data, or ints, integers from a Data.
+type loadedArray struct {
+	dataio.Array
+	Matrix Matrix
+	ints   []int
+}
+
+// matrix returns the array as a matrix. A vector is a single column.
+func (a *loadedArray) matrix() (Matrix, error) {
+	switch rank := len(a.Shape); {
+	case a.Matrix != Matrix{}:
+		return a.Matrix, nil
+	case rank == 2:
+		return Matrix{Dense: mat.NewDense(a.Shape[0], a.Shape[1], a.Data)}, nil
+	case rank == 1:
+		return Matrix{Dense: mat.NewDense(a.Shape[0], 1, a.Data)}, nil
+	}
+	return Matrix{}, fmt.Errorf("array %q has shape %s, expected a matrix", a.Name, ndarray.ShapeString(a.Shape))
+}
+
+// integers returns the values of an array of integers.
+func (a *loadedArray) integers() ([]int, error) {
+	if a.ints != nil {
+		return a.ints, nil
+	}
+	out := make([]int, len(a.Data))
+	for i, v := range a.Data {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return nil, fmt.Errorf("array %q holds %g at %s, expected integers", a.Name, v,
+				ndarray.PlaceString(i, a.Shape))
+		}
+		out[i] = int(v)
+	}
+	return out, nil
+}
+
+func (s *Spec) parseData(n *yaml.Node) error {
+	s.data = dataSection{line: n.Line, arrays: map[string]*arraySource{}}
+	if n.Kind == yaml.ScalarNode && !isNull(n) {
+		s.data.file, s.data.fileLine = n.Value, n.Line
+		return s.plain(n)
+	}
+	if n.Kind != yaml.MappingNode {
+		return s.Errorf(n.Line, "data is %s, expected a file name, or a mapping with file, response, and "+
+			"arrays by name", describe(n))
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if err := s.plain(value); err != nil {
+			return err
+		}
+		var err error
+		switch key.Value {
+		case "file":
+			s.data.fileLine = value.Line
+			s.data.file, err = s.text(value, "file")
+		case "response":
+			s.data.table.Response, err = s.text(value, "response")
+		case "drop":
+			s.data.table.Drop, err = s.names(value, "drop")
+		case "only":
+			s.data.table.Only, err = s.names(value, "only")
+		case "categorical":
+			s.data.table.Categorical, err = s.names(value, "categorical")
+		case "index":
+			s.data.table.Index, err = s.text(value, "index")
+		case "na":
+			s.data.table.NA, err = s.names(value, "na")
+		case "missing":
+			var missing string
+			missing, err = s.choice(value, "missing", []string{string(design.Refuse), string(design.Drop),
+				string(design.Mean)})
+			s.data.table.Missing = design.Missing(missing)
+		case "sigma2", "lambda", "lambda2", "gamma":
+			err = s.Errorf(key.Line, "%s is not an array of data: expected it at the left margin, at the "+
+				"level of data", key.Value)
+		default:
+			if s.data.arrays[key.Value] != nil {
+				return s.Errorf(key.Line, "array %q occurs twice", key.Value)
+			}
+			s.data.arrays[key.Value], err = s.parseSource(value, key.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Spec) parseSource(n *yaml.Node, name string) (*arraySource, error) {
+	what := fmt.Sprintf("array %q", name)
+	src := &arraySource{line: n.Line}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if isNull(n) {
+			return nil, s.Errorf(n.Line, "%s is empty, expected a file name, a list of numbers, or a mapping with "+
+				"file, array, column, where", what)
+		}
+		src.file = n.Value
+		return src, nil
+	case yaml.SequenceNode:
+		inline, err := s.inline(n, what)
+		src.inline = inline
+		return src, err
+	}
+	f, err := s.fields(n, what, "file", "array", "column", "where")
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []struct {
+		name string
+		to   *string
+	}{{"file", &src.file}, {"array", &src.array}, {"column", &src.column}} {
+		if v := f.nodes[key.name]; v != nil {
+			if *key.to, err = s.text(v, key.name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if v := f.nodes["where"]; v != nil {
+		src.where, err = s.ref(v, "where")
+	}
+	return src, err
+}
+
+// ref reads the name of an array, or a list of numbers, and records the reference.
+func (s *Spec) ref(n *yaml.Node, what string) (*arrayRef, error) {
+	r := &arrayRef{line: n.Line}
+	if n.Kind == yaml.SequenceNode {
+		inline, err := s.inline(n, what)
+		if err != nil {
+			return nil, err
+		}
+		r.inline = inline
+	} else {
+		name, err := s.text(n, what)
+		if err != nil {
+			return nil, s.Errorf(n.Line, "%s is %s, expected the name of an array in data, or a list of numbers",
+				what, describe(n))
+		}
+		if name == "y" && what != "where" {
+			return nil, s.Errorf(n.Line, "%s is y: SURE assumes an estimator whose operator, penalty and weights "+
+				"do not depend on y; expected another array", what)
+		}
+		r.name = name
+	}
+	s.refs = append(s.refs, r)
+	return r, nil
+}
+
+// inline reads a list of numbers, or a list of such lists of equal length.
+func (s *Spec) inline(n *yaml.Node, what string) (*dataio.Array, error) {
+	a := &dataio.Array{Name: what}
+	row := func(n *yaml.Node) error {
+		for _, c := range n.Content {
+			v, err := s.number(c, what)
+			if err != nil {
+				return err
+			}
+			a.Data = append(a.Data, v)
+		}
+		return nil
+	}
+	if len(n.Content) == 0 {
+		return nil, s.Errorf(n.Line, "%s is an empty list, expected numbers", what)
+	}
+	if n.Content[0].Kind != yaml.SequenceNode {
+		a.Shape = []int{len(n.Content)}
+		return a, row(n)
+	}
+	cols := len(n.Content[0].Content)
+	for _, r := range n.Content {
+		if r.Kind != yaml.SequenceNode || len(r.Content) != cols || cols == 0 {
+			return nil, s.Errorf(r.Line, "%s has rows of different lengths, expected %d numbers in each", what, cols)
+		}
+		if err := row(r); err != nil {
+			return nil, err
+		}
+	}
+	a.Shape = []int{len(n.Content), cols}
+	return a, nil
+}
+
+// maskPlaces returns the places of the entries of a mask that are not 0.
+func maskPlaces(mask dataio.Array) ([]int, error) {
+	var places []int
+	for i, v := range mask.Data {
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return nil, fmt.Errorf("array %q holds %g at %s, expected finite numbers", mask.Name, v,
+				ndarray.PlaceString(i, mask.Shape))
+		case v != 0:
+			places = append(places, i)
+		}
+	}
+	if places == nil {
+		return nil, fmt.Errorf("array %q is 0 everywhere, expected a mask that is not 0 where y is observed", mask.Name)
+	}
+	return places, nil
+}

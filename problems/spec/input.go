@@ -1,0 +1,167 @@
+package spec
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/design"
+	"surepipe/internal/stored"
+)
+
+// Data is the data of a problem, from a file or from memory. The arrays are not modified, and must
+// not be modified while a problem made of them is in use.
+type Data struct {
+	// X is the d x p design matrix of the regression problems: a *mat.Dense, a [Matrix], which may be
+	// sparse or stay in its file, or any other matrix.
+	X mat.Matrix
+	// D is the q x p matrix behind which the penalty of generalized-lasso stands; likewise.
+	D mat.Matrix
+	// Y holds the observations, row-major where they form a matrix. YShape is their shape: (d)
+	// for regression, completion and sequences, (m, n) for svt, robust PCA and sequences side
+	// by side. A nil YShape stands for (len(Y)).
+	Y      []float64
+	YShape []int
+	// Indices are the observed entries of matrix completion, as places in the row-major
+	// matrix of shape Shape, or of a sequence with gaps of length Shape[0]. Y[i] is the value at
+	// Indices[i].
+	Indices []int
+	Shape   []int
+	// Groups labels each column of X with its group, where the penalty is one of groups.
+	Groups []int
+	// At are the places of the values of a sequence, increasing, where they are not evenly spaced; else nil.
+	At []float64
+	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and
+	// imaginary part. sigma2 is the variance of either part.
+	Complex bool
+	// Mu is the true mean, of the shape of Y, where it is known.
+	Mu []float64
+	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
+	Sigma2, Lambda, Lambda2, Gamma *float64
+	// Weights are those of the observations in the squared loss 1/2 sum_i w_i (mu_i - y_i)^2, one for
+	// each value of Y, where the specification has none of its own; nil for ones. The named problem
+	// that has them is matrix-completion.
+	Weights []float64
+	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
+	// nil.
+	Frames []int
+	// Loss is the loss in place of the specification's; the zero Loss is that of the specification,
+	// or the squared one.
+	Loss Loss
+	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
+	// synthesis. It is the only setting for the intercept.
+	Intercept bool
+	// Standardize scales the columns of the operator's matrix to variance 1.
+	Standardize bool
+	// Effects asks for unpenalized effects of the rows and columns of a matrix of which entries are
+	// observed.
+	Effects Effects
+	Variant
+	Origin
+	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
+	Spec *Spec
+}
+
+// Variant is a variant of the penalty of some named problems.
+type Variant struct {
+	// Anisotropic takes the sum of |K b|_i in place of that of norms across planes, joint-l2: total
+	// variation along each axis for itself. Vectorial takes the norms of joint-l2 across the channels of
+	// an image too.
+	Anisotropic, Vectorial bool
+	// Order is that of a trend, or how often differences are taken, nil for its own.
+	Order *int
+}
+
+// Origin is what is known of the files that data come from.
+type Origin struct {
+	// Table is the table that X and y come from; nil where they come from arrays.
+	Table *design.Data
+	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and
+	// columns of the matrix; nil where they come from arrays.
+	Entries *design.Entries
+	// Depth is that of the image that Y was read from.
+	Depth dataio.Depth
+	// Ignored are the arrays of the file of data that nothing uses.
+	Ignored []string
+	// Labels name the rows and columns of y, or of the whole sequence, as its file does.
+	Labels dataio.Labels
+}
+
+// Matrix is a matrix as it is stored: dense or sparse in memory, or in its file. One field is set; none
+// is in the zero Matrix, of size 0. It is a mat.Matrix, of which single entries are slow to take.
+type Matrix struct {
+	Dense  *mat.Dense
+	Sparse *dataio.Sparse
+	// Stored must have been scanned.
+	Stored *stored.Matrix
+}
+
+// MatrixOf is any matrix as one of these. A copy is made of what is neither a *mat.Dense nor a Matrix.
+func MatrixOf(x mat.Matrix) Matrix {
+	switch x := x.(type) {
+	case nil:
+		return Matrix{}
+	case Matrix:
+		return x
+	case *mat.Dense:
+		return Matrix{Dense: x}
+	}
+	return Matrix{Dense: mat.DenseCopyOf(x)}
+}
+
+// Empty reports whether the matrix has no entries.
+func (m Matrix) Empty() bool {
+	d, p := m.Dims()
+	return d == 0 || p == 0
+}
+
+// Dims are the numbers of rows and columns.
+func (m Matrix) Dims() (rows, cols int) {
+	switch {
+	case m.Sparse != nil:
+		return m.Sparse.Rows, m.Sparse.Cols
+	case m.Stored != nil:
+		return m.Stored.Rows, m.Stored.Cols
+	case m.Dense != nil:
+		return m.Dense.Dims()
+	}
+	return 0, 0
+}
+
+// At is an entry.
+func (m Matrix) At(i, j int) float64 {
+	switch {
+	case m.Sparse != nil:
+		s := m.Sparse
+		line := s.Indices[s.IndPtr[i]:s.IndPtr[i+1]]
+		if at, found := slices.BinarySearch(line, j); found {
+			return s.Values[s.IndPtr[i]+at]
+		}
+		return 0
+	case m.Stored != nil:
+		return m.Stored.At(i, j)
+	}
+	return m.Dense.At(i, j)
+}
+
+// T is the transpose.
+func (m Matrix) T() mat.Matrix { return mat.Transpose{Matrix: m} }
+
+// ToDense is the matrix in memory, dense; it must not be modified.
+func (m Matrix) ToDense() *mat.Dense {
+	s := m.Sparse
+	switch {
+	case m.Dense != nil:
+		return m.Dense
+	case s == nil:
+		return mat.DenseCopyOf(m)
+	}
+	x := mat.NewDense(s.Rows, s.Cols, nil)
+	for i := range s.Rows {
+		for u := s.IndPtr[i]; u < s.IndPtr[i+1]; u++ {
+			x.Set(i, s.Indices[u], s.Values[u])
+		}
+	}
+	return x
+}

@@ -1,0 +1,495 @@
+package spec
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/design"
+	"surepipe/internal/stored"
+)
+
+// Files are files that replace those of a specification. Empty names replace nothing.
+type Files struct {
+	// Context ends the reading of files when it is done; nil stands for none.
+	Context context.Context
+	// Data replaces the file of data, and the options of Table that are set those of its table.
+	Data  string
+	Table design.Options
+	// X, Y and Mu are files with the arrays of these names.
+	X, Y, Mu string
+	// Sample, where it is not nil, is y itself.
+	Sample *dataio.Array
+	// Stored opens an array of the operator's matrix that is not to be in memory as float64; it returns
+	// nil where it is. Nil stands for none.
+	Stored func(set *dataio.Set, array string) (*stored.Matrix, error)
+	// Simulate uses mu in place of a missing y.
+	Simulate bool
+}
+
+// Load reads the files of the specification, and returns the data for [New]. File names are
+// relative to the specification's folder, those of Files to the working directory. Load does
+// not modify s.
+func (s *Spec) Load(files Files) (Data, error) {
+	if files.Context == nil {
+		files.Context = context.Background()
+	}
+	files.Table.Context = files.Context
+	l := &loader{Spec: s, files: files, sets: map[string]*dataio.Set{}}
+	defer l.close()
+	bound := *s
+	bound.loaded = map[*arrayRef]*loadedArray{}
+	data := Data{Spec: &bound, Sigma2: s.sigma2}
+	mu, err := l.optional("mu")
+	if err != nil {
+		return Data{}, err
+	}
+	y := files.Sample
+	if y == nil {
+		if y, err = l.optional("y"); err != nil {
+			return Data{}, err
+		}
+	} else {
+		sample := *y
+		y = &sample
+	}
+	if y == nil && files.Simulate {
+		y = mu
+	}
+	if y == nil {
+		return Data{}, l.missing("y", s.data.line)
+	}
+	vector := func(a *dataio.Array) *dataio.Array {
+		switch {
+		case len(a.Shape) != 2 || l.image || a.Complex:
+		case a.Shape[0] == 1:
+			a.Shape = a.Shape[1:]
+		case a.Shape[1] == 1:
+			a.Shape = a.Shape[:1]
+		}
+		return a
+	}
+	vector(y)
+	if data.Complex, err = l.isComplex(y); err != nil {
+		return Data{}, err
+	}
+	if s.Sequences() {
+		if err := design.CheckArray(*y); err != nil {
+			return Data{}, s.Errorf(l.lineOf("y"), "array \"y\": %w, or response: NAME in data", err)
+		}
+	}
+	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
+	l.sequence(&data)
+	if y.Depth.Scaled || l.image {
+		data.Depth = y.Depth
+	}
+	bound.images = l.image
+	if mu != nil {
+		if vector(mu); !slices.Equal(mu.Shape, y.Shape) {
+			return Data{}, s.Errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s, the shape of \"y\"",
+				ndarray.ShapeString(mu.Shape), ndarray.ShapeString(y.Shape))
+		}
+		data.Mu = mu.Data
+	}
+	for _, ref := range s.refs {
+		if bound.loaded[ref], err = l.load(ref); err != nil {
+			return Data{}, s.At(ref.line, err)
+		}
+	}
+	if ref := s.operator.matrix; ref != nil && bound.loaded[ref].Matrix.Stored != nil {
+		data.X = bound.loaded[ref].Matrix
+	}
+	if err := l.scalars(&data); err != nil {
+		return Data{}, err
+	}
+	data.Table, data.Intercept, data.Standardize, data.Effects = l.table, s.Intercept, s.Standardize, s.Effects
+	if err := bound.whiten(&data); err != nil {
+		return Data{}, err
+	}
+	data.Ignored = l.ignored()
+	return data, l.checkUsed()
+}
+
+// ignored are the arrays of the data file that were not read, nor replaced.
+func (l *loader) ignored() []string {
+	path, _ := l.dataFile()
+	set := l.sets[path]
+	if set == nil || !set.Archive() {
+		return nil
+	}
+	return slices.DeleteFunc(set.Unread(), func(name string) bool {
+		return l.override(name) != "" || name == "y" && l.files.Sample != nil
+	})
+}
+
+// Files lists the files that the specification names, as [Spec.Load] opens them where no Files
+// replace them.
+func (s *Spec) Files() []string {
+	l := loader{Spec: s}
+	var files []string
+	if s.data.file != "" {
+		files = append(files, l.local(s.data.file))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.data.arrays)) {
+		if file := s.data.arrays[name].file; file != "" {
+			files = append(files, l.local(file))
+		}
+	}
+	return files
+}
+
+// Hash identifies the specification's text and the arrays that [Spec.Load] read for its operator,
+// its regularizer and its weights, which are not in the other fields of Data.
+func (s *Spec) Hash() [sha256.Size]byte {
+	h := sha256.New()
+	var buf []byte
+	word := func(v uint64) { buf = binary.LittleEndian.AppendUint64(buf, v) }
+	ints := func(v ...int) {
+		word(uint64(len(v)))
+		for _, x := range v {
+			word(uint64(x))
+		}
+	}
+	floats := func(v []float64) {
+		ints(len(v))
+		for _, x := range v {
+			word(math.Float64bits(x))
+		}
+	}
+	h.Write(s.source)
+	for _, ref := range s.refs {
+		a := s.loaded[ref]
+		if a == nil {
+			continue
+		}
+		if m := a.Matrix.Sparse; m != nil {
+			ints(m.Rows, m.Cols)
+			ints(m.IndPtr...)
+			ints(m.Indices...)
+			floats(m.Values)
+		} else {
+			ints(a.Shape...)
+			floats(a.Data)
+		}
+		h.Write(buf)
+		buf = buf[:0]
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// loader reads the files of a specification, each once.
+type loader struct {
+	*Spec
+	files Files
+	sets  map[string]*dataio.Set
+	// image says that y is an image.
+	image bool
+	// used records which flags gave an array.
+	used struct{ data, table, x bool }
+	// table is the table of the data file, where a column of it is the response.
+	table    *design.Data
+	tableSet *dataio.Set
+}
+
+// checkUsed rejects a file from which no array was read.
+func (l *loader) checkUsed() error {
+	switch {
+	case l.files.Data != "" && !l.used.data:
+		return l.Errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own",
+			l.files.Data)
+	case l.files.Table.Response != "" && !l.used.table:
+		return l.Errorf(l.data.line, "--response is %q, but data has no table (.csv with a header line) that y "+
+			"and X come from", l.files.Table.Response)
+	case l.files.X != "" && !l.used.x:
+		return l.Errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
+	}
+	return nil
+}
+
+func (l *loader) close() {
+	for _, set := range l.sets {
+		set.Close()
+	}
+}
+
+// open opens a file. Errors name it.
+func (l *loader) open(path string) (*dataio.Set, error) {
+	if set := l.sets[path]; set != nil {
+		return set, nil
+	}
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Context: l.files.Context, NA: l.tableOptions().NA})
+	if err != nil {
+		return nil, err
+	}
+	l.sets[path] = set
+	return set, nil
+}
+
+// local returns the path of a file that is relative to the specification's folder.
+func (l *loader) local(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(l.Path), path)
+}
+
+// dataFile is the file of the arrays that have no file of their own, "" where there is none.
+func (l *loader) dataFile() (path string, line int) {
+	switch {
+	case l.files.Data != "":
+		return l.files.Data, l.data.line
+	case l.data.file != "":
+		return l.local(l.data.file), l.data.fileLine
+	}
+	return "", l.data.line
+}
+
+// override is the file that a flag gives for an array, "" where there is none.
+func (l *loader) override(name string) string {
+	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu}[name]
+}
+
+func (l *loader) lineOf(name string) int {
+	if src := l.data.arrays[name]; src != nil {
+		return src.line
+	}
+	_, line := l.dataFile()
+	return line
+}
+
+// place is a named array in an open file.
+type place struct {
+	set    *dataio.Set
+	path   string
+	name   string // "" for the file's only array
+	column string // of a table: the column to take
+}
+
+// find finds an array. The set is nil where there is no such array.
+func (l *loader) find(name string) (place, error) {
+	if path := l.override(name); path != "" {
+		l.used.x = l.used.x || name == "X"
+		set, err := l.open(path)
+		if err != nil || set.IsSparse() || !set.Has(name) {
+			return place{set: set, path: path}, err
+		}
+		return place{set: set, path: path, name: name}, nil
+	}
+	src := l.data.arrays[name]
+	if src != nil && src.inline == nil && src.file != "" {
+		path := l.local(src.file)
+		set, err := l.open(path)
+		return place{set: set, path: path, name: src.array, column: src.column}, l.At(src.line, err)
+	}
+	path, line := l.dataFile()
+	if path == "" {
+		return place{}, nil
+	}
+	open := l.openData
+	if src != nil && src.column != "" {
+		open = l.open
+	}
+	set, err := open(path)
+	if err != nil {
+		return place{}, l.At(line, err)
+	}
+	switch {
+	case src != nil:
+		p := place{set: set, path: path, name: src.array, column: src.column}
+		if p.name == "" && set.Has(name) {
+			p.name = name
+		}
+		l.used.data = true
+		return p, nil
+	case set.IsSparse():
+		if name == "X" {
+			l.used.data = true
+			return place{set: set, path: path}, nil
+		}
+	case set.Named():
+		if set.Has(name) {
+			l.used.data, l.used.table = true, l.table != nil
+			return place{set: set, path: path, name: name}, nil
+		}
+	case name == "y":
+		l.used.data = true
+		return place{set: set, path: path}, nil
+	}
+	return place{}, nil
+}
+
+// missing is the error for an array that was not found.
+func (l *loader) missing(name string, line int) error {
+	path, _ := l.dataFile()
+	if path == "" {
+		return l.Errorf(line, "array %q is missing, expected it in data, or data to have a file that holds it", name)
+	}
+	set, err := l.openData(path)
+	if err != nil {
+		return l.At(line, err)
+	}
+	if set.Named() {
+		return l.Errorf(line, "%s: %w", path, set.Missing(name, "", nil))
+	}
+	return l.Errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name,
+		path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
+}
+
+// optional reads y or mu; nil where the specification does not mention it and no file has it.
+func (l *loader) optional(name string) (*dataio.Array, error) {
+	a, err := l.read(name)
+	if err == nil && a == nil && l.data.arrays[name] != nil {
+		err = l.missing(name, l.data.arrays[name].line)
+	}
+	return a, err
+}
+
+// read reads a dense array by its name; nil where there is none.
+func (l *loader) read(name string) (*dataio.Array, error) {
+	src := l.data.arrays[name]
+	overridden := l.override(name) != ""
+	if src != nil && src.inline != nil && !overridden {
+		a := *src.inline
+		return &a, nil
+	}
+	p, err := l.find(name)
+	if err != nil || p.set == nil {
+		return nil, err
+	}
+	line := l.lineOf(name)
+	if p.set.IsSparse() {
+		return nil, l.Errorf(line, "%s: array %q is a sparse matrix, expected a dense array", p.path, name)
+	}
+	a, err := p.read()
+	if err != nil {
+		return nil, l.Errorf(line, "%s: %w", p.path, err)
+	}
+	if err := l.pixels(name, p, &a, line); err != nil {
+		return nil, err
+	}
+	var where *arrayRef
+	if src != nil {
+		where = src.where
+	} else if y := l.data.arrays["y"]; name == "mu" && y != nil {
+		// The true mean is observed where y is.
+		where = y.where
+	}
+	if where == nil {
+		return &a, nil
+	}
+	mask, err := l.load(where)
+	if err != nil {
+		return nil, l.At(where.line, err)
+	}
+	places, err := maskPlaces(mask.Array)
+	if err != nil {
+		return nil, l.At(where.line, err)
+	}
+	if a.Complex {
+		picked, err := pickComplex(a, mask.Array, places)
+		return &picked, l.At(line, err)
+	}
+	if len(mask.Data) != len(a.Data) {
+		if len(places) == len(a.Data) {
+			// The file holds only the selected entries.
+			return &a, nil
+		}
+		return nil, l.Errorf(line, "array %q has shape %s, expected %s, the shape of \"where\"", name,
+			ndarray.ShapeString(a.Shape), ndarray.ShapeString(mask.Shape))
+	}
+	picked := dataio.Array{Name: name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
+	for i, c := range places {
+		picked.Data[i] = a.Data[c]
+	}
+	l.image = false
+	return &picked, nil
+}
+
+// read reads the array. An n x 1 array of a text file is a vector.
+func (p place) read() (a dataio.Array, err error) {
+	name := p.name
+	if name == "" {
+		if name, err = p.set.Only(); err != nil {
+			return a, err
+		}
+	}
+	if a, err = p.set.Numbers(name); err != nil {
+		return a, err
+	}
+	if p.column != "" {
+		return a.Column(p.column)
+	}
+	if len(a.Shape) == 0 {
+		a.Shape = []int{1}
+	}
+	if f := p.set.Format(); (f == "csv" || f == "mtx") && len(a.Shape) == 2 && a.Shape[1] == 1 {
+		a.Shape = a.Shape[:1]
+	}
+	return a, nil
+}
+
+// load reads the array of a reference.
+func (l *loader) load(ref *arrayRef) (*loadedArray, error) {
+	if ref.inline != nil {
+		return &loadedArray{Array: *ref.inline}, nil
+	}
+	if ref.form != denseForm {
+		if a, err := l.sparse(ref); a != nil || err != nil {
+			return a, err
+		}
+	}
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		if a, err := l.stored(ref); a != nil || err != nil {
+			return a, err
+		}
+	}
+	a, err := l.read(ref.name)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return nil, l.missing(ref.name, ref.line)
+	}
+	a.Name = ref.name
+	if a.Complex && !ref.complex {
+		return nil, fmt.Errorf("array %q holds complex numbers, expected real ones", ref.name)
+	}
+	return &loadedArray{Array: *a}, nil
+}
+
+// scalars reads the data file's own sigma2 and weights, where the specification does not give
+// them.
+func (l *loader) scalars(data *Data) error {
+	path, line := l.dataFile()
+	if path == "" {
+		return nil
+	}
+	set, err := l.openData(path)
+	if err != nil {
+		return l.At(line, err)
+	}
+	if !set.Named() {
+		return nil
+	}
+	for _, v := range []struct {
+		name string
+		dst  **float64
+	}{{"sigma2", &data.Sigma2}, {"lambda", &data.Lambda}, {"lambda2", &data.Lambda2}, {"gamma", &data.Gamma}} {
+		if !set.Has(v.name) || *v.dst != nil {
+			continue
+		}
+		x, err := set.Scalar(v.name)
+		if err != nil {
+			return l.Errorf(line, "%s: %w", path, err)
+		}
+		*v.dst = &x
+	}
+	return nil
+}

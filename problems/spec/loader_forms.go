@@ -1,0 +1,221 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/design"
+	"surepipe/problems/internal/check"
+)
+
+// stored opens a matrix that is not to be in memory; nil where it is.
+func (l *loader) stored(ref *arrayRef) (*loadedArray, error) {
+	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) &&
+		l.override(ref.name) == "" {
+		return nil, nil
+	}
+	p, err := l.find(ref.name)
+	if err != nil || p.set == nil || p.set.IsSparse() || p.column != "" {
+		return nil, err
+	}
+	if p.name == "" {
+		if p.name, err = p.set.Only(); err != nil {
+			return nil, nil // reading it says so
+		}
+	}
+	m, err := l.files.Stored(p.set, p.name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	if m == nil {
+		return nil, nil
+	}
+	a := &loadedArray{Matrix: Matrix{Stored: m}}
+	a.Name = ref.name
+	return a, nil
+}
+
+// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
+// reference allows a dense array, else an error.
+func (l *loader) sparse(ref *arrayRef) (*loadedArray, error) {
+	src := l.data.arrays[ref.name]
+	inline := src != nil && src.inline != nil && l.override(ref.name) == ""
+	if ref.form == anyForm && inline {
+		return nil, nil
+	}
+	p, err := l.find(ref.name)
+	switch {
+	case err != nil:
+		return nil, err
+	case ref.form == anyForm && (p.set == nil || !p.set.IsSparse()):
+		return nil, nil
+	case p.set == nil:
+		return nil, l.missing(ref.name, ref.line)
+	case !p.set.IsSparse():
+		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr",
+			p.path, ref.name)
+	}
+	a := &loadedArray{}
+	a.Name = ref.name
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		a.Matrix.Stored, err = l.files.Stored(p.set, ref.name)
+	}
+	if err == nil && a.Matrix.Stored == nil {
+		a.Matrix.Sparse, err = p.set.Sparse()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	return a, nil
+}
+
+// With is the specification with arrays of the data, by the names of their fields.
+func (s *Spec) With(d Data) *Spec {
+	bound := *s
+	bound.loaded = map[*arrayRef]*loadedArray{}
+	matrices := map[string]mat.Matrix{"X": d.X, "D": d.D}
+	integers := map[string][]int{"indices": d.Indices, "groups": d.Groups, "shape": d.Shape}
+	for _, ref := range s.refs {
+		a := &loadedArray{Array: dataio.Array{Name: ref.name}, ints: integers[ref.name]}
+		if x := matrices[ref.name]; x != nil {
+			a.Matrix = MatrixOf(x)
+		}
+		if a.ints != nil {
+			a.Shape = []int{len(a.ints)}
+		}
+		if a.ints != nil || a.Matrix != (Matrix{}) {
+			bound.loaded[ref] = a
+		}
+	}
+	return &bound
+}
+
+// isComplex reports whether y holds complex numbers: a file has them, or real numbers whose last axis
+// is the real and imaginary part.
+func (l *loader) isComplex(y *dataio.Array) (bool, error) {
+	out, _ := l.operator.complexSides()
+	if y.Complex && !out {
+		return false, l.Errorf(l.lineOf("y"), "array \"y\" holds complex numbers, but the operator's output is "+
+			"real: expected fourier, coils or complex, or real numbers")
+	}
+	n := len(y.Shape)
+	return y.Complex || out && n > 0 && y.Shape[n-1] == 2, nil
+}
+
+// pickComplex takes the complex numbers at the places of a mask that are not 0, from an array of the
+// mask's shape or from each of several. An array that holds only these is returned as it is.
+func pickComplex(a, mask dataio.Array, places []int) (dataio.Array, error) {
+	rank := len(a.Shape) - 1
+	from := rank - len(mask.Shape)
+	if from < 0 || !slices.Equal(a.Shape[from:rank], mask.Shape) {
+		if rank >= 1 && a.Shape[rank-1] == len(places) {
+			return a, nil
+		}
+		return a, fmt.Errorf("array %q has shape %s, expected %s, the shape of \"where\", or several of these",
+			a.Name, ndarray.ShapeString(a.Shape[:rank]), ndarray.ShapeString(mask.Shape))
+	}
+	whole := check.Length(mask.Shape)
+	picked := a
+	picked.Shape = append(slices.Clone(a.Shape[:from]), len(places), 2)
+	picked.Data = make([]float64, 0, check.Length(picked.Shape))
+	for at := 0; at < len(a.Data); at += 2 * whole {
+		for _, c := range places {
+			picked.Data = append(picked.Data, a.Data[at+2*c], a.Data[at+2*c+1])
+		}
+	}
+	return picked, nil
+}
+
+// pixels makes numbers in [0, 1] of y or mu where these are integers of an image or, in a numpy file,
+// of an image's size; other arrays remain. Counts with Poisson noise stay the counts that they are.
+func (l *loader) pixels(name string, p place, a *dataio.Array, line int) error {
+	if name != "y" && name != "mu" {
+		return nil
+	}
+	switch {
+	case name == "y" && p.set.IsImage() && a.Depth.Bits == 1:
+		return l.Errorf(line, "%s: is an image of 1 bit, expected at least 8: black and white are no numbers with "+
+			"normal noise", p.path)
+	case l.noise != nil && l.noise.kind == NoiseAnscombe:
+		if p.set.IsImage() {
+			a.Levels()
+		}
+		a.Depth = dataio.Depth{}
+		return nil
+	case p.set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) && min(a.Shape[0], a.Shape[1]) > 1:
+		a.ScaleToUnit()
+	}
+	if name == "y" && (p.set.IsImage() || a.Depth.Scaled) {
+		l.image = true
+	}
+	return nil
+}
+
+// names reads the name of a column, or a list of such names.
+func (s *Spec) names(n *yaml.Node, what string) ([]string, error) {
+	if n.Kind != yaml.SequenceNode {
+		name, err := s.text(n, what)
+		return []string{name}, err
+	}
+	var names []string
+	for _, c := range n.Content {
+		name, err := s.text(c, what)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	if names == nil {
+		return nil, s.Errorf(n.Line, "%s is an empty list, expected names of columns", what)
+	}
+	return names, nil
+}
+
+// tableOptions are those of the specification, replaced by those of the flags.
+func (l *loader) tableOptions() design.Options {
+	o, own := l.files.Table, l.data.table
+	o.Response, o.Index = cmp.Or(o.Response, own.Response), cmp.Or(o.Index, own.Index)
+	o.Missing = cmp.Or(o.Missing, own.Missing)
+	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop},
+		{&o.Categorical, &own.Categorical}, {&o.NA, &own.NA}} {
+		if *list.to == nil {
+			*list.to = *list.own
+		}
+	}
+	o.Reference = l.regularizer.row.None
+	o.NoX = !slices.ContainsFunc(l.refs, func(r *arrayRef) bool { return r.name == "X" || r.name == "groups" })
+	return o
+}
+
+// openData opens the data file: the arrays X, y and groups of a table, if one of its columns is the
+// response.
+func (l *loader) openData(path string) (*dataio.Set, error) {
+	o := l.tableOptions()
+	if o.Response == "" || !dataio.IsTable(path) {
+		return l.open(path)
+	}
+	if l.table == nil {
+		table, err := design.Open(path, o)
+		if err != nil {
+			return nil, err
+		}
+		l.table, l.tableSet = table, dataio.HoldTable(table.Arrays()...)
+	}
+	return l.tableSet, nil
+}
+
+// sequence sets what a table knows of y as a sequence.
+func (l *loader) sequence(data *Data) {
+	if l.table == nil || l.table.Sequence == nil {
+		return
+	}
+	sequence, observed := l.table.Sequence, !l.Selects()
+	data.Labels = sequence.Labelled(l.table.Design.Response, observed)
+	data.At = sequence.Places(observed)
+}

@@ -1,0 +1,207 @@
+package spec
+
+import (
+	"math"
+	"slices"
+
+	"surepipe/linops"
+	"surepipe/problems/internal/check"
+)
+
+var adjointOperator = operatorKind{
+	name:       "adjoint",
+	forms:      []Form{{"adjoint: OPERATOR", "A*; of dct and wavelet the inverse, from coefficients to the signal"}},
+	parameters: []Parameter{{Read: operatorValue}},
+	swaps:      true,
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		of, err := a.child(0, cols, rows)
+		if err != nil {
+			return built{}, err
+		}
+		return built{op: linops.Adjoint(of.op), rows: of.cols, cols: of.rows, rowAverages: of.colAverages,
+			colAverages: of.rowAverages}, nil
+	},
+}
+
+var scaleOperator = operatorKind{
+	name:       "scale",
+	forms:      []Form{{"scale: {by: 2, operator: OPERATOR}", "a multiple"}},
+	parameters: []Parameter{{Name: "by", Read: Number}, {Name: operand, Read: operatorValue}},
+	check: func(n *operatorNode) error {
+		if by := n.Number("by", 0); by == 0 || math.IsInf(by, 0) {
+			return n.Errorf("by", "by is %g, expected a finite number that is not 0", by)
+		}
+		return nil
+	},
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		of, err := a.child(0, rows, cols)
+		if err == nil {
+			of.op = linops.Scale(a.Number("by", 1), of.op)
+		}
+		return of, err
+	},
+}
+
+func operators(parts []built) []linops.Operator {
+	ops := make([]linops.Operator, len(parts))
+	for i, a := range parts {
+		ops[i] = a.op
+	}
+	return ops
+}
+
+var productOperator = operatorKind{
+	name:  "product",
+	forms: []Form{{"product: [A1, A2, ...]", "A1 A2 ...; the last acts first"}},
+	check: func(n *operatorNode) error {
+		n.first = n.children[0]
+		return nil
+	},
+	list: true,
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		nodes := a.node.children
+		// Build from the side whose shape is known.
+		parts := make([]built, len(nodes))
+		var err error
+		last := len(nodes) - 1
+		if rows == nil && cols != nil {
+			for i := last; i >= 0; i-- {
+				if parts[i], err = a.child(i, nil, cols); err != nil {
+					return built{}, err
+				}
+				cols = parts[i].rows
+			}
+			return multiply(parts), nil
+		}
+		for i := range nodes {
+			var right []int
+			if i == last {
+				right = cols
+			}
+			if parts[i], err = a.child(i, rows, right); err != nil {
+				return built{}, err
+			}
+			rows = parts[i].cols
+		}
+		return multiply(parts), nil
+	},
+}
+
+// multiply is the product of operators of matching sizes.
+func multiply(parts []built) built {
+	a := parts[len(parts)-1]
+	a.rows, a.rowAverages = parts[0].rows, parts[0].rowAverages
+	// A factor of identity would hide the structure of the other factors.
+	ops := slices.DeleteFunc(operators(parts), func(op linops.Operator) bool {
+		return linops.StructureOf(op).Identity
+	})
+	if len(ops) > 0 {
+		a.op = linops.Compose(ops...)
+	}
+	return a
+}
+
+var sumOperator = operatorKind{
+	name:  "sum",
+	forms: []Form{{"sum: [A1, A2, ...]", "A1 + A2 + ..."}},
+	list:  true,
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		nodes := a.node.children
+		parts := make([]built, len(nodes))
+		var err error
+		for i := range nodes {
+			if parts[i], err = a.child(i, rows, cols); err != nil {
+				return built{}, err
+			}
+			rows, cols = parts[i].rows, parts[i].cols
+		}
+		return built{op: linops.Sum(operators(parts)...), rows: rows, cols: cols}, nil
+	},
+}
+
+// side is the shape of a stack's side: (k, m, n) for k parts of equal shape (m, n), else one axis.
+func side(shapes [][]int) []int {
+	total, equal := 0, true
+	for _, shape := range shapes {
+		total += check.Length(shape)
+		equal = equal && slices.Equal(shape, shapes[0])
+	}
+	if equal && len(shapes) > 1 {
+		return append([]int{len(shapes)}, shapes[0]...)
+	}
+	if len(shapes) == 1 {
+		return shapes[0]
+	}
+	return []int{total}
+}
+
+// blocks returns the shape of b, and its parts, one for each column block.
+func blocks(parts []built) (cols []int, ps []Block) {
+	shapes := make([][]int, len(parts))
+	for i, a := range parts {
+		shapes[i] = a.cols
+		ps = append(ps, Block{a.cols, a.colAverages})
+	}
+	return side(shapes), ps
+}
+
+var hstackOperator = operatorKind{
+	name:  "hstack",
+	adds:  true,
+	forms: []Form{{"hstack: [A1, A2, ...]", "[A1 A2 ...], b = (b1, b2, ...)"}},
+	list:  true,
+	build: func(a *operatorArguments, rows, _ []int) (built, error) {
+		nodes := a.node.children
+		parts := make([]built, len(nodes))
+		var err error
+		for i := range nodes {
+			if parts[i], err = a.child(i, rows, nil); err != nil {
+				return built{}, err
+			}
+			rows = parts[i].rows
+		}
+		cols, ps := blocks(parts)
+		return built{op: linops.HStack(operators(parts)...), rows: rows, cols: cols, parts: ps}, nil
+	},
+}
+
+var vstackOperator = operatorKind{
+	name:  "vstack",
+	forms: []Form{{"vstack: [A1, A2, ...]", "[A1; A2; ...]"}},
+	list:  true,
+	build: func(a *operatorArguments, _, cols []int) (built, error) {
+		nodes := a.node.children
+		parts := make([]built, len(nodes))
+		shapes := make([][]int, len(parts))
+		var err error
+		for i := range nodes {
+			if parts[i], err = a.child(i, nil, cols); err != nil {
+				return built{}, err
+			}
+			cols, shapes[i] = parts[i].cols, parts[i].rows
+		}
+		first := parts[0]
+		return built{op: linops.VStack(operators(parts)...), rows: side(shapes), cols: cols,
+			colAverages: first.colAverages, parts: first.parts}, nil
+	},
+}
+
+var blockdiagOperator = operatorKind{
+	name:  "blockdiag",
+	forms: []Form{{"blockdiag: [A1, A2, ...]", "each acts on a block of b of its own"}},
+	list:  true,
+	build: func(a *operatorArguments, _, _ []int) (built, error) {
+		nodes := a.node.children
+		parts := make([]built, len(nodes))
+		shapes := make([][]int, len(parts))
+		var err error
+		for i := range nodes {
+			if parts[i], err = a.child(i, nil, nil); err != nil {
+				return built{}, err
+			}
+			shapes[i] = parts[i].rows
+		}
+		cols, ps := blocks(parts)
+		return built{op: linops.BlockDiag(operators(parts)...), rows: side(shapes), cols: cols, parts: ps}, nil
+	},
+}

@@ -1,0 +1,248 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/linops/imaging"
+)
+
+var differenceOperator = operatorKind{
+	name: "difference",
+	forms: []Form{{"difference: {shape: [m, n]}",
+		"b_{i+1} - b_i, of a sequence or of an image in both directions"}},
+	parameters: []Parameter{ownShape},
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		shape := a.Shape("shape")
+		switch {
+		case shape != nil:
+		case cols != nil:
+			shape = cols
+		case len(rows) == 1:
+			shape = []int{rows[0] + 1}
+		default:
+			return built{}, fmt.Errorf("the size of difference does not follow from its position, expected " +
+				"difference: {shape: [m, n]} or {shape: n}")
+		}
+		m, k, image, err := a.grid(shape)
+		if err != nil {
+			return built{}, err
+		}
+		op := imaging.NewDifference1D(k)
+		if image {
+			op = imaging.NewDifference2D(m, k)
+		}
+		d, _ := op.Dims()
+		if d == 0 {
+			return built{}, fmt.Errorf("difference of an array of shape %s, which has no neighbours",
+				ndarray.ShapeString(shape))
+		}
+		a.hold(op)
+		return built{op: op, rows: []int{d}, cols: shape}, nil
+	},
+}
+
+// edges are those of a gradient.
+var edges = []imaging.Edge{imaging.Reflecting, imaging.Periodic, imaging.Grounded}
+
+var gradientOperator = operatorKind{
+	name: "gradient",
+	forms: []Form{{"gradient: {shape: [m, n], axes: [0, 1], edge: reflecting}",
+		"b_{i+1} - b_i along each axis, of the shape of b and one after the other;\n" +
+			"the last difference of an axis is 0, or with edge: periodic or grounded\n" +
+			"that to the first entry or to 0; of an image in colours, (m, n, 3),\nalong the first two axes"}},
+	parameters: []Parameter{ownShape, {Name: "axes", Read: Numbers, Optional: true},
+		{Name: "edge", Read: Choice(names(edges)...), Optional: true}},
+	build: func(a *operatorArguments, _, cols []int) (built, error) {
+		shape := a.Shape("shape")
+		if shape == nil {
+			shape = cols
+		}
+		if shape == nil {
+			return built{}, fmt.Errorf("the size of gradient does not follow from its position, expected " +
+				"gradient: {shape: [m, n]}")
+		}
+		along := gradientAxes(shape)
+		if a.Given("axes") {
+			var err error
+			if along, err = a.Integers("axes"); err != nil {
+				return built{}, err
+			}
+			for i, axis := range along {
+				if axis < 0 || axis >= len(shape) || i > 0 && axis <= along[i-1] {
+					return built{}, a.Errorf("axes", "axes are %v, expected increasing numbers from 0 to %d, the axes "+
+						"of shape %s", along, len(shape)-1, ndarray.ShapeString(shape))
+				}
+			}
+		}
+		op := imaging.NewGradient(shape, along, chosen(edges, a.Text("edge", "")))
+		a.hold(op)
+		return built{op: op, rows: append([]int{len(along)}, shape...), cols: shape}, nil
+	},
+}
+
+// names are the texts of values, and chosen is the value of a text, the first where it has none.
+func names[T fmt.Stringer](values []T) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, v.String())
+	}
+	return texts
+}
+
+func chosen[T fmt.Stringer](values []T, text string) T {
+	return values[max(slices.Index(names(values), text), 0)]
+}
+
+// gradientAxes are the axes along which differences are taken: all but that of an image's channels.
+func gradientAxes(shape []int) []int {
+	var axes []int
+	for a, n := range shape {
+		if len(shape) == 3 && a == 2 && n <= MostChannels {
+			break
+		}
+		axes = append(axes, a)
+	}
+	return axes
+}
+
+// boundaries are those of a convolution.
+var boundaries = []imaging.Boundary{imaging.Circular, imaging.ZeroPadded}
+
+var convolutionOperator = operatorKind{
+	name: "convolution",
+	forms: []Form{
+		{"convolution: {kernel: h, boundary: circular}", "a convolution with the array h"},
+		{"convolution: {gaussian: 1.5, boundary: zero-padded}", "with a Gaussian of that standard deviation in pixels"},
+	},
+	parameters: []Parameter{{Name: "kernel", Read: Numbers, Optional: true},
+		{Name: "gaussian", Read: Number, Optional: true}, {Name: "boundary", Read: Choice(names(boundaries)...)},
+		ownShape},
+	target: Targets{
+		SURE:       "the squared error of mu_hat, the blurred signal: that of the signal may be far larger",
+		Prediction: "the squared error of predicting an entry of y, the blurred signal, noise included",
+	},
+	check: func(n *operatorNode) error {
+		if n.Given("kernel") == n.Given("gaussian") {
+			return n.Errorf("", "convolution has kernel and gaussian, or none of them, expected {kernel: h, boundary: "+
+				"circular} or {gaussian: 1.5, boundary: zero-padded}")
+		}
+		if width := n.Number("gaussian", 1); !(width > 0) {
+			return n.Errorf("gaussian", "gaussian is %g, expected a standard deviation in pixels, a positive number",
+				width)
+		}
+		return nil
+	},
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		shape, m, k, image, err := a.squareGrid(rows, cols)
+		if err != nil {
+			return built{}, err
+		}
+		h, given := a.Array("kernel")
+		if !given {
+			width := a.Number("gaussian", 1)
+			if most := max(m, k); width > float64(most) {
+				return built{}, fmt.Errorf("gaussian is %g, expected a standard deviation in pixels of at most "+
+					"%d, the larger side of the blurred array", width, most)
+			}
+			h = gaussian(width, image)
+		}
+		if len(h.Shape) != len(shape) {
+			return built{}, fmt.Errorf("array %q has shape %s, expected a kernel with %d axes for an array "+
+				"of shape %s", h.Name, ndarray.ShapeString(h.Shape), len(shape), ndarray.ShapeString(shape))
+		}
+		boundary := chosen(boundaries, a.Text("boundary", ""))
+		var op *imaging.Convolution
+		if image {
+			op, err = imaging.NewConvolution2D(m, k, mat.NewDense(h.Shape[0], h.Shape[1], h.Data), boundary)
+		} else {
+			op, err = imaging.NewConvolution1D(k, h.Data, boundary)
+		}
+		if err != nil {
+			return built{}, Trim(err)
+		}
+		a.hold(op)
+		return built{op: op, rows: shape, cols: shape}, nil
+	},
+}
+
+// gaussian is a Gaussian kernel with sum 1, cut off at three standard deviations: h, or h h* for an image.
+func gaussian(width float64, image bool) dataio.Array {
+	m := int(math.Ceil(3 * width))
+	h := make([]float64, 2*m+1)
+	sum := 0.0
+	for i := range h {
+		x := float64(i-m) / width
+		h[i] = math.Exp(-x * x / 2)
+		sum += h[i]
+	}
+	for i := range h {
+		h[i] /= sum
+	}
+	if !image {
+		return dataio.Array{Name: "kernel", Shape: []int{len(h)}, Data: h}
+	}
+	a := dataio.Array{Name: "kernel", Shape: []int{len(h), len(h)}}
+	for _, x := range h {
+		for _, y := range h {
+			a.Data = append(a.Data, x*y)
+		}
+	}
+	return a
+}
+
+var dctOperator = operatorKind{
+	name:       "dct",
+	forms:      []Form{{"dct", "the orthonormal cosine transform, from a signal to its coefficients"}},
+	parameters: []Parameter{ownShape},
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		shape, m, k, image, err := a.squareGrid(rows, cols)
+		if err != nil {
+			return built{}, err
+		}
+		op := imaging.NewDCT(k)
+		if image {
+			op = imaging.NewDCT2D(m, k)
+		}
+		a.hold(op)
+		return built{op: op, rows: shape, cols: shape, rowAverages: []int{0}}, nil
+	},
+}
+
+var waveletOperator = operatorKind{
+	name: "wavelet",
+	forms: []Form{{"wavelet: {family: db4, levels: 4}",
+		"the orthonormal wavelet transform, from a signal to its coefficients; haar, db2 to db10, sym4 to sym8"}},
+	parameters: []Parameter{{Name: "family", Read: Text}, {Name: "levels", Read: Count}, ownShape},
+	build: func(a *operatorArguments, rows, cols []int) (built, error) {
+		// The input is the signal: the output may be larger.
+		if cols != nil {
+			rows = nil
+		}
+		shape, m, k, image, err := a.squareGrid(rows, cols)
+		if err != nil {
+			return built{}, err
+		}
+		family, levels := a.Text("family", ""), a.Count("levels", 0)
+		var op *imaging.Wavelet
+		if image {
+			op, err = imaging.NewWavelet2D(m, k, family, levels)
+		} else {
+			op, err = imaging.NewWavelet1D(k, family, levels)
+		}
+		if err != nil {
+			return built{}, Trim(err)
+		}
+		a.hold(op)
+		r, c := op.Coefficients()
+		coefficients := []int{r, c}
+		if !image {
+			coefficients = []int{c}
+		}
+		return built{op: op, rows: coefficients, cols: shape, rowAverages: op.Averages()}, nil
+	},
+}

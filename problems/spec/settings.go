@@ -1,0 +1,179 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"surepipe/loss"
+)
+
+// Loss names a loss. The zero Loss is that of the specification, the squared one where it names
+// none.
+type Loss struct {
+	// Name is one of [loss.Names].
+	Name string
+	// Parameter is that of the loss ([loss.Parameter]), such as delta of the Huber loss, in units of y; 0 where it
+	// has none.
+	Parameter float64
+}
+
+// Kind is the loss's row in the table.
+func (l Loss) Kind() (loss.Kind, error) {
+	k, ok := loss.KindOf(l.Name)
+	if !ok {
+		return k, fmt.Errorf("the loss is %q, expected one of %s", l.Name, strings.Join(loss.Names(), ", "))
+	}
+	return k, nil
+}
+
+// Squared reports that it is the squared loss.
+func (l Loss) Squared() bool {
+	k, err := l.Kind()
+	return err == nil && k.Squared()
+}
+
+// Transforms reports that the expectation of y is not mu_hat, the linear predictor, but a function of
+// it.
+func (l Loss) Transforms() bool {
+	k, _ := l.Kind()
+	return k.Transforms
+}
+
+// Check reports a name or a parameter that is not one.
+func (l Loss) Check() error {
+	k, err := l.Kind()
+	if err != nil {
+		return err
+	}
+	return k.Check(l.Parameter)
+}
+
+// Structure is what is known of the loss without weights; nothing of the squared one.
+func (l Loss) Structure() (loss.Structure, error) {
+	if err := l.Check(); err != nil || l.Squared() {
+		return loss.Structure{}, err
+	}
+	f, err := l.New(nil)
+	if err != nil {
+		return loss.Structure{}, err
+	}
+	return f.Structure(), nil
+}
+
+// New is the loss with weights of the observations, nil for none; l is not squared.
+func (l Loss) New(weights []float64) (*loss.Pointwise, error) {
+	k, err := l.Kind()
+	if err != nil {
+		return nil, err
+	}
+	return k.New(weights, l.Parameter)
+}
+
+// parseLoss reads the key loss: a name, or a mapping with the name and its parameter, {name: huber, delta: 1.5}.
+func (s *Spec) parseLoss(n *yaml.Node) (err error) {
+	name := n
+	keys := []string{"name"}
+	for _, k := range loss.Kinds() {
+		if k.Parameter != nil {
+			keys = append(keys, k.Parameter.Name)
+		}
+	}
+	var nodes map[string]*yaml.Node
+	if n.Kind == yaml.MappingNode {
+		f, err := s.fields(n, "loss", keys...)
+		if err != nil {
+			return err
+		}
+		nodes = f.nodes
+		if name = nodes["name"]; name == nil {
+			return s.Errorf(n.Line, "loss has no name, expected one of %s", strings.Join(loss.Names(), ", "))
+		}
+	}
+	if s.Loss.Name, err = s.choice(name, "loss", loss.Names()); err != nil {
+		return err
+	}
+	k, _ := s.Loss.Kind()
+	for _, key := range keys[1:] {
+		v := nodes[key]
+		switch own := k.Parameter != nil && k.Parameter.Name == key; {
+		case own && v == nil:
+			return s.Errorf(n.Line, "the %s loss has no %s, expected loss: {name: %s, %s: NUMBER}, %s", k.Name, key,
+				k.Name, key, k.Parameter.Unit)
+		case v != nil && !own:
+			return s.Errorf(v.Line, "loss has the key %s, but the %s loss has no such parameter", key, k.Name)
+		case own:
+			if s.Loss.Parameter, err = s.number(v, key); err != nil {
+				return err
+			}
+		}
+	}
+	return s.At(n.Line, s.Loss.Check())
+}
+
+// Effects are unpenalized effects of the rows and columns of a matrix of which entries are observed.
+// With the zero Effects there are none.
+type Effects struct {
+	// Mean asks for the constant c alone; Rows and Columns include it.
+	Mean, Rows, Columns bool
+}
+
+// The names of effects.
+const (
+	effectMean    = "mean"
+	effectRows    = "rows"
+	effectColumns = "cols"
+)
+
+// EffectNames lists the names that [ParseEffects] takes.
+func EffectNames() []string { return []string{effectMean, effectRows, effectColumns} }
+
+// ParseEffects reads names of effects.
+func ParseEffects(names []string) (Effects, error) {
+	var e Effects
+	for _, name := range names {
+		switch name {
+		case effectMean:
+			e.Mean = true
+		case effectRows:
+			e.Mean, e.Rows = true, true
+		case effectColumns:
+			e.Mean, e.Columns = true, true
+		default:
+			return Effects{}, fmt.Errorf("found %q, expected some of %s, separated by commas", name,
+				strings.Join(EffectNames(), ", "))
+		}
+	}
+	return e, nil
+}
+
+// parseEffects reads the key effects: a name or a list of names.
+func (s *Spec) parseEffects(n *yaml.Node) error {
+	names, err := s.names(n, "effects")
+	if err != nil {
+		return err
+	}
+	if s.Effects, err = ParseEffects(names); err != nil {
+		return s.Errorf(n.Line, "effects: %v", err)
+	}
+	return nil
+}
+
+// Some reports whether there are any.
+func (e Effects) Some() bool { return e != (Effects{}) }
+
+// Names are the names as [ParseEffects] takes them; nil where there are none.
+func (e Effects) Names() []string {
+	switch {
+	case e.Rows && e.Columns:
+		return []string{effectRows, effectColumns}
+	case e.Rows:
+		return []string{effectRows}
+	case e.Columns:
+		return []string{effectColumns}
+	case e.Mean:
+		return []string{effectMean}
+	}
+	return nil
+}

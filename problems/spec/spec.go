@@ -1,0 +1,366 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"surepipe/internal/noise"
+	"surepipe/vjp"
+)
+
+// Spec is a problem described in a file, in YAML:
+//
+//	name: wavelet-denoise            # default: the file's name
+//	data:                            # files are relative to this file's folder
+//	  file: image.png                # the arrays' file; --data replaces it
+//	  mu: truth.npy                  # any array by name, from a file of its own
+//	operator: identity               # y = A b + noise
+//	synthesis:                       # optional: A = operator synthesis
+//	  adjoint: {wavelet: {family: db4, levels: 4}}
+//	regularizer:
+//	  l1: {weight: lambda, unpenalized: averages}
+//	terms:                           # in place of regularizer: a sum of r(K b)
+//	  - {operator: gradient, regularizer: {joint-l2: lambda}}
+//	  - {regularizer: nonnegative}   # without an operator, of b itself
+//	weights: w                       # optional: w >= 0, a number for each entry of y
+//	noise: {variances: v}            # optional: see Noise
+//	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
+//	intercept: true                  # optional: fit an intercept that is not penalized
+//	effects: [rows, cols]            # optional: the same for the rows and columns of observed entries
+//	standardize: true                # optional: scale the columns of a matrix to variance 1
+//	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
+//	sigma2: auto                     # a number, auto, or a method's name
+//	solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
+//
+// [Help] describes the operators and the regularizers. [Parse] or [Read] parses a Spec,
+// [Spec.Load] reads its files, and [New] builds it.
+//
+// With the key loss the loss is another one ([Loss], package loss), l(A b; y), and A*y below stands
+// for -A* l'(0; y). With the key weights the squared loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below
+// stands for A*(w y).
+//
+// The weight of a regularizer may be a number, one of the names lambda, lambda2 and gamma, or a
+// multiple of one of these, such as 0.5*lambda. The value of a name is the first that is given in
+// the Hyper of New, in the Spec, or as a scalar of that name in the data file. A value of 0.1max is
+// a tenth of the smallest weight at which every block of b that uses the name is zero: the dual
+// norm of A*y on that block, for the norms (l1, elastic-net, l2, group-l2, group-linf, sorted-l1,
+// nuclear). Coordinates without any penalty (unpenalized ones, those in no group, those under zero)
+// remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
+// their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other
+// coordinates of b are not held at zero by a norm (a tv1d, which leaves constants free; other blocks), the
+// maximum is known only if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused. With
+// terms the maximum is a weight at which K b = 0, known where one name multiplies norms in all of them: the dual
+// norm of the least u with K* u = A*(y - A b). It is the smallest such weight where the rows of K are
+// independent, and an upper bound of it elsewhere, as for the gradient of an image.
+type Spec struct {
+	// Name is the problem's name, and Path that of the file, for errors.
+	Name, Path string
+	// Sigma2Method is one of the methods of problems.EstimateSigma2, or "" where sigma2 is a number or not given.
+	Sigma2Method string
+	// Loss is the loss; the zero Loss is the squared one.
+	Loss Loss
+	// Intercept and Standardize are the values for the fields of that name of Data.
+	Intercept, Standardize bool
+	// Effects are the unpenalized effects of rows and columns; likewise.
+	Effects Effects
+	// Solver holds the solver's options that the file sets.
+	Solver Solver
+
+	source []byte
+	// lines are those of the keys, 0 of the missing ones; there are none in an embedded specification.
+	lines       map[string]int
+	embedded    bool
+	data        dataSection
+	weights     map[string]*specWeight // by name: lambda, lambda2, gamma
+	sigma2      *float64
+	operator    *operatorNode
+	synthesis   *operatorNode
+	regularizer *regularizerNode
+	terms       []term // of which regularizer has the penalties; nil where it penalizes b itself
+	// lossWeights are the weights of the loss, nil where there are none.
+	lossWeights *arrayRef
+	refs        []*arrayRef
+	// noise is nil where the noise is white. observedShape is then the shape of y before it is whitened.
+	noise         *noiseNode
+	observedShape []int
+	// The arrays of the references, once they are read, and whether y is an image.
+	loaded map[*arrayRef]*loadedArray
+	images bool
+}
+
+// Solver holds the options of a solve that a Spec sets. Zero values stand for options that are
+// not given.
+type Solver struct {
+	// Name is one of vjp.Solvers, or "auto".
+	Name       string
+	Tol        float64
+	MaxIter    int
+	Derivative vjp.Derivative
+}
+
+// specWeight is the value of lambda, lambda2 or gamma that a file gives.
+type specWeight struct {
+	line   int
+	weight Weight
+}
+
+// Error is an error at a line of a specification.
+type Error struct {
+	Path string
+	Line int
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
+
+// Unwrap returns the error without the place.
+func (e *Error) Unwrap() error { return e.Err }
+
+// At adds the line to an error that has none. An embedded specification has no lines.
+func (s *Spec) At(line int, err error) error {
+	var placed *Error
+	if err == nil || s.embedded || errors.As(err, &placed) {
+		return err
+	}
+	return &Error{s.Path, line, err}
+}
+
+// Errorf is At of a new error.
+func (s *Spec) Errorf(line int, format string, args ...any) error {
+	return s.At(line, fmt.Errorf(format, args...))
+}
+
+// weightNames are the names that a specification may give its weights.
+var weightNames = []string{"lambda", "lambda2", "gamma"}
+
+// WeightNames are the names of weights: lambda, lambda2 and gamma.
+func WeightNames() []string { return slices.Clone(weightNames) }
+
+// Read parses the specification in a file.
+func Read(path string) (*Spec, error) {
+	// A larger file was not written by hand.
+	const most = 1 << 20
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		var reason *os.PathError
+		if errors.As(err, &reason) {
+			err = reason.Err
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	case info.Size() > most:
+		return nil, fmt.Errorf("%s: %d bytes, expected a specification in YAML of at most %d", path, info.Size(), most)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	}
+	return Parse(text, path)
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// Parse parses a specification. path names it in errors, and file names in it are relative to
+// the folder of path. Errors are SpecErrors: they give the line, what was found and what was
+// expected.
+func Parse(text []byte, path string) (*Spec, error) {
+	s := &Spec{Path: path, source: slices.Clone(text), weights: map[string]*specWeight{}}
+	s.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		message, line := err.Error(), 1
+		if m := yamlLine.FindStringSubmatch(message); m != nil {
+			line, _ = strconv.Atoi(m[1])
+			message = message[len(m[0]):]
+		}
+		if at := tabIndent(text, line); at > 0 {
+			return nil, s.Errorf(at, "not YAML: a tab in the indentation; indent with spaces, not tabs")
+		}
+		return nil, s.Errorf(line, "not YAML: %s", strings.TrimPrefix(message, "yaml: "))
+	}
+	if len(doc.Content) == 0 {
+		return nil, s.Errorf(1, "the file is empty, expected a specification with the keys data, operator and "+
+			"regularizer")
+	}
+	if err := s.parse(doc.Content[0]); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// tabIndent returns the line with a tab in its indentation at which YAML's parser stopped, 0 if
+// there is none. The parser names that line or the one before.
+func tabIndent(text []byte, line int) int {
+	lines := strings.Split(string(text), "\n")
+	for at := max(line, 1); at <= min(line+1, len(lines)); at++ {
+		content := strings.TrimLeft(lines[at-1], " \t")
+		if strings.Contains(strings.TrimSuffix(lines[at-1], content), "\t") && strings.TrimSpace(content) != "" {
+			return at
+		}
+	}
+	return 0
+}
+
+func (s *Spec) parse(root *yaml.Node) error {
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms",
+		"loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2",
+		"solver")
+	if err != nil {
+		return err
+	}
+	s.lines = map[string]int{}
+	for key, n := range f.nodes {
+		s.lines[key] = n.Line
+	}
+	for _, key := range []string{"data", "operator", "regularizer"} {
+		if f.nodes[key] == nil && (key != "regularizer" || f.nodes["terms"] == nil) {
+			return s.Errorf(root.Line, "key %q is missing, expected a specification with data, operator and "+
+				"regularizer", key)
+		}
+	}
+	if n := f.nodes["name"]; n != nil {
+		if s.Name, err = s.text(n, "name"); err != nil {
+			return err
+		}
+		if s.Name == "" {
+			return s.Errorf(n.Line, "name is empty")
+		}
+	}
+	if err := s.parseData(f.nodes["data"]); err != nil {
+		return err
+	}
+	if s.operator, err = s.parseOperator(f.nodes["operator"]); err != nil {
+		return err
+	}
+	if err := s.parsePenalties(f); err != nil {
+		return err
+	}
+	return s.parseOptional(f)
+}
+
+// parseOptional reads the keys that need not be there.
+func (s *Spec) parseOptional(f section) error {
+	truth := func(name string, to *bool) func(*yaml.Node) error {
+		return func(n *yaml.Node) (err error) {
+			*to, err = s.truth(n, name)
+			return err
+		}
+	}
+	type key struct {
+		name  string
+		parse func(*yaml.Node) error
+	}
+	keys := []key{
+		{"synthesis", func(n *yaml.Node) (err error) {
+			s.synthesis, err = s.parseOperator(n)
+			return err
+		}},
+		{"loss", s.parseLoss},
+		{"weights", func(n *yaml.Node) (err error) {
+			s.lossWeights, err = s.ref(n, "weights")
+			return err
+		}},
+		{"intercept", truth("intercept", &s.Intercept)},
+		{"standardize", truth("standardize", &s.Standardize)},
+		{"effects", s.parseEffects},
+		{"noise", s.parseNoise},
+		{"sigma2", s.parseSigma2},
+		{"solver", s.parseSolver},
+	}
+	for _, name := range weightNames {
+		keys = append(keys, key{name, func(n *yaml.Node) error { return s.parseWeight(n, name) }})
+	}
+	for _, k := range keys {
+		if n := f.nodes[k.name]; n != nil {
+			if err := k.parse(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parseWeight reads the value of lambda, lambda2 or gamma.
+func (s *Spec) parseWeight(n *yaml.Node, name string) error {
+	text, err := s.text(n, name)
+	if err != nil {
+		return err
+	}
+	w, err := ParseWeight(text)
+	if err != nil {
+		return s.Errorf(n.Line, "%s is %w", name, err)
+	}
+	if !slices.ContainsFunc(s.regularizer.uses(), func(u Use) bool { return u.Name == name }) {
+		return s.Errorf(n.Line, "%s has a value, but no weight in regularizer is %s", name, name)
+	}
+	s.weights[name] = &specWeight{n.Line, w}
+	return nil
+}
+
+func (s *Spec) parseSigma2(n *yaml.Node) error {
+	text, err := s.text(n, "sigma2")
+	if err != nil {
+		return err
+	}
+	if slices.Contains(noise.Names(), text) {
+		s.Sigma2Method = text
+		return nil
+	}
+	v, err := parseNumber(text)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return s.Errorf(n.Line, "sigma2 is %q, expected a positive number or one of %s", text,
+			strings.Join(noise.Names(), ", "))
+	}
+	s.sigma2 = &v
+	return nil
+}
+
+func (s *Spec) parseSolver(n *yaml.Node) error {
+	name := n
+	if n.Kind == yaml.MappingNode {
+		f, err := s.fields(n, "solver", "name", "tol", "max-iter", "derivative")
+		if err != nil {
+			return err
+		}
+		if v := f.nodes["tol"]; v != nil {
+			if s.Solver.Tol, err = s.number(v, "tol"); err != nil {
+				return err
+			}
+			if !(s.Solver.Tol > 0) || s.Solver.Tol >= 1 {
+				return s.Errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be "+
+					"accepted)", s.Solver.Tol)
+			}
+		}
+		if v := f.nodes["max-iter"]; v != nil {
+			if s.Solver.MaxIter, err = s.positive(v, "max-iter"); err != nil {
+				return err
+			}
+		}
+		if v := f.nodes["derivative"]; v != nil {
+			kinds := []string{}
+			for _, d := range vjp.Derivatives() {
+				kinds = append(kinds, string(d))
+			}
+			d, err := s.choice(v, "derivative", kinds)
+			if err != nil {
+				return err
+			}
+			s.Solver.Derivative = vjp.Derivative(d)
+		}
+		if name = f.nodes["name"]; name == nil {
+			return nil
+		}
+	}
+	var err error
+	s.Solver.Name, err = s.choice(name, "solver", append([]string{"auto"}, vjp.Solvers()...))
+	return err
+}
