@@ -1,8 +1,6 @@
 package study
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -10,41 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/pipeline"
-	"surepipe/risk"
 )
-
-// Line is the part of a line of JSON that the summary and the figures need. They are
-// computed from the lines alone, so that a run that was continued gives the same bits as an
-// uninterrupted one.
-type Line struct {
-	Sample     *int     `json:"sample"`
-	Repeat     *int     `json:"repeat"`
-	SURE       *float64 `json:"sure"`
-	SUREStdErr float64  `json:"sure_stderr"`
-	CriteriaResult
-	Sigma2          float64  `json:"sigma2"`
-	Sigma2Method    string   `json:"sigma2_method"`
-	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr"`
-	D               int      `json:"d"`
-	Problem         string   `json:"problem"`
-	Seconds         struct {
-		Total float64 `json:"total"`
-	} `json:"seconds"`
-	Residual         float64  `json:"residual"`
-	JacobianFro2     float64  `json:"jacobian_fro2"`
-	Divergence       float64  `json:"divergence"`
-	DivergenceStdErr float64  `json:"divergence_stderr"`
-	Loss             *float64 `json:"loss"`
-	Solver           struct {
-		Converged bool `json:"converged"`
-	} `json:"solver"`
-	DerivativeConverged bool `json:"derivative_converged"`
-	Trace               struct {
-		Queries int `json:"queries"`
-	} `json:"trace"`
-	Verification *pipeline.Verification `json:"verification"`
-	Warnings     []pipeline.Warning     `json:"warnings"`
-}
 
 // Summary is the last line of a Monte Carlo run.
 type Summary struct {
@@ -102,24 +66,8 @@ type Tally struct {
 	told      map[string]int // number of lines with a warning, by its code
 }
 
-// Doubt is a reason to doubt a run: N of its Of lines have the warning of this code.
-type Doubt struct {
-	Code  string
-	N, Of int
-}
-
-func ParseLine(line []byte) (r Line, err error) {
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, err
-	}
-	if r.Sample == nil {
-		return r, fmt.Errorf("it has no \"sample\"")
-	}
-	return r, nil
-}
-
 // add appends what is defined of a line.
-func (s *Series) add(r Line) {
+func (s *Series) add(r SampleLine) {
 	s.GCV, s.ALO = appendDefined(s.GCV, r.GCV), appendDefined(s.ALO, r.ALO)
 	s.ALOProbe = appendDefined(s.ALOProbe, r.ALOProbeStdErr)
 	s.SURE, s.Loss = appendDefined(s.SURE, r.SURE), appendDefined(s.Loss, r.Loss)
@@ -128,17 +76,13 @@ func (s *Series) add(r Line) {
 	}
 }
 
-func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}} }
+func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}, told: map[string]int{}} }
 
 // Add takes the next line.
-func (t *Tally) Add(r Line) {
-	if t.told == nil {
-		t.told = map[string]int{}
-	}
-	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence,
-		Frobenius2: r.JacobianFro2}
+func (t *Tally) Add(r SampleLine) {
+	terms := r.Terms()
 	// These are judged by the numbers of the line, whatever warnings it has.
-	doubted := r.Verification != nil && !r.Verification.Passed()
+	doubted := r.Doubted()
 	found := map[string]bool{
 		NoteErrorBar: terms.Floored(), pipeline.Unverified: doubted,
 		pipeline.Sigma2TooLarge: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
@@ -165,7 +109,7 @@ func (t *Tally) Add(r Line) {
 		t.Samples++
 		t.PerSample.add(r)
 		if r.SURE != nil {
-			t.PerSample.SUREStdErr = append(t.PerSample.SUREStdErr, r.SUREStdErr)
+			t.PerSample.SUREStdErr = append(t.PerSample.SUREStdErr, *r.SUREStdErr)
 		}
 		return
 	}
@@ -174,28 +118,6 @@ func (t *Tally) Add(r Line) {
 	if r.SURE != nil {
 		t.PerSeed.SUREStdErr = append(t.PerSeed.SUREStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
 	}
-}
-
-// Doubts are the reasons to doubt the means.
-func (t *Tally) Doubts() (all []Doubt) {
-	of := t.Samples + t.Seeds
-	add := func(code string, n int) {
-		if n > 0 {
-			all = append(all, Doubt{code, n, of})
-		}
-	}
-	for _, code := range []string{NoteErrorBar, pipeline.Sigma2TooLarge, pipeline.Unverified, pipeline.NotSmooth} {
-		add(code, t.told[code])
-	}
-	// These say that the means may be off although the solves have converged.
-	for _, code := range []string{
-		pipeline.FewObservations, pipeline.NoLeaveOneOut, pipeline.Interpolates, pipeline.Ambiguous,
-		pipeline.LargeStep,
-	} {
-		add(code, t.told[code])
-	}
-	add(pipeline.NotConverged, t.NotConverged-t.told[pipeline.Unverified]-t.told[pipeline.NotSmooth])
-	return all
 }
 
 // appendDefined appends the value where there is one.
