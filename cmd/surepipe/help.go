@@ -35,8 +35,7 @@ They come from --data, a file of any of these formats:
 --X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
 array of a .npz, .mat or .h5 file.
 
-` + tableHelp + effectsHelp + `Regressions of arrays have no intercept,
-	unless X has a constant column or --intercept adds
+` + tableHelp + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
 divergence; the output has it. b refers to the columns of X as they are in the file.
 
@@ -125,9 +124,8 @@ first level has none. group-lasso penalizes the columns of X that come from one 
 table as a group. matrix-completion takes the observed entries from a table with two columns
 besides the response (--only names them), of which the first names the row of the matrix and the
 second its column, by numbers or texts. Texts that are equal numbers, such as 1 and 1.0, are one
-name, where all names are numbers. Tables of regressions have an intercept and standardized columns,
-	if --intercept=false or
---standardize=false do not say otherwise.
+name, where all names are numbers. Tables of regressions have an intercept and
+standardized columns, if --intercept=false or --standardize=false do not say otherwise.
 
 Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
 order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,

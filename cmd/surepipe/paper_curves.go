@@ -185,8 +185,7 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 		return 0, err
 	}
 	best, oracle := figure.Minimizer(sweep.SURE, sweep.Converged), figure.Minimizer(sweep.Loss, sweep.Converged)
-	return notConverged, c.report(3, fmt.Sprintf(`figure 3: matrix completion %s, %d values of lambda in [1, %.4g],
-		%d samples
+	return notConverged, c.report(3, fmt.Sprintf(`figure 3: matrix completion %s, %d values of lambda in [1, %.4g], %d samples
   least SURE                %.4g a coordinate, at lambda = %.4g, where the loss is %.4g
   least loss                %.4g a coordinate, at lambda = %.4g
   largest error of SURE     %.2f%% of the Monte Carlo risk, at lambda = %.4g; the paper's less than 1%% at full size

@@ -54,7 +54,7 @@ const (
 )
 
 // crowded are rooms with more files than that, which are still to be cut.
-var crowded = []string{"cmd/surepipe", "problems"}
+var crowded = []string{"problems"}
 
 const module = "surepipe"
 

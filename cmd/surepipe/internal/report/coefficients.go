@@ -11,8 +11,7 @@ import (
 )
 
 // debiasedTexts explain the debiased estimates.
-var debiasedTexts = map[string]string{study.ByOrthogonalScores: `debiased: b_j + <z_j,
-	y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
+var debiasedTexts = map[string]string{study.ByOrthogonalScores: `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
 (Zhang and Zhang 2014), here least squares with all columns, and its standard error for the
 variance SIGMA2; for a coefficient chosen before y was seen, not for having been selected
 `, study.ByScores: `debiased: b_j + <z_j, y - mu_hat> / ((1 - df/d) <z_j, x_j>), with z_j the residual of a LASSO of
