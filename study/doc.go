@@ -5,7 +5,8 @@
 // # Estimators and results
 //
 // [Open] makes an [Estimator] from data, weights and [Options]; package surepipe/study/load makes the
-// data from files, and surepipe/study/predict predicts from the file of a fit ([SaveFit]). What is
+// data from files, surepipe/study/request does both from one value with all options, as a command or a service has
+// them, surepipe/study/predict predicts from the file of a fit ([SaveFit]), and surepipe/study/draw draws. What is
 // estimated is a [pipeline.Risk]; [Result] is that risk as the JSON object that scripts read. Its keys
 // are a contract: keys may join, and none changes its meaning. Among them are
 //
@@ -34,7 +35,7 @@
 //	             {"summary": true, "minimizer", "chosen", ...} at the end: SweepSummary
 //	Monte Carlo  {"montecarlo": 1, "settings", "data", "version", "device"}: MonteCarloHeader;
 //	             {"sample", keys of a result} a sample, and {"repeat", "sample", ...} for the same
-//	             sample with the probes of another seed. Tally sums them up, from the lines alone
+//	             sample with the probes of another seed: SampleLine. Tally sums them up, from the lines alone
 //
 // [MonteCarlo] computes samples first to first+count-1 and then the repetitions; sample i and its probes
 // are functions of the seed and i, so that any part of a run can be computed anywhere.

@@ -158,7 +158,6 @@ func (e *estimation) lossFlags() (rows []cli.Flag) {
 		}
 		names = append(names, text)
 		if k.Parameter != nil {
-			e.LossParameters[k.Name] = new(float64)
 			rows = append(rows, cli.Flag{Name: request.ParameterOption(k), To: e.LossParameters[k.Name],
 				Usage: k.Parameter.Help})
 		}

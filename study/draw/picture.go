@@ -129,13 +129,13 @@ func (g *Picture) Save(p *problems.Problem, data problems.Data, risk pipeline.Ri
 	if g.Path == "" {
 		return loss, nil
 	}
-	m := &picture{flags: g, p: p, data: data, muHat: risk.MuHat, signal: signal, photograph: photograph}
+	m := &picture{of: g, p: p, data: data, muHat: risk.MuHat, signal: signal, photograph: photograph}
 	return loss, o.save(g.Path, figure.Images{Title: m.title(name, r), Rows: m.rows(), Notes: m.notes(r, loss)})
 }
 
 // picture is what is drawn.
 type picture struct {
-	flags      *Picture
+	of         *Picture
 	p          *problems.Problem
 	data       problems.Data
 	muHat      []float64
@@ -162,7 +162,7 @@ func (m *picture) rows() (rows [][]figure.Panel) {
 		if m.signal != nil {
 			name = "fit to y"
 		}
-		rows = v.compare(m.flags.Frame, name, y, fit, mu)
+		rows = v.compare(m.of.Frame, name, y, fit, mu)
 		for r := range rows {
 			for i := range rows[r] {
 				rows[r][i].Stretched = m.signal != nil && !slices.Equal(p.MuShape, p.SignalShape)
@@ -172,10 +172,10 @@ func (m *picture) rows() (rows [][]figure.Panel) {
 	if m.signal != nil {
 		v := newView(p.SignalShape, p.SignalComplex)
 		var truth []float64
-		if m.flags.signal != nil {
-			truth = m.flags.signal.Data
+		if m.of.signal != nil {
+			truth = m.of.signal.Data
 		}
-		rows = append(rows, v.compare(m.flags.Frame, "estimate of the image", nil, m.signal.Data, truth)...)
+		rows = append(rows, v.compare(m.of.Frame, "estimate of the image", nil, m.signal.Data, truth)...)
 	}
 	return rows
 }
@@ -195,7 +195,7 @@ func (m *picture) title(name string, r study.Result) string {
 	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(name),
 		strings.Join(sides, " × "))
 	if v := newView(size, false); v != nil && v.frames > 1 {
-		title += fmt.Sprintf(", image %d", v.frame(m.flags.Frame))
+		title += fmt.Sprintf(", image %d", v.frame(m.of.Frame))
 	}
 	return title
 }
@@ -237,7 +237,7 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 			m.psnr(*r.Loss, 0)))
 	}
 	if signalLoss != nil {
-		energy := study.SquaredDistance(m.flags.signal.Data, make([]float64, len(m.flags.signal.Data)))
+		energy := study.SquaredDistance(m.of.signal.Data, make([]float64, len(m.of.signal.Data)))
 		notes = append(notes, fmt.Sprintf("squared error of the image %.4g,  %.3g of the image's own square",
 			*signalLoss, *signalLoss/energy))
 	}

@@ -10,7 +10,7 @@ import (
 	"surepipe/study/load"
 )
 
-// checkInputs rejects flags that contradict each other, and reads the specification.
+// checkInputs rejects options that contradict each other, and reads the specification.
 func (r *Request) checkInputs() error {
 	if r.Program.Given() {
 		return r.checkProgram()
@@ -90,7 +90,7 @@ func (r *Request) adopt(s *problems.Spec) {
 	}
 }
 
-// checkVariant checks the flags for variants of one named problem.
+// checkVariant checks the options for variants of one named problem.
 func (r *Request) checkVariant(name string) error {
 	switch {
 	case r.Vectorial && name != "tv2d":

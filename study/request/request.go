@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"math"
 
+	"surepipe/internal/design"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
@@ -64,7 +66,12 @@ func New() *Request {
 		Program: defaultProgram(), Order: 1, LossParameters: map[string]*float64{},
 		Given: func(string) bool { return false },
 	}
-	r.Storage, r.Table.Missing = load.StorageAuto, "error"
+	for _, k := range loss.Kinds() {
+		if k.Parameter != nil {
+			r.LossParameters[k.Name] = new(float64)
+		}
+	}
+	r.Storage, r.Table.Missing = load.StorageAuto, string(design.Refuse)
 	return r
 }
 

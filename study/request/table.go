@@ -10,7 +10,7 @@ import (
 	"surepipe/study"
 )
 
-// checkTable rejects flags about the columns of a table where there is none, and sets the defaults
+// checkTable rejects options about the columns of a table where there is none, and sets the defaults
 // of regressions of a table.
 func (r *Request) checkTable(l problems.Layout) error {
 	t := &r.Table
@@ -19,20 +19,20 @@ func (r *Request) checkTable(l problems.Layout) error {
 		return study.Errorf("--missing is %q, expected error, drop or mean", t.Missing)
 	}
 	for _, list := range []struct {
-		flag  string
-		names []string
+		option string
+		names  []string
 	}{{"drop", t.Drop}, {"only", t.Only}, {"categorical", t.Categorical}} {
-		if r.Given(list.flag) && (len(list.names) == 0 || slices.Contains(list.names, "")) {
-			return study.Errorf("--%s has an empty name, expected names of columns separated by commas", list.flag)
+		if r.Given(list.option) && (len(list.names) == 0 || slices.Contains(list.names, "")) {
+			return study.Errorf("--%s has an empty name, expected names of columns separated by commas", list.option)
 		}
 	}
 	if r.Spec != "" {
 		return nil
 	}
-	for _, flag := range []string{"drop", "only", "categorical", "missing", "index"} {
-		if r.Given(flag) && t.Response == "" && !(flag == "missing" && l.Sequence()) {
+	for _, option := range []string{"drop", "only", "categorical", "missing", "index"} {
+		if r.Given(option) && t.Response == "" && !(option == "missing" && l.Sequence()) {
 			return study.Errorf("--%s is about the columns of a table, but --response is missing, which names the "+
-				"column that is y", flag)
+				"column that is y", option)
 		}
 	}
 	switch {
@@ -76,10 +76,11 @@ func (r *Request) checkLoss() error {
 			continue
 		}
 		option, value := ParameterOption(k), *r.LossParameters[k.Name]
+		given := r.Given(option) || value != 0
 		switch {
-		case r.Given(option) && r.Loss.Name != k.Name:
+		case given && r.Loss.Name != k.Name:
 			return study.Errorf("--%s is %g, but it is for --loss %s", option, value, k.Name)
-		case r.Loss.Name == k.Name && !r.Given(option):
+		case r.Loss.Name == k.Name && !given:
 			return study.Errorf("--%s is missing, which --loss %s needs: a positive number %s", option, k.Name,
 				k.Parameter.Unit)
 		case r.Loss.Name == k.Name:
