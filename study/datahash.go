@@ -8,9 +8,7 @@ import (
 	"hash"
 	"math"
 	"reflect"
-	"slices"
 
-	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -30,6 +28,7 @@ func DataHash(data problems.Data) string {
 	}
 	if data.Mapped != nil {
 		h.Write(data.Mapped.Hash[:])
+		data.Mapped = nil
 	}
 	data.Table, data.Entries = nil, nil // X, y and Indices have their values
 	h.add(reflect.ValueOf(data))
@@ -74,20 +73,10 @@ func (h *hasher) add(v reflect.Value) {
 			h.add(v.Index(i))
 		}
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[problems.Loss]() && v.IsZero() {
-			return // files written before there were other losses
-		}
 		for i := range v.NumField() {
-			name, data := v.Type().Field(i).Name, v.Type() == reflect.TypeFor[problems.Data]()
-			if data && slices.Contains([]string{"Effects", "Weights", "At"}, name) && v.Field(i).IsZero() {
-				continue // likewise
-			}
 			h.add(v.Field(i))
 		}
 	case reflect.Pointer:
-		if v.Type() == reflect.TypeFor[*stored.Matrix]() {
-			return // it has a hash of its own, and other files were written before there was one
-		}
 		if v.IsNil() {
 			h.word(math.MaxUint64)
 			return

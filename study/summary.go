@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/pipeline"
@@ -131,53 +132,36 @@ func appendDefined(to []float64, v *float64) []float64 {
 // Finish computes the summary of the lines.
 func (t *Tally) Finish(took time.Duration) {
 	t.Seconds = took.Seconds()
-	// moments returns the mean and, with two samples or more, its standard error
-	// and the standard deviation.
-	moments := func(x []float64) (mean float64, se, sd *float64) {
-		if len(x) < 2 {
-			return stat.Mean(x, nil), nil, nil
-		}
-		m, d := stat.MeanStdDev(x, nil)
-		e := stat.StdErr(d, float64(len(x)))
-		return m, &e, &d
-	}
-	rms := func(x []float64) float64 {
-		sum := 0.0
-		for _, v := range x {
-			sum += v * v
-		}
-		return math.Sqrt(sum / float64(len(x)))
-	}
-	// of sets the mean, its standard error and the standard deviation where there are values.
-	of := func(x []float64, mean, se, sd **float64) {
-		if len(x) == 0 {
-			return
-		}
-		m, e, d := moments(x)
-		*mean, *se, *sd = &m, e, d
-	}
-	// square sets the root mean square where there are values.
-	square := func(x []float64, to **float64) {
-		if len(x) > 0 {
-			e := rms(x)
-			*to = &e
-		}
-	}
-	var unused *float64
 	y, seeds := &t.PerSample, &t.PerSeed
-	of(y.SURE, &t.MeanSURE, &t.MeanSUREStdErr, &t.SDSURE)
-	square(y.SUREStdErr, &t.RMSSUREStdErr)
-	of(y.GCV, &t.MeanGCV, &t.MeanGCVStdErr, &unused)
-	of(y.ALO, &t.MeanALO, &t.MeanALOStdErr, &unused)
-	square(y.ALOProbe, &t.RMSALOProbe)
-	of(y.Loss, &t.MeanLoss, &t.MeanLossStdErr, &unused)
-	of(y.Error, &t.MeanError, &t.MeanErrorStdErr, &unused)
-	square(y.Error, &t.RMSError)
-	of(seeds.SURE, &t.SeedsMeanSURE, &unused, &t.SeedsSDSURE)
-	square(seeds.SUREStdErr, &t.SeedsRMSStdErr)
-	of(seeds.GCV, &t.SeedsMeanGCV, &unused, &t.SeedsSDGCV)
-	of(seeds.ALO, &t.SeedsMeanALO, &unused, &t.SeedsSDALO)
-	square(seeds.ALOProbe, &t.SeedsRMSALO)
+	for _, s := range []struct {
+		of                []float64
+		mean, se, sd, rms **float64
+	}{
+		{y.SURE, &t.MeanSURE, &t.MeanSUREStdErr, &t.SDSURE, nil},
+		{y.SUREStdErr, nil, nil, nil, &t.RMSSUREStdErr},
+		{y.GCV, &t.MeanGCV, &t.MeanGCVStdErr, nil, nil},
+		{y.ALO, &t.MeanALO, &t.MeanALOStdErr, nil, nil},
+		{y.ALOProbe, nil, nil, nil, &t.RMSALOProbe},
+		{y.Loss, &t.MeanLoss, &t.MeanLossStdErr, nil, nil},
+		{y.Error, &t.MeanError, &t.MeanErrorStdErr, nil, &t.RMSError},
+		{seeds.SURE, &t.SeedsMeanSURE, nil, &t.SeedsSDSURE, nil},
+		{seeds.SUREStdErr, nil, nil, nil, &t.SeedsRMSStdErr},
+		{seeds.GCV, &t.SeedsMeanGCV, nil, &t.SeedsSDGCV, nil},
+		{seeds.ALO, &t.SeedsMeanALO, nil, &t.SeedsSDALO, nil},
+		{seeds.ALOProbe, nil, nil, nil, &t.SeedsRMSALO},
+	} {
+		n := float64(len(s.of))
+		set := func(to **float64, v float64, least float64) {
+			if to != nil && n >= least {
+				*to = &v
+			}
+		}
+		mean, sd := stat.MeanStdDev(s.of, nil)
+		set(s.mean, mean, 1)
+		set(s.se, stat.StdErr(sd, n), 2)
+		set(s.sd, sd, 2)
+		set(s.rms, math.Sqrt(floats.Dot(s.of, s.of)/n), 1)
+	}
 }
 
 // Headline holds the values whose mean tells most, and their name: SURE - loss where the loss is known,

@@ -218,19 +218,18 @@ func (f *sweepCommand) close() {
 	f.sweep.Estimator.Close()
 }
 
-// prepare says what is to be known before the sweep begins, and prints its points to out.
+// prepare lets the sweep print its points to out, and before them what is to be known.
 func (f *sweepCommand) prepare(out io.Writer) {
 	s := f.sweep
-	if s.Estimator != nil {
-		f.noteProblem(s.Estimator.Problem)
-		f.noteData(f.file.Data)
-		s.Template = f.result(s.Estimator)
-	}
 	show := report.Sweep{Sweep: s, Out: out}
 	done := 0
-	s.Begin, s.Finish = show.Begin, f.finish
-	if f.asJSON {
-		s.Begin = func() error { return study.WriteLine(out, s.Header) }
+	s.Finish = f.finish
+	s.Begin = func() error {
+		f.noteEstimator()
+		if f.asJSON {
+			return study.WriteLine(out, s.Header)
+		}
+		return show.Begin()
 	}
 	s.Point = func(line study.SweepLine) error {
 		done++
@@ -306,6 +305,15 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 	return nil
 }
 
+// noteEstimator says what is to be known of the estimator and the data, where they are at hand.
+func (f *sweepCommand) noteEstimator() {
+	if j := f.sweep.Estimator; j != nil {
+		f.noteProblem(j.Problem)
+		f.noteData(f.file.Data)
+		f.sweep.Template = f.result(j)
+	}
+}
+
 // computeShard computes one shard of the sweep, to its own file.
 func (f *sweepCommand) computeShard() error {
 	s := f.sweep
@@ -317,13 +325,16 @@ func (f *sweepCommand) computeShard() error {
 	}
 	p := file.Shard
 	first, end := bounds[p.First], bounds[p.First+p.N]
-	f.prepare(io.Discard)
-	if p.Total < p.Count {
-		f.say("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: a smaller "+
-			"--chain makes more, of shorter ones", p.Total, p.Count)
-	}
 	done := 0
-	s.Begin, s.Point = nil, func(study.SweepLine) error {
+	s.Begin = func() error {
+		f.noteEstimator()
+		if p.Total < p.Count {
+			f.say("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: a smaller "+
+				"--chain makes more, of shorter ones", p.Total, p.Count)
+		}
+		return nil
+	}
+	s.Point = func(study.SweepLine) error {
 		done++
 		f.line.Set(done, end-first, done)
 		return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	reports "surepipe/progress"
 )
 
@@ -123,16 +125,13 @@ func (t *trend) left(now time.Time) time.Duration {
 // line is the least squares line through the points: its slope, where it is 0, and the square of
 // the correlation.
 func line(points []point) (slope, zero, fit float64) {
-	var mx, my, xx, xy, yy float64
-	for _, p := range points {
-		mx += p.at / float64(len(points))
-		my += p.excess / float64(len(points))
+	x, y := make([]float64, len(points)), make([]float64, len(points))
+	for i, p := range points {
+		x[i], y[i] = p.at, p.excess
 	}
-	for _, p := range points {
-		dx, dy := p.at-mx, p.excess-my
-		xx, xy, yy = xx+dx*dx, xy+dx*dy, yy+dy*dy
-	}
-	return xy / xx, mx - my*xx/xy, xy * xy / (xx * yy)
+	origin, slope := stat.LinearRegression(x, y, nil, false)
+	r := stat.Correlation(x, y, nil)
+	return slope, -origin / slope, r * r
 }
 
 // InWords rounds a time to what a reader needs.
