@@ -3,6 +3,8 @@ package study
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 )
 
 // Option is the name of an option in an [Error]. A command has a flag for it, a service a field of a request.
@@ -16,10 +18,32 @@ type Error struct {
 	err    error
 }
 
-// Errorf is an [Error] with the text of [fmt.Errorf]. Arguments that are of type [Option] are the names
-// of options.
+// named finds the verbs of a format, and the options in it.
+var named = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z%]|--%s|--[a-zA-Z][\w-]*`)
+
+// Errorf is an [Error] with the text of [fmt.Errorf]. Arguments of type [Option] are the names of options,
+// and so is --name in the format, where --%s takes a string.
 func Errorf(format string, args ...any) error {
-	return &Error{format, args, fmt.Errorf(format, args...)}
+	var all []any
+	format = named.ReplaceAllStringFunc(format, func(verb string) string {
+		name, option := strings.CutPrefix(verb, "--")
+		switch {
+		case verb == "%%":
+			return verb
+		case !option && len(args) > 0:
+			all, args = append(all, args[0]), args[1:]
+			return verb
+		case !option:
+			return verb
+		case name == "%s" && len(args) > 0:
+			all, args = append(all, Option(fmt.Sprint(args[0]))), args[1:]
+		default:
+			all = append(all, Option(name))
+		}
+		return "%s"
+	})
+	all = append(all, args...)
+	return &Error{format, all, fmt.Errorf(format, all...)}
 }
 
 // Bad marks an error of a package that reads input as bad input.
@@ -36,6 +60,9 @@ func (e *Error) Unwrap() error { return e.err }
 func Text(err error, name func(Option) string) string {
 	e, ok := err.(*Error)
 	if !ok {
+		if text := err.Error(); errors.As(err, &e) {
+			return strings.Replace(text, e.Error(), Text(e, name), 1)
+		}
 		return err.Error()
 	}
 	args := make([]any, len(e.args))

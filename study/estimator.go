@@ -9,7 +9,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/risk"
+	"surepipe/prox"
 	"surepipe/vjp"
 )
 
@@ -95,8 +95,15 @@ func (j *Estimator) weightsAt(swept map[string]float64) []float64 {
 	return values
 }
 
-// Family is the command along the axes of a sweep.
+// Family is the estimator along the axes of a sweep, on all devices.
 func (j *Estimator) Family(axes []Axis) pipeline.Family {
+	if j.BlackBox == nil {
+		family := j.family(axes)
+		for i := range j.Others {
+			family.Others = append(family.Others, j.Others[i].family(axes))
+		}
+		return family
+	}
 	box := *j.BlackBox
 	box.Eval = func(ctx context.Context, swept, y []float64) ([]float64, error) {
 		at := map[string]float64{}
@@ -108,6 +115,21 @@ func (j *Estimator) Family(axes []Axis) pipeline.Family {
 	return pipeline.Family{BlackBox: &box}
 }
 
+// family is the family of estimators on the instance's device.
+func (i *Instance) family(axes []Axis) pipeline.Family {
+	return pipeline.Family{
+		Problem: i.Problem.Solve(), Solver: i.Solver.Name(), Settings: i.Options,
+		Regularizer: func(swept []float64) (prox.Prox, error) {
+			w := WeightsOf(i.Problem)
+			for a, axis := range axes {
+				w[axis.Name] = swept[a]
+			}
+			return i.Problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
+		},
+	}
+}
+
+// ExecResult is what is to be known of a command.
 func (j *Estimator) ExecResult() ExecResult {
 	if j.BlackBox == nil {
 		return ExecResult{}
@@ -144,15 +166,19 @@ func (j *Estimator) Device() string {
 // Result is the part of the result that all samples share.
 func (j *Estimator) Result() Result {
 	p := j.Problem
-	r := Result{
+	return Result{
 		LossResult:    AboutLoss(p),
 		TargetsResult: TargetsOf(p, j.Sigma2), ExecResult: j.ExecResult(),
-		Problem: p.Name, D: p.D, P: p.P, Sigma2: j.Sigma2,
-		Lambda: Weight(p.Lambda), Lambda2: Weight(p.Lambda2), Gamma: Weight(p.Gamma),
+		Problem: p.Name, D: p.D, P: p.P, Sigma2Result: j.sigma2Result(), WeightsResult: weightsOf(p),
 		Standardize:   p.Scales() != nil,
 		EffectsResult: EffectsOf(p), CenterResult: CenterOf(p),
 		Solver: SolverResult{Name: j.Name()}, Device: j.Device(), Version: Version(),
 	}
+}
+
+// sigma2Result says what is known of sigma2.
+func (j *Estimator) sigma2Result() Sigma2Result {
+	r := Sigma2Result{Sigma2: j.Sigma2}
 	if v := j.Variance; v != nil {
 		r.Sigma2Method, r.Sigma2RelStdErr = v.Method, &v.RelStdErr
 	}
@@ -168,18 +194,10 @@ func WeightsOf(p *problems.Problem) map[string]float64 {
 func WeightsAt(axes []Axis, line SweepLine) []float64 {
 	w := make([]float64, len(axes))
 	for a, axis := range axes {
-		at := map[string]*Number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.Name]
 		w[a] = math.NaN()
-		if at != nil {
+		if at := *line.Named(axis.Name); at != nil {
 			w[a] = float64(*at)
 		}
 	}
 	return w
-}
-
-// KnownPoint is what a sweep that continues needs to know about a line.
-func KnownPoint(criterion risk.Criterion, axes []Axis, line SweepLine) pipeline.SweepValue {
-	value, _ := line.Value(criterion)
-	return pipeline.SweepValue{Weights: WeightsAt(axes, line), Value: value, Trusted: line.Trusted(),
-		Digest: line.Digest}
 }

@@ -46,8 +46,8 @@ func Example() {
 			Estimator: estimator, Template: estimator.Result(), Mu: mu, Seed: seed,
 			Samples: study.Simulated(mu, data.YShape, sigma2, seed),
 			Count:   count, Part: study.Part{End: count},
-			Log: filepath.Join(dir, log), Resume: true,
-			Header: study.NewMonteCarloHeader(settings, data, estimator.Device()),
+			File: study.File{Path: filepath.Join(dir, log), Resume: true,
+				Header: study.NewMonteCarloHeader(settings, data, estimator.Device())},
 		}
 		r, err := m.Run(context.Background())
 		if err != nil {

@@ -3,13 +3,12 @@ package study
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"surepipe/pipeline"
@@ -27,28 +26,35 @@ type MonteCarlo struct {
 	First, Count int
 	Part         Part
 	Seed         uint64
-	// Log, if not "", is the file to which the lines are written and which resume continues.
-	Log    string
-	Resume bool
-	Header Header
+	// File is where the lines are kept.
+	File File
 	// Out receives the lines, unless it is nil.
 	Out io.Writer
 	// Step, if not nil, is called after each line that has been computed.
 	Step func(*MonteCarloRun)
-	// Warn receives reasons to doubt the lines of the file; nil for none.
-	Warn func(string)
 }
 
-// SyncEvery is the time within which the lines of samples are on the disk.
-const SyncEvery = time.Second
+// syncEvery is the time within which the lines of samples are on the disk.
+const syncEvery = time.Second
 
 // Part is a range of the units of a run: its samples, followed by its repetitions.
 type Part struct{ First, End int }
 
-// repeatResult is the line of a repetition: another seed at the same sample.
-type repeatResult struct {
-	Repeat int `json:"repeat"`
+// SampleLine is the line of a sample, or of a repetition: the number of another seed at the same sample.
+type SampleLine struct {
+	Repeat *int `json:"repeat,omitempty"`
 	Result
+}
+
+// ParseLine reads the line of a sample.
+func ParseLine(line []byte) (r SampleLine, err error) {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, err
+	}
+	if r.Sample == nil {
+		return r, fmt.Errorf("it has no \"sample\"")
+	}
+	return r, nil
 }
 
 // MonteCarloRun is a Monte Carlo run in progress.
@@ -86,22 +92,19 @@ func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
 	r.ofSamples, r.ofRepeats = m.Part.split(m.Count)
 	r.samples, r.repeats = r.ofSamples.First, r.ofRepeats.First
 	r.Speed.Begun = time.Now()
-	if m.Log != "" {
-		r.log, err = OpenLog(m.Log, m.Header, LogOptions{
-			Resume: m.Resume, Every: SyncEvery, Warn: m.Warn, Replay: func(line []byte) error {
-				_, err := r.take(line)
-				return err
-			},
-		})
-		if err != nil {
-			return r, err
-		}
-		defer func() {
-			if closeErr := r.log.Close(); err == nil {
-				err = closeErr
-			}
-		}()
+	m.File.Every = syncEvery
+	r.log, err = m.File.open(func(line []byte) error {
+		_, err := r.take(line)
+		return err
+	})
+	if err != nil {
+		return r, err
 	}
+	defer func() {
+		if closing := r.log.Close(); err == nil {
+			err = closing
+		}
+	}()
 	values, _ := r.Tally.Headline()
 	for _, v := range values {
 		r.Mean.add(v)
@@ -141,7 +144,7 @@ func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
 	if r.samples < r.ofSamples.End {
 		next := r.First + r.samples
 		risks := r.Estimator.Stream(ctx, next, r.Samples.from(ctx, next, r.First+r.ofSamples.End))
-		if err := r.collect(risks, func(line Result) any { return line }); err != nil {
+		if err := r.collect(risks, false); err != nil {
 			return err
 		}
 	}
@@ -150,28 +153,23 @@ func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
 			for k := r.repeats; k < r.ofRepeats.End && yield(r.Seed+uint64(k)); k++ {
 			}
 		}
-		return r.collect(r.Estimator.Repeat(ctx, r.First, y, seeds),
-			func(line Result) any { return repeatResult{r.repeats, line} })
+		return r.collect(r.Estimator.Repeat(ctx, r.First, y, seeds), true)
 	}
 	return nil
 }
 
 // take adds a line of JSON to the summary, and prints it.
-func (m *MonteCarloRun) take(line []byte) (Line, error) {
+func (m *MonteCarloRun) take(line []byte) (SampleLine, error) {
 	r, err := ParseLine(line)
 	if err != nil {
 		return r, err
 	}
-	what, number, expected := "sample", *r.Sample, m.First+m.samples
-	counter, end := &m.samples, m.ofSamples.End
+	want, counter, end := sampleAt(m.First+m.samples, 1, 0), &m.samples, m.ofSamples.End
 	if r.Repeat != nil {
-		what, number, expected, counter, end = "repetition", *r.Repeat, m.repeats, &m.repeats, m.ofRepeats.End
+		want, counter, end = sampleAt(m.First, 0, m.repeats), &m.repeats, m.ofRepeats.End
 	}
-	if r.Repeat != nil && *r.Sample != m.First {
-		return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.First)
-	}
-	if number != expected {
-		return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
+	if err := want.check(line); err != nil {
+		return r, err
 	}
 	if *counter++; *counter > end {
 		return r, nil
@@ -183,28 +181,25 @@ func (m *MonteCarloRun) take(line []byte) (Line, error) {
 	return r, err
 }
 
-// collect writes a line for each risk.
-func (m *MonteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r Result) any) error {
+// collect writes a line for each risk, of a sample or of a repetition.
+func (m *MonteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], again bool) error {
 	for risk, err := range risks {
-		var input *Error
-		if errors.As(err, &input) {
-			return input
-		}
 		if err != nil {
-			return err
+			return badInput(err)
 		}
-		r := m.Template
+		r := SampleLine{Result: m.Template}
+		if again {
+			r.Repeat = &m.repeats
+		}
 		r.Warnings = slices.Clone(r.Warnings) // the template's, which all samples share
 		r.Sample = &risk.Index
 		r.Fill(m.Estimator.Problem, risk, m.Mu)
-		text, err := json.Marshal(line(r))
+		text, err := json.Marshal(r)
 		if err != nil {
 			return err
 		}
-		if m.log != nil {
-			if err := m.log.WriteLine(text); err != nil {
-				return err
-			}
+		if err := m.log.WriteLine(text); err != nil {
+			return err
 		}
 		record, err := m.take(text)
 		if err != nil {
@@ -236,7 +231,7 @@ func (m *RunningMean) StdErr() float64 {
 	return math.Sqrt(m.squares / (m.n - 1) / m.n)
 }
 
-func (t *Throughput) add(r Line) {
+func (t *Throughput) add(r SampleLine) {
 	t.Probes += r.Trace.Queries
 	if r.Repeat == nil {
 		t.Samples++
@@ -259,40 +254,23 @@ const logFormat = 1
 
 func (h MonteCarloHeader) What() string { return "montecarlo run" }
 
-// Continues compares settings and data.
-func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
-	var was MonteCarloHeader
-	if err := json.Unmarshal(line, &was); err != nil {
-		return "", fmt.Errorf("its first line was not written by surepipe montecarlo (%w)", err)
+// ReadMonteCarloHeader reads the first line of a run.
+func ReadMonteCarloHeader(line []byte) (h MonteCarloHeader, err error) {
+	if err = json.Unmarshal(line, &h); err == nil && h.MonteCarlo != logFormat {
+		err = fmt.Errorf("it is of format %d of surepipe montecarlo, expected %d", h.MonteCarlo, logFormat)
 	}
-	if err := was.differs(h); err != nil {
-		return "", err
-	}
-	if was.Version != h.Version || was.Device != h.Device {
-		doubt = fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree "+
-			"with them up to rounding", was.Version, was.Device)
-	}
-	return doubt, nil
+	return h, err
 }
 
-// differs says how h differs from want; nil if they agree.
-func (h MonteCarloHeader) differs(want MonteCarloHeader) error {
-	if h.MonteCarlo != want.MonteCarlo {
-		return fmt.Errorf(
-			"its first line was not written by surepipe montecarlo (format %d, expected %d)", h.MonteCarlo,
-			want.MonteCarlo)
+// Continues compares settings and data.
+func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
+	free := []string{"version", "device"}
+	was, is, err := continues(line, h, "montecarlo", free...)
+	if err == nil && (was["version"] != is["version"] || was["device"] != is["device"]) {
+		doubt = fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree "+
+			"with them up to rounding", strings.Trim(was["version"], `"`), strings.Trim(was["device"], `"`))
 	}
-	names := maps.Clone(h.Settings)
-	maps.Copy(names, want.Settings)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if was, is := h.Settings[name], want.Settings[name]; was != is {
-			return Errorf("it was begun with %s %q, expected %q", Option(name), was, is)
-		}
-	}
-	if h.Data != want.Data {
-		return fmt.Errorf("it was begun with other data (%.23s..., expected %.23s...)", h.Data, want.Data)
-	}
-	return nil
+	return doubt, err
 }
 
 // NewMonteCarloHeader is the header of a run with these settings, for the data, on the device.

@@ -2,6 +2,7 @@ package study
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 )
 
@@ -25,8 +26,8 @@ func positive(v float64) *float64 {
 	return &v
 }
 
-// ValueOr is the value, NaN where it is absent.
-func ValueOr(v *float64) float64 {
+// valueOr is the value, NaN where it is absent.
+func valueOr(v *float64) float64 {
 	if v == nil {
 		return math.NaN()
 	}
@@ -74,3 +75,17 @@ func (x *Number) UnmarshalJSON(text []byte) error {
 	}
 	return nil
 }
+
+// PlusMinus is a value with its standard error, where it has them, as text.
+func PlusMinus(value, stdErr float64) string {
+	switch {
+	case math.IsNaN(value):
+		return Unknown
+	case math.IsNaN(stdErr):
+		return fmt.Sprintf("%.6g", value)
+	}
+	return fmt.Sprintf("%.6g ± %.2g", value, stdErr)
+}
+
+// Unknown stands for a value that is not defined, or cannot be known.
+const Unknown = "not known"

@@ -2,8 +2,10 @@ package study
 
 import (
 	"context"
+	"errors"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -30,35 +32,14 @@ type Options struct {
 	Variance *noise.Estimate
 	// Check, if not nil, rejects a problem of d observations before it is prepared.
 	Check func(d int) error
+	// InData, if not nil, says in which input the fault of the data is that make no problem.
+	InData func(err error) error
 	// Lost, if not nil, is told of a device that has failed, and whose work goes on elsewhere.
 	Lost func(device string, fault error)
 }
 
-// Stage is what [Open] was making when it failed.
-type Stage int
-
-// The stages.
-const (
-	MakingProblem Stage = iota // from the data and the weights
-	MakingSolver               // by its name
-	MakingProbes               // from the trace estimator and its number of probes
-)
-
-// OpenError says that the options do not make an estimator.
-type OpenError struct {
-	Stage Stage
-	// Solver is the name of the solver.
-	Solver string
-	Err    error
-}
-
-func (e *OpenError) Error() string { return e.Err.Error() }
-
-// Unwrap is the reason.
-func (e *OpenError) Unwrap() error { return e.Err }
-
 // Open makes an estimator. Multiples of a weight's maximum refer to y of the data. The estimator takes
-// the devices, which [Estimator.Close] closes; Open closes them if it fails. Errors are [*OpenError],
+// the devices, which [Estimator.Close] closes; Open closes them if it fails. Errors are bad input ([*Error]),
 // those of a device and those of ctx.
 func Open(ctx context.Context, o Options) (_ *Estimator, err error) {
 	j := &Estimator{Instance: Instance{On: o.Devices[0]}, Sigma2: o.Pipeline.Sigma2, Variance: o.Variance}
@@ -89,7 +70,7 @@ func Open(ctx context.Context, o Options) (_ *Estimator, err error) {
 		}
 		member, err := pipeline.New(on.Solver, p)
 		if err != nil {
-			return nil, &OpenError{Stage: MakingProbes, Err: err}
+			return nil, PlanError(err)
 		}
 		members = append(members, member)
 	}
@@ -103,7 +84,10 @@ func (i *Instance) open(ctx context.Context, o Options) (err error) {
 		if fault := i.On.Err(); fault != nil {
 			return fault
 		}
-		return &OpenError{Stage: MakingProblem, Err: err}
+		if o.InData != nil {
+			return o.InData(err)
+		}
+		return Bad(err)
 	}
 	if o.Check != nil {
 		if err := o.Check(i.Problem.D); err != nil {
@@ -128,7 +112,17 @@ func (i *Instance) open(ctx context.Context, o Options) (err error) {
 		if fault := i.On.Err(); fault != nil {
 			return fault
 		}
-		return &OpenError{Stage: MakingSolver, Solver: name, Err: err}
+		return Errorf("--solver %s: %w", name, err)
 	}
 	return nil
+}
+
+// PlanError names the option of the argument that a trace estimator rejects.
+func PlanError(err error) error {
+	var refused *hutch.PlanError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return Errorf("--%s is %v: %s", map[string]string{"estimator": "trace", "queries": "queries"}[refused.Argument],
+		refused.Value, refused.Reason)
 }

@@ -19,15 +19,8 @@ type Result struct {
 	Problem string `json:"problem"`
 	D       int    `json:"d"`
 	P       int    `json:"p"`
-	// Sigma2 is absent where it is not known, and so are SURE and its error.
-	Sigma2 float64 `json:"sigma2,omitempty"`
-	// Sigma2Method is how sigma2 was estimated, and Sigma2RelStdErr its standard error
-	// over its value; absent where it was given.
-	Sigma2Method    string   `json:"sigma2_method,omitempty"`
-	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr,omitempty"`
-	Lambda          *Number  `json:"lambda,omitempty"`
-	Lambda2         *Number  `json:"lambda2,omitempty"`
-	Gamma           *Number  `json:"gamma,omitempty"`
+	Sigma2Result
+	WeightsResult
 	// Standardize says that the penalty is on the coefficients of standardized columns.
 	Standardize bool `json:"standardize,omitempty"`
 	// Intercept is the fitted intercept, with --intercept.

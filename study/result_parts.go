@@ -1,10 +1,50 @@
 package study
 
 import (
+	"fmt"
+
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )
+
+// Sigma2Result is the part of the JSON about the variance of the noise.
+type Sigma2Result struct {
+	// Sigma2 is absent where it is not known, and so are SURE and its error.
+	Sigma2 float64 `json:"sigma2,omitempty"`
+	// Sigma2Method is how sigma2 was estimated, and Sigma2RelStdErr its standard error
+	// over its value; absent where it was given.
+	Sigma2Method    string   `json:"sigma2_method,omitempty"`
+	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr,omitempty"`
+}
+
+// WeightNames are the names of the weights, in the order in which they are told.
+var WeightNames = []string{"lambda", "lambda2", "gamma"}
+
+// WeightsResult are the weights of the regularizer, absent where the problem does not have them.
+type WeightsResult struct {
+	Lambda  *Number `json:"lambda,omitempty"`
+	Lambda2 *Number `json:"lambda2,omitempty"`
+	Gamma   *Number `json:"gamma,omitempty"`
+}
+
+// Named is the weight of that name.
+func (w *WeightsResult) Named(name string) **Number {
+	return map[string]**Number{"lambda": &w.Lambda, "lambda2": &w.Lambda2, "gamma": &w.Gamma}[name]
+}
+
+// Each yields the weights that the problem has, in order.
+func (w *WeightsResult) Each(yield func(name string, value float64) bool) {
+	for _, name := range WeightNames {
+		if v := *w.Named(name); v != nil && !yield(name, float64(*v)) {
+			return
+		}
+	}
+}
+
+func weightsOf(p *problems.Problem) WeightsResult {
+	return WeightsResult{Weight(p.Lambda), Weight(p.Lambda2), Weight(p.Gamma)}
+}
 
 // CenterResult is the axis of rotation of a scanner, counted in detectors from 0, where it was found from y.
 type CenterResult struct {
@@ -114,4 +154,9 @@ func StorageOf(p *problems.Problem) StorageResult {
 	}
 	passes, bytes := a.Count()
 	return StorageResult{&StorageNumbers{Bytes: a.Bytes, Passes: passes, BytesRead: bytes, Missing: p.Missing}}
+}
+
+// String is what reading X has cost, in words.
+func (s *StorageNumbers) String() string {
+	return fmt.Sprintf("%d passes, %.3g GB of %.3g GB read", s.Passes, float64(s.BytesRead)/1e9, float64(s.Bytes)/1e9)
 }

@@ -3,6 +3,7 @@ package study
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,72 +32,38 @@ type Log struct {
 	synced time.Time
 }
 
-// LogOptions say how a file is continued.
-type LogOptions struct {
+// File is where the lines of a run are kept.
+type File struct {
+	// Path is its name, "" for none.
+	Path   string
+	Header Header
 	// Resume allows a file that has lines: without it such a file is an error.
 	Resume bool
 	// Every is the time within which a line is on the disk; 0 when it is written.
 	Every time.Duration
 	// Warn receives reasons for doubt; nil for none.
 	Warn func(string)
-	// Replay receives each complete line after the first, in order, without its newline. With
-	// [ErrSummary] the line is the last one, which is written anew.
-	Replay func(line []byte) error
 }
 
-// LineError says what a line of a file is, in place of what is expected there.
-type LineError string
+// errSummary says that a line is the last one, which is written anew.
+var errSummary = errors.New("a summary")
 
-func (e LineError) Error() string { return string(e) }
-
-// ErrSummary is what [LogOptions].Replay returns for the line of summary.
-const ErrSummary = LineError("a summary")
-
-// LogFault is what is wrong with the file of a [LogError].
-type LogFault int
-
-// The faults.
-const (
-	CannotOpen LogFault = iota
-	NotRegular          // it is a folder, or a pipe
-	Locked              // another process writes to it
-	HasLines            // and may not be continued without Resume
-	OtherLines          // of another run, or damaged ones
-)
-
-// LogError says why a run cannot write to a file.
-type LogError struct {
-	Path  string
-	Fault LogFault
-	// Size is that of a file with lines.
-	Size int64
-	Err  error // nil for NotRegular and HasLines
-}
-
-func (e *LogError) Error() string {
-	switch e.Fault {
-	case NotRegular:
-		return e.Path + ": expected a regular file"
-	case HasLines:
-		return fmt.Sprintf("%s holds %d bytes already, and is not to be continued", e.Path, e.Size)
+// open opens a new or empty file and writes the header; or, with Resume, a file that has lines, of which it cuts off an
+// incomplete last one. read receives each complete line after the first, in order, without its newline; with
+// errSummary the line is the last one, which is written anew. No other process of ours can write to the file before it
+// is closed. Without a path the log is nil, which takes lines and keeps none.
+func (f File) open(read func(line []byte) error) (_ *Log, err error) {
+	if f.Path == "" {
+		return nil, nil
 	}
-	return fmt.Sprintf("%s: %v", e.Path, e.Err)
-}
-
-// Unwrap is the reason.
-func (e *LogError) Unwrap() error { return e.Err }
-
-// OpenLog opens a new or empty file and writes the header; or, with Resume, a file that has lines, of
-// which it cuts off an incomplete last one. No other process of ours can write to it before it is
-// closed. Errors about the file are of type [*LogError].
-func OpenLog(path string, header Header, o LogOptions) (_ *Log, err error) {
+	path := f.Path
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		var reason *fs.PathError
 		if errors.As(err, &reason) {
 			err = reason.Err
 		}
-		return nil, &LogError{Path: path, Fault: CannotOpen, Err: err}
+		return nil, Errorf("--jsonl is %q: %w", path, err)
 	}
 	defer func() {
 		if err != nil {
@@ -108,21 +75,21 @@ func OpenLog(path string, header Header, o LogOptions) (_ *Log, err error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &LogError{Path: path, Fault: NotRegular}
+		return nil, Errorf("--jsonl is %q, expected a regular file", path)
 	}
 	// It is read when nobody else writes to it any more.
 	if err := Lock(file); err != nil {
-		return nil, &LogError{Path: path, Fault: Locked, Err: err}
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if info, err = file.Stat(); err != nil {
 		return nil, err
 	}
-	if info.Size() > 0 && !o.Resume {
-		return nil, &LogError{Path: path, Fault: HasLines, Size: info.Size()}
+	if info.Size() > 0 && !f.Resume {
+		return nil, Errorf("--jsonl is %q, which exists: continue it with --resume, or remove it", path)
 	}
-	end, err := replay(file, header, o)
+	end, err := f.replay(file, read)
 	if err != nil {
-		return nil, &LogError{Path: path, Fault: OtherLines, Err: err}
+		return nil, Errorf("%s: %w", path, err)
 	}
 	if err := file.Truncate(end); err != nil {
 		return nil, err
@@ -130,23 +97,23 @@ func OpenLog(path string, header Header, o LogOptions) (_ *Log, err error) {
 	if _, err := file.Seek(end, io.SeekStart); err != nil {
 		return nil, err
 	}
-	l := &Log{Path: path, file: file, every: o.Every}
+	l := &Log{Path: path, file: file, every: f.Every}
 	if end == 0 {
-		err = l.Write(header)
+		err = l.Write(f.Header)
 	}
 	return l, err
 }
 
 // replay returns where the last good line ends.
-func replay(file io.Reader, header Header, o LogOptions) (end int64, err error) {
+func (f File) replay(file io.Reader, read func(line []byte) error) (end int64, err error) {
 	r := bufio.NewReaderSize(file, 1<<16)
 	var bad error // unless this line is the last
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF && n == 1 {
-			return 0, torn(line, header)
+			return 0, torn(line, f.Header)
 		}
-		if err == io.EOF && (len(line) == 0 || !errors.Is(bad, ErrSummary)) {
+		if err == io.EOF && (len(line) == 0 || !errors.Is(bad, errSummary)) {
 			return end, nil // a line without a newline is incomplete
 		}
 		if err != nil && err != io.EOF {
@@ -159,27 +126,24 @@ func replay(file io.Reader, header Header, o LogOptions) (end int64, err error) 
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		switch {
 		case n == 1 && !json.Valid(line):
-			return 0, fmt.Errorf("it does not begin with the header of a %s", header.What())
+			return 0, fmt.Errorf("it does not begin with the header of a %s", f.Header.What())
 		case !json.Valid(line):
 			// A machine that loses power can leave such a line, but only at the end.
 			bad = fmt.Errorf("line %d is not JSON", n)
 			continue
 		case n == 1:
-			doubt, err := header.Continues(line)
+			doubt, err := f.Header.Continues(line)
 			if err != nil {
 				return 0, err
 			}
-			if doubt != "" && o.Warn != nil {
-				o.Warn(doubt)
+			if doubt != "" && f.Warn != nil {
+				f.Warn(doubt)
 			}
 		default:
-			err := o.Replay(line)
-			if errors.Is(err, ErrSummary) {
+			err := read(line)
+			if errors.Is(err, errSummary) {
 				bad = fmt.Errorf("line %d is %w, expected no lines after it", n, err)
 				continue
-			}
-			if is := LineError(""); errors.As(err, &is) {
-				return 0, fmt.Errorf("line %d is %w", n, is)
 			}
 			if err != nil {
 				return 0, Errorf("line %d: %w", n, err)
@@ -204,6 +168,9 @@ func torn(text []byte, header Header) error {
 
 // Write appends a value as a line of JSON.
 func (l *Log) Write(v any) error {
+	if l == nil {
+		return nil
+	}
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -213,6 +180,9 @@ func (l *Log) Write(v any) error {
 
 // WriteLine appends a line, which has no newline.
 func (l *Log) WriteLine(line []byte) error {
+	if l == nil {
+		return nil
+	}
 	_, err := l.file.Write(append(slices.Clip(line), '\n'))
 	if err == nil && time.Since(l.synced) >= l.every {
 		err = l.file.Sync()
@@ -223,9 +193,8 @@ func (l *Log) WriteLine(line []byte) error {
 
 // Close makes sure that everything is on the disk.
 func (l *Log) Close() error {
-	err := l.file.Sync()
-	if closeErr := l.file.Close(); err == nil {
-		err = closeErr
+	if l == nil {
+		return nil
 	}
-	return err
+	return cmp.Or(l.file.Sync(), l.file.Close())
 }

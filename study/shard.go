@@ -8,15 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
+	"os"
 
 	"golang.org/x/sys/cpu"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/shard"
+	"surepipe/pipeline"
 )
 
 // ShardHeader is the first line of a shard's file.
@@ -37,7 +36,7 @@ type ShardHeader struct {
 	// Whole is the first line of a file of the whole run.
 	Whole json.RawMessage `json:"whole"`
 
-	run sharded // what Whole describes
+	run shape // of the run that Whole describes
 }
 
 // ShardPart is shard Index of Count: the units First to First + N - 1 of Total. The units of a Monte
@@ -53,18 +52,6 @@ type ShardPart struct {
 	Samples int    `json:"samples,omitempty"`
 }
 
-// sharded is a run that is divided into shards.
-type sharded interface {
-	// check rejects a part that the run does not have.
-	check(p ShardPart) error
-	// differs says how the run of h is not that of another header with the same unit, nil if it is.
-	differs(h, of ShardHeader) error
-	// lines is the number of lines of units first to end-1.
-	lines(first, end int) int
-	// place rejects a line that is not line n, from 0, of the part.
-	place(p ShardPart, n int, line []byte) error
-}
-
 // The units of runs.
 const (
 	SampleUnit = "sample"
@@ -72,11 +59,59 @@ const (
 	ProbeUnit  = "probe"
 )
 
-// shardedRuns reads the first line of a whole run, by its unit.
-var shardedRuns = map[string]func(whole []byte) (sharded, error){
-	SampleUnit: func(whole []byte) (sharded, error) { return ReadShardedSamples(whole) },
-	ChainUnit:  func(whole []byte) (sharded, error) { return ReadShardedSweep(whole) },
-	ProbeUnit:  func(whole []byte) (sharded, error) { return ReadShardedProbes(whole) },
+// shape is what the first line of a run says about its lines.
+type shape struct {
+	// total is the number of units, -1 where the header of a shard alone says it, and noun what they are.
+	total int
+	noun  string
+	// bounds are the first lines of the units, and the end; nil where each unit is a line.
+	bounds []int
+	// at is where line n of the run belongs, and read rejects what the line of that number should not have; nil
+	// where its place is all.
+	at   func(p ShardPart, n int) position
+	read func(n int, line []byte) error
+	// flags says that runs whose flags differ are different ones.
+	flags bool
+}
+
+// shapes read the first line of a run, by its unit.
+var shapes = map[string]func(whole []byte) (shape, error){
+	SampleUnit: func(whole []byte) (s shape, err error) {
+		_, err = ReadMonteCarloHeader(whole)
+		return shape{total: -1, at: func(p ShardPart, n int) position {
+			return sampleAt(p.From, p.Samples, n)
+		}}, err
+	},
+	ChainUnit: func(whole []byte) (s shape, err error) {
+		run, err := ReadSweepHeader(whole)
+		if err != nil {
+			return s, err
+		}
+		bounds := run.Chains()
+		return shape{total: len(bounds) - 1, noun: "chains of its grid", bounds: bounds, flags: true,
+			at: func(_ ShardPart, n int) position { return position{Index: &n, Stage: pipeline.GridStage} },
+			read: func(n int, line []byte) error {
+				_, err := run.readPoint(n, line)
+				return err
+			}}, nil
+	},
+	ProbeUnit: func(whole []byte) (s shape, err error) {
+		run, err := readProbesHeader(whole)
+		return shape{total: run.Plan.Probes, noun: "probes of its plan", flags: true,
+			at: func(_ ShardPart, n int) position { return probeAt(n) },
+			read: func(n int, line []byte) error {
+				_, err := readProbe(line)
+				return err
+			}}, err
+	},
+}
+
+// lines are the first line of units first to end-1, and the end.
+func (s shape) lines(first, end int) (from, to int) {
+	if s.bounds == nil {
+		return first, end
+	}
+	return s.bounds[first], s.bounds[end]
 }
 
 // Machine describes the arithmetic of a process: two with equal values give the same bits.
@@ -88,12 +123,10 @@ type Machine struct {
 	Version string `json:"version"`
 }
 
-// part is the shard's part of so many units.
-func PartOf(s shard.Shard, unit string, total int) ShardPart {
-	first, end := s.Range(total)
-	return ShardPart{Index: s.Index, Count: s.Count, Unit: unit, First: first, N: end - first, Total: total}
-}
+// onMachine are the keys of the first line of a run that its machine has too.
+var onMachine = []string{"device", "blas", "version"}
 
+// ThisMachine is the machine of this process, with the device.
 func ThisMachine(device string) Machine {
 	blas := array.BLASInfo()
 	m := Machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: Version()}
@@ -106,8 +139,8 @@ func ThisMachine(device string) Machine {
 	return m
 }
 
-// Differs names the first field that differs, "" if there is none.
-func (m Machine) Differs(want Machine) string {
+// differs names the first field that differs, "" if there is none.
+func (m Machine) differs(want Machine) string {
 	for _, f := range []struct{ name, was, is string }{
 		{"version", m.Version, want.Version}, {"BLAS", m.BLAS, want.BLAS},
 		{"BLAS kernels", m.Kernels, want.Kernels}, {"SIMD instructions", m.SIMD, want.SIMD},
@@ -120,58 +153,80 @@ func (m Machine) Differs(want Machine) string {
 	return ""
 }
 
-// NewShardHeader is the header of the part of a run, whose own header is whole.
-func NewShardHeader(p ShardPart, m Machine, whole any) (h ShardHeader, err error) {
-	h = ShardHeader{Shard: p, Machine: m}
-	if h.Whole, err = json.Marshal(whole); err != nil {
-		return h, err
+// Divide is the header of a shard, on this machine, of the run whose units p says, and whose own header is whole.
+func Divide(s shard.Shard, p ShardPart, device string, whole any) (h ShardHeader, err error) {
+	first, end := s.Range(p.Total)
+	p.Index, p.Count, p.First, p.N = s.Index, s.Count, first, end-first
+	h = ShardHeader{Machine: ThisMachine(device), Shard: p}
+	if h.Whole, err = json.Marshal(whole); err == nil {
+		h.run, err = shapes[p.Unit](h.Whole)
 	}
-	h.run, err = shardedRuns[p.Unit](h.Whole)
 	return h, err
 }
 
-// SameRun says how the run of h, which has the same unit, is not that of want; nil if it is.
-func (h ShardHeader) SameRun(want ShardHeader) error { return h.run.differs(h, want) }
+// Here is the header of the same shard of a run that is opened on this machine, and whose header is whole.
+func (h ShardHeader) Here(device string, whole any) (ShardHeader, error) {
+	here, err := Divide(shard.Shard{Index: h.Shard.Index, Count: h.Shard.Count}, h.Shard, device, whole)
+	here.Samples, here.Flags, here.Files, here.Fit = h.Samples, h.Flags, h.Files, h.Fit
+	return here, err
+}
 
-// differs says how h is not of the same run as want, nil if it is. The shards of a run differ in
-// index, first and n alone.
-func (h ShardHeader) differs(want ShardHeader) error {
+// SameRun says how h is not of the same run as want, nil if it is. The shards of a run differ in index, first and n
+// alone. Where mixed is false machines must be equal.
+func (h ShardHeader) SameRun(want ShardHeader, mixed bool) error {
 	if h.Shard.Unit != want.Shard.Unit {
 		return fmt.Errorf("its unit is %q, expected %q", h.Shard.Unit, want.Shard.Unit)
 	}
-	if err := h.SameRun(want); err != nil {
+	was, err := h.keys()
+	if err != nil {
+		return err
+	}
+	is, err := want.keys()
+	if err != nil {
+		return err
+	}
+	if err := was.differs(is, onMachine...); err != nil {
 		return err
 	}
 	for _, f := range []struct {
 		name    string
 		was, is any
-	}{{"number of shards", h.Shard.Count, want.Shard.Count}, {"number of units", h.Shard.Total, want.Shard.Total}} {
+	}{
+		{"first sample", h.Shard.From, want.Shard.From}, {"number of units", h.Shard.Total, want.Shard.Total},
+		{"number of samples", h.Shard.Samples, want.Shard.Samples},
+		{"file of samples, by its hash,", h.Samples, want.Samples},
+		{"number of shards", h.Shard.Count, want.Shard.Count},
+	} {
 		if f.was != f.is {
 			return fmt.Errorf("its %s is %v, expected %v", f.name, f.was, f.is)
 		}
 	}
+	if h.Shard.Unit == ProbeUnit {
+		switch {
+		case h.Fit == nil || want.Fit == nil:
+			return errors.New("its first line has no \"fit\"")
+		case *h.Fit != *want.Fit && h.Machine == want.Machine:
+			return h.Fit.differs(*want.Fit)
+		}
+	}
+	if machine := h.Machine.differs(want.Machine); machine != "" && !mixed {
+		return Errorf("it was computed with %s, so that results do not agree to the last bit; --mixed merges them "+
+			"all the same", machine)
+	}
 	return nil
 }
 
-// differentFlags names the first flag that differs; nil if there is none.
-func differentFlags(was, is map[string][]string) error {
-	names := maps.Clone(was)
-	if names == nil {
-		names = map[string][]string{}
+// keys are those of the run, with the flags where they are part of it.
+func (h ShardHeader) keys() (firstLine, error) {
+	all, err := parseFirst(h.Whole)
+	if err != nil || !h.run.flags {
+		return all, err
 	}
-	maps.Copy(names, is)
-	given := func(values []string) string {
-		if values == nil {
-			return "none"
-		}
-		return fmt.Sprintf("%q", strings.Join(values, ","))
+	flags, err := firstLineOf(map[string]any{"flags": h.Flags})
+	for key, value := range flags {
+		all[key] = value
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if !slices.Equal(was[name], is[name]) {
-			return Errorf("it was begun with %s %s, expected %s", Option(name), given(was[name]), given(is[name]))
-		}
-	}
-	return nil
+	return all, err
 }
 
 // Continues is true of the same shard of the same run, on a machine that gives the same bits.
@@ -180,14 +235,14 @@ func (h ShardHeader) Continues(line []byte) (doubt string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := was.differs(h); err != nil {
+	if err := was.SameRun(h, true); err != nil {
 		return "", err
 	}
 	if was.Shard != h.Shard {
 		return "", fmt.Errorf("it is shard %d of %d, expected shard %d", was.Shard.Index, was.Shard.Count,
 			h.Shard.Index)
 	}
-	if why := was.Machine.Differs(h.Machine); why != "" {
+	if why := was.Machine.differs(h.Machine); why != "" {
 		return "", fmt.Errorf("it was begun with %s: its lines would not agree to the last bit; continue it "+
 			"there, or remove it", why)
 	}
@@ -211,16 +266,18 @@ func ParseShardHeader(line []byte) (h ShardHeader, err error) {
 	}
 	p := h.Shard
 	s := shard.Shard{Index: p.Index, Count: p.Count}
-	read := shardedRuns[p.Unit]
-	if read == nil || p.Count < 1 || p.Count > shard.MaxCount || p.Index < 0 || p.Index >= p.Count || p.Total < 0 {
+	read := shapes[p.Unit]
+	if read == nil || p.Count < 1 || p.Count > shard.MaxCount || p.Index < 0 || p.Index >= p.Count || p.Total < 0 ||
+		p.Samples < 0 || p.Samples > p.Total || p.From < 0 {
 		return h, fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist",
 			p.Index, p.Count, p.Total, p.Unit)
 	}
 	if h.run, err = read(h.Whole); err != nil {
 		return h, fmt.Errorf("its first line was not written by a shard (%w)", err)
 	}
-	if err := h.run.check(p); err != nil {
-		return h, err
+	if h.run.total >= 0 && p.Total != h.run.total {
+		return h, fmt.Errorf("its first line has a total of %d units, expected the %d %s", p.Total, h.run.total,
+			h.run.noun)
 	}
 	if first, end := s.Range(p.Total); first != p.First || end-first != p.N {
 		return h, fmt.Errorf("its first line has the units from %d on, %d of them, expected %d from %d on",
@@ -229,9 +286,19 @@ func ParseShardHeader(line []byte) (h ShardHeader, err error) {
 	return h, nil
 }
 
-// linesOf is the number of lines of shard i of the run.
-func (h ShardHeader) linesOf(i int) int {
+// linesOf are the first line of shard i of the run, and the end.
+func (h ShardHeader) linesOf(i int) (first, end int) {
 	return h.run.lines(shard.Shard{Index: i, Count: h.Shard.Count}.Range(h.Shard.Total))
+}
+
+// place rejects a line that is not line n, from 0, of the part.
+func (h ShardHeader) place(n int, line []byte) error {
+	first, _ := h.linesOf(h.Shard.Index)
+	n += first
+	if err := h.run.at(h.Shard, n).check(line); err != nil || h.run.read == nil {
+		return err
+	}
+	return h.run.read(n, line)
 }
 
 // FileHash is a hash of a file's contents.
@@ -246,4 +313,23 @@ func FileHash(ctx context.Context, path string) (string, error) {
 		return "", Bad(err)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// FilesOf rejects the files of a shard that are not where they were, but for those that have moved.
+func (h ShardHeader) FilesOf(moved map[string]string) (map[string]string, error) {
+	files := map[string]string{}
+	for name, path := range h.Files {
+		to, given := moved[name]
+		if files[name] = to; given {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, Errorf("the shards had the data from --%s %s, which is not there: give --%s", name, path, name)
+		}
+		files[name] = path
+	}
+	for name, path := range moved {
+		files[name] = path
+	}
+	return files, nil
 }

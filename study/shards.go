@@ -30,18 +30,14 @@ type Shards struct {
 func ReadShards(paths []string, mixed bool) (*Shards, error) {
 	set := &Shards{Files: map[int]ShardFile{}}
 	for n, path := range paths {
-		h, lines, err := CheckShard(path)
+		h, lines, err := checkShard(path)
 		if err != nil {
 			return nil, Errorf("%s: %w", path, err)
 		}
 		if n == 0 {
 			set.Of = h
 		}
-		why := h.differs(set.Of)
-		if machine := h.Machine.Differs(set.Of.Machine); why == nil && machine != "" && !mixed {
-			why = Errorf("it was computed with %s, so that results do not agree to the last bit; "+
-				"%s merges them all the same", machine, Option("mixed"))
-		}
+		why := h.SameRun(set.Of, mixed)
 		if why != nil {
 			return nil, Errorf("%s is not of the run of %s: %w", path, paths[0], why)
 		}
@@ -64,7 +60,8 @@ func ReadShards(paths []string, mixed bool) (*Shards, error) {
 func (s *Shards) Missing() (list []int) {
 	for i := range s.Of.Shard.Count {
 		file, ok := s.Files[i]
-		if !ok || file.lines < s.Of.linesOf(i) {
+		first, end := s.Of.linesOf(i)
+		if !ok || file.lines < end-first {
 			list = append(list, i)
 		}
 	}
@@ -89,15 +86,15 @@ func Ranges(list []int) string {
 	return strings.Join(parts, ",")
 }
 
-// Each passes the lines of all shards but their first ones, in order.
-func (s *Shards) Each(ctx context.Context, take func(line []byte) error) error {
+// each passes the lines of all shards but their first ones, in order.
+func (s *Shards) each(ctx context.Context, take func(line []byte) error) error {
 	for i := range s.Of.Shard.Count {
-		most := s.Of.linesOf(i)
-		if most == 0 {
+		first, end := s.Of.linesOf(i)
+		if first == end {
 			continue
 		}
 		err := eachLine(s.Files[i].Path, func(n int, line []byte) error {
-			if err := ctx.Err(); err != nil || n == 0 || n > most {
+			if err := ctx.Err(); err != nil || n == 0 || n > end-first {
 				return err
 			}
 			return take(line)
@@ -139,10 +136,10 @@ func eachLine(path string, take func(n int, line []byte) error) error {
 	}
 }
 
-// CheckShard reads a shard's file: its header, and the number of its complete lines, each of which
+// checkShard reads a shard's file: its header, and the number of its complete lines, each of which
 // must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
 // that loses power can leave one.
-func CheckShard(path string) (h ShardHeader, lines int, err error) {
+func checkShard(path string) (h ShardHeader, lines int, err error) {
 	bad := 0 // number of the line that is no JSON
 	err = eachLine(path, func(n int, line []byte) error {
 		if n == 0 {
@@ -156,10 +153,10 @@ func CheckShard(path string) (h ShardHeader, lines int, err error) {
 			bad = n
 			return nil
 		}
-		if most := h.linesOf(h.Shard.Index); n > most {
-			return fmt.Errorf("it has more lines than its shard's %d", most)
+		if first, end := h.linesOf(h.Shard.Index); n > end-first {
+			return fmt.Errorf("it has more lines than its shard's %d", end-first)
 		}
-		if err := h.run.place(h.Shard, n-1, line); err != nil {
+		if err := h.place(n-1, line); err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
 		lines = n

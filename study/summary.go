@@ -1,50 +1,15 @@
 package study
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/pipeline"
-	"surepipe/risk"
 )
-
-// Line is the part of a line of JSON that the summary and the figures need. They are
-// computed from the lines alone, so that a run that was continued gives the same bits as an
-// uninterrupted one.
-type Line struct {
-	Sample     *int     `json:"sample"`
-	Repeat     *int     `json:"repeat"`
-	SURE       *float64 `json:"sure"`
-	SUREStdErr float64  `json:"sure_stderr"`
-	CriteriaResult
-	Sigma2          float64  `json:"sigma2"`
-	Sigma2Method    string   `json:"sigma2_method"`
-	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr"`
-	D               int      `json:"d"`
-	Problem         string   `json:"problem"`
-	Seconds         struct {
-		Total float64 `json:"total"`
-	} `json:"seconds"`
-	Residual         float64  `json:"residual"`
-	JacobianFro2     float64  `json:"jacobian_fro2"`
-	Divergence       float64  `json:"divergence"`
-	DivergenceStdErr float64  `json:"divergence_stderr"`
-	Loss             *float64 `json:"loss"`
-	Solver           struct {
-		Converged bool `json:"converged"`
-	} `json:"solver"`
-	DerivativeConverged bool `json:"derivative_converged"`
-	Trace               struct {
-		Queries int `json:"queries"`
-	} `json:"trace"`
-	Verification *pipeline.Verification `json:"verification"`
-	Warnings     []pipeline.Warning     `json:"warnings"`
-}
 
 // Summary is the last line of a Monte Carlo run.
 type Summary struct {
@@ -102,24 +67,8 @@ type Tally struct {
 	told      map[string]int // number of lines with a warning, by its code
 }
 
-// Doubt is a reason to doubt a run: N of its Of lines have the warning of this code.
-type Doubt struct {
-	Code  string
-	N, Of int
-}
-
-func ParseLine(line []byte) (r Line, err error) {
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, err
-	}
-	if r.Sample == nil {
-		return r, fmt.Errorf("it has no \"sample\"")
-	}
-	return r, nil
-}
-
 // add appends what is defined of a line.
-func (s *Series) add(r Line) {
+func (s *Series) add(r SampleLine) {
 	s.GCV, s.ALO = appendDefined(s.GCV, r.GCV), appendDefined(s.ALO, r.ALO)
 	s.ALOProbe = appendDefined(s.ALOProbe, r.ALOProbeStdErr)
 	s.SURE, s.Loss = appendDefined(s.SURE, r.SURE), appendDefined(s.Loss, r.Loss)
@@ -128,17 +77,13 @@ func (s *Series) add(r Line) {
 	}
 }
 
-func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}} }
+func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}, told: map[string]int{}} }
 
 // Add takes the next line.
-func (t *Tally) Add(r Line) {
-	if t.told == nil {
-		t.told = map[string]int{}
-	}
-	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence,
-		Frobenius2: r.JacobianFro2}
+func (t *Tally) Add(r SampleLine) {
+	terms := r.Terms()
 	// These are judged by the numbers of the line, whatever warnings it has.
-	doubted := r.Verification != nil && !r.Verification.Passed()
+	doubted := r.Doubted()
 	found := map[string]bool{
 		NoteErrorBar: terms.Floored(), pipeline.Unverified: doubted,
 		pipeline.Sigma2TooLarge: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
@@ -165,7 +110,7 @@ func (t *Tally) Add(r Line) {
 		t.Samples++
 		t.PerSample.add(r)
 		if r.SURE != nil {
-			t.PerSample.SUREStdErr = append(t.PerSample.SUREStdErr, r.SUREStdErr)
+			t.PerSample.SUREStdErr = append(t.PerSample.SUREStdErr, *r.SUREStdErr)
 		}
 		return
 	}
@@ -174,28 +119,6 @@ func (t *Tally) Add(r Line) {
 	if r.SURE != nil {
 		t.PerSeed.SUREStdErr = append(t.PerSeed.SUREStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
 	}
-}
-
-// Doubts are the reasons to doubt the means.
-func (t *Tally) Doubts() (all []Doubt) {
-	of := t.Samples + t.Seeds
-	add := func(code string, n int) {
-		if n > 0 {
-			all = append(all, Doubt{code, n, of})
-		}
-	}
-	for _, code := range []string{NoteErrorBar, pipeline.Sigma2TooLarge, pipeline.Unverified, pipeline.NotSmooth} {
-		add(code, t.told[code])
-	}
-	// These say that the means may be off although the solves have converged.
-	for _, code := range []string{
-		pipeline.FewObservations, pipeline.NoLeaveOneOut, pipeline.Interpolates, pipeline.Ambiguous,
-		pipeline.LargeStep,
-	} {
-		add(code, t.told[code])
-	}
-	add(pipeline.NotConverged, t.NotConverged-t.told[pipeline.Unverified]-t.told[pipeline.NotSmooth])
-	return all
 }
 
 // appendDefined appends the value where there is one.
@@ -209,53 +132,36 @@ func appendDefined(to []float64, v *float64) []float64 {
 // Finish computes the summary of the lines.
 func (t *Tally) Finish(took time.Duration) {
 	t.Seconds = took.Seconds()
-	// moments returns the mean and, with two samples or more, its standard error
-	// and the standard deviation.
-	moments := func(x []float64) (mean float64, se, sd *float64) {
-		if len(x) < 2 {
-			return stat.Mean(x, nil), nil, nil
-		}
-		m, d := stat.MeanStdDev(x, nil)
-		e := stat.StdErr(d, float64(len(x)))
-		return m, &e, &d
-	}
-	rms := func(x []float64) float64 {
-		sum := 0.0
-		for _, v := range x {
-			sum += v * v
-		}
-		return math.Sqrt(sum / float64(len(x)))
-	}
-	// of sets the mean, its standard error and the standard deviation where there are values.
-	of := func(x []float64, mean, se, sd **float64) {
-		if len(x) == 0 {
-			return
-		}
-		m, e, d := moments(x)
-		*mean, *se, *sd = &m, e, d
-	}
-	// square sets the root mean square where there are values.
-	square := func(x []float64, to **float64) {
-		if len(x) > 0 {
-			e := rms(x)
-			*to = &e
-		}
-	}
-	var unused *float64
 	y, seeds := &t.PerSample, &t.PerSeed
-	of(y.SURE, &t.MeanSURE, &t.MeanSUREStdErr, &t.SDSURE)
-	square(y.SUREStdErr, &t.RMSSUREStdErr)
-	of(y.GCV, &t.MeanGCV, &t.MeanGCVStdErr, &unused)
-	of(y.ALO, &t.MeanALO, &t.MeanALOStdErr, &unused)
-	square(y.ALOProbe, &t.RMSALOProbe)
-	of(y.Loss, &t.MeanLoss, &t.MeanLossStdErr, &unused)
-	of(y.Error, &t.MeanError, &t.MeanErrorStdErr, &unused)
-	square(y.Error, &t.RMSError)
-	of(seeds.SURE, &t.SeedsMeanSURE, &unused, &t.SeedsSDSURE)
-	square(seeds.SUREStdErr, &t.SeedsRMSStdErr)
-	of(seeds.GCV, &t.SeedsMeanGCV, &unused, &t.SeedsSDGCV)
-	of(seeds.ALO, &t.SeedsMeanALO, &unused, &t.SeedsSDALO)
-	square(seeds.ALOProbe, &t.SeedsRMSALO)
+	for _, s := range []struct {
+		of                []float64
+		mean, se, sd, rms **float64
+	}{
+		{y.SURE, &t.MeanSURE, &t.MeanSUREStdErr, &t.SDSURE, nil},
+		{y.SUREStdErr, nil, nil, nil, &t.RMSSUREStdErr},
+		{y.GCV, &t.MeanGCV, &t.MeanGCVStdErr, nil, nil},
+		{y.ALO, &t.MeanALO, &t.MeanALOStdErr, nil, nil},
+		{y.ALOProbe, nil, nil, nil, &t.RMSALOProbe},
+		{y.Loss, &t.MeanLoss, &t.MeanLossStdErr, nil, nil},
+		{y.Error, &t.MeanError, &t.MeanErrorStdErr, nil, &t.RMSError},
+		{seeds.SURE, &t.SeedsMeanSURE, nil, &t.SeedsSDSURE, nil},
+		{seeds.SUREStdErr, nil, nil, nil, &t.SeedsRMSStdErr},
+		{seeds.GCV, &t.SeedsMeanGCV, nil, &t.SeedsSDGCV, nil},
+		{seeds.ALO, &t.SeedsMeanALO, nil, &t.SeedsSDALO, nil},
+		{seeds.ALOProbe, nil, nil, nil, &t.SeedsRMSALO},
+	} {
+		n := float64(len(s.of))
+		set := func(to **float64, v float64, least float64) {
+			if to != nil && n >= least {
+				*to = &v
+			}
+		}
+		mean, sd := stat.MeanStdDev(s.of, nil)
+		set(s.mean, mean, 1)
+		set(s.se, stat.StdErr(sd, n), 2)
+		set(s.sd, sd, 2)
+		set(s.rms, math.Sqrt(floats.Dot(s.of, s.of)/n), 1)
+	}
 }
 
 // Headline holds the values whose mean tells most, and their name: SURE - loss where the loss is known,

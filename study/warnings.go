@@ -38,23 +38,32 @@ const (
 	NoteNotRefined     = "not-refined"       // the minimizer is that of the grid
 )
 
-// The codes of the notes.
+// The codes of notes on fits, on the projected risk and on sweeps.
 const (
 	NoteFitNotConverged = "fit-not-converged"
 	NoteIgnoredColumns  = "ignored-columns"
+	NoteProjected       = "projected-risk" // it favours small weights
+	NoteIllPosed        = "ill-posed"      // there is none
+	NoteEdge            = "edge-of-grid"   // the minimum may lie beyond the grid
 )
 
-// The codes of notes on the projected risk.
-const (
-	NoteProjected = "projected-risk" // it favours small weights
-	NoteIllPosed  = "ill-posed"      // there is none
-)
+// Note is something to know about data, an estimator or a run, with its code. Options in its text have the names of a
+// command's flags ([Text]).
+type Note struct {
+	Code string
+	Text error
+}
 
-// The codes of a sweep's own warnings.
-const (
-	NoteEdge         = "edge-of-grid"  // the minimum may lie beyond the grid
-	NoteIncomparable = "no-difference" // points of an older file have no errors of differences
-)
+// Notes are what is to be known, in the order in which it is told.
+type Notes []Note
+
+// NewNote is a note with the text of [Errorf].
+func NewNote(code, format string, args ...any) Note { return Note{code, Errorf(format, args...)} }
+
+// Add adds one.
+func (n *Notes) Add(code, format string, args ...any) {
+	*n = append(*n, NewNote(code, format, args...))
+}
 
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines
 // of all samples have.

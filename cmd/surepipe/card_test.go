@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"surepipe/array"
 	"surepipe/cuda/emulator"
 )
@@ -24,32 +22,20 @@ func TestSweepOnACardIsBounded(t *testing.T) {
 	}
 	emulator.Reset()
 	const memory, parallel = 8 << 20, 4
-	var f sweepFlags
-	cmd := &cobra.Command{Use: "sweep"}
+	f := new(sweepCommand)
+	cmd := f.command()
 	cmd.SetContext(context.Background())
-	f.register(cmd, 1)
 	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.1max:max:3",
 		"--device", "cuda", "--memory", "8MiB", "--parallel", "4", "--sigma2", "3000"}
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.checkSweep(cmd); err != nil {
+	if err := f.open(); err != nil {
 		t.Fatal(err)
 	}
-	dev, err := f.openDevice(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := f.readData(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := f.open(cmd, dev, file.Data, &progress{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer job.Close()
-	family, _ := f.sweep(cmd, job, file.Data)
+	defer f.close()
+	job := f.sweep.Estimator
+	family := job.Family(f.sweep.Axes)
 	if bound := family.Settings.Memory; bound > memory/2/parallel || bound < memory/8/parallel {
 		t.Errorf("a point's solver may use %d bytes of a card with %d, %d points in flight", bound, memory, parallel)
 	}

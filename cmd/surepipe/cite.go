@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/study"
 )
 
@@ -82,7 +83,7 @@ func newCite() *cobra.Command {
 		Long: `Prints references in BibTeX: the program at this version, the method, and the source of
 each quantity that the results name.`,
 		Example: "  surepipe cite > surepipe.bib",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), citations, study.Version())
 			return err

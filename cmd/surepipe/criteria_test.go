@@ -138,14 +138,14 @@ func TestSweepByAnyCriterion(t *testing.T) {
 		if hasSURE := slices.Contains(table.Columns, "sure"); hasSURE != (criterion == risk.SURE) {
 			t.Errorf("%s: columns %v", criterion, table.Columns)
 		}
-		if text, err := os.ReadFile(plot); err != nil || !strings.Contains(string(text), label(criterion)) {
+		if text, err := os.ReadFile(plot); err != nil || !strings.Contains(string(text), criterion.Rule().Label) {
 			t.Errorf("%s: the figure does not name it: %v", criterion, err)
 		}
 		resumed(t, log, append(with, "--jsonl", log, "--resume"))
 	}
 	if status, _, stderr := command(t, append([]string{"sweep", "--criterion", "bic", "--jsonl",
 		filepath.Join(dir, "lgcv.jsonl"), "--resume"}, args...)...); status != exitUsage ||
-		!strings.Contains(stderr, `different criterion: "gcv", now "bic"`) {
+		!strings.Contains(stderr, `it was begun with criterion "gcv", expected "bic"`) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	status, stdout, _ := command(t, append([]string{"sweep"}, args...)...)

@@ -232,7 +232,7 @@ func TestExecAlongASweep(t *testing.T) {
 	}
 	args[1] = self(t, "hard")
 	if status, _, stderr := command(t, append([]string{"sweep", "--jsonl", log, "--resume"},
-		args...)...); status != exitUsage || !strings.Contains(stderr, "its sweep had a different exec") {
+		args...)...); status != exitUsage || !strings.Contains(stderr, "it was begun with exec") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
@@ -30,7 +31,7 @@ func TestChoicesArePrinted(t *testing.T) {
 		t.Errorf("the JSON is %s, expected %s in it", text, want)
 	}
 	var out bytes.Buffer
-	if err := writeChoices(&r, &out); err != nil {
+	if err := report.Choices(&r, &out); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\nchosen by structure\nmethod  direct    the solution is linear in y\nsystem  Cholesky  its " +
@@ -66,10 +67,10 @@ func TestMarginIsPrinted(t *testing.T) {
 		r := study.Result{D: 3}
 		r.Fill(&problems.Problem{}, pipeline.Risk{SpaceMargin: c.margin}, nil)
 		var table, explained bytes.Buffer
-		if err := writeResultTable(&r, &table); err != nil {
+		if err := report.Result(&r, &table); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeChoices(&r, &explained); err != nil {
+		if err := report.Choices(&r, &explained); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(table.String(), "margin") != c.table ||
@@ -82,7 +83,7 @@ func TestMarginIsPrinted(t *testing.T) {
 	r.Fill(&problems.Problem{}, pipeline.Risk{MeanWeight: 2, Convergence: vjp.Convergence{Converged: true,
 		Error: 0.5}}, nil)
 	var table bytes.Buffer
-	if err := writeResultTable(&r, &table); err != nil || !r.Solver.MuHatErrorWeighted ||
+	if err := report.Result(&r, &table); err != nil || !r.Solver.MuHatErrorWeighted ||
 		!strings.Contains(table.String(), "sqrt(w) mu_hat within 5.0e-01") {
 		t.Errorf("%v\n%s", err, &table)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"surepipe/cmd/surepipe/internal/cli"
 )
 
 // eachCommand calls f with every command, and the words that call it.
@@ -26,9 +28,9 @@ func eachCommand(f func(cmd *cobra.Command, words []string)) {
 }
 
 // ofRole are the flags of a command with a role.
-func ofRole(cmd *cobra.Command, r role) (names []string) {
+func ofRole(cmd *cobra.Command, r cli.Role) (names []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if roleOf(f) == r {
+		if cli.RoleOf(f) == r {
 			names = append(names, f.Name)
 		}
 	})
@@ -42,8 +44,8 @@ func TestFlagsOfFilesHaveRoles(t *testing.T) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			what, _ := pflag.UnquoteUsage(f)
 			named := what == "file" || what == "folder"
-			if count++; named != (roleOf(f) != "") {
-				t.Errorf("%v --%s names a %s, and its role is %q", words, f.Name, what, roleOf(f))
+			if count++; named != (cli.RoleOf(f) != "") {
+				t.Errorf("%v --%s names a %s, and its role is %q", words, f.Name, what, cli.RoleOf(f))
 			}
 		})
 	})
@@ -80,7 +82,7 @@ func TestNoOutputIsLost(t *testing.T) {
 	}
 	pairs := 0
 	eachCommand(func(cmd *cobra.Command, words []string) {
-		outputs := ofRole(cmd, writes)
+		outputs := ofRole(cmd, cli.Writes)
 		for i, a := range outputs {
 			for _, b := range outputs[:i] {
 				pairs++
@@ -98,7 +100,7 @@ func TestNoOutputIsLost(t *testing.T) {
 			}
 			refused(append(slices.Clip(words), "--"+a, "-"), `is "-", expected the name of a file`)
 			refused(append(slices.Clip(words), "--"+a, os.DevNull), "it is not a regular file")
-			for _, b := range ofRole(cmd, reads) {
+			for _, b := range ofRole(cmd, cli.Reads) {
 				pairs++
 				for _, input := range []string{there, link, hard, "folder/there", there + ":y"} {
 					refused(append(slices.Clip(words), "--"+a, "there", "--"+b, input),

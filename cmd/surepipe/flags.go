@@ -1,185 +1,268 @@
 package main
 
 import (
-	"errors"
-	"math"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"surepipe/array"
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study/load"
+	"surepipe/study/request"
 	"surepipe/vjp"
 )
 
-// estimatorFlags are the flags that run, sweep and montecarlo share: which estimator, on which
-// data, and how to compute its risk.
-type estimatorFlags struct {
-	// source is where the data are, and found what was found of sigma2 in them.
-	load.Source
-	load.Variance
-	depth dataio.Depth // of the file of y
-	weightFlags
-	traceFlags
-	solverFlags
-	machineFlags
-	lossParameters map[string]*float64 // by the loss
-	exec           execFlags
-	coefficients   coefficientFlags
-	order          int      // --order
-	effectNames    []string // --effects
-	sigma2         float64  // --sigma2, 0 where it is a method
-	keep           keeping
-	notes          []pipeline.Warning // those printed on standard error so far, for the JSON
-}
+// sigma2Value is the value of --sigma2: a number, or how to estimate it.
+type sigma2Value struct{ *request.Request }
 
-// keeping says what a result holds besides numbers.
-type keeping struct {
-	b       bool // the intercept always requires it
-	noMuHat bool // mu_hat itself is not written
-}
-
-func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.Problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
-	flags.StringVar(&f.Spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see "+
-		"surepipe spec --help)")
-	f.exec.register(cmd)
-	flags.StringVar(&f.Data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg "+
-		"or .tif `file` (see surepipe run --help)")
-	registerTable(&f.Table, flags)
-	flags.StringVar(&f.X, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
-	flags.StringVar(&f.D, "D", "",
-		"generalized-lasso: a `file` with D, dense or sparse, which replaces that of --data")
-	if cmd.Name() != "montecarlo" {
-		// There y has many samples.
-		flags.StringVar(&f.Y, "y", "", "a `file` with y, which replaces that of --data")
-	}
-	flags.StringVar(&f.Mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
-	flags.BoolVar(&f.Intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns "+
-		"of X, which may be sparse, are centered (default: true with --response; a specification's own)")
-	flags.BoolVar(&f.Table.Standardize, "standardize", false, "regressions: penalize the coefficients of columns "+
-		"divided by their standard deviations; results are in the columns' own units, and a sparse X stays "+
-		"sparse (default: true with --response; a specification's own)")
-	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
-	f.registerLoss(flags)
-	flags.BoolVar(&f.Anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all "+
-		"differences, in place of the lengths of those of each pixel")
-	flags.BoolVar(&f.Vectorial, "vectorial", false, "tv2d: the differences of all channels of a pixel in one "+
-		"length, so that edges of different colours coincide; else each channel has a total variation of its own")
-	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic; "+
-		"whittaker: how often differences are taken, 2 by default")
-	f.weightFlags.register(flags)
-	flags.Var(sigma2Value{&f.sigma2, &f.Sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, "+
-		"or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:],
-		", ")+" (default: the file's; where it has none, sigma2 is unknown)")
-	f.solverFlags.register(flags)
-	f.traceFlags.register(flags)
-	f.registerStop(flags)
-	f.machineFlags.register(flags, parallel, &f.Storage)
-	for name, values := range map[string][]string{
-		"problem": problems.Names(), "loss": loss.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(),
-		"trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"},
-		"storage": load.Storages, "device": append([]string{"auto"}, array.Kinds()...),
-	} {
-		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name,
-			cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
-	}
-	for _, name := range []string{"data", "X", "D", "y", "mu"} {
-		if flags.Lookup(name) != nil {
-			markFile(cmd, reads, name, "npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz")
-		}
-	}
-	markFile(cmd, reads, "spec", "yaml", "yml")
-	shareFlags(flags)
-}
-
-// check rejects flags that are wrong for any data.
-func (f *estimatorFlags) check(cmd *cobra.Command) error {
-	changed := cmd.Flags().Changed
-	checks := []func() error{
-		func() error { return f.checkInputs(changed) },
-		func() error { return f.checkStorage(changed) },
-		func() error { return f.checkSigma2(changed) },
-		f.checkStop,
-		f.machineFlags.check,
-		f.checkDerivative,
-		func() error { return f.checkNamed(cmd) },
-		func() error {
-			_, err := f.memoryBytes()
-			return err
-		},
-		func() error { return f.traceFlags.check(changed) },
-		func() error { return f.checkLoss(cmd) },
-		f.checkSolver,
-	}
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	if changed("memory") {
-		f.Limit, f.Collect = f.memory, limitGarbage
-	}
-	return nil
-}
-
-// checkSigma2 rejects a variance that is none.
-func (f *estimatorFlags) checkSigma2(changed func(flag string) bool) error {
-	if changed("sigma2") && f.Sigma2Method == "" && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)) {
-		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
-	}
-	return nil
-}
-
-// dataError names the source of the value that a problem rejects: the flag of a weight that was
-// given by a flag, else the data file.
-func (f *estimatorFlags) dataError(err error) error {
-	var weight *problems.WeightError
-	given := map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma}
-	switch {
-	case specError(err):
-		return usageError{err}
-	case errors.As(err, &weight) && given[weight.Weight] != "":
-		return usagef("--%w", weight)
-	}
-	return f.InFile(err)
-}
-
-// noise is the variance of the noise, 0 where neither the flags nor the data give one.
-func (f *estimatorFlags) noise(data problems.Data) float64 {
-	if f.sigma2 == 0 && data.Sigma2 != nil {
-		return *data.Sigma2
-	}
-	return f.sigma2
-}
-
-// checkScale rejects y and sigma2 for which the error bar of the risk overflows.
-func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) error {
-	squares := 0.0
-	for _, v := range data.Y {
-		squares += v * v
-	}
-	what := "--sigma2"
-	if f.sigma2 == 0 {
-		what = f.Name() + ": sigma2"
-	}
-	if sigma2 == 0 {
-		if math.IsInf(squares, 0) {
-			return usagef("%s: y is too large for a finite residual: ||y||^2 overflows", f.Name())
-		}
+// Set reads a number or the name of a method.
+func (v sigma2Value) Set(text string) error {
+	if slices.Contains(problems.Sigma2Methods(), text) {
+		v.Sigma2, v.Sigma2Method = 0, text
 		return nil
 	}
-	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
-		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2,
-			squares/float64(d))
+	x, ok := dataio.ParseNumber(text)
+	if !ok {
+		return fmt.Errorf("expected a number or one of %s", strings.Join(problems.Sigma2Methods(), ", "))
 	}
+	v.Sigma2, v.Sigma2Method = x, ""
 	return nil
+}
+
+func (v sigma2Value) String() string {
+	switch {
+	case v.Request == nil:
+		return ""
+	case v.Sigma2Method != "":
+		return v.Sigma2Method
+	case v.Sigma2 == 0:
+		return ""
+	}
+	return strconv.FormatFloat(v.Sigma2, 'g', -1, 64)
+}
+
+// Type is its name in the help.
+func (v sigma2Value) Type() string { return "float|auto" }
+
+// register binds the flags that run, sweep and montecarlo share to the parts of the request: which estimator, on which
+// data, and how to compute its risk.
+func (e *estimation) register(cmd *cobra.Command, parallel int) {
+	e.cmd, e.Request = cmd, request.New()
+	e.Machine.Parallel, e.Given = parallel, cmd.Flags().Changed
+	for _, rows := range [][]cli.Flag{e.problemFlags(), e.programFlags(), e.dataFlags(), e.variantFlags(),
+		e.lossFlags(),
+		e.weightFlags(), e.solverFlags(), e.traceFlags(), e.machineFlags()} {
+		cli.Bind(cmd, rows...)
+	}
+	cli.ShareFlags(cmd.Flags())
+}
+
+func (e *estimation) problemFlags() []cli.Flag {
+	return []cli.Flag{
+		{Name: "problem", To: &e.Problem, Usage: "the estimator: " + strings.Join(problems.Names(), ", "),
+			Values: problems.Names()},
+		{Name: "spec", To: &e.Spec, Usage: "a problem of your own in place of --problem: a .yaml `file` (see " +
+			"surepipe spec --help)", Role: cli.Reads, Extensions: []string{"yaml", "yml"}},
+	}
+}
+
+func (e *estimation) programFlags() []cli.Flag {
+	p := &e.Program
+	return []cli.Flag{
+		{Name: "exec", To: &p.Line, Usage: "a `command` in place of --problem: it reads y as .npy on standard input " +
+			"and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)"},
+		{Name: "divergence", To: &p.Divergence, Usage: "with --exec: monte-carlo, differences of a continuous " +
+			"estimator, or coupled-bootstrap, for any estimator, at noise (1 + alpha) sigma2",
+			Values: request.Divergences()},
+		{Name: "eps", To: &p.Eps, Usage: "with --exec and monte-carlo: the step of the differences, in units of y; 0 " +
+			"stands for 0.01 sigma"},
+		{Name: "alpha", To: &p.Alpha, Usage: "with --exec and coupled-bootstrap: the share of noise that is added"},
+		{Name: "exec-timeout", To: &p.Timeout, Usage: "with --exec: kill the command after this time, such as 30s; 0 " +
+			"for no limit"},
+	}
+}
+
+// arrays are the extensions that shells complete for files of data.
+var arrays = []string{"npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"}
+
+// naFlag describes the flag --na.
+var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, " +
+	"in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
+
+func (e *estimation) dataFlags() []cli.Flag {
+	t := &e.Table
+	rows := []cli.Flag{
+		{Name: "data", To: &e.Data, Usage: "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or " +
+			".tif `file` (see surepipe run --help)"},
+		{Name: "response", To: &t.Response, Usage: "in a table (.csv, .tsv) with a header line: the `column` that " +
+			"is y; the others are X, and columns of texts are coded as indicators"},
+		{Name: "index", To: &t.Index, Usage: "in a table of a sequence: the `column` of its places, dates or " +
+			"numbers in order, which --out keeps and whose distances whittaker uses (default: the first other " +
+			"column, if it is such)"},
+		{Name: "drop", To: &t.Drop, Usage: "in a table: leave out these `columns`, separated by commas"},
+		{Name: "only", To: &t.Only, Usage: "in a table: only these `columns`, besides the response"},
+		{Name: "categorical", To: &t.Categorical, Usage: "in a table: `columns` of numbers that stand for categories"},
+		{Name: "weights", To: &t.Weights, Usage: "matrix-completion: in a table, the `column` of positive weights " +
+			"of the entries in the loss 1/2 sum_i w_i (mu_i - y_i)^2 (an archive has them as the array weights)"},
+		{Name: "na", To: &t.NA, Usage: naFlag},
+		{Name: "missing", To: &t.Missing, Usage: "in a table: what to do about missing values: error, drop (leave " +
+			"out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows " +
+			"without a response are left out)"},
+		{Name: "X", To: &e.X, Usage: "a `file` with X, dense or sparse, which replaces that of --data"},
+		{Name: "D", To: &e.D, Usage: "generalized-lasso: a `file` with D, dense or sparse, which replaces that of " +
+			"--data"},
+		{Name: "y", To: &e.Y, Usage: "a `file` with y, which replaces that of --data"},
+		{Name: "mu", To: &e.Mu, Usage: "a `file` with the true mean mu, which replaces that of --data"},
+	}
+	for i := range rows {
+		if slices.Contains([]string{"data", "X", "D", "y", "mu"}, rows[i].Name) {
+			rows[i].Role, rows[i].Extensions = cli.Reads, arrays
+		}
+	}
+	if e.cmd.Name() == "montecarlo" { // there y has many samples
+		rows = slices.DeleteFunc(rows, func(f cli.Flag) bool { return f.Name == "y" })
+	}
+	return rows
+}
+
+func (e *estimation) variantFlags() []cli.Flag {
+	return []cli.Flag{
+		{Name: "intercept", To: &e.Intercept, Usage: "regressions: also fit an unpenalized intercept; the columns " +
+			"of X, which may be sparse, are centered (default: true with --response; a specification's own)"},
+		{Name: "standardize", To: &e.Table.Standardize, Usage: "regressions: penalize the coefficients of columns " +
+			"divided by their standard deviations; results are in the columns' own units, and a sparse X stays " +
+			"sparse (default: true with --response; a specification's own)"},
+		{Name: "effects", To: &e.EffectNames, Usage: "matrix-completion: unpenalized effects of the rows and " +
+			"columns of the matrix, rows, cols or rows,cols, each with a constant, or mean for the constant alone " +
+			"(default: a specification's own)"},
+	}
+}
+
+// lossFlags are the flags of the loss and of the parameters of the losses.
+func (e *estimation) lossFlags() (rows []cli.Flag) {
+	var names []string
+	for _, k := range loss.Kinds() {
+		text := k.Name
+		if k.Help != "" {
+			text += " (" + k.Help + ")"
+		}
+		names = append(names, text)
+		if k.Parameter != nil {
+			rows = append(rows, cli.Flag{Name: request.ParameterOption(k), To: e.LossParameters[k.Name],
+				Usage: k.Parameter.Help})
+		}
+	}
+	return append(rows, cli.Flag{Name: "loss", To: &e.Loss.Name, Usage: "the loss: " + strings.Join(names,
+		", ") + "; " +
+		"with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the " +
+		"place of SURE (default: the specification's, or squared)", Values: loss.Names()},
+		cli.Flag{Name: "anisotropic", To: &e.Anisotropic, Usage: "tv2d: the sum of the absolute values of all " +
+			"differences, in place of the lengths of those of each pixel"},
+		cli.Flag{Name: "vectorial", To: &e.Vectorial, Usage: "tv2d: the differences of all channels of a pixel in " +
+			"one length, so that edges of different colours coincide; else each channel has a total variation of " +
+			"its own"},
+		cli.Flag{Name: "order", To: &e.Order, Usage: "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 " +
+			"quadratic; whittaker: how often differences are taken, 2 by default"})
+}
+
+func (e *estimation) weightFlags() []cli.Flag {
+	return []cli.Flag{
+		{Name: "lambda", To: &e.Weights.Lambda, Usage: "weight of the regularizer: a number, inf, or a multiple of " +
+			"the smallest value that gives b = 0, such as 0.25max (default: the file's)"},
+		{Name: "lambda2", To: &e.Weights.Lambda2, Usage: "elastic net: weight of 1/2 ||b||^2, a number (default: the " +
+			"file's); a specification may use all three weights in any way"},
+		{Name: "gamma", To: &e.Weights.Gamma, Usage: "robust PCA: weight of ||S||_1, as --lambda (default: the " +
+			"file's)"},
+		{Name: "sigma2", To: sigma2Value{e.Request}, Usage: "variance of the noise in each coordinate of y, or auto " +
+			"to estimate it, or the method to estimate it by: " + strings.Join(problems.Sigma2Methods()[1:], ", ") +
+			" (default: the file's; where it has none, sigma2 is unknown)", Values: problems.Sigma2Methods()},
+	}
+}
+
+func (e *estimation) solverFlags() []cli.Flag {
+	return []cli.Flag{
+		{Name: "solver", To: &e.Solver.Name, Usage: "auto (the problem's own choice), " +
+			strings.Join(vjp.Solvers(), ", "), Values: append([]string{"auto"}, vjp.Solvers()...)},
+		{Name: "derivative", To: &e.Solver.Derivative, Usage: "implicit (differentiate the fixed point), unrolled " +
+			"(differentiate the iterations in reverse), auto (implicit where the solver has converged)",
+			Values: []string{"auto", "implicit", "unrolled"}},
+	}
+}
+
+func (e *estimation) traceFlags() []cli.Flag {
+	t := &e.Trace
+	return []cli.Flag{
+		{Name: "trace", To: &t.Estimator, Usage: "estimator of the divergence: auto (exact where there is a closed " +
+			"form, else hutchinson), " + strings.Join(hutch.Estimators(), ", "),
+			Values: append([]string{pipeline.Auto}, hutch.Estimators()...)},
+		{Name: "queries", To: &t.Queries, Usage: "products with the Jacobian that the trace estimator may use, or " +
+			"auto: as many as --trace-error requires, 24 or more where it is 0.1 and 6 or more from 0.2 on " +
+			"(hutchinson and hutch++ only; the other estimators take 102 by default)", Values: []string{"auto"}},
+		{Name: "trace-error", To: &t.Error, Usage: "with --queries auto: stop when the trace's contribution to " +
+			"SURE's standard error is this share of SURE's own; where sigma2 is unknown, sigma2_df stands in for it"},
+		{Name: "seed", To: &t.Seed, Usage: "seed of the trace estimator's probes"},
+		{Name: "alo", To: &t.ALO, Usage: "make sure of alo, the error of predicting an observation that is left out, " +
+			"without refits, also where the divergence takes no probes: by the exact diagonal of the derivative " +
+			"where that is cheap or with --trace exact, else by 48 probes"},
+		{Name: "tol", To: &e.Solver.Tol, Usage: "stop at this distance from optimality, relative to the noise; " +
+			"where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of the " +
+			"exact estimate"},
+		{Name: "max-iter", To: &e.Solver.MaxIter, Usage: "stop after this many iterations, converged or not"},
+	}
+}
+
+func (e *estimation) machineFlags() []cli.Flag {
+	m := &e.Machine
+	return []cli.Flag{
+		{Name: "parallel", To: &m.Parallel, Usage: "samples in flight at once"},
+		{Name: "probe-batch", To: &m.ProbeBatch, Usage: "probes in one reverse sweep; 0 chooses. Results do not " +
+			"depend on it"},
+		{Name: "verify", To: &e.Verify, Usage: "check every result by other means: its derivative by solves at " +
+			"perturbed y and at nearby weights, its solution by products with A and, for small problems, by another " +
+			"solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long"},
+		{Name: "memory", To: &m.Memory, Usage: "memory for the tapes of all samples in flight and, if given, the " +
+			"limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped " +
+			"or float32 also for the columns of X that one of them holds"},
+		{Name: "storage", To: &e.Storage, Usage: "where the matrix X of a regression is: memory, as float64; " +
+			"mapped, on the disk, of which the columns that matter are held in memory (a .npy file, or a member of " +
+			"a .npz file that is not compressed, of float64 or float32; a sparse matrix of scipy's save_npz with " +
+			"compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; " +
+			"auto: mapped if X takes more than half of the machine's memory, and can be mapped", Values: load.Storages},
+		{Name: "device", To: &m.Device, Usage: "auto, or " + strings.Join(array.Kinds(), ", ") + "; cuda:1 is the " +
+			"second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both",
+			Values: append([]string{"auto"}, array.Kinds()...)},
+		{Name: "verbose", Short: "v", To: &e.verbose, Usage: "log every sample on standard error"},
+	}
+}
+
+// settings are the flags that determine what is computed, not how or from which files: a run must share them with the
+// run that it continues.
+func (e *estimation) settings() map[string]string {
+	how := []string{"help", "data", "y", "samples", "seeds", "parallel", "probe-batch", "memory", "device", "verbose",
+		"jsonl", "resume", "shard", "plot", "running", "exec-timeout"}
+	settings := map[string]string{}
+	e.cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(how, flag.Name) {
+			settings[flag.Name] = flag.Value.String()
+		}
+	})
+	return settings
+}
+
+// logger writes to standard error when --verbose asks for it.
+func (e *estimation) logger() *slog.Logger {
+	if !e.verbose {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(e.cmd.ErrOrStderr(), nil))
 }

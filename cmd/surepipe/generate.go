@@ -9,9 +9,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // generators lists the problems that generate has data sets for.
@@ -106,42 +108,40 @@ values outside [0, 1]: what is clipped there is not normal.`,
   surepipe generate --problem lasso --d 50000 --p 100000 --nonzeros 100 --out large.npz
   surepipe generate --problem ct --rows 128 --d 90 --out ct.npz
   surepipe generate --from photo.png --sigma 0.1 --seed 1 --out noisy.tif`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
+	cli.Bind(cmd, cli.Flag{Name: "problem", To: &f.problem, Usage: strings.Join(known, ", "), Values: known})
 	for i, usage := range []string{"number of observations, length of a sequence, or number of angles",
 		"regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side",
 		"matrix problems: n", "matrix-completion: the number of observed entries, in rows and columns of " +
 			"power-law degrees", "with --entries: the rank of the signal (default 10)"} {
-		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
+		cli.Bind(cmd, cli.Flag{Name: sizeNames[i], To: &f.sizes[i], Usage: usage})
 	}
-	flags.IntVar(&f.nonzeros, "nonzeros", 0, "regressions: number of nonzero coefficients (default d/20)")
-	flags.BoolVar(&f.single, "float32", false, "regressions: write X as float32, to which it is rounded before y "+
-		"is drawn; matrix-completion: write y and mu as float32, two thirds of the file")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
-	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
-	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values "+
-		"lie in [0, 1]")
-	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; for matrix-completion also .csv, a table of "+
-		"row, column and value; with --from also .npy, .csv, .tif or .png")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem",
-		cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
-	markFile(cmd, writes, "out", "npz", "npy", "tif", "png")
-	markFile(cmd, reads, "from", "png", "jpg", "tif", "npy", "csv")
+	cli.Bind(cmd,
+		cli.Flag{Name: "nonzeros", To: &f.nonzeros, Usage: "regressions: number of nonzero coefficients (default " +
+			"d/20)"},
+		cli.Flag{Name: "float32", To: &f.single, Usage: "regressions: write X as float32, to which it is rounded " +
+			"before y is drawn; matrix-completion: write y and mu as float32, two thirds of the file"},
+		cli.Flag{Name: "seed", To: &f.seed, Usage: "seed of all random draws"},
+		cli.Flag{Name: "from", To: &f.from, Usage: "a `file` with an image or an array to add noise to, in place of " +
+			"--problem", Role: cli.Reads, Extensions: []string{"png", "jpg", "tif", "npy", "csv"}},
+		cli.Flag{Name: "sigma", To: &f.sigma, Usage: "with --from: the standard deviation of the noise; an image's " +
+			"values lie in [0, 1]"},
+		cli.Flag{Name: "out", To: &f.out, Usage: "the .npz `file` to write; for matrix-completion also .csv, a " +
+			"table of row, column and value; with --from also .npy, .csv, .tif or .png", Role: cli.Writes,
+			Extensions: []string{"npz", "npy", "tif", "png"}})
 	return cmd
 }
 
-// draw draws the arrays, writes the file and reports it, once the flags have been checked.
-type draw func() error
+// drawing draws the arrays, writes the file and reports it, once the flags have been checked.
+type drawing func() error
 
 // check rejects flags that contradict each other, and sizes that are too large.
-func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
+func (f *generateFlags) check(cmd *cobra.Command) (drawing, error) {
 	known := drawable()
 	if !slices.Contains(known, f.problem) {
-		return nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
+		return nil, study.Errorf("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
 	if err := f.checkRows(cmd); err != nil {
 		return nil, err
@@ -152,22 +152,22 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 		return nil, err
 	}
 	if f.out == "" {
-		return nil, usagef("--out is missing, expected the .npz file to write")
+		return nil, study.Errorf("--out is missing, expected the .npz file to write")
 	}
 	if isTable := f.writesTable(); isTable && len(optional) == 0 {
-		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: "+
+		return nil, study.Errorf("--out is %q, but only the entries of matrix-completion are written as a table: "+
 			"expected a name that ends in .npz", f.out)
 	}
 	if rows, err := f.rows(cmd, sizes); rows != nil || err != nil {
 		return rows, err
 	}
 	if err := stored.Fits("a data set of this size", 8*numbers(sizes)); err != nil {
-		return nil, usagef("%s: %w", f.problem, err)
+		return nil, study.Errorf("%s: %w", f.problem, err)
 	}
 	return func() error {
 		arrays, err := drawArrays(sizes, f.seed)
 		if err != nil {
-			return usagef("%s: %w", f.problem, err)
+			return study.Errorf("%s: %w", f.problem, err)
 		}
 		if err := cmd.Context().Err(); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if err := array.UseNative(); err != nil {
-		return usageError{err}
+		return study.Bad(err)
 	}
 	return draw()
 }
@@ -246,11 +246,11 @@ func generateSizes(cmd *cobra.Command, problem string, takes, optional []string,
 		used := needed || slices.Contains(optional, name)
 		switch changed := cmd.Flags().Changed(name); {
 		case changed && !used:
-			return nil, usagef("--%s does not apply to %s", name, problem)
+			return nil, study.Errorf("--%s does not apply to %s", name, problem)
 		case changed && given[i] < 1:
-			return nil, usagef("--%s is %d, expected at least 1", name, given[i])
+			return nil, study.Errorf("--%s is %d, expected at least 1", name, given[i])
 		case !changed && needed && name != "p":
-			return nil, usagef("--%s is missing for %s", name, problem)
+			return nil, study.Errorf("--%s is missing for %s", name, problem)
 		}
 	}
 	for _, name := range takes {

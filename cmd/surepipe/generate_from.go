@@ -11,22 +11,23 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/study"
 )
 
 // addNoise writes the array of --from with noise.
 func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	for _, name := range append([]string{"problem", "nonzeros", "float32"}, sizeNames...) {
 		if cmd.Flags().Changed(name) {
-			return usagef("--%s does not go with --from, which takes the file as it is", name)
+			return study.Errorf("--%s does not go with --from, which takes the file as it is", name)
 		}
 	}
 	switch {
 	case f.from == "":
-		return usagef("--from is missing: --sigma adds noise to the file of --from")
+		return study.Errorf("--from is missing: --sigma adds noise to the file of --from")
 	case !(f.sigma > 0) || math.IsInf(f.sigma, 0):
-		return usagef("--sigma is %g, expected the noise's standard deviation, a positive number", f.sigma)
+		return study.Errorf("--sigma is %g, expected the noise's standard deviation, a positive number", f.sigma)
 	case f.out == "":
-		return usagef("--out is missing, expected the file to write")
+		return study.Errorf("--out is missing, expected the file to write")
 	}
 	format, err := outFormat(f.out)
 	if err != nil {
@@ -34,7 +35,7 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	}
 	if format.Lossy {
 		kept := slices.DeleteFunc(dataio.Written(), func(f dataio.Format) bool { return f.Lossy })
-		return usagef("--out is %q, but this format's compression removes noise: expected %s", f.out,
+		return study.Errorf("--out is %q, but this format's compression removes noise: expected %s", f.out,
 			dataio.Extensions(kept))
 	}
 	mu, err := readOne(f.from)
@@ -73,19 +74,19 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 func readOne(path string) (dataio.Array, error) {
 	set, err := dataio.Open(path)
 	if err != nil {
-		return dataio.Array{}, usageError{err}
+		return dataio.Array{}, study.Bad(err)
 	}
 	defer set.Close()
 	name, err := set.Only()
 	if err != nil {
-		return dataio.Array{}, usagef("%s: %w", path, err)
+		return dataio.Array{}, study.Errorf("%s: %w", path, err)
 	}
 	a, err := set.Floats(name)
 	if err == nil {
 		err = cmp.Or(a.CheckFinite(), design.CheckArray(a))
 	}
 	if err != nil {
-		return dataio.Array{}, usagef("%s: %w", path, err)
+		return dataio.Array{}, study.Errorf("%s: %w", path, err)
 	}
 	if set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) {
 		a.ScaleToUnit()

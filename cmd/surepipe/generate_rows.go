@@ -9,6 +9,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // rowsProblem is the problem whose data are drawn row by row.
@@ -35,18 +36,18 @@ func single(arrays []dataio.Array) []dataio.Array {
 func (f *generateFlags) checkRows(cmd *cobra.Command) error {
 	for name, takes := range map[string][]string{"nonzeros": {rowsProblem}, "float32": {rowsProblem, singleProblem}} {
 		if cmd.Flags().Changed(name) && !slices.Contains(takes, f.problem) {
-			return usagef("--%s does not apply to %s", name, f.problem)
+			return study.Errorf("--%s does not apply to %s", name, f.problem)
 		}
 	}
 	if cmd.Flags().Changed("nonzeros") && f.nonzeros < 1 {
-		return usagef("--nonzeros is %d, expected at least 1", f.nonzeros)
+		return study.Errorf("--nonzeros is %d, expected at least 1", f.nonzeros)
 	}
 	return nil
 }
 
 // rows draws data whose X is written row by row; nil where it is drawn in memory, as all is that takes
 // less than half of that.
-func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (draw, error) {
+func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (drawing, error) {
 	if f.problem != rowsProblem {
 		return nil, nil
 	}
@@ -55,10 +56,10 @@ func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (draw, error) {
 		return nil, nil
 	}
 	if err := stored.Fits("a row of X", 8*(3*float64(l.P)+2*float64(l.D))); err != nil {
-		return nil, usagef("%s: %w", f.problem, err)
+		return nil, study.Errorf("%s: %w", f.problem, err)
 	}
 	if free := stored.Disk(filepath.Dir(f.out)); free > 0 && l.Bytes() > float64(free) {
-		return nil, usagef("--out: X takes %.3g GB, and the disk of %s has %.3g GB left", l.Bytes()/1e9, f.out,
+		return nil, study.Errorf("--out: X takes %.3g GB, and the disk of %s has %.3g GB left", l.Bytes()/1e9, f.out,
 			float64(free)/1e9)
 	}
 	return func() error {
@@ -75,7 +76,7 @@ func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (draw, error) {
 			}}
 		err := l.Check()
 		if err != nil {
-			return usagef("%s: %w", f.problem, err)
+			return study.Errorf("%s: %w", f.problem, err)
 		}
 		if err := dataio.WriteNPZRows(f.out, x, func() []dataio.Array { return dataArrays(data) }); err != nil {
 			return err

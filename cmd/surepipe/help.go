@@ -1,262 +1,255 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
+	"surepipe/problems"
+	"surepipe/risk"
 )
 
-// commandNames are the names of the subcommands of cmd that its help lists.
-func commandNames(cmd *cobra.Command) (names []string) {
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() || c.Name() == "help" {
-			names = append(names, c.Name())
+// formatsHelp lists the formats that are read.
+func formatsHelp() string {
+	var b strings.Builder
+	for _, f := range dataio.Formats() {
+		names := strings.Join(f.Extensions, ", ")
+		for line := range strings.Lines(f.Help) {
+			fmt.Fprintf(&b, "  %-17s  %s\n", names, strings.TrimSuffix(line, "\n"))
+			names = ""
 		}
 	}
-	return names
+	return b.String()
 }
 
-// unknownCommand is the error for a name that no subcommand of cmd has.
-func unknownCommand(cmd *cobra.Command, name string) error {
-	return usagef("unknown command %q%s; see %s --help", name, ndarray.Meant(name, commandNames(cmd)),
-		cmd.CommandPath())
+// dataHelp describes the data of a problem, and the files that hold it.
+func dataHelp() string {
+	return `The data of a problem are these arrays:
+
+` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
+                                   lambda2, gamma, used where no flag is given
+
+They come from --data, a file of any of these formats:
+
+` + formatsHelp() + `
+--X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
+array of a .npz, .mat or .h5 file.
+
+` + tableHelp + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
+divergence; the output has it. b refers to the columns of X as they are in the file.
+
+--sigma2 auto estimates the variance of the noise, by the method that applies:
+
+  ols-residual           the residual variance of OLS on all columns (and the intercept,
+                         with --intercept): regressions with d > p
+  smooth-blocks          the high frequencies of an image's smoothest blocks of 8 x 8: images.
+                         Its error includes the texture that may be left in them
+  median-singular-value  Gavish and Donoho, of the values that do not stand out: a matrix y
+                         under a nuclear norm. For an image, whose rank is not low, auto
+                         takes smooth-blocks if that is less
+  robust-low-rank        the entries that a low rank and outliers leave: robust-pca. An error
+                         where these cannot be told apart; small outliers count in part
+  mad                    the finest wavelet details: sequences
+  gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
+                         regressions with d <= p, and missing entries. It takes fits first, the
+                         same for run, sweep and montecarlo, at the other weights given. It is
+                         biased up by the squared bias of that fit over d - df
+
+--sigma2 mad and so on force one; the output names the method. One whose assumption has no
+meaning for the data is an error: mad and smooth-blocks take y for a signal, and the rows of
+a regression may be in any order. A SURE of less than -3 error bars is marked
+sigma2-too-large: SURE estimates a squared error, and falls as sigma2 rises.
+
+An estimate with relative standard error e (sigma2_rel_stderr in the output)
+contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
+sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
+sigma2, about sigma2 sqrt(2 d).
+
+` + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
 }
 
-// checkCommand rejects an unknown command before its flags are read: they are not root's.
-func checkCommand(root *cobra.Command, args []string) error {
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return nil // a shell that completes a line
+// layoutHelp lists the arrays of the named problems, grouping those with the same layout.
+func layoutHelp() string {
+	var layouts []problems.Layout
+	names := map[problems.Layout][]string{}
+	for _, n := range problems.Registered() {
+		if names[n.Layout] == nil {
+			layouts = append(layouts, n.Layout)
+		}
+		names[n.Layout] = append(names[n.Layout], n.Name)
 	}
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(args...)
-	found, rest, err := root.Find(args)
-	if err == nil {
-		return nil
-	}
-	for _, a := range rest {
-		if !strings.HasPrefix(a, "-") {
-			return unknownCommand(found, a)
+	var s strings.Builder
+	for _, l := range layouts {
+		who := strings.Join(names[l], ", ")
+		for line := range strings.SplitSeq(l.Arrays, "\n") {
+			fmt.Fprintf(&s, "  %-32s %s\n", who, line)
+			who = ""
 		}
 	}
-	return usageError{err}
+	return s.String()
 }
 
-// noArgs rejects arguments that are not flags.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if names := commandNames(cmd); len(names) > 0 {
-		return unknownCommand(cmd, args[0])
-	}
-	return usagef("%s takes flags only, found %q", cmd.CommandPath(), args[0])
-}
-
-// newHelp is the command that prints the help of another.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Print the help of a command",
-		Long:  "Prints the help of a command, as its --help does.",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			at, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return commandNames(at), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at := cmd.Root()
-			for _, name := range args {
-				i := slices.IndexFunc(at.Commands(),
-					func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
-				if i < 0 {
-					return unknownCommand(at, name)
-				}
-				at = at.Commands()[i]
-			}
-			at.InitDefaultHelpFlag()
-			return at.Help()
-		},
-	}
-}
-
-// flagError words the errors of reading flags: which flag, what was found and what was expected.
-func flagError(cmd *cobra.Command, err error) error {
-	var (
-		unknown *pflag.NotExistError
-		missing *pflag.ValueRequiredError
-		invalid *pflag.InvalidValueError
-	)
-	switch {
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		return usagef("unknown flag --%s%s; see %s --help", unknown.GetSpecifiedName(),
-			elsewhere(cmd, unknown.GetSpecifiedName()), cmd.CommandPath())
-	case errors.As(err, &missing):
-		return usagef("--%s has no value, expected %s; see %s --help", missing.GetFlag().Name,
-			expectation(missing.GetFlag()), cmd.CommandPath())
-	case errors.As(err, &invalid):
-		flag := invalid.GetFlag()
-		if kind := expectation(flag); flag.Value.Type() != kind {
-			return usagef("--%s is %q, expected %s", flag.Name, invalid.GetValue(), kind)
-		}
-		return usagef("--%s is %q: %w", flag.Name, invalid.GetValue(), invalid.Unwrap())
-	}
-	return usagef("%w; see %s --help", err, cmd.CommandPath())
-}
-
-// elsewhere says which flags of cmd, or else which commands, an unknown flag may be meant for.
-func elsewhere(cmd *cobra.Command, name string) string {
-	var own []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			own = append(own, f.Name)
-		}
-	})
-	if nearest := ndarray.Nearest(name, own); nearest != "" {
-		return fmt.Sprintf(" (did you mean --%s?)", nearest)
-	}
-	var others []string
-	for _, c := range cmd.Root().Commands() {
-		if f := c.Flags().Lookup(name); f != nil && !f.Hidden && c != cmd {
-			others = append(others, c.CommandPath())
+// criteriaHelp explains the numbers by which weights may be chosen.
+func criteriaHelp() string {
+	var b strings.Builder
+	b.WriteString("Beside SURE, these numbers need no sigma2 (df is the divergence, RSS the residual):\n\n")
+	for _, r := range risk.Rules() {
+		if !r.Sigma2 {
+			writeTerm(&b, string(r.Name), r.Help)
 		}
 	}
-	if len(others) == 0 {
-		return ""
-	}
-	return "; it is a flag of " + strings.Join(others, ", ")
+	writeTerm(&b, "sigma2_df", "RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit")
+	b.WriteString("\nWithout sigma2 everything else is computed, and SURE and its error are left out.")
+	return b.String()
 }
 
-// plain is a flag's number that is read in decimal digits alone: package pflag takes 0x10, 010 and 1_000
-// too, and the second for 8.
-type plain struct{ pflag.Value }
-
-// Set reads a number.
-func (p plain) Set(text string) error {
-	switch p.Type() {
-	case "float64":
-		if _, ok := dataio.ParseNumber(text); !ok {
-			return errors.New("expected a number")
-		}
-		return p.Value.Set(text)
-	case "uint64":
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return err
-		}
-		return p.Value.Set(strconv.FormatUint(n, 10))
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return err
-	}
-	return p.Value.Set(strconv.Itoa(n))
-}
-
-// plainNumbers makes all numbers among the flags of a command, and of those below it, plain ones.
-func plainNumbers(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains([]string{"float64", "int", "uint64"}, f.Value.Type()) {
-			f.Value = plain{f.Value}
-		}
-	})
-	for _, c := range cmd.Commands() {
-		plainNumbers(c)
+// writeTerm writes a name and its explanation in two columns.
+func writeTerm(b *strings.Builder, name, text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(b, "  %-10s %s\n", name, strings.TrimSuffix(line, "\n"))
+		name = ""
 	}
 }
 
-// checkEmpty rejects a text that is given and empty, as by a variable of a shell that is not set.
-func checkEmpty(cmd *cobra.Command) (err error) {
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
-			err = usagef("--%s is empty", f.Name)
-		}
-	})
-	return err
-}
+// tableHelp describes tables, and the scale of lambda.
+var tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
+write it: cells between commas, semicolons, tabs or spaces, quoted or not, decimal points, or
+decimal commas where the separator is no comma. A first column without a name has the names of
+the rows. Empty cells and ` + strings.Join(dataio.MissingMarks, " ") + ` are missing: see
+--missing, and --na for other texts. A mark in quotes is a text, unless its column is one of
+numbers; quoted numbers are texts where another cell of their column is one. A column of texts
+has a column of zeros and ones in X for each of its levels, named column=level; for ols the
+first level has none. group-lasso penalizes the columns of X that come from one column of the
+table as a group. matrix-completion takes the observed entries from a table with two columns
+besides the response (--only names them), of which the first names the row of the matrix and the
+second its column, by numbers or texts. Texts that are equal numbers, such as 1 and 1.0, are one
+name, where all names are numbers. Tables of regressions have an intercept and
+standardized columns, if --intercept=false or --standardize=false do not say otherwise.
 
-// expectation describes the values of a flag; it is the type's name where that says all.
-func expectation(f *pflag.Flag) string {
-	switch kind := f.Value.Type(); kind {
-	case "bool":
-		return "true or false"
-	case "int":
-		return "a whole number"
-	case "uint64":
-		return "a whole number, 0 or more"
-	case "float64":
-		return "a number"
-	case "string":
-		return "a value"
-	default:
-		return kind
-	}
-}
+Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
+order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,
+2020-01 or 2020Q1, with or without a time, or numbers in order; --index names another. --out, a
+.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days or what
+part of one is needed; months and quarters count as equal where all are there. The others take
+its steps for equal, with a warning where they differ. With --missing drop, values may be
+missing: they are estimated from the others.
 
-// shared marks the flags that sweep and montecarlo have from run.
-const shared = "surepipe_shared"
+With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
+the standard deviation of column j. The loss is 1/2 ||y - X b||^2, a sum and not a mean. So
+glmnet(X, y, lambda = l) has the same LASSO as lambda = d l here, and its elastic net
+(alpha = a) is lambda = d l a, lambda2 = d l (1 - a) / s_y, with s_y the standard deviation of
+y. The alpha of scikit-learn's Lasso is lambda / d.
 
-// shareFlags marks all flags registered so far as run's.
-func shareFlags(flags *pflag.FlagSet) {
-	flags.VisitAll(func(f *pflag.Flag) { cobra.CheckErr(flags.SetAnnotation(f.Name, shared, []string{"run"})) })
-}
+`
 
-// describeFlags gives a shared flag a meaning of its own.
-func describeFlags(flags *pflag.FlagSet, usage map[string]string) {
-	for name, text := range usage {
-		f := flags.Lookup(name)
-		f.Usage = text
-		delete(f.Annotations, shared)
-	}
-}
+// effectsHelp describes effects, weights and matrices with missing entries.
+const effectsHelp = `Completions. With --effects rows,cols the fit of an entry is
 
-// ownFlagsFirst prints the usage of a command whose flags are, for the larger part, run's: its own
-// flags are described, those of run are listed.
-func ownFlagsFirst(cmd *cobra.Command) error {
-	own := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
-	own.SortFlags = false
-	var rest []string
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		switch {
-		case f.Annotations[shared] == nil:
-			own.AddFlag(f)
-		case !f.Hidden:
-			rest = append(rest, "--"+f.Name)
-		}
-	})
-	w := cmd.OutOrStderr()
-	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags of %s:\n%s", cmd.UseLine(), cmd.Example,
-		cmd.Name(), own.FlagUsages()); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(w, "\nFlags as in surepipe run, which surepipe run --help describes:\n"); err != nil {
-		return err
-	}
-	return wrapped(w, rest, 88)
-}
+  mu_ij = c + r_i + s_j + B_ij
 
-// wrapped prints words in lines of at most width characters.
-func wrapped(w io.Writer, words []string, width int) error {
-	line := " "
-	for _, word := range words {
-		if len(line)+1+len(word) > width {
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
-			line = " "
-		}
-		line += " " + word
-	}
-	_, err := fmt.Fprintln(w, line)
-	return err
-}
+where only B has a penalty, so that users who like everything and items that everybody likes do
+not take up its rank. Weighted entries, the array weights (d) or the column of --weights, count
+w_i times in the loss. The degrees of freedom of the effects (the rows and columns with entries,
+less one for each connected part of the table) are part of the divergence, gcv and alo. An
+observation that determines an effect alone, such as the only rating of a user, cannot be left
+out: alo is the mean over the others, and alo_not_left_out their number.
+A matrix with NaN, or empty cells, in the place of missing entries does in place of y, indices and
+shape: the array y (m x n) of an archive, a .npy file, or a .csv file, whose header line and first
+column without a name, if any, name the columns and the rows.
+
+`
+
+// storageHelp says what --storage does.
+const storageHelp = `A matrix X that is larger than memory is read where it lies, with --storage mapped, by the
+solver active-set: it holds the columns that matter in memory, up to the bytes of --memory for
+each sample or chain of weights in flight, solves for several weights of a path on them, and
+takes one pass over the file to verify these solutions for all columns. The result says how many
+passes it took (storage in the JSON, and --explain). Files in C order are read row by row, those
+in Fortran order column by column. Means, standard deviations, products with y and the hash of
+the data come from a first pass. Other solvers work too, by a pass for every product with X; a
+loss other than the squared one takes some passes for each of its Newton steps, and --verify
+hundreds of passes.
+
+A sparse X, as scipy.sparse.save_npz writes it with compressed=False, in the formats csr and csc,
+is read in the same way, and the columns that matter are held in memory as a sparse matrix. The
+places of the rows or columns in the file (indptr) are in memory, 8 bytes each. Indices increase
+in each row or column (scipy's sum_duplicates).
+
+X of a .bed file (PLINK 1, with its .bim and .fam beside it) are the numbers of copies of the
+first allele; missing genotypes are the mean of the column. --standardize and --intercept need no
+other file. y comes from --y, in the order of the .fam.
+
+With --storage float32, or a file of float32, the values of X are rounded to 24 bits, a relative
+error of 6e-8 each; all sums are in float64. The estimates are exact for the rounded X. In
+measurements on 300 x 2000 columns with correlations of 0 to 0.99999 between neighbours mu_hat
+moved by 1e-8 to 2e-8 ||y||, and SURE by less than 1e-7 of its error bar.
+
+`
+
+// lossHelp explains losses other than the squared one.
+const lossHelp = `With --loss other than squared mu_hat is the linear predictor A b, and the output has
+
+  loss_name      the loss (the key "loss" is ||mu_hat - mu||^2)
+  loss_value     the loss at mu_hat, for logistic and poisson minus the logarithm of the
+                 likelihood without terms of y alone; deviance is twice its excess over
+                 the least that any mu_hat could reach
+  divergence     the degrees of freedom df: the trace of the derivative of the weighted
+                 least squares problem that this one is at its solution
+  alo            leave-one-out, always on: the mean loss of an observation that is left
+                 out, by one Newton step towards the fit to all others
+  aic, bic       2 loss_value + 2 df, 2 loss_value + log(d) df; not for huber, whose
+                 scale is not known
+
+and --out also holds fitted, the estimate of the mean of y. mu of the data is not used with
+logistic and poisson, where mu_hat is no estimate of it. SURE, gcv and sigma2_df are for
+the squared loss alone. 0.1max refers to the weight at which only the intercept is left.`
+
+// execHelp describes --exec.
+const execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
+that is not ours. It reads y as a numpy .npy array of float64, in its shape, from standard
+input, and writes mu_hat, of the same shape, to standard output in the same format. {lambda},
+{lambda2} and {gamma} in its arguments are replaced by the weights. It runs once for each value,
+--parallel at a time, and must give the same answer each time. y comes from --data or --y, an
+array of any shape; words are split at blanks, with quotes as in a shell, but there is no
+shell: for pipes and variables, name one, sh -c '...'.
+
+Its risk is estimated by --divergence:
+
+  monte-carlo        the divergence by differences along random signs w (Ramani, Blu, Unser
+                     2008), w . (f(y + eps w) - f(y))/eps: for an f that is continuous. All
+                     that follows from the derivative is in the output: sure, gcv, ... The
+                     first differences are repeated with ten times the step: where they
+                     disagree the result is marked not-smooth, and the exit status is 3.
+                     --eps is the step, by default 0.01 sigma
+  coupled-bootstrap  needs no derivative: hard thresholding, selection, rounding are fine
+                     (Oliveira, Lei, Tibshirani 2021). sure is then the risk at noise
+                     (1 + alpha) sigma2, with --alpha 0.1 by default, unbiased; 2 sigma2
+                     divergence_stderr is its error over the draws, and sure_stderr that of
+                     infinitely many. jacobian_fro2 is tr(D g)^2, where g is the mean of the
+                     command's answers over the draws
+
+--queries is the number of values, by default as many as --trace-error requires. For example,
+hard thresholding as hard.py, and another program's denoising as tv.py:
+
+  import io, sys, numpy as np
+  y = np.load(io.BytesIO(sys.stdin.buffer.read()))
+  np.save(sys.stdout.buffer, y * (abs(y) > float(sys.argv[1])))
+
+  import io, sys, numpy as np
+  from skimage.restoration import denoise_tv_chambolle
+  y = np.load(io.BytesIO(sys.stdin.buffer.read()))
+  np.save(sys.stdout.buffer, denoise_tv_chambolle(y, weight=float(sys.argv[1])))
+`
+
+// execMonteCarloHelp is the help of --exec at many samples.
+const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see surepipe run --help). Samples
+are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
+--y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its
+own. They are done one after the other, each with up to --parallel calls at once.
+`
+
+// execExample are two programs that are not ours.
+const execExample = `
+  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence coupled-bootstrap
+  surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 --out clean.png`

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/study"
+	"surepipe/study/request"
 )
 
 func newInfo() *cobra.Command {
@@ -27,9 +29,9 @@ chooses slow kernels, surepipe loads it again with faster ones, unless OPENBLAS_
 is set.`,
 		Example: `  surepipe info
   SUREPIPE_BLAS=gonum surepipe info`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := openDevice(cmd.Context(), "cpu", 0)
+			dev, err := request.OpenDevice(cmd.Context(), "cpu", 0)
 			if err != nil {
 				return err
 			}

@@ -127,7 +127,7 @@ func TestSweepNamesTheIntercept(t *testing.T) {
 		t.Errorf("header %v, minimizer %+v", header, s.Minimizer)
 	}
 	status, _, stderr := command(t, append([]string{"sweep", "--resume"}, args...)...)
-	if status != exitUsage || !strings.Contains(stderr, "--resume: ") {
+	if status != exitUsage || !strings.Contains(stderr, log+": it was begun with") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	if status, _, stderr := command(t, append([]string{"sweep", "--resume", "--intercept"},

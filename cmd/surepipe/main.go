@@ -18,9 +18,8 @@ import (
 
 	"golang.org/x/term"
 
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/stored"
-	"surepipe/solve"
-	"surepipe/study"
 )
 
 // The exit statuses.
@@ -38,40 +37,6 @@ const (
 const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 not converged, or --verify
 disagrees (the result is still printed); 4 merge: shards are missing; 130 interrupted (SIGINT, as by Ctrl-C);
 143 terminated (SIGTERM).`
-
-// usageError marks bad usage and bad input, which only the user can correct.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// usagef is an error about usage or input. Errors among the arguments name flags.
-func usagef(format string, args ...any) error {
-	for i, arg := range args {
-		if err, ok := arg.(error); ok {
-			args[i] = withFlags(err)
-		}
-	}
-	return usageError{fmt.Errorf(format, args...)}
-}
-
-// flagged is an error whose text names flags.
-type flagged struct {
-	error
-	text string
-}
-
-func (e flagged) Error() string { return e.text }
-func (e flagged) Unwrap() error { return e.error }
-
-// withFlags names the flags of the options in an error of package study. Such errors are bad input.
-func withFlags(err error) error {
-	var bad *study.Error
-	if !errors.As(err, &bad) {
-		return err
-	}
-	return flagged{err, study.Text(err, func(o study.Option) string { return "--" + string(o) })}
-}
 
 // errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
@@ -144,41 +109,19 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// keptError keeps the first error of writing.
-type keptError struct {
-	io.Writer
-	err error
-}
-
-func (w *keptError) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	if w.err == nil {
-		w.err = err
-	}
-	return n, err
-}
-
-// badUsage reports whether an error is one that only the user can correct.
-func badUsage(err error) bool {
-	var usage usageError
-	var bad *study.Error
-	var infeasible *solve.InfeasibleError
-	return errors.As(err, &usage) || errors.As(err, &bad) || errors.As(err, &infeasible)
-}
-
 // execute runs the command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newRoot()
 	cmd.SetArgs(args)
-	out := &keptError{Writer: stdout}
+	out := &cli.KeptError{Writer: stdout}
 	cmd.SetOut(out)
 	cmd.SetErr(stderr)
-	err := checkCommand(cmd, args)
+	err := cli.CheckCommand(cmd, args)
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)
 	}
-	if out.err != nil && (err == nil || errors.Is(err, errNotConverged)) {
-		err = out.err // printing help returns no error
+	if out.Err != nil && (err == nil || errors.Is(err, errNotConverged)) {
+		err = out.Err // printing help returns no error
 	}
 	switch {
 	case err == nil:
@@ -189,8 +132,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitIncomplete
 	case ctx.Err() != nil: // what has been computed since has no meaning
 		return reportStop(ctx, stderr)
-	case badUsage(err):
-		fmt.Fprintf(stderr, "surepipe: %v\n", withFlags(err))
+	case cli.BadUsage(err):
+		fmt.Fprintf(stderr, "surepipe: %v\n", cli.Text(err))
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "surepipe: %v\n", err)

@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -11,9 +11,25 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"surepipe/internal/figure"
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/cmd/surepipe/internal/report"
+	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 	"surepipe/study"
+	"surepipe/study/draw"
 )
+
+// mergeCommand is surepipe merge.
+type mergeCommand struct {
+	cmd      *cobra.Command
+	jsonl    string
+	mixed    bool
+	figures  draw.MonteCarlo
+	csv, out string
+	noRefine bool
+	moved    map[string]*string // by the name of a flag for a file
+}
 
 const mergeHelp = `Merges the files of all shards of a run into the file that one machine would have written,
 equal to it in every byte, times aside, and prints the summary of the run.
@@ -55,117 +71,303 @@ run the array again with --array=2,5-6, and merge again. In a job that follows a
 --dependency=afterany: a task that was killed and requeued counts as failed for afterok.`
 
 func newMerge() *cobra.Command {
-	var f mergeFlags
-	cmd := &cobra.Command{
+	f := &mergeCommand{moved: map[string]*string{}}
+	f.cmd = &cobra.Command{
 		Use:   "merge FILE...",
 		Short: "Merge the files of a run's shards",
 		Long:  mergeHelp,
 		Example: `  surepipe merge mc.shard-*.jsonl --jsonl mc.jsonl --plot mc.png
   surepipe merge sweep.shard-*.jsonl --jsonl sweep.jsonl --csv sweep.csv --out best.npz
   sbatch --array=0-7 shard.sh && sbatch --dependency=afterany:$JOB merge.sh`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.merge(cmd, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return f.merge(args) },
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.jsonl, "jsonl", "", "write the merged lines to this `file`, which must not exist")
-	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, "+
-		"which agree up to rounding")
-	flags.StringVar(&f.figures.plot, "plot", "",
-		"draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
-	flags.StringVar(&f.figures.running, "running", "",
-		"montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
-	flags.StringVar(&f.csv, "csv", "", "sweep: write the points to this .csv `file`")
-	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in "+
-		"the formats of surepipe run --out")
-	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data "+
-		"are not needed; surepipe sweep --resume goes on from there")
-	f.moved = map[string]*string{}
+	cli.Bind(f.cmd,
+		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "write the merged lines to this `file`, which must not exist",
+			Role: cli.Writes, Extensions: []string{"jsonl"}},
+		cli.Flag{Name: "mixed", To: &f.mixed, Usage: "also merge shards of different versions, BLAS kernels or " +
+			"devices, which agree up to rounding"},
+		cli.Flag{Name: "plot", To: &f.figures.Histogram, Usage: "draw the figure of surepipe montecarlo or sweep " +
+			"--plot to this .png, .svg or .pdf `file`", Role: cli.Writes, Extensions: draw.Formats()},
+		cli.Flag{Name: "running", To: &f.figures.Running, Usage: "montecarlo: draw the running mean of SURE - loss, " +
+			"or of SURE, to this `file`", Role: cli.Writes, Extensions: draw.Formats()},
+		cli.Flag{Name: "csv", To: &f.csv, Usage: "sweep: write the points to this .csv `file`", Role: cli.Writes,
+			Extensions: []string{"csv"}},
+		cli.Flag{Name: "out", To: &f.out, Usage: "sweep: write the fit at the minimizer to this `file`; run: the " +
+			"fit, in the formats of surepipe run " +
+			"--out", Role: cli.Writes, Extensions: []string{"npz", "npy", "csv", "png"}},
+		cli.Flag{Name: "no-refine", To: &f.noRefine, Usage: "sweep: the minimizer is that of the grid, for which " +
+			"the data are not needed; surepipe sweep --resume goes on from there"})
 	for _, name := range fileFlags {
-		f.moved[name] = flags.String(name, "",
-			"sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
-		markFile(cmd, reads, name)
+		f.moved[name] = new(string)
+		cli.Bind(f.cmd, cli.Flag{Name: name, To: f.moved[name], Usage: "sweep, run: the `file` of the shards' " +
+			"--" + name +
+			", where its path is another one now", Role: cli.Reads})
 	}
-	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"},
-		"out": {"npz", "npy", "csv", "png"}, "plot": figure.Formats(), "running": figure.Formats()} {
-		markFile(cmd, writes, name, kinds...)
-	}
-	return cmd
+	return f.cmd
 }
 
-type mergeFlags struct {
-	jsonl    string
-	mixed    bool
-	figures  monteCarloFigures
-	csv, out string
-	noRefine bool
-	moved    map[string]*string // by the name of a flag for a file
-	files    map[string]string  // those of moved that are given
-}
-
-func (f *mergeFlags) check(cmd *cobra.Command, files []string) error {
+func (f *mergeCommand) check(files []string) error {
 	switch {
 	case len(files) == 0:
-		return usagef("surepipe merge takes the files of the shards, found none")
+		return study.Errorf("surepipe merge takes the files of the shards, found none")
 	case f.jsonl == "":
-		return usagef("--jsonl is missing, expected the file for the merged lines")
+		return study.Errorf("--jsonl is missing, expected the file for the merged lines")
 	}
 	if _, err := os.Stat(f.jsonl); err == nil {
-		return usagef("--jsonl is %q, which exists: remove it, or choose another name", f.jsonl)
-	}
-	f.files = map[string]string{}
-	for name, path := range f.moved {
-		if cmd.Flags().Changed(name) {
-			f.files[name] = *path
-		}
+		return study.Errorf("--jsonl is %q, which exists: remove it, or choose another name", f.jsonl)
 	}
 	if f.out != "" && f.noRefine {
-		return usagef("--out is the fit, which --no-refine does not compute: expected one of them")
+		return study.Errorf("--out is the fit, which --no-refine does not compute: expected one of them")
 	}
-	return f.figures.check()
+	return checkFigures(f.figures)
 }
 
-// checkRun rejects flags for which the run of the shards has no use.
-func (f *mergeFlags) checkRun(cmd *cobra.Command, of study.ShardHeader) (err error) {
-	used := append([]string{"jsonl", "mixed", "help"}, mergerOf(of.Shard.Unit).flags...)
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if !slices.Contains(used, flag.Name) && err == nil {
-			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s",
-				flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
-		}
-	})
-	return err
+// merger merges the shards of a run.
+type merger struct {
+	// flags are those of surepipe merge that the run has a use for, besides --jsonl and --mixed.
+	flags []string
+	// merge writes what one machine would have written.
+	merge func(f *mergeCommand, set *study.Shards) error
+}
+
+// mergers are those of the runs, by their units.
+var mergers = map[string]merger{
+	study.SampleUnit: {[]string{"plot", "running"}, (*mergeCommand).samples},
+	study.ChainUnit:  {append([]string{"csv", "plot", "out", "no-refine"}, fileFlags...), (*mergeCommand).sweep},
+	study.ProbeUnit:  {append([]string{"out"}, fileFlags...), (*mergeCommand).probes},
 }
 
 // errIncomplete is returned after the missing shards have been printed.
 var errIncomplete = errors.New("shards are missing")
 
 // merge merges the files of a run's shards.
-func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
-	if err := f.check(cmd, files); err != nil {
+func (f *mergeCommand) merge(files []string) error {
+	if err := f.check(files); err != nil {
 		return err
 	}
 	set, err := study.ReadShards(files, f.mixed)
 	if err != nil {
 		return err
 	}
-	if err := f.checkRun(cmd, set.Of); err != nil {
+	run := mergers[set.Of.Shard.Unit]
+	f.cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(append([]string{"jsonl", "mixed", "help"}, run.flags...), flag.Name) && err == nil {
+			err = study.Errorf("--%s has no meaning for these shards, whose unit is a %s: expected some of --jsonl, "+
+				"--mixed, --%s", flag.Name, set.Of.Shard.Unit, study.Option(strings.Join(run.flags, ", --")))
+		}
+	})
+	if err != nil {
 		return err
 	}
-	var data []namedFile
+	var data []cli.NamedFile
 	for _, name := range slices.Sorted(maps.Keys(set.Of.Files)) {
-		data = append(data, namedFile{what: "the file of the shards' --" + name, path: set.Of.Files[name]})
+		data = append(data, cli.Named("the file of the shards' --"+name, set.Of.Files[name]))
 	}
-	if err := checkOverwrite(cmd, data); err != nil {
+	if err := cli.CheckOverwrite(f.cmd, data); err != nil {
 		return err
 	}
 	if missing := set.Missing(); len(missing) > 0 {
-		text := study.Ranges(missing)
-		if err := study.WriteLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
+		array := study.Ranges(missing)
+		if err := study.WriteLine(f.cmd.OutOrStdout(), map[string]any{"missing": missing, "array": array}); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with "+
-			"--array=%s, and merge again\n", len(missing), set.Of.Shard.Count, text)
+		f.cmd.PrintErrf("surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge "+
+			"again\n", len(missing), set.Of.Shard.Count, array)
 		return errIncomplete
 	}
-	return mergerOf(set.Of.Shard.Unit).merge(f, cmd, set)
+	return run.merge(f, set)
+}
+
+// files are those of the shards' data, where they are now.
+func (f *mergeCommand) files(set *study.Shards) (map[string]string, error) {
+	moved := map[string]string{}
+	for name, path := range f.moved {
+		if f.cmd.Flags().Changed(name) {
+			moved[name] = *path
+		}
+	}
+	files, err := set.Of.FilesOf(moved)
+	if err != nil {
+		return nil, study.Errorf("%s: %w; or --no-refine, which needs no data", f.first(set), err)
+	}
+	return files, nil
+}
+
+// first is the file with the header of all.
+func (f *mergeCommand) first(set *study.Shards) string { return set.Files[set.Of.Shard.Index].Path }
+
+// as gives a command the flags of the shards, with these files.
+func (f *mergeCommand) as(cmd *cobra.Command, set *study.Shards, files map[string]string) error {
+	cmd.SetContext(f.cmd.Context())
+	cmd.SetErr(f.cmd.ErrOrStderr())
+	cmd.SetOut(f.cmd.OutOrStdout())
+	if err := setFlags(set.Of, cmd, files); err != nil {
+		return study.Errorf("%s: %w", f.first(set), err)
+	}
+	return nil
+}
+
+// samples writes the lines of a whole Monte Carlo run, its summary and its figures.
+func (f *mergeCommand) samples(set *study.Shards) error {
+	var m study.Merged
+	err := dataio.WriteFile(f.jsonl, func(w io.Writer) (err error) {
+		m, err = set.MergeSamples(f.cmd.Context(), w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	run := new(monteCarloCommand)
+	if err := f.as(run.command(), set, set.Of.Files); err != nil {
+		return err
+	}
+	whole, err := study.ReadMonteCarloHeader(set.Of.Whole)
+	if err != nil {
+		return err
+	}
+	m.Tally.Warnings = slices.Clone(m.Tally.Notes)
+	return run.sumUp(f.cmd, m.Tally, study.Throughput{}, f.figures, m.Problem, m.D, cli.Origin(run.cmd, whole.Data))
+}
+
+// sweep writes the points of the grid, refines the minimizer unless that is not wanted, and sums up.
+func (f *mergeCommand) sweep(set *study.Shards) error {
+	known, seconds, err := set.Points(f.cmd.Context())
+	if err != nil {
+		return err
+	}
+	run := new(sweepCommand)
+	if err := f.refine(run, set, known); err != nil {
+		return err
+	}
+	run.asJSON, run.csv, run.plot, run.out = true, f.csv, f.figures.Histogram, f.out
+	s := run.sweep
+	s.Known, s.Seconds = known, seconds
+	if s.Estimator != nil {
+		defer run.close()
+	}
+	var r *study.Swept
+	var done error
+	err = dataio.WriteFile(f.jsonl, func(w io.Writer) error {
+		done = run.follow(w, func(swept *study.Swept) error {
+			r = swept
+			return study.WriteLine(w, r.Summary)
+		})
+		if r == nil {
+			return done
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := study.WriteLine(f.cmd.OutOrStdout(), r.Summary); err != nil {
+		return err
+	}
+	if err := report.Swept(f.cmd.ErrOrStderr(), r); err != nil {
+		return err
+	}
+	return done
+}
+
+// refine prepares to go on after the points of the grid as one machine would, from the data; or, where that is not
+// wanted, from the lines alone.
+func (f *mergeCommand) refine(run *sweepCommand, set *study.Shards, known []study.SweepLine) error {
+	h, err := study.ReadSweepHeader(set.Of.Whole)
+	if err != nil {
+		return err
+	}
+	cmd := run.command()
+	if f.noRefine {
+		if err := f.as(cmd, set, set.Of.Files); err != nil {
+			return err
+		}
+		run.coefficients, run.line = coefficientFlags{}, bar.New(f.cmd)
+		s := &study.Sweep{Template: known[0].Result, Header: h, Options: pipeline.SweepOptions{
+			Criterion: h.Criterion, Rule: run.grids.Rule, Options: pipeline.Options{Sigma2: h.Sigma2}}}
+		if h.Sigma2RelStdErr != nil {
+			s.Options.Sigma2RelStdErr = *h.Sigma2RelStdErr
+		}
+		run.sweep = s
+		run.note(study.NewNote(study.NoteNotRefined, "the minimizer is that of the grid: the same surepipe sweep with "+
+			"--jsonl %s --resume refines it", f.jsonl))
+		s.Axes, err = h.Axes()
+		return err
+	}
+	files, err := f.files(set)
+	if err != nil {
+		return err
+	}
+	if err := f.as(cmd, set, files); err != nil {
+		return err
+	}
+	run.out = f.out
+	if err := run.open(); err != nil {
+		return err
+	}
+	if err = run.checkNamed(f.cmd); err == nil {
+		err = f.here(set, run.sweep.Estimator.Device(), run.sweep.Header)
+	}
+	if err != nil {
+		run.close()
+		return err
+	}
+	run.sweep.Header = h
+	return nil
+}
+
+// here rejects a run that is opened here and is not the shards'.
+func (f *mergeCommand) here(set *study.Shards, device string, whole any) error {
+	h, err := set.Of.Here(device, whole)
+	if err == nil {
+		err = h.SameRun(set.Of, f.mixed)
+	}
+	if err != nil {
+		return study.Errorf("the run here is not that of the shards: %w", err)
+	}
+	return nil
+}
+
+// probes solves the problem once more, and writes the result as one machine would.
+func (f *mergeCommand) probes(set *study.Shards) error {
+	if set.Of.Fit == nil {
+		return study.Errorf("%s: its first line has no \"fit\"", f.first(set))
+	}
+	files, err := f.files(set)
+	if err != nil {
+		return err
+	}
+	run := new(runCommand)
+	if err := f.as(run.command(), set, files); err != nil {
+		return err
+	}
+	run.out = f.out
+	if err := run.open(); err != nil {
+		return err
+	}
+	defer run.close()
+	if err := run.checkNamed(f.cmd); err != nil {
+		return err
+	}
+	whole, err := run.header()
+	if err == nil {
+		err = f.here(set, run.job.Device(), whole)
+	}
+	if err != nil {
+		return err
+	}
+	risk, err := run.job.EstimateMerged(f.cmd.Context(), run.file.Y, set, f.mixed)
+	run.line.Close()
+	if err != nil {
+		return err
+	}
+	return run.report(risk, func(r study.Result) error {
+		line := func(w io.Writer) error { return study.WriteLine(w, r) }
+		if err := dataio.WriteFile(f.jsonl, line); err != nil {
+			return err
+		}
+		if err := line(f.cmd.OutOrStdout()); err != nil {
+			return err
+		}
+		return report.Result(&r, f.cmd.ErrOrStderr())
+	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 	"surepipe/study"
@@ -166,16 +167,16 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"", base, "bytes already; --resume continues it"},
+		{"", base, "which exists: continue it with --resume, or remove it"},
 		{"", append(base, "--resume", "--lambda", "21"), `it was begun with --lambda "20", expected "21"`},
 		{"", append(base, "--resume", "--seed", "3"), `it was begun with --seed "0", expected "3"`},
 		{"", append(base, "--resume", "--tol", "1e-3"), `it was begun with --tol "1e-08", expected "0.001"`},
 		{"", append(base, "--resume", "--first", "1"), `it was begun with --first "0", expected "1"`},
 		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries",
 			"6", "--device", "cpu", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
-		{strings.Join(lines[1:], ""), nil, "its first line was not written by surepipe montecarlo"},
-		{"[1]\n" + lines[1], nil, "its first line was not written by surepipe montecarlo"},
-		{lines[0] + lines[2], nil, "line 2: it is sample 1, expected 0"},
+		{strings.Join(lines[1:], ""), nil, "it does not begin with the header of a montecarlo run"},
+		{"[1]\n" + lines[1], nil, "it does not begin with the header of a montecarlo run"},
+		{lines[0] + lines[2], nil, "line 2: it is sample 1, expected sample 0"},
 		{lines[0] + lines[1] + "{\"sa\n" + lines[2], nil, "line 3 is not JSON"},
 		{lines[0] + lines[1] + "{}\n", nil, `line 3: it has no "sample"`},
 	} {
@@ -352,7 +353,7 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		root.SetOut(&out)
 		root.SetErr(&errs)
 		err := root.Execute()
-		if !badUsage(err) || !strings.Contains(fmt.Sprint("surepipe: ", withFlags(err)), c.want) ||
+		if !cli.BadUsage(err) || !strings.Contains(fmt.Sprint("surepipe: ", cli.Text(err)), c.want) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("surepipe mc %s: %v, expected %q", c.args, err, c.want)
 		}

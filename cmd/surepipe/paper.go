@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -12,10 +13,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 	"surepipe/study"
+	"surepipe/study/request"
 )
 
 func newPaper() *cobra.Command {
@@ -32,6 +36,7 @@ func newPaper() *cobra.Command {
 
 // paperFlags are the flags that the paper's tables and figures share.
 type paperFlags struct {
+	cmd      *cobra.Command
 	out      string
 	scale    float64
 	seed     uint64
@@ -42,18 +47,19 @@ type paperFlags struct {
 }
 
 func (f *paperFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.out, "out", "", "`folder` for the results, their data, and all numbers")
-	flags.Float64Var(&f.scale, "scale", 1,
-		"multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of data and probes")
-	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++, the paper's trace estimator")
-	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
-	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", "))
-	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; for larger ones keep the "+
-		"command that generates them")
-	markFile(cmd, fills, "out")
+	*f = paperFlags{cmd: cmd, scale: 1, seed: 1, queries: hutch.DefaultQueries, parallel: runtime.GOMAXPROCS(0),
+		device: "auto", keep: "256MB"}
+	cli.Bind(cmd,
+		cli.Flag{Name: "out", To: &f.out, Usage: "`folder` for the results, their data, and all " +
+			"numbers", Role: cli.Fills},
+		cli.Flag{Name: "scale", To: &f.scale, Usage: "multiply the paper's sizes by this, such as 0.2; no side " +
+			"shrinks below 10"},
+		cli.Flag{Name: "seed", To: &f.seed, Usage: "seed of data and probes"},
+		cli.Flag{Name: "queries", To: &f.queries, Usage: "queries of Hutch++, the paper's trace estimator"},
+		cli.Flag{Name: "parallel", To: &f.parallel, Usage: "samples in flight at once"},
+		cli.Flag{Name: "device", To: &f.device, Usage: "auto, or " + strings.Join(array.Kinds(), ", ")},
+		cli.Flag{Name: "keep", To: &f.keep, Usage: "write data files up to this size; for larger ones keep the " +
+			"command that generates them"})
 }
 
 // check rejects flags that are wrong, and makes gonum use a native BLAS, which is also used to draw
@@ -62,25 +68,25 @@ func (f *paperFlags) check() error {
 	// The last bits of the drawn data depend on the library, which is therefore chosen first, so
 	// that the same command draws the same data.
 	if err := array.UseNative(); err != nil {
-		return usageError{err}
+		return study.Bad(err)
 	}
 	switch {
 	case !(f.scale > 0) || f.scale > 1:
-		return usagef("--scale is %g, expected more than 0 and at most 1", f.scale)
-	case f.parallel < 1 || f.parallel > mostParallel:
-		return usagef("--parallel is %d, expected 1 to %d", f.parallel, mostParallel)
+		return study.Errorf("--scale is %g, expected more than 0 and at most 1", f.scale)
+	case f.parallel < 1 || f.parallel > request.MostParallel:
+		return study.Errorf("--parallel is %d, expected 1 to %d", f.parallel, request.MostParallel)
 	}
 	if _, err := parseSize("keep", f.keep); err != nil {
 		return err
 	}
 	_, err := hutch.NewPlan(hutch.HutchPP, f.queries, 1<<30)
-	return planError(err)
+	return study.PlanError(err)
 }
 
 func parseSize(flag, text string) (uint64, error) {
 	n, err := humanize.ParseBytes(text)
 	if err != nil || n == 0 {
-		return 0, usagef("--%s is %q, expected a size such as 1GB", flag, text)
+		return 0, study.Errorf("--%s is %q, expected a size such as 1GB", flag, text)
 	}
 	return n, nil
 }
@@ -88,10 +94,10 @@ func parseSize(flag, text string) (uint64, error) {
 // makeFolder creates the folder --out, and one in it for the data.
 func (f *paperFlags) makeFolder() error {
 	if err := os.MkdirAll(filepath.Join(f.out, "data"), 0o777); err != nil {
-		return usagef("--out is %q: %w", f.out, err)
+		return study.Errorf("--out is %q: %w", f.out, err)
 	}
 	if err := dataio.CheckWritable(filepath.Join(f.out, "data", "test")); err != nil {
-		return usagef("--out is %q: %w", f.out, err)
+		return study.Errorf("--out is %q: %w", f.out, err)
 	}
 	return nil
 }
@@ -123,10 +129,9 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }
 
-// estimator returns the flags of surepipe run, with their defaults except for args, and the
-// resulting settings.
-func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags, map[string]string, error) {
-	e := &estimatorFlags{}
+// estimator is an estimate with the defaults of surepipe run except for args, and its settings.
+func (f *paperFlags) estimator(problem string, args ...string) (*estimation, map[string]string, error) {
+	e := &estimation{}
 	cmd := &cobra.Command{}
 	e.register(cmd, f.parallel)
 	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed),
@@ -134,20 +139,21 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, nil, err
 	}
-	if err := e.check(cmd); err != nil {
+	if err := e.check(); err != nil {
 		return nil, nil, err
 	}
-	return e, estimatorSettings(cmd), nil
+	settings := e.settings()
+	e.cmd = f.cmd
+	return e, settings, nil
 }
 
-// open opens the device, and a job for e and the data.
-func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data,
-	bar *progress) (*study.Estimator, error) {
-	dev, err := openDevice(cmd.Context(), f.device, 0)
+// open opens the device, and an estimator on it for the data.
+func (f *paperFlags) open(e *estimation, data problems.Data, line *bar.Line) (*study.Estimator, error) {
+	dev, err := request.OpenDevice(f.cmd.Context(), f.device, 0)
 	if err != nil {
 		return nil, err
 	}
-	return e.open(cmd, dev, data, bar)
+	return e.open([]array.Device{dev}, data, line)
 }
 
 // matrixOf is a table of numbers with names of its columns, for a .csv file.

@@ -10,11 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
+	"surepipe/study/request"
 )
 
 // curves draws figure 3: the curves at one y, and the errors over several. Each y is a sweep from
@@ -44,8 +46,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c := &curveSweeps{figures: f, flags: &sweepFlags{estimatorFlags: *e, chain: f.points,
-		axes: []study.Axis{{Name: "lambda", Values: lambda}}}, data: data}
+	c := &curveSweeps{figures: f, estimate: e, axes: []study.Axis{{Name: "lambda", Values: lambda}}, data: data}
 	if err := c.run(ctx); err != nil {
 		return 0, err
 	}
@@ -55,10 +56,11 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 // curveSweeps are the sweeps of figure 3, one for each y.
 type curveSweeps struct {
 	*figures
-	flags *sweepFlags
-	data  problems.Data
-	job   *study.Estimator
-	bar   *progress
+	estimate *estimation
+	axes     []study.Axis
+	data     problems.Data
+	job      *study.Estimator
+	bar      *bar.Line
 
 	mu    sync.Mutex
 	lines [][]study.SweepLine // of each y, from the largest weight to the smallest
@@ -66,16 +68,13 @@ type curveSweeps struct {
 
 // run computes the points that are not in the folder yet.
 func (c *curveSweeps) run(ctx context.Context) (err error) {
-	c.bar = newProgress(c.cmd)
-	defer c.bar.close()
-	c.bar.label("figure 3: ", "points")
-	if c.job, err = c.open(c.cmd, &c.flags.estimatorFlags, c.data, c.bar); err != nil {
+	c.bar = bar.New(c.cmd)
+	defer c.bar.Close()
+	c.bar.Label("figure 3: ", "points")
+	if c.job, err = c.open(c.estimate, c.data, c.bar); err != nil {
 		return err
 	}
 	defer c.job.Close()
-	if err := c.flags.chooseCriterion(c.job.Sigma2); err != nil {
-		return err
-	}
 	c.lines = make([][]study.SweepLine, c.draws)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.parallel)
@@ -85,7 +84,7 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	if err := g.Wait(); err != nil {
 		if c.cmd.Context().Err() != nil {
 			fmt.Fprintf(c.cmd.ErrOrStderr(), "surepipe: %d of %d points are in %s: the same command continues "+
-				"from there\n", c.bar.count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
+				"from there\n", c.bar.Count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
 		}
 		return err
 	}
@@ -96,45 +95,32 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	data := c.data
 	data.Y = problems.Sample(data.Mu, c.job.Sigma2, c.seed, draw)
-	family, options := c.flags.sweep(c.cmd, c.job, data)
-	options.Parallel = 1
-	if follow := c.bar.follower(); follow != nil {
-		options.Progress = func(p pipeline.Progress) {
+	s, err := c.estimate.SweepOf(request.Sweep{Rule: pipeline.MinimumRule, Chain: c.points}, c.axes, c.job, data)
+	if err != nil {
+		return err
+	}
+	s.Options.Parallel = 1
+	if follow := c.bar.Follower(); follow != nil {
+		s.Options.Progress = func(p pipeline.Progress) {
 			p.Sample = p.Sample*c.draws + draw
 			follow(p)
 		}
 	}
 	name := filepath.Join(c.out, "figure3", fmt.Sprintf("sample%03d-of-%d-points.jsonl", draw, c.points))
-	log, known, err := openSweepLog(name, true, c.flags.header(c.job, data))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	for _, line := range known {
-		options.Known = append(options.Known, study.KnownPoint(c.flags.criterion, c.flags.axes, line))
-	}
-	c.add(draw, known...)
-	for point, err := range pipeline.Sweep(ctx, data.Y, family, [][]float64{c.flags.axes[0].Values}, options) {
-		if err != nil {
-			return err
-		}
-		if point.Stage == pipeline.MinimizerStage {
-			break
-		}
-		line := c.flags.line(c.job, point)
-		if err := log.Write(line); err != nil {
-			return err
-		}
+	s.File = study.File{Path: name, Header: s.Header, Resume: true}
+	s.Point = func(line study.SweepLine) error {
 		c.add(draw, line)
+		return nil
 	}
-	return nil
+	_, err = s.RunPart(ctx, study.ShardPart{N: len(s.Header.Chains()) - 1})
+	return err
 }
 
-// add keeps points of one y.
-func (c *curveSweeps) add(draw int, lines ...study.SweepLine) {
+// add keeps a point of one y.
+func (c *curveSweeps) add(draw int, line study.SweepLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines[draw] = append(c.lines[draw], lines...)
+	c.lines[draw] = append(c.lines[draw], line)
 	done, next := 0, math.MaxInt
 	for i, l := range c.lines {
 		done += len(l)
@@ -142,13 +128,13 @@ func (c *curveSweeps) add(draw int, lines ...study.SweepLine) {
 			next = min(next, len(l)*c.draws+i)
 		}
 	}
-	c.bar.set(done, c.draws*c.points, next)
+	c.bar.Set(done, c.draws*c.points, next)
 }
 
 // draw draws the figure, when all points are known.
 func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 	const name = "figure3-hyperparameter"
-	lambda := c.flags.axes[0].Values
+	lambda := c.axes[0].Values
 	sweep := figure.Sweep{Title: "Matrix completion " + size + ", one y", Parameter: "λ", Label: "SURE / d"}
 	errors := figure.Lines{Title: "Matrix completion " + size, XLabel: "λ", YLabel: "|SURE − risk| / risk"}
 	columns := []string{"lambda", "risk"}
@@ -203,5 +189,6 @@ func (c *curveSweeps) draw(size string) (notConverged int, err error) {
   least SURE                %.4g a coordinate, at lambda = %.4g, where the loss is %.4g
   least loss                %.4g a coordinate, at lambda = %.4g
   largest error of SURE     %.2f%% of the Monte Carlo risk, at lambda = %.4g; the paper's less than 1%% at full size
-`, size, c.points, lambda[len(lambda)-1], c.draws, sweep.SURE[best], sweep.Lambda[best], sweep.Loss[best], sweep.Loss[oracle], sweep.Lambda[oracle], 100*worst, worstAt))
+`, size, c.points, lambda[len(lambda)-1], c.draws, sweep.SURE[best], sweep.Lambda[best], sweep.Loss[best],
+		sweep.Loss[oracle], sweep.Lambda[oracle], 100*worst, worstAt))
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/problems"
@@ -19,8 +22,6 @@ type figures struct {
 	paperFlags
 	which                         string
 	samples, seeds, draws, points int
-
-	cmd *cobra.Command
 }
 
 func newPaperFigures() *cobra.Command {
@@ -50,38 +51,34 @@ a minute of processor time, one of figure 2 ten seconds, and one of figure 3, wh
 sweep, a quarter of an hour.`,
 		Example: `  surepipe paper figures --out figures --scale 0.2
   surepipe paper figures --out figures --figure 2 --samples 2000 --seeds 100`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.cmd = cmd
-			return f.run()
-		},
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.register(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&f.which, "figure", "all", "all, 1, 2 or 3")
-	flags.IntVar(&f.samples, "samples", 30, "figures 1 and 2: samples of y")
-	flags.IntVar(&f.seeds, "seeds", 30, "figures 1 and 2: seeds at one sample")
-	flags.IntVar(&f.draws, "draws", 2, "figure 3: samples of y")
-	flags.IntVar(&f.points, "points", 37, "figure 3: values of lambda")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("figure",
-		cobra.FixedCompletions([]string{"all", "1", "2", "3"}, cobra.ShellCompDirectiveNoFileComp)))
+	f.which, f.samples, f.seeds, f.draws, f.points = "all", 30, 30, 2, 37
+	cli.Bind(cmd,
+		cli.Flag{Name: "figure", To: &f.which, Usage: "all, 1, 2 or 3", Values: []string{"all", "1", "2", "3"}},
+		cli.Flag{Name: "samples", To: &f.samples, Usage: "figures 1 and 2: samples of y"},
+		cli.Flag{Name: "seeds", To: &f.seeds, Usage: "figures 1 and 2: seeds at one sample"},
+		cli.Flag{Name: "draws", To: &f.draws, Usage: "figure 3: samples of y"},
+		cli.Flag{Name: "points", To: &f.points, Usage: "figure 3: values of lambda"})
 	return cmd
 }
 
 func (f *figures) run() error {
 	if !slices.Contains([]string{"all", "1", "2", "3"}, f.which) {
-		return usagef("--figure is %q, expected all, 1, 2 or 3", f.which)
+		return study.Errorf("--figure is %q, expected all, 1, 2 or 3", f.which)
 	}
 	for _, n := range []struct {
 		flag         string
 		value, least int
 	}{{"samples", f.samples, 2}, {"seeds", f.seeds, 2}, {"draws", f.draws, 2}, {"points", f.points, 2}} {
 		if n.value < n.least {
-			return usagef("--%s is %d, expected at least %d", n.flag, n.value, n.least)
+			return study.Errorf("--%s is %d, expected at least %d", n.flag, n.value, n.least)
 		}
 	}
 	if f.out == "" {
-		return usagef("--out is missing, expected a folder")
+		return study.Errorf("--out is missing, expected a folder")
 	}
 	if err := f.check(); err != nil {
 		return err
@@ -123,11 +120,11 @@ func (f *figures) run() error {
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
 func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int,
-	e *estimatorFlags, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
-	bar := newProgress(f.cmd)
-	defer bar.close()
-	bar.label(title+": ", "samples")
-	job, err := f.open(f.cmd, e, data, bar)
+	e *estimation, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
+	line := bar.New(f.cmd)
+	defer line.Close()
+	line.Label(title+": ", "samples")
+	job, err := f.open(e, data, line)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,11 +132,11 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, name, title 
 		Estimator: job, Template: e.result(job),
 		Samples: study.Simulated(data.Mu, data.YShape, job.Sigma2, f.seed), Mu: data.Mu, Count: count,
 		Part: study.Part{End: count + seeds}, Seed: f.seed,
-		Log: filepath.Join(f.out, name), Resume: true,
-		Header: study.NewMonteCarloHeader(settings, data, job.Device()),
-		Warn:   func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
+		File: study.File{Path: filepath.Join(f.out, name), Resume: true,
+			Header: study.NewMonteCarloHeader(settings, data, job.Device()),
+			Warn:   func(text string) { e.say("%s", text) }},
 	}
-	r, err := computeSamples(ctx, m, bar, "the same command")
+	r, err := e.compute(m, line, "the same command")
 	if err != nil {
 		job.Close()
 		return nil, nil, err
@@ -216,9 +213,10 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
   largest error of SURE     %.2f%% of it; the paper's %.1f%% over 2000 samples at full size
   spread over samples       %.2f%% (standard deviation)
   spread over %3d seeds     %.2f%%
-`, number, title, rows, cols, job.Problem.D, risk/float64(job.Problem.D), s.Samples, *s.MeanError/risk, *s.MeanErrorStdErr/risk,
+`, number, title, rows, cols, job.Problem.D, risk/float64(job.Problem.D), s.Samples, *s.MeanError/risk,
+		*s.MeanErrorStdErr/risk,
 		largest(samples), 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
-	if rates := rates(&r.Speed); rates != "" {
+	if rates := report.Rates(&r.Speed); rates != "" {
 		text += "  throughput                " + rates + "\n"
 	}
 	return s.NotConverged, f.report(number, text)

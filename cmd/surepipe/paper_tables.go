@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/pipeline"
@@ -127,13 +129,13 @@ func newPaperTables(use string, samples int) *cobra.Command {
 		Long:  "surepipe paper tables " + paperTablesHelp,
 		Example: `  surepipe paper tables --out tables
   surepipe paper tables --problem matrix-completion --scale 0.2`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if problem != "all" && !slices.Contains(tabled, problem) {
-				return usagef("--problem is %q, expected all or one of %s", problem, strings.Join(tabled, ", "))
+				return study.Errorf("--problem is %q, expected all or one of %s", problem, strings.Join(tabled, ", "))
 			}
 			if samples < 0 || samples == 1 {
-				return usagef("--samples is %d, expected at least 2, or 0 for none", samples)
+				return study.Errorf("--samples is %d, expected at least 2, or 0 for none", samples)
 			}
 			limit, err := parseSize("largest", largest)
 			if err != nil {
@@ -147,13 +149,12 @@ func newPaperTables(use string, samples int) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(tabled, ", "))
-	flags.StringVar(&largest, "largest", humanize.IBytes(uint64(stored.Memory())*3/4),
-		"leave out rows that need more memory than this")
-	flags.IntVar(&samples, "samples", samples, "further samples for the Monte Carlo risk; 0 leaves it out")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem",
-		cobra.FixedCompletions(append([]string{"all"}, tabled...), cobra.ShellCompDirectiveNoFileComp)))
+	problem, largest = "all", humanize.IBytes(uint64(stored.Memory())*3/4)
+	cli.Bind(cmd,
+		cli.Flag{Name: "problem", To: &problem, Usage: "all, " + strings.Join(tabled, ", "),
+			Values: append([]string{"all"}, tabled...)},
+		cli.Flag{Name: "largest", To: &largest, Usage: "leave out rows that need more memory than this"},
+		cli.Flag{Name: "samples", To: &samples, Usage: "further samples for the Monte Carlo risk; 0 leaves it out"})
 	return cmd
 }
 
@@ -223,11 +224,11 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if err != nil {
 		return line, err
 	}
-	bar := newProgress(t.cmd)
-	defer bar.close()
-	bar.label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
-	e.keep.b = r.problem == "lasso"
-	job, err := t.flags.open(t.cmd, e, data, bar)
+	progress := bar.New(t.cmd)
+	defer progress.Close()
+	progress.Label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
+	e.Keep.B = r.problem == "lasso"
+	job, err := t.flags.open(e, data, progress)
 	if err != nil {
 		return line, err
 	}
@@ -253,7 +254,7 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if t.samples == 0 {
 		return line, nil
 	}
-	losses, err := t.losses(job, data, bytes, bar)
+	losses, err := t.losses(job, data, bytes, progress)
 	if err != nil {
 		return line, err
 	}
@@ -265,14 +266,14 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 
 // losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated
 // with the fewest probes. For a large row one sample is in flight at a time.
-func (t *tables) losses(job *study.Estimator, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
+func (t *tables) losses(job *study.Estimator, data problems.Data, bytes uint64, line *bar.Line) ([]float64, error) {
 	parallel := t.flags.parallel
 	if 2*bytes > uint64(stored.Memory()) {
 		parallel = 1
 	}
 	pipe, err := pipeline.New(job.Solver, pipeline.Options{
 		Sigma2: job.Sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel,
-		Progress: bar.follower(),
+		Progress: line.Follower(),
 	})
 	if err != nil {
 		return nil, err
@@ -290,7 +291,7 @@ func (t *tables) losses(job *study.Estimator, data problems.Data, bytes uint64, 
 			return nil, err
 		}
 		losses = append(losses, study.SquaredDistance(risk.MuHat, data.Mu))
-		bar.set(len(losses), t.samples, risk.Index+1)
+		line.Set(len(losses), t.samples, risk.Index+1)
 	}
 	return losses, nil
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/study"
 	"surepipe/study/predict"
 )
 
@@ -45,18 +47,19 @@ func newPredict() *cobra.Command {
 		Example: `  surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --out fit.npz
   surepipe predict --fit fit.npz --data new.csv
   surepipe predict --fit completion.npz --out missing.csv`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPredict(cmd, &p) },
 	}
-	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&p.fit, "fit", "", "the `file` of the fit (.npz)")
-	cmd.Flags().StringVar(&p.data, "data", "", "the `file` with the new rows, or the entries")
-	cmd.Flags().StringSliceVar(&p.na, "na", nil, naFlag+" (default: those of the fit)")
-	cmd.Flags().StringVar(&p.out, "out", "", "write the predictions to this .csv `file`, and not to standard output")
-	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON object")
-	markFile(cmd, reads, "fit", "npz")
-	markFile(cmd, reads, "data", "csv", "tsv", "npz", "npy", "mtx", "gz")
-	markFile(cmd, writes, "out", "csv")
+	cli.Bind(cmd,
+		cli.Flag{Name: "fit", To: &p.fit, Usage: "the `file` of the fit (.npz)", Role: cli.Reads,
+			Extensions: []string{"npz"}},
+		cli.Flag{Name: "data", To: &p.data, Usage: "the `file` with the new rows, or the entries", Role: cli.Reads,
+			Extensions: []string{"csv", "tsv", "npz", "npy", "mtx", "gz"}},
+		cli.Flag{Name: "na", To: &p.na, Usage: naFlag + " (default: those of the fit)"},
+		cli.Flag{Name: "out", To: &p.out, Usage: "write the predictions to this .csv `file`, and not to standard " +
+			"output",
+			Role: cli.Writes, Extensions: []string{"csv"}},
+		cli.Flag{Name: "json", To: &p.asJSON, Usage: "print one JSON object"})
 	return cmd
 }
 
@@ -70,16 +73,16 @@ type predictFlags struct {
 // check rejects flags that are wrong for any fit.
 func (p *predictFlags) check(cmd *cobra.Command) error {
 	if p.fit == "" {
-		return usagef("--fit is missing, expected a file that run --out or sweep --out wrote")
+		return study.Errorf("--fit is missing, expected a file that run --out or sweep --out wrote")
 	}
 	if cmd.Flags().Changed("na") && !dataio.IsTable(p.data) {
-		return usagef("--na is about the cells of a table (.csv, .tsv), found --data %q", p.data)
+		return study.Errorf("--na is about the cells of a table (.csv, .tsv), found --data %q", p.data)
 	}
 	if p.out == "" {
 		return nil
 	}
 	if ext := strings.ToLower(filepath.Ext(p.out)); ext != ".csv" {
-		return usagef("--out is %q, expected a name that ends in .csv", p.out)
+		return study.Errorf("--out is %q, expected a name that ends in .csv", p.out)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/study"
 )
 
@@ -37,19 +38,19 @@ lines.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			keepCommandLine(cmd) // before the command changes the variables of its flags
-			if err := checkEmpty(cmd); err != nil {
+			cli.KeepCommandLine(cmd) // before the command changes the variables of its flags
+			if err := cli.CheckEmpty(cmd); err != nil {
 				return err
 			}
-			return checkFiles(cmd, args)
+			return cli.CheckFiles(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(newHelp())
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetHelpCommand(cli.NewHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
 	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(),
-		newMerge(), newInfo(), newCite(), newMan())
-	plainNumbers(root)
+		newMerge(), newInfo(), newCite(), cli.NewMan())
+	cli.PlainNumbers(root)
 	return root
 }

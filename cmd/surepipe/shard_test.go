@@ -183,7 +183,7 @@ func TestASweepsFileIsLocked(t *testing.T) {
 	for _, more := range [][]string{nil, {"--resume"}} {
 		status, _, stderr := command(t, append([]string{"sweep", "--problem", "svt", "--data", data, "--lambda",
 			"1:2:2", "--jsonl", path}, more...)...)
-		if status != exitUsage || !strings.Contains(stderr, "another process writes to this file") {
+		if status != exitFailure || !strings.Contains(stderr, "another process writes to this file") {
 			t.Errorf("%v: status %d, %s", more, status, stderr)
 		}
 	}
@@ -250,7 +250,7 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := study.ReadShardedSamples(head.Whole)
+	whole, err := study.ReadMonteCarloHeader(head.Whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 			"line 2 is not JSON"},
 		"a summary":     {write(lines[0] + `{"summary":true}` + "\n"), `line 2: it has no "sample"`},
 		"a wrong value": {write(lines[0] + `{"sample":"3"}` + "\n"), "line 2: "},
-		"another result": {write(strings.Replace(string(text), `"divergence":`, `"divergence":1`, 1)),
+		"another result": {write(lines[0] + strings.Replace(strings.Join(lines[1:], ""), `"divergence":`, `"divergence":1`, 1)),
 			"are both shard 1 of 4: line 2 of them differs"},
 		"a binary file": {write("\x00\x01\x02\n\x03"), "it does not begin with a line of JSON"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/problems"
+	"surepipe/study"
 )
 
 // specHelp describes specifications, except for their operators and regularizers.
@@ -91,7 +92,7 @@ func newSpec() *cobra.Command {
 		ValidArgs: problems.SpecNames(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("surepipe spec takes one name, found %d", len(args))
+				return study.Errorf("surepipe spec takes one name, found %d", len(args))
 			}
 			return nil
 		},
@@ -110,7 +111,7 @@ func printSpec(cmd *cobra.Command, args []string) error {
 	}
 	text, err := problems.SpecExample(args[0])
 	if err != nil {
-		return usageError{err}
+		return study.Bad(err)
 	}
 	_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 	return err

@@ -1,40 +1,37 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"iter"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"surepipe/internal/figure"
-	"surepipe/pipeline"
-	"surepipe/problems"
-	"surepipe/prox"
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/risk"
 	"surepipe/study"
+	"surepipe/study/draw"
 	"surepipe/study/load"
-	"surepipe/verify"
+	"surepipe/study/request"
 )
 
-// sweepFlags are the flags of surepipe sweep.
-type sweepFlags struct {
-	estimatorFlags
-	refine                int
-	chain                 int // points in a chain of warm starts, 0 for the default
-	csv, jsonl, plot, out string
-	shard                 string
-	asJSON, resume        bool
-	picture               pictureFlags
-	// criterion is what is minimized: "" stands for the default until the data are known.
-	criterion risk.Criterion
-	rule      pipeline.Rule // which point is chosen
+// sweepCommand is surepipe sweep.
+type sweepCommand struct {
+	estimation
+	outputFlags
+	grids            request.Sweep
+	csv, jsonl, plot string
+	shard            string
+	asJSON, resume   bool
 
-	axes []study.Axis
+	line      *bar.Line
+	file      load.Contents
+	sweep     *study.Sweep
+	unwritten error // of the files
 }
 
 // sweepHelp is the command's help.
@@ -101,14 +98,10 @@ near to 1 for the probes, is never the minimizer.
 
 `
 
-func newSweep() *cobra.Command {
-	cmd, _ := newSweepCommand()
-	return cmd
-}
+func newSweep() *cobra.Command { return new(sweepCommand).command() }
 
-// newSweepCommand is the command with its flags.
-func newSweepCommand() (*cobra.Command, *sweepFlags) {
-	f := &sweepFlags{}
+// command is the command with its flags.
+func (f *sweepCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
@@ -119,13 +112,12 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
   surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
       --jsonl sweep.jsonl --resume --plot map.pdf
   surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto --lambda 0.1:10:12 --parallel 4`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, f) },
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
-	f.register(cmd, 1)
+	f.estimation.register(cmd, 1)
 	f.coefficients.register(cmd, " at the minimizer")
-	flags := cmd.Flags()
-	describeFlags(flags, map[string]string{
+	cli.DescribeFlags(cmd.Flags(), map[string]string{
 		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +
 			"surepipe run takes it (default: the file's)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
@@ -135,309 +127,220 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 			"card; a tape that does not fit is recomputed in parts",
 		"verbose": "log every point on standard error",
 	})
-	flags.StringVar((*string)(&f.criterion), "criterion", "",
-		"minimize this: "+risk.JoinCriteria(risk.CriterionNames())+" (default: sure where sigma2 is known, gcv "+
-			"where it is not, alo where the loss is not squared)")
-	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule),
-		"choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
-	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each "+
-		"weight; 0 for none")
-	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains "+
-		"run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where "+
-		"the solver follows the path)")
-	flags.Lookup("chain").DefValue = "0"
-	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
-	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is "+
-		"known; an existing file is an error without --resume")
-	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
-	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a "+
-		"file of its own (see surepipe merge --help)")
-	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a "+
-		"map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of "+
-		"surepipe run --out")
-	f.picture.register(cmd)
-	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
-	markFile(cmd, writes, "out", outExtensions()...)
-	markFile(cmd, writes, "csv", "csv")
-	markFile(cmd, writes, "jsonl", "jsonl")
-	markFile(cmd, writes, "plot", figure.Formats()...)
-	cmd.SetUsageFunc(ownFlagsFirst)
-	return cmd, f
+	f.grids = request.NewSweep()
+	cli.Bind(cmd,
+		cli.Flag{Name: "criterion", To: (*string)(&f.grids.Criterion), Usage: "minimize this: " +
+			risk.JoinCriteria(risk.CriterionNames()) + " (default: sure where sigma2 is known, gcv where it is not, " +
+			"alo where the loss is not squared)"},
+		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule), Usage: "choose this point: min, the minimum, or 1se, " +
+			"the simplest fit within one standard error of it"},
+		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points beyond the grid for each " +
+			"weight; 0 for none"},
+		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0", Usage: "at most this many points of the grid in a " +
+			"chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none " +
+			"(default: 10, or all points where the solver follows the path)"},
+		cli.Flag{Name: "csv", To: &f.csv, Usage: "write the points to this .csv `file`", Role: cli.Writes,
+			Extensions: []string{"csv"}},
+		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "write a line of JSON for each point to this `file`, as soon " +
+			"as it is known; an existing file is an error without " +
+			"--resume", Role: cli.Writes, Extensions: []string{"jsonl"}},
+		cli.Flag{Name: "resume", To: &f.resume, Usage: "continue the sweep in the --jsonl file, if the file exists"},
+		cli.Flag{Name: "shard", To: &f.shard, Usage: "compute some chains of the grid, part `i/n`, auto or auto/n, " +
+			"to a file of its own (see surepipe merge --help)"},
+		cli.Flag{Name: "plot", To: &f.plot, Usage: "draw the criterion, the loss and the divergence, or with two " +
+			"grids a map of the criterion, to this `file`: " +
+			"" + figureFormats(), Role: cli.Writes, Extensions: draw.Formats()})
+	f.registerOut(cmd, "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
+	f.registerPicture(cmd)
+	cli.Bind(cmd, cli.Flag{Name: "json", To: &f.asJSON, Usage: "print lines of JSON"})
+	cmd.SetUsageFunc(cli.OwnFlagsFirst)
+	return cmd
 }
 
-// checkSweep rejects flags that are wrong for any data, and parses the grids; after that the flags
-// of weights hold single values.
-func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
-	if err := f.check(cmd); err != nil {
+// check rejects flags that are wrong for any data.
+func (f *sweepCommand) check() error {
+	f.begin()
+	if err := f.CheckSweep(&f.grids); err != nil {
 		return err
 	}
-	f.alo = f.alo || f.criterion.Rule().Diagonal
-	for _, w := range []struct {
-		name string
-		text *string
-	}{{"lambda", &f.lambda}, {"lambda2", &f.lambda2}, {"gamma", &f.gamma}} {
-		if !strings.Contains(*w.text, ":") {
-			continue
+	if err := f.checkNamed(f.cmd); err != nil {
+		return err
+	}
+	if f.resume && f.jsonl == "" {
+		return study.Errorf("--resume needs --jsonl, which is missing")
+	}
+	if f.shard != "" {
+		if f.jsonl == "" {
+			return study.Errorf("--shard needs --jsonl, which names the file of the merged lines")
 		}
-		grid, err := problems.ParseGrid(*w.text)
-		if err != nil {
-			return usagef("--%s is %w", w.name, err)
-		}
-		f.axes = append(f.axes, study.Axis{Name: w.name, Grid: grid})
-		// The value with which the problem is opened, which then gives the maximum.
-		*w.text = "max"
-		if !grid.Relative() {
-			*w.text = "1"
+		for _, name := range []string{"csv", "plot", "out", "coefficients-csv", "json"} {
+			if f.cmd.Flags().Changed(name) {
+				return study.Errorf("--shard computes a part of the points: give --csv, --plot and --out to surepipe "+
+					"merge, found --%s", name)
+			}
 		}
 	}
-	if cmd.Flags().Changed("criterion") {
-		if _, err := risk.ParseCriterion(string(f.criterion)); err != nil {
-			return usagef("--criterion is %w", err)
-		}
+	if err := draw.CheckPath(f.plot); err != nil {
+		return study.Errorf("--plot: %w", err)
 	}
+	return f.outputFlags.check(f.cmd, f.shard)
+}
+
+// open reads the data and makes the estimator.
+func (f *sweepCommand) open() error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	devices, file, err := f.read()
+	if err != nil {
+		return err
+	}
+	f.file = file
+	f.line = bar.New(f.cmd)
+	f.line.Label("", "points")
+	f.watch(f.line)
+	f.Keep.B = f.out != "" || f.coefficients.wanted()
+	if f.sweep, err = f.OpenSweep(f.line.Preparing(f.cmd.Context()), f.grids, devices, file.Data); err != nil {
+		f.line.Close()
+		return err
+	}
+	j := f.sweep.Estimator
+	// A signal is drawn with the curve, and in the picture.
+	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
+	if err = f.checkProblem(&f.outputFlags, j.Problem); err != nil {
+		f.close()
+	}
+	return err
+}
+
+func (f *sweepCommand) close() {
+	f.line.Close()
+	f.sweep.Estimator.Close()
+}
+
+// prepare lets the sweep print its points to out, and before them what is to be known.
+func (f *sweepCommand) prepare(out io.Writer) {
+	s := f.sweep
+	show := report.Sweep{Sweep: s, Out: out}
+	done := 0
+	s.Finish = f.finish
+	s.Begin = func() error {
+		f.noteEstimator()
+		if f.asJSON {
+			return study.WriteLine(out, s.Header)
+		}
+		return show.Begin()
+	}
+	s.Point = func(line study.SweepLine) error {
+		done++
+		f.line.Set(min(done, s.Total()), s.Total(), done)
+		if f.asJSON {
+			return study.WriteLine(out, line)
+		}
+		return show.Point(line)
+	}
+}
+
+func (f *sweepCommand) run() error {
+	if err := f.open(); err != nil {
+		return err
+	}
+	defer f.close()
+	if f.shard != "" {
+		return f.computeShard()
+	}
+	f.sweep.File = study.File{Path: f.jsonl, Header: f.sweep.Header, Resume: f.resume}
+	return f.follow(f.cmd.OutOrStdout(), func(r *study.Swept) error {
+		if f.asJSON {
+			return study.WriteLine(f.cmd.OutOrStdout(), r.Summary)
+		}
+		return report.Swept(f.cmd.OutOrStdout(), r)
+	})
+}
+
+// follow computes the points, prints them to out, and at last shows the summary.
+func (f *sweepCommand) follow(out io.Writer, show func(*study.Swept) error) error {
+	f.prepare(out)
+	r, err := f.sweep.Run(f.cmd.Context())
+	f.line.Close()
 	switch {
-	case len(f.axes) == 0:
-		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value " +
-			"use surepipe run")
-	case len(f.axes) > 2:
-		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
-	case len(f.axes) == 2 && f.axes[0].Grid.N > pipeline.MostPoints/f.axes[1].Grid.N:
-		return usagef("--%s and --%s make a grid of %d x %d points, expected at most %d", f.axes[0].Name,
-			f.axes[1].Name, f.axes[0].Grid.N, f.axes[1].Grid.N, pipeline.MostPoints)
-	case f.refine < 0:
-		return usagef("--refine is %d, expected 0 or more", f.refine)
-	case f.chain < 0:
-		return usagef("--chain is %d, expected at least 1, or 0 for the default", f.chain)
-	case f.resume && f.jsonl == "":
-		return usagef("--resume needs --jsonl, which is missing")
+	case r.Summary.Summary:
+		err = cmp.Or(f.unwritten, err, show(r))
+		f.print(r.Doubts())
+	case errors.Is(err, context.Canceled) && f.jsonl != "":
+		f.say("%d points are in %s; continue with --resume", len(r.Lines), f.jsonl)
 	}
-	if err := f.checkShard(cmd); err != nil {
-		return err
+	if err == nil && r.Summary.NotConverged > 0 {
+		err = errNotConverged
 	}
-	if err := f.picture.checkFlags(cmd.Flags(), f.shard); err != nil {
-		return err
+	return err
+}
+
+// finish writes the files that were asked for, with the fit at the chosen point, and completes the summary.
+func (f *sweepCommand) finish(r *study.Swept) error {
+	f.line.Close()
+	s := &r.Summary
+	var further []func() error
+	if f.csv != "" {
+		further = append(further, func() error { return r.WriteCSV(f.csv) })
 	}
 	if f.plot != "" {
-		if _, err := figure.Format(f.plot); err != nil {
-			return usagef("--plot: %w", err)
+		further = append(further, func() error {
+			return draw.Sweep(f.plot, r, f.Name(), f.depth.IsImage(), cli.Origin(f.cmd, r.Header.Data))
+		})
+	}
+	c, loss, unwritten, err := f.write(&f.outputFlags, written{r.Estimator, r.Data, r.Chosen.Risk,
+		r.Lines[s.Chosen.Index].Result}, further...)
+	if err != nil {
+		return err
+	}
+	f.unwritten, s.Chosen.SignalLoss = unwritten, loss
+	if f.coefficients.print {
+		s.Chosen.CoefficientsResult = c
+		if s.Chosen.Index == s.Minimizer.Index {
+			s.Minimizer.CoefficientsResult = c
 		}
 	}
-	if f.out != "" {
-		if _, err := outFormat(f.out); err != nil {
-			return err
-		}
-	}
+	s.Warnings = slices.Concat(f.notes, warnings(r.Doubts()))
 	return nil
 }
 
-// sweepRun is a sweep that is ready to begin.
-type sweepRun struct {
-	cmd     *cobra.Command
-	f       *sweepFlags
-	bar     *progress
-	job     *study.Estimator
-	file    load.Contents
-	family  pipeline.Family
-	options pipeline.SweepOptions
-	grid    [][]float64
-	header  study.SweepHeader
-	// flags and files are those given, for the header of a shard.
-	flags map[string][]string
-	files map[string]string
+// noteEstimator says what is to be known of the estimator and the data, where they are at hand.
+func (f *sweepCommand) noteEstimator() {
+	if j := f.sweep.Estimator; j != nil {
+		f.noteProblem(j.Problem)
+		f.noteData(f.file.Data)
+		f.sweep.Template = f.result(j)
+	}
 }
 
-// openSweep reads the data and makes the estimator.
-func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
-	s := &sweepRun{cmd: cmd, f: f}
-	s.flags, s.files = givenFlags(cmd)
-	if err := f.checkSweep(cmd); err != nil {
-		return nil, err
-	}
-	dev, err := f.openDevice(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if s.file, err = f.readData(cmd); err != nil {
-		f.closeDevices(dev)
-		return nil, err
-	}
-	s.bar = newProgress(cmd)
-	s.bar.label("", "points")
-	if s.job, err = f.open(cmd, dev, s.file.Data, s.bar); err != nil {
-		s.bar.close()
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	if err := f.chooseCriterion(s.job.Sigma2); err != nil {
-		return nil, err
-	}
-	if err := f.checkRule(s.job.Sigma2); err != nil {
-		return nil, err
-	}
-	s.grid = make([][]float64, len(f.axes))
-	for a := range f.axes {
-		axis := &f.axes[a]
-		if axis.Values, err = axis.Grid.Values(study.WeightsOf(s.job.Problem)[axis.Name]); err != nil {
-			return nil, usagef("--%s: %w", axis.Name, err)
-		}
-		s.grid[a] = axis.Values
-	}
-	s.family, s.options = f.sweep(cmd, s.job, s.file.Data)
-	s.options.Progress = s.bar.follower()
-	if err := f.checkOutputs(s.job.Problem); err != nil {
-		return nil, err
-	}
-	s.header = f.header(s.job, s.file.Data)
-	return s, nil
-}
-
-func (s *sweepRun) close() {
-	s.bar.close()
-	s.job.Close()
-}
-
-// warn prints what is to be known before the sweep begins.
-func (s *sweepRun) warn() {
-	s.f.warn(s.cmd, s.job.Problem)
-	s.f.warnData(s.cmd, s.file.Data)
-}
-
-// report is a report of the sweep's points to out.
-func (s *sweepRun) report(out io.Writer) *sweepReport {
-	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job),
-		hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
-	for _, axis := range s.grid {
-		r.total *= len(axis)
-	}
-	return r
-}
-
-// follow computes the points and reports them.
-func (s *sweepRun) follow(r *sweepReport, begin time.Time) error {
-	if err := r.begin(s.header); err != nil {
-		return err
-	}
-	return r.follow(pipeline.Sweep(s.cmd.Context(), s.file.Y, s.family, s.grid, s.options), begin)
-}
-
-func runSweep(cmd *cobra.Command, f *sweepFlags) error {
-	begin := time.Now()
-	s, err := f.openSweep(cmd)
+// computeShard computes one shard of the sweep, to its own file.
+func (f *sweepCommand) computeShard() error {
+	s := f.sweep
+	bounds := s.Header.Chains()
+	file, err := f.divide(f.shard, f.jsonl, s.Estimator.Device(), study.ShardPart{Unit: study.ChainUnit,
+		Total: len(bounds) - 1}, s.Header)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if f.shard != "" {
-		return s.computeShard()
-	}
-	r := s.report(cmd.OutOrStdout())
-	if f.jsonl != "" {
-		if r.log, r.known, err = openSweepLog(f.jsonl, f.resume, s.header); err != nil {
-			return err
+	p := file.Shard
+	first, end := bounds[p.First], bounds[p.First+p.N]
+	done := 0
+	s.Begin = func() error {
+		f.noteEstimator()
+		if p.Total < p.Count {
+			f.say("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: a smaller "+
+				"--chain makes more, of shorter ones", p.Total, p.Count)
 		}
-		defer r.log.Close()
-		if s.options.Known, err = f.valuesOf(r.known); err != nil {
-			return err
-		}
+		return nil
 	}
-	s.warn()
-	return s.follow(r, begin)
-}
-
-// follow writes the points as they come, and at last the summary.
-func (r *sweepReport) follow(points iter.Seq2[pipeline.SweepPoint, error], begin time.Time) error {
-	var best *pipeline.SweepPoint
-	for point, err := range points {
-		if err != nil {
-			r.bar.close()
-			if errors.Is(err, context.Canceled) && r.f.jsonl != "" {
-				fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n",
-					len(r.lines), r.f.jsonl)
-			}
-			if errors.Is(err, pipeline.ErrNoDiagonal) {
-				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, "+
-					"or choose another criterion", err)
-			}
-			return err
-		}
-		switch point.Stage {
-		case pipeline.MinimizerStage:
-			if best = &point; point.Choice.Chosen == point.Index {
-				return r.finish(point, point, time.Since(begin))
-			}
-		case pipeline.ChosenStage:
-			return r.finish(*best, point, time.Since(begin))
-		default:
-			if err := r.add(point); err != nil {
-				return err
-			}
-		}
+	s.Point = func(study.SweepLine) error {
+		done++
+		f.line.Set(done, end-first, done)
+		return nil
 	}
-	return errors.New("the sweep ended without a minimizer")
-}
-
-// checkOutputs rejects output that the problem does not have.
-func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
-	if f.out != "" {
-		if err := checkOut(f.out, p); err != nil {
-			return err
-		}
-	}
-	if err := f.picture.check(p); err != nil {
-		return err
-	}
-	return f.coefficients.checkProblem(p)
-}
-
-// sweep returns the family and the options that the flags describe.
-func (f *sweepFlags) sweep(cmd *cobra.Command, j *study.Estimator, data problems.Data) (family pipeline.Family,
-	o pipeline.SweepOptions) {
-	if j.BlackBox != nil {
-		return j.Family(f.axes), f.sweepOptions(cmd, j, data)
-	}
-	family = f.family(&j.Instance)
-	for i := range j.Others {
-		family.Others = append(family.Others, f.family(&j.Others[i]))
-	}
-	return family, f.sweepOptions(cmd, j, data)
-}
-
-// family is the family of estimators on a device.
-func (f *sweepFlags) family(on *study.Instance) pipeline.Family {
-	return pipeline.Family{
-		Problem: on.Problem.Solve(), Solver: on.Solver.Name(), Settings: on.Options,
-		Regularizer: func(swept []float64) (prox.Prox, error) {
-			w := study.WeightsOf(on.Problem)
-			for a, axis := range f.axes {
-				w[axis.Name] = swept[a]
-			}
-			return on.Problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
-		},
-	}
-}
-
-// sweepOptions are those of the sweep and of its points.
-func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *study.Estimator, data problems.Data) pipeline.SweepOptions {
-	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu,
-		Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
-			Sigma2: j.Sigma2, Parallel: f.parallel, Batch: f.probeBatch,
-			KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.Problem.Signal != nil ||
-				f.Intercept || f.coefficients.wanted()) && j.BlackBox == nil, Logger: f.logger(cmd),
-		}}
-	if f.Estimate != nil {
-		o.Sigma2RelStdErr = f.Estimate.RelStdErr
-	}
-	if f.verify {
-		o.Verify = &verify.Options{}
-	}
-	if f.refine == 0 {
-		o.Refine = -1
-	}
-	f.traceFlags.options(&o.Options)
-	return o
+	s.File = study.File{Path: file.path, Header: file.ShardHeader, Resume: true}
+	_, err = s.RunPart(f.cmd.Context(), p)
+	f.line.Close()
+	return f.completed(file, err, end-first, bounds[len(bounds)-1], "points")
 }

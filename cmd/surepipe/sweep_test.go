@@ -337,11 +337,11 @@ func TestSweepResumes(t *testing.T) {
 		change []string
 		want   string
 	}{
-		{[]string{"--seed", "5"}, "its sweep had a different seed: 0, now 5"},
-		{[]string{"--lambda", "5:900:16"}, "its sweep had a different grid"},
-		{[]string{"--tol", "1e-7"}, "its sweep had a different tol: 1e-8, now 1e-7"},
-		{[]string{"--sigma2", "7"}, "its sweep had a different sigma2"},
-		{[]string{"--queries", "30"}, "its sweep had a different queries"},
+		{[]string{"--seed", "5"}, "it was begun with seed 0, expected 5"},
+		{[]string{"--lambda", "5:900:16"}, "it was begun with grid"},
+		{[]string{"--tol", "1e-7"}, "it was begun with tol 1e-8, expected 1e-7"},
+		{[]string{"--sigma2", "7"}, "it was begun with sigma2"},
+		{[]string{"--queries", "30"}, "it was begun with queries"},
 	} {
 		status, _, stderr := command(t, append(slices.Clone(resume), c.change...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {
@@ -362,7 +362,7 @@ func TestSweepResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _, stderr := command(t, resume...); status != exitUsage ||
-		!strings.Contains(stderr, "its sweep had different data") {
+		!strings.Contains(stderr, "it was begun with other data") {
 		t.Errorf("other data: status %d, %s", status, stderr)
 	}
 	// Damage in the middle is not guessed at.
@@ -373,7 +373,7 @@ func TestSweepResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status, _, stderr := command(t, resume...); status != exitUsage ||
-			!strings.Contains(stderr, "--resume: "+path) {
+			!strings.Contains(stderr, path+": line ") {
 			t.Errorf("damaged: status %d, %s", status, stderr)
 		}
 	}

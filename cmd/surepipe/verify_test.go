@@ -71,7 +71,7 @@ func TestVerifyOfMany(t *testing.T) {
 	}
 	status, _, stderr := command(t, append([]string{"sweep", "--lambda", "50:200:3", "--refine", "2", "--jsonl", log,
 		"--resume"}, data...)...)
-	if status != exitUsage || !strings.Contains(stderr, "a different verify") {
+	if status != exitUsage || !strings.Contains(stderr, "it was begun with verify") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	stack := save(t, floats("y", []float64{1, 2, 4, 8, 9, 9, 1, 5}, 2, 4))

@@ -56,7 +56,7 @@ const (
 )
 
 // crowded are rooms with more files than that, which are still to be cut.
-var crowded = []string{"cmd/surepipe"}
+var crowded = []string{}
 
 const module = "surepipe"
 

@@ -94,8 +94,7 @@ type Info struct {
 	ValueBy string `json:"value_by,omitempty"`
 	// NA are the texts that stood for a missing value in the table of the fit, where these were given.
 	NA []string `json:"na,omitempty"`
-	// Data identifies the data, Version the program, and Command is what made the file; empty in files
-	// of earlier versions.
+	// Data identifies the data, Version the program, and Command is what made the file, "" where that was no command.
 	Command string `json:"command,omitempty"`
 	Data    string `json:"data_sha256"`
 	Version string `json:"version"`

@@ -41,7 +41,7 @@ type Fits struct {
 // VarianceOfFits estimates sigma2 as RSS/(d - df) of the fit with the least gcv along a path of lambda.
 // The points and their probes do not depend on lambda: all runs with the same data give the same
 // sigma2. The note says by how much it is biased.
-func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits) (e noise.Estimate, n Note,
+func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits) (e noise.Estimate, n study.Note,
 	err error) {
 	refused := func(reason error) error {
 		return study.Errorf("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (%s), or choose by %s gcv without it",
@@ -75,8 +75,8 @@ func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits)
 	if v.AtEnd {
 		end = ", the end of what was tried, df up to d/2, so that it may be far too large"
 	}
-	var all Notes
-	all.add(study.NoteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g "+
+	var all study.Notes
+	all.Add(study.NoteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g "+
 		"(df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its "+
 		"error nor that of SURE includes",
 		v.Points, name, v.Weight, v.DF, v.D, end)

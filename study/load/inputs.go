@@ -117,7 +117,7 @@ func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 
 // warnIntercept prints a note if a regression has no intercept although the mean of y is far from
 // 0.
-func (f *Source) warnIntercept(n *Notes, data problems.Data) {
+func (f *Source) warnIntercept(n *study.Notes, data problems.Data) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
@@ -125,7 +125,7 @@ func (f *Source) warnIntercept(n *Notes, data problems.Data) {
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	n.add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
+	n.Add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
 		"and sigma2 are "+
 		"poor; %s fits one", mean, study.Option("intercept"))
 }

@@ -1,7 +1,7 @@
 // Package load reads the data of a problem from files of any format: arrays, tables with a response,
 // sparse matrices, images, matrices that stay where they are, and the files that a specification names.
 // [Source] says where they are. It also estimates the variance of the noise from them, and says what
-// was left out or replaced ([Notes]). Errors are bad input ([study.Error]) and name the file, and the
+// was left out or replaced ([study.Notes]). Errors are bad input ([study.Error]) and name the file, and the
 // array or column.
 package load
 
@@ -10,7 +10,6 @@ import (
 
 	"surepipe/internal/noise"
 	"surepipe/problems"
-	"surepipe/study"
 )
 
 // Source says where the data of a problem are, and how to read them.
@@ -53,15 +52,6 @@ type Variance struct {
 	Fits     bool
 }
 
-// Note is something to know about the data, or the estimator, that is no reason to doubt the numbers.
-type Note struct {
-	Code string
-	Text error
-}
-
-// Notes are what is to be known, in the order in which it is told.
-type Notes []Note
-
 // LossOf is the loss of the variant, or else of the specification.
 func (f *Source) LossOf() problems.Loss {
 	if f.Loss.Name == "" && f.Specification != nil {
@@ -75,9 +65,4 @@ func (f *Source) vary(data *problems.Data) {
 	v := f.Variant
 	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, f.Table.Standardize, v.Loss, v.Effects
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
-}
-
-// add adds one; arguments may be of type [study.Option].
-func (n *Notes) add(code, format string, args ...any) {
-	*n = append(*n, Note{code, study.Errorf(format, args...)})
 }

@@ -13,7 +13,7 @@ import (
 const coarseBits = 1<<8 - 1
 
 // noteStorage prints what the way in which X is stored has changed.
-func (f *Source) noteStorage(n *Notes, data problems.Data, sigma2 float64) {
+func (f *Source) noteStorage(n *study.Notes, data problems.Data, sigma2 float64) {
 	if l, _ := LayoutOf(f.Problem); l.Selection {
 		noteRounded(n, data, sigma2)
 	}
@@ -22,17 +22,17 @@ func (f *Source) noteStorage(n *Notes, data problems.Data, sigma2 float64) {
 		return
 	}
 	if m.Single() {
-		n.add(study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, "+
+		n.Add(study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, "+
 			"which moves mu_hat by about 2e-8 ||y||")
 	}
 	if m.Missing > 0 {
-		n.add(study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing,
+		n.Add(study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing,
 			100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
 	}
 }
 
 // noteRounded says what float32 has added to the noise of observed values.
-func noteRounded(n *Notes, data problems.Data, sigma2 float64) {
+func noteRounded(n *study.Notes, data problems.Data, sigma2 float64) {
 	variance := RoundedToSingle(data.Y)
 	if variance == 0 {
 		return
@@ -41,7 +41,7 @@ func noteRounded(n *Notes, data problems.Data, sigma2 float64) {
 	if sigma2 > 0 {
 		share = fmt.Sprintf(", %.2g of sigma2", variance/sigma2)
 	}
-	n.add(study.NoteSingle,
+	n.Add(study.NoteSingle,
 		"y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
 }
 

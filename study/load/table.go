@@ -155,11 +155,11 @@ func (f *Source) tableError(err error) error {
 }
 
 // NotesOn says what the user should know about the data.
-func (f *Source) NotesOn(data problems.Data, sigma2 float64) Notes {
-	var n Notes
+func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
+	var n study.Notes
 	f.warnIntercept(&n, data)
 	if len(data.Ignored) > 0 {
-		n.add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
+		n.Add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
@@ -176,13 +176,13 @@ func indexName(s *design.Sequence) string {
 }
 
 // noteSteps prints that the distances of an index are not taken into account: an estimate on places does so.
-func (f *Source) noteSteps(n *Notes, s *design.Sequence, placed bool) {
+func (f *Source) noteSteps(n *study.Notes, s *design.Sequence, placed bool) {
 	switch {
 	case placed && s.Index != "" && !s.Measured:
-		n.add(study.NoteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
+		n.Add(study.NoteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
 			indexName(s))
 	case !placed && s.Unequal != "":
-		n.add(study.NoteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+		n.Add(study.NoteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
 			indexName(s), s.Unequal)
 	}
 }
@@ -194,7 +194,7 @@ func (f *Source) placed(data problems.Data) bool {
 }
 
 // noteTable prints what was left out of a table, or replaced.
-func (f *Source) noteTable(n *Notes, data problems.Data) {
+func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	gaps, d := 0, len(data.Y)
 	if data.Indices != nil && len(data.Shape) == 1 {
 		gaps = data.Shape[0] - d
@@ -203,21 +203,21 @@ func (f *Source) noteTable(n *Notes, data problems.Data) {
 	}
 	switch {
 	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
-		n.add(study.NoteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
+		n.Add(study.NoteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
 			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
 			"leaves gaps", gaps, gaps+d)
 	case gaps > 0:
-		n.add(study.NoteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
+		n.Add(study.NoteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
 			gaps, gaps+d)
 	}
 	if t := data.Table; t != nil && t.Sequence != nil {
 		f.noteSteps(n, t.Sequence, f.placed(data))
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
-		n.add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
+		n.Add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {
-		n.add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
+		n.Add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
 	}
 	var merged []string
 	if data.Table != nil {
@@ -227,15 +227,15 @@ func (f *Source) noteTable(n *Notes, data problems.Data) {
 		merged = append(merged, data.Entries.Merged...)
 	}
 	if len(merged) > 0 {
-		n.add(study.NoteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
+		n.Add(study.NoteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
 	}
 	if t := data.Table; t != nil && t.Filled > 0 {
-		n.add(study.NoteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
+		n.Add(study.NoteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
 	}
 }
 
 // noteScales prints a note if a penalty treats alike columns in very different units.
-func (f *Source) noteScales(n *Notes, data problems.Data) {
+func (f *Source) noteScales(n *study.Notes, data problems.Data) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.Problem == "ols" {
 		return
 	}
@@ -243,7 +243,7 @@ func (f *Source) noteScales(n *Notes, data problems.Data) {
 	if !ok || most <= mostSpread*least {
 		return
 	}
-	n.add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
+	n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
 		"penalty depends on their "+
 		"units: %s makes it independent of them", least, most, study.Option("standardize"))
 }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/array"
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/internal/dataio"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/load"
+	"surepipe/study/request"
+)
+
+// estimation is a command that estimates risks: the request that its flags make, and what it has said so far.
+type estimation struct {
+	*request.Request
+	cmd          *cobra.Command
+	coefficients coefficientFlags
+	verbose      bool
+	depth        dataio.Depth       // of the file of y
+	notes        []pipeline.Warning // those printed on standard error so far, for the JSON
+	// flags and files are those given, for the header of a shard.
+	flags map[string][]string
+	files map[string]string
+}
+
+// check rejects flags that are wrong for any data, and an output that is a file that the specification names.
+func (e *estimation) check() error {
+	e.begin()
+	if err := e.Check(); err != nil {
+		return err
+	}
+	return e.checkNamed(e.cmd)
+}
+
+// begin keeps the flags, before they are changed.
+func (e *estimation) begin() {
+	e.Collect = limitGarbage
+	e.flags, e.files = givenFlags(e.cmd)
+}
+
+// checkNamed rejects an output of a command that is a file that the specification names.
+func (e *estimation) checkNamed(cmd *cobra.Command) error {
+	if e.Specification == nil {
+		return nil
+	}
+	var named []cli.NamedFile
+	for _, path := range e.Specification.Files() {
+		named = append(named, cli.Named("a file that "+e.Specification.Path+" names", path))
+	}
+	return cli.CheckOverwrite(cmd, named)
+}
+
+// read opens the devices and reads the data, and shows how far it has come.
+func (e *estimation) read() (devices []array.Device, data load.Contents, err error) {
+	if devices, err = e.Devices(e.cmd.Context()); err != nil {
+		return nil, data, err
+	}
+	line := bar.New(e.cmd)
+	defer line.Close()
+	data, err = e.Read(line.Preparing(e.cmd.Context()))
+	e.depth = data.Depth
+	if err != nil {
+		request.Close(devices)
+	}
+	return devices, data, err
+}
+
+// watch shows the work on a line, and prints what is to be known.
+func (e *estimation) watch(line *bar.Line) {
+	e.Watch = request.Watch{Logger: e.logger(), Progress: line.Follower(), Note: e.note,
+		Lost: func(device string, fault error) {
+			e.say("%s has failed, and what it had in work is computed again elsewhere: %v", device, fault)
+		}}
+}
+
+// open makes the estimator on devices, which it takes. Its work, including what is done once for all samples, is shown
+// on a line.
+func (e *estimation) open(devices []array.Device, data problems.Data, line *bar.Line) (*study.Estimator, error) {
+	e.watch(line)
+	return e.Open(line.Preparing(e.cmd.Context()), devices, data)
+}
+
+// say prints a line on standard error.
+func (e *estimation) say(format string, args ...any) {
+	fmt.Fprintf(e.cmd.ErrOrStderr(), "surepipe: "+format+"\n", args...)
+}
+
+// note prints a note, and keeps it for the JSON.
+func (e *estimation) note(n study.Note) {
+	e.notes = append(e.notes, e.print(study.Notes{n})...)
+}
+
+// print prints notes, and returns them as the JSON has them.
+func (e *estimation) print(notes study.Notes) []pipeline.Warning {
+	all := warnings(notes)
+	for _, w := range all {
+		e.say("%s", w.Text)
+	}
+	return all
+}
+
+// warnings are notes as the JSON has them.
+func warnings(notes study.Notes) (all []pipeline.Warning) {
+	for _, n := range notes {
+		all = append(all, pipeline.Warning{Code: n.Code, Text: cli.Text(n.Text)})
+	}
+	return all
+}
+
+// noteProblem prints what the user should know about the estimator, and noteData about the data.
+func (e *estimation) noteProblem(p *problems.Problem) {
+	for _, n := range load.NotesOnProblem(p, e.depth) {
+		e.note(n)
+	}
+}
+
+func (e *estimation) noteData(data problems.Data) {
+	for _, n := range e.NotesOn(data, e.Noise(data)) {
+		e.note(n)
+	}
+}
+
+// result is the part of the result that follows from the flags and the problem, the same for every
+// sample.
+func (e *estimation) result(j *study.Estimator) study.Result {
+	r := j.Result()
+	r.Warnings = slices.Clone(e.notes)
+	return r
+}
+
+// hints are the flags that may remedy a warning, by its code.
+var hints = map[string]string{
+	pipeline.NotConverged:           " (raise --max-iter or --tol, or change --solver)",
+	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
+	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
+	pipeline.Ambiguous:              " (--tol, --lambda)",
+	pipeline.NearBoundary:           " (--tol, --lambda)",
+	pipeline.NotDetermined:          " (--huber-delta, --lambda)",
+	pipeline.Sigma2TooLarge:         " (--sigma2)",
+	pipeline.NotSmooth:              " (--divergence coupled-bootstrap, or another --eps)",
+	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
+}
+
+// converged prints the result's warnings, and returns errNotConverged where it should not be
+// trusted.
+func (e *estimation) converged(risk pipeline.Risk) error {
+	for _, w := range study.WarningsOf(risk, e.RelStdErr()) {
+		hint := hints[w.Code]
+		if w.Code == pipeline.NoLeaveOneOut &&
+			(errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil &&
+				risk.LossTerms == nil) {
+			hint = " (--trace exact, or more --queries)"
+		}
+		if w.Code == pipeline.Sigma2TooLarge && e.depth.IsImage() && !e.depth.Float {
+			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)",
+				uint64(1)<<e.depth.Bits-1)
+		}
+		e.say("%s%s", w.Text, hint)
+	}
+	if !risk.Trusted() {
+		return errNotConverged
+	}
+	return nil
+}

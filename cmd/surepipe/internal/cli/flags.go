@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Flag is a row of a command's table of flags.
+type Flag struct {
+	Name string
+	// To is where the value goes; what is there is the default. It is a pointer to a text, a number, a time, a list of
+	// texts or a bool, or a [pflag.Value].
+	To    any
+	Usage string
+	// Short is a letter for the same, and Default, if not "", what help prints in place of the default.
+	Short, Default string
+	// Values are completed by shells.
+	Values []string
+	// Role is that of a file or a folder, with the extensions that shells complete.
+	Role       Role
+	Extensions []string
+}
+
+// Bind adds flags to a command, in the order in which help lists them.
+func Bind(cmd *cobra.Command, all ...Flag) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	for _, f := range all {
+		switch to := f.To.(type) {
+		case *string:
+			flags.StringVarP(to, f.Name, f.Short, *to, f.Usage)
+		case *bool:
+			flags.BoolVarP(to, f.Name, f.Short, *to, f.Usage)
+		case *int:
+			flags.IntVarP(to, f.Name, f.Short, *to, f.Usage)
+		case *uint64:
+			flags.Uint64VarP(to, f.Name, f.Short, *to, f.Usage)
+		case *float64:
+			flags.Float64VarP(to, f.Name, f.Short, *to, f.Usage)
+		case *time.Duration:
+			flags.DurationVarP(to, f.Name, f.Short, *to, f.Usage)
+		case *[]string:
+			flags.StringSliceVarP(to, f.Name, f.Short, *to, f.Usage)
+		case pflag.Value:
+			flags.VarP(to, f.Name, f.Short, f.Usage)
+		default:
+			panic(fmt.Sprintf("surepipe: --%s goes to a %T", f.Name, f.To))
+		}
+		if f.Default != "" {
+			flags.Lookup(f.Name).DefValue = f.Default
+		}
+		if f.Values != nil {
+			cobra.CheckErr(cmd.RegisterFlagCompletionFunc(f.Name,
+				cobra.FixedCompletions(f.Values, cobra.ShellCompDirectiveNoFileComp)))
+		}
+		if f.Role != "" {
+			markFile(cmd, f.Role, f.Name, f.Extensions...)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"surepipe/study"
+)
+
+// debiasedTexts explain the debiased estimates.
+var debiasedTexts = map[string]string{study.ByOrthogonalScores: `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
+(Zhang and Zhang 2014), here least squares with all columns, and its standard error for the
+variance SIGMA2; for a coefficient chosen before y was seen, not for having been selected
+`, study.ByScores: `debiased: b_j + <z_j, y - mu_hat> / ((1 - df/d) <z_j, x_j>), with z_j the residual of a LASSO of
+column j on the others (Bellec and Zhang 2022), and its standard error, which needs no sigma2;
+for rows of X that are about normal, columns with sparse regressions on each other, and a
+coefficient chosen before y was seen, not for having been selected
+`}
+
+// Coefficients prints the coefficients that are not 0 as a table.
+func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	width := len("coefficient")
+	for _, k := range c.Coefficients {
+		width = max(width, utf8.RuneCountInString(k.Name))
+	}
+	fmt.Fprintln(out)
+	header := fmt.Sprintf("%-*s\testimate\t", width, "coefficient")
+	if c.DebiasedBy != "" {
+		header += "debiased\tstd. error\t"
+	}
+	fmt.Fprintln(w, header)
+	zeros, count := 0, 0
+	for _, k := range c.Coefficients {
+		if k.Name != study.InterceptName {
+			count++
+		}
+		if k.Estimate == 0 && k.Name != study.InterceptName {
+			zeros++
+			continue
+		}
+		fmt.Fprintf(w, "%-*s\t%.6g\t", width, k.Name, k.Estimate)
+		if k.Debiased != nil && k.DebiasedStdErr != nil {
+			fmt.Fprintf(w, "%.6g\t%.2g\t", *k.Debiased, *k.DebiasedStdErr)
+		} else if c.DebiasedBy != "" {
+			fmt.Fprint(w, "\t\t")
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if zeros > 0 {
+		fmt.Fprintf(out, "%d of %d coefficients are 0\n", zeros, count)
+	}
+	var err error
+	if c.DebiasedBy != "" {
+		_, err = fmt.Fprint(out, strings.Replace(debiasedTexts[c.DebiasedBy], "SIGMA2", c.DebiasedSigma2, 1))
+	} else {
+		_, err = fmt.Fprintf(out, "no debiased estimates: %s\n", c.DebiasedAbsent)
+	}
+	return err
+}

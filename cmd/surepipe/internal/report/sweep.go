@@ -1,0 +1,205 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"surepipe/pipeline"
+	"surepipe/risk"
+	"surepipe/study"
+)
+
+// Sweep prints a sweep.
+type Sweep struct {
+	*study.Sweep
+	Out io.Writer
+}
+
+// Begin prints what all points share, and the header of the table.
+func (s Sweep) Begin() error {
+	r, rule := &s.Template, s.Options.Criterion.Rule()
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	Problem(r, w)
+	if !rule.Sigma2 {
+		fmt.Fprintf(w, "criterion\t%s\n", rule.Name)
+	}
+	if r.SUREEstimates != "" {
+		fmt.Fprintf(w, "\tSURE is about %s\n", r.SUREEstimates)
+	}
+	if r.ALOEstimates != "" && !rule.Sigma2 {
+		fmt.Fprintf(w, "\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
+	}
+	fmt.Fprintln(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var names strings.Builder
+	for _, axis := range s.Axes {
+		fmt.Fprintf(&names, "%12s", axis.Name)
+	}
+	for _, c := range s.columns() {
+		fmt.Fprintf(&names, " %12s   %-8s", c.Rule().Label, "± s.e.")
+	}
+	if s.Data.Mu != nil || len(s.Known) > 0 && s.Known[0].Loss != nil {
+		fmt.Fprintf(&names, " %12s", "loss")
+	}
+	_, err := fmt.Fprintf(s.Out, "%s %11s %11s\n", names.String(), "divergence", "iterations")
+	return err
+}
+
+// columns are the criteria that the table shows: SURE where it is known, and the one that is
+// minimized.
+func (s Sweep) columns() []risk.Criterion {
+	if s.Header.Sigma2 == 0 {
+		return []risk.Criterion{s.Options.Criterion}
+	}
+	return slices.Compact([]risk.Criterion{risk.DefaultCriterion(s.Header.Sigma2, true), s.Options.Criterion})
+}
+
+// cell is a value with its standard error as columns of the table.
+func cell(value, stdErr float64) string {
+	switch {
+	case math.IsNaN(value):
+		return fmt.Sprintf(" %12s   %-8s", study.Unknown, "")
+	case math.IsNaN(stdErr):
+		return fmt.Sprintf(" %12.6g   %-8s", value, "")
+	}
+	return fmt.Sprintf(" %12.6g ± %-8.2g", value, stdErr)
+}
+
+// Point prints a point.
+func (s Sweep) Point(line study.SweepLine) error {
+	var row strings.Builder
+	for _, w := range study.WeightsAt(s.Axes, line) {
+		fmt.Fprintf(&row, "%12.6g", w)
+	}
+	for _, c := range s.columns() {
+		row.WriteString(cell(line.Value(c)))
+	}
+	if line.Loss != nil {
+		fmt.Fprintf(&row, " %12.6g", *line.Loss)
+	}
+	fmt.Fprintf(&row, " %11.6g %11d", line.Divergence, line.Solver.Iterations)
+	if line.Stage == pipeline.RefineStage {
+		row.WriteString("  refined")
+	}
+	row.WriteString(sweepMark(line))
+	_, err := fmt.Fprintln(s.Out, row.String())
+	return err
+}
+
+// sweepMark is printed after a point that should not be trusted.
+func sweepMark(l study.SweepLine) string {
+	switch {
+	case l.Trusted():
+		return ""
+	case l.Doubted():
+		return "  NOT VERIFIED"
+	}
+	return " " + unsettled(&l.Result)
+}
+
+// Swept prints the minimum of a sweep, and how sure it is.
+func Swept(out io.Writer, r *study.Swept) error {
+	s, criterion := r.Summary, r.Options.Criterion
+	var b strings.Builder
+	m := s.Minimizer
+	value, stdErr := r.Lines[m.Index].Value(criterion)
+	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", minimumText(m), criterion.Rule().Label, study.PlusMinus(value, stdErr))
+	if criterion.Rule().Sigma2 {
+		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.Lines[0].D))
+	} else if m.SURE != nil {
+		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
+	}
+	fmt.Fprintf(&b, ", divergence %.6g", m.Divergence)
+	if m.Intercept != nil {
+		fmt.Fprintf(&b, ", intercept %.6g", *m.Intercept)
+	}
+	if m.Loss != nil {
+		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
+	}
+	for _, axis := range r.Axes {
+		if end := s.Edges[axis.Name]; end != "" {
+			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.Name)
+		}
+	}
+	b.WriteString(sweepMark(r.Lines[m.Index]))
+	b.WriteByte('\n')
+	choice(&b, r)
+	if l := s.LeastLoss; l != nil {
+		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, minimumText(*l))
+	}
+	if _, err := fmt.Fprint(out, b.String()); err != nil || s.Chosen.Coefficients == nil {
+		return err
+	}
+	return Coefficients(&s.Chosen.CoefficientsResult, out)
+}
+
+// mostListed is the number of weights up to which they are listed one by one.
+const mostListed = 8
+
+// choice prints as text how sure the choice is.
+func choice(b *strings.Builder, r *study.Swept) {
+	s, criterion := r.Summary, r.Options.Criterion
+	if s.Optimism != nil {
+		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n",
+			study.PlusMinus(*s.Optimism, *s.OptimismStdErr), criterion.Rule().Label)
+	}
+	if s.DifferenceStdErr[s.Minimizer.Index] == nil {
+		return
+	}
+	fmt.Fprintf(b, "alike       %d of %d points cannot be told from the minimizer, within one standard error of "+
+		"the difference: %s\n", len(s.Alike), s.Points, alike(r, s.Alike))
+	if s.Rule == pipeline.MinimumRule {
+		return
+	}
+	c := s.Chosen
+	value, stdErr := r.Lines[c.Index].Value(criterion)
+	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, "+
+		"divergence %.6g", minimumText(c), s.Rule, criterion.Rule().Label,
+		study.PlusMinus(value, stdErr), study.PlusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]),
+		c.Divergence)
+	if c.Intercept != nil {
+		fmt.Fprintf(b, ", intercept %.6g", *c.Intercept)
+	}
+	if c.Loss != nil {
+		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
+	}
+	fmt.Fprintf(b, "%s\n", sweepMark(r.Lines[c.Index]))
+}
+
+// alike names the weights of points: of a few all, of many the range of each weight.
+func alike(r *study.Swept, points []int) string {
+	var parts []string
+	for a, axis := range r.Axes {
+		var values []float64
+		for _, i := range points {
+			values = append(values, study.WeightsAt(r.Axes, r.Lines[i])[a])
+		}
+		slices.Sort(values)
+		values = slices.Compact(values)
+		if len(values) > mostListed {
+			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.Name, values[0], values[len(values)-1]))
+			continue
+		}
+		var each []string
+		for _, v := range values {
+			each = append(each, fmt.Sprintf("%.4g", v))
+		}
+		parts = append(parts, axis.Name+" = "+strings.Join(each, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// minimumText are the weights of a minimum.
+func minimumText(m study.SweepMinimum) string {
+	var parts []string
+	for name, value := range m.WeightsResult.Each {
+		parts = append(parts, fmt.Sprintf("%s = %.6g", name, value))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/draw"
+)
+
+// coefficientFlags are the flags about coefficients.
+type coefficientFlags struct {
+	print bool
+	csv   string
+}
+
+func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
+	cli.Bind(cmd, cli.Flag{Name: "coefficients", To: &c.print, Usage: "regressions: also print the " +
+		"coefficients" + which +
+		" by name, with debiased estimates of those that are not 0 where these are defined; with --json, as " +
+		"coefficients"},
+		cli.Flag{Name: "coefficients-csv", To: &c.csv, Usage: "regressions: write the coefficients" + which +
+			" to this .csv `file`", Role: cli.Writes, Extensions: []string{"csv"}})
+}
+
+// wanted reports whether the coefficients are asked for.
+func (c *coefficientFlags) wanted() bool { return c.print || c.csv != "" }
+
+// outputFlags are the files of an estimate: the fit, and a figure of it.
+type outputFlags struct {
+	out     string
+	picture draw.Picture
+}
+
+func (o *outputFlags) registerOut(cmd *cobra.Command, usage string) {
+	cli.Bind(cmd, cli.Flag{Name: "out", To: &o.out, Usage: usage, Role: cli.Writes, Extensions: outExtensions()})
+}
+
+func (o *outputFlags) registerPicture(cmd *cobra.Command) {
+	g := &o.picture
+	g.Frame = draw.NoFrame
+	cli.Bind(cmd,
+		cli.Flag{Name: "picture", To: &g.Path, Usage: "draw y, the estimate, the residual and, where mu or --truth " +
+			"is given, the truth and the error as images to this `file`: " + figureFormats(), Role: cli.Writes,
+			Extensions: draw.Formats()},
+		cli.Flag{Name: "frame", To: &g.Frame, Default: "-1", Usage: "--picture: the image of a series, counted from " +
+			"0 (default: the one in the middle)"},
+		cli.Flag{Name: "truth", To: &g.Truth, Usage: "the true signal, of the shape of --out, where that is not mu: " +
+			"an image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its " +
+			"squared error, and --picture shows it", Role: cli.Reads})
+}
+
+// check rejects flags that are wrong for any data.
+func (o *outputFlags) check(cmd *cobra.Command, shard string) error {
+	frame := cmd.Flags().Changed("frame")
+	switch g := &o.picture; {
+	case frame && g.Path == "":
+		return study.Errorf("--frame is for --picture, which is missing")
+	case frame && g.Frame < 0:
+		return study.Errorf("--frame is %d, expected 0 or more", g.Frame)
+	case g.Wanted() && shard != "":
+		return study.Errorf("--picture and --truth are for whole runs, and --shard computes a part of one")
+	}
+	if err := draw.CheckPath(o.picture.Path); err != nil {
+		return study.Errorf("--picture: %w", err)
+	}
+	if o.out != "" {
+		if _, err := outFormat(o.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkProblem rejects output that the problem does not have.
+func (e *estimation) checkProblem(o *outputFlags, p *problems.Problem) error {
+	if e.coefficients.wanted() && !p.Rows() {
+		return study.Errorf("--coefficients is for regressions, whose operator is a matrix of the data, found "+
+			"%s", p.Name)
+	}
+	if o.out != "" {
+		format, err := outFormat(o.out)
+		if err != nil {
+			return err
+		}
+		name, shape, isComplex := "mu_hat", p.MuShape, p.MuComplex
+		if p.Signal != nil {
+			name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
+		}
+		if err := checkShape(format, o.out, name, study.ShapeOut(p, shape), p.Frames != nil, isComplex); err != nil {
+			return err
+		}
+	}
+	return o.picture.Check(p)
+}
+
+// written is an estimate that is written to files.
+type written struct {
+	*study.Estimator
+	data problems.Data
+	risk pipeline.Risk
+	r    study.Result
+}
+
+// write writes the files that were asked for: the fit, the coefficients, further ones, and the picture, for which it
+// returns the loss of the signal. The error is the first; the files after it are written all the same.
+func (e *estimation) write(o *outputFlags, w written, further ...func() error) (c study.CoefficientsResult,
+	loss *float64, unwritten, err error) {
+	if e.coefficients.wanted() {
+		c, err = study.CoefficientsOf(e.cmd.Context(), w.Problem, w.data, w.risk, w.Sigma2)
+		if err != nil {
+			return c, nil, nil, err
+		}
+	}
+	for _, f := range further {
+		unwritten = cmp.Or(unwritten, f())
+	}
+	if o.out != "" {
+		unwritten = cmp.Or(unwritten, e.writeFit(o.out, w))
+	}
+	if e.coefficients.csv != "" {
+		unwritten = cmp.Or(unwritten, c.WriteCSV(e.coefficients.csv))
+	}
+	if o.picture.Wanted() {
+		var undrawn error
+		loss, undrawn = o.picture.Save(w.Problem, w.data, w.risk, w.r, cmp.Or(e.Data, e.Y, e.Name()), e.depth.IsImage(),
+			cli.Origin(e.cmd, study.DataHash(w.data)))
+		unwritten = cmp.Or(unwritten, undrawn)
+	}
+	return c, loss, unwritten, nil
+}
+
+// writeFit writes the file of --out. A format of one array holds the signal, or else mu_hat.
+// Images, and integers of a numpy file that were taken for one, have the depth of y.
+func (e *estimation) writeFit(path string, w written) error {
+	format, err := outFormat(path)
+	if err != nil {
+		return err
+	}
+	p := w.Problem
+	if format.WriteArrays != nil {
+		return study.SaveFit(path, p, w.data, w.risk, w.r, cli.CommandLine(e.cmd))
+	}
+	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: w.risk.MuHat, Complex: p.MuComplex}
+	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
+		e.note(study.NewNote(study.NoteMuHatAlone,
+			"%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path))
+	}
+	if p.Signal != nil {
+		if a, err = study.Synthesize(p, w.risk.DenseB()); err != nil {
+			return err
+		}
+	}
+	if p.Original != nil && p.Signal == nil {
+		a.Data = slices.Clone(a.Data)
+		p.Original(a.Data)
+	}
+	a = study.Labelled(study.Presented(p, a), w.data.Labels)
+	clamped, err := format.WriteArray(path, a, e.depth, eightBit(w.data.Y))
+	if err == nil && clamped > 0 {
+		e.note(study.NewNote(study.NoteClamped, "%s", clampedText(path, clamped, len(a.Data))))
+	}
+	return err
+}
+
+// outFormat is the format of --out by the name's extension.
+func outFormat(path string) (dataio.Format, error) {
+	f, ok := dataio.FormatFor(path)
+	if !ok {
+		return f, study.Errorf("--out is %q, expected a name that ends in "+
+			"%s", path, dataio.Extensions(dataio.Written()))
+	}
+	return f, nil
+}
+
+// outExtensions are those of --out, without their periods.
+func outExtensions() []string {
+	var names []string
+	for _, f := range dataio.Written() {
+		for _, e := range f.Extensions {
+			names = append(names, e[1:])
+		}
+	}
+	return names
+}
+
+// checkShape rejects a format of --out that cannot hold an array of the shape. frames says that the shape is that of a
+// series of images, and complex that the numbers are.
+func checkShape(f dataio.Format, path, name string, shape []int, frames, isComplex bool) error {
+	switch {
+	case f.Pages && !isComplex && draw.HasImages(shape):
+	case f.Image && (frames || !draw.IsImage(shape)):
+		return study.Errorf("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name,
+			ndarray.ShapeString(shape))
+	case f.Axes > 0 && len(shape) > f.Axes:
+		return study.Errorf("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name,
+			ndarray.ShapeString(shape), f.Axes, f.Extensions[0])
+	}
+	return nil
+}
+
+// eightBit reports whether all values are 8-bit pixels.
+func eightBit(y []float64) bool {
+	for _, v := range y {
+		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// clampedText is the note on values that an image cannot hold.
+func clampedText(path string, clamped, n int) string {
+	return fmt.Sprintf("%s: %d of %d pixels were outside [0, 1] and have been clamped", path, clamped, n)
+}
+
+// figureFormats are the extensions of figures, for help.
+func figureFormats() string {
+	var all []string
+	for _, f := range draw.Formats() {
+		all = append(all, "."+f)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/internal/shard"
+	"surepipe/study"
+)
+
+// shardFile is a shard that is computed, and its file.
+type shardFile struct {
+	study.ShardHeader
+	path string
+}
+
+// divide is the shard of the value of --shard: of a run of as many units as p says, whose file is jsonl and begins with
+// whole.
+func (e *estimation) divide(value, jsonl, device string, p study.ShardPart, whole any) (f shardFile, err error) {
+	s, source, err := shard.Parse(value, os.Getenv)
+	if err != nil {
+		return f, study.Errorf("--shard is %w", err)
+	}
+	if source != "" {
+		e.say("%s says that this is shard %s", source, s)
+	}
+	f.path = s.File(jsonl)
+	f.ShardHeader, err = study.Divide(s, p, device, whole)
+	f.Flags, f.Files = e.flags, e.files
+	return f, err
+}
+
+// completed says that n of total things of a shard are in its file, or after an interrupt how to go on.
+func (e *estimation) completed(f shardFile, err error, n, total int, things string) error {
+	p := f.Shard
+	switch {
+	case err == nil:
+		e.say("shard %d/%d, %d of %d %s, is complete: %s", p.Index, p.Count, n, total, things, f.path)
+	case e.cmd.Context().Err() != nil:
+		e.say("what was done is in %s: the same command continues from there", f.path)
+	}
+	return err
+}
+
+// fileFlags are the flags that say where the data are. They may differ from shard to shard.
+var fileFlags = []string{"data", "X", "D", "y", "mu", "spec"}
+
+// givenFlags are the flags of a command that were given, for merge: those that determine the result,
+// and those that say where the data are.
+func givenFlags(cmd *cobra.Command) (flags map[string][]string, files map[string]string) {
+	how := []string{"parallel", "probe-batch", "device", "verbose", "jsonl", "resume", "shard", "json"}
+	flags, files = map[string][]string{}, map[string]string{}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch list, many := flag.Value.(pflag.SliceValue); {
+		case slices.Contains(how, flag.Name):
+		case slices.Contains(fileFlags, flag.Name):
+			files[flag.Name] = flag.Value.String()
+		case many:
+			flags[flag.Name] = list.GetSlice()
+		default:
+			flags[flag.Name] = []string{flag.Value.String()}
+		}
+	})
+	return flags, files
+}
+
+// setFlags gives a command the flags of a shard, with the files where they are now, which must be
+// there, and the command line that they are.
+func setFlags(h study.ShardHeader, cmd *cobra.Command, files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(h.Flags)) {
+		if err := setFlag(cmd, name, h.Flags[name]); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := setFlag(cmd, name, []string{files[name]}); err != nil {
+			return err
+		}
+	}
+	if err := setFlag(cmd, "device", []string{h.Machine.Device}); err != nil {
+		return err
+	}
+	(&cobra.Command{Use: "surepipe"}).AddCommand(cmd)
+	cli.KeepCommandLine(cmd)
+	return nil
+}
+
+// setFlag sets a flag to what a shard's first line says.
+func setFlag(cmd *cobra.Command, name string, values []string) error {
+	flag := cmd.Flags().Lookup(name)
+	if flag == nil {
+		return fmt.Errorf("its first line has the flag --%s, which surepipe %s does not have", name, cmd.Name())
+	}
+	if list, many := flag.Value.(pflag.SliceValue); many {
+		flag.Changed = true
+		return list.Replace(values)
+	}
+	if len(values) != 1 {
+		return fmt.Errorf("its first line has %d values of --%s, expected 1", len(values), name)
+	}
+	if err := cmd.Flags().Set(name, values[0]); err != nil {
+		return fmt.Errorf("its first line has --%s %q: %w", name, values[0], err)
+	}
+	return nil
+}

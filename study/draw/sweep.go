@@ -1,0 +1,166 @@
+package draw
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
+	"surepipe/pipeline"
+	"surepipe/study"
+)
+
+// symbols are the symbols of the weights in figures.
+var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
+
+// sweep is a sweep that is drawn.
+type sweep struct {
+	*study.Swept
+	photograph bool
+}
+
+// Sweep draws the points of a sweep: curves over one weight, or a map over two. The map shows the grid's
+// points and the minimizer, which may lie between them. name is that
+// of the data; photograph says that y was read from an image, which is then shown with the curves.
+func Sweep(path string, swept *study.Swept, name string, photograph bool, o Origin) error {
+	return o.save(path, sweep{swept, photograph}.figure(name))
+}
+
+// figure is the figure of a sweep.
+func (r sweep) figure(name string) figure.Figure {
+	best, criterion := r.Summary.Minimizer, r.Options.Criterion
+	about := r.Lines[0]
+	title := fmt.Sprintf("%s, %s, d = %d", about.Problem, filepath.Base(name), about.D)
+	if about.Sigma2 > 0 {
+		title += fmt.Sprintf(", σ² = %.4g", about.Sigma2)
+	}
+	if about.Sigma2Method != "" {
+		title += " (" + about.Sigma2Method + ")"
+	}
+	if len(r.Axes) == 2 {
+		rows, cols := len(r.Axes[1].Values), len(r.Axes[0].Values)
+		h := figure.HeatMap{Title: title, XName: symbols[r.Axes[0].Name], YName: symbols[r.Axes[1].Name],
+			X: r.Axes[0].Values, Y: r.Axes[1].Values, Label: criterion.Rule().Label}
+		if best.Stage == pipeline.RefineStage {
+			l := r.Lines[best.Index]
+			w := study.WeightsAt(r.Axes, l)
+			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
+			h.MinValue, _ = l.Value(criterion)
+		}
+		for y := range rows {
+			for x := range cols {
+				// The sweep's points are in the order of decreasing weights.
+				l := r.Lines[(rows-1-y)*cols+cols-1-x]
+				value, _ := l.Value(criterion)
+				usable := l.Trusted() && !math.IsNaN(value)
+				if math.IsNaN(value) {
+					value = r.largest()
+				}
+				h.Values, h.Converged = append(h.Values, value), append(h.Converged, usable)
+			}
+		}
+		r.mapErrors(&h)
+		return h
+	}
+	s := figure.Sweep{Title: title, Parameter: symbols[r.Axes[0].Name], Label: criterion.Rule().Label}
+	if !criterion.Rule().Sigma2 {
+		s.LossLabel = "true loss"
+	}
+	byWeight := func(a, b study.SweepLine) int {
+		return cmp.Compare(study.WeightsAt(r.Axes, a)[0], study.WeightsAt(r.Axes, b)[0])
+	}
+	for _, l := range slices.SortedStableFunc(slices.Values(r.Lines), byWeight) {
+		value, stdErr := l.Value(criterion)
+		if math.IsNaN(value) {
+			continue
+		}
+		s.Lambda = append(s.Lambda, study.WeightsAt(r.Axes, l)...)
+		s.SURE = append(s.SURE, value)
+		if !math.IsNaN(stdErr) {
+			s.StdErr = append(s.StdErr, stdErr)
+		}
+		if e := r.Summary.DifferenceStdErr[l.Index]; e != nil {
+			s.DifferenceErr = append(s.DifferenceErr, *e)
+		}
+		s.Divergence = append(s.Divergence, l.Divergence)
+		s.Converged = append(s.Converged, l.Trusted())
+		if l.Loss != nil {
+			s.Loss = append(s.Loss, *l.Loss)
+		}
+	}
+	if len(s.DifferenceErr) < len(s.SURE) {
+		s.DifferenceErr = nil
+	}
+	if r.Summary.Rule != pipeline.MinimumRule && r.Summary.Chosen.Index != best.Index {
+		s.Chosen, s.ChosenName = study.WeightsAt(r.Axes, r.Lines[r.Summary.Chosen.Index])[0], string(r.Summary.Rule)
+	}
+	return r.picture(s)
+}
+
+// largest is the largest value of the criterion. It stands for values that are not defined, whose
+// cells of the map are marked like those that did not converge.
+func (r sweep) largest() float64 {
+	most := math.Inf(-1)
+	for _, l := range r.Lines {
+		if v, _ := l.Value(r.Options.Criterion); v > most {
+			most = v
+		}
+	}
+	return most
+}
+
+// mapErrors gives the map the standard errors of its values, where all are known, and that of the
+// minimum.
+func (r sweep) mapErrors(h *figure.HeatMap) {
+	rows, cols := len(h.Y), len(h.X)
+	for y := range rows {
+		for x := range cols {
+			_, stdErr := r.Lines[(rows-1-y)*cols+cols-1-x].Value(r.Options.Criterion)
+			if math.IsNaN(stdErr) || math.IsInf(stdErr, 0) {
+				h.Err = nil
+				return
+			}
+			h.Err = append(h.Err, stdErr)
+		}
+	}
+	if i := figure.Minimizer(h.Values, h.Converged); i >= 0 {
+		h.MinErr = h.Err[i]
+	}
+}
+
+// picture puts the images of a denoised image before the curve: y, the estimate, and the
+// truth where it is known. Other curves remain as they are.
+func (r sweep) picture(curve figure.Sweep) figure.Figure {
+	if r.Estimator == nil || !r.photograph || !IsImage(r.Estimator.Problem.MuShape) {
+		return curve
+	}
+	p, best := r.Estimator.Problem, r.Chosen
+	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
+	if p.Signal != nil {
+		if !best.HasB() || !IsImage(p.SignalShape) {
+			return curve
+		}
+		signal, err := study.Synthesize(p, best.DenseB())
+		if err != nil {
+			return curve
+		}
+		estimate = signal
+	}
+	show := func(caption string, shape []int, pixels []float64) figure.Panel {
+		m := figure.Image{Caption: caption, Rows: shape[0], Cols: shape[1], Pixels: pixels}
+		if len(shape) == 3 {
+			m.Channels = shape[2]
+		}
+		return figure.Panel{Image: m}
+	}
+	images := []figure.Panel{show("y", p.MuShape, r.Data.Y), show("the estimate", estimate.Shape, estimate.Data)}
+	if r.Data.Mu != nil {
+		images = append(images, show("the truth", p.MuShape, r.Data.Mu))
+	}
+	title := curve.Title
+	curve.Title = ""
+	return figure.Images{Title: title, Rows: [][]figure.Panel{images}, Curve: &curve}
+}

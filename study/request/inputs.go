@@ -1,0 +1,160 @@
+package request
+
+import (
+	"slices"
+	"strings"
+
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/load"
+)
+
+// checkInputs rejects options that contradict each other, and reads the specification.
+func (r *Request) checkInputs() error {
+	if r.Program.Given() {
+		return r.checkProgram()
+	}
+	if err := r.checkNoProgram(); err != nil {
+		return err
+	}
+	known := "one of " + strings.Join(problems.Names(), ", ")
+	named, _ := problems.Lookup(r.Problem)
+	switch {
+	case r.Problem == "" && r.Spec == "":
+		return study.Errorf("--problem is missing, expected %s; or --spec", known)
+	case r.Problem != "" && r.Spec != "":
+		return study.Errorf("--problem is %q and --spec %q, expected one of them", r.Problem, r.Spec)
+	case r.Spec == "" && named.Name == "":
+		return study.Errorf("--problem is %q%s, expected %s; or --spec", r.Problem,
+			ndarray.Meant(r.Problem, problems.Names()), known)
+	case r.Spec == "" && r.Data == "" && r.Y == "" && r.Mu == "":
+		return study.Errorf("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, " +
+			".png, .jpg or .tif), or --y and --X")
+	case r.D != "" && !named.Analysis:
+		return study.Errorf("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names " +
+			"the files of its matrices itself")
+	case r.Table.Standardize && r.Spec == "" && !named.Design:
+		return study.Errorf("--standardize is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), r.Problem)
+	case r.Intercept && r.Spec == "" && !named.Design:
+		return study.Errorf("--intercept is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), r.Problem)
+	}
+	if err := r.checkVariant(named.Layout); err != nil {
+		return err
+	}
+	if err := r.checkEffects(named.Layout); err != nil {
+		return err
+	}
+	if err := r.checkTable(named.Layout); err != nil || r.Spec == "" {
+		if named.Name != "" && named.Tol() != 0 && !r.Given("tol") {
+			r.Solver.Tol = named.Tol()
+		}
+		return err
+	}
+	s, err := problems.ReadSpec(r.Spec)
+	if err != nil {
+		return study.Bad(err)
+	}
+	r.Specification, r.Problem = s, s.Name
+	r.adopt(s)
+	return nil
+}
+
+// adopt takes from a specification what was not given.
+func (r *Request) adopt(s *problems.Spec) {
+	if s.Solver.Name != "" && !r.Given("solver") {
+		r.Solver.Name = s.Solver.Name
+	}
+	if s.Solver.Tol != 0 && !r.Given("tol") {
+		r.Solver.Tol = s.Solver.Tol
+	}
+	if s.Solver.MaxIter != 0 && !r.Given("max-iter") {
+		r.Solver.MaxIter = s.Solver.MaxIter
+	}
+	if s.Solver.Derivative != "" && !r.Given("derivative") {
+		r.Solver.Derivative = string(s.Solver.Derivative)
+	}
+	if !r.Given("intercept") {
+		r.Intercept = s.Intercept
+	}
+	if !r.Given("standardize") {
+		r.Table.Standardize = s.Standardize
+	}
+	if !r.Given("effects") {
+		r.Effects = s.Effects
+	}
+	if s.Sigma2Method != "" && !r.Given("sigma2") {
+		r.Sigma2Method = s.Sigma2Method
+	}
+}
+
+// checkVariant checks the options for variants of one named problem.
+func (r *Request) checkVariant(l problems.Layout) error {
+	isotropic := problems.List(func(l problems.Layout) bool { return l.Isotropic })
+	switch {
+	case r.Vectorial && !l.Isotropic:
+		return study.Errorf("--vectorial is for --problem %s: in a specification, joint-l2: {weight: lambda, "+
+			"vectorial: true} has it", isotropic)
+	case r.Vectorial && r.Anisotropic:
+		return study.Errorf("--vectorial and --anisotropic are both given, expected one of them")
+	case r.Anisotropic && !l.Isotropic:
+		return study.Errorf("--anisotropic is for --problem %s: in a specification, give the gradient the "+
+			"regularizer l1 in place of joint-l2", isotropic)
+	case r.Given("order") && l.Orders == problems.Orders{}:
+		return study.Errorf("--order is for --problem %s: in a specification, trend: {order: %d} or "+
+			"differences: {order: %d} has it", problems.List(func(l problems.Layout) bool {
+			return l.Orders != problems.Orders{}
+		}), r.Order, r.Order)
+	case r.Given("order"):
+		if o := l.Orders; r.Order < o.Least || r.Order > o.Most {
+			return study.Errorf("--order is %d, expected an integer from %d to %d", r.Order, o.Least, o.Most)
+		}
+		r.Variant.Degree = &r.Order
+	}
+	return nil
+}
+
+// checkStorage rejects other values of --storage, and problems without a matrix.
+func (r *Request) checkStorage() error {
+	named, known := problems.Lookup(r.Problem)
+	switch {
+	case !slices.Contains(load.Storages, r.Storage):
+		return study.Errorf("--storage is %q, expected %s%s", r.Storage, strings.Join(load.Storages, ", "),
+			ndarray.Meant(r.Storage, load.Storages))
+	case r.Given("storage") && r.Specification == nil && known && !named.Design:
+		return study.Errorf("--storage is for %s and specifications, found --problem %s",
+			strings.Join(problems.Regressions(), ", "), r.Problem)
+	case r.Given("storage") && r.Table.Response != "":
+		return study.Errorf("--storage is for matrices, found --response: the columns of a table are made in memory")
+	}
+	return nil
+}
+
+// checkEffects rejects effects and weights where there are none, and reads the names.
+func (r *Request) checkEffects(l problems.Layout) (err error) {
+	if r.Given("effects") && len(r.EffectNames) == 0 {
+		return study.Errorf("--effects is empty, expected some of %s, separated by commas",
+			strings.Join(problems.EffectNames(), ", "))
+	}
+	if r.Effects, err = problems.ParseEffects(r.EffectNames); err != nil {
+		return study.Errorf("--effects: %w", err)
+	}
+	switch {
+	case r.Spec == "" && r.Effects.Some() && !l.Selection:
+		return study.Errorf("--effects is for matrix-completion and specifications, found --problem %s", r.Problem)
+	case r.Effects.Some() && !r.Loss.Squared():
+		return study.Errorf("--effects is %s, which is for the squared loss, and the loss is %s",
+			strings.Join(r.EffectNames, ","), r.Loss.Name)
+	case r.Given("weights") && r.Spec != "":
+		return study.Errorf("--weights is for --problem matrix-completion; a specification has the key weights")
+	case r.Given("weights") && !l.Selection:
+		return study.Errorf("--weights is for matrix-completion, found --problem %s; a specification may weigh the "+
+			"observations of other problems", r.Problem)
+	case r.Given("weights") && r.Table.Response == "":
+		return study.Errorf("--weights is the name of a column of a table, but --response is missing, which names " +
+			"the column that is y; in an archive the weights are the array weights")
+	}
+	return nil
+}

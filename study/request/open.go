@@ -1,0 +1,107 @@
+package request
+
+import (
+	"context"
+
+	"surepipe/array"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/load"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// Open makes the estimator on devices, which it takes. Multiples of the largest weight refer to y of the data.
+func (r *Request) Open(ctx context.Context, devices []array.Device, data problems.Data) (*study.Estimator, error) {
+	if r.Program.Given() {
+		return r.openProgram(devices, data)
+	}
+	sigma2, hyper, err := r.prepare(ctx, devices[0], &data)
+	if err != nil {
+		Close(devices)
+		return nil, err
+	}
+	o := study.Options{
+		Problem: r.Problem, Data: data, Hyper: hyper, Devices: devices, Solver: r.Solver.Name,
+		Settings: func(on array.Device) (vjp.Options, error) { return r.settings(on, sigma2) },
+		Pipeline: r.pipeline(data, sigma2), Variance: r.Estimate, InData: r.inData,
+		Check: func(d int) error { return r.checkScale(data, sigma2, d) }, Lost: r.Watch.Lost,
+	}
+	j, err := study.Open(ctx, o)
+	if err == nil {
+		r.Trace.ALO = r.Trace.ALO || !j.Problem.Loss.Squared()
+	}
+	return j, err
+}
+
+// prepare settles the weights and sigma2, which it sets in the data: 0 stands for a variance that is not
+// known.
+func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.Data) (sigma2 float64,
+	hyper problems.Hyper, err error) {
+	r.forgetNoise(data)
+	if hyper, err = r.Weights.hyper(); err != nil {
+		return 0, hyper, err
+	}
+	if r.Fits {
+		if err := r.varianceOfFits(ctx, dev, hyper, data); err != nil {
+			return 0, hyper, err
+		}
+	}
+	if sigma2, err = r.noise(*data); sigma2 > 0 {
+		data.Sigma2 = &sigma2 // some regularizers depend on it
+	}
+	return sigma2, hyper, err
+}
+
+// pipeline are the options of the risk.
+func (r *Request) pipeline(data problems.Data, sigma2 float64) pipeline.Options {
+	o := pipeline.Options{
+		Sigma2: sigma2, Parallel: r.Machine.Parallel, Batch: r.Machine.ProbeBatch, Logger: r.Watch.Logger,
+		Progress: r.Watch.Progress,
+		KeepB:    r.Keep.B || r.Intercept || r.Effects.Some(), NoMuHat: r.Keep.NoMuHat && data.Mu == nil,
+	}
+	r.Trace.Options(&o)
+	if r.Verify {
+		o.Verify = &verify.Options{}
+	}
+	return o
+}
+
+// varianceOfFits estimates sigma2 from fits along a path of lambda, and sets it in the data.
+func (r *Request) varianceOfFits(ctx context.Context, dev array.Device, hyper problems.Hyper,
+	data *problems.Data) (err error) {
+	fits := load.Fits{Device: dev, Hyper: hyper, Solver: r.Solver.Name,
+		Check: func(d int) error { return r.checkScale(*data, 0, d) }}
+	if fits.Settings, err = r.settings(dev, 0); err != nil {
+		return err
+	}
+	r.Trace.Options(&fits.Options.Options)
+	fits.Options.ALO = false
+	fits.Options.Parallel, fits.Options.Batch = r.Machine.Parallel, r.Machine.ProbeBatch
+	fits.Options.Progress = r.Watch.Progress
+	estimate, note, err := r.VarianceOfFits(ctx, *data, fits)
+	if err != nil {
+		return err
+	}
+	r.Estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	r.note(note)
+	return nil
+}
+
+// forgetNoise drops the sigma2 of the data where the loss is not squared.
+func (r *Request) forgetNoise(data *problems.Data) {
+	if data.Sigma2 == nil || r.LossOf().Squared() {
+		return
+	}
+	data.Sigma2, r.Estimate = nil, nil
+	r.note(study.NewNote(study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the "+
+		"squared loss, and leave-one-out takes its place", r.Name(), r.LossOf().Name))
+}
+
+// note tells of a note.
+func (r *Request) note(n study.Note) {
+	if r.Watch.Note != nil {
+		r.Watch.Note(n)
+	}
+}

@@ -1,0 +1,160 @@
+package request
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"surepipe/array"
+	"surepipe/internal/dataio"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/study"
+)
+
+// ProgramName is the name of a problem that is a program.
+const ProgramName = "exec"
+
+// Program is an estimator that is a program of any origin: see [pipeline.Command].
+type Program struct {
+	// Line is its command line, "" where there is none.
+	Line string
+	// Divergence is a [pipeline.BlackBoxMethod]; Eps is the step of differences, 0 for the default, and Alpha the
+	// share of noise that the coupled bootstrap adds.
+	Divergence string
+	Eps, Alpha float64
+	// Timeout is the time that one run may take, 0 for no limit.
+	Timeout time.Duration
+
+	args []string // of Line
+}
+
+func defaultProgram() Program {
+	return Program{Divergence: string(pipeline.MonteCarlo), Alpha: pipeline.DefaultAlpha}
+}
+
+// Divergences are the names of the methods.
+func Divergences() (names []string) {
+	for _, m := range pipeline.BlackBoxMethods() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
+// Given reports whether the estimator is a program.
+func (e *Program) Given() bool { return e.Line != "" }
+
+// notForPrograms are options about how a convex program is posed, solved and differentiated.
+var notForPrograms = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index",
+	"X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol",
+	"max-iter", "verify", "memory", "device", "probe-batch"}
+
+// checkProgram rejects options that are wrong for any data.
+func (r *Request) checkProgram() (err error) {
+	e := &r.Program
+	for _, name := range notForPrograms {
+		if r.Given(name) {
+			return study.Errorf("--%s is for --problem and --spec, found --exec %q", name, e.Line)
+		}
+	}
+	bootstrap := e.Divergence == string(pipeline.CoupledBootstrap)
+	switch {
+	case r.Data == "" && r.Y == "" && !r.Given("y"):
+		return study.Errorf("--data is missing, expected a file with y (.npy, .npz, .png or .csv), or --y")
+	case !slices.Contains(Divergences(), e.Divergence):
+		return study.Errorf("--divergence is %q, expected one of %s", e.Divergence, strings.Join(Divergences(), ", "))
+	case r.Given("eps") && (!(e.Eps > 0) || math.IsInf(e.Eps, 0)):
+		return study.Errorf("--eps is %g, expected a positive number", e.Eps)
+	case !(e.Alpha > 0) || math.IsInf(e.Alpha, 0):
+		return study.Errorf("--alpha is %g, expected a positive number", e.Alpha)
+	case e.Timeout < 0:
+		return study.Errorf("--exec-timeout is %v, expected a positive time, or 0 for no limit", e.Timeout)
+	case r.Given("alpha") && !bootstrap:
+		return study.Errorf("--alpha is for --divergence coupled-bootstrap, found %s", e.Divergence)
+	case bootstrap && (r.Given("eps") || r.Given("trace") || r.Given("alo")):
+		return study.Errorf("--eps, --trace and --alo are for --divergence monte-carlo, found %s", e.Divergence)
+	case bootstrap && !r.Trace.Queries.Auto && r.Trace.Queries.N < 4:
+		return study.Errorf("--queries is %d, expected 4 or more for --divergence coupled-bootstrap, or "+
+			"auto", r.Trace.Queries.N)
+	}
+	if e.args, err = pipeline.SplitCommand(e.Line); err != nil {
+		return study.Errorf("--exec: %w", err)
+	}
+	r.Problem, r.Command = ProgramName, true
+	return nil
+}
+
+// checkNoProgram rejects the options of programs without one.
+func (r *Request) checkNoProgram() error {
+	for _, name := range []string{"divergence", "eps", "alpha", "exec-timeout"} {
+		if r.Given(name) {
+			return study.Errorf("--%s is for --exec, which is missing", name)
+		}
+	}
+	return nil
+}
+
+// openProgram makes the program an estimator on the first of the devices, which it closes.
+func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *study.Estimator, err error) {
+	e := &r.Program
+	j := &study.Estimator{Instance: study.Instance{On: devices[0], Options: r.stop()}}
+	defer func() {
+		if err != nil {
+			j.Close()
+		}
+	}()
+	bootstrap := e.Divergence == string(pipeline.CoupledBootstrap)
+	if j.Sigma2, err = r.noise(data); err != nil {
+		return nil, err
+	}
+	if j.Sigma2 == 0 && bootstrap {
+		return nil, study.Errorf("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap "+
+			"needs: give the variance of the noise, or --sigma2 auto to estimate it", r.Name())
+	}
+	p := &problems.Problem{
+		Name: ProgramName, D: len(data.Y), P: len(data.Y), Operator: linops.Identity(len(data.Y)),
+		View:   problems.View{MuShape: data.YShape, BShape: data.YShape},
+		Values: problems.Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
+	}
+	j.Problem = p
+	command := pipeline.Command{Args: e.args, Shape: data.YShape, Timeout: e.Timeout}
+	to := map[string]*float64{"lambda": &p.Lambda, "lambda2": &p.Lambda2, "gamma": &p.Gamma}
+	for _, name := range study.WeightNames {
+		text := *r.Weights.Named()[name]
+		if text == "" {
+			if strings.Contains(e.Line, "{"+name+"}") {
+				return nil, study.Errorf("--%s is missing, and --exec has {%s}", name, name)
+			}
+			continue
+		}
+		v, ok := dataio.ParseNumber(text)
+		if !ok || v < 0 {
+			return nil, study.Errorf("--%s is %q, expected a number: the weights of a command have no maximum", name,
+				text)
+		}
+		*to[name] = v
+		command.Weights = append(command.Weights, name)
+	}
+	if err := r.checkScale(data, j.Sigma2, p.D); err != nil {
+		return nil, err
+	}
+	if j.BlackBox, err = command.BlackBox(); err != nil {
+		return nil, study.Errorf("--exec: %w", err)
+	}
+	j.BlackBox.Divergence, j.BlackBox.Eps = pipeline.BlackBoxMethod(e.Divergence), e.Eps
+	if bootstrap {
+		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g",
+			e.Alpha)
+		j.BlackBox.Alpha = e.Alpha
+	} else {
+		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
+	}
+	j.Weights, j.Command, j.Variance = command.Weights, e.Line, r.Estimate
+	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Parallel: r.Machine.Parallel, Progress: r.Watch.Progress,
+		Logger: r.Watch.Logger}
+	r.Trace.Options(&j.BoxOptions)
+	return j, nil
+}

@@ -1,0 +1,170 @@
+// Package request is an estimate that is asked for: which estimator, on which data, and how it is computed. A command
+// binds flags to the parts of a [Request], a service the fields of a message. Check rejects what contradicts itself and
+// reads the specification; Read reads the data; Open makes the estimator.
+//
+// Errors are bad input ([study.Error]). The names of options in them are those of the command's flags.
+package request
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+
+	"surepipe/internal/design"
+	"surepipe/loss"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/load"
+)
+
+// Request says which estimate is computed. New has the defaults.
+type Request struct {
+	// Source is where the data are; Variance is what was found of sigma2 in them.
+	load.Source
+	load.Variance
+	Weights Weights
+	Trace   Trace
+	Solver  Solver
+	Machine Machine
+	// Program is an estimator in the place of a problem.
+	Program Program
+	// Sigma2 is the variance of the noise, 0 where it is estimated, that of the data, or not known.
+	Sigma2 float64
+	// Verify asks for checks of every result by other means.
+	Verify bool
+	// EffectNames, Order and LossParameters, by the name of the loss, complete the variant of the problem.
+	EffectNames    []string
+	Order          int
+	LossParameters map[string]*float64
+	Keep           Keep
+	Watch          Watch
+	// Given reports whether an option was given: where it was not, a problem or a specification decides.
+	Given func(option string) bool
+}
+
+// Keep says what a result holds besides numbers.
+type Keep struct {
+	B       bool // the intercept always requires it
+	NoMuHat bool // mu_hat itself is not used
+}
+
+// Watch are those who are told of the work; each may be nil.
+type Watch struct {
+	Logger   *slog.Logger
+	Progress func(pipeline.Progress)
+	// Lost is told of a device that has failed, and Note of what is to be known of the data.
+	Lost func(device string, fault error)
+	Note func(study.Note)
+}
+
+// New is a request with the defaults, of which nothing is given.
+func New() *Request {
+	r := &Request{
+		Trace: defaultTrace(), Solver: defaultSolver(), Machine: Machine{Parallel: 1, Memory: "4GiB", Device: "auto"},
+		Program: defaultProgram(), Order: 1, LossParameters: map[string]*float64{},
+		Given: func(string) bool { return false },
+	}
+	for _, k := range loss.Kinds() {
+		if k.Parameter != nil {
+			r.LossParameters[k.Name] = new(float64)
+		}
+	}
+	r.Storage, r.Table.Missing = load.StorageAuto, string(design.Refuse)
+	return r
+}
+
+// Check rejects options that are wrong for any data, reads the specification, and sets what follows from it.
+func (r *Request) Check() error {
+	checks := []func() error{
+		r.checkInputs, r.checkStorage, r.checkSigma2, r.Machine.check, r.checkLoss, r.Solver.check,
+		func() error { return r.Trace.check(r.Given) },
+	}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if r.Given("memory") {
+		r.Limit = r.Machine.Memory
+	}
+	return nil
+}
+
+// Read reads the data, and estimates sigma2 where that is asked for.
+func (r *Request) Read(ctx context.Context) (load.Contents, error) {
+	data, err := r.Source.Read(ctx)
+	r.Variance = data.Variance
+	return data, err
+}
+
+// checkSigma2 rejects a variance that is none.
+func (r *Request) checkSigma2() error {
+	if r.Given("sigma2") && r.Sigma2Method == "" && (!(r.Sigma2 > 0) || math.IsInf(r.Sigma2, 0)) {
+		return study.Errorf("--sigma2 is %g, expected a positive number", r.Sigma2)
+	}
+	return nil
+}
+
+// inData names the source of the value that a problem rejects: the option of a weight that was given, else the
+// file of the data.
+func (r *Request) inData(err error) error {
+	var weight *problems.WeightError
+	var placed *problems.SpecError
+	switch {
+	case errors.As(err, &placed):
+		return study.Bad(err)
+	case errors.As(err, &weight) && *r.Weights.Named()[weight.Weight] != "":
+		return study.Errorf("--%s %s", weight.Weight, weight.Reason)
+	}
+	return r.InFile(err)
+}
+
+// Noise is the variance of the noise, 0 where neither the request nor the data give one.
+func (r *Request) Noise(data problems.Data) float64 {
+	if r.Sigma2 == 0 && data.Sigma2 != nil {
+		return *data.Sigma2
+	}
+	return r.Sigma2
+}
+
+// noise is that variance, which is positive where there is one.
+func (r *Request) noise(data problems.Data) (float64, error) {
+	sigma2 := r.Noise(data)
+	if (data.Sigma2 != nil || sigma2 != 0) && !(sigma2 > 0) || math.IsInf(sigma2, 0) {
+		return 0, study.Errorf("%s: sigma2 is %g, expected a positive number", r.Name(), sigma2)
+	}
+	return sigma2, nil
+}
+
+// checkScale rejects y and sigma2 for which the error bar of the risk overflows.
+func (r *Request) checkScale(data problems.Data, sigma2 float64, d int) error {
+	squares := 0.0
+	for _, v := range data.Y {
+		squares += v * v
+	}
+	if sigma2 == 0 {
+		if math.IsInf(squares, 0) {
+			return study.Errorf("%s: y is too large for a finite residual: ||y||^2 overflows", r.Name())
+		}
+		return nil
+	}
+	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
+		var what any = study.Option("sigma2")
+		if r.Sigma2 == 0 {
+			what = r.Name() + ": sigma2"
+		}
+		return study.Errorf("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what,
+			sigma2, squares/float64(d))
+	}
+	return nil
+}
+
+// RelStdErr is the standard error of sigma2 over its value; nil where it was given.
+func (r *Request) RelStdErr() *float64 {
+	if r.Estimate == nil {
+		return nil
+	}
+	return &r.Estimate.RelStdErr
+}

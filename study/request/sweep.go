@@ -1,0 +1,148 @@
+package request
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"surepipe/array"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+	"surepipe/study"
+)
+
+// Sweep says which weights are swept, and what is minimized. Weights that are swept are texts such as 0.01max:max:40
+// among those of the request.
+type Sweep struct {
+	// Criterion is what is minimized: "" stands for the default, until the data are known.
+	Criterion risk.Criterion
+	Rule      pipeline.Rule // which point is chosen
+	// Refine is the most points beyond the grid for each weight, and Chain that of points in a chain of warm starts, 0
+	// for the default.
+	Refine, Chain int
+
+	axes []study.Axis
+}
+
+// NewSweep is a sweep with the defaults.
+func NewSweep() Sweep { return Sweep{Rule: pipeline.MinimumRule, Refine: pipeline.DefaultRefine} }
+
+// CheckSweep is [Request.Check] for a sweep. It takes the grids from the weights, which then hold single values.
+func (r *Request) CheckSweep(s *Sweep) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	for _, name := range study.WeightNames {
+		text := r.Weights.Named()[name]
+		if !strings.Contains(*text, ":") {
+			continue
+		}
+		grid, err := problems.ParseGrid(*text)
+		if err != nil {
+			return study.Errorf("--%s is %w", name, err)
+		}
+		s.axes = append(s.axes, study.Axis{Name: name, Grid: grid})
+		// The value with which the problem is opened, which then gives the maximum.
+		*text = "max"
+		if !grid.Relative() {
+			*text = "1"
+		}
+	}
+	if r.Given("criterion") {
+		if _, err := risk.ParseCriterion(string(s.Criterion)); err != nil {
+			return study.Errorf("--criterion is %w", err)
+		}
+	}
+	switch axes := s.axes; {
+	case len(axes) == 0:
+		return study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value " +
+			"use surepipe run")
+	case len(axes) > 2:
+		return study.Errorf("--lambda, --lambda2 and --gamma are grids, expected one or two")
+	case len(axes) == 2 && axes[0].Grid.N > pipeline.MostPoints/axes[1].Grid.N:
+		return study.Errorf("--%s and --%s make a grid of %d x %d points, expected at most %d", axes[0].Name,
+			axes[1].Name, axes[0].Grid.N, axes[1].Grid.N, pipeline.MostPoints)
+	case s.Refine < 0:
+		return study.Errorf("--refine is %d, expected 0 or more", s.Refine)
+	case s.Chain < 0:
+		return study.Errorf("--chain is %d, expected at least 1, or 0 for the default", s.Chain)
+	case !slices.Contains(pipeline.Rules(), s.Rule):
+		return study.Errorf("--rule is %q, expected one of %q", s.Rule, pipeline.Rules())
+	}
+	r.Trace.ALO = r.Trace.ALO || s.Criterion.Rule().Diagonal
+	return nil
+}
+
+// OpenSweep makes the estimator on devices, which it takes, and the sweep of it.
+func (r *Request) OpenSweep(ctx context.Context, s Sweep, devices []array.Device, data problems.Data) (*study.Sweep,
+	error) {
+	j, err := r.Open(ctx, devices, data)
+	if err != nil {
+		return nil, err
+	}
+	sweep, err := r.sweepOf(s, j, data)
+	if err != nil {
+		j.Close()
+	}
+	return sweep, err
+}
+
+// SweepOf is a sweep of an estimator along axes whose values are known.
+func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data problems.Data) (*study.Sweep, error) {
+	if err := r.chooseCriterion(&s, j.Sigma2); err != nil {
+		return nil, err
+	}
+	if s.Rule == pipeline.OneStdErrRule && !s.Criterion.Rule().Compares(j.Sigma2) {
+		return nil, study.Errorf("--rule 1se needs the standard errors of differences, which --criterion %s does not "+
+			"have: choose another criterion, or --rule min", s.Criterion)
+	}
+	o := pipeline.SweepOptions{Options: r.pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
+		Refine: s.Refine, Chain: s.Chain, Lost: r.Watch.Lost}
+	o.NoMuHat, o.KeepB = false, (r.Keep.B || r.Intercept) && j.BlackBox == nil
+	if r.Estimate != nil {
+		o.Sigma2RelStdErr = r.Estimate.RelStdErr
+	}
+	if s.Refine == 0 {
+		o.Refine = -1
+	}
+	return &study.Sweep{Estimator: j, Template: j.Result(), Data: data, Axes: axes, Options: o,
+		Header: study.NewSweepHeader(j, data, axes, o)}, nil
+}
+
+// sweepOf is a sweep of an estimator.
+func (r *Request) sweepOf(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
+	axes := slices.Clone(s.axes)
+	for a, axis := range axes {
+		if axes[a].Values, err = axis.Grid.Values(study.WeightsOf(j.Problem)[axis.Name]); err != nil {
+			return nil, study.Errorf("--%s: %w", axis.Name, err)
+		}
+	}
+	return r.SweepOf(s, axes, j, data)
+}
+
+// chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
+func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) error {
+	l := r.LossOf()
+	if s.Criterion == "" {
+		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared())
+	}
+	rule := s.Criterion.Rule()
+	if !l.Squared() {
+		known, err := l.Structure()
+		if err != nil {
+			return err
+		}
+		if !rule.Serves(false, known.Likelihood) {
+			return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
+				"predicting an observation that is left out", s.Criterion, l.Name, risk.DefaultCriterion(0, false))
+		}
+	}
+	if rule.Sigma2 && sigma2 == 0 {
+		return study.Errorf("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the "+
+			"variance of the noise, or --sigma2 auto to estimate it, or choose another "+
+			"criterion", r.Name(), s.Criterion)
+	}
+	r.Trace.ALO = r.Trace.ALO || rule.Diagonal
+	return nil
+}

@@ -1,0 +1,104 @@
+package request
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"surepipe/hutch"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/pipeline"
+	"surepipe/study"
+)
+
+// Trace says how the divergence is estimated.
+type Trace struct {
+	Estimator string
+	Queries   Queries
+	// Error is the share of SURE's own error that the trace may add, with automatic queries.
+	Error float64
+	Seed  uint64
+	// ALO makes sure of leave-one-out.
+	ALO bool
+}
+
+func defaultTrace() Trace {
+	return Trace{Estimator: pipeline.Auto, Queries: Queries{hutch.DefaultQueries, true},
+		Error: pipeline.DefaultTraceError}
+}
+
+// check rejects numbers of probes that the estimator cannot take.
+func (t *Trace) check(given func(string) bool) error {
+	switch {
+	case t.Estimator != pipeline.Auto && !slices.Contains(hutch.Estimators(), t.Estimator):
+		return study.Errorf("--trace is %q, expected auto or one of %s%s",
+			t.Estimator, strings.Join(hutch.Estimators(), ", "), ndarray.Meant(t.Estimator, hutch.Estimators()))
+	case t.Estimator == pipeline.Auto && t.Queries.N < 2:
+		return study.Errorf("--queries is %d, expected 2 or more, or auto", t.Queries.N)
+	}
+	estimator := t.Estimator
+	if estimator == pipeline.Auto {
+		estimator = hutch.Hutchinson
+	}
+	adaptive := t.Estimator == hutch.Exact
+	if e, ok := hutch.ByName(estimator); ok && e.First(t.Error) > 0 {
+		adaptive = true
+	}
+	if !adaptive && !given("queries") {
+		t.Queries.Auto = false
+	}
+	if _, err := hutch.NewPlan(estimator, t.Queries.N, math.MaxInt32); err != nil {
+		return study.PlanError(err)
+	}
+	switch {
+	case !t.Queries.Auto && given("trace-error"):
+		return study.Errorf("--trace-error is for --queries auto, found --queries %s", &t.Queries)
+	case t.Queries.Auto && (!(t.Error > 0) || math.IsInf(t.Error, 0)):
+		return study.Errorf("--trace-error is %g, expected a positive number", t.Error)
+	case t.Queries.Auto && !adaptive:
+		return study.Errorf("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or "+
+			"hutchinson",
+			t.Estimator)
+	}
+	return nil
+}
+
+// Options sets the estimator and its probes.
+func (t *Trace) Options(o *pipeline.Options) {
+	o.Estimator, o.Queries, o.Seed, o.ALO = t.Estimator, t.Queries.N, t.Seed, t.ALO
+	if t.Queries.Auto {
+		o.Queries, o.TraceError = 0, t.Error
+	}
+}
+
+// Queries is the number of probes; with Auto the trace error decides, and N is the least.
+type Queries struct {
+	N    int
+	Auto bool
+}
+
+// Set reads a number or "auto", which leaves n at its default.
+func (q *Queries) Set(text string) error {
+	if text == "auto" {
+		*q = Queries{hutch.DefaultQueries, true}
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return errors.New("expected a number or auto")
+	}
+	*q = Queries{n, false}
+	return nil
+}
+
+func (q *Queries) String() string {
+	if q.Auto {
+		return "auto"
+	}
+	return strconv.Itoa(q.N)
+}
+
+// Type is its name in the help.
+func (q *Queries) Type() string { return "int|auto" }
