@@ -223,3 +223,11 @@ type Stats struct {
 	PeakBytes   int64
 	PooledBytes int64
 }
+
+// Add counts batches that are taken, and their bytes; negative numbers stand for what is freed. It is for
+// implementations of [Device].
+func (s *Stats) Add(batches int, bytes int64) {
+	s.Live += batches
+	s.LiveBytes += bytes
+	s.PeakBytes = max(s.PeakBytes, s.LiveBytes)
+}

@@ -50,9 +50,7 @@ func (h *Host) Request() Device { return h }
 func (h *Host) Alloc(k, n int) Batch {
 	size := Capacity(k, n)
 	h.mu.Lock()
-	h.stats.Live++
-	h.stats.LiveBytes += 8 * int64(size)
-	h.stats.PeakBytes = max(h.stats.PeakBytes, h.stats.LiveBytes)
+	h.stats.Add(1, 8*int64(size))
 	var buf *hostBuffer
 	if free := h.pool[size]; len(free) > 0 {
 		buf = free[len(free)-1]
@@ -95,11 +93,7 @@ func (h *Host) Put(data []float64, k, n int) Batch {
 	if len(data) != k*n {
 		panic(fmt.Sprintf("array: Put of %d values as %d x %d", len(data), k, n))
 	}
-	h.mu.Lock()
-	h.stats.Live++
-	h.stats.LiveBytes += 8 * int64(len(data))
-	h.stats.PeakBytes = max(h.stats.PeakBytes, h.stats.LiveBytes)
-	h.mu.Unlock()
+	h.count(1, 8*int64(len(data)))
 	return NewBatch(h, &hostBuffer{data: data, foreign: true}, k, n)
 }
 
@@ -111,8 +105,7 @@ func (h *Host) Free(b Batch) {
 	buf := h.own(b)
 	size := len(buf.data)
 	buf.freed = true
-	h.stats.Live--
-	h.stats.LiveBytes -= 8 * int64(size)
+	h.stats.Add(-1, -8*int64(size))
 	if !buf.foreign && h.stats.PooledBytes+8*int64(size) <= maxPooledBytes {
 		h.stats.PooledBytes += 8 * int64(size)
 		h.frees++
@@ -251,19 +244,18 @@ type held struct {
 }
 
 func (h *Host) hold(bytes int64) held {
-	h.count(bytes)
+	h.count(0, bytes)
 	return held{h, bytes, new(sync.Once)}
 }
 
-func (h *Host) count(bytes int64) {
+func (h *Host) count(batches int, bytes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stats.LiveBytes += bytes
-	h.stats.PeakBytes = max(h.stats.PeakBytes, h.stats.LiveBytes)
+	h.stats.Add(batches, bytes)
 }
 
 func (m held) Bytes() int64 { return m.bytes }
-func (m held) Free()        { m.free.Do(func() { m.host.count(-m.bytes) }) }
+func (m held) Free()        { m.free.Do(func() { m.host.count(0, -m.bytes) }) }
 
 // onHost is what an operation gets of memory outside batches, which must be the host's.
 func onHost[T any](op string, x any) T {

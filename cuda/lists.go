@@ -27,7 +27,7 @@ func (l *lists) at(i int) cu.DevicePtr { return l.buffers[i].at }
 
 func (l *lists) Free() {
 	for _, b := range l.buffers {
-		l.on.count(b, -1)
+		l.on.count(0, -8*int64(b.size))
 		l.on.give(b)
 	}
 	l.buffers = nil
@@ -54,7 +54,7 @@ func put[T int32 | int64 | float64](d *Device, l *lists, what string, list []T) 
 	bytes := int(unsafe.Sizeof(one)) * len(list)
 	values := (bytes + 7) / 8
 	buf := d.take(1, values, array.Capacity(1, values))
-	d.count(buf, 1)
+	d.count(0, 8*int64(buf.size))
 	if len(list) > 0 {
 		d.upload(what, array.NewBatch(d, buf, 1, values), buf.at, unsafe.Pointer(&list[0]), int64(bytes))
 		if err := d.Err(); err != nil {
@@ -63,12 +63,4 @@ func put[T int32 | int64 | float64](d *Device, l *lists, what string, list []T) 
 		}
 	}
 	l.on, l.bytes, l.buffers = d.card, l.bytes+int64(bytes), append(l.buffers, buf)
-}
-
-// count adds memory outside batches to the statistics, or with sign -1 removes it.
-func (d *card) count(buf *buffer, sign int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stats.LiveBytes += sign * 8 * int64(buf.size)
-	d.stats.PeakBytes = max(d.stats.PeakBytes, d.stats.LiveBytes)
 }

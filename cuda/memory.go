@@ -50,11 +50,7 @@ func (d *Device) Reserve(ctx context.Context, least, most int64) (granted int64,
 // Alloc returns k contiguous vectors of length n with undefined contents.
 func (d *Device) Alloc(k, n int) array.Batch {
 	buf := d.take(k, n, array.Capacity(k, n))
-	d.mu.Lock()
-	d.stats.Live++
-	d.stats.LiveBytes += 8 * int64(buf.size)
-	d.stats.PeakBytes = max(d.stats.PeakBytes, d.stats.LiveBytes)
-	d.mu.Unlock()
+	d.count(1, 8*int64(buf.size))
 	return array.NewBatch(d, buf, k, n)
 }
 
@@ -72,11 +68,14 @@ func (d *Device) Put(data []float64, k, n int) array.Batch {
 // because all work runs in order.
 func (d *Device) Free(b array.Batch) {
 	buf := d.own(b)
-	d.mu.Lock()
-	d.stats.Live--
-	d.stats.LiveBytes -= 8 * int64(buf.size)
-	d.mu.Unlock()
+	d.count(-1, -8*int64(buf.size))
 	d.give(buf)
+}
+
+func (d *card) count(batches int, bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats.Add(batches, bytes)
 }
 
 // take finds memory for size values, in the pool or from the driver. Where it finds none, or after

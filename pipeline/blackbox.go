@@ -100,13 +100,7 @@ func (b *BlackBox) Estimate(ctx context.Context, weights, y []float64, o Options
 	if o.Parallel < 0 {
 		return Risk{}, refuse("Parallel", o.Parallel, "%d calls at once, expected at least 0", o.Parallel)
 	}
-	return b.estimate(ctx, weights, y, o, make(chan struct{}, max(o.Parallel, 1)))
-}
-
-// estimate is Estimate with a bound on the calls at once that may be shared.
-func (b *BlackBox) estimate(ctx context.Context, weights, y []float64, o Options, calls chan struct{}) (Risk, error) {
-	e := &evaluations{box: b, weights: slices.Clone(weights), y: y, calls: calls}
-	return e.estimate(ctx, o)
+	return b.at(ctx, 0, weights, y, o, make(chan struct{}, max(o.Parallel, 1)))
 }
 
 // estimate is the estimate at a sample.

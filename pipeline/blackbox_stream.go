@@ -64,7 +64,7 @@ func (b *BlackBox) Repeat(ctx context.Context, index int, weights, y []float64, 
 	}
 }
 
-// at is the estimate at a sample.
+// at is the estimate at the sample of an index; calls, which other estimates may share, bounds the calls at once.
 func (b *BlackBox) at(ctx context.Context, index int, weights, y []float64, o Options, calls chan struct{}) (Risk,
 	error) {
 	if progress := o.Progress; progress != nil {

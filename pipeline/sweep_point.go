@@ -262,7 +262,7 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 func (s *instance) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
 	if s.f.BlackBox != nil {
-		return s.f.BlackBox.estimate(ctx, weights, s.y, s.options(i), s.calls)
+		return s.f.BlackBox.at(ctx, 0, weights, s.y, s.options(i), s.calls)
 	}
 	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)

@@ -8,14 +8,20 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
+// finite reads an array of finite numbers.
+func finite(set *dataio.Set, name string) (dataio.Array, error) {
+	a, err := set.Floats(name)
+	if err == nil {
+		err = a.CheckFinite()
+	}
+	return a, err
+}
+
 // loadFactors reads U, S and V.
 func (f *Fit) loadFactors(set *dataio.Set) error {
 	var parts [3]dataio.Array
 	for k, name := range []string{"S", "U", "V"} {
-		a, err := set.Floats(name)
-		if err == nil {
-			err = a.CheckFinite()
-		}
+		a, err := finite(set, name)
 		if err != nil {
 			return err
 		}
@@ -137,23 +143,17 @@ func (f *Fit) loadEffects(set *dataio.Set) error {
 		return err
 	}
 	f.Effects = &Effects{Mean: mean}
-	for _, v := range []struct {
-		name string
-		n    int
-		to   *[]float64
-	}{{"effects_rows", f.extent()[0], &f.Effects.Rows}, {"effects_cols", f.extent()[1], &f.Effects.Columns}} {
-		if !set.Has(v.name) {
+	for k, to := range []*[]float64{&f.Effects.Rows, &f.Effects.Columns} {
+		name, n := []string{"effects_rows", "effects_cols"}[k], f.extent()[k]
+		if !set.Has(name) {
 			continue
 		}
-		a, err := set.Floats(v.name)
-		if err == nil {
-			err = a.CheckFinite()
-		}
+		a, err := finite(set, name)
 		if err != nil {
 			return err
 		}
-		if *v.to = a.Data; len(a.Data) != v.n {
-			return fmt.Errorf("array %q has %d values, expected %d", v.name, len(a.Data), v.n)
+		if *to = a.Data; len(a.Data) != n {
+			return fmt.Errorf("array %q has %d values, expected %d", name, len(a.Data), n)
 		}
 	}
 	for _, name := range f.EffectNames {

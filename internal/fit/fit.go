@@ -288,10 +288,7 @@ func (f *Fit) loadEstimate(set *dataio.Set) error {
 	if !set.Has("b") && set.Has("S") {
 		return f.loadFactors(set)
 	}
-	b, err := set.Floats("b")
-	if err == nil {
-		err = b.CheckFinite()
-	}
+	b, err := finite(set, "b")
 	f.B, f.BShape = b.Data, b.Shape
 	return err
 }
