@@ -25,8 +25,8 @@ func Images(dev array.Device, a Operator) array.Batch {
 	return images
 }
 
-// GramOf returns the p x p matrix A*A on the host, row-major in a new slice, by A's own Gram where
-// it has one.
+// GramOf returns the p x p matrix A*A on the host, row-major in a new slice. It takes A's own Gram
+// ([Structure].Gram) where there is one, else the images of all unit vectors.
 func GramOf(dev array.Device, a Operator) []float64 {
 	_, p := a.Dims()
 	square := dev.Alloc(p, p)
@@ -41,8 +41,8 @@ func GramOf(dev array.Device, a Operator) []float64 {
 	return square.ToHost()
 }
 
-// Products returns a function that sets a k x n batch dst to A*B for operators B with as many rows as
-// A, which has k columns and B has n. The caller frees what that keeps.
+// Products returns a function that sets the k x n batch dst to A*B, for an A with k columns and any operators B
+// with as many rows as A and n columns. The function keeps memory, which the caller frees by free.
 func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	if stored := StructureOf(a).Stored; !stored.IsZero() && stored.Contiguous() && stored.K() > 0 {
 		return func(dst array.Batch, b Operator) {

@@ -100,7 +100,7 @@ type pass struct {
 	sums  []float64 // d x lanes
 }
 
-// part of the way forward is a number of rays through all bands of lines; on the way back it is one
+// Part of the way forward is a number of rays through all bands of lines; on the way back it is one
 // band of lines and all rays. Every sum is in the order of the lines or of the rays, whatever the
 // parts.
 func (p *pass) Part(i int) {

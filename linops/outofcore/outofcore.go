@@ -87,7 +87,7 @@ type shelf struct {
 
 // lineProducts are the products with X, neither centered nor scaled.
 type lineProducts interface {
-	// Forward sets dst = X b.
+	// forward sets dst = X b.
 	forward(dst, b array.Batch) error
 	// transposed sets dst = X* z.
 	transposed(ctx context.Context, dst, z array.Batch) error
