@@ -278,7 +278,7 @@ func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
 	defer t.Free()
 	k.Forward(t, rhs)
 	product.CopyTo(dst, rhs)
-	k.add(product.Adjointly, dst, -eta/(1+eta*c), t)
+	k.add(product.Adjoint, dst, -eta/(1+eta*c), t)
 }
 
 // scaleSolve is the closed form for A*A = c I.
@@ -291,7 +291,7 @@ func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 }
 
 // apply sets dst = A x or dst = A* x.
-func (k *known) apply(w product.Way, dst, x array.Batch) {
+func (k *known) apply(w product.Direction, dst, x array.Batch) {
 	if w == product.Forward {
 		k.Forward(dst, x)
 	} else {
@@ -300,9 +300,9 @@ func (k *known) apply(w product.Way, dst, x array.Batch) {
 }
 
 // add sets dst += alpha A x or dst += alpha A* x.
-func (k *known) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
+func (k *known) add(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 	direct := k.s.AddForward
-	if w == product.Adjointly {
+	if w == product.Adjoint {
 		direct = k.s.AddAdjoint
 	}
 	if direct != nil {
@@ -323,16 +323,16 @@ func (k *known) add(w product.Way, dst array.Batch, alpha float64, x array.Batch
 }
 
 // adding sets AddForward and AddAdjoint, for a d x p operator of a name: add sets dst += alpha A x, or with
-// product.Adjointly dst += alpha A* x.
+// product.Adjoint dst += alpha A* x.
 func (s *Structure) adding(name string, d, p int,
-	add func(w product.Way, dst array.Batch, alpha float64, x array.Batch)) {
+	add func(w product.Direction, dst array.Batch, alpha float64, x array.Batch)) {
 	s.AddForward = func(dst array.Batch, alpha float64, b array.Batch) {
 		product.CheckForward(name, d, p, dst, b)
 		add(product.Forward, dst, alpha, b)
 	}
 	s.AddAdjoint = func(dst array.Batch, alpha float64, z array.Batch) {
 		product.CheckAdjoint(name, d, p, dst, z)
-		add(product.Adjointly, dst, alpha, z)
+		add(product.Adjoint, dst, alpha, z)
 	}
 }
 

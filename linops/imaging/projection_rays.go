@@ -94,7 +94,7 @@ func (s *rayset) band(lanes int) int { return max(1, bandValues/((s.width+2)*lan
 // vector or for several: pixel i of a line has the values of all vectors side by side.
 type pass struct {
 	*rayset
-	way   product.Way
+	way   product.Direction
 	lanes int
 	plane []float64 // lines x (width + 2) x lanes
 	sums  []float64 // d x lanes
@@ -105,7 +105,7 @@ type pass struct {
 // parts.
 func (p *pass) Part(i int) {
 	band := p.band(p.lanes)
-	if p.way == product.Adjointly {
+	if p.way == product.Adjoint {
 		p.through(0, len(p.rays), i*band, min((i+1)*band, p.lines))
 		return
 	}
@@ -116,7 +116,7 @@ func (p *pass) Part(i int) {
 }
 
 func (p *pass) parts() int {
-	if p.way == product.Adjointly {
+	if p.way == product.Adjoint {
 		return product.Parts(p.lines, p.band(p.lanes))
 	}
 	return product.Parts(len(p.rays), raysPerPart)

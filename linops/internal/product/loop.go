@@ -9,9 +9,9 @@ import (
 // Loop is work in parts that may run in any order and in parallel.
 type Loop interface{ Part(i int) }
 
-// crew runs one loop on several goroutines. A pool keeps it together with its helpers' function
+// team runs one loop on several goroutines. A pool keeps it together with its helpers' function
 // value, so that starting a loop allocates nothing.
-type crew struct {
+type team struct {
 	body Loop
 	n    int64
 	next atomic.Int64
@@ -19,8 +19,8 @@ type crew struct {
 	help func()
 }
 
-var crews = sync.Pool{New: func() any {
-	c := new(crew)
+var teams = sync.Pool{New: func() any {
+	c := new(team)
 	c.help = func() {
 		c.work()
 		c.wg.Done()
@@ -28,7 +28,7 @@ var crews = sync.Pool{New: func() any {
 	return c
 }}
 
-func (c *crew) work() {
+func (c *team) work() {
 	for {
 		i := c.next.Add(1) - 1
 		if i >= c.n {
@@ -45,7 +45,7 @@ func InParallel(n int, body Loop) {
 		inTurn(n, body)
 		return
 	}
-	c := crews.Get().(*crew)
+	c := teams.Get().(*team)
 	c.body, c.n = body, int64(n)
 	c.next.Store(0)
 	c.wg.Add(procs - 1)
@@ -55,7 +55,7 @@ func InParallel(n int, body Loop) {
 	c.work()
 	c.wg.Wait()
 	c.body = nil
-	crews.Put(c)
+	teams.Put(c)
 }
 
 func inTurn(n int, body Loop) {
