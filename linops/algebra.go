@@ -18,7 +18,7 @@ func adjointStructure(t *adjoint) Structure {
 	a := &t.a
 	d, p := t.Dims()
 	s := Structure{Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2, Shifts: shiftsOfAdjoint(a.s.Shifts)}
-	s.adding("Adjoint", d, p, func(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
+	s.adding("Adjoint", d, p, func(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 		a.add(!w, dst, alpha, x)
 	})
 	if a.s.SolveNormal != nil && !s.Columns.Known {
@@ -48,7 +48,7 @@ func scaledStructure(c *scaled) Structure {
 		Norm2: a.s.Norm2.times(Known(square)), Shifts: a.s.Shifts, Pairs: scaledPairs(alpha, a.s.Pairs),
 	}
 	d, p := c.Dims()
-	s.adding("Scale", d, p, func(w product.Way, dst array.Batch, beta float64, x array.Batch) {
+	s.adding("Scale", d, p, func(w product.Direction, dst array.Batch, beta float64, x array.Batch) {
 		a.add(w, dst, alpha*beta, x)
 	})
 	s.Cosines, s.Circulant = a.s.Cosines.times(alpha), a.s.Circulant.times(alpha)

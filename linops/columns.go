@@ -106,5 +106,5 @@ func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
 // Bytes is the device memory of the scales.
 func (c *columns) Bytes() int64 { return c.s.Bytes() }
 
-// Release frees them.
+// Release frees the scales.
 func (c *columns) Release() { c.s.Free() }

@@ -90,11 +90,11 @@ func (c *compose) Forward(dst, b array.Batch) {
 func (c *compose) Adjoint(dst, z array.Batch) {
 	d, p := c.Dims()
 	product.CheckAdjoint("Compose", d, p, dst, z)
-	c.apply(product.Adjointly, dst, z)
+	c.apply(product.Adjoint, dst, z)
 }
 
 // apply applies the factors from the last to the first, or their adjoints from the first to the last.
-func (c *compose) apply(w product.Way, dst, x array.Batch) {
+func (c *compose) apply(w product.Direction, dst, x array.Batch) {
 	var from, to array.Batch // products in use, freed also where a factor panics
 	defer func() {
 		from.Free()
@@ -138,6 +138,6 @@ func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	}
 	dev.Lin(u, 1, u, -1, t)
 	product.CopyTo(dst, rhs)
-	c.right.add(product.Adjointly, dst, 1/c.r, u)
+	c.right.add(product.Adjoint, dst, 1/c.r, u)
 	return true
 }

@@ -11,7 +11,7 @@ import (
 //
 //	Forward: dst = w ∘ b        Adjoint: dst = w ∘ z
 //
-// Its norm is known, and so is (eta A*A + I)^{-1} = diag(1/(1 + eta w^2)).
+// The norm max |w_j| is known, and so is the inverse (eta A*A + I)^{-1} = diag(1/(1 + eta w^2)).
 type Diagonal struct {
 	knowing
 	weights []float64

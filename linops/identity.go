@@ -26,7 +26,7 @@ func Identity(n int) Operator {
 		}
 		return newLowRank(dev, t)
 	}}
-	s.adding("Identity", n, n, func(_ product.Way, dst array.Batch, alpha float64, x array.Batch) {
+	s.adding("Identity", n, n, func(_ product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 		dst.Device().Lin(dst, 1, dst, alpha, x)
 	})
 	a.structure = Complete(a, s)

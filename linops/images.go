@@ -25,8 +25,8 @@ func Images(dev array.Device, a Operator) array.Batch {
 	return images
 }
 
-// GramOf returns the p x p matrix A*A on the host, row-major in a new slice, by A's own Gram where
-// it has one.
+// GramOf returns the p x p matrix A*A on the host, row-major in a new slice. It takes A's own Gram
+// ([Structure].Gram) where there is one, else the images of all unit vectors.
 func GramOf(dev array.Device, a Operator) []float64 {
 	_, p := a.Dims()
 	square := dev.Alloc(p, p)
@@ -41,8 +41,8 @@ func GramOf(dev array.Device, a Operator) []float64 {
 	return square.ToHost()
 }
 
-// Products returns a function that sets a k x n batch dst to A*B for operators B with as many rows as
-// A, which has k columns and B has n. The caller frees what that keeps.
+// Products returns a function that sets the k x n batch dst to A*B, for an A with k columns and any operators B
+// with as many rows as A and n columns. The function keeps memory, which the caller frees by free.
 func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	if stored := StructureOf(a).Stored; !stored.IsZero() && stored.Contiguous() && stored.K() > 0 {
 		return func(dst array.Batch, b Operator) {
@@ -66,20 +66,26 @@ func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operat
 // imagesBytes is the size up to which the columns of an operator are written down at once.
 const imagesBytes = 32 << 20
 
-// productsInParts sets dst to A*B, for some columns of A at a time, which are written down again for
-// every B.
+// productsInParts sets dst to A*B, for some columns of A at a time, whose images are computed again for every B.
 func productsInParts(dst array.Batch, a, b Operator, some int) {
-	dev := dst.Device()
-	d, k := a.Dims()
-	units, images := dev.Alloc(some, k), dev.Alloc(some, d)
+	someImages(dst.Device(), a, some, func(from int, images array.Batch) {
+		b.Adjoint(dst.Rows(from, from+images.K()), images)
+	})
+}
+
+// someImages calls f with the images of all unit vectors, some at a time: row i of images is A e_(from+i).
+func someImages(dev array.Device, a Operator, some int, f func(from int, images array.Batch)) {
+	d, p := a.Dims()
+	some = min(some, p)
+	units, images := dev.Alloc(some, p), dev.Alloc(some, d)
 	defer units.Free()
 	defer images.Free()
-	for from := 0; from < k; from += some {
-		n := min(some, k-from)
+	for from := 0; from < p; from += some {
+		n := min(some, p-from)
 		dev.Fill(units, 0)
 		dev.Fill(units.Cols(from, from+n).Rows(0, n).Diagonal(), 1)
 		a.Forward(images.Rows(0, n), units.Rows(0, n))
-		b.Adjoint(dst.Rows(from, from+n), images.Rows(0, n))
+		f(from, images.Rows(0, n))
 	}
 }
 
@@ -107,23 +113,11 @@ func ToDense(dev array.Device, a Operator) *mat.Dense {
 		return dense()
 	}
 	x := mat.NewDense(d, p, nil)
-	k := min(p, denseBatch)
-	units, images := dev.Alloc(k, p), dev.Alloc(k, d)
-	defer units.Free()
-	defer images.Free()
-	in, out := make([]float64, k*p), make([]float64, k*d)
-	for at := 0; at < p; at += k {
-		n := min(k, p-at)
-		clear(in)
-		for i := range n {
-			in[i*p+at+i] = 1
+	someImages(dev, a, denseBatch, func(from int, images array.Batch) {
+		columns := images.ToHost()
+		for i := range images.K() {
+			x.SetCol(from+i, columns[i*d:(i+1)*d])
 		}
-		dev.Upload(units, in)
-		a.Forward(images, units)
-		dev.Download(out, images)
-		for i := range n {
-			x.SetCol(at+i, out[i*d:(i+1)*d])
-		}
-	}
+	})
 	return x
 }

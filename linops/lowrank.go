@@ -80,10 +80,10 @@ func (a *lowRank) normal(dst, b array.Batch) {
 	qu.Free()
 }
 
-// Bytes counts U*U and V*V; the factors are the space's.
+// Bytes counts U*U and V*V; the factors belong to the space.
 func (a *lowRank) Bytes() int64 { return a.uu.Bytes() + a.vv.Bytes() }
 
-// Release frees them.
+// Release frees U*U and V*V.
 func (a *lowRank) Release() {
 	a.uu.Free()
 	a.vv.Free()
@@ -171,12 +171,12 @@ func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	a.low.sample(ds, a.pattern, 1, low)
 }
 
-// Bytes counts the set and the products of the factors; the factors are the space's.
+// Bytes counts the set and the products of the factors; the factors belong to the space.
 func (a *lowRankPlusSparse) Bytes() int64 {
 	return a.set.Bytes() + 24*int64(a.set.Len()) + a.low.Bytes()
 }
 
-// Release frees them.
+// Release frees the set and the products of the factors.
 func (a *lowRankPlusSparse) Release() {
 	a.low.Release()
 	a.pattern.Free()
@@ -226,7 +226,7 @@ func (a *sampledTangent) Adjoint(dst, z array.Batch) {
 	sorted.Free()
 }
 
-// Bytes is 0: the pattern is the selection's and the factors are the space's.
+// Bytes is 0: the pattern belongs to the selection, and the factors to the space.
 func (a *sampledTangent) Bytes() int64 { return 0 }
 
 // Release does nothing.

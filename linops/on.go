@@ -23,7 +23,7 @@ func On(dev array.Device, a Operator, t space.Space) (op Restricted, native bool
 	return &combined{Operator: Compose(a, newEmbedding(t))}, false
 }
 
-// restrict is A's own implementation of A E, or nil.
+// restrict is A's own implementation of A E; nil where A has none.
 func restrict(dev array.Device, a *known, t space.Space) Restricted {
 	if _, p := a.Dims(); !fits(t, p) {
 		d, _ := a.Dims()
@@ -116,9 +116,9 @@ func joined(r Restricted, join func(b Operator) Operator) Restricted {
 	return Owning(join(r), r)
 }
 
-// restrictEach confines every operator to its share of a space and joins the results, which own the
-// given spaces. It returns nil where an operator has no implementation of its own; on the set of
-// all its coordinates, which a product may contain, it uses the operator itself.
+// restrictEach restricts every operator to its share of a space and joins the results; the joined operator
+// owns the spaces in own. It returns nil where an operator has no implementation of its own for its share. On
+// the set of all coordinates, which a product of spaces may contain, an operator serves itself.
 func restrictEach(dev array.Device, parts []known, share func(i int) space.Space, own []space.Space,
 	join func(...Operator) Operator) Restricted {
 	c, made := &combined{spaces: own}, false
@@ -144,7 +144,7 @@ func restrictEach(dev array.Device, parts []known, share func(i int) space.Space
 	return c
 }
 
-// on is the On of a stack's structure, nil where some block has none.
+// on is the On of a stack's structure; nil where a block has none.
 func (a *stack) on() func(dev array.Device, t space.Space) Restricted {
 	if !every(a.parts, canRestrict) {
 		return nil
@@ -179,8 +179,8 @@ func release(spaces []space.Space) {
 	}
 }
 
-// split divides a space into factors T_i on the coordinates ends[i] to ends[i+1]-1. Those in own
-// were made here and must be released. It returns false where the space is not such a product.
+// split divides a space into factors T_i on the coordinates ends[i] to ends[i+1]-1. The caller releases the
+// factors in own, which split has made. ok is false where the space is no such product.
 func split(dev array.Device, t space.Space, ends []int) (shares, own []space.Space, ok bool) {
 	switch f := t.Form(); f.Kind {
 	case space.Whole:
@@ -211,8 +211,8 @@ func positive(list []int, sign []float64) bool {
 	return !slices.ContainsFunc(list, func(j int) bool { return sign[j] < 0 })
 }
 
-// splitClusters divides clusters that lie between two ends each, those of one block after those of
-// the block before it, and have coordinates of equal weight.
+// splitClusters is split for clusters, each of which lies between two ends, in the order of the blocks, and has
+// coordinates of equal weight.
 func splitClusters(dev array.Device, average space.Rows, ends []int) (shares, own []space.Space, ok bool) {
 	next, n := 0, len(average.Indptr)-1
 	for i := range len(ends) - 1 {
@@ -252,7 +252,8 @@ func splitClusters(dev array.Device, average space.Rows, ends []int) (shares, ow
 	return shares, shares, true
 }
 
-// splitProduct divides the factors that cross an end and joins those that lie between two ends.
+// splitProduct is split for a product: it divides the factors that cross an end, and joins the factors that lie
+// between two ends.
 func splitProduct(dev array.Device, parts []space.Space, ends []int) (shares, own []space.Space, ok bool) {
 	var pieces []space.Space
 	at := 0

@@ -83,8 +83,8 @@ func (a *outside) normal(dst, b array.Batch) {
 	a.subtract(dst, inside)
 }
 
-// Bytes counts the products of the factors; the factors are the space's.
+// Bytes counts the products of the factors; the factors belong to the space.
 func (a *outside) Bytes() int64 { return a.low.Bytes() }
 
-// Release frees them.
+// Release frees the products of the factors.
 func (a *outside) Release() { a.low.Release() }

@@ -53,13 +53,13 @@ func Parts(places []int, shape array.Shape, split bool) []Part {
 	return parts
 }
 
-// wholeParts are the parts with selections.
+// wholeParts are the parts, each with a selection as its operator.
 func (a *Selection) wholeParts(shape array.Shape, split bool) []Part {
 	return a.PartsWith(shape, split, func(s *Selection, _ *Part) (Operator, func(), error) { return s, s.Release, nil })
 }
 
-// PartsWith are those of a selection of a matrix's entries, nil where there is one that is all of the matrix.
-// on makes the operator of a part from the selection there.
+// PartsWith are the parts of a selection of a matrix's entries, nil where the only part is the whole matrix.
+// on makes the operator of a part from the part's selection.
 func (a *Selection) PartsWith(shape array.Shape, split bool, on func(s *Selection, p *Part) (Operator, func(),
 	error)) []Part {
 	if shape.Len() != a.p || shape.Rows < 1 || shape.Cols < 1 {

@@ -47,7 +47,7 @@ func (p *Places) Len() int { return p.pattern.Len() }
 // Panel is the number of entries in a panel; the last has what is left.
 func (p *Places) Panel() int { return p.rows * p.shape.Cols }
 
-// Bytes is the device memory it holds.
+// Bytes is the device memory of the set.
 func (p *Places) Bytes() int64 {
 	bytes := 16 * int64(p.Len()) // the pattern by rows and by columns
 	for _, x := range p.panels {
@@ -56,7 +56,7 @@ func (p *Places) Bytes() int64 {
 	return bytes
 }
 
-// Free gives the memory back.
+// Free frees the device memory.
 func (p *Places) Free() {
 	p.pattern.Free()
 	for _, x := range p.panels {
@@ -71,10 +71,10 @@ func (p *Places) each(f func(from, to int)) {
 	}
 }
 
-// index is the set in the panel that begins at an entry.
+// index lists the entries of the set in the panel that begins at entry from.
 func (p *Places) index(from int) array.Index { return p.panels[p.at(from)] }
 
-// at is the number of that panel.
+// at is the number of the panel that begins at entry from.
 func (p *Places) at(from int) int {
 	if from < 0 || from%p.Panel() != 0 || from >= p.shape.Len() {
 		panic(fmt.Sprintf("linops: no panel of %d entries begins at entry %d of a %d x %d matrix", p.Panel(), from,

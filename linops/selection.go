@@ -87,22 +87,26 @@ func (a *Selection) sampled(dev array.Device, shape array.Shape) (places array.P
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	made := func(free func(), on array.Device) bool {
+		if on.Err() == nil {
+			return true
+		}
+		free()
+		fail(dev, on)
+		return false
+	}
 	if a.rows != nil && a.order == nil {
 		on := a.dev.Request()
-		order := on.NewIndex(a.rows)
-		if on.Err() != nil {
-			order.Free()
-			fail(dev, on)
+		if order := on.NewIndex(a.rows); made(order.Free, on) {
+			a.order = order
+		} else {
 			return nil, nil
 		}
-		a.order = order
 	}
 	if a.patterns[shape] == nil {
 		on := a.dev.Request()
 		places := on.NewPattern(shape.Rows, shape.Cols, a.places)
-		if on.Err() != nil {
-			places.Free()
-			fail(dev, on)
+		if !made(places.Free, on) {
 			return nil, nil
 		}
 		if a.patterns == nil {

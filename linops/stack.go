@@ -90,11 +90,11 @@ func (a *stack) Forward(dst, b array.Batch) {
 // Adjoint applies every block's adjoint to its rows' coordinates.
 func (a *stack) Adjoint(dst, z array.Batch) {
 	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
-	a.each(product.Adjointly, dst, z)
+	a.each(product.Adjoint, dst, z)
 }
 
 // ends are the bounds of the blocks in the images and in the arguments of a direction.
-func (a *stack) ends(w product.Way) (to, from []int) {
+func (a *stack) ends(w product.Direction) (to, from []int) {
 	if w == product.Forward {
 		return a.rows, a.cols
 	}
@@ -110,7 +110,7 @@ func cut(x array.Batch, ends []int, i int) array.Batch {
 }
 
 // each sets dst to the image of x. Where the blocks share dst the first sets it and the others add.
-func (a *stack) each(w product.Way, dst, x array.Batch) {
+func (a *stack) each(w product.Direction, dst, x array.Batch) {
 	to, from := a.ends(w)
 	for i := range a.parts {
 		part := &a.parts[i]
@@ -123,7 +123,7 @@ func (a *stack) each(w product.Way, dst, x array.Batch) {
 }
 
 // add adds alpha times the image of x to dst.
-func (a *stack) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
+func (a *stack) add(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 	to, from := a.ends(w)
 	for i := range a.parts {
 		a.parts[i].add(w, cut(dst, to, i), alpha, cut(x, from, i))

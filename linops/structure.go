@@ -22,19 +22,19 @@ type Structure struct {
 	Rows, Columns, Norm2 Number
 	// Identity reports that A = I.
 	Identity bool
-	// Entries is the number of stored entries where A is stored as a matrix: d p for a dense one,
-	// the stored nonzeros for a sparse one, possibly none, also where means are subtracted from its
-	// columns, and their sum for matrices beside each other; else it is not known.
+	// Entries is the number of stored entries of a matrix: d p of a dense one, the stored nonzeros of a
+	// sparse one, which may be 0, also where means are subtracted from the columns. Of matrices beside
+	// each other it is the sum. It is not known for other operators.
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
-	// ColumnSpread returns the least and the largest of the squared norms of the columns that are not
-	// 0, without a list of them; +Inf and 0 where all columns are 0.
+	// ColumnSpread returns the least and the largest squared norm of the columns that are not 0, +Inf and
+	// 0 where all columns are 0. It needs no memory of length p.
 	ColumnSpread func() (least, most float64)
 	// Beside are A1, A2, ... where A = [A1 A2 ...].
 	Beside []Operator
-	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns
-	// out that they are not. It takes memory for every row.
+	// Pairs returns the pairs of coordinates whose differences A's rows are, nil where the entries turn
+	// out to be others. It takes memory for every row.
 	Pairs func() *Pairs
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
@@ -46,23 +46,23 @@ type Structure struct {
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
 	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
-	// Flops is about the number of operations that a product takes for each vector, where it is known and
-	// small: those of a convolution with a small kernel, which are fast.
+	// Flops is about the number of floating-point operations of a product with one vector. It is known for
+	// convolutions with a small kernel, whose products are cheap.
 	Flops Number
-	// Passes says what products cost where A is not in memory.
+	// Passes is the cost of products where A is not in memory.
 	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
-	// BallStep takes a step of the dual of a problem with r(A b), in one pass over memory, where r is the
-	// support function of balls. It returns ok = false and changes nothing where it has none for them,
-	// or the vectors are not in host memory.
+	// BallStep takes a step on the dual of a problem with r(A b), in one pass over memory, where r is the
+	// support function of balls. It returns ok = false and changes nothing where A has no such step for
+	// these balls, or the vectors are not in host memory.
 	BallStep func(s BallStep) (uphill float64, ok bool)
 	// Panels computes A* z from parts of z.
 	Panels Panels
 	// Gram sets the p x p batch dst to the matrix A*A.
 	Gram func(dst array.Batch)
-	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without a batch for
-	// the whole product. dst must not overlap x.
+	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without memory for the
+	// product itself. dst must not overlap x.
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
 	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the
 	// structure of its kind. s has p finite numbers and is not kept.
@@ -83,51 +83,51 @@ type Spectra struct {
 
 // Storage is how A's entries can be had. The zero value says nothing.
 type Storage struct {
-	// Stored is A's entries where they are stored as d vectors of length p, on the device of A: it is
-	// the operator's, and is not to be modified; else the zero Batch.
+	// Stored is A as d vectors of length p on A's device, where A is stored so, else the zero Batch. It
+	// belongs to the operator, and must not be modified.
 	Stored array.Batch
-	// WeighRows multiplies row i of A by w_i, in place. Only operators that [On] has made offer it,
-	// whose entries are their own. No other use of A may be under way.
+	// WeighRows multiplies row i of A by w_i, in place. Only results of [On], which own their entries,
+	// offer it. No other use of A may be under way.
 	WeighRows func(w []float64)
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
 	SparseRows func() space.Rows
-	// Taps returns the entries of a convolution by rows, as those of a sparse matrix, where there are at
-	// most that many.
+	// Taps returns the entries of a convolution as a sparse matrix; ok is false where they are more than
+	// most.
 	Taps func(most int) (rows space.Rows, ok bool)
 }
 
 // Sampling says that A picks entries of matrices. The zero value says nothing.
 type Sampling struct {
-	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
-	// given shape, in increasing order, and the row of A that belongs to each; order is nil where
-	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape,
-	// and where there is no memory for them, which is then a fault of dev, the given device or
-	// view. They belong to the operator, which frees them.
+	// Sampled returns, where A picks entries of m x n matrices of the given shape, the places of these
+	// entries in increasing order, and the row of A that belongs to each place; order is nil where places
+	// and rows have the same order. Both results belong to the operator, which frees them. Both are nil
+	// where A does not act on matrices of this shape, and where there is no memory for them, which is
+	// then a fault of dev, the given device or view.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
-	// Parts returns the parts into which A falls where it depends on some entries of m x n matrices of the
-	// given shape: those that have no row and no column in common with split, else the one with all rows
-	// and columns that occur. It is nil where that is the whole matrix, and where A does not act on such
-	// matrices or does not fall into parts.
+	// Parts returns the parts of an A that depends on some entries of m x n matrices of the given shape:
+	// with split the parts that have no row and no column in common, else the one part of all rows and
+	// columns with an entry. The result is nil where the only part is the whole matrix, and where A does
+	// not act on such matrices or has no parts.
 	Parts func(shape array.Shape, split bool) []Part
-	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
-	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
+	// Project replaces every z_i, of length d and in the order of A's rows, by P z_i, where A = P S with
+	// an orthogonal projection P and a selection S, which Sampled describes. It is nil for P = I.
 	Project func(z array.Batch)
 }
 
-// Passes says what products cost where A is read from a store slower than memory. The zero value
+// Passes is the cost of products with an A that is read from a store slower than memory. The zero value
 // says that A is in memory.
 type Passes struct {
 	// Bytes is what a product with A or A* reads from the store.
 	Bytes int64
-	// ColumnBytes is the memory that column j takes where [Structure].On has put it there.
+	// ColumnBytes is the memory that column j takes after [Structure].On has read it.
 	ColumnBytes func(j int) int64
-	// Adjoint is the operator's, and Columns is On for a set of coordinates, both until the context
-	// is done. They report how far they are (package progress).
+	// Adjoint is the operator's Adjoint, and Columns is On for a set of coordinates. Both return an error
+	// when the context is done, and report their progress (package progress).
 	Adjoint func(ctx context.Context, dst, z array.Batch) error
 	Columns func(ctx context.Context, dev array.Device, set []int) (Restricted, error)
-	// Count is the number of passes so far, and the bytes read by these and by parts of passes.
+	// Count returns the number of passes so far, and the number of bytes read so far.
 	Count func() (passes, bytes int64)
 }
 
@@ -278,7 +278,7 @@ func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
 	defer t.Free()
 	k.Forward(t, rhs)
 	product.CopyTo(dst, rhs)
-	k.add(product.Adjointly, dst, -eta/(1+eta*c), t)
+	k.add(product.Adjoint, dst, -eta/(1+eta*c), t)
 }
 
 // scaleSolve is the closed form for A*A = c I.
@@ -291,7 +291,7 @@ func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 }
 
 // apply sets dst = A x or dst = A* x.
-func (k *known) apply(w product.Way, dst, x array.Batch) {
+func (k *known) apply(w product.Direction, dst, x array.Batch) {
 	if w == product.Forward {
 		k.Forward(dst, x)
 	} else {
@@ -300,9 +300,9 @@ func (k *known) apply(w product.Way, dst, x array.Batch) {
 }
 
 // add sets dst += alpha A x or dst += alpha A* x.
-func (k *known) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
+func (k *known) add(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 	direct := k.s.AddForward
-	if w == product.Adjointly {
+	if w == product.Adjoint {
 		direct = k.s.AddAdjoint
 	}
 	if direct != nil {
@@ -323,16 +323,16 @@ func (k *known) add(w product.Way, dst array.Batch, alpha float64, x array.Batch
 }
 
 // adding sets AddForward and AddAdjoint, for a d x p operator of a name: add sets dst += alpha A x, or with
-// product.Adjointly dst += alpha A* x.
+// product.Adjoint dst += alpha A* x.
 func (s *Structure) adding(name string, d, p int,
-	add func(w product.Way, dst array.Batch, alpha float64, x array.Batch)) {
+	add func(w product.Direction, dst array.Batch, alpha float64, x array.Batch)) {
 	s.AddForward = func(dst array.Batch, alpha float64, b array.Batch) {
 		product.CheckForward(name, d, p, dst, b)
 		add(product.Forward, dst, alpha, b)
 	}
 	s.AddAdjoint = func(dst array.Batch, alpha float64, z array.Batch) {
 		product.CheckAdjoint(name, d, p, dst, z)
-		add(product.Adjointly, dst, alpha, z)
+		add(product.Adjoint, dst, alpha, z)
 	}
 }
 

@@ -35,16 +35,16 @@ func (s *sum) Dims() (d, p int) { return s.parts[0].Dims() }
 
 func (s *sum) Forward(dst, b array.Batch) { s.set(product.Forward, dst, b) }
 
-func (s *sum) Adjoint(dst, z array.Batch) { s.set(product.Adjointly, dst, z) }
+func (s *sum) Adjoint(dst, z array.Batch) { s.set(product.Adjoint, dst, z) }
 
-func (s *sum) set(w product.Way, dst, x array.Batch) {
+func (s *sum) set(w product.Direction, dst, x array.Batch) {
 	s.parts[0].apply(w, dst, x)
 	for i := range s.parts[1:] {
 		s.parts[1+i].add(w, dst, 1, x)
 	}
 }
 
-func (s *sum) add(w product.Way, dst array.Batch, alpha float64, x array.Batch) {
+func (s *sum) add(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 	for i := range s.parts {
 		s.parts[i].add(w, dst, alpha, x)
 	}

@@ -25,7 +25,7 @@ func Zero(d, p int) Operator {
 func newZero(d, p int) *zero {
 	a := &zero{d: d, p: p}
 	s := Structure{Rows: Known(0)}
-	s.adding("Zero", d, p, func(product.Way, array.Batch, float64, array.Batch) {})
+	s.adding("Zero", d, p, func(product.Direction, array.Batch, float64, array.Batch) {})
 	a.structure = Complete(a, s)
 	return a
 }

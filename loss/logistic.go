@@ -67,7 +67,7 @@ func (logistic) Curvature(z, _ float64) float64 {
 }
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 
-// least is the entropy of y.
+// Least is the entropy of y.
 func (logistic) Least(y float64) float64 {
 	h := 0.0
 	for _, q := range [2]float64{y, 1 - y} {
@@ -78,7 +78,7 @@ func (logistic) Least(y float64) float64 {
 	return h
 }
 
-// gap is the relative entropy of y + u and 1/(1 + e^-z).
+// Gap is the relative entropy of y + u and 1/(1 + e^-z).
 func (logistic) Gap(u, off, z, y float64) float64 {
 	p, rest := sigmoid(z), sigmoid(-z)
 	logP, logRest := 0.0, 0.0

@@ -39,7 +39,7 @@ func (poisson) Least(y float64) float64 {
 	return y - y*math.Log(y)
 }
 
-// gap is the relative entropy of Poisson variables with the means y + u and e^z.
+// Gap is the relative entropy of Poisson variables with the means y + u and e^z.
 func (poisson) Gap(u, off, z, y float64) float64 {
 	p := math.Exp(z)
 	if math.IsInf(p, 1) {

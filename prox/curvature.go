@@ -9,7 +9,7 @@ import (
 	"surepipe/space"
 )
 
-// diagonalCurvature is Q = diag(q) with E*E = I.
+// diagonalCurvature is Q = diag(q), for E*E = I.
 type diagonalCurvature struct {
 	q, factor []float64   // q_j and 1/(1 + t q_j)
 	on        array.Batch // factor
@@ -55,7 +55,7 @@ func (c *diagonalCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 func (c *diagonalCurvature) Bytes() int64 { return c.on.Bytes() }
 func (c *diagonalCurvature) Release()     { c.on.Free() }
 
-// uniformCurvature is Q = q I with E*E = I, in n coordinates.
+// uniformCurvature is Q = q I in n coordinates, for E*E = I.
 type uniformCurvature struct {
 	q, t float64
 	n    int
@@ -141,7 +141,7 @@ func (m multipliedCurvature) Matrix() []float64   { return product(m.c, m.Curvat
 func (m multipliedCurvature) Bytes() int64 { return 0 }
 func (m multipliedCurvature) Release()     {}
 
-// borrowed is a space that it does not own.
+// borrowed is a space that belongs to another value: Release leaves it alone.
 type borrowed struct{ space.Space }
 
 func (borrowed) Bytes() int64 { return 0 }
@@ -223,7 +223,7 @@ func (c *blockCurvature) Release()     {}
 func blockModel(at []int, blocks []Derivative) *Model {
 	spaces, models := make([]space.Space, len(blocks)), make([]*Model, len(blocks))
 	c := &blockCurvature{make([]Curvature, len(blocks)), make([]int, len(blocks)+1)}
-	curved := false
+	nonzero := false
 	for i, j := range blocks {
 		m := j.Model()
 		if m == nil || m.Curvature == nil && !m.Space.Form().Orthonormal {
@@ -231,7 +231,7 @@ func blockModel(at []int, blocks []Derivative) *Model {
 		}
 		_, n := m.Space.Dims()
 		spaces[i], models[i], c.parts[i], c.at[i+1] = borrowed{m.Space}, m, m.Curvature, c.at[i]+n
-		curved = curved || m.Curvature != nil
+		nonzero = nonzero || m.Curvature != nil
 	}
 	all := &Model{Space: space.ProductOf(spaces...), Margin: func(v array.Batch) float64 {
 		least := math.Inf(1)
@@ -243,7 +243,7 @@ func blockModel(at []int, blocks []Derivative) *Model {
 		}
 		return least
 	}}
-	if curved {
+	if nonzero {
 		all.Curvature, all.root = c, func() *space.Rows { return blockRoot(models, c.at) }
 	}
 	return all

@@ -37,7 +37,7 @@ func (j *diagonal) Release() {
 func (j *diagonal) Model() *Model { return j.Get(j.build) }
 
 func (j *diagonal) build() *Model {
-	set, q, curved := []int{}, []float64{}, false
+	set, q, nonzero := []int{}, []float64{}, false
 	for i, x := range vector.OnHost(j.d) {
 		if x == 0 {
 			continue
@@ -45,12 +45,12 @@ func (j *diagonal) build() *Model {
 		set = append(set, i)
 		if j.curvature != nil {
 			q = append(q, j.curvature(i))
-			curved = curved || q[len(q)-1] != 0
+			nonzero = nonzero || q[len(q)-1] != 0
 		}
 	}
 	dev := j.d.Device()
 	m := &Model{Space: space.Coordinates(dev, j.d.N(), set), Margin: j.margins()}
-	if curved {
+	if nonzero {
 		m.Curvature = NewDiagonalCurvature(dev, q, j.t)
 	}
 	return m

@@ -73,11 +73,24 @@ func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 			dev.Lin(u, 0x1p1000, v, 0, array.Batch{})
 			dev.Lin(u, 1/(0x1p1000*norm), u, 0, array.Batch{})
 		}
-		j = &l2Derivative{s: s, u: u, q: p.lambda / (s * norm),
-			margin: func(v array.Batch) float64 { return p.margin(v, t) }}
+		j = NewRadial(s, 1-s, u, func(j Derivative) *Model { return p.model(j, u, s, norm, t) })
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
+}
+
+// model has Q = lambda/||b|| (I - u u*), ||b|| = s norm.
+func (p *l2) model(j Derivative, u array.Batch, s, norm, t float64) *Model {
+	n, rest := u.N(), float64(u.N()-1)
+	m := &Model{Space: space.All(n), Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
+	if n > 1 {
+		m.Curvature = &appliedCurvature{j: j, trace: 1 + rest*s, frobenius2: 1 + rest*s*s, matrix: func() []float64 {
+			q := vector.SquareMatrix(n)
+			addRadial(q, n, where(n, func(int) bool { return true }), p.lambda/(s*norm), vector.OnHost(u))
+			return q
+		}}
+	}
+	return m
 }
 
 func (p *l2) dualScale(_, g array.Batch, _ float64) float64 {
@@ -103,53 +116,40 @@ func (p *l2) value(b array.Batch) float64 {
 	return vector.Times(p.lambda, norm[0])
 }
 
-// l2Derivative is J = s I + (1 - s) u u* with ||u|| = 1.
-type l2Derivative struct {
-	s      float64
-	u      array.Batch
-	q      float64 // lambda/||b||
-	margin func(v array.Batch) float64
+// radial is J = s I + c u u* with ||u|| = 1.
+type radial struct {
+	s, c  float64
+	u     array.Batch
+	model func() *Model
 	LazyModel
 }
 
-func (j *l2Derivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("l2", j.u.N(), dst, z)
+// NewRadial returns the derivative J = s I + c u u*, with a unit vector u that it owns, of a regularizer that depends
+// on ||b|| alone. model makes its model when it is first asked for.
+func NewRadial(s, c float64, u array.Batch, model func(j Derivative) *Model) Derivative {
+	j := &radial{s: s, c: c, u: u}
+	j.model = func() *Model { return model(j) }
+	return j
+}
+
+func (j *radial) Apply(dst, z array.Batch) {
+	vector.CheckApply("a radial map", j.u.N(), dst, z)
 	dev := dst.Device()
-	c := vector.GetScalars(z.K())
-	defer vector.ScalarsPool.Put(c)
-	dev.Dot(c.C, j.u, z)
-	for i := range c.C {
-		c.A[i] = j.s
-		c.C[i] *= 1 - j.s
+	k := vector.GetScalars(z.K())
+	defer vector.ScalarsPool.Put(k)
+	dev.Dot(k.C, j.u, z)
+	for i := range k.C {
+		k.A[i] = j.s
+		k.C[i] *= j.c
 	}
-	dev.LinEach(dst, c.A, z, c.C, j.u)
+	dev.LinEach(dst, k.A, z, k.C, j.u)
 }
 
-func (j *l2Derivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *l2Derivative) Model() *Model         { return j.Get(j.build) }
+func (j *radial) Diagonal() array.Batch { return array.Batch{} }
+func (j *radial) Model() *Model         { return j.Get(j.model) }
+func (j *radial) Bytes() int64          { return j.u.Bytes() + j.ModelBytes() }
 
-// build has Q = lambda/||b|| (I - u u*).
-func (j *l2Derivative) build() *Model {
-	n := j.u.N()
-	m := &Model{Space: space.All(n), Margin: j.margin}
-	if n > 1 {
-		rest := float64(n - 1)
-		m.Curvature = &appliedCurvature{j: j, trace: 1 + rest*j.s, frobenius2: 1 + rest*j.s*j.s, matrix: j.curvature}
-	}
-	return m
-}
-
-// curvature returns Q.
-func (j *l2Derivative) curvature() []float64 {
-	n := j.u.N()
-	m := vector.SquareMatrix(n)
-	addRadial(m, n, where(n, func(int) bool { return true }), j.q, vector.OnHost(j.u))
-	return m
-}
-
-func (j *l2Derivative) Bytes() int64 { return j.u.Bytes() + j.ModelBytes() }
-
-func (j *l2Derivative) Release() {
+func (j *radial) Release() {
 	j.FreeModel()
 	j.u.Free()
 }

@@ -93,7 +93,7 @@ func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
 	}
 }
 
-// owned is a Prox that owns the regularizers from which it was made.
+// owned is a Prox that owns regularizers from which it is made.
 type owned struct {
 	Prox
 	from []Prox
@@ -112,7 +112,7 @@ func (p owned) Release() {
 	}
 }
 
-// own returns p, which then owns those of from that hold memory.
+// own returns p as the owner of those regularizers in from that hold memory.
 func own(p Prox, from ...Prox) Prox {
 	o := owned{Prox: p}
 	for _, q := range from {
@@ -239,7 +239,7 @@ func (s *blocks) closure(set []int) []int {
 	return all
 }
 
-// subset is the form of a set of coordinates, which is all that On asks for.
+// subset is a set of coordinates without memory on a device: On asks a space only for its form.
 type subset struct {
 	space.Space
 	p   int
@@ -275,7 +275,7 @@ func (s *blocks) on(dev array.Device, t space.Space) (Prox, error) {
 	return own(NewSeparable(confined...), made...), nil
 }
 
-// units asks each block; one that cannot be rescaled keeps its units.
+// units asks each block; a block that cannot be rescaled keeps units of 1.
 func (s *blocks) units(units []float64) {
 	for i, r := range s.parts {
 		part := units[s.p.at[i]:s.p.at[i+1]]

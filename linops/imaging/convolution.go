@@ -261,16 +261,16 @@ func (a *Convolution) columnNorms2() []float64 {
 		}
 		return norms
 	}
-	window := make([]float64, kc)
+	squares := make([]float64, kc)
 	for i := range a.rows {
-		clear(window)
+		clear(squares)
 		for s := max(0, kr/2-i); s < min(kr, kr/2+a.rows-i); s++ {
 			for t, v := range a.taps.RawRowView(s) {
-				window[t] += v * v
+				squares[t] += v * v
 			}
 		}
 		for j := range a.cols {
-			for _, v := range window[max(0, kc/2-j):min(kc, kc/2+a.cols-j)] {
+			for _, v := range squares[max(0, kc/2-j):min(kc, kc/2+a.cols-j)] {
 				norms[i*a.cols+j] += v
 			}
 		}

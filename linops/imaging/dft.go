@@ -50,7 +50,7 @@ func newComplexDFT(n int) *complexDFT {
 	return &complexDFT{chirp: newBluestein(n)}
 }
 
-// Forward sets x_k = sum_j x_j exp(-2 pi i j k / n).
+// forward sets x_k = sum_j x_j exp(-2 pi i j k / n).
 func (f *complexDFT) forward(x []complex128) {
 	switch {
 	case len(x) == 1:
@@ -87,7 +87,7 @@ func newRealDFT(n int) *realDFT {
 	return &realDFT{chirp: newBluestein(n), full: make([]complex128, n)}
 }
 
-// Forward sets dst_k = sum_j x_j exp(-2 pi i j k / n), k = 0 to n/2.
+// forward sets dst_k = sum_j x_j exp(-2 pi i j k / n), k = 0 to n/2.
 func (f *realDFT) forward(dst []complex128, x []float64) {
 	if f.chirp == nil {
 		f.plain.Coefficients(dst, x)

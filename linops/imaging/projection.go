@@ -193,15 +193,15 @@ func (p *Projection) Forward(dst, b array.Batch) {
 func (p *Projection) Adjoint(dst, z array.Batch) {
 	d, n := p.Dims()
 	product.CheckAdjoint("Projection", d, n, dst, z)
-	p.apply(dst, z, product.Adjointly)
+	p.apply(dst, z, product.Adjoint)
 }
 
-func (p *Projection) apply(dst, src array.Batch, w product.Way) {
+func (p *Projection) apply(dst, src array.Batch, w product.Direction) {
 	if dst.K() == 0 {
 		return
 	}
 	if p.on != nil && elsewhere(src) {
-		dst.Device().MulRays(w == product.Adjointly, dst, p.on, src)
+		dst.Device().MulRays(w == product.Adjoint, dst, p.on, src)
 		return
 	}
 	work := p.works.Get().(*projectionWork)

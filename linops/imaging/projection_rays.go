@@ -95,18 +95,18 @@ func (s *rayset) band(lanes int) int { return max(1, bandValues/((s.width+2)*lan
 // vector or for several: pixel i of a line has the values of all vectors side by side.
 type pass struct {
 	*rayset
-	way   product.Way
+	way   product.Direction
 	lanes int
 	plane []float64 // lines x (width + 2) x lanes
 	sums  []float64 // d x lanes
 }
 
-// part of the way forward is a number of rays through all bands of lines; on the way back it is one
+// Part of the way forward is a number of rays through all bands of lines; on the way back it is one
 // band of lines and all rays. Every sum is in the order of the lines or of the rays, whatever the
 // parts.
 func (p *pass) Part(i int) {
 	band := p.band(p.lanes)
-	if p.way == product.Adjointly {
+	if p.way == product.Adjoint {
 		p.through(0, len(p.rays), i*band, min((i+1)*band, p.lines))
 		return
 	}
@@ -117,7 +117,7 @@ func (p *pass) Part(i int) {
 }
 
 func (p *pass) parts() int {
-	if p.way == product.Adjointly {
+	if p.way == product.Adjoint {
 		return parallel.Parts(p.lines, p.band(p.lanes))
 	}
 	return parallel.Parts(len(p.rays), raysPerPart)

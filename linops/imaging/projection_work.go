@@ -30,7 +30,7 @@ const (
 )
 
 // batches sets dst from src, by copies where they are on another device.
-func (w *projectionWork) batches(way product.Way, dst, src array.Batch) {
+func (w *projectionWork) batches(way product.Direction, dst, src array.Batch) {
 	k, n, m := dst.K(), dst.N(), src.N()
 	_, onHost := src.HostRow(0)
 	if _, ok := dst.HostRow(0); ok != onHost {
@@ -66,7 +66,7 @@ func (w *projectionWork) batches(way product.Way, dst, src array.Batch) {
 }
 
 // project maps w.count vectors in the given number of lanes.
-func (w *projectionWork) project(way product.Way, width int) {
+func (w *projectionWork) project(way product.Direction, width int) {
 	p := w.p
 	d, _ := p.Dims()
 	sums := product.Resize(w.upright.sums, d*width)
@@ -118,7 +118,7 @@ func (w *projectionWork) layLine(i int) {
 	}
 	n, width := pass.lanes, pass.width
 	line := pass.plane[i*(width+2)*n:][:(width+2)*n]
-	if pass.way == product.Adjointly {
+	if pass.way == product.Adjoint {
 		clear(line)
 		return
 	}

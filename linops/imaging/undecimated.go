@@ -42,7 +42,7 @@ type Undecimated struct {
 	mix                          [][]float64 // the orthonormal transform across the channels
 	h, g, hBack, gBack           []float64   // divided by sqrt(2)
 	works                        sync.Pool   // of *undecimatedWork
-	room                         sync.Pool   // of *waveletLine
+	buffer                       sync.Pool   // of *waveletLine
 }
 
 // NewUndecimated1D returns the transform of vectors of length n. It returns an error where the
@@ -95,7 +95,7 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 		a.hBack[i], a.gBack[i] = a.h[t-1-i], a.g[t-1-i]
 	}
 	a.works.New = func() any { return a.newWork() }
-	a.room.New = func() any { return new(waveletLine) }
+	a.buffer.New = func() any { return new(waveletLine) }
 	a.mapped = mapped{name: "Undecimated", d: a.Bands() * a.lines * a.length, p: a.Len(),
 		run: func(dst, src array.Batch, do action) { mapOnHost(dst, src, a, do) }}
 	a.structure = linops.Complete(a, linops.Structure{Columns: linops.Known(1)})
@@ -326,11 +326,11 @@ func (w *undecimatedWork) unloadLine(i int) {
 // splitLine splits a line of the averages along its length.
 func (w *undecimatedWork) splitLine(i int) {
 	a := w.a
-	room := a.room.Get().(*waveletLine)
-	x := a.wrapped(room, w.line(w.averages, i), 0, w.level)
+	buffer := a.buffer.Get().(*waveletLine)
+	x := a.wrapped(buffer, w.line(w.averages, i), 0, w.level)
 	simd.Sum(w.line(w.back[w.level], i), a.h, x, 1<<w.level, false)
 	simd.Sum(w.line(w.high, i), a.g, x, 1<<w.level, false)
-	a.room.Put(room)
+	a.buffer.Put(buffer)
 	if a.oneD {
 		w.each(w.band(w.level, 0), i, w.line(w.high, i))
 	}
@@ -351,20 +351,20 @@ func (w *undecimatedWork) splitDownLine(i int) {
 // mergeLine sets a line of back to that of F* of the level's details.
 func (w *undecimatedWork) mergeLine(i int) {
 	a := w.a
-	room := a.room.Get().(*waveletLine)
-	defer a.room.Put(room)
+	buffer := a.buffer.Get().(*waveletLine)
+	defer a.buffer.Put(buffer)
 	to, before := w.line(w.back[w.level], i), -w.reach()
 	if a.oneD {
 		// high holds the details, and takes the averages in their place.
 		high := w.line(w.high, i)
-		x := a.wrapped(room, high, before, w.level)
+		x := a.wrapped(buffer, high, before, w.level)
 		copy(high, to)
 		simd.Sum(to, a.gBack, x, 1<<w.level, false)
 		return
 	}
-	room.x = product.Resize(room.x, a.length+a.roomOf(w.level))
-	v := room.x[:a.length]
-	part := waveletLine{x: room.x[a.length:]}
+	buffer.x = product.Resize(buffer.x, a.length+a.extended(w.level))
+	v := buffer.x[:a.length]
+	part := waveletLine{x: buffer.x[a.length:]}
 	w.sumDown(v, a.gBack, w.down, i+before, false)
 	simd.Sum(to, a.hBack, a.wrapped(&part, v, before, w.level), 1<<w.level, false)
 	w.sumDown(v, a.hBack, w.along, i+before, false)
@@ -375,16 +375,16 @@ func (w *undecimatedWork) mergeLine(i int) {
 // mergeAllLine adds to a line of back that of F* of the averages.
 func (w *undecimatedWork) mergeAllLine(i int) {
 	a := w.a
-	room := a.room.Get().(*waveletLine)
-	defer a.room.Put(room)
+	buffer := a.buffer.Get().(*waveletLine)
+	defer a.buffer.Put(buffer)
 	to, before := w.line(w.back[w.level], i), -w.reach()
 	if a.oneD {
-		simd.Sum(to, a.hBack, a.wrapped(room, w.averages, before, w.level), 1<<w.level, true)
+		simd.Sum(to, a.hBack, a.wrapped(buffer, w.averages, before, w.level), 1<<w.level, true)
 		return
 	}
-	room.x = product.Resize(room.x, a.length+a.roomOf(w.level))
-	v := room.x[:a.length]
-	part := waveletLine{x: room.x[a.length:]}
+	buffer.x = product.Resize(buffer.x, a.length+a.extended(w.level))
+	v := buffer.x[:a.length]
+	part := waveletLine{x: buffer.x[a.length:]}
 	w.sumDown(v, a.hBack, w.averages, i+before, false)
 	simd.Sum(to, a.hBack, a.wrapped(&part, v, before, w.level), 1<<w.level, true)
 }
@@ -396,13 +396,13 @@ func (w *undecimatedWork) sumsLine(i int) {
 // reach is the distance from the first to the last tap of the level's filter.
 func (w *undecimatedWork) reach() int { return (len(w.a.h) - 1) << w.level }
 
-// roomOf is the length of a line with as many entries beyond its end as the level's filter reaches.
-func (a *Undecimated) roomOf(level int) int { return a.length + (len(a.h)-1)<<level }
+// extended is the length of a line with as many entries beyond its end as the level's filter reaches.
+func (a *Undecimated) extended(level int) int { return a.length + (len(a.h)-1)<<level }
 
-// wrapped is the circular line x from an entry on, in room.
-func (a *Undecimated) wrapped(room *waveletLine, x []float64, from, level int) []float64 {
-	room.x = product.Resize(room.x, a.roomOf(level))
-	to := room.x
+// wrapped is the circular line x from an entry on, in buffer.
+func (a *Undecimated) wrapped(buffer *waveletLine, x []float64, from, level int) []float64 {
+	buffer.x = product.Resize(buffer.x, a.extended(level))
+	to := buffer.x
 	for at, k := wrap(from, len(x)), 0; k < len(to); at = 0 {
 		k += copy(to[k:], x[at:])
 	}

@@ -327,12 +327,12 @@ func (w *waveletWork) Part(i int) {
 	a.lines.Put(line)
 }
 
-// split sets to = [averages | details] of x, which may be the same slice. room holds x with as many
+// split sets to = [averages | details] of x, which may be the same slice. buffer holds x with as many
 // entries beyond its end as the filter reaches, the even and the odd entries apart.
-func (a *Wavelet) split(to, x, room []float64) {
+func (a *Wavelet) split(to, x, buffer []float64) {
 	half := len(x) / 2
 	size := half + len(a.h)/2 - 1
-	even, odd := room[:size], room[size:2*size]
+	even, odd := buffer[:size], buffer[size:2*size]
 	for i := range half {
 		even[i], odd[i] = x[2*i], x[2*i+1]
 	}
@@ -350,18 +350,18 @@ func (a *Wavelet) split(to, x, room []float64) {
 //
 //	to_{2i+s} = sum_u h_{2u+s} a_{i-u} + g_{2u+s} d_{i-u},    s = 0, 1.
 //
-// room holds the averages and the details with some entries before their beginning, and the result.
-func (a *Wavelet) merge(to, x, room []float64) {
+// buffer holds the averages and the details with some entries before their beginning, and the result.
+func (a *Wavelet) merge(to, x, buffer []float64) {
 	half := len(x) / 2
 	before := len(a.h)/2 - 1
 	size := half + before
-	averages, details := room[:size], room[size:2*size]
+	averages, details := buffer[:size], buffer[size:2*size]
 	copy(averages[before:], x[:half])
 	copy(details[before:], x[half:])
 	for i := before - 1; i >= 0; i-- {
 		averages[i], details[i] = averages[i+half], details[i+half]
 	}
-	even, odd := room[2*size:][:half], room[2*size+half:][:half]
+	even, odd := buffer[2*size:][:half], buffer[2*size+half:][:half]
 	simd.Sum(even, a.taps.hBack[0], averages, 1, false)
 	simd.Sum(even, a.taps.gBack[0], details, 1, true)
 	simd.Sum(odd, a.taps.hBack[1], averages, 1, false)

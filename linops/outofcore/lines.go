@@ -11,14 +11,14 @@ import (
 	"surepipe/progress"
 )
 
-func (a *shelf) lines() int {
+func (a *source) lines() int {
 	if a.x.ByRows {
 		return a.x.Rows
 	}
 	return a.x.Cols
 }
 
-func (a *shelf) length() int {
+func (a *source) length() int {
 	if a.x.ByRows {
 		return a.x.Cols
 	}
@@ -26,7 +26,7 @@ func (a *shelf) length() int {
 }
 
 // count notes that lines have been read.
-func (a *shelf) count(from, to int) {
+func (a *source) count(from, to int) {
 	if to-from == a.lines() {
 		a.passes.Add(1)
 	}
@@ -34,7 +34,7 @@ func (a *shelf) count(from, to int) {
 }
 
 // pass is a pass over all lines.
-func (a *shelf) pass(ctx context.Context, f func(from, to int)) error {
+func (a *source) pass(ctx context.Context, f func(from, to int)) error {
 	a.count(0, a.lines())
 	report, all := progress.From(ctx), a.x.Size(0, a.lines())
 	return a.x.Pass(ctx, func(bytes int64) {
@@ -44,7 +44,7 @@ func (a *shelf) pass(ctx context.Context, f func(from, to int)) error {
 
 // denseLines are products with lines of which every value is stored: products of matrices on the
 // device.
-type denseLines struct{ *shelf }
+type denseLines struct{ *source }
 
 // blocks is a pass in which every block is a batch on the device.
 func (a denseLines) blocks(ctx context.Context, dev array.Device, f func(block array.Batch, from, to int)) error {
@@ -148,17 +148,17 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 		}
 		return linops.NewDense(dev, mat.NewDense(d, n, out)), nil
 	}
-	// A few columns at a time are turned into rows.
-	for lo := 0; lo < n; lo += turned {
+	// A few columns at a time are transposed into rows.
+	for lo := 0; lo < n; lo += tile {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		some := set[lo:min(lo+turned, n)]
+		some := set[lo:min(lo+tile, n)]
 		lines := make([][]float64, len(some))
 		for k, j := range some {
 			lines[k] = a.x.Read(a.buffer(1), j, j+1)
 		}
-		parallel.Ranges(d, turned, func(from, to int) {
+		parallel.Ranges(d, tile, func(from, to int) {
 			for i := from; i < to; i++ {
 				row := out[i*n+lo:]
 				for k, j := range some {
@@ -174,5 +174,5 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 	return linops.NewDense(dev, mat.NewDense(d, n, out)), nil
 }
 
-// turned is the side of the squares in which columns are turned into rows.
-const turned = 64
+// tile is the side of the squares in which columns are transposed into rows.
+const tile = 64

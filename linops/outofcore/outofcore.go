@@ -72,14 +72,14 @@ type LineEntries struct {
 // of coordinates A is a matrix in memory, [linops.Dense] or, as X is, sparse.
 type OutOfCore struct {
 	structure linops.Structure
-	*shelf
+	*source
 	products lineProducts
 	centered bool
 	scales   []float64 // nil for ones
 }
 
-// shelf is X as its operators share it, with a count of what has been read.
-type shelf struct {
+// source is the X that several operators share, with a count of what has been read.
+type source struct {
 	x             Lines
 	ctx           context.Context
 	passes, bytes atomic.Int64
@@ -87,7 +87,7 @@ type shelf struct {
 
 // lineProducts are the products with X, neither centered nor scaled.
 type lineProducts interface {
-	// Forward sets dst = X b.
+	// forward sets dst = X b.
 	forward(dst, b array.Batch) error
 	// transposed sets dst = X* z.
 	transposed(ctx context.Context, dst, z array.Batch) error
@@ -121,10 +121,10 @@ func (u units) scaled(x float64, j int) float64 {
 // NewOutOfCore returns the operator of a store, with columns of mean 0 if centered is set. Products and
 // restrictions end early when the context is done; their results are then NaN.
 func NewOutOfCore(ctx context.Context, x Lines, centered bool) *OutOfCore {
-	a := &OutOfCore{shelf: &shelf{x: x, ctx: ctx}, centered: centered}
-	a.products = denseLines{a.shelf}
+	a := &OutOfCore{source: &source{x: x, ctx: ctx}, centered: centered}
+	a.products = denseLines{a.source}
 	if x.Entries != nil {
-		a.products = sparseLines{a.shelf}
+		a.products = sparseLines{a.source}
 	}
 	for range x.Passes {
 		a.count(0, a.lines())
@@ -156,7 +156,7 @@ func (a *OutOfCore) know() {
 
 // Centered is the operator of the same store with columns of mean 0, and of the same scales.
 func (a *OutOfCore) Centered() *OutOfCore {
-	c := &OutOfCore{shelf: a.shelf, products: a.products, centered: true, scales: a.scales}
+	c := &OutOfCore{source: a.source, products: a.products, centered: true, scales: a.scales}
 	c.know()
 	return c
 }
@@ -169,7 +169,7 @@ func (a *OutOfCore) Statistics() (means, centered2 []float64) {
 
 // scaleColumns is A diag(s) by the same store.
 func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) linops.Restricted {
-	c := &OutOfCore{shelf: a.shelf, products: a.products, centered: a.centered, scales: slices.Clone(s)}
+	c := &OutOfCore{source: a.source, products: a.products, centered: a.centered, scales: slices.Clone(s)}
 	for j, v := range a.scales {
 		c.scales[j] *= v
 	}
@@ -246,7 +246,7 @@ func (a *OutOfCore) adjoint(ctx context.Context, dst, z array.Batch) error {
 }
 
 // guarded is f's error, or that of the store.
-func (s *shelf) guarded(f func() error) (err error) {
+func (s *source) guarded(f func() error) (err error) {
 	if s.x.Guard == nil {
 		return f()
 	}

@@ -19,7 +19,7 @@ import (
 // sparseLines are products with lines of few entries. They are computed on the host, where the entries
 // are read: each is used once, so that a device is not faster than the way to it. Vectors lie side by
 // side, so that an entry meets all of them at once.
-type sparseLines struct{ *shelf }
+type sparseLines struct{ *source }
 
 // columnBytes counts the entries of a [linops.CSR], twice on the device and twice on the host, and half as much
 // for what has not been collected yet.

@@ -84,7 +84,21 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 	} else {
 		u := dev.Alloc(1, v.N())
 		dev.Lin(u, 1/norm, v, 0, array.Batch{})
-		j = &ballDerivative{s: s, t: t, u: u, margin: margin}
+		j = prox.NewRadial(s, -s, u, func(prox.Derivative) *prox.Model {
+			n := u.N()
+			normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: vector.OnHost(u)}
+			for i := range n {
+				normal.Indices[i] = i
+			}
+			if dev.Err() != nil {
+				return nil
+			}
+			return &prox.Model{
+				Space:     space.Orthogonal(dev, n, normal.Indices, normal),
+				Curvature: prox.NewUniformCurvature((1/s-1)/t, t, n-1),
+				Margin:    margin,
+			}
+		})
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
@@ -118,54 +132,6 @@ func (p *l2Ball) dualScale(_, _ array.Batch, _ float64) float64 {
 func (p *l2Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	h := vector.OnHost(g)
 	return t * vector.Surplus(p.c*vector.Euclid(h), vector.Inner(vector.OnHost(b), h))
-}
-
-// ballDerivative is J = s (I - u u*) with ||u|| = 1.
-type ballDerivative struct {
-	s, t   float64
-	u      array.Batch
-	margin func(v array.Batch) float64
-	prox.LazyModel
-}
-
-func (j *ballDerivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("l2 ball", j.u.N(), dst, z)
-	dev := dst.Device()
-	c := vector.GetScalars(z.K())
-	defer vector.ScalarsPool.Put(c)
-	dev.Dot(c.C, j.u, z)
-	for i := range c.C {
-		c.A[i] = j.s
-		c.C[i] *= -j.s
-	}
-	dev.LinEach(dst, c.A, z, c.C, j.u)
-}
-
-func (j *ballDerivative) Diagonal() array.Batch { return array.Batch{} }
-
-func (j *ballDerivative) Model() *prox.Model {
-	return j.Get(func() *prox.Model {
-		n, dev := j.u.N(), j.u.Device()
-		normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: vector.OnHost(j.u)}
-		for i := range n {
-			normal.Indices[i] = i
-		}
-		if dev.Err() != nil {
-			return nil
-		}
-		return &prox.Model{
-			Space:     space.Orthogonal(dev, n, normal.Indices, normal),
-			Curvature: prox.NewUniformCurvature((1/j.s-1)/j.t, j.t, n-1),
-			Margin:    j.margin,
-		}
-	})
-}
-
-func (j *ballDerivative) Bytes() int64 { return j.u.Bytes() + j.ModelBytes() }
-
-func (j *ballDerivative) Release() {
-	j.FreeModel()
-	j.u.Free()
 }
 
 // support is c ||g||.

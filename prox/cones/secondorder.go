@@ -289,13 +289,14 @@ func (j *coneDerivative) build() *prox.Model {
 	m.Space = space.Orthogonal(dev, j.p.p, set, normals)
 	c := &coneCurvature{j: j, s: m.Space, dev: dev, trace: float64(m.Space.Dim())}
 	c.frobenius2 = c.trace
+	nonzero := false
 	for _, i := range j.tight {
 		e, rest := j.e[i], float64(len(j.p.cones[i])-2)
 		c.trace -= rest * (1 - e)
 		c.frobenius2 -= rest * (1 - e*e)
-		c.curved = c.curved || rest > 0
+		nonzero = nonzero || rest > 0
 	}
-	if c.curved {
+	if nonzero {
 		m.Curvature = c
 	}
 	return m
@@ -325,7 +326,6 @@ type coneCurvature struct {
 	j                 *coneDerivative
 	s                 space.Space
 	dev               array.Device
-	curved            bool
 	trace, frobenius2 float64
 }
 

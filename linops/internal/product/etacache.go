@@ -99,7 +99,7 @@ func (c *Cache) forget(e *Entry) {
 	}
 }
 
-// release ends the use that acquire began.
+// Release ends the use that Acquire began.
 func (c *Cache) Release(e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,25 +19,25 @@ func WaterLevel(u []float64, s float64) float64 {
 	const passes = 20
 	for range passes {
 		theta := (floats.SumCompensated(u) - s) / float64(len(u))
-		wet := 0
+		above := 0
 		for _, a := range u {
 			if a > theta {
-				u[wet] = a
-				wet++
+				u[above] = a
+				above++
 			}
 		}
-		if wet == len(u) || wet == 0 {
+		if above == len(u) || above == 0 {
 			return theta
 		}
-		u = u[:wet]
+		u = u[:above]
 	}
 	slices.SortFunc(u, func(a, b float64) int { return cmp.Compare(b, a) })
-	wet, sum := 1, u[0]
-	for wet < len(u) && float64(wet)*u[wet] > sum-s {
-		sum += u[wet]
-		wet++
+	above, sum := 1, u[0]
+	for above < len(u) && float64(above)*u[above] > sum-s {
+		sum += u[above]
+		above++
 	}
-	return (floats.SumCompensated(u[:wet]) - s) / float64(wet)
+	return (floats.SumCompensated(u[:above]) - s) / float64(above)
 }
 
 // BallWork is the memory of one projection.
