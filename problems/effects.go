@@ -69,7 +69,7 @@ func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) ([]f
 	if err != nil {
 		return nil, trim(err)
 	}
-	p.own(e.Release)
+	p.parts.Own(e.Release)
 	if e.Rank() >= p.D {
 		return nil, fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they "+
 			"leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())

@@ -38,12 +38,12 @@ func (p *Problem) unpenalize() {
 	var a linops.Operator
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil {
 		dense := linops.NewDense(p.dev, withOnes(matrix()))
-		p.own(dense.Release)
+		p.parts.Own(dense.Release)
 		a = dense
 	} else {
 		one := mat.NewDense(d, 1, slices.Repeat([]float64{1}, d))
 		ones := linops.NewDense(p.dev, one)
-		p.own(ones.Release)
+		p.parts.Own(ones.Release)
 		a = linops.HStack(p.Operator, ones)
 	}
 	p.Operator = a

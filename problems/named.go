@@ -143,6 +143,9 @@ func init() {
 // Tol is the tolerance that suits the problem; 0 for the default.
 func (n Named) Tol() float64 { return n.parsed().Solver.Tol }
 
+// Unpenalized reports whether nothing is penalized.
+func (n Named) Unpenalized() bool { return n.parsed().Unpenalized() }
+
 // Registered lists the named problems.
 func Registered() []Named { return slices.Clone(registered) }
 

@@ -3,7 +3,6 @@ package problems
 import (
 	"fmt"
 	"math"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -61,8 +60,8 @@ type Problem struct {
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 
-	mu    sync.Mutex
-	parts *spec.Parts // what holds device memory
+	// parts hold what is on the device.
+	parts *spec.Parts
 }
 
 // View is how to present a solution.
@@ -122,18 +121,7 @@ func (p *Problem) Solve() vjp.Problem {
 }
 
 // Release frees what the problem holds on the device.
-func (p *Problem) Release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.parts.Release()
-}
-
-// own makes Release call release, which frees the device memory of a part of the problem.
-func (p *Problem) own(release func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.parts.Own(release)
-}
+func (p *Problem) Release() { p.parts.Release() }
 
 // New builds a problem on a device from a specification: that of the data, whatever the name, or
 // else that of the named problem. Weights that hyper does not set are taken from the specification

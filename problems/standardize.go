@@ -41,7 +41,7 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error 
 		if from != nil {
 			from.Operator.Release()
 		}
-		p.own(op.Release)
+		p.parts.Own(op.Release)
 		p.Operator, p.means, p.NearlyConstant = op, means, constant
 		return nil
 	}
@@ -63,7 +63,7 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error 
 			inverse[j] = 1 / s
 		}
 		op := linops.ScaleColumns(p.dev, p.Operator, inverse)
-		p.own(op.Release)
+		p.parts.Own(op.Release)
 		p.Operator = op
 		c.Release()
 		if intercept {
@@ -71,7 +71,7 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error 
 		}
 	}
 	if intercept {
-		p.own(c.Release)
+		p.parts.Own(c.Release)
 		p.Operator, p.means = c, means
 	}
 	return nil
@@ -277,7 +277,7 @@ func (p *Problem) prepareStored(a *outofcore.OutOfCore, intercept, standardize b
 		inverse[j] = 1 / s
 	}
 	op := linops.ScaleColumns(p.dev, a, inverse)
-	p.own(op.Release)
+	p.parts.Own(op.Release)
 	p.Operator = op
 }
 

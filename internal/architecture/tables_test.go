@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"surepipe/internal/noise"
+	"surepipe/problems/spec"
 	"surepipe/solve"
 )
 
@@ -78,6 +80,30 @@ func TestMethodsAreNotCompared(t *testing.T) {
 			if name, err := strconv.Unquote(lit.Value); err == nil && slices.Contains(methods, name) {
 				t.Errorf("%s: a comparison with the name of the method %s, expected a question to its entry",
 					f.set.Position(e.Pos()), name)
+			}
+		}
+	}
+}
+
+// What depends on a kind of regularizer, or on a way to estimate sigma2, is a field of its row: nothing is compared with
+// the name of one, except by the fuzzer.
+func TestKindsAreNotCompared(t *testing.T) {
+	names := noise.Names()[1:]
+	for _, k := range spec.Regularizers() {
+		names = append(names, k.Name)
+	}
+	for _, f := range files(t) {
+		if f.dir == "internal/differential" {
+			continue
+		}
+		for _, e := range compared(f) {
+			lit, ok := e.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				continue
+			}
+			if name, err := strconv.Unquote(lit.Value); err == nil && slices.Contains(names, name) {
+				t.Errorf("%s: a comparison with the name of %s, expected a question to its row", f.set.Position(e.Pos()),
+					name)
 			}
 		}
 	}

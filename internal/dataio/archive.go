@@ -1,7 +1,6 @@
 package dataio
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -12,19 +11,6 @@ import (
 // Archive reports whether the file holds any number of dense arrays with names of their own.
 func (s *Set) Archive() bool {
 	return s.row().Archive && !s.IsSparse()
-}
-
-// OpenArchive is [OpenNPZ], and also opens files of MATLAB and HDF5. They are read until the context is
-// done.
-func OpenArchive(ctx context.Context, path string) (*Set, error) {
-	s, err := OpenAs(path, TableOptions{Context: ctx})
-	if err == nil && s.Archive() && s.format != "npz" {
-		return s, nil
-	}
-	if err == nil {
-		s.Close()
-	}
-	return archiveOf(ctx, path)
 }
 
 // add adds an array that load reads when it is asked for.

@@ -199,27 +199,19 @@ func (r *Reader) Ints() (Array, error) {
 	if err := r.fits(8); err != nil {
 		return Array{}, err
 	}
-	a := Array{Name: r.name, Shape: r.shape, Ints: make([]int64, r.len)}
-	// Beyond 2^53 a float no longer distinguishes neighbouring integers.
-	fromFloat := func(at int, v float64) error {
-		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return fmt.Errorf("array %q holds %g at %s, expected integers", r.name, v, ndarray.PlaceString(at, r.shape))
+	a := Array{Name: r.name, Shape: r.shape}
+	if kind := r.dtype.kind; r.held != nil || kind != 'i' && kind != 'u' && kind != 'b' {
+		read, err := r.Numbers()
+		if err == nil {
+			a.Ints, err = read.Integers()
 		}
-		a.Ints[at] = int64(v)
-		return nil
-	}
-	if r.held != nil {
-		for i, v := range r.held.Data {
-			if err := fromFloat(i, v); err != nil {
-				return Array{}, err
-			}
-		}
-		return a, nil
+		return a, err
 	}
 	if r.dtype.kind == 'b' {
 		return Array{}, fmt.Errorf("array %q: found dtype %s, expected integers", r.name, r.dtype)
 	}
-	bits, floats := r.dtype.bits(), r.dtype.floats()
+	a.Ints = make([]int64, r.len)
+	bits := r.dtype.bits()
 	shift := 64 - 8*r.dtype.size
 	place := r.places()
 	err := r.each(func(first int, b []byte) error {
@@ -228,23 +220,16 @@ func (r *Reader) Ints() (Array, error) {
 			if place != nil {
 				at = place()
 			}
-			switch r.dtype.kind {
-			case 'i':
-				a.Ints[at] = int64(bits(b)<<shift) >> shift
-			case 'u':
-				v := bits(b)
-				if v > math.MaxInt64 {
-					return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v,
-						ndarray.PlaceString(at, r.shape))
-				}
-				a.Ints[at] = int64(v)
-			default:
-				var v [1]float64
-				floats(v[:], b[:r.dtype.size])
-				if err := fromFloat(at, v[0]); err != nil {
-					return err
-				}
+			v := bits(b)
+			if r.dtype.kind == 'i' {
+				a.Ints[at] = int64(v<<shift) >> shift
+				continue
 			}
+			if v > math.MaxInt64 {
+				return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v,
+					ndarray.PlaceString(at, r.shape))
+			}
+			a.Ints[at] = int64(v)
 		}
 		return nil
 	})

@@ -93,11 +93,9 @@ func OpenAs(path string, opts TableOptions) (*Set, error) {
 }
 
 // OpenNPZ is Open for .npz files only; for any other file it returns an error that says so.
-func OpenNPZ(path string) (*Set, error) { return archiveOf(context.Background(), path) }
-
-func archiveOf(ctx context.Context, path string) (*Set, error) {
+func OpenNPZ(path string) (*Set, error) {
 	const expected = "a numpy .npz file"
-	f, size, err := openRegular(ctx, path, expected)
+	f, size, err := openRegular(context.Background(), path, expected)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -207,7 +205,7 @@ func (s *Set) openAny(name string) (*Reader, error) {
 		e = entry{held: &a}
 	}
 	if e.held != nil {
-		return &Reader{name: name, shape: e.held.Shape, len: len(e.held.Data), held: e.held}, nil
+		return &Reader{name: name, shape: e.held.Shape, len: len(e.held.Data) + len(e.held.Ints), held: e.held}, nil
 	}
 	rc, room, err := e.open()
 	if err != nil {

@@ -244,13 +244,32 @@ func (e *TextColumnError) Error() string {
 // HoldTable is the set of the given arrays in memory, as if they were those of a file of named
 // arrays.
 func HoldTable(arrays ...Array) *Set {
-	s := &Set{format: "table", entries: map[string]entry{}}
+	s := &Set{format: "table"}
+	s.Hold(arrays...)
+	return s
+}
+
+// Hold adds arrays in memory, which take the place of those of their names.
+func (s *Set) Hold(arrays ...Array) {
+	if s.entries == nil {
+		s.entries = map[string]entry{}
+	}
 	for i := range arrays {
 		a := &arrays[i]
-		s.names = append(s.names, a.Name)
+		if !s.Has(a.Name) {
+			s.names = append(s.names, a.Name)
+		}
 		s.entries[a.Name] = entry{held: a}
 	}
-	return s
+}
+
+// Held is an array in memory of that name.
+func (s *Set) Held(name string) (a Array, ok bool) {
+	e := s.entries[name]
+	if e.held == nil {
+		return a, false
+	}
+	return *e.held, true
 }
 
 // Named reports whether the file's arrays have names of their own.

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"sync"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
@@ -37,6 +38,7 @@ type Parts struct {
 	// Targets says what the estimates of risk are about, with the squared loss and white noise.
 	Targets Targets
 
+	mu    sync.Mutex // of owned: regularizers at other weights are made concurrently
 	owned []func()
 }
 
@@ -57,13 +59,19 @@ type Picture struct {
 }
 
 // Own makes Release call release, which frees the device memory of a part.
-func (p *Parts) Own(release func()) { p.owned = append(p.owned, release) }
+func (p *Parts) Own(release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owned = append(p.owned, release)
+}
 
 // Release frees what the parts hold on the device; there may be none.
 func (p *Parts) Release() {
 	if p == nil {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, release := range p.owned {
 		release()
 	}

@@ -75,15 +75,12 @@ func (a *loadedArray) integers() ([]int, error) {
 	if a.ints != nil {
 		return a.ints, nil
 	}
-	out := make([]int, len(a.Data))
-	for i, v := range a.Data {
-		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return nil, fmt.Errorf("array %q holds %g at %s, expected integers", a.Name, v,
-				ndarray.PlaceString(i, a.Shape))
-		}
+	values, err := a.Integers()
+	out := make([]int, len(values))
+	for i, v := range values {
 		out[i] = int(v)
 	}
-	return out, nil
+	return out, err
 }
 
 func (s *Spec) parseData(n *yaml.Node) error {

@@ -63,6 +63,22 @@ type Data struct {
 	Spec *Spec
 }
 
+// Settings takes sigma2 and the weights that the data do not have from the arrays of a file.
+func (d *Data) Settings(set *dataio.Set) error {
+	to := []**float64{&d.Sigma2, &d.Lambda, &d.Lambda2, &d.Gamma}
+	for i, name := range append([]string{"sigma2"}, weightNames...) {
+		if !set.Has(name) || *to[i] != nil {
+			continue
+		}
+		v, err := set.Scalar(name)
+		if err != nil {
+			return err
+		}
+		*to[i] = &v
+	}
+	return nil
+}
+
 // Variant is a variant of the penalty of some named problems.
 type Variant struct {
 	// Anisotropic takes the sum of |K b|_i in place of that of norms across planes, joint-l2: total

@@ -404,10 +404,8 @@ func (l *loader) read(name string) (*dataio.Array, error) {
 		return nil, l.Errorf(line, "array %q has shape %s, expected %s, the shape of \"where\"", name,
 			ndarray.ShapeString(a.Shape), ndarray.ShapeString(mask.Shape))
 	}
-	picked := dataio.Array{Name: name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
-	for i, c := range places {
-		picked.Data[i] = a.Data[c]
-	}
+	picked := a.Pick(places)
+	picked.Name = name
 	l.image = false
 	return &picked, nil
 }
@@ -440,15 +438,8 @@ func (l *loader) load(ref *arrayRef) (*loadedArray, error) {
 	if ref.inline != nil {
 		return &loadedArray{Array: *ref.inline}, nil
 	}
-	if ref.form != denseForm {
-		if a, err := l.sparse(ref); a != nil || err != nil {
-			return a, err
-		}
-	}
-	if ref == l.operator.matrix && l.files.Stored != nil {
-		if a, err := l.stored(ref); a != nil || err != nil {
-			return a, err
-		}
+	if a, err := l.matrix(ref); a != nil || err != nil {
+		return a, err
 	}
 	a, err := l.read(ref.name)
 	if err != nil {
@@ -478,18 +469,8 @@ func (l *loader) scalars(data *Data) error {
 	if !set.Named() {
 		return nil
 	}
-	for _, v := range []struct {
-		name string
-		dst  **float64
-	}{{"sigma2", &data.Sigma2}, {"lambda", &data.Lambda}, {"lambda2", &data.Lambda2}, {"gamma", &data.Gamma}} {
-		if !set.Has(v.name) || *v.dst != nil {
-			continue
-		}
-		x, err := set.Scalar(v.name)
-		if err != nil {
-			return l.Errorf(line, "%s: %w", path, err)
-		}
-		*v.dst = &x
+	if err := data.Settings(set); err != nil {
+		return l.Errorf(line, "%s: %w", path, err)
 	}
 	return nil
 }

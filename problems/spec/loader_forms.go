@@ -11,68 +11,67 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 	"surepipe/problems/internal/check"
 )
 
-// stored opens a matrix that is not to be in memory; nil where it is.
-func (l *loader) stored(ref *arrayRef) (*loadedArray, error) {
-	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) &&
-		l.override(ref.name) == "" {
-		return nil, nil
-	}
-	p, err := l.find(ref.name)
-	if err != nil || p.set == nil || p.set.IsSparse() || p.column != "" {
-		return nil, err
-	}
-	if p.name == "" {
-		if p.name, err = p.set.Only(); err != nil {
-			return nil, nil // reading it says so
+// StoredOrSparse is the matrix of an array of a file where open leaves it there, or where it is sparse; the zero
+// Matrix where it is dense. open may be nil, and returns nil for a matrix that is to be in memory.
+func StoredOrSparse(set *dataio.Set, array string,
+	open func(set *dataio.Set, array string) (*stored.Matrix, error)) (m Matrix, err error) {
+	if open != nil {
+		if m.Stored, err = open(set, array); m.Stored != nil || err != nil {
+			return m, err
 		}
 	}
-	m, err := l.files.Stored(p.set, p.name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.path, err)
+	if set.IsSparse() {
+		m.Sparse, err = set.Sparse()
 	}
-	if m == nil {
-		return nil, nil
-	}
-	a := &loadedArray{Matrix: Matrix{Stored: m}}
-	a.Name = ref.name
-	return a, nil
+	return m, err
 }
 
-// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
-// reference allows a dense array, else an error.
-func (l *loader) sparse(ref *arrayRef) (*loadedArray, error) {
-	src := l.data.arrays[ref.name]
-	inline := src != nil && src.inline != nil && l.override(ref.name) == ""
-	if ref.form == anyForm && inline {
+// matrix reads a matrix that is sparse, or is not to be in memory; nil where it is dense, or missing, and the
+// reference allows that.
+func (l *loader) matrix(ref *arrayRef) (*loadedArray, error) {
+	src, open := l.data.arrays[ref.name], l.files.Stored
+	own := src != nil && l.override(ref.name) == ""
+	if ref != l.operator.matrix {
+		open = nil
+	}
+	if ref.form != sparseForm && (own && src.inline != nil || ref.form == denseForm && open == nil) {
 		return nil, nil
 	}
 	p, err := l.find(ref.name)
 	switch {
 	case err != nil:
 		return nil, err
-	case ref.form == anyForm && (p.set == nil || !p.set.IsSparse()):
-		return nil, nil
-	case p.set == nil:
+	case p.set == nil && ref.form == sparseForm:
 		return nil, l.missing(ref.name, ref.line)
-	case !p.set.IsSparse():
+	case p.set == nil || p.set.IsSparse() && ref.form == denseForm:
+		return nil, nil
+	case !p.set.IsSparse() && ref.form == sparseForm:
 		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr",
 			p.path, ref.name)
 	}
-	a := &loadedArray{}
-	a.Name = ref.name
-	if ref == l.operator.matrix && l.files.Stored != nil {
-		a.Matrix.Stored, err = l.files.Stored(p.set, ref.name)
+	array := ref.name
+	if !p.set.IsSparse() {
+		if open == nil || p.column != "" || own && src.where != nil {
+			return nil, nil
+		}
+		if array = p.name; array == "" {
+			if array, err = p.set.Only(); err != nil {
+				return nil, nil // reading it says so
+			}
+		}
 	}
-	if err == nil && a.Matrix.Stored == nil {
-		a.Matrix.Sparse, err = p.set.Sparse()
-	}
-	if err != nil {
+	m, err := StoredOrSparse(p.set, array, open)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", p.path, err)
+	case m == Matrix{}:
+		return nil, nil
 	}
-	return a, nil
+	return &loadedArray{Array: dataio.Array{Name: ref.name}, Matrix: m}, nil
 }
 
 // With is the specification with arrays of the data, by the names of their fields.
@@ -188,7 +187,7 @@ func (l *loader) tableOptions() design.Options {
 			*list.to = *list.own
 		}
 	}
-	o.Reference = l.regularizer.row.None
+	o.Reference = l.Unpenalized()
 	o.NoX = !slices.ContainsFunc(l.refs, func(r *arrayRef) bool { return r.name == "X" || r.name == "groups" })
 	return o
 }

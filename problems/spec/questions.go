@@ -119,6 +119,9 @@ func (s *Spec) BesideSparse() bool {
 // Sequences reports whether a matrix y is one of sequences side by side, its rows.
 func (s *Spec) Sequences() bool { return s.terms == nil && s.regularizer.row.Sequences && !s.images }
 
+// Unpenalized reports whether nothing is penalized.
+func (s *Spec) Unpenalized() bool { return s.regularizer.row.None }
+
 // Images reports whether y is an image by its file.
 func (s *Spec) Images() bool { return s.images }
 

@@ -22,9 +22,25 @@ var groupLinfRegularizer = group("group-linf", prox.NewGroupLinf, norm1, []Form{
 	{"group-linf: ...", "the same with ||b_g||_inf"},
 })
 
+// groupNorm makes a sum of norms of groups with weights, in n coordinates.
+type groupNorm func(dev array.Device, n int, weight float64, groups [][]int, weights []float64) (prox.Prox, error)
+
+// overGroups is the penalty of a sum of norms of groups with weights, of n coordinates. dual is the dual norm of one
+// group.
+func (a *Arguments) overGroups(n int, groups [][]int, weights []float64, norm groupNorm,
+	dual func([]float64) float64) (p Penalty, err error) {
+	p.Norm = a.Weight("weight")
+	p.Unpenalized = outside(groups, weights, n)
+	p.Free = p.Unpenalized != nil
+	p.Dual = func(g []float64) (float64, error) { return dualOfGroups(g, groups, weights, dual), nil }
+	p.Make, err = scalable(a, p.Norm, func(w float64) (prox.Prox, error) {
+		return norm(a.dev, n, w, groups, weights)
+	})
+	return p, err
+}
+
 // group is a sum of norms of groups. dual is the dual norm of one group.
-func group(name string, newProx func(array.Device, int, float64, [][]int, []float64) (prox.Prox, error),
-	dual func([]float64) float64, forms []Form) RegularizerKind {
+func group(name string, newProx groupNorm, dual func([]float64) float64, forms []Form) RegularizerKind {
 	return RegularizerKind{
 		Name: name, Forms: forms,
 		Parameters: []Parameter{weight, {Name: "groups", Read: Numbers, Optional: true},
@@ -51,14 +67,7 @@ func group(name string, newProx func(array.Device, int, float64, [][]int, []floa
 					return p, err
 				}
 			}
-			p.Norm = a.Weight("weight")
-			p.Unpenalized = outside(groups, each, n)
-			p.Free = p.Unpenalized != nil
-			p.Dual = func(g []float64) (float64, error) { return dualOfGroups(g, groups, each, dual), nil }
-			p.Make, err = scalable(a, p.Norm, func(w float64) (prox.Prox, error) {
-				return newProx(a.dev, n, w, groups, each)
-			})
-			return p, err
+			return a.overGroups(n, groups, each, newProx, dual)
 		},
 	}
 }

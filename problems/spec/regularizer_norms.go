@@ -129,34 +129,25 @@ var complexL1Regularizer = RegularizerKind{
 			"absolute value with their phase kept"}},
 	Parameters: []Parameter{weight, {Name: "unpenalized", Read: readUnpenalized, Optional: true}},
 	Build: func(a *Arguments, in Block) (Penalty, error) {
-		w, n := a.Weight("weight"), in.Len()
-		p := Penalty{Norm: w}
 		if shape := in.Shape; len(shape) < 2 || shape[len(shape)-1] != 2 {
-			return p, fmt.Errorf("complex-l1 of b of shape %s, expected complex numbers, a last axis "+
+			return Penalty{}, fmt.Errorf("complex-l1 of b of shape %s, expected complex numbers, a last axis "+
 				"of 2 entries", ndarray.ShapeString(shape))
 		}
 		weights, err := a.each(in)
 		if err != nil {
-			return p, err
+			return Penalty{}, err
 		}
 		var pairs [][]int
-		for j := 0; j < n; j += 2 {
+		for j := 0; j < in.Len(); j += 2 {
 			if weights == nil || weights[j] > 0 {
 				pairs = append(pairs, []int{j, j + 1})
-			} else {
-				p.Unpenalized = append(p.Unpenalized, j, j+1)
 			}
 		}
 		if pairs == nil {
-			return p, errors.New("complex-l1 penalizes no entry of b: all of them are unpenalized")
+			return Penalty{}, errors.New("complex-l1 penalizes no entry of b: all of them are unpenalized")
 		}
 		ones := slices.Repeat([]float64{1}, len(pairs))
-		p.Free = p.Unpenalized != nil
-		p.Dual = func(g []float64) (float64, error) { return dualOfGroups(g, pairs, ones, norm2), nil }
-		p.Make, err = scalable(a, w, func(w float64) (prox.Prox, error) {
-			return prox.NewGroupL2(a.dev, n, w, pairs, ones)
-		})
-		return p, err
+		return a.overGroups(in.Len(), pairs, ones, prox.NewGroupL2, norm2)
 	},
 }
 

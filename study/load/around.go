@@ -28,14 +28,17 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 		if err != nil {
 			err = f.tableError(err)
 		}
-	case f.X == "" && f.Mu == "" && f.D == "" && f.Table.Response == "" &&
-		(f.Data == "" || !f.mapsData() && isArchive(f.Data)):
-		data, err = readAroundNPZ(f.ctx, f.Data, f.Problem, s)
+	case !f.samplesMayHave(len(s.Shape)):
+		l, _ := LayoutOf(f.Problem)
+		err = study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
+			s.Name, ndarray.ShapeString(s.Shape), l.YShape, f.Problem)
 	case f.Table.Response != "":
 		err = study.Errorf("%s is %q, but y comes from %s",
 			study.Option("response"), f.Table.Response, study.Option("y"))
 	default:
-		data, err = f.readInputs(&sample, false)
+		if data, err = f.readInputs(&sample, false); err == nil {
+			err = f.checkSample(s, data)
+		}
 	}
 	if err != nil {
 		return Contents{}, err
@@ -48,48 +51,26 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 	return data, f.estimateNoise(&data)
 }
 
-// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
-// and the next attempt to open it returns the error.
-func isArchive(path string) bool {
-	set, err := dataio.Open(path)
-	if err != nil {
-		return false
-	}
-	defer set.Close()
-	return set.Archive()
+// samplesMayHave reports whether samples of the problem may have so many axes.
+func (f *Source) samplesMayHave(axes int) bool {
+	l, known := LayoutOf(f.Problem)
+	return !known || axes == l.YRank || axes == l.YRank+1 && (l.Rows || l.Colours)
 }
 
-// readAroundNPZ is readAround of an .npz file, or of none.
-func readAroundNPZ(ctx context.Context, path, problem string, s *study.SampleSource) (Contents, error) {
-	l, _ := LayoutOf(problem)
-	if len(s.Shape) != l.YRank {
-		return Contents{}, study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
-			s.Name, ndarray.ShapeString(s.Shape), l.YShape, problem)
-	}
-	if path == "" {
-		return Contents{Data: problems.Data{YShape: s.Shape}}, nil
-	}
-	set, err := dataio.OpenArchive(ctx, path)
-	if err != nil {
-		return Contents{}, study.Bad(err)
-	}
-	defer set.Close()
-	data, err := readSetAround(arrays{Set: set}, problem, s.Shape)
-	if err != nil {
-		return Contents{}, study.Errorf("%s: %w", path, err)
-	}
-	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
+// checkSample rejects samples that do not fit the other arrays.
+func (f *Source) checkSample(s *study.SampleSource, data Contents) error {
 	expected, why := s.Shape, ""
-	switch {
+	switch l, _ := LayoutOf(f.Problem); {
 	case l.Design:
 		d, _ := data.X.Dims()
-		expected, why = []int{d}, fmt.Sprintf("as \"X\" of %s has %d rows", path, d)
+		expected, why = []int{d}, fmt.Sprintf("as \"X\" of %s has %d rows", f.Name(), d)
 	case l.Selection:
-		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
+		n := len(data.Indices)
+		expected, why = []int{n}, fmt.Sprintf("as \"indices\" of %s has %d", f.Name(), n)
 	}
-	if !slices.Equal(s.Shape, expected) {
-		return Contents{}, study.Errorf("%s: sample 0 has shape %s, expected %s %s",
-			s.Name, ndarray.ShapeString(s.Shape), ndarray.ShapeString(expected), why)
+	if slices.Equal(s.Shape, expected) {
+		return nil
 	}
-	return data, nil
+	return study.Errorf("%s: sample 0 has shape %s, expected %s %s",
+		s.Name, ndarray.ShapeString(s.Shape), ndarray.ShapeString(expected), why)
 }

@@ -2,7 +2,6 @@ package load
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/study"
 )
 
@@ -32,29 +32,15 @@ type Contents struct {
 var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
 	"mu", "sigma2", "lambda", "lambda2", "gamma"}
 
-// reader is an array that can be read: from a file or from memory.
-type reader interface {
-	Shape() []int
-	Floats() (dataio.Array, error)
-	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
-	Frames() (a dataio.Array, shape []int, err error)
-	Ints() (dataio.Array, error)
-	ShapeError(expected string) error
-	Close() error
-}
-
-// arrayInMemory is an array in memory.
-type arrayInMemory struct{ a dataio.Array }
-
-// arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
-// the set may be nil.
+// arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {
 	*dataio.Set
-	more map[string]dataio.Array
-	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
-	sparseX, sparseD bool
-	// gaps says that a sequence may have missing values.
-	gaps bool
+	// named says that the file holds arrays by name.
+	named bool
+	// x and d are X and D where they are sparse or stay in their files, and are not among the arrays.
+	x, d spec.Matrix
+	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
+	gaps, sample bool
 }
 
 // LayoutOf is the layout of a named problem; known is false for other names.
@@ -63,66 +49,30 @@ func LayoutOf(problem string) (l problems.Layout, known bool) {
 	return n.Layout, known
 }
 
-func (m arrayInMemory) Shape() []int { return m.a.Shape }
-
-func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
-
-func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
-	a, shape := m.a.Frames()
-	return a, shape, nil
-}
-
-func (m arrayInMemory) Close() error { return nil }
-
-func (m arrayInMemory) Ints() (dataio.Array, error) {
-	if m.a.Ints != nil {
-		return m.a, nil
-	}
-	ints := m.a
-	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
-	for i, v := range m.a.Data {
-		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return ints, fmt.Errorf("array %q holds %g at %s, expected integers",
-				m.a.Name, v, ndarray.PlaceString(i, m.a.Shape))
-		}
-		ints.Ints[i] = int64(v)
-	}
-	return ints, nil
-}
-
-func (m arrayInMemory) ShapeError(expected string) error {
-	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, ndarray.ShapeString(m.a.Shape), expected)
-}
-
-// Has reports whether there is an array of this name.
-func (a arrays) Has(name string) bool {
-	if _, ok := a.more[name]; ok {
-		return true
-	}
-	return a.Set != nil && a.Set.Has(name)
-}
-
-// Names lists the arrays, those of the set in the file's order.
-func (a arrays) Names() []string {
-	names := slices.Sorted(maps.Keys(a.more))
-	if a.Set != nil {
-		names = append(a.Set.Names(), names...)
-	}
-	return names
-}
-
 // open is Set.Open; expected is the array's shape, for the error where it is missing.
-func (a arrays) open(name, expected string) (reader, error) {
-	if m, ok := a.more[name]; ok {
-		return arrayInMemory{m}, nil
-	}
-	if a.Set == nil {
-		return nil, fmt.Errorf("array %q is missing, expected shape %s", name, expected)
-	}
-	if !a.Has(name) {
+func (a arrays) open(name, expected string) (*dataio.Reader, error) {
+	switch {
+	case a.Has(name):
+		return a.Open(name)
+	case a.named:
 		return nil, a.Missing(name, expected, dataNames)
 	}
-	return a.Open(name)
+	return nil, fmt.Errorf("array %q is missing, expected shape %s", name, expected)
+}
+
+// matrixOf is a matrix that a problem needs, where it does: the one that is known, or else an array.
+func (a arrays) matrixOf(needed bool, known spec.Matrix, name, expected string) (mat.Matrix, error) {
+	switch {
+	case known != spec.Matrix{}:
+		return known, nil
+	case !needed:
+		return nil, nil
+	}
+	m, err := a.matrix(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // matrix reads a 2-d array, without a copy.
@@ -144,11 +94,11 @@ func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 
 // MatrixIn reads a 2-d array of a set; expected is its shape, for the error where it has another one.
 func MatrixIn(set *dataio.Set, name, expected string) (*mat.Dense, error) {
-	return arrays{Set: set}.matrix(name, expected)
+	return arrays{Set: set, named: true}.matrix(name, expected)
 }
 
 // openVector opens a 1-d array.
-func (a arrays) openVector(name, expected string) (reader, error) {
+func (a arrays) openVector(name, expected string) (*dataio.Reader, error) {
 	r, err := a.open(name, expected)
 	if err != nil {
 		return nil, err
@@ -192,38 +142,23 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 }
 
 // readSet is readFile for an open set. Its errors do not name the file.
-func readSet(a arrays, problem string, stacks bool) (_ Contents, err error) {
-	if l, _ := LayoutOf(problem); l.Selection || a.gaps && l.Sequence() {
+func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
+	l, known := LayoutOf(problem)
+	if l.Selection || a.gaps && l.Sequence() {
 		axes := 2
 		if !l.Selection {
 			axes = 1
 		}
-		if a, err = a.observed(stacks, axes); err != nil {
+		if err := a.observe(stacks, axes); err != nil {
 			return Contents{}, err
 		}
 	}
-	return readArrays(a, problem, func(data *Contents, l problems.Layout) error { return a.readY(data, l, stacks) })
-}
-
-// readSetAround is readSet without y, whose samples, of the given shape, come from elsewhere.
-func readSetAround(a arrays, problem string, sample []int) (Contents, error) {
-	return readArrays(a, problem, func(data *Contents, l problems.Layout) error {
-		data.YShape = sample
-		return a.readMu(data, l, "each sample")
-	})
-}
-
-// readArrays reads the arrays of a problem; readY reads y and mu.
-func readArrays(a arrays, problem string, readY func(*Contents, problems.Layout) error) (data Contents, err error) {
 	data.Found = a.Names()
-	l, known := LayoutOf(problem)
-	if l.Design && !a.sparseX {
-		if data.X, err = a.matrix("X", "(d, p)"); err != nil {
-			return Contents{}, err
-		}
+	if data.X, err = a.matrixOf(l.Design, a.x, "X", "(d, p)"); err != nil {
+		return Contents{}, err
 	}
 	if known {
-		if err := readY(&data, l); err != nil {
+		if err := a.readY(&data, l, stacks); err != nil {
 			return Contents{}, err
 		}
 	}
@@ -256,28 +191,17 @@ func readArrays(a arrays, problem string, readY func(*Contents, problems.Layout)
 			return Contents{}, err
 		}
 	}
-	if l.Analysis && !a.sparseD {
-		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {
-			return Contents{}, err
-		}
+	expected := "(q, p), the matrix behind which the penalty stands"
+	if data.D, err = a.matrixOf(l.Analysis, a.d, "D", expected); err != nil {
+		return Contents{}, err
 	}
 	if l.Groups {
 		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
 			return Contents{}, err
 		}
 	}
-	for _, s := range []struct {
-		name string
-		dst  **float64
-	}{{"sigma2", &data.Sigma2}, {"lambda", &data.Lambda}, {"lambda2", &data.Lambda2}, {"gamma", &data.Gamma}} {
-		if !a.Has(s.name) {
-			continue
-		}
-		v, err := a.Scalar(s.name)
-		if err != nil {
-			return Contents{}, err
-		}
-		*s.dst = &v
+	if err := data.Settings(a.Set); err != nil {
+		return Contents{}, err
 	}
 	return data, nil
 }
@@ -355,6 +279,9 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 			data.Y = data.Stack[0]
 			return a.readMu(data, l, "each sample of \"y\"")
 		}
+	}
+	if a.sample {
+		return a.readMu(data, l, "each sample")
 	}
 	return a.readMu(data, l, "\"y\"")
 }

@@ -253,7 +253,7 @@ func FuzzReadData(f *testing.F) {
 					set, err := dataio.NewNPZ(bytes.NewReader(file), int64(len(file)))
 					var data Contents
 					if err == nil {
-						data, err = readSet(arrays{Set: set}, problem, stacks)
+						data, err = readSet(arrays{Set: set, named: true}, problem, stacks)
 					}
 					if err != nil {
 						if strings.Contains(err.Error(), "\n") {

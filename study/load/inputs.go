@@ -15,7 +15,6 @@ import (
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
-	"surepipe/internal/stored"
 	"surepipe/problems"
 	"surepipe/problems/spec"
 	"surepipe/study"
@@ -25,10 +24,8 @@ import (
 type inputs struct {
 	*Source
 	layout problems.Layout
-	more   map[string]dataio.Array
-	sparse *dataio.Sparse
-	mapped *stored.Matrix
-	d      *dataio.Sparse // a sparse D
+	more   []dataio.Array // arrays that take precedence over those of the file
+	x, d   spec.Matrix    // X and D where they are sparse or stay in their files
 	// fromTable is the table of --data, and entries are those of one.
 	fromTable *design.Data
 	entries   *design.Entries
@@ -203,27 +200,28 @@ func (f *Source) InFile(err error) error {
 // take precedence. If a sample is given, it is y.
 func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error) {
 	l, _ := LayoutOf(f.Problem)
-	in := inputs{Source: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks,
-		haveY: sample != nil || f.Y != ""}
+	in := inputs{Source: f, layout: l, stacks: stacks, haveY: sample != nil || f.Y != ""}
 	if !in.layout.Design && f.X != "" {
 		return Contents{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.X, f.Problem)
 	}
-	a := arrays{more: in.more, gaps: f.gaps()}
 	set, err := in.openData()
 	if err != nil {
 		return Contents{}, err
 	}
+	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {
-			a.Set = set
+			a.Set, a.named = set, true
 		}
 	}
+	own := len(a.Names())
 	for _, flag := range []struct{ name, path string }{{"X", f.X}, {"y", f.Y}, {"mu", f.Mu}, {"D", f.D}} {
 		if flag.path == "" {
 			continue
 		}
-		if _, twice := in.more[flag.name]; twice && f.Table.Response == "" {
+		twice := slices.ContainsFunc(in.more, func(a dataio.Array) bool { return a.Name == flag.name })
+		if twice && f.Table.Response == "" {
 			return Contents{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
 				study.Option("data"), f.Data, study.Option(flag.name), flag.path, flag.name)
 		}
@@ -232,29 +230,27 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 		}
 	}
 	if sample != nil {
-		in.more["y"] = *sample
+		in.more = append(in.more, *sample)
 	}
-	in.pickMu()
+	if a.Hold(in.more...); l.Selection || l.Sequence() {
+		if err := a.pickMu(); err != nil {
+			return Contents{}, f.InFile(err)
+		}
+	}
 	if err := in.mapNamed(a.Set); err != nil {
 		return Contents{}, f.InFile(err)
 	}
-	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
+	a.x, a.d = in.x, in.d
 	data, err := readSet(a, f.Problem, stacks)
 	if err != nil {
 		return Contents{}, f.InFile(err)
 	}
 	data.Ignored = f.ignored(a.Set, sample != nil)
-	if a.Set != nil && f.Table.Response == "" && len(data.Ignored) == len(a.Set.Names()) {
+	if a.named && f.Table.Response == "" && len(data.Ignored) == own {
 		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
 			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
 	}
 	data.Table, data.Entries, data.Depth = in.fromTable, in.entries, in.depth
-	if in.sparse != nil || in.mapped != nil {
-		data.X = spec.Matrix{Sparse: in.sparse, Stored: in.mapped}
-	}
-	if in.d != nil {
-		data.D = spec.Matrix{Sparse: in.d}
-	}
 	if t := in.fromTable; t != nil && t.Sequence != nil {
 		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
 		if l.Places {
@@ -283,9 +279,7 @@ func (in *inputs) openData() (set *dataio.Set, err error) {
 		if in.fromTable.Sequence == nil {
 			return dataio.HoldTable(in.fromTable.Arrays()...), nil
 		}
-		for _, a := range in.fromTable.Arrays() {
-			in.more[a.Name] = a
-		}
+		in.more = append(in.more, in.fromTable.Arrays()...)
 		return nil, nil
 	case isBED(in.Data):
 		return nil, in.fromBED("data", in.Data)
@@ -334,7 +328,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return err
 	}
 	if in.layout.Design && in.haveY && in.X == "" {
-		if in.mapped, err = in.storedX(set, name); in.mapped != nil || err != nil {
+		if in.x.Stored, err = in.storedX(set, name); in.x.Stored != nil || err != nil {
 			return err
 		}
 	}
@@ -344,7 +338,9 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	}
 	switch {
 	case in.layout.Selection && len(a.Shape) == 2:
-		return fromMatrix(a, in.more)
+		observed, err := fromMatrix(a)
+		in.more = append(in.more, observed...)
+		return err
 	case in.layout.Selection:
 		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
 			"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
@@ -368,7 +364,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
 func (in *inputs) fromSparse(set *dataio.Set) error {
 	if in.layout.Design && in.X == "" {
-		return in.sparseX(set)
+		return in.sparse("X", set)
 	}
 	if !in.layout.Selection {
 		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.Problem)
@@ -381,30 +377,21 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 	if duplicates > 0 {
 		return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", duplicates)
 	}
-	ints := make([]int64, len(places))
-	for i, c := range places {
-		ints[i] = int64(c)
-	}
-	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: values}
-	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
-	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(m.Rows), int64(m.Cols)}}
+	in.more = append(in.more, entries(values, places, []int{m.Rows, m.Cols})...)
 	return nil
 }
 
-// sparseX takes X from a sparse matrix, which may stay where it is.
-func (in *inputs) sparseX(set *dataio.Set) (err error) {
-	if in.asksStorage() {
-		if in.mapped, err = in.storedX(set, "X"); in.mapped != nil || err != nil {
-			return err
-		}
+// sparse takes X or D from a sparse matrix; X may stay where it is.
+func (in *inputs) sparse(name string, set *dataio.Set) (err error) {
+	if name == "D" {
+		in.d, err = spec.StoredOrSparse(set, name, nil)
+		return err
 	}
-	in.sparse, err = set.Sparse()
-	return err
-}
-
-// sparseD takes D from a sparse matrix.
-func (in *inputs) sparseD(set *dataio.Set) (err error) {
-	in.d, err = set.Sparse()
+	open := in.storedX
+	if !in.asksStorage() {
+		open = nil
+	}
+	in.x, err = spec.StoredOrSparse(set, name, open)
 	return err
 }
 
@@ -420,16 +407,11 @@ func (in *inputs) fromFlag(name, path string) error {
 	}
 	defer set.Close()
 	if set.IsSparse() {
-		read := in.sparseX
-		switch name {
-		case "X":
-		case "D":
-			read = in.sparseD
-		default:
+		if name != "X" && name != "D" {
 			return study.Errorf("%s: %s holds a sparse matrix, expected a dense array",
 				study.Option(name), path)
 		}
-		if err := read(set); err != nil {
+		if err := in.sparse(name, set); err != nil {
 			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
 		return nil
@@ -441,10 +423,10 @@ func (in *inputs) fromFlag(name, path string) error {
 		}
 	}
 	if name == "X" {
-		if in.mapped, err = in.storedX(set, array); err != nil {
+		if in.x.Stored, err = in.storedX(set, array); err != nil {
 			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 		}
-		if in.mapped != nil {
+		if in.x.Stored != nil {
 			return nil
 		}
 	}
@@ -483,5 +465,5 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 		min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
-	in.more[name] = a
+	in.more = append(in.more, a)
 }

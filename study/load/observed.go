@@ -2,7 +2,6 @@ package load
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -11,82 +10,95 @@ import (
 	"surepipe/study"
 )
 
-// observedEntries are the entries of an array that are not NaN, and their places.
-func observedEntries(a dataio.Array) (y []float64, places []int64) {
-	for c, v := range a.Data {
-		if !math.IsNaN(v) {
-			y, places = append(y, v), append(places, int64(c))
-		}
-	}
-	return y, places
+// entries are observed entries of an array of a shape, at these places, as the arrays y, indices and shape.
+func entries(y []float64, places, shape []int) []dataio.Array {
+	return []dataio.Array{{Name: "y", Shape: []int{len(y)}, Data: y}, ndarray.OfIntegers("indices", places),
+		ndarray.OfIntegers("shape", shape)}
 }
 
 // fromMatrix takes the observed entries from a matrix, or a sequence, in which the missing ones are NaN.
-func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
-	y, places := observedEntries(a)
-	switch len(y) {
+func fromMatrix(a dataio.Array) ([]dataio.Array, error) {
+	var places []int
+	for c, v := range a.Data {
+		if !math.IsNaN(v) {
+			places = append(places, c)
+		}
+	}
+	switch len(places) {
 	case 0:
-		return fmt.Errorf("array %q is NaN everywhere, expected some observed entries", a.Name)
+		return nil, fmt.Errorf("array %q is NaN everywhere, expected some observed entries", a.Name)
 	case len(a.Data):
-		return study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, "+
+		return nil, study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, "+
 			"or y (d) with indices and shape; %s svt denoises a whole matrix",
 			a.Name, ndarray.ShapeString(a.Shape), study.Option("problem"))
 	}
-	more["y"] = dataio.Array{Name: "y", Shape: []int{len(y)}, Data: y}
-	more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(y)}, Ints: places}
-	shape := make([]int64, len(a.Shape))
-	for axis, n := range a.Shape {
-		shape[axis] = int64(n)
-	}
-	more["shape"] = dataio.Array{Name: "shape", Shape: []int{len(shape)}, Ints: shape}
-	return nil
+	return entries(a.Pick(places).Data, places, a.Shape), nil
 }
 
-// observed are the arrays with y, indices and shape in the place of a y of so many axes in which NaN stands
-// for a missing entry: a matrix, which must have some, or a sequence. A mu like it becomes that of the
-// observed entries.
-func (a arrays) observed(stacks bool, axes int) (arrays, error) {
+// observe puts y, indices and shape in the place of a y of so many axes in which NaN stands for a missing entry: a
+// matrix, which must have some, or a sequence.
+func (a arrays) observe(stacks bool, axes int) error {
 	if a.Has("indices") || !a.Has("y") {
-		return a, nil
+		return nil
 	}
 	y, err := a.open("y", "(d,), or (m, n) with NaN for missing entries")
 	if err != nil {
-		return a, err
+		return err
 	}
 	defer y.Close()
 	if len(y.Shape()) != axes {
-		return a, nil // indices are missing, or there are several sequences
+		return nil // indices are missing, or there are several sequences
 	}
 	v, err := y.Floats()
 	if err != nil {
-		return a, err
+		return err
 	}
 	if (stacks || axes == 1) && !slices.ContainsFunc(v.Data, math.IsNaN) {
-		return a, nil // samples of observed entries, or a sequence without gaps
+		return nil // samples of observed entries, or a sequence without gaps
 	}
-	with := a
-	with.more = map[string]dataio.Array{}
-	maps.Copy(with.more, a.more)
-	if err := fromMatrix(v, with.more); err != nil || !a.Has("mu") {
-		return with, err
-	}
-	mu, err := a.open("mu", ndarray.ShapeString(v.Shape))
+	observed, err := fromMatrix(v)
 	if err != nil {
-		return a, err
+		return err
 	}
-	defer mu.Close()
-	m, err := mu.Floats()
+	a.Hold(observed...)
+	if !a.Has("mu") {
+		return nil
+	}
+	return a.pickMu()
+}
+
+// pickMu reduces a mu that is the whole matrix, or sequence, to the observed entries.
+func (a arrays) pickMu() error {
+	if !a.Has("mu") || !a.Has("indices") || !a.Has("shape") {
+		return nil
+	}
+	places, err := a.integers("indices", "(d,)")
 	if err != nil {
-		return a, err
+		return nil // reading them says so
 	}
-	if slices.Equal(m.Shape, v.Shape) {
-		picked := make([]float64, len(with.more["indices"].Ints))
-		for i, c := range with.more["indices"].Ints {
-			picked[i] = m.Data[c]
+	shape, err := a.integers("shape", "(n,)")
+	if err != nil {
+		return nil
+	}
+	r, err := a.Open("mu")
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if len(places) == 0 || !slices.Equal(r.Shape(), shape) || slices.Equal(r.Shape(), []int{len(places)}) {
+		return nil
+	}
+	mu, err := r.Floats()
+	if err != nil {
+		return err
+	}
+	for _, c := range places {
+		if c < 0 || c >= len(mu.Data) {
+			return nil // as above
 		}
-		with.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
 	}
-	return with, nil
+	a.Hold(mu.Pick(places))
+	return nil
 }
 
 // weights are those of the observed entries, nil where there are none.
@@ -95,25 +107,4 @@ func (a arrays) weights() ([]float64, error) {
 		return nil, nil
 	}
 	return a.vector("weights", "(d,), a positive weight for each value of y")
-}
-
-// pickMu reduces a mu that is the whole matrix, or sequence, to the observed entries.
-func (in *inputs) pickMu() {
-	mu, given := in.more["mu"]
-	indices, bad := arrayInMemory{in.more["indices"]}.Ints()
-	shape, wrong := arrayInMemory{in.more["shape"]}.Ints()
-	some := bad == nil && wrong == nil && len(indices.Ints) > 0
-	if !given || !some || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
-		return
-	}
-	for axis, n := range shape.Ints {
-		if int64(mu.Shape[axis]) != n {
-			return
-		}
-	}
-	picked := make([]float64, len(indices.Ints))
-	for i, c := range indices.Ints {
-		picked[i] = mu.Data[c]
-	}
-	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
 }

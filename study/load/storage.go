@@ -116,11 +116,11 @@ func (f *Source) mapsData() bool {
 
 // mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.
 func (in *inputs) mapNamed(set *dataio.Set) (err error) {
-	if set == nil || in.mapped != nil || in.sparse != nil || in.more["X"].Data != nil || !in.layout.Design ||
+	if _, held := set.Held("X"); held || in.x != (spec.Matrix{}) || !in.layout.Design ||
 		!in.asksStorage() || !set.Has("X") {
 		return nil
 	}
-	in.mapped, err = in.storedX(set, "X")
+	in.x.Stored, err = in.storedX(set, "X")
 	return err
 }
 
@@ -130,7 +130,7 @@ func (in *inputs) fromBED(flag, path string) (err error) {
 		return study.Errorf("%s: %s holds X, and so does %s",
 			study.Option("data"), path, study.Option("X"))
 	}
-	if in.mapped, err = stored.OpenBED(path); err != nil {
+	if in.x.Stored, err = stored.OpenBED(path); err != nil {
 		return study.Errorf("%s: %w", study.Option(flag), err)
 	}
 	return nil

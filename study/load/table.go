@@ -79,23 +79,16 @@ func (in *inputs) openMatrix() (*design.Entries, error) {
 
 // putEntries stores entries as arrays.
 func (in *inputs) putEntries(e *design.Entries) {
-	ints := make([]int64, len(e.Places))
-	for i, c := range e.Places {
-		ints[i] = int64(c)
-	}
-	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: e.Y}
-	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
-	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2},
-		Ints: []int64{int64(len(e.Rows)), int64(len(e.Columns))}}
+	in.more = append(in.more, entries(e.Y, e.Places, []int{len(e.Rows), len(e.Columns)})...)
 	if e.Weights != nil {
-		in.more["weights"] = dataio.Array{Name: "weights", Shape: []int{len(ints)}, Data: e.Weights}
+		in.more = append(in.more, dataio.Array{Name: "weights", Shape: []int{len(e.Weights)}, Data: e.Weights})
 	}
 }
 
 // openTable reads the table of --data. A sequence is one of its columns.
 func (in *inputs) openTable() (*design.Data, error) {
 	o := in.tableOptions()
-	o.Reference, o.NoX = in.Problem == "ols", !in.layout.Design
+	o.Reference, o.NoX = in.unpenalized(), !in.layout.Design
 	table, err := design.Open(in.Data, o)
 	return table, in.tableError(err)
 }
@@ -234,9 +227,15 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	}
 }
 
+// unpenalized reports whether the named problem penalizes nothing.
+func (f *Source) unpenalized() bool {
+	n, known := problems.Lookup(f.Problem)
+	return known && n.Unpenalized()
+}
+
 // noteScales prints a note if a penalty treats alike columns in very different units.
 func (f *Source) noteScales(n *study.Notes, data problems.Data) {
-	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.Problem == "ols" {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.unpenalized() {
 		return
 	}
 	least, most, ok := problems.ScaleRange(data)

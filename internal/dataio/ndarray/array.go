@@ -86,6 +86,40 @@ func (a Array) Frames() (matrix Array, shape []int) {
 	return matrix, a.Shape
 }
 
+// Integers are the values of an array of integers, or of floats that are integers.
+func (a Array) Integers() ([]int64, error) {
+	if a.Ints != nil {
+		return a.Ints, nil
+	}
+	ints := make([]int64, len(a.Data))
+	for i, v := range a.Data {
+		// Beyond 2^53 a float no longer distinguishes neighbouring integers.
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return nil, fmt.Errorf("array %q holds %g at %s, expected integers", a.Name, v, PlaceString(i, a.Shape))
+		}
+		ints[i] = int64(v)
+	}
+	return ints, nil
+}
+
+// OfIntegers is a vector of integers.
+func OfIntegers(name string, values []int) Array {
+	a := Array{Name: name, Shape: []int{len(values)}, Ints: make([]int64, len(values))}
+	for i, v := range values {
+		a.Ints[i] = int64(v)
+	}
+	return a
+}
+
+// Pick are the values at some places, in their order, as a vector.
+func (a Array) Pick(places []int) Array {
+	picked := Array{Name: a.Name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
+	for i, c := range places {
+		picked.Data[i] = a.Data[c]
+	}
+	return picked
+}
+
 // ShapeString is a shape in Python's notation.
 func ShapeString(shape []int) string {
 	if len(shape) == 1 {
