@@ -1,7 +1,6 @@
 package additive
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -55,18 +54,33 @@ func CenterColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int)
 // Centered is A - 1 m*, where m are the means of A's columns. It applies A and then the projection
 // onto the vectors of mean 0, so that a sparse A stays sparse.
 type Centered struct {
-	a     linops.Operator
-	known linops.Structure
-	ones  array.Batch // 1 x d
+	without
+	ones  ones
 	means array.Batch // 1 x p, m
 }
+
+// ones is the projection on the constants by a vector of ones, 1 x d.
+type ones struct{ array.Batch }
+
+// Remove subtracts the mean from every vector.
+func (o ones) Remove(z array.Batch) {
+	dev := z.Device()
+	sums := dev.Alloc(z.K(), 1)
+	dev.Gemm(false, true, 1, z, o.Batch, 0, sums)
+	dev.Gemm(false, false, -1/float64(z.N()), sums, o.Batch, 1, z)
+	sums.Free()
+}
+
+// RemoveAdjoint is Remove.
+func (o ones) RemoveAdjoint(z array.Batch) { o.Remove(z) }
 
 // NewCentered returns A - 1 m* on dev, for A on the same device.
 func NewCentered(dev array.Device, a linops.Operator) *Centered {
 	d, p := a.Dims()
-	c := &Centered{a: a, ones: dev.Alloc(1, d), means: dev.Alloc(1, p)}
-	dev.Fill(c.ones, 1)
-	a.Adjoint(c.means, c.ones)
+	one := ones{dev.Alloc(1, d)}
+	c := &Centered{without{Operator: a, pi: one}, one, dev.Alloc(1, p)}
+	dev.Fill(one.Batch, 1)
+	a.Adjoint(c.means, one.Batch)
 	dev.Lin(c.means, 1/float64(d), c.means, 0, array.Batch{})
 	c.know()
 	return c
@@ -74,27 +88,24 @@ func NewCentered(dev array.Device, a linops.Operator) *Centered {
 
 // know builds the structure: the part of A's that survives the projection.
 func (c *Centered) know() {
-	a := linops.StructureOf(c.a)
-	c.known = linops.Structure{Entries: a.Entries}
+	a := linops.StructureOf(c.Operator)
+	c.structure = linops.Structure{Entries: a.Entries}
 	if a.ColumnNorms2 != nil {
-		c.known.ColumnNorms2 = func() []float64 { return c.columnNorms2(a.ColumnNorms2()) }
+		c.structure.ColumnNorms2 = func() []float64 { return c.columnNorms2(a.ColumnNorms2()) }
 	}
 	if a.Dense != nil {
-		c.known.Dense = func() *mat.Dense {
+		c.structure.Dense = func() *mat.Dense {
 			x, _, _ := CenterColumns(a.Dense())
 			return x
 		}
 	}
 	if a.On != nil {
-		c.known.On = c.on
+		c.structure.On = c.on
 	}
 }
 
 // Means are m.
 func (c *Centered) Means() []float64 { return c.means.ToHost() }
-
-// Structure returns the structure of the centered operator.
-func (c *Centered) Structure() linops.Structure { return c.known }
 
 // Bytes is what it takes beside A.
 func (c *Centered) Bytes() int64 { return c.ones.Bytes() + c.means.Bytes() }
@@ -105,41 +116,10 @@ func (c *Centered) Release() {
 	c.means.Free()
 }
 
-// Dims is the size of A.
-func (c *Centered) Dims() (d, p int) { return c.a.Dims() }
-
-// Forward sets dst to A b with its mean subtracted.
-func (c *Centered) Forward(dst, b array.Batch) {
-	c.a.Forward(dst, b)
-	c.project(dst)
-}
-
-// Adjoint sets dst to A* of z with its mean subtracted.
-func (c *Centered) Adjoint(dst, z array.Batch) {
-	if d, p := c.Dims(); z.N() != d || dst.N() != p || z.K() != dst.K() {
-		panic(fmt.Sprintf("linops: Adjoint of a centered %d x %d operator: %s into %s", d, p, z, dst))
-	}
-	dev := z.Device()
-	t := dev.Alloc(z.K(), z.N())
-	dev.Copy(t, z)
-	c.project(t)
-	c.a.Adjoint(dst, t)
-	t.Free()
-}
-
-// project subtracts the mean from every vector.
-func (c *Centered) project(z array.Batch) {
-	dev := z.Device()
-	sums := dev.Alloc(z.K(), 1)
-	dev.Gemm(false, true, 1, z, c.ones, 0, sums)
-	dev.Gemm(false, false, -1/float64(z.N()), sums, c.ones, 1, z)
-	sums.Free()
-}
-
 // columnNorms2 is that of A, norms, minus d m^2. Where the difference is inaccurate by cancellation
 // the column itself is computed.
 func (c *Centered) columnNorms2(norms []float64) []float64 {
-	d, _ := c.a.Dims()
+	d, _ := c.Dims()
 	var lost []int
 	for j, m := range c.means.ToHost() {
 		rest := norms[j] - float64(d)*m*m
@@ -180,7 +160,7 @@ func (c *Centered) lengths2(columns []int) []float64 {
 	}
 	dev.Upload(units, host)
 	c.Forward(images, units)
-	c.project(images) // subtracts the rounding error of the first mean
+	c.ones.Remove(images) // subtracts the rounding error of the first mean
 	norms := make([]float64, len(columns))
 	dev.Dot(norms, images, images)
 	means := c.means.ToHost()
@@ -194,13 +174,13 @@ func (c *Centered) lengths2(columns []int) []float64 {
 
 // on centers A on the space, (I - 1 1*/d) A E, whose means are E* m.
 func (c *Centered) on(dev array.Device, t space.Space) linops.Restricted {
-	r, native := linops.On(dev, c.a, t)
+	r, native := linops.On(dev, c.Operator, t)
 	if !native {
 		r.Release()
 		return nil
 	}
 	_, n := t.Dims()
-	o := &centeredOn{Centered{a: r, ones: c.ones, means: dev.Alloc(1, n)}, r}
+	o := &centeredOn{Centered{without{Operator: r, pi: c.ones}, c.ones, dev.Alloc(1, n)}, r}
 	if n > 0 {
 		t.Coordinates(o.means, c.means)
 	}

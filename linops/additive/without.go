@@ -17,7 +17,7 @@ import (
 // Least squares in b and the effects at y is that in b alone with this operator at (I - Pi) y, in the
 // norm of the weights. It keeps what a selection knows of low rank. s and e must outlive it.
 func WithoutEffects(s *linops.Selection, e *Effects) linops.Operator {
-	a := &withoutEffects{s: s, e: e}
+	a := &withoutEffects{without{Operator: s, pi: e}, s, e}
 	a.structure.On, a.structure.Parts = a.on, a.parts
 	if !e.Weighted() {
 		// A A* = I - Pi.
@@ -66,35 +66,9 @@ func (e *Effects) of(s *linops.Selection, p *linops.Part) (*Effects, error) {
 }
 
 type withoutEffects struct {
-	structure linops.Structure
-	s         *linops.Selection
-	e         *Effects
-}
-
-func (a *withoutEffects) Structure() linops.Structure { return a.structure }
-
-func (a *withoutEffects) Dims() (d, p int) { return a.s.Dims() }
-
-func (a *withoutEffects) Forward(dst, b array.Batch) {
-	a.s.Forward(dst, b)
-	a.e.Remove(dst)
-}
-
-func (a *withoutEffects) Adjoint(dst, z array.Batch) {
-	d, p := a.Dims()
-	product.CheckAdjoint("selection without effects", d, p, dst, z)
-	t := a.removed(z)
-	a.s.Adjoint(dst, t)
-	t.Free()
-}
-
-// removed is (I - Pi)* z.
-func (a *withoutEffects) removed(z array.Batch) array.Batch {
-	dev := z.Device()
-	t := dev.Alloc(z.K(), z.N())
-	dev.Copy(t, z)
-	a.e.RemoveAdjoint(t)
-	return t
+	without
+	s *linops.Selection
+	e *Effects
 }
 
 // columnNorms2 is (I - Pi)_ii at the selected coordinates and 0 elsewhere.
@@ -124,24 +98,46 @@ func (a *withoutEffects) on(dev array.Device, t space.Space) linops.Restricted {
 	if r == nil {
 		return nil
 	}
-	return &withoutEffectsOn{r, a}
+	return &withoutOn{without{Operator: r, pi: a.e}, r}
 }
 
-// withoutEffectsOn is the operator on a tangent space.
-type withoutEffectsOn struct {
-	linops.Restricted // the selection there
-	a                 *withoutEffects
+// without is (I - Pi) A.
+type without struct {
+	linops.Operator // A
+	pi              interface {
+		Remove(z array.Batch)
+		RemoveAdjoint(z array.Batch)
+	}
+	structure linops.Structure
 }
 
-func (o *withoutEffectsOn) Forward(dst, b array.Batch) {
-	o.Restricted.Forward(dst, b)
-	o.a.e.Remove(dst)
+// Structure is what is known about it.
+func (w *without) Structure() linops.Structure { return w.structure }
+
+// Forward sets dst to (I - Pi) A b.
+func (w *without) Forward(dst, b array.Batch) {
+	w.Operator.Forward(dst, b)
+	w.pi.Remove(dst)
 }
 
-func (o *withoutEffectsOn) Adjoint(dst, z array.Batch) {
-	d, n := o.Dims()
-	product.CheckAdjoint("selection without effects on a tangent space", d, n, dst, z)
-	t := o.a.removed(z)
-	o.Restricted.Adjoint(dst, t)
+// Adjoint sets dst to A* (I - Pi)* z.
+func (w *without) Adjoint(dst, z array.Batch) {
+	d, p := w.Dims()
+	product.CheckAdjoint("operator without additive terms", d, p, dst, z)
+	dev := z.Device()
+	t := dev.Alloc(z.K(), z.N())
+	dev.Copy(t, z)
+	w.pi.RemoveAdjoint(t)
+	w.Operator.Adjoint(dst, t)
 	t.Free()
 }
+
+// withoutOn is such an operator on a space, which owns A there.
+type withoutOn struct {
+	without
+	r linops.Restricted
+}
+
+func (o *withoutOn) Bytes() int64 { return o.r.Bytes() }
+
+func (o *withoutOn) Release() { o.r.Release() }
