@@ -32,8 +32,7 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 		(f.Data == "" || !f.mapsData() && isArchive(f.Data)):
 		data, err = readAroundNPZ(f.ctx, f.Data, f.Problem, s)
 	case f.Table.Response != "":
-		err = study.Errorf("%s is %q, but y comes from %s",
-			study.Option("response"), f.Table.Response, study.Option("y"))
+		err = study.Errorf("--response is %q, but y comes from --y", f.Table.Response)
 	default:
 		data, err = f.readInputs(&sample, false)
 	}

@@ -28,9 +28,9 @@ func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
 	case 0:
 		return fmt.Errorf("array %q is NaN everywhere, expected some observed entries", a.Name)
 	case len(a.Data):
-		return study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, "+
-			"or y (d) with indices and shape; %s svt denoises a whole matrix",
-			a.Name, ndarray.ShapeString(a.Shape), study.Option("problem"))
+		return study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, or "+
+			"y (d) with indices and shape; --problem svt denoises a whole matrix", a.Name,
+			ndarray.ShapeString(a.Shape))
 	}
 	more["y"] = dataio.Array{Name: "y", Shape: []int{len(y)}, Data: y}
 	more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(y)}, Ints: places}
