@@ -70,7 +70,8 @@ func newDifference(name string, rows, cols int) *Difference {
 	a.laplacian = newLaplacian(rows, cols)
 	s := linops.Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal, Pairs: sync.OnceValue(a.pairs)}
 	if rows > 0 && cols > 0 {
-		s.Norm2, s.Cosines = linops.Known(largestDifference(rows, Reflecting)+largestDifference(cols, Reflecting)), gridCosines(rows, cols)
+		s.Norm2 = linops.Known(largestDifference(rows, Reflecting) + largestDifference(cols, Reflecting))
+		s.Cosines = gridCosines(rows, cols)
 	}
 	if d, _ := a.Dims(); d == 1 {
 		s.Rows = linops.Known(2) // a single difference
