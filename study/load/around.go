@@ -33,8 +33,7 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 		err = study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
 			s.Name, ndarray.ShapeString(s.Shape), l.YShape, f.Problem)
 	case f.Table.Response != "":
-		err = study.Errorf("%s is %q, but y comes from %s",
-			study.Option("response"), f.Table.Response, study.Option("y"))
+		err = study.Errorf("--response is %q, but y comes from --y", f.Table.Response)
 	default:
 		if data, err = f.readInputs(&sample, false); err == nil {
 			err = f.checkSample(s, data)

@@ -258,9 +258,8 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 			return err
 		}
 		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
-			return study.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or %s drop to estimate "+
-				"missing ones from the others",
-				ndarray.PlaceString(i, read.Shape), study.Option("missing"))
+			return study.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to "+
+				"estimate missing ones from the others", ndarray.PlaceString(i, read.Shape))
 		}
 		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {

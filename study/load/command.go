@@ -20,8 +20,8 @@ func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, er
 			continue
 		}
 		if _, twice := arrays[source.name]; twice && len(arrays) == 1 {
-			return data, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
-				study.Option("data"), f.Data, study.Option(source.flag), source.path, source.name)
+			return data, study.Errorf("--data is %q and %s %q: both hold %s, expected one of them", f.Data,
+				study.Option(source.flag), source.path, source.name)
 		}
 		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
 		if err != nil {
@@ -38,8 +38,7 @@ func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, er
 		y, ok = *sample, true
 	case samples && !known:
 		return data, study.Errorf("%s: array \"mu\" is missing, expected the mean to simulate samples around, or "+
-			"%s with a stack of samples (N x ...)",
-			f.Name(), study.Option("y"))
+			"--y with a stack of samples (N x ...)", f.Name())
 	case samples && !ok:
 		y, ok, data.Simulated = mu, true, true
 	case samples && len(y.Shape) > 1 && slices.Equal(y.Shape[1:], mu.Shape):

@@ -44,8 +44,8 @@ type Fits struct {
 func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits) (e noise.Estimate, n study.Note,
 	err error) {
 	refused := func(reason error) error {
-		return study.Errorf("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (%s), or choose by %s gcv without it",
-			f.Name(), problems.MethodGCVResidual, reason, study.Option("sigma2"), study.Option("criterion"))
+		return study.Errorf("%s: sigma2 cannot be estimated (%s): %w; give sigma2 (--sigma2), or choose by "+
+			"--criterion gcv without it", f.Name(), problems.MethodGCVResidual, reason)
 	}
 	problem, name, grid, err := f.pathOfFits(data, o)
 	if err != nil {
@@ -67,8 +67,8 @@ func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits)
 	case err != nil:
 		return e, n, err
 	case !(v.Sigma2 > 0) || math.IsInf(v.Sigma2, 0):
-		return e, n, study.Errorf("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (%s)",
-			f.Name(), problems.MethodGCVResidual, v.Sigma2, study.Option("sigma2"))
+		return e, n, study.Errorf("%s: sigma2 cannot be estimated (%s): it comes to %g; give sigma2 (--sigma2)",
+			f.Name(), problems.MethodGCVResidual, v.Sigma2)
 	}
 	e = noise.Estimate{Sigma2: v.Sigma2, RelStdErr: v.RelStdErr, Method: problems.MethodGCVResidual}
 	end := ""

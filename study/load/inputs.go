@@ -88,9 +88,8 @@ func (f *Source) estimateNoise(data *Contents) error {
 		return nil
 	}
 	if data.Simulated {
-		return study.Errorf("%s is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 "+
-			"as a number",
-			study.Option("sigma2"), f.Sigma2Method, f.Name())
+		return study.Errorf("--sigma2 is %s, but %s holds no y to estimate it from: to simulate samples, give "+
+			"sigma2 as a number", f.Sigma2Method, f.Name())
 	}
 	estimate, err := f.estimator(data.Data)
 	if errors.Is(err, problems.ErrNeedsFits) {
@@ -123,8 +122,7 @@ func (f *Source) warnIntercept(n *study.Notes, data problems.Data) {
 		return
 	}
 	n.Add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
-		"and sigma2 are "+
-		"poor; %s fits one", mean, study.Option("intercept"))
+		"and sigma2 are poor; --intercept fits one", mean)
 }
 
 // hasConstantColumn reports whether a column of X is constant and not 0.
@@ -202,7 +200,7 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 	l, _ := LayoutOf(f.Problem)
 	in := inputs{Source: f, layout: l, stacks: stacks, haveY: sample != nil || f.Y != ""}
 	if !in.layout.Design && f.X != "" {
-		return Contents{}, study.Errorf("%s is %q, but %s has no design matrix", study.Option("X"), f.X, f.Problem)
+		return Contents{}, study.Errorf("--X is %q, but %s has no design matrix", f.X, f.Problem)
 	}
 	set, err := in.openData()
 	if err != nil {
@@ -222,8 +220,8 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 		}
 		twice := slices.ContainsFunc(in.more, func(a dataio.Array) bool { return a.Name == flag.name })
 		if twice && f.Table.Response == "" {
-			return Contents{}, study.Errorf("%s is %q and %s %q: both hold %s, expected one of them",
-				study.Option("data"), f.Data, study.Option(flag.name), flag.path, flag.name)
+			return Contents{}, study.Errorf("--data is %q and %s %q: both hold %s, expected one of them", f.Data,
+				study.Option(flag.name), flag.path, flag.name)
 		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
 			return Contents{}, err
@@ -247,8 +245,8 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 	}
 	data.Ignored = f.ignored(a.Set, sample != nil)
 	if a.named && f.Table.Response == "" && len(data.Ignored) == own {
-		return Contents{}, study.Errorf("%s is %q, of which nothing is used: it holds %s",
-			study.Option("data"), f.Data, strings.Join(data.Ignored, ", "))
+		return Contents{}, study.Errorf("--data is %q, of which nothing is used: it holds %s", f.Data,
+			strings.Join(data.Ignored, ", "))
 	}
 	data.Table, data.Entries, data.Depth = in.fromTable, in.entries, in.depth
 	if t := in.fromTable; t != nil && t.Sequence != nil {
@@ -305,11 +303,9 @@ func (in *inputs) missingCell(err error) error {
 	switch {
 	case !errors.As(err, &missing):
 	case in.layout.Sequence():
-		err = study.Errorf("%w; %s drop estimates missing values from the others",
-			err, study.Option("missing"))
+		err = study.Errorf("%w; --missing drop estimates missing values from the others", err)
 	case !in.layout.Design:
-		err = study.Errorf("%w; %s matrix-completion takes a matrix of which some entries are missing",
-			err, study.Option("problem"))
+		err = study.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing", err)
 	}
 	return study.Bad(err)
 }
@@ -342,9 +338,9 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		in.more = append(in.more, observed...)
 		return err
 	case in.layout.Selection:
-		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
-			"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and %s",
-			ndarray.ShapeString(a.Shape), study.Option("response"))
+		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix "+
+			"with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response",
+			ndarray.ShapeString(a.Shape))
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.X == "":
@@ -352,11 +348,10 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.X != "" && !in.haveY:
 		in.put("y", a, set)
 	case set.Format() == "csv":
-		return study.Errorf("which column is the response? Expected %s NAME%s, or %s FILE",
-			study.Option("response"), columnNames(a.Columns), study.Option("y"))
+		return study.Errorf("which column is the response? Expected --response NAME%s, or --y FILE",
+			columnNames(a.Columns))
 	default:
-		return study.Errorf("the file holds a single array, expected X and y: give the other with %s or %s",
-			study.Option("X"), study.Option("y"))
+		return study.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
 	}
 	return nil
 }

@@ -72,8 +72,7 @@ func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 		return nil, nil
 	}
 	if f.Storage == StorageSingle && set.IsSparse() {
-		return nil, study.Errorf("holds a sparse matrix, expected a dense one with %s float32",
-			study.Option("storage"))
+		return nil, study.Errorf("holds a sparse matrix, expected a dense one with --storage float32")
 	}
 	if f.Storage == StorageSingle {
 		return set.Single(array)
@@ -127,8 +126,7 @@ func (in *inputs) mapNamed(set *dataio.Set) (err error) {
 // fromBED takes X from genotypes.
 func (in *inputs) fromBED(flag, path string) (err error) {
 	if in.X != "" && flag == "data" {
-		return study.Errorf("%s: %s holds X, and so does %s",
-			study.Option("data"), path, study.Option("X"))
+		return study.Errorf("--data: %s holds X, and so does --X", path)
 	}
 	if in.x.Stored, err = stored.OpenBED(path); err != nil {
 		return study.Errorf("%s: %w", study.Option(flag), err)
@@ -182,10 +180,9 @@ func (f *Source) limitMemory(m *stored.Matrix) error {
 	memory := int64(bytes)
 	vectors, blocks, held := m.Beside()
 	if vectors = vectors * vectorsBeside; vectors+blocks > memory/2+processBytes {
-		return study.Errorf("%s is %s: half of it is for columns of X, and beside them the vectors of a %d x %d "+
-			"matrix take %s and the blocks that are read %s",
-			study.Option("memory"), f.Limit, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)),
-			humanize.Bytes(uint64(blocks)))
+		return study.Errorf("--memory is %s: half of it is for columns of X, and beside them the vectors of a %d x "+
+			"%d matrix take %s and the blocks that are read %s", f.Limit, m.Rows, m.Cols,
+			humanize.Bytes(uint64(vectors)), humanize.Bytes(uint64(blocks)))
 	}
 	if f.Collect == nil {
 		return nil

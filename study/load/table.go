@@ -111,8 +111,8 @@ func (in *inputs) askResponse() error {
 		names = t.Names()
 	}
 	if !series {
-		return study.Errorf("%s: which column is the response? Expected %s NAME%s, or %s FILE",
-			in.Data, study.Option("response"), columnNames(names), study.Option("y"))
+		return study.Errorf("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.Data,
+			columnNames(names))
 	}
 	if err := design.CheckSequence(t); err != nil {
 		return study.Errorf("%s: %w", in.Data, err)
@@ -242,7 +242,6 @@ func (f *Source) noteScales(n *study.Notes, data problems.Data) {
 	if !ok || most <= mostSpread*least {
 		return
 	}
-	n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
-		"penalty depends on their "+
-		"units: %s makes it independent of them", least, most, study.Option("standardize"))
+	n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty "+
+		"depends on their units: --standardize makes it independent of them", least, most)
 }

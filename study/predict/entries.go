@@ -22,9 +22,9 @@ func (m *Model) entries(r *Prediction, path string, na []string) error {
 	f := m.fit
 	each := f.Missing
 	if r.Count = f.MissingCount(); path == "" && r.Count > mostPredicted {
-		return study.Errorf("the matrix of %d x %d has %d missing entries, more than the %d that are written: "+
-			"give those that are wanted, %s with the columns row and column",
-			f.BShape[0], f.BShape[1], r.Count, mostPredicted, study.Option("data"))
+		return study.Errorf("the matrix of %d x %d has %d missing entries, more than the %d that are written: give "+
+			"those that are wanted, --data with the columns row and column", f.BShape[0], f.BShape[1], r.Count,
+			mostPredicted)
 	}
 	if path != "" {
 		chosen, values, ignored, err := chosenEntries(f, path, na)

@@ -47,7 +47,7 @@ func (m *Model) Predict(path string, na []string) (*Prediction, error) {
 	case m.fit.Predicts == fit.Entries:
 		return p, m.entries(p, path, na)
 	case path == "":
-		return p, study.Errorf("%s is missing, expected a file with new rows", study.Option("data"))
+		return p, study.Errorf("--data is missing, expected a file with new rows")
 	}
 	return p, m.rows(p, path, na)
 }

@@ -62,8 +62,8 @@ func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 // table predicts the rows of a table.
 func (m *Model) table(to *Prediction, path string, na []string) error {
 	if !dataio.IsTable(path) {
-		return study.Errorf("%s is %q, but the fit is of a table with named columns: expected a table (.csv, .tsv)",
-			study.Option("data"), path)
+		return study.Errorf("--data is %q, but the fit is of a table with named columns: expected a table (.csv, "+
+			".tsv)", path)
 	}
 	rows, err := m.fit.Design.OpenRows(path, na)
 	if err != nil {
