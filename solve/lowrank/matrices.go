@@ -69,11 +69,8 @@ type matrices struct {
 	whole   bool                // ask for them
 	passes  int                 // steps of the partial SVD in an iteration
 	above   float64             // the threshold of the iteration, above tau in the continuation
-	factors bool                // the next Newton step is that for the factors
-	// and one with an indefinite second derivative delays the next, as the rank is not right yet
-	patient bool
+	factors bool                // the next Newton step is that for the factors, with one eliminated
 	level   float64             // the threshold of the continuation, which falls to tau
-	slope   *subspace.Iteration // the leading right singular vectors of the gradient
 	size    int                 // of the block that was decomposed last
 	first   float64             // the momentum of the first step
 
@@ -212,10 +209,8 @@ func (w *matrices) Release() {
 	}
 	w.top.Free()
 	w.block.Free()
-	for _, s := range []*subspace.Iteration{w.space, w.slope} {
-		if s != nil {
-			s.Free()
-		}
+	if w.space != nil {
+		w.space.Free()
 	}
 }
 
