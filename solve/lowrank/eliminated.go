@@ -128,10 +128,6 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 	return w, nil
 }
 
-// FirstMomentum is 0, and keep nothing: solves of robust PCA start at b.
-func (w *eliminated) FirstMomentum() float64                { return 0 }
-func (w *eliminated) keep(before *lowRankPath) *lowRankPath { return nil }
-
 // blocks are L and S in b.
 func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	d := s.shape.Len()

@@ -20,8 +20,7 @@ type nuclearSampling struct {
 	a      linops.Structure
 	shape  array.Shape
 	lambda float64
-	held   *lowRankPath    // where a solve starts; nil for near
-	near   *engine.Factors // or here; nil for b0
+	near   *engine.Factors // where a solve starts; nil for b0
 }
 
 // matrices are iterates in factored form. No m x n matrix is formed: b_k is kept as L V*, together
@@ -72,7 +71,6 @@ type matrices struct {
 	factors bool                // the next Newton step is that for the factors, with one eliminated
 	level   float64             // the threshold of the continuation, which falls to tau
 	size    int                 // of the block that was decomposed last
-	first   float64             // the momentum of the first step
 
 	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
 	next    factored // b_{k+1}
@@ -128,18 +126,15 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
 		return w, dev.Err()
 	}
-	return w, w.start(b0, s.near, s.held)
+	return w, w.start(b0, s.near)
 }
 
-// start factors b0, or takes its factors, or what a solve before has handed on.
-func (w *matrices) start(b0 array.Batch, near *engine.Factors, held *lowRankPath) error {
+// start factors b0, or takes its factors.
+func (w *matrices) start(b0 array.Batch, near *engine.Factors) error {
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
 	w.space.Allow(min(widestBlock, mostBlock/float64(w.m+w.n)/float64(min(w.m, w.n))))
-	if held != nil {
-		return w.resume(held)
-	}
 	if near != nil {
 		w.now.free()
 		w.now = onDevice(near, dev)
