@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/numerics/steps"
 	"surepipe/loss"
 	"surepipe/progress"
 	"surepipe/prox"
@@ -79,10 +80,9 @@ const (
 	slowGrowth  = 4
 	mostReach   = 1e4
 	leastReach  = 1e-3
-	// A step must reach sufficient of the decrease that its slope promises, and is halved at most
-	// mostCuts times.
+	// A step must reach sufficient of the decrease that its slope promises; mostCuts halves of it are tried.
 	sufficient = 1e-4
-	mostCuts   = 40
+	mostCuts   = 41
 	// A weighted problem whose solution is no descent is solved to sharper of the tolerance before.
 	sharper = 1e-3
 	// mostStalled is the number of steps without progress after which the solve ends: the objective
@@ -328,7 +328,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	dev.Dot(promised[:], r.now.Slope, dz)
 	promised[0] += r.n.value(b) - r.penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
-	for t, cuts := 1.0, 0; cuts <= mostCuts; t, cuts = t/2, cuts+1 {
+	return steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
 		if t == 1 {
 			dev.Copy(r.next.B, b)
 			dev.Copy(r.next.Z, ab)
@@ -338,11 +338,8 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		}
 		penalty := r.n.value(r.next.B)
 		objective := p.Loss.Value(r.next.Z, r.y) + penalty
-		if err := dev.Err(); err != nil {
-			return 0, err
-		}
-		if !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
-			continue
+		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
+			return false, err
 		}
 		if t < 1 { // sums of steps would add up rounding errors
 			p.A.Forward(r.next.Z, r.next.B)
@@ -350,9 +347,8 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		r.now, r.next = r.next, r.now
 		r.objective, r.penalty = objective, penalty
 		r.now.At(p.Loss, r.y)
-		return t, dev.Err()
-	}
-	return 0, nil
+		return true, dev.Err()
+	})
 }
 
 // solution is the outcome, which takes over memory from the solve.
