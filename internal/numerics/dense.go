@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -88,4 +90,19 @@ func InverseRoot(a *mat.SymDense) ([]float64, bool) {
 		return nil, false
 	}
 	return mat.DenseCopyOf(&lower).RawMatrix().Data, true
+}
+
+// InvertUpper replaces a symmetric positive definite matrix, of which the upper triangle is given, by all of its
+// inverse; false where a pivot is not positive.
+func InvertUpper(a blas64.Symmetric) bool {
+	root, ok := lapack64.Potrf(a)
+	if ok {
+		_, ok = lapack64.Potri(root)
+	}
+	for i := range a.N {
+		for j := range i {
+			a.Data[i*a.Stride+j] = a.Data[j*a.Stride+i]
+		}
+	}
+	return ok
 }

@@ -223,7 +223,7 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	return r.Convergence.Converged || r.stalled >= mostStalled || r.Convergence.Iterations >= o.MaxIter, nil
 }
 
-// weigh chooses the weights w, which the ones held may be, and sets rhs to sqrt(w) z - l'/sqrt(w).
+// weigh chooses the weights w, and sets rhs to sqrt(w) z - l'/sqrt(w).
 func (r *newtonOnLoss) weigh() {
 	root, slope, other := r.host[0], r.host[1], r.host[2]
 	r.dev.Download(slope, r.now.Slope)
@@ -240,10 +240,8 @@ func (r *newtonOnLoss) weigh() {
 		}
 		root[i] = math.Sqrt(c)
 	}
-	if r.held == nil || r.cut || !r.held.serve(root) {
-		r.drop()
-		r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
-	}
+	r.drop()
+	r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
 	r.dev.Download(other, r.now.Z)
 	for i, v := range r.held.host {
 		slope[i] /= -v

@@ -10,9 +10,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/prox/subspace"
-	"surepipe/solve/internal/spd"
 )
 
 // lines lists the entries of a sparse pattern line by line on the host: other[ptr[i]:ptr[i+1]] are
@@ -311,7 +311,7 @@ func (h *factorHessian) group(side int, l lines, order []int, short int, at []in
 }
 
 // blockWork is the memory for the blocks of some lines, and for the rows of one and the inverse of its block.
-type blockWork struct{ values, rows, product, inverse []float64 }
+type blockWork struct{ values, rows, product []float64 }
 
 func grown(x *[]float64, n int) []float64 {
 	if cap(*x) < n {
@@ -406,7 +406,7 @@ func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnH
 			block[i*size+i] += add
 		}
 	}
-	if !spd.InvertPositive(m, grown(&w.inverse, (size*size+1)/2)) { // not finite
+	if !numerics.InvertUpper(m) { // not finite
 		clear(block)
 		return
 	}
