@@ -18,8 +18,11 @@ import (
 //	F(b) = <g, b - b_k> + s/2 (b - b_k)* A* diag(w) A (b - b_k) + r(b),   g = A* l'(A b_k; y),
 //
 // has the exact gradient and a Gram matrix whose factor is known; s is the ratio of the present
-// curvatures' sum to that of the weights. Package faces minimizes it over a working set W, and a line
-// search goes towards the minimum. A step costs a product with the columns in W and one with
+// curvatures' sum to that of the weights. Package faces minimizes it over a working set W. Where the
+// minimum has the signs of b_k, the step is the best one in the span of that direction and of the step
+// before, for the present curvatures: with weights that do not change these are conjugate gradients
+// on the face, preconditioned by the held factor (Knyazev 2001 for the form with the last step). Else
+// a line search goes towards the minimum. A step costs a product with the columns in W and one with
 // their transpose; coordinates outside W are looked at when the problem on W is solved.
 //
 // Steps end where they have cost as much as new weights would have: at most twice of what knowing in
@@ -34,8 +37,8 @@ type chords struct {
 
 	b, g []float64 // the point and the gradient of the loss there, on W
 
-	d  []float64   // the direction
-	dz array.Batch // its image
+	d, e   []float64   // the direction, and the last step; nil where that had other signs
+	dz, ez array.Batch // their images
 }
 
 const (
@@ -108,7 +111,8 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 	}
 	a := solver.(*activeSet)
 	d := r.y.N()
-	c := &chords{newtonOnLoss: r, a: a, w: w, inverse: r.held.inverse, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d)}
+	c := &chords{newtonOnLoss: r, a: a, w: w, inverse: r.held.inverse, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d),
+		ez: r.dev.Alloc(1, d)}
 	c.linear = !slices.ContainsFunc(a.q, func(q float64) bool { return q != 0 })
 	return c
 }
@@ -116,6 +120,7 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 func (c *chords) free() {
 	c.z.Free()
 	c.dz.Free()
+	c.ez.Free()
 }
 
 // worth is the cost of new weights: the Gram matrix and its factor, and products with A.
@@ -156,7 +161,7 @@ func (c *chords) extend(ctx context.Context) error {
 	for i, j := range c.w.set {
 		c.b[i], c.g[i] = b[j], g[j]
 	}
-	c.d = make([]float64, len(c.b))
+	c.d, c.e = make([]float64, len(c.b)), nil
 	return nil
 }
 
@@ -194,8 +199,8 @@ func (c *chords) scale() float64 {
 	return 1
 }
 
-// model minimizes it, and sets d. It reports false where there is nothing to do.
-func (c *chords) model(ctx context.Context) (bool, error) {
+// model minimizes it, and sets d. same says that the minimum has the signs of b.
+func (c *chords) model(ctx context.Context) (same, ok bool, err error) {
 	s, p := c.scale(), c.w.separate
 	to := c.a.of(c.w.set)
 	g := slices.Clone(c.g)
@@ -205,27 +210,33 @@ func (c *chords) model(ctx context.Context) (bool, error) {
 	}
 	p.Reweight(to)
 	if !p.Move(c.b, g) {
-		return false, nil
+		return false, false, nil
 	}
 	p.Floor = chordShare * p.Violation()
 	if _, err := p.Minimize(ctx, func() {}, stepsARound); err != nil {
-		return false, err
+		return false, false, err
 	}
+	same = true
 	for i, v := range p.B {
 		c.d[i] = v - c.b[i]
+		same = same && (to.W[i] == 0 && !to.Positive[i] || sign(v) == sign(c.b[i]))
 	}
-	return true, nil
+	return same, true, nil
 }
 
 // step is a chord step. It reports false where there is no descent.
 func (c *chords) step(ctx context.Context) (bool, error) {
-	if ok, err := c.model(ctx); !ok || err != nil {
+	same, ok, err := c.model(ctx)
+	if !ok || err != nil {
 		return false, err
 	}
 	c.forward(c.dz, c.d)
 	d, _ := c.n.s.Problem.A.Dims()
 	c.held.spent += memoryBound * 4 * float64(d) * float64(len(c.w.set))
 	c.Convergence.Iterations++
+	if same && c.combine() {
+		return true, c.arrive()
+	}
 	t, err := steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
 		if t < 1 {
 			for i := range c.d {
@@ -241,17 +252,78 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 	return true, c.arrive()
 }
 
-// descend moves by d where the objective falls enough, and reports whether it does.
+// combine changes d to the minimum of the objective's second-order model on the span of d and e. It
+// reports false, and changes nothing, where that would change signs or is no descent.
+func (c *chords) combine() bool {
+	along := func(x []float64, xz array.Batch) (slope float64) {
+		var dot [1]float64
+		c.dev.Dot(dot[:], c.now.Slope, xz)
+		for i, j := range c.w.set {
+			slope += (c.a.w[j]*sign(c.b[i]) + c.a.q[j]*c.b[i]) * x[i]
+		}
+		return slope + dot[0]
+	}
+	curve := func(x, y []float64, xz, yz array.Batch) (v float64) {
+		var dot [1]float64
+		c.dev.Mul(c.z, c.now.Curve, xz)
+		c.dev.Dot(dot[:], c.z, yz)
+		for i, j := range c.w.set {
+			v += c.a.q[j] * x[i] * y[i]
+		}
+		return v + dot[0]
+	}
+	t, u := 0.0, 0.0
+	a, h := along(c.d, c.dz), curve(c.d, c.d, c.dz, c.dz)
+	if c.e == nil {
+		t = -a / h
+	} else {
+		ae, he, m := along(c.e, c.ez), curve(c.e, c.e, c.ez, c.ez), curve(c.d, c.e, c.dz, c.ez)
+		det := h*he - m*m
+		if !(det > engine.Epsilon*h*he) {
+			t = -a / h
+		} else {
+			t, u = (m*ae-he*a)/det, (m*a-h*ae)/det
+		}
+	}
+	if !(math.Abs(t) < math.Inf(1)) || math.IsNaN(u) || t <= 0 {
+		return false
+	}
+	before, image := slices.Clone(c.d), c.dev.Alloc(1, c.dz.N())
+	defer image.Free()
+	c.dev.Copy(image, c.dz)
+	ok := true
+	for i, j := range c.w.set {
+		if c.d[i] *= t; u != 0 {
+			c.d[i] += u * c.e[i]
+		}
+		if c.a.w[j] > 0 || c.a.positive[j] {
+			ok = ok && sign(c.b[i]+c.d[i]) == sign(c.b[i])
+		}
+	}
+	if c.dev.Lin(c.dz, t, c.dz, 0, array.Batch{}); u != 0 {
+		c.dev.Lin(c.dz, 1, c.dz, u, c.ez)
+	}
+	if ok && c.descend() {
+		return true
+	}
+	copy(c.d, before)
+	c.dev.Copy(c.dz, image)
+	return false
+}
+
+// descend moves by d where the objective falls enough, and reports whether it does. The last step is
+// then e, unless signs have changed.
 func (c *chords) descend() bool {
 	var promised [1]float64
 	c.dev.Dot(promised[:], c.now.Slope, c.dz)
-	change := 0.0
+	change, same := 0.0, true
 	for i, j := range c.w.set {
 		from, to := c.b[i], c.b[i]+c.d[i]
 		if from == 0 && to == 0 {
 			continue
 		}
 		change += c.a.w[j]*(math.Abs(to)-math.Abs(from)) + c.a.q[j]/2*(to*to-from*from)
+		same = same && sign(from) == sign(to)
 	}
 	c.dev.Lin(c.z, 1, c.now.Z, 1, c.dz)
 	penalty := c.penalty + change
@@ -264,6 +336,10 @@ func (c *chords) descend() bool {
 	c.objective, c.penalty = objective, penalty
 	for i, v := range c.d {
 		c.b[i] += v
+	}
+	if c.e = nil; same {
+		c.e = slices.Clone(c.d)
+		c.dev.Copy(c.ez, c.dz)
 	}
 	return true
 }
@@ -300,6 +376,16 @@ func (c *chords) forward(dst array.Batch, x []float64) {
 func (c *chords) adjoint(x []float64, v array.Batch) {
 	c.dev.Mul(c.z, v, c.inverse)
 	c.w.adjoint(c.dev, x, c.z)
+}
+
+func sign(v float64) float64 {
+	switch {
+	case v > 0:
+		return 1
+	case v < 0:
+		return -1
+	}
+	return 0
 }
 
 func norm2(x []float64) float64 {
