@@ -1,13 +1,13 @@
 package hutch
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 )
 
 // naHutchPP is the non-adaptive Hutch++: all queries for the sketch, none of which depends on the
@@ -49,10 +49,6 @@ func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 	g, mg := probes.Rows(3*sixth, 6*sixth), y.Rows(3*sixth, 6*sixth)
 
 	core := products(s, z)
-	if norm := mat.Norm(core, 2); math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return Estimate{}, fmt.Errorf("hutch: na-hutch++: the norm of S*MR is %v: an image holds a NaN or an "+
-			"infinity", norm)
-	}
 	// The singular values of the core's inverse are split between both sides,
 	// A = Z' W'*, so that neither factor is much larger than the root of M. On one
 	// side only they would multiply the rounding errors of the other.
@@ -92,18 +88,14 @@ func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 // the singular vectors of the core and D^2 is the pseudo-inverse of its singular
 // values. The caller frees both.
 func roots(core *mat.Dense, z, w array.Batch) (zs, ws array.Batch, err error) {
-	var svd mat.SVD
-	if !svd.Factorize(core, mat.SVDThin) {
-		return zs, ws, errors.New("hutch: the singular value decomposition of S*MR did not converge")
+	u, sigma, v, err := numerics.SVD(core)
+	if err != nil {
+		return zs, ws, fmt.Errorf("hutch: na-hutch++, S*MR: %w", err)
 	}
-	sigma := svd.Values(nil)
 	rank := 0
 	for rank < len(sigma) && sigma[rank] > pseudoInverseCut*sigma[0] {
 		rank++
 	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
 	combine := func(x array.Batch, vectors *mat.Dense) array.Batch {
 		dev := x.Device()
 		coefficients := make([]float64, 0, rank*x.K())
@@ -120,5 +112,5 @@ func roots(core *mat.Dense, z, w array.Batch) (zs, ws array.Batch, err error) {
 		}
 		return out
 	}
-	return combine(z, &v), combine(w, &u), nil
+	return combine(z, v), combine(w, u), nil
 }

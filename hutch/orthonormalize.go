@@ -1,13 +1,13 @@
 package hutch
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 )
 
 const (
@@ -117,13 +117,10 @@ func whiten(dst, x array.Batch, relative, floor float64) (m int, least float64, 
 	if err := dev.Err(); err != nil {
 		return 0, 0, err
 	}
-	var eigen mat.EigenSym
-	if !eigen.Factorize(mat.NewSymDense(k, values), true) {
-		return 0, 0, errors.New("hutch: the eigendecomposition of a Gram matrix did not converge")
+	lambda, w, err := numerics.Eigen(mat.NewSymDense(k, values))
+	if err != nil {
+		return 0, 0, fmt.Errorf("hutch: Gram matrix: %w", err)
 	}
-	lambda := eigen.Values(nil) // ascending
-	var w mat.Dense
-	eigen.VectorsTo(&w)
 	cut := max(relative*lambda[k-1], floor)
 	coefficients := make([]float64, 0, k*k)
 	for i := k - 1; i >= 0 && m < dst.K() && lambda[i] > cut; i-- {

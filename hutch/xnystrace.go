@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 )
 
 // xNysTrace is XNysTrace: all queries for the sketch.
@@ -154,11 +155,10 @@ func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
 // definite h. Eigenvalues below floor count as zero, and the inverse is the pseudo-inverse;
 // leverage_i is the squared length of the projection of e_i on the remaining space.
 func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float64, err error) {
-	var eigen mat.EigenSym
-	if !eigen.Factorize(h, true) {
-		return nil, nil, errors.New("hutch: the eigendecomposition of S*MS did not converge")
+	lambda, w, err := numerics.Eigen(h)
+	if err != nil {
+		return nil, nil, fmt.Errorf("hutch: xnystrace, S*MS: %w", err)
 	}
-	lambda := eigen.Values(nil) // ascending
 	m := len(lambda)
 	first := 0
 	for first < m && lambda[first] < floor {
@@ -169,8 +169,6 @@ func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float
 		return nil, nil, fmt.Errorf("hutch: xnystrace is for positive semidefinite matrices, but S*MS has "+
 			"eigenvalues from %g to %g", lambda[0], lambda[m-1])
 	}
-	var w mat.Dense
-	eigen.VectorsTo(&w)
 	x, leverage = mat.NewDense(m, m-first, nil), make([]float64, m)
 	for i := range m {
 		for l := first; l < m; l++ {

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 )
 
 // xTrace is XTrace: half of the queries for the sketch, half for its basis.
@@ -118,15 +119,11 @@ func complements(r *mat.Dense) *mat.Dense {
 		}
 	}
 	c := mat.NewDense(rank, m, nil)
-	var svd mat.SVD
-	if !svd.Factorize(scaled, mat.SVDThin) {
+	left, sigma, right, err := numerics.SVD(scaled)
+	if err != nil {
 		c.Set(0, 0, math.NaN()) // not finite, and reported as such
 		return c
 	}
-	sigma := svd.Values(nil)
-	var left, right mat.Dense
-	svd.UTo(&left)
-	svd.VTo(&right)
 	x := mat.NewVecDense(rank, nil)
 	for i := range m {
 		leverage := 0.0
@@ -138,7 +135,7 @@ func complements(r *mat.Dense) *mat.Dense {
 			continue
 		}
 		var column mat.VecDense
-		column.MulVec(&left, x)
+		column.MulVec(left, x)
 		column.ScaleVec(1/mat.Norm(&column, 2), &column)
 		c.SetCol(i, column.RawVector().Data)
 	}

@@ -43,6 +43,7 @@ var layers = [][]string{
 	{"space/spacetest"},
 	{"space"},
 	{"array/arraytest"},
+	{"internal/numerics/steps"},
 	{"array"},
 	{"progress"},
 	{"internal"},

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/progress"
 )
@@ -139,11 +140,9 @@ func leadingRitz(diag, off []float64) (theta, last float64, ok bool) {
 	for i, v := range off {
 		tri.SetSym(i, i+1, v)
 	}
-	var eig mat.EigenSym
-	if !eig.Factorize(tri, true) {
+	values, vectors, err := numerics.Eigen(tri)
+	if err != nil {
 		return 0, 0, false
 	}
-	var vectors mat.Dense
-	eig.VectorsTo(&vectors)
-	return eig.Values(nil)[n-1], vectors.At(n-1, n-1), true
+	return values[n-1], vectors.At(n-1, n-1), true
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 )
 
 // NystromOptions say how good an approximation is sought. The zero value asks for all that MaxRank
@@ -154,28 +155,17 @@ func (s *nystromSketch) decompose() (*Nystrom, error) {
 	nu := math.Sqrt(float64(s.n)) * 0x1p-52 * math.Sqrt(size)
 	dev.Lin(b, 1, s.image, nu, s.omega)
 	dev.Gemm(false, true, 1, s.omega, b, 0, core)
-	var chol mat.Cholesky
-	if !chol.Factorize(symmetrized(core.ToHost(), r)) {
+	// B* = C^{-*} Y*: rows of B are combinations of those of Y.
+	rows, ok := byInverseRoot(core, b)
+	if !ok {
 		return nil, fmt.Errorf("the map M is not positive semidefinite")
 	}
-	// B* = C^{-*} Y*: rows of B are combinations of those of Y.
-	var lower mat.TriDense
-	chol.LTo(&lower)
-	if err := lower.InverseTri(&lower); err != nil {
-		return nil, fmt.Errorf("the sketch of M is singular: %w", err)
-	}
-	rows := dev.Alloc(r, s.n)
 	defer rows.Free()
-	dev.Upload(core, mat.DenseCopyOf(&lower).RawMatrix().Data)
-	dev.Gemm(false, false, 1, core, b, 0, rows)
 	dev.Gemm(false, true, 1, rows, rows, 0, gram)
-	var eig mat.EigenSym
-	if !eig.Factorize(symmetrized(gram.ToHost(), r), true) {
-		return nil, fmt.Errorf("the eigenvalues of a %d x %d matrix did not converge", r, r)
+	squared, v, err := numerics.Eigen(numerics.Symmetrized(gram.ToHost(), r))
+	if err != nil {
+		return nil, err
 	}
-	squared := eig.Values(nil) // ascending
-	var v mat.Dense
-	eig.VectorsTo(&v)
 	y := &Nystrom{n: s.n}
 	for i := r - 1; i >= 0 && squared[i]-nu > resolvedNystrom*squared[r-1]; i-- {
 		y.values = append(y.values, squared[i]-nu)
@@ -186,7 +176,7 @@ func (s *nystromSketch) decompose() (*Nystrom, error) {
 	}
 	turn := make([]float64, keep*r) // rows of U* are S^{-1} V* times those of B*
 	for i := range keep {
-		mat.Col(turn[i*r:(i+1)*r], r-1-i, &v)
+		mat.Col(turn[i*r:(i+1)*r], r-1-i, v)
 		for j := range r {
 			turn[i*r+j] /= math.Sqrt(squared[r-1-i])
 		}
@@ -207,36 +197,30 @@ func (s *nystromSketch) decompose() (*Nystrom, error) {
 // eigenvalues come out of a Gram matrix with errors.
 func (y *Nystrom) orthonormalize(dev array.Device) error {
 	r := y.vectors.K()
-	gram, turned := dev.Alloc(r, r), dev.Alloc(r, y.n)
+	gram := dev.Alloc(r, r)
 	defer gram.Free()
 	dev.Gemm(false, true, 1, y.vectors, y.vectors, 0, gram)
-	var chol mat.Cholesky
-	if !chol.Factorize(symmetrized(gram.ToHost(), r)) {
-		turned.Free()
+	turned, ok := byInverseRoot(gram, y.vectors)
+	if !ok {
 		return fmt.Errorf("the sketch of M is singular")
 	}
-	var lower mat.TriDense
-	chol.LTo(&lower)
-	if err := lower.InverseTri(&lower); err != nil {
-		turned.Free()
-		return fmt.Errorf("the sketch of M is singular: %w", err)
-	}
-	dev.Upload(gram, mat.DenseCopyOf(&lower).RawMatrix().Data)
-	dev.Gemm(false, false, 1, gram, y.vectors, 0, turned)
 	y.vectors.Free()
 	y.vectors = turned
 	return dev.Err()
 }
 
-// symmetrized is the mean of a square matrix and its transpose.
-func symmetrized(a []float64, n int) *mat.SymDense {
-	s := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			s.SetSym(i, j, (a[i*n+j]+a[j*n+i])/2)
-		}
+// byInverseRoot is L^{-1} X for a positive definite matrix L L*, which it overwrites by L^{-1}; false where it is not
+// positive definite to rounding.
+func byInverseRoot(square, x array.Batch) (array.Batch, bool) {
+	dev, r := x.Device(), x.K()
+	inverse, ok := numerics.InverseRoot(numerics.Symmetrized(square.ToHost(), r))
+	if !ok {
+		return array.Batch{}, false
 	}
-	return s
+	dev.Upload(square, inverse)
+	out := dev.Alloc(r, x.N())
+	dev.Gemm(false, false, 1, square, x, 0, out)
+	return out, true
 }
 
 // Rank is the number of eigenvalues, and Values are they, in decreasing order; the slice is y's own.
@@ -307,7 +291,7 @@ func (y *Nystrom) Beside(inverse func(dst, x array.Batch)) (apply func(dst, x ar
 	}
 	inverse(w, y.vectors)
 	dev.Gemm(false, true, 1, y.vectors, w, 0, middle)
-	sum := symmetrized(middle.ToHost(), r)
+	sum := numerics.Symmetrized(middle.ToHost(), r)
 	// Scaled by the roots of lambda: I + sqrt(lambda) U* S^{-1} U sqrt(lambda).
 	root := make([]float64, r)
 	for i, v := range y.values {
@@ -319,17 +303,12 @@ func (y *Nystrom) Beside(inverse func(dst, x array.Batch)) (apply func(dst, x ar
 		}
 		sum.SetSym(i, i, sum.At(i, i)+1)
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(sum) {
+	if math.IsInf(numerics.Invert(sum), 1) {
 		free()
 		if err := dev.Err(); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, fmt.Errorf("linops: the map beside a Nystrom approximation is not positive definite")
-	}
-	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
-		free()
-		return nil, nil, fmt.Errorf("linops: the map beside a Nystrom approximation: %w", err)
 	}
 	host := make([]float64, r*r)
 	for i := range r {

@@ -169,16 +169,6 @@ func (s *Iteration) Lead(v array.Batch) {
 	}
 }
 
-// Block is the block on the host, row-major with a row for each column of the matrix.
-func (s *Iteration) Block() []float64 { return s.v.ToHost() }
-
-// Restore sets the block to that of an Iteration for matrices of the same shape.
-func (s *Iteration) Restore(block []float64) {
-	s.v.Free()
-	s.v = s.dev.Alloc(s.n, len(block)/s.n)
-	s.dev.Upload(s.v, block)
-}
-
 // Triplets are leading singular values of a matrix, in decreasing order, and their vectors, with X*
 // U = V S to rounding.
 type Triplets struct {

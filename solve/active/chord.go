@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/numerics/steps"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
 )
@@ -236,18 +237,19 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 	if same && c.combine() {
 		return true, c.arrive()
 	}
-	for t, cuts := 1.0, 0; cuts <= mostCuts; t, cuts = t/2, cuts+1 {
+	t, err := steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
 		if t < 1 {
 			for i := range c.d {
 				c.d[i] /= 2
 			}
 			c.dev.Lin(c.dz, 0.5, c.dz, 0, array.Batch{})
 		}
-		if c.descend() {
-			return true, c.arrive()
-		}
+		return c.descend(), c.dev.Err()
+	})
+	if t == 0 || err != nil {
+		return false, err
 	}
-	return false, c.dev.Err()
+	return true, c.arrive()
 }
 
 // combine changes d to the minimum of the objective's second-order model on the span of d and e. It

@@ -10,9 +10,7 @@ import (
 
 // heldWeights are the weights of a problem with the squared loss, near those of a loss that is not
 // quadratic, and what the solves of such problems hand on to each other: the working set, its Gram
-// matrix and its factor. Where weights have changed little since, the old ones serve: each step of
-// Newton's method on the loss then has two more digits than the one before, at the cost of a few
-// products with A, where new weights need the Gram matrix anew. A [engine.Path] carries them from one weight
+// matrix and its factor, with which [chords] go on. A [engine.Path] carries them from one weight
 // of the regularizer to the next, whose first step starts where the last one ended.
 type heldWeights struct {
 	outer *engine.Family // of the problem with the loss
@@ -25,13 +23,6 @@ type heldWeights struct {
 	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
 	spent   float64     // on chord steps, in operations
 }
-
-// keepWithin is the relative change of the weights up to which the old ones serve; weights below
-// leastWeight of the largest one are compared with that.
-const (
-	keepWithin  = 0.01
-	leastWeight = 1e-2
-)
 
 // heldBy takes the weights that a path holds for solves of this family at y; nil where there are
 // none.
@@ -67,19 +58,4 @@ func (h *heldWeights) Release() {
 	h.path.Release()
 	h.root.Free()
 	h.inverse.Free()
-}
-
-// serve reports whether the held weights are near those with the given roots.
-func (h *heldWeights) serve(root []float64) bool {
-	most := 0.0
-	for _, v := range h.host {
-		most = max(most, v*v)
-	}
-	for i, v := range root {
-		old := h.host[i] * h.host[i]
-		if !(math.Abs(v*v-old) <= keepWithin*max(old, leastWeight*most)) || old == 0 && v > 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/numerics/steps"
 	"surepipe/loss"
 	"surepipe/progress"
 	"surepipe/prox"
@@ -79,10 +80,9 @@ const (
 	slowGrowth  = 4
 	mostReach   = 1e4
 	leastReach  = 1e-3
-	// A step must reach sufficient of the decrease that its slope promises, and is halved at most
-	// mostCuts times.
+	// A step must reach sufficient of the decrease that its slope promises; mostCuts halves of it are tried.
 	sufficient = 1e-4
-	mostCuts   = 40
+	mostCuts   = 41
 	// A weighted problem whose solution is no descent is solved to sharper of the tolerance before.
 	sharper = 1e-3
 	// mostStalled is the number of steps without progress after which the solve ends: the objective
@@ -223,7 +223,7 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	return r.Convergence.Converged || r.stalled >= mostStalled || r.Convergence.Iterations >= o.MaxIter, nil
 }
 
-// weigh chooses the weights w, which the ones held may be, and sets rhs to sqrt(w) z - l'/sqrt(w).
+// weigh chooses the weights w, and sets rhs to sqrt(w) z - l'/sqrt(w).
 func (r *newtonOnLoss) weigh() {
 	root, slope, other := r.host[0], r.host[1], r.host[2]
 	r.dev.Download(slope, r.now.Slope)
@@ -240,10 +240,8 @@ func (r *newtonOnLoss) weigh() {
 		}
 		root[i] = math.Sqrt(c)
 	}
-	if r.held == nil || r.cut || !r.held.serve(root) {
-		r.drop()
-		r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
-	}
+	r.drop()
+	r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
 	r.dev.Download(other, r.now.Z)
 	for i, v := range r.held.host {
 		slope[i] /= -v
@@ -328,7 +326,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	dev.Dot(promised[:], r.now.Slope, dz)
 	promised[0] += r.n.value(b) - r.penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
-	for t, cuts := 1.0, 0; cuts <= mostCuts; t, cuts = t/2, cuts+1 {
+	return steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
 		if t == 1 {
 			dev.Copy(r.next.B, b)
 			dev.Copy(r.next.Z, ab)
@@ -338,11 +336,8 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		}
 		penalty := r.n.value(r.next.B)
 		objective := p.Loss.Value(r.next.Z, r.y) + penalty
-		if err := dev.Err(); err != nil {
-			return 0, err
-		}
-		if !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
-			continue
+		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
+			return false, err
 		}
 		if t < 1 { // sums of steps would add up rounding errors
 			p.A.Forward(r.next.Z, r.next.B)
@@ -350,9 +345,8 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		r.now, r.next = r.next, r.now
 		r.objective, r.penalty = objective, penalty
 		r.now.At(p.Loss, r.y)
-		return t, dev.Err()
-	}
-	return 0, nil
+		return true, dev.Err()
+	})
 }
 
 // solution is the outcome, which takes over memory from the solve.

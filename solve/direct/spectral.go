@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/solve/engine"
@@ -114,22 +115,16 @@ func (s *spectral) decomposeGram(*mat.Dense) error {
 	square := dev.Alloc(dim, dim)
 	defer square.Free()
 	gram(square)
-	var eig mat.EigenSym
-	if !eig.Factorize(mat.NewSymDense(dim, square.ToHost()), true) {
+	values, v, err := numerics.Eigen(mat.NewSymDense(dim, square.ToHost()))
+	if err != nil || !(values[0]*gramSpread*gramSpread >= values[dim-1]) {
 		return errSpectrum
 	}
-	values := eig.Values(nil) // ascending
-	if !(values[0]*gramSpread*gramSpread >= values[dim-1]) {
-		return errSpectrum
-	}
-	var v mat.Dense
-	eig.VectorsTo(&v)
 	s.sigma = make([]float64, dim)
 	rows, inverse := make([]float64, dim*dim), make([]float64, dim)
 	for i := range dim {
 		s.sigma[i] = math.Sqrt(values[dim-1-i])
 		inverse[i] = 1 / s.sigma[i]
-		mat.Col(rows[i*dim:(i+1)*dim], dim-1-i, &v)
+		mat.Col(rows[i*dim:(i+1)*dim], dim-1-i, v)
 	}
 	s.vt, s.ut = dev.Alloc(dim, dim), dev.Alloc(dim, d)
 	dev.Upload(s.vt, rows)
@@ -143,19 +138,15 @@ func (s *spectral) decomposeGram(*mat.Dense) error {
 // decompose takes A's own singular value decomposition.
 func (s *spectral) decompose(x *mat.Dense) error {
 	d, dim := x.Dims()
-	var svd mat.SVD
-	if !svd.Factorize(x, mat.SVDThin) {
-		return fmt.Errorf("solve: the singular value decomposition of the %d x %d operator did not converge", d, dim)
+	u, sigma, v, err := numerics.SVD(x)
+	if err != nil {
+		return fmt.Errorf("solve: the operator A: %w", err)
 	}
-	sigma := svd.Values(nil)
 	rank := len(sigma)
 	cut := float64(max(d, dim)) * engine.Epsilon * sigma[0]
 	for rank > 0 && sigma[rank-1] <= cut {
 		rank--
 	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
 	s.ut = UploadRows(s.p.Device, u.T(), rank)
 	s.vt = UploadRows(s.p.Device, v.T(), rank)
 	s.sigma = sigma[:rank]
@@ -200,15 +191,12 @@ func (s *spectral) factorGraded(x *mat.Dense) error {
 		s.upload(nil, nil)
 		return nil
 	}
-	var svd mat.SVD
-	if !svd.Factorize(f.Q, mat.SVDThin) {
-		return fmt.Errorf("solve: the singular value decomposition of a %d x %d basis did not converge", d, f.Rank)
+	u, cosines, v, err := numerics.SVD(f.Q)
+	if err != nil {
+		return fmt.Errorf("solve: a basis: %w", err)
 	}
-	cosines := svd.Values(nil)
-	var u, v, b mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
-	b.Mul(f.Solution(), &v)
+	var b mat.Dense
+	b.Mul(f.Solution(), v)
 	b.Apply(func(j, _ int, t float64) float64 { return t * scale[j] }, &b)
 	s.ut = UploadRows(s.p.Device, u.T(), len(cosines))
 	s.vt = UploadRows(s.p.Device, b.T(), len(cosines))

@@ -30,8 +30,6 @@ type FactoredForm interface {
 // FactoredIterates are iterates in factored form.
 type FactoredIterates interface {
 	Iterates
-	// FirstMomentum is the momentum of the first step.
-	FirstMomentum() float64
 	// Release frees them.
 	Release()
 }

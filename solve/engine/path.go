@@ -46,8 +46,7 @@ func (n *Near) Release() {
 }
 
 // Path carries along a path of weights what the solves of one y take over from each other besides
-// b: the working set, its Gram matrix, the factor of the active part, and the gradient; for completions
-// of low rank the solutions at the last two weights, and the leading singular vectors. The zero
+// b: the working set, its Gram matrix, the factor of the active part, and the gradient. The zero
 // Path is empty. It serves one solve at a time; the solvers must be made from each other by
 // Reweight, and a solver that finds nothing in it that it can use starts from B.
 //

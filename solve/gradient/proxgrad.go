@@ -134,7 +134,6 @@ func (g *ProximalGradient) Init(w *engine.Work, b0 array.Batch) error {
 	if g.low != nil {
 		f, err := g.low.Begin(g.bound, g.Eta, w, b0)
 		w.Own, w.Form, w.Free = &GradientRun{Iterates: f}, f, f.Release
-		w.C.Own[Momentum] = f.FirstMomentum()
 		return err
 	}
 	w.Own = &GradientRun{Iterates: &vectors{g.P, w}}

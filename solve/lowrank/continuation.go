@@ -1,9 +1,9 @@
 package lowrank
 
 import (
+	"surepipe/array"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/limits"
 )
 
 // A cold solve at a small weight is a path of its own: the first iterations minimize for larger
@@ -39,40 +39,27 @@ func (w *matrices) aim() error {
 	return dev.Err()
 }
 
+// gradient is the product with A*(A b_k - y), z being A b_k - y.
+func (w *matrices) gradient(trans bool, dst, x array.Batch) {
+	rows, cols := w.m, w.n
+	if trans {
+		rows, cols = cols, rows
+	}
+	w.dev.SpreadProduct(trans, 1, w.pattern, w.z, x.Reshape(1, cols*x.N()), 0, dst.Reshape(1, rows*x.N()))
+}
+
 // proceed decides, after a step, whether the level falls, and whether a Newton step is next. While all
 // values of the block are above the level there are more of them.
 func (w *matrices) proceed() {
 	r := len(w.top.Sigma)
-	climbs := w.climbs(r)
-	w.factors = climbs || w.reduces(r)
-	w.patient = !climbs
-	if climbs || w.factors && !w.large() {
-		w.due = r > 0 && w.second.ready()
-	} else {
-		w.due = w.level <= w.tau && w.second.due(r)
-		w.whole = w.whole || w.due && !w.factors
-	}
+	w.factors = w.reduces(r)
+	w.due = w.level <= w.tau && w.second.due(r, !w.factors)
+	w.whole = w.whole || w.due && !w.factors
 	full := r >= w.size-1 && w.size < w.space.Largest()
 	if w.level > w.tau && !full && w.Moved() <= levelTol*w.eta*engine.Norm(w.z) {
 		w.level = max(w.tau, levelShare*w.level)
 		w.due = false
 	}
-}
-
-// climbShare is the relative optimality above which the rank of a large matrix is found by Newton steps
-// for the factors.
-const climbShare = 0.02
-
-// large reports whether a Newton step costs as much as several proximal gradient steps, so that it is
-// worth waiting for the rank once b_k is near the solution.
-func (w *matrices) large() bool { return min(w.m, w.n) >= limits.ProbedSide }
-
-// climbs reports whether Newton steps for the factors lead to the rank, from below: matrices are large,
-// and b_k is far from the solution. Proximal gradient steps alone would take a large matrix with few
-// entries to a rank far above that of the solution, where the second derivative of the factors is
-// indefinite. On 6040 x 3706 with 334,000 entries and a solution of rank 175 they pass rank 269.
-func (w *matrices) climbs(r int) bool {
-	return w.large() && w.Moved() > climbShare*w.eta*engine.Norm(w.z) && w.blocksFit(r)
 }
 
 // widestBlock is the largest share of the singular values that iterates in factored form have: Newton

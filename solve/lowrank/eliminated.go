@@ -40,27 +40,12 @@ type lowRankPlusSparse struct {
 // part of S is 0.
 type eliminated struct {
 	*lowRankPlusSparse
-	dev    array.Device
-	m, n   int
+	iterates
 	y      array.Batch // m x n
 	tau    float64
 	panels panels
 
-	c      float64  // the momentum
-	now    factored // L_k
-	old    factored // L_{k-1}
-	step   factored // L_k - L_{k-1}
-	step2  float64  // its squared norm
-	z2     float64  // ||clip(y - x_k)||^2
-	space  *subspace.Iteration
-	top    subspace.Triplets // X's values above tau
-	passes int               // steps of the partial SVD in an iteration
-
-	pending bool // next and delta are L_{k+1} and L_{k+1} - L_k, which extrapolate turns into L_k
-	next    factored
-	delta   factored
-	delta2  float64
-	cross   float64 // <L_{k+1} - L_k, L_k - L_{k-1}>, 0 without momentum
+	z2 float64 // ||clip(y - x_k)||^2
 }
 
 // panels are the working memory for so many rows of an m x n matrix.
@@ -105,12 +90,10 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 	error) {
 	dev := work.Device()
 	w := &eliminated{
-		lowRankPlusSparse: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
-		y: work.Y.Reshape(s.shape.Rows, s.shape.Cols), tau: s.lambda, passes: 1,
+		lowRankPlusSparse: s, y: work.Y.Reshape(s.shape.Rows, s.shape.Cols), tau: s.lambda,
+		iterates: newIterates(dev, s.shape),
 	}
 	w.panels = newPanels(dev, w.m, w.n, s.gamma)
-	w.now, w.old, w.step = zeros(dev, s.shape), zeros(dev, s.shape), zeros(dev, s.shape)
-	w.space = subspace.New(dev, s.shape)
 	if scale := engine.NewYardstick(work.Y, bound, s.o).First(); !(scale > subspace.Smallest &&
 		scale < 1/subspace.Smallest) {
 		return w, errHighRank
@@ -128,10 +111,6 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 	return w, nil
 }
 
-// FirstMomentum is 0, and keep nothing: solves of robust PCA start at b.
-func (w *eliminated) FirstMomentum() float64                { return 0 }
-func (w *eliminated) keep(before *lowRankPath) *lowRankPath { return nil }
-
 // blocks are L and S in b.
 func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	d := s.shape.Len()
@@ -144,12 +123,8 @@ func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 
 // Release frees the iterates.
 func (w *eliminated) Release() {
-	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
-		f.free()
-	}
+	w.free()
 	w.panels.free()
-	w.top.Free()
-	w.space.Free()
 }
 
 // misfit sets dst to rows i to j-1 of y - x_k.
@@ -180,27 +155,12 @@ func (w *eliminated) gradientStep(trans bool, dst, x array.Batch) {
 		dev.Gemm(false, false, 1, clip, x, 0, dst.Rows(i, j))
 		w.z2 += dot(clip, clip)
 	})
-	w.now.times(1+w.c, trans, dst, x)
-	if w.c != 0 {
-		w.old.times(-w.c, trans, dst, x)
-	}
+	w.addPoint(trans, dst, x)
 }
 
 func (w *eliminated) Extrapolate(c float64) {
-	w.accept()
+	w.turn()
 	w.c = c
-}
-
-// accept makes L_{k+1} the estimate.
-func (w *eliminated) accept() {
-	if !w.pending {
-		return
-	}
-	w.pending = false
-	w.old.free()
-	w.step.free()
-	w.old, w.now, w.step, w.step2 = w.now, w.next, w.delta, w.delta2
-	w.next, w.delta = factored{}, factored{}
 }
 
 // Descend computes L_{k+1} and its difference from L_k.
@@ -219,18 +179,7 @@ func (w *eliminated) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.
 			return nil, err
 		}
 	}
-	sigma := w.top.Sigma
-	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
-		return nil, errHighRank
-	}
-	w.next, w.delta, w.delta2 = shrunk(w.top, w.tau, w.now)
-	w.cross = 0
-	if w.c != 0 {
-		w.cross = w.delta.inner(w.step)
-	}
-	resolve(w.space, sigma, w.tau, w.Moved())
-	w.pending = true
-	return nil, w.dev.Err()
+	return nil, w.threshold(w.tau, w.tau)
 }
 
 // leadShare times as many vectors as there are active values are beside these in the block of an
@@ -253,12 +202,6 @@ func (w *eliminated) lead(ctx context.Context, share float64) error {
 	}
 	return w.space.LeadByGram(gram, w.tau, share)
 }
-
-func (w *eliminated) Moved() float64 {
-	return math.Sqrt(math.Max(w.delta2-2*w.c*w.cross+w.c*w.c*w.step2, 0))
-}
-
-func (w *eliminated) Uphill() float64 { return w.c*w.cross - w.delta2 }
 
 // examine bounds the parts of the subgradient that the measure lacks: the error of the partial SVD
 // is computed, and a Cholesky factor of (tau + slack)^2 I - M*M certifies that no value was missed,
@@ -378,7 +321,7 @@ func (w *eliminated) solution() (b, mu array.Batch) {
 
 // implied is the solution as a function of y and L.
 func (w *eliminated) implied() *engine.Implied {
-	w.accept()
+	w.turn()
 	return newSplit(w).implied(w.sparseFirst)
 }
 

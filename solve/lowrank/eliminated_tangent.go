@@ -21,7 +21,7 @@ import (
 // tangent space of L, and Q is the curvature of the nuclear norm with the gradient clip(y - L).
 func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
 	dev := w.dev
-	w.accept()
+	w.turn()
 	w.c = 0
 	share := float64(curvedShare)
 	if r := len(w.top.Sigma); r > 0 {

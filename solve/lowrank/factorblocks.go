@@ -3,16 +3,15 @@ package lowrank
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/prox/subspace"
-	"surepipe/solve/internal/spd"
 )
 
 // lines lists the entries of a sparse pattern line by line on the host: other[ptr[i]:ptr[i+1]] are
@@ -216,9 +215,8 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 			inverse[i] = 1 / h.mu
 		}
 	}
-	like := l.alike(order[:short])
 	s.values = dev.Alloc(1, at[len(order)])
-	other := h.rowsOf(1-side, l.pairs(order[:short]))
+	other := h.rowsOf(1 - side)
 	runs := runsOf(at, runValues)
 	var upload sync.Mutex
 	err = parallel.Each(len(runs), func() *blockWork { return new(blockWork) }, func(c int, w *blockWork) error {
@@ -227,7 +225,7 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 		for b := from; b < to && ctx.Err() == nil; b++ {
 			i := order[b]
 			var diagonal []float64
-			if wanted && like[i] == i {
+			if wanted {
 				diagonal = inverse[i*k:][:rank]
 			}
 			w.invert(values[at[b]-at[from]:at[b+1]-at[from]], diagonal, l.other[l.ptr[i]:l.ptr[i+1]], other)
@@ -241,9 +239,6 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 		return diagonal, err
 	}
 	if wanted {
-		for _, i := range order[:short] {
-			copy(inverse[i*k:][:rank], inverse[like[i]*k:])
-		}
 		diagonal = dev.Alloc(s.n, k)
 		dev.Upload(diagonal, inverse)
 	}
@@ -311,7 +306,7 @@ func (h *factorHessian) group(side int, l lines, order []int, short int, at []in
 }
 
 // blockWork is the memory for the blocks of some lines, and for the rows of one and the inverse of its block.
-type blockWork struct{ values, rows, product, inverse []float64 }
+type blockWork struct{ values, rows, product []float64 }
 
 func grown(x *[]float64, n int) []float64 {
 	if cap(*x) < n {
@@ -325,54 +320,10 @@ type factorOnHost struct {
 	data      []float64
 	k, stride int
 	mu        float64
-	// gram is I + L L*/mu of all n rows, where the short lines have more pairs of entries together than that has
-	// values.
-	gram []float64
-	n    int
 }
 
-// mostGram is the largest number of values in such a matrix.
-const mostGram = 1 << 24
-
-func (h *factorHessian) rowsOf(side int, pairs int) factorOnHost {
-	dev, s := h.dev, &h.side[side]
-	f := factorOnHost{data: s.factor.ToHost(), k: h.rank, stride: h.k, mu: h.mu, n: s.n}
-	if values := s.n * s.n; values <= min(mostGram, pairs) {
-		all, factor := dev.Alloc(s.n, s.n), s.factor.Reshape(s.n, h.k)
-		dev.Gemm(false, true, 1/h.mu, factor, factor, 0, all)
-		f.gram = all.ToHost()
-		all.Free()
-		for i := range s.n {
-			f.gram[i*s.n+i]++
-		}
-	}
-	return f
-}
-
-// pairs is the number of pairs of entries of some lines.
-func (l lines) pairs(some []int) (sum int) {
-	for _, i := range some {
-		n := l.ptr[i+1] - l.ptr[i]
-		sum += n * n
-	}
-	return sum
-}
-
-// likeEvery is the number of lines that share the diagonal of an inverse, of which only means are used.
-const likeEvery = 8
-
-// alike returns for each of some lines one that has about as many entries, the same for likeEvery of them.
-func (l lines) alike(some []int) (like []int) {
-	sorted := slices.Clone(some)
-	slices.SortStableFunc(sorted, func(a, b int) int { return l.ptr[a+1] - l.ptr[a] - (l.ptr[b+1] - l.ptr[b]) })
-	like = make([]int, len(l.ptr)-1)
-	for i := range like {
-		like[i] = i
-	}
-	for u, i := range sorted {
-		like[i] = sorted[u/likeEvery*likeEvery]
-	}
-	return like
+func (h *factorHessian) rowsOf(side int) factorOnHost {
+	return factorOnHost{data: h.side[side].factor.ToHost(), k: h.rank, stride: h.k, mu: h.mu}
 }
 
 // invert sets block to N = (I + X X*/mu)^{-1}, where X is the given rows of the factor, in number at most k; or
@@ -380,33 +331,21 @@ func (l lines) alike(some []int) (like []int) {
 func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnHost) {
 	n, k := len(rows), of.k
 	short := n <= k
-	x := blas64.General{Rows: n, Cols: k, Stride: k}
-	if of.gram == nil || !short || diagonal != nil {
-		x.Data = grown(&w.rows, n*k)
-		for u, j := range rows {
-			copy(x.Data[u*k:][:k], of.data[int(j)*of.stride:][:k])
-		}
+	x := blas64.General{Rows: n, Cols: k, Stride: k, Data: grown(&w.rows, n*k)}
+	for u, j := range rows {
+		copy(x.Data[u*k:][:k], of.data[int(j)*of.stride:][:k])
 	}
 	size, trans, scale, add := n, blas.NoTrans, 1/of.mu, 1.0
 	if !short {
 		size, trans, scale, add = k, blas.Trans, 1, of.mu
 	}
 	m := blas64.Symmetric{N: size, Stride: size, Data: block, Uplo: blas.Upper}
-	if of.gram != nil && short {
-		for u, i := range rows {
-			row, out := of.gram[int(i)*of.n:][:of.n], block[u*n:][:n]
-			for v, j := range rows[u:] {
-				out[u+v] = row[j]
-			}
-		}
-	} else {
-		clear(block)
-		blas64.Syrk(trans, scale, x, 0, m)
-		for i := range size {
-			block[i*size+i] += add
-		}
+	clear(block)
+	blas64.Syrk(trans, scale, x, 0, m)
+	for i := range size {
+		block[i*size+i] += add
 	}
-	if !spd.InvertPositive(m, grown(&w.inverse, (size*size+1)/2)) { // not finite
+	if !numerics.InvertUpper(m) { // not finite
 		clear(block)
 		return
 	}

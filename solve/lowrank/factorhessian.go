@@ -55,10 +55,6 @@ type factorHessian struct {
 	misfit  array.Batch   // A(L R*) - y at the places, 1 x d; not owned
 	side    [2]factorSide // of the rows, and of the columns
 
-	// Where it is not zero, over[0] over[1]* is subtracted from G.
-	over       [2]array.Batch
-	indefinite bool // a direction of negative curvature was met
-
 	unit         array.Batch // V of the side that stays, 1 x n k
 	transpose    array.Index // of a k x k matrix
 	same, turned array.Batch // the coefficients of V* z and of its transpose in N, 1 x k^2
@@ -159,16 +155,6 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 // bend sets dst to a times the part of the coupling's product with x that has the misfit, plus beta dst.
 func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float64) {
 	h.dev.SpreadProduct(side == columnSide, a, h.pattern, h.misfit, x, beta, dst)
-	if h.over[0].IsZero() {
-		return
-	}
-	from, to, l := h.over[1-side], h.over[side], h.over[0].N()
-	t := h.dev.Alloc(l, h.k)
-	for i := range x.K() {
-		h.dev.Gemm(true, false, 1, from, x.Rows(i, i+1).Reshape(from.K(), h.k), 0, t)
-		h.dev.Gemm(false, false, -a, to, t, 1, dst.Rows(i, i+1).Reshape(to.K(), h.k))
-	}
-	t.Free()
 }
 
 // invert sets dst = D^{-1} x for a part x of the given side; they are different batches.
@@ -336,7 +322,7 @@ func (h *factorHessian) free() {
 	if h.transpose != nil {
 		h.transpose.Free()
 	}
-	for _, b := range []array.Batch{h.unit, h.same, h.turned, h.nullSame, h.nullTurned, h.over[0], h.over[1]} {
+	for _, b := range []array.Batch{h.unit, h.same, h.turned, h.nullSame, h.nullTurned} {
 		b.Free()
 	}
 }

@@ -33,7 +33,8 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 		}
 		pattern := dev.NewPattern(m, n, places)
 		y := random(len(places))
-		w := &matrices{nuclearSampling: &nuclearSampling{shape: shape}, dev: dev, pattern: pattern, m: m, n: n}
+		w := &matrices{nuclearSampling: &nuclearSampling{shape: shape}, pattern: pattern,
+			iterates: iterates{dev: dev, m: m, n: n}}
 		w.seen = seen(dev, pattern)
 		w.z = dev.Alloc(1, len(places))
 		u, v := random(m*k), random(n*k)
@@ -43,7 +44,7 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 		}
 		x := [2]array.Batch{random(m * k), random(n * k)}
 		gradient := func(step float64) [2][]float64 {
-			at := &factorHessian{dev: dev, k: k, d: len(places), pattern: pattern, misfit: dev.Alloc(1, len(places))}
+			at := &factorHessian{dev: dev, mu: mu, k: k, d: len(places), pattern: pattern, misfit: dev.Alloc(1, len(places))}
 			for i, f := range []array.Batch{u, v} {
 				moved := dev.Alloc(1, f.N())
 				dev.Lin(moved, 1, f, step, x[i])
@@ -57,7 +58,7 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 			var g [2][]float64
 			for i := range g {
 				d := dev.Alloc(1, x[i].N())
-				at.descent(i, d, mu)
+				at.descent(i, d)
 				g[i] = d.ToHost()
 			}
 			return g

@@ -15,8 +15,10 @@ func onDevice(f *engine.Factors, dev array.Device) factored {
 	if r == 0 {
 		return zeros(dev, f.Shape)
 	}
-	return hostFactored{embedRows(f.Left(), r, f.Rows, f.Shape.Rows), embedRows(f.V, r, f.Columns, f.Shape.Cols),
-		r}.on(dev, f.Shape)
+	out := factored{dev.Alloc(f.Shape.Rows, r), dev.Alloc(f.Shape.Cols, r)}
+	dev.Upload(out.l, embedRows(f.Left(), r, f.Rows, f.Shape.Rows))
+	dev.Upload(out.v, embedRows(f.V, r, f.Columns, f.Shape.Cols))
+	return out
 }
 
 // embedRows puts rows of r values at their lines among n, zeros elsewhere; nil stands for all lines.
@@ -34,11 +36,11 @@ func embedRows(values []float64, r int, lines []int, n int) []float64 {
 // factors is the matrix on the host. The columns of l are orthogonal, so that its singular values are
 // their lengths.
 func (f *factored) factors() *engine.Factors {
-	h := f.toHost()
+	l, v, all := f.l.ToHost(), f.v.ToHost(), f.l.N()
 	m, n := f.l.K(), f.v.K()
-	length := make([]float64, h.r)
-	for i, v := range h.l {
-		length[i%h.r] = math.Hypot(length[i%h.r], v)
+	length := make([]float64, all)
+	for i, x := range l {
+		length[i%all] = math.Hypot(length[i%all], x)
 	}
 	var order []int
 	for j, s := range length {
@@ -53,10 +55,10 @@ func (f *factored) factors() *engine.Factors {
 	for k, j := range order {
 		out.S[k] = length[j]
 		for i := range m {
-			out.U[i*r+k] = h.l[i*h.r+j] / length[j]
+			out.U[i*r+k] = l[i*all+j] / length[j]
 		}
 		for i := range n {
-			out.V[i*r+k] = h.v[i*h.r+j]
+			out.V[i*r+k] = v[i*all+j]
 		}
 	}
 	return out

@@ -129,7 +129,7 @@ func TestCompletionsThatAreNotWrittenDown(t *testing.T) {
 	if _, err := at(6, solve.Options{}).Record(ctx, y, nil); err == nil {
 		t.Error("no error for a tape")
 	}
-	for iterations, near := range map[int]bool{3: false, 20: true} {
+	for iterations, near := range map[int]bool{3: false, 12: true} {
 		sol, err := at(6, solve.Options{MaxIter: iterations, Point: true, Compact: true}).Solve(ctx, y, solve.From{})
 		if !near {
 			if err == nil {

@@ -30,17 +30,14 @@ type lowRank struct {
 // form makes iterates in factored form.
 type form interface {
 	engine.FactoredForm
-	// startingAt is the form of a solve that starts at what a path holds, or at the factors; nil for b0.
-	startingAt(held *lowRankPath, near *engine.Factors) engine.FactoredForm
+	// startingAt is the form of a solve that starts at the factors; nil for b0.
+	startingAt(near *engine.Factors) engine.FactoredForm
 }
 
 // factoredMatrices are iterates in factored form.
 type factoredMatrices interface {
 	// dense is b_k as a batch of one vector, which the caller frees.
 	dense() array.Batch
-	// keep is what the solve at the last b_k hands on along a path of weights, before being what it was
-	// given; nil for nothing.
-	keep(before *lowRankPath) *lowRankPath
 	// tangent is the curvature at b_k.
 	tangent(ctx context.Context) (*engine.Tangent, error)
 }
@@ -95,8 +92,7 @@ func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape engine.NewT
 func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	o, b0 := l.s.Options, from.B
 	o.Point = false
-	held := heldFactors(from.Path, l.s.Family, y)
-	thin := l.full.Traits().Factored(l.low.startingAt(held, from.Factors), l.bound)
+	thin := l.full.Traits().Factored(l.low.startingAt(from.Factors), l.bound)
 	r, err := engine.NewLoop(thin, y, o, engine.Start{B: b0})
 	if tooHard(err) {
 		if l.s.Unwritten() {
@@ -122,12 +118,6 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 		return nil, err
 	}
 	sol, err := r.Solution()
-	if err == nil && from.Path != nil {
-		if kept := w.keep(held); kept != nil {
-			kept.kin, kept.y = l.s.Family, y.ToHost()
-			from.Path.Kept = kept
-		}
-	}
 	if err != nil || !l.s.Options.Point {
 		return sol, err
 	}
@@ -161,14 +151,14 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 }
 
 // startingAt is the same problem with a start.
-func (s *nuclearSampling) startingAt(held *lowRankPath, near *engine.Factors) engine.FactoredForm {
+func (s *nuclearSampling) startingAt(near *engine.Factors) engine.FactoredForm {
 	from := *s
-	from.held, from.near = held, near
+	from.near = near
 	return &from
 }
 
 // startingAt is the same problem: solves of robust PCA start at b.
-func (s *lowRankPlusSparse) startingAt(*lowRankPath, *engine.Factors) engine.FactoredForm { return s }
+func (s *lowRankPlusSparse) startingAt(*engine.Factors) engine.FactoredForm { return s }
 
 // tooLarge is the error of a solve that would have to write down b.
 func (l *lowRank) tooLarge() error {

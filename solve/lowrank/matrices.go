@@ -3,7 +3,6 @@ package lowrank
 import (
 	"context"
 	"errors"
-	"math"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -20,8 +19,7 @@ type nuclearSampling struct {
 	a      linops.Structure
 	shape  array.Shape
 	lambda float64
-	held   *lowRankPath    // where a solve starts; nil for near
-	near   *engine.Factors // or here; nil for b0
+	near   *engine.Factors // where a solve starts; nil for b0
 }
 
 // matrices are iterates in factored form. No m x n matrix is formed: b_k is kept as L V*, together
@@ -45,45 +43,26 @@ type nuclearSampling struct {
 // M's. See examine for how the latter two are bounded.
 type matrices struct {
 	*nuclearSampling
-	dev      array.Device
+	iterates
 	pattern  array.Pattern
 	order    array.Index // A's row of every place; nil where the places are in the order of the rows
 	seen     [2]lines    // the places by rows and by columns
-	m, n     int
 	eta, tau float64
 	tol      float64 // of the relative optimality
 	y        array.Batch
 	sorted   array.Batch // y in the order of the places, where that differs, or A is projected
 
-	c       float64             // the momentum
-	now     factored            // b_k
-	old     factored            // b_{k-1}
-	step    factored            // b_k - b_{k-1}
-	step2   float64             // its squared norm
-	ab      array.Batch         // A b_k
-	abOld   array.Batch         // A b_{k-1}
-	z       array.Batch         // A x_k - y
-	space   *subspace.Iteration // the leading right singular vectors of X
-	top     subspace.Triplets   // its values above tau
-	block   subspace.Triplets   // all values of the block, where they were asked for
-	whole   bool                // ask for them
-	passes  int                 // steps of the partial SVD in an iteration
-	above   float64             // the threshold of the iteration, above tau in the continuation
-	factors bool                // the next Newton step is that for the factors
-	// and one with an indefinite second derivative delays the next, as the rank is not right yet
-	patient bool
-	level   float64             // the threshold of the continuation, which falls to tau
-	slope   *subspace.Iteration // the leading right singular vectors of the gradient
-	size    int                 // of the block that was decomposed last
-	first   float64             // the momentum of the first step
-
-	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
-	next    factored // b_{k+1}
-	delta   factored // b_{k+1} - b_k
-	delta2  float64  // its squared norm
+	ab      array.Batch       // A b_k
+	abOld   array.Batch       // A b_{k-1}
+	z       array.Batch       // A x_k - y
+	block   subspace.Triplets // all values of the block, where they were asked for
+	whole   bool              // ask for them
+	above   float64           // the threshold of the iteration, above tau in the continuation
+	factors bool              // the next Newton step is that for the factors, with one eliminated
+	level   float64           // the threshold of the continuation, which falls to tau
+	size    int               // of the block that was decomposed last
 	second  newtonSteps
-	due     bool    // a Newton step is to precede the next iteration
-	cross   float64 // <b_{k+1} - b_k, b_k - b_{k-1}>, 0 without momentum
+	due     bool // a Newton step is to precede the next iteration
 }
 
 // maxPasses is the largest number of steps of the partial SVD in an iteration.
@@ -104,10 +83,7 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
-	w := &matrices{
-		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
-		eta: eta, tau: eta * s.lambda, y: y, passes: 1,
-	}
+	w := &matrices{nuclearSampling: s, eta: eta, tau: eta * s.lambda, y: y, iterates: iterates{dev: dev}}
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
 	}
@@ -131,18 +107,14 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
 		return w, dev.Err()
 	}
-	return w, w.start(b0, s.near, s.held)
+	return w, w.start(b0, s.near)
 }
 
-// start factors b0, or takes its factors, or what a solve before has handed on.
-func (w *matrices) start(b0 array.Batch, near *engine.Factors, held *lowRankPath) error {
+// start factors b0, or takes its factors.
+func (w *matrices) start(b0 array.Batch, near *engine.Factors) error {
 	dev := w.dev
-	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
-	w.space = subspace.New(dev, w.shape)
+	w.iterates = newIterates(dev, w.shape)
 	w.space.Allow(min(widestBlock, mostBlock/float64(w.m+w.n)/float64(min(w.m, w.n))))
-	if held != nil {
-		return w.resume(held)
-	}
 	if near != nil {
 		w.now.free()
 		w.now = onDevice(near, dev)
@@ -196,27 +168,16 @@ func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
 		rows, cols = cols, rows
 	}
 	dev.SpreadProduct(trans, -w.eta, w.pattern, w.z, x.Reshape(1, cols*k), 0, dst.Reshape(1, rows*k))
-	w.now.times(1+w.c, trans, dst, x)
-	if w.c != 0 {
-		w.old.times(-w.c, trans, dst, x)
-	}
+	w.addPoint(trans, dst, x)
 }
 
 // Release frees the iterates.
 func (w *matrices) Release() {
-	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
-		f.free()
-	}
+	w.free()
 	for _, b := range []array.Batch{w.sorted, w.z, w.ab, w.abOld} {
 		b.Free()
 	}
-	w.top.Free()
 	w.block.Free()
-	for _, s := range []*subspace.Iteration{w.space, w.slope} {
-		if s != nil {
-			s.Free()
-		}
-	}
 }
 
 // target is y in the order of the places.
@@ -246,14 +207,9 @@ func (w *matrices) Extrapolate(c float64) {
 
 // accept makes b_{k+1} the estimate.
 func (w *matrices) accept() {
-	if !w.pending {
+	if !w.turn() {
 		return
 	}
-	w.pending = false
-	w.old.free()
-	w.step.free()
-	w.old, w.now, w.step, w.step2 = w.now, w.next, w.delta, w.delta2
-	w.next, w.delta = factored{}, factored{}
 	w.ab, w.abOld = w.abOld, w.ab
 	w.sample()
 }
@@ -272,32 +228,12 @@ func (w *matrices) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.De
 		}
 	}
 	w.above = w.level
-	sigma := w.top.Sigma
-	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
-		return nil, errHighRank
+	if err := w.threshold(w.above, w.tau); err != nil {
+		return nil, err
 	}
-	w.threshold()
-	resolve(w.space, sigma, w.above, w.Moved())
 	w.proceed()
-	w.pending = true
-	return nil, w.dev.Err()
+	return nil, nil
 }
-
-// threshold sets next to U diag(f) V*, with f the values minus the threshold, and delta to its
-// difference from b_k.
-func (w *matrices) threshold() {
-	w.next, w.delta, w.delta2 = shrunk(w.top, w.above, w.now)
-	w.cross = 0
-	if w.c != 0 {
-		w.cross = w.delta.inner(w.step)
-	}
-}
-
-func (w *matrices) Moved() float64 {
-	return math.Sqrt(math.Max(w.delta2-2*w.c*w.cross+w.c*w.c*w.step2, 0))
-}
-
-func (w *matrices) Uphill() float64 { return w.c*w.cross - w.delta2 }
 
 // decompose does one step of the partial SVD of X.
 func (w *matrices) decompose() (err error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/numerics/steps"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/space"
@@ -225,42 +226,20 @@ func inner(a, b array.Batch) float64 {
 // search finds a step along d, where psi has the slope first. psi is convex: up to a point with a
 // slope that is not positive it falls.
 func (n *proximalPoint) search(first float64) (float64, error) {
-	if !(first < 0) {
-		return 0, nil
-	}
 	r, dev := n.r, n.r.dev
 	d2 := inner(n.d, n.d)
-	slope := func(t float64) (float64, error) {
+	return steps.Flatten(first, flatter, mostTrials, func(t float64) (float64, error) {
 		dev.Lin(n.try, 1, n.v, -t*n.sigma, n.da)
 		if err := r.m.P.R.Eval(n.try, n.try, n.sigma); err != nil {
 			return 0, err
 		}
 		dev.Lin(n.dif, 1, n.try, -1, n.x)
-		return first + t*d2 - inner(n.dif, n.da), nil
-	}
-	high, err := slope(1)
-	if err != nil {
-		return 0, err
-	}
-	if high <= 0 || n.falls() {
-		return 1, nil
-	}
-	lo, hi, low := 0.0, 1.0, first
-	for range mostTrials {
-		t := lo + (hi-lo)*min(max(-low/(high-low), 0.1), 0.9)
-		s, err := slope(t)
-		if err != nil {
-			return 0, err
+		slope := first + t*d2 - inner(n.dif, n.da)
+		if t == 1 && slope > 0 && n.falls() {
+			slope = 0 // the step is taken as it is
 		}
-		if s > 0 {
-			hi, high = t, s
-			continue
-		}
-		if lo, low = t, s; s >= flatter*first {
-			break
-		}
-	}
-	return lo, dev.Err()
+		return slope, dev.Err()
+	})
 }
 
 // falls reports whether psi' at the full step, whose x is in try, is much smaller than at any step

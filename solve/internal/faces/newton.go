@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/numerics/steps"
 )
 
 const (
@@ -25,8 +27,9 @@ const (
 	// and more until it has a factor: steps along directions that change no fit then are long, but not
 	// made of rounding errors.
 	singularRidge = 1e-10
-	// mostHalvings bound a search along a step.
-	mostHalvings = 60
+	// A search along a step ends where the slope has fallen to flat of the first, or after mostTrials.
+	flat       = 1e-10
+	mostTrials = 100
 )
 
 // Minimize goes to the minimum over the working set, in at most so many Newton steps. It reports
@@ -291,7 +294,7 @@ func (p *Groups) search(d []float64) float64 {
 		square += d[i] * p.image[j]
 	}
 	size, inner := make([]float64, len(p.members)), make([]float64, len(p.members))
-	slope := func(t float64) float64 {
+	slope := func(t float64) (float64, error) {
 		clear(size)
 		clear(inner)
 		for i, j := range p.active {
@@ -305,20 +308,11 @@ func (p *Groups) search(d []float64) float64 {
 				sum += p.w[g] * (inner[g] / math.Sqrt(s))
 			}
 		}
-		return sum
+		return sum, nil
 	}
-	if slope(1) <= 0 {
-		return 1
-	}
-	lo, hi := 0.0, 1.0
-	for range mostHalvings {
-		if t := (lo + hi) / 2; slope(t) <= 0 {
-			lo = t
-		} else {
-			hi = t
-		}
-	}
-	return lo
+	first, _ := slope(0)
+	t, _ := steps.Flatten(first, flat, mostTrials, slope)
+	return t
 }
 
 // Condition estimates the condition number of G + Q on S, with ones on its diagonal; +Inf where it is

@@ -1,3 +1,4 @@
+// Package spd scales symmetric positive definite matrices by powers of two.
 package spd
 
 import (

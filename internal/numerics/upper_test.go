@@ -1,16 +1,14 @@
-package spd
+package numerics_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
-	"surepipe/array"
+	"surepipe/internal/numerics"
 )
 
 func squareOf(n int, data []float64) blas64.General {
@@ -35,7 +33,7 @@ func positive(rng *rand.Rand, n int, mu float64) []float64 {
 	return a
 }
 
-func TestInverseByHalves(t *testing.T) {
+func TestInvertUpper(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	for _, n := range []int{1, 2, 40, 41, 77, 101, 137, 203} {
 		for _, mu := range []float64{1, 1e-6} {
@@ -46,7 +44,7 @@ func TestInverseByHalves(t *testing.T) {
 					inverse[i*n+j] = math.NaN() // only the upper triangle is given
 				}
 			}
-			if !InvertPositive(upperOf(n, inverse), make([]float64, n*n/2)) {
+			if !numerics.InvertUpper(upperOf(n, inverse)) {
 				t.Fatalf("n = %d, mu = %g: not positive definite", n, mu)
 			}
 			product := make([]float64, n*n)
@@ -67,40 +65,9 @@ func TestInverseByHalves(t *testing.T) {
 					worst, limit)
 			}
 			a[(n-1)*n+n-1] = -1
-			if InvertPositive(upperOf(n, a), make([]float64, n*n/2)) {
+			if numerics.InvertUpper(upperOf(n, a)) {
 				t.Errorf("n = %d, mu = %g: a matrix with a negative eigenvalue was inverted", n, mu)
 			}
-		}
-	}
-}
-
-// BenchmarkInverse compares it with the inverse by the factor.
-func BenchmarkInverse(b *testing.B) {
-	array.UseNative()
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{50, 100, 200, 350} {
-		a, m, work := positive(rng, n, 1), make([]float64, n*n), make([]float64, n*n/2)
-		for _, way := range []struct {
-			name   string
-			invert func() bool
-		}{
-			{"halves", func() bool { return InvertPositive(upperOf(n, m), work) }},
-			{"factor", func() bool {
-				root, ok := lapack64.Potrf(upperOf(n, m))
-				if ok {
-					_, ok = lapack64.Potri(root)
-				}
-				return ok
-			}},
-		} {
-			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) {
-				for range b.N {
-					copy(m, a)
-					if !way.invert() {
-						b.Fatal("not positive definite")
-					}
-				}
-			})
 		}
 	}
 }

@@ -1,0 +1,108 @@
+// Package numerics has factorizations of dense matrices, with their errors, above gonum's. Its rooms have what Newton's
+// method needs ([surepipe/internal/numerics/steps]).
+package numerics
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Symmetrized is (A + A*)/2 of a row-major n x n matrix.
+func Symmetrized(a []float64, n int) *mat.SymDense {
+	s := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			s.SetSym(i, j, (a[i*n+j]+a[j*n+i])/2)
+		}
+	}
+	return s
+}
+
+// finite is an error unless all entries of a matrix are.
+func finite(a mat.Matrix) error {
+	if norm := mat.Norm(a, 1); math.IsNaN(norm) || math.IsInf(norm, 0) {
+		m, n := a.Dims()
+		return fmt.Errorf("a %d x %d matrix holds a NaN or an infinity", m, n)
+	}
+	return nil
+}
+
+// Eigen is A = V diag(values) V* for a symmetric A, with the values in increasing order and a column of V each.
+// The error is that of values that are not finite, or do not converge.
+func Eigen(a *mat.SymDense) (values []float64, v *mat.Dense, err error) {
+	if err := finite(a); err != nil {
+		return nil, nil, err
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(a, true) {
+		return nil, nil, fmt.Errorf("the eigenvalues of a %d x %d matrix did not converge", a.SymmetricDim(),
+			a.SymmetricDim())
+	}
+	v = new(mat.Dense)
+	eigen.VectorsTo(v)
+	return eigen.Values(nil), v, nil
+}
+
+// SVD is X = U diag(sigma) V* for an m x n matrix, with min(m, n) values in decreasing order and a column of U and of
+// V each. The error is that of values that are not finite, or do not converge.
+func SVD(x *mat.Dense) (u *mat.Dense, sigma []float64, v *mat.Dense, err error) {
+	if err := finite(x); err != nil {
+		return nil, nil, nil, err
+	}
+	var svd mat.SVD
+	if !svd.Factorize(x, mat.SVDThin) {
+		m, n := x.Dims()
+		return nil, nil, nil, fmt.Errorf("the singular values of a %d x %d matrix did not converge", m, n)
+	}
+	u, v = new(mat.Dense), new(mat.Dense)
+	svd.UTo(u)
+	svd.VTo(v)
+	return u, svd.Values(nil), v, nil
+}
+
+// Invert replaces a symmetric positive definite A by its inverse, and returns A's condition number; where it is not
+// positive definite, or has no finite inverse, it returns +Inf and an A of no meaning.
+func Invert(a *mat.SymDense) (condition float64) {
+	var root mat.Cholesky
+	if !root.Factorize(a) {
+		return math.Inf(1)
+	}
+	if err := root.InverseTo(a); err != nil && math.IsInf(root.Cond(), 1) {
+		return math.Inf(1)
+	}
+	return root.Cond()
+}
+
+// InverseRoot is L^{-1}, lower triangular and row-major, for a symmetric positive definite A = L L*; false where A is
+// not positive definite to rounding.
+func InverseRoot(a *mat.SymDense) ([]float64, bool) {
+	var root mat.Cholesky
+	if !root.Factorize(a) {
+		return nil, false
+	}
+	var lower mat.TriDense
+	root.LTo(&lower)
+	if lower.InverseTri(&lower) != nil {
+		return nil, false
+	}
+	return mat.DenseCopyOf(&lower).RawMatrix().Data, true
+}
+
+// InvertUpper replaces a symmetric positive definite matrix, of which the upper triangle is given, by all of its
+// inverse; false where a pivot is not positive.
+func InvertUpper(a blas64.Symmetric) bool {
+	root, ok := lapack64.Potrf(a)
+	if ok {
+		_, ok = lapack64.Potri(root)
+	}
+	for i := range a.N {
+		for j := range i {
+			a.Data[i*a.Stride+j] = a.Data[j*a.Stride+i]
+		}
+	}
+	return ok
+}
