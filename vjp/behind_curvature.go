@@ -108,16 +108,16 @@ func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space
 	case n > maxColumns:
 		return nil, errNoCurvature
 	}
+	times, ok := products(m)
+	if !ok {
+		return nil, errNoCurvature
+	}
 	// The images of the basis in the coordinates of the model's space.
 	q, _ := k.Dims()
 	_, inner := m.Space.Dims()
 	p, _ := t.Dims()
 	units, basis, image, on := dev.Alloc(n, n), dev.Alloc(n, p), dev.Alloc(n, q), dev.Alloc(n, inner)
-	defer func() {
-		for _, b := range []array.Batch{units, basis, image, on} {
-			b.Free()
-		}
-	}()
+	defer free(units, basis, image, on)
 	dev.Fill(units, 0)
 	dev.Fill(units.Diagonal(), 1)
 	t.Embed(basis, units)
@@ -127,34 +127,47 @@ func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space
 	if err := dev.Err(); err != nil {
 		return nil, err
 	}
-	sum := mat.NewSymDense(n, nil)
-	if w != nil {
-		rows := mat.NewDense(n, max(len(w.Indptr)-1, 1), nil)
-		for i := range n {
-			x, to := host.RawRowView(i), rows.RawRowView(i)
-			for r := range len(w.Indptr) - 1 {
-				for u := w.Indptr[r]; u < w.Indptr[r+1]; u++ {
-					to[r] += w.Values[u] * x[w.Indices[u]]
-				}
-			}
-		}
-		sum.SymOuterK(1, rows)
-		return denseOf(dev, sum, eta)
+	half, full, sum := mat.NewDense(n, inner, nil), new(mat.Dense), mat.NewSymDense(n, nil)
+	for i := range n {
+		half.SetRow(i, times(host.RawRowView(i)))
 	}
-	matrix := m.Curvature.Matrix()
-	if matrix == nil {
-		return nil, errNoCurvature
-	}
-	var half mat.Dense
-	half.Mul(host, mat.NewDense(inner, inner, matrix))
-	var full mat.Dense
-	full.Mul(&half, host.T())
+	full.Mul(half, host.T())
 	for i := range n {
 		for j := i; j < n; j++ {
 			sum.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
 		}
 	}
 	return denseOf(dev, sum, eta)
+}
+
+// products are those with the curvature of a model in the coordinates of its space; ok is false where they are not
+// known.
+func products(m *prox.Model) (times func(x []float64) []float64, ok bool) {
+	_, n := m.Space.Dims()
+	if w := m.Root(); w != nil {
+		return func(x []float64) []float64 {
+			out := make([]float64, n)
+			for i := range len(w.Indptr) - 1 {
+				sum := 0.0
+				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
+					sum += w.Values[at] * x[w.Indices[at]]
+				}
+				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
+					out[w.Indices[at]] += w.Values[at] * sum
+				}
+			}
+			return out
+		}, true
+	}
+	if n > maxColumns {
+		return nil, false
+	}
+	q := m.Curvature.Matrix()
+	return func(x []float64) []float64 {
+		var out mat.VecDense
+		out.MulVec(mat.NewDense(n, n, q), mat.NewVecDense(n, x))
+		return out.RawVector().Data
+	}, q != nil
 }
 
 // denseOf is newDenseCurvature, nil with an error.

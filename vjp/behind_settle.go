@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/mat"
-
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -189,8 +187,7 @@ func (n *newton) balanced() float64 {
 	q, dim := p.K.Dims()
 	if n.sizeK == 0 {
 		x, kx := dev.Alloc(1, dim), dev.Alloc(1, q)
-		defer x.Free()
-		defer kx.Free()
+		defer free(x, kx)
 		dev.Upload(x, normals(rand.New(rand.NewPCG(0x4b, uint64(dim))), dim))
 		p.K.Forward(kx, x)
 		n.sizeK = solve.Norm(kx) / solve.Norm(x)
@@ -320,11 +317,7 @@ func (n *newton) step() (next newtonStep, ok bool) {
 	}
 	dev := n.b.Device()
 	u, kb, multiplier, g := dev.Alloc(1, r.v.N()), dev.Alloc(1, r.v.N()), dev.Alloc(1, r.v.N()), dev.Alloc(1, n.b.N())
-	defer func() {
-		for _, x := range []array.Batch{u, kb, multiplier, g} {
-			x.Free()
-		}
-	}()
+	defer free(u, kb, multiplier, g)
 	next = newtonStep{b: dev.Alloc(1, n.b.N()), v: dev.Alloc(1, r.v.N())}
 	defer func() {
 		if !ok { // also where an operator or the regularizer panics
@@ -373,8 +366,7 @@ func (n *newton) step() (next newtonStep, ok bool) {
 func (n *newton) gradient(g, b, u array.Batch) float64 {
 	p, dev := n.at.Problem, b.Device()
 	misfit, ku := dev.Alloc(1, n.at.Y.N()), dev.Alloc(1, b.N())
-	defer misfit.Free()
-	defer ku.Free()
+	defer free(misfit, ku)
 	p.A.Forward(misfit, b)
 	dev.Lin(misfit, 1, n.at.Y, -1, misfit)
 	p.A.Adjoint(g, misfit)
@@ -390,34 +382,10 @@ func curvatureAt(m *prox.Model) (times func(x []float64) []float64, ok bool) {
 	if m.Curvature == nil {
 		return nil, true
 	}
-	_, n := m.Space.Dims()
 	if !m.Space.Form().Orthonormal {
 		return nil, false
 	}
-	if w := m.Root(); w != nil {
-		return func(x []float64) []float64 {
-			out := make([]float64, n)
-			for i := range len(w.Indptr) - 1 {
-				sum := 0.0
-				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
-					sum += w.Values[at] * x[w.Indices[at]]
-				}
-				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
-					out[w.Indices[at]] += w.Values[at] * sum
-				}
-			}
-			return out
-		}, true
-	}
-	if n > maxColumns {
-		return nil, false
-	}
-	q := m.Curvature.Matrix()
-	return func(x []float64) []float64 {
-		var out mat.VecDense
-		out.MulVec(mat.NewDense(n, n, q), mat.NewVecDense(n, x))
-		return out.RawVector().Data
-	}, q != nil
+	return products(m)
 }
 
 // curve adds Q k to dst, with the products with Q in the coordinates of the space.
@@ -425,8 +393,7 @@ func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k 
 	dev := dst.Device()
 	_, n := t.Dims()
 	c, e := dev.Alloc(1, n), dev.Alloc(1, k.N())
-	defer c.Free()
-	defer e.Free()
+	defer free(c, e)
 	t.Coordinates(c, k)
 	dev.Upload(c, times(c.ToHost()))
 	t.Embed(e, c)

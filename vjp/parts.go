@@ -187,8 +187,7 @@ func (r *partsRun) join() (*Solution, error) {
 	n := len(r.sols)
 	factors, residuals, convergence := make([]func() *Factors, n), make([]float64, n), make([]Convergence, n)
 	inOrder, misfit := dev.Alloc(1, d), dev.Alloc(1, d)
-	defer inOrder.Free()
-	defer misfit.Free()
+	defer free(inOrder, misfit)
 	for k, sol := range r.sols {
 		mu := r.part(inOrder, k)
 		f, err := r.estimate(mu, whole, k)

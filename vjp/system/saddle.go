@@ -42,8 +42,11 @@ type saddle struct {
 	counter
 	dev  array.Device
 	a, k linops.Operator
-	on   coupling
+	j    prox.Derivative
+	t    float64 // its step
 	rho  float64
+	// schur is what is below in the preconditioner: c for K (H + rho K* (I - J) K)^{-1} K* of about I/c.
+	schur float64
 	// weights is the inverse of the diagonal of H + rho K*K, where it is known; else scale stands for it.
 	weights array.Batch
 	scale   float64
@@ -60,15 +63,15 @@ const smallShare = 1e-6
 func Saddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t,
 	normA2 float64) (_ System, by string, err error) {
 	d, _ := a.Dims()
-	s := &saddle{Base: Base{d: d}, dev: dev, a: a, k: k, rho: 1 / (2 * t), scale: 1}
+	rho := 1 / (2 * t)
+	s := &saddle{Base: Base{d: d}, dev: dev, a: a, k: k, j: j, t: t, rho: rho, schur: rho, scale: 1}
 	known, behind := linops.StructureOf(a), linops.StructureOf(k)
-	c := s.rho
 	if square := known.Columns.Value; square > 0 {
 		norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
 		if err != nil {
 			return nil, "", err
 		}
-		s.rho, s.scale, c, by = 0, 1/square, square/norm.Upper(), "A*A = c I"
+		s.rho, s.scale, s.schur, by = 0, 1/square, square/norm.Upper(), "A*A = c I"
 		if behind.SolveNormal != nil {
 			s.inverse, s.small, by = behind.SolveNormal, smallShare*norm.Upper(), "K's closed form"
 		}
@@ -86,9 +89,6 @@ func Saddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.
 	} else if by = "||A||"; normA2 > 0 {
 		s.scale = 1 / normA2
 	}
-	q, _ := k.Dims()
-	s.on = coupled(dev, j, q, t, c, s.rho == 0)
-	s.Hold(s.on)
 	return s, by, nil
 }
 
@@ -99,16 +99,31 @@ func (s *saddle) parts(x array.Batch) (u, v array.Batch) {
 }
 
 // saddleWork is memory of k vectors.
-type saddleWork struct{ az, u, v, kb, t array.Batch }
+type saddleWork struct{ az, u, v, kb, t, j array.Batch }
 
 func (s *saddle) work(dev array.Device, k int) *saddleWork {
 	d, p := s.a.Dims()
 	q, _ := s.k.Dims()
-	return &saddleWork{dev.Alloc(k, d), dev.Alloc(k, p), dev.Alloc(k, p), dev.Alloc(k, q), dev.Alloc(k, q)}
+	return &saddleWork{dev.Alloc(k, d), dev.Alloc(k, p), dev.Alloc(k, p), dev.Alloc(k, q), dev.Alloc(k, q),
+		dev.Alloc(k, q)}
 }
 
 func (w *saddleWork) free() {
-	free(w.az, w.u, w.v, w.kb, w.t)
+	free(w.az, w.u, w.v, w.kb, w.t, w.j)
+}
+
+// less sets dst = z - share J z; they may be the same.
+func (s *saddle) less(w *saddleWork, dst, z array.Batch, share float64) {
+	s.j.Apply(w.j, z)
+	dst.Device().Lin(dst, 1, z, -share, w.j)
+}
+
+// couple sets dst = (I - J)(I - rho t J) z; they may be the same.
+func (s *saddle) couple(w *saddleWork, dst, z array.Batch) {
+	s.less(w, dst, z, 1)
+	if s.rho > 0 {
+		s.less(w, dst, dst, s.rho*s.t)
+	}
 }
 
 // apply sets dst to the system's product with x.
@@ -117,10 +132,12 @@ func (s *saddle) apply(w *saddleWork, dst, x array.Batch) {
 	u, v := s.parts(x)
 	du, dv := s.parts(dst)
 	s.k.Forward(w.kb, u)
-	s.on.gather(dv, w.kb, v)
-	s.on.spread(w.t, v)
+	s.j.Apply(w.t, v)
+	dev.Lin(w.t, -s.t, w.t, 1, w.kb)
+	s.couple(w, dv, w.t)
+	s.couple(w, w.t, v)
 	if s.rho > 0 {
-		s.on.normal(w.kb, w.kb)
+		s.less(w, w.kb, w.kb, 1)
 		dev.Lin(w.t, s.rho, w.kb, 1, w.t)
 	}
 	s.k.Adjoint(w.u, w.t)
@@ -139,12 +156,10 @@ func (s *saddle) precondition(w *saddleWork, dst, r array.Batch) {
 	} else {
 		dev.Mul(du, u, s.weights)
 	}
-	s.on.scale(dv, v)
+	dev.Lin(dv, s.schur, v, 0, array.Batch{})
 	if s.inverse == nil {
 		return
 	}
-	q, _ := s.k.Dims()
-	v, dv = v.Cols(0, q), dv.Cols(0, q)
 	s.k.Adjoint(w.u, v)
 	if s.inverse(w.v, w.u, 1/s.small) && s.inverse(w.u, w.v, 1/s.small) {
 		s.k.Forward(w.t, w.u)
@@ -186,7 +201,8 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	failed int, err error) {
 	dev, k := w.Device(), w.K()
 	_, p := s.a.Dims()
-	n := p + s.on.size()
+	q, _ := s.k.Dims()
+	n := p + q
 	x, f, mx := dev.Alloc(k, n), dev.Alloc(k, n), dev.Alloc(k, n)
 	work := s.work(dev, k)
 	defer free(x, f, mx)
