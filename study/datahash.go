@@ -30,9 +30,7 @@ func DataHash(data problems.Data) string {
 	if x.Stored != nil {
 		h.Write(x.Stored.Hash[:])
 	}
-	// X, y and indices have the values of a table and of entries, and a specification has a hash of its own: in their
-	// places is none.
-	var none *struct{}
+	// X, y and indices have the values of a table and of entries.
 	h.all(x.Dense, x.Sparse, data.Y, data.YShape, data.Indices, data.Shape, d.Dense, d.Sparse, data.Groups,
 		data.Complex, data.Mu, data.Sigma2, data.Lambda, data.Lambda2, data.Gamma, data.Intercept)
 	if data.Effects.Some() {
@@ -45,7 +43,7 @@ func DataHash(data problems.Data) string {
 	if data.At != nil {
 		h.all(data.At)
 	}
-	h.all(data.Vectorial, none, none, data.Depth, data.Ignored, data.Labels, data.Frames, none)
+	h.all(data.Vectorial, data.Depth, data.Ignored, data.Labels, data.Frames)
 	h.flush()
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
