@@ -29,7 +29,8 @@ func fromMatrix(a dataio.Array) ([]dataio.Array, error) {
 		return nil, fmt.Errorf("array %q is NaN everywhere, expected some observed entries", a.Name)
 	case len(a.Data):
 		return nil, study.Errorf("array %q has shape %s and no NaN, which stands for a missing entry: expected some, "+
-			"or y (d) with indices and shape; --problem svt denoises a whole matrix", a.Name, ndarray.ShapeString(a.Shape))
+			"or y (d) with indices and shape; --problem svt denoises a whole matrix", a.Name,
+			ndarray.ShapeString(a.Shape))
 	}
 	return entries(a.Pick(places).Data, places, a.Shape), nil
 }
