@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,13 +27,7 @@ var hannanQuinn = risk.Rule{
 // A criterion that is added by one row, in a process of its own, is in the help, in the report, in JSON, in the
 // columns of a sweep, in figures and in the choice.
 func TestACriterionIsARow(t *testing.T) {
-	const child = "SUREPIPE_TEST_CRITERION_CHILD"
-	if os.Getenv(child) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), child+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	if !inOwnProcess(t) {
 		return
 	}
 	risk.Register(hannanQuinn)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,13 +43,7 @@ var grid = dataio.Format{
 
 // A format that is added by one row, in a process of its own, is in the help and in the errors, is read, and written.
 func TestAFormatIsARow(t *testing.T) {
-	const child = "SUREPIPE_TEST_FORMAT_CHILD"
-	if os.Getenv(child) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), child+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	if !inOwnProcess(t) {
 		return
 	}
 	dataio.Register(grid)

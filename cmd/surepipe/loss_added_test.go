@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,13 +50,7 @@ func (gammaLoss) Gap(u, _, z, y float64) float64 {
 // A loss that is added by one row, in a process of its own, has a name in the help, a fit whose optimality conditions
 // hold, leave-one-out, AIC, a sweep, and errors for wrong y.
 func TestALossIsARow(t *testing.T) {
-	const child = "SUREPIPE_TEST_LOSS_CHILD"
-	if os.Getenv(child) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), child+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	if !inOwnProcess(t) {
 		return
 	}
 	loss.Register(loss.Kind{

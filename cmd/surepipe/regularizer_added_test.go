@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,13 +42,7 @@ var huberNorm = spec.RegularizerKind{
 // A kind of regularizer that is added by one row, in a process of its own, is in the help, in errors that name the
 // line and the parameter, and in specifications, whose estimate, SURE and sweep are in JSON.
 func TestARegularizerIsARow(t *testing.T) {
-	const child = "SUREPIPE_TEST_REGULARIZER_CHILD"
-	if os.Getenv(child) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), child+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	if !inOwnProcess(t) {
 		return
 	}
 	spec.RegisterRegularizer(huberNorm)

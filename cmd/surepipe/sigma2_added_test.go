@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,13 +32,7 @@ var firstDifferences = noise.Method{
 // A method for sigma2 that is added by one row, in a process of its own, is in the help, in errors, in JSON, in
 // specifications, and what auto takes where it suits.
 func TestAMethodForSigma2IsARow(t *testing.T) {
-	const child = "SUREPIPE_TEST_SIGMA2_CHILD"
-	if os.Getenv(child) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), child+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	if !inOwnProcess(t) {
 		return
 	}
 	noise.Register(firstDifferences)

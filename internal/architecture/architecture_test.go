@@ -56,9 +56,6 @@ const (
 	mostFiles    = 30
 )
 
-// crowded are rooms with more files than that, which are still to be cut.
-var crowded = []string{}
-
 const module = "surepipe"
 
 // file is a Go file that is not a test.
@@ -203,11 +200,8 @@ func TestRoomsAreSmall(t *testing.T) {
 		count[f.dir]++
 	}
 	for dir, n := range count {
-		switch excepted := slices.Contains(crowded, dir); {
-		case n > mostFiles && !excepted:
+		if n > mostFiles {
 			t.Errorf("%s has %d files that are not tests, expected at most %d", dir, n, mostFiles)
-		case n <= mostFiles && excepted:
-			t.Errorf("%s has %d files that are not tests: it is no longer an exception", dir, n)
 		}
 	}
 }
