@@ -99,20 +99,6 @@ func (f *Source) asksStorage() bool {
 // isBED reports whether a file is named as one of genotypes.
 func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
 
-// mapsData reports whether X of the file of --data is not to be in memory.
-func (f *Source) mapsData() bool {
-	l, _ := LayoutOf(f.Problem)
-	if !f.asksStorage() || !l.Design || isBED(f.Data) {
-		return isBED(f.Data)
-	}
-	set, err := dataio.Open(f.Data)
-	if err != nil {
-		return false
-	}
-	defer set.Close()
-	return !set.IsSparse() && set.Has("X") && f.maps(set, "X")
-}
-
 // mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.
 func (in *inputs) mapNamed(set *dataio.Set) (err error) {
 	if _, held := set.Held("X"); held || in.x != (spec.Matrix{}) || !in.layout.Design ||
