@@ -103,7 +103,7 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 		if linops.StructureOf(p.A).Columns.Value > 0 {
 			return splitting.NewDual(ctx, p, o)
 		}
-		return splitting.NewAlternating(ctx, p, o)
+		return splitting.NewADMM(ctx, p, o)
 	}
 	s := &interior{p: p}
 	if err := s.prepare(ctx); err != nil {

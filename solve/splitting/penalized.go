@@ -102,7 +102,7 @@ const worthwhile = 4
 // NewPenalized is given bounds of ||A||^2 and ||K||^2.
 func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol float64) (*penalized, error) {
 	s := &penalized{
-		p: p, normA2: normA2, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
+		p: p, normA2: normA2, normK2: normK2, a: linops.Complete(p.A, linops.StructureOf(p.A)), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
 		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{}, spectra: map[float64]array.Batch{},
 	}

@@ -66,7 +66,7 @@ func TestRoughGapsTakeNoProducts(t *testing.T) {
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	o := engine.Options{Tol: 1e-5, Sigma2: 0.09, Multiplier: true}.WithDefaults()
-	m, err := NewAlternating(t.Context(), p, o)
+	m, err := NewADMM(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
