@@ -23,7 +23,7 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 	case f.Command:
 		data, err = f.readExec(false, &sample)
 	case f.Specification != nil:
-		data.Data, err = f.Specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.Data,
+		data.Data, err = f.Specification.Load(problems.SpecFiles{Context: f.ctx, FS: f.files().FS, Data: f.Data,
 			Table: f.Table.options(), X: f.X, Mu: f.Mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {
 			err = f.tableError(err)

@@ -54,7 +54,7 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 	case f.Command:
 		data, err = f.readExec(stacks, nil)
 	case f.Specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+		files := problems.SpecFiles{Context: f.ctx, FS: f.files().FS, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
 			Mu: f.Mu, Stored: f.storedX}
 		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
@@ -287,7 +287,7 @@ func (in *inputs) openData() (set *dataio.Set, err error) {
 	if err := in.askResponse(); err != nil {
 		return nil, err
 	}
-	if set, err = dataio.OpenAs(in.Data, in.Table.reading(in.ctx)); err != nil {
+	if set, err = dataio.OpenAs(in.Data, in.reading()); err != nil {
 		return nil, in.missingCell(err)
 	}
 	if err := in.fromData(set); err != nil {
@@ -396,7 +396,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenAs(path, in.Table.reading(in.ctx))
+	set, err := dataio.OpenAs(path, in.reading())
 	if err != nil {
 		return study.Bad(err)
 	}
