@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 
+	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )
@@ -101,7 +102,7 @@ func readProbe(line []byte) (p pipeline.DividedProbe, err error) {
 // another shard is turned away before it.
 func (j *Estimator) ComputeProbes(ctx context.Context, y []float64, h ShardHeader, path string) (err error) {
 	p := h.Shard
-	if was, lines, err := checkShard(path); err == nil && was.Fit != nil {
+	if was, lines, err := checkShard(dataio.Disk, path); err == nil && was.Fit != nil {
 		text, err := json.Marshal(was)
 		if err != nil {
 			return err

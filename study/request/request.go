@@ -57,6 +57,16 @@ type Watch struct {
 	// Lost is told of a device that has failed, and Note of what is to be known of the data.
 	Lost func(device string, fault error)
 	Note func(study.Note)
+	// Named gives options the names that texts have for them; nil leaves them as they are.
+	Named func(study.Option) string
+}
+
+// Text is the text of an error, or of a note.
+func (w *Watch) Text(err error) string {
+	if w.Named == nil {
+		return err.Error()
+	}
+	return study.Text(err, w.Named)
 }
 
 // New is a request with the defaults, of which nothing is given.

@@ -33,6 +33,11 @@ func (r *Request) CheckSweep(s *Sweep) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
+	return r.CheckGrids(s)
+}
+
+// CheckGrids is [Request.CheckSweep] of a request that has been checked.
+func (r *Request) CheckGrids(s *Sweep) error {
 	for _, name := range study.WeightNames {
 		text := r.Weights.Named()[name]
 		if !strings.Contains(*text, ":") {
@@ -49,7 +54,7 @@ func (r *Request) CheckSweep(s *Sweep) error {
 			*text = "1"
 		}
 	}
-	if r.Given("criterion") {
+	if s.Criterion != "" {
 		if _, err := risk.ParseCriterion(string(s.Criterion)); err != nil {
 			return study.Errorf("--criterion is %w", err)
 		}
@@ -81,7 +86,7 @@ func (r *Request) OpenSweep(ctx context.Context, s Sweep, devices []array.Device
 	if err != nil {
 		return nil, err
 	}
-	sweep, err := r.sweepOf(s, j, data)
+	sweep, err := r.SweepAt(s, j, data)
 	if err != nil {
 		j.Close()
 	}
@@ -110,8 +115,8 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 		Header: study.NewSweepHeader(j, data, axes, o)}, nil
 }
 
-// sweepOf is a sweep of an estimator.
-func (r *Request) sweepOf(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
+// SweepAt is a sweep of an estimator that was opened at the weights that [Request.CheckGrids] leaves.
+func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
 	axes := slices.Clone(s.axes)
 	for a, axis := range axes {
 		if axes[a].Values, err = axis.Grid.Values(study.WeightsOf(j.Problem)[axis.Name]); err != nil {
