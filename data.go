@@ -12,8 +12,8 @@ import (
 	"surepipe/study/request"
 )
 
-// Data are observations in one or several files of any format that the command reads: a table, arrays, an image, a sparse
-// matrix. The zero value has none.
+// Data are observations in one or several files of any format that the command reads: a table, arrays, an image, a
+// sparse matrix. The zero value has none.
 type Data struct {
 	files            fs.FS
 	data, x, y, d, m string
@@ -44,8 +44,8 @@ func In(files fs.FS, name string) Data { return Data{files: files, data: name} }
 type Arrays struct {
 	// X is the design matrix of a regression, and D that of a generalized LASSO.
 	X, D mat.Matrix
-	// Y are the observations, of the shape Shape, row-major; nil stands for a vector. Of a completion they are the entries
-	// at Indices, places in a row-major matrix of that shape.
+	// Y are the observations, of the shape Shape, row-major; nil stands for a vector. Of a completion they are the
+	// entries at Indices, places in a row-major matrix of that shape.
 	Y       []float64
 	Shape   []int
 	Indices []int
@@ -58,7 +58,8 @@ type Arrays struct {
 	At      []float64
 }
 
-// Sparse is a sparse matrix by its entries: X of [Arrays], or in the place of [Data] for a completion the observed ones.
+// Sparse is a sparse matrix by its entries: X of [Arrays], or in the place of [Data] for a completion the observed
+// ones.
 type Sparse struct{ dataio.Triplets }
 
 // Dims are the numbers of rows and columns.
@@ -88,7 +89,8 @@ func (a Arrays) Data() (Data, error) {
 			n *= k
 		}
 		if n != len(values) {
-			return study.Errorf("array %q has %d values, expected %d, those of the shape %v", name, len(values), n, shape)
+			return study.Errorf("array %q has %d values, expected %d, those of the shape %v", name, len(values), n,
+				shape)
 		}
 		all = append(all, dataio.Array{Name: name, Shape: shape, Data: values})
 		return nil

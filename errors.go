@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"surepipe/stages"
@@ -38,9 +37,11 @@ func call[T any](ctx context.Context, f func() (T, error), drop func(T)) (none T
 	done := make(chan result, 1)
 	go func() {
 		var r result
-		defer func() { done <- r }()
-		defer guard(&r.err)
-		r.v, r.err = f()
+		r.err = stages.Guard(func() (err error) {
+			r.v, err = f()
+			return err
+		})
+		done <- r
 	}()
 	select {
 	case r := <-done:
@@ -60,13 +61,6 @@ func call[T any](ctx context.Context, f func() (T, error), drop func(T)) (none T
 		}
 	}()
 	return none, ended(ctx)
-}
-
-// guard makes a panic an error.
-func guard(err *error) {
-	if v := recover(); v != nil {
-		*err = &PanicError{Value: v, Stack: debug.Stack()}
-	}
 }
 
 // why is an error, that of the context with its cause where it has ended.

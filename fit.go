@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/draw"
 	"surepipe/study/predict"
@@ -78,8 +79,8 @@ func (f *Fit) image() (a dataio.Array, err error) {
 	return study.Labelled(study.Presented(p, a), f.of.data.Labels), nil
 }
 
-// WriteImage writes [Fit.Image] in the format of the name's extension: .png, .jpg, .tif, .npy, .csv, ... The warnings are
-// what the format cannot hold.
+// WriteImage writes [Fit.Image] in the format of the name's extension: .png, .jpg, .tif, .npy, .csv, ... The
+// warnings are what the format cannot hold.
 func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	format, ok := dataio.FormatFor(name)
 	if !ok || format.Write == nil {
@@ -107,8 +108,8 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 // Coefficients are those of a regression, with debiased estimates and their errors where these are defined.
 func (f *Fit) Coefficients(ctx context.Context) (Coefficients, error) {
 	if p := f.job.Problem; !p.Rows() {
-		return Coefficients{}, study.Errorf("--coefficients is for regressions, whose operator is a matrix of the data, "+
-			"found %s", p.Name)
+		return Coefficients{}, study.Errorf("--coefficients is for regressions, whose operator is a matrix of the "+
+			"data, found %s", p.Name)
 	}
 	return use(ctx, f.of, func() (Coefficients, error) {
 		return study.CoefficientsOf(ctx, f.job.Problem, f.of.data.Data, f.risk, f.job.Sigma2)
@@ -122,11 +123,13 @@ func (f *Fit) Model() (*Model, error) {
 			return
 		}
 		defer f.of.work.Done()
-		defer guard(&f.err)
-		var fit *study.Fit
-		if fit, f.err = study.FitOf(f.job.Problem, f.of.data.Data, f.risk, f.Result, ""); f.err == nil {
-			f.model, f.err = modelOf(fit)
-		}
+		f.err = stages.Guard(func() error {
+			fit, err := study.FitOf(f.job.Problem, f.of.data.Data, f.risk, f.Result, "")
+			if err == nil {
+				f.model, err = modelOf(fit)
+			}
+			return err
+		})
 	})
 	return f.model, f.err
 }

@@ -14,23 +14,21 @@ import (
 // Options say which estimator is opened, and how its risk is computed. The zero value of a field stands for what the
 // command does where the flag of that name is not given.
 type Options struct {
-	// Problem is the name of an estimator: [Lasso], [Completion], ... Spec is the text of a specification in its place, as
-	// surepipe spec --help describes it.
-	Problem Problem
-	Spec    string
+	// Problem is the name of an estimator: [Lasso], [Completion], ... Spec is the text of a specification in its
+	// place, as surepipe spec --help describes it. Own and BlackBox are estimators of one's own.
+	Problem  Problem
+	Spec     string
+	Own      *Own
+	BlackBox *BlackBox
 	// Table says which columns of a table are what.
 	Table Table
-	// Lambda, Lambda2 and Gamma are the weights: a number, inf, or a multiple such as "0.25max" of the smallest that gives
-	// b = 0. One that neither they nor the data have has to be swept.
+	// Lambda, Lambda2 and Gamma are the weights: a number, inf, or a multiple such as "0.25max" of the smallest
+	// that gives b = 0. One that neither they nor the data have has to be swept.
 	Lambda, Lambda2, Gamma string
-	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place, such as
-	// "auto". Without either it is that of the data, or not known.
+	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
+	// such as "auto". Without either it is that of the data, or not known.
 	Sigma2   float64
 	Sigma2By string
-	// Criterion is what a sweep minimizes: by default SURE where sigma2 is known, GCV where it is not, leave-one-out where
-	// the loss is not squared. Rule is which point of it is chosen.
-	Criterion Criterion
-	Rule      Rule
 	// Intercept and Standardize are of regressions: by default true for a table with a response.
 	Intercept, Standardize *bool
 	// Effects are unpenalized effects of a completion: rows, cols or mean.
@@ -70,8 +68,8 @@ type Compute struct {
 	Tol        float64
 	MaxIter    int
 	Derivative string
-	// Trace is the estimator of the divergence, with Queries probes or as many as TraceError requires. LeaveOneOut makes
-	// sure of it.
+	// Trace is the estimator of the divergence, with Queries probes or as many as TraceError requires. LeaveOneOut
+	// makes sure of it.
 	Trace       string
 	Queries     int
 	TraceError  float64
@@ -80,6 +78,8 @@ type Compute struct {
 	Seed uint64
 	// Verify checks every result by other means.
 	Verify bool
+	// KeepGoing lets a stream go on after a sample that fails on its own.
+	KeepGoing bool
 	// Parallel is how many samples, or points of a sweep, are in flight at once.
 	Parallel int
 	// Memory bounds what the estimate takes, in bytes; a fit that needs more is refused before it takes any.
@@ -196,6 +196,14 @@ func (o *Options) request() (*request.Request, error) {
 		return nil, study.Errorf("--sigma2 is %g and estimated by %q, expected one of them", o.Sigma2, o.Sigma2By)
 	}
 	o.compute(r, given)
+	switch {
+	case o.Own != nil && o.BlackBox != nil || (o.Own != nil || o.BlackBox != nil) && o.Problem+Problem(o.Spec) != "":
+		return nil, study.Errorf("--problem, spec, own and black-box: several are given, expected one of them")
+	case o.Own != nil:
+		return r, o.Own.of(r)
+	case o.BlackBox != nil:
+		return r, o.BlackBox.of(r, given)
+	}
 	return r, nil
 }
 
@@ -206,7 +214,7 @@ func (c *Compute) compute(r *request.Request, given map[string]bool) {
 	set(given, "queries", &r.Trace.Queries, request.Queries{N: c.Queries}, c.Queries != 0)
 	set(given, "trace-error", &r.Trace.Error, c.TraceError, c.TraceError != 0)
 	set(given, "parallel", &r.Machine.Parallel, c.Parallel, c.Parallel != 0)
-	r.Trace.ALO, r.Trace.Seed, r.Verify = c.LeaveOneOut, c.Seed, c.Verify
+	r.Trace.ALO, r.Trace.Seed, r.Verify, r.Keep.Going = c.LeaveOneOut, c.Seed, c.Verify, c.KeepGoing
 	set(given, "memory", &r.Machine.Memory, strconv.FormatInt(c.Memory, 10), c.Memory != 0)
 }
 

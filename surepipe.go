@@ -79,11 +79,17 @@ func open(ctx context.Context, r *request.Request) (_ *Estimator, err error) {
 // first makes the estimator. Weights that nobody has given are their maximum there, or 1 where they have none.
 func (e *Estimator) first(ctx context.Context) (err error) {
 	r := e.request
-	if !r.Program.Given() {
-		e.unset = slices.DeleteFunc(problems.Unset(r.Problem, e.data.Data), func(name string) bool {
-			return *r.Weights.Named()[name] != ""
-		})
+	switch {
+	case r.Program.Given():
+	case r.Own != nil:
+		e.unset = slices.Clone(r.Own.Weights)
+	default:
+		e.unset = problems.Unset(r.Problem, e.data.Data)
 	}
+	e.unset = slices.DeleteFunc(e.unset, func(name string) bool {
+		to := r.Weights.Named()[name]
+		return to != nil && *to != ""
+	})
 	for _, name := range e.unset {
 		*r.Weights.Named()[name] = "max"
 	}
@@ -109,8 +115,8 @@ func (e *Estimator) make(ctx context.Context, r *request.Request) (*study.Estima
 	return r.Open(ctx, devices, e.data.Data)
 }
 
-// Close releases what the estimator holds, when the last call that uses it has ended. Fits of it can no longer be drawn or
-// written.
+// Close releases what the estimator holds, when the last call that uses it has ended. Fits of it can no longer be
+// drawn or written.
 func (e *Estimator) Close() {
 	e.mu.Lock()
 	closed := e.closed
@@ -155,12 +161,20 @@ func (e *Estimator) Warnings() []Warning {
 	return slices.Clone(e.notes)
 }
 
+// fittable refuses an estimator without weights.
+func (e *Estimator) fittable() error {
+	if len(e.unset) > 0 {
+		return study.Errorf("--%s is missing: neither given nor in the data", e.unset[0])
+	}
+	return nil
+}
+
 // Fit estimates b and mu_hat at y, and the risk.
 func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
-	if len(e.unset) > 0 {
-		return nil, study.Errorf("--%s is missing: neither given nor in the data", e.unset[0])
-	}
 	return use(ctx, e, func() (*Fit, error) {
+		if err := e.fittable(); err != nil {
+			return nil, err
+		}
 		risk, err := e.job.Estimate(ctx, e.data.Y)
 		if err != nil {
 			return nil, err

@@ -24,19 +24,20 @@ type (
 
 // Grid says which weights are swept, and what is minimized.
 type Grid struct {
-	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40" or "1:100:20". One or two are given; the
-	// other weights are those of the estimator.
+	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40" or "1:100:20". One or two are
+	// given; the other weights are those of the estimator.
 	Lambda, Lambda2, Gamma string
-	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out where the
-	// loss is not squared. Rule chooses the point: the minimum, or "1se".
+	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out
+	// where the loss is not squared. Rule chooses the point: the minimum, or "1se".
 	Criterion Criterion
 	Rule      Rule
 	// Refine is how many points are computed beyond the grid for each weight: nil for the default, 0 for none. Chain is
 	// how many points warm starts chain, 0 for the default.
 	Refine *int
 	Chain  int
-	// Lines takes the lines of surepipe sweep --jsonl, each as soon as it is known, and Known are those of the same sweep
-	// that was interrupted: what they hold is not computed again, and Lines has them too. The result has the same bits.
+	// Lines takes the lines of surepipe sweep --jsonl, each as soon as it is known, and Known are those of the same
+	// sweep that was interrupted: what they hold is not computed again, and Lines has them too. The result has the
+	// same bits.
 	Lines io.Writer
 	Known io.Reader
 	// Shard, where its Count is not 0, computes a part of the grid's points alone; [Estimator.Merge] takes their Lines.
@@ -76,8 +77,9 @@ func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
 	})
 }
 
-// Merge goes on after the points that shards of the sweep have computed, as one machine would: files has their lines by
-// their names. The estimator and the grid are those of the shards. Where shards are missing the error is a [MissingShards].
+// Merge goes on after the points that shards of the sweep have computed, as one machine would: files has their
+// lines by their names. The estimator and the grid are those of the shards. Where shards are missing the error is a
+// [MissingShards].
 func (e *Estimator) Merge(ctx context.Context, g Grid, files fs.FS, names ...string) (*Path, error) {
 	return use(ctx, e, func() (*Path, error) {
 		s, at, err := e.sweep(ctx, g)
@@ -124,7 +126,8 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 		to := r.Weights.Named()[name]
 		switch text := given[name]; {
 		case text != "" && !strings.Contains(text, ":"):
-			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40", name, text)
+			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40", name,
+				text)
 		case text != "":
 			*to = text
 		case slices.Contains(e.unset, name):

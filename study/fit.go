@@ -40,8 +40,8 @@ func ReadFit(r io.ReaderAt, size int64) (*Fit, error) {
 	return f, nil
 }
 
-// FitOf is an estimate with all that predictions need. r is its result, and command the command line that makes it again,
-// "" where there is none.
+// FitOf is an estimate with all that predictions need. r is its result, and command the command line that makes it
+// again, "" where there is none.
 func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result, command string) (*Fit, error) {
 	f := &fit.Fit{
 		BShape: p.BShape,
@@ -67,7 +67,7 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 		return *n
 	}
 	f.Info = fit.Info{
-		Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
+		Format: fit.Format, Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
 		Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
 		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO,
 		ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,

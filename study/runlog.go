@@ -36,8 +36,8 @@ type Log struct {
 type File struct {
 	// Path is its name, "" for none.
 	Path string
-	// To, in the place of a path, takes all lines, those that From has among them: those of a run that was interrupted, of
-	// which an incomplete last one is dropped. Either may be nil.
+	// To, in the place of a path, takes all lines, those that From has among them: those of a run that was
+	// interrupted, of which an incomplete last one is dropped. Either may be nil.
 	To     io.Writer
 	From   io.Reader
 	Header Header

@@ -95,7 +95,8 @@ func (e *estimation) checkProblem(o *outputFlags, p *problems.Problem) error {
 		if p.Signal != nil {
 			name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
 		}
-		if err := draw.CheckShape(format, o.out, name, study.ShapeOut(p, shape), p.Frames != nil, isComplex); err != nil {
+		shape = study.ShapeOut(p, shape)
+		if err := draw.CheckShape(format, o.out, name, shape, p.Frames != nil, isComplex); err != nil {
 			return err
 		}
 	}

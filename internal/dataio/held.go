@@ -4,8 +4,8 @@ import (
 	"io/fs"
 )
 
-// Memory is a file system whose files are in memory already: the arrays of an archive by their names, or a sparse matrix.
-// [Open] returns them as they are, without a copy.
+// Memory is a file system whose files are in memory already: the arrays of an archive by their names, or a sparse
+// matrix. [Open] returns them as they are, without a copy.
 type Memory map[string]HeldFile
 
 // HeldFile are the arrays of a file, or its sparse matrix.

@@ -183,9 +183,10 @@ func (f *Fit) Write(w io.Writer) error {
 
 // arrays are those of the file.
 func (f *Fit) arrays() ([]dataio.Array, error) {
-	info := f.Info
-	info.Format = Format
-	text, err := json.Marshal(info)
+	if f.Format != Format {
+		f.Format = Format
+	}
+	text, err := json.Marshal(f.Info)
 	if err != nil {
 		return nil, err
 	}

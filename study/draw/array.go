@@ -9,8 +9,8 @@ import (
 	"surepipe/study"
 )
 
-// CheckShape rejects a format of the file of an array that cannot hold its shape. frames says that the shape is that of a
-// series of images, and isComplex that the numbers are complex.
+// CheckShape rejects a format of the file of an array that cannot hold its shape. frames says that the shape is
+// that of a series of images, and isComplex that the numbers are complex.
 func CheckShape(f dataio.Format, path, name string, shape []int, frames, isComplex bool) error {
 	switch {
 	case f.Pages && !isComplex && HasImages(shape):

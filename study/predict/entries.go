@@ -77,8 +77,8 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 // chosenEntries reads the entries of a table with the columns row and column, or those of the names
 // that the fit's rows and columns had.
 // values are the entries' own values, where the table has them.
-func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (entries []fit.Entry, values []float64, ignored []string,
-	err error) {
+func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (entries []fit.Entry,
+	values []float64, ignored []string, err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
 		Files: files, NA: na,

@@ -40,9 +40,9 @@ func Open(path string) (*Model, error) {
 	return m, nil
 }
 
-// Predict predicts what is in a file of the file system: the rows of a regression, or the entries of a matrix; "" stands
-// for all entries that were not observed. na are the texts of a table that stand for missing values, nil
-// for those of the fit. The result has its warnings also where there is an error.
+// Predict predicts what is in a file of the file system: the rows of a regression, or the entries of a matrix; ""
+// stands for all entries that were not observed. na are the texts of a table that stand for missing values, nil for
+// those of the fit. The result has its warnings also where there is an error.
 func (m *Model) Predict(ctx context.Context, in fs.FS, path string, na []string) (*Prediction, error) {
 	files := dataio.Files{Context: ctx, FS: in}
 	p := &Prediction{Predicts: m.fit.Predicts, Fit: m.fit.Info, Version: study.Version(), fit: m.fit}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"surepipe/array"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -102,7 +103,7 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 		return nil, study.Errorf("--rule 1se needs the standard errors of differences, which --criterion %s does not "+
 			"have: choose another criterion, or --rule min", s.Criterion)
 	}
-	o := pipeline.SweepOptions{Options: r.pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
+	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
 		Refine: s.Refine, Chain: s.Chain, Lost: r.Watch.Lost}
 	o.NoMuHat, o.KeepB = false, (r.Keep.B || r.Intercept) && j.BlackBox == nil
 	if r.Estimate != nil {
@@ -127,15 +128,17 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
-func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) error {
+func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) (err error) {
 	l := r.LossOf()
 	if s.Criterion == "" {
 		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared())
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {
-		known, err := l.Structure()
-		if err != nil {
+		var known loss.Structure
+		if r.Own != nil {
+			known = loss.StructureOf(r.Own.Loss)
+		} else if known, err = l.Structure(); err != nil {
 			return err
 		}
 		if !rule.Serves(false, known.Likelihood) {
