@@ -11,9 +11,7 @@ import (
 //
 //	Forward: dst = forward(b)        Adjoint: dst = adjoint(z)
 type Func struct {
-	knowing
-	d, p             int
-	forward, adjoint func(dst, src []float64)
+	base
 }
 
 // NewFunc returns the operator from R^p to R^d whose directions are the two closures. forward fills
@@ -26,24 +24,15 @@ func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
 	if forward == nil || adjoint == nil {
 		panic(fmt.Sprintf("linops: Func of size %d x %d without forward or adjoint", d, p))
 	}
-	a := &Func{d: d, p: p, forward: forward, adjoint: adjoint}
+	a := &Func{base{name: "Func", d: d, p: p, run: func(w product.Direction, dst, x array.Batch) {
+		if w == product.Forward {
+			onHost(dst, x, forward)
+		} else {
+			onHost(dst, x, adjoint)
+		}
+	}}}
 	a.structure = Complete(a, Structure{})
 	return a
-}
-
-// Dims is d, p.
-func (a *Func) Dims() (d, p int) { return a.d, a.p }
-
-// Forward calls forward for every vector.
-func (a *Func) Forward(dst, b array.Batch) {
-	product.CheckForward("Func", a.d, a.p, dst, b)
-	onHost(dst, b, a.forward)
-}
-
-// Adjoint calls adjoint for every vector.
-func (a *Func) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Func", a.d, a.p, dst, z)
-	onHost(dst, z, a.adjoint)
 }
 
 // onHost calls f for every vector, in the batch's own memory where that is on the host.
