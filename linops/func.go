@@ -25,32 +25,20 @@ func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
 		panic(fmt.Sprintf("linops: Func of size %d x %d without forward or adjoint", d, p))
 	}
 	a := &Func{base{name: "Func", d: d, p: p, run: func(w product.Direction, dst, x array.Batch) {
-		if w == product.Forward {
-			onHost(dst, x, forward)
-		} else {
-			onHost(dst, x, adjoint)
+		f := forward
+		if w == product.Adjoint {
+			f = adjoint
 		}
+		if dst.K() == 0 {
+			return
+		}
+		vectors, done := product.OnHost(dst, x)
+		for i := range dst.K() {
+			f(vectors(i))
+		}
+		done()
 	}}}
 	a.structure = Complete(a, Structure{})
 	return a
 }
 
-// onHost calls f for every vector, in the batch's own memory where that is on the host.
-func onHost(dst, src array.Batch, f func(dst, src []float64)) {
-	if dst.K() == 0 {
-		return
-	}
-	if _, ok := src.HostRow(0); ok {
-		for i := range dst.K() {
-			d, _ := dst.HostRow(i)
-			s, _ := src.HostRow(i)
-			f(d, s)
-		}
-		return
-	}
-	out, in := make([]float64, dst.K()*dst.N()), src.ToHost()
-	for i := range dst.K() {
-		f(out[i*dst.N():(i+1)*dst.N():(i+1)*dst.N()], in[i*src.N():(i+1)*src.N():(i+1)*src.N()])
-	}
-	dst.Device().Upload(dst, out)
-}
