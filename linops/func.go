@@ -41,4 +41,3 @@ func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
 	a.structure = Complete(a, Structure{})
 	return a
 }
-
