@@ -29,7 +29,8 @@ type Parameter struct {
 // Reader reads the value of a parameter. what names it in errors.
 type Reader func(c *Call, v *yaml.Node, what string) (any, error)
 
-// Call is an operator, a regularizer or another thing with arguments in a specification: its name, and its arguments, which have been read.
+// Call is a name with arguments in a specification, such as an operator or a regularizer. The arguments have been
+// read.
 type Call struct {
 	spec   *Spec
 	name   string

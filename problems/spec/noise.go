@@ -40,7 +40,8 @@ type noiseKind struct {
 	halves bool
 	// whiten makes W for a y of a shape, of pairs of numbers where it is complex; nil with counts.
 	whiten func(a *Arguments, shape []int, pairs bool) (built, error)
-	// counts transforms numbers of the name and the shape, and back means of the transform to means of counts, in place.
+	// counts transforms numbers of the name and the shape, and back means of the transform to those of counts, in
+	// place.
 	counts func(name string, x []float64, shape []int) ([]float64, error)
 	back   func(x []float64)
 }
@@ -57,8 +58,8 @@ func init() {
 		whiten:     whitenArray((*builder).byVariances),
 	}, {
 		name: "covariance",
-		forms: []Form{{"covariance: C", "of all entries of y, or of its first axis (of coils, say); complex: C is " +
-			"E n n*,\nand sigma2 by default 1/2"}},
+		forms: []Form{{"covariance: C", "of all entries of y, or of its first axis (of coils, say);\n" +
+			"complex: C is E n n*, and sigma2 by default 1/2"}},
 		parameters: []Parameter{{Read: complexNumbers}},
 		error2: "the squared error of mu_hat in the norm of the inverse covariance, (mu_hat - mu)* C^-1 " +
 			"(mu_hat - mu)",
@@ -75,10 +76,11 @@ func init() {
 			return a.operator(argument[[]*operatorNode](a.Call, operand, nil)[0], nil, shape)
 		},
 	}, {
-		// 2 sqrt(y + 3/8) has a variance of about 1 (Anscombe 1948). All of it is approximate: the transformed counts
-		// are neither normal nor is their variance 1 where the mean count is below about 4.
-		name:  "anscombe",
-		forms: []Form{{"anscombe", "Poisson counts, 2 sqrt(y + 3/8): approximate, also its inverse; for operator:\nidentity"}},
+		// 2 sqrt(y + 3/8) has a variance of about 1 (Anscombe 1948). All of it is approximate: the transformed
+		// counts are neither normal nor is their variance 1 where the mean count is below about 4.
+		name: "anscombe",
+		forms: []Form{{"anscombe",
+			"Poisson counts, 2 sqrt(y + 3/8): approximate, also its\ninverse; for operator: identity"}},
 		error2: "the squared error of mu_hat in the scale 2 sqrt(count + 3/8), and is approximate, poor " +
 			"at low counts",
 		unit:   "in that scale",
