@@ -49,7 +49,9 @@ func (t *twin) listed(dev array.Device, list []int) array.Index {
 
 // shrunk calls f with 1/(1 + eta q) on a device; q is made when it is needed.
 func (t *twin) shrunk(dev array.Device, eta float64, q func() []float64, f func(factors array.Batch)) {
-	e := t.shrink.Acquire(dev, eta, func(dev array.Device) array.Batch { return product.UploadShrinkage(dev, q(), eta) })
+	e := t.shrink.Acquire(dev, eta, func(dev array.Device) array.Batch {
+		return product.UploadShrinkage(dev, q(), eta)
+	})
 	defer t.shrink.Release(e)
 	f(e.Value)
 }
