@@ -18,8 +18,8 @@ type Own struct {
 	Name string
 	// Operator is A, d x p: [linops.NewFunc] makes one of two functions. Behind is K, nil where r penalizes b.
 	Operator, Behind linops.Operator
-	// Regularizer returns r at weights: [prox.NewFunc] makes one of three functions. Weights are the names of those that
-	// it uses, nil for lambda alone; the others are NaN.
+	// Regularizer returns r at weights: [prox.NewFunc] makes one of three functions. Weights are the names of those
+	// that it uses, nil for lambda alone; the others are NaN.
 	Regularizer func(lambda, lambda2, gamma float64) (prox.Prox, error)
 	Weights     []string
 	// Loss is l, nil for 1/2 ||A b - y||^2: [loss.Scalar] makes one of a function and its derivatives.
