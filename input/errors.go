@@ -1,5 +1,5 @@
-// Package input is the error of bad input: what it is about, what was found, and what was expected instead. Every package
-// that takes input refuses it by one, so that a command, a service or a worker can say what to change.
+// Package input is the error of bad input: what it is about, what was found, and what was expected instead. Every
+// package that takes input refuses it by one, so that a command, a service or a worker can say what to change.
 package input
 
 import (
@@ -100,7 +100,8 @@ func Text(err error, name func(Option) string) string {
 	return fmt.Errorf(e.format, args...).Error()
 }
 
-// The grammar of the texts: SUBJECT is FOUND, expected EXPECTED; the subject may be missing, and so may what was expected.
+// The grammar of the texts: SUBJECT is FOUND, expected EXPECTED; the subject may be missing, and so may what was
+// expected.
 var (
 	quoted = regexp.MustCompile(`(?:array|column|key) "([^"]*)"`)
 	verbs  = regexp.MustCompile(`^(?s:(.*?)(?: is | has | holds |: found |, found | found )(.*))$`)

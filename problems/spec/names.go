@@ -8,13 +8,13 @@ import (
 
 // Types of data as the readers of files have them, under names of this package.
 type (
-	// Array is an array of numbers or texts; Labels are the names of its rows and columns, and Depth says how exactly an
-	// image has its numbers.
+	// Array is an array of numbers or texts; Labels are the names of its rows and columns, and Depth says how
+	// exactly an image has its numbers.
 	Array  = dataio.Array
 	Labels = dataio.Labels
 	Depth  = dataio.Depth
-	// Set are the arrays of a file. Sparse is a sparse matrix, Triplets one by its entries, and Stored a matrix that stays
-	// in its file.
+	// Set are the arrays of a file. Sparse is a sparse matrix, Triplets one by its entries, and Stored a matrix
+	// that stays in its file.
 	Set      = dataio.Set
 	Sparse   = dataio.Sparse
 	Triplets = dataio.Triplets
