@@ -57,8 +57,8 @@ func checked(ys iter.Seq2[[]float64, error], d int) iter.Seq2[[]float64, error] 
 			if err == nil && len(y) != d {
 				err = study.Errorf("--y has %d values, expected %d", len(y), d)
 			}
-			if i := slices.IndexFunc(y, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }); err == nil &&
-				i >= 0 {
+			bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+			if i := slices.IndexFunc(y, bad); err == nil && i >= 0 {
 				err = study.Errorf("--y has %g at [%d], expected a finite number", y[i], i)
 			}
 			if !yield(y, err) {

@@ -1,4 +1,4 @@
-package spec
+package problems
 
 import (
 	"surepipe/internal/dataio"
@@ -6,7 +6,7 @@ import (
 	"surepipe/internal/stored"
 )
 
-// Types of data as the readers of files have them, under names of this package.
+// Types of data as the readers of files have them, under names that others can say.
 type (
 	// Array is an array of numbers or texts; Labels are the names of its rows and columns, and Depth says how
 	// exactly an image has its numbers.
