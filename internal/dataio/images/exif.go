@@ -8,8 +8,9 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// orientation is how a camera held an image, as the EXIF data of a JPEG file say (EXIF 2.32): 1 upright, 2 mirrored, 3 upside down, 4 upside down and mirrored, and 5 to 8 on a side,
-// where rows of the file are columns of the scene. It is 1 where the file says nothing of the kind.
+// orientation is how a camera held an image, as the EXIF data of a JPEG file say (EXIF 2.32): 1 upright, 2 mirrored,
+// 3 upside down, 4 upside down and mirrored, and 5 to 8 on a side, where rows of the file are columns of the scene. It
+// is 1 where the file says nothing of the kind.
 func orientation(jpeg []byte) int {
 	for at := 2; at+4 <= len(jpeg) && jpeg[at] == 0xff && jpeg[at+1] != 0xda; {
 		length := int(binary.BigEndian.Uint16(jpeg[at+2:]))
