@@ -33,7 +33,8 @@ func ReadBART(header, values io.Reader) (Array, error) {
 			dims = append(dims, k)
 		}
 		if a.Shape, n, found = reversedAxes(dims); !found || len(dims) > 64 {
-			return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers", scanner.Text())
+			return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers",
+				scanner.Text())
 		}
 		break
 	}
