@@ -42,7 +42,8 @@ func ReadBART(header, values io.Reader) (Array, error) {
 		return a, errors.New("its header has no line \"# Dimensions\"")
 	}
 	var err error
-	if a.Data, err = readValues(values, ndarray.Number{Kind: 'f', Size: 4, Order: binary.LittleEndian}, 2*n); err != nil {
+	t := ndarray.Number{Kind: 'f', Size: 4, Order: binary.LittleEndian}
+	if a.Data, err = readValues(values, t, 2*n); err != nil {
 		return a, err
 	}
 	if after, _ := io.Copy(io.Discard, values); after > 0 {
