@@ -16,6 +16,7 @@ type Error struct {
 	format string
 	args   []any
 	err    error
+	cause  error // that its text does not show
 }
 
 // named finds the verbs of a format, and the options in it.
@@ -43,7 +44,7 @@ func Errorf(format string, args ...any) error {
 		return "%s"
 	})
 	all = append(all, args...)
-	return &Error{format, all, fmt.Errorf(format, all...)}
+	return &Error{format: format, args: all, err: fmt.Errorf(format, all...)}
 }
 
 // Bad marks an error of a package that reads input as bad input.
@@ -52,8 +53,20 @@ func Bad(err error) error { return Errorf("%w", err) }
 // Error names options as they are.
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap is the error with the same text.
-func (e *Error) Unwrap() error { return e.err }
+// Unwrap is the error with the same text, and what it was made of where that is not in the text.
+func (e *Error) Unwrap() []error {
+	if e.cause != nil {
+		return []error{e.err, e.cause}
+	}
+	return []error{e.err}
+}
+
+// Because is an error with another text than what has caused it.
+func Because(cause error, format string, args ...any) error {
+	e := Errorf(format, args...).(*Error)
+	e.cause = cause
+	return e
+}
 
 // Text is the text of an error in which options, also those of the errors that it wraps, have the
 // names that the caller gives them.
