@@ -182,10 +182,6 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	p, dev := c.m.Problem(), w.Device()
 	d, dim := p.A.Dims()
 	q, _ := p.K.Dims()
-	if !last && c.far(w) {
-		c.Wait = c.between()
-		return dev.Err()
-	}
 	if c.z.IsZero() {
 		c.z, c.g, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, q)
 	}
@@ -242,30 +238,6 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 
 // between is the number of iterations until the next check.
 func (c *Watch) between() int { return fewestBetween + c.Convergence.Iterations/LookAgain }
-
-// farGap is the share of the gap of rough vectors that is believed: what is left of the linear system makes it too
-// large, on small images by more than a factor of ten.
-const farGap = 0.02
-
-// far reports that the gap is far from the tolerance, by vectors that cost no product with A, and takes
-// this gap as the optimality so far. The first check computes all vectors.
-func (c *Watch) far(w *Work) bool {
-	r := prox.StructureOf(c.m.Problem().R)
-	if c.traits.Rough == nil || r.Support != nil || r.DualScale == nil || !(c.Scale > 0) || c.z.IsZero() {
-		return false
-	}
-	kb, u := c.traits.Rough(w)
-	if kb.IsZero() {
-		return false
-	}
-	size := c.Scale / c.Yardstick.Norm
-	optimality := 2 * gapBehind(r, kb, u, 0, 0) / (size * size)
-	if !(farGap*optimality > c.Tol) || math.IsInf(optimality, 1) {
-		return false
-	}
-	c.Convergence.Optimality, c.Convergence.Error = optimality, math.NaN()
-	return true
-}
 
 // gapAt is the duality gap at w.B; +Inf where there is none.
 func (c *Watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z float64, last bool) (float64, error) {

@@ -141,7 +141,7 @@ func (s *admm) Traits() engine.Traits {
 		Choices: []engine.Choice{s.system.choice},
 	}
 	if s.p.K != nil {
-		t.Dual, t.Rough = s.finish, s.rough
+		t.Dual = s.finish
 	}
 	return t
 }
@@ -246,14 +246,6 @@ func (s *admm) finish(w *engine.Work) array.Batch {
 	s.k.Forward(kb, w.B)
 	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier)
 	return multiplier
-}
-
-// rough is K b and the multiplier before finish; zero where that has nothing to do.
-func (s *admm) rough(w *engine.Work) (kb, u array.Batch) {
-	if s.system.closed {
-		return array.Batch{}, array.Batch{}
-	}
-	return w.Scratch[1], w.Scratch[2]
 }
 
 // due reports whether eta may change after the iteration.
