@@ -322,9 +322,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	defer dz.Free()
 	p.A.Forward(ab, b)
 	dev.Lin(dz, 1, ab, -1, r.now.Z)
-	var promised [1]float64
-	dev.Dot(promised[:], r.now.Slope, dz)
-	promised[0] += r.n.value(b) - r.penalty
+	promised := engine.Inner(r.now.Slope, dz) + r.n.value(b) - r.penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
 	return steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
 		if t == 1 {
@@ -336,7 +334,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		}
 		penalty := r.n.value(r.next.B)
 		objective := p.Loss.Value(r.next.Z, r.y) + penalty
-		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
+		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised, 0)+rounding) {
 			return false, err
 		}
 		if t < 1 { // sums of steps would add up rounding errors

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -38,28 +40,19 @@ func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	return &screened{Everywhere: engine.Everywhere{Task: s}, r: prox.StructureOf(s.Problem.R)}, nil
 }
 
-// separable are the weights of a sum over coordinates.
+// separable are the weights of a sum over coordinates, and a number to recognize them by.
 type separable struct {
-	w        []float64
-	positive []bool
-	key      uint64 // of all weights, to recognize them by
+	splitting
+	key uint64
 }
 
 // separableOf reads the weights of a regularizer on R^n.
 func separableOf(r prox.Prox, n int) separable {
-	w, q, positive := prox.StructureOf(r).Sparse(n)
-	s := separable{w: make([]float64, n), positive: make([]bool, n), key: 14695981039346656037}
-	copy(s.w, w)
-	copy(s.positive, positive)
+	s := separable{splittingOf(prox.StructureOf(r), n), 14695981039346656037}
 	mix := func(v uint64) { s.key = (s.key ^ v) * 1099511628211 }
 	for j := range n {
-		if q != nil && math.IsInf(q[j], 1) {
-			s.w[j] = q[j]
-		}
 		mix(math.Float64bits(s.w[j]))
-		if q != nil {
-			mix(math.Float64bits(q[j]))
-		}
+		mix(math.Float64bits(s.q[j]))
 		if s.positive[j] {
 			mix(1)
 		}
@@ -235,7 +228,7 @@ func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *eng
 	o, dev := s.Task.Options, y.Device()
 	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
 	a := engine.NewAcceptance(engine.NewYardstick(y, 0, o))
-	a.Yardstick.Norm = max(engine.Relative(norm(g), zNorm), math.Sqrt(sol.At.Norm2))
+	a.Yardstick.Norm = max(engine.Relative(floats.Norm(g, 2), zNorm), math.Sqrt(sol.At.Norm2))
 	scale := a.Yardstick.Scale(zNorm, bNorm)
 	all, byColumn := 0.0, 0.0
 	lengths2 := s.Task.Lengths()
@@ -286,13 +279,4 @@ func (s *screened) length(lengths2 []float64, bound float64, j int) float64 {
 		length *= s.Task.Units[j]
 	}
 	return length
-}
-
-// norm is that of values on the host.
-func norm(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v * v
-	}
-	return math.Sqrt(sum)
 }

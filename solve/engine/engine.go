@@ -236,12 +236,11 @@ func CheckY(p Problem, y array.Batch) error {
 	if d, _ := p.A.Dims(); y.K() != 1 || y.N() != d {
 		panic(fmt.Sprintf("solve: y of shape %s for an operator with d = %d", y, d))
 	}
-	var largest [1]float64
-	y.Device().MaxAbs(largest[:], y)
+	largest := MaxAbs(y)
 	if err := y.Device().Err(); err != nil {
 		return err
 	}
-	if math.IsNaN(largest[0]) || math.IsInf(largest[0], 0) {
+	if math.IsNaN(largest) || math.IsInf(largest, 0) {
 		return fmt.Errorf("solve: y holds NaN or Inf")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 )
 
@@ -35,15 +36,12 @@ func (from *Frame) Turn(to *Frame) []float64 {
 	}
 	add(from.L, to.L)
 	add(from.R, to.R)
-	var svd mat.SVD
-	if !svd.Factorize(cross.Slice(0, from.Rank, 0, to.Rank), mat.SVDThin) {
+	u, _, v, err := numerics.SVD(cross.Slice(0, from.Rank, 0, to.Rank).(*mat.Dense))
+	if err != nil {
 		return nil
 	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
 	t := mat.NewDense(k, n, nil)
-	t.Slice(0, from.Rank, 0, to.Rank).(*mat.Dense).Mul(&u, v.T())
+	t.Slice(0, from.Rank, 0, to.Rank).(*mat.Dense).Mul(u, v.T())
 	return t.RawMatrix().Data
 }
 

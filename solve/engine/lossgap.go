@@ -34,19 +34,12 @@ func (f *Fit) At(l loss.Loss, y array.Batch) {
 	l.Curvature(f.Curve, f.Z, y)
 }
 
-// steepest is the largest l”_i.
-func (f *Fit) steepest() float64 {
-	var most [1]float64
-	f.Curve.Device().MaxAbs(most[:], f.Curve)
-	return most[0]
-}
-
 // Judge measures the point: its optimality, the bound of its error, NaN where there is none, and the
 // size with which that is to be compared. part says that there is no duality gap.
 func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Yardstick, norm2 float64, shortness []float64,
 	part bool) (optimality, bound, size float64, err error) {
 	eta := 1.0
-	if c := norm2 * f.steepest(); c > 0 && !math.IsInf(c, 1) {
+	if c := norm2 * MaxAbs(f.Curve); c > 0 && !math.IsInf(c, 1) {
 		eta = 1 / c
 	}
 	residual, byColumn, err := proximalResidual(p, f.B, f.G, eta, shortness)

@@ -276,11 +276,9 @@ func (r *rounds) solution() (*engine.Solution, error) {
 // coordinates outside.
 func (r *rounds) violations() (float64, error) {
 	dev := r.dev
-	largest := [1]float64{}
-	dev.MaxAbs(largest[:], r.g)
 	t := reach
-	if largest[0] > 0 {
-		t = reach / largest[0]
+	if largest := engine.MaxAbs(r.g); largest > 0 {
+		t = reach / largest
 	}
 	c := dev.Alloc(1, r.g.N())
 	defer c.Free()

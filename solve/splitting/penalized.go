@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/linops/krylov"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/spd"
 )
 
 // penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
@@ -242,20 +242,18 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	}()
 	dev.Upload(m.matrix, mat.DenseCopyOf(sum).RawMatrix().Data)
 	// In units in which the diagonal is about 1 the condition does not depend on the units of b.
-	units := spd.EvenDiagonal(sum)
-	var chol mat.Cholesky
-	if m.shifted = !chol.Factorize(sum) || chol.Cond() > spd.LargestCondition; m.shifted {
-		for j := range dim {
-			sum.SetSym(j, j, sum.At(j, j)+spd.ShiftOfDiagonal)
-		}
-		if !chol.Factorize(sum) {
-			return inverted{}, fmt.Errorf("solve: the linear system of a step is not finite")
+	units := numerics.EvenDiagonal(sum)
+	root, shifted, err := numerics.ShiftedCholesky(sum)
+	if err == nil {
+		m.shifted = shifted
+		if err = root.InverseTo(sum); !math.IsInf(root.Cond(), 1) {
+			err = nil
 		}
 	}
-	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
+	if err != nil {
 		return inverted{}, fmt.Errorf("solve: the linear system of a step: %w", err)
 	}
-	spd.ScaleSym(sum, units)
+	numerics.ScaleSym(sum, units)
 	dev.Upload(m.inverse, mat.DenseCopyOf(sum).RawMatrix().Data)
 	if err := dev.Err(); err != nil {
 		return inverted{}, err
