@@ -364,14 +364,14 @@ func (c *chords) land() error {
 
 // forward sets dst = A x for x on W, whose columns are held with weighted rows.
 func (c *chords) forward(dst array.Batch, x []float64) {
-	c.w.forward(c.dev, dst, x)
+	c.w.forward(dst, x)
 	c.dev.Mul(dst, dst, c.inverse)
 }
 
 // adjoint sets x = A* v on W.
 func (c *chords) adjoint(x []float64, v array.Batch) {
 	c.dev.Mul(c.z, v, c.inverse)
-	c.w.adjoint(c.dev, x, c.z)
+	c.w.adjoint(x, c.z)
 }
 
 func sign(v float64) float64 {

@@ -31,7 +31,7 @@ func (n *newton) identified(z, b float64) bool {
 	defer of.Free()
 	n.dev.Upload(of, noise)
 	e := make([]float64, len(n.set))
-	n.workspace.adjoint(n.dev, e, of)
+	n.workspace.adjoint(e, of)
 	for i, j := range n.set {
 		e[i] += sign() * engine.Epsilon * z * n.lengths[j]
 	}

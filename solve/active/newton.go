@@ -158,7 +158,7 @@ func (n *newton) gradient() error {
 	for i, j := range n.set {
 		n.hostB[j] = n.at.B[i]
 	}
-	n.workspace.forward(n.dev, n.z, n.at.B)
+	n.workspace.forward(n.z, n.at.B)
 	n.dev.Lin(n.z, 1, n.z, -1, n.y)
 	n.dev.Upload(n.b, n.hostB)
 	n.s.Task.Problem.A.Adjoint(n.g, n.z)

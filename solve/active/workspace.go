@@ -130,38 +130,43 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 	return nil
 }
 
-// forward sets dst = A x, for x on the working set.
-func (w *workspace) forward(dev array.Device, dst array.Batch, x []float64) {
+// forward sets dst_i = A x_i, for k vectors x_i on the working set, one after the other.
+func (w *workspace) forward(dst array.Batch, x []float64) {
+	dev, k, n := dst.Device(), dst.K(), len(w.set)
 	dev.Fill(dst, 0)
-	image := dev.Alloc(1, dst.N())
+	image := dev.Alloc(k, dst.N())
 	defer image.Free()
 	for _, c := range w.parts {
-		b := make([]float64, len(c.Set))
+		b := make([]float64, 0, k*len(c.Set))
 		zero := true
-		for i, j := range c.Set {
-			b[i] = x[w.place[j]]
-			zero = zero && b[i] == 0
+		for i := range k {
+			for _, j := range c.Set {
+				v := x[i*n+w.place[j]]
+				b, zero = append(b, v), zero && v == 0
+			}
 		}
 		if zero {
 			continue
 		}
-		part := dev.Alloc(1, len(b))
-		dev.Upload(part, b)
+		part := dev.Put(b, k, len(c.Set))
 		c.A.Forward(image, part)
 		part.Free()
 		dev.Lin(dst, 1, dst, 1, image)
 	}
 }
 
-// adjoint sets x = A* z on the working set.
-func (w *workspace) adjoint(dev array.Device, x []float64, z array.Batch) {
+// adjoint sets x_i = A* z_i on the working set.
+func (w *workspace) adjoint(x []float64, z array.Batch) {
+	dev, k, n := z.Device(), z.K(), len(w.set)
 	for _, c := range w.parts {
-		out := dev.Alloc(1, len(c.Set))
+		out := dev.Alloc(k, len(c.Set))
 		c.A.Adjoint(out, z)
 		values := out.ToHost()
 		out.Free()
-		for i, j := range c.Set {
-			x[w.place[j]] = values[i]
+		for i := range k {
+			for col, j := range c.Set {
+				x[i*n+w.place[j]] = values[i*len(c.Set)+col]
+			}
 		}
 	}
 }
