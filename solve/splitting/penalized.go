@@ -36,10 +36,8 @@ type penalized struct {
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 
-	nystrom     *krylov.Nystrom         // an approximation of A*A; nil for none
-	corrections map[float64]corrected   // by rho
-	cosines     *cosines                // nil for none
-	spectra     map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
+	nystrom     *krylov.Nystrom       // an approximation of A*A; nil for none
+	corrections map[float64]corrected // by rho
 }
 
 // effort says where the solution of a system is looked for.
@@ -104,7 +102,7 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 	s := &penalized{
 		p: p, normA2: normA2, normK2: normK2, a: linops.Complete(p.A, linops.StructureOf(p.A)), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
-		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{}, spectra: map[float64]array.Batch{},
+		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
 	}
 	if i := s.rule(); !penalizedRules[i].closed && s.sketched() {
 		if err := s.sketch(ctx); err != nil {
@@ -124,9 +122,6 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
 	}
-	if s.nystrom == nil {
-		s.cosines = newCosines(p, s.k)
-	}
 	return s, nil
 }
 
@@ -142,12 +137,9 @@ func (s *penalized) Release() {
 		m.matrix.Free()
 		m.inverse.Free()
 	}
-	for _, weights := range []map[float64]array.Batch{s.weights, s.spectra} {
-		for _, b := range weights {
-			b.Free()
-		}
+	for _, b := range s.weights {
+		b.Free()
 	}
-	s.cosines.Release()
 }
 
 // Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
@@ -315,9 +307,6 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	apply, free := s.products(dev, rhs.K(), rho)
 	defer free()
 	precondition, err := s.preconditioner(dev, rho)
-	if err == nil && s.cosines != nil {
-		precondition, err = s.better(ctx, dev, rho, precondition)
-	}
 	if err != nil {
 		return err
 	}
