@@ -173,13 +173,13 @@ func (c *chords) off() float64 {
 	for i, j := range c.w.set {
 		e := c.a.subgradient(j, c.b[i], c.g[i])
 		all += e * e
-		if s := c.a.Task.Options.Shortness; s != nil {
+		if s := c.a.Task.Options.InverseLengths; s != nil {
 			byColumn = math.Hypot(byColumn, e*s[j])
 		}
 	}
 	slope := engine.Norm(c.now.Slope)
-	return max(engine.Relative(math.Sqrt(all), c.Yardstick.Scale(slope, floats.Norm(c.b, 2))),
-		engine.Relative(byColumn, c.Yardstick.ByColumn(slope)))
+	return max(engine.Relative(math.Sqrt(all), c.Scales.Scale(slope, floats.Norm(c.b, 2))),
+		engine.Relative(byColumn, c.Scales.ByColumn(slope)))
 }
 
 // scale is s.
@@ -419,7 +419,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 		return err
 	}
 	a := solver.(*activeSet)
-	w := newWorkspace(held.kin, &a.splitting, r.y.N(), dim)
+	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim)
 	set = a.closure(set)
 	if err := w.extend(ctx, r.dev, a, set); err != nil {
 		w.Release()

@@ -20,7 +20,7 @@ func (n *newton) identified(z, b float64) bool {
 		n.separate.Least() > illConditioned {
 		return false
 	}
-	size := engine.Epsilon * (n.Yardstick.Y + n.norm*b)
+	size := engine.Epsilon * (n.Scales.Y + n.norm*b)
 	rng := rand.New(rand.NewPCG(0x69646e74, uint64(len(n.set))))
 	sign := func() float64 { return float64(1 - 2*int(rng.Uint64()&1)) }
 	noise := make([]float64, n.y.N())

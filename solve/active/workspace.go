@@ -15,8 +15,8 @@ import (
 // its Gram matrix and the factor of the active part, and the point where they have come to. A Path
 // carries it from one solve to the next.
 type workspace struct {
-	kin *engine.Family
-	y   []float64 // the observations
+	family *engine.Family
+	y      []float64 // the observations
 
 	hostB, hostZ, hostG []float64 // b, A b - y, and the gradient A*(A b - y)
 
@@ -58,8 +58,8 @@ type program interface {
 	FormEach(x []float64, k int) []float64
 }
 
-func newWorkspace(kin *engine.Family, s *splitting, d, dim int) *workspace {
-	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
+func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {
+	w := &workspace{family: family, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
 		place: make([]int, dim)}
 	for j := range w.place {
 		w.place[j] = -1
@@ -86,14 +86,14 @@ const (
 
 // resume returns the workspace that the path holds for solves of this family at y, or at any y of a
 // family that moves; nil where it holds none.
-func resume(path *engine.Path, kin *engine.Family, y array.Batch) *workspace {
+func resume(path *engine.Path, family *engine.Family, y array.Batch) *workspace {
 	kept := path.Take()
 	if kept == nil {
 		return nil
 	}
 	w, ok := kept.(*workspace)
-	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast &&
-		(kin.Moves || slices.Equal(w.y, y.ToHost())) {
+	if ok && w.family == family && len(w.set) <= idleShare*len(w.p.Active())+idleLeast &&
+		(family.Moves || slices.Equal(w.y, y.ToHost())) {
 		return w
 	}
 	kept.Release()
