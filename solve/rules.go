@@ -351,9 +351,9 @@ func chooseUnits(ctx context.Context, s engine.Task) (Solver, error) {
 		}
 	}
 	if s.Problem.K == nil && !s.Entry.Closed && engine.Spread(s.Lengths2, s.Units) {
-		s.Options.Shortness = engine.InverseLengths(s.Lengths2)
+		s.Options.InverseLengths = engine.InverseLengths(s.Lengths2)
 		for j, v := range s.Units {
-			s.Options.Shortness[j] /= v
+			s.Options.InverseLengths[j] /= v
 		}
 	}
 	return decide(ctx, s, "units", unitRules)

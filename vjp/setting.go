@@ -63,9 +63,9 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		return nil, err
 	}
 	undo.add(l.Release)
-	stick := solve.NewYardstick(y, at.Norm2, o.solving())
+	scales := solve.NewScales(y, at.Norm2, o.solving())
 	rounding := solve.Roundings * 0x1p-52 * solve.Norm(y)
-	off := away{}.atLeast(s.eta * s.norm * (optimality*stick.Matters(solve.Norm(z)) + rounding))
+	off := away{}.atLeast(s.eta * s.norm * (optimality*scales.Matters(solve.Norm(z)) + rounding))
 	if !at.Flat {
 		far, err := s.away(at, l, v)
 		if err != nil {

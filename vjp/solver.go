@@ -275,8 +275,8 @@ func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearizati
 // subgradient bounds the norm of the smallest subgradient of the objective at a solution.
 func (s *solver) subgradient(sol *solve.Solution) float64 {
 	at := sol.At
-	stick := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
-	return stick.Norm * (sol.Optimality*stick.Matters(residual(at.Y, sol)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
+	scales := solve.NewScales(at.Y, at.Norm2, s.o.solving())
+	return scales.Norm * (sol.Optimality*scales.Matters(residual(at.Y, sol)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
 // residual is ||y - mu_hat||.
@@ -311,7 +311,7 @@ func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *
 		return err
 	}
 	sol.Error = solve.Norm(miss)
-	allowed := solve.NewYardstick(at.Y, at.Norm2, s.o.solving()).Allowed(solve.Norm(z))
+	allowed := solve.NewScales(at.Y, at.Norm2, s.o.solving()).Allowed(solve.Norm(z))
 	sol.Converged = sol.Converged && !(sol.Error > allowed)
 	return dev.Err()
 }

@@ -190,7 +190,7 @@ const leastGood = 1e-8
 
 // examine measures the accuracy of the closed form: for every column, with g = A* (y - A b) - Q b, the
 // optimality is |g_j| over n_j, the root of N's diagonal, and over the size of errors that matter
-// ([engine.Yardstick]), all squared and summed. Behind K, whose products cancel, the rounding of b itself
+// ([engine.Scales]), all squared and summed. Behind K, whose products cancel, the rounding of b itself
 // changes g_j/n_j by some eps n_j |b_j|. The bound of mu_hat's error is the distance by which a step
 // of iterative refinement moves it.
 func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ float64, _ bool) error {
@@ -217,7 +217,7 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 	s.p.A.Forward(r, step)
 	c.Convergence.Closed = true
 	c.Good = math.Max(c.Good, leastGood)
-	size := c.Yardstick.Size(residual, 0)
+	size := c.Scales.Size(residual, 0)
 	if s.p.K != nil {
 		size = math.Max(size, engine.Roundings*engine.Epsilon/c.Good*math.Sqrt(rounding))
 	}

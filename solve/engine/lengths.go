@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/internal/limits"
-	"surepipe/solve/internal/spd"
 )
 
 // ColumnLengths2 are the squared lengths of A's columns; nil where A does not report them and there
@@ -107,7 +107,7 @@ func UnequalColumns(p Problem) []float64 {
 func unitsOf(lengths2 []float64) []float64 {
 	s := make([]float64, len(lengths2))
 	for j, v := range lengths2 {
-		s[j] = spd.Unit(math.Sqrt(v))
+		s[j] = numerics.Unit(math.Sqrt(v))
 	}
 	return s
 }

@@ -247,9 +247,7 @@ func (v *vectors) Descend(ctx context.Context, w *engine.Work, record bool) (pro
 func (v *vectors) Moved() float64 { return engine.Norm(v.w.Scratch[0]) }
 
 func (v *vectors) Uphill() float64 {
-	var out [1]float64
-	v.w.Device().Dot(out[:], v.w.Scratch[0], v.w.Scratch[1])
-	return out[0]
+	return engine.Inner(v.w.Scratch[0], v.w.Scratch[1])
 }
 
 // denseArgument is v_k: x_k is the first vector of the scratch plus b_{k+1}, and the third is the

@@ -9,9 +9,9 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/banded"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/spd"
 	"surepipe/space"
 )
 
@@ -227,13 +227,12 @@ func (s *denseSystem) shift(gram *mat.SymDense, k *mat.Dense) {
 		sum.ScaleSym(s.trace/size, &sum)
 	}
 	sum.AddSym(&sum, gram)
-	units := spd.EvenDiagonal(&sum)
-	var chol mat.Cholesky
-	if chol.Factorize(&sum) && chol.Cond() <= spd.LargestCondition {
+	units := numerics.EvenDiagonal(&sum)
+	if _, shifted, _ := numerics.ShiftedCholesky(&sum); !shifted {
 		return
 	}
 	for j, u := range units {
-		s.matrix.Set(j, j, s.matrix.At(j, j)+spd.ShiftOfDiagonal/(u*u))
+		s.matrix.Set(j, j, s.matrix.At(j, j)+numerics.ShiftOfDiagonal/(u*u))
 	}
 }
 

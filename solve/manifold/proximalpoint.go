@@ -204,7 +204,7 @@ func (n *proximalPoint) advance() error {
 	n.least = min(n.least, n.inner)
 	// psi'(xi) = xi - z.
 	dev.Lin(r.fit, 1, n.xi, -1, n.z)
-	t, err := n.search(inner(r.fit, n.d))
+	t, err := n.search(engine.Inner(r.fit, n.d))
 	if err != nil {
 		return err
 	}
@@ -216,25 +216,18 @@ func (n *proximalPoint) advance() error {
 	return n.evaluate()
 }
 
-// inner is <a, b> of batches of one vector.
-func inner(a, b array.Batch) float64 {
-	var out [1]float64
-	a.Device().Dot(out[:], a, b)
-	return out[0]
-}
-
 // search finds a step along d, where psi has the slope first. psi is convex: up to a point with a
 // slope that is not positive it falls.
 func (n *proximalPoint) search(first float64) (float64, error) {
 	r, dev := n.r, n.r.dev
-	d2 := inner(n.d, n.d)
+	d2 := engine.Inner(n.d, n.d)
 	return steps.Flatten(first, flatter, mostTrials, func(t float64) (float64, error) {
 		dev.Lin(n.try, 1, n.v, -t*n.sigma, n.da)
 		if err := r.m.P.R.Eval(n.try, n.try, n.sigma); err != nil {
 			return 0, err
 		}
 		dev.Lin(n.dif, 1, n.try, -1, n.x)
-		slope := first + t*d2 - inner(n.dif, n.da)
+		slope := first + t*d2 - engine.Inner(n.dif, n.da)
 		if t == 1 && slope > 0 && n.falls() {
 			slope = 0 // the step is taken as it is
 		}

@@ -37,8 +37,8 @@ import (
 // ||u|| differ by more than a ratio, it is scaled by a power of two towards equality, and u with it at the start of the
 // next iteration, so that the multiplier u/eta does not change. Changes become rarer and stop, so that convergence is
 // that of a constant eta, which stays within farthestEta of the first one: beyond that the linear system loses digits
-// of b. eta starts at ||K||^2/8 over the mean eigenvalue of A*A: those of a blur, or of a scanner, are much smaller than
-// ||A||^2.
+// of b. eta starts at ||K||^2 over the mean eigenvalue of A*A, and an eighth of it with r(K b): those of a blur, or of
+// a scanner, are much smaller than ||A||^2.
 //
 // In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta that of the estimate b at the
 // last iteration, and S the inverse above:
@@ -141,7 +141,7 @@ func (s *admm) Traits() engine.Traits {
 		Choices: []engine.Choice{s.system.choice},
 	}
 	if s.p.K != nil {
-		t.Dual, t.Rough = s.finish, s.rough
+		t.Dual = s.finish
 	}
 	return t
 }
@@ -155,8 +155,8 @@ type admmRun struct {
 	before kept
 }
 
-// Init starts at z = K b0 and the given multiplier, which with r(b) is A*(y - A b0). Without a multiplier an estimate is
-// of little use: its first steps would lead away from it.
+// Init starts at z = K b0 and the given multiplier, which with r(b) is A*(y - A b0). Without a multiplier an estimate
+// is of little use: its first steps would lead away from it.
 func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
 	dev := w.Device()
 	run := new(admmRun)
@@ -246,14 +246,6 @@ func (s *admm) finish(w *engine.Work) array.Batch {
 	s.k.Forward(kb, w.B)
 	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier)
 	return multiplier
-}
-
-// rough is K b and the multiplier before finish; zero where that has nothing to do.
-func (s *admm) rough(w *engine.Work) (kb, u array.Batch) {
-	if s.system.closed {
-		return array.Batch{}, array.Batch{}
-	}
-	return w.Scratch[1], w.Scratch[2]
 }
 
 // due reports whether eta may change after the iteration.

@@ -211,9 +211,7 @@ func (d *dual) uphill(w *engine.Work, run *dualRun) float64 {
 	dev.Lin(t, 1+m, u, -m, before)
 	dev.Lin(t, 1, t, -1, next)
 	dev.Lin(du, 1, next, -1, u)
-	var along [1]float64
-	dev.Dot(along[:], t, du)
-	return along[0]
+	return engine.Inner(t, du)
 }
 
 // Reverse pulls the adjoint back.

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
+	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
 )
 
@@ -90,32 +90,11 @@ func (p *Groups) factorize() {
 		}
 	})
 	for i, v := range p.unit {
-		if p.unit[i] = 1 / math.Sqrt(v); math.IsInf(p.unit[i], 0) || math.IsNaN(p.unit[i]) {
-			p.unit[i] = 0
-		}
+		p.unit[i] = numerics.OverRoot(v)
 	}
-	p.singular = slices.Contains(p.unit, 0)
-	if !p.singular && p.cholesky(0) {
-		return
-	}
-	p.singular = true
-	for ridge := singularRidge; !p.cholesky(ridge); ridge *= 32 {
-	}
-}
-
-// cholesky factorizes the matrix with a ridge; false where a pivot is not large enough.
-func (p *Groups) cholesky(ridge float64) bool {
-	p.assemble(ridge)
-	n := len(p.active)
-	if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}); !ok {
-		return false
-	}
-	for i := range n {
-		if v := p.f.r[i*p.f.stride+i]; !(v*v > p.Cut) {
-			return false
-		}
-	}
-	return true
+	upper := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}
+	ridge, _ := numerics.RidgedCholesky(upper, singularRidge, p.Cut, p.assemble)
+	p.singular = ridge > 0 || slices.Contains(p.unit, 0)
 }
 
 // assemble sets the upper triangle of the factor's matrix to G + Q in its units, with a ridge.

@@ -1,6 +1,6 @@
 package faces
 
-import "math"
+import "surepipe/internal/numerics"
 
 // Penalty describes that of some coordinates,
 //
@@ -85,10 +85,6 @@ func (p *Point) rescale(q []float64) {
 		if q != nil {
 			v += q[j]
 		}
-		s := 1 / math.Sqrt(v)
-		if math.IsInf(s, 0) || math.IsNaN(s) {
-			s = 0
-		}
-		p.scale = append(p.scale, s)
+		p.scale = append(p.scale, numerics.OverRoot(v))
 	}
 }
