@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
+
+	"surepipe/array"
 )
 
 // Stage is a typed function between channels: it receives until in is closed or ctx is done, and
@@ -34,7 +36,11 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 // goroutines of others.
 func Guard(work func() error) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case *array.MemoryError:
+			err = r
+		default:
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
