@@ -53,8 +53,8 @@ func (o *Options) admit(ctx context.Context, d Data) error {
 		return err
 	}
 	if need > o.Memory {
-		return study.Because(&MemoryError{Needed: need, Limit: o.Memory}, "--memory is %d bytes, but an estimate of these "+
-			"data takes up to %d", o.Memory, need)
+		return study.Because(&MemoryError{Needed: need, Limit: o.Memory}, "--memory is %d bytes, but an estimate of "+
+			"these data takes up to %d", o.Memory, need)
 	}
 	return nil
 }

@@ -376,8 +376,8 @@ func TestResultsAreReadBack(t *testing.T) {
 	}
 }
 
-// What the process holds more at most while an estimate is made is within what was said beforehand; with less memory than
-// that it is refused before it takes any.
+// What the process holds more at most while an estimate is made is within what was said beforehand; with less
+// memory than that it is refused before it takes any.
 func TestEstimateBytesBoundsTheMemory(t *testing.T) {
 	matrix := func(m, n int) (x *mat.Dense) {
 		x = mat.NewDense(m, n, nil)

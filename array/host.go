@@ -41,8 +41,8 @@ func (b *hostBuffer) Len() int { return len(b.data) }
 // process: a program that wants a native BLAS calls [UseNative] first.
 func NewHost() *Host { return &Host{pool: map[int][]*hostBuffer{}} }
 
-// NewHostOf is [NewHost] with a bound of the bytes that its batches hold together. Where they need more, Alloc panics with
-// a [MemoryError], which a pipeline returns as the error of the call.
+// NewHostOf is [NewHost] with a bound of the bytes that its batches hold together. Where they need more, Alloc
+// panics with a [MemoryError], which a pipeline returns as the error of the call.
 func NewHostOf(bytes int64) *Host {
 	h := NewHost()
 	h.limit = bytes

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -36,10 +37,12 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 // goroutines of others.
 func Guard(work func() error) (err error) {
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *array.MemoryError:
-			err = r
+		r := recover()
+		var short *array.MemoryError
+		switch fault, _ := r.(error); {
+		case r == nil:
+		case errors.As(fault, &short): // a device whose memory is bounded
+			err = short
 		default:
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}

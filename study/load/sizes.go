@@ -49,8 +49,9 @@ func (f *Source) sizeOfTable(s *Sizes, path string) error {
 		return err
 	}
 	line, _ := bufio.NewReaderSize(file, 1<<20).ReadSlice('\n')
-	n, columns := float64(info.Size())/2, 1+float64(max(bytes.Count(line, []byte(",")), bytes.Count(line, []byte("\t"))))
-	s.Numbers += n // a digit and a comma
+	columns := 1 + float64(max(bytes.Count(line, []byte(",")), bytes.Count(line, []byte("\t"))))
+	n := float64(info.Size()) / 2 // a digit and a comma
+	s.Numbers += n
 	s.Rows, s.Columns = max(s.Rows, n/columns), max(s.Columns, columns)
 	if s.Signal += n / columns; f.Table.Response == "" {
 		s.Signal += n
