@@ -303,7 +303,7 @@ func (b *blocks) Moments() hutch.Moments {
 	return hutch.Moments{}
 }
 
-// Closed sums up. There is no slope, a vector of length p.
+// Closed sums up.
 func (b *blocks) Closed() Closed {
 	sum := Closed{Known: true, Margin: math.Inf(1), SpaceMargin: math.Inf(1), Neighbours: true}
 	all, diagonal := make([]Closed, len(b.of)), true
