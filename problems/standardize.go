@@ -181,12 +181,15 @@ func eachEntry(x spec.Matrix, f func(j int, v float64)) {
 	}
 }
 
+// constantShare is the standard deviation over the mean up to which a column is constant but for rounding errors.
+const constantShare = 1e-14
+
 // deviationsOf are the standard deviations of columns of d entries, of which the sums of the squares without the mean
 // are given, in their place.
 func deviationsOf(squares, mean []float64, d int) []float64 {
 	for j, v := range squares {
 		squares[j] = math.Sqrt(v / float64(d))
-		if squares[j] <= 1e-14*math.Abs(mean[j]) {
+		if squares[j] <= constantShare*math.Abs(mean[j]) {
 			squares[j] = 0
 		}
 	}
