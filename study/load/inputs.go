@@ -123,9 +123,9 @@ func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
 
-// warnIntercept notes that a regression has no intercept, nor a constant column of X, although the mean of y is far
+// noteIntercept notes that a regression has no intercept, nor a constant column of X, although the mean of y is far
 // from 0.
-func (f *Source) warnIntercept(n *study.Notes, data problems.Data, means, deviations []float64) {
+func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func() (means, deviations []float64)) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
@@ -133,6 +133,7 @@ func (f *Source) warnIntercept(n *study.Notes, data problems.Data, means, deviat
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) {
 		return
 	}
+	means, deviations := spread()
 	for j, v := range deviations {
 		if v == 0 && means[j] != 0 {
 			return
