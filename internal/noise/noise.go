@@ -67,7 +67,8 @@ func finiteMatrix(method string, y []float64, rows, cols int, expected string) (
 	}
 	most, bad := largest(y)
 	if bad >= 0 {
-		_, err = refuse(method, "y holds %g at [%d, %d], expected finite numbers%s", y[bad], bad/cols, bad%cols, expected)
+		_, err = refuse(method, "y holds %g at [%d, %d], expected finite numbers%s", y[bad], bad/cols, bad%cols,
+			expected)
 	}
 	return most, err
 }
