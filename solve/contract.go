@@ -44,6 +44,7 @@ type (
 	Point     = engine.Point
 	Factored  = engine.Factored
 	Tangent   = engine.Tangent
+	Arrow     = engine.Arrow
 	Reduced   = engine.Reduced
 	Frame     = engine.Frame
 	Linear    = engine.Linear
