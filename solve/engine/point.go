@@ -112,9 +112,10 @@ type Arrow interface {
 	Leverages(ctx context.Context) ([]float64, error)
 	// Images sets dst to D mu_hat v for count vectors, one after the other.
 	Images(ctx context.Context, dst, v []float64, count int) error
-	// Bytes is the memory that it holds, and ImageBytes what an image takes.
+	// Bytes is the memory that it holds, and ImageBytes and ImageFlops are what an image takes.
 	Bytes() int64
 	ImageBytes() int64
+	ImageFlops() float64
 }
 
 // Release frees the space, the operator and the places.

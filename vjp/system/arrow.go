@@ -41,7 +41,7 @@ func Arrow(ctx context.Context, dev array.Device, by solve.Arrow, picked linops.
 		floats.Sub(diagonal, picked.Diagonal)
 	}
 	trace := floats.Sum(diagonal)
-	frobenius2, err := s.squares(ctx, dev, trace)
+	frobenius2, err := s.squares(ctx, dev)
 	if err != nil {
 		return nil, err
 	}
@@ -72,29 +72,26 @@ func (s *arrowed) constant(ctx context.Context, diagonal []float64) error {
 }
 
 const (
-	// squaresShare is the standard error, over its value, of ||D mu_hat||_F^2 where it comes from images of random
-	// signs, of which there are at least fewSquares and together at most squaresBytes. The number serves error bars
-	// alone.
-	squaresShare = 0.01
-	fewSquares   = 4
-	squaresBytes = 1 << 28
-	squaresSeed  = 0x6172726f77
+	// squaresFlops is the number of operations, a few hundredths of a second's work, up to which ||D mu_hat||_F^2 is
+	// the sum over all unit vectors. Beyond, it comes from images of random signs, of which fewSquares or more, up to
+	// mostSquares, have a standard error of squaresShare of it. The number serves error bars alone.
+	squaresFlops            = 2e9
+	fewSquares, mostSquares = 4, 24
+	squaresShare            = 0.02
+	squaresSeed             = 0x6172726f77
+	squaresBytes            = 1 << 27
 )
 
-// squares is ||D mu_hat||_F^2, the mean of ||D w||^2 over random signs w, whose variance is at most 2 tr D^4 for one,
-// and tr D^4 <= tr D^2 >= (tr D)^2/d; or the sum over all unit vectors where that takes no more images.
-func (s *arrowed) squares(ctx context.Context, dev array.Device, trace float64) (sum float64, err error) {
-	if s.d == 0 || trace <= 0 {
-		return 0, nil
-	}
-	count := max(fewSquares, int(2/(squaresShare*squaresShare)/(trace*trace/float64(s.d))))
-	units := count >= s.d
+// squares is ||D mu_hat||_F^2, the mean of ||D w||^2 over random signs w, of which one has a variance of at most
+// 2 tr D^4 <= 2 tr D^2.
+func (s *arrowed) squares(ctx context.Context, dev array.Device) (float64, error) {
+	rng := rand.New(rand.NewPCG(squaresSeed, uint64(s.d)))
+	count, units, first := fewSquares, s.by.ImageFlops()*float64(s.d) <= squaresFlops, 0
 	if units {
 		count = s.d
 	}
-	rng := rand.New(rand.NewPCG(squaresSeed, uint64(s.d)))
-	most := max(1, int(squaresBytes/s.ProbeBytes()))
-	for first := 0; first < count; first += most {
+	sum, most := 0.0, max(1, int(squaresBytes/s.ProbeBytes()))
+	for first < count {
 		some := min(most, count-first)
 		host := make([]float64, some*s.d)
 		for i := range host {
@@ -105,19 +102,21 @@ func (s *arrowed) squares(ctx context.Context, dev array.Device, trace float64) 
 				host[i] = float64(1 - 2*int(rng.Uint64()&1))
 			}
 		}
+		squares := make([]float64, some)
 		w := dev.Put(host, some, s.d)
 		err := s.Apply(ctx, w, w, Goal{}, nil)
 		if err == nil {
-			squares := make([]float64, some)
 			dev.Dot(squares, w, w)
-			sum += floats.Sum(squares)
 		}
-		w.Free()
-		if err != nil {
+		if w.Free(); err != nil {
 			return 0, err
 		}
+		sum += floats.Sum(squares)
+		if first += some; !units && sum > 0 {
+			count = max(count, min(mostSquares, int(2/(squaresShare*squaresShare)/(sum/float64(first)))))
+		}
 	}
-	if !units {
+	if !units && count > 0 {
 		sum /= float64(count)
 	}
 	return sum, dev.Err()

@@ -30,7 +30,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/internal/parallel"
@@ -70,8 +69,9 @@ func (c *Completion) Order() int {
 // unique.
 var ErrSingular = errors.New("the second derivative of the completion is singular")
 
-// worst is the largest condition number of the Schur complement, scaled to a diagonal of ones, that is inverted.
-const worst = 1e12
+// least is what is left of a coordinate of the Schur complement, scaled to a diagonal of ones, when those before it are
+// eliminated, below which the complement counts as singular.
+const least = 1e-11
 
 // Arrow is the factored second derivative. It is safe for concurrent use.
 type Arrow struct {
@@ -91,6 +91,8 @@ type Arrow struct {
 	// The coordinates of column j in S are from[j] to to[j]-1 of its p ones, from off[j] on.
 	from, to, off []int
 	inverse       []float64 // S^{-1}
+	// blocks are the A_i of all rows, the upper triangle row by row; nil where they are computed when they are needed.
+	blocks []float64
 }
 
 // New factors the second derivative at a point; the error is [ErrSingular] or the context's.
@@ -107,14 +109,33 @@ func New(ctx context.Context, c Completion) (*Arrow, error) {
 		a.ec = 1
 	}
 	a.q, a.p = a.k+a.er, a.k+a.ec
-	a.list(&c)
 	pinned := a.rotate(&c)
-	a.number(pinned)
+	a.list(&c, pinned)
+	a.number(len(pinned))
 	return a, a.factor(ctx)
 }
 
-// list sorts the entries: by rows, those by columns, and these by rows again, each keeping the order within.
-func (a *Arrow) list(c *Completion) {
+// list puts the pinned columns first, in their order, and sorts the entries: by rows, those by columns, and these by
+// rows again, each keeping the order within.
+func (a *Arrow) list(c *Completion, pinned []int) {
+	number, next := make([]int32, a.n), 0
+	order := slices.Clone(pinned)
+	for j := range a.n {
+		if !slices.Contains(pinned, j) {
+			order = append(order, j)
+		}
+	}
+	x := make([]float64, 0, len(a.x))
+	for _, j := range order {
+		number[j] = int32(next)
+		x, next = append(x, a.x[j*a.q:(j+1)*a.q]...), next+1
+	}
+	a.x = x
+	columns := make([]int32, a.d)
+	for e, j := range c.Col {
+		columns[e] = number[j]
+	}
+	c.Col = columns
 	any := counted(c.Row, nil, a.m)
 	byColumn := counted(c.Col, any.order, a.n)
 	byRow := counted(c.Row, byColumn.order, a.m)
@@ -124,7 +145,7 @@ func (a *Arrow) list(c *Completion) {
 	if c.Weights != nil {
 		a.w = make([]float64, a.d)
 	}
-	number := make([]int32, a.d)
+	number = make([]int32, a.d)
 	for e, from := range a.place {
 		a.col[e], a.zeta[e], number[from] = c.Col[from], c.Misfit[from], int32(e)
 		if a.w != nil {
@@ -218,17 +239,16 @@ func (a *Arrow) rotate(c *Completion) (pinned []int) {
 	return pinned
 }
 
-// number sets the coordinates of the columns: the s-th of the pinned ones has s+1 of the factor's.
-func (a *Arrow) number(pinned []int) {
+// number sets the coordinates of the columns: pinned column j has j+1 of the factor's, and so they do not fall.
+func (a *Arrow) number(pinned int) {
 	a.from, a.to, a.off = make([]int, a.n), make([]int, a.n), make([]int, a.n+1)
 	for j := range a.n {
-		a.to[j] = a.p
+		if a.to[j] = a.p; j < pinned {
+			a.to[j] = a.ec + j + 1
+		}
 	}
-	for s, j := range pinned {
-		a.to[j] = a.ec + s + 1
-	}
-	if a.er*a.ec == 1 && len(pinned) > 0 {
-		a.from[pinned[len(pinned)-1]] = 1
+	if a.er*a.ec == 1 {
+		a.from[0] = 1
 	}
 	for j := range a.n {
 		if a.cptr[j] == a.cptr[j+1] { // no entries
@@ -241,15 +261,23 @@ func (a *Arrow) number(pinned []int) {
 // size is the order of S.
 func (a *Arrow) size() int { return a.off[a.n] }
 
-// chunkValues is the number of values that the blocks of the rows of a chunk have.
-const chunkValues = 1 << 23
+// chunkValues is the number of values that the blocks of the rows of a chunk have, and mostKept that of all A_i up to
+// which they are kept.
+const chunkValues, mostKept = 1 << 23, 1 << 23
 
 // factor sets S^{-1}.
 func (a *Arrow) factor(ctx context.Context) error {
 	n := a.size()
 	s := make([]float64, n*n)
+	var kept []float64
+	if size := a.m * packed(a.q); size <= mostKept {
+		kept = make([]float64, size)
+	}
 	chunks := a.chunks(chunkValues)
 	for _, c := range chunks {
+		if kept != nil {
+			c.a = kept[c.lo*packed(a.q) : c.hi*packed(a.q)]
+		}
 		if err := a.prepare(ctx, c, true); err != nil {
 			return err
 		}
@@ -262,7 +290,9 @@ func (a *Arrow) factor(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		c.clear()
 	}
+	a.blocks = kept
 	scale := make([]float64, n)
 	for j := range a.n {
 		for t := a.from[j]; t < a.to[j]; t++ {
@@ -288,9 +318,11 @@ func (a *Arrow) factor(ctx context.Context) error {
 	}
 	scaled()
 	sym := blas64.Symmetric{N: n, Stride: max(n, 1), Data: s, Uplo: blas.Upper}
-	norm := lapack64.Lansy(lapack.MaxColumnSum, sym, make([]float64, n))
 	root, ok := lapack64.Potrf(sym)
-	if !ok || n > 0 && lapack64.Pocon(sym, norm, make([]float64, 3*n), make([]int, n)) < 1/worst {
+	for i := range n {
+		ok = ok && s[i*n+i]*s[i*n+i] > least
+	}
+	if !ok {
 		return ErrSingular
 	}
 	if err := ctx.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
@@ -16,7 +17,7 @@ import (
 type chunk struct {
 	lo, hi int
 	first  int       // of the entries
-	a      []float64 // the factor's part of every A_i, the upper triangle row by row
+	a      []float64 // every A_i, the upper triangle row by row: the factor's part follows the effect's row
 	y      []float64 // w_ij A_i x_j of every entry, q values each
 	c      []float64 // w_ij x_j* A_i x_j' w_ij' of the entries of every row
 	at     []int     // of a row's in c
@@ -30,7 +31,7 @@ func (a *Arrow) chunks(values int) (all []*chunk) {
 	count, lo := 0, 0
 	for i := range a.m {
 		seen := a.ptr[i+1] - a.ptr[i]
-		if count += packed(a.k) + seen*(a.q+seen); count >= values || i+1 == a.m {
+		if count += packed(a.q) + seen*(a.q+seen); count >= values || i+1 == a.m {
 			all = append(all, &chunk{lo: lo, hi: i + 1, first: a.ptr[lo]})
 			lo, count = i+1, 0
 		}
@@ -44,7 +45,12 @@ func (c *chunk) clear() { *c = chunk{lo: c.lo, hi: c.hi, first: c.first} }
 // prepare computes the blocks of a chunk's rows, on all processors where shared.
 func (a *Arrow) prepare(ctx context.Context, c *chunk, shared bool) error {
 	rows, entries := c.hi-c.lo, a.ptr[c.hi]-c.first
-	c.a, c.y = make([]float64, rows*packed(a.k)), make([]float64, entries*a.q)
+	c.y = make([]float64, entries*a.q)
+	if a.blocks != nil {
+		c.a = a.blocks[c.lo*packed(a.q) : c.hi*packed(a.q)]
+	} else if c.a == nil {
+		c.a = make([]float64, rows*packed(a.q))
+	}
 	c.at = make([]int, rows+1)
 	for i := range rows {
 		seen := a.ptr[c.lo+i+1] - a.ptr[c.lo+i]
@@ -102,27 +108,48 @@ func (a *Arrow) scaled(dst []float64, i int) {
 	}
 }
 
-// invert sets w.x to the scaled rows of row i and w.a to A_i.
-func (a *Arrow) invert(i int, w *rowWork) (x, inverse blas64.General, ok bool) {
-	seen, q := a.ptr[i+1]-a.ptr[i], a.q
-	x = general(seen, q, grown(&w.x, seen*q))
-	a.scaled(x.Data, i)
+// invert sets w.a to A_i, from the rows x of row i, and keeps its triangle in own.
+func (a *Arrow) invert(own []float64, i int, x blas64.General, w *rowWork) (inverse blas64.General, ok bool) {
+	q := a.q
 	inverse = general(q, q, grown(&w.a, q*q))
+	if a.blocks != nil {
+		unpack(inverse, a.blocks[i*packed(q):])
+		return inverse, true
+	}
 	sym := blas64.Symmetric{N: q, Stride: q, Data: inverse.Data, Uplo: blas.Upper}
 	blas64.Syrk(blas.Trans, 1, x, 0, sym)
 	for t := a.er; t < q; t++ {
 		inverse.Data[t*q+t] += a.lambda
 	}
-	return x, inverse, numerics.InvertUpper(sym)
+	ok = numerics.InvertUpper(sym)
+	for s := range q {
+		own = own[copy(own, inverse.Data[s*q+s:(s+1)*q]):]
+	}
+	return inverse, ok
+}
+
+// unpack writes down a symmetric matrix by its triangle.
+func unpack(dst blas64.General, triangle []float64) {
+	n := dst.Rows
+	for s := range n {
+		row := dst.Data[s*n : (s+1)*n]
+		copy(row[s:], triangle[:n-s])
+		for t := s + 1; t < n; t++ {
+			dst.Data[t*n+s] = row[t]
+		}
+		triangle = triangle[n-s:]
+	}
 }
 
 // block computes what c has of row i.
 func (a *Arrow) block(c *chunk, i int, w *rowWork) bool {
-	from, seen, q, k := a.ptr[i]-c.first, a.ptr[i+1]-a.ptr[i], a.q, a.k
+	from, seen, q := a.ptr[i]-c.first, a.ptr[i+1]-a.ptr[i], a.q
 	if seen == 0 {
 		return true
 	}
-	x, inverse, ok := a.invert(i, w)
+	x := general(seen, q, grown(&w.x, seen*q))
+	a.scaled(x.Data, i)
+	inverse, ok := a.invert(c.a[(i-c.lo)*packed(q):], i, x, w)
 	if !ok {
 		return false
 	}
@@ -137,11 +164,6 @@ func (a *Arrow) block(c *chunk, i int, w *rowWork) bool {
 		}
 	}
 	blas64.Gemm(blas.NoTrans, blas.Trans, 1, y, x, 0, own)
-	dst := c.a[(i-c.lo)*packed(k):]
-	for s := range k {
-		n := copy(dst, inverse.Data[(a.er+s)*q+a.er+s:(a.er+s)*q+q])
-		dst = dst[n:]
-	}
 	return true
 }
 
@@ -192,7 +214,7 @@ const atOnce = 512
 //
 // with z for w z, and w_ij u_i u_i* where j' is j.
 func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
-	n, k := a.size(), a.k
+	n := a.size()
 	width := a.to[j] - a.from[j]
 	if width == 0 {
 		return
@@ -215,22 +237,23 @@ func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 	}
 	// The products of misfits: one matrix product for all other columns.
 	begin, end := a.inColumn(c, j)
-	sums := general(a.n-j, packed(k), grown(&w.sum, (a.n-j)*packed(k)))
+	prefix := a.prefix(j)
+	sums := general(a.n-j, prefix, grown(&w.sum, (a.n-j)*prefix))
 	clear(sums.Data)
 	for ; begin < end; begin += atOnce {
 		some := min(atOnce, end-begin)
 		outer := general(some, a.n-j, grown(&w.outer, some*(a.n-j)))
-		triangles := general(some, packed(k), grown(&w.triangles, some*packed(k)))
+		triangles := general(some, prefix, grown(&w.triangles, some*prefix))
 		clear(outer.Data)
 		for r := range some {
 			i, e := int(a.row[begin+r]), int(a.ent[begin+r])
-			copy(triangles.Data[r*packed(k):(r+1)*packed(k)], c.a[(i-c.lo)*packed(k):])
+			copy(triangles.Data[r*prefix:(r+1)*prefix], c.a[(i-c.lo)*packed(a.q)+a.er*a.q:])
 			a.misfits(outer.Data[r*(a.n-j):(r+1)*(a.n-j)], i, e)
 		}
 		blas64.Gemm(blas.Trans, blas.NoTrans, 1, outer, triangles, 1, sums)
 	}
 	for other := j; other < a.n; other++ {
-		a.spread(s, sums.Data[(other-j)*packed(k):(other-j+1)*packed(k)], j, other)
+		a.spread(s, sums.Data[(other-j)*prefix:(other-j+1)*prefix], j, other)
 	}
 }
 
@@ -255,9 +278,7 @@ func (a *Arrow) stack(c *chunk, e pair, left, right []float64, j, other int) {
 	copy(right[wide:], u[a.from[other]:])
 	yj, yo := c.y[(int(e.one)-c.first)*a.q:][:a.q], c.y[(int(e.other)-c.first)*a.q:][:a.q]
 	zj, zo := a.zeta[e.one], a.zeta[e.other]
-	for t, v := range u[a.from[other]:a.to[other]] {
-		right[t] = cross * v
-	}
+	floats.ScaleTo(right[:wide], cross, u[a.from[other]:a.to[other]])
 	a.along(right[:wide], zo, yj, a.from[other])
 	clear(left[width:])
 	a.along(left[width:], zj, yo, a.from[j])
@@ -266,11 +287,8 @@ func (a *Arrow) stack(c *chunk, e pair, left, right []float64, j, other int) {
 // along adds z times the factor's part of y, q coordinates of a row, to the coordinates of a column from the given
 // one on.
 func (a *Arrow) along(dst []float64, z float64, y []float64, from int) {
-	skip := max(a.ec-from, 0) // the effect
-	y = y[a.er+max(from-a.ec, 0):]
-	for t := range dst[skip:] {
-		dst[skip+t] += z * y[t]
-	}
+	dst = dst[max(a.ec-from, 0):] // without the effect
+	floats.AddScaled(dst, z, y[a.er:a.er+len(dst)])
 }
 
 // weight is w_ij of an entry.
@@ -281,7 +299,13 @@ func (a *Arrow) weight(e int) float64 {
 	return a.w[e]
 }
 
-// spread subtracts a symmetric k x k matrix from the block (j, other) of S.
+// prefix is how much of a packed triangle has a coordinate of column j in every entry.
+func (a *Arrow) prefix(j int) int {
+	k := max(a.to[j]-a.ec, 0)
+	return k*a.k - k*(k-1)/2
+}
+
+// spread subtracts a symmetric k x k matrix, of which column j's coordinates are given, from the block (j, other) of S.
 func (a *Arrow) spread(s, triangle []float64, j, other int) {
 	n := a.size()
 	jskip, oskip := max(a.ec-a.from[j], 0), max(a.ec-a.from[other], 0)

@@ -5,12 +5,13 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/parallel"
 )
 
 // rowsAtOnce bounds the rows of which leverages are computed together, and so the memory that takes.
-const rowsAtOnce = 256
+const rowsAtOnce = 512
 
 // Leverages are the diagonal of D mu_hat, in the order of the given entries:
 //
@@ -46,14 +47,16 @@ func (a *Arrow) runs() (all []*chunk) {
 	return all
 }
 
-// triangles are the factor's parts of S_jj'^{-1} + S_j'j^{-1}, j' > j, and of S_jj^{-1}, as packed triangles, one a row:
-// E is the sum over j <= j' of z_j z_j' times them.
-func (a *Arrow) triangles() []float64 {
-	size, n, k := a.size(), a.n, a.k
-	out := make([]float64, n*(n+1)/2*packed(k))
+// triangles are the factor's parts of S_jj'^{-1} + S_j'j^{-1}, j' > j, and of S_jj^{-1}, as packed triangles, as far as
+// they are not 0: those of column j are a matrix with a row for every j' >= j, and E is the sum of z_j z_j' times them.
+func (a *Arrow) triangles() [][]float64 {
+	size, n := a.size(), a.n
+	out := make([][]float64, n)
 	parallel.For(n, func(j int) {
+		prefix := a.prefix(j)
+		out[j] = make([]float64, (n-j)*prefix)
 		for other := j; other < n; other++ {
-			dst := out[(j*(2*n-j-1)/2+other)*packed(k):][:packed(k)]
+			dst := out[j][(other-j)*prefix:][:prefix]
 			jskip, oskip := max(a.ec-a.from[j], 0), max(a.ec-a.from[other], 0)
 			rows, cols := a.to[j]-a.from[j]-jskip, a.to[other]-a.from[other]-oskip
 			for x := range rows {
@@ -85,7 +88,7 @@ type leverageWork struct {
 }
 
 // leverages sets those of a chunk's rows.
-func (a *Arrow) leverages(ctx context.Context, h, triangles []float64, c *chunk, w *leverageWork) error {
+func (a *Arrow) leverages(ctx context.Context, h []float64, triangles [][]float64, c *chunk, w *leverageWork) error {
 	k, entries := a.k, a.ptr[c.hi]-c.first
 	t, b := grown(&w.t, len(c.c)), grown(&w.b, entries*k)
 	e := grown(&w.e, (c.hi-c.lo)*packed(k))
@@ -98,7 +101,7 @@ func (a *Arrow) leverages(ctx context.Context, h, triangles []float64, c *chunk,
 		for other := range a.n {
 			a.forms(t, b, c, j, other, w)
 		}
-		a.squares(e, triangles, c, j, w)
+		a.squares(e, triangles[j], c, j, w)
 	}
 	for i := c.lo; i < c.hi; i++ {
 		a.finish(h, t, b, e, c, i, w)
@@ -129,15 +132,8 @@ func (a *Arrow) forms(t, b []float64, c *chunk, j, other int, w *leverageWork) {
 	skip := max(a.ec-a.from[other], 0)
 	for r, e := range both {
 		image := images.Data[r*wide : (r+1)*wide]
-		sum := 0.0
-		for s, v := range a.u[int(e.row)*a.p+a.from[other]:][:wide] {
-			sum += v * image[s]
-		}
-		t[a.cross(c, e)] = sum
-		z, dst := a.zeta[e.other], b[(int(e.one)-c.first)*a.k:][:wide-skip]
-		for s, v := range image[skip:] {
-			dst[s] += z * v
-		}
+		t[a.cross(c, e)] = floats.Dot(a.u[int(e.row)*a.p+a.from[other]:][:wide], image)
+		floats.AddScaled(b[(int(e.one)-c.first)*a.k:][:wide-skip], a.zeta[e.other], image[skip:])
 	}
 }
 
@@ -149,9 +145,9 @@ func (a *Arrow) cross(c *chunk, e pair) int {
 
 // squares adds z_j z_j' (S_jj'^{-1} + S_j'j^{-1}), j' >= j, to the E of the rows in which column j is seen.
 func (a *Arrow) squares(e, triangles []float64, c *chunk, j int, w *leverageWork) {
-	n, size := a.n, packed(a.k)
+	n, size, prefix := a.n, packed(a.k), a.prefix(j)
 	begin, end := a.inColumn(c, j)
-	if begin == end {
+	if begin == end || prefix == 0 {
 		return
 	}
 	outer := general(end-begin, n-j, grown(&w.outer, (end-begin)*(n-j)))
@@ -159,12 +155,12 @@ func (a *Arrow) squares(e, triangles []float64, c *chunk, j int, w *leverageWork
 	for r := range end - begin {
 		a.misfits(outer.Data[r*(n-j):(r+1)*(n-j)], int(a.row[begin+r]), int(a.ent[begin+r]))
 	}
-	sums := general(end-begin, size, grown(&w.sum, (end-begin)*size))
-	of := general(n-j, size, triangles[j*(2*n-j+1)/2*size:])
+	sums := general(end-begin, prefix, grown(&w.sum, (end-begin)*prefix))
+	of := general(n-j, prefix, triangles)
 	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, outer, of, 0, sums)
 	for r := range end - begin {
 		i := int(a.row[begin+r])
-		blas64.Axpy(1, vector(sums.Data[r*size:(r+1)*size]), vector(e[(i-c.lo)*size:(i-c.lo+1)*size]))
+		blas64.Axpy(1, vector(sums.Data[r*prefix:(r+1)*prefix]), vector(e[(i-c.lo)*size:(i-c.lo)*size+prefix]))
 	}
 }
 
