@@ -31,29 +31,8 @@ type Matrix struct {
 	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
 	// Span computes vectors that span approximately the same space as the images.
 	Span func(ctx context.Context, dst, v array.Batch) error
-	// Numbered is Forms of random probes that says which they are, for a matrix that keeps what it has
-	// found for the same probes under a matrix before; nil where it is Forms. It replaces Forms where there
-	// is no basis to project the probes off.
-	Numbered func(ctx context.Context, dst, v array.Batch, which Numbers, share float64, left []float64) error
 	// Moments replaces Forms for random signs where it is offered.
 	Moments Moments
-}
-
-// Numbers are the numbers of the probes of a batch: vector i is probe First + i mod Count under the
-// run's seed and sample.
-type Numbers struct{ First, Count int }
-
-// At is the number of vector i.
-func (n Numbers) At(i int) int { return n.First + i%n.Count }
-
-// numbered is the oracle for the random probes first to first+n-1, without a basis.
-func (m Matrix) numbered(needed Accuracy, share float64, first, n int) Oracle {
-	if needed != Forms || m.Numbered == nil {
-		return m.oracle(needed, share)
-	}
-	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return m.Numbered(ctx, dst, v, Numbers{first, n}, share, left)
-	}
 }
 
 // oracle is M with an accuracy; share is that of forms.
@@ -89,10 +68,6 @@ type Options struct {
 	// Seen, if not nil, is given the residual probes and their images, numbered from first, before
 	// they are freed. Calls come from several goroutines at once, in any order.
 	Seen func(first int, v, mv array.Batch)
-	// Taken, if not nil, is given what the estimate keeps of the vectors first, first+1, ... of a plan
-	// that can be divided ([Plan.Divisible]), for [Run.Take] of another run. Calls come from several
-	// goroutines at once, in any order. An error ends the call of [Run.Do] and is returned by it.
-	Taken func(first int, probes []Probe) error
 }
 
 // Run is one estimate in progress: the results of its phases, and the device memory that holds
@@ -184,9 +159,8 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	defer signs.Free()
 	Rademacher(signs, r.o.Seed, r.o.Sample, r.plan.Sketch+first)
 	v := signs
-	oracle := r.matrix.numbered(r.plan.Needs, r.o.Share, r.plan.Sketch+first, n)
+	oracle := r.matrix.oracle(r.plan.Needs, r.o.Share)
 	if r.rank > 0 {
-		oracle = r.matrix.oracle(r.plan.Needs, r.o.Share)
 		v = r.dev.Alloc(n, r.plan.Dim)
 		defer v.Free()
 		Deflate(v, signs, r.basis.Rows(0, r.rank))
@@ -203,7 +177,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	if r.leverages != nil {
 		r.leverages.random(first, signs, mv)
 	}
-	return r.taken(p, first, n, signs)
+	return r.dev.Err()
 }
 
 // project queries vectors of the basis.
@@ -227,7 +201,7 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 		return err
 	}
 	r.tally.AddProjected(first, v, mv, left)
-	return r.taken(Projected, first, n, array.Batch{})
+	return r.dev.Err()
 }
 
 // basisShare is the share of vectors of the basis. They are few and of length 1, while a random

@@ -121,8 +121,7 @@ type Options struct {
 	// sample belongs to.
 	Logger *slog.Logger
 
-	compare  *stages.Comparing // of a sweep
-	division *Division         // of the probes of one sample
+	compare *stages.Comparing // of a sweep
 }
 
 // Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
@@ -319,7 +318,6 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		settings := stages.Settings{
 			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
 			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
-			Division: p.o.division,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell
@@ -368,9 +366,6 @@ func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan
 	probes = stages.Start(ctx, g, 1, probes, stages.QR())
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
-	if p.o.division != nil {
-		probes = stages.Start(ctx, g, p.o.Parallel, probes, stages.Gather())
-	}
 	if p.o.TraceError > 0 {
 		probes = stages.Start(ctx, g, p.workers, probes, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
 	}

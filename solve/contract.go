@@ -46,7 +46,6 @@ type (
 	Tangent   = engine.Tangent
 	Arrow     = engine.Arrow
 	Reduced   = engine.Reduced
-	Frame     = engine.Frame
 	Linear    = engine.Linear
 	HatTraces = engine.HatTraces
 )

@@ -77,9 +77,6 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	if err := dev.Sync(); err != nil {
 		return Risk{}, err
 	}
-	if d := job.division(); d != nil && !d.Whole() {
-		return job.partial(), nil
-	}
 	trace, err := job.estimate()
 	if err != nil {
 		return Risk{}, err
@@ -128,7 +125,7 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 		r.SpaceMargin = job.spaceMargin
 	}
 	r.Neighbours = job.neighbours
-	inner := job.inner()
+	inner := sol.Linearization.Inner()
 	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed
 	if err := dev.Err(); err != nil {
 		return Risk{}, err

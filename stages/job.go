@@ -79,20 +79,17 @@ type Job struct {
 	settings Settings
 	batch    int
 	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
-	// coordinates that the device's processors share each of them, or whose steps are counted for a
-	// Division; nil elsewhere.
+	// coordinates that the device's processors share each of them; nil elsewhere.
 	turn chan struct{}
-	// By the holder of turn: how many probes had stopped short when it began.
-	unsolved int
 	// By Solve and the stages of probes: what a digest needs, nil where none was asked for.
 	traces *traces
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
-	// By QR: how many probes of the phases after the sketch are sent out. gathered counts those that
-	// Gather has seen, and finished and arrived those that Refine and Verify have.
-	planned                     int
-	gathered, finished, arrived atomic.Int64
+	// By QR: how many probes of the phases after the sketch are sent out. finished and arrived
+	// count those that Refine and Verify have seen.
+	planned           int
+	finished, arrived atomic.Int64
 	// By Assemble, or Verify before it: the leverages of the observations, or their estimates, nil where
 	// leave-one-out is not known.
 	leverages []float64

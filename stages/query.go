@@ -34,14 +34,8 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 		}
 	}
 	ctx = j.settings.reporting(ctx, j.Index)
-	do := func(first, count int) error {
-		return j.sweeps(ctx, count, j.probeBytes(p.Phase),
-			func(from, n int) error { return j.run.Do(ctx, p.Phase, first+from, n) })
-	}
-	if j.division() != nil {
-		return j.claimed(ctx, p, do)
-	}
-	return do(p.First, p.Count)
+	return j.sweeps(ctx, p.Count, j.probeBytes(p.Phase),
+		func(from, n int) error { return j.run.Do(ctx, p.Phase, p.First+from, n) })
 }
 
 // fewest is the size of the smallest sweep: from two probes on, the bits of each are the same in

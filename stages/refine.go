@@ -52,9 +52,6 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 			return err
 		}
 		job.run.Grow(more)
-		if d := job.division(); d != nil {
-			d.grow(known + more)
-		}
 		g, inner := errgroup.WithContext(ctx)
 		g.SetLimit(workers)
 		var done atomic.Int64
@@ -75,9 +72,6 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		})
 		if waited := g.Wait(); err == nil {
 			err = waited
-		}
-		if err == nil && job.division() != nil {
-			err = job.gather(ctx)
 		}
 		if err != nil {
 			return err

@@ -239,7 +239,7 @@ func (e *estimation) machineFlags() []cli.Flag {
 			"compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; " +
 			"auto: mapped if X takes more than half of the machine's memory, and can be mapped", Values: load.Storages},
 		{Name: "device", To: &m.Device, Usage: "auto, or " + strings.Join(array.Kinds(), ", ") + "; cuda:1 is the " +
-			"second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both",
+			"second card, and cuda:0,cuda:1 spreads samples or points of a sweep over both",
 			Values: append([]string{"auto"}, array.Kinds()...)},
 		{Name: "verbose", Short: "v", To: &e.verbose, Usage: "log every sample on standard error"},
 	}
