@@ -75,8 +75,8 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 	return arrowTangent(ctx, dev, picked, r.Shape, r.Nuclear.Value, leading(u), f, leading(w), z.ToHost(), gap/eta)
 }
 
-// arrowTangent is the tangent space at U diag(f) V*, with the misfit A b - y there; nil where the second derivative in the
-// factors is too large to be factored, or singular.
+// arrowTangent is the tangent space at U diag(f) V*, with the misfit A b - y there; nil where the second derivative in
+// the factors is too large to be factored, or singular.
 func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, shape array.Shape, lambda float64,
 	u, f, v, misfit []float64, gap float64) (*engine.Tangent, error) {
 	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), Lambda: lambda, Weights: picked.Weights,

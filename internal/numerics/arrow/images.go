@@ -56,7 +56,8 @@ type imageWork struct {
 	entries, misfits, block, next, some []float64
 }
 
-// spreadOut sets rows lo to hi-1 of the matrix dst, which has n columns, to the values f(i, e) at the entries e of row lo + i.
+// spreadOut sets rows lo to hi-1 of the matrix dst, which has n columns, to the values f(i, e) at the entries e of row
+// lo + i.
 func (a *Arrow) spreadOut(dst blas64.General, lo, hi int, f func(i, e int) float64) {
 	clear(dst.Data)
 	for i := lo; i < hi; i++ {
@@ -159,8 +160,9 @@ func (a *Arrow) between(right []float64, count int) {
 	parallel.Ranges(size, columns, func(lo, hi int) {
 		inverse := blas64.General{Rows: size, Cols: hi - lo, Stride: size, Data: a.inverse[lo:]}
 		for c := 0; c < padded; c += together {
+			from := general(together, size, b[c*size:(c+together)*size])
 			out := blas64.General{Rows: together, Cols: hi - lo, Stride: size, Data: x[c*size+lo:]}
-			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(together, size, b[c*size:(c+together)*size]), inverse, 0, out)
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, from, inverse, 0, out)
 		}
 	})
 	clear(right)
