@@ -182,7 +182,7 @@ func newConfined(ctx context.Context, p Problem, t *solve.Tangent, tol float64) 
 		l.held.Hold(t.Model.Curvature)
 	}
 	l.held.Hold(system.Batch{Batch: t.Bases[0]}, system.Batch{Batch: t.Bases[1]})
-	on := Choice{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"}
-	l.choices = []Choice{on, by}
+	where := Choice{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"}
+	l.choices = []Choice{where, by}
 	return l, p.Device.Err()
 }

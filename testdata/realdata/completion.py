@@ -75,10 +75,10 @@ def sweep(matrix, criterion, folder, options):
         full += fit["b"]
     else:
         full[np.ix_(rows, cols)] += fit["U"] * fit["S"] @ fit["V"].T
-    for effects, lines_of, n, axis in (("effects_rows", rows, matrix.shape[0], 1), ("effects_cols", cols, matrix.shape[1], 0)):
-        whole = np.zeros(n)
-        whole[lines_of if len(fit[effects]) != n else np.arange(n)] = fit[effects]
-        full += np.expand_dims(whole, axis)
+    for name, occur, axis in (("effects_rows", rows, 1), ("effects_cols", cols, 0)):
+        effects = np.zeros(matrix.shape[1 - axis])
+        effects[occur if len(fit[name]) < len(effects) else slice(None)] = fit[name]
+        full += np.expand_dims(effects, axis)
     return lines, full, seconds
 
 
