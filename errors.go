@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"surepipe/input"
 	"surepipe/stages"
 	"surepipe/study"
 )
@@ -13,7 +14,7 @@ import (
 type (
 	// InputError is bad input: which option, array or file it is about, what was found, and what was expected. Every
 	// refusal has one in its chain.
-	InputError = study.Error
+	InputError = input.Error
 	// PanicError is a panic of an operator, a regularizer, a loss or a function that is not this module's.
 	PanicError = stages.PanicError
 )

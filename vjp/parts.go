@@ -181,7 +181,7 @@ func (r *partsRun) join() (*Solution, error) {
 	dev, d := r.y.Device(), r.y.N()
 	_, p := r.p.A.Dims()
 	var whole []float64 // b, where it is to be written down
-	if !r.o.Compact && p <= math.MaxInt32 {
+	if !r.o.Compact && p <= solve.MostWritten {
 		whole = make([]float64, p)
 	}
 	n := len(r.sols)

@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"array/arraytest"},
 	{"internal/numerics/steps"},
 	{"array"},
-	{"progress"},
+	{"input", "progress"},
 	{"internal"},
 }
 
