@@ -35,6 +35,7 @@ type (
 	Entry        = engine.Entry
 	Constructor  = engine.Constructor
 	Method       = engine.Method
+	Named        = engine.Named
 	Traits       = engine.Traits
 	Coefficients = engine.Coefficients
 	Work         = engine.Work

@@ -48,9 +48,6 @@ const (
 	// the violations at b_k.
 	chordGoal  = 0.3
 	chordShare = 0.05
-	// chordSlow steps in a row may leave more than chordRate of the optimality.
-	chordSlow = 3
-	chordRate = 0.7
 	// memoryBound is how much longer an operation takes in products with a vector than in those of
 	// matrices, and roundTrips the number of products with all of A that new weights take.
 	memoryBound = 8
@@ -70,8 +67,8 @@ func (r *newtonOnLoss) chord(ctx context.Context) (moved bool, err error) {
 		return false, err
 	}
 	first := c.off()
-	off, best, slow := first, first, 0
-	for off > chordGoal*r.Tol && slow < chordSlow && r.held.spent < c.worth() {
+	off := first
+	for off > chordGoal*r.Tol && r.held.spent < c.worth() {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -84,9 +81,6 @@ func (r *newtonOnLoss) chord(ctx context.Context) (moved bool, err error) {
 		}
 		moved = true
 		off = c.off()
-		if slow++; off <= chordRate*best {
-			best, slow = off, 0
-		}
 	}
 	if moved {
 		err = c.land()

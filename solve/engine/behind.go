@@ -54,12 +54,12 @@ func (at *Point) behind(w *Work, traits Traits) {
 	at.Argument, at.Eta = w.Device().Alloc(1, v.N()), w.Stepped
 	w.Device().Copy(at.Argument, v)
 	u := traits.Dual(w)
-	at.dual = w.Device().Alloc(1, u.N())
-	w.Device().Copy(at.dual, u)
+	at.rest.dual = w.Device().Alloc(1, u.N())
+	w.Device().Copy(at.rest.dual, u)
 	if traits.Kept != nil {
-		at.kept = traits.Kept(w)
+		at.rest.kept = traits.Kept(w)
 	}
-	at.ended = traits.Ended != nil && traits.Ended(w)
+	at.rest.ended = traits.Ended != nil && traits.Ended(w)
 }
 
 // Continue does more iterations from the solution of a problem with r(K b), whatever its optimality
@@ -67,12 +67,12 @@ func (at *Point) behind(w *Work, traits Traits) {
 // whether there were any to do.
 func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	at := s.At
-	if at.ended {
+	if at.rest.ended {
 		return false, nil
 	}
 	o := at.Options
 	o.MaxIter, o.Point, o.endless = iterations, true, true
-	more, err := Run(ctx, at.Method, at.Y, o, Start{B: at.B, Dual: at.dual, Eta: at.Eta, kept: at.kept})
+	more, err := Run(ctx, at.Method, at.Y, o, Start{B: at.B, Dual: at.rest.dual, Eta: at.Eta, kept: at.rest.kept})
 	if err != nil {
 		return false, err
 	}
@@ -82,8 +82,8 @@ func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	dev.Copy(at.B, more.B)
 	dev.Copy(s.MuHat, more.MuHat)
 	dev.Copy(at.Argument, more.At.Argument)
-	dev.Copy(at.dual, more.At.dual)
-	at.Eta, at.kept, at.ended = more.At.Eta, more.At.kept, more.At.ended
+	dev.Copy(at.rest.dual, more.At.rest.dual)
+	at.Eta, at.rest.kept, at.rest.ended = more.At.Eta, more.At.rest.kept, more.At.rest.ended
 	if more.Optimality < s.Optimality {
 		s.Optimality, s.Error = more.Optimality, more.Error
 	}

@@ -53,6 +53,21 @@ type Method interface {
 	Release()
 }
 
+// Named is what most methods have in common: a name, the problem, and nothing to release.
+type Named struct {
+	Label string
+	P     Problem
+}
+
+// Name is the algorithm's name.
+func (n *Named) Name() string { return n.Label }
+
+// Problem is the problem that it solves.
+func (n *Named) Problem() Problem { return n.P }
+
+// Release does nothing.
+func (n *Named) Release() {}
+
 // Traits is what [Run] needs to know about a method. Every field but Norm2 may be left at its zero
 // value, which promises nothing.
 type Traits struct {

@@ -163,8 +163,7 @@ func AlongBand(p engine.Problem, y array.Batch) array.Batch {
 	return u
 }
 
-// mostSaddle is the largest number of rows and columns of K together for a dense matrix: a step takes some
-// two tenths of a second there, and twenty or thirty suffice where ADMM would go on for ten thousand iterations.
+// mostSaddle is the largest number of rows and columns of K together for a dense matrix.
 const mostSaddle = 2048
 
 // smallSaddle reports that the matrix is small, and a sparse one not much faster.
@@ -175,7 +174,7 @@ func smallSaddle(p engine.Problem) bool {
 }
 
 // smallestSparse is the number of rows and columns of K together beyond which a sparse factor is taken
-// where there is one: of 24 x 24 pixels a dense one takes a hundred times as long.
+// where there is one.
 const smallestSparse = 256
 
 // denseSystem is that of any small A and K.

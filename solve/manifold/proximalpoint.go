@@ -32,7 +32,7 @@ type proximalPoint struct {
 	least    float64 // and the least since the center
 	steps    int     // Newton steps since the center
 	stuck    bool    // there is no descent
-	set, cut []int   // the manifold at the last center
+	last     strata  // the manifold at the last center
 
 	d, da    array.Batch // a step in xi, and A* of it
 	try, dif array.Batch
@@ -143,36 +143,36 @@ func (n *proximalPoint) recenter() error {
 		n.sigma /= 2
 	}
 	n.sigma = min(max(n.sigma, n.r.m.Eta), mostSigma*n.r.m.Eta)
-	n.set, n.cut = n.manifold()
+	n.last = n.manifold()
 	return n.begin(n.x)
 }
 
 // mostSigma is the largest sigma, in units of 1/||A||^2.
 const mostSigma = 1e14
 
-// manifold lists what tells one manifold from another.
-func (n *proximalPoint) manifold() (set, cut []int) {
+// strata tell one manifold from another: its coordinates, and where its clusters of them begin.
+type strata struct{ set, cut []int }
+
+// manifold is that of the proximal point.
+func (n *proximalPoint) manifold() strata {
 	m := n.j.Model()
 	if m == nil {
-		return nil, nil
+		return strata{}
 	}
 	switch f := m.Space.Form(); f.Kind {
 	case space.Subset:
-		return slices.Clone(f.Set), nil
+		return strata{set: slices.Clone(f.Set)}
 	case space.Cluster:
-		return slices.Clone(f.Average.Indices), slices.Clone(f.Average.Indptr)
+		return strata{slices.Clone(f.Average.Indices), slices.Clone(f.Average.Indptr)}
 	}
 	_, dim := m.Space.Dims()
-	return []int{-1, dim}, nil
+	return strata{set: []int{-1, dim}}
 }
 
 // settled reports that the manifold is that of the last center, and has a system.
 func (n *proximalPoint) settled() bool {
-	if !solvable(n.j.Model()) {
-		return false
-	}
-	set, cut := n.manifold()
-	return slices.Equal(set, n.set) && slices.Equal(cut, n.cut)
+	now := n.manifold()
+	return solvable(n.j.Model()) && slices.Equal(now.set, n.last.set) && slices.Equal(now.cut, n.last.cut)
 }
 
 // advance takes a Newton step on psi, with a line search on its slope.

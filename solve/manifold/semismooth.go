@@ -54,7 +54,7 @@ func newSemismooth(ctx context.Context, p engine.Problem, _ engine.Options) (eng
 	if p.Loss != nil {
 		return nil, errNotQuadratic
 	}
-	g, err := gradient.NewProximalGradient(ctx, p, true)
+	g, err := gradient.NewProximalGradient(ctx, "newton", p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,6 @@ func newSemismooth(ctx context.Context, p engine.Problem, _ engine.Options) (eng
 }
 
 var errNotQuadratic = fmt.Errorf("solve: Newton steps on the model need a quadratic loss; use ista or fista")
-
-// Name is "newton".
-func (s *semismooth) Name() string { return "newton" }
 
 // Traits are those of fista, but that it keeps its iterates itself.
 func (s *semismooth) Traits() engine.Traits {

@@ -46,7 +46,7 @@ import (
 //	nu = J_k (zeta - upsilon) + upsilon,   s = S (beta + alpha K* nu),   y += A s
 //	zeta <- (1 - alpha) nu + K s/eta,   upsilon <- nu - K s/eta.
 type admm struct {
-	p      engine.Problem
+	engine.Named
 	k      linops.Operator // K or the identity
 	system *penalized
 	bound  float64 // of ||A||^2
@@ -97,7 +97,7 @@ func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Me
 	if err != nil {
 		return nil, err
 	}
-	s := &admm{p: p, k: behind.K, system: system, bound: bound, eta: 1}
+	s := &admm{Named: engine.Named{Label: "admm", P: p}, k: behind.K, system: system, bound: bound, eta: 1}
 	if size := s.system.size(bound); size > 0 {
 		if s.eta = k / size; p.K != nil {
 			s.eta /= 8 // of ||K||^2 is 8 for images
@@ -105,12 +105,6 @@ func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Me
 	}
 	return s, nil
 }
-
-// Name is "admm".
-func (s *admm) Name() string { return "admm" }
-
-// Problem is the problem that it solves.
-func (s *admm) Problem() engine.Problem { return s.p }
 
 // Release frees what the linear system keeps.
 func (s *admm) Release() {
@@ -123,7 +117,7 @@ func (s *admm) Release() {
 // multiplier of the gap, and two vectors of length p, the second of which is A* y; and where conjugate
 // gradients solve the linear system two more, for what they leave.
 func (s *admm) Traits() engine.Traits {
-	_, p := s.p.A.Dims()
+	_, p := s.P.A.Dims()
 	q, _ := s.k.Dims()
 	scratch := []int{q, q, q, p, p}
 	if !s.system.closed {
@@ -134,13 +128,13 @@ func (s *admm) Traits() engine.Traits {
 		Argument: func(w *engine.Work) array.Batch { return w.Scratch[0] },
 		Reweight: func(_ context.Context, r prox.Prox) (engine.Method, error) {
 			other := *s
-			other.p.R = r
+			other.P.R = r
 			other.shared = true
 			return &other, nil
 		},
 		Choices: []engine.Choice{s.system.choice},
 	}
-	if s.p.K != nil {
+	if s.P.K != nil {
 		t.Dual = s.finish
 	}
 	return t
@@ -168,18 +162,18 @@ func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
 		eta = w.Eta
 	}
 	w.C, w.Own = engine.Coefficients{Eta: eta}, run
-	s.p.A.Adjoint(w.Scratch[4], w.Y)
+	s.P.A.Adjoint(w.Scratch[4], w.Y)
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
 	}
 	switch {
 	case !w.Dual.IsZero():
 		dev.Lin(w.State[1], eta, w.Dual, 0, array.Batch{})
-	case s.p.K == nil && !b0.IsZero():
+	case s.P.K == nil && !b0.IsZero():
 		image := dev.Alloc(1, w.Y.N())
 		defer image.Free()
-		s.p.A.Forward(image, b0)
-		s.p.A.Adjoint(w.State[1], image)
+		s.P.A.Forward(image, b0)
+		s.P.A.Adjoint(w.State[1], image)
 		dev.Lin(w.State[1], eta, w.Scratch[4], -eta, w.State[1])
 	default:
 		return nil
@@ -211,12 +205,12 @@ func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 	dev.Lin(multiplier, 1/eta, kb, -1, v)
 	dev.Lin(v, overRelaxation, kb, 1-overRelaxation, z)
 	dev.Lin(v, 1, v, 1, u)
-	j, err := w.Prox(ctx, s.p.R, u, v, record)
+	j, err := w.Prox(ctx, s.P.R, u, v, record)
 	if err != nil {
 		return nil, err
 	}
 	run := w.Own.(*admmRun)
-	if s.p.K == nil || s.due(w, run) {
+	if s.P.K == nil || s.due(w, run) {
 		dev.Lin(z, 1, u, -1, z)
 		run.moved = engine.Norm(z)
 		dev.Lin(z, 1, kb, -1, u)
@@ -224,7 +218,7 @@ func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 	}
 	dev.Copy(z, u)
 	dev.Lin(u, 1, v, -1, z)
-	if s.p.K == nil {
+	if s.P.K == nil {
 		dev.Copy(w.B, z)
 	} else {
 		dev.Copy(w.B, b)
@@ -257,7 +251,7 @@ func (s *admm) due(w *engine.Work, run *admmRun) bool {
 // Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.
 func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficients) {
 	run, next := w.Own.(*admmRun), engine.Coefficients{Eta: w.C.Eta}
-	if s.p.K == nil {
+	if s.P.K == nil {
 		measured = (overRelaxation*run.moved+(overRelaxation-1)*run.apart)/w.C.Eta + s.bound*run.apart
 	}
 	due := s.due(w, run)
@@ -271,7 +265,7 @@ func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficien
 		ratio /= smallerEta * smallerEta
 	}
 	limit := 1.0 * earlyRatio
-	if w.K >= early && s.p.K != nil {
+	if w.K >= early && s.P.K != nil {
 		limit = lateRatio
 	}
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < limit && ratio > 1/limit {
@@ -291,7 +285,7 @@ func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficien
 func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
 	dev, eta := dst.Device(), a.C.Eta
 	zeta, upsilon := a.State[0], a.State[1]
-	if a.Last && s.p.K == nil {
+	if a.Last && s.P.K == nil {
 		dev.Copy(zeta, a.Seed)
 	}
 	dev.Lin(zeta, 1, zeta, -1, upsilon)
@@ -299,7 +293,7 @@ func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, 
 	dev.Lin(zeta, 1, zeta, 1, upsilon) // nu
 	s.k.Adjoint(a.Scratch, zeta)
 	dev.Lin(a.Scratch, overRelaxation, a.Scratch, 0, array.Batch{})
-	if a.Last && s.p.K != nil {
+	if a.Last && s.P.K != nil {
 		dev.Lin(a.Scratch, 1, a.Scratch, 1, a.Seed)
 	}
 	t := dev.Alloc(a.Scratch.K(), a.Scratch.N())

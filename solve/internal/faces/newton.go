@@ -205,24 +205,6 @@ func (p *Groups) step() (full bool) {
 	return t == 1
 }
 
-// times sets the image of a step on S, G d.
-func (p *Groups) times(d []float64) {
-	clear(p.wide)
-	for i, j := range p.active {
-		p.wide[j] = d[i]
-	}
-	n := len(p.B)
-	multiply(false, 1, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
-}
-
-// move goes by t d, whose image has been computed.
-func (p *Groups) move(t float64, d []float64) {
-	for i, j := range p.active {
-		p.B[j] += t * d[i]
-	}
-	lin(p.Grad, t, p.image)
-}
-
 // project takes the step with those groups 0 that it turns around, if F falls enough.
 func (p *Groups) project(d []float64, slope float64) bool {
 	along := make([]float64, len(p.members))
@@ -379,17 +361,13 @@ func (p *Groups) SolveEach(x []float64, k int) {
 
 // FormEach overwrites k rows of x, and returns the values x_i (G + Q)^{-1} x_i*.
 func (p *Groups) FormEach(x []float64, k int) []float64 {
-	out, n := make([]float64, k), len(p.active)
+	n := len(p.active)
 	if k == 0 || n == 0 {
-		return out
+		return make([]float64, k)
 	}
 	p.refresh(fresh)
 	p.inUnits(x, k)
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, p.f.triangle(), blas64.General{Rows: k, Cols: n, Stride: n, Data: x})
-	for i := range out {
-		out[i] = dot(x[i*n:(i+1)*n], x[i*n:(i+1)*n])
-	}
-	return out
+	return p.f.formEach(blas64.General{Rows: k, Cols: n, Stride: n, Data: x})
 }
 
 // inUnits multiplies k rows of x by the factor's units.
