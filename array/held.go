@@ -8,6 +8,19 @@ type Memory interface {
 	Free()
 }
 
+// Owner is a thing that owns memory on a device, as most of this module's do.
+type Owner interface {
+	Bytes() int64
+	Release()
+}
+
+// Owned is the memory that an owner holds.
+func Owned(o Owner) Memory { return owned{o} }
+
+type owned struct{ Owner }
+
+func (o owned) Free() { o.Release() }
+
 // Held is the memory that one owner frees at once. It is embedded in what owns it.
 type Held struct{ memory []Memory }
 

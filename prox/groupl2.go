@@ -152,14 +152,15 @@ func (p *groupL2) model(shrinkage, argument array.Batch, t float64) *Model {
 	if len(q) == 0 {
 		return m
 	}
-	c := newRadial(q, unit, func(_ []int, g int) []int { return bent[g] }, func(g int) int { return len(bent[g]) }, factor)
+	members := func(_ []int, g int) []int { return bent[g] }
+	c := newRadial(q, unit, members, func(g int) int { return len(bent[g]) }, factor)
 	c.put = func() func(dst, z array.Batch) { return c.putGroups(dev, bent, factor) }
 	m.Curvature = c
 	return m
 }
 
-// putGroups puts J on the device as diag(s) + S U*, where column g of U is u_g, and that of S (1 - s_g) u_g; s is 1 where
-// a group has no curvature.
+// putGroups puts J on the device as diag(s) + S U*, where column g of U is u_g, and that of S (1 - s_g) u_g; s is 1
+// where a group has no curvature.
 func (c *radialCurvature) putGroups(dev array.Device, groups [][]int, factor []float64) func(dst, z array.Batch) {
 	n := len(c.u)
 	s, inside, across := slices.Repeat([]float64{1}, n), space.Rows{Indptr: []int{0}}, space.Rows{Indptr: []int{0}}

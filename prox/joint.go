@@ -233,7 +233,8 @@ func (p *jointL2) model(shrinkage, argument array.Batch, t float64) *Model {
 			}
 		}
 	}
-	m := &Model{Space: space.Coordinates(dev, p.Dim(), set), Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
+	m := &Model{Space: space.Coordinates(dev, p.Dim(), set),
+		Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
 	if p.count*p.width < 2 || len(active) == 0 || p.lambda == 0 {
 		return m
 	}

@@ -24,7 +24,8 @@ type radialCurvature struct {
 }
 
 // newRadial returns the curvature; sizes and s are the groups' numbers of coordinates and shrinkage factors.
-func newRadial(q, u []float64, members func(place []int, g int) []int, size func(g int) int, s []float64) *radialCurvature {
+func newRadial(q, u []float64, members func(place []int, g int) []int, size func(g int) int,
+	s []float64) *radialCurvature {
 	c := &radialCurvature{q: q, u: u, members: members}
 	c.Sum, c.Squares, c.Summed = float64(len(u)), float64(len(u)), true
 	for g, f := range s {

@@ -75,7 +75,7 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 			return nil, fmt.Errorf("block %d: %w", i, err)
 		}
 		j.blocks = append(j.blocks, d)
-		j.Hold(owned{d})
+		j.Hold(array.Owned(d))
 	}
 	return j, nil
 }
@@ -87,11 +87,6 @@ type separableDerivative struct {
 	joined array.Batch // the diagonal, where there is one and it has been asked for
 	jacobian
 }
-
-// owned is a derivative as memory.
-type owned struct{ Derivative }
-
-func (d owned) Free() { d.Release() }
 
 func (j *separableDerivative) Apply(dst, z array.Batch) {
 	vector.CheckApply("separable", j.at[len(j.blocks)], dst, z)

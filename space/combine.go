@@ -17,7 +17,7 @@ func ProductOf(parts ...Space) Space {
 		at, on = append(at, at[i]+p), append(on, on[i]+n)
 		s.dim += t.Dim()
 		regular = regular && t.Form().Orthonormal
-		s.Hold(part{t})
+		s.Hold(array.Owned(t))
 	}
 	s.p, s.n = at[len(parts)], on[len(parts)]
 	if s.form = joined(parts, at, s.n); s.form.Kind == General {
@@ -40,11 +40,6 @@ func ProductOf(parts ...Space) Space {
 	}
 	return s
 }
-
-// part is a space as the memory of a product.
-type part struct{ Space }
-
-func (p part) Free() { p.Release() }
 
 // joined is the form of a product whose parts are sets of coordinates and clusters; the zero Form
 // for any other. The parts begin at some coordinates of R^p, and have n coordinates together.

@@ -99,8 +99,8 @@ func squaredNorm(n int, apply func(x []float64)) float64 {
 	return sum / float64(probes)
 }
 
-// stepped is the derivative J (t I + (1 - t) J)^{-1} on vectors of length n, by apply, which sets x to J x, and the sums
-// of its eigenvalues and their squares, NaN where these are not known.
+// stepped is the derivative J (t I + (1 - t) J)^{-1} on vectors of length n, by apply, which sets x to J x, and the
+// sums of its eigenvalues and their squares, NaN where these are not known.
 func stepped(name string, dev array.Device, n int, t float64, apply func(x []float64),
 	sums func() (trace, frobenius2 float64)) prox.Derivative {
 	j := func(dst, z array.Batch) {
