@@ -152,8 +152,8 @@ func (p *groupL2) model(shrinkage, argument array.Batch, t float64) *Model {
 	if len(q) == 0 {
 		return m
 	}
-	members := func(_ []int, g int) []int { return bent[g] }
-	c := newRadial(q, unit, members, func(g int) int { return len(bent[g]) }, factor)
+	of := func(_ []int, g int) []int { return bent[g] }
+	c := newRadial(q, unit, of, func(g int) int { return len(bent[g]) }, factor)
 	c.put = func() func(dst, z array.Batch) { return c.putGroups(dev, bent, factor) }
 	m.Curvature = c
 	return m

@@ -128,7 +128,7 @@ var kernelNames = [...]string{
 	return format.Source(b.Bytes())
 }
 
-// list writes items on lines that are at most 116 columns.
+// list writes items on lines that are about 110 columns.
 func list(b *bytes.Buffer, start string, items []string, end string) {
 	b.WriteString(start)
 	width := len(start)
@@ -136,7 +136,7 @@ func list(b *bytes.Buffer, start string, items []string, end string) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if width += len(item) + 2; width > 116 {
+		if width += len(item) + 2; width > 110 {
 			b.WriteString("\n\t\t")
 			width = 8 + len(item)
 		}
