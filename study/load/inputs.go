@@ -76,6 +76,9 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 	if err := f.scan(&data); err != nil {
 		return Contents{}, err
 	}
+	if data.Together, err = f.groups(&data); err != nil {
+		return Contents{}, err
+	}
 	return data, f.estimateNoise(&data)
 }
 

@@ -22,6 +22,7 @@ type Table struct {
 	Missing                 string
 	NA                      []string // nil for the default
 	Weights                 string
+	Groups                  string
 	Standardize             bool
 }
 
@@ -50,6 +51,9 @@ func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
 		Weights: t.Weights, NA: t.NA,
+	}
+	if t.Response != "" {
+		o.Groups = t.Groups
 	}
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
