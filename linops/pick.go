@@ -58,6 +58,15 @@ func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 	return Compose(picked, a), picked.Release, nil
 }
 
+// Picks are the coordinates that A picks, in its order, which the caller must not modify; ok is false where it is no
+// selection.
+func Picks(a Operator) (places []int, ok bool) {
+	if s, selection := a.(*Selection); selection {
+		return s.Indices(), true
+	}
+	return nil, false
+}
+
 // pickBeside picks rows of operators beside each other.
 func pickBeside(dev array.Device, beside []Operator, rows []int) (Operator, func(), error) {
 	var parts []Operator

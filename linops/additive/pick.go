@@ -32,8 +32,9 @@ func (c constant) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked
 	}
 	p := &Picked{Pi: Constant(len(rows)), Whole: a,
 		Terms: func(z []float64) []float64 { return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c)) }}
-	if x, ok := some.(*linops.Dense); ok {
-		centered, _, _ := CenterColumns(linops.ToDense(dev, x))
+	d, q := some.Dims()
+	if x := linops.StructureOf(some); x.Dense != nil && x.Entries == linops.Known(float64(d)*float64(q)) {
+		centered, _, _ := CenterColumns(x.Dense())
 		release()
 		on := linops.NewDense(dev, centered)
 		p.A, p.Release = on, on.Release
@@ -71,7 +72,8 @@ func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked
 		rowsAt, columnsAt := own.Lines()
 		f := make([]float64, len(all))
 		for i, at := range all {
-			f[i] = c + sublist.Value(byRow, rowsAt, at/e.shape.Cols) + sublist.Value(byColumn, columnsAt, at%e.shape.Cols)
+			row, column := at/e.shape.Cols, at%e.shape.Cols
+			f[i] = c + sublist.Value(byRow, rowsAt, row) + sublist.Value(byColumn, columnsAt, column)
 		}
 		return f
 	}

@@ -1,5 +1,5 @@
 // Package folds says which observations are left out together: at random in folds, by groups, in runs of
-// consecutive ones, or forward in time. Cross-validation, the audit of a result and leave-group-out read the same value.
+// consecutive ones, or forward in time. Cross-validation, audits and leave-group-out read the same value.
 package folds
 
 import (

@@ -87,8 +87,8 @@ func (k *Kept) Observations(y []float64) []float64 {
 func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors, y []float64) []float64 {
 	d, _ := k.whole.Dims()
 	var mu []float64
-	if s, ok := k.whole.(*linops.Selection); ok && factors != nil {
-		mu = factors.Places(s.Indices())
+	if places, ok := linops.Picks(k.whole); ok && factors != nil {
+		mu = factors.Places(places)
 	} else {
 		on := dev.Alloc(1, d)
 		k.whole.Forward(on, b)
