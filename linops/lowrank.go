@@ -97,7 +97,7 @@ func (a *lowRank) Release() {
 //
 // O((m + n) r^2 + |set| r) flops where A and A* take O(m n r).
 type lowRankPlusSparse struct {
-	knowing
+	base
 	low         *lowRank
 	sparseFirst bool
 	pattern     array.Pattern
@@ -121,13 +121,9 @@ func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) 
 	}
 	a := &lowRankPlusSparse{low: newLowRank(dev, low), sparseFirst: sparseFirst,
 		pattern: dev.NewPattern(shape.Rows, shape.Cols, set), set: dev.NewIndex(set)}
+	a.base = base{name: "low rank plus sparse", d: a.low.d, p: a.low.p + len(set), run: a.multiply}
 	a.structure.Normal = a.normal
 	return a
-}
-
-func (a *lowRankPlusSparse) Dims() (d, p int) {
-	d, p = a.low.Dims()
-	return d, p + a.set.Len()
 }
 
 // sides are (Q, P) and s.
@@ -139,30 +135,25 @@ func (a *lowRankPlusSparse) sides(b array.Batch) (low, s array.Batch) {
 	return b.Cols(0, n), b.Cols(n, n+e)
 }
 
-func (a *lowRankPlusSparse) Forward(dst, b array.Batch) {
-	d, n := a.Dims()
-	product.CheckForward("low rank plus sparse", d, n, dst, b)
+func (a *lowRankPlusSparse) multiply(w product.Direction, dst, x array.Batch) {
 	dev := dst.Device()
-	low, s := a.sides(b)
-	sparse := dev.Alloc(b.K(), d)
+	if w == product.Adjoint {
+		low, s := a.sides(dst)
+		a.low.Adjoint(low, x)
+		dev.Gather(s, x, a.set)
+		return
+	}
+	low, s := a.sides(x)
+	sparse := dev.Alloc(x.K(), a.d)
 	dev.Scatter(sparse, s, a.set)
 	a.low.Forward(dst, low)
 	dev.Lin(dst, 1, dst, 1, sparse)
 	sparse.Free()
 }
 
-func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
-	d, n := a.Dims()
-	product.CheckAdjoint("low rank plus sparse", d, n, dst, z)
-	low, s := a.sides(dst)
-	a.low.Adjoint(low, z)
-	dst.Device().Gather(s, z, a.set)
-}
-
 // normal is computed in the coordinates alone.
 func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
-	_, n := a.Dims()
-	product.CheckNormal("low rank plus sparse", n, dst, b)
+	product.CheckNormal(a.name, a.p, dst, b)
 	low, s := a.sides(b)
 	dlow, ds := a.sides(dst)
 	a.low.normal(dlow, low)
@@ -190,40 +181,32 @@ func (a *lowRankPlusSparse) Release() {
 //
 // with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r.
 type sampledTangent struct {
-	knowing
+	base
 	tangent
 	pattern array.Pattern
 	order   array.Index // A's row of every place, or nil
 }
 
-func (a *sampledTangent) Dims() (d, p int) { return a.pattern.Len(), a.len() }
-
-func (a *sampledTangent) Forward(dst, b array.Batch) {
-	d, n := a.Dims()
-	product.CheckForward("Selection on a tangent space", d, n, dst, b)
-	if a.order == nil {
-		a.sample(dst, a.pattern, 0, b)
-		return
+func (a *sampledTangent) multiply(w product.Direction, dst, x array.Batch) {
+	z, dev := dst, dst.Device() // in the order of the places
+	if w == product.Adjoint {
+		z = x
 	}
-	dev := dst.Device()
-	z := dev.Alloc(b.K(), d)
-	a.sample(z, a.pattern, 0, b)
-	dev.Scatter(dst, z, a.order)
-	z.Free()
-}
-
-func (a *sampledTangent) Adjoint(dst, z array.Batch) {
-	d, n := a.Dims()
-	product.CheckAdjoint("Selection on a tangent space", d, n, dst, z)
-	if a.order == nil {
+	if a.order != nil {
+		z = dev.Alloc(x.K(), a.d)
+		defer z.Free()
+	}
+	if w == product.Adjoint {
+		if a.order != nil {
+			dev.Gather(z, x, a.order)
+		}
 		a.spread(dst, 1, a.pattern, z, 0)
 		return
 	}
-	dev := dst.Device()
-	sorted := dev.Alloc(z.K(), d)
-	dev.Gather(sorted, z, a.order)
-	a.spread(dst, 1, a.pattern, sorted, 0)
-	sorted.Free()
+	a.sample(z, a.pattern, 0, x)
+	if a.order != nil {
+		dev.Scatter(dst, z, a.order)
+	}
 }
 
 // Bytes is 0: the pattern belongs to the selection, and the factors to the space.

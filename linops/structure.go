@@ -322,25 +322,44 @@ func (k *known) add(w product.Direction, dst array.Batch, alpha float64, x array
 	dev.Lin(dst, 1, dst, alpha, t)
 }
 
-// adding sets AddForward and AddAdjoint, for a d x p operator of a name: add sets dst += alpha A x, or with
-// product.Adjoint dst += alpha A* x.
-func (s *Structure) adding(name string, d, p int,
-	add func(w product.Direction, dst array.Batch, alpha float64, x array.Batch)) {
+// adding sets AddForward and AddAdjoint: add sets dst += alpha A x, or with product.Adjoint dst += alpha A* x.
+func (s *Structure) adding(a *base, add func(w product.Direction, dst array.Batch, alpha float64, x array.Batch)) {
 	s.AddForward = func(dst array.Batch, alpha float64, b array.Batch) {
-		product.CheckForward(name, d, p, dst, b)
+		product.CheckForward(a.name, a.d, a.p, dst, b)
 		add(product.Forward, dst, alpha, b)
 	}
 	s.AddAdjoint = func(dst array.Batch, alpha float64, z array.Batch) {
-		product.CheckAdjoint(name, d, p, dst, z)
+		product.CheckAdjoint(a.name, a.d, a.p, dst, z)
 		add(product.Adjoint, dst, alpha, z)
 	}
 }
 
-// knowing holds the structure of an operator of this package, made when the operator is.
-type knowing struct{ structure Structure }
+// base has what the operators of this package share: the two products, by one function of their direction, and
+// the structure, which is made when the operator is.
+type base struct {
+	name      string
+	d, p      int
+	run       func(w product.Direction, dst, x array.Batch)
+	structure Structure
+}
 
-// Structure returns the structure of the operator.
-func (k *knowing) Structure() Structure { return k.structure }
+// Dims is the size of A: d rows, p columns.
+func (a *base) Dims() (d, p int) { return a.d, a.p }
+
+// Forward sets dst = A b.
+func (a *base) Forward(dst, b array.Batch) {
+	product.CheckForward(a.name, a.d, a.p, dst, b)
+	a.run(product.Forward, dst, b)
+}
+
+// Adjoint sets dst = A* z.
+func (a *base) Adjoint(dst, z array.Batch) {
+	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
+	a.run(product.Adjoint, dst, z)
+}
+
+// Structure is what is known of A.
+func (a *base) Structure() Structure { return a.structure }
 
 // WithStructure returns a with the structure s in place of its own, to add known structure to an
 // operator without one, such as one made of closures by [NewFunc]. s must be true (package

@@ -16,7 +16,7 @@ func labels(t *dataio.Table, name string, kept []int) ([]int, error) {
 	for k, i := range kept {
 		if c.Missing(i) {
 			return nil, &OptionError{"groups", fmt.Errorf("%s: the value is missing, expected the group of each row",
-				place(t, i, name))}
+				t.Place(i, name))}
 		}
 		var value any
 		if c.Values != nil {
