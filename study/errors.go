@@ -68,6 +68,26 @@ func Because(cause error, format string, args ...any) error {
 	return e
 }
 
+// Parts are the option that an error is about, what was found and what was expected, as far as its text says so: option is
+// found, expected this.
+func (e *Error) Parts() (option Option, found, expected string) {
+	for _, arg := range e.args {
+		if o, ok := arg.(Option); ok {
+			option = o
+			break
+		}
+	}
+	text, expected, _ := strings.Cut(e.Error(), ", expected ")
+	if _, found, _ = strings.Cut(text, string(option)+" is "); option == "" {
+		found = ""
+	}
+	var inner *Error
+	if option == "" && errors.As(e.err, &inner) {
+		return inner.Parts()
+	}
+	return option, found, expected
+}
+
 // Text is the text of an error in which options, also those of the errors that it wraps, have the
 // names that the caller gives them.
 func Text(err error, name func(Option) string) string {
