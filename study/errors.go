@@ -68,8 +68,8 @@ func Because(cause error, format string, args ...any) error {
 	return e
 }
 
-// Parts are the option that an error is about, what was found and what was expected, as far as its text says so: option is
-// found, expected this.
+// Parts are the option that an error is about, what was found and what was expected, as far as its text says so: option
+// is found, expected this.
 func (e *Error) Parts() (option Option, found, expected string) {
 	for _, arg := range e.args {
 		if o, ok := arg.(Option); ok {

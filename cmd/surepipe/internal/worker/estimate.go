@@ -264,8 +264,7 @@ func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, e
 	return Predicted{*r, &values}, err
 }
 
-// DenoiseParams are an image, y or options.data, and how it is denoised. Of the weights only lambda has a meaning: for tv
-// in units of sigma.
+// DenoiseParams are an image, y or options.data, and how it is denoised. Without lambda SURE chooses that of tv.
 type DenoiseParams struct {
 	By string `json:"by,omitempty" jsonschema:"wavelets, the default, or tv, total variation"`
 	Question
@@ -402,8 +401,8 @@ func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
 	defer dev.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()), Devices: array.Kinds(),
-		Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame, Folder: w.folder}, nil
+	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()),
+		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame, Folder: w.folder}, nil
 }
 
 // Cancelled names a request.

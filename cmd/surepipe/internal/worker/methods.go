@@ -76,7 +76,8 @@ var messages = []struct {
 }{
 	{"progress", "notification: how far an estimator has come", reflect.TypeFor[Progress](), nil},
 	{"warning", "notification: what is to be known of the data or the estimator", reflect.TypeFor[Warned](), nil},
-	{"estimate", "request to the client: mu_hat(y) of its estimator", reflect.TypeFor[Called](), reflect.TypeFor[Array]()},
+	{"estimate", "request to the client: mu_hat(y) of its estimator", reflect.TypeFor[Called](),
+		reflect.TypeFor[Array]()},
 }
 
 // shared are the types that stand once in the schema, by their names there.
@@ -125,8 +126,8 @@ func Schema(options *pflag.FlagSet) ([]byte, error) {
 		Error    *jsonschema.Schema            `json:"error_data"`
 		Options  map[string]*jsonschema.Schema `json:"options"`
 		Defs     map[string]*jsonschema.Schema `json:"$defs"`
-	}{Protocol, map[string]entry{}, map[string]entry{}, of(reflect.TypeFor[ErrorData]()), map[string]*jsonschema.Schema{},
-		map[string]*jsonschema.Schema{}}
+	}{Protocol, map[string]entry{}, map[string]entry{}, of(reflect.TypeFor[ErrorData]()),
+		map[string]*jsonschema.Schema{}, map[string]*jsonschema.Schema{}}
 	for _, m := range methods() {
 		all.Methods[m.name] = entry{m.help, of(m.params), of(m.result)}
 	}

@@ -23,8 +23,8 @@ import (
 const (
 	// Protocol is the version of the protocol: a change that an old client does not understand raises it.
 	Protocol = 1
-	// atOnce is how many requests compute; others wait, as far as they take no more than mostTaken bytes together, each at
-	// least leastTaken. The next is refused.
+	// atOnce is how many requests compute; others wait, as far as all take no more than mostTaken bytes together, each
+	// at least leastTaken. The next is refused.
 	atOnce                = 16
 	mostTaken, leastTaken = 256 << 20, 1 << 20
 	// mostKept is how many estimators, and how many fits, are open at most.
