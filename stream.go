@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"surepipe/pipeline"
@@ -35,13 +37,31 @@ func (e *Estimator) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) 
 			yield(Result{}, err)
 			return
 		}
-		for risk, err := range e.stream(ctx, ys) {
+		for risk, err := range e.stream(ctx, checked(ys, e.job.Problem.D)) {
 			r := e.result()
 			r.Sample = &risk.Index
 			if err == nil {
 				r.Fill(e.job.Problem, risk, nil)
 			}
 			if !yield(r, why(ctx, err)) {
+				return
+			}
+		}
+	}
+}
+
+// checked are samples, of which one that is none is an [InputError] in its place.
+func checked(ys iter.Seq2[[]float64, error], d int) iter.Seq2[[]float64, error] {
+	return func(yield func([]float64, error) bool) {
+		for y, err := range ys {
+			if err == nil && len(y) != d {
+				err = study.Errorf("--y has %d values, expected %d", len(y), d)
+			}
+			bad := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+			if i := slices.IndexFunc(y, bad); err == nil && i >= 0 {
+				err = study.Errorf("--y has %g at [%d], expected a finite number", y[i], i)
+			}
+			if !yield(y, err) {
 				return
 			}
 		}
@@ -120,6 +140,9 @@ type Draws struct {
 
 // MonteCarlo estimates the risk at many y, and sums up. Sample i and its probes are functions of the seed and i alone.
 func (e *Estimator) MonteCarlo(ctx context.Context, d Draws) (*Spread, error) {
+	open := &gate{}
+	d.Lines = open.writer(d.Lines)
+	defer open.close()
 	return use(ctx, e, func() (*Spread, error) {
 		source, err := e.samples(d)
 		if err != nil {

@@ -1,113 +1,16 @@
 package study
 
-import (
-	"errors"
-	"fmt"
-	"regexp"
-	"strings"
+import "surepipe/input"
+
+// Those of package input stand here too, which every package below refuses bad input with.
+type (
+	Error  = input.Error
+	Option = input.Option
 )
 
-// Option is the name of an option in an [Error]. A command has a flag for it, a service a field of a request.
-type Option string
-
-// Error is bad input: what was found, and what was expected instead. Its text names options, files,
-// arrays and columns.
-type Error struct {
-	format string
-	args   []any
-	err    error
-	cause  error // that its text does not show
-}
-
-// named finds the verbs of a format, and the options in it.
-var named = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z%]|--%s|--[a-zA-Z][\w-]*`)
-
-// Errorf is an [Error] with the text of [fmt.Errorf]. Arguments of type [Option] are the names of options,
-// and so is --name in the format, where --%s takes a string.
-func Errorf(format string, args ...any) error {
-	var all []any
-	format = named.ReplaceAllStringFunc(format, func(verb string) string {
-		name, option := strings.CutPrefix(verb, "--")
-		switch {
-		case verb == "%%":
-			return verb
-		case !option && len(args) > 0:
-			all, args = append(all, args[0]), args[1:]
-			return verb
-		case !option:
-			return verb
-		case name == "%s" && len(args) > 0:
-			all, args = append(all, Option(fmt.Sprint(args[0]))), args[1:]
-		default:
-			all = append(all, Option(name))
-		}
-		return "%s"
-	})
-	all = append(all, args...)
-	return &Error{format: format, args: all, err: fmt.Errorf(format, all...)}
-}
-
-// Bad marks an error of a package that reads input as bad input.
-func Bad(err error) error { return Errorf("%w", err) }
-
-// Error names options as they are.
-func (e *Error) Error() string { return e.err.Error() }
-
-// Unwrap is the error with the same text, and what it was made of where that is not in the text.
-func (e *Error) Unwrap() []error {
-	if e.cause != nil {
-		return []error{e.err, e.cause}
-	}
-	return []error{e.err}
-}
-
-// Because is an error with another text than what has caused it.
-func Because(cause error, format string, args ...any) error {
-	e := Errorf(format, args...).(*Error)
-	e.cause = cause
-	return e
-}
-
-// Parts are the option that an error is about, what was found and what was expected, as far as its text says so: option
-// is found, expected this.
-func (e *Error) Parts() (option Option, found, expected string) {
-	for _, arg := range e.args {
-		if o, ok := arg.(Option); ok {
-			option = o
-			break
-		}
-	}
-	text, expected, _ := strings.Cut(e.Error(), ", expected ")
-	if _, found, _ = strings.Cut(text, string(option)+" is "); option == "" {
-		found = ""
-	}
-	var inner *Error
-	if option == "" && errors.As(e.err, &inner) {
-		return inner.Parts()
-	}
-	return option, found, expected
-}
-
-// Text is the text of an error in which options, also those of the errors that it wraps, have the
-// names that the caller gives them.
-func Text(err error, name func(Option) string) string {
-	e, ok := err.(*Error)
-	if !ok {
-		if text := err.Error(); errors.As(err, &e) {
-			return strings.Replace(text, e.Error(), Text(e, name), 1)
-		}
-		return err.Error()
-	}
-	args := make([]any, len(e.args))
-	for i, arg := range e.args {
-		switch arg := arg.(type) {
-		case Option:
-			args[i] = name(arg)
-		case error:
-			args[i] = errors.New(Text(arg, name))
-		default:
-			args[i] = arg
-		}
-	}
-	return fmt.Errorf(e.format, args...).Error()
-}
+var (
+	Errorf  = input.Errorf
+	Bad     = input.Bad
+	Because = input.Because
+	Text    = input.Text
+)

@@ -46,7 +46,7 @@ var layers = [][]string{
 	{"array/arraytest"},
 	{"internal/numerics/steps"},
 	{"array"},
-	{"progress"},
+	{"input", "progress"},
 	{"internal"},
 }
 
@@ -86,6 +86,9 @@ func files(t *testing.T) []file {
 		}
 		if e.IsDir() && (strings.HasPrefix(e.Name(), ".") && p != top || e.Name() == "testdata") {
 			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil && p != top {
+			return filepath.SkipDir // a module of its own
 		}
 		if e.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
 			return nil

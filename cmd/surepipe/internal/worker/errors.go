@@ -43,8 +43,7 @@ func answer(ctx context.Context, err error) error {
 	case errors.As(err, &panicked):
 		code = jrpc2.InternalError
 	case errors.As(err, &bad):
-		field, found, expected := bad.Parts()
-		code, data = jrpc2.InvalidParams, ErrorData{2, string(field), found, expected}
+		code, data = jrpc2.InvalidParams, ErrorData{2, bad.Field, bad.Found, bad.Expected}
 	case errors.As(err, &infeasible):
 		code, data.Status = jrpc2.InvalidParams, 2
 	}

@@ -402,7 +402,8 @@ func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()),
-		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame, Folder: w.folder}, nil
+		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame,
+		Folder: w.folder}, nil
 }
 
 // Cancelled names a request.
