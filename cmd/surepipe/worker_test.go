@@ -265,7 +265,7 @@ func TestWorkerRefusesBadInput(t *testing.T) {
 		field      string
 		found, due string
 	}{
-		"option": {"open", params{"options": params{"lamda": 2}}, `"lamda" (did you mean "lambda"?)`, -32602, "", "", ""},
+		"option": {"open", params{"options": params{"lamda": 2}}, `"lamda" (did you mean "lambda"?)`, -32602, "lamda", "", ""},
 		"value": {"open", params{"options": params{"problem": "tv1d", "tol": 2}, "arrays": y}, "tol is 2", -32602, "tol",
 			"2", "a number between 0 and 1 (at 1, b = 0 would be accepted)"},
 		"NaN":    {"open", params{"options": params{"problem": "tv1d", "sigma2": "nan"}, "arrays": y}, "sigma2 is", -32602, "sigma2", "", ""},
@@ -288,7 +288,7 @@ func TestWorkerRefusesBadInput(t *testing.T) {
 			"npy": cut}}}, "cut.npy", -32602, "y", "", ""},
 		"cut indices": {"open", params{"options": params{"problem": "matrix-completion"}, "arrays": params{
 			"y": params{"values": []int{1}}, "indices": params{"npy": cut}, "shape": params{"values": []int{2, 2}}}},
-			"cut.npy", -32602, "", "", ""},
+			"cut.npy", -32602, "cut", "", ""},
 		"estimator": {"fit", params{"estimator": "e9"}, "expected one that is open", -32602, "estimator", "", ""},
 		"fit":       {"predict", params{"fit": "f9"}, "expected one that is open", -32602, "fit", "", ""},
 		"fit file":  {"predict", params{"file": text}, "", -32602, "", "", ""},
