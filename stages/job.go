@@ -93,6 +93,8 @@ type Job struct {
 	// By Assemble, or Verify before it: the leverages of the observations, or their estimates, nil where
 	// leave-one-out is not known.
 	leverages []float64
+	// By Assemble: the left-out errors, nil where they are not known.
+	left []float64
 	// By Verify: its findings, nil without it, and when it began.
 	verification *verify.Verification
 	ended        time.Time
