@@ -9,6 +9,7 @@ import (
 	"surepipe/risk"
 	"surepipe/study"
 	"surepipe/study/request"
+	"surepipe/vjp"
 )
 
 // Options say which estimator is opened, and how its risk is computed. The zero value of a field stands for what the
@@ -138,6 +139,12 @@ func Problems() (all []Problem) {
 	}
 	return all
 }
+
+// Solvers lists the methods of [Compute].Solver, and Criteria what a sweep may minimize.
+func Solvers() []string { return vjp.Solvers() }
+
+// Criteria lists what a sweep may minimize.
+func Criteria() []Criterion { return risk.CriterionNames() }
 
 // request is the request that the options make, of which those that are not zero are given.
 func (o *Options) request() (*request.Request, error) {
