@@ -88,8 +88,8 @@ func (f *Fit) Project(ctx context.Context) error {
 	return err
 }
 
-// Draw draws data, estimate, residual, and where they are known the truth and the error, as surepipe run --picture does,
-// and takes the loss of the signal into the result.
+// Draw draws data, estimate, residual, and where they are known the truth and the error, as surepipe run --picture
+// does, and takes the loss of the signal into the result.
 func (f *Fit) Draw(p *draw.Picture, o draw.Origin) (err error) {
 	if err := f.of.begin(); err != nil {
 		return err

@@ -87,8 +87,8 @@ func checkSample(y []float64, d int, sigma2 float64) error {
 		largest, squares = max(largest, math.Abs(v)), squares+v*v
 	}
 	if risk.Overflows(squares, sigma2, d) {
-		return fmt.Errorf("y and sigma2 are too far apart, or too large, for a finite risk: ||y||^2 is %g and sigma2 %g",
-			squares, sigma2)
+		return fmt.Errorf("y and sigma2 are too far apart, or too large, for a finite risk: ||y||^2 is %g and sigma2 "+
+			"%g", squares, sigma2)
 	}
 	if largest > 0 && largest < leastSize {
 		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: "+

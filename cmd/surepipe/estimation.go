@@ -70,8 +70,8 @@ func (e *estimation) watch(line *bar.Line) {
 		}}
 }
 
-// open reads the data and makes the estimator. Its work, including what is done once for all samples, is shown on a line.
-// Notes are printed by tell.
+// open reads the data and makes the estimator. Its work, including what is done once for all samples, is shown on a
+// line. Notes are printed by tell.
 func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 	e.watch(line)
 	e.holds = true

@@ -103,8 +103,8 @@ func (e *estimation) checkProblem(o *outputFlags, of *surepipe.Estimator) error 
 	return o.picture.Check(p)
 }
 
-// write writes the files that were asked for: the fit, the coefficients, further ones, and the picture. The error is the
-// first; the files after it are written all the same.
+// write writes the files that were asked for: the fit, the coefficients, further ones, and the picture. The error
+// is the first; the files after it are written all the same.
 func (e *estimation) write(o *outputFlags, fit *surepipe.Fit, further ...func() error) (c surepipe.Coefficients,
 	unwritten, err error) {
 	if e.coefficients.wanted() {
