@@ -489,3 +489,27 @@ func TestABoundedHostEndsWhatNeedsMore(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Cross-validation with a fold for each observation is near leave-one-out, which keeps the weight as it is.
+func TestCrossValidationOfSingleObservationsIsLeaveOneOut(t *testing.T) {
+	x, y := regression()
+	d, err := surepipe.Arrays{X: x, Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, d, surepipe.Options{Problem: surepipe.Ridge, Folds: surepipe.Folds{K: 20}})
+	path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1:10:4", Criterion: "cv", Refine: new(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1:10:4", Criterion: "alo", Refine: new(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range path.Points {
+		cv, alo := p.Number("cv"), by.Points[i].Number("alo")
+		if cv == nil || alo == nil || math.Abs(*cv-*alo) > 0.1**alo {
+			t.Errorf("point %d: cv %v, alo %v", i, *cv, *alo)
+		}
+	}
+}
