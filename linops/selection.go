@@ -60,7 +60,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		a.on = dev.NewIndex(idx)
 	}
 	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace,
-		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts}}
+		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts, Picked: a.picked}}
 	a.structure = Complete(a, s)
 	return a, nil
 }
@@ -78,6 +78,14 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 	r := &sampledTangent{tangent: tangent{f}, pattern: pattern, order: order}
 	r.base = base{name: "Selection on a tangent space", d: a.d, p: r.len(), run: r.multiply}
 	return r
+}
+
+// picked are the entries.
+func (a *Selection) picked(shape array.Shape) *Picked {
+	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
+		return nil
+	}
+	return &Picked{Places: a.idx}
 }
 
 // sampled returns the selected places in matrices of the given shape, sorted, and which row of A

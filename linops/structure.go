@@ -111,9 +111,26 @@ type Sampling struct {
 	// columns with an entry. The result is nil where the only part is the whole matrix, and where A does
 	// not act on such matrices or has no parts.
 	Parts func(shape array.Shape, split bool) []Part
-	// Project replaces every z_i, of length d and in the order of A's rows, by P z_i, where A = P S with
-	// an orthogonal projection P and a selection S, which Sampled describes. It is nil for P = I.
-	Project func(z array.Batch)
+	// Picked describes all of an A that picks entries of matrices of the given shape, besides what may be done to
+	// them; nil for other shapes. Where Sampled is not nil Picked is not, and the entries have no weights.
+	Picked func(shape array.Shape) *Picked
+}
+
+// Picked is A = W^{1/2} (I - Pi) S for a selection S of entries of a matrix, weights W = diag(w), and a projection Pi
+// onto unpenalized terms ([surepipe/linops/additive.Effects]).
+type Picked struct {
+	// Places are those of the entries in the row-major matrix, in the order of A's rows; they must not be modified.
+	Places []int
+	// Weights are w > 0, nil for ones.
+	Weights []float64
+	// RowEffects and ColEffects say whether the terms are effects of rows and columns; without both they are a
+	// constant. Rank is that of Pi and Diagonal its diagonal, which must not be modified. Remove applies
+	// W^{1/2} (I - Pi) W^{-1/2} to every vector; it is nil, and the others are 0, without terms. That is an
+	// orthogonal projection where Pi is the projection in the norm of W, and Oblique is not set.
+	RowEffects, ColEffects, Oblique bool
+	Rank                            int
+	Diagonal                        []float64
+	Remove                          func(z array.Batch)
 }
 
 // Passes is the cost of products with an A that is read from a store slower than memory. The zero value

@@ -47,6 +47,7 @@ type (
 	Point     = engine.Point
 	Factored  = engine.Factored
 	Tangent   = engine.Tangent
+	Arrow     = engine.Arrow
 	Reduced   = engine.Reduced
 	Linear    = engine.Linear
 	HatTraces = engine.HatTraces

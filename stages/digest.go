@@ -46,7 +46,7 @@ func (j *Job) open(residual array.Batch) {
 	plan, forms := j.settings.Plan, 0
 	if plan.Basis == hutch.NoBasis && plan.Sketch == 0 {
 		// Fits with a closed form have the same number.
-		t.probes, t.inFlow = min(t.probes, plan.Residual), j.closed.Estimator == ""
+		t.probes, t.inFlow = min(t.probes, plan.Residual), !j.known()
 		forms = min(hutch.ProjectionProbes, plan.Residual)
 	}
 	j.traces = t

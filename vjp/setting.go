@@ -143,10 +143,21 @@ func (s *setting) at(ctx context.Context, v array.Batch) (l *linearization, j pr
 
 // newConfined linearizes at a solution whose tangent space the solver provides, and takes that over. A nil operator
 // stands for the solution 0, near which it does not depend on y.
-func newConfined(p Problem, t *solve.Tangent, tol float64) *linearization {
+func newConfined(ctx context.Context, p Problem, t *solve.Tangent, tol float64) (*linearization, error) {
 	var s system.System
+	by := Choice{Part: "system", Chosen: "preconditioned conjugate gradients",
+		Reason: "the solver provides products with the curvature"}
 	var on *system.Iterated
 	switch {
+	case t.Arrow != nil:
+		var err error
+		picked := linops.StructureOf(p.A).Picked(prox.StructureOf(p.R).Shape)
+		if s, err = system.Arrow(ctx, p.Device, t.Arrow, *picked); err != nil {
+			t.Release()
+			return nil, err
+		}
+		by.Chosen, by.Reason = "factored, with its diagonal", "one Schur complement on the shorter side of the matrix "+
+			"eliminates the longer one"
 	case t.A == nil:
 		s = system.Zero(p.A, system.Exactly(0, 0))
 	case t.Reduced != nil:
@@ -164,10 +175,8 @@ func newConfined(p Problem, t *solve.Tangent, tol float64) *linearization {
 	if t.Model.Curvature != nil {
 		l.held.Hold(t.Model.Curvature)
 	}
-	l.choices = []Choice{
-		{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"},
-		{Part: "system", Chosen: "preconditioned conjugate gradients",
-			Reason: "the solver provides products with the curvature"},
-	}
-	return l
+	l.held.Hold(system.Batch{Batch: t.Bases[0]}, system.Batch{Batch: t.Bases[1]})
+	where := Choice{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"}
+	l.choices = []Choice{where, by}
+	return l, p.Device.Err()
 }
