@@ -58,6 +58,8 @@ type Risk struct {
 	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
 	// (Settings.ALO) or the trace takes probes.
 	risk.Criteria
+	// CV is the result of cross-validation, where a sweep asked for it; else nil.
+	CV *risk.CrossValidation
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal],
 	// [risk.ErrLeverage] or a [risk.UnresolvedError].
 	ALOErr error
@@ -166,7 +168,7 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 
 // Fitted is what criteria are computed from.
 func (r *Risk) Fitted() risk.Fitted {
-	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria,
+	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV,
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut}
 	if l := r.LossTerms; l != nil {
 		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}

@@ -44,7 +44,8 @@ another. sure is the squared error of mu_hat, and the best where sigma2 is known
 and alo are the error of predicting an observation that is left out, and need no sigma2:
 alo is the safer where observations differ in leverage, and for matrix completion, where
 the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
-not trust it where df is a large part of d. bic looks for the smallest model that explains
+not trust it where df is a large part of d. cv predicts observations by fits without them, and
+is the referee of the others. bic looks for the smallest model that explains
 y, at some cost in risk.
 
 All points share y and the probes. Differences between points are therefore far more
@@ -116,6 +117,7 @@ func (f *sweepCommand) command() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.estimation.register(cmd, 1)
+	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
 		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +

@@ -89,6 +89,9 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	if err := f.scan(&data); err != nil {
 		return Contents{}, err
 	}
+	if data.Together, err = f.groups(&data); err != nil {
+		return Contents{}, err
+	}
 	return data, f.estimateNoise(&data)
 }
 

@@ -24,6 +24,7 @@ type Table struct {
 	Missing                 string
 	NA                      []string // nil for the default
 	Weights                 string
+	Groups                  string
 	Standardize             bool
 }
 
@@ -52,6 +53,9 @@ func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
 		Weights: t.Weights, NA: t.NA,
+	}
+	if t.Response != "" {
+		o.Groups = t.Groups
 	}
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
