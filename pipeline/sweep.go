@@ -70,8 +70,10 @@ type SweepOptions struct {
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
 	Refine int
-	// Folds are those of risk.CV. With it there are no points beyond the grid.
+	// Folds are those of risk.CV, with which there are no points beyond the grid, and of audits.
 	Folds folds.Folds
+	// Audit says whether the chosen point is audited: [SweepPoint].Audits.
+	Audit Auditing
 	// Lost, if not nil, is called once for each device that fails while others go on.
 	Lost func(device string, fault error)
 	// Known are the first points, in order, of an earlier sweep with the same inputs.
@@ -126,6 +128,8 @@ type SweepPoint struct {
 	Edge []int
 	// Choice says, in the minimizer stage, how sure the choice is; nil at the other points.
 	Choice *Choice
+	// Audits are those of the point that is chosen.
+	Audits []*Audit
 }
 
 // Sweep estimates the risk on a grid of weights and searches for its minimum, or that of another

@@ -138,7 +138,7 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	if err := job.criteria(ctx, &r); err != nil {
 		return Risk{}, err
 	}
-	r.Digest = job.digest(r)
+	r.Digest, r.LeftOut = job.digest(r), job.left
 	return r, dev.Sync()
 }
 

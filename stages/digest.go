@@ -157,12 +157,15 @@ func (j *Job) influenced(influences []float64) {
 // leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, by the
 // leverages or their estimates.
 func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
-	if j.traces == nil || !j.settings.Compare.Criterion.Rule().Diagonal {
+	if j.settings.NoMuHat {
 		return
 	}
-	j.traces.losses = make([]float64, len(diagonal))
+	j.left = make([]float64, len(diagonal))
 	for i, h := range diagonal {
-		j.traces.losses[i] = left(i, h)
+		j.left[i] = left(i, h)
+	}
+	if j.traces != nil && j.settings.Compare.Criterion.Rule().Diagonal {
+		j.traces.losses = j.left
 	}
 }
 

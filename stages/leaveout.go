@@ -32,6 +32,8 @@ type leverageSource struct {
 	diagonal []float64
 	// By Assemble, or Verify before it: the leverages, or their estimates, nil where leave-one-out is not known.
 	leverages []float64
+	// By Assemble: the left-out errors, nil where they are not known.
+	left []float64
 }
 
 // leaving is a row of the table of ways to know the leverages: the first one that applies is taken.

@@ -60,6 +60,8 @@ type Risk struct {
 	risk.Criteria
 	// CV is the result of cross-validation, where a sweep asked for it; else nil.
 	CV *risk.CrossValidation
+	// LeftOut are the errors of predicting each observation of which ALO is the mean, nil where they are not known.
+	LeftOut []float64
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal],
 	// [risk.ErrLeverage] or a [risk.UnresolvedError].
 	ALOErr error

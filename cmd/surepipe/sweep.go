@@ -79,6 +79,8 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
   alike           the indices of points that cannot be told from the minimizer
   optimism, optimism_stderr, optimism_leaves_out
                   how much too small the minimum is on average, because it was looked for
+  audit           a list: error and error_stderr of fits without some observations at the
+                  chosen point, criterion_says of the same, and by how many bars they differ
   least_loss      the least loss on the grid and its weights, where mu is known
   seconds
   warnings        what standard error says, of all points together
@@ -138,6 +140,9 @@ func (f *sweepCommand) command() *cobra.Command {
 			"the simplest fit within one standard error of it"},
 		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points beyond the grid for each " +
 			"weight; 0 for none"},
+		cli.Flag{Name: "audit", To: &f.grids.Audit, Usage: "check the chosen point by a few fits without a " +
+			"random twentieth of the observations, or groups or blocks of them (default: where that is cheap; " +
+			"=false for none)"},
 		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0", Usage: "at most this many points of the grid in a " +
 			"chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none " +
 			"(default: 10, or all points where the solver follows the path)"},

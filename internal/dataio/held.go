@@ -19,9 +19,21 @@ func (Memory) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
+// Over is a file system with files in memory, and those of another one.
+type Over struct {
+	Held Memory
+	fs.FS
+}
+
+// Stat does not open the file.
+func (o Over) Stat(name string) (fs.FileInfo, error) { return fs.Stat(o.FS, name) }
+
 // held is the file of that name where the file system has it in memory; nil elsewhere.
 func (f Files) held(name string) *Set {
 	m, _ := f.FS.(Memory)
+	if over, ok := f.FS.(Over); ok {
+		m = over.Held
+	}
 	file, ok := m[name]
 	switch {
 	case !ok:

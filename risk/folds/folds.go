@@ -111,6 +111,37 @@ func (f Folds) Splits(d, repeat int) []Split {
 	return splits
 }
 
+// Samples are n random samples of units without one in common, each of at least a share of d observations; fewer where
+// the units are not enough to leave half of the observations in their place.
+func (f Folds) Samples(d int, share float64, n int) (splits []Split) {
+	of, units := f.Units(d)
+	members := Members(of, units)
+	order, taken := rand.New(rand.NewPCG(f.Seed, 1<<32)).Perm(units), 0
+	for range n {
+		out := make([]bool, d)
+		count := 0
+		for ; len(order) > 0 && float64(count) < share*float64(d); order = order[1:] {
+			for _, i := range members[order[0]] {
+				out[i] = true
+				count++
+			}
+		}
+		if taken += count; count == 0 || 2*taken > d {
+			break
+		}
+		var s Split
+		for i, o := range out {
+			if o {
+				s.Out = append(s.Out, i)
+			} else {
+				s.Keep = append(s.Keep, i)
+			}
+		}
+		splits = append(splits, s)
+	}
+	return splits
+}
+
 // forward are the folds forward in time.
 func (f Folds) forward(of []int, n int) (splits []Split) {
 	for u := 1; u < n; u++ {

@@ -22,6 +22,8 @@ type Sweep struct {
 	// Refine is the most points beyond the grid for each weight, and Chain that of points in a chain of warm starts, 0
 	// for the default.
 	Refine, Chain int
+	// Audit asks for an audit of the chosen point: it is made where it is cheap unless the option audit is given.
+	Audit bool
 
 	axes []study.Axis
 }
@@ -111,6 +113,12 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 	}
 	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
 		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost}
+	switch {
+	case !r.Given("audit"):
+		o.Audit = pipeline.CheapAudit
+	case s.Audit:
+		o.Audit = pipeline.AlwaysAudit
+	}
 	o.NoMuHat, o.KeepB = false, (r.Keep.B || r.Intercept) && j.BlackBox == nil
 	if r.Estimate != nil {
 		o.Sigma2RelStdErr = r.Estimate.RelStdErr
