@@ -35,7 +35,7 @@ func specified(t testing.TB, text string, arrays ...dataio.Array) problems.Data 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must(t)(s.Load(problems.SpecFiles{}))
+	return must(t)(s.Load(problems.SpecFiles{FS: problems.Disk}))
 }
 
 // steps is an array of pieces with noise of standard deviation sigma.

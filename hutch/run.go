@@ -31,29 +31,8 @@ type Matrix struct {
 	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
 	// Span computes vectors that span approximately the same space as the images.
 	Span func(ctx context.Context, dst, v array.Batch) error
-	// Numbered is Forms of random probes that says which they are, for a matrix that keeps what it has
-	// found for the same probes under a matrix before; nil where it is Forms. It replaces Forms where there
-	// is no basis to project the probes off.
-	Numbered func(ctx context.Context, dst, v array.Batch, which Numbers, share float64, left []float64) error
 	// Moments replaces Forms for random signs where it is offered.
 	Moments Moments
-}
-
-// Numbers are the numbers of the probes of a batch: vector i is probe First + i mod Count under the
-// run's seed and sample.
-type Numbers struct{ First, Count int }
-
-// At is the number of vector i.
-func (n Numbers) At(i int) int { return n.First + i%n.Count }
-
-// numbered is the oracle for the random probes first to first+n-1, without a basis.
-func (m Matrix) numbered(needed Accuracy, share float64, first, n int) Oracle {
-	if needed != Forms || m.Numbered == nil {
-		return m.oracle(needed, share)
-	}
-	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return m.Numbered(ctx, dst, v, Numbers{first, n}, share, left)
-	}
 }
 
 // oracle is M with an accuracy; share is that of forms.
@@ -184,9 +163,8 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	defer signs.Free()
 	Rademacher(signs, r.o.Seed, r.o.Sample, r.plan.Sketch+first)
 	v := signs
-	oracle := r.matrix.numbered(r.plan.Needs, r.o.Share, r.plan.Sketch+first, n)
+	oracle := r.matrix.oracle(r.plan.Needs, r.o.Share)
 	if r.rank > 0 {
-		oracle = r.matrix.oracle(r.plan.Needs, r.o.Share)
 		v = r.dev.Alloc(n, r.plan.Dim)
 		defer v.Free()
 		Deflate(v, signs, r.basis.Rows(0, r.rank))

@@ -193,7 +193,7 @@ func load(dir, spec string, arrays ...dataio.Array) (problems.Data, error) {
 	if err != nil {
 		return problems.Data{}, err
 	}
-	return s.Load(problems.SpecFiles{})
+	return s.Load(problems.SpecFiles{FS: problems.Disk})
 }
 
 // choice is a way to compute the estimate, and what came of it.

@@ -72,11 +72,6 @@ func (l *brittleDerivative) Forms(ctx context.Context, dst, v array.Batch, _ flo
 	return l.VJP(ctx, dst, v)
 }
 
-func (l *brittleDerivative) Numbered(ctx context.Context, dst, v array.Batch, _ hutch.Numbers, _ float64,
-	_ []float64) error {
-	return l.VJP(ctx, dst, v)
-}
-
 func (l *brittleDerivative) Span(ctx context.Context, dst, v array.Batch) error {
 	return l.VJP(ctx, dst, v)
 }

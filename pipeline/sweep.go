@@ -145,8 +145,7 @@ type SweepPoint struct {
 //
 // Where each solve starts follows from the grid alone. All results are bit-identical for any
 // Parallel and Batch, and for a sweep that continues after another's Known points: it repeats the
-// solves at which its first new points start, without the divergence but for at most nine completions of a
-// matrix, whose probes start at their solutions at the point before ([vjp.Carries]).
+// solves at which its first new points start, without the divergence.
 //
 // The sweep ends at the first error, which is yielded last; that of a point is a [PointError].
 // Breaking out of the loop stops all work; when the loop has ended every goroutine has returned

@@ -166,9 +166,6 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 	}
 	for i := begin; i < min(c.end, s.part.end); i++ {
 		from.ahead = s.ahead(i, c.end)
-		if s.probesStart(c, i) {
-			path.Derivative = nil
-		}
 		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
 		if err != nil {
 			return i, err
@@ -187,35 +184,16 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 	return c.end, nil
 }
 
-// probeRun is the number of points in a row at which conjugate gradients start at the solutions for the
-// same probes at the point before, but for the first of them. A sweep that continues within such a run
-// repeats the divergence at its points, at most nine.
-const probeRun = 10
-
-// probesStart reports whether the probes of point i of a chain start at 0.
-func (s *instance) probesStart(c chain, i int) bool { return (i-c.first)%probeRun == 0 }
-
 // before is the start of point i of a chain, with the chain's path: it solves the points before it
-// in the chain, and where probes start at those of the point before it repeats their divergences too.
+// in the chain.
 func (s *instance) before(ctx context.Context, c chain, i int, path *vjp.Path) (from start, err error) {
 	if !s.chained {
 		return start{}, nil
 	}
 	from.path = path
-	run := i // the first point whose probes matter to those of point i
-	if vjp.Carries(s.base.Problem()) {
-		run = i - (i-c.first)%probeRun
-	}
 	for j := c.first; j < i; j++ {
 		from.ahead = s.ahead(j, c.end)
-		if s.probesStart(c, j) {
-			path.Derivative = nil
-		}
-		compute := s.solution
-		if j >= run {
-			compute = s.repeated
-		}
-		if from.held, err = compute(ctx, j, GridStage, s.weights(j), from); err != nil {
+		if from.held, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil {
 			return start{}, err
 		}
 		if from.none() { // in closed form

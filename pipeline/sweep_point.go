@@ -277,15 +277,6 @@ func (s *instance) risk(ctx context.Context, i int, weights []float64, from star
 	return p.Estimate(ctx, s.y)
 }
 
-// repeated is solution, with the probes of the divergence, which the path remembers.
-func (s *instance) repeated(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (held, error) {
-	result, err := s.risk(ctx, i, weights, from)
-	if err != nil {
-		return held{}, s.named(i, stage, weights, err)
-	}
-	return held{result.B, result.Factors}, nil
-}
-
 // solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
 // form, which has no starting point.
 func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ held,

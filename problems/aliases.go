@@ -24,6 +24,9 @@ type (
 	SpecError = spec.Error
 )
 
+// Disk has the files of the operating system by their paths.
+var Disk = spec.Disk
+
 // Functions of package spec that stand here under the same names; those of specifications have Spec in them.
 var (
 	ParseWeight  = spec.ParseWeight

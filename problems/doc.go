@@ -10,7 +10,7 @@
 // [Spec.Load] reads its arrays, and [New] builds the [Problem]:
 //
 //	spec, err := problems.ReadSpec("problem.yaml")
-//	data, err := spec.Load(problems.SpecFiles{})
+//	data, err := spec.Load(problems.SpecFiles{FS: problems.Disk})
 //	p, err := problems.New(spec.Name, dev, data, problems.Hyper{})
 //
 // Every operator and every regularizer is a row of a table with its help, its parameters and its builder;

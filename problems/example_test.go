@@ -58,7 +58,7 @@ lambda: 1
 	if err != nil {
 		panic(err)
 	}
-	data, err := spec.Load(problems.SpecFiles{})
+	data, err := spec.Load(problems.SpecFiles{FS: problems.Disk})
 	if err != nil {
 		panic(err)
 	}
@@ -112,7 +112,7 @@ weights: [1, 2, 0]
 	if err != nil {
 		panic(err)
 	}
-	data, err := spec.Load(problems.SpecFiles{})
+	data, err := spec.Load(problems.SpecFiles{FS: problems.Disk})
 	if err != nil {
 		panic(err)
 	}

@@ -80,7 +80,7 @@ func TestOperatorsAreCentered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			loaded, err := s.Load(problems.SpecFiles{})
+			loaded, err := s.Load(problems.SpecFiles{FS: problems.Disk})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func scanned(t *testing.T, text string, arrays ...dataio.Array) (problems.Data, 
 	if err != nil {
 		return problems.Data{}, err
 	}
-	return s.Load(problems.SpecFiles{})
+	return s.Load(problems.SpecFiles{FS: problems.Disk})
 }
 
 // jacobian is D mu_hat at y by probes at all unit vectors, and by central differences.

@@ -27,7 +27,7 @@ func FuzzSpec(f *testing.F) {
 		if err != nil {
 			return
 		}
-		data, err := s.Load(problems.SpecFiles{})
+		data, err := s.Load(problems.SpecFiles{FS: problems.Disk})
 		if err != nil || len(data.Y) > 1000 {
 			return
 		}

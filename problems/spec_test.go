@@ -26,7 +26,7 @@ func load(t *testing.T, dir, text string) (problems.Data, error) {
 	if err != nil {
 		return problems.Data{}, err
 	}
-	return s.Load(problems.SpecFiles{})
+	return s.Load(problems.SpecFiles{FS: problems.Disk})
 }
 
 // built is load, then New. The problem is released when the test ends, those built last first.
@@ -423,7 +423,7 @@ regularizer: {l1: {weight: 0.5, unpenalized: averages}}
 			t.Errorf("d = %d, p = %d, shapes %v, %v, %v", p.D, p.P, p.MuShape, p.BShape, p.SignalShape)
 		}
 		sample := dataio.Array{Shape: []int{2}, Data: []float64{9, 8}}
-		if other, err := data.Spec.Load(problems.SpecFiles{Sample: &sample}); err != nil ||
+		if other, err := data.Spec.Load(problems.SpecFiles{FS: problems.Disk, Sample: &sample}); err != nil ||
 			fmt.Sprint(other.Y, other.Mu) != "[9 8] [6 7]" {
 			t.Errorf("y %v, mu %v, %v, expected the sample", other.Y, other.Mu, err)
 		}

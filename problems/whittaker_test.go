@@ -135,7 +135,7 @@ func TestPlacesOfATable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := spec.Load(problems.SpecFiles{})
+		data, err := spec.Load(problems.SpecFiles{FS: problems.Disk})
 		if err != nil {
 			t.Fatal(err)
 		}

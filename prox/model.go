@@ -26,8 +26,6 @@ type Model struct {
 	// computed on demand, and v is an argument so that the derivative need not keep it. A nil
 	// Margin means that nothing is known.
 	Margin func(v array.Batch) float64
-	// Carried is how coordinates at one weight become those at another; nil where that is not known.
-	Carried *Carried
 
 	root func() *space.Rows
 }
@@ -253,21 +251,6 @@ func (l *LazyModel) FreeModel() {
 		}
 		l.model = nil
 	}
-}
-
-// Carried is how coordinates of a [Model] at one weight become those of another at a weight nearby, so that
-// solutions of systems with its curvature K serve there.
-type Carried struct {
-	// Weight is the regularizer's.
-	Weight float64
-	// Frame returns what the coordinates refer to, on the host.
-	Frame func() any
-	// From returns what sets dst_i to the coordinates of the orthogonal projection on T of the vector that has
-	// the coordinates z_i with another frame; nil where that is of another kind or size.
-	From func(frame any) func(dst, z array.Batch)
-	// Multiply sets dst_i = K z_i for z_i from From, or sums of such and of preconditioned vectors, up to
-	// what the coordinates leave open. They are different batches.
-	Multiply func(dst, z array.Batch)
 }
 
 // LocalMaps say how an estimate by patches spends its degrees of freedom.

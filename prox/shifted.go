@@ -108,7 +108,7 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		if m == nil || m.Margin == nil {
 			return m
 		}
-		return &Model{Space: m.Space, Curvature: m.Curvature, Carried: m.Carried, Margin: func(v array.Batch) float64 {
+		return &Model{Space: m.Space, Curvature: m.Curvature, Margin: func(v array.Batch) float64 {
 			dev := v.Device()
 			x, c := dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 			defer x.Free()

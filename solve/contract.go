@@ -45,7 +45,6 @@ type (
 	Factored  = engine.Factored
 	Tangent   = engine.Tangent
 	Reduced   = engine.Reduced
-	Frame     = engine.Frame
 	Linear    = engine.Linear
 	HatTraces = engine.HatTraces
 )

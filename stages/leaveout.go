@@ -106,7 +106,7 @@ func (j *Job) probeEarly(ctx context.Context) error {
 // says so and these serve.
 func (j *Job) matrix() hutch.Matrix {
 	l := j.solution.Linearization
-	m := hutch.Matrix{Images: l.Images, Forms: l.Forms, Numbered: l.Numbered, Span: l.Span, Moments: j.moments}
+	m := hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: j.moments}
 	if !j.early {
 		return m
 	}
@@ -118,7 +118,6 @@ func (j *Job) matrix() hutch.Matrix {
 		}
 		return ok
 	}
-	m.Numbered = nil
 	m.Forms = func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
 		if shown(dst, v, left) {
 			return dst.Device().Err()

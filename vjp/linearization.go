@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -108,12 +107,6 @@ func (l *linearization) Images(ctx context.Context, dst, v array.Batch, left []f
 // too small by at most share sqrt(d/2).
 func (l *linearization) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
 	return l.solve(ctx, dst, v, system.Goal{Residual: math.Inf(1), Form: share}, left)
-}
-
-// Numbered is Forms that starts at what the weight before has left for the same probes.
-func (l *linearization) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64,
-	left []float64) error {
-	return l.solve(ctx, dst, v, system.Goal{Residual: math.Inf(1), Form: share, Which: &which}, left)
 }
 
 // spanTol is the residual of images of which only the span matters.

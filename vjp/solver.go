@@ -113,10 +113,6 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
-	var before any
-	if from.Path != nil {
-		before, from.Path.Derivative = from.Path.Derivative, nil
-	}
 	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
 		return nil, err
@@ -143,12 +139,6 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		}
 	}
 	made := append([]Choice{by.choice}, l.choices...)
-	if from.Path != nil {
-		var follows Choice
-		if from.Path.Derivative, follows = l.Follow(before); follows != (Choice{}) {
-			made = append(made, follows)
-		}
-	}
 	undo = nil
 	return with(sol, l, made...), nil
 }

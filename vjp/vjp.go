@@ -122,10 +122,6 @@ type Linearization interface {
 	// estimate of the trace from random signs, or the sum over all unit vectors, lacks at most
 	// share sqrt(d/2).
 	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
-	// Numbered is Forms of probes that are known by their numbers. Where the solve has followed a [Path]
-	// conjugate gradients start at what they have found for the same probes at the weight before. It
-	// must be called at most once for each number.
-	Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64, left []float64) error
 	// Span is VJP with even less accuracy: dst_i is a Krylov approximation of a few steps. That
 	// suffices for the images of a sketch, of which only the span matters.
 	Span(ctx context.Context, dst, v array.Batch) error
@@ -181,11 +177,6 @@ func (p Plain) Forms(ctx context.Context, dst, v array.Batch, _ float64, left []
 	return p.Images(ctx, dst, v, left)
 }
 
-// Numbered is Images.
-func (p Plain) Numbered(ctx context.Context, dst, v array.Batch, _ hutch.Numbers, _ float64, left []float64) error {
-	return p.Images(ctx, dst, v, left)
-}
-
 // Span is Apply.
 func (p Plain) Span(ctx context.Context, dst, v array.Batch) error { return p.Apply(ctx, dst, v) }
 
@@ -197,10 +188,6 @@ func (Plain) Closed() Closed { return Closed{} }
 
 // Inner is 0.
 func (Plain) Inner() Inner { return Inner{} }
-
-// Carries reports whether what a path of solves of such problems holds may depend on the probes that the
-// derivatives on it were given: see [Linearization].Numbered. The weights do not matter.
-func Carries(p Problem) bool { return system.Carries(p) }
 
 // Derivative selects how a solver differentiates.
 type Derivative string

@@ -18,6 +18,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
 )
@@ -537,5 +538,5 @@ func TestDivergenceDoesNotDependOnTheUnitsOfTheColumns(t *testing.T) {
 
 // readFile reads the data of a file for a problem.
 func readFile(ctx context.Context, path, problem string) (load.Contents, error) {
-	return (&load.Source{Problem: problem, Data: path}).Read(ctx)
+	return (&load.Source{Files: problems.Disk, Problem: problem, Data: path}).Read(ctx)
 }

@@ -64,12 +64,12 @@ func ReadBART(header, values io.Reader) (Array, error) {
 // openBART opens the two files of an array, by the name of either.
 func openBART(s source) (*Set, error) {
 	base := strings.TrimSuffix(s.path, filepath.Ext(s.path))
-	header, err := OpenFile(s.ctx, base+".hdr")
+	header, err := s.files.open(base+".hdr", "a text that lists the axes")
 	if err != nil {
 		return nil, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), bareError(err))
 	}
 	defer header.Close()
-	values, err := OpenFile(s.ctx, base+".cfl")
+	values, err := s.files.open(base+".cfl", "complex numbers of 32 bits")
 	if err != nil {
 		return nil, fmt.Errorf("its values %s%s: %w", filepath.Base(base), ".cfl", bareError(err))
 	}

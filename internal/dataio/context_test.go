@@ -49,7 +49,7 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 	}
 	for _, name := range []string{"y.npz", "y.npy", "y.csv", "y.csv.gz"} {
 		ctx := &countdown{t.Context(), 10}
-		s, err := OpenAs(path(name), TableOptions{Context: ctx})
+		s, err := OpenAs(path(name), TableOptions{Files: Files{Context: ctx}})
 		if err == nil {
 			_, err = s.Floats(s.Names()[0])
 			s.Close()
@@ -58,7 +58,7 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := OpenTable(path("y.csv"), TableOptions{Context: &countdown{t.Context(), 5}}); !errors.Is(err,
+	if _, err := OpenTable(path("y.csv"), TableOptions{Files: Files{Context: &countdown{t.Context(), 5}}}); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("table: %v", err)
 	}

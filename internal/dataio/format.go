@@ -3,7 +3,6 @@ package dataio
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,10 +52,9 @@ type Format struct {
 
 // source is a file that is opened.
 type source struct {
-	ctx        context.Context
+	files      Files
 	path, name string
-	f          file
-	size       int64
+	file
 }
 
 // starts recognizes a file by its first bytes.
@@ -82,29 +80,29 @@ var formatTable = []Format{
 		Name: "npz", Extensions: []string{".npz"}, Archive: true, WriteArrays: EncodeNPZ, Is: starts("PK"),
 		Help: `numpy's arrays by name, or a sparse matrix of scipy's save_npz: X of a
 regression, or the observed entries of a matrix`,
-		open: func(s source) (*Set, error) { return NewNPZ(s.f, s.size) },
+		open: func(s source) (*Set, error) { return NewNPZ(s.file, s.size) },
 	},
 	{
 		Name: "npy", Extensions: []string{".npy"}, Is: starts(string(npy.Magic[:])),
 		Help: `one array: y, or X where --y gives y. Of uint8 or uint16 it is an image too, for a
 specification whose y has 2 or 3 axes: scaled to [0, 1]. So are frames for
 robust-pca; a matrix for svt or robust-pca is taken as the numbers that it holds`,
-		open:  func(s source) (*Set, error) { return newNPY(s.name, s.f, s.size), nil },
+		open:  func(s source) (*Set, error) { return newNPY(s.name, s.file, s.size), nil },
 		Write: writeNumpy,
 	},
 	{
 		Name: "mat", Extensions: []string{".mat"}, Archive: true, Is: starts("MATLAB 5.0 MAT"),
 		Help: `arrays by name, of MATLAB 5 to 7.3; n x 1 and 1 x n arrays are vectors`,
-		open: func(s source) (*Set, error) { return newMAT(s.f, s.size) },
+		open: func(s source) (*Set, error) { return newMAT(s.file, s.size) },
 	},
 	{
 		Name: "hdf5", Extensions: []string{".h5", ".hdf5"}, Archive: true, Is: starts(hdf5.Magic),
 		Help: `arrays by name, of HDF5`,
-		open: func(s source) (*Set, error) { return newHDF5(s.f, s.size, false) },
+		open: func(s source) (*Set, error) { return newHDF5(s.file, s.size, false) },
 	},
 	{
 		Name: "mat", Archive: true, Is: starts("MATLAB 7.3 MAT"),
-		open: func(s source) (*Set, error) { return newHDF5(s.f, s.size, true) },
+		open: func(s source) (*Set, error) { return newHDF5(s.file, s.size, true) },
 	},
 	{Is: ends(".mat"), Refusal: "is no MATLAB file of version 5 to 7.3: save it with save -v7"},
 	{Is: ends(".h5", ".hdf5"), Refusal: "is not an HDF5 file"},
@@ -237,11 +235,11 @@ func openFormat(s source, extension string, o TableOptions) (*Set, error) {
 		}
 		set, err := f.open(s)
 		if err == nil && set.file == nil {
-			set.file = s.f
+			set.file = s.file
 		}
 		return set, err
 	}
-	var r io.Reader = bufio.NewReaderSize(s.f, 64<<10)
+	var r io.Reader = bufio.NewReaderSize(s.file, 64<<10)
 	packed := bytes.HasPrefix(head, []byte(gzipMagic))
 	if packed {
 		z, err := unpack(r)
@@ -255,14 +253,14 @@ func openFormat(s source, extension string, o TableOptions) (*Set, error) {
 		r = unzipped
 	}
 	set, err := readFormat(r, head, s.name, extension, o)
-	s.f.Close()
+	s.Close()
 	return set, err
 }
 
 // head are the first bytes of the file.
 func (s source) head() ([]byte, error) {
 	head := make([]byte, 16)
-	n, err := s.f.ReadAt(head, 0)
+	n, err := s.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return nil, bareError(err)
 	}
@@ -317,7 +315,7 @@ func whole(read func(io.Reader) (Array, error)) func(io.Reader, TableOptions) (A
 }
 
 func readTable(r io.Reader, o TableOptions) (Array, error) {
-	return ReadCSV(r, TableOptions{Context: o.Context, NA: o.NA, Missing: o.Missing})
+	return ReadCSV(r, TableOptions{NA: o.NA, Missing: o.Missing})
 }
 
 func readMatrixMarket(r io.Reader) (*Set, error) {

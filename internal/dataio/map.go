@@ -42,7 +42,8 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 	if !ok {
 		return nil, 0, s.Missing(name, "", nil)
 	}
-	opened, isFile := s.file.(file)
+	opened, _ := s.file.(file)
+	f, isFile := opened.at.(*os.File)
 	if e.offset == nil || !isFile {
 		return nil, 0, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name,
 			s.format)
@@ -50,7 +51,7 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 	if begin, err = e.offset(); err != nil {
 		return nil, 0, fmt.Errorf("array %q %w", name, err)
 	}
-	return opened.File, begin, nil
+	return f, begin, nil
 }
 
 // MapSparse returns the sparse matrix of an archive where it lies, as [Set.Map] does a dense one. It is

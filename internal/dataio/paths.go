@@ -9,25 +9,10 @@ import (
 	"strings"
 )
 
-// splitName separates FILE:NAME, where there is no file of the whole name.
-func splitName(path string) (file, name string, ok bool) {
-	at := strings.LastIndexByte(path, ':')
-	if at <= 0 || at == len(path)-1 {
-		return path, "", false
-	}
-	if _, err := os.Stat(path); err == nil {
-		return path, "", false
-	}
-	if _, err := os.Stat(path[:at]); err != nil {
-		return path, "", false
-	}
-	return path[:at], path[at+1:], true
-}
-
 // FilesOf are the files from which [Open] reads a path: that of FILE:NAME, and those beside it that
 // belong to it.
 func FilesOf(path string) []string {
-	file, _, _ := splitName(path)
+	file, _, _ := Files{}.splitName(path)
 	stem := strings.TrimSuffix(file, filepath.Ext(file))
 	switch filepath.Ext(file) {
 	case ".cfl", ".hdr":

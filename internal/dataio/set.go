@@ -1,12 +1,10 @@
 package dataio
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,10 +71,9 @@ type entry struct {
 // file.
 func Open(path string) (*Set, error) { return OpenAs(path, TableOptions{}) }
 
-// OpenAs is [Open] with the options of a table that are not about its columns. The file is read, then or
-// later, until their context is done.
+// OpenAs is [Open] of a file of the options, with those of a table that are not about its columns.
 func OpenAs(path string, opts TableOptions) (*Set, error) {
-	file, name, named := splitName(path)
+	file, name, named := opts.splitName(path)
 	s, err := open(file, opts)
 	if err == nil && named {
 		if alone, refused := s.alone(name); refused == nil {
@@ -95,11 +92,11 @@ func OpenAs(path string, opts TableOptions) (*Set, error) {
 // OpenNPZ is Open for .npz files only; for any other file it returns an error that says so.
 func OpenNPZ(path string) (*Set, error) {
 	const expected = "a numpy .npz file"
-	f, size, err := openRegular(context.Background(), path, expected)
+	f, err := Files{}.open(path, expected)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s, err := NewNPZ(f, size)
+	s, err := NewNPZ(f, f.size)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -108,29 +105,9 @@ func OpenNPZ(path string) (*Set, error) {
 	return s, nil
 }
 
-// openRegular opens a file that can be read at any offset.
-func openRegular(ctx context.Context, path, expected string) (_ file, size int64, err error) {
-	// Checked before opening, because opening a pipe would wait for its writer.
-	info, err := os.Stat(path)
-	if err != nil {
-		return file{}, 0, bareError(err)
-	}
-	switch {
-	case info.IsDir():
-		return file{}, 0, fmt.Errorf("is a directory, expected %s", expected)
-	case !info.Mode().IsRegular():
-		return file{}, 0, fmt.Errorf("is not a regular file, expected %s", expected)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return file{}, 0, bareError(err)
-	}
-	return file{ctx, f}, info.Size(), nil
-}
-
 func open(path string, opts TableOptions) (_ *Set, err error) {
 	expected := Extensions(Formats())
-	f, size, err := openRegular(opts.context(), path, expected)
+	f, err := opts.open(path, expected)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +116,12 @@ func open(path string, opts TableOptions) (_ *Set, err error) {
 			f.Close()
 		}
 	}()
-	if size == 0 {
+	if f.size == 0 {
 		return nil, fmt.Errorf("is empty (0 bytes), expected %s", expected)
 	}
 	name := strings.TrimSuffix(filepath.Base(path), ".gz")
 	extension := filepath.Ext(name)
-	s := source{ctx: opts.context(), path: path, name: strings.TrimSuffix(name, extension), f: f, size: size}
+	s := source{files: opts.Files, path: path, name: strings.TrimSuffix(name, extension), file: f}
 	return openFormat(s, strings.ToLower(extension), opts)
 }
 

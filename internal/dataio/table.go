@@ -3,7 +3,6 @@ package dataio
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -72,8 +71,7 @@ func (t *Table) Names() []string {
 
 // TableOptions say how [ReadTable] reads the columns.
 type TableOptions struct {
-	// Context ends the reading of a file when it is done; nil stands for none.
-	Context context.Context
+	Files
 	// Read reports whether to read the column of that name; nil reads all. Columns is called before
 	// with the names of all columns, and may refuse them; nil accepts all.
 	Columns func(names []string) error
@@ -88,14 +86,6 @@ type TableOptions struct {
 	// Unnamed accepts a table without a header line, whose first line has numbers and missing values
 	// only: the columns are then named by their places, counted from 0.
 	Unnamed bool
-}
-
-// context is that of the options, or one that is never done.
-func (o TableOptions) context() context.Context {
-	if o.Context == nil {
-		return context.Background()
-	}
-	return o.Context
 }
 
 // IsTable reports whether the path has the extension of a table: .csv, .tsv or .txt, or one of
@@ -118,12 +108,12 @@ func openTable(path string, opts TableOptions) (*Table, error) {
 	if !IsTable(path) {
 		return nil, fmt.Errorf("is no table by its name, expected %s", expected)
 	}
-	f, size, err := openRegular(opts.context(), path, expected)
+	f, err := opts.open(path, expected)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if size == 0 {
+	if f.size == 0 {
 		return nil, fmt.Errorf("is empty (0 bytes), expected %s", expected)
 	}
 	buffered := bufio.NewReaderSize(f, 64<<10)

@@ -1,7 +1,6 @@
 package design
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,8 +24,8 @@ const (
 
 // Options say which columns of a table are used, and how.
 type Options struct {
-	// Context ends the reading of the table when it is done; nil stands for none.
-	Context context.Context
+	// Files has the table.
+	dataio.Files
 	// Response is the column that is y.
 	Response string
 	// Only are the columns of X, all but the response where it is nil; Drop are left out.
@@ -151,7 +150,7 @@ func Open(path string, o Options) (*Data, error) {
 		return openSequence(path, o)
 	}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
-		Context: o.Context, NA: o.NA, Columns: o.check, Read: o.used,
+		Files: o.Files, NA: o.NA, Columns: o.check, Read: o.used,
 		Text: func(name string) bool { return slices.Contains(o.Categorical, name) },
 	})
 	if err != nil {

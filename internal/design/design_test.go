@@ -86,7 +86,7 @@ func TestNewRows(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := data.Design.OpenRows(path, nil); err == nil || err.Error() != path+": "+c.want {
+		if _, err := data.Design.OpenRows(dataio.Files{}, path, nil); err == nil || err.Error() != path+": "+c.want {
 			t.Errorf("%q: %v, expected %s", c.text, err, c.want)
 		}
 	}

@@ -58,7 +58,7 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		return nil
 	}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
-		Context: o.Context, NA: o.NA, Columns: check, Read: o.used,
+		Files: o.Files, NA: o.NA, Columns: check, Read: o.used,
 		Text: func(name string) bool { return name != o.Response && name != o.Weights },
 	})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // OpenMatrix reads a table that is a matrix in which some entries are missing: every column is one of
 // numbers. A header line names the matrix's columns and a first column without a name its rows; where
 // there are none they are counted from 0. The observed entries are in the
-// order of the rows. Context and NA alone matter among the options.
+// order of the rows. Files and NA alone matter among the options.
 func OpenMatrix(path string, o Options) (*Entries, error) {
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, NA: o.NA, Unnamed: true})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{Files: o.Files, NA: o.NA, Unnamed: true})
 	if err != nil {
 		return nil, err
 	}

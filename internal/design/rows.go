@@ -27,7 +27,7 @@ type NewRows struct {
 // rejects a table in which a column is missing or of another kind, a level that d does not know, and
 // missing values for which d has no replacement. na are the texts that stand for one, nil for
 // [dataio.MissingMarks]. Errors name the file and the place.
-func (d *Design) OpenRows(path string, na []string) (*NewRows, error) {
+func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRows, error) {
 	named := func(name string) *Variable {
 		if i := slices.IndexFunc(d.Variables, func(v Variable) bool { return v.Name == name }); i >= 0 {
 			return &d.Variables[i]
@@ -35,7 +35,7 @@ func (d *Design) OpenRows(path string, na []string) (*NewRows, error) {
 		return nil
 	}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
-		NA: na,
+		Files: files, NA: na,
 		Columns: func(names []string) error {
 			var missing []string
 			for _, v := range d.Variables {

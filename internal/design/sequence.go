@@ -85,7 +85,7 @@ func openSequence(path string, o Options) (*Data, error) {
 		return nil
 	}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
-		Context: o.Context, NA: o.NA, Columns: check,
+		Files: o.Files, NA: o.NA, Columns: check,
 		Read: func(name string) bool { return name == o.Response || name == index },
 		Text: func(name string) bool { return name != o.Response },
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strings"
@@ -14,29 +15,34 @@ import (
 var bedMagic = [3]byte{0x6c, 0x1b, 0x01}
 
 // OpenBED maps the genotypes of PLINK 1: a file NAME.bed, with NAME.fam, of one line a person, and
-// NAME.bim, of one line a variant, beside it. X is persons x variants, and an entry is the number of
+// NAME.bim, of one line a variant, beside it in the
+// file system, which must be the operating system's. X is persons x variants, and an entry is the number of
 // copies of the variant's first allele (A1 of the .bim), 0, 1 or 2. Missing genotypes count as the
 // mean of the variant.
 //
 // The format: https://www.cog-genomics.org/plink/1.9/formats#bed.
-func OpenBED(path string) (*Matrix, error) {
+func OpenBED(files fs.FS, path string) (*Matrix, error) {
 	stem, ok := strings.CutSuffix(path, ".bed")
 	if !ok {
 		return nil, fmt.Errorf("%s: expected a name that ends in .bed", path)
 	}
-	persons, err := countLines(stem+".fam", 6, "a line of 6 words for each person")
+	persons, err := countLines(files, stem+".fam", 6, "a line of 6 words for each person")
 	if err != nil {
 		return nil, err
 	}
-	variants, err := countLines(stem+".bim", 6, "a line of 6 words for each variant")
+	variants, err := countLines(files, stem+".bim", 6, "a line of 6 words for each variant")
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	opened, err := files.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, bare(err))
 	}
-	defer f.Close()
+	defer opened.Close()
+	f, ok := opened.(*os.File)
+	if !ok {
+		return nil, fmt.Errorf("%s: genotypes stay in a file of the operating system, expected such a file", path)
+	}
 	m, err := newBED(f, persons, variants)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -69,8 +75,8 @@ func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 }
 
 // countLines counts the lines of a text, each of at least so many words.
-func countLines(path string, words int, expected string) (int, error) {
-	f, err := os.Open(path)
+func countLines(files fs.FS, path string, words int, expected string) (int, error) {
+	f, err := files.Open(path)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w, expected %s", path, bare(err), expected)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -208,7 +209,7 @@ func plink(t testing.TB, persons, variants int, bed []byte) string {
 
 // The example of PLINK's own description of the format, of 6 persons and 3 variants.
 func TestBED(t *testing.T) {
-	m, err := OpenBED(plink(t, 6, 3, []byte{0x6c, 0x1b, 0x01, 0xdc, 0x0f, 0xe7, 0x0f, 0x6b, 0x01}))
+	m, err := OpenBED(disk{}, plink(t, 6, 3, []byte{0x6c, 0x1b, 0x01, 0xdc, 0x0f, 0xe7, 0x0f, 0x6b, 0x01}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func TestBEDProducts(t *testing.T) {
 	for range p * ((d + 3) / 4) {
 		bed = append(bed, byte(rng.Uint32()))
 	}
-	m, err := OpenBED(plink(t, d, p, bed))
+	m, err := OpenBED(disk{}, plink(t, d, p, bed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,11 +292,11 @@ func TestBEDErrors(t *testing.T) {
 		"a name that ends in .bed":     "x.npy",
 		"no such file or directory, e": filepath.Join(t.TempDir(), "none.bed"),
 	} {
-		if _, err := OpenBED(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := OpenBED(disk{}, path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	m, err := OpenBED(plink(t, 4, 2, []byte{0x6c, 0x1b, 0x01, 0xff, 0x55}))
+	m, err := OpenBED(disk{}, plink(t, 4, 2, []byte{0x6c, 0x1b, 0x01, 0xff, 0x55}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +314,7 @@ func FuzzBED(f *testing.F) {
 		if err := os.WriteFile(strings.TrimSuffix(path, "bed")+"fam", fam, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, err := OpenBED(path)
+		m, err := OpenBED(disk{}, path)
 		if err != nil {
 			return
 		}
@@ -333,7 +334,7 @@ func Example() {
 	} {
 		_ = os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)
 	}
-	m, err := OpenBED(filepath.Join(dir, "g.bed"))
+	m, err := OpenBED(disk{}, filepath.Join(dir, "g.bed"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -348,7 +349,7 @@ func Example() {
 func BenchmarkGenotypes(b *testing.B) {
 	const d, p = 3000, 2000
 	bed := append([]byte{0x6c, 0x1b, 0x01}, bytes.Repeat([]byte{0xe8, 0x3f, 0xcb}, p*d/12)...)
-	m, err := OpenBED(plink(b, d, p, bed))
+	m, err := OpenBED(disk{}, plink(b, d, p, bed))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -379,3 +380,8 @@ func BenchmarkGenotypes(b *testing.B) {
 		}
 	})
 }
+
+// disk has the files of the operating system.
+type disk struct{}
+
+func (disk) Open(name string) (fs.File, error) { return os.Open(name) }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -16,10 +17,16 @@ import (
 	"surepipe/internal/stored"
 )
 
+// Disk has the files of the operating system by their paths, absolute ones and those from the working directory.
+var Disk = dataio.Disk
+
 // Files are files that replace those of a specification. Empty names replace nothing.
 type Files struct {
 	// Context ends the reading of files when it is done; nil stands for none.
 	Context context.Context
+	// FS has all files, those that the specification names and those below; nil has none. [Disk] has those of the
+	// operating system.
+	FS fs.FS
 	// Data replaces the file of data, and the options of Table that are set those of its table.
 	Data  string
 	Table design.Options
@@ -35,13 +42,13 @@ type Files struct {
 }
 
 // Load reads the files of the specification, and returns the data for [New]. File names are
-// relative to the specification's folder, those of Files to the working directory. Load does
-// not modify s.
+// relative to the specification's folder, those of Files to the root of the file system, which is the working
+// directory of [Disk]. Load does not modify s.
 func (s *Spec) Load(files Files) (Data, error) {
-	if files.Context == nil {
-		files.Context = context.Background()
+	if files.FS == nil {
+		files.FS = dataio.NoFiles
 	}
-	files.Table.Context = files.Context
+	files.Table.Files = dataio.Files{Context: files.Context, FS: files.FS}
 	l := &loader{Spec: s, files: files, sets: map[string]*dataio.Set{}}
 	defer l.close()
 	bound := *s
@@ -224,7 +231,7 @@ func (l *loader) open(path string) (*dataio.Set, error) {
 	if set := l.sets[path]; set != nil {
 		return set, nil
 	}
-	set, err := dataio.OpenAs(path, dataio.TableOptions{Context: l.files.Context, NA: l.tableOptions().NA})
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: l.files.Table.Files, NA: l.tableOptions().NA})
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +244,11 @@ func (l *loader) local(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(l.Path), path)
+	path = filepath.Join(filepath.Dir(l.Path), path)
+	if l.files.FS != dataio.Disk {
+		path = filepath.ToSlash(path)
+	}
+	return path
 }
 
 // dataFile is the file of the arrays that have no file of their own, "" where there is none.

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
@@ -67,10 +68,7 @@ type NuclearCurvature struct {
 	// The coefficients of V* P and its transpose in the N* of a preconditioned vector, and in its
 	// L* - lambda N*.
 	same, turned, plus, minus array.Batch // r x r
-	// The coefficients of N* and N in L* - lambda N*.
-	within, across array.Batch // r x r
-	inverse        array.Batch // F^{-1/2}, r numbers
-	coarse         array.Batch // beta/2, (q - r) x r
+	coarse                    array.Batch // beta/2, (q - r) x r
 }
 
 // Normal is a matrix G that agrees with the W of a [NuclearCurvature] outside T, by products.
@@ -122,8 +120,8 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
-	sizes := []int{m * r, n * r, m * q, n * q, m * r, n * r, (m + n) * r, r * r, r * r, r * r, r * r, r * r, r * r,
-		r * r, l * r, r}
+	sizes := []int{m * r, n * r, m * q, n * q, m * r, n * r, (m + n) * r, r * r, r * r, r * r, r * r, r * r,
+		l * r}
 	total := 0
 	for _, s := range sizes {
 		total += s
@@ -131,20 +129,15 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	k.mem = dev.Alloc(1, total)
 	at := 0
 	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.u1, &k.v1, &k.spread, &k.identity, &k.same,
-		&k.turned, &k.plus, &k.minus, &k.within, &k.across, &k.coarse, &k.inverse} {
+		&k.turned, &k.plus, &k.minus, &k.coarse} {
 		*to = k.mem.Cols(at, at+sizes[i])
 		at += sizes[i]
 	}
 	root := dev.Alloc(1, r)
 	defer root.Free()
-	s := roots(f)
-	dev.Upload(root, s)
+	dev.Upload(root, roots(f))
 	dev.Mul(k.u.Reshape(m, r), u, root)
 	dev.Mul(k.v.Reshape(n, r), v, root)
-	for i := range s {
-		s[i] = 1 / s[i]
-	}
-	dev.Upload(k.inverse, s)
 	dev.Copy(k.u1.Reshape(m, r), u)
 	dev.Copy(k.v1.Reshape(n, r), v)
 	join := func(to, a, b array.Batch) {
@@ -208,9 +201,8 @@ func (k *NuclearCurvature) core(f, mass []float64) {
 	}
 	s := roots(f)
 	n := r * r
-	host := make([]float64, 6*n)
-	same, turned, plus, minus, within, across := host[:n], host[n:2*n], host[2*n:3*n], host[3*n:4*n], host[4*n:5*n],
-		host[5*n:]
+	host := make([]float64, 4*n)
+	same, turned, plus, minus := host[:n], host[n:2*n], host[2*n:3*n], host[3*n:]
 	for i := range r {
 		for j := range r {
 			at := i*r + j
@@ -221,11 +213,9 @@ func (k *NuclearCurvature) core(f, mass []float64) {
 			turned[at] = kappa / det / (s[i] * s[j])
 			plus[at] = kappa*hij/det - lambda*same[at]
 			minus[at] = -kappa*hji/det*(s[j]/s[i]) - lambda*turned[at]
-			within[at] = kappa*f[j] - lambda
-			across[at] = -kappa * s[i] * s[j]
 		}
 	}
-	for i, to := range []array.Batch{k.same, k.turned, k.plus, k.minus, k.within, k.across} {
+	for i, to := range []array.Batch{k.same, k.turned, k.plus, k.minus} {
 		dev.Upload(to, host[i*n:(i+1)*n])
 	}
 }
@@ -334,6 +324,11 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	for _, b := range [...]array.Batch{x, y, turned, tmp, along} {
 		b.Free()
 	}
+}
+
+// Model is the model with this curvature, which it takes over.
+func (k *NuclearCurvature) Model(margin func(v array.Batch) float64) *prox.Model {
+	return &prox.Model{Space: k.Space(), Curvature: k, Margin: margin}
 }
 
 // Space is the tangent space T with the coordinates (Q, P). It is the caller's to release, and

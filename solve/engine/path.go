@@ -54,16 +54,10 @@ func (n *Near) Release() {
 // solves in the same order give the same bits.
 type Path struct {
 	Kept interface{ Release() }
-	// Derivative is what the derivative at the last weight hands on to the next one, host memory alone,
-	// nil for nothing. It belongs to package vjp.
-	Derivative any
 }
 
 // Release frees what the path holds. It may be used again, empty.
 func (p *Path) Release() {
-	if p != nil {
-		p.Derivative = nil
-	}
 	if p != nil && p.Kept != nil {
 		p.Kept.Release()
 		p.Kept = nil

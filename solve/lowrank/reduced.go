@@ -116,9 +116,6 @@ func (r *reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 // shows.
 func (r *reduced) Precondition(dst, z array.Batch, clean bool) { r.h.precondition(dst, z, clean) }
 
-// Clean takes such parts out of p.
-func (r *reduced) Clean(p array.Batch) { r.h.clean(p) }
-
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *reduced) Work() int64 {
 	h := r.h

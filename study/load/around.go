@@ -7,7 +7,6 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
-	"surepipe/problems"
 	"surepipe/study"
 )
 
@@ -23,8 +22,9 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Co
 	case f.Command:
 		data, err = f.readExec(false, &sample)
 	case f.Specification != nil:
-		data.Data, err = f.Specification.Load(problems.SpecFiles{Context: f.ctx, Data: f.Data,
-			Table: f.Table.options(), X: f.X, Mu: f.Mu, Sample: &sample, Stored: f.storedX})
+		files := f.specFiles()
+		files.Y, files.Sample = "", &sample
+		data.Data, err = f.Specification.Load(files)
 		if err != nil {
 			err = f.tableError(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/dataiotest"
+	"surepipe/problems"
 	"surepipe/study"
 )
 
@@ -25,7 +26,7 @@ func fixture(name string) string {
 
 // arraysOf reads the arrays of a file for a problem.
 func arraysOf(ctx context.Context, path, problem string, stacks bool) (Contents, error) {
-	f := Source{Problem: problem, Data: path, ctx: ctx}
+	f := Source{Files: problems.Disk, Problem: problem, Data: path, ctx: ctx}
 	return f.readInputs(nil, stacks)
 }
 

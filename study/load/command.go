@@ -23,7 +23,7 @@ func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, er
 			return data, study.Errorf("--data is %q and %s %q: both hold %s, expected one of them", f.Data,
 				study.Option(source.flag), source.path, source.name)
 		}
-		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
+		unread, err := f.readNamed(source.path, source.name, source.flag == "data", arrays)
 		if err != nil {
 			return data, study.Errorf("%s: %w", study.Option(source.flag), err)
 		}
@@ -67,8 +67,8 @@ func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, er
 
 // readNamed adds the array of a file: its only one, or that of the name, and with others also mu and
 // sigma2 of a .npz archive; unread are its other arrays.
-func readNamed(path, name string, others bool, to map[string]dataio.Array) (unread []string, err error) {
-	set, err := dataio.Open(path)
+func (f *Source) readNamed(path, name string, others bool, to map[string]dataio.Array) (unread []string, err error) {
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: f.files()})
 	if err != nil {
 		return nil, err
 	}

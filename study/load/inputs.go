@@ -54,8 +54,7 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 	case f.Command:
 		data, err = f.readExec(stacks, nil)
 	case f.Specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
-			Mu: f.Mu, Stored: f.storedX}
+		files := f.specFiles()
 		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -78,6 +77,12 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 		return Contents{}, err
 	}
 	return data, f.estimateNoise(&data)
+}
+
+// specFiles are the files of the source for its specification.
+func (f *Source) specFiles() problems.SpecFiles {
+	return problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+		Mu: f.Mu, Stored: f.storedX}
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
@@ -287,7 +292,7 @@ func (in *inputs) openData() (set *dataio.Set, err error) {
 	if err := in.askResponse(); err != nil {
 		return nil, err
 	}
-	if set, err = dataio.OpenAs(in.Data, in.Table.reading(in.ctx)); err != nil {
+	if set, err = dataio.OpenAs(in.Data, in.reading()); err != nil {
 		return nil, in.missingCell(err)
 	}
 	if err := in.fromData(set); err != nil {
@@ -396,7 +401,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenAs(path, in.Table.reading(in.ctx))
+	set, err := dataio.OpenAs(path, in.reading())
 	if err != nil {
 		return study.Bad(err)
 	}

@@ -7,6 +7,7 @@ package load
 
 import (
 	"context"
+	"io/fs"
 
 	"surepipe/internal/noise"
 	"surepipe/problems"
@@ -19,6 +20,9 @@ type Source struct {
 	Specification *problems.Spec
 	// Command says that the estimator is a command, for which y is an array of any shape.
 	Command bool
+	// Files has all files of the data, and those that a specification names, by their names; nil has none.
+	// [problems.Disk] has those of the operating system.
+	Files fs.FS
 	// Data is the file of the data; X, Y, Mu and D are files of arrays that replace those of Data.
 	Data, X, Y, Mu, D string
 	Table             Table

@@ -114,7 +114,7 @@ func (in *inputs) fromBED(flag, path string) (err error) {
 	if in.X != "" && flag == "data" {
 		return study.Errorf("--data: %s holds X, and so does --X", path)
 	}
-	if in.x.Stored, err = stored.OpenBED(path); err != nil {
+	if in.x.Stored, err = stored.OpenBED(in.files().FS, path); err != nil {
 		return study.Errorf("%s: %w", study.Option(flag), err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package load
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,9 +29,17 @@ type Table struct {
 // to decide what a penalty does.
 const mostSpread = 10
 
+// files are those of the source, until the end of the reading under way.
+func (f *Source) files() dataio.Files {
+	if f.Files == nil {
+		return dataio.Files{Context: f.ctx, FS: dataio.NoFiles}
+	}
+	return dataio.Files{Context: f.ctx, FS: f.Files}
+}
+
 // reading are the options of a table of which all columns are read.
-func (t *Table) reading(ctx context.Context) dataio.TableOptions {
-	return dataio.TableOptions{Context: ctx, NA: t.NA, Missing: t.Missing == string(design.Drop)}
+func (f *Source) reading() dataio.TableOptions {
+	return dataio.TableOptions{Files: f.files(), NA: f.Table.NA, Missing: f.gaps()}
 }
 
 // gaps reports whether a sequence may have missing values.
@@ -53,7 +60,7 @@ func (t *Table) options() design.Options {
 // tableOptions are those of a table that is read for the command.
 func (in *inputs) tableOptions() design.Options {
 	o := in.Table.options()
-	o.Context = in.ctx
+	o.Files = in.files()
 	return o
 }
 
@@ -101,7 +108,7 @@ func (in *inputs) askResponse() error {
 		return nil
 	}
 	t, err := dataio.OpenTable(in.Data, dataio.TableOptions{
-		Context: in.ctx, NA: in.Table.NA, Unnamed: true, Read: func(string) bool { return series },
+		Files: in.files(), NA: in.Table.NA, Unnamed: true, Read: func(string) bool { return series },
 	})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that

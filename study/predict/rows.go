@@ -65,7 +65,7 @@ func (m *Model) table(to *Prediction, path string, na []string) error {
 		return study.Errorf("--data is %q, but the fit is of a table with named columns: expected a table (.csv, "+
 			".tsv)", path)
 	}
-	rows, err := m.fit.Design.OpenRows(path, na)
+	rows, err := m.fit.Design.OpenRows(dataio.Files{}, path, na)
 	if err != nil {
 		return study.Bad(err)
 	}

@@ -71,7 +71,7 @@ func New() *Request {
 			r.LossParameters[k.Name] = new(float64)
 		}
 	}
-	r.Storage, r.Table.Missing = load.StorageAuto, string(design.Refuse)
+	r.Files, r.Storage, r.Table.Missing = problems.Disk, load.StorageAuto, string(design.Refuse)
 	return r
 }
 

@@ -61,7 +61,7 @@ type run struct {
 	// K u, and K J times the residual; zero where K is 0.
 	ku, kt array.Batch
 	// The images A u are summed step by step; where A*A is cheaper than A and A* the directions are
-	// summed instead, and square applies A*A. They are summed too where solutions are handed on.
+	// summed instead, and square applies A*A.
 	square func(dst, b array.Batch)
 	sum    array.Batch
 
@@ -151,7 +151,7 @@ func (c *run) iterate(ctx context.Context) error {
 	if !c.pilot && c.square == nil {
 		c.dev.Fill(c.dst, 0)
 	}
-	if !c.pilot && (c.square != nil || c.hands()) {
+	if !c.pilot && c.square != nil {
 		c.sum = c.dev.Alloc(c.from.k, c.l.n)
 		c.dev.Fill(c.sum, 0)
 	}
@@ -217,7 +217,6 @@ func (c *run) begin() error {
 		c.probes[i].size = c.qq[i]
 	}
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
-	c.warm()
 	l.pre.apply(c.u, c.ku, c.r, true)
 	dev.Dot(c.jj, c.r, c.u)
 	unit := 1 / math.Sqrt(2*float64(c.from.d))

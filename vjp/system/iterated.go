@@ -49,12 +49,6 @@ type Iterated struct {
 	// summed says that moments follow from sums over panels.
 	summed bool
 
-	// Along a path: what is handed on, nil for nothing; the solutions at the weight before, nil for none, what
-	// takes them to the coordinates here, and those for the next weight.
-	system        *movable
-	before, after *carried
-	move          func(dst, z array.Batch)
-
 	pilot struct { // shared by all probes, computed by the first that needs it
 		sync.Mutex
 		nodes map[float64]float64 // below the eigenvalues that matter to forms of an accuracy
@@ -83,9 +77,6 @@ func Iterate(dev array.Device, m linops.Restricted, model *prox.Model, eta, tol 
 	}
 	s := newIterated(dev, m, pre, eta, tol)
 	s.Hold(m)
-	if model.Curvature != nil && model.Carried != nil {
-		s.system = tangent(model.Carried)
-	}
 	return s
 }
 
@@ -99,7 +90,7 @@ func IterateInProduct(dev array.Device, a linops.Operator, j prox.Derivative, et
 func IterateReduced(dev array.Device, r solve.Reduced, tol float64) *Iterated {
 	s := newIterated(dev, r, reduced{r}, 1, tol)
 	s.Hold(r)
-	s.square, s.apart, s.work, s.summed, s.system = r.Square, r.Apart, r.Work(), false, eliminated(r)
+	s.square, s.apart, s.work, s.summed = r.Square, r.Apart, r.Work(), false
 	return s
 }
 
@@ -129,7 +120,6 @@ func (s *Iterated) Apply(ctx context.Context, dst, w array.Batch, goal Goal, lef
 	}
 	defer c.free()
 	c.image(w)
-	c.hand()
 	s.apart(dst, w)
 	c.bounds(left)
 	return w.Device().Err()
@@ -163,8 +153,7 @@ func (s *Iterated) solve(ctx context.Context, dev array.Device, from rightSide, 
 func (s *Iterated) ProbeBytes() int64 { return 8*int64(s.vectors()*s.n+2*s.d) + s.work }
 
 // vectors is the number of those of conjugate gradients for a probe: two more where M*M is a product
-// of its own, two more where there is curvature, one where the solution is handed on, and one where it starts
-// at an old one.
+// of its own, and two more where there is curvature.
 func (s *Iterated) vectors() int {
 	n := 3
 	if s.square != nil {
@@ -172,12 +161,6 @@ func (s *Iterated) vectors() int {
 	}
 	if !s.pre.flat() {
 		n += 2
-	}
-	if s.after != nil && s.square == nil {
-		n++
-	}
-	if s.before != nil {
-		n++
 	}
 	return n
 }
@@ -196,8 +179,8 @@ const (
 
 // node returns a lower bound of the eigenvalues that matter to forms that may lack form ||w||^2/sqrt(2d).
 // It is computed once for all probes: the system is solved for random probes, always the same ones,
-// and half of their smallest Ritz value is the bound. Along a path it may follow from an older one
-// ([Iterated.oldNode]); a probe whose own Ritz values are not above it goes on to a small residual ([probe]).
+// and half of their smallest Ritz value is the bound. A probe whose own Ritz values are not above it goes on to
+// a small residual ([probe]).
 //
 // Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue theta
 // has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual, where
@@ -216,10 +199,6 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 	}
 	if s.pilot.nodes == nil {
 		s.pilot.nodes = map[float64]float64{}
-	}
-	if node, known := s.oldNode(form); known {
-		s.pilot.nodes[form] = node
-		return node, nil
 	}
 	signs := hutch.Signs{K: pilots, Dim: s.d, Draw: func(dst array.Batch, from int) {
 		hutch.RademacherPart(dst, pilotSeed, 0, 0, from)
@@ -242,9 +221,6 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 		node = 1 // D mu_hat is 0 as far as the pilots show
 	}
 	s.pilot.nodes[form] = node
-	if s.after != nil {
-		s.after.noteNode(form, pilotNode{node, s.system.Weight})
-	}
 	return node, nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/solve"
 )
 
 // System is the derivative D mu_hat = M K^+ M* of an estimator at one y, a symmetric d x d matrix with
@@ -33,9 +32,6 @@ type System interface {
 	Steps() (most, failed int)
 	// Settles reports whether Apply reaches its goal for a pilot probe, where that is in doubt.
 	Settles(ctx context.Context) (bool, error)
-	// Follow starts Apply at what the system at the weight before on a path has handed on, and returns what
-	// this one will hand on, nil for nothing. choice says where it starts; the zero Choice from 0.
-	Follow(before any) (after any, choice solve.Choice)
 	// Bytes is the device memory that the system holds, and ProbeBytes what Apply takes for a probe.
 	Bytes() int64
 	ProbeBytes() int64
@@ -48,8 +44,6 @@ type System interface {
 // iterations do not read it.
 type Goal struct {
 	Residual, Form float64
-	// Which are the numbers of the probes, nil where they have none.
-	Which *hutch.Numbers
 }
 
 // Closed is what is known about a derivative without probes.
@@ -156,7 +150,6 @@ type Base struct {
 func (*Base) Inverse() func(dst, g array.Batch)     { return nil }
 func (*Base) Moments() hutch.Moments                { return hutch.Moments{} }
 func (s *Base) Closed() Closed                      { return s.closed }
-func (*Base) Follow(any) (any, solve.Choice)        { return nil, solve.Choice{} }
 func (*Base) Settles(context.Context) (bool, error) { return true, nil }
 
 // Coefficients take an iteration.

@@ -1,0 +1,203 @@
+package dataio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"surepipe/internal/stored"
+)
+
+// Files are the files from which sets and tables are read.
+type Files struct {
+	// Context ends the reading of a file when it is done, then or later; nil stands for none.
+	Context context.Context
+	// FS has the files by their names; nil stands for [Disk]. Those that cannot be read at any offset are held in
+	// memory.
+	FS fs.FS
+}
+
+// Disk has the files of the operating system by their paths, also absolute ones and those above the working
+// directory, unlike other file systems.
+var Disk fs.FS = disk{}
+
+type disk struct{}
+
+// Open opens a file.
+func (disk) Open(path string) (fs.File, error) { return os.Open(path) }
+
+// Stat does not open it.
+func (disk) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
+
+// NoFiles has none.
+var NoFiles fs.FS = noFiles{}
+
+type noFiles struct{}
+
+// Open refuses.
+func (noFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("cannot be opened: no file system is given")}
+}
+
+// ctx is the context, or one that is never done.
+func (f Files) ctx() context.Context {
+	if f.Context == nil {
+		return context.Background()
+	}
+	return f.Context
+}
+
+func (f Files) fs() fs.FS {
+	if f.FS == nil {
+		return Disk
+	}
+	return f.FS
+}
+
+// file is a file whose reads end with a context: every reader of the package reads through one, in
+// parts of less than a megabyte, so that all end soon after the context is done, with its error.
+type file struct {
+	ctx  context.Context
+	at   readable
+	size int64
+	io.Closer
+}
+
+// readable can be read from its start and at any offset.
+type readable interface {
+	io.Reader
+	io.ReaderAt
+}
+
+// Read reads.
+func (f file) Read(b []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.at.Read(b)
+}
+
+// ReadAt reads at a byte.
+func (f file) ReadAt(b []byte, off int64) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.at.ReadAt(b, off)
+}
+
+// open opens a regular file. Its errors do not name it.
+func (f Files) open(path, expected string) (file, error) {
+	// Checked before opening, because opening a pipe would wait for its writer.
+	info, err := fs.Stat(f.fs(), path)
+	switch {
+	case err != nil:
+		return file{}, bareError(err)
+	case info.IsDir():
+		return file{}, fmt.Errorf("is a directory, expected %s", expected)
+	case !info.Mode().IsRegular():
+		return file{}, fmt.Errorf("is not a regular file, expected %s", expected)
+	}
+	opened, err := f.fs().Open(path)
+	if err != nil {
+		return file{}, bareError(err)
+	}
+	if at, ok := opened.(readable); ok {
+		return file{f.ctx(), at, info.Size(), opened}, nil
+	}
+	defer opened.Close()
+	held, err := readAll(file{ctx: f.ctx(), at: sequential{Reader: opened}})
+	return file{f.ctx(), bytes.NewReader(held), int64(len(held)), io.NopCloser(nil)}, err
+}
+
+// sequential is a file that is read from its start only.
+type sequential struct {
+	io.Reader
+	io.ReaderAt
+}
+
+// readAll reads no more bytes than there is memory.
+func readAll(r io.Reader) ([]byte, error) {
+	if all := stored.Memory(); all > 0 {
+		r = &bounded{r, all, fmt.Errorf("holds more than %.3g GB, the memory that there is", float64(all)/1e9)}
+	}
+	return io.ReadAll(r)
+}
+
+// OpenFile opens a file of the operating system for reading, until the context is done.
+func OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return file{ctx: ctx, at: f, Closer: f}, nil
+}
+
+// ended reports whether a read has ended because its context is done, which says nothing about the file.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// FileAt is a file system of one file: the size bytes at r, under a name whose extension says what they are where
+// their beginning does not.
+func FileAt(name string, r io.ReaderAt, size int64) fs.FS { return &oneFile{name, r, size} }
+
+// ReadFile is [FileAt] of what a reader holds until its end, which it reads into memory.
+func ReadFile(ctx context.Context, name string, r io.Reader) (fs.FS, error) {
+	held, err := readAll(file{ctx: ctx, at: sequential{Reader: r}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return FileAt(name, bytes.NewReader(held), int64(len(held))), nil
+}
+
+// oneFile is a file system of one file, and says what is to be known of that.
+type oneFile struct {
+	name string
+	at   io.ReaderAt
+	size int64
+}
+
+// Open opens the file.
+func (f *oneFile) Open(name string) (fs.File, error) {
+	if name != f.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return oneOpen{io.NewSectionReader(f.at, 0, f.size), f}, nil
+}
+
+func (f *oneFile) Name() string       { return f.name }
+func (f *oneFile) Size() int64        { return f.size }
+func (f *oneFile) Mode() fs.FileMode  { return 0o444 }
+func (f *oneFile) ModTime() time.Time { return time.Time{} }
+func (f *oneFile) IsDir() bool        { return false }
+func (f *oneFile) Sys() any           { return nil }
+
+// oneOpen is that file while it is read.
+type oneOpen struct {
+	*io.SectionReader
+	of *oneFile
+}
+
+func (f oneOpen) Stat() (fs.FileInfo, error) { return f.of, nil }
+func (f oneOpen) Close() error               { return nil }
+
+// splitName separates FILE:NAME, where there is no file of the whole name.
+func (f Files) splitName(path string) (file, name string, ok bool) {
+	at := strings.LastIndexByte(path, ':')
+	if at <= 0 || at == len(path)-1 {
+		return path, "", false
+	}
+	if _, err := fs.Stat(f.fs(), path); err == nil {
+		return path, "", false
+	}
+	if _, err := fs.Stat(f.fs(), path[:at]); err != nil {
+		return path, "", false
+	}
+	return path[:at], path[at+1:], true
+}
