@@ -77,8 +77,10 @@ type Summary struct {
 	Rank, Multiple float64
 	// Removed is the average of [Slice].Removed, and RemovedStdErr its standard error for white noise.
 	Removed, RemovedStdErr float64
-	// Residual is ||y - mu_hat||^2 over the sum of sigma^2.
-	Residual float64
+	// Variance is the sum of sigma^2 over the values: the squared error of the data.
+	Variance float64
+	// Options are those of the call, with the defaults filled in.
+	Options Options
 }
 
 // multiples are those of the edge that SURE is compared at.

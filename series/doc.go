@@ -1,9 +1,10 @@
 // Package series removes noise from series of images: diffusion and functional MRI, calcium imaging, hyperspectral
 // cubes.
 //
-// A patch of M voxels of N volumes is a matrix X = S + sigma W, with S of low rank. Its singular values are shrunk,
+// A patch of M voxels of N volumes is a matrix X = 1 m* + S + sigma W, with S of low rank. The mean over its voxels is kept
+// as it is, and the singular values of the rest are shrunk,
 //
-//	S_hat = U diag(f(s)) V*,
+//	1 m_hat* + U diag(f(s)) V*,
 //
 // by a function f of [Shrinkages], and overlapping patches are averaged by weights. The noise is white, of a standard
 // deviation that may vary over the image: it is given, or estimated from the spectra of patches ([EstimateNoise]).

@@ -43,7 +43,7 @@ func (d *denoiser) count(s Slice, i int, multiple, sigma, residual float64) {
 	t.SURE += s.Risk[i]
 	t.Rank += s.Rank[i]
 	t.Multiple += multiple
-	t.Residual += residual
+	t.Variance += float64(course) * sigma * sigma
 	// Bellec and Zhang (2021), with the degrees of freedom in the place of ||D mu_hat||_F^2, which they are not
 	// less than where the derivative's eigenvalues are in [0, 1].
 	d.sure2 += math.Pow(sigma, 4) * max(4*residual+4*s.DF[i]-2*float64(course), 0)
@@ -91,14 +91,13 @@ func (d *denoiser) correlate(s Slice, y []float64) {
 // summary is that of all slices.
 func (d *denoiser) summary() Summary {
 	t := d.total
-	t.Patch, t.Stride = d.o.Patch, d.o.Stride
+	t.Options, t.Patch, t.Stride = d.o, d.o.Patch, d.o.Stride
 	t.Patches = len(d.zs) * len(starts(d.image[1], t.Patch[1], t.Stride[1])) *
 		len(starts(d.image[0], t.Patch[0], t.Stride[0]))
 	n := float64(t.Voxels)
 	t.Rank /= n
 	t.Multiple /= n
 	t.SUREStdErr = math.Sqrt(d.sure2)
-	t.Residual /= float64(t.Values)
 	t.Removed /= float64(d.pairs)
 	t.RemovedStdErr = 1 / math.Sqrt(float64(d.pairs)*float64(d.shape.course()))
 	return t

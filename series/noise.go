@@ -26,7 +26,7 @@ type Noise struct {
 // al., Complex diffusion-weighted image estimation via matrix recovery under general noise models, NeuroImage 200 (2019).
 func (w *spectrum) marchenkoPastur() (variance float64, noise int) {
 	k, c := len(w.s)/w.copies, w.copies
-	longer := max(w.m, w.n)/c - k
+	longer := w.longer()/c - k
 	sum, least := 0.0, w.s[0]*w.s[0]
 	for p := 1; p <= k; p++ {
 		value := w.s[(p-1)*c] * w.s[(p-1)*c]
@@ -123,10 +123,12 @@ func smooth(shape Shape, patch Extent, all []patchNoise) Noise {
 	for _, values := range [][]float64{sum, weight, square} {
 		blur(values, shape.Image, patch)
 	}
-	// The mass of a Gaussian's square over its own square mass: how many variances an average is worth.
+	// How many voxels an average is worth: 1 over the sum of the Gaussian's squares.
 	worth := 1.0
-	for _, side := range patch {
-		worth *= 2 * math.Sqrt(math.Pi) * width(side)
+	for axis, side := range patch {
+		if shape.Image[axis] > 1 {
+			worth *= 2 * math.Sqrt(math.Pi) * width(side)
+		}
 	}
 	total, squares := 0.0, 0.0
 	for _, p := range all {
@@ -202,4 +204,38 @@ func checkMask(shape Shape, mask []bool) error {
 		return fmt.Errorf("series: a mask of %d voxels for an image of %d", len(mask), n)
 	}
 	return nil
+}
+
+// NoiseOf estimates the standard deviation at every voxel from a scan of noise alone, of one volume or more: the local
+// averages of squares by a Gaussian as wide as a patch. magnitudes says that values are magnitudes of complex noise, whose
+// squares have the mean 2 sigma^2.
+func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
+	shape := scan.Shape()
+	if err := checkPatch(shape, patch); err != nil {
+		return Noise{}, err
+	}
+	var all []patchNoise
+	values := make([]float64, shape.slice())
+	for z := range shape.Image[2] {
+		if err := scan.Slice(values, z); err != nil {
+			return Noise{}, err
+		}
+		for i := range shape.area() {
+			sum := 0.0
+			for t, v := range values[i*shape.course():][:shape.course()] {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					return Noise{}, fmt.Errorf("series: volume %d of the noise scan holds %g at the voxel (%d, %d, %d), "+
+						"expected finite numbers", t/shape.parts(), v, i%shape.Image[0], i/shape.Image[0], z)
+				}
+				sum += v * v
+			}
+			variance := sum / float64(shape.course())
+			if magnitudes {
+				variance /= 2
+			}
+			all = append(all, patchNoise{[3]float64{float64(i % shape.Image[0]), float64(i / shape.Image[0]), float64(z)},
+				variance})
+		}
+	}
+	return smooth(shape, patch, all), nil
 }

@@ -150,16 +150,19 @@ func (p *work) gather(w *window, x, y, z int, box Extent, scale []float64) bool 
 		}
 	}
 	m := len(p.at)
-	if m < 2 {
+	if m < 3 {
 		return false
 	}
 	p.reset(parts*m, parts*n, parts)
+	norm := 0.0
 	for k, at := range p.at {
 		values := w.slices[at.z][at.i*n*parts:][:n*parts]
 		inverse := 1.0
 		if scale != nil {
 			inverse = 1 / scale[at.z*area+at.i]
 		}
+		p.q[k] = inverse // a constant, in these units
+		norm += inverse * inverse
 		row := p.x[k*parts*n:][:parts*n]
 		if parts == 1 {
 			for t, v := range values {
@@ -173,6 +176,9 @@ func (p *work) gather(w *window, x, y, z int, box Extent, scale []float64) bool 
 			row[t], row[n+t] = re, -im
 			below[t], below[n+t] = im, re
 		}
+	}
+	for k := range p.q {
+		p.q[k] /= math.Sqrt(norm)
 	}
 	return true
 }

@@ -13,12 +13,17 @@ import (
 // spectrum is the memory for a patch X, m x n and row-major, and its singular values, by the eigenvectors of the
 // Gram matrix of its smaller side: X*X = V S^2 V* for n <= m, X X* = U S^2 U* otherwise. The complex patch A + iB is
 // the real [A, -B; B, A], of twice the sides, whose singular values are those of A + iB, each twice.
+//
+// The patch has lost its part along a unit vector q of voxels, q q* X, which is kept as it is: there is one dimension
+// of rows less.
 type spectrum struct {
 	m, n    int
 	copies  int       // 2 for complex patches, else 1
+	q, kept []float64 // q, and q* X
 	x, out  []float64 // m x n
-	gram    []float64 // k x k, k = min(m, n): the eigenvectors in columns
-	s       []float64 // k singular values, in increasing order
+	gram    []float64 // of the smaller side of m x n, that many rows: the eigenvectors in columns
+	values  []float64 // the eigenvalues
+	s       []float64 // singular values, in increasing order: the roots of the last of the eigenvalues
 	f, mean []float64 // f(s), and the weight of a vector's squared entries in the rows of the divergence
 	slope   []float64
 	rows    []float64 // divergence by rows
@@ -36,12 +41,51 @@ func sized(x []float64, n int) []float64 {
 
 // reset takes a patch of m x n, whose values the caller then sets.
 func (w *spectrum) reset(m, n, copies int) {
-	k := min(m, n)
 	w.m, w.n, w.copies = m, n, copies
-	w.x, w.out, w.left = sized(w.x, m*n), sized(w.out, m*n), sized(w.left, max(m, n)*k)
-	w.gram, w.work = sized(w.gram, k*k), sized(w.work, 64*k+k*k)
-	w.s, w.f, w.mean, w.slope = sized(w.s, k), sized(w.f, k), sized(w.mean, k), sized(w.slope, k)
-	w.rows = sized(w.rows, m)
+	side, k := min(m, n), w.shorter()
+	w.x, w.out, w.left = sized(w.x, m*n), sized(w.out, m*n), sized(w.left, max(m, n)*side)
+	w.gram, w.work = sized(w.gram, side*side), sized(w.work, 64*side+side*side)
+	w.values, w.f, w.mean, w.slope = sized(w.values, side), sized(w.f, k), sized(w.mean, k), sized(w.slope, k)
+	w.rows, w.q, w.kept = sized(w.rows, m), sized(w.q, m/copies), sized(w.kept, copies*n)
+	w.s = w.values[side-k:]
+}
+
+// shorter and longer are the sides of the patch beside q.
+func (w *spectrum) shorter() int { return min(w.m-w.copies, w.n) }
+func (w *spectrum) longer() int  { return max(w.m-w.copies, w.n) }
+
+// center takes the part along q off x: of the doubled matrix, along (q, 0) and (0, q).
+func (w *spectrum) center() {
+	clear(w.kept)
+	m := w.m / w.copies
+	for c := range w.copies {
+		kept := w.kept[c*w.n:][:w.n]
+		for i, q := range w.q {
+			for j, v := range w.x[(c*m+i)*w.n:][:w.n] {
+				kept[j] += q * v
+			}
+		}
+		for i, q := range w.q {
+			row := w.x[(c*m+i)*w.n:][:w.n]
+			for j, v := range kept {
+				row[j] -= q * v
+			}
+		}
+	}
+}
+
+// restore adds it to out, and to the divergence by rows.
+func (w *spectrum) restore(outside float64) {
+	m := w.m / w.copies
+	for i, q := range w.q {
+		for c := range w.copies {
+			w.rows[c*m+i] += q * q * (float64(w.n) - outside)
+			row := w.out[(c*m+i)*w.n:][:w.n]
+			for j, v := range w.kept[c*w.n:][:w.n] {
+				row[j] += q * v
+			}
+		}
+	}
 }
 
 func general(x []float64, rows, cols int) blas64.General {
@@ -50,6 +94,7 @@ func general(x []float64, rows, cols int) blas64.General {
 
 // decompose finds the singular values, and the vectors of the smaller side where vectors is set.
 func (w *spectrum) decompose(vectors bool) error {
+	w.center()
 	k := min(w.m, w.n)
 	g := blas64.Symmetric{N: k, Stride: k, Data: w.gram, Uplo: blas.Upper}
 	trans := blas.Trans
@@ -61,7 +106,7 @@ func (w *spectrum) decompose(vectors bool) error {
 	if vectors {
 		job = lapack.EVCompute
 	}
-	if !lapack64.Syev(job, g, w.s, w.work, len(w.work)) {
+	if !lapack64.Syev(job, g, w.values, w.work, len(w.work)) {
 		return fmt.Errorf("the eigenvalues of the Gram matrix of a patch, %d x %d, did not converge", w.m, w.n)
 	}
 	for a, v := range w.s {
@@ -71,11 +116,11 @@ func (w *spectrum) decompose(vectors bool) error {
 }
 
 // beta and unit are the ratio of the sides, and sigma sqrt(L) at sigma = 1.
-func (w *spectrum) beta() float64 { return float64(min(w.m, w.n)) / float64(max(w.m, w.n)) }
+func (w *spectrum) beta() float64 { return float64(w.shorter()) / float64(w.longer()) }
 
 // unit is the unit of a [Shrinkage], at noise of variance 1 in each real and each imaginary part. A complex patch of
 // m x n has entries of variance 2, and the doubled matrix has sides twice as long.
-func (w *spectrum) unit() float64 { return math.Sqrt(float64(max(w.m, w.n))) }
+func (w *spectrum) unit() float64 { return math.Sqrt(float64(w.longer())) }
 
 // shrink sets f(s) and f'(s) at a threshold, and returns the number of values that are kept, a complex one as one.
 func (w *spectrum) shrink(h Shrinkage, threshold float64) (kept int) {
@@ -107,7 +152,7 @@ func (w *spectrum) first() int {
 // null is the value below which a singular value is 0 to rounding errors.
 func (w *spectrum) null() float64 { return 1e-7 * w.s[len(w.s)-1] }
 
-// divergence returns the trace of the derivative of X -> U f(S) V*,
+// divergence returns the trace of the derivative of X -> q q* X + U f(S) V*: N, or 2 N of a complex patch, and
 //
 //	sum_a f'_a + (L - K) sum_a f_a/s_a + 2 sum_{a != b} s_a f_a / (s_a^2 - s_b^2)
 //
@@ -119,19 +164,21 @@ func (w *spectrum) null() float64 { return 1e-7 * w.s[len(w.s)-1] }
 // (2013). It also sets mean: with the pairs of a kept and any other value weighed by
 // g_ab = (s_a f_a - s_b f_b)/(s_a^2 - s_b^2), the divergence with respect to row i is
 //
-//	sum_a |U_ia|^2 mean_a + (1 - sum_a |U_ia|^2) outside,
+//	q_i^2 N + sum_a |U_ia|^2 mean_a + (1 - q_i^2 - sum_a |U_ia|^2) outside,
 //
 // where outside = sum_a f_a/s_a, twice that for a complex patch, belongs to left vectors of no singular value.
 func (w *spectrum) divergence() (trace, outside float64) {
 	k, c, first := len(w.s), w.copies, w.first()
 	weight := float64(c)
-	longer := float64(max(w.m, w.n)-k) / weight
+	longer := float64(w.longer()-k) / weight
+	wide := w.m-c < w.n
+	trace = float64(w.n)
 	clear(w.mean)
 	for a := first; a < k; a += c {
 		ratio := w.f[a] / w.s[a]
 		outside += weight * ratio
 		w.mean[a] += w.slope[a] + (weight-1)*ratio
-		if w.m < w.n {
+		if wide {
 			w.mean[a] += weight * longer * ratio
 		}
 		trace += w.slope[a] + (weight-1+weight*longer)*ratio
@@ -167,33 +214,33 @@ func (w *spectrum) estimate() {
 	for i := range w.rows {
 		w.rows[i] = outside
 	}
-	if first == k {
+	switch {
+	case first == k:
 		clear(w.out)
-		return
-	}
-	if w.m >= w.n {
+	case w.m >= w.n:
 		w.byColumns(first, outside)
-	} else {
+	default:
 		w.byRows(first, outside)
 	}
+	w.restore(outside)
 }
 
 // byColumns is estimate from the right vectors V: out = (X V) diag(f/s) V*, U_ia = (X V)_ia / s_a.
 func (w *spectrum) byColumns(first int, outside float64) {
-	k := len(w.s)
-	xv := general(w.left[:w.m*k], w.m, k)
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(w.x, w.m, w.n), general(w.gram, k, k), 0, xv)
+	side := w.n
+	skip := side - len(w.s)
+	xv := general(w.left[:w.m*side], w.m, side)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(w.x, w.m, w.n), general(w.gram, side, side), 0, xv)
 	null := w.null()
-	for a := range k {
-		w.work[a], w.work[k+a] = 0, 0
-		if w.s[a] > null {
-			w.work[a] = (w.mean[a] - outside) / (w.s[a] * w.s[a])
-			w.work[k+a] = w.f[a] / w.s[a]
+	of, ratio := w.work[:side], w.work[side:2*side]
+	clear(w.work[:2*side])
+	for a, s := range w.s {
+		if s > null {
+			of[skip+a], ratio[skip+a] = (w.mean[a]-outside)/(s*s), w.f[a]/s
 		}
 	}
-	of, ratio := w.work[:k], w.work[k:2*k]
 	for i := range w.m {
-		row := xv.Data[i*k : (i+1)*k]
+		row := xv.Data[i*side : (i+1)*side]
 		sum := 0.0
 		for a, v := range row {
 			sum += of[a] * v * v
@@ -201,20 +248,21 @@ func (w *spectrum) byColumns(first int, outside float64) {
 		}
 		w.rows[i] += sum
 	}
-	kept := k - first
+	from := skip + first
 	blas64.Gemm(blas.NoTrans, blas.Trans, 1,
-		blas64.General{Rows: w.m, Cols: kept, Stride: k, Data: xv.Data[first:]},
-		blas64.General{Rows: k, Cols: kept, Stride: k, Data: w.gram[first:]}, 0, general(w.out, w.m, w.n))
+		blas64.General{Rows: w.m, Cols: side - from, Stride: side, Data: xv.Data[from:]},
+		blas64.General{Rows: side, Cols: side - from, Stride: side, Data: w.gram[from:]}, 0, general(w.out, w.m, w.n))
 }
 
 // byRows is estimate from the left vectors U: out = U diag(f/s) (U* X).
 func (w *spectrum) byRows(first int, outside float64) {
-	k := len(w.s)
-	kept := k - first
-	u := blas64.General{Rows: k, Cols: kept, Stride: k, Data: w.gram[first:]}
-	ux := general(w.left[:kept*w.n], kept, w.n)
+	side := w.m
+	skip := side - len(w.s)
+	from := skip + first
+	u := blas64.General{Rows: side, Cols: side - from, Stride: side, Data: w.gram[from:]}
+	ux := general(w.left[:u.Cols*w.n], u.Cols, w.n)
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1, u, general(w.x, w.m, w.n), 0, ux)
-	for a := range kept {
+	for a := range u.Cols {
 		ratio := w.f[first+a] / w.s[first+a]
 		row := ux.Data[a*w.n : (a+1)*w.n]
 		for j := range row {
@@ -223,9 +271,9 @@ func (w *spectrum) byRows(first int, outside float64) {
 	}
 	for i := range w.m {
 		sum := 0.0
-		for a := range k {
-			v := w.gram[i*k+a]
-			sum += (w.mean[a] - outside) * v * v
+		for a, mean := range w.mean {
+			v := w.gram[i*side+skip+a]
+			sum += (mean - outside) * v * v
 		}
 		w.rows[i] += sum
 	}
