@@ -17,8 +17,8 @@ import (
 
 // denoiseHelp is the command's help.
 const denoiseHelp = `Denoises a series of images: diffusion or functional MRI, calcium imaging, hyperspectral
-cubes. In patches of M voxels the N volumes are a matrix of low rank with noise. Its singular
-values are shrunk, and overlapping patches averaged.
+cubes. In patches of M voxels the N volumes are a matrix, a mean over voxels and a low rank, with
+noise. The mean is kept, singular values of the rest are shrunk, and overlapping patches averaged.
 
 FILE is a NIfTI file of four axes (.nii, .nii.gz), of real or complex numbers, or an array of
 three or four axes (.npy, .npz, .tif, .h5, .mat) whose first axis is the series (--series-last: its
@@ -32,9 +32,9 @@ or --sigma gives a number or a map.
 
 What is known of the result, for each voxel of N values:
 
-  --df        degrees of freedom: what the estimate at the voxel follows its own data. Their sum
-              is the divergence. A statistic with N - 1 degrees of freedom has N - 1 - df after
-              denoising
+  --df        degrees of freedom: by how much the estimate at the voxel follows its own data. Their
+              sum is the divergence. Of N - p degrees of freedom of a regression on the N values,
+              at least df - p are left after denoising: tests with N - p find too much
   --risk      Stein's unbiased estimate of the squared error of the N values. It is an
               estimate from N values, negative at some voxels: average it over regions
   --rank      the average rank of the patches
