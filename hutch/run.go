@@ -68,10 +68,6 @@ type Options struct {
 	// Seen, if not nil, is given the residual probes and their images, numbered from first, before
 	// they are freed. Calls come from several goroutines at once, in any order.
 	Seen func(first int, v, mv array.Batch)
-	// Taken, if not nil, is given what the estimate keeps of the vectors first, first+1, ... of a plan
-	// that can be divided ([Plan.Divisible]), for [Run.Take] of another run. Calls come from several
-	// goroutines at once, in any order. An error ends the call of [Run.Do] and is returned by it.
-	Taken func(first int, probes []Probe) error
 }
 
 // Run is one estimate in progress: the results of its phases, and the device memory that holds
@@ -181,7 +177,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	if r.leverages != nil {
 		r.leverages.random(first, signs, mv)
 	}
-	return r.taken(p, first, n, signs)
+	return r.dev.Err()
 }
 
 // project queries vectors of the basis.
@@ -205,7 +201,7 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 		return err
 	}
 	r.tally.AddProjected(first, v, mv, left)
-	return r.taken(Projected, first, n, array.Batch{})
+	return r.dev.Err()
 }
 
 // basisShare is the share of vectors of the basis. They are few and of length 1, while a random

@@ -1,9 +1,12 @@
 package linops
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/linops/internal/product"
+)
 
 type adjoint struct {
-	knowing
+	base
 	a known
 }
 
@@ -25,15 +28,9 @@ func Adjoint(a Operator) Operator {
 		return a
 	}
 	t := &adjoint{a: know(a)}
+	p, d := a.Dims()
+	t.base = base{name: "Adjoint", d: d, p: p,
+		run: func(w product.Direction, dst, x array.Batch) { t.a.apply(!w, dst, x) }}
 	t.structure = Complete(t, adjointStructure(t))
 	return t
 }
-
-func (t *adjoint) Dims() (d, p int) {
-	p, d = t.a.Dims()
-	return d, p
-}
-
-func (t *adjoint) Forward(dst, b array.Batch) { t.a.Adjoint(dst, b) }
-
-func (t *adjoint) Adjoint(dst, z array.Batch) { t.a.Forward(dst, z) }

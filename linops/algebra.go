@@ -16,14 +16,14 @@ import (
 //	(eta A A* + I)^{-1} = I - eta A (eta A*A + I)^{-1} A*.
 func adjointStructure(t *adjoint) Structure {
 	a := &t.a
-	d, p := t.Dims()
+	d, p := t.d, t.p
 	s := Structure{Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2, Shifts: shiftsOfAdjoint(a.s.Shifts)}
-	s.adding("Adjoint", d, p, func(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
+	s.adding(&t.base, func(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 		a.add(!w, dst, alpha, x)
 	})
 	if a.s.SolveNormal != nil && !s.Columns.Known {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
-			product.CheckSolve("Adjoint", d, p, dst, rhs, eta)
+			product.CheckSolve(t.name, d, p, dst, rhs, eta)
 			u := dst.Device().Alloc(rhs.K(), d)
 			defer u.Free()
 			t.Forward(u, rhs)
@@ -47,8 +47,7 @@ func scaledStructure(c *scaled) Structure {
 		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)),
 		Norm2: a.s.Norm2.times(Known(square)), Shifts: a.s.Shifts, Pairs: scaledPairs(alpha, a.s.Pairs),
 	}
-	d, p := c.Dims()
-	s.adding("Scale", d, p, func(w product.Direction, dst array.Batch, beta float64, x array.Batch) {
+	s.adding(&c.base, func(w product.Direction, dst array.Batch, beta float64, x array.Batch) {
 		a.add(w, dst, alpha*beta, x)
 	})
 	s.Cosines, s.Circulant = a.s.Cosines.times(alpha), a.s.Circulant.times(alpha)
@@ -81,10 +80,9 @@ func columnsStructure(c *columns) Structure {
 	s := Structure{ColumnNorms2: scaledNorms(c.a.s.ColumnNorms2, func(j int) float64 { return c.host[j] * c.host[j] })}
 	if normal := c.a.s.Normal; normal != nil {
 		s.Normal = func(dst, b array.Batch) {
-			_, p := c.Dims()
-			product.CheckNormal("ScaleColumns", p, dst, b)
+			product.CheckNormal(c.name, c.p, dst, b)
 			dev := dst.Device()
-			t := dev.Alloc(b.K(), p)
+			t := dev.Alloc(b.K(), c.p)
 			defer t.Free()
 			dev.Mul(t, b, c.s)
 			normal(dst, t)
@@ -117,8 +115,7 @@ func scaledNorms(norms2 func() []float64, square func(j int) float64) func() []f
 // sumStructure is that of A1 + A2 + ...
 func sumStructure(c *sum) Structure {
 	var s Structure
-	d, p := c.Dims()
-	s.adding("Sum", d, p, c.add)
+	s.adding(&c.base, c.add)
 	if every(c.parts, canRestrict) {
 		s.On = func(dev array.Device, t space.Space) Restricted {
 			return restrictEach(dev, c.parts, func(int) space.Space { return t }, nil, Sum)
@@ -150,7 +147,7 @@ func composeStructure(c *compose) Structure {
 		rest := Compose(operators(c.parts[1:])...)
 		n, p := rest.Dims()
 		s.Normal = func(dst, b array.Batch) {
-			product.CheckNormal("Compose", p, dst, b)
+			product.CheckNormal(c.name, p, dst, b)
 			t, u := dst.Device().Alloc(b.K(), n), dst.Device().Alloc(b.K(), n)
 			defer t.Free()
 			defer u.Free()
@@ -180,7 +177,7 @@ func stackStructure(a *stack) Structure {
 	default:
 		s = diagonalStructure(a)
 	}
-	s.adding(a.name, a.d, a.p, a.add)
+	s.adding(&a.base, a.add)
 	if every(a.parts, func(k *known) bool { return k.s.ColumnNorms2 != nil }) {
 		s.ColumnNorms2 = a.columnNorms2
 	}

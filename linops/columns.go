@@ -30,8 +30,11 @@ func ScaleColumns(dev array.Device, a Operator, s []float64) Restricted {
 }
 
 func newColumns(dev array.Device, a Operator, s []float64) *columns {
+	d, p := a.Dims()
 	c := &columns{a: know(a), s: dev.Alloc(1, len(s)), host: s}
 	dev.Upload(c.s, s)
+	c.base = base{name: "ScaleColumns", d: d, p: p, run: c.multiply}
+	c.Hold(c.s)
 	c.structure = Complete(c, columnsStructure(c))
 	return c
 }
@@ -50,28 +53,22 @@ func scaledColumns(x *mat.Dense, s []float64) *mat.Dense {
 
 // columns is A diag(s) by products with A.
 type columns struct {
-	knowing
+	base
 	a    known
 	s    array.Batch // 1 x p
 	host []float64
 }
 
-func (c *columns) Dims() (d, p int) { return c.a.Dims() }
-
-func (c *columns) Forward(dst, b array.Batch) {
-	d, p := c.Dims()
-	product.CheckForward("ScaleColumns", d, p, dst, b)
-	t := dst.Device().Alloc(b.K(), p)
+func (c *columns) multiply(w product.Direction, dst, x array.Batch) {
+	if w == product.Adjoint {
+		c.a.Adjoint(dst, x)
+		dst.Device().Mul(dst, dst, c.s)
+		return
+	}
+	t := dst.Device().Alloc(x.K(), c.p)
 	defer t.Free()
-	dst.Device().Mul(t, b, c.s)
+	dst.Device().Mul(t, x, c.s)
 	c.a.Forward(dst, t)
-}
-
-func (c *columns) Adjoint(dst, z array.Batch) {
-	d, p := c.Dims()
-	product.CheckAdjoint("ScaleColumns", d, p, dst, z)
-	c.a.Adjoint(dst, z)
-	dst.Device().Mul(dst, dst, c.s)
 }
 
 // on scales A's columns at a set of coordinates: those of a matrix in place. It returns nil on
@@ -102,9 +99,3 @@ func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
 	scaled := newColumns(dev, r, host)
 	return Owning(scaled, scaled, r)
 }
-
-// Bytes is the device memory of the scales.
-func (c *columns) Bytes() int64 { return c.s.Bytes() }
-
-// Release frees the scales.
-func (c *columns) Release() { c.s.Free() }

@@ -10,7 +10,7 @@ import (
 // compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, the
 // structure of A follows from that of M.
 type compose struct {
-	knowing
+	base
 	parts []known
 
 	middle *known // M, nil where A has no such form
@@ -37,11 +37,14 @@ func Compose(ops ...Operator) Operator {
 		return ops[0]
 	}
 	c := &compose{parts: knowAll(ops)}
+	d, _ := ops[0].Dims()
+	_, p := ops[len(ops)-1].Dims()
 	for i := range c.parts {
 		if rows := c.parts[i].s.Rows; rows.Known && rows.Value == 0 {
-			return Zero(c.Dims())
+			return Zero(d, p)
 		}
 	}
+	c.base = base{name: "Compose", d: d, p: p, run: c.multiply}
 	c.split()
 	c.structure = Complete(c, composeStructure(c))
 	return c
@@ -75,26 +78,8 @@ func operators(parts []known) []Operator {
 	return ops
 }
 
-func (c *compose) Dims() (d, p int) {
-	d, _ = c.parts[0].Dims()
-	_, p = c.parts[len(c.parts)-1].Dims()
-	return d, p
-}
-
-func (c *compose) Forward(dst, b array.Batch) {
-	d, p := c.Dims()
-	product.CheckForward("Compose", d, p, dst, b)
-	c.apply(product.Forward, dst, b)
-}
-
-func (c *compose) Adjoint(dst, z array.Batch) {
-	d, p := c.Dims()
-	product.CheckAdjoint("Compose", d, p, dst, z)
-	c.apply(product.Adjoint, dst, z)
-}
-
-// apply applies the factors from the last to the first, or their adjoints from the first to the last.
-func (c *compose) apply(w product.Direction, dst, x array.Batch) {
+// multiply applies the factors from the last to the first, or their adjoints from the first to the last.
+func (c *compose) multiply(w product.Direction, dst, x array.Batch) {
 	var from, to array.Batch // products in use, freed also where a factor panics
 	defer func() {
 		from.Free()
@@ -122,8 +107,7 @@ func (c *compose) apply(w product.Direction, dst, x array.Batch) {
 
 // solveNormal is the closed form, in terms of that of M.
 func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	d, p := c.Dims()
-	product.CheckSolve("Compose", d, p, dst, rhs, eta)
+	product.CheckSolve(c.name, c.d, c.p, dst, rhs, eta)
 	if c.right == nil {
 		return c.middle.s.SolveNormal(dst, rhs, eta*c.l)
 	}

@@ -20,7 +20,7 @@ import (
 // X' is stored as well, compressed by rows, so that both directions sum each entry of the result in
 // a fixed order, in parallel over entries.
 type CSR struct {
-	knowing
+	base
 	m        sparse.Matrix        // host copy
 	t        func() sparse.Matrix // its transpose, from the first time on that columns are taken
 	x, xt    array.CSR
@@ -127,6 +127,14 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 		xt:       dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values),
 		colNorms: make([]float64, m.Cols),
 	}
+	a.base = base{name: "CSR", d: m.Rows, p: m.Cols, run: func(w product.Direction, dst, x array.Batch) {
+		matrix := a.x
+		if w == product.Adjoint {
+			matrix = a.xt
+		}
+		dst.Device().MulCSR(dst, matrix, x)
+	}}
+	a.Hold(a.x, a.xt)
 	for u, c := range m.Indices {
 		a.colNorms[c] += m.Values[u] * m.Values[u]
 	}
@@ -165,37 +173,8 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	return nil
 }
 
-// Bytes is the size of X and X' on the device.
-func (a *CSR) Bytes() int64 {
-	return 2*16*int64(len(a.m.Values)) + 8*int64(a.m.Rows+a.m.Cols+2)
-}
-
-// Release frees the device memory. The operator is dead afterwards.
-func (a *CSR) Release() {
-	if a.x != nil {
-		a.x.Free()
-		a.xt.Free()
-		a.x, a.xt = nil, nil
-	}
-}
-
-// Dims is the size of X.
-func (a *CSR) Dims() (d, p int) { return a.m.Rows, a.m.Cols }
-
 // Nonzeros is the number of stored entries.
 func (a *CSR) Nonzeros() int { return len(a.m.Values) }
-
-// Forward sets dst = X b.
-func (a *CSR) Forward(dst, b array.Batch) {
-	product.CheckForward("CSR", a.m.Rows, a.m.Cols, dst, b)
-	dst.Device().MulCSR(dst, a.x, b)
-}
-
-// Adjoint sets dst = X' z.
-func (a *CSR) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("CSR", a.m.Rows, a.m.Cols, dst, z)
-	dst.Device().MulCSR(dst, a.xt, z)
-}
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.
 func (a *CSR) Dense() *mat.Dense {

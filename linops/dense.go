@@ -25,10 +25,9 @@ import (
 // applied as a matrix product, so that any device serves. On a space T = E R^n it is the d x n
 // matrix X E.
 type Dense struct {
-	knowing
-	x    *mat.Dense // nil if the host has no copy
-	d, p int
-	on   array.Batch
+	base
+	x  *mat.Dense // nil if the host has no copy
+	on array.Batch
 
 	gramMu  sync.Mutex
 	gram    []float64 // the smaller Gram matrix, row-major; nil before it is needed
@@ -38,25 +37,27 @@ type Dense struct {
 // NewDense puts the matrix on a device, without a copy where the device is the host. It keeps x,
 // which must not be modified afterwards.
 func NewDense(dev array.Device, x *mat.Dense) *Dense {
-	a := &Dense{x: x}
-	a.d, a.p = x.Dims()
+	d, p := x.Dims()
 	if raw := x.RawMatrix(); raw.Stride == raw.Cols {
-		a.on = dev.Put(raw.Data[:a.d*a.p], a.d, a.p)
-		a.know()
-		return a
+		return newDense(dev.Put(raw.Data[:d*p], d, p), x)
 	}
-	a.on = dev.Alloc(a.d, a.p)
-	for i := range a.d {
-		dev.Upload(a.on.Rows(i, i+1), x.RawRowView(i))
+	on := dev.Alloc(d, p)
+	for i := range d {
+		dev.Upload(on.Rows(i, i+1), x.RawRowView(i))
 	}
-	a.know()
-	return a
+	return newDense(on, x)
 }
 
 // DenseOf returns the matrix whose rows are the vectors of a batch, which it owns. It keeps no copy on
 // the host.
 func DenseOf(rows array.Batch) *Dense {
-	a := &Dense{d: rows.K(), p: rows.N(), on: rows}
+	return newDense(rows, nil)
+}
+
+func newDense(on array.Batch, x *mat.Dense) *Dense {
+	a := &Dense{x: x, on: on}
+	a.base = base{name: "Dense", d: on.K(), p: on.N(), run: a.multiply}
+	a.Hold(on, &a.inverse)
 	a.know()
 	return a
 }
@@ -98,37 +99,12 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	return c
 }
 
-// Bytes is the size of X on the device, without the factors that SolveNormal keeps.
-func (a *Dense) Bytes() int64 { return a.on.Bytes() }
-
-// Release frees the device memory. The operator is dead afterwards.
-func (a *Dense) Release() {
-	a.inverse.Clear()
-	a.on.Free()
-	a.on = array.Batch{}
-}
-
-// Dims is the size of X.
-func (a *Dense) Dims() (d, p int) { return a.d, a.p }
-
-// Forward sets dst = X b.
-func (a *Dense) Forward(dst, b array.Batch) {
-	product.CheckForward("Dense", a.d, a.p, dst, b)
-	if a.p == 0 {
+func (a *Dense) multiply(w product.Direction, dst, x array.Batch) {
+	if x.N() == 0 {
 		dst.Device().Fill(dst, 0)
 		return
 	}
-	dst.Device().Gemm(false, true, 1, b, a.on, 0, dst)
-}
-
-// Adjoint sets dst = X' z.
-func (a *Dense) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Dense", a.d, a.p, dst, z)
-	if a.d == 0 {
-		dst.Device().Fill(dst, 0)
-		return
-	}
-	dst.Device().Gemm(false, false, 1, z, a.on, 0, dst)
+	dst.Device().Gemm(false, w == product.Forward, 1, x, a.on, 0, dst)
 }
 
 // gramInto sets the p x p batch dst to X'X.

@@ -13,7 +13,7 @@ import (
 //
 // The norm max |w_j| is known, and so is the inverse (eta A*A + I)^{-1} = diag(1/(1 + eta w^2)).
 type Diagonal struct {
-	knowing
+	base
 	weights []float64
 	w       array.Batch
 	inverse product.Cache
@@ -23,6 +23,8 @@ type Diagonal struct {
 func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 	a := &Diagonal{weights: append([]float64(nil), diag...), w: dev.Alloc(1, len(diag))}
 	dev.Upload(a.w, diag)
+	a.base = base{name: "Diagonal", d: len(diag), p: len(diag),
+		run: func(_ product.Direction, dst, x array.Batch) { dst.Device().Mul(dst, x, a.w) }}
 	lo, hi := math.Inf(1), 0.0
 	for _, w := range diag {
 		lo, hi = min(lo, w*w), max(hi, w*w)
@@ -32,6 +34,7 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 		s.Rows, s.Columns = s.Norm2, s.Norm2
 	}
 	s.ScaleColumns = a.scaleColumns
+	a.Hold(a.w, &a.inverse)
 	a.structure = Complete(a, s)
 	return a
 }
@@ -45,34 +48,9 @@ func (a *Diagonal) scaleColumns(dev array.Device, s []float64) Restricted {
 	return NewDiagonal(dev, scaled)
 }
 
-// Bytes is the device memory of the weights.
-func (a *Diagonal) Bytes() int64 { return a.w.Bytes() }
-
-// Release frees the device memory. The operator is dead afterwards.
-func (a *Diagonal) Release() {
-	a.inverse.Clear()
-	a.w.Free()
-	a.w = array.Batch{}
-}
-
-// Dims is n, n.
-func (a *Diagonal) Dims() (d, p int) { return len(a.weights), len(a.weights) }
-
-// Forward sets dst = w ∘ b.
-func (a *Diagonal) Forward(dst, b array.Batch) {
-	product.CheckForward("Diagonal", len(a.weights), len(a.weights), dst, b)
-	dst.Device().Mul(dst, b, a.w)
-}
-
-// Adjoint sets dst = w ∘ z.
-func (a *Diagonal) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Diagonal", len(a.weights), len(a.weights), dst, z)
-	dst.Device().Mul(dst, z, a.w)
-}
-
 // solveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
 func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	product.CheckSolve("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
+	product.CheckSolve(a.name, a.d, a.p, dst, rhs, eta)
 	e := a.inverse.Acquire(a.w.Device(), eta, func(on array.Device) array.Batch {
 		return product.UploadShrinkage(on, a.columnNorms2(), eta)
 	})

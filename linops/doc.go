@@ -58,7 +58,7 @@
 //	s.ScaleColumns      A diag(s) as an operator of the same kind
 //	s.On                A on a subspace, A E for a [space.Space] T = E R^n
 //	s.Sampled           the places of the entries that A picks from matrices
-//	s.Project           P, where A picks entries and then projects them
+//	s.Picked            the same with the weights that they have and the terms that are projected off
 //
 // Combinations compute theirs from those of their parts, by the rules in the file algebra.go:
 // HStack of two identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a

@@ -14,7 +14,7 @@ import (
 func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 	switch a := a.(type) {
 	case *identity:
-		return diagonalRows(nil, product.Constant(a.n, 1)), a.n <= most
+		return diagonalRows(nil, product.Constant(a.p, 1)), a.p <= most
 	case *Selection:
 		return diagonalRows(a.idx, nil), len(a.idx) <= most
 	case *Diagonal:

@@ -11,9 +11,7 @@ import (
 //
 //	Forward: dst = forward(b)        Adjoint: dst = adjoint(z)
 type Func struct {
-	knowing
-	d, p             int
-	forward, adjoint func(dst, src []float64)
+	base
 }
 
 // NewFunc returns the operator from R^p to R^d whose directions are the two closures. forward fills
@@ -26,42 +24,20 @@ func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
 	if forward == nil || adjoint == nil {
 		panic(fmt.Sprintf("linops: Func of size %d x %d without forward or adjoint", d, p))
 	}
-	a := &Func{d: d, p: p, forward: forward, adjoint: adjoint}
+	a := &Func{base{name: "Func", d: d, p: p, run: func(w product.Direction, dst, x array.Batch) {
+		f := forward
+		if w == product.Adjoint {
+			f = adjoint
+		}
+		if dst.K() == 0 {
+			return
+		}
+		vectors, done := product.OnHost(dst, x)
+		for i := range dst.K() {
+			f(vectors(i))
+		}
+		done()
+	}}}
 	a.structure = Complete(a, Structure{})
 	return a
-}
-
-// Dims is d, p.
-func (a *Func) Dims() (d, p int) { return a.d, a.p }
-
-// Forward calls forward for every vector.
-func (a *Func) Forward(dst, b array.Batch) {
-	product.CheckForward("Func", a.d, a.p, dst, b)
-	onHost(dst, b, a.forward)
-}
-
-// Adjoint calls adjoint for every vector.
-func (a *Func) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Func", a.d, a.p, dst, z)
-	onHost(dst, z, a.adjoint)
-}
-
-// onHost calls f for every vector, in the batch's own memory where that is on the host.
-func onHost(dst, src array.Batch, f func(dst, src []float64)) {
-	if dst.K() == 0 {
-		return
-	}
-	if _, ok := src.HostRow(0); ok {
-		for i := range dst.K() {
-			d, _ := dst.HostRow(i)
-			s, _ := src.HostRow(i)
-			f(d, s)
-		}
-		return
-	}
-	out, in := make([]float64, dst.K()*dst.N()), src.ToHost()
-	for i := range dst.K() {
-		f(out[i*dst.N():(i+1)*dst.N():(i+1)*dst.N()], in[i*src.N():(i+1)*src.N():(i+1)*src.N()])
-	}
-	dst.Device().Upload(dst, out)
 }

@@ -6,10 +6,7 @@ import (
 	"surepipe/space"
 )
 
-type identity struct {
-	knowing
-	n int
-}
+type identity struct{ base }
 
 // Identity returns the identity I of R^n.
 //
@@ -19,28 +16,17 @@ type identity struct {
 // for [I I] on such a space beside a set of coordinates, in either order.
 func Identity(n int) Operator {
 	product.CheckSize("Identity", n, n)
-	a := &identity{n: n}
+	a := &identity{base{name: "Identity", d: n, p: n,
+		run: func(_ product.Direction, dst, x array.Batch) { dst.Device().Copy(dst, x) }}}
 	s := Structure{Identity: true, Pairs: unitPairs(n), On: func(dev array.Device, t space.Space) Restricted {
 		if t.Form().Kind != space.FixedRank {
 			return nil
 		}
 		return newLowRank(dev, t)
 	}}
-	s.adding("Identity", n, n, func(_ product.Direction, dst array.Batch, alpha float64, x array.Batch) {
+	s.adding(&a.base, func(_ product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 		dst.Device().Lin(dst, 1, dst, alpha, x)
 	})
 	a.structure = Complete(a, s)
 	return a
-}
-
-func (a *identity) Dims() (d, p int) { return a.n, a.n }
-
-func (a *identity) Forward(dst, b array.Batch) {
-	product.CheckForward("Identity", a.n, a.n, dst, b)
-	dst.Device().Copy(dst, b)
-}
-
-func (a *identity) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Identity", a.n, a.n, dst, z)
-	dst.Device().Copy(dst, z)
 }

@@ -26,6 +26,7 @@ func newLowRank(dev array.Device, t space.Space) *lowRank {
 	su, sv := a.factors()
 	dev.GemmEach(true, false, 1, a.U, su, a.U, su, 0, a.uu)
 	dev.GemmEach(true, false, 1, a.V, sv, a.V, sv, 0, a.vv)
+	a.Hold(a.uu, a.vv) // the factors belong to the space
 	a.structure.Normal = a.normal
 	return a
 }
@@ -80,15 +81,6 @@ func (a *lowRank) normal(dst, b array.Batch) {
 	qu.Free()
 }
 
-// Bytes counts U*U and V*V; the factors belong to the space.
-func (a *lowRank) Bytes() int64 { return a.uu.Bytes() + a.vv.Bytes() }
-
-// Release frees U*U and V*V.
-func (a *lowRank) Release() {
-	a.uu.Free()
-	a.vv.Free()
-}
-
 // lowRankPlusSparse is (Q, P, s) -> Q V* + U P* + S, or with s before (Q, P), where S is the sparse
 // matrix of the entries s: [I I] on a tangent space and a set of coordinates. The two share few
 // numbers,
@@ -97,7 +89,7 @@ func (a *lowRank) Release() {
 //
 // O((m + n) r^2 + |set| r) flops where A and A* take O(m n r).
 type lowRankPlusSparse struct {
-	knowing
+	base
 	low         *lowRank
 	sparseFirst bool
 	pattern     array.Pattern
@@ -121,13 +113,10 @@ func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) 
 	}
 	a := &lowRankPlusSparse{low: newLowRank(dev, low), sparseFirst: sparseFirst,
 		pattern: dev.NewPattern(shape.Rows, shape.Cols, set), set: dev.NewIndex(set)}
+	a.base = base{name: "low rank plus sparse", d: a.low.d, p: a.low.p + len(set), run: a.multiply}
+	a.Hold(array.Owned(a.low), a.pattern, a.set)
 	a.structure.Normal = a.normal
 	return a
-}
-
-func (a *lowRankPlusSparse) Dims() (d, p int) {
-	d, p = a.low.Dims()
-	return d, p + a.set.Len()
 }
 
 // sides are (Q, P) and s.
@@ -139,30 +128,25 @@ func (a *lowRankPlusSparse) sides(b array.Batch) (low, s array.Batch) {
 	return b.Cols(0, n), b.Cols(n, n+e)
 }
 
-func (a *lowRankPlusSparse) Forward(dst, b array.Batch) {
-	d, n := a.Dims()
-	product.CheckForward("low rank plus sparse", d, n, dst, b)
+func (a *lowRankPlusSparse) multiply(w product.Direction, dst, x array.Batch) {
 	dev := dst.Device()
-	low, s := a.sides(b)
-	sparse := dev.Alloc(b.K(), d)
+	if w == product.Adjoint {
+		low, s := a.sides(dst)
+		a.low.Adjoint(low, x)
+		dev.Gather(s, x, a.set)
+		return
+	}
+	low, s := a.sides(x)
+	sparse := dev.Alloc(x.K(), a.d)
 	dev.Scatter(sparse, s, a.set)
 	a.low.Forward(dst, low)
 	dev.Lin(dst, 1, dst, 1, sparse)
 	sparse.Free()
 }
 
-func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
-	d, n := a.Dims()
-	product.CheckAdjoint("low rank plus sparse", d, n, dst, z)
-	low, s := a.sides(dst)
-	a.low.Adjoint(low, z)
-	dst.Device().Gather(s, z, a.set)
-}
-
 // normal is computed in the coordinates alone.
 func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
-	_, n := a.Dims()
-	product.CheckNormal("low rank plus sparse", n, dst, b)
+	product.CheckNormal(a.name, a.p, dst, b)
 	low, s := a.sides(b)
 	dlow, ds := a.sides(dst)
 	a.low.normal(dlow, low)
@@ -171,63 +155,37 @@ func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	a.low.sample(ds, a.pattern, 1, low)
 }
 
-// Bytes counts the set and the products of the factors; the factors belong to the space.
-func (a *lowRankPlusSparse) Bytes() int64 {
-	return a.set.Bytes() + 24*int64(a.set.Len()) + a.low.Bytes()
-}
-
-// Release frees the set and the products of the factors.
-func (a *lowRankPlusSparse) Release() {
-	a.low.Release()
-	a.pattern.Free()
-	a.set.Free()
-}
-
 // sampledTangent is a selection of a matrix's entries on a tangent space. It computes only the
-// selected places,
+// selected places. The pattern belongs to the selection, and the factors to the space.
 //
 //	Forward: dst = (Q V* + U P*)_places        Adjoint: dst = (Z V, Z* U)
 //
 // with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r.
 type sampledTangent struct {
-	knowing
+	base
 	tangent
 	pattern array.Pattern
 	order   array.Index // A's row of every place, or nil
 }
 
-func (a *sampledTangent) Dims() (d, p int) { return a.pattern.Len(), a.len() }
-
-func (a *sampledTangent) Forward(dst, b array.Batch) {
-	d, n := a.Dims()
-	product.CheckForward("Selection on a tangent space", d, n, dst, b)
-	if a.order == nil {
-		a.sample(dst, a.pattern, 0, b)
-		return
+func (a *sampledTangent) multiply(w product.Direction, dst, x array.Batch) {
+	z, dev := dst, dst.Device() // in the order of the places
+	if w == product.Adjoint {
+		z = x
 	}
-	dev := dst.Device()
-	z := dev.Alloc(b.K(), d)
-	a.sample(z, a.pattern, 0, b)
-	dev.Scatter(dst, z, a.order)
-	z.Free()
-}
-
-func (a *sampledTangent) Adjoint(dst, z array.Batch) {
-	d, n := a.Dims()
-	product.CheckAdjoint("Selection on a tangent space", d, n, dst, z)
-	if a.order == nil {
+	if a.order != nil {
+		z = dev.Alloc(x.K(), a.d)
+		defer z.Free()
+	}
+	if w == product.Adjoint {
+		if a.order != nil {
+			dev.Gather(z, x, a.order)
+		}
 		a.spread(dst, 1, a.pattern, z, 0)
 		return
 	}
-	dev := dst.Device()
-	sorted := dev.Alloc(z.K(), d)
-	dev.Gather(sorted, z, a.order)
-	a.spread(dst, 1, a.pattern, sorted, 0)
-	sorted.Free()
+	a.sample(z, a.pattern, 0, x)
+	if a.order != nil {
+		dev.Scatter(dst, z, a.order)
+	}
 }
-
-// Bytes is 0: the pattern belongs to the selection, and the factors to the space.
-func (a *sampledTangent) Bytes() int64 { return 0 }
-
-// Release does nothing.
-func (a *sampledTangent) Release() {}

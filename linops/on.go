@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
 
@@ -47,31 +48,23 @@ func fits(t space.Space, p int) bool {
 func canRestrict(a *known) bool { return a.s.On != nil }
 
 // embedding is E, R^n -> R^p.
-type embedding struct {
-	knowing
-	t space.Space
-}
+type embedding struct{ base }
 
 func newEmbedding(t space.Space) *embedding {
-	e := &embedding{t: t}
+	p, n := t.Dims()
+	e := &embedding{base{name: "embedding", d: p, p: n, run: func(w product.Direction, dst, x array.Batch) {
+		switch {
+		case n == 0 && w == product.Forward:
+			dst.Device().Fill(dst, 0)
+		case n == 0:
+		case w == product.Forward:
+			t.Embed(dst, x)
+		default:
+			t.Coordinates(dst, x)
+		}
+	}}}
 	e.structure.Columns = Number{1, t.Form().Orthonormal}
 	return e
-}
-
-func (e *embedding) Dims() (d, p int) { return e.t.Dims() }
-
-func (e *embedding) Forward(dst, c array.Batch) {
-	if c.N() == 0 {
-		dst.Device().Fill(dst, 0)
-		return
-	}
-	e.t.Embed(dst, c)
-}
-
-func (e *embedding) Adjoint(dst, z array.Batch) {
-	if dst.N() > 0 {
-		e.t.Coordinates(dst, z)
-	}
 }
 
 // combined is an operator that owns operators and spaces of which it is made.

@@ -13,7 +13,7 @@ import (
 //
 // O((m + n) r^2 + |set| r) flops where A and A* take O(m n r).
 type outside struct {
-	knowing
+	base
 	low *lowRank
 	set *Places
 }
@@ -26,27 +26,22 @@ func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
 		panic("linops: OutsideOf a space that is no tangent space of low-rank matrices")
 	}
 	a := &outside{low: newLowRank(dev, t), set: set}
+	a.base = base{name: "outside of a set", d: a.low.d, p: a.low.p, run: a.multiply}
+	a.Hold(array.Owned(a.low))
 	a.structure = Complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }
 
-func (a *outside) Dims() (d, p int) { return a.low.Dims() }
-
-func (a *outside) Forward(dst, b array.Batch) {
-	d, n := a.Dims()
-	product.CheckForward("outside of a set", d, n, dst, b)
-	a.low.Forward(dst, b)
-	a.set.Add(dst, -1, dst)
-}
-
-func (a *outside) Adjoint(dst, z array.Batch) {
-	d, n := a.Dims()
-	product.CheckAdjoint("outside of a set", d, n, dst, z)
-	a.low.Adjoint(dst, z)
-	dev := dst.Device()
-	inside := dev.Alloc(z.K(), a.set.Len())
+func (a *outside) multiply(w product.Direction, dst, x array.Batch) {
+	if w == product.Forward {
+		a.low.Forward(dst, x)
+		a.set.Add(dst, -1, dst)
+		return
+	}
+	a.low.Adjoint(dst, x)
+	inside := dst.Device().Alloc(x.K(), a.set.Len())
 	defer inside.Free()
-	a.set.Gather(inside, z)
+	a.set.Gather(inside, x)
 	a.subtract(dst, inside)
 }
 
@@ -70,8 +65,7 @@ func (a *outside) subtract(dst, inside array.Batch) {
 
 // normal is computed in the coordinates alone.
 func (a *outside) normal(dst, b array.Batch) {
-	_, n := a.Dims()
-	product.CheckNormal("outside of a set", n, dst, b)
+	product.CheckNormal(a.name, a.p, dst, b)
 	a.low.normal(dst, b)
 	if a.set.Len() == 0 {
 		return
@@ -82,9 +76,3 @@ func (a *outside) normal(dst, b array.Batch) {
 	a.low.sample(inside, a.set.Pattern(), 0, b)
 	a.subtract(dst, inside)
 }
-
-// Bytes counts the products of the factors; the factors belong to the space.
-func (a *outside) Bytes() int64 { return a.low.Bytes() }
-
-// Release frees the products of the factors.
-func (a *outside) Release() { a.low.Release() }

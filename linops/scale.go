@@ -1,9 +1,12 @@
 package linops
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/linops/internal/product"
+)
 
 type scaled struct {
-	knowing
+	base
 	alpha float64
 	a     known
 }
@@ -26,18 +29,10 @@ func Scale(alpha float64, a Operator) Operator {
 		return a
 	}
 	s := &scaled{alpha: alpha, a: know(a)}
+	s.base = base{name: "Scale", d: d, p: p, run: func(w product.Direction, dst, x array.Batch) {
+		s.a.apply(w, dst, x)
+		dst.Device().Lin(dst, alpha, dst, 0, array.Batch{})
+	}}
 	s.structure = Complete(s, scaledStructure(s))
 	return s
-}
-
-func (s *scaled) Dims() (d, p int) { return s.a.Dims() }
-
-func (s *scaled) Forward(dst, b array.Batch) {
-	s.a.Forward(dst, b)
-	dst.Device().Lin(dst, s.alpha, dst, 0, array.Batch{})
-}
-
-func (s *scaled) Adjoint(dst, z array.Batch) {
-	s.a.Adjoint(dst, z)
-	dst.Device().Lin(dst, s.alpha, dst, 0, array.Batch{})
 }

@@ -20,9 +20,8 @@ import (
 // Selection of the row-major matrix's entries; on a tangent space of low-rank matrices its products
 // read only the selected places.
 type Selection struct {
-	knowing
+	base
 	dev array.Device
-	p   int
 	idx []int
 	on  array.Index
 
@@ -46,7 +45,8 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 			return nil, fmt.Errorf("linops: selection index %d is %d, want 0 to %d", i, v, p-1)
 		}
 	}
-	a := &Selection{dev: dev, p: p, idx: idx}
+	a := &Selection{dev: dev, idx: idx}
+	a.base = base{name: "Selection", d: len(idx), p: p, run: a.pick}
 	a.sort()
 	for e := 1; e < len(a.places); e++ {
 		if v := a.places[e]; v == a.places[e-1] {
@@ -60,7 +60,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		a.on = dev.NewIndex(idx)
 	}
 	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace,
-		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts}}
+		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts, Picked: a.picked}}
 	a.structure = Complete(a, s)
 	return a, nil
 }
@@ -75,7 +75,17 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 	if pattern == nil {
 		return nil
 	}
-	return &sampledTangent{tangent: tangent{f}, pattern: pattern, order: order}
+	r := &sampledTangent{tangent: tangent{f}, pattern: pattern, order: order}
+	r.base = base{name: "Selection on a tangent space", d: a.d, p: r.len(), run: r.multiply}
+	return r
+}
+
+// picked are the entries.
+func (a *Selection) picked(shape array.Shape) *Picked {
+	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
+		return nil
+	}
+	return &Picked{Places: a.idx}
 }
 
 // sampled returns the selected places in matrices of the given shape, sorted, and which row of A
@@ -164,31 +174,19 @@ func (a *Selection) Release() {
 	}
 }
 
-// Dims is the number of selected coordinates and p.
-func (a *Selection) Dims() (d, p int) { return len(a.idx), a.p }
-
 // Indices lists the selected coordinates. It must not be modified.
 func (a *Selection) Indices() []int { return a.idx }
 
-// Forward sets dst_j = b[i_j].
-func (a *Selection) Forward(dst, b array.Batch) {
-	product.CheckForward("Selection", len(a.idx), a.p, dst, b)
-	a.checkWritten()
-	dst.Device().Gather(dst, b, a.on)
-}
-
-// Adjoint puts z_j at coordinate i_j and 0 elsewhere.
-func (a *Selection) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Selection", len(a.idx), a.p, dst, z)
-	a.checkWritten()
-	dst.Device().Scatter(dst, z, a.on)
-}
-
-// checkWritten panics where vectors of length p are longer than an index reaches.
-func (a *Selection) checkWritten() {
-	if a.on == nil {
+// pick panics where vectors of length p are longer than an index reaches.
+func (a *Selection) pick(w product.Direction, dst, x array.Batch) {
+	switch {
+	case a.on == nil:
 		panic(fmt.Sprintf("linops: a product of a selection from %d coordinates, want at most %d: larger ones are "+
 			"restricted to spaces", a.p, math.MaxInt32))
+	case w == product.Forward:
+		dst.Device().Gather(dst, x, a.on)
+	default:
+		dst.Device().Scatter(dst, x, a.on)
 	}
 }
 

@@ -10,12 +10,10 @@ import (
 // stack holds operators side by side, on top of each other, or along a diagonal: [A1 A2 ...], each
 // on columns of its own, [A1; A2; ...], each with rows of its own, or both.
 type stack struct {
-	knowing
-	name  string
+	base
 	parts []known
 	rows  []int // where each part's rows begin, and the end; nil where all share their rows
 	cols  []int // likewise
-	d, p  int
 }
 
 // HStack returns the operators side by side, A = [A1 A2 ...], all with the same number of rows. It
@@ -57,7 +55,7 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	a := &stack{name: name, parts: knowAll(ops)}
+	a := &stack{parts: knowAll(ops)}
 	rows, cols := make([]int, 1, len(ops)+1), make([]int, 1, len(ops)+1)
 	d0, p0 := ops[0].Dims()
 	for i, op := range ops {
@@ -67,7 +65,7 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 		}
 		rows, cols = append(rows, rows[i]+d), append(cols, cols[i]+p)
 	}
-	a.d, a.p = d0, p0
+	a.base = base{name: name, d: d0, p: p0, run: a.each}
 	if ownRows {
 		a.rows, a.d = rows, rows[len(ops)]
 	}
@@ -76,21 +74,6 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	}
 	a.structure = Complete(a, stackStructure(a))
 	return a
-}
-
-// Dims is the number of rows and columns of all blocks together.
-func (a *stack) Dims() (d, p int) { return a.d, a.p }
-
-// Forward applies every block to its columns' coordinates.
-func (a *stack) Forward(dst, b array.Batch) {
-	product.CheckForward(a.name, a.d, a.p, dst, b)
-	a.each(product.Forward, dst, b)
-}
-
-// Adjoint applies every block's adjoint to its rows' coordinates.
-func (a *stack) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
-	a.each(product.Adjoint, dst, z)
 }
 
 // ends are the bounds of the blocks in the images and in the arguments of a direction.

@@ -111,9 +111,26 @@ type Sampling struct {
 	// columns with an entry. The result is nil where the only part is the whole matrix, and where A does
 	// not act on such matrices or has no parts.
 	Parts func(shape array.Shape, split bool) []Part
-	// Project replaces every z_i, of length d and in the order of A's rows, by P z_i, where A = P S with
-	// an orthogonal projection P and a selection S, which Sampled describes. It is nil for P = I.
-	Project func(z array.Batch)
+	// Picked describes all of an A that picks entries of matrices of the given shape, besides what may be done to
+	// them; nil for other shapes. Where Sampled is not nil Picked is not, and the entries have no weights.
+	Picked func(shape array.Shape) *Picked
+}
+
+// Picked is A = W^{1/2} (I - Pi) S for a selection S of entries of a matrix, weights W = diag(w), and a projection Pi
+// onto unpenalized terms ([surepipe/linops/additive.Effects]).
+type Picked struct {
+	// Places are those of the entries in the row-major matrix, in the order of A's rows; they must not be modified.
+	Places []int
+	// Weights are w > 0, nil for ones.
+	Weights []float64
+	// RowEffects and ColEffects say whether the terms are effects of rows and columns; without both they are a
+	// constant. Rank is that of Pi and Diagonal its diagonal, which must not be modified. Remove applies
+	// W^{1/2} (I - Pi) W^{-1/2} to every vector; it is nil, and the others are 0, without terms. That is an
+	// orthogonal projection where Pi is the projection in the norm of W, and Oblique is not set.
+	RowEffects, ColEffects, Oblique bool
+	Rank                            int
+	Diagonal                        []float64
+	Remove                          func(z array.Batch)
 }
 
 // Passes is the cost of products with an A that is read from a store slower than memory. The zero value
@@ -322,25 +339,45 @@ func (k *known) add(w product.Direction, dst array.Batch, alpha float64, x array
 	dev.Lin(dst, 1, dst, alpha, t)
 }
 
-// adding sets AddForward and AddAdjoint, for a d x p operator of a name: add sets dst += alpha A x, or with
-// product.Adjoint dst += alpha A* x.
-func (s *Structure) adding(name string, d, p int,
-	add func(w product.Direction, dst array.Batch, alpha float64, x array.Batch)) {
+// adding sets AddForward and AddAdjoint: add sets dst += alpha A x, or with product.Adjoint dst += alpha A* x.
+func (s *Structure) adding(a *base, add func(w product.Direction, dst array.Batch, alpha float64, x array.Batch)) {
 	s.AddForward = func(dst array.Batch, alpha float64, b array.Batch) {
-		product.CheckForward(name, d, p, dst, b)
+		product.CheckForward(a.name, a.d, a.p, dst, b)
 		add(product.Forward, dst, alpha, b)
 	}
 	s.AddAdjoint = func(dst array.Batch, alpha float64, z array.Batch) {
-		product.CheckAdjoint(name, d, p, dst, z)
+		product.CheckAdjoint(a.name, a.d, a.p, dst, z)
 		add(product.Adjoint, dst, alpha, z)
 	}
 }
 
-// knowing holds the structure of an operator of this package, made when the operator is.
-type knowing struct{ structure Structure }
+// base has what the operators of this package share: the two products, by one function of their direction, the
+// structure, which is made when the operator is, and memory of their own.
+type base struct {
+	array.Held
+	name      string
+	d, p      int
+	run       func(w product.Direction, dst, x array.Batch)
+	structure Structure
+}
 
-// Structure returns the structure of the operator.
-func (k *knowing) Structure() Structure { return k.structure }
+// Dims is the size of A: d rows, p columns.
+func (a *base) Dims() (d, p int) { return a.d, a.p }
+
+// Forward sets dst = A b.
+func (a *base) Forward(dst, b array.Batch) {
+	product.CheckForward(a.name, a.d, a.p, dst, b)
+	a.run(product.Forward, dst, b)
+}
+
+// Adjoint sets dst = A* z.
+func (a *base) Adjoint(dst, z array.Batch) {
+	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
+	a.run(product.Adjoint, dst, z)
+}
+
+// Structure is what is known of A.
+func (a *base) Structure() Structure { return a.structure }
 
 // WithStructure returns a with the structure s in place of its own, to add known structure to an
 // operator without one, such as one made of closures by [NewFunc]. s must be true (package

@@ -8,7 +8,7 @@ import (
 )
 
 type sum struct {
-	knowing
+	base
 	parts []known
 }
 
@@ -27,15 +27,10 @@ func Sum(ops ...Operator) Operator {
 		return ops[0]
 	}
 	s := &sum{parts: knowAll(ops)}
+	s.base = base{name: "Sum", d: d, p: p, run: s.set}
 	s.structure = Complete(s, sumStructure(s))
 	return s
 }
-
-func (s *sum) Dims() (d, p int) { return s.parts[0].Dims() }
-
-func (s *sum) Forward(dst, b array.Batch) { s.set(product.Forward, dst, b) }
-
-func (s *sum) Adjoint(dst, z array.Batch) { s.set(product.Adjoint, dst, z) }
 
 func (s *sum) set(w product.Direction, dst, x array.Batch) {
 	s.parts[0].apply(w, dst, x)

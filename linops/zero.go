@@ -6,8 +6,7 @@ import (
 )
 
 type zero struct {
-	knowing
-	d, p       int
+	base
 	transposed *zero
 }
 
@@ -23,21 +22,10 @@ func Zero(d, p int) Operator {
 }
 
 func newZero(d, p int) *zero {
-	a := &zero{d: d, p: p}
+	a := &zero{base: base{name: "Zero", d: d, p: p,
+		run: func(_ product.Direction, dst, _ array.Batch) { dst.Device().Fill(dst, 0) }}}
 	s := Structure{Rows: Known(0)}
-	s.adding("Zero", d, p, func(product.Direction, array.Batch, float64, array.Batch) {})
+	s.adding(&a.base, func(product.Direction, array.Batch, float64, array.Batch) {})
 	a.structure = Complete(a, s)
 	return a
-}
-
-func (a *zero) Dims() (d, p int) { return a.d, a.p }
-
-func (a *zero) Forward(dst, b array.Batch) {
-	product.CheckForward("Zero", a.d, a.p, dst, b)
-	dst.Device().Fill(dst, 0)
-}
-
-func (a *zero) Adjoint(dst, z array.Batch) {
-	product.CheckAdjoint("Zero", a.d, a.p, dst, z)
-	dst.Device().Fill(dst, 0)
 }

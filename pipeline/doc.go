@@ -72,9 +72,9 @@
 //
 // # Many devices and machines
 //
-// A [Pool] spreads samples, or the probes of one, over pipelines on several devices, and Family.Others
-// a sweep. [SweepPart] computes some points of a sweep, and [Pipeline.EstimateDivided] some probes of a
-// sample, for processes that do not know of each other; what they find gives the bits of one process.
+// A [Pool] spreads samples over pipelines on several devices, and Family.Others a sweep. [SweepPart] computes
+// some points of a sweep, [Pipeline.StreamFrom] some samples and [Pipeline.Repeat] some seeds of one sample, for
+// processes that do not know of each other; what they find gives the bits of one process.
 //
 // # Errors
 //

@@ -15,6 +15,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/input"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -41,6 +42,8 @@ const (
 	Sigma2TooLarge         = stages.Sigma2TooLarge
 	NotSmooth              = stages.NotSmooth
 	LargeStep              = stages.LargeStep
+	CriterionDisagrees     = stages.CriterionDisagrees
+	Correlated             = stages.Correlated
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.
@@ -121,8 +124,7 @@ type Options struct {
 	// sample belongs to.
 	Logger *slog.Logger
 
-	compare  *stages.Comparing // of a sweep
-	division *Division         // of the probes of one sample
+	compare *stages.Comparing // of a sweep
 }
 
 // Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
@@ -153,11 +155,11 @@ const DefaultTraceError = 0.1
 // with a [SampleError].
 func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if solver == nil {
-		return nil, errors.New("pipeline: no solver")
+		return nil, input.Errorf("pipeline: the solver is nil, expected one")
 	}
 	problem := solver.Problem()
 	if problem.A == nil || problem.Device == nil {
-		return nil, errors.New("pipeline: the solver's problem has no operator or no device")
+		return nil, input.Errorf("pipeline: the solver's problem has no operator or no device, expected both")
 	}
 	if err := o.checkLoss(problem); err != nil {
 		return nil, err
@@ -190,6 +192,11 @@ type OptionError struct {
 
 // Error is the reason.
 func (e *OptionError) Error() string { return "pipeline: " + e.Reason }
+
+// Unwrap is the refusal of the field.
+func (e *OptionError) Unwrap() error {
+	return input.Errorf("%s: %s", input.Option(e.Option), e.Reason)
+}
 
 func refuse(option string, value any, format string, args ...any) error {
 	return &OptionError{option, value, fmt.Sprintf(format, args...)}
@@ -319,7 +326,6 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		settings := stages.Settings{
 			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
 			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
-			Division: p.o.division,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell
@@ -368,9 +374,6 @@ func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan
 	probes = stages.Start(ctx, g, 1, probes, stages.QR())
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
-	if p.o.division != nil {
-		probes = stages.Start(ctx, g, p.o.Parallel, probes, stages.Gather())
-	}
 	if p.o.TraceError > 0 {
 		probes = stages.Start(ctx, g, p.workers, probes, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
 	}

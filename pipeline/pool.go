@@ -13,10 +13,9 @@ import (
 	"surepipe/stages"
 )
 
-// Pool spreads work over pipelines of the same estimator with the same options, each on a device of
-// its own: samples over all of them, or the probes of one sample. Each takes the next piece of work
-// when it has room, so that a faster device does more. Results have the bits of one pipeline if the
-// devices are of one kind.
+// Pool spreads samples over pipelines of the same estimator with the same options, each on a device of
+// its own. Each takes the next sample when it has room, so that a faster device does more. Results have the
+// bits of one pipeline if the devices are of one kind.
 //
 // A fault of a device costs the work in flight there, which others do again, and the device gets no
 // more. The calls end with the fault only if no device is left. A pool is safe for concurrent use.
@@ -84,63 +83,9 @@ func (p *Pool) left() []*Pipeline {
 // Dim is the length of the samples.
 func (p *Pool) Dim() int { return p.members[0].d }
 
-// Probes is [Pipeline.Probes].
-func (p *Pool) Probes() (int, error) { return p.members[0].Probes() }
-
-// Estimate is [Pipeline.Estimate] with the probes spread over the devices, each of which solves the
-// problem; where they cannot be divided ([Pipeline.Probes]) one device computes it.
+// Estimate is [Pipeline.Estimate] on one device, and on the next one if that fails.
 func (p *Pool) Estimate(ctx context.Context, y []float64) (Risk, error) {
-	first := p.members[0]
-	if len(p.members) == 1 || !first.plan.Divisible() {
-		return p.alone(ctx, func(m *Pipeline) (Risk, error) { return m.Estimate(ctx, y) })
-	}
-	total := first.plan.Vectors()
-	d := NewDivision(0, total, total)
-	return p.EstimateDivided(ctx, y, d)
-}
-
-// shares is about how many times each device claims probes, so that all end at about the same time.
-const shares = 4
-
-// EstimateDivided is [Pipeline.EstimateDivided] on all devices at once. The first result is returned.
-func (p *Pool) EstimateDivided(ctx context.Context, y []float64, d *Division) (Risk, error) {
-	left := p.left()
-	if len(left) == 1 {
-		return left[0].EstimateDivided(ctx, y, d)
-	}
-	if d.Most == 0 {
-		d.Most = max(2, d.Total()/(shares*len(left)))
-	}
-	inner, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type outcome struct {
-		member *Pipeline
-		risk   Risk
-		err    error
-	}
-	done := make(chan outcome, len(left))
-	for _, m := range left {
-		go func() {
-			risk, err := m.EstimateDivided(inner, y, d)
-			done <- outcome{m, risk, err}
-		}()
-	}
-	var result *Risk
-	var failure error
-	for range left {
-		o := <-done
-		switch {
-		case o.err == nil && result == nil:
-			result = &o.risk
-			cancel()
-		case o.err != nil && result == nil && (!p.lost.faulty(o.member.dev, o.err) || failure == nil):
-			failure = o.err
-		}
-	}
-	if result != nil {
-		return *result, nil
-	}
-	return Risk{}, failure
+	return p.alone(ctx, func(m *Pipeline) (Risk, error) { return m.Estimate(ctx, y) })
 }
 
 // alone computes on one device, and on the next one if that fails.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/risk"
+	"surepipe/vjp"
 )
 
 // Rule says which point of a sweep is chosen.
@@ -93,6 +94,37 @@ func (o *SweepOptions) checkRule() error {
 	if !(o.Sigma2RelStdErr >= 0) || math.IsInf(o.Sigma2RelStdErr, 0) {
 		return refuse("Sigma2RelStdErr", o.Sigma2RelStdErr,
 			"the relative standard error of sigma2 is %g, expected 0 or a positive number", o.Sigma2RelStdErr)
+	}
+	return nil
+}
+
+// chooseCriterion fills in the default, and what the criterion needs.
+func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
+	if o.Criterion == "" {
+		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "")
+	}
+	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
+		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
+	}
+	if err := checkCriterion(p, o.Criterion); err != nil {
+		return err
+	}
+	rule := o.Criterion.Rule()
+	if rule.Sigma2 && o.Sigma2 == 0 {
+		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)
+	}
+	o.ALO = o.ALO || rule.Diagonal
+	return nil
+}
+
+// checkFolds rejects folds that do not divide d observations.
+func (o *SweepOptions) checkFolds(d int) error {
+	if !o.Criterion.Rule().Refits {
+		return nil
+	}
+	o.Refine = -1
+	if err := o.Folds.Check(d); err != nil {
+		return refuse("Folds", o.Folds, "%v", err)
 	}
 	return nil
 }

@@ -32,17 +32,15 @@ func QR() Stage[Probes, Probes] {
 			}
 			if !job.failed() && !job.queried {
 				for _, phase := range phases {
-					_, n := job.wanted(phase)
-					job.planned += n
+					job.planned += job.count(phase)
 				}
 			}
 			if job.planned == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Projected})
 			}
 			for _, phase := range phases {
-				from, count := job.wanted(phase)
-				err := split(count, job.batch, func(first, n int) error {
-					return send(ctx, out, Probes{Job: job, Phase: phase, First: from + first, Count: n})
+				err := split(job.count(phase), job.batch, func(first, n int) error {
+					return send(ctx, out, Probes{Job: job, Phase: phase, First: first, Count: n})
 				})
 				if err != nil {
 					return err

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"sync"
 
 	"surepipe/hutch"
 	"surepipe/vjp"
@@ -23,6 +24,17 @@ func Query(phase hutch.Phase) Stage[Probes, Probes] {
 	}
 }
 
+// sweeper says how the probes of a job are swept.
+type sweeper struct {
+	// The largest number of probes that travel together.
+	batch int
+	// Holds one sweep at a time, where sweeps are conjugate gradients of so many coordinates that the device's
+	// processors share each of them; nil elsewhere.
+	turn chan struct{}
+	// wide is held by a sweep of large probes.
+	wide sync.Mutex
+}
+
 // query does a batch of probes, when it is its turn.
 func (j *Job) query(ctx context.Context, p Probes) error {
 	if j.turn != nil {
@@ -34,14 +46,8 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 		}
 	}
 	ctx = j.settings.reporting(ctx, j.Index)
-	do := func(first, count int) error {
-		return j.sweeps(ctx, count, j.probeBytes(p.Phase),
-			func(from, n int) error { return j.run.Do(ctx, p.Phase, first+from, n) })
-	}
-	if j.division() != nil {
-		return j.claimed(ctx, p, do)
-	}
-	return do(p.First, p.Count)
+	return j.sweeps(ctx, p.Count, j.probeBytes(p.Phase),
+		func(from, n int) error { return j.run.Do(ctx, p.Phase, p.First+from, n) })
 }
 
 // fewest is the size of the smallest sweep: from two probes on, the bits of each are the same in

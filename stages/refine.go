@@ -25,8 +25,7 @@ func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
-			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
-			if last && !job.failed() && job.closed.Estimator == "" && job.run.Plan().Residual > 0 {
+			if job.last(&job.finished, p.Count) && !job.failed() && !job.known() && job.run.Plan().Residual > 0 {
 				if err := job.settle(ctx, refine(ctx, job, sigma2, share, workers)); err != nil {
 					return err
 				}
@@ -52,15 +51,12 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 			return err
 		}
 		job.run.Grow(more)
-		if d := job.division(); d != nil {
-			d.grow(known + more)
-		}
 		g, inner := errgroup.WithContext(ctx)
 		g.SetLimit(workers)
 		var done atomic.Int64
 		err = split(more, job.batch, func(first, n int) error {
 			g.Go(func() error {
-				return guard(func() error {
+				return Guard(func() error {
 					err := job.query(inner, Probes{Job: job, Phase: hutch.Residual, First: known + first, Count: n})
 					if report := job.settings.Report; report != nil && err == nil {
 						if done := int(done.Add(int64(n))); done < more {
@@ -75,9 +71,6 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		})
 		if waited := g.Wait(); err == nil {
 			err = waited
-		}
-		if err == nil && job.division() != nil {
-			err = job.gather(ctx)
 		}
 		if err != nil {
 			return err

@@ -40,9 +40,6 @@ type Settings struct {
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing
-	// Division, unless nil, divides the probes of the only sample among several jobs. The plan must be
-	// divisible, and Compare nil.
-	Division *Division
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
 	Report func(sample int, r progress.Report)
@@ -92,13 +89,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			if job.plan.Dim > 0 {
 				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s),
 					Diagonal: job.watched(), Seen: job.seen()}
-				if job.division() != nil {
-					o.Taken = job.taken
-				}
 				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
-			}
-			if err := job.settle(ctx, job.announce()); err != nil {
-				return err
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
 				return err
@@ -114,14 +105,6 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			})
 		})
 	}
-}
-
-// announce passes the solution on to the division.
-func (j *Job) announce() error {
-	if d := j.settings.Division; d != nil {
-		return d.solved(j.fit)
-	}
-	return nil
 }
 
 // reporting returns a context in which the work on a sample reports to s.Report.
@@ -147,7 +130,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		problem: problem, settings: s, batch: s.Batch, begun: time.Now(),
+		problem: problem, settings: s, sweeper: sweeper{batch: s.Batch}, clock: clock{begun: time.Now()},
 	}
 	if err := checkLoss(problem.Loss, sample.Y); err != nil {
 		return nil, err
@@ -176,16 +159,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		job.moments = sol.Linearization.Moments()
 	}
 	c := sol.Linearization.Closed()
-	job.spaceMargin, job.neighbours = c.SpaceMargin, c.Neighbours
-	if c.Known {
-		job.lower, job.higher, job.rankMargin = c.Trace-c.Low, c.High-c.Trace, c.Margin
-		if s.Closed {
-			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
-		}
+	if c.Known && s.Closed {
+		job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 	}
 	inner := sol.Linearization.Inner()
-	if _, bounded := view.Available(); inner.Iterative && (!bounded && sol.Linearization.ProbeBytes() >= wideProbe ||
-		job.division() != nil) {
+	if _, bounded := view.Available(); inner.Iterative && !bounded && sol.Linearization.ProbeBytes() >= wideProbe {
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {

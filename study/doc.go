@@ -43,13 +43,13 @@
 // # Shards
 //
 // A run is divided into units: the samples and repetitions of a Monte Carlo run, the chains of warm
-// starts of a sweep, the probes of one estimate. Shard i of n has the units from i N/n to (i+1) N/n, in
-// a file of its own, whose first line, [ShardHeader], has
+// starts of a sweep. Shard i of n has the units from i N/n to (i+1) N/n, in a file of its own, whose first
+// line, [ShardHeader], has
 //
 //	shard    {index count unit first n total}
 //	machine  {blas kernels simd device version}: on machines with equal values results agree to the bit
 //	whole    the header of the whole run
-//	flags, files, fit, samples_sha256           where they apply
+//	flags, files, samples_sha256                where they apply
 //
 // [ReadShards] checks the files of a run against each other; [Shards.Missing] are those to be computed
 // again, and the lines are merged in the order of the run, which makes the merged file equal in every byte, times

@@ -13,13 +13,12 @@ import (
 	"surepipe/pipeline"
 )
 
-// position is where a line belongs in a run: the keys of a sample, a repetition, a point or a probe.
+// position is where a line belongs in a run: the keys of a sample, a repetition or a point.
 type position struct {
 	Sample *int                `json:"sample"`
 	Repeat *int                `json:"repeat"`
 	Index  *int                `json:"index"`
 	Stage  pipeline.SweepStage `json:"stage"`
-	Probe  *int                `json:"probe"`
 	// Summary marks the last line.
 	Summary bool `json:"summary"`
 }
@@ -36,9 +35,6 @@ func sampleAt(first, count, n int) position {
 // pointAt is point n of a sweep.
 func pointAt(n int) position { return position{Index: &n} }
 
-// probeAt is probe n of an estimate.
-func probeAt(n int) position { return position{Probe: &n} }
-
 // name is the key that such lines have, and String the line in errors.
 func (p position) name() (key, text string) {
 	switch {
@@ -48,8 +44,6 @@ func (p position) name() (key, text string) {
 		return "sample", fmt.Sprintf("sample %d", *p.Sample)
 	case p.Index != nil:
 		return "index", fmt.Sprintf("point %d", *p.Index)
-	case p.Probe != nil:
-		return "probe", fmt.Sprintf("probe %d", *p.Probe)
 	}
 	return "", ""
 }

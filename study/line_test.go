@@ -52,7 +52,6 @@ func TestLinesHaveTheirPlaces(t *testing.T) {
 		{position{Index: &one, Stage: "grid"}, `{"index":1,"stage":"refine"}`,
 			`it is a point of the stage "refine", expected "grid"`},
 		{pointAt(1), `{"sample":1}`, `it has no "index"`},
-		{probeAt(1), `{"probe":1}`, ``},
 	} {
 		text := ""
 		if err := c.at.check([]byte(c.line)); err != nil {

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -278,4 +279,13 @@ func NewMonteCarloHeader(settings map[string]string, data problems.Data, device 
 	return MonteCarloHeader{
 		MonteCarlo: logFormat, Settings: settings, Data: DataHash(data), Version: Version(), Device: device,
 	}
+}
+
+// badInput is the bad input in an error of a sample, else the error.
+func badInput(err error) error {
+	var bad *Error
+	if errors.As(err, &bad) {
+		return bad
+	}
+	return err
 }

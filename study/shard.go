@@ -31,8 +31,6 @@ type ShardHeader struct {
 	// data are.
 	Flags map[string][]string `json:"flags,omitempty"`
 	Files map[string]string   `json:"files,omitempty"`
-	// Fit has hashes of the solution, where the units are its probes.
-	Fit *FitResult `json:"fit,omitempty"`
 	// Whole is the first line of a file of the whole run.
 	Whole json.RawMessage `json:"whole"`
 
@@ -56,7 +54,6 @@ type ShardPart struct {
 const (
 	SampleUnit = "sample"
 	ChainUnit  = "chain"
-	ProbeUnit  = "probe"
 )
 
 // shape is what the first line of a run says about its lines.
@@ -94,15 +91,6 @@ var shapes = map[string]func(whole []byte) (shape, error){
 				_, err := run.readPoint(n, line)
 				return err
 			}}, nil
-	},
-	ProbeUnit: func(whole []byte) (s shape, err error) {
-		run, err := readProbesHeader(whole)
-		return shape{total: run.Plan.Probes, noun: "probes of its plan", flags: true,
-			at: func(_ ShardPart, n int) position { return probeAt(n) },
-			read: func(n int, line []byte) error {
-				_, err := readProbe(line)
-				return err
-			}}, err
 	},
 }
 
@@ -153,6 +141,9 @@ func (m Machine) differs(want Machine) string {
 	return ""
 }
 
+// Shard is shard Index of Count of a run.
+type Shard = shard.Shard
+
 // Divide is the header of a shard, on this machine, of the run whose units p says, and whose own header is whole.
 func Divide(s shard.Shard, p ShardPart, device string, whole any) (h ShardHeader, err error) {
 	first, end := s.Range(p.Total)
@@ -167,7 +158,7 @@ func Divide(s shard.Shard, p ShardPart, device string, whole any) (h ShardHeader
 // Here is the header of the same shard of a run that is opened on this machine, and whose header is whole.
 func (h ShardHeader) Here(device string, whole any) (ShardHeader, error) {
 	here, err := Divide(shard.Shard{Index: h.Shard.Index, Count: h.Shard.Count}, h.Shard, device, whole)
-	here.Samples, here.Flags, here.Files, here.Fit = h.Samples, h.Flags, h.Files, h.Fit
+	here.Samples, here.Flags, here.Files = h.Samples, h.Flags, h.Files
 	return here, err
 }
 
@@ -199,14 +190,6 @@ func (h ShardHeader) SameRun(want ShardHeader, mixed bool) error {
 	} {
 		if f.was != f.is {
 			return fmt.Errorf("its %s is %v, expected %v", f.name, f.was, f.is)
-		}
-	}
-	if h.Shard.Unit == ProbeUnit {
-		switch {
-		case h.Fit == nil || want.Fit == nil:
-			return errors.New("its first line has no \"fit\"")
-		case *h.Fit != *want.Fit && h.Machine == want.Machine:
-			return h.Fit.differs(*want.Fit)
 		}
 	}
 	if machine := h.Machine.differs(want.Machine); machine != "" && !mixed {

@@ -29,6 +29,7 @@ func TestFormsAreWithinTheirBounds(t *testing.T) {
 			y    []float64
 		}
 		var problems []problem
+		solvetest.IterateAll(t)
 		for _, i := range []int{0, 4, 5} {
 			c := solvetest.CompletionCases[i].On(t, dev)
 			a, y := solvetest.Completion(t, dev, c.Shape, c.D)

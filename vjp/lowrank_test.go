@@ -20,7 +20,15 @@ import (
 // Factored iterations give the estimate, the divergence and the Jacobian's images of the
 // solver that computes every singular value, in about as many iterations, and their
 // optimality is what it says.
-func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
+func TestFactoredIterationsChangeNothingButRounding(t *testing.T) { checkFactored(t) }
+
+// The same with conjugate gradients for the derivative.
+func TestFactoredIterationsWithIteratedDerivatives(t *testing.T) {
+	solvetest.IterateAll(t)
+	checkFactored(t)
+}
+
+func checkFactored(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)
 		for _, c := range solvetest.CompletionCases {

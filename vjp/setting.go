@@ -48,8 +48,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	var undo cleanup
 	defer undo.run()
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
-	defer v.Free()
-	undo.add(z.Free)
+	defer free(v, z)
 	if at.Gradient.IsZero() {
 		p.A.Forward(z, b)
 		dev.Lin(z, 1, z, -1, y)
@@ -92,11 +91,6 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		}
 	}
 	undo = nil
-	if at.Flat {
-		z.Free()
-	} else {
-		l.keep(z)
-	}
 	return l, nil
 }
 
@@ -149,10 +143,21 @@ func (s *setting) at(ctx context.Context, v array.Batch) (l *linearization, j pr
 
 // newConfined linearizes at a solution whose tangent space the solver provides, and takes that over. A nil operator
 // stands for the solution 0, near which it does not depend on y.
-func newConfined(p Problem, t *solve.Tangent, tol float64) *linearization {
+func newConfined(ctx context.Context, p Problem, t *solve.Tangent, tol float64) (*linearization, error) {
 	var s system.System
+	by := Choice{Part: "system", Chosen: "preconditioned conjugate gradients",
+		Reason: "the solver provides products with the curvature"}
 	var on *system.Iterated
 	switch {
+	case t.Arrow != nil:
+		var err error
+		picked := linops.StructureOf(p.A).Picked(prox.StructureOf(p.R).Shape)
+		if s, err = system.Arrow(ctx, p.Device, t.Arrow, *picked); err != nil {
+			t.Release()
+			return nil, err
+		}
+		by.Chosen, by.Reason = "factored, with its diagonal", "one Schur complement on the shorter side of the matrix "+
+			"eliminates the longer one"
 	case t.A == nil:
 		s = system.Zero(p.A, system.Exactly(0, 0))
 	case t.Reduced != nil:
@@ -170,10 +175,8 @@ func newConfined(p Problem, t *solve.Tangent, tol float64) *linearization {
 	if t.Model.Curvature != nil {
 		l.held.Hold(t.Model.Curvature)
 	}
-	l.choices = []Choice{
-		{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"},
-		{Part: "system", Chosen: "preconditioned conjugate gradients",
-			Reason: "the solver provides products with the curvature"},
-	}
-	return l
+	l.held.Hold(system.Batch{Batch: t.Bases[0]}, system.Batch{Batch: t.Bases[1]})
+	where := Choice{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"}
+	l.choices = []Choice{where, by}
+	return l, p.Device.Err()
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"surepipe/array"
+	"surepipe/input"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -47,6 +48,14 @@ type solver struct {
 
 func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Options) (solve.Solver, error)) (Solver,
 	error) {
+	switch {
+	case p.A == nil:
+		return nil, input.Errorf("the operator of the problem is nil, expected one")
+	case p.R == nil:
+		return nil, input.Errorf("the regularizer of the problem is nil, expected one")
+	case p.Device == nil:
+		return nil, input.Errorf("the device of the problem is nil, expected one, such as array.NewHost()")
+	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
@@ -218,14 +227,19 @@ const settledTol = 1e-12
 // depends on the remaining error of b, the solution is improved as far as possible.
 func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *linearization, err error) {
 	at := sol.At
-	if t := at.Tangent; t != nil {
+	t := at.Tangent
+	if t == nil && sol.Converged {
+		if t, err = lowrank.TangentAt(ctx, at); err != nil {
+			return nil, err
+		}
+	}
+	if t != nil {
 		at.Tangent = nil
-		l = newConfined(at.Problem, t, s.o.Tol)
-		var undo cleanup
-		defer undo.run()
-		undo.add(l.Release)
+		if l, err = newConfined(ctx, at.Problem, t, s.o.Tol); err != nil {
+			return nil, err
+		}
 		l.spaced(l.model, array.Batch{}, s.subgradient(sol))
-		undo = nil
+		l.belongs(at)
 		return l, nil
 	}
 	if at.Problem.K != nil {
@@ -267,7 +281,17 @@ func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearizati
 func (s *solver) subgradient(sol *solve.Solution) float64 {
 	at := sol.At
 	stick := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
-	return stick.Norm * (sol.Optimality*stick.Matters(residual(at.Y, sol)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
+	rest := 0.0
+	if at.B.IsZero() {
+		rest = residual(at.Y, sol)
+	} else { // the solution's own estimate may be in other units
+		z := at.Y.Device().Alloc(1, at.Y.N())
+		defer z.Free()
+		at.Problem.A.Forward(z, at.B)
+		at.Y.Device().Lin(z, 1, at.Y, -1, z)
+		rest = solve.Norm(z)
+	}
+	return stick.Norm * (sol.Optimality*stick.Matters(rest) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
 // residual is ||y - mu_hat||.

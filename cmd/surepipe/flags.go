@@ -135,6 +135,26 @@ func (e *estimation) dataFlags() []cli.Flag {
 	return rows
 }
 
+// foldFlags say which observations are left out together.
+func (e *estimation) foldFlags() []cli.Flag {
+	f := &e.Folds
+	rows := []cli.Flag{
+		{Name: "groups", To: &e.Table.Groups, Usage: "leave out observations of a group together: in a table the " +
+			"`column` of the groups, which is then no column of X; rows or cols of a matrix-completion; an array of " +
+			"--data, or a file with one, of whole numbers"},
+		{Name: "blocks", To: &f.Blocks, Usage: "leave out runs of so many consecutive observations together"},
+	}
+	if e.cmd.Name() != "sweep" {
+		return rows
+	}
+	return append(rows,
+		cli.Flag{Name: "folds", To: &f.K, Usage: "with --criterion cv: the number of folds, 10 by default"},
+		cli.Flag{Name: "repeats", To: &f.Repeats, Usage: "with --criterion cv: how often folds are drawn, once by " +
+			"default; --seed draws them"},
+		cli.Flag{Name: "forward", To: &f.Time, Usage: "with --criterion cv: the folds are runs of consecutive " +
+			"observations, each of which is predicted from those before it alone"})
+}
+
 func (e *estimation) variantFlags() []cli.Flag {
 	return []cli.Flag{
 		{Name: "intercept", To: &e.Intercept, Usage: "regressions: also fit an unpenalized intercept; the columns " +
@@ -228,7 +248,7 @@ func (e *estimation) machineFlags() []cli.Flag {
 		{Name: "probe-batch", To: &m.ProbeBatch, Usage: "probes in one reverse sweep; 0 chooses. Results do not " +
 			"depend on it"},
 		{Name: "verify", To: &e.Verify, Usage: "check every result by other means: its derivative by solves at " +
-			"perturbed y and at nearby weights, its solution by products with A and, for small problems, by another " +
+			"perturbed y, its solution by products with A and, for small problems, by another " +
 			"solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long"},
 		{Name: "memory", To: &m.Memory, Usage: "memory for the tapes of all samples in flight and, if given, the " +
 			"limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped " +
@@ -239,7 +259,7 @@ func (e *estimation) machineFlags() []cli.Flag {
 			"compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; " +
 			"auto: mapped if X takes more than half of the machine's memory, and can be mapped", Values: load.Storages},
 		{Name: "device", To: &m.Device, Usage: "auto, or " + strings.Join(array.Kinds(), ", ") + "; cuda:1 is the " +
-			"second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both",
+			"second card, and cuda:0,cuda:1 spreads samples or points of a sweep over both",
 			Values: append([]string{"auto"}, array.Kinds()...)},
 		{Name: "verbose", Short: "v", To: &e.verbose, Usage: "log every sample on standard error"},
 	}

@@ -16,6 +16,7 @@ import (
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/draw"
 )
@@ -45,10 +46,6 @@ computes samples 1500 to 1999, to mc.shard-0003-of-0008.jsonl. Units are
               minimizer as one machine would, for which it reads the data again, from where the
               shards had them or from --data and the like; or, with --no-refine, takes that of the
               grid. --csv, --plot and --out are those of surepipe sweep
-  run         the probes of --trace hutchinson, with a number of --queries, or exact. Every shard
-              solves the problem for itself, and so does merge, which reads the data again; the
-              merged file is the line of surepipe run --json. Where leave-one-out comes from the
-              probes the line of a probe holds d numbers, 11 bytes each
 
 Shard i of n has the units from i N/n to (i+1) N/n. A shard that was killed goes on from its
 file when the same command is run again; a complete one has nothing left to do. It exits with
@@ -92,14 +89,13 @@ func newMerge() *cobra.Command {
 			"or of SURE, to this `file`", Role: cli.Writes, Extensions: draw.Formats()},
 		cli.Flag{Name: "csv", To: &f.csv, Usage: "sweep: write the points to this .csv `file`", Role: cli.Writes,
 			Extensions: []string{"csv"}},
-		cli.Flag{Name: "out", To: &f.out, Usage: "sweep: write the fit at the minimizer to this `file`; run: the " +
-			"fit, in the formats of surepipe run " +
-			"--out", Role: cli.Writes, Extensions: []string{"npz", "npy", "csv", "png"}},
+		cli.Flag{Name: "out", To: &f.out, Usage: "sweep: write the fit at the minimizer to this `file`, in the " +
+			"formats of surepipe run --out", Role: cli.Writes, Extensions: []string{"npz", "npy", "csv", "png"}},
 		cli.Flag{Name: "no-refine", To: &f.noRefine, Usage: "sweep: the minimizer is that of the grid, for which " +
 			"the data are not needed; surepipe sweep --resume goes on from there"})
 	for _, name := range fileFlags {
 		f.moved[name] = new(string)
-		cli.Bind(f.cmd, cli.Flag{Name: name, To: f.moved[name], Usage: "sweep, run: the `file` of the shards' " +
+		cli.Bind(f.cmd, cli.Flag{Name: name, To: f.moved[name], Usage: "sweep: the `file` of the shards' " +
 			"--" + name +
 			", where its path is another one now", Role: cli.Reads})
 	}
@@ -134,7 +130,6 @@ type merger struct {
 var mergers = map[string]merger{
 	study.SampleUnit: {[]string{"plot", "running"}, (*mergeCommand).samples},
 	study.ChainUnit:  {append([]string{"csv", "plot", "out", "no-refine"}, fileFlags...), (*mergeCommand).sweep},
-	study.ProbeUnit:  {append([]string{"out"}, fileFlags...), (*mergeCommand).probes},
 }
 
 // errIncomplete is returned after the missing shards have been printed.
@@ -145,7 +140,7 @@ func (f *mergeCommand) merge(files []string) error {
 	if err := f.check(files); err != nil {
 		return err
 	}
-	set, err := study.ReadShards(files, f.mixed)
+	set, err := study.ReadShards(problems.Disk, files, f.mixed)
 	if err != nil {
 		return err
 	}
@@ -325,49 +320,4 @@ func (f *mergeCommand) here(set *study.Shards, device string, whole any) error {
 		return study.Errorf("the run here is not that of the shards: %w", err)
 	}
 	return nil
-}
-
-// probes solves the problem once more, and writes the result as one machine would.
-func (f *mergeCommand) probes(set *study.Shards) error {
-	if set.Of.Fit == nil {
-		return study.Errorf("%s: its first line has no \"fit\"", f.first(set))
-	}
-	files, err := f.files(set)
-	if err != nil {
-		return err
-	}
-	run := new(runCommand)
-	if err := f.as(run.command(), set, files); err != nil {
-		return err
-	}
-	run.out = f.out
-	if err := run.open(); err != nil {
-		return err
-	}
-	defer run.close()
-	if err := run.checkNamed(f.cmd); err != nil {
-		return err
-	}
-	whole, err := run.header()
-	if err == nil {
-		err = f.here(set, run.job.Device(), whole)
-	}
-	if err != nil {
-		return err
-	}
-	risk, err := run.job.EstimateMerged(f.cmd.Context(), run.file.Y, set, f.mixed)
-	run.line.Close()
-	if err != nil {
-		return err
-	}
-	return run.report(risk, func(r study.Result) error {
-		line := func(w io.Writer) error { return study.WriteLine(w, r) }
-		if err := dataio.WriteFile(f.jsonl, line); err != nil {
-			return err
-		}
-		if err := line(f.cmd.OutOrStdout()); err != nil {
-			return err
-		}
-		return report.Result(&r, f.cmd.ErrOrStderr())
-	})
 }

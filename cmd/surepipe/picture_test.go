@@ -143,8 +143,6 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 			"shape (24,)",
 		"--problem tv2d --data " + gray + lambda + " --truth " +
 			gray: "--truth is for a signal that is not mu",
-		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir +
-			"/p.png": "--picture and --truth are for whole runs",
 		"--spec ../../problems/spec/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " +
 			line: "has shape (24,), real, expected that of the signal, (4, 6), real",
 	} {
@@ -152,5 +150,11 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 		if status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s, want %q", args, status, stderr, want)
 		}
+	}
+	part := "sweep --problem tv2d --lambda 1:2:4 --sigma2 1 --shard 0/2 --jsonl p.jsonl --data " + gray + " --picture " +
+		dir + "/p.png"
+	if status, _, stderr := command(t, strings.Fields(part)...); status != exitUsage ||
+		!strings.Contains(stderr, "--picture and --truth are for whole runs") {
+		t.Errorf("%s: status %d, %s", part, status, stderr)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
-	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -16,7 +15,6 @@ import (
 type runCommand struct {
 	estimation
 	outputFlags
-	jsonl, shard    string
 	asJSON, explain bool
 	imageRisk       bool
 
@@ -62,11 +60,6 @@ Results go to standard output, everything else to standard error.
 		cli.Flag{Name: "explain", To: &f.explain, Usage: "also print what was chosen based on the structure of the " +
 			"problem (method, derivative, linear systems), and why; --json always has this, as choices"})
 	f.registerPicture(cmd)
-	cli.Bind(cmd,
-		cli.Flag{Name: "shard", To: &f.shard, Usage: "compute some of the probes of --trace hutchinson or exact, " +
-			"part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)"},
-		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "with --shard: the `file` for the merged result, after which " +
-			"the shard's is named", Role: cli.Writes, Extensions: []string{"jsonl"}})
 	return cmd
 }
 
@@ -75,51 +68,7 @@ func (f *runCommand) check() error {
 	if err := f.estimation.check(); err != nil {
 		return err
 	}
-	if err := f.checkShard(); err != nil {
-		return err
-	}
-	return f.outputFlags.check(f.cmd, f.shard)
-}
-
-// undivided says why the probes of an estimator cannot be divided among shards.
-var undivided = map[string]string{
-	pipeline.Auto:   "it takes the trace in closed form where there is one, without probes",
-	hutch.HutchPP:   "its probes follow from a sketch, whose vectors are multiplied with each other",
-	hutch.NAHutchPP: "the vectors of its sketches are multiplied with each other",
-	hutch.XTrace:    "it leaves out each vector of its sketch in turn",
-	hutch.XNysTrace: "it leaves out each vector of its sketch in turn",
-}
-
-// checkShard rejects flags that have no meaning for a part of the probes.
-func (f *runCommand) checkShard() error {
-	changed := f.cmd.Flags().Changed
-	if !changed("shard") {
-		if changed("jsonl") {
-			return study.Errorf("--jsonl is for --shard, found none; --json prints the result as a line of JSON")
-		}
-		return nil
-	}
-	reason, whole := undivided[f.Trace.Estimator]
-	switch {
-	case f.jsonl == "":
-		return study.Errorf("--shard needs --jsonl, which names the file of the merged result")
-	case f.Program.Given():
-		return study.Errorf("--shard divides the probes of a derivative, which --exec does not have")
-	case whole:
-		return study.Errorf("--trace is %s, whose probes cannot be divided among shards: %s; expected hutchinson or "+
-			"exact",
-			f.Trace.Estimator, reason)
-	case f.Trace.Estimator == hutch.Hutchinson && f.Trace.Queries.Auto:
-		return study.Errorf("--queries is auto, so that the number of probes follows from their spread: to divide " +
-			"them among shards give a number")
-	}
-	for _, name := range []string{"out", "coefficients-csv", "json", "explain", "image-risk"} {
-		if changed(name) {
-			return study.Errorf("--shard computes a part of the probes: surepipe merge prints the result, and takes "+
-				"--out; found --%s", name)
-		}
-	}
-	return nil
+	return f.outputFlags.check(f.cmd, "")
 }
 
 // open reads the data and makes the estimator.
@@ -161,36 +110,12 @@ func (f *runCommand) run() error {
 		return err
 	}
 	defer f.close()
-	if f.shard != "" {
-		return f.computeShard()
-	}
 	risk, err := f.job.Estimate(f.cmd.Context(), f.file.Y)
 	f.line.Close()
 	if err != nil {
 		return err
 	}
 	return f.report(risk, f.show)
-}
-
-// header describes the estimate, whose probes are divided.
-func (f *runCommand) header() (study.ProbesHeader, error) {
-	return study.NewProbesHeader(f.job, f.file.Data, f.Trace.Estimator, f.Trace.Seed)
-}
-
-// computeShard computes one shard of the probes, to its own file.
-func (f *runCommand) computeShard() error {
-	whole, err := f.header()
-	if err != nil {
-		return err
-	}
-	s, err := f.divide(f.shard, f.jsonl, f.job.Device(), study.ShardPart{Unit: study.ProbeUnit,
-		Total: whole.Plan.Probes}, whole)
-	if err != nil {
-		return err
-	}
-	err = f.job.ComputeProbes(f.cmd.Context(), f.file.Y, s.ShardHeader, s.path)
-	f.line.Close()
-	return f.completed(s, err, s.Shard.N, s.Shard.Total, "probes")
 }
 
 // report writes the files that were asked for, prints the result, and says what is to be known of it.

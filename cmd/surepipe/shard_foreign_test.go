@@ -163,37 +163,3 @@ func TestForeignShardsOfSweepsAreRefused(t *testing.T) {
 	}
 	f.check(cases)
 }
-
-// The same of the probes of an estimate.
-func TestForeignShardsOfProbesAreRefused(t *testing.T) {
-	f := newForeign(t, strings.Fields("run --problem lasso --data ../../testdata/diabetes.npz --sigma2 3000 "+
-		"--lambda 20 --seed 0 --trace hutchinson --queries 12"))
-	cases := f.common("probe", "probe 3", "probe 4")
-	for name, c := range map[string]refused{
-		"other weight":    {f.other("--lambda", "30"), `it was begun with --lambda "30", expected "20"`},
-		"other seed":      {f.other("--seed", "3"), `it was begun with --seed "3", expected "0"`},
-		"other queries":   {f.other("--queries", "13"), "it was begun with --queries"},
-		"other estimator": {f.other("--trace", "exact"), "it was begun with --trace"},
-		"other plan": {f.edited(0, `"plan":{"estimator":"hutchinson"`, `"plan":{"estimator":"exact"`),
-			"it was begun with plan"},
-		"other noise": {f.edited(0, `"sigma2":3000`, `"sigma2":3001`), "it was begun with sigma2 3001, expected 3000"},
-		"other data": {f.edited(0, `"data_sha256":"sha256:`, `"data_sha256":"sha256:0`),
-			"it was begun with other data"},
-		"other solution": {f.edited(0, `"b_sha256":"sha256:`, `"b_sha256":"sha256:0`), "its solution is another one"},
-		"other estimate": {f.edited(0, `"mu_hat_sha256":"sha256:`, `"mu_hat_sha256":"sha256:0`),
-			"its solution is another one"},
-		"no solution":      {f.edited(0, `"fit":{`, `"fitted":{`), `its first line has no "fit"`},
-		"other format":     {f.edited(0, `"run":1`, `"run":2`), "format 2 of surepipe run, expected 1"},
-		"samples no text":  {f.edited(1, `"samples":"`, `"samples":"*`), "line 2: its samples: illegal base64"},
-		"samples cut":      {f.edited(1, `"samples":"`, `"samples":"AAAA`), "line 2: its samples: "},
-		"a result":         {f.write(f.lines[0], `{"problem":"lasso","sure":3}`+"\n"), `line 2: it has no "probe"`},
-		"another number":   {f.edited(1, `"quad":`, `"quad":1`), "are both shard 1 of 4: line 2 of them differs"},
-		"text as a number": {f.edited(1, `"quad":`, `"quad":"x","norm2":`), "line 2: "},
-	} {
-		cases[name] = c
-	}
-	if len(cases) < 40 {
-		t.Errorf("%d cases, expected 40", len(cases))
-	}
-	f.check(cases)
-}

@@ -64,14 +64,7 @@ every entry of y. For example, a LASSO with weights from the data file:
 
 noise says how the noise of y is not white; y and the operator are whitened, and sigma2, by
 default 1, is the variance of what is left. SURE is then the risk of the whitened mean, and
---out writes the mean in the units of y, or the signal:
-
-    noise: {variances: v}        # a variance for each entry of y
-    noise: {covariance: C}       # of all entries of y, or of its first axis (of coils, say);
-                                 # complex: C is E n n*, and sigma2 by default 1/2
-    noise: {whitening: OPERATOR} # W with W cov(y) W* = sigma2 I
-    noise: anscombe              # Poisson counts, 2 sqrt(y + 3/8): approximate, also its
-                                 # inverse; for operator: identity
+--out writes the mean in the units of y, or the signal. Its kinds are below.
 
 Penalties of an analysis operator, r(D b), have no proximal operator in closed form. Use
 a synthesis form instead: A = operator synthesis, with the penalty on the

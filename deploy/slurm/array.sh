@@ -3,7 +3,7 @@
 #
 #   deploy/slurm/array.sh OUT.jsonl SHARDS surepipe montecarlo --problem ... --data ...
 #
-# and the same for surepipe sweep and surepipe run. It submits SHARDS tasks with --shard auto/SHARDS,
+# and the same for surepipe sweep. It submits SHARDS tasks with --shard auto/SHARDS,
 # and a job that merges their files to OUT.jsonl when all have ended, prints both jobs' numbers, and
 # returns. Options for sbatch (partition, memory, time, account) come from SBATCH_ variables or from
 # $SBATCH_FLAGS; options for surepipe merge from $MERGE_FLAGS. The folder of OUT.jsonl must be one that

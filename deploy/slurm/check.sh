@@ -1,7 +1,7 @@
 #!/bin/bash
 # Checks array.sh on a real Slurm, against the bytes of one machine's run, times aside: a Monte Carlo
-# array of 8 shards on two nodes, one of which fails in the middle; and arrays of a sweep and of the
-# probes of an estimate, of which a task is killed and computed again because the merge asks for it.
+# array of 8 shards on two nodes, one of which fails in the middle; and an array of a sweep, of which a task
+# is killed and computed again because the merge asks for it.
 #
 #   deploy/slurm/cluster.sh 2 deploy/slurm/check.sh SUREPIPE
 set -euo pipefail
@@ -73,18 +73,10 @@ without_times() { sed -E 's/"seconds":(\{[^}]*\}|[0-9.e+-]+)/"seconds":0/g' "$1"
 cmp <(without_times whole.jsonl) <(without_times out.jsonl)
 echo "$(wc -l < out.jsonl) lines merged from 8 shards, $requeued requeued: equal to one machine's"
 
-# Both arrays share the nodes. The first task that computes is killed, and counts as failed.
+# The first task that computes is killed, and counts as failed.
 sweep=("$program" sweep --problem matrix-completion --data mc.npz --lambda 0.05max:max:16 --chain 2 --refine 2 --queries 60)
-probes=("$program" run --problem matrix-completion --data mc.npz --lambda 0.05max --trace hutchinson --queries 400 --probe-batch 4)
 "${sweep[@]}" --jsonl sweep.whole > sweep.out 2>&1 || [ $? = 3 ]
-"${probes[@]}" --json > run.whole 2> run.err || [ $? = 3 ]
-submit() { # NAME
-  case $1 in
-    sweep) "$here/array.sh" "$work/sweep.jsonl" 4 "${sweep[@]}" ;;
-    run) "$here/array.sh" "$work/run.jsonl" 4 "${probes[@]}" ;;
-  esac
-}
-declare -A merges
+submit() { "$here/array.sh" "$work/sweep.jsonl" 4 "${sweep[@]}"; }
 kill_task() { # ARRAY
   local dir
   for ((i = 0; i < 300; i++)); do
@@ -104,26 +96,21 @@ await() { # JOB
     sleep 0.1
   done
 }
-for name in sweep run; do
-  read -r _ array _ merge < <(submit "$name")
-  merges[$name]=$merge
-  kill_task "$array"
-done
-for name in sweep run; do
-  await "${merges[$name]}"
-  again=$(sed -n 's/.*"array":"\([0-9,-]*\)".*/\1/p' "surepipe-merge-${merges[$name]}.log")
-  if [ -z "$again" ]; then
-    echo "$name: the merge asks for nothing, though a task was killed" >&2
-    cat "surepipe-merge-${merges[$name]}.log" >&2
-    exit 1
-  fi
-  read -r _ array _ merge < <(ARRAY=$again submit "$name")
-  await "$merge"
-  if [ ! -f "$name.jsonl" ]; then
-    echo "$name: nothing was merged" >&2
-    tail -n 5 surepipe-*.log >&2
-    exit 1
-  fi
-  cmp <(without_times "$name.whole") <(without_times "$name.jsonl")
-  echo "$name: merged from 4 shards, of which $again were computed again: equal to one machine's"
-done
+read -r _ array _ merge < <(submit)
+kill_task "$array"
+await "$merge"
+again=$(sed -n 's/.*"array":"\([0-9,-]*\)".*/\1/p' "surepipe-merge-$merge.log")
+if [ -z "$again" ]; then
+  echo "the merge asks for nothing, though a task was killed" >&2
+  cat "surepipe-merge-$merge.log" >&2
+  exit 1
+fi
+read -r _ array _ merge < <(ARRAY=$again submit)
+await "$merge"
+if [ ! -f sweep.jsonl ]; then
+  echo "nothing was merged" >&2
+  tail -n 5 surepipe-*.log >&2
+  exit 1
+fi
+cmp <(without_times sweep.whole) <(without_times sweep.jsonl)
+echo "sweep merged from 4 shards, of which $again were computed again: equal to one machine's"

@@ -44,11 +44,13 @@ type Options struct {
 	Index string
 	// Weights is the column of the weights of entries, "" where they have none ([OpenEntries]).
 	Weights string
+	// Groups is the column by which rows belong together, which is no column of X; "" for none.
+	Groups string
 }
 
 // OptionError is an error in one of the options.
 type OptionError struct {
-	Option string // response, index, only, drop, categorical, missing or weights
+	Option string // response, index, only, drop, categorical, missing, weights or groups
 	Err    error
 }
 
@@ -131,6 +133,8 @@ type Data struct {
 	// X is nil with NoX.
 	X *mat.Dense
 	Y []float64
+	// Groups are labels of the rows by the column of the options, nil where there is none.
+	Groups []int
 	// Rows names the rows of X, nil where the table does not.
 	Rows []string
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
@@ -149,34 +153,36 @@ func Open(path string, o Options) (*Data, error) {
 	if o.NoX {
 		return openSequence(path, o)
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{
+	return open(path, dataio.TableOptions{
 		Files: o.Files, NA: o.NA, Columns: o.check, Read: o.used,
 		Text: func(name string) bool { return slices.Contains(o.Categorical, name) },
-	})
-	if err != nil {
-		return nil, unnamed(err)
+	}, func(t *dataio.Table) (*Data, error) { return Build(t, o) })
+}
+
+// open reads a table and makes something of it. Errors name the file, but for OptionErrors.
+func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.Table) (*T, error)) (*T, error) {
+	t, err := dataio.OpenTable(path, reading)
+	var data *T
+	if err == nil {
+		if data, err = build(t); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	}
-	data, err := Build(t, o)
-	var option *OptionError
-	if err != nil && !errors.As(err, &option) {
-		err = fmt.Errorf("%s: %w", path, err)
+	if option := (*OptionError)(nil); errors.As(err, &option) {
+		err = option
 	}
 	return data, err
 }
 
-// unnamed is an error in the options without the name of a file before it.
-func unnamed(err error) error {
-	var option *OptionError
-	if errors.As(err, &option) {
-		return option
-	}
-	return err
-}
-
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || o.Weights != "" && name == o.Weights ||
+	return name == o.Response || o.Weights != "" && name == o.Weights || o.Groups != "" && name == o.Groups ||
 		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+}
+
+// inX reports whether a column is one of X.
+func (o Options) inX(name string) bool {
+	return name != o.Response && (o.Groups == "" || name != o.Groups) && o.used(name)
 }
 
 // check rejects options that do not fit the columns of a table.
@@ -186,6 +192,9 @@ func (o Options) check(names []string) error {
 	}
 	if o.Weights != "" && !slices.Contains(names, o.Weights) {
 		return &OptionError{"weights", ndarray.MissingColumn(o.Weights, names)}
+	}
+	if o.Groups != "" && !slices.Contains(names, o.Groups) {
+		return &OptionError{"groups", ndarray.MissingColumn(o.Groups, names)}
 	}
 	if o.Weights != "" && o.Weights == o.Response {
 		return &OptionError{"weights", fmt.Errorf("column %q is the response", o.Weights)}
@@ -205,7 +214,7 @@ func (o Options) check(names []string) error {
 			}
 		}
 	}
-	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return name != o.Response && o.used(name) }) {
+	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return o.inX(name) }) {
 		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
 	}
 	if o.Index != "" && !slices.Contains(names, o.Index) {
@@ -227,7 +236,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	}
 	var columns []dataio.Column
 	for _, c := range t.Columns {
-		if c.Name != o.Response && o.used(c.Name) {
+		if o.inX(c.Name) {
 			columns = append(columns, c)
 		}
 	}
@@ -275,6 +284,11 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 			data.Rows = append(data.Rows, t.RowNames[i])
 		}
 	}
+	if o.Groups != "" {
+		if data.Groups, err = labels(t, o.Groups, kept); err != nil {
+			return nil, err
+		}
+	}
 	data.X, data.Filled, err = data.Design.code(t, columns, kept)
 	return data, err
 }
@@ -310,7 +324,7 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
 				continue
 			}
 			if count == 0 {
-				where = place(t, i, c.Name)
+				where = t.Place(i, c.Name)
 			}
 			count++
 			per[j]++
@@ -338,15 +352,6 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
 		return nil, &OptionError{"missing", fmt.Errorf("no row is left: each of the %d has a missing value", t.Rows())}
 	}
 	return kept, nil
-}
-
-// place names a cell, for errors.
-func place(t *dataio.Table, i int, column string) string {
-	row := ""
-	if t.RowNames != nil && t.RowNames[i] != "" {
-		row = fmt.Sprintf(" (%.40q)", t.RowNames[i])
-	}
-	return fmt.Sprintf("line %d%s, column %q", t.Lines[i], row, column)
 }
 
 // checkColumn rejects columns that carry nothing to learn from: those without values, and texts
@@ -437,10 +442,10 @@ func (d *Design) code(t *dataio.Table, columns []dataio.Column, rows []int) (x *
 			case !c.Missing(i):
 				if !v.put(row[:w], c, i) {
 					return nil, 0, fmt.Errorf("%s: found the level %.40q, which the fit does not know; "+
-						"expected one of %s", place(t, i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
+						"expected one of %s", t.Place(i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
 				}
 			case v.Fill == nil:
-				return nil, 0, fmt.Errorf("%s: the value is missing", place(t, i, c.Name))
+				return nil, 0, fmt.Errorf("%s: the value is missing", t.Place(i, c.Name))
 			default:
 				copy(row[:w], v.Fill)
 				filled++

@@ -60,23 +60,23 @@ func Do(n int, body Loop) {
 	crews.Put(c)
 }
 
-// DoIf is Do if shared, and otherwise runs the parts one after the other.
-func DoIf(shared bool, n int, body Loop) {
-	if shared {
-		Do(n, body)
-		return
-	}
-	for i := range n {
-		body.Part(i)
-	}
-}
-
 // For calls f with the numbers 0 to n-1 on all idle processors.
 func For(n int, f func(i int)) { Do(n, calls(f)) }
 
 // Ranges calls f with the ranges from lo to hi-1 of a size, of which the last may be shorter, that 0 to n-1 consist of.
 func Ranges(n, size int, f func(lo, hi int)) {
 	Do(Parts(n, size), calls(func(i int) { f(i*size, min((i+1)*size, n)) }))
+}
+
+// RangesIf is Ranges if shared, and otherwise takes the ranges one after the other.
+func RangesIf(shared bool, n, size int, f func(lo, hi int)) {
+	if shared {
+		Ranges(n, size, f)
+		return
+	}
+	for lo := 0; lo < n; lo += size {
+		f(lo, min(lo+size, n))
+	}
 }
 
 // work takes parts until none is left. The caller's goroutine offers the rest to helpers before each of its parts.

@@ -18,13 +18,13 @@ func TestEveryPartRunsOnce(t *testing.T) {
 		for _, n := range []int{0, 1, 2, 100} {
 			for _, shared := range []bool{false, true} {
 				var count [101][10]atomic.Int64
-				parallel.DoIf(shared, n, calls(func(i int) {
+				parallel.RangesIf(shared, n, 1, func(i, end int) {
 					parallel.Ranges(10, 3, func(lo, hi int) {
 						for j := lo; j < hi; j++ {
-							count[i][j].Add(1)
+							count[i][j].Add(int64(end - i))
 						}
 					})
-				}))
+				})
 				for i := range count {
 					for j := range count[i] {
 						want := int64(0)

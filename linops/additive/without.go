@@ -26,20 +26,20 @@ func WithoutEffects(s *linops.Selection, e *Effects) linops.Operator {
 			a.structure.Norm2 = linops.Known(0)
 		}
 		a.structure.ColumnNorms2, a.structure.ColumnSpread = a.columnNorms2, a.columnSpread
-		a.structure.Sampled, a.structure.Project = linops.StructureOf(s).Sampled, e.Remove
+		a.structure.Sampled = linops.StructureOf(s).Sampled
 	}
+	a.structure.Picked = a.picked
 	a.structure = linops.Complete(a, a.structure)
 	return a
 }
 
-// Parts are those of the selection, split only where both rows and columns have effects: a constant or the effects
-// of one of them tie the parts together.
+// Parts are those of the selection, split where rows or columns have effects: a constant ties the parts together.
 func (a *withoutEffects) parts(shape array.Shape, split bool) []linops.Part {
 	e := a.e
 	if shape != e.shape {
 		return nil
 	}
-	if split = split && e.rows && e.cols; !split {
+	if split = split && (e.rows || e.cols); !split {
 		return a.s.PartsWith(shape, false, func(s *linops.Selection, _ *linops.Part) (linops.Operator, func(), error) {
 			return WithoutEffects(s, e), s.Release, nil
 		})
@@ -54,6 +54,17 @@ func (a *withoutEffects) parts(shape array.Shape, split bool) []linops.Part {
 	})
 }
 
+// picked are the selection's entries without the effects.
+func (a *withoutEffects) picked(shape array.Shape) *linops.Picked {
+	p := linops.StructureOf(a.s).Picked(shape)
+	if p == nil {
+		return nil
+	}
+	p.Oblique = a.e.Weighted()
+	p.RowEffects, p.ColEffects, p.Rank, p.Diagonal, p.Remove = a.e.rows, a.e.cols, a.e.rank, a.e.diagonal, a.e.Remove
+	return p
+}
+
 // of are the effects of a part, of which s picks the entries.
 func (e *Effects) of(s *linops.Selection, p *linops.Part) (*Effects, error) {
 	var w []float64
@@ -62,7 +73,7 @@ func (e *Effects) of(s *linops.Selection, p *linops.Part) (*Effects, error) {
 			w = append(w, e.w[i])
 		}
 	}
-	return NewEffects(e.dev, p.Shape(), s.Indices(), true, true, w)
+	return NewEffects(e.dev, p.Shape(), s.Indices(), e.rows, e.cols, w)
 }
 
 type withoutEffects struct {

@@ -24,14 +24,6 @@ type Channels struct {
 	k, n int
 	m    []complex128 // row-major
 	pair bool         // the numbers are complex
-	on   *loadedChannels
-}
-
-// loadedChannels is what a Channels keeps on another device.
-type loadedChannels struct {
-	re, im array.Batch // k x k
-	turn   complexPairs
-	i      factors // the imaginary unit, for every number
 }
 
 // NewChannels returns the operator of a matrix, row-major k x k, on k channels of n real numbers, for
@@ -49,7 +41,7 @@ func NewChannels(k, n int, m []complex128, pairs bool) (*Channels, error) {
 		}
 	}
 	a := &Channels{k: k, n: n, m: append([]complex128(nil), m...), pair: pairs}
-	a.mapped = mapped{name: "Channels", d: k * a.width(), p: k * a.width(), run: a.apply}
+	a.mapped = mapped{twin: twin{host: a}, name: "Channels", d: k * a.width(), p: k * a.width()}
 	s := linops.Structure{ColumnNorms2: a.columnNorms2}
 	if norm2, ok := a.norm2(); ok {
 		s.Norm2 = linops.Known(norm2)
@@ -100,66 +92,41 @@ func (a *Channels) width() int {
 }
 
 // Load puts the matrix on a device, unless that computes in the host's memory. It comes before the
-// first product.
+// first product. There M B = Re(M) B + Im(M) (i B) are products of real matrices.
 func (a *Channels) Load(dev array.Device) {
-	if inHostMemory(dev) || a.on != nil || a.k == 0 || a.n == 0 {
+	if !a.loads(dev) || a.k == 0 || a.n == 0 {
 		return
 	}
-	re, im := make([]float64, len(a.m)), make([]float64, len(a.m))
+	parts := [2][]float64{make([]float64, len(a.m)), make([]float64, len(a.m))}
 	for i, v := range a.m {
-		re[i], im[i] = real(v), imag(v)
+		parts[0][i], parts[1][i] = real(v), imag(v)
 	}
-	on := &loadedChannels{re: dev.Alloc(1, len(re))}
-	dev.Upload(on.re, re)
-	if a.pair {
-		on.im = dev.Alloc(1, len(im))
-		dev.Upload(on.im, im)
-		unit := make([]float64, a.k*a.width())
-		for i := range unit {
-			unit[i] = float64(i % 2)
-		}
-		on.turn, on.i = newComplexPairs(dev, len(unit)/2), newFactors(dev, 1, unit)
-	}
-	a.on = on
-}
-
-// Release frees the memory of Load. The operator is dead on that device afterwards.
-func (a *Channels) Release() {
-	if a.on == nil {
-		return
-	}
-	a.on.re.Free()
-	if a.pair {
-		a.on.im.Free()
-		a.on.turn.free()
-		a.on.i.free()
-	}
-	a.on = nil
-}
-
-// apply is mapOnHost for a batch on the device, where M B = Re(M) B + Im(M) (i B) are products of real
-// matrices.
-func (a *Channels) apply(dst, src array.Batch, do action) {
-	if a.on == nil || !elsewhere(dst) {
-		mapOnHost(dst, src, a, do)
-		return
-	}
-	dev, adjoint := dst.Device(), do.kind == doAdjoint
 	square, side := array.Shape{Rows: a.k, Cols: a.k}, array.Shape{Rows: a.k, Cols: a.width()}
-	dev.GemmEach(adjoint, false, 1, a.on.re, square, src, side, 0, dst)
+	re := a.put(dev, parts[0])
 	if !a.pair {
+		a.on = func(dst, src array.Batch, do action) {
+			dst.Device().GemmEach(do.kind == doAdjoint, false, 1, re, square, src, side, 0, dst)
+		}
 		return
 	}
-	sign := 1.0
-	if adjoint {
-		sign = -1
+	im, unit := a.put(dev, parts[1]), make([]float64, a.k*a.width())
+	for i := range unit {
+		unit[i] = float64(i % 2)
 	}
-	inGroups(dst, src, 3*src.N(), func(dst, src array.Batch) {
-		turned := dev.Alloc(src.K(), src.N())
-		a.on.turn.multiply(turned, a.on.i, false, src)
-		dev.GemmEach(adjoint, false, sign, a.on.im, square, turned, side, 1, dst)
-		turned.Free()
-	})
+	turn, i := newComplexPairs(&a.twin, dev, len(unit)/2), newFactors(&a.twin, dev, 1, unit)
+	a.on = func(dst, src array.Batch, do action) {
+		dev, adjoint, sign := dst.Device(), do.kind == doAdjoint, 1.0
+		if adjoint {
+			sign = -1
+		}
+		dev.GemmEach(adjoint, false, 1, re, square, src, side, 0, dst)
+		inGroups(dst, src, 3*src.N(), func(dst, src array.Batch) {
+			turned := dev.Alloc(src.K(), src.N())
+			turn.multiply(turned, i, false, src)
+			dev.GemmEach(adjoint, false, sign, im, square, turned, side, 1, dst)
+			turned.Free()
+		})
+	}
 }
 
 func (a *Channels) shares() bool { return false }

@@ -20,17 +20,8 @@ import (
 type Coils struct {
 	mapped
 	n, coils int
-	maps     []float64    // coils x n pairs
-	gains    []float64    // sum_c |s_c|^2
-	on       *loadedCoils // another device; nil without one
-}
-
-// loadedCoils is what a Coils keeps on a device.
-type loadedCoils struct {
-	complexPairs
-	maps   factors
-	ones   array.Batch // one for each coil
-	shrink product.Cache
+	maps     []float64 // coils x n pairs
+	gains    []float64 // sum_c |s_c|^2
 }
 
 // NewCoils returns the operator of the sensitivities s, coils x n pairs of real and imaginary part.
@@ -42,7 +33,7 @@ func NewCoils(coils, n int, s []float64) (*Coils, error) {
 			n)
 	}
 	a := &Coils{n: n, coils: coils, maps: append([]float64(nil), s...), gains: make([]float64, n)}
-	a.mapped = mapped{name: "Coils", d: 2 * coils * n, p: 2 * n, run: a.apply}
+	a.mapped = mapped{twin: twin{host: a}, name: "Coils", d: 2 * coils * n, p: 2 * n}
 	for i, v := range s {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("linops: the sensitivity of coil %d at pixel %d is %g, expected finite numbers",
@@ -63,54 +54,30 @@ func NewCoils(coils, n int, s []float64) (*Coils, error) {
 }
 
 // Load puts the sensitivities on a device, twice, unless that computes in the host's memory. It comes
-// before the first product.
+// before the first product. There one image, or all images of the coils, are a batch.
 func (a *Coils) Load(dev array.Device) {
-	if inHostMemory(dev) || a.on != nil || a.n == 0 || a.coils == 0 {
+	if !a.loads(dev) || a.n == 0 || a.coils == 0 {
 		return
 	}
-	a.on = &loadedCoils{complexPairs: newComplexPairs(dev, a.n), maps: newFactors(dev, a.coils, a.maps),
-		ones: dev.Alloc(1, a.coils)}
-	dev.Fill(a.on.ones, 1)
-}
-
-// Release frees the memory of Load. The operator is dead on that device afterwards.
-func (a *Coils) Release() {
-	if a.on == nil {
-		return
-	}
-	a.on.shrink.Clear()
-	a.on.complexPairs.free()
-	a.on.maps.free()
-	a.on.ones.Free()
-	a.on = nil
-}
-
-// apply is mapOnHost for a batch on the device, where one image, or all images of the coils, are a
-// batch.
-func (a *Coils) apply(dst, src array.Batch, do action) {
-	if a.on == nil || !elsewhere(dst) {
-		mapOnHost(dst, src, a, do)
-		return
-	}
-	on, dev := a.on, dst.Device()
-	if do.kind == doNormal {
-		w := on.shrink.Acquire(dev, do.eta, func(dev array.Device) array.Batch {
-			return product.UploadShrinkage(dev, a.columnNorms2(), do.eta)
-		})
-		dev.Mul(dst, src, w.Value)
-		on.shrink.Release(w)
-		return
-	}
-	for i := range dst.K() {
-		to, from := dst.Rows(i, i+1), src.Rows(i, i+1)
-		if do.kind == doForward {
-			on.multiply(to.Reshape(a.coils, 2*a.n), on.maps, false, from)
-			continue
+	pairs, maps := newComplexPairs(&a.twin, dev, a.n), newFactors(&a.twin, dev, a.coils, a.maps)
+	ones := a.put(dev, product.Constant(a.coils, 1))
+	a.on = func(dst, src array.Batch, do action) {
+		dev := dst.Device()
+		if do.kind == doNormal {
+			a.shrunk(dev, do.eta, a.columnNorms2, func(w array.Batch) { dev.Mul(dst, src, w) })
+			return
 		}
-		products := dev.Alloc(a.coils, 2*a.n)
-		on.multiply(products, on.maps, true, from.Reshape(a.coils, 2*a.n))
-		dev.Gemm(false, false, 1, on.ones, products, 0, to)
-		products.Free()
+		for i := range dst.K() {
+			to, from := dst.Rows(i, i+1), src.Rows(i, i+1)
+			if do.kind == doForward {
+				pairs.multiply(to.Reshape(a.coils, 2*a.n), maps, false, from)
+				continue
+			}
+			products := dev.Alloc(a.coils, 2*a.n)
+			pairs.multiply(products, maps, true, from.Reshape(a.coils, 2*a.n))
+			dev.Gemm(false, false, 1, ones, products, 0, to)
+			products.Free()
+		}
 	}
 }
 

@@ -66,10 +66,9 @@ type Convolution struct {
 	r, c    int             // the size transformed: rows x cols, padded
 	kernel  []complex128    // K, column by column: c/2+1 columns of r values
 	direct  [2]*correlation // Forward and Adjoint of a small kernel; else nil
-	forRows sync.Pool       // of *realDFT
+	forRows sync.Pool       // of *rowPlan
 	forCols sync.Pool       // of *columnPlan
-	works   sync.Pool
-	on      *loadedConvolution // another device; nil without one
+	spectra sync.Pool       // of *[]complex128, the transforms of the rows, each c/2+1 values
 }
 
 // NewConvolution1D returns the convolution of vectors of length n with a kernel. It returns an
@@ -112,7 +111,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 			"square overflows", sum)
 	}
 	a := &Convolution{rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
-	a.mapped = mapped{name: name, d: rows * cols, p: rows * cols, run: a.apply}
+	a.mapped = mapped{twin: twin{host: a}, name: name, d: rows * cols, p: rows * cols}
 	if rows*cols == 0 {
 		a.structure = linops.Complete(a, linops.Structure{Storage: linops.Storage{Taps: a.entries}})
 		return a, nil
@@ -124,7 +123,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	width := a.c/2 + 1
 	a.forRows.New = func() any { return &rowPlan{newRealDFT(a.c), make([]float64, a.c)} }
 	a.forCols.New = func() any { return newColumnPlan(a.r) }
-	a.works.New = func() any { return &convolutionWork{a: a, spectrum: make([]complex128, rows*width)} }
+	a.spectra.New = func() any { s := make([]complex128, rows*width); return &s }
 	a.direct[doForward] = newCorrelation(rows, cols, flipped(kernel), kr-1-kr/2, kc-1-kc/2, boundary)
 	a.direct[doAdjoint] = newCorrelation(rows, cols, a.taps, kr/2, kc/2, boundary)
 	if boundary == Circular || a.direct[doForward] == nil {
@@ -280,15 +279,6 @@ func (a *Convolution) columnNorms2() []float64 {
 
 func (a *Convolution) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
 
-// convolutionWork is the state of one image's convolution, by parts that run in parallel.
-type convolutionWork struct {
-	a        *Convolution
-	dst, src []float64
-	do       action
-	phase    int
-	spectrum []complex128 // of the rows, each c/2+1 values
-}
-
 // rowPlan and columnPlan are the transforms and the memory of one goroutine.
 type rowPlan struct {
 	dft    *realDFT
@@ -315,47 +305,38 @@ func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
 		a.direct[do.kind].vector(dst, src, shared)
 		return
 	}
-	w := a.works.Get().(*convolutionWork)
-	w.dst, w.src, w.do = dst, src, do
-	rowParts := parallel.Parts(a.rows, rowsPerPart(a.c))
-	w.phase = alongRows
-	parallel.DoIf(shared, rowParts, w)
-	w.phase = alongColumns
-	parallel.DoIf(shared, parallel.Parts(a.c/2+1, stripe), w)
-	w.phase = rowsBack
-	parallel.DoIf(shared, rowParts, w)
-	w.dst, w.src = nil, nil
-	a.works.Put(w)
-}
-
-func (w *convolutionWork) Part(i int) {
-	a := w.a
-	if w.phase == alongColumns {
+	memory := a.spectra.Get().(*[]complex128)
+	defer a.spectra.Put(memory)
+	spectrum, width := *memory, a.c/2+1
+	eachRow := func(f func(p *rowPlan, row int, spectrum []complex128)) {
+		parallel.RangesIf(shared, a.rows, rowsPerPart(a.c), func(lo, hi int) {
+			p := a.forRows.Get().(*rowPlan)
+			for r := lo; r < hi; r++ {
+				f(p, r*a.cols, spectrum[r*width:(r+1)*width])
+			}
+			a.forRows.Put(p)
+		})
+	}
+	eachRow(func(p *rowPlan, at int, spectrum []complex128) {
+		clear(p.padded[copy(p.padded, src[at:at+a.cols]):])
+		p.dft.forward(spectrum, p.padded)
+	})
+	parallel.RangesIf(shared, width, stripe, func(lo, hi int) {
 		p := a.forCols.Get().(*columnPlan)
-		w.columns(p, i*stripe, min((i+1)*stripe, a.c/2+1))
+		a.columns(p, spectrum, do, lo, hi)
 		a.forCols.Put(p)
-		return
-	}
-	p := a.forRows.Get().(*rowPlan)
-	per, width := rowsPerPart(a.c), a.c/2+1
-	for r := i * per; r < min((i+1)*per, a.rows); r++ {
-		s := w.spectrum[r*width : (r+1)*width]
-		if w.phase == alongRows {
-			clear(p.padded[copy(p.padded, w.src[r*a.cols:(r+1)*a.cols]):])
-			p.dft.forward(s, p.padded)
-		} else {
-			p.dft.inverse(p.padded, s)
-			copy(w.dst[r*a.cols:(r+1)*a.cols], p.padded)
-		}
-	}
-	a.forRows.Put(p)
+	})
+	eachRow(func(p *rowPlan, at int, spectrum []complex128) {
+		p.dft.inverse(p.padded, spectrum)
+		copy(dst[at:at+a.cols], p.padded)
+	})
 }
 
-func (w *convolutionWork) columns(p *columnPlan, lo, hi int) {
-	a := w.a
+// columns transforms columns lo to hi-1 of the spectrum, multiplies them by the kernel and transforms them back.
+func (a *Convolution) columns(p *columnPlan, spectrum []complex128, do action, lo, hi int) {
 	width := a.c/2 + 1
 	for i := range a.rows {
-		for j, v := range w.spectrum[i*width+lo : i*width+hi] {
+		for j, v := range spectrum[i*width+lo : i*width+hi] {
 			p.columns[j][i] = v
 		}
 	}
@@ -365,7 +346,7 @@ func (w *convolutionWork) columns(p *columnPlan, lo, hi int) {
 		clear(x[a.rows:])
 		p.dft.forward(x)
 		k := a.kernel[(lo+j)*a.r:][:len(x)]
-		switch w.do.kind {
+		switch do.kind {
 		case doForward:
 			for i, v := range x {
 				u, t := real(k[i])*scale, imag(k[i])*scale
@@ -383,14 +364,14 @@ func (w *convolutionWork) columns(p *columnPlan, lo, hi int) {
 			}
 		case doNormal:
 			for i, v := range x {
-				f := scale / (1 + w.do.eta*squared(k[i]))
+				f := scale / (1 + do.eta*squared(k[i]))
 				x[i] = complex(real(v)*f, imag(v)*f)
 			}
 		}
 		p.dft.inverse(x)
 	}
 	for i := range a.rows {
-		row := w.spectrum[i*width+lo : i*width+hi]
+		row := spectrum[i*width+lo : i*width+hi]
 		for j := range row {
 			row[j] = p.columns[j][i]
 		}

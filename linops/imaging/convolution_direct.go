@@ -30,8 +30,7 @@ type correlation struct {
 	u, v       []float64 // nil unless q = u v*
 	up, left   int
 	boundary   Boundary
-	works      sync.Pool
-	lines      sync.Pool
+	lines      sync.Pool // of *correlationLine
 }
 
 // newCorrelation returns nil where q has too many taps.
@@ -46,7 +45,6 @@ func newCorrelation(rows, cols int, q *mat.Dense, up, left int, boundary Boundar
 		return nil
 	}
 	c.taps = taps
-	c.works.New = func() any { return &correlationWork{c: c} }
 	c.lines.New = func() any { return &correlationLine{x: make([]float64, cols+kc-1)} }
 	return c
 }
@@ -86,12 +84,6 @@ func separate(q *mat.Dense) (u, v []float64) {
 	return u, v
 }
 
-// correlationWork is the state of one image's correlation, by parts that run in parallel.
-type correlationWork struct {
-	c        *correlation
-	dst, src []float64
-}
-
 // correlationLine is one goroutine's memory: a row that is extended beyond both ends, and rows that
 // were summed along.
 type correlationLine struct{ x, summed []float64 }
@@ -107,24 +99,15 @@ func (c *correlation) perPart() int {
 }
 
 func (c *correlation) vector(dst, src []float64, shared bool) {
-	w := c.works.Get().(*correlationWork)
-	w.dst, w.src = dst, src
-	parallel.DoIf(shared, parallel.Parts(c.rows, c.perPart()), w)
-	w.dst, w.src = nil, nil
-	c.works.Put(w)
-}
-
-func (w *correlationWork) Part(i int) {
-	c := w.c
-	per := c.perPart()
-	lo, hi := i*per, min((i+1)*per, c.rows)
-	line := c.lines.Get().(*correlationLine)
-	if c.u != nil {
-		w.separable(line, lo, hi)
-	} else {
-		w.whole(line, lo, hi)
-	}
-	c.lines.Put(line)
+	parallel.RangesIf(shared, c.rows, c.perPart(), func(lo, hi int) {
+		line := c.lines.Get().(*correlationLine)
+		if c.u != nil {
+			c.separable(line, dst, src, lo, hi)
+		} else {
+			c.whole(line, dst, src, lo, hi)
+		}
+		c.lines.Put(line)
+	})
 }
 
 // source is the row of the image that stands at row y, and false where that is 0.
@@ -137,27 +120,25 @@ func (c *correlation) source(y int) (int, bool) {
 
 // whole extends every row of x once and adds it to all rows of the result that it reaches, top to
 // bottom: row r of the result receives its taps s in order.
-func (w *correlationWork) whole(line *correlationLine, lo, hi int) {
-	c := w.c
-	clear(w.dst[lo*c.cols : hi*c.cols])
+func (c *correlation) whole(line *correlationLine, dst, src []float64, lo, hi int) {
+	clear(dst[lo*c.cols : hi*c.cols])
 	kr, _ := c.q.Dims()
 	for y := lo - c.up; y < hi-c.up+kr-1; y++ {
 		at, ok := c.source(y)
 		if !ok {
 			continue
 		}
-		c.extend(line.x, w.src[at*c.cols:(at+1)*c.cols])
+		c.extend(line.x, src[at*c.cols:(at+1)*c.cols])
 		for s := range kr {
 			if r := y - s + c.up; r >= lo && r < hi {
-				simd.Sum(w.dst[r*c.cols:(r+1)*c.cols], c.q.RawRowView(s), line.x, 1, true)
+				simd.Sum(dst[r*c.cols:(r+1)*c.cols], c.q.RawRowView(s), line.x, 1, true)
 			}
 		}
 	}
 }
 
 // separable sums every row along, and these sums down.
-func (w *correlationWork) separable(line *correlationLine, lo, hi int) {
-	c := w.c
+func (c *correlation) separable(line *correlationLine, dst, src []float64, lo, hi int) {
 	n := hi - lo + len(c.u) - 1
 	line.summed = product.Resize(line.summed, n*c.cols)
 	for y := range n {
@@ -167,11 +148,11 @@ func (w *correlationWork) separable(line *correlationLine, lo, hi int) {
 			clear(to)
 			continue
 		}
-		c.extend(line.x, w.src[at*c.cols:(at+1)*c.cols])
+		c.extend(line.x, src[at*c.cols:(at+1)*c.cols])
 		simd.Sum(to, c.v, line.x, 1, false)
 	}
 	for r := lo; r < hi; r++ {
-		simd.Sum(w.dst[r*c.cols:(r+1)*c.cols], c.u, line.summed[(r-lo)*c.cols:], c.cols, false)
+		simd.Sum(dst[r*c.cols:(r+1)*c.cols], c.u, line.summed[(r-lo)*c.cols:], c.cols, false)
 	}
 }
 

@@ -18,14 +18,7 @@ func (g *Gradient) cosines() linops.Spectrum {
 // gridCosines are those of the differences of a grid with reflecting borders.
 func gridCosines(rows, cols int) linops.Spectrum {
 	return linops.Spectrum{Shape: array.Shape{Rows: rows, Cols: cols}, Values: func() []float64 {
-		values := make([]float64, 0, rows*cols)
-		down, along := pathSpectrum(rows), pathSpectrum(cols)
-		for _, u := range down {
-			for _, v := range along {
-				values = append(values, u+v)
-			}
-		}
-		return values
+		return outerSums(pathSpectrum(rows), pathSpectrum(cols))
 	}}
 }
 

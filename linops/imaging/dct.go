@@ -27,7 +27,13 @@ import (
 // Signal Processing 28 (1980).
 type DCT struct {
 	mapped
-	grid *cosineGrid
+	rows, cols int
+	rowTwiddle []complex128 // for vectors along a row
+	colTwiddle []complex128
+	plans      sync.Pool // of *cosinePlan
+	// u and v are the eigenvalues of the rows and of the columns in C* diag(1/(1 + eta (u_k + v_l))) C, the action
+	// doNormal; nil where nothing asks for it.
+	u, v []float64
 }
 
 // NewDCT returns the transform of vectors of length n.
@@ -44,24 +50,18 @@ func NewDCT2D(rows, cols int) *DCT {
 }
 
 func newDCT(rows, cols int) *DCT {
-	a := &DCT{grid: newCosineGrid(rows, cols)}
-	a.mapped = mapped{name: "DCT", d: rows * cols, p: rows * cols, run: a.grid.apply}
+	a := &DCT{rows: rows, cols: cols, rowTwiddle: cosineTwiddle(cols), colTwiddle: cosineTwiddle(rows)}
+	a.mapped = mapped{twin: twin{host: a}, name: "DCT", d: rows * cols, p: rows * cols}
+	a.plans.New = func() any { return newCosinePlan(a) }
 	a.structure = linops.Complete(a, linops.Structure{Rows: linops.Known(1)})
 	return a
 }
-
-// Load puts the matrices of the transform on a device, unless that computes in the host's memory. It
-// comes before the first product.
-func (a *DCT) Load(dev array.Device) { a.grid.load(dev) }
-
-// Release frees the memory of Load. The operator is dead on that device afterwards.
-func (a *DCT) Release() { a.grid.release() }
 
 // DiagonalOf returns the diagonal of C* diag(h) C for the transform C of images, row-major. With
 // c_p(i) = cos(pi p (2 i + 1)/(2 n)) the squares of the entries of row k are (1 + c_2k)/n, and c_2k =
 // -c_(2n-2k): along each axis the diagonal is a sum of cosines whose coefficients are sums of h.
 func (a *DCT) DiagonalOf(h []float64) []float64 {
-	rows, cols := a.grid.rows, a.grid.cols
+	rows, cols := a.rows, a.cols
 	along, both := make([]float64, len(h)), make([]float64, len(h))
 	for r := range rows {
 		foldSquares(along[r*cols:], h[r*cols:], cols, 1)
@@ -99,29 +99,7 @@ func foldSquares(dst, h []float64, n, stride int) {
 	}
 }
 
-// cosineGrid is the cosine transform C of rows x cols images on the host. Its action doNormal is C*
-// diag(1/(1 + eta (u_k + v_l))) C, with the eigenvalues u of the rows and v of the columns, which
-// its owner sets.
-type cosineGrid struct {
-	rows, cols int
-	rowTwiddle []complex128 // for vectors along a row
-	colTwiddle []complex128
-	u, v       []float64
-	plans      sync.Pool
-	works      sync.Pool
-	on         *loadedCosines // another device; nil without one
-}
-
-func newCosineGrid(rows, cols int) *cosineGrid {
-	g := &cosineGrid{rows: rows, cols: cols, rowTwiddle: cosineTwiddle(cols), colTwiddle: cosineTwiddle(rows)}
-	g.plans.New = func() any { return newCosinePlan(g) }
-	g.works.New = func() any { return &cosineWork{g: g} }
-	return g
-}
-
-func (g *cosineGrid) len() int { return g.rows * g.cols }
-
-func (g *cosineGrid) shares() bool { return g.rows > 1 && g.cols > 1 && g.len() >= shareFrom }
+func (a *DCT) shares() bool { return a.rows > 1 && a.cols > 1 && a.p >= shareFrom }
 
 // cosineTwiddle is exp(-pi i k / (2 n)), k = 0 to n/2.
 func cosineTwiddle(n int) []complex128 {
@@ -133,89 +111,58 @@ func cosineTwiddle(n int) []complex128 {
 	return w
 }
 
-// cosineWork is the state of one image's transform, by parts that run in parallel.
-type cosineWork struct {
-	g        *cosineGrid
-	dst, src []float64
-	do       action
-	phase    int
-}
-
-// The phases of a cosine transform, in order.
-const (
-	alongRows = iota
-	alongColumns
-	rowsBack // of doNormal
-)
-
-func (g *cosineGrid) vector(dst, src []float64, do action, shared bool) {
-	w := g.works.Get().(*cosineWork)
-	w.dst, w.src, w.do = dst, src, do
-	rowParts := parallel.Parts(g.rows, rowsPerPart(g.cols))
-	w.phase = alongRows
-	parallel.DoIf(shared, rowParts, w)
-	if g.rows > 1 || do.kind == doNormal {
-		w.phase = alongColumns
-		parallel.DoIf(shared, parallel.Parts(g.cols, stripe), w)
+func (a *DCT) vector(dst, src []float64, do action, shared bool) {
+	alongRows := func(src []float64, back bool) {
+		parallel.RangesIf(shared, a.rows, rowsPerPart(a.cols), func(lo, hi int) {
+			p := a.plans.Get().(*cosinePlan)
+			for at := lo * a.cols; at < hi*a.cols; at += a.cols {
+				if back {
+					p.row.synthesize(dst[at:at+a.cols], src[at:at+a.cols])
+				} else {
+					p.row.analyze(dst[at:at+a.cols], src[at:at+a.cols])
+				}
+			}
+			a.plans.Put(p)
+		})
+	}
+	alongRows(src, do.kind == doAdjoint)
+	if a.rows > 1 || do.kind == doNormal {
+		parallel.RangesIf(shared, a.cols, stripe, func(lo, hi int) {
+			p := a.plans.Get().(*cosinePlan)
+			a.columns(p, dst, do, lo, hi)
+			a.plans.Put(p)
+		})
 	}
 	if do.kind == doNormal {
-		w.phase = rowsBack
-		parallel.DoIf(shared, rowParts, w)
+		alongRows(dst, true)
 	}
-	w.dst, w.src = nil, nil
-	g.works.Put(w)
-}
-
-func (w *cosineWork) Part(i int) {
-	g := w.g
-	p := g.plans.Get().(*cosinePlan)
-	if w.phase == alongColumns {
-		w.columns(p, i*stripe, min((i+1)*stripe, g.cols))
-		g.plans.Put(p)
-		return
-	}
-	src, back := w.src, w.do.kind == doAdjoint
-	if w.phase == rowsBack {
-		src, back = w.dst, true
-	}
-	per := rowsPerPart(g.cols)
-	for r := i * per; r < min((i+1)*per, g.rows); r++ {
-		d, s := w.dst[r*g.cols:(r+1)*g.cols], src[r*g.cols:(r+1)*g.cols]
-		if back {
-			p.row.synthesize(d, s)
-		} else {
-			p.row.analyze(d, s)
-		}
-	}
-	g.plans.Put(p)
 }
 
 // columns transforms columns lo to hi-1 of dst in place.
-func (w *cosineWork) columns(p *cosinePlan, lo, hi int) {
-	g := w.g
-	for r := range g.rows {
-		for j, v := range w.dst[r*g.cols+lo : r*g.cols+hi] {
+func (a *DCT) columns(p *cosinePlan, dst []float64, do action, lo, hi int) {
+	for r := range a.rows {
+		for j, v := range dst[r*a.cols+lo : r*a.cols+hi] {
 			p.columns[j][r] = v
 		}
 	}
 	for j := range hi - lo {
 		x := p.columns[j]
-		switch w.do.kind {
+		switch do.kind {
 		case doForward:
 			p.col.analyze(x, x)
 		case doAdjoint:
 			p.col.synthesize(x, x)
 		case doNormal:
 			p.col.analyze(x, x)
-			v := g.v[lo+j]
-			for r, u := range g.u {
-				x[r] /= 1 + w.do.eta*(u+v)
+			v := a.v[lo+j]
+			for r, u := range a.u {
+				x[r] /= 1 + do.eta*(u+v)
 			}
 			p.col.synthesize(x, x)
 		}
 	}
-	for r := range g.rows {
-		row := w.dst[r*g.cols+lo : r*g.cols+hi]
+	for r := range a.rows {
+		row := dst[r*a.cols+lo : r*a.cols+hi]
 		for j := range row {
 			row[j] = p.columns[j][r]
 		}
@@ -228,10 +175,10 @@ type cosinePlan struct {
 	columns  [stripe][]float64
 }
 
-func newCosinePlan(g *cosineGrid) *cosinePlan {
-	p := &cosinePlan{row: newCosine(g.cols, g.rowTwiddle), col: newCosine(g.rows, g.colTwiddle)}
+func newCosinePlan(a *DCT) *cosinePlan {
+	p := &cosinePlan{row: newCosine(a.cols, a.rowTwiddle), col: newCosine(a.rows, a.colTwiddle)}
 	for j := range p.columns {
-		p.columns[j] = make([]float64, g.rows)
+		p.columns[j] = make([]float64, a.rows)
 	}
 	return p
 }

@@ -4,19 +4,11 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops/internal/product"
 )
 
 // mostCosines bounds the sides of images whose cosine transforms are products with matrices. Where
 // they are not, they are computed on the host.
 const mostCosines = 1 << 12
-
-// loadedCosines is the cosine transform on a device, C_rows X C_cols^T of an image X: 2 (rows + cols)
-// operations a pixel, which a card does faster than it copies the image to the host and back.
-type loadedCosines struct {
-	down, along array.Batch // C_rows and C_cols; down is the zero Batch of images with one row
-	shrink      product.Cache
-}
 
 // cosineMatrix is the orthonormal matrix of the cosine transform, row-major.
 func cosineMatrix(n int) []float64 {
@@ -33,69 +25,55 @@ func cosineMatrix(n int) []float64 {
 	return c
 }
 
-// load puts the matrices on a device, unless that computes in the host's memory.
-func (g *cosineGrid) load(dev array.Device) {
-	if inHostMemory(dev) || g.on != nil || g.len() == 0 || max(g.rows, g.cols) > mostCosines {
+// Load puts the matrices of the transform on a device, unless that computes in the host's memory. It comes before
+// the first product. The transform of an image X is there C_rows X C_cols^T: 2 (rows + cols) operations a pixel,
+// which a card does faster than it copies the image to the host and back.
+func (a *DCT) Load(dev array.Device) {
+	if !a.loads(dev) || a.p == 0 || max(a.rows, a.cols) > mostCosines {
 		return
 	}
-	g.on = &loadedCosines{along: dev.Alloc(1, g.cols*g.cols)}
-	dev.Upload(g.on.along, cosineMatrix(g.cols))
-	if g.rows > 1 {
-		g.on.down = dev.Alloc(1, g.rows*g.rows)
-		dev.Upload(g.on.down, cosineMatrix(g.rows))
+	down, along := array.Shape{Rows: a.rows, Cols: a.rows}, array.Shape{Rows: a.cols, Cols: a.cols}
+	cols, rows := a.put(dev, cosineMatrix(a.cols)), array.Batch{}
+	if a.rows > 1 {
+		rows = a.put(dev, cosineMatrix(a.rows))
 	}
-}
-
-func (g *cosineGrid) release() {
-	if g.on != nil {
-		g.on.shrink.Clear()
-		g.on.along.Free()
-		g.on.down.Free()
-		g.on = nil
-	}
-}
-
-// apply is mapOnHost for a batch on the device.
-func (g *cosineGrid) apply(dst, src array.Batch, do action) {
-	if g.on == nil || !elsewhere(dst) {
-		mapOnHost(dst, src, g, do)
-		return
-	}
-	dev := dst.Device()
-	if do.kind != doNormal {
-		inGroups(dst, src, g.len(), func(dst, src array.Batch) { g.transform(dst, src, do.kind == doAdjoint) })
-		return
-	}
-	weights := g.on.shrink.Acquire(dev, do.eta, func(dev array.Device) array.Batch {
-		sums := make([]float64, 0, g.len())
-		for _, u := range g.u {
-			for _, v := range g.v {
-				sums = append(sums, u+v)
-			}
+	// transform sets dst to the coefficients of src, or with back to the images with the coefficients src.
+	transform := func(dst, src array.Batch, back bool) {
+		dev, image := dst.Device(), array.Shape{Rows: a.rows, Cols: a.cols}
+		if a.rows == 1 {
+			dev.Gemm(false, !back, 1, src, cols.Reshape(a.cols, a.cols), 0, dst)
+			return
 		}
-		return product.UploadShrinkage(dev, sums, do.eta)
-	})
-	inGroups(dst, src, 2*g.len(), func(dst, src array.Batch) {
-		spectrum := dev.Alloc(dst.K(), g.len())
-		g.transform(spectrum, src, false)
-		dev.Mul(spectrum, spectrum, weights.Value)
-		g.transform(dst, spectrum, true)
-		spectrum.Free()
-	})
-	g.on.shrink.Release(weights)
+		half := dev.Alloc(dst.K(), a.p)
+		dev.GemmEach(false, !back, 1, src, image, cols, along, 0, half)
+		dev.GemmEach(back, false, 1, rows, down, half, image, 0, dst)
+		half.Free()
+	}
+	a.on = func(dst, src array.Batch, do action) {
+		if do.kind != doNormal {
+			inGroups(dst, src, a.p, func(dst, src array.Batch) { transform(dst, src, do.kind == doAdjoint) })
+			return
+		}
+		dev, sums := dst.Device(), func() []float64 { return outerSums(a.u, a.v) }
+		a.shrunk(dev, do.eta, sums, func(w array.Batch) {
+			inGroups(dst, src, 2*a.p, func(dst, src array.Batch) {
+				spectrum := dev.Alloc(dst.K(), a.p)
+				transform(spectrum, src, false)
+				dev.Mul(spectrum, spectrum, w)
+				transform(dst, spectrum, true)
+				spectrum.Free()
+			})
+		})
+	}
 }
 
-// transform sets dst to the coefficients of src, or to the images with the coefficients src. They must
-// not overlap.
-func (g *cosineGrid) transform(dst, src array.Batch, back bool) {
-	dev, image := dst.Device(), array.Shape{Rows: g.rows, Cols: g.cols}
-	along, down := array.Shape{Rows: g.cols, Cols: g.cols}, array.Shape{Rows: g.rows, Cols: g.rows}
-	if g.rows == 1 {
-		dev.Gemm(false, !back, 1, src, g.on.along.Reshape(g.cols, g.cols), 0, dst)
-		return
+// outerSums are the sums u_k + v_l, row by row.
+func outerSums(u, v []float64) []float64 {
+	sums := make([]float64, 0, len(u)*len(v))
+	for _, x := range u {
+		for _, y := range v {
+			sums = append(sums, x+y)
+		}
 	}
-	half := dev.Alloc(dst.K(), g.len())
-	dev.GemmEach(false, !back, 1, src, image, g.on.along, along, 0, half)
-	dev.GemmEach(back, false, 1, g.on.down, down, half, image, 0, dst)
-	half.Free()
+	return sums
 }

@@ -29,8 +29,7 @@ import (
 //
 // Strang, The discrete cosine transform, SIAM Review 41 (1999).
 type Difference struct {
-	knowing
-	name       string
+	mapped
 	rows, cols int
 	laplacian
 }
@@ -51,8 +50,7 @@ func NewDifference2D(rows, cols int) *Difference {
 
 // pairs are the pixels below and above each other, and then right and left of each other.
 func (a *Difference) pairs() *linops.Pairs {
-	d, _ := a.Dims()
-	p := &linops.Pairs{Plus: make([]int32, 0, d), Minus: make([]int32, 0, d)}
+	p := &linops.Pairs{Plus: make([]int32, 0, a.d), Minus: make([]int32, 0, a.d)}
 	add := func(plus, minus int) { p.Plus, p.Minus = append(p.Plus, int32(plus)), append(p.Minus, int32(minus)) }
 	for at := a.cols; at < a.rows*a.cols; at++ {
 		add(at, at-a.cols)
@@ -66,23 +64,18 @@ func (a *Difference) pairs() *linops.Pairs {
 }
 
 func newDifference(name string, rows, cols int) *Difference {
-	a := &Difference{name: name, rows: rows, cols: cols}
-	a.laplacian = newLaplacian(rows, cols)
+	a := &Difference{rows: rows, cols: cols, laplacian: newLaplacian(rows, cols)}
+	a.mapped = mapped{twin: twin{on: a.multiply}, name: name, d: a.down() + a.along(), p: rows * cols}
 	s := linops.Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal, Pairs: sync.OnceValue(a.pairs)}
 	if rows > 0 && cols > 0 {
 		s.Norm2 = linops.Known(largestDifference(rows, Reflecting) + largestDifference(cols, Reflecting))
 		s.Cosines = gridCosines(rows, cols)
 	}
-	if d, _ := a.Dims(); d == 1 {
+	if a.d == 1 {
 		s.Rows = linops.Known(2) // a single difference
 	}
 	a.structure = linops.Complete(a, s)
 	return a
-}
-
-// Dims is (rows-1) cols + rows (cols-1) and rows cols.
-func (a *Difference) Dims() (d, p int) {
-	return a.down() + a.along(), a.rows * a.cols
 }
 
 // down is the number of differences down the columns.
@@ -91,16 +84,21 @@ func (a *Difference) down() int { return max(a.rows-1, 0) * a.cols }
 // along is the number of differences along the rows.
 func (a *Difference) along() int { return a.rows * max(a.cols-1, 0) }
 
-// Forward sets dst to the differences of b.
-func (a *Difference) Forward(dst, b array.Batch) {
-	d, p := a.Dims()
-	product.CheckForward(a.name, d, p, dst, b)
-	if d == 0 {
+func (a *Difference) multiply(dst, src array.Batch, do action) {
+	if do.kind == doForward {
+		a.forward(dst, src)
+	} else {
+		a.adjoint(dst, src)
+	}
+}
+
+func (a *Difference) forward(dst, b array.Batch) {
+	if a.d == 0 {
 		return
 	}
 	dev := dst.Device()
 	if a.rows > 1 {
-		dev.Lin(dst.Cols(0, a.down()), 1, b.Cols(a.cols, p), -1, b.Cols(0, p-a.cols))
+		dev.Lin(dst.Cols(0, a.down()), 1, b.Cols(a.cols, a.p), -1, b.Cols(0, a.p-a.cols))
 	}
 	if a.cols > 1 {
 		a.eachImage(dst, b, func(h, x array.Batch) {
@@ -109,11 +107,9 @@ func (a *Difference) Forward(dst, b array.Batch) {
 	}
 }
 
-// Adjoint sets dst to the negative divergence of z.
-func (a *Difference) Adjoint(dst, z array.Batch) {
-	d, p := a.Dims()
-	product.CheckAdjoint(a.name, d, p, dst, z)
-	if p == 0 {
+// adjoint sets dst to the negative divergence of z.
+func (a *Difference) adjoint(dst, z array.Batch) {
+	if a.p == 0 {
 		return
 	}
 	dev := dst.Device()
@@ -122,7 +118,7 @@ func (a *Difference) Adjoint(dst, z array.Batch) {
 		v, m := z.Cols(0, a.down()), a.down()
 		dev.Lin(dst.Cols(0, a.cols), -1, v.Cols(0, a.cols), 0, none)
 		dev.Lin(dst.Cols(a.cols, m), 1, v.Cols(0, m-a.cols), -1, v.Cols(a.cols, m))
-		dev.Lin(dst.Cols(m, p), 1, v.Cols(m-a.cols, m), 0, none)
+		dev.Lin(dst.Cols(m, a.p), 1, v.Cols(m-a.cols, m), 0, none)
 	} else {
 		dev.Fill(dst, 0)
 	}
@@ -150,9 +146,8 @@ func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 
 // solveNormal sets dst = (eta D*D + I)^{-1} rhs.
 func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	d, p := a.Dims()
-	product.CheckSolve(a.name, d, p, dst, rhs, eta)
-	if d == 0 {
+	product.CheckSolve(a.name, a.d, a.p, dst, rhs, eta)
+	if a.d == 0 {
 		eta = 0
 	}
 	return a.solve(dst, rhs, eta)

@@ -36,9 +36,8 @@ type Fourier struct {
 	// Sample index[i] of row k, first[k] <= i < first[k+1], has the column col[i].
 	first, col, index []int
 	gains             []float64 // q
-	plans             sync.Pool
-	works             sync.Pool
-	on                *loadedFourier // another device; nil without one
+	plans             sync.Pool // of *fourierPlan
+	spectra           sync.Pool // of *[]complex128
 }
 
 // FourierLayout says what the vectors of a [Fourier] are.
@@ -60,7 +59,7 @@ func NewFourier(rows, cols int, places []int, layout FourierLayout) (*Fourier, e
 	}
 	n := rows * cols
 	a := &Fourier{rows: rows, cols: cols, layout: layout, places: len(places)}
-	a.mapped = mapped{name: "Fourier", d: 2 * len(places), p: n, run: a.apply}
+	a.mapped = mapped{twin: twin{host: a}, name: "Fourier", d: 2 * len(places), p: n}
 	if layout.Complex {
 		a.p = 2 * n
 	}
@@ -90,7 +89,7 @@ func NewFourier(rows, cols int, places []int, layout FourierLayout) (*Fourier, e
 		next[k]++
 	}
 	a.plans.New = func() any { return &fourierPlan{row: newComplexDFT(cols), columns: newColumnPlan(rows)} }
-	a.works.New = func() any { return &fourierWork{a: a, spectrum: make([]complex128, n)} }
+	a.spectra.New = func() any { s := make([]complex128, n); return &s }
 	a.gains = sampled
 	if !layout.Complex {
 		a.gains = a.symmetric(sampled)
@@ -155,86 +154,57 @@ type fourierPlan struct {
 	columns *columnPlan
 }
 
-// fourierWork is the state of one image's transform, by parts that run in parallel.
-type fourierWork struct {
-	a        *Fourier
-	dst, src []float64
-	do       action
-	phase    fourierPhase
-	spectrum []complex128
-}
-
-type fourierPhase int
-
-const (
-	columnsOfImage fourierPhase = iota // from the image to the transforms of its columns
-	rowsOfSamples                      // the rows that have samples
-	columnsBack                        // to the image
-)
-
 // vector transforms the columns and then the rows that have samples, or the other way.
 func (a *Fourier) vector(dst, src []float64, do action, shared bool) {
-	w := a.works.Get().(*fourierWork)
-	w.dst, w.src, w.do = dst, src, do
+	memory := a.spectra.Get().(*[]complex128)
+	defer a.spectra.Put(memory)
+	spectrum := *memory
+	parts := func(n, size int, f func(p *fourierPlan, lo, hi int)) {
+		parallel.RangesIf(shared, n, size, func(lo, hi int) {
+			p := a.plans.Get().(*fourierPlan)
+			f(p, lo, hi)
+			a.plans.Put(p)
+		})
+	}
 	if do.kind != doAdjoint {
-		w.phase = columnsOfImage
-		parallel.DoIf(shared, parallel.Parts(a.cols, stripe), w)
+		parts(a.cols, stripe, func(p *fourierPlan, lo, hi int) { a.load(p.columns, spectrum, src, lo, hi) })
 	}
-	w.phase = rowsOfSamples
-	parallel.DoIf(shared, parallel.Parts(a.rows, rowsPerPart(a.cols)), w)
-	if do.kind != doForward {
-		w.phase = columnsBack
-		parallel.DoIf(shared, parallel.Parts(a.cols, stripe), w)
-	}
-	w.dst, w.src = nil, nil
-	a.works.Put(w)
-}
-
-func (w *fourierWork) Part(i int) {
-	a := w.a
-	p := a.plans.Get().(*fourierPlan)
-	switch w.phase {
-	case columnsOfImage:
-		w.load(p.columns, i*stripe, min((i+1)*stripe, a.cols))
-	case columnsBack:
-		w.store(p.columns, i*stripe, min((i+1)*stripe, a.cols))
-	default:
-		per := rowsPerPart(a.cols)
-		for k := i * per; k < min((i+1)*per, a.rows); k++ {
-			w.row(p.row, k)
+	parts(a.rows, rowsPerPart(a.cols), func(p *fourierPlan, lo, hi int) {
+		for k := lo; k < hi; k++ {
+			a.row(p.row, spectrum[k*a.cols:][:a.cols], dst, src, do, k)
 		}
+	})
+	if do.kind != doForward {
+		parts(a.cols, stripe, func(p *fourierPlan, lo, hi int) { a.store(p.columns, spectrum, dst, lo, hi) })
 	}
-	a.plans.Put(p)
 }
 
 // load transforms columns lo to hi-1 of the image.
-func (w *fourierWork) load(p *columnPlan, lo, hi int) {
-	a := w.a
+func (a *Fourier) load(p *columnPlan, spectrum []complex128, src []float64, lo, hi int) {
 	for j := lo; j < hi; j++ {
 		x := p.columns[j-lo]
 		for r := range a.rows {
 			at := r*a.cols + j
 			if a.layout.Complex {
-				x[a.fromCentre(r, a.rows)] = complex(w.src[2*at], w.src[2*at+1])
+				x[a.fromCentre(r, a.rows)] = complex(src[2*at], src[2*at+1])
 			} else {
-				x[a.fromCentre(r, a.rows)] = complex(w.src[at], 0)
+				x[a.fromCentre(r, a.rows)] = complex(src[at], 0)
 			}
 		}
 		p.dft.forward(x)
 	}
 	for k := range a.rows {
 		for j := lo; j < hi; j++ {
-			w.spectrum[k*a.cols+a.fromCentre(j, a.cols)] = p.columns[j-lo][k]
+			spectrum[k*a.cols+a.fromCentre(j, a.cols)] = p.columns[j-lo][k]
 		}
 	}
 }
 
 // store transforms the columns back to columns lo to hi-1 of the image.
-func (w *fourierWork) store(p *columnPlan, lo, hi int) {
-	a := w.a
+func (a *Fourier) store(p *columnPlan, spectrum []complex128, dst []float64, lo, hi int) {
 	for k := range a.rows {
 		for j := lo; j < hi; j++ {
-			p.columns[j-lo][k] = w.spectrum[k*a.cols+a.fromCentre(j, a.cols)]
+			p.columns[j-lo][k] = spectrum[k*a.cols+a.fromCentre(j, a.cols)]
 		}
 	}
 	for j := lo; j < hi; j++ {
@@ -243,22 +213,20 @@ func (w *fourierWork) store(p *columnPlan, lo, hi int) {
 		for r := range a.rows {
 			at, v := r*a.cols+j, x[a.fromCentre(r, a.rows)]
 			if a.layout.Complex {
-				w.dst[2*at], w.dst[2*at+1] = real(v), imag(v)
+				dst[2*at], dst[2*at+1] = real(v), imag(v)
 			} else {
-				w.dst[at] = real(v)
+				dst[at] = real(v)
 			}
 		}
 	}
 }
 
-// row takes samples from a row of the spectrum, or puts them there, or multiplies the row by 1/(1 +
+// row takes samples from row k of the spectrum, or puts them there, or multiplies the row by 1/(1 +
 // eta q).
-func (w *fourierWork) row(p *complexDFT, k int) {
-	a := w.a
-	row := w.spectrum[k*a.cols:][:a.cols]
+func (a *Fourier) row(p *complexDFT, row []complex128, dst, src []float64, do action, k int) {
 	from, to := a.first[k], a.first[k+1]
 	scale := 1 / math.Sqrt(float64(a.rows)*float64(a.cols))
-	switch w.do.kind {
+	switch do.kind {
 	case doForward:
 		if from == to {
 			return
@@ -266,7 +234,7 @@ func (w *fourierWork) row(p *complexDFT, k int) {
 		p.forward(row)
 		for i := from; i < to; i++ {
 			v, at := row[a.col[i]], 2*a.index[i]
-			w.dst[at], w.dst[at+1] = scale*real(v), scale*imag(v)
+			dst[at], dst[at+1] = scale*real(v), scale*imag(v)
 		}
 	case doAdjoint:
 		clear(row)
@@ -275,13 +243,13 @@ func (w *fourierWork) row(p *complexDFT, k int) {
 		}
 		for i := from; i < to; i++ {
 			at := 2 * a.index[i]
-			row[a.col[i]] = complex(scale*w.src[at], scale*w.src[at+1])
+			row[a.col[i]] = complex(scale*src[at], scale*src[at+1])
 		}
 		p.inverse(row)
 	default:
 		p.forward(row)
 		for l, v := range row {
-			f := scale * scale / (1 + w.do.eta*a.gains[k*a.cols+l])
+			f := scale * scale / (1 + do.eta*a.gains[k*a.cols+l])
 			row[l] = complex(real(v)*f, imag(v)*f)
 		}
 		p.inverse(row)

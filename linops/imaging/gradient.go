@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/internal/parallel"
@@ -53,14 +52,13 @@ func (e Edge) String() string {
 //
 // Both products take one pass over memory on the host, and a few on another device.
 type Gradient struct {
-	knowing
+	mapped
 	shape, axes []int
 	edge        Edge
 	n           int   // entries of an array
 	length      []int // of each axis that is taken
 	inner       []int // the distance of neighbours along it
 	line        int   // entries of the last axis of the array
-	works       sync.Pool
 	laplacian
 }
 
@@ -91,7 +89,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 		}
 		g.length, g.inner = append(g.length, shape[a]), append(g.inner, inner)
 	}
-	g.works.New = func() any { return &gradientWork{g: g} }
+	g.mapped = mapped{twin: twin{host: g, on: g.multiply}, name: "Gradient", d: len(axes) * n, p: n}
 	norm := 0.0
 	for _, m := range g.length {
 		norm += largestDifference(m, edge)
@@ -127,28 +125,23 @@ func largestDifference(n int, edge Edge) float64 {
 
 // solveNormal is the closed form of the normal equations, image by image.
 func (g *Gradient) solveNormal(dst, rhs array.Batch, eta float64) bool {
-	d, p := g.Dims()
-	product.CheckSolve("Gradient", d, p, dst, rhs, eta)
+	product.CheckSolve(g.name, g.d, g.p, dst, rhs, eta)
 	return g.solve(dst, rhs, eta)
 }
 
-// Dims is the number of axes taken times n, and n.
-func (g *Gradient) Dims() (d, p int) { return len(g.axes) * g.n, g.n }
-
-// Forward sets dst to the differences of b.
-func (g *Gradient) Forward(dst, b array.Batch) {
-	d, p := g.Dims()
-	product.CheckForward("Gradient", d, p, dst, b)
-	if b.K() == 0 {
-		return
-	}
-	if _, ok := b.HostRow(0); ok {
-		mapOnHost(dst, b, g, action{kind: doForward})
-		return
-	}
+// multiply takes differences, or sums them, by operations of another device.
+func (g *Gradient) multiply(dst, src array.Batch, do action) {
 	dev := dst.Device()
+	if do.kind == doAdjoint {
+		dev.Fill(dst, 0)
+	}
 	for a := range g.axes {
-		g.eachArray(a, dst.Cols(a*g.n, (a+1)*g.n), b, func(dst, b array.Batch) { g.forwardOn(dev, dst, b, a) })
+		at, to := a*g.n, (a+1)*g.n
+		if do.kind == doAdjoint {
+			g.eachArray(a, dst, src.Cols(at, to), func(dst, z array.Batch) { g.adjointOn(dev, dst, z, a) })
+		} else {
+			g.eachArray(a, dst.Cols(at, to), src, func(dst, b array.Batch) { g.forwardOn(dev, dst, b, a) })
+		}
 	}
 }
 
@@ -179,24 +172,6 @@ func (g *Gradient) forwardOn(dev array.Device, d, x array.Batch, a int) {
 		dev.Lin(end, 1, x.Cols(0, inner), -1, x.Cols(last, run))
 	case Grounded:
 		dev.Lin(end, -1, x.Cols(last, run), 0, array.Batch{})
-	}
-}
-
-// Adjoint sets dst to the negative divergence of z.
-func (g *Gradient) Adjoint(dst, z array.Batch) {
-	d, p := g.Dims()
-	product.CheckAdjoint("Gradient", d, p, dst, z)
-	if z.K() == 0 {
-		return
-	}
-	if _, ok := z.HostRow(0); ok {
-		mapOnHost(dst, z, g, action{kind: doAdjoint})
-		return
-	}
-	dev := dst.Device()
-	dev.Fill(dst, 0)
-	for a := range g.axes {
-		g.eachArray(a, dst, z.Cols(a*g.n, (a+1)*g.n), func(dst, z array.Batch) { g.adjointOn(dev, dst, z, a) })
 	}
 }
 
@@ -263,43 +238,24 @@ func (g *Gradient) pairs() *linops.Pairs {
 // shares reports that a long vector is shared among processors, by lines.
 func (g *Gradient) shares() bool { return g.n >= shareFrom && g.n > g.line }
 
-// gradientWork is one product, by groups of lines that run in parallel. A line is a row of the last
-// axis.
-type gradientWork struct {
-	g        *Gradient
-	dst, src []float64
-	adjoint  bool
-	lines    int // in a part
-}
-
+// vector takes groups of lines in parallel. A line is a row of the last axis.
 func (g *Gradient) vector(dst, src []float64, do action, shared bool) {
-	w := g.works.Get().(*gradientWork)
-	w.dst, w.src, w.adjoint = dst, src, do.kind == doAdjoint
-	w.lines = rowsPerPart(g.line)
-	parallel.DoIf(shared, parallel.Parts(g.n/g.line, w.lines), w)
-	w.dst, w.src = nil, nil
-	g.works.Put(w)
-}
-
-func (w *gradientWork) Part(i int) {
-	g := w.g
-	lo := i * w.lines * g.line
-	hi := min(lo+w.lines*g.line, g.n)
-	for ; lo < hi; lo += g.line {
-		if w.adjoint {
-			w.adjointLine(lo)
-		} else {
-			w.forwardLine(lo)
+	parallel.RangesIf(shared, g.n/g.line, rowsPerPart(g.line), func(lo, hi int) {
+		for at := lo * g.line; at < hi*g.line; at += g.line {
+			if do.kind == doAdjoint {
+				g.adjointLine(dst[at:at+g.line], src, at)
+			} else {
+				g.forwardLine(dst, src, at)
+			}
 		}
-	}
+	})
 }
 
 // forwardLine takes the differences of the line at lo along all axes.
-func (w *gradientWork) forwardLine(lo int) {
-	g := w.g
-	b := w.src[lo : lo+g.line]
+func (g *Gradient) forwardLine(dst, src []float64, lo int) {
+	b := src[lo : lo+g.line]
 	for a, inner := range g.inner {
-		d := w.dst[a*g.n+lo:][:g.line]
+		d := dst[a*g.n+lo:][:g.line]
 		run := g.length[a] * inner
 		if g.axes[a] == len(g.shape)-1 { // along the line
 			for i := range len(b) - 1 {
@@ -330,24 +286,22 @@ func (w *gradientWork) forwardLine(lo int) {
 			}
 			next -= run
 		}
-		x := w.src[next:][:len(b)]
+		x := src[next:][:len(b)]
 		for i, v := range b {
 			d[i] = x[i] - v
 		}
 	}
 }
 
-// adjointLine sums the line at lo over all axes.
-func (w *gradientWork) adjointLine(lo int) {
-	g := w.g
-	d := w.dst[lo : lo+g.line]
+// adjointLine sums d, the line at lo, over all axes.
+func (g *Gradient) adjointLine(d, src []float64, lo int) {
 	clear(d)
 	for a, inner := range g.inner {
-		z := w.src[a*g.n:][:g.n]
+		z := src[a*g.n:][:g.n]
 		here := z[lo:][:len(d)]
 		run := g.length[a] * inner
 		if g.axes[a] == len(g.shape)-1 {
-			w.alongLine(d, here)
+			g.alongLine(d, here)
 			continue
 		}
 		at := lo % run
@@ -371,20 +325,20 @@ func (w *gradientWork) adjointLine(lo int) {
 }
 
 // alongLine adds the adjoint of the differences along a line.
-func (w *gradientWork) alongLine(d, z []float64) {
+func (g *Gradient) alongLine(d, z []float64) {
 	last := len(d) - 1
 	end := 0.0 // what counts of the difference at the end
-	if w.g.edge != Reflecting {
+	if g.edge != Reflecting {
 		end = z[last]
 	}
 	if last == 0 {
-		if w.g.edge == Grounded {
+		if g.edge == Grounded {
 			d[0] -= end
 		}
 		return
 	}
 	d[0] -= z[0]
-	if w.g.edge == Periodic {
+	if g.edge == Periodic {
 		d[0] += end
 	}
 	for i := 1; i < last; i++ {

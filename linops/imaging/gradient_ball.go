@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -16,44 +18,31 @@ func (g *Gradient) ballStep(s linops.BallStep) (uphill float64, ok bool) {
 		s.Planes > 2 {
 		return 0, false
 	}
-	w := ballWorks.Get().(*ballWork)
-	defer ballWorks.Put(w)
-	d, p := g.Dims()
-	product.CheckForward("Gradient", d, p, s.Dst, s.B)
-	product.CheckForward("Gradient", d, p, s.U, s.B)
-	product.CheckForward("Gradient", d, p, s.Before, s.B)
+	product.CheckForward(g.name, g.d, g.p, s.Dst, s.B)
+	product.CheckForward(g.name, g.d, g.p, s.U, s.B)
+	product.CheckForward(g.name, g.d, g.p, s.Before, s.B)
+	w := &ballWork{s: s, rows: g.length[0], cols: g.line}
 	if w.dst, ok = s.Dst.HostRow(0); !ok {
 		return 0, false
 	}
 	w.u, _ = s.U.HostRow(0)
 	w.before, _ = s.Before.HostRow(0)
 	w.b, _ = s.B.HostRow(0)
-	w.s, w.rows, w.cols = s, g.length[0], g.line
-	w.count = g.n / g.line
-	w.lines = max(ballLines, rowsPerPart(g.line))
-	n := parallel.Parts(w.count, w.lines)
-	w.sums = product.Resize(w.sums, n)
-	parallel.DoIf(g.shares(), n, w)
-	for _, v := range w.sums {
-		uphill += v
-	}
-	w.dst, w.u, w.before, w.b, w.s = nil, nil, nil, nil, linops.BallStep{}
-	return uphill, true
+	lines := max(ballLines, rowsPerPart(g.line))
+	sums := make([]float64, parallel.Parts(g.n/g.line, lines))
+	parallel.RangesIf(g.shares(), g.n/g.line, lines, func(from, to int) { sums[from/lines] = w.part(from, to) })
+	return floats.Sum(sums), true
 }
 
 // ballLines is the least number of lines in a part: each part computes two more than it sets.
 const ballLines = 16
 
-// ballWork is one step, by groups of lines that run in parallel.
+// ballWork is one step.
 type ballWork struct {
 	s                 linops.BallStep
-	rows, cols, count int // of an image, and the lines of all images
-	lines             int // in a part
+	rows, cols        int // of an image
 	dst, u, before, b []float64
-	sums              []float64 // of <x - dst, dst - u>, part by part
 }
-
-var ballWorks = sync.Pool{New: func() any { return new(ballWork) }}
 
 // ballLine is x on the two sorts of differences of a line, and the primal point B - Back A* x there.
 type ballLine struct{ down, along, b []float64 }
@@ -66,7 +55,8 @@ type ballBuffers struct {
 
 var ballMemory = sync.Pool{New: func() any { return new(ballBuffers) }}
 
-func (w *ballWork) Part(i int) {
+// part takes the step on the lines from to to-1 of all images, and returns their <x - dst, dst - u>.
+func (w *ballWork) part(from, to int) float64 {
 	m := ballMemory.Get().(*ballBuffers)
 	m.memory = product.Resize(m.memory, 9*w.cols)
 	for j := range m.lines {
@@ -74,7 +64,6 @@ func (w *ballWork) Part(i int) {
 		m.lines[j] = ballLine{at[:w.cols], at[w.cols : 2*w.cols], at[2*w.cols : 3*w.cols]}
 	}
 	above, this, next := &m.lines[0], &m.lines[1], &m.lines[2]
-	from, to := i*w.lines, min((i+1)*w.lines, w.count)
 	sum := 0.0
 	for r := from; r < to; r++ {
 		if r%w.rows == 0 || r == from {
@@ -84,20 +73,17 @@ func (w *ballWork) Part(i int) {
 			w.extrapolate(this, r)
 			w.primal(this, above, r)
 		}
-		last := r%w.rows == w.rows-1
-		if !last {
+		below := this.b
+		if r%w.rows < w.rows-1 {
 			w.extrapolate(next, r+1)
 			w.primal(next, this, r+1)
+			below = next.b
 		}
-		if w.s.Planes == 2 {
-			sum += w.joint(this, next, r, last)
-		} else {
-			sum += w.apart(this, next, r, last)
-		}
+		sum += w.project(this, below, r)
 		above, this, next = this, next, above
 	}
-	w.sums[i] = sum
 	ballMemory.Put(m)
+	return sum
 }
 
 // extrapolate sets x = (1 + m) u - m before on a line.
@@ -145,16 +131,14 @@ func (w *ballWork) primal(l, above *ballLine, r int) {
 	out[last] -= c * before
 }
 
-// joint projects the pairs of differences of a line.
-func (w *ballWork) joint(l, next *ballLine, r int, last bool) float64 {
-	step, radius, n := w.s.Step, w.s.Radius, len(w.b)
+// project takes the step from a line, given the primal point on the line below, and projects the pairs of
+// differences, or each by itself. Below the last line is the line itself.
+func (w *ballWork) project(l *ballLine, below []float64, r int) float64 {
+	step, radius, n, joint := w.s.Step, w.s.Radius, len(w.b), w.s.Planes == 2
 	at := r * w.cols
 	u0, d0 := w.u[at:][:w.cols], w.dst[at:][:w.cols]
 	u1, d1 := w.u[n+at:][:w.cols], w.dst[n+at:][:w.cols]
-	b, x0, x1, below := l.b[:w.cols], l.down[:w.cols], l.along[:w.cols], next.b[:w.cols]
-	if last {
-		below = b
-	}
+	b, x0, x1, below := l.b[:w.cols], l.down[:w.cols], l.along[:w.cols], below[:w.cols]
 	sum, inside := 0.0, radius*radius
 	for j, here := range b {
 		right := here
@@ -162,34 +146,12 @@ func (w *ballWork) joint(l, next *ballLine, r int, last bool) float64 {
 			right = b[j+1]
 		}
 		v0, v1 := x0[j]+step*(below[j]-here), x1[j]+step*(right-here)
-		if square := v0*v0 + v1*v1; !(square <= inside) {
+		if !joint {
+			v0, v1 = max(-radius, min(radius, v0)), max(-radius, min(radius, v1))
+		} else if square := v0*v0 + v1*v1; !(square <= inside) {
 			f := radius / math.Sqrt(square)
 			v0, v1 = f*v0, f*v1
 		}
-		sum += (x0[j]-v0)*(v0-u0[j]) + (x1[j]-v1)*(v1-u1[j])
-		d0[j], d1[j] = v0, v1
-	}
-	return sum
-}
-
-// apart projects the differences of a line one by one.
-func (w *ballWork) apart(l, next *ballLine, r int, last bool) float64 {
-	step, radius, n := w.s.Step, w.s.Radius, len(w.b)
-	at := r * w.cols
-	u0, d0 := w.u[at:][:w.cols], w.dst[at:][:w.cols]
-	u1, d1 := w.u[n+at:][:w.cols], w.dst[n+at:][:w.cols]
-	b, x0, x1, below := l.b[:w.cols], l.down[:w.cols], l.along[:w.cols], next.b[:w.cols]
-	if last {
-		below = b
-	}
-	sum := 0.0
-	for j, here := range b {
-		right := here
-		if j+1 < len(b) {
-			right = b[j+1]
-		}
-		v0 := max(-radius, min(radius, x0[j]+step*(below[j]-here)))
-		v1 := max(-radius, min(radius, x1[j]+step*(right-here)))
 		sum += (x0[j]-v0)*(v0-u0[j]) + (x1[j]-v1)*(v1-u1[j])
 		d0[j], d1[j] = v0, v1
 	}

@@ -1,9 +1,7 @@
 package imaging
 
 import (
-	"fmt"
 	"runtime"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/internal/parallel"
@@ -34,29 +32,6 @@ type hostMap interface {
 	shares() bool
 }
 
-// hostBatch maps a batch vector by vector, by copies where it is on another device.
-type hostBatch struct {
-	f        hostMap
-	do       action
-	dst, src array.Batch
-	shared   bool
-	copied   bool // the batch is not in host memory
-	out, in  []float64
-}
-
-var hostBatches = sync.Pool{New: func() any { return new(hostBatch) }}
-
-func (b *hostBatch) Part(i int) {
-	if b.copied {
-		n, m := b.dst.N(), b.src.N()
-		b.f.vector(b.out[i*n:(i+1)*n], b.in[i*m:(i+1)*m], b.do, b.shared)
-		return
-	}
-	d, _ := b.dst.HostRow(i)
-	s, _ := b.src.HostRow(i)
-	b.f.vector(d, s, b.do, b.shared)
-}
-
 // mapOnHost applies f to every vector of a batch on all processors: one vector per processor while
 // there are at least as many vectors as processors, then the rest one after the other, each on all
 // processors where f can share it.
@@ -65,31 +40,20 @@ func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	if k == 0 || dst.N() == 0 {
 		return
 	}
-	_, onHost := src.HostRow(0)
-	if _, ok := dst.HostRow(0); ok != onHost {
-		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(),
-			dst, dst.Device().Name()))
-	}
-	b := hostBatches.Get().(*hostBatch)
-	b.f, b.do, b.dst, b.src, b.shared = f, do, dst, src, false
-	if b.copied = !onHost; b.copied {
-		b.in, b.out = product.Resize(b.in, k*src.N()), product.Resize(b.out, k*dst.N())
-		src.Device().Download(b.in, src)
-	}
+	vectors, done := product.OnHost(dst, src)
 	each := k
 	if f.shares() {
 		each -= k % runtime.GOMAXPROCS(0)
 	}
-	parallel.Do(each, b)
-	b.shared = true
+	parallel.For(each, func(i int) {
+		d, s := vectors(i)
+		f.vector(d, s, do, false)
+	})
 	for i := each; i < k; i++ {
-		b.Part(i)
+		d, s := vectors(i)
+		f.vector(d, s, do, true)
 	}
-	if b.copied {
-		dst.Device().Upload(dst, b.out)
-	}
-	b.f, b.dst, b.src = nil, array.Batch{}, array.Batch{}
-	hostBatches.Put(b)
+	done()
 }
 
 const (

@@ -10,13 +10,13 @@ import (
 
 // laplacian solves the normal equations of the differences of images with reflecting edges.
 type laplacian struct {
-	grid func() *cosineGrid // made when first needed; nil for operators without a closed form
-	on   *cosineGrid        // that of Load
+	grid func() *DCT // made when first needed; nil for operators without a closed form
+	on   *DCT        // that of Load
 }
 
 func newLaplacian(rows, cols int) laplacian {
-	return laplacian{grid: sync.OnceValue(func() *cosineGrid {
-		g := newCosineGrid(rows, cols)
+	return laplacian{grid: sync.OnceValue(func() *DCT {
+		g := newDCT(rows, cols)
 		g.u, g.v = pathSpectrum(rows), pathSpectrum(cols)
 		return g
 	})}
@@ -39,14 +39,14 @@ func (l *laplacian) solve(dst, rhs array.Batch, eta float64) bool {
 		return true
 	}
 	g := l.grid()
-	images := dst.N() / g.len()
+	images := dst.N() / g.p
 	if images == 1 {
 		g.apply(dst, rhs, action{doNormal, eta})
 		return true
 	}
 	for i := range dst.K() {
 		to, from := dst.Rows(i, i+1), rhs.Rows(i, i+1)
-		g.apply(to.Reshape(images, g.len()), from.Reshape(images, g.len()), action{doNormal, eta})
+		g.apply(to.Reshape(images, g.p), from.Reshape(images, g.p), action{doNormal, eta})
 	}
 	return true
 }
@@ -57,14 +57,14 @@ func (l *laplacian) solve(dst, rhs array.Batch, eta float64) bool {
 func (l *laplacian) Load(dev array.Device) {
 	if l.grid != nil && !inHostMemory(dev) {
 		l.on = l.grid()
-		l.on.load(dev)
+		l.on.Load(dev)
 	}
 }
 
 // Release frees the memory of Load. The operator is dead on that device afterwards.
 func (l *laplacian) Release() {
 	if l.on != nil {
-		l.on.release()
+		l.on.Release()
 		l.on = nil
 	}
 }

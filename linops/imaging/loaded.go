@@ -43,38 +43,28 @@ type complexPairs struct {
 	swap array.Index // of the two parts of each number
 }
 
-// newComplexPairs is for vectors of n complex numbers.
-func newComplexPairs(dev array.Device, n int) complexPairs {
+// newComplexPairs is for vectors of n complex numbers, and t's.
+func newComplexPairs(t *twin, dev array.Device, n int) complexPairs {
 	idx := make([]int, 2*n)
 	for i := range idx {
 		idx[i] = i ^ 1
 	}
-	return complexPairs{dev.NewIndex(idx)}
+	return complexPairs{t.listed(dev, idx)}
 }
-
-func (c complexPairs) free() { c.swap.Free() }
 
 // factors are complex numbers as their products with pairs take them: each real part twice, and each
 // imaginary part with a minus and with a plus sign.
 type factors struct{ re, im array.Batch }
 
-// newFactors puts k vectors of n complex numbers on a device.
-func newFactors(dev array.Device, k int, pairs []float64) factors {
+// newFactors puts k vectors of n complex numbers on a device, for t.
+func newFactors(t *twin, dev array.Device, k int, pairs []float64) factors {
 	n := len(pairs) / max(k, 1)
 	re, im := make([]float64, len(pairs)), make([]float64, len(pairs))
 	for i := 0; i+1 < len(pairs); i += 2 {
 		re[i], re[i+1] = pairs[i], pairs[i]
 		im[i], im[i+1] = -pairs[i+1], pairs[i+1]
 	}
-	f := factors{dev.Alloc(k, n), dev.Alloc(k, n)}
-	dev.Upload(f.re, re)
-	dev.Upload(f.im, im)
-	return f
-}
-
-func (f factors) free() {
-	f.re.Free()
-	f.im.Free()
+	return factors{t.put(dev, re).Reshape(k, n), t.put(dev, im).Reshape(k, n)}
 }
 
 // multiply sets dst = f ∘ x, or with conjugate the conjugate of f in its place. One vector of x, or of

@@ -6,19 +6,70 @@ import (
 	"surepipe/linops/internal/product"
 )
 
-// knowing holds the structure of an operator of this package, made when the operator is.
-type knowing struct{ structure linops.Structure }
-
-// Structure returns the structure of the operator.
-func (k *knowing) Structure() linops.Structure { return k.structure }
-
-// mapped has the methods of a d x p operator of a name, all of which are actions of one function.
-type mapped struct {
-	knowing
-	name string
-	d, p int
-	run  func(dst, src array.Batch, do action)
+// twin is an operator's arithmetic on the host, and on another device, as a rule after its Load.
+type twin struct {
+	host hostMap // nil where on serves there too
+	// on does an action on the other device; nil without one. held is the memory there, and shrink what it keeps
+	// for a few eta.
+	on     func(dst, src array.Batch, do action)
+	held   array.Held
+	shrink product.Cache
 }
+
+// apply does an action to the vectors of a batch, on the device where they are if that has been loaded, else on the
+// host.
+func (t *twin) apply(dst, src array.Batch, do action) {
+	if t.host == nil || t.on != nil && elsewhere(dst) {
+		t.on(dst, src, do)
+	} else {
+		mapOnHost(dst, src, t.host, do)
+	}
+}
+
+// loads reports whether a Load has anything to do.
+func (t *twin) loads(dev array.Device) bool { return t.on == nil && !inHostMemory(dev) }
+
+// put uploads a vector, which it holds.
+func (t *twin) put(dev array.Device, values []float64) array.Batch {
+	b := dev.Alloc(1, len(values))
+	dev.Upload(b, values)
+	t.held.Hold(b)
+	return b
+}
+
+// listed puts a list of coordinates on a device, and holds it.
+func (t *twin) listed(dev array.Device, list []int) array.Index {
+	idx := dev.NewIndex(list)
+	t.held.Hold(idx)
+	return idx
+}
+
+// shrunk calls f with 1/(1 + eta q) on a device; q is made when it is needed.
+func (t *twin) shrunk(dev array.Device, eta float64, q func() []float64, f func(factors array.Batch)) {
+	e := t.shrink.Acquire(dev, eta, func(dev array.Device) array.Batch {
+		return product.UploadShrinkage(dev, q(), eta)
+	})
+	defer t.shrink.Release(e)
+	f(e.Value)
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (t *twin) Release() {
+	t.shrink.Free()
+	t.held.Release()
+	t.on = nil
+}
+
+// mapped has the methods of a d x p operator of a name, all of which are actions of a twin.
+type mapped struct {
+	twin
+	name      string
+	d, p      int
+	structure linops.Structure
+}
+
+// Structure is what is known of the operator.
+func (m *mapped) Structure() linops.Structure { return m.structure }
 
 // Dims is d, p.
 func (m *mapped) Dims() (d, p int) { return m.d, m.p }
@@ -26,19 +77,19 @@ func (m *mapped) Dims() (d, p int) { return m.d, m.p }
 // Forward sets dst = A b.
 func (m *mapped) Forward(dst, b array.Batch) {
 	product.CheckForward(m.name, m.d, m.p, dst, b)
-	m.run(dst, b, action{kind: doForward})
+	m.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst = A* z.
 func (m *mapped) Adjoint(dst, z array.Batch) {
 	product.CheckAdjoint(m.name, m.d, m.p, dst, z)
-	m.run(dst, z, action{kind: doAdjoint})
+	m.apply(dst, z, action{kind: doAdjoint})
 }
 
 // normal sets dst = A*A b.
 func (m *mapped) normal(dst, b array.Batch) {
 	product.CheckNormal(m.name, m.p, dst, b)
-	m.run(dst, b, action{kind: doSquare})
+	m.apply(dst, b, action{kind: doSquare})
 }
 
 // solveNormal sets dst = (eta A*A + I)^{-1} rhs.
@@ -47,7 +98,7 @@ func (m *mapped) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	if eta == 0 {
 		product.CopyTo(dst, rhs)
 	} else {
-		m.run(dst, rhs, action{doNormal, eta})
+		m.apply(dst, rhs, action{doNormal, eta})
 	}
 	return true
 }

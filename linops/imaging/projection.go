@@ -8,7 +8,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/linops/internal/product"
 )
 
 // Projection is the X-ray transform of images: line integrals along the rays of a scanner, by the
@@ -32,15 +31,14 @@ import (
 // Joseph, An improved algorithm for reprojecting rays through pixel images, IEEE Trans. Medical
 // Imaging 1 (1982).
 type Projection struct {
-	knowing
+	mapped
 	rows, cols        int
 	angles, detectors int
 	// upright are the rays that take one step for each row, and level those that take one for each
 	// column, of the transposed image.
 	upright, level rayset
-	weights        []float64 // the length of each ray between two lines
-	works          sync.Pool
-	on             array.Rays // of another device; nil without one
+	weights        []float64  // the length of each ray between two lines
+	loaded         array.Rays // of another device; nil without one
 }
 
 // mostPixels bounds the sides of an image, so that its pixels and rays have 32 bit numbers.
@@ -173,46 +171,26 @@ func newProjection(rows, cols, angles, detectors int, axis Axis,
 			p.level.add(i, midRow-from.y-slope*(midCol+from.x), slope)
 		}
 	}
-	p.works.New = func() any { return &projectionWork{p: p} }
+	p.mapped = mapped{twin: twin{on: p.multiply}, name: "Projection", d: angles * detectors, p: rows * cols}
 	norms := sync.OnceValue(p.columnNorms2)
 	p.structure = linops.Complete(p, linops.Structure{ColumnNorms2: func() []float64 { return slices.Clone(norms()) }})
 	return p
 }
 
-// Dims is angles times detectors and rows times cols.
-func (p *Projection) Dims() (d, n int) { return p.angles * p.detectors, p.rows * p.cols }
-
-// Forward sets dst to the line integrals of the images b.
-func (p *Projection) Forward(dst, b array.Batch) {
-	d, n := p.Dims()
-	product.CheckForward("Projection", d, n, dst, b)
-	p.apply(dst, b, product.Forward)
-}
-
-// Adjoint sets dst to the back projections of the sinograms z.
-func (p *Projection) Adjoint(dst, z array.Batch) {
-	d, n := p.Dims()
-	product.CheckAdjoint("Projection", d, n, dst, z)
-	p.apply(dst, z, product.Adjoint)
-}
-
-func (p *Projection) apply(dst, src array.Batch, w product.Direction) {
-	if dst.K() == 0 {
-		return
+func (p *Projection) multiply(dst, src array.Batch, do action) {
+	switch {
+	case dst.K() == 0:
+	case p.loaded != nil && elsewhere(src):
+		dst.Device().MulRays(do.kind == doAdjoint, dst, p.loaded, src)
+	default:
+		p.onHost(dst, src, do.kind)
 	}
-	if p.on != nil && elsewhere(src) {
-		dst.Device().MulRays(w == product.Adjoint, dst, p.on, src)
-		return
-	}
-	work := p.works.Get().(*projectionWork)
-	work.batches(w, dst, src)
-	p.works.Put(work)
 }
 
 // Load puts the rays on a device, 36 bytes each, unless that computes in the host's memory. It comes
 // before the first product.
 func (p *Projection) Load(dev array.Device) {
-	if inHostMemory(dev) || p.on != nil {
+	if inHostMemory(dev) || p.loaded != nil {
 		return
 	}
 	rays := make([]array.Ray, len(p.weights))
@@ -225,14 +203,14 @@ func (p *Projection) Load(dev array.Device) {
 				To: int(r.to), Level: set.level}
 		}
 	}
-	p.on = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)
+	p.loaded = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)
 }
 
 // Release frees the memory of Load. The operator is dead on that device afterwards.
 func (p *Projection) Release() {
-	if p.on != nil {
-		p.on.Free()
-		p.on = nil
+	if p.loaded != nil {
+		p.loaded.Free()
+		p.loaded = nil
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"surepipe/internal/parallel"
-	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
 )
 
@@ -95,32 +94,25 @@ func (s *rayset) band(lanes int) int { return max(1, bandValues/((s.width+2)*lan
 // vector or for several: pixel i of a line has the values of all vectors side by side.
 type pass struct {
 	*rayset
-	way   product.Direction
+	way   actionKind
 	lanes int
 	plane []float64 // lines x (width + 2) x lanes
 	sums  []float64 // d x lanes
 }
 
-// Part of the way forward is a number of rays through all bands of lines; on the way back it is one
-// band of lines and all rays. Every sum is in the order of the lines or of the rays, whatever the
-// parts.
-func (p *pass) Part(i int) {
+// run takes, on the way forward, a number of rays at a time through all bands of lines, and on the way back all rays
+// through one band of lines at a time. Every sum is in the order of the lines or of the rays, whatever the parts.
+func (p *pass) run() {
 	band := p.band(p.lanes)
-	if p.way == product.Adjoint {
-		p.through(0, len(p.rays), i*band, min((i+1)*band, p.lines))
+	if p.way == doAdjoint {
+		parallel.Ranges(p.lines, band, func(lo, hi int) { p.through(0, len(p.rays), lo, hi) })
 		return
 	}
-	from, to := i*raysPerPart, min((i+1)*raysPerPart, len(p.rays))
-	for line := 0; line < p.lines; line += band {
-		p.through(from, to, line, min(line+band, p.lines))
-	}
-}
-
-func (p *pass) parts() int {
-	if p.way == product.Adjoint {
-		return parallel.Parts(p.lines, p.band(p.lanes))
-	}
-	return parallel.Parts(len(p.rays), raysPerPart)
+	parallel.Ranges(len(p.rays), raysPerPart, func(from, to int) {
+		for line := 0; line < p.lines; line += band {
+			p.through(from, to, line, min(line+band, p.lines))
+		}
+	})
 }
 
 // through takes some rays through some lines.
@@ -134,11 +126,11 @@ func (p *pass) through(first, last, from, to int) {
 		sums := p.sums[int(r.index)*p.lanes:][:p.lanes]
 		part := simd.Ray{At: r.at, Slope: r.slope, From: lo, To: hi, Width: p.width + 2}
 		switch {
-		case p.lanes == 1 && p.way == product.Forward:
+		case p.lanes == 1 && p.way == doForward:
 			sums[0] += simd.Gather(p.plane, part)
 		case p.lanes == 1:
 			simd.Spread(p.plane, part, sums[0])
-		case p.way == product.Forward:
+		case p.way == doForward:
 			simd.GatherLanes((*[lanes]float64)(sums), p.plane, part)
 		default:
 			simd.SpreadLanes((*[lanes]float64)(sums), p.plane, part)

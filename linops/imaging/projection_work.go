@@ -1,7 +1,7 @@
 package imaging
 
 import (
-	"fmt"
+	"sync"
 
 	"surepipe/array"
 	"surepipe/internal/parallel"
@@ -13,34 +13,18 @@ import (
 type projectionWork struct {
 	p              *Projection
 	upright, level pass
-	in, out        []float64 // of batches that are copied from another device
-	phase          projectionPhase
 	count          int
 	dst, src       [lanes][]float64
 }
 
-// projectionPhase is a loop over lines or rays that runs on all processors.
-type projectionPhase int
+var projectionWorks = sync.Pool{New: func() any { return new(projectionWork) }}
 
-const (
-	layLines projectionPhase = iota // the images into both passes, or zero
-	layRays                         // the sums: weights times z, or zero
-	readLines
-	readRays
-)
-
-// batches sets dst from src, by copies where they are on another device.
-func (w *projectionWork) batches(way product.Direction, dst, src array.Batch) {
-	k, n, m := dst.K(), dst.N(), src.N()
-	_, onHost := src.HostRow(0)
-	if _, ok := dst.HostRow(0); ok != onHost {
-		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(),
-			dst, dst.Device().Name()))
-	}
-	if !onHost {
-		w.in, w.out = product.Resize(w.in, k*m), product.Resize(w.out, k*n)
-		src.Device().Download(w.in, src)
-	}
+// onHost does an action to the vectors of a batch, some of them together.
+func (p *Projection) onHost(dst, src array.Batch, way actionKind) {
+	w := projectionWorks.Get().(*projectionWork)
+	w.p = p
+	vectors, done := product.OnHost(dst, src)
+	k := dst.K()
 	for at := 0; at < k; at += w.count {
 		w.count = min(lanes, k-at)
 		width := lanes
@@ -48,28 +32,21 @@ func (w *projectionWork) batches(way product.Direction, dst, src array.Batch) {
 			width = 1
 		}
 		for j := range w.count {
-			i := at + j
-			if onHost {
-				w.dst[j], _ = dst.HostRow(i)
-				w.src[j], _ = src.HostRow(i)
-			} else {
-				w.dst[j], w.src[j] = w.out[i*n:(i+1)*n], w.in[i*m:(i+1)*m]
-			}
+			w.dst[j], w.src[j] = vectors(at + j)
 		}
 		w.project(way, width)
 	}
-	if !onHost {
-		dst.Device().Upload(dst, w.out)
-	}
+	done()
 	clear(w.dst[:])
 	clear(w.src[:])
+	w.p, w.upright.rayset, w.level.rayset = nil, nil, nil
+	projectionWorks.Put(w)
 }
 
 // project maps w.count vectors in the given number of lanes.
-func (w *projectionWork) project(way product.Direction, width int) {
+func (w *projectionWork) project(way actionKind, width int) {
 	p := w.p
-	d, _ := p.Dims()
-	sums := product.Resize(w.upright.sums, d*width)
+	sums := product.Resize(w.upright.sums, p.d*width)
 	for _, s := range []struct {
 		pass *pass
 		rays *rayset
@@ -78,34 +55,14 @@ func (w *projectionWork) project(way product.Direction, width int) {
 		s.pass.plane = product.Resize(s.pass.plane, s.rays.lines*(s.rays.width+2)*width)
 		s.pass.sums = sums
 	}
-	w.loop(layLines, p.rows+p.cols)
-	w.loop(layRays, parallel.Parts(d, raysPerPart))
-	parallel.Do(w.upright.parts(), &w.upright)
-	parallel.Do(w.level.parts(), &w.level)
-	if way == product.Forward {
-		w.loop(readRays, parallel.Parts(d, raysPerPart))
+	parallel.For(p.rows+p.cols, w.layLine)
+	parallel.Ranges(p.d, raysPerPart, w.layRays)
+	w.upright.run()
+	w.level.run()
+	if way == doForward {
+		parallel.Ranges(p.d, raysPerPart, w.readRays)
 	} else {
-		w.loop(readLines, p.rows)
-	}
-}
-
-func (w *projectionWork) loop(phase projectionPhase, n int) {
-	w.phase = phase
-	parallel.Do(n, w)
-}
-
-func (w *projectionWork) Part(i int) {
-	d, _ := w.p.Dims()
-	from, to := i*raysPerPart, min((i+1)*raysPerPart, d)
-	switch w.phase {
-	case layLines:
-		w.layLine(i)
-	case layRays:
-		w.layRays(from, to)
-	case readLines:
-		w.readRow(i)
-	case readRays:
-		w.readRays(from, to)
+		parallel.For(p.rows, w.readRow)
 	}
 }
 
@@ -118,7 +75,7 @@ func (w *projectionWork) layLine(i int) {
 	}
 	n, width := pass.lanes, pass.width
 	line := pass.plane[i*(width+2)*n:][:(width+2)*n]
-	if pass.way == product.Adjoint {
+	if pass.way == doAdjoint {
 		clear(line)
 		return
 	}
@@ -158,7 +115,7 @@ func (w *projectionWork) layRays(from, to int) {
 	n := w.upright.lanes
 	sums := w.upright.sums[from*n : to*n]
 	clear(sums)
-	if w.upright.way == product.Forward {
+	if w.upright.way == doForward {
 		return
 	}
 	for j := range w.count {

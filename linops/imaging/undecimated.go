@@ -5,7 +5,6 @@ import (
 	"math"
 	"sync"
 
-	"surepipe/array"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -38,11 +37,11 @@ type Undecimated struct {
 	rows, cols, channels, levels int
 	lines, length                int // of the reflected signal
 	oneD                         bool
-	scale                        float64     // E has entries scale
-	mix                          [][]float64 // the orthonormal transform across the channels
-	h, g, hBack, gBack           []float64   // divided by sqrt(2)
-	works                        sync.Pool   // of *undecimatedWork
-	buffer                       sync.Pool   // of *waveletLine
+	scale                        float64   // E has entries scale
+	mix                          []float64 // the orthonormal transform across the channels
+	h, g, hBack, gBack           []float64 // divided by sqrt(2)
+	works                        sync.Pool // of *undecimatedWork
+	buffer                       sync.Pool // of *waveletLine
 }
 
 // NewUndecimated1D returns the transform of vectors of length n. It returns an error where the
@@ -69,7 +68,7 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 		return nil, unknownFamily(family)
 	}
 	a := &Undecimated{rows: rows, cols: cols, channels: channels, levels: levels, oneD: oneD, lines: 2 * rows,
-		length: 2 * cols, scale: 0.5, mix: cosines(channels)}
+		length: 2 * cols, scale: 0.5, mix: cosineMatrix(channels)}
 	if oneD {
 		a.lines, a.scale = 1, math.Sqrt(0.5)
 	}
@@ -96,30 +95,13 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 	}
 	a.works.New = func() any { return a.newWork() }
 	a.buffer.New = func() any { return new(waveletLine) }
-	a.mapped = mapped{name: "Undecimated", d: a.Bands() * a.lines * a.length, p: a.Len(),
-		run: func(dst, src array.Batch, do action) { mapOnHost(dst, src, a, do) }}
+	a.mapped = mapped{twin: twin{host: a}, name: "Undecimated", d: a.Bands() * a.lines * a.length, p: a.Len()}
 	a.structure = linops.Complete(a, linops.Structure{Columns: linops.Known(1)})
 	return a, nil
 }
 
 func unknownFamily(family string) error {
 	return fmt.Errorf("linops: wavelet family %q, want haar, db2 to db10 or sym4 to sym8", family)
-}
-
-// cosines is the orthonormal cosine transform of n values.
-func cosines(n int) [][]float64 {
-	m := make([][]float64, n)
-	for k := range m {
-		m[k] = make([]float64, n)
-		size := math.Sqrt(2 / float64(n))
-		if k == 0 {
-			size = math.Sqrt(1 / float64(n))
-		}
-		for i := range n {
-			m[k][i] = size * math.Cos(math.Pi*float64(2*i+1)*float64(k)/float64(2*n))
-		}
-	}
-	return m
 }
 
 // Len is n, the number of values of the signal.
@@ -155,20 +137,13 @@ func (a *Undecimated) shares() bool { return a.Len() >= shareFrom }
 
 func (a *Undecimated) vector(dst, src []float64, do action, shared bool) {
 	w := a.works.Get().(*undecimatedWork)
+	at := func(band, line int) int { return (band*a.lines + line) * a.length }
 	if do.kind == doForward {
-		w.coefficients = dst
-		w.filter(nil, src, w.store, shared)
+		w.filter(nil, src, func(band, line int, z []float64) { copy(dst[at(band, line):], z) }, shared)
 	} else {
-		w.coefficients = src
-		w.filter(dst, nil, w.fetch, shared)
+		w.filter(dst, nil, func(band, line int, z []float64) { copy(z, src[at(band, line):]) }, shared)
 	}
-	w.coefficients = nil
 	a.works.Put(w)
-}
-
-// at is a line of the coefficients.
-func (w *undecimatedWork) at(band, line int) []float64 {
-	return w.coefficients[(band*w.a.lines+line)*w.a.length:]
 }
 
 // Filter sets dst to F* f(F x) for vectors of n values in the host's memory, which may be the same
@@ -189,18 +164,11 @@ type undecimatedWork struct {
 	channel, level int
 	dst, x         []float64
 	each           func(band, line int, z []float64)
-	store, fetch   func(band, line int, z []float64) // copy lines to coefficients and from there
-	coefficients   []float64
 
 	averages              []float64   // of the current level
 	high                  []float64   // its details along the lines, not yet split down the columns
 	down, along, diagonal []float64   // its details
 	back                  [][]float64 // F* of the details of each level; before that its averages along the lines
-
-	phase                         func(line int) // of the loop that runs, over count lines
-	count                         int
-	load, split, splitDown        func(line int)
-	merge, mergeAll, sums, unload func(line int)
 }
 
 func (a *Undecimated) newWork() *undecimatedWork {
@@ -215,10 +183,6 @@ func (a *Undecimated) newWork() *undecimatedWork {
 	for l := range w.back {
 		w.back[l] = image()
 	}
-	w.store = func(band, line int, z []float64) { copy(w.at(band, line), z) }
-	w.fetch = func(band, line int, z []float64) { copy(z, w.at(band, line)) }
-	w.load, w.split, w.splitDown, w.merge, w.mergeAll, w.sums, w.unload = w.loadLine, w.splitLine, w.splitDownLine,
-		w.mergeLine, w.mergeAllLine, w.sumsLine, w.unloadLine
 	return w
 }
 
@@ -230,40 +194,36 @@ func (w *undecimatedWork) filter(dst, x []float64, each func(band, line int, z [
 	}
 	w.dst, w.x, w.each = dst, source, each
 	for w.channel = range a.channels {
-		w.run(w.load, a.lines, shared)
+		w.run(w.loadLine, a.lines, shared)
 		for w.level = range a.levels {
-			w.run(w.split, a.lines, shared)
+			w.run(w.splitLine, a.lines, shared)
 			if !a.oneD {
-				w.run(w.splitDown, a.lines, shared)
+				w.run(w.splitDownLine, a.lines, shared)
 			}
-			w.run(w.merge, a.lines, shared)
+			w.run(w.mergeLine, a.lines, shared)
 			if a.oneD { // the averages are in back until the details have gone
 				w.averages, w.high = w.high, w.averages
 			}
 		}
-		w.run(w.sums, a.lines, shared)
+		w.run(w.sumsLine, a.lines, shared)
 		if dst == nil {
 			continue
 		}
 		for w.level = a.levels - 1; w.level >= 0; w.level-- {
-			w.run(w.mergeAll, a.lines, shared)
+			w.run(w.mergeAllLine, a.lines, shared)
 			w.averages, w.back[w.level] = w.back[w.level], w.averages
 		}
-		w.run(w.unload, a.rows, shared)
+		w.run(w.unloadLine, a.rows, shared)
 	}
 	w.dst, w.x, w.each = nil, nil, nil
 }
 
 func (w *undecimatedWork) run(phase func(int), lines int, shared bool) {
-	w.phase, w.count = phase, lines
-	parallel.DoIf(shared, parallel.Parts(lines, rowsPerPart(w.a.length)), w)
-}
-
-func (w *undecimatedWork) Part(i int) {
-	per := rowsPerPart(w.a.length)
-	for line := i * per; line < min((i+1)*per, w.count); line++ {
-		w.phase(line)
-	}
+	parallel.RangesIf(shared, lines, rowsPerPart(w.a.length), func(lo, hi int) {
+		for line := lo; line < hi; line++ {
+			phase(line)
+		}
+	})
 }
 
 func (w *undecimatedWork) line(x []float64, i int) []float64 {
@@ -287,10 +247,10 @@ func (w *undecimatedWork) loadLine(i int) {
 	if i >= a.rows {
 		i = a.lines - 1 - i
 	}
-	from := w.x[i*a.cols*a.channels:]
+	from, mix := w.x[i*a.cols*a.channels:], a.mix[w.channel*a.channels:][:a.channels]
 	for j := range a.cols {
 		v := 0.0
-		for k, c := range w.a.mix[w.channel] {
+		for k, c := range mix {
 			v += c * from[j*a.channels+k]
 		}
 		v *= a.scale
@@ -306,14 +266,14 @@ func (w *undecimatedWork) unloadLine(i int) {
 	if !a.oneD {
 		mirrored = w.line(w.averages, a.lines-1-i)
 	}
-	to := w.dst[i*a.cols*a.channels:]
+	to, mix := w.dst[i*a.cols*a.channels:], a.mix[w.channel*a.channels:][:a.channels]
 	for j := range a.cols {
 		v := first[j] + first[a.length-1-j]
 		if !a.oneD {
 			v += mirrored[j] + mirrored[a.length-1-j]
 		}
 		v *= a.scale
-		for k, c := range a.mix[w.channel] {
+		for k, c := range mix {
 			if w.channel == 0 {
 				to[j*a.channels+k] = c * v
 			} else {

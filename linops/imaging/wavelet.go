@@ -52,9 +52,8 @@ type Wavelet struct {
 	oneD               bool
 	h, g               []float64
 	taps               waveletTaps
-	images             sync.Pool      // of *waveletWork
-	lines              sync.Pool      // of *waveletLine
-	on                 *loadedWavelet // another device; nil without one
+	images             sync.Pool // of *waveletWork
+	lines              sync.Pool // of *waveletLine
 }
 
 // NewWavelet1D returns the transform of vectors of length n over a number of levels. It returns an
@@ -120,8 +119,8 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 		}
 	}
 	a.taps = newWaveletTaps(a.h, a.g)
-	a.name, a.run = name, a.apply
-	a.images.New = func() any { return &waveletWork{a: a} }
+	a.name, a.host = name, a
+	a.images.New = func() any { return new(waveletWork) }
 	a.lines.New = func() any { return new(waveletLine) }
 	return a, nil
 }
@@ -221,20 +220,8 @@ func (a *Wavelet) size(levels int) (r, c int) {
 
 func (a *Wavelet) shares() bool { return !a.oneD && a.rows*a.cols >= shareFrom }
 
-// waveletWork is the state of one vector's transform: a step maps the block of r x c values in the
-// corner of from to the corner of to, along the rows or along the columns.
-type waveletWork struct {
-	a        *Wavelet
-	from, to []float64
-	r, c     int
-	phase    int
-	back     bool
-	between  []float64
-	padded   []float64 // the padded signal
-}
-
-// waveletLine is one goroutine's memory for the parts of a row.
-type waveletLine struct{ x []float64 }
+// waveletWork is the memory of one vector's transform: an image between two steps, and the padded signal.
+type waveletWork struct{ between, padded []float64 }
 
 func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
 	w := a.images.Get().(*waveletWork)
@@ -242,11 +229,11 @@ func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
 	if !a.oneD {
 		w.between = product.Resize(w.between, a.rows*a.cols)
 	}
-	w.back = do.kind == doAdjoint
+	back := do.kind == doAdjoint
 	if a.pads() {
 		w.padded = product.Resize(w.padded, a.rows*a.cols)
-		if w.back {
-			w.transform(w.padded, src, shared)
+		if back {
+			a.transform(w, w.padded, src, true, shared)
 			for i := range a.height {
 				copy(dst[i*a.width:][:a.width], w.padded[i*a.cols:])
 			}
@@ -258,74 +245,84 @@ func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
 		}
 		src = w.padded
 	}
-	w.transform(dst, src, shared)
+	a.transform(w, dst, src, back, shared)
 }
 
 // transform is the orthogonal transform, or its adjoint.
-func (w *waveletWork) transform(dst, src []float64, shared bool) {
-	a := w.a
-	if w.back {
+func (a *Wavelet) transform(w *waveletWork, dst, src []float64, back, shared bool) {
+	if back {
 		copy(dst, src)
 		for l := a.levels - 1; l >= 0; l-- {
-			w.r, w.c = a.size(l)
+			s := waveletStep{a, l, true, shared}
 			if a.oneD {
-				w.step(alongRows, dst, dst, shared)
+				s.alongRows(dst, dst)
 				continue
 			}
-			w.step(alongColumns, w.between, dst, shared)
-			w.step(alongRows, dst, w.between, shared)
-		}
-	} else {
-		from := src
-		for l := range a.levels {
-			w.r, w.c = a.size(l)
-			if a.oneD {
-				w.step(alongRows, dst, from, shared)
-			} else {
-				w.step(alongRows, w.between, from, shared)
-				w.step(alongColumns, dst, w.between, shared)
-			}
-			from = dst
-		}
-	}
-	w.from, w.to = nil, nil
-}
-
-func (w *waveletWork) step(phase int, to, from []float64, shared bool) {
-	w.phase, w.to, w.from = phase, to, from
-	lines := w.r
-	if phase == alongColumns {
-		lines /= 2 // two at a time
-	}
-	parallel.DoIf(shared, parallel.Parts(lines, rowsPerPart(w.c)), w)
-}
-
-func (w *waveletWork) Part(i int) {
-	per := rowsPerPart(w.c)
-	lo := i * per
-	if w.phase == alongColumns {
-		for j := lo; j < min(lo+per, w.r/2); j++ {
-			if w.back {
-				w.mergeRows(j)
-			} else {
-				w.splitRows(j)
-			}
+			s.downColumns(w.between, dst)
+			s.alongRows(dst, w.between)
 		}
 		return
 	}
-	a := w.a
-	line := a.lines.Get().(*waveletLine)
-	line.x = product.Resize(line.x, 2*(w.c+len(a.h)))
-	for j := lo; j < min(lo+per, w.r); j++ {
-		to, from := w.to[j*a.cols:][:w.c], w.from[j*a.cols:][:w.c]
-		if w.back {
-			a.merge(to, from, line.x)
+	for l := range a.levels {
+		s := waveletStep{a, l, false, shared}
+		if a.oneD {
+			s.alongRows(dst, src)
 		} else {
-			a.split(to, from, line.x)
+			s.alongRows(w.between, src)
+			s.downColumns(dst, w.between)
 		}
+		src = dst
 	}
-	a.lines.Put(line)
 }
+
+// waveletStep maps the averages of a level, r x c values in the corner of from, to the corner of to, or back.
+type waveletStep struct {
+	a            *Wavelet
+	level        int
+	back, shared bool
+}
+
+func (s waveletStep) alongRows(to, from []float64) {
+	a := s.a
+	r, c := a.size(s.level)
+	parallel.RangesIf(s.shared, r, rowsPerPart(c), func(lo, hi int) {
+		line := a.lines.Get().(*waveletLine)
+		line.x = product.Resize(line.x, 2*(c+len(a.h)))
+		for at := lo * a.cols; at < hi*a.cols; at += a.cols {
+			if s.back {
+				a.merge(to[at:][:c], from[at:][:c], line.x)
+			} else {
+				a.split(to[at:][:c], from[at:][:c], line.x)
+			}
+		}
+		a.lines.Put(line)
+	})
+}
+
+// downColumns sets two rows of the result at a time: row j to the averages down the columns and row r/2+j to the
+// details, or back, rows 2j and 2j+1 by the formula of merge.
+func (s waveletStep) downColumns(to, from []float64) {
+	a := s.a
+	r, c := a.size(s.level)
+	row := func(i int) []float64 { return to[i*a.cols:][:c] }
+	parallel.RangesIf(s.shared, r/2, rowsPerPart(c), func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			if !s.back {
+				a.sumRows(row(j), a.h, from, 2*j, 0, r, false)
+				a.sumRows(row(r/2+j), a.g, from, 2*j, 0, r, false)
+				continue
+			}
+			for odd := range 2 {
+				first := j - (len(a.h)/2 - 1)
+				a.sumRows(row(2*j+odd), a.taps.hBack[odd], from, first, 0, r/2, false)
+				a.sumRows(row(2*j+odd), a.taps.gBack[odd], from, first, r/2, r/2, true)
+			}
+		}
+	})
+}
+
+// waveletLine is one goroutine's memory for the parts of a row.
+type waveletLine struct{ x []float64 }
 
 // split sets to = [averages | details] of x, which may be the same slice. buffer holds x with as many
 // entries beyond its end as the filter reaches, the even and the odd entries apart.
@@ -371,30 +368,11 @@ func (a *Wavelet) merge(to, x, buffer []float64) {
 	}
 }
 
-// splitRows sets row j of the result to the averages down the columns, and row r/2+j to the
-// details.
-func (w *waveletWork) splitRows(j int) {
-	w.sumRows(w.row(w.to, j), w.a.h, 2*j, 0, w.r, false)
-	w.sumRows(w.row(w.to, w.r/2+j), w.a.g, 2*j, 0, w.r, false)
-}
-
-// mergeRows sets rows 2j and 2j+1 of the result, by the formula of merge.
-func (w *waveletWork) mergeRows(j int) {
-	half := w.r / 2
-	for s := range 2 {
-		to, from := w.row(w.to, 2*j+s), j-(len(w.a.h)/2-1)
-		w.sumRows(to, w.a.taps.hBack[s], from, 0, half, false)
-		w.sumRows(to, w.a.taps.gBack[s], from, half, half, true)
-	}
-}
-
-// sumRows sets to, or adds to it, sum_t q_t times row first + (from+t) mod n of the source.
-func (w *waveletWork) sumRows(to, q []float64, from, first, n int, add bool) {
-	for from = wrap(from, n); len(q) > 0; from = 0 {
-		k := min(len(q), n-from)
-		simd.Sum(to, q[:k], w.from[(first+from)*w.a.cols:], w.a.cols, add)
+// sumRows sets to, or adds to it, sum_t q_t times row first + (at+t) mod n of x.
+func (a *Wavelet) sumRows(to, q, x []float64, at, first, n int, add bool) {
+	for at = wrap(at, n); len(q) > 0; at = 0 {
+		k := min(len(q), n-at)
+		simd.Sum(to, q[:k], x[(first+at)*a.cols:], a.cols, add)
 		q, add = q[k:], true
 	}
 }
-
-func (w *waveletWork) row(x []float64, i int) []float64 { return x[i*w.a.cols:][:w.c] }

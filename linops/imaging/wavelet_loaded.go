@@ -7,11 +7,9 @@ import (
 	"surepipe/linops"
 )
 
-// loadedWavelet is a wavelet transform on a device, as products with matrices: of a vector with one
-// for all levels, of an image with two for every level, 4 (rows + cols) operations a pixel or less in
-// all.
+// loadedWavelet is the wavelet transform of an image on a device, as products with two matrices for every level, 4
+// (rows + cols) operations a pixel or less in all. That of a vector is a product with one matrix.
 type loadedWavelet struct {
-	whole  array.Batch // of vectors: their transform's matrix, transposed
 	levels []loadedLevel
 	// place is where each coefficient is in the results of all levels one after the other, whose
 	// number is results.
@@ -49,30 +47,27 @@ func (a *Wavelet) splitMatrix(m, n int) []float64 {
 // Load puts the matrices of the transform on a device, unless that computes in the host's memory or a
 // side is longer than 4096. It comes before the first product.
 func (a *Wavelet) Load(dev array.Device) {
-	if inHostMemory(dev) || a.on != nil || a.rows*a.cols == 0 || max(a.rows, a.cols) > mostCosines {
+	if !a.loads(dev) || a.rows*a.cols == 0 || max(a.rows, a.cols) > mostCosines {
 		return
 	}
-	upload := func(values []float64) array.Batch {
-		b := dev.Alloc(1, len(values))
-		dev.Upload(b, values)
-		return b
-	}
-	on := &loadedWavelet{}
 	if a.oneD {
-		on.whole = upload(linops.Images(array.NewHost(), a).ToHost())
-		a.on = on
+		whole := a.put(dev, linops.Images(array.NewHost(), a).ToHost()).Reshape(a.width, a.cols)
+		a.on = func(dst, src array.Batch, do action) {
+			dst.Device().Gemm(false, do.kind == doAdjoint, 1, src, whole, 0, dst)
+		}
 		return
 	}
-	place := make([]int, a.rows*a.cols)
+	on, place := &loadedWavelet{}, make([]int, a.rows*a.cols)
 	for l := range a.levels {
 		r, c := a.size(l)
 		level := loadedLevel{from: array.Shape{Rows: r, Cols: c}, to: array.Shape{Rows: r, Cols: c}, at: on.results}
 		if l == 0 {
 			level.from = array.Shape{Rows: a.height, Cols: a.width}
 		} else {
-			level.averages = dev.NewIndex(block(0, r, 0, c, 2*c))
+			level.averages = a.listed(dev, block(0, r, 0, c, 2*c))
 		}
-		level.down, level.along = upload(a.splitMatrix(r, level.from.Rows)), upload(a.splitMatrix(c, level.from.Cols))
+		level.down = a.put(dev, a.splitMatrix(r, level.from.Rows))
+		level.along = a.put(dev, a.splitMatrix(c, level.from.Cols))
 		merged := block(0, r, 0, c, a.cols)
 		for i, j := range merged {
 			place[j] = on.results + i
@@ -80,52 +75,20 @@ func (a *Wavelet) Load(dev array.Device) {
 				merged[i] = a.rows*a.cols + u*(c/2) + v
 			}
 		}
-		level.merged = dev.NewIndex(merged)
+		level.merged = a.listed(dev, merged)
 		on.levels = append(on.levels, level)
 		on.results += r * c
 	}
-	on.place = dev.NewIndex(place)
-	a.on = on
-}
-
-// Release frees the memory of Load. The operator is dead on that device afterwards.
-func (a *Wavelet) Release() {
-	if a.on == nil {
-		return
+	on.place = a.listed(dev, place)
+	a.on = func(dst, src array.Batch, do action) {
+		inGroups(dst, src, 4*a.rows*a.cols, func(dst, src array.Batch) {
+			if do.kind == doAdjoint {
+				on.merge(dst, src)
+			} else {
+				on.split(dst, src)
+			}
+		})
 	}
-	a.on.whole.Free()
-	for _, l := range a.on.levels {
-		l.down.Free()
-		l.along.Free()
-		l.merged.Free()
-		if l.averages != nil {
-			l.averages.Free()
-		}
-	}
-	if a.on.place != nil {
-		a.on.place.Free()
-	}
-	a.on = nil
-}
-
-// apply is mapOnHost for a batch on the device.
-func (a *Wavelet) apply(dst, src array.Batch, do action) {
-	if a.on == nil || !elsewhere(dst) {
-		mapOnHost(dst, src, a, do)
-		return
-	}
-	back := do.kind == doAdjoint
-	if a.oneD {
-		dst.Device().Gemm(false, back, 1, src, a.on.whole.Reshape(a.width, a.cols), 0, dst)
-		return
-	}
-	inGroups(dst, src, 4*a.rows*a.cols, func(dst, src array.Batch) {
-		if back {
-			a.on.merge(dst, src)
-		} else {
-			a.on.split(dst, src)
-		}
-	})
 }
 
 // split computes the results of all levels and picks the coefficients from them.

@@ -48,7 +48,7 @@ const (
 //     between their vectors (column views) are served, the gaps left alone;
 //   - every field of its [linops.Structure] is true: the numbers, SolveNormal, also in place,
 //     Normal, Cosines, Circulant, Panels, Gram, AddForward and AddAdjoint, ColumnNorms2, Shifts, Dense,
-//     ScaleColumns, Sampled, Parts, and On for spaces of every kind ([CheckOn] for spaces of your own);
+//     ScaleColumns, Sampled, Picked, Parts, and On for spaces of every kind ([CheckOn] for spaces of your own);
 //   - every batch taken from the device is given back. A factorization that SolveNormal keeps for a
 //     value of eta may stay.
 func Check(dev array.Device, a linops.Operator) error {
@@ -72,6 +72,7 @@ func Check(dev array.Device, a linops.Operator) error {
 	c.guard("SolveNormal", c.solve)
 	c.guard("ScaleColumns", c.scaleColumns)
 	c.guard("Sampled", c.sampled)
+	c.guard("Picked", c.picked)
 	c.guard("Parts", c.parts)
 	if c.s.On != nil {
 		spaces := Spaces(dev, c.p)

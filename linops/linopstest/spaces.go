@@ -298,6 +298,10 @@ func (c *checker) sampled() {
 		if places == nil {
 			continue
 		}
+		if of := c.s.Picked(shape); of == nil || of.Weights != nil {
+			c.failf("Picked says nothing, or of weights, where Sampled has places")
+			return
+		}
 		if places.Len() != c.d || order != nil && order.Len() != c.d {
 			c.failf("Sampled has %d places, the operator has %d rows", places.Len(), c.d)
 			return
@@ -306,19 +310,65 @@ func (c *checker) sampled() {
 	}
 }
 
-// projection tests that Project is idempotent and symmetric.
-func (c *checker) projection() {
+// picked tests that A is what Picked says, on a matrix of normal numbers.
+func (c *checker) picked() {
+	if c.s.Picked == nil {
+		return
+	}
+	for _, shape := range c.matrixShapes() {
+		of := c.s.Picked(shape)
+		if of == nil {
+			continue
+		}
+		if len(of.Places) != c.d {
+			c.failf("Picked has %d places, the operator has %d rows", len(of.Places), c.d)
+			return
+		}
+		b := gaussian(c.p, 43)
+		entries := make([]float64, c.d)
+		for i, place := range of.Places {
+			if entries[i] = b[place]; of.Weights != nil {
+				entries[i] *= math.Sqrt(of.Weights[i])
+			}
+		}
+		if of.Remove != nil {
+			entries = c.apply(func(dst, x array.Batch) { c.dev.Copy(dst, x); of.Remove(dst) }, c.d, 1, entries)
+			c.projection(of)
+		}
+		if off := distance(entries, c.apply(c.a.Forward, c.d, 1, b)); off > tol*norm(b) {
+			c.failf("Picked: the entries it describes differ from A b by %v", off)
+		}
+	}
+}
+
+// projection tests that Remove is idempotent and symmetric, with I - Rank and I - Diagonal for its trace and diagonal.
+func (c *checker) projection(of *linops.Picked) {
 	z := gaussian(2*c.d, 41)
 	p := func(x []float64) []float64 {
-		return c.apply(func(dst, b array.Batch) { c.dev.Copy(dst, b); c.s.Project(dst) }, c.d, 2, x)
+		return c.apply(func(dst, b array.Batch) { c.dev.Copy(dst, b); of.Remove(dst) }, c.d, len(x)/c.d, x)
+	}
+	trace := float64(c.d - of.Rank)
+	for i := range c.d {
+		unit := make([]float64, c.d)
+		unit[i] = 1
+		own := p(unit)[i]
+		if trace -= own; math.Abs(own-1+of.Diagonal[i]) > tol {
+			c.failf("Picked: entry %d of Pi's diagonal is %v, Remove shows %v", i, of.Diagonal[i], 1-own)
+		}
+	}
+	if math.Abs(trace) > tol*float64(c.d) {
+		c.failf("Picked: the rank %d is off by %v", of.Rank, trace)
 	}
 	once := p(z)
 	if off := distance(p(once), once); off > tol*norm(z) {
-		c.failf("Project changes by %v when it is applied again", off)
+		c.failf("Remove changes by %v when it is applied again", off)
+	}
+	if of.Oblique {
+		return
 	}
 	x, y, px, py := z[:c.d], z[c.d:], once[:c.d], once[c.d:]
 	if left, right := dot(px, y), dot(x, py); math.Abs(left-right) > tol*(norm(x)*norm(y)+1) {
-		c.failf("Project: <P x, y> = %v, <x, P y> = %v", left, right)
+		c.failf("Remove: <P x, y> = %v, <x, P y> = %v", left, right)
 	}
 }
 
@@ -357,13 +407,13 @@ func (c *checker) entries(shape array.Shape, places array.Pattern, order array.I
 	if order != nil {
 		c.dev.Scatter(rows, z, order)
 	}
-	if c.s.Project != nil {
-		c.s.Project(rows)
-		c.projection()
+	of := c.s.Picked(shape)
+	if of.Remove != nil {
+		of.Remove(rows)
 	}
 	list = rows.ToHost()
 	// A projection makes rounding errors.
-	same := c.s.Project != nil && distance(list, want) <= tol*norm(all)
+	same := of.Remove != nil && distance(list, want) <= tol*norm(all)
 	if i := different(list, want); i >= 0 && !same {
 		c.failf("Sampled: row %d of A picks entry %v of %d x %d matrices, Forward gives entry %v", i, list[i],
 			shape.Rows, shape.Cols, want[i])

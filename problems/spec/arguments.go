@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,7 +29,8 @@ type Parameter struct {
 // Reader reads the value of a parameter. what names it in errors.
 type Reader func(c *Call, v *yaml.Node, what string) (any, error)
 
-// Call is an operator or a regularizer in a specification: its name, and its arguments, which have been read.
+// Call is a name with arguments in a specification, such as an operator or a regularizer. The arguments have been
+// read.
 type Call struct {
 	spec   *Spec
 	name   string
@@ -37,6 +39,10 @@ type Call struct {
 	lines  map[string]int
 	// uses are the weights among the arguments.
 	uses []Use
+}
+
+func newCall(s *Spec, name string, line int) Call {
+	return Call{spec: s, name: name, line: line, values: map[string]any{}, lines: map[string]int{}}
 }
 
 // Given reports whether an argument is there.
@@ -225,6 +231,33 @@ func Choice(among ...string) Reader {
 	return func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.choice(v, what, among) }
 }
 
+// NumberThat reads a number that satisfies a condition; expected says which, for errors.
+func NumberThat(satisfies func(x float64) bool, expected string) Reader {
+	return func(c *Call, v *yaml.Node, what string) (any, error) {
+		x, err := c.spec.number(v, what)
+		if err == nil && !satisfies(x) {
+			err = c.spec.Errorf(v.Line, "%s is %g, expected %s", what, x, expected)
+		}
+		return x, err
+	}
+}
+
+// Readers of numbers that satisfy a condition.
+var (
+	// Positive reads a positive finite number.
+	Positive = NumberThat(func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }, "a positive finite number")
+	notZero  = NumberThat(func(x float64) bool { return x != 0 && !math.IsInf(x, 0) },
+		"a finite number that is not 0")
+	share = NumberThat(func(x float64) bool { return x > 0 && x < 1 }, "a number between 0 and 1")
+)
+
+// integerFrom reads an integer of a range, as a number.
+func integerFrom(least, most int) Reader {
+	return NumberThat(func(x float64) bool {
+		return x == math.Trunc(x) && x >= float64(least) && x <= float64(most)
+	}, fmt.Sprintf("an integer from %d to %d", least, most))
+}
+
 // NumberOr reads a number, or else what another reader does.
 func NumberOr(other Reader) Reader {
 	return func(c *Call, v *yaml.Node, what string) (any, error) {
@@ -262,8 +295,7 @@ func (t *table[K]) find(s *Spec, at *yaml.Node) (row K, c Call, args *yaml.Node,
 	if err != nil {
 		return row, c, nil, err
 	}
-	return t.rows[slices.Index(names, name)],
-		Call{spec: s, name: name, line: line, values: map[string]any{}, lines: map[string]int{}}, args, nil
+	return t.rows[slices.Index(names, name)], newCall(s, name, line), args, nil
 }
 
 // add adds a row, whose name must be new.

@@ -65,7 +65,7 @@ func Embedded(name string) (*Spec, error) {
 	return s, err
 }
 
-// Help is a help text on the operators, the regularizers and the weights of a specification.
+// Help is a help text on the operators, the regularizers, the weights and the noise of a specification.
 func Help() string {
 	var s strings.Builder
 	s.WriteString("Operators:\n\n")
@@ -75,6 +75,10 @@ func Help() string {
 	s.WriteString("\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple such as 0.5*lambda:\n\n")
 	for _, k := range regularizers.rows {
 		s.WriteString(help(k.Forms))
+	}
+	s.WriteString("\nNoise that is not white, with the squared loss:\n\n")
+	for _, k := range noises.rows {
+		s.WriteString(help(k.forms))
 	}
 	return s.String()
 }

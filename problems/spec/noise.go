@@ -28,70 +28,93 @@ import (
 // sigma2 is 1 unless it is given.
 type Noise string
 
-const (
-	// NoiseVariances: C is diagonal, a variance for each entry of y.
-	NoiseVariances Noise = "variances"
-	// NoiseCovariance: C is a matrix, of all entries of y or of the channels that are its first axis.
-	NoiseCovariance Noise = "covariance"
-	// NoiseWhitening: W is an operator.
-	NoiseWhitening Noise = "whitening"
-	// NoiseAnscombe: y are Poisson counts, and 2 sqrt(y + 3/8) has a variance of about 1 (Anscombe
-	// 1948). The estimate is transformed back by an approximation of the unbiased inverse. All of it is
-	// approximate: the transformed counts are neither normal nor is their variance 1 where the mean
-	// count is below about 4.
-	NoiseAnscombe Noise = "anscombe"
-)
+// noiseKind is a kind of noise in specifications: a row of the table that help, parser and errors read. y and A are
+// whitened by an operator, or y are counts that a transform brings near to it.
+type noiseKind struct {
+	name       Noise
+	forms      []Form
+	parameters []Parameter
+	// error2 is what SURE estimates, and unit that of the error of predicting an entry.
+	error2, unit string
+	// halves says that the variance of a complex number is the sum of those of both parts.
+	halves bool
+	// whiten makes W for a y of a shape, of pairs of numbers where it is complex; nil with counts.
+	whiten func(a *Arguments, shape []int, pairs bool) (built, error)
+	// counts transforms numbers of the name and the shape, and back means of the transform to those of counts, in
+	// place.
+	counts func(name string, x []float64, shape []int) ([]float64, error)
+	back   func(x []float64)
+}
+
+var noises = table[noiseKind]{what: "noise", name: func(k noiseKind) string { return string(k.name) }}
+
+func init() {
+	noises.rows = []noiseKind{{
+		name:       "variances",
+		forms:      []Form{{"variances: v", "a variance for each entry of y"}},
+		parameters: []Parameter{{Read: complexNumbers}},
+		error2:     "the squared error of mu_hat, each entry over the variance of its noise",
+		unit:       "over the variance of its noise",
+		whiten:     whitenArray((*builder).byVariances),
+	}, {
+		name: "covariance",
+		forms: []Form{{"covariance: C", "of all entries of y, or of its first axis (of coils, say);\n" +
+			"complex: C is E n n*, and sigma2 by default 1/2"}},
+		parameters: []Parameter{{Read: complexNumbers}},
+		error2: "the squared error of mu_hat in the norm of the inverse covariance, (mu_hat - mu)* C^-1 " +
+			"(mu_hat - mu)",
+		unit:   "whitened",
+		halves: true,
+		whiten: whitenArray((*builder).byCovariance),
+	}, {
+		name:       "whitening",
+		forms:      []Form{{"whitening: OPERATOR", "W with W cov(y) W* = sigma2 I"}},
+		parameters: []Parameter{{Read: operatorValue}},
+		error2:     "the squared error of mu_hat, whitened",
+		unit:       "whitened",
+		whiten: func(a *Arguments, shape []int, _ bool) (built, error) {
+			return a.operator(argument[[]*operatorNode](a.Call, operand, nil)[0], nil, shape)
+		},
+	}, {
+		// 2 sqrt(y + 3/8) has a variance of about 1 (Anscombe 1948). All of it is approximate: the transformed
+		// counts are neither normal nor is their variance 1 where the mean count is below about 4.
+		name: "anscombe",
+		forms: []Form{{"anscombe",
+			"Poisson counts, 2 sqrt(y + 3/8): approximate, also its\ninverse; for operator: identity"}},
+		error2: "the squared error of mu_hat in the scale 2 sqrt(count + 3/8), and is approximate, poor " +
+			"at low counts",
+		unit:   "in that scale",
+		counts: anscombe,
+		back:   fromAnscombe,
+	}}
+}
 
 // noiseNode is the key noise.
 type noiseNode struct {
-	kind Noise
-	line int
-	// ref is the array of variances or the covariance, and operator the whitening operator.
-	ref      *arrayRef
-	operator *operatorNode
+	Call
+	row noiseKind
 }
 
-func (s *Spec) parseNoise(n *yaml.Node) error {
-	s.noise = &noiseNode{line: n.Line}
-	if n.Kind == yaml.ScalarNode {
-		kind, err := s.choice(n, "noise", []string{string(NoiseAnscombe)})
-		s.noise.kind = Noise(kind)
-		if err == nil && !s.operator.row.identity {
-			err = s.Errorf(n.Line, "noise is anscombe, but the operator is %s: expected operator: identity, "+
-				"because the transform is not linear", s.operator.name)
-		}
-		return s.checkNoise(n, err)
-	}
-	f, err := s.fields(n, "noise", string(NoiseVariances), string(NoiseCovariance), string(NoiseWhitening))
+// parseNoise reads the key noise, and rejects keys that it excludes.
+func (s *Spec) parseNoise(at *yaml.Node) error {
+	row, call, args, err := noises.find(s, at)
 	if err != nil {
 		return err
 	}
-	if len(f.nodes) != 1 {
-		return s.Errorf(n.Line, "noise has the keys %s, expected one of variances, covariance and whitening, or "+
-			"noise: anscombe", keysOf(n))
-	}
-	for key, v := range f.nodes {
-		s.noise.kind = Noise(key)
-		if s.noise.kind == NoiseWhitening {
-			s.noise.operator, err = s.parseOperator(v)
-		} else if s.noise.ref, err = s.ref(v, key); err == nil {
-			s.noise.ref.complex = true
-		}
-	}
-	return s.checkNoise(n, err)
-}
-
-// checkNoise rejects keys that noise excludes.
-func (s *Spec) checkNoise(n *yaml.Node, err error) error {
-	switch {
-	case err != nil:
+	s.noise = &noiseNode{call, row}
+	if err := s.noise.read(args, row.parameters, "noise: {"+row.forms[0].Syntax+"}"); err != nil {
 		return err
+	}
+	switch {
+	case row.counts != nil && !s.operator.row.identity:
+		return s.Errorf(at.Line, "noise is %s, but the operator is %s: expected operator: identity, because the "+
+			"transform is not linear", row.name, s.operator.name)
 	case s.lossWeights != nil:
-		return s.Errorf(n.Line, "noise and weights exclude each other: noise whitens y, which weighs its entries")
+		return s.Errorf(at.Line, "noise and weights exclude each other: noise whitens y, which weighs its entries")
 	case !s.Loss.Squared():
-		return s.Errorf(n.Line, "noise is that of the squared loss, found loss: %s", s.Loss.Name)
+		return s.Errorf(at.Line, "noise is that of the squared loss, found loss: %s", s.Loss.Name)
 	case s.Intercept || s.Standardize:
-		return s.Errorf(n.Line, "noise excludes intercept and standardize: a column of ones is no longer constant "+
+		return s.Errorf(at.Line, "noise excludes intercept and standardize: a column of ones is no longer constant "+
 			"once it is whitened")
 	}
 	return nil
@@ -102,67 +125,69 @@ func (s *Spec) Noise() Noise {
 	if s.noise == nil {
 		return ""
 	}
-	return s.noise.kind
+	return s.noise.row.name
 }
+
+// counts reports whether y are counts.
+func (s *Spec) counts() bool { return s.noise != nil && s.noise.row.counts != nil }
 
 // whiten replaces y and mu by the whitened ones. s has its arrays.
 func (s *Spec) whiten(data *Data) error {
 	if s.noise == nil {
 		return nil
 	}
+	row := s.noise.row
 	s.observedShape = data.YShape
 	data.Depth = dataio.Depth{}
 	if data.Sigma2 == nil && s.Sigma2Method == "" {
 		one := 1.0
-		if s.noise.kind == NoiseCovariance && data.Complex {
+		if row.halves && data.Complex {
 			one = 0.5 // of the real part, where E |n|^2 = 1
 		}
 		data.Sigma2 = &one
 	}
-	if s.noise.kind == NoiseAnscombe {
-		for _, a := range []struct {
-			name string
-			x    *[]float64
-		}{{"y", &data.Y}, {"mu", &data.Mu}} {
-			if err := anscombe(a.name, a.x, data.YShape); err != nil {
-				return s.At(s.noise.line, err)
-			}
+	apply := row.counts
+	if apply == nil {
+		dev := array.NewHost()
+		defer dev.Close()
+		b := &builder{Spec: s, dev: dev, parts: &Parts{}, data: *data}
+		defer b.parts.Release()
+		w, err := b.whitening()
+		if err != nil {
+			return err
 		}
-		return nil
+		apply = func(_ string, x []float64, _ []int) ([]float64, error) { return ImageOf(dev, w.op, x), nil }
+		data.YShape = w.rows
 	}
-	dev := array.NewHost()
-	defer dev.Close()
-	b := &builder{Spec: s, dev: dev, parts: &Parts{}, data: *data}
-	defer b.parts.Release()
-	w, err := b.whitening(data.YShape, data.Complex)
-	if err != nil {
-		return err
-	}
-	for _, x := range []*[]float64{&data.Y, &data.Mu} {
-		if *x != nil {
-			*x = ImageOf(dev, w.op, *x)
+	for _, x := range []struct {
+		name   string
+		values *[]float64
+	}{{"y", &data.Y}, {"mu", &data.Mu}} {
+		if *x.values == nil {
+			continue
+		}
+		var err error
+		if *x.values, err = apply(x.name, *x.values, s.observedShape); err != nil {
+			return s.At(s.noise.line, err)
 		}
 	}
-	data.YShape = w.rows
 	return nil
 }
 
-// whitening builds W for a y of the given shape.
-func (b *builder) whitening(shape []int, pairs bool) (built, error) {
-	n := b.noise
-	if n.operator != nil {
-		w, err := b.operator(n.operator, nil, shape)
-		return w, err
+// whitening builds W for the observed y.
+func (b *builder) whitening() (built, error) {
+	w, err := b.noise.row.whiten(&Arguments{&b.noise.Call, b}, b.observedShape, b.data.Complex)
+	return w, b.At(b.noise.line, err)
+}
+
+// whitenArray makes W of an array.
+func whitenArray(by func(*builder, dataio.Array, []int, bool) (linops.Operator, error)) func(*Arguments, []int,
+	bool) (built, error) {
+	return func(a *Arguments, shape []int, pairs bool) (built, error) {
+		v, _ := a.Array("")
+		op, err := by(a.builder, v, shape, pairs)
+		return built{op: op, rows: shape, cols: shape}, err
 	}
-	a := b.array(n.ref)
-	var op linops.Operator
-	var err error
-	if n.kind == NoiseVariances {
-		op, err = b.byVariances(a, shape, pairs)
-	} else {
-		op, err = b.byCovariance(a, shape, pairs)
-	}
-	return built{op: op, rows: shape, cols: shape}, b.At(n.ref.line, err)
 }
 
 // byVariances is diag(v)^{-1/2}.
@@ -226,13 +251,20 @@ func (b *builder) byCovariance(a dataio.Array, shape []int, pairs bool) (linops.
 	return op, nil
 }
 
+// Entries of a covariance and their mirror images may differ by hermitianTol of their size, and a pivot must be more
+// than leastPivot of its diagonal entry, both by rounding.
+const (
+	hermitianTol = 1e-8
+	leastPivot   = 1e-12
+)
+
 // whiteningMatrix is L^{-1} for the Hermitian matrix C = L L*.
 func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 	l := make([]complex128, k*k)
 	for i := range k {
 		for j := range i + 1 {
 			v := c[i*k+j]
-			if other := cmplx.Conj(c[j*k+i]); cmplx.Abs(v-other) > 1e-8*(cmplx.Abs(v)+cmplx.Abs(other)) ||
+			if other := cmplx.Conj(c[j*k+i]); cmplx.Abs(v-other) > hermitianTol*(cmplx.Abs(v)+cmplx.Abs(other)) ||
 				cmplx.IsNaN(v) {
 				return nil, fmt.Errorf("is not Hermitian: it holds %.6g at (%d, %d) and %.6g at (%d, %d)", v, i, j,
 					c[j*k+i], j, i)
@@ -244,7 +276,7 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 				l[i*k+j] = v / l[j*k+j]
 				continue
 			}
-			if x := real(v); !(x > 1e-12*real(c[i*k+i])) || math.IsInf(x, 0) {
+			if x := real(v); !(x > leastPivot*real(c[i*k+i])) || math.IsInf(x, 0) {
 				return nil, fmt.Errorf("is not positive definite: pivot %d is %.3g, expected a covariance "+
 					"of full rank", i, x)
 			}
@@ -267,21 +299,17 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 	return w, nil
 }
 
-// anscombe replaces counts by 2 sqrt(x + 3/8).
-func anscombe(name string, x *[]float64, shape []int) error {
-	if *x == nil {
-		return nil
-	}
-	out := slices.Clone(*x)
+// anscombe is 2 sqrt(x + 3/8) of counts.
+func anscombe(name string, x []float64, shape []int) ([]float64, error) {
+	out := slices.Clone(x)
 	for i, v := range out {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("array %q holds %g at %s, expected Poisson counts or their means, "+
-				"numbers of at least 0", name, v, ndarray.PlaceString(i, shape))
+			return nil, fmt.Errorf("array %q holds %g at %s, expected Poisson counts or their means, numbers of at "+
+				"least 0", name, v, ndarray.PlaceString(i, shape))
 		}
 		out[i] = 2 * math.Sqrt(v+3./8)
 	}
-	*x = out
-	return nil
+	return out, nil
 }
 
 // fromAnscombe replaces means of the transform by means of counts, in place, by the closed form of
@@ -307,11 +335,11 @@ func (b *builder) whitened(a, measured built) (built, built, error) {
 	switch {
 	case b.noise == nil:
 		return a, measured, nil
-	case b.noise.kind == NoiseAnscombe:
-		b.parts.Original = fromAnscombe
+	case b.counts():
+		b.parts.Original = b.noise.row.back
 		return a, measured, nil
 	}
-	w, err := b.whitening(b.observedShape, b.data.Complex)
+	w, err := b.whitening()
 	if err != nil {
 		return a, measured, err
 	}
@@ -323,28 +351,18 @@ func (b *builder) whitened(a, measured built) (built, built, error) {
 
 // OfNoise says that risks are those of the whitened problem.
 func (t Targets) OfNoise(n Noise) Targets {
-	what, unit := "", ""
-	switch n {
-	case "":
-		return t
-	case NoiseVariances:
-		what, unit = "the squared error of mu_hat, each entry over the variance of its noise",
-			"over the variance of its noise"
-	case NoiseCovariance:
-		what, unit = "the squared error of mu_hat in the norm of the inverse covariance, (mu_hat - mu)* C^-1 "+
-			"(mu_hat - mu)", "whitened"
-	case NoiseWhitening:
-		what, unit = "the squared error of mu_hat, whitened", "whitened"
-	case NoiseAnscombe:
-		what, unit = "the squared error of mu_hat in the scale 2 sqrt(count + 3/8), and is approximate, poor "+
-			"at low counts", "in that scale"
-	}
-	join := func(s string, more string) string {
-		if s == "" {
-			return more
+	for _, k := range noises.rows {
+		if k.name != n {
+			continue
 		}
-		return more + "; " + s
+		join := func(s, more string) string {
+			if s == "" {
+				return more
+			}
+			return more + "; " + s
+		}
+		return Targets{Noise: n, SURE: join(t.SURE, k.error2),
+			Prediction: join(t.Prediction, "the squared error of predicting an entry of y, "+k.unit+", noise included")}
 	}
-	return Targets{Noise: n, SURE: join(t.SURE, what),
-		Prediction: join(t.Prediction, "the squared error of predicting an entry of y, "+unit+", noise included")}
+	return t
 }

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"math"
 	"slices"
 
 	"surepipe/linops"
@@ -26,13 +25,7 @@ var adjointOperator = operatorKind{
 var scaleOperator = operatorKind{
 	name:       "scale",
 	forms:      []Form{{"scale: {by: 2, operator: OPERATOR}", "a multiple"}},
-	parameters: []Parameter{{Name: "by", Read: Number}, {Name: operand, Read: operatorValue}},
-	check: func(n *operatorNode) error {
-		if by := n.Number("by", 0); by == 0 || math.IsInf(by, 0) {
-			return n.Errorf("by", "by is %g, expected a finite number that is not 0", by)
-		}
-		return nil
-	},
+	parameters: []Parameter{{Name: "by", Read: notZero}, {Name: operand, Read: operatorValue}},
 	build: func(a *operatorArguments, rows, cols []int) (built, error) {
 		of, err := a.child(0, rows, cols)
 		if err == nil {
@@ -101,21 +94,33 @@ func multiply(parts []built) built {
 	return a
 }
 
+// all builds a list of operators, of the given sides where these are known; one says that all have the same side.
+func (a *operatorArguments) all(rows, cols []int, oneRows, oneCols bool) (parts []built, err error) {
+	for i := range a.node.children {
+		part, err := a.child(i, rows, cols)
+		if err != nil {
+			return nil, err
+		}
+		if parts = append(parts, part); oneRows {
+			rows = part.rows
+		}
+		if oneCols {
+			cols = part.cols
+		}
+	}
+	return parts, nil
+}
+
 var sumOperator = operatorKind{
 	name:  "sum",
 	forms: []Form{{"sum: [A1, A2, ...]", "A1 + A2 + ..."}},
 	list:  true,
 	build: func(a *operatorArguments, rows, cols []int) (built, error) {
-		nodes := a.node.children
-		parts := make([]built, len(nodes))
-		var err error
-		for i := range nodes {
-			if parts[i], err = a.child(i, rows, cols); err != nil {
-				return built{}, err
-			}
-			rows, cols = parts[i].rows, parts[i].cols
+		parts, err := a.all(rows, cols, true, true)
+		if err != nil {
+			return built{}, err
 		}
-		return built{op: linops.Sum(operators(parts)...), rows: rows, cols: cols}, nil
+		return built{op: linops.Sum(operators(parts)...), rows: parts[0].rows, cols: parts[0].cols}, nil
 	},
 }
 
@@ -145,23 +150,27 @@ func blocks(parts []built) (cols []int, ps []Block) {
 	return side(shapes), ps
 }
 
+// stackedRows is the shape of A b of operators whose images stand one after the other.
+func stackedRows(parts []built) []int {
+	shapes := make([][]int, len(parts))
+	for i, a := range parts {
+		shapes[i] = a.rows
+	}
+	return side(shapes)
+}
+
 var hstackOperator = operatorKind{
 	name:  "hstack",
 	adds:  true,
 	forms: []Form{{"hstack: [A1, A2, ...]", "[A1 A2 ...], b = (b1, b2, ...)"}},
 	list:  true,
 	build: func(a *operatorArguments, rows, _ []int) (built, error) {
-		nodes := a.node.children
-		parts := make([]built, len(nodes))
-		var err error
-		for i := range nodes {
-			if parts[i], err = a.child(i, rows, nil); err != nil {
-				return built{}, err
-			}
-			rows = parts[i].rows
+		parts, err := a.all(rows, nil, true, false)
+		if err != nil {
+			return built{}, err
 		}
 		cols, ps := blocks(parts)
-		return built{op: linops.HStack(operators(parts)...), rows: rows, cols: cols, parts: ps}, nil
+		return built{op: linops.HStack(operators(parts)...), rows: parts[0].rows, cols: cols, parts: ps}, nil
 	},
 }
 
@@ -170,18 +179,12 @@ var vstackOperator = operatorKind{
 	forms: []Form{{"vstack: [A1, A2, ...]", "[A1; A2; ...]"}},
 	list:  true,
 	build: func(a *operatorArguments, _, cols []int) (built, error) {
-		nodes := a.node.children
-		parts := make([]built, len(nodes))
-		shapes := make([][]int, len(parts))
-		var err error
-		for i := range nodes {
-			if parts[i], err = a.child(i, nil, cols); err != nil {
-				return built{}, err
-			}
-			cols, shapes[i] = parts[i].cols, parts[i].rows
+		parts, err := a.all(nil, cols, false, true)
+		if err != nil {
+			return built{}, err
 		}
 		first := parts[0]
-		return built{op: linops.VStack(operators(parts)...), rows: side(shapes), cols: cols,
+		return built{op: linops.VStack(operators(parts)...), rows: stackedRows(parts), cols: first.cols,
 			colAverages: first.colAverages, parts: first.parts}, nil
 	},
 }
@@ -191,17 +194,11 @@ var blockdiagOperator = operatorKind{
 	forms: []Form{{"blockdiag: [A1, A2, ...]", "each acts on a block of b of its own"}},
 	list:  true,
 	build: func(a *operatorArguments, _, _ []int) (built, error) {
-		nodes := a.node.children
-		parts := make([]built, len(nodes))
-		shapes := make([][]int, len(parts))
-		var err error
-		for i := range nodes {
-			if parts[i], err = a.child(i, nil, nil); err != nil {
-				return built{}, err
-			}
-			shapes[i] = parts[i].rows
+		parts, err := a.all(nil, nil, false, false)
+		if err != nil {
+			return built{}, err
 		}
 		cols, ps := blocks(parts)
-		return built{op: linops.BlockDiag(operators(parts)...), rows: side(shapes), cols: cols, parts: ps}, nil
+		return built{op: linops.BlockDiag(operators(parts)...), rows: stackedRows(parts), cols: cols, parts: ps}, nil
 	},
 }

@@ -26,13 +26,8 @@ func differencesKind(name string, usual, more int, forms []Form, at ...Parameter
 	least, most := 1-more, MostDifferences-more
 	return operatorKind{
 		name: name, forms: forms, placed: len(at) > 0,
-		parameters: append([]Parameter{{Name: "order", Read: Number, Optional: true}, ownShape}, at...),
-		check: func(n *operatorNode) error {
-			if x := n.Number("order", float64(usual)); x != math.Trunc(x) || x < float64(least) || x > float64(most) {
-				return n.Errorf("order", "order is %g, expected an integer from %d to %d", x, least, most)
-			}
-			return nil
-		},
+		parameters: append([]Parameter{
+			{Name: "order", Read: integerFrom(least, most), Optional: true}, ownShape}, at...),
 		build: func(a *operatorArguments, _, cols []int) (built, error) {
 			k := int(a.Number("order", float64(usual)))
 			if o := a.builder.data.Order; o != nil && !a.Given("order") {

@@ -113,6 +113,8 @@ func gradientAxes(shape []int) []int {
 // boundaries are those of a convolution.
 var boundaries = []imaging.Boundary{imaging.Circular, imaging.ZeroPadded}
 
+var blurWidth = NumberThat(func(x float64) bool { return x > 0 }, "a standard deviation in pixels, a positive number")
+
 var convolutionOperator = operatorKind{
 	name: "convolution",
 	forms: []Form{
@@ -120,7 +122,7 @@ var convolutionOperator = operatorKind{
 		{"convolution: {gaussian: 1.5, boundary: zero-padded}", "with a Gaussian of that standard deviation in pixels"},
 	},
 	parameters: []Parameter{{Name: "kernel", Read: Numbers, Optional: true},
-		{Name: "gaussian", Read: Number, Optional: true}, {Name: "boundary", Read: Choice(names(boundaries)...)},
+		{Name: "gaussian", Read: blurWidth, Optional: true}, {Name: "boundary", Read: Choice(names(boundaries)...)},
 		ownShape},
 	target: Targets{
 		SURE:       "the squared error of mu_hat, the blurred signal: that of the signal may be far larger",
@@ -130,10 +132,6 @@ var convolutionOperator = operatorKind{
 		if n.Given("kernel") == n.Given("gaussian") {
 			return n.Errorf("", "convolution has kernel and gaussian, or none of them, expected {kernel: h, boundary: "+
 				"circular} or {gaussian: 1.5, boundary: zero-padded}")
-		}
-		if width := n.Number("gaussian", 1); !(width > 0) {
-			return n.Errorf("gaussian", "gaussian is %g, expected a standard deviation in pixels, a positive number",
-				width)
 		}
 		return nil
 	},

@@ -258,14 +258,8 @@ func one(n *regularizerNode, args *yaml.Node) (rest *yaml.Node, err error) {
 var scaledRegularizer = RegularizerKind{
 	Name:       "scaled",
 	Forms:      []Form{{"scaled: {by: 2, regularizer: R}", "a multiple"}},
-	Parameters: []Parameter{{Name: "by", Read: Number}},
-	Check: func(c *Call) error {
-		if by := c.Number("by", 0); !(by > 0) || math.IsInf(by, 0) {
-			return c.Errorf("by", "by is %g, expected a positive finite number", by)
-		}
-		return nil
-	},
-	of: one,
+	Parameters: []Parameter{{Name: "by", Read: Positive}},
+	of:         one,
 	spread: func(n *regularizerNode, a *Arguments, in Block, parts []Block) ([]*Penalty, error) {
 		ps, err := a.regularizer(n.children[0], in, parts)
 		for _, p := range ps {

@@ -192,15 +192,12 @@ var sortedL1Regularizer = RegularizerKind{
 		{"sorted-l1: {weight: W, bh: q}", "SLOPE, W sum_i s_i |b|_(i), s_i = Phi^-1(1 - i q / (2 p))"},
 		{"sorted-l1: {weight: W, sequence: s}", "the same, with a nonincreasing array s"},
 	},
-	Parameters: []Parameter{weight, {Name: "bh", Read: Number, Optional: true},
+	Parameters: []Parameter{weight, {Name: "bh", Read: share, Optional: true},
 		{Name: "sequence", Read: Numbers, Optional: true}},
 	Check: func(c *Call) error {
 		if c.Given("bh") == c.Given("sequence") {
 			return c.Errorf("", "sorted-l1 needs bh, a level such as 0.1, or sequence, a nonincreasing "+
 				"array of weights")
-		}
-		if q := c.Number("bh", 0.5); !(q > 0 && q < 1) {
-			return c.Errorf("bh", "bh is %g, expected a number between 0 and 1", q)
 		}
 		return nil
 	},

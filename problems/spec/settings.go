@@ -72,41 +72,30 @@ func (l Loss) New(weights []float64) (*loss.Pointwise, error) {
 }
 
 // parseLoss reads the key loss: a name, or a mapping with the name and its parameter, {name: huber, delta: 1.5}.
-func (s *Spec) parseLoss(n *yaml.Node) (err error) {
-	name := n
-	keys := []string{"name"}
+func (s *Spec) parseLoss(n *yaml.Node) error {
+	parameters := []Parameter{{Name: "name", Read: func(c *Call, v *yaml.Node, _ string) (any, error) {
+		return c.spec.choice(v, c.name, loss.Names())
+	}}}
 	for _, k := range loss.Kinds() {
 		if k.Parameter != nil {
-			keys = append(keys, k.Parameter.Name)
+			parameters = append(parameters, Parameter{Name: k.Parameter.Name, Read: Number, Optional: true})
 		}
 	}
-	var nodes map[string]*yaml.Node
-	if n.Kind == yaml.MappingNode {
-		f, err := s.fields(n, "loss", keys...)
-		if err != nil {
-			return err
-		}
-		nodes = f.nodes
-		if name = nodes["name"]; name == nil {
-			return s.Errorf(n.Line, "loss has no name, expected one of %s", strings.Join(loss.Names(), ", "))
-		}
-	}
-	if s.Loss.Name, err = s.choice(name, "loss", loss.Names()); err != nil {
+	c := newCall(s, "loss", n.Line)
+	if err := c.read(n, parameters, "one of "+strings.Join(loss.Names(), ", ")); err != nil {
 		return err
 	}
+	s.Loss.Name = c.Text("name", "")
 	k, _ := s.Loss.Kind()
-	for _, key := range keys[1:] {
-		v := nodes[key]
-		switch own := k.Parameter != nil && k.Parameter.Name == key; {
-		case own && v == nil:
-			return s.Errorf(n.Line, "the %s loss has no %s, expected loss: {name: %s, %s: NUMBER}, %s", k.Name, key,
-				k.Name, key, k.Parameter.Unit)
-		case v != nil && !own:
-			return s.Errorf(v.Line, "loss has the key %s, but the %s loss has no such parameter", key, k.Name)
+	for _, p := range parameters[1:] {
+		switch own := k.Parameter != nil && k.Parameter.Name == p.Name; {
+		case own && !c.Given(p.Name):
+			return s.Errorf(n.Line, "the %s loss has no %s, expected loss: {name: %s, %s: NUMBER}, %s", k.Name, p.Name,
+				k.Name, p.Name, k.Parameter.Unit)
+		case c.Given(p.Name) && !own:
+			return c.Errorf(p.Name, "loss has the key %s, but the %s loss has no such parameter", p.Name, k.Name)
 		case own:
-			if s.Loss.Parameter, err = s.number(v, key); err != nil {
-				return err
-			}
+			s.Loss.Parameter = c.Number(p.Name, 0)
 		}
 	}
 	return s.At(n.Line, s.Loss.Check())

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/input"
 	"surepipe/internal/noise"
 	"surepipe/vjp"
 )
@@ -122,8 +123,14 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
 
-// Unwrap returns the error without the place.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns the error without the place, which is one of input.
+func (e *Error) Unwrap() error {
+	var refused *input.Error
+	if errors.As(e.Err, &refused) {
+		return e.Err
+	}
+	return input.Bad(e.Err)
+}
 
 // At adds the line to an error that has none. An embedded specification has no lines.
 func (s *Spec) At(line int, err error) error {
@@ -324,43 +331,27 @@ func (s *Spec) parseSigma2(n *yaml.Node) error {
 	return nil
 }
 
+// solverParameters are the arguments of the key solver, of which the name may stand alone.
+var solverParameters = []Parameter{
+	{Name: "name", Optional: true, Read: func(c *Call, v *yaml.Node, _ string) (any, error) {
+		return c.spec.choice(v, c.name, append([]string{"auto"}, vjp.Solvers()...))
+	}},
+	{Name: "tol", Optional: true, Read: NumberThat(func(x float64) bool { return x > 0 && x < 1 },
+		"a number between 0 and 1 (at 1, b = 0 would be accepted)")},
+	{Name: "max-iter", Optional: true, Read: Count},
+	{Name: "derivative", Optional: true, Read: func(c *Call, v *yaml.Node, what string) (any, error) {
+		var kinds []string
+		for _, d := range vjp.Derivatives() {
+			kinds = append(kinds, string(d))
+		}
+		return c.spec.choice(v, what, kinds)
+	}},
+}
+
 func (s *Spec) parseSolver(n *yaml.Node) error {
-	name := n
-	if n.Kind == yaml.MappingNode {
-		f, err := s.fields(n, "solver", "name", "tol", "max-iter", "derivative")
-		if err != nil {
-			return err
-		}
-		if v := f.nodes["tol"]; v != nil {
-			if s.Solver.Tol, err = s.number(v, "tol"); err != nil {
-				return err
-			}
-			if !(s.Solver.Tol > 0) || s.Solver.Tol >= 1 {
-				return s.Errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be "+
-					"accepted)", s.Solver.Tol)
-			}
-		}
-		if v := f.nodes["max-iter"]; v != nil {
-			if s.Solver.MaxIter, err = s.positive(v, "max-iter"); err != nil {
-				return err
-			}
-		}
-		if v := f.nodes["derivative"]; v != nil {
-			kinds := []string{}
-			for _, d := range vjp.Derivatives() {
-				kinds = append(kinds, string(d))
-			}
-			d, err := s.choice(v, "derivative", kinds)
-			if err != nil {
-				return err
-			}
-			s.Solver.Derivative = vjp.Derivative(d)
-		}
-		if name = f.nodes["name"]; name == nil {
-			return nil
-		}
-	}
-	var err error
-	s.Solver.Name, err = s.choice(name, "solver", append([]string{"auto"}, vjp.Solvers()...))
+	c := newCall(s, "solver", n.Line)
+	err := c.read(n, solverParameters, "solver: NAME")
+	s.Solver = Solver{Name: c.Text("name", ""), Tol: c.Number("tol", 0), MaxIter: c.Count("max-iter", 0),
+		Derivative: vjp.Derivative(c.Text("derivative", ""))}
 	return err
 }

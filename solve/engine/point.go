@@ -96,13 +96,32 @@ type Tangent struct {
 	// Reduced is A where the system is that of one factor alone, with another metric than the
 	// Model's; nil for others.
 	Reduced Reduced
+	// Arrow, in the place of A and Reduced, is the derivative from the factored second derivative of a completion;
+	// nil for others. Bases are the factors that the space refers to then.
+	Arrow Arrow
+	Bases [2]array.Batch
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places
 }
 
+// Arrow is D mu_hat of a completion, with the effects of rows and columns that belong to it, by a factorization of
+// the second derivative in the factors of b. It is safe for concurrent use.
+type Arrow interface {
+	// Leverages are the diagonal.
+	Leverages(ctx context.Context) ([]float64, error)
+	// Images sets dst to D mu_hat v for count vectors, one after the other.
+	Images(ctx context.Context, dst, v []float64, count int) error
+	// Bytes is the memory that it holds, and ImageBytes and ImageFlops are what an image takes.
+	Bytes() int64
+	ImageBytes() int64
+	ImageFlops() float64
+}
+
 // Release frees the space, the operator and the places.
 func (t *Tangent) Release() {
+	t.Bases[0].Free()
+	t.Bases[1].Free()
 	if t.Model != nil {
 		if t.A != nil {
 			t.A.Release()

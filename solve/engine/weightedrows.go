@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -40,6 +43,9 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
 	}
+	if picked := known.Picked; picked != nil && !slices.Contains(host, 0) {
+		o.structure.Picked = func(shape array.Shape) *linops.Picked { return o.picked(picked(shape)) }
+	}
 	if known.ScaleColumns != nil {
 		o.structure.ScaleColumns = func(dev array.Device, s []float64) linops.Restricted {
 			return wrap(known.ScaleColumns(dev, s))
@@ -67,6 +73,32 @@ func (o *WeightedRows) Adjoint(dst, z array.Batch) {
 	defer t.Free()
 	dev.Mul(t, z, o.root)
 	o.a.Adjoint(dst, t)
+}
+
+// picked are the entries that A picks, with weights.
+func (o *WeightedRows) picked(p *linops.Picked) *linops.Picked {
+	if p == nil || p.Weights != nil {
+		return nil
+	}
+	p.Oblique = false // the weights are those of the projection (package rewrite)
+	p.Weights = make([]float64, len(o.host))
+	floats.MulTo(p.Weights, o.host, o.host)
+	if remove := p.Remove; remove != nil {
+		p.Remove = func(z array.Batch) {
+			dev := z.Device()
+			inverse := dev.Alloc(1, len(o.host))
+			defer inverse.Free()
+			roots := make([]float64, len(o.host))
+			for i, v := range o.host {
+				roots[i] = 1 / v
+			}
+			dev.Upload(inverse, roots)
+			dev.Mul(z, z, inverse)
+			remove(z)
+			dev.Mul(z, z, o.root)
+		}
+	}
+	return p
 }
 
 // dense is the matrix with weighted rows.

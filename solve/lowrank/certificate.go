@@ -172,6 +172,9 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 	// The rank changes where a singular value crosses the threshold.
 	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
 	margin := func(array.Batch) float64 { return gap }
+	if t, err := w.arrowTangent(ctx, all, r, gap); t != nil || err != nil {
+		return t, err
+	}
 	if w.reduces(r) {
 		return w.reducedTangent(ctx, all, r, margin)
 	}

@@ -48,7 +48,8 @@ type matrices struct {
 	order    array.Index // A's row of every place; nil where the places are in the order of the rows
 	seen     [2]lines    // the places by rows and by columns
 	eta, tau float64
-	tol      float64 // of the relative optimality
+	remove   func(z array.Batch) // P, where A = P S; nil for P = I
+	tol      float64             // of the relative optimality
 	y        array.Batch
 	sorted   array.Batch // y in the order of the places, where that differs, or A is projected
 
@@ -87,7 +88,8 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
 	}
-	if w.order != nil || w.a.Project != nil {
+	w.remove = s.a.Picked(s.shape).Remove
+	if w.order != nil || w.remove != nil {
 		w.sorted = dev.Alloc(1, d)
 		if w.order != nil {
 			dev.Gather(w.sorted, y, w.order)
@@ -148,13 +150,13 @@ func (w *matrices) sample() {
 // places. With z = A b - y in its range A* z = S* z.
 func (w *matrices) project(z array.Batch) {
 	switch {
-	case w.a.Project == nil:
+	case w.remove == nil:
 	case w.order == nil:
-		w.a.Project(z)
+		w.remove(z)
 	default:
 		t := w.dev.Alloc(1, z.N())
 		w.inOrder(t, z)
-		w.a.Project(t)
+		w.remove(t)
 		w.dev.Gather(z, t, w.order)
 		t.Free()
 	}
@@ -260,3 +262,6 @@ func (w *matrices) dense() array.Batch {
 	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
 	return b
 }
+
+// Sampling is what [Completion] finds.
+type Sampling = nuclearSampling

@@ -160,7 +160,7 @@ func (w *matrices) reduces(k int) bool {
 // blocksFit reports whether H has blocks, which it has not where A projects, as it then joins all entries
 // of a row, and those of factors with k columns are few enough to be kept.
 func (w *matrices) blocksFit(k int) bool {
-	if w.a.Project != nil {
+	if w.remove != nil {
 		return false
 	}
 	values := w.seen[rowSide].blockValues(k) + w.seen[columnSide].blockValues(k)

@@ -19,9 +19,14 @@ func CertifyByProducts(t testing.TB) { set(t, &limits.ProbedSide) }
 // ReduceAll makes solvers of completions take Newton steps for the factors, and reduce the systems of
 // derivatives to one of them, at any rank until the test ends, with rows of whole cache lines.
 func ReduceAll(t testing.TB) {
+	IterateAll(t)
 	set(t, &limits.Reduced)
 	set(t, &limits.AlignedRank)
 }
+
+// IterateAll makes derivatives of completions come from conjugate gradients, as for matrices with two long sides,
+// until the test ends.
+func IterateAll(t testing.TB) { set(t, &limits.Arrow) }
 
 // WriteNone makes completions too large to be written down until the test ends.
 func WriteNone(t testing.TB) { set(t, &limits.Written) }

@@ -42,19 +42,30 @@ type inputs struct {
 // problem needs, from files of any format. It estimates
 // sigma2 by Sigma2Method. Every
 // error is bad input and names the file.
-func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, false) }
+func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, nil, false) }
 
 // ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
 // there is a mean to simulate samples around.
-func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, true) }
+func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, nil, true) }
 
-func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err error) {
+// read reads the files. Where there are samples, the first is y.
+func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks bool) (data Contents, err error) {
 	f.ctx = ctx
+	var sample *dataio.Array
+	if samples != nil {
+		if sample, err = f.firstOf(samples); err != nil {
+			return Contents{}, err
+		}
+	}
 	switch {
 	case f.Command:
-		data, err = f.readExec(stacks, nil)
+		data, err = f.readExec(sample, stacks)
 	case f.Specification != nil:
-		files := f.specFiles()
+		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+			Mu: f.Mu, Sample: sample, Stored: f.storedX}
+		if sample != nil {
+			files.Y = ""
+		}
 		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -64,7 +75,9 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 			return Contents{}, f.tableError(err)
 		}
 	default:
-		data, err = f.readInputs(nil, stacks)
+		if data, err = f.readInputs(sample, stacks); err == nil && sample != nil {
+			err = f.checkSample(samples, data)
+		}
 	}
 	if err != nil {
 		return Contents{}, err
@@ -76,13 +89,10 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 	if err := f.scan(&data); err != nil {
 		return Contents{}, err
 	}
+	if data.Together, err = f.groups(&data); err != nil {
+		return Contents{}, err
+	}
 	return data, f.estimateNoise(&data)
-}
-
-// specFiles are the files of the source for its specification.
-func (f *Source) specFiles() problems.SpecFiles {
-	return problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
-		Mu: f.Mu, Stored: f.storedX}
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
@@ -116,55 +126,24 @@ func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
 
-// warnIntercept prints a note if a regression has no intercept although the mean of y is far from
-// 0.
-func (f *Source) warnIntercept(n *study.Notes, data problems.Data) {
+// noteIntercept notes that a regression has no intercept, nor a constant column of X, although the mean of y is far
+// from 0.
+func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func() (means, deviations []float64)) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)
-	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
+	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) {
 		return
+	}
+	means, deviations := spread()
+	for j, v := range deviations {
+		if v == 0 && means[j] != 0 {
+			return
+		}
 	}
 	n.Add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
 		"and sigma2 are poor; --intercept fits one", mean)
-}
-
-// hasConstantColumn reports whether a column of X is constant and not 0.
-func hasConstantColumn(data problems.Data) bool {
-	x := spec.MatrixOf(data.X)
-	if x.Stored != nil {
-		return hasConstantStored(x.Stored)
-	}
-	if s := x.Sparse; s != nil {
-		// Such a column has an entry in every row.
-		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
-		for u, j := range s.Indices {
-			if count[j] == 0 {
-				first[j] = s.Values[u]
-			}
-			count[j]++
-			differs[j] = differs[j] || s.Values[u] != first[j]
-		}
-		for j := range s.Cols {
-			if count[j] == s.Rows && !differs[j] && first[j] != 0 {
-				return true
-			}
-		}
-		return false
-	}
-	rows, cols := x.Dims()
-	first := x.Dense.RawRowView(0)
-	constant := make([]bool, cols)
-	for j, v := range first {
-		constant[j] = v != 0
-	}
-	for i := 1; i < rows; i++ {
-		for j, v := range x.Dense.RawRowView(i) {
-			constant[j] = constant[j] && v == first[j]
-		}
-	}
-	return slices.Contains(constant, true)
 }
 
 // Name names the input for errors.

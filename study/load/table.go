@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
@@ -22,6 +24,7 @@ type Table struct {
 	Missing                 string
 	NA                      []string // nil for the default
 	Weights                 string
+	Groups                  string
 	Standardize             bool
 }
 
@@ -50,6 +53,9 @@ func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
 		Weights: t.Weights, NA: t.NA,
+	}
+	if t.Response != "" {
+		o.Groups = t.Groups
 	}
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
@@ -157,13 +163,14 @@ func (f *Source) tableError(err error) error {
 // NotesOn says what the user should know about the data.
 func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	var n study.Notes
-	f.warnIntercept(&n, data)
+	spread := sync.OnceValues(func() (means, deviations []float64) { return problems.Spread(data) })
+	f.noteIntercept(&n, data, spread)
 	if len(data.Ignored) > 0 {
 		n.Add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
-	f.noteScales(&n, data)
+	f.noteScales(&n, spread)
 	return n
 }
 
@@ -240,15 +247,18 @@ func (f *Source) unpenalized() bool {
 	return known && n.Unpenalized()
 }
 
-// noteScales prints a note if a penalty treats alike columns in very different units.
-func (f *Source) noteScales(n *study.Notes, data problems.Data) {
+// noteScales notes that a penalty treats alike columns in very different units.
+func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []float64)) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.unpenalized() {
 		return
 	}
-	least, most, ok := problems.ScaleRange(data)
-	if !ok || most <= mostSpread*least {
+	_, deviations := spread()
+	varying := slices.DeleteFunc(slices.Clone(deviations), func(s float64) bool { return !(s > 0) })
+	if len(varying) == 0 {
 		return
 	}
-	n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty "+
-		"depends on their units: --standardize makes it independent of them", least, most)
+	if least, most := slices.Min(varying), slices.Max(varying); most > mostSpread*least {
+		n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty "+
+			"depends on their units: --standardize makes it independent of them", least, most)
+	}
 }

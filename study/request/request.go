@@ -15,6 +15,7 @@ import (
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/folds"
 	"surepipe/study"
 	"surepipe/study/load"
 )
@@ -28,8 +29,9 @@ type Request struct {
 	Trace   Trace
 	Solver  Solver
 	Machine Machine
-	// Program is an estimator in the place of a problem.
+	// Program is an estimator in the place of a problem, and so are the parts Own.
 	Program Program
+	Own     *problems.Own
 	// Sigma2 is the variance of the noise, 0 where it is estimated, that of the data, or not known.
 	Sigma2 float64
 	// Verify asks for checks of every result by other means.
@@ -39,7 +41,9 @@ type Request struct {
 	Order          int
 	LossParameters map[string]*float64
 	Keep           Keep
-	Watch          Watch
+	// Folds says which observations are left out together, in cross-validation and audits. Read sets its groups.
+	Folds folds.Folds
+	Watch Watch
 	// Given reports whether an option was given: where it was not, a problem or a specification decides.
 	Given func(option string) bool
 }
@@ -48,6 +52,7 @@ type Request struct {
 type Keep struct {
 	B       bool // the intercept always requires it
 	NoMuHat bool // mu_hat itself is not used
+	Going   bool // a stream goes on after a sample that fails on its own
 }
 
 // Watch are those who are told of the work; each may be nil.
@@ -57,6 +62,16 @@ type Watch struct {
 	// Lost is told of a device that has failed, and Note of what is to be known of the data.
 	Lost func(device string, fault error)
 	Note func(study.Note)
+	// Named gives options the names that texts have for them; nil leaves them as they are.
+	Named func(study.Option) string
+}
+
+// Text is the text of an error, or of a note.
+func (w *Watch) Text(err error) string {
+	if w.Named == nil {
+		return err.Error()
+	}
+	return study.Text(err, w.Named)
 }
 
 // New is a request with the defaults, of which nothing is given.
@@ -77,9 +92,12 @@ func New() *Request {
 
 // Check rejects options that are wrong for any data, reads the specification, and sets what follows from it.
 func (r *Request) Check() error {
-	checks := []func() error{
-		r.checkInputs, r.checkStorage, r.checkSigma2, r.Machine.check, r.checkLoss, r.Solver.check,
-		func() error { return r.Trace.check(r.Given) },
+	checks := []func() error{r.checkSigma2, r.Machine.check, r.Solver.check,
+		func() error { return r.Trace.check(r.Given) }}
+	if r.Own != nil {
+		r.Problem, r.Command, r.Loss = r.Own.Name, true, r.Own.LossOf()
+	} else {
+		checks = append([]func() error{r.checkInputs, r.checkStorage, r.checkLoss}, checks...)
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -96,6 +114,12 @@ func (r *Request) Check() error {
 func (r *Request) Read(ctx context.Context) (load.Contents, error) {
 	data, err := r.Source.Read(ctx)
 	r.Variance = data.Variance
+	r.Folds.Groups, r.Folds.By, r.Folds.Seed = data.Together, r.Table.Groups, r.Trace.Seed
+	if err == nil && (r.Folds.Groups != nil || r.Folds.Blocks > 0) {
+		if wrong := r.Folds.Check(len(data.Y)); wrong != nil {
+			err = study.Bad(wrong)
+		}
+	}
 	return data, err
 }
 
@@ -116,7 +140,7 @@ func (r *Request) inData(err error) error {
 	case errors.As(err, &placed):
 		return study.Bad(err)
 	case errors.As(err, &weight) && *r.Weights.Named()[weight.Weight] != "":
-		return study.Errorf("--%s %s", weight.Weight, weight.Reason)
+		return study.Because(err, "--%s %s", weight.Weight, weight.Reason)
 	}
 	return r.InFile(err)
 }

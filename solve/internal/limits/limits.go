@@ -31,6 +31,9 @@ var (
 	// gradient steps of 12 probes at weights 8, 4, 2 and 1 on 400 x 200 with 8000 entries, where that
 	// ratio is 2.5, 3.3, 3.7 and 3.9: 12, 21, 32 and 45 with the diagonal, and 18, 17, 15 and 13.
 	Reduced = 3.
+	// Arrow is the largest order of the Schur complement of a completion's second derivative in its factors that is
+	// formed: see BenchmarkArrow.
+	Arrow = 1 << 12
 	// AlignedRank is the rank from which factors have a whole number of cache lines in a row, columns of
 	// zeros making up for what is missing: at most a tenth more.
 	AlignedRank = 64

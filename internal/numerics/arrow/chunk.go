@@ -1,0 +1,322 @@
+package arrow
+
+import (
+	"context"
+	"math"
+	"sort"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/internal/numerics"
+	"surepipe/internal/parallel"
+)
+
+// chunk is a run of rows, lo to hi-1, with what eliminates them.
+type chunk struct {
+	lo, hi int
+	first  int       // of the entries
+	a      []float64 // every A_i, the upper triangle row by row: the factor's part follows the effect's row
+	y      []float64 // w_ij A_i x_j of every entry, q values each
+	c      []float64 // w_ij x_j* A_i x_j' w_ij' of the entries of every row
+	at     []int     // of a row's in c
+}
+
+// packed is the number of entries of the triangle of a k x k matrix.
+func packed(k int) int { return k * (k + 1) / 2 }
+
+// chunks divides the rows into runs whose blocks have about so many values.
+func (a *Arrow) chunks(values int) (all []*chunk) {
+	count, lo := 0, 0
+	for i := range a.m {
+		seen := a.ptr[i+1] - a.ptr[i]
+		if count += packed(a.q) + seen*(a.q+seen); count >= values || i+1 == a.m {
+			all = append(all, &chunk{lo: lo, hi: i + 1, first: a.ptr[lo]})
+			lo, count = i+1, 0
+		}
+	}
+	return all
+}
+
+// clear drops the values.
+func (c *chunk) clear() { *c = chunk{lo: c.lo, hi: c.hi, first: c.first} }
+
+// prepare computes the blocks of a chunk's rows, on all processors where shared.
+func (a *Arrow) prepare(ctx context.Context, c *chunk, shared bool) error {
+	rows, entries := c.hi-c.lo, a.ptr[c.hi]-c.first
+	c.y = make([]float64, entries*a.q)
+	if a.blocks != nil {
+		c.a = a.blocks[c.lo*packed(a.q) : c.hi*packed(a.q)]
+	} else if c.a == nil {
+		c.a = make([]float64, rows*packed(a.q))
+	}
+	c.at = make([]int, rows+1)
+	for i := range rows {
+		seen := a.ptr[c.lo+i+1] - a.ptr[c.lo+i]
+		c.at[i+1] = c.at[i] + seen*seen
+	}
+	c.c = make([]float64, c.at[rows])
+	const each = 32
+	runs := (rows + each - 1) / each
+	run := func(part int, w *rowWork) error {
+		for i := part * each; i < min((part+1)*each, rows); i++ {
+			if !a.block(c, c.lo+i, w) {
+				return ErrSingular
+			}
+		}
+		return ctx.Err()
+	}
+	if shared {
+		return parallel.Each(runs, func() *rowWork { return new(rowWork) }, run)
+	}
+	w := new(rowWork)
+	for part := range runs {
+		if err := run(part, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowWork is the memory for one row: w^{1/2} x_j, and A_i.
+type rowWork struct{ x, a []float64 }
+
+// grown is x with n values, of no meaning.
+func grown(x *[]float64, n int) []float64 {
+	if cap(*x) < n {
+		*x = make([]float64, n+n/4)
+	}
+	return (*x)[:n]
+}
+
+// general is a row-major matrix.
+func general(rows, cols int, data []float64) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: data}
+}
+
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }
+
+// scaled sets the rows of dst to w_ij^{1/2} x_j for the entries of row i.
+func (a *Arrow) scaled(dst []float64, i int) {
+	for s, e := 0, a.ptr[i]; e < a.ptr[i+1]; s, e = s+1, e+1 {
+		j := int(a.col[e])
+		copy(dst[s*a.q:(s+1)*a.q], a.x[j*a.q:(j+1)*a.q])
+		if a.w != nil {
+			blas64.Scal(math.Sqrt(a.w[e]), vector(dst[s*a.q:(s+1)*a.q]))
+		}
+	}
+}
+
+// invert sets w.a to A_i, from the rows x of row i, and keeps its triangle in own.
+func (a *Arrow) invert(own []float64, i int, x blas64.General, w *rowWork) (inverse blas64.General, ok bool) {
+	q := a.q
+	inverse = general(q, q, grown(&w.a, q*q))
+	if a.blocks != nil {
+		unpack(inverse, a.blocks[i*packed(q):])
+		return inverse, true
+	}
+	sym := blas64.Symmetric{N: q, Stride: q, Data: inverse.Data, Uplo: blas.Upper}
+	blas64.Syrk(blas.Trans, 1, x, 0, sym)
+	for t := a.er; t < q; t++ {
+		inverse.Data[t*q+t] += a.lambda
+	}
+	ok = numerics.InvertUpper(sym)
+	for s := range q {
+		own = own[copy(own, inverse.Data[s*q+s:(s+1)*q]):]
+	}
+	return inverse, ok
+}
+
+// unpack writes down a symmetric matrix by its triangle.
+func unpack(dst blas64.General, triangle []float64) {
+	n := dst.Rows
+	for s := range n {
+		row := dst.Data[s*n : (s+1)*n]
+		copy(row[s:], triangle[:n-s])
+		for t := s + 1; t < n; t++ {
+			dst.Data[t*n+s] = row[t]
+		}
+		triangle = triangle[n-s:]
+	}
+}
+
+// block computes what c has of row i.
+func (a *Arrow) block(c *chunk, i int, w *rowWork) bool {
+	from, seen, q := a.ptr[i]-c.first, a.ptr[i+1]-a.ptr[i], a.q
+	if seen == 0 {
+		return true
+	}
+	x := general(seen, q, grown(&w.x, seen*q))
+	a.scaled(x.Data, i)
+	inverse, ok := a.invert(c.a[(i-c.lo)*packed(q):], i, x, w)
+	if !ok {
+		return false
+	}
+	y := general(seen, q, c.y[from*q:(from+seen)*q])
+	own := general(seen, seen, c.c[c.at[i-c.lo]:c.at[i-c.lo+1]])
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, x, inverse, 0, y)
+	if a.w != nil {
+		for s := range seen {
+			root := math.Sqrt(a.w[a.ptr[i]+s])
+			blas64.Scal(root, vector(y.Data[s*q:(s+1)*q]))
+			blas64.Scal(root, vector(x.Data[s*q:(s+1)*q]))
+		}
+	}
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, y, x, 0, own)
+	return true
+}
+
+// inColumn are the numbers, among the entries column by column, of column j's in the chunk.
+func (a *Arrow) inColumn(c *chunk, j int) (from, to int) {
+	rows := a.row[a.cptr[j]:a.cptr[j+1]]
+	at := func(i int) int {
+		return a.cptr[j] + sort.Search(len(rows), func(s int) bool { return int(rows[s]) >= i })
+	}
+	return at(c.lo), at(c.hi)
+}
+
+// pairWork is the memory for the pairs of a column with others.
+type pairWork struct {
+	both                     []pair
+	left, right, sum, factor []float64
+	triangles, outer         []float64
+}
+
+// pair is two entries of one row, by their numbers row by row.
+type pair struct{ row, one, other int32 }
+
+// pairs lists the rows of the chunk in which both columns are seen.
+func (a *Arrow) pairs(c *chunk, j, other int, w *pairWork) []pair {
+	s, send := a.inColumn(c, j)
+	t, tend := a.inColumn(c, other)
+	w.both = w.both[:0]
+	for s < send && t < tend {
+		switch one, two := a.row[s], a.row[t]; {
+		case one < two:
+			s++
+		case two < one:
+			t++
+		default:
+			w.both = append(w.both, pair{one, a.ent[s], a.ent[t]})
+			s, t = s+1, t+1
+		}
+	}
+	return w.both
+}
+
+// atOnce is the number of rows whose products are taken together.
+const atOnce = 512
+
+// complement adds what a chunk adds to the blocks (j, j') of S, j' >= j, but for lambda:
+//
+//	-sum_i (u_i, z_j y_j') (c_jj' u_i + z_j' y_j, u_i)* + z_j z_j' A_i,
+//
+// with z for w z, and w_ij u_i u_i* where j' is j.
+func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
+	n := a.size()
+	width := a.to[j] - a.from[j]
+	if width == 0 {
+		return
+	}
+	for other := j; other < a.n; other++ {
+		wide := a.to[other] - a.from[other]
+		if wide == 0 {
+			continue
+		}
+		block := blas64.General{Rows: width, Cols: wide, Stride: n, Data: s[a.off[j]*n+a.off[other]:]}
+		for both := a.pairs(c, j, other, w); len(both) > 0; both = both[min(atOnce, len(both)):] {
+			some := both[:min(atOnce, len(both))]
+			left := general(2*len(some), width, grown(&w.left, 2*len(some)*width))
+			right := general(2*len(some), wide, grown(&w.right, 2*len(some)*wide))
+			for r, e := range some {
+				a.stack(c, e, left.Data[2*r*width:][:2*width], right.Data[2*r*wide:][:2*wide], j, other)
+			}
+			blas64.Gemm(blas.Trans, blas.NoTrans, -1, left, right, 1, block)
+		}
+	}
+	// The products of misfits: one matrix product for all other columns.
+	begin, end := a.inColumn(c, j)
+	prefix := a.prefix(j)
+	sums := general(a.n-j, prefix, grown(&w.sum, (a.n-j)*prefix))
+	clear(sums.Data)
+	for ; begin < end; begin += atOnce {
+		some := min(atOnce, end-begin)
+		outer := general(some, a.n-j, grown(&w.outer, some*(a.n-j)))
+		triangles := general(some, prefix, grown(&w.triangles, some*prefix))
+		clear(outer.Data)
+		for r := range some {
+			i, e := int(a.row[begin+r]), int(a.ent[begin+r])
+			copy(triangles.Data[r*prefix:(r+1)*prefix], c.a[(i-c.lo)*packed(a.q)+a.er*a.q:])
+			a.misfits(outer.Data[r*(a.n-j):(r+1)*(a.n-j)], i, e)
+		}
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, outer, triangles, 1, sums)
+	}
+	for other := j; other < a.n; other++ {
+		a.spread(s, sums.Data[(other-j)*prefix:(other-j+1)*prefix], j, other)
+	}
+}
+
+// misfits sets dst to z_e z_e' for the entries e' of row i from e on, by their distance in columns.
+func (a *Arrow) misfits(dst []float64, i, e int) {
+	for other := e; other < a.ptr[i+1]; other++ {
+		dst[a.col[other]-a.col[e]] = a.zeta[e] * a.zeta[other]
+	}
+}
+
+// stack sets the rows of an entry pair in the columns j and other: two each of a width.
+func (a *Arrow) stack(c *chunk, e pair, left, right []float64, j, other int) {
+	width, wide := len(left)/2, len(right)/2
+	i, first := int(e.row), a.ptr[e.row]
+	u := a.u[i*a.p : (i+1)*a.p]
+	seen := a.ptr[i+1] - first
+	cross := c.c[c.at[i-c.lo]+(int(e.one)-first)*seen+int(e.other)-first]
+	if e.one == e.other {
+		cross -= a.weight(int(e.one))
+	}
+	copy(left[:width], u[a.from[j]:])
+	copy(right[wide:], u[a.from[other]:])
+	yj, yo := c.y[(int(e.one)-c.first)*a.q:][:a.q], c.y[(int(e.other)-c.first)*a.q:][:a.q]
+	zj, zo := a.zeta[e.one], a.zeta[e.other]
+	floats.ScaleTo(right[:wide], cross, u[a.from[other]:a.to[other]])
+	a.along(right[:wide], zo, yj, a.from[other])
+	clear(left[width:])
+	a.along(left[width:], zj, yo, a.from[j])
+}
+
+// along adds z times the factor's part of y, q coordinates of a row, to the coordinates of a column from the given
+// one on.
+func (a *Arrow) along(dst []float64, z float64, y []float64, from int) {
+	dst = dst[max(a.ec-from, 0):] // without the effect
+	floats.AddScaled(dst, z, y[a.er:a.er+len(dst)])
+}
+
+// weight is w_ij of an entry.
+func (a *Arrow) weight(e int) float64 {
+	if a.w == nil {
+		return 1
+	}
+	return a.w[e]
+}
+
+// prefix is how much of a packed triangle has a coordinate of column j in every entry.
+func (a *Arrow) prefix(j int) int {
+	k := max(a.to[j]-a.ec, 0)
+	return k*a.k - k*(k-1)/2
+}
+
+// spread subtracts a symmetric k x k matrix, of which column j's coordinates are given, from the block (j, other) of S.
+func (a *Arrow) spread(s, triangle []float64, j, other int) {
+	n := a.size()
+	jskip, oskip := max(a.ec-a.from[j], 0), max(a.ec-a.from[other], 0)
+	rows, cols := a.to[j]-a.from[j]-jskip, a.to[other]-a.from[other]-oskip
+	for x := range rows {
+		dst := s[(a.off[j]+jskip+x)*n+a.off[other]+oskip:]
+		for y := range cols {
+			dst[y] -= triangle[a.in(min(x, y), max(x, y))]
+		}
+	}
+}
+
+// in is the place of (x, y), x <= y, in a packed triangle.
+func (a *Arrow) in(x, y int) int { return x*(2*a.k-x-1)/2 + y }

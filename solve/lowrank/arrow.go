@@ -1,0 +1,128 @@
+package lowrank
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/numerics"
+	"surepipe/internal/numerics/arrow"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/prox/subspace"
+	"surepipe/solve/engine"
+	"surepipe/solve/internal/limits"
+	"surepipe/space"
+)
+
+// fewEntries is the number of entries of a matrix up to which the derivative of a dense solve is taken from the
+// eigenvectors of the prox's, which shows the derivatives nearby too.
+const fewEntries = 256
+
+// TangentAt is the tangent space at the solution of a completion that was computed on whole matrices, with the second
+// derivative in the factors; nil where that is not factored.
+func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
+	p, r := at.Problem, prox.StructureOf(at.Problem.R)
+	if p.K != nil || !loss.Quadratic(p.Loss) || !r.Nuclear.Known || at.Flat || r.Shape.Len() <= fewEntries {
+		return nil, nil
+	}
+	picks := linops.StructureOf(p.A).Picked
+	if picks == nil || !(r.Nuclear.Value > 0) || math.IsInf(r.Nuclear.Value, 1) {
+		return nil, nil
+	}
+	picked, dev := picks(r.Shape), at.Y.Device()
+	if picked == nil {
+		return nil, nil
+	}
+	z, v := dev.Alloc(1, at.Y.N()), dev.Alloc(1, r.Shape.Len())
+	defer z.Free()
+	defer v.Free()
+	p.A.Forward(z, at.B)
+	dev.Lin(z, 1, z, -1, at.Y)
+	p.A.Adjoint(v, z)
+	eta := 1.0
+	if at.Norm2 > 0 {
+		eta = 1 / at.Norm2
+	}
+	dev.Lin(v, -eta, v, 1, at.B)
+	u, sigma, w, err := numerics.SVD(mat.NewDense(r.Shape.Rows, r.Shape.Cols, v.ToHost()))
+	if err != nil {
+		return nil, err
+	}
+	tau, k := eta*r.Nuclear.Value, 0
+	for k < len(sigma) && sigma[k] > tau {
+		k++
+	}
+	if k == 0 {
+		return nil, nil
+	}
+	gap := sigma[k-1] - tau
+	if k < len(sigma) {
+		gap = min(gap, tau-sigma[k])
+	}
+	f := make([]float64, k)
+	for i := range f {
+		f[i] = sigma[i] - tau
+	}
+	leading := func(x *mat.Dense) []float64 {
+		rows, _ := x.Dims()
+		return mat.DenseCopyOf(x.Slice(0, rows, 0, k)).RawMatrix().Data
+	}
+	return arrowTangent(ctx, dev, picked, r.Shape, r.Nuclear.Value, leading(u), f, leading(w), z.ToHost(), gap/eta)
+}
+
+// arrowTangent is the tangent space at U diag(f) V*, with the misfit A b - y there; nil where the second derivative in
+// the factors is too large to be factored, or singular.
+func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, shape array.Shape, lambda float64,
+	u, f, v, misfit []float64, gap float64) (*engine.Tangent, error) {
+	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), Lambda: lambda, Weights: picked.Weights,
+		RowEffects: picked.RowEffects, ColEffects: picked.ColEffects, Misfit: misfit}
+	if c.Order() > limits.Arrow {
+		return nil, nil
+	}
+	for e, place := range picked.Places {
+		c.Row, c.Col = append(c.Row, int32(place/shape.Cols)), append(c.Col, int32(place%shape.Cols))
+		if picked.Weights != nil {
+			misfit[e] /= math.Sqrt(picked.Weights[e])
+		}
+	}
+	scaled := func(x []float64) []float64 {
+		out := make([]float64, len(x))
+		for i, v := range x {
+			out[i] = v * math.Sqrt(f[i%len(f)])
+		}
+		return out
+	}
+	c.L, c.R = scaled(u), scaled(v)
+	made, err := arrow.New(ctx, c)
+	if errors.Is(err, arrow.ErrSingular) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	bases := [2]array.Batch{dev.Put(u, 1, len(u)), dev.Put(v, 1, len(v))}
+	return &engine.Tangent{Arrow: made, Bases: bases, Model: &prox.Model{
+		Space:  space.Tangent(shape, len(f), bases[0], bases[1]),
+		Margin: func(array.Batch) float64 { return gap },
+	}}, dev.Err()
+}
+
+// arrowTangent is the tangent space at the first r triplets, z being A b - y.
+func (w *matrices) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,
+	error) {
+	picked := w.a.Picked(w.shape)
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	z := w.dev.Alloc(1, w.z.N())
+	defer z.Free()
+	w.inOrder(z, w.z)
+	return arrowTangent(ctx, w.dev, picked, w.shape, w.lambda, all.U.Cols(0, r).ToHost(), f,
+		all.V.Cols(0, r).ToHost(), z.ToHost(), gap)
+}
