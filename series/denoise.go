@@ -56,7 +56,8 @@ type Slice struct {
 	Clean []float64
 	// DF are the degrees of freedom: the divergence of the estimate with respect to the voxel's values.
 	DF []float64
-	// Risk is SURE, an unbiased estimate of the squared error of the voxel's values in units of y^2; it is negative at some.
+	// Risk is SURE, an unbiased estimate of the squared error of the voxel's values in units of y^2; it is negative at
+	// some.
 	Risk []float64
 	// Rank is the average rank of the patches.
 	Rank []float64
@@ -205,7 +206,8 @@ func checkSigma(shape Shape, sigma []float64, mask []bool) error {
 	for i, v := range sigma {
 		if !(v > 0) || math.IsInf(v, 1) {
 			if mask == nil || mask[i] {
-				return fmt.Errorf("series: sigma is %g at the voxel (%d, %d, %d), expected a positive number, or a mask "+
+				return fmt.Errorf("series: sigma is %g at the voxel (%d, %d, %d), expected a positive number, or a "+
+					"mask "+
 					"without that voxel", v, i%shape.Image[0], i/shape.Image[0]%shape.Image[1], i/shape.area())
 			}
 		}

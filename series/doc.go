@@ -1,8 +1,8 @@
 // Package series removes noise from series of images: diffusion and functional MRI, calcium imaging, hyperspectral
 // cubes.
 //
-// A patch of M voxels of N volumes is a matrix X = 1 m* + S + sigma W, with S of low rank. The mean over its voxels is kept
-// as it is, and the singular values of the rest are shrunk,
+// A patch of M voxels of N volumes is a matrix X = 1 m* + S + sigma W, with S of low rank. The mean over its voxels is
+// kept as it is, and the singular values of the rest are shrunk,
 //
 //	1 m_hat* + U diag(f(s)) V*,
 //

@@ -23,7 +23,8 @@ type Noise struct {
 // largest number whose range is not wider.
 //
 // J. Veraart et al., Denoising of diffusion MRI using random matrix theory, NeuroImage 142 (2016); L. Cordero-Grande et
-// al., Complex diffusion-weighted image estimation via matrix recovery under general noise models, NeuroImage 200 (2019).
+// al., Complex diffusion-weighted image estimation via matrix recovery under general noise models, NeuroImage 200
+// (2019).
 func (w *spectrum) marchenkoPastur() (variance float64, noise int) {
 	k, c := len(w.s)/w.copies, w.copies
 	longer := w.longer()/c - k
@@ -189,7 +190,8 @@ func blur(v []float64, image, patch Extent) {
 func checkPatch(shape Shape, patch Extent) error {
 	for axis, side := range patch {
 		if side < 1 || side > shape.Image[axis] {
-			return fmt.Errorf("series: patches of %d x %d x %d voxels in an image of %d x %d x %d, expected sides of 1 "+
+			return fmt.Errorf("series: patches of %d x %d x %d voxels in an image of %d x %d x %d, expected sides of "+
+				"1 "+
 				"up to the image's", patch[0], patch[1], patch[2], shape.Image[0], shape.Image[1], shape.Image[2])
 		}
 	}
@@ -207,8 +209,8 @@ func checkMask(shape Shape, mask []bool) error {
 }
 
 // NoiseOf estimates the standard deviation at every voxel from a scan of noise alone, of one volume or more: the local
-// averages of squares by a Gaussian as wide as a patch. magnitudes says that values are magnitudes of complex noise, whose
-// squares have the mean 2 sigma^2.
+// averages of squares by a Gaussian as wide as a patch. magnitudes says that values are magnitudes of complex noise,
+// whose squares have the mean 2 sigma^2.
 func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
 	shape := scan.Shape()
 	if err := checkPatch(shape, patch); err != nil {
@@ -224,7 +226,8 @@ func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
 			sum := 0.0
 			for t, v := range values[i*shape.course():][:shape.course()] {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return Noise{}, fmt.Errorf("series: volume %d of the noise scan holds %g at the voxel (%d, %d, %d), "+
+					return Noise{}, fmt.Errorf("series: volume %d of the noise scan holds %g at the voxel (%d, %d, "+
+						"%d), "+
 						"expected finite numbers", t/shape.parts(), v, i%shape.Image[0], i/shape.Image[0], z)
 				}
 				sum += v * v
@@ -233,8 +236,8 @@ func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
 			if magnitudes {
 				variance /= 2
 			}
-			all = append(all, patchNoise{[3]float64{float64(i % shape.Image[0]), float64(i / shape.Image[0]), float64(z)},
-				variance})
+			x, y := i%shape.Image[0], i/shape.Image[0]
+			all = append(all, patchNoise{[3]float64{float64(x), float64(y), float64(z)}, variance})
 		}
 	}
 	return smooth(shape, patch, all), nil

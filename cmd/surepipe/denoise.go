@@ -87,26 +87,35 @@ func newDenoise() *cobra.Command {
 		file("noise-error", &r.NoiseError, "write the standard error of sigma to this `file`", cli.Writes),
 		file("residual", &r.Residual, "write what was removed to this `file`", cli.Writes),
 		file("removed", &r.Removed, "write the residual's correlation with neighbours to this `file`", cli.Writes),
-		file("out-second", &r.OutSecond, "write the imaginary part or phase of the estimate to this `file`", cli.Writes),
+		file("out-second", &r.OutSecond, "write the imaginary part or phase of the estimate to this "+
+			"`file`", cli.Writes),
 		file("imaginary", &r.Imaginary, "the `file` of the imaginary part; FILE is the real part", cli.Reads),
 		file("phase", &r.Phase, "the `file` of the phase in radians; FILE has magnitudes", cli.Reads),
 		file("mask", &r.Mask, "denoise where the map in this `file` is not 0", cli.Reads),
-		cli.Flag{Name: "sigma", To: &r.Sigma, Usage: "the standard deviation of the noise: a `number`, or the file of a map " +
+		cli.Flag{Name: "sigma", To: &r.Sigma, Usage: "the standard deviation of the noise: a `number`, or the file " +
+			"of a map " +
 			"(default: estimated)"},
 		file("noise-scan", &r.NoiseScan, "estimate sigma from this `file`, a scan of noise alone", cli.Reads),
-		cli.Flag{Name: "series-last", To: &r.SeriesLast, Usage: "the last axis of an array is the series, not the first"},
-		cli.Flag{Name: "patch", To: &r.Patch, Usage: "side of the patches in `voxels`, or three as 5x5x3 (default: the " +
+		cli.Flag{Name: "series-last", To: &r.SeriesLast, Usage: "the last axis of an array is the series, not the " +
+			"first"},
+		cli.Flag{Name: "patch", To: &r.Patch, Usage: "side of the patches in `voxels`, or three as 5x5x3 (default: " +
+			"the " +
 			"smallest cube of an odd side with at least as many voxels as volumes)"},
-		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 (default 1)"},
-		cli.Flag{Name: "shrinkage", To: &o.Shrinkage, Usage: "what becomes of singular values: " + strings.Join(names(), ", "),
+		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 " +
+			"(default 1)"},
+		cli.Flag{Name: "shrinkage", To: &o.Shrinkage, Usage: "what becomes of singular values: " +
+			"" + strings.Join(names(), ", "),
 			Values: names()},
-		cli.Flag{Name: "threshold", To: &threshold, Usage: "edge: at the largest value of noise; sure: where SURE of a " +
+		cli.Flag{Name: "threshold", To: &threshold, Usage: "edge: at the largest value of noise; sure: where SURE of " +
+			"a " +
 			"patch is least; series-sure: at one multiple of the edge for all patches, of least SURE",
 			Values: []string{string(series.ByEdge), string(series.BySURE), string(series.BySeriesSURE)}},
-		cli.Flag{Name: "average", To: &average, Usage: "weights of overlapping patches: rank (1/(1 + rank)), uniform, " +
+		cli.Flag{Name: "average", To: &average, Usage: "weights of overlapping patches: rank (1/(1 + rank)), " +
+			"uniform, " +
 			"gaussian, risk (1/SURE)", Values: []string{string(series.InverseRank), string(series.Uniform),
 			string(series.Gaussian), string(series.InverseRisk)}},
-		cli.Flag{Name: "rician", To: &r.Rician, Usage: "correct the mean of magnitudes for their noise (Koay's inversion)"},
+		cli.Flag{Name: "rician", To: &r.Rician, Usage: "correct the mean of magnitudes for their noise (Koay's " +
+			"inversion)"},
 		cli.Flag{Name: "json", To: &asJSON, Usage: "print one JSON object"})
 	return cmd
 }
@@ -155,7 +164,8 @@ func printDenoised(r *denoise.Result, out io.Writer) error {
 	if r.Complex {
 		kind = ", complex"
 	}
-	row("series", "%d volumes of %d x %d x %d voxels%s; %d voxels denoised", r.Volumes, r.Image[0], r.Image[1], r.Image[2],
+	row("series", "%d volumes of %d x %d x %d voxels%s; %d voxels "+
+		"denoised", r.Volumes, r.Image[0], r.Image[1], r.Image[2],
 		kind, r.Voxels)
 	row("patches", "%d of %d x %d x %d, mean rank %.3g", r.Patches, r.Patch[0], r.Patch[1], r.Patch[2], r.Rank)
 	sigma := ""

@@ -24,7 +24,7 @@ type NIfTISeries struct {
 	path   string
 	header []byte // all before the values, with extensions
 	f      *os.File
-	t      dtype
+	t      ndarray.Number
 	buf    []byte
 	plane  []float64
 }
@@ -72,7 +72,7 @@ func (s *NIfTISeries) unpack() error {
 		return err
 	}
 	size := h.offset
-	bytesOf := int64(niftiTypes[h.code].size)
+	bytesOf := int64(niftiTypes[h.code].Size)
 	if h.code == 32 || h.code == 1792 {
 		bytesOf *= 2
 	}
@@ -91,7 +91,7 @@ func (s *NIfTISeries) unpack() error {
 	n, err := io.CopyN(out, all, size+bytesOf)
 	if err != nil {
 		out.Close()
-		if ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum); ended {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) {
 			return fmt.Errorf("is truncated or corrupt (it unpacks to %d bytes, its header states %d)", n, size+bytesOf)
 		}
 		return err
@@ -112,7 +112,7 @@ func (s *NIfTISeries) read() (err error) {
 			"64 bits", s.code)
 	}
 	s.t = t
-	s.t.order = s.order
+	s.t.Order = s.order
 	s.Complex = s.code == 32 || s.code == 1792
 	if s.slope == 0 { // not scaled
 		s.slope, s.shift = 1, 0
@@ -155,7 +155,7 @@ func (s *NIfTISeries) parts() int {
 	return 1
 }
 
-func (s *NIfTISeries) valueSize() int { return s.t.size * s.parts() }
+func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
 
 // Close closes the file.
 func (s *NIfTISeries) Close() error { return s.f.Close() }
@@ -167,7 +167,7 @@ func (s *NIfTISeries) Slice(dst []float64, z int) error {
 	if s.plane == nil {
 		s.plane, s.buf = make([]float64, area*parts), make([]byte, area*s.valueSize())
 	}
-	decode := s.t.floats()
+	decode := s.t.Floats()
 	for t := range s.Volumes {
 		at := s.offset + int64(len(s.buf))*(int64(t)*int64(s.Size[2])+int64(z))
 		if _, err := s.f.ReadAt(s.buf, at); err != nil {
@@ -266,7 +266,7 @@ type NIfTIWriter struct {
 	f       *os.File
 	target  string
 	volumes int
-	t       dtype
+	t       ndarray.Number
 	parts   int
 	plane   []byte
 }
@@ -280,14 +280,14 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 		return nil, fmt.Errorf("%s: %w", path, bareError(err))
 	}
 	w := &NIfTIWriter{like: like, path: path, f: f, target: target, volumes: volumes, parts: 1,
-		t: dtype{kind: 'f', size: 4, order: like.order}}
+		t: ndarray.Number{Kind: 'f', Size: 4, Order: like.order}}
 	if like.Complex && !real {
 		w.parts = 2
 	}
 	if like.code == 64 || like.code == 1792 {
-		w.t.size = 8
+		w.t.Size = 8
 	}
-	w.plane = make([]byte, like.Size[0]*like.Size[1]*w.parts*w.t.size)
+	w.plane = make([]byte, like.Size[0]*like.Size[1]*w.parts*w.t.Size)
 	if _, err := f.WriteAt(w.header(), 0); err != nil {
 		w.Abort()
 		return nil, fmt.Errorf("%s: %w", path, bareError(err))
@@ -298,8 +298,8 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 // header is the series' with the type of values and the number of volumes of the file.
 func (w *NIfTIWriter) header() []byte {
 	h, order := bytes.Clone(w.like.header), w.like.order
-	code := map[[2]int]uint16{{1, 4}: 16, {1, 8}: 64, {2, 4}: 32, {2, 8}: 1792}[[2]int{w.parts, w.t.size}]
-	bits := uint16(8 * w.t.size * w.parts)
+	code := map[[2]int]uint16{{1, 4}: 16, {1, 8}: 64, {2, 4}: 32, {2, 8}: 1792}[[2]int{w.parts, w.t.Size}]
+	bits := uint16(8 * w.t.Size * w.parts)
 	rank := 4
 	if w.volumes == 1 {
 		rank = 3
@@ -339,11 +339,11 @@ func (w *NIfTIWriter) Slice(z int, values []float64) error {
 	for t := range w.volumes {
 		for i := range area {
 			for p := range w.parts {
-				v, at := values[(i*w.volumes+t)*w.parts+p], (i*w.parts+p)*w.t.size
-				if w.t.size == 8 {
-					w.t.order.PutUint64(w.plane[at:], math.Float64bits(v))
+				v, at := values[(i*w.volumes+t)*w.parts+p], (i*w.parts+p)*w.t.Size
+				if w.t.Size == 8 {
+					w.t.Order.PutUint64(w.plane[at:], math.Float64bits(v))
 				} else {
-					w.t.order.PutUint32(w.plane[at:], math.Float32bits(float32(v)))
+					w.t.Order.PutUint32(w.plane[at:], math.Float32bits(float32(v)))
 				}
 			}
 		}

@@ -38,7 +38,8 @@ func open(path string, last bool) (input, error) {
 		}
 		if s.Volumes < 2 {
 			s.Close()
-			return nil, study.Errorf("%s: is one volume of %d x %d x %d voxels, expected a series of volumes along a fourth "+
+			return nil, study.Errorf("%s: is one volume of %d x %d x %d voxels, expected a series of volumes along a "+
+				"fourth "+
 				"axis", path, s.Size[0], s.Size[1], s.Size[2])
 		}
 		return nifti{s}, nil
@@ -85,7 +86,8 @@ func (n nifti) volume(path string) ([]float64, error) {
 
 func (n nifti) create(path string, volumes int, real bool) (output, error) {
 	if !isNIfTI(path) {
-		return nil, study.Errorf("%s: expected a name that ends in .nii or .nii.gz, as the series is a NIfTI file", path)
+		return nil, study.Errorf("%s: expected a name that ends in .nii or .nii.gz, as the series is a NIfTI "+
+			"file", path)
 	}
 	return dataio.CreateNIfTI(path, n.NIfTISeries, volumes, real)
 }
@@ -133,7 +135,8 @@ func openArray(path string, last bool) (input, error) {
 		shape, parts = shape[:len(shape)-1], 2
 	}
 	if len(shape) != 3 && len(shape) != 4 {
-		return nil, study.Errorf("%s: has %d axes, expected 3 or 4: the series, and the axes of its images", path, len(shape))
+		return nil, study.Errorf("%s: has %d axes, expected 3 or 4: the series, and the axes of its "+
+			"images", path, len(shape))
 	}
 	s := arrays{last: last}
 	n := shape[0]
@@ -147,7 +150,8 @@ func openArray(path string, last bool) (input, error) {
 		s.Of.Image[2] = s.axes[0]
 	}
 	if n < 2 {
-		return nil, study.Errorf("%s: is a series of %d volume along its %s axis, expected 2 or more", path, n, s.axis())
+		return nil, study.Errorf("%s: is a series of %d volume along its %s axis, expected 2 or "+
+			"more", path, n, s.axis())
 	}
 	s.Data = a.Data
 	if !last {
@@ -180,7 +184,8 @@ func (s arrays) volume(path string) ([]float64, error) {
 		return nil, err
 	}
 	if a.Complex || !slices.Equal(a.Shape, s.axes) {
-		return nil, study.Errorf("%s: has the shape %v, expected real numbers of the shape %v of a volume", path, a.Shape,
+		return nil, study.Errorf("%s: has the shape %v, expected real numbers of the shape %v of a "+
+			"volume", path, a.Shape,
 			s.axes)
 	}
 	return a.Data, nil
@@ -263,7 +268,8 @@ func (p *pair) Slice(dst []float64, z int) error {
 		if w := p.b[i]; !p.polar {
 			dst[2*i], dst[2*i+1] = v, w
 		} else if math.Abs(w) > 1.001*2*math.Pi {
-			return study.Errorf("--phase holds %g at slice %d, expected radians, of -2 pi to 2 pi: scale it first", w, z)
+			return study.Errorf("--phase holds %g at slice %d, expected radians, of -2 pi to 2 pi: scale it "+
+				"first", w, z)
 		} else {
 			dst[2*i], dst[2*i+1] = v*math.Cos(w), v*math.Sin(w)
 		}

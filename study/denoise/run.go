@@ -22,7 +22,8 @@ type Request struct {
 	Data, Imaginary, Phase string
 	// SeriesLast says that the volumes of an array are its last axis.
 	SeriesLast bool
-	// Sigma is a number, or the file of a map; "" estimates it, from the file NoiseScan of noise alone where that is given.
+	// Sigma is a number, or the file of a map; "" estimates it, from the file NoiseScan of noise alone where that is
+	// given.
 	Sigma, NoiseScan string
 	// Mask is the file of a map that is not 0 where voxels count.
 	Mask string
@@ -167,7 +168,8 @@ func (j *job) open() (input, error) {
 	}
 	a, b := first.Shape(), second.Shape()
 	if a != b || a.Complex {
-		err = study.Errorf("%s and %s: series of %v and of %v voxels x volumes, expected two of real numbers of one shape",
+		err = study.Errorf("%s and %s: series of %v and of %v voxels x volumes, expected two of real numbers of one "+
+			"shape",
 			j.Data, other, append(a.Image[:], a.Volumes), append(b.Image[:], b.Volumes))
 		return nil, errors.Join(err, first.Close(), second.Close())
 	}
@@ -383,19 +385,24 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	if s.Removed > 0.05 && s.Removed > 5*s.RemovedStdErr {
-		add(signalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on average, where "+
-			"noise is by about 0: it holds signal, or the noise is correlated over space. Look at --removed and --residual",
+		add(signalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on average, "+
+			"where "+
+			"noise is by about 0: it holds signal, or the noise is correlated over space. Look at --removed and "+
+			"--residual",
 			s.Removed, s.RemovedStdErr)
 	}
-	if share := float64(j.weak) / float64(s.Values); !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
-		add(lowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their mean is too "+
+	share := float64(j.weak) / float64(s.Values)
+	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
+		add(lowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their mean is "+
+			"too "+
 			"large: SURE and sigma are off there; --rician corrects the mean", 100*share)
 	}
 	if o := s.Options; o.Shrinkage == "hard" {
 		add(jump, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are too small")
 	}
 	if s.Options.Thresholds != series.ByEdge {
-		add(chosen, "the thresholds minimize SURE at these data, so that SURE is too small by what noise gained from that")
+		add(chosen, "the thresholds minimize SURE at these data, so that SURE is too small by what noise gained from "+
+			"that")
 	}
 	return all
 }
