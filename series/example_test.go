@@ -26,5 +26,5 @@ func ExampleDenoise() {
 		panic(err)
 	}
 	fmt.Printf("%.0f%% of the degrees of freedom, risk %.2f of the noise\n", 100*s.DF/float64(s.Values), s.SURE/s.Variance)
-	// Output: 10% of the degrees of freedom, risk 0.10 of the noise
+	// Output: 13% of the degrees of freedom, risk 0.11 of the noise
 }
