@@ -12,7 +12,7 @@ const mostFields = 24
 // records are structs that hold results, whose fields are the keys of JSON or the numbers that a caller reads: they may
 // be large.
 var records = []string{
-	"internal/fit.Info", "stages.Risk", "study.Result", "study.Summary", "study.SweepHeader",
+	"internal/fit.Info", "stages.Risk", "study.Result", "study.Summary", "study.SweepHeader", "study/denoise.Result",
 }
 
 // heavy are structs with more fields than that, which are still to be cut. The list can only shrink.
