@@ -56,7 +56,7 @@ func Open(ctx context.Context, d Data, o Options) (*Estimator, error) {
 // OpenRequest is [Open] of a request that has been checked: it has all options of the command, and names files. The
 // estimator takes it.
 func OpenRequest(ctx context.Context, r *request.Request) (*Estimator, error) {
-	return call(ctx, func() (*Estimator, error) { return open(ctx, r, false) }, (*Estimator).Close)
+	return call(ctx, func() (*Estimator, error) { return open(ctx, r, r.Free) }, (*Estimator).Close)
 }
 
 // open reads the data and makes the estimator; free says that weights may be left open.

@@ -35,6 +35,8 @@ type Request struct {
 	Own     *problems.Own
 	// Sigma2 is the variance of the noise, 0 where it is estimated, that of the data, or not known.
 	Sigma2 float64
+	// Free says that weights may be left open, for a sweep.
+	Free bool
 	// Verify asks for checks of every result by other means.
 	Verify bool
 	// EffectNames, Order and LossParameters, by the name of the loss, complete the variant of the problem.

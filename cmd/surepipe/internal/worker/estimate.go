@@ -302,7 +302,7 @@ func denoise(w *worker, ctx context.Context, p DenoiseParams) (none Swept, err e
 		return none, study.Errorf("--by is %.40q, expected wavelets or tv", p.By)
 	}
 	defaultSigma2(r)
-	e, err := surepipe.OpenRequest(ctx, r)
+	e, err := w.openRequest(ctx, r, p.Name)
 	if err != nil {
 		return none, err
 	}
@@ -343,7 +343,7 @@ func sigma2(w *worker, ctx context.Context, q Question) (s Sigma2, err error) {
 		r.Program.Func = func(_ context.Context, _ map[string]float64, y []float64) ([]float64, error) { return y, nil }
 	}
 	defaultSigma2(r)
-	e, err := surepipe.OpenRequest(ctx, r)
+	e, err := w.openRequest(ctx, r, q.Name)
 	if err != nil {
 		return s, err
 	}

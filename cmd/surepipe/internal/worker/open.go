@@ -126,9 +126,18 @@ func (w *worker) open(ctx context.Context, q Question) (*surepipe.Estimator, *re
 	if err != nil {
 		return nil, nil, err
 	}
-	tell := w.teller(q.Name)
-	e, err := surepipe.OpenRequest(progress.With(ctx, func(p progress.Report) { tell(p, 0, 0) }), r)
+	e, err := w.openRequest(ctx, r, q.Name)
 	return e, r, err
+}
+
+// openRequest checks a request and makes its estimator.
+func (w *worker) openRequest(ctx context.Context, r *request.Request, name string) (*surepipe.Estimator, error) {
+	r.Free = true
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	tell := w.teller(name)
+	return surepipe.OpenRequest(progress.With(ctx, func(p progress.Report) { tell(p, 0, 0) }), r)
 }
 
 // callback asks the client for the value of its estimator. A file that y is in ends with the call.
