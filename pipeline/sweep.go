@@ -87,6 +87,9 @@ type SweepValue struct {
 	Weights []float64
 	// Value is that of the sweep's criterion ([Risk.Value]), NaN where it is not defined.
 	Value float64
+	// StdErr is its standard error, and Unsure says that the point competes by the sum of both ([risk.Rule.Unsure]).
+	StdErr float64
+	Unsure bool
 	// Trusted is the result of [Risk.Trusted].
 	Trusted bool
 	// Digest is [Risk].Digest. Without it the point has no error in [Choice].Differences.
@@ -230,6 +233,14 @@ func (v SweepValue) defined() bool { return !math.IsNaN(v.Value) }
 // usable reports whether the search for the minimum may use the value.
 func (v SweepValue) usable() bool { return v.Trusted && v.defined() }
 
+// competes is what the least is looked for of.
+func (v SweepValue) competes() float64 {
+	if v.Unsure {
+		return v.Value + v.StdErr
+	}
+	return v.Value
+}
+
 // candidate is a point that may be the minimizer.
 type candidate struct {
 	SweepValue
@@ -247,8 +258,8 @@ func (c candidate) beats(d candidate) bool {
 		return c.defined()
 	case c.Trusted != d.Trusted:
 		return c.Trusted
-	case c.defined() && c.Value != d.Value:
-		return c.Value < d.Value
+	case c.defined() && c.competes() != d.competes():
+		return c.competes() < d.competes()
 	}
 	for a := len(c.Weights) - 1; a >= 0; a-- {
 		if c.Weights[a] != d.Weights[a] {
@@ -357,7 +368,7 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 // chooseCriterion fills in the default, and what the criterion needs.
 func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if o.Criterion == "" {
-		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "")
+		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", Completes(p))
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)

@@ -37,7 +37,7 @@ type Choice struct {
 	// of that difference ([risk.Comparison.Difference]); NaN where they are not defined.
 	Differences []risk.Difference
 	// Alike are the indices of the points that cannot be told from the minimizer: their difference
-	// is at most its error. The minimizer is one of them. Points that are not Trusted are left out.
+	// is at most its error. The minimizer is one of them. Points that are not Trusted, or Unsure, are left out.
 	Alike []int
 	// Optimism is by how much the minimum understates, on average, because it was looked for
 	// ([risk.Comparison.Optimism]); NaN where it is not known.
@@ -111,8 +111,8 @@ func (s *sweep) choice(best int) *Choice {
 		if v.defined() && math.IsNaN(diff.StdErr) {
 			c.Incomparable++
 		}
-		if i != best && !(v.Trusted && diff.Value <= diff.StdErr) {
-			if !v.Trusted {
+		if i != best && !(v.Trusted && !v.Unsure && diff.Value <= diff.StdErr) {
+			if !v.Trusted || v.Unsure {
 				fits[i].Digest = nil
 			}
 			continue

@@ -90,7 +90,7 @@ func (r *Request) OpenSweep(ctx context.Context, s Sweep, devices []array.Device
 
 // SweepOf is a sweep of an estimator along axes whose values are known.
 func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data problems.Data) (*study.Sweep, error) {
-	if err := r.chooseCriterion(&s, j.Sigma2); err != nil {
+	if err := r.chooseCriterion(&s, j.Sigma2, j.Problem != nil && pipeline.Completes(j.Problem.Solve())); err != nil {
 		return nil, err
 	}
 	if s.Rule == pipeline.OneStdErrRule && !s.Criterion.Rule().Compares(j.Sigma2) {
@@ -122,10 +122,10 @@ func (r *Request) sweepOf(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
-func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) error {
+func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) error {
 	l := r.LossOf()
 	if s.Criterion == "" {
-		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared())
+		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes)
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {
@@ -135,7 +135,7 @@ func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) error {
 		}
 		if !rule.Serves(false, known.Likelihood) {
 			return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
-				"predicting an observation that is left out", s.Criterion, l.Name, risk.DefaultCriterion(0, false))
+				"predicting an observation that is left out", s.Criterion, l.Name, risk.DefaultCriterion(0, false, false))
 		}
 	}
 	if rule.Sigma2 && sigma2 == 0 {
