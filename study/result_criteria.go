@@ -29,9 +29,9 @@ type CriteriaResult struct {
 	// that are above 0.99, where they are known.
 	LeverageSD       *float64 `json:"leverage_sd,omitempty"`
 	LeveragesNearOne *float64 `json:"leverages_near_one,omitempty"`
-	AIC           *float64 `json:"aic,omitempty"`
-	BIC           *float64 `json:"bic,omitempty"`
-	Sigma2DF      *float64 `json:"sigma2_df,omitempty"`
+	AIC              *float64 `json:"aic,omitempty"`
+	BIC              *float64 `json:"bic,omitempty"`
+	Sigma2DF         *float64 `json:"sigma2_df,omitempty"`
 	// Criteria has those that are added to the table, with their standard errors.
 	Criteria map[string]float64 `json:"criteria,omitempty"`
 }
