@@ -15,6 +15,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/input"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -153,11 +154,11 @@ const DefaultTraceError = 0.1
 // with a [SampleError].
 func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if solver == nil {
-		return nil, errors.New("pipeline: no solver")
+		return nil, input.Errorf("pipeline: the solver is nil, expected one")
 	}
 	problem := solver.Problem()
 	if problem.A == nil || problem.Device == nil {
-		return nil, errors.New("pipeline: the solver's problem has no operator or no device")
+		return nil, input.Errorf("pipeline: the solver's problem has no operator or no device, expected both")
 	}
 	if err := o.checkLoss(problem); err != nil {
 		return nil, err
@@ -190,6 +191,11 @@ type OptionError struct {
 
 // Error is the reason.
 func (e *OptionError) Error() string { return "pipeline: " + e.Reason }
+
+// Unwrap is the refusal of the field.
+func (e *OptionError) Unwrap() error {
+	return input.Errorf("%s: %s", input.Option(e.Option), e.Reason)
+}
 
 func refuse(option string, value any, format string, args ...any) error {
 	return &OptionError{option, value, fmt.Sprintf(format, args...)}

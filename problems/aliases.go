@@ -1,6 +1,9 @@
 package problems
 
-import "surepipe/problems/spec"
+import (
+	"surepipe/internal/noise"
+	"surepipe/problems/spec"
+)
 
 // Types of package spec that stand here under the same names, and those of specifications with Spec before them.
 type (
@@ -18,6 +21,8 @@ type (
 	Loss    = spec.Loss
 	Effects = spec.Effects
 	Noise   = spec.Noise
+	// Estimate is an estimate of sigma2.
+	Estimate = noise.Estimate
 	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
 	Spec      = spec.Spec
 	SpecFiles = spec.Files

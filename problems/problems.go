@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/input"
 	"surepipe/linops"
 	"surepipe/linops/additive"
 	"surepipe/loss"
@@ -128,6 +129,17 @@ func (p *Problem) Release() { p.parts.Release() }
 // or the data. The data may hold weights that the problem does not use; hyper may not. Errors name
 // the array or the weight, what was found and what was expected.
 func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
+	if dev == nil {
+		return nil, input.Errorf("the device is nil, expected one, such as array.NewHost()")
+	}
+	p, err := newProblem(name, dev, data, hyper)
+	if err != nil && dev.Err() == nil {
+		err = input.Bad(err)
+	}
+	return p, err
+}
+
+func newProblem(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
 	s, named, err := specification(name, data)
 	if err != nil {
 		return nil, err

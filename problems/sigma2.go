@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/input"
 	"surepipe/internal/noise"
 	"surepipe/linops/additive"
 	"surepipe/problems/spec"
@@ -45,12 +46,15 @@ func Sigma2Methods() []string { return noise.Names() }
 // The error is a [noise.Refusal] where the method does not apply, and ErrNeedsFits for
 // MethodGCVResidual.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
-	s, _, err := specification(name, data)
+	s, named, err := specification(name, data)
 	if err != nil {
-		return noise.Estimate{}, err
+		return noise.Estimate{}, input.Bad(err)
 	}
 	if data.YShape == nil {
 		data.YShape = []int{len(data.Y)}
+	}
+	if err := checkData(s, named, data); err != nil {
+		return noise.Estimate{}, input.Bad(err)
 	}
 	if shape := data.YShape; len(shape) == 3 && shape[2] <= spec.MostChannels {
 		return sigma2OfChannels(method, s, data)

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/linops/additive"
 	"surepipe/linops/outofcore"
@@ -143,60 +142,47 @@ func (p *Problem) Scales() []float64 { return p.scales }
 // modified.
 func (p *Problem) Means() []float64 { return p.means }
 
-// ScaleRange returns the smallest and the largest standard deviation among the columns of the
-// data's design matrix that are not constant; ok is false where there are none.
-func ScaleRange(d Data) (least, most float64, ok bool) {
-	var s []float64
-	switch x := spec.MatrixOf(d.X); {
-	case x.Sparse != nil:
-		s = sparseSpread(x.Sparse)
-	case x.Stored != nil:
-		s = deviationsOf(slices.Clone(x.Stored.Centered2), x.Stored.Means, x.Stored.Rows)
-	case x.Dense != nil:
-		s = spread(x.Dense)
+// Spread are the means of the columns of the data's design matrix and their standard deviations, 0 up to rounding
+// errors for constant ones; nil where there is no matrix.
+func Spread(d Data) (means, deviations []float64) {
+	x := spec.MatrixOf(d.X)
+	rows, cols := x.Dims()
+	if m := x.Stored; m != nil {
+		return m.Means, deviationsOf(slices.Clone(m.Centered2), m.Means, rows)
 	}
-	least, most = math.Inf(1), 0
-	for _, v := range s {
-		if v > 0 {
-			least, most = min(least, v), max(most, v)
-		}
+	if cols == 0 {
+		return nil, nil
 	}
-	return least, most, most > 0
+	means, squares, zeros := make([]float64, cols), make([]float64, cols), slices.Repeat([]int{rows}, cols)
+	eachEntry(x, func(j int, v float64) {
+		means[j] += v / float64(rows)
+		zeros[j]--
+	})
+	eachEntry(x, func(j int, v float64) { squares[j] += (v - means[j]) * (v - means[j]) })
+	for j, n := range zeros {
+		squares[j] += float64(n) * means[j] * means[j]
+	}
+	return means, deviationsOf(squares, means, rows)
 }
 
-// spread are the standard deviations of the columns, 0 up to rounding errors for constant ones.
-func spread(x *mat.Dense) []float64 {
-	d, p := x.Dims()
-	mean, s := make([]float64, p), make([]float64, p)
-	for i := range d {
-		for j, v := range x.RawRowView(i) {
-			mean[j] += v / float64(d)
+// eachEntry calls f with the column and the value of each entry of a matrix in memory that is stored.
+func eachEntry(x spec.Matrix, f func(j int, v float64)) {
+	if s := x.Sparse; s != nil {
+		for u, j := range s.Indices {
+			f(j, s.Values[u])
+		}
+		return
+	}
+	rows, _ := x.Dims()
+	for i := range rows {
+		for j, v := range x.Dense.RawRowView(i) {
+			f(j, v)
 		}
 	}
-	for i := range d {
-		for j, v := range x.RawRowView(i) {
-			s[j] += (v - mean[j]) * (v - mean[j])
-		}
-	}
-	return deviationsOf(s, mean, d)
 }
 
-// sparseSpread is spread of a sparse matrix.
-func sparseSpread(x *dataio.Sparse) []float64 {
-	mean, s, count := make([]float64, x.Cols), make([]float64, x.Cols), make([]int, x.Cols)
-	for u, j := range x.Indices {
-		mean[j] += x.Values[u] / float64(x.Rows)
-		count[j]++
-	}
-	for u, j := range x.Indices {
-		s[j] += (x.Values[u] - mean[j]) * (x.Values[u] - mean[j])
-	}
-	for j := range s {
-		s[j] += float64(x.Rows-count[j]) * mean[j] * mean[j]
-	}
-	return deviationsOf(s, mean, x.Rows)
-}
-
+// deviationsOf are the standard deviations of columns of d entries, of which the sums of the squares without the mean
+// are given, in their place.
 func deviationsOf(squares, mean []float64, d int) []float64 {
 	for j, v := range squares {
 		squares[j] = math.Sqrt(v / float64(d))

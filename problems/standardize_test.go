@@ -137,14 +137,13 @@ func TestStandardizeIsRefusedWhereItHasNoPlace(t *testing.T) {
 	})
 }
 
-// The range of the standard deviations leaves out constant columns, and is that of the dense matrix
-// for a sparse one.
-func TestScaleRange(t *testing.T) {
+// Constant columns have the standard deviation 0, and those of a sparse matrix are those of the dense one.
+func TestSpread(t *testing.T) {
 	x := mat.NewDense(4, 3, []float64{0, 0.1, 7, 10, 0.1, 7, 0, 0.1, 9, 10, 0.1, 9})
 	for _, data := range []problems.Data{{X: x}, {X: problems.Matrix{Sparse: sparsely(x)}}} {
-		least, most, ok := problems.ScaleRange(data)
-		if !ok || !slices.Equal([]float64{least, most}, []float64{1, 5}) {
-			t.Errorf("%g to %g, %t", least, most, ok)
+		means, deviations := problems.Spread(data)
+		if !slices.Equal(means, []float64{5, 0.1, 8}) || !slices.Equal(deviations, []float64{5, 0, 1}) {
+			t.Errorf("means %v, standard deviations %v", means, deviations)
 		}
 	}
 }

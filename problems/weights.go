@@ -19,6 +19,22 @@ func (p *Problem) values() []*float64 { return []*float64{&p.Lambda, &p.Lambda2,
 
 func (h Hyper) values() []Weight { return []Weight{h.Lambda, h.Lambda2, h.Gamma} }
 
+// Unset lists the weights that a problem has, and neither its specification nor the data.
+func Unset(name string, data Data) (unset []string) {
+	s, _, err := specification(name, data)
+	if err != nil {
+		return nil
+	}
+	for i, file := range []*float64{data.Lambda, data.Lambda2, data.Gamma} {
+		weight := spec.WeightNames()[i]
+		_, used := s.Use(weight)
+		if _, line := s.Weight(weight); used && line == 0 && file == nil {
+			unset = append(unset, weight)
+		}
+	}
+	return unset
+}
+
 // weights sets the values of lambda, lambda2 and gamma.
 func (a *assembly) weights(m *maximizer, hyper Hyper) error {
 	file := []*float64{a.data.Lambda, a.data.Lambda2, a.data.Gamma}

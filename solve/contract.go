@@ -10,6 +10,9 @@ import (
 )
 
 // The contract between problems, methods and solvers is that of package engine.
+// MostWritten is that of package engine.
+const MostWritten = engine.MostWritten
+
 type (
 	Problem         = engine.Problem
 	Options         = engine.Options

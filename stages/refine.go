@@ -57,7 +57,7 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		var done atomic.Int64
 		err = split(more, job.batch, func(first, n int) error {
 			g.Go(func() error {
-				return guard(func() error {
+				return Guard(func() error {
 					err := job.query(inner, Probes{Job: job, Phase: hutch.Residual, First: known + first, Count: n})
 					if report := job.settings.Report; report != nil && err == nil {
 						if done := int(done.Add(int64(n))); done < more {

@@ -178,9 +178,13 @@ func (r *Risk) Fitted() risk.Fitted {
 
 // Value is the value of a criterion, NaN where it is not defined or not known.
 func (r *Risk) Value(c risk.Criterion) float64 {
-	value, _ := c.Rule().Value(r.Fitted())
+	value, _ := r.Estimated(c)
 	return value
 }
+
+// Estimated is a criterion with its standard error, each NaN where it is not defined: aic and bic estimate no risk, and
+// have none.
+func (r *Risk) Estimated(c risk.Criterion) (value, stdErr float64) { return c.Rule().Value(r.Fitted()) }
 
 // weighing are the terms by which errors are weighed: with another variance in the place of an
 // unknown sigma2.

@@ -21,7 +21,7 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	out := make(chan Out, workers)
 	inner, innerCtx := errgroup.WithContext(ctx)
 	for range workers {
-		inner.Go(func() error { return guard(func() error { return stage(innerCtx, in, out) }) })
+		inner.Go(func() error { return Guard(func() error { return stage(innerCtx, in, out) }) })
 	}
 	g.Go(func() error {
 		defer close(out)
@@ -30,9 +30,9 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	return out
 }
 
-// guard turns a panic into an error: a panic in a user's operator or regularizer must not crash the
+// Guard turns a panic into an error, a [PanicError]: one in a user's operator or regularizer must not crash the
 // goroutines of others.
-func guard(work func() error) (err error) {
+func Guard(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: debug.Stack()}

@@ -1,80 +1,16 @@
 package study
 
-import (
-	"errors"
-	"fmt"
-	"regexp"
-	"strings"
+import "surepipe/input"
+
+// Those of package input stand here too, which every package below refuses bad input with.
+type (
+	Error  = input.Error
+	Option = input.Option
 )
 
-// Option is the name of an option in an [Error]. A command has a flag for it, a service a field of a request.
-type Option string
-
-// Error is bad input: what was found, and what was expected instead. Its text names options, files,
-// arrays and columns.
-type Error struct {
-	format string
-	args   []any
-	err    error
-}
-
-// named finds the verbs of a format, and the options in it.
-var named = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z%]|--%s|--[a-zA-Z][\w-]*`)
-
-// Errorf is an [Error] with the text of [fmt.Errorf]. Arguments of type [Option] are the names of options,
-// and so is --name in the format, where --%s takes a string.
-func Errorf(format string, args ...any) error {
-	var all []any
-	format = named.ReplaceAllStringFunc(format, func(verb string) string {
-		name, option := strings.CutPrefix(verb, "--")
-		switch {
-		case verb == "%%":
-			return verb
-		case !option && len(args) > 0:
-			all, args = append(all, args[0]), args[1:]
-			return verb
-		case !option:
-			return verb
-		case name == "%s" && len(args) > 0:
-			all, args = append(all, Option(fmt.Sprint(args[0]))), args[1:]
-		default:
-			all = append(all, Option(name))
-		}
-		return "%s"
-	})
-	all = append(all, args...)
-	return &Error{format, all, fmt.Errorf(format, all...)}
-}
-
-// Bad marks an error of a package that reads input as bad input.
-func Bad(err error) error { return Errorf("%w", err) }
-
-// Error names options as they are.
-func (e *Error) Error() string { return e.err.Error() }
-
-// Unwrap is the error with the same text.
-func (e *Error) Unwrap() error { return e.err }
-
-// Text is the text of an error in which options, also those of the errors that it wraps, have the
-// names that the caller gives them.
-func Text(err error, name func(Option) string) string {
-	e, ok := err.(*Error)
-	if !ok {
-		if text := err.Error(); errors.As(err, &e) {
-			return strings.Replace(text, e.Error(), Text(e, name), 1)
-		}
-		return err.Error()
-	}
-	args := make([]any, len(e.args))
-	for i, arg := range e.args {
-		switch arg := arg.(type) {
-		case Option:
-			args[i] = name(arg)
-		case error:
-			args[i] = errors.New(Text(arg, name))
-		default:
-			args[i] = arg
-		}
-	}
-	return fmt.Errorf(e.format, args...).Error()
-}
+var (
+	Errorf  = input.Errorf
+	Bad     = input.Bad
+	Because = input.Because
+	Text    = input.Text
+)

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"io"
 	"slices"
 
 	"surepipe/internal/dataio"
@@ -23,12 +24,26 @@ func keepEffects(f *fit.Fit, p *problems.Problem, risk pipeline.Risk) {
 	f.EffectNames, f.Effects = p.Effects.Names(), &fit.Effects{Mean: e.Mean, Rows: e.Rows, Columns: e.Columns}
 }
 
-// SaveFit writes an estimate, with all that predictions need, to a .npz file. r is its result, and
-// command the command line that makes it again, "" where there is none.
-func SaveFit(
-	path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result, command string,
-) error {
-	f := fit.Fit{
+// Types of package fit that stand here under names of their own.
+type (
+	// Fit is an estimate with all that predictions need, and FitInfo what is known of it.
+	Fit     = fit.Fit
+	FitInfo = fit.Info
+)
+
+// ReadFit reads the size bytes of a fit's file.
+func ReadFit(r io.ReaderAt, size int64) (*Fit, error) {
+	f, err := fit.Read(r, size)
+	if err != nil {
+		return nil, Bad(err)
+	}
+	return f, nil
+}
+
+// FitOf is an estimate with all that predictions need. r is its result, and command the command line that makes it
+// again, "" where there is none.
+func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result, command string) (*Fit, error) {
+	f := &fit.Fit{
 		BShape: p.BShape,
 		B0:     InterceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
 	}
@@ -37,7 +52,7 @@ func SaveFit(
 	if low := risk.Factors; low != nil {
 		low, err := low.Joined()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		f.U, f.S, f.V, f.RowsAt, f.ColumnsAt = low.U, low.S, low.V, low.Rows, low.Columns
 	}
@@ -52,7 +67,7 @@ func SaveFit(
 		return *n
 	}
 	f.Info = fit.Info{
-		Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
+		Format: fit.Format, Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
 		Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
 		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO,
 		ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
@@ -82,7 +97,7 @@ func SaveFit(
 		l := Labelled(dataio.Array{Shape: shape}, data.Labels)
 		f.RowNames, f.ColumnNames = l.RowNames, l.Columns
 	}
-	keepEffects(&f, p, risk)
+	keepEffects(f, p, risk)
 	if e := data.Entries; e != nil {
 		f.NA = e.NA
 		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows,
@@ -91,16 +106,13 @@ func SaveFit(
 	if p.Signal != nil {
 		signal, err := Synthesize(p, risk.DenseB())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		f.More = append(f.More, signal)
 	}
 	maps, err := localMaps(p, data, risk, positive(r.Sigma2))
-	if err != nil {
-		return err
-	}
 	f.More = append(f.More, maps...)
-	return f.Save(path)
+	return f, err
 }
 
 // writtenB is b where it is short enough to be written down besides its factors, or has none.

@@ -17,6 +17,8 @@ type Options struct {
 	// Problem is the name of a problem, or of the specification that Data has.
 	Problem string
 	Data    problems.Data
+	// Own, if not nil, takes the place of the problem.
+	Own *problems.Own
 	// Hyper are the weights, which take precedence over those of Data.
 	Hyper problems.Hyper
 	// Devices are where the estimator is computed; [Open] takes them.
@@ -80,7 +82,12 @@ func Open(ctx context.Context, o Options) (_ *Estimator, err error) {
 
 // open makes the problem and its solver on the instance's device.
 func (i *Instance) open(ctx context.Context, o Options) (err error) {
-	if i.Problem, err = problems.New(o.Problem, i.On, o.Data, o.Hyper); err != nil {
+	if o.Own != nil {
+		i.Problem, err = o.Own.New(i.On, o.Data, o.Hyper)
+	} else {
+		i.Problem, err = problems.New(o.Problem, i.On, o.Data, o.Hyper)
+	}
+	if err != nil {
 		if fault := i.On.Err(); fault != nil {
 			return fault
 		}

@@ -26,8 +26,8 @@ type Header interface {
 // Log is a file of lines of JSON, a header first, from which a run that was killed can continue. Every
 // line is written in one call, so that only the last one can be incomplete.
 type Log struct {
-	Path   string
-	file   *os.File
+	to     io.Writer
+	file   *os.File // nil where it is none of the operating system
 	every  time.Duration
 	synced time.Time
 }
@@ -35,7 +35,11 @@ type Log struct {
 // File is where the lines of a run are kept.
 type File struct {
 	// Path is its name, "" for none.
-	Path   string
+	Path string
+	// To, in the place of a path, takes all lines, those that From has among them: those of a run that was
+	// interrupted, of which an incomplete last one is dropped. Either may be nil.
+	To     io.Writer
+	From   io.Reader
 	Header Header
 	// Resume allows a file that has lines: without it such a file is an error.
 	Resume bool
@@ -54,7 +58,7 @@ var errSummary = errors.New("a summary")
 // is closed. Without a path the log is nil, which takes lines and keeps none.
 func (f File) open(read func(line []byte) error) (_ *Log, err error) {
 	if f.Path == "" {
-		return nil, nil
+		return f.pass(read)
 	}
 	path := f.Path
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -97,11 +101,35 @@ func (f File) open(read func(line []byte) error) (_ *Log, err error) {
 	if _, err := file.Seek(end, io.SeekStart); err != nil {
 		return nil, err
 	}
-	l := &Log{Path: path, file: file, every: f.Every}
+	l := &Log{to: file, file: file, every: f.Every}
 	if end == 0 {
 		err = l.Write(f.Header)
 	}
 	return l, err
+}
+
+// pass reads the lines of From, if there are any, and writes them to To.
+func (f File) pass(read func(line []byte) error) (*Log, error) {
+	if f.To == nil && f.From == nil {
+		return nil, nil
+	}
+	if f.To == nil {
+		f.To = io.Discard
+	}
+	l := &Log{to: f.To}
+	if err := l.Write(f.Header); err != nil || f.From == nil {
+		return l, err
+	}
+	_, err := f.replay(f.From, func(line []byte) error {
+		if err := read(line); err != nil {
+			return err
+		}
+		return l.WriteLine(line)
+	})
+	if err != nil {
+		return l, Errorf("the lines of the run to continue: %w", err)
+	}
+	return l, nil
 }
 
 // replay returns where the last good line ends.
@@ -183,8 +211,8 @@ func (l *Log) WriteLine(line []byte) error {
 	if l == nil {
 		return nil
 	}
-	_, err := l.file.Write(append(slices.Clip(line), '\n'))
-	if err == nil && time.Since(l.synced) >= l.every {
+	_, err := l.to.Write(append(slices.Clip(line), '\n'))
+	if err == nil && l.file != nil && time.Since(l.synced) >= l.every {
 		err = l.file.Sync()
 		l.synced = time.Now()
 	}
@@ -193,7 +221,7 @@ func (l *Log) WriteLine(line []byte) error {
 
 // Close makes sure that everything is on the disk.
 func (l *Log) Close() error {
-	if l == nil {
+	if l == nil || l.file == nil {
 		return nil
 	}
 	return cmp.Or(l.file.Sync(), l.file.Close())

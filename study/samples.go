@@ -85,6 +85,11 @@ func Simulated(mu []float64, shape []int, sigma2 float64, seed uint64) *SampleSo
 		get: func(i int) ([]float64, error) { return problems.Sample(mu, sigma2, seed, i), nil }}
 }
 
+// SamplesOf are those that a function returns for their numbers, of a shape.
+func SamplesOf(shape []int, sample func(i int) ([]float64, error)) *SampleSource {
+	return &SampleSource{Shape: shape, Total: -1, Close: func() error { return nil }, get: sample, mayBlock: true}
+}
+
 // HeldSamples are the samples of a data file, all in memory.
 func HeldSamples(path string, stack [][]float64, shape []int) *SampleSource {
 	return &SampleSource{Name: path, Shape: shape, Total: len(stack), Close: func() error { return nil },

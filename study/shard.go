@@ -141,6 +141,9 @@ func (m Machine) differs(want Machine) string {
 	return ""
 }
 
+// Shard is shard Index of Count of a run.
+type Shard = shard.Shard
+
 // Divide is the header of a shard, on this machine, of the run whose units p says, and whose own header is whole.
 func Divide(s shard.Shard, p ShardPart, device string, whole any) (h ShardHeader, err error) {
 	first, end := s.Range(p.Total)

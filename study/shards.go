@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,13 +24,29 @@ type ShardFile struct {
 type Shards struct {
 	Of    ShardHeader // of the first file
 	Files map[int]ShardFile
+
+	in fs.FS
 }
 
-// ReadShards checks files against each other. Errors name the file.
-func ReadShards(paths []string, mixed bool) (*Shards, error) {
-	set := &Shards{Files: map[int]ShardFile{}}
+// MissingShards says which shards of a run are missing or incomplete.
+type MissingShards struct {
+	Indices []int
+	Count   int // of all shards
+}
+
+// Error lists them as an array job takes them.
+func (e *MissingShards) Error() string {
+	return fmt.Sprintf("%d of %d shards are missing or incomplete: %s", len(e.Indices), e.Count, Ranges(e.Indices))
+}
+
+// ReadShards checks files of a file system against each other. Errors name the file.
+func ReadShards(files fs.FS, paths []string, mixed bool) (*Shards, error) {
+	if len(paths) == 0 || files == nil {
+		return nil, Errorf("there are no files of shards, expected those of one run")
+	}
+	set := &Shards{Files: map[int]ShardFile{}, in: files}
 	for n, path := range paths {
-		h, lines, err := checkShard(path)
+		h, lines, err := checkShard(files, path)
 		if err != nil {
 			return nil, Errorf("%s: %w", path, err)
 		}
@@ -43,7 +59,7 @@ func ReadShards(paths []string, mixed bool) (*Shards, error) {
 		}
 		here := ShardFile{path, lines}
 		if other, twice := set.Files[h.Shard.Index]; twice {
-			if err := sameLines(other.Path, path, min(lines, other.lines)); err != nil {
+			if err := sameLines(files, other.Path, path, min(lines, other.lines)); err != nil {
 				return nil, Errorf("%s and %s are both shard %d of %d: %w", other.Path, path, h.Shard.Index,
 					h.Shard.Count, err)
 			}
@@ -93,7 +109,7 @@ func (s *Shards) each(ctx context.Context, take func(line []byte) error) error {
 		if first == end {
 			continue
 		}
-		err := eachLine(s.Files[i].Path, func(n int, line []byte) error {
+		err := eachLine(s.in, s.Files[i].Path, func(n int, line []byte) error {
 			if err := ctx.Err(); err != nil || n == 0 || n > end-first {
 				return err
 			}
@@ -108,10 +124,10 @@ func (s *Shards) each(ctx context.Context, take func(line []byte) error) error {
 
 // eachLine passes the complete lines of a file, without their newlines; the first has number 0. An
 // incomplete last line, of a task that was killed, is left out.
-func eachLine(path string, take func(n int, line []byte) error) error {
-	file, err := os.Open(path)
+func eachLine(files fs.FS, path string, take func(n int, line []byte) error) error {
+	file, err := files.Open(path)
 	if err != nil {
-		var reason *os.PathError
+		var reason *fs.PathError
 		if errors.As(err, &reason) {
 			return reason.Err
 		}
@@ -139,9 +155,9 @@ func eachLine(path string, take func(n int, line []byte) error) error {
 // checkShard reads a shard's file: its header, and the number of its complete lines, each of which
 // must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
 // that loses power can leave one.
-func checkShard(path string) (h ShardHeader, lines int, err error) {
+func checkShard(files fs.FS, path string) (h ShardHeader, lines int, err error) {
 	bad := 0 // number of the line that is no JSON
-	err = eachLine(path, func(n int, line []byte) error {
+	err = eachLine(files, path, func(n int, line []byte) error {
 		if n == 0 {
 			h, err = ParseShardHeader(line)
 			return err
@@ -166,10 +182,10 @@ func checkShard(path string) (h ShardHeader, lines int, err error) {
 }
 
 // sameLines compares the first lines of two files, times aside.
-func sameLines(a, b string, lines int) error {
+func sameLines(files fs.FS, a, b string, lines int) error {
 	var want [][]byte
 	stop := errors.New("enough")
-	err := eachLine(a, func(n int, line []byte) error {
+	err := eachLine(files, a, func(n int, line []byte) error {
 		if n > lines {
 			return stop
 		}
@@ -179,7 +195,7 @@ func sameLines(a, b string, lines int) error {
 	if err != nil && !errors.Is(err, stop) {
 		return err
 	}
-	err = eachLine(b, func(n int, line []byte) error {
+	err = eachLine(files, b, func(n int, line []byte) error {
 		if n > lines {
 			return stop
 		}

@@ -28,58 +28,39 @@ const (
 	stream = 0x76657269667921
 )
 
-// quotient is what central and one-sided differences at one step say about a derivative.
-type quotient struct {
-	bar   float64 // the error of the step and of the solves
-	apart float64 // the disagreement of the one-sided differences
-	size  float64 // of the derivative
+// form has the values of z* D mu_hat z for one probe: by the linearization, and by central and one-sided
+// differences at one step.
+type form struct {
+	printed   float64 // by the linearization
+	low, high float64 // the one-sided differences, the smaller and the larger; their mean is the central one
+	bar       float64 // the error of the step and of the solves
 	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would make
 	// it larger.
 	resolved, noisy bool
+	boundary        bool // the one-sided differences disagree at every step
+	second          bool // by the second solver
 }
 
+// size is that of the derivative, and apart the disagreement of the one-sided differences.
+func (f form) size() float64  { return max(math.Abs(f.printed), math.Abs(f.low+f.high)/2) }
+func (f form) apart() float64 { return f.high - f.low }
+
 // wide reports whether the one-sided differences disagree.
-func (q quotient) wide() bool { return q.apart > 0.1*q.size+10*q.bar }
+func (f form) wide() bool { return f.apart() > 0.1*f.size()+10*f.bar }
 
 // err is the error of the differences: it includes half the disagreement of the one-sided ones,
 // which a kink within the step causes and which the difference between two steps may miss by
 // chance. Where they disagree by more, that says nothing about the derivative, and is left out.
-func (q quotient) err() float64 {
-	if q.wide() {
-		return q.bar
+func (f form) err() float64 {
+	if f.wide() {
+		return f.bar
 	}
-	return q.bar + q.apart/2
+	return f.bar + f.apart()/2
 }
 
-// better reports whether q is more conclusive than r.
-func (q quotient) better(r quotient) bool {
-	return q.wide() == r.wide() && q.err() < r.err() || !q.wide() && r.wide()
-}
-
-// atSteps takes differences at smaller and smaller steps, from h on, until take returns true.
-func (c *check) atSteps(h float64, take func(h float64, first bool) (done bool, err error)) error {
-	for k := 0; k < steps && c.iterations < c.budget; k++ {
-		if done, err := take(h, k == 0); err != nil || done {
-			return err
-		}
-		h /= shrink
-	}
-	return nil
-}
-
-// form has the values of z* D mu_hat z for one probe.
-type form struct {
-	quotient
-	printed           float64 // by the linearization
-	center, low, high float64 // the differences: central and one-sided, the smaller and the larger
-	boundary          bool    // the one-sided differences disagree at every step
-	second            bool    // by the second solver
-}
-
-// against is f for another printed value.
-func (f form) against(printed float64) form {
-	f.printed, f.apart, f.size = printed, f.high-f.low, max(math.Abs(printed), math.Abs(f.center))
-	return f
+// better reports whether f is more conclusive than g.
+func (f form) better(g form) bool {
+	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
 }
 
 // off is the distance of the printed form from the differences.
@@ -254,18 +235,18 @@ func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) 
 		h = firstStep * length / norm(z) // all weights are 0 there
 	}
 	best := form{printed: printed}
-	err := c.atSteps(h, func(h float64, first bool) (bool, error) {
+	for k := 0; k < steps && c.iterations < c.budget; k++ {
 		f, err := c.step(w, z, printed, h)
 		if err != nil {
-			return false, err
+			return form{}, err
 		}
-		if first || f.better(best.quotient) {
+		if k == 0 || f.better(best) {
 			best = f
 		}
-		return f.noisy || f.resolved && !f.wide() && f.off() <= f.bar, nil
-	})
-	if err != nil {
-		return form{}, err
+		if f.noisy || f.resolved && !f.wide() && f.off() <= f.bar {
+			break
+		}
+		h /= shrink
 	}
 	best.boundary = best.wide()
 	// Eigenvalues are in [0, 1], on either side of a kink.
@@ -302,9 +283,9 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	left, right := -at[1]/(h/2), at[2]/(h/2)
 	z2 := dot(z, z)
 	noise := 2*math.Abs(back)/h + 32*eps*math.Sqrt(z2)*(c.yNorm+c.muNorm)/h
-	f := form{center: center, low: min(left, right, center), high: max(left, right, center)}.against(printed)
-	f.bar = math.Sqrt(square(wide-center)+square(noise)+square(formPart*f.size)) + 1e-6*z2
-	most := 0.05*f.size + 1e-3*z2
+	f := form{printed: printed, low: min(left, right), high: max(left, right)}
+	f.bar = math.Sqrt(square(wide-center)+square(noise)+square(formPart*f.size())) + 1e-6*z2
+	most := 0.05*f.size() + 1e-3*z2
 	f.resolved, f.noisy = f.bar <= most, noise > most
 	return f, c.dev.Err()
 }

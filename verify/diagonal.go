@@ -63,7 +63,7 @@ func (c *check) entries(values []float64) ([]form, error) {
 	if c.units != nil {
 		all := slices.Clone(c.units)
 		for i := range all {
-			all[i] = all[i].against(values[i])
+			all[i].printed = values[i]
 		}
 		return all, nil
 	}

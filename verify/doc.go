@@ -4,8 +4,6 @@
 //   - products with A alone: mu_hat = A b, and the residual of the optimality conditions at b;
 //   - solves at y + h z and y - h z, whose differences the derivative must match, and whose
 //     sum over probes the divergence must match;
-//   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative
-//     by the weight must match, where that is known;
 //   - leave-one-out by leverages from images, and by refits without a few of the observations;
 //   - another solver, started at 0, where the problem is small.
 //
@@ -27,12 +25,10 @@
 // support, within h of y along z. Then h is made smaller a few times. If that does not help, the
 // probe is at a boundary: the derivative is not unique there, and nothing is compared.
 //
-// The diagonal of D mu_hat and the derivative of b by the weight of r ([vjp.Closed]) come from the
-// same factors as the divergence. Where they are known they are compared with differences of the
-// same kind, which checks these factors: the diagonal along unit vectors, all of them up to
-// [MaxUnits] observations, else those of the largest entry, of the smallest and of two random ones;
-// its sum with the divergence; and the other by the change of SURE's residual term that the
-// difference implies.
+// The diagonal of D mu_hat ([vjp.Closed]) comes from the same factors as the divergence. Where it is known it is
+// compared with differences of the same kind, which checks these factors: along unit vectors, all of them up to
+// [MaxUnits] observations, else those of the largest entry, of the smallest and of two random ones; and its sum
+// with the divergence.
 //
 // # Use
 //

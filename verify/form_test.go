@@ -6,15 +6,15 @@ import "testing"
 // 0.0012, where the one-sided ones were 0.039 apart: the printed form, which the right difference
 // of the next step agrees with, is no error.
 func TestKinksThatCancelAreAnError(t *testing.T) {
-	large := form{quotient: quotient{bar: 0.00121, resolved: true}, center: 0.96282, low: 0.94330, high: 0.98233}.against(0.92362)
-	small := form{quotient: quotient{bar: 0.018, resolved: true}, center: 0.92660, low: 0.92363, high: 0.92957}.against(0.92362)
+	large := form{printed: 0.92362, low: 0.94330, high: 0.98233, bar: 0.00121, resolved: true}
+	small := form{printed: 0.92362, low: 0.92363, high: 0.92957, bar: 0.018, resolved: true}
 	for _, f := range []form{large, small} {
 		if f.wide() || f.bars() > 1 {
 			t.Errorf("%+v: wide %t, %.3g bars", f, f.wide(), f.bars())
 		}
 	}
 	// An error is still one.
-	wrong := form{quotient: quotient{bar: 0.001, resolved: true}, center: 0.92362, low: 0.92362, high: 0.92363}.against(0.90)
+	wrong := form{printed: 0.90, low: 0.92362, high: 0.92363, bar: 0.001, resolved: true}
 	if wrong.bars() <= Limit {
 		t.Errorf("a form that is off by 0.024 is off by %.3g bars", wrong.bars())
 	}

@@ -136,10 +136,6 @@ const (
 	// mu_hat, and entries of the diagonal minus the differences of mu_hat_i as y_i moves. It is
 	// compared where the diagonal is known.
 	Diagonal = "diagonal"
-	// Slope is the amount by which SURE's residual term could change if the derivative of mu_hat by
-	// the weight of r were that of differences, for a weight that changes by its own size. It is
-	// compared where the derivative is known and the one-sided differences agree.
-	Slope = "slope"
 	// LeaveOneOut is the worst of these: leave-one-out minus its value by the leverages of some
 	// observations, computed by images, and its change by refits without a few of them.
 	LeaveOneOut = "alo"
@@ -270,7 +266,7 @@ func (c *check) run() error {
 	c.resid = distance(c.Y, c.MuHat)
 	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
 	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal,
-		c.byWeight, c.leftOut} {
+		c.leftOut} {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}

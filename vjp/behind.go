@@ -162,9 +162,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 	if err != nil {
 		return nil, err
 	}
-	l.held, undo = append(held, l.held...), cleanup{l.Release}
-	l.measure(at)
-	undo = nil
+	l.held, undo = append(held, l.held...), nil
 	return l, dev.Err()
 }
 

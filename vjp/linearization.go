@@ -16,26 +16,22 @@ import (
 type linearization struct {
 	system.System
 	kind      string  // see Kind
-	d, p      int     // of A
+	d         int     // observations
 	tol       float64 // of images, see [system.Goal]
 	known     Closed  // what the system knows, and what else was found
 	iterative bool    // see Inner
 	together  int
 	sensitive bool // the error of b may have changed the curvature
 	// model is that of the tangent space, nil where no basis of it is known.
-	model  *prox.Model
-	misfit array.Batch // A b - y, zero where no slope is needed
-	// lift maps vectors in b's coordinates to the user's.
-	lift    func([]float64) []float64
+	model   *prox.Model
 	held    system.Held
 	choices []Choice
 }
 
 // newLinearization is the derivative of a kind by a system, where A is d x p.
 func newLinearization(kind string, a linops.Operator, s system.System) *linearization {
-	l := &linearization{System: s, kind: kind, known: s.Closed(), lift: func(b []float64) []float64 { return b }}
-	l.d, l.p = a.Dims()
-	return l
+	d, _ := a.Dims()
+	return &linearization{System: s, kind: kind, known: s.Closed(), d: d}
 }
 
 // implicit is the derivative at a solution by a system on the space of a model, after a solve to tol.
@@ -50,34 +46,12 @@ func implicit(a linops.Operator, s system.System, m *prox.Model, tol float64) *l
 
 // newHat is the derivative of an estimator that is linear in y.
 func newHat(at *solve.Point) *linearization {
-	l := newLinearization("direct", at.Problem.A, system.Hat(at.Y.Device(), at.Linear, at.Y.N()))
-	undo := cleanup{l.Release}
-	defer undo.run()
-	l.measure(at)
-	undo = nil
-	return l
-}
-
-// measure keeps A b - y, for the slope.
-func (l *linearization) measure(at *solve.Point) {
-	dev := at.Y.Device()
-	l.keep(dev.Alloc(1, at.Y.N()))
-	at.Problem.A.Forward(l.misfit, at.B)
-	dev.Lin(l.misfit, 1, l.misfit, -1, at.Y)
-}
-
-// keep takes over A b - y.
-func (l *linearization) keep(misfit array.Batch) {
-	l.misfit = misfit
-	l.held.Hold(system.Batch{Batch: misfit})
+	return newLinearization("direct", at.Problem.A, system.Hat(at.Y.Device(), at.Linear, at.Y.N()))
 }
 
 // belongs takes over what the linearization refers to: A on the model's space may refer to the problem's operator and
 // regularizer.
 func (l *linearization) belongs(at *solve.Point) {
-	if lift := at.Lift(); lift != nil {
-		l.lift = lift
-	}
 	if a, release := at.Detach(); release != nil {
 		l.held = append(system.Held{owned{a, release}}, l.held...)
 	}
@@ -128,28 +102,8 @@ func (l *linearization) solve(ctx context.Context, dst, w array.Batch, goal syst
 	return l.Apply(ctx, dst, w, goal, left)
 }
 
-// Closed returns what follows from the factors, or from the eigenvalues of J.
-func (l *linearization) Closed() Closed {
-	c := l.known
-	if solve := l.Coefficients(); solve != nil && !l.misfit.IsZero() {
-		c.Slope = func() ([]float64, error) {
-			b := l.misfit.Device().Alloc(1, l.p)
-			defer b.Free()
-			err := solve(b, l.misfit)
-			return b.ToHost(), err
-		}
-	}
-	if slope := c.Slope; slope != nil {
-		c.Slope = func() ([]float64, error) {
-			b, err := slope()
-			if err != nil {
-				return nil, err
-			}
-			return l.lift(b), nil
-		}
-	}
-	return c
-}
+// Closed is what is known of the derivative.
+func (l *linearization) Closed() Closed { return l.known }
 
 // Inner counts the steps of the system.
 func (l *linearization) Inner() Inner {

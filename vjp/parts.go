@@ -181,7 +181,7 @@ func (r *partsRun) join() (*Solution, error) {
 	dev, d := r.y.Device(), r.y.N()
 	_, p := r.p.A.Dims()
 	var whole []float64 // b, where it is to be written down
-	if !r.o.Compact && p <= math.MaxInt32 {
+	if !r.o.Compact && p <= solve.MostWritten {
 		whole = make([]float64, p)
 	}
 	n := len(r.sols)
@@ -303,7 +303,7 @@ func (b *blocks) Moments() hutch.Moments {
 	return hutch.Moments{}
 }
 
-// Closed sums up. There is no slope, a vector of length p.
+// Closed sums up.
 func (b *blocks) Closed() Closed {
 	sum := Closed{Known: true, Margin: math.Inf(1), SpaceMargin: math.Inf(1), Neighbours: true}
 	all, diagonal := make([]Closed, len(b.of)), true

@@ -48,8 +48,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	var undo cleanup
 	defer undo.run()
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
-	defer v.Free()
-	undo.add(z.Free)
+	defer free(v, z)
 	if at.Gradient.IsZero() {
 		p.A.Forward(z, b)
 		dev.Lin(z, 1, z, -1, y)
@@ -92,11 +91,6 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		}
 	}
 	undo = nil
-	if at.Flat {
-		z.Free()
-	} else {
-		l.keep(z)
-	}
 	return l, nil
 }
 

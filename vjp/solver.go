@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"surepipe/array"
+	"surepipe/input"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -47,6 +48,14 @@ type solver struct {
 
 func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Options) (solve.Solver, error)) (Solver,
 	error) {
+	switch {
+	case p.A == nil:
+		return nil, input.Errorf("the operator of the problem is nil, expected one")
+	case p.R == nil:
+		return nil, input.Errorf("the regularizer of the problem is nil, expected one")
+	case p.Device == nil:
+		return nil, input.Errorf("the device of the problem is nil, expected one, such as array.NewHost()")
+	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ import (
 	"surepipe/vjp"
 )
 
-// Where K's rows are independent, active sets in the coordinates of K b have the solution, the derivative
-// and the slope that alternating directions find with a dual variable; also along a path, with weighted
+// Where K's rows are independent, active sets in the coordinates of K b have the solution and the derivative
+// that alternating directions find with a dual variable; also along a path, with weighted
 // observations and with more columns than rows.
 func TestActiveSetsBehindAMatrix(t *testing.T) {
 	if testing.Short() {
@@ -135,15 +135,8 @@ func behindMatrix(t *testing.T, dev array.Device, name string, x, k *mat.Dense, 
 			t.Errorf("%s at %g: traces %g and %g, expected %g and %g", name, share, got.Trace, got.Frobenius2,
 				other.Trace, other.Frobenius2)
 		}
-		const h = 1e-4
-		up, down := at("active-set", lambda*(1+h)), at("active-set", lambda*(1-h))
-		slope := up.B.ToHost()
-		floats.Sub(slope, down.B.ToHost())
-		floats.Scale(1/(2*h), slope)
-		near(t, name+": the slope", sure(t, got.Slope), slope, 1e-5)
-		for _, s := range []*vjp.Solution{sol, want, up, down} {
-			s.Release()
-		}
+		sol.Release()
+		want.Release()
 		s.Release()
 	}
 }

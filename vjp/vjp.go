@@ -66,7 +66,7 @@ type Solution struct {
 	// MuHat is A b(y), a batch of one vector of length d.
 	MuHat array.Batch
 	// Implied stands for B and MuHat, which are then zero Batches, where Options.Compact is set and
-	// the method offers it; else it is nil.
+	// the method offers it, and for every b of more than [solve.MostWritten] numbers; else it is nil.
 	Implied *solve.Implied
 	// Convergence records how the solve went.
 	Convergence

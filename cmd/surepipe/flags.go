@@ -228,7 +228,7 @@ func (e *estimation) machineFlags() []cli.Flag {
 		{Name: "probe-batch", To: &m.ProbeBatch, Usage: "probes in one reverse sweep; 0 chooses. Results do not " +
 			"depend on it"},
 		{Name: "verify", To: &e.Verify, Usage: "check every result by other means: its derivative by solves at " +
-			"perturbed y and at nearby weights, its solution by products with A and, for small problems, by another " +
+			"perturbed y, its solution by products with A and, for small problems, by another " +
 			"solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long"},
 		{Name: "memory", To: &m.Memory, Usage: "memory for the tapes of all samples in flight and, if given, the " +
 			"limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped " +

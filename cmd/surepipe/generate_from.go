@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/study"
+	"surepipe/study/draw"
 )
 
 // addNoise writes the array of --from with noise.
@@ -43,7 +44,7 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 		return err
 	}
 	mu.Name = "mu"
-	if err := checkShape(format, f.out, f.from, mu.Shape, false, false); err != nil {
+	if err := draw.CheckShape(format, f.out, f.from, mu.Shape, false, false); err != nil {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(f.seed, 0))
@@ -56,7 +57,7 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 		err = dataio.WriteNPZ(f.out, y, mu,
 			dataio.Array{Name: "sigma2", Shape: []int{}, Data: []float64{f.sigma * f.sigma}})
 	} else {
-		clamped, err = format.WriteArray(f.out, y, format.Best, eightBit(y.Data))
+		clamped, err = format.WriteArray(f.out, y, format.Best, draw.EightBit(y.Data))
 	}
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	if clamped > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(),
 			"surepipe: %s, where the noise is not normal: a .tif or .npy file keeps it\n",
-			clampedText(f.out, clamped, len(y.Data)))
+			draw.ClampedText(f.out, clamped, len(y.Data)))
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s, with noise of sigma2 = %.6g\n", f.out, f.sigma*f.sigma)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/draw"
 )
@@ -139,7 +140,7 @@ func (f *mergeCommand) merge(files []string) error {
 	if err := f.check(files); err != nil {
 		return err
 	}
-	set, err := study.ReadShards(files, f.mixed)
+	set, err := study.ReadShards(problems.Disk, files, f.mixed)
 	if err != nil {
 		return err
 	}

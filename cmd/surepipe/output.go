@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -11,7 +9,6 @@ import (
 
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -98,7 +95,8 @@ func (e *estimation) checkProblem(o *outputFlags, p *problems.Problem) error {
 		if p.Signal != nil {
 			name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
 		}
-		if err := checkShape(format, o.out, name, study.ShapeOut(p, shape), p.Frames != nil, isComplex); err != nil {
+		shape = study.ShapeOut(p, shape)
+		if err := draw.CheckShape(format, o.out, name, shape, p.Frames != nil, isComplex); err != nil {
 			return err
 		}
 	}
@@ -150,7 +148,11 @@ func (e *estimation) writeFit(path string, w written) error {
 	}
 	p := w.Problem
 	if format.WriteArrays != nil {
-		return study.SaveFit(path, p, w.data, w.risk, w.r, cli.CommandLine(e.cmd))
+		f, err := study.FitOf(p, w.data, w.risk, w.r, cli.CommandLine(e.cmd))
+		if err != nil {
+			return err
+		}
+		return f.Save(path)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: w.risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
@@ -167,9 +169,9 @@ func (e *estimation) writeFit(path string, w written) error {
 		p.Original(a.Data)
 	}
 	a = study.Labelled(study.Presented(p, a), w.data.Labels)
-	clamped, err := format.WriteArray(path, a, e.depth, eightBit(w.data.Y))
+	clamped, err := format.WriteArray(path, a, e.depth, draw.EightBit(w.data.Y))
 	if err == nil && clamped > 0 {
-		e.note(study.NewNote(study.NoteClamped, "%s", clampedText(path, clamped, len(a.Data))))
+		e.note(study.NewNote(study.NoteClamped, "%s", draw.ClampedText(path, clamped, len(a.Data))))
 	}
 	return err
 }
@@ -193,36 +195,6 @@ func outExtensions() []string {
 		}
 	}
 	return names
-}
-
-// checkShape rejects a format of --out that cannot hold an array of the shape. frames says that the shape is that of a
-// series of images, and complex that the numbers are.
-func checkShape(f dataio.Format, path, name string, shape []int, frames, isComplex bool) error {
-	switch {
-	case f.Pages && !isComplex && draw.HasImages(shape):
-	case f.Image && (frames || !draw.IsImage(shape)):
-		return study.Errorf("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name,
-			ndarray.ShapeString(shape))
-	case f.Axes > 0 && len(shape) > f.Axes:
-		return study.Errorf("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name,
-			ndarray.ShapeString(shape), f.Axes, f.Extensions[0])
-	}
-	return nil
-}
-
-// eightBit reports whether all values are 8-bit pixels.
-func eightBit(y []float64) bool {
-	for _, v := range y {
-		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {
-			return false
-		}
-	}
-	return true
-}
-
-// clampedText is the note on values that an image cannot hold.
-func clampedText(path string, clamped, n int) string {
-	return fmt.Sprintf("%s: %d of %d pixels were outside [0, 1] and have been clamped", path, clamped, n)
 }
 
 // figureFormats are the extensions of figures, for help.

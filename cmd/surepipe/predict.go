@@ -10,6 +10,7 @@ import (
 
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/predict"
 )
@@ -99,7 +100,7 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 		p.na = nil
 	}
 	ctx := cmd.Context()
-	r, err := m.Predict(p.data, p.na)
+	r, err := m.Predict(ctx, problems.Disk, p.data, p.na)
 	for _, w := range r.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", w.Text)
 	}

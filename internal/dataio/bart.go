@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,9 +18,8 @@ import (
 // fastest: the reverse of BART's, without axes of one entry.
 func ReadBART(header, values io.Reader) (Array, error) {
 	a := Array{Complex: true}
-	n := 1
+	n, found := 1, false
 	scanner := bufio.NewScanner(io.LimitReader(header, 1<<16))
-	found := false
 	for scanner.Scan() {
 		if !strings.HasPrefix(scanner.Text(), "# Dimensions") {
 			continue
@@ -29,21 +27,14 @@ func ReadBART(header, values io.Reader) (Array, error) {
 		if !scanner.Scan() {
 			break
 		}
-		found = true
-		fields := strings.Fields(scanner.Text())
-		if len(fields) > 64 {
-			return a, fmt.Errorf("is truncated or corrupt (%d dimensions)", len(fields))
+		var dims []int
+		for _, field := range strings.Fields(scanner.Text()) {
+			k, _ := strconv.Atoi(field)
+			dims = append(dims, k)
 		}
-		for i := len(fields) - 1; i >= 0; i-- {
-			k, err := strconv.Atoi(fields[i])
-			if err != nil || k < 1 || k > math.MaxInt32/n {
-				return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers",
-					scanner.Text())
-			}
-			n *= k
-			if k > 1 {
-				a.Shape = append(a.Shape, k)
-			}
+		if a.Shape, n, found = reversedAxes(dims); !found || len(dims) > 64 {
+			return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers",
+				scanner.Text())
 		}
 		break
 	}
@@ -51,7 +42,8 @@ func ReadBART(header, values io.Reader) (Array, error) {
 		return a, errors.New("its header has no line \"# Dimensions\"")
 	}
 	var err error
-	if a.Data, err = readValues(values, dtype{kind: 'f', size: 4, order: binary.LittleEndian}, 2*n); err != nil {
+	t := ndarray.Number{Kind: 'f', Size: 4, Order: binary.LittleEndian}
+	if a.Data, err = readValues(values, t, 2*n); err != nil {
 		return a, err
 	}
 	if after, _ := io.Copy(io.Discard, values); after > 0 {

@@ -25,15 +25,15 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 		return nil, err
 	}
 	defer r.Close()
-	if r.dtype.kind != 'f' || r.dtype.size < 4 || r.dtype.text[0] == '>' {
+	if r.dtype.Kind != 'f' || r.dtype.Size < 4 || r.dtype.text[0] == '>' {
 		return nil, fmt.Errorf("array %q has dtype %s, expected <f8 or <f4: others are read whole", name, r.dtype)
 	}
 	m, err := stored.Map(f, begin+r.header, stored.Format{Rows: r.shape[0], Cols: r.shape[1], ByColumns: r.fortran,
-		Single: r.dtype.size == 4})
+		Single: r.dtype.Size == 4})
 	if err != nil {
 		return nil, fmt.Errorf("array %q: %w", name, err)
 	}
-	return s.expect(m, f, numbers{name, begin + r.header, r.len, r.dtype.size})
+	return s.expect(m, f, numbers{name, begin + r.header, r.len, r.dtype.Size})
 }
 
 // lies is the file in which an array lies as it is, and the byte at which its header begins.
@@ -144,12 +144,12 @@ func (s *Set) number(name string, types ...string) (*os.File, numbers, error) {
 	if r.complex || len(r.shape) != 1 {
 		return nil, numbers{}, r.ShapeError("one axis")
 	}
-	if kind := fmt.Sprintf("%c%d", r.dtype.kind, r.dtype.size); !slices.Contains(types, kind) ||
+	if kind := fmt.Sprintf("%c%d", r.dtype.Kind, r.dtype.Size); !slices.Contains(types, kind) ||
 		r.dtype.text[0] == '>' {
 		return nil, numbers{}, fmt.Errorf("array %q has dtype %s, expected <%s: others are read whole", name, r.dtype,
 			strings.Join(types, " or <"))
 	}
-	return f, numbers{name, begin + r.header, r.len, r.dtype.size}, nil
+	return f, numbers{name, begin + r.header, r.len, r.dtype.Size}, nil
 }
 
 // Single reads a matrix as float32s, to which its values are rounded.
@@ -169,10 +169,10 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 		}
 		return stored.InMemory(r.shape[0], r.shape[1], values), nil
 	}
-	decode, place := r.dtype.floats(), r.places()
+	decode, place := r.dtype.Floats(), r.places()
 	var chunk [chunkLen]float64
 	err = r.each(func(first int, b []byte) error {
-		n := len(b) / r.dtype.size
+		n := len(b) / r.dtype.Size
 		decode(chunk[:n], b)
 		for i, v := range chunk[:n] {
 			at := first + i

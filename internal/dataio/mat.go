@@ -19,10 +19,10 @@ const (
 )
 
 // matTypes are the types of numbers.
-var matTypes = map[uint32]dtype{
-	1: {kind: 'i', size: 1}, 2: {kind: 'u', size: 1}, 3: {kind: 'i', size: 2}, 4: {kind: 'u', size: 2},
-	5: {kind: 'i', size: 4}, 6: {kind: 'u', size: 4}, 7: {kind: 'f', size: 4}, 9: {kind: 'f', size: 8},
-	12: {kind: 'i', size: 8}, 13: {kind: 'u', size: 8},
+var matTypes = map[uint32]ndarray.Number{
+	1: {Kind: 'i', Size: 1}, 2: {Kind: 'u', Size: 1}, 3: {Kind: 'i', Size: 2}, 4: {Kind: 'u', Size: 2},
+	5: {Kind: 'i', Size: 4}, 6: {Kind: 'u', Size: 4}, 7: {Kind: 'f', Size: 4}, 9: {Kind: 'f', Size: 8},
+	12: {Kind: 'i', Size: 8}, 13: {Kind: 'u', Size: 8},
 }
 
 // matClasses names the classes of arrays that are not of numbers. Class 5 is a sparse matrix, and 6 to
@@ -197,12 +197,12 @@ func (v matVariable) numbers(r io.Reader, room *int64) ([]float64, error) {
 		return nil, err
 	}
 	t, ok := matTypes[kind]
-	if !ok || len(b)%t.size != 0 {
+	if !ok || len(b)%t.Size != 0 {
 		return nil, fmt.Errorf("%d bytes of type %d, expected numbers", len(b), kind)
 	}
-	t.order = v.order
-	x := make([]float64, len(b)/t.size)
-	t.floats()(x, b)
+	t.Order = v.order
+	x := make([]float64, len(b)/t.Size)
+	t.Floats()(x, b)
 	return x, nil
 }
 

@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"surepipe/internal/dataio/ndarray"
 )
 
 // niftiTypes are the types of values by their code.
-var niftiTypes = map[uint16]dtype{
-	2: {kind: 'u', size: 1}, 4: {kind: 'i', size: 2}, 8: {kind: 'i', size: 4}, 16: {kind: 'f', size: 4},
-	64: {kind: 'f', size: 8}, 256: {kind: 'i', size: 1}, 512: {kind: 'u', size: 2}, 768: {kind: 'u', size: 4},
-	1024: {kind: 'i', size: 8}, 1280: {kind: 'u', size: 8},
-	32: {kind: 'f', size: 4}, 1792: {kind: 'f', size: 8}, // complex
+var niftiTypes = map[uint16]ndarray.Number{
+	2: {Kind: 'u', Size: 1}, 4: {Kind: 'i', Size: 2}, 8: {Kind: 'i', Size: 4}, 16: {Kind: 'f', Size: 4},
+	64: {Kind: 'f', Size: 8}, 256: {Kind: 'i', Size: 1}, 512: {Kind: 'u', Size: 2}, 768: {Kind: 'u', Size: 4},
+	1024: {Kind: 'i', Size: 8}, 1280: {Kind: 'u', Size: 8},
+	32: {Kind: 'f', Size: 4}, 1792: {Kind: 'f', Size: 8}, // complex
 }
 
 // niftiHeader is what matters of the header of a NIfTI-1 or NIfTI-2 file.
@@ -59,18 +60,11 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 		return Array{}, fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers "+
 			"of up to 64 bits", h.code)
 	}
-	t.order = h.order
+	t.Order = h.order
 	a := Array{Complex: h.code == 32 || h.code == 1792}
-	n := 1
-	for i := len(h.dims) - 1; i >= 0; i-- {
-		k := h.dims[i]
-		if k < 1 || k > math.MaxInt32/n {
-			return Array{}, fmt.Errorf("is truncated or corrupt (its header states %v entries)", h.dims)
-		}
-		n *= k
-		if k > 1 {
-			a.Shape = append(a.Shape, k)
-		}
+	var n int
+	if a.Shape, n, ok = reversedAxes(h.dims); !ok {
+		return Array{}, fmt.Errorf("is truncated or corrupt (its header states %v entries)", h.dims)
 	}
 	if _, err := io.CopyN(io.Discard, r, h.offset-h.size); err != nil {
 		return Array{}, errors.New("is truncated or corrupt (it ends within its header)")
@@ -89,22 +83,37 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 	return a.WithPairs()
 }
 
+// reversedAxes are axes of which the first varies fastest in the order of the file, without those of one entry, and
+// the number of entries; ok is false where these are none, or too many.
+func reversedAxes(dims []int) (shape []int, n int, ok bool) {
+	n = 1
+	for _, k := range slices.Backward(dims) {
+		if k < 1 || k > math.MaxInt32/n {
+			return nil, 0, false
+		}
+		if n *= k; k > 1 {
+			shape = append(shape, k)
+		}
+	}
+	return shape, n, true
+}
+
 // readValues reads n values, in memory that grows with what there is.
-func readValues(r io.Reader, t dtype, n int) ([]float64, error) {
+func readValues(r io.Reader, t ndarray.Number, n int) ([]float64, error) {
 	if err := ndarray.Fits(fmt.Sprintf("an array of %d values", n), float64(n), 8); err != nil {
 		return nil, err
 	}
-	decode := t.floats()
-	buf := make([]byte, chunkLen*t.size)
+	decode := t.Floats()
+	buf := make([]byte, chunkLen*t.Size)
 	var data []float64
 	for len(data) < n {
 		k := min(chunkLen, n-len(data))
-		if _, err := io.ReadFull(r, buf[:k*t.size]); err != nil {
+		if _, err := io.ReadFull(r, buf[:k*t.Size]); err != nil {
 			return nil, fmt.Errorf("is truncated or corrupt (it ends after %d of %d values)", len(data), n)
 		}
 		at := len(data)
 		data = append(data, make([]float64, k)...)
-		decode(data[at:], buf[:k*t.size])
+		decode(data[at:], buf[:k*t.Size])
 	}
 	return data, nil
 }

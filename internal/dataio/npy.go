@@ -64,7 +64,7 @@ func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	if r.dtype, err = h.check(name); err != nil {
 		return nil, err
 	}
-	r.len, err = h.values(r.shape, room, r.dtype.size)
+	r.len, err = h.values(r.shape, room, r.dtype.Size)
 	if err != nil {
 		return nil, corrupt(err)
 	}
@@ -138,13 +138,13 @@ func (r *Reader) floats(place func() int) (Array, error) {
 		return Array{}, err
 	}
 	a := Array{Name: r.name, Shape: r.shape, Data: make([]float64, r.len)}
-	if r.dtype.kind == 'u' && r.dtype.size <= 2 {
-		a.Depth = Depth{Bits: 8 * r.dtype.size}
+	if r.dtype.Kind == 'u' && r.dtype.Size <= 2 {
+		a.Depth = Depth{Bits: 8 * r.dtype.Size}
 	}
-	decode := r.dtype.floats()
+	decode := r.dtype.Floats()
 	var turned [chunkLen]float64
 	err := r.each(func(first int, b []byte) error {
-		n := len(b) / r.dtype.size
+		n := len(b) / r.dtype.Size
 		if place == nil {
 			decode(a.Data[first:first+n], b)
 			return nil
@@ -200,28 +200,28 @@ func (r *Reader) Ints() (Array, error) {
 		return Array{}, err
 	}
 	a := Array{Name: r.name, Shape: r.shape}
-	if kind := r.dtype.kind; r.held != nil || kind != 'i' && kind != 'u' && kind != 'b' {
+	if kind := r.dtype.Kind; r.held != nil || kind != 'i' && kind != 'u' && kind != 'b' {
 		read, err := r.Numbers()
 		if err == nil {
 			a.Ints, err = read.Integers()
 		}
 		return a, err
 	}
-	if r.dtype.kind == 'b' {
+	if r.dtype.Kind == 'b' {
 		return Array{}, fmt.Errorf("array %q: found dtype %s, expected integers", r.name, r.dtype)
 	}
 	a.Ints = make([]int64, r.len)
-	bits := r.dtype.bits()
-	shift := 64 - 8*r.dtype.size
+	bits := r.dtype.Bits()
+	shift := 64 - 8*r.dtype.Size
 	place := r.places()
 	err := r.each(func(first int, b []byte) error {
-		for i := 0; len(b) > 0; i, b = i+1, b[r.dtype.size:] {
+		for i := 0; len(b) > 0; i, b = i+1, b[r.dtype.Size:] {
 			at := first + i
 			if place != nil {
 				at = place()
 			}
 			v := bits(b)
-			if r.dtype.kind == 'i' {
+			if r.dtype.Kind == 'i' {
 				a.Ints[at] = int64(v<<shift) >> shift
 				continue
 			}
@@ -245,9 +245,9 @@ const chunkLen = 4096
 // each calls f with chunks of the values' bytes and the number of values before them, and reads the
 // entry to its end, where the checksum of an archive is compared.
 func (r *Reader) each(f func(first int, b []byte) error) error {
-	buf := make([]byte, chunkLen*r.dtype.size)
+	buf := make([]byte, chunkLen*r.dtype.Size)
 	for first := 0; first < r.len; first += chunkLen {
-		chunk := buf[:min(r.len-first, chunkLen)*r.dtype.size]
+		chunk := buf[:min(r.len-first, chunkLen)*r.dtype.Size]
 		if _, err := io.ReadFull(r.r, chunk); err != nil {
 			return corruptError(r.name, err)
 		}

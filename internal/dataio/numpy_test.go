@@ -3,6 +3,7 @@ package dataio
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -254,6 +255,8 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 }
 
 func TestFloat16IsIEEE(t *testing.T) {
+	decode := ndarray.Number{Kind: 'f', Size: 2, Order: binary.LittleEndian}.Float()
+	float16 := func(bits uint16) float64 { return decode(binary.LittleEndian.AppendUint16(nil, bits)) }
 	for _, test := range []struct {
 		bits uint16
 		want float64

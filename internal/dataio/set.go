@@ -106,6 +106,9 @@ func OpenNPZ(path string) (*Set, error) {
 }
 
 func open(path string, opts TableOptions) (_ *Set, err error) {
+	if s := opts.held(path); s != nil {
+		return s, nil
+	}
 	expected := Extensions(Formats())
 	f, err := opts.open(path, expected)
 	if err != nil {

@@ -1,14 +1,10 @@
 package dataio
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/sublist"
@@ -172,10 +168,15 @@ func (s *Set) Triplets() (*Triplets, error) {
 
 // sparseShape reads the format and the size of the sparse matrix in an archive.
 func (s *Set) sparseShape() (format string, rows, cols int, err error) {
-	format, err = s.text("format")
+	name, err := s.Texts("format")
 	if err != nil {
 		return "", 0, 0, err
 	}
+	if len(name.Texts) != 1 {
+		return "", 0, 0, fmt.Errorf("array \"format\" has shape %s, expected the name of a sparse format",
+			ndarray.ShapeString(name.Shape))
+	}
+	format = name.Texts[0]
 	if format != "csr" && format != "csc" && format != "coo" {
 		return "", 0, 0, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it "+
 			"with its tocsr method", format)
@@ -290,29 +291,4 @@ func (s *Set) indices(name string) ([]int64, error) {
 		return nil, fmt.Errorf("array %q has shape %s, expected one axis", name, ndarray.ShapeString(a.Shape))
 	}
 	return a.Ints, nil
-}
-
-// text reads a scalar of numpy's bytes (S) or text (U).
-func (s *Set) text(name string) (string, error) {
-	rc, _, err := s.entries[name].open()
-	if err != nil {
-		return "", corruptError(name, err)
-	}
-	defer rc.Close()
-	r := bufio.NewReader(rc)
-	h, err := readHeader(r)
-	if err != nil {
-		return "", corruptError(name, err)
-	}
-	values, err := io.ReadAll(io.LimitReader(r, 1<<10))
-	if err != nil {
-		return "", corruptError(name, err)
-	}
-	kind := strings.TrimLeft(h.descr, "<>|=")
-	if len(h.shape) != 0 || kind == "" || kind[0] != 'S' && kind[0] != 'U' {
-		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name,
-			h.descr, ndarray.ShapeString(h.shape))
-	}
-	// The names are ASCII, so in either type and byte order all other bytes are zero.
-	return string(bytes.ReplaceAll(values, []byte{0}, nil)), nil
 }

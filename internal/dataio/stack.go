@@ -128,15 +128,15 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	s.n, s.shape = h.shape[0], h.shape[1:]
 	s.len = total / s.n
 	// Otherwise callers would allocate memory for a missing sample.
-	if bytes := int64(s.len) * int64(s.dtype.size); bytes > room-s.header {
+	if bytes := int64(s.len) * int64(s.dtype.Size); bytes > room-s.header {
 		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room,
 			s.n, s.header, s.header+bytes)
 	}
-	if after := room - s.header - int64(total)*int64(s.dtype.size); room < math.MaxInt64 && after > 0 {
+	if after := room - s.header - int64(total)*int64(s.dtype.Size); room < math.MaxInt64 && after > 0 {
 		return nil, fmt.Errorf("is corrupt (%w)", afterArray(after))
 	}
-	s.decode = s.dtype.floats()
-	s.buf = make([]byte, min(s.len, 8*chunkLen)*s.dtype.size)
+	s.decode = s.dtype.Floats()
+	s.buf = make([]byte, min(s.len, 8*chunkLen)*s.dtype.Size)
 	return s, nil
 }
 
@@ -169,11 +169,11 @@ func (s *Stack) Next(dst []float64) error {
 	}
 	i := s.next
 	for done := 0; done < s.len; {
-		b := s.buf[:min(len(s.buf), (s.len-done)*s.dtype.size)]
+		b := s.buf[:min(len(s.buf), (s.len-done)*s.dtype.Size)]
 		if n, err := io.ReadFull(s.r, b); err != nil {
-			return s.fail(i, int64(done*s.dtype.size+n), err)
+			return s.fail(i, int64(done*s.dtype.Size+n), err)
 		}
-		n := len(b) / s.dtype.size
+		n := len(b) / s.dtype.Size
 		s.decode(dst[done:done+n], b)
 		done += n
 	}
@@ -189,7 +189,7 @@ func (s *Stack) Next(dst []float64) error {
 
 // fail records an error that occurred after got bytes of sample i.
 func (s *Stack) fail(i int, got int64, err error) error {
-	bytes := int64(s.len) * int64(s.dtype.size)
+	bytes := int64(s.len) * int64(s.dtype.Size)
 	begin := s.header + int64(i)*bytes
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		s.err = fmt.Errorf("is truncated: the data end at byte %d, sample %d of %d (from 0) takes bytes %d to %d",
@@ -210,7 +210,7 @@ func (s *Stack) End() error {
 	switch n, err := io.ReadFull(s.r, one[:]); {
 	case n > 0:
 		s.err = fmt.Errorf("continues after the last of the %d samples that its header states, at byte %d", s.n,
-			s.header+int64(s.n)*int64(s.len*s.dtype.size))
+			s.header+int64(s.n)*int64(s.len*s.dtype.Size))
 	case err != io.EOF:
 		s.err = fmt.Errorf("is corrupt (%w)", bareError(err))
 	default:
@@ -228,7 +228,7 @@ func (s *Stack) Seek(i int) error {
 	if s.err != nil && s.err != io.EOF {
 		return s.err
 	}
-	bytes := int64(s.len) * int64(s.dtype.size)
+	bytes := int64(s.len) * int64(s.dtype.Size)
 	switch {
 	case s.at != nil:
 		rc, err := s.at(s.header + int64(i)*bytes)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
@@ -169,7 +170,7 @@ func ReadCSV(r io.Reader, opts TableOptions) (Array, error) {
 	}
 	for i, v := range a.Data {
 		if math.IsNaN(v) && !opts.Missing {
-			return Array{}, &MissingCellError{t.Place(i/a.Shape[1], i%a.Shape[1])}
+			return Array{}, &MissingCellError{t.Place(i/a.Shape[1], t.Columns[i%a.Shape[1]].Name)}
 		}
 	}
 	return a, nil
@@ -183,10 +184,10 @@ func (e *MissingCellError) Error() string {
 }
 
 // Place names a cell of a column, for errors.
-func (t *Table) Place(row, column int) string {
-	name := fmt.Sprintf("column %q", t.Columns[column].Name)
-	if t.Unnamed {
-		name = fmt.Sprintf("column %d", column+1)
+func (t *Table) Place(row int, column string) string {
+	name := fmt.Sprintf("column %q", column)
+	if place, err := strconv.Atoi(column); err == nil && t.Unnamed {
+		name = fmt.Sprintf("column %d", place+1)
 	}
 	if t.RowNames != nil && t.RowNames[row] != "" {
 		return fmt.Sprintf("line %d (%.40q), %s", t.Lines[row], t.RowNames[row], name)

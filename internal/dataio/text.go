@@ -33,7 +33,7 @@ func appendText(buf []byte, s string, width int) []byte {
 	return append(buf, make([]byte, 4*width)...)
 }
 
-// Texts reads an array of texts of fixed width (numpy's dtype U), in C order.
+// Texts reads an array of texts of fixed width, in C order: code points (numpy's dtype U), or bytes (S).
 func (s *Set) Texts(name string) (Array, error) {
 	e, ok := s.entry(name)
 	if !ok {
@@ -55,7 +55,13 @@ func (s *Set) Texts(name string) (Array, error) {
 	if err != nil {
 		return Array{}, corruptError(name, err)
 	}
-	digits, isText := strings.CutPrefix(strings.TrimLeft(h.descr, "<>="), "U")
+	kind := strings.TrimLeft(h.descr, "<>|=")
+	digits, isText := strings.CutPrefix(kind, "U")
+	letter := 4 // bytes
+	if !isText {
+		digits, isText = strings.CutPrefix(kind, "S")
+		letter = 1
+	}
 	width, err := strconv.Atoi(digits)
 	if !isText || err != nil || width < 1 {
 		return Array{}, fmt.Errorf("array %q: %w", name, dtypeError(h.descr, "texts of fixed width"))
@@ -67,17 +73,19 @@ func (s *Set) Texts(name string) (Array, error) {
 	if h.descr[0] == '>' {
 		order = binary.BigEndian
 	}
-	n, err := h.values(h.shape, room, 4*min(width, math.MaxInt32/4))
+	n, err := h.values(h.shape, room, letter*min(width, math.MaxInt32/4))
 	if err != nil {
 		return Array{}, corruptError(name, err)
 	}
 	a := Array{Name: name, Shape: h.shape, Texts: make([]string, n)}
-	buf := make([]byte, 4*width)
+	buf := make([]byte, letter*width)
 	for i := range a.Texts {
 		if _, err := io.ReadFull(r, buf); err != nil {
 			return Array{}, corruptError(name, err)
 		}
-		a.Texts[i] = textOf(buf, order)
+		if a.Texts[i] = strings.TrimRight(string(buf), "\x00"); letter > 1 {
+			a.Texts[i] = textOf(buf, order)
+		}
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return Array{}, corruptError(name, err)

@@ -3,7 +3,6 @@ package dataio
 import (
 	"archive/zip"
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -52,7 +51,7 @@ func EncodeNPYOfDepth(w io.Writer, a Array, bits int) (clamped int, err error) {
 	for i, v := range a.Data {
 		levels.Ints[i] = int64(q.Level(v))
 	}
-	return q.Clamped, encodeNPY(w, levels, bits/8)
+	return q.Clamped, encodeNPY(w, levels, ndarray.Number{Kind: 'u', Size: bits / 8})
 }
 
 // EncodeNPZ is WriteNPZ to a stream.
@@ -81,35 +80,28 @@ func encodeMembers(z *zip.Writer, arrays []Array) error {
 
 // EncodeNPY writes an array as a .npy file of version 1.0, of type float64 or float32, complex128, int64 or
 // text of fixed width.
-func EncodeNPY(w io.Writer, a Array) error { return encodeNPY(w, a, 8) }
+func EncodeNPY(w io.Writer, a Array) error {
+	t := ndarray.Number{Kind: 'f', Size: 8}
+	switch {
+	case a.Ints != nil:
+		t.Kind = 'i'
+	case a.Single:
+		t.Size = 4
+	}
+	return encodeNPY(w, a, t)
+}
 
-// encodeNPY writes integers that take size bytes, unsigned where they are less than 8.
-func encodeNPY(w io.Writer, a Array, size int) error {
+// encodeNPY writes numbers of the type, or texts.
+func encodeNPY(w io.Writer, a Array, t ndarray.Number) error {
 	// The writer of package npyio does not support three axes.
 	a.Check()
-	descr, n := "<f8", len(a.Data)
-	at := func(i int) uint64 { return math.Float64bits(a.Data[i]) }
-	if a.Ints != nil {
-		descr, n = map[int]string{1: "|u1", 2: "<u2", 8: "<i8"}[size], len(a.Ints)
-		at = func(i int) uint64 { return uint64(a.Ints[i]) }
-	}
-	appendValue := func(buf []byte, i int) []byte {
-		switch v := at(i); size {
-		case 1:
-			return append(buf, byte(v))
-		case 2:
-			return binary.LittleEndian.AppendUint16(buf, uint16(v))
-		default:
-			return binary.LittleEndian.AppendUint64(buf, v)
-		}
-	}
-	if a.Single {
-		descr = "<f4"
-		appendValue = func(buf []byte, i int) []byte {
-			return binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(a.Data[i])))
-		}
-	}
-	if a.Texts != nil {
+	descr, n := descrOf(t), len(a.Data)
+	appendValue := func(buf []byte, i int) []byte { return t.Append(buf, a.Data[i]) }
+	switch {
+	case a.Ints != nil:
+		n = len(a.Ints)
+		appendValue = func(buf []byte, i int) []byte { return t.AppendBits(buf, uint64(a.Ints[i])) }
+	case a.Texts != nil:
 		width := textWidth(a.Texts)
 		descr, n = fmt.Sprintf("<U%d", width), len(a.Texts)
 		appendValue = func(buf []byte, i int) []byte { return appendText(buf, a.Texts[i], width) }

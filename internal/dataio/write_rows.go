@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/sbinet/npyio/npy"
@@ -29,7 +28,7 @@ type Rows struct {
 func WriteNPZRows(path string, x Rows, rest func() []Array) error {
 	return WriteFile(path, func(w io.Writer) error {
 		z := zip.NewWriter(w)
-		header := npyHeader(x.descr(), ndarray.ShapeString([]int{x.Rows, x.Cols}))
+		header := npyHeader(descrOf(x.number()), ndarray.ShapeString([]int{x.Rows, x.Cols}))
 		member := &zip.FileHeader{Name: x.Name + ".npy", Method: zip.Store}
 		member.Extra = padding(30 + len(member.Name))
 		entry, err := z.CreateHeader(member)
@@ -49,16 +48,17 @@ func WriteNPZRows(path string, x Rows, rest func() []Array) error {
 	})
 }
 
-func (x Rows) descr() string {
+// number is the type of the values.
+func (x Rows) number() ndarray.Number {
 	if x.Single {
-		return "<f4"
+		return ndarray.Number{Kind: 'f', Size: 4}
 	}
-	return "<f8"
+	return ndarray.Number{Kind: 'f', Size: 8}
 }
 
 // write writes the values.
 func (x Rows) write(w io.Writer) error {
-	buf, rows := make([]byte, 0, 8*x.Cols), 0
+	t, buf, rows := x.number(), make([]byte, 0, 8*x.Cols), 0
 	err := x.Each(func(row []float64) error {
 		if len(row) != x.Cols {
 			panic(fmt.Sprintf("dataio: a row of %d values of a matrix with %d columns", len(row), x.Cols))
@@ -66,11 +66,7 @@ func (x Rows) write(w io.Writer) error {
 		rows++
 		buf = buf[:0]
 		for _, v := range row {
-			if x.Single {
-				buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(v)))
-			} else {
-				buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(v))
-			}
+			buf = t.Append(buf, v)
 		}
 		_, err := w.Write(buf)
 		return err
@@ -87,6 +83,14 @@ func padding(begin int) []byte {
 	const field = 4 // of its kind and its length
 	n := (64 - (begin+field)%64) % 64
 	return append([]byte{0x50, 0x53, byte(n), 0}, make([]byte, n)...)
+}
+
+// descrOf is numpy's name of a type in little-endian order.
+func descrOf(t ndarray.Number) string {
+	if t.Size == 1 {
+		return fmt.Sprintf("|%c1", t.Kind)
+	}
+	return fmt.Sprintf("<%c%d", t.Kind, t.Size)
 }
 
 // npyHeader is the header of a .npy file of version 1.0. The values after it begin at a multiple of 64 bytes.

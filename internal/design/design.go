@@ -149,28 +149,25 @@ func Open(path string, o Options) (*Data, error) {
 	if o.NoX {
 		return openSequence(path, o)
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{
+	return open(path, dataio.TableOptions{
 		Files: o.Files, NA: o.NA, Columns: o.check, Read: o.used,
 		Text: func(name string) bool { return slices.Contains(o.Categorical, name) },
-	})
-	if err != nil {
-		return nil, unnamed(err)
-	}
-	data, err := Build(t, o)
-	var option *OptionError
-	if err != nil && !errors.As(err, &option) {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return data, err
+	}, func(t *dataio.Table) (*Data, error) { return Build(t, o) })
 }
 
-// unnamed is an error in the options without the name of a file before it.
-func unnamed(err error) error {
-	var option *OptionError
-	if errors.As(err, &option) {
-		return option
+// open reads a table and makes something of it. Errors name the file, but for OptionErrors.
+func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.Table) (*T, error)) (*T, error) {
+	t, err := dataio.OpenTable(path, reading)
+	var data *T
+	if err == nil {
+		if data, err = build(t); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	}
-	return err
+	if option := (*OptionError)(nil); errors.As(err, &option) {
+		err = option
+	}
+	return data, err
 }
 
 // used reports whether a column is the response or a column of X.
@@ -310,7 +307,7 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
 				continue
 			}
 			if count == 0 {
-				where = place(t, i, c.Name)
+				where = t.Place(i, c.Name)
 			}
 			count++
 			per[j]++
@@ -338,15 +335,6 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
 		return nil, &OptionError{"missing", fmt.Errorf("no row is left: each of the %d has a missing value", t.Rows())}
 	}
 	return kept, nil
-}
-
-// place names a cell, for errors.
-func place(t *dataio.Table, i int, column string) string {
-	row := ""
-	if t.RowNames != nil && t.RowNames[i] != "" {
-		row = fmt.Sprintf(" (%.40q)", t.RowNames[i])
-	}
-	return fmt.Sprintf("line %d%s, column %q", t.Lines[i], row, column)
 }
 
 // checkColumn rejects columns that carry nothing to learn from: those without values, and texts
@@ -437,10 +425,10 @@ func (d *Design) code(t *dataio.Table, columns []dataio.Column, rows []int) (x *
 			case !c.Missing(i):
 				if !v.put(row[:w], c, i) {
 					return nil, 0, fmt.Errorf("%s: found the level %.40q, which the fit does not know; "+
-						"expected one of %s", place(t, i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
+						"expected one of %s", t.Place(i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
 				}
 			case v.Fill == nil:
-				return nil, 0, fmt.Errorf("%s: the value is missing", place(t, i, c.Name))
+				return nil, 0, fmt.Errorf("%s: the value is missing", t.Place(i, c.Name))
 			default:
 				copy(row[:w], v.Fill)
 				filled++

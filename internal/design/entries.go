@@ -57,19 +57,10 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		}
 		return nil
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{
+	return open(path, dataio.TableOptions{
 		Files: o.Files, NA: o.NA, Columns: check, Read: o.used,
 		Text: func(name string) bool { return name != o.Response && name != o.Weights },
-	})
-	if err != nil {
-		return nil, unnamed(err)
-	}
-	e, err := entriesOf(t, by, o)
-	var option *OptionError
-	if err != nil && !errors.As(err, &option) {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return e, err
+	}, func(t *dataio.Table) (*Entries, error) { return entriesOf(t, by, o) })
 }
 
 func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
@@ -142,7 +133,7 @@ func weightsOf(t *dataio.Table, c dataio.Column, rows []int) ([]float64, error) 
 	for _, i := range rows {
 		if !(c.Values[i] > 0) {
 			return nil, &OptionError{"weights", fmt.Errorf("%s: found %g, expected a positive weight: leave out "+
-				"the line of an entry that does not count", place(t, i, c.Name), c.Values[i])}
+				"the line of an entry that does not count", t.Place(i, c.Name), c.Values[i])}
 		}
 		w = append(w, c.Values[i])
 	}

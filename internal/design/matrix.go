@@ -14,10 +14,11 @@ import (
 // there are none they are counted from 0. The observed entries are in the
 // order of the rows. Files and NA alone matter among the options.
 func OpenMatrix(path string, o Options) (*Entries, error) {
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Files: o.Files, NA: o.NA, Unnamed: true})
-	if err != nil {
-		return nil, err
-	}
+	return open(path, dataio.TableOptions{Files: o.Files, NA: o.NA, Unnamed: true}, matrixEntries)
+}
+
+// matrixEntries are the observed entries of a table that is a matrix.
+func matrixEntries(t *dataio.Table) (*Entries, error) {
 	m, err := t.Matrix()
 	if err != nil {
 		var texts *dataio.TextColumnError
@@ -25,7 +26,7 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 			err = fmt.Errorf("%w in a matrix of which some entries are missing; for a table with an entry a line, "+
 				"which column is the value? Expected --response NAME, one of %s", err, list(t.Names()))
 		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	rows, cols := m.Shape[0], m.Shape[1]
 	e := &Entries{RowsBy: "row", ColumnsBy: "column", Rows: t.RowNames, Columns: t.Names()}
@@ -38,7 +39,7 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 	for i, name := range e.Rows {
 		first, twice := seen[name]
 		if seen[name] = i; twice {
-			return nil, fmt.Errorf("%s: lines %d and %d are both named %.40q, expected different names of rows", path,
+			return nil, fmt.Errorf("lines %d and %d are both named %.40q, expected different names of rows",
 				t.Lines[first], t.Lines[i], name)
 		}
 	}
@@ -49,11 +50,11 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 	}
 	switch {
 	case len(e.Y) == rows*cols:
-		return nil, fmt.Errorf("%s: no entry of the %d x %d matrix is missing (empty, NA or NaN): for a table "+
+		return nil, fmt.Errorf("no entry of the %d x %d matrix is missing (empty, NA or NaN): for a table "+
 			"with an entry a line, which column is the value? Expected --response NAME, one of %s; a whole matrix "+
-			"is denoised by --problem svt", path, rows, cols, list(t.Names()))
+			"is denoised by --problem svt", rows, cols, list(t.Names()))
 	case len(e.Y) == 0:
-		return nil, fmt.Errorf("%s: every entry of the %d x %d matrix is missing", path, rows, cols)
+		return nil, fmt.Errorf("every entry of the %d x %d matrix is missing", rows, cols)
 	}
 	return e, nil
 }

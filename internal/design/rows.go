@@ -34,7 +34,7 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRow
 		}
 		return nil
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{
+	return open(path, dataio.TableOptions{
 		Files: files, NA: na,
 		Columns: func(names []string) error {
 			var missing []string
@@ -54,15 +54,7 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRow
 		},
 		Read: func(name string) bool { return name == d.Response || named(name) != nil },
 		Text: func(name string) bool { v := named(name); return v != nil && v.Levels != nil },
-	})
-	if err != nil {
-		return nil, err
-	}
-	rows, err := d.Code(t)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return rows, nil
+	}, d.Code)
 }
 
 // Code codes the rows of a table: see [Design.OpenRows].

@@ -84,20 +84,11 @@ func openSequence(path string, o Options) (*Data, error) {
 		}
 		return nil
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{
+	return open(path, dataio.TableOptions{
 		Files: o.Files, NA: o.NA, Columns: check,
 		Read: func(name string) bool { return name == o.Response || name == index },
 		Text: func(name string) bool { return name != o.Response },
-	})
-	if err != nil {
-		return nil, unnamed(err)
-	}
-	data, err := o.sequence(t, index)
-	var option *OptionError
-	if err != nil && !errors.As(err, &option) {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return data, err
+	}, func(t *dataio.Table) (*Data, error) { return o.sequence(t, index) })
 }
 
 // sequence is that of a table.
@@ -123,7 +114,7 @@ func (o Options) sequence(t *dataio.Table, index string) (*Data, error) {
 		i := slices.IndexFunc(y.Values, math.IsNaN)
 		return nil, &OptionError{"missing", fmt.Errorf(
 			"%s: the value is missing, the first of %d; expected drop, to estimate them from the "+
-				"others", place(t, i, o.Response), data.Left)}
+				"others", t.Place(i, o.Response), data.Left)}
 	}
 	if index != "" {
 		c, err := t.Column(index)
@@ -160,7 +151,7 @@ func indexLabels(t *dataio.Table, c dataio.Column, asked bool) ([]string, error)
 				return nil, nil
 			}
 			return nil, fmt.Errorf("%s: the value is missing, expected the place of each row in the sequence",
-				place(t, i, c.Name))
+				t.Place(i, c.Name))
 		}
 		labels[i] = c.Levels[c.Codes[i]]
 	}
@@ -181,7 +172,7 @@ func indexLabels(t *dataio.Table, c dataio.Column, asked bool) ([]string, error)
 	}
 	return nil, fmt.Errorf("%s: found %.40q after %.40q, expected rows in the order of the index, each place "+
 		"once: sort them, or take one series of several; or leave the column out with drop",
-		place(t, at, c.Name), labels[at], labels[at-1])
+		t.Place(at, c.Name), labels[at], labels[at-1])
 }
 
 // textColumn is the error for a column that is not one of numbers.

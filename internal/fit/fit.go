@@ -33,6 +33,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -164,10 +165,30 @@ func (f *Fit) extent() [2]int {
 
 // Save writes the file.
 func (f *Fit) Save(path string) error {
-	f.Format = Format
-	text, err := json.Marshal(f.Info)
+	arrays, err := f.arrays()
 	if err != nil {
 		return err
+	}
+	return dataio.WriteNPZ(path, arrays...)
+}
+
+// Write writes what is in the file.
+func (f *Fit) Write(w io.Writer) error {
+	arrays, err := f.arrays()
+	if err != nil {
+		return err
+	}
+	return dataio.EncodeNPZ(w, arrays...)
+}
+
+// arrays are those of the file.
+func (f *Fit) arrays() ([]dataio.Array, error) {
+	if f.Format != Format {
+		f.Format = Format
+	}
+	text, err := json.Marshal(f.Info)
+	if err != nil {
+		return nil, err
 	}
 	u, sv, v := f.U, f.S, f.V
 	var sides [2]int
@@ -193,10 +214,9 @@ func (f *Fit) Save(path string) error {
 		texts("names", f.Names), texts("row_names", f.RowNames), texts("column_names", f.ColumnNames),
 		integers("indices", f.Observed), integers("rows", f.RowsAt), integers("cols", f.ColumnsAt),
 		dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{string(text)}})
-	arrays = slices.DeleteFunc(arrays, func(a dataio.Array) bool {
+	return slices.DeleteFunc(arrays, func(a dataio.Array) bool {
 		return a.Data == nil && a.Ints == nil && a.Texts == nil
-	})
-	return dataio.WriteNPZ(path, arrays...)
+	}), nil
 }
 
 func floats(name string, values []float64, shape ...int) dataio.Array {
@@ -228,6 +248,15 @@ func Load(path string) (*Fit, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
+}
+
+// Read reads the size bytes of a file.
+func Read(r io.ReaderAt, size int64) (*Fit, error) {
+	set, err := dataio.NewNPZ(r, size)
+	if err != nil {
+		return nil, err
+	}
+	return load(set)
 }
 
 func load(set *dataio.Set) (*Fit, error) {

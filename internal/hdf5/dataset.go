@@ -1,10 +1,12 @@
 package hdf5
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 )
 
@@ -19,10 +21,8 @@ type Array struct {
 
 // kind is a type of numbers.
 type kind struct {
-	size    int // of an element, in bytes
+	ndarray.Number
 	class   int
-	big     bool
-	signed  bool
 	parts   [2]int // of complex numbers: where real and imaginary part begin
 	complex bool
 	part    *kind
@@ -43,20 +43,26 @@ var classNames = map[int]string{2: "times", 3: "texts", 4: "bit fields", 5: "opa
 func (c *cursor) datatype() (k kind, err error) {
 	head := c.uint(1)
 	bits := c.uint(3)
-	k.class, k.size = int(head&15), int(c.uint(4))
-	k.big = bits&1 != 0
+	k.class = int(head & 15)
+	k.Number = ndarray.Number{Kind: 'u', Size: int(c.uint(4)), Order: binary.LittleEndian}
+	if bits&1 != 0 {
+		k.Order = binary.BigEndian
+	}
 	switch k.class {
 	case fixedPoint:
-		k.signed = bits&8 != 0
+		if bits&8 != 0 {
+			k.Kind = 'i'
+		}
 		c.skip(4)
-		if k.size != 1 && k.size != 2 && k.size != 4 && k.size != 8 {
-			return k, fmt.Errorf("holds integers of %d bytes, expected 1, 2, 4 or 8", k.size)
+		if k.Size != 1 && k.Size != 2 && k.Size != 4 && k.Size != 8 {
+			return k, fmt.Errorf("holds integers of %d bytes, expected 1, 2, 4 or 8", k.Size)
 		}
 		return k, nil
 	case floatingPoint:
+		k.Kind = 'f'
 		c.skip(12)
-		if k.size != 4 && k.size != 8 || bits&0x40 != 0 {
-			return k, fmt.Errorf("holds floating point numbers of %d bytes, expected 4 or 8", k.size)
+		if k.Size != 4 && k.Size != 8 || bits&0x40 != 0 {
+			return k, fmt.Errorf("holds floating point numbers of %d bytes, expected 4 or 8", k.Size)
 		}
 		return k, nil
 	case enumeration:
@@ -84,7 +90,7 @@ func (c *cursor) pair(k *kind, version, members int) error {
 		if version < 3 {
 			c.skip((8 - (before-len(c.b))%8) % 8)
 		} else {
-			for width = 1; k.size>>(8*width) > 0; width++ {
+			for width = 1; k.Size>>(8*width) > 0; width++ {
 			}
 		}
 		k.parts[i] = int(c.uint(width))
@@ -95,8 +101,8 @@ func (c *cursor) pair(k *kind, version, members int) error {
 		if err != nil {
 			return err
 		}
-		if part.class != floatingPoint || k.parts[i]+part.size > k.size || i == 1 &&
-			(part.size != k.part.size || part.big != k.part.big) {
+		if part.class != floatingPoint || k.parts[i]+part.Size > k.Size || i == 1 &&
+			(part.Size != k.part.Size || part.Order != k.part.Order) {
 			return errors.New("holds records, expected numbers")
 		}
 		k.part = &part
@@ -106,33 +112,6 @@ func (c *cursor) pair(k *kind, version, members int) error {
 			"real and imag", names[0], names[1])
 	}
 	return nil
-}
-
-// value decodes one number.
-func (k *kind) value(b []byte) float64 {
-	o := order(k.big)
-	if k.class == floatingPoint {
-		if k.size == 4 {
-			return float64(math.Float32frombits(o.Uint32(b)))
-		}
-		return math.Float64frombits(o.Uint64(b))
-	}
-	var v uint64
-	switch k.size {
-	case 1:
-		v = uint64(b[0])
-	case 2:
-		v = uint64(o.Uint16(b))
-	case 4:
-		v = uint64(o.Uint32(b))
-	default:
-		v = o.Uint64(b)
-	}
-	if k.signed {
-		shift := 64 - 8*k.size
-		return float64(int64(v<<shift) >> shift)
-	}
-	return float64(v)
 }
 
 // store is how the values of a dataset are kept.
@@ -169,7 +148,7 @@ func (d Dataset) Read() (a Array, err error) {
 			s.layout = m.body
 		}
 	}
-	if !typed || !spaced || s.layout == nil || s.kind.size < 1 {
+	if !typed || !spaced || s.layout == nil || s.kind.Size < 1 {
 		return a, errors.New("has no type, no shape or no layout")
 	}
 	room := d.f.size
@@ -180,30 +159,29 @@ func (d Dataset) Read() (a Array, err error) {
 		if n == 0 {
 			return a, fmt.Errorf("is empty, its shape is %v", s.shape)
 		}
-		if int64(n) > room/int64(s.kind.size)/int64(s.total) {
+		if int64(n) > room/int64(s.kind.Size)/int64(s.total) {
 			return a, fmt.Errorf("states the shape %v, more than the file can hold", s.shape)
 		}
 		s.total *= n
 	}
 	if err := stored.Fits(fmt.Sprintf("an array of shape %v", s.shape),
-		float64(s.total)*float64(s.kind.size+8)); err != nil {
+		float64(s.total)*float64(s.kind.Size+8)); err != nil {
 		return a, err
 	}
 	raw := s.read()
 	a = Array{Shape: s.shape, Complex: s.kind.complex}
 	if s.kind.complex {
 		a.Data = make([]float64, 2*s.total)
+		part := s.kind.part.Float()
 		for i := range s.total {
 			for u, from := range s.kind.parts {
-				a.Data[2*i+u] = s.kind.part.value(raw[i*s.kind.size+from:])
+				a.Data[2*i+u] = part(raw[i*s.kind.Size+from:])
 			}
 		}
 		return a, nil
 	}
 	a.Data = make([]float64, s.total)
-	for i := range a.Data {
-		a.Data[i] = s.kind.value(raw[i*s.kind.size:])
-	}
+	s.kind.Floats()(a.Data, raw)
 	return a, nil
 }
 
@@ -257,7 +235,7 @@ func (s *store) read() []byte {
 	if version < 3 || version > 4 {
 		fail("has a layout of version %d, expected 3 or 4", version)
 	}
-	n := s.total * s.kind.size
+	n := s.total * s.kind.Size
 	switch class := c.uint(1); class {
 	case 0:
 		return s.enough(c.take(int(c.uint(2))), n)
@@ -295,8 +273,8 @@ func (s *store) enough(b []byte, n int) []byte {
 // filled are elements that have not been written.
 func (s *store) filled(n int) []byte {
 	out := make([]byte, n)
-	if len(s.fill) == s.kind.size {
-		for i := 0; i < n; i += s.kind.size {
+	if len(s.fill) == s.kind.Size {
+		for i := 0; i < n; i += s.kind.Size {
 			copy(out[i:], s.fill)
 		}
 	}
@@ -318,8 +296,8 @@ func (s *store) chunk(c *cursor, rank, width int) []int {
 		size *= int(n)
 		if i < rank-1 {
 			shape[i] = int(n)
-		} else if int(n) != s.kind.size {
-			fail("is truncated or corrupt (chunks of elements of %d bytes, expected %d)", n, s.kind.size)
+		} else if int(n) != s.kind.Size {
+			fail("is truncated or corrupt (chunks of elements of %d bytes, expected %d)", n, s.kind.Size)
 		}
 	}
 	return shape
@@ -334,7 +312,7 @@ func (s *store) chunksOfVersion4(c *cursor, n int) []byte {
 		fail("keeps its chunks as HDF5 1.10 does with libver='latest' (index %d), which is not supported: write "+
 			"it with libver='earliest'", index)
 	}
-	size, mask := length(chunk)*s.kind.size, uint64(0)
+	size, mask := length(chunk)*s.kind.Size, uint64(0)
 	if flags&singleFiltered != 0 {
 		size, mask = c.length(), c.uint(4)
 	}
@@ -385,7 +363,7 @@ func (s *store) put(out, b []byte, chunk, origin []int) {
 		copy(out, b)
 		return
 	}
-	run := min(chunk[rank-1], s.shape[rank-1]-origin[rank-1]) * s.kind.size
+	run := min(chunk[rank-1], s.shape[rank-1]-origin[rank-1]) * s.kind.Size
 	at := make([]int, rank)
 	for {
 		from, to := 0, 0
@@ -396,7 +374,7 @@ func (s *store) put(out, b []byte, chunk, origin []int) {
 			inside = inside && origin[i]+at[i] < s.shape[i]
 		}
 		if inside {
-			copy(out[to*s.kind.size:][:run], b[from*s.kind.size:])
+			copy(out[to*s.kind.Size:][:run], b[from*s.kind.Size:])
 		}
 		i := rank - 2
 		for ; i >= 0; i-- {

@@ -50,7 +50,7 @@ func (c *cursor) filters() (all []filter) {
 
 // unpack undoes the filters in reverse order, except for those in the mask.
 func (s *store) unpack(b []byte, mask uint64, chunk []int) []byte {
-	want := length(chunk) * s.kind.size
+	want := length(chunk) * s.kind.Size
 	for i := len(s.filters) - 1; i >= 0; i-- {
 		if i < 32 && mask&(1<<i) != 0 {
 			continue
@@ -67,7 +67,7 @@ func (s *store) unpack(b []byte, mask uint64, chunk []int) []byte {
 			}
 			b = whole.Bytes()
 		case shuffle:
-			b = unshuffled(b, s.kind.size)
+			b = unshuffled(b, s.kind.Size)
 		case fletcher32:
 			if len(b) < 4 {
 				fail("is truncated or corrupt (a chunk without its checksum)")

@@ -9,7 +9,6 @@ package hdf5
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -430,12 +429,4 @@ func (f *File) symbols(path string, at uint64, heap []byte, open map[uint64]bool
 			f.child(path, name, to, open)
 		}
 	}
-}
-
-// order is the byte order of a number.
-func order(big bool) binary.ByteOrder {
-	if big {
-		return binary.BigEndian
-	}
-	return binary.LittleEndian
 }

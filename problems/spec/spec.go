@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/input"
 	"surepipe/internal/noise"
 	"surepipe/vjp"
 )
@@ -122,8 +123,14 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
 
-// Unwrap returns the error without the place.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns the error without the place, which is one of input.
+func (e *Error) Unwrap() error {
+	var refused *input.Error
+	if errors.As(e.Err, &refused) {
+		return e.Err
+	}
+	return input.Bad(e.Err)
+}
 
 // At adds the line to an error that has none. An embedded specification has no lines.
 func (s *Spec) At(line int, err error) error {

@@ -30,6 +30,8 @@ type direct struct {
 // closedForm is a factorization of N = A*A + Q.
 type closedForm interface {
 	engine.Linear
+	// Coefficients sets dst_i = M z_i; they are different batches.
+	Coefficients(dst, z array.Batch)
 	// inverse sets dst_i = N^+ g_i. dst and g are different batches.
 	inverse(dst, g array.Batch)
 	// reverse adds M* seed_i to dst_i.

@@ -173,6 +173,9 @@ type Convergence struct {
 	Lag float64
 }
 
+// MostWritten is the largest length of a b that is written down where the method can leave it implied: 512 MiB.
+const MostWritten = 1 << 26
+
 // Solution is the outcome of one solve.
 type Solution struct {
 	// B is b(y), a batch of one vector of length p.
@@ -180,7 +183,7 @@ type Solution struct {
 	// MuHat is A b(y), a batch of one vector of length d.
 	MuHat array.Batch
 	// Implied stands for B and MuHat, which are then zero Batches, where Options.Compact is set and
-	// the method offers it, and for every b of more than 2^31 - 1 numbers; else it is nil.
+	// the method offers it, and for every b of more than [MostWritten] numbers; else it is nil.
 	Implied *Implied
 	// Convergence records how the solve went.
 	Convergence

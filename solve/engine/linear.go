@@ -5,9 +5,7 @@ import "surepipe/array"
 // Linear is an estimator that is linear in y: b = M y, and mu_hat = H y with H = A M, for every y. It
 // belongs to the solver, and is safe for concurrent use.
 type Linear interface {
-	// Coefficients sets dst_i = M z_i, and Images dst_i = H z_i, for every vector of the batch. dst and z are
-	// different batches.
-	Coefficients(dst, z array.Batch)
+	// Images sets dst_i = H z_i for every vector of the batch. dst and z are different batches.
 	Images(dst, z array.Batch)
 	// Traces returns what is known of the trace, without probes.
 	Traces() HatTraces

@@ -174,7 +174,7 @@ func (r *Loop) Solution() (*Solution, error) {
 		}
 	}()
 	if own := r.traits.Own; own != nil {
-		if _, dim := p.A.Dims(); own.Implied != nil && (r.o.Compact || dim > math.MaxInt32) {
+		if _, dim := p.A.Dims(); own.Implied != nil && (r.o.Compact || dim > MostWritten) {
 			s.Implied = own.Implied(r.Work)
 		} else {
 			s.B, s.MuHat = own.Solution(r.Work)

@@ -377,3 +377,6 @@ func (w *eliminated) dense() array.Batch {
 	mu.Free()
 	return b
 }
+
+// Eliminable is what [BesideSparse] finds.
+type Eliminable = lowRankPlusSparse

@@ -262,3 +262,6 @@ func (w *matrices) dense() array.Batch {
 	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
 	return b
 }
+
+// Sampling is what [Completion] finds.
+type Sampling = nuclearSampling

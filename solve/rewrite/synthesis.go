@@ -379,3 +379,6 @@ func (b *synthesis) Deliver(x, _, _ array.Batch) error {
 }
 
 func (b *synthesis) Release() { b.a.Release() }
+
+// Synthesis is the rewriting of [FactorRows].
+type Synthesis = synthesis

@@ -425,3 +425,9 @@ func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r a
 	}
 	return func(dst, r array.Batch) { dev.Mul(dst, r, w) }, nil
 }
+
+// Penalized is the system of [NewPenalized], and Effort says where its solution is looked for.
+type (
+	Penalized = penalized
+	Effort    = effort
+)

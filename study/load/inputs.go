@@ -116,55 +116,23 @@ func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
 
-// warnIntercept prints a note if a regression has no intercept although the mean of y is far from
-// 0.
-func (f *Source) warnIntercept(n *study.Notes, data problems.Data) {
+// warnIntercept notes that a regression has no intercept, nor a constant column of X, although the mean of y is far
+// from 0.
+func (f *Source) warnIntercept(n *study.Notes, data problems.Data, means, deviations []float64) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)
-	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
+	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) {
 		return
+	}
+	for j, v := range deviations {
+		if v == 0 && means[j] != 0 {
+			return
+		}
 	}
 	n.Add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
 		"and sigma2 are poor; --intercept fits one", mean)
-}
-
-// hasConstantColumn reports whether a column of X is constant and not 0.
-func hasConstantColumn(data problems.Data) bool {
-	x := spec.MatrixOf(data.X)
-	if x.Stored != nil {
-		return hasConstantStored(x.Stored)
-	}
-	if s := x.Sparse; s != nil {
-		// Such a column has an entry in every row.
-		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
-		for u, j := range s.Indices {
-			if count[j] == 0 {
-				first[j] = s.Values[u]
-			}
-			count[j]++
-			differs[j] = differs[j] || s.Values[u] != first[j]
-		}
-		for j := range s.Cols {
-			if count[j] == s.Rows && !differs[j] && first[j] != 0 {
-				return true
-			}
-		}
-		return false
-	}
-	rows, cols := x.Dims()
-	first := x.Dense.RawRowView(0)
-	constant := make([]bool, cols)
-	for j, v := range first {
-		constant[j] = v != 0
-	}
-	for i := 1; i < rows; i++ {
-		for j, v := range x.Dense.RawRowView(i) {
-			constant[j] = constant[j] && v == first[j]
-		}
-	}
-	return slices.Contains(constant, true)
 }
 
 // Name names the input for errors.

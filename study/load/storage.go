@@ -176,13 +176,3 @@ func (f *Source) limitMemory(m *stored.Matrix) error {
 	f.Collect(max(memory, processBytes) + held)
 	return nil
 }
-
-// hasConstantStored is hasConstantColumn of a matrix in a file.
-func hasConstantStored(m *stored.Matrix) bool {
-	for j, v := range m.Centered2 {
-		if v == 0 && m.Means[j] != 0 {
-			return true
-		}
-	}
-	return false
-}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"surepipe/internal/dataio"
@@ -157,13 +158,17 @@ func (f *Source) tableError(err error) error {
 // NotesOn says what the user should know about the data.
 func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	var n study.Notes
-	f.warnIntercept(&n, data)
+	var means, deviations []float64
+	if l, _ := LayoutOf(f.Problem); l.Design && f.Specification == nil {
+		means, deviations = problems.Spread(data)
+	}
+	f.warnIntercept(&n, data, means, deviations)
 	if len(data.Ignored) > 0 {
 		n.Add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
-	f.noteScales(&n, data)
+	f.noteScales(&n, deviations)
 	return n
 }
 
@@ -240,15 +245,14 @@ func (f *Source) unpenalized() bool {
 	return known && n.Unpenalized()
 }
 
-// noteScales prints a note if a penalty treats alike columns in very different units.
-func (f *Source) noteScales(n *study.Notes, data problems.Data) {
-	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.unpenalized() {
+// noteScales notes that a penalty treats alike columns in very different units.
+func (f *Source) noteScales(n *study.Notes, deviations []float64) {
+	varying := slices.DeleteFunc(slices.Clone(deviations), func(s float64) bool { return !(s > 0) })
+	if len(varying) == 0 || f.Table.Standardize || f.unpenalized() {
 		return
 	}
-	least, most, ok := problems.ScaleRange(data)
-	if !ok || most <= mostSpread*least {
-		return
+	if least, most := slices.Min(varying), slices.Max(varying); most > mostSpread*least {
+		n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty "+
+			"depends on their units: --standardize makes it independent of them", least, most)
 	}
-	n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty "+
-		"depends on their units: --standardize makes it independent of them", least, most)
 }

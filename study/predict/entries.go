@@ -18,7 +18,7 @@ import (
 const mostPredicted = 1 << 30
 
 // entries predicts entries of a matrix, one by one.
-func (m *Model) entries(r *Prediction, path string, na []string) error {
+func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []string) error {
 	f := m.fit
 	each := f.Missing
 	if r.Count = f.MissingCount(); path == "" && r.Count > mostPredicted {
@@ -27,7 +27,7 @@ func (m *Model) entries(r *Prediction, path string, na []string) error {
 			mostPredicted)
 	}
 	if path != "" {
-		chosen, values, ignored, err := chosenEntries(f, path, na)
+		chosen, values, ignored, err := chosenEntries(f, files, path, na)
 		if err != nil {
 			return study.Bad(err)
 		}
@@ -77,11 +77,11 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 // chosenEntries reads the entries of a table with the columns row and column, or those of the names
 // that the fit's rows and columns had.
 // values are the entries' own values, where the table has them.
-func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, values []float64, ignored []string,
-	err error) {
+func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (entries []fit.Entry,
+	values []float64, ignored []string, err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
-		NA: na,
+		Files: files, NA: na,
 		Columns: func(names []string) error {
 			for _, name := range by {
 				if !slices.Contains(names, name) {

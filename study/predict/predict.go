@@ -3,8 +3,11 @@
 package predict
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
 
+	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -18,24 +21,30 @@ type Model struct {
 	at func(z, y float64) float64
 }
 
-// Open reads the file of a fit, which [study.SaveFit] has written.
+// New is a model of a fit.
+func New(f *study.Fit) (*Model, error) {
+	m := &Model{fit: f}
+	return m, m.knowLoss()
+}
+
+// Open reads the file of a fit, which [study.Fit.Save] has written.
 func Open(path string) (*Model, error) {
 	f, err := fit.Load(path)
 	if err != nil {
 		return nil, study.Bad(err)
 	}
-	m := &Model{fit: f}
-	if err := m.knowLoss(); err != nil {
+	m, err := New(f)
+	if err != nil {
 		return nil, study.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
-// Predict predicts what is in a file: the rows of a regression, or the entries of a matrix; "" stands
-// for all entries that were not observed. na are the texts of a table that stand for missing values, nil
-// for those of the fit. The result has its
-// warnings also where there is an error.
-func (m *Model) Predict(path string, na []string) (*Prediction, error) {
+// Predict predicts what is in a file of the file system: the rows of a regression, or the entries of a matrix; ""
+// stands for all entries that were not observed. na are the texts of a table that stand for missing values, nil for
+// those of the fit. The result has its warnings also where there is an error.
+func (m *Model) Predict(ctx context.Context, in fs.FS, path string, na []string) (*Prediction, error) {
+	files := dataio.Files{Context: ctx, FS: in}
 	p := &Prediction{Predicts: m.fit.Predicts, Fit: m.fit.Info, Version: study.Version(), fit: m.fit}
 	if !m.fit.Converged {
 		p.note(study.NoteFitNotConverged, "the fit has not converged")
@@ -45,11 +54,11 @@ func (m *Model) Predict(path string, na []string) (*Prediction, error) {
 	}
 	switch {
 	case m.fit.Predicts == fit.Entries:
-		return p, m.entries(p, path, na)
+		return p, m.entries(p, files, path, na)
 	case path == "":
 		return p, study.Errorf("--data is missing, expected a file with new rows")
 	}
-	return p, m.rows(p, path, na)
+	return p, m.rows(p, files, path, na)
 }
 
 // knowLoss sets what follows from the loss of the fit.

@@ -12,11 +12,11 @@ import (
 )
 
 // rows predicts the rows of a file.
-func (m *Model) rows(to *Prediction, path string, na []string) error {
+func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []string) error {
 	if m.fit.Design != nil {
-		return m.table(to, path, na)
+		return m.table(to, files, path, na)
 	}
-	set, err := dataio.OpenAs(path, dataio.TableOptions{NA: na})
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files, NA: na})
 	if err != nil {
 		return study.Bad(err)
 	}
@@ -60,12 +60,12 @@ func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 }
 
 // table predicts the rows of a table.
-func (m *Model) table(to *Prediction, path string, na []string) error {
+func (m *Model) table(to *Prediction, files dataio.Files, path string, na []string) error {
 	if !dataio.IsTable(path) {
 		return study.Errorf("--data is %q, but the fit is of a table with named columns: expected a table (.csv, "+
 			".tsv)", path)
 	}
-	rows, err := m.fit.Design.OpenRows(dataio.Files{}, path, na)
+	rows, err := m.fit.Design.OpenRows(files, path, na)
 	if err != nil {
 		return study.Bad(err)
 	}

@@ -53,12 +53,15 @@ func (r *Request) checkInputs() error {
 		}
 		return err
 	}
-	s, err := problems.ReadSpec(r.Spec)
-	if err != nil {
-		return study.Bad(err)
+	if r.Specification == nil {
+		s, err := problems.ReadSpec(r.Spec)
+		if err != nil {
+			return study.Bad(err)
+		}
+		r.Specification = s
 	}
-	r.Specification, r.Problem = s, s.Name
-	r.adopt(s)
+	r.Problem = r.Specification.Name
+	r.adopt(r.Specification)
 	return nil
 }
 

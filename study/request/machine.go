@@ -19,6 +19,8 @@ type Machine struct {
 	ProbeBatch int // probes in one reverse sweep, 0 to choose
 	// Memory is the memory for tapes, such as 4GiB, and Device names a device or several cards.
 	Memory, Device string
+	// On is a device in the place of that name.
+	On array.Device
 }
 
 // MostParallel is the largest number of samples in flight: each has goroutines and memory of its own.
@@ -47,6 +49,9 @@ func (m *Machine) bytes() (int64, error) {
 // closes them.
 func (r *Request) Devices(ctx context.Context) (opened []array.Device, err error) {
 	m := &r.Machine
+	if m.On != nil {
+		return []array.Device{m.On}, nil
+	}
 	memory, err := m.bytes()
 	if err != nil {
 		return nil, err

@@ -23,9 +23,9 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 		return nil, err
 	}
 	o := study.Options{
-		Problem: r.Problem, Data: data, Hyper: hyper, Devices: devices, Solver: r.Solver.Name,
+		Problem: r.Problem, Own: r.Own, Data: data, Hyper: hyper, Devices: devices, Solver: r.Solver.Name,
 		Settings: func(on array.Device) (vjp.Options, error) { return r.settings(on, sigma2) },
-		Pipeline: r.pipeline(data, sigma2), Variance: r.Estimate, InData: r.inData,
+		Pipeline: r.Pipeline(data, sigma2), Variance: r.Estimate, InData: r.inData,
 		Check: func(d int) error { return r.checkScale(data, sigma2, d) }, Lost: r.Watch.Lost,
 	}
 	j, err := study.Open(ctx, o)
@@ -54,12 +54,13 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	return sigma2, hyper, err
 }
 
-// pipeline are the options of the risk.
-func (r *Request) pipeline(data problems.Data, sigma2 float64) pipeline.Options {
+// Pipeline are the options of the risk.
+func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options {
 	o := pipeline.Options{
 		Sigma2: sigma2, Parallel: r.Machine.Parallel, Batch: r.Machine.ProbeBatch, Logger: r.Watch.Logger,
 		Progress: r.Watch.Progress,
 		KeepB:    r.Keep.B || r.Intercept || r.Effects.Some(), NoMuHat: r.Keep.NoMuHat && data.Mu == nil,
+		KeepGoing: r.Keep.Going,
 	}
 	r.Trace.Options(&o)
 	if r.Verify {

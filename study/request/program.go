@@ -1,6 +1,8 @@
 package request
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/stages"
 	"surepipe/study"
 )
 
@@ -20,8 +23,10 @@ const ProgramName = "exec"
 
 // Program is an estimator that is a program of any origin: see [pipeline.Command].
 type Program struct {
-	// Line is its command line, "" where there is none.
+	// Line is its command line, "" where there is none. Func is a function in its place, of the values of the
+	// weights that are given, by their names.
 	Line string
+	Func func(ctx context.Context, weights map[string]float64, y []float64) ([]float64, error)
 	// Divergence is a [pipeline.BlackBoxMethod]; Eps is the step of differences, 0 for the default, and Alpha the
 	// share of noise that the coupled bootstrap adds.
 	Divergence string
@@ -45,7 +50,7 @@ func Divergences() (names []string) {
 }
 
 // Given reports whether the estimator is a program.
-func (e *Program) Given() bool { return e.Line != "" }
+func (e *Program) Given() bool { return e.Line != "" || e.Func != nil }
 
 // notForPrograms are options about how a convex program is posed, solved and differentiated.
 var notForPrograms = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index",
@@ -80,8 +85,10 @@ func (r *Request) checkProgram() (err error) {
 		return study.Errorf("--queries is %d, expected 4 or more for --divergence coupled-bootstrap, or "+
 			"auto", r.Trace.Queries.N)
 	}
-	if e.args, err = pipeline.SplitCommand(e.Line); err != nil {
-		return study.Errorf("--exec: %w", err)
+	if e.Func == nil {
+		if e.args, err = pipeline.SplitCommand(e.Line); err != nil {
+			return study.Errorf("--exec: %w", err)
+		}
 	}
 	r.Problem, r.Command = ProgramName, true
 	return nil
@@ -141,7 +148,9 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 	if err := r.checkScale(data, j.Sigma2, p.D); err != nil {
 		return nil, err
 	}
-	if j.BlackBox, err = command.BlackBox(); err != nil {
+	if e.Func != nil {
+		j.BlackBox = &pipeline.BlackBox{Name: r.Problem, D: p.D, Eval: e.eval(command.Weights)}
+	} else if j.BlackBox, err = command.BlackBox(); err != nil {
 		return nil, study.Errorf("--exec: %w", err)
 	}
 	j.BlackBox.Divergence, j.BlackBox.Eps = pipeline.BlackBoxMethod(e.Divergence), e.Eps
@@ -152,9 +161,24 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 	} else {
 		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
 	}
-	j.Weights, j.Command, j.Variance = command.Weights, e.Line, r.Estimate
+	j.Weights, j.Command, j.Variance = command.Weights, cmp.Or(e.Line, "function"), r.Estimate
 	j.BoxOptions = pipeline.Options{Sigma2: j.Sigma2, Parallel: r.Machine.Parallel, Progress: r.Watch.Progress,
 		Logger: r.Watch.Logger}
 	r.Trace.Options(&j.BoxOptions)
 	return j, nil
+}
+
+// eval calls the function with its weights by name. A panic of it is an error.
+func (e *Program) eval(names []string) func(context.Context, []float64, []float64) ([]float64, error) {
+	return func(ctx context.Context, weights, y []float64) (mu []float64, err error) {
+		named := map[string]float64{}
+		for i, name := range names {
+			named[name] = weights[i]
+		}
+		err = stages.Guard(func() error {
+			mu, err = e.Func(ctx, named, y)
+			return err
+		})
+		return mu, err
+	}
 }

@@ -28,8 +28,9 @@ type Request struct {
 	Trace   Trace
 	Solver  Solver
 	Machine Machine
-	// Program is an estimator in the place of a problem.
+	// Program is an estimator in the place of a problem, and so are the parts Own.
 	Program Program
+	Own     *problems.Own
 	// Sigma2 is the variance of the noise, 0 where it is estimated, that of the data, or not known.
 	Sigma2 float64
 	// Verify asks for checks of every result by other means.
@@ -48,6 +49,7 @@ type Request struct {
 type Keep struct {
 	B       bool // the intercept always requires it
 	NoMuHat bool // mu_hat itself is not used
+	Going   bool // a stream goes on after a sample that fails on its own
 }
 
 // Watch are those who are told of the work; each may be nil.
@@ -57,6 +59,16 @@ type Watch struct {
 	// Lost is told of a device that has failed, and Note of what is to be known of the data.
 	Lost func(device string, fault error)
 	Note func(study.Note)
+	// Named gives options the names that texts have for them; nil leaves them as they are.
+	Named func(study.Option) string
+}
+
+// Text is the text of an error, or of a note.
+func (w *Watch) Text(err error) string {
+	if w.Named == nil {
+		return err.Error()
+	}
+	return study.Text(err, w.Named)
 }
 
 // New is a request with the defaults, of which nothing is given.
@@ -77,9 +89,12 @@ func New() *Request {
 
 // Check rejects options that are wrong for any data, reads the specification, and sets what follows from it.
 func (r *Request) Check() error {
-	checks := []func() error{
-		r.checkInputs, r.checkStorage, r.checkSigma2, r.Machine.check, r.checkLoss, r.Solver.check,
-		func() error { return r.Trace.check(r.Given) },
+	checks := []func() error{r.checkSigma2, r.Machine.check, r.Solver.check,
+		func() error { return r.Trace.check(r.Given) }}
+	if r.Own != nil {
+		r.Problem, r.Command, r.Loss = r.Own.Name, true, r.Own.LossOf()
+	} else {
+		checks = append([]func() error{r.checkInputs, r.checkStorage, r.checkLoss}, checks...)
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -116,7 +131,7 @@ func (r *Request) inData(err error) error {
 	case errors.As(err, &placed):
 		return study.Bad(err)
 	case errors.As(err, &weight) && *r.Weights.Named()[weight.Weight] != "":
-		return study.Errorf("--%s %s", weight.Weight, weight.Reason)
+		return study.Because(err, "--%s %s", weight.Weight, weight.Reason)
 	}
 	return r.InFile(err)
 }

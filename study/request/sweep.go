@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"surepipe/array"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -33,6 +34,11 @@ func (r *Request) CheckSweep(s *Sweep) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
+	return r.CheckGrids(s)
+}
+
+// CheckGrids is [Request.CheckSweep] of a request that has been checked.
+func (r *Request) CheckGrids(s *Sweep) error {
 	for _, name := range study.WeightNames {
 		text := r.Weights.Named()[name]
 		if !strings.Contains(*text, ":") {
@@ -49,7 +55,7 @@ func (r *Request) CheckSweep(s *Sweep) error {
 			*text = "1"
 		}
 	}
-	if r.Given("criterion") {
+	if s.Criterion != "" {
 		if _, err := risk.ParseCriterion(string(s.Criterion)); err != nil {
 			return study.Errorf("--criterion is %w", err)
 		}
@@ -81,7 +87,7 @@ func (r *Request) OpenSweep(ctx context.Context, s Sweep, devices []array.Device
 	if err != nil {
 		return nil, err
 	}
-	sweep, err := r.sweepOf(s, j, data)
+	sweep, err := r.SweepAt(s, j, data)
 	if err != nil {
 		j.Close()
 	}
@@ -97,7 +103,7 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 		return nil, study.Errorf("--rule 1se needs the standard errors of differences, which --criterion %s does not "+
 			"have: choose another criterion, or --rule min", s.Criterion)
 	}
-	o := pipeline.SweepOptions{Options: r.pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
+	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
 		Refine: s.Refine, Chain: s.Chain, Lost: r.Watch.Lost}
 	o.NoMuHat, o.KeepB = false, (r.Keep.B || r.Intercept) && j.BlackBox == nil
 	if r.Estimate != nil {
@@ -110,8 +116,8 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 		Header: study.NewSweepHeader(j, data, axes, o)}, nil
 }
 
-// sweepOf is a sweep of an estimator.
-func (r *Request) sweepOf(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
+// SweepAt is a sweep of an estimator that was opened at the weights that [Request.CheckGrids] leaves.
+func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
 	axes := slices.Clone(s.axes)
 	for a, axis := range axes {
 		if axes[a].Values, err = axis.Grid.Values(study.WeightsOf(j.Problem)[axis.Name]); err != nil {
@@ -122,15 +128,17 @@ func (r *Request) sweepOf(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
-func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) error {
+func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err error) {
 	l := r.LossOf()
 	if s.Criterion == "" {
 		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes)
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {
-		known, err := l.Structure()
-		if err != nil {
+		var known loss.Structure
+		if r.Own != nil {
+			known = loss.StructureOf(r.Own.Loss)
+		} else if known, err = l.Structure(); err != nil {
 			return err
 		}
 		if !rule.Serves(false, known.Likelihood) {

@@ -15,9 +15,8 @@ type zero struct{ direct }
 // Zero is the system of a space {0}: the estimate A b does not depend on y. known is what is known besides, of
 // directions that may count.
 func Zero(a linops.Operator, known Closed) System {
-	d, p := a.Dims()
+	d, _ := a.Dims()
 	known.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
-	known.Slope = func() ([]float64, error) { return make([]float64, p), nil }
 	return &zero{direct{Base{d: d, closed: known}}}
 }
 
@@ -29,13 +28,6 @@ func (s *zero) Apply(_ context.Context, dst, _ array.Batch, _ Goal, left []float
 
 func (s *zero) Inverse() func(dst, g array.Batch) {
 	return func(dst, _ array.Batch) { dst.Device().Fill(dst, 0) }
-}
-
-func (s *zero) Coefficients() func(dst, z array.Batch) error {
-	return func(dst, _ array.Batch) error {
-		dst.Device().Fill(dst, 0)
-		return dst.Device().Err()
-	}
 }
 
 func (s *zero) ProbeBytes() int64 { return 16 * int64(s.d) }

@@ -59,16 +59,6 @@ func (s *deferred) Apply(ctx context.Context, dst, w array.Batch, goal Goal, lef
 	return system.Apply(ctx, dst, w, goal, left)
 }
 
-func (s *deferred) Coefficients() func(dst, z array.Batch) error {
-	return func(dst, z array.Batch) error {
-		system, err := s.ready(context.Background())
-		if err != nil {
-			return err
-		}
-		return system.Coefficients()(dst, z)
-	}
-}
-
 func (s *deferred) Bytes() int64 {
 	if system := s.made.Load(); system != nil {
 		return system.Bytes()

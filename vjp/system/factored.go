@@ -66,7 +66,7 @@ type onSpace struct {
 
 // Factor factors K, by Cholesky's method where it is well conditioned with its diagonal scaled to one, else by a
 // pivoted QR factorization of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]). The
-// trace, the Frobenius norm, the diagonal and the derivative by a weight come from the same factors.
+// trace, the Frobenius norm and the diagonal come from the same factors.
 func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, error) {
 	d, n := e.M.Dims()
 	if e.Gram == nil {
@@ -196,24 +196,14 @@ func (s *inverted) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []f
 	return dev.Err()
 }
 
-// embed sets dst = E K^{-1} x for what set puts into x.
-func (s *inverted) embed(dst array.Batch, set func(x array.Batch)) {
-	dev := dst.Device()
-	t, x := dev.Alloc(1, s.n), dev.Alloc(1, s.n)
-	defer free(t, x)
-	set(t)
-	dev.Gemm(false, false, 1, t, s.inverse, 0, x)
-	s.space.Embed(dst, x)
-}
-
 func (s *inverted) Inverse() func(dst, g array.Batch) {
-	return func(dst, g array.Batch) { s.embed(dst, func(x array.Batch) { s.space.Coordinates(x, g) }) }
-}
-
-func (s *inverted) Coefficients() func(dst, z array.Batch) error {
-	return func(dst, z array.Batch) error {
-		s.embed(dst, func(x array.Batch) { s.m.Adjoint(x, z) })
-		return dst.Device().Err()
+	return func(dst, g array.Batch) {
+		dev := dst.Device()
+		t, x := dev.Alloc(1, s.n), dev.Alloc(1, s.n)
+		defer free(t, x)
+		s.space.Coordinates(t, g)
+		dev.Gemm(false, false, 1, t, s.inverse, 0, x)
+		s.space.Embed(dst, x)
 	}
 }
 
@@ -321,36 +311,17 @@ func (s *orthogonalized) Apply(_ context.Context, dst, w array.Batch, _ Goal, le
 	return dev.Err()
 }
 
-// embed sets dst = E basic t.
-func (s *orthogonalized) embed(dst array.Batch, t []float64) {
-	x := dst.Device().Alloc(1, s.n)
-	defer x.Free()
-	var y mat.VecDense
-	y.MulVec(s.basic, mat.NewVecDense(len(t), t))
-	dst.Device().Upload(x, y.RawVector().Data)
-	s.space.Embed(dst, x)
-}
-
 // Inverse has K^+ = basic basic*.
 func (s *orthogonalized) Inverse() func(dst, g array.Batch) {
 	return func(dst, g array.Batch) {
 		c := g.Device().Alloc(1, s.n)
 		defer c.Free()
 		s.space.Coordinates(c, g)
-		var t mat.VecDense
+		var t, x mat.VecDense
 		t.MulVec(s.basic.T(), mat.NewVecDense(s.n, c.ToHost()))
-		s.embed(dst, t.RawVector().Data)
-	}
-}
-
-func (s *orthogonalized) Coefficients() func(dst, z array.Batch) error {
-	return func(dst, z array.Batch) error {
-		dev := z.Device()
-		t := dev.Alloc(1, s.image.K())
-		defer t.Free()
-		dev.Gemm(false, true, 1, z, s.image, 0, t)
-		s.embed(dst, t.ToHost())
-		return dev.Err()
+		x.MulVec(s.basic, &t)
+		c.Device().Upload(c, x.RawVector().Data)
+		s.space.Embed(dst, c)
 	}
 }
 

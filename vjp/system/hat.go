@@ -37,11 +37,4 @@ func (s *hat) Apply(ctx context.Context, dst, w array.Batch, _ Goal, left []floa
 	return w.Device().Err()
 }
 
-func (s *hat) Coefficients() func(dst, z array.Batch) error {
-	return func(dst, z array.Batch) error {
-		s.h.Coefficients(dst, z)
-		return dst.Device().Err()
-	}
-}
-
 func (s *hat) ProbeBytes() int64 { return s.h.ProbeBytes() }

@@ -18,10 +18,8 @@ type System interface {
 	//
 	//	0 <= <w_i, D mu_hat w_i - dst_i> <= left_i.
 	Apply(ctx context.Context, dst, w array.Batch, goal Goal, left []float64) error
-	// Inverse returns what sets dst = E K^+ E* g for one vector of length p, and Coefficients what sets
-	// dst = E K^+ M* z, the derivative of b along z, for one of length d; nil where that takes an iteration.
+	// Inverse returns what sets dst = E K^+ E* g for one vector of length p, nil where that takes an iteration.
 	Inverse() func(dst, g array.Batch)
-	Coefficients() func(dst, z array.Batch) error
 	// Moments computes what trace estimates need of probes of random signs; it offers nothing where that
 	// is not cheaper than Apply.
 	Moments() hutch.Moments
@@ -73,14 +71,6 @@ type Closed struct {
 	Diagonal func() ([]float64, error)
 	// DiagonalFlops is about how many floating-point operations Diagonal takes, 0 where D is 0.
 	DiagonalFlops float64
-	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
-	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold
-	// of r the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
-	//
-	//	d b/d s = -E (E* (H + Q) E)^+ E* A* (y - A b).
-	//
-	// It is nil where the system was not factored.
-	Slope func() ([]float64, error)
 	// Images sets dst_i = D mu_hat v_i by the factors that the solver made on its way, which saves
 	// making them anew. It serves until the solver goes on along its path, and must not be called
 	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil
@@ -151,9 +141,6 @@ func (*Base) Inverse() func(dst, g array.Batch)     { return nil }
 func (*Base) Moments() hutch.Moments                { return hutch.Moments{} }
 func (s *Base) Closed() Closed                      { return s.closed }
 func (*Base) Settles(context.Context) (bool, error) { return true, nil }
-
-// Coefficients take an iteration.
-func (*Base) Coefficients() func(dst, z array.Batch) error { return nil }
 
 // direct is the Base of systems without an iteration. They do not read the goal.
 type direct struct{ Base }

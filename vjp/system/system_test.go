@@ -205,18 +205,10 @@ func TestSystemsAgreeWithDenseAlgebra(t *testing.T) {
 					t.Errorf("%d bytes a probe", s.ProbeBytes())
 				}
 				checkClosed(t, s.Closed(), c.d)
-				coefficients, inverse := s.Coefficients(), s.Inverse()
+				inverse := s.Inverse()
 				for j := range rows {
 					b := dev.Alloc(1, p)
 					defer b.Free()
-					if coefficients != nil {
-						if err := coefficients(b, units.Rows(j, j+1)); err != nil {
-							t.Fatal(err)
-						}
-						if off := c.apart(b, c.d.ColView(j)); off > 1e-9 {
-							t.Errorf("coefficients of unit vector %d off by %g", j, off)
-						}
-					}
 					if inverse != nil { // of A* times a unit vector: where A is singular g is in the range
 						g := dev.Put(mat.Row(nil, j, c.a), 1, p)
 						defer g.Free()

@@ -8,9 +8,9 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// orientation is how a camera held an image, as the EXIF data of a JPEG file say (EXIF 2.32, tag
-// 0x0112): 1 upright, 2 mirrored, 3 upside down, 4 upside down and mirrored, and 5 to 8 on a side,
-// where rows of the file are columns of the scene. It is 1 where the file says nothing of the kind.
+// orientation is how a camera held an image, as the EXIF data of a JPEG file say (EXIF 2.32): 1 upright, 2 mirrored,
+// 3 upside down, 4 upside down and mirrored, and 5 to 8 on a side, where rows of the file are columns of the scene. It
+// is 1 where the file says nothing of the kind.
 func orientation(jpeg []byte) int {
 	for at := 2; at+4 <= len(jpeg) && jpeg[at] == 0xff && jpeg[at+1] != 0xda; {
 		length := int(binary.BigEndian.Uint16(jpeg[at+2:]))
@@ -19,43 +19,13 @@ func orientation(jpeg []byte) int {
 			return 1
 		}
 		if body, ok := bytes.CutPrefix(jpeg[at+4:end], []byte("Exif\x00\x00")); ok && jpeg[at+1] == 0xe1 {
-			return tiffOrientation(body)
+			t, err := newTIFF(body, -1)
+			if err != nil || t.one(tagOrientation, 1) > 8 {
+				return 1
+			}
+			return max(1, int(t.one(tagOrientation, 1)))
 		}
 		at = end
-	}
-	return 1
-}
-
-// tiffOrientation reads the tag from the TIFF structure of EXIF data.
-func tiffOrientation(b []byte) int {
-	var order binary.ByteOrder
-	switch {
-	case len(b) < 8:
-		return 1
-	case bytes.HasPrefix(b, []byte("II*\x00")):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(b, []byte("MM\x00*")):
-		order = binary.BigEndian
-	default:
-		return 1
-	}
-	at := uint64(order.Uint32(b[4:]))
-	if at+2 > uint64(len(b)) {
-		return 1
-	}
-	count := uint64(order.Uint16(b[at:]))
-	for k := range count {
-		entry := at + 2 + 12*k
-		if entry+12 > uint64(len(b)) {
-			return 1
-		}
-		if order.Uint16(b[entry:]) != 0x0112 {
-			continue
-		}
-		if v := int(order.Uint16(b[entry+8:])); 1 <= v && v <= 8 {
-			return v
-		}
-		return 1
 	}
 	return 1
 }

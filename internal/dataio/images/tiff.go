@@ -20,6 +20,7 @@ import (
 const (
 	TagSubfile                      = 254
 	TagWidth, TagHeight             = 256, 257
+	tagOrientation                  = 274
 	TagBits, TagCompression         = 258, 259
 	TagPhotometric, TagStripOffsets = 262, 273
 	TagSamples, TagRowsPerStrip     = 277, 278

@@ -33,6 +33,10 @@ func EncodeTIFF(w io.Writer, a ndarray.Array, depth ndarray.Depth) (clamped int,
 			depth.Bits)
 	}
 	size := depth.Bits / 8
+	number := ndarray.Number{Kind: 'u', Size: size}
+	if depth.Float {
+		number.Kind = 'f'
+	}
 	if bytes := int64(len(a.Data)) * int64(size); bytes+int64(pages)<<10 > math.MaxUint32 {
 		return 0, fmt.Errorf("an image of %d bytes is too large for a TIFF file", bytes)
 	}
@@ -47,18 +51,10 @@ func EncodeTIFF(w io.Writer, a ndarray.Array, depth ndarray.Depth) (clamped int,
 			}
 			at += len(header) + (each*size+7)/8*8
 		}
-		switch {
-		case depth.Float && size == 4:
-			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(v)))
-		case depth.Float:
-			buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(v))
-		case size == 1:
-			buf = append(buf, byte(q.Level(v)))
-		case size == 2:
-			buf = binary.LittleEndian.AppendUint16(buf, uint16(q.Level(v)))
-		default:
-			buf = binary.LittleEndian.AppendUint32(buf, uint32(q.Level(v)))
+		if number.Kind != 'f' {
+			v = q.Level(v)
 		}
+		buf = number.Append(buf, v)
 		last := i%each == each-1
 		if last && i < len(a.Data)-1 {
 			buf = append(buf, make([]byte, (8-each*size%8)%8)...)

@@ -1,0 +1,81 @@
+package surepipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"surepipe/input"
+	"surepipe/stages"
+	"surepipe/study"
+)
+
+type (
+	// InputError is bad input: which option, array or file it is about, what was found, and what was expected. Every
+	// refusal has one in its chain.
+	InputError = input.Error
+	// PanicError is a panic of an operator, a regularizer, a loss or a function that is not this module's.
+	PanicError = stages.PanicError
+)
+
+// patience is how long work may take to stop on its own once its context is done. A factorization in a native library
+// does not stop: it is then left alone, and what it held is released when it ends.
+const patience = 500 * time.Millisecond
+
+// call runs f until it ends, or until soon after ctx does; drop releases a result that comes too late.
+func call[T any](ctx context.Context, f func() (T, error), drop func(T)) (none T, err error) {
+	if ctx == nil {
+		return none, study.Errorf("the context is nil, expected one, such as context.Background()")
+	}
+	if ctx.Err() != nil {
+		return none, ended(ctx)
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		r.err = stages.Guard(func() (err error) {
+			r.v, err = f()
+			return err
+		})
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		return r.v, why(ctx, r.err)
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.v, why(ctx, r.err)
+	case <-late.C:
+	}
+	go func() {
+		if r := <-done; r.err == nil && drop != nil {
+			drop(r.v)
+		}
+	}()
+	return none, ended(ctx)
+}
+
+// why is an error, that of the context with its cause where it has ended.
+func why(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return ended(ctx)
+	}
+	return err
+}
+
+// ended is the error of a context that is done, and its cause.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return context.Cause(ctx)
+}

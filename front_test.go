@@ -1,0 +1,375 @@
+package surepipe_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe"
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/study"
+)
+
+func TestMain(m *testing.M) {
+	if err := array.UseNative(); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+const diabetes = "testdata/diabetes.npz"
+
+func open(t *testing.T, d surepipe.Data, o surepipe.Options) *surepipe.Estimator {
+	t.Helper()
+	e, err := surepipe.Open(t.Context(), d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func fitted(t *testing.T, e *surepipe.Estimator) *surepipe.Fit {
+	t.Helper()
+	f, err := e.Fit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// same compares two values in JSON, times aside.
+func same(t *testing.T, a, b any) {
+	t.Helper()
+	var texts [2]string
+	for i, v := range []any{a, b} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(study.WithoutTimes(text))
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("%s\nis not\n%s", texts[0], texts[1])
+	}
+}
+
+// regression is a small X, y.
+func regression() (x *mat.Dense, y []float64) {
+	x = mat.NewDense(20, 4, nil)
+	for i := range 20 {
+		for j := range 4 {
+			x.Set(i, j, math.Sin(float64(7*i+3*j*j+1)))
+		}
+		y = append(y, 2*x.At(i, 0)-x.At(i, 2)+0.1*math.Cos(float64(5*i)))
+	}
+	return x, y
+}
+
+// An estimate is the same from a file, a reader, a file system and arrays, dense or sparse, to the bit.
+func TestDataAreTheSameFromEverySource(t *testing.T) {
+	x, y := regression()
+	var csv strings.Builder
+	csv.WriteString("a,b,c,d,y\n")
+	sparse := &surepipe.Sparse{}
+	sparse.Rows, sparse.Cols = 20, 4
+	for i := range 20 {
+		row, err := json.Marshal(append(slices.Clone(x.RawRowView(i)), y[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		csv.WriteString(strings.Trim(string(row), "[]") + "\n")
+		for j := range 4 {
+			sparse.Row, sparse.Col = append(sparse.Row, i), append(sparse.Col, j)
+			sparse.Values = append(sparse.Values, x.At(i, j))
+		}
+	}
+	o := surepipe.Options{Problem: surepipe.Ridge, Lambda: "0.5", Sigma2: 0.01, Intercept: new(false),
+		Standardize: new(false)}
+	arrays := func(x mat.Matrix) surepipe.Data {
+		d, err := surepipe.Arrays{X: x, Y: y}.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	want := fitted(t, open(t, arrays(x), o))
+	o.Table.Response = "y"
+	table, err := surepipe.Read(t.Context(), "t.csv", strings.NewReader(csv.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, fitted(t, open(t, table, o)), want)
+	in := surepipe.In(fstest.MapFS{"t.csv": {Data: []byte(csv.String())}}, "t.csv")
+	same(t, fitted(t, open(t, in, o)), want)
+	o.Table.Response = ""
+	got := fitted(t, open(t, arrays(sparse), o))
+	if math.Abs(*got.SURE-*want.SURE) > 1e-12*math.Abs(*want.SURE) {
+		t.Errorf("sparse: SURE %v, dense %v", *got.SURE, *want.SURE)
+	}
+}
+
+// A sweep that goes on after half of its lines, and one in shards that are merged, are the whole one.
+func TestSweepsContinueAndMerge(t *testing.T) {
+	e := open(t, surepipe.File(diabetes), surepipe.Options{Problem: surepipe.Lasso})
+	grid := surepipe.Grid{Lambda: "0.01max:max:12", Chain: 3}
+	var whole, again bytes.Buffer
+	grid.Lines = &whole
+	want, err := e.Sweep(t.Context(), grid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole.Bytes(), []byte("\n"))
+	grid.Known, grid.Lines = bytes.NewReader(append(bytes.Join(lines[:6], nil), lines[6][:20]...)), &again
+	got, err := e.Sweep(t.Context(), grid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got.Points, want.Points)
+	same(t, got.Summary, want.Summary)
+	for i, line := range bytes.SplitAfter(again.Bytes(), []byte("\n")) {
+		if !bytes.Equal(study.WithoutTimes(line), study.WithoutTimes(lines[i])) {
+			t.Errorf("line %d differs", i)
+		}
+	}
+	files := fstest.MapFS{}
+	grid.Known, grid.Lines = nil, nil
+	for i := range 3 {
+		var part bytes.Buffer
+		shard := grid
+		shard.Lines, shard.Shard = &part, surepipe.Shard{Index: i, Count: 3}
+		if _, err := e.Sweep(t.Context(), shard); err != nil {
+			t.Fatal(err)
+		}
+		if i != 1 {
+			files[string(rune('a'+i))] = &fstest.MapFile{Data: part.Bytes()}
+			continue
+		}
+		defer func() {
+			files["b"] = &fstest.MapFile{Data: part.Bytes()}
+			got, err := e.Merge(t.Context(), grid, files, "a", "b", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, got.Points, want.Points)
+			same(t, got.Summary, want.Summary)
+		}()
+	}
+	var missing *surepipe.MissingShards
+	if _, err := e.Merge(t.Context(), grid, files, "a", "c"); !errors.As(err, &missing) ||
+		!slices.Equal(missing.Indices, []int{1}) {
+		t.Errorf("a missing shard: %v", err)
+	}
+}
+
+// ones is an operator and a regularizer of one's own: soft thresholding of y.
+func thresholding(d int) *surepipe.Own {
+	same := func(dst, b []float64) { copy(dst, b) }
+	return &surepipe.Own{Operator: linops.NewFunc(d, d, same, same),
+		Regularizer: func(lambda, _, _ float64) (prox.Prox, error) { return prox.NewL1(lambda), nil }}
+}
+
+// An operator and a regularizer of one's own, and a function of y alone, have the risk of soft thresholding:
+// -d sigma2 + sum_i min(y_i^2, lambda^2) + 2 sigma2 #{|y_i| > lambda}.
+func TestOwnEstimatorsHaveTheRiskOfTheClosedForm(t *testing.T) {
+	var y []float64
+	want := 0.0
+	for i := range 40 {
+		v := 3 * math.Sin(float64(i*i+1))
+		y = append(y, v)
+		want += -0.5 + math.Min(v*v, 1)
+		if math.Abs(v) > 1 {
+			want += 2 * 0.5
+		}
+	}
+	d, err := surepipe.Arrays{Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := surepipe.Options{Own: thresholding(40), Lambda: "1", Sigma2: 0.5}
+	own := fitted(t, open(t, d, o))
+	if math.Abs(*own.SURE-want) > 1e-6 {
+		t.Errorf("SURE %v, expected %v", *own.SURE, want)
+	}
+	o.Own = nil
+	o.BlackBox = &surepipe.BlackBox{Eval: func(_ context.Context, w map[string]float64, y []float64) ([]float64, error) {
+		mu := make([]float64, len(y))
+		for i, v := range y {
+			mu[i] = v - math.Max(-w["lambda"], math.Min(w["lambda"], v))
+		}
+		return mu, nil
+	}}
+	o.Trace = "exact"
+	box := fitted(t, open(t, d, o))
+	if math.Abs(*box.SURE-want) > 0.5 {
+		t.Errorf("black box: SURE %v, expected %v", *box.SURE, want)
+	}
+	path, err := open(t, d, surepipe.Options{Own: thresholding(40), Sigma2: 0.5}).Sweep(t.Context(),
+		surepipe.Grid{Lambda: "0.1:3:10"})
+	if err != nil || path.Fit == nil {
+		t.Errorf("sweep: %v", err)
+	}
+}
+
+// A panic of the caller's functions is an error wherever it happens.
+func TestPanicsAreErrors(t *testing.T) {
+	d, err := surepipe.Arrays{Y: make([]float64, 5)}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d2, err := surepipe.Arrays{Y: []float64{1, 2, 3, 4, 5}}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := func(dst, b []float64) { panic("broken") }
+	for name, o := range map[string]surepipe.Options{
+		"operator": {Own: &surepipe.Own{Operator: linops.NewFunc(5, 5, broken, broken),
+			Regularizer: thresholding(5).Regularizer}, Lambda: "1", Sigma2: 1},
+		"regularizer": {Own: &surepipe.Own{Operator: thresholding(5).Operator,
+			Regularizer: func(_, _, _ float64) (prox.Prox, error) { panic("broken") }}, Lambda: "1", Sigma2: 1},
+		"function": {BlackBox: &surepipe.BlackBox{Eval: func(context.Context, map[string]float64,
+			[]float64) ([]float64, error) {
+			panic("broken")
+		}}, Sigma2: 1},
+	} {
+		for _, d := range []surepipe.Data{d, d2} {
+			e, err := surepipe.Open(t.Context(), d, o)
+			if err == nil {
+				_, err = e.Fit(t.Context())
+				e.Close()
+			}
+			var panicked *surepipe.PanicError
+			if err == nil && name == "operator" {
+				continue // y = 0 needs no product
+			}
+			if !errors.As(err, &panicked) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	e := open(t, d2, surepipe.Options{Own: thresholding(5), Lambda: "1", Sigma2: 1})
+	for _, err := range e.Stream(t.Context(), func(func([]float64, error) bool) { panic("broken") }) {
+		var panicked *surepipe.PanicError
+		if !errors.As(err, &panicked) {
+			t.Errorf("stream: %v", err)
+		}
+	}
+}
+
+// Every call refuses a context that is nil or done, and returns the cause.
+func TestContextsEndCalls(t *testing.T) {
+	e := open(t, surepipe.File(diabetes), surepipe.Options{Problem: surepipe.Lasso})
+	fit := fitted(t, e)
+	reason := errors.New("the client left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	for name, f := range map[string]func(context.Context) error{
+		"open": func(ctx context.Context) error {
+			_, err := surepipe.Open(ctx, surepipe.File(diabetes), surepipe.Options{Problem: surepipe.Lasso})
+			return err
+		},
+		"read": func(ctx context.Context) error {
+			_, err := surepipe.Read(ctx, "a", strings.NewReader(""))
+			return err
+		},
+		"fit":   func(ctx context.Context) error { _, err := e.Fit(ctx); return err },
+		"sweep": func(ctx context.Context) error { _, err := e.Sweep(ctx, surepipe.Grid{Lambda: "1:2:3"}); return err },
+		"coefficients": func(ctx context.Context) error {
+			_, err := fit.Coefficients(ctx)
+			return err
+		},
+		"predict":     func(ctx context.Context) error { _, err := fit.Predict(ctx, surepipe.Data{}); return err },
+		"monte carlo": func(ctx context.Context) error { _, err := e.MonteCarlo(ctx, surepipe.Draws{Count: 2}); return err },
+		"stream": func(ctx context.Context) (err error) {
+			for _, err = range e.Stream(ctx, samples(442)) {
+			}
+			return err
+		},
+	} {
+		if err := f(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var bad *surepipe.InputError
+		if err := f(nil); !errors.As(err, &bad) { //nolint:staticcheck // that is the test
+			t.Errorf("%s without a context: %v", name, err)
+		}
+	}
+}
+
+// samples are endless.
+func samples(d int) iter.Seq2[[]float64, error] {
+	return func(yield func([]float64, error) bool) {
+		for i := 0; ; i++ {
+			y := make([]float64, d)
+			for j := range y {
+				y[j] = math.Sin(float64(i + j*j))
+			}
+			if !yield(y, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A stream takes no more samples than its results are taken, and ends with its loop.
+func TestStreamsHoldTheirSourceUp(t *testing.T) {
+	d, err := surepipe.Arrays{Y: make([]float64, 30)}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, d, surepipe.Options{Problem: surepipe.TV1D, Lambda: "1", Sigma2: 1})
+	taken, seen := 0, 0
+	for r, err := range e.Stream(t.Context(), func(yield func([]float64, error) bool) {
+		for y, err := range samples(30) {
+			taken++
+			if !yield(y, err) {
+				return
+			}
+		}
+	}) {
+		if err != nil || *r.Sample != seen {
+			t.Fatal(r.Sample, err)
+		}
+		if seen++; seen == 5 {
+			time.Sleep(50 * time.Millisecond)
+			if taken > 9 {
+				t.Errorf("%d samples were taken for 5 results", taken)
+			}
+			break
+		}
+	}
+}
+
+// Results can be read back from their JSON.
+func TestResultsAreReadBack(t *testing.T) {
+	e := open(t, surepipe.File(diabetes), surepipe.Options{Problem: surepipe.ElasticNet, Lambda: "5", Lambda2: "0.1"})
+	path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1max:max:5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{fitted(t, e).Result, path.Points[2], path.Summary} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := reflect.New(reflect.TypeOf(v))
+		if err := json.Unmarshal(text, back.Interface()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, back.Elem().Interface(), v)
+	}
+}

@@ -1,0 +1,226 @@
+package surepipe
+
+import (
+	"log/slog"
+	"strconv"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+	"surepipe/study"
+	"surepipe/study/request"
+)
+
+// Options say which estimator is opened, and how its risk is computed. The zero value of a field stands for what the
+// command does where the flag of that name is not given.
+type Options struct {
+	// Problem is the name of an estimator: [Lasso], [Completion], ... Spec is the text of a specification in its
+	// place, as surepipe spec --help describes it. Own and BlackBox are estimators of one's own.
+	Problem  Problem
+	Spec     string
+	Own      *Own
+	BlackBox *BlackBox
+	// Table says which columns of a table are what.
+	Table Table
+	// Lambda, Lambda2 and Gamma are the weights: a number, inf, or a multiple such as "0.25max" of the smallest
+	// that gives b = 0. One that neither they nor the data have has to be swept.
+	Lambda, Lambda2, Gamma string
+	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
+	// such as "auto". Without either it is that of the data, or not known.
+	Sigma2   float64
+	Sigma2By string
+	// Intercept and Standardize are of regressions: by default true for a table with a response.
+	Intercept, Standardize *bool
+	// Effects are unpenalized effects of a completion: rows, cols or mean.
+	Effects []string
+	// Loss is squared, logistic, poisson or huber, and LossParameter that of the last.
+	Loss          string
+	LossParameter float64
+	// Order is that of trend filtering and of Whittaker's differences.
+	Order *int
+	// Anisotropic and Vectorial are variants of the total variation of images.
+	Anisotropic, Vectorial bool
+	// Compute says how it is computed.
+	Compute
+	// Watch are those who are told of the work.
+	Watch
+}
+
+// Table says which columns of a table are what; its Response is the column that is y.
+type Table struct {
+	Response string
+	// Index is the column of the places of a sequence.
+	Index string
+	// Drop leaves columns out, Only takes no others, and those in Categorical are numbers that stand for categories.
+	Drop, Only, Categorical []string
+	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one.
+	Missing string
+	NA      []string
+	// Weights is the column of the weights of the observed entries of a matrix.
+	Weights string
+}
+
+// Compute says how an estimate is computed. None of it changes what is estimated.
+type Compute struct {
+	// Solver is the name of one of [Solvers], with its tolerance and its most iterations; Derivative is implicit or
+	// unrolled.
+	Solver     string
+	Tol        float64
+	MaxIter    int
+	Derivative string
+	// Trace is the estimator of the divergence, with Queries probes or as many as TraceError requires. LeaveOneOut
+	// makes sure of it.
+	Trace       string
+	Queries     int
+	TraceError  float64
+	LeaveOneOut bool
+	// Seed is that of all probes and draws: equal seeds give equal bits, whatever is computed at the same time.
+	Seed uint64
+	// Verify checks every result by other means.
+	Verify bool
+	// KeepGoing lets a stream go on after a sample that fails on its own.
+	KeepGoing bool
+	// Parallel is how many samples, or points of a sweep, are in flight at once.
+	Parallel int
+	// Memory bounds what the estimate takes, in bytes; a fit that needs more is refused before it takes any.
+	Memory int64
+	// Device is auto, cpu, or the name of a card.
+	Device string
+}
+
+// Watch are those who are told of the work; each may be nil, and is called from several goroutines.
+type Watch struct {
+	Logger *slog.Logger
+	// Progress is called often, and must return quickly.
+	Progress func(Progress)
+	// Warn is told what is to be known of the data and the estimator. Results have it too.
+	Warn func(Warning)
+}
+
+// Names of types of other packages that stand here too.
+type (
+	// Progress says how far a computation has come.
+	Progress = pipeline.Progress
+	// Warning is a reason to doubt a number, or something to know of it, with its code.
+	Warning = pipeline.Warning
+	// Criterion is a number that falls as an estimator gets better, one of [Criteria].
+	Criterion = risk.Criterion
+	// Rule says which point of a sweep is chosen: min, or 1se for the simplest fit within a standard error of it.
+	Rule = pipeline.Rule
+)
+
+// Problem is the name of an estimator.
+type Problem string
+
+// The problems. docs/ has a guide for each, and surepipe run --help their arrays.
+const (
+	OLS              Problem = "ols"
+	Ridge            Problem = "ridge"
+	Lasso            Problem = "lasso"
+	ElasticNet       Problem = "elastic-net"
+	GroupLasso       Problem = "group-lasso"
+	FusedLasso       Problem = "fused-lasso"
+	GeneralizedLasso Problem = "generalized-lasso"
+	SVT              Problem = "svt"
+	Completion       Problem = "matrix-completion"
+	RobustPCA        Problem = "robust-pca"
+	LocalLowRank     Problem = "local-low-rank"
+	TV1D             Problem = "tv1d"
+	TV2D             Problem = "tv2d"
+	Trend            Problem = "trend1d"
+	Whittaker        Problem = "whittaker"
+)
+
+// Problems lists all, also those that other packages have registered.
+func Problems() (all []Problem) {
+	for _, name := range problems.Names() {
+		all = append(all, Problem(name))
+	}
+	return all
+}
+
+// request is the request that the options make, of which those that are not zero are given.
+func (o *Options) request() (*request.Request, error) {
+	r, given := request.New(), map[string]bool{}
+	r.Given = func(option string) bool { return given[option] }
+	r.Problem = string(o.Problem)
+	if o.Spec != "" {
+		spec, err := problems.ParseSpec([]byte(o.Spec), "spec")
+		if err != nil {
+			return nil, study.Bad(err)
+		}
+		r.Specification, r.Spec = spec, "spec"
+	}
+	for _, text := range []struct {
+		option string
+		to     *string
+		value  string
+	}{
+		{"response", &r.Table.Response, o.Table.Response}, {"index", &r.Table.Index, o.Table.Index},
+		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
+		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
+		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
+		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
+		{"trace", &r.Trace.Estimator, o.Trace}, {"device", &r.Machine.Device, o.Device},
+	} {
+		set(given, text.option, text.to, text.value, text.value != "")
+	}
+	for _, list := range []struct {
+		option string
+		to     *[]string
+		value  []string
+	}{
+		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
+		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
+		{"effects", &r.EffectNames, o.Effects},
+	} {
+		set(given, list.option, list.to, list.value, list.value != nil)
+	}
+	if o.Intercept != nil {
+		set(given, "intercept", &r.Intercept, *o.Intercept, true)
+	}
+	if o.Standardize != nil {
+		set(given, "standardize", &r.Table.Standardize, *o.Standardize, true)
+	}
+	if o.Order != nil {
+		set(given, "order", &r.Order, *o.Order, true)
+	}
+	r.Anisotropic, r.Vectorial = o.Anisotropic, o.Vectorial
+	if to := r.LossParameters[o.Loss]; to != nil {
+		*to = o.LossParameter
+	} else if o.LossParameter != 0 {
+		return nil, study.Errorf("loss-parameter is %g, but the %s loss has none", o.LossParameter, o.Loss)
+	}
+	set(given, "sigma2", &r.Sigma2, o.Sigma2, o.Sigma2 != 0)
+	if o.Sigma2 != 0 && o.Sigma2By != "" {
+		return nil, study.Errorf("--sigma2 is %g and estimated by %q, expected one of them", o.Sigma2, o.Sigma2By)
+	}
+	o.compute(r, given)
+	switch {
+	case o.Own != nil && o.BlackBox != nil || (o.Own != nil || o.BlackBox != nil) && o.Problem+Problem(o.Spec) != "":
+		return nil, study.Errorf("--problem, spec, own and black-box: several are given, expected one of them")
+	case o.Own != nil:
+		return r, o.Own.of(r)
+	case o.BlackBox != nil:
+		return r, o.BlackBox.of(r, given)
+	}
+	return r, nil
+}
+
+// compute takes the options about how it is computed.
+func (c *Compute) compute(r *request.Request, given map[string]bool) {
+	set(given, "tol", &r.Solver.Tol, c.Tol, c.Tol != 0)
+	set(given, "max-iter", &r.Solver.MaxIter, c.MaxIter, c.MaxIter != 0)
+	set(given, "queries", &r.Trace.Queries, request.Queries{N: c.Queries}, c.Queries != 0)
+	set(given, "trace-error", &r.Trace.Error, c.TraceError, c.TraceError != 0)
+	set(given, "parallel", &r.Machine.Parallel, c.Parallel, c.Parallel != 0)
+	r.Trace.ALO, r.Trace.Seed, r.Verify, r.Keep.Going = c.LeaveOneOut, c.Seed, c.Verify, c.KeepGoing
+	set(given, "memory", &r.Machine.Memory, strconv.FormatInt(c.Memory, 10), c.Memory != 0)
+}
+
+// set sets an option that is given.
+func set[T any](given map[string]bool, option string, to *T, value T, is bool) {
+	if is {
+		*to, given[option] = value, true
+	}
+}

@@ -1,0 +1,197 @@
+package surepipe
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"surepipe/study"
+	"surepipe/study/load"
+	"surepipe/study/request"
+)
+
+// Types of a sweep's results. Their JSON is that of the lines of surepipe sweep --json.
+type (
+	// Point is the estimate of the risk at one choice of the weights.
+	Point = study.SweepLine
+	// Summary is the minimum of a sweep: where it is, which point is chosen, and how sure that is.
+	Summary = study.SweepSummary
+	// Shard is part Index of Count of a run that is divided among machines.
+	Shard = study.Shard
+)
+
+// Grid says which weights are swept, and what is minimized.
+type Grid struct {
+	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40" or "1:100:20". One or two are
+	// given; the other weights are those of the estimator.
+	Lambda, Lambda2, Gamma string
+	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out
+	// where the loss is not squared. Rule chooses the point: the minimum, or "1se".
+	Criterion Criterion
+	Rule      Rule
+	// Refine is how many points are computed beyond the grid for each weight: nil for the default, 0 for none. Chain is
+	// how many points warm starts chain, 0 for the default.
+	Refine *int
+	Chain  int
+	// Lines takes the lines of surepipe sweep --jsonl, each as soon as it is known, and Known are those of the same
+	// sweep that was interrupted: what they hold is not computed again, and Lines has them too. The result has the
+	// same bits.
+	Lines io.Writer
+	Known io.Reader
+	// Shard, where its Count is not 0, computes a part of the grid's points alone; [Estimator.Merge] takes their Lines.
+	Shard Shard
+	// Point, if not nil, is called with each point, in order. An error ends the sweep.
+	Point func(Point) error
+}
+
+// Path are the points of a sweep.
+type Path struct {
+	Points []Point
+	// Summary is the minimum, and Fit the estimate at the point that is chosen; of a shard they are empty and nil.
+	Summary Summary
+	Fit     *Fit
+	swept   *study.Swept
+}
+
+// Sweep estimates the risk on a grid of weights, with warm starts and the same probes, and searches for the minimum.
+func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
+	return use(ctx, e, func() (*Path, error) {
+		s, at, err := e.sweep(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		s.File = study.File{To: g.Lines, From: g.Known, Header: s.Header, Warn: e.doubt}
+		if g.Shard.Count == 0 {
+			return e.run(ctx, s, at)
+		}
+		part := study.ShardPart{Unit: study.ChainUnit, Total: len(s.Header.Chains()) - 1}
+		h, err := study.Divide(g.Shard, part, s.Estimator.Device(), s.Header)
+		if err != nil {
+			return nil, err
+		}
+		s.File.Header = h
+		r, err := s.RunPart(ctx, h.Shard)
+		return &Path{Points: r.Lines}, err
+	})
+}
+
+// Merge goes on after the points that shards of the sweep have computed, as one machine would: files has their
+// lines by their names. The estimator and the grid are those of the shards. Where shards are missing the error is a
+// [MissingShards].
+func (e *Estimator) Merge(ctx context.Context, g Grid, files fs.FS, names ...string) (*Path, error) {
+	return use(ctx, e, func() (*Path, error) {
+		s, at, err := e.sweep(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		set, err := study.ReadShards(files, names, false)
+		if err != nil {
+			return nil, err
+		}
+		if missing := set.Missing(); len(missing) > 0 {
+			return nil, &MissingShards{Indices: missing, Count: set.Of.Shard.Count}
+		}
+		here, err := set.Of.Here(s.Estimator.Device(), s.Header)
+		if err == nil {
+			err = here.SameRun(set.Of, false)
+		}
+		if err != nil {
+			return nil, study.Errorf("the sweep here is not that of the shards: %w", err)
+		}
+		if s.Known, s.Seconds, err = set.Points(ctx); err != nil {
+			return nil, err
+		}
+		s.File = study.File{To: g.Lines, Header: s.Header}
+		return e.run(ctx, s, at)
+	})
+}
+
+// MissingShards says which shards of a run are missing or incomplete.
+type MissingShards = study.MissingShards
+
+// sweep prepares the sweep of a grid, on an estimator at the weights that it begins from.
+func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Estimator, error) {
+	r := *e.request
+	s := request.Sweep{Criterion: g.Criterion, Rule: g.Rule, Refine: request.NewSweep().Refine, Chain: g.Chain}
+	if g.Refine != nil {
+		s.Refine = *g.Refine
+	}
+	if s.Rule == "" {
+		s.Rule = request.NewSweep().Rule
+	}
+	given := map[string]string{"lambda": g.Lambda, "lambda2": g.Lambda2, "gamma": g.Gamma}
+	for _, name := range study.WeightNames {
+		to := r.Weights.Named()[name]
+		switch text := given[name]; {
+		case text != "" && !strings.Contains(text, ":"):
+			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40", name,
+				text)
+		case text != "":
+			*to = text
+		case slices.Contains(e.unset, name):
+			return nil, nil, study.Errorf("--%s is missing: neither given, nor in the data, nor swept", name)
+		}
+	}
+	if err := r.CheckGrids(&s); err != nil {
+		return nil, nil, err
+	}
+	job, err := e.at(ctx, &r)
+	if err != nil {
+		return nil, nil, err
+	}
+	sweep, err := r.SweepAt(s, job, e.data.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	sweep.Template.Warnings = e.warnings(job)
+	sweep.Point = g.Point
+	return sweep, job, nil
+}
+
+// at is the estimator at the weights of a request, which stays open with that of the estimator.
+func (e *Estimator) at(ctx context.Context, r *request.Request) (*study.Estimator, error) {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if job := e.jobs[r.Weights]; job != nil {
+		return job, nil
+	}
+	job, err := e.make(ctx, r)
+	if err == nil {
+		e.jobs[r.Weights] = job
+	}
+	return job, err
+}
+
+// run computes the points and the fit at the one that is chosen.
+func (e *Estimator) run(ctx context.Context, s *study.Sweep, job *study.Estimator) (*Path, error) {
+	s.Finish = func(r *study.Swept) error {
+		r.Summary.Warnings = slices.Clone(s.Template.Warnings)
+		for _, n := range r.Doubts() {
+			r.Summary.Warnings = append(r.Summary.Warnings, Warning{Code: n.Code, Text: e.request.Watch.Text(n.Text)})
+		}
+		return nil
+	}
+	r, err := s.Run(ctx)
+	path := &Path{Points: r.Lines, Summary: r.Summary, swept: r}
+	if err != nil || !r.Summary.Summary {
+		return path, err
+	}
+	path.Fit = &Fit{of: e, job: job, risk: r.Chosen.Risk, Result: r.Lines[r.Summary.Chosen.Index].Result}
+	return path, nil
+}
+
+// doubt keeps a reason for doubt in the lines of another run.
+func (e *Estimator) doubt(text string) {
+	e.request.Watch.Note(study.NewNote(study.NoteLog, "%s", text))
+}
+
+// warnings are the notes on the data and on an estimator.
+func (e *Estimator) warnings(job *study.Estimator) []Warning {
+	all := e.Warnings()
+	for _, n := range load.NotesOnProblem(job.Problem, e.data.Depth) {
+		all = append(all, Warning{Code: n.Code, Text: e.request.Watch.Text(n.Text)})
+	}
+	return all
+}
