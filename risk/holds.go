@@ -53,9 +53,8 @@ func LeveragesOf(h []float64, skip []bool) *Leverages {
 	return l
 }
 
-// gcvHolds is the largest factor by which leave-one-out may exceed GCV without a warning, if the difference is more than
-// gcvBars of its standard errors. The two differ by what the spread of the leverages does alone: on matrices of R and
-// scikit-learn by less than a tenth where the leverages' deviation is below a fifth of 1 less their mean.
+// gcvHolds is the largest factor by which leave-one-out may exceed GCV without a warning, if the difference is more
+// than gcvBars of its standard errors: the two have the same residuals, and differ in the leverages alone.
 const gcvHolds, gcvBars = 1.25, 2
 
 // holdsGCV warns where the left-out errors differ from those by the mean leverage.
@@ -74,8 +73,8 @@ func holdsGCV(f Fitted) []Warning {
 const mostNear = 0.5
 
 // Unsure reports that a value is not small for being right: its standard error is larger than itself, or most
-// observations have leverages near 1, of which near is the share. It is for errors of prediction, which are not negative;
-// such a value competes with others by its sum with its error.
+// observations have leverages near 1, of which near is the share. It is for errors of prediction, which are not
+// negative; such a value competes with others by its sum with its error.
 func (r Rule) Unsure(value, stdErr, near float64) bool {
 	return r.Predicts && (stdErr > math.Abs(value) || near > mostNear)
 }
