@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
 	"surepipe/input"
@@ -78,4 +80,49 @@ func ended(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
 	return context.Cause(ctx)
+}
+
+// gate lets calls pass until it is closed.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+}
+
+func (g *gate) pass(f func() error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return errLate
+	}
+	return f()
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+// errLate ends work that is left behind.
+var errLate = errors.New("the call has ended")
+
+// writer is w until the gate is closed, nil for nil.
+func (g *gate) writer(w io.Writer) io.Writer {
+	if w == nil {
+		return nil
+	}
+	return gatedWriter{g, w}
+}
+
+type gatedWriter struct {
+	*gate
+	w io.Writer
+}
+
+func (g gatedWriter) Write(p []byte) (n int, err error) {
+	err = g.pass(func() error {
+		n, err = g.w.Write(p)
+		return err
+	})
+	return n, err
 }

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -371,5 +373,119 @@ func TestResultsAreReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, back.Elem().Interface(), v)
+	}
+}
+
+// What the process holds more at most while an estimate is made is within what was said beforehand; with less
+// memory than that it is refused before it takes any.
+func TestEstimateBytesBoundsTheMemory(t *testing.T) {
+	matrix := func(m, n int) (x *mat.Dense) {
+		x = mat.NewDense(m, n, nil)
+		for i := range m {
+			for j := range n {
+				x.Set(i, j, math.Sin(float64(i*i+7*j*j*j+3*i*j)))
+			}
+		}
+		return x
+	}
+	for _, c := range []struct {
+		name string
+		m, n int
+		o    surepipe.Options
+	}{
+		{"ridge, tall", 4000, 100, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1"}},
+		{"ridge, wide", 100, 4000, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1"}},
+		{"lasso, square", 600, 600, surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.3max"}},
+		{"svt", 300, 200, surepipe.Options{Problem: surepipe.SVT, Lambda: "0.3max"}},
+		{"robust PCA", 100, 60, surepipe.Options{Problem: surepipe.RobustPCA, Lambda: "0.3max", Gamma: "0.3max"}},
+		{"completion", 200, 100, surepipe.Options{Problem: surepipe.Completion, Lambda: "0.3max"}},
+		{"image", 256, 256, surepipe.Options{Problem: surepipe.TV2D, Lambda: "0.3"}},
+	} {
+		x := matrix(c.m, c.n)
+		a := surepipe.Arrays{Y: x.RawMatrix().Data, Shape: []int{c.m, c.n}}
+		switch c.o.Problem {
+		case surepipe.Ridge, surepipe.Lasso:
+			y := make([]float64, c.m)
+			for i := range y {
+				y[i] = x.At(i, 3) + 0.1*math.Cos(float64(i))
+			}
+			a = surepipe.Arrays{X: x, Y: y}
+		case surepipe.Completion:
+			a.Y = nil
+			for at, v := range x.RawMatrix().Data {
+				if at%3 == 0 {
+					a.Indices, a.Y = append(a.Indices, at), append(a.Y, v)
+				}
+			}
+		}
+		d, err := a.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.o.Sigma2 = 0.01
+		need, err := surepipe.EstimateBytes(t.Context(), d, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := peak(t, d, c.o)
+		t.Logf("%s: %d of %d bytes", c.name, held, need)
+		if held > need {
+			t.Errorf("%s: %d bytes are held at most, and %d estimated", c.name, held, need)
+		}
+		c.o.Memory = need - 1
+		var short *surepipe.MemoryError
+		if _, err := surepipe.Open(t.Context(), d, c.o); !errors.As(err, &short) {
+			t.Errorf("%s: with one byte less: %v", c.name, err)
+		}
+	}
+}
+
+// peak is how much the process holds more at most while an estimate is made.
+func peak(t *testing.T, d surepipe.Data, o surepipe.Options) int64 {
+	t.Helper()
+	var before, now runtime.MemStats
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	done, most := make(chan struct{}), uint64(0)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				runtime.ReadMemStats(&now)
+				most = max(most, now.HeapAlloc)
+			}
+		}
+	}()
+	e := open(t, d, o)
+	fitted(t, e)
+	close(done)
+	<-stopped
+	runtime.ReadMemStats(&now)
+	return int64(max(most, now.HeapAlloc)) - int64(before.HeapAlloc)
+}
+
+// A host with a bound ends an estimate that needs more with an error, and other estimates go on.
+func TestABoundedHostEndsWhatNeedsMore(t *testing.T) {
+	host := array.NewHostOf(1 << 20)
+	same := func(dst, b []float64) { copy(dst, b) }
+	large := &surepipe.Own{Operator: linops.NewFunc(1<<17, 1<<17, same, same), Regularizer: thresholding(1).Regularizer,
+		Device: host}
+	d, err := surepipe.Arrays{Y: make([]float64, 1<<17)}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := surepipe.Open(t.Context(), d, surepipe.Options{Own: large, Lambda: "1", Sigma2: 1})
+	if err == nil {
+		_, err = e.Fit(t.Context())
+		e.Close()
+	}
+	var short *surepipe.MemoryError
+	if !errors.As(err, &short) || short.Limit != 1<<20 {
+		t.Errorf("%v", err)
 	}
 }

@@ -216,6 +216,7 @@ func (c *Compute) compute(r *request.Request, given map[string]bool) {
 	set(given, "parallel", &r.Machine.Parallel, c.Parallel, c.Parallel != 0)
 	r.Trace.ALO, r.Trace.Seed, r.Verify, r.Keep.Going = c.LeaveOneOut, c.Seed, c.Verify, c.KeepGoing
 	set(given, "memory", &r.Machine.Memory, strconv.FormatInt(c.Memory, 10), c.Memory != 0)
+	r.Machine.Bound = c.Memory
 }
 
 // set sets an option that is given.

@@ -140,6 +140,9 @@ type Draws struct {
 
 // MonteCarlo estimates the risk at many y, and sums up. Sample i and its probes are functions of the seed and i alone.
 func (e *Estimator) MonteCarlo(ctx context.Context, d Draws) (*Spread, error) {
+	open := &gate{}
+	d.Lines = open.writer(d.Lines)
+	defer open.close()
 	return use(ctx, e, func() (*Spread, error) {
 		source, err := e.samples(d)
 		if err != nil {

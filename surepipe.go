@@ -35,6 +35,9 @@ func Open(ctx context.Context, d Data, o Options) (*Estimator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.admit(ctx, d); err != nil {
+		return nil, err
+	}
 	d.of(r)
 	r.Keep.B = true
 	r.Watch.Logger, r.Watch.Progress = o.Logger, o.Progress

@@ -57,6 +57,7 @@ type Path struct {
 
 // Sweep estimates the risk on a grid of weights, with warm starts and the same probes, and searches for the minimum.
 func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
+	defer g.gate()()
 	return use(ctx, e, func() (*Path, error) {
 		s, at, err := e.sweep(ctx, g)
 		if err != nil {
@@ -81,6 +82,7 @@ func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
 // lines by their names. The estimator and the grid are those of the shards. Where shards are missing the error is a
 // [MissingShards].
 func (e *Estimator) Merge(ctx context.Context, g Grid, files fs.FS, names ...string) (*Path, error) {
+	defer g.gate()()
 	return use(ctx, e, func() (*Path, error) {
 		s, at, err := e.sweep(ctx, g)
 		if err != nil {
@@ -106,6 +108,16 @@ func (e *Estimator) Merge(ctx context.Context, g Grid, files fs.FS, names ...str
 		s.File = study.File{To: g.Lines, Header: s.Header}
 		return e.run(ctx, s, at)
 	})
+}
+
+// gate lets the caller's functions be used until close, and not by work that is left behind.
+func (g *Grid) gate() (close func()) {
+	open := &gate{}
+	g.Lines = open.writer(g.Lines)
+	if told := g.Point; told != nil {
+		g.Point = func(p Point) error { return open.pass(func() error { return told(p) }) }
+	}
+	return open.close
 }
 
 // MissingShards says which shards of a run are missing or incomplete.

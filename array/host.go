@@ -15,6 +15,7 @@ type Host struct {
 	pool  map[int][]*hostBuffer // by size, those freed last at the end
 	stats Stats
 	frees uint64 // the number of calls of Free
+	limit int64  // of the bytes that are live, 0 for none
 
 	fault atomic.Pointer[error] // because of which it was stopped
 }
@@ -40,6 +41,21 @@ func (b *hostBuffer) Len() int { return len(b.data) }
 // process: a program that wants a native BLAS calls [UseNative] first.
 func NewHost() *Host { return &Host{pool: map[int][]*hostBuffer{}} }
 
+// NewHostOf is [NewHost] with a bound of the bytes that its batches hold together. Where they need more, Alloc
+// panics with a [MemoryError], which a pipeline returns as the error of the call.
+func NewHostOf(bytes int64) *Host {
+	h := NewHost()
+	h.limit = bytes
+	return h
+}
+
+// MemoryError says that there is less memory than is needed.
+type MemoryError struct{ Needed, Limit int64 }
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%d bytes of memory are needed, and there are %d", e.Needed, e.Limit)
+}
+
 // Name is "cpu".
 func (h *Host) Name() string { return "cpu" }
 
@@ -50,6 +66,10 @@ func (h *Host) Request() Device { return h }
 func (h *Host) Alloc(k, n int) Batch {
 	size := Capacity(k, n)
 	h.mu.Lock()
+	if needed := h.stats.LiveBytes + 8*int64(size); h.limit > 0 && needed > h.limit {
+		h.mu.Unlock()
+		panic(&MemoryError{needed, h.limit})
+	}
 	h.stats.Add(1, 8*int64(size))
 	var buf *hostBuffer
 	if free := h.pool[size]; len(free) > 0 {
@@ -114,8 +134,13 @@ func (h *Host) Free(b Batch) {
 	}
 }
 
-// Available reports that the host has no bound other than the machine's memory.
-func (h *Host) Available() (bytes int64, bounded bool) { return math.MaxInt64, false }
+// Available is what its bound leaves; without one there is the machine's memory.
+func (h *Host) Available() (bytes int64, bounded bool) {
+	if h.limit == 0 {
+		return math.MaxInt64, false
+	}
+	return max(h.limit-h.Stats().LiveBytes, 0), true
+}
 
 // Reserve grants most, at once.
 func (h *Host) Reserve(_ context.Context, _, most int64) (granted int64, release func(), err error) {

@@ -14,6 +14,8 @@ type Pattern interface {
 	Dims() (rows, cols int)
 	// Len is the number of entries.
 	Len() int
+	// Bytes is the device memory it holds.
+	Bytes() int64
 	// Free gives the memory back.
 	Free()
 }
@@ -37,6 +39,8 @@ type adjacency struct {
 	ptr          []int32
 	entry, other []int32
 }
+
+func (a *adjacency) bytes() int64 { return 4 * int64(len(a.ptr)+len(a.entry)+len(a.other)) }
 
 // newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their
 // own.
@@ -75,6 +79,7 @@ const listedAtOnce = 1 << 20
 func (p *hostPattern) Dims() (rows, cols int) { return p.rows, p.cols }
 func (p *hostPattern) Len() int               { return len(p.byRow.other) }
 func (p *hostPattern) Free()                  {}
+func (p *hostPattern) Bytes() int64           { return p.byRow.bytes() + p.byCol.bytes() }
 
 // NewPattern lists the entries by rows and by columns.
 func (h *Host) NewPattern(rows, cols int, places []int) Pattern {

@@ -41,110 +41,152 @@ var kernelNames = [...]string{
 	"sum",
 }
 
-func (d *card) launchBlocks(g grid, dst operand, at cu.DevicePtr, low cu.DevicePtr, size cu.DevicePtr, start cu.DevicePtr, values cu.DevicePtr, x operand, k int64, n int64) error {
-	return launch(d.kernels[0], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(at), uint64(low), uint64(size), uint64(start), uint64(values), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
+func (d *card) launchBlocks(g grid, dst operand, at, low, size, start, values cu.DevicePtr, x operand, k,
+	n int64) error {
+	return launch(d.kernels[0], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(at),
+		uint64(low), uint64(size), uint64(start), uint64(values), uint64(x.at), uint64(x.stride), uint64(k),
+		uint64(n)})
 }
 
-func (d *card) launchClamp(g grid, dst operand, v operand, lo operand, hi operand, k int64, n int64) error {
-	return launch(d.kernels[1], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(lo.at), uint64(lo.stride), uint64(hi.at), uint64(hi.stride), uint64(k), uint64(n)})
+func (d *card) launchClamp(g grid, dst, v, lo, hi operand, k, n int64) error {
+	return launch(d.kernels[1], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at),
+		uint64(v.stride), uint64(lo.at), uint64(lo.stride), uint64(hi.at), uint64(hi.stride), uint64(k),
+		uint64(n)})
 }
 
-func (d *card) launchClampMask(g grid, dst operand, v operand, lo operand, hi operand, k int64, n int64) error {
-	return launch(d.kernels[2], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(lo.at), uint64(lo.stride), uint64(hi.at), uint64(hi.stride), uint64(k), uint64(n)})
+func (d *card) launchClampMask(g grid, dst, v, lo, hi operand, k, n int64) error {
+	return launch(d.kernels[2], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at),
+		uint64(v.stride), uint64(lo.at), uint64(lo.stride), uint64(hi.at), uint64(hi.stride), uint64(k),
+		uint64(n)})
 }
 
-func (d *card) launchCopy(g grid, dst operand, x operand, k int64, n int64) error {
-	return launch(d.kernels[3], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
+func (d *card) launchCopy(g grid, dst, x operand, k, n int64) error {
+	return launch(d.kernels[3], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at),
+		uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (d *card) launchCsr(g grid, dst operand, indptr cu.DevicePtr, indices cu.DevicePtr, values cu.DevicePtr, x operand, k int64, rows int64) error {
-	return launch(d.kernels[4], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(indptr), uint64(indices), uint64(values), uint64(x.at), uint64(x.stride), uint64(k), uint64(rows)})
+func (d *card) launchCsr(g grid, dst operand, indptr, indices, values cu.DevicePtr, x operand, k,
+	rows int64) error {
+	return launch(d.kernels[4], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(indptr),
+		uint64(indices), uint64(values), uint64(x.at), uint64(x.stride), uint64(k), uint64(rows)})
 }
 
-func (d *card) launchDot(g grid, partial cu.DevicePtr, x operand, y operand, chunks int64, k int64, n int64) error {
-	return launch(d.kernels[5], g, d.stream, []uint64{uint64(partial), uint64(x.at), uint64(x.stride), uint64(y.at), uint64(y.stride), uint64(chunks), uint64(k), uint64(n)})
+func (d *card) launchDot(g grid, partial cu.DevicePtr, x, y operand, chunks, k, n int64) error {
+	return launch(d.kernels[5], g, d.stream, []uint64{uint64(partial), uint64(x.at), uint64(x.stride),
+		uint64(y.at), uint64(y.stride), uint64(chunks), uint64(k), uint64(n)})
 }
 
-func (d *card) launchFill(g grid, dst operand, a float64, k int64, n int64) error {
-	return launch(d.kernels[6], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a), uint64(k), uint64(n)})
+func (d *card) launchFill(g grid, dst operand, a float64, k, n int64) error {
+	return launch(d.kernels[6], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a),
+		uint64(k), uint64(n)})
 }
 
-func (d *card) launchFourier(g grid, dst operand, x operand, roots cu.DevicePtr, length int64, done int64, radix int64, inner int64, times float64, alpha float64, k int64, n int64) error {
-	return launch(d.kernels[7], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(roots), uint64(length), uint64(done), uint64(radix), uint64(inner), math.Float64bits(times), math.Float64bits(alpha), uint64(k), uint64(n)})
+func (d *card) launchFourier(g grid, dst, x operand, roots cu.DevicePtr, length, done, radix, inner int64,
+	times, alpha float64, k, n int64) error {
+	return launch(d.kernels[7], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at),
+		uint64(x.stride), uint64(roots), uint64(length), uint64(done), uint64(radix), uint64(inner),
+		math.Float64bits(times), math.Float64bits(alpha), uint64(k), uint64(n)})
 }
 
-func (d *card) launchGather(g grid, dst operand, x operand, idx cu.DevicePtr, k int64, n int64) error {
-	return launch(d.kernels[8], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(idx), uint64(k), uint64(n)})
+func (d *card) launchGather(g grid, dst, x operand, idx cu.DevicePtr, k, n int64) error {
+	return launch(d.kernels[8], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at),
+		uint64(x.stride), uint64(idx), uint64(k), uint64(n)})
 }
 
-func (d *card) launchGemm(g grid, ta int64, tb int64, m int64, n int64, inner int64, alpha float64, a cu.DevicePtr, lda int64, as int64, b cu.DevicePtr, ldb int64, bs int64, beta float64, c cu.DevicePtr, ldc int64, cs int64, batch int64) error {
-	return launch(d.kernels[9], g, d.stream, []uint64{uint64(ta), uint64(tb), uint64(m), uint64(n), uint64(inner), math.Float64bits(alpha), uint64(a), uint64(lda), uint64(as), uint64(b), uint64(ldb), uint64(bs), math.Float64bits(beta), uint64(c), uint64(ldc), uint64(cs), uint64(batch)})
+func (d *card) launchGemm(g grid, ta, tb, m, n, inner int64, alpha float64, a cu.DevicePtr, lda, as int64,
+	b cu.DevicePtr, ldb, bs int64, beta float64, c cu.DevicePtr, ldc, cs, batch int64) error {
+	return launch(d.kernels[9], g, d.stream, []uint64{uint64(ta), uint64(tb), uint64(m), uint64(n),
+		uint64(inner), math.Float64bits(alpha), uint64(a), uint64(lda), uint64(as), uint64(b), uint64(ldb),
+		uint64(bs), math.Float64bits(beta), uint64(c), uint64(ldc), uint64(cs), uint64(batch)})
 }
 
-func (d *card) launchLin(g grid, dst operand, a float64, x operand, c float64, y operand, k int64, n int64) error {
-	return launch(d.kernels[10], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a), uint64(x.at), uint64(x.stride), math.Float64bits(c), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
+func (d *card) launchLin(g grid, dst operand, a float64, x operand, c float64, y operand, k, n int64) error {
+	return launch(d.kernels[10], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a),
+		uint64(x.at), uint64(x.stride), math.Float64bits(c), uint64(y.at), uint64(y.stride), uint64(k),
+		uint64(n)})
 }
 
-func (d *card) launchLinEach(g grid, dst operand, a cu.DevicePtr, x operand, c cu.DevicePtr, y operand, k int64, n int64) error {
-	return launch(d.kernels[11], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(a), uint64(x.at), uint64(x.stride), uint64(c), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
+func (d *card) launchLinEach(g grid, dst operand, a cu.DevicePtr, x operand, c cu.DevicePtr, y operand, k,
+	n int64) error {
+	return launch(d.kernels[11], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(a),
+		uint64(x.at), uint64(x.stride), uint64(c), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
 }
 
-func (d *card) launchMaxAbs(g grid, partial cu.DevicePtr, x operand, chunks int64, k int64, n int64) error {
-	return launch(d.kernels[12], g, d.stream, []uint64{uint64(partial), uint64(x.at), uint64(x.stride), uint64(chunks), uint64(k), uint64(n)})
+func (d *card) launchMaxAbs(g grid, partial cu.DevicePtr, x operand, chunks, k, n int64) error {
+	return launch(d.kernels[12], g, d.stream, []uint64{uint64(partial), uint64(x.at), uint64(x.stride),
+		uint64(chunks), uint64(k), uint64(n)})
 }
 
-func (d *card) launchMaxOf(g grid, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
+func (d *card) launchMaxOf(g grid, out, x cu.DevicePtr, k, n int64) error {
 	return launch(d.kernels[13], g, d.stream, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
 }
 
-func (d *card) launchMul(g grid, dst operand, x operand, y operand, k int64, n int64) error {
-	return launch(d.kernels[14], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
+func (d *card) launchMul(g grid, dst, x, y operand, k, n int64) error {
+	return launch(d.kernels[14], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at),
+		uint64(x.stride), uint64(y.at), uint64(y.stride), uint64(k), uint64(n)})
 }
 
-func (d *card) launchRays(g grid, dst operand, x operand, places cu.DevicePtr, spans cu.DevicePtr, rows int64, cols int64, k int64, n int64) error {
-	return launch(d.kernels[15], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(places), uint64(spans), uint64(rows), uint64(cols), uint64(k), uint64(n)})
+func (d *card) launchRays(g grid, dst, x operand, places, spans cu.DevicePtr, rows, cols, k, n int64) error {
+	return launch(d.kernels[15], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at),
+		uint64(x.stride), uint64(places), uint64(spans), uint64(rows), uint64(cols), uint64(k), uint64(n)})
 }
 
-func (d *card) launchRaysAdjoint(g grid, dst operand, z operand, places cu.DevicePtr, spans cu.DevicePtr, runs cu.DevicePtr, count int64, cols int64, k int64, n int64) error {
-	return launch(d.kernels[16], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(z.at), uint64(z.stride), uint64(places), uint64(spans), uint64(runs), uint64(count), uint64(cols), uint64(k), uint64(n)})
+func (d *card) launchRaysAdjoint(g grid, dst, z operand, places, spans, runs cu.DevicePtr, count, cols, k,
+	n int64) error {
+	return launch(d.kernels[16], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(z.at),
+		uint64(z.stride), uint64(places), uint64(spans), uint64(runs), uint64(count), uint64(cols), uint64(k),
+		uint64(n)})
 }
 
-func (d *card) launchSample(g grid, dst operand, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a operand, b operand, beta float64, r int64, k int64, n int64) error {
-	return launch(d.kernels[17], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(alpha), uint64(rows), uint64(cols), uint64(a.at), uint64(a.stride), uint64(b.at), uint64(b.stride), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
+func (d *card) launchSample(g grid, dst operand, alpha float64, rows, cols cu.DevicePtr, a, b operand,
+	beta float64, r, k, n int64) error {
+	return launch(d.kernels[17], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride),
+		math.Float64bits(alpha), uint64(rows), uint64(cols), uint64(a.at), uint64(a.stride), uint64(b.at),
+		uint64(b.stride), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
 }
 
-func (d *card) launchScale(g grid, dst operand, a float64, x operand, k int64, n int64) error {
-	return launch(d.kernels[18], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
+func (d *card) launchScale(g grid, dst operand, a float64, x operand, k, n int64) error {
+	return launch(d.kernels[18], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), math.Float64bits(a),
+		uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (d *card) launchScaleEach(g grid, dst operand, a cu.DevicePtr, x operand, k int64, n int64) error {
-	return launch(d.kernels[19], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(a), uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
+func (d *card) launchScaleEach(g grid, dst operand, a cu.DevicePtr, x operand, k, n int64) error {
+	return launch(d.kernels[19], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(a),
+		uint64(x.at), uint64(x.stride), uint64(k), uint64(n)})
 }
 
-func (d *card) launchScatter(g grid, dst operand, x operand, idx cu.DevicePtr, k int64, n int64) error {
-	return launch(d.kernels[20], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at), uint64(x.stride), uint64(idx), uint64(k), uint64(n)})
+func (d *card) launchScatter(g grid, dst, x operand, idx cu.DevicePtr, k, n int64) error {
+	return launch(d.kernels[20], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(x.at),
+		uint64(x.stride), uint64(idx), uint64(k), uint64(n)})
 }
 
-func (d *card) launchShrink(g grid, dst operand, q operand, w operand, t float64, k int64, n int64) error {
-	return launch(d.kernels[21], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(q.at), uint64(q.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchShrink(g grid, dst, q, w operand, t float64, k, n int64) error {
+	return launch(d.kernels[21], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(q.at),
+		uint64(q.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (d *card) launchShrinkSlope(g grid, dst operand, q operand, w operand, t float64, k int64, n int64) error {
-	return launch(d.kernels[22], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(q.at), uint64(q.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchShrinkSlope(g grid, dst, q, w operand, t float64, k, n int64) error {
+	return launch(d.kernels[22], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(q.at),
+		uint64(q.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (d *card) launchSoft(g grid, dst operand, v operand, w operand, t float64, k int64, n int64) error {
-	return launch(d.kernels[23], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchSoft(g grid, dst, v, w operand, t float64, k, n int64) error {
+	return launch(d.kernels[23], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at),
+		uint64(v.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (d *card) launchSoftMask(g grid, dst operand, v operand, w operand, t float64, k int64, n int64) error {
-	return launch(d.kernels[24], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at), uint64(v.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
+func (d *card) launchSoftMask(g grid, dst, v, w operand, t float64, k, n int64) error {
+	return launch(d.kernels[24], g, d.stream, []uint64{uint64(dst.at), uint64(dst.stride), uint64(v.at),
+		uint64(v.stride), uint64(w.at), uint64(w.stride), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
-func (d *card) launchSpread(g grid, c operand, alpha float64, ptr cu.DevicePtr, entry cu.DevicePtr, other cu.DevicePtr, z operand, b operand, beta float64, r int64, k int64, n int64) error {
-	return launch(d.kernels[25], g, d.stream, []uint64{uint64(c.at), uint64(c.stride), math.Float64bits(alpha), uint64(ptr), uint64(entry), uint64(other), uint64(z.at), uint64(z.stride), uint64(b.at), uint64(b.stride), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
+func (d *card) launchSpread(g grid, c operand, alpha float64, ptr, entry, other cu.DevicePtr, z, b operand,
+	beta float64, r, k, n int64) error {
+	return launch(d.kernels[25], g, d.stream, []uint64{uint64(c.at), uint64(c.stride), math.Float64bits(alpha),
+		uint64(ptr), uint64(entry), uint64(other), uint64(z.at), uint64(z.stride), uint64(b.at),
+		uint64(b.stride), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
 }
 
-func (d *card) launchSum(g grid, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
+func (d *card) launchSum(g grid, out, x cu.DevicePtr, k, n int64) error {
 	return launch(d.kernels[26], g, d.stream, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
 }

@@ -19,7 +19,8 @@ package cuda
 #cgo nocallback launch
 
 // launch starts a kernel whose parameters are the n values, each of 8 bytes.
-static CUresult launch(uintptr_t f, unsigned gx, unsigned gy, unsigned bx, unsigned by, uintptr_t stream, uint64_t *values, int n) {
+static CUresult launch(uintptr_t f, unsigned gx, unsigned gy, unsigned bx, unsigned by,
+	uintptr_t stream, uint64_t *values, int n) {
 	void *params[32];
 	for (int i = 0; i < n; i++) params[i] = &values[i];
 	return cuLaunchKernel((CUfunction)f, gx, gy, 1, bx, by, 1, 0, (CUstream)stream, params, 0);
@@ -27,12 +28,18 @@ static CUresult launch(uintptr_t f, unsigned gx, unsigned gy, unsigned bx, unsig
 
 int surepipe_init_outcome(void);
 
-static cublasStatus_t dgemm(uintptr_t h, int ta, int tb, int m, int n, int k, double alpha, uintptr_t a, int lda, uintptr_t b, int ldb, double beta, uintptr_t c, int ldc) {
-	return cublasDgemm((cublasHandle_t)h, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, (const double *)a, lda, (const double *)b, ldb, &beta, (double *)c, ldc);
+static cublasOperation_t op(int trans) { return trans ? CUBLAS_OP_T : CUBLAS_OP_N; }
+
+static cublasStatus_t dgemm(uintptr_t h, int ta, int tb, int m, int n, int k, double alpha, uintptr_t a, int lda,
+	uintptr_t b, int ldb, double beta, uintptr_t c, int ldc) {
+	return cublasDgemm((cublasHandle_t)h, op(ta), op(tb), m, n, k, &alpha, (const double *)a, lda, (const double *)b,
+		ldb, &beta, (double *)c, ldc);
 }
 
-static cublasStatus_t dgemv(uintptr_t h, int ta, int m, int n, double alpha, uintptr_t a, int lda, uintptr_t x, double beta, uintptr_t y) {
-	return cublasDgemv((cublasHandle_t)h, ta ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, &alpha, (const double *)a, lda, (const double *)x, 1, &beta, (double *)y, 1);
+static cublasStatus_t dgemv(uintptr_t h, int ta, int m, int n, double alpha, uintptr_t a, int lda, uintptr_t x,
+	double beta, uintptr_t y) {
+	return cublasDgemv((cublasHandle_t)h, op(ta), m, n, &alpha, (const double *)a, lda, (const double *)x, 1, &beta,
+		(double *)y, 1);
 }
 
 static cublasStatus_t create(uintptr_t stream, uintptr_t *out) {
@@ -43,7 +50,9 @@ static cublasStatus_t create(uintptr_t stream, uintptr_t *out) {
 	return cublasSetStream(h, (cudaStream_t)stream);
 }
 
-static cublasStatus_t set_workspace(uintptr_t h, uintptr_t p, size_t bytes) { return cublasSetWorkspace((cublasHandle_t)h, (void *)p, bytes); }
+static cublasStatus_t set_workspace(uintptr_t h, uintptr_t p, size_t bytes) {
+	return cublasSetWorkspace((cublasHandle_t)h, (void *)p, bytes);
+}
 static cublasStatus_t destroy(uintptr_t h) { return cublasDestroy((cublasHandle_t)h); }
 
 static CUresult host_alloc(uintptr_t *out, size_t bytes) {

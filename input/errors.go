@@ -3,6 +3,7 @@
 package input
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -131,4 +132,10 @@ func (e *Error) read() {
 	if said := verbs.FindStringSubmatch(text); said != nil {
 		e.Found = said[2]
 	}
+}
+
+// MarshalJSON has the text as error, and the fields.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"error": e.Error(), "field": e.Field, "found": e.Found,
+		"expected": e.Expected})
 }

@@ -34,6 +34,7 @@ func newColumns(dev array.Device, a Operator, s []float64) *columns {
 	c := &columns{a: know(a), s: dev.Alloc(1, len(s)), host: s}
 	dev.Upload(c.s, s)
 	c.base = base{name: "ScaleColumns", d: d, p: p, run: c.multiply}
+	c.Hold(c.s)
 	c.structure = Complete(c, columnsStructure(c))
 	return c
 }
@@ -98,9 +99,3 @@ func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
 	scaled := newColumns(dev, r, host)
 	return Owning(scaled, scaled, r)
 }
-
-// Bytes is the device memory of the scales.
-func (c *columns) Bytes() int64 { return c.s.Bytes() }
-
-// Release frees the scales.
-func (c *columns) Release() { c.s.Free() }

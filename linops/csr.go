@@ -134,6 +134,7 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 		}
 		dst.Device().MulCSR(dst, matrix, x)
 	}}
+	a.Hold(a.x, a.xt)
 	for u, c := range m.Indices {
 		a.colNorms[c] += m.Values[u] * m.Values[u]
 	}
@@ -170,20 +171,6 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 		return newCSR(dev, merged.Transpose(), merged)
 	}
 	return nil
-}
-
-// Bytes is the size of X and X' on the device.
-func (a *CSR) Bytes() int64 {
-	return 2*16*int64(len(a.m.Values)) + 8*int64(a.m.Rows+a.m.Cols+2)
-}
-
-// Release frees the device memory. The operator is dead afterwards.
-func (a *CSR) Release() {
-	if a.x != nil {
-		a.x.Free()
-		a.xt.Free()
-		a.x, a.xt = nil, nil
-	}
 }
 
 // Nonzeros is the number of stored entries.

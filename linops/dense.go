@@ -57,6 +57,7 @@ func DenseOf(rows array.Batch) *Dense {
 func newDense(on array.Batch, x *mat.Dense) *Dense {
 	a := &Dense{x: x, on: on}
 	a.base = base{name: "Dense", d: on.K(), p: on.N(), run: a.multiply}
+	a.Hold(on, &a.inverse)
 	a.know()
 	return a
 }
@@ -96,16 +97,6 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	}
 	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
 	return c
-}
-
-// Bytes is the size of X on the device, without the factors that SolveNormal keeps.
-func (a *Dense) Bytes() int64 { return a.on.Bytes() }
-
-// Release frees the device memory. The operator is dead afterwards.
-func (a *Dense) Release() {
-	a.inverse.Clear()
-	a.on.Free()
-	a.on = array.Batch{}
 }
 
 func (a *Dense) multiply(w product.Direction, dst, x array.Batch) {

@@ -34,6 +34,7 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 		s.Rows, s.Columns = s.Norm2, s.Norm2
 	}
 	s.ScaleColumns = a.scaleColumns
+	a.Hold(a.w, &a.inverse)
 	a.structure = Complete(a, s)
 	return a
 }
@@ -45,16 +46,6 @@ func (a *Diagonal) scaleColumns(dev array.Device, s []float64) Restricted {
 		scaled[j] = a.weights[j] * v
 	}
 	return NewDiagonal(dev, scaled)
-}
-
-// Bytes is the device memory of the weights.
-func (a *Diagonal) Bytes() int64 { return a.w.Bytes() }
-
-// Release frees the device memory. The operator is dead afterwards.
-func (a *Diagonal) Release() {
-	a.inverse.Clear()
-	a.w.Free()
-	a.w = array.Batch{}
 }
 
 // solveNormal sets dst = rhs ∘ 1/(1 + eta w^2).

@@ -26,6 +26,7 @@ func newLowRank(dev array.Device, t space.Space) *lowRank {
 	su, sv := a.factors()
 	dev.GemmEach(true, false, 1, a.U, su, a.U, su, 0, a.uu)
 	dev.GemmEach(true, false, 1, a.V, sv, a.V, sv, 0, a.vv)
+	a.Hold(a.uu, a.vv) // the factors belong to the space
 	a.structure.Normal = a.normal
 	return a
 }
@@ -80,15 +81,6 @@ func (a *lowRank) normal(dst, b array.Batch) {
 	qu.Free()
 }
 
-// Bytes counts U*U and V*V; the factors belong to the space.
-func (a *lowRank) Bytes() int64 { return a.uu.Bytes() + a.vv.Bytes() }
-
-// Release frees U*U and V*V.
-func (a *lowRank) Release() {
-	a.uu.Free()
-	a.vv.Free()
-}
-
 // lowRankPlusSparse is (Q, P, s) -> Q V* + U P* + S, or with s before (Q, P), where S is the sparse
 // matrix of the entries s: [I I] on a tangent space and a set of coordinates. The two share few
 // numbers,
@@ -122,6 +114,7 @@ func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) 
 	a := &lowRankPlusSparse{low: newLowRank(dev, low), sparseFirst: sparseFirst,
 		pattern: dev.NewPattern(shape.Rows, shape.Cols, set), set: dev.NewIndex(set)}
 	a.base = base{name: "low rank plus sparse", d: a.low.d, p: a.low.p + len(set), run: a.multiply}
+	a.Hold(array.Owned(a.low), a.pattern, a.set)
 	a.structure.Normal = a.normal
 	return a
 }
@@ -162,20 +155,8 @@ func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	a.low.sample(ds, a.pattern, 1, low)
 }
 
-// Bytes counts the set and the products of the factors; the factors belong to the space.
-func (a *lowRankPlusSparse) Bytes() int64 {
-	return a.set.Bytes() + 24*int64(a.set.Len()) + a.low.Bytes()
-}
-
-// Release frees the set and the products of the factors.
-func (a *lowRankPlusSparse) Release() {
-	a.low.Release()
-	a.pattern.Free()
-	a.set.Free()
-}
-
 // sampledTangent is a selection of a matrix's entries on a tangent space. It computes only the
-// selected places,
+// selected places. The pattern belongs to the selection, and the factors to the space.
 //
 //	Forward: dst = (Q V* + U P*)_places        Adjoint: dst = (Z V, Z* U)
 //
@@ -208,9 +189,3 @@ func (a *sampledTangent) multiply(w product.Direction, dst, x array.Batch) {
 		dev.Scatter(dst, z, a.order)
 	}
 }
-
-// Bytes is 0: the pattern belongs to the selection, and the factors to the space.
-func (a *sampledTangent) Bytes() int64 { return 0 }
-
-// Release does nothing.
-func (a *sampledTangent) Release() {}

@@ -27,6 +27,7 @@ func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
 	}
 	a := &outside{low: newLowRank(dev, t), set: set}
 	a.base = base{name: "outside of a set", d: a.low.d, p: a.low.p, run: a.multiply}
+	a.Hold(array.Owned(a.low))
 	a.structure = Complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }
@@ -75,9 +76,3 @@ func (a *outside) normal(dst, b array.Batch) {
 	a.low.sample(inside, a.set.Pattern(), 0, b)
 	a.subtract(dst, inside)
 }
-
-// Bytes counts the products of the factors; the factors belong to the space.
-func (a *outside) Bytes() int64 { return a.low.Bytes() }
-
-// Release frees the products of the factors.
-func (a *outside) Release() { a.low.Release() }

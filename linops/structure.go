@@ -351,9 +351,10 @@ func (s *Structure) adding(a *base, add func(w product.Direction, dst array.Batc
 	}
 }
 
-// base has what the operators of this package share: the two products, by one function of their direction, and
-// the structure, which is made when the operator is.
+// base has what the operators of this package share: the two products, by one function of their direction, the
+// structure, which is made when the operator is, and memory of their own.
 type base struct {
+	array.Held
 	name      string
 	d, p      int
 	run       func(w product.Direction, dst, x array.Batch)

@@ -43,6 +43,8 @@ const (
 	Sigma2TooLarge         = stages.Sigma2TooLarge
 	NotSmooth              = stages.NotSmooth
 	LargeStep              = stages.LargeStep
+	CriterionDisagrees     = stages.CriterionDisagrees
+	Correlated             = stages.Correlated
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.

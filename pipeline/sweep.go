@@ -13,6 +13,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/risk/folds"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -69,6 +70,10 @@ type SweepOptions struct {
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
 	Refine int
+	// Folds are those of risk.CV, with which there are no points beyond the grid, and of audits.
+	Folds folds.Folds
+	// Audit says whether the chosen point is audited: [SweepPoint].Audits.
+	Audit Auditing
 	// Lost, if not nil, is called once for each device that fails while others go on.
 	Lost func(device string, fault error)
 	// Known are the first points, in order, of an earlier sweep with the same inputs.
@@ -126,6 +131,8 @@ type SweepPoint struct {
 	Edge []int
 	// Choice says, in the minimizer stage, how sure the choice is; nil at the other points.
 	Choice *Choice
+	// Audits are those of the point that is chosen.
+	Audits []*Audit
 }
 
 // Sweep estimates the risk on a grid of weights and searches for its minimum, or that of another
@@ -220,6 +227,9 @@ type sweep struct {
 	lost      *losses
 	yield     func(SweepPoint, error) bool
 
+	// validated has the results of refits for criteria that need them, else nil.
+	validated *validation
+
 	telling sync.Mutex // held while o.Progress is called
 
 	mu     sync.Mutex
@@ -232,14 +242,6 @@ func (v SweepValue) defined() bool { return !math.IsNaN(v.Value) }
 
 // usable reports whether the search for the minimum may use the value.
 func (v SweepValue) usable() bool { return v.Trusted && v.defined() }
-
-// competes is what the least is looked for of.
-func (v SweepValue) competes() float64 {
-	if v.Unsure {
-		return v.Value + v.StdErr
-	}
-	return v.Value
-}
 
 // candidate is a point that may be the minimizer.
 type candidate struct {
@@ -295,12 +297,15 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	if err := o.checkRule(); err != nil {
 		return nil, err
 	}
-	if f.BlackBox != nil && o.Rule == OneStdErrRule {
+	if f.BlackBox != nil && o.Rule == OneStdErrRule && !o.Criterion.Rule().Refits {
 		return nil, refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which points of "+
 			"a black box do not have: choose the rule %s", o.Rule, MinimumRule)
 	}
 	if err := checkSample(y, d); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	if err := o.checkFolds(d); err != nil {
+		return nil, err
 	}
 	if o.Mu != nil && len(o.Mu) != d {
 		return nil, fmt.Errorf("pipeline: mu has %d values, expected %d", len(o.Mu), d)
@@ -363,25 +368,6 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 	}
 	o.Options.Parallel, o.Options.Logger = full.Parallel, full.Logger
 	return o.Options, nil
-}
-
-// chooseCriterion fills in the default, and what the criterion needs.
-func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
-	if o.Criterion == "" {
-		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", Completes(p))
-	}
-	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
-		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
-	}
-	if err := checkCriterion(p, o.Criterion); err != nil {
-		return err
-	}
-	rule := o.Criterion.Rule()
-	if rule.Sigma2 && o.Sigma2 == 0 {
-		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)
-	}
-	o.ALO = o.ALO || rule.Diagonal
-	return nil
 }
 
 // MostPoints is the largest number of points of a grid, whose results are held together.
@@ -478,6 +464,9 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if err := s.crossValidate(ctx); err != nil {
+		return err
+	}
 	if err := s.sweepGrid(ctx); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/risk"
+	"surepipe/vjp"
 )
 
 // Rule says which point of a sweep is chosen.
@@ -97,6 +98,37 @@ func (o *SweepOptions) checkRule() error {
 	return nil
 }
 
+// chooseCriterion fills in the default, and what the criterion needs.
+func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
+	if o.Criterion == "" {
+		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", false)
+	}
+	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
+		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
+	}
+	if err := checkCriterion(p, o.Criterion); err != nil {
+		return err
+	}
+	rule := o.Criterion.Rule()
+	if rule.Sigma2 && o.Sigma2 == 0 {
+		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)
+	}
+	o.ALO = o.ALO || rule.Diagonal
+	return nil
+}
+
+// checkFolds rejects folds that do not divide d observations.
+func (o *SweepOptions) checkFolds(d int) error {
+	if !o.Criterion.Rule().Refits {
+		return nil
+	}
+	o.Refine = -1
+	if err := o.Folds.Check(d); err != nil {
+		return refuse("Folds", o.Folds, "%v", err)
+	}
+	return nil
+}
+
 // choice compares all points with the minimizer.
 func (s *sweep) choice(best int) *Choice {
 	by := risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr}
@@ -135,4 +167,12 @@ func simpler(a, b SweepValue) bool {
 		return a.Digest.Divergence < b.Digest.Divergence
 	}
 	return slices.Compare(a.Weights, b.Weights) > 0
+}
+
+// competes is what the least is looked for of.
+func (v SweepValue) competes() float64 {
+	if v.Unsure {
+		return v.Value + v.StdErr
+	}
+	return v.Value
 }

@@ -81,6 +81,9 @@ func (s *sweep) runPart(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if err := s.crossValidate(ctx); err != nil {
+		return err
+	}
 	return s.sweepGrid(ctx)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // bare is the point without its estimate.
 func (p SweepPoint) bare() SweepPoint {
-	p.MuHat, p.B, p.Factors = nil, nil, nil
+	p.MuHat, p.B, p.Factors, p.LeftOut = nil, nil, nil, nil
 	return p
 }
 
@@ -76,10 +76,15 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 	last.Stage = MinimizerStage
 	last.Edge = s.edge(s.place(grid.index))
 	last.Choice = s.choice(best.index)
-	if !s.yield(last, nil) {
+	chosen := last.Choice.Chosen
+	if chosen == best.index {
+		if last.Audits, err = s.audits(ctx, &last); err != nil {
+			return err
+		}
+	}
+	if !s.yield(s.kept(last), nil) {
 		return errStopped
 	}
-	chosen := last.Choice.Chosen
 	if chosen == best.index {
 		return nil
 	}
@@ -87,7 +92,10 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 		return err
 	}
 	last.Stage = ChosenStage
-	if !s.yield(last, nil) {
+	if last.Audits, err = s.audits(ctx, &last); err != nil {
+		return err
+	}
+	if !s.yield(s.kept(last), nil) {
 		return errStopped
 	}
 	return nil
@@ -105,11 +113,15 @@ func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepP
 			return SweepPoint{}, err
 		}
 	}
-	again := *point
+	return *point, nil
+}
+
+// kept is the point with what was asked for.
+func (s *sweep) kept(p SweepPoint) SweepPoint {
 	if !s.o.KeepB {
-		again.B, again.Factors = nil, nil
+		p.B, p.Factors = nil, nil
 	}
-	return again, nil
+	return p
 }
 
 // again computes a point once more.

@@ -236,6 +236,9 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 		return nil, err
 	}
 	result.Index = i
+	if s.validated != nil && i < len(s.validated.sums) {
+		s.validated.put(&result, i)
+	}
 	seen := result
 	s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})
 	point := &SweepPoint{Risk: result, Stage: stage, Weights: weights, Loss: math.NaN()}

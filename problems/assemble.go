@@ -33,11 +33,11 @@ func (a *assembly) build(hyper Hyper) error {
 		return err
 	}
 	if a.data.Effects.Some() {
-		var err error
-		if a.y, err = a.withoutEffects(a.data, a.parts.Source, a.parts.Shape); err != nil {
+		if err := a.withoutEffects(a.data, a.parts.Source, a.parts.Shape); err != nil {
 			return err
 		}
 	}
+	a.y = a.p.remaining(a.data.Y)
 	if err := a.checkTerms(); err != nil {
 		return err
 	}
@@ -90,9 +90,8 @@ func (a *assembly) loss() error {
 	return nil
 }
 
-// columns centers and scales the columns of the operator, and y, where it is asked for.
+// columns centers and scales the columns of the operator where it is asked for.
 func (a *assembly) columns() error {
-	a.y = a.data.Y
 	if !a.data.Intercept && !a.data.Standardize {
 		return nil
 	}
@@ -102,9 +101,7 @@ func (a *assembly) columns() error {
 	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize); err != nil {
 		return err
 	}
-	if a.p.Loss.Squared() {
-		a.y = fitted(a.data)
-	} else if a.data.Intercept {
+	if a.data.Intercept && !a.p.Loss.Squared() {
 		a.p.unpenalize()
 	}
 	return nil

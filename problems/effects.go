@@ -2,11 +2,8 @@ package problems
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/internal/sublist"
@@ -50,14 +47,14 @@ func (b *assembly) checkEffects(data Data, from *spec.Source, cols []int) error 
 	return nil
 }
 
-// withoutEffects makes the operator that of the entries without the effects, and returns (I - Pi) y.
-func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) ([]float64, error) {
+// withoutEffects makes the operator that of the entries without the effects.
+func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) error {
 	if err := b.checkEffects(data, from, cols); err != nil {
-		return nil, err
+		return err
 	}
 	p := b.p
 	if i := slices.IndexFunc(b.roots, func(w float64) bool { return w == 0 }); i >= 0 {
-		return nil, fmt.Errorf("array \"weights\" holds 0 at [%d], but with effects of rows and columns every "+
+		return fmt.Errorf("array \"weights\" holds 0 at [%d], but with effects of rows and columns every "+
 			"entry needs a positive weight: leave the entry out", i)
 	}
 	weights := slices.Clone(b.roots)
@@ -67,25 +64,16 @@ func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) ([]f
 	shape := array.Shape{Rows: cols[0], Cols: cols[1]}
 	e, err := additive.NewEffects(p.dev, shape, from.Places, data.Effects.Rows, data.Effects.Columns, weights)
 	if err != nil {
-		return nil, trim(err)
+		return trim(err)
 	}
 	p.parts.Own(e.Release)
 	if e.Rank() >= p.D {
-		return nil, fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they "+
+		return fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they "+
 			"leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())
 	}
 	p.effects, p.Effects = e, data.Effects
 	p.Operator = additive.WithoutEffects(from.Selection, e)
-	z := p.dev.Alloc(1, len(data.Y))
-	defer z.Free()
-	p.dev.Upload(z, data.Y)
-	e.Remove(z)
-	rest := z.ToHost()
-	// Where the effects fit y the remaining rounding errors do not count.
-	if size := floats.Norm(data.Y, 2); floats.Norm(rest, 2) <= 1e-13*size || math.IsNaN(size) {
-		clear(rest)
-	}
-	return rest, nil
+	return nil
 }
 
 // EffectsDF are the degrees of freedom of the effects, 0 without them.

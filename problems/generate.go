@@ -80,29 +80,18 @@ var lassoGenerator = Generator{
 // normal entries, b with d/20 equal nonzeros (at least one) such that ||mu||^2 / (||mu||^2 + d
 // sigma2) = 0.8, sigma2 = 2, lambda = 0.1 lambda_max. It serves every regression problem.
 func GenerateLasso(d, p int, seed uint64) (Data, error) {
-	if d < 1 || p < 1 {
-		return Data{}, fmt.Errorf("a design matrix of %d x %d, expected positive dimensions", d, p)
-	}
-	x := make([]float64, d*p)
-	rng := stream(seed, streamDesign)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
-	nonzeros := min(max(d/20, 1), p)
-	mu := make([]float64, d)
-	norm2 := 0.0
-	for i := range mu {
-		for _, v := range x[i*p:][:nonzeros] {
-			mu[i] += v
+	var x []float64
+	data, err := LassoRows{D: d, P: p, Seed: seed}.Draw(func(row []float64) error {
+		if x == nil {
+			x = make([]float64, 0, d*p)
 		}
-		norm2 += mu[i] * mu[i]
+		x = append(x, row...)
+		return nil
+	})
+	if err == nil {
+		data.X = mat.NewDense(d, p, x)
 	}
-	scale := signalScale(d, norm2)
-	for i := range mu {
-		mu[i] *= scale
-	}
-	data := Data{X: mat.NewDense(d, p, x), YShape: []int{d}, Mu: mu}
-	return finish("lasso", data, seed, Hyper{Lambda: OfMax(0.1)})
+	return data, err
 }
 
 var completionGenerator = Generator{

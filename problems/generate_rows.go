@@ -17,9 +17,8 @@ type LassoRows struct {
 	Seed   uint64
 }
 
-// Draw hands the rows of X to write, of which none is kept, and returns the rest of the data. X, mu
-// and y are those of [GenerateLasso] with the same seed, bit for bit, if Nonzeros and Single are 0;
-// lambda is the same up to rounding.
+// Draw hands the rows of X to write, of which none is kept, and returns the rest of the data. The weight is computed
+// from an independent y, so that the estimator is fixed before y is drawn, and SURE is exactly unbiased.
 func (l LassoRows) Draw(write func(row []float64) error) (Data, error) {
 	if err := l.Check(); err != nil {
 		return Data{}, err

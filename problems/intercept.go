@@ -2,7 +2,6 @@ package problems
 
 import (
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -10,16 +9,6 @@ import (
 
 // smallSparse is the number of entries up to which a sparse matrix is centered in a dense copy.
 const smallSparse = 1 << 16
-
-// fitted is y, with its mean subtracted where there is an intercept.
-func fitted(d Data) []float64 {
-	if !d.Intercept {
-		return d.Y
-	}
-	y := slices.Clone(d.Y)
-	floats.AddConst(-stat.Mean(y, nil), y)
-	return y
-}
 
 // Intercept returns the intercept b0 of the fit mu_hat = b0 1 + A b, where A has the original
 // columns; ok is false where the problem has no intercept. b is that of the problem as it is

@@ -22,6 +22,12 @@ const (
 	maxUnpenalizedValues = 1 << 24
 )
 
+// The fit by the columns without a penalty has the tolerance fitTol, and must come within mostOff of its optimum.
+const (
+	fitTol  = 1e-12
+	mostOff = 1e-6
+)
+
 // maximizer computes the maxima of weights at one y.
 type maximizer struct {
 	*assembly
@@ -188,7 +194,7 @@ func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 	defer op.Release()
 	ctx := context.Background()
 	problem := solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}
-	solver, err := solve.New(ctx, solve.Default(problem), problem, solve.Options{Tol: 1e-12})
+	solver, err := solve.New(ctx, solve.Default(problem), problem, solve.Options{Tol: fitTol})
 	if err != nil {
 		return err
 	}
@@ -198,7 +204,7 @@ func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 		return err
 	}
 	defer sol.Release()
-	if sol.Optimality > 1e-6 {
+	if sol.Optimality > mostOff {
 		return fmt.Errorf("the fit by the coordinates without a penalty has not converged; expected a number")
 	}
 	dev.Copy(z, sol.MuHat)

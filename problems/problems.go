@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/input"
 	"surepipe/linops"
@@ -112,14 +114,42 @@ type Columns struct {
 // problem from which these have been projected off.
 func (p *Problem) Solve() vjp.Problem {
 	q := vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev}
-	switch {
-	case p.effects != nil:
-		q, _ = rewrite.Project(q, p.effects) // specBuilder has checked that the loss is one for it
-	case p.means != nil && p.constant == 0:
-		q, _ = rewrite.Project(q, additive.Constant(p.D))
+	if pi := p.projection(); pi != nil {
+		q, _ = rewrite.Project(q, pi) // assembly has checked that the loss is one for it
 	}
 	return q
 }
+
+// projection is that on the effects, or on the constants of an intercept; nil where there are neither.
+func (p *Problem) projection() additive.Projection {
+	switch {
+	case p.effects != nil:
+		return p.effects
+	case p.means != nil && p.constant == 0:
+		return additive.Constant(p.D)
+	}
+	return nil
+}
+
+// remaining is y without its projection. Where that is all of y the remaining rounding errors do not count.
+func (p *Problem) remaining(y []float64) []float64 {
+	pi := p.projection()
+	if pi == nil {
+		return y
+	}
+	z := p.dev.Alloc(1, len(y))
+	defer z.Free()
+	p.dev.Upload(z, y)
+	pi.Remove(z)
+	rest := z.ToHost()
+	if size := floats.Norm(y, 2); floats.Norm(rest, 2) <= roundingOfRest*size || math.IsNaN(size) {
+		clear(rest)
+	}
+	return rest
+}
+
+// roundingOfRest is how large what a projection leaves of y may be, relative to y, by rounding errors alone.
+const roundingOfRest = 1e-13
 
 // Release frees what the problem holds on the device.
 func (p *Problem) Release() { p.parts.Release() }

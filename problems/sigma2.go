@@ -117,7 +117,8 @@ func regressors(design Matrix, data Data) (*mat.Dense, []float64, error) {
 			return refuse("column %d of X is constant, and so is the intercept: leave one of them out", j)
 		}
 	}
-	return withOnes(c), fitted(data), nil
+	y, _, _ := additive.CenterColumns(mat.NewDense(d, 1, data.Y))
+	return withOnes(c), y.RawMatrix().Data, nil
 }
 
 // sigma2OfChannels is the mean of the estimates from the channels of an image (rows, columns,

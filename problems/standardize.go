@@ -154,39 +154,48 @@ func Spread(d Data) (means, deviations []float64) {
 		return nil, nil
 	}
 	means, squares, zeros := make([]float64, cols), make([]float64, cols), slices.Repeat([]int{rows}, cols)
-	eachEntry(x, func(j int, v float64) {
-		means[j] += v / float64(rows)
-		zeros[j]--
+	eachLine(x, func(columns []int, values []float64) {
+		for k, j := range columns {
+			means[j] += values[k] / float64(rows)
+			zeros[j]--
+		}
 	})
-	eachEntry(x, func(j int, v float64) { squares[j] += (v - means[j]) * (v - means[j]) })
+	eachLine(x, func(columns []int, values []float64) {
+		for k, j := range columns {
+			squares[j] += (values[k] - means[j]) * (values[k] - means[j])
+		}
+	})
 	for j, n := range zeros {
 		squares[j] += float64(n) * means[j] * means[j]
 	}
 	return means, deviationsOf(squares, means, rows)
 }
 
-// eachEntry calls f with the column and the value of each entry of a matrix in memory that is stored.
-func eachEntry(x spec.Matrix, f func(j int, v float64)) {
-	if s := x.Sparse; s != nil {
-		for u, j := range s.Indices {
-			f(j, s.Values[u])
-		}
-		return
+// eachLine calls f with the columns and the values of the stored entries of each row of a matrix in memory.
+func eachLine(x spec.Matrix, f func(columns []int, values []float64)) {
+	rows, cols := x.Dims()
+	all := make([]int, cols)
+	for j := range all {
+		all[j] = j
 	}
-	rows, _ := x.Dims()
 	for i := range rows {
-		for j, v := range x.Dense.RawRowView(i) {
-			f(j, v)
+		if s := x.Sparse; s != nil {
+			f(s.Indices[s.IndPtr[i]:s.IndPtr[i+1]], s.Values[s.IndPtr[i]:s.IndPtr[i+1]])
+		} else {
+			f(all, x.Dense.RawRowView(i))
 		}
 	}
 }
+
+// constantShare is the standard deviation over the mean up to which a column is constant but for rounding errors.
+const constantShare = 1e-14
 
 // deviationsOf are the standard deviations of columns of d entries, of which the sums of the squares without the mean
 // are given, in their place.
 func deviationsOf(squares, mean []float64, d int) []float64 {
 	for j, v := range squares {
 		squares[j] = math.Sqrt(v / float64(d))
-		if squares[j] <= 1e-14*math.Abs(mean[j]) {
+		if squares[j] <= constantShare*math.Abs(mean[j]) {
 			squares[j] = 0
 		}
 	}

@@ -114,9 +114,9 @@ func (p *box) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	dev.Clamp(dst, v, lo, hi)
 	p.lo.done(lo)
 	p.hi.done(hi)
-	return &diagonal{d: mask, t: t, kink: func(j int, v float64) float64 {
-		return clampKink(v, p.lo.at(j), p.hi.at(j))
-	}}, nil
+	j := newDiagonal(mask, t)
+	j.kink = func(j int, v float64) float64 { return clampKink(v, p.lo.at(j), p.hi.at(j)) }
+	return j, nil
 }
 
 func (p *box) value(b array.Batch) float64 {

@@ -9,8 +9,27 @@ import (
 	"surepipe/space"
 )
 
+// Plain is embedded in a [Curvature] that is known by its preconditioner and perhaps a trace: it is not diagonal, and
+// has no matrix.
+type Plain struct {
+	array.Held
+	// Sum and Squares are the sums of J's eigenvalues and of their squares, where Summed says that they are known.
+	Sum, Squares float64
+	Summed       bool
+}
+
+// Diagonal returns nil.
+func (*Plain) Diagonal() []float64 { return nil }
+
+// Matrix returns nil.
+func (*Plain) Matrix() []float64 { return nil }
+
+// Trace returns the sums.
+func (p *Plain) Trace() (trace, frobenius2 float64, ok bool) { return p.Sum, p.Squares, p.Summed }
+
 // diagonalCurvature is Q = diag(q), for E*E = I.
 type diagonalCurvature struct {
+	array.Held
 	q, factor []float64   // q_j and 1/(1 + t q_j)
 	on        array.Batch // factor
 }
@@ -23,6 +42,7 @@ func NewDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
 		c.factor[j] = 1 / (1 + t*x)
 	}
 	dev.Upload(c.on, c.factor)
+	c.Hold(c.on)
 	return c
 }
 
@@ -52,11 +72,9 @@ func (c *diagonalCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 	return trace, frobenius2, true
 }
 
-func (c *diagonalCurvature) Bytes() int64 { return c.on.Bytes() }
-func (c *diagonalCurvature) Release()     { c.on.Free() }
-
 // uniformCurvature is Q = q I in n coordinates, for E*E = I.
 type uniformCurvature struct {
+	Plain
 	q, t float64
 	n    int
 	once sync.Once
@@ -95,37 +113,31 @@ func (c *uniformCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 	return n * f, n * f * f, true
 }
 
-func (c *uniformCurvature) Bytes() int64 { return 0 }
-func (c *uniformCurvature) Release()     {}
-
 // appliedCurvature is the Q of a derivative J that is invertible, in the coordinates of all of R^n:
-// J = (I + t Q)^{-1}. It holds no memory besides J's.
+// J = (I + t Q)^{-1}.
 type appliedCurvature struct {
-	j                 Derivative
-	trace, frobenius2 float64
-	matrix            func() []float64
+	Plain
+	apply  func(dst, z array.Batch)
+	matrix func() []float64
 }
 
 // NewAppliedCurvature returns the Q of a derivative J that is invertible, in the coordinates of all of R^n,
-// J = (I + t Q)^{-1}, with the sum of J's eigenvalues and that of their squares. It holds no memory besides J's.
-func NewAppliedCurvature(j Derivative, trace, frobenius2 float64) Curvature {
-	return &appliedCurvature{j: j, trace: trace, frobenius2: frobenius2, matrix: func() []float64 { return nil }}
+// J = (I + t Q)^{-1}, with the sum of J's eigenvalues and that of their squares, NaN where these are not known. apply
+// sets dst = J z.
+func NewAppliedCurvature(apply func(dst, z array.Batch), trace, frobenius2 float64) Curvature {
+	return newApplied(apply, trace, frobenius2, func() []float64 { return nil })
+}
+
+func newApplied(apply func(dst, z array.Batch), trace, frobenius2 float64, matrix func() []float64) Curvature {
+	return &appliedCurvature{Plain{Sum: trace, Squares: frobenius2, Summed: !math.IsNaN(trace)}, apply, matrix}
 }
 
 func (c *appliedCurvature) Precondition(dst, image, z array.Batch) {
-	c.j.Apply(dst, z)
+	c.apply(dst, z)
 	vector.Rest(image, z, dst)
 }
 
-func (c *appliedCurvature) Diagonal() []float64 { return nil }
-func (c *appliedCurvature) Matrix() []float64   { return c.matrix() }
-
-func (c *appliedCurvature) Trace() (trace, frobenius2 float64, ok bool) {
-	return c.trace, c.frobenius2, true
-}
-
-func (c *appliedCurvature) Bytes() int64 { return 0 }
-func (c *appliedCurvature) Release()     {}
+func (c *appliedCurvature) Matrix() []float64 { return c.matrix() }
 
 // multipliedCurvature is c Q for the step t where Q is for the step c t: t (c Q) = (c t) Q.
 type multipliedCurvature struct {
@@ -149,6 +161,7 @@ func (borrowed) Release()     {}
 
 // blockCurvature is Q = diag(Q_1, Q_2, ...), whose parts belong to the derivatives of the blocks.
 type blockCurvature struct {
+	Plain
 	parts []Curvature // nil where Q_i = 0, and E_i*E_i = I
 	at    []int       // part i is coordinates [at[i], at[i+1])
 }
@@ -215,14 +228,11 @@ func (c *blockCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 	return trace, frobenius2, true
 }
 
-func (c *blockCurvature) Bytes() int64 { return 0 }
-func (c *blockCurvature) Release()     {}
-
 // blockModel is the model of J = diag(J_1, J_2, ...); nil where a block has none. at has the places
 // of the blocks. It borrows the models of the blocks.
 func blockModel(at []int, blocks []Derivative) *Model {
 	spaces, models := make([]space.Space, len(blocks)), make([]*Model, len(blocks))
-	c := &blockCurvature{make([]Curvature, len(blocks)), make([]int, len(blocks)+1)}
+	c := &blockCurvature{parts: make([]Curvature, len(blocks)), at: make([]int, len(blocks)+1)}
 	nonzero := false
 	for i, j := range blocks {
 		m := j.Model()

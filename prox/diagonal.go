@@ -2,7 +2,6 @@ package prox
 
 import (
 	"math"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
@@ -18,7 +17,15 @@ type diagonal struct {
 	// The margin of the model: the distance of v_j to the nearest kink of entry j, or margin.
 	kink   func(j int, v float64) float64
 	margin func(v array.Batch) float64
-	LazyModel
+	jacobian
+}
+
+// newDiagonal returns J = diag(d), which owns d, at the step t.
+func newDiagonal(d array.Batch, t float64) *diagonal {
+	j := &diagonal{d: d, t: t}
+	j.jacobian.build = j.model
+	j.Hold(d)
+	return j
 }
 
 func (j *diagonal) Apply(dst, z array.Batch) {
@@ -27,16 +34,8 @@ func (j *diagonal) Apply(dst, z array.Batch) {
 }
 
 func (j *diagonal) Diagonal() array.Batch { return j.d }
-func (j *diagonal) Bytes() int64          { return j.d.Bytes() + j.ModelBytes() }
 
-func (j *diagonal) Release() {
-	j.FreeModel()
-	j.d.Free()
-}
-
-func (j *diagonal) Model() *Model { return j.Get(j.build) }
-
-func (j *diagonal) build() *Model {
+func (j *diagonal) model() *Model {
 	set, q, nonzero := []int{}, []float64{}, false
 	for i, x := range vector.OnHost(j.d) {
 		if x == 0 {
@@ -64,10 +63,8 @@ type multiple struct {
 	dev    array.Device
 	n      int
 	margin func(v array.Batch) float64
-	LazyModel
-
-	own sync.Mutex
-	d   array.Batch
+	d      array.Batch
+	jacobian
 }
 
 // newMultiple returns J = s I at v, whose model has the given margin; nil stands for +Inf.
@@ -75,13 +72,27 @@ func newMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) *
 	if margin == nil {
 		margin = endless
 	}
-	return &multiple{s: s, dev: v.Device(), n: v.N(), margin: margin}
+	return multipleOf(s, v.Device(), v.N(), margin)
+}
+
+func multipleOf(s float64, dev array.Device, n int, margin func(v array.Batch) float64) *multiple {
+	j := &multiple{s: s, dev: dev, n: n, margin: margin}
+	j.jacobian.build = j.model
+	return j
 }
 
 // NewMultiple returns the derivative J = s I at v for s = 0 or 1, whose model, {0} or all of R^n, has the given
 // margin; nil stands for +Inf.
 func NewMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) Derivative {
 	return newMultiple(s, v, margin)
+}
+
+// NewDiagonal returns the derivative J = diag(d) of a regularizer, which owns d. model makes its model when it is first
+// asked for.
+func NewDiagonal(d array.Batch, model func() *Model) Derivative {
+	j := newDiagonal(d, 0)
+	j.build = model
+	return j
 }
 
 // NewProjection returns the derivative J of a regularizer without curvature, the orthogonal projection on the
@@ -92,7 +103,7 @@ func NewProjection(dev array.Device, t space.Space, margin func(v array.Batch) f
 	switch f := t.Form(); {
 	case f.Kind == space.Whole || f.Kind == space.Subset && (n == 0 || n == p):
 		t.Release()
-		return &multiple{s: float64(min(n, 1)), dev: dev, n: p, margin: margin}
+		return multipleOf(float64(min(n, 1)), dev, p, margin)
 	case f.Kind == space.Subset:
 		mask := make([]float64, p)
 		for _, j := range f.Set {
@@ -101,7 +112,9 @@ func NewProjection(dev array.Device, t space.Space, margin func(v array.Batch) f
 		t.Release()
 		d := dev.Alloc(1, p)
 		dev.Upload(d, mask)
-		return &diagonal{d: d, margin: margin}
+		j := newDiagonal(d, 0)
+		j.margin = margin
+		return j
 	}
 	return &projection{Space: t, model: Model{Space: t, Margin: margin}}
 }
@@ -137,18 +150,14 @@ func (j *multiple) Apply(dst, z array.Batch) {
 }
 
 func (j *multiple) Diagonal() array.Batch {
-	j.own.Lock()
-	defer j.own.Unlock()
-	if j.d.IsZero() {
-		j.d = j.dev.Alloc(1, j.n)
-		j.dev.Fill(j.d, j.s)
-	}
-	return j.d
+	return j.keep(&j.d, func() array.Batch {
+		d := j.dev.Alloc(1, j.n)
+		j.dev.Fill(d, j.s)
+		return d
+	})
 }
 
-func (j *multiple) Model() *Model { return j.Get(j.build) }
-
-func (j *multiple) build() *Model {
+func (j *multiple) model() *Model {
 	switch {
 	case j.s == 0:
 		return &Model{Space: space.Coordinates(j.dev, j.n, nil), Margin: j.margin}
@@ -156,20 +165,6 @@ func (j *multiple) build() *Model {
 		return &Model{Space: space.All(j.n), Margin: j.margin}
 	}
 	return &Model{Space: space.All(j.n), Curvature: &uniformCurvature{q: j.q, t: j.t, n: j.n}, Margin: j.margin}
-}
-
-func (j *multiple) Bytes() int64 {
-	j.own.Lock()
-	defer j.own.Unlock()
-	return j.d.Bytes() + j.ModelBytes()
-}
-
-func (j *multiple) Release() {
-	j.FreeModel()
-	j.own.Lock()
-	defer j.own.Unlock()
-	j.d.Free()
-	j.d = array.Batch{}
 }
 
 // margins is the margin of the model.

@@ -126,7 +126,7 @@ func (p *elasticNet) Eval(dst, v array.Batch, t float64) error {
 func (p *elasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize(p.name, p.Dim(), dst, v, t)
 	dev := v.Device()
-	j := &diagonal{d: dev.Alloc(1, v.N()), t: t}
+	j := newDiagonal(dev.Alloc(1, v.N()), t)
 	j.kink = func(j int, v float64) float64 { return softKink(v, t*p.w.at(j)) }
 	dev.SoftMask(j.d, v, p.w.on, t*p.w.one)
 	dev.Soft(dst, v, p.w.on, t*p.w.one)

@@ -89,28 +89,18 @@ func (p *function) Linearize(dst, v array.Batch, t float64) (Derivative, error) 
 		keep.Free()
 		return nil, err
 	}
-	return &functionDerivative{p, keep, t}, nil
-}
-
-// functionDerivative is a user's J at v.
-type functionDerivative struct {
-	p *function
-	v array.Batch
-	t float64
-}
-
-func (j *functionDerivative) Apply(dst, z array.Batch) {
-	n := j.v.N()
-	vector.CheckApply("function", n, dst, z)
-	v, in, out := j.v.ToHost(), z.ToHost(), make([]float64, z.K()*n)
-	apply := j.p.vjp
-	if apply == nil {
-		apply = j.p.differences()
-	}
-	for i := range z.K() {
-		apply(out[i*n:(i+1)*n:(i+1)*n], v, in[i*n:(i+1)*n:(i+1)*n], j.t)
-	}
-	dst.Device().Upload(dst, out)
+	n := v.N()
+	return NewDerivative("function", n, func(dst, z array.Batch) {
+		apply := p.vjp
+		if apply == nil {
+			apply = p.differences()
+		}
+		v, in, out := keep.ToHost(), z.ToHost(), make([]float64, z.K()*n)
+		for i := range z.K() {
+			apply(out[i*n:(i+1)*n:(i+1)*n], v, in[i*n:(i+1)*n:(i+1)*n], t)
+		}
+		dst.Device().Upload(dst, out)
+	}, nil, keep), nil
 }
 
 // differenceStep is the step of a central difference relative to the size of the argument, the cube
@@ -146,11 +136,3 @@ func (p *function) differences() func(dst, v, z []float64, t float64) {
 		}
 	}
 }
-
-func (j *functionDerivative) Diagonal() array.Batch { return array.Batch{} }
-
-// Model returns nil: nothing is known about where functions are smooth.
-func (j *functionDerivative) Model() *Model { return nil }
-
-func (j *functionDerivative) Bytes() int64 { return j.v.Bytes() }
-func (j *functionDerivative) Release()     { j.v.Free() }

@@ -142,13 +142,16 @@ func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
 func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("joint l2", p.Dim(), dst, v, t)
 	dev := v.Device()
-	j := &jointDerivative{p: p, t: t, u: dev.Alloc(1, p.Dim()), s: dev.Alloc(1, p.n), c: dev.Alloc(1, p.n)}
-	p.inner(j.c, v, v)
-	dev.Shrink(j.s, j.c, array.Batch{}, vector.Times(t, p.lambda))
-	dev.ShrinkSlope(j.c, j.c, array.Batch{}, vector.Times(t, p.lambda))
-	dev.Copy(j.u, v)
-	p.scale(dst, v, j.s)
-	return j, nil
+	u, s, c := dev.Alloc(1, p.Dim()), dev.Alloc(1, p.n), dev.Alloc(1, p.n)
+	p.inner(c, v, v)
+	dev.Shrink(s, c, array.Batch{}, vector.Times(t, p.lambda))
+	dev.ShrinkSlope(c, c, array.Batch{}, vector.Times(t, p.lambda))
+	dev.Copy(u, v)
+	p.scale(dst, v, s)
+	// J z = s z + c u <u, z> for every i, with the shrinkage factors s, the argument u, and c = t lambda/||u||^3, 0
+	// where i is inactive.
+	return NewDerivative("joint l2", p.Dim(), func(dst, z array.Batch) { p.scaleAlong(dst, z, s, c, u) },
+		func() *Model { return p.model(s, u, t) }, u, s, c), nil
 }
 
 // norms are ||b_g||, on the host.
@@ -216,40 +219,11 @@ func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
 	return sumOfSurplus(norms, along, p.lambda, t) / float64(p.width)
 }
 
-// jointDerivative is J z = s z + c u <u, z> for every i, with the shrinkage factors s, the argument
-// u, and c = t lambda/||u||^3, 0 where i is inactive.
-type jointDerivative struct {
-	p       *jointL2
-	t       float64
-	u, s, c array.Batch
-	LazyModel
-}
-
-func (j *jointDerivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("joint l2", j.p.Dim(), dst, z)
-	j.p.scaleAlong(dst, z, j.s, j.c, j.u)
-}
-
-func (j *jointDerivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *jointDerivative) Model() *Model         { return j.Get(j.build) }
-
-func (j *jointDerivative) Bytes() int64 {
-	return j.u.Bytes() + j.s.Bytes() + j.c.Bytes() + j.ModelBytes()
-}
-
-func (j *jointDerivative) Release() {
-	j.FreeModel()
-	j.u.Free()
-	j.s.Free()
-	j.c.Free()
-}
-
-// build restricts J to the active groups i, where
+// model restricts J to the active groups i, where
 //
 //	Q_i = lambda/||b_i|| (I - v_i v_i*/||v_i||^2),   ||b_i|| = s_i ||v_i||.
-func (j *jointDerivative) build() *Model {
-	p := j.p
-	s, v := vector.OnHost(j.s), vector.OnHost(j.u)
+func (p *jointL2) model(shrinkage, argument array.Batch, t float64) *Model {
+	dev, s, v := argument.Device(), vector.OnHost(shrinkage), vector.OnHost(argument)
 	active := where(p.groups(), func(i int) bool { return s[i*p.width] > 0 })
 	set := make([]int, 0, len(active)*p.count*p.width)
 	for k := range p.count {
@@ -259,34 +233,48 @@ func (j *jointDerivative) build() *Model {
 			}
 		}
 	}
-	m := &Model{Space: space.Coordinates(j.u.Device(), p.Dim(), set), Margin: j.margin}
+	m := &Model{Space: space.Coordinates(dev, p.Dim(), set),
+		Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
 	if p.count*p.width < 2 || len(active) == 0 || p.lambda == 0 {
 		return m
 	}
-	c := &jointCurvature{dev: j.u.Device(), planeGroups: planeGroups{len(active) * p.width, p.count, p.width},
-		q: make([]float64, len(active)), factor: make([]float64, len(active)), unit: make([]float64, len(set))}
-	norms := p.norms(j.u)
+	on := planeGroups{len(active) * p.width, p.count, p.width}
+	q, factor, unit := make([]float64, len(active)), make([]float64, len(active)), make([]float64, len(set))
+	norms := p.norms(argument)
 	var group []int
 	for a, i := range active {
-		c.factor[a] = s[i*p.width]
-		c.q[a] = p.lambda / (c.factor[a] * norms[i])
-		group = c.members(group, a)
+		factor[a] = s[i*p.width]
+		q[a] = p.lambda / (factor[a] * norms[i])
+		group = on.members(group, a)
 		for _, k := range group {
-			c.unit[k] = v[set[k]] / norms[i]
+			unit[k] = v[set[k]] / norms[i]
 		}
+	}
+	c := newRadial(q, unit, on.members, func(int) int { return p.count * p.width }, factor)
+	c.put = func() func(dst, z array.Batch) {
+		both := make([]float64, 2*on.n) // s, and then 1 - s, of the entries of a plane
+		for i := range on.n {
+			s := factor[i/on.width]
+			both[i], both[on.n+i] = s, 1-s
+		}
+		factors, u := dev.Alloc(1, len(both)), dev.Alloc(1, len(unit))
+		dev.Upload(factors, both)
+		dev.Upload(u, unit)
+		c.Hold(factors, u)
+		return func(dst, z array.Batch) { on.scaleAlong(dst, z, on.of(factors, 0), on.of(factors, 1), u) }
 	}
 	m.Curvature, m.root = c, c.root
 	return m
 }
 
 // margin is the least | ||v_i|| - t lambda |.
-func (j *jointDerivative) margin(v array.Batch) float64 {
+func (p *jointL2) margin(v array.Batch, t float64) float64 {
 	least := math.Inf(1)
-	if j.p.lambda == 0 {
+	if p.lambda == 0 {
 		return least
 	}
-	for _, norm := range j.p.norms(v) {
-		least = min(least, math.Abs(norm-j.t*j.p.lambda))
+	for _, norm := range p.norms(v) {
+		least = min(least, math.Abs(norm-t*p.lambda))
 	}
 	return least
 }

@@ -73,22 +73,22 @@ func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 			dev.Lin(u, 0x1p1000, v, 0, array.Batch{})
 			dev.Lin(u, 1/(0x1p1000*norm), u, 0, array.Batch{})
 		}
-		j = NewRadial(s, 1-s, u, func(j Derivative) *Model { return p.model(j, u, s, norm, t) })
+		j = NewRadial(s, 1-s, u, func() *Model { return p.model(u, s, norm, t) })
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
 }
 
 // model has Q = lambda/||b|| (I - u u*), ||b|| = s norm.
-func (p *l2) model(j Derivative, u array.Batch, s, norm, t float64) *Model {
+func (p *l2) model(u array.Batch, s, norm, t float64) *Model {
 	n, rest := u.N(), float64(u.N()-1)
 	m := &Model{Space: space.All(n), Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
 	if n > 1 {
-		m.Curvature = &appliedCurvature{j: j, trace: 1 + rest*s, frobenius2: 1 + rest*s*s, matrix: func() []float64 {
+		m.Curvature = newApplied(radialMap(s, 1-s, u), 1+rest*s, 1+rest*s*s, func() []float64 {
 			q := vector.SquareMatrix(n)
 			addRadial(q, n, where(n, func(int) bool { return true }), p.lambda/(s*norm), vector.OnHost(u))
 			return q
-		}}
+		})
 	}
 	return m
 }
@@ -116,40 +116,22 @@ func (p *l2) value(b array.Batch) float64 {
 	return vector.Times(p.lambda, norm[0])
 }
 
-// radial is J = s I + c u u* with ||u|| = 1.
-type radial struct {
-	s, c  float64
-	u     array.Batch
-	model func() *Model
-	LazyModel
-}
-
 // NewRadial returns the derivative J = s I + c u u*, with a unit vector u that it owns, of a regularizer that depends
 // on ||b|| alone. model makes its model when it is first asked for.
-func NewRadial(s, c float64, u array.Batch, model func(j Derivative) *Model) Derivative {
-	j := &radial{s: s, c: c, u: u}
-	j.model = func() *Model { return model(j) }
-	return j
+func NewRadial(s, c float64, u array.Batch, model func() *Model) Derivative {
+	return NewDerivative("a radial map", u.N(), radialMap(s, c, u), model, u)
 }
 
-func (j *radial) Apply(dst, z array.Batch) {
-	vector.CheckApply("a radial map", j.u.N(), dst, z)
-	dev := dst.Device()
-	k := vector.GetScalars(z.K())
-	defer vector.ScalarsPool.Put(k)
-	dev.Dot(k.C, j.u, z)
-	for i := range k.C {
-		k.A[i] = j.s
-		k.C[i] *= j.c
+// radialMap is z -> s z + c u <u, z>.
+func radialMap(s, c float64, u array.Batch) func(dst, z array.Batch) {
+	return func(dst, z array.Batch) {
+		k := vector.GetScalars(z.K())
+		defer vector.ScalarsPool.Put(k)
+		dst.Device().Dot(k.C, u, z)
+		for i := range k.C {
+			k.A[i] = s
+			k.C[i] *= c
+		}
+		dst.Device().LinEach(dst, k.A, z, k.C, u)
 	}
-	dev.LinEach(dst, k.A, z, k.C, j.u)
-}
-
-func (j *radial) Diagonal() array.Batch { return array.Batch{} }
-func (j *radial) Model() *Model         { return j.Get(j.model) }
-func (j *radial) Bytes() int64          { return j.u.Bytes() + j.ModelBytes() }
-
-func (j *radial) Release() {
-	j.FreeModel()
-	j.u.Free()
 }

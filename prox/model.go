@@ -2,7 +2,6 @@ package prox
 
 import (
 	"math"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/space"
@@ -206,50 +205,6 @@ func StructureOf(p Prox) Structure {
 func Release(p Prox) {
 	if free := StructureOf(p).Release; free != nil {
 		free()
-	}
-}
-
-// LazyModel builds the model of a derivative when it is first asked for.
-type LazyModel struct {
-	mu    sync.Mutex
-	built bool
-	model *Model
-}
-
-// Get returns the model, which build makes the first time.
-func (l *LazyModel) Get(build func() *Model) *Model {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.built {
-		l.model, l.built = build(), true
-	}
-	return l.model
-}
-
-// ModelBytes is the device memory of the model, if it was built.
-func (l *LazyModel) ModelBytes() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.model == nil {
-		return 0
-	}
-	bytes := l.model.Space.Bytes()
-	if l.model.Curvature != nil {
-		bytes += l.model.Curvature.Bytes()
-	}
-	return bytes
-}
-
-// FreeModel releases the model, if it was built.
-func (l *LazyModel) FreeModel() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.model != nil {
-		l.model.Space.Release()
-		if l.model.Curvature != nil {
-			l.model.Curvature.Release()
-		}
-		l.model = nil
 	}
 }
 

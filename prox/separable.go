@@ -2,7 +2,6 @@ package prox
 
 import (
 	"fmt"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
@@ -67,6 +66,7 @@ func (p *separable) Eval(dst, v array.Batch, t float64) error {
 func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("separable", p.Dim(), dst, v, t)
 	j := &separableDerivative{at: p.at, blocks: make([]Derivative, 0, len(p.blocks))}
+	j.build = func() *Model { return blockModel(j.at, j.blocks) }
 	for i, q := range p.blocks {
 		lo, hi := p.at[i], p.at[i+1]
 		d, err := q.Linearize(dst.Cols(lo, hi), v.Cols(lo, hi), t)
@@ -75,6 +75,7 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 			return nil, fmt.Errorf("block %d: %w", i, err)
 		}
 		j.blocks = append(j.blocks, d)
+		j.Hold(array.Owned(d))
 	}
 	return j, nil
 }
@@ -83,11 +84,8 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 type separableDerivative struct {
 	at     []int
 	blocks []Derivative
-	LazyModel
-
-	own    sync.Mutex
-	asked  bool        // for the diagonal
-	joined array.Batch // the diagonal, where there is one
+	joined array.Batch // the diagonal, where there is one and it has been asked for
+	jacobian
 }
 
 func (j *separableDerivative) Apply(dst, z array.Batch) {
@@ -100,45 +98,18 @@ func (j *separableDerivative) Apply(dst, z array.Batch) {
 
 // Diagonal joins those of the blocks.
 func (j *separableDerivative) Diagonal() array.Batch {
-	j.own.Lock()
-	defer j.own.Unlock()
-	if j.asked {
-		return j.joined
-	}
-	j.asked = true
 	parts := make([]array.Batch, len(j.blocks))
 	for i, d := range j.blocks {
 		if parts[i] = d.Diagonal(); parts[i].IsZero() {
-			return j.joined
+			return array.Batch{}
 		}
 	}
-	dev := parts[0].Device()
-	j.joined = dev.Alloc(1, j.at[len(j.blocks)])
-	for i, d := range parts {
-		dev.Copy(j.joined.Cols(j.at[i], j.at[i+1]), d)
-	}
-	return j.joined
-}
-
-func (j *separableDerivative) Model() *Model {
-	return j.Get(func() *Model { return blockModel(j.at, j.blocks) })
-}
-
-func (j *separableDerivative) Bytes() int64 {
-	j.own.Lock()
-	n := j.joined.Bytes()
-	j.own.Unlock()
-	n += j.ModelBytes()
-	for _, d := range j.blocks {
-		n += d.Bytes()
-	}
-	return n
-}
-
-func (j *separableDerivative) Release() {
-	j.FreeModel()
-	j.joined.Free()
-	for _, d := range j.blocks {
-		d.Release()
-	}
+	return j.keep(&j.joined, func() array.Batch {
+		dev := parts[0].Device()
+		joined := dev.Alloc(1, j.at[len(j.blocks)])
+		for i, d := range parts {
+			dev.Copy(joined.Cols(j.at[i], j.at[i+1]), d)
+		}
+		return joined
+	})
 }

@@ -104,7 +104,7 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	}
 	dev.Lin(dst, 1, dst, 1, p.c)
 	offset := slices.Clone(vector.OnHost(p.c))
-	return &remodeled{Derivative: j, change: func(m *Model) *Model {
+	return remodel(j, func(m *Model) *Model {
 		if m == nil || m.Margin == nil {
 			return m
 		}
@@ -117,5 +117,5 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 			dev.Lin(x, 1, v, -1, c)
 			return m.Margin(x)
 		}, root: func() *space.Rows { return m.Root() }}
-	}}, nil
+	}), nil
 }

@@ -3,6 +3,8 @@ package prox
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
@@ -93,37 +95,30 @@ func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
 	}
 }
 
-// owned is a Prox that owns regularizers from which it is made.
-type owned struct {
+// owner is a Prox that owns regularizers from which it is made.
+type owner struct {
 	Prox
-	from []Prox
+	release func()
 }
 
-func (p owned) Structure() Structure {
+func (p owner) Structure() Structure {
 	s := StructureOf(p.Prox)
-	s.Release = p.Release
+	s.Release = p.release
 	return s
 }
 
-// Release releases what p owns.
-func (p owned) Release() {
-	for _, q := range p.from {
-		Release(q)
-	}
-}
-
-// own returns p as the owner of those regularizers in from that hold memory.
+// own returns p as the owner of the regularizers in from, if any of them holds memory.
 func own(p Prox, from ...Prox) Prox {
-	o := owned{Prox: p}
-	for _, q := range from {
-		if StructureOf(q).Release != nil {
-			o.from = append(o.from, q)
-		}
-	}
-	if len(o.from) == 0 {
+	if !slices.ContainsFunc(from, func(q Prox) bool { return StructureOf(q).Release != nil }) {
 		return p
 	}
-	return o
+	return owner{p, func() { releaseAll(from) }}
+}
+
+func releaseAll(from []Prox) {
+	for _, q := range from {
+		Release(q)
+	}
 }
 
 // blockStructure is that of sum_i r_i(b_i).
@@ -265,9 +260,7 @@ func (s *blocks) on(dev array.Device, t space.Space) (Prox, error) {
 		}
 		q, err := s.parts[i].On(dev, subset{p: s.p.at[i+1] - s.p.at[i], set: part})
 		if q == nil || err != nil {
-			for _, q := range made {
-				Release(q)
-			}
+			releaseAll(made)
 			return nil, err
 		}
 		made, confined = append(made, q), append(confined, Block{q, len(part)})
@@ -299,9 +292,7 @@ func (s *blocks) rescale(dev array.Device, units []float64) (Prox, error) {
 		}
 		q, err := r.Rescale(dev, units[s.p.at[i]:s.p.at[i+1]])
 		if err != nil {
-			for _, q := range made {
-				Release(q)
-			}
+			releaseAll(made)
 			return nil, err
 		}
 		made = append(made, q)
@@ -444,7 +435,7 @@ func (p *scaled) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 // multiplied turns the derivative j of prox_{(c t) r}, which it takes over, into that of prox_{t (c
 // r)}: J is the same, and Q is multiplied by c.
 func multiplied(j Derivative, c float64) Derivative {
-	return &remodeled{Derivative: j, change: func(m *Model) *Model {
+	return remodel(j, func(m *Model) *Model {
 		if m == nil || m.Curvature == nil {
 			return m
 		}
@@ -456,16 +447,17 @@ func multiplied(j Derivative, c float64) Derivative {
 				}
 				return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(c), w.Values)}
 			}}
-	}}
+	})
 }
 
 // remodeled is a derivative whose model is another's changed, with the same memory.
 type remodeled struct {
 	Derivative
-	change func(m *Model) *Model
-	LazyModel
+	model func() *Model
 }
 
-func (j *remodeled) Model() *Model {
-	return j.Get(func() *Model { return j.change(j.Derivative.Model()) })
+func remodel(j Derivative, change func(m *Model) *Model) Derivative {
+	return remodeled{j, sync.OnceValue(func() *Model { return change(j.Model()) })}
 }
+
+func (j remodeled) Model() *Model { return j.model() }

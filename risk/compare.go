@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -29,8 +30,10 @@ type Digest struct {
 	Images *Packed `json:"images,omitempty"`
 	Probes int     `json:"probes,omitempty"`
 	// Losses is the projection of the errors of predicting each observation of which alo is the mean,
-	// where that is the criterion.
+	// where that is the criterion; or those of units of observations that are left out together, of which there are
+	// Units, each a sum times Units/d. Units is 0 for single observations.
 	Losses *Packed `json:"losses,omitempty"`
+	Units  int     `json:"units,omitempty"`
 	// Influences are those of groups of the probes, which all fits have in common, on alo where it comes
 	// from them: their norm is alo's error by the probes.
 	Influences *Packed `json:"influences,omitempty"`
@@ -84,6 +87,8 @@ type Comparison struct {
 // given, whose changes from draw to draw are most of the error of near pairs (a LASSO with d < p:
 // within one paired error in a quarter of the draws). It stands alone for other losses than the
 // squared one, of which there are no images, and is then too small for near pairs.
+//
+// For CV it is the paired error alone, over the units that are left out together.
 //
 // For BIC, and AIC without sigma2, which do not estimate a risk, it is NaN.
 func (c Comparison) Difference(a, b Fit) Difference {
@@ -148,10 +153,11 @@ func distance(a, b *Packed) float64 {
 
 // paired is the standard error of the mean of d differences of which the projection is known.
 func paired(a, b Fit) float64 {
-	if !alike(a.Losses, b.Losses) || a.D < 2 {
+	units := cmp.Or(a.Units, a.D)
+	if !alike(a.Losses, b.Losses) || a.Units != b.Units || units < 2 {
 		return math.NaN()
 	}
-	d := float64(a.D)
+	d := float64(units)
 	norm, mean := distance(a.Losses, b.Losses), math.Abs(a.Value-b.Value)*math.Sqrt(d)
 	probes := influence(a.Influences, b.Influences)
 	if mean >= norm {

@@ -19,6 +19,8 @@ type Rule struct {
 	Sigma2 bool
 	// Diagonal says that it needs the diagonal of D mu_hat, or at least 24 probes that show it.
 	Diagonal bool
+	// Refits says that it needs fits without some of the observations, which a sweep makes for it.
+	Refits bool
 	// Predicts says that it estimates the error of predicting an observation that was not made.
 	Predicts bool
 	// Proviso ends a sentence that says what it aims at.
@@ -63,6 +65,8 @@ type Fitted struct {
 	SURE, SUREStdErr float64
 	// Criteria are the numbers that were computed with the fit.
 	Criteria Criteria
+	// CV is the result of refits, nil where there were none.
+	CV *CrossValidation
 	// Unresolved is the number of observations because of which leave-one-out is not known, and
 	// NotLeftOut that of observations over which its mean does not go.
 	Unresolved, NotLeftOut int
@@ -112,6 +116,26 @@ from the exact diagonal where that is cheap or --trace is exact, else from 48 pr
 		Value:      func(f Fitted) (float64, float64) { return f.Criteria.ALO, f.Criteria.ALOStdErr },
 		Text:       textOfALO,
 		Difference: ofALO,
+	},
+	{
+		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses,
+		Help: `cross-validation: the mean error of predicting observations from fits without them,
+--folds by --folds, in proportion to which lambda is smaller. The error of the mean,
+and that of differences, go over observations, or over the groups and blocks that are
+left out together (--groups, --blocks). In a sweep that asks for it`,
+		Value: func(f Fitted) (float64, float64) {
+			if f.CV == nil {
+				return math.NaN(), math.NaN()
+			}
+			return f.CV.Mean, f.CV.StdErr
+		},
+		Text: func(f Fitted) string {
+			if f.CV == nil {
+				return ""
+			}
+			return fmt.Sprintf("the same by fits without folds, over %d units", f.CV.Units)
+		},
+		Difference: paired,
 	},
 	{
 		Name: AIC, Label: "AIC", Losses: Likelihoods,

@@ -6,111 +6,47 @@ import (
 	"surepipe/array"
 )
 
-// whole is R^p.
-type whole int
-
-// All returns R^p itself, with E = I.
-func All(p int) Space { return whole(p) }
-
-func (s whole) Dims() (p, n int) { return int(s), int(s) }
-func (s whole) Dim() int         { return int(s) }
-
-func (s whole) Embed(dst, c array.Batch) {
-	check("R^p", dst, int(s), c, int(s))
-	dst.Device().Copy(dst, c)
+// space is a Space made of functions, and the memory that it owns.
+type space struct {
+	array.Held
+	name      string
+	p, n, dim int
+	form      Form
+	// embed and coordinates are E and E*, for n > 0.
+	embed, coordinates func(dst, x array.Batch)
+	// project is nil where E E* is the projection.
+	project func(dst, z array.Batch)
 }
 
-func (s whole) Coordinates(dst, z array.Batch) { s.Embed(dst, z) }
+func (s *space) Dims() (p, n int) { return s.p, s.n }
 
-func (s whole) Project(dst, z array.Batch) {
-	check("R^p", dst, int(s), z, int(s))
-	if dst != z {
-		dst.Device().Copy(dst, z)
-	}
-}
+func (s *space) Dim() int { return s.dim }
 
-func (s whole) Form() Form   { return Form{Kind: Whole, Orthonormal: true} }
-func (s whole) Bytes() int64 { return 0 }
-func (s whole) Release()     {}
+func (s *space) Form() Form { return s.form }
 
-// subset is the vectors that are 0 outside a set of coordinates.
-type subset struct {
-	p   int
-	set []int
-	on  array.Index
-}
-
-// Coordinates returns the vectors of R^p that are 0 outside the given coordinates, which are
-// distinct, in increasing order, and not copied. E are the columns of the identity there. It panics
-// if they break these rules.
-func Coordinates(dev array.Device, p int, set []int) Space {
-	for i, j := range set {
-		if j < 0 || j >= p || i > 0 && j <= set[i-1] {
-			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set),
-				j, p-1))
-		}
-	}
-	return &subset{p, set, dev.NewIndex(set)}
-}
-
-func (s *subset) Dims() (p, n int) { return s.p, len(s.set) }
-func (s *subset) Dim() int         { return len(s.set) }
-
-func (s *subset) Embed(dst, c array.Batch) {
-	check("a set of coordinates", dst, s.p, c, len(s.set))
-	dst.Device().Scatter(dst, c, s.on)
-}
-
-func (s *subset) Coordinates(dst, z array.Batch) {
-	check("a set of coordinates", dst, len(s.set), z, s.p)
-	if len(s.set) > 0 {
-		dst.Device().Gather(dst, z, s.on)
-	}
-}
-
-func (s *subset) Project(dst, z array.Batch) { project(s, dst, z) }
-
-func (s *subset) Form() Form   { return Form{Kind: Subset, Orthonormal: true, Set: s.set} }
-func (s *subset) Bytes() int64 { return s.on.Bytes() }
-func (s *subset) Release()     { s.on.Free() }
-
-// spanned is the span of orthonormal vectors.
-type spanned struct{ rows array.Batch }
-
-// Span returns the span of the rows of the n x p batch, which are orthonormal, with E its
-// transpose. The space owns the batch.
-func Span(rows array.Batch) Space { return &spanned{rows} }
-
-func (s *spanned) Dims() (p, n int) { return s.rows.N(), s.rows.K() }
-func (s *spanned) Dim() int         { return s.rows.K() }
-
-func (s *spanned) Embed(dst, c array.Batch) {
-	check("a span", dst, s.rows.N(), c, s.rows.K())
-	if s.rows.K() == 0 {
+func (s *space) Embed(dst, c array.Batch) {
+	check(s.name, dst, s.p, c, s.n)
+	if s.n == 0 {
 		dst.Device().Fill(dst, 0)
 		return
 	}
-	dst.Device().Gemm(false, false, 1, c, s.rows, 0, dst)
+	s.embed(dst, c)
 }
 
-func (s *spanned) Coordinates(dst, z array.Batch) {
-	check("a span", dst, s.rows.K(), z, s.rows.N())
-	if s.rows.K() > 0 {
-		dst.Device().Gemm(false, true, 1, z, s.rows, 0, dst)
+func (s *space) Coordinates(dst, z array.Batch) {
+	check(s.name, dst, s.n, z, s.p)
+	if s.n > 0 {
+		s.coordinates(dst, z)
 	}
 }
 
-func (s *spanned) Project(dst, z array.Batch) { project(s, dst, z) }
-
-func (s *spanned) Form() Form   { return Form{Kind: Spanned, Orthonormal: true} }
-func (s *spanned) Bytes() int64 { return s.rows.Bytes() }
-func (s *spanned) Release()     { s.rows.Free() }
-
-// project is the projection on a space with orthonormal E.
-func project(s Space, dst, z array.Batch) {
-	p, n := s.Dims()
-	check("a projection", dst, p, z, p)
-	c := dst.Device().Alloc(z.K(), n)
+func (s *space) Project(dst, z array.Batch) {
+	check(s.name, dst, s.p, z, s.p)
+	if s.project != nil {
+		s.project(dst, z)
+		return
+	}
+	c := dst.Device().Alloc(z.K(), s.n)
 	defer c.Free()
 	s.Coordinates(c, z)
 	s.Embed(dst, c)
@@ -122,4 +58,50 @@ func check(what string, dst array.Batch, to int, src array.Batch, from int) {
 		panic(fmt.Sprintf("space: %s: %s from %s, want vectors of length %d from vectors of length %d", what, dst,
 			src, to, from))
 	}
+}
+
+// All returns R^p itself, with E = I.
+func All(p int) Space {
+	copied := func(dst, x array.Batch) { dst.Device().Copy(dst, x) }
+	return &space{name: "R^p", p: p, n: p, dim: p, form: Form{Kind: Whole, Orthonormal: true}, embed: copied,
+		coordinates: copied, project: func(dst, z array.Batch) {
+			if dst != z {
+				copied(dst, z)
+			}
+		}}
+}
+
+// checkSet panics unless a set has increasing coordinates of R^p.
+func checkSet(p int, set []int) {
+	for i, j := range set {
+		if j < 0 || j >= p || i > 0 && j <= set[i-1] {
+			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set),
+				j, p-1))
+		}
+	}
+}
+
+// Coordinates returns the vectors of R^p that are 0 outside the given coordinates, which are
+// distinct, in increasing order, and not copied. E are the columns of the identity there. It panics
+// if they break these rules.
+func Coordinates(dev array.Device, p int, set []int) Space {
+	checkSet(p, set)
+	on := dev.NewIndex(set)
+	s := &space{name: "a set of coordinates", p: p, n: len(set), dim: len(set),
+		form:        Form{Kind: Subset, Orthonormal: true, Set: set},
+		embed:       func(dst, c array.Batch) { dst.Device().Scatter(dst, c, on) },
+		coordinates: func(dst, z array.Batch) { dst.Device().Gather(dst, z, on) }}
+	s.Hold(on)
+	return s
+}
+
+// Span returns the span of the rows of the n x p batch, which are orthonormal, with E its
+// transpose. The space owns the batch.
+func Span(rows array.Batch) Space {
+	n := rows.K()
+	s := &space{name: "a span", p: rows.N(), n: n, dim: n, form: Form{Kind: Spanned, Orthonormal: true},
+		embed:       func(dst, c array.Batch) { dst.Device().Gemm(false, false, 1, c, rows, 0, dst) },
+		coordinates: func(dst, z array.Batch) { dst.Device().Gemm(false, true, 1, z, rows, 0, dst) }}
+	s.Hold(rows)
+	return s
 }

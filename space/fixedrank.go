@@ -10,9 +10,10 @@ import (
 
 // fixedRank is the tangent space of the matrices of rank r.
 type fixedRank struct {
-	shape array.Shape
-	r     int
-	u, v  array.Batch
+	space
+	shape, su, sv array.Shape // of the matrices, of U and of V
+	r             int
+	u, v          array.Batch
 
 	once sync.Once
 	unit array.Batch // U and V with columns of length 1, for Project
@@ -32,41 +33,34 @@ func Tangent(shape array.Shape, r int, u, v array.Batch) Space {
 		panic(fmt.Sprintf("space: tangent space of %d x %d matrices of rank %d at %s and %s", shape.Rows, shape.Cols,
 			r, u, v))
 	}
-	return &fixedRank{shape: shape, r: r, u: u, v: v}
-}
-
-func (s *fixedRank) Dims() (p, n int) { return s.shape.Len(), (s.shape.Rows + s.shape.Cols) * s.r }
-func (s *fixedRank) Dim() int         { return (s.shape.Rows + s.shape.Cols - s.r) * s.r }
-
-// sides are the shapes of U and V.
-func (s *fixedRank) sides() (u, v array.Shape) {
-	return array.Shape{Rows: s.shape.Rows, Cols: s.r}, array.Shape{Rows: s.shape.Cols, Cols: s.r}
+	s := &fixedRank{shape: shape, r: r, u: u, v: v, su: array.Shape{Rows: shape.Rows, Cols: r},
+		sv: array.Shape{Rows: shape.Cols, Cols: r}}
+	s.space = space{name: "a tangent space", p: shape.Len(), n: (shape.Rows + shape.Cols) * r,
+		dim:   (shape.Rows + shape.Cols - r) * r,
+		form:  Form{Kind: FixedRank, Shape: shape, Rank: r, U: u, V: v},
+		embed: func(dst, c array.Batch) { s.expand(dst, c, u, v) }, project: s.onto,
+		coordinates: func(dst, z array.Batch) { s.factor(dst, z, u, v) }}
+	return s
 }
 
 // parts are Q and P.
 func (s *fixedRank) parts(c array.Batch) (q, p array.Batch) {
-	m, n := s.shape.Rows*s.r, s.shape.Cols*s.r
-	return c.Cols(0, m), c.Cols(m, m+n)
+	m := s.shape.Rows * s.r
+	return c.Cols(0, m), c.Cols(m, s.n)
 }
 
-func (s *fixedRank) Embed(dst, c array.Batch) {
-	full, n := s.Dims()
-	check("a tangent space", dst, full, c, n)
-	dev := dst.Device()
-	su, sv := s.sides()
+// expand sets dst = Q V* + U P*.
+func (s *fixedRank) expand(dst, c, u, v array.Batch) {
 	q, p := s.parts(c)
-	dev.GemmEach(false, true, 1, q, su, s.v, sv, 0, dst)
-	dev.GemmEach(false, true, 1, s.u, su, p, sv, 1, dst)
+	dst.Device().GemmEach(false, true, 1, q, s.su, v, s.sv, 0, dst)
+	dst.Device().GemmEach(false, true, 1, u, s.su, p, s.sv, 1, dst)
 }
 
-func (s *fixedRank) Coordinates(dst, z array.Batch) {
-	full, n := s.Dims()
-	check("a tangent space", dst, n, z, full)
-	dev := dst.Device()
-	su, sv := s.sides()
+// factor sets dst = (Z V, Z* U).
+func (s *fixedRank) factor(dst, z, u, v array.Batch) {
 	q, p := s.parts(dst)
-	dev.GemmEach(false, false, 1, z, s.shape, s.v, sv, 0, q)
-	dev.GemmEach(true, false, 1, z, s.shape, s.u, su, 0, p)
+	dst.Device().GemmEach(false, false, 1, z, s.shape, v, s.sv, 0, q)
+	dst.Device().GemmEach(true, false, 1, z, s.shape, u, s.su, 0, p)
 }
 
 // normalized are U and V with columns of length 1.
@@ -97,30 +91,22 @@ func (s *fixedRank) normalize(dst, x array.Batch) {
 	dev.Mul(dst.Reshape(n, s.r), rows, inverse)
 }
 
-// Project sets dst = U1 U1* Z + (I - U1 U1*) Z V1 V1*, where U1 and V1 are U and V with columns of
+// onto sets dst = U1 U1* Z + (I - U1 U1*) Z V1 V1*, where U1 and V1 are U and V with columns of
 // length 1.
-func (s *fixedRank) Project(dst, z array.Batch) {
-	full, n := s.Dims()
-	check("a tangent space", dst, full, z, full)
+func (s *fixedRank) onto(dst, z array.Batch) {
 	dev, k := dst.Device(), z.K()
 	u, v := s.normalized()
-	su, sv := s.sides()
 	rr := array.Shape{Rows: s.r, Cols: s.r}
-	c, inner := dev.Alloc(k, n), dev.Alloc(k, s.r*s.r)
+	c, inner := dev.Alloc(k, s.n), dev.Alloc(k, s.r*s.r)
 	defer c.Free()
 	defer inner.Free()
-	q, p := s.parts(c)
-	dev.GemmEach(false, false, 1, z, s.shape, v, sv, 0, q)
-	dev.GemmEach(true, false, 1, z, s.shape, u, su, 0, p)
-	dev.GemmEach(true, false, 1, u, su, q, su, 0, inner)
-	dev.GemmEach(false, false, -1, u, su, inner, rr, 1, q)
-	dev.GemmEach(false, true, 1, q, su, v, sv, 0, dst)
-	dev.GemmEach(false, true, 1, u, su, p, sv, 1, dst)
-}
-
-func (s *fixedRank) Form() Form {
-	return Form{Kind: FixedRank, Shape: s.shape, Rank: s.r, U: s.u, V: s.v}
+	s.factor(c, z, u, v)
+	q, _ := s.parts(c)
+	dev.GemmEach(true, false, 1, u, s.su, q, s.su, 0, inner)
+	dev.GemmEach(false, false, -1, u, s.su, inner, rr, 1, q)
+	s.expand(dst, c, u, v)
 }
 
 func (s *fixedRank) Bytes() int64 { return s.unit.Bytes() }
-func (s *fixedRank) Release()     { s.unit.Free() }
+
+func (s *fixedRank) Release() { s.unit.Free() }

@@ -7,16 +7,6 @@ import (
 	"surepipe/array"
 )
 
-// orthogonal is the part of a set of coordinates that is orthogonal to some vectors.
-type orthogonal struct {
-	p       int
-	kept    array.Index // the set without a coordinate for each normal
-	n       int
-	w, wt   array.CSR // the Householder vectors, of length sqrt(2), one a row, and the transpose
-	normals int
-	kind    Kind
-}
-
 // HyperplaneOf returns the vectors of R^p that are 0 outside the coordinates of a set and orthogonal to one vector,
 // given there, which does not change with the point at which the space is a tangent space: [Orthogonal] with one
 // normal. It panics where normal is not such.
@@ -24,9 +14,7 @@ func HyperplaneOf(dev array.Device, p int, set []int, normal []float64) Space {
 	if len(normal) != len(set) {
 		panic(fmt.Sprintf("space: a normal of %d numbers at %d coordinates", len(normal), len(set)))
 	}
-	s := orthogonalTo(dev, p, set, Rows{Indptr: []int{0, len(normal)}, Indices: set, Values: normal})
-	s.kind = Hyperplane
-	return s
+	return orthogonalTo(dev, p, set, Rows{Indptr: []int{0, len(normal)}, Indices: set, Values: normal}, Hyperplane)
 }
 
 // Orthogonal returns the vectors of R^p that are 0 outside the coordinates of a set, in increasing
@@ -36,17 +24,14 @@ func HyperplaneOf(dev array.Device, p int, set []int, normal []float64) Space {
 // first coordinate, the columns of E are those of I - W*W at the other coordinates of the set. They
 // turn where the normals do. It panics if the arguments break these rules.
 func Orthogonal(dev array.Device, p int, set []int, normals Rows) Space {
-	return orthogonalTo(dev, p, set, normals)
+	return orthogonalTo(dev, p, set, normals, Complement)
 }
 
-func orthogonalTo(dev array.Device, p int, set []int, normals Rows) *orthogonal {
+func orthogonalTo(dev array.Device, p int, set []int, normals Rows, kind Kind) Space {
+	checkSet(p, set)
 	m := len(normals.Indptr) - 1
 	in := make([]int8, p) // 1 in the set, 2 in a normal too
-	for i, j := range set {
-		if j < 0 || j >= p || i > 0 && j <= set[i-1] {
-			panic(fmt.Sprintf("space: coordinate %d of %d is %d, want increasing numbers from 0 to %d", i, len(set),
-				j, p-1))
-		}
+	for _, j := range set {
 		in[j] = 1
 	}
 	pivot := make(map[int]bool, m)
@@ -83,12 +68,33 @@ func orthogonalTo(dev array.Device, p int, set []int, normals Rows) *orthogonal 
 			kept = append(kept, j)
 		}
 	}
-	s := &orthogonal{p: p, n: len(kept), kept: dev.NewIndex(kept), normals: m, kind: Complement}
+	on := dev.NewIndex(kept)
+	s := &space{name: "an orthogonal complement", p: p, n: len(kept), dim: len(kept),
+		form: Form{Kind: kind, Orthonormal: true}}
+	s.Hold(on)
+	reflect := func(array.Batch) {} // z -> (I - W*W) z
 	if m > 0 {
-		w := Rows{normals.Indptr, normals.Indices, values}
-		t := Transpose(w, p)
-		s.w = dev.NewCSR(m, p, w.Indptr, w.Indices, w.Values)
-		s.wt = dev.NewCSR(p, m, t.Indptr, t.Indices, t.Values)
+		w, wt := Rows{normals.Indptr, normals.Indices, values}.BothWays(dev, p)
+		s.Hold(w, wt)
+		reflect = func(z array.Batch) {
+			along, back := z.Device().Alloc(z.K(), m), z.Device().Alloc(z.K(), p)
+			z.Device().MulCSR(along, w, z)
+			z.Device().MulCSR(back, wt, along)
+			z.Device().Lin(z, 1, z, -1, back)
+			along.Free()
+			back.Free()
+		}
+	}
+	s.embed = func(dst, c array.Batch) {
+		dst.Device().Scatter(dst, c, on)
+		reflect(dst)
+	}
+	s.coordinates = func(dst, z array.Batch) {
+		t := dst.Device().Alloc(z.K(), p)
+		defer t.Free()
+		dst.Device().Copy(t, z)
+		reflect(t)
+		dst.Device().Gather(dst, t, on)
 	}
 	return s
 }
@@ -113,63 +119,8 @@ func Transpose(rows Rows, n int) Rows {
 	return t
 }
 
-func (s *orthogonal) Dims() (p, n int) { return s.p, s.n }
-func (s *orthogonal) Dim() int         { return s.n }
-
-// reflect sets z to (I - W*W) z.
-func (s *orthogonal) reflect(z array.Batch) {
-	if s.normals == 0 {
-		return
-	}
-	dev := z.Device()
-	along, back := dev.Alloc(z.K(), s.normals), dev.Alloc(z.K(), s.p)
-	dev.MulCSR(along, s.w, z)
-	dev.MulCSR(back, s.wt, along)
-	dev.Lin(z, 1, z, -1, back)
-	along.Free()
-	back.Free()
-}
-
-func (s *orthogonal) Embed(dst, c array.Batch) {
-	check("an orthogonal complement", dst, s.p, c, s.n)
-	dev := dst.Device()
-	if s.n == 0 {
-		dev.Fill(dst, 0)
-		return
-	}
-	dev.Scatter(dst, c, s.kept)
-	s.reflect(dst)
-}
-
-func (s *orthogonal) Coordinates(dst, z array.Batch) {
-	check("an orthogonal complement", dst, s.n, z, s.p)
-	if s.n == 0 {
-		return
-	}
-	dev := dst.Device()
-	t := dev.Alloc(z.K(), s.p)
-	defer t.Free()
-	dev.Copy(t, z)
-	s.reflect(t)
-	dev.Gather(dst, t, s.kept)
-}
-
-func (s *orthogonal) Project(dst, z array.Batch) { project(s, dst, z) }
-
-func (s *orthogonal) Form() Form { return Form{Kind: s.kind, Orthonormal: true} }
-
-func (s *orthogonal) Bytes() int64 {
-	bytes := s.kept.Bytes()
-	if s.normals > 0 {
-		bytes += s.w.Bytes() + s.wt.Bytes()
-	}
-	return bytes
-}
-
-func (s *orthogonal) Release() {
-	s.kept.Free()
-	if s.normals > 0 {
-		s.w.Free()
-		s.wt.Free()
-	}
+// BothWays puts a sparse matrix with n columns and its transpose on a device.
+func (r Rows) BothWays(dev array.Device, n int) (rows, columns array.CSR) {
+	m, t := len(r.Indptr)-1, Transpose(r, n)
+	return dev.NewCSR(m, n, r.Indptr, r.Indices, r.Values), dev.NewCSR(n, m, t.Indptr, t.Indices, t.Values)
 }

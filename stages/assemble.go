@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -83,11 +82,8 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	}
 	terms, solverTrace := job.terms(sigma2, trace), trace
 	trace.Trace, trace.Frobenius2 = terms.Divergence, terms.Frobenius2
-	now := time.Now()
-	if !job.ended.IsZero() {
-		now = job.ended
-	}
 	sol := job.solution
+	known := sol.Linearization.Closed()
 	r := Risk{
 		Index:       job.Index,
 		SURE:        terms.SURE(),
@@ -100,31 +96,29 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 		stand:       job.weighing(sigma2, solverTrace).Sigma2,
 		Convergence: sol.Convergence,
 		Derivative:  sol.Linearization.Kind(),
-		Choices:     slices.Concat(sol.Choices, job.leaving),
+		Choices:     slices.Concat(sol.Choices, job.chosen),
 		Implausible: terms.Implausible(trace.Error()),
 
 		Verification: job.verification,
 		MeanWeight:   job.meanWeight,
 
-		DivergenceLow:  trace.Trace - job.lower,
-		DivergenceHigh: trace.Trace + job.higher,
+		DivergenceLow:  trace.Trace - (known.Trace - known.Low),
+		DivergenceHigh: trace.Trace + (known.High - known.Trace),
+		Neighbours:     known.Neighbours,
 
 		CacheBytes: sol.Linearization.Bytes(),
 		MuHat:      job.muHat(),
-		Solve:      job.solved.Sub(job.begun),
-		Divergence: now.Sub(job.solved),
-		Total:      now.Sub(job.begun),
 	}
+	job.spent(&r)
 	if job.settings.KeepB {
 		r.B, r.Factors = job.b()
 	}
-	if !math.IsInf(job.rankMargin, 1) {
-		r.RankMargin = job.rankMargin
+	if !math.IsInf(known.Margin, 1) {
+		r.RankMargin = known.Margin
 	}
-	if !math.IsInf(job.spaceMargin, 1) {
-		r.SpaceMargin = job.spaceMargin
+	if !math.IsInf(known.SpaceMargin, 1) {
+		r.SpaceMargin = known.SpaceMargin
 	}
-	r.Neighbours = job.neighbours
 	inner := sol.Linearization.Inner()
 	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed
 	if err := dev.Err(); err != nil {
@@ -147,7 +141,7 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	if job.leverages != nil {
 		r.Leverages = risk.LeveragesOf(job.leverages, job.determined())
 	}
-	r.Digest = job.digest(r)
+	r.Digest, r.LeftOut = job.digest(r), job.left
 	return r, dev.Sync()
 }
 

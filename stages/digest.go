@@ -46,7 +46,7 @@ func (j *Job) open(residual array.Batch) {
 	plan, forms := j.settings.Plan, 0
 	if plan.Basis == hutch.NoBasis && plan.Sketch == 0 {
 		// Fits with a closed form have the same number.
-		t.probes, t.inFlow = min(t.probes, plan.Residual), j.closed.Estimator == ""
+		t.probes, t.inFlow = min(t.probes, plan.Residual), !j.known()
 		forms = min(hutch.ProjectionProbes, plan.Residual)
 	}
 	j.traces = t
@@ -156,12 +156,15 @@ func (j *Job) influenced(influences []float64) {
 // leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, by the
 // leverages or their estimates.
 func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
-	if j.traces == nil || !j.settings.Compare.Criterion.Rule().Diagonal {
+	if j.settings.NoMuHat {
 		return
 	}
-	j.traces.losses = make([]float64, len(diagonal))
+	j.left = make([]float64, len(diagonal))
 	for i, h := range diagonal {
-		j.traces.losses[i] = left(i, h)
+		j.left[i] = left(i, h)
+	}
+	if j.traces != nil && j.settings.Compare.Criterion.Rule().Diagonal {
+		j.traces.losses = j.left
 	}
 }
 

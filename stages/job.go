@@ -30,8 +30,8 @@ type Sample struct {
 
 // Job is a sample on its way through the stages, from [Solve] to [Assemble], which all share it by
 // its pointer. Solve makes it, with the solution and the estimate of the trace in progress; the
-// stages of probes write to that estimate; Assemble reads it. Each field is written by the one
-// stage that its comment names, before the job is sent on.
+// stages of probes write to that estimate; Assemble reads it. Each field is written by Solve, before the job is
+// sent on, unless its comment names another stage.
 //
 // A job's device memory belongs to the [Jobs] in which Solve registered it: Assemble releases it
 // there, and the code that runs the stages releases the jobs that remain after an early end.
@@ -39,70 +39,95 @@ type Job struct {
 	// Sample is the sample of the job.
 	Sample
 
-	// By Solve: the device that all samples share, and the job's view of it, on which all memory
-	// for the sample is allocated. A fault of the device ends all jobs, a fault of the view only
-	// this job. A job whose solve failed has no view.
+	// The device that all samples share, and the job's view of it, on which all memory for the sample is
+	// allocated. A fault of the device ends all jobs, a fault of the view only this job. A job whose solve failed
+	// has no view.
 	shared, view array.Device
-	// By Solve: the solution and its linearization; y, to which they may refer, as the solver was
-	// given it; ||y - mu_hat||^2; and the estimate of the
-	// trace; or where the trace is known without probes that in closed, and run only where leave-one-out
-	// takes probes.
+	// The solver's problem, and the settings.
+	problem  vjp.Problem
+	settings Settings
+
+	// The solution and its linearization; y, to which they may refer, as the solver was given it; and
+	// ||y - mu_hat||^2.
 	solution *vjp.Solution
 	y        array.Batch
 	residual float64
-	// By Solve: the moments of the derivative, where no images of probes are needed.
-	moments hutch.Moments
-	// By Solve: where the loss is not quadratic, what takes the place of the residual, which is then
-	// a stand-in by which errors are weighed; else nil.
+	// Where the loss is not quadratic, what takes the place of the residual, which is then a stand-in by which
+	// errors are weighed; else nil.
 	lossTerms *LossTerms
-	run       *hutch.Run
-	closed    hutch.Estimate
-	// By Solve: the plan of run; its Dim is 0 where there is none.
-	plan hutch.Plan
-	// By Solve: early says that the probes of run are those of leave-one-out, and are to be done while
-	// the solver's own factors show their images; queried that they have been.
-	early, queried bool
-	// By Solve: the diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and
-	// it is cheap, and how leave-one-out is computed. Elsewhere it comes from the probes of run.
-	diagonal []float64
-	leaving  []vjp.Choice
-	// By Solve: lower and higher are how far decisions in doubt may change the trace, and the
-	// margins are those of the rank and of the tangent space ([vjp.Closed]).
-	lower, higher, rankMargin, spaceMargin float64
-	// By Solve: whether lower and higher account for the tangent spaces near the solution.
-	neighbours bool
-	// By Solve: the mean of the weights of the observations, 0 where they have none.
+	// The mean of the weights of the observations, 0 where they have none.
 	meanWeight float64
-	// By Solve: the solver's problem.
-	problem vjp.Problem
-	// By Solve: the settings, and the largest number of probes that travel together.
-	settings Settings
-	batch    int
-	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
-	// coordinates that the device's processors share each of them; nil elsewhere.
-	turn chan struct{}
-	// By Solve and the stages of probes: what a digest needs, nil where none was asked for.
+
+	// The moments of the derivative, where no images of probes are needed.
+	moments hutch.Moments
+
+	traceEstimate
+	leverageSource
+	sweeper
+	progressCounts
+	clock
+
+	// What a digest needs, nil where none was asked for: by Solve and the stages of probes.
 	traces *traces
-	// By Solve: when the solver started on the sample, and when it finished.
-	begun, solved time.Time
-
-	// By QR: how many probes of the phases after the sketch are sent out. finished and arrived
-	// count those that Refine and Verify have seen.
-	planned           int
-	finished, arrived atomic.Int64
-	// By Assemble, or Verify before it: the leverages of the observations, or their estimates, nil where
-	// leave-one-out is not known.
-	leverages []float64
-	// By Verify: its findings, nil without it, and when it began.
+	// By Verify: its findings, nil without it.
 	verification *verify.Verification
-	ended        time.Time
-
-	// wide is held by a sweep of large probes.
-	wide sync.Mutex
-
-	// By any stage: the first failure. A job that has failed travels on to Assemble, without
-	// further work.
+	// By any stage: the first failure. A job that has failed travels on to Assemble, without further work.
 	failure atomic.Pointer[SampleError]
+}
+
+// traceEstimate is the estimate of the solver's part of the trace.
+type traceEstimate struct {
+	// The probes of the trace, or where that is known those of leave-one-out; nil where there are none, and
+	// then the plan's Dim is 0.
+	run  *hutch.Run
+	plan hutch.Plan
+	// The trace where it is known without probes; else its Estimator is "".
+	closed hutch.Estimate
+}
+
+// known reports whether the trace takes no probes.
+func (t *traceEstimate) known() bool { return t.closed.Estimator != "" }
+
+// count is the number of probes in a phase.
+func (t *traceEstimate) count(p hutch.Phase) int {
+	if t.run == nil {
+		return 0
+	}
+	return t.run.Count(p)
+}
+
+// estimate is the trace, when all probes are done.
+func (t *traceEstimate) estimate() (hutch.Estimate, error) {
+	if t.known() {
+		return t.closed, nil
+	}
+	return t.run.Estimate()
+}
+
+// progressCounts count the probes of a job after the sketch.
+type progressCounts struct {
+	// By QR: how many are sent out.
+	planned int
+	// By Refine and Verify: how many they have seen.
+	finished, arrived atomic.Int64
+}
+
+// last adds n to the probes that a stage has seen, and reports whether these are now all.
+func (c *progressCounts) last(seen *atomic.Int64, n int) bool {
+	return seen.Add(int64(n)) == int64(c.planned)
+}
+
+// clock has the times at which the solver started on the sample and finished, and at which Verify began; that is
+// zero without it.
+type clock struct{ begun, solved, ended time.Time }
+
+// spent sets the durations of a result, up to now or to the check.
+func (c clock) spent(r *Risk) {
+	end := time.Now()
+	if !c.ended.IsZero() {
+		end = c.ended
+	}
+	r.Solve, r.Divergence, r.Total = c.solved.Sub(c.begun), end.Sub(c.solved), end.Sub(c.begun)
 }
 
 // Probes is a batch of probes of one job on its way from stage to stage. It says which probes they
@@ -153,22 +178,6 @@ func cause(view array.Device, err error) error {
 
 // failed reports whether further work on the job is useless.
 func (j *Job) failed() bool { return j.failure.Load() != nil }
-
-// count is the number of probes in a phase.
-func (j *Job) count(p hutch.Phase) int {
-	if j.run == nil {
-		return 0
-	}
-	return j.run.Count(p)
-}
-
-// estimate is that of the solver's part of the trace, when all probes are done.
-func (j *Job) estimate() (hutch.Estimate, error) {
-	if j.closed.Estimator != "" {
-		return j.closed, nil
-	}
-	return j.run.Estimate()
-}
 
 // terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
 func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {

@@ -21,6 +21,21 @@ const (
 	leavingProbes = 48
 )
 
+// leverageSource is how the leverages of the observations become known.
+type leverageSource struct {
+	// The way that was chosen.
+	chosen []vjp.Choice
+	// The probes of the run are those of leave-one-out, and are to be done early, while the solver's own factors
+	// show their images; and whether they have been.
+	early, queried bool
+	// The diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and it is cheap; else nil.
+	diagonal []float64
+	// By Assemble, or Verify before it: the leverages, or their estimates, nil where leave-one-out is not known.
+	leverages []float64
+	// By Assemble: the left-out errors, nil where they are not known.
+	left []float64
+}
+
 // leaving is a row of the table of ways to know the leverages: the first one that applies is taken.
 // The diagonal may be had of c, and the settings are the job's.
 type leaving struct {
@@ -54,13 +69,13 @@ var leavings = []leaving{
 	},
 	{
 		"the probes of the trace", "they show the diagonal of the derivative too",
-		func(j *Job, _ vjp.Closed) bool { return j.closed.Estimator == "" && j.settings.Plan.ShowsDiagonal() },
+		func(j *Job, _ vjp.Closed) bool { return !j.known() && j.settings.Plan.ShowsDiagonal() },
 		func(*Job, vjp.Closed) error { return nil },
 	},
 	{
 		fmt.Sprintf("%d probes of its own", leavingProbes),
 		"the trace takes none, and the diagonal of the derivative is not known or takes more work",
-		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO && j.closed.Estimator != "" },
+		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO && j.known() },
 		func(j *Job, c vjp.Closed) (err error) {
 			j.early = c.Images != nil
 			j.plan, err = hutch.NewPlan(hutch.Hutchinson, leavingProbes, len(j.Y))
@@ -76,12 +91,12 @@ func (j *Job) wantsDiagonal() bool { return j.settings.ALO || !loss.Quadratic(j.
 // leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
 // one.
 func (j *Job) leave(c vjp.Closed) error {
-	if j.closed.Estimator == "" {
+	if !j.known() {
 		j.plan = j.settings.Plan
 	}
 	for _, l := range leavings {
 		if l.applies(j, c) {
-			j.leaving = []vjp.Choice{{Part: "leave-one-out", Chosen: l.chosen, Reason: l.reason}}
+			j.chosen = []vjp.Choice{{Part: "leave-one-out", Chosen: l.chosen, Reason: l.reason}}
 			return l.apply(j, c)
 		}
 	}
@@ -164,7 +179,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if leverages == nil {
 		return risk.LeaveOneOutResult{}, ErrNoDiagonal
 	}
-	if j.closed.Estimator != "" {
+	if j.known() {
 		leverages = leverages.WithTrace(j.closed.Trace)
 	}
 	if j.rewritten() {

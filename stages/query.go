@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"sync"
 
 	"surepipe/hutch"
 	"surepipe/vjp"
@@ -21,6 +22,17 @@ func Query(phase hutch.Phase) Stage[Probes, Probes] {
 			return send(ctx, out, p)
 		})
 	}
+}
+
+// sweeper says how the probes of a job are swept.
+type sweeper struct {
+	// The largest number of probes that travel together.
+	batch int
+	// Holds one sweep at a time, where sweeps are conjugate gradients of so many coordinates that the device's
+	// processors share each of them; nil elsewhere.
+	turn chan struct{}
+	// wide is held by a sweep of large probes.
+	wide sync.Mutex
 }
 
 // query does a batch of probes, when it is its turn.

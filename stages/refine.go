@@ -25,8 +25,7 @@ func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
-			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
-			if last && !job.failed() && job.closed.Estimator == "" && job.run.Plan().Residual > 0 {
+			if job.last(&job.finished, p.Count) && !job.failed() && !job.known() && job.run.Plan().Residual > 0 {
 				if err := job.settle(ctx, refine(ctx, job, sigma2, share, workers)); err != nil {
 					return err
 				}

@@ -130,7 +130,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		problem: problem, settings: s, batch: s.Batch, begun: time.Now(),
+		problem: problem, settings: s, sweeper: sweeper{batch: s.Batch}, clock: clock{begun: time.Now()},
 	}
 	if err := checkLoss(problem.Loss, sample.Y); err != nil {
 		return nil, err
@@ -159,12 +159,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		job.moments = sol.Linearization.Moments()
 	}
 	c := sol.Linearization.Closed()
-	job.spaceMargin, job.neighbours = c.SpaceMargin, c.Neighbours
-	if c.Known {
-		job.lower, job.higher, job.rankMargin = c.Trace-c.Low, c.High-c.Trace, c.Margin
-		if s.Closed {
-			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
-		}
+	if c.Known && s.Closed {
+		job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 	}
 	inner := sol.Linearization.Inner()
 	if _, bounded := view.Available(); inner.Iterative && !bounded && sol.Linearization.ProbeBytes() >= wideProbe {

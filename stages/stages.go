@@ -2,10 +2,13 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
+
+	"surepipe/array"
 )
 
 // Stage is a typed function between channels: it receives until in is closed or ctx is done, and
@@ -34,7 +37,13 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 // goroutines of others.
 func Guard(work func() error) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		r := recover()
+		var short *array.MemoryError
+		switch fault, _ := r.(error); {
+		case r == nil:
+		case errors.As(fault, &short): // a device whose memory is bounded
+			err = short
+		default:
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()

@@ -18,8 +18,7 @@ func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, P
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
-			last := job.arrived.Add(int64(p.Count)) == int64(job.planned)
-			if last && !job.failed() {
+			if job.last(&job.arrived, p.Count) && !job.failed() {
 				if err := job.settle(ctx, job.verify(ctx, solver, sigma2, o)); err != nil {
 					return err
 				}

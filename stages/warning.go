@@ -43,6 +43,10 @@ const (
 	Sigma2TooLarge = "sigma2-too-large"
 	// NotSmooth: differences of a black box at steps of different sizes disagree.
 	NotSmooth = "not-smooth"
+	// CriterionDisagrees: refits without some observations predict these worse, or better, than the criterion says.
+	CriterionDisagrees = "criterion-disagrees"
+	// Correlated: refits without runs of observations predict these much worse than refits without single ones.
+	Correlated = "correlated"
 	// LargeStep: the step of a black box's differences is above the noise. A result with no other
 	// warning is Trusted.
 	LargeStep = "large-step"

@@ -109,6 +109,12 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
+	r.rowsInGroups(&all)
+	for _, a := range s.Audits {
+		for _, w := range a.Warnings() {
+			all.Add(w.Code, "%s", w.Text)
+		}
+	}
 	if doubted > 0 {
 		all.Add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
 	}

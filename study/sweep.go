@@ -235,6 +235,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 			s.LeastLoss = &m
 		}
 	}
+	s.Audits = chosen.Audits
 	if j := r.Estimator; j != nil {
 		s.StorageResult = StorageOf(j.Problem)
 		s.Minimizer.Intercept, s.Chosen.Intercept = InterceptOf(j.Problem, best.Risk), InterceptOf(j.Problem,

@@ -49,6 +49,8 @@ type SweepSummary struct {
 	LeastLoss *SweepMinimum `json:"least_loss,omitempty"`
 	Seconds   float64       `json:"seconds"`
 	StorageResult
+	// Audits compare the criterion with fits without some observations, at the chosen point.
+	Audits []*pipeline.Audit `json:"audit,omitempty"`
 	// Warnings are those printed on standard error, of all points together.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }

@@ -135,6 +135,26 @@ func (e *estimation) dataFlags() []cli.Flag {
 	return rows
 }
 
+// foldFlags say which observations are left out together.
+func (e *estimation) foldFlags() []cli.Flag {
+	f := &e.Folds
+	rows := []cli.Flag{
+		{Name: "groups", To: &e.Table.Groups, Usage: "leave out observations of a group together: in a table the " +
+			"`column` of the groups, which is then no column of X; rows or cols of a matrix-completion; an array of " +
+			"--data, or a file with one, of whole numbers"},
+		{Name: "blocks", To: &f.Blocks, Usage: "leave out runs of so many consecutive observations together"},
+	}
+	if e.cmd.Name() != "sweep" {
+		return rows
+	}
+	return append(rows,
+		cli.Flag{Name: "folds", To: &f.K, Usage: "with --criterion cv: the number of folds, 10 by default"},
+		cli.Flag{Name: "repeats", To: &f.Repeats, Usage: "with --criterion cv: how often folds are drawn, once by " +
+			"default; --seed draws them"},
+		cli.Flag{Name: "forward", To: &f.Time, Usage: "with --criterion cv: the folds are runs of consecutive " +
+			"observations, each of which is predicted from those before it alone"})
+}
+
 func (e *estimation) variantFlags() []cli.Flag {
 	return []cli.Flag{
 		{Name: "intercept", To: &e.Intercept, Usage: "regressions: also fit an unpenalized intercept; the columns " +

@@ -44,7 +44,8 @@ alo; --criterion chooses another. sure is the squared error of mu_hat, and the b
 and alo are the error of predicting an observation that is left out, and need no sigma2:
 alo is the safer where observations differ in leverage, and for matrix completion, where
 the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
-not trust it where df is a large part of d. bic looks for the smallest model that explains
+not trust it where df is a large part of d. cv predicts observations by fits without them, and
+is the referee of the others. bic looks for the smallest model that explains
 y, at some cost in risk.
 
 All points share y and the probes. Differences between points are therefore far more
@@ -78,6 +79,8 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
   alike           the indices of points that cannot be told from the minimizer
   optimism, optimism_stderr, optimism_leaves_out
                   how much too small the minimum is on average, because it was looked for
+  audit           a list: error and error_stderr of fits without some observations at the
+                  chosen point, criterion_says of the same, and by how many bars they differ
   least_loss      the least loss on the grid and its weights, where mu is known
   seconds
   warnings        what standard error says, of all points together
@@ -118,6 +121,7 @@ func (f *sweepCommand) command() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.estimation.register(cmd, 1)
+	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
 		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +
@@ -138,6 +142,9 @@ func (f *sweepCommand) command() *cobra.Command {
 			"the simplest fit within one standard error of it"},
 		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points beyond the grid for each " +
 			"weight; 0 for none"},
+		cli.Flag{Name: "audit", To: &f.grids.Audit, Usage: "check the chosen point by a few fits without a " +
+			"random twentieth of the observations, or groups or blocks of them (default: where that is cheap; " +
+			"=false for none)"},
 		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0", Usage: "at most this many points of the grid in a " +
 			"chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none " +
 			"(default: 10, or all points where the solver follows the path)"},

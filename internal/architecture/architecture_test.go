@@ -87,6 +87,9 @@ func files(t *testing.T) []file {
 		if e.IsDir() && (strings.HasPrefix(e.Name(), ".") && p != top || e.Name() == "testdata") {
 			return filepath.SkipDir
 		}
+		if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil && p != top {
+			return filepath.SkipDir // a module of its own
+		}
 		if e.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
 			return nil
 		}

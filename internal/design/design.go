@@ -44,11 +44,13 @@ type Options struct {
 	Index string
 	// Weights is the column of the weights of entries, "" where they have none ([OpenEntries]).
 	Weights string
+	// Groups is the column by which rows belong together, which is no column of X; "" for none.
+	Groups string
 }
 
 // OptionError is an error in one of the options.
 type OptionError struct {
-	Option string // response, index, only, drop, categorical, missing or weights
+	Option string // response, index, only, drop, categorical, missing, weights or groups
 	Err    error
 }
 
@@ -131,6 +133,8 @@ type Data struct {
 	// X is nil with NoX.
 	X *mat.Dense
 	Y []float64
+	// Groups are labels of the rows by the column of the options, nil where there is none.
+	Groups []int
 	// Rows names the rows of X, nil where the table does not.
 	Rows []string
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
@@ -172,8 +176,13 @@ func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.
 
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || o.Weights != "" && name == o.Weights ||
+	return name == o.Response || o.Weights != "" && name == o.Weights || o.Groups != "" && name == o.Groups ||
 		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+}
+
+// inX reports whether a column is one of X.
+func (o Options) inX(name string) bool {
+	return name != o.Response && (o.Groups == "" || name != o.Groups) && o.used(name)
 }
 
 // check rejects options that do not fit the columns of a table.
@@ -183,6 +192,9 @@ func (o Options) check(names []string) error {
 	}
 	if o.Weights != "" && !slices.Contains(names, o.Weights) {
 		return &OptionError{"weights", ndarray.MissingColumn(o.Weights, names)}
+	}
+	if o.Groups != "" && !slices.Contains(names, o.Groups) {
+		return &OptionError{"groups", ndarray.MissingColumn(o.Groups, names)}
 	}
 	if o.Weights != "" && o.Weights == o.Response {
 		return &OptionError{"weights", fmt.Errorf("column %q is the response", o.Weights)}
@@ -202,7 +214,7 @@ func (o Options) check(names []string) error {
 			}
 		}
 	}
-	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return name != o.Response && o.used(name) }) {
+	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return o.inX(name) }) {
 		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
 	}
 	if o.Index != "" && !slices.Contains(names, o.Index) {
@@ -224,7 +236,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	}
 	var columns []dataio.Column
 	for _, c := range t.Columns {
-		if c.Name != o.Response && o.used(c.Name) {
+		if o.inX(c.Name) {
 			columns = append(columns, c)
 		}
 	}
@@ -270,6 +282,11 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if t.RowNames != nil {
 		for _, i := range kept {
 			data.Rows = append(data.Rows, t.RowNames[i])
+		}
+	}
+	if o.Groups != "" {
+		if data.Groups, err = labels(t, o.Groups, kept); err != nil {
+			return nil, err
 		}
 	}
 	data.X, data.Filled, err = data.Design.code(t, columns, kept)

@@ -20,13 +20,16 @@ type axis struct {
 	upright  bool
 }
 
+// rounding is a relative distance at which numbers count as equal; also one of places on an axis.
+const rounding = 1e-9
+
 // linearAxis holds all values, with some room around them.
 func linearAxis(label string, low, high float64) *axis {
 	room, size := 0.06*(high-low), max(math.Abs(low), math.Abs(high))
 	switch {
 	case size == 0:
 		room = 1
-	case high-low <= 1e-9*size: // ranges below the resolution of a float64 have no ticks
+	case high-low <= rounding*size: // ranges below the resolution of a float64 have no ticks
 		room = 0.05 * size
 	}
 	return &axis{label: label, min: low - room, max: high + room}
@@ -54,7 +57,7 @@ func (a *axis) place(v float64) float64 {
 // holds reports whether v is on the axis.
 func (a *axis) holds(v float64) bool {
 	at := a.place(v)
-	return at >= a.min-1e-9 && at <= a.max+1e-9
+	return at >= a.min-rounding && at <= a.max+rounding
 }
 
 // ticks are the marks of the axis, with as many labels as have room.
@@ -177,8 +180,8 @@ func (a *axis) round(n int) (marks []plot.Tick) {
 		step = max(step, 1)
 	}
 	scale, base, _ := a.factor()
-	first := math.Ceil(low/step - 1e-9)
-	for i := 0.0; i < 20 && (first+i-1e-9)*step <= high; i++ {
+	first := math.Ceil(low/step - rounding)
+	for i := 0.0; i < 20 && (first+i-rounding)*step <= high; i++ {
 		v, label := (first+i)*step, "0"
 		switch {
 		case a.log && v <= 0:
@@ -196,7 +199,7 @@ func (a *axis) round(n int) (marks []plot.Tick) {
 // roundStep is the least of 1, 2, 5 times a power of ten that is at least v.
 func roundStep(v float64) float64 {
 	for _, m := range []int{1, 2, 5} {
-		if s := decimal(m, exponent(v)); s >= v*(1-1e-9) {
+		if s := decimal(m, exponent(v)); s >= v*(1-rounding) {
 			return s
 		}
 	}

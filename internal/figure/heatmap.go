@@ -80,7 +80,7 @@ func (h HeatMap) scale() *axis {
 	switch {
 	case a.min > 0 && a.max > 30*a.min:
 		a.min, a.max, a.log = math.Log10(a.min), math.Log10(a.max), true
-	case a.max-a.min <= 1e-9*max(math.Abs(a.min), math.Abs(a.max)):
+	case a.max-a.min <= rounding*max(math.Abs(a.min), math.Abs(a.max)):
 		a = linearAxis(a.label, a.min, a.max)
 	}
 	return a

@@ -160,4 +160,4 @@ func short(v float64, digits int) string {
 }
 
 // exponent is the exponent of the greatest power of ten that is at most v > 0.
-func exponent(v float64) int { return int(math.Floor(math.Log10(v * (1 + 1e-9)))) }
+func exponent(v float64) int { return int(math.Floor(math.Log10(v * (1 + rounding)))) }

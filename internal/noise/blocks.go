@@ -2,7 +2,6 @@ package noise
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -72,12 +71,9 @@ var cosines = func() (c [blockSide][blockSide]float64) {
 // value of y if this is attained more than once, as where values are clipped. It rejects images with
 // fewer than 8 other blocks, NaN, Inf, and images without noise.
 func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
-	if rows < 0 || cols < 0 || len(y) != rows*cols {
-		panic(fmt.Sprintf("noise: image of %d x %d pixels has %d values", rows, cols, len(y)))
-	}
-	most, bad := largest(y)
-	if bad >= 0 {
-		return refuse(MethodSmoothBlocks, "y holds %g at [%d, %d], expected finite numbers", y[bad], bad/cols, bad%cols)
+	most, err := finiteMatrix(MethodSmoothBlocks, y, rows, cols, "")
+	if err != nil {
+		return Estimate{}, err
 	}
 	if all := (rows / blockSide) * (cols / blockSide); all < leastBlocks {
 		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",

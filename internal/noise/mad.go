@@ -1,7 +1,6 @@
 package noise
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -113,12 +112,9 @@ func truncated(sorted []float64, cut, sigma float64) float64 {
 // straight edges along either axis leave no trace. Their number is
 // floor((rows - 2) / 2) floor((cols - 2) / 2). It rejects images with fewer than 16.
 func MADImage(y []float64, rows, cols int) (Estimate, error) {
-	if rows < 0 || cols < 0 || len(y) != rows*cols {
-		panic(fmt.Sprintf("noise: image of %d x %d pixels has %d values", rows, cols, len(y)))
-	}
-	most, bad := largest(y)
-	if bad >= 0 {
-		return refuse(MethodMAD, "y holds %g at [%d, %d], expected finite numbers", y[bad], bad/cols, bad%cols)
+	most, err := finiteMatrix(MethodMAD, y, rows, cols, "")
+	if err != nil {
+		return Estimate{}, err
 	}
 	n := max((rows-2)/2, 0) * max((cols-2)/2, 0)
 	if n < leastDetails {

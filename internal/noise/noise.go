@@ -59,5 +59,19 @@ func largest(x []float64) (m float64, nonFinite int) {
 	return m, -1
 }
 
+// finiteMatrix is the largest magnitude of a matrix of rows x cols, and refuses one with a NaN or an Inf; expected
+// says what else is expected.
+func finiteMatrix(method string, y []float64, rows, cols int, expected string) (most float64, err error) {
+	if rows < 0 || cols < 0 || len(y) != rows*cols {
+		panic(fmt.Sprintf("noise: %d x %d entries with %d values", rows, cols, len(y)))
+	}
+	most, bad := largest(y)
+	if bad >= 0 {
+		_, err = refuse(method, "y holds %g at [%d, %d], expected finite numbers%s", y[bad], bad/cols, bad%cols,
+			expected)
+	}
+	return most, err
+}
+
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52

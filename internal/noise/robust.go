@@ -46,12 +46,8 @@ const (
 // rows or columns, NaN, Inf, and matrices in which the rounds do not settle, or the two estimates differ
 // by more than 0.3: where outliers and low rank are too many to be told apart.
 func RobustLowRank(y []float64, rows, cols int) (Estimate, error) {
-	if rows < 0 || cols < 0 || len(y) != rows*cols {
-		panic(fmt.Sprintf("noise: matrix of %d x %d has %d values", rows, cols, len(y)))
-	}
-	if _, bad := largest(y); bad >= 0 {
-		return refuse(MethodRobustLowRank, "y holds %g at [%d, %d], expected finite numbers, with no entry missing",
-			y[bad], bad/cols, bad%cols)
+	if _, err := finiteMatrix(MethodRobustLowRank, y, rows, cols, ", with no entry missing"); err != nil {
+		return Estimate{}, err
 	}
 	if k := min(rows, cols); k < 2*leastSingularValues {
 		return refuse(MethodRobustLowRank, "a matrix of %d x %d has %d singular values, expected at least %d", rows,

@@ -43,13 +43,9 @@ const leastSingularValues = 10
 // It rejects matrices with fewer than 10 rows or columns, NaN, Inf, and matrices
 // half of whose singular values are zero to rounding. It costs one SVD without vectors.
 func MedianSingularValue(y []float64, rows, cols int) (Estimate, error) {
-	if rows < 0 || cols < 0 || len(y) != rows*cols {
-		panic(fmt.Sprintf("noise: matrix of %d x %d has %d values", rows, cols, len(y)))
-	}
-	most, bad := largest(y)
-	if bad >= 0 {
-		return refuse(MethodMedianSingularValue,
-			"y holds %g at [%d, %d], expected finite numbers, with no entry missing", y[bad], bad/cols, bad%cols)
+	most, err := finiteMatrix(MethodMedianSingularValue, y, rows, cols, ", with no entry missing")
+	if err != nil {
+		return Estimate{}, err
 	}
 	k, n := min(rows, cols), max(rows, cols)
 	if k < leastSingularValues {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // MethodAuto takes the method that suits the data, and MethodGCVResidual is the residual variance of a fit,
@@ -160,17 +162,9 @@ func Choose(name string, o Observed) (Estimate, error) {
 		return m.Estimate(o)
 	}
 	if name == MethodAuto {
-		return refuse(name, "y has shape %s, neither a signal nor an image", shape(o.Shape))
+		return refuse(name, "y has shape %s, neither a signal nor an image", ndarray.ShapeString(o.Shape))
 	}
 	return Estimate{}, fmt.Errorf("sigma2 by %q, expected one of %s", name, strings.Join(Names(), ", "))
-}
-
-// shape writes a shape as numpy does.
-func shape(n []int) string {
-	if len(n) == 1 {
-		return fmt.Sprintf("(%d,)", n[0])
-	}
-	return "(" + strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", ", ") + ")"
 }
 
 // whole reports whether y has all entries of a matrix.
@@ -216,7 +210,7 @@ func medianSingularValue(o Observed) (Estimate, error) {
 	if len(o.Shape) == 2 {
 		return MedianSingularValue(o.Y, o.Shape[0], o.Shape[1])
 	}
-	return refuse(MethodMedianSingularValue, "y has shape %s and is not a matrix", shape(o.Shape))
+	return refuse(MethodMedianSingularValue, "y has shape %s and is not a matrix", ndarray.ShapeString(o.Shape))
 }
 
 // leastVariance is the median singular value's estimate, or that of smooth blocks if that is less by
@@ -246,7 +240,7 @@ func robustLowRank(o Observed) (Estimate, error) {
 	case o.Regression || o.Selection:
 		return refuse(MethodRobustLowRank, "y is not the matrix of low rank itself, with noise")
 	case len(o.Shape) != 2:
-		return refuse(MethodRobustLowRank, "y has shape %s and is not a matrix", shape(o.Shape))
+		return refuse(MethodRobustLowRank, "y has shape %s and is not a matrix", ndarray.ShapeString(o.Shape))
 	}
 	return RobustLowRank(o.Y, o.Shape[0], o.Shape[1])
 }
@@ -256,7 +250,7 @@ func smoothBlocks(o Observed) (Estimate, error) {
 		return Estimate{}, err
 	}
 	if len(o.Shape) != 2 {
-		return refuse(MethodSmoothBlocks, "y has shape %s and is not an image", shape(o.Shape))
+		return refuse(MethodSmoothBlocks, "y has shape %s and is not an image", ndarray.ShapeString(o.Shape))
 	}
 	return SmoothBlocks(o.Y, o.Shape[0], o.Shape[1])
 }

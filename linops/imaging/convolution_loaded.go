@@ -26,7 +26,7 @@ func (a *Convolution) Load(dev array.Device) {
 	pairs, k := newComplexPairs(&a.twin, dev, n), newFactors(&a.twin, dev, 1, kernel)
 	pixels, square := a.listed(dev, places), a.put(dev, gains)
 	dft := dev.NewDFT(array.Shape{Rows: a.r, Cols: a.c})
-	a.hold(dft)
+	a.held.Hold(dft)
 	filter := func(dst, src array.Batch, multiply func(dst, x array.Batch)) {
 		dev := dst.Device()
 		inGroups(dst, src, 4*2*n, func(dst, src array.Batch) {

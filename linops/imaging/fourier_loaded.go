@@ -14,7 +14,7 @@ func (a *Fourier) Load(dev array.Device) {
 		return
 	}
 	dft := dev.NewDFT(array.Shape{Rows: a.rows, Cols: a.cols})
-	a.hold(dft)
+	a.held.Hold(dft)
 	var pixels array.Index // the places of an image's values in the complex array; nil where they are its own
 	if a.layout.Centered || !a.layout.Complex {
 		var places []int

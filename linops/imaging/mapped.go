@@ -12,7 +12,7 @@ type twin struct {
 	// on does an action on the other device; nil without one. held is the memory there, and shrink what it keeps
 	// for a few eta.
 	on     func(dst, src array.Batch, do action)
-	held   []interface{ Free() }
+	held   array.Held
 	shrink product.Cache
 }
 
@@ -29,21 +29,18 @@ func (t *twin) apply(dst, src array.Batch, do action) {
 // loads reports whether a Load has anything to do.
 func (t *twin) loads(dev array.Device) bool { return t.on == nil && !inHostMemory(dev) }
 
-// hold keeps memory until Release.
-func (t *twin) hold(memory ...interface{ Free() }) { t.held = append(t.held, memory...) }
-
 // put uploads a vector, which it holds.
 func (t *twin) put(dev array.Device, values []float64) array.Batch {
 	b := dev.Alloc(1, len(values))
 	dev.Upload(b, values)
-	t.hold(b)
+	t.held.Hold(b)
 	return b
 }
 
 // listed puts a list of coordinates on a device, and holds it.
 func (t *twin) listed(dev array.Device, list []int) array.Index {
 	idx := dev.NewIndex(list)
-	t.hold(idx)
+	t.held.Hold(idx)
 	return idx
 }
 
@@ -58,11 +55,9 @@ func (t *twin) shrunk(dev array.Device, eta float64, q func() []float64, f func(
 
 // Release frees the memory of Load. The operator is dead on that device afterwards.
 func (t *twin) Release() {
-	t.shrink.Clear()
-	for _, memory := range t.held {
-		memory.Free()
-	}
-	t.on, t.held = nil, nil
+	t.shrink.Free()
+	t.held.Release()
+	t.on = nil
 }
 
 // mapped has the methods of a d x p operator of a name, all of which are actions of a twin.

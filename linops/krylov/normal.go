@@ -38,7 +38,7 @@ func NewNormal(dev array.Device, a linops.Operator) *Normal {
 func (n *Normal) Closed() bool { return n.known.SolveNormal != nil }
 
 // Release frees the device memory that n holds; the operator stays.
-func (n *Normal) Release() { n.inverse.Clear() }
+func (n *Normal) Release() { n.inverse.Free() }
 
 // Solve sets dst = (eta A*A + I)^{-1} rhs; both are k x p and may be the same batch. Where it
 // iterates it stops at a relative residual of 1e-13. It returns an error where it does not reach

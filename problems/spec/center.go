@@ -34,6 +34,9 @@ const (
 	// mostAir is the share of the mean projection's largest value that its ends may have, and mostLost that of
 	// the mean mass by which masses may differ.
 	mostAir, mostLost = 0.05, 0.05
+	// leastUnexplained is the share of the variance that correlation must leave, and centerTol the last step in
+	// detectors.
+	leastUnexplained, centerTol = 1e-12, 1e-6
 )
 
 // FindCenter finds the axis of rotation of a sinogram of parallel rays, row-major, a row of detectors for each of the
@@ -177,7 +180,7 @@ func agreement(pairs []pair, twice int) float64 {
 	if !(cross > 0) || !(vp > 0) || !(vq > 0) {
 		return 0
 	}
-	return -n / 2 * math.Log(max(1-cross/vp*(cross/vq), 1e-12))
+	return -n / 2 * math.Log(max(1-cross/vp*(cross/vq), leastUnexplained))
 }
 
 // refine takes Gauss-Newton steps for the sum of (p(t) - q(2c - t))^2. Both are smoothed first: interpolation would
@@ -214,7 +217,7 @@ func refine(pairs []pair, c float64) (Center, error) {
 		}
 		step := slope / square
 		c, stdErr = c+step, math.Sqrt(max(error2, 0))/square
-		if math.Abs(step) < 1e-6 {
+		if math.Abs(step) < centerTol {
 			break
 		}
 	}

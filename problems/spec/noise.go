@@ -251,13 +251,20 @@ func (b *builder) byCovariance(a dataio.Array, shape []int, pairs bool) (linops.
 	return op, nil
 }
 
+// Entries of a covariance and their mirror images may differ by hermitianTol of their size, and a pivot must be more
+// than leastPivot of its diagonal entry, both by rounding.
+const (
+	hermitianTol = 1e-8
+	leastPivot   = 1e-12
+)
+
 // whiteningMatrix is L^{-1} for the Hermitian matrix C = L L*.
 func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 	l := make([]complex128, k*k)
 	for i := range k {
 		for j := range i + 1 {
 			v := c[i*k+j]
-			if other := cmplx.Conj(c[j*k+i]); cmplx.Abs(v-other) > 1e-8*(cmplx.Abs(v)+cmplx.Abs(other)) ||
+			if other := cmplx.Conj(c[j*k+i]); cmplx.Abs(v-other) > hermitianTol*(cmplx.Abs(v)+cmplx.Abs(other)) ||
 				cmplx.IsNaN(v) {
 				return nil, fmt.Errorf("is not Hermitian: it holds %.6g at (%d, %d) and %.6g at (%d, %d)", v, i, j,
 					c[j*k+i], j, i)
@@ -269,7 +276,7 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 				l[i*k+j] = v / l[j*k+j]
 				continue
 			}
-			if x := real(v); !(x > 1e-12*real(c[i*k+i])) || math.IsInf(x, 0) {
+			if x := real(v); !(x > leastPivot*real(c[i*k+i])) || math.IsInf(x, 0) {
 				return nil, fmt.Errorf("is not positive definite: pivot %d is %.3g, expected a covariance "+
 					"of full rank", i, x)
 			}

@@ -9,12 +9,8 @@ import (
 	"surepipe/space"
 )
 
-// l2Ball is the indicator of ||b||_2 <= c.
-type l2Ball struct {
-	n int
-	c float64
-	prox.Known
-}
+// l2Ball is the indicator of ||b||_2 <= size, computed where the vectors are.
+type l2Ball struct{ bounded }
 
 // NewL2Ball returns the constraint ||b||_2 <= c: r(b) = 0 there and +Inf elsewhere, on vectors of
 // length n, or of any length if n = 0. Inside the ball the proximal operator is the identity and so is
@@ -30,26 +26,38 @@ type l2Ball struct {
 func NewL2Ball(n int, c float64) prox.Prox {
 	vector.CheckDim("the l2 ball", n)
 	vector.CheckRadius("the l2 ball", c)
-	p := &l2Ball{n: n, c: c}
-	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
+	p := &l2Ball{bounded{name: "l2 ball", n: n, size: c, unit: vector.Euclid}}
+	p.inside = func(b array.Batch) bool { return norm(b) <= c*(1+onTheSet) }
+	p.margin = func(v array.Batch) float64 {
+		if c == 0 || math.IsInf(c, 1) {
+			return math.Inf(1)
+		}
+		return math.Abs(norm(v) - c)
+	}
+	p.know()
 	return p
 }
 
-func (p *l2Ball) Dim() int { return p.n }
+// norm is that of a batch of one vector.
+func norm(v array.Batch) float64 {
+	var norm [1]float64
+	vector.Norms(norm[:], v)
+	return norm[0]
+}
 
 // factor is s, 1 inside.
 func (p *l2Ball) factor(norm float64) float64 {
 	switch {
-	case p.c == 0 && !math.IsNaN(norm):
+	case p.size == 0 && !math.IsNaN(norm):
 		return 0
-	case norm <= p.c || math.IsInf(p.c, 1):
+	case norm <= p.size || math.IsInf(p.size, 1):
 		return 1
 	}
-	return p.c / norm
+	return p.size / norm
 }
 
 func (p *l2Ball) Eval(dst, v array.Batch, t float64) error {
-	vector.CheckEval("l2 ball", p.n, dst, v, t)
+	vector.CheckEval(p.name, p.n, dst, v, t)
 	s := vector.GetScalars(v.K())
 	defer vector.ScalarsPool.Put(s)
 	vector.Norms(s.A, v)
@@ -61,7 +69,7 @@ func (p *l2Ball) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error) {
-	vector.CheckLinearize("l2 ball", p.n, dst, v, t)
+	vector.CheckLinearize(p.name, p.n, dst, v, t)
 	dev := v.Device()
 	a := vector.GetScalars(1)
 	defer vector.ScalarsPool.Put(a)
@@ -69,22 +77,17 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 	norm := a.A[0]
 	s := p.factor(norm)
 	a.A[0] = s
-	margin := func(v array.Batch) float64 {
-		var norm [1]float64
-		vector.Norms(norm[:], v)
-		return p.margin(norm[0])
-	}
 	var j prox.Derivative
 	if s == 1 || s == 0 || v.N() == 1 {
 		inside := 0.0
 		if s == 1 {
 			inside = 1
 		}
-		j = prox.NewMultiple(inside, v, margin)
+		j = prox.NewMultiple(inside, v, p.margin)
 	} else {
 		u := dev.Alloc(1, v.N())
 		dev.Lin(u, 1/norm, v, 0, array.Batch{})
-		j = prox.NewRadial(s, -s, u, func(prox.Derivative) *prox.Model {
+		j = prox.NewRadial(s, -s, u, func() *prox.Model {
 			n := u.N()
 			normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: vector.OnHost(u)}
 			for i := range n {
@@ -96,43 +99,10 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 			return &prox.Model{
 				Space:     space.Orthogonal(dev, n, normal.Indices, normal),
 				Curvature: prox.NewUniformCurvature((1/s-1)/t, t, n-1),
-				Margin:    margin,
+				Margin:    p.margin,
 			}
 		})
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
 }
-
-func (p *l2Ball) margin(norm float64) float64 {
-	if p.c == 0 || math.IsInf(p.c, 1) {
-		return math.Inf(1)
-	}
-	return math.Abs(norm - p.c)
-}
-
-func (p *l2Ball) value(b array.Batch) float64 {
-	vector.CheckValue("l2 ball", p.n, b)
-	var norm [1]float64
-	vector.Norms(norm[:], b)
-	if !(norm[0] <= p.c*(1+onTheSet)) {
-		return math.Inf(1)
-	}
-	return 0
-}
-
-func (p *l2Ball) dualScale(_, _ array.Batch, _ float64) float64 {
-	if math.IsInf(p.c, 1) {
-		return 0
-	}
-	return 1
-}
-
-// fenchelGap is t (c ||g|| - <b, g>).
-func (p *l2Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	h := vector.OnHost(g)
-	return t * vector.Surplus(p.c*vector.Euclid(h), vector.Inner(vector.OnHost(b), h))
-}
-
-// support is c ||g||.
-func (p *l2Ball) support(g array.Batch) float64 { return radial(g, p.c, vector.Euclid) }

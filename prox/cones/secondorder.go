@@ -137,15 +137,25 @@ func (p *secondOrder) Linearize(dst, v array.Batch, t float64) (prox.Derivative,
 	dev := v.Device()
 	j.diagonal = dev.Alloc(1, p.p)
 	dev.Upload(j.diagonal, diagonal)
-	if m := len(j.factors); m > 0 {
-		rows, turned := j.rows(), space.Rows{}
-		turned = space.Transpose(rows, p.p)
-		j.on = dev.NewCSR(m, p.p, rows.Indptr, rows.Indices, rows.Values)
-		j.of = dev.NewCSR(p.p, m, turned.Indptr, turned.Indices, turned.Values)
-		j.scale = dev.Alloc(1, m)
-		dev.Upload(j.scale, j.factors)
+	if len(j.factors) == 0 {
+		d := prox.NewDiagonal(j.diagonal, j.build)
+		return d, nil
 	}
-	return j, nil
+	on, of := j.rows().BothWays(dev, p.p)
+	scale := dev.Alloc(1, len(j.factors))
+	dev.Upload(scale, j.factors)
+	j.apply = func(dst, z array.Batch) {
+		dev := dst.Device()
+		part, back := dev.Alloc(z.K(), len(j.factors)), dev.Alloc(z.K(), p.p)
+		dev.MulCSR(part, on, z)
+		dev.Mul(part, scale, part)
+		dev.MulCSR(back, of, part)
+		dev.Mul(dst, j.diagonal, z)
+		dev.Lin(dst, 1, dst, 1, back)
+		part.Free()
+		back.Free()
+	}
+	return prox.NewDerivative("second-order cones", p.p, j.apply, j.build, j.diagonal, on, of, scale), nil
 }
 
 func (p *secondOrder) value(b array.Batch) float64 {
@@ -181,11 +191,10 @@ type coneDerivative struct {
 	e       []float64   // of each cone
 	tight   []int       // the cones on whose surface the point is
 	w       [][]float64 // x/||x|| of those
-	factors []float64   // f on the host: 1 - e and -e of each
+	factors []float64   // f: 1 - e and -e of each
 
-	diagonal, scale array.Batch
-	on, of          array.CSR // R and R*, nil where it has no rows
-	prox.LazyModel
+	diagonal array.Batch
+	apply    func(dst, z array.Batch) // J; nil where R has no rows
 }
 
 // read takes what the derivative needs of v and sets d.
@@ -230,32 +239,6 @@ func (j *coneDerivative) row(r space.Rows, i, k int, sign float64) space.Rows {
 	return r
 }
 
-func (j *coneDerivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("second-order cones", j.p.p, dst, z)
-	dev := dst.Device()
-	if j.on == nil {
-		dev.Mul(dst, j.diagonal, z)
-		return
-	}
-	part, back := dev.Alloc(z.K(), len(j.factors)), dev.Alloc(z.K(), j.p.p)
-	dev.MulCSR(part, j.on, z)
-	dev.Mul(part, j.scale, part)
-	dev.MulCSR(back, j.of, part)
-	dev.Mul(dst, j.diagonal, z)
-	dev.Lin(dst, 1, dst, 1, back)
-	part.Free()
-	back.Free()
-}
-
-func (j *coneDerivative) Diagonal() array.Batch {
-	if j.on == nil {
-		return j.diagonal
-	}
-	return array.Batch{}
-}
-
-func (j *coneDerivative) Model() *prox.Model { return j.Get(j.build) }
-
 // build has the surfaces of the cones as manifold, on the coordinates that are not held at 0.
 func (j *coneDerivative) build() *prox.Model {
 	dev := j.diagonal.Device()
@@ -287,13 +270,13 @@ func (j *coneDerivative) build() *prox.Model {
 		normals = j.row(normals, i, k, -1)
 	}
 	m.Space = space.Orthogonal(dev, j.p.p, set, normals)
-	c := &coneCurvature{j: j, s: m.Space, dev: dev, trace: float64(m.Space.Dim())}
-	c.frobenius2 = c.trace
+	c := &coneCurvature{j: j, s: m.Space, dev: dev}
+	c.Sum, c.Squares, c.Summed = float64(m.Space.Dim()), float64(m.Space.Dim()), true
 	nonzero := false
 	for _, i := range j.tight {
 		e, rest := j.e[i], float64(len(j.p.cones[i])-2)
-		c.trace -= rest * (1 - e)
-		c.frobenius2 -= rest * (1 - e*e)
+		c.Sum -= rest * (1 - e)
+		c.Squares -= rest * (1 - e*e)
 		nonzero = nonzero || rest > 0
 	}
 	if nonzero {
@@ -302,31 +285,13 @@ func (j *coneDerivative) build() *prox.Model {
 	return m
 }
 
-func (j *coneDerivative) Bytes() int64 {
-	bytes := j.diagonal.Bytes() + j.ModelBytes()
-	if j.on != nil {
-		bytes += j.on.Bytes() + j.of.Bytes() + j.scale.Bytes()
-	}
-	return bytes
-}
-
-func (j *coneDerivative) Release() {
-	j.FreeModel()
-	j.diagonal.Free()
-	if j.on != nil {
-		j.on.Free()
-		j.of.Free()
-		j.scale.Free()
-	}
-}
-
 // coneCurvature is the curvature of the cones' surfaces, (I + t Q)^{-1} = E* J E. It holds no memory
 // besides the derivative's.
 type coneCurvature struct {
-	j                 *coneDerivative
-	s                 space.Space
-	dev               array.Device
-	trace, frobenius2 float64
+	prox.Plain
+	j   *coneDerivative
+	s   space.Space
+	dev array.Device
 }
 
 func (c *coneCurvature) Precondition(dst, image, z array.Batch) {
@@ -334,12 +299,10 @@ func (c *coneCurvature) Precondition(dst, image, z array.Batch) {
 	t := dev.Alloc(z.K(), p)
 	defer t.Free()
 	c.s.Embed(t, z)
-	c.j.Apply(t, t)
+	c.j.apply(t, t)
 	c.s.Coordinates(dst, t)
 	vector.Rest(image, z, dst)
 }
-
-func (c *coneCurvature) Diagonal() []float64 { return nil }
 
 // Matrix is E* Q E, where Q in R^p is that of each cone.
 func (c *coneCurvature) Matrix() []float64 {
@@ -385,12 +348,5 @@ func (c *coneCurvature) Matrix() []float64 {
 	}
 	return full
 }
-
-func (c *coneCurvature) Trace() (trace, frobenius2 float64, ok bool) {
-	return c.trace, c.frobenius2, true
-}
-
-func (c *coneCurvature) Bytes() int64 { return 0 }
-func (c *coneCurvature) Release()     {}
 
 func (p *secondOrder) support(g array.Batch) float64 { return polar(p, g) }

@@ -162,7 +162,7 @@ func (p *semidefinite) Linearize(dst, v array.Batch, t float64) (prox.Derivative
 	j.v, j.weights, j.swap = dev.Alloc(1, m*m), dev.Alloc(1, m*m), dev.NewIndex(swap)
 	dev.Upload(j.v, turned)
 	dev.Upload(j.weights, weight)
-	return j, nil
+	return prox.NewDerivative("semidefinite", m*m, j.apply, j.model, j.v, j.weights, j.swap), nil
 }
 
 func (p *semidefinite) value(b array.Batch) float64 {
@@ -209,7 +209,6 @@ type semidefiniteDerivative struct {
 	v, weights array.Batch
 	swap       array.Index // of the transpose
 	margin     func(v array.Batch) float64
-	prox.LazyModel
 }
 
 // weight is W_ab.
@@ -224,8 +223,7 @@ func (j *semidefiniteDerivative) weight(a, b int) float64 {
 	return j.values[a] / (j.values[a] - j.values[b])
 }
 
-func (j *semidefiniteDerivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("semidefinite", j.m*j.m, dst, z)
+func (j *semidefiniteDerivative) apply(dst, z array.Batch) {
 	dev, shape := dst.Device(), array.Shape{Rows: j.m, Cols: j.m}
 	t, u := dev.Alloc(z.K(), j.m*j.m), dev.Alloc(z.K(), j.m*j.m)
 	defer t.Free()
@@ -240,38 +238,23 @@ func (j *semidefiniteDerivative) Apply(dst, z array.Batch) {
 	dev.Copy(dst, u)
 }
 
-func (j *semidefiniteDerivative) Diagonal() array.Batch { return array.Batch{} }
-
-func (j *semidefiniteDerivative) Model() *prox.Model {
-	return j.Get(func() *prox.Model {
-		dev := j.v.Device()
-		if dev.Err() != nil {
-			return nil
-		}
-		m := &prox.Model{Space: space.SymmetricTangent(j.m, j.r, j.v), Margin: j.margin}
-		if j.r == j.m {
-			return m
-		}
-		q := make([]float64, 0, m.Space.Dim())
-		for a := range j.r {
-			for b := a; b < j.m; b++ {
-				q = append(q, (1/j.weight(a, b)-1)/j.t)
-			}
-		}
-		m.Curvature = prox.NewDiagonalCurvature(dev, q, j.t)
+func (j *semidefiniteDerivative) model() *prox.Model {
+	dev := j.v.Device()
+	if dev.Err() != nil {
+		return nil
+	}
+	m := &prox.Model{Space: space.SymmetricTangent(j.m, j.r, j.v), Margin: j.margin}
+	if j.r == j.m {
 		return m
-	})
-}
-
-func (j *semidefiniteDerivative) Bytes() int64 {
-	return j.v.Bytes() + j.weights.Bytes() + j.swap.Bytes() + j.ModelBytes()
-}
-
-func (j *semidefiniteDerivative) Release() {
-	j.FreeModel()
-	j.v.Free()
-	j.weights.Free()
-	j.swap.Free()
+	}
+	q := make([]float64, 0, m.Space.Dim())
+	for a := range j.r {
+		for b := a; b < j.m; b++ {
+			q = append(q, (1/j.weight(a, b)-1)/j.t)
+		}
+	}
+	m.Curvature = prox.NewDiagonalCurvature(dev, q, j.t)
+	return m
 }
 
 func (p *semidefinite) support(g array.Batch) float64 { return polar(p, g) }

@@ -4,24 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 )
-
-// onTheSet is the relative error allowed in a sum that a constraint fixes or bounds, when a
-// regularizer decides whether b is in its domain.
-const onTheSet = 1e-9
-
-// simplex is the indicator of b >= 0, sum b = s.
-type simplex struct {
-	n    int
-	s    float64
-	work sync.Pool // of *BallWork
-	prox.Known
-}
 
 // NewSimplex returns the constraint b >= 0, sum_j b_j = s: r(b) = 0 there and +Inf elsewhere, on
 // vectors of length n, or of any length if n = 0. The proximal operator is the projection: with
@@ -42,73 +29,41 @@ func NewSimplex(n int, s float64) prox.Prox {
 	if !(s > 0) || math.IsInf(s, 1) {
 		panic(fmt.Sprintf("prox: a simplex whose entries sum to %v, want a positive finite number", s))
 	}
-	p := &simplex{n: n, s: s}
-	p.Is = prox.Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
-	return p
-}
-
-func (p *simplex) Dim() int { return p.n }
-
-// project sets x to its projection.
-func (p *simplex) project(w *vector.BallWork) {
-	if len(w.X) == 0 {
-		return
-	}
-	top := slices.Max(w.X)
-	for j, a := range w.X {
-		w.U[j] = a - top
-	}
-	theta := vector.WaterLevel(w.U, p.s)
-	for j, a := range w.X {
-		w.X[j] = max(a-top-theta, 0)
-	}
-}
-
-func (p *simplex) Eval(dst, v array.Batch, t float64) error {
-	vector.CheckEval("simplex", p.n, dst, v, t)
-	w := vector.GetBallWork(&p.work, v.N())
-	defer p.work.Put(w)
-	return vector.OnEach("simplex", dst, v, w.X, func() { p.project(w) })
-}
-
-func (p *simplex) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error) {
-	vector.CheckLinearize("simplex", p.n, dst, v, t)
-	w := vector.GetBallWork(&p.work, v.N())
-	defer p.work.Put(w)
-	if err := vector.OnEach("simplex", dst, v, w.X, func() { p.project(w) }); err != nil {
-		return nil, err
-	}
-	return face(v, w.X, func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), p.s) }), nil
-}
-
-func (p *simplex) value(b array.Batch) float64 {
-	vector.CheckValue("simplex", p.n, b)
-	sum := 0.0
-	for _, x := range vector.OnHost(b) {
-		if !(x >= 0) {
-			return math.Inf(1)
+	p := &bounded{name: "simplex", n: n, size: s, unit: slices.Max[[]float64]}
+	p.inside = func(b array.Batch) bool {
+		sum := 0.0
+		for _, x := range vector.OnHost(b) {
+			if !(x >= 0) {
+				return false
+			}
+			sum += x
 		}
-		sum += x
+		return math.Abs(sum-s) <= onTheSet*s
 	}
-	if !(math.Abs(sum-p.s) <= onTheSet*p.s) {
-		return math.Inf(1)
+	p.project = func(w *vector.BallWork) (outside bool) {
+		if len(w.X) == 0 {
+			return true
+		}
+		top := slices.Max(w.X)
+		for j, a := range w.X {
+			w.U[j] = a - top
+		}
+		theta := vector.WaterLevel(w.U, s)
+		for j, a := range w.X {
+			w.X[j] = max(a-top-theta, 0)
+		}
+		return true
 	}
-	return 0
-}
-
-func (p *simplex) dualScale(_, _ array.Batch, _ float64) float64 { return 1 }
-
-// fenchelGap is t sum_j b_j (max g - g_j).
-func (p *simplex) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	h := vector.OnHost(g)
-	top, sum := slices.Max(h), 0.0
-	for j, x := range vector.OnHost(b) {
-		sum += x * (top - h[j])
+	p.margin = func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), s) }
+	p.know()
+	// t sum_j b_j (max g - g_j), without cancellation
+	p.Is.FenchelGap = func(b, g array.Batch, t, _ float64) float64 {
+		h := vector.OnHost(g)
+		top, sum := slices.Max(h), 0.0
+		for j, x := range vector.OnHost(b) {
+			sum += x * (top - h[j])
+		}
+		return t * sum
 	}
-	return t * sum
-}
-
-// support is s max_j g_j.
-func (p *simplex) support(g array.Batch) float64 {
-	return vector.Supported(g, func(g []float64) float64 { return p.s * slices.Max(g) })
+	return p
 }

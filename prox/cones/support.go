@@ -1,23 +1,9 @@
 package cones
 
 import (
-	"math"
-
 	"surepipe/array"
 	"surepipe/prox"
-	"surepipe/prox/internal/vector"
 )
-
-// radial is c times the dual norm, which moves g to 0 where c is infinite.
-func radial(g array.Batch, c float64, dual func(g []float64) float64) float64 {
-	return vector.Supported(g, func(g []float64) float64 {
-		if math.IsInf(c, 1) {
-			clear(g)
-			return 0
-		}
-		return c * dual(g)
-	})
-}
 
 // polar moves g to its projection on the polar cone, g - P(g), where the support function of a cone is
 // 0. Where P(g) cannot be computed g becomes 0.

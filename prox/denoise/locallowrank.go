@@ -12,7 +12,6 @@ import (
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/prox/lowrank"
-	"surepipe/space"
 )
 
 // localLowRank is the average over tilings of singular value thresholding in their patches.
@@ -241,7 +240,11 @@ func (p *localLowRank) Linearize(dst, v array.Batch, t float64) (prox.Derivative
 	if err := errors.Join(err, failed); err != nil {
 		return nil, err
 	}
-	return j, nil
+	step := outer
+	if p.trivial() {
+		step = 1
+	}
+	return stepped("local low rank", j.dev, p.s.Len(), step, j.apply, j.sums), nil
 }
 
 // divergences are those of the patches of each tiling, and the sums of the squared eigenvalues of
@@ -296,20 +299,6 @@ type localDerivative struct {
 	dev     array.Device
 	t       float64
 	factors [][]*factors
-	prox.LazyModel
-}
-
-func (j *localDerivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("local low rank", j.p.s.Len(), dst, z)
-	x := make([]float64, j.p.s.Len())
-	for i := range z.K() {
-		j.dev.Download(x, z.Rows(i, i+1))
-		if j.t != 1 && !j.p.trivial() {
-			solveStep(x, j.t, j.apply)
-		}
-		j.apply(x)
-		j.dev.Upload(dst.Rows(i, i+1), x)
-	}
 }
 
 // apply sets x to J x.
@@ -333,26 +322,16 @@ func (j *localDerivative) apply(x []float64) {
 	}
 }
 
-func (j *localDerivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *localDerivative) Model() *prox.Model    { return j.Get(j.build) }
-
-func (j *localDerivative) build() *prox.Model {
-	known, trace, frobenius2 := j.t == 1 || j.p.trivial(), 0.0, 0.0
-	if known {
-		traces, squares := j.p.divergences(j.factors)
-		for k := range traces {
-			trace += floats.SumCompensated(traces[k]) / float64(len(traces))
-		}
-		if len(squares) == 1 || j.p.trivial() {
-			frobenius2 = floats.SumCompensated(squares[0])
-		} else {
-			frobenius2 = min(squaredNorm(j.p.s.Len(), j.apply), trace)
-		}
+func (j *localDerivative) sums() (trace, frobenius2 float64) {
+	if j.t != 1 && !j.p.trivial() {
+		return math.NaN(), math.NaN()
 	}
-	return &prox.Model{Space: space.All(j.p.s.Len()),
-		Curvature: &steppedCurvature{prox.NewAppliedCurvature(j, trace, frobenius2), known}}
+	traces, squares := j.p.divergences(j.factors)
+	for k := range traces {
+		trace += floats.SumCompensated(traces[k]) / float64(len(traces))
+	}
+	if len(squares) == 1 || j.p.trivial() {
+		return trace, floats.SumCompensated(squares[0])
+	}
+	return trace, min(squaredNorm(j.p.s.Len(), j.apply), trace)
 }
-
-// Bytes is that of the model: the decompositions are in the host's memory.
-func (j *localDerivative) Bytes() int64 { return j.ModelBytes() }
-func (j *localDerivative) Release()     { j.FreeModel() }

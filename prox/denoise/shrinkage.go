@@ -10,7 +10,6 @@ import (
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
-	"surepipe/space"
 )
 
 // Frame is a Parseval frame F, F*F = I: K >= n vectors of R^n, whose inner products with a signal
@@ -135,7 +134,7 @@ func (p *shrinkage) Linearize(dst, v array.Batch, t float64) (prox.Derivative, e
 		return nil, err
 	}
 	j.trace = floats.SumCompensated(sums)
-	return j, nil
+	return stepped("shrinkage", j.dev, p.f.Len(), t, j.apply, j.sums), nil
 }
 
 // shrinkageDerivative is J (t I + (1 - t) J)^{-1} with J = F* diag(kept) F.
@@ -145,20 +144,6 @@ type shrinkageDerivative struct {
 	t     float64
 	kept  [][]uint64 // bits, line after line of each band; nil for all
 	trace float64
-	prox.LazyModel
-}
-
-func (j *shrinkageDerivative) Apply(dst, z array.Batch) {
-	vector.CheckApply("shrinkage", j.p.f.Len(), dst, z)
-	x := make([]float64, j.p.f.Len())
-	for i := range z.K() {
-		j.dev.Download(x, z.Rows(i, i+1))
-		if j.t != 1 {
-			solveStep(x, j.t, j.apply)
-		}
-		j.apply(x)
-		j.dev.Upload(dst.Rows(i, i+1), x)
-	}
 }
 
 // apply sets x to J x.
@@ -176,21 +161,11 @@ func (j *shrinkageDerivative) apply(x []float64) {
 	})
 }
 
-func (j *shrinkageDerivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *shrinkageDerivative) Model() *prox.Model    { return j.Get(j.build) }
-
-func (j *shrinkageDerivative) build() *prox.Model {
-	n := j.p.f.Len()
-	known, trace, frobenius2 := j.t == 1, 0.0, 0.0
-	if known {
-		trace, frobenius2 = j.trace, min(squaredNorm(j.p.f.Len(), j.apply), j.trace)
+// sums are known at the step 1. Of so many coefficients some are always next to their thresholds, where each changes
+// the trace by its share of a coordinate: no margin says more than that.
+func (j *shrinkageDerivative) sums() (trace, frobenius2 float64) {
+	if j.t != 1 {
+		return math.NaN(), math.NaN()
 	}
-	// Of so many coefficients some are always next to their thresholds, where each changes the trace
-	// by its share of a coordinate: no margin says more than that.
-	return &prox.Model{Space: space.All(n), Curvature: &steppedCurvature{prox.NewAppliedCurvature(j, trace,
-		frobenius2), known}}
+	return j.trace, min(squaredNorm(j.p.f.Len(), j.apply), j.trace)
 }
-
-// Bytes is that of the model: the bits are in the host's memory.
-func (j *shrinkageDerivative) Bytes() int64 { return j.ModelBytes() }
-func (j *shrinkageDerivative) Release()     { j.FreeModel() }

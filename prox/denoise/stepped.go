@@ -7,7 +7,9 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"surepipe/array"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // This file has what an operator P on the host needs that is the gradient of a convex function and
@@ -97,13 +99,23 @@ func squaredNorm(n int, apply func(x []float64)) float64 {
 	return sum / float64(probes)
 }
 
-// steppedCurvature knows its trace at the step 1.
-type steppedCurvature struct {
-	prox.Curvature
-	known bool
-}
-
-func (c *steppedCurvature) Trace() (trace, frobenius2 float64, ok bool) {
-	trace, frobenius2, _ = c.Curvature.Trace()
-	return trace, frobenius2, c.known
+// stepped is the derivative J (t I + (1 - t) J)^{-1} on vectors of length n, by apply, which sets x to J x, and the
+// sums of its eigenvalues and their squares, NaN where these are not known.
+func stepped(name string, dev array.Device, n int, t float64, apply func(x []float64),
+	sums func() (trace, frobenius2 float64)) prox.Derivative {
+	j := func(dst, z array.Batch) {
+		x := make([]float64, n)
+		for i := range z.K() {
+			dev.Download(x, z.Rows(i, i+1))
+			if t != 1 {
+				solveStep(x, t, apply)
+			}
+			apply(x)
+			dev.Upload(dst.Rows(i, i+1), x)
+		}
+	}
+	return prox.NewDerivative(name, n, j, func() *prox.Model {
+		trace, frobenius2 := sums()
+		return &prox.Model{Space: space.All(n), Curvature: prox.NewAppliedCurvature(j, trace, frobenius2)}
+	})
 }

@@ -71,7 +71,6 @@ type nuclearDerivative struct {
 
 	trace, frobenius2 float64
 	margin            float64 // of the rank
-	prox.LazyModel
 }
 
 // unitRoundoff is the relative error of one rounding.
@@ -220,9 +219,8 @@ func transpose(dst, src []float64, m, n, k int) {
 	}
 }
 
-func (j *nuclearDerivative) Apply(dst, z array.Batch) {
+func (j *nuclearDerivative) apply(dst, z array.Batch) {
 	m, n, r := j.m, j.n, j.r
-	vector.CheckApply("nuclear norm", m*n, dst, z)
 	if z.K() == 0 {
 		return
 	}
@@ -244,13 +242,10 @@ func (j *nuclearDerivative) Apply(dst, z array.Batch) {
 	mu, mv := t.Cols(0, r*m), t.Cols(r*m, r*(m+n))
 	dev.GemmEach(false, true, 1, z, x, v1t, rv, 0, mu)
 	dev.GemmEach(true, true, 1, z, x, u1t, ru, 0, mv)
-	nuclearTangent{j: j}.apply(t, t)
+	(&nuclearTangent{j: j}).apply(t, t)
 	dev.GemmEach(true, true, 1, u1t, ru, mv, rv.T(), 0, dst)
 	dev.GemmEach(false, false, 1, mu, ru.T(), v1t, rv, 1, dst)
 }
-
-func (j *nuclearDerivative) Diagonal() array.Batch { return array.Batch{} }
-func (j *nuclearDerivative) Model() *prox.Model    { return j.Get(j.build) }
 
 // build uses the tangent space of the rank-r matrices, or all matrices where U1 or V1 is a complete
 // basis.
@@ -258,7 +253,7 @@ func (j *nuclearDerivative) build() *prox.Model {
 	m, n, r := j.m, j.n, j.r
 	margin := func(array.Batch) float64 { return j.margin }
 	if !j.onLeft() || !j.onRight() {
-		q := prox.NewAppliedCurvature(j, j.trace, j.frobenius2)
+		q := prox.NewAppliedCurvature(j.apply, j.trace, j.frobenius2)
 		return &prox.Model{Space: space.All(m * n), Curvature: q, Margin: margin}
 	}
 	dev := j.mem.Device()
@@ -271,17 +266,20 @@ func (j *nuclearDerivative) build() *prox.Model {
 	dev.Gemm(true, false, 1, j.ut.Cols(0, r*m).Reshape(r, m), identity, 0, u.Reshape(m, r))
 	dev.Gemm(true, false, 1, j.vt.Cols(0, r*n).Reshape(r, n), identity, 0, v.Reshape(n, r))
 	t := space.Tangent(array.Shape{Rows: m, Cols: n}, r, u, v)
-	return &prox.Model{Space: t, Curvature: nuclearTangent{j, cols}, Margin: margin}
+	q := &nuclearTangent{Plain: prox.Plain{Sum: j.trace, Squares: j.frobenius2, Summed: true}, j: j}
+	q.Hold(cols)
+	return &prox.Model{Space: t, Curvature: q, Margin: margin}
 }
 
-// nuclearTangent is J in the coordinates (Q, P), as a curvature: J_T is (E*E + t Q)^{-1}.
+// nuclearTangent is J in the coordinates (Q, P), as a curvature: J_T is (E*E + t Q)^{-1}. It holds the vectors that the
+// space is made of, U1 m x r and V1 n x r.
 type nuclearTangent struct {
-	j    *nuclearDerivative
-	cols array.Batch // U1 m x r, V1 n x r, which the space is made of
+	prox.Plain
+	j *nuclearDerivative
 }
 
 // apply sets dst = J_T z; they may be the same batch.
-func (t nuclearTangent) apply(dst, z array.Batch) {
+func (t *nuclearTangent) apply(dst, z array.Batch) {
 	j := t.j
 	m, n, r, q := j.m, j.n, j.r, j.q
 	vector.CheckApply("nuclear norm", r*(m+n), dst, z)
@@ -319,7 +317,7 @@ func (t nuclearTangent) apply(dst, z array.Batch) {
 
 // Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
 // to 0 and which could otherwise grow unnoticed in conjugate gradients.
-func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
+func (t *nuclearTangent) Precondition(dst, image, z array.Batch) {
 	j := t.j
 	m, r := j.m, j.r
 	dev, k := z.Device(), z.K()
@@ -336,18 +334,6 @@ func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
 	dev.GemmEach(true, false, -1, u1t, ru, inner, rr, 1, image.Cols(0, r*m))
 }
 
-func (t nuclearTangent) Diagonal() []float64 { return nil }
-func (t nuclearTangent) Matrix() []float64   { return nil }
-
-// Trace returns the sums over the singular values.
-func (t nuclearTangent) Trace() (trace, frobenius2 float64, ok bool) {
-	return t.j.trace, t.j.frobenius2, true
-}
-
-// Bytes counts the vectors of the space: the rest is the derivative's.
-func (t nuclearTangent) Bytes() int64 { return t.cols.Bytes() }
-func (t nuclearTangent) Release()     { t.cols.Free() }
-
 // combine sets dst = a ∘ x + c ∘ y, with scratch tmp.
 func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev := dst.Device()
@@ -356,7 +342,7 @@ func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev.Lin(dst, 1, dst, 1, tmp)
 }
 
-// applyOneSide is Apply where the vectors near are a complete basis of their space, of dimension r
+// applyOneSide is apply where the vectors near are a complete basis of their space, of dimension r
 // = nNear, so that T = near Z, or near Z* when trans is set, determines Z.
 func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int,
 	trans bool) {
@@ -384,11 +370,4 @@ func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, n
 	t.Free()
 	s.Free()
 	b.Free()
-}
-
-func (j *nuclearDerivative) Bytes() int64 { return j.mem.Bytes() + j.ModelBytes() }
-
-func (j *nuclearDerivative) Release() {
-	j.FreeModel()
-	j.mem.Free()
 }

@@ -11,43 +11,24 @@ import (
 )
 
 // ReadAround reads all of the problem's data except y, which comes from a stack of samples.
-func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (data Contents, err error) {
-	f.ctx = ctx
+func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (Contents, error) {
+	return f.read(ctx, s, false)
+}
+
+// firstOf is the first sample.
+func (f *Source) firstOf(s *study.SampleSource) (*dataio.Array, error) {
 	first, err := s.At(0)
 	if err != nil {
-		return Contents{}, err
+		return nil, err
 	}
-	sample := dataio.Array{Name: "y", Shape: s.Shape, Data: first}
-	switch {
-	case f.Command:
-		data, err = f.readExec(false, &sample)
-	case f.Specification != nil:
-		files := f.specFiles()
-		files.Y, files.Sample = "", &sample
-		data.Data, err = f.Specification.Load(files)
-		if err != nil {
-			err = f.tableError(err)
-		}
-	case !f.samplesMayHave(len(s.Shape)):
+	if named := !f.Command && f.Specification == nil; named && !f.samplesMayHave(len(s.Shape)) {
 		l, _ := LayoutOf(f.Problem)
-		err = study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
+		return nil, study.Errorf("%s: sample 0 has shape %s, expected %s for %s",
 			s.Name, ndarray.ShapeString(s.Shape), l.YShape, f.Problem)
-	case f.Table.Response != "":
-		err = study.Errorf("--response is %q, but y comes from --y", f.Table.Response)
-	default:
-		if data, err = f.readInputs(&sample, false); err == nil {
-			err = f.checkSample(s, data)
-		}
+	} else if named && f.Table.Response != "" {
+		return nil, study.Errorf("--response is %q, but y comes from --y", f.Table.Response)
 	}
-	if err != nil {
-		return Contents{}, err
-	}
-	data.Y = first
-	f.vary(&data.Data)
-	if err := f.scan(&data); err != nil {
-		return Contents{}, err
-	}
-	return data, f.estimateNoise(&data)
+	return &dataio.Array{Name: "y", Shape: s.Shape, Data: first}, nil
 }
 
 // samplesMayHave reports whether samples of the problem may have so many axes.

@@ -22,6 +22,8 @@ type Contents struct {
 	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is
 	// a single sample. The samples share one array; Data.Y is the first.
 	Stack [][]float64
+	// Together are labels of the observations: those of one label are left out together. Nil where none were asked for.
+	Together []int
 	// Simulated says that the file has no y, and that Y is Mu.
 	Simulated bool
 	// Found lists the file's arrays in the file's order.

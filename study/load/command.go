@@ -12,7 +12,7 @@ import (
 
 // readExec reads y, and mu and sigma2 where there are any. With samples y may be missing where there
 // is mu, or be a stack of samples of mu's shape. A sample that is given is y.
-func (f *Source) readExec(samples bool, sample *dataio.Array) (data Contents, err error) {
+func (f *Source) readExec(sample *dataio.Array, samples bool) (data Contents, err error) {
 	arrays := map[string]dataio.Array{}
 	for _, source := range []struct{ flag, path, name string }{{"data", f.Data, "y"}, {"y", f.Y, "y"},
 		{"mu", f.Mu, "mu"}} {

@@ -42,19 +42,30 @@ type inputs struct {
 // problem needs, from files of any format. It estimates
 // sigma2 by Sigma2Method. Every
 // error is bad input and names the file.
-func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, false) }
+func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, nil, false) }
 
 // ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
 // there is a mean to simulate samples around.
-func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, true) }
+func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, nil, true) }
 
-func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err error) {
+// read reads the files. Where there are samples, the first is y.
+func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks bool) (data Contents, err error) {
 	f.ctx = ctx
+	var sample *dataio.Array
+	if samples != nil {
+		if sample, err = f.firstOf(samples); err != nil {
+			return Contents{}, err
+		}
+	}
 	switch {
 	case f.Command:
-		data, err = f.readExec(stacks, nil)
+		data, err = f.readExec(sample, stacks)
 	case f.Specification != nil:
-		files := f.specFiles()
+		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+			Mu: f.Mu, Sample: sample, Stored: f.storedX}
+		if sample != nil {
+			files.Y = ""
+		}
 		data.Data, err = f.Specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -64,7 +75,9 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 			return Contents{}, f.tableError(err)
 		}
 	default:
-		data, err = f.readInputs(nil, stacks)
+		if data, err = f.readInputs(sample, stacks); err == nil && sample != nil {
+			err = f.checkSample(samples, data)
+		}
 	}
 	if err != nil {
 		return Contents{}, err
@@ -76,13 +89,10 @@ func (f *Source) read(ctx context.Context, stacks bool) (data Contents, err erro
 	if err := f.scan(&data); err != nil {
 		return Contents{}, err
 	}
+	if data.Together, err = f.groups(&data); err != nil {
+		return Contents{}, err
+	}
 	return data, f.estimateNoise(&data)
-}
-
-// specFiles are the files of the source for its specification.
-func (f *Source) specFiles() problems.SpecFiles {
-	return problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
-		Mu: f.Mu, Stored: f.storedX}
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
@@ -116,9 +126,9 @@ func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 	return problems.EstimateSigma2(f.Sigma2Method, f.Problem, data)
 }
 
-// warnIntercept notes that a regression has no intercept, nor a constant column of X, although the mean of y is far
+// noteIntercept notes that a regression has no intercept, nor a constant column of X, although the mean of y is far
 // from 0.
-func (f *Source) warnIntercept(n *study.Notes, data problems.Data, means, deviations []float64) {
+func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func() (means, deviations []float64)) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Intercept || !f.Loss.Squared() {
 		return
 	}
@@ -126,6 +136,7 @@ func (f *Source) warnIntercept(n *study.Notes, data problems.Data, means, deviat
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) {
 		return
 	}
+	means, deviations := spread()
 	for j, v := range deviations {
 		if v == 0 && means[j] != 0 {
 			return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
@@ -23,6 +24,7 @@ type Table struct {
 	Missing                 string
 	NA                      []string // nil for the default
 	Weights                 string
+	Groups                  string
 	Standardize             bool
 }
 
@@ -51,6 +53,9 @@ func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
 		Weights: t.Weights, NA: t.NA,
+	}
+	if t.Response != "" {
+		o.Groups = t.Groups
 	}
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
@@ -158,17 +163,14 @@ func (f *Source) tableError(err error) error {
 // NotesOn says what the user should know about the data.
 func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	var n study.Notes
-	var means, deviations []float64
-	if l, _ := LayoutOf(f.Problem); l.Design && f.Specification == nil {
-		means, deviations = problems.Spread(data)
-	}
-	f.warnIntercept(&n, data, means, deviations)
+	spread := sync.OnceValues(func() (means, deviations []float64) { return problems.Spread(data) })
+	f.noteIntercept(&n, data, spread)
 	if len(data.Ignored) > 0 {
 		n.Add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
-	f.noteScales(&n, deviations)
+	f.noteScales(&n, spread)
 	return n
 }
 
@@ -246,9 +248,13 @@ func (f *Source) unpenalized() bool {
 }
 
 // noteScales notes that a penalty treats alike columns in very different units.
-func (f *Source) noteScales(n *study.Notes, deviations []float64) {
+func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []float64)) {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.unpenalized() {
+		return
+	}
+	_, deviations := spread()
 	varying := slices.DeleteFunc(slices.Clone(deviations), func(s float64) bool { return !(s > 0) })
-	if len(varying) == 0 || f.Table.Standardize || f.unpenalized() {
+	if len(varying) == 0 {
 		return
 	}
 	if least, most := slices.Min(varying), slices.Max(varying); most > mostSpread*least {

@@ -19,6 +19,8 @@ type Machine struct {
 	ProbeBatch int // probes in one reverse sweep, 0 to choose
 	// Memory is the memory for tapes, such as 4GiB, and Device names a device or several cards.
 	Memory, Device string
+	// Bound bounds the bytes that the host holds in batches, 0 for no bound.
+	Bound int64
 	// On is a device in the place of that name.
 	On array.Device
 }
@@ -70,6 +72,11 @@ func (r *Request) Devices(ctx context.Context) (opened []array.Device, err error
 	}
 	for _, name := range names {
 		dev, err := OpenDevice(ctx, name, memory)
+		if err == nil && m.Bound > 0 && dev.Name() == "cpu" {
+			bounded := array.NewHostOf(m.Bound)
+			context.AfterFunc(ctx, func() { bounded.Stop(context.Cause(ctx)) })
+			dev = bounded
+		}
 		if err != nil {
 			Close(opened)
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/folds"
 	"surepipe/study"
 	"surepipe/study/load"
 )
@@ -40,7 +41,9 @@ type Request struct {
 	Order          int
 	LossParameters map[string]*float64
 	Keep           Keep
-	Watch          Watch
+	// Folds says which observations are left out together, in cross-validation and audits. Read sets its groups.
+	Folds folds.Folds
+	Watch Watch
 	// Given reports whether an option was given: where it was not, a problem or a specification decides.
 	Given func(option string) bool
 }
@@ -111,6 +114,12 @@ func (r *Request) Check() error {
 func (r *Request) Read(ctx context.Context) (load.Contents, error) {
 	data, err := r.Source.Read(ctx)
 	r.Variance = data.Variance
+	r.Folds.Groups, r.Folds.By, r.Folds.Seed = data.Together, r.Table.Groups, r.Trace.Seed
+	if err == nil && (r.Folds.Groups != nil || r.Folds.Blocks > 0) {
+		if wrong := r.Folds.Check(len(data.Y)); wrong != nil {
+			err = study.Bad(wrong)
+		}
+	}
 	return data, err
 }
 

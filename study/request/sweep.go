@@ -22,6 +22,8 @@ type Sweep struct {
 	// Refine is the most points beyond the grid for each weight, and Chain that of points in a chain of warm starts, 0
 	// for the default.
 	Refine, Chain int
+	// Audit asks for an audit of the chosen point: it is made where it is cheap unless the option audit is given.
+	Audit bool
 
 	axes []study.Axis
 }
@@ -71,6 +73,12 @@ func (r *Request) CheckGrids(s *Sweep) error {
 			axes[1].Name, axes[0].Grid.N, axes[1].Grid.N, pipeline.MostPoints)
 	case s.Refine < 0:
 		return study.Errorf("--refine is %d, expected 0 or more", s.Refine)
+	case r.Folds.K < 0 || r.Folds.K == 1:
+		return study.Errorf("--folds is %d, expected 2 or more, or 0 for the default", r.Folds.K)
+	case r.Folds.Repeats < 0:
+		return study.Errorf("--repeats is %d, expected 1 or more", r.Folds.Repeats)
+	case r.Folds.Blocks < 0:
+		return study.Errorf("--blocks is %d, expected 1 or more", r.Folds.Blocks)
 	case s.Chain < 0:
 		return study.Errorf("--chain is %d, expected at least 1, or 0 for the default", s.Chain)
 	case !slices.Contains(pipeline.Rules(), s.Rule):
@@ -104,7 +112,13 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 			"have: choose another criterion, or --rule min", s.Criterion)
 	}
 	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
-		Refine: s.Refine, Chain: s.Chain, Lost: r.Watch.Lost}
+		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost}
+	switch {
+	case !r.Given("audit"):
+		o.Audit = pipeline.CheapAudit
+	case s.Audit:
+		o.Audit = pipeline.AlwaysAudit
+	}
 	o.NoMuHat, o.KeepB = false, (r.Keep.B || r.Intercept) && j.BlackBox == nil
 	if r.Estimate != nil {
 		o.Sigma2RelStdErr = r.Estimate.RelStdErr

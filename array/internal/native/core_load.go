@@ -1,4 +1,4 @@
-//go:build !static && ((linux && !android && (amd64 || arm64 || loong64 || riscv64)) || (darwin && !ios && (amd64 || arm64)) || (windows && (amd64 || arm64)))
+//go:build !static && !android && !ios && (linux || darwin || windows) && (amd64 || arm64 || loong64 || riscv64)
 
 package native
 

@@ -107,21 +107,42 @@ var kernelNames = [...]string{
 	b.WriteString("}\n")
 	for i, k := range kernels {
 		var declared, passed []string
-		for _, p := range k.params {
-			declared = append(declared, p.name+" "+p.goType)
+		for j, p := range k.params {
+			if j+1 < len(k.params) && k.params[j+1].goType == p.goType {
+				declared = append(declared, p.name)
+			} else {
+				declared = append(declared, p.name+" "+p.goType)
+			}
 			switch p.goType {
 			case "float64":
 				passed = append(passed, "math.Float64bits("+p.name+")")
 			case "operand":
-				passed = append(passed, "uint64("+p.name+".at), uint64("+p.name+".stride)")
+				passed = append(passed, "uint64("+p.name+".at)", "uint64("+p.name+".stride)")
 			default:
 				passed = append(passed, "uint64("+p.name+")")
 			}
 		}
-		fmt.Fprintf(&b, "\nfunc (d *card) launch%s(g grid, %s) error {\n", goName(k.name), strings.Join(declared, ", "))
-		fmt.Fprintf(&b, "\treturn launch(d.kernels[%d], g, d.stream, []uint64{%s})\n}\n", i, strings.Join(passed, ", "))
+		list(&b, fmt.Sprintf("\nfunc (d *card) launch%s(g grid, ", goName(k.name)), declared, ") error {\n")
+		list(&b, fmt.Sprintf("\treturn launch(d.kernels[%d], g, d.stream, []uint64{", i), passed, "})\n}\n")
 	}
 	return format.Source(b.Bytes())
+}
+
+// list writes items on lines that are about 110 columns.
+func list(b *bytes.Buffer, start string, items []string, end string) {
+	b.WriteString(start)
+	width := len(start)
+	for i, item := range items {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if width += len(item) + 2; width > 110 {
+			b.WriteString("\n\t\t")
+			width = 8 + len(item)
+		}
+		b.WriteString(item)
+	}
+	b.WriteString(end)
 }
 
 func table(kernels []kernel) []byte {

@@ -132,6 +132,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 	b.WriteString(mark(r.Lines[m.Index], r.Options.Criterion))
 	b.WriteByte('\n')
 	choice(&b, r)
+	audits(&b, s.Audits)
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, minimumText(*l))
 	}
@@ -139,6 +140,22 @@ func Swept(out io.Writer, r *study.Swept) error {
 		return err
 	}
 	return Coefficients(&s.Chosen.CoefficientsResult, out)
+}
+
+// audits prints what fits without some observations say of the chosen point.
+func audits(b *strings.Builder, all []*pipeline.Audit) {
+	for _, a := range all {
+		by := ""
+		if a.By != "" {
+			by = fmt.Sprintf(" in %d %s", a.Units, a.By)
+		}
+		fmt.Fprintf(b, "audit       %s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars",
+			study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says, a.Bars)
+		if a.By != "runs" && a.Disagrees() {
+			b.WriteString("  CRITERION DISAGREES: the error of prediction is the audit's")
+		}
+		b.WriteByte('\n')
+	}
 }
 
 // mostListed is the number of weights up to which they are listed one by one.

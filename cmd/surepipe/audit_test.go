@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// 40 subjects with 12 rows each: the table draws the warning of rows in groups, the audit by the groups is far from GCV,
+// and leaving them out costs what a new subject costs.
+func TestRowsOfSubjects(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	var table strings.Builder
+	table.WriteString("y,x,a,b,c,d,e,subject\n")
+	for s := range 40 {
+		u := 2 * r.NormFloat64()
+		of := fmt.Sprintf("%g,%g,%g,%g,%g,%d\n", r.NormFloat64(), r.NormFloat64(), r.NormFloat64(), r.NormFloat64(),
+			r.NormFloat64(), (s*17)%40)
+		for range 12 {
+			x := r.NormFloat64()
+			fmt.Fprintf(&table, "%g,%g,%s", x+u+0.7*r.NormFloat64(), x, of)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "subjects.csv")
+	if err := os.WriteFile(path, []byte(table.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var summary struct {
+		Minimizer struct {
+			GCV      float64
+			Criteria map[string]float64
+		}
+		Audit []struct {
+			Error float64
+			Says  float64 `json:"criterion_says"`
+			Bars  float64
+			By    string
+		}
+		Warnings []struct{ Code, Text string }
+	}
+	sweep := func(more ...string) string {
+		args := append([]string{"sweep", "--problem", "ridge", "--data", path, "--response", "y", "--lambda", "1:1e4:24",
+			"--json"}, more...)
+		status, out, stderr := command(t, args...)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		summary.Audit, summary.Warnings = nil, nil
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || status != 0 {
+			t.Fatalf("status %d, %v: %s", status, err, stderr)
+		}
+		return stderr
+	}
+	if stderr := sweep(); !strings.Contains(stderr, "--groups subject") || len(summary.Audit) != 1 {
+		t.Errorf("%+v: %s", summary, stderr)
+	}
+	if sweep("--audit=false"); summary.Audit != nil {
+		t.Errorf("%+v", summary.Audit)
+	}
+	sweep("--groups", "subject")
+	if len(summary.Audit) != 1 || summary.Audit[0].By != "groups" {
+		t.Errorf("%+v", summary.Audit)
+	}
+	gcv := summary.Minimizer.GCV
+	if sweep("--groups", "subject", "--criterion", "cv"); summary.Minimizer.Criteria["cv"] < 1.1*gcv {
+		t.Errorf("a new subject costs %g, GCV says %g", summary.Minimizer.Criteria["cv"], gcv)
+	}
+}

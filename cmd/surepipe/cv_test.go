@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A sweep by cross-validation goes on after an interruption, and in shards, to the same bits.
+func TestCrossValidationResumesAndDivides(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	sweep := func(more ...string) []string {
+		return append([]string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda",
+			"10:1000:8", "--criterion", "cv", "--folds", "5", "--repeats", "2", "--blocks", "3", "--chain", "4"}, more...)
+	}
+	seconds := regexp.MustCompile(`"seconds":(\{[^}]*\}|[0-9.e-]+)`)
+	points := func(path string) []string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(seconds.ReplaceAllString(string(text), `"seconds":0`), "\n")
+		return lines[1 : len(lines)-1]
+	}
+	run := func(args []string) {
+		if status, _, stderr := command(t, args...); status != 0 {
+			t.Fatalf("%v: status %d: %s", args, status, stderr)
+		}
+	}
+	run(sweep("--jsonl", at("whole.jsonl")))
+	whole, err := os.ReadFile(at("whole.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := bytes.Join(bytes.SplitAfter(whole, []byte("\n"))[:6], nil)
+	if err := os.WriteFile(at("half.jsonl"), half, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run(sweep("--jsonl", at("half.jsonl"), "--resume"))
+	for i := range 2 {
+		run(sweep("--jsonl", at("parts.jsonl"), "--shard", fmt.Sprintf("%d/2", i)))
+	}
+	shards, _ := filepath.Glob(at("parts*shard*"))
+	run(append([]string{"merge", "--jsonl", at("merged.jsonl")}, shards...))
+	want := points(at("whole.jsonl"))
+	for _, name := range []string{"half.jsonl", "merged.jsonl"} {
+		got := points(at(name))
+		for i, line := range want[:8] {
+			if i >= len(got) || got[i] != line {
+				t.Errorf("%s, line %d differs:\n%s", name, i, line)
+				break
+			}
+		}
+	}
+	var line struct {
+		Criteria map[string]float64
+		Digest   struct{ Units int }
+	}
+	if err := json.Unmarshal(bytes.Split(whole, []byte("\n"))[3], &line); err != nil || !(line.Criteria["cv"] > 0) ||
+		!(line.Criteria["cv_stderr"] > 0) || line.Digest.Units != 148 {
+		t.Errorf("%+v, %v", line, err)
+	}
+}
+
+// Groups of a table's column are left out together, and the column is none of X.
+func TestGroupsOfATable(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("y,x,who\n")
+	for i := range 60 {
+		fmt.Fprintf(&table, "%g,%g,s%d\n", math.Sin(float64(i))+float64(i/6), math.Cos(float64(i)), i/6)
+	}
+	path := filepath.Join(t.TempDir(), "table.csv")
+	if err := os.WriteFile(path, []byte(table.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"sweep", "--problem", "ridge", "--data", path, "--response", "y", "--lambda", "1:100:3",
+		"--criterion", "cv", "--json"}
+	_, out, stderr := command(t, append(args, "--groups", "who")...)
+	var line struct {
+		P      int
+		Digest struct{ Units int }
+	}
+	if err := json.Unmarshal([]byte(strings.Split(out, "\n")[1]), &line); err != nil || line.P != 1 ||
+		line.Digest.Units != 10 {
+		t.Errorf("%+v, %v, %s", line, err, stderr)
+	}
+	for _, wrong := range [][]string{{"--groups", "whom"}, {"--blocks", "-1"}, {"--folds", "1"}, {"--repeats", "-2"},
+		{"--groups", "who", "--blocks", "3"}} {
+		if status, _, stderr := command(t, append(args, wrong...)...); status != 2 ||
+			!strings.Contains(stderr, strings.TrimPrefix(wrong[0], "--")) {
+			t.Errorf("%v: status %d: %s", wrong, status, stderr)
+		}
+	}
+}

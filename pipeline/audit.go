@@ -1,0 +1,250 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"surepipe/linops"
+	"surepipe/risk"
+	"surepipe/risk/folds"
+)
+
+// Auditing says whether the chosen point of a sweep is audited.
+type Auditing int
+
+// Not at all; where it is cheap beside the sweep; always.
+const (
+	NoAudit Auditing = iota
+	CheapAudit
+	AlwaysAudit
+)
+
+// Audit compares what a criterion says of some observations with fits without them, which start at the solution.
+type Audit struct {
+	// Criterion is the one that is compared: that of the sweep, or where that is about the fitted observations alo or
+	// gcv.
+	Criterion risk.Criterion `json:"criterion"`
+	// Error is the mean error of the observations in fits without them, and StdErr its standard error over the units
+	// that were left out together. Says is what the criterion says of the same observations.
+	Error  float64 `json:"error"`
+	StdErr float64 `json:"error_stderr"`
+	Says   float64 `json:"criterion_says"`
+	// Bars is log(Error/Says)/bar: the bar has the standard error of the mean difference over the larger of the two,
+	// and the share of the data that a fit is without, since fits to fewer data are a little worse. Where a loss is
+	// not positive it is the difference over its bar.
+	Bars float64 `json:"bars"`
+	// Observations are those that were left out, in so many Units and Fits.
+	Observations int `json:"observations"`
+	Units        int `json:"units"`
+	Fits         int `json:"fits"`
+	// By is what was left out together: "" for single observations, groups or blocks.
+	By string `json:"by,omitempty"`
+}
+
+const (
+	auditShare = 0.05 // of the observations that a fit is without
+	auditFits  = 4
+	// auditPoints is the number of points of a sweep for each fit that is cheap beside it.
+	auditPoints = 6
+	// mostBars are the bars by which an audit and a criterion may differ.
+	mostBars = 3
+	// runLength is the length of the runs that an audit of a sequence leaves out, one in runFolds at a time.
+	runLength, runFolds = 4, 5
+	// mostRun is the number of observations up to which runs are left out without being asked for.
+	mostRun = 5000
+	// runRatio and runBars are the ratio of the errors of runs and of single observations, and the bars of their
+	// difference, beyond which they disagree. On white noise about a smooth mean the ratio is about 1.1 at 100
+	// observations, under AR(0.5) 2.
+	runRatio, runBars = 1.3, 2
+)
+
+// Disagrees reports that the criterion is not to be believed.
+func (a *Audit) Disagrees() bool { return math.Abs(a.Bars) > mostBars }
+
+// Correlates reports that runs of observations are predicted much worse than single ones.
+func (a *Audit) Correlates() bool {
+	return a.By == "runs" && a.Bars > runBars && a.Error > runRatio*a.Says
+}
+
+// Warnings are those of the result that was audited.
+func (a *Audit) Warnings() []Warning {
+	label := a.Criterion.Rule().Label
+	one := func(code, format string, args ...any) []Warning {
+		return []Warning{{Code: code, Text: fmt.Sprintf(format, args...)}}
+	}
+	switch {
+	case a.By == "runs" && !a.Correlates():
+	case a.By == "runs":
+		return one(Correlated, "runs of %d observations that are left out are predicted with an error of "+
+			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
+			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
+			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)
+	case a.Disagrees():
+		return one(CriterionDisagrees, "the error of prediction is %.4g ± %.2g by fits without %d "+
+			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
+			"the criterion cv, with groups or blocks where observations belong together", a.Error, a.StdErr,
+			a.Observations, label, a.Says, math.Abs(a.Bars))
+	}
+	return nil
+}
+
+// auditFits is the number of fits for an audit, 0 for none.
+func (s *sweep) auditFits() int {
+	n := len(s.values) / auditPoints
+	a := s.f.Problem.A
+	switch {
+	case s.o.Audit == AlwaysAudit:
+		return auditFits
+	case s.o.Audit == NoAudit || a == nil || s.o.Criterion.Rule().Refits || linops.StructureOf(a).Passes.Bytes > 0:
+		return 0
+	}
+	_, picks := linops.Picks(a)
+	known := linops.StructureOf(a)
+	if picks || known.Sampled != nil || known.Identity || known.Entries.Known && known.Entries.Value <= mostCopied/4 {
+		return min(auditFits, n)
+	}
+	return 0
+}
+
+// audits audit the chosen point, whose solution is at hand.
+func (s *sweep) audits(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
+	n := s.auditFits()
+	if n == 0 || s.validated != nil {
+		return nil, nil
+	}
+	criterion, says := s.said(p)
+	if says == nil {
+		return nil, nil
+	}
+	d := len(s.y)
+	f := s.o.Folds
+	identity := s.f.Problem.A != nil && linops.StructureOf(s.f.Problem.A).Identity
+	var all []*Audit
+	if identity && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
+		if runs.Check(d) == nil {
+			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
+			if err != nil {
+				return nil, err
+			}
+			a.By = "runs"
+			all = append(all, a)
+		}
+	}
+	if identity && s.o.Audit != AlwaysAudit {
+		return all, nil // single observations are exact, or nearly so
+	}
+	splits := f.Samples(d, auditShare, n)
+	if len(splits) == 0 {
+		return all, nil
+	}
+	a, err := s.audit(ctx, p, criterion, says, f, splits)
+	if err != nil {
+		return nil, err
+	}
+	if f.Groups != nil {
+		a.By = "groups"
+	} else if f.Blocks > 0 {
+		a.By = "blocks"
+	}
+	return append(all, a), nil
+}
+
+// everyFifth leaves out runs that are far apart.
+func everyFifth(f folds.Folds, d int) []folds.Split {
+	of, _ := f.Units(d)
+	splits := make([]folds.Split, f.K)
+	for i, u := range of {
+		for k := range splits {
+			if u%f.K == k {
+				splits[k].Out = append(splits[k].Out, i)
+			} else {
+				splits[k].Keep = append(splits[k].Keep, i)
+			}
+		}
+	}
+	return splits
+}
+
+// said is what a criterion of prediction says of each observation, nil where none does.
+func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
+	rule := s.o.Criterion.Rule()
+	if byDiagonal := rule.Diagonal || !rule.Predicts; byDiagonal && p.LeftOut != nil && !math.IsNaN(p.ALO) {
+		return risk.ALO, p.LeftOut
+	}
+	if math.IsNaN(p.GCV) || p.MuHat == nil {
+		return "", nil
+	}
+	says := make([]float64, len(s.y))
+	share := float64(p.D) / p.Terms().ResidualDF()
+	for i, y := range s.y {
+		r := (y - p.MuHat[i]) * share
+		says[i] = r * r
+	}
+	return risk.GCV, says
+}
+
+// audit fits without what the splits leave out.
+func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criterion, says []float64, f folds.Folds,
+	splits []folds.Split) (*Audit, error) {
+	at := lossOf(s.f.Problem)
+	errs := make([]float64, len(s.y))
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
+	for _, split := range splits {
+		g.Go(func() error {
+			r, err := s.instances[0].without(inner, split)
+			if err != nil {
+				return err
+			}
+			defer r.release()
+			from := start{}
+			if s.chained {
+				from.held = heldBy(p)
+			}
+			mu, _, err := r.at(inner, p.Weights, from)
+			if err != nil {
+				return err
+			}
+			for _, i := range split.Out {
+				errs[i] = at(i, mu[i], s.y[i])
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("pipeline: audit: %w", err)
+	}
+	a := &Audit{Criterion: criterion, Fits: len(splits)}
+	unit, n := f.Units(len(s.y))
+	place := make([]int, n)
+	var sums, differences []float64
+	for _, split := range splits {
+		for _, i := range split.Out {
+			if place[unit[i]] == 0 {
+				sums, differences = append(sums, 0), append(differences, 0)
+				place[unit[i]] = len(sums)
+			}
+			sums[place[unit[i]]-1] += errs[i]
+			differences[place[unit[i]]-1] += errs[i] - says[i]
+			a.Says += says[i]
+			a.Observations++
+		}
+	}
+	mean, difference := risk.OverUnits(sums, a.Observations), risk.OverUnits(differences, a.Observations)
+	a.Says /= float64(a.Observations)
+	a.Error, a.StdErr, a.Units = mean.Mean, mean.StdErr, mean.Units
+	share := float64(len(splits[0].Out)) / float64(len(s.y))
+	a.Bars = difference.Mean / math.Hypot(difference.StdErr, share*a.Says)
+	if most := max(a.Error, a.Says); a.Error > 0 && a.Says > 0 {
+		a.Bars = math.Log(a.Error/a.Says) / math.Hypot(difference.StdErr/most, share)
+	}
+	return a, nil
+}

@@ -1,0 +1,116 @@
+package pipeline_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+	"surepipe/risk/folds"
+)
+
+// audited are the audits of a sweep of a problem by a criterion.
+func audited(t *testing.T, name string, data problems.Data, grid []float64, o pipeline.SweepOptions) []*pipeline.Audit {
+	t.Helper()
+	q, err := problems.New(name, array.NewHost(), data, problems.Hyper{Lambda: problems.Absolute(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Release()
+	o.Audit, o.Refine = pipeline.AlwaysAudit, -1
+	var last pipeline.SweepPoint
+	for point, err := range pipeline.Sweep(t.Context(), data.Y, familyOf(q), [][]float64{grid}, o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = point
+	}
+	return last.Audits
+}
+
+// subjects are rows of subjects whose response has an effect of the subject, which columns that are constant within
+// subjects follow.
+func subjects(seed uint64, effect float64) (data problems.Data, labels []int) {
+	const n, rows, p = 40, 12, 20
+	r := rand.New(rand.NewPCG(seed, 3))
+	data = problems.Data{X: mat.NewDense(n*rows, p, nil), Y: make([]float64, n*rows), Intercept: true}
+	x := data.X.(*mat.Dense)
+	for s := range n {
+		u := effect * r.NormFloat64()
+		constant := make([]float64, p)
+		for j := range constant {
+			constant[j] = r.NormFloat64()
+		}
+		for i := s * rows; i < (s+1)*rows; i++ {
+			x.SetRow(i, constant)
+			x.Set(i, 0, r.NormFloat64())
+			data.Y[i] = x.At(i, 0) + u + r.NormFloat64()
+			labels = append(labels, s)
+		}
+	}
+	return data, labels
+}
+
+// Where rows are independent audits agree with the criterion, by ones and by groups, in nearly all draws; where they come
+// in groups the audit by groups does not.
+func TestAuditByGroupsFindsWhatGCVDoesNotKnow(t *testing.T) {
+	wrong, found := 0, 0
+	grid := []float64{0.1, 0.3, 1, 3, 10, 30}
+	for seed := range uint64(12) {
+		data, labels := subjects(seed, 0)
+		for _, f := range []folds.Folds{{}, {Groups: labels}} {
+			for _, a := range audited(t, "ridge", data, grid, pipeline.SweepOptions{Folds: f, Criterion: risk.GCV}) {
+				if a.Disagrees() {
+					wrong++
+				}
+			}
+		}
+		data, labels = subjects(seed, 3)
+		for _, a := range audited(t, "ridge", data, grid, pipeline.SweepOptions{Folds: folds.Folds{Groups: labels},
+			Criterion: risk.GCV}) {
+			if a.Disagrees() && a.Error > a.Says && len(a.Warnings()) == 1 &&
+				a.Warnings()[0].Code == pipeline.CriterionDisagrees {
+				found++
+			}
+		}
+	}
+	if wrong > 1 || found < 8 {
+		t.Errorf("%d of 24 marked though right, %d of 12 found", wrong, found)
+	}
+}
+
+// A trend under white noise is unmarked; under correlated noise it is marked, or the grid's best is chosen.
+func TestRunsFindCorrelatedNoise(t *testing.T) {
+	const n = 200
+	grid := make([]float64, 25)
+	for i := range grid {
+		grid[i] = 0.01 * math.Pow(10, float64(i)/3)
+	}
+	for _, c := range []struct {
+		rho         float64
+		least, most int
+	}{{0, 0, 1}, {0.5, 15, 20}, {0.8, 15, 20}} {
+		marked := 0
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 8))
+			y, e := make([]float64, n), 0.0
+			for i := range y {
+				e = c.rho*e + math.Sqrt(1-c.rho*c.rho)*r.NormFloat64()
+				y[i] = 2*math.Sin(float64(i)/16) + e/2
+			}
+			for _, a := range audited(t, "whittaker", problems.Data{Y: y}, grid, pipeline.SweepOptions{}) {
+				if a.By == "runs" && len(a.Warnings()) == 1 && a.Warnings()[0].Code == pipeline.Correlated {
+					marked++
+				}
+			}
+		}
+		if marked < c.least || marked > c.most {
+			t.Errorf("AR(%g): %d of 20 marked", c.rho, marked)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package pipeline_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/prox"
+	"surepipe/risk"
+	"surepipe/risk/folds"
+)
+
+// familyOf is a problem along lambda.
+func familyOf(p *problems.Problem) pipeline.Family {
+	return pipeline.Family{Problem: p.Solve(), Solver: p.DefaultSolver,
+		Regularizer: func(w []float64) (prox.Prox, error) { return p.Reweighted(w[0], p.Lambda2, p.Gamma) }}
+}
+
+// Cross-validation is the mean of the errors of problems that are made of the rows that are kept, with their share of
+// lambda, for the squared loss and a likelihood, with an intercept and without.
+func TestCrossValidationIsThatOfProblemsOfTheRows(t *testing.T) {
+	const d, p = 60, 6
+	for _, c := range []struct {
+		name, loss string
+		intercept  bool
+	}{{"ridge", "squared", true}, {"ridge", "squared", false}, {"lasso", "squared", true}, {"lasso", "logistic", true},
+		{"ridge", "poisson", false}} {
+		r := rand.New(rand.NewPCG(3, 9))
+		x, y := mat.NewDense(d, p, nil), make([]float64, d)
+		for i := range d {
+			for j := range p {
+				x.Set(i, j, r.NormFloat64()+float64(j))
+			}
+			if y[i] = x.At(i, 0) - x.At(i, 1) + 2 + r.NormFloat64(); c.loss != "squared" {
+				y[i] = math.Round(1 / (1 + math.Exp(-y[i])))
+			}
+		}
+		grid := []float64{0.5, 2, 8}
+		data := problems.Data{X: x, Y: y, Intercept: c.intercept, Loss: problems.Loss{Name: c.loss}}
+		f := folds.Folds{K: 5, Repeats: 2, Seed: 8}
+		dev := array.NewHost()
+		at := func(data problems.Data, w float64) (*problems.Problem, []float64) {
+			q, err := problems.New(c.name, dev, data, problems.Hyper{Lambda: problems.Absolute(w)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b []float64
+			o := pipeline.SweepOptions{Refine: -1, Options: pipeline.Options{KeepB: true}}
+			for point, err := range pipeline.Sweep(t.Context(), data.Y, familyOf(q), [][]float64{{w}}, o) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if point.Stage != pipeline.MinimizerStage {
+					continue
+				}
+				b = point.B
+				if b0, ok := q.Intercept(point.MuHat, point.B); ok {
+					b = append([]float64{b0}, q.Coefficients(point.B)...)
+				} else {
+					b = append([]float64{0}, b[:p]...)
+				}
+			}
+			return q, b
+		}
+		whole, err := problems.New(c.name, dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[float64]float64{}
+		o := pipeline.SweepOptions{Criterion: risk.CV, Folds: f, Rule: pipeline.OneStdErrRule}
+		for point, err := range pipeline.Sweep(t.Context(), y, familyOf(whole), [][]float64{grid}, o) {
+			if err != nil {
+				t.Fatal(c, err)
+			}
+			values[point.Weights[0]] = point.Value(risk.CV)
+			if point.CV.StdErr <= 0 || point.CV.Units != d {
+				t.Errorf("%+v", point.CV)
+			}
+		}
+		whole.Release()
+		for _, w := range grid {
+			want := 0.0
+			for repeat := range 2 {
+				for _, s := range f.Splits(d, repeat) {
+					some := data
+					xs, ys := mat.NewDense(len(s.Keep), p, nil), make([]float64, len(s.Keep))
+					for k, i := range s.Keep {
+						xs.SetRow(k, x.RawRowView(i))
+						ys[k] = y[i]
+					}
+					some.X, some.Y = xs, ys
+					q, b := at(some, w*float64(len(s.Keep))/d)
+					for _, i := range s.Out {
+						z := b[0]
+						for j := range p {
+							z += b[1+j] * x.At(i, j)
+						}
+						switch c.loss {
+						case "squared":
+							want += (y[i] - z) * (y[i] - z)
+						case "logistic":
+							want += math.Log1p(math.Exp(z)) - y[i]*z
+						default:
+							want += math.Exp(z) - y[i]*z
+						}
+					}
+					q.Release()
+				}
+			}
+			if want /= 2 * d; math.Abs(values[w]-want) > 1e-5*math.Abs(want) {
+				t.Errorf("%+v at %g: %g, expected %g", c, w, values[w], want)
+			}
+		}
+	}
+}
+
+// Entries of a matrix that are left out are predicted by the others, with the effects that these determine, as in a
+// completion of the others alone; and a row that is left out by the effects of the columns.
+func TestCrossValidationOfEntriesIsThatOfCompletionsOfTheOthers(t *testing.T) {
+	const m, n = 14, 9
+	r := rand.New(rand.NewPCG(4, 1))
+	data := problems.Data{Shape: []int{m, n}, Effects: problems.Effects{Rows: true, Columns: true}}
+	for c := range m * n {
+		if r.Float64() < 0.8 {
+			data.Indices = append(data.Indices, c)
+			data.Y = append(data.Y, float64(c%n)-float64(c/n)/2+math.Sin(float64(c%n*(c/n)))*2+r.NormFloat64()/3)
+		}
+	}
+	dev := array.NewHost()
+	for name, f := range map[string]folds.Folds{"entries": {K: 4}, "rows": {K: 4, Groups: folds.Lines(data.Indices, n, true)}} {
+		const w = 1.5
+		open := func(d problems.Data, w float64) *problems.Problem {
+			q, err := problems.New("matrix-completion", dev, d, problems.Hyper{Lambda: problems.Absolute(w)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return q
+		}
+		value := func(q *problems.Problem, y []float64, w float64, o pipeline.SweepOptions) (last pipeline.SweepPoint) {
+			o.Refine, o.KeepB = -1, true
+			for point, err := range pipeline.Sweep(t.Context(), y, familyOf(q), [][]float64{{w}}, o) {
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				last = point
+			}
+			return last
+		}
+		got := value(open(data, w), data.Y, w, pipeline.SweepOptions{Criterion: risk.CV, Folds: f})
+		want := 0.0
+		for _, s := range f.Splits(len(data.Y), 0) {
+			some := data
+			some.Y, some.Indices = nil, nil
+			for _, i := range s.Keep {
+				some.Y, some.Indices = append(some.Y, data.Y[i]), append(some.Indices, data.Indices[i])
+			}
+			share := w * float64(len(s.Keep)) / float64(len(data.Y))
+			q := open(some, share)
+			point := value(q, some.Y, share, pipeline.SweepOptions{})
+			b := point.DenseB()
+			fit := q.FitEffects(point.MuHat, b)
+			for _, i := range s.Out {
+				c := data.Indices[i]
+				e := data.Y[i] - b[c] - fit.At(c/n, c%n)
+				want += e * e / float64(len(data.Y))
+			}
+		}
+		if value := got.Value(risk.CV); math.Abs(value-want) > 1e-4*want {
+			t.Errorf("%s: %g, expected %g", name, value, want)
+		}
+		if name == "rows" && got.CV.Units != m {
+			t.Errorf("%d units, expected %d rows", got.CV.Units, m)
+		}
+	}
+}
+
+// The standard error of a difference is that of the mean of the differences over the units.
+func TestDifferencesOfCrossValidationArePaired(t *testing.T) {
+	const d, groups = 40, 8
+	r := rand.New(rand.NewPCG(6, 2))
+	x, y, labels := mat.NewDense(d, 2, nil), make([]float64, d), make([]int, d)
+	for i := range d {
+		labels[i] = i % groups
+		x.Set(i, 0, r.NormFloat64())
+		x.Set(i, 1, r.NormFloat64())
+		y[i] = x.At(i, 0) + r.NormFloat64()
+	}
+	q, err := problems.New("ridge", array.NewHost(), problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Release()
+	grid := []float64{1, 30}
+	f := folds.Folds{K: 4, Groups: labels}
+	var choice *pipeline.Choice
+	for point, err := range pipeline.Sweep(t.Context(), y, familyOf(q), [][]float64{grid},
+		pipeline.SweepOptions{Criterion: risk.CV, Folds: f}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice = point.Choice
+	}
+	sums := make([]float64, groups)
+	for _, s := range f.Splits(d, 0) {
+		for k, w := range grid {
+			var gram mat.Dense
+			right := mat.NewVecDense(2, nil)
+			gram.Mul(x.T(), x)
+			for _, i := range s.Out {
+				gram.Sub(&gram, outer(x.RawRowView(i)))
+			}
+			for _, i := range s.Keep {
+				right.AddScaledVec(right, y[i], x.RowView(i))
+			}
+			for j := range 2 {
+				gram.Set(j, j, gram.At(j, j)+w*float64(len(s.Keep))/d)
+			}
+			var b mat.VecDense
+			if err := b.SolveVec(&gram, right); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range s.Out {
+				e := y[i] - mat.Dot(&b, x.RowView(i))
+				sums[labels[i]] += e * e * float64(2*k-1)
+			}
+		}
+	}
+	want := risk.OverUnits(sums, d)
+	got := choice.Differences[1-choice.Minimizer]
+	if math.Abs(math.Abs(got.Value)-math.Abs(want.Mean)) > 1e-6*math.Abs(want.Mean) ||
+		math.Abs(got.StdErr-want.StdErr) > 1e-4*want.StdErr {
+		t.Errorf("difference %+v, expected %+v", got, want)
+	}
+}
+
+// outer is v v*.
+func outer(v []float64) *mat.Dense {
+	var m mat.Dense
+	m.Outer(1, mat.NewVecDense(len(v), v), mat.NewVecDense(len(v), v))
+	return &m
+}

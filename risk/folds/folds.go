@@ -1,0 +1,199 @@
+// Package folds says which observations are left out together: at random in folds, by groups, in runs of
+// consecutive ones, or forward in time. Cross-validation, audits and leave-group-out read the same value.
+package folds
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Folds divides d observations. Its zero value stands for ten random folds of single observations.
+type Folds struct {
+	// K is the number of folds, 0 for [DefaultK]; with fewer units of observations, one for each unit.
+	K int `json:"folds,omitempty"`
+	// Repeats is how often they are drawn, 0 for once; Seed is that of the draws.
+	Repeats int    `json:"repeats,omitempty"`
+	Seed    uint64 `json:"seed,omitempty"`
+	// Groups are labels of the observations: those with one label are left out together. Nil for none.
+	Groups []int `json:"-"`
+	// By is the name of what Groups come from, for messages.
+	By string `json:"groups,omitempty"`
+	// Blocks is the length of runs of consecutive observations that are left out together, 0 for none.
+	Blocks int `json:"blocks,omitempty"`
+	// Time leaves out runs of consecutive observations, K of them, each of which is predicted from those before it
+	// alone. The first run, one more, is never left out.
+	Time bool `json:"time,omitempty"`
+}
+
+// DefaultK is the default number of folds.
+const DefaultK = 10
+
+// Split is one fold: what is left out, and what remains to fit, both in increasing order.
+type Split struct{ Out, Keep []int }
+
+// Check rejects what is no division of d observations.
+func (f Folds) Check(d int) error {
+	switch {
+	case f.K < 0 || f.K == 1:
+		return fmt.Errorf("folds: %d folds, expected at least 2", f.K)
+	case f.Repeats < 0:
+		return fmt.Errorf("folds: %d repeats, expected at least 1", f.Repeats)
+	case f.Blocks < 0:
+		return fmt.Errorf("folds: blocks of %d observations, expected at least 1", f.Blocks)
+	case f.Groups != nil && len(f.Groups) != d:
+		return fmt.Errorf("folds: %d labels of groups for %d observations", len(f.Groups), d)
+	case f.Groups != nil && f.Blocks > 0:
+		return fmt.Errorf("folds: both groups and blocks are given, expected one of them")
+	case f.Time && (f.Groups != nil || f.Repeats > 1):
+		return fmt.Errorf("folds: forward in time, observations are left out in their order: expected neither groups " +
+			"nor repeats")
+	}
+	if _, n := f.Units(d); n < 2 {
+		return fmt.Errorf("folds: %d observations in %d group, expected at least 2 groups", d, n)
+	}
+	return nil
+}
+
+// Units numbers the units that are left out as a whole, from 0 in the order of their first observation, and returns
+// how many there are: groups, blocks, the runs of time, or single observations. Standard errors go over them.
+func (f Folds) Units(d int) (of []int, n int) {
+	of = make([]int, d)
+	number := map[int]int{}
+	for i := range of {
+		label := i
+		switch {
+		case f.Groups != nil:
+			label = f.Groups[i]
+		case f.Blocks > 0:
+			label = i / f.Blocks
+		case f.Time:
+			label = i * (f.count() + 1) / d
+		}
+		if _, ok := number[label]; !ok {
+			number[label] = len(number)
+		}
+		of[i] = number[label]
+	}
+	return of, len(number)
+}
+
+func (f Folds) count() int { return cmp.Or(f.K, DefaultK) }
+
+// Times is the number of repeats.
+func (f Folds) Times() int { return max(f.Repeats, 1) }
+
+// Splits are the folds of a repeat, a function of Seed and the repeat alone. Units are drawn in random order, each into
+// the fold that has the fewest observations.
+func (f Folds) Splits(d, repeat int) []Split {
+	of, n := f.Units(d)
+	if f.Time {
+		return f.forward(of, n)
+	}
+	members := Members(of, n)
+	k := min(f.count(), n)
+	fold, size := make([]int, n), make([]int, k)
+	for _, u := range rand.New(rand.NewPCG(f.Seed, uint64(repeat))).Perm(n) {
+		fold[u] = slices.Index(size, slices.Min(size))
+		size[fold[u]] += len(members[u])
+	}
+	splits := make([]Split, k)
+	for i, u := range of {
+		for j := range splits {
+			if fold[u] == j {
+				splits[j].Out = append(splits[j].Out, i)
+			} else {
+				splits[j].Keep = append(splits[j].Keep, i)
+			}
+		}
+	}
+	return splits
+}
+
+// Samples are n random samples of units without one in common, each of at least a share of d observations; fewer where
+// the units are not enough to leave half of the observations in their place.
+func (f Folds) Samples(d int, share float64, n int) (splits []Split) {
+	of, units := f.Units(d)
+	members := Members(of, units)
+	order, taken := rand.New(rand.NewPCG(f.Seed, 1<<32)).Perm(units), 0
+	for range n {
+		out := make([]bool, d)
+		count := 0
+		for ; len(order) > 0 && float64(count) < share*float64(d); order = order[1:] {
+			for _, i := range members[order[0]] {
+				out[i] = true
+				count++
+			}
+		}
+		if taken += count; count == 0 || 2*taken > d {
+			break
+		}
+		var s Split
+		for i, o := range out {
+			if o {
+				s.Out = append(s.Out, i)
+			} else {
+				s.Keep = append(s.Keep, i)
+			}
+		}
+		splits = append(splits, s)
+	}
+	return splits
+}
+
+// forward are the folds forward in time.
+func (f Folds) forward(of []int, n int) (splits []Split) {
+	for u := 1; u < n; u++ {
+		var s Split
+		for i, v := range of {
+			switch {
+			case v < u:
+				s.Keep = append(s.Keep, i)
+			case v == u:
+				s.Out = append(s.Out, i)
+			}
+		}
+		splits = append(splits, s)
+	}
+	return splits
+}
+
+// Members lists the observations of each unit.
+func Members(of []int, n int) [][]int {
+	members := make([][]int, n)
+	for i, u := range of {
+		members[u] = append(members[u], i)
+	}
+	return members
+}
+
+// Patches are labels of the entries of an array of this shape, row-major: patches of at most side entries along each
+// axis.
+func Patches(shape []int, side int) []int {
+	d := 1
+	for _, n := range shape {
+		d *= n
+	}
+	labels := make([]int, d)
+	for i := range labels {
+		rest, stride := i, 1
+		for a := len(shape) - 1; a >= 0; a-- {
+			labels[i] += rest % shape[a] / side * stride
+			stride *= (shape[a] + side - 1) / side
+			rest /= shape[a]
+		}
+	}
+	return labels
+}
+
+// Lines are labels by the row, or else the column, of entries at places of a row-major matrix.
+func Lines(places []int, cols int, rows bool) []int {
+	labels := make([]int, len(places))
+	for i, at := range places {
+		if labels[i] = at % cols; rows {
+			labels[i] = at / cols
+		}
+	}
+	return labels
+}
