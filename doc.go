@@ -21,6 +21,9 @@
 //	MonteCarlo  the same around a mean, summed up
 //	Merge       what shards of a sweep have computed on many machines
 //
+// Folds, groups and blocks of [Options] are what a sweep by cross-validation leaves out together ([Grid].Criterion
+// "cv").
+//
 // # Results
 //
 // A [Fit] has a [Result], a [Path] its [Point] values and [Summary], a Monte Carlo run a [Spread]. Their JSON is

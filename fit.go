@@ -2,6 +2,7 @@ package surepipe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -33,9 +34,72 @@ type Fit struct {
 	job  *study.Estimator
 	risk pipeline.Risk
 
+	// notes are on what was written of it; projected and loss are completions of the result.
+	notes     []Warning
+	projected study.ProjectedResult
+	loss      *float64
+
 	once  sync.Once
 	model *Model
 	err   error
+}
+
+// fill sets the result.
+func (f *Fit) fill() {
+	f.Result = f.job.Result()
+	f.Warnings = append(f.of.warnings(f.job), f.notes...)
+	f.Fill(f.job.Problem, f.risk, f.of.data.Mu)
+	f.StorageResult, f.ProjectedResult, f.SignalLoss = study.StorageOf(f.job.Problem), f.projected, f.loss
+}
+
+// note tells of a note, and keeps it for the result.
+func (f *Fit) note(n study.Note) {
+	w := &f.of.request.Watch
+	f.notes = append(f.notes, Warning{Code: n.Code, Text: w.Text(n.Text)})
+	if f.of.told != nil {
+		f.of.told(n)
+	}
+}
+
+// Estimator is that of the fit.
+func (f *Fit) Estimator() *Estimator { return f.of }
+
+// Risk is what the packages below know of the estimate.
+func (f *Fit) Risk() pipeline.Risk { return f.risk }
+
+// Project estimates the risk of the image itself, in what the operator sees, by projected SURE, into the result: it
+// solves once more.
+func (f *Fit) Project(ctx context.Context) error {
+	_, err := use(ctx, f.of, func() (any, error) {
+		if err := f.job.CheckProjected(); err != nil {
+			return nil, err
+		}
+		p, notes, err := f.job.Projected(ctx, f.of.data.Y, f.of.data.Mu, f.of.request.Trace.Seed)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range notes {
+			f.note(n)
+		}
+		f.projected = p
+		f.fill()
+		return nil, nil
+	})
+	return err
+}
+
+// Draw draws data, estimate, residual, and where they are known the truth and the error, as surepipe run --picture
+// does, and takes the loss of the signal into the result.
+func (f *Fit) Draw(p *draw.Picture, o draw.Origin) (err error) {
+	if err := f.of.begin(); err != nil {
+		return err
+	}
+	defer f.of.work.Done()
+	r := f.of.request
+	f.loss, err = p.Save(f.job.Problem, f.of.data.Data, f.risk, f.Result, cmp.Or(r.Data, r.Y, r.Name()),
+		f.of.data.Depth.IsImage(), o)
+	f.SignalLoss = f.loss
+	return err
 }
 
 // Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
@@ -94,15 +158,16 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	if err := draw.CheckShape(format, name, a.Name, a.Shape, f.job.Problem.Frames != nil, a.Complex); err != nil {
 		return nil, err
 	}
-	var notes []Warning
+	before := len(f.notes)
 	if p := f.job.Problem; p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		notes = append(notes, Warning{Code: study.NoteMuHatAlone, Text: name + " holds only mu_hat, and not b"})
+		f.note(study.NewNote(study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends "+
+			"in .npz", name))
 	}
 	clamped, err := format.Write(w, a, f.of.data.Depth, draw.EightBit(f.of.data.Y))
-	if clamped > 0 {
-		notes = append(notes, Warning{Code: study.NoteClamped, Text: draw.ClampedText(name, clamped, len(a.Data))})
+	if err == nil && clamped > 0 {
+		f.note(study.NewNote(study.NoteClamped, "%s", draw.ClampedText(name, clamped, len(a.Data))))
 	}
-	return notes, err
+	return f.notes[before:], err
 }
 
 // Coefficients are those of a regression, with debiased estimates and their errors where these are defined.
@@ -124,7 +189,7 @@ func (f *Fit) Model() (*Model, error) {
 		}
 		defer f.of.work.Done()
 		f.err = stages.Guard(func() error {
-			fit, err := study.FitOf(f.job.Problem, f.of.data.Data, f.risk, f.Result, "")
+			fit, err := study.FitOf(f.job.Problem, f.of.data.Data, f.risk, f.Result, f.of.request.CommandLine)
 			if err == nil {
 				f.model, err = modelOf(fit)
 			}

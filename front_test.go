@@ -22,8 +22,11 @@ import (
 	"surepipe"
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/study"
+	"surepipe/vjp"
 )
 
 func TestMain(m *testing.M) {
@@ -487,5 +490,107 @@ func TestABoundedHostEndsWhatNeedsMore(t *testing.T) {
 	var short *surepipe.MemoryError
 	if !errors.As(err, &short) || short.Limit != 1<<20 {
 		t.Errorf("%v", err)
+	}
+}
+
+// Cross-validation with a fold for each observation is near leave-one-out, which keeps the weight as it is.
+func TestCrossValidationOfSingleObservationsIsLeaveOneOut(t *testing.T) {
+	x, y := regression()
+	d, err := surepipe.Arrays{X: x, Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, d, surepipe.Options{Problem: surepipe.Ridge, Folds: surepipe.Folds{K: 20}})
+	path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1:10:4", Criterion: "cv", Refine: new(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1:10:4", Criterion: "alo", Refine: new(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range path.Points {
+		cv, alo := p.Number("cv"), by.Points[i].Number("alo")
+		if cv == nil || alo == nil || math.Abs(*cv-*alo) > 0.1**alo {
+			t.Errorf("point %d: cv %v, alo %v", i, *cv, *alo)
+		}
+	}
+}
+
+// A call ends within a second of its context, whatever it waits for, and the estimator can be closed.
+func TestCallsEndWhateverTheyWaitFor(t *testing.T) {
+	d, err := surepipe.Arrays{Y: []float64{1, 2, 3}}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	defer close(release)
+	e := open(t, d, surepipe.Options{Sigma2: 1, BlackBox: &surepipe.BlackBox{
+		Eval: func(_ context.Context, _ map[string]float64, y []float64) ([]float64, error) {
+			<-release // it does not look at its context
+			return y, nil
+		}}})
+	for name, f := range map[string]func(context.Context) error{
+		"fit": func(ctx context.Context) error { _, err := e.Fit(ctx); return err },
+		"stream": func(ctx context.Context) (err error) {
+			for _, err = range e.Stream(ctx, samples(3)) {
+			}
+			return err
+		},
+		"monte carlo": func(ctx context.Context) error {
+			_, err := e.MonteCarlo(ctx, surepipe.Draws{Count: 2, Sample: func(int) ([]float64, error) {
+				return []float64{1, 2, 3}, nil
+			}})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		begin := time.Now()
+		if err := f(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(begin); took > 1200*time.Millisecond {
+			t.Errorf("%s took %v", name, took)
+		}
+		cancel()
+	}
+	e.Close()
+	var bad *surepipe.InputError
+	if _, err := e.Fit(t.Context()); !errors.As(err, &bad) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// What a caller of the packages below forgets is an error with a field, and no panic.
+func TestWhatIsForgottenIsAnError(t *testing.T) {
+	host := array.NewHost()
+	for name, f := range map[string]func() error{
+		"device": func() error {
+			_, err := problems.New("lasso", nil, problems.Data{}, problems.Hyper{})
+			return err
+		},
+		"data": func() error {
+			_, err := problems.New("lasso", host, problems.Data{}, problems.Hyper{})
+			return err
+		},
+		"lengths": func() error {
+			x, y := regression()
+			_, err := problems.EstimateSigma2("auto", "lasso", problems.Data{X: x, Y: y[:7]})
+			return err
+		},
+		"solver":  func() error { _, err := pipeline.New(nil, pipeline.Options{}); return err },
+		"problem": func() error { _, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{}, vjp.Options{}); return err },
+		"reader":  func() error { _, err := surepipe.Read(t.Context(), "a.csv", nil); return err },
+		"fit":     func() error { _, err := surepipe.ReadFit(nil); return err },
+		"options": func() error { _, err := surepipe.Open(t.Context(), surepipe.Data{}, surepipe.Options{}); return err },
+		"own": func() error {
+			_, err := surepipe.Open(t.Context(), surepipe.Data{}, surepipe.Options{Own: &surepipe.Own{}})
+			return err
+		},
+	} {
+		var bad *surepipe.InputError
+		if err := f(); !errors.As(err, &bad) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

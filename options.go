@@ -7,8 +7,10 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/risk/folds"
 	"surepipe/study"
 	"surepipe/study/request"
+	"surepipe/vjp"
 )
 
 // Options say which estimator is opened, and how its risk is computed. The zero value of a field stands for what the
@@ -38,6 +40,9 @@ type Options struct {
 	LossParameter float64
 	// Order is that of trend filtering and of Whittaker's differences.
 	Order *int
+	// Folds says which observations cross-validation ([Grid].Criterion cv) leaves out together: by default ten random
+	// folds, or those of [Table].Groups.
+	Folds Folds
 	// Anisotropic and Vectorial are variants of the total variation of images.
 	Anisotropic, Vectorial bool
 	// Compute says how it is computed.
@@ -56,8 +61,9 @@ type Table struct {
 	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one.
 	Missing string
 	NA      []string
-	// Weights is the column of the weights of the observed entries of a matrix.
-	Weights string
+	// Weights is the column of the weights of the observed entries of a matrix, Groups that of groups of observations
+	// that are left out together.
+	Weights, Groups string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -103,6 +109,8 @@ type (
 	Progress = pipeline.Progress
 	// Warning is a reason to doubt a number, or something to know of it, with its code.
 	Warning = pipeline.Warning
+	// Folds divide observations into those that are left out together.
+	Folds = folds.Folds
 	// Criterion is a number that falls as an estimator gets better, one of [Criteria].
 	Criterion = risk.Criterion
 	// Rule says which point of a sweep is chosen: min, or 1se for the simplest fit within a standard error of it.
@@ -139,6 +147,12 @@ func Problems() (all []Problem) {
 	return all
 }
 
+// Solvers lists the methods of [Compute].Solver, and Criteria what a sweep may minimize.
+func Solvers() []string { return vjp.Solvers() }
+
+// Criteria lists what a sweep may minimize.
+func Criteria() []Criterion { return risk.CriterionNames() }
+
 // request is the request that the options make, of which those that are not zero are given.
 func (o *Options) request() (*request.Request, error) {
 	r, given := request.New(), map[string]bool{}
@@ -158,6 +172,7 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"response", &r.Table.Response, o.Table.Response}, {"index", &r.Table.Index, o.Table.Index},
 		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
+		{"groups", &r.Table.Groups, o.Table.Groups},
 		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
@@ -185,6 +200,10 @@ func (o *Options) request() (*request.Request, error) {
 	if o.Order != nil {
 		set(given, "order", &r.Order, *o.Order, true)
 	}
+	set(given, "folds", &r.Folds.K, o.Folds.K, o.Folds.K != 0)
+	set(given, "repeats", &r.Folds.Repeats, o.Folds.Repeats, o.Folds.Repeats != 0)
+	set(given, "blocks", &r.Folds.Blocks, o.Folds.Blocks, o.Folds.Blocks != 0)
+	set(given, "forward", &r.Folds.Time, o.Folds.Time, o.Folds.Time)
 	r.Anisotropic, r.Vectorial = o.Anisotropic, o.Vectorial
 	if to := r.LossParameters[o.Loss]; to != nil {
 		*to = o.LossParameter

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
+	"surepipe/array"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -23,7 +25,8 @@ type Estimator struct {
 	jobs    map[request.Weights]*study.Estimator
 	opening sync.Mutex
 	mu      sync.Mutex
-	notes   []Warning // on the data
+	notes   []Warning // on the data, and on the problem at the first weights
+	told    func(study.Note)
 	// work is what uses the estimator, and Close waits for.
 	work   sync.WaitGroup
 	closed bool
@@ -44,34 +47,46 @@ func Open(ctx context.Context, d Data, o Options) (*Estimator, error) {
 	if o.Warn != nil {
 		r.Watch.Note = func(n study.Note) { o.Warn(Warning{Code: n.Code, Text: n.Text.Error()}) }
 	}
-	return OpenRequest(ctx, r)
-}
-
-// OpenRequest is [Open] of a request, which has all options of the command and names files. The estimator takes it.
-func OpenRequest(ctx context.Context, r *request.Request) (*Estimator, error) {
-	return call(ctx, func() (*Estimator, error) { return open(ctx, r) }, func(e *Estimator) { e.Close() })
-}
-
-// open checks the request, reads the data and makes the estimator.
-func open(ctx context.Context, r *request.Request) (_ *Estimator, err error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	return call(ctx, func() (*Estimator, error) { return open(ctx, r, true) }, (*Estimator).Close)
+}
+
+// OpenRequest is [Open] of a request that has been checked: it has all options of the command, and names files. The
+// estimator takes it.
+func OpenRequest(ctx context.Context, r *request.Request) (*Estimator, error) {
+	return call(ctx, func() (*Estimator, error) { return open(ctx, r, false) }, (*Estimator).Close)
+}
+
+// open reads the data and makes the estimator; free says that weights may be left open.
+func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err error) {
 	e := &Estimator{request: r, jobs: map[request.Weights]*study.Estimator{}}
-	told := r.Watch.Note
+	e.told = r.Watch.Note
 	r.Watch.Note = func(n study.Note) {
 		e.mu.Lock()
 		e.notes = append(e.notes, Warning{Code: n.Code, Text: r.Watch.Text(n.Text)})
 		e.mu.Unlock()
-		if told != nil {
-			told(n)
+		if e.told != nil {
+			e.told(n)
 		}
 	}
-	if e.data, err = r.Read(ctx); err != nil {
+	devices, err := e.devices(ctx, r)
+	if err != nil {
 		return nil, err
 	}
-	if err := e.first(ctx); err != nil {
+	if e.data, err = r.Read(ctx); err != nil {
+		request.Close(devices)
 		return nil, err
+	}
+	if free {
+		e.free()
+	}
+	if err := e.first(ctx, devices); err != nil {
+		return nil, err
+	}
+	if len(e.unset) == 0 {
+		e.noteProblem(e.job)
 	}
 	for _, n := range r.NotesOn(e.data.Data, r.Noise(e.data.Data)) {
 		r.Watch.Note(n)
@@ -79,8 +94,15 @@ func open(ctx context.Context, r *request.Request) (_ *Estimator, err error) {
 	return e, nil
 }
 
-// first makes the estimator. Weights that nobody has given are their maximum there, or 1 where they have none.
-func (e *Estimator) first(ctx context.Context) (err error) {
+// noteProblem tells what is to be known of an estimator's problem.
+func (e *Estimator) noteProblem(job *study.Estimator) {
+	for _, n := range load.NotesOnProblem(job.Problem, e.data.Depth) {
+		e.request.Watch.Note(n)
+	}
+}
+
+// free finds the weights that nobody has given.
+func (e *Estimator) free() {
 	r := e.request
 	switch {
 	case r.Program.Given():
@@ -94,28 +116,28 @@ func (e *Estimator) first(ctx context.Context) (err error) {
 		return to != nil && *to != ""
 	})
 	for _, name := range e.unset {
-		*r.Weights.Named()[name] = "max"
-	}
-	for {
-		var weight *problems.WeightError
-		if e.job, err = e.at(ctx, r); !errors.As(err, &weight) || !slices.Contains(e.unset, weight.Weight) ||
-			*r.Weights.Named()[weight.Weight] == "1" {
-			return err
+		if *r.Weights.Named()[name] = "max"; r.Own != nil {
+			*r.Weights.Named()[name] = "1"
 		}
-		*r.Weights.Named()[weight.Weight] = "1"
 	}
 }
 
-// make makes an estimator on devices of its own, whose operations end with ctx until it is made.
-func (e *Estimator) make(ctx context.Context, r *request.Request) (*study.Estimator, error) {
-	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	release := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
-	defer release()
-	devices, err := r.Devices(life)
-	if err != nil {
-		return nil, err
+// first makes the estimator. Weights that nobody has given are their maximum there, or 1 where they have none.
+func (e *Estimator) first(ctx context.Context, devices []array.Device) (err error) {
+	r := e.request
+	for {
+		var weight *problems.WeightError
+		if e.job, err = e.at(ctx, r, devices); !errors.As(err, &weight) || !slices.Contains(e.unset, weight.Weight) ||
+			*r.Weights.Named()[weight.Weight] == "1" {
+			return err
+		}
+		*r.Weights.Named()[weight.Weight], devices = "1", nil
 	}
-	return r.Open(ctx, devices, e.data.Data)
+}
+
+// devices are devices of an estimator, whose operations do not end with the call that opens it.
+func (e *Estimator) devices(ctx context.Context, r *request.Request) ([]array.Device, error) {
+	return r.Devices(context.WithoutCancel(ctx))
 }
 
 // Close releases what the estimator holds, when the last call that uses it has ended. Fits of it can no longer be
@@ -125,13 +147,20 @@ func (e *Estimator) Close() {
 	closed := e.closed
 	e.closed = true
 	e.mu.Unlock()
-	if !closed {
-		go func() {
-			e.work.Wait()
-			for _, job := range e.jobs {
-				job.Close()
-			}
-		}()
+	if closed {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.work.Wait()
+		for _, job := range e.jobs {
+			job.Close()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience): // it is closed when what is left behind ends
 	}
 }
 
@@ -182,16 +211,18 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := &Fit{of: e, job: e.job, risk: risk, Result: e.result()}
-		f.Fill(e.job.Problem, risk, e.data.Mu)
-		f.StorageResult = study.StorageOf(e.job.Problem)
+		f := &Fit{of: e, job: e.job, risk: risk}
+		f.fill()
 		return f, nil
 	})
 }
 
+// Below are the estimator and its data for the packages below.
+func (e *Estimator) Below() (*study.Estimator, load.Contents) { return e.job, e.data }
+
 // result is what all results at the estimator's weights share.
 func (e *Estimator) result() study.Result {
 	r := e.job.Result()
-	r.Warnings = e.warnings(e.job)
+	r.Warnings = e.Warnings()
 	return r
 }

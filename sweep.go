@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/array"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/study/request"
@@ -149,7 +150,7 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	if err := r.CheckGrids(&s); err != nil {
 		return nil, nil, err
 	}
-	job, err := e.at(ctx, &r)
+	job, err := e.at(ctx, &r, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,15 +163,41 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	return sweep, job, nil
 }
 
+// SweepBelow is a sweep for the packages below, of an estimator that was opened at the weights that
+// [request.Request.CheckSweep] leaves, and FitBelow the fit at the point that it chooses.
+func (e *Estimator) SweepBelow(s request.Sweep) (*study.Sweep, error) {
+	sweep, err := e.request.SweepAt(s, e.job, e.data.Data)
+	if err == nil {
+		sweep.Template.Warnings = e.Warnings()
+	}
+	return sweep, err
+}
+
+// FitBelow is the fit at the point that a sweep of the estimator chooses.
+func (e *Estimator) FitBelow(r *study.Swept) *Fit {
+	return &Fit{of: e, job: e.job, risk: r.Chosen.Risk, Result: r.Lines[r.Summary.Chosen.Index].Result}
+}
+
 // at is the estimator at the weights of a request, which stays open with that of the estimator.
-func (e *Estimator) at(ctx context.Context, r *request.Request) (*study.Estimator, error) {
+func (e *Estimator) at(ctx context.Context, r *request.Request, devices []array.Device) (job *study.Estimator,
+	err error) {
 	e.opening.Lock()
 	defer e.opening.Unlock()
 	if job := e.jobs[r.Weights]; job != nil {
 		return job, nil
 	}
-	job, err := e.make(ctx, r)
-	if err == nil {
+	if devices == nil {
+		if devices, err = e.devices(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	stop := context.AfterFunc(ctx, func() {
+		for _, dev := range devices {
+			dev.Stop(context.Cause(ctx))
+		}
+	})
+	defer stop()
+	if job, err = r.Open(ctx, devices, e.data.Data); err == nil {
 		e.jobs[r.Weights] = job
 	}
 	return job, err
@@ -199,11 +226,17 @@ func (e *Estimator) doubt(text string) {
 	e.request.Watch.Note(study.NewNote(study.NoteLog, "%s", text))
 }
 
-// warnings are the notes on the data and on an estimator.
+// warnings are the notes on the data and on an estimator at other weights than the first.
 func (e *Estimator) warnings(job *study.Estimator) []Warning {
 	all := e.Warnings()
+	if job == e.job && len(e.unset) == 0 {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(w Warning) bool { return w.Code == study.NoteRelativeWeight })
 	for _, n := range load.NotesOnProblem(job.Problem, e.data.Depth) {
-		all = append(all, Warning{Code: n.Code, Text: e.request.Watch.Text(n.Text)})
+		if w := (Warning{Code: n.Code, Text: e.request.Watch.Text(n.Text)}); !slices.Contains(all, w) {
+			all = append(all, w)
+		}
 	}
 	return all
 }

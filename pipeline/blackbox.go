@@ -111,7 +111,7 @@ func (e *evaluations) estimate(ctx context.Context, o Options) (Risk, error) {
 	if o.Verify != nil {
 		return Risk{}, refuse("Verify", o.Verify, "a black box has nothing to compare with, expected no Verify")
 	}
-	if err := checkSample(e.y, e.box.D); err != nil {
+	if err := checkSample(e.y, e.box.D, o.Sigma2); err != nil {
 		return Risk{}, fmt.Errorf("pipeline: %w", err)
 	}
 	if e.box.Divergence == CoupledBootstrap {

@@ -48,7 +48,7 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 		s.begun++
 		s.begin(s.caller, index)
 		if err == nil {
-			err = checkSample(y, s.d)
+			err = checkSample(y, s.d, s.o.Sigma2)
 		}
 		var sample chan<- stages.Sample
 		var refused chan<- stages.Outcome
@@ -75,16 +75,20 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 const leastSize = 1e-140
 
 // checkSample rejects a y at which no risk can be estimated.
-func checkSample(y []float64, d int) error {
+func checkSample(y []float64, d int, sigma2 float64) error {
 	if len(y) != d {
 		return fmt.Errorf("y has %d values, expected %d", len(y), d)
 	}
-	largest := 0.0
+	largest, squares := 0.0, 0.0
 	for i, v := range y {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("y[%d] is %g, expected a finite number", i, v)
 		}
-		largest = max(largest, math.Abs(v))
+		largest, squares = max(largest, math.Abs(v)), squares+v*v
+	}
+	if risk.Overflows(squares, sigma2, d) {
+		return fmt.Errorf("y and sigma2 are too far apart, or too large, for a finite risk: ||y||^2 is %g and sigma2 "+
+			"%g", squares, sigma2)
 	}
 	if largest > 0 && largest < leastSize {
 		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: "+

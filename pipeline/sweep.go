@@ -301,7 +301,7 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 		return nil, refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which points of "+
 			"a black box do not have: choose the rule %s", o.Rule, MinimumRule)
 	}
-	if err := checkSample(y, d); err != nil {
+	if err := checkSample(y, d, o.Sigma2); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
 	if err := o.checkFolds(d); err != nil {

@@ -130,3 +130,12 @@ func (t Terms) Implausible(divergenceErr float64) bool {
 	slack := 4*divergenceErr + 1e-3*d
 	return t.Divergence < -slack || t.Divergence > d+slack || t.Frobenius2 > 2*d
 }
+
+// Overflows reports that ||y||^2 and sigma2, 0 where that is not known, are so far apart or so large that the risk of d
+// observations or its error bar has no finite value.
+func Overflows(squares, sigma2 float64, d int) bool {
+	if sigma2 == 0 {
+		return math.IsInf(squares, 0)
+	}
+	return math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0)
+}

@@ -6,7 +6,7 @@
 //
 // [Open] makes an [Estimator] from data, weights and [Options]; package surepipe/study/load makes the
 // data from files, surepipe/study/request does both from one value with all options, as a command or a service has
-// them, surepipe/study/predict predicts from the file of a fit ([SaveFit]), and surepipe/study/draw draws. What is
+// them, surepipe/study/predict predicts from the file of a fit ([Fit]), and surepipe/study/draw draws. What is
 // estimated is a [pipeline.Risk]; [Result] is that risk as the JSON object that scripts read. Its keys
 // are a contract: keys may join, and none changes its meaning. Among them are
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/array"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
@@ -26,6 +27,8 @@ type estimation struct {
 	verbose      bool
 	depth        dataio.Depth       // of the file of y
 	notes        []pipeline.Warning // those printed on standard error so far, for the JSON
+	held         study.Notes        // what is to be printed when the flags have been found to fit the data
+	holds        bool
 	// flags and files are those given, for the header of a shard.
 	flags map[string][]string
 	files map[string]string
@@ -58,32 +61,30 @@ func (e *estimation) checkNamed(cmd *cobra.Command) error {
 	return cli.CheckOverwrite(cmd, named)
 }
 
-// read opens the devices and reads the data, and shows how far it has come.
-func (e *estimation) read() (devices []array.Device, data load.Contents, err error) {
-	if devices, err = e.Devices(e.cmd.Context()); err != nil {
-		return nil, data, err
-	}
-	line := bar.New(e.cmd)
-	defer line.Close()
-	data, err = e.Read(line.Preparing(e.cmd.Context()))
-	e.depth = data.Depth
-	if err != nil {
-		request.Close(devices)
-	}
-	return devices, data, err
-}
-
 // watch shows the work on a line, and prints what is to be known.
 func (e *estimation) watch(line *bar.Line) {
-	e.Watch = request.Watch{Logger: e.logger(), Progress: line.Follower(), Note: e.note,
+	e.CommandLine = cli.CommandLine(e.cmd)
+	e.Watch = request.Watch{Named: cli.Flagged, Logger: e.logger(), Progress: line.Follower(), Note: e.note,
 		Lost: func(device string, fault error) {
 			e.say("%s has failed, and what it had in work is computed again elsewhere: %v", device, fault)
 		}}
 }
 
-// open makes the estimator on devices, which it takes. Its work, including what is done once for all samples, is shown
-// on a line.
-func (e *estimation) open(devices []array.Device, data problems.Data, line *bar.Line) (*study.Estimator, error) {
+// open reads the data and makes the estimator. Its work, including what is done once for all samples, is shown on a
+// line. Notes are printed by tell.
+func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
+	e.watch(line)
+	e.holds = true
+	f, err := surepipe.OpenRequest(line.Preparing(e.cmd.Context()), e.Request)
+	if err == nil {
+		_, data := f.Below()
+		e.depth = data.Depth
+	}
+	return f, err
+}
+
+// openOn makes the estimator of data that are at hand on devices, which it takes.
+func (e *estimation) openOn(devices []array.Device, data problems.Data, line *bar.Line) (*study.Estimator, error) {
 	e.watch(line)
 	return e.Open(line.Preparing(e.cmd.Context()), devices, data)
 }
@@ -93,8 +94,20 @@ func (e *estimation) say(format string, args ...any) {
 	fmt.Fprintf(e.cmd.ErrOrStderr(), "surepipe: "+format+"\n", args...)
 }
 
+// tell prints the notes of open.
+func (e *estimation) tell() {
+	e.holds = false
+	for _, n := range e.held {
+		e.note(n)
+	}
+}
+
 // note prints a note, and keeps it for the JSON.
 func (e *estimation) note(n study.Note) {
+	if e.holds {
+		e.held = append(e.held, n)
+		return
+	}
 	e.notes = append(e.notes, e.print(study.Notes{n})...)
 }
 

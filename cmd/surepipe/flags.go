@@ -59,12 +59,15 @@ func (v sigma2Value) Type() string { return "float|auto" }
 func (e *estimation) register(cmd *cobra.Command, parallel int) {
 	e.cmd, e.Request = cmd, request.New()
 	e.Machine.Parallel, e.Given = parallel, cmd.Flags().Changed
-	for _, rows := range [][]cli.Flag{e.problemFlags(), e.programFlags(), e.dataFlags(), e.variantFlags(),
-		e.lossFlags(),
-		e.weightFlags(), e.solverFlags(), e.traceFlags(), e.machineFlags()} {
-		cli.Bind(cmd, rows...)
-	}
+	cli.Bind(cmd, e.rows()...)
+	cli.Bind(cmd, cli.Flag{Name: "verbose", Short: "v", To: &e.verbose, Usage: "log every sample on standard error"})
 	cli.ShareFlags(cmd.Flags())
+}
+
+// rows are the flags of the request.
+func (e *estimation) rows() []cli.Flag {
+	return slices.Concat(e.problemFlags(), e.programFlags(), e.dataFlags(), e.variantFlags(), e.lossFlags(),
+		e.weightFlags(), e.solverFlags(), e.traceFlags(), e.machineFlags())
 }
 
 func (e *estimation) problemFlags() []cli.Flag {
@@ -261,7 +264,6 @@ func (e *estimation) machineFlags() []cli.Flag {
 		{Name: "device", To: &m.Device, Usage: "auto, or " + strings.Join(array.Kinds(), ", ") + "; cuda:1 is the " +
 			"second card, and cuda:0,cuda:1 spreads samples or points of a sweep over both",
 			Values: append([]string{"auto"}, array.Kinds()...)},
-		{Name: "verbose", Short: "v", To: &e.verbose, Usage: "log every sample on standard error"},
 	}
 }
 

@@ -223,7 +223,7 @@ func (f *monteCarloCommand) run() error {
 	line := bar.New(f.cmd)
 	defer line.Close()
 	line.Label("", "samples")
-	job, err := f.open(devices, rest, line)
+	job, err := f.openOn(devices, rest, line)
 	if err != nil {
 		return err
 	}

@@ -2,16 +2,14 @@ package main
 
 import (
 	"cmp"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
-	"surepipe/linops"
-	"surepipe/pipeline"
-	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/draw"
 )
@@ -81,7 +79,9 @@ func (o *outputFlags) check(cmd *cobra.Command, shard string) error {
 }
 
 // checkProblem rejects output that the problem does not have.
-func (e *estimation) checkProblem(o *outputFlags, p *problems.Problem) error {
+func (e *estimation) checkProblem(o *outputFlags, of *surepipe.Estimator) error {
+	job, _ := of.Below()
+	p := job.Problem
 	if e.coefficients.wanted() && !p.Rows() {
 		return study.Errorf("--coefficients is for regressions, whose operator is a matrix of the data, found "+
 			"%s", p.Name)
@@ -103,77 +103,41 @@ func (e *estimation) checkProblem(o *outputFlags, p *problems.Problem) error {
 	return o.picture.Check(p)
 }
 
-// written is an estimate that is written to files.
-type written struct {
-	*study.Estimator
-	data problems.Data
-	risk pipeline.Risk
-	r    study.Result
-}
-
-// write writes the files that were asked for: the fit, the coefficients, further ones, and the picture, for which it
-// returns the loss of the signal. The error is the first; the files after it are written all the same.
-func (e *estimation) write(o *outputFlags, w written, further ...func() error) (c study.CoefficientsResult,
-	loss *float64, unwritten, err error) {
+// write writes the files that were asked for: the fit, the coefficients, further ones, and the picture. The error
+// is the first; the files after it are written all the same.
+func (e *estimation) write(o *outputFlags, fit *surepipe.Fit, further ...func() error) (c surepipe.Coefficients,
+	unwritten, err error) {
 	if e.coefficients.wanted() {
-		c, err = study.CoefficientsOf(e.cmd.Context(), w.Problem, w.data, w.risk, w.Sigma2)
-		if err != nil {
-			return c, nil, nil, err
+		if c, err = fit.Coefficients(e.cmd.Context()); err != nil {
+			return c, nil, err
 		}
 	}
 	for _, f := range further {
 		unwritten = cmp.Or(unwritten, f())
 	}
 	if o.out != "" {
-		unwritten = cmp.Or(unwritten, e.writeFit(o.out, w))
+		unwritten = cmp.Or(unwritten, writeFit(o.out, fit))
 	}
 	if e.coefficients.csv != "" {
 		unwritten = cmp.Or(unwritten, c.WriteCSV(e.coefficients.csv))
 	}
 	if o.picture.Wanted() {
-		var undrawn error
-		loss, undrawn = o.picture.Save(w.Problem, w.data, w.risk, w.r, cmp.Or(e.Data, e.Y, e.Name()), e.depth.IsImage(),
-			cli.Origin(e.cmd, study.DataHash(w.data)))
-		unwritten = cmp.Or(unwritten, undrawn)
+		_, data := fit.Estimator().Below()
+		unwritten = cmp.Or(unwritten, fit.Draw(&o.picture, cli.Origin(e.cmd, study.DataHash(data.Data))))
 	}
-	return c, loss, unwritten, nil
+	return c, unwritten, nil
 }
 
 // writeFit writes the file of --out. A format of one array holds the signal, or else mu_hat.
-// Images, and integers of a numpy file that were taken for one, have the depth of y.
-func (e *estimation) writeFit(path string, w written) error {
-	format, err := outFormat(path)
-	if err != nil {
+func writeFit(path string, fit *surepipe.Fit) error {
+	return dataio.WriteFile(path, func(w io.Writer) (err error) {
+		if format, _ := dataio.FormatFor(path); format.WriteArrays != nil {
+			_, err = fit.WriteTo(w)
+		} else {
+			_, err = fit.WriteImage(w, path)
+		}
 		return err
-	}
-	p := w.Problem
-	if format.WriteArrays != nil {
-		f, err := study.FitOf(p, w.data, w.risk, w.r, cli.CommandLine(e.cmd))
-		if err != nil {
-			return err
-		}
-		return f.Save(path)
-	}
-	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: w.risk.MuHat, Complex: p.MuComplex}
-	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		e.note(study.NewNote(study.NoteMuHatAlone,
-			"%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path))
-	}
-	if p.Signal != nil {
-		if a, err = study.Synthesize(p, w.risk.DenseB()); err != nil {
-			return err
-		}
-	}
-	if p.Original != nil && p.Signal == nil {
-		a.Data = slices.Clone(a.Data)
-		p.Original(a.Data)
-	}
-	a = study.Labelled(study.Presented(p, a), w.data.Labels)
-	clamped, err := format.WriteArray(path, a, e.depth, draw.EightBit(w.data.Y))
-	if err == nil && clamped > 0 {
-		e.note(study.NewNote(study.NoteClamped, "%s", draw.ClampedText(path, clamped, len(a.Data))))
-	}
-	return err
+	})
 }
 
 // outFormat is the format of --out by the name's extension.

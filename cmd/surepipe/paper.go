@@ -153,7 +153,7 @@ func (f *paperFlags) open(e *estimation, data problems.Data, line *bar.Line) (*s
 	if err != nil {
 		return nil, err
 	}
-	return e.open([]array.Device{dev}, data, line)
+	return e.openOn([]array.Device{dev}, data, line)
 }
 
 // matrixOf is a table of numbers with names of its columns, for a .csv file.

@@ -3,12 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
-	"surepipe/pipeline"
 	"surepipe/study"
-	"surepipe/study/load"
 )
 
 // runCommand is surepipe run.
@@ -19,8 +18,6 @@ type runCommand struct {
 	imageRisk       bool
 
 	line *bar.Line
-	job  *study.Estimator
-	file load.Contents
 }
 
 func newRun() *cobra.Command { return new(runCommand).command() }
@@ -71,85 +68,57 @@ func (f *runCommand) check() error {
 	return f.outputFlags.check(f.cmd, "")
 }
 
-// open reads the data and makes the estimator.
-func (f *runCommand) open() error {
+func (f *runCommand) run() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	devices, file, err := f.read()
-	if err != nil {
-		return err
-	}
-	f.file = file
 	f.Keep.B = f.out != "" || f.coefficients.wanted() || f.picture.Wanted()
 	f.Keep.NoMuHat = !f.Keep.B
 	f.line = bar.New(f.cmd)
-	if f.job, err = f.estimation.open(devices, file.Data, f.line); err != nil {
-		f.line.Close()
-		return err
-	}
-	if err = f.checkProblem(&f.outputFlags, f.job.Problem); err == nil && f.imageRisk {
-		err = f.job.CheckProjected()
-	}
+	defer f.line.Close()
+	e, err := f.estimation.open(f.line)
 	if err != nil {
-		f.close()
 		return err
 	}
-	f.noteProblem(f.job.Problem)
-	f.noteData(file.Data)
-	return nil
-}
-
-func (f *runCommand) close() {
-	f.line.Close()
-	f.job.Close()
-}
-
-func (f *runCommand) run() error {
-	if err := f.open(); err != nil {
+	defer e.Close()
+	if err := f.checkProblem(&f.outputFlags, e); err != nil {
 		return err
 	}
-	defer f.close()
-	risk, err := f.job.Estimate(f.cmd.Context(), f.file.Y)
+	if job, _ := e.Below(); f.imageRisk {
+		if err := job.CheckProjected(); err != nil {
+			return err
+		}
+	}
+	f.tell()
+	fit, err := e.Fit(f.cmd.Context())
 	f.line.Close()
 	if err != nil {
 		return err
 	}
-	return f.report(risk, f.show)
+	return f.report(fit)
 }
 
 // report writes the files that were asked for, prints the result, and says what is to be known of it.
-func (f *runCommand) report(risk pipeline.Risk, show func(study.Result) error) error {
-	result := f.result(f.job)
-	result.Fill(f.job.Problem, risk, f.file.Mu)
+func (f *runCommand) report(fit *surepipe.Fit) error {
 	// The result is printed even if a file cannot be written.
-	c, loss, unwritten, err := f.write(&f.outputFlags, written{f.job, f.file.Data, risk, result})
+	c, unwritten, err := f.write(&f.outputFlags, fit)
+	if err == nil && f.imageRisk {
+		err = fit.Project(f.cmd.Context())
+	}
 	if err != nil {
 		return err
 	}
-	var projected study.ProjectedResult
-	if f.imageRisk {
-		var notes study.Notes
-		if projected, notes, err = f.job.Projected(f.cmd.Context(), f.file.Y, f.file.Mu, f.Trace.Seed); err != nil {
-			return err
-		}
-		for _, n := range notes {
-			f.note(n)
-		}
-	}
-	result = f.result(f.job)
-	result.Fill(f.job.Problem, risk, f.file.Mu)
-	result.ProjectedResult, result.StorageResult = projected, study.StorageOf(f.job.Problem)
-	result.SignalLoss = loss
+	result := fit.Result
 	if f.coefficients.print {
 		result.CoefficientsResult = c
 	}
-	if err := show(result); err != nil {
+	if err := f.show(result); err != nil {
 		return err
 	}
 	if unwritten != nil {
 		return unwritten
 	}
+	risk := fit.Risk()
 	if risk.Floored {
 		f.say("%s", study.ZeroBarText(f.Estimate != nil))
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/risk"
 	"surepipe/study"
 	"surepipe/study/draw"
-	"surepipe/study/load"
 	"surepipe/study/request"
 )
 
@@ -29,7 +29,7 @@ type sweepCommand struct {
 	asJSON, resume   bool
 
 	line      *bar.Line
-	file      load.Contents
+	estimator *surepipe.Estimator
 	sweep     *study.Sweep
 	unwritten error // of the files
 }
@@ -200,23 +200,23 @@ func (f *sweepCommand) open() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	devices, file, err := f.read()
-	if err != nil {
-		return err
-	}
-	f.file = file
 	f.line = bar.New(f.cmd)
 	f.line.Label("", "points")
-	f.watch(f.line)
 	f.Keep.B = f.out != "" || f.coefficients.wanted()
-	if f.sweep, err = f.OpenSweep(f.line.Preparing(f.cmd.Context()), f.grids, devices, file.Data); err != nil {
+	e, err := f.estimation.open(f.line)
+	if err != nil {
 		f.line.Close()
+		return err
+	}
+	f.estimator = e
+	if f.sweep, err = e.SweepBelow(f.grids); err != nil {
+		f.close()
 		return err
 	}
 	j := f.sweep.Estimator
 	// A signal is drawn with the curve, and in the picture.
 	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
-	if err = f.checkProblem(&f.outputFlags, j.Problem); err != nil {
+	if err = f.checkProblem(&f.outputFlags, e); err != nil {
 		f.close()
 	}
 	return err
@@ -224,7 +224,7 @@ func (f *sweepCommand) open() error {
 
 func (f *sweepCommand) close() {
 	f.line.Close()
-	f.sweep.Estimator.Close()
+	f.estimator.Close()
 }
 
 // prepare lets the sweep print its points to out, and before them what is to be known.
@@ -234,7 +234,7 @@ func (f *sweepCommand) prepare(out io.Writer) {
 	done := 0
 	s.Finish = f.finish
 	s.Begin = func() error {
-		f.noteEstimator()
+		f.tell()
 		if f.asJSON {
 			return study.WriteLine(out, s.Header)
 		}
@@ -298,12 +298,19 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 			return draw.Sweep(f.plot, r, f.Name(), f.depth.IsImage(), cli.Origin(f.cmd, r.Header.Data))
 		})
 	}
-	c, loss, unwritten, err := f.write(&f.outputFlags, written{r.Estimator, r.Data, r.Chosen.Risk,
-		r.Lines[s.Chosen.Index].Result}, further...)
+	if f.estimator == nil { // of lines alone
+		for _, write := range further {
+			f.unwritten = cmp.Or(f.unwritten, write())
+		}
+		s.Warnings = slices.Concat(f.notes, warnings(r.Doubts()))
+		return nil
+	}
+	fit := f.estimator.FitBelow(r)
+	c, unwritten, err := f.write(&f.outputFlags, fit, further...)
 	if err != nil {
 		return err
 	}
-	f.unwritten, s.Chosen.SignalLoss = unwritten, loss
+	f.unwritten, s.Chosen.SignalLoss = unwritten, fit.SignalLoss
 	if f.coefficients.print {
 		s.Chosen.CoefficientsResult = c
 		if s.Chosen.Index == s.Minimizer.Index {
@@ -312,15 +319,6 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 	}
 	s.Warnings = slices.Concat(f.notes, warnings(r.Doubts()))
 	return nil
-}
-
-// noteEstimator says what is to be known of the estimator and the data, where they are at hand.
-func (f *sweepCommand) noteEstimator() {
-	if j := f.sweep.Estimator; j != nil {
-		f.noteProblem(j.Problem)
-		f.noteData(f.file.Data)
-		f.sweep.Template = f.result(j)
-	}
 }
 
 // computeShard computes one shard of the sweep, to its own file.
@@ -336,7 +334,7 @@ func (f *sweepCommand) computeShard() error {
 	first, end := bounds[p.First], bounds[p.First+p.N]
 	done := 0
 	s.Begin = func() error {
-		f.noteEstimator()
+		f.tell()
 		if p.Total < p.Count {
 			f.say("the grid has %d chains of warm starts for %d shards, of which some have nothing to do: a smaller "+
 				"--chain makes more, of shorter ones", p.Total, p.Count)

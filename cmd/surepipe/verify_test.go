@@ -28,11 +28,11 @@ func TestVerify(t *testing.T) {
 	o := object(t, diabetes...)
 	v, ok := o["verification"].(map[string]any)
 	if !ok || !(v["largest"].(float64) <= 4) || v["probes"].(float64) != 3 || v["solver"] != "fista" ||
-		v["other"] != "admm" || len(v["comparisons"].([]any)) != 9 {
+		v["other"] != "admm" || len(v["comparisons"].([]any)) != 8 {
 		t.Errorf("verification: %v", o["verification"])
 	}
 	for i, name := range []string{"fit", "optimality", "columns", "solution", "other solver", "derivative",
-		"divergence", "diagonal", "slope"} {
+		"divergence", "diagonal"} {
 		if c := v["comparisons"].([]any)[i].(map[string]any); c["name"] != name || !(c["bars"].(float64) <= 4) {
 			t.Errorf("comparison %d: %v, expected %s", i, c, name)
 		}

@@ -100,6 +100,23 @@ func (m *mentions) in(t types.Type) {
 	}
 }
 
+// The front door is small.
+func TestTheFrontDoorIsSmall(t *testing.T) {
+	const most = 60
+	n := 0
+	for _, p := range public(t) {
+		for _, name := range p.Scope().Names() {
+			if p.Path() == module && token.IsExported(name) {
+				n++
+			}
+		}
+	}
+	if n == 0 || n > most {
+		t.Errorf("the root package has %d exported names, expected at most %d", n, most)
+	}
+	t.Logf("%d names", n)
+}
+
 // No exported name of a package mentions a type that its users cannot name.
 func TestTypesCanBeNamed(t *testing.T) {
 	packages := public(t)

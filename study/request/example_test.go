@@ -25,11 +25,15 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	sweep, err := r.OpenSweep(ctx, grids, devices, data.Data)
+	estimator, err := r.Open(ctx, devices, data.Data)
 	if err != nil {
 		panic(err)
 	}
-	defer sweep.Estimator.Close()
+	defer estimator.Close()
+	sweep, err := r.SweepAt(grids, estimator, data.Data)
+	if err != nil {
+		panic(err)
+	}
 	swept, err := sweep.Run(ctx)
 	if err != nil {
 		panic(err)

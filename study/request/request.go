@@ -15,6 +15,7 @@ import (
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk"
 	"surepipe/risk/folds"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -41,6 +42,8 @@ type Request struct {
 	Order          int
 	LossParameters map[string]*float64
 	Keep           Keep
+	// CommandLine, if not "", is kept in the files of fits.
+	CommandLine string
 	// Folds says which observations are left out together, in cross-validation and audits. Read sets its groups.
 	Folds folds.Folds
 	Watch Watch
@@ -168,21 +171,17 @@ func (r *Request) checkScale(data problems.Data, sigma2 float64, d int) error {
 	for _, v := range data.Y {
 		squares += v * v
 	}
-	if sigma2 == 0 {
-		if math.IsInf(squares, 0) {
-			return study.Errorf("%s: y is too large for a finite residual: ||y||^2 overflows", r.Name())
-		}
+	var what any = study.Option("sigma2")
+	switch overflows := risk.Overflows(squares, sigma2, d); {
+	case !overflows:
 		return nil
+	case sigma2 == 0:
+		return study.Errorf("%s: y is too large for a finite residual: ||y||^2 overflows", r.Name())
+	case r.Sigma2 == 0:
+		what = r.Name() + ": sigma2"
 	}
-	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
-		var what any = study.Option("sigma2")
-		if r.Sigma2 == 0 {
-			what = r.Name() + ": sigma2"
-		}
-		return study.Errorf("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what,
-			sigma2, squares/float64(d))
-	}
-	return nil
+	return study.Errorf("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2,
+		squares/float64(d))
 }
 
 // RelStdErr is the standard error of sigma2 over its value; nil where it was given.

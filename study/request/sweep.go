@@ -1,11 +1,9 @@
 package request
 
 import (
-	"context"
 	"slices"
 	"strings"
 
-	"surepipe/array"
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -86,20 +84,6 @@ func (r *Request) CheckGrids(s *Sweep) error {
 	}
 	r.Trace.ALO = r.Trace.ALO || s.Criterion.Rule().Diagonal
 	return nil
-}
-
-// OpenSweep makes the estimator on devices, which it takes, and the sweep of it.
-func (r *Request) OpenSweep(ctx context.Context, s Sweep, devices []array.Device, data problems.Data) (*study.Sweep,
-	error) {
-	j, err := r.Open(ctx, devices, data)
-	if err != nil {
-		return nil, err
-	}
-	sweep, err := r.SweepAt(s, j, data)
-	if err != nil {
-		j.Close()
-	}
-	return sweep, err
 }
 
 // SweepOf is a sweep of an estimator along axes whose values are known.

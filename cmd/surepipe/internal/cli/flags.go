@@ -26,7 +26,20 @@ type Flag struct {
 
 // Bind adds flags to a command, in the order in which help lists them.
 func Bind(cmd *cobra.Command, all ...Flag) {
-	flags := cmd.Flags()
+	Define(cmd.Flags(), all...)
+	for _, f := range all {
+		if f.Values != nil {
+			cobra.CheckErr(cmd.RegisterFlagCompletionFunc(f.Name,
+				cobra.FixedCompletions(f.Values, cobra.ShellCompDirectiveNoFileComp)))
+		}
+		if f.Role != "" {
+			markFile(cmd, f.Role, f.Name, f.Extensions...)
+		}
+	}
+}
+
+// Define adds flags to a set.
+func Define(flags *pflag.FlagSet, all ...Flag) {
 	flags.SortFlags = false
 	for _, f := range all {
 		switch to := f.To.(type) {
@@ -51,13 +64,6 @@ func Bind(cmd *cobra.Command, all ...Flag) {
 		}
 		if f.Default != "" {
 			flags.Lookup(f.Name).DefValue = f.Default
-		}
-		if f.Values != nil {
-			cobra.CheckErr(cmd.RegisterFlagCompletionFunc(f.Name,
-				cobra.FixedCompletions(f.Values, cobra.ShellCompDirectiveNoFileComp)))
-		}
-		if f.Role != "" {
-			markFile(cmd, f.Role, f.Name, f.Extensions...)
 		}
 	}
 }

@@ -11,9 +11,10 @@ import (
 )
 
 // Text is the text of an error, in which the options of package study are flags.
-func Text(err error) string {
-	return study.Text(err, func(o study.Option) string { return "--" + string(o) })
-}
+func Text(err error) string { return study.Text(err, Flagged) }
+
+// Flagged is the flag of an option.
+func Flagged(o study.Option) string { return "--" + string(o) }
 
 // BadUsage reports whether an error is one that only the user can correct.
 func BadUsage(err error) bool {

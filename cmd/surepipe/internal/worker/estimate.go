@@ -1,0 +1,424 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe"
+	"surepipe/array"
+	"surepipe/internal/dataio"
+	"surepipe/problems"
+	"surepipe/study"
+	"surepipe/study/request"
+)
+
+// Opened is an estimator that is open, until it is closed.
+type Opened struct {
+	Estimator string             `json:"estimator" jsonschema:"its name"`
+	Warnings  []surepipe.Warning `json:"warnings,omitempty"`
+}
+
+func open(w *worker, ctx context.Context, q Question) (o Opened, err error) {
+	e, _, err := w.open(ctx, q)
+	if err != nil {
+		return o, err
+	}
+	o.Warnings = e.Warnings()
+	if o.Estimator, err = keep(w, w.estimators, "e", e); err != nil {
+		e.Close()
+	}
+	return o, err
+}
+
+// Closed name what is no longer used.
+type Closed struct {
+	Estimator string `json:"estimator,omitempty"`
+	Fit       string `json:"fit,omitempty"`
+}
+
+func closeOne(w *worker, _ context.Context, c Closed) (none struct{}, err error) {
+	if c.Estimator != "" {
+		e, err := kept(w, w.estimators, "estimator", c.Estimator)
+		if err != nil {
+			return none, err
+		}
+		e.Close()
+	}
+	if c.Fit != "" {
+		if _, err := kept(w, w.fits, "fit", c.Fit); err != nil {
+			return none, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.estimators, c.Estimator)
+	delete(w.fits, c.Fit)
+	return none, nil
+}
+
+// Wanted is what is wanted of a fit besides its numbers.
+type Wanted struct {
+	Return       []string `json:"return,omitempty" jsonschema:"mu_hat; image, the signal where there is one"`
+	Coefficients bool     `json:"coefficients,omitempty" jsonschema:"of a regression, by name with their errors"`
+	Keep         bool     `json:"keep,omitempty" jsonschema:"keep the fit, for predict"`
+	Out          string   `json:"out,omitempty" jsonschema:"a file for the fit (.npz) or for the estimate, as run --out"`
+}
+
+// Fitted is an estimate.
+type Fitted struct {
+	Status int                `json:"status" jsonschema:"0, or 3 where the result is not to be trusted"`
+	Result surepipe.Result    `json:"result" jsonschema:"the object of surepipe run --json"`
+	MuHat  *Array             `json:"mu_hat,omitempty"`
+	Image  *Array             `json:"image,omitempty"`
+	Fit    string             `json:"fit,omitempty" jsonschema:"the name of the fit that is kept"`
+	Notes  []surepipe.Warning `json:"notes,omitempty" jsonschema:"what the file of out does not hold"`
+}
+
+// FitParams name an estimator, and what is wanted of its fit.
+type FitParams struct {
+	Estimator string `json:"estimator"`
+	Wanted
+}
+
+func fit(w *worker, ctx context.Context, p FitParams) (none Fitted, err error) {
+	e, err := kept(w, w.estimators, "estimator", p.Estimator)
+	if err != nil {
+		return none, err
+	}
+	f, err := e.Fit(ctx)
+	if err != nil {
+		return none, err
+	}
+	return w.fitted(ctx, f, p.Wanted)
+}
+
+// fitted is a fit with what is wanted of it.
+func (w *worker) fitted(ctx context.Context, f *surepipe.Fit, p Wanted) (r Fitted, err error) {
+	if p.Coefficients {
+		if f.CoefficientsResult, err = f.Coefficients(ctx); err != nil {
+			return r, err
+		}
+	}
+	r.Result = f.Result
+	if !(study.SweepLine{Result: f.Result}).Trusted() {
+		r.Status = 3
+	}
+	for _, name := range p.Return {
+		a, to := surepipe.Array{}, &r.MuHat
+		switch name {
+		case "mu_hat":
+			a = f.MuHat()
+		case "image":
+			to = &r.Image
+			if a, err = f.Image(); err != nil {
+				return r, err
+			}
+		default:
+			return r, study.Errorf("--return has %.40q, expected mu_hat or image", name)
+		}
+		written, err := w.array(name, a)
+		if err != nil {
+			return r, err
+		}
+		*to = &written
+	}
+	if p.Out != "" {
+		if r.Notes, err = write(f, p.Out); err != nil {
+			return r, err
+		}
+	}
+	if p.Keep {
+		m, err := f.Model()
+		if err != nil {
+			return r, err
+		}
+		r.Fit, err = keep(w, w.fits, "f", m)
+		return r, err
+	}
+	return r, nil
+}
+
+// write writes the file of a fit, or of its estimate alone.
+func write(f *surepipe.Fit, path string) (notes []surepipe.Warning, err error) {
+	err = dataio.WriteFile(path, func(to io.Writer) error {
+		if strings.EqualFold(filepath.Ext(path), ".npz") {
+			_, err := f.WriteTo(to)
+			return err
+		}
+		notes, err = f.WriteImage(to, path)
+		return err
+	})
+	return notes, err
+}
+
+// SweepParams name an estimator, the grids and what is wanted of the fit at the point that is chosen.
+type SweepParams struct {
+	Estimator string             `json:"estimator"`
+	Lambda    string             `json:"lambda,omitempty" jsonschema:"a grid FROM:TO:COUNT such as 0.01max:max:40"`
+	Lambda2   string             `json:"lambda2,omitempty" jsonschema:"a grid"`
+	Gamma     string             `json:"gamma,omitempty" jsonschema:"a grid"`
+	Criterion surepipe.Criterion `json:"criterion,omitempty" jsonschema:"what is minimized; see sweep --help"`
+	Rule      surepipe.Rule      `json:"rule,omitempty" jsonschema:"min, or 1se for the simplest within an error of it"`
+	Refine    *int               `json:"refine,omitempty" jsonschema:"the most points beyond the grid; 0 for none"`
+	Chain     int                `json:"chain,omitempty" jsonschema:"the most points in a chain of warm starts"`
+	Wanted
+}
+
+// Swept are the points of a sweep, and the fit at the one that is chosen.
+type Swept struct {
+	Fitted
+	Points  []surepipe.Point  `json:"points,omitempty" jsonschema:"the lines of surepipe sweep --json"`
+	Summary *surepipe.Summary `json:"summary,omitempty" jsonschema:"its last line"`
+}
+
+func sweep(w *worker, ctx context.Context, p SweepParams) (none Swept, err error) {
+	e, err := kept(w, w.estimators, "estimator", p.Estimator)
+	if err != nil {
+		return none, err
+	}
+	return w.sweep(ctx, e, surepipe.Grid{Lambda: p.Lambda, Lambda2: p.Lambda2, Gamma: p.Gamma, Criterion: p.Criterion,
+		Rule: p.Rule, Refine: p.Refine, Chain: p.Chain}, p.Wanted)
+}
+
+func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (s Swept, err error) {
+	path, err := e.Sweep(ctx, g)
+	if err != nil {
+		return s, err
+	}
+	s.Points, s.Summary = path.Points, &path.Summary
+	s.Fitted, err = w.fitted(ctx, path.Fit, p)
+	if s.Summary.NotConverged > 0 {
+		s.Status = 3
+	}
+	return s, err
+}
+
+// PredictParams say from which fit, and for which rows or entries.
+type PredictParams struct {
+	Fit  string `json:"fit,omitempty" jsonschema:"the name of one that was kept"`
+	File string `json:"file,omitempty" jsonschema:"or the path of one that was written"`
+	Data string `json:"data,omitempty" jsonschema:"a file with the new rows, or the entries, as predict --data"`
+	X    *Array `json:"X,omitempty" jsonschema:"new rows"`
+	Out  string `json:"out,omitempty" jsonschema:"a .csv file for the predictions"`
+}
+
+// Predicted is the object of surepipe predict --json, whose predictions are an array.
+type Predicted struct {
+	surepipe.Prediction
+	Values *Array `json:"values,omitempty" jsonschema:"the predictions of rows"`
+}
+
+func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, err error) {
+	var m *surepipe.Model
+	if p.File != "" {
+		var file *os.File
+		if file, err = os.Open(p.File); err != nil {
+			return none, study.Errorf("--file: %w", err)
+		}
+		defer file.Close()
+		m, err = surepipe.ReadFit(file)
+	} else {
+		m, err = kept(w, w.fits, "fit", p.Fit)
+	}
+	if err != nil {
+		return none, err
+	}
+	var data surepipe.Data
+	switch {
+	case p.X != nil && p.X.NPY != "":
+		data = surepipe.File(p.X.NPY)
+	case p.X != nil:
+		read, err := p.X.read("X")
+		if err != nil {
+			return none, err
+		}
+		if len(read.Shape) != 2 {
+			return none, study.Errorf("--X has %d axes, expected rows and columns", len(read.Shape))
+		}
+		data, err = surepipe.Arrays{X: mat.NewDense(read.Shape[0], read.Shape[1], read.Data)}.Data()
+		if err != nil {
+			return none, err
+		}
+	case p.Data != "":
+		data = surepipe.File(p.Data)
+	}
+	r, err := m.Predict(ctx, data)
+	if err != nil {
+		return none, err
+	}
+	if p.Out != "" {
+		err := dataio.WriteFile(p.Out, func(to io.Writer) error { return r.WriteCSV(ctx, to) })
+		return Predicted{Prediction: *r}, err
+	}
+	values, err := w.array("predictions", surepipe.Array{Shape: []int{len(r.Predictions)}, Data: r.Predictions})
+	r.Predictions = nil
+	return Predicted{*r, &values}, err
+}
+
+// DenoiseParams are an image, y or options.data, and how it is denoised. Without lambda SURE chooses that of tv.
+type DenoiseParams struct {
+	By string `json:"by,omitempty" jsonschema:"wavelets, the default, or tv, total variation"`
+	Question
+	Wanted
+}
+
+// tvGrid are the weights of total variation, over sigma, among which SURE chooses.
+const tvFrom, tvTo, tvCount = 0.3, 3, 8
+
+func denoise(w *worker, ctx context.Context, p DenoiseParams) (none Swept, err error) {
+	r, err := w.request(p.Question)
+	if err != nil {
+		return none, err
+	}
+	if r.Problem != "" || r.Spec != "" {
+		return none, study.Errorf("--problem or a specification is given, expected by alone")
+	}
+	if r.Data == "" {
+		r.Data, r.Y = r.Y, ""
+	}
+	tv := false
+	switch cmp.Or(p.By, "wavelets") {
+	case "tv":
+		tv, r.Problem = true, string(surepipe.TV2D)
+	case "wavelets":
+		text, err := problems.SpecExample("wavelet-denoise")
+		if err != nil {
+			return none, err
+		}
+		if r.Specification, err = problems.ParseSpec([]byte(text), "wavelets"); err != nil {
+			return none, err
+		}
+		r.Spec = "wavelets"
+	default:
+		return none, study.Errorf("--by is %.40q, expected wavelets or tv", p.By)
+	}
+	defaultSigma2(r)
+	e, err := surepipe.OpenRequest(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	defer e.Close()
+	if len(p.Return) == 0 && p.Out == "" {
+		p.Return = []string{"image"}
+	}
+	if tv && !r.Given("lambda") {
+		sigma2 := r.Sigma2
+		if r.Estimate != nil {
+			sigma2 = r.Estimate.Sigma2
+		}
+		sigma := math.Sqrt(sigma2)
+		return w.sweep(ctx, e, surepipe.Grid{Lambda: fmt.Sprintf("%g:%g:%d", tvFrom*sigma, tvTo*sigma, tvCount)},
+			p.Wanted)
+	}
+	f, err := e.Fit(ctx)
+	if err != nil {
+		return none, err
+	}
+	none.Fitted, err = w.fitted(ctx, f, p.Wanted)
+	return none, err
+}
+
+// Sigma2 is an estimate of the variance of the noise.
+type Sigma2 struct {
+	Sigma2    float64 `json:"sigma2"`
+	RelStdErr float64 `json:"sigma2_relative_stderr" jsonschema:"its standard error over its value"`
+	Method    string  `json:"sigma2_method"`
+}
+
+func sigma2(w *worker, ctx context.Context, q Question) (s Sigma2, err error) {
+	r, err := w.request(q)
+	if err != nil {
+		return s, err
+	}
+	if r.Problem == "" && r.Spec == "" {
+		r.Program.Func = func(_ context.Context, _ map[string]float64, y []float64) ([]float64, error) { return y, nil }
+	}
+	defaultSigma2(r)
+	e, err := surepipe.OpenRequest(ctx, r)
+	if err != nil {
+		return s, err
+	}
+	defer e.Close()
+	if r.Estimate == nil {
+		return s, study.Errorf("--sigma2 is a number, expected auto or the name of a method")
+	}
+	return Sigma2{r.Estimate.Sigma2, r.Estimate.RelStdErr, r.Estimate.Method}, nil
+}
+
+// defaultSigma2 estimates sigma2 where it is not given.
+func defaultSigma2(r *request.Request) {
+	if r.Sigma2 == 0 && r.Sigma2Method == "" {
+		r.Sigma2Method = problems.Sigma2Methods()[0]
+	}
+}
+
+// RiskParams are a question about a function of the client's.
+type RiskParams struct {
+	Question
+	Wanted
+}
+
+func riskOf(w *worker, ctx context.Context, p RiskParams) (none Fitted, err error) {
+	p.BlackBox = true
+	e, _, err := w.open(ctx, p.Question)
+	if err != nil {
+		return none, err
+	}
+	defer e.Close()
+	f, err := e.Fit(ctx)
+	if err != nil {
+		return none, err
+	}
+	return w.fitted(ctx, f, p.Wanted)
+}
+
+// Info is what is to be known of the worker.
+type Info struct {
+	Protocol int                `json:"protocol" jsonschema:"the version of the protocol"`
+	Version  string             `json:"version"`
+	BLAS     string             `json:"blas"`
+	Devices  []string           `json:"devices" jsonschema:"the kinds of devices of this build"`
+	Methods  []string           `json:"methods"`
+	Problems []surepipe.Problem `json:"problems"`
+	MaxFrame int                `json:"max_frame" jsonschema:"the bytes of the largest frame"`
+	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays of results are, until the worker ends"`
+}
+
+func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
+	dev, err := request.OpenDevice(ctx, "cpu", 0)
+	if err != nil {
+		return i, err
+	}
+	defer dev.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()),
+		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame,
+		Folder: w.folder}, nil
+}
+
+// Cancelled names a request.
+type Cancelled struct {
+	ID json.RawMessage `json:"id" jsonschema:"the id of the request"`
+}
+
+// cancelOne ends another request, whose error then says so.
+func cancelOne(w *worker, _ context.Context, p Cancelled) (none struct{}, err error) {
+	w.server.CancelRequest(string(p.ID))
+	return none, nil
+}
+
+// shutdown ends the worker after this answer.
+func shutdown(w *worker, _ context.Context, _ struct{}) (none struct{}, err error) {
+	w.server.Stop()
+	return none, nil
+}

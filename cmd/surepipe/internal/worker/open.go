@@ -1,0 +1,265 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"surepipe"
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/progress"
+	"surepipe/study"
+	"surepipe/study/request"
+)
+
+// Question is which estimator, on which data.
+type Question struct {
+	// Options have the names of the command's flags.
+	Options json.RawMessage `json:"options,omitempty" jsonschema:"see options"`
+	Arrays  Arrays          `json:"arrays,omitzero" jsonschema:"arrays in place of files"`
+	Spec    string          `json:"spec,omitempty" jsonschema:"the text of a specification, in place of options.problem"`
+	// BlackBox stands for a function of the client in the place of a problem.
+	BlackBox bool `json:"black_box,omitempty" jsonschema:"the estimator is the client's: see callbacks"`
+	// Name is what notifications call the estimator.
+	Name string `json:"name,omitempty" jsonschema:"a name of the client's for notifications and callbacks"`
+}
+
+// Arrays are those of a problem, by the names that they have in files.
+type Arrays struct {
+	X       *Array `json:"X,omitempty" jsonschema:"the design matrix of a regression, d x p"`
+	Y       *Array `json:"y,omitempty" jsonschema:"the observations"`
+	D       *Array `json:"D,omitempty" jsonschema:"that of a generalized LASSO, q x p"`
+	Mu      *Array `json:"mu,omitempty" jsonschema:"the true mean, where it is known"`
+	Indices *Array `json:"indices,omitempty" jsonschema:"the places of observed entries, counted row by row from 0"`
+	Shape   *Array `json:"shape,omitempty" jsonschema:"that of the matrix, or the length of the sequence"`
+	Groups  *Array `json:"groups,omitempty" jsonschema:"the label of each column of X"`
+	Weights *Array `json:"weights,omitempty" jsonschema:"those of the observed entries"`
+	At      *Array `json:"at,omitempty" jsonschema:"the places of the values of a sequence"`
+}
+
+// Progress says how far an estimator has come. It comes at most five times a second.
+type Progress struct {
+	Name  string         `json:"name" jsonschema:"that of the question"`
+	Stage progress.Stage `json:"stage"`
+	Step  int            `json:"step" jsonschema:"the steps of the stage that are done"`
+	Steps int            `json:"steps,omitempty" jsonschema:"after which it ends, where that is known"`
+	Done  int            `json:"done,omitempty" jsonschema:"the probes, or the points of a sweep, that are done"`
+	Total int            `json:"total,omitempty" jsonschema:"of so many"`
+}
+
+// Warned is what is to be known of the data or the estimator. Results have it too.
+type Warned struct {
+	Name string `json:"name" jsonschema:"that of the question"`
+	surepipe.Warning
+}
+
+// Called is a call to the client for the value of its estimator.
+type Called struct {
+	Name    string             `json:"name" jsonschema:"that of the question"`
+	Y       Array              `json:"y" jsonschema:"a vector, to be read before the answer"`
+	Weights map[string]float64 `json:"weights" jsonschema:"lambda, lambda2, gamma, as far as they are given"`
+}
+
+// held is the name of the file in memory with arrays that have no file of their own.
+const held = "arrays"
+
+// request is the request that a question makes.
+func (w *worker) request(q Question) (*request.Request, error) {
+	set, r := w.Request()
+	if err := setAll(set, q.Options); err != nil {
+		return nil, err
+	}
+	if err := q.Arrays.of(r, q.Spec != ""); err != nil {
+		return nil, err
+	}
+	if q.Spec != "" {
+		spec, err := problems.ParseSpec([]byte(q.Spec), "spec")
+		if err != nil {
+			return nil, study.Bad(err)
+		}
+		if r.Spec != "" {
+			return nil, study.Errorf("--spec is given twice, as a text and as a file, expected one of them")
+		}
+		r.Specification, r.Spec = spec, "spec"
+	}
+	if q.BlackBox {
+		r.Program.Func = w.callback(q.Name)
+	}
+	r.Keep.B = true
+	tell := w.teller(q.Name)
+	r.Watch = request.Watch{
+		Progress: func(p pipeline.Progress) { tell(p.Report, p.Done, p.Total) },
+		Note: func(n study.Note) {
+			w.notify("warning", Warned{q.Name, surepipe.Warning{Code: n.Code, Text: r.Watch.Text(n.Text)}})
+		},
+		Named: func(o study.Option) string { return string(o) },
+	}
+	return r, nil
+}
+
+// teller sends notifications of progress, of which it leaves out those that come too soon.
+func (w *worker) teller(name string) func(r progress.Report, done, total int) {
+	var next atomic.Int64
+	return func(r progress.Report, done, total int) {
+		now := time.Now().UnixNano()
+		if at := next.Load(); now < at || !next.CompareAndSwap(at, now+int64(time.Second/5)) {
+			return
+		}
+		w.notify("progress", Progress{name, r.Stage, r.Step, r.Steps, done, total})
+	}
+}
+
+// open makes the estimator of a question.
+func (w *worker) open(ctx context.Context, q Question) (*surepipe.Estimator, *request.Request, error) {
+	r, err := w.request(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	tell := w.teller(q.Name)
+	e, err := surepipe.OpenRequest(progress.With(ctx, func(p progress.Report) { tell(p, 0, 0) }), r)
+	return e, r, err
+}
+
+// callback asks the client for the value of its estimator. A file that y is in ends with the call.
+func (w *worker) callback(name string) func(context.Context, map[string]float64, []float64) ([]float64, error) {
+	return func(ctx context.Context, weights map[string]float64, y []float64) ([]float64, error) {
+		a, err := w.array("y", surepipe.Array{Shape: []int{len(y)}, Data: y})
+		if err != nil {
+			return nil, err
+		}
+		if a.NPY != "" {
+			defer os.Remove(a.NPY)
+		}
+		answered, err := w.server.Callback(ctx, "estimate", Called{name, a, weights})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, study.Errorf("the client's estimator: %s", err.Error())
+		}
+		var mu Array
+		if err := answered.UnmarshalResult(&mu); err != nil {
+			return nil, study.Errorf("the client's answer: %s", err.Error())
+		}
+		return mu.values("mu_hat")
+	}
+}
+
+// setAll sets options from an object: texts, numbers, booleans, and lists of texts.
+func setAll(set *pflag.FlagSet, text json.RawMessage) error {
+	if len(text) > mostSettings {
+		return study.Errorf("--options has %d bytes, expected at most %d", len(text), mostSettings)
+	}
+	var given map[string]json.RawMessage
+	if len(text) > 0 {
+		if err := decode(text, &given); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		flag := set.Lookup(name)
+		if flag == nil {
+			var names []string
+			set.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+			return study.Errorf("options has the key %.40q%s, expected one of %s", name, ndarray.Meant(name, names),
+				strings.Join(names, ", "))
+		}
+		if err := setOne(set, flag, given[name]); err != nil {
+			return study.Errorf("--%s is %.80s: %w", name, given[name], err)
+		}
+	}
+	return nil
+}
+
+// setOne sets an option.
+func setOne(set *pflag.FlagSet, flag *pflag.Flag, value json.RawMessage) error {
+	var text string
+	var list []string
+	switch {
+	case json.Unmarshal(value, &text) == nil && string(value) != "null":
+	case json.Unmarshal(value, &list) == nil && list != nil:
+		many, ok := flag.Value.(pflag.SliceValue)
+		if !ok {
+			return study.Errorf("a list, expected one value")
+		}
+		flag.Changed = true
+		return many.Replace(list)
+	default: // a number or a boolean
+		if text = string(value); strings.ContainsAny(text[:1], "n{[") {
+			return study.Errorf("expected a text, a number, a boolean or a list of texts")
+		}
+	}
+	return set.Set(flag.Name, text)
+}
+
+// of gives a request the arrays: each is a file of its own, or in one file together, as those of a specification.
+func (a *Arrays) of(r *request.Request, together bool) error {
+	files, rest := dataio.Memory{}, []dataio.Array(nil)
+	for _, own := range []struct {
+		name string
+		of   *Array
+		path *string
+	}{{"X", a.X, &r.X}, {"y", a.Y, &r.Y}, {"D", a.D, &r.D}, {"mu", a.Mu, &r.Mu}} {
+		switch {
+		case own.of == nil:
+			continue
+		case *own.path != "":
+			return study.Errorf("--%s is given twice, as an array and as a file, expected one of them", own.name)
+		case own.of.NPY != "" && own.of.Values == nil && own.of.Base64 == nil:
+			*own.path = own.of.NPY
+			continue
+		}
+		read, err := own.of.read(own.name)
+		if err != nil {
+			return err
+		}
+		if together {
+			rest = append(rest, read)
+			continue
+		}
+		*own.path, files[own.name] = own.name, dataio.HeldFile{Arrays: []dataio.Array{read}}
+	}
+	for _, other := range []struct {
+		name     string
+		of       *Array
+		integers bool
+	}{{"indices", a.Indices, true}, {"shape", a.Shape, true}, {"groups", a.Groups, true}, {"weights", a.Weights, false},
+		{"at", a.At, false}} {
+		if other.of == nil {
+			continue
+		}
+		read, err := other.of.read(other.name)
+		if other.of.NPY != "" {
+			read.Name, read.Shape = other.name, nil
+			if read.Data, err = other.of.values(other.name); err == nil {
+				read.Shape = []int{len(read.Data)}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if other.integers {
+			read = integers(read)
+		}
+		rest = append(rest, read)
+	}
+	if rest != nil {
+		if r.Data != "" {
+			return study.Errorf("--data is %q and arrays has %q, expected one of them", r.Data, rest[0].Name)
+		}
+		r.Data, files[held] = held, dataio.HeldFile{Arrays: rest}
+	}
+	r.Files = fs.FS(dataio.Over{Held: files, FS: problems.Disk})
+	return nil
+}

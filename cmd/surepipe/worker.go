@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/cmd/surepipe/internal/worker"
+	"surepipe/study"
+	"surepipe/study/request"
+)
+
+// workerHelp is the command's help.
+const workerHelp = `Answers requests of another program, its parent, until that ends: JSON-RPC 2.0, each message
+behind a header Content-Length: N and an empty line, on standard input and output. Clients in
+other languages stand on it. docs/worker.md describes the protocol and has a client in Python;
+--schema prints it as a JSON schema.
+
+Arrays of a megabyte and more are .npy files on both sides. Those of results are in a new
+directory inside --directory, which the worker removes when it ends: move or copy what is to
+stay. A directory in memory, such as /dev/shm, spares the disk.`
+
+func newWorker() *cobra.Command {
+	var directory string
+	var schema bool
+	cmd := &cobra.Command{
+		Use:     "worker",
+		Short:   "Serve estimates to programs in other languages",
+		Long:    workerHelp,
+		Example: "  surepipe worker --directory /dev/shm\n  surepipe worker --schema > worker.schema.json",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if schema {
+				options, _ := workerRequest()
+				text, err := worker.Schema(options)
+				if err == nil {
+					_, err = cmd.OutOrStdout().Write(text)
+				}
+				return err
+			}
+			if info, err := os.Stat(directory); directory != "" && (err != nil || !info.IsDir()) {
+				return study.Errorf("--directory is %q, expected a directory", directory)
+			}
+			ctx, stop := withParent(cmd.Context())
+			defer stop()
+			return worker.Serve(ctx, worker.Options{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Directory: directory,
+				Request: workerRequest})
+		},
+	}
+	cli.Bind(cmd,
+		cli.Flag{Name: "directory", To: &directory, Usage: "where the `directory` for the arrays of results is made " +
+			"(default: that for temporary files)"},
+		cli.Flag{Name: "schema", To: &schema, Usage: "print the JSON schema of the protocol, and end"})
+	return cmd
+}
+
+// workerRequest makes a request, with the options of surepipe run by their names.
+func workerRequest() (*pflag.FlagSet, *request.Request) {
+	e := estimation{Request: request.New(), cmd: &cobra.Command{Use: "worker"}}
+	set := pflag.NewFlagSet("options", pflag.ContinueOnError)
+	cli.Define(set, e.rows()...)
+	e.Given = set.Changed
+	return set, e.Request
+}
+
+// withParent is a context that ends with the parent of this process, also where others hold the ends of its pipes open.
+func withParent(ctx context.Context) (context.Context, func()) {
+	signal.Ignore(syscall.SIGPIPE) // an answer that nobody reads is an error, and the end follows in order
+	ctx, cancel := context.WithCancelCause(ctx)
+	parent := os.Getppid()
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+				if os.Getppid() != parent {
+					cancel(fmt.Errorf("the parent of the worker has ended"))
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
