@@ -74,8 +74,8 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 		}
 	}
 	if near > 0 && m.ProbesErr > math.Abs(m.Value) {
-		return none, &UnresolvedError{near, len(m.Entries), "have leverages so near to 1 that the choice of the probes " +
-			"may change their left-out errors by more than these are"}
+		return none, &UnresolvedError{near, len(m.Entries), "have leverages so near to 1 that the choice of the " +
+			"probes may change their left-out errors by more than these are"}
 	}
 	return LeaveOneOutResult{m.Value, math.Hypot(m.Spread, m.ProbesErr), m.ProbesErr, m.Entries, m.Influences}, nil
 }

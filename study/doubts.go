@@ -2,7 +2,6 @@ package study
 
 import (
 	"surepipe/pipeline"
-	"surepipe/risk"
 )
 
 // The texts for many results.
@@ -21,8 +20,8 @@ var ofSamples = []struct{ code, text string }{
 	{pipeline.NotSmooth, notSmoothText},
 	{pipeline.FewObservations, "leave-one-out rests on a few observations, and so does its mean: refits without " +
 		"such an observation may be far from it; compare cv"},
-	{pipeline.GCVLeverages, "GCV is far below the error of predicting an observation from the others, because leverages " +
-		"spread; compare alo or cv"},
+	{pipeline.GCVLeverages, "GCV is far below the error of predicting an observation from the others, because " +
+		"leverages spread; compare alo or cv"},
 	{pipeline.NoLeaveOneOut, "there is no leave-one-out, and none of them is in its mean"},
 	{pipeline.Interpolates, "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the " +
 		"regularizer"},
@@ -90,7 +89,7 @@ func (r *Swept) Doubts() (all Notes) {
 	}
 	best := r.Lines[s.Minimizer.Index]
 	for _, w := range best.Warnings {
-		if w.Code == pipeline.GCVLeverages && r.Options.Criterion == risk.GCV {
+		if w.Code == pipeline.GCVLeverages && r.Options.Criterion.Rule().Holds != nil {
 			all.Add(w.Code, "at the minimizer %s", w.Text)
 		}
 	}

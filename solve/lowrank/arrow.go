@@ -72,7 +72,8 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 		rows, _ := x.Dims()
 		return mat.DenseCopyOf(x.Slice(0, rows, 0, k)).RawMatrix().Data
 	}
-	return arrowTangent(ctx, dev, picked, r.Shape, r.Nuclear.Value, leading(u), f, leading(w), z.ToHost(), gap/eta, true)
+	lambda := r.Nuclear.Value
+	return arrowTangent(ctx, dev, picked, r.Shape, lambda, leading(u), f, leading(w), z.ToHost(), gap/eta, true)
 }
 
 // arrowTangent is the tangent space at U diag(f) V*, with the misfit A b - y there; nil where the second derivative in

@@ -141,7 +141,7 @@ func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err
 		}
 		if !rule.Serves(false, known.Likelihood) {
 			return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
-				"predicting an observation that is left out", s.Criterion, l.Name, risk.DefaultCriterion(0, false, false))
+				"predicting an observation that is left out", s.Criterion, l.Name, risk.ALO)
 		}
 	}
 	if rule.Sigma2 && sigma2 == 0 {
