@@ -91,7 +91,7 @@
 // goroutines at once, and [Run.Estimate] computes the estimate at the end. [Trace] does everything
 // in one goroutine, and package stages uses many:
 //
-//	r := hutch.NewRun(dev, plan, hutch.Matrix{Images: oracle}, hutch.Options{Seed: 1})
+//	r := hutch.NewRun(dev, plan, hutch.Exactly(oracle), hutch.Options{Seed: 1})
 //	defer r.Free()
 //	r.Do(ctx, hutch.Sketching, 0, r.Count(hutch.Sketching))
 //	r.EndSketch()                                               // makes the basis

@@ -74,20 +74,27 @@ const (
 	UnitBasis
 )
 
-// Accuracy says on which part of the images M v an estimate depends, so that an oracle that is an
-// iterative method need not compute more.
-type Accuracy int
+// Need says on which part of the images M v an estimate depends, so that an oracle that is an iterative method need
+// not compute more.
+type Need int
 
 const (
 	// Images: the images themselves are needed. An estimate that multiplies them with each other
 	// depends on their error to first order.
-	Images Accuracy = iota
-	// Forms: the numbers <v, M v> are needed, to the accuracy set by the run's [Options]. They
-	// depend on the error of conjugate gradients to second order.
+	Images Need = iota
+	// Forms: the numbers <v, M v> are needed. They depend on the error of conjugate gradients to second
+	// order.
 	Forms
 	// Span: the space that the images of the sketch span is needed, roughly.
 	Span
 )
+
+// Accuracy is what is needed of images. Those of Forms are too small by at most Share ||v||^2/sqrt(2d): the
+// estimate of the trace from random signs, or the sum over all unit vectors, then lacks at most Share sqrt(d/2).
+type Accuracy struct {
+	Need
+	Share float64
+}
 
 // Layout describes which phases an estimate has and what each of them needs.
 type Layout struct {
@@ -99,7 +106,7 @@ type Layout struct {
 	// Residual is the number of sampled probes, those numbered Sketch to Sketch+Residual-1.
 	Residual int
 	// SketchNeeds is what is needed of the sketch's images, and Needs what is needed of all others.
-	SketchNeeds, Needs Accuracy
+	SketchNeeds, Needs Need
 	// Keeps says that the sketch, the basis and its images are kept to the end, because the
 	// estimate multiplies all images with each other. Otherwise it is a sum over vectors.
 	Keeps bool

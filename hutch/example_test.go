@@ -36,7 +36,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		e, err := hutch.Trace(context.Background(), dev, plan, hutch.Matrix{Images: oracle}, hutch.Options{Seed: 1})
+		e, err := hutch.Trace(context.Background(), dev, plan, hutch.Exactly(oracle), hutch.Options{Seed: 1})
 		if err != nil {
 			log.Fatal(err)
 		}

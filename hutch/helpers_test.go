@@ -128,7 +128,7 @@ func plan(t *testing.T, estimator string, queries, d int) Plan {
 
 func trace(t *testing.T, dev array.Device, p Plan, m Oracle, opts Options) Estimate {
 	t.Helper()
-	e, err := Trace(t.Context(), dev, p, Matrix{Images: m}, opts)
+	e, err := Trace(t.Context(), dev, p, Exactly(m), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

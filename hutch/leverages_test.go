@@ -72,7 +72,7 @@ func (c leverageCase) run(t *testing.T, estimator string, queries int, o Options
 		t.Fatal(err)
 	}
 	o.Diagonal = true
-	r := NewRun(c.m.Device(), plan, Matrix{Images: dense(c.m)}, o)
+	r := NewRun(c.m.Device(), plan, Exactly(dense(c.m)), o)
 	for _, p := range []Phase{Sketching, Projected, Residual} {
 		for first, batch := 0, max(o.Batch, 1); first < r.Count(p); first += batch {
 			if err := r.Do(t.Context(), p, first, min(batch, r.Count(p)-first)); err != nil {

@@ -82,14 +82,15 @@ func TestMomentsReplaceImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := hutch.Options{Seed: 3, Sample: 4}
-		want, err := hutch.Trace(context.Background(), dev, plan, hutch.Matrix{Images: images}, o)
+		want, err := hutch.Trace(context.Background(), dev, plan, hutch.Exactly(images), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := hutch.Matrix{Images: func(context.Context, array.Batch, array.Batch, []float64) error {
+		m := hutch.Exactly(func(context.Context, array.Batch, array.Batch, []float64) error {
 			t.Error("an image is asked for")
 			return nil
-		}, Moments: hutch.Moments{Compute: moments}}
+		})
+		m.Moments.Compute = moments
 		for _, batch := range []int{1, 3, queries} {
 			o.Batch = batch
 			got, err := hutch.Trace(context.Background(), dev, plan, m, o)

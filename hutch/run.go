@@ -21,31 +21,27 @@ const (
 
 func (p Phase) String() string { return [...]string{"sketch", "projected", "residual"}[p] }
 
-// Matrix gives access to M: its images and, where these take an iterative method, cheaper
-// substitutes. Images is required; it replaces the others where they are nil.
+// Matrix gives access to M: to its images, or where these take an iterative method to approximations that an
+// accuracy allows.
 type Matrix struct {
-	// Images computes M v.
-	Images Oracle
-	// Forms computes images whose quadratic forms are too small by at most left_i <= share
-	// ||v_i||^2/sqrt(2d).
-	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
-	// Span computes vectors that span approximately the same space as the images.
-	Span func(ctx context.Context, dst, v array.Batch) error
-	// Moments replaces Forms for random signs where it is offered.
+	// Apply is an [Oracle] of the accuracy that is wanted; one whose images are exact need not read it.
+	Apply func(ctx context.Context, dst, v array.Batch, want Accuracy, left []float64) error
+	// Moments replaces Apply for forms of random signs where it is offered.
 	Moments Moments
 }
 
+// Exactly is the matrix of an oracle whose images are M v.
+func Exactly(images Oracle) Matrix {
+	return Matrix{Apply: func(ctx context.Context, dst, v array.Batch, _ Accuracy, left []float64) error {
+		return images(ctx, dst, v, left)
+	}}
+}
+
 // oracle is M with an accuracy; share is that of forms.
-func (m Matrix) oracle(needed Accuracy, share float64) Oracle {
-	switch {
-	case needed == Forms && m.Forms != nil:
-		return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-			return m.Forms(ctx, dst, v, share, left)
-		}
-	case needed == Span && m.Span != nil:
-		return func(ctx context.Context, dst, v array.Batch, _ []float64) error { return m.Span(ctx, dst, v) }
+func (m Matrix) oracle(needed Need, share float64) Oracle {
+	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		return m.Apply(ctx, dst, v, Accuracy{needed, share}, left)
 	}
-	return m.Images
 }
 
 // DefaultShare is the default of [Options].Share.

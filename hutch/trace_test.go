@@ -315,7 +315,7 @@ func TestXNysTraceRefusesAnIndefiniteMatrix(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		noLeak(t, dev)
 		m := spectral(spectrum(256, func(i float64) float64 { return 1 - 2*step(128)(i) }), 1)
-		_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), Matrix{Images: m}, Options{})
+		_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), Exactly(m), Options{})
 		if err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
 			t.Errorf("error %v", err)
 		}
@@ -436,11 +436,12 @@ func TestRunsInAnyOrderGiveTheTrace(t *testing.T) {
 		noLeak(t, dev)
 		mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
 		defer mat.Free()
-		m := Matrix{Images: dense(mat)}
+		oracle := dense(mat)
+		m := Exactly(oracle)
 		rng := rand.New(rand.NewPCG(1, 9))
 		for _, estimator := range Estimators() {
 			p := plan(t, estimator, 30, d)
-			want := trace(t, dev, p, m.Images, Options{Seed: 8, Sample: 9})
+			want := trace(t, dev, p, oracle, Options{Seed: 8, Sample: 9})
 			r := NewRun(dev, p, m, Options{Seed: 8, Sample: 9})
 			defer r.Free()
 			type work struct {
@@ -490,23 +491,13 @@ func TestRunsAskForTheAccuracyTheyNeed(t *testing.T) {
 		Hutchinson: {0, 30, 0}, Exact: {d, 0, 0},
 	} {
 		var got [3]int
-		m := Matrix{
-			Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
-				got[0] += v.K()
-				return dense(mat)(ctx, dst, v, left)
-			},
-			Forms: func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-				got[1] += v.K()
-				if !(share > 0) {
-					t.Errorf("%s: share %g", estimator, share)
-				}
-				return dense(mat)(ctx, dst, v, left)
-			},
-			Span: func(ctx context.Context, dst, v array.Batch) error {
-				got[2] += v.K()
-				return dense(mat)(ctx, dst, v, nil)
-			},
-		}
+		m := Matrix{Apply: func(ctx context.Context, dst, v array.Batch, want Accuracy, left []float64) error {
+			got[want.Need] += v.K()
+			if want.Need == Forms && !(want.Share > 0) {
+				t.Errorf("%s: share %g", estimator, want.Share)
+			}
+			return dense(mat)(ctx, dst, v, left)
+		}}
 		if _, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), m, Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -528,12 +519,12 @@ func TestErrorsOfTheOracleComeBackAndLeakNothing(t *testing.T) {
 			for fail := 0; ; fail++ {
 				calls := 0
 				_, err := Trace(t.Context(), dev, p,
-					Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
+					Exactly(func(ctx context.Context, dst, v array.Batch, left []float64) error {
 						if calls++; calls > fail {
 							return broken
 						}
 						return dense(mat)(ctx, dst, v, left)
-					}}, Options{Batch: 3})
+					}), Options{Batch: 3})
 				if err == nil {
 					break
 				}
@@ -555,12 +546,12 @@ func TestCancelledContextStopsTheEstimate(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			calls := 0
 			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d),
-				Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
+				Exactly(func(ctx context.Context, dst, v array.Batch, left []float64) error {
 					if calls++; calls > last {
 						cancel()
 					}
 					return dense(mat)(ctx, dst, v, left)
-				}}, Options{Batch: 2})
+				}), Options{Batch: 2})
 			if !errors.Is(err, context.Canceled) || calls > last+1 {
 				t.Errorf("cancelled in call %d: %d calls, error %v", last, calls, err)
 			}
@@ -575,10 +566,10 @@ func TestOracleThatYieldsNaNIsAnError(t *testing.T) {
 		noLeak(t, dev)
 		for _, estimator := range Estimators() {
 			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d),
-				Matrix{Images: func(_ context.Context, dst, v array.Batch, _ []float64) error {
+				Exactly(func(_ context.Context, dst, v array.Batch, _ []float64) error {
 					dst.Device().Fill(dst, math.NaN())
 					return nil
-				}}, Options{})
+				}), Options{})
 			if err == nil || !strings.Contains(err.Error(), "NaN") {
 				t.Errorf("%s: error %v", estimator, err)
 			}

@@ -107,7 +107,7 @@ func (s *blackSolver) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, 
 	dev.Upload(b, value)
 	dev.Upload(mu, value)
 	l := &secants{solver: s, value: value, known: map[int][2]float64{}}
-	l.Plain = vjp.Plain{Apply: l.VJP}
+	l.Plain = vjp.Plain{Images: l.VJP}
 	s.mu.Lock()
 	s.last = l
 	s.mu.Unlock()

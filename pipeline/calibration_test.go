@@ -39,7 +39,7 @@ func (k given) Reweight(context.Context, prox.Prox) (vjp.Solver, error) { return
 func (k given) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()
 	s := &vjp.Solution{B: dev.Alloc(1, y.N()), MuHat: dev.Alloc(1, y.N()),
-		Linearization: matrix{given: k, Plain: vjp.Plain{Apply: matrix{given: k}.VJP}},
+		Linearization: matrix{given: k, Plain: vjp.Plain{Images: matrix{given: k}.VJP}},
 		Convergence:   vjp.Convergence{Converged: true}}
 	dev.Copy(s.B, y)
 	dev.Lin(s.MuHat, 0.5, y, 0, array.Batch{})

@@ -14,7 +14,7 @@ import (
 
 // products are D mu_hat for package hutch.
 func products(l vjp.Linearization) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span}
+	return hutch.Matrix{Apply: l.Apply}
 }
 
 // The stages and hutch.Trace, which knows no goroutines, are two ways to the same

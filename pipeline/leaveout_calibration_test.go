@@ -42,7 +42,7 @@ func (r replay) Reweight(context.Context, prox.Prox) (vjp.Solver, error) { retur
 func (r replay) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()
 	m := matrix{given: given{r.jacobian}}
-	m.Plain = vjp.Plain{Apply: m.VJP}
+	m.Plain = vjp.Plain{Images: m.VJP}
 	s := &vjp.Solution{B: dev.Alloc(1, r.b.N()), MuHat: dev.Alloc(1, y.N()), Linearization: m,
 		Convergence: vjp.Convergence{Converged: true}}
 	if r.closed {

@@ -64,15 +64,7 @@ func (l *brittleDerivative) VJP(ctx context.Context, dst, v array.Batch) error {
 	return l.Linearization.VJP(ctx, dst, v)
 }
 
-func (l *brittleDerivative) Images(ctx context.Context, dst, v array.Batch, _ []float64) error {
-	return l.VJP(ctx, dst, v)
-}
-
-func (l *brittleDerivative) Forms(ctx context.Context, dst, v array.Batch, _ float64, _ []float64) error {
-	return l.VJP(ctx, dst, v)
-}
-
-func (l *brittleDerivative) Span(ctx context.Context, dst, v array.Batch) error {
+func (l *brittleDerivative) Apply(ctx context.Context, dst, v array.Batch, _ hutch.Accuracy, _ []float64) error {
 	return l.VJP(ctx, dst, v)
 }
 

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/problems/spec"
 )
 
@@ -263,13 +264,10 @@ func lowRank(m, n int, seed uint64) ([]float64, error) {
 	for i := range x {
 		x[i] = rng.Float64()
 	}
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(m, n, x), mat.SVDThin) {
-		return nil, fmt.Errorf("the singular vectors of a %d x %d matrix did not converge", m, n)
+	u, _, v, err := numerics.SVD(mat.NewDense(m, n, x))
+	if err != nil {
+		return nil, err
 	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
 	rank := min(max(5, n/50), m, n)
 	left := mat.DenseCopyOf(u.Slice(0, m, 0, rank))
 	for j := range rank {

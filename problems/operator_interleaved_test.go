@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 	"surepipe/vjp"
@@ -44,7 +45,7 @@ func solved(t *testing.T, text string, y dataio.Array) (mu []float64, divergence
 	defer sol.Release()
 	dev.Fill(eye, 0)
 	dev.Fill(eye.Diagonal(), 1)
-	if err := sol.Linearization.Images(context.Background(), images, eye, nil); err != nil {
+	if err := sol.Linearization.Apply(context.Background(), images, eye, hutch.Accuracy{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range images.ToHost() {

@@ -270,7 +270,7 @@ func TestLeaveOneOutFromProbes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := hutch.NewRun(dev, plan, hutch.Matrix{Images: image}, hutch.Options{Seed: 1, Diagonal: true})
+		r := hutch.NewRun(dev, plan, hutch.Exactly(image), hutch.Options{Seed: 1, Diagonal: true})
 		t.Cleanup(r.Free)
 		if err := errors.Join(r.EndSketch(), r.Do(t.Context(), hutch.Residual, 0, 30)); err != nil {
 			t.Fatal(err)

@@ -142,7 +142,8 @@ func (j *Job) shown() hutch.Oracle {
 		if closed.Images != nil && closed.Images(dst, v) {
 			return nil
 		}
-		return j.solution.Linearization.Forms(ctx, dst, v, formShare(j.settings), left)
+		want := hutch.Accuracy{Need: hutch.Forms, Share: formShare(j.settings)}
+		return j.solution.Linearization.Apply(ctx, dst, v, want, left)
 	}
 }
 

@@ -120,32 +120,15 @@ func (j *Job) probeEarly(ctx context.Context) error {
 // matrix is D mu_hat for the trace estimators. Images come from the solver's factors as long as j.early
 // says so and these serve.
 func (j *Job) matrix() hutch.Matrix {
-	l := j.solution.Linearization
-	m := hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: j.moments}
-	if !j.early {
-		return m
-	}
-	closed := l.Closed()
-	shown := func(dst, v array.Batch, left []float64) bool {
-		ok := j.early && closed.Images(dst, v)
-		if ok {
+	l, closed := j.solution.Linearization, j.solution.Linearization.Closed()
+	return hutch.Matrix{Moments: j.moments, Apply: func(ctx context.Context, dst, v array.Batch, want hutch.Accuracy,
+		left []float64) error {
+		if j.early && closed.Images(dst, v) {
 			clear(left)
-		}
-		return ok
-	}
-	m.Forms = func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-		if shown(dst, v, left) {
 			return dst.Device().Err()
 		}
-		return l.Forms(ctx, dst, v, share, left)
-	}
-	m.Images = func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		if shown(dst, v, left) {
-			return dst.Device().Err()
-		}
-		return l.Images(ctx, dst, v, left)
-	}
-	return m
+		return l.Apply(ctx, dst, v, want, left)
+	}}
 }
 
 // watched reports whether the probes of the run are to show the diagonal: where leave-one-out was asked

@@ -70,7 +70,10 @@ func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
 
 // inSweeps is v -> D mu_hat v in as many sweeps as the device's memory requires.
 func (j *Job) inSweeps() hutch.Oracle {
-	images := hutch.Oracle(j.solution.Linearization.Images)
+	l := j.solution.Linearization
+	images := hutch.Oracle(func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		return l.Apply(ctx, dst, v, hutch.Accuracy{}, left)
+	})
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
 		return j.sweeps(ctx, v.K(), j.probeBytes(hutch.Projected), func(first, n int) error {
 			return images.Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])

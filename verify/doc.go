@@ -34,8 +34,11 @@
 //
 // Package pipeline checks every result with its option Verify. To check a result of your own:
 //
+//	images := func(ctx context.Context, dst, v array.Batch, left []float64) error {
+//		return sol.Linearization.Apply(ctx, dst, v, hutch.Accuracy{}, left)
+//	}
 //	v, err := verify.Check(ctx, verify.Result{Solver: solver, Y: y, B: sol.B, MuHat: sol.MuHat,
-//		Convergence: sol.Convergence, Images: sol.Linearization.Images,
+//		Convergence: sol.Convergence, Images: images,
 //		Closed: sol.Linearization.Closed(), Trace: trace,
 //		Sigma2: sigma2, StdErr: bar}, verify.Options{})
 //	if err == nil && !v.Passed() { fmt.Println(v.Describe()) }

@@ -191,7 +191,7 @@ func TestPenaltyBehindAnOperator(t *testing.T) {
 			v, err := verify.Check(ctx, verify.Result{
 				Solver: s, Y: y, B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence,
 				Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
-					err := sol.Linearization.Images(ctx, dst, v, left)
+					err := sol.Linearization.Apply(ctx, dst, v, hutch.Accuracy{}, left)
 					dev.Lin(dst, 1, dst, wrong, v)
 					return err
 				},

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/prox"
@@ -105,10 +106,10 @@ func TestTrendsByInteriorPoints(t *testing.T) {
 						b.Trace)
 				}
 				mine, theirs := dev.Alloc(4, n), dev.Alloc(4, n)
-				if err := got.Linearization.Images(context.Background(), mine, w, nil); err != nil {
+				if err := got.Linearization.Apply(context.Background(), mine, w, hutch.Accuracy{}, nil); err != nil {
 					t.Fatal(err)
 				}
-				if err := want.Linearization.Images(context.Background(), theirs, w, nil); err != nil {
+				if err := want.Linearization.Apply(context.Background(), theirs, w, hutch.Accuracy{}, nil); err != nil {
 					t.Fatal(err)
 				}
 				if off := floats.Distance(mine.ToHost(), theirs.ToHost(), 2); !(off < 1e-6) {

@@ -19,10 +19,8 @@ type sparseCurvature struct {
 	b, bt array.CSR // B and B*, where it is not
 }
 
-// mostFactor is the largest number of entries of a complete factor: 12 bytes each. Beyond it entries of
-// size smallEntry are left out, which on images takes a sixth of the entries; at common weights few or
-// no more steps of conjugate gradients, at large ones some sixty. (The inverse of the diagonal alone takes
-// thousands: weights are as different as the differences of pixels are.)
+// mostFactor is the largest number of entries of a complete factor, 12 bytes each. Beyond it entries of
+// size smallEntry, relative to the root of the two diagonal entries, are left out (docs/benchmarks.md).
 var mostFactor int64 = 1 << 22
 
 const smallEntry = 1e-4

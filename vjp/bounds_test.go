@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
@@ -74,10 +75,11 @@ func checkBounds(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 	dev.Dot(size, v, v)
 	for _, share := range []float64{1, 0.1, 0.01, 1e-4} {
 		left, two := make([]float64, k), make([]float64, 2)
-		if err := former.Forms(t.Context(), rough, v, share, left); err != nil {
+		forms := hutch.Accuracy{Need: hutch.Forms, Share: share}
+		if err := former.Apply(t.Context(), rough, v, forms, left); err != nil {
 			t.Fatal(err)
 		}
-		if err := former.Forms(t.Context(), pair, v.Rows(2, 4), share, two); err != nil {
+		if err := former.Apply(t.Context(), pair, v.Rows(2, 4), forms, two); err != nil {
 			t.Fatal(err)
 		}
 		dev.Dot(form, v, rough)

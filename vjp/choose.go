@@ -78,8 +78,8 @@ func (s *solver) differentiate(sol *solve.Solution) derivative {
 	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(s, sol) })]
 }
 
-// situation is what the choice of a space and of a system depends on.
-type situation struct {
+// structure is what the choice of a space and of a system depends on: the problem's and the model's.
+type structure struct {
 	*setting
 	ctx   context.Context // of the call that makes the derivative
 	j     prox.Derivative // nil where only the model is known
@@ -99,10 +99,10 @@ type situation struct {
 	fit  system.Fit
 }
 
-// situation describes a model.
-func (s *setting) situation(ctx context.Context, j prox.Derivative, m *prox.Model) *situation {
+// structure is that at a model.
+func (s *setting) structure(ctx context.Context, j prox.Derivative, m *prox.Model) *structure {
 	_, dim := s.p.A.Dims()
-	c := &situation{setting: s, ctx: ctx, j: j, model: m, dim: dim, n: dim}
+	c := &structure{setting: s, ctx: ctx, j: j, model: m, dim: dim, n: dim}
 	if m != nil {
 		_, c.n = m.Space.Dims()
 		c.kind = m.Space.Form().Kind
@@ -112,7 +112,7 @@ func (s *setting) situation(ctx context.Context, j prox.Derivative, m *prox.Mode
 
 // confined reports whether A can be restricted to the model's space. It makes the operator when it
 // is first called: rules check numbers first.
-func (s *situation) confined() bool {
+func (s *structure) confined() bool {
 	if !s.asked && s.model != nil {
 		s.asked = true
 		if s.kind == space.Whole && !hasColumns(s.p) {
@@ -129,7 +129,7 @@ func (s *situation) confined() bool {
 
 // factored reports that the solver has factored the system, and that it is well conditioned. Factors
 // made anew would need the curvature as a matrix.
-func (s *situation) factored() bool {
+func (s *structure) factored() bool {
 	if s.solved == nil || s.model == nil || s.kind != space.Subset {
 		return false
 	}
@@ -142,7 +142,7 @@ func (s *situation) factored() bool {
 }
 
 // projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
-func (s *situation) projects() bool {
+func (s *structure) projects() bool {
 	return s.j == nil && s.model != nil && s.model.Curvature == nil &&
 		(s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
 		linops.StructureOf(s.p.A).Columns.Value > 0
@@ -150,7 +150,7 @@ func (s *situation) projects() bool {
 
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
 // curvature that is known as a matrix.
-func (s *situation) columns() bool {
+func (s *structure) columns() bool {
 	return s.kind == space.Subset && linops.StructureOf(s.p.A).Entries.Known && s.plain()
 }
 
@@ -174,7 +174,7 @@ func hasColumns(p Problem) bool {
 
 // plain reports whether the curvature is available as a matrix, or is 0. The matrix is computed
 // once.
-func (s *situation) plain() bool {
+func (s *structure) plain() bool {
 	if s.model == nil || s.kind == space.FixedRank {
 		return false
 	}
@@ -193,93 +193,93 @@ func (s *situation) plain() bool {
 type rule struct {
 	space, system string // what is chosen
 	reason        string // why
-	applies       func(s *situation) bool
-	build         func(s *situation) (system.System, error)
+	applies       func(s *structure) bool
+	build         func(s *structure) (system.System, error)
 }
 
 // rules are all choices that the implicit derivative makes by structure.
 var rules = []rule{
 	{
 		"R^p", "J's product", "A is a multiple of an orthogonal matrix, so that D mu_hat has the eigenvalues of J",
-		func(s *situation) bool { return s.orthogonal && s.j != nil },
-		func(s *situation) (system.System, error) { return system.Transform(s.p.A, s.j, s.eta), nil },
+		func(s *structure) bool { return s.orthogonal && s.j != nil },
+		func(s *structure) (system.System, error) { return system.Transform(s.p.A, s.j, s.eta), nil },
 	},
 	{
 		modelSpace, "none", "the space is {0}: the estimate does not depend on y",
-		func(s *situation) bool { return s.model != nil && s.n == 0 },
-		func(s *situation) (system.System, error) { return system.Zero(s.p.A, system.Exactly(0, 0)), nil },
+		func(s *structure) bool { return s.model != nil && s.n == 0 },
+		func(s *structure) (system.System, error) { return system.Zero(s.p.A, system.Exactly(0, 0)), nil },
 	},
 	{
 		modelSpace, "none", "A*A is a multiple of the identity and r has no curvature there: D mu_hat is " +
 			"the projection on A's image of the space",
-		(*situation).projects,
-		(*situation).project,
+		(*structure).projects,
+		(*structure).project,
 	},
 	{
 		modelSpace, "factored by the solver",
 		"the solver has factored the same system, and that is well conditioned",
-		(*situation).factored,
-		(*situation).takeOver,
+		(*structure).factored,
+		(*structure).takeOver,
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the tangent space of low-rank matrices, where its products cost less than in R^p",
-		func(s *situation) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
-		(*situation).iterate,
+		func(s *structure) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
+		(*structure).iterate,
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the blocks' spaces, one of which is of low rank",
-		func(s *situation) bool {
+		func(s *structure) bool {
 			return s.kind == space.Product && s.dim > maxDense && !s.plain() && s.confined()
 		},
-		(*situation).iterate,
+		(*structure).iterate,
 	},
 	{
 		modelSpace, "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d "+
 			"coordinates", maxFactored),
-		func(s *situation) bool { return s.n <= maxFactored && s.plain() && s.confined() },
-		(*situation).factorModel,
+		func(s *structure) bool { return s.n <= maxFactored && s.plain() && s.confined() },
+		(*structure).factorModel,
 	},
 	{
 		modelSpace, "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count",
 			maxColumns),
-		func(s *situation) bool { return s.n <= maxColumns && s.columns() && s.confined() },
-		(*situation).factorModel,
+		func(s *structure) bool { return s.n <= maxColumns && s.columns() && s.confined() },
+		(*structure).factorModel,
 	},
 	{
 		modelSpace, "factored", fmt.Sprintf("p is at most %d: products of A with a basis are cheap", maxDense),
-		func(s *situation) bool { return s.dim <= maxDense && s.plain() },
-		(*situation).factorModel,
+		func(s *structure) bool { return s.dim <= maxDense && s.plain() },
+		(*structure).factorModel,
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the space, which has at most half of the coordinates",
-		func(s *situation) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
-		(*situation).iterate,
+		func(s *structure) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
+		(*structure).iterate,
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
-		func(s *situation) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
-		(*situation).iterate,
+		func(s *structure) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
+		(*structure).iterate,
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"r stands behind an operator: only on this space is its curvature known",
-		func(s *situation) bool { return s.j == nil },
-		(*situation).iterate,
+		func(s *structure) bool { return s.j == nil },
+		(*structure).iterate,
 	},
 	{
 		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors are cheap", maxDense),
-		func(s *situation) bool { return s.dim <= maxDense },
-		(*situation).factorJacobian,
+		func(s *structure) bool { return s.dim <= maxDense },
+		(*structure).factorJacobian,
 	},
 	{
 		"R^p", "conjugate gradients in J's product",
 		"A cannot be restricted to the space, or the regularizer has no model",
-		func(*situation) bool { return true },
-		func(s *situation) (system.System, error) {
+		func(*structure) bool { return true },
+		func(s *structure) (system.System, error) {
 			return system.IterateInProduct(s.p.Device, s.p.A, s.j, s.eta, s.tol), nil
 		},
 	},
@@ -288,7 +288,7 @@ var rules = []rule{
 // choose takes the first rule that applies to the derivative j of the proximal operator, nil where that is not known,
 // and its model m, and builds the system.
 func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) (*linearization, error) {
-	c := s.situation(ctx, j, m)
+	c := s.structure(ctx, j, m)
 	var undo cleanup
 	defer undo.run()
 	undo.add(func() {
@@ -346,7 +346,7 @@ func describe(a linops.Operator, m *prox.Model) string {
 }
 
 // restricted is A on the model's space.
-func (s *situation) restricted() linops.Restricted {
+func (s *structure) restricted() linops.Restricted {
 	if s.on == nil {
 		s.on, _ = linops.On(s.p.Device, s.p.A, s.model.Space)
 	}
@@ -354,17 +354,17 @@ func (s *situation) restricted() linops.Restricted {
 }
 
 // project is the system (A E)*(A E) = c I.
-func (s *situation) project() (system.System, error) {
+func (s *structure) project() (system.System, error) {
 	return system.Project(s.restricted(), s.model.Space, linops.StructureOf(s.p.A).Columns.Value), nil
 }
 
 // iterate solves on the model's space.
-func (s *situation) iterate() (system.System, error) {
+func (s *structure) iterate() (system.System, error) {
 	return system.Iterate(s.p.Device, s.restricted(), s.model, s.eta, s.tol), nil
 }
 
 // equations are those of A on a space.
-func (s *situation) equations(t space.Space) system.Equations {
+func (s *structure) equations(t space.Space) system.Equations {
 	return system.Equations{M: s.on, Space: t, Norm: s.norm, Optimality: s.optimality,
 		// Where the solver knows that the tangent space is the solution's, the error of b does not matter,
 		// and a quadratic regularizer has no tangent spaces to choose between.
@@ -372,7 +372,7 @@ func (s *situation) equations(t space.Space) system.Equations {
 }
 
 // factorModel factors the system on the model's space.
-func (s *situation) factorModel() (made system.System, err error) {
+func (s *structure) factorModel() (made system.System, err error) {
 	s.restricted()
 	e := s.equations(s.model.Space)
 	if e.Q = s.matrix; e.Q == nil && s.model.Curvature != nil {
@@ -392,7 +392,7 @@ func (s *situation) factorModel() (made system.System, err error) {
 
 // takeOver takes the trace and the condition of the system from the solver. The factors are computed
 // anew when an image is asked for: the solver's have gone on to the next weight by then.
-func (s *situation) takeOver() (system.System, error) {
+func (s *structure) takeOver() (system.System, error) {
 	given := s.given
 	d, _ := s.p.A.Dims()
 	known := system.Conditioned(given.Trace, given.Frobenius2, given.Condition, d, s.n)
@@ -407,7 +407,7 @@ func (s *situation) takeOver() (system.System, error) {
 	}
 	model := s.model
 	return system.Defer(known, d, s.n, func(ctx context.Context) (system.System, error) {
-		to := later.situation(ctx, nil, model)
+		to := later.structure(ctx, nil, model)
 		if !to.plain() {
 			return nil, errNoMatrix
 		}
@@ -424,7 +424,7 @@ var errNoMatrix = errors.New("vjp: the regularizer does not show its curvature a
 
 // factorJacobian factors the system on the range of J = V diag(j) V*, with E the columns of V whose
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
-func (s *situation) factorJacobian() (made system.System, err error) {
+func (s *structure) factorJacobian() (made system.System, err error) {
 	dev := s.p.Device
 	r, err := system.RangeOf(dev, s.j, s.dim, s.eta)
 	if err != nil {

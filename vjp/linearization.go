@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -65,30 +66,25 @@ type owned struct {
 
 func (o owned) Release() { o.release() }
 
-// VJP is Images without the bounds.
+// VJP is Apply without the bounds.
 func (l *linearization) VJP(ctx context.Context, dst, v array.Batch) error {
-	return l.Images(ctx, dst, v, nil)
-}
-
-// Images sets dst_i = D mu_hat v_i, to a relative residual of 1e-7, and as accurate as Forms with
-// a share of 1%.
-func (l *linearization) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
-	return l.solve(ctx, dst, v, system.Goal{Residual: l.tol, Form: system.FormShare}, left)
-}
-
-// Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
-// <v_i, dst_i> is too small by at most share ||v_i||^2/sqrt(2d). The mean over random signs is then
-// too small by at most share sqrt(d/2).
-func (l *linearization) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-	return l.solve(ctx, dst, v, system.Goal{Residual: math.Inf(1), Form: share}, left)
+	return l.Apply(ctx, dst, v, hutch.Accuracy{}, nil)
 }
 
 // spanTol is the residual of images of which only the span matters.
 const spanTol = 0.1
 
-// Span stops at a residual of spanTol.
-func (l *linearization) Span(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, system.Goal{Residual: spanTol, Form: math.Inf(1)}, nil)
+// Apply solves for images to a relative residual of 1e-7 and with forms to a share of 1%, for forms to the share that
+// is wanted, and for a span to a residual of [spanTol].
+func (l *linearization) Apply(ctx context.Context, dst, v array.Batch, want hutch.Accuracy, left []float64) error {
+	goal := system.Goal{Residual: l.tol, Form: system.FormShare}
+	switch want.Need {
+	case hutch.Forms:
+		goal = system.Goal{Residual: math.Inf(1), Form: want.Share}
+	case hutch.Span:
+		goal = system.Goal{Residual: spanTol, Form: math.Inf(1)}
+	}
+	return l.solve(ctx, dst, v, goal, left)
 }
 
 // solve checks the sizes.
@@ -99,7 +95,7 @@ func (l *linearization) solve(ctx context.Context, dst, w array.Batch, goal syst
 	if w.K() == 0 {
 		return w.Device().Err()
 	}
-	return l.Apply(ctx, dst, w, goal, left)
+	return l.System.Apply(ctx, dst, w, goal, left)
 }
 
 // Closed is what is known of the derivative.

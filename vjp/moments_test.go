@@ -73,7 +73,8 @@ func TestMomentsAreThoseOfTheImages(t *testing.T) {
 		defer w.Free()
 		defer image.Free()
 		hutch.Rademacher(w, 1, 0, 0)
-		if err := l.Forms(ctx, image, w, 1e-4, make([]float64, k)); err != nil {
+		forms := hutch.Accuracy{Need: hutch.Forms, Share: 1e-4}
+		if err := l.Apply(ctx, image, w, forms, make([]float64, k)); err != nil {
 			t.Fatal(err)
 		}
 		wantQuad, wantNorm2 := make([]float64, k), make([]float64, k)

@@ -26,7 +26,7 @@ type setting struct {
 }
 
 // etaFactor times 1/||A||^2 is the step of the fixed point that is differentiated. It affects only
-// the conditioning; on matrix completion 2 to 50 work equally well, and 1 takes a third more steps.
+// the conditioning (docs/benchmarks.md).
 const etaFactor = 4
 
 // newImplicit linearizes the fixed point at a solution, which was found with the given
@@ -63,9 +63,9 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		return nil, err
 	}
 	undo.add(l.Release)
-	stick := solve.NewYardstick(y, at.Norm2, o.solving())
+	scale := solve.NewYardstick(y, at.Norm2, o.solving())
 	rounding := solve.Roundings * 0x1p-52 * solve.Norm(y)
-	off := away{}.atLeast(s.eta * s.norm * (optimality*stick.Matters(solve.Norm(z)) + rounding))
+	off := away{}.atLeast(s.eta * s.norm * (optimality*scale.Matters(solve.Norm(z)) + rounding))
 	if !at.Flat {
 		far, err := s.away(at, l, v)
 		if err != nil {

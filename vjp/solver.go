@@ -280,7 +280,7 @@ func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearizati
 // subgradient bounds the norm of the smallest subgradient of the objective at a solution.
 func (s *solver) subgradient(sol *solve.Solution) float64 {
 	at := sol.At
-	stick := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
+	scale := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
 	rest := 0.0
 	if at.B.IsZero() {
 		rest = residual(at.Y, sol)
@@ -291,7 +291,7 @@ func (s *solver) subgradient(sol *solve.Solution) float64 {
 		at.Y.Device().Lin(z, 1, at.Y, -1, z)
 		rest = solve.Norm(z)
 	}
-	return stick.Norm * (sol.Optimality*stick.Matters(rest) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
+	return scale.Norm * (sol.Optimality*scale.Matters(rest) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
 // residual is ||y - mu_hat||.

@@ -109,22 +109,16 @@ func (s *Solution) Expand(dev array.Device) {
 //
 //	0 <= <v_i, D mu_hat v_i - dst_i> <= left_i   and   ||D mu_hat v_i - dst_i||^2 <= left_i.
 //
-// A type that only has images embeds [Plain] for the rest.
+// A type that only has images embeds [Plain].
 type Linearization interface {
 	// VJP sets dst_i = (D mu_hat)* v_i for every probe of the batch in one sweep; both are k x d
 	// and must not overlap. In batches of two or more the bits of dst_i depend on v_i alone; a
 	// single probe may be computed differently by array.Device.Gemm (hutch.Oracle.Apply avoids
 	// that).
 	VJP(ctx context.Context, dst, v array.Batch) error
-	// Images is VJP with the bounds.
-	Images(ctx context.Context, dst, v array.Batch, left []float64) error
-	// Forms is Images with another accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that the
-	// estimate of the trace from random signs, or the sum over all unit vectors, lacks at most
-	// share sqrt(d/2).
-	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
-	// Span is VJP with even less accuracy: dst_i is a Krylov approximation of a few steps. That
-	// suffices for the images of a sketch, of which only the span matters.
-	Span(ctx context.Context, dst, v array.Batch) error
+	// Apply is VJP with the bounds and as accurate as is wanted; the zero Accuracy is that of VJP. An iterative
+	// method takes fewer steps for quadratic forms, and a few for the span of a sketch's images.
+	Apply(ctx context.Context, dst, v array.Batch, want hutch.Accuracy, left []float64) error
 	// Moments computes what trace estimates need of probes of random signs without vectors of length
 	// d; it offers nothing where that is not cheaper.
 	Moments() hutch.Moments
@@ -162,23 +156,18 @@ type Inner struct {
 // Plain completes a [Linearization] from its images where these are exact and nothing else is
 // known.
 type Plain struct {
-	// Apply is the linearization's VJP.
-	Apply func(ctx context.Context, dst, v array.Batch) error
+	// Images sets dst_i = D mu_hat v_i.
+	Images func(ctx context.Context, dst, v array.Batch) error
 }
 
-// Images is Apply; the bounds are 0.
-func (p Plain) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+// VJP is Images.
+func (p Plain) VJP(ctx context.Context, dst, v array.Batch) error { return p.Images(ctx, dst, v) }
+
+// Apply is Images; the bounds are 0.
+func (p Plain) Apply(ctx context.Context, dst, v array.Batch, _ hutch.Accuracy, left []float64) error {
 	clear(left)
-	return p.Apply(ctx, dst, v)
+	return p.Images(ctx, dst, v)
 }
-
-// Forms is Images.
-func (p Plain) Forms(ctx context.Context, dst, v array.Batch, _ float64, left []float64) error {
-	return p.Images(ctx, dst, v, left)
-}
-
-// Span is Apply.
-func (p Plain) Span(ctx context.Context, dst, v array.Batch) error { return p.Apply(ctx, dst, v) }
 
 // Moments offers nothing.
 func (Plain) Moments() hutch.Moments { return hutch.Moments{} }

@@ -89,8 +89,6 @@ func readOne(path string) (dataio.Array, error) {
 	if err != nil {
 		return dataio.Array{}, study.Errorf("%s: %w", path, err)
 	}
-	if set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) {
-		a.ScaleToUnit()
-	}
+	set.Image(&a)
 	return a, nil
 }

@@ -1,32 +1,13 @@
 // Package dataio reads and writes arrays in the usual file formats.
 //
-//	format                   read                     write       values
-//	numpy .npz               [Open], [OpenNPZ]        [WriteNPZ]  any real type, either byte order,
-//	                                                              C or Fortran order
-//	numpy .npy               [Open]                   [WriteNPY]  the same, and complex numbers
-//	                                                              ([Set.Numbers])
-//	numpy .npy too large for [OpenStack],             -           the same, in C order
-//	memory, members of .npz  [NewStack], [Set.Stack]
-//	.csv, .tsv, .csv.gz      [Open], [ReadCSV]        [WriteCSV]  finite decimal numbers, with or
-//	                                                              without a header line
-//	tables with texts and    [OpenTable],            [WriteRecords] numbers and texts by column, missing
-//	missing values           [ReadTable]                          values
-//	Matrix Market .mtx,      [Open],                  -           real, integer, pattern; general,
-//	.mtx.gz                  [ReadMatrixMarket]                   symmetric, skew-symmetric;
-//	                                                              coordinate and array
-//	sparse .npz, written by  [Set.Sparse]             -           csr, csc, coo
-//	scipy.sparse.save_npz
-//	MATLAB .mat, 5 to 7.3,   [Open]                   -           integers, floating point, complex
-//	HDF5 .h5                                                      numbers; deflate, shuffle; package
-//	                                                              internal/hdf5
-//	NIfTI .nii, .nii.gz      [Open], [ReadNIfTI]      -           the same, scaled by the header
-//	BART .cfl with .hdr      [Open], [ReadBART]       -           complex numbers of 32 bits
-//	.png                     [Open]                    [WriteImage]  grey or RGB, 1 to 16 bits, as
-//	                                                              numbers in [0, 1]
-//	.jpg                     [Open]                    [WriteImage] grey or RGB, the same
-//	.tif                     [Open]                    [WriteImage] grey or RGB, also several, 8, 16 or 32 bits, the
-//	                                                              same; floating point numbers of 32
-//	                                                              or 64 bits, as they are
+// [Formats] lists them; a format is a row of a table that recognizes, opens, reads and writes its files. Beside
+// [Open] and the functions that write there are
+//
+//	[OpenTable], [ReadTable]    tables of numbers and texts by column, with missing values
+//	[OpenStack], [Set.Stack]    samples of a numpy array too large for memory, one at a time, also from a pipe
+//	[Set.Map], [Set.MapSparse]  matrices that stay where they lie
+//	[Set.Sparse]                sparse matrices of Matrix Market, or as scipy.sparse.save_npz writes them
+//	[Set.Numbers]               complex numbers too, of numpy, MATLAB, HDF5, NIfTI and BART
 //
 // Images are package images', and arrays in memory package ndarray's. [Open] detects the format from the file's
 // first bytes and returns a [Set] of named arrays. Of numpy's files only the directory and the headers are read

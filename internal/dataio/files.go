@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"surepipe/internal/stored"
 )
@@ -93,6 +92,10 @@ func (f file) ReadAt(b []byte, off int64) (int, error) {
 
 // open opens a regular file. Its errors do not name it.
 func (f Files) open(path, expected string) (file, error) {
+	if memory, ok := f.FS.(Memory); ok && memory[path].At != nil {
+		held := memory[path]
+		return file{f.ctx(), io.NewSectionReader(held.At, 0, held.Size), held.Size, io.NopCloser(nil)}, nil
+	}
 	// Checked before opening, because opening a pipe would wait for its writer.
 	info, err := fs.Stat(f.fs(), path)
 	switch {
@@ -143,49 +146,25 @@ func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// FileAt is a file system of one file: the size bytes at r, under a name whose extension says what they are where
-// their beginning does not.
-func FileAt(name string, r io.ReaderAt, size int64) fs.FS { return &oneFile{name, r, size} }
-
-// ReadFile is [FileAt] of what a reader holds until its end, which it reads into memory.
+// ReadFile is a file system of one file: what a reader holds until its end, under a name whose extension says what it
+// is where its beginning does not.
 func ReadFile(ctx context.Context, name string, r io.Reader) (fs.FS, error) {
 	held, err := readAll(file{ctx: ctx, at: sequential{Reader: r}})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return FileAt(name, bytes.NewReader(held), int64(len(held))), nil
+	return Memory{name: {At: bytes.NewReader(held), Size: int64(len(held))}}, nil
 }
 
-// oneFile is a file system of one file, and says what is to be known of that.
-type oneFile struct {
-	name string
-	at   io.ReaderAt
-	size int64
-}
-
-// Open opens the file.
-func (f *oneFile) Open(name string) (fs.File, error) {
-	if name != f.name {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+// has reports whether there is a file of the name.
+func (f Files) has(name string) bool {
+	if memory, ok := f.FS.(Memory); ok {
+		_, ok = memory[name]
+		return ok
 	}
-	return oneOpen{io.NewSectionReader(f.at, 0, f.size), f}, nil
+	_, err := fs.Stat(f.fs(), name)
+	return err == nil
 }
-
-func (f *oneFile) Name() string       { return f.name }
-func (f *oneFile) Size() int64        { return f.size }
-func (f *oneFile) Mode() fs.FileMode  { return 0o444 }
-func (f *oneFile) ModTime() time.Time { return time.Time{} }
-func (f *oneFile) IsDir() bool        { return false }
-func (f *oneFile) Sys() any           { return nil }
-
-// oneOpen is that file while it is read.
-type oneOpen struct {
-	*io.SectionReader
-	of *oneFile
-}
-
-func (f oneOpen) Stat() (fs.FileInfo, error) { return f.of, nil }
-func (f oneOpen) Close() error               { return nil }
 
 // splitName separates FILE:NAME, where there is no file of the whole name.
 func (f Files) splitName(path string) (file, name string, ok bool) {
@@ -193,10 +172,7 @@ func (f Files) splitName(path string) (file, name string, ok bool) {
 	if at <= 0 || at == len(path)-1 {
 		return path, "", false
 	}
-	if _, err := fs.Stat(f.fs(), path); err == nil {
-		return path, "", false
-	}
-	if _, err := fs.Stat(f.fs(), path[:at]); err != nil {
+	if f.has(path) || !f.has(path[:at]) {
 		return path, "", false
 	}
 	return path[:at], path[at+1:], true

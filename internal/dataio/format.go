@@ -44,6 +44,9 @@ type Format struct {
 	// Image says that a file is an image, Pages that it may be a series of them, and Lossy that
 	// values change.
 	Image, Pages, Lossy bool
+	// Matrices says that a file holds no vectors: one row or column stands for one. Levels says that unsigned integers
+	// of the shape of an image are one.
+	Matrices, Levels bool
 	// Axes is the largest number of axes of an array that is written; 0 for any.
 	Axes int
 	// Best is the depth that keeps most of a number.
@@ -83,7 +86,7 @@ regression, or the observed entries of a matrix`,
 		open: func(s source) (*Set, error) { return NewNPZ(s.file, s.size) },
 	},
 	{
-		Name: "npy", Extensions: []string{".npy"}, Is: starts(string(npy.Magic[:])),
+		Name: "npy", Extensions: []string{".npy"}, Levels: true, Is: starts(string(npy.Magic[:])),
 		Help: `one array: y, or X where --y gives y. Of uint8 or uint16 it is an image too, for a
 specification whose y has 2 or 3 axes: scaled to [0, 1]. So are frames for
 robust-pca; a matrix for svt or robust-pca is taken as the numbers that it holds`,
@@ -115,7 +118,8 @@ robust-pca; a matrix for svt or robust-pca is taken as the numbers that it holds
 		open: openBART,
 	},
 	{
-		Name: "png", Extensions: []string{".png"}, Image: true, Is: starts("\x89PNG"), Best: Depth{Bits: 16},
+		Name: "png", Extensions: []string{".png"}, Image: true, Matrices: true, Is: starts("\x89PNG"),
+		Best: Depth{Bits: 16},
 		Help: `an image, grey or (rows, columns, 3), pixels as numbers in [0, 1]: y. Where noise
 is clipped at black or white it is not normal, and SURE is biased`,
 		Read: whole(images.ReadPNG),
@@ -124,13 +128,14 @@ is clipped at black or white it is not normal, and SURE is biased`,
 		},
 	},
 	{
-		Name: "jpeg", Extensions: []string{".jpg", ".jpeg"}, Image: true, Lossy: true, Is: starts("\xff\xd8\xff"),
+		Name: "jpeg", Extensions: []string{".jpg", ".jpeg"}, Image: true, Lossy: true, Matrices: true,
+		Is:    starts("\xff\xd8\xff"),
 		Help:  `an image too; its compression removes a part of the noise`,
 		Read:  whole(images.ReadJPEG),
 		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return images.EncodeJPEG(w, a) },
 	},
 	{
-		Name: "tiff", Extensions: []string{".tif", ".tiff"}, Image: true, Pages: true,
+		Name: "tiff", Extensions: []string{".tif", ".tiff"}, Image: true, Pages: true, Matrices: true,
 		Is: starts("II*\x00", "MM\x00*"), Best: Depth{Bits: 32, Float: true},
 		Help:  `an image too, floating point pixels as they are`,
 		Read:  whole(images.ReadTIFF),
@@ -146,21 +151,21 @@ is clipped at black or white it is not normal, and SURE is biased`,
 		Read: whole(ReadNIfTI),
 	},
 	{
-		Name: "mtx", Extensions: []string{".mtx"}, set: readMatrixMarket,
+		Name: "mtx", Extensions: []string{".mtx"}, Matrices: true, set: readMatrixMarket,
 		Help: `a sparse matrix of Matrix Market, as of save_npz, or a dense one: one array`,
 		Is: func(head []byte, extension string) bool {
 			return bytes.HasPrefix(bytes.ToLower(head), []byte("%%matrixmarket")) || extension == ".mtx"
 		},
 	},
 	{
-		Name: "csv", Extensions: []string{".csv"}, Axes: 2, Is: ends(".csv"),
+		Name: "csv", Extensions: []string{".csv"}, Axes: 2, Matrices: true, Is: ends(".csv"),
 		Help: `a table: y and X of a regression, with --response NAME for y (see Tables below);
 or a table of numbers: one array`,
 		Read:  readTable,
 		Write: func(w io.Writer, a Array, _ Depth, _ bool) (int, error) { return 0, EncodeCSV(w, a) },
 	},
-	{Name: "csv", Extensions: []string{".tsv", ".txt"}, Help: `a table too, with tabs, semicolons or blanks`,
-		Is: ends(".tsv", ".txt"), Read: readTable},
+	{Name: "csv", Extensions: []string{".tsv", ".txt"}, Matrices: true,
+		Help: `a table too, with tabs, semicolons or blanks`, Is: ends(".tsv", ".txt"), Read: readTable},
 	{Is: starts("GIF8", "BM", "RIFF", "II+\x00", "MM\x00+"),
 		Refusal: "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; " +
 			"convert it, for instance with " + images.ConvertHint},

@@ -1,20 +1,23 @@
 package dataio
 
 import (
+	"io"
 	"io/fs"
 )
 
-// Memory is a file system whose files are in memory already: the arrays of an archive by their names, or a sparse
-// matrix. [Open] returns them as they are, without a copy.
+// Memory is a file system whose files are at hand: the arrays of an archive by their names, a sparse matrix, or the
+// bytes of a file of any format. [Open] returns arrays as they are, without a copy.
 type Memory map[string]HeldFile
 
-// HeldFile are the arrays of a file, or its sparse matrix.
+// HeldFile are the arrays of a file, or its sparse matrix, or the Size bytes at At.
 type HeldFile struct {
 	Arrays []Array
 	Sparse *Triplets
+	At     io.ReaderAt
+	Size   int64
 }
 
-// Open finds no file of bytes.
+// Open finds no file: [Files] know those of Memory.
 func (Memory) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
@@ -36,7 +39,7 @@ func (f Files) held(name string) *Set {
 	}
 	file, ok := m[name]
 	switch {
-	case !ok:
+	case !ok || file.At != nil:
 		return nil
 	case file.Sparse != nil:
 		return &Set{format: "mtx", triplets: file.Sparse}

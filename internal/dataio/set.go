@@ -275,3 +275,26 @@ func bareError(err error) error {
 
 // IsImage reports whether the file is an image.
 func (s *Set) IsImage() bool { return s.row().Image }
+
+// Find is the name if there is such an array, or else that of the file's single array.
+func (s *Set) Find(name string) (string, error) {
+	if s.Has(name) {
+		return name, nil
+	}
+	return s.Only()
+}
+
+// Vector is an array that may be a vector: where the format has matrices only, one row or column is one.
+func (s *Set) Vector(a Array) Array {
+	if s.row().Matrices && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
+		a.Shape = []int{len(a.Data)}
+	}
+	return a
+}
+
+// Image scales an array that is an image by its type and shape where the format does not say so.
+func (s *Set) Image(a *Array) {
+	if axes := len(a.Shape); s.row().Levels && (axes == 2 || axes == 3) && min(a.Shape[0], a.Shape[1]) > 1 {
+		a.ScaleToUnit()
+	}
+}

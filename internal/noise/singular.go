@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/numerics"
 )
 
 // leastSingularValues is the number from which the law of large matrices holds within a few
@@ -56,11 +58,10 @@ func MedianSingularValue(y []float64, rows, cols int) (Estimate, error) {
 	if most == 0 {
 		return refuse(MethodMedianSingularValue, zeros)
 	}
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(rows, cols, y), mat.SVDNone) {
-		return refuse(MethodMedianSingularValue, "the singular values of y did not converge")
+	s, err := numerics.SingularValues(mat.NewDense(rows, cols, y))
+	if err != nil {
+		return refuse(MethodMedianSingularValue, "%v", err)
 	}
-	s := svd.Values(nil)
 	slices.Sort(s)
 	if median(s) <= float64(n)*epsilon*s[k-1] {
 		return refuse(MethodMedianSingularValue, zeros)

@@ -64,6 +64,19 @@ func SVD(x *mat.Dense) (u *mat.Dense, sigma []float64, v *mat.Dense, err error) 
 	return u, svd.Values(nil), v, nil
 }
 
+// SingularValues are those of X, in decreasing order. The error is that of [SVD].
+func SingularValues(x *mat.Dense) ([]float64, error) {
+	if err := finite(x); err != nil {
+		return nil, err
+	}
+	var svd mat.SVD
+	if !svd.Factorize(x, mat.SVDNone) {
+		m, n := x.Dims()
+		return nil, fmt.Errorf("the singular values of a %d x %d matrix did not converge", m, n)
+	}
+	return svd.Values(nil), nil
+}
+
 // Invert replaces a symmetric positive definite A by its inverse, and returns A's condition number; where it is not
 // positive definite, or has no finite inverse, it returns +Inf and an A of no meaning.
 func Invert(a *mat.SymDense) (condition float64) {

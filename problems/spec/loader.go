@@ -438,8 +438,8 @@ func (p place) read() (a dataio.Array, err error) {
 	if len(a.Shape) == 0 {
 		a.Shape = []int{1}
 	}
-	if f := p.set.Format(); (f == "csv" || f == "mtx") && len(a.Shape) == 2 && a.Shape[1] == 1 {
-		a.Shape = a.Shape[:1]
+	if len(a.Shape) == 2 && a.Shape[1] == 1 && !p.set.IsImage() {
+		a = p.set.Vector(a)
 	}
 	return a, nil
 }

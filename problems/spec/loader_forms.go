@@ -147,9 +147,8 @@ func (l *loader) pixels(name string, p place, a *dataio.Array, line int) error {
 		}
 		a.Depth = dataio.Depth{}
 		return nil
-	case p.set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) && min(a.Shape[0], a.Shape[1]) > 1:
-		a.ScaleToUnit()
 	}
+	p.set.Image(a)
 	if name == "y" && (p.set.IsImage() || a.Depth.Scaled) {
 		l.image = true
 	}

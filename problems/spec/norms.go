@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox/subspace"
 )
@@ -23,11 +24,11 @@ func spectralNorm(x []float64, shape array.Shape) (float64, error) {
 			return s, nil
 		}
 	}
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(shape.Rows, shape.Cols, x), mat.SVDNone) {
-		return 0, fmt.Errorf("the singular values of the %d x %d matrix did not converge", shape.Rows, shape.Cols)
+	values, err := numerics.SingularValues(mat.NewDense(shape.Rows, shape.Cols, x))
+	if err != nil {
+		return 0, err
 	}
-	return svd.Values(nil)[0], nil
+	return values[0], nil
 }
 
 // sampledNorm is the largest singular value of the matrix with the values y at the given places

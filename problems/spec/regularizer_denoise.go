@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/problems/internal/check"
@@ -58,11 +59,11 @@ func largestOfPatches(series prox.Series, g []float64) (float64, error) {
 	for _, p := range series.Patches() {
 		m := mat.NewDense(series.Frames, p.Pixels(), nil)
 		p.Visit(series, func(frame, pixel, at int) { m.Set(frame, pixel, g[at]) })
-		var svd mat.SVD
-		if !svd.Factorize(m, mat.SVDNone) {
-			return 0, fmt.Errorf("the singular values of a patch did not converge")
+		values, err := numerics.SingularValues(m)
+		if err != nil {
+			return 0, err
 		}
-		top = max(top, svd.Values(nil)[0]/p.Scale)
+		top = max(top, values[0]/p.Scale)
 	}
 	return top, nil
 }

@@ -16,9 +16,8 @@ type Reduced interface {
 	// Square sets dst_i = S p_i; they are different batches.
 	Square(dst, p array.Batch)
 	// Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
-	// batches. With clean set no dst_i has a part along the directions along which S is 0, which no image
-	// shows.
-	Precondition(dst, z array.Batch, clean bool)
+	// batches. No dst_i has a part along the directions along which S is 0, which no image shows.
+	Precondition(dst, z array.Batch)
 	// Work is the memory in bytes that its products take for each vector, besides their results.
 	Work() int64
 }

@@ -232,17 +232,13 @@ func (h *factorHessian) square(dst, x array.Batch) {
 }
 
 // precondition sets dst to the preconditioner's product with z on the side that stays; they are different
-// batches. With clean set it takes the directions out along which the second derivative is 0. At a solution
-// right-hand sides have no part there, and what dst has is in no image: clean is for factors that are
-// not yet a solution's, and for solutions that are used as they are.
-func (h *factorHessian) precondition(dst, z array.Batch, clean bool) {
+// batches. It takes the directions out along which the second derivative is 0.
+func (h *factorHessian) precondition(dst, z array.Batch) {
 	dev, side, count := h.dev, h.in(), z.K()
 	h.invert(side, dst, z)
 	sum := dev.Alloc(count, h.k*h.k)
 	h.along(sum, z, h.same, h.turned, 0)
-	if clean {
-		h.along(sum, dst, h.nullSame, h.nullTurned, 1)
-	}
+	h.along(sum, dst, h.nullSame, h.nullTurned, 1)
 	h.addAlong(dst, sum)
 	sum.Free()
 }

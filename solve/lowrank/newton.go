@@ -290,7 +290,7 @@ func (w *matrices) onFactors(ctx context.Context, tol float64) (*factorStep, err
 	dev.Lin(res, 1, down[in], -1, x[in])
 	_, err = steps.TruncatedCG(ctx, x[in], res, steps.System{
 		Times:        h.square,
-		Precondition: func(p, r array.Batch) { h.precondition(p, r, true) },
+		Precondition: func(p, r array.Batch) { h.precondition(p, r) },
 	}, tol, mostNewton)
 	if err != nil {
 		return nil, err

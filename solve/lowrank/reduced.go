@@ -112,9 +112,8 @@ func (r *reduced) Apart(dst, w array.Batch) {
 func (r *reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 
 // Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
-// batches. With clean set no dst_i has a part along the directions along which S is 0, which no image
-// shows.
-func (r *reduced) Precondition(dst, z array.Batch, clean bool) { r.h.precondition(dst, z, clean) }
+// batches. No dst_i has a part along the directions along which S is 0, which no image shows.
+func (r *reduced) Precondition(dst, z array.Batch) { r.h.precondition(dst, z) }
 
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *reduced) Work() int64 {

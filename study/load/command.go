@@ -73,13 +73,9 @@ func (f *Source) readNamed(path, name string, others bool, to map[string]dataio.
 		return nil, err
 	}
 	defer set.Close()
-	array := name
-	if !set.Has(name) {
-		if others && set.Format() == "npz" && !set.IsSparse() && len(set.Names()) > 1 {
-			array = ""
-		} else if array, err = set.Only(); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
+	array, err := set.Find(name)
+	if some := others && set.Archive() && len(set.Names()) > 1; err != nil && !some {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if array != "" {
 		a, err := set.Floats(array)
@@ -89,11 +85,8 @@ func (f *Source) readNamed(path, name string, others bool, to map[string]dataio.
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if set.Format() == "csv" && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
-			a.Shape = []int{len(a.Data)}
-		}
 		a.Name = name
-		to[name] = a
+		to[name] = set.Vector(a)
 	}
 	if !others || array != "" && array != name {
 		return nil, nil

@@ -331,7 +331,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		in.put("X", a, set)
 	case in.X != "" && !in.haveY:
 		in.put("y", a, set)
-	case set.Format() == "csv":
+	case dataio.IsTable(in.Data):
 		return study.Errorf("which column is the response? Expected --response NAME%s, or --y FILE",
 			columnNames(a.Columns))
 	default:
@@ -395,11 +395,9 @@ func (in *inputs) fromFlag(name, path string) error {
 		}
 		return nil
 	}
-	array := name
-	if !set.Has(name) {
-		if array, err = set.Only(); err != nil {
-			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
-		}
+	array, err := set.Find(name)
+	if err != nil {
+		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
 	}
 	if name == "X" {
 		if in.x.Stored, err = in.storedX(set, array); err != nil {
@@ -439,10 +437,8 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	if name == "y" && (set.IsImage() || a.Depth.Scaled) {
 		in.depth = a.Depth
 	}
-	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
-	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 &&
-		min(a.Shape[0], a.Shape[1]) == 1 {
-		a.Shape = []int{len(a.Data)}
+	if name != "X" && name != "D" && in.layout.YRank == 1 {
+		a = set.Vector(a)
 	}
 	in.more = append(in.more, a)
 }

@@ -12,22 +12,6 @@ import (
 // maxSteps bounds the conjugate gradient steps of a probe.
 const maxSteps = 2000
 
-// projectEvery is the largest number of steps between projections on J's range. mostGrowth bounds
-// the growth of the part outside the range between two projections. That part is multiplied by
-// alpha_k - 1 in a step, and alpha_k is at most one over the smallest eigenvalue.
-const (
-	projectEvery = 8
-	mostGrowth   = 1e4
-)
-
-// projections returns the number of steps between projections where the eigenvalues are above node.
-func projections(node float64) int {
-	if node == 0 || node > 0.5 {
-		return projectEvery
-	}
-	return max(1, min(projectEvery, int(math.Log(mostGrowth)/-math.Log(2*node))))
-}
-
 // implicitTol is the residual of images unless the solver's own tolerance calls for a smaller one, FormShare the
 // Form of their [Goal] and the least that pilots allow for. Rounding errors stop the residual at about 1e-10;
 // after that it grows again. A probe whose residual has fallen below lost and has grown by regrown since then
@@ -49,9 +33,7 @@ type run struct {
 	l    *Iterated
 	dev  array.Device
 	goal Goal
-	// every is the number of steps between projections on J's range.
-	every int
-	from  rightSide
+	from rightSide
 	// A pilot is a run without a solution, for its Ritz values.
 	pilot bool
 	dst   array.Batch // sum of alpha A u; zero where it is not asked for
@@ -115,7 +97,7 @@ func (l *Iterated) of(w array.Batch) rightSide {
 // run's outcome is sum, the solutions of the systems; else it is dst, their images under A.
 func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node float64) *run {
 	k := from.k
-	c := &run{l: l, dev: dev, goal: goal, from: from, every: projections(node)}
+	c := &run{l: l, dev: dev, goal: goal, from: from}
 	for _, b := range []*array.Batch{&c.r, &c.u, &c.t} {
 		*b = dev.Alloc(k, l.n)
 	}
@@ -145,9 +127,6 @@ func (c *run) free() {
 
 // iterate does all steps.
 func (c *run) iterate(ctx context.Context) error {
-	if c.pilot {
-		c.every = 1
-	}
 	if !c.pilot && c.square == nil {
 		c.dev.Fill(c.dst, 0)
 	}
@@ -217,7 +196,7 @@ func (c *run) begin() error {
 		c.probes[i].size = c.qq[i]
 	}
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
-	l.pre.apply(c.u, c.ku, c.r, true)
+	l.pre.apply(c.u, c.ku, c.r)
 	dev.Dot(c.jj, c.r, c.u)
 	unit := 1 / math.Sqrt(2*float64(c.from.d))
 	for i := range c.probes {
@@ -304,7 +283,7 @@ func (c *run) advance(step int) {
 		c.alpha[i] = p.rho / c.curvature[i]
 	}
 	c.move()
-	c.l.pre.apply(c.t, c.kt, c.r, step%c.every == 0)
+	c.l.pre.apply(c.t, c.kt, c.r)
 	c.dev.Dot(c.jj, c.r, c.t)
 }
 

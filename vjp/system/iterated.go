@@ -227,9 +227,9 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 // A preconditioner is J in the coordinates of the system's space, and K = J^{-1} - I.
 type preconditioner interface {
 	// apply sets jr = J r, or an approximation of it by a positive definite operator, and kr = K
-	// jr; kr is zero where flat. If project is set, r is first projected on the range of J, as far
-	// as that is known.
-	apply(jr, kr, r array.Batch, project bool)
+	// jr; kr is zero where flat. r is first projected on the range of J, as far as that is known: what is outside
+	// is multiplied by alpha_k - 1 at every step.
+	apply(jr, kr, r array.Batch)
 	// flat reports whether K is 0: J is the identity, or preconditions a system that is all in its
 	// square.
 	flat() bool
@@ -238,14 +238,14 @@ type preconditioner interface {
 // flat is J = I: the regularizer has no curvature on the space.
 type flat struct{}
 
-func (flat) flat() bool                         { return true }
-func (flat) apply(jr, _, r array.Batch, _ bool) { r.Device().Copy(jr, r) }
+func (flat) flat() bool                 { return true }
+func (flat) apply(jr, _, r array.Batch) { r.Device().Copy(jr, r) }
 
 // curved is the J of a curvature. Components that E maps to 0 never enter its images.
 type curved struct{ q prox.Curvature }
 
-func (curved) flat() bool                            { return false }
-func (c curved) apply(jr, kr, r array.Batch, _ bool) { c.q.Precondition(jr, kr, r) }
+func (curved) flat() bool                    { return false }
+func (c curved) apply(jr, kr, r array.Batch) { c.q.Precondition(jr, kr, r) }
 
 // inProduct is J itself, on R^p, where K = J^{-1} - I is taken on J's range.
 type inProduct struct {
@@ -255,13 +255,13 @@ type inProduct struct {
 
 func (inProduct) flat() bool { return false }
 
-func (p inProduct) apply(jr, kr, r array.Batch, project bool) {
+func (p inProduct) apply(jr, kr, r array.Batch) {
 	dev := r.Device()
-	if project && p.model != nil && p.model.Curvature != nil {
+	if p.model != nil && p.model.Curvature != nil {
 		p.model.Space.Project(r, r)
 	}
 	p.j.Apply(jr, r)
-	if project && p.model != nil && p.model.Curvature == nil {
+	if p.model != nil && p.model.Curvature == nil {
 		// J itself is the projection, to the last bit.
 		dev.Copy(r, jr)
 	}
@@ -273,4 +273,4 @@ type reduced struct{ r solve.Reduced }
 
 func (reduced) flat() bool { return true }
 
-func (p reduced) apply(jr, _, r array.Batch, project bool) { p.r.Precondition(jr, r, project) }
+func (p reduced) apply(jr, _, r array.Batch) { p.r.Precondition(jr, r) }
