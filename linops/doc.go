@@ -64,7 +64,7 @@
 // HStack of two identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a
 // space is Scale(2, A on the space). StructureOf fills in numbers that follow from others.
 //
-// Code that wants the best available way calls [ToDense], [On] and, of package krylov, NewNormal and
+// Code that wants the best available way calls [ToDense], [On], [Complete] and, of package krylov,
 // Norm2, which use the structure where it helps, and otherwise unit vectors, the space's embedding or an
 // iteration. No algorithm requires a field to be set.
 //

@@ -35,7 +35,7 @@ func maxDiff(x, y []float64) float64 {
 	return m
 }
 
-func TestNormalAgreesWithAFactorizationForEveryOperator(t *testing.T) {
+func TestClosedFormsAgreeWithAFactorizationForEveryOperator(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, e := range catalogue(t, dev) {
 			d, p := e.a.Dims()
@@ -59,21 +59,17 @@ func TestNormalAgreesWithAFactorizationForEveryOperator(t *testing.T) {
 			solve(e.a, b, eta) // what it keeps for eta is no leak
 			b.Free()
 			live := dev.Stats().Live
-			// The operator as it is, and by conjugate gradients.
-			for how, a := range map[string]Operator{"as it is": e.a, "by CG": plain{e.a}} {
+			if closed := Complete(e.a, StructureOf(e.a)).SolveNormal; closed != nil {
 				rhs := upload(dev, k, values)
-				n := krylov.NewNormal(dev, a)
-				if err := n.Solve(t.Context(), rhs, rhs, eta); err != nil {
-					t.Errorf("%s %s: %v", e.name, how, err)
-					continue
+				if !closed(rhs, rhs, eta) {
+					t.Errorf("%s has no solution", e.name)
 				}
 				wantRows := mat.DenseCopyOf(want.T()).RawMatrix().Data
 				// Relative to vectors of size 1; condition numbers stay below 1e3.
 				if e2 := maxDiff(rhs.ToHost(), wantRows); !(e2 <= 1e-11) {
-					t.Errorf("%s %s: off by %.2g", e.name, how, e2)
+					t.Errorf("%s: off by %.2g", e.name, e2)
 				}
 				rhs.Free()
-				n.Release()
 			}
 			if now := dev.Stats().Live; now != live {
 				t.Errorf("%s: %d batches leaked", e.name, now-live)
@@ -82,69 +78,27 @@ func TestNormalAgreesWithAFactorizationForEveryOperator(t *testing.T) {
 	})
 }
 
-func TestColumnPreconditionerTamesBadlyScaledColumns(t *testing.T) {
+func TestClosedFormsAreSafeForConcurrentUse(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		const n = 60
-		scales := make([]float64, n)
-		for i := range scales {
-			scales[i] = math.Pow(10, float64(i%7)-3)
-		}
-		// Diagonally dominant but for the scales: I + noise, columns scaled.
-		indptr, indices, values := []int{0}, []int(nil), []float64(nil)
-		for i := range n {
-			for j := range n {
-				v := 0.0
-				if i == j {
-					v = 1
-				} else if (i*31+j*17)%13 == 0 {
-					v = 0.05
-				}
-				if v != 0 {
-					indices, values = append(indices, j), append(values, v*scales[j])
-				}
-			}
-			indptr = append(indptr, len(indices))
-		}
-		a, err := NewCSR(dev, n, n, indptr, indices, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rhs, dst := upload(dev, 2, gaussian(2*n, 5)), dev.Alloc(2, n)
-		if err := krylov.NewNormal(dev, a).Solve(t.Context(), dst, rhs, 10); err != nil {
-			t.Fatal(err)
-		}
-		exact := dev.Alloc(2, n)
-		StructureOf(NewDense(dev, a.Dense())).SolveNormal(exact, rhs, 10)
-		// Coordinates range over 1 to 1e-7; 1e-10 of the largest.
-		if e := maxDiff(dst.ToHost(), exact.ToHost()); e > 1e-10 {
-			t.Errorf("off by %.2g", e)
-		}
-	})
-}
-
-func TestNormalIsSafeForConcurrentUse(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, a := range []Operator{randomDense(dev, 12, 20), randomCSR(t, dev, 12, 20),
-			NewDiagonal(dev, gaussian(20, 9))} {
-			n := krylov.NewNormal(dev, a)
-			solve := func(eta float64) []float64 {
+		for _, a := range []Operator{randomDense(dev, 12, 20), NewDiagonal(dev, gaussian(20, 9))} {
+			solved := func(eta float64) []float64 {
 				b := upload(dev, 2, gaussian(40, 4))
 				defer b.Free()
-				if err := n.Solve(context.Background(), b, b, eta); err != nil {
-					t.Error(err)
+				if !solve(a, b, eta) {
+					t.Errorf("%T has no solution", a)
 				}
 				return b.ToHost()
 			}
 			want := make([][]float64, 7)
 			for i := range want {
-				want[i] = solve(float64(i + 1))
+				want[i] = solved(float64(i + 1))
 			}
 			var wg sync.WaitGroup
 			for g := range 8 {
 				wg.Go(func() {
 					for i := range 21 {
 						j := (i*(g+1) + g) % len(want)
-						if got := solve(float64(j + 1)); maxDiff(got, want[j]) != 0 {
+						if got := solved(float64(j + 1)); maxDiff(got, want[j]) != 0 {
 							t.Errorf("%T: eta = %d from many goroutines differs", a, j+1)
 							return
 						}
@@ -239,10 +193,6 @@ func TestCGReportsWhatWentWrong(t *testing.T) {
 		if now := dev.Stats().Live; now != live {
 			t.Errorf("%d batches leaked", now-live)
 		}
-		if err := krylov.NewNormal(dev, plain{Identity(p)}).Solve(cancelled, dst, rhs, 1); !errors.Is(err,
-			context.Canceled) {
-			t.Errorf("Normal under a cancelled context: %v", err)
-		}
 	})
 }
 
@@ -252,10 +202,6 @@ func TestDenseWithNaNHasNoClosedForm(t *testing.T) {
 		b := upload(dev, 2, gaussian(6, 1))
 		if solve(a, b, 1) {
 			t.Error("SolveNormal of a matrix with a NaN says true")
-		}
-		if err := krylov.NewNormal(dev, a).Solve(t.Context(), b, b, 1); err == nil ||
-			!strings.Contains(err.Error(), "not finite") {
-			t.Errorf("Normal says %v", err)
 		}
 	})
 }

@@ -46,9 +46,6 @@ type Structure struct {
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
 	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
-	// Flops is about the number of floating-point operations of a product with one vector. It is known for
-	// convolutions with a small kernel, whose products are cheap.
-	Flops Number
 	// Passes is the cost of products where A is not in memory.
 	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.

@@ -40,6 +40,8 @@ const (
 	Reverse Stage = "reverse sweep"
 	// Probes says that a batch of probes is done: Step of Steps.
 	Probes Stage = "probes"
+	// Patches says that the patches which begin at Step of Steps slices of a series are done.
+	Patches Stage = "patches"
 	// Verification is the check of a result. Its other fields are those of the computation that it
 	// repeats.
 	Verification Stage = "verification"

@@ -35,6 +35,7 @@ type (
 	Entry        = engine.Entry
 	Constructor  = engine.Constructor
 	Method       = engine.Method
+	Named        = engine.Named
 	Traits       = engine.Traits
 	Coefficients = engine.Coefficients
 	Work         = engine.Work
@@ -42,7 +43,7 @@ type (
 	Tape         = engine.Tape
 	NewTape      = engine.NewTape
 	Start        = engine.Start
-	Yardstick    = engine.Yardstick
+	Scales       = engine.Scales
 
 	Point     = engine.Point
 	Factored  = engine.Factored
@@ -76,9 +77,9 @@ func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
 // Terms returns the one operator and regularizer of a sum of terms: see [engine.Terms].
 func Terms(terms ...Term) (k linops.Operator, r prox.Prox) { return engine.Terms(terms...) }
 
-// NewYardstick is the yardstick for a solve at y, with an upper bound of ||A||^2.
-func NewYardstick(y array.Batch, norm2 float64, o Options) Yardstick {
-	return engine.NewYardstick(y, norm2, o)
+// NewScales are those of a solve at y, with an upper bound of ||A||^2.
+func NewScales(y array.Batch, norm2 float64, o Options) Scales {
+	return engine.NewScales(y, norm2, o)
 }
 
 // Norm is the Euclidean norm of a batch of one vector, accurate also where squares underflow.

@@ -49,7 +49,7 @@
 //     known: the squared loss is strongly convex in A b, so that ||A b - A b*||^2 <= 2 gap. Where
 //     the bound is not small compared with sigma sqrt(d) the solve continues.
 //
-// [Yardstick] has the scales and limits.
+// [Scales] has them, and the limits.
 //
 // # Losses
 //

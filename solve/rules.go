@@ -235,8 +235,7 @@ func sparseRegression(p Problem) bool {
 	return active.Serves(p.R) && a.Entries.Known && (a.Passes.Bytes == 0 || prox.StructureOf(p.R).Sparse != nil)
 }
 
-// mostFormed is the largest number of columns that active sets form by products: deblurring of 32 x 32 pixels
-// takes half of fista's time that way, and of 64 x 64 one and a half times as much.
+// mostFormed is the largest number of columns that active sets form by products.
 const mostFormed = 1024
 
 // fewColumns reports that active sets suit a problem whose A is an operator.
@@ -351,9 +350,9 @@ func chooseUnits(ctx context.Context, s engine.Task) (Solver, error) {
 		}
 	}
 	if s.Problem.K == nil && !s.Entry.Closed && engine.Spread(s.Lengths2, s.Units) {
-		s.Options.Shortness = engine.InverseLengths(s.Lengths2)
+		s.Options.InverseLengths = engine.InverseLengths(s.Lengths2)
 		for j, v := range s.Units {
-			s.Options.Shortness[j] /= v
+			s.Options.InverseLengths[j] /= v
 		}
 	}
 	return decide(ctx, s, "units", unitRules)

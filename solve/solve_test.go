@@ -224,7 +224,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 		{"fista", wide, prox.NewL1(8), "method", "a working set"},
 		{"ista", wide, prox.NewL1(1e-3), "method", "all coordinates"},
 		{"admm", wide, prox.NewL1(8), "method", "all coordinates"},
-		{"admm", roomtest.Plain{Operator: small}, prox.NewL1(1), "method", "A written down as a matrix"},
+		{"admm", roomtest.Plain{Operator: small}, prox.NewL1(1), "system", "an inverse matrix"},
 		{"admm", uneven, prox.NewL1(1), "units", "columns of about unit length"},
 		{"fista", uneven, prox.NewL2(0.1), "units", "the user's"},
 		{"fista", sampled, lowrank.NewNuclear(shape, 15), "method", "iterates in factored form"},

@@ -63,7 +63,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		return nil, err
 	}
 	undo.add(l.Release)
-	scale := solve.NewYardstick(y, at.Norm2, o.solving())
+	scale := solve.NewScales(y, at.Norm2, o.solving())
 	rounding := solve.Roundings * 0x1p-52 * solve.Norm(y)
 	off := away{}.atLeast(s.eta * s.norm * (optimality*scale.Matters(solve.Norm(z)) + rounding))
 	if !at.Flat {

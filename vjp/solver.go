@@ -281,7 +281,7 @@ func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearizati
 // subgradient bounds the norm of the smallest subgradient of the objective at a solution.
 func (s *solver) subgradient(sol *solve.Solution) float64 {
 	at := sol.At
-	scale := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
+	scale := solve.NewScales(at.Y, at.Norm2, s.o.solving())
 	rest := 0.0
 	if at.B.IsZero() {
 		rest = residual(at.Y, sol)
@@ -327,7 +327,7 @@ func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *
 		return err
 	}
 	sol.Error = solve.Norm(miss)
-	allowed := solve.NewYardstick(at.Y, at.Norm2, s.o.solving()).Allowed(solve.Norm(z))
+	allowed := solve.NewScales(at.Y, at.Norm2, s.o.solving()).Allowed(solve.Norm(z))
 	sol.Converged = sol.Converged && !(sol.Error > allowed)
 	return dev.Err()
 }

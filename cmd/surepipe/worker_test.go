@@ -46,6 +46,12 @@ func dial(t testing.TB, o *jrpc2.ClientOptions) (*jrpc2.Client, string) {
 			Request: workerRequest})
 		out.Close()
 	}()
+	if o == nil {
+		o = new(jrpc2.ClientOptions)
+	}
+	o.OnCancel = func(c *jrpc2.Client, r *jrpc2.Response) {
+		c.Notify(context.Background(), "$/cancelRequest", params{"id": json.RawMessage(r.ID())})
+	}
 	client := jrpc2.NewClient(channel.Header("")(fromWorker, toWorker), o)
 	t.Cleanup(func() {
 		client.Close()

@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"solve/restrict"},
 	{"solve/engine"},
 	{"solve/internal"},
-	{"hutch"},
+	{"hutch", "series"},
 	{"linops/linopstest", "prox/proxtest"},
 	{"linops/outofcore", "prox/denoise"},
 	{"linops/additive", "linops/imaging", "linops/krylov", "prox/clustered", "prox/cones", "prox/lowrank"},

@@ -22,6 +22,18 @@ func Symmetrized(a []float64, n int) *mat.SymDense {
 	return s
 }
 
+// ColumnLengths are the lengths of the columns of a matrix.
+func ColumnLengths(a *mat.Dense) []float64 {
+	m, n := a.Dims()
+	out := make([]float64, n)
+	for i := range m {
+		for j, v := range a.RawRowView(i) {
+			out[j] = math.Hypot(out[j], v)
+		}
+	}
+	return out
+}
+
 // finite is an error unless all entries of a matrix are.
 func finite(a mat.Matrix) error {
 	if norm := mat.Norm(a, 1); math.IsNaN(norm) || math.IsInf(norm, 0) {

@@ -183,9 +183,6 @@ func (a *Convolution) transformKernel(grid []float64) []complex128 {
 // orthogonal where the boundary is circular; a circular convolution has a spectrum.
 func (a *Convolution) know(grid []float64) linops.Structure {
 	s := linops.Structure{ColumnNorms2: a.columnNorms2}
-	if c := a.direct[doForward]; c != nil {
-		s.Flops = linops.Known(2 * float64(c.taps) * float64(a.rows*a.cols))
-	}
 	if n := a.rows * a.cols; a.boundary == Circular {
 		all := func() [][]int { return [][]int{block(0, 1, 0, n, n)} }
 		s.Shifts = linops.Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Commutes: true, Rows: all,

@@ -25,7 +25,6 @@ var directTaps = map[bool]int{true: 512, false: 128}[simd.Fast]
 // summed along the rows and then down the columns.
 type correlation struct {
 	rows, cols int
-	taps       int // of a value
 	q          *mat.Dense
 	u, v       []float64 // nil unless q = u v*
 	up, left   int
@@ -44,7 +43,6 @@ func newCorrelation(rows, cols int, q *mat.Dense, up, left int, boundary Boundar
 	if taps > directTaps {
 		return nil
 	}
-	c.taps = taps
 	c.lines.New = func() any { return &correlationLine{x: make([]float64, cols+kc-1)} }
 	return c
 }

@@ -28,6 +28,5 @@
 // then they compute there, until Release. The others compute where the vectors are.
 //
 // All know their norms, and most a closed form of their normal equations or a fast transform in which
-// these are diagonal; [linops.StructureOf] says so. [NearCosines] makes a preconditioner of cosines for
-// operators that are nearly the same at all places of an image.
+// these are diagonal; [linops.StructureOf] says so.
 package imaging

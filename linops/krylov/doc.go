@@ -4,7 +4,6 @@
 //	CG         M x = rhs for a self-adjoint positive definite M
 //	MINRES     the same for a self-adjoint M of any sign
 //	LSQR       min ||A x - rhs||^2 + sum_j l_j^2 x_j^2
-//	Normal     (eta A*A + I) x = rhs, by A's closed form where it has one, else by CG
 //	Norm2      ||A||_2 by the Lanczos process, with an error bound
 //	Nystrom    M's large eigenvalues from products with random vectors, as a preconditioner
 //

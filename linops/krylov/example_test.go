@@ -10,26 +10,6 @@ import (
 	"surepipe/linops/krylov"
 )
 
-func ExampleNormal() {
-	dev := array.NewHost()
-	// A running difference, without a Structure.
-	a := linops.NewFunc(2, 3, func(dst, b []float64) {
-		dst[0], dst[1] = b[1]-b[0], b[2]-b[1]
-	}, func(dst, z []float64) {
-		dst[0], dst[1], dst[2] = -z[0], z[0]-z[1], z[1]
-	})
-	n := krylov.NewNormal(dev, a)
-	defer n.Release()
-	x := dev.Alloc(1, 3)
-	defer x.Free()
-	dev.Upload(x, []float64{4, 0, 0})
-	if err := n.Solve(context.Background(), x, x, 1); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Printf("%.3f\n", x.ToHost())
-	// Output: [2.500 1.000 0.500]
-}
-
 func ExampleNorm2() {
 	dev := array.NewHost()
 	sel, err := linops.NewSelection(dev, 6, []int{5, 0, 3})

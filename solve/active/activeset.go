@@ -40,7 +40,7 @@ var Entry = engine.Entry{
 }
 
 // newRecorded makes the method whose iterations are recorded for an unrolled derivative.
-func newRecorded(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {
+func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
 	switch {
 	case p.Loss != nil:
 		return nil, fmt.Errorf("solve: active sets need a quadratic loss; use ista or fista")
@@ -48,31 +48,7 @@ func newRecorded(ctx context.Context, p engine.Problem, o engine.Options) (engin
 		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0, " +
 			"or of norms of groups; use ista, fista or admm")
 	}
-	m, err := gradient.NewFISTA(ctx, p, o)
-	if err != nil {
-		return nil, err
-	}
-	return recorded{m}, nil
-}
-
-// recorded are the iterations of fista under the name of active sets.
-type recorded struct{ engine.Method }
-
-// Name is "active-set".
-func (recorded) Name() string { return "active-set" }
-
-// Traits are those of fista.
-func (m recorded) Traits() engine.Traits {
-	t := m.Method.Traits()
-	reweight := t.Reweight
-	t.Reweight = func(ctx context.Context, r prox.Prox) (engine.Method, error) {
-		other, err := reweight(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		return recorded{other}, nil
-	}
-	return t
+	return gradient.New(ctx, "active-set", p, true)
 }
 
 // New takes the weights of the regularizer.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/numerics/steps"
 	"surepipe/solve/engine"
@@ -46,9 +48,6 @@ const (
 	// the violations at b_k.
 	chordGoal  = 0.3
 	chordShare = 0.05
-	// chordSlow steps in a row may leave more than chordRate of the optimality.
-	chordSlow = 3
-	chordRate = 0.7
 	// memoryBound is how much longer an operation takes in products with a vector than in those of
 	// matrices, and roundTrips the number of products with all of A that new weights take.
 	memoryBound = 8
@@ -68,8 +67,8 @@ func (r *newtonOnLoss) chord(ctx context.Context) (moved bool, err error) {
 		return false, err
 	}
 	first := c.off()
-	off, best, slow := first, first, 0
-	for off > chordGoal*r.Tol && slow < chordSlow && r.held.spent < c.worth() {
+	off := first
+	for off > chordGoal*r.Tol && r.held.spent < c.worth() {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -82,9 +81,6 @@ func (r *newtonOnLoss) chord(ctx context.Context) (moved bool, err error) {
 		}
 		moved = true
 		off = c.off()
-		if slow++; off <= chordRate*best {
-			best, slow = off, 0
-		}
 	}
 	if moved {
 		err = c.land()
@@ -171,13 +167,13 @@ func (c *chords) off() float64 {
 	for i, j := range c.w.set {
 		e := c.a.subgradient(j, c.b[i], c.g[i])
 		all += e * e
-		if s := c.a.Task.Options.Shortness; s != nil {
+		if s := c.a.Task.Options.InverseLengths; s != nil {
 			byColumn = math.Hypot(byColumn, e*s[j])
 		}
 	}
 	slope := engine.Norm(c.now.Slope)
-	return max(engine.Relative(math.Sqrt(all), c.Yardstick.Scale(slope, norm2(c.b))),
-		engine.Relative(byColumn, c.Yardstick.ByColumn(slope)))
+	return max(engine.Relative(math.Sqrt(all), c.Scales.Scale(slope, floats.Norm(c.b, 2))),
+		engine.Relative(byColumn, c.Scales.ByColumn(slope)))
 }
 
 // scale is s.
@@ -256,21 +252,17 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 // reports false, and changes nothing, where that would change signs or is no descent.
 func (c *chords) combine() bool {
 	along := func(x []float64, xz array.Batch) (slope float64) {
-		var dot [1]float64
-		c.dev.Dot(dot[:], c.now.Slope, xz)
 		for i, j := range c.w.set {
 			slope += (c.a.w[j]*sign(c.b[i]) + c.a.q[j]*c.b[i]) * x[i]
 		}
-		return slope + dot[0]
+		return slope + engine.Inner(c.now.Slope, xz)
 	}
 	curve := func(x, y []float64, xz, yz array.Batch) (v float64) {
-		var dot [1]float64
 		c.dev.Mul(c.z, c.now.Curve, xz)
-		c.dev.Dot(dot[:], c.z, yz)
 		for i, j := range c.w.set {
 			v += c.a.q[j] * x[i] * y[i]
 		}
-		return v + dot[0]
+		return v + engine.Inner(c.z, yz)
 	}
 	t, u := 0.0, 0.0
 	a, h := along(c.d, c.dz), curve(c.d, c.d, c.dz, c.dz)
@@ -314,8 +306,6 @@ func (c *chords) combine() bool {
 // descend moves by d where the objective falls enough, and reports whether it does. The last step is
 // then e, unless signs have changed.
 func (c *chords) descend() bool {
-	var promised [1]float64
-	c.dev.Dot(promised[:], c.now.Slope, c.dz)
 	change, same := 0.0, true
 	for i, j := range c.w.set {
 		from, to := c.b[i], c.b[i]+c.d[i]
@@ -329,7 +319,7 @@ func (c *chords) descend() bool {
 	penalty := c.penalty + change
 	objective := c.n.s.Problem.Loss.Value(c.z, c.y) + penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(c.objective-c.penalty) + math.Abs(c.penalty))
-	if !(objective <= c.objective+sufficient*min(promised[0]+change, 0)+rounding) {
+	if !(objective <= c.objective+sufficient*min(engine.Inner(c.now.Slope, c.dz)+change, 0)+rounding) {
 		return false
 	}
 	c.dev.Copy(c.now.Z, c.z)
@@ -368,14 +358,14 @@ func (c *chords) land() error {
 
 // forward sets dst = A x for x on W, whose columns are held with weighted rows.
 func (c *chords) forward(dst array.Batch, x []float64) {
-	c.w.forward(c.dev, dst, x)
+	c.w.forward(dst, x)
 	c.dev.Mul(dst, dst, c.inverse)
 }
 
 // adjoint sets x = A* v on W.
 func (c *chords) adjoint(x []float64, v array.Batch) {
 	c.dev.Mul(c.z, v, c.inverse)
-	c.w.adjoint(c.dev, x, c.z)
+	c.w.adjoint(x, c.z)
 }
 
 func sign(v float64) float64 {
@@ -386,14 +376,6 @@ func sign(v float64) float64 {
 		return -1
 	}
 	return 0
-}
-
-func norm2(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v * v
-	}
-	return math.Sqrt(sum)
 }
 
 // hold makes the weights those of the loss at the solution, with the Gram matrix and the factor of
@@ -431,7 +413,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 		return err
 	}
 	a := solver.(*activeSet)
-	w := newWorkspace(held.kin, &a.splitting, r.y.N(), dim)
+	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim)
 	set = a.closure(set)
 	if err := w.extend(ctx, r.dev, a, set); err != nil {
 		w.Release()

@@ -13,12 +13,12 @@ import (
 // matrix and its factor, with which [chords] go on. A [engine.Path] carries them from one weight
 // of the regularizer to the next, whose first step starts where the last one ended.
 type heldWeights struct {
-	outer *engine.Family // of the problem with the loss
-	y     []float64      // the observations
-	kin   *engine.Family // of the problems with the squared loss
-	root  array.Batch
-	host  []float64 // sqrt(w)
-	path  engine.Path
+	outer  *engine.Family // of the problem with the loss
+	y      []float64      // the observations
+	family *engine.Family // of the problems with the squared loss
+	root   array.Batch
+	host   []float64 // sqrt(w)
+	path   engine.Path
 
 	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
 	spent   float64     // on chord steps, in operations
@@ -40,7 +40,7 @@ func heldBy(path *engine.Path, outer *engine.Family, y []float64) *heldWeights {
 
 // newHeldWeights keeps sqrt(w) on a device.
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
-	h := &heldWeights{outer: outer, y: y, kin: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),
+	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),
 		host: slices.Clone(root)}
 	dev.Upload(h.root, h.host)
 	inverse := make([]float64, len(root))

@@ -20,7 +20,7 @@ func (n *newton) identified(z, b float64) bool {
 		n.separate.Least() > illConditioned {
 		return false
 	}
-	size := engine.Epsilon * (n.Yardstick.Y + n.norm*b)
+	size := engine.Epsilon * (n.Scales.Y + n.norm*b)
 	rng := rand.New(rand.NewPCG(0x69646e74, uint64(len(n.set))))
 	sign := func() float64 { return float64(1 - 2*int(rng.Uint64()&1)) }
 	noise := make([]float64, n.y.N())
@@ -31,7 +31,7 @@ func (n *newton) identified(z, b float64) bool {
 	defer of.Free()
 	n.dev.Upload(of, noise)
 	e := make([]float64, len(n.set))
-	n.workspace.adjoint(n.dev, e, of)
+	n.workspace.adjoint(e, of)
 	for i, j := range n.set {
 		e[i] += sign() * engine.Epsilon * z * n.lengths[j]
 	}

@@ -60,7 +60,7 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	dev := y.Device()
 	d, dim := s.Task.Problem.A.Dims()
 	n := &newton{
-		Acceptance: engine.NewAcceptance(engine.NewYardstick(y, 0, s.Task.Options)), s: s, dev: dev, y: y,
+		Acceptance: engine.NewAcceptance(engine.NewScales(y, 0, s.Task.Options)), s: s, dev: dev, y: y,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
 		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
 		error: math.Inf(1),
@@ -158,7 +158,7 @@ func (n *newton) gradient() error {
 	for i, j := range n.set {
 		n.hostB[j] = n.at.B[i]
 	}
-	n.workspace.forward(n.dev, n.z, n.at.B)
+	n.workspace.forward(n.z, n.at.B)
 	n.dev.Lin(n.z, 1, n.z, -1, n.y)
 	n.dev.Upload(n.b, n.hostB)
 	n.s.Task.Problem.A.Adjoint(n.g, n.z)
@@ -178,26 +178,26 @@ func (n *newton) judge() (bool, error) {
 	if active := len(n.p.Active()); n.at.Products == 0 || active > n.normed+n.normed/grownShare {
 		n.norm, n.normed = max(n.norm, math.Sqrt(n.p.Norm(fewProducts))), active
 	}
-	n.Yardstick.Norm = n.norm
-	scale := n.Yardstick.Scale(zNorm, bNorm)
+	n.Scales.Norm = n.norm
+	scale := n.Scales.Scale(zNorm, bNorm)
 	_, dim := n.s.Task.Problem.A.Dims()
-	n.at.Floor = max(floorShare*n.Tol*n.Yardstick.Size(zNorm, bNorm)/math.Sqrt(float64(dim)),
-		noiseLevel*engine.Epsilon*n.Yardstick.Y)
-	lowest := n.at.Floor <= 2*noiseLevel*engine.Epsilon*n.Yardstick.Y
+	n.at.Floor = max(floorShare*n.Tol*n.Scales.Size(zNorm, bNorm)/math.Sqrt(float64(dim)),
+		noiseLevel*engine.Epsilon*n.Scales.Y)
+	lowest := n.at.Floor <= 2*noiseLevel*engine.Epsilon*n.Scales.Y
 	measured, byColumn := n.measure()
 	optimality := engine.Relative(measured, scale)
-	if n.s.Task.Options.Shortness != nil {
-		optimality = max(optimality, engine.Relative(byColumn, n.Yardstick.ByColumn(zNorm)))
+	if n.s.Task.Options.InverseLengths != nil {
+		optimality = max(optimality, engine.Relative(byColumn, n.Scales.ByColumn(zNorm)))
 	}
 	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
 		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(),
 			n.Convergence.Iterations)
 	}
-	bound := engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Yardstick, zNorm, bNorm,
+	bound := engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Scales, zNorm, bNorm,
 		measured)
-	if bound > n.Yardstick.Allowed(zNorm) && optimality <= n.Good {
+	if bound > n.Scales.Allowed(zNorm) && optimality <= n.Good {
 		if exact, ok := n.toFace(); ok {
-			bound = min(bound, max(exact, engine.Roundings*engine.Epsilon*(n.Yardstick.Y+n.norm*bNorm)))
+			bound = min(bound, max(exact, engine.Roundings*engine.Epsilon*(n.Scales.Y+n.norm*bNorm)))
 		}
 	}
 	n.Accept(optimality, optimality, bound, zNorm)
@@ -213,7 +213,7 @@ func (n *newton) judge() (bool, error) {
 		n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
 		return true, n.dev.Err()
 	case n.Convergence.Converged:
-		return n.violations == 0 && refined && n.near(n.Good*n.Yardstick.Matters(zNorm)), n.dev.Err()
+		return n.violations == 0 && refined && n.near(n.Good*n.Scales.Matters(zNorm)), n.dev.Err()
 	}
 	return n.settled >= mostSettled || n.settled > 1 && n.violations == 0 && refined && lowest, n.dev.Err()
 }
@@ -246,7 +246,7 @@ func (n *newton) measure() (all, byColumn float64) {
 	n.s.subgradients(n.e, n.hostB, n.hostG)
 	for j, e := range n.e {
 		all += e * e
-		if s := n.s.Task.Options.Shortness; s != nil {
+		if s := n.s.Task.Options.InverseLengths; s != nil {
 			byColumn = math.Hypot(byColumn, e*s[j])
 		}
 		n.outside[j] = 0

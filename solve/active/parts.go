@@ -20,7 +20,10 @@ func (w *workspace) diagonal() []float64 {
 	if !w.stored() {
 		return nil
 	}
-	n, at := len(w.p.Active()), w.activePlaces()
+	n, at := len(w.p.Active()), make(map[int]int)
+	for s, i := range w.p.Active() {
+		at[w.set[i]] = s
+	}
 	d, _ := w.parts[0].A.Dims()
 	var out, values []float64
 	x := make([]float64, diagonalRows*n)
@@ -50,36 +53,18 @@ func (w *workspace) stored() bool {
 		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
 }
 
-// activePlaces maps the active coordinates to their places among them.
-func (w *workspace) activePlaces() map[int]int {
-	active := w.p.Active()
-	at := make(map[int]int, len(active))
-	for s, i := range active {
-		at[w.set[i]] = s
-	}
-	return at
-}
-
 // correlations are A_S* v_i for the active set S, k x n, and false where the columns are not held any
 // more.
 func (w *workspace) correlations(v array.Batch) (x []float64, ok bool) {
-	active := w.p.Active()
+	active, n := w.p.Active(), len(w.set)
 	if len(w.parts) == 0 && len(active) > 0 {
 		return nil, false
 	}
-	dev, k, n, at := v.Device(), v.K(), len(active), w.activePlaces()
-	x = make([]float64, k*n)
-	for _, c := range w.parts {
-		out := dev.Alloc(k, len(c.Set))
-		c.A.Adjoint(out, v)
-		values := out.ToHost()
-		out.Free()
-		for col, j := range c.Set {
-			if s, ok := at[j]; ok {
-				for i := range k {
-					x[i*n+s] = values[i*len(c.Set)+col]
-				}
-			}
+	all := make([]float64, v.K()*n)
+	w.adjoint(all, v)
+	for i := range v.K() {
+		for _, s := range active {
+			x = append(x, all[i*n+s])
 		}
 	}
 	return x, true
@@ -109,25 +94,14 @@ func (w *workspace) images(dst, v array.Batch) bool {
 	if !ok {
 		return false
 	}
-	dev, k, n, at := v.Device(), v.K(), len(w.p.Active()), w.activePlaces()
-	w.p.SolveEach(x, k)
-	dev.Fill(dst, 0)
-	image := dev.Alloc(k, dst.N())
-	defer image.Free()
-	for _, c := range w.parts {
-		values := make([]float64, k*len(c.Set))
-		for col, j := range c.Set {
-			if s, ok := at[j]; ok {
-				for i := range k {
-					values[i*len(c.Set)+col] = x[i*n+s]
-				}
-			}
+	active, n := w.p.Active(), len(w.set)
+	w.p.SolveEach(x, v.K())
+	all := make([]float64, v.K()*n)
+	for i := range v.K() {
+		for c, s := range active {
+			all[i*n+s] = x[i*len(active)+c]
 		}
-		in := dev.Alloc(k, len(c.Set))
-		dev.Upload(in, values)
-		c.A.Forward(image, in)
-		in.Free()
-		dev.Lin(dst, 1, dst, 1, image)
 	}
+	w.forward(dst, all)
 	return true
 }

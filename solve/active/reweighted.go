@@ -127,7 +127,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 	d, dim := p.A.Dims()
 	dev := y.Device()
 	r := &newtonOnLoss{
-		Acceptance: engine.NewAcceptance(engine.LossYardstick(p, y, n.norm2, n.s.Options)), n: n, dev: dev, y: y,
+		Acceptance: engine.NewAcceptance(engine.LossScales(p, y, n.norm2, n.s.Options)), n: n, dev: dev, y: y,
 		best: math.Inf(1), fallen: math.Inf(1),
 		now: engine.NewFit(dev, d, dim), next: engine.NewFit(dev, d, dim), observed: y.ToHost(), rhs: dev.Alloc(1, d),
 		reach: firstReach, loosest: loosest,
@@ -208,7 +208,7 @@ func (r *newtonOnLoss) start() error {
 func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	p, o := r.n.s.Problem, r.n.s.Options
 	p.A.Adjoint(r.now.G, r.now.Slope)
-	optimality, bound, size, err := r.now.Judge(ctx, p, r.y, r.Yardstick, r.n.norm2, o.Shortness, false)
+	optimality, bound, size, err := r.now.Judge(ctx, p, r.y, r.Scales, r.n.norm2, o.InverseLengths, false)
 	if err != nil {
 		return false, err
 	}
@@ -266,7 +266,7 @@ func (r *newtonOnLoss) weighted() engine.Task {
 	s := r.n.s
 	s.Problem.A = engine.NewWeightedRows(s.Problem.A, r.held.root, r.held.host, nil)
 	s.Problem.Loss, s.Loss, s.Quadratic = nil, nil, true
-	s.Lengths2, s.Units, s.From, s.Family = nil, nil, nil, r.held.kin
+	s.Lengths2, s.Units, s.From, s.Family = nil, nil, nil, r.held.family
 	s.Options.Point, s.Options.Sigma2, s.Options.Choices = false, 0, nil
 	return s
 }
@@ -322,9 +322,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	defer dz.Free()
 	p.A.Forward(ab, b)
 	dev.Lin(dz, 1, ab, -1, r.now.Z)
-	var promised [1]float64
-	dev.Dot(promised[:], r.now.Slope, dz)
-	promised[0] += r.n.value(b) - r.penalty
+	promised := engine.Inner(r.now.Slope, dz) + r.n.value(b) - r.penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
 	return steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
 		if t == 1 {
@@ -336,7 +334,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		}
 		penalty := r.n.value(r.next.B)
 		objective := p.Loss.Value(r.next.Z, r.y) + penalty
-		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
+		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised, 0)+rounding) {
 			return false, err
 		}
 		if t < 1 { // sums of steps would add up rounding errors

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -38,28 +40,19 @@ func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	return &screened{Everywhere: engine.Everywhere{Task: s}, r: prox.StructureOf(s.Problem.R)}, nil
 }
 
-// separable are the weights of a sum over coordinates.
+// separable are the weights of a sum over coordinates, and a number to recognize them by.
 type separable struct {
-	w        []float64
-	positive []bool
-	key      uint64 // of all weights, to recognize them by
+	splitting
+	key uint64
 }
 
 // separableOf reads the weights of a regularizer on R^n.
 func separableOf(r prox.Prox, n int) separable {
-	w, q, positive := prox.StructureOf(r).Sparse(n)
-	s := separable{w: make([]float64, n), positive: make([]bool, n), key: 14695981039346656037}
-	copy(s.w, w)
-	copy(s.positive, positive)
+	s := separable{splittingOf(prox.StructureOf(r), n), 14695981039346656037}
 	mix := func(v uint64) { s.key = (s.key ^ v) * 1099511628211 }
 	for j := range n {
-		if q != nil && math.IsInf(q[j], 1) {
-			s.w[j] = q[j]
-		}
 		mix(math.Float64bits(s.w[j]))
-		if q != nil {
-			mix(math.Float64bits(q[j]))
-		}
+		mix(math.Float64bits(s.q[j]))
 		if s.positive[j] {
 			mix(1)
 		}
@@ -94,7 +87,7 @@ func (s *screened) Solve(ctx context.Context, y array.Batch, from engine.From) (
 	if from.Near != nil && !s.Task.Family.Moves {
 		return s.solveNear(ctx, y, here, from)
 	}
-	w := resumeWindow(from.Path, s.Task.Family, y)
+	w := resumeScreening(from.Path, s.Task.Family, y)
 	if w == nil {
 		var err error
 		if w, err = s.open(ctx, y, here, from.B); err != nil {
@@ -115,7 +108,7 @@ func (s *screened) Solve(ctx context.Context, y array.Batch, from engine.From) (
 const mostRounds = 100
 
 // solve finds the solution of the weights here.
-func (s *screened) solve(ctx context.Context, w *window, y array.Batch, here separable,
+func (s *screened) solve(ctx context.Context, w *screening, y array.Batch, here separable,
 	from engine.From) (*engine.Solution, error) {
 	for range mostRounds {
 		v := w.verified(here.key)
@@ -135,7 +128,7 @@ func (s *screened) solve(ctx context.Context, w *window, y array.Batch, here sep
 
 // repeat solves on the columns in memory what has been verified, where the next solve of the path
 // starts, and the derivative is computed.
-func (s *screened) repeat(ctx context.Context, w *window, y array.Batch, here separable,
+func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here separable,
 	v *verified) (*engine.Solution, error) {
 	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
 	if err != nil {
@@ -168,13 +161,13 @@ func (s *screened) repeat(ctx context.Context, w *window, y array.Batch, here se
 }
 
 // on is the solver on the columns in memory, and the regularizer there, the caller's to release.
-func (s *screened) on(ctx context.Context, w *window, r prox.Prox) (prox.Prox, engine.Solver, error) {
+func (s *screened) on(ctx context.Context, w *screening, r prox.Prox) (prox.Prox, engine.Solver, error) {
 	inner := s.Task
 	inner.Problem = engine.Problem{A: w.columns, Device: w.columns.dev}
 	inner.Family, inner.Options.Point, inner.Options.Compact = w.inner, true, false
 	inner.Lengths2, inner.Units = gather(s.Task.Lengths(), w.set), gather(s.Task.Units, w.set)
 	inner.Even = false
-	inner.Options.Shortness = gather(s.Task.Options.Shortness, w.set)
+	inner.Options.InverseLengths = gather(s.Task.Options.InverseLengths, w.set)
 	var err error
 	if inner.Problem.R, err = prox.StructureOf(r).On(inner.Problem.Device, w.columns.set); err != nil {
 		return nil, nil, err
@@ -201,7 +194,7 @@ func gather(values []float64, set []int) []float64 {
 
 // wide turns a solution on the columns in memory into one of the whole problem. The point keeps the
 // columns and the regularizer r.
-func (s *screened) wide(w *window, y array.Batch, sol *engine.Solution, r prox.Prox) {
+func (s *screened) wide(w *screening, y array.Batch, sol *engine.Solution, r prox.Prox) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
 	at, columns := sol.At, w.columns
@@ -230,13 +223,13 @@ func (s *screened) wide(w *window, y array.Batch, sol *engine.Solution, r prox.P
 
 // judge applies the rule of acceptance to a solution on the columns in memory: outside of them the
 // gradient is g, up to a change of the residual by moved.
-func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *engine.Solution, misfit array.Batch,
+func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *engine.Solution, misfit array.Batch,
 	here separable, g []float64, moved float64) {
 	o, dev := s.Task.Options, y.Device()
 	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
-	a := engine.NewAcceptance(engine.NewYardstick(y, 0, o))
-	a.Yardstick.Norm = max(engine.Relative(norm(g), zNorm), math.Sqrt(sol.At.Norm2))
-	scale := a.Yardstick.Scale(zNorm, bNorm)
+	a := engine.NewAcceptance(engine.NewScales(y, 0, o))
+	a.Scales.Norm = max(engine.Relative(floats.Norm(g, 2), zNorm), math.Sqrt(sol.At.Norm2))
+	scale := a.Scales.Scale(zNorm, bNorm)
 	all, byColumn := 0.0, 0.0
 	lengths2 := s.Task.Lengths()
 	face := moved == 0
@@ -244,26 +237,26 @@ func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *eng
 		if w.in[j] || math.IsInf(here.w[j], 1) {
 			continue
 		}
-		length := s.length(lengths2, a.Yardstick.Norm, j)
+		length := s.length(lengths2, a.Scales.Norm, j)
 		pull := math.Abs(v)
 		if here.positive[j] {
 			pull = max(-v, 0)
 		}
 		if e := pull + moved*length - here.w[j]; e > 0 {
 			all += e * e
-			if o.Shortness != nil {
-				byColumn = math.Hypot(byColumn, e*o.Shortness[j])
+			if o.InverseLengths != nil {
+				byColumn = math.Hypot(byColumn, e*o.InverseLengths[j])
 			}
 		}
 		face = face && pull+2*sol.Error*length <= here.w[j]
 	}
 	optimality := math.Hypot(sol.Optimality, engine.Relative(math.Sqrt(all), scale))
-	optimality = max(optimality, engine.Relative(byColumn, a.Yardstick.ByColumn(zNorm)))
+	optimality = max(optimality, engine.Relative(byColumn, a.Scales.ByColumn(zNorm)))
 	gradient := dev.Put(g, 1, len(g))
 	defer gradient.Free()
-	bound := engine.ErrorBound(ctx, s.Task.Problem, sol.B, misfit, gradient, a.Yardstick, zNorm, bNorm,
+	bound := engine.ErrorBound(ctx, s.Task.Problem, sol.B, misfit, gradient, a.Scales, zNorm, bNorm,
 		optimality*scale)
-	if bound > a.Yardstick.Allowed(zNorm) && face {
+	if bound > a.Scales.Allowed(zNorm) && face {
 		// The columns outside are farther from violating their conditions than the error moves them.
 		bound = min(bound, sol.Error)
 	}
@@ -286,13 +279,4 @@ func (s *screened) length(lengths2 []float64, bound float64, j int) float64 {
 		length *= s.Task.Units[j]
 	}
 	return length
-}
-
-// norm is that of values on the host.
-func norm(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v * v
-	}
-	return math.Sqrt(sum)
 }

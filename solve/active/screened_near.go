@@ -16,7 +16,7 @@ import (
 // neighbourhood is what solves near each other share: columns in memory, on which they all start at
 // the same point, and solutions that have been verified for all columns.
 type neighbourhood struct {
-	*window
+	*screening
 	refs []*verified
 }
 
@@ -33,7 +33,7 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 	if err != nil {
 		return nil, err
 	}
-	w := near.window
+	w := near.screening
 	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 
 // near is the neighbourhood of the solve, which the first one makes.
 func (s *screened) near(ctx context.Context, y array.Batch, from engine.From) (*neighbourhood, error) {
-	if kept, ok := from.Near.Kept.(*neighbourhood); ok && kept.kin == s.Task.Family &&
+	if kept, ok := from.Near.Kept.(*neighbourhood); ok && kept.family == s.Task.Family &&
 		slices.Equal(kept.y, y.ToHost()) {
 		return kept, nil
 	}
@@ -91,7 +91,7 @@ func (s *screened) near(ctx context.Context, y array.Batch, from engine.From) (*
 	if err != nil {
 		return nil, err
 	}
-	n := &neighbourhood{window: w}
+	n := &neighbourhood{screening: w}
 	if err := s.settle(ctx, n, y, steps); err != nil {
 		w.Release()
 		return nil, err
@@ -116,7 +116,7 @@ func (s *screened) steps(from engine.From) (steps []step, err error) {
 // settle puts columns into memory until the solutions on them are those of the whole problem at all
 // steps.
 func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, steps []step) error {
-	w, last := n.window, len(steps)-1
+	w, last := n.screening, len(steps)-1
 	for range mostRounds {
 		if err := s.choose(ctx, w, y, steps[last].separable); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here sepa
 	g, off := n.interpolate(misfit.ToHost())
 	lengths2, bound := s.Task.Lengths(), 0.0
 	if lengths2 == nil {
-		bound = engine.NewYardstick(misfit, 0, s.Task.Options).Norm
+		bound = engine.NewScales(misfit, 0, s.Task.Options).Norm
 	}
 	for j, v := range g {
 		if !n.in[j] {

@@ -15,8 +15,8 @@ import (
 // its Gram matrix and the factor of the active part, and the point where they have come to. A Path
 // carries it from one solve to the next.
 type workspace struct {
-	kin *engine.Family
-	y   []float64 // the observations
+	family *engine.Family
+	y      []float64 // the observations
 
 	hostB, hostZ, hostG []float64 // b, A b - y, and the gradient A*(A b - y)
 
@@ -58,8 +58,8 @@ type program interface {
 	FormEach(x []float64, k int) []float64
 }
 
-func newWorkspace(kin *engine.Family, s *splitting, d, dim int) *workspace {
-	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
+func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {
+	w := &workspace{family: family, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
 		place: make([]int, dim)}
 	for j := range w.place {
 		w.place[j] = -1
@@ -86,14 +86,14 @@ const (
 
 // resume returns the workspace that the path holds for solves of this family at y, or at any y of a
 // family that moves; nil where it holds none.
-func resume(path *engine.Path, kin *engine.Family, y array.Batch) *workspace {
+func resume(path *engine.Path, family *engine.Family, y array.Batch) *workspace {
 	kept := path.Take()
 	if kept == nil {
 		return nil
 	}
 	w, ok := kept.(*workspace)
-	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast &&
-		(kin.Moves || slices.Equal(w.y, y.ToHost())) {
+	if ok && w.family == family && len(w.set) <= idleShare*len(w.p.Active())+idleLeast &&
+		(family.Moves || slices.Equal(w.y, y.ToHost())) {
 		return w
 	}
 	kept.Release()
@@ -130,38 +130,43 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 	return nil
 }
 
-// forward sets dst = A x, for x on the working set.
-func (w *workspace) forward(dev array.Device, dst array.Batch, x []float64) {
+// forward sets dst_i = A x_i, for k vectors x_i on the working set, one after the other.
+func (w *workspace) forward(dst array.Batch, x []float64) {
+	dev, k, n := dst.Device(), dst.K(), len(w.set)
 	dev.Fill(dst, 0)
-	image := dev.Alloc(1, dst.N())
+	image := dev.Alloc(k, dst.N())
 	defer image.Free()
 	for _, c := range w.parts {
-		b := make([]float64, len(c.Set))
+		b := make([]float64, 0, k*len(c.Set))
 		zero := true
-		for i, j := range c.Set {
-			b[i] = x[w.place[j]]
-			zero = zero && b[i] == 0
+		for i := range k {
+			for _, j := range c.Set {
+				v := x[i*n+w.place[j]]
+				b, zero = append(b, v), zero && v == 0
+			}
 		}
 		if zero {
 			continue
 		}
-		part := dev.Alloc(1, len(b))
-		dev.Upload(part, b)
+		part := dev.Put(b, k, len(c.Set))
 		c.A.Forward(image, part)
 		part.Free()
 		dev.Lin(dst, 1, dst, 1, image)
 	}
 }
 
-// adjoint sets x = A* z on the working set.
-func (w *workspace) adjoint(dev array.Device, x []float64, z array.Batch) {
+// adjoint sets x_i = A* z_i on the working set.
+func (w *workspace) adjoint(x []float64, z array.Batch) {
+	dev, k, n := z.Device(), z.K(), len(w.set)
 	for _, c := range w.parts {
-		out := dev.Alloc(1, len(c.Set))
+		out := dev.Alloc(k, len(c.Set))
 		c.A.Adjoint(out, z)
 		values := out.ToHost()
 		out.Free()
-		for i, j := range c.Set {
-			x[w.place[j]] = values[i]
+		for i := range k {
+			for col, j := range c.Set {
+				x[i*n+w.place[j]] = values[i*len(c.Set)+col]
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 //
 // In reverse, y += A N^+ of the adjoint of b.
 type direct struct {
-	p      engine.Problem
+	engine.Named
 	choice engine.Choice
 	form   closedForm
 }
@@ -63,12 +63,12 @@ func newDirect(ctx context.Context, p engine.Problem, _ engine.Options) (engine.
 	if err != nil {
 		return nil, err
 	}
-	return checked(&direct{p, choice, form})
+	return checked(&direct{engine.Named{Label: "direct", P: p}, choice, form})
 }
 
 // checked is s, unless the device has failed.
 func checked(s *direct) (engine.Method, error) {
-	if err := s.p.Device.Sync(); err != nil {
+	if err := s.P.Device.Sync(); err != nil {
 		s.Release()
 		return nil, err
 	}
@@ -115,18 +115,12 @@ func finite(q []float64, must bool) []float64 {
 	return q
 }
 
-// Name is "direct".
-func (s *direct) Name() string { return "direct" }
-
-// Problem is the problem that it solves.
-func (s *direct) Problem() engine.Problem { return s.p }
-
 // Release frees the factors.
 func (s *direct) Release() { s.form.Release() }
 
 // reweight shares what does not depend on the penalty.
 func (s *direct) reweight(ctx context.Context, r prox.Prox) (engine.Method, error) {
-	p := s.p
+	p := s.P
 	p.R = r
 	q := curvatures(p)
 	if q == nil {
@@ -139,7 +133,7 @@ func (s *direct) reweight(ctx context.Context, r prox.Prox) (engine.Method, erro
 	if form == nil {
 		return newDirect(ctx, p, engine.Options{})
 	}
-	return checked(&direct{p, s.choice, form})
+	return checked(&direct{engine.Named{Label: "direct", P: p}, s.choice, form})
 }
 
 // directRun is one solve.
@@ -163,7 +157,7 @@ func (s *direct) Traits() engine.Traits {
 
 // Init allocates the solution. It ignores b0.
 func (s *direct) Init(w *engine.Work, _ array.Batch) error {
-	d, p := s.p.A.Dims()
+	d, p := s.P.A.Dims()
 	r := &directRun{w.Device().Alloc(1, p), w.Device().Alloc(1, d)}
 	w.Own, w.Free = r, func() {
 		r.b.Free()
@@ -176,7 +170,7 @@ func (s *direct) Init(w *engine.Work, _ array.Batch) error {
 func (s *direct) Step(_ context.Context, w *engine.Work, _ bool) (prox.Derivative, error) {
 	r := w.Own.(*directRun)
 	s.form.Coefficients(r.b, w.Y)
-	s.p.A.Forward(r.mu, r.b)
+	s.P.A.Forward(r.mu, r.b)
 	return nil, w.Device().Err()
 }
 
@@ -190,18 +184,18 @@ const leastGood = 1e-8
 
 // examine measures the accuracy of the closed form: for every column, with g = A* (y - A b) - Q b, the
 // optimality is |g_j| over n_j, the root of N's diagonal, and over the size of errors that matter
-// ([engine.Yardstick]), all squared and summed. Behind K, whose products cancel, the rounding of b itself
+// ([engine.Scales]), all squared and summed. Behind K, whose products cancel, the rounding of b itself
 // changes g_j/n_j by some eps n_j |b_j|. The bound of mu_hat's error is the distance by which a step
 // of iterative refinement moves it.
 func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ float64, _ bool) error {
 	dev, at := w.Device(), w.Own.(*directRun)
-	d, dim := s.p.A.Dims()
+	d, dim := s.P.A.Dims()
 	r, g, step := dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, dim)
 	defer r.Free()
 	defer g.Free()
 	defer step.Free()
 	dev.Lin(r, 1, w.Y, -1, at.mu)
-	s.p.A.Adjoint(g, r)
+	s.P.A.Adjoint(g, r)
 	s.lessCurvature(g, at.b)
 	residual := engine.Norm(r)
 	left, rounding := 0.0, 0.0
@@ -214,11 +208,11 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 		}
 	}
 	s.form.inverse(step, g)
-	s.p.A.Forward(r, step)
+	s.P.A.Forward(r, step)
 	c.Convergence.Closed = true
 	c.Good = math.Max(c.Good, leastGood)
-	size := c.Yardstick.Size(residual, 0)
-	if s.p.K != nil {
+	size := c.Scales.Size(residual, 0)
+	if s.P.K != nil {
 		size = math.Max(size, engine.Roundings*engine.Epsilon/c.Good*math.Sqrt(rounding))
 	}
 	optimality := engine.Relative(math.Sqrt(left), size)
@@ -228,7 +222,7 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 
 // lessCurvature sets g -= Q b.
 func (s *direct) lessCurvature(g, b array.Batch) {
-	dev, q := g.Device(), curvatures(s.p)
+	dev, q := g.Device(), curvatures(s.P)
 	z := dev.Alloc(1, len(q))
 	defer z.Free()
 	for i, v := range q {
@@ -237,7 +231,7 @@ func (s *direct) lessCurvature(g, b array.Batch) {
 		}
 	}
 	dev.Upload(z, q)
-	if s.p.K == nil {
+	if s.P.K == nil {
 		dev.Mul(z, z, b)
 		dev.Lin(g, 1, g, -1, z)
 		return
@@ -245,9 +239,9 @@ func (s *direct) lessCurvature(g, b array.Batch) {
 	kb, back := dev.Alloc(1, len(q)), dev.Alloc(1, g.N())
 	defer kb.Free()
 	defer back.Free()
-	s.p.K.Forward(kb, b)
+	s.P.K.Forward(kb, b)
 	dev.Mul(z, z, kb)
-	s.p.K.Adjoint(back, z)
+	s.P.K.Adjoint(back, z)
 	dev.Lin(g, 1, g, -1, back)
 }
 

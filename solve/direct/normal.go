@@ -288,8 +288,7 @@ type choleskyNormal struct {
 	norms []float64
 }
 
-// mostFactorFlops is the largest number of operations of a sparse factor, some ten seconds with those
-// for the traces: beyond it iterations and probes are faster.
+// mostFactorFlops is the largest number of operations of a sparse factor: beyond it iterations and probes are faster.
 const mostFactorFlops = 2e10
 
 func newCholeskyNormal(s *quadratic) (closedForm, engine.Choice, error) {
@@ -379,8 +378,7 @@ func (f *choleskyNormal) less(g, b []float64) {
 	}
 }
 
-// normalRoundings is how many eps that is: on images with 40% of the pixels missing up to 80 at
-// weights from 1e8 to 1e14.
+// normalRoundings is how many eps of its diagonal rounding errors change N by.
 const normalRoundings = 256
 
 // traces come from the entries of N^{-1} at the places of N. Rounding errors change N by some eps of

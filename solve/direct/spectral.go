@@ -12,7 +12,6 @@ import (
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/spd"
 )
 
 // spectral is the closed form by a matrix A. For r(b) = c/2 ||b||^2, with the thin singular value
@@ -54,7 +53,7 @@ type spectral struct {
 func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.Choice, error) {
 	s := &spectral{p: p, w: w, curve: c, margin: math.Inf(1)}
 	x := linops.ToDense(p.Device, p.A)
-	s.norms = columnNorms(x)
+	s.norms = numerics.ColumnLengths(x)
 	least, most := math.Inf(1), 0.0
 	for _, v := range s.norms {
 		if v > 0 {
@@ -64,7 +63,7 @@ func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.C
 	s.all = make([]float64, len(s.norms))
 	beside := func(int) float64 { return math.Sqrt(c) }
 	if w != nil {
-		own := columnNorms(w)
+		own := numerics.ColumnLengths(w)
 		beside = func(j int) float64 { return own[j] }
 	}
 	for j, v := range s.norms {
@@ -85,18 +84,6 @@ func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.C
 		return nil, choice, err
 	}
 	return s, choice, nil
-}
-
-// columnNorms are the lengths of x's columns.
-func columnNorms(x *mat.Dense) []float64 {
-	d, p := x.Dims()
-	norms := make([]float64, p)
-	for i := range d {
-		for j, v := range x.RawRowView(i) {
-			norms[j] = math.Hypot(norms[j], v)
-		}
-	}
-	return norms
 }
 
 // errSpectrum says that the singular values of A are not resolved by their squares.
@@ -167,8 +154,8 @@ func (s *spectral) factorGraded(x *mat.Dense) error {
 	d, dim := x.Dims()
 	scale := make([]float64, dim)
 	for j, v := range s.norms {
-		if scale[j] = spd.Unit(v); v == 0 {
-			scale[j] = spd.Unit(s.all[j])
+		if scale[j] = numerics.Unit(v); v == 0 {
+			scale[j] = numerics.Unit(s.all[j])
 		}
 	}
 	w := s.w

@@ -11,15 +11,15 @@ import (
 // Acceptance is the stopping rule of a solve: the optimality is within the tolerance, and the error
 // of mu_hat, where a duality gap bounds it, is within the allowed error.
 type Acceptance struct {
-	Yardstick   Yardstick   // of errors that matter
+	Scales      Scales      // of errors that matter
 	Good        float64     // the optimality of a converged solve
 	Tol         float64     // the optimality required now: Good, or less where the error requires it
 	Convergence Convergence // so far
 }
 
-// NewAcceptance is the rule for a yardstick.
-func NewAcceptance(stick Yardstick) Acceptance {
-	return Acceptance{Yardstick: stick, Good: stick.Tol, Tol: stick.Tol}
+// NewAcceptance is the rule for some scales.
+func NewAcceptance(scales Scales) Acceptance {
+	return Acceptance{Scales: scales, Good: scales.Tol, Tol: scales.Tol}
 }
 
 // Where the error of mu_hat is too large at a point within the tolerance, the tolerance is
@@ -32,7 +32,7 @@ const (
 // Accept records an iterate: its optimality, the bound of its error (NaN if there is none), and the
 // norm of its residual. step is the part of the optimality that the iteration itself can reduce.
 func (a *Acceptance) Accept(optimality, step, bound, residual float64) {
-	within := !(bound > a.Yardstick.Allowed(residual))
+	within := !(bound > a.Scales.Allowed(residual))
 	if math.IsInf(bound, 1) {
 		bound = math.NaN() // not within, and of no use to anybody
 	}
@@ -64,8 +64,8 @@ type Watch struct {
 }
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Watch {
-	a := NewAcceptance(yardstick(m.Problem(), y, traits.Norm2, o))
-	return &Watch{Acceptance: a, m: m, traits: traits, Options: o, Part: part, Scale: a.Yardstick.First()}
+	a := NewAcceptance(scalesOf(m.Problem(), y, traits.Norm2, o))
+	return &Watch{Acceptance: a, m: m, traits: traits, Options: o, Part: part, Scale: a.Scales.First()}
 }
 
 // Release frees the vectors of the checks.
@@ -93,7 +93,7 @@ func (c *Watch) after(ctx context.Context, w *Work, measured float64, last bool)
 	}
 	own := c.traits.Own
 	if own != nil && own.Residual != nil {
-		c.Scale = c.Yardstick.Scale(own.Residual(w), 0)
+		c.Scale = c.Scales.Scale(own.Residual(w), 0)
 	}
 	c.Convergence.Optimality = Relative(measured, c.Scale)
 	if c.Wait > 0 {
@@ -128,28 +128,28 @@ func (c *Watch) look(ctx context.Context, w *Work, measured float64, last bool) 
 	p.A.Forward(c.z, w.B)
 	dev.Lin(c.z, 1, c.z, -1, w.Y)
 	zNorm, bNorm := Norm(c.z), Norm(w.B)
-	c.Scale = c.Yardstick.Scale(zNorm, bNorm)
+	c.Scale = c.Scales.Scale(zNorm, bNorm)
 	c.Convergence.Optimality = Relative(measured, c.Scale)
 	if !last && measured > c.Tol*c.Scale {
 		return nil
 	}
-	if !c.Part || !c.traits.Exact || c.Options.Shortness != nil {
+	if !c.Part || !c.traits.Exact || c.Options.InverseLengths != nil {
 		p.A.Adjoint(c.g, c.z)
 	}
 	optimality := c.Convergence.Optimality
-	if !c.traits.Exact || c.Options.Shortness != nil {
-		residual, byColumn, err := proximalResidual(p, w.B, c.g, StepFor(p, c.traits.Norm2), c.Options.Shortness)
+	if !c.traits.Exact || c.Options.InverseLengths != nil {
+		residual, byColumn, err := proximalResidual(p, w.B, c.g, StepFor(p, c.traits.Norm2), c.Options.InverseLengths)
 		if err != nil {
 			return err
 		}
 		if !c.traits.Exact {
 			measured = residual
 		}
-		optimality = max(Relative(measured, c.Scale), Relative(byColumn, c.Yardstick.ByColumn(zNorm)))
+		optimality = max(Relative(measured, c.Scale), Relative(byColumn, c.Scales.ByColumn(zNorm)))
 	}
 	bound := math.NaN()
 	if !c.Part {
-		bound = ErrorBound(ctx, p, w.B, c.z, c.g, c.Yardstick, zNorm, bNorm, measured)
+		bound = ErrorBound(ctx, p, w.B, c.z, c.g, c.Scales, zNorm, bNorm, measured)
 	}
 	c.Accept(optimality, Relative(measured, c.Scale), bound, zNorm)
 	if !c.Convergence.Converged {
@@ -170,13 +170,13 @@ func (c *Watch) lookAtLoss(ctx context.Context, w *Work, measured float64, last 
 	p.A.Forward(f.Z, f.B)
 	f.At(p.Loss, w.Y)
 	zNorm, bNorm := Norm(f.Slope), Norm(f.B)
-	c.Scale = c.Yardstick.Scale(zNorm, bNorm)
+	c.Scale = c.Scales.Scale(zNorm, bNorm)
 	c.Convergence.Optimality = Relative(measured, c.Scale)
 	if !last && measured > c.Tol*c.Scale {
 		return nil
 	}
 	p.A.Adjoint(f.G, f.Slope)
-	optimality, bound, size, err := f.Judge(ctx, p, w.Y, c.Yardstick, c.traits.Norm2, c.Options.Shortness, c.Part)
+	optimality, bound, size, err := f.Judge(ctx, p, w.Y, c.Scales, c.traits.Norm2, c.Options.InverseLengths, c.Part)
 	if err != nil {
 		return err
 	}

@@ -54,12 +54,12 @@ func (at *Point) behind(w *Work, traits Traits) {
 	at.Argument, at.Eta = w.Device().Alloc(1, v.N()), w.Stepped
 	w.Device().Copy(at.Argument, v)
 	u := traits.Dual(w)
-	at.dual = w.Device().Alloc(1, u.N())
-	w.Device().Copy(at.dual, u)
+	at.rest.dual = w.Device().Alloc(1, u.N())
+	w.Device().Copy(at.rest.dual, u)
 	if traits.Kept != nil {
-		at.kept = traits.Kept(w)
+		at.rest.kept = traits.Kept(w)
 	}
-	at.ended = traits.Ended != nil && traits.Ended(w)
+	at.rest.ended = traits.Ended != nil && traits.Ended(w)
 }
 
 // Continue does more iterations from the solution of a problem with r(K b), whatever its optimality
@@ -67,12 +67,12 @@ func (at *Point) behind(w *Work, traits Traits) {
 // whether there were any to do.
 func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	at := s.At
-	if at.ended {
+	if at.rest.ended {
 		return false, nil
 	}
 	o := at.Options
 	o.MaxIter, o.Point, o.endless = iterations, true, true
-	more, err := Run(ctx, at.Method, at.Y, o, Start{B: at.B, Dual: at.dual, Eta: at.Eta, kept: at.kept})
+	more, err := Run(ctx, at.Method, at.Y, o, Start{B: at.B, Dual: at.rest.dual, Eta: at.Eta, kept: at.rest.kept})
 	if err != nil {
 		return false, err
 	}
@@ -82,8 +82,8 @@ func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	dev.Copy(at.B, more.B)
 	dev.Copy(s.MuHat, more.MuHat)
 	dev.Copy(at.Argument, more.At.Argument)
-	dev.Copy(at.dual, more.At.dual)
-	at.Eta, at.kept, at.ended = more.At.Eta, more.At.kept, more.At.ended
+	dev.Copy(at.rest.dual, more.At.rest.dual)
+	at.Eta, at.rest.kept, at.rest.ended = more.At.Eta, more.At.rest.kept, more.At.rest.ended
 	if more.Optimality < s.Optimality {
 		s.Optimality, s.Error = more.Optimality, more.Error
 	}
@@ -122,9 +122,9 @@ func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (
 
 // keptDual is what a [Path] carries for problems with r(K b).
 type keptDual struct {
-	kin  *Family
-	dual array.Batch
-	eta  float64 // the step of the last iteration
+	family *Family
+	dual   array.Batch
+	eta    float64 // the step of the last iteration
 }
 
 func (k *keptDual) Release() { k.dual.Free() }
@@ -133,7 +133,7 @@ func (k *keptDual) Release() { k.dual.Free() }
 func (s *Plain) alongPath(ctx context.Context, y array.Batch, start Start, path *Path) (*Solution, error) {
 	if before := path.Take(); before != nil {
 		defer before.Release()
-		if k, ok := before.(*keptDual); ok && k.kin == s.s.Family {
+		if k, ok := before.(*keptDual); ok && k.family == s.s.Family {
 			start.Dual, start.Eta = k.dual, k.eta
 		}
 	}
@@ -162,7 +162,7 @@ const fewestBetween = 4
 // the dual, A* w = K* u, over all b' with ||b' - b|| <= s; where the columns of A differ in length it
 // is taken column by column, with s_j = max(|b_j|, ||y||/||A_j||). A method that solves for b given K
 // b has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
-// mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
+// mu_hat that matter ([Scales]), after the rounding errors of the gap are taken off: ||A b - A b*||
 // <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where
 // another method can go on, they are not taken off ([Options].Resolved).
 //
@@ -182,10 +182,6 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	p, dev := c.m.Problem(), w.Device()
 	d, dim := p.A.Dims()
 	q, _ := p.K.Dims()
-	if !last && c.far(w) {
-		c.Wait = c.between()
-		return dev.Err()
-	}
 	if c.z.IsZero() {
 		c.z, c.g, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, q)
 	}
@@ -199,8 +195,8 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	p.A.Adjoint(c.g, c.z)
 	dev.Lin(e, 1, e, 1, c.g)
 	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
-	size := c.Yardstick.Matters(math.Max(zNorm, leastResidual*c.Yardstick.Y))
-	c.Scale = c.Yardstick.Norm * size
+	size := c.Scales.Matters(math.Max(zNorm, leastResidual*c.Scales.Y))
+	c.Scale = c.Scales.Norm * size
 	gap, err := c.gapAt(ctx, p, u, w.B, e, zNorm, last)
 	if err != nil {
 		return err
@@ -210,9 +206,9 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 		return err
 	}
 	// of A b, K b and K* u
-	rounding := Roundings * Epsilon * bNorm * (c.Yardstick.Norm*(c.Yardstick.Y+c.Yardstick.Norm*bNorm) +
+	rounding := Roundings * Epsilon * bNorm * (c.Scales.Norm*(c.Scales.Y+c.Scales.Norm*bNorm) +
 		2*math.Sqrt(normK)*Norm(u))
-	optimality, bound := 0.0, c.Yardstick.ErrorOf(gap, zNorm, bNorm)
+	optimality, bound := 0.0, c.Scales.ErrorOf(gap, zNorm, bNorm)
 	if c.over = c.Options.Resolved && gap <= rounding && 2*gap > c.Tol*size*size; c.over {
 		rounding = 0
 	}
@@ -242,30 +238,6 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 
 // between is the number of iterations until the next check.
 func (c *Watch) between() int { return fewestBetween + c.Convergence.Iterations/LookAgain }
-
-// farGap is the share of the gap of rough vectors that is believed: what is left of the linear system makes it too
-// large, on small images by more than a factor of ten.
-const farGap = 0.02
-
-// far reports that the gap is far from the tolerance, by vectors that cost no product with A, and takes
-// this gap as the optimality so far. The first check computes all vectors.
-func (c *Watch) far(w *Work) bool {
-	r := prox.StructureOf(c.m.Problem().R)
-	if c.traits.Rough == nil || r.Support != nil || r.DualScale == nil || !(c.Scale > 0) || c.z.IsZero() {
-		return false
-	}
-	kb, u := c.traits.Rough(w)
-	if kb.IsZero() {
-		return false
-	}
-	size := c.Scale / c.Yardstick.Norm
-	optimality := 2 * gapBehind(r, kb, u, 0, 0) / (size * size)
-	if !(farGap*optimality > c.Tol) || math.IsInf(optimality, 1) {
-		return false
-	}
-	c.Convergence.Optimality, c.Convergence.Error = optimality, math.NaN()
-	return true
-}
 
 // gapAt is the duality gap at w.B; +Inf where there is none.
 func (c *Watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z float64, last bool) (float64, error) {
@@ -298,13 +270,13 @@ func (c *Watch) missing(e, b array.Batch) float64 {
 	}
 	if c.short.IsZero() {
 		s := Norm(b)
-		if c.Yardstick.Norm > 0 {
-			s = math.Max(s, c.Yardstick.Y/c.Yardstick.Norm)
+		if c.Scales.Norm > 0 {
+			s = math.Max(s, c.Scales.Y/c.Scales.Norm)
 		}
 		return Norm(e) * s
 	}
 	dev.Mul(c.scaled, b, c.long)
-	far := math.Max(Norm(c.scaled), c.Yardstick.Y)
+	far := math.Max(Norm(c.scaled), c.Scales.Y)
 	dev.Mul(c.scaled, e, c.short)
 	return Norm(c.scaled) * far
 }
@@ -325,7 +297,7 @@ func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 
 // conditions is the residual of the optimality conditions.
 func (c *Watch) conditions(ctx context.Context, p Problem, u array.Batch, e float64) (float64, error) {
 	dev := c.kb.Device()
-	norm := c.Yardstick.Norm
+	norm := c.Scales.Norm
 	k, err := c.boundOfK(ctx, p)
 	if err != nil {
 		return 0, err

@@ -65,7 +65,7 @@ func (c *Watch) constrained(ctx context.Context, p Problem, u, b array.Batch, z 
 		return 0, err
 	}
 	eta := 1.0
-	if norm := c.Yardstick.Norm; norm > 0 {
+	if norm := c.Scales.Norm; norm > 0 {
 		eta = k / (norm * norm)
 	}
 	v, own, e, t := dev.Alloc(1, u.N()), dev.Alloc(1, u.N()), dev.Alloc(1, c.g.N()), dev.Alloc(1, c.g.N())
@@ -198,8 +198,8 @@ func (c *Watch) feasible(p Problem, near, t array.Batch, eta, b, normK float64, 
 	}
 	p.K.Adjoint(t, g)
 	size := math.Max(b, Norm(z)/normK)
-	if c.Yardstick.Norm > 0 {
-		size = math.Max(size, c.Yardstick.Y/c.Yardstick.Norm)
+	if c.Scales.Norm > 0 {
+		size = math.Max(size, c.Scales.Y/c.Scales.Norm)
 	}
 	// What rounding errors leave of K* g, and of the support function, proves nothing.
 	support += Roundings * Epsilon * distance * Norm(z)

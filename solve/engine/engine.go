@@ -1,5 +1,5 @@
 // Package engine is the contract between problems, methods and solvers, and the driver that runs every method: the
-// loop with its tolerance, tape and starts ([Run]), the rule that ends a solve ([Acceptance], [Yardstick], the
+// loop with its tolerance, tape and starts ([Run]), the rule that ends a solve ([Acceptance], [Scales], the
 // duality gap), the solution and the [Point] that a derivative needs, and the [Task] on its way through the tables of
 // rules. It knows no method: what it asks of one is a field of its [Entry] or of its [Traits]. Package solve has its
 // documentation, the tables and the front door; the rooms beside this one have the methods.
@@ -82,9 +82,9 @@ type Options struct {
 
 	// What follows is for solvers.
 
-	// Shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
+	// InverseLengths are 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
 	// regularizer does not allow for other units; else nil.
-	Shortness []float64
+	InverseLengths []float64
 	// Fine says that a derivative at the solution is wanted, where Point does not ask for it.
 	Fine bool
 	// Multiplier asks for [Solution].Dual.
@@ -242,12 +242,11 @@ func CheckY(p Problem, y array.Batch) error {
 	if d, _ := p.A.Dims(); y.K() != 1 || y.N() != d {
 		panic(fmt.Sprintf("solve: y of shape %s for an operator with d = %d", y, d))
 	}
-	var largest [1]float64
-	y.Device().MaxAbs(largest[:], y)
+	largest := MaxAbs(y)
 	if err := y.Device().Err(); err != nil {
 		return err
 	}
-	if math.IsNaN(largest[0]) || math.IsInf(largest[0], 0) {
+	if math.IsNaN(largest) || math.IsInf(largest, 0) {
 		return fmt.Errorf("solve: y holds NaN or Inf")
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/sublist"
 )
 
@@ -82,20 +83,16 @@ func (f *Factors) Part(k, n int) *Factors {
 // rounding errors.
 func FactorsOf(x []float64, shape array.Shape) (*Factors, error) {
 	m, n := shape.Rows, shape.Cols
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(m, n, x), mat.SVDThin) {
-		return nil, fmt.Errorf("solve: the singular values of a %d x %d matrix did not converge", m, n)
+	u, all, v, err := numerics.SVD(mat.NewDense(m, n, x))
+	if err != nil {
+		return nil, fmt.Errorf("solve: %w", err)
 	}
-	all := svd.Values(nil)
 	r := 0
 	for r < len(all) && all[r] > Epsilon*float64(max(m, n))*all[0] {
 		r++
 	}
-	var u, v mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
 	out := &Factors{Shape: shape, U: make([]float64, m*r), S: slices.Clone(all[:r]), V: make([]float64, n*r)}
-	for k, side := range []*mat.Dense{&u, &v} {
+	for k, side := range []*mat.Dense{u, v} {
 		to := [][]float64{out.U, out.V}[k]
 		for i := range len(to) / max(r, 1) {
 			copy(to[i*r:][:r], side.RawRowView(i))

@@ -28,7 +28,7 @@ const LeastDualScale = 0.5
 // projection on the columns of the coordinates that r leaves free, at which A* w must be 0. misfit
 // is A b - y, g is A* misfit, near is a bound of the distance from -g to r's subdifferential at b,
 // and zNorm and bNorm are the norms of misfit and b.
-func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm,
+func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Scales, zNorm, bNorm,
 	near float64) float64 {
 	bound := gapBound(ctx, p, b, misfit, g, s, zNorm, bNorm, near)
 	// Even where there is no bound, the rounding errors of A b may be too large to be ignored.
@@ -39,7 +39,7 @@ func ErrorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yard
 }
 
 // gapBound is ErrorBound by the duality gap alone.
-func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm,
+func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Scales, zNorm, bNorm,
 	near float64) float64 {
 	r := prox.StructureOf(p.R)
 	if r.DualScale == nil || p.Loss != nil {
@@ -178,9 +178,9 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 
 // proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the
 // loss at b and a bound c of its second derivative: a bound of a subgradient of the objective at
-// that proximal point. eta is 1/c. Where shortness is given it also returns the norm of G with entry
+// that proximal point. eta is 1/c. Where inverseLengths is given it also returns the norm of G with entry
 // j divided by the length of column j.
-func proximalResidual(p Problem, b, g array.Batch, eta float64, shortness []float64) (residual, byColumn float64,
+func proximalResidual(p Problem, b, g array.Batch, eta float64, inverseLengths []float64) (residual, byColumn float64,
 	err error) {
 	dev := b.Device()
 	v := dev.Alloc(1, b.N())
@@ -190,9 +190,9 @@ func proximalResidual(p Problem, b, g array.Batch, eta float64, shortness []floa
 		return 0, 0, err
 	}
 	dev.Lin(v, 1, b, -1, v)
-	if shortness != nil {
+	if inverseLengths != nil {
 		for j, x := range v.ToHost() {
-			byColumn = math.Hypot(byColumn, x/eta*shortness[j])
+			byColumn = math.Hypot(byColumn, x/eta*inverseLengths[j])
 		}
 	}
 	return Norm(v) / eta, byColumn, nil

@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/internal/limits"
-	"surepipe/solve/internal/spd"
 )
 
 // ColumnLengths2 are the squared lengths of A's columns; nil where A does not report them and there
@@ -21,14 +23,19 @@ func ColumnLengths2(p Problem) []float64 {
 	if dim > limits.MaxDense || dim == 0 || d == 0 {
 		return nil
 	}
-	x := linops.ToDense(p.Device, p.A)
-	lengths := make([]float64, dim)
+	return columnSquares(linops.ToDense(p.Device, p.A))
+}
+
+// columnSquares are the squared lengths of the columns of a matrix.
+func columnSquares(x *mat.Dense) []float64 {
+	d, dim := x.Dims()
+	squares := make([]float64, dim)
 	for i := range d {
 		for j, v := range x.RawRowView(i) {
-			lengths[j] += v * v
+			squares[j] += v * v
 		}
 	}
-	return lengths
+	return squares
 }
 
 // The lengths of columns are estimated from lengthDraws random vectors, LengthsAtOnce at a time. Those of a
@@ -107,7 +114,7 @@ func UnequalColumns(p Problem) []float64 {
 func unitsOf(lengths2 []float64) []float64 {
 	s := make([]float64, len(lengths2))
 	for j, v := range lengths2 {
-		s[j] = spd.Unit(math.Sqrt(v))
+		s[j] = numerics.Unit(math.Sqrt(v))
 	}
 	return s
 }

@@ -34,22 +34,15 @@ func (f *Fit) At(l loss.Loss, y array.Batch) {
 	l.Curvature(f.Curve, f.Z, y)
 }
 
-// steepest is the largest l”_i.
-func (f *Fit) steepest() float64 {
-	var most [1]float64
-	f.Curve.Device().MaxAbs(most[:], f.Curve)
-	return most[0]
-}
-
 // Judge measures the point: its optimality, the bound of its error, NaN where there is none, and the
 // size with which that is to be compared. part says that there is no duality gap.
-func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Yardstick, norm2 float64, shortness []float64,
+func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Scales, norm2 float64, inverseLengths []float64,
 	part bool) (optimality, bound, size float64, err error) {
 	eta := 1.0
-	if c := norm2 * f.steepest(); c > 0 && !math.IsInf(c, 1) {
+	if c := norm2 * MaxAbs(f.Curve); c > 0 && !math.IsInf(c, 1) {
 		eta = 1 / c
 	}
-	residual, byColumn, err := proximalResidual(p, f.B, f.G, eta, shortness)
+	residual, byColumn, err := proximalResidual(p, f.B, f.G, eta, inverseLengths)
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -62,24 +55,24 @@ func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Yardstick, 
 	return optimality, bound, size, f.B.Device().Err()
 }
 
-// LossYardstick is the yardstick of a solve with a loss that is not quadratic: the norm of l'(0; y)
+// LossScales are those of a solve with a loss that is not quadratic: the norm of l'(0; y)
 // stands in for that of y, and no sigma is known.
-func LossYardstick(p Problem, y array.Batch, norm2 float64, o Options) Yardstick {
+func LossScales(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	dev := y.Device()
 	zero := dev.Alloc(1, y.N())
 	defer zero.Free()
 	dev.Fill(zero, 0)
 	p.Loss.Gradient(zero, zero, y)
 	o.Sigma2 = 0
-	return NewYardstick(zero, norm2, o)
+	return NewScales(zero, norm2, o)
 }
 
-// yardstick is that of a solve.
-func yardstick(p Problem, y array.Batch, norm2 float64, o Options) Yardstick {
+// scalesOf are those of a solve.
+func scalesOf(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	if p.Loss == nil {
-		return NewYardstick(y, norm2, o)
+		return NewScales(y, norm2, o)
 	}
-	return LossYardstick(p, y, norm2, o)
+	return LossScales(p, y, norm2, o)
 }
 
 // lossBound is ErrorBound for a loss that is not quadratic. With the duality gap at a dual point u
@@ -92,7 +85,7 @@ func yardstick(p Problem, y array.Batch, norm2 float64, o Options) Yardstick {
 // fitted distribution at z from that at z*. It is NaN where no conjugate is known. size is the norm
 // with which it is to be compared: the root of the deviance, twice l(z; y) minus its minimum over z;
 // and the norm of l'(z; y) where that minimum is not known.
-func lossBound(ctx context.Context, p Problem, y array.Batch, f *Fit, s Yardstick, near float64) (bound, size float64) {
+func lossBound(ctx context.Context, p Problem, y array.Batch, f *Fit, s Scales, near float64) (bound, size float64) {
 	known, r := loss.StructureOf(p.Loss), prox.StructureOf(p.R)
 	slope := Norm(f.Slope)
 	bound, size = math.NaN(), slope

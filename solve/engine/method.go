@@ -53,6 +53,21 @@ type Method interface {
 	Release()
 }
 
+// Named is what most methods have in common: a name, the problem, and nothing to release.
+type Named struct {
+	Label string
+	P     Problem
+}
+
+// Name is the algorithm's name.
+func (n *Named) Name() string { return n.Label }
+
+// Problem is the problem that it solves.
+func (n *Named) Problem() Problem { return n.P }
+
+// Release does nothing.
+func (n *Named) Release() {}
+
 // Traits is what [Run] needs to know about a method. Every field but Norm2 may be left at its zero
 // value, which promises nothing.
 type Traits struct {
@@ -74,9 +89,6 @@ type Traits struct {
 	// Scratch: K* of it is -A*(A b - y), up to an error. It is called after Measure. The method needs
 	// Argument, too, which with the multiplier outlasts the step.
 	Dual func(w *Work) array.Batch
-	// Rough, unless nil, returns K b and a multiplier near those of Dual, which cost nothing; zero Batches where Dual
-	// costs nothing. Where they are far from a small duality gap Dual is not called.
-	Rough func(w *Work) (kb, u array.Batch)
 	// Settled reports, for a problem with r(K b), that the point may be a solution: where it is false no duality gap
 	// is computed. A method that comes closer by a constant factor in every iteration can so wait for
 	// the zeros of K b, which are found later than a small gap.

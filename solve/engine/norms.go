@@ -49,14 +49,11 @@ func Norms(ctx context.Context, p Problem) (a, k float64, err error) {
 
 // Norm is the Euclidean norm of a batch of one vector, accurate also where squares underflow.
 func Norm(x array.Batch) float64 {
-	var out [1]float64
-	dev := x.Device()
-	dev.Dot(out[:], x, x)
-	if !(out[0] < leastSquare) {
-		return math.Sqrt(out[0])
+	dev, square := x.Device(), Inner(x, x)
+	if !(square < leastSquare) {
+		return math.Sqrt(square)
 	}
-	dev.MaxAbs(out[:], x)
-	largest := out[0]
+	largest := MaxAbs(x)
 	if !(largest > 0) {
 		return largest
 	}
@@ -66,8 +63,21 @@ func Norm(x array.Batch) float64 {
 	up := math.Exp2(float64(-math.Ilogb(largest) / 2))
 	dev.Lin(t, up, x, 0, array.Batch{})
 	dev.Lin(t, up, t, 0, array.Batch{})
-	dev.Dot(out[:], t, t)
-	return math.Sqrt(out[0]) / up / up
+	return math.Sqrt(Inner(t, t)) / up / up
+}
+
+// Inner is <a, b> of batches of one vector.
+func Inner(a, b array.Batch) float64 {
+	var out [1]float64
+	a.Device().Dot(out[:], a, b)
+	return out[0]
+}
+
+// MaxAbs is the largest absolute value of a batch of one vector.
+func MaxAbs(x array.Batch) float64 {
+	var out [1]float64
+	x.Device().MaxAbs(out[:], x)
+	return out[0]
 }
 
 // leastSquare is the smallest sum of squares whose relative accuracy is that of its terms.

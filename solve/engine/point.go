@@ -28,9 +28,7 @@ type Point struct {
 	Argument array.Batch
 	Eta      float64
 
-	dual  array.Batch // the multiplier of K b, with Argument
-	kept  any         // what the method needs to go on; nil for no more
-	ended bool        // there is nothing to go on with
+	rest rest // for iterations that go on from here
 	// Identified says that columns of A nearly depend on each other, and that the support of B is known to be
 	// that of the solution all the same.
 	Identified bool
@@ -64,6 +62,13 @@ type Point struct {
 	Free    func()            // frees it and the regularizer
 
 	lift func(b []float64) []float64 // to the user's coordinates; nil where they are the same
+}
+
+// rest is what a solve of r(K b) leaves beside b.
+type rest struct {
+	dual  array.Batch // the multiplier of K b, with Argument
+	kept  any         // what the method needs to go on; nil for no more
+	ended bool        // there is nothing to go on with
 }
 
 // Factored describes K = G + Q, with the Gram matrix G of some columns of A and the curvature Q of
@@ -191,7 +196,7 @@ func (at *Point) Release() {
 		at.Y.Free()
 	}
 	at.Argument.Free()
-	at.dual.Free()
+	at.rest.dual.Free()
 	at.Misfit.Free()
 	at.Gradient.Free()
 	if at.Tangent != nil {

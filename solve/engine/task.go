@@ -67,7 +67,7 @@ func (s *Task) Make(ctx context.Context) (Method, error) {
 func (s Task) Reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
 	s.Problem.R, s.From = r, from
 	if s.Units == nil && !s.Entry.Closed && s.UnitsFor(r) != nil {
-		s.From, s.Options.Shortness = nil, nil
+		s.From, s.Options.InverseLengths = nil, nil
 		s.Options.Choices = s.Options.Before("units")
 		return s.Tables.Units(ctx, s)
 	}

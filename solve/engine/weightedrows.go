@@ -109,17 +109,7 @@ func (o *WeightedRows) dense() *mat.Dense {
 }
 
 // columnNorms2 are the squared lengths of the weighted columns.
-func (o *WeightedRows) columnNorms2() []float64 {
-	x := o.dense()
-	_, p := x.Dims()
-	norms := make([]float64, p)
-	for i := range o.host {
-		for j, v := range x.RawRowView(i) {
-			norms[j] += v * v
-		}
-	}
-	return norms
-}
+func (o *WeightedRows) columnNorms2() []float64 { return columnSquares(o.dense()) }
 
 // Bytes is the memory of A where it is owned.
 func (o *WeightedRows) Bytes() int64 {

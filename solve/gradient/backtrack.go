@@ -37,9 +37,7 @@ func (g *ProximalGradient) startStep(w *engine.Work, b0 array.Batch) float64 {
 		g.P.A.Forward(z, b0)
 	}
 	g.P.Loss.Curvature(curve, z, w.Y)
-	var most [1]float64
-	w.Device().MaxAbs(most[:], curve)
-	if c := g.bound * most[0]; c > 0 && !math.IsInf(c, 1) {
+	if c := g.bound * engine.MaxAbs(curve); c > 0 && !math.IsInf(c, 1) {
 		return 1 / c
 	}
 	return 1
@@ -55,7 +53,6 @@ func (v *vectors) backtrack(ctx context.Context, w *engine.Work, record bool) (p
 	v.p.Loss.Gradient(slope, z, w.Y)
 	v.p.A.Adjoint(g, slope)
 	force := engine.Norm(slope)
-	var curve, square [1]float64
 	for range mostHalvings {
 		dev.Lin(s, 1, x, -w.C.Eta, g)
 		j, err := w.Prox(ctx, v.p.R, w.B, s, record)
@@ -66,10 +63,9 @@ func (v *vectors) backtrack(ctx context.Context, w *engine.Work, record bool) (p
 		v.p.Loss.Gradient(change, dz, w.Y)
 		dev.Lin(change, 1, change, -1, slope)
 		dev.Lin(dz, 1, dz, -1, z)
-		dev.Dot(curve[:], change, dz)
+		curve := engine.Inner(change, dz)
 		dev.Lin(s, 1, w.B, -1, x)
-		dev.Dot(square[:], s, s)
-		if curve[0] <= square[0]/w.C.Eta+engine.Roundings*engine.Epsilon*force*engine.Norm(dz) {
+		if curve <= engine.Inner(s, s)/w.C.Eta+engine.Roundings*engine.Epsilon*force*engine.Norm(dz) {
 			v.arrive(w, x, s)
 			return j, nil
 		}

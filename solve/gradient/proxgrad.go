@@ -34,7 +34,7 @@ import (
 //
 //	y += eta A w,   beta <- gamma + (1 + c_k) xi,   gamma <- -c_k xi.
 type ProximalGradient struct {
-	P           engine.Problem
+	engine.Named
 	accelerated bool
 	bound       float64 // of ||A||^2
 	Eta         float64
@@ -57,33 +57,32 @@ var ISTA = engine.Entry{
 }
 
 func newISTA(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
-	return NewProximalGradient(ctx, p, false)
+	return New(ctx, "ista", p, false)
 }
 
 // NewFISTA makes FISTA.
 func NewFISTA(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
-	return NewProximalGradient(ctx, p, true)
+	return New(ctx, "fista", p, true)
+}
+
+// New makes ISTA or FISTA under a name.
+func New(ctx context.Context, label string, p engine.Problem, accelerated bool) (engine.Method, error) {
+	m, err := NewProximalGradient(ctx, label, p, accelerated)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // NewProximalGradient bounds the norm.
-func NewProximalGradient(ctx context.Context, p engine.Problem, accelerated bool) (*ProximalGradient, error) {
+func NewProximalGradient(ctx context.Context, label string, p engine.Problem, accelerated bool) (*ProximalGradient,
+	error) {
 	bound, err := engine.NormBound(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return &ProximalGradient{P: p, accelerated: accelerated, bound: bound, Eta: engine.StepFor(p, bound)}, nil
+	return &ProximalGradient{engine.Named{Label: label, P: p}, accelerated, bound, engine.StepFor(p, bound), nil}, nil
 }
-
-// Name is "ista" or "fista".
-func (g *ProximalGradient) Name() string {
-	if g.accelerated {
-		return "fista"
-	}
-	return "ista"
-}
-
-// Problem is the problem that it solves.
-func (g *ProximalGradient) Problem() engine.Problem { return g.P }
 
 // Traits reports that the measure is exact and that a step depends on as many earlier iterates as
 // the state has vectors.
@@ -121,9 +120,6 @@ func (g *ProximalGradient) factored(form engine.FactoredForm, bound float64) eng
 	}
 	return &other
 }
-
-// Release does nothing: only a number is kept.
-func (g *ProximalGradient) Release() {}
 
 // RunOf is the solve that Init has begun.
 func RunOf(w *engine.Work) *GradientRun { return w.Own.(*GradientRun) }
@@ -247,9 +243,7 @@ func (v *vectors) Descend(ctx context.Context, w *engine.Work, record bool) (pro
 func (v *vectors) Moved() float64 { return engine.Norm(v.w.Scratch[0]) }
 
 func (v *vectors) Uphill() float64 {
-	var out [1]float64
-	v.w.Device().Dot(out[:], v.w.Scratch[0], v.w.Scratch[1])
-	return out[0]
+	return engine.Inner(v.w.Scratch[0], v.w.Scratch[1])
 }
 
 // denseArgument is v_k: x_k is the first vector of the scratch plus b_{k+1}, and the third is the

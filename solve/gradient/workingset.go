@@ -113,7 +113,7 @@ func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
 	dev := y.Device()
 	d, dim := s.Task.Problem.A.Dims()
 	r := &rounds{
-		Acceptance: engine.NewAcceptance(engine.NewYardstick(y, 0, s.Task.Options)), s: s, dev: dev, y: y,
+		Acceptance: engine.NewAcceptance(engine.NewScales(y, 0, s.Task.Options)), s: s, dev: dev, y: y,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
 		outside: math.Inf(1), excess: make([]float64, dim),
 		limit: max(int(firstShare*float64(dim)), restrict.MinFirst),
@@ -183,14 +183,14 @@ func (r *rounds) grow() (done bool, err error) {
 // from the subdifferential outside of it.
 func (r *rounds) judge(outside float64) {
 	zNorm, bNorm := engine.Norm(r.z), engine.Norm(r.b)
-	r.Yardstick.Norm = engine.Relative(engine.Norm(r.g), zNorm) // at most ||A||
+	r.Scales.Norm = engine.Relative(engine.Norm(r.g), zNorm) // at most ||A||
 	if r.on != nil {
-		r.Yardstick.Norm = math.Sqrt(r.on.Method.Traits().Norm2)
+		r.Scales.Norm = math.Sqrt(r.on.Method.Traits().Norm2)
 	}
-	scale := r.Yardstick.Scale(zNorm, bNorm)
+	scale := r.Scales.Scale(zNorm, bNorm)
 	r.outside = engine.Relative(outside, scale)
 	optimality := math.Hypot(r.inside, r.outside)
-	bound := engine.ErrorBound(context.Background(), r.s.Task.Problem, r.b, r.z, r.g, r.Yardstick, zNorm, bNorm,
+	bound := engine.ErrorBound(context.Background(), r.s.Task.Problem, r.b, r.z, r.g, r.Scales, zNorm, bNorm,
 		optimality*scale)
 	r.Accept(optimality, optimality, bound, zNorm)
 }
@@ -276,11 +276,9 @@ func (r *rounds) solution() (*engine.Solution, error) {
 // coordinates outside.
 func (r *rounds) violations() (float64, error) {
 	dev := r.dev
-	largest := [1]float64{}
-	dev.MaxAbs(largest[:], r.g)
 	t := reach
-	if largest[0] > 0 {
-		t = reach / largest[0]
+	if largest := engine.MaxAbs(r.g); largest > 0 {
+		t = reach / largest
 	}
 	c := dev.Alloc(1, r.g.N())
 	defer c.Free()

@@ -14,8 +14,7 @@ import (
 
 // secondChance solves by another method, and where that does not converge soon by interior points, whose
 // matrix is made when it is needed: small problems by alternating directions, and images by gradient
-// steps on the dual. On a well-conditioned problem, or at a weight that leaves small regions, these are
-// several times as fast.
+// steps on the dual. On a well-conditioned problem, or at a weight that leaves small regions, these are faster.
 type secondChance struct {
 	s     engine.Task
 	first *engine.Plain // the other method

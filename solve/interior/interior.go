@@ -32,7 +32,7 @@ import (
 // numbers grows like n^(2k), and for images of large regions like their diameters. The estimate is b,
 // and prox_{eta r}(K b + eta u) has exact zeros.
 type interior struct {
-	p          engine.Problem
+	engine.Named
 	norm2      float64 // of A, at most
 	k          space.Rows
 	system     saddleSystem
@@ -103,9 +103,9 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 		if linops.StructureOf(p.A).Columns.Value > 0 {
 			return splitting.NewDual(ctx, p, o)
 		}
-		return splitting.NewAlternating(ctx, p, o)
+		return splitting.NewADMM(ctx, p, o)
 	}
-	s := &interior{p: p}
+	s := &interior{Named: engine.Named{Label: "interior-point", P: p}}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -117,37 +117,28 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 
 // prepare makes the system, unless there is none.
 func (s *interior) prepare(ctx context.Context) (err error) {
-	if s.conditions = boundsOf(s.p); s.conditions != nil {
-		if band := sequence(s.p); band != nil {
-			s.k, _ = linops.RowsOf(s.p.K)
-			system := &bandedSystem{normalDiagonal(s.p.A), len(s.k.Indptr) - 1, band}
+	if s.conditions = boundsOf(s.P); s.conditions != nil {
+		if band := sequence(s.P); band != nil {
+			s.k, _ = linops.RowsOf(s.P.K)
+			system := &bandedSystem{normalDiagonal(s.P.A), len(s.k.Indptr) - 1, band}
 			s.norm2, s.system = slices.Max(system.c), system
 			return nil
 		}
-		if smallSaddle(s.p) {
-			if s.norm2, err = engine.NormBound(ctx, s.p); err != nil {
+		if smallSaddle(s.P) {
+			if s.norm2, err = engine.NormBound(ctx, s.P); err != nil {
 				return err
 			}
-			s.system, s.k = newDenseSystem(s.p)
-			return s.p.Device.Err()
+			s.system, s.k = newDenseSystem(s.P)
+			return s.P.Device.Err()
 		}
 	} else {
-		s.conditions = ballsOf(s.p)
+		s.conditions = ballsOf(s.P)
 	}
-	if system := newSparseSystem(s.p, s.conditions); system != nil {
+	if system := newSparseSystem(s.P, s.conditions); system != nil {
 		s.norm2, s.k, s.system = system.c, system.k, system
 	}
-	return s.p.Device.Err()
+	return s.P.Device.Err()
 }
-
-// Name is "interior-point".
-func (s *interior) Name() string { return "interior-point" }
-
-// Problem is the problem that it solves.
-func (s *interior) Problem() engine.Problem { return s.p }
-
-// Release does nothing.
-func (s *interior) Release() {}
 
 // Traits gives as scratch the argument of the proximal operator, its value and the multiplier.
 func (s *interior) Traits() engine.Traits {
@@ -168,8 +159,8 @@ func (s *interior) Traits() engine.Traits {
 		Dual:     func(w *engine.Work) array.Batch { return w.Scratch[2] },
 		Reweight: func(_ context.Context, r prox.Prox) (engine.Method, error) {
 			other := *s
-			other.p.R = r
-			if other.conditions = conditionsOf(other.p); other.conditions == nil {
+			other.P.R = r
+			if other.conditions = conditionsOf(other.P); other.conditions == nil {
 				return nil, fmt.Errorf("solve: interior-point needs finite weights, and positive ones of groups")
 			}
 			return &other, nil
@@ -186,7 +177,7 @@ func (s *interior) Measure(w *engine.Work) (float64, engine.Coefficients) {
 // recorded is the method whose iterations have a derivative.
 func (s *interior) recorded(ctx context.Context, o engine.Options) (engine.Method, error) {
 	o.Whole = true
-	return newInterior(ctx, s.p, o)
+	return newInterior(ctx, s.P, o)
 }
 
 // Reverse is not offered: another method's iterations are differentiated.

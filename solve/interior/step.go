@@ -52,13 +52,13 @@ func (s *interior) newRun(y array.Batch) *interiorRun {
 		fixu: vector(q), normal: vector(dim), factor: s.system.factor()}
 	aty := y.Device().Alloc(1, dim)
 	defer aty.Free()
-	s.p.A.Adjoint(aty, y)
+	s.P.A.Adjoint(aty, y)
 	r.aty = aty.ToHost()
 	return r
 }
 
 func (s *interior) dim() int {
-	_, dim := s.p.A.Dims()
+	_, dim := s.P.A.Dims()
 	return dim
 }
 
@@ -135,7 +135,7 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 		}
 	}
 	dev.Upload(w.Scratch[0], at)
-	return w.Prox(ctx, s.p.R, w.Scratch[1], w.Scratch[0], record)
+	return w.Prox(ctx, s.P.R, w.Scratch[1], w.Scratch[0], record)
 }
 
 // advance takes a step with Mehrotra's predictor and corrector.

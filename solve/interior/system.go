@@ -9,9 +9,9 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/banded"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/spd"
 	"surepipe/space"
 )
 
@@ -163,8 +163,7 @@ func AlongBand(p engine.Problem, y array.Batch) array.Batch {
 	return u
 }
 
-// mostSaddle is the largest number of rows and columns of K together for a dense matrix: a step takes some
-// two tenths of a second there, and twenty or thirty suffice where ADMM would go on for ten thousand iterations.
+// mostSaddle is the largest number of rows and columns of K together for a dense matrix.
 const mostSaddle = 2048
 
 // smallSaddle reports that the matrix is small, and a sparse one not much faster.
@@ -175,7 +174,7 @@ func smallSaddle(p engine.Problem) bool {
 }
 
 // smallestSparse is the number of rows and columns of K together beyond which a sparse factor is taken
-// where there is one: of 24 x 24 pixels a dense one takes a hundred times as long.
+// where there is one.
 const smallestSparse = 256
 
 // denseSystem is that of any small A and K.
@@ -227,13 +226,12 @@ func (s *denseSystem) shift(gram *mat.SymDense, k *mat.Dense) {
 		sum.ScaleSym(s.trace/size, &sum)
 	}
 	sum.AddSym(&sum, gram)
-	units := spd.EvenDiagonal(&sum)
-	var chol mat.Cholesky
-	if chol.Factorize(&sum) && chol.Cond() <= spd.LargestCondition {
+	units := numerics.EvenDiagonal(&sum)
+	if _, shifted, _ := numerics.ShiftedCholesky(&sum); !shifted {
 		return
 	}
 	for j, u := range units {
-		s.matrix.Set(j, j, s.matrix.At(j, j)+spd.ShiftOfDiagonal/(u*u))
+		s.matrix.Set(j, j, s.matrix.At(j, j)+numerics.ShiftOfDiagonal/(u*u))
 	}
 }
 

@@ -110,7 +110,7 @@ func (w *matrices) judge(c *engine.Watch, optimality float64) {
 	}
 	b, e, bound := math.Sqrt(squares), optimality*c.Scale, math.NaN()
 	if t := w.lambda / (w.lambda + e); t >= engine.LeastDualScale {
-		bound = c.Yardstick.ErrorOf((1-t)*(1-t)/2*z*z+(1-t)*w.lambda*sum+t*b*e, z, b)
+		bound = c.Scales.ErrorOf((1-t)*(1-t)/2*z*z+(1-t)*w.lambda*sum+t*b*e, z, b)
 	}
 	c.Accept(optimality, optimality, bound, z)
 }

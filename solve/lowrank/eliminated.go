@@ -94,7 +94,7 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 		iterates: newIterates(dev, s.shape),
 	}
 	w.panels = newPanels(dev, w.m, w.n, s.gamma)
-	if scale := engine.NewYardstick(work.Y, bound, s.o).First(); !(scale > subspace.Smallest &&
+	if scale := engine.NewScales(work.Y, bound, s.o).First(); !(scale > subspace.Smallest &&
 		scale < 1/subspace.Smallest) {
 		return w, errHighRank
 	}
@@ -307,7 +307,7 @@ func (w *eliminated) judge(c *engine.Watch, optimality float64) {
 	})
 	z, b, e, bound := math.Sqrt(z2), math.Sqrt(squares), optimality*c.Scale, math.NaN()
 	if t := w.lambda / (w.lambda + e); t >= engine.LeastDualScale {
-		bound = c.Yardstick.ErrorOf((1-t)*(1-t)/2*z2+(1-t)*(w.lambda*nuclear+sparse)+t*b*e, z, b)
+		bound = c.Scales.ErrorOf((1-t)*(1-t)/2*z2+(1-t)*(w.lambda*nuclear+sparse)+t*b*e, z, b)
 	}
 	c.Accept(optimality, optimality, bound, z)
 }

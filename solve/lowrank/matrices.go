@@ -101,9 +101,9 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
 	dev.Fill(w.abOld, 0)
-	stick := engine.NewYardstick(y, bound, s.o)
-	w.tol = stick.Tol
-	if scale := stick.First(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
+	scales := engine.NewScales(y, bound, s.o)
+	w.tol = scales.Tol
+	if scale := scales.First(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
 		return w, errHighRank
 	}
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {

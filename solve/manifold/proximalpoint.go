@@ -32,7 +32,7 @@ type proximalPoint struct {
 	least    float64 // and the least since the center
 	steps    int     // Newton steps since the center
 	stuck    bool    // there is no descent
-	set, cut []int   // the manifold at the last center
+	last     strata  // the manifold at the last center
 
 	d, da    array.Batch // a step in xi, and A* of it
 	try, dif array.Batch
@@ -143,36 +143,36 @@ func (n *proximalPoint) recenter() error {
 		n.sigma /= 2
 	}
 	n.sigma = min(max(n.sigma, n.r.m.Eta), mostSigma*n.r.m.Eta)
-	n.set, n.cut = n.manifold()
+	n.last = n.manifold()
 	return n.begin(n.x)
 }
 
 // mostSigma is the largest sigma, in units of 1/||A||^2.
 const mostSigma = 1e14
 
-// manifold lists what tells one manifold from another.
-func (n *proximalPoint) manifold() (set, cut []int) {
+// strata tell one manifold from another: its coordinates, and where its clusters of them begin.
+type strata struct{ set, cut []int }
+
+// manifold is that of the proximal point.
+func (n *proximalPoint) manifold() strata {
 	m := n.j.Model()
 	if m == nil {
-		return nil, nil
+		return strata{}
 	}
 	switch f := m.Space.Form(); f.Kind {
 	case space.Subset:
-		return slices.Clone(f.Set), nil
+		return strata{set: slices.Clone(f.Set)}
 	case space.Cluster:
-		return slices.Clone(f.Average.Indices), slices.Clone(f.Average.Indptr)
+		return strata{slices.Clone(f.Average.Indices), slices.Clone(f.Average.Indptr)}
 	}
 	_, dim := m.Space.Dims()
-	return []int{-1, dim}, nil
+	return strata{set: []int{-1, dim}}
 }
 
 // settled reports that the manifold is that of the last center, and has a system.
 func (n *proximalPoint) settled() bool {
-	if !solvable(n.j.Model()) {
-		return false
-	}
-	set, cut := n.manifold()
-	return slices.Equal(set, n.set) && slices.Equal(cut, n.cut)
+	now := n.manifold()
+	return solvable(n.j.Model()) && slices.Equal(now.set, n.last.set) && slices.Equal(now.cut, n.last.cut)
 }
 
 // advance takes a Newton step on psi, with a line search on its slope.
@@ -204,7 +204,7 @@ func (n *proximalPoint) advance() error {
 	n.least = min(n.least, n.inner)
 	// psi'(xi) = xi - z.
 	dev.Lin(r.fit, 1, n.xi, -1, n.z)
-	t, err := n.search(inner(r.fit, n.d))
+	t, err := n.search(engine.Inner(r.fit, n.d))
 	if err != nil {
 		return err
 	}
@@ -216,25 +216,18 @@ func (n *proximalPoint) advance() error {
 	return n.evaluate()
 }
 
-// inner is <a, b> of batches of one vector.
-func inner(a, b array.Batch) float64 {
-	var out [1]float64
-	a.Device().Dot(out[:], a, b)
-	return out[0]
-}
-
 // search finds a step along d, where psi has the slope first. psi is convex: up to a point with a
 // slope that is not positive it falls.
 func (n *proximalPoint) search(first float64) (float64, error) {
 	r, dev := n.r, n.r.dev
-	d2 := inner(n.d, n.d)
+	d2 := engine.Inner(n.d, n.d)
 	return steps.Flatten(first, flatter, mostTrials, func(t float64) (float64, error) {
 		dev.Lin(n.try, 1, n.v, -t*n.sigma, n.da)
 		if err := r.m.P.R.Eval(n.try, n.try, n.sigma); err != nil {
 			return 0, err
 		}
 		dev.Lin(n.dif, 1, n.try, -1, n.x)
-		slope := first + t*d2 - inner(n.dif, n.da)
+		slope := first + t*d2 - engine.Inner(n.dif, n.da)
 		if t == 1 && slope > 0 && n.falls() {
 			slope = 0 // the step is taken as it is
 		}

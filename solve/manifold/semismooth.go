@@ -54,7 +54,7 @@ func newSemismooth(ctx context.Context, p engine.Problem, _ engine.Options) (eng
 	if p.Loss != nil {
 		return nil, errNotQuadratic
 	}
-	g, err := gradient.NewProximalGradient(ctx, p, true)
+	g, err := gradient.NewProximalGradient(ctx, "newton", p, true)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,6 @@ func newSemismooth(ctx context.Context, p engine.Problem, _ engine.Options) (eng
 }
 
 var errNotQuadratic = fmt.Errorf("solve: Newton steps on the model need a quadratic loss; use ista or fista")
-
-// Name is "newton".
-func (s *semismooth) Name() string { return "newton" }
 
 // Traits are those of fista, but that it keeps its iterates itself.
 func (s *semismooth) Traits() engine.Traits {
@@ -386,30 +383,30 @@ func (r *semismoothRun) examine(w *engine.Work, c *engine.Watch, last bool) erro
 		r.dev.Lin(r.e, 1, r.e, 1/w.C.Eta, w.Scratch[0])
 	}
 	zNorm, bNorm, measured := engine.Norm(r.z), engine.Norm(w.B), engine.Norm(r.e)
-	c.Scale = c.Yardstick.Scale(zNorm, bNorm)
+	c.Scale = c.Scales.Scale(zNorm, bNorm)
 	optimality, byColumn := engine.Relative(measured, c.Scale), 0.0
-	if c.Options.Shortness != nil {
+	if c.Options.InverseLengths != nil {
 		for j, v := range r.e.ToHost() {
-			byColumn = math.Hypot(byColumn, v*c.Options.Shortness[j])
+			byColumn = math.Hypot(byColumn, v*c.Options.InverseLengths[j])
 		}
 	}
 	bound := math.NaN()
 	if !c.Part {
-		bound = engine.ErrorBound(context.Background(), p, w.B, r.z, r.g, c.Yardstick, zNorm, bNorm, measured)
+		bound = engine.ErrorBound(context.Background(), p, w.B, r.z, r.g, c.Scales, zNorm, bNorm, measured)
 	}
-	if bound > c.Yardstick.Allowed(zNorm) && optimality <= c.Good {
+	if bound > c.Scales.Allowed(zNorm) && optimality <= c.Good {
 		for _, sigma := range []float64{r.near.sigma, firstSigma * w.C.Eta} {
 			off, ok, err := r.offManifold(w, sigma)
 			if err != nil {
 				return err
 			}
 			if ok {
-				bound = min(bound, max(off, engine.Roundings*engine.Epsilon*(c.Yardstick.Y+c.Yardstick.Norm*bNorm)))
+				bound = min(bound, max(off, engine.Roundings*engine.Epsilon*(c.Scales.Y+c.Scales.Norm*bNorm)))
 				break
 			}
 		}
 	}
-	c.Accept(max(optimality, engine.Relative(byColumn, c.Yardstick.ByColumn(zNorm))), optimality, bound, zNorm)
+	c.Accept(max(optimality, engine.Relative(byColumn, c.Scales.ByColumn(zNorm))), optimality, bound, zNorm)
 	if c.Convergence.Converged && r.last == open && !last && (c.Options.Point || c.Options.Fine) &&
 		c.Tol <= engine.DefaultTol && optimality > leastOptimality && !r.useless {
 		r.last, c.Convergence.Converged = asked, false

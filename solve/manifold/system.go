@@ -6,9 +6,9 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -106,10 +106,7 @@ func (s *manifoldSystem) factorize(n int, ridge float64) bool {
 	}
 	s.unit = s.unit[:n]
 	for i := range n {
-		s.unit[i] = 1 / math.Sqrt(s.k[i*n+i]+ridge)
-		if math.IsInf(s.unit[i], 0) || math.IsNaN(s.unit[i]) {
-			s.unit[i] = 0
-		}
+		s.unit[i] = numerics.OverRoot(s.k[i*n+i] + ridge)
 	}
 	least := leastRidge * float64(n) * engine.Epsilon
 	for i := range n {
@@ -117,25 +114,22 @@ func (s *manifoldSystem) factorize(n int, ridge float64) bool {
 		for c := i + 1; c < n; c++ {
 			row[c] *= s.unit[i] * s.unit[c]
 		}
-		row[i] = 1 + least
 	}
 	for i := range n { // the lower triangle keeps the matrix
 		for c := range i {
 			s.k[i*n+c] = s.k[c*n+i]
 		}
 	}
-	for more := 0.0; more < 1; more = max(32*more, 32*least) {
+	upper := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: s.k}
+	_, ok := numerics.RidgedCholesky(upper, 32*least, 0, func(more float64) {
 		for i := range n {
 			for c := i; c < n && more > 0; c++ {
 				s.k[i*n+c] = s.k[c*n+i]
 			}
 			s.k[i*n+i] = 1 + least + more
 		}
-		if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: s.k}); ok {
-			return true
-		}
-	}
-	return false
+	})
+	return ok
 }
 
 // solve overwrites g, of length n, with the solution.

@@ -158,7 +158,7 @@ func (x *solver) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, erro
 	s.Problem.R = r
 	if serves := x.use.serves; serves != nil && !serves(&s) {
 		s.Options.Choices = s.Options.Choices[:len(s.Options.Choices)-1] // without that of this rewriting
-		s.Options.Shortness = nil
+		s.Options.InverseLengths = nil
 		return x.use.instead(ctx, s)
 	}
 	other := &solver{s: s, w: x.w, use: x.use}

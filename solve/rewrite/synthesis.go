@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
@@ -192,8 +193,8 @@ func (b *synthesis) change(ctx context.Context, p engine.Problem) error {
 // cancel sets columns of out = x M^{-1} to 0 where all that is left of the terms of their sums is
 // rounding errors: along such a coordinate b would not be bounded.
 func (b *synthesis) cancel(out, x *mat.Dense) {
-	lengths, largest := columnLengths(out), 0.0
-	for j, length := range columnLengths(x) {
+	lengths, largest := numerics.ColumnLengths(out), 0.0
+	for j, length := range numerics.ColumnLengths(x) {
 		largest = max(largest, length*b.unit(j))
 	}
 	top := slices.Max(lengths)
@@ -212,18 +213,6 @@ func (b *synthesis) cancel(out, x *mat.Dense) {
 			}
 		}
 	}
-}
-
-// columnLengths are the lengths of the columns of a matrix.
-func columnLengths(a *mat.Dense) []float64 {
-	d, n := a.Dims()
-	out := make([]float64, n)
-	for i := range d {
-		for j, v := range a.RawRowView(i) {
-			out[j] = math.Hypot(out[j], v)
-		}
-	}
-	return out
 }
 
 // turn sets some rows of out to those of x M^{-1}.

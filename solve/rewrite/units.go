@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
-	"surepipe/solve/internal/spd"
 )
 
 // columns is a problem in units in which the columns of A have about length 1: with b = s ∘ c it is
@@ -171,7 +171,7 @@ func RowUnits(r prox.Prox, lengths2 []float64) []float64 {
 	}
 	s := make([]float64, len(lengths2))
 	for i, v := range lengths2 {
-		s[i] = 1 / spd.Unit(math.Sqrt(v))
+		s[i] = 1 / numerics.Unit(math.Sqrt(v))
 	}
 	known.Units(s)
 	if slices.Min(s) == slices.Max(s) {

@@ -9,244 +9,309 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/linops/krylov"
 	"surepipe/prox"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/limits"
 )
 
-// admm is the alternating direction method of multipliers (Boyd et al. 2011) in scaled form,
+// admm is the alternating direction method of multipliers for r(K b), K = I where there is none, with a copy z of K b
+// and its multiplier u/eta (Glowinski and Marroco 1975; Gabay and Mercier 1976; Boyd et al. 2011):
 //
-//	b_{k+1} = prox_{eta r}(z_k - u_k)
-//	z_{k+1} = (eta A*A + I)^{-1} (b_{k+1} + u_k + eta A* y)
-//	u_{k+1} = u_k + b_{k+1} - z_{k+1},
+//	b_{k+1} = (A*A + K*K/eta)^{-1} (A* y + K*(z_k - u_k)/eta)
+//	v_k     = alpha K b_{k+1} + (1 - alpha) z_k + u_k
+//	z_{k+1} = prox_{eta r}(v_k),   u_{k+1} = v_k - z_{k+1},
 //
-// with state (z_k, u_k). Its estimate is b, the output of the proximal operator, whose zeros and
-// rank are exact. (z_k - z_{k+1})/eta + A*A (b_{k+1} - z_{k+1}) is a subgradient of the objective
-// at b_{k+1} up to the error of the z-step; its norm, bounded by the triangle inequality, is the
-// measure.
+// with over-relaxation alpha. The state is (z_k, u_k, b_k): conjugate gradients, where they solve the
+// linear system, start at b_k. They come nearer to its solution by a factor of ten in an iteration, and
+// to the end where a solution is checked or iterations are recorded: derivatives take the system to be
+// solved exactly.
 //
-// eta is balanced by relative residuals (Wohlberg 2017): when ||b - z|| / max(||b||, ||z||) and
-// ||z_{k+1} - z_k|| / ||u|| differ by more than balanceRatio it is scaled by a power of two towards
-// equality, and u with it at the start of the next iteration, so that the multiplier u/eta does not
-// change. Changes become rarer and stop, so that convergence is that of a constant eta. eta ||A||^2
-// stays within farthestEta of 1: beyond that the closed form of the z-step loses digits of b.
+// With r(K b) the estimate is b, and the multiplier of the duality gap is (K b_{k+1} - z_k + u_k)/eta, for
+// which A*(A b - y) + K* u = 0 but for the error of the linear system. At the solution z_k = K b, with exact zeros.
+// With r(b) the estimate is z, whose zeros and rank are exact. A subgradient of the objective there is
 //
-// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own
-// adjoint (at the last iteration only) and S the inverse above:
+//	A*A (z_{k+1} - b_{k+1}) + (z_k - z_{k+1} + (1 - alpha) (z_k - b_{k+1}))/eta,
 //
-//	s = S (zeta - upsilon),   y += eta A s,   w = J_k (upsilon + s + beta)
-//	zeta <- w,   upsilon <- upsilon + s - w.
+// but for the error of the linear system; its norm, bounded by the triangle inequality, is the measure.
+//
+// eta is balanced by relative residuals (Wohlberg 2017): when ||K b - z|| / max(||K b||, ||z||) and ||z_{k+1} - z_k|| /
+// ||u|| differ by more than a ratio, it is scaled by a power of two towards equality, and u with it at the start of the
+// next iteration, so that the multiplier u/eta does not change. Changes become rarer and stop, so that convergence is
+// that of a constant eta, which stays within farthestEta of the first one: beyond that the linear system loses digits
+// of b. eta starts at ||K||^2 over the mean eigenvalue of A*A, and an eighth of it with r(K b): those of a blur, or of
+// a scanner, are much smaller than ||A||^2.
+//
+// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta that of the estimate b at the
+// last iteration, and S the inverse above:
+//
+//	nu = J_k (zeta - upsilon) + upsilon,   s = S (beta + alpha K* nu),   y += A s
+//	zeta <- (1 - alpha) nu + K s/eta,   upsilon <- nu - K s/eta.
 type admm struct {
-	p      engine.Problem
-	normal *krylov.Normal
-	matrix *linops.Dense // A as a matrix for the z-step, where that is chosen; or nil
-	bound  float64       // of ||A||^2
+	engine.Named
+	k      linops.Operator // K or the identity
+	system *penalized
+	bound  float64 // of ||A||^2
 	eta    float64
-	shared bool // normal and matrix belong to another method
+	shared bool // the system belongs to another method
 }
 
 // rescale is the index in Coefficients.Own of the factor on u before the iteration; 0 stands for 1.
 const rescale = 0
 
-// Balancing: at most a factor of maxBalance at a time, after iterations 2, 4, ... whose spacing
-// doubles, and not after balanceUntil.
+// eta changes by at most a factor of maxBalance at a time, and not after balanceUntil iterations. earlyRatio is the
+// imbalance from which it changes in the first iterations, and lateRatio after those: total variation is sensitive to
+// eta, and late changes cost more than they gain.
 const (
-	balanceRatio = 4
 	maxBalance   = 32
 	balanceUntil = 400
 	farthestEta  = 0x1p20
+	early        = 64
+	earlyRatio   = 4
+	lateRatio    = 10
 )
+
+// smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
+// preconditioner knows best, then has more weight, so that a step is enough in most iterations, and on projections
+// and blurs as many iterations are needed or fewer.
+const smallerEta = 2
+
+// overRelaxation is alpha. Between 1.5 and 1.8 is best for most problems (Eckstein 1994).
+const overRelaxation = 1.6
 
 // ADMM is the entry of ADMM.
 var ADMM = engine.Entry{
 	Name: "admm", About: "alternating directions, with the step balanced by the residuals",
-	New: newADMM, Normal: true, Behind: true, Alternates: true,
+	New: NewADMM, Normal: true, Behind: true, Alternates: true,
 }
 
-func newADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {
+// NewADMM bounds the norms, and prepares the linear system.
+func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: admm supports only quadratic losses; use ista or fista")
 	}
-	if p.K != nil {
-		return NewAlternating(ctx, p, o)
-	}
-	bound, err := engine.NormBound(ctx, p)
+	behind := p.WithK()
+	bound, k, err := engine.Norms(ctx, behind)
 	if err != nil {
 		return nil, err
 	}
-	s := &admm{p: p, bound: bound, eta: engine.StepFor(p, bound), normal: krylov.NewNormal(p.Device, p.A)}
-	if writeDown(p.A, s.normal) {
-		if x := linops.ToDense(p.Device, p.A); x != nil {
-			s.normal.Release()
-			s.matrix = linops.NewDense(p.Device, x)
-			s.normal = krylov.NewNormal(p.Device, s.matrix)
+	system, err := NewPenalized(ctx, behind, bound, k, o.Tol)
+	if err != nil {
+		return nil, err
+	}
+	s := &admm{Named: engine.Named{Label: "admm", P: p}, k: behind.K, system: system, bound: bound, eta: 1}
+	if size := s.system.size(bound); size > 0 {
+		if s.eta = k / size; p.K != nil {
+			s.eta /= 8 // of ||K||^2 is 8 for images
 		}
 	}
 	return s, nil
 }
 
-// Name is "admm".
-func (s *admm) Name() string { return "admm" }
+// Release frees what the linear system keeps.
+func (s *admm) Release() {
+	if !s.shared {
+		s.system.Release()
+	}
+}
 
-// Problem is the problem that it solves.
-func (s *admm) Problem() engine.Problem { return s.p }
-
-// Traits reports that the measure is not exact: the closed form of the z-step has a rounding error
-// of eps eta.
+// Traits gives the state, and as scratch the argument of the proximal operator, K b and the
+// multiplier of the gap, and two vectors of length p, the second of which is A* y; and where conjugate
+// gradients solve the linear system two more, for what they leave.
 func (s *admm) Traits() engine.Traits {
-	_, p := s.p.A.Dims()
-	t := engine.Traits{Norm2: s.bound, State: []int{p, p}, Scratch: []int{p, p, p}, Argument: s.argument,
-		Reweight: s.reweight}
-	if s.matrix != nil {
-		t.Choices = []engine.Choice{writtenDown}
+	_, p := s.P.A.Dims()
+	q, _ := s.k.Dims()
+	scratch := []int{q, q, q, p, p}
+	if !s.system.closed {
+		scratch = append(scratch, p, p)
+	}
+	t := engine.Traits{
+		Norm2: s.bound, State: []int{q, q, p}, Scratch: scratch,
+		Argument: func(w *engine.Work) array.Batch { return w.Scratch[0] },
+		Reweight: func(_ context.Context, r prox.Prox) (engine.Method, error) {
+			other := *s
+			other.P.R = r
+			other.shared = true
+			return &other, nil
+		},
+		Choices: []engine.Choice{s.system.choice},
+	}
+	if s.P.K != nil {
+		t.Dual = s.finish
 	}
 	return t
 }
 
-// reweight shares the norm and the factorizations of the z-step.
-func (s *admm) reweight(_ context.Context, r prox.Prox) (engine.Method, error) {
-	other := *s
-	other.p.R, other.shared = r, true
-	return &other, nil
+// admmRun is one solve.
+type admmRun struct {
+	since int     // iterations since the last change of eta
+	moved float64 // ||z_{k+1} - z_k||
+	apart float64 // ||K b - z||
+	// before is what the last linear system has left.
+	before kept
 }
 
-// Release frees the factorizations of the z-step.
-func (s *admm) Release() {
-	if s.shared {
-		return
-	}
-	s.normal.Release()
-	if s.matrix != nil {
-		s.matrix.Release()
-	}
-}
-
-// Init starts at z = b0, u = 0. The third vector of the scratch is A* y.
+// Init starts at z = K b0 and the given multiplier, which with r(b) is A*(y - A b0). Without a multiplier an estimate
+// is of little use: its first steps would lead away from it.
 func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
-	w.C, w.Own = engine.Coefficients{Eta: s.eta}, new(int)
-	if !b0.IsZero() {
-		w.Device().Copy(w.State[0], b0)
-		w.Device().Copy(w.B, b0)
+	dev := w.Device()
+	run := new(admmRun)
+	if !s.system.closed {
+		run.before.rhs, run.before.left = w.Scratch[5], w.Scratch[6]
 	}
-	s.p.A.Adjoint(w.Scratch[2], w.Y)
+	eta := s.eta
+	if w.Eta > 0 {
+		eta = w.Eta
+	}
+	w.C, w.Own = engine.Coefficients{Eta: eta}, run
+	s.P.A.Adjoint(w.Scratch[4], w.Y)
+	if !b0.IsZero() {
+		dev.Copy(w.B, b0)
+	}
+	switch {
+	case !w.Dual.IsZero():
+		dev.Lin(w.State[1], eta, w.Dual, 0, array.Batch{})
+	case s.P.K == nil && !b0.IsZero():
+		image := dev.Alloc(1, w.Y.N())
+		defer image.Free()
+		s.P.A.Forward(image, b0)
+		s.P.A.Adjoint(w.State[1], image)
+		dev.Lin(w.State[1], eta, w.Scratch[4], -eta, w.State[1])
+	default:
+		return nil
+	}
+	dev.Copy(w.State[2], w.B)
+	s.k.Forward(w.State[0], w.B)
 	return nil
 }
 
-// Step leaves z_k - z_{k+1} and b_{k+1} - z_{k+1} in the scratch.
+// Step solves for b and takes the proximal point.
 func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
-	dev := w.Device()
-	z, u := w.State[0], w.State[1]
-	dual, primal, aty := w.Scratch[0], w.Scratch[1], w.Scratch[2]
+	dev, eta := w.Device(), w.C.Eta
+	z, u, b := w.State[0], w.State[1], w.State[2]
+	v, kb, multiplier, rhs, aty := w.Scratch[0], w.Scratch[1], w.Scratch[2], w.Scratch[3], w.Scratch[4]
 	if f := w.C.Own[rescale]; f != 0 && f != 1 {
 		dev.Lin(u, f, u, 0, array.Batch{})
 	}
-	dev.Lin(dual, 1, z, -1, u)
-	j, err := w.Prox(ctx, s.p.R, w.B, dual, record)
+	dev.Lin(v, 1/eta, z, -1/eta, u)
+	s.k.Adjoint(rhs, v)
+	dev.Lin(rhs, 1, rhs, 1, aty)
+	effort, before := nearer, &w.Own.(*admmRun).before
+	if record {
+		effort, before = near, nil
+	}
+	if err := s.system.after(ctx, b, rhs, 1/eta, effort, before); err != nil {
+		return nil, err
+	}
+	s.k.Forward(kb, b)
+	dev.Lin(multiplier, 1/eta, kb, -1, v)
+	dev.Lin(v, overRelaxation, kb, 1-overRelaxation, z)
+	dev.Lin(v, 1, v, 1, u)
+	j, err := w.Prox(ctx, s.P.R, u, v, record)
 	if err != nil {
 		return nil, err
 	}
-	solved := false
-	defer func() {
-		if j != nil && !solved { // also where A panics
-			j.Release()
-		}
-	}()
-	dev.Lin(u, 1, u, 1, w.B)
-	dev.Lin(dual, 1, u, w.C.Eta, aty)
-	if err := s.normal.Solve(ctx, primal, dual, w.C.Eta); err != nil {
-		return nil, err
+	run := w.Own.(*admmRun)
+	if s.P.K == nil || s.due(w, run) {
+		dev.Lin(z, 1, u, -1, z)
+		run.moved = engine.Norm(z)
+		dev.Lin(z, 1, kb, -1, u)
+		run.apart = engine.Norm(z)
 	}
-	solved = true
-	dev.Lin(u, 1, u, -1, primal)
-	dev.Lin(dual, 1, z, -1, primal)
-	dev.Copy(z, primal)
-	dev.Lin(primal, 1, w.B, -1, z)
+	dev.Copy(z, u)
+	dev.Lin(u, 1, v, -1, z)
+	if s.P.K == nil {
+		dev.Copy(w.B, z)
+	} else {
+		dev.Copy(w.B, b)
+	}
 	return j, nil
 }
 
-// Measure adds the primal and the dual residual, and balances them.
-func (s *admm) Measure(w *engine.Work) (float64, engine.Coefficients) {
-	dual, primal := engine.Norm(w.Scratch[0]), engine.Norm(w.Scratch[1])
-	next := engine.Coefficients{Eta: w.C.Eta}
-	if f := s.balance(w, primal, dual); f != 1 {
-		next.Own[rescale] = f
-		next.Eta *= f
+// finish solves the last iteration's linear system for b to the end, where conjugate gradients have
+// only come nearer to its solution, and returns the multiplier. The state does not change.
+func (s *admm) finish(w *engine.Work) array.Batch {
+	dev, kb, multiplier := w.Device(), w.Scratch[1], w.Scratch[2]
+	if s.system.closed {
+		return multiplier
 	}
-	return dual/w.C.Eta + s.bound*primal, next
+	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier) // (z_k - u_k)/eta
+	if err := s.system.Solve(context.Background(), w.B, w.Scratch[3], 1/w.Stepped, near); err != nil {
+		dev.Fill(w.B, math.NaN()) // the driver reports what is not finite
+	}
+	s.k.Forward(kb, w.B)
+	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier)
+	return multiplier
 }
 
-// balance returns the factor by which eta should change.
-func (s *admm) balance(w *engine.Work, primal, dual float64) float64 {
-	since := w.Own.(*int) // iterations since the last change of eta
-	*since++
-	if k := w.K + 1; *since < max(2, k/4) || k > balanceUntil {
-		return 1
+// due reports whether eta may change after the iteration.
+func (s *admm) due(w *engine.Work, run *admmRun) bool {
+	k := w.K + 1
+	return run.since+1 >= max(4, k/4) && k <= balanceUntil
+}
+
+// Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.
+func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficients) {
+	run, next := w.Own.(*admmRun), engine.Coefficients{Eta: w.C.Eta}
+	if s.P.K == nil {
+		measured = (overRelaxation*run.moved+(overRelaxation-1)*run.apart)/w.C.Eta + s.bound*run.apart
 	}
-	r := primal / math.Max(engine.Norm(w.B), engine.Norm(w.State[0]))
-	d := dual / engine.Norm(w.State[1])
-	ratio := d / r // > 1: the multiplier moves too fast, eta is too small
-	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 {
-		return 1
+	due := s.due(w, run)
+	run.since++
+	if !due {
+		return measured, next
 	}
-	if ratio < balanceRatio && ratio > 1.0/balanceRatio {
-		return 1
+	zNorm, kbNorm, uNorm := engine.Norm(w.State[0]), engine.Norm(w.Scratch[1]), engine.Norm(w.State[1])
+	ratio := run.moved / uNorm / (run.apart / math.Max(zNorm, kbNorm))
+	if !s.system.closed {
+		ratio /= smallerEta * smallerEta
 	}
-	*since = 0
+	limit := 1.0 * earlyRatio
+	if w.K >= early && s.P.K != nil {
+		limit = lateRatio
+	}
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < limit && ratio > 1/limit {
+		return measured, next
+	}
+	run.since = 0
 	f := math.Exp2(math.Round(math.Log2(math.Sqrt(ratio))))
 	f = math.Max(1.0/maxBalance, math.Min(maxBalance, f))
-	if next := w.C.Eta * f / s.eta; next > farthestEta || next < 1/farthestEta {
-		return 1
+	if eta := w.C.Eta * f / s.eta; eta > farthestEta || eta < 1/farthestEta {
+		return measured, next
 	}
-	return f
+	next.Own[rescale], next.Eta = f, next.Eta*f
+	return measured, next
 }
 
-// argument is z_k - u_k = (z_k - z_{k+1}) + b_{k+1} - u_{k+1}.
-func (s *admm) argument(w *engine.Work) array.Batch {
-	dev, v := w.Device(), w.Scratch[1]
-	dev.Lin(v, 1, w.B, -1, w.State[1])
-	dev.Lin(v, 1, v, 1, w.Scratch[0])
-	return v
-}
-
-// Reverse pulls the adjoint back through the three steps.
+// Reverse pulls the adjoint back.
 func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
-	dev := dst.Device()
+	dev, eta := dst.Device(), a.C.Eta
 	zeta, upsilon := a.State[0], a.State[1]
-	if a.Last {
-		// zeta = upsilon = 0: the adjoint comes only through the estimate.
-		if a.K == 0 {
-			return nil
-		}
-		a.Apply(j, zeta, a.Seed)
-		dev.Lin(upsilon, -1, zeta, 0, array.Batch{})
-	} else {
-		dev.Lin(a.Scratch, 1, zeta, -1, upsilon)
-		if err := s.normal.Solve(ctx, a.Scratch, a.Scratch, a.C.Eta); err != nil {
-			return err
-		}
-		a.A.Forward(a.Image, a.Scratch)
-		dev.Lin(dst, 1, dst, a.C.Eta, a.Image)
-		if a.K == 0 {
-			return nil
-		}
-		dev.Lin(upsilon, 1, upsilon, 1, a.Scratch)
-		a.Apply(j, zeta, upsilon)
-		dev.Lin(upsilon, 1, upsilon, -1, zeta)
+	if a.Last && s.P.K == nil {
+		dev.Copy(zeta, a.Seed)
 	}
+	dev.Lin(zeta, 1, zeta, -1, upsilon)
+	a.Apply(j, zeta, zeta)
+	dev.Lin(zeta, 1, zeta, 1, upsilon) // nu
+	s.k.Adjoint(a.Scratch, zeta)
+	dev.Lin(a.Scratch, overRelaxation, a.Scratch, 0, array.Batch{})
+	if a.Last && s.P.K != nil {
+		dev.Lin(a.Scratch, 1, a.Scratch, 1, a.Seed)
+	}
+	t := dev.Alloc(a.Scratch.K(), a.Scratch.N())
+	defer t.Free()
+	if err := s.system.Solve(ctx, t, a.Scratch, 1/eta, Anywhere); err != nil {
+		return err
+	}
+	a.A.Forward(a.Image, t)
+	dev.Lin(dst, 1, dst, 1, a.Image)
+	if a.K == 0 {
+		return nil
+	}
+	s.k.Forward(upsilon, t)
+	dev.Lin(upsilon, 1, zeta, -1/eta, upsilon)
+	// (1 - alpha) nu + K s/eta = (2 - alpha) nu - upsilon
+	dev.Lin(zeta, 2-overRelaxation, zeta, -1, upsilon)
 	if f := a.C.Own[rescale]; f != 0 && f != 1 {
 		dev.Lin(upsilon, f, upsilon, 0, array.Batch{})
 	}
 	return nil
-}
-
-// writtenDown is the choice that writeDown makes.
-var writtenDown = engine.Choice{Part: "method", Chosen: "A written down as a matrix",
-	Reason: "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate " +
-		"gradients start anew in every iteration"}
-
-// writeDown chooses whether ADMM's z-step works with A written down as a matrix.
-func writeDown(a linops.Operator, normal *krylov.Normal) bool {
-	_, dim := a.Dims()
-	return dim <= limits.MaxDense && !normal.Closed()
 }

@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/linops/krylov"
 	"surepipe/solve/engine"
-	"surepipe/solve/internal/spd"
 )
 
 // penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
@@ -36,10 +36,8 @@ type penalized struct {
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 
-	nystrom     *krylov.Nystrom         // an approximation of A*A; nil for none
-	corrections map[float64]corrected   // by rho
-	cosines     *cosines                // nil for none
-	spectra     map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
+	nystrom     *krylov.Nystrom       // an approximation of A*A; nil for none
+	corrections map[float64]corrected // by rho
 }
 
 // effort says where the solution of a system is looked for.
@@ -102,9 +100,10 @@ const worthwhile = 4
 // NewPenalized is given bounds of ||A||^2 and ||K||^2.
 func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol float64) (*penalized, error) {
 	s := &penalized{
-		p: p, normA2: normA2, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
+		p: p, normA2: normA2, normK2: normK2,
+		a: linops.Complete(p.A, linops.StructureOf(p.A)), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
-		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{}, spectra: map[float64]array.Batch{},
+		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
 	}
 	if i := s.rule(); !penalizedRules[i].closed && s.sketched() {
 		if err := s.sketch(ctx); err != nil {
@@ -124,9 +123,6 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
 	}
-	if s.nystrom == nil {
-		s.cosines = newCosines(p, s.k)
-	}
 	return s, nil
 }
 
@@ -142,12 +138,9 @@ func (s *penalized) Release() {
 		m.matrix.Free()
 		m.inverse.Free()
 	}
-	for _, weights := range []map[float64]array.Batch{s.weights, s.spectra} {
-		for _, b := range weights {
-			b.Free()
-		}
+	for _, b := range s.weights {
+		b.Free()
 	}
-	s.cosines.Release()
 }
 
 // Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
@@ -242,20 +235,18 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	}()
 	dev.Upload(m.matrix, mat.DenseCopyOf(sum).RawMatrix().Data)
 	// In units in which the diagonal is about 1 the condition does not depend on the units of b.
-	units := spd.EvenDiagonal(sum)
-	var chol mat.Cholesky
-	if m.shifted = !chol.Factorize(sum) || chol.Cond() > spd.LargestCondition; m.shifted {
-		for j := range dim {
-			sum.SetSym(j, j, sum.At(j, j)+spd.ShiftOfDiagonal)
-		}
-		if !chol.Factorize(sum) {
-			return inverted{}, fmt.Errorf("solve: the linear system of a step is not finite")
+	units := numerics.EvenDiagonal(sum)
+	root, shifted, err := numerics.ShiftedCholesky(sum)
+	if err == nil {
+		m.shifted = shifted
+		if err = root.InverseTo(sum); !math.IsInf(root.Cond(), 1) {
+			err = nil
 		}
 	}
-	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
+	if err != nil {
 		return inverted{}, fmt.Errorf("solve: the linear system of a step: %w", err)
 	}
-	spd.ScaleSym(sum, units)
+	numerics.ScaleSym(sum, units)
 	dev.Upload(m.inverse, mat.DenseCopyOf(sum).RawMatrix().Data)
 	if err := dev.Err(); err != nil {
 		return inverted{}, err
@@ -317,9 +308,6 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	apply, free := s.products(dev, rhs.K(), rho)
 	defer free()
 	precondition, err := s.preconditioner(dev, rho)
-	if err == nil && s.cosines != nil {
-		precondition, err = s.better(ctx, dev, rho, precondition)
-	}
 	if err != nil {
 		return err
 	}

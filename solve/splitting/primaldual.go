@@ -30,7 +30,7 @@ import (
 //
 // The state is (b, u, b_0, u_0). In reverse an iteration is taken back line by line.
 type primalDual struct {
-	p             engine.Problem
+	engine.Named
 	bound, normK2 float64 // of ||A||^2 and ||K||^2
 	sigma         float64
 }
@@ -67,34 +67,25 @@ func newPrimalDual(ctx context.Context, p engine.Problem, _ engine.Options) (eng
 	if err != nil {
 		return nil, err
 	}
-	m := &primalDual{p: p, bound: bound, normK2: k, sigma: 1}
+	m := &primalDual{Named: engine.Named{Label: "primal-dual", P: p}, bound: bound, normK2: k, sigma: 1}
 	if bound > 0 {
 		m.sigma = bound / k
 	}
 	return m, nil
 }
 
-// Name is "primal-dual".
-func (m *primalDual) Name() string { return "primal-dual" }
-
-// Problem is the problem that it solves.
-func (m *primalDual) Problem() engine.Problem { return m.p }
-
-// Release does nothing.
-func (m *primalDual) Release() {}
-
 // Traits gives the state, and as scratch the argument of the proximal operator, u', two vectors of
 // length p, the second of which is A* y, and one of length d.
 func (m *primalDual) Traits() engine.Traits {
-	d, p := m.p.A.Dims()
-	q, _ := m.p.K.Dims()
+	d, p := m.P.A.Dims()
+	q, _ := m.P.K.Dims()
 	return engine.Traits{
 		Norm2: m.bound, State: []int{p, q, p, q}, Scratch: []int{q, q, p, p, d},
 		Argument: func(w *engine.Work) array.Batch { return w.Scratch[0] },
 		Dual:     func(w *engine.Work) array.Batch { return w.Scratch[1] },
 		Reweight: func(_ context.Context, r prox.Prox) (engine.Method, error) {
 			other := *m
-			other.p.R = r
+			other.P.R = r
 			return &other, nil
 		},
 	}
@@ -115,7 +106,7 @@ func (m *primalDual) tau(sigma float64) float64 { return 1 / (m.bound + sigma*m.
 func (m *primalDual) Init(w *engine.Work, b0 array.Batch) error {
 	dev := w.Device()
 	w.C, w.Own = engine.Coefficients{Eta: 1 / m.sigma, Own: [2]float64{anchored: 0.5, anew: 1}}, new(primalDualRun)
-	m.p.A.Adjoint(w.Scratch[3], w.Y)
+	m.P.A.Adjoint(w.Scratch[3], w.Y)
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
 	}
@@ -136,16 +127,16 @@ func (m *primalDual) Step(ctx context.Context, w *engine.Work, record bool) (pro
 		dev.Copy(u0, u)
 	}
 	tau := m.tau(sigma)
-	m.p.A.Forward(z, b)
-	m.p.A.Adjoint(t, z)
+	m.P.A.Forward(z, b)
+	m.P.A.Adjoint(t, z)
 	dev.Lin(w.B, 1, t, -1, aty)
-	m.p.K.Adjoint(t, u)
+	m.P.K.Adjoint(t, u)
 	dev.Lin(w.B, 1, w.B, 1, t)
 	dev.Lin(w.B, 1, b, -tau, w.B)
 	dev.Lin(t, 2, w.B, -1, b)
-	m.p.K.Forward(v, t)
+	m.P.K.Forward(v, t)
 	dev.Lin(v, 1, v, 1/sigma, u)
-	j, err := w.Prox(ctx, m.p.R, next, v, record)
+	j, err := w.Prox(ctx, m.P.R, next, v, record)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +214,7 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoi
 	a.Apply(j, toU, u)
 	dev.Lin(toU, w*(1+reflection), u, -w*(1+reflection), toU) // over sigma
 	dev.Lin(u, -w*reflection, u, 1, toU)
-	m.p.K.Adjoint(gx, toU)
+	m.P.K.Adjoint(gx, toU)
 	dev.Lin(primed, 1, primed, 2*sigma, gx)
 	dev.Lin(b, 1, b, -sigma, gx)
 	// b' = b - tau (A*(A b - y) + K* u)
@@ -232,7 +223,7 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoi
 	dev.Lin(dst, 1, dst, tau, a.Image)
 	a.A.Adjoint(gx, a.Image)
 	dev.Lin(b, 1, b, -tau, gx)
-	m.p.K.Forward(toU, primed)
+	m.P.K.Forward(toU, primed)
 	dev.Lin(u, 1, u, -tau, toU)
 	if a.C.Own[anew] != 0 {
 		dev.Lin(b, 1, b, 1, b0)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // outcome is that of a Newton step.
@@ -133,7 +131,8 @@ func (p *Program) step(force bool) outcome {
 	}
 	if !crossing {
 		before := p.Stationarity()
-		p.advance(1, d)
+		p.times(d)
+		p.move(1, d)
 		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.settle() {
 			return moved
 		}
@@ -154,31 +153,6 @@ func (p *Program) crosses(i, j int) bool {
 	return p.kink(j) && (p.B[j]+p.dir[i])*p.sign[j] <= 0
 }
 
-// times sets the image of a step on S, t G e.
-func (p *Program) times(t float64, e []float64) {
-	n := len(p.B)
-	p.wide = slices.Grow(p.wide[:0], n)[:n]
-	clear(p.wide)
-	for i, j := range p.active {
-		p.wide[j] = e[i]
-	}
-	multiply(false, t, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
-}
-
-// advance moves by t e.
-func (p *Program) advance(t float64, e []float64) {
-	p.times(t, e)
-	p.move(t, e)
-}
-
-// move is advance with the image of t e.
-func (p *Program) move(t float64, e []float64) {
-	for i, j := range p.active {
-		p.B[j] += t * e[i]
-	}
-	lin(p.Grad, 1, p.image)
-}
-
 // project goes to the projection of b + d on the face, if F falls enough, and takes what is 0 there
 // out of S.
 func (p *Program) project(d []float64, slope float64) bool {
@@ -190,7 +164,7 @@ func (p *Program) project(d []float64, slope float64) bool {
 			out = append(out, i)
 		}
 	}
-	p.times(1, e)
+	p.times(e)
 	change := 0.0
 	for i, j := range p.active {
 		change += e[i] * (p.slope(j) + (p.image[j]+p.Q[j]*e[i])/2)
@@ -247,7 +221,8 @@ func (p *Program) search(d []float64, slope float64) outcome {
 	if !(t > 0) {
 		return stalled
 	}
-	p.advance(t, d)
+	p.times(d)
+	p.move(t, d)
 	for _, i := range passed {
 		j := p.active[i]
 		if p.sign[j] = math.Copysign(1, p.B[j]); p.B[j] == 0 {
@@ -357,12 +332,13 @@ func (p *Program) exchange(j int) bool {
 	if place < 0 || !(slope < 0) {
 		return false
 	}
-	p.times(least, z)
-	lin(p.image, least*step, row)
-	change := least * (slope + step*(p.image[j]+p.Q[j]*least*step)/2)
+	p.times(z)
+	lin(p.image, step, row)
+	curve := step * (p.image[j] + p.Q[j]*step)
 	for i, s := range p.active {
-		change += least * z[i] * (p.image[s] + p.Q[s]*least*z[i]) / 2
+		curve += z[i] * (p.image[s] + p.Q[s]*z[i])
 	}
+	change := least * (slope + least*curve/2)
 	if !(change < 0) {
 		return false
 	}

@@ -12,41 +12,46 @@ func (p *Program) SolveEach(x []float64, k int) {
 	if k == 0 || n == 0 {
 		return
 	}
-	wide := make([]float64, k*m) // 0 at columns that are held
+	wide := p.spread(x, k)
+	p.f.solveEach(wide)
 	for i := range k {
 		for s, j := range p.active {
-			wide[i*m+p.place[j]] = x[i*n+s] * p.scale[j]
-		}
-	}
-	p.f.solveEach(blas64.General{Rows: k, Cols: m, Stride: m, Data: wide})
-	for i := range k {
-		for s, j := range p.active {
-			x[i*n+s] = wide[i*m+p.place[j]] * p.scale[j]
+			x[i*n+s] = wide.Data[i*m+p.place[j]] * p.scale[j]
 		}
 	}
 }
 
-// FormEach overwrites k rows of x, each of one number for each of S in the order of Active, and
-// returns the values x_i (G_SS + Q_SS)^{-1} x_i*.
+// FormEach returns the values x_i (G_SS + Q_SS)^{-1} x_i* of k rows of x, each of one number for each of S in the order
+// of Active. It may overwrite them.
 func (p *Program) FormEach(x []float64, k int) []float64 {
-	out := make([]float64, k)
-	n, m := len(p.active), len(p.columns)
-	if k == 0 || n == 0 {
-		return out
+	if k == 0 || len(p.active) == 0 {
+		return make([]float64, k)
 	}
-	wide := blas64.General{Rows: k, Cols: m, Stride: m, Data: make([]float64, k*m)} // 0 at columns that are held
+	return p.f.formEach(p.spread(x, k))
+}
+
+// spread are the rows of x on the columns of the factor, in their units, with 0 at columns that are held.
+func (p *Program) spread(x []float64, k int) blas64.General {
+	n, m := len(p.active), len(p.columns)
+	wide := blas64.General{Rows: k, Cols: m, Stride: m, Data: make([]float64, k*m)}
 	for i := range k {
 		for s, j := range p.active {
 			wide.Data[i*m+p.place[j]] = x[i*n+s] * p.scale[j]
 		}
 	}
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, p.f.triangle(), wide)
+	return wide
+}
+
+// formEach returns x_i K^{-1} x_i* for the rows of x, which are 0 at the columns held, and overwrites x.
+func (f *factor) formEach(x blas64.General) []float64 {
+	out := make([]float64, x.Rows)
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, f.triangle(), x)
 	for i := range out {
-		row := wide.Data[i*m : (i+1)*m]
+		row := x.Data[i*x.Stride : i*x.Stride+x.Cols]
 		out[i] = dot(row, row)
 	}
-	if h := len(p.f.held); h > 0 {
-		mu := p.f.multipliers(wide)
+	if h := len(f.held); h > 0 {
+		mu := f.multipliers(x)
 		for i := range out {
 			row := mu.Data[i*h : (i+1)*h]
 			out[i] -= dot(row, row)

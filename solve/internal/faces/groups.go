@@ -34,8 +34,6 @@ type Groups struct {
 	other    bool
 	singular bool
 	loose    []bool // groups that the last step moved far
-	wide     []float64
-	image    []float64
 }
 
 // Extend adds coordinates at b = 0 with a penalty and a gradient. The caller then fills in their rows
@@ -61,7 +59,6 @@ func (p *Groups) Extend(more Penalty, grad []float64) {
 // Ready computes what belongs to the coordinates that have joined.
 func (p *Groups) Ready() {
 	p.rescale(nil)
-	p.image, p.wide = make([]float64, len(p.B)), make([]float64, len(p.B))
 	p.bound = p.bound[:0]
 	for g := range p.members {
 		most := 0.0

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
+	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
 )
 
@@ -90,32 +90,11 @@ func (p *Groups) factorize() {
 		}
 	})
 	for i, v := range p.unit {
-		if p.unit[i] = 1 / math.Sqrt(v); math.IsInf(p.unit[i], 0) || math.IsNaN(p.unit[i]) {
-			p.unit[i] = 0
-		}
+		p.unit[i] = numerics.OverRoot(v)
 	}
-	p.singular = slices.Contains(p.unit, 0)
-	if !p.singular && p.cholesky(0) {
-		return
-	}
-	p.singular = true
-	for ridge := singularRidge; !p.cholesky(ridge); ridge *= 32 {
-	}
-}
-
-// cholesky factorizes the matrix with a ridge; false where a pivot is not large enough.
-func (p *Groups) cholesky(ridge float64) bool {
-	p.assemble(ridge)
-	n := len(p.active)
-	if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}); !ok {
-		return false
-	}
-	for i := range n {
-		if v := p.f.r[i*p.f.stride+i]; !(v*v > p.Cut) {
-			return false
-		}
-	}
-	return true
+	upper := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}
+	ridge, _ := numerics.RidgedCholesky(upper, singularRidge, p.Cut, p.assemble)
+	p.singular = ridge > 0 || slices.Contains(p.unit, 0)
 }
 
 // assemble sets the upper triangle of the factor's matrix to G + Q in its units, with a ridge.
@@ -224,24 +203,6 @@ func (p *Groups) step() (full bool) {
 	p.move(t, d)
 	p.list()
 	return t == 1
-}
-
-// times sets the image of a step on S, G d.
-func (p *Groups) times(d []float64) {
-	clear(p.wide)
-	for i, j := range p.active {
-		p.wide[j] = d[i]
-	}
-	n := len(p.B)
-	multiply(false, 1, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
-}
-
-// move goes by t d, whose image has been computed.
-func (p *Groups) move(t float64, d []float64) {
-	for i, j := range p.active {
-		p.B[j] += t * d[i]
-	}
-	lin(p.Grad, t, p.image)
 }
 
 // project takes the step with those groups 0 that it turns around, if F falls enough.
@@ -400,17 +361,13 @@ func (p *Groups) SolveEach(x []float64, k int) {
 
 // FormEach overwrites k rows of x, and returns the values x_i (G + Q)^{-1} x_i*.
 func (p *Groups) FormEach(x []float64, k int) []float64 {
-	out, n := make([]float64, k), len(p.active)
+	n := len(p.active)
 	if k == 0 || n == 0 {
-		return out
+		return make([]float64, k)
 	}
 	p.refresh(fresh)
 	p.inUnits(x, k)
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, p.f.triangle(), blas64.General{Rows: k, Cols: n, Stride: n, Data: x})
-	for i := range out {
-		out[i] = dot(x[i*n:(i+1)*n], x[i*n:(i+1)*n])
-	}
-	return out
+	return p.f.formEach(blas64.General{Rows: k, Cols: n, Stride: n, Data: x})
 }
 
 // inUnits multiplies k rows of x by the factor's units.

@@ -1,6 +1,12 @@
 package faces
 
-import "math"
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/internal/numerics"
+)
 
 // Penalty describes that of some coordinates,
 //
@@ -41,6 +47,8 @@ type Point struct {
 	in     []bool    // active
 	active []int     // S, in the order of the factor's columns
 	top    []float64 // Norm's vector
+	image  []float64 // G times the step at hand
+	wide   []float64
 }
 
 // Here is the point itself.
@@ -60,6 +68,25 @@ func (p *Point) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p
 
 // Set is G_ij = G_ji = v.
 func (p *Point) Set(i, j int, v float64) { p.g[i*p.stride+j], p.g[j*p.stride+i] = v, v }
+
+// times sets the image of a step on S, G e.
+func (p *Point) times(e []float64) {
+	n := len(p.B)
+	p.image, p.wide = slices.Grow(p.image[:0], n)[:n], slices.Grow(p.wide[:0], n)[:n]
+	clear(p.wide)
+	for i, j := range p.active {
+		p.wide[j] = e[i]
+	}
+	multiply(false, 1, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
+}
+
+// move goes by t e, whose image has been computed for t = 1.
+func (p *Point) move(t float64, e []float64) {
+	for i, j := range p.active {
+		p.B[j] += t * e[i]
+	}
+	lin(p.Grad, t, p.image)
+}
 
 // grow adds coordinates at b = 0 with a gradient, whose rows and columns of G are still to come.
 func (p *Point) grow(grad []float64) {
@@ -85,10 +112,6 @@ func (p *Point) rescale(q []float64) {
 		if q != nil {
 			v += q[j]
 		}
-		s := 1 / math.Sqrt(v)
-		if math.IsInf(s, 0) || math.IsNaN(s) {
-			s = 0
-		}
-		p.scale = append(p.scale, s)
+		p.scale = append(p.scale, numerics.OverRoot(v))
 	}
 }

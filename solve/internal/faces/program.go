@@ -18,7 +18,7 @@ type Program struct {
 	columns, place []int
 	batch          int // of coordinates that join S at once
 
-	dir, image, wide []float64
+	dir, onColumns []float64
 }
 
 // Extend adds coordinates at b = 0 with a penalty and a gradient; the caller then fills in their rows
@@ -34,10 +34,7 @@ func (p *Program) Extend(more Penalty, grad []float64) {
 }
 
 // Ready computes the scales of the coordinates that have joined.
-func (p *Program) Ready() {
-	p.rescale(p.Q)
-	p.image = make([]float64, len(p.B))
-}
+func (p *Program) Ready() { p.rescale(p.Q) }
 
 // kink reports that the penalty has one at b_j = 0.
 func (p *Program) kink(j int) bool { return p.W[j] > 0 || p.Positive[j] }
@@ -189,14 +186,14 @@ func (p *Program) renew(from int) {
 
 // solve overwrites x, one number for each of S, with K^{-1} x.
 func (p *Program) solve(x []float64) {
-	p.wide = slices.Grow(p.wide[:0], len(p.columns))[:len(p.columns)]
-	clear(p.wide)
+	p.onColumns = slices.Grow(p.onColumns[:0], len(p.columns))[:len(p.columns)]
+	clear(p.onColumns)
 	for i, j := range p.active {
-		p.wide[p.place[j]] = x[i]
+		p.onColumns[p.place[j]] = x[i]
 	}
-	p.f.solve(p.wide)
+	p.f.solve(p.onColumns)
 	for i, j := range p.active {
-		x[i] = p.wide[p.place[j]]
+		x[i] = p.onColumns[p.place[j]]
 	}
 }
 

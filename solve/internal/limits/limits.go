@@ -27,9 +27,7 @@ var (
 	Written = 1 << 27
 	// Reduced is the dimension of the tangent space of a completion, relative to the number of entries
 	// that are seen, from which systems are solved with one factor eliminated. Below it the diagonal
-	// of A*A on the tangent space makes a preconditioner that is as good and costs less. Conjugate
-	// gradient steps of 12 probes at weights 8, 4, 2 and 1 on 400 x 200 with 8000 entries, where that
-	// ratio is 2.5, 3.3, 3.7 and 3.9: 12, 21, 32 and 45 with the diagonal, and 18, 17, 15 and 13.
+	// of A*A on the tangent space makes a preconditioner that is as good and costs less.
 	Reduced = 3.
 	// Arrow is the largest order of the Schur complement of a completion's second derivative in its factors that is
 	// formed: see BenchmarkArrow.

@@ -11,64 +11,6 @@ import (
 	"surepipe/solve/engine"
 )
 
-// The system of tomography takes fewer steps with cosines than with the diagonal, and has the same solution.
-func TestCosinesPrecondition(t *testing.T) {
-	const n = 32
-	angles := make([]float64, 24)
-	for i := range angles {
-		angles[i] = 7.5 * float64(i)
-	}
-	a, err := imaging.NewParallelBeam(n, n, angles, n, 1, imaging.Axis{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev := array.NewHost()
-	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)}
-	defer func(most int) { mostInverted = most }(mostInverted)
-	mostInverted = 0
-	s, err := NewPenalized(t.Context(), p, 1, 8, 1e-9)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Release()
-	ctx := context.Background()
-	rng := rand.New(rand.NewPCG(1, 2))
-	host := make([]float64, n*n)
-	for i := range host {
-		host[i] = rng.NormFloat64()
-	}
-	rhs, x, z := dev.Alloc(1, n*n), dev.Alloc(1, n*n), dev.Alloc(1, n*n)
-	dev.Upload(rhs, host)
-	const rho = 10
-	plain, err := s.preconditioner(dev, rho)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := dev.Alloc(1, n*n)
-	dev.Upload(w, s.cosines.weights(rho))
-	few, err := s.steps(ctx, dev, rho, s.cosines.by(dev, w))
-	if err != nil {
-		t.Fatal(err)
-	}
-	many, err := s.steps(ctx, dev, rho, plain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if 2*few > many {
-		t.Errorf("%d steps with cosines, and %d without", few, many)
-	}
-	if err := s.Solve(ctx, x, rhs, rho, Anywhere); err != nil {
-		t.Fatal(err)
-	}
-	apply, free := s.products(dev, 1, rho)
-	defer free()
-	apply(z, x)
-	dev.Lin(z, 1, z, -1, rhs)
-	if off := engine.Norm(z) / engine.Norm(rhs); !(off < 1e-11) {
-		t.Errorf("the residual is %g of the right-hand side", off)
-	}
-}
-
 // The residual that one solution leaves serves for the next right-hand side, at the same step only.
 func TestSolutionsAfterEachOther(t *testing.T) {
 	const n = 16

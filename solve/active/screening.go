@@ -16,11 +16,11 @@ import (
 	"surepipe/space"
 )
 
-// window is what a screened solve knows: some columns in memory, the last gradient over all of them,
+// screening is what a screened solve knows: some columns in memory, the last gradient over all of them,
 // and the solutions that have been verified and not yet been asked for. A Path carries it.
-type window struct {
-	kin *engine.Family
-	y   []float64
+type screening struct {
+	family *engine.Family
+	y      []float64
 
 	// g is a gradient over all coordinates, at weights from which growth is measured, and b the point
 	// to start from, 1 x p.
@@ -48,7 +48,7 @@ type verified struct {
 	z, g []float64
 }
 
-// sharedColumns are columns in memory, which the window and points of solutions share.
+// sharedColumns are columns in memory, which the screening and points of solutions share.
 type sharedColumns struct {
 	linops.Restricted
 	dev   array.Device
@@ -94,13 +94,13 @@ const (
 	nearBoundary = 1 - 1e-6
 )
 
-// resumeWindow is the window that the path holds for this family and y; nil where it holds none.
-func resumeWindow(path *engine.Path, kin *engine.Family, y array.Batch) *window {
+// resumeScreening is the screening that the path holds for this family and y; nil where it holds none.
+func resumeScreening(path *engine.Path, family *engine.Family, y array.Batch) *screening {
 	kept := path.Take()
 	if kept == nil {
 		return nil
 	}
-	if w, ok := kept.(*window); ok && w.kin == kin && slices.Equal(w.y, y.ToHost()) {
+	if w, ok := kept.(*screening); ok && w.family == family && slices.Equal(w.y, y.ToHost()) {
 		return w
 	}
 	kept.Release()
@@ -108,10 +108,10 @@ func resumeWindow(path *engine.Path, kin *engine.Family, y array.Batch) *window 
 }
 
 // open begins at b = 0, whose gradient is -A* y. The set will hold the support of b0.
-func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*window, error) {
+func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*screening, error) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
-	w := &window{kin: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim),
+	w := &screening{family: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim),
 		slope: firstSlope, b: dev.Alloc(1, dim)}
 	if b0.IsZero() {
 		dev.Fill(w.b, 0)
@@ -144,13 +144,13 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	return w, nil
 }
 
-func (w *window) Release() {
+func (w *screening) Release() {
 	w.b.Free()
 	w.drop()
 }
 
 // drop gives up the columns in memory.
-func (w *window) drop() {
+func (w *screening) drop() {
 	w.path.Release()
 	w.started.Free()
 	w.started = array.Batch{}
@@ -162,7 +162,7 @@ func (w *window) drop() {
 }
 
 // verified is the solution with these weights; those before it are given up.
-func (w *window) verified(key uint64) *verified {
+func (w *screening) verified(key uint64) *verified {
 	for i, v := range w.ready {
 		if v.key == key {
 			w.ready = w.ready[i:]
@@ -174,7 +174,7 @@ func (w *window) verified(key uint64) *verified {
 
 // expected reports whether, at these weights, no column outside of the set should violate its
 // condition.
-func (w *window) expected(here separable) bool {
+func (w *screening) expected(here separable) bool {
 	for j, g := range w.g {
 		if w.in[j] || math.IsInf(here.w[j], 1) {
 			continue
@@ -196,7 +196,7 @@ type step struct {
 }
 
 // advance finds solutions of the weights here, and of some that follow, and verifies them in a pass.
-func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here separable, from engine.From) error {
+func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, here separable, from engine.From) error {
 	w.ready = nil
 	if w.columns == nil || w.must != nil || !w.expected(here) {
 		if err := s.choose(ctx, w, y, here); err != nil {
@@ -264,7 +264,7 @@ func (t *together) Release() {
 }
 
 // solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
-func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps []step) (_ *together, err error) {
+func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, steps []step) (_ *together, err error) {
 	dev := y.Device()
 	d, dim := s.Task.Problem.A.Dims()
 	t := &together{d: d, dim: dim, b: make([]array.Batch, len(steps))}
@@ -299,7 +299,7 @@ func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps
 
 // violations are the coordinates outside of the set whose conditions do not hold, or hardly; nil for
 // none.
-func (w *window) violations(here separable, g []float64) []bool {
+func (w *screening) violations(here separable, g []float64) []bool {
 	var must []bool
 	for j, v := range g {
 		if !w.in[j] && here.pull(j, v) > nearBoundary {
@@ -314,7 +314,7 @@ func (w *window) violations(here separable, g []float64) []bool {
 
 // ahead are the weights here and those that follow, as far as no column outside should matter; more
 // says that others follow. The caller releases them.
-func (s *screened) ahead(w *window, here separable, from engine.From) (steps []step, more bool, err error) {
+func (s *screened) ahead(w *screening, here separable, from engine.From) (steps []step, more bool, err error) {
 	steps = []step{{here, s.Task.Problem.R}}
 	if from.Path == nil || from.Ahead == nil {
 		return steps, false, nil
@@ -350,7 +350,7 @@ func release(steps []step) {
 }
 
 // try solves on the columns in memory, sets z = A b - y, and returns b.
-func (s *screened) try(ctx context.Context, w *window, y array.Batch, r prox.Prox, z array.Batch,
+func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.Prox, z array.Batch,
 	from engine.From) (array.Batch, error) {
 	on, solver, err := s.on(ctx, w, r)
 	if err != nil {
@@ -372,7 +372,7 @@ func (s *screened) try(ctx context.Context, w *window, y array.Batch, r prox.Pro
 }
 
 // choose puts the columns into memory that are the nearest to violating their conditions.
-func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here separable) error {
+func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here separable) error {
 	dev := y.Device()
 	a := linops.StructureOf(s.Task.Problem.A).Passes
 	b := w.b.ToHost()
@@ -458,7 +458,7 @@ func fitting(pulls []float64, set []int, size func(j int) int64, bytes int64) []
 }
 
 // restart begins a new sequence of solves on the columns in memory, at b.
-func (s *screened) restart(w *window, y array.Batch) error {
+func (s *screened) restart(w *screening, y array.Batch) error {
 	dev := y.Device()
 	w.path.Release()
 	w.started.Free()

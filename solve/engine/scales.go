@@ -6,24 +6,24 @@ import (
 	"surepipe/array"
 )
 
-// Yardstick is the scale by which a solve is measured. A subgradient e of the objective at b is
+// Scales are those by which a solve is measured. A subgradient e of the objective at b is
 // small where ||e|| is small compared with
 //
 //	||A|| max(sigma sqrt(d), floor),
 //
 // the size of A* z for errors z of mu_hat that matter. Without sigma the larger of ||y - A b|| and
 // ||y||/100 stands in for sigma sqrt(d). floor = 64 eps (||y|| + ||A|| ||b||) / Tol keeps the
-// yardstick above the rounding errors of A b and of b.
-type Yardstick struct {
+// scale above the rounding errors of A b and of b.
+type Scales struct {
 	// Norm is ||A||, Y is ||y||, Noise is sigma sqrt(d) or 0 where sigma is not known.
 	Norm, Y, Noise float64
 	// Tol is the tolerance of the solve.
 	Tol float64
 }
 
-// NewYardstick is the yardstick for a solve at y, with an upper bound of ||A||^2.
-func NewYardstick(y array.Batch, norm2 float64, o Options) Yardstick {
-	return Yardstick{math.Sqrt(norm2), Norm(y), math.Sqrt(o.Sigma2 * float64(y.N())), o.Tol}
+// NewScales are those of a solve at y, with an upper bound of ||A||^2.
+func NewScales(y array.Batch, norm2 float64, o Options) Scales {
+	return Scales{math.Sqrt(norm2), Norm(y), math.Sqrt(o.Sigma2 * float64(y.N())), o.Tol}
 }
 
 const (
@@ -46,7 +46,7 @@ const (
 )
 
 // Matters is the size of errors of mu_hat that matter, for a residual of norm z.
-func (s Yardstick) Matters(z float64) float64 {
+func (s Scales) Matters(z float64) float64 {
 	if s.Noise > 0 {
 		return s.Noise
 	}
@@ -55,7 +55,7 @@ func (s Yardstick) Matters(z float64) float64 {
 
 // Size is the same, but at least leastResidual of y, and at least the size of rounding errors at a
 // b of the given norm.
-func (s Yardstick) Size(z, b float64) float64 {
+func (s Scales) Size(z, b float64) float64 {
 	if s.Noise == 0 {
 		z = max(z, leastResidual*s.Y)
 	}
@@ -63,20 +63,20 @@ func (s Yardstick) Size(z, b float64) float64 {
 }
 
 // ByColumn is the size for subgradients that are divided by the lengths of the columns.
-func (s Yardstick) ByColumn(z float64) float64 {
+func (s Scales) ByColumn(z float64) float64 {
 	return max(s.Matters(z), Roundings*Epsilon*s.Y/s.Tol)
 }
 
 // Scale is the size with which the norm of a subgradient is compared, at a residual of norm z and a
 // b of the given norm.
-func (s Yardstick) Scale(z, b float64) float64 { return s.Norm * s.Size(z, b) }
+func (s Scales) Scale(z, b float64) float64 { return s.Norm * s.Size(z, b) }
 
 // First is the scale while no residual is known.
-func (s Yardstick) First() float64 { return s.Scale(s.Y, 0) }
+func (s Scales) First() float64 { return s.Scale(s.Y, 0) }
 
 // Allowed is the largest bound of mu_hat's error that a converged solve may have. It is not raised
 // for rounding errors, except those of y itself.
-func (s Yardstick) Allowed(z float64) float64 {
+func (s Scales) Allowed(z float64) float64 {
 	least := Roundings * Epsilon * s.Y
 	if s.Noise == 0 {
 		least = shareOfY * s.Y
@@ -86,7 +86,7 @@ func (s Yardstick) Allowed(z float64) float64 {
 
 // ErrorOf is sqrt(2 gap) for a duality gap that is no smaller than its rounding error; NaN where
 // the gap is not finite.
-func (s Yardstick) ErrorOf(gap, z, b float64) float64 {
+func (s Scales) ErrorOf(gap, z, b float64) float64 {
 	if math.IsNaN(gap) || math.IsInf(gap, 0) {
 		return math.NaN()
 	}

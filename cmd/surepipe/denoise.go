@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/series"
+	"surepipe/study"
+	"surepipe/study/denoise"
+)
+
+// denoiseHelp is the command's help.
+const denoiseHelp = `Denoises a series of images: diffusion or functional MRI, calcium imaging, hyperspectral
+cubes. In patches of M voxels the N volumes are a matrix, a mean over voxels and a low rank, with
+noise. The mean is kept, singular values of the rest are shrunk, and overlapping patches averaged.
+
+FILE is a NIfTI file of four axes (.nii, .nii.gz), of real or complex numbers, or an array of
+three or four axes (.npy, .npz, .tif, .h5, .mat) whose first axis is the series (--series-last: its
+last). A complex series may be in two files: --imaginary or --phase names the second. NIfTI
+files are read and written slice by slice, so that they may be larger than memory; header,
+affine, units and extensions of the output are those of FILE.
+
+The standard deviation sigma of the noise is estimated from the spectra of patches (Marchenko and
+Pastur), which assumes that the noise is white; or from --noise-scan, a series of noise alone;
+or --sigma gives a number or a map.
+
+What is known of the result, for each voxel of N values:
+
+  --df        degrees of freedom: by how much the estimate at the voxel follows its own data. Their
+              sum is the divergence. Of N - p degrees of freedom of a regression on the N values,
+              at least df - p are left after denoising: tests with N - p find too much
+  --risk      Stein's unbiased estimate of the squared error of the N values. It is an
+              estimate from N values, negative at some voxels: average it over regions
+  --rank      the average rank of the patches
+  --removed   the correlation of what was removed with that at neighbouring voxels: about 0
+              for noise; where it is larger, or shows anatomy, signal was removed
+
+Prints a summary, or with --json one object: image, volumes, complex, voxels, d (values), patch,
+stride, patches, shrinkage, threshold, average, threshold_over_edge, sigma {from mean min max
+stderr}, rank, divergence, df_share, sure, sure_stderr, sure_per_coordinate, gain,
+residual_correlation, residual_correlation_stderr, warnings, seconds. SURE takes sigma and the
+weights of patches as fixed.
+
+`
+
+func newDenoise() *cobra.Command {
+	var r denoise.Request
+	var asJSON bool
+	o := &r.Options
+	threshold, average := string(series.ByEdge), string(series.InverseRank)
+	o.Shrinkage = series.Shrinkages[0].Name
+	cmd := &cobra.Command{
+		Use:   "denoise FILE",
+		Short: "Denoise a series of images by local low rank: MRI, calcium imaging, hyperspectral cubes",
+		Long:  denoiseHelp + shrinkages() + exitHelp,
+		Example: `  surepipe denoise dwi.nii.gz --out clean.nii.gz --noise sigma.nii.gz --df df.nii.gz
+  surepipe denoise magnitude.nii.gz --phase phase.nii.gz --out clean.nii.gz --mask brain.nii.gz
+  surepipe denoise cube.npy --series-last --patch 4 --sigma 0.02 --out clean.npy --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return study.Errorf("found %d arguments, expected one: the file of the series", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Data = args[0]
+			o.Thresholds, o.Average = series.Thresholds(threshold), series.Average(average)
+			return runDenoise(cmd, r, asJSON)
+		},
+	}
+	file := func(name string, to *string, usage string, role cli.Role) cli.Flag {
+		return cli.Flag{Name: name, To: to, Usage: usage, Role: role,
+			Extensions: []string{"nii", "gz", "npy", "tif", "h5", "mat"}}
+	}
+	cli.Bind(cmd,
+		file("out", &r.Out, "write the estimate to this `file`, of the kind of FILE", cli.Writes),
+		file("df", &r.DF, "write the degrees of freedom at each voxel to this `file`", cli.Writes),
+		file("risk", &r.Risk, "write SURE at each voxel to this `file`", cli.Writes),
+		file("rank", &r.Rank, "write the rank at each voxel to this `file`", cli.Writes),
+		file("noise", &r.Noise, "write sigma at each voxel to this `file`", cli.Writes),
+		file("noise-error", &r.NoiseError, "write the standard error of sigma to this `file`", cli.Writes),
+		file("residual", &r.Residual, "write what was removed to this `file`", cli.Writes),
+		file("removed", &r.Removed, "write the residual's correlation with neighbours to this `file`", cli.Writes),
+		file("out-second", &r.OutSecond, "write the imaginary part or phase of the estimate to this "+
+			"`file`", cli.Writes),
+		file("imaginary", &r.Imaginary, "the `file` of the imaginary part; FILE is the real part", cli.Reads),
+		file("phase", &r.Phase, "the `file` of the phase in radians; FILE has magnitudes", cli.Reads),
+		file("mask", &r.Mask, "denoise where the map in this `file` is not 0", cli.Reads),
+		cli.Flag{Name: "sigma", To: &r.Sigma, Usage: "the standard deviation of the noise: a `number`, or the file " +
+			"of a map " +
+			"(default: estimated)"},
+		file("noise-scan", &r.NoiseScan, "estimate sigma from this `file`, a scan of noise alone", cli.Reads),
+		cli.Flag{Name: "series-last", To: &r.SeriesLast, Usage: "the last axis of an array is the series, not the " +
+			"first"},
+		cli.Flag{Name: "patch", To: &r.Patch, Usage: "side of the patches in `voxels`, or three as 5x5x3 (default: " +
+			"the " +
+			"smallest cube of an odd side with at least as many voxels as volumes)"},
+		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 " +
+			"(default 1)"},
+		cli.Flag{Name: "shrinkage", To: &o.Shrinkage, Usage: "what becomes of singular values: " +
+			"" + strings.Join(names(), ", "),
+			Values: names()},
+		cli.Flag{Name: "threshold", To: &threshold, Usage: "edge: at the largest value of noise; sure: where SURE of " +
+			"a " +
+			"patch is least; series-sure: at one multiple of the edge for all patches, of least SURE",
+			Values: []string{string(series.ByEdge), string(series.BySURE), string(series.BySeriesSURE)}},
+		cli.Flag{Name: "average", To: &average, Usage: "weights of overlapping patches: rank (1/(1 + rank)), " +
+			"uniform, " +
+			"gaussian, risk (1/SURE)", Values: []string{string(series.InverseRank), string(series.Uniform),
+			string(series.Gaussian), string(series.InverseRisk)}},
+		cli.Flag{Name: "rician", To: &r.Rician, Usage: "correct the mean of magnitudes for their noise (Koay's " +
+			"inversion)"},
+		cli.Flag{Name: "json", To: &asJSON, Usage: "print one JSON object"})
+	return cmd
+}
+
+func names() (all []string) {
+	for _, s := range series.Shrinkages {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// shrinkages is the help on --shrinkage.
+func shrinkages() string {
+	var b strings.Builder
+	b.WriteString("--shrinkage:\n\n")
+	for _, s := range series.Shrinkages {
+		fmt.Fprintf(&b, "  %-9s %s\n", s.Name, s.Help)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func runDenoise(cmd *cobra.Command, r denoise.Request, asJSON bool) error {
+	line := bar.New(cmd)
+	defer line.Close()
+	result, err := denoise.Run(line.Preparing(cmd.Context()), r)
+	if err != nil {
+		return err
+	}
+	line.Close()
+	for _, w := range result.Warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", w.Text)
+	}
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
+	}
+	return printDenoised(result, cmd.OutOrStdout())
+}
+
+func printDenoised(r *denoise.Result, out io.Writer) error {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	kind := ""
+	if r.Complex {
+		kind = ", complex"
+	}
+	row("series", "%d volumes of %d x %d x %d voxels%s; %d voxels "+
+		"denoised", r.Volumes, r.Image[0], r.Image[1], r.Image[2],
+		kind, r.Voxels)
+	row("patches", "%d of %d x %d x %d, mean rank %.3g", r.Patches, r.Patch[0], r.Patch[1], r.Patch[2], r.Rank)
+	sigma := ""
+	if r.Sigma.StdErr != nil {
+		sigma = fmt.Sprintf(" ± %.2g at a voxel", *r.Sigma.StdErr)
+	}
+	row("sigma", "%.4g (%.4g to %.4g)%s, %s", r.Sigma.Mean, r.Sigma.Min, r.Sigma.Max, sigma, r.Sigma.From)
+	row("df", "%.6g, %.3g%% of the values", r.DF, 100*r.DFShare)
+	row("SURE", "%.6g ± %.2g; %.4g per value", r.SURE, r.SUREErr, r.PerValue)
+	if r.Gain != nil {
+		row("gain", "the squared error is %.3g times smaller than that of the data", *r.Gain)
+	}
+	row("residual", "correlation with neighbours %.3f ± %.3f", r.Removed, r.RemovedErr)
+	row("time", "%.3g s", r.Seconds)
+	_, err := io.WriteString(out, b.String())
+	return err
+}

@@ -1,0 +1,394 @@
+package dataio
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"surepipe/internal/dataio/ndarray"
+)
+
+// NIfTISeries is a NIfTI file whose values are read slice by slice. The header is kept to be written again.
+type NIfTISeries struct {
+	niftiHeader
+	// Size is the number of voxels along x, y and z, and Volumes that of volumes.
+	Size    [3]int
+	Volumes int
+	Complex bool
+
+	path   string
+	header []byte // all before the values, with extensions
+	f      *os.File
+	t      ndarray.Number
+	buf    []byte
+	plane  []float64
+}
+
+// OpenNIfTI opens a file (.nii, .nii.gz) of up to four axes: x, y, z and the volumes. A compressed one is unpacked to a
+// temporary file, which has no name. Errors begin with the path.
+func OpenNIfTI(path string) (*NIfTISeries, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+	}
+	s := &NIfTISeries{path: path, f: f}
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+	}
+	return s, nil
+}
+
+func (s *NIfTISeries) open() error {
+	magic := make([]byte, len(gzipMagic))
+	if _, err := s.f.ReadAt(magic, 0); err != nil {
+		return errors.New("is truncated or corrupt (it ends within its header)")
+	}
+	if string(magic) == gzipMagic {
+		if err := s.unpack(); err != nil {
+			return err
+		}
+	}
+	return s.read()
+}
+
+// unpack replaces the file by its contents, as many bytes as its header asks for.
+func (s *NIfTISeries) unpack() error {
+	z, err := gzip.NewReader(s.f)
+	if err != nil {
+		return errors.New("is truncated or corrupt (it is no gzip file)")
+	}
+	head, err := io.ReadAll(io.LimitReader(z, int64(niftiSizes[1])))
+	if err != nil {
+		return errors.New("is truncated or corrupt (its compressed data end early, or are damaged)")
+	}
+	h, err := readNIfTIHeader(bytes.NewReader(head))
+	if err != nil {
+		return err
+	}
+	size := h.offset
+	bytesOf := int64(niftiTypes[h.code].Size)
+	if h.code == 32 || h.code == 1792 {
+		bytesOf *= 2
+	}
+	for _, k := range h.dims {
+		if k < 1 || bytesOf > math.MaxInt64/int64(k) {
+			return fmt.Errorf("is truncated or corrupt (its header states %v entries)", h.dims)
+		}
+		bytesOf *= int64(k)
+	}
+	out, err := os.CreateTemp("", "surepipe-*.nii")
+	if err != nil {
+		return err
+	}
+	os.Remove(out.Name())
+	all := io.MultiReader(bytes.NewReader(head), z)
+	n, err := io.CopyN(out, all, size+bytesOf)
+	if err != nil {
+		out.Close()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) {
+			return fmt.Errorf("is truncated or corrupt (it unpacks to %d bytes, its header states %d)", n, size+bytesOf)
+		}
+		return err
+	}
+	s.f.Close()
+	s.f = out
+	return nil
+}
+
+// read reads the header.
+func (s *NIfTISeries) read() (err error) {
+	if s.niftiHeader, err = readNIfTIHeader(io.NewSectionReader(s.f, 0, 1<<20)); err != nil {
+		return err
+	}
+	t, ok := niftiTypes[s.code]
+	if !ok {
+		return fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers of up to "+
+			"64 bits", s.code)
+	}
+	s.t = t
+	s.t.Order = s.order
+	s.Complex = s.code == 32 || s.code == 1792
+	if s.slope == 0 { // not scaled
+		s.slope, s.shift = 1, 0
+	}
+	s.Size, s.Volumes = [3]int{1, 1, 1}, 1
+	for i, k := range s.dims {
+		switch {
+		case k < 1:
+			return fmt.Errorf("is truncated or corrupt (its header states %v entries)", s.dims)
+		case i < 3:
+			s.Size[i] = k
+		case i == 3:
+			s.Volumes = k
+		case k > 1:
+			return fmt.Errorf("has %d axes (%v), expected up to four: x, y, z and the volumes", len(s.dims), s.dims)
+		}
+	}
+	s.header = make([]byte, s.offset)
+	if _, err := s.f.ReadAt(s.header, 0); err != nil {
+		return errors.New("is truncated or corrupt (it ends within its header)")
+	}
+	info, err := s.f.Stat()
+	if err != nil {
+		return err
+	}
+	need := float64(s.offset) + float64(s.valueSize())*float64(s.Size[0])*float64(s.Size[1])*float64(s.Size[2])*
+		float64(s.Volumes)
+	if float64(info.Size()) < need {
+		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", info.Size(), need)
+	}
+	return ndarray.Fits(fmt.Sprintf("a slice of %d volumes of %d x %d values", s.Volumes, s.Size[0], s.Size[1]),
+		float64(s.Volumes*s.parts())*float64(s.Size[0])*float64(s.Size[1]), 8)
+}
+
+// parts is the number of real numbers of a value, and valueSize its bytes.
+func (s *NIfTISeries) parts() int {
+	if s.Complex {
+		return 2
+	}
+	return 1
+}
+
+func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
+
+// Close closes the file.
+func (s *NIfTISeries) Close() error { return s.f.Close() }
+
+// Slice sets dst to slice z, with the values of a voxel together: voxel (x, y) begins at (y nx + x) volumes, twice that
+// of complex numbers.
+func (s *NIfTISeries) Slice(dst []float64, z int) error {
+	area, parts := s.Size[0]*s.Size[1], s.parts()
+	if s.plane == nil {
+		s.plane, s.buf = make([]float64, area*parts), make([]byte, area*s.valueSize())
+	}
+	decode := s.t.Floats()
+	for t := range s.Volumes {
+		at := s.offset + int64(len(s.buf))*(int64(t)*int64(s.Size[2])+int64(z))
+		if _, err := s.f.ReadAt(s.buf, at); err != nil {
+			return fmt.Errorf("%s: volume %d, slice %d: %w", s.path, t, z, bareError(err))
+		}
+		decode(s.plane, s.buf)
+		for i := range area {
+			for p := range parts {
+				v := s.plane[i*parts+p] * s.slope
+				if p == 0 {
+					v += s.shift
+				}
+				dst[(i*s.Volumes+t)*parts+p] = v
+			}
+		}
+	}
+	return nil
+}
+
+// SameSpace returns an error unless a map of one volume has the voxels of a series, and the same place in space.
+func (s *NIfTISeries) SameSpace(m *NIfTISeries) error {
+	if m.Size != s.Size {
+		return fmt.Errorf("%s: has %d x %d x %d voxels, expected %d x %d x %d as in %s", m.path, m.Size[0], m.Size[1],
+			m.Size[2], s.Size[0], s.Size[1], s.Size[2], s.path)
+	}
+	a, b := s.affine(), m.affine()
+	for i, v := range a {
+		if d := math.Abs(v - b[i]); d > 1e-3*(1+math.Abs(v)) {
+			return fmt.Errorf("%s: lies elsewhere in space than %s: entry (%d, %d) of its affine is %g, expected %g",
+				m.path, s.path, i/4, i%4, b[i], v)
+		}
+	}
+	return nil
+}
+
+// affine is the matrix from voxels to space of the header's first valid form, sform or qform, by rows; of neither it is
+// the sizes of voxels.
+func (s *NIfTISeries) affine() (a [12]float64) {
+	var at struct{ sform, qform, rows, quaternion, sizes, width int }
+	if s.size == 348 {
+		at.sform, at.qform, at.rows, at.quaternion, at.sizes, at.width = 254, 252, 280, 256, 76, 4
+	} else {
+		at.sform, at.qform, at.rows, at.quaternion, at.sizes, at.width = 348, 344, 400, 352, 104, 8
+	}
+	number := func(at, i int) float64 {
+		if s.size == 348 {
+			return float64(math.Float32frombits(s.order.Uint32(s.header[at+4*i:])))
+		}
+		return math.Float64frombits(s.order.Uint64(s.header[at+8*i:]))
+	}
+	code := func(at int) uint32 {
+		if s.size == 348 {
+			return uint32(s.order.Uint16(s.header[at:]))
+		}
+		return s.order.Uint32(s.header[at:])
+	}
+	switch {
+	case code(at.sform) > 0:
+		for i := range a {
+			a[i] = number(at.rows, i)
+		}
+	case code(at.qform) > 0:
+		b, c, d := number(at.quaternion, 0), number(at.quaternion, 1), number(at.quaternion, 2)
+		w := math.Sqrt(max(0, 1-b*b-c*c-d*d))
+		flip := 1.0
+		if number(at.sizes, 0) < 0 {
+			flip = -1
+		}
+		turn := [9]float64{
+			w*w + b*b - c*c - d*d, 2 * (b*c - w*d), 2 * (b*d + w*c),
+			2 * (b*c + w*d), w*w + c*c - b*b - d*d, 2 * (c*d - w*b),
+			2 * (b*d - w*c), 2 * (c*d + w*b), w*w + d*d - c*c - b*b,
+		}
+		for i := range 3 {
+			for j := range 3 {
+				scale := number(at.sizes, 1+j)
+				if j == 2 {
+					scale *= flip
+				}
+				a[4*i+j] = turn[3*i+j] * scale
+			}
+			a[4*i+3] = number(at.quaternion, 3+i)
+		}
+	default:
+		for i := range 3 {
+			a[5*i] = number(at.sizes, 1+i)
+		}
+	}
+	return a
+}
+
+// NIfTIWriter writes a NIfTI file slice by slice, beside its path; [NIfTIWriter.Commit] renames it into place.
+type NIfTIWriter struct {
+	like    *NIfTISeries
+	path    string
+	f       *os.File
+	target  string
+	volumes int
+	t       ndarray.Number
+	parts   int
+	plane   []byte
+}
+
+// CreateNIfTI creates a file with the header of a series, of as many volumes; a map has one, and is real. Values
+// are float64 where the series' are, else float32, and not scaled: affine, units, byte order, descriptions and
+// extensions are the series' own.
+func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTIWriter, error) {
+	f, target, err := createBeside(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+	}
+	w := &NIfTIWriter{like: like, path: path, f: f, target: target, volumes: volumes, parts: 1,
+		t: ndarray.Number{Kind: 'f', Size: 4, Order: like.order}}
+	if like.Complex && !real {
+		w.parts = 2
+	}
+	if like.code == 64 || like.code == 1792 {
+		w.t.Size = 8
+	}
+	w.plane = make([]byte, like.Size[0]*like.Size[1]*w.parts*w.t.Size)
+	if _, err := f.WriteAt(w.header(), 0); err != nil {
+		w.Abort()
+		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+	}
+	return w, nil
+}
+
+// header is the series' with the type of values and the number of volumes of the file.
+func (w *NIfTIWriter) header() []byte {
+	h, order := bytes.Clone(w.like.header), w.like.order
+	code := map[[2]int]uint16{{1, 4}: 16, {1, 8}: 64, {2, 4}: 32, {2, 8}: 1792}[[2]int{w.parts, w.t.Size}]
+	bits := uint16(8 * w.t.Size * w.parts)
+	rank := 4
+	if w.volumes == 1 {
+		rank = 3
+	}
+	dims := [4]int{w.like.Size[0], w.like.Size[1], w.like.Size[2], w.volumes}
+	if w.like.size == 348 {
+		order.PutUint16(h[40:], uint16(rank))
+		for i, k := range dims {
+			order.PutUint16(h[42+2*i:], uint16(k))
+		}
+		order.PutUint16(h[70:], code)
+		order.PutUint16(h[72:], bits)
+		order.PutUint32(h[112:], math.Float32bits(1)) // scl_slope, scl_inter
+		order.PutUint32(h[116:], 0)
+		if w.volumes != w.like.Volumes {
+			clear(h[124:132]) // cal_max, cal_min: the range of another quantity
+		}
+		return h
+	}
+	order.PutUint64(h[16:], uint64(rank))
+	for i, k := range dims {
+		order.PutUint64(h[24+8*i:], uint64(k))
+	}
+	order.PutUint16(h[12:], code)
+	order.PutUint16(h[14:], bits)
+	order.PutUint64(h[176:], math.Float64bits(1))
+	order.PutUint64(h[184:], 0)
+	if w.volumes != w.like.Volumes {
+		clear(h[192:208])
+	}
+	return h
+}
+
+// Slice writes slice z, of values as [NIfTISeries.Slice] has them.
+func (w *NIfTIWriter) Slice(z int, values []float64) error {
+	area := w.like.Size[0] * w.like.Size[1]
+	for t := range w.volumes {
+		for i := range area {
+			for p := range w.parts {
+				v, at := values[(i*w.volumes+t)*w.parts+p], (i*w.parts+p)*w.t.Size
+				if w.t.Size == 8 {
+					w.t.Order.PutUint64(w.plane[at:], math.Float64bits(v))
+				} else {
+					w.t.Order.PutUint32(w.plane[at:], math.Float32bits(float32(v)))
+				}
+			}
+		}
+		at := w.like.offset + int64(len(w.plane))*(int64(t)*int64(w.like.Size[2])+int64(z))
+		if _, err := w.f.WriteAt(w.plane, at); err != nil {
+			return fmt.Errorf("%s: %w", w.path, bareError(err))
+		}
+	}
+	return nil
+}
+
+// Commit makes the file the one at its path, compressed where that ends in .gz.
+func (w *NIfTIWriter) Commit() (err error) {
+	defer func() {
+		if err != nil {
+			w.Abort()
+			err = fmt.Errorf("%s: %w", w.path, bareError(err))
+		}
+	}()
+	if strings.HasSuffix(strings.ToLower(w.path), ".gz") {
+		plain, err := os.Open(w.f.Name())
+		if err != nil {
+			return err
+		}
+		defer plain.Close()
+		defer w.Abort()
+		return WriteFile(w.target, func(out io.Writer) error {
+			z := gzip.NewWriter(out)
+			if _, err := io.Copy(z, plain); err != nil {
+				return err
+			}
+			return z.Close()
+		})
+	}
+	if err := w.f.Sync(); err != nil {
+		return err
+	}
+	if err := w.f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(w.f.Name(), w.target)
+}
+
+// Abort removes what was written.
+func (w *NIfTIWriter) Abort() {
+	w.f.Close()
+	os.Remove(w.f.Name())
+}

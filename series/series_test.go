@@ -1,0 +1,272 @@
+package series
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// simulate draws a series of low local rank: three courses with smooth weights, with noise whose standard deviation
+// grows along x from sigma to 3 sigma.
+func simulate(shape Shape, sigma float64, seed uint64) (truth, y, sd []float64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	e, course := shape.Image, shape.course()
+	courses := make([]float64, 3*course)
+	for i := range courses {
+		courses[i] = rng.NormFloat64()
+	}
+	truth, sd = make([]float64, e.voxels()*course), make([]float64, e.voxels())
+	y = make([]float64, len(truth))
+	for i := range sd {
+		x, yy, z := float64(i%e[0])/float64(e[0]), float64(i/e[0]%e[1])/float64(e[1]), float64(i/(e[0]*e[1]))
+		sd[i] = sigma * (1 + 2*x)
+		for k, w := range [3]float64{4 + x, 2 * math.Sin(3*yy+x), math.Cos(2*x - z/3)} {
+			for t := range course {
+				truth[i*course+t] += w * courses[k*course+t]
+			}
+		}
+		for t := range course {
+			y[i*course+t] = truth[i*course+t] + sd[i]*rng.NormFloat64()
+		}
+	}
+	return truth, y, sd
+}
+
+// run denoises a series in memory.
+func run(t *testing.T, shape Shape, y, sigma []float64, o Options) (Summary, []Slice) {
+	t.Helper()
+	var all []Slice
+	s, err := Denoise(context.Background(), Memory{shape, y}, sigma, o, func(s Slice) error {
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, all
+}
+
+func clean(all []Slice) (x []float64) {
+	for _, s := range all {
+		x = append(x, s.Clean...)
+	}
+	return x
+}
+
+func TestDegreesOfFreedomAreTheDivergence(t *testing.T) {
+	for _, c := range []struct {
+		shape  Shape
+		patch  Extent
+		stride Extent
+	}{
+		{Shape{Extent{4, 3, 2}, 5, false}, Extent{3, 2, 2}, Extent{}},        // more voxels than volumes
+		{Shape{Extent{4, 3, 2}, 9, false}, Extent{2, 2, 1}, Extent{1, 2, 1}}, // fewer
+		{Shape{Extent{3, 3, 2}, 4, true}, Extent{2, 3, 2}, Extent{}},         // complex
+		{Shape{Extent{3, 3, 2}, 7, true}, Extent{2, 2, 1}, Extent{}},         // complex, fewer
+		{Shape{Extent{3, 4, 1}, 4, false}, Extent{2, 2, 1}, Extent{2, 2, 1}}, // equal sides
+		{Shape{Extent{5, 1, 1}, 3, false}, Extent{4, 1, 1}, Extent{}},        // one slice, one row
+		{Shape{Extent{4, 4, 1}, 6, false}, Extent{3, 3, 1}, Extent{2, 2, 1}}, // a last patch nearer than the stride
+	} {
+		for _, h := range Shrinkages {
+			t.Run(fmt.Sprint(c.shape, c.patch, h.Name), func(t *testing.T) {
+				_, y, sd := simulate(c.shape, 0.4, 3)
+				o := Options{Patch: c.patch, Stride: c.stride, Shrinkage: h.Name, Average: Gaussian}
+				s, all := run(t, c.shape, y, sd, o)
+				sum, trace, course := 0.0, 0.0, c.shape.course()
+				const step = 1e-5
+				for i := range y {
+					at := y[i]
+					y[i] = at + step
+					_, up := run(t, c.shape, y, sd, o)
+					y[i] = at - step
+					_, down := run(t, c.shape, y, sd, o)
+					y[i] = at
+					slice, k := i/c.shape.slice(), i%c.shape.slice()
+					d := (up[slice].Clean[k] - down[slice].Clean[k]) / (2 * step)
+					trace += d
+					sum += d
+					if (i+1)%course == 0 { // the voxel is complete
+						if df := all[slice].DF[k/course]; math.Abs(df-sum) > 1e-6*(1+math.Abs(sum)) {
+							t.Errorf("voxel %d: %.9g degrees of freedom, central differences %.9g", i/course, df, sum)
+						}
+						sum = 0
+					}
+				}
+				if math.Abs(s.DF-trace) > 1e-6*(1+trace) {
+					t.Errorf("%.9g degrees of freedom, central differences %.9g", s.DF, trace)
+				}
+			})
+		}
+	}
+}
+
+func TestDegreesOfFreedomOfAPatchSumUpToItsTrace(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, copies := range []int{1, 2} {
+		for _, size := range [][2]int{{12, 5}, {5, 12}, {7, 7}} {
+			for _, h := range Shrinkages {
+				var w work
+				m, n := size[0], size[1]
+				shape := Shape{Extent{m, 1, 1}, n, copies == 2}
+				y := make([]float64, m*shape.course())
+				for i := range y {
+					y[i] = rng.NormFloat64() + 3
+				}
+				win := &window{from: Memory{shape, y}, slices: map[int][]float64{0: y}}
+				if !w.gather(win, 0, 0, 0, shape.Image, nil) {
+					t.Fatal("no patch")
+				}
+				if err := w.decompose(true); err != nil {
+					t.Fatal(err)
+				}
+				w.shrink(h, h.Edge(w.beta()))
+				trace, _ := w.divergence()
+				w.estimate()
+				sum := 0.0
+				for _, v := range w.rows[:m] {
+					sum += v
+				}
+				if math.Abs(sum-trace) > 1e-10*trace || trace == 0 {
+					t.Errorf("%d copies of %d x %d, %s: rows sum up to %.15g, the trace is %.15g", copies, m, n, h.Name, sum, trace)
+				}
+			}
+		}
+	}
+}
+
+func TestSUREIsUnbiasedOverARegion(t *testing.T) {
+	shape := Shape{Extent{10, 8, 3}, 12, false}
+	draws := 200
+	if testing.Short() {
+		draws = 40
+	}
+	for _, name := range []string{"optimal", "soft"} {
+		var sum, square, estimated float64
+		for seed := range draws {
+			truth, _, sd := simulate(shape, 0.5, 7)
+			rng := rand.New(rand.NewPCG(uint64(seed), 5))
+			y := make([]float64, len(truth))
+			for i, v := range truth {
+				y[i] = v + sd[i/12]*rng.NormFloat64()
+			}
+			s, all := run(t, shape, y, sd, Options{Patch: Extent{4, 4, 2}, Shrinkage: name, Average: Uniform})
+			loss, risk := 0.0, 0.0
+			for i, v := range clean(all) { // the region: the half where x < 5
+				if i/12%10 < 5 {
+					loss += (v - truth[i]) * (v - truth[i])
+				}
+			}
+			for _, slice := range all {
+				for i, v := range slice.Risk {
+					if i%10 < 5 {
+						risk += v
+					}
+				}
+			}
+			sum += risk - loss
+			square += (risk - loss) * (risk - loss)
+			estimated += s.SURE
+		}
+		n := float64(draws)
+		mean, sd := sum/n, math.Sqrt(square/n)
+		if math.Abs(mean) > 3.5*sd/math.Sqrt(n) {
+			t.Errorf("%s: SURE - loss is %g on average, with standard error %g", name, mean, sd/math.Sqrt(n))
+		}
+	}
+}
+
+func TestNoiseThatVariesByAFactorOfThree(t *testing.T) {
+	shape := Shape{Extent{24, 20, 12}, 40, false}
+	_, y, sd := simulate(shape, 5, 2)
+	noise, err := EstimateNoise(context.Background(), Memory{shape, y}, Extent{4, 4, 4}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, worst := 0.0, 0.0
+	for i, s := range noise.Sigma {
+		r := s/sd[i] - 1
+		mean += r / float64(len(sd))
+		if x := i % 24; x >= 3 && x < 21 { // a smooth map is flat at the borders
+			worst = max(worst, math.Abs(r))
+		}
+	}
+	t.Logf("mean error %.2f%%, largest inside %.2f%%", 100*mean, 100*worst)
+	if math.Abs(mean) > 0.03 || worst > 0.08 {
+		t.Errorf("sigma is off by %.3g on average, and by up to %.3g inside", mean, worst)
+	}
+}
+
+func TestABetterEstimateThanTheData(t *testing.T) {
+	for _, complexValues := range []bool{false, true} {
+		shape := Shape{Extent{12, 12, 6}, 20, complexValues}
+		truth, y, sd := simulate(shape, 1, 4)
+		before := distance(y, truth)
+		for _, o := range []Options{{}, {Average: Uniform}, {Average: Gaussian}, {Average: InverseRisk}, {Stride: Extent{2, 2, 2}},
+			{Shrinkage: "soft", Thresholds: BySURE}, {Shrinkage: "optimal", Thresholds: BySeriesSURE}, {Shrinkage: "hard"}} {
+			s, all := run(t, shape, y, sd, o)
+			after := distance(clean(all), truth)
+			t.Logf("complex %v %+v: %.4g of %.4g, SURE %.4g +- %.4g, df %.4g, rank %.3g, removed %.3g +- %.3g",
+				complexValues, o, after, before, s.SURE, s.SUREStdErr, s.DF, s.Rank, s.Removed, s.RemovedStdErr)
+			if after > before/4 {
+				t.Errorf("%+v: squared error %g, of the data %g", o, after, before)
+			}
+		}
+	}
+}
+
+func distance(a, b []float64) (sum float64) {
+	for i, v := range a {
+		sum += (v - b[i]) * (v - b[i])
+	}
+	return sum
+}
+
+func TestVoxelsOutsideOfTheMaskDoNotCount(t *testing.T) {
+	shape := Shape{Extent{8, 8, 3}, 10, false}
+	_, y, sd := simulate(shape, 1, 4)
+	mask := make([]bool, len(sd))
+	for i := range mask {
+		mask[i] = i%8 < 5
+		if !mask[i] {
+			y[i*10] = math.NaN()
+			sd[i] = 0
+		}
+	}
+	s, all := run(t, shape, y, sd, Options{Mask: mask})
+	if s.Voxels != 5*8*3 || math.IsNaN(s.SURE) {
+		t.Errorf("%d voxels, SURE %g", s.Voxels, s.SURE)
+	}
+	if !math.IsNaN(all[0].DF[7]) || math.IsNaN(all[0].DF[4]) || all[1].Clean[7*10+1] != y[(64+7)*10+1] {
+		t.Errorf("maps outside of the mask: %g, %g", all[0].DF[7], all[0].DF[4])
+	}
+	mask = nil
+	_, err := Denoise(context.Background(), Memory{shape, y}, sd, Options{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "(5, 0, 0)") {
+		t.Errorf("a NaN without a mask: %v", err)
+	}
+}
+
+func TestACancelledRunEnds(t *testing.T) {
+	shape := Shape{Extent{40, 40, 10}, 60, false}
+	_, y, sd := simulate(shape, 1, 4)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	enough := errors.New("enough")
+	_, err := Denoise(ctx, Memory{shape, y}, sd, Options{}, func(Slice) error { cancel(enough); return nil })
+	if !errors.Is(err, enough) {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkDenoise(b *testing.B) {
+	shape := Shape{Extent{32, 32, 10}, 67, false}
+	_, y, sd := simulate(shape, 1, 4)
+	for range b.N {
+		if _, err := Denoise(context.Background(), Memory{shape, y}, sd, Options{}, func(Slice) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package denoise
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/array"
+	"surepipe/internal/dataio"
+	"surepipe/series"
+)
+
+func TestMain(m *testing.M) {
+	array.UseNative()
+	os.Exit(m.Run())
+}
+
+// image is a NIfTI-1 file in the making.
+type image struct {
+	order    binary.ByteOrder
+	dims     []int
+	code     uint16 // 4: int16, 16: float32, 32: complex64
+	slope    float32
+	affineX  float32
+	values   []float64
+	extended bool
+}
+
+// bytes are those of the file. Values are stored as (v - 10)/slope where slope is not 0.
+func (m image) bytes() []byte {
+	h := make([]byte, 352)
+	if m.extended { // an extension of 16 bytes
+		h = append(h, 16, 0, 0, 0, 6, 0, 0, 0, 'n', 'o', 't', 'e', 0, 0, 0, 0)
+		h[348] = 1
+	}
+	m.order.PutUint32(h, 348)
+	m.order.PutUint16(h[40:], uint16(len(m.dims)))
+	for i := range 7 {
+		k := 1
+		if i < len(m.dims) {
+			k = m.dims[i]
+		}
+		m.order.PutUint16(h[42+2*i:], uint16(k))
+	}
+	m.order.PutUint16(h[70:], m.code)
+	for i, v := range []float32{1, 2, 2, 2.5, 3.2} { // pixdim: the last is the repetition time
+		m.order.PutUint32(h[76+4*i:], math.Float32bits(v))
+	}
+	m.order.PutUint32(h[108:], math.Float32bits(float32(len(h))))
+	m.order.PutUint32(h[112:], math.Float32bits(m.slope))
+	if m.slope != 0 {
+		m.order.PutUint32(h[116:], math.Float32bits(10))
+	}
+	h[123] = 10 // mm and s
+	copy(h[148:], "a scan of nobody")
+	m.order.PutUint16(h[254:], 1)
+	for i, v := range []float32{2, 0, 0, m.affineX, 0, 2, 0, -20, 0, 0, 2.5, 7} {
+		m.order.PutUint32(h[280+4*i:], math.Float32bits(v))
+	}
+	copy(h[344:], "n+1\x00")
+	for _, v := range m.values {
+		if m.slope != 0 {
+			v = (v - 10) / float64(m.slope)
+		}
+		if m.code == 4 {
+			h = append(h, 0, 0)
+			m.order.PutUint16(h[len(h)-2:], uint16(int16(math.Round(v))))
+		} else {
+			h = append(h, 0, 0, 0, 0)
+			m.order.PutUint32(h[len(h)-4:], math.Float32bits(float32(v)))
+		}
+	}
+	return h
+}
+
+// scan draws a series of rank two in noise, in the order of a file: x fastest, volumes slowest.
+func scan(dims [4]int, sigma float64, seed uint64) []float64 {
+	rng := rand.New(rand.NewPCG(seed, 9))
+	values := make([]float64, 0, dims[0]*dims[1]*dims[2]*dims[3])
+	for t := range dims[3] {
+		for z := range dims[2] {
+			for y := range dims[1] {
+				for x := range dims[0] {
+					values = append(values, 100+20*math.Sin(float64(t))*float64(x+z)+15*math.Cos(2*float64(t))*float64(y)+
+						sigma*rng.NormFloat64())
+				}
+			}
+		}
+	}
+	return values
+}
+
+func write(t *testing.T, path string, b []byte) string {
+	t.Helper()
+	if strings.HasSuffix(path, ".gz") {
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		w.Write(b)
+		w.Close()
+		b = z.Bytes()
+	}
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestNIfTIFilesKeepTheirHeader(t *testing.T) {
+	dims := [4]int{9, 8, 5, 12}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		dir := t.TempDir()
+		m := image{order: order, dims: dims[:], code: 4, slope: 0.01, values: scan(dims, 5, 1), extended: true}
+		in := m.bytes()
+		r := Request{Data: write(t, filepath.Join(dir, "y.nii.gz"), in), Patch: "4"}
+		r.Out, r.DF, r.Noise = filepath.Join(dir, "x.nii"), filepath.Join(dir, "df.nii.gz"), filepath.Join(dir, "s.nii")
+		result, err := Run(context.Background(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := result.Sigma.Mean; math.Abs(s-5) > 0.25 || result.SURE > 0.3*25*float64(result.Values) {
+			t.Errorf("sigma %g, SURE %g of %d values", s, result.SURE, result.Values)
+		}
+		out, err := os.ReadFile(r.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if order.Uint16(out[70:]) != 16 || order.Uint16(out[72:]) != 32 || order.Uint32(out[112:]) != math.Float32bits(1) {
+			t.Errorf("type %d of %d bits, slope %x", order.Uint16(out[70:]), order.Uint16(out[72:]), out[112:116])
+		}
+		for _, part := range [][2]int{{0, 70}, {74, 112}, {120, 368}} { // all but type and scale
+			if !bytes.Equal(in[part[0]:part[1]], out[part[0]:part[1]]) {
+				t.Errorf("bytes %d to %d of the header have changed", part[0], part[1])
+			}
+		}
+		df, err := dataio.OpenNIfTI(r.DF)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer df.Close()
+		sum, slice := 0.0, make([]float64, 72)
+		for z := range 5 {
+			if err := df.Slice(slice, z); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range slice {
+				sum += v
+			}
+		}
+		if df.Volumes != 1 || math.Abs(sum-result.DF) > 1e-5*sum { // float32
+			t.Errorf("the map of degrees of freedom sums up to %g, the divergence is %g", sum, result.DF)
+		}
+	}
+}
+
+func TestAComplexSeriesInTwoFilesIsTheOneInOne(t *testing.T) {
+	dims := [4]int{6, 6, 3, 10}
+	dir := t.TempDir()
+	re, im := scan(dims, 5, 1), scan(dims, 5, 2)
+	both := make([]float64, 0, 2*len(re))
+	magnitude, phase := make([]float64, len(re)), make([]float64, len(re))
+	for i := range re {
+		both = append(both, re[i], im[i])
+		magnitude[i], phase[i] = math.Hypot(re[i], im[i]), math.Atan2(im[i], re[i])
+	}
+	file := func(name string, code uint16, values []float64) string {
+		return write(t, filepath.Join(dir, name), image{order: binary.LittleEndian, dims: dims[:], code: code, values: values}.bytes())
+	}
+	var all []float64
+	for _, r := range []Request{
+		{Data: file("c.nii", 32, both)},
+		{Data: file("re.nii", 16, re), Imaginary: file("im.nii", 16, im), Outputs: Outputs{OutSecond: filepath.Join(dir, "i.nii")}},
+		{Data: file("abs.nii", 16, magnitude), Phase: file("arg.nii", 16, phase)},
+	} {
+		r.Sigma, r.Patch, r.Out = "5", "3", filepath.Join(dir, "x.nii")
+		result, err := Run(context.Background(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, result.SURE)
+		if !result.Complex || math.Abs(result.SURE-all[0]) > 1e-3*all[0] {
+			t.Errorf("complex %v, SURE %v", result.Complex, all)
+		}
+	}
+}
+
+func TestArraysOfAnyAxes(t *testing.T) {
+	dims := [4]int{7, 6, 4, 12}
+	values := scan(dims, 3, 3)
+	dir := t.TempDir()
+	first := filepath.Join(dir, "first.npy")
+	if err := dataio.WriteNPY(first, dataio.Array{Shape: []int{12, 4, 6, 7}, Data: values}); err != nil {
+		t.Fatal(err)
+	}
+	last := filepath.Join(dir, "last.npy")
+	if err := dataio.WriteNPY(last, dataio.Array{Shape: []int{4, 6, 7, 12}, Data: turned(values, 12, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Run(context.Background(), Request{Data: first, Patch: "3", Outputs: Outputs{Out: filepath.Join(dir, "a.npy"),
+		Risk: filepath.Join(dir, "risk.npy")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Run(context.Background(), Request{Data: last, SeriesLast: true, Patch: "3",
+		Outputs: Outputs{Out: filepath.Join(dir, "b.npy")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.SURE != b.SURE {
+		t.Errorf("SURE %g with the series first, %g with it last", a.SURE, b.SURE)
+	}
+	x, _ := read(filepath.Join(dir, "a.npy"))
+	y, _ := read(filepath.Join(dir, "b.npy"))
+	for i, v := range turned(x.Data, 12, 1) {
+		if v != y.Data[i] {
+			t.Fatalf("entry %d: %g and %g", i, v, y.Data[i])
+		}
+	}
+	if risk, _ := read(filepath.Join(dir, "risk.npy")); len(risk.Shape) != 3 || risk.Shape[2] != 7 {
+		t.Errorf("a map has the shape %v", risk.Shape)
+	}
+	if _, err := json.Marshal(a); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadSeriesAreRefused(t *testing.T) {
+	dims := [4]int{5, 5, 3, 6}
+	dir := t.TempDir()
+	le := binary.LittleEndian
+	file := func(name string, m image) string { return write(t, filepath.Join(dir, name), m.bytes()) }
+	series4 := image{order: le, dims: dims[:], code: 16, values: scan(dims, 3, 3)}
+	good := file("y.nii", series4)
+	nan := series4
+	nan.values = append([]float64(nil), nan.values...)
+	nan.values[77] = math.NaN()
+	one := image{order: le, dims: dims[:3], code: 16, values: make([]float64, 75)}
+	shifted, small := one, one
+	shifted.affineX = 5
+	small.dims, small.values = []int{5, 5, 2}, make([]float64, 50)
+	cut := file("cut.nii.gz", series4)
+	b, _ := os.ReadFile(cut)
+	os.WriteFile(cut, b[:len(b)/2], 0o666)
+	long := image{order: le, dims: []int{5, 5, 3, 6, 2}, code: 16, values: make([]float64, 900)}
+	for name, c := range map[string]struct {
+		r    Request
+		want string
+	}{
+		"3-D":                  {Request{Data: file("one.nii", one)}, "one volume of 5 x 5 x 3 voxels, expected a series"},
+		"5-D":                  {Request{Data: file("five.nii", long)}, "has 5 axes"},
+		"NaN":                  {Request{Data: file("nan.nii", nan), Sigma: "3"}, "volume 1 holds NaN at the voxel (2, 0, 0)"},
+		"truncated":            {Request{Data: cut}, "cut.nii.gz: is truncated or corrupt"},
+		"mask of another size": {Request{Data: good, Mask: file("small.nii", small)}, "has 5 x 5 x 2 voxels, expected 5 x 5 x 3"},
+		"map elsewhere":        {Request{Data: good, Sigma: file("shifted.nii", shifted)}, "lies elsewhere in space"},
+		"empty mask":           {Request{Data: good, Mask: file("empty.nii", one)}, "is 0 everywhere"},
+		"sigma of zeros":       {Request{Data: good, Sigma: file("zero.nii", one)}, "sigma is 0 at the voxel (0, 0, 0)"},
+		"sigma negative":       {Request{Data: good, Sigma: "-2"}, "sigma is -2"},
+		"patch":                {Request{Data: good, Patch: "3x3"}, "patch is \"3x3\""},
+		"patch too large":      {Request{Data: good, Patch: "9x3x3"}, "expected at most 5x5x3"},
+		"no such shrinkage":    {Request{Data: good, Options: series.Options{Shrinkage: "none"}}, "optimal, hard or soft"},
+		"two parts":            {Request{Data: good, Imaginary: "a", Phase: "b"}, "imaginary and phase"},
+		"output of other kind": {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "x.npy")}}, "ends in .nii"},
+		"no folder":            {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "no", "x.nii")}}, "does not exist"},
+		"no such file":         {Request{Data: filepath.Join(dir, "missing.nii")}, "missing.nii"},
+		"constant":             {Request{Data: file("flat.nii", image{order: le, dims: dims[:], code: 16, values: make([]float64, 450)})}, "expected sigma"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Run(context.Background(), c.r)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, expected %q", err, c.want)
+			}
+		})
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*tmp")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestACancelledRunLeavesNoFile(t *testing.T) {
+	dims := [4]int{20, 20, 6, 30}
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "y.nii"), image{order: binary.LittleEndian, dims: dims[:], code: 16, values: scan(dims, 3, 3)}.bytes())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := Run(ctx, Request{Data: data, Sigma: "3", Outputs: Outputs{Out: filepath.Join(dir, "x.nii.gz")}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if all, _ := os.ReadDir(dir); len(all) != 1 {
+		t.Errorf("%d files", len(all))
+	}
+}
+
+func TestMagnitudesAreCorrected(t *testing.T) {
+	dims := [4]int{10, 10, 5, 20}
+	rng := rand.New(rand.NewPCG(1, 1))
+	values := make([]float64, 10*10*5*20)
+	for i := range values {
+		values[i] = math.Hypot(4+5*rng.NormFloat64(), 5*rng.NormFloat64()) // nu = 4, sigma = 5
+	}
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "y.nii"), image{order: binary.LittleEndian, dims: dims[:], code: 16, values: values}.bytes())
+	r := Request{Data: data, Sigma: "5", Outputs: Outputs{Out: filepath.Join(dir, "x.nii")}}
+	plain, err := Run(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plain.Warnings) == 0 || plain.Warnings[0].Code != lowSNR {
+		t.Errorf("warnings %v, expected %s", plain.Warnings, lowSNR)
+	}
+	r.Rician = true
+	if _, err := Run(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	x, err := read(r.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := 0.0
+	for _, v := range x.Data {
+		mean += v / float64(len(x.Data))
+	}
+	if math.Abs(mean-4) > 0.3 {
+		t.Errorf("mean %g after the correction, expected 4", mean)
+	}
+}

@@ -1,0 +1,408 @@
+package denoise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"surepipe/internal/dataio"
+	"surepipe/pipeline"
+	"surepipe/series"
+	"surepipe/study"
+)
+
+// Request says what is denoised, and which files are written. Options in errors are named as its fields are in a
+// command: --noise-scan for NoiseScan.
+type Request struct {
+	// Data is the file of the series. Imaginary or Phase is that of the other part of a complex series.
+	Data, Imaginary, Phase string
+	// SeriesLast says that the volumes of an array are its last axis.
+	SeriesLast bool
+	// Sigma is a number, or the file of a map; "" estimates it, from the file NoiseScan of noise alone where that is
+	// given.
+	Sigma, NoiseScan string
+	// Mask is the file of a map that is not 0 where voxels count.
+	Mask string
+	// Patch and Stride are a number, or three as 5x5x5; "" stands for the default.
+	Patch, Stride string
+	// Options has the other choices.
+	Options series.Options
+	// Rician corrects the estimate of magnitudes for the mean of their noise.
+	Rician bool
+	Outputs
+}
+
+// Outputs are the files to write; "" stands for none.
+type Outputs struct {
+	// Out is the estimate, and OutSecond its imaginary part or phase where there are two files.
+	Out, OutSecond string
+	// Residual is what was removed. Noise is sigma, NoiseError its standard error, and the others are the maps of
+	// [series.Slice].
+	Residual, Noise, NoiseError, DF, Risk, Rank, Removed string
+}
+
+// Result is what is printed, as JSON.
+type Result struct {
+	Problem   string    `json:"problem"`
+	Image     [3]int    `json:"image"`
+	Volumes   int       `json:"volumes"`
+	Complex   bool      `json:"complex"`
+	Voxels    int       `json:"voxels"`
+	Values    int       `json:"d"`
+	Patch     [3]int    `json:"patch"`
+	Stride    [3]int    `json:"stride"`
+	Patches   int       `json:"patches"`
+	Shrinkage string    `json:"shrinkage"`
+	Threshold string    `json:"threshold"`
+	Average   string    `json:"average"`
+	Multiple  float64   `json:"threshold_over_edge"`
+	Sigma     SigmaPart `json:"sigma"`
+	Rank      float64   `json:"rank"`
+	DF        float64   `json:"divergence"`
+	DFShare   float64   `json:"df_share"`
+	SURE      float64   `json:"sure"`
+	SUREErr   float64   `json:"sure_stderr"`
+	PerValue  float64   `json:"sure_per_coordinate"`
+	// Gain is the mean squared error of the data over that of the estimate, by SURE; null where SURE is not positive.
+	Gain *float64 `json:"gain"`
+	// Removed is the average correlation of what was removed at neighbouring voxels.
+	Removed    float64            `json:"residual_correlation"`
+	RemovedErr float64            `json:"residual_correlation_stderr"`
+	Warnings   []pipeline.Warning `json:"warnings"`
+	Seconds    float64            `json:"seconds"`
+}
+
+// SigmaPart is the standard deviation of the noise over the voxels.
+type SigmaPart struct {
+	From string  `json:"from"`
+	Mean float64 `json:"mean"`
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	// StdErr is the root mean square of the standard errors of the map; null where sigma was given.
+	StdErr *float64 `json:"stderr"`
+}
+
+// job is a request that is opened.
+type job struct {
+	Request
+	from   input
+	shape  series.Shape
+	sigma  []float64
+	noise  *series.Noise
+	files  []output
+	rows   func(s series.Slice) error
+	result Result
+	weak   int // values of magnitudes less than 3 sigma
+	begun  time.Time
+}
+
+// Run denoises. No file is written unless all are.
+func Run(ctx context.Context, r Request) (_ *Result, err error) {
+	j := &job{Request: r, begun: time.Now()}
+	if j.from, err = j.open(); err != nil {
+		return nil, err
+	}
+	defer j.from.Close()
+	j.shape = j.from.Shape()
+	if err := j.options(); err != nil {
+		return nil, err
+	}
+	if err := j.findSigma(ctx); err != nil {
+		return nil, err
+	}
+	writers, err := j.outputs()
+	defer func() {
+		for _, f := range j.files {
+			f.Abort()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	summary, err := series.Denoise(ctx, j.from, j.sigma, j.Options, func(s series.Slice) error {
+		for _, write := range writers {
+			if err := write(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, badInput(err)
+	}
+	for len(j.files) > 0 {
+		if err := j.files[0].Commit(); err != nil {
+			return nil, err
+		}
+		j.files = j.files[1:]
+	}
+	return j.report(summary), nil
+}
+
+// badInput marks the errors of package series, which are about the values of files.
+func badInput(err error) error {
+	if strings.HasPrefix(err.Error(), "series: ") {
+		return study.Errorf("%s", strings.TrimPrefix(err.Error(), "series: "))
+	}
+	return err
+}
+
+// open opens the one or two files of the series.
+func (j *job) open() (input, error) {
+	if j.Imaginary != "" && j.Phase != "" {
+		return nil, study.Errorf("--imaginary and --phase are both given, expected one of them")
+	}
+	first, err := open(j.Data, j.SeriesLast)
+	other := j.Imaginary + j.Phase
+	if err != nil || other == "" {
+		return first, err
+	}
+	second, err := open(other, j.SeriesLast)
+	if err != nil {
+		first.Close()
+		return nil, err
+	}
+	a, b := first.Shape(), second.Shape()
+	if a != b || a.Complex {
+		err = study.Errorf("%s and %s: series of %v and of %v voxels x volumes, expected two of real numbers of one "+
+			"shape",
+			j.Data, other, append(a.Image[:], a.Volumes), append(b.Image[:], b.Volumes))
+		return nil, errors.Join(err, first.Close(), second.Close())
+	}
+	return &pair{input: first, second: second, polar: j.Phase != ""}, nil
+}
+
+// options reads sizes and the mask.
+func (j *job) options() (err error) {
+	o := &j.Options
+	image := j.shape.Image
+	if o.Patch, err = extent("patch", j.Request.Patch, image); err != nil {
+		return err
+	}
+	if o.Patch == (series.Extent{}) {
+		o.Patch = series.DefaultPatch(image, j.shape.Volumes)
+	}
+	if o.Stride, err = extent("stride", j.Request.Stride, o.Patch); err != nil {
+		return err
+	}
+	if j.Rician && j.shape.Complex {
+		return study.Errorf("--rician is for magnitudes, found a complex series, whose noise is normal")
+	}
+	if j.OutSecond != "" && j.Imaginary+j.Phase == "" {
+		return study.Errorf("--out-second is for a series of two files: --imaginary or --phase is missing")
+	}
+	if j.Request.Mask == "" {
+		return nil
+	}
+	values, err := j.from.volume(j.Request.Mask)
+	if err != nil {
+		return err
+	}
+	o.Mask = make([]bool, len(values))
+	any := false
+	for i, v := range values {
+		o.Mask[i] = v != 0 && !math.IsNaN(v)
+		any = any || o.Mask[i]
+	}
+	if !any {
+		return study.Errorf("%s: is 0 everywhere, expected a mask that is not 0 where voxels count", j.Request.Mask)
+	}
+	return nil
+}
+
+// extent reads 5 or 5x4x3. A number alone is cut to the most along each axis.
+func extent(option, text string, most series.Extent) (e series.Extent, err error) {
+	if text == "" {
+		return e, nil
+	}
+	sides := strings.Split(text, "x")
+	if len(sides) != 1 && len(sides) != 3 {
+		return e, study.Errorf("--%s is %q, expected a number of voxels, or three as 5x5x3", option, text)
+	}
+	for axis := range e {
+		n, err := strconv.Atoi(sides[min(axis, len(sides)-1)])
+		if err != nil || n < 1 {
+			return e, study.Errorf("--%s is %q, expected a number of voxels, or three as 5x5x3", option, text)
+		}
+		if len(sides) == 1 {
+			n = min(n, most[axis])
+		}
+		if n > most[axis] {
+			return e, study.Errorf("--%s is %q, expected at most %dx%dx%d", option, text, most[0], most[1], most[2])
+		}
+		e[axis] = n
+	}
+	return e, nil
+}
+
+// findSigma reads or estimates the standard deviation of the noise.
+func (j *job) findSigma(ctx context.Context) (err error) {
+	part := &j.result.Sigma
+	j.sigma = make([]float64, j.shape.Image[0]*j.shape.Image[1]*j.shape.Image[2])
+	number, numeric := strconv.ParseFloat(j.Request.Sigma, 64)
+	switch {
+	case j.Request.Sigma != "" && j.NoiseScan != "":
+		return study.Errorf("--sigma and --noise-scan are both given, expected one of them")
+	case j.Request.Sigma != "" && numeric == nil:
+		if !(number > 0) || math.IsInf(number, 1) {
+			return study.Errorf("--sigma is %s, expected a positive number, or the file of a map", j.Request.Sigma)
+		}
+		part.From = "given"
+		for i := range j.sigma {
+			j.sigma[i] = number
+		}
+	case j.Request.Sigma != "":
+		part.From = "map"
+		if j.sigma, err = j.from.volume(j.Request.Sigma); err != nil {
+			return err
+		}
+	case j.NoiseScan != "":
+		part.From = "noise scan"
+		if err := j.scan(); err != nil {
+			return err
+		}
+	default:
+		part.From = "Marchenko-Pastur"
+		n, err := series.EstimateNoise(ctx, j.from, j.Options.Patch, j.Options.Mask)
+		if err != nil {
+			return badInput(err)
+		}
+		j.noise = &n
+	}
+	if j.noise != nil {
+		j.sigma = j.noise.Sigma
+	}
+	j.describeSigma()
+	return nil
+}
+
+// scan estimates sigma from a scan of noise alone.
+func (j *job) scan() error {
+	scan, err := openScan(j.NoiseScan, j.SeriesLast)
+	if err != nil {
+		return err
+	}
+	defer scan.Close()
+	if s := scan.Shape(); s.Image != j.shape.Image {
+		return study.Errorf("%s: has %v voxels, expected %v as the series has", j.NoiseScan, s.Image, j.shape.Image)
+	}
+	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
+	n, err := series.NoiseOf(scan, j.Options.Patch, magnitudes)
+	if err != nil {
+		return badInput(err)
+	}
+	j.noise = &n
+	return nil
+}
+
+// openScan opens a scan of one volume or more.
+func openScan(path string, last bool) (input, error) {
+	if !isNIfTI(path) {
+		return openArray(path, last)
+	}
+	s, err := dataio.OpenNIfTI(path)
+	if err != nil {
+		return nil, study.Bad(err)
+	}
+	return nifti{s}, nil
+}
+
+// nonnegative reports whether the middle slice has no negative value.
+func nonnegative(from series.Source) bool {
+	shape := from.Shape()
+	n := shape.Image[0] * shape.Image[1] * shape.Volumes
+	if shape.Complex {
+		return false
+	}
+	values := make([]float64, n)
+	if from.Slice(values, shape.Image[2]/2) != nil {
+		return false
+	}
+	for _, v := range values {
+		if v < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (j *job) describeSigma() {
+	part, n, square := &j.result.Sigma, 0.0, 0.0
+	part.Min = math.Inf(1)
+	for i, v := range j.sigma {
+		if j.Options.Mask != nil && !j.Options.Mask[i] {
+			continue
+		}
+		n++
+		part.Mean += v
+		part.Min, part.Max = min(part.Min, v), max(part.Max, v)
+		if j.noise != nil {
+			square += j.noise.StdErr[i] * j.noise.StdErr[i]
+		}
+	}
+	part.Mean /= n
+	if j.noise != nil {
+		e := math.Sqrt(square / n)
+		part.StdErr = &e
+	}
+}
+
+// report is the result.
+func (j *job) report(s series.Summary) *Result {
+	r := &j.result
+	r.Problem = "denoise"
+	r.Image, r.Volumes, r.Complex = j.shape.Image, j.shape.Volumes, j.shape.Complex
+	r.Voxels, r.Values, r.Patch, r.Stride, r.Patches = s.Voxels, s.Values, s.Patch, s.Stride, s.Patches
+	o := s.Options
+	r.Shrinkage, r.Threshold, r.Average, r.Multiple = o.Shrinkage, string(o.Thresholds), string(o.Average), s.Multiple
+	r.Rank, r.DF, r.DFShare = s.Rank, s.DF, s.DF/float64(s.Values)
+	r.SURE, r.SUREErr, r.PerValue = s.SURE, s.SUREStdErr, s.SURE/float64(s.Values)
+	if s.SURE > 0 {
+		gain := s.Variance / s.SURE
+		r.Gain = &gain
+	}
+	r.Removed, r.RemovedErr = s.Removed, s.RemovedStdErr
+	r.Warnings = j.warnings(s)
+	r.Seconds = time.Since(j.begun).Seconds()
+	return r
+}
+
+// Codes of warnings.
+const (
+	signalRemoved = "signal-removed"
+	lowSNR        = "low-snr"
+	jump          = "sure-without-jumps"
+	chosen        = "chosen-thresholds"
+)
+
+func (j *job) warnings(s series.Summary) []pipeline.Warning {
+	all := []pipeline.Warning{}
+	add := func(code, format string, args ...any) {
+		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if s.Removed > 0.05 && s.Removed > 5*s.RemovedStdErr {
+		add(signalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on average, "+
+			"where "+
+			"noise is by about 0: it holds signal, or the noise is correlated over space. Look at --removed and "+
+			"--residual",
+			s.Removed, s.RemovedStdErr)
+	}
+	share := float64(j.weak) / float64(s.Values)
+	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
+		add(lowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their mean is "+
+			"too "+
+			"large: SURE and sigma are off there; --rician corrects the mean", 100*share)
+	}
+	if o := s.Options; o.Shrinkage == "hard" {
+		add(jump, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are too small")
+	}
+	if s.Options.Thresholds != series.ByEdge {
+		add(chosen, "the thresholds minimize SURE at these data, so that SURE is too small by what noise gained from "+
+			"that")
+	}
+	return all
+}
