@@ -594,3 +594,19 @@ func TestWhatIsForgottenIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// A sweep audits the point that it chooses where that is asked for, and not where it is refused.
+func TestSweepsAreAudited(t *testing.T) {
+	x, y := regression()
+	d, err := surepipe.Arrays{X: x, Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, d, surepipe.Options{Problem: surepipe.Lasso})
+	for _, audit := range []bool{true, false} {
+		path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.01max:max:5", Audit: &audit})
+		if err != nil || len(path.Summary.Audits) > 0 != audit {
+			t.Errorf("%t: %d audits, %v", audit, len(path.Summary.Audits), err)
+		}
+	}
+}

@@ -36,6 +36,9 @@ type Grid struct {
 	// how many points warm starts chain, 0 for the default.
 	Refine *int
 	Chain  int
+	// Audit has the chosen point checked by a few fits without some observations, into [Summary].Audits: nil where
+	// that is cheap.
+	Audit *bool
 	// Lines takes the lines of surepipe sweep --jsonl, each as soon as it is known, and Known are those of the same
 	// sweep that was interrupted: what they hold is not computed again, and Lines has them too. The result has the
 	// same bits.
@@ -130,6 +133,10 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	s := request.Sweep{Criterion: g.Criterion, Rule: g.Rule, Refine: request.NewSweep().Refine, Chain: g.Chain}
 	if g.Refine != nil {
 		s.Refine = *g.Refine
+	}
+	if given := r.Given; g.Audit != nil {
+		s.Audit = *g.Audit
+		r.Given = func(option string) bool { return option == "audit" || given(option) }
 	}
 	if s.Rule == "" {
 		s.Rule = request.NewSweep().Rule

@@ -38,6 +38,7 @@ const (
 	NotDetermined          = stages.NotDetermined
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
+	GCVLeverages           = stages.GCVLeverages
 	Interpolates           = stages.Interpolates
 	Sigma2TooLarge         = stages.Sigma2TooLarge
 	NotSmooth              = stages.NotSmooth

@@ -92,6 +92,9 @@ type SweepValue struct {
 	Weights []float64
 	// Value is that of the sweep's criterion ([Risk.Value]), NaN where it is not defined.
 	Value float64
+	// StdErr is its standard error, and Unsure says that the point competes by the sum of both ([risk.Rule.Unsure]).
+	StdErr float64
+	Unsure bool
 	// Trusted is the result of [Risk.Trusted].
 	Trusted bool
 	// Digest is [Risk].Digest. Without it the point has no error in [Choice].Differences.
@@ -257,8 +260,8 @@ func (c candidate) beats(d candidate) bool {
 		return c.defined()
 	case c.Trusted != d.Trusted:
 		return c.Trusted
-	case c.defined() && c.Value != d.Value:
-		return c.Value < d.Value
+	case c.defined() && c.competes() != d.competes():
+		return c.competes() < d.competes()
 	}
 	for a := len(c.Weights) - 1; a >= 0; a-- {
 		if c.Weights[a] != d.Weights[a] {

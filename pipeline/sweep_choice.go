@@ -38,7 +38,7 @@ type Choice struct {
 	// of that difference ([risk.Comparison.Difference]); NaN where they are not defined.
 	Differences []risk.Difference
 	// Alike are the indices of the points that cannot be told from the minimizer: their difference
-	// is at most its error. The minimizer is one of them. Points that are not Trusted are left out.
+	// is at most its error. The minimizer is one of them. Points that are not Trusted, or Unsure, are left out.
 	Alike []int
 	// Optimism is by how much the minimum understates, on average, because it was looked for
 	// ([risk.Comparison.Optimism]); NaN where it is not known.
@@ -101,7 +101,7 @@ func (o *SweepOptions) checkRule() error {
 // chooseCriterion fills in the default, and what the criterion needs.
 func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if o.Criterion == "" {
-		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "")
+		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", false)
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
@@ -143,8 +143,8 @@ func (s *sweep) choice(best int) *Choice {
 		if v.defined() && math.IsNaN(diff.StdErr) {
 			c.Incomparable++
 		}
-		if i != best && !(v.Trusted && diff.Value <= diff.StdErr) {
-			if !v.Trusted {
+		if i != best && !(v.Trusted && !v.Unsure && diff.Value <= diff.StdErr) {
+			if !v.Trusted || v.Unsure {
 				fits[i].Digest = nil
 			}
 			continue
@@ -167,4 +167,12 @@ func simpler(a, b SweepValue) bool {
 		return a.Digest.Divergence < b.Digest.Divergence
 	}
 	return slices.Compare(a.Weights, b.Weights) > 0
+}
+
+// competes is what the least is looked for of.
+func (v SweepValue) competes() float64 {
+	if v.Unsure {
+		return v.Value + v.StdErr
+	}
+	return v.Value
 }

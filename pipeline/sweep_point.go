@@ -258,7 +258,13 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 
 // valueOf is what the sweep needs to know about a point.
 func (s *sweep) valueOf(p *SweepPoint) SweepValue {
-	return SweepValue{p.Weights, p.Value(s.o.Criterion), p.Trusted(), p.Digest}
+	rule, near := s.o.Criterion.Rule(), 0.0
+	value, stdErr := rule.Value(p.Fitted())
+	if p.Leverages != nil {
+		near = p.Leverages.NearOne
+	}
+	return SweepValue{Weights: p.Weights, Value: value, StdErr: stdErr, Unsure: rule.Unsure(value, stdErr, near),
+		Trusted: p.Trusted(), Digest: p.Digest}
 }
 
 // risk is that of point i.

@@ -24,7 +24,7 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 	place := s.place(grid.index)
 	edge := s.edge(place)
 	at := slices.Clone(grid.Weights)
-	least := grid.Value
+	least := grid.competes()
 	for a, axis := range s.grid {
 		if edge[a] != 0 || len(axis) == 1 {
 			continue
@@ -36,7 +36,7 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 			beside := slices.Clone(place)
 			beside[a] += step
 			if v := s.values[s.number(beside)]; v.usable() && slices.Equal(at, grid.Weights) {
-				ends[k] = v.Value
+				ends[k] = v.competes()
 			}
 		}
 		below, middle, above := math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])
@@ -53,7 +53,7 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 				if !v.usable() {
 					return math.Inf(1), err
 				}
-				return v.Value, err
+				return v.competes(), err
 			})
 		if err != nil {
 			return next, err

@@ -250,8 +250,8 @@ func TestCriterionNames(t *testing.T) {
 	if _, err := risk.ParseCriterion("cp"); err == nil {
 		t.Error("cp is a criterion")
 	}
-	if risk.DefaultCriterion(0, true) != risk.GCV || risk.DefaultCriterion(2, true) != risk.SURE ||
-		risk.DefaultCriterion(0, false) != risk.ALO {
+	if risk.DefaultCriterion(0, true, false) != risk.GCV || risk.DefaultCriterion(2, true, true) != risk.SURE ||
+		risk.DefaultCriterion(0, false, false) != risk.ALO || risk.DefaultCriterion(0, true, true) != risk.ALO {
 		t.Error("defaults")
 	}
 }

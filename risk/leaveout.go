@@ -48,10 +48,14 @@ func (e *UnresolvedError) Error() string {
 	return fmt.Sprintf("%d of %d observations %s", e.Count, e.D, e.Why)
 }
 
+// decides is the leverage from which an observation decides most of its own fit.
+const decides = 0.9
+
 // LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
 // known from probes only, by RandALO (Nobel, LeJeune and Candes 2024) with the changes that
 // [hutch.Leverages.Mean] describes. The error is an [*UnresolvedError] where some leverages are too near
-// to 1 for the probes.
+// to 1 for the probes, and where for that reason the error by the probes is larger than the
+// mean itself.
 func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOutResult, error) {
 	none := LeaveOneOutResult{Mean: math.NaN(), StdErr: math.NaN(), ProbesErr: math.NaN()}
 	m, err := leverages.Mean(loss)
@@ -62,6 +66,16 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 	}
 	if err != nil {
 		return none, err
+	}
+	near := 0
+	for _, h := range m.Entries {
+		if h > decides {
+			near++
+		}
+	}
+	if near > 0 && m.ProbesErr > math.Abs(m.Value) {
+		return none, &UnresolvedError{near, len(m.Entries), "have leverages so near to 1 that the choice of the " +
+			"probes may change their left-out errors by more than these are"}
 	}
 	return LeaveOneOutResult{m.Value, math.Hypot(m.Spread, m.ProbesErr), m.ProbesErr, m.Entries, m.Influences}, nil
 }

@@ -23,10 +23,14 @@ type Rule struct {
 	Refits bool
 	// Predicts says that it estimates the error of predicting an observation that was not made.
 	Predicts bool
+	// Proviso ends a sentence that says what it aims at.
+	Proviso string
 	// Losses are those for which it is defined.
 	Losses Losses
 	// Keys are the keys of further numbers that belong to it, in JSON and as columns.
 	Keys []string
+	// Holds are warnings that its assumptions fail, as far as the fit shows; nil for none.
+	Holds func(f Fitted) []Warning
 	// Undefined says why it may not be defined at any weight; "" where no fit leaves degrees of freedom.
 	Undefined string
 	// Value is its value and standard error, each NaN where it is not defined.
@@ -66,6 +70,8 @@ type Fitted struct {
 	// Unresolved is the number of observations because of which leave-one-out is not known, and
 	// NotLeftOut that of observations over which its mean does not go.
 	Unresolved, NotLeftOut int
+	// Leverages are those of the observations, nil where they are not known.
+	Leverages *Leverages
 }
 
 // Information is an information criterion: minus twice the logarithm of the likelihood plus penalty for
@@ -87,13 +93,14 @@ var rules = []Rule{
 		Unit:  func(sigma2 float64) float64 { return 1 },
 	},
 	{
-		Name: GCV, Label: "GCV", Predicts: true,
+		Name: GCV, Label: "GCV", Predicts: true, Proviso: ", as far as leverages are alike",
 		Help: `d RSS / (d - df)^2, generalized cross-validation: the mean squared error of
 predicting one more observation, noise included. gcv_stderr includes the error
 that the trace causes, gcv_trace_stderr`,
 		Value:      func(f Fitted) (float64, float64) { return f.Criteria.GCV, f.Criteria.GCVStdErr },
 		Text:       func(Fitted) string { return "mean squared error of prediction, noise included" },
 		Difference: ofGCV,
+		Holds:      holdsGCV,
 	},
 	{
 		Name: ALO, Label: "ALO", Diagonal: true, Predicts: true, Losses: AllLosses, Keys: []string{"alo_probe_stderr"},
@@ -197,11 +204,11 @@ func (c Criterion) Rule() Rule {
 	return Rule{Value: func(Fitted) (float64, float64) { return math.NaN(), math.NaN() }}
 }
 
-// DefaultCriterion is, for the squared loss, SURE where sigma2 is known and GCV where it is 0, not known; for
-// other losses ALO.
-func DefaultCriterion(sigma2 float64, squared bool) Criterion {
+// DefaultCriterion is, for the squared loss, SURE where sigma2 is known; where it is 0, not known, ALO if observations
+// that were not made are to be predicted, as by a completion, and else GCV; for other losses ALO.
+func DefaultCriterion(sigma2 float64, squared, completes bool) Criterion {
 	switch {
-	case !squared:
+	case !squared, completes && sigma2 == 0:
 		return ALO
 	case sigma2 > 0:
 		return SURE

@@ -138,6 +138,9 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	if err := job.criteria(ctx, &r); err != nil {
 		return Risk{}, err
 	}
+	if job.leverages != nil {
+		r.Leverages = risk.LeveragesOf(job.leverages, job.determined())
+	}
 	r.Digest, r.LeftOut = job.digest(r), job.left
 	return r, dev.Sync()
 }

@@ -68,6 +68,8 @@ type Risk struct {
 	// Unresolved is the number of observations because of which ALO is not known ([risk.UnresolvedError]),
 	// whether or not it was asked for.
 	Unresolved int
+	// Leverages are those of the observations, nil where they are not known.
+	Leverages *risk.Leverages
 	// Undetermined is the part of the divergence in directions of the fit that only observations without
 	// curvature of the loss determine: the fit is not unique there.
 	Undetermined float64
@@ -171,7 +173,7 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 // Fitted is what criteria are computed from.
 func (r *Risk) Fitted() risk.Fitted {
 	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV,
-		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut}
+		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}
 	if l := r.LossTerms; l != nil {
 		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}
 	}

@@ -4,15 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"surepipe/risk"
 )
 
 // Warning is a reason to doubt a result.
-type Warning struct {
-	// Code is one of the constants below: short, for programs.
-	Code string `json:"code"`
-	// Text is a sentence for people: what is wrong and what can be done.
-	Text string `json:"text"`
-}
+type Warning = risk.Warning
 
 // The codes of the warnings that a result carries.
 const (
@@ -37,6 +34,8 @@ const (
 	NoLeaveOneOut = "no-leave-one-out"
 	// FewObservations: the estimate by leave-one-out rests on a few observations.
 	FewObservations = "few-observations"
+	// GCVLeverages: GCV does not tell the error of prediction, because leverages spread.
+	GCVLeverages = risk.GCVLeverages
 	// Interpolates: the fit of a likelihood, such as the logistic one, reproduces y.
 	Interpolates = "interpolates"
 	// Sigma2TooLarge: SURE is below 0 by more than three error bars, for an exact sigma2. A result
@@ -63,7 +62,7 @@ const CloseMargin = 100
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch w.Code {
-		case NearBoundary, NoLeaveOneOut, FewObservations, Interpolates, Sigma2TooLarge, LargeStep:
+		case NearBoundary, NoLeaveOneOut, FewObservations, GCVLeverages, Interpolates, Sigma2TooLarge, LargeStep:
 		case Ambiguous:
 			if r.ambiguity() > 1 {
 				return false
@@ -86,7 +85,7 @@ func (r *Risk) ambiguity() float64 {
 func (r *Risk) Warnings() []Warning {
 	all := slices.Clone(r.Doubts)
 	add := func(code, format string, args ...any) {
-		all = append(all, Warning{code, fmt.Sprintf(format, args...)})
+		all = append(all, Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	if r.Implausible {
 		add(ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations has "+
@@ -134,7 +133,7 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() &&
 		spread > mostSpread*r.ALO {
-		other := "; compare gcv"
+		other := "; compare cv"
 		if r.LossTerms != nil {
 			other = ""
 		}
@@ -142,6 +141,11 @@ func (r *Risk) Warnings() []Warning {
 			"value: it takes one step towards each refit, and refits without such an observation may have another "+
 			"support and be far from that%s",
 			100*spread/r.ALO, other)
+	}
+	for _, rule := range risk.Rules() {
+		if rule.Holds != nil {
+			all = append(all, rule.Holds(r.Fitted())...)
+		}
 	}
 	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
 		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then "+

@@ -19,7 +19,9 @@ const (
 var ofSamples = []struct{ code, text string }{
 	{pipeline.NotSmooth, notSmoothText},
 	{pipeline.FewObservations, "leave-one-out rests on a few observations, and so does its mean: refits without " +
-		"such an observation may be far from it; compare gcv"},
+		"such an observation may be far from it; compare cv"},
+	{pipeline.GCVLeverages, "GCV is far below the error of predicting an observation from the others, because " +
+		"leverages spread; compare alo or cv"},
 	{pipeline.NoLeaveOneOut, "there is no leave-one-out, and none of them is in its mean"},
 	{pipeline.Interpolates, "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the " +
 		"regularizer"},
@@ -55,7 +57,7 @@ func (t *Tally) Doubts() (all Notes) {
 // Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
-	floored, tooLarge, doubted, missing, most := 0, 0, 0, 0, 0
+	floored, tooLarge, doubted, missing, most, unsure := 0, 0, 0, 0, 0, 0
 	for _, l := range r.Lines {
 		if l.Terms().Floored() {
 			floored++
@@ -65,6 +67,9 @@ func (r *Swept) Doubts() (all Notes) {
 		}
 		if l.Doubted() {
 			doubted++
+		}
+		if l.Unsure(r.Options.Criterion) {
+			unsure++
 		}
 		if r.Options.Criterion.Rule().Diagonal && l.ALOUnresolved > 0 {
 			missing, most = missing+1, max(most, l.ALOUnresolved)
@@ -81,6 +86,17 @@ func (r *Swept) Doubts() (all Notes) {
 			all.Add(NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end,
 				axis.Name)
 		}
+	}
+	best := r.Lines[s.Minimizer.Index]
+	for _, w := range best.Warnings {
+		if w.Code == pipeline.GCVLeverages && r.Options.Criterion.Rule().Holds != nil {
+			all.Add(w.Code, "at the minimizer %s", w.Text)
+		}
+	}
+	if unsure > 0 {
+		all.Add(NoteUnsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+
+			"leverages near 1: they compete by the sum of value and bar", unsure, s.Points,
+			r.Options.Criterion.Rule().Label)
 	}
 	if missing > 0 {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +

@@ -111,7 +111,8 @@ func (i *Instance) open(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	i.Options.Images = o.Pipeline.ALO || !i.Problem.Loss.Squared()
+	i.Options.Images = o.Pipeline.ALO || !i.Problem.Loss.Squared() ||
+		o.Pipeline.Sigma2 == 0 && pipeline.Completes(i.Problem.Solve())
 	if i.Solver, err = vjp.NewSolver(ctx, name, i.Problem.Solve(), i.Options); err != nil {
 		if ctx.Err() != nil {
 			return err

@@ -24,10 +24,14 @@ type CriteriaResult struct {
 	ALOUnresolved int `json:"alo_unresolved,omitempty"`
 	// ALONotLeftOut is the number of observations that alone determine an effect: ALO is the mean over
 	// the others.
-	ALONotLeftOut int      `json:"alo_not_left_out,omitempty"`
-	AIC           *float64 `json:"aic,omitempty"`
-	BIC           *float64 `json:"bic,omitempty"`
-	Sigma2DF      *float64 `json:"sigma2_df,omitempty"`
+	ALONotLeftOut int `json:"alo_not_left_out,omitempty"`
+	// LeverageSD is the standard deviation of the leverages, whose mean is df/d, and LeveragesNearOne the share of them
+	// that are above 0.99, where they are known.
+	LeverageSD       *float64 `json:"leverage_sd,omitempty"`
+	LeveragesNearOne *float64 `json:"leverages_near_one,omitempty"`
+	AIC              *float64 `json:"aic,omitempty"`
+	BIC              *float64 `json:"bic,omitempty"`
+	Sigma2DF         *float64 `json:"sigma2_df,omitempty"`
 	// Criteria has those that are added to the table, with their standard errors.
 	Criteria map[string]float64 `json:"criteria,omitempty"`
 }
@@ -57,6 +61,9 @@ func criteriaOf(r pipeline.Risk) CriteriaResult {
 		ALO:            Defined(r.ALO), ALOStdErr: Defined(r.ALOStdErr), ALOProbeStdErr: Defined(r.ALOProbesErr),
 		ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
 		AIC: Defined(r.AIC), BIC: Defined(r.BIC), Sigma2DF: Defined(r.Sigma2DF),
+	}
+	if l := r.Leverages; l != nil {
+		c.LeverageSD, c.LeveragesNearOne = Defined(l.SD), Defined(l.NearOne)
 	}
 	own := (&Result{CriteriaResult: c}).numbers()
 	for _, rule := range risk.Rules() {

@@ -76,9 +76,9 @@ func (s *Sweep) open(first int) (*Log, *Swept, error) {
 	})
 	s.Options.Known = nil
 	for _, line := range r.Lines {
-		value, _ := line.Value(s.Options.Criterion)
+		value, stdErr := line.Value(s.Options.Criterion)
 		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: WeightsAt(s.Axes, line), Value: value,
-			Trusted: line.Trusted(), Digest: line.Digest})
+			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Trusted: line.Trusted(), Digest: line.Digest})
 	}
 	return log, r, err
 }

@@ -76,6 +76,12 @@ func (l SweepLine) Trusted() bool {
 	return l.Solver.Converged && l.DerivativeConverged && !l.Doubted()
 }
 
+// Unsure says that the criterion competes by the sum of its value and its error there ([risk.Rule.Unsure]).
+func (l SweepLine) Unsure(c risk.Criterion) bool {
+	value, stdErr := l.Value(c)
+	return c.Rule().Unsure(value, stdErr, valueOr(l.LeveragesNearOne))
+}
+
 // Doubted says that --verify disagrees.
 func (r Result) Doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
 

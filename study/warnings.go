@@ -44,6 +44,7 @@ const (
 	NoteIgnoredColumns  = "ignored-columns"
 	NoteProjected       = "projected-risk" // it favours small weights
 	NoteIllPosed        = "ill-posed"      // there is none
+	NoteUnsure          = "unsure-points"  // points compete by their values and errors together
 	NoteEdge            = "edge-of-grid"   // the minimum may lie beyond the grid
 )
 

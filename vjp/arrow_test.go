@@ -111,7 +111,7 @@ func lowRankSample(rng *rand.Rand, shape array.Shape, places []int) []float64 {
 func checkLeverages(t *testing.T, dev array.Device, p vjp.Problem, y []float64, remove func([]float64) []float64) {
 	t.Helper()
 	d := len(y)
-	solver := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.Implicit, Tol: 1e-13, MaxIter: 100000})
+	solver := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.Implicit, Tol: 1e-13, MaxIter: 100000, Images: true})
 	sol := solved(t, solver, dev, remove(y))
 	defer sol.Release()
 	c := sol.Linearization.Closed()

@@ -88,6 +88,7 @@ func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
 		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact, Columns: o.Columns,
+		Diagonal: o.Images,
 	}
 }
 

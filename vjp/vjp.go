@@ -212,10 +212,11 @@ type Options struct {
 	// Sigma2 is the variance of the noise in y where it is known: errors of mu_hat are then
 	// measured against sigma sqrt(d), and otherwise against the residual.
 	Sigma2 float64
-	// Images says that images of the derivative will be asked for even where its trace is known
-	// without them, as leave-one-out does: factors that are computed only then keep what they can
-	// take over from the solver, the Gram matrix of the active columns, unless the solver's own
-	// factors show the images ([Closed].Images).
+	// Images says that images of the derivative, or its diagonal, will be asked for even where its trace
+	// is known without them, as leave-one-out does. Completions with a short side are then factored, also
+	// where conjugate gradients cost less, and factors that are computed only then keep what they can take
+	// over from the solver, the Gram matrix of the active columns, unless the solver's own factors show
+	// the images ([Closed].Images).
 	Images bool
 	// Compact asks for [Solution].Implied in place of B and MuHat, where the method has its solution
 	// in a form that takes less memory.

@@ -89,7 +89,7 @@ func TestOutputsSayWhatTheyAreAbout(t *testing.T) {
 		append([]string{"sweep", "--lambda", "0.3max:max:2", "--refine", "0", "--criterion", "gcv"}, mc...)} {
 		if _, stdout, _ := command(t, args...); !strings.Contains(stdout,
 			"SURE is about the squared error at the observed entries") ||
-			!strings.Contains(stdout, "aim at the squared error of predicting an entry that is not observed") {
+			!strings.Contains(stdout, "aims at the squared error of predicting an entry that is not observed") {
 			t.Errorf("%v:\n%s", args, stdout)
 		}
 	}
@@ -298,7 +298,7 @@ func TestLeaveOneOutFromTheProbesOfTheDivergence(t *testing.T) {
 	}
 	_, text, _ := command(t, append([]string{"run"}, mc...)...)
 	if !strings.Contains(text, "from probes: ±") ||
-		!strings.Contains(text, "aim at the squared error of predicting an entry that is not observed") {
+		!strings.Contains(text, "aims at the squared error of predicting an entry that is not observed") {
 		t.Errorf("text %s", text)
 	}
 	csv := filepath.Join(t.TempDir(), "s.csv")

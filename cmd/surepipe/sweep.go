@@ -39,8 +39,8 @@ const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two
 largest to the smallest with warm starts, and then searches for the minimum between the
 neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight.
 
-The minimum is that of SURE, or where sigma2 is not known of gcv; --criterion chooses
-another. sure is the squared error of mu_hat, and the best where sigma2 is known well. gcv
+The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
+alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2 is known well. gcv
 and alo are the error of predicting an observation that is left out, and need no sigma2:
 alo is the safer where observations differ in leverage, and for matrix completion, where
 the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
@@ -97,7 +97,9 @@ Other settings or data are an error.
 Points that have not converged, or with which --verify disagrees, are marked and make the
 exit status 3. Such a point is the minimizer only if all points are marked. A point whose
 criterion is not known, such as gcv of a fit that interpolates y, or alo where leverages are too
-near to 1 for the probes, is never the minimizer.
+near to 1 for the probes, is never the minimizer. Where the error bar of gcv or alo exceeds
+its value, or most observations have leverages near 1, the point is marked UNSURE and
+competes by the sum of value and bar.
 
 `
 

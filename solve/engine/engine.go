@@ -77,6 +77,9 @@ type Options struct {
 	// ([linops.Passes]), default 1 GiB.
 	Columns int64
 
+	// Diagonal says that the diagonal of the derivative is wanted too.
+	Diagonal bool
+
 	// What follows is for solvers.
 
 	// InverseLengths are 1/||a_j|| for the columns a_j of A, where their lengths differ much and the

@@ -72,13 +72,15 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 		rows, _ := x.Dims()
 		return mat.DenseCopyOf(x.Slice(0, rows, 0, k)).RawMatrix().Data
 	}
-	return arrowTangent(ctx, dev, picked, r.Shape, r.Nuclear.Value, leading(u), f, leading(w), z.ToHost(), gap/eta)
+	lambda := r.Nuclear.Value
+	return arrowTangent(ctx, dev, picked, r.Shape, lambda, leading(u), f, leading(w), z.ToHost(), gap/eta, true)
 }
 
 // arrowTangent is the tangent space at U diag(f) V*, with the misfit A b - y there; nil where the second derivative in
-// the factors is too large to be factored, or singular.
+// the factors is too large to be factored, or singular, or conjugate gradients cost less and the diagonal is not
+// wanted.
 func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, shape array.Shape, lambda float64,
-	u, f, v, misfit []float64, gap float64) (*engine.Tangent, error) {
+	u, f, v, misfit []float64, gap float64, wanted bool) (*engine.Tangent, error) {
 	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), Lambda: lambda, Weights: picked.Weights,
 		RowEffects: picked.RowEffects, ColEffects: picked.ColEffects, Misfit: misfit}
 	if c.Order() > limits.Arrow {
@@ -89,6 +91,9 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 		if picked.Weights != nil {
 			misfit[e] /= math.Sqrt(picked.Weights[e])
 		}
+	}
+	if !wanted && c.Flops() > probesFlops(len(misfit), shape, len(f)) {
+		return nil, nil
 	}
 	scaled := func(x []float64) []float64 {
 		out := make([]float64, len(x))
@@ -124,5 +129,12 @@ func (w *matrices) arrowTangent(ctx context.Context, all subspace.Triplets, r in
 	defer z.Free()
 	w.inOrder(z, w.z)
 	return arrowTangent(ctx, w.dev, picked, w.shape, w.lambda, all.U.Cols(0, r).ToHost(), f,
-		all.V.Cols(0, r).ToHost(), z.ToHost(), gap)
+		all.V.Cols(0, r).ToHost(), z.ToHost(), gap, w.o.Diagonal)
+}
+
+// probesFlops is about what the probes of a trace cost by conjugate gradients, in operations of products of matrices:
+// those of patterns are slower.
+func probesFlops(d int, shape array.Shape, k int) float64 {
+	const probes, steps, slower = 24, 20, 5
+	return probes * steps * slower * float64(8*d*k+4*(shape.Rows+shape.Cols)*k*k)
 }

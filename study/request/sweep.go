@@ -88,7 +88,7 @@ func (r *Request) CheckGrids(s *Sweep) error {
 
 // SweepOf is a sweep of an estimator along axes whose values are known.
 func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data problems.Data) (*study.Sweep, error) {
-	if err := r.chooseCriterion(&s, j.Sigma2); err != nil {
+	if err := r.chooseCriterion(&s, j.Sigma2, j.Problem != nil && pipeline.Completes(j.Problem.Solve())); err != nil {
 		return nil, err
 	}
 	if s.Rule == pipeline.OneStdErrRule && !s.Criterion.Rule().Compares(j.Sigma2) {
@@ -126,10 +126,10 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
-func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) (err error) {
+func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err error) {
 	l := r.LossOf()
 	if s.Criterion == "" {
-		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared())
+		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes)
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {
@@ -141,7 +141,7 @@ func (r *Request) chooseCriterion(s *Sweep, sigma2 float64) (err error) {
 		}
 		if !rule.Serves(false, known.Likelihood) {
 			return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
-				"predicting an observation that is left out", s.Criterion, l.Name, risk.DefaultCriterion(0, false))
+				"predicting an observation that is left out", s.Criterion, l.Name, risk.ALO)
 		}
 	}
 	if rule.Sigma2 && sigma2 == 0 {

@@ -31,7 +31,7 @@ if missing:
 import numpy as np
 import sklearn.datasets
 
-MARKS = ("gcv-leverages", "few-observations", "no-leave-one-out", "criterion-disagrees", "edge")
+MARKS = ("gcv-leverages", "few-observations", "no-leave-one-out", "unsure-points", "criterion-disagrees")
 
 
 def r(expression):
@@ -97,10 +97,11 @@ def main():
                 known = seen.any(1)[:, None] & seen.any(0)[None, :]
                 lines, full, seconds = sweep(np.where(seen, x, np.nan), criterion, options.folder, options)
                 error = (full - x)[~seen & known] ** 2
-                best = lines[-1] if "minimizer" not in lines[-1] else lines[-1]["minimizer"]
+                summary = next(line for line in lines if "summary" in line)
+                best = summary["minimizer"]
                 value, bar = best[criterion], best[criterion + "_stderr"]
                 bars = abs(value - error.mean()) / np.hypot(bar, error.std() / len(error) ** 0.5)
-                codes = {w["code"] for line in lines for w in line.get("warnings", [])}
+                codes = {w["code"] for w in summary.get("warnings") or []}
                 rows.append((value, bar, error.mean(), bars > 3, bool(codes & set(MARKS)), seconds))
                 points += [{"matrix": name, "split": split, "by": criterion, **p} for p in lines if "divergence" in p]
             mean = np.mean(np.array(rows, dtype=float), 0)

@@ -178,9 +178,9 @@ func (a *Arrow) inColumn(c *chunk, j int) (from, to int) {
 
 // pairWork is the memory for the pairs of a column with others.
 type pairWork struct {
-	both                     []pair
-	left, right, sum, factor []float64
-	triangles, outer         []float64
+	both             []pair
+	left, right, sum []float64
+	triangles, outer []float64
 }
 
 // pair is two entries of one row, by their numbers row by row.

@@ -83,8 +83,6 @@ type leverageWork struct {
 	pairWork
 	t, b, e          []float64 // t_jj' and b_j of all rows, and E as packed triangles
 	square, one, two []float64
-	images           []float64
-	cross            []float64
 }
 
 // leverages sets those of a chunk's rows.

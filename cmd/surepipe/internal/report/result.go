@@ -154,7 +154,6 @@ func center(r *study.CenterResult, w io.Writer) {
 
 // criteria prints them as rows of a table.
 func criteria(r *study.Result, w io.Writer) {
-	aimed := false
 	for _, rule := range risk.Rules() {
 		value, stdErr := r.Value(rule.Name)
 		text := r.Texts[rule.Name]
@@ -162,9 +161,8 @@ func criteria(r *study.Result, w io.Writer) {
 		optional := r.LossName != "" || r.Alpha > 0 || rule.Sigma2 || rule.Diagonal
 		if !math.IsNaN(value) || !optional || rule.Diagonal && text != "" {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", rule.Label, study.PlusMinus(value, stdErr), text)
-			if rule.Predicts && r.LossName == "" && r.ALOEstimates != "" && !aimed {
-				aimed = true
-				fmt.Fprintf(w, "\t\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
+			if rule.Predicts && r.LossName == "" && r.ALOEstimates != "" {
+				fmt.Fprintf(w, "\t\tit aims at %s%s\n", r.ALOEstimates, rule.Proviso)
 			}
 		}
 		if rule.Sigma2 && r.SUREEstimates != "" {

@@ -30,8 +30,8 @@ func (s Sweep) Begin() error {
 	if r.SUREEstimates != "" {
 		fmt.Fprintf(w, "\tSURE is about %s\n", r.SUREEstimates)
 	}
-	if r.ALOEstimates != "" && !rule.Sigma2 {
-		fmt.Fprintf(w, "\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
+	if r.ALOEstimates != "" && rule.Predicts {
+		fmt.Fprintf(w, "\t%s aims at %s%s\n", rule.Label, r.ALOEstimates, rule.Proviso)
 	}
 	fmt.Fprintln(w)
 	if err := w.Flush(); err != nil {
@@ -57,7 +57,7 @@ func (s Sweep) columns() []risk.Criterion {
 	if s.Header.Sigma2 == 0 {
 		return []risk.Criterion{s.Options.Criterion}
 	}
-	return slices.Compact([]risk.Criterion{risk.DefaultCriterion(s.Header.Sigma2, true), s.Options.Criterion})
+	return slices.Compact([]risk.Criterion{risk.SURE, s.Options.Criterion})
 }
 
 // cell is a value with its standard error as columns of the table.
@@ -87,14 +87,16 @@ func (s Sweep) Point(line study.SweepLine) error {
 	if line.Stage == pipeline.RefineStage {
 		row.WriteString("  refined")
 	}
-	row.WriteString(sweepMark(line))
+	row.WriteString(mark(line, s.Options.Criterion))
 	_, err := fmt.Fprintln(s.Out, row.String())
 	return err
 }
 
-// sweepMark is printed after a point that should not be trusted.
-func sweepMark(l study.SweepLine) string {
+// mark is printed after a point that should not be trusted, or whose value is not small for being right.
+func mark(l study.SweepLine, by risk.Criterion) string {
 	switch {
+	case l.Trusted() && l.Unsure(by):
+		return "  UNSURE"
 	case l.Trusted():
 		return ""
 	case l.Doubted():
@@ -127,7 +129,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.Name)
 		}
 	}
-	b.WriteString(sweepMark(r.Lines[m.Index]))
+	b.WriteString(mark(r.Lines[m.Index], r.Options.Criterion))
 	b.WriteByte('\n')
 	choice(&b, r)
 	audits(&b, s.Audits)
@@ -186,7 +188,7 @@ func choice(b *strings.Builder, r *study.Swept) {
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
 	}
-	fmt.Fprintf(b, "%s\n", sweepMark(r.Lines[c.Index]))
+	fmt.Fprintf(b, "%s\n", mark(r.Lines[c.Index], r.Options.Criterion))
 }
 
 // alike names the weights of points: of a few all, of many the range of each weight.

@@ -1,0 +1,81 @@
+package risk
+
+import (
+	"fmt"
+	"math"
+)
+
+// Warning is a reason to doubt a number.
+type Warning struct {
+	// Code is short, for programs.
+	Code string `json:"code"`
+	// Text is a sentence for people: what is wrong and what can be done.
+	Text string `json:"text"`
+}
+
+// GCVLeverages is the code of a warning that leverages spread, so that GCV does not tell the error of prediction.
+const GCVLeverages = "gcv-leverages"
+
+// Leverages is what is known of the leverages D_ii of the observations that can be left out.
+type Leverages struct {
+	// Mean is their mean and SD their standard deviation.
+	Mean, SD float64
+	// NearOne is the share of them above [Near].
+	NearOne float64
+}
+
+// Near is the leverage from which an observation's own value decides nearly all of its fit.
+const Near = 0.99
+
+// LeveragesOf sums up leverages, of which those that are marked, as far as skip is not nil, are left out.
+func LeveragesOf(h []float64, skip []bool) *Leverages {
+	l, n := new(Leverages), 0.0
+	each := func(f func(v float64)) {
+		for i, v := range h {
+			if skip == nil || !skip[i] {
+				f(v)
+			}
+		}
+	}
+	each(func(v float64) {
+		n++
+		l.Mean += v
+		if v > Near {
+			l.NearOne++
+		}
+	})
+	if n == 0 {
+		return nil
+	}
+	l.Mean, l.NearOne = l.Mean/n, l.NearOne/n
+	each(func(v float64) { l.SD += (v - l.Mean) * (v - l.Mean) / n })
+	l.SD = math.Sqrt(l.SD)
+	return l
+}
+
+// gcvHolds is the largest factor by which leave-one-out may exceed GCV without a warning, if the difference is more
+// than gcvBars of its standard errors: the two have the same residuals, and differ in the leverages alone.
+const gcvHolds, gcvBars = 1.25, 2
+
+// holdsGCV warns where the left-out errors differ from those by the mean leverage.
+func holdsGCV(f Fitted) []Warning {
+	c, l := f.Criteria, f.Leverages
+	if l == nil || f.Loss != nil || !(c.ALO > gcvHolds*c.GCV) || !(c.ALO-c.GCV > gcvBars*c.ALOStdErr) {
+		return nil
+	}
+	return []Warning{{GCVLeverages, fmt.Sprintf("GCV is %.3g, and the error of predicting an observation from the "+
+		"others is %.3g ± %.2g (alo): GCV puts the mean of the leverages, %.2f, in the place of each, and they "+
+		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", c.GCV, c.ALO, c.ALOStdErr,
+		l.Mean, l.SD)}}
+}
+
+// mostNear is the share of observations with a leverage near 1 up to which a mean of their left-out errors tells fits
+// apart.
+const mostNear = 0.5
+
+// Unsure reports that a value is not small for being right: its standard error is larger than itself, or most
+// observations have leverages near 1, of which near is the share. It is for errors of prediction, which are not
+// negative; such a value competes with others by its sum with its error.
+func (r Rule) Unsure(value, stdErr, near float64) bool {
+	return r.Predicts && (stdErr > math.Abs(value) || near > mostNear)
+}
