@@ -54,6 +54,7 @@ func CenterColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int)
 // Centered is A - 1 m*, where m are the means of A's columns. It applies A and then the projection
 // onto the vectors of mean 0, so that a sparse A stays sparse.
 type Centered struct {
+	array.Held
 	without
 	ones  ones
 	means array.Batch // 1 x p, m
@@ -78,7 +79,8 @@ func (o ones) RemoveAdjoint(z array.Batch) { o.Remove(z) }
 func NewCentered(dev array.Device, a linops.Operator) *Centered {
 	d, p := a.Dims()
 	one := ones{dev.Alloc(1, d)}
-	c := &Centered{without{Operator: a, pi: one}, one, dev.Alloc(1, p)}
+	c := &Centered{without: without{Operator: a, pi: one}, ones: one, means: dev.Alloc(1, p)}
+	c.Hold(c.ones, c.means)
 	dev.Fill(one.Batch, 1)
 	a.Adjoint(c.means, one.Batch)
 	dev.Lin(c.means, 1/float64(d), c.means, 0, array.Batch{})
@@ -106,15 +108,6 @@ func (c *Centered) know() {
 
 // Means are m.
 func (c *Centered) Means() []float64 { return c.means.ToHost() }
-
-// Bytes is what it takes beside A.
-func (c *Centered) Bytes() int64 { return c.ones.Bytes() + c.means.Bytes() }
-
-// Release frees what it takes beside A.
-func (c *Centered) Release() {
-	c.ones.Free()
-	c.means.Free()
-}
 
 // columnNorms2 is that of A, norms, minus d m^2. Where the difference is inaccurate by cancellation
 // the column itself is computed.
@@ -180,24 +173,11 @@ func (c *Centered) on(dev array.Device, t space.Space) linops.Restricted {
 		return nil
 	}
 	_, n := t.Dims()
-	o := &centeredOn{Centered{without{Operator: r, pi: c.ones}, c.ones, dev.Alloc(1, n)}, r}
+	o := &Centered{without: without{Operator: r, pi: c.ones}, ones: c.ones, means: dev.Alloc(1, n)}
+	o.Hold(o.means)
 	if n > 0 {
 		t.Coordinates(o.means, c.means)
 	}
 	o.know()
-	return o
-}
-
-// centeredOn is a centered operator on a space. The vector of ones belongs to the operator from
-// which it was made.
-type centeredOn struct {
-	Centered
-	r linops.Restricted
-}
-
-func (c *centeredOn) Bytes() int64 { return c.r.Bytes() + c.means.Bytes() }
-
-func (c *centeredOn) Release() {
-	c.r.Release()
-	c.means.Free()
+	return linops.Owning(o, r, o)
 }

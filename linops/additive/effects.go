@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops/internal/sparse"
+	"surepipe/space"
 )
 
 // Effects is the projection of vectors of d entries of an m x n matrix on the fits of the additive
@@ -47,22 +48,27 @@ type Effects struct {
 	// rowsAt and columnsAt are the rows and columns that occur, nil for all; the effects are theirs.
 	rowsAt, columnsAt []int
 	w                 []float64
-	weights           array.Batch // 1 x d, zero for ones
 	// first is the set that is eliminated, and second the other; it has no groups where there is one
 	// set. swapped says that the first are columns.
 	first, second grouping
 	swapped       bool
-	inverse       []float64 // 1/D
-	scale         array.Batch
-	cross, crossT array.CSR   // N, N*
+	inverse       []float64   // 1/D
 	shared        []neighbour // N's rows
 	core          []float64   // C^-, b x b
-	coreOn        array.Batch
-	component     []int // of every first group, then of every second one
+	component     []int       // of every first group, then of every second one
 	components    int
 	rank          int
 	diagonal      []float64
-	determined    []bool      // nil where no entry is
+	determined    []bool // nil where no entry is
+	on            effectsOn
+}
+
+// effectsOn is what the products take on the device.
+type effectsOn struct {
+	array.Held
+	weights       array.Batch // 1 x d, zero for ones
+	scale, core   array.Batch // 1/D and C^-
+	cross, crossT array.CSR   // N, N*
 	mask          array.Batch // 0 at determined entries and else 1; zero where no entry is
 }
 
@@ -235,16 +241,22 @@ func invert(c []float64, b int, kept []int) ([]float64, error) {
 
 // put puts the matrices on the device.
 func (e *Effects) put(weighted bool) {
-	dev := e.dev
+	dev, on := e.dev, &e.on
 	one := func(x []float64) array.Batch {
 		b := dev.Alloc(1, len(x))
 		dev.Upload(b, x)
+		on.Hold(b)
 		return b
 	}
-	if weighted {
-		e.weights = one(e.w)
+	both := func(m space.Rows, cols int) (rows, columns array.CSR) {
+		rows, columns = m.BothWays(dev, cols)
+		on.Hold(rows, columns)
+		return rows, columns
 	}
-	e.scale = one(e.inverse)
+	if weighted {
+		on.weights = one(e.w)
+	}
+	on.scale = one(e.inverse)
 	if e.determined != nil {
 		mask := make([]float64, e.d)
 		for i, v := range e.determined {
@@ -252,53 +264,38 @@ func (e *Effects) put(weighted bool) {
 				mask[i] = 1
 			}
 		}
-		e.mask = one(mask)
+		on.mask = one(mask)
 	}
 	for _, g := range []*grouping{&e.first, &e.second} {
 		if g.n == 0 {
 			continue
 		}
-		m := sparse.Matrix{Rows: e.d, Cols: g.n, Indptr: make([]int, e.d+1), Indices: g.of,
-			Values: slices.Repeat([]float64{1}, e.d)}
+		m := space.Rows{Indptr: make([]int, e.d+1), Indices: g.of, Values: slices.Repeat([]float64{1}, e.d)}
 		for i := range m.Indptr {
 			m.Indptr[i] = i
 		}
-		t := m.Transpose()
-		g.spread = dev.NewCSR(m.Rows, m.Cols, m.Indptr, m.Indices, m.Values)
-		g.sum = dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values)
+		g.spread, g.sum = both(m, g.n)
 	}
 	if e.second.n == 0 {
 		return
 	}
-	n := sparse.Matrix{Rows: e.first.n, Cols: e.second.n, Indptr: []int{0}}
+	n, cols := space.Rows{Indptr: []int{0}}, e.second.n
 	for _, s := range e.shared {
 		n.Indices, n.Values = append(n.Indices, s.of...), append(n.Values, s.weight...)
 		n.Indptr = append(n.Indptr, len(n.Indices))
 	}
-	t := n.Transpose()
-	e.cross = dev.NewCSR(n.Rows, n.Cols, n.Indptr, n.Indices, n.Values)
-	e.crossT = dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values)
-	e.coreOn = dev.Alloc(t.Rows, t.Rows)
-	dev.Upload(e.coreOn, e.core)
+	on.cross, on.crossT = both(n, cols)
+	on.core = one(e.core).Reshape(cols, cols)
 }
 
 // Release frees the device memory.
-func (e *Effects) Release() {
-	for _, b := range []array.Batch{e.weights, e.scale, e.coreOn, e.mask} {
-		b.Free()
-	}
-	for _, m := range []array.CSR{e.first.spread, e.first.sum, e.second.spread, e.second.sum, e.cross, e.crossT} {
-		if m != nil {
-			m.Free()
-		}
-	}
-}
+func (e *Effects) Release() { e.on.Release() }
 
 // Rank is the rank of Pi, the degrees of freedom of the effects.
 func (e *Effects) Rank() int { return e.rank }
 
 // Weighted reports whether entries have weights of their own: Pi is then not symmetric.
-func (e *Effects) Weighted() bool { return !e.weights.IsZero() }
+func (e *Effects) Weighted() bool { return !e.on.weights.IsZero() }
 
 // Remove sets z_i = (I - Pi) z_i for every vector of z, of length d.
 func (e *Effects) Remove(z array.Batch) {
@@ -308,7 +305,7 @@ func (e *Effects) Remove(z array.Batch) {
 		}
 		x := dev.Alloc(z.K(), z.N())
 		defer x.Free()
-		dev.Mul(x, z, e.weights)
+		dev.Mul(x, z, e.on.weights)
 		return e.fit(x)
 	})
 }
@@ -318,7 +315,7 @@ func (e *Effects) RemoveAdjoint(z array.Batch) {
 	e.without(z, func(dev array.Device) array.Batch {
 		fit := e.fit(z)
 		if e.Weighted() {
-			dev.Mul(fit, fit, e.weights)
+			dev.Mul(fit, fit, e.on.weights)
 		}
 		return fit
 	})
@@ -330,14 +327,14 @@ func (e *Effects) without(z array.Batch, of func(dev array.Device) array.Batch) 
 	if z.N() != e.d {
 		panic(fmt.Sprintf("linops: effects of %d entries in %s", e.d, z))
 	}
-	if !e.mask.IsZero() {
-		dev.Mul(z, z, e.mask)
+	if !e.on.mask.IsZero() {
+		dev.Mul(z, z, e.on.mask)
 	}
 	fit := of(dev)
 	dev.Lin(z, 1, z, -1, fit)
 	fit.Free()
-	if !e.mask.IsZero() {
-		dev.Mul(z, z, e.mask)
+	if !e.on.mask.IsZero() {
+		dev.Mul(z, z, e.on.mask)
 	}
 }
 
@@ -364,19 +361,19 @@ func (e *Effects) solve(x array.Batch) (f, s array.Batch) {
 	f = dev.Alloc(k, e.first.n)
 	dev.MulCSR(f, e.first.sum, x)
 	if e.second.n == 0 {
-		dev.Mul(f, f, e.scale)
+		dev.Mul(f, f, e.on.scale)
 		return f, s
 	}
 	means, rest, known := dev.Alloc(k, e.first.n), dev.Alloc(k, e.second.n), dev.Alloc(k, e.second.n)
-	dev.Mul(means, f, e.scale)
+	dev.Mul(means, f, e.on.scale)
 	dev.MulCSR(rest, e.second.sum, x)
-	dev.MulCSR(known, e.crossT, means)
+	dev.MulCSR(known, e.on.crossT, means)
 	dev.Lin(rest, 1, rest, -1, known)
 	s = known
-	dev.Gemm(false, false, 1, rest, e.coreOn, 0, s)
-	dev.MulCSR(means, e.cross, s)
+	dev.Gemm(false, false, 1, rest, e.on.core, 0, s)
+	dev.MulCSR(means, e.on.cross, s)
 	dev.Lin(f, 1, f, -1, means)
-	dev.Mul(f, f, e.scale)
+	dev.Mul(f, f, e.on.scale)
 	means.Free()
 	rest.Free()
 	return f, s

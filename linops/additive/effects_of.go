@@ -12,7 +12,7 @@ func (e *Effects) Of(z []float64) (constant float64, rows, columns []float64) {
 	defer x.Free()
 	dev.Upload(x, z)
 	if e.Weighted() {
-		dev.Mul(x, x, e.weights)
+		dev.Mul(x, x, e.on.weights)
 	}
 	on, other := e.solve(x)
 	defer on.Free()

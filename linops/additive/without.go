@@ -109,7 +109,7 @@ func (a *withoutEffects) on(dev array.Device, t space.Space) linops.Restricted {
 	if r == nil {
 		return nil
 	}
-	return &withoutOn{without{Operator: r, pi: a.e}, r}
+	return linops.Owning(&without{Operator: r, pi: a.e}, r)
 }
 
 // without is (I - Pi) A.
@@ -142,13 +142,3 @@ func (w *without) Adjoint(dst, z array.Batch) {
 	w.Operator.Adjoint(dst, t)
 	t.Free()
 }
-
-// withoutOn is such an operator on a space, which owns A there.
-type withoutOn struct {
-	without
-	r linops.Restricted
-}
-
-func (o *withoutOn) Bytes() int64 { return o.r.Bytes() }
-
-func (o *withoutOn) Release() { o.r.Release() }
