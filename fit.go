@@ -167,6 +167,7 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	if err == nil && clamped > 0 {
 		f.note(study.NewNote(study.NoteClamped, "%s", draw.ClampedText(name, clamped, len(a.Data))))
 	}
+	f.fill() // with the notes
 	return f.notes[before:], err
 }
 

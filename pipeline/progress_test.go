@@ -44,7 +44,7 @@ func (s *slow) wait() {
 
 // slowProblem is a small LASSO with a slow operator of no structure.
 func slowProblem(t *testing.T, dev array.Device, takes time.Duration) (*slow, vjp.Problem) {
-	const d, p = 24, 300 // too many columns to write the operator down as a matrix
+	const d, p = 24, 1100 // too many columns to write the operator down as a matrix, or to invert one
 	x := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rand.New(rand.NewPCG(7, 8)), d*p)))
 	t.Cleanup(x.Release)
 	a := &slow{Operator: x, takes: takes}

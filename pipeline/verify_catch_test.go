@@ -14,6 +14,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
@@ -48,7 +49,7 @@ func (j scaledJacobian) VJP(ctx context.Context, dst, v array.Batch) error {
 	return err
 }
 
-func (j scaledJacobian) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+func (j scaledJacobian) Apply(ctx context.Context, dst, v array.Batch, _ hutch.Accuracy, left []float64) error {
 	clear(left)
 	return j.VJP(ctx, dst, v)
 }

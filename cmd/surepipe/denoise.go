@@ -62,13 +62,11 @@ func newDenoise() *cobra.Command {
 		Example: `  surepipe denoise dwi.nii.gz --out clean.nii.gz --noise sigma.nii.gz --df df.nii.gz
   surepipe denoise magnitude.nii.gz --phase phase.nii.gz --out clean.nii.gz --mask brain.nii.gz
   surepipe denoise cube.npy --series-last --patch 4 --sigma 0.02 --out clean.npy --json`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: cobra.ArbitraryArgs, // counted after what flags name is checked
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return study.Errorf("found %d arguments, expected one: the file of the series", len(args))
 			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Data = args[0]
 			o.Thresholds, o.Average = series.Thresholds(threshold), series.Average(average)
 			return runDenoise(cmd, r, asJSON)

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -170,6 +175,14 @@ func documentFiles(t *testing.T, top string) {
 			t.Fatal(err)
 		}
 	}
+	visits := "score,patient,dose\n"
+	for i, v := range y {
+		visits += fmt.Sprintf("%g,p%d,%g\n", v, i/4, x[i])
+	}
+	if err := os.WriteFile("visits.csv", []byte(visits), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	seriesFiles(t, rng)
 	if err := dataio.WriteNPY("y.npy", floats("y", y, d)); err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +200,41 @@ func documentFiles(t *testing.T, top string) {
 	}
 	if err := os.Symlink(filepath.Join(top, "testdata"), "testdata"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// seriesFiles makes series of images: NIfTI files of 7 volumes of 6 x 5 x 4 voxels, and arrays.
+func seriesFiles(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	const volumes, voxels = 7, 6 * 5 * 4
+	h := make([]byte, 352)
+	binary.LittleEndian.PutUint32(h, 348)
+	for i, k := range []uint16{4, 6, 5, 4, volumes, 1, 1, 1} {
+		binary.LittleEndian.PutUint16(h[40+2*i:], k)
+	}
+	binary.LittleEndian.PutUint16(h[70:], 16) // float32
+	binary.LittleEndian.PutUint32(h[108:], math.Float32bits(352))
+	copy(h[344:], "n+1\x00")
+	file := bytes.Clone(h)
+	values := make([]float64, volumes*voxels)
+	for i := range values {
+		values[i] = 1 + 0.2*rng.Float64()
+		file = binary.LittleEndian.AppendUint32(file, math.Float32bits(float32(values[i])))
+	}
+	for _, name := range []string{"dwi", "magnitude", "phase"} {
+		err := dataio.WriteFile(name+".nii.gz", func(w io.Writer) error {
+			z := gzip.NewWriter(w)
+			z.Write(file)
+			return z.Close()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, shape := range map[string][]int{"calcium.npy": {volumes, 10, 12}, "cube.npy": {10, 12, volumes}} {
+		if err := dataio.WriteNPY(name, floats("y", values, shape...)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

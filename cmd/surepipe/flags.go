@@ -153,7 +153,7 @@ func (e *estimation) foldFlags() []cli.Flag {
 	return append(rows,
 		cli.Flag{Name: "folds", To: &f.K, Usage: "with --criterion cv: the number of folds, 10 by default"},
 		cli.Flag{Name: "repeats", To: &f.Repeats, Usage: "with --criterion cv: how often folds are drawn, once by " +
-			"default; --seed draws them"},
+			"default, drawn by the seed"},
 		cli.Flag{Name: "forward", To: &f.Time, Usage: "with --criterion cv: the folds are runs of consecutive " +
 			"observations, each of which is predicted from those before it alone"})
 }
