@@ -112,7 +112,7 @@ observations have leverages (D_ii) too near to 1 for the probes alo is left out,
 alo_unresolved is their number. Where the trace takes no probes alo comes with --alo:
 from the exact diagonal where that is cheap or --trace is exact, else from 48 probes`,
 		Undefined: "at each of them some observation determines its own fit, or rests on too few probes; choose " +
-			"another criterion",
+			"cv, or another criterion",
 		Value:      func(f Fitted) (float64, float64) { return f.Criteria.ALO, f.Criteria.ALOStdErr },
 		Text:       textOfALO,
 		Difference: ofALO,

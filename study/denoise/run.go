@@ -94,7 +94,6 @@ type job struct {
 	sigma  []float64
 	noise  *series.Noise
 	files  []output
-	rows   func(s series.Slice) error
 	result Result
 	weak   int // values of magnitudes less than 3 sigma
 	begun  time.Time

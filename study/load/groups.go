@@ -18,7 +18,7 @@ func (f *Source) groups(data *Contents) (labels []int, err error) {
 		return nil, nil
 	case data.Table != nil && data.Table.Groups != nil:
 		return data.Table.Groups, nil
-	case data.Shape != nil && len(data.Shape) == 2 && (name == "rows" || name == "cols"):
+	case len(data.Shape) == 2 && (name == "rows" || name == "cols"):
 		return folds.Lines(data.Indices, data.Shape[1], name == "rows"), nil
 	case data.Table != nil:
 		return nil, study.Errorf("--groups is %q, but the rows of %s are not observations: expected --blocks", name,
