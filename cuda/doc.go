@@ -29,7 +29,7 @@
 // length p gives the support of a diagonal derivative; the system of an implicit derivative on that
 // support is factored on the host. Behind an operator the model of the regularizer is built on the
 // host, from a few vectors of the operator's rows, and a sparse factor that preconditions the system
-// is applied there, two vectors a probe and step. Operators with a Load (package linops) keep what
+// is applied there, two vectors a probe and step. Operators with a Load (package linops/imaging) keep what
 // they need on the card; others copy every product's vectors. The whole argument of a nuclear norm crosses only
 // where its singular values span too much for its Gram matrix (see lowrank.NewNuclear).
 //
@@ -74,10 +74,10 @@
 //
 // # Kernels
 //
-// Each kernel is one file in kernels; together they are the operations of array.Device. go generate compiles them to
-// PTX for compute capability 7.0, which is embedded and which drivers translate for any later card,
-// and generates the functions that launch them from their signatures. It needs clang 14, whose
-// output is committed.
+// Each kernel is one file in kernels. They serve the operations of array.Device: a new operation is a method there,
+// with its check of shapes and its host version, a claim of arraytest, and one or more kernels here. go generate
+// compiles them to PTX for compute capability 7.0, which is embedded and which drivers translate for any later card,
+// and generates the functions that launch them from their signatures. It needs clang 14, whose output is committed.
 //
 // # The emulated card
 //

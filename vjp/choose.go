@@ -197,7 +197,8 @@ type rule struct {
 	build         func(s *structure) (system.System, error)
 }
 
-// rules are all choices that the implicit derivative makes by structure.
+// rules are the choices that the implicit derivative makes by structure where r stands behind no K; of connected parts
+// (parts.go), and on tangent spaces of low rank (setting.go), the choice is made before.
 var rules = []rule{
 	{
 		"R^p", "J's product", "A is a multiple of an orthogonal matrix, so that D mu_hat has the eigenvalues of J",

@@ -3,8 +3,12 @@
 //
 //	D mu_hat = M K^+ M*,   K = M*M + Q
 //
-// (Lewis 2002; Vaiter, Deledalle, Peyre, Fadili 2017). A [System] gives products with D mu_hat and what else it
-// knows of that matrix. There is one file a kind: D mu_hat is 0, a projection or a product ([Zero], [Project],
-// [Transform]); K is factored ([Factor], [Defer]), or solved by conjugate gradients ([Iterate]); a saddle point
-// system takes the place of a basis E ([NewSaddle]).
+// (Lewis 2002; Vaiter, Deledalle, Peyre, Fadili 2017). A [System] gives products with D mu_hat and what else it knows
+// of that matrix. D mu_hat is 0, a projection or a product ([Zero], [Project], [Transform], in closed.go); K is
+// factored ([Factor], [Defer]), solved by conjugate gradients ([Iterate]), or an arrow by the factors of a low rank
+// ([Arrow]); a saddle point system takes the place of a basis E ([Saddle]); the rest are the tape of the iterations and
+// the matrix of a linear estimator.
+//
+// A new kind is a file here with a type that implements System, chosen by a row of the rules in vjp/choose.go, or,
+// behind an operator K, in vjp/behind.go. TestSystemsAgreeWithDenseAlgebra holds it against dense algebra.
 package system
