@@ -89,8 +89,9 @@
 // factorization, which the table in direct/forms.go chooses:
 //
 //   - transform: A*A and K*K are diagonal in one cosine or Fourier basis, as with the gradient of an image.
-//   - banded: A*A is diagonal and K takes differences of neighbours. Rotations, which square no condition, make a
-//     triangle of the stacked rows of W^{1/2} A and lambda^{1/2} K, and the band of the inverse follows from it in O(n).
+//   - banded: A*A is diagonal and K takes differences of neighbours. Rotations, which square no condition, make
+//     a triangle of the stacked rows of W^{1/2} A and lambda^{1/2} K, and the band of the inverse follows from it
+//     in O(n).
 //   - sparse: a Cholesky factor, and the entries of the inverse at the places of its own.
 //   - spectral: singular values of A, or of a small Gram matrix; of the stacked rows where there is a K.
 //
