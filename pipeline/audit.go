@@ -110,8 +110,20 @@ func (s *sweep) auditFits() int {
 	return 0
 }
 
-// audits audit the chosen point, whose solution is at hand.
+// audits audit the chosen point, whose solution is at hand. An audit that nobody asked for does not end a sweep: where
+// its fits fail there is none, which the Logger is told.
 func (s *sweep) audits(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
+	all, err := s.audited(ctx, p)
+	if err == nil || s.o.Audit == AlwaysAudit || ctx.Err() != nil {
+		return all, err
+	}
+	if s.o.Logger != nil {
+		s.o.Logger.WarnContext(ctx, "audit failed", "err", err)
+	}
+	return nil, nil
+}
+
+func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	n := s.auditFits()
 	if n == 0 || s.validated != nil {
 		return nil, nil

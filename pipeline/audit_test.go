@@ -114,3 +114,26 @@ func TestRunsFindCorrelatedNoise(t *testing.T) {
 		}
 	}
 }
+
+// The solver of an image's total variation needs A*A = c I, which an image without some pixels has not: by default there
+// is then no audit, and the sweep ends well; where one is asked for, another solver serves. The solution of a spectrum's
+// thresholding is given by factors.
+func TestAuditsWhereTheSolverDoesNotServe(t *testing.T) {
+	data := problems.Data{Y: gaussian(rand.New(rand.NewPCG(3, 4)), 12*10), Shape: []int{12, 10}}
+	for _, name := range []string{"tv2d", "svt"} {
+		if a := audited(t, name, data, axis(0.5, 3, 12), pipeline.SweepOptions{}); len(a) == 0 {
+			t.Errorf("%s: no audit, which was asked for", name)
+		}
+		q, err := problems.New(name, array.NewHost(), data, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Release()
+		grid := [][]float64{axis(0.5, 3, 12)}
+		for _, err := range pipeline.Sweep(t.Context(), data.Y, familyOf(q), grid, pipeline.SweepOptions{Refine: -1}) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

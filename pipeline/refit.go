@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/risk/folds"
+	"surepipe/solve"
 	"surepipe/solve/rewrite"
 	"surepipe/stages"
 	"surepipe/vjp"
@@ -48,12 +50,30 @@ func (s *instance) without(ctx context.Context, split folds.Split) (_ *refit, er
 	sub := &sweep{y: r.kept.Observations(s.y), grid: s.grid, o: s.o, total: s.total, chained: s.chained}
 	r.on = &instance{sweep: sub, f: f}
 	base, release, err := r.on.solver(ctx, s.weights(0))
+	asked := s.o.Audit == AlwaysAudit || s.o.Criterion.Rule().Refits
+	if err != nil && asked && ctx.Err() == nil && f.Method == nil { // it may be much slower
+		base, release, err = r.byDefault(ctx, s.weights(0))
+	}
 	if err != nil {
 		r.kept.Release()
 		return nil, err
 	}
 	r.on.base, r.free = base, func() { release(); r.kept.Release() }
 	return r, nil
+}
+
+// byDefault is the default solver of the kept problem, for one whose own needs all observations: A*A = c I, for
+// example.
+func (r *refit) byDefault(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
+	reg, err := r.on.f.Regularizer(weights)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := r.on.f.Problem
+	p.R = reg
+	r.on.f.Solver = solve.Default(p)
+	prox.Release(reg)
+	return r.on.solver(ctx, weights)
 }
 
 // release frees what it holds.
@@ -91,7 +111,8 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 	if !sol.Converged {
 		r.failed++
 	}
-	if low := sol.Implied; low != nil && low.Factors != nil {
+	_, picks := linops.Picks(r.of.f.Problem.A)
+	if low := sol.Implied; picks && low != nil && low.Factors != nil {
 		b.factors = low.Factors()
 	} else {
 		sol.Expand(view)

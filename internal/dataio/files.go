@@ -92,10 +92,6 @@ func (f file) ReadAt(b []byte, off int64) (int, error) {
 
 // open opens a regular file. Its errors do not name it.
 func (f Files) open(path, expected string) (file, error) {
-	if memory, ok := f.FS.(Memory); ok && memory[path].At != nil {
-		held := memory[path]
-		return file{f.ctx(), io.NewSectionReader(held.At, 0, held.Size), held.Size, io.NopCloser(nil)}, nil
-	}
 	// Checked before opening, because opening a pipe would wait for its writer.
 	info, err := fs.Stat(f.fs(), path)
 	switch {

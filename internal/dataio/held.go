@@ -3,6 +3,8 @@ package dataio
 import (
 	"io"
 	"io/fs"
+	"path"
+	"time"
 )
 
 // Memory is a file system whose files are at hand: the arrays of an archive by their names, a sparse matrix, or the
@@ -17,10 +19,28 @@ type HeldFile struct {
 	Size   int64
 }
 
-// Open finds no file: [Files] know those of Memory.
-func (Memory) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+// Open opens a file of bytes. Arrays have none: [Files] know those of Memory.
+func (m Memory) Open(name string) (fs.File, error) {
+	held := m[name]
+	if held.At == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return bytesFile{io.NewSectionReader(held.At, 0, held.Size), name}, nil
 }
+
+// bytesFile is an open file of [Memory], and what is known of it.
+type bytesFile struct {
+	*io.SectionReader
+	name string
+}
+
+func (f bytesFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (f bytesFile) Close() error               { return nil }
+func (f bytesFile) Name() string               { return path.Base(f.name) }
+func (f bytesFile) Mode() fs.FileMode          { return 0o444 }
+func (f bytesFile) ModTime() time.Time         { return time.Time{} }
+func (f bytesFile) IsDir() bool                { return false }
+func (f bytesFile) Sys() any                   { return nil }
 
 // Over is a file system with files in memory, and those of another one.
 type Over struct {
