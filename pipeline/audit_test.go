@@ -119,7 +119,7 @@ func TestRunsFindCorrelatedNoise(t *testing.T) {
 // is then no audit, and the sweep ends well; where one is asked for, another solver serves. The solution of a spectrum's
 // thresholding is given by factors.
 func TestAuditsWhereTheSolverDoesNotServe(t *testing.T) {
-	data := problems.Data{Y: gaussian(rand.New(rand.NewPCG(3, 4)), 12*10), Shape: []int{12, 10}}
+	data := problems.Data{Y: gaussian(rand.New(rand.NewPCG(3, 4)), 12*10), YShape: []int{12, 10}}
 	for _, name := range []string{"tv2d", "svt"} {
 		if a := audited(t, name, data, axis(0.5, 3, 12), pipeline.SweepOptions{}); len(a) == 0 {
 			t.Errorf("%s: no audit, which was asked for", name)
