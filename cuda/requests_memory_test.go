@@ -69,10 +69,11 @@ func sharedProblems() []shared {
 		}
 		return prox.NewGroupL2(dev, 300, 1, groups, nil)
 	}
-	// A has no closed form, and the lengths of its columns are known: conjugate gradients take a
+	// A has no closed form, too many columns for an inverse, and their lengths are known: conjugate gradients take a
 	// preconditioner that all requests share.
 	stacked := func(a *linops.Dense) linops.Operator {
-		return columns{linops.Compose(products{a}, linops.Identity(40)), linops.StructureOf(a).ColumnNorms2}
+		_, p := a.Dims()
+		return columns{linops.Compose(products{a}, linops.Identity(p)), linops.StructureOf(a).ColumnNorms2}
 	}
 	incomplete := func(t *testing.T, dev array.Device) (vjp.Problem, func()) {
 		data := completion(16, 12)
@@ -87,8 +88,9 @@ func sharedProblems() []shared {
 		{"working set", "fista", few, dense(30, 300, whole, l1), 30},
 		{"group l2", "fista", few, dense(30, 300, whole, group), 30},
 		{"closed form of the z-step", "admm", few, dense(30, 300, whole, l1), 30},
-		{"conjugate gradients in the z-step", "admm", vjp.Options{Tol: 1e-2, MaxIter: 6}, dense(12, 40, stacked, l1),
+		{"conjugate gradients in the z-step", "admm", vjp.Options{Tol: 1e-2, MaxIter: 6}, dense(12, 1100, stacked, l1),
 			12},
+		{"inverse of the z-step", "admm", vjp.Options{Tol: 1e-2, MaxIter: 6}, dense(12, 40, stacked, l1), 12},
 		{"completion", "fista", few, incomplete, 6 * 16 * 12 / 10},
 		{"completion in factored form", "fista", few, func(t *testing.T, dev array.Device) (vjp.Problem, func()) {
 			solvetest.FactorAll(t)

@@ -214,10 +214,14 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	if m, ok := s.inverses[rho]; ok {
 		return m, nil
 	}
-	dev := s.p.Device
+	dev := s.p.Device.Request() // a lack of memory is that of this solve, not of the card
 	_, dim := s.p.A.Dims()
 	if s.gramA == nil {
-		s.gramA, s.gramK = linops.GramOf(dev, s.p.A), linops.GramOf(dev, s.p.K)
+		gramA, gramK := linops.GramOf(dev, s.p.A), linops.GramOf(dev, s.p.K)
+		if err := dev.Err(); err != nil {
+			return inverted{}, err
+		}
+		s.gramA, s.gramK = gramA, gramK
 	}
 	sum := mat.NewSymDense(dim, nil)
 	for i := range dim {
@@ -404,9 +408,11 @@ func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r a
 				host[j] = 1 / v
 			}
 		}
-		w = s.p.Device.Alloc(1, len(host))
-		s.p.Device.Upload(w, host)
-		if err := s.p.Device.Err(); err != nil {
+		at := s.p.Device.Request() // a lack of memory is that of this solve, not of the card
+		w = at.Alloc(1, len(host))
+		at.Upload(w, host)
+		if err := at.Err(); err != nil {
+			w.Free()
 			return nil, err
 		}
 		s.weights[rho] = w
