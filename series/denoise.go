@@ -276,7 +276,7 @@ func (d *denoiser) weight(p *work, rank int) float64 {
 		return share / (1 + float64(rank))
 	case InverseRisk:
 		m, n := float64(len(p.at)), float64(d.shape.Volumes)
-		return share / max(p.sure()/float64(d.shape.parts())/(m+n), 0.5)
+		return share / max(p.sure()/float64(d.shape.Parts())/(m+n), 0.5)
 	}
 	return share
 }
@@ -304,7 +304,7 @@ func (d *denoiser) add(p *work, _ int) error {
 	if d.o.Average == Gaussian {
 		middle = p.middle(d.shape)
 	}
-	n, parts, area := d.shape.Volumes, d.shape.parts(), d.shape.area()
+	n, parts, area := d.shape.Volumes, d.shape.Parts(), d.shape.area()
 	m := len(p.at)
 	for k, at := range p.at {
 		weight := w * d.near(p, middle, at)

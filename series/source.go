@@ -13,8 +13,8 @@ type Shape struct {
 	Complex bool
 }
 
-// parts is the number of real numbers of a value.
-func (s Shape) parts() int {
+// Parts is the number of real numbers of a value.
+func (s Shape) Parts() int {
 	if s.Complex {
 		return 2
 	}
@@ -22,7 +22,7 @@ func (s Shape) parts() int {
 }
 
 // course is the number of real numbers at a voxel, and slice that of a slice.
-func (s Shape) course() int { return s.Volumes * s.parts() }
+func (s Shape) course() int { return s.Volumes * s.Parts() }
 func (s Shape) slice() int  { return s.Image[0] * s.Image[1] * s.course() }
 
 // area is the number of voxels of a slice.
@@ -127,7 +127,7 @@ func (w *window) check(s []float64, z int) error {
 			if (math.IsNaN(v) || math.IsInf(v, 0)) && w.inside(z, i) {
 				return fmt.Errorf("series: volume %d holds %g at the voxel (%d, %d, %d), expected finite numbers, or "+
 					"a "+
-					"mask without that voxel", t/shape.parts(), v, i%shape.Image[0], i/shape.Image[0], z)
+					"mask without that voxel", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (w *window) check(s []float64, z int) error {
 // whether there are enough to decompose.
 func (p *work) gather(w *window, x, y, z int, box Extent, scale []float64) bool {
 	shape := w.from.Shape()
-	nx, area, n, parts := shape.Image[0], shape.area(), shape.Volumes, shape.parts()
+	nx, area, n, parts := shape.Image[0], shape.area(), shape.Volumes, shape.Parts()
 	p.at = p.at[:0]
 	for dz := range box[2] {
 		for dy := range box[1] {

@@ -42,7 +42,7 @@ func (j *job) outputs() (writers []func(series.Slice) error, err error) {
 		if err != nil {
 			return nil, err
 		}
-		values := make([]float64, area*j.shape.Volumes*j.parts())
+		values := make([]float64, area*j.shape.Volumes*j.shape.Parts())
 		writers = append(writers, func(s series.Slice) error {
 			if err := j.from.Slice(values, s.Z); err != nil {
 				return err
@@ -89,13 +89,6 @@ func (j *job) create(path string, volumes int, real bool) (output, error) {
 		j.files = append(j.files, f)
 	}
 	return f, err
-}
-
-func (j *job) parts() int {
-	if j.shape.Complex {
-		return 2
-	}
-	return 1
 }
 
 // split is what goes to the one or two files of a series.
