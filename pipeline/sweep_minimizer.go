@@ -103,15 +103,21 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 
 // again is a point with its estimate, which is computed again, to the same bits, unless it is kept.
 func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepPoint, error) {
-	point := c.point
+	point, err := c.point, error(nil)
 	if point == nil {
-		err := s.onDevice(ctx, func(on *instance) (err error) {
+		err = s.onDevice(ctx, func(on *instance) (err error) {
 			point, err = on.again(ctx, c, minimum)
 			return err
 		})
-		if err != nil {
-			return SweepPoint{}, err
-		}
+	}
+	if err == nil {
+		err = s.onDevice(ctx, func(on *instance) (err error) {
+			point, err = on.answered(ctx, point)
+			return err
+		})
+	}
+	if err != nil {
+		return SweepPoint{}, err
 	}
 	return *point, nil
 }
