@@ -170,8 +170,8 @@ func (r *Risk) warnOfSolve(add func(code, format string, args ...any)) {
 		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a "+
 			"larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
-	// Without sigma2 the solver has compared the error with the residual itself. A point of a sweep that has a Change was
-	// not to be certified.
+	// Without sigma2 the solver has compared the error with the residual itself. A point of a sweep that has a Change
+	// was not to be certified.
 	if r.Converged && r.Change == 0 && r.Sigma2 > 0 && r.Convergence.Error > inaccuracy*r.noise() {
 		size := "sigma sqrt(d)"
 		if r.MeanWeight > 0 {

@@ -10,8 +10,8 @@ import (
 // Effort says how far a solve goes. The zero value asks for a solution that is certified: [Acceptance].
 type Effort struct {
 	// Share, if positive, ends the solve as soon as what is still to come changes SURE by an estimated Share of the
-	// error of its difference to that of the estimate b_0 where the solve starts, 2 sigma ||A (b - b_0)|| ([risk.Comparison]
-	// has a second term, which is left out here); at a start from 0 of 2 sigma2 sqrt(div).
+	// error of its difference to that of the estimate b_0 where the solve starts, 2 sigma ||A (b - b_0)||, without the
+	// second term that [risk.Comparison] has; at a start from 0 of 2 sigma2 sqrt(div).
 	Share float64
 }
 

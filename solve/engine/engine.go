@@ -169,8 +169,8 @@ type Convergence struct {
 	// Change is 0 for a solution that is certified; else the solve ended by [Effort], and Change estimates by how
 	// much SURE is still to change.
 	Change float64
-	// Converged reports whether Change is not 0, or whether Optimality is at most Options.Tol, and that Error, where it is
-	// known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
+	// Converged reports whether Change is not 0, or whether Optimality is at most Options.Tol, and that Error,
+	// where it is known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
 	// millionth of ||y||; less where Tol is below 1e-8.
 	Converged bool
 	// Closed reports that b was computed in closed form: there is nothing to iterate, and where a
