@@ -89,7 +89,7 @@ var allEstimated = []effortKind{
 func TestEstimatedChangeHolds(t *testing.T) {
 	problems := 200
 	if testing.Short() {
-		problems = 20
+		problems = 10
 	}
 	dev := array.NewHost()
 	points, wrong, most := 0, 0, 0.0
