@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/draw"
@@ -160,12 +161,12 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	}
 	before := len(f.notes)
 	if p := f.job.Problem; p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.note(study.NewNote(study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends "+
+		f.note(study.NewNote(warning.MuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends "+
 			"in .npz", name))
 	}
 	clamped, err := format.Write(w, a, f.of.data.Depth, draw.EightBit(f.of.data.Y))
 	if err == nil && clamped > 0 {
-		f.note(study.NewNote(study.NoteClamped, "%s", draw.ClampedText(name, clamped, len(a.Data))))
+		f.note(study.NewNote(warning.PixelsClamped, "%s", draw.ClampedText(name, clamped, len(a.Data))))
 	}
 	f.fill() // with the notes
 	return f.notes[before:], err
