@@ -57,7 +57,6 @@ type Path struct {
 	// Summary is the minimum, and Fit the estimate at the point that is chosen; of a shard they are empty and nil.
 	Summary Summary
 	Fit     *Fit
-	swept   *study.Swept
 }
 
 // Sweep estimates the risk on a grid of weights, with warm starts and the same probes, and searches for the minimum.
@@ -183,7 +182,7 @@ func (e *Estimator) SweepBelow(s request.Sweep) (*study.Sweep, error) {
 
 // FitBelow is the fit at the point that a sweep of the estimator chooses.
 func (e *Estimator) FitBelow(r *study.Swept) *Fit {
-	return &Fit{of: e, job: e.job, risk: r.Chosen.Risk, Result: r.Lines[r.Summary.Chosen.Index].Result}
+	return chosen(e, e.job, r)
 }
 
 // at is the estimator at the weights of a request, which stays open with that of the estimator.
@@ -221,11 +220,11 @@ func (e *Estimator) run(ctx context.Context, s *study.Sweep, job *study.Estimato
 		return nil
 	}
 	r, err := s.Run(ctx)
-	path := &Path{Points: r.Lines, Summary: r.Summary, swept: r}
+	path := &Path{Points: r.Lines, Summary: r.Summary}
 	if err != nil || !r.Summary.Summary {
 		return path, err
 	}
-	path.Fit = &Fit{of: e, job: job, risk: r.Chosen.Risk, Result: r.Lines[r.Summary.Chosen.Index].Result}
+	path.Fit = chosen(e, job, r)
 	return path, nil
 }
 

@@ -208,23 +208,16 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
 	for _, split := range splits {
 		g.Go(func() error {
-			r, err := s.instances[0].without(inner, split)
-			if err != nil {
-				return err
-			}
-			defer r.release()
-			from := start{}
-			if s.chained {
-				from.held = heldBy(p)
-			}
-			mu, _, err := r.at(inner, p.Weights, from)
-			if err != nil {
-				return err
-			}
-			for _, i := range split.Out {
-				errs[i] = at(i, mu[i], s.y[i])
-			}
-			return nil
+			return s.onDevice(inner, func(on *instance) error {
+				mu, err := on.auditFit(inner, p, split)
+				if err != nil {
+					return err
+				}
+				for _, i := range split.Out {
+					errs[i] = at(i, mu[i], s.y[i])
+				}
+				return nil
+			})
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -258,4 +251,19 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 		a.Bars = math.Log(a.Error/a.Says) / math.Hypot(difference.StdErr/most, share)
 	}
 	return a, nil
+}
+
+// auditFit is the estimate at a point without what a split leaves out.
+func (s *instance) auditFit(ctx context.Context, p *SweepPoint, split folds.Split) ([]float64, error) {
+	r, err := s.without(ctx, split)
+	if err != nil {
+		return nil, err
+	}
+	defer r.release()
+	from := start{}
+	if s.chained {
+		from.held = heldBy(p)
+	}
+	mu, _, err := r.at(ctx, p.Weights, from)
+	return mu, err
 }

@@ -91,11 +91,7 @@ func (r *Swept) Doubts() (all Notes) {
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
 	r.rowsInGroups(&all)
-	for _, a := range s.Audits {
-		for _, w := range a.Warnings() {
-			all.Add(warning.Find(w.Code), "%s", w.Text)
-		}
-	}
+	all = append(all, AuditNotes(s.Audits)...)
 	if doubted > 0 {
 		all.Add(warning.Unverified, doubtedText, doubted, s.Points, "points")
 	}

@@ -70,6 +70,8 @@ type Result struct {
 	Choices []Choice `json:"choices,omitempty"`
 	// Verification is the result of --verify.
 	Verification *pipeline.Verification `json:"verification,omitempty"`
+	// Audits compare what a criterion says with fits without some observations, with --audit.
+	Audits []*pipeline.Audit `json:"audit,omitempty"`
 	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
 	// command's notes; absent where there are none.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
