@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/draw"
@@ -207,12 +208,12 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	}
 	before := f.notes
 	if p := f.job.Problem; p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.tell(study.Notes{study.NewNote(study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a "+
+		f.tell(study.Notes{study.NewNote(warning.MuHatAlone, "%s holds only mu_hat; for b as well, give --out a "+
 			"name that ends in .npz", name)})
 	}
 	clamped, err := format.Write(w, a, f.of.data.Depth, draw.EightBit(f.of.data.Y))
 	if err == nil && clamped > 0 {
-		f.tell(study.Notes{study.NewNote(study.NoteClamped, "%s", draw.ClampedText(name, clamped, len(a.Data)))})
+		f.tell(study.Notes{study.NewNote(warning.PixelsClamped, "%s", draw.ClampedText(name, clamped, len(a.Data)))})
 	}
 	return slices.Clone(f.Warnings[before:f.notes]), err
 }
