@@ -112,7 +112,8 @@ type Array struct {
 // MuHat is the estimate of the mean of y, or with a loss that is not squared the linear predictor.
 func (f *Fit) MuHat() Array {
 	p := f.job.Problem
-	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}))
+	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk),
+		Complex: p.MuComplex}))
 }
 
 func arrayOf(a dataio.Array) Array { return Array{a.Shape, a.Data, a.Complex} }
@@ -130,7 +131,7 @@ func (f *Fit) image() (a dataio.Array, err error) {
 	}
 	defer f.of.work.Done()
 	p := f.job.Problem
-	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}
+	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk), Complex: p.MuComplex}
 	switch {
 	case p.Signal != nil:
 		if a, err = study.Synthesize(p, f.risk.DenseB()); err != nil {

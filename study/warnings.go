@@ -25,6 +25,7 @@ const (
 	NoteGaps           = "missing-values"    // of a sequence
 	NoteUnequal        = "unequal-steps"     // of its index
 	NoteFilled         = "values-replaced"   // missing values replaced by means
+	NoteLevels         = "levels"            // which level of a response of texts is 1
 	NoteMerged         = "equal-names"       // texts that are equal numbers
 	NoteScales         = "unscaled-columns"  // columns of very different scales
 	NoteLog            = "earlier-samples"   // the samples in the file of lines are of another program
