@@ -46,7 +46,8 @@ type Function interface {
 	Unit() float64
 }
 
-// normalized is a Function that knows the terms of y alone that w f leaves out of minus the logarithm of the likelihood.
+// normalized is a Function that knows the terms of y alone that w f leaves out of minus the logarithm of the
+// likelihood.
 type normalized interface {
 	Constant(w, y float64) float64
 }

@@ -105,7 +105,8 @@ func (f *Source) tries(data *Contents, trials []float64) error {
 	for i, n := range trials {
 		switch v := data.Y[i]; {
 		case !(v >= 0 && v <= n):
-			return fmt.Errorf("array \"y\" holds %g at [%d], expected a number of successes among the %g trials", v, i, n)
+			return fmt.Errorf("array \"y\" holds %g at [%d], expected a number of successes among the %g trials", v, i,
+				n)
 		case n > 0:
 			y[i] = v / n
 		}

@@ -167,8 +167,8 @@ func (r *Request) checkBeside(l problems.Layout) error {
 			return study.Errorf("--weights is for --problem; a specification has the key weights")
 		case r.Spec != "":
 		case !l.Design && !(l.Selection && option == "weights"):
-			return study.Errorf("--%s is for %s, found --problem %s", option, strings.Join(problems.Regressions(), ", "),
-				r.Problem)
+			return study.Errorf("--%s is for %s, found --problem %s", option,
+				strings.Join(problems.Regressions(), ", "), r.Problem)
 		case r.Table.Response == "":
 			return study.Errorf("--%s is the name of a column of a table, but --response is missing, which names the "+
 				"column that is y; in an archive it is the array %s", option, option)
