@@ -42,14 +42,10 @@ type Function interface {
 	Mean(z float64) float64
 	// Likelihood says that f is a negative log-likelihood but for terms of y alone.
 	Likelihood() bool
+	// Constant are the terms of y alone that w f leaves out of minus the logarithm of the likelihood, 0 where it is none.
+	Constant(w, y float64) float64
 	// Unit is a change of z that changes the curvature by about its own size.
 	Unit() float64
-}
-
-// normalized is a Function that knows the terms of y alone that w f leaves out of minus the logarithm of the
-// likelihood.
-type normalized interface {
-	Constant(w, y float64) float64
 }
 
 // New is the loss sum_i w_i f(z_i; y_i). It is an error if a weight is negative or not finite, or if all are 0; nil
@@ -70,16 +66,14 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 	l := &Pointwise{f: f, w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood()}
-	if f, ok := f.(normalized); ok {
-		l.known.Constant = func(y array.Batch) float64 {
-			sum := 0.0
-			for i, v := range y.ToHost() {
-				if w := l.weight(i); w > 0 {
-					sum += f.Constant(w, v)
-				}
+	l.known.Constant = func(y array.Batch) float64 {
+		sum := 0.0
+		for i, v := range y.ToHost() {
+			if w := l.weight(i); w > 0 {
+				sum += f.Constant(w, v)
 			}
-			return sum
 		}
+		return sum
 	}
 	return l
 }

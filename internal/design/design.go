@@ -50,7 +50,7 @@ type Options struct {
 
 // OptionError is an error in one of the options.
 type OptionError struct {
-	Option string // response, success, index, only, drop, categorical, missing, groups, or one of [Beside]
+	Option string // response, success, index, only, drop, categorical, missing, groups or of [Beside]
 	Err    error
 }
 
@@ -181,7 +181,8 @@ func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.
 
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || o.beside(name) || !slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+	return name == o.Response || o.beside(name) ||
+		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
 }
 
 // inX reports whether a column is one of X. One with a use of its own is where Only names it too.

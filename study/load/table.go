@@ -18,13 +18,16 @@ import (
 // IgnoredText is the text of [warning.IgnoredArrays]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
+// Beside are columns of a table that are neither y nor columns of X.
+type Beside = design.Beside
+
 // Table says what the columns of a table are, and those of X.
 type Table struct {
 	Response, Index         string
 	Drop, Only, Categorical []string
 	Missing                 string
 	NA                      []string // nil for the default
-	design.Beside
+	Beside
 	// Success is the level of a response that is 1, "" for the second of two.
 	Success     string
 	Groups      string
