@@ -42,7 +42,8 @@ type Function interface {
 	Mean(z float64) float64
 	// Likelihood says that f is a negative log-likelihood but for terms of y alone.
 	Likelihood() bool
-	// Constant are the terms of y alone that w f leaves out of minus the logarithm of the likelihood, 0 where it is none.
+	// Constant are the terms of y alone that w f leaves out of minus the logarithm of the likelihood, 0 where it is
+	// none.
 	Constant(w, y float64) float64
 	// Unit is a change of z that changes the curvature by about its own size.
 	Unit() float64

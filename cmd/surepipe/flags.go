@@ -116,8 +116,8 @@ func (e *estimation) dataFlags() []cli.Flag {
 		{Name: "only", To: &t.Only, Usage: "in a table: only these `columns`, besides the response"},
 		{Name: "categorical", To: &t.Categorical, Usage: "in a table: `columns` of numbers that stand for categories"},
 		{Name: "weights", To: &t.Weights, Usage: "regressions, matrix-completion: in a table, the `column` of " +
-			"weights of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 or another (an archive has them as the " +
-			"array weights)"},
+			"weights of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 or another (an archive has them " +
+			"as the array weights)"},
 		{Name: "offset", To: &t.Offset, Usage: "regressions: in a table, the `column` of what the linear predictor " +
 			"has besides X b (in an archive the array offset)"},
 		{Name: "exposure", To: &t.Exposure, Usage: "regressions: in a table, the `column` of the time, area or " +
