@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/draw"
@@ -154,7 +155,8 @@ func (f *Fit) Draw(p *draw.Picture, o draw.Origin) (err error) {
 // MuHat is the estimate of the mean of y, or with a loss that is not squared the linear predictor.
 func (f *Fit) MuHat() Array {
 	p := f.job.Problem
-	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}))
+	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk),
+		Complex: p.MuComplex}))
 }
 
 func arrayOf(a dataio.Array) Array {
@@ -174,7 +176,7 @@ func (f *Fit) image() (a dataio.Array, err error) {
 	}
 	defer f.of.work.Done()
 	p := f.job.Problem
-	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}
+	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk), Complex: p.MuComplex}
 	switch {
 	case p.Signal != nil:
 		if a, err = study.Synthesize(p, f.risk.DenseB()); err != nil {
@@ -204,12 +206,12 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	}
 	before := f.notes
 	if p := f.job.Problem; p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.tell(study.Notes{study.NewNote(study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a "+
+		f.tell(study.Notes{study.NewNote(warning.MuHatAlone, "%s holds only mu_hat; for b as well, give --out a "+
 			"name that ends in .npz", name)})
 	}
 	clamped, err := format.Write(w, a, f.of.data.Depth, draw.EightBit(f.of.data.Y))
 	if err == nil && clamped > 0 {
-		f.tell(study.Notes{study.NewNote(study.NoteClamped, "%s", draw.ClampedText(name, clamped, len(a.Data)))})
+		f.tell(study.Notes{study.NewNote(warning.PixelsClamped, "%s", draw.ClampedText(name, clamped, len(a.Data)))})
 	}
 	return slices.Clone(f.Warnings[before:f.notes]), err
 }

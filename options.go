@@ -65,9 +65,12 @@ type Table struct {
 	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one.
 	Missing string
 	NA      []string
-	// Weights is the column of the weights of the observed entries of a matrix, Groups that of groups of observations
-	// that are left out together.
-	Weights, Groups string
+	// Weights is the column of the weights of the observations, Groups that of groups of them that are left out
+	// together. Offset is what the linear predictor has besides X b, and Exposure that by its exponential; y are the
+	// numbers of successes among Trials.
+	Weights, Groups, Offset, Exposure, Trials string
+	// Success is the level of a response of two that is 1.
+	Success string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -167,7 +170,9 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"response", &r.Table.Response, o.Table.Response}, {"index", &r.Table.Index, o.Table.Index},
 		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
-		{"groups", &r.Table.Groups, o.Table.Groups},
+		{"groups", &r.Table.Groups, o.Table.Groups}, {"offset", &r.Table.Offset, o.Table.Offset},
+		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
+		{"success", &r.Table.Success, o.Table.Success},
 		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},

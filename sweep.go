@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"surepipe/array"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/study/request"
@@ -229,7 +230,7 @@ func (e *Estimator) run(ctx context.Context, s *study.Sweep, job *study.Estimato
 
 // doubt keeps a reason for doubt in the lines of another run.
 func (e *Estimator) doubt(text string) {
-	e.request.Watch.Note(study.NewNote(study.NoteLog, "%s", text))
+	e.request.Watch.Note(study.NewNote(warning.EarlierSamples, "%s", text))
 }
 
 // warnings are the notes on the data and on an estimator at other weights than the first.
@@ -238,7 +239,7 @@ func (e *Estimator) warnings(job *study.Estimator) []Warning {
 	if job == e.job && len(e.unset) == 0 {
 		return all
 	}
-	all = slices.DeleteFunc(all, func(w Warning) bool { return w.Code == study.NoteRelativeWeight })
+	all = slices.DeleteFunc(all, func(w Warning) bool { return w.Is(warning.RelativeWeight) })
 	for _, n := range load.NotesOnProblem(job.Problem, e.data.Depth) {
 		if w := (Warning{Code: n.Code, Text: e.request.Watch.Text(n.Text)}); !slices.Contains(all, w) {
 			all = append(all, w)

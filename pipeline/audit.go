@@ -11,6 +11,7 @@ import (
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 )
 
 // Auditing says whether the chosen point of a sweep is audited.
@@ -73,21 +74,19 @@ func (a *Audit) Correlates() bool {
 // Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
-	one := func(code, format string, args ...any) []Warning {
-		return []Warning{{Code: code, Text: fmt.Sprintf(format, args...)}}
-	}
 	switch {
 	case a.By == "runs" && !a.Correlates():
 	case a.By == "runs":
-		return one(Correlated, "runs of %d observations that are left out are predicted with an error of "+
+		return []Warning{warning.Correlated.With("runs of %d observations that are left out are predicted with an "+
+			"error of "+
 			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
-			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)
+			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
-		return one(CriterionDisagrees, "the error of prediction is %.4g ± %.2g by fits without %d "+
+		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %.2g by fits without %d "+
 			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
 			"the criterion cv, with groups or blocks where observations belong together", a.Error, a.StdErr,
-			a.Observations, label, a.Says, math.Abs(a.Bars))
+			a.Observations, label, a.Says, math.Abs(a.Bars))}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 )
 
 // Audit compares what a criterion says of the estimate r at y with fits without some observations: see
@@ -23,7 +24,7 @@ func (j *Estimator) Audit(ctx context.Context, axes []Axis, weights, y []float64
 func AuditNotes(all []*pipeline.Audit) (n Notes) {
 	for _, a := range all {
 		for _, w := range a.Warnings() {
-			n.Add(w.Code, "%s", w.Text)
+			n.Add(warning.Find(w.Code), "%s", w.Text)
 		}
 	}
 	return n
