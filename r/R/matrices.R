@@ -15,14 +15,18 @@ complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = 
     unlink(unlist(lapply(arrays, function(a) a$npy)))
   })
   got <- if (single) {
-    call_worker("fit", estimator = estimator, `return` = I("image"))
+    call_worker("fit", estimator = estimator, keep = TRUE, `return` = I("mu_hat"))
   } else {
     if (is.null(lambda)) lambda <- "0.05max:max:15"
-    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda, 1, 1), criterion = criterion,
-                `return` = I("image"))
+    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda, 1, 1), criterion = criterion, keep = TRUE,
+                `return` = I("mu_hat"))
   }
-  estimate <- get_array(got$image)
-  dimnames(estimate) <- dimnames(m)
+  predicted <- get_array(call_worker("predict", fit = got$fit)$values)
+  call_worker("close", fit = got$fit)
+  estimate <- t(m)
+  estimate[seen] <- get_array(got$mu_hat)
+  estimate[-seen] <- predicted
+  estimate <- t(estimate)
   completed <- m
   completed[is.na(m)] <- estimate[is.na(m)]
   fit <- of_image(got, single, "surepipe_completion")

@@ -4,7 +4,7 @@ test_that("ols and ridge are those of linear algebra", {
   expect_equal(coef(fit), coef(lm(mpg ~ wt + factor(cyl), mtcars)), tolerance = 1e-8)
   x <- scale(as.matrix(mtcars[, -1]), scale = FALSE)
   y <- mtcars$mpg
-  fit <- surepipe(x, y, penalty = "ridge", lambda = 20, standardize = FALSE, sigma2 = 6)
+  fit <- quiet(surepipe(x, y, penalty = "ridge", lambda = 20, standardize = FALSE, sigma2 = 6))
   b <- drop(solve(crossprod(x) + 20 * diag(ncol(x)), crossprod(x, y)))
   expect_equal(coef(fit)[-1], b, tolerance = 1e-8)
   df <- sum(diag(x %*% solve(crossprod(x) + 20 * diag(ncol(x)), t(x)))) + 1
