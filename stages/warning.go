@@ -32,6 +32,8 @@ const (
 	NotDetermined = "not-determined"
 	// NoLeaveOneOut: leave-one-out was asked for, and is not known or not defined.
 	NoLeaveOneOut = "no-leave-one-out"
+	// NoLeaveGroupOut: leave-group-out was asked for, and is not known.
+	NoLeaveGroupOut = "no-leave-group-out"
 	// FewObservations: the estimate by leave-one-out rests on a few observations.
 	FewObservations = "few-observations"
 	// GCVLeverages: GCV does not tell the error of prediction, because leverages spread.
@@ -62,7 +64,8 @@ const CloseMargin = 100
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch w.Code {
-		case NearBoundary, NoLeaveOneOut, FewObservations, GCVLeverages, Interpolates, Sigma2TooLarge, LargeStep:
+		case NearBoundary, NoLeaveOneOut, NoLeaveGroupOut, FewObservations, GCVLeverages, Interpolates, Sigma2TooLarge,
+			LargeStep:
 		case Ambiguous:
 			if r.ambiguity() > 1 {
 				return false
@@ -130,6 +133,9 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
+	}
+	if r.LGOErr != nil {
+		add(NoLeaveGroupOut, "there is no leave-group-out: %v", r.LGOErr)
 	}
 	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() &&
 		spread > mostSpread*r.ALO {
