@@ -161,7 +161,7 @@ func (r *Risk) Terms() risk.Terms {
 // linear system of the derivative was not factored, and the trace took fewer random probes than
 // leave-one-out needs, or probes that are projected off a sketch.
 var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, "+
-	"with the exact trace, or from at least %d random probes of hutchinson, xtrace, xnystrace or na-hutch++",
+	"with the exact trace, or from at least %d random probes of hutchinson or xnystrace",
 	hutch.LeastProbes)
 
 // noLeaveOneOut records why ALO is not known.

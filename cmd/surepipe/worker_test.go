@@ -120,6 +120,11 @@ func TestWorkerAnswersAsTheCommand(t *testing.T) {
 	if !reflect.DeepEqual(timeless(found["result"]), timeless(want)) || found["status"] != 0.0 {
 		t.Errorf("fit: %v\nthe command: %v", found, want)
 	}
+	want = object(t, append(append([]string{"run"}, data...), "--lambda", "0.1max", "--audit")...)
+	found = ask(t, c, "audit", params{"estimator": e})
+	if r := timeless(found["result"]); !reflect.DeepEqual(r, timeless(want)) || r.(params)["audit"] == nil {
+		t.Errorf("audit: %v\nthe command: %v", found, want)
+	}
 	status, out, errors := command(t, append(append([]string{"sweep"}, data...), "--lambda", "0.05max:max:6", "--json")...)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var summary any

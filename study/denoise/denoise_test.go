@@ -16,6 +16,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/risk/warning"
 	"surepipe/series"
 )
 
@@ -313,8 +314,8 @@ func TestMagnitudesAreCorrected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plain.Warnings) == 0 || plain.Warnings[0].Code != lowSNR {
-		t.Errorf("warnings %v, expected %s", plain.Warnings, lowSNR)
+	if len(plain.Warnings) == 0 || !plain.Warnings[0].Is(warning.LowSNR) {
+		t.Errorf("warnings %v, expected %s", plain.Warnings, warning.LowSNR.Code)
 	}
 	r.Rician = true
 	if _, err := Run(context.Background(), r); err != nil {

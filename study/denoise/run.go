@@ -3,7 +3,6 @@ package denoise
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/series"
 	"surepipe/study"
 )
@@ -370,38 +370,28 @@ func (j *job) report(s series.Summary) *Result {
 	return r
 }
 
-// Codes of warnings.
-const (
-	signalRemoved = "signal-removed"
-	lowSNR        = "low-snr"
-	jump          = "sure-without-jumps"
-	chosen        = "chosen-thresholds"
-)
-
 func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	all := []pipeline.Warning{}
-	add := func(code, format string, args ...any) {
-		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	add := func(k *warning.Kind, format string, args ...any) {
+		all = append(all, k.With(format, args...))
 	}
 	if s.Removed > 0.05 && s.Removed > 5*s.RemovedStdErr {
-		add(signalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on average, "+
-			"where "+
-			"noise is by about 0: it holds signal, or the noise is correlated over space. Look at --removed and "+
-			"--residual",
-			s.Removed, s.RemovedStdErr)
+		add(warning.SignalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on "+
+			"average, where noise is by about 0: it holds signal, or the noise is correlated over space. Look at "+
+			"--removed and --residual", s.Removed, s.RemovedStdErr)
 	}
 	share := float64(j.weak) / float64(s.Values)
 	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
-		add(lowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their mean is "+
-			"too "+
-			"large: SURE and sigma are off there; --rician corrects the mean", 100*share)
+		add(warning.LowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their "+
+			"mean is too large: SURE and sigma are off there; --rician corrects the mean", 100*share)
 	}
 	if o := s.Options; o.Shrinkage == "hard" {
-		add(jump, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are too small")
+		add(warning.WithoutJumps, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are "+
+			"too small")
 	}
 	if s.Options.Thresholds != series.ByEdge {
-		add(chosen, "the thresholds minimize SURE at these data, so that SURE is too small by what noise gained from "+
-			"that")
+		add(warning.ChosenThresholds, "the thresholds minimize SURE at these data, so that SURE is too small by what "+
+			"noise gained from that")
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/problems"
 	"surepipe/problems/spec"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
@@ -142,7 +143,7 @@ func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func()
 			return
 		}
 	}
-	n.Add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
+	n.Add(warning.NoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
 		"and sigma2 are poor; --intercept fits one", mean)
 }
 

@@ -42,6 +42,7 @@ func methods() []method {
 		row("fit", true, "estimate b, mu_hat and the risk at the estimator's weights", fit),
 		row("sweep", true, "estimate the risk on a grid of weights, and search for the minimum", sweep),
 		row("predict", true, "predict new rows, or entries of a matrix, from a fit", predict),
+		row("audit", true, "fit, and compare what a criterion says of some observations with fits without them", audit),
 		row("denoise", true, "denoise an image, with weights that SURE chooses", denoise),
 		row("sigma2", true, "estimate the variance of the noise", sigma2),
 		row("risk", true, "the risk of a function of the client's, which is called back for its values", riskOf),
