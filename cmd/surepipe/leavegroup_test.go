@@ -52,7 +52,7 @@ func TestLeaveGroupOutOfSinglesIsLeaveOneOut(t *testing.T) {
 			}
 		}
 	}
-	_, out, _ := command(t, "run", "--problem", "trend1d", "--data", series, "--lambda", "0.001max", "--blocks", "4")
+	_, _, out := command(t, "run", "--problem", "trend1d", "--data", series, "--lambda", "0.001max", "--blocks", "4")
 	if !strings.Contains(out, "there is no leave-group-out") {
 		t.Errorf("blocks that decide their own fit:\n%s", out)
 	}

@@ -45,7 +45,6 @@ Results go to standard output, everything else to standard error.
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.estimation.register(cmd, 1)
-	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, "")
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
 	f.registerOut(cmd, "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat "+
