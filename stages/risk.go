@@ -179,7 +179,8 @@ func (r *Risk) Fitted() risk.Fitted {
 	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV, LGO: r.LGO,
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}
 	if l := r.LossTerms; l != nil {
-		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}
+		f.Loss = &risk.LossTerms{Value: l.Value, Constant: l.Constant, Likelihood: l.Likelihood,
+			DF: r.Trace.Trace, D: r.D}
 	}
 	return f
 }

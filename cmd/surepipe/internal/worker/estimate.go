@@ -228,7 +228,7 @@ type PredictParams struct {
 // Predicted is the object of surepipe predict --json, whose predictions are an array.
 type Predicted struct {
 	surepipe.Prediction
-	Values *Array `json:"values,omitempty" jsonschema:"the predictions of rows"`
+	Values *Array `json:"values,omitempty" jsonschema:"the predictions of rows, or of entries, row by row unless data chose them"`
 }
 
 func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, err error) {
@@ -273,7 +273,11 @@ func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, e
 		err := dataio.WriteFile(p.Out, func(to io.Writer) error { return r.WriteCSV(ctx, to) })
 		return Predicted{Prediction: *r}, err
 	}
-	values, err := w.array("predictions", surepipe.Array{Shape: []int{len(r.Predictions)}, Data: r.Predictions})
+	predicted, err := r.Values(ctx)
+	if err != nil {
+		return none, err
+	}
+	values, err := w.array("predictions", surepipe.Array{Shape: []int{len(predicted)}, Data: predicted})
 	r.Predictions = nil
 	return Predicted{*r, &values}, err
 }
