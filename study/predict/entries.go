@@ -54,8 +54,8 @@ func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []str
 	return nil
 }
 
-// chosenPlaces reads the entries of the array indices, places in the row-major matrix, and their values where there is an
-// array y.
+// chosenPlaces reads the entries of the array indices, places in the row-major matrix, and their values where there is
+// an array y.
 func chosenPlaces(f *fit.Fit, files dataio.Files, path string, _ []string) (entries []fit.Entry, values []float64,
 	ignored []string, err error) {
 	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})
@@ -64,8 +64,8 @@ func chosenPlaces(f *fit.Fit, files dataio.Files, path string, _ []string) (entr
 	}
 	defer set.Close()
 	if !set.Has("indices") {
-		return nil, nil, nil, fmt.Errorf("%s: expected a table with the columns row and column, or the array "+
-			"\"indices\", places in the row-major matrix", path)
+		return nil, nil, nil, fmt.Errorf("%s: expected a table with the columns row and column, or an array "+
+			"\"indices\" of places in the row-major matrix", path)
 	}
 	at, err := set.Ints("indices")
 	if err != nil {
