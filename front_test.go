@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"os"
@@ -595,7 +596,8 @@ func TestWhatIsForgottenIsAnError(t *testing.T) {
 	}
 }
 
-// A sweep audits the point that it chooses where that is asked for, and not where it is refused.
+// A sweep audits the point that it chooses where that is asked for, and not where it is refused. The fit there has the
+// same audit, and one at its weights has it to the accuracy of its solution.
 func TestSweepsAreAudited(t *testing.T) {
 	x, y := regression()
 	d, err := surepipe.Arrays{X: x, Y: y}.Data()
@@ -607,6 +609,16 @@ func TestSweepsAreAudited(t *testing.T) {
 		path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.01max:max:5", Audit: &audit})
 		if err != nil || len(path.Summary.Audits) > 0 != audit {
 			t.Errorf("%t: %d audits, %v", audit, len(path.Summary.Audits), err)
+		}
+		all, err := path.Fit.Audit(t.Context())
+		if err != nil || len(all) != 1 || audit && !reflect.DeepEqual(all, path.Summary.Audits) {
+			t.Errorf("%v of the fit, %v", all, err)
+		}
+		lambda := path.Fit.Result.Lambda
+		at := fitted(t, open(t, d, surepipe.Options{Problem: surepipe.Lasso, Lambda: fmt.Sprint(float64(*lambda))}))
+		own, err := at.Audit(t.Context())
+		if err != nil || math.Abs(own[0].Error/all[0].Error-1) > 1e-6 || !reflect.DeepEqual(at.Result.Audits, own) {
+			t.Errorf("%v at its weights, %v", own, err)
 		}
 	}
 }

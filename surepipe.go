@@ -211,9 +211,7 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := &Fit{of: e, job: e.job, risk: risk}
-		f.fill()
-		return f, nil
+		return fitOf(e, risk), nil
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 )
 
 // Auditing says whether the chosen point of a sweep is audited.
@@ -73,21 +74,19 @@ func (a *Audit) Correlates() bool {
 // Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
-	one := func(code, format string, args ...any) []Warning {
-		return []Warning{{Code: code, Text: fmt.Sprintf(format, args...)}}
-	}
 	switch {
 	case a.By == "runs" && !a.Correlates():
 	case a.By == "runs":
-		return one(Correlated, "runs of %d observations that are left out are predicted with an error of "+
+		return []Warning{warning.Correlated.With("runs of %d observations that are left out are predicted with an "+
+			"error of "+
 			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
-			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)
+			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
-		return one(CriterionDisagrees, "the error of prediction is %.4g ± %.2g by fits without %d "+
+		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %.2g by fits without %d "+
 			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
 			"the criterion cv, with groups or blocks where observations belong together", a.Error, a.StdErr,
-			a.Observations, label, a.Says, math.Abs(a.Bars))
+			a.Observations, label, a.Says, math.Abs(a.Bars))}
 	}
 	return nil
 }
@@ -209,23 +208,16 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
 	for _, split := range splits {
 		g.Go(func() error {
-			r, err := s.instances[0].without(inner, split)
-			if err != nil {
-				return err
-			}
-			defer r.release()
-			from := start{}
-			if s.chained {
-				from.held = heldBy(p)
-			}
-			mu, _, err := r.at(inner, p.Weights, from)
-			if err != nil {
-				return err
-			}
-			for _, i := range split.Out {
-				errs[i] = at(i, mu[i], s.y[i])
-			}
-			return nil
+			return s.onDevice(inner, func(on *instance) error {
+				mu, err := on.auditFit(inner, p, split)
+				if err != nil {
+					return err
+				}
+				for _, i := range split.Out {
+					errs[i] = at(i, mu[i], s.y[i])
+				}
+				return nil
+			})
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -259,4 +251,19 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 		a.Bars = math.Log(a.Error/a.Says) / math.Hypot(difference.StdErr/most, share)
 	}
 	return a, nil
+}
+
+// auditFit is the estimate at a point without what a split leaves out.
+func (s *instance) auditFit(ctx context.Context, p *SweepPoint, split folds.Split) ([]float64, error) {
+	r, err := s.without(ctx, split)
+	if err != nil {
+		return nil, err
+	}
+	defer r.release()
+	from := start{}
+	if s.chained {
+		from.held = heldBy(p)
+	}
+	mu, _, err := r.at(ctx, p.Weights, from)
+	return mu, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/risk"
+	"surepipe/risk/warning"
 )
 
 // Along a sweep a black box's differences of SURE have errors: those of 150 draws are as large as
@@ -89,7 +90,7 @@ func TestLargeStepIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := slices.ContainsFunc(r.Warnings(), func(w pipeline.Warning) bool { return w.Code == pipeline.LargeStep })
+		said := slices.ContainsFunc(r.Warnings(), func(w pipeline.Warning) bool { return w.Is(warning.LargeStep) })
 		if said != (eps > 1) || !r.Trusted() {
 			t.Errorf("eps %g: warnings %v, trusted %t", eps, r.Warnings(), r.Trusted())
 		}

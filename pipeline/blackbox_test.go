@@ -17,6 +17,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox/lowrank"
+	"surepipe/risk/warning"
 	"surepipe/vjp"
 )
 
@@ -233,7 +234,7 @@ func TestNotSmoothIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := r.Warnings(); r.Trusted() || len(w) == 0 || w[0].Code != pipeline.NotSmooth ||
+		if w := r.Warnings(); r.Trusted() || len(w) == 0 || !w[0].Is(warning.NotSmooth) ||
 			(name == "random") != strings.Contains(w[0].Text, "different answers for the same y") {
 			t.Errorf("%s: SURE %g, %v", name, r.SURE, w)
 		}

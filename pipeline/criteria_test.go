@@ -18,6 +18,7 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -378,7 +379,7 @@ func TestLeaveOneOutIsAbsentWithoutTheDiagonal(t *testing.T) {
 		codes = append(codes, w.Code)
 	}
 	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, stages.ErrNoDiagonal) ||
-		!slices.Equal(codes, []string{pipeline.NoLeaveOneOut}) || !r.Trusted() {
+		!slices.Equal(codes, []string{warning.NoLeaveOneOut.Code}) || !r.Trusted() {
 		t.Errorf("alo %g, %v, warnings %v", r.ALO, r.ALOErr, codes)
 	}
 	// An observation that determines its own fit.

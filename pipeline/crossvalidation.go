@@ -13,6 +13,7 @@ import (
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 	"surepipe/vjp"
 )
 
@@ -145,9 +146,9 @@ func (v *validation) put(r *Risk, i int) {
 		}
 	}
 	if v.failed[i] > 0 {
-		r.Doubts = append(r.Doubts, Warning{Code: NotConverged, Text: fmt.Sprintf("%d of %d fits without a fold did "+
+		r.Doubts = append(r.Doubts, warning.NotConverged.With("%d of %d fits without a fold did "+
 			"not converge; allow more iterations, accept a larger tolerance, or try another solver", v.failed[i],
-			v.fits)})
+			v.fits))
 	}
 	mean := risk.OverUnits(units, left)
 	r.CV = &mean

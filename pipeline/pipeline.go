@@ -27,26 +27,6 @@ type Risk = stages.Risk
 // Warning is a reason to doubt a result.
 type Warning = stages.Warning
 
-// The codes of the warnings that a result carries.
-const (
-	NotConverged           = stages.NotConverged
-	DerivativeNotConverged = stages.DerivativeNotConverged
-	ImplausibleDivergence  = stages.ImplausibleDivergence
-	Unverified             = stages.Unverified
-	Ambiguous              = stages.Ambiguous
-	NearBoundary           = stages.NearBoundary
-	NotDetermined          = stages.NotDetermined
-	NoLeaveOneOut          = stages.NoLeaveOneOut
-	FewObservations        = stages.FewObservations
-	GCVLeverages           = stages.GCVLeverages
-	Interpolates           = stages.Interpolates
-	Sigma2TooLarge         = stages.Sigma2TooLarge
-	NotSmooth              = stages.NotSmooth
-	LargeStep              = stages.LargeStep
-	CriterionDisagrees     = stages.CriterionDisagrees
-	Correlated             = stages.Correlated
-)
-
 // ErrNoDiagonal says why leave-one-out is not known.
 var ErrNoDiagonal = stages.ErrNoDiagonal
 

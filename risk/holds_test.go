@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"surepipe/risk"
+	"surepipe/risk/warning"
 )
 
 // GCV is marked where leave-one-out is well above it, by more than its errors, and only there.
@@ -28,7 +29,7 @@ func TestGCVIsMarkedWhereLeveragesSpread(t *testing.T) {
 		if c.known {
 			f.Leverages = spread
 		}
-		if w := holds(f); (len(w) > 0) != c.marked || c.marked && w[0].Code != risk.GCVLeverages {
+		if w := holds(f); (len(w) > 0) != c.marked || c.marked && !w[0].Is(warning.GCVLeverages) {
 			t.Errorf("%+v: %v", c, w)
 		}
 	}

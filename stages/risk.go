@@ -157,7 +157,7 @@ func (r *Risk) Terms() risk.Terms {
 // linear system of the derivative was not factored, and the trace took fewer random probes than
 // leave-one-out needs, or probes that are projected off a sketch.
 var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, "+
-	"with the exact trace, or from at least %d random probes of hutchinson, xtrace, xnystrace or na-hutch++",
+	"with the exact trace, or from at least %d random probes of hutchinson or xnystrace",
 	hutch.LeastProbes)
 
 // noLeaveOneOut records why ALO is not known.
@@ -175,7 +175,8 @@ func (r *Risk) Fitted() risk.Fitted {
 	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV,
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}
 	if l := r.LossTerms; l != nil {
-		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}
+		f.Loss = &risk.LossTerms{Value: l.Value, Constant: l.Constant, Likelihood: l.Likelihood,
+			DF: r.Trace.Trace, D: r.D}
 	}
 	return f
 }

@@ -64,7 +64,7 @@ func typeOf(t *testing.T, text string) any {
 	case has("index"):
 		return new(surepipe.Point)
 	case has("sample"):
-		return new(surepipe.Sample)
+		return new(study.SampleLine)
 	}
 	return new(surepipe.Result)
 }

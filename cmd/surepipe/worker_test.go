@@ -120,6 +120,11 @@ func TestWorkerAnswersAsTheCommand(t *testing.T) {
 	if !reflect.DeepEqual(timeless(found["result"]), timeless(want)) || found["status"] != 0.0 {
 		t.Errorf("fit: %v\nthe command: %v", found, want)
 	}
+	want = object(t, append(append([]string{"run"}, data...), "--lambda", "0.1max", "--audit")...)
+	found = ask(t, c, "audit", params{"estimator": e})
+	if r := timeless(found["result"]); !reflect.DeepEqual(r, timeless(want)) || r.(params)["audit"] == nil {
+		t.Errorf("audit: %v\nthe command: %v", found, want)
+	}
 	status, out, errors := command(t, append(append([]string{"sweep"}, data...), "--lambda", "0.05max:max:6", "--json")...)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var summary any
@@ -528,6 +533,8 @@ func FuzzWorker(f *testing.F) {
 		{"open", `{"options":{"problem":"matrix-completion"},"arrays":{"y":{"values":[1]},"indices":{"values":[1e30]},"shape":{"values":[9999999,9999999]}}}`},
 		{"sigma2", `{"arrays":{"y":{"base64":"` + fmt.Sprintf("%q", infinite) + `"}}}`},
 		{"denoise", `{"by":"tv","arrays":{"y":{"shape":[2,2],"values":[1,2,3,4]}},"options":{"sigma2":"auto"}}`},
+		{"denoise_series", `{"arrays":{"data":{"shape":[2,2,2],"values":[1,2,3,4,5,6,7,9]}},"patch":"2x2x1","return":["out"]}`},
+		{"audit", `{"estimator":"e1"}`},
 		{"risk", `{"arrays":{"y":{"npy":"` + cut + `"}},"options":{"sigma2":1}}`},
 		{"predict", `{"file":"` + cut + `","X":{"values":[]}}`},
 		{"fit", `{"estimator":"e1","return":["mu_hat"],"out":"/nowhere/x.npz"}`},
@@ -540,7 +547,8 @@ func FuzzWorker(f *testing.F) {
 	c, _ := dial(f, &jrpc2.ClientOptions{OnCallback: func(_ context.Context, r *jrpc2.Request) (any, error) {
 		return params{"values": []float64{1}}, nil
 	}})
-	secret := regexp.MustCompile(`"(out|exec|data|X|y|D|mu|file|npy|spec|memory|queries|max-iter|parallel)"\s*:\s*["\d]`)
+	secret := regexp.MustCompile(`"(out|out_second|residual|noise|noise_error|df|risk|rank|removed|exec|data|imaginary|` +
+		`phase|sigma|noise_scan|mask|X|y|D|mu|file|npy|spec|memory|queries|max-iter|parallel)"\s*:\s*["\d]`)
 	f.Fuzz(func(t *testing.T, method, text string) {
 		if method == "shutdown" || !json.Valid([]byte(text)) || secret.MatchString(text) && !strings.Contains(text, cut) {
 			t.Skip() // ends the worker, is no request, or writes and reads files

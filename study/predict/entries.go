@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/fit"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
@@ -41,7 +42,7 @@ func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []str
 		}
 		r.Count = len(chosen)
 		if r.IgnoredColumns = ignored; len(ignored) > 0 {
-			r.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s",
+			r.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",
 				strings.Join(ignored, ", "))
 		}
 	}

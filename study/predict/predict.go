@@ -4,13 +4,13 @@ package predict
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
@@ -47,7 +47,7 @@ func (m *Model) Predict(ctx context.Context, in fs.FS, path string, na []string)
 	files := dataio.Files{Context: ctx, FS: in}
 	p := &Prediction{Predicts: m.fit.Predicts, Fit: m.fit.Info, Version: study.Version(), fit: m.fit}
 	if !m.fit.Converged {
-		p.note(study.NoteFitNotConverged, "the fit has not converged")
+		p.note(warning.FitNotConverged, "the fit has not converged")
 	}
 	if na == nil {
 		na = m.fit.NA
@@ -110,8 +110,8 @@ type Prediction struct {
 }
 
 // note keeps a note.
-func (p *Prediction) note(code, format string, args ...any) {
-	p.Warnings = append(p.Warnings, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+func (p *Prediction) note(k *warning.Kind, format string, args ...any) {
+	p.Warnings = append(p.Warnings, k.With(format, args...))
 }
 
 // mean replaces linear predictors by the expectations of y there.

@@ -47,6 +47,19 @@ func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
 	return study.WriteLine(w, p)
 }
 
+// Values are the predictions alone: of rows, or of entries in their order, which is row by row unless they were chosen.
+func (p *Prediction) Values(ctx context.Context) ([]float64, error) {
+	if p.each == nil {
+		return p.Predictions, nil
+	}
+	values := make([]float64, 0, p.Count)
+	err := eachEntry(ctx, p.each, func(_ int, e fit.Entry) error {
+		values = append(values, e.Value)
+		return nil
+	})
+	return values, err
+}
+
 // format writes a number with the fewest digits from which it can be read back.
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 

@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/verify"
@@ -96,7 +97,7 @@ func (r *Request) forgetNoise(data *problems.Data) {
 		return
 	}
 	data.Sigma2, r.Estimate = nil, nil
-	r.note(study.NewNote(study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the "+
+	r.note(study.NewNote(warning.Sigma2Unused, "%s has sigma2, which the %s loss has no use for: SURE is for the "+
 		"squared loss, and leave-one-out takes its place", r.Name(), r.LossOf().Name))
 }
 

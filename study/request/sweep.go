@@ -114,6 +114,14 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 		Header: study.NewSweepHeader(j, data, axes, o)}, nil
 }
 
+// AuditOptions are those of an audit of one estimate: the criterion is that by which a sweep would choose.
+func (r *Request) AuditOptions(j *study.Estimator, data problems.Data) (pipeline.SweepOptions, error) {
+	var s Sweep
+	err := r.chooseCriterion(&s, j.Sigma2, pipeline.Completes(j.Problem.Solve()))
+	return pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Folds: r.Folds,
+		Lost: r.Watch.Lost}, err
+}
+
 // SweepAt is a sweep of an estimator that was opened at the weights that [Request.CheckGrids] leaves.
 func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
 	axes := slices.Clone(s.axes)

@@ -122,6 +122,9 @@ func Result(r *study.Result, out io.Writer) error {
 	if r.SpaceMargin > 0 && r.SpaceMargin < pipeline.CloseMargin {
 		fmt.Fprintf(w, "margin\t%.2g\t%s\n", r.SpaceMargin, marginText)
 	}
+	for _, a := range r.Audits {
+		fmt.Fprintf(w, "audit\t%s\n", audited(a))
+	}
 	if r.Verification != nil {
 		what, from := describe(r.Verification)
 		fmt.Fprintf(w, "verified\t%s\t%s\n", what, from)

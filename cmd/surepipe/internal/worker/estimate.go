@@ -71,6 +71,7 @@ type Wanted struct {
 	Coefficients bool     `json:"coefficients,omitempty" jsonschema:"of a regression, by name with their errors"`
 	Keep         bool     `json:"keep,omitempty" jsonschema:"keep the fit, for predict"`
 	Out          string   `json:"out,omitempty" jsonschema:"a file for the fit (.npz) or for the estimate, as run --out"`
+	Audit        *bool    `json:"audit,omitempty" jsonschema:"a few fits without some observations, into result.audit; a sweep makes them by itself where that is cheap"`
 }
 
 // Fitted is an estimate.
@@ -101,10 +102,22 @@ func fit(w *worker, ctx context.Context, p FitParams) (none Fitted, err error) {
 	return w.fitted(ctx, f, p.Wanted)
 }
 
+// audit is fit with an audit.
+func audit(w *worker, ctx context.Context, p FitParams) (Fitted, error) {
+	yes := true
+	p.Audit = &yes
+	return fit(w, ctx, p)
+}
+
 // fitted is a fit with what is wanted of it.
 func (w *worker) fitted(ctx context.Context, f *surepipe.Fit, p Wanted) (r Fitted, err error) {
 	if p.Coefficients {
 		if f.CoefficientsResult, err = f.Coefficients(ctx); err != nil {
+			return r, err
+		}
+	}
+	if p.Audit != nil && *p.Audit && f.Audits == nil {
+		if _, err = f.Audit(ctx); err != nil {
 			return r, err
 		}
 	}
@@ -190,6 +203,7 @@ func sweep(w *worker, ctx context.Context, p SweepParams) (none Swept, err error
 }
 
 func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (s Swept, err error) {
+	g.Audit = p.Audit
 	path, err := e.Sweep(ctx, g)
 	if err != nil {
 		return s, err
@@ -217,7 +231,7 @@ type PredictParams struct {
 // Predicted is the object of surepipe predict --json, whose predictions are an array.
 type Predicted struct {
 	surepipe.Prediction
-	Values *Array `json:"values,omitempty" jsonschema:"the predictions of rows"`
+	Values *Array `json:"values,omitempty" jsonschema:"the predictions of rows, or of entries, row by row unless data chose them"`
 }
 
 func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, err error) {
@@ -262,7 +276,11 @@ func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, e
 		err := dataio.WriteFile(p.Out, func(to io.Writer) error { return r.WriteCSV(ctx, to) })
 		return Predicted{Prediction: *r}, err
 	}
-	values, err := w.array("predictions", surepipe.Array{Shape: []int{len(r.Predictions)}, Data: r.Predictions})
+	predicted, err := r.Values(ctx)
+	if err != nil {
+		return none, err
+	}
+	values, err := w.array("predictions", surepipe.Array{Shape: []int{len(predicted)}, Data: predicted})
 	r.Predictions = nil
 	return Predicted{*r, &values}, err
 }
