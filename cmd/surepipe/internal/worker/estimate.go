@@ -209,6 +209,9 @@ func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Gr
 		return s, err
 	}
 	s.Points, s.Summary = path.Points, &path.Summary
+	for i := range s.Points {
+		s.Points[i].Digest = nil // what resuming and merging need, most of a point's bytes
+	}
 	s.Fitted, err = w.fitted(ctx, path.Fit, p)
 	if s.Summary.NotConverged > 0 {
 		s.Status = 3
@@ -453,7 +456,7 @@ type Info struct {
 	Methods  []string           `json:"methods"`
 	Problems []surepipe.Problem `json:"problems"`
 	MaxFrame int                `json:"max_frame" jsonschema:"the bytes of the largest frame"`
-	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays of results are, until the worker ends"`
+	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays of results are, and those of the client may be, until the worker ends"`
 }
 
 func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
@@ -464,9 +467,10 @@ func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
 	defer dev.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	folder, err := w.folderHeld()
 	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()),
 		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame,
-		Folder: w.folder}, nil
+		Folder: folder}, err
 }
 
 // Cancelled names a request.
