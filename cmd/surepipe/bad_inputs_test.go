@@ -88,7 +88,7 @@ func badTables(t *testing.T) []badInput {
 		{"points and commas", in("a;y\n1,5;2\n2.5;3\n"), "expected decimal points or decimal commas, not both"},
 		{"infinity", in("a,y\n1,inf\n"), `line 2, column "y": found "inf", expected a finite number`},
 		{"a number that is mistyped", in("a,y\n1,2\n1..5,3\n"), `line 3, column "a"`},
-		{"two texts as a response", lasso + "--loss logistic --response y --data " + text(t, "t.csv",
+		{"two texts as a response", lasso + "--loss poisson --response y --data " + text(t, "t.csv",
 			"a,y\n1,Yes\n3,No\n4,Yes\n"), `--response: column "y" holds texts such as "No", expected numbers, such as 0 in place of "No" and 1 in place of "Yes"`},
 		{"digits in groups", in("a,y\n1_000,2\n2_000,3\n"),
 			`line 2, column "a": found "1_000", expected a finite number`},
