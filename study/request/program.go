@@ -96,7 +96,8 @@ func (r *Request) checkProgram() (err error) {
 
 // checkNoProgram rejects the options of programs without one.
 func (r *Request) checkNoProgram() error {
-	mixed := r.Problem == "elastic-net" && r.Given("alpha")
+	named, _ := problems.Lookup(r.Problem)
+	mixed := named.Mixed != nil && r.Given("alpha")
 	if alpha := r.Program.Alpha; mixed {
 		if r.Mix = &alpha; !(alpha > 0 && alpha <= 1) {
 			return study.Errorf("--alpha is %g, expected a number above 0 and up to 1; --problem ridge is that of 0",
