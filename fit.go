@@ -27,6 +27,8 @@ type (
 	Coefficients = study.CoefficientsResult
 	// Prediction is what a fit predicts, and what is known of its error.
 	Prediction = predict.Prediction
+	// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
+	Array = study.Array
 )
 
 // Fit is an estimate at y. In JSON it is its Result.
@@ -150,13 +152,6 @@ func (f *Fit) Draw(p *draw.Picture, o draw.Origin) (err error) {
 	return err
 }
 
-// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
-type Array struct {
-	Shape   []int
-	Data    []float64
-	Complex bool
-}
-
 // MuHat is the estimate of the mean of y, or with a loss that is not squared the linear predictor.
 func (f *Fit) MuHat() Array {
 	p := f.job.Problem
@@ -164,7 +159,9 @@ func (f *Fit) MuHat() Array {
 		Complex: p.MuComplex}))
 }
 
-func arrayOf(a dataio.Array) Array { return Array{a.Shape, a.Data, a.Complex} }
+func arrayOf(a dataio.Array) Array {
+	return Array{Shape: a.Shape, Data: a.Data, Complex: a.Complex}
+}
 
 // Image is what is looked for: the signal where the data are measurements of one, else mu_hat.
 func (f *Fit) Image() (Array, error) {

@@ -49,8 +49,12 @@ type Options struct {
 	Anisotropic, Vectorial bool
 	// Compute says how it is computed.
 	Compute
-	// Watch are those who are told of the work.
-	Watch
+	// Logger, Progress and Warn are told of the work; each may be nil, and is called from several goroutines. Progress
+	// is called often, and must return quickly. Warn is told what is to be known of the data and the estimator, which
+	// results have too.
+	Logger   *slog.Logger
+	Progress func(Progress)
+	Warn     func(Warning)
 }
 
 // Table says which columns of a table are what; its Response is the column that is y.
@@ -97,15 +101,6 @@ type Compute struct {
 	Memory int64
 	// Device is auto, cpu, or the name of a card.
 	Device string
-}
-
-// Watch are those who are told of the work; each may be nil, and is called from several goroutines.
-type Watch struct {
-	Logger *slog.Logger
-	// Progress is called often, and must return quickly.
-	Progress func(Progress)
-	// Warn is told what is to be known of the data and the estimator. Results have it too.
-	Warn func(Warning)
 }
 
 // Names of types of other packages that stand here too.

@@ -83,6 +83,13 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 			}
 		}
 	}
+	if f.known.At != nil && r.Undetermined == 0 {
+		if err := j.leaveGroupsOf(ctx, r, f); err != nil {
+			return err
+		}
+	} else if j.settings.Together.Units > 0 {
+		r.LGOErr = errors.New("the losses of single observations are not known, or the fit is not unique")
+	}
 	switch {
 	case !j.settings.ALO:
 		return nil

@@ -154,7 +154,7 @@ func (e *estimation) foldFlags() []cli.Flag {
 	rows := []cli.Flag{
 		{Name: "groups", To: &e.Table.Groups, Usage: "leave out observations of a group together: in a table the " +
 			"`column` of the groups, which is then no column of X; rows or cols of a matrix-completion; an array of " +
-			"--data, or a file with one, of whole numbers"},
+			"--data, or a file with one, of whole numbers. The criterion is then lgo by default"},
 		{Name: "blocks", To: &f.Blocks, Usage: "leave out runs of so many consecutive observations together"},
 	}
 	if e.cmd.Name() != "sweep" {
