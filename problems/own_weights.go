@@ -47,8 +47,8 @@ func (o *Own) weights(ctx context.Context, p *Problem, data Data, hyper Hyper) e
 }
 
 // A maximum is looked for within 2^(+-mostDoublings) of the largest entry of the gradient, to a relative maximumTol;
-// an entry of a proximal point counts as 0 up to zeroTol of it. At half the maximum of a norm leastAtHalf of it is left, and
-// none where the estimate shrinks for ever, as by a quadratic.
+// an entry of a proximal point counts as 0 up to zeroTol of it. At half the maximum of a norm leastAtHalf of it is left,
+// and none where the estimate shrinks for ever, as by a quadratic.
 const (
 	mostDoublings = 64
 	maximumTol    = 1e-10
@@ -57,8 +57,8 @@ const (
 )
 
 // maximum is the least value of weight i at which K b = 0 is optimal. At b = 0 that is where the gradient
-// g = -A* l'(0; y) is in the subdifferential of r at 0, which is where prox_r(g) = 0: no dual norm has to be known. With
-// K the multiplier u of least norm takes the place of g.
+// g = -A* l'(0; y) is in the subdifferential of r at 0, which is where prox_r(g) = 0: no dual norm has to be known.
+// With K the multiplier u of least norm takes the place of g.
 func (o *Own) maximum(ctx context.Context, p *Problem, y []float64, i int) (float64, error) {
 	name := spec.WeightNames()[i]
 	unknown := func(format string, args ...any) error {
