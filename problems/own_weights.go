@@ -47,8 +47,8 @@ func (o *Own) weights(ctx context.Context, p *Problem, data Data, hyper Hyper) e
 }
 
 // A maximum is looked for within 2^(+-mostDoublings) of the largest entry of the gradient, to a relative maximumTol;
-// an entry of a proximal point counts as 0 up to zeroTol of it. At half the maximum of a norm leastAtHalf of it is left,
-// and none where the estimate shrinks for ever, as by a quadratic.
+// an entry of a proximal point counts as 0 up to zeroTol of it. At half the maximum of a norm leastAtHalf of it is
+// left, and none where the estimate shrinks for ever, as by a quadratic.
 const (
 	mostDoublings = 64
 	maximumTol    = 1e-10
