@@ -380,6 +380,29 @@ func TestResultsAreReadBack(t *testing.T) {
 	}
 }
 
+// Entries that were not observed, and those at places that are asked for, are the same entries.
+func TestPredictionsOfEntries(t *testing.T) {
+	e := open(t, surepipe.File("testdata/mc60x40.npz"), surepipe.Options{Problem: surepipe.Completion, Lambda: "0.3max"})
+	f := fitted(t, e)
+	all, err := f.Predict(t.Context(), surepipe.Data{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	var values []float64
+	for e := range all.Entries() {
+		places, values = append(places, 40*e.Row+e.Column), append(values, e.Value)
+	}
+	d, err := surepipe.Arrays{Indices: places, Y: values}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := f.Predict(t.Context(), d)
+	if err != nil || some.Count != 60*40-960 || *some.MeanSquaredError != 0 {
+		t.Errorf("%+v, %v", some, err)
+	}
+}
+
 // What the process holds more at most while an estimate is made is within what was said beforehand; with less
 // memory than that it is refused before it takes any.
 func TestEstimateBytesBoundsTheMemory(t *testing.T) {

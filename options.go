@@ -47,8 +47,12 @@ type Options struct {
 	Anisotropic, Vectorial bool
 	// Compute says how it is computed.
 	Compute
-	// Watch are those who are told of the work.
-	Watch
+	// Logger, Progress and Warn are told of the work; each may be nil, and is called from several goroutines. Progress
+	// is called often, and must return quickly. Warn is told what is to be known of the data and the estimator, which
+	// results have too.
+	Logger   *slog.Logger
+	Progress func(Progress)
+	Warn     func(Warning)
 }
 
 // Table says which columns of a table are what; its Response is the column that is y.
@@ -61,9 +65,12 @@ type Table struct {
 	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one.
 	Missing string
 	NA      []string
-	// Weights is the column of the weights of the observed entries of a matrix, Groups that of groups of observations
-	// that are left out together.
-	Weights, Groups string
+	// Weights is the column of the weights of the observations, Groups that of groups of them that are left out
+	// together. Offset is what the linear predictor has besides X b, and Exposure that by its exponential; y are the
+	// numbers of successes among Trials.
+	Weights, Groups, Offset, Exposure, Trials string
+	// Success is the level of a response of two that is 1.
+	Success string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -92,15 +99,6 @@ type Compute struct {
 	Memory int64
 	// Device is auto, cpu, or the name of a card.
 	Device string
-}
-
-// Watch are those who are told of the work; each may be nil, and is called from several goroutines.
-type Watch struct {
-	Logger *slog.Logger
-	// Progress is called often, and must return quickly.
-	Progress func(Progress)
-	// Warn is told what is to be known of the data and the estimator. Results have it too.
-	Warn func(Warning)
 }
 
 // Names of types of other packages that stand here too.
@@ -172,7 +170,9 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"response", &r.Table.Response, o.Table.Response}, {"index", &r.Table.Index, o.Table.Index},
 		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
-		{"groups", &r.Table.Groups, o.Table.Groups},
+		{"groups", &r.Table.Groups, o.Table.Groups}, {"offset", &r.Table.Offset, o.Table.Offset},
+		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
+		{"success", &r.Table.Success, o.Table.Success},
 		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},

@@ -52,7 +52,7 @@ type SweepOptions struct {
 	// where it is not, and risk.ALO where the loss is not quadratic. risk.ALO implies Options.ALO. A
 	// point whose criterion is not defined, such as GCV of a fit that interpolates y, is never the
 	// minimizer; with fewer probes than risk.ALO
-	// needs the sweep ends with ErrNoDiagonal.
+	// needs the sweep ends with ErrNoDiagonal, and for risk.LGO with ErrNoBlocks.
 	Criterion risk.Criterion
 	// Rule says which point is chosen: by default MinimumRule.
 	Rule Rule
@@ -70,7 +70,7 @@ type SweepOptions struct {
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
 	Refine int
-	// Folds are those of risk.CV, with which there are no points beyond the grid, and of audits.
+	// Folds are those of risk.CV, with which there are no points beyond the grid, of risk.LGO, and of audits.
 	Folds folds.Folds
 	// Audit says whether the chosen point is audited: [SweepPoint].Audits.
 	Audit Auditing

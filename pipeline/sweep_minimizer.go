@@ -9,7 +9,7 @@ import (
 
 // bare is the point without its estimate.
 func (p SweepPoint) bare() SweepPoint {
-	p.MuHat, p.B, p.Factors, p.LeftOut = nil, nil, nil, nil
+	p.MuHat, p.B, p.Factors, p.LeftOut, p.LeftOutTogether = nil, nil, nil, nil, nil
 	return p
 }
 

@@ -228,6 +228,9 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	if err == nil && s.o.Criterion.Rule().Diagonal && errors.Is(result.ALOErr, ErrNoDiagonal) {
 		err = result.ALOErr
 	}
+	if err == nil && s.o.Criterion.Rule().Blocks && errors.Is(result.LGOErr, ErrNoBlocks) {
+		err = result.LGOErr
+	}
 	if err != nil {
 		if err = s.named(i, stage, weights, err); ctx.Err() != nil {
 			err = ctx.Err()

@@ -71,6 +71,11 @@ func (a *assembly) loss() error {
 		if err != nil {
 			return trim(err)
 		}
+		if a.data.Offset != nil {
+			if l, err = l.Shifted(a.data.Offset); err != nil {
+				return trim(err)
+			}
+		}
 		p.loss = l
 		return checkY(p.Loss, l, a.data)
 	}
@@ -98,10 +103,10 @@ func (a *assembly) columns() error {
 	if err := a.checkColumns(); err != nil {
 		return err
 	}
-	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize); err != nil {
+	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize, a.parts.Weights); err != nil {
 		return err
 	}
-	if a.data.Intercept && !a.p.Loss.Squared() {
+	if a.data.Intercept && a.p.loss != nil {
 		a.p.unpenalize()
 	}
 	return nil
@@ -117,17 +122,11 @@ func (a *assembly) checkColumns() error {
 	case data.Standardize && a.Line("synthesis") > 0:
 		return a.Errorf(a.Line("synthesis"), "standardized columns are asked for, but a specification with a "+
 			"synthesis cannot have them")
-	case data.Standardize && a.parts.WeightsLine > 0:
-		return a.Errorf(a.parts.WeightsLine, "standardized columns are asked for, which is not supported with "+
-			"weights of the observations: scale the columns of the matrix in the data")
 	case !data.Intercept:
 		return nil
 	case a.Line("synthesis") > 0:
 		return a.Errorf(a.Line("synthesis"), "an intercept is asked for, but a specification with a synthesis "+
 			"cannot have one")
-	case a.parts.WeightsLine > 0 && a.p.Loss.Squared():
-		return a.Errorf(a.parts.WeightsLine, "an intercept is asked for, but with weights the mean of y does not "+
-			"estimate it: expected an unpenalized column of ones in the operator, or no weights")
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ type LossTerms struct {
 	// Value is l(z; y): for a likelihood minus its logarithm, without terms of y alone. Deviance is
 	// twice the difference of l(z; y) from its minimum over z, NaN where that is not known.
 	Value, Deviance float64
+	// Constant are these terms of y alone.
+	Constant float64
 	// Likelihood says that l is a negative log-likelihood but for terms of y alone.
 	Likelihood bool
 	// Fitted is the expectation of y at z, of length d.
@@ -35,6 +37,9 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 		Fitted: z.ToHost()}
 	if t.Name == "" {
 		t.Name = "custom"
+	}
+	if known.Constant != nil {
+		t.Constant = known.Constant(y)
 	}
 	if known.Least != nil {
 		t.Deviance = 2 * math.Max(t.Value-known.Least(y), 0)
@@ -84,6 +89,13 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 				r.DivergenceLow = 0
 			}
 		}
+	}
+	if f.known.At != nil && r.Undetermined == 0 {
+		if err := j.leaveGroupsOf(ctx, r, f); err != nil {
+			return err
+		}
+	} else if j.settings.Together.Units > 0 {
+		r.LGOErr = errors.New("the losses of single observations are not known, or the fit is not unique")
 	}
 	switch {
 	case !j.settings.ALO:

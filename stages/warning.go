@@ -51,15 +51,13 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(warning.DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half "+
-			"its "+
-			"squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
+			"its squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
 			"or the implicit derivative", r.Lag)
 	}
 	if r.Undetermined > 0 {
 		add(warning.NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some "+
-			"directions "+
-			"only observations determine it at which the %s loss has no curvature; raise the loss's scale, such "+
-			"as Huber's delta, or the weight of the regularizer",
+			"directions only observations determine it at which the %s loss has no curvature; raise the loss's "+
+			"scale, such as Huber's delta, or the weight of the regularizer",
 			r.DivergenceLow, r.DivergenceHigh, r.LossTerms.Name)
 	} else if r.ambiguity() > doubtful {
 		add(warning.Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns "+
@@ -69,8 +67,7 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
 		add(warning.NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own "+
-			"error: "+
-			"another support, rank or clustering, with another divergence, is within that error; ask for a "+
+			"error: another support, rank or clustering, with another divergence, is within that error; ask for a "+
 			"smaller tolerance, or change the weight a little", r.SpaceMargin)
 	}
 	t := r.Terms()
@@ -81,6 +78,9 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.ALOErr != nil {
 		add(warning.NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
+	}
+	if r.LGOErr != nil {
+		add(warning.NoLeaveGroupOut, "there is no leave-group-out: %v", r.LGOErr)
 	}
 	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.LossTerms.FromZero() &&
 		spread > mostSpread*r.ALO {

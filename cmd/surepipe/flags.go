@@ -117,8 +117,17 @@ func (e *estimation) dataFlags() []cli.Flag {
 		{Name: "drop", To: &t.Drop, Usage: "in a table: leave out these `columns`, separated by commas"},
 		{Name: "only", To: &t.Only, Usage: "in a table: only these `columns`, besides the response"},
 		{Name: "categorical", To: &t.Categorical, Usage: "in a table: `columns` of numbers that stand for categories"},
-		{Name: "weights", To: &t.Weights, Usage: "matrix-completion: in a table, the `column` of positive weights " +
-			"of the entries in the loss 1/2 sum_i w_i (mu_i - y_i)^2 (an archive has them as the array weights)"},
+		{Name: "weights", To: &t.Weights, Usage: "regressions, matrix-completion: in a table, the `column` of " +
+			"weights of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 or another (an archive has them " +
+			"as the array weights)"},
+		{Name: "offset", To: &t.Offset, Usage: "regressions: in a table, the `column` of what the linear predictor " +
+			"has besides X b (in an archive the array offset)"},
+		{Name: "exposure", To: &t.Exposure, Usage: "regressions: in a table, the `column` of the time, area or " +
+			"number from which y counts, whose logarithm is an offset (the array exposure)"},
+		{Name: "trials", To: &t.Trials, Usage: "--loss logistic: in a table, the `column` of the numbers of trials, " +
+			"of which y are the numbers of successes (the array trials)"},
+		{Name: "success", To: &t.Success, Usage: "--loss logistic: the `level` of a response of two levels, texts or " +
+			"numbers, that is 1 (default: the second in alphabetical order)"},
 		{Name: "na", To: &t.NA, Usage: naFlag},
 		{Name: "missing", To: &t.Missing, Usage: "in a table: what to do about missing values: error, drop (leave " +
 			"out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows " +
@@ -146,7 +155,7 @@ func (e *estimation) foldFlags() []cli.Flag {
 	rows := []cli.Flag{
 		{Name: "groups", To: &e.Table.Groups, Usage: "leave out observations of a group together: in a table the " +
 			"`column` of the groups, which is then no column of X; rows or cols of a matrix-completion; an array of " +
-			"--data, or a file with one, of whole numbers"},
+			"--data, or a file with one, of whole numbers. The criterion is then lgo by default"},
 		{Name: "blocks", To: &f.Blocks, Usage: "leave out runs of so many consecutive observations together"},
 	}
 	if e.cmd.Name() != "sweep" {

@@ -199,8 +199,8 @@ const lossHelp = `With --loss other than squared mu_hat is the linear predictor 
                  least squares problem that this one is at its solution
   alo            leave-one-out, always on: the mean loss of an observation that is left
                  out, by one Newton step towards the fit to all others
-  aic, bic       2 loss_value + 2 df, 2 loss_value + log(d) df; not for huber, whose
-                 scale is not known
+  aic, bic       minus twice the logarithm of the likelihood, with its terms of y alone, + 2 df
+                 or log(d) df; not for huber, whose scale is not known
 
 and --out also holds fitted, the estimate of the mean of y. mu of the data is not used with
 logistic and poisson, where mu_hat is no estimate of it. SURE, gcv and sigma2_df are for

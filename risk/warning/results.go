@@ -49,6 +49,11 @@ var (
 			"tell a refit (`alo_unresolved` observations)",
 		Do:      "give `--trace exact` or more `--queries`, or choose `--criterion cv`",
 		Samples: "there is no leave-one-out, and none of them is in its mean"})
+	NoLeaveGroupOut = row(Kind{Code: "no-leave-group-out", Severity: Caution,
+		Says: "`lgo` is not known: groups decide a part of their own fit, so that one Newton step does not tell a " +
+			"refit, or the blocks of the derivative are not known",
+		Do:      "raise `--lambda`, or choose `--criterion cv`",
+		Samples: "there is no leave-group-out, and none of them is in its mean"})
 	Interpolates = row(Kind{Code: "interpolates", Severity: Caution,
 		Says: "with `--loss logistic` or `poisson`: the fit reproduces y, so that b is ill-determined and " +
 			"leave-one-out not reliable",

@@ -91,6 +91,10 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 	if err := r.chooseCriterion(&s, j.Sigma2, j.Problem != nil && pipeline.Completes(j.Problem.Solve())); err != nil {
 		return nil, err
 	}
+	if s.Criterion.Rule().Blocks && r.Folds.Groups == nil && r.Folds.Blocks == 0 {
+		return nil, study.Errorf("--criterion %s leaves out groups or blocks of observations: expected --groups or "+
+			"--blocks", s.Criterion)
+	}
 	if s.Rule == pipeline.OneStdErrRule && !s.Criterion.Rule().Compares(j.Sigma2) {
 		return nil, study.Errorf("--rule 1se needs the standard errors of differences, which --criterion %s does not "+
 			"have: choose another criterion, or --rule min", s.Criterion)
@@ -137,7 +141,8 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err error) {
 	l := r.LossOf()
 	if s.Criterion == "" {
-		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes)
+		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes,
+			r.Folds.Groups != nil && !r.Program.Given())
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {

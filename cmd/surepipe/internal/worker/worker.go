@@ -113,6 +113,13 @@ var errEnded = errors.New("the worker has ended")
 func (w *worker) path(name string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	folder, err := w.folderHeld()
+	w.last++
+	return filepath.Join(folder, name+strconv.Itoa(w.last)+".npy"), err
+}
+
+// folderHeld is the directory of the arrays, which is made where there is none. It is called with mu.
+func (w *worker) folderHeld() (string, error) {
 	if w.ended {
 		return "", errEnded
 	}
@@ -123,8 +130,7 @@ func (w *worker) path(name string) (string, error) {
 		}
 		w.folder = folder
 	}
-	w.last++
-	return filepath.Join(w.folder, name+strconv.Itoa(w.last)+".npy"), nil
+	return w.folder, nil
 }
 
 // keep gives a value a name of its own in a map.
