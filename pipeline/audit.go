@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -133,9 +134,12 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	}
 	d := len(s.y)
 	f := s.o.Folds
-	identity := s.f.Problem.A != nil && linops.StructureOf(s.f.Problem.A).Identity
+	identity := linops.StructureOf(s.f.Problem.A).Identity
+	// A sequence with gaps: what is picked stands in order, and the regularizer behind differences.
+	places, picks := linops.Picks(s.f.Problem.A)
+	inOrder := identity || picks && s.f.Problem.K != nil && slices.IsSorted(places)
 	var all []*Audit
-	if identity && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+	if inOrder && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
 		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
 		if runs.Check(d) == nil {
 			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
@@ -146,7 +150,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 			all = append(all, a)
 		}
 	}
-	if identity && s.o.Audit != AlwaysAudit {
+	if inOrder && s.o.Audit != AlwaysAudit {
 		return all, nil // single observations are exact, or nearly so
 	}
 	splits := f.Samples(d, auditShare, n)
