@@ -27,6 +27,8 @@ type Options struct {
 	// Lambda, Lambda2 and Gamma are the weights: a number, inf, or a multiple such as "0.25max" of the smallest
 	// that gives b = 0. One that neither they nor the data have has to be swept.
 	Lambda, Lambda2, Gamma string
+	// Alpha, if not 0, is that of the elastic net Lambda (Alpha ||b||_1 + (1 - Alpha)/2 ||b||^2), in place of Lambda2.
+	Alpha float64
 	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
 	// such as "auto". Without either it is that of the data, or not known.
 	Sigma2   float64
@@ -200,6 +202,7 @@ func (o *Options) request() (*request.Request, error) {
 	if o.Order != nil {
 		set(given, "order", &r.Order, *o.Order, true)
 	}
+	set(given, "alpha", &r.Program.Alpha, o.Alpha, o.Alpha != 0)
 	set(given, "folds", &r.Folds.K, o.Folds.K, o.Folds.K != 0)
 	set(given, "repeats", &r.Folds.Repeats, o.Folds.Repeats, o.Folds.Repeats != 0)
 	set(given, "blocks", &r.Folds.Blocks, o.Folds.Blocks, o.Folds.Blocks != 0)

@@ -45,9 +45,11 @@ func (a *assembly) build(hyper Hyper) error {
 	if p.constant > 0 {
 		penalties = append(penalties[:len(penalties):len(penalties)], intercept())
 	}
-	if err := a.weights(&maximizer{assembly: a, penalties: penalties}, hyper); err != nil {
+	m := &maximizer{assembly: a, penalties: penalties}
+	if err := a.weights(m, hyper); err != nil {
 		return err
 	}
+	p.top = func() (float64, error) { return m.top("lambda") }
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
 		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}

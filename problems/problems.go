@@ -60,6 +60,8 @@ type Problem struct {
 	loss loss.Loss
 	// observed are the places that a selection of a matrix picks.
 	observed []int
+	// top is the weight lambda at which a default path begins.
+	top func() (float64, error)
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 

@@ -43,6 +43,9 @@ func DataHash(data problems.Data) string {
 		h.all(data.Offset)
 	}
 	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
+	if data.Mix != nil {
+		h.all(data.Mix)
+	}
 	if data.At != nil {
 		h.all(data.At)
 	}

@@ -90,7 +90,8 @@ func (e *estimation) programFlags() []cli.Flag {
 			Values: request.Divergences()},
 		{Name: "eps", To: &p.Eps, Usage: "with --exec and monte-carlo: the step of the differences, in units of y; 0 " +
 			"stands for 0.01 sigma"},
-		{Name: "alpha", To: &p.Alpha, Usage: "with --exec and coupled-bootstrap: the share of noise that is added"},
+		{Name: "alpha", To: &p.Alpha, Usage: "elastic-net: with --lambda alone the penalty is lambda (alpha ||b||_1 " +
+			"+ (1 - alpha)/2 ||b||^2); with --exec and coupled-bootstrap: the share of noise that is added"},
 		{Name: "exec-timeout", To: &p.Timeout, Usage: "with --exec: kill the command after this time, such as 30s; 0 " +
 			"for no limit"},
 	}

@@ -90,6 +90,9 @@ type Variant struct {
 	Anisotropic, Vectorial bool
 	// Order is that of a trend, or how often differences are taken, nil for its own.
 	Order *int
+	// Mix is alpha of an elastic net lambda (alpha ||b||_1 + (1 - alpha)/2 ||b||^2), from above 0 to 1; nil for one
+	// with two weights.
+	Mix *float64
 }
 
 // Origin is what is known of the files that data come from.

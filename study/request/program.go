@@ -96,8 +96,23 @@ func (r *Request) checkProgram() (err error) {
 
 // checkNoProgram rejects the options of programs without one.
 func (r *Request) checkNoProgram() error {
+	named, _ := problems.Lookup(r.Problem)
+	mixed := named.Mixed != nil && r.Given("alpha")
+	if alpha := r.Program.Alpha; mixed {
+		if r.Mix = &alpha; !(alpha > 0 && alpha <= 1) {
+			return study.Errorf("--alpha is %g, expected a number above 0 and up to 1; --problem ridge is that of 0",
+				alpha)
+		}
+		if r.Given("lambda2") {
+			return study.Errorf("--alpha and --lambda2 are both given, expected one of them: with --alpha a the " +
+				"penalty is lambda (a ||b||_1 + (1 - a)/2 ||b||^2)")
+		}
+	}
 	for _, name := range []string{"divergence", "eps", "alpha", "exec-timeout"} {
-		if r.Given(name) {
+		if name == "alpha" && r.Given(name) && !mixed {
+			return study.Errorf("--alpha is for --problem elastic-net, or for --exec; neither is given")
+		}
+		if r.Given(name) && name != "alpha" {
 			return study.Errorf("--%s is for --exec, which is missing", name)
 		}
 	}
