@@ -93,6 +93,7 @@ type Variant struct {
 	// Mix is alpha of an elastic net lambda (alpha ||b||_1 + (1 - alpha)/2 ||b||^2), from above 0 to 1; nil for one
 	// with two weights.
 	Mix *float64
+	Coordinates
 }
 
 // Origin is what is known of the files that data come from.
