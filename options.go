@@ -206,6 +206,9 @@ func (o *Options) request() (*request.Request, error) {
 	if o.Order != nil {
 		set(given, "order", &r.Order, *o.Order, true)
 	}
+	if r.Folds.Groups = o.Folds.Groups; o.Folds.Groups != nil && o.Table.Groups != "" {
+		return nil, study.Errorf("--groups is %q, and Folds.Groups has labels, expected one of them", o.Table.Groups)
+	}
 	set(given, "alpha", &r.Program.Alpha, o.Alpha, o.Alpha != 0)
 	set(given, "folds", &r.Folds.K, o.Folds.K, o.Folds.K != 0)
 	set(given, "repeats", &r.Folds.Repeats, o.Folds.Repeats, o.Folds.Repeats != 0)

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"context"
 	"math"
 
 	"surepipe/loss"
@@ -13,6 +14,7 @@ import (
 // columns, the effects, and the values of the weights.
 type assembly struct {
 	*spec.Spec
+	ctx   context.Context
 	p     *Problem
 	parts *spec.Parts
 	data  Data
@@ -26,6 +28,9 @@ type assembly struct {
 
 // build completes the problem.
 func (a *assembly) build(hyper Hyper) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
 	if err := a.loss(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/input"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -62,7 +63,9 @@ func (t *LossTerms) misfit() float64 {
 // checkLoss rejects y at which the loss is not defined.
 func checkLoss(l loss.Loss, y []float64) error {
 	if check := loss.StructureOf(l).Check; check != nil {
-		return check(y)
+		if err := check(y); err != nil {
+			return input.Bad(err)
+		}
 	}
 	return nil
 }

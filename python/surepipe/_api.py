@@ -113,7 +113,8 @@ def grids_of(given):
 def swept(r, grids, wanted, coefficients=False, black_box=False):
     """The path of a request that is open."""
     out, more = _out(r, black_box)
-    answer = r.ask("sweep", coefficients=coefficients, **grids, **more, **{k: v for k, v in wanted.items() if v is not None})
+    wanted = {k: v for k, v in wanted.items() if v is not None}
+    answer = r.ask("sweep", coefficients=coefficients, **grids, **more, **wanted)
     return Path(answer, fit_of(r, answer, out))
 
 
