@@ -29,9 +29,6 @@ type Options struct {
 	Lambda, Lambda2, Gamma string
 	// Alpha, if not 0, is that of the elastic net Lambda (Alpha ||b||_1 + (1 - Alpha)/2 ||b||^2), in place of Lambda2.
 	Alpha float64
-	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
-	// their penalties, 0 for none, and bounds.
-	Factors, Lower, Upper []string
 	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
 	// such as "auto". Without either it is that of the data, or not known.
 	Sigma2   float64
@@ -76,6 +73,9 @@ type Table struct {
 	Weights, Groups, Offset, Exposure, Trials string
 	// Success is the level of a response of two that is 1.
 	Success string
+	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
+	// their penalties, 0 for none, and bounds.
+	Factors, Lower, Upper []string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -192,8 +192,8 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
-		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Factors}, {"lower", &r.Lower, o.Lower},
-		{"upper", &r.Upper, o.Upper},
+		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors}, {"lower", &r.Lower, o.Table.Lower},
+		{"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
 	}
