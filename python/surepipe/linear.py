@@ -43,7 +43,7 @@ class _Regression(BaseEstimator):
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
-        return {"lam": "0.001max:max:40" if self.lam is None else self.lam}
+        return {"lam": "0.001max:max:30" if self.lam is None else self.lam}
 
     def _arrays(self, X):
         return {}
