@@ -192,7 +192,8 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
-		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors}, {"lower", &r.Lower, o.Table.Lower},
+		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
+		{"lower", &r.Lower, o.Table.Lower},
 		{"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
