@@ -183,7 +183,8 @@ func (e *estimation) variantFlags() []cli.Flag {
 			"`NAME=NUMBER` (the array upper)"},
 		{Name: "column-groups", To: &e.ColumnGroups, Usage: "group-lasso: a `file` of the groups of the columns " +
 			"of X: a table with two columns, a name or pattern and a group, or an array of labels (default: " +
-			"the columns of X that come from one column of a table, or the array groups)", Role: cli.Reads, Extensions: arrays},
+			"the columns of X that come from one column of a table, or the array groups)",
+			Role: cli.Reads, Extensions: arrays},
 		{Name: "effects", To: &e.EffectNames, Usage: "matrix-completion: unpenalized effects of the rows and " +
 			"columns of the matrix, rows, cols or rows,cols, each with a constant, or mean for the constant alone " +
 			"(default: a specification's own)"},
