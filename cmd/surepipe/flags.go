@@ -85,12 +85,14 @@ func (e *estimation) programFlags() []cli.Flag {
 		{Name: "exec", To: &p.Line, Usage: "a `command` in place of --problem: it reads y as .npy on standard input " +
 			"and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)"},
 		{Name: "divergence", To: &p.Divergence, Usage: "with --exec: monte-carlo, differences of a continuous " +
-			"estimator, or coupled-bootstrap, for any estimator, at noise (1 + alpha) sigma2",
+			"estimator; for any estimator antithetic or coupled-bootstrap, at noise (1 + alpha) sigma2; thinning for " +
+			"counts",
 			Values: request.Divergences()},
 		{Name: "eps", To: &p.Eps, Usage: "with --exec and monte-carlo: the step of the differences, in units of y; 0 " +
 			"stands for 0.01 sigma"},
 		{Name: "alpha", To: &p.Alpha, Usage: "elastic-net: with --lambda alone the penalty is lambda (alpha ||b||_1 " +
-			"+ (1 - alpha)/2 ||b||^2); with --exec and coupled-bootstrap: the share of noise that is added"},
+			"+ (1 - alpha)/2 ||b||^2); with --exec and another --divergence than monte-carlo: the share of noise " +
+			"that is added, 0 for the default"},
 		{Name: "exec-timeout", To: &p.Timeout, Usage: "with --exec: kill the command after this time, such as 30s; 0 " +
 			"for no limit"},
 	}
