@@ -1,7 +1,6 @@
 package problems
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -223,7 +222,7 @@ func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 	defer on.Release()
 	op, _ := linops.On(dev, p.Operator, on)
 	defer op.Release()
-	ctx := context.Background()
+	ctx := m.ctx
 	problem := solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}
 	solver, err := solve.New(ctx, solve.Default(problem), problem, solve.Options{Tol: fitTol})
 	if err != nil {
@@ -263,7 +262,7 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 		y := m.p.dev.Alloc(1, len(m.y))
 		defer y.Free()
 		m.p.dev.Upload(y, m.y)
-		u, err := solve.Multiplier(context.Background(), solve.Problem{A: m.p.Operator, Loss: m.p.loss, K: m.p.Behind,
+		u, err := solve.Multiplier(m.ctx, solve.Problem{A: m.p.Operator, Loss: m.p.loss, K: m.p.Behind,
 			R: prox.Zero(), Device: m.p.dev}, y)
 		if err != nil {
 			return 0, spec.WeightErrorf(name, "is given as a multiple of its maximum, which could not be computed: %v",

@@ -36,8 +36,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             source = os.path.join(folder, "python")
             shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("dist", "build", "*.egg-info", "tests", "bin"))
-            subprocess.run([sys.executable, "setup.py", "--quiet", "bdist_wheel", "--dist-dir", os.path.abspath(options.out)],
-                           cwd=source, check=True,
+            subprocess.run([sys.executable, "setup.py", "--quiet", "bdist_wheel", "--dist-dir",
+                            os.path.abspath(options.out)], cwd=source, check=True,
                            env={**os.environ, "SUREPIPE_PLATFORM": name, "SUREPIPE_SOURCE": os.path.dirname(HERE)})
         print(name, flush=True)
 

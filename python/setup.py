@@ -54,8 +54,8 @@ def program(to):
         return
     source = os.environ.get("SUREPIPE_SOURCE") or os.path.dirname(HERE)
     if not os.path.isfile(os.path.join(source, "go.mod")) or shutil.which("go") is None:
-        raise SystemExit("surepipe: the program must be built here, and that needs Go and a checkout around python/: set "
-                         "SUREPIPE_SOURCE to a checkout, or SUREPIPE_BINARY to the program")
+        raise SystemExit("surepipe: the program must be built here, and that needs Go and a checkout around python/: "
+                         "set SUREPIPE_SOURCE to a checkout, or SUREPIPE_BINARY to the program")
     subprocess.run(["go", "build", "-trimpath", "-ldflags=-s -w", *(["-tags", tags] if tags else []), "-o", to,
                     "./cmd/surepipe"], cwd=source, check=True,
                    env={**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch})

@@ -117,7 +117,8 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "also write the lines to this `file`", Role: cli.Writes,
 			Extensions: []string{"jsonl"}},
 		cli.Flag{Name: "resume", To: &f.resume, Usage: "continue the run in the --jsonl file, if the file exists"},
-		cli.Flag{Name: "shard", To: &f.shard, Brief: "compute a part of the samples: i/n, auto or auto/n (merge --help)",
+		cli.Flag{Name: "shard", To: &f.shard,
+			Brief: "compute a part of the samples: i/n, auto or auto/n (merge --help)",
 			Usage: "compute one part of the samples, `i/n`, auto or auto/n, to a " +
 				"file of its own (see surepipe merge --help)"},
 		cli.Flag{Name: "plot", To: &f.figures.Histogram, Brief: "draw the histogram of SURE: .png, .svg, .pdf",

@@ -21,7 +21,8 @@ type coefficientFlags struct {
 }
 
 func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
-	cli.Bind(cmd, cli.Flag{Name: "coefficients", To: &c.print, Brief: "regressions: also print the coefficients by name, with errors",
+	cli.Bind(cmd, cli.Flag{Name: "coefficients", To: &c.print,
+		Brief: "regressions: also print the coefficients by name, with errors",
 		Usage: "regressions: also print the " +
 			"coefficients" + which +
 			" by name, with debiased estimates of those that are not 0 where these are defined; with --json, as " +

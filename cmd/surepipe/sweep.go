@@ -143,7 +143,8 @@ func (f *sweepCommand) command() *cobra.Command {
 		cli.Flag{Name: "criterion", To: (*string)(&f.grids.Criterion), Usage: "minimize this: " +
 			risk.JoinCriteria(risk.CriterionNames()) + " (default: sure where sigma2 is known, gcv where it is not, " +
 			"alo where the loss is not squared)"},
-		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule), Brief: "choose min, the minimum, or 1se, the simplest within an error of it",
+		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule),
+			Brief: "choose min, the minimum, or 1se, the simplest within an error of it",
 			Usage: "choose this point: min, the minimum, or 1se, " +
 				"the simplest fit within one standard error of it"},
 		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points beyond the grid for each " +
@@ -151,7 +152,8 @@ func (f *sweepCommand) command() *cobra.Command {
 		cli.Flag{Name: "audit", To: &f.grids.Audit, Usage: "check the chosen point by a few fits without a " +
 			"random twentieth of the observations, or groups or blocks of them (default: where that is cheap; " +
 			"=false for none)"},
-		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0", Brief: "the most points of the grid in a chain of warm starts",
+		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0",
+			Brief: "the most points of the grid in a chain of warm starts",
 			Usage: "at most this many points of the grid in a " +
 				"chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none " +
 				"(default: 10, or all points where the solver follows the path)"},

@@ -11,12 +11,15 @@ from ._client import Progress, shutdown, worker
 from ._errors import Cancelled, InputError, SurepipeError, SurepipeWarning
 from ._result import Fit, Path
 
+from .images import denoise_dwi, denoise_tv, denoise_wavelet, smooth_trend
 from ._version import VERSION as __version__
 
 _LATER = {name: "linear" for name in ("Lasso", "ElasticNet", "Ridge", "GroupLasso", "Logistic", "Poisson")}
+_LATER.update(dict.fromkeys(("MatrixCompletion", "RobustPCA"), "matrices"))
 
-__all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeError", "SurepipeWarning", "risk", "run",
-           "shutdown", "sigma2", "sweep", "worker", *_LATER]
+__all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeError", "SurepipeWarning", "denoise_dwi",
+           "denoise_tv", "denoise_wavelet", "risk", "run", "shutdown", "sigma2", "smooth_trend", "sweep", "worker",
+           *_LATER]
 
 
 def __getattr__(name):

@@ -113,7 +113,8 @@ def grids_of(given):
 def swept(r, grids, wanted, coefficients=False, black_box=False):
     """The path of a request that is open."""
     out, more = _out(r, black_box)
-    answer = r.ask("sweep", coefficients=coefficients, **grids, **more, **{k: v for k, v in wanted.items() if v is not None})
+    wanted = {k: v for k, v in wanted.items() if v is not None}
+    answer = r.ask("sweep", coefficients=coefficients, **grids, **more, **wanted)
     return Path(answer, fit_of(r, answer, out))
 
 
@@ -157,7 +158,7 @@ def risk(f, y, *weights, sigma2, **options):
 
     y is an array of any shape with noise of the variance sigma2, a number or "auto" (an image's smoothest blocks).
     f is called with perturbed copies of y, about as often as queries= says, with the weights after it: at most three
-    numbers. divergence="coupled-bootstrap" is for functions that jump.
+    numbers. divergence="antithetic" is for functions that jump.
     """
     y = np.asarray(y, float)
     names = ["lambda", "lambda2", "gamma"][:len(weights)]

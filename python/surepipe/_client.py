@@ -182,7 +182,7 @@ class Worker:
         mapped = _mapped(a)
         if mapped:
             return {"npy": mapped}
-        if a.dtype.kind not in "fiubc":
+        if a.dtype.kind not in "fc":  # files of small integers would be photographs, scaled to 1
             a = a.astype(float)
         if a.nbytes < INLINE and a.dtype.kind != "c":
             a = np.asarray(a, dtype="<f8")
@@ -191,8 +191,6 @@ class Worker:
 
     def file(self, a, files=None):
         """The path of a new .npy file with an array."""
-        if a.dtype.kind == "b":
-            a = a.astype(np.uint8)
         handle, path = tempfile.mkstemp(suffix=".npy", dir=self.folder)
         with os.fdopen(handle, "wb") as f:
             np.save(f, np.asarray(a))
@@ -211,7 +209,7 @@ class Worker:
         found = self.numpy(a)
         if "npy" in a:
             found = np.load(a["npy"], mmap_mode="c")
-            _remove([a["npy"]])
+            remove([a["npy"]])
         else:
             found = found.copy()
         return found.view(complex)[..., 0] if a.get("complex") and found.dtype.kind == "f" else found
@@ -226,7 +224,7 @@ def _mapped(a):
     except (OSError, ValueError):
         return None
     same = (whole.shape, whole.dtype, whole.strides, whole.offset) == (a.shape, a.dtype, a.strides, a.offset)
-    return str(a.filename) if same and a.dtype.isnative and a.mode == "r" else None
+    return str(a.filename) if same and a.dtype.kind in "fc" and a.mode == "r" else None
 
 
 def _get(inbox):
@@ -240,7 +238,7 @@ def _get(inbox):
             pass
 
 
-def _remove(files):
+def remove(files):
     for path in files:
         try:
             os.remove(path)
@@ -354,7 +352,7 @@ class Request:
         self.progress.close()
         if self.opened is not None:
             self.worker.drop(self.opened)
-        _remove(self.files)
+        remove(self.files)
 
     def __enter__(self):
         return self

@@ -28,7 +28,7 @@ class Fit(Mapping):
         self.result, self.arrays, self.trusted = answer["result"], arrays, answer["status"] == 0
         self._names = names
         self.mu_hat = arrays.get("mu_hat") if mu_hat is None else mu_hat
-        self.image = self.mu_hat if image is None else image
+        self.image = arrays.get("signal", self.mu_hat) if image is None else image
         self.warnings = self.result.get("warnings") or []
 
     def __getitem__(self, key):
@@ -216,5 +216,6 @@ def _svg(path, width=480, height=220):
               text(left - 4, bottom, "end", f"{low:.4g}"), text(left - 4, top + 10, "end", f"{high:.4g}"),
               f"<rect x='{left}' y='{top}' width='{right - left}' height='{bottom - top}' fill='none' "
               "stroke='currentColor' stroke-opacity='0.3'/>"]
-    return (f"<svg role='img' aria-label='{html.escape(path.criterion)} over {html.escape(path.axes[0])}' width='{width}' "
-            f"height='{height}' style='display:block;font:11px sans-serif' fill='currentColor'>{''.join(parts)}</svg>")
+    label = html.escape(f"{path.criterion} over {path.axes[0]}")
+    return (f"<svg role='img' aria-label='{label}' width='{width}' height='{height}' "
+            f"style='display:block;font:11px sans-serif' fill='currentColor'>{''.join(parts)}</svg>")

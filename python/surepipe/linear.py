@@ -43,7 +43,7 @@ class _Regression(BaseEstimator):
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
-        return {"lam": "0.001max:max:40" if self.lam is None else self.lam}
+        return {"lam": "0.001max:max:30" if self.lam is None else self.lam}
 
     def _arrays(self, X):
         return {}
@@ -157,8 +157,8 @@ class Ridge(_Numbers):
 
 
 class GroupLasso(_Numbers):
-    __doc__ = ("1/2 ||X b - y||^2 + lambda sum_g sqrt(|g|) ||b_g||, with the lambda of least estimated risk.\n" + _SHARED
-               + "\n    groups are the labels of the columns, whole numbers; None has each column for itself.\n")
+    __doc__ = ("1/2 ||X b - y||^2 + lambda sum_g sqrt(|g|) ||b_g||, with the lambda of least estimated risk.\n"
+               + _SHARED + "\n    groups are the labels of the columns; None has each column for itself.\n")
     _problem = "group-lasso"
 
     def __init__(self, groups=None, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True,
@@ -176,8 +176,8 @@ class GroupLasso(_Numbers):
 
 
 class Poisson(_Numbers):
-    __doc__ = ("Counts: exp(z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of the problem "
-               '"ridge" or "elastic-net" with lam2.\n' + _SHARED)
+    __doc__ = ("Counts: exp(z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of the "
+               'problem "ridge" or "elastic-net" with lam2.\n' + _SHARED)
     _loss = "poisson"
 
     def __init__(self, lam=None, *, penalty="lasso", lam2=None, criterion="auto", rule="min", fit_intercept=True,
@@ -205,8 +205,9 @@ class Poisson(_Numbers):
 
 
 class Logistic(ClassifierMixin, _Regression):
-    __doc__ = ("Two classes: log(1 + exp z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of "
-               'the problem "ridge" or "elastic-net" with lam2.\n' + _SHARED + "\n    classes_ : the second is y = 1.\n")
+    __doc__ = ("Two classes: log(1 + exp z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one "
+               'of the problem "ridge" or "elastic-net" with lam2.\n' + _SHARED
+               + "\n    classes_ : the second is y = 1.\n")
     _loss = "logistic"
 
     def __init__(self, lam=None, *, penalty="lasso", lam2=None, criterion="auto", rule="min", fit_intercept=True,

@@ -162,8 +162,8 @@ def test_a_memory_map_is_not_copied(tmp_path):
         assert len(r.files) == 1
 
 
-@pytest.mark.parametrize("a", [X.astype(np.float32), np.asfortranarray(X), X[::-1], X[:, ::2], (10 * X).astype(int), X > 0,
-                               X.astype(">f8"), np.tile(X, (300, 30)).T.copy().T, np.tile(X, (300, 30))[::2]])
+@pytest.mark.parametrize("a", [X.astype(np.float32), np.asfortranarray(X), X[::-1], X[:, ::2], (10 * X).astype(int),
+                               X > 0, X.astype(">f8"), np.tile(X, (300, 30)).T.copy().T, np.tile(X, (300, 30))[::2]])
 def test_arrays_of_every_kind_are_what_they_are(a):
     v = np.linspace(1, 2, len(a))
     wanted = surepipe.run("ridge", np.array(a, float), v, lam=1.0)

@@ -33,7 +33,8 @@ func NewTopics(topics []Topic, of ...*cobra.Command) (all []*cobra.Command) {
 		cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 			w := cmd.OutOrStdout()
 			fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(t.Text()))
-			if own := chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) }); own.HasFlags() {
+			own := chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
+			if own.HasFlags() {
 				fmt.Fprintf(w, "Flags:\n%s", own.FlagUsagesWrapped(columns))
 			}
 		})
@@ -67,7 +68,9 @@ func FlagsFirst(cmd *cobra.Command, topics []Topic, text string) {
 				of[name] = true
 			}
 		}
-		own := chosen(cmd.Flags(), func(f *pflag.Flag) bool { return !of[f.Name] && !(others && f.Annotations[shared] != nil) })
+		own := chosen(cmd.Flags(), func(f *pflag.Flag) bool {
+			return !of[f.Name] && (!others || f.Annotations[shared] == nil)
+		})
 		fmt.Fprintf(w, "%s.\n\nUsage:\n  %s\n\nFlags:\n%s\n", cmd.Short, cmd.UseLine(), lines(own))
 		fmt.Fprintf(w, "More flags, which surepipe help TOPIC describes:\n")
 		for _, t := range topics {
