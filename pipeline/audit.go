@@ -6,8 +6,6 @@ import (
 	"math"
 	"runtime"
 
-	"golang.org/x/sync/errgroup"
-
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
@@ -205,30 +203,21 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	splits []folds.Split) (*Audit, error) {
 	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
-	for _, split := range splits {
-		g.Go(func() error {
-			r, err := s.instances[0].without(inner, split)
-			if err != nil {
-				return err
-			}
-			defer r.release()
+	err := s.instances[0].without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
+		func(ctx context.Context, _ int, r *refit) error {
 			from := start{}
 			if s.chained {
 				from.held = heldBy(p)
 			}
-			mu, _, err := r.at(inner, p.Weights, from)
-			if err != nil {
-				return err
+			mu, _, err := r.at(ctx, p.Weights, from)
+			for k, i := range r.split.Out {
+				if err == nil {
+					errs[i] = at(i, mu[k], s.y[i])
+				}
 			}
-			for _, i := range split.Out {
-				errs[i] = at(i, mu[i], s.y[i])
-			}
-			return nil
+			return err
 		})
-	}
-	if err := g.Wait(); err != nil {
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

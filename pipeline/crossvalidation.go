@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"runtime"
 
-	"golang.org/x/sync/errgroup"
-
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/risk"
-	"surepipe/risk/folds"
 	"surepipe/vjp"
 )
 
@@ -52,23 +49,21 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 	}
 	on := s.instances[0]
 	for repeat := range s.o.Folds.Times() {
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(workers)
 		splits := s.o.Folds.Splits(d, repeat)
 		failed := make([][]int, len(splits))
-		for k, split := range splits {
+		for _, split := range splits {
 			for _, i := range split.Out {
 				v.times[i]++
 			}
-			g.Go(func() (err error) {
-				failed[k], err = on.validate(ctx, split, at, v.sums)
-				if err != nil && ctx.Err() == nil {
-					err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
-				}
-				return err
-			})
 		}
-		if err := g.Wait(); err != nil {
+		err := on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
+			failed[k], err = r.validate(ctx, at, v.sums)
+			if err != nil && ctx.Err() == nil {
+				err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		v.fits += len(splits)
@@ -83,13 +78,9 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 }
 
 // validate fits one fold along the chains of the grid, and adds the errors of what it leaves out.
-func (s *instance) validate(ctx context.Context, split folds.Split, at func(i int, mu, y float64) float64,
-	sums [][]float64) (failed []int, err error) {
-	r, err := s.without(ctx, split)
-	if err != nil {
-		return nil, err
-	}
-	defer r.release()
+func (r *refit) validate(ctx context.Context, at func(i int, mu, y float64) float64, sums [][]float64) (failed []int,
+	err error) {
+	s := r.of
 	failed = make([]int, len(sums))
 	for _, c := range s.chains() {
 		if c.end <= s.begin() || c.first >= s.part.end {
@@ -120,8 +111,8 @@ func (r *refit) follow(ctx context.Context, c chain, at func(i int, mu, y float6
 		}
 		from.held = b
 		failed[i] += r.failed - before
-		for _, o := range r.split.Out {
-			sums[i][o] += at(o, mu[o], s.y[o])
+		for k, o := range r.split.Out {
+			sums[i][o] += at(o, mu[k], s.y[o])
 		}
 	}
 	return nil
