@@ -9,6 +9,7 @@ import (
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 )
 
 // Auditing says whether the chosen point of a sweep is audited.
@@ -71,21 +72,19 @@ func (a *Audit) Correlates() bool {
 // Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
-	one := func(code, format string, args ...any) []Warning {
-		return []Warning{{Code: code, Text: fmt.Sprintf(format, args...)}}
-	}
 	switch {
 	case a.By == "runs" && !a.Correlates():
 	case a.By == "runs":
-		return one(Correlated, "runs of %d observations that are left out are predicted with an error of "+
+		return []Warning{warning.Correlated.With("runs of %d observations that are left out are predicted with an "+
+			"error of "+
 			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
-			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)
+			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
-		return one(CriterionDisagrees, "the error of prediction is %.4g ± %.2g by fits without %d "+
+		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %.2g by fits without %d "+
 			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
 			"the criterion cv, with groups or blocks where observations belong together", a.Error, a.StdErr,
-			a.Observations, label, a.Says, math.Abs(a.Bars))
+			a.Observations, label, a.Says, math.Abs(a.Bars))}
 	}
 	return nil
 }
@@ -183,6 +182,9 @@ func everyFifth(f folds.Folds, d int) []folds.Split {
 // said is what a criterion of prediction says of each observation, nil where none does.
 func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 	rule := s.o.Criterion.Rule()
+	if rule.Blocks && p.LGO != nil {
+		return rule.Name, p.LeftOutTogether
+	}
 	if byDiagonal := rule.Diagonal || !rule.Predicts; byDiagonal && p.LeftOut != nil && !math.IsNaN(p.ALO) {
 		return risk.ALO, p.LeftOut
 	}
@@ -203,20 +205,22 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	splits []folds.Split) (*Audit, error) {
 	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
-	err := s.instances[0].without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
-		func(ctx context.Context, _ int, r *refit) error {
-			from := start{}
-			if s.chained {
-				from.held = heldBy(p)
-			}
-			mu, _, err := r.at(ctx, p.Weights, from)
-			for k, i := range r.split.Out {
-				if err == nil {
-					errs[i] = at(i, mu[k], s.y[i])
+	err := s.onDevice(ctx, func(on *instance) error {
+		return on.without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
+			func(ctx context.Context, _ int, r *refit) error {
+				from := start{}
+				if s.chained {
+					from.held = heldBy(p)
 				}
-			}
-			return err
-		})
+				mu, _, err := r.at(ctx, p.Weights, from)
+				for k, i := range r.split.Out {
+					if err == nil {
+						errs[i] = at(i, mu[k], s.y[i])
+					}
+				}
+				return err
+			})
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -12,6 +12,7 @@ import (
 	"surepipe/problems"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 )
 
 // audited are the audits of a sweep of a problem by a criterion.
@@ -74,7 +75,7 @@ func TestAuditByGroupsFindsWhatGCVDoesNotKnow(t *testing.T) {
 		for _, a := range audited(t, "ridge", data, grid, pipeline.SweepOptions{Folds: folds.Folds{Groups: labels},
 			Criterion: risk.GCV}) {
 			if a.Disagrees() && a.Error > a.Says && len(a.Warnings()) == 1 &&
-				a.Warnings()[0].Code == pipeline.CriterionDisagrees {
+				a.Warnings()[0].Is(warning.CriterionDisagrees) {
 				found++
 			}
 		}
@@ -104,7 +105,7 @@ func TestRunsFindCorrelatedNoise(t *testing.T) {
 				y[i] = 2*math.Sin(float64(i)/16) + e/2
 			}
 			for _, a := range audited(t, "whittaker", problems.Data{Y: y}, grid, pipeline.SweepOptions{}) {
-				if a.By == "runs" && len(a.Warnings()) == 1 && a.Warnings()[0].Code == pipeline.Correlated {
+				if a.By == "runs" && len(a.Warnings()) == 1 && a.Warnings()[0].Is(warning.Correlated) {
 					marked++
 				}
 			}

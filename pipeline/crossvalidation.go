@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"runtime"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/risk"
+	"surepipe/risk/warning"
 	"surepipe/vjp"
 )
 
@@ -47,24 +50,33 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 			workers = max(workers, runtime.GOMAXPROCS(0))
 		}
 	}
-	on := s.instances[0]
 	for repeat := range s.o.Folds.Times() {
 		splits := s.o.Folds.Splits(d, repeat)
 		failed := make([][]int, len(splits))
+		var sums [][]float64
+		err := s.onDevice(ctx, func(on *instance) error {
+			sums = make([][]float64, n)
+			for i := range sums {
+				sums[i] = make([]float64, d)
+			}
+			return on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
+				failed[k], err = r.validate(ctx, at, sums)
+				if err != nil && ctx.Err() == nil {
+					err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for i, some := range sums {
+			floats.Add(v.sums[i], some)
+		}
 		for _, split := range splits {
 			for _, i := range split.Out {
 				v.times[i]++
 			}
-		}
-		err := on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
-			failed[k], err = r.validate(ctx, at, v.sums)
-			if err != nil && ctx.Err() == nil {
-				err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
-			}
-			return err
-		})
-		if err != nil {
-			return err
 		}
 		v.fits += len(splits)
 		for _, f := range failed {
@@ -136,9 +148,9 @@ func (v *validation) put(r *Risk, i int) {
 		}
 	}
 	if v.failed[i] > 0 {
-		r.Doubts = append(r.Doubts, Warning{Code: NotConverged, Text: fmt.Sprintf("%d of %d fits without a fold did "+
+		r.Doubts = append(r.Doubts, warning.NotConverged.With("%d of %d fits without a fold did "+
 			"not converge; allow more iterations, accept a larger tolerance, or try another solver", v.failed[i],
-			v.fits)})
+			v.fits))
 	}
 	mean := risk.OverUnits(units, left)
 	r.CV = &mean

@@ -4,10 +4,8 @@ import (
 	"math"
 
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 )
-
-// NoteRowsInGroups is the code of a note: rows of a table that share a value are alike.
-const NoteRowsInGroups = "rows-in-groups"
 
 // mostAlike is the number of standard deviations by which residuals may agree within the values of a column. There are
 // many columns, and residuals of a fit are a little dependent.
@@ -37,9 +35,10 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 		}
 	}
 	if most > mostAlike {
-		notes.Add(NoteRowsInGroups, "rows with the same %s have residuals that agree, %.2g standard deviations beyond "+
+		notes.Add(warning.RowsInGroups, "rows with the same %s have residuals that agree, %.2g standard deviations "+
+			"beyond "+
 			"chance: if they belong together, such as visits of a patient, new ones are predicted worse than "+
-			"the criteria say; leave them out together, --groups %s with --criterion cv (or the effect of %s is "+
+			"the criteria say; leave them out together, --groups %s (or the effect of %s is "+
 			"no straight line)", name, most, name, name)
 	}
 }

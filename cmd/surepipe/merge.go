@@ -17,6 +17,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/draw"
 )
@@ -283,7 +284,7 @@ func (f *mergeCommand) refine(run *sweepCommand, set *study.Shards, known []stud
 			s.Options.Sigma2RelStdErr = *h.Sigma2RelStdErr
 		}
 		run.sweep = s
-		run.note(study.NewNote(study.NoteNotRefined, "the minimizer is that of the grid: the same surepipe sweep with "+
+		run.note(study.NewNote(warning.NotRefined, "the minimizer is that of the grid: the same surepipe sweep with "+
 			"--jsonl %s --resume refines it", f.jsonl))
 		s.Axes, err = h.Axes()
 		return err

@@ -13,6 +13,7 @@ import (
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/draw"
 	"surepipe/study/load"
@@ -238,7 +239,7 @@ func (f *monteCarloCommand) run() error {
 	}
 	var doubts []pipeline.Warning
 	m.File = study.File{Path: f.jsonl, Resume: f.resume, Warn: func(text string) {
-		doubts = append(doubts, f.print(study.Notes{study.NewNote(study.NoteLog, "%s", text)})...)
+		doubts = append(doubts, f.print(study.Notes{study.NewNote(warning.EarlierSamples, "%s", text)})...)
 	}}
 	if f.jsonl != "" {
 		whole := study.NewMonteCarloHeader(f.settings(), rest, job.Device())

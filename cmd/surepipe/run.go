@@ -14,8 +14,8 @@ import (
 type runCommand struct {
 	estimation
 	outputFlags
-	asJSON, explain bool
-	imageRisk       bool
+	asJSON, explain  bool
+	imageRisk, audit bool
 
 	line *bar.Line
 }
@@ -54,8 +54,11 @@ Results go to standard output, everything else to standard error.
 		cli.Flag{Name: "json", To: &f.asJSON, Usage: "print one JSON object"},
 		cli.Flag{Name: "image-risk", To: &f.imageRisk, Usage: "also estimate the risk of the image itself, in what " +
 			"the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more"},
+		cli.Flag{Name: "audit", To: &f.audit, Usage: "also compare what alo, or gcv, says of some observations with " +
+			"a few fits without them: a random twentieth, or groups or blocks"},
 		cli.Flag{Name: "explain", To: &f.explain, Usage: "also print what was chosen based on the structure of the " +
 			"problem (method, derivative, linear systems), and why; --json always has this, as choices"})
+	cli.Bind(cmd, f.foldFlags()...)
 	f.registerPicture(cmd)
 	return cmd
 }
@@ -72,7 +75,7 @@ func (f *runCommand) run() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.Keep.B = f.out != "" || f.coefficients.wanted() || f.picture.Wanted()
+	f.Keep.B = f.out != "" || f.audit || f.coefficients.wanted() || f.picture.Wanted()
 	f.Keep.NoMuHat = !f.Keep.B
 	f.line = bar.New(f.cmd)
 	defer f.line.Close()
@@ -104,6 +107,9 @@ func (f *runCommand) report(fit *surepipe.Fit) error {
 	c, unwritten, err := f.write(&f.outputFlags, fit)
 	if err == nil && f.imageRisk {
 		err = fit.Project(f.cmd.Context())
+	}
+	if err == nil && f.audit {
+		_, err = fit.Audit(f.cmd.Context())
 	}
 	if err != nil {
 		return err
