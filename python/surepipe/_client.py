@@ -22,6 +22,7 @@ from ._errors import SurepipeError, error_of
 
 PROTOCOL = 1
 INLINE = 1 << 20  # bytes of the largest array that a message holds
+MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
 SHORTEST = 1.0  # seconds before progress is shown
 
 
@@ -335,7 +336,11 @@ class Request:
             save_npz(path, a.tocsc(), compressed=False)
             options[key] = path
             return None
-        return self.worker.array(a, self.files)
+        sent = self.worker.array(a, self.files)
+        stays = options.get("problem") in ("lasso", "elastic-net") and options.get("loss", "squared") == "squared"
+        if key == "X" and stays and "npy" in sent and a.nbytes >= MAPPED:
+            options.setdefault("storage", "mapped")
+        return sent
 
     def ask(self, method, **params):
         """Asks about the estimator, which is opened before the first time."""
