@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 
 import numpy as np
 
@@ -296,7 +297,9 @@ class Progress:
             return
         if self.bar is None:
             try:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of widgets that are not installed
+                    from tqdm.auto import tqdm
             except ImportError:
                 self.off = True
                 return
