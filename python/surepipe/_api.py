@@ -158,7 +158,7 @@ def risk(f, y, *weights, sigma2, **options):
 
     y is an array of any shape with noise of the variance sigma2, a number or "auto" (an image's smoothest blocks).
     f is called with perturbed copies of y, about as often as queries= says, with the weights after it: at most three
-    numbers. divergence="coupled-bootstrap" is for functions that jump.
+    numbers. divergence="antithetic" is for functions that jump.
     """
     y = np.asarray(y, float)
     names = ["lambda", "lambda2", "gamma"][:len(weights)]
