@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
@@ -211,23 +209,23 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	splits []folds.Split) (*Audit, error) {
 	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
-	for _, split := range splits {
-		g.Go(func() error {
-			return s.onDevice(inner, func(on *instance) error {
-				mu, err := on.auditFit(inner, p, split)
-				if err != nil {
-					return err
+	err := s.onDevice(ctx, func(on *instance) error {
+		return on.without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
+			func(ctx context.Context, _ int, r *refit) error {
+				from := start{}
+				if s.chained {
+					from.held = heldBy(p)
 				}
-				for _, i := range split.Out {
-					errs[i] = at(i, mu[i], s.y[i])
+				mu, _, err := r.at(ctx, p.Weights, from)
+				for k, i := range r.split.Out {
+					if err == nil {
+						errs[i] = at(i, mu[k], s.y[i])
+					}
 				}
-				return nil
+				return err
 			})
-		})
-	}
-	if err := g.Wait(); err != nil {
+	})
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -258,19 +256,4 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 		a.Bars = math.Log(a.Error/a.Says) / math.Hypot(difference.StdErr/most, share)
 	}
 	return a, nil
-}
-
-// auditFit is the estimate at a point without what a split leaves out.
-func (s *instance) auditFit(ctx context.Context, p *SweepPoint, split folds.Split) ([]float64, error) {
-	r, err := s.without(ctx, split)
-	if err != nil {
-		return nil, err
-	}
-	defer r.release()
-	from := start{}
-	if s.chained {
-		from.held = heldBy(p)
-	}
-	mu, _, err := r.at(ctx, p.Weights, from)
-	return mu, err
 }
