@@ -159,6 +159,9 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Units < 2 {
+		return all, nil // one group, or one block, has no bar
+	}
 	if f.Groups != nil {
 		a.By = "groups"
 	} else if f.Blocks > 0 {

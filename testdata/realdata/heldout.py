@@ -163,7 +163,7 @@ KINDS = {
     "series": ("single values", series, "gcv,alo,cv"),
     "runs of series": ("runs of 8 values", lambda *a: series(*a, run=8), "gcv,alo,cv"),
     "grouped": ("groups", lambda p, d, c, r: table(p, d, c, r, d["groups"]), "gcv,alo,cv"),
-    "grouped with --groups": ("groups", lambda p, d, c, r: table(p, {**d, "by_groups": True}, c, r, d["groups"]), "cv"),
+    "grouped with --groups": ("groups", lambda p, d, c, r: table(p, {**d, "by_groups": True}, c, r, d["groups"]), "lgo,cv"),
 }
 
 
