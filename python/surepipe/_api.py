@@ -137,7 +137,7 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
     grids = grids_of(given)
     with request(problem, given) as r:
         path = swept(r, grids, wanted, coefficients)
-    tell(path.warnings)
+    tell(path.warnings, () if path.criterion == "gcv" else ("gcv-leverages",))
     return path
 
 
@@ -158,7 +158,7 @@ def risk(f, y, *weights, sigma2, **options):
 
     y is an array of any shape with noise of the variance sigma2, a number or "auto" (an image's smoothest blocks).
     f is called with perturbed copies of y, about as often as queries= says, with the weights after it: at most three
-    numbers. divergence="coupled-bootstrap" is for functions that jump.
+    numbers. divergence="antithetic" is for functions that jump.
     """
     y = np.asarray(y, float)
     names = ["lambda", "lambda2", "gamma"][:len(weights)]

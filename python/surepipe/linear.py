@@ -43,7 +43,7 @@ class _Regression(BaseEstimator):
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
-        return {"lam": "0.001max:max:40" if self.lam is None else self.lam}
+        return {"lam": "0.001max:max:30" if self.lam is None else self.lam}
 
     def _arrays(self, X):
         return {}
@@ -75,7 +75,7 @@ class _Regression(BaseEstimator):
             if fit.get(key) is not None:
                 setattr(self, name, float(fit[key]))
         self.n_iter_ = max(1, fit["solver"]["iterations"])
-        tell(self.warnings_, level=4)
+        tell(self.warnings_)
         return self
 
     def _linear(self, X):
