@@ -35,6 +35,8 @@ type SweepLine struct {
 	Result
 	// Digest is what the summary and --resume compare points by.
 	Digest *risk.Digest `json:"digest,omitempty"`
+	// Look is what a page shows of the fit, where one was asked for.
+	Look *Look `json:"look,omitempty"`
 }
 
 // SweepSummary is the last line of a sweep's JSON.

@@ -50,7 +50,7 @@ lines.`,
 	root.SetHelpCommand(cli.NewHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
 	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(),
-		newMerge(), newDenoise(), newWorker(), newInfo(), newCite(), cli.NewWarnings(), cli.NewMan())
+		newMerge(), newView(), newDenoise(), newWorker(), newInfo(), newCite(), cli.NewWarnings(), cli.NewMan())
 	cli.PlainNumbers(root)
 	return root
 }

@@ -165,3 +165,13 @@ func quantiles(images []figure.Image, share float64) (low, high float64) {
 	}
 	return low, high
 }
+
+// Middle is the image of an array of the shape, or the one in the middle of a series, complex numbers by their absolute
+// values; ok is false where it has none.
+func Middle(shape []int, isComplex bool, x []float64) (m figure.Image, ok bool) {
+	v := newView(shape, isComplex)
+	if v == nil {
+		return m, false
+	}
+	return v.take(x, v.frame(NoFrame)), true
+}
