@@ -27,6 +27,8 @@ type (
 	Coefficients = study.CoefficientsResult
 	// Prediction is what a fit predicts, and what is known of its error.
 	Prediction = predict.Prediction
+	// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
+	Array = study.Array
 )
 
 // Fit is an estimate at y. In JSON it is its Result.
@@ -150,20 +152,16 @@ func (f *Fit) Draw(p *draw.Picture, o draw.Origin) (err error) {
 	return err
 }
 
-// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
-type Array struct {
-	Shape   []int
-	Data    []float64
-	Complex bool
-}
-
 // MuHat is the estimate of the mean of y, or with a loss that is not squared the linear predictor.
 func (f *Fit) MuHat() Array {
 	p := f.job.Problem
-	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}))
+	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk),
+		Complex: p.MuComplex}))
 }
 
-func arrayOf(a dataio.Array) Array { return Array{a.Shape, a.Data, a.Complex} }
+func arrayOf(a dataio.Array) Array {
+	return Array{Shape: a.Shape, Data: a.Data, Complex: a.Complex}
+}
 
 // Image is what is looked for: the signal where the data are measurements of one, else mu_hat.
 func (f *Fit) Image() (Array, error) {
@@ -178,7 +176,7 @@ func (f *Fit) image() (a dataio.Array, err error) {
 	}
 	defer f.of.work.Done()
 	p := f.job.Problem
-	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}
+	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk), Complex: p.MuComplex}
 	switch {
 	case p.Signal != nil:
 		if a, err = study.Synthesize(p, f.risk.DenseB()); err != nil {

@@ -184,6 +184,9 @@ func everyFifth(f folds.Folds, d int) []folds.Split {
 // said is what a criterion of prediction says of each observation, nil where none does.
 func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 	rule := s.o.Criterion.Rule()
+	if rule.Blocks && p.LGO != nil {
+		return rule.Name, p.LeftOutTogether
+	}
 	if byDiagonal := rule.Diagonal || !rule.Predicts; byDiagonal && p.LeftOut != nil && !math.IsNaN(p.ALO) {
 		return risk.ALO, p.LeftOut
 	}

@@ -18,6 +18,7 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/risk/folds"
 	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/verify"
@@ -278,7 +279,8 @@ func TestSweepMinimizesTheCriterion(t *testing.T) {
 				continue
 			}
 			var points []pipeline.SweepPoint
-			o := pipeline.SweepOptions{Criterion: criterion, Options: pipeline.Options{Sigma2: sigma2}}
+			o := pipeline.SweepOptions{Criterion: criterion, Options: pipeline.Options{Sigma2: sigma2},
+				Folds: folds.Folds{Blocks: 2}}
 			for point, err := range pipeline.Sweep(t.Context(), c.y, c.Family, grid, o) {
 				if err != nil {
 					t.Fatal(err)

@@ -51,15 +51,13 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(warning.DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half "+
-			"its "+
-			"squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
+			"its squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
 			"or the implicit derivative", r.Lag)
 	}
 	if r.Undetermined > 0 {
 		add(warning.NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some "+
-			"directions "+
-			"only observations determine it at which the %s loss has no curvature; raise the loss's scale, such "+
-			"as Huber's delta, or the weight of the regularizer",
+			"directions only observations determine it at which the %s loss has no curvature; raise the loss's "+
+			"scale, such as Huber's delta, or the weight of the regularizer",
 			r.DivergenceLow, r.DivergenceHigh, r.LossTerms.Name)
 	} else if r.ambiguity() > doubtful {
 		add(warning.Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns "+
@@ -69,8 +67,7 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
 		add(warning.NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own "+
-			"error: "+
-			"another support, rank or clustering, with another divergence, is within that error; ask for a "+
+			"error: another support, rank or clustering, with another divergence, is within that error; ask for a "+
 			"smaller tolerance, or change the weight a little", r.SpaceMargin)
 	}
 	t := r.Terms()
@@ -82,7 +79,10 @@ func (r *Risk) Warnings() []Warning {
 	if r.ALOErr != nil {
 		add(warning.NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
-	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() &&
+	if r.LGOErr != nil {
+		add(warning.NoLeaveGroupOut, "there is no leave-group-out: %v", r.LGOErr)
+	}
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.LossTerms.FromZero() &&
 		spread > mostSpread*r.ALO {
 		other := "; compare cv"
 		if r.LossTerms != nil {
@@ -134,14 +134,6 @@ func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)
 			"solver "+
 			"sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
-}
-
-// fromZero reports whether the loss of a perfect fit is 0 at every observation. Where it is not, as with a
-// negative log-likelihood of counts without terms of y alone, the losses vary from one observation to the next
-// at the best fit too, and their mean may be negative.
-func (r *Risk) fromZero() bool {
-	t := r.LossTerms
-	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
 }
 
 // inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which

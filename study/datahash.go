@@ -39,7 +39,13 @@ func DataHash(data problems.Data) string {
 	if data.Weights != nil {
 		h.all(data.Weights)
 	}
+	if data.Offset != nil {
+		h.all(data.Offset)
+	}
 	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
+	if data.Mix != nil {
+		h.all(data.Mix)
+	}
 	if data.At != nil {
 		h.all(data.At)
 	}

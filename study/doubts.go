@@ -1,6 +1,8 @@
 package study
 
 import (
+	"math"
+
 	"surepipe/risk/warning"
 )
 
@@ -39,7 +41,7 @@ func (t *Tally) Doubts() (all Notes) {
 // Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
-	floored, tooLarge, doubted, missing, most, unsure := 0, 0, 0, 0, 0, 0
+	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
 	for _, l := range r.Lines {
 		if l.Terms().Floored() {
 			floored++
@@ -52,6 +54,9 @@ func (r *Swept) Doubts() (all Notes) {
 		}
 		if l.Unsure(r.Options.Criterion) {
 			unsure++
+		}
+		if v, _ := l.Value(r.Options.Criterion); math.IsNaN(v) {
+			withoutValue++
 		}
 		if r.Options.Criterion.Rule().Diagonal && l.ALOUnresolved > 0 {
 			missing, most = missing+1, max(most, l.ALOUnresolved)
@@ -79,6 +84,10 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.Unsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+
 			"leverages near 1: they compete by the sum of value and bar", unsure, s.Points,
 			r.Options.Criterion.Rule().Label)
+	}
+	if blocks := r.Options.Criterion.Rule().Blocks; blocks && withoutValue > 0 {
+		all.Add(warning.NoLeaveGroupOut, "leave-group-out is not known at %d of %d points, where groups decide a part "+
+			"of their own fit: the minimizer is that of the others; compare --criterion cv", withoutValue, s.Points)
 	}
 	if missing > 0 {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +

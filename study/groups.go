@@ -38,7 +38,7 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 		notes.Add(warning.RowsInGroups, "rows with the same %s have residuals that agree, %.2g standard deviations "+
 			"beyond "+
 			"chance: if they belong together, such as visits of a patient, new ones are predicted worse than "+
-			"the criteria say; leave them out together, --groups %s with --criterion cv (or the effect of %s is "+
+			"the criteria say; leave them out together, --groups %s (or the effect of %s is "+
 			"no straight line)", name, most, name, name)
 	}
 }

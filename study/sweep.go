@@ -111,6 +111,8 @@ func (s *Sweep) Run(ctx context.Context) (r *Swept, err error) {
 	family := s.Estimator.Family(s.Axes)
 	for point, err := range pipeline.Sweep(ctx, s.Data.Y, family, s.grid(), s.Options) {
 		switch {
+		case errors.Is(err, pipeline.ErrNoBlocks):
+			return r, Errorf("--criterion lgo: %w", err)
 		case errors.Is(err, pipeline.ErrNoDiagonal):
 			return r, Errorf("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, or "+
 				"choose another criterion", err)

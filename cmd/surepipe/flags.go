@@ -85,11 +85,14 @@ func (e *estimation) programFlags() []cli.Flag {
 		{Name: "exec", To: &p.Line, Usage: "a `command` in place of --problem: it reads y as .npy on standard input " +
 			"and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)"},
 		{Name: "divergence", To: &p.Divergence, Usage: "with --exec: monte-carlo, differences of a continuous " +
-			"estimator, or coupled-bootstrap, for any estimator, at noise (1 + alpha) sigma2",
+			"estimator; for any estimator antithetic or coupled-bootstrap, at noise (1 + alpha) sigma2; thinning for " +
+			"counts",
 			Values: request.Divergences()},
 		{Name: "eps", To: &p.Eps, Usage: "with --exec and monte-carlo: the step of the differences, in units of y; 0 " +
 			"stands for 0.01 sigma"},
-		{Name: "alpha", To: &p.Alpha, Usage: "with --exec and coupled-bootstrap: the share of noise that is added"},
+		{Name: "alpha", To: &p.Alpha, Usage: "elastic-net: with --lambda alone the penalty is lambda (alpha ||b||_1 " +
+			"+ (1 - alpha)/2 ||b||^2); with --exec and another --divergence than monte-carlo: the share of noise " +
+			"that is added, 0 for the default"},
 		{Name: "exec-timeout", To: &p.Timeout, Usage: "with --exec: kill the command after this time, such as 30s; 0 " +
 			"for no limit"},
 	}
@@ -115,8 +118,17 @@ func (e *estimation) dataFlags() []cli.Flag {
 		{Name: "drop", To: &t.Drop, Usage: "in a table: leave out these `columns`, separated by commas"},
 		{Name: "only", To: &t.Only, Usage: "in a table: only these `columns`, besides the response"},
 		{Name: "categorical", To: &t.Categorical, Usage: "in a table: `columns` of numbers that stand for categories"},
-		{Name: "weights", To: &t.Weights, Usage: "matrix-completion: in a table, the `column` of positive weights " +
-			"of the entries in the loss 1/2 sum_i w_i (mu_i - y_i)^2 (an archive has them as the array weights)"},
+		{Name: "weights", To: &t.Weights, Usage: "regressions, matrix-completion: in a table, the `column` of " +
+			"weights of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 or another (an archive has them " +
+			"as the array weights)"},
+		{Name: "offset", To: &t.Offset, Usage: "regressions: in a table, the `column` of what the linear predictor " +
+			"has besides X b (in an archive the array offset)"},
+		{Name: "exposure", To: &t.Exposure, Usage: "regressions: in a table, the `column` of the time, area or " +
+			"number from which y counts, whose logarithm is an offset (the array exposure)"},
+		{Name: "trials", To: &t.Trials, Usage: "--loss logistic: in a table, the `column` of the numbers of trials, " +
+			"of which y are the numbers of successes (the array trials)"},
+		{Name: "success", To: &t.Success, Usage: "--loss logistic: the `level` of a response of two levels, texts or " +
+			"numbers, that is 1 (default: the second in alphabetical order)"},
 		{Name: "na", To: &t.NA, Usage: naFlag},
 		{Name: "missing", To: &t.Missing, Usage: "in a table: what to do about missing values: error, drop (leave " +
 			"out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows " +
@@ -144,7 +156,7 @@ func (e *estimation) foldFlags() []cli.Flag {
 	rows := []cli.Flag{
 		{Name: "groups", To: &e.Table.Groups, Usage: "leave out observations of a group together: in a table the " +
 			"`column` of the groups, which is then no column of X; rows or cols of a matrix-completion; an array of " +
-			"--data, or a file with one, of whole numbers"},
+			"--data, or a file with one, of whole numbers. The criterion is then lgo by default"},
 		{Name: "blocks", To: &f.Blocks, Usage: "leave out runs of so many consecutive observations together"},
 	}
 	if e.cmd.Name() != "sweep" {

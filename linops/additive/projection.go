@@ -1,6 +1,7 @@
 package additive
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -21,6 +22,9 @@ type Projection interface {
 	Remove(z array.Batch)
 	// Diagonal is that of Pi; it must not be modified.
 	Diagonal() []float64
+	// Root holds R with W^{1/2} Pi W^{-1/2} = R* R, row-major, a row of length d for each of its rank; nil where it has
+	// many entries that are 0.
+	Root() []float64
 	// Determined marks the observations at which Pi_ii is 1; nil where there are none. It must not be modified.
 	Determined() []bool
 	// Weighted reports whether W is not the identity: Pi is then not symmetric.
@@ -48,6 +52,10 @@ func (c constant) Remove(z array.Batch) {
 }
 
 func (c constant) Diagonal() []float64 { return slices.Repeat([]float64{1 / float64(c)}, int(c)) }
+
+func (c constant) Root() []float64 {
+	return slices.Repeat([]float64{1 / math.Sqrt(float64(c))}, int(c))
+}
 
 func (constant) Determined() []bool { return nil }
 

@@ -39,10 +39,13 @@ type Data struct {
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
-	// Weights are those of the observations in the squared loss 1/2 sum_i w_i (mu_i - y_i)^2, one for
-	// each value of Y, where the specification has none of its own; nil for ones. The named problem
-	// that has them is matrix-completion.
+	// Weights are those of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 for the squared one, one for
+	// each value of Y, where the specification has none of its own; nil for ones. Of the named problems
+	// regressions and matrix-completion have them.
 	Weights []float64
+	// Offset is what the linear predictor has besides A b, in a loss that is not squared; nil for nothing. With the
+	// squared loss it has been subtracted from Y and Mu.
+	Offset []float64
 	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
 	// nil.
 	Frames []int
@@ -87,6 +90,9 @@ type Variant struct {
 	Anisotropic, Vectorial bool
 	// Order is that of a trend, or how often differences are taken, nil for its own.
 	Order *int
+	// Mix is alpha of an elastic net lambda (alpha ||b||_1 + (1 - alpha)/2 ||b||^2), from above 0 to 1; nil for one
+	// with two weights.
+	Mix *float64
 }
 
 // Origin is what is known of the files that data come from.

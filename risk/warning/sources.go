@@ -2,7 +2,7 @@ package warning
 
 // Warnings about data, a problem, its noise and files.
 var (
-	RelativeWeight = row(Kind{Code: "relative-weight", Run: true,
+	RelativeWeight = row(Kind{Code: "relative-weight", Run: true, Quiet: true,
 		Says: "a weight is a multiple of its maximum at this y, so that SURE is only approximately unbiased",
 		Do:   "give `--lambda` as a number where that matters"})
 	NoIntercept = row(Kind{Code: "no-intercept", Run: true,
@@ -29,6 +29,8 @@ var (
 		Says: "missing genotypes count as the mean of their column"})
 	UnequalSteps = row(Kind{Code: "unequal-steps", Severity: Caution,
 		Says: "the steps of a sequence's index differ, or are not known, and are taken for equal"})
+	Levels = row(Kind{Code: "levels", Says: "which level of a response of two is 1",
+		Do: "`--success` says otherwise"})
 	EqualNames     = row(Kind{Code: "equal-names", Says: "texts that are equal numbers count as one"})
 	IgnoredArrays  = row(Kind{Code: "ignored-arrays", Says: "the file has arrays that are not used"})
 	IgnoredColumns = row(Kind{Code: "ignored-columns", Says: "the file has columns that the fit does not use"})

@@ -28,11 +28,13 @@ type Contents struct {
 	Simulated bool
 	// Found lists the file's arrays in the file's order.
 	Found []string
+
+	observed observations
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
 var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
-	"mu", "sigma2", "lambda", "lambda2", "gamma"}
+	"offset", "exposure", "trials", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {
@@ -185,6 +187,11 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 	}
 	if l.Selection {
 		if data.Weights, err = a.weights(); err != nil {
+			return Contents{}, err
+		}
+	}
+	if l.Design {
+		if data.observed, err = a.observations(); err != nil {
 			return Contents{}, err
 		}
 	}

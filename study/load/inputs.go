@@ -62,7 +62,7 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	case f.Command:
 		data, err = f.readExec(sample, stacks)
 	case f.Specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.columns(), X: f.X, Y: f.Y,
 			Mu: f.Mu, Sample: sample, Stored: f.storedX}
 		if sample != nil {
 			files.Y = ""
@@ -84,6 +84,14 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 		return Contents{}, err
 	}
 	f.vary(&data.Data)
+	if data.Table != nil {
+		data.observed = data.Table.Beside
+	}
+	if data.observed != nil {
+		if err := f.observe(&data, data.observed); err != nil {
+			return Contents{}, f.InFile(err)
+		}
+	}
 	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}

@@ -18,15 +18,20 @@ import (
 // IgnoredText is the text of [warning.IgnoredArrays]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
+// Beside are columns of a table that are neither y nor columns of X.
+type Beside = design.Beside
+
 // Table says what the columns of a table are, and those of X.
 type Table struct {
 	Response, Index         string
 	Drop, Only, Categorical []string
 	Missing                 string
 	NA                      []string // nil for the default
-	Weights                 string
-	Groups                  string
-	Standardize             bool
+	Beside
+	// Success is the level of a response that is 1, "" for the second of two.
+	Success     string
+	Groups      string
+	Standardize bool
 }
 
 // mostSpread is the ratio of the standard deviations of columns from which their units are likely
@@ -53,7 +58,7 @@ func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
-		Weights: t.Weights, NA: t.NA,
+		Beside: t.Beside, NA: t.NA, Coding: design.Coding{Success: t.Success},
 	}
 	if t.Response != "" {
 		o.Groups = t.Groups
@@ -64,9 +69,18 @@ func (t *Table) options() design.Options {
 	return o
 }
 
+// columns are the options of the table, with the levels that the loss takes.
+func (f *Source) columns() design.Options {
+	o := f.Table.options()
+	if k, err := f.LossOf().Kind(); err == nil {
+		o.Levels = k.Levels
+	}
+	return o
+}
+
 // tableOptions are those of a table that is read for the command.
 func (in *inputs) tableOptions() design.Options {
-	o := in.Table.options()
+	o := in.columns()
 	o.Files = in.files()
 	return o
 }
@@ -234,6 +248,10 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	}
 	if data.Entries != nil {
 		merged = append(merged, data.Entries.Merged...)
+	}
+	if t := data.Table; t != nil && len(t.Design.Levels) == 2 {
+		n.Add(warning.Levels, "column %q: %.40q is 1 and %.40q is 0; --success says which is 1", t.Design.Response,
+			t.Design.Levels[1], t.Design.Levels[0])
 	}
 	if len(merged) > 0 {
 		n.Add(warning.EqualNames, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))

@@ -73,6 +73,9 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	if to.Predictions, err = m.fit.PredictRows(rows.X); err != nil {
 		return study.Errorf("%s: %w", path, err)
 	}
+	for i, v := range rows.Offset {
+		to.Predictions[i] += v
+	}
 	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
 	if len(rows.Ignored) > 0 {
 		to.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",

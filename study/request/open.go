@@ -64,6 +64,9 @@ func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options 
 		KeepGoing: r.Keep.Going,
 	}
 	r.Trace.Options(&o)
+	if r.Folds.Groups != nil || r.Folds.Blocks > 0 {
+		o.LeaveOut = &r.Folds
+	}
 	if r.Verify {
 		o.Verify = &verify.Options{}
 	}

@@ -44,6 +44,7 @@ func methods() []method {
 		row("predict", true, "predict new rows, or entries of a matrix, from a fit", predict),
 		row("audit", true, "fit, and compare what a criterion says of some observations with fits without them", audit),
 		row("denoise", true, "denoise an image, with weights that SURE chooses", denoise),
+		row("denoise_series", true, "denoise a series of images, as surepipe denoise", denoiseSeries),
 		row("sigma2", true, "estimate the variance of the noise", sigma2),
 		row("risk", true, "the risk of a function of the client's, which is called back for its values", riskOf),
 		row("close", false, "release an estimator or a fit", closeOne),
