@@ -30,8 +30,8 @@ type Sweep struct {
 	// Begin, if not nil, is called before the first point, and Point with each of them, in order.
 	Begin func() error
 	Point func(SweepLine) error
-	// Look, if not nil, makes what a page shows of the fit of each new point, which its line then has. It is called from
-	// many goroutines.
+	// Look, if not nil, makes what a page shows of the fit of each new point, which its line then has. It is called
+	// from many goroutines.
 	Look func(pipeline.Risk) *Look
 	// Finish, if not nil, is called when all points are known, and may complete the summary, which is then kept.
 	Finish func(*Swept) error

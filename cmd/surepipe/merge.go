@@ -135,7 +135,8 @@ type merger struct {
 // mergers are those of the runs, by their units.
 var mergers = map[string]merger{
 	study.SampleUnit: {[]string{"plot", "running", "report"}, (*mergeCommand).samples},
-	study.ChainUnit:  {append([]string{"csv", "plot", "out", "no-refine", "report"}, fileFlags...), (*mergeCommand).sweep},
+	study.ChainUnit: {append([]string{"csv", "plot", "out", "no-refine", "report"}, fileFlags...),
+		(*mergeCommand).sweep},
 }
 
 // errIncomplete is returned after the missing shards have been printed.
@@ -227,7 +228,8 @@ func (f *mergeCommand) samples(set *study.Shards) error {
 		return err
 	}
 	m.Tally.Warnings = slices.Clone(m.Tally.Notes)
-	return run.sumUp(f.cmd, m.Tally, study.Throughput{}, f.figures, f.page, m.Problem, m.D, cli.Origin(run.cmd, whole.Data))
+	return run.sumUp(f.cmd, m.Tally, study.Throughput{}, f.figures, f.page, m.Problem, m.D,
+		cli.Origin(run.cmd, whole.Data))
 }
 
 // sweep writes the points of the grid, refines the minimizer unless that is not wanted, and sums up.

@@ -116,6 +116,12 @@ func TestPageOfATable(t *testing.T) {
 	if want := fmt.Sprintf("λ = %.4g", float64(*summary.Minimizer.Lambda)); !strings.Contains(at(), want) {
 		t.Errorf("at the minimum the page says %q, expected %q", at(), want)
 	}
+	// What is unpacked are y and the fits: their distances are the residuals of the lines.
+	if worst := b.eval(`Math.max(...model.order.map(k => { const p = model.points.get(k), y = numbers(frame("data"));
+		const e = minus(y, numbers(frame("fit", p))); return Math.abs(e.reduce((s, v) => s + v * v, 0) / p.residual - 1); }))`,
+	); worst.(float64) > 1e-2 {
+		t.Errorf("the residuals of what the page shows are off by a share of %g", worst)
+	}
 	if paths := b.eval("built.length"); paths.(float64) < 6 {
 		t.Errorf("the page has %v panels", paths)
 	}

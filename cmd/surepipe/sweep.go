@@ -284,7 +284,8 @@ func (f *sweepCommand) follow(out io.Writer, show func(*study.Swept) error) erro
 	f.line.Close()
 	switch {
 	case r.Summary.Summary:
-		err = cmp.Or(f.unwritten, err, f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) { d.Sweep(r) }), show(r))
+		unwritten := f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) { d.Sweep(r) })
+		err = cmp.Or(f.unwritten, unwritten, err, show(r))
 		f.print(r.Doubts())
 	case errors.Is(err, context.Canceled) && f.jsonl != "":
 		f.say("%d points are in %s; continue with --resume", len(r.Lines), f.jsonl)

@@ -95,8 +95,8 @@ func (l *Looker) measured(look *study.Look, fitted []float64) {
 	for i, v := range y {
 		residual[i] = v - fit[i]
 	}
-	if m, ok := draw.Middle(shape, false, residual); ok {
-		look.Correlation = around(luminance(m.Pixels, max(m.Channels, 1)), m.Rows, m.Cols)
+	if rows, cols, channels, pixels, ok := draw.Middle(shape, false, residual); ok {
+		look.Correlation = around(luminance(pixels, channels), rows, cols)
 	} else if len(shape) == 1 {
 		look.Correlation = along(residual)
 	}
@@ -107,21 +107,21 @@ func (l *Looker) array(shape []int, isComplex bool, x []float64) *study.Picture 
 	if isComplex && len(shape) == 2 || len(shape) == 0 {
 		return nil
 	}
-	m, ok := draw.Middle(shape, isComplex, x)
+	height, width, channels, pixels, ok := draw.Middle(shape, isComplex, x)
 	if !ok {
 		return places("sequence", x)
 	}
-	channels, side := max(m.Channels, 1), 1
-	for (m.Rows/side)*(m.Cols/side)*channels > l.pixels && side < min(m.Rows, m.Cols) {
+	side := 1
+	for (height/side)*(width/side)*channels > l.pixels && side < min(height, width) {
 		side++
 	}
 	// Rows and columns beyond the last whole block are left out.
-	rows, cols := m.Rows/side, m.Cols/side
+	rows, cols := height/side, width/side
 	small := make([]float64, rows*cols*channels)
 	for i := range rows * side {
 		for j := range cols * side {
 			for c := range channels {
-				small[((i/side)*cols+j/side)*channels+c] += m.Pixels[(i*m.Cols+j)*channels+c] / float64(side*side)
+				small[((i/side)*cols+j/side)*channels+c] += pixels[(i*width+j)*channels+c] / float64(side*side)
 			}
 		}
 	}

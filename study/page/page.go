@@ -2,9 +2,9 @@
 // on the loopback address while a run writes its lines.
 //
 // A [Document] is a header, the lines of points and the summary as the file of a run has them, and the pictures of the
-// points ([Looker]), which are packed together. The page, page.html with page.css, page.js and panels.js and the curves
-// of uPlot, reads the keys of the lines: a panel of it is a row of a table in panels.js. [Server] sends the lines one by
-// one.
+// points ([Looker]), which are packed together. The page reads the keys of the lines: page.js holds them and moves,
+// a panel is a row of the table in panels.js, made there, in curves.js (by uPlot) or in pictures.js. [Server] sends the
+// lines one by one.
 package page
 
 import (
@@ -32,6 +32,10 @@ var (
 	ownScript string
 	//go:embed panels.js
 	panels string
+	//go:embed curves.js
+	curves string
+	//go:embed pictures.js
+	pictures string
 	//go:embed uplot/uPlot.iife.min.js
 	plotScript string
 	//go:embed uplot/uPlot.min.css
@@ -182,7 +186,7 @@ func (d *Document) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	script := "/* uPlot\n" + plotLicence + "*/\n" + plotScript + "\n" + ownScript + panels
+	script := "/* uPlot\n" + plotLicence + "*/\n" + plotScript + "\n" + ownScript + panels + curves + pictures
 	style := plotStyle + ownStyle
 	connect := "'none'"
 	if d.Live {

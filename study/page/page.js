@@ -1,8 +1,19 @@
 "use strict";
 // The model: lines of a run's file, taken one by one, and the pictures of its points.
 const doc = JSON.parse(document.getElementById("data").textContent);
-const model = { header: null, summary: null, points: new Map(), series: {}, frames: { fit: new Map(), signal: new Map(),
-  data: new Map() }, order: [], at: 0, held: null, shown: null, criterion: null, moved: false };
+const model = {
+  header: null,
+  summary: null,
+  points: new Map(),
+  series: {},
+  frames: { fit: new Map(), signal: new Map(), data: new Map() },
+  order: [],
+  at: 0,
+  held: null,
+  shown: null,
+  criterion: null,
+  moved: false,
+};
 
 const $ = (id) => document.getElementById(id);
 // make makes an element. Text is only ever text.
@@ -25,8 +36,10 @@ function digits(v, n = 5) {
   return String(Number(v.toPrecision(n))).replace("-", "−");
 }
 const symbols = { lambda: "λ", lambda2: "λ2", gamma: "γ" };
-const axes = () => (model.header && model.header.grid ? model.header.grid.map((g) => g.weight) :
-  ["lambda", "lambda2", "gamma"].filter((w) => current() && finite(current()[w])).slice(0, 1));
+const axes = () =>
+  model.header && model.header.grid
+    ? model.header.grid.map((g) => g.weight)
+    : ["lambda", "lambda2", "gamma"].filter((w) => current() && finite(current()[w])).slice(0, 1);
 const isSweep = () => !!(model.header && model.header.grid);
 const isMany = () => Object.keys(model.series).length > 0;
 const first = () => model.points.values().next().value;
@@ -40,10 +53,16 @@ function value(p, key) {
   return finite(v) ? v : null;
 }
 const label = (c) => (doc.criteria[c] || {}).label || c;
-const trusted = (p) => p.solver && p.solver.converged && p.derivative_converged !== false &&
+const trusted = (p) =>
+  p.solver &&
+  p.solver.converged &&
+  p.derivative_converged !== false &&
   !(p.verification && p.verification.passed === false);
-const weightsText = (p) => ["lambda", "lambda2", "gamma"].filter((w) => p[w] !== undefined)
-  .map((w) => symbols[w] + " = " + digits(p[w], 4)).join(", ");
+const weightsText = (p) =>
+  ["lambda", "lambda2", "gamma"]
+    .filter((w) => p[w] !== undefined)
+    .map((w) => symbols[w] + " = " + digits(p[w], 4))
+    .join(", ");
 
 // best is the minimizer, that of the summary or the least so far, and chosen the point that the rule chooses.
 function best() {
@@ -55,7 +74,8 @@ function best() {
   }
   return least;
 }
-const chosen = () => (model.summary && model.summary.chosen ? model.points.get(model.summary.chosen.index) : null) || best();
+const chosen = () =>
+  (model.summary && model.summary.chosen ? model.points.get(model.summary.chosen.index) : null) || best();
 const key = (p) => (p.index === undefined ? 0 : p.index);
 
 // take takes a record.
@@ -84,10 +104,13 @@ async function unpack(packs) {
       const raw = Uint8Array.from(atob(p.pixels), (c) => c.charCodeAt(0));
       const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
       const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-      const n = p.shape.reduce((a, b) => a * b, 1), wide = p.codes > 255, mask = wide ? 65535 : 255;
+      const n = p.shape.reduce((a, b) => a * b, 1),
+        wide = p.codes > 255,
+        mask = wide ? 65535 : 255;
       let before = new Uint16Array(n);
       p.at.forEach((at, k) => {
-        const codes = new Uint16Array(n), from = k * n * (wide ? 2 : 1);
+        const codes = new Uint16Array(n),
+          from = k * n * (wide ? 2 : 1);
         for (let i = 0; i < n; i++) {
           codes[i] = (before[i] + bytes[from + i] + (wide ? bytes[from + n + i] << 8 : 0)) & mask;
         }
@@ -107,14 +130,19 @@ const frame = (what, p) => (what === "data" ? model.frames.data.values().next().
 
 // settle orders the points and shows all that changed.
 function settle() {
-  const here = model.order[model.at], names = axes().slice().reverse();
+  const here = model.order[model.at],
+    names = axes().slice().reverse();
   model.order = [...model.points.keys()].sort((a, b) => {
-    const p = model.points.get(a), q = model.points.get(b);
+    const p = model.points.get(a),
+      q = model.points.get(b);
     for (const w of names) if (p[w] !== q[w]) return p[w] - q[w];
     return a - b;
   });
-  model.criterion = model.criterion || (model.header && model.header.criterion) ||
-    ["sure", "gcv", "alo"].find((c) => first() && value(first(), c) !== null) || "sure";
+  model.criterion =
+    model.criterion ||
+    (model.header && model.header.criterion) ||
+    ["sure", "gcv", "alo"].find((c) => first() && value(first(), c) !== null) ||
+    "sure";
   const to = model.moved ? model.points.get(here) : chosen() || model.points.get(here);
   model.at = Math.max(0, to ? model.order.indexOf(key(to)) : 0);
   build();
@@ -123,7 +151,8 @@ function settle() {
 
 // The header, the slider and the keys.
 function heading() {
-  const a = about(), h = model.header || {};
+  const a = about(),
+    h = model.header || {};
   const problem = a.problem || h.problem || (h.settings || {}).problem || "surepipe";
   document.title = problem + " · " + doc.name;
   $("title").replaceChildren(problem + ", ", name(doc.name));
@@ -135,14 +164,21 @@ function heading() {
   if (isSweep()) parts.push(model.points.size + " weights, least " + label(h.criterion));
   if (model.summary && isMany()) parts.push(model.summary.samples + " samples");
   $("about").textContent = parts.join("  ·  ");
-  $("footer").replaceChildren("surepipe " + (a.version || doc.version) + (a.device ? " on " + a.device : ""),
-    make("span", { class: "keys" }, model.order.length > 1 ? " · keys: ← → weight, m minimum, c chosen, h hold, b blink" : ""));
+  $("footer").replaceChildren(
+    "surepipe " + (a.version || doc.version) + (a.device ? " on " + a.device : ""),
+    make(
+      "span",
+      { class: "keys" },
+      model.order.length > 1 ? " · keys: ← → weight, m minimum, c chosen, h hold, b blink" : "",
+    ),
+  );
 }
 function readout() {
   const p = current();
   if (!p) return;
   const parts = [weightsText(p), "df " + digits(p.divergence)];
-  const v = value(p, model.criterion), e = value(p, model.criterion + "_stderr");
+  const v = value(p, model.criterion),
+    e = value(p, model.criterion + "_stderr");
   if (v !== null) parts.push(label(model.criterion) + " " + digits(v) + (e !== null ? " ± " + digits(e, 2) : ""));
   if (p === best()) parts.push(model.summary ? "minimum" : "least so far");
   if (model.summary && p === chosen() && p !== best()) parts.push("chosen by " + model.summary.rule);
@@ -156,7 +192,9 @@ function move() {
   $("slider").max = Math.max(0, model.order.length - 1);
   $("slider").value = model.at;
   $("slider").setAttribute("aria-valuetext", current() ? weightsText(current()) : "");
-  $("slider-label").textContent = axes().map((w) => symbols[w]).join(", ");
+  $("slider-label").textContent = axes()
+    .map((w) => symbols[w])
+    .join(", ");
   $("to-chosen").hidden = !model.summary || chosen() === best();
   $("to-chosen").textContent = model.summary && model.summary.rule ? "chosen by " + model.summary.rule : "chosen";
   heading();
@@ -212,34 +250,61 @@ function start() {
   for (const r of doc.records || []) take(r);
   if (doc.live) return follow();
   settle();
-  requestAnimationFrame(() => setTimeout(async () => {
-    await unpack(doc.packs);
-    document.body.dataset.ready = "yes";
-    settle();
-  }));
+  requestAnimationFrame(() =>
+    setTimeout(async () => {
+      await unpack(doc.packs);
+      document.body.dataset.ready = "yes";
+      settle();
+    }),
+  );
 }
 function follow() {
   const from = new EventSource("events");
-  let waiting = false, work = Promise.resolve();
+  let waiting = false,
+    work = Promise.resolve();
   const later = () => {
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; work = work.then(settle); }, 150);
+    setTimeout(() => {
+      waiting = false;
+      work = work.then(settle);
+    }, 150);
   };
-  const say = (text) => { $("live").textContent = text; };
+  const say = (text) => {
+    $("live").textContent = text;
+  };
   const state = () => {
     const total = isSweep() ? model.header.grid.reduce((n, g) => n * g.points, 1) : 0;
-    say(model.summary ? "complete" : total ? "live: " + model.points.size + " of " + total +
-      " points of the grid" : "live: waiting for lines");
+    say(
+      model.summary
+        ? "complete"
+        : total
+          ? "live: " + model.points.size + " of " + total + " points of the grid"
+          : "live: waiting for lines",
+    );
   };
   from.onmessage = (m) => {
     const e = JSON.parse(m.data);
-    work = work.then(() => unpack(e.packs)).then(() => { e.records.forEach(take); state(); });
+    work = work
+      .then(() => unpack(e.packs))
+      .then(() => {
+        e.records.forEach(take);
+        state();
+      });
     later();
   };
-  from.addEventListener("caught", () => work.then(() => { document.body.dataset.ready = "yes"; state(); later(); }));
+  from.addEventListener("caught", () =>
+    work.then(() => {
+      document.body.dataset.ready = "yes";
+      state();
+      later();
+    }),
+  );
   from.addEventListener("again", () => {
-    work = work.then(() => { Object.assign(model, { header: null, summary: null, series: {} }); model.points.clear(); });
+    work = work.then(() => {
+      Object.assign(model, { header: null, summary: null, series: {} });
+      model.points.clear();
+    });
   });
   from.onerror = () => say("the program has ended, or cannot be reached");
 }
