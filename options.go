@@ -73,6 +73,9 @@ type Table struct {
 	Weights, Groups, Offset, Exposure, Trials string
 	// Success is the level of a response of two that is 1.
 	Success string
+	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
+	// their penalties, 0 for none, and bounds.
+	Factors, Lower, Upper []string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -120,7 +123,7 @@ type (
 // Problem is the name of an estimator.
 type Problem string
 
-// The problems. docs/ has a guide for each, and surepipe run --help their arrays.
+// The problems. docs/ has a guide for each, and surepipe help data their arrays.
 const (
 	OLS              Problem = "ols"
 	Ridge            Problem = "ridge"
@@ -189,7 +192,9 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
-		{"effects", &r.EffectNames, o.Effects},
+		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
+		{"lower", &r.Lower, o.Table.Lower},
+		{"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
 	}

@@ -46,7 +46,11 @@ func (a *assembly) build(hyper Hyper) error {
 	if err := a.checkTerms(); err != nil {
 		return err
 	}
-	p, penalties := a.p, a.parts.Penalties
+	p := a.p
+	penalties, err := a.coordinates(a.parts.Penalties)
+	if err != nil {
+		return err
+	}
 	if p.constant > 0 {
 		penalties = append(penalties[:len(penalties):len(penalties)], intercept())
 	}
@@ -58,7 +62,6 @@ func (a *assembly) build(hyper Hyper) error {
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
 		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}
-	var err error
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}

@@ -24,8 +24,9 @@ import (
 type pageFlag struct{ report string }
 
 func (f *pageFlag) register(cmd *cobra.Command, more string) {
-	cli.Bind(cmd, cli.Flag{Name: "report", To: &f.report, Usage: "write a page to look at to this .html `file`, " +
-		"which needs no network" + more, Role: cli.Writes, Extensions: []string{"html"}})
+	cli.Bind(cmd, cli.Flag{Name: "report", To: &f.report, Brief: "write a page to look at: .html",
+		Usage: "write a page to look at to this .html `file`, which needs no network" + more, Role: cli.Writes,
+		Extensions: []string{"html"}})
 }
 
 // check rejects a name of another format.

@@ -49,6 +49,10 @@ type Variant struct {
 	Degree *int
 	// Mix is alpha of the elastic net, nil for one with two weights.
 	Mix *float64
+	// Factors, Lower and Upper are NAME=NUMBER for the coefficients of columns, or those whose names match a pattern,
+	// or NUMBER for all: factors of their penalties, and bounds. ColumnGroups is a file of the groups of columns.
+	Factors, Lower, Upper []string
+	ColumnGroups          string
 }
 
 // Variance is what was found of sigma2 when the data were read.
