@@ -105,9 +105,11 @@ def table(program, data, criterion, rng, groups=None):
 
 
 def mean(error, unit):
-    """The mean, and its standard error over units."""
-    total = np.bincount(unit, error - error.mean())
+    """The mean, and its standard error over units; nothing of one unit, which has none."""
     used = np.unique(unit).size
+    if used < 2:
+        return None, None
+    total = np.bincount(unit, error - error.mean())
     # Few units tell their spread badly: as far as three normal bars go Student's t.
     wide = stats.t.ppf(stats.norm.cdf(3), max(used - 1, 1)) / 3
     return error.mean(), wide * np.sqrt(np.sum(total ** 2) * used / max(used - 1, 1)) / len(error)
@@ -196,7 +198,7 @@ def lines(program, done):
 
 def judged(all_lines):
     """The numbers in bars, where there are any."""
-    f = pd.DataFrame([l for l in all_lines if l["value"] is not None and l["held_out"] is not None])
+    f = pd.DataFrame([l for l in all_lines if l["value"] is not None and l["held_out_bar"]])
     f["z"] = (f.value - f.held_out) / np.hypot(f.bar.astype(float), f.held_out_bar)
     # That noise or signal is correlated is said of runs, not of single values.
     f["marked"] = [bool(set(m) & (MARKS | {"status-3"}) - ({"correlated"} if k == "series" else set()))
