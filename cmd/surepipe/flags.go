@@ -305,7 +305,8 @@ func (e *estimation) machineFlags() []cli.Flag {
 // run that it continues.
 func (e *estimation) settings() map[string]string {
 	how := []string{"help", "data", "y", "samples", "seeds", "parallel", "probe-batch", "memory", "device", "verbose",
-		"jsonl", "resume", "shard", "plot", "running", "exec-timeout"}
+		"jsonl", "resume", "shard", "plot", "running", "report",
+		"exec-timeout"}
 	settings := map[string]string{}
 	e.cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(how, flag.Name) {

@@ -16,6 +16,7 @@ import (
 	"surepipe/risk"
 	"surepipe/study"
 	"surepipe/study/draw"
+	"surepipe/study/page"
 	"surepipe/study/request"
 )
 
@@ -23,6 +24,7 @@ import (
 type sweepCommand struct {
 	estimation
 	outputFlags
+	page             pageFlag
 	grids            request.Sweep
 	csv, jsonl, plot string
 	shard            string
@@ -173,6 +175,8 @@ func (f *sweepCommand) command() *cobra.Command {
 				"" + figureFormats(), Role: cli.Writes, Extensions: draw.Formats()})
 	f.registerOut(cmd, "write the fit at the minimizer to this `file` (in the formats of surepipe run --out)")
 	f.registerPicture(cmd)
+	f.page.register(cmd, "; with --jsonl the lines also keep what it shows of each point, for surepipe view, and with "+
+		"--shard for surepipe merge --report")
 	cli.Bind(cmd, cli.Flag{Name: "json", To: &f.asJSON, Usage: "print lines of JSON"})
 	cli.FlagsFirst(cmd, topics(), sweepHelp)
 	return cmd
@@ -204,6 +208,9 @@ func (f *sweepCommand) check() error {
 	if err := draw.CheckPath(f.plot); err != nil {
 		return study.Errorf("--plot: %w", err)
 	}
+	if err := f.page.check(); err != nil {
+		return err
+	}
 	return f.outputFlags.check(f.cmd, f.shard)
 }
 
@@ -228,6 +235,7 @@ func (f *sweepCommand) open() error {
 	j := f.sweep.Estimator
 	// A signal is drawn with the curve, and in the picture.
 	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
+	f.page.look(f.sweep)
 	if err = f.checkProblem(&f.outputFlags, e); err != nil {
 		f.close()
 	}
@@ -286,7 +294,8 @@ func (f *sweepCommand) follow(out io.Writer, show func(*study.Swept) error) erro
 	f.line.Close()
 	switch {
 	case r.Summary.Summary:
-		err = cmp.Or(f.unwritten, err, show(r))
+		unwritten := f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) { d.Sweep(r) })
+		err = cmp.Or(f.unwritten, unwritten, err, show(r))
 		f.print(r.Doubts())
 	case errors.Is(err, context.Canceled) && f.jsonl != "":
 		f.say("%d points are in %s; continue with --resume", len(r.Lines), f.jsonl)
