@@ -24,6 +24,8 @@
 // Folds, groups and blocks of [Options] are what a sweep by cross-validation leaves out together ([Grid].Criterion
 // "cv").
 //
+// [Data.Denoise] removes noise from a series of images by local low rank.
+//
 // # Results
 //
 // A [Fit] has a [Result], a [Path] its [Point] values and [Summary], a Monte Carlo run a [Spread]. Their JSON is

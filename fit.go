@@ -6,11 +6,13 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/draw"
@@ -25,6 +27,8 @@ type (
 	Coefficients = study.CoefficientsResult
 	// Prediction is what a fit predicts, and what is known of its error.
 	Prediction = predict.Prediction
+	// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
+	Array = study.Array
 )
 
 // Fit is an estimate at y. In JSON it is its Result.
@@ -34,31 +38,55 @@ type Fit struct {
 	job  *study.Estimator
 	risk pipeline.Risk
 
-	// notes are on what was written of it; projected and loss are completions of the result.
-	notes     []Warning
-	projected study.ProjectedResult
-	loss      *float64
+	// swept is the sweep that has chosen its weights, nil where they are the estimator's.
+	swept *study.Swept
+	// notes is how many of the warnings are on the data and on what was written, before those on the estimate.
+	notes int
 
 	once  sync.Once
 	model *Model
 	err   error
 }
 
-// fill sets the result.
-func (f *Fit) fill() {
-	f.Result = f.job.Result()
-	f.Warnings = append(f.of.warnings(f.job), f.notes...)
-	f.Fill(f.job.Problem, f.risk, f.of.data.Mu)
-	f.StorageResult, f.ProjectedResult, f.SignalLoss = study.StorageOf(f.job.Problem), f.projected, f.loss
+// fitOf is the fit at the estimator's weights.
+func fitOf(e *Estimator, risk pipeline.Risk) *Fit {
+	f := &Fit{Result: e.job.Result(), of: e, job: e.job, risk: risk}
+	f.Warnings = e.warnings(e.job)
+	f.notes = len(f.Warnings)
+	f.Fill(e.job.Problem, risk, e.data.Mu)
+	f.StorageResult = study.StorageOf(e.job.Problem)
+	return f
 }
 
-// note tells of a note, and keeps it for the result.
-func (f *Fit) note(n study.Note) {
-	w := &f.of.request.Watch
-	f.notes = append(f.notes, Warning{Code: n.Code, Text: w.Text(n.Text)})
-	if f.of.told != nil {
-		f.of.told(n)
+// chosen is the fit at the point that a sweep chooses.
+func chosen(e *Estimator, job *study.Estimator, r *study.Swept) *Fit {
+	f := &Fit{Result: r.Lines[r.Summary.Chosen.Index].Result, of: e, job: job, risk: r.Chosen.Risk, swept: r,
+		notes: len(r.Template.Warnings)}
+	f.Audits = r.Summary.Audits
+	return f
+}
+
+// tell tells of notes, which the result then has.
+func (f *Fit) tell(notes study.Notes) {
+	for _, n := range notes {
+		w := Warning{Code: n.Code, Text: f.of.request.Watch.Text(n.Text)}
+		f.Warnings = slices.Insert(slices.Clone(f.Warnings), f.notes, w)
+		if f.notes++; f.of.told != nil {
+			f.of.told(n)
+		}
 	}
+}
+
+// at is the estimator at the weights of the fit.
+func (f *Fit) at(ctx context.Context) (*study.Estimator, error) {
+	if f.swept == nil {
+		return f.job, nil
+	}
+	r := *f.of.request
+	for a, axis := range f.swept.Axes {
+		*r.Weights.Named()[axis.Name] = strconv.FormatFloat(f.swept.Chosen.Weights[a], 'g', -1, 64)
+	}
+	return f.of.at(ctx, &r, nil)
 }
 
 // Estimator is that of the fit.
@@ -74,18 +102,41 @@ func (f *Fit) Project(ctx context.Context) error {
 		if err := f.job.CheckProjected(); err != nil {
 			return nil, err
 		}
-		p, notes, err := f.job.Projected(ctx, f.of.data.Y, f.of.data.Mu, f.of.request.Trace.Seed)
+		job, err := f.at(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range notes {
-			f.note(n)
+		p, notes, err := job.Projected(ctx, f.of.data.Y, f.of.data.Mu, f.of.request.Trace.Seed)
+		if err == nil {
+			f.tell(notes)
+			f.ProjectedResult = p
 		}
-		f.projected = p
-		f.fill()
-		return nil, nil
+		return nil, err
 	})
 	return err
+}
+
+// Audit compares what leave-one-out or GCV says of some observations, a random twentieth a fit or whole groups, blocks
+// and runs, with fits without them, into the result: a few fits, which start at this one. A warning says where the
+// criterion is off by more than three bars.
+func (f *Fit) Audit(ctx context.Context) ([]*pipeline.Audit, error) {
+	return use(ctx, f.of, func() ([]*pipeline.Audit, error) {
+		var axes []study.Axis
+		var weights []float64
+		o, err := f.of.request.AuditOptions(f.job, f.of.data.Data)
+		if s := f.swept; s != nil {
+			axes, weights, o, err = s.Axes, s.Chosen.Weights, s.Options, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all, err := f.job.Audit(ctx, axes, weights, f.of.data.Y, f.risk, o)
+		if err == nil {
+			f.tell(study.AuditNotes(all))
+			f.Audits = all
+		}
+		return all, err
+	})
 }
 
 // Draw draws data, estimate, residual, and where they are known the truth and the error, as surepipe run --picture
@@ -96,26 +147,21 @@ func (f *Fit) Draw(p *draw.Picture, o draw.Origin) (err error) {
 	}
 	defer f.of.work.Done()
 	r := f.of.request
-	f.loss, err = p.Save(f.job.Problem, f.of.data.Data, f.risk, f.Result, cmp.Or(r.Data, r.Y, r.Name()),
+	f.SignalLoss, err = p.Save(f.job.Problem, f.of.data.Data, f.risk, f.Result, cmp.Or(r.Data, r.Y, r.Name()),
 		f.of.data.Depth.IsImage(), o)
-	f.SignalLoss = f.loss
 	return err
-}
-
-// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
-type Array struct {
-	Shape   []int
-	Data    []float64
-	Complex bool
 }
 
 // MuHat is the estimate of the mean of y, or with a loss that is not squared the linear predictor.
 func (f *Fit) MuHat() Array {
 	p := f.job.Problem
-	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}))
+	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk),
+		Complex: p.MuComplex}))
 }
 
-func arrayOf(a dataio.Array) Array { return Array{a.Shape, a.Data, a.Complex} }
+func arrayOf(a dataio.Array) Array {
+	return Array{Shape: a.Shape, Data: a.Data, Complex: a.Complex}
+}
 
 // Image is what is looked for: the signal where the data are measurements of one, else mu_hat.
 func (f *Fit) Image() (Array, error) {
@@ -130,7 +176,7 @@ func (f *Fit) image() (a dataio.Array, err error) {
 	}
 	defer f.of.work.Done()
 	p := f.job.Problem
-	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: f.risk.MuHat, Complex: p.MuComplex}
+	a = dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk), Complex: p.MuComplex}
 	switch {
 	case p.Signal != nil:
 		if a, err = study.Synthesize(p, f.risk.DenseB()); err != nil {
@@ -158,17 +204,16 @@ func (f *Fit) WriteImage(w io.Writer, name string) ([]Warning, error) {
 	if err := draw.CheckShape(format, name, a.Name, a.Shape, f.job.Problem.Frames != nil, a.Complex); err != nil {
 		return nil, err
 	}
-	before := len(f.notes)
+	before := f.notes
 	if p := f.job.Problem; p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
-		f.note(study.NewNote(study.NoteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends "+
-			"in .npz", name))
+		f.tell(study.Notes{study.NewNote(warning.MuHatAlone, "%s holds only mu_hat; for b as well, give --out a "+
+			"name that ends in .npz", name)})
 	}
 	clamped, err := format.Write(w, a, f.of.data.Depth, draw.EightBit(f.of.data.Y))
 	if err == nil && clamped > 0 {
-		f.note(study.NewNote(study.NoteClamped, "%s", draw.ClampedText(name, clamped, len(a.Data))))
+		f.tell(study.Notes{study.NewNote(warning.PixelsClamped, "%s", draw.ClampedText(name, clamped, len(a.Data)))})
 	}
-	f.fill() // with the notes
-	return f.notes[before:], err
+	return slices.Clone(f.Warnings[before:f.notes]), err
 }
 
 // Coefficients are those of a regression, with debiased estimates and their errors where these are defined.
@@ -252,7 +297,7 @@ func (m *Model) Predict(ctx context.Context, d Data) (*Prediction, error) {
 		if d.x != "" {
 			name = d.x
 		}
-		return m.predict.Predict(ctx, d.files, name, nil)
+		return m.predict.Predict(ctx, d.files, name, d.na)
 	}, nil)
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"runtime"
@@ -178,6 +180,67 @@ func TestSweepsContinueAndMerge(t *testing.T) {
 	if _, err := e.Merge(t.Context(), grid, files, "a", "c"); !errors.As(err, &missing) ||
 		!slices.Equal(missing.Indices, []int{1}) {
 		t.Errorf("a missing shard: %v", err)
+	}
+}
+
+// The maximum of a weight of one's own regularizer is where its estimate becomes 0: for the L1 norm the largest entry of
+// A* y, for that of differences the largest of u with D* u = y - mean y; a quadratic has none, which is said.
+func TestOwnWeightsHaveAMaximum(t *testing.T) {
+	y := []float64{3, -1, 4, -7, 2, 6}
+	d, err := surepipe.Arrays{Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	differences := linops.NewFunc(5, 6, func(dst, b []float64) {
+		for i := range dst {
+			dst[i] = b[i+1] - b[i]
+		}
+	}, func(dst, u []float64) {
+		clear(dst)
+		for i, v := range u {
+			dst[i] -= v
+			dst[i+1] += v
+		}
+	})
+	cumulated, sum := 0.0, 0.0
+	for _, v := range y {
+		sum += v - 7./6
+		cumulated = math.Max(cumulated, math.Abs(sum))
+	}
+	for name, c := range map[string]struct {
+		own  func(o *surepipe.Own)
+		want float64
+	}{
+		"the L1 norm":         {func(*surepipe.Own) {}, 7},
+		"that of twice b":     {func(o *surepipe.Own) { o.Operator = linops.Scale(2, linops.Identity(6)) }, 14},
+		"that of differences": {func(o *surepipe.Own) { o.Behind = differences }, cumulated},
+	} {
+		own := thresholding(6)
+		c.own(own)
+		e, err := surepipe.Open(t.Context(), d, surepipe.Options{Own: own, Lambda: "max", Sigma2: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		defer e.Close()
+		if got := float64(*fitted(t, e).Result.Lambda); math.Abs(got/c.want-1) > 1e-6 {
+			t.Errorf("%s: %g, expected %g", name, got, c.want)
+		}
+		own.Weights = nil
+		path, err := open(t, d, surepipe.Options{Own: own, Sigma2: 1}).Sweep(t.Context(), surepipe.Grid{Lambda: "0.1max:max:4"})
+		if err != nil || math.Abs(float64(*path.Points[0].Lambda)/c.want-1) > 1e-6 {
+			t.Errorf("%s: a sweep from the maximum: %v", name, err)
+		}
+	}
+	own := thresholding(6)
+	own.Regularizer = func(lambda, _, _ float64) (prox.Prox, error) { return prox.NewSquaredL2(lambda), nil }
+	var bad *surepipe.InputError
+	if _, err := surepipe.Open(t.Context(), d, surepipe.Options{Own: own, Lambda: "max"}); !errors.As(err, &bad) ||
+		!strings.Contains(bad.Error(), "expected a number") || bad.Field != "lambda" {
+		t.Errorf("a quadratic: %v", err)
+	}
+	if _, err := open(t, d, surepipe.Options{Own: own}).Sweep(t.Context(), surepipe.Grid{Lambda: "0.1:10:3"}); err != nil {
+		t.Errorf("a quadratic in numbers: %v", err)
 	}
 }
 
@@ -379,68 +442,195 @@ func TestResultsAreReadBack(t *testing.T) {
 	}
 }
 
-// What the process holds more at most while an estimate is made is within what was said beforehand; with less
-// memory than that it is refused before it takes any.
+// A sample that is none is bad input, in its place, and a stream that keeps going goes on after it.
+func TestBadSamplesAreBadInput(t *testing.T) {
+	x, y := regression()
+	for i := range y {
+		y[i] = float64(i % 2)
+	}
+	d, err := surepipe.Arrays{X: x, Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, d, surepipe.Options{Problem: surepipe.Lasso, Loss: "logistic", Lambda: "1",
+		Compute: surepipe.Compute{KeepGoing: true}})
+	of := func(v float64) []float64 { return slices.Repeat([]float64{v}, len(y)) }
+	samples := [][]float64{of(5), of(-1), of(1e200), of(1e-200), of(math.NaN()), of(math.Inf(1)), {1}, nil, y}
+	n := 0
+	for r, err := range e.Stream(t.Context(), func(yield func([]float64, error) bool) {
+		for _, y := range samples {
+			if !yield(y, nil) {
+				return
+			}
+		}
+	}) {
+		var bad *surepipe.InputError
+		if last := n == len(samples)-1; (err == nil) != last || !last && !errors.As(err, &bad) || *r.Sample != n {
+			t.Errorf("sample %d: %v", n, err)
+		}
+		n++
+	}
+	if n != len(samples) {
+		t.Errorf("%d results of %d samples", n, len(samples))
+	}
+}
+
+// Groups of observations are labels of one's own as well as an array or a column of the data: the audit leaves out the
+// same ones.
+func TestOwnGroupsOfObservations(t *testing.T) {
+	x, y := regression()
+	labels := make([]int, len(y))
+	table := "a,b,c,y,g\n"
+	for i := range y {
+		labels[i] = (i * i) % 7
+		table += fmt.Sprintf("%v,%v,%v,%v,g%d\n", x.At(i, 0), x.At(i, 1), x.At(i, 2), y[i], labels[i])
+	}
+	columns, err := surepipe.Read(t.Context(), "a.csv", strings.NewReader(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays, err := surepipe.Arrays{X: x.Slice(0, len(y), 0, 3), Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	no, yes := false, true
+	o := surepipe.Options{Problem: surepipe.Ridge, Lambda: "2", Intercept: &yes, Standardize: &no}
+	o.Folds.Groups = labels
+	own, err := fitted(t, open(t, arrays, o)).Audit(t.Context())
+	if err != nil || len(own) != 1 || own[0].By != "groups" {
+		t.Fatal(own, err)
+	}
+	o.Folds.Groups, o.Table = nil, surepipe.Table{Response: "y", Groups: "g"}
+	named, err := fitted(t, open(t, columns, o)).Audit(t.Context())
+	if err != nil || math.Abs(named[0].Error/own[0].Error-1) > 1e-9 || named[0].Observations != own[0].Observations {
+		t.Errorf("%+v, by a column %+v, %v", *own[0], named, err)
+	}
+	var bad *surepipe.InputError
+	o.Table, o.Folds.Groups = surepipe.Table{}, labels[:3]
+	if _, err := surepipe.Open(t.Context(), arrays, o); !errors.As(err, &bad) {
+		t.Errorf("three labels: %v", err)
+	}
+}
+
+// Entries that were not observed, and those at places that are asked for, are the same entries.
+func TestPredictionsOfEntries(t *testing.T) {
+	e := open(t, surepipe.File("testdata/mc60x40.npz"), surepipe.Options{Problem: surepipe.Completion, Lambda: "0.3max"})
+	f := fitted(t, e)
+	all, err := f.Predict(t.Context(), surepipe.Data{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	var values []float64
+	for e := range all.Entries() {
+		places, values = append(places, 40*e.Row+e.Column), append(values, e.Value)
+	}
+	d, err := surepipe.Arrays{Indices: places, Y: values}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := f.Predict(t.Context(), d)
+	if err != nil || some.Count != 60*40-960 || *some.MeanSquaredError != 0 {
+		t.Errorf("%+v, %v", some, err)
+	}
+}
+
+// What the process holds at most while an estimate is made, with its data, is a quarter to all of what was said
+// beforehand; with less memory than that it is refused before it takes any.
 func TestEstimateBytesBoundsTheMemory(t *testing.T) {
-	matrix := func(m, n int) (x *mat.Dense) {
-		x = mat.NewDense(m, n, nil)
-		for i := range m {
-			for j := range n {
-				x.Set(i, j, math.Sin(float64(i*i+7*j*j*j+3*i*j)))
-			}
-		}
-		return x
-	}
+	o := surepipe.Options{Lambda: "0.05max"}
 	for _, c := range []struct {
-		name string
-		m, n int
-		o    surepipe.Options
+		problem surepipe.Problem
+		sizes   [][2]int
+		change  func(o *surepipe.Options)
 	}{
-		{"ridge, tall", 4000, 100, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1"}},
-		{"ridge, wide", 100, 4000, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1"}},
-		{"lasso, square", 600, 600, surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.3max"}},
-		{"svt", 300, 200, surepipe.Options{Problem: surepipe.SVT, Lambda: "0.3max"}},
-		{"robust PCA", 100, 60, surepipe.Options{Problem: surepipe.RobustPCA, Lambda: "0.3max", Gamma: "0.3max"}},
-		{"completion", 200, 100, surepipe.Options{Problem: surepipe.Completion, Lambda: "0.3max"}},
-		{"image", 256, 256, surepipe.Options{Problem: surepipe.TV2D, Lambda: "0.3"}},
+		{surepipe.OLS, [][2]int{{50, 8}, {442, 10}, {4000, 100}}, func(o *surepipe.Options) { o.Lambda = "" }},
+		{surepipe.Ridge, [][2]int{{50, 8}, {4000, 100}, {100, 4000}, {300, 300}}, func(o *surepipe.Options) { o.Lambda = "3" }},
+		{surepipe.Lasso, [][2]int{{50, 8}, {442, 10}, {2000, 50}, {100, 400}, {600, 600}}, nil},
+		{surepipe.ElasticNet, [][2]int{{50, 8}, {100, 400}}, func(o *surepipe.Options) { o.Lambda2 = "1" }},
+		{surepipe.GroupLasso, [][2]int{{50, 10}, {100, 400}}, nil},
+		{surepipe.Lasso, [][2]int{{50, 8}, {442, 10}, {2000, 50}}, func(o *surepipe.Options) { o.Loss = "logistic" }},
+		{surepipe.Lasso, [][2]int{{442, 10}, {100, 400}}, func(o *surepipe.Options) { o.Loss, o.LossParameter = "huber", 1 }},
+		{surepipe.SVT, [][2]int{{20, 10}, {60, 40}, {300, 200}}, nil},
+		{surepipe.Completion, [][2]int{{20, 10}, {60, 40}, {2000, 30}}, nil},
+		{surepipe.RobustPCA, [][2]int{{20, 10}, {100, 60}}, func(o *surepipe.Options) { o.Gamma = "0.1max" }},
+		{surepipe.TV1D, [][2]int{{100, 1}, {3000, 1}, {100000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
+		{surepipe.Trend, [][2]int{{100, 1}, {3000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
+		{surepipe.Whittaker, [][2]int{{100, 1}, {30000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
+		{surepipe.TV2D, [][2]int{{8, 8}, {32, 32}, {64, 64}}, func(o *surepipe.Options) { o.Lambda = "0.3" }},
 	} {
-		x := matrix(c.m, c.n)
-		a := surepipe.Arrays{Y: x.RawMatrix().Data, Shape: []int{c.m, c.n}}
-		switch c.o.Problem {
-		case surepipe.Ridge, surepipe.Lasso:
-			y := make([]float64, c.m)
-			for i := range y {
-				y[i] = x.At(i, 3) + 0.1*math.Cos(float64(i))
+		for _, size := range c.sizes {
+			o := o
+			if o.Problem, o.Sigma2 = c.problem, 0.1; c.change != nil {
+				c.change(&o)
 			}
-			a = surepipe.Arrays{X: x, Y: y}
-		case surepipe.Completion:
-			a.Y = nil
-			for at, v := range x.RawMatrix().Data {
-				if at%3 == 0 {
-					a.Indices, a.Y = append(a.Indices, at), append(a.Y, v)
-				}
+			if o.Loss != "" {
+				o.Sigma2 = 0
 			}
-		}
-		d, err := a.Data()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.o.Sigma2 = 0.01
-		need, err := surepipe.EstimateBytes(t.Context(), d, c.o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		held := peak(t, d, c.o)
-		t.Logf("%s: %d of %d bytes", c.name, held, need)
-		if held > need {
-			t.Errorf("%s: %d bytes are held at most, and %d estimated", c.name, held, need)
-		}
-		c.o.Memory = need - 1
-		var short *surepipe.MemoryError
-		if _, err := surepipe.Open(t.Context(), d, c.o); !errors.As(err, &short) {
-			t.Errorf("%s: with one byte less: %v", c.name, err)
+			d, bytes := sized(t, o, size[0], size[1])
+			need, err := surepipe.EstimateBytes(t.Context(), d, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			peak(t, d, o) // the first of a kind makes what all share
+			held := bytes + peak(t, d, o)
+			ratio := float64(need) / float64(held)
+			t.Logf("%s %s %v: %d of %d bytes, %.2f", o.Problem, o.Loss, size, held, need, ratio)
+			if ratio < 1 || ratio > 4 {
+				t.Errorf("%s %s %v: %d bytes are held at most, and %d estimated", o.Problem, o.Loss, size, held, need)
+			}
+			o.Memory = need - 1
+			var short *surepipe.MemoryError
+			if _, err := surepipe.Open(t.Context(), d, o); !errors.As(err, &short) {
+				t.Errorf("%s %v: with one byte less: %v", o.Problem, size, err)
+			}
 		}
 	}
+}
+
+// sized are data of a problem, a wave in noise, of m x n, and their bytes.
+func sized(t *testing.T, o surepipe.Options, m, n int) (surepipe.Data, int64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 1))
+	x := mat.NewDense(m, n, nil)
+	for i := range m {
+		for j := range n {
+			x.Set(i, j, math.Sin(float64(i)/7)*math.Cos(float64(j)/5)+2*rng.Float64()-1)
+		}
+	}
+	a := surepipe.Arrays{Y: x.RawMatrix().Data, Shape: []int{m, n}}
+	bytes := 8 * int64(m*n)
+	switch o.Problem {
+	case surepipe.OLS, surepipe.Ridge, surepipe.Lasso, surepipe.ElasticNet, surepipe.GroupLasso:
+		a = surepipe.Arrays{X: x}
+		for i := range m {
+			v := x.At(i, n/2) + 0.5*x.At(i, 0) + 0.3*rng.Float64()
+			if o.Loss == "logistic" {
+				v = math.Round(1 / (1 + math.Exp(-4*v)))
+			}
+			a.Y = append(a.Y, v)
+		}
+		for j := range n {
+			if o.Problem == surepipe.GroupLasso {
+				a.Groups = append(a.Groups, j/5)
+			}
+		}
+	case surepipe.Completion:
+		a.Y = nil
+		for at, v := range x.RawMatrix().Data {
+			if rng.Float64() < 0.35 {
+				a.Indices, a.Y = append(a.Indices, at), append(a.Y, v)
+			}
+		}
+		bytes = 16 * int64(len(a.Y))
+	case surepipe.TV1D, surepipe.Trend, surepipe.Whittaker:
+		a.Shape = nil
+	}
+	d, err := a.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, bytes
 }
 
 // peak is how much the process holds more at most while an estimate is made.
@@ -595,7 +785,8 @@ func TestWhatIsForgottenIsAnError(t *testing.T) {
 	}
 }
 
-// A sweep audits the point that it chooses where that is asked for, and not where it is refused.
+// A sweep audits the point that it chooses where that is asked for, and not where it is refused. The fit there has the
+// same audit, and one at its weights has it to the accuracy of its solution.
 func TestSweepsAreAudited(t *testing.T) {
 	x, y := regression()
 	d, err := surepipe.Arrays{X: x, Y: y}.Data()
@@ -607,6 +798,16 @@ func TestSweepsAreAudited(t *testing.T) {
 		path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.01max:max:5", Audit: &audit})
 		if err != nil || len(path.Summary.Audits) > 0 != audit {
 			t.Errorf("%t: %d audits, %v", audit, len(path.Summary.Audits), err)
+		}
+		all, err := path.Fit.Audit(t.Context())
+		if err != nil || len(all) != 1 || audit && !reflect.DeepEqual(all, path.Summary.Audits) {
+			t.Errorf("%v of the fit, %v", all, err)
+		}
+		lambda := path.Fit.Result.Lambda
+		at := fitted(t, open(t, d, surepipe.Options{Problem: surepipe.Lasso, Lambda: fmt.Sprint(float64(*lambda))}))
+		own, err := at.Audit(t.Context())
+		if err != nil || math.Abs(own[0].Error/all[0].Error-1) > 1e-6 || !reflect.DeepEqual(at.Result.Audits, own) {
+			t.Errorf("%v at its weights, %v", own, err)
 		}
 	}
 }

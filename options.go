@@ -27,6 +27,8 @@ type Options struct {
 	// Lambda, Lambda2 and Gamma are the weights: a number, inf, or a multiple such as "0.25max" of the smallest
 	// that gives b = 0. One that neither they nor the data have has to be swept.
 	Lambda, Lambda2, Gamma string
+	// Alpha, if not 0, is that of the elastic net Lambda (Alpha ||b||_1 + (1 - Alpha)/2 ||b||^2), in place of Lambda2.
+	Alpha float64
 	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
 	// such as "auto". Without either it is that of the data, or not known.
 	Sigma2   float64
@@ -47,8 +49,12 @@ type Options struct {
 	Anisotropic, Vectorial bool
 	// Compute says how it is computed.
 	Compute
-	// Watch are those who are told of the work.
-	Watch
+	// Logger, Progress and Warn are told of the work; each may be nil, and is called from several goroutines. Progress
+	// is called often, and must return quickly. Warn is told what is to be known of the data and the estimator, which
+	// results have too.
+	Logger   *slog.Logger
+	Progress func(Progress)
+	Warn     func(Warning)
 }
 
 // Table says which columns of a table are what; its Response is the column that is y.
@@ -61,9 +67,15 @@ type Table struct {
 	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one.
 	Missing string
 	NA      []string
-	// Weights is the column of the weights of the observed entries of a matrix, Groups that of groups of observations
-	// that are left out together.
-	Weights, Groups string
+	// Weights is the column of the weights of the observations, Groups that of groups of them that are left out
+	// together. Offset is what the linear predictor has besides X b, and Exposure that by its exponential; y are the
+	// numbers of successes among Trials.
+	Weights, Groups, Offset, Exposure, Trials string
+	// Success is the level of a response of two that is 1.
+	Success string
+	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
+	// their penalties, 0 for none, and bounds.
+	Factors, Lower, Upper []string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -94,15 +106,6 @@ type Compute struct {
 	Device string
 }
 
-// Watch are those who are told of the work; each may be nil, and is called from several goroutines.
-type Watch struct {
-	Logger *slog.Logger
-	// Progress is called often, and must return quickly.
-	Progress func(Progress)
-	// Warn is told what is to be known of the data and the estimator. Results have it too.
-	Warn func(Warning)
-}
-
 // Names of types of other packages that stand here too.
 type (
 	// Progress says how far a computation has come.
@@ -120,7 +123,7 @@ type (
 // Problem is the name of an estimator.
 type Problem string
 
-// The problems. docs/ has a guide for each, and surepipe run --help their arrays.
+// The problems. docs/ has a guide for each, and surepipe help data their arrays.
 const (
 	OLS              Problem = "ols"
 	Ridge            Problem = "ridge"
@@ -172,7 +175,9 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"response", &r.Table.Response, o.Table.Response}, {"index", &r.Table.Index, o.Table.Index},
 		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
-		{"groups", &r.Table.Groups, o.Table.Groups},
+		{"groups", &r.Table.Groups, o.Table.Groups}, {"offset", &r.Table.Offset, o.Table.Offset},
+		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
+		{"success", &r.Table.Success, o.Table.Success},
 		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
@@ -187,7 +192,9 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
-		{"effects", &r.EffectNames, o.Effects},
+		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
+		{"lower", &r.Lower, o.Table.Lower},
+		{"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
 	}
@@ -200,6 +207,10 @@ func (o *Options) request() (*request.Request, error) {
 	if o.Order != nil {
 		set(given, "order", &r.Order, *o.Order, true)
 	}
+	if r.Folds.Groups = o.Folds.Groups; o.Folds.Groups != nil && o.Table.Groups != "" {
+		return nil, study.Errorf("--groups is %q, and Folds.Groups has labels, expected one of them", o.Table.Groups)
+	}
+	set(given, "alpha", &r.Program.Alpha, o.Alpha, o.Alpha != 0)
 	set(given, "folds", &r.Folds.K, o.Folds.K, o.Folds.K != 0)
 	set(given, "repeats", &r.Folds.Repeats, o.Folds.Repeats, o.Folds.Repeats != 0)
 	set(given, "blocks", &r.Folds.Blocks, o.Folds.Blocks, o.Folds.Blocks != 0)

@@ -15,9 +15,6 @@ import (
 	"surepipe/study"
 )
 
-// Sample is the estimate at one of many y, in JSON a line of surepipe montecarlo.
-type Sample = study.SampleLine
-
 // Spread sums up the estimates at many y, in JSON the last line of surepipe montecarlo.
 type Spread = study.Summary
 
@@ -132,7 +129,7 @@ type Draws struct {
 	// them with as many seeds, for the spread of the trace estimator alone.
 	First, Count, Seeds int
 	Sample              func(i int) ([]float64, error)
-	// Lines, Known and Shard are as those of a [Grid].
+	// Lines, Known and Shard are as those of a [Grid]; a line is the JSON of a [study.SampleLine].
 	Lines io.Writer
 	Known io.Reader
 	Shard Shard

@@ -116,9 +116,7 @@ func (e *Estimator) free() {
 		return to != nil && *to != ""
 	})
 	for _, name := range e.unset {
-		if *r.Weights.Named()[name] = "max"; r.Own != nil {
-			*r.Weights.Named()[name] = "1"
-		}
+		*r.Weights.Named()[name] = "max"
 	}
 }
 
@@ -211,9 +209,7 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := &Fit{of: e, job: e.job, risk: risk}
-		f.fill()
-		return f, nil
+		return fitOf(e, risk), nil
 	})
 }
 

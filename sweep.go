@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"surepipe/array"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/study/request"
@@ -56,7 +57,6 @@ type Path struct {
 	// Summary is the minimum, and Fit the estimate at the point that is chosen; of a shard they are empty and nil.
 	Summary Summary
 	Fit     *Fit
-	swept   *study.Swept
 }
 
 // Sweep estimates the risk on a grid of weights, with warm starts and the same probes, and searches for the minimum.
@@ -182,7 +182,7 @@ func (e *Estimator) SweepBelow(s request.Sweep) (*study.Sweep, error) {
 
 // FitBelow is the fit at the point that a sweep of the estimator chooses.
 func (e *Estimator) FitBelow(r *study.Swept) *Fit {
-	return &Fit{of: e, job: e.job, risk: r.Chosen.Risk, Result: r.Lines[r.Summary.Chosen.Index].Result}
+	return chosen(e, e.job, r)
 }
 
 // at is the estimator at the weights of a request, which stays open with that of the estimator.
@@ -220,17 +220,17 @@ func (e *Estimator) run(ctx context.Context, s *study.Sweep, job *study.Estimato
 		return nil
 	}
 	r, err := s.Run(ctx)
-	path := &Path{Points: r.Lines, Summary: r.Summary, swept: r}
+	path := &Path{Points: r.Lines, Summary: r.Summary}
 	if err != nil || !r.Summary.Summary {
 		return path, err
 	}
-	path.Fit = &Fit{of: e, job: job, risk: r.Chosen.Risk, Result: r.Lines[r.Summary.Chosen.Index].Result}
+	path.Fit = chosen(e, job, r)
 	return path, nil
 }
 
 // doubt keeps a reason for doubt in the lines of another run.
 func (e *Estimator) doubt(text string) {
-	e.request.Watch.Note(study.NewNote(study.NoteLog, "%s", text))
+	e.request.Watch.Note(study.NewNote(warning.EarlierSamples, "%s", text))
 }
 
 // warnings are the notes on the data and on an estimator at other weights than the first.
@@ -239,7 +239,7 @@ func (e *Estimator) warnings(job *study.Estimator) []Warning {
 	if job == e.job && len(e.unset) == 0 {
 		return all
 	}
-	all = slices.DeleteFunc(all, func(w Warning) bool { return w.Code == study.NoteRelativeWeight })
+	all = slices.DeleteFunc(all, func(w Warning) bool { return w.Is(warning.RelativeWeight) })
 	for _, n := range load.NotesOnProblem(job.Problem, e.data.Depth) {
 		if w := (Warning{Code: n.Code, Text: e.request.Watch.Text(n.Text)}); !slices.Contains(all, w) {
 			all = append(all, w)

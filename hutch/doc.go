@@ -13,9 +13,8 @@
 //	exact       tr M = sum_i <e_i, M e_i>                            d queries
 //	hutchinson  tr M ~ 1/m sum_j <g_j, M g_j>                        m queries
 //	hutch++     tr M ~ sum_i <q_i, M q_i> + 1/m sum_j <x_j, M x_j>   3m queries
-//	xtrace      Hutch++ from all probes but one, averaged over that one         2m queries
-//	xnystrace   the same with a Nystrom approximation in place of a projection   m queries
-//	na-hutch++  Hutch++ with a sketch from two sides in place of a projection   6m queries
+//	xnystrace   a Nystrom approximation from all probes but one, and that one for
+//	            the rest, averaged over the one                          m queries
 //
 // where the g_j are independent Rademacher vectors, whose entries are +1 or -1 with probability 1/2
 // each. Hutch++ first sketches the range of M with m Rademacher vectors s_j; the q_i are an
@@ -24,16 +23,10 @@
 // summed exactly, and only the rest is sampled.
 //
 // The first three are one sum, over a basis and over deflated probes: Hutchinson has
-// the empty basis and the exact trace the unit vectors. The last three multiply
-// all images with each other.
-//
-//   - XTrace uses each of its m probes both for the sketch and, against the sketch
-//     of the others, as a sample: m samples and a basis of m-1 for 2m queries.
-//   - XNysTrace is for symmetric positive semidefinite M. The Nystrom approximation
-//     Y (S*Y)^{-1} Y*, Y = MS, needs no second product: m samples and a
-//     basis of m-1 for m queries.
-//   - NA-Hutch++ makes all its queries at once: none depends on the answer to
-//     another. The price is a smaller sketch, a sixth of them.
+// the empty basis and the exact trace the unit vectors. XNysTrace is for symmetric positive semidefinite
+// M and multiplies all images with each other. It uses each of its m probes both for the sketch and, against
+// the sketch of the others, as a sample, and the Nystrom approximation Y (S*Y)^{-1} Y*, Y = MS, needs no
+// second product: m samples and a basis of m-1 for m queries.
 //
 // All randomized estimates except XNysTrace are unbiased for every square M, because tr M =
 // tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). Their accuracy depends on the spectrum. For symmetric M
@@ -53,7 +46,7 @@
 // # Error bar and Frobenius norm
 //
 // [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the sample standard
-// deviation of the m numbers <x_j, M x_j>, given Q. The terms of XTrace and XNysTrace are not
+// deviation of the m numbers <x_j, M x_j>, given Q. The terms of XNysTrace are not
 // independent: their changes when a second probe is left out give their covariance, and with it the
 // square of the standard error is an unbiased estimate of the variance too. For few samples
 // Student's distribution widens the standard error, [Widened]. Where the number of samples follows
@@ -83,8 +76,8 @@
 // of a [Plan] says which phases there are, how many vectors they have and what is needed of their
 // images:
 //
-//	sketch     M s_j for random vectors s_j          hutch++, xtrace, xnystrace, na-hutch++
-//	projected  M q_i for a basis                     hutch++, xtrace; the unit vectors: exact
+//	sketch     M s_j for random vectors s_j          hutch++, xnystrace
+//	projected  M q_i for a basis                     hutch++; the unit vectors: exact
 //	residual   M x_j for random vectors off the basis         hutch++, hutchinson
 //
 // A [Run] is an estimate in progress. [Run.Do] does any part of a phase, possibly from several
@@ -116,7 +109,7 @@
 //
 // R. A. Meyer, C. Musco, C. Musco, D. P. Woodruff, Hutch++: optimal stochastic
 // trace estimation, SIAM Symposium on Simplicity in Algorithms (2021),
-// algorithms 1 and 2.
+// algorithm 1.
 //
 // E. N. Epperly, J. A. Tropp, R. J. Webber, XTrace: making the most of every sample
 // in stochastic trace estimation, SIAM Journal on Matrix Analysis and Applications

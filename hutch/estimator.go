@@ -9,9 +9,7 @@ import (
 // The names of the estimators.
 const (
 	HutchPP    = "hutch++"
-	XTrace     = "xtrace"
 	XNysTrace  = "xnystrace"
-	NAHutchPP  = "na-hutch++"
 	Hutchinson = "hutchinson"
 	Exact      = "exact"
 )
@@ -41,7 +39,7 @@ type Estimator interface {
 }
 
 // estimators is the table of all estimators.
-var estimators = []Estimator{hutchPP{}, xTrace{}, xNysTrace{}, naHutchPP{}, hutchinson{}, exact{}}
+var estimators = []Estimator{hutchPP{}, xNysTrace{}, hutchinson{}, exact{}}
 
 // Estimators lists the names that [NewPlan] knows.
 func Estimators() []string {
@@ -149,10 +147,7 @@ func (e *PlanError) Error() string {
 //
 //	hutch++     a third of the queries each for sketch, basis and residual; queries
 //	            must be a multiple of 3, at least 6
-//	xtrace      half of the queries for the sketch, half for the basis; an even
-//	            number, at least 4
 //	xnystrace   all queries for the sketch; at least 2
-//	na-hutch++  all queries for the sketch; a multiple of 6
 //	hutchinson  all queries for the residual; at least 2
 //	exact       d queries, one for each unit vector, whatever queries is
 //

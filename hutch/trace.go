@@ -10,11 +10,10 @@ import (
 // DefaultBatch is the number of vectors that an oracle is given at a time unless [Options] sets it.
 const DefaultBatch = 34
 
-// Trace estimates tr M by the plan, with all vectors on dev: a [Run] from one goroutine. While the
-// oracle works it holds at most 2 plan.Sketch + 2 opts.Batch vectors (3 plan.Sketch + 2 opts.Batch
-// for XTrace), in between 6 plan.Sketch. When it returns it has freed all of its memory. An error
-// of the oracle, or of ctx when that is done, is wrapped with the phase and the vectors at which it
-// occurred.
+// Trace estimates tr M by the plan, with all vectors on dev: a [Run] from one goroutine. While the oracle works
+// it holds at most 2 plan.Sketch + 2 opts.Batch vectors, in between 6 plan.Sketch. When it returns it has freed
+// all of its memory. An error of the oracle, or of ctx when that is done, is wrapped with the phase and the
+// vectors at which it occurred.
 func Trace(ctx context.Context, dev array.Device, plan Plan, m Matrix, opts Options) (Estimate, error) {
 	if opts.Batch <= 0 {
 		opts.Batch = DefaultBatch

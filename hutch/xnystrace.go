@@ -49,7 +49,9 @@ const nystromShift = 0x1p-38
 // the identity is added, M + nu I, for which everything above holds with any nu, and
 // subtracted in the end. nu grows with the asymmetry of H, which is the oracle's error.
 //
-// The standard error has about 2(m-3) degrees of freedom: by simulation as for XTrace 9.4 to 10
+// The standard error has about 2(m-3) degrees of freedom: by simulation with 2000 seeds each on the Jacobians
+// of a LASSO, a matrix completion and a robust PCA, as twice the squared mean of its square over the variance of
+// its square: 9.4 to 10
 // with m = 8, 16 to 17 with 12, 31 to 37 with 20, 79 to 86 with 36 where the rank is larger, and
 // 94 to 114 with 60.
 //

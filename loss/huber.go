@@ -24,6 +24,8 @@ func Huber(delta float64, w []float64) (*Pointwise, error) {
 	return New(huber{delta}, w)
 }
 
+func (huber) Constant(_, _ float64) float64 { return 0 }
+
 func (huber) Likelihood() bool   { return false }
 func (huber) Name() string       { return "huber" }
 func (huber) Lipschitz() float64 { return 1 }

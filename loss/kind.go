@@ -12,6 +12,8 @@ type Kind struct {
 	Name, Help string
 	// Parameter is the parameter that it needs, nil for none.
 	Parameter *Parameter
+	// Levels is how many levels a response of texts may have, whose places are then y; 0 where it must be numbers.
+	Levels int
 	// Transforms says that the expectation of y is not z, but a function of it.
 	Transforms bool
 	// Unbounded reports that y with the given least and largest value has no least intercept; nil where every y
@@ -35,7 +37,7 @@ type Parameter struct {
 var kinds = []Kind{
 	{Name: "squared"},
 	{
-		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true,
+		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true, Levels: 2,
 		Unbounded: func(least, most float64) bool { return most == 0 || least == 1 },
 		New:       func(w []float64, _ float64) (*Pointwise, error) { return Logistic(w) },
 	},

@@ -67,6 +67,19 @@ func (logistic) Curvature(z, _ float64) float64 {
 }
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 
+// Constant is minus the logarithm of the binomial coefficient of the w y successes among w trials, where these are
+// counts.
+func (logistic) Constant(w, y float64) float64 {
+	n, k := math.Round(w), math.Round(w*y)
+	if math.Abs(n-w)+math.Abs(k-w*y) > 1e-6*w {
+		return 0
+	}
+	all, _ := math.Lgamma(n + 1)
+	one, _ := math.Lgamma(k + 1)
+	other, _ := math.Lgamma(n - k + 1)
+	return one + other - all
+}
+
 // Least is the entropy of y.
 func (logistic) Least(y float64) float64 {
 	h := 0.0

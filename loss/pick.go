@@ -29,11 +29,16 @@ func Pick(dev array.Device, l Loss, rows []int) (Loss, func(), error) {
 		}
 		return picked, picked.Release, nil
 	case *Pointwise:
-		if l.w == nil {
-			return l, none, nil
+		w, offset := l.w, l.offset
+		if offset != nil {
+			offset = some(offset)
 		}
-		picked, err := New(l.f, some(l.w))
-		return picked, none, err
+		if w == nil {
+			return of(l.f, nil, offset, l.largest), none, nil
+		}
+		w = some(w)
+		largest, err := checkWeights(w)
+		return of(l.f, w, offset, largest), none, err
 	}
 	return nil, nil, fmt.Errorf("loss: a loss of type %T cannot leave observations out", l)
 }

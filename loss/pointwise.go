@@ -15,6 +15,7 @@ import (
 type Pointwise struct {
 	f       Function
 	w       []float64 // nil for ones
+	offset  []float64 // nil for zeros
 	largest float64
 	known   Structure
 	pool    sync.Pool // of *scratch
@@ -41,6 +42,9 @@ type Function interface {
 	Mean(z float64) float64
 	// Likelihood says that f is a negative log-likelihood but for terms of y alone.
 	Likelihood() bool
+	// Constant are the terms of y alone that w f leaves out of minus the logarithm of the likelihood, 0 where it is
+	// none.
+	Constant(w, y float64) float64
 	// Unit is a change of z that changes the curvature by about its own size.
 	Unit() float64
 }
@@ -55,10 +59,43 @@ func New(f Function, w []float64) (*Pointwise, error) {
 			return nil, err
 		}
 	}
-	l := &Pointwise{f: f, w: w, largest: largest}
+	return of(f, w, nil, largest), nil
+}
+
+// of is the loss with weights whose largest is given.
+func of(f Function, w, offset []float64, largest float64) *Pointwise {
+	l := &Pointwise{f: f, w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood()}
-	return l, nil
+	l.known.Constant = func(y array.Batch) float64 {
+		sum := 0.0
+		for i, v := range y.ToHost() {
+			if w := l.weight(i); w > 0 {
+				sum += f.Constant(w, v)
+			}
+		}
+		return sum
+	}
+	return l
+}
+
+// Shifted is the loss l(z + offset; y) with a number for each observation, as of a term of the linear predictor that
+// is known: the logarithm of an exposure, for example. It is an error if one is not finite.
+func (l *Pointwise) Shifted(offset []float64) (*Pointwise, error) {
+	for i, v := range offset {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("loss: the offset of observation %d is %g, expected a finite number", i, v)
+		}
+	}
+	return of(l.f, l.w, offset, l.largest), nil
+}
+
+// shift is z with the offset.
+func (l *Pointwise) shift(i int, z float64) float64 {
+	if l.offset == nil {
+		return z
+	}
+	return z + l.offset[i]
 }
 
 // Structure has all that is known.
@@ -86,8 +123,8 @@ func (l *Pointwise) fits(a, b array.Batch) {
 func (l *Pointwise) take(z, y array.Batch) *scratch {
 	l.fits(z, y)
 	n := z.N()
-	if l.w != nil && len(l.w) != n {
-		panic(fmt.Sprintf("loss: %s with %d weights of %s", l.f.Name(), len(l.w), z))
+	if l.w != nil && len(l.w) != n || l.offset != nil && len(l.offset) != n {
+		panic(fmt.Sprintf("loss: %s with %d weights and %d offsets of %s", l.f.Name(), len(l.w), len(l.offset), z))
 	}
 	s, ok := l.pool.Get().(*scratch)
 	if !ok || len(s.z) != n {
@@ -95,6 +132,9 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 	}
 	z.Device().Download(s.z, z)
 	y.Device().Download(s.y, y)
+	for i, v := range l.offset {
+		s.z[i] += v
+	}
 	return s
 }
 
@@ -148,12 +188,15 @@ func (l *Pointwise) check(y []float64) error {
 	if l.w != nil && len(l.w) != len(y) {
 		return fmt.Errorf("%d weights of observations, expected %d, as many as there are in y", len(l.w), len(y))
 	}
+	if l.offset != nil && len(l.offset) != len(y) {
+		return fmt.Errorf("%d offsets of observations, expected %d, as many as there are in y", len(l.offset), len(y))
+	}
 	return nil
 }
 
 func (l *Pointwise) at(i int, z, y float64) float64 {
 	if l.weight(i) > 0 {
-		return l.weight(i) * l.f.Value(z, y)
+		return l.weight(i) * l.f.Value(l.shift(i, z), y)
 	}
 	return 0
 }
@@ -187,7 +230,7 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 
 func (l *Pointwise) mean(dst, z []float64) {
 	for i, v := range z {
-		dst[i] = l.f.Mean(v)
+		dst[i] = l.f.Mean(l.shift(i, v))
 	}
 }
 

@@ -32,6 +32,12 @@ func (poisson) Slope(z, y float64) float64     { return math.Exp(z) - y }
 func (poisson) Curvature(z, _ float64) float64 { return math.Exp(z) }
 func (poisson) Mean(z float64) float64         { return math.Exp(z) }
 
+// Constant is w log y!.
+func (poisson) Constant(w, y float64) float64 {
+	v, _ := math.Lgamma(y + 1)
+	return w * v
+}
+
 func (poisson) Least(y float64) float64 {
 	if y == 0 {
 		return 0

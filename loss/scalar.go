@@ -82,5 +82,7 @@ func (s scalar) Mean(z float64) float64 { return z }
 
 func (s scalar) Likelihood() bool { return false }
 
+func (s scalar) Constant(_, _ float64) float64 { return 0 }
+
 // Unit is not known.
 func (s scalar) Unit() float64 { return 0 }

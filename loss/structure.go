@@ -24,6 +24,9 @@ type Structure struct {
 	Gap func(u, z, y array.Batch) float64
 	// Likelihood says that l is a negative log-likelihood, but for terms of y alone.
 	Likelihood bool
+	// Constant returns the terms of y alone that l leaves out of minus the logarithm of the likelihood; nil where there
+	// are none.
+	Constant func(y array.Batch) float64
 	// Mean sets dst_i to the expectation of y_i at z_i, on the host: z_i itself for a loss of z - y.
 	// dst may be z.
 	Mean func(dst, z []float64)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-
-	"golang.org/x/sync/errgroup"
+	"slices"
 
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 )
 
 // Auditing says whether the chosen point of a sweep is audited.
@@ -73,21 +73,19 @@ func (a *Audit) Correlates() bool {
 // Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
-	one := func(code, format string, args ...any) []Warning {
-		return []Warning{{Code: code, Text: fmt.Sprintf(format, args...)}}
-	}
 	switch {
 	case a.By == "runs" && !a.Correlates():
 	case a.By == "runs":
-		return one(Correlated, "runs of %d observations that are left out are predicted with an error of "+
+		return []Warning{warning.Correlated.With("runs of %d observations that are left out are predicted with an "+
+			"error of "+
 			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
-			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)
+			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
-		return one(CriterionDisagrees, "the error of prediction is %.4g ± %.2g by fits without %d "+
+		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %.2g by fits without %d "+
 			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
 			"the criterion cv, with groups or blocks where observations belong together", a.Error, a.StdErr,
-			a.Observations, label, a.Says, math.Abs(a.Bars))
+			a.Observations, label, a.Says, math.Abs(a.Bars))}
 	}
 	return nil
 }
@@ -124,8 +122,9 @@ func (s *sweep) audits(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 }
 
 func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
-	n := s.auditFits()
-	if n == 0 || s.validated != nil {
+	// Folds of single observations say of a sequence what leave-one-out says.
+	n, single := s.auditFits(), s.validated != nil && s.o.Folds.Blocks == 0 && !s.o.Folds.Time
+	if n == 0 && !single {
 		return nil, nil
 	}
 	criterion, says := s.said(p)
@@ -134,9 +133,12 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	}
 	d := len(s.y)
 	f := s.o.Folds
-	identity := s.f.Problem.A != nil && linops.StructureOf(s.f.Problem.A).Identity
+	identity := linops.StructureOf(s.f.Problem.A).Identity
+	// A sequence with gaps: what is picked stands in order, and the regularizer behind differences.
+	places, picks := linops.Picks(s.f.Problem.A)
+	inOrder := identity || picks && s.f.Problem.K != nil && slices.IsSorted(places)
 	var all []*Audit
-	if identity && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+	if inOrder && s.o.Audit != NoAudit && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
 		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
 		if runs.Check(d) == nil {
 			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
@@ -147,7 +149,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 			all = append(all, a)
 		}
 	}
-	if identity && s.o.Audit != AlwaysAudit {
+	if s.validated != nil || inOrder && s.o.Audit != AlwaysAudit {
 		return all, nil // single observations are exact, or nearly so
 	}
 	splits := f.Samples(d, auditShare, n)
@@ -157,6 +159,9 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	a, err := s.audit(ctx, p, criterion, says, f, splits)
 	if err != nil {
 		return nil, err
+	}
+	if a.Units < 2 {
+		return all, nil // one group, or one block, has no bar
 	}
 	if f.Groups != nil {
 		a.By = "groups"
@@ -185,6 +190,9 @@ func everyFifth(f folds.Folds, d int) []folds.Split {
 // said is what a criterion of prediction says of each observation, nil where none does.
 func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 	rule := s.o.Criterion.Rule()
+	if rule.Blocks && p.LGO != nil {
+		return rule.Name, p.LeftOutTogether
+	}
 	if byDiagonal := rule.Diagonal || !rule.Predicts; byDiagonal && p.LeftOut != nil && !math.IsNaN(p.ALO) {
 		return risk.ALO, p.LeftOut
 	}
@@ -205,30 +213,23 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	splits []folds.Split) (*Audit, error) {
 	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
-	for _, split := range splits {
-		g.Go(func() error {
-			r, err := s.instances[0].without(inner, split)
-			if err != nil {
+	err := s.onDevice(ctx, func(on *instance) error {
+		return on.without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
+			func(ctx context.Context, _ int, r *refit) error {
+				from := start{}
+				if s.chained {
+					from.held = heldBy(p)
+				}
+				mu, _, err := r.at(ctx, p.Weights, from)
+				for k, i := range r.split.Out {
+					if err == nil {
+						errs[i] = at(i, mu[k], s.y[i])
+					}
+				}
 				return err
-			}
-			defer r.release()
-			from := start{}
-			if s.chained {
-				from.held = heldBy(p)
-			}
-			mu, _, err := r.at(inner, p.Weights, from)
-			if err != nil {
-				return err
-			}
-			for _, i := range split.Out {
-				errs[i] = at(i, mu[i], s.y[i])
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+			})
+	})
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

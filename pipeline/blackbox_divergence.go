@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/risk/warning"
 	"surepipe/vjp"
 )
 
@@ -53,10 +53,10 @@ func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
 	r.Implausible = false
 	r.Convergence.Error = math.NaN()
 	if sigma := math.Sqrt(o.Sigma2); sigma > 0 && s.eps > sigma {
-		r.Doubts = append(r.Doubts, Warning{Code: LargeStep, Text: fmt.Sprintf(
+		r.Doubts = append(r.Doubts, warning.LargeStep.With(
 			"the step of the differences, eps = %.3g, is above the noise, sigma = %.3g: what bends within the "+
 				"noise does not show in them, and SURE from them is not reliable; expected about %g sigma = %.3g",
-			s.eps, sigma, DefaultStep, DefaultStep*sigma)})
+			s.eps, sigma, DefaultStep, DefaultStep*sigma))
 	}
 	return r, s.doubt(ctx, &r)
 }
@@ -298,11 +298,11 @@ func (s *blackSolver) doubt(ctx context.Context, r *Risk) error {
 	if !slices.Equal(again, s.last.value) {
 		why = "it gives different answers for the same y"
 	}
-	r.Doubts = append(r.Doubts, Warning{Code: NotSmooth, Text: fmt.Sprintf(
+	r.Doubts = append(r.Doubts, warning.NotSmooth.With(
 		"differences of %s at steps of %.3g and %.3g disagree: over %d probes the divergence is %.4g and %.4g, "+
 			"and the squared norm of the derivative %.3g and %.3g; %s, and SURE from its differences is not "+
-			"reliable: the coupled bootstrap needs none",
+			"reliable: antithetic draws need none",
 		s.box.Name, s.eps, CheckFactor*s.eps, checkProbes, stat.Mean(fine[:], nil), stat.Mean(coarse[:], nil),
-		norms[0], norms[1], why)})
+		norms[0], norms[1], why))
 	return nil
 }

@@ -18,6 +18,8 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/risk/folds"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -277,7 +279,8 @@ func TestSweepMinimizesTheCriterion(t *testing.T) {
 				continue
 			}
 			var points []pipeline.SweepPoint
-			o := pipeline.SweepOptions{Criterion: criterion, Options: pipeline.Options{Sigma2: sigma2}}
+			o := pipeline.SweepOptions{Criterion: criterion, Options: pipeline.Options{Sigma2: sigma2},
+				Folds: folds.Folds{Blocks: 2}}
 			for point, err := range pipeline.Sweep(t.Context(), c.y, c.Family, grid, o) {
 				if err != nil {
 					t.Fatal(err)
@@ -378,7 +381,7 @@ func TestLeaveOneOutIsAbsentWithoutTheDiagonal(t *testing.T) {
 		codes = append(codes, w.Code)
 	}
 	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, stages.ErrNoDiagonal) ||
-		!slices.Equal(codes, []string{pipeline.NoLeaveOneOut}) || !r.Trusted() {
+		!slices.Equal(codes, []string{warning.NoLeaveOneOut.Code}) || !r.Trusted() {
 		t.Errorf("alo %g, %v, warnings %v", r.ALO, r.ALOErr, codes)
 	}
 	// An observation that determines its own fit.

@@ -266,13 +266,8 @@ func TestEstimatorsShowTheSameDiagonal(t *testing.T) {
 		return aloOverSeeds(t, solver, c.data.Y, pipeline.Options{Estimator: estimator, Queries: queries}, 1)[0]
 	}
 	want := alo(hutch.Hutchinson, 48)
-	for _, e := range []struct {
-		name    string
-		queries int
-	}{{hutch.XTrace, 96}, {hutch.XNysTrace, 48}, {hutch.NAHutchPP, 48}} {
-		if got := alo(e.name, e.queries); got.ALO != want.ALO || got.ALOProbesErr != want.ALOProbesErr {
-			t.Errorf("%s: %g ± %g, expected %g ± %g", e.name, got.ALO, got.ALOProbesErr, want.ALO, want.ALOProbesErr)
-		}
+	if got := alo(hutch.XNysTrace, 48); got.ALO != want.ALO || got.ALOProbesErr != want.ALOProbesErr {
+		t.Errorf("xnystrace: %g ± %g, expected %g ± %g", got.ALO, got.ALOProbesErr, want.ALO, want.ALOProbesErr)
 	}
 	if got := alo(hutch.HutchPP, 102); !math.IsNaN(got.ALO) || got.ALOErr != pipeline.ErrNoDiagonal {
 		t.Errorf("hutch++: %g, %v", got.ALO, got.ALOErr)

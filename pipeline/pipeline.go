@@ -16,6 +16,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/input"
+	"surepipe/risk/folds"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -27,28 +28,11 @@ type Risk = stages.Risk
 // Warning is a reason to doubt a result.
 type Warning = stages.Warning
 
-// The codes of the warnings that a result carries.
-const (
-	NotConverged           = stages.NotConverged
-	DerivativeNotConverged = stages.DerivativeNotConverged
-	ImplausibleDivergence  = stages.ImplausibleDivergence
-	Unverified             = stages.Unverified
-	Ambiguous              = stages.Ambiguous
-	NearBoundary           = stages.NearBoundary
-	NotDetermined          = stages.NotDetermined
-	NoLeaveOneOut          = stages.NoLeaveOneOut
-	FewObservations        = stages.FewObservations
-	GCVLeverages           = stages.GCVLeverages
-	Interpolates           = stages.Interpolates
-	Sigma2TooLarge         = stages.Sigma2TooLarge
-	NotSmooth              = stages.NotSmooth
-	LargeStep              = stages.LargeStep
-	CriterionDisagrees     = stages.CriterionDisagrees
-	Correlated             = stages.Correlated
-)
-
 // ErrNoDiagonal says why leave-one-out is not known.
 var ErrNoDiagonal = stages.ErrNoDiagonal
+
+// ErrNoBlocks says why leave-group-out is not known.
+var ErrNoBlocks = stages.ErrNoBlocks
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = stages.CloseMargin
@@ -72,6 +56,9 @@ type Options struct {
 	// fewer probes, and for hutch.HutchPP. Solvers
 	// should be given [vjp.Options].Images with it.
 	ALO bool
+	// LeaveOut, if not nil, asks for leave-group-out by its groups or blocks: Risk.LGO, where blocks of D mu_hat are
+	// known. In a sweep the criterion risk.LGO sets it.
+	LeaveOut *folds.Folds
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of
 	// these Jacobians are flat, and sketching their range gains little.
@@ -139,6 +126,8 @@ type Pipeline struct {
 	plan    hutch.Plan
 	closed  bool // take the trace in closed form where it is known
 	workers int
+	// together are the observations that leave-group-out leaves out together.
+	together stages.Together
 
 	inFlight atomic.Int64 // samples begun and not ended, over all calls
 }
@@ -176,6 +165,12 @@ func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	var err error
 	if p.o, p.closed, err = o.resolve(); err != nil {
 		return nil, err
+	}
+	if f := o.LeaveOut; f != nil {
+		if err := f.Check(d); err != nil {
+			return nil, refuse("LeaveOut", *f, "%v", err)
+		}
+		p.together.Unit, p.together.Units = f.Units(d)
 	}
 	if p.plan, err = hutch.NewPlan(p.o.Estimator, p.o.Queries, d); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -328,7 +323,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		settings := stages.Settings{
 			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
 			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
-			Unwatched: p.o.unwatched,
+			Unwatched: p.o.unwatched, Together: p.together,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell

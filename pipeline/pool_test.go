@@ -238,6 +238,7 @@ func TestPooledRepetitionsGoOn(t *testing.T) {
 // before its first point, or in the refinement, and the sweep ends with the fault if none is left.
 func TestSweepOverDevicesIsOneDevices(t *testing.T) {
 	o := pipeline.SweepOptions{Mu: newCurve(t, array.NewHost()).mu, Chain: 4, Refine: 3,
+		Audit:   pipeline.AlwaysAudit,
 		Options: pipeline.Options{Seed: 3, Parallel: 2, Queries: 24, Estimator: hutch.Hutchinson}}
 	over := func(devices ...array.Device) (c curve, grid [][]float64) {
 		c = newCurve(t, devices[0])

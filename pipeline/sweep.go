@@ -52,7 +52,7 @@ type SweepOptions struct {
 	// where it is not, and risk.ALO where the loss is not quadratic. risk.ALO implies Options.ALO. A
 	// point whose criterion is not defined, such as GCV of a fit that interpolates y, is never the
 	// minimizer; with fewer probes than risk.ALO
-	// needs the sweep ends with ErrNoDiagonal.
+	// needs the sweep ends with ErrNoDiagonal, and for risk.LGO with ErrNoBlocks.
 	Criterion risk.Criterion
 	// Rule says which point is chosen: by default MinimumRule.
 	Rule Rule
@@ -74,7 +74,7 @@ type SweepOptions struct {
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
 	Refine int
-	// Folds are those of risk.CV, with which there are no points beyond the grid, and of audits.
+	// Folds are those of risk.CV, with which there are no points beyond the grid, of risk.LGO, and of audits.
 	Folds folds.Folds
 	// Audit says whether the chosen point is audited: [SweepPoint].Audits.
 	Audit Auditing
@@ -149,7 +149,8 @@ type SweepPoint struct {
 // Points are solved in chains of warm starts (continuation).
 //
 // Then Brent's method, on the logarithm of one weight after the other, finds the minimum between
-// the neighbours of the grid's minimizer. Axes that end at the minimizer are left
+// the neighbours of the grid's minimizer. Where that is at an end of a single axis, the sweep goes on
+// beyond it by steps of the grid while the criterion falls; of two axes those that end at the minimizer are left
 // out. Every solve is warm-started at the grid's minimizer.
 //
 // Points are yielded in order. The minimizer, the point of least SURE or of another criterion, is

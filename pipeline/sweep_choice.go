@@ -101,7 +101,7 @@ func (o *SweepOptions) checkRule() error {
 // chooseCriterion fills in the default, and what the criterion needs.
 func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if o.Criterion == "" {
-		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", false)
+		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", false, o.Folds.Groups != nil && p.A != nil)
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
@@ -113,16 +113,25 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if rule.Sigma2 && o.Sigma2 == 0 {
 		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)
 	}
-	o.ALO = o.ALO || rule.Diagonal
+	o.ALO, o.LeaveOut = o.ALO || rule.Diagonal, nil
+	if rule.Blocks {
+		o.LeaveOut = &o.Folds
+	}
 	return nil
 }
 
 // checkFolds rejects folds that do not divide d observations.
 func (o *SweepOptions) checkFolds(d int) error {
-	if !o.Criterion.Rule().Refits {
+	rule := o.Criterion.Rule()
+	if rule.Refits {
+		o.Refine = -1
+	} else if !rule.Blocks {
 		return nil
 	}
-	o.Refine = -1
+	if rule.Blocks && o.Folds.Groups == nil && o.Folds.Blocks == 0 {
+		return refuse("Folds", o.Folds, "the criterion %s leaves out groups or blocks of observations, expected either",
+			o.Criterion)
+	}
 	if err := o.Folds.Check(d); err != nil {
 		return refuse("Folds", o.Folds, "%v", err)
 	}

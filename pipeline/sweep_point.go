@@ -235,6 +235,9 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	if err == nil && s.o.Criterion.Rule().Diagonal && errors.Is(result.ALOErr, ErrNoDiagonal) {
 		err = result.ALOErr
 	}
+	if err == nil && s.o.Criterion.Rule().Blocks && errors.Is(result.LGOErr, ErrNoBlocks) {
+		err = result.LGOErr
+	}
 	if err != nil {
 		if err = s.named(i, stage, weights, err); ctx.Err() != nil {
 			err = ctx.Err()
@@ -270,8 +273,8 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 	if p.Leverages != nil {
 		near = p.Leverages.NearOne
 	}
-	return SweepValue{Weights: p.Weights, Value: value, StdErr: stdErr, Unsure: rule.Unsure(value, stdErr, near),
-		Trusted: p.Trusted(), Digest: p.Digest}
+	return SweepValue{Weights: p.Weights, Value: value, StdErr: stdErr, Unsure: rule.Unsure(value, stdErr, near,
+		p.LossTerms.FromZero()), Trusted: p.Trusted(), Digest: p.Digest}
 }
 
 // risk is that of point i.

@@ -18,6 +18,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/risk/warning"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -156,7 +157,7 @@ func TestVerifyCatchesWhatIsWrong(t *testing.T) {
 					return
 				}
 				warnings := risk.Warnings()
-				if v.Passed() || len(warnings) != 1 || warnings[0].Code != pipeline.Unverified ||
+				if v.Passed() || len(warnings) != 1 || !warnings[0].Is(warning.Unverified) ||
 					!strings.Contains(warnings[0].Text, v.Check) {
 					t.Fatalf("not caught: %+v, %v", v, warnings)
 				}

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"context"
 	"math"
 
 	"surepipe/loss"
@@ -13,6 +14,7 @@ import (
 // columns, the effects, and the values of the weights.
 type assembly struct {
 	*spec.Spec
+	ctx   context.Context
 	p     *Problem
 	parts *spec.Parts
 	data  Data
@@ -26,6 +28,9 @@ type assembly struct {
 
 // build completes the problem.
 func (a *assembly) build(hyper Hyper) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
 	if err := a.loss(); err != nil {
 		return err
 	}
@@ -41,17 +46,22 @@ func (a *assembly) build(hyper Hyper) error {
 	if err := a.checkTerms(); err != nil {
 		return err
 	}
-	p, penalties := a.p, a.parts.Penalties
+	p := a.p
+	penalties, err := a.coordinates(a.parts.Penalties)
+	if err != nil {
+		return err
+	}
 	if p.constant > 0 {
 		penalties = append(penalties[:len(penalties):len(penalties)], intercept())
 	}
-	if err := a.weights(&maximizer{assembly: a, penalties: penalties}, hyper); err != nil {
+	m := &maximizer{assembly: a, penalties: penalties}
+	if err := a.weights(m, hyper); err != nil {
 		return err
 	}
+	p.top = func() (float64, error) { return m.top("lambda") }
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
 		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}
-	var err error
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
@@ -70,6 +80,11 @@ func (a *assembly) loss() error {
 		l, err := p.Loss.New(w)
 		if err != nil {
 			return trim(err)
+		}
+		if a.data.Offset != nil {
+			if l, err = l.Shifted(a.data.Offset); err != nil {
+				return trim(err)
+			}
 		}
 		p.loss = l
 		return checkY(p.Loss, l, a.data)
@@ -98,10 +113,10 @@ func (a *assembly) columns() error {
 	if err := a.checkColumns(); err != nil {
 		return err
 	}
-	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize); err != nil {
+	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize, a.parts.Weights); err != nil {
 		return err
 	}
-	if a.data.Intercept && !a.p.Loss.Squared() {
+	if a.data.Intercept && a.p.loss != nil {
 		a.p.unpenalize()
 	}
 	return nil
@@ -117,17 +132,11 @@ func (a *assembly) checkColumns() error {
 	case data.Standardize && a.Line("synthesis") > 0:
 		return a.Errorf(a.Line("synthesis"), "standardized columns are asked for, but a specification with a "+
 			"synthesis cannot have them")
-	case data.Standardize && a.parts.WeightsLine > 0:
-		return a.Errorf(a.parts.WeightsLine, "standardized columns are asked for, which is not supported with "+
-			"weights of the observations: scale the columns of the matrix in the data")
 	case !data.Intercept:
 		return nil
 	case a.Line("synthesis") > 0:
 		return a.Errorf(a.Line("synthesis"), "an intercept is asked for, but a specification with a synthesis "+
 			"cannot have one")
-	case a.parts.WeightsLine > 0 && a.p.Loss.Squared():
-		return a.Errorf(a.parts.WeightsLine, "an intercept is asked for, but with weights the mean of y does not "+
-			"estimate it: expected an unpenalized column of ones in the operator, or no weights")
 	}
 	return nil
 }

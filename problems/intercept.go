@@ -18,7 +18,7 @@ func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 	if p.means == nil {
 		return 0, false
 	}
-	if len(muHat) != p.D || len(b) != p.P+p.extra() {
+	if p.constant == 0 && len(muHat) != p.D || len(b) != p.P+p.extra() {
 		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D,
 			p.P+p.extra()))
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/linops"
@@ -19,21 +20,26 @@ import (
 //	with an intercept    A - 1 m*, with m the means of A's columns, so that a constant in mu_hat
 //	                     belongs to the intercept alone
 //	standardized         the same, or A, times diag(1/s), with s_j the standard deviation of column
-//	                     j, sqrt(sum_i (a_ij - m_j)^2 / d), with or without an intercept
+//	                     j, sqrt(sum_i w_i (a_ij - m_j)^2 / sum_i w_i), with or without an intercept, where m_j is
+//	                     the mean with the weights w of the observations, nil for ones
 //
 // A dense or small sparse matrix is centered and scaled in one copy, which keeps closed forms and the
 // accuracy of nearly constant columns; the matrix itself, from, is released. Another sparse matrix is
 // scaled in a copy of its entries, and centered in each product. from is nil where the operator was
 // not made of an array.
-func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error {
+func (p *Problem) prepare(from *spec.Source, intercept, standardize bool, w []float64) error {
 	if from != nil && from.Stored != nil {
+		if standardize && w != nil {
+			return fmt.Errorf("standardized columns and weights of the observations are asked for, which a matrix " +
+				"that stays in its file cannot have at once: expected --storage memory")
+		}
 		p.prepareStored(from.Stored, intercept, standardize)
 		return nil
 	}
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil && intercept {
 		c, means, constant := additive.CenterColumns(matrix())
 		if standardize {
-			p.scales = deviations(c)
+			p.scales = deviations(c, w)
 			divideColumns(c, p.scales)
 		}
 		op := linops.NewDense(p.dev, c)
@@ -48,14 +54,9 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error 
 	c := additive.NewCentered(p.dev, p.Operator)
 	means := c.Means()
 	if standardize {
-		if linops.StructureOf(c).ColumnNorms2 == nil {
+		if err := p.scale(c, w); err != nil {
 			c.Release()
-			return fmt.Errorf("standardized columns are asked for, but the norms of the operator's columns are " +
-				"not known: expected a matrix")
-		}
-		p.scales = linops.StructureOf(c).ColumnNorms2()
-		for j, norm2 := range p.scales {
-			p.scales[j] = deviation(norm2 / float64(p.D))
+			return err
 		}
 		inverse := make([]float64, len(p.scales))
 		for j, s := range p.scales {
@@ -76,6 +77,64 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool) error 
 	return nil
 }
 
+// scale finds the standard deviations of the columns, of which c has been centered.
+func (p *Problem) scale(c *additive.Centered, w []float64) error {
+	norms2 := linops.StructureOf(c).ColumnNorms2
+	if norms2 == nil {
+		return fmt.Errorf("standardized columns are asked for, but the norms of the operator's columns are " +
+			"not known: expected a matrix")
+	}
+	if w != nil {
+		x := matrixOf(p.Operator, p.D*p.P)
+		rows, ok := linops.RowsOf(p.Operator)
+		switch {
+		case ok:
+			p.scales = weightedDeviations(p.P, w, func(i int, each func(j int, v float64)) {
+				for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+					each(rows.Indices[u], rows.Values[u])
+				}
+			})
+		case x != nil:
+			p.scales = deviations(x(), w)
+		default:
+			return fmt.Errorf("standardized columns and weights of the observations are asked for, but the " +
+				"entries of the operator are not known: expected a matrix in memory")
+		}
+		return nil
+	}
+	p.scales = norms2()
+	for j, norm2 := range p.scales {
+		p.scales[j] = deviation(norm2 / float64(p.D))
+	}
+	return nil
+}
+
+// weightedDeviations are the standard deviations of p columns of which the entries of a row other than 0 are given, for
+// weights of the rows.
+func weightedDeviations(p int, w []float64, row func(i int, each func(j int, v float64))) []float64 {
+	means, left, squares := make([]float64, p), make([]float64, p), make([]float64, p)
+	total := floats.Sum(w)
+	for j := range left {
+		left[j] = total
+	}
+	for i, v := range w {
+		row(i, func(j int, x float64) {
+			means[j] += v / total * x
+			left[j] -= v
+		})
+	}
+	for i, v := range w {
+		row(i, func(j int, x float64) { squares[j] += v * (x - means[j]) * (x - means[j]) })
+	}
+	for j, m := range means {
+		squares[j] += max(left[j], 0) * m * m
+		if squares[j] = math.Sqrt(squares[j] / total); squares[j] <= constantShare*math.Abs(m) {
+			squares[j] = 1
+		}
+	}
+	return squares
+}
+
 // deviation is the square root of a variance, 1 for a constant column, which stays as it is.
 func deviation(variance float64) float64 {
 	if variance == 0 {
@@ -84,9 +143,16 @@ func deviation(variance float64) float64 {
 	return math.Sqrt(variance)
 }
 
-// deviations are those of centered columns, without overflow.
-func deviations(c *mat.Dense) []float64 {
+// deviations are those of centered columns, without overflow, or of any columns for weights of the rows.
+func deviations(c *mat.Dense, w []float64) []float64 {
 	d, p := c.Dims()
+	if w != nil {
+		return weightedDeviations(p, w, func(i int, each func(j int, v float64)) {
+			for j, v := range c.RawRowView(i) {
+				each(j, v)
+			}
+		})
+	}
 	s := make([]float64, p)
 	for i := range d {
 		for j, v := range c.RawRowView(i) {

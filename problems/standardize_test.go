@@ -116,9 +116,6 @@ func TestStandardizeIsRefusedWhereItHasNoPlace(t *testing.T) {
 		}
 		for text, want := range map[string]string{
 			"data: {y: [1, 2, 3, 4]}\noperator: identity\nstandardize: true\nregularizer: {l1: 1}\n": "problem.yaml:2: standardized columns are asked for, but the operator is not a matrix",
-			"data: {y: [1, 2]}\noperator: {matrix: [[1, 2], [3, 4]]}\nstandardize: true\nweights: [1, " +
-				"2]\nregularizer: {l1: 1}\n": "problem.yaml:4: standardized columns are asked for, which is not " +
-				"supported with weights",
 		} {
 			data, err := load(t, t.TempDir(), text)
 			if err != nil {

@@ -142,15 +142,6 @@ func TestBadWeightsAreRefused(t *testing.T) {
 				t.Errorf("%s: error %v, expected %q", weights, err, want)
 			}
 		}
-		data, err := load(t, "", "data: {y: [1, 2, 3]}\noperator: identity\nregularizer: {l1: 1}\nweights: [1, 2, 3]\n")
-		if err != nil {
-			t.Fatal(err)
-		}
-		data.Intercept = true
-		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil ||
-			!strings.Contains(err.Error(), "problem.yaml:4: an intercept is asked for, but with weights") {
-			t.Errorf("error %v", err)
-		}
 	})
 }
 

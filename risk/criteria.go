@@ -21,6 +21,8 @@ const (
 	// ALO is the mean of [LeaveOneOut], or of [LeaveOneOutFromProbes]: it needs the diagonal of D
 	// mu_hat.
 	ALO Criterion = "alo"
+	// LGO is the mean error of predicting groups of observations that are left out, by a [Block] of D mu_hat for each.
+	LGO Criterion = "lgo"
 	// CV is the mean error of predicting observations from fits without them, [CrossValidation].
 	CV Criterion = "cv"
 	// AIC is [Terms.AIC], BIC is [Terms.BIC].

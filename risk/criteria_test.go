@@ -250,8 +250,10 @@ func TestCriterionNames(t *testing.T) {
 	if _, err := risk.ParseCriterion("cp"); err == nil {
 		t.Error("cp is a criterion")
 	}
-	if risk.DefaultCriterion(0, true, false) != risk.GCV || risk.DefaultCriterion(2, true, true) != risk.SURE ||
-		risk.DefaultCriterion(0, false, false) != risk.ALO || risk.DefaultCriterion(0, true, true) != risk.ALO {
+	if risk.DefaultCriterion(0, true, false, false) != risk.GCV ||
+		risk.DefaultCriterion(2, true, true, false) != risk.SURE ||
+		risk.DefaultCriterion(0, false, false, false) != risk.ALO ||
+		risk.DefaultCriterion(0, true, true, false) != risk.ALO || risk.DefaultCriterion(2, true, true, true) != risk.LGO {
 		t.Error("defaults")
 	}
 }

@@ -1,20 +1,13 @@
 package risk
 
 import (
-	"fmt"
 	"math"
+
+	"surepipe/risk/warning"
 )
 
 // Warning is a reason to doubt a number.
-type Warning struct {
-	// Code is short, for programs.
-	Code string `json:"code"`
-	// Text is a sentence for people: what is wrong and what can be done.
-	Text string `json:"text"`
-}
-
-// GCVLeverages is the code of a warning that leverages spread, so that GCV does not tell the error of prediction.
-const GCVLeverages = "gcv-leverages"
+type Warning = warning.Warning
 
 // Leverages is what is known of the leverages D_ii of the observations that can be left out.
 type Leverages struct {
@@ -63,10 +56,10 @@ func holdsGCV(f Fitted) []Warning {
 	if l == nil || f.Loss != nil || !(c.ALO > gcvHolds*c.GCV) || !(c.ALO-c.GCV > gcvBars*c.ALOStdErr) {
 		return nil
 	}
-	return []Warning{{GCVLeverages, fmt.Sprintf("GCV is %.3g, and the error of predicting an observation from the "+
+	return []Warning{warning.GCVLeverages.With("GCV is %.3g, and the error of predicting an observation from the "+
 		"others is %.3g ± %.2g (alo): GCV puts the mean of the leverages, %.2f, in the place of each, and they "+
 		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", c.GCV, c.ALO, c.ALOStdErr,
-		l.Mean, l.SD)}}
+		l.Mean, l.SD)}
 }
 
 // mostNear is the share of observations with a leverage near 1 up to which a mean of their left-out errors tells fits
@@ -75,7 +68,9 @@ const mostNear = 0.5
 
 // Unsure reports that a value is not small for being right: its standard error is larger than itself, or most
 // observations have leverages near 1, of which near is the share. It is for errors of prediction, which are not
-// negative; such a value competes with others by its sum with its error.
-func (r Rule) Unsure(value, stdErr, near float64) bool {
-	return r.Predicts && (stdErr > math.Abs(value) || near > mostNear)
+// negative; such a value competes with others by its sum with its error. Where the loss of a perfect fit is not 0
+// (fromZero), as with the likelihood of counts without terms of y alone, the two are not comparable, and leverages
+// alone count.
+func (r Rule) Unsure(value, stdErr, near float64, fromZero bool) bool {
+	return r.Predicts && (fromZero && stdErr > math.Abs(value) || near > mostNear)
 }

@@ -12,6 +12,8 @@ type LossTerms struct {
 	// Value is l(z; y) at the linear predictor z = A b: for a likelihood minus its logarithm,
 	// without terms of y alone.
 	Value float64
+	// Constant are these terms, which the likelihood of AIC and BIC has.
+	Constant float64
 	// Likelihood says that l is a negative log-likelihood. Otherwise AIC and BIC are not defined.
 	Likelihood bool
 	// DF is the number of degrees of freedom, the trace of the derivative of the whitened problem at
@@ -21,18 +23,17 @@ type LossTerms struct {
 	D int
 }
 
-// AIC is Akaike's information criterion without terms of y alone, 2 l(z; y) + 2 df; NaN where l is
-// not a likelihood.
+// AIC is Akaike's information criterion, 2 l(z; y) + 2 df with the terms of y alone; NaN where l is not a likelihood.
 func (t LossTerms) AIC() float64 { return t.information(2) }
 
-// BIC is Schwarz's criterion, 2 l(z; y) + log(d) df; NaN where l is not a likelihood.
+// BIC is Schwarz's criterion, with log(d) df in the place of 2 df; NaN where l is not a likelihood.
 func (t LossTerms) BIC() float64 { return t.information(math.Log(float64(t.D))) }
 
 func (t LossTerms) information(penalty float64) float64 {
 	if !t.Likelihood {
 		return math.NaN()
 	}
-	return 2*t.Value + penalty*t.DF
+	return 2*(t.Value+t.Constant) + penalty*t.DF
 }
 
 // Criteria are those that follow from the terms: AIC and BIC. The others are NaN.

@@ -19,6 +19,8 @@ type Rule struct {
 	Sigma2 bool
 	// Diagonal says that it needs the diagonal of D mu_hat, or at least 24 probes that show it.
 	Diagonal bool
+	// Blocks says that it needs the blocks of D mu_hat of the observations that are left out together.
+	Blocks bool
 	// Refits says that it needs fits without some of the observations, which a sweep makes for it.
 	Refits bool
 	// Predicts says that it estimates the error of predicting an observation that was not made.
@@ -65,8 +67,8 @@ type Fitted struct {
 	SURE, SUREStdErr float64
 	// Criteria are the numbers that were computed with the fit.
 	Criteria Criteria
-	// CV is the result of refits, nil where there were none.
-	CV *CrossValidation
+	// CV is the result of refits, nil where there were none, and LGO the same by leaving out groups.
+	CV, LGO *CrossValidation
 	// Unresolved is the number of observations because of which leave-one-out is not known, and
 	// NotLeftOut that of observations over which its mean does not go.
 	Unresolved, NotLeftOut int
@@ -118,17 +120,24 @@ from the exact diagonal where that is cheap or --trace is exact, else from 48 pr
 		Difference: ofALO,
 	},
 	{
+		Name: LGO, Label: "LGO", Blocks: true, Predicts: true, Losses: AllLosses,
+		Help: `leave-group-out: the mean error of observations whose group (--groups, --blocks) is
+left out, residuals (I - D_GG)^{-1} (y - mu_hat)_G by the group's block of D; exact
+for ols and ridge, else one Newton step towards each refit, as alo. lgo_stderr goes
+over groups. It needs D from factors or its exact trace; the default with --groups`,
+		Undefined: "at each of them some group determines a part of its own fit, or the blocks of the derivative are " +
+			"not known; choose cv",
+		Value:      func(f Fitted) (float64, float64) { return f.LGO.estimated() },
+		Text:       textOfLGO,
+		Difference: ofALO,
+	},
+	{
 		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses,
 		Help: `cross-validation: the mean error of predicting observations from fits without them,
 --folds by --folds, in proportion to which lambda is smaller. The error of the mean,
 and that of differences, go over observations, or over the groups and blocks that are
 left out together (--groups, --blocks). In a sweep that asks for it`,
-		Value: func(f Fitted) (float64, float64) {
-			if f.CV == nil {
-				return math.NaN(), math.NaN()
-			}
-			return f.CV.Mean, f.CV.StdErr
-		},
+		Value: func(f Fitted) (float64, float64) { return f.CV.estimated() },
 		Text: func(f Fitted) string {
 			if f.CV == nil {
 				return ""
@@ -204,10 +213,13 @@ func (c Criterion) Rule() Rule {
 	return Rule{Value: func(Fitted) (float64, float64) { return math.NaN(), math.NaN() }}
 }
 
-// DefaultCriterion is, for the squared loss, SURE where sigma2 is known; where it is 0, not known, ALO if observations
-// that were not made are to be predicted, as by a completion, and else GCV; for other losses ALO.
-func DefaultCriterion(sigma2 float64, squared, completes bool) Criterion {
+// DefaultCriterion is LGO where groups are left out together; else, for the squared loss, SURE where sigma2 is known;
+// where it is 0, not known, ALO if observations that were not made are to be predicted, as by a completion, and else
+// GCV; for other losses ALO.
+func DefaultCriterion(sigma2 float64, squared, completes, groups bool) Criterion {
 	switch {
+	case groups:
+		return LGO
 	case !squared, completes && sigma2 == 0:
 		return ALO
 	case sigma2 > 0:

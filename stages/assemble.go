@@ -216,13 +216,17 @@ func (j *Job) criteria(ctx context.Context, r *Risk) error {
 		return j.lossCriteria(ctx, r)
 	}
 	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
-	all := sync.OnceValue(func() []float64 {
+	plain := sync.OnceValue(func() []float64 {
 		all := make([]float64, 0, len(j.Y))
 		for part := range j.residuals(r.MuHat) {
 			all = append(all, part...)
 		}
-		return j.forLeaving(all)
+		return all
 	})
+	all := sync.OnceValue(func() []float64 { return j.forLeaving(slices.Clone(plain())) })
+	if err := j.leaveGroupsSquared(ctx, r, plain); err != nil {
+		return err
+	}
 	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
 		return risk.LeaveOneOut(all(), diagonal)
 	}, func() risk.LeftOut { return risk.SquaredLeftOut(all()) })

@@ -32,7 +32,8 @@ type traces struct {
 	inFlow        bool
 	framed        []float64 // by the frame, in the place of images
 	residual      []float64 // nil where there are no images, for other losses than the squared one
-	losses        []float64 // of length d, where they are known
+	losses        []float64 // of length d, or of units, where they are known
+	units         int       // 0 for single observations
 	influences    []float64 // of groups of probes on leave-one-out, where it comes from them
 }
 
@@ -197,10 +198,14 @@ func (j *Job) digest(r Risk) *risk.Digest {
 		d.Residual, d.Images, d.Probes = pack(t.residual), pack(sum), t.probes
 	}
 	if t.losses != nil {
-		b := j.view.Alloc(1, len(t.losses))
+		b := j.view.Put(t.losses, 1, len(t.losses))
 		defer b.Free()
-		j.view.Upload(b, t.losses)
-		d.Losses = pack(c.Projection.Vector(b))
+		on := c.Projection
+		if d.Units = t.units; t.units > 0 {
+			on = hutch.NewProjection(j.view, t.units)
+			defer on.Free()
+		}
+		d.Losses = pack(on.Vector(b))
 	}
 	if t.influences != nil {
 		d.Influences = pack(t.influences)

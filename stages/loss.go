@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/input"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -19,6 +20,8 @@ type LossTerms struct {
 	// Value is l(z; y): for a likelihood minus its logarithm, without terms of y alone. Deviance is
 	// twice the difference of l(z; y) from its minimum over z, NaN where that is not known.
 	Value, Deviance float64
+	// Constant are these terms of y alone.
+	Constant float64
 	// Likelihood says that l is a negative log-likelihood but for terms of y alone.
 	Likelihood bool
 	// Fitted is the expectation of y at z, of length d.
@@ -35,6 +38,9 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 		Fitted: z.ToHost()}
 	if t.Name == "" {
 		t.Name = "custom"
+	}
+	if known.Constant != nil {
+		t.Constant = known.Constant(y)
 	}
 	if known.Least != nil {
 		t.Deviance = 2 * math.Max(t.Value-known.Least(y), 0)
@@ -54,10 +60,19 @@ func (t *LossTerms) misfit() float64 {
 	return math.Abs(2 * t.Value)
 }
 
+// FromZero reports whether the loss of a perfect fit is 0 at every observation, as the squared loss, nil, is. Where it
+// is not, as with a negative log-likelihood of counts without terms of y alone, the losses vary from one observation to
+// the next at the best fit too, and their mean may be negative. It is false where the least is not known.
+func (t *LossTerms) FromZero() bool {
+	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
+}
+
 // checkLoss rejects y at which the loss is not defined.
 func checkLoss(l loss.Loss, y []float64) error {
 	if check := loss.StructureOf(l).Check; check != nil {
-		return check(y)
+		if err := check(y); err != nil {
+			return input.Bad(err)
+		}
 	}
 	return nil
 }
@@ -77,6 +92,13 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 				r.DivergenceLow = 0
 			}
 		}
+	}
+	if f.known.At != nil && r.Undetermined == 0 {
+		if err := j.leaveGroupsOf(ctx, r, f); err != nil {
+			return err
+		}
+	} else if j.settings.Together.Units > 0 {
+		r.LGOErr = errors.New("the losses of single observations are not known, or the fit is not unique")
 	}
 	switch {
 	case !j.settings.ALO:

@@ -58,8 +58,12 @@ type Risk struct {
 	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
 	// (Settings.ALO) or the trace takes probes.
 	risk.Criteria
-	// CV is the result of cross-validation, where a sweep asked for it; else nil.
-	CV *risk.CrossValidation
+	// CV is the result of cross-validation, where a sweep asked for it, and LGO that of leave-group-out, where it was
+	// asked for (Settings.Together) and is known: LGOErr says why it is not. Else nil.
+	CV, LGO *risk.CrossValidation
+	LGOErr  error
+	// LeftOutTogether are the errors of predicting each observation of which LGO is the mean.
+	LeftOutTogether []float64
 	// LeftOut are the errors of predicting each observation of which ALO is the mean, nil where they are not known.
 	LeftOut []float64
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal],
@@ -157,7 +161,7 @@ func (r *Risk) Terms() risk.Terms {
 // linear system of the derivative was not factored, and the trace took fewer random probes than
 // leave-one-out needs, or probes that are projected off a sketch.
 var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, "+
-	"with the exact trace, or from at least %d random probes of hutchinson, xtrace, xnystrace or na-hutch++",
+	"with the exact trace, or from at least %d random probes of hutchinson or xnystrace",
 	hutch.LeastProbes)
 
 // noLeaveOneOut records why ALO is not known.
@@ -172,10 +176,11 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 
 // Fitted is what criteria are computed from.
 func (r *Risk) Fitted() risk.Fitted {
-	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV,
+	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV, LGO: r.LGO,
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}
 	if l := r.LossTerms; l != nil {
-		f.Loss = &risk.LossTerms{Value: l.Value, Likelihood: l.Likelihood, DF: r.Trace.Trace, D: r.D}
+		f.Loss = &risk.LossTerms{Value: l.Value, Constant: l.Constant, Likelihood: l.Likelihood,
+			DF: r.Trace.Trace, D: r.D}
 	}
 	return f
 }

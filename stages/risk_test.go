@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"surepipe/hutch"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -64,7 +65,7 @@ func TestErrorsAreHeldAgainstTheNoiseInTheirOwnNorm(t *testing.T) {
 		if (len(warnings) > 0) != c.warned || r.Trusted() == c.warned {
 			t.Errorf("%+v: %v", c, warnings)
 		}
-		if c.warned && (warnings[0].Code != stages.NotConverged || !strings.Contains(warnings[0].Text, c.text)) {
+		if c.warned && (!warnings[0].Is(warning.NotConverged) || !strings.Contains(warnings[0].Text, c.text)) {
 			t.Errorf("%+v: %v", c, warnings)
 		}
 	}
@@ -83,7 +84,7 @@ func TestNearBoundaryIsSaid(t *testing.T) {
 			Convergence: vjp.Convergence{Converged: true, Error: math.NaN()}}
 		w := r.Warnings()
 		if !r.Trusted() || len(w) > 1 || (len(w) == 1) != c.nearlyOff || len(w) == 1 &&
-			w[0].Code != stages.NearBoundary {
+			!w[0].Is(warning.NearBoundary) {
 			t.Errorf("%+v: trusted %v, %v", c, r.Trusted(), w)
 		}
 		if strings.Contains(r.String(), "tangent space by a margin of") != c.reported {

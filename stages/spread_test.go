@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"surepipe/risk"
+	"surepipe/risk/warning"
 	"surepipe/stages"
 )
 
@@ -23,7 +24,7 @@ func TestFewObservationsAreTold(t *testing.T) {
 		r.Converged = true
 		r.Criteria = risk.Criteria{ALO: c.alo, ALOStdErr: 3 * c.spread}
 		told := slices.ContainsFunc(r.Warnings(),
-			func(w stages.Warning) bool { return w.Code == stages.FewObservations })
+			func(w stages.Warning) bool { return w.Is(warning.FewObservations) })
 		without := r
 		without.ALOStdErr = 0
 		if told != c.told || r.Trusted() != without.Trusted() {

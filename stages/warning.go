@@ -6,73 +6,18 @@ import (
 	"slices"
 
 	"surepipe/risk"
+	"surepipe/risk/warning"
 )
 
 // Warning is a reason to doubt a result.
-type Warning = risk.Warning
-
-// The codes of the warnings that a result carries.
-const (
-	// NotConverged: the solver stopped before it reached its tolerance.
-	NotConverged = "not-converged"
-	// DerivativeNotConverged: probes of the implicit derivative stopped short.
-	DerivativeNotConverged = "derivative-not-converged"
-	// ImplausibleDivergence: no Jacobian of such an estimator has this divergence.
-	ImplausibleDivergence = "implausible-divergence"
-	// Unverified: an independent check disagrees, or could not be done.
-	Unverified = "verification"
-	// NearBoundary: the regularizer has another tangent space within the error of the solution, and
-	// what the divergence is there is not known. A result with no other warning is Trusted.
-	NearBoundary = "near-boundary"
-	// Ambiguous: which coordinates are active, or which directions are in the null space of A,
-	// depends on rounding errors or on the solver's tolerance, and SURE depends on it.
-	Ambiguous = "ambiguous"
-	// NotDetermined: the fit is not unique, because in some directions only observations determine it at
-	// which the loss has no curvature.
-	NotDetermined = "not-determined"
-	// NoLeaveOneOut: leave-one-out was asked for, and is not known or not defined.
-	NoLeaveOneOut = "no-leave-one-out"
-	// FewObservations: the estimate by leave-one-out rests on a few observations.
-	FewObservations = "few-observations"
-	// GCVLeverages: GCV does not tell the error of prediction, because leverages spread.
-	GCVLeverages = risk.GCVLeverages
-	// Interpolates: the fit of a likelihood, such as the logistic one, reproduces y.
-	Interpolates = "interpolates"
-	// Sigma2TooLarge: SURE is below 0 by more than three error bars, for an exact sigma2. A result
-	// with no other warning is Trusted: only sigma2 is in doubt.
-	Sigma2TooLarge = "sigma2-too-large"
-	// NotSmooth: differences of a black box at steps of different sizes disagree.
-	NotSmooth = "not-smooth"
-	// CriterionDisagrees: refits without some observations predict these worse, or better, than the criterion says.
-	CriterionDisagrees = "criterion-disagrees"
-	// Correlated: refits without runs of observations predict these much worse than refits without single ones.
-	Correlated = "correlated"
-	// LargeStep: the step of a black box's differences is above the noise. A result with no other
-	// warning is Trusted.
-	LargeStep = "large-step"
-)
+type Warning = warning.Warning
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = 100
 
-// Trusted reports that nothing is known that makes the numbers doubtful: there is no
-// warning, except perhaps that the solution is near the boundary of its tangent space, that
-// decisions in doubt may move SURE by less than its error bar, that the fit reproduces y, or one
-// about leave-one-out, sigma2 or the step of differences.
-func (r *Risk) Trusted() bool {
-	for _, w := range r.Warnings() {
-		switch w.Code {
-		case NearBoundary, NoLeaveOneOut, FewObservations, GCVLeverages, Interpolates, Sigma2TooLarge, LargeStep:
-		case Ambiguous:
-			if r.ambiguity() > 1 {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
-}
+// Trusted reports that nothing is known that makes the numbers doubtful: no warning is a [warning.Doubt], and decisions
+// in doubt may move SURE by less than its error bar.
+func (r *Risk) Trusted() bool { return warning.Trusted(r.Warnings()) && !(r.ambiguity() > 1) }
 
 // ambiguity is how far decisions in doubt may change SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
@@ -84,60 +29,67 @@ func (r *Risk) ambiguity() float64 {
 // within their stated errors.
 func (r *Risk) Warnings() []Warning {
 	all := slices.Clone(r.Doubts)
-	add := func(code, format string, args ...any) {
-		all = append(all, Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	add := func(k *warning.Kind, format string, args ...any) {
+		all = append(all, k.With(format, args...))
 	}
 	if r.Implausible {
-		add(ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations has "+
+		add(warning.ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations "+
+			"has "+
 			"not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
 			r.Trace.Trace, r.D)
 	}
 	r.warnOfSolve(add)
 	if r.Unsolved > 0 {
-		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d "+
+		add(warning.DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short "+
+			"after %d "+
 			"steps because the solution is nearly not unique; raise the weight of the regularizer, or try the "+
 			"unrolled derivative",
 			r.Unsolved, r.InnerSteps)
 	}
 	if v := r.Verification; v != nil && !v.Passed() {
-		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
+		add(warning.Unverified, "the result does not agree with an independent check: %s", v.Describe())
 	}
 	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
-		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half its "+
-			"squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
+		add(warning.DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half "+
+			"its squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, "+
 			"or the implicit derivative", r.Lag)
 	}
 	if r.Undetermined > 0 {
-		add(NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some directions "+
-			"only observations determine it at which the %s loss has no curvature; raise the loss's scale, such "+
-			"as Huber's delta, or the weight of the regularizer",
+		add(warning.NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some "+
+			"directions only observations determine it at which the %s loss has no curvature; raise the loss's "+
+			"scale, such as Huber's delta, or the weight of the regularizer",
 			r.DivergenceLow, r.DivergenceHigh, r.LossTerms.Name)
 	} else if r.ambiguity() > doubtful {
-		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns "+
+		add(warning.Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns "+
 			"depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller "+
 			"tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
-		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: "+
-			"another support, rank or clustering, with another divergence, is within that error; ask for a "+
+		add(warning.NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own "+
+			"error: another support, rank or clustering, with another divergence, is within that error; ask for a "+
 			"smaller tolerance, or change the weight a little", r.SpaceMargin)
 	}
 	t := r.Terms()
 	if bar := math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error())); r.SURE < 0 && t.TooLarge(bar) {
-		add(Sigma2TooLarge, "SURE, which estimates a squared error, is %.3g, %.2g error bars below 0: sigma2 = "+
+		add(warning.Sigma2TooLarge, "SURE, which estimates a squared error, is %.3g, %.2g error bars below 0: sigma2 "+
+			"= "+
 			"%.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(bar), r.Sigma2)
 	}
 	if r.ALOErr != nil {
-		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
+		add(warning.NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
-	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() &&
+	if r.LGOErr != nil {
+		add(warning.NoLeaveGroupOut, "there is no leave-group-out: %v", r.LGOErr)
+	}
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.LossTerms.FromZero() &&
 		spread > mostSpread*r.ALO {
 		other := "; compare cv"
 		if r.LossTerms != nil {
 			other = ""
 		}
-		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its "+
+		add(warning.FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of "+
+			"its "+
 			"value: it takes one step towards each refit, and refits without such an observation may have another "+
 			"support and be far from that%s",
 			100*spread/r.ALO, other)
@@ -148,7 +100,8 @@ func (r *Risk) Warnings() []Warning {
 		}
 	}
 	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
-		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then "+
+		add(warning.Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss "+
+			"then "+
 			"has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise "+
 			"the weight of the regularizer", t.Deviance, r.D, t.Name)
 	}
@@ -156,18 +109,19 @@ func (r *Risk) Warnings() []Warning {
 }
 
 // warnOfSolve adds the reasons to doubt the solution itself.
-func (r *Risk) warnOfSolve(add func(code, format string, args ...any)) {
+func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)) {
 	switch {
 	case r.Converged:
 	case r.Closed:
-		add(NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not "+
+		add(warning.NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not "+
 			"well determined", r.Optimality)
 	default:
 		within := ""
 		if !math.IsNaN(r.Convergence.Error) {
 			within = fmt.Sprintf(", %s within %.2g of the exact estimate", r.bounded(), r.Convergence.Error)
 		}
-		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a "+
+		add(warning.NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, "+
+			"accept a "+
 			"larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
 	// Without sigma2 the solver has compared the error with the residual itself. A point of a sweep that has a Change
@@ -177,17 +131,10 @@ func (r *Risk) warnOfSolve(add func(code, format string, args ...any)) {
 		if r.MeanWeight > 0 {
 			size = "sigma sqrt(sum w), with the weights w of the observations"
 		}
-		add(NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the solver "+
+		add(warning.NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the "+
+			"solver "+
 			"sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
-}
-
-// fromZero reports whether the loss of a perfect fit is 0 at every observation. Where it is not, as with a
-// negative log-likelihood of counts without terms of y alone, the losses vary from one observation to the next
-// at the best fit too, and their mean may be negative.
-func (r *Risk) fromZero() bool {
-	t := r.LossTerms
-	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
 }
 
 // inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which

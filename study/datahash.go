@@ -39,7 +39,16 @@ func DataHash(data problems.Data) string {
 	if data.Weights != nil {
 		h.all(data.Weights)
 	}
+	if data.Offset != nil {
+		h.all(data.Offset)
+	}
 	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
+	if c := data.Coordinates; c.Factors != nil || c.Lower != nil || c.Upper != nil {
+		h.all(c)
+	}
+	if data.Mix != nil {
+		h.all(data.Mix)
+	}
 	if data.At != nil {
 		h.all(data.At)
 	}

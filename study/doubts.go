@@ -1,7 +1,9 @@
 package study
 
 import (
-	"surepipe/pipeline"
+	"math"
+
+	"surepipe/risk/warning"
 )
 
 // The texts for many results.
@@ -10,45 +12,27 @@ const (
 		"error: sigma2 is too large (--sigma2)"
 	doubtedText = "--verify disagrees with %d of %d %s: each has a warning that says why; lower --tol, or try " +
 		"another --solver or --derivative"
-	notSmoothText = "differences at steps of different sizes disagree: the command is not smooth; " +
-		"try --divergence coupled-bootstrap, or another --eps"
 )
-
-// ofSamples are warnings of some samples, by their code, which say that the means may be off although the solves have
-// converged.
-var ofSamples = []struct{ code, text string }{
-	{pipeline.NotSmooth, notSmoothText},
-	{pipeline.FewObservations, "leave-one-out rests on a few observations, and so does its mean: refits without " +
-		"such an observation may be far from it; compare cv"},
-	{pipeline.GCVLeverages, "GCV is far below the error of predicting an observation from the others, because " +
-		"leverages spread; compare alo or cv"},
-	{pipeline.NoLeaveOneOut, "there is no leave-one-out, and none of them is in its mean"},
-	{pipeline.Interpolates, "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the " +
-		"regularizer"},
-	{pipeline.Ambiguous, "the divergence is not decided within rounding errors and the tolerance: ask for a " +
-		"smaller tolerance, remove dependent columns, or change the weight a little"},
-	{pipeline.LargeStep, "the step of differences is above the noise"},
-}
 
 // Doubts are the reasons to doubt the means of a run.
 func (t *Tally) Doubts() (all Notes) {
 	of := t.Samples + t.Seeds
-	if t.told[NoteErrorBar] > 0 {
-		all.Add(NoteErrorBar, "%s", ZeroBarText(t.Estimated))
+	if t.told[warning.ErrorBarFloor.Code] > 0 {
+		all.Add(warning.ErrorBarFloor, "%s", ZeroBarText(t.Estimated))
 	}
-	if n := t.told[pipeline.Sigma2TooLarge]; n > 0 {
-		all.Add(pipeline.Sigma2TooLarge, tooLargeText, n, of, "samples")
+	if n := t.told[warning.Sigma2TooLarge.Code]; n > 0 {
+		all.Add(warning.Sigma2TooLarge, tooLargeText, n, of, "samples")
 	}
-	if n := t.told[pipeline.Unverified]; n > 0 {
-		all.Add(pipeline.Unverified, doubtedText, n, of, "samples")
+	if n := t.told[warning.Unverified.Code]; n > 0 {
+		all.Add(warning.Unverified, doubtedText, n, of, "samples")
 	}
-	for _, w := range ofSamples {
-		if n := t.told[w.code]; n > 0 {
-			all.Add(w.code, "at %d of %d samples "+w.text, n, of)
+	for _, k := range warning.Kinds() {
+		if n := t.told[k.Code]; n > 0 && k.Samples != "" {
+			all.Add(k, "at %d of %d samples %s", n, of, k.Samples)
 		}
 	}
-	if n := t.NotConverged - t.told[pipeline.Unverified] - t.told[pipeline.NotSmooth]; n > 0 {
-		all.Add(pipeline.NotConverged, "%d of %d samples did not converge, and are included in the means above; "+
+	if n := t.NotConverged - t.told[warning.Unverified.Code] - t.told[warning.NotSmooth.Code]; n > 0 {
+		all.Add(warning.NotConverged, "%d of %d samples did not converge, and are included in the means above; "+
 			"raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, of)
 	}
 	return all
@@ -57,7 +41,7 @@ func (t *Tally) Doubts() (all Notes) {
 // Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
-	floored, tooLarge, doubted, missing, most, unsure := 0, 0, 0, 0, 0, 0
+	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
 	for _, l := range r.Lines {
 		if l.Terms().Floored() {
 			floored++
@@ -71,32 +55,39 @@ func (r *Swept) Doubts() (all Notes) {
 		if l.Unsure(r.Options.Criterion) {
 			unsure++
 		}
+		if v, _ := l.Value(r.Options.Criterion); math.IsNaN(v) {
+			withoutValue++
+		}
 		if r.Options.Criterion.Rule().Diagonal && l.ALOUnresolved > 0 {
 			missing, most = missing+1, max(most, l.ALOUnresolved)
 		}
 	}
 	if floored > 0 {
-		all.Add(NoteErrorBar, "%s", ZeroBarText(r.Header.Sigma2RelStdErr != nil))
+		all.Add(warning.ErrorBarFloor, "%s", ZeroBarText(r.Header.Sigma2RelStdErr != nil))
 	}
 	if tooLarge > 0 {
-		all.Add(pipeline.Sigma2TooLarge, tooLargeText, tooLarge, s.Points, "points")
+		all.Add(warning.Sigma2TooLarge, tooLargeText, tooLarge, s.Points, "points")
 	}
 	for _, axis := range r.Axes {
 		if end := s.Edges[axis.Name]; end != "" {
-			all.Add(NoteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end,
+			all.Add(warning.Edge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end,
 				axis.Name)
 		}
 	}
 	best := r.Lines[s.Minimizer.Index]
 	for _, w := range best.Warnings {
-		if w.Code == pipeline.GCVLeverages && r.Options.Criterion.Rule().Holds != nil {
-			all.Add(w.Code, "at the minimizer %s", w.Text)
+		if w.Is(warning.GCVLeverages) && r.Options.Criterion.Rule().Holds != nil {
+			all.Add(warning.Find(w.Code), "at the minimizer %s", w.Text)
 		}
 	}
 	if unsure > 0 {
-		all.Add(NoteUnsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+
+		all.Add(warning.Unsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+
 			"leverages near 1: they compete by the sum of value and bar", unsure, s.Points,
 			r.Options.Criterion.Rule().Label)
+	}
+	if blocks := r.Options.Criterion.Rule().Blocks; blocks && withoutValue > 0 {
+		all.Add(warning.NoLeaveGroupOut, "leave-group-out is not known at %d of %d points, where groups decide a part "+
+			"of their own fit: the minimizer is that of the others; compare --criterion cv", withoutValue, s.Points)
 	}
 	if missing > 0 {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
@@ -105,23 +96,19 @@ func (r *Swept) Doubts() (all Notes) {
 			why = "without which one Newton step does not tell the fit (another parameter of the loss, such as " +
 				"--huber-delta)"
 		}
-		all.Add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
+		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
 	r.rowsInGroups(&all)
-	for _, a := range s.Audits {
-		for _, w := range a.Warnings() {
-			all.Add(w.Code, "%s", w.Text)
-		}
-	}
+	all = append(all, AuditNotes(s.Audits)...)
 	if doubted > 0 {
-		all.Add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
+		all.Add(warning.Unverified, doubtedText, doubted, s.Points, "points")
 	}
 	switch n := s.NotConverged - doubted; {
 	case n > 0 && program:
-		all.Add(pipeline.NotSmooth, "at %d of %d points "+notSmoothText, n, s.Points)
+		all.Add(warning.NotSmooth, "at %d of %d points %s", n, s.Points, warning.NotSmooth.Samples)
 	case n > 0:
-		all.Add(pipeline.NotConverged, "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy "+
+		all.Add(warning.NotConverged, "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy "+
 			"is enough, or try another --solver", n, s.Points)
 	}
 	return all

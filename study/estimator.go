@@ -95,7 +95,7 @@ func (j *Estimator) weightsAt(swept map[string]float64) []float64 {
 	return values
 }
 
-// Family is the estimator along the axes of a sweep, on all devices.
+// Family is the estimator along the axes of a sweep, or without axes at its own weights, on all devices.
 func (j *Estimator) Family(axes []Axis) pipeline.Family {
 	if j.BlackBox == nil {
 		family := j.family(axes)
@@ -120,6 +120,9 @@ func (i *Instance) family(axes []Axis) pipeline.Family {
 	return pipeline.Family{
 		Problem: i.Problem.Solve(), Solver: i.Solver.Name(), Settings: i.Options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
+			if len(axes) == 0 {
+				return prox.Lent(i.Problem.Regularizer), nil
+			}
 			w := WeightsOf(i.Problem)
 			for a, axis := range axes {
 				w[axis.Name] = swept[a]

@@ -47,7 +47,7 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 		BShape: p.BShape,
 		B0:     InterceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
 	}
-	mu := Presented(p, dataio.Array{Shape: p.MuShape, Data: risk.MuHat})
+	mu := Presented(p, dataio.Array{Shape: p.MuShape, Data: MuHat(data, risk)})
 	f.MuHat, f.MuShape = mu.Data, mu.Shape
 	if low := risk.Factors; low != nil {
 		low, err := low.Joined()
@@ -113,6 +113,18 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 	maps, err := localMaps(p, data, risk, positive(r.Sigma2))
 	f.More = append(f.More, maps...)
 	return f, err
+}
+
+// MuHat is mu_hat, or the linear predictor, with the offset of the data.
+func MuHat(data problems.Data, risk pipeline.Risk) []float64 {
+	if data.Offset == nil || risk.MuHat == nil {
+		return risk.MuHat
+	}
+	mu := slices.Clone(risk.MuHat)
+	for i, v := range data.Offset {
+		mu[i] += v
+	}
+	return mu
 }
 
 // writtenB is b where it is short enough to be written down besides its factors, or has none.

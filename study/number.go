@@ -89,3 +89,10 @@ func PlusMinus(value, stdErr float64) string {
 
 // Unknown stands for a value that is not defined, or cannot be known.
 const Unknown = "not known"
+
+// Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.
+type Array struct {
+	Shape   []int
+	Data    []float64
+	Complex bool
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 )
 
 // CheckProjected rejects estimators without a projected risk.
@@ -28,14 +29,14 @@ func (j *Estimator) Projected(ctx context.Context, y, mu []float64, seed uint64)
 	p, err := pipeline.ProjectedSURE(ctx, j.Solver, j.Problem.Measurement, y, mu, j.Sigma2,
 		pipeline.ProjectedOptions{Seed: seed})
 	if errors.Is(err, pipeline.ErrIllPosed) {
-		n.Add(NoteIllPosed, "--image-risk: %w", err)
+		n.Add(warning.IllPosed, "--image-risk: %w", err)
 		return r, n, nil
 	}
 	if err != nil {
 		return r, n, err
 	}
 	if p.Iterations > 0 {
-		n.Add(NoteProjected, "projected SURE divides by the singular values of the operator: it favours "+
+		n.Add(warning.Projected, "projected SURE divides by the singular values of the operator: it favours "+
 			"small weights where some of them are small. To choose a weight prefer SURE, the predicted risk "+
 			"(Ramani et al. 2012)")
 	}

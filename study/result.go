@@ -10,6 +10,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/risk/warning"
 )
 
 // Result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
@@ -69,6 +70,8 @@ type Result struct {
 	Choices []Choice `json:"choices,omitempty"`
 	// Verification is the result of --verify.
 	Verification *pipeline.Verification `json:"verification,omitempty"`
+	// Audits compare what a criterion says with fits without some observations, with --audit.
+	Audits []*pipeline.Audit `json:"audit,omitempty"`
 	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
 	// command's notes; absent where there are none.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
@@ -148,7 +151,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
-	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && len(risk.Doubts) == 0,
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && warning.Trusted(risk.Doubts),
 		risk.InnerSteps
 	r.Choices = nil
 	for _, c := range risk.Choices {
@@ -156,8 +159,8 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.Verification = risk.Verification
 	if risk.Floored {
-		r.Warnings = append(r.Warnings, pipeline.Warning{Code: NoteErrorBar,
-			Text: ZeroBarText(r.Sigma2RelStdErr != nil)})
+		r.Warnings = append(r.Warnings, warning.ErrorBarFloor.With("%s",
+			ZeroBarText(r.Sigma2RelStdErr != nil)))
 	}
 	r.Warnings = append(r.Warnings, WarningsOf(risk, r.Sigma2RelStdErr)...)
 	r.Trace = TraceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}

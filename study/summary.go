@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 )
 
 // Summary is the last line of a Monte Carlo run.
@@ -85,12 +86,12 @@ func (t *Tally) Add(r SampleLine) {
 	// These are judged by the numbers of the line, whatever warnings it has.
 	doubted := r.Doubted()
 	found := map[string]bool{
-		NoteErrorBar: terms.Floored(), pipeline.Unverified: doubted,
-		pipeline.Sigma2TooLarge: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
+		warning.ErrorBarFloor.Code: terms.Floored(), warning.Unverified.Code: doubted,
+		warning.Sigma2TooLarge.Code: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
 	}
 	t.Estimated = r.Sigma2Method != ""
 	for _, w := range r.Warnings {
-		if commandNote(w.Code) && !slices.Contains(t.Notes, w) {
+		if w.OfRun() && !slices.Contains(t.Notes, w) {
 			t.Notes = append(t.Notes, w)
 		}
 		if _, judged := found[w.Code]; !judged {
@@ -102,7 +103,7 @@ func (t *Tally) Add(r SampleLine) {
 			t.told[code]++
 		}
 	}
-	rough := slices.ContainsFunc(r.Warnings, func(w pipeline.Warning) bool { return w.Code == pipeline.NotSmooth })
+	rough := slices.ContainsFunc(r.Warnings, func(w pipeline.Warning) bool { return w.Is(warning.NotSmooth) })
 	if !r.Solver.Converged || !r.DerivativeConverged || doubted || rough {
 		t.NotConverged++
 	}

@@ -11,6 +11,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/risk/folds"
 	"surepipe/solve"
 )
 
@@ -21,6 +22,8 @@ type SweepHeader struct {
 	// Criterion is what is minimized, and ALO whether leave-one-out is computed.
 	Criterion risk.Criterion `json:"criterion"`
 	ALO       bool           `json:"alo,omitempty"`
+	// Folds are what the criterion leaves out together, absent for one that does not.
+	Folds *folds.Folds `json:"folds,omitempty"`
 	TargetsResult
 	ExecResult
 	Problem string `json:"problem"`
@@ -95,6 +98,9 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 		TraceError: o.TraceError, Seed: o.Seed, Tol: j.Options.Tol, MaxIter: j.Options.MaxIter,
 		Chain: o.Chain, Refine: max(o.Refine, 0), Verify: o.Verify != nil,
 		Data: DataHash(data), Device: j.Device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: Version(),
+	}
+	if rule := o.Criterion.Rule(); rule.Refits || rule.Blocks {
+		h.Folds = &o.Folds
 	}
 	if o.TraceError > 0 {
 		h.Queries = "auto"

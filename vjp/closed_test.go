@@ -99,6 +99,21 @@ func checkDiagonal(t *testing.T, dev array.Device, sol *vjp.Solution, c vjp.Clos
 			t.Errorf("diagonal entry %d is %g, expected %g", i, v, want)
 		}
 	}
+	if c.Root == nil {
+		t.Fatal("no root")
+	}
+	root := sure(t, c.Root)
+	for i := range d {
+		for k := range d {
+			got := 0.0
+			for n := 0; n < len(root); n += d {
+				got += root[n+i] * root[n+k]
+			}
+			if want := jacobian[i*d+k]; math.Abs(got-want) > 1e-8 {
+				t.Fatalf("entry %d, %d of R* R is %g, expected %g", i, k, got, want)
+			}
+		}
+	}
 	if math.Abs(sum-c.Trace) > 1e-8*(1+c.Trace) {
 		t.Errorf("the diagonal sums to %g, the trace is %g", sum, c.Trace)
 	}

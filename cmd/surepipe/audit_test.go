@@ -3,11 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"surepipe/risk"
 )
 
 // 40 subjects with 12 rows each: the table draws the warning of rows in groups, the audit by the groups is far from GCV,
@@ -30,6 +33,9 @@ func TestRowsOfSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	var summary struct {
+		Criterion risk.Criterion
+		Alike     []int
+		Chosen    *struct{ Index int }
 		Minimizer struct {
 			GCV      float64
 			Criteria map[string]float64
@@ -47,7 +53,7 @@ func TestRowsOfSubjects(t *testing.T) {
 			"--json"}, more...)
 		status, out, stderr := command(t, args...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		summary.Audit, summary.Warnings = nil, nil
+		summary.Audit, summary.Warnings, summary.Minimizer.Criteria = nil, nil, nil
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || status != 0 {
 			t.Fatalf("status %d, %v: %s", status, err, stderr)
 		}
@@ -60,11 +66,21 @@ func TestRowsOfSubjects(t *testing.T) {
 		t.Errorf("%+v", summary.Audit)
 	}
 	sweep("--groups", "subject")
-	if len(summary.Audit) != 1 || summary.Audit[0].By != "groups" {
+	if len(summary.Audit) != 1 || summary.Audit[0].By != "groups" || math.Abs(summary.Audit[0].Bars) > 3 {
 		t.Errorf("%+v", summary.Audit)
 	}
-	gcv := summary.Minimizer.GCV
+	gcv, lgo := summary.Minimizer.GCV, summary.Minimizer.Criteria
+	if !(lgo["lgo"] > 1.1*gcv) || !(lgo["lgo_stderr"] > 0) || summary.Criterion != risk.LGO {
+		t.Errorf("criterion %s: %v, GCV says %g", summary.Criterion, lgo, gcv)
+	}
 	if sweep("--groups", "subject", "--criterion", "cv"); summary.Minimizer.Criteria["cv"] < 1.1*gcv {
 		t.Errorf("a new subject costs %g, GCV says %g", summary.Minimizer.Criteria["cv"], gcv)
+	}
+	if cv := summary.Minimizer.Criteria["cv"]; math.Abs(lgo["lgo"]-cv) > 0.1*cv {
+		t.Errorf("leave-group-out says %g, fits without groups %g", lgo["lgo"], cv)
+	}
+	if sweep("--groups", "subject", "--rule", "1se"); summary.Criterion != risk.LGO || summary.Chosen == nil ||
+		len(summary.Alike) < 2 {
+		t.Errorf("1se: %+v", summary)
 	}
 }

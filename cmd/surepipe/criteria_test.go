@@ -117,6 +117,9 @@ func TestSweepByAnyCriterion(t *testing.T) {
 		if criterion == risk.SURE {
 			with = append(with, "--sigma2", "1")
 		}
+		if criterion == risk.LGO {
+			with = append(with, "--blocks", "5")
+		}
 		csv, plot, log := filepath.Join(dir, "c"+string(criterion)+".csv"),
 			filepath.Join(dir, "p"+string(criterion)+".svg"), filepath.Join(dir, "l"+string(criterion)+".jsonl")
 		header, points, s := sweepLines(t, append(with, "--csv", csv, "--plot", plot, "--jsonl", log)...)

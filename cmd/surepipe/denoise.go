@@ -52,9 +52,7 @@ weights of patches as fixed.
 func newDenoise() *cobra.Command {
 	var r denoise.Request
 	var asJSON bool
-	o := &r.Options
-	threshold, average := string(series.ByEdge), string(series.InverseRank)
-	o.Shrinkage = series.Shrinkages[0].Name
+	r.Shrinkage, r.Threshold, r.Average = series.Shrinkages[0].Name, series.ByEdge, series.InverseRank
 	cmd := &cobra.Command{
 		Use:   "denoise FILE",
 		Short: "Denoise a series of images by local low rank: MRI, calcium imaging, hyperspectral cubes",
@@ -68,7 +66,6 @@ func newDenoise() *cobra.Command {
 				return study.Errorf("found %d arguments, expected one: the file of the series", len(args))
 			}
 			r.Data = args[0]
-			o.Thresholds, o.Average = series.Thresholds(threshold), series.Average(average)
 			return runDenoise(cmd, r, asJSON)
 		},
 	}
@@ -101,17 +98,15 @@ func newDenoise() *cobra.Command {
 			"smallest cube of an odd side with at least as many voxels as volumes)"},
 		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 " +
 			"(default 1)"},
-		cli.Flag{Name: "shrinkage", To: &o.Shrinkage, Usage: "what becomes of singular values: " +
+		cli.Flag{Name: "shrinkage", To: &r.Shrinkage, Usage: "what becomes of singular values: " +
 			"" + strings.Join(names(), ", "),
 			Values: names()},
-		cli.Flag{Name: "threshold", To: &threshold, Usage: "edge: at the largest value of noise; sure: where SURE of " +
-			"a " +
-			"patch is least; series-sure: at one multiple of the edge for all patches, of least SURE",
+		cli.Flag{Name: "threshold", To: (*string)(&r.Threshold), Usage: "edge: at the largest value of noise; sure: " +
+			"where SURE of a patch is least; series-sure: at one multiple of the edge for all patches, of least SURE",
 			Values: []string{string(series.ByEdge), string(series.BySURE), string(series.BySeriesSURE)}},
-		cli.Flag{Name: "average", To: &average, Usage: "weights of overlapping patches: rank (1/(1 + rank)), " +
-			"uniform, " +
-			"gaussian, risk (1/SURE)", Values: []string{string(series.InverseRank), string(series.Uniform),
-			string(series.Gaussian), string(series.InverseRisk)}},
+		cli.Flag{Name: "average", To: (*string)(&r.Average), Usage: "weights of overlapping patches: rank " +
+			"(1/(1 + rank)), uniform, gaussian, risk (1/SURE)", Values: []string{string(series.InverseRank),
+			string(series.Uniform), string(series.Gaussian), string(series.InverseRisk)}},
 		cli.Flag{Name: "rician", To: &r.Rician, Usage: "correct the mean of magnitudes for their noise (Koay's " +
 			"inversion)"},
 		cli.Flag{Name: "json", To: &asJSON, Usage: "print one JSON object"})

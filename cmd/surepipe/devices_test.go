@@ -58,8 +58,7 @@ func TestTwoCardsAreOneOnACard(t *testing.T) {
 func dividedRuns(svt, completion string) map[string]string {
 	return map[string]string{
 		"samples": "montecarlo --problem svt --lambda 1 --trace exact --samples 9 --seeds 2 --parallel 2 --data " + svt,
-		// There is no audit where the first card has failed.
-		"points": "sweep --json --problem svt --lambda 0.5:4:9 --chain 1 --refine 2 --audit=false --data " + svt,
+		"points":  "sweep --json --problem svt --lambda 0.5:4:9 --chain 1 --refine 2 --audit --data " + svt,
 		"entries": "montecarlo --problem matrix-completion --lambda 0.2max --trace hutchinson --queries 20 " +
 			"--samples 9 --parallel 2 --data " + completion,
 	}

@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/study/request"
@@ -115,7 +116,9 @@ func (e *estimation) note(n study.Note) {
 func (e *estimation) print(notes study.Notes) []pipeline.Warning {
 	all := warnings(notes)
 	for _, w := range all {
-		e.say("%s", w.Text)
+		if k := warning.Find(w.Code); k == nil || !k.Quiet {
+			e.say("%s", w.Text)
+		}
 	}
 	return all
 }
@@ -149,30 +152,17 @@ func (e *estimation) result(j *study.Estimator) study.Result {
 	return r
 }
 
-// hints are the flags that may remedy a warning, by its code.
-var hints = map[string]string{
-	pipeline.NotConverged:           " (raise --max-iter or --tol, or change --solver)",
-	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
-	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
-	pipeline.Ambiguous:              " (--tol, --lambda)",
-	pipeline.NearBoundary:           " (--tol, --lambda)",
-	pipeline.NotDetermined:          " (--huber-delta, --lambda)",
-	pipeline.Sigma2TooLarge:         " (--sigma2)",
-	pipeline.NotSmooth:              " (--divergence coupled-bootstrap, or another --eps)",
-	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
-}
-
 // converged prints the result's warnings, and returns errNotConverged where it should not be
 // trusted.
 func (e *estimation) converged(risk pipeline.Risk) error {
 	for _, w := range study.WarningsOf(risk, e.RelStdErr()) {
-		hint := hints[w.Code]
-		if w.Code == pipeline.NoLeaveOneOut &&
+		hint := w.Hint()
+		if w.Is(warning.NoLeaveOneOut) &&
 			(errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil &&
 				risk.LossTerms == nil) {
 			hint = " (--trace exact, or more --queries)"
 		}
-		if w.Code == pipeline.Sigma2TooLarge && e.depth.IsImage() && !e.depth.Float {
+		if w.Is(warning.Sigma2TooLarge) && e.depth.IsImage() && !e.depth.Float {
 			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)",
 				uint64(1)<<e.depth.Bits-1)
 		}

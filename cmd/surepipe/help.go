@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
 )
@@ -15,15 +16,20 @@ func formatsHelp() string {
 	for _, f := range dataio.Formats() {
 		names := strings.Join(f.Extensions, ", ")
 		for line := range strings.Lines(f.Help) {
-			fmt.Fprintf(&b, "  %-17s  %s\n", names, strings.TrimSuffix(line, "\n"))
+			fmt.Fprintf(&b, "  %-14s %s\n", names, strings.TrimSuffix(line, "\n"))
 			names = ""
 		}
 	}
 	return b.String()
 }
 
-// dataHelp describes the data of a problem, and the files that hold it.
+// dataHelp is all that manual pages say of data and results.
 func dataHelp() string {
+	return arraysHelp() + "\n" + tableHelp + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
+}
+
+// arraysHelp describes the data of a problem, and the files that hold it.
+func arraysHelp() string {
 	return `The data of a problem are these arrays:
 
 ` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
@@ -35,7 +41,7 @@ They come from --data, a file of any of these formats:
 --X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
 array of a .npz, .mat or .h5 file.
 
-` + tableHelp + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+` + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
 divergence; the output has it. b refers to the columns of X as they are in the file.
 
@@ -65,8 +71,7 @@ An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
-
-` + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
+`
 }
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
@@ -130,9 +135,9 @@ standardized columns, if --intercept=false or --standardize=false do not say oth
 Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
 order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,
 2020-01 or 2020Q1, with or without a time, or numbers in order; --index names another. --out, a
-.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days or what
-part of one is needed; months and quarters count as equal where all are there. The others take
-its steps for equal, with a warning where they differ. With --missing drop, values may be
+.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days
+or what part of one is needed; months and quarters count as equal where all are there. The others
+take its steps for equal, with a warning where they differ. With --missing drop, values may be
 missing: they are estimated from the others.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
@@ -198,15 +203,15 @@ const lossHelp = `With --loss other than squared mu_hat is the linear predictor 
                  least squares problem that this one is at its solution
   alo            leave-one-out, always on: the mean loss of an observation that is left
                  out, by one Newton step towards the fit to all others
-  aic, bic       2 loss_value + 2 df, 2 loss_value + log(d) df; not for huber, whose
-                 scale is not known
+  aic, bic       minus twice the logarithm of the likelihood, with its terms of y alone, + 2 df
+                 or log(d) df; not for huber, whose scale is not known
 
 and --out also holds fitted, the estimate of the mean of y. mu of the data is not used with
 logistic and poisson, where mu_hat is no estimate of it. SURE, gcv and sigma2_df are for
 the squared loss alone. 0.1max refers to the weight at which only the intercept is left.`
 
 // execHelp describes --exec.
-const execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
+var execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
 that is not ours. It reads y as a numpy .npy array of float64, in its shape, from standard
 input, and writes mu_hat, of the same shape, to standard output in the same format. {lambda},
 {lambda2} and {gamma} in its arguments are replaced by the weights. It runs once for each value,
@@ -216,19 +221,7 @@ shell: for pipes and variables, name one, sh -c '...'.
 
 Its risk is estimated by --divergence:
 
-  monte-carlo        the divergence by differences along random signs w (Ramani, Blu, Unser
-                     2008), w . (f(y + eps w) - f(y))/eps: for an f that is continuous. All
-                     that follows from the derivative is in the output: sure, gcv, ... The
-                     first differences are repeated with ten times the step: where they
-                     disagree the result is marked not-smooth, and the exit status is 3.
-                     --eps is the step, by default 0.01 sigma
-  coupled-bootstrap  needs no derivative: hard thresholding, selection, rounding are fine
-                     (Oliveira, Lei, Tibshirani 2021). sure is then the risk at noise
-                     (1 + alpha) sigma2, with --alpha 0.1 by default, unbiased; 2 sigma2
-                     divergence_stderr is its error over the draws, and sure_stderr that of
-                     infinitely many. jacobian_fro2 is tr(D g)^2, where g is the mean of the
-                     command's answers over the draws
-
+` + methodsHelp() + `
 --queries is the number of values, by default as many as --trace-error requires. For example,
 hard thresholding as hard.py, and another program's denoising as tv.py:
 
@@ -242,8 +235,17 @@ hard thresholding as hard.py, and another program's denoising as tv.py:
   np.save(sys.stdout.buffer, denoise_tv_chambolle(y, weight=float(sys.argv[1])))
 `
 
+// methodsHelp lists the methods for programs with their help.
+func methodsHelp() string {
+	var b strings.Builder
+	for _, row := range pipeline.BlackBoxRows() {
+		fmt.Fprintf(&b, "  %-18s %s\n", row.Name, strings.ReplaceAll(row.Help, "\n", "\n"+strings.Repeat(" ", 21)))
+	}
+	return b.String()
+}
+
 // execMonteCarloHelp is the help of --exec at many samples.
-const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see surepipe run --help). Samples
+const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see above). At many samples they
 are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
 --y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its
 own. They are done one after the other, each with up to --parallel calls at once.
@@ -251,5 +253,7 @@ own. They are done one after the other, each with up to --parallel calls at once
 
 // execExample are two programs that are not ours.
 const execExample = `
-  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence coupled-bootstrap
-  surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 --out clean.png`
+  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 \
+      --divergence antithetic
+  surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 \
+      --out clean.png`

@@ -33,6 +33,7 @@ func (gammaLoss) Lipschitz() float64             { return math.Inf(1) }
 func (gammaLoss) Least(y float64) float64        { return 1 + math.Log(y) }
 func (gammaLoss) Mean(z float64) float64         { return math.Exp(z) }
 func (gammaLoss) Likelihood() bool               { return true }
+func (gammaLoss) Constant(_, _ float64) float64  { return 0 }
 func (gammaLoss) Unit() float64                  { return 1 }
 
 // Gap is q log(q/p) - q + p, q = 1 - u and p = y exp(-z).

@@ -9,9 +9,8 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
-	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/study"
+	"surepipe/risk/warning"
 )
 
 // codes are those of a result's warnings.
@@ -41,7 +40,7 @@ func TestSigma2FromFits(t *testing.T) {
 		args := []string{"--problem", c.problem, "--data", c.data, "--sigma2", "auto"}
 		o := object(t, append([]string{"run", "--lambda", c.lambda}, args...)...)
 		sigma2, rel := o["sigma2"].(float64), o["sigma2_rel_stderr"].(float64)
-		if o["sigma2_method"] != "gcv-residual" || !strings.Contains(codes(o), study.NoteBiasedSigma2) ||
+		if o["sigma2_method"] != "gcv-residual" || !strings.Contains(codes(o), warning.Sigma2Biased.Code) ||
 			!(rel > 0 && rel < 1) {
 			t.Errorf("%s: sigma2 %g ± %g by %v, warnings %s", c.problem, sigma2, rel*sigma2, o["sigma2_method"],
 				codes(o))
@@ -52,7 +51,7 @@ func TestSigma2FromFits(t *testing.T) {
 		header, points, _ := sweepLines(t, append([]string{"--lambda", "2:20:3", "--refine", "0", "--parallel", "2"},
 			args...)...)
 		if header["sigma2"].(float64) != sigma2 || points[0].Sigma2 != sigma2 || len(points[1].Warnings) != 1 ||
-			points[1].Warnings[0].Code != study.NoteBiasedSigma2 {
+			!points[1].Warnings[0].Is(warning.Sigma2Biased) {
 			t.Errorf("%s: a sweep has sigma2 %v, %v, warnings %v, expected %g", c.problem, header["sigma2"],
 				points[0].Sigma2, points[1].Warnings, sigma2)
 		}
@@ -77,7 +76,7 @@ func TestSigma2TooLargeIsMarked(t *testing.T) {
 	data := save(t, floats("y", y, 400))
 	args := []string{"--problem", "tv1d", "--data", data, "--lambda", "1"}
 	o := object(t, append([]string{"run", "--sigma2", "1"}, args...)...)
-	if !strings.Contains(codes(o), pipeline.Sigma2TooLarge) {
+	if !strings.Contains(codes(o), warning.Sigma2TooLarge.Code) {
 		t.Errorf("SURE %v ± %v, warnings %q", o["sure"], o["sure_stderr"], codes(o))
 	}
 	status, _, stderr := command(t, append([]string{"run", "--sigma2", "1"}, args...)...)
@@ -85,7 +84,7 @@ func TestSigma2TooLargeIsMarked(t *testing.T) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	o = object(t, append([]string{"run", "--sigma2", "0.005"}, args...)...)
-	if strings.Contains(codes(o), pipeline.Sigma2TooLarge) {
+	if strings.Contains(codes(o), warning.Sigma2TooLarge.Code) {
 		t.Errorf("SURE %v ± %v, warnings %q", o["sure"], o["sure_stderr"], codes(o))
 	}
 	status, _, stderr = command(t, "sweep", "--problem", "tv1d", "--data", data, "--lambda", "0.5:2:3", "--sigma2",
@@ -101,7 +100,7 @@ func TestSigma2TooLargeIsMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status != exitDone || !strings.Contains(stderr, "SURE of 2 of 2 samples") ||
-		!strings.Contains(codes(line), pipeline.Sigma2TooLarge) {
+		!strings.Contains(codes(line), warning.Sigma2TooLarge.Code) {
 		t.Errorf("status %d, %s\n%s", status, stdout, stderr)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
-	"surepipe/study"
+	"surepipe/risk/warning"
 	"surepipe/study/load"
 )
 
@@ -75,7 +75,7 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 		for _, other := range files {
 			got := object(t, other...)
 			if single := strings.Contains(fmt.Sprint(got["warnings"]),
-				study.NoteSingle); single != (other[len(other)-1] == load.StorageSingle) {
+				warning.Float32.Code); single != (other[len(other)-1] == load.StorageSingle) {
 				t.Errorf("%v: warnings %v", other, got["warnings"])
 			}
 			storage, _ := got["storage"].(map[string]any)
@@ -328,7 +328,7 @@ func TestGenotypes(t *testing.T) {
 		if missing, _ := got["storage"].(map[string]any)["missing"].(float64); missing == 0 {
 			t.Error("no missing genotypes are reported")
 		}
-		if warnings := fmt.Sprint(got["warnings"]); !strings.Contains(warnings, study.NoteMissing) {
+		if warnings := fmt.Sprint(got["warnings"]); !strings.Contains(warnings, warning.MissingGenotypes.Code) {
 			t.Errorf("the warnings are %s", warnings)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/study"
+	"surepipe/risk/warning"
 )
 
 // stackLoss is Brownlee's (1965) table of the loss of ammonia at a plant, as R's write.csv2 would
@@ -142,7 +142,7 @@ func TestUnscaledColumnsAreNoted(t *testing.T) {
 	} {
 		status, stdout, stderr := command(t, append([]string{"run", "--json"}, strings.Fields(args)...)...)
 		if noted := strings.Contains(stderr, "--standardize makes it independent of them") &&
-			strings.Contains(stdout, study.NoteScales); status != exitDone || noted != want {
+			strings.Contains(stdout, warning.UnscaledColumns.Code); status != exitDone || noted != want {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
 	}

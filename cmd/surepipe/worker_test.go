@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,6 +122,11 @@ func TestWorkerAnswersAsTheCommand(t *testing.T) {
 	if !reflect.DeepEqual(timeless(found["result"]), timeless(want)) || found["status"] != 0.0 {
 		t.Errorf("fit: %v\nthe command: %v", found, want)
 	}
+	want = object(t, append(append([]string{"run"}, data...), "--lambda", "0.1max", "--audit")...)
+	found = ask(t, c, "audit", params{"estimator": e})
+	if r := timeless(found["result"]); !reflect.DeepEqual(r, timeless(want)) || r.(params)["audit"] == nil {
+		t.Errorf("audit: %v\nthe command: %v", found, want)
+	}
 	status, out, errors := command(t, append(append([]string{"sweep"}, data...), "--lambda", "0.05max:max:6", "--json")...)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var summary any
@@ -139,6 +146,40 @@ func TestWorkerAnswersAsTheCommand(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[1+i]), &point); err != nil || !reflect.DeepEqual(timeless(v),
 			timeless(point)) {
 			t.Errorf("point %d: %v\nthe command: %v, %v", i, v, point, err)
+		}
+	}
+}
+
+// Entries of a matrix come as arrays: all that were not observed, or those that are asked for.
+func TestWorkerPredictsEntries(t *testing.T) {
+	c, _ := dial(t, nil)
+	numbers := func(v any) (all []float64) {
+		b, err := base64.StdEncoding.DecodeString(v.(params)["base64"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ; len(b) > 0; b = b[8:] {
+			all = append(all, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+		return all
+	}
+	e := ask(t, c, "open", params{"options": params{"problem": "matrix-completion", "lambda": "0.3max",
+		"data": "../../testdata/mc60x40.npz"}})["estimator"]
+	fit := ask(t, c, "fit", params{"estimator": e, "keep": true, "return": []string{"mu_hat"}})
+	all := ask(t, c, "predict", params{"fit": fit["fit"]})
+	values, rows, columns := numbers(all["values"]), numbers(all["rows"]), numbers(all["columns"])
+	if len(values) != 60*40-960 || all["count"] != float64(len(values)) || all["predicts"] != "entries" {
+		t.Errorf("%d entries, %v", len(values), all)
+	}
+	wanted := params{"values": []float64{40*rows[7] + columns[7], 40*rows[3] + columns[3]}}
+	some := ask(t, c, "predict", params{"fit": fit["fit"], "indices": wanted})
+	if got := numbers(some["values"]); !slices.Equal(got, []float64{values[7], values[3]}) {
+		t.Errorf("%v, expected %v", got, []float64{values[7], values[3]})
+	}
+	for _, k := range []float64{-1, 2400, 0.5, math.MaxFloat64} {
+		bad := params{"fit": fit["fit"], "indices": params{"values": []float64{k}}}
+		if err := c.CallResult(t.Context(), "predict", bad, nil); err == nil || !strings.Contains(err.Error(), "indices") {
+			t.Errorf("index %g: %v", k, err)
 		}
 	}
 }
@@ -528,6 +569,8 @@ func FuzzWorker(f *testing.F) {
 		{"open", `{"options":{"problem":"matrix-completion"},"arrays":{"y":{"values":[1]},"indices":{"values":[1e30]},"shape":{"values":[9999999,9999999]}}}`},
 		{"sigma2", `{"arrays":{"y":{"base64":"` + fmt.Sprintf("%q", infinite) + `"}}}`},
 		{"denoise", `{"by":"tv","arrays":{"y":{"shape":[2,2],"values":[1,2,3,4]}},"options":{"sigma2":"auto"}}`},
+		{"denoise_series", `{"arrays":{"data":{"shape":[2,2,2],"values":[1,2,3,4,5,6,7,9]}},"patch":"2x2x1","return":["out"]}`},
+		{"audit", `{"estimator":"e1"}`},
 		{"risk", `{"arrays":{"y":{"npy":"` + cut + `"}},"options":{"sigma2":1}}`},
 		{"predict", `{"file":"` + cut + `","X":{"values":[]}}`},
 		{"fit", `{"estimator":"e1","return":["mu_hat"],"out":"/nowhere/x.npz"}`},
@@ -540,7 +583,8 @@ func FuzzWorker(f *testing.F) {
 	c, _ := dial(f, &jrpc2.ClientOptions{OnCallback: func(_ context.Context, r *jrpc2.Request) (any, error) {
 		return params{"values": []float64{1}}, nil
 	}})
-	secret := regexp.MustCompile(`"(out|exec|data|X|y|D|mu|file|npy|spec|memory|queries|max-iter|parallel)"\s*:\s*["\d]`)
+	secret := regexp.MustCompile(`"(out|out_second|residual|noise|noise_error|df|risk|rank|removed|exec|data|imaginary|` +
+		`phase|sigma|noise_scan|mask|X|y|D|mu|file|npy|spec|memory|queries|max-iter|parallel)"\s*:\s*["\d]`)
 	f.Fuzz(func(t *testing.T, method, text string) {
 		if method == "shutdown" || !json.Valid([]byte(text)) || secret.MatchString(text) && !strings.Contains(text, cut) {
 			t.Skip() // ends the worker, is no request, or writes and reads files

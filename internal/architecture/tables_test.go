@@ -108,3 +108,27 @@ func TestKindsAreNotCompared(t *testing.T) {
 		}
 	}
 }
+
+// A warning is of a row of the table in risk/warning: nothing makes one from a code of its own.
+func TestWarningsAreRows(t *testing.T) {
+	for _, f := range files(t) {
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			made, ok := n.(*ast.CompositeLit)
+			if !ok || f.dir == "risk/warning" {
+				return true
+			}
+			for _, e := range made.Elts {
+				pair, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					continue
+				}
+				key, _ := pair.Key.(*ast.Ident)
+				code, _ := pair.Value.(*ast.BasicLit)
+				if key != nil && key.Name == "Code" && code != nil && code.Kind == token.STRING {
+					t.Errorf("%s: the code %s, expected a row of risk/warning", f.set.Position(pair.Pos()), code.Value)
+				}
+			}
+			return true
+		})
+	}
+}

@@ -23,22 +23,32 @@ type NIfTISeries struct {
 
 	path   string
 	header []byte // all before the values, with extensions
-	f      *os.File
+	f      interface {
+		readable
+		io.Closer
+	}
+	length int64 // of the file
 	t      ndarray.Number
 	buf    []byte
 	plane  []float64
 }
 
+// OpenNIfTI opens a file of the operating system.
+func OpenNIfTI(path string) (*NIfTISeries, error) { return Files{}.OpenNIfTI(path) }
+
 // OpenNIfTI opens a file (.nii, .nii.gz) of up to four axes: x, y, z and the volumes. A compressed one is unpacked to a
 // temporary file, which has no name. Errors begin with the path.
-func OpenNIfTI(path string) (*NIfTISeries, error) {
-	f, err := os.Open(path)
+func (f Files) OpenNIfTI(path string) (*NIfTISeries, error) {
+	in, err := f.open(path, "a NIfTI file (.nii, .nii.gz)")
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s := &NIfTISeries{path: path, f: f}
+	s := &NIfTISeries{path: path, f: in, length: in.size}
 	if err := s.open(); err != nil {
 		s.Close()
+		if ended := f.ctx().Err(); ended != nil {
+			return nil, ended
+		}
 		return nil, fmt.Errorf("%s: %w", path, bareError(err))
 	}
 	return s, nil
@@ -97,7 +107,7 @@ func (s *NIfTISeries) unpack() error {
 		return err
 	}
 	s.f.Close()
-	s.f = out
+	s.f, s.length = out, n
 	return nil
 }
 
@@ -134,14 +144,10 @@ func (s *NIfTISeries) read() (err error) {
 	if _, err := s.f.ReadAt(s.header, 0); err != nil {
 		return errors.New("is truncated or corrupt (it ends within its header)")
 	}
-	info, err := s.f.Stat()
-	if err != nil {
-		return err
-	}
 	need := float64(s.offset) + float64(s.valueSize())*float64(s.Size[0])*float64(s.Size[1])*float64(s.Size[2])*
 		float64(s.Volumes)
-	if float64(info.Size()) < need {
-		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", info.Size(), need)
+	if float64(s.length) < need {
+		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", s.length, need)
 	}
 	return ndarray.Fits(fmt.Sprintf("a slice of %d volumes of %d x %d values", s.Volumes, s.Size[0], s.Size[1]),
 		float64(s.Volumes*s.parts())*float64(s.Size[0])*float64(s.Size[1]), 8)

@@ -42,15 +42,15 @@ type Options struct {
 	// the column Index, or where that is empty the first one if its values show that it is one.
 	NoX   bool
 	Index string
-	// Weights is the column of the weights of entries, "" where they have none ([OpenEntries]).
-	Weights string
+	Beside
 	// Groups is the column by which rows belong together, which is no column of X; "" for none.
 	Groups string
+	Coding
 }
 
 // OptionError is an error in one of the options.
 type OptionError struct {
-	Option string // response, index, only, drop, categorical, missing, weights or groups
+	Option string // response, success, index, only, drop, categorical, missing, groups or of [Beside]
 	Err    error
 }
 
@@ -63,6 +63,9 @@ func (e *OptionError) Unwrap() error { return e.Err }
 type Design struct {
 	Response  string     `json:"response"`
 	Variables []Variable `json:"variables"`
+	// Levels are those of a response of texts or of labels: y is the place of its level.
+	Levels []string `json:"levels,omitempty"`
+	Beside Beside   `json:"beside,omitzero"`
 }
 
 // Variable is a column of a table that is coded as one or more columns of X.
@@ -133,6 +136,8 @@ type Data struct {
 	// X is nil with NoX.
 	X *mat.Dense
 	Y []float64
+	// Beside are the columns of the options by the names of these, nil where there are none.
+	Beside map[string][]float64
 	// Groups are labels of the rows by the column of the options, nil where there is none.
 	Groups []int
 	// Rows names the rows of X, nil where the table does not.
@@ -176,28 +181,36 @@ func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.
 
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || o.Weights != "" && name == o.Weights || o.Groups != "" && name == o.Groups ||
+	return name == o.Response || o.beside(name) ||
 		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
 }
 
-// inX reports whether a column is one of X.
+// inX reports whether a column is one of X. One with a use of its own is where Only names it too.
 func (o Options) inX(name string) bool {
-	return name != o.Response && (o.Groups == "" || name != o.Groups) && o.used(name)
+	return name != o.Response && (!o.beside(name) || slices.Contains(o.Only, name)) && o.used(name)
 }
+
+// beside reports whether a column is neither y nor one of X, but has a use of its own.
+func (o Options) beside(name string) bool {
+	return name != "" && slices.ContainsFunc(o.named(), func(n named) bool { return n.column == name })
+}
+
+// named are the columns with a use of their own.
+func (o Options) named() []named { return append(o.Beside.named(), named{"groups", o.Groups}) }
 
 // check rejects options that do not fit the columns of a table.
 func (o Options) check(names []string) error {
 	if !slices.Contains(names, o.Response) {
 		return &OptionError{"response", ndarray.MissingColumn(o.Response, names)}
 	}
-	if o.Weights != "" && !slices.Contains(names, o.Weights) {
-		return &OptionError{"weights", ndarray.MissingColumn(o.Weights, names)}
-	}
-	if o.Groups != "" && !slices.Contains(names, o.Groups) {
-		return &OptionError{"groups", ndarray.MissingColumn(o.Groups, names)}
-	}
-	if o.Weights != "" && o.Weights == o.Response {
-		return &OptionError{"weights", fmt.Errorf("column %q is the response", o.Weights)}
+	for _, n := range o.named() {
+		switch {
+		case n.column == "":
+		case !slices.Contains(names, n.column):
+			return &OptionError{n.option, ndarray.MissingColumn(n.column, names)}
+		case n.column == o.Response:
+			return &OptionError{n.option, fmt.Errorf("column %q is the response", n.column)}
+		}
 	}
 	for _, list := range []struct {
 		option string
@@ -244,28 +257,25 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if err != nil {
 		return nil, &OptionError{"response", err}
 	}
-	if y.Values == nil {
+	if y.Values == nil && o.Levels == 0 {
 		return nil, &OptionError{"response", textColumn(y)}
 	}
-	kept, err := o.rows(t, append([]dataio.Column{y}, columns...))
+	beside, err := o.columns(t)
 	if err != nil {
 		return nil, err
 	}
-	data := &Data{Design: Design{Response: o.Response}, NA: o.NA, Left: t.Rows() - len(kept)}
-	for j := range columns {
-		var merged string
-		if columns[j], merged = unify(columns[j], nil); merged != "" {
-			data.Merged = append(data.Merged, merged)
-		}
-		c := columns[j]
-		v := Variable{Name: c.Name, Reference: c.Values == nil && o.Reference}
-		if err := checkColumn(c, kept); err != nil {
-			return nil, err
-		}
-		if c.Values == nil {
-			v.Levels = levels(c, kept)
-		}
-		data.Design.Variables = append(data.Design.Variables, v)
+	needed := append([]dataio.Column{y}, beside...)
+	kept, err := o.rows(t, slices.Concat(needed, columns), len(needed))
+	if err != nil {
+		return nil, err
+	}
+	data := &Data{Design: Design{Response: o.Response, Beside: o.Beside}, NA: o.NA, Left: t.Rows() - len(kept)}
+	if y, data.Design.Levels, err = o.code(y, kept); err != nil {
+		return nil, err
+	}
+	data.Beside = o.values(beside, kept)
+	if err := data.variables(columns, kept, o.Reference); err != nil {
+		return nil, err
 	}
 	if err := data.Design.checkNames(); err != nil {
 		return nil, err
@@ -293,6 +303,26 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	return data, err
 }
 
+// variables sets the coding of the columns, of which equal texts become one.
+func (d *Data) variables(columns []dataio.Column, kept []int, reference bool) error {
+	for j := range columns {
+		var merged string
+		if columns[j], merged = unify(columns[j], nil); merged != "" {
+			d.Merged = append(d.Merged, merged)
+		}
+		c := columns[j]
+		v := Variable{Name: c.Name, Reference: c.Values == nil && reference}
+		if err := checkColumn(c, kept); err != nil {
+			return err
+		}
+		if c.Values == nil {
+			v.Levels = levels(c, kept)
+		}
+		d.Design.Variables = append(d.Design.Variables, v)
+	}
+	return nil
+}
+
 // checkNames rejects columns of X with the same name: that of a column of the table, and of a level
 // of another.
 func (d *Design) checkNames() error {
@@ -310,9 +340,9 @@ func (d *Design) checkNames() error {
 	return nil
 }
 
-// rows lists the rows without missing values, or with Mean those with a response, which is the
-// first of the columns.
-func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
+// rows lists the rows without missing values, or with Mean those whose first columns, so many as are needed, have
+// values.
+func (o Options) rows(t *dataio.Table, columns []dataio.Column, needed int) ([]int, error) {
 	var kept []int
 	count := 0
 	where := ""
@@ -328,7 +358,7 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
 			}
 			count++
 			per[j]++
-			whole = whole && o.Missing == Mean && j > 0
+			whole = whole && o.Missing == Mean && j >= needed
 		}
 		if whole {
 			kept = append(kept, i)
@@ -392,68 +422,6 @@ func levels(c dataio.Column, rows []int) []string {
 		}
 	}
 	return found
-}
-
-// fill computes the means that replace missing values.
-func (d *Data) fill(columns []dataio.Column, rows []int) {
-	for j, c := range columns {
-		v := &d.Design.Variables[j]
-		v.Fill = make([]float64, v.Width())
-		n := 0.0
-		row := make([]float64, v.Width())
-		for _, i := range rows {
-			if c.Missing(i) {
-				continue
-			}
-			n++
-			v.put(row, c, i)
-			for k, x := range row {
-				v.Fill[k] += (x - v.Fill[k]) / n
-			}
-		}
-	}
-}
-
-// put sets dst to the columns of X of a cell that is not missing. It returns false for a level that
-// the variable does not have.
-func (v *Variable) put(dst []float64, c dataio.Column, i int) bool {
-	if v.Levels == nil {
-		dst[0] = c.Values[i]
-		return true
-	}
-	clear(dst)
-	k, known := slices.BinarySearch(v.Levels, c.Levels[c.Codes[i]])
-	if at := k - (len(v.Levels) - len(dst)); known && at >= 0 {
-		dst[at] = 1
-	}
-	return known
-}
-
-// code makes the rows of X from the columns of its variables, in their order.
-func (d *Design) code(t *dataio.Table, columns []dataio.Column, rows []int) (x *mat.Dense, filled int, err error) {
-	p := len(d.Columns())
-	x = mat.NewDense(len(rows), p, nil)
-	for r, i := range rows {
-		row := x.RawRowView(r)
-		for j := range d.Variables {
-			v, c := &d.Variables[j], columns[j]
-			w := v.Width()
-			switch {
-			case !c.Missing(i):
-				if !v.put(row[:w], c, i) {
-					return nil, 0, fmt.Errorf("%s: found the level %.40q, which the fit does not know; "+
-						"expected one of %s", t.Place(i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
-				}
-			case v.Fill == nil:
-				return nil, 0, fmt.Errorf("%s: the value is missing", t.Place(i, c.Name))
-			default:
-				copy(row[:w], v.Fill)
-				filled++
-			}
-			row = row[w:]
-		}
-	}
-	return x, filled, nil
 }
 
 // list lists texts, for errors.

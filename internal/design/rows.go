@@ -17,6 +17,8 @@ type NewRows struct {
 	Rows []string
 	// Y holds the responses, NaN where one is missing; nil where the table has no such column.
 	Y []float64
+	// Offset is what the linear predictor has besides X b, nil for nothing.
+	Offset []float64
 	// Ignored are the columns of the table that the design does not use, and Filled the number of
 	// cells whose missing values were replaced.
 	Ignored []string
@@ -43,6 +45,11 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRow
 					missing = append(missing, v.Name)
 				}
 			}
+			for _, name := range d.Beside.shift() {
+				if !slices.Contains(names, name) {
+					missing = append(missing, name)
+				}
+			}
 			switch {
 			case len(missing) == 1:
 				return ndarray.MissingColumn(missing[0], names)
@@ -52,7 +59,10 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRow
 			}
 			return nil
 		},
-		Read: func(name string) bool { return name == d.Response || named(name) != nil },
+		Read: func(name string) bool {
+			return name == d.Response || name != "" && name == d.Beside.Trials || named(name) != nil ||
+				slices.Contains(d.Beside.shift(), name)
+		},
 		Text: func(name string) bool { v := named(name); return v != nil && v.Levels != nil },
 	}, d.Code)
 }
@@ -78,10 +88,12 @@ func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 		columns[j] = c
 	}
 	if y, err := t.Column(d.Response); err == nil {
-		if r.Y = y.Values; y.Values == nil {
-			return nil, fmt.Errorf("column %q, the response, holds texts such as %.40q, expected numbers, or a "+
-				"table without it", y.Name, y.Levels[0])
+		if r.Y, err = d.response(t, y); err != nil {
+			return nil, err
 		}
+	}
+	if err := d.offset(t, r); err != nil {
+		return nil, err
 	}
 	all := make([]int, t.Rows())
 	for i := range all {

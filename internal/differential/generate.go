@@ -257,7 +257,7 @@ func (g *draw) options() {
 	if g.chance(0.75) {
 		return
 	}
-	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xtrace", "xnystrace", "na-hutch++"},
+	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xnystrace"},
 		[]float64{5, 2, 1, 1, 1, 1})
 	switch {
 	case c.Estimator == "exact":

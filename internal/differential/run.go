@@ -13,9 +13,9 @@ import (
 	"surepipe/array"
 	"surepipe/linops/additive"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/solve"
 	"surepipe/solve/rewrite"
-	"surepipe/stages"
 	"surepipe/vjp"
 )
 
@@ -128,7 +128,8 @@ func redrawn(dev array.Device, c *Case, ref *Reference, detail string) string {
 }
 
 // elsewhere are the warnings that say nothing about the divergence and mu_hat.
-var elsewhere = []string{stages.FewObservations, stages.NoLeaveOneOut, stages.Sigma2TooLarge, stages.Interpolates}
+var elsewhere = []string{warning.FewObservations.Code, warning.NoLeaveOneOut.Code, warning.Sigma2TooLarge.Code,
+	warning.Interpolates.Code}
 
 // guarded is estimate with a time limit; alive is false if it was exceeded, or after a panic.
 func guarded(dev array.Device, c *Case) (risk pipeline.Risk, err error, alive bool) {

@@ -382,6 +382,9 @@ func (e *Effects) solve(x array.Batch) (f, s array.Batch) {
 // Diagonal is that of Pi; it must not be modified.
 func (e *Effects) Diagonal() []float64 { return e.diagonal }
 
+// Root is nil: there are images instead.
+func (e *Effects) Root() []float64 { return nil }
+
 // Determined marks the entries that determine an effect alone, whose Pi_ii is 1; nil where there are
 // none. It must not be modified.
 func (e *Effects) Determined() []bool { return e.determined }

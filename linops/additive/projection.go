@@ -1,6 +1,7 @@
 package additive
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -8,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/together"
 )
 
 // Projection is the projection Pi of vectors of length d on the fits Z g of terms without a penalty, by least squares
@@ -21,14 +23,18 @@ type Projection interface {
 	Remove(z array.Batch)
 	// Diagonal is that of Pi; it must not be modified.
 	Diagonal() []float64
+	// Root holds R with W^{1/2} Pi W^{-1/2} = R* R, row-major, a row of length d for each of its rank; nil where it has
+	// many entries that are 0.
+	Root() []float64
 	// Determined marks the observations at which Pi_ii is 1; nil where there are none. It must not be modified.
 	Determined() []bool
 	// Weighted reports whether W is not the identity: Pi is then not symmetric.
 	Weighted() bool
 	// Named says what the terms are, and what the columns of (I - Pi) A are, for messages.
 	Named() (terms, columns string)
-	// Pick is what remains of (I - Pi) A, given as a, where only the observations at increasing places are fitted.
-	Pick(dev array.Device, a linops.Operator, rows []int) (*Picked, error)
+	// Pick is what remains of (I - Pi) A, given as a, where only the observations at increasing places are fitted:
+	// a part of the matrix shared, which holds a, where that is not nil.
+	Pick(dev array.Device, a linops.Operator, rows []int, shared *together.Matrix) (*Picked, error)
 }
 
 // Constant is the projection of vectors of length d on the constants, Z being a column of ones: that of an intercept.
@@ -48,6 +54,10 @@ func (c constant) Remove(z array.Batch) {
 }
 
 func (c constant) Diagonal() []float64 { return slices.Repeat([]float64{1 / float64(c)}, int(c)) }
+
+func (c constant) Root() []float64 {
+	return slices.Repeat([]float64{1 / math.Sqrt(float64(c))}, int(c))
+}
 
 func (constant) Determined() []bool { return nil }
 

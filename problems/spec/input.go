@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -39,10 +41,13 @@ type Data struct {
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
-	// Weights are those of the observations in the squared loss 1/2 sum_i w_i (mu_i - y_i)^2, one for
-	// each value of Y, where the specification has none of its own; nil for ones. The named problem
-	// that has them is matrix-completion.
+	// Weights are those of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 for the squared one, one for
+	// each value of Y, where the specification has none of its own; nil for ones. Of the named problems
+	// regressions and matrix-completion have them.
 	Weights []float64
+	// Offset is what the linear predictor has besides A b, in a loss that is not squared; nil for nothing. With the
+	// squared loss it has been subtracted from Y and Mu.
+	Offset []float64
 	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
 	// nil.
 	Frames []int
@@ -87,6 +92,10 @@ type Variant struct {
 	Anisotropic, Vectorial bool
 	// Order is that of a trend, or how often differences are taken, nil for its own.
 	Order *int
+	// Mix is alpha of an elastic net lambda (alpha ||b||_1 + (1 - alpha)/2 ||b||^2), from above 0 to 1; nil for one
+	// with two weights.
+	Mix *float64
+	Coordinates
 }
 
 // Origin is what is known of the files that data come from.
@@ -180,4 +189,33 @@ func (m Matrix) ToDense() *mat.Dense {
 		}
 	}
 	return x
+}
+
+// Coordinates are numbers for each coefficient of a regression, nil where none are given.
+type Coordinates struct {
+	// Factors multiply the penalty of each; one of 0 has none. Lower and Upper are bounds, which enclose 0, in the
+	// units of the columns; they may be infinite.
+	Factors, Lower, Upper []float64
+}
+
+// Check rejects factors and bounds that do not fit p coefficients.
+func (c Coordinates) Check(p int) error {
+	for _, l := range []struct {
+		name, expected string
+		list           []float64
+		bad            func(v float64) bool
+	}{
+		{"factors", "finite numbers of at least 0", c.Factors,
+			func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }},
+		{"lower", "numbers of at most 0", c.Lower, func(v float64) bool { return !(v <= 0) }},
+		{"upper", "numbers of at least 0", c.Upper, func(v float64) bool { return !(v >= 0) }},
+	} {
+		if l.list != nil && len(l.list) != p {
+			return fmt.Errorf("array %q has %d values, expected %d, one for each coefficient", l.name, len(l.list), p)
+		}
+		if j := slices.IndexFunc(l.list, l.bad); j >= 0 {
+			return fmt.Errorf("array %q holds %g at [%d], expected %s", l.name, l.list[j], j, l.expected)
+		}
+	}
+	return nil
 }

@@ -298,6 +298,16 @@ func (s *spectral) Diagonal() []float64 {
 	return out
 }
 
+// Root has H = R* R for its rows w_r^{1/2} u_r.
+func (s *spectral) Root() []float64 {
+	dev := s.ut.Device()
+	out := dev.Alloc(s.ut.K(), s.ut.N())
+	defer out.Free()
+	dev.Fill(out, 0)
+	dev.LinEach(out, roots(s.toMu.ToHost()), s.ut, make([]float64, s.ut.K()), out)
+	return out.ToHost()
+}
+
 // DiagonalFlops counts the squares and their sums, which are little beside a factorization for one
 // penalty alone.
 func (s *spectral) DiagonalFlops() (float64, bool) {

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -108,6 +109,13 @@ func (r *projected) Closed(c engine.Closed) engine.Closed {
 	if c.Diagonal != nil {
 		sum := make([]float64, len(c.Diagonal))
 		c.Diagonal = floats.AddTo(sum, c.Diagonal, r.pi.Diagonal())
+	}
+	if c.Root != nil {
+		if root := r.pi.Root(); root == nil {
+			c.Root = nil
+		} else {
+			c.Root = slices.Concat(c.Root, root)
+		}
 	}
 	c.Determined = r.pi.Determined()
 	return c

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -257,6 +258,12 @@ func (c *rewriting) derivative(got, want *mat.Dense) error {
 		return fmt.Errorf("a diagonal of %d entries, expected %d", len(closed.Diagonal), d)
 	}
 	c.same("the diagonal", mat.NewVecDense(d, closed.Diagonal), mat.NewVecDense(d, wanted.Diagonal))
+	if root := c.root(got); root != nil {
+		r := mat.NewDense(len(root)/d, d, root)
+		var product mat.Dense
+		product.Mul(r.T(), r)
+		c.same("R* R of Root", &product, want)
+	}
 	for i, v := range wanted.Diagonal {
 		marked := closed.Determined != nil && closed.Determined[i]
 		if alone := v > 1-rewritingTol; marked != alone {
@@ -267,6 +274,31 @@ func (c *rewriting) derivative(got, want *mat.Dense) error {
 		c.failf("Closed makes a diagonal of none")
 	}
 	return nil
+}
+
+// root is Root of the rewriting for a symmetric D mu', where both are known.
+func (c *rewriting) root(inner *mat.Dense) []float64 {
+	d, _ := inner.Dims()
+	sym := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := i; j < d; j++ {
+			if sym.SetSym(i, j, inner.At(i, j)); math.Abs(inner.At(i, j)-inner.At(j, i)) > rewritingTol {
+				return nil
+			}
+		}
+	}
+	var eigen mat.EigenSym
+	var v mat.Dense
+	if !eigen.Factorize(sym, true) {
+		return nil
+	}
+	eigen.VectorsTo(&v)
+	values := eigen.Values(nil)
+	rows := mat.DenseCopyOf(v.T())
+	for i, e := range values {
+		floats.Scale(math.Sqrt(max(e, 0)), rows.RawRowView(i))
+	}
+	return c.w.Closed(engine.Closed{Root: rows.RawMatrix().Data}).Root
 }
 
 // closedOf are the numbers of a matrix.

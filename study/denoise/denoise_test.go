@@ -16,7 +16,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
-	"surepipe/series"
+	"surepipe/risk/warning"
 )
 
 func TestMain(m *testing.M) {
@@ -217,14 +217,14 @@ func TestArraysOfAnyAxes(t *testing.T) {
 	if a.SURE != b.SURE {
 		t.Errorf("SURE %g with the series first, %g with it last", a.SURE, b.SURE)
 	}
-	x, _ := read(filepath.Join(dir, "a.npy"))
-	y, _ := read(filepath.Join(dir, "b.npy"))
+	x, _ := read(dataio.Files{}, filepath.Join(dir, "a.npy"))
+	y, _ := read(dataio.Files{}, filepath.Join(dir, "b.npy"))
 	for i, v := range turned(x.Data, 12, 1) {
 		if v != y.Data[i] {
 			t.Fatalf("entry %d: %g and %g", i, v, y.Data[i])
 		}
 	}
-	if risk, _ := read(filepath.Join(dir, "risk.npy")); len(risk.Shape) != 3 || risk.Shape[2] != 7 {
+	if risk, _ := read(dataio.Files{}, filepath.Join(dir, "risk.npy")); len(risk.Shape) != 3 || risk.Shape[2] != 7 {
 		t.Errorf("a map has the shape %v", risk.Shape)
 	}
 	if _, err := json.Marshal(a); err != nil {
@@ -265,7 +265,7 @@ func TestBadSeriesAreRefused(t *testing.T) {
 		"sigma negative":       {Request{Data: good, Sigma: "-2"}, "sigma is -2"},
 		"patch":                {Request{Data: good, Patch: "3x3"}, "patch is \"3x3\""},
 		"patch too large":      {Request{Data: good, Patch: "9x3x3"}, "expected at most 5x5x3"},
-		"no such shrinkage":    {Request{Data: good, Options: series.Options{Shrinkage: "none"}}, "optimal, hard or soft"},
+		"no such shrinkage":    {Request{Data: good, Shrinkage: "none"}, "optimal, hard or soft"},
 		"two parts":            {Request{Data: good, Imaginary: "a", Phase: "b"}, "imaginary and phase"},
 		"output of other kind": {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "x.npy")}}, "ends in .nii"},
 		"no folder":            {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "no", "x.nii")}}, "does not exist"},
@@ -313,14 +313,14 @@ func TestMagnitudesAreCorrected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plain.Warnings) == 0 || plain.Warnings[0].Code != lowSNR {
-		t.Errorf("warnings %v, expected %s", plain.Warnings, lowSNR)
+	if len(plain.Warnings) == 0 || !plain.Warnings[0].Is(warning.LowSNR) {
+		t.Errorf("warnings %v, expected %s", plain.Warnings, warning.LowSNR.Code)
 	}
 	r.Rician = true
 	if _, err := Run(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
-	x, err := read(r.Out)
+	x, err := read(dataio.Files{}, r.Out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ type input interface {
 	volume(path string) ([]float64, error)
 	// create begins a file of the same kind, with the series' number of volumes or one.
 	create(path string, volumes int, real bool) (output, error)
+	// array is the output of an array with those axes, which goes to write.
+	array(volumes int, real bool, write func(dataio.Array) error) output
 	Close() error
 }
 
@@ -30,9 +32,9 @@ type output interface {
 }
 
 // open opens a series. last says that the volumes of an array are its last axis, not its first.
-func open(path string, last bool) (input, error) {
+func open(files dataio.Files, path string, last bool) (input, error) {
 	if isNIfTI(path) {
-		s, err := dataio.OpenNIfTI(path)
+		s, err := files.OpenNIfTI(path)
 		if err != nil {
 			return nil, study.Bad(err)
 		}
@@ -42,9 +44,9 @@ func open(path string, last bool) (input, error) {
 				"fourth "+
 				"axis", path, s.Size[0], s.Size[1], s.Size[2])
 		}
-		return nifti{s}, nil
+		return nifti{s, files}, nil
 	}
-	return openArray(path, last)
+	return openArray(files, path, last)
 }
 
 func isNIfTI(path string) bool {
@@ -53,7 +55,10 @@ func isNIfTI(path string) bool {
 }
 
 // nifti is a NIfTI file.
-type nifti struct{ *dataio.NIfTISeries }
+type nifti struct {
+	*dataio.NIfTISeries
+	files dataio.Files
+}
 
 func (n nifti) Shape() series.Shape {
 	return series.Shape{Image: n.Size, Volumes: n.Volumes, Complex: n.Complex}
@@ -63,7 +68,7 @@ func (n nifti) volume(path string) ([]float64, error) {
 	if !isNIfTI(path) {
 		return nil, study.Errorf("%s: expected a NIfTI file (.nii, .nii.gz), as the series is", path)
 	}
-	m, err := dataio.OpenNIfTI(path)
+	m, err := n.files.OpenNIfTI(path)
 	if err != nil {
 		return nil, study.Bad(err)
 	}
@@ -92,18 +97,26 @@ func (n nifti) create(path string, volumes int, real bool) (output, error) {
 	return dataio.CreateNIfTI(path, n.NIfTISeries, volumes, real)
 }
 
+// array has the volumes first, and then z, y and x.
+func (n nifti) array(volumes int, real bool, write func(dataio.Array) error) output {
+	s := arrays{axes: []int{n.Size[2], n.Size[1], n.Size[0]}}
+	s.Of = n.Shape()
+	return s.array(volumes, real, write)
+}
+
 // arrays is a series in memory, from a file of arrays or images.
 type arrays struct {
 	series.Memory
-	axes []int // of one volume, as the file has it
-	last bool
+	files dataio.Files
+	axes  []int // of one volume, as the file has it
+	last  bool
 }
 
 func (arrays) Close() error { return nil }
 
 // read reads the one array of a file.
-func read(path string) (a dataio.Array, err error) {
-	set, err := dataio.Open(path)
+func read(files dataio.Files, path string) (a dataio.Array, err error) {
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})
 	if err != nil {
 		return a, study.Bad(err)
 	}
@@ -125,8 +138,8 @@ func read(path string) (a dataio.Array, err error) {
 }
 
 // openArray reads an array of three or four axes: the series, and rows and columns of images or z, y and x of volumes.
-func openArray(path string, last bool) (input, error) {
-	a, err := read(path)
+func openArray(files dataio.Files, path string, last bool) (input, error) {
+	a, err := read(files, path)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +151,7 @@ func openArray(path string, last bool) (input, error) {
 		return nil, study.Errorf("%s: has %d axes, expected 3 or 4: the series, and the axes of its "+
 			"images", path, len(shape))
 	}
-	s := arrays{last: last}
+	s := arrays{files: files, last: last}
 	n := shape[0]
 	s.axes = slices.Clone(shape[1:])
 	if last {
@@ -179,7 +192,7 @@ func turned(values []float64, n, parts int) []float64 {
 }
 
 func (s arrays) volume(path string) ([]float64, error) {
-	a, err := read(path)
+	a, err := read(s.files, path)
 	if err != nil {
 		return nil, err
 	}
@@ -196,21 +209,25 @@ func (s arrays) create(path string, volumes int, real bool) (output, error) {
 	if !ok || f.Write == nil {
 		return nil, study.Errorf("%s: expected a name that ends in %s", path, dataio.Extensions(dataio.Written()))
 	}
-	shape := s.Of
-	shape.Complex = shape.Complex && !real
-	w := &arrayOutput{series: s, format: f, path: path, volumes: volumes, parts: 1}
-	if shape.Complex {
-		w.parts = 2
-	}
-	w.values = make([]float64, shape.Image[0]*shape.Image[1]*shape.Image[2]*volumes*w.parts)
-	return w, nil
+	return s.array(volumes, real, func(a dataio.Array) error {
+		_, err := f.WriteArray(path, a, f.Best, false)
+		return err
+	}), nil
 }
 
-// arrayOutput is a file of one array, in memory until it is committed.
+func (s arrays) array(volumes int, real bool, write func(dataio.Array) error) output {
+	w := &arrayOutput{series: s, write: write, volumes: volumes, parts: 1}
+	if s.Of.Complex && !real {
+		w.parts = 2
+	}
+	w.values = make([]float64, s.Of.Image[0]*s.Of.Image[1]*s.Of.Image[2]*volumes*w.parts)
+	return w
+}
+
+// arrayOutput is one array, in memory until it is committed.
 type arrayOutput struct {
 	series         arrays
-	format         dataio.Format
-	path           string
+	write          func(dataio.Array) error
 	volumes, parts int
 	values         []float64
 }
@@ -234,8 +251,7 @@ func (w *arrayOutput) Commit() error {
 	if w.parts == 2 {
 		a.Shape = append(a.Shape, 2)
 	}
-	_, err := w.format.WriteArray(w.path, a, w.format.Best, false)
-	return err
+	return w.write(a)
 }
 
 func (w *arrayOutput) Abort() {}

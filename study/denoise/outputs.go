@@ -1,44 +1,70 @@
 package denoise
 
 import (
+	"maps"
 	"math"
 	"math/cmplx"
+	"slices"
+	"strings"
 
 	"surepipe/internal/dataio"
 	"surepipe/series"
 	"surepipe/study"
 )
 
-// outputs creates the files, and returns what is done with every slice.
+// named are the files of the outputs by their names.
+func (o *Outputs) named() map[string]string {
+	return map[string]string{"out": o.Out, "out_second": o.OutSecond, "residual": o.Residual, "noise": o.Noise,
+		"noise_error": o.NoiseError, "df": o.DF, "risk": o.Risk, "rank": o.Rank, "removed": o.Removed}
+}
+
+// checkReturn rejects names of no output.
+func (j *job) checkReturn() error {
+	all := j.named()
+	for _, name := range j.Return {
+		if _, ok := all[name]; !ok {
+			return study.Errorf("--return has %.40q, expected some of %s", name,
+				strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+		}
+	}
+	return nil
+}
+
+// wanted reports whether an output goes to a file or to the result.
+func (j *job) wanted(name string) bool {
+	return j.named()[name] != "" || slices.Contains(j.Return, name)
+}
+
+// outputs creates what is written, and returns what is done with every slice.
 func (j *job) outputs() (writers []func(series.Slice) error, err error) {
 	area := j.shape.Image[0] * j.shape.Image[1]
-	maps := []struct {
-		path string
+	rows := []struct {
+		name string
 		of   func(s series.Slice) []float64
 	}{
-		{j.DF, func(s series.Slice) []float64 { return s.DF }},
-		{j.Risk, func(s series.Slice) []float64 { return s.Risk }},
-		{j.Rank, func(s series.Slice) []float64 { return s.Rank }},
-		{j.Removed, func(s series.Slice) []float64 { return s.Removed }},
-		{j.Noise, func(s series.Slice) []float64 { return j.sigma[s.Z*area:][:area] }},
-		{j.NoiseError, func(s series.Slice) []float64 { return j.noise.StdErr[s.Z*area:][:area] }},
+		{"df", func(s series.Slice) []float64 { return s.DF }},
+		{"risk", func(s series.Slice) []float64 { return s.Risk }},
+		{"rank", func(s series.Slice) []float64 { return s.Rank }},
+		{"removed", func(s series.Slice) []float64 { return s.Removed }},
+		{"noise", func(s series.Slice) []float64 { return j.sigma[s.Z*area:][:area] }},
+		{"noise_error", func(s series.Slice) []float64 { return j.noise.StdErr[s.Z*area:][:area] }},
 	}
-	if j.NoiseError != "" && j.noise == nil {
+	if j.wanted("noise_error") && j.noise == nil {
 		return nil, study.Errorf("--noise-error is given, but sigma is not estimated")
 	}
-	for _, m := range maps {
-		if m.path == "" {
+	for _, m := range rows {
+		if !j.wanted(m.name) {
 			continue
 		}
-		f, err := j.create(m.path, 1, true)
+		write, err := j.create(m.name, 1, true)
 		if err != nil {
 			return nil, err
 		}
-		writers = append(writers, func(s series.Slice) error { return f.Slice(s.Z, m.of(s)) })
+		writers = append(writers, func(s series.Slice) error { return write(s.Z, m.of(s)) })
 	}
 	two := j.Imaginary+j.Phase != ""
-	if j.Residual != "" { // before the estimate is changed
-		f, err := j.create(j.Residual, j.shape.Volumes, false)
+	if j.wanted("residual") { // before the estimate is changed
+		write, err := j.create("residual", j.shape.Volumes, false)
 		if err != nil {
 			return nil, err
 		}
@@ -51,17 +77,17 @@ func (j *job) outputs() (writers []func(series.Slice) error, err error) {
 				values[i] -= v
 			}
 			first, _ := j.split(values, two)
-			return f.Slice(s.Z, first)
+			return write(s.Z, first)
 		})
 	}
 	writers = append(writers, j.magnitudes)
-	if j.Out == "" && j.OutSecond == "" {
+	if !j.wanted("out") && !j.wanted("out_second") {
 		return writers, nil
 	}
-	var files [2]output
-	for i, path := range []string{j.Out, j.OutSecond} {
-		if path != "" {
-			if files[i], err = j.create(path, j.shape.Volumes, false); err != nil {
+	var write [2]func(z int, values []float64) error
+	for i, name := range []string{"out", "out_second"} {
+		if j.wanted(name) {
+			if write[i], err = j.create(name, j.shape.Volumes, false); err != nil {
 				return nil, err
 			}
 		}
@@ -69,8 +95,8 @@ func (j *job) outputs() (writers []func(series.Slice) error, err error) {
 	return append(writers, func(s series.Slice) error {
 		first, second := j.split(s.Clean, two)
 		for i, values := range [][]float64{first, second} {
-			if files[i] != nil {
-				if err := files[i].Slice(s.Z, values); err != nil {
+			if write[i] != nil {
+				if err := write[i](s.Z, values); err != nil {
 					return err
 				}
 			}
@@ -79,16 +105,37 @@ func (j *job) outputs() (writers []func(series.Slice) error, err error) {
 	}), nil
 }
 
-// create begins a file, and checks before that it can be written.
-func (j *job) create(path string, volumes int, real bool) (output, error) {
-	if err := dataio.CheckWritable(path); err != nil {
-		return nil, study.Errorf("%s: cannot be written: %w", path, err)
+// create begins an output, whose file is checked to be writable, and returns what takes its slices.
+func (j *job) create(name string, volumes int, real bool) (func(z int, values []float64) error, error) {
+	var to []output
+	if path := j.named()[name]; path != "" {
+		if err := dataio.CheckWritable(path); err != nil {
+			return nil, study.Errorf("%s: cannot be written: %w", path, err)
+		}
+		f, err := j.from.create(path, volumes, real)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, f)
 	}
-	f, err := j.from.create(path, volumes, real)
-	if err == nil {
-		j.files = append(j.files, f)
+	if slices.Contains(j.Return, name) {
+		to = append(to, j.from.array(volumes, real, func(a dataio.Array) error {
+			if j.result.Arrays == nil {
+				j.result.Arrays = map[string]study.Array{}
+			}
+			j.result.Arrays[name] = study.Array{Shape: a.Shape, Data: a.Data, Complex: a.Complex}
+			return nil
+		}))
 	}
-	return f, err
+	j.files = append(j.files, to...)
+	return func(z int, values []float64) error {
+		for _, f := range to {
+			if err := f.Slice(z, values); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // split is what goes to the one or two files of a series.

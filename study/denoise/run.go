@@ -3,7 +3,7 @@ package denoise
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"math"
 	"strconv"
 	"strings"
@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
+	"surepipe/risk/warning"
 	"surepipe/series"
 	"surepipe/study"
 )
@@ -18,31 +19,48 @@ import (
 // Request says what is denoised, and which files are written. Options in errors are named as its fields are in a
 // command: --noise-scan for NoiseScan.
 type Request struct {
+	// Files has the files that are read, by their names; nil stands for those of the operating system.
+	Files fs.FS `json:"-"`
 	// Data is the file of the series. Imaginary or Phase is that of the other part of a complex series.
-	Data, Imaginary, Phase string
+	Data      string `json:"data,omitempty" jsonschema:"the file of the series"`
+	Imaginary string `json:"imaginary,omitempty" jsonschema:"the file of the imaginary part"`
+	Phase     string `json:"phase,omitempty" jsonschema:"the file of the phase in radians, where data has magnitudes"`
 	// SeriesLast says that the volumes of an array are its last axis.
-	SeriesLast bool
+	SeriesLast bool `json:"series_last,omitempty" jsonschema:"the volumes of an array are its last axis, not its first"`
 	// Sigma is a number, or the file of a map; "" estimates it, from the file NoiseScan of noise alone where that is
 	// given.
-	Sigma, NoiseScan string
+	Sigma     string `json:"sigma,omitempty" jsonschema:"the standard deviation of the noise, or the file of a map"`
+	NoiseScan string `json:"noise_scan,omitempty" jsonschema:"the file of a scan of noise alone"`
 	// Mask is the file of a map that is not 0 where voxels count.
-	Mask string
+	Mask string `json:"mask,omitempty" jsonschema:"the file of a map that is not 0 where voxels count"`
 	// Patch and Stride are a number, or three as 5x5x5; "" stands for the default.
-	Patch, Stride string
-	// Options has the other choices.
-	Options series.Options
+	Patch  string `json:"patch,omitempty" jsonschema:"the side of patches in voxels, or three as 5x5x3"`
+	Stride string `json:"stride,omitempty" jsonschema:"the distance of patches in voxels, or three as 2x2x1"`
+	// Shrinkage, Threshold and Average are as in [series.Options].
+	Shrinkage string            `json:"shrinkage,omitempty" jsonschema:"optimal, hard or soft"`
+	Threshold series.Thresholds `json:"threshold,omitempty" jsonschema:"edge, sure or series-sure"`
+	Average   series.Average    `json:"average,omitempty" jsonschema:"rank, uniform, gaussian or risk"`
 	// Rician corrects the estimate of magnitudes for the mean of their noise.
-	Rician bool
+	Rician bool `json:"rician,omitempty" jsonschema:"correct the mean of magnitudes for their noise"`
 	Outputs
+	// Return are arrays for [Result].Arrays, by the names of Outputs in JSON: out, df, ...
+	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, risk, ..."`
 }
 
 // Outputs are the files to write; "" stands for none.
 type Outputs struct {
 	// Out is the estimate, and OutSecond its imaginary part or phase where there are two files.
-	Out, OutSecond string
+	Out       string `json:"out,omitempty" jsonschema:"a file for the estimate"`
+	OutSecond string `json:"out_second,omitempty" jsonschema:"a file for its imaginary part or phase"`
 	// Residual is what was removed. Noise is sigma, NoiseError its standard error, and the others are the maps of
 	// [series.Slice].
-	Residual, Noise, NoiseError, DF, Risk, Rank, Removed string
+	Residual   string `json:"residual,omitempty" jsonschema:"a file for what was removed"`
+	Noise      string `json:"noise,omitempty" jsonschema:"a file for sigma at each voxel"`
+	NoiseError string `json:"noise_error,omitempty" jsonschema:"a file for the standard error of sigma"`
+	DF         string `json:"df,omitempty" jsonschema:"a file for the degrees of freedom at each voxel"`
+	Risk       string `json:"risk,omitempty" jsonschema:"a file for SURE at each voxel"`
+	Rank       string `json:"rank,omitempty" jsonschema:"a file for the rank at each voxel"`
+	Removed    string `json:"removed,omitempty" jsonschema:"a file for the correlation of what was removed"`
 }
 
 // Result is what is printed, as JSON.
@@ -74,6 +92,8 @@ type Result struct {
 	RemovedErr float64            `json:"residual_correlation_stderr"`
 	Warnings   []pipeline.Warning `json:"warnings"`
 	Seconds    float64            `json:"seconds"`
+	// Arrays are those of Return: of a NIfTI file the series first, then z, y and x.
+	Arrays map[string]study.Array `json:"-"`
 }
 
 // SigmaPart is the standard deviation of the noise over the voxels.
@@ -89,25 +109,30 @@ type SigmaPart struct {
 // job is a request that is opened.
 type job struct {
 	Request
-	from   input
-	shape  series.Shape
-	sigma  []float64
-	noise  *series.Noise
-	files  []output
-	result Result
-	weak   int // values of magnitudes less than 3 sigma
-	begun  time.Time
+	in      dataio.Files
+	options series.Options
+	from    input
+	shape   series.Shape
+	sigma   []float64
+	noise   *series.Noise
+	files   []output
+	result  Result
+	weak    int // values of magnitudes less than 3 sigma
+	begun   time.Time
 }
 
 // Run denoises. No file is written unless all are.
 func Run(ctx context.Context, r Request) (_ *Result, err error) {
-	j := &job{Request: r, begun: time.Now()}
+	j := &job{Request: r, begun: time.Now(), in: dataio.Files{Context: ctx, FS: r.Files}}
+	if err := j.checkReturn(); err != nil {
+		return nil, err
+	}
 	if j.from, err = j.open(); err != nil {
 		return nil, err
 	}
 	defer j.from.Close()
 	j.shape = j.from.Shape()
-	if err := j.options(); err != nil {
+	if err := j.settle(); err != nil {
 		return nil, err
 	}
 	if err := j.findSigma(ctx); err != nil {
@@ -122,7 +147,7 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	summary, err := series.Denoise(ctx, j.from, j.sigma, j.Options, func(s series.Slice) error {
+	summary, err := series.Denoise(ctx, j.from, j.sigma, j.options, func(s series.Slice) error {
 		for _, write := range writers {
 			if err := write(s); err != nil {
 				return err
@@ -130,6 +155,9 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 		}
 		return nil
 	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, badInput(err)
 	}
@@ -155,12 +183,12 @@ func (j *job) open() (input, error) {
 	if j.Imaginary != "" && j.Phase != "" {
 		return nil, study.Errorf("--imaginary and --phase are both given, expected one of them")
 	}
-	first, err := open(j.Data, j.SeriesLast)
+	first, err := open(j.in, j.Data, j.SeriesLast)
 	other := j.Imaginary + j.Phase
 	if err != nil || other == "" {
 		return first, err
 	}
-	second, err := open(other, j.SeriesLast)
+	second, err := open(j.in, other, j.SeriesLast)
 	if err != nil {
 		first.Close()
 		return nil, err
@@ -175,17 +203,18 @@ func (j *job) open() (input, error) {
 	return &pair{input: first, second: second, polar: j.Phase != ""}, nil
 }
 
-// options reads sizes and the mask.
-func (j *job) options() (err error) {
-	o := &j.Options
+// settle reads sizes and the mask.
+func (j *job) settle() (err error) {
+	o := &j.options
+	o.Shrinkage, o.Thresholds, o.Average = j.Shrinkage, j.Threshold, j.Average
 	image := j.shape.Image
-	if o.Patch, err = extent("patch", j.Request.Patch, image); err != nil {
+	if o.Patch, err = extent("patch", j.Patch, image); err != nil {
 		return err
 	}
 	if o.Patch == (series.Extent{}) {
 		o.Patch = series.DefaultPatch(image, j.shape.Volumes)
 	}
-	if o.Stride, err = extent("stride", j.Request.Stride, o.Patch); err != nil {
+	if o.Stride, err = extent("stride", j.Stride, o.Patch); err != nil {
 		return err
 	}
 	if j.Rician && j.shape.Complex {
@@ -194,10 +223,10 @@ func (j *job) options() (err error) {
 	if j.OutSecond != "" && j.Imaginary+j.Phase == "" {
 		return study.Errorf("--out-second is for a series of two files: --imaginary or --phase is missing")
 	}
-	if j.Request.Mask == "" {
+	if j.Mask == "" {
 		return nil
 	}
-	values, err := j.from.volume(j.Request.Mask)
+	values, err := j.from.volume(j.Mask)
 	if err != nil {
 		return err
 	}
@@ -208,7 +237,7 @@ func (j *job) options() (err error) {
 		any = any || o.Mask[i]
 	}
 	if !any {
-		return study.Errorf("%s: is 0 everywhere, expected a mask that is not 0 where voxels count", j.Request.Mask)
+		return study.Errorf("%s: is 0 everywhere, expected a mask that is not 0 where voxels count", j.Mask)
 	}
 	return nil
 }
@@ -242,21 +271,21 @@ func extent(option, text string, most series.Extent) (e series.Extent, err error
 func (j *job) findSigma(ctx context.Context) (err error) {
 	part := &j.result.Sigma
 	j.sigma = make([]float64, j.shape.Image[0]*j.shape.Image[1]*j.shape.Image[2])
-	number, numeric := strconv.ParseFloat(j.Request.Sigma, 64)
+	number, numeric := strconv.ParseFloat(j.Sigma, 64)
 	switch {
-	case j.Request.Sigma != "" && j.NoiseScan != "":
+	case j.Sigma != "" && j.NoiseScan != "":
 		return study.Errorf("--sigma and --noise-scan are both given, expected one of them")
-	case j.Request.Sigma != "" && numeric == nil:
+	case j.Sigma != "" && numeric == nil:
 		if !(number > 0) || math.IsInf(number, 1) {
-			return study.Errorf("--sigma is %s, expected a positive number, or the file of a map", j.Request.Sigma)
+			return study.Errorf("--sigma is %s, expected a positive number, or the file of a map", j.Sigma)
 		}
 		part.From = "given"
 		for i := range j.sigma {
 			j.sigma[i] = number
 		}
-	case j.Request.Sigma != "":
+	case j.Sigma != "":
 		part.From = "map"
-		if j.sigma, err = j.from.volume(j.Request.Sigma); err != nil {
+		if j.sigma, err = j.from.volume(j.Sigma); err != nil {
 			return err
 		}
 	case j.NoiseScan != "":
@@ -266,7 +295,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 		}
 	default:
 		part.From = "Marchenko-Pastur"
-		n, err := series.EstimateNoise(ctx, j.from, j.Options.Patch, j.Options.Mask)
+		n, err := series.EstimateNoise(ctx, j.from, j.options.Patch, j.options.Mask)
 		if err != nil {
 			return badInput(err)
 		}
@@ -281,7 +310,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 
 // scan estimates sigma from a scan of noise alone.
 func (j *job) scan() error {
-	scan, err := openScan(j.NoiseScan, j.SeriesLast)
+	scan, err := openScan(j.in, j.NoiseScan, j.SeriesLast)
 	if err != nil {
 		return err
 	}
@@ -290,7 +319,7 @@ func (j *job) scan() error {
 		return study.Errorf("%s: has %v voxels, expected %v as the series has", j.NoiseScan, s.Image, j.shape.Image)
 	}
 	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
-	n, err := series.NoiseOf(scan, j.Options.Patch, magnitudes)
+	n, err := series.NoiseOf(scan, j.options.Patch, magnitudes)
 	if err != nil {
 		return badInput(err)
 	}
@@ -299,15 +328,15 @@ func (j *job) scan() error {
 }
 
 // openScan opens a scan of one volume or more.
-func openScan(path string, last bool) (input, error) {
+func openScan(files dataio.Files, path string, last bool) (input, error) {
 	if !isNIfTI(path) {
-		return openArray(path, last)
+		return openArray(files, path, last)
 	}
-	s, err := dataio.OpenNIfTI(path)
+	s, err := files.OpenNIfTI(path)
 	if err != nil {
 		return nil, study.Bad(err)
 	}
-	return nifti{s}, nil
+	return nifti{s, files}, nil
 }
 
 // nonnegative reports whether the middle slice has no negative value.
@@ -333,7 +362,7 @@ func (j *job) describeSigma() {
 	part, n, square := &j.result.Sigma, 0.0, 0.0
 	part.Min = math.Inf(1)
 	for i, v := range j.sigma {
-		if j.Options.Mask != nil && !j.Options.Mask[i] {
+		if j.options.Mask != nil && !j.options.Mask[i] {
 			continue
 		}
 		n++
@@ -370,38 +399,28 @@ func (j *job) report(s series.Summary) *Result {
 	return r
 }
 
-// Codes of warnings.
-const (
-	signalRemoved = "signal-removed"
-	lowSNR        = "low-snr"
-	jump          = "sure-without-jumps"
-	chosen        = "chosen-thresholds"
-)
-
 func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	all := []pipeline.Warning{}
-	add := func(code, format string, args ...any) {
-		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	add := func(k *warning.Kind, format string, args ...any) {
+		all = append(all, k.With(format, args...))
 	}
 	if s.Removed > 0.05 && s.Removed > 5*s.RemovedStdErr {
-		add(signalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on average, "+
-			"where "+
-			"noise is by about 0: it holds signal, or the noise is correlated over space. Look at --removed and "+
-			"--residual",
-			s.Removed, s.RemovedStdErr)
+		add(warning.SignalRemoved, "what was removed is correlated between neighbouring voxels, by %.3f ± %.3f on "+
+			"average, where noise is by about 0: it holds signal, or the noise is correlated over space. Look at "+
+			"--removed and --residual", s.Removed, s.RemovedStdErr)
 	}
 	share := float64(j.weak) / float64(s.Values)
 	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
-		add(lowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their mean is "+
-			"too "+
-			"large: SURE and sigma are off there; --rician corrects the mean", 100*share)
+		add(warning.LowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their "+
+			"mean is too large: SURE and sigma are off there; --rician corrects the mean", 100*share)
 	}
 	if o := s.Options; o.Shrinkage == "hard" {
-		add(jump, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are too small")
+		add(warning.WithoutJumps, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are "+
+			"too small")
 	}
 	if s.Options.Thresholds != series.ByEdge {
-		add(chosen, "the thresholds minimize SURE at these data, so that SURE is too small by what noise gained from "+
-			"that")
+		add(warning.ChosenThresholds, "the thresholds minimize SURE at these data, so that SURE is too small by what "+
+			"noise gained from that")
 	}
 	return all
 }

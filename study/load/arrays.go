@@ -28,11 +28,13 @@ type Contents struct {
 	Simulated bool
 	// Found lists the file's arrays in the file's order.
 	Found []string
+
+	observed observations
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
 var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
-	"mu", "sigma2", "lambda", "lambda2", "gamma"}
+	"offset", "exposure", "trials", "factors", "lower", "upper", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {
@@ -43,6 +45,8 @@ type arrays struct {
 	x, d spec.Matrix
 	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
 	gaps, sample bool
+	// grouped says that the groups of columns have a file of their own.
+	grouped bool
 }
 
 // LayoutOf is the layout of a named problem; known is false for other names.
@@ -188,6 +192,14 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 			return Contents{}, err
 		}
 	}
+	if l.Design {
+		if data.observed, err = a.observations(); err != nil {
+			return Contents{}, err
+		}
+		if err = a.coordinates(&data); err != nil {
+			return Contents{}, err
+		}
+	}
 	if l.Places && a.Has("at") {
 		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
 			return Contents{}, err
@@ -197,7 +209,7 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 	if data.D, err = a.matrixOf(l.Analysis, a.d, "D", expected); err != nil {
 		return Contents{}, err
 	}
-	if l.Groups {
+	if l.Groups && !a.grouped {
 		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
 			return Contents{}, err
 		}

@@ -12,6 +12,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/vjp"
 )
@@ -76,7 +77,7 @@ func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits)
 		end = ", the end of what was tried, df up to d/2, so that it may be far too large"
 	}
 	var all study.Notes
-	all.Add(study.NoteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g "+
+	all.Add(warning.Sigma2Biased, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g "+
 		"(df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its "+
 		"error nor that of SURE includes",
 		v.Points, name, v.Weight, v.DF, v.D, end)

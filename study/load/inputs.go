@@ -17,6 +17,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/problems"
 	"surepipe/problems/spec"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
@@ -61,7 +62,7 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	case f.Command:
 		data, err = f.readExec(sample, stacks)
 	case f.Specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.Table.options(), X: f.X, Y: f.Y,
+		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.columns(), X: f.X, Y: f.Y,
 			Mu: f.Mu, Sample: sample, Stored: f.storedX}
 		if sample != nil {
 			files.Y = ""
@@ -83,6 +84,17 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 		return Contents{}, err
 	}
 	f.vary(&data.Data)
+	if data.Table != nil {
+		data.observed = data.Table.Beside
+	}
+	if err := f.coordinates(&data); err != nil {
+		return Contents{}, err
+	}
+	if data.observed != nil {
+		if err := f.observe(&data, data.observed); err != nil {
+			return Contents{}, f.InFile(err)
+		}
+	}
 	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -142,7 +154,7 @@ func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func()
 			return
 		}
 	}
-	n.Add(study.NoteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
+	n.Add(warning.NoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit "+
 		"and sigma2 are poor; --intercept fits one", mean)
 }
 
@@ -190,7 +202,7 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 	if err != nil {
 		return Contents{}, err
 	}
-	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil}
+	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != ""}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {

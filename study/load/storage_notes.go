@@ -6,6 +6,7 @@ import (
 
 	"surepipe/problems"
 	"surepipe/problems/spec"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
@@ -22,11 +23,11 @@ func (f *Source) noteStorage(n *study.Notes, data problems.Data, sigma2 float64)
 		return
 	}
 	if m.Single() {
-		n.Add(study.NoteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, "+
+		n.Add(warning.Float32, "X is stored as float32: the estimates are those of an X rounded to 24 bits, "+
 			"which moves mu_hat by about 2e-8 ||y||")
 	}
 	if m.Missing > 0 {
-		n.Add(study.NoteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing,
+		n.Add(warning.MissingGenotypes, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing,
 			100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
 	}
 }
@@ -41,7 +42,7 @@ func noteRounded(n *study.Notes, data problems.Data, sigma2 float64) {
 	if sigma2 > 0 {
 		share = fmt.Sprintf(", %.2g of sigma2", variance/sigma2)
 	}
-	n.Add(study.NoteSingle,
+	n.Add(warning.Float32,
 		"y is float32: rounding has added noise of variance %.2g to it%s; all sums are in float64", variance, share)
 }
 

@@ -11,11 +11,15 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
-// IgnoredText is the text of [study.NoteIgnored]: the file and its arrays.
+// IgnoredText is the text of [warning.IgnoredArrays]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
+
+// Beside are columns of a table that are neither y nor columns of X.
+type Beside = design.Beside
 
 // Table says what the columns of a table are, and those of X.
 type Table struct {
@@ -23,9 +27,11 @@ type Table struct {
 	Drop, Only, Categorical []string
 	Missing                 string
 	NA                      []string // nil for the default
-	Weights                 string
-	Groups                  string
-	Standardize             bool
+	Beside
+	// Success is the level of a response that is 1, "" for the second of two.
+	Success     string
+	Groups      string
+	Standardize bool
 }
 
 // mostSpread is the ratio of the standard deviations of columns from which their units are likely
@@ -52,7 +58,7 @@ func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
-		Weights: t.Weights, NA: t.NA,
+		Beside: t.Beside, NA: t.NA, Coding: design.Coding{Success: t.Success},
 	}
 	if t.Response != "" {
 		o.Groups = t.Groups
@@ -63,9 +69,18 @@ func (t *Table) options() design.Options {
 	return o
 }
 
+// columns are the options of the table, with the levels that the loss takes.
+func (f *Source) columns() design.Options {
+	o := f.Table.options()
+	if k, err := f.LossOf().Kind(); err == nil {
+		o.Levels = k.Levels
+	}
+	return o
+}
+
 // tableOptions are those of a table that is read for the command.
 func (in *inputs) tableOptions() design.Options {
-	o := in.Table.options()
+	o := in.columns()
 	o.Files = in.files()
 	return o
 }
@@ -166,7 +181,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	spread := sync.OnceValues(func() (means, deviations []float64) { return problems.Spread(data) })
 	f.noteIntercept(&n, data, spread)
 	if len(data.Ignored) > 0 {
-		n.Add(study.NoteIgnored, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
+		n.Add(warning.IgnoredArrays, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
@@ -186,10 +201,11 @@ func indexName(s *design.Sequence) string {
 func (f *Source) noteSteps(n *study.Notes, s *design.Sequence, placed bool) {
 	switch {
 	case placed && s.Index != "" && !s.Measured:
-		n.Add(study.NoteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal",
+		n.Add(warning.UnequalSteps, "the index%s holds neither numbers nor dates: the estimate takes its steps for "+
+			"equal",
 			indexName(s))
 	case !placed && s.Unequal != "":
-		n.Add(study.NoteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+		n.Add(warning.UnequalSteps, "the steps of the index%s differ (%s): the estimate takes them for equal",
 			indexName(s), s.Unequal)
 	}
 }
@@ -210,21 +226,21 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	}
 	switch {
 	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
-		n.Add(study.NoteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
+		n.Add(warning.MissingValues, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
 			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
 			"leaves gaps", gaps, gaps+d)
 	case gaps > 0:
-		n.Add(study.NoteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
+		n.Add(warning.MissingValues, "%d of %d values of the sequence are missing: they are estimated from the others",
 			gaps, gaps+d)
 	}
 	if t := data.Table; t != nil && t.Sequence != nil {
 		f.noteSteps(n, t.Sequence, f.placed(data))
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
-		n.Add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
+		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {
-		n.Add(study.NoteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
+		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
 	}
 	var merged []string
 	if data.Table != nil {
@@ -233,11 +249,15 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	if data.Entries != nil {
 		merged = append(merged, data.Entries.Merged...)
 	}
+	if t := data.Table; t != nil && len(t.Design.Levels) == 2 {
+		n.Add(warning.Levels, "column %q: %.40q is 1 and %.40q is 0; --success says which is 1", t.Design.Response,
+			t.Design.Levels[1], t.Design.Levels[0])
+	}
 	if len(merged) > 0 {
-		n.Add(study.NoteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
+		n.Add(warning.EqualNames, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
 	}
 	if t := data.Table; t != nil && t.Filled > 0 {
-		n.Add(study.NoteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
+		n.Add(warning.ValuesReplaced, "%d missing values are replaced by the means of their columns", t.Filled)
 	}
 }
 
@@ -258,7 +278,8 @@ func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []f
 		return
 	}
 	if least, most := slices.Min(varying), slices.Max(varying); most > mostSpread*least {
-		n.Add(study.NoteScales, "the standard deviations of the columns of X range from %.3g to %.3g, and the penalty "+
+		n.Add(warning.UnscaledColumns, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
+			"penalty "+
 			"depends on their units: --standardize makes it independent of them", least, most)
 	}
 }

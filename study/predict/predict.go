@@ -4,13 +4,14 @@ package predict
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
+	"iter"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 )
 
@@ -27,19 +28,6 @@ func New(f *study.Fit) (*Model, error) {
 	return m, m.knowLoss()
 }
 
-// Open reads the file of a fit, which [study.Fit.Save] has written.
-func Open(path string) (*Model, error) {
-	f, err := fit.Load(path)
-	if err != nil {
-		return nil, study.Bad(err)
-	}
-	m, err := New(f)
-	if err != nil {
-		return nil, study.Errorf("%s: %w", path, err)
-	}
-	return m, nil
-}
-
 // Predict predicts what is in a file of the file system: the rows of a regression, or the entries of a matrix; ""
 // stands for all entries that were not observed. na are the texts of a table that stand for missing values, nil for
 // those of the fit. The result has its warnings also where there is an error.
@@ -47,7 +35,7 @@ func (m *Model) Predict(ctx context.Context, in fs.FS, path string, na []string)
 	files := dataio.Files{Context: ctx, FS: in}
 	p := &Prediction{Predicts: m.fit.Predicts, Fit: m.fit.Info, Version: study.Version(), fit: m.fit}
 	if !m.fit.Converged {
-		p.note(study.NoteFitNotConverged, "the fit has not converged")
+		p.note(warning.FitNotConverged, "the fit has not converged")
 	}
 	if na == nil {
 		na = m.fit.NA
@@ -83,7 +71,7 @@ func (m *Model) knowLoss() error {
 }
 
 // Prediction is what a fit predicts, and what is known of its error. In JSON the entries of a matrix
-// follow as entries: see [Prediction.WriteJSON].
+// follow as entries, of row, column and value.
 type Prediction struct {
 	Predicts string `json:"predicts"`
 	Count    int    `json:"count"`
@@ -109,9 +97,43 @@ type Prediction struct {
 	each func(func(fit.Entry) bool)
 }
 
+// Entry is a predicted entry of a matrix, by its place counted from 0, and by names where the fit's table has them.
+type Entry struct {
+	Row, Column         int
+	RowName, ColumnName string
+	Value               float64
+}
+
+// Entries are the entries of a matrix, none for rows. Those that were not observed are computed one after the other.
+func (p *Prediction) Entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		if p.each == nil {
+			return
+		}
+		name := func(names []string, k int) string {
+			if names == nil {
+				return ""
+			}
+			return names[k]
+		}
+		p.each(func(e fit.Entry) bool {
+			return yield(Entry{e.Row, e.Column, name(p.fit.RowNames, e.Row), name(p.fit.ColumnNames, e.Column),
+				e.Value})
+		})
+	}
+}
+
+// Labels are the names of the rows and columns of the matrix, nil where they have none.
+func (p *Prediction) Labels() (rows, columns []string) {
+	if p.each == nil {
+		return nil, nil
+	}
+	return p.fit.RowNames, p.fit.ColumnNames
+}
+
 // note keeps a note.
-func (p *Prediction) note(code, format string, args ...any) {
-	p.Warnings = append(p.Warnings, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+func (p *Prediction) note(k *warning.Kind, format string, args ...any) {
+	p.Warnings = append(p.Warnings, k.With(format, args...))
 }
 
 // mean replaces linear predictors by the expectations of y there.

@@ -7,6 +7,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
 )
@@ -34,7 +35,7 @@ func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []strin
 			return study.Errorf("%s: %w", path, err)
 		}
 		if unread := set.Unread(); len(unread) > 0 {
-			to.note(study.NoteIgnored, load.IgnoredText, path, strings.Join(unread, ", "))
+			to.note(warning.IgnoredArrays, load.IgnoredText, path, strings.Join(unread, ", "))
 		}
 	}
 	to.mean()
@@ -72,13 +73,16 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	if to.Predictions, err = m.fit.PredictRows(rows.X); err != nil {
 		return study.Errorf("%s: %w", path, err)
 	}
+	for i, v := range rows.Offset {
+		to.Predictions[i] += v
+	}
 	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
 	if len(rows.Ignored) > 0 {
-		to.note(study.NoteIgnoredColumns, "columns that the fit does not use are ignored: %.200s",
+		to.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",
 			strings.Join(rows.Ignored, ", "))
 	}
 	if rows.Filled > 0 {
-		to.note(study.NoteFilled, "%d missing values are replaced by the means of the fit's data", rows.Filled)
+		to.note(warning.ValuesReplaced, "%d missing values are replaced by the means of the fit's data", rows.Filled)
 	}
 	sum := 0.0
 	for i, y := range rows.Y {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/design"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -45,6 +46,12 @@ func (r *Request) checkInputs() error {
 		return err
 	}
 	if err := r.checkEffects(named.Layout); err != nil {
+		return err
+	}
+	if err := r.checkBeside(named.Layout); err != nil {
+		return err
+	}
+	if err := r.checkCoordinates(named.Layout); err != nil {
 		return err
 	}
 	if err := r.checkTable(named.Layout); err != nil || r.Spec == "" {
@@ -150,14 +157,43 @@ func (r *Request) checkEffects(l problems.Layout) (err error) {
 	case r.Effects.Some() && !r.Loss.Squared():
 		return study.Errorf("--effects is %s, which is for the squared loss, and the loss is %s",
 			strings.Join(r.EffectNames, ","), r.Loss.Name)
-	case r.Given("weights") && r.Spec != "":
-		return study.Errorf("--weights is for --problem matrix-completion; a specification has the key weights")
-	case r.Given("weights") && !l.Selection:
-		return study.Errorf("--weights is for matrix-completion, found --problem %s; a specification may weigh the "+
-			"observations of other problems", r.Problem)
-	case r.Given("weights") && r.Table.Response == "":
-		return study.Errorf("--weights is the name of a column of a table, but --response is missing, which names " +
-			"the column that is y; in an archive the weights are the array weights")
+	}
+	return nil
+}
+
+// checkCoordinates rejects numbers of coefficients where there are none.
+func (r *Request) checkCoordinates(l problems.Layout) error {
+	for _, option := range []string{"factors", "lower", "upper", "column-groups"} {
+		switch {
+		case !r.Given(option) || r.Spec != "" && option != "column-groups":
+		case r.Spec != "":
+			return study.Errorf("--column-groups is for --problem; a specification names the array of its groups")
+		case option == "column-groups" && !l.Groups:
+			return study.Errorf("--column-groups is for %s, found --problem %s",
+				problems.List(func(l problems.Layout) bool { return l.Groups }), r.Problem)
+		case !l.Design:
+			return study.Errorf("--%s is for %s, found --problem %s", option,
+				strings.Join(problems.Regressions(), ", "), r.Problem)
+		}
+	}
+	return nil
+}
+
+// checkBeside rejects columns beside y and X where there are none.
+func (r *Request) checkBeside(l problems.Layout) error {
+	for _, option := range append((design.Beside{}).Options(), "success") {
+		switch {
+		case !r.Given(option):
+		case r.Spec != "" && option == "weights":
+			return study.Errorf("--weights is for --problem; a specification has the key weights")
+		case r.Spec != "":
+		case !l.Design && !(l.Selection && option == "weights"):
+			return study.Errorf("--%s is for %s, found --problem %s", option,
+				strings.Join(problems.Regressions(), ", "), r.Problem)
+		case r.Table.Response == "":
+			return study.Errorf("--%s is the name of a column of a table, but --response is missing, which names the "+
+				"column that is y; in an archive it is the array %s", option, option)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/verify"
@@ -63,6 +64,9 @@ func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options 
 		KeepGoing: r.Keep.Going,
 	}
 	r.Trace.Options(&o)
+	if r.Folds.Groups != nil || r.Folds.Blocks > 0 {
+		o.LeaveOut = &r.Folds
+	}
 	if r.Verify {
 		o.Verify = &verify.Options{}
 	}
@@ -96,7 +100,7 @@ func (r *Request) forgetNoise(data *problems.Data) {
 		return
 	}
 	data.Sigma2, r.Estimate = nil, nil
-	r.note(study.NewNote(study.NoteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the "+
+	r.note(study.NewNote(warning.Sigma2Unused, "%s has sigma2, which the %s loss has no use for: SURE is for the "+
 		"squared loss, and leave-one-out takes its place", r.Name(), r.LossOf().Name))
 }
 

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -24,6 +25,8 @@ type Sweep struct {
 	Audit bool
 
 	axes []study.Axis
+	// open says that no weight is given: the grid is that of [problems.Problem.DefaultGrid].
+	open bool
 }
 
 // NewSweep is a sweep with the defaults.
@@ -60,8 +63,10 @@ func (r *Request) CheckGrids(s *Sweep) error {
 			return study.Errorf("--criterion is %w", err)
 		}
 	}
+	s.open = len(s.axes) == 0 && r.Weights.Lambda == "" && !r.Program.Given() && r.Own == nil
+	r.Free = r.Free || s.open
 	switch axes := s.axes; {
-	case len(axes) == 0:
+	case len(axes) == 0 && !s.open:
 		return study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value " +
 			"use surepipe run")
 	case len(axes) > 2:
@@ -91,6 +96,10 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 	if err := r.chooseCriterion(&s, j.Sigma2, j.Problem != nil && pipeline.Completes(j.Problem.Solve())); err != nil {
 		return nil, err
 	}
+	if s.Criterion.Rule().Blocks && r.Folds.Groups == nil && r.Folds.Blocks == 0 {
+		return nil, study.Errorf("--criterion %s leaves out groups or blocks of observations: expected --groups or "+
+			"--blocks", s.Criterion)
+	}
 	if s.Rule == pipeline.OneStdErrRule && !s.Criterion.Rule().Compares(j.Sigma2) {
 		return nil, study.Errorf("--rule 1se needs the standard errors of differences, which --criterion %s does not "+
 			"have: choose another criterion, or --rule min", s.Criterion)
@@ -114,9 +123,24 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 		Header: study.NewSweepHeader(j, data, axes, o)}, nil
 }
 
+// AuditOptions are those of an audit of one estimate: the criterion is that by which a sweep would choose.
+func (r *Request) AuditOptions(j *study.Estimator, data problems.Data) (pipeline.SweepOptions, error) {
+	var s Sweep
+	err := r.chooseCriterion(&s, j.Sigma2, pipeline.Completes(j.Problem.Solve()))
+	return pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Folds: r.Folds,
+		Lost: r.Watch.Lost}, err
+}
+
 // SweepAt is a sweep of an estimator that was opened at the weights that [Request.CheckGrids] leaves.
 func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
 	axes := slices.Clone(s.axes)
+	if s.open {
+		axis, err := r.defaultAxis(j, data)
+		if err != nil {
+			return nil, err
+		}
+		return r.SweepOf(s, []study.Axis{axis}, j, data)
+	}
 	for a, axis := range axes {
 		if axes[a].Values, err = axis.Grid.Values(study.WeightsOf(j.Problem)[axis.Name]); err != nil {
 			return nil, study.Errorf("--%s: %w", axis.Name, err)
@@ -125,11 +149,34 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 	return r.SweepOf(s, axes, j, data)
 }
 
+// defaultAxis is that of lambda where no weight is a grid.
+func (r *Request) defaultAxis(j *study.Estimator, data problems.Data) (axis study.Axis, err error) {
+	for _, name := range problems.Unset(r.Problem, data) {
+		if name != "lambda" && !r.Given(name) {
+			return axis, study.Errorf("--%s is missing: neither given nor in the data", name)
+		}
+	}
+	if math.IsNaN(j.Problem.Lambda) {
+		return axis, study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single " +
+			"value use surepipe run")
+	}
+	axis.Name = "lambda"
+	var top float64
+	if axis.Grid, top, err = j.Problem.DefaultGrid(); err == nil {
+		axis.Values, err = axis.Grid.Values(top)
+	}
+	if err != nil {
+		return axis, study.Errorf("--lambda is missing, and has no default: %w", err)
+	}
+	return axis, nil
+}
+
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
 func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err error) {
 	l := r.LossOf()
 	if s.Criterion == "" {
-		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes)
+		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes,
+			r.Folds.Groups != nil && !r.Program.Given())
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {

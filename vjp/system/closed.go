@@ -17,6 +17,7 @@ type zero struct{ direct }
 func Zero(a linops.Operator, known Closed) System {
 	d, _ := a.Dims()
 	known.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
+	known.Root = func() ([]float64, error) { return []float64{}, nil }
 	return &zero{direct{Base{d: d, closed: known}}}
 }
 

@@ -34,6 +34,13 @@ func Defer(known Closed, d, n int, make func(ctx context.Context) (System, error
 		}
 		return system.Closed().Diagonal()
 	}
+	s.closed.Root = func() ([]float64, error) {
+		system, err := s.ready(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		return system.Closed().Root()
+	}
 	columns, rows := float64(n), float64(d)
 	s.closed.DiagonalFlops = 3*columns*columns*rows + columns*columns*columns
 	return s

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -182,6 +183,7 @@ func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, 
 	s.closed = Conditioned(trace, frobenius2, condition, s.d, s.n)
 	s.closed.Diagonal = func() ([]float64, error) { return s.diagonal(dev) }
 	s.closed.DiagonalFlops = 2 * float64(s.n) * float64(s.n) * float64(s.d)
+	s.closed.Root = func() ([]float64, error) { return s.root(dev) }
 	return s, Fit{" by Cholesky's method", Sensitive(e.Q == nil, e.Optimality, condition)}, nil
 }
 
@@ -213,6 +215,21 @@ func (s *inverted) diagonal(dev array.Device) ([]float64, error) {
 	defer free(left, right)
 	dev.Gemm(false, false, 1, s.inverse, left, 0, right)
 	return columnProducts(dev, left, right)
+}
+
+// root is C M* for K^{-1} = C* C.
+func (s *inverted) root(dev array.Device) ([]float64, error) {
+	var chol mat.Cholesky
+	if !chol.Factorize(symmetric(s.inverse.ToHost(), s.n)) {
+		return nil, errors.New("vjp: the inverse of the system is not positive definite up to rounding errors")
+	}
+	var upper mat.TriDense
+	chol.UTo(&upper)
+	m, c, r := linops.Images(dev, s.m), dev.Put(mat.DenseCopyOf(&upper).RawMatrix().Data, s.n, s.n),
+		dev.Alloc(s.n, s.d)
+	defer free(m, c, r)
+	dev.Gemm(false, false, 1, c, m, 0, r)
+	return r.ToHost(), dev.Err()
 }
 
 func (s *inverted) ProbeBytes() int64 { return 16 * int64(s.n+s.d) }
@@ -289,6 +306,7 @@ func newOrthogonalized(dev array.Device, on onSpace, e Equations, sizes []float6
 	s.closed = known
 	s.closed.Diagonal = func() ([]float64, error) { return columnProducts(dev, s.image, s.image) }
 	s.closed.DiagonalFlops = 2 * float64(s.image.K()) * float64(s.d)
+	s.closed.Root = func() ([]float64, error) { return s.image.ToHost(), dev.Err() }
 	return s, fit, nil
 }
 

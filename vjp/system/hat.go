@@ -22,6 +22,9 @@ func Hat(dev array.Device, h solve.Linear, d int) System {
 	if f, ok := h.(interface{ Products(v array.Batch) []float64 }); ok {
 		s.closed.Products = f.Products
 	}
+	if f, ok := h.(interface{ Root() []float64 }); ok {
+		s.closed.Root = func() ([]float64, error) { return f.Root(), dev.Err() }
+	}
 	if flops, known := h.DiagonalFlops(); known {
 		s.closed.Diagonal, s.closed.DiagonalFlops = func() ([]float64, error) { return h.Diagonal(), dev.Err() }, flops
 	}

@@ -71,6 +71,8 @@ type Closed struct {
 	Diagonal func() ([]float64, error)
 	// DiagonalFlops is about how many floating-point operations Diagonal takes, 0 where D is 0.
 	DiagonalFlops float64
+	// Root computes R, k x d and row-major, with D mu_hat = R* R; nil where D is known by its images alone.
+	Root func() ([]float64, error)
 	// Images sets dst_i = D mu_hat v_i by the factors that the solver made on its way, which saves
 	// making them anew. It serves until the solver goes on along its path, and must not be called
 	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil

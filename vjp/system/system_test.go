@@ -231,6 +231,24 @@ func checkClosed(t *testing.T, known system.Closed, want *mat.Dense) {
 		t.Errorf("trace %g and Frobenius norm %g squared, expected %g and %g", known.Trace, known.Frobenius2,
 			mat.Trace(want), fro*fro)
 	}
+	if known.Root != nil {
+		root, err := known.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, _ := want.Dims()
+		var product mat.Dense
+		if len(root) > 0 {
+			r := mat.NewDense(len(root)/d, d, root)
+			product.Mul(r.T(), r)
+			product.Sub(&product, want)
+		} else {
+			product.CloneFrom(want)
+		}
+		if off := mat.Norm(&product, 2); off > 1e-9 {
+			t.Errorf("R* R is off by %g", off)
+		}
+	}
 	if known.Diagonal == nil {
 		return
 	}

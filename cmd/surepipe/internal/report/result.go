@@ -122,6 +122,9 @@ func Result(r *study.Result, out io.Writer) error {
 	if r.SpaceMargin > 0 && r.SpaceMargin < pipeline.CloseMargin {
 		fmt.Fprintf(w, "margin\t%.2g\t%s\n", r.SpaceMargin, marginText)
 	}
+	for _, a := range r.Audits {
+		fmt.Fprintf(w, "audit\t%s\n", audited(a))
+	}
 	if r.Verification != nil {
 		what, from := describe(r.Verification)
 		fmt.Fprintf(w, "verified\t%s\t%s\n", what, from)
@@ -158,7 +161,8 @@ func criteria(r *study.Result, w io.Writer) {
 		value, stdErr := r.Value(rule.Name)
 		text := r.Texts[rule.Name]
 		// The coupled bootstrap has no GCV, and other losses have few criteria.
-		optional := r.LossName != "" || r.Alpha > 0 || rule.Sigma2 || rule.Diagonal
+		optional := r.LossName != "" || r.Alpha > 0 || rule.Sigma2 || rule.Diagonal || rule.Blocks ||
+			rule.Refits
 		if !math.IsNaN(value) || !optional || rule.Diagonal && text != "" {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", rule.Label, study.PlusMinus(value, stdErr), text)
 			if rule.Predicts && r.LossName == "" && r.ALOEstimates != "" {

@@ -132,7 +132,9 @@ func Swept(out io.Writer, r *study.Swept) error {
 	b.WriteString(mark(r.Lines[m.Index], r.Options.Criterion))
 	b.WriteByte('\n')
 	choice(&b, r)
-	audits(&b, s.Audits)
+	for _, a := range s.Audits {
+		fmt.Fprintf(&b, "audit       %s\n", audited(a))
+	}
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, minimumText(*l))
 	}
@@ -142,20 +144,17 @@ func Swept(out io.Writer, r *study.Swept) error {
 	return Coefficients(&s.Chosen.CoefficientsResult, out)
 }
 
-// audits prints what fits without some observations say of the chosen point.
-func audits(b *strings.Builder, all []*pipeline.Audit) {
-	for _, a := range all {
-		by := ""
-		if a.By != "" {
-			by = fmt.Sprintf(" in %d %s", a.Units, a.By)
-		}
-		fmt.Fprintf(b, "audit       %s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars",
-			study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says, a.Bars)
-		if a.By != "runs" && a.Disagrees() {
-			b.WriteString("  CRITERION DISAGREES: the error of prediction is the audit's")
-		}
-		b.WriteByte('\n')
+// audited is what fits without some observations say.
+func audited(a *pipeline.Audit) string {
+	by, mark := "", ""
+	if a.By != "" {
+		by = fmt.Sprintf(" in %d %s", a.Units, a.By)
 	}
+	if a.By != "runs" && a.Disagrees() {
+		mark = "  CRITERION DISAGREES: the error of prediction is the audit's"
+	}
+	return fmt.Sprintf("%s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars%s",
+		study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says, a.Bars, mark)
 }
 
 // mostListed is the number of weights up to which they are listed one by one.

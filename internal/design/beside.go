@@ -1,0 +1,198 @@
+package design
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"surepipe/internal/dataio"
+)
+
+// Beside names columns of a table that are neither y nor columns of X, "" for none. Each field is an option.
+type Beside struct {
+	// Weights is the column of the weights of the observations in the loss.
+	Weights string `json:"weights,omitempty"`
+	// Offset is what the linear predictor has besides X b, and Exposure the same by its exponential: the time, area or
+	// number from which y counts.
+	Offset   string `json:"offset,omitempty"`
+	Exposure string `json:"exposure,omitempty"`
+	// Trials is the number of trials of which y is the number of successes.
+	Trials string `json:"trials,omitempty"`
+}
+
+// named is a column by the name of its option.
+type named struct{ option, column string }
+
+// named lists the columns, "" where there is none.
+func (b Beside) named() []named {
+	return []named{{"weights", b.Weights}, {"offset", b.Offset}, {"exposure", b.Exposure}, {"trials", b.Trials}}
+}
+
+// Options are the names of the options.
+func (b Beside) Options() (options []string) {
+	for _, n := range b.named() {
+		options = append(options, n.option)
+	}
+	return options
+}
+
+// shift lists the columns without which a linear predictor is not known.
+func (b Beside) shift() []string {
+	return slices.DeleteFunc([]string{b.Offset, b.Exposure}, func(name string) bool { return name == "" })
+}
+
+// columns are those of the table, in the order of the options.
+func (b Beside) columns(t *dataio.Table) (columns []dataio.Column, err error) {
+	for _, n := range b.named() {
+		if n.column == "" {
+			continue
+		}
+		c, err := t.Column(n.column)
+		if err == nil && c.Values == nil {
+			err = textColumn(c)
+		}
+		if err != nil {
+			return nil, &OptionError{n.option, err}
+		}
+		columns = append(columns, c)
+	}
+	return columns, nil
+}
+
+// values are those of the columns in some rows, by option.
+func (b Beside) values(columns []dataio.Column, rows []int) map[string][]float64 {
+	values := map[string][]float64{}
+	for _, n := range b.named() {
+		if n.column == "" {
+			continue
+		}
+		for _, i := range rows {
+			values[n.option] = append(values[n.option], columns[0].Values[i])
+		}
+		columns = columns[1:]
+	}
+	return values
+}
+
+// Coding says how a response of labels becomes numbers.
+type Coding struct {
+	// Success is the level that is 1, where the response has two; "" for the second in the order of their bytes.
+	Success string
+	// Levels is how many levels a response of texts may have: 0 where it must be numbers.
+	Levels int
+}
+
+// code gives a response of labels the places of their levels as numbers. A response of numbers stays as it is, unless
+// one of them is the success.
+func (c Coding) code(y dataio.Column, rows []int) (dataio.Column, []string, error) {
+	switch {
+	case y.Values != nil && c.Success == "":
+		return y, nil, nil
+	case y.Values != nil:
+		y = asTexts(y)
+	}
+	found := levels(y, rows)
+	switch n := len(found); {
+	case c.Success != "" && !slices.Contains(found, c.Success):
+		return y, nil, &OptionError{"success", fmt.Errorf("found %.40q, expected one of the levels of column %q: %s",
+			c.Success, y.Name, list(found))}
+	case n < 2 || n > c.Levels:
+		expected := "two"
+		if c.Levels > 2 {
+			expected = fmt.Sprintf("2 to %d", c.Levels)
+		}
+		return y, nil, &OptionError{"response", fmt.Errorf("column %q has %d levels, %s; expected %s", y.Name, n,
+			list(found), expected)}
+	case c.Success == found[0] && n == 2:
+		slices.Reverse(found)
+	}
+	return coded(y, found), found, nil
+}
+
+// coded is a column of labels with the places of its levels as numbers, NaN for others and where one is missing.
+func coded(c dataio.Column, levels []string) dataio.Column {
+	of := dataio.Column{Name: c.Name, Values: make([]float64, len(c.Codes))}
+	for i, k := range c.Codes {
+		of.Values[i] = math.NaN()
+		if k >= 0 {
+			if at := slices.Index(levels, c.Levels[k]); at >= 0 {
+				of.Values[i] = float64(at)
+			}
+		}
+	}
+	return of
+}
+
+// asTexts is a column of numbers as one of labels.
+func asTexts(c dataio.Column) dataio.Column {
+	of := dataio.Column{Name: c.Name, Codes: make([]int, len(c.Values))}
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	for i, v := range c.Values {
+		if !c.Missing(i) {
+			of.Levels = append(of.Levels, text(v))
+		}
+	}
+	slices.Sort(of.Levels)
+	of.Levels = slices.Compact(of.Levels)
+	for i, v := range c.Values {
+		if of.Codes[i] = -1; !c.Missing(i) {
+			of.Codes[i], _ = slices.BinarySearch(of.Levels, text(v))
+		}
+	}
+	return of
+}
+
+// response are the values of y in new rows: those of a fit's labels, and shares of successes where there are trials.
+func (d *Design) response(t *dataio.Table, y dataio.Column) ([]float64, error) {
+	switch {
+	case d.Levels != nil && y.Values != nil:
+		y = coded(asTexts(y), d.Levels)
+	case d.Levels != nil:
+		y = coded(Unify(y, d.Levels), d.Levels)
+	case y.Values == nil:
+		return nil, fmt.Errorf("column %q, the response, holds texts such as %.40q, expected numbers, or a "+
+			"table without it", y.Name, y.Levels[0])
+	}
+	if d.Beside.Trials == "" {
+		return y.Values, nil
+	}
+	trials, err := t.Column(d.Beside.Trials)
+	if err != nil || trials.Values == nil {
+		return nil, nil // without them nothing is known of the response
+	}
+	shares := make([]float64, len(y.Values))
+	for i, v := range y.Values {
+		shares[i] = v / trials.Values[i]
+	}
+	return shares, nil
+}
+
+// offset sets the offset of new rows.
+func (d *Design) offset(t *dataio.Table, r *NewRows) error {
+	for _, n := range d.Beside.named() {
+		if n.column == "" || !slices.Contains(d.Beside.shift(), n.column) {
+			continue
+		}
+		c, err := t.Column(n.column)
+		switch {
+		case err != nil:
+			return err
+		case c.Values == nil:
+			return textColumn(c)
+		}
+		if r.Offset == nil {
+			r.Offset = make([]float64, t.Rows())
+		}
+		for i, v := range c.Values {
+			if n.option == "exposure" {
+				v = math.Log(v)
+			}
+			if r.Offset[i] += v; c.Missing(i) || math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("%s: found %g, expected the %s of each row", t.Place(i, n.column), c.Values[i],
+					n.option)
+			}
+		}
+	}
+	return nil
+}

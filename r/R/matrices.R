@@ -1,0 +1,91 @@
+# complete fills the missing entries of a table of numbers by a matrix of low rank, with effects of rows and columns.
+complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = NULL, options = list()) {
+  m <- if (is.data.frame(x)) data.matrix(x) else as.matrix(x)
+  if (!is.numeric(m)) stop("x is of type ", typeof(m), ", expected numbers", call. = FALSE)
+  seen <- which(!is.na(t(m)))
+  if (!length(seen)) stop("x has no observed entry", call. = FALSE)
+  if (length(seen) == length(m)) stop("x has no missing entry: nothing to complete", call. = FALSE)
+  open <- list(problem = "matrix-completion", effects = if (length(effects)) paste(effects, collapse = ","))
+  single <- is.numeric(lambda) && length(lambda) == 1
+  if (single) open$lambda <- lambda
+  arrays <- list(y = put(t(m)[seen]), indices = put(seen - 1), shape = put(dim(m)))
+  estimator <- call_worker("open", options = named(utils::modifyList(named(open), options)), arrays = arrays)$estimator
+  on.exit({
+    call_worker("close", estimator = estimator)
+    unlink(unlist(lapply(arrays, function(a) a$npy)))
+  })
+  got <- if (single) {
+    call_worker("fit", estimator = estimator, keep = TRUE, `return` = I("mu_hat"))
+  } else {
+    if (is.null(lambda)) lambda <- "0.05max:max:15"
+    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda, 1, 1), criterion = criterion, keep = TRUE,
+                `return` = I("mu_hat"))
+  }
+  predicted <- get_array(call_worker("predict", fit = got$fit)$values)
+  call_worker("close", fit = got$fit)
+  estimate <- t(m)
+  estimate[seen] <- get_array(got$mu_hat)
+  estimate[-seen] <- predicted
+  estimate <- t(estimate)
+  completed <- m
+  completed[is.na(m)] <- estimate[is.na(m)]
+  fit <- of_image(got, single, "surepipe_completion")
+  fit$completed <- completed
+  fit$estimate <- estimate
+  fit
+}
+
+# denoise removes normal noise from an image by its wavelets or by total variation.
+denoise <- function(image, by = c("wavelets", "tv"), sigma2 = NULL, options = list()) {
+  by <- match.arg(by)
+  if (!is.numeric(image) || is.null(dim(image))) stop("image is no array of numbers", call. = FALSE)
+  if (anyNA(image)) stop("image has missing values", call. = FALSE)
+  arrays <- list(y = put(image))
+  on.exit(unlink(unlist(lapply(arrays, function(a) a$npy))))
+  open <- utils::modifyList(named(list(sigma2 = sigma2)), options)
+  got <- call_worker("denoise", by = by, options = open, arrays = arrays, `return` = I("image"))
+  fit <- of_image(got, is.null(got$summary), "surepipe_image")
+  fit$noisy <- image
+  fit$image <- array(get_array(got$image), dim(image))
+  fit
+}
+
+of_image <- function(got, single, class) {
+  criterion <- if (single) NULL else got$summary$criterion
+  chosen <- if (single) got$result else got$summary$chosen
+  key <- if (is.null(criterion)) "sure" else criterion
+  warnings <- unique(c(got$result$warnings, got$summary$warnings))
+  fit <- structure(list(lambda = number(got$result$lambda), df = number(got$result$df), criterion = criterion,
+                        risk = number(chosen[[key]]), risk_stderr = number(chosen[[paste0(key, "_stderr")]]),
+                        sigma2 = number(got$result$sigma2), penalty = got$result$problem,
+                        points = if (!single) rows_of(got$points, criterion), audit = got$summary$audit,
+                        warnings = warnings, trusted = got$status == 0, result = got$result), class = class)
+  warn(warnings)
+  fit
+}
+
+print.surepipe_completion <- function(x, digits = max(3, getOption("digits") - 3), ...) {
+  cat("Matrix of ", nrow(x$completed), " x ", ncol(x$completed), ", completed\n", risk_line(x, digits), "\n", sep = "")
+  invisible(x)
+}
+
+print.surepipe_image <- function(x, digits = max(3, getOption("digits") - 3), ...) {
+  cat("Image of ", paste(dim(x$image), collapse = " x "), ", denoised; sigma2 ", format(x$sigma2, digits = digits), "\n",
+      risk_line(x, digits), "\n", sep = "")
+  invisible(x)
+}
+
+plot.surepipe_completion <- function(x, ...) plot.surepipe(x, ...)
+
+plot.surepipe_image <- function(x, ...) {
+  if (length(dim(x$image)) != 2) stop("plot draws images of one channel; this has ", length(dim(x$image)),
+                                      " axes", call. = FALSE)
+  old <- par(mfrow = c(1, 2), mar = c(1, 1, 2, 1))
+  on.exit(par(old))
+  range <- range(x$noisy)
+  for (part in c("noisy", "image")) {
+    image(t(x[[part]][nrow(x[[part]]):1, ]), zlim = range, col = grey.colors(256, 0, 1), axes = FALSE, asp =
+            nrow(x$image) / ncol(x$image), main = c(noisy = "as given", image = "denoised")[[part]], ...)
+  }
+  invisible(x)
+}

@@ -1,0 +1,146 @@
+criterion_label <- function(name) {
+  if (is.null(name)) return("SURE")
+  switch(name, sure = "SURE", gcv = "generalized cross-validation", alo = "leave-one-out",
+         cv = "cross-validation", name)
+}
+
+print.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
+  cat("\nCall:  ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
+  cat("Coefficients that are not zero:\n")
+  print(signif(x$coefficients[x$coefficients != 0], digits))
+  cat("\n", risk_line(x, digits), "\n", sep = "")
+  invisible(x)
+}
+
+risk_line <- function(x, digits) {
+  text <- sprintf("%s, weight %s: %s degrees of freedom", x$penalty, format(x$lambda, digits = digits),
+                  format(x$df, digits = digits))
+  if (!is.na(x$risk)) {
+    text <- sprintf("%s, %s %s", text, criterion_label(x$criterion), format(x$risk, digits = digits))
+    if (!is.na(x$risk_stderr)) text <- sprintf("%s +- %s", text, format(x$risk_stderr, digits = 2))
+  }
+  lines <- text
+  for (a in x$audit) {
+    lines <- c(lines, sprintf("Held out by refits: %s +- %s, %s of the same observations %s",
+                              format(a$error, digits = digits), format(a$error_stderr, digits = 2), a$criterion,
+                              format(a$criterion_says, digits = digits)))
+  }
+  if (!isTRUE(x$trusted)) lines <- c(lines, "This result is marked: see its warnings.")
+  paste(lines, collapse = "\n")
+}
+
+summary.surepipe <- function(object, ...) {
+  structure(object[c("call", "table", "penalty", "lambda", "df", "criterion", "risk", "risk_stderr", "audit", "trusted",
+                     "warnings", "nobs", "p")], class = "summary.surepipe")
+}
+
+print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
+  cat("\nCall:  ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
+  cat("Coefficients, and without the bias of the penalty with their standard errors:\n")
+  table <- x$table[x$table$estimate != 0, , drop = FALSE]
+  table$`z value` <- table$debiased / table$std.error
+  names(table)[1:3] <- c("Estimate", "Debiased", "Std. Error")
+  print(as.matrix(table), digits = digits, na.print = "")
+  cat("\n", nrow(x$table) - nrow(table), " of ", nrow(x$table), " coefficients are zero; ", x$nobs, " rows.\n", sep = "")
+  cat(risk_line(x, digits), "\n", sep = "")
+  for (w in x$warnings) cat("Warning [", w$code, "]: ", w$text, "\n", sep = "")
+  invisible(x)
+}
+
+coef.surepipe <- function(object, ...) object$coefficients
+
+nobs.surepipe <- function(object, ...) object$nobs
+
+fitted.surepipe <- function(object, ...) napredict(object$na.action, object$fitted.values)
+
+residuals.surepipe <- function(object, type = c("response", "deviance"), ...) {
+  type <- match.arg(type)
+  y <- object$y
+  mu <- object$fitted.values
+  r <- y - mu
+  if (type == "deviance" && object$family != "gaussian") {
+    unit <- switch(object$family, binomial = stats::binomial(), poisson = stats::poisson())
+    r <- sign(r) * sqrt(unit$dev.resids(y, mu, 1))
+  }
+  naresid(object$na.action, r)
+}
+
+predict.surepipe <- function(object, newdata, type = c("response", "link", "class"), na.action = na.pass, ...) {
+  type <- match.arg(type)
+  if (type == "class" && object$family != "binomial") {
+    stop("type is class, which is for the family binomial; this is ", object$family, call. = FALSE)
+  }
+  if (missing(newdata) || is.null(newdata)) {
+    eta <- napredict(object$na.action, object$linear.predictors)
+  } else {
+    eta <- linear_predictor(object, newdata, na.action)
+  }
+  if (type == "link") return(eta)
+  mu <- inverse_link(object$family)(eta)
+  if (type == "response") return(mu)
+  one <- as.numeric(mu > 0.5)
+  if (is.null(object$levels)) one else factor(object$levels[one + 1], object$levels)
+}
+
+linear_predictor <- function(object, newdata, na.action) {
+  if (!is.null(object$terms)) {
+    terms <- delete.response(object$terms)
+    frame <- model.frame(terms, newdata, na.action = na.action, xlev = object$xlevels)
+    if (!is.null(classes <- attr(terms, "dataClasses"))) .checkMFClasses(classes, frame)
+    x <- model.matrix(terms, frame, contrasts.arg = object$contrasts)
+    x <- x[, attr(x, "assign") > 0, drop = FALSE]
+    shift <- stats::model.offset(frame)
+    if (!is.null(object$call$offset)) shift <- c(shift, 0) + eval(object$call$offset, newdata)
+  } else {
+    x <- as.matrix(newdata)
+    shift <- NULL
+    if (!is.null(object$offset)) {
+      stop("the fit has an offset, which newdata, a matrix, does not: fit it by a formula", call. = FALSE)
+    }
+    if (ncol(x) != object$p) {
+      stop("newdata has ", ncol(x), " columns, expected ", object$p, call. = FALSE)
+    }
+  }
+  columns <- object$coefficients[names(object$coefficients) != "(Intercept)"]
+  drop(x %*% columns) + constant(object) + if (is.null(shift)) 0 else shift
+}
+
+as.data.frame.surepipe <- function(x, row.names = NULL, optional = FALSE, ...) x$points
+
+plot.surepipe <- function(x, ...) {
+  if (is.null(x$points)) stop("a fit at a single weight has no path: nothing to plot", call. = FALSE)
+  p <- x$points
+  value <- p[[x$criterion]]
+  bar <- p[[paste0(x$criterion, "_stderr")]]
+  keep <- is.finite(value)
+  low <- ifelse(is.finite(bar), value - bar, value)
+  high <- ifelse(is.finite(bar), value + bar, value)
+  plot_points(log(p$lambda[keep]), value[keep], low[keep], high[keep], log(x$lambda), criterion_label(x$criterion), ...)
+  at <- pretty(seq_len(sum(keep)), 8)
+  at <- at[at >= 1 & at <= sum(keep)]
+  axis(3, log(p$lambda[keep])[at], round(p$df[keep][at], 1), tick = FALSE, line = -0.5)
+  invisible(x)
+}
+
+plot_points <- function(x, y, low, high, chosen, label, xlab = "log(lambda)", ylab = label, pch = 20, col = "#b2182b",
+                        ylim = range(low, high), ...) {
+  plot(x, y, xlab = xlab, ylab = ylab, pch = pch, col = col, ylim = ylim, ...)
+  segments(x, low, x, high, col = "grey60")
+  abline(v = chosen, lty = 2)
+}
+
+tidy.surepipe <- function(x, ...) {
+  frame <- data.frame(term = rownames(x$table), estimate = x$table$estimate, debiased = x$table$debiased,
+                      std.error = x$table$std.error, lambda = x$lambda)
+  frame[frame$estimate != 0, ]
+}
+
+glance.surepipe <- function(x, ...) {
+  data.frame(lambda = x$lambda, df = x$df, criterion = if (is.null(x$criterion)) "sure" else x$criterion,
+             risk = x$risk, risk.std.error = x$risk_stderr, nobs = x$nobs, trusted = x$trusted)
+}
+
+augment.surepipe <- function(x, data = NULL, ...) {
+  frame <- data.frame(.fitted = unname(fitted(x)), .resid = unname(residuals(x)))
+  if (is.null(data)) frame else cbind(data, frame)
+}

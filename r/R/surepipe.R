@@ -1,0 +1,173 @@
+surepipe <- function(x, ...) UseMethod("surepipe")
+
+surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson"),
+                             penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
+                             weights, offset, contrasts = NULL, ...) {
+  call <- match.call()
+  frame <- call[c(1, match(c("formula", "data", "subset", "na.action", "weights", "offset"), names(call), 0L))]
+  frame$drop.unused.levels <- TRUE
+  frame[[1]] <- quote(stats::model.frame)
+  frame <- eval(frame, parent.frame())
+  terms <- attr(frame, "terms")
+  X <- model.matrix(terms, frame, contrasts)
+  assign <- attr(X, "assign")
+  intercept <- attr(terms, "intercept") == 1
+  used <- assign > 0
+  fit <- surepipe.default(X[, used, drop = FALSE], model.response(frame), family = match.arg(family),
+                          penalty = match.arg(penalty), intercept = intercept, groups = assign[used],
+                          weights = stats::model.weights(frame), offset = stats::model.offset(frame), ...)
+  fit$call <- call
+  fit$terms <- terms
+  fit$contrasts <- attr(X, "contrasts")
+  fit$xlevels <- .getXlevels(terms, frame)
+  fit$na.action <- attr(frame, "na.action")
+  fit
+}
+
+surepipe.matrix <- function(x, ...) surepipe.default(x, ...)
+
+surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson"),
+                             penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
+                             alpha = NULL, criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL,
+                             weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL, intercept = TRUE,
+                             standardize = TRUE, options = list(), ...) {
+  call <- match.call()
+  extra <- list(...)
+  if (length(extra)) {
+    stop("no argument ", names(extra)[[1]], ": options of the program go into options = list(...)", call. = FALSE)
+  }
+  family <- match.arg(family)
+  penalty <- match.arg(penalty)
+  x <- as.matrix(x)
+  if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
+  if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
+  response <- as_response(y, family)
+  if (length(response$y) != nrow(x)) {
+    stop("y has ", length(response$y), " values, expected ", nrow(x), ", one for each row of x", call. = FALSE)
+  }
+  open <- list(problem = penalty, intercept = intercept, standardize = if (penalty != "ols") standardize,
+               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson"), sigma2 = sigma2,
+               alpha = alpha)
+  open <- utils::modifyList(named(open), options)
+  arrays <- list(X = put(x), y = put(response$y))
+  rows <- list(weights = weights, offset = offset)
+  columns <- list(factors = penalty.factor, lower = lower, upper = upper)
+  for (name in names(c(rows, columns))) {
+    values <- c(rows, columns)[[name]]
+    if (is.null(values)) next
+    expected <- if (name %in% names(rows)) nrow(x) else ncol(x)
+    if (name %in% names(columns) && length(values) == 1) values <- rep(values, expected)
+    if (length(values) != expected || !is.numeric(values)) {
+      stop(name, " has ", length(values), " values of type ", typeof(values), ", expected ", expected, " numbers",
+           call. = FALSE)
+    }
+    arrays[[name]] <- put(values)
+  }
+  if (penalty == "group-lasso") arrays$groups <- put(group_numbers(groups, ncol(x)))
+  single <- penalty == "ols" || (is.numeric(lambda) && length(lambda) == 1)
+  if (single && penalty != "ols") open$lambda <- lambda
+  estimator <- call_worker("open", options = named(open), arrays = arrays)$estimator
+  on.exit({
+    call_worker("close", estimator = estimator)
+    unlink(unlist(lapply(arrays, function(a) a$npy)))
+  })
+  got <- if (single) {
+    call_worker("fit", estimator = estimator, coefficients = TRUE)
+  } else {
+    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda, nrow(x), ncol(x)), criterion = criterion,
+                rule = rule, coefficients = TRUE)
+  }
+  fit <- list(call = call, family = family, penalty = penalty, nobs = nrow(x), p = ncol(x), levels = response$levels)
+  fit <- c(fit, parts(got, colnames(x), single))
+  class(fit) <- "surepipe"
+  fit$linear.predictors <- stats::setNames(drop(x %*% fit$coefficients[colnames(x)]) + constant(fit), rownames(x))
+  if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
+  fit$offset <- offset
+  fit$fitted.values <- inverse_link(family)(fit$linear.predictors)
+  fit$y <- response$y
+  warn(fit$warnings)
+  fit
+}
+
+# as_response are numbers, and of a factor or of texts its two levels, of which the second is 1, as in glm.
+as_response <- function(y, family) {
+  if (is.matrix(y) && ncol(y) != 1) stop("y has ", ncol(y), " columns, expected one", call. = FALSE)
+  if (is.character(y)) y <- factor(y)
+  if (is.factor(y)) {
+    if (family != "binomial") stop("y is a factor: expected numbers with the family ", family, call. = FALSE)
+    if (nlevels(y) != 2) stop("y has ", nlevels(y), " levels, expected 2", call. = FALSE)
+    return(list(y = as.numeric(y) - 1, levels = levels(y)))
+  }
+  if (!is.numeric(y) && !is.logical(y)) stop("y is of type ", typeof(y), ", expected numbers", call. = FALSE)
+  list(y = as.numeric(y))
+}
+
+group_numbers <- function(groups, p) {
+  if (is.null(groups)) stop("groups is missing: the group-lasso needs the group of each column of x", call. = FALSE)
+  if (length(groups) != p) {
+    stop("groups has ", length(groups), " values, expected ", p, ", one for each column of x", call. = FALSE)
+  }
+  match(groups, unique(groups)) - 1
+}
+
+# grid_of is a grid in the program's notation. Without one it is glmnet's: a hundred weights.
+grid_of <- function(lambda, d, p) {
+  if (is.null(lambda)) return(if (d > p) "0.0001max:max:100" else "0.01max:max:100")
+  if (is.character(lambda)) return(lambda)
+  lambda <- sort(lambda)
+  grid <- exp(seq(log(lambda[[1]]), log(lambda[[length(lambda)]]), length.out = length(lambda)))
+  if (any(!is.finite(grid)) || any(abs(grid - lambda) > 1e-6 * grid)) {
+    stop("lambda has values that are not evenly spaced on the logarithmic scale: expected such values, ",
+         "or a text such as \"0.01max:max:40\"", call. = FALSE)
+  }
+  sprintf("%.17g:%.17g:%d", lambda[[1]], lambda[[length(lambda)]], length(lambda))
+}
+
+inverse_link <- function(family) {
+  switch(family, gaussian = identity, binomial = stats::plogis, poisson = exp)
+}
+
+constant <- function(fit) {
+  c0 <- fit$coefficients["(Intercept)"]
+  if (is.na(c0)) 0 else unname(c0)
+}
+
+number <- function(x) if (is.null(x)) NA_real_ else as.numeric(x)
+
+# parts are what a fit keeps of the worker's answer.
+parts <- function(got, columns, single) {
+  table <- got$result$coefficients
+  estimates <- vapply(table, function(r) number(r$estimate), 0)
+  names <- vapply(table, function(r) r$name, "")
+  at <- names == "(intercept)"
+  names[at] <- "(Intercept)"
+  names[!at] <- columns
+  debiased <- data.frame(estimate = estimates, debiased = vapply(table, function(r) number(r$debiased), 0),
+                         std.error = vapply(table, function(r) number(r$debiased_stderr), 0), row.names = names)
+  criterion <- if (single) NULL else got$summary$criterion
+  chosen <- if (single) got$result else got$summary$chosen
+  points <- if (!single) rows_of(got$points, criterion)
+  warnings <- unique(c(got$result$warnings, got$summary$warnings))
+  list(coefficients = stats::setNames(estimates, names), table = debiased, lambda = number(got$result$lambda),
+       criterion = criterion, risk = number(chosen[[if (is.null(criterion)) "sure" else criterion]]),
+       risk_stderr = number(chosen[[paste0(if (is.null(criterion)) "sure" else criterion, "_stderr")]]),
+       df = number(got$result$df), points = points, audit = got$summary$audit, warnings = warnings,
+       trusted = got$status == 0, result = got$result, summary = got$summary)
+}
+
+# rows_of is a data frame of a sweep's points, in the order of their weights.
+rows_of <- function(points, criterion) {
+  keys <- c("lambda", "df", criterion, paste0(criterion, "_stderr"))
+  frame <- as.data.frame(stats::setNames(lapply(keys, function(k) vapply(points, function(p) number(p[[k]]), 0)), keys))
+  frame[order(frame$lambda), , drop = FALSE]
+}
+
+# warn raises the warnings of a result that are about trust, each a condition whose class is its code.
+warn <- function(warnings) {
+  for (w in warnings) {
+    if (w$code == "relative-weight") next # the help says it once
+    warning(structure(class = c(paste0("surepipe_", gsub("-", "_", w$code)), "surepipe_warning", "warning",
+                                "condition"),
+                      list(message = paste0(w$text, " [", w$code, "]"), call = NULL)))
+  }
+}

@@ -1,0 +1,3 @@
+library(testthat)
+library(surepipe)
+test_check("surepipe")

@@ -1,0 +1,110 @@
+test_that("ols and ridge are those of linear algebra", {
+  skip_without_program()
+  fit <- surepipe(mpg ~ wt + factor(cyl), mtcars, penalty = "ols", sigma2 = 6)
+  expect_equal(coef(fit), coef(lm(mpg ~ wt + factor(cyl), mtcars)), tolerance = 1e-8)
+  x <- scale(as.matrix(mtcars[, -1]), scale = FALSE)
+  y <- mtcars$mpg
+  fit <- quiet(surepipe(x, y, penalty = "ridge", lambda = 20, standardize = FALSE, sigma2 = 6))
+  b <- drop(solve(crossprod(x) + 20 * diag(ncol(x)), crossprod(x, y)))
+  expect_equal(coef(fit)[-1], b, tolerance = 1e-8)
+  df <- sum(diag(x %*% solve(crossprod(x) + 20 * diag(ncol(x)), t(x)))) + 1
+  expect_equal(fit$df, df, tolerance = 1e-8)
+  expect_equal(fit$risk, sum((fitted(fit) - y)^2) - nrow(x) * 6 + 12 * df, tolerance = 1e-8)
+})
+
+test_that("the lasso is glmnet's", {
+  skip_without_program()
+  skip_if_not_installed("glmnet")
+  x <- as.matrix(mtcars[, -1])
+  for (family in c("gaussian", "binomial", "poisson")) {
+    y <- switch(family, gaussian = mtcars$mpg, binomial = mtcars$am, poisson = mtcars$carb)
+    if (family != "gaussian") x <- as.matrix(mtcars[, c("mpg", "wt", "hp", "qsec")])
+    lambda <- 0.1
+    want <- glmnet::glmnet(x, y, family = family, lambda = lambda, thresh = 1e-14)
+    got <- quiet(surepipe(x, y, family = family, lambda = lambda * nrow(x)))
+    expect_equal(unname(coef(got)), unname(as.matrix(coef(want))[, 1]), tolerance = 1e-4, label = family)
+  }
+})
+
+test_that("predictions repeat the fit, factors and missing values are as in glm", {
+  skip_without_program()
+  data <- datasets::airquality
+  data$Month <- factor(data$Month)
+  fit <- quiet(surepipe(Ozone ~ ., data, na.action = na.exclude))
+  expect_length(fitted(fit), nrow(data))
+  expect_identical(is.na(fitted(fit)), unname(!stats::complete.cases(data)) |> stats::setNames(rownames(data)))
+  seen <- stats::complete.cases(data)
+  expect_equal(unname(predict(fit, data[seen, ])), unname(fitted(fit)[seen]))
+  expect_equal(nobs(fit), sum(seen))
+  expect_error(predict(fit, transform(data, Month = "13")), "Month")
+  by <- quiet(surepipe(Species ~ Petal.Width + Sepal.Width, droplevels(iris[51:150, ]), family = "binomial"))
+  right <- as.character(predict(by, type = "class")) == as.character(iris$Species[51:150])
+  expect_gt(mean(right), 0.9)
+})
+
+test_that("weights, offsets, factors and the elastic net are glm's and glmnet's", {
+  skip_without_program()
+  w <- rep(c(1, 2.5), 16)
+  fit <- surepipe(mpg ~ wt + hp, mtcars, penalty = "ols", weights = w, sigma2 = 6)
+  expect_equal(coef(fit), coef(lm(mpg ~ wt + hp, mtcars, weights = w)), tolerance = 1e-8)
+  by <- suppressWarnings(surepipe(carb ~ wt + offset(log(cyl)), mtcars, family = "poisson", lambda = 1e-6))
+  expect_equal(coef(by), coef(glm(carb ~ wt + offset(log(cyl)), poisson, mtcars)), tolerance = 1e-4)
+  expect_equal(unname(predict(by, mtcars)), unname(fitted(by)))
+  skip_if_not_installed("glmnet")
+  x <- as.matrix(mtcars[, c("cyl", "disp", "hp", "wt")])
+  factors <- c(0, 1, 1, 2)
+  want <- glmnet::glmnet(x, mtcars$mpg, lambda = 0.5, penalty.factor = factors, thresh = 1e-14)
+  got <- quiet(surepipe(x, mtcars$mpg, lambda = 0.5 * 32, penalty.factor = factors * 4 / sum(factors)))
+  expect_equal(unname(coef(got)), unname(as.matrix(coef(want))[, 1]), tolerance = 1e-5)
+  sd1 <- sd(mtcars$mpg) * sqrt(31 / 32)
+  y <- mtcars$mpg / sd1 # glmnet's elastic net depends on the scale of y
+  want <- glmnet::glmnet(x, y, alpha = 0.5, lambda = 0.1, thresh = 1e-14)
+  got <- quiet(surepipe(x, y, penalty = "elastic-net", lambda = 3.2, alpha = 0.5))
+  expect_equal(unname(coef(got)), unname(as.matrix(coef(want))[, 1]), tolerance = 1e-5)
+  expect_error(surepipe(x, y, penalty.factor = 1:3), "factors has 3 values")
+})
+
+test_that("a path has a choice, a picture, and tables", {
+  skip_without_program()
+  fit <- quiet(surepipe(mpg ~ ., mtcars))
+  frame <- as.data.frame(fit)
+  expect_equal(fit$risk, min(frame$gcv))
+  expect_true(all(diff(frame$lambda) > 0))
+  to <- tempfile(fileext = ".png")
+  grDevices::png(to)
+  plot(fit)
+  grDevices::dev.off()
+  expect_gt(file.size(to), 1000)
+  expect_output(print(fit), "degrees of freedom")
+  expect_output(print(summary(fit)), "coefficients are zero")
+  skip_if_not_installed("broom")
+  expect_equal(broom::glance(fit)$lambda, fit$lambda)
+  expect_setequal(broom::tidy(fit)$term, names(which(coef(fit) != 0)))
+})
+
+test_that("large arrays go through files", {
+  skip_without_program()
+  set.seed(1)
+  x <- matrix(rnorm(400 * 400), 400)
+  y <- x[, 1] - x[, 2] + rnorm(400)
+  before <- list.files(worker()$folder)
+  fit <- surepipe(x, y, lambda = 60, sigma2 = 1, intercept = FALSE, standardize = FALSE)
+  small <- surepipe(x[, 1:2], y, lambda = 60, sigma2 = 1, intercept = FALSE, standardize = FALSE)
+  expect_equal(unname(coef(fit)[1:2]), unname(coef(small)), tolerance = 0.05)
+  expect_identical(list.files(worker()$folder), before)
+})
+
+test_that("bad input is refused by its name, and nothing else is harmed", {
+  skip_without_program()
+  expect_error(surepipe(as.matrix(mtcars[, -1]), mtcars$mpg[-1]), "y has 31 values, expected 32")
+  expect_error(surepipe(mpg ~ wt, mtcars, lamda = 3), "no argument lamda")
+  expect_error(surepipe(mpg ~ wt, mtcars, lambda = -3), class = "surepipe_error")
+  expect_error(surepipe(mpg ~ wt, mtcars, lambda = "1:2"), class = "surepipe_error")
+  expect_error(surepipe(mpg ~ wt, mtcars, lambda = c(1, 2, 3)), "logarithmic")
+  expect_error(surepipe(mpg ~ wt, mtcars, options = list(nonsense = 1)), "nonsense")
+  expect_error(surepipe(Species ~ ., iris, family = "binomial"), "3 levels, expected 2")
+  x <- as.matrix(mtcars[, -1])
+  x[3, 2] <- NA
+  expect_error(surepipe(x, mtcars$mpg), class = "surepipe_error")
+  expect_s3_class(surepipe(mpg ~ wt, mtcars, lambda = 3, sigma2 = 6), "surepipe")
+})

@@ -1,0 +1,105 @@
+package warning
+
+// Warnings of a result: of the solve, the derivative and the criteria.
+var (
+	NotConverged = row(Kind{Code: "not-converged", Severity: Doubt, Hint: true,
+		Says: "out of iterations, or mu_hat may be off by more than 1% of sigma sqrt(d)",
+		Do:   "raise `--max-iter` or `--tol`, or change `--solver`"})
+	DerivativeNotConverged = row(Kind{Code: "derivative-not-converged", Severity: Doubt, Hint: true,
+		Says: "conjugate gradients stopped short, or an unrolled derivative lags behind the fixed point's, in its " +
+			"trace or squared Frobenius norm",
+		Do: "raise `--lambda`, or give `--derivative unrolled`"})
+	ImplausibleDivergence = row(Kind{Code: "implausible-divergence", Severity: Doubt, Hint: true,
+		Says: "the divergence is outside [0, d], where that of no such estimator is",
+		Do:   "lower `--tol` and raise `--max-iter`, or give `--derivative implicit`"})
+	Ambiguous = row(Kind{Code: "ambiguous", Severity: Caution, Hint: true,
+		Says: "the divergence rests on a decision within rounding errors or the tolerance; the exit status is 3 " +
+			"where SURE depends on it by more than its error bar",
+		Do: "lower `--tol`, remove dependent columns, or change `--lambda` a little",
+		Samples: "the divergence is not decided within rounding errors and the tolerance: ask for a smaller " +
+			"tolerance, remove dependent columns, or change the weight a little"})
+	NotDetermined = row(Kind{Code: "not-determined", Severity: Doubt, Hint: true,
+		Says: "with `--loss huber`: in some direction of the fit no residual is within delta, so that the fit is not " +
+			"unique, and the divergence is anywhere from `divergence_low` to `divergence_high`",
+		Do: "raise `--huber-delta` or `--lambda`"})
+	NearBoundary = row(Kind{Code: "near-boundary", Severity: Caution, Hint: true,
+		Says: "`space_margin` is below 1, and the divergence for the other support, rank or clustering is not known",
+		Do:   "lower `--tol`, or change `--lambda` a little"})
+	Unverified = row(Kind{Code: "verification", Severity: Doubt, Hint: true,
+		Says: "`--verify` disagrees by more than four error bars, or could not be done",
+		Do:   "lower `--tol`, or try another `--solver` or `--derivative`"})
+	NotSmooth = row(Kind{Code: "not-smooth", Severity: Doubt, Hint: true,
+		Says: "differences of a program or function at steps of different sizes disagree",
+		Do:   "give `--divergence antithetic`, or another `--eps`",
+		Samples: "differences at steps of different sizes disagree: the command is not smooth; try --divergence " +
+			"antithetic, or another --eps"})
+	FewObservations = row(Kind{Code: "few-observations", Severity: Caution,
+		Says: "leave-one-out rests on a few observations, whose one step towards a refit may be far from it",
+		Do:   "compare `--criterion cv`",
+		Samples: "leave-one-out rests on a few observations, and so does its mean: refits without such an " +
+			"observation may be far from it; compare cv"})
+	GCVLeverages = row(Kind{Code: "gcv-leverages", Severity: Caution,
+		Says: "GCV puts the mean leverage in the place of each, and they differ: it is smaller than the error of " +
+			"predicting an observation from the others",
+		Do: "choose `--criterion alo` or `cv`",
+		Samples: "GCV is far below the error of predicting an observation from the others, because leverages spread; " +
+			"compare alo or cv"})
+	NoLeaveOneOut = row(Kind{Code: "no-leave-one-out", Severity: Caution,
+		Says: "`alo` is not known: leverages are 1, or too near to 1 for the probes, or one Newton step does not " +
+			"tell a refit (`alo_unresolved` observations)",
+		Do:      "give `--trace exact` or more `--queries`, or choose `--criterion cv`",
+		Samples: "there is no leave-one-out, and none of them is in its mean"})
+	NoLeaveGroupOut = row(Kind{Code: "no-leave-group-out", Severity: Caution,
+		Says: "`lgo` is not known: groups decide a part of their own fit, so that one Newton step does not tell a " +
+			"refit, or the blocks of the derivative are not known",
+		Do:      "raise `--lambda`, or choose `--criterion cv`",
+		Samples: "there is no leave-group-out, and none of them is in its mean"})
+	Interpolates = row(Kind{Code: "interpolates", Severity: Caution,
+		Says: "with `--loss logistic` or `poisson`: the fit reproduces y, so that b is ill-determined and " +
+			"leave-one-out not reliable",
+		Do:      "raise `--lambda`",
+		Samples: "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the regularizer"})
+	Sigma2TooLarge = row(Kind{Code: "sigma2-too-large", Severity: Caution, Hint: true,
+		Says: "SURE, which estimates a squared error, is more than three error bars below 0",
+		Do:   "check the units of `--sigma2`, or how it was estimated"})
+	LargeStep = row(Kind{Code: "large-step", Severity: Caution,
+		Says:    "the step of a program's differences is above the noise",
+		Do:      "lower `--eps`",
+		Samples: "the step of differences is above the noise"})
+	ErrorBarFloor = row(Kind{Code: "error-bar-floor",
+		Says: "the error bar was estimated as 0 and is replaced by its least possible value",
+		Do:   "check `--sigma2`, which may be too large"})
+)
+
+// Warnings of a sweep, of its chosen point and of many samples.
+var (
+	CriterionDisagrees = row(Kind{Code: "criterion-disagrees", Severity: Caution,
+		Says: "an audit, which fits without some observations, predicts these worse, or better, than the criterion " +
+			"says, by more than three bars: the audit's error is to be believed",
+		Do: "choose by `--criterion cv`, with `--groups` or `--blocks` where observations belong together"})
+	Correlated = row(Kind{Code: "correlated", Severity: Caution,
+		Says: "runs of observations that are left out are predicted much worse than single ones: noise or signal has " +
+			"a memory, and the criterion may choose too little smoothing",
+		Do: "choose by `--criterion cv --blocks N` with N beyond the correlation"})
+	RowsInGroups = row(Kind{Code: "rows-in-groups", Severity: Caution,
+		Says: "rows that share a value of the named column have residuals that agree beyond chance: if they belong " +
+			"together, a new group is predicted worse than the criteria say",
+		Do: "leave them out together, `--groups COLUMN --criterion cv`"})
+	Unsure = row(Kind{Code: "unsure-points",
+		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
+			"of value and bar",
+		Do: "choose by `--criterion cv`"})
+	Edge = row(Kind{Code: "edge-of-grid", Severity: Caution,
+		Says: "the minimizer is at an end of the grid", Do: "extend the grid"})
+	NotRefined = row(Kind{Code: "not-refined",
+		Says: "the minimizer is that of the grid", Do: "run the same `sweep` with its file and `--resume`"})
+	EarlierSamples = row(Kind{Code: "earlier-samples",
+		Says: "lines that were there are of another version, device or number of processes",
+		Do:   "compute them again where the last bits matter"})
+	Projected = row(Kind{Code: "projected-risk", Severity: Caution,
+		Says: "projected SURE divides by the singular values of the operator, so that it favours small weights",
+		Do:   "compare SURE"})
+	IllPosed = row(Kind{Code: "ill-posed", Severity: Caution,
+		Says: "there is no projected risk: the operator's singular values fall too far", Do: "leave `--image-risk` " +
+			"out"})
+)

@@ -1,0 +1,61 @@
+package warning
+
+// Warnings about data, a problem, its noise and files.
+var (
+	RelativeWeight = row(Kind{Code: "relative-weight", Run: true, Quiet: true,
+		Says: "a weight is a multiple of its maximum at this y, so that SURE is only approximately unbiased",
+		Do:   "give `--lambda` as a number where that matters"})
+	NoIntercept = row(Kind{Code: "no-intercept", Run: true,
+		Says: "y is far from mean 0 and no column of X is constant", Do: "give `--intercept`"})
+	ConstantColumn = row(Kind{Code: "constant-column", Run: true,
+		Says: "a column of X is constant up to rounding errors and counts as part of the intercept"})
+	CenterFound = row(Kind{Code: "center-found", Run: true,
+		Says: "the axis of rotation was found from y, and SURE takes it as given"})
+	UnscaledColumns = row(Kind{Code: "unscaled-columns",
+		Says: "columns of X have very different standard deviations, and the penalty depends on their units",
+		Do:   "give `--standardize`"})
+	Sigma2Unused = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
+	Sigma2Biased = row(Kind{Code: "sigma2-biased", Severity: Caution,
+		Says: "sigma2 is the residual variance of a fit, too large by that fit's squared bias",
+		Do:   "give `--sigma2` where it is known"})
+	ChosenThresholds = row(Kind{Code: "chosen-thresholds",
+		Says: "thresholds were chosen by SURE at these data, so that SURE is a little too small"})
+	RowsLeftOut = row(Kind{Code: "rows-left-out", Says: "rows with missing values are left out",
+		Do: "`--missing mean` keeps them"})
+	ValuesReplaced = row(Kind{Code: "values-replaced", Says: "missing values are replaced by the means of their " +
+		"columns"})
+	MissingValues    = row(Kind{Code: "missing-values", Says: "values of a sequence are missing"})
+	MissingGenotypes = row(Kind{Code: "missing-genotypes",
+		Says: "missing genotypes count as the mean of their column"})
+	UnequalSteps = row(Kind{Code: "unequal-steps", Severity: Caution,
+		Says: "the steps of a sequence's index differ, or are not known, and are taken for equal"})
+	Levels = row(Kind{Code: "levels", Says: "which level of a response of two is 1",
+		Do: "`--success` says otherwise"})
+	EqualNames     = row(Kind{Code: "equal-names", Says: "texts that are equal numbers count as one"})
+	IgnoredArrays  = row(Kind{Code: "ignored-arrays", Says: "the file has arrays that are not used"})
+	IgnoredColumns = row(Kind{Code: "ignored-columns", Says: "the file has columns that the fit does not use"})
+	IntegersScaled = row(Kind{Code: "integers-scaled",
+		Says: "y is an image of integers, which are taken for numbers from 0 to 1"})
+	LossyImage = row(Kind{Code: "lossy-image", Severity: Caution,
+		Says: "y was compressed as JPEG, so that its noise is smaller and not white",
+		Do:   "start from the image before it was compressed"})
+	Float32       = row(Kind{Code: "float32", Says: "X or y has 24 bits, and is rounded so far"})
+	PixelsClamped = row(Kind{Code: "pixels-clamped",
+		Says: "the picture that was written has values outside [0, 1] cut off", Do: "write `.npy`"})
+	MuHatAlone = row(Kind{Code: "mu-hat-alone", Says: "the file of the result has no b",
+		Do: "give `--out` a name that ends in `.npz`"})
+	FitNotConverged = row(Kind{Code: "fit-not-converged", Severity: Caution,
+		Says: "predictions are those of a fit that had not converged", Do: "fit again"})
+)
+
+// Warnings about series of images.
+var (
+	SignalRemoved = row(Kind{Code: "signal-removed", Severity: Caution,
+		Says: "what was removed is correlated between neighbouring voxels: it holds signal, or the noise is correlated",
+		Do:   "look at `--removed` and `--residual`"})
+	LowSNR = row(Kind{Code: "low-snr", Severity: Caution,
+		Says: "many values are magnitudes below 3 sigma, where noise is not normal", Do: "give `--rician`"})
+	WithoutJumps = row(Kind{Code: "sure-without-jumps", Severity: Caution,
+		Says: "hard thresholds jump, which SURE and the degrees of freedom leave out: both are too small",
+		Do:   "choose another `--shrinkage`"})
+)

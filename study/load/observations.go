@@ -1,0 +1,119 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"surepipe/internal/design"
+	"surepipe/study"
+)
+
+// observations are arrays with a number for each value of y, by the names of the options of a table that name them.
+type observations map[string][]float64
+
+// observations reads those that an archive has for a regression.
+func (a arrays) observations() (observations, error) {
+	o := observations{}
+	for _, name := range (design.Beside{}).Options() {
+		if !a.Has(name) {
+			continue
+		}
+		v, err := a.vector(name, "(d,), a number for each value of y")
+		if err != nil {
+			return nil, err
+		}
+		o[name] = v
+	}
+	return o, nil
+}
+
+// observe takes what is known of the observations into the data: the weights of the loss, the offset of the linear
+// predictor, and of trials the share of successes, weighted by their number:
+//
+//	w_i = weight_i n_i     y_i = successes_i / n_i     offset_i + log exposure_i
+//
+// With the squared loss the offset is subtracted from y and mu.
+func (f *Source) observe(data *Contents, o observations) error {
+	names := (design.Beside{}).Options()
+	slices.Sort(names)
+	for _, name := range names {
+		v, given := o[name]
+		switch {
+		case !given:
+			continue
+		case len(v) != len(data.Y):
+			return fmt.Errorf("array %q has %d values, expected %d, one for each value of \"y\"", name, len(v),
+				len(data.Y))
+		case data.Stack != nil && name == "trials":
+			return fmt.Errorf("array \"trials\" is given with a stack of samples, expected a single y")
+		}
+		if i := slices.IndexFunc(v, func(x float64) bool {
+			return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 && name != "offset" || x == 0 && name == "exposure"
+		}); i >= 0 {
+			expected := map[string]string{"offset": "finite numbers", "exposure": "positive numbers"}[name]
+			if expected == "" {
+				expected = "numbers of at least 0"
+			}
+			return fmt.Errorf("array %q holds %g at [%d], expected %s", name, v[i], i, expected)
+		}
+	}
+	data.Weights = o["weights"]
+	if err := f.tries(data, o["trials"]); err != nil {
+		return err
+	}
+	if f.LossOf().Squared() && o["exposure"] != nil {
+		return study.Errorf("--exposure is for a loss with a logarithm as its link, such as poisson, and the loss is " +
+			"squared: expected --offset")
+	}
+	if o["exposure"] == nil && o["offset"] == nil {
+		return nil
+	}
+	data.Offset = make([]float64, len(data.Y))
+	for i, v := range o["offset"] {
+		data.Offset[i] = v
+	}
+	for i, v := range o["exposure"] {
+		data.Offset[i] += math.Log(v)
+	}
+	if f.LossOf().Squared() {
+		all := data.Stack
+		if all == nil {
+			all = [][]float64{data.Y}
+		}
+		if data.Mu != nil && !data.Simulated {
+			all = append(all[:len(all):len(all)], data.Mu)
+		}
+		for _, y := range all {
+			for i, v := range data.Offset {
+				y[i] -= v
+			}
+		}
+	}
+	return nil
+}
+
+// tries takes y for the numbers of successes among trials.
+func (f *Source) tries(data *Contents, trials []float64) error {
+	if trials == nil {
+		return nil
+	}
+	if name := f.LossOf().Name; name != "logistic" {
+		return study.Errorf("--trials is for --loss logistic, and the loss is %q", name)
+	}
+	y, w := make([]float64, len(trials)), make([]float64, len(trials))
+	for i, n := range trials {
+		switch v := data.Y[i]; {
+		case !(v >= 0 && v <= n):
+			return fmt.Errorf("array \"y\" holds %g at [%d], expected a number of successes among the %g trials", v, i,
+				n)
+		case n > 0:
+			y[i] = v / n
+		}
+		if w[i] = n; data.Weights != nil {
+			w[i] *= data.Weights[i]
+		}
+	}
+	data.Y, data.Weights = y, w
+	return nil
+}
