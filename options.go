@@ -31,6 +31,8 @@ type Options struct {
 	// such as "auto". Without either it is that of the data, or not known.
 	Sigma2   float64
 	Sigma2By string
+	// Noise is "ar1" where that of a sequence is autoregressive: its correlation and sigma2 are estimated.
+	Noise string
 	// Intercept and Standardize are of regressions: by default true for a table with a response.
 	Intercept, Standardize *bool
 	// Effects are unpenalized effects of a completion: rows, cols or mean.
@@ -174,7 +176,7 @@ func (o *Options) request() (*request.Request, error) {
 		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
 		{"success", &r.Table.Success, o.Table.Success},
 		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
-		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
+		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"noise", &r.Correlation, o.Noise}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
 		{"trace", &r.Trace.Estimator, o.Trace}, {"device", &r.Machine.Device, o.Device},
 	} {

@@ -114,7 +114,7 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 		}
 	}()
 	bootstrap := e.Divergence == string(pipeline.CoupledBootstrap)
-	if j.Sigma2, err = r.noise(data); err != nil {
+	if j.Sigma2, err = r.variance(data); err != nil {
 		return nil, err
 	}
 	if j.Sigma2 == 0 && bootstrap {
