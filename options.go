@@ -176,7 +176,8 @@ func (o *Options) request() (*request.Request, error) {
 		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
 		{"success", &r.Table.Success, o.Table.Success},
 		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
-		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"noise", &r.Correlation, o.Noise}, {"loss", &r.Loss.Name, o.Loss},
+		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"noise", &r.Correlation, o.Noise},
+		{"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
 		{"trace", &r.Trace.Estimator, o.Trace}, {"device", &r.Machine.Device, o.Device},
 	} {

@@ -63,8 +63,8 @@ type Options struct {
 	// known. In a sweep the criterion risk.LGO sets it.
 	LeaveOut *folds.Folds
 	// Noise says how the noise is correlated in the order of the observations: SURE is then
-	// [risk.Correlated]'s, and the criteria for independent noise are not defined. It is for the squared loss and a known
-	// Sigma2.
+	// [risk.Correlated]'s, and the criteria for independent noise are not defined. It is for the squared loss and a
+	// known Sigma2.
 	Noise Autoregression
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of
@@ -213,8 +213,8 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 			"sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
 	}
 	if r := o.Noise.Rho; !(math.Abs(r) < 1) || r != 0 && o.Sigma2 == 0 {
-		return o, false, refuse("Noise", o.Noise, "noise of correlation %g with sigma2 = %g, expected a correlation between "+
-			"-1 and 1, and a known sigma2", r, o.Sigma2)
+		return o, false, refuse("Noise", o.Noise, "noise of correlation %g with sigma2 = %g, expected a correlation "+
+			"between -1 and 1, and a known sigma2", r, o.Sigma2)
 	}
 	if o.Parallel < 0 {
 		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)

@@ -111,8 +111,8 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	}
 	rule := o.Criterion.Rule()
 	if o.Noise.Rho != 0 && !rule.Sigma2 && !rule.Refits {
-		return refuse("Criterion", o.Criterion, "the criterion %s takes the noise as independent, expected %s, or %s with "+
-			"blocks longer than the correlation", o.Criterion, risk.SURE, risk.CV)
+		return refuse("Criterion", o.Criterion, "the criterion %s takes the noise as independent, expected %s, or %s "+
+			"with blocks longer than the correlation", o.Criterion, risk.SURE, risk.CV)
 	}
 	if rule.Sigma2 && o.Sigma2 == 0 {
 		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)

@@ -2,8 +2,8 @@ package risk
 
 import "math"
 
-// Correlated are the terms of one fit where the covariance of the noise is sigma2 C, C with a diagonal of ones, by which
-// SURE is
+// Correlated are the terms of one fit where the covariance of the noise is sigma2 C, C with a diagonal of ones, by
+// which SURE is
 //
 //	-d sigma2 + ||y - mu_hat||^2 + 2 sigma2 tr C D mu_hat.
 //

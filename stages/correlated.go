@@ -12,8 +12,8 @@ import (
 	"surepipe/risk"
 )
 
-// Autoregression is noise whose covariance is sigma2 rho^|i-j|, in the order of the observations. RhoStdErr is the error
-// of Rho, 0 where it is exact. Its zero value is white noise.
+// Autoregression is noise whose covariance is sigma2 rho^|i-j|, in the order of the observations. RhoStdErr is the
+// error of Rho, 0 where it is exact. Its zero value is white noise.
 type Autoregression struct{ Rho, RhoStdErr float64 }
 
 const (

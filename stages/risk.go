@@ -55,8 +55,8 @@ type Risk struct {
 	// it is not known.
 	D      int
 	Sigma2 float64
-	// Correlated has what SURE takes where the noise is (Settings.Noise); else nil. Then there are neither GCV, AIC, BIC,
-	// ALO nor the residual variance, which are for independent noise.
+	// Correlated has what SURE takes where the noise is (Settings.Noise); else nil. Then there are neither GCV, AIC,
+	// BIC, ALO nor the residual variance, which are for independent noise.
 	Correlated *risk.Correlated
 	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
 	// (Settings.ALO) or the trace takes probes.

@@ -215,8 +215,8 @@ func (e *estimation) weightFlags() []cli.Flag {
 			"file's); a specification may use all three weights in any way"},
 		{Name: "gamma", To: &e.Weights.Gamma, Usage: "robust PCA: weight of ||S||_1, as --lambda (default: the " +
 			"file's)"},
-		{Name: "noise", To: &e.Correlation, Usage: "ar1: the noise of a sequence is autoregressive; its correlation and " +
-			"sigma2 are estimated beside a smooth trend, and SURE takes its covariance", Values: []string{"ar1"}},
+		{Name: "noise", To: &e.Correlation, Usage: "ar1: the noise of a sequence is autoregressive; its correlation " +
+			"and sigma2 are estimated beside a trend, and SURE takes its covariance", Values: []string{"ar1"}},
 		{Name: "sigma2", To: sigma2Value{e.Request}, Usage: "variance of the noise in each coordinate of y, or auto " +
 			"to estimate it, or the method to estimate it by: " + strings.Join(problems.Sigma2Methods()[1:], ", ") +
 			" (default: the file's; where it has none, sigma2 is unknown)", Values: problems.Sigma2Methods()},

@@ -69,7 +69,7 @@ func TestAR1OfOtherData(t *testing.T) {
 	if err != nil || math.Abs(b.Rho-a.Rho) > 1e-6 || math.Abs(b.Sigma2/1e240/a.Sigma2-1) > 1e-6 {
 		t.Errorf("%+v, %+v, %v", a, b, err)
 	}
-	if e, err := noise.AR1(walk, 1); err == nil {
+	if e, err := noise.AR1(walk, 1); err == nil { // its trend takes all
 		t.Errorf("a random walk: %+v", e)
 	}
 	for _, wrong := range [][]float64{nil, make([]float64, 100), {math.NaN()}} {

@@ -11,7 +11,7 @@ import (
 
 // mostRelStdErr is the largest relative error of sigma2, and mostRho the largest correlation, two errors up, without a
 // warning.
-const mostRelStdErr, mostRho = 0.25, 0.93
+const mostRelStdErr, mostRho = 0.2, 0.93
 
 // correlate estimates the correlation of the noise along y, and sigma2 with it unless that was given.
 func (r *Request) correlate(data *problems.Data) error {
@@ -24,17 +24,14 @@ func (r *Request) correlate(data *problems.Data) error {
 	case !r.LossOf().Squared():
 		return study.Errorf("--noise is that of the squared loss, found --loss %s", r.LossOf().Name)
 	}
-	order := 2
-	if r.Problem == "tv1d" {
-		order = 1 // b jumps
-	}
-	e, err := noise.AR1(data.Y, order)
+	e, err := noise.AR1(data.Y, 2)
 	if err != nil {
 		return study.Bad(err)
 	}
 	if slow := e.RelStdErr > mostRelStdErr || e.Rho+2*e.RhoStdErr > mostRho; slow {
-		r.note(study.NewNote(warning.SlowNoise, "the noise is so slow, with a correlation of %.2f ± %.2g of neighbours and "+
-			"a variance known to %.0f%%, that it cannot be told well from a trend", e.Rho, e.RhoStdErr, 100*e.RelStdErr))
+		r.note(study.NewNote(warning.SlowNoise, "the noise is so slow, with a correlation of %.2f ± %.2g of neighbours "+
+			"and a variance known to %.0f%%, that it cannot be told well from a trend", e.Rho, e.RhoStdErr,
+			100*e.RelStdErr))
 	}
 	r.noise = pipeline.Autoregression{Rho: e.Rho, RhoStdErr: e.RhoStdErr}
 	if r.Sigma2 == 0 {
