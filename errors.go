@@ -33,37 +33,8 @@ func call[T any](ctx context.Context, f func() (T, error), drop func(T)) (none T
 	if ctx.Err() != nil {
 		return none, ended(ctx)
 	}
-	type result struct {
-		v   T
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		var r result
-		r.err = stages.Guard(func() (err error) {
-			r.v, err = f()
-			return err
-		})
-		done <- r
-	}()
-	select {
-	case r := <-done:
-		return r.v, why(ctx, r.err)
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case r := <-done:
-		return r.v, why(ctx, r.err)
-	case <-late.C:
-	}
-	go func() {
-		if r := <-done; r.err == nil && drop != nil {
-			drop(r.v)
-		}
-	}()
-	return none, ended(ctx)
+	v, err := stages.Within(ctx, patience, f, drop)
+	return v, why(ctx, err)
 }
 
 // why is an error, that of the context with its cause where it has ended.

@@ -123,7 +123,7 @@ func ExampleEstimator_Merge() {
 	path, err := e.Merge(ctx, grid, kept, "part0", "part1")
 	check(err)
 	fmt.Printf("%d points, minimum at %.1f\n", len(path.Points), *path.Summary.Minimizer.Lambda)
-	// Output: 8 points, minimum at 9.5
+	// Output: 18 points, minimum at 5.5
 }
 
 // An operator (a running mean), a regularizer (the LASSO's) and a loss (a smooth absolute value) of one's own.

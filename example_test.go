@@ -69,11 +69,11 @@ func Example() {
 	}
 	fmt.Printf("%.0f\n", p.Predictions)
 	// Output:
-	// gcv: 252 ± 111
-	// (intercept)    44.50
-	// area            2.53
-	// rooms          23.85
-	// town=Ely        6.48
+	// gcv: 248 ± 113
+	// (intercept)    41.78
+	// area            2.54
+	// rooms          24.26
+	// town=Ely        7.90
 	// town=Ware       0.00
-	// [400 195]
+	// [401 193]
 }

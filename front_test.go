@@ -182,6 +182,67 @@ func TestSweepsContinueAndMerge(t *testing.T) {
 	}
 }
 
+// The maximum of a weight of one's own regularizer is where its estimate becomes 0: for the L1 norm the largest entry of
+// A* y, for that of differences the largest of u with D* u = y - mean y; a quadratic has none, which is said.
+func TestOwnWeightsHaveAMaximum(t *testing.T) {
+	y := []float64{3, -1, 4, -7, 2, 6}
+	d, err := surepipe.Arrays{Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	differences := linops.NewFunc(5, 6, func(dst, b []float64) {
+		for i := range dst {
+			dst[i] = b[i+1] - b[i]
+		}
+	}, func(dst, u []float64) {
+		clear(dst)
+		for i, v := range u {
+			dst[i] -= v
+			dst[i+1] += v
+		}
+	})
+	cumulated, sum := 0.0, 0.0
+	for _, v := range y {
+		sum += v - 7./6
+		cumulated = math.Max(cumulated, math.Abs(sum))
+	}
+	for name, c := range map[string]struct {
+		own  func(o *surepipe.Own)
+		want float64
+	}{
+		"the L1 norm":         {func(*surepipe.Own) {}, 7},
+		"that of twice b":     {func(o *surepipe.Own) { o.Operator = linops.Scale(2, linops.Identity(6)) }, 14},
+		"that of differences": {func(o *surepipe.Own) { o.Behind = differences }, cumulated},
+	} {
+		own := thresholding(6)
+		c.own(own)
+		e, err := surepipe.Open(t.Context(), d, surepipe.Options{Own: own, Lambda: "max", Sigma2: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		defer e.Close()
+		if got := float64(*fitted(t, e).Result.Lambda); math.Abs(got/c.want-1) > 1e-6 {
+			t.Errorf("%s: %g, expected %g", name, got, c.want)
+		}
+		own.Weights = nil
+		path, err := open(t, d, surepipe.Options{Own: own, Sigma2: 1}).Sweep(t.Context(), surepipe.Grid{Lambda: "0.1max:max:4"})
+		if err != nil || math.Abs(float64(*path.Points[0].Lambda)/c.want-1) > 1e-6 {
+			t.Errorf("%s: a sweep from the maximum: %v", name, err)
+		}
+	}
+	own := thresholding(6)
+	own.Regularizer = func(lambda, _, _ float64) (prox.Prox, error) { return prox.NewSquaredL2(lambda), nil }
+	var bad *surepipe.InputError
+	if _, err := surepipe.Open(t.Context(), d, surepipe.Options{Own: own, Lambda: "max"}); !errors.As(err, &bad) ||
+		!strings.Contains(bad.Error(), "expected a number") || bad.Field != "lambda" {
+		t.Errorf("a quadratic: %v", err)
+	}
+	if _, err := open(t, d, surepipe.Options{Own: own}).Sweep(t.Context(), surepipe.Grid{Lambda: "0.1:10:3"}); err != nil {
+		t.Errorf("a quadratic in numbers: %v", err)
+	}
+}
+
 // ones is an operator and a regularizer of one's own: soft thresholding of y.
 func thresholding(d int) *surepipe.Own {
 	same := func(dst, b []float64) { copy(dst, b) }
@@ -377,6 +438,99 @@ func TestResultsAreReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, back.Elem().Interface(), v)
+	}
+}
+
+// A sample that is none is bad input, in its place, and a stream that keeps going goes on after it.
+func TestBadSamplesAreBadInput(t *testing.T) {
+	x, y := regression()
+	for i := range y {
+		y[i] = float64(i % 2)
+	}
+	d, err := surepipe.Arrays{X: x, Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, d, surepipe.Options{Problem: surepipe.Lasso, Loss: "logistic", Lambda: "1",
+		Compute: surepipe.Compute{KeepGoing: true}})
+	of := func(v float64) []float64 { return slices.Repeat([]float64{v}, len(y)) }
+	samples := [][]float64{of(5), of(-1), of(1e200), of(1e-200), of(math.NaN()), of(math.Inf(1)), {1}, nil, y}
+	n := 0
+	for r, err := range e.Stream(t.Context(), func(yield func([]float64, error) bool) {
+		for _, y := range samples {
+			if !yield(y, nil) {
+				return
+			}
+		}
+	}) {
+		var bad *surepipe.InputError
+		if last := n == len(samples)-1; (err == nil) != last || !last && !errors.As(err, &bad) || *r.Sample != n {
+			t.Errorf("sample %d: %v", n, err)
+		}
+		n++
+	}
+	if n != len(samples) {
+		t.Errorf("%d results of %d samples", n, len(samples))
+	}
+}
+
+// Groups of observations are labels of one's own as well as an array or a column of the data: the audit leaves out the
+// same ones.
+func TestOwnGroupsOfObservations(t *testing.T) {
+	x, y := regression()
+	labels := make([]int, len(y))
+	table := "a,b,c,y,g\n"
+	for i := range y {
+		labels[i] = (i * i) % 7
+		table += fmt.Sprintf("%v,%v,%v,%v,g%d\n", x.At(i, 0), x.At(i, 1), x.At(i, 2), y[i], labels[i])
+	}
+	columns, err := surepipe.Read(t.Context(), "a.csv", strings.NewReader(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays, err := surepipe.Arrays{X: x.Slice(0, len(y), 0, 3), Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	no, yes := false, true
+	o := surepipe.Options{Problem: surepipe.Ridge, Lambda: "2", Intercept: &yes, Standardize: &no}
+	o.Folds.Groups = labels
+	own, err := fitted(t, open(t, arrays, o)).Audit(t.Context())
+	if err != nil || len(own) != 1 || own[0].By != "groups" {
+		t.Fatal(own, err)
+	}
+	o.Folds.Groups, o.Table = nil, surepipe.Table{Response: "y", Groups: "g"}
+	named, err := fitted(t, open(t, columns, o)).Audit(t.Context())
+	if err != nil || math.Abs(named[0].Error/own[0].Error-1) > 1e-9 || named[0].Observations != own[0].Observations {
+		t.Errorf("%+v, by a column %+v, %v", *own[0], named, err)
+	}
+	var bad *surepipe.InputError
+	o.Table, o.Folds.Groups = surepipe.Table{}, labels[:3]
+	if _, err := surepipe.Open(t.Context(), arrays, o); !errors.As(err, &bad) {
+		t.Errorf("three labels: %v", err)
+	}
+}
+
+// Entries that were not observed, and those at places that are asked for, are the same entries.
+func TestPredictionsOfEntries(t *testing.T) {
+	e := open(t, surepipe.File("testdata/mc60x40.npz"), surepipe.Options{Problem: surepipe.Completion, Lambda: "0.3max"})
+	f := fitted(t, e)
+	all, err := f.Predict(t.Context(), surepipe.Data{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	var values []float64
+	for e := range all.Entries() {
+		places, values = append(places, 40*e.Row+e.Column), append(values, e.Value)
+	}
+	d, err := surepipe.Arrays{Indices: places, Y: values}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := f.Predict(t.Context(), d)
+	if err != nil || some.Count != 60*40-960 || *some.MeanSquaredError != 0 {
+		t.Errorf("%+v, %v", some, err)
 	}
 }
 

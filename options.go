@@ -27,6 +27,8 @@ type Options struct {
 	// Lambda, Lambda2 and Gamma are the weights: a number, inf, or a multiple such as "0.25max" of the smallest
 	// that gives b = 0. One that neither they nor the data have has to be swept.
 	Lambda, Lambda2, Gamma string
+	// Alpha, if not 0, is that of the elastic net Lambda (Alpha ||b||_1 + (1 - Alpha)/2 ||b||^2), in place of Lambda2.
+	Alpha float64
 	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
 	// such as "auto". Without either it is that of the data, or not known.
 	Sigma2   float64
@@ -73,6 +75,9 @@ type Table struct {
 	Weights, Groups, Offset, Exposure, Trials string
 	// Success is the level of a response of two that is 1.
 	Success string
+	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
+	// their penalties, 0 for none, and bounds.
+	Factors, Lower, Upper []string
 }
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
@@ -190,7 +195,9 @@ func (o *Options) request() (*request.Request, error) {
 	}{
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
-		{"effects", &r.EffectNames, o.Effects},
+		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
+		{"lower", &r.Lower, o.Table.Lower},
+		{"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
 	}
@@ -203,6 +210,10 @@ func (o *Options) request() (*request.Request, error) {
 	if o.Order != nil {
 		set(given, "order", &r.Order, *o.Order, true)
 	}
+	if r.Folds.Groups = o.Folds.Groups; o.Folds.Groups != nil && o.Table.Groups != "" {
+		return nil, study.Errorf("--groups is %q, and Folds.Groups has labels, expected one of them", o.Table.Groups)
+	}
+	set(given, "alpha", &r.Program.Alpha, o.Alpha, o.Alpha != 0)
 	set(given, "folds", &r.Folds.K, o.Folds.K, o.Folds.K != 0)
 	set(given, "repeats", &r.Folds.Repeats, o.Folds.Repeats, o.Folds.Repeats != 0)
 	set(given, "blocks", &r.Folds.Blocks, o.Folds.Blocks, o.Folds.Blocks != 0)

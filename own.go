@@ -33,8 +33,8 @@ type BlackBox struct {
 	// Eval returns mu_hat(y), at the weights that are given, by their names. It must give the same answer each
 	// time, does not modify y, and is called from several goroutines, up to [Compute].Parallel.
 	Eval func(ctx context.Context, weights map[string]float64, y []float64) ([]float64, error)
-	// Divergence is monte-carlo, differences along random probes with the step Eps, for continuous estimators; or
-	// coupled-bootstrap, for any, at noise (1 + Alpha) sigma2. 0 stands for the defaults.
+	// Divergence is monte-carlo, differences along random probes with the step Eps, for continuous estimators; for any,
+	// antithetic or coupled-bootstrap, at noise (1 + Alpha) sigma2; or thinning, for counts. 0 stands for the defaults.
 	Divergence string
 	Eps, Alpha float64
 }

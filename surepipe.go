@@ -116,9 +116,7 @@ func (e *Estimator) free() {
 		return to != nil && *to != ""
 	})
 	for _, name := range e.unset {
-		if *r.Weights.Named()[name] = "max"; r.Own != nil {
-			*r.Weights.Named()[name] = "1"
-		}
+		*r.Weights.Named()[name] = "max"
 	}
 }
 

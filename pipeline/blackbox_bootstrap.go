@@ -1,30 +1,21 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"sync"
-	"time"
 
-	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/progress"
 	"surepipe/risk"
-	"surepipe/vjp"
 )
 
 const (
-	// firstPairs is the number of pairs of draws from which the number that is needed is computed,
-	// and mostPairs bounds that.
+	// firstPairs is the number of pairs of draws from which the number that is needed is computed.
 	firstPairs = 24
-	mostPairs  = 2000
 	// kept is the number of pairs whose vectors are compared with each other, for the error bar.
 	kept = 16
 )
@@ -47,7 +38,7 @@ type pair struct {
 	w, even, odd []float64
 }
 
-// bootstrap is the estimate by the coupled bootstrap.
+// bootstrap is the sampling of the coupled bootstrap. A unit is a pair.
 type bootstrap struct {
 	*evaluations
 	sigma2, alpha float64
@@ -57,83 +48,22 @@ type bootstrap struct {
 
 // bootstrap is the estimate by the coupled bootstrap: see [CoupledBootstrap].
 func (e *evaluations) bootstrap(ctx context.Context, o Options) (Risk, error) {
-	begun := time.Now()
-	if _, _, err := o.resolve(); err != nil {
+	row := CoupledBootstrap.Row()
+	if err := o.checkSampled(row); err != nil {
 		return Risk{}, err
 	}
-	switch {
-	case o.Sigma2 == 0:
-		return Risk{}, refuse("Sigma2", o.Sigma2, "the coupled bootstrap needs sigma2, which is 0: not known")
-	case o.Estimator != "" && o.Estimator != Auto:
-		return Risk{}, refuse("Estimator", o.Estimator,
-			"the coupled bootstrap has no trace, expected no estimator of it, found %q", o.Estimator)
-	case o.Queries != 0 && o.Queries < 4:
-		return Risk{}, refuse("Queries", o.Queries, "%d values, expected at least 4: two pairs of draws", o.Queries)
-	}
-	b := &bootstrap{evaluations: e, sigma2: o.Sigma2, alpha: e.box.Alpha, o: o}
-	if b.alpha == 0 {
-		b.alpha = DefaultAlpha
-	}
-	value, err := e.at(ctx, e.y)
-	if err != nil {
-		return Risk{}, err
-	}
-	solved := time.Now()
-	first, share := o.Queries/2, o.TraceError
-	if o.Queries == 0 {
-		first = firstPairs
-		if share == 0 {
-			share = DefaultTraceError
-		}
-	}
-	if err := b.extend(ctx, first); err != nil {
-		return Risk{}, err
-	}
-	spread := b.spread()
-	terms := b.smoothed()
-	if share > 0 {
-		target := share * terms.Scale(terms.StdErr())
-		more := math.Pow(hutch.Widened(first-1)*spread/target, 2)
-		if err := b.extend(ctx, max(first, int(math.Ceil(min(more, mostPairs))))); err != nil {
-			return Risk{}, err
-		}
-		terms = b.smoothed()
-	}
-	r := b.result(value, terms)
-	// Stein's rule: the spread is that of the first pairs alone, as in hutch.
-	r.Trace.StdErr = spread * hutch.Widened(first-1) / math.Sqrt(float64(len(b.pairs))) / (2 * b.sigma2)
-	r.Solve, r.Divergence, r.Total = solved.Sub(begun), time.Since(solved), time.Since(begun)
-	r.Digest = b.digest(r)
-	if math.IsNaN(r.SURE+r.StdErr) || math.IsInf(r.SURE+r.StdErr, 0) {
-		return Risk{}, fmt.Errorf("the risk is %g ± %g: residual %g", r.SURE, r.StdErr, r.Residual)
-	}
-	return r, nil
+	return e.sampled(ctx, o, &bootstrap{evaluations: e, sigma2: o.Sigma2, alpha: cmp.Or(e.box.Alpha, row.Alpha), o: o})
 }
 
-// extend computes pairs until there are n.
+func (b *bootstrap) calls() (unit, first int) { return 2, firstPairs }
+
 func (b *bootstrap) extend(ctx context.Context, n int) error {
 	from := len(b.pairs)
-	if n <= from {
-		return nil
-	}
-	b.pairs = append(b.pairs, make([]pair, n-from)...)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(cap(b.calls))
-	var reporting sync.Mutex
-	done := from
-	for j := from; j < n; j++ {
-		g.Go(func() (err error) {
-			if b.pairs[j], err = b.pair(ctx, j); err != nil || b.o.Progress == nil {
-				return err
-			}
-			reporting.Lock()
-			defer reporting.Unlock()
-			done++
-			b.o.Progress(Progress{Report: progress.Report{Stage: progress.Probes, Step: done, Steps: n}})
-			return nil
-		})
-	}
-	return g.Wait()
+	b.pairs = append(b.pairs, make([]pair, max(n-from, 0))...)
+	return b.each(ctx, b.o, from, n, func(ctx context.Context, j int) (err error) {
+		b.pairs[j], err = b.pair(ctx, j)
+		return err
+	})
 }
 
 // pair computes the estimates of the draws w and -w,
@@ -169,19 +99,26 @@ func (b *bootstrap) pair(ctx context.Context, j int) (p pair, err error) {
 	return p, nil
 }
 
-// spread is the standard deviation of a pair's estimate.
-func (b *bootstrap) spread() float64 {
+func (b *bootstrap) estimate() (mean, spread, independent float64) {
+	values := b.values()
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	return mean, stat.StdDev(values, nil), float64(len(values))
+}
+
+func (b *bootstrap) values() []float64 {
 	values := make([]float64, len(b.pairs))
 	for j, p := range b.pairs {
 		values[j] = p.value
 	}
-	return stat.StdDev(values, nil)
+	return values
 }
 
-// smoothed are the terms of SURE for g, the mean of f(y*) over w, with unbiased estimates of the
+// terms are those of SURE for g, the mean of f(y*) over w, with unbiased estimates of the
 // residual and of tr(D g)^2 from products of different draws: by Stein's formula D g is the mean of
 // f(y*) w*/(sqrt(alpha) sigma).
-func (b *bootstrap) smoothed() risk.Terms {
+func (b *bootstrap) terms(float64) (risk.Terms, float64) {
 	t := risk.Terms{D: len(b.y), Sigma2: b.sigma2}
 	for _, p := range b.pairs {
 		t.Divergence += p.divergence / float64(len(b.pairs))
@@ -195,66 +132,158 @@ func (b *bootstrap) smoothed() risk.Terms {
 			t.Frobenius2 += floats.Dot(p.w, q.odd) * floats.Dot(q.w, p.odd) / (b.alpha * b.sigma2 * count)
 		}
 	}
-	return t
+	return t, t.StdErr()
 }
 
-// result is the estimate, but for its error over the draws and the times.
-func (b *bootstrap) result(value []float64, t risk.Terms) Risk {
-	d := len(b.y)
-	r := Risk{D: d, Sigma2: b.sigma2, StdErr: t.StdErr(), Floored: t.Floored(), Derivative: string(CoupledBootstrap),
-		MuHat: value, Criteria: undefined}
-	for _, p := range b.pairs {
-		r.SURE += p.value / float64(len(b.pairs))
+// shown has the derivative of g, which takes w_j to about the odd part of f(y*) over sqrt(alpha) sigma.
+func (b *bootstrap) shown() *shown {
+	n := min(kept, len(b.pairs), hutch.CommonProbes(len(b.y)))
+	s := &shown{values: b.values(), residual: make([]float64, len(b.y)), scale: 1 / math.Sqrt(b.alpha*b.sigma2)}
+	for _, p := range b.pairs[:n] {
+		floats.AddScaled(s.residual, -1/float64(n), p.even)
+		s.images = append(s.images, p.odd)
 	}
-	residual := floats.Distance(b.y, value, 2)
-	r.Residual = residual * residual
-	divergence := (r.SURE + float64(d)*b.sigma2 - r.Residual) / (2 * b.sigma2)
-	r.Trace = hutch.Estimate{Estimator: string(CoupledBootstrap), Trace: divergence, Frobenius2: t.Frobenius2,
-		Queries: 2*len(b.pairs) + 1, Seed: b.o.Seed}
-	r.DivergenceLow, r.DivergenceHigh = divergence, divergence
-	r.Convergence = vjp.Convergence{Converged: true, Closed: true, Error: math.NaN()}
-	if b.o.KeepB {
-		r.B = value
-	}
-	return r
+	return s
 }
 
-// digest is what the fit can be compared by with those at other weights, which have the same draws;
-// nil where that was not asked for. The difference of two estimates is that of SURE for the means g
-// of f(y*) over w, whose derivative takes w_j to about the odd part of f(y*) over sqrt(alpha) sigma,
-// and the error over the draws is that of the differences pair by pair.
-func (b *bootstrap) digest(r Risk) *risk.Digest {
-	if b.o.compare == nil {
-		return nil
+// firstDraws is the number of draws of a set, the first of which tells how many draws are needed.
+const firstDraws = 24
+
+// antithetic is the sampling of [Antithetic]. A unit is a draw. With r_k = f(y + h w_k) - y, h = sqrt(alpha) sigma, and
+// their mean r over a set of K,
+//
+//	z_k = ||r_k - r||^2 + 2 sigma/sqrt(alpha) <w_k, r_k - r>,   value = ||r||^2 + mean z_k - d sigma2,
+//
+// which is the mean of ||r_k||^2 + 2 sigma/sqrt(alpha) <w_k, r_k> - d sigma2, since the w_k sum to zero; and z_k has
+// nothing that is linear in w. For a linear f the value has the variance of z over K - 1.
+type antithetic struct {
+	*evaluations
+	sigma2, alpha float64
+	o             Options
+	sets          []drawn
+}
+
+// drawn is what is kept of a set of draws.
+type drawn struct {
+	z []float64
+	// mean is r, and divergence the mean of <w_k, r_k - r>/h.
+	mean       []float64
+	divergence float64
+	// off are r_k - r of the first draws of the first set, and frobenius2 is tr(D g)^2 from all of that.
+	off        [][]float64
+	frobenius2 float64
+}
+
+func (e *evaluations) antithetic(ctx context.Context, o Options) (Risk, error) {
+	row := Antithetic.Row()
+	if err := o.checkSampled(row); err != nil {
+		return Risk{}, err
 	}
-	d, n := len(b.y), min(kept, len(b.pairs), hutch.CommonProbes(len(b.y)))
-	s := b.o.compare.Projection
-	dev, h := s.Device(), math.Sqrt(b.alpha*b.sigma2)
-	residual, images := make([]float64, d), dev.Alloc(n, d)
-	defer images.Free()
-	for j, p := range b.pairs[:n] {
-		floats.AddScaled(residual, -1/float64(n), p.even)
-		dev.Upload(images.Rows(j, j+1), p.odd)
+	return e.sampled(ctx, o, &antithetic{evaluations: e, sigma2: o.Sigma2, alpha: cmp.Or(e.box.Alpha, row.Alpha), o: o})
+}
+
+func (a *antithetic) calls() (unit, first int) { return 1, firstDraws }
+
+// extend computes sets of about firstDraws until there are n draws.
+func (a *antithetic) extend(ctx context.Context, n int) error {
+	from := 0
+	for _, s := range a.sets {
+		from += len(s.z)
 	}
-	dev.Lin(images, 1/h, images, 0, array.Batch{})
-	at := dev.Alloc(1, d)
-	defer at.Free()
-	dev.Upload(at, residual)
-	all, sum := make([]float64, n*hutch.ProjectionSize), make([]float64, hutch.ProjectionSize)
-	s.Images(all, 0, images)
-	for row := range slices.Chunk(all, hutch.ProjectionSize) {
-		floats.Add(sum, row)
+	for sets := max((n-from)/firstDraws, 1); n-from > 1; sets-- {
+		size := (n - from) / sets
+		s, err := a.set(ctx, from, size)
+		if err != nil {
+			return err
+		}
+		a.sets = append(a.sets, s)
+		from += size
 	}
-	forms := make([]float64, min(hutch.ProjectionProbes, len(b.pairs)))
-	for j := range forms {
-		forms[j] = b.pairs[j].value / (2 * b.sigma2)
+	return nil
+}
+
+// set computes the draws from number first on.
+func (a *antithetic) set(ctx context.Context, first, size int) (s drawn, err error) {
+	d, h := len(a.y), math.Sqrt(a.alpha*a.sigma2)
+	w, r := make([][]float64, size), make([][]float64, size)
+	center := make([]float64, d)
+	for k := range w {
+		w[k] = make([]float64, d)
+		draw(w[k], a.o.Seed, a.sample, first+k)
+		floats.AddScaled(center, 1/float64(size), w[k])
 	}
-	pack := func(x []float64) *risk.Packed {
-		p := risk.Pack(x)
-		return &p
+	for k := range w {
+		floats.Sub(w[k], center)
+		floats.Scale(math.Sqrt(float64(size)/float64(size-1)), w[k])
 	}
-	return &risk.Digest{
-		D: d, Divergence: r.Trace.Trace, StdErr: r.Trace.StdErr, Queries: len(b.pairs), Forms: pack(forms),
-		Residual: pack(s.Vector(at)), Images: pack(sum), Probes: n,
+	if err := a.each(ctx, a.o, first, first+size, func(ctx context.Context, j int) error {
+		f, err := a.at(ctx, step(a.y, h, w[j-first]))
+		if err == nil {
+			r[j-first] = make([]float64, d)
+			floats.SubTo(r[j-first], f, a.y)
+		}
+		return err
+	}); err != nil {
+		return s, err
 	}
+	s.mean, s.z = make([]float64, d), make([]float64, size)
+	for _, v := range r {
+		floats.AddScaled(s.mean, 1/float64(size), v)
+	}
+	for k, v := range r {
+		floats.Sub(v, s.mean)
+		along := floats.Dot(w[k], v)
+		s.z[k] = floats.Dot(v, v) + 2*math.Sqrt(a.sigma2/a.alpha)*along
+		s.divergence += along / h / float64(size)
+	}
+	if first == 0 {
+		s.frobenius2 = squaredTrace(w, r, h, s.divergence)
+		s.off = r[:min(size, kept)]
+	}
+	return s, nil
+}
+
+// squaredTrace estimates tr(D^2) of D with off_k ~ h D w_k from the products of different draws,
+//
+//	mean over j != k of <w_j, D w_k> <w_k, D w_j>,
+//
+// less tr(D)^2/(K - 1)^2, which the correlation of draws that sum to zero adds.
+func squaredTrace(w, off [][]float64, h, trace float64) float64 {
+	sum, count := 0.0, 0.0
+	for j := range w {
+		for k := range j {
+			sum += floats.Dot(w[j], off[k]) * floats.Dot(w[k], off[j]) / (h * h)
+			count++
+		}
+	}
+	shared := trace / float64(len(w)-1)
+	return sum/count - shared*shared
+}
+
+func (a *antithetic) estimate() (mean, spread, independent float64) {
+	for _, s := range a.sets {
+		n := float64(len(s.z) - 1)
+		independent += n
+		mean += n * (stat.Mean(s.z, nil) + floats.Dot(s.mean, s.mean))
+		spread += n * stat.Variance(s.z, nil)
+	}
+	return mean/independent - float64(len(a.y))*a.sigma2, math.Sqrt(spread / independent), independent
+}
+
+// terms are those of SURE for g, the mean of f(y*), by the first set.
+func (a *antithetic) terms(float64) (risk.Terms, float64) {
+	s := a.sets[0]
+	t := risk.Terms{D: len(a.y), Sigma2: a.sigma2, Residual: floats.Dot(s.mean, s.mean), Divergence: s.divergence,
+		Frobenius2: s.frobenius2}
+	return t, t.StdErr()
+}
+
+func (a *antithetic) shown() *shown {
+	first := a.sets[0]
+	s := &shown{residual: make([]float64, len(a.y)), images: first.off, scale: 1 / math.Sqrt(a.alpha*a.sigma2)}
+	floats.AddScaled(s.residual, -1, first.mean)
+	for _, z := range first.z {
+		s.values = append(s.values, floats.Dot(first.mean, first.mean)+z-float64(len(a.y))*a.sigma2)
+	}
+	return s
 }

@@ -103,7 +103,7 @@ func commandOf(t *testing.T, timeout time.Duration, name string, more ...string)
 // A program that is not ours has the values of the function that it computes, bit by bit.
 func TestCommandIsTheFunction(t *testing.T) {
 	y := []float64{3, -2, 0.1, 1. / 3, math.Pi, -5}
-	for _, method := range pipeline.BlackBoxMethods() {
+	for _, method := range normalMethods() {
 		b := commandOf(t, time.Minute, "soft")
 		b.Divergence = method
 		f := &pipeline.BlackBox{Name: "soft", D: 6, Eval: softly, Divergence: method}

@@ -24,7 +24,8 @@ func TestDifferencesOfABlackBox(t *testing.T) {
 	const d, draws, queries = 120, 150, 24
 	mu := sparseMean(d)
 	grid := [][]float64{{1, 1.2, 2.5}}
-	for _, method := range pipeline.BlackBoxMethods() {
+	for _, method := range normalMethods() {
+		row := method.Row()
 		var off, bars [2][]float64
 		r := rand.New(rand.NewPCG(8, 3))
 		for range draws {
@@ -40,14 +41,14 @@ func TestDifferencesOfABlackBox(t *testing.T) {
 			}
 			points = points[:3]
 			loss := func(k int) float64 { return points[k].Loss }
-			if method == pipeline.CoupledBootstrap {
+			if row.Alpha > 0 {
 				loss = func(k int) float64 {
 					const more = 100
 					w, sum := rand.New(rand.NewPCG(1, 1)), 0.0
 					for range more {
 						z := slices.Clone(y)
 						for i := range z {
-							z[i] += math.Sqrt(pipeline.DefaultAlpha) * w.NormFloat64()
+							z[i] += math.Sqrt(row.Alpha) * w.NormFloat64()
 						}
 						f, _ := softly(context.Background(), points[k].Weights, z)
 						for i, v := range f {
@@ -108,7 +109,7 @@ func TestStreamOfABlackBox(t *testing.T) {
 		return f, nil
 	}
 	y := noisy(rand.New(rand.NewPCG(2, 1)), sparseMean(60))
-	for _, method := range pipeline.BlackBoxMethods() {
+	for _, method := range normalMethods() {
 		b := &pipeline.BlackBox{Name: "smooth", D: 60, Eval: smoothly, Divergence: method}
 		o := pipeline.Options{Sigma2: 1, Queries: 8}
 		twice := func(yield func([]float64, error) bool) {

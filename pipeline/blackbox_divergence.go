@@ -301,7 +301,7 @@ func (s *blackSolver) doubt(ctx context.Context, r *Risk) error {
 	r.Doubts = append(r.Doubts, warning.NotSmooth.With(
 		"differences of %s at steps of %.3g and %.3g disagree: over %d probes the divergence is %.4g and %.4g, "+
 			"and the squared norm of the derivative %.3g and %.3g; %s, and SURE from its differences is not "+
-			"reliable: the coupled bootstrap needs none",
+			"reliable: antithetic draws need none",
 		s.box.Name, s.eps, CheckFactor*s.eps, checkProbes, stat.Mean(fine[:], nil), stat.Mean(coarse[:], nil),
 		norms[0], norms[1], why))
 	return nil

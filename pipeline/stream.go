@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime/debug"
 
+	"surepipe/input"
 	"surepipe/risk"
 	"surepipe/stages"
 )
@@ -77,21 +78,21 @@ const leastSize = 1e-140
 // checkSample rejects a y at which no risk can be estimated.
 func checkSample(y []float64, d int, sigma2 float64) error {
 	if len(y) != d {
-		return fmt.Errorf("y has %d values, expected %d", len(y), d)
+		return input.Errorf("y has %d values, expected %d", len(y), d)
 	}
 	largest, squares := 0.0, 0.0
 	for i, v := range y {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("y[%d] is %g, expected a finite number", i, v)
+			return input.Errorf("y[%d] is %g, expected a finite number", i, v)
 		}
 		largest, squares = max(largest, math.Abs(v)), squares+v*v
 	}
 	if risk.Overflows(squares, sigma2, d) {
-		return fmt.Errorf("y and sigma2 are too far apart, or too large, for a finite risk: ||y||^2 is %g and sigma2 "+
-			"%g", squares, sigma2)
+		return input.Errorf("y and sigma2 are too far apart, or too large, for a finite risk: ||y||^2 is %g and "+
+			"sigma2 %g", squares, sigma2)
 	}
 	if largest > 0 && largest < leastSize {
-		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: "+
+		return input.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: "+
 			"multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
 	}
 	return nil

@@ -145,7 +145,8 @@ type SweepPoint struct {
 // Points are solved in chains of warm starts (continuation).
 //
 // Then Brent's method, on the logarithm of one weight after the other, finds the minimum between
-// the neighbours of the grid's minimizer. Axes that end at the minimizer are left
+// the neighbours of the grid's minimizer. Where that is at an end of a single axis, the sweep goes on
+// beyond it by steps of the grid while the criterion falls; of two axes those that end at the minimizer are left
 // out. Every solve is warm-started at the grid's minimizer.
 //
 // Points are yielded in order. The minimizer, the point of least SURE or of another criterion, is

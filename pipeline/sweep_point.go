@@ -266,8 +266,8 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 	if p.Leverages != nil {
 		near = p.Leverages.NearOne
 	}
-	return SweepValue{Weights: p.Weights, Value: value, StdErr: stdErr, Unsure: rule.Unsure(value, stdErr, near),
-		Trusted: p.Trusted(), Digest: p.Digest}
+	return SweepValue{Weights: p.Weights, Value: value, StdErr: stdErr, Unsure: rule.Unsure(value, stdErr, near,
+		p.LossTerms.FromZero()), Trusted: p.Trusted(), Digest: p.Digest}
 }
 
 // risk is that of point i.

@@ -26,20 +26,35 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 	at := slices.Clone(grid.Weights)
 	least := grid.competes()
 	for a, axis := range s.grid {
-		if edge[a] != 0 || len(axis) == 1 {
+		if len(axis) == 1 {
 			continue
 		}
-		// The values of the neighbours are known only at the other weights of the grid's minimizer.
+		var b [3]float64
 		var ends [2]float64
-		for k, step := range []int{-1, 1} {
-			ends[k] = math.NaN()
-			beside := slices.Clone(place)
-			beside[a] += step
-			if v := s.values[s.number(beside)]; v.usable() && slices.Equal(at, grid.Weights) {
-				ends[k] = v.competes()
-			}
+		if edge[a] != 0 && len(s.grid) > 1 { // a map ends at the ends of its axes
+			continue
 		}
-		below, middle, above := math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])
+		if edge[a] != 0 {
+			var open bool
+			if b, ends, open, err = s.extend(ctx, a, edge[a], at, &least, &next, minimum); err != nil {
+				return next, err
+			}
+			if open {
+				continue
+			}
+		} else {
+			// The values of the neighbours are known only at the other weights of the grid's minimizer.
+			for k, step := range []int{-1, 1} {
+				ends[k] = math.NaN()
+				beside := slices.Clone(place)
+				beside[a] += step
+				if v := s.values[s.number(beside)]; v.usable() && slices.Equal(at, grid.Weights) {
+					ends[k] = v.competes()
+				}
+			}
+			b = [3]float64{math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])}
+		}
+		below, middle, above := b[0], b[1], b[2]
 		within := &bracket{axis: a, at: slices.Clone(at), below: below, above: above}
 		tol := refineShare * min(middle-below, above-middle)
 		u, value, err := brent(below, middle, above, ends[0], least, ends[1], tol, s.o.Refine,

@@ -238,10 +238,15 @@ func TestSweepOrderAndMinimizer(t *testing.T) {
 			lo, hi  float64
 			n, edge int
 		}{{0.02, 0.05, 2, 1}, {0.5, 0.9, 7, -1}, {0.02, 0.5, 7, 0}} {
-			points := collect(t, c, [][]float64{axis(c2.lo*c.max, c2.hi*c.max, c2.n)}, pipeline.SweepOptions{})
-			last := points[len(points)-1]
-			if last.Edge[0] != c2.edge || (c2.edge != 0) != (len(points) == c2.n+1) {
+			grid := [][]float64{axis(c2.lo*c.max, c2.hi*c.max, c2.n)}
+			points := collect(t, c, grid, pipeline.SweepOptions{Refine: -1})
+			if last := points[len(points)-1]; last.Edge[0] != c2.edge || len(points) != c2.n+1 {
 				t.Errorf("%v: edge %v with %d points", c2, last.Edge, len(points))
+			}
+			// The refinement goes on beyond the edge.
+			points = collect(t, c, grid, pipeline.SweepOptions{})
+			if w := points[len(points)-1].Weights[0]; c2.edge > 0 && w <= grid[0][c2.n-1] || c2.edge < 0 && w >= grid[0][0] {
+				t.Errorf("%v: the minimizer is %g, expected one beyond the edge", c2, w)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"context"
 	"math"
 
 	"surepipe/loss"
@@ -13,6 +14,7 @@ import (
 // columns, the effects, and the values of the weights.
 type assembly struct {
 	*spec.Spec
+	ctx   context.Context
 	p     *Problem
 	parts *spec.Parts
 	data  Data
@@ -26,6 +28,9 @@ type assembly struct {
 
 // build completes the problem.
 func (a *assembly) build(hyper Hyper) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
 	if err := a.loss(); err != nil {
 		return err
 	}
@@ -41,17 +46,22 @@ func (a *assembly) build(hyper Hyper) error {
 	if err := a.checkTerms(); err != nil {
 		return err
 	}
-	p, penalties := a.p, a.parts.Penalties
+	p := a.p
+	penalties, err := a.coordinates(a.parts.Penalties)
+	if err != nil {
+		return err
+	}
 	if p.constant > 0 {
 		penalties = append(penalties[:len(penalties):len(penalties)], intercept())
 	}
-	if err := a.weights(&maximizer{assembly: a, penalties: penalties}, hyper); err != nil {
+	m := &maximizer{assembly: a, penalties: penalties}
+	if err := a.weights(m, hyper); err != nil {
 		return err
 	}
+	p.top = func() (float64, error) { return m.top("lambda") }
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
 		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}
-	var err error
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}

@@ -97,3 +97,30 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 	}
 	return values, nil
 }
+
+// The default path of a weight has pathPoints points, down to pathShare of the top where there are as many observations
+// as coefficients, else to shortShare: those of glmnet. That of a completion ends at filledShare: below, the fit goes
+// through most entries, and takes long.
+const (
+	pathPoints  = 100
+	pathShare   = 1e-4
+	shortShare  = 1e-2
+	filledShare = 0.1
+)
+
+// DefaultGrid is the grid of lambda where none is given: from the weight at which the estimate is 0, or for a sum of
+// squares from 1000 times that of the LASSO.
+func (p *Problem) DefaultGrid() (g Grid, maximum float64, err error) {
+	if maximum, err = p.top(); err != nil {
+		return g, 0, err
+	}
+	share := pathShare
+	switch {
+	case p.observed != nil:
+		share = filledShare
+	case p.D < p.P:
+		share = shortShare
+	}
+	of := func(v float64) Weight { return Weight{Value: v, OfMax: true, Given: true} }
+	return Grid{From: of(share), To: of(1), N: pathPoints}, maximum, nil
+}

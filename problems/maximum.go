@@ -1,8 +1,8 @@
 package problems
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -67,6 +67,36 @@ func (m *maximizer) of(name string) func() (float64, error) {
 		}
 		return largest(m.penalties, name, m.g)
 	}
+}
+
+// ridgeTop is the top of a path of ridge weights over that of the LASSO: as in Friedman, Hastie and Tibshirani (2010).
+const ridgeTop = 1000
+
+// top is the maximum of a weight, or where it has none, as that of a sum of squares, ridgeTop times the largest
+// correlation of a column with the residual of the unpenalized ones.
+func (m *maximizer) top(name string) (float64, error) {
+	if maximum := m.of(name); maximum != nil {
+		return maximum()
+	}
+	if m.parts.Behind != nil {
+		return 0, spec.WeightErrorf(name, "is missing, and has no maximum from which a path could begin")
+	}
+	var free []int
+	at := 0
+	for _, p := range m.penalties {
+		for _, j := range p.Unpenalized {
+			free = append(free, at+j)
+		}
+		at += p.N
+	}
+	z := m.residual(free)
+	if !m.p.Loss.Squared() {
+		var err error
+		if z, err = m.slope(free); err != nil {
+			return 0, err
+		}
+	}
+	return ridgeTop * floats.Norm(m.gradient(z), math.Inf(1)), nil
 }
 
 // unpenalized lists the coordinates of b that remain free at the maximum of a weight and on whose
@@ -192,7 +222,7 @@ func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 	defer on.Release()
 	op, _ := linops.On(dev, p.Operator, on)
 	defer op.Release()
-	ctx := context.Background()
+	ctx := m.ctx
 	problem := solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}
 	solver, err := solve.New(ctx, solve.Default(problem), problem, solve.Options{Tol: fitTol})
 	if err != nil {
@@ -232,7 +262,7 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 		y := m.p.dev.Alloc(1, len(m.y))
 		defer y.Free()
 		m.p.dev.Upload(y, m.y)
-		u, err := solve.Multiplier(context.Background(), solve.Problem{A: m.p.Operator, Loss: m.p.loss, K: m.p.Behind,
+		u, err := solve.Multiplier(m.ctx, solve.Problem{A: m.p.Operator, Loss: m.p.loss, K: m.p.Behind,
 			R: prox.Zero(), Device: m.p.dev}, y)
 		if err != nil {
 			return 0, spec.WeightErrorf(name, "is given as a multiple of its maximum, which could not be computed: %v",

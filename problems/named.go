@@ -23,6 +23,8 @@ type Named struct {
 	// WithGaps is the embedded specification of a sequence with missing values, where Data.Indices are the
 	// places of the others; empty where there is none.
 	WithGaps string
+	// Mixed is the regularizer of a specification with the alpha of Data.Mix; nil where there is none.
+	Mixed func(alpha float64) string
 
 	parsed, gapped func() *spec.Spec
 }
@@ -120,7 +122,7 @@ func init() {
 		{Name: "ols", Layout: regression},
 		{Name: "ridge", Layout: regression},
 		{Name: "lasso", Layout: regression, Generator: &lassoGenerator},
-		{Name: "elastic-net", Layout: regression},
+		{Name: "elastic-net", Layout: regression, Mixed: mixedNet},
 		{Name: "group-lasso", Layout: grouped},
 		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
@@ -216,7 +218,32 @@ func specification(name string, d Data) (s *spec.Spec, named *Named, err error) 
 	if n.WithGaps != "" && d.Indices != nil {
 		s = n.gapped()
 	}
+	if d.Mix != nil && n.Mixed != nil {
+		if s, err = n.mixed(*d.Mix); err != nil {
+			return nil, nil, err
+		}
+	}
 	return s.With(d), n, nil
+}
+
+// mixedNet is the elastic net with one weight.
+func mixedNet(alpha float64) string {
+	if alpha == 1 {
+		return "l1: lambda"
+	}
+	return fmt.Sprintf("elastic-net: {weight: %g*lambda, weight2: %g*lambda}", alpha, 1-alpha)
+}
+
+// mixed is the specification with Data.Mix.
+func (n *Named) mixed(alpha float64) (*spec.Spec, error) {
+	if !(alpha > 0 && alpha <= 1) {
+		return nil, fmt.Errorf("alpha is %g, expected a number above 0 and up to 1; ridge is that of 0", alpha)
+	}
+	s, err := spec.Parse([]byte("data: data.npz\noperator: {matrix: X}\nregularizer: {"+n.Mixed(alpha)+"}\n"), n.Name)
+	if err == nil {
+		s.Name = n.Name
+	}
+	return s, err
 }
 
 // check rejects data from which the named problem cannot be built. The error names the array, what
@@ -301,6 +328,8 @@ func (n *Named) checkSettings(d Data) error {
 	case d.Order != nil && n.Orders == Orders{}:
 		return fmt.Errorf("differences of order %d are asked for, but %s is not %s", *d.Order, n.Name,
 			List(func(l Layout) bool { return l.Orders != Orders{} }))
+	case d.Mix != nil && n.Mixed == nil:
+		return fmt.Errorf("alpha is %g, but %s is not elastic-net", *d.Mix, n.Name)
 	case d.At != nil && !n.Places:
 		return fmt.Errorf("there are places of the values of y, but %s is not %s", n.Name,
 			List(func(l Layout) bool { return l.Places }))

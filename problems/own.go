@@ -1,9 +1,9 @@
 package problems
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -39,7 +39,7 @@ func (o *Own) LossOf() Loss {
 }
 
 // New is the problem on a device: that of the batches of its parts. The weights are numbers.
-func (o *Own) New(dev array.Device, data Data, hyper Hyper) (*Problem, error) {
+func (o *Own) New(ctx context.Context, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
 	if o.Operator == nil || o.Regularizer == nil {
 		return nil, fmt.Errorf("the operator or the regularizer is nil, expected both")
 	}
@@ -65,20 +65,8 @@ func (o *Own) New(dev array.Device, data Data, hyper Hyper) (*Problem, error) {
 			}
 		}
 	}
-	for i, w := range hyper.values() {
-		name := spec.WeightNames()[i]
-		switch w = w.Or([]*float64{data.Lambda, data.Lambda2, data.Gamma}[i]); {
-		case !slices.Contains(o.Weights, name):
-			continue
-		case !w.Given:
-			return nil, spec.WeightErrorf(name, "is missing: neither given nor in the data")
-		case w.OfMax:
-			return nil, spec.WeightErrorf(name, "is a multiple of its maximum, which is not known of a regularizer of "+
-				"one's own: expected a number")
-		case !(w.Value >= 0):
-			return nil, spec.WeightErrorf(name, "is %g, expected a positive number", w.Value)
-		}
-		*p.values()[i] = w.Value
+	if err := o.weights(ctx, p, data, hyper); err != nil {
+		return nil, err
 	}
 	if err := p.checkUsed(hyper); err != nil {
 		return nil, err

@@ -1,8 +1,12 @@
 package problems
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -15,6 +19,7 @@ import (
 	"surepipe/problems/spec"
 	"surepipe/prox"
 	"surepipe/solve/rewrite"
+	"surepipe/stages"
 	"surepipe/vjp"
 )
 
@@ -60,6 +65,8 @@ type Problem struct {
 	loss loss.Loss
 	// observed are the places that a selection of a matrix picks.
 	observed []int
+	// top is the weight lambda at which a default path begins.
+	top func() (float64, error)
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 
@@ -159,17 +166,35 @@ func (p *Problem) Release() { p.parts.Release() }
 // or the data. The data may hold weights that the problem does not use; hyper may not. Errors name
 // the array or the weight, what was found and what was expected.
 func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
-	if dev == nil {
+	return NewContext(context.Background(), name, dev, data, hyper)
+}
+
+// patience is how long work may take to stop on its own once its context is done.
+const patience = time.Second / 2
+
+// NewContext is [New], which ends within a second of its context. A factorization that is then under way ends later, on
+// its own, and the device is used until then. A panic, such as of a matrix of the data, is a [stages.PanicError].
+func NewContext(ctx context.Context, name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
+	switch {
+	case ctx == nil:
+		return nil, input.Errorf("the context is nil, expected one, such as context.Background()")
+	case dev == nil:
 		return nil, input.Errorf("the device is nil, expected one, such as array.NewHost()")
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	p, err := newProblem(name, dev, data, hyper)
-	if err != nil && dev.Err() == nil {
+	p, err := stages.Within(ctx, patience, func() (*Problem, error) {
+		return newProblem(ctx, name, dev, data, hyper)
+	}, (*Problem).Release)
+	var panicked *stages.PanicError
+	var short *array.MemoryError
+	if err != nil && dev.Err() == nil && ctx.Err() == nil && !errors.As(err, &panicked) && !errors.As(err, &short) {
 		err = input.Bad(err)
 	}
 	return p, err
 }
 
-func newProblem(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
+func newProblem(ctx context.Context, name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
 	s, named, err := specification(name, data)
 	if err != nil {
 		return nil, err
@@ -198,13 +223,13 @@ func newProblem(name string, dev array.Device, data Data, hyper Hyper) (*Problem
 		p.observed = parts.Source.Places
 	}
 	p.Targets = parts.Targets.Of(p.Loss).OfNoise(s.Noise())
-	a := &assembly{Spec: s, p: p, parts: parts, data: data, named: named != nil}
+	a := &assembly{ctx: ctx, Spec: s, p: p, parts: parts, data: data, named: named != nil}
 	err = a.build(hyper)
 	if err == nil {
 		err = p.checkUsed(hyper)
 	}
 	if err == nil {
-		err = dev.Sync()
+		err = cmp.Or(ctx.Err(), dev.Sync())
 	}
 	if err != nil {
 		p.Release()

@@ -461,3 +461,17 @@ func remodel(j Derivative, change func(m *Model) *Model) Derivative {
 }
 
 func (j remodeled) Model() *Model { return j.model() }
+
+// lent is a regularizer that another releases.
+type lent struct{ Prox }
+
+// Lent is the regularizer for users who release what they have been given, where its owner does that: [Release] of it
+// frees nothing.
+func Lent(r Prox) Prox { return lent{r} }
+
+// Structure is that of the regularizer.
+func (l lent) Structure() Structure {
+	s := StructureOf(l.Prox)
+	s.Release = nil
+	return s
+}

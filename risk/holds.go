@@ -68,7 +68,9 @@ const mostNear = 0.5
 
 // Unsure reports that a value is not small for being right: its standard error is larger than itself, or most
 // observations have leverages near 1, of which near is the share. It is for errors of prediction, which are not
-// negative; such a value competes with others by its sum with its error.
-func (r Rule) Unsure(value, stdErr, near float64) bool {
-	return r.Predicts && (stdErr > math.Abs(value) || near > mostNear)
+// negative; such a value competes with others by its sum with its error. Where the loss of a perfect fit is not 0
+// (fromZero), as with the likelihood of counts without terms of y alone, the two are not comparable, and leverages
+// alone count.
+func (r Rule) Unsure(value, stdErr, near float64, fromZero bool) bool {
+	return r.Predicts && (fromZero && stdErr > math.Abs(value) || near > mostNear)
 }

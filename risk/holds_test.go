@@ -45,8 +45,13 @@ func TestUnsureValues(t *testing.T) {
 		{risk.ALO, 0.05, 18, 0, true}, {risk.ALO, 1, 0.1, 0, false}, {risk.GCV, 1, 0.1, 0.6, true},
 		{risk.SURE, 446, 1e4, 1, false}, {risk.ALO, 1, math.NaN(), 0, false},
 	} {
-		if got := c.by.Rule().Unsure(c.value, c.stdErr, c.near); got != c.want {
+		if got := c.by.Rule().Unsure(c.value, c.stdErr, c.near, true); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+	// The mean loss of counts is no distance from 0.
+	counts := risk.ALO.Rule()
+	if counts.Unsure(-0.4, 0.5, 0, false) || !counts.Unsure(-0.4, 0.5, 0.6, false) {
+		t.Error("a loss that is not 0 at a perfect fit is judged by its bar, or not by its leverages")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/input"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -59,10 +60,19 @@ func (t *LossTerms) misfit() float64 {
 	return math.Abs(2 * t.Value)
 }
 
+// FromZero reports whether the loss of a perfect fit is 0 at every observation, as the squared loss, nil, is. Where it
+// is not, as with a negative log-likelihood of counts without terms of y alone, the losses vary from one observation to
+// the next at the best fit too, and their mean may be negative. It is false where the least is not known.
+func (t *LossTerms) FromZero() bool {
+	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
+}
+
 // checkLoss rejects y at which the loss is not defined.
 func checkLoss(l loss.Loss, y []float64) error {
 	if check := loss.StructureOf(l).Check; check != nil {
-		return check(y)
+		if err := check(y); err != nil {
+			return input.Bad(err)
+		}
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (r *Risk) Warnings() []Warning {
 	if r.LGOErr != nil {
 		add(warning.NoLeaveGroupOut, "there is no leave-group-out: %v", r.LGOErr)
 	}
-	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() &&
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.LossTerms.FromZero() &&
 		spread > mostSpread*r.ALO {
 		other := "; compare cv"
 		if r.LossTerms != nil {
@@ -134,14 +134,6 @@ func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)
 			"solver "+
 			"sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
-}
-
-// fromZero reports whether the loss of a perfect fit is 0 at every observation. Where it is not, as with a
-// negative log-likelihood of counts without terms of y alone, the losses vary from one observation to the next
-// at the best fit too, and their mean may be negative.
-func (r *Risk) fromZero() bool {
-	t := r.LossTerms
-	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
 }
 
 // inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which

@@ -43,6 +43,12 @@ func DataHash(data problems.Data) string {
 		h.all(data.Offset)
 	}
 	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
+	if c := data.Coordinates; c.Factors != nil || c.Lower != nil || c.Upper != nil {
+		h.all(c)
+	}
+	if data.Mix != nil {
+		h.all(data.Mix)
+	}
 	if data.At != nil {
 		h.all(data.At)
 	}

@@ -123,7 +123,7 @@ func (i *Instance) family(axes []Axis) pipeline.Family {
 		Problem: i.Problem.Solve(), Solver: i.Solver.Name(), Settings: i.Options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
 			if len(axes) == 0 {
-				return lent{i.Problem.Regularizer}, nil
+				return prox.Lent(i.Problem.Regularizer), nil
 			}
 			w := WeightsOf(i.Problem)
 			for a, axis := range axes {
@@ -132,16 +132,6 @@ func (i *Instance) family(axes []Axis) pipeline.Family {
 			return i.Problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-}
-
-// lent is a regularizer that its problem releases.
-type lent struct{ prox.Prox }
-
-// Structure is that of the regularizer.
-func (l lent) Structure() prox.Structure {
-	s := prox.StructureOf(l.Prox)
-	s.Release = nil
-	return s
 }
 
 // ExecResult is what is to be known of a command.

@@ -84,13 +84,16 @@ func Open(ctx context.Context, o Options) (_ *Estimator, err error) {
 // open makes the problem and its solver on the instance's device.
 func (i *Instance) open(ctx context.Context, o Options) (err error) {
 	if o.Own != nil {
-		i.Problem, err = o.Own.New(i.On, o.Data, o.Hyper)
+		i.Problem, err = o.Own.New(ctx, i.On, o.Data, o.Hyper)
 	} else {
-		i.Problem, err = problems.New(o.Problem, i.On, o.Data, o.Hyper)
+		i.Problem, err = problems.NewContext(ctx, o.Problem, i.On, o.Data, o.Hyper)
 	}
 	if err != nil {
 		if fault := i.On.Err(); fault != nil {
 			return fault
+		}
+		if ctx.Err() != nil {
+			return err
 		}
 		if o.InData != nil {
 			return o.InData(err)

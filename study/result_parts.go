@@ -67,7 +67,7 @@ type EffectsResult struct {
 // ExecResult is the part of the JSON that only commands have.
 type ExecResult struct {
 	// Exec is the command line. Eps is the step of the differences of monte-carlo, in units of y, and
-	// Alpha the share of noise that the coupled bootstrap adds.
+	// Alpha the share of noise that the other methods add.
 	Exec  string  `json:"exec,omitempty"`
 	Eps   float64 `json:"eps,omitempty"`
 	Alpha float64 `json:"alpha,omitempty"`

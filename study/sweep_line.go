@@ -1,6 +1,8 @@
 package study
 
 import (
+	"math"
+
 	"surepipe/pipeline"
 	"surepipe/risk"
 )
@@ -79,7 +81,14 @@ func (l SweepLine) Trusted() bool {
 // Unsure says that the criterion competes by the sum of its value and its error there ([risk.Rule.Unsure]).
 func (l SweepLine) Unsure(c risk.Criterion) bool {
 	value, stdErr := l.Value(c)
-	return c.Rule().Unsure(value, stdErr, valueOr(l.LeveragesNearOne))
+	var loss *pipeline.LossTerms
+	if l.LossValue != nil {
+		loss = &pipeline.LossTerms{Value: *l.LossValue, Deviance: math.NaN()}
+		if l.Deviance != nil {
+			loss.Deviance = *l.Deviance
+		}
+	}
+	return c.Rule().Unsure(value, stdErr, valueOr(l.LeveragesNearOne), loss.FromZero())
 }
 
 // Doubted says that --verify disagrees.

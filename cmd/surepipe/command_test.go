@@ -357,7 +357,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, `--sigma2 is "inf": expected a number`},
 		{"sweep --criterion sure --problem lasso --lambda 1:2:3 --data " + save(t, x, y), "--sigma2 is missing"},
 		{"sweep --criterion cp --problem lasso --lambda 1:2:3 --data " + good,
-			`--criterion is "cp", expected one of sure, gcv, alo, cv, aic, bic`},
+			`--criterion is "cp", expected one of sure, gcv, alo, lgo, cv, aic, bic`},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})),
 			"sigma2 is -1, expected a positive number"},
 		{"run --problem lasso --lambda 1 --solver gradients --data " + good,

@@ -116,7 +116,9 @@ func (e *estimation) note(n study.Note) {
 func (e *estimation) print(notes study.Notes) []pipeline.Warning {
 	all := warnings(notes)
 	for _, w := range all {
-		e.say("%s", w.Text)
+		if k := warning.Find(w.Code); k == nil || !k.Quiet {
+			e.say("%s", w.Text)
+		}
 	}
 	return all
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/study"
@@ -138,7 +140,7 @@ func TestExecOfHardThresholding(t *testing.T) {
 	args := []string{"run", "--exec", self(t, "hard"), "--data", data, "--lambda", "2", "--queries", "10"}
 	status, stdout, stderr := command(t, args...)
 	if status != exitNotConverged || !strings.Contains(stdout, "NOT SMOOTH") ||
-		!strings.Contains(stderr, "--divergence coupled-bootstrap") {
+		!strings.Contains(stderr, "--divergence antithetic") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 	o := object(t, append(args, "--divergence", "coupled-bootstrap", "--queries", "40", "--parallel", "2")...)
@@ -148,11 +150,45 @@ func TestExecOfHardThresholding(t *testing.T) {
 	}
 }
 
+// Counts have a risk without sigma2, which stands for their mean, and other numbers and sigma2 are refused.
+func TestExecOfCounts(t *testing.T) {
+	y := make([]float64, 60)
+	for i := range y {
+		y[i] = float64((i * 7) % 11)
+	}
+	data := save(t, floats("y", y, 60))
+	args := []string{"run", "--exec", self(t, "soft"), "--data", data, "--lambda", "0.5", "--divergence", "thinning",
+		"--alpha", "0.25", "--queries", "20"}
+	o := object(t, args...)
+	if o["sigma2"].(float64) != stat.Mean(y, nil) || o["alpha"].(float64) != 0.25 || o["gcv"] != nil ||
+		!strings.Contains(o["sure_estimates"].(string), "1/(1 + alpha) of the counts") || !(o["sure_stderr"].(float64) > 0) {
+		t.Errorf("%v", o)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{append(args, "--sigma2", "1"), "--sigma2 is not for --divergence thinning"},
+		{append(args, "--queries", "9"), "9 values, expected at least 10 for thinning"},
+		{append([]string{"montecarlo"}, args[1:]...), "--divergence is thinning, which is for one y of counts"},
+		{[]string{"run", "--exec", self(t, "soft"), "--data", save(t, floats("y", []float64{1, 2.5}, 2)), "--lambda", "1",
+			"--divergence", "thinning"}, "y[1] is 2.5, expected a count, for --divergence thinning"},
+	} {
+		if status, _, stderr := command(t, c.args...); status == exitDone || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: status %d, %s, expected %q", c.args, status, stderr, c.want)
+		}
+	}
+}
+
 // Samples of a command are simulated around mu or read from a stack, with the same lines for any
 // --parallel and in parts; SURE - loss is 0 on average, and spread as the errors say.
 func TestExecAtManySamples(t *testing.T) {
 	data, _ := sparseSignal(t)
-	for _, method := range pipeline.BlackBoxMethods() {
+	for _, row := range pipeline.BlackBoxRows() {
+		if row.Counts {
+			continue
+		}
+		method := row.Name
 		args := []string{"montecarlo", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--queries", "6",
 			"--divergence", string(method), "--samples", "12", "--seeds", "2"}
 		status, stdout, stderr := command(t, append(args, "--parallel", "2")...)
@@ -254,9 +290,10 @@ func TestBadExecIsRefusedByName(t *testing.T) {
 		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--problem", "lasso"},
 			"--problem is for --problem and --spec, found --exec", exitUsage},
 		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--alpha", "2"},
-			"--alpha is for --divergence coupled-bootstrap", exitUsage},
+			"--alpha is for --divergence antithetic, coupled-bootstrap, thinning, found monte-carlo", exitUsage},
 		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--divergence", "exact"},
-			"--divergence is \"exact\", expected one of monte-carlo, coupled-bootstrap", exitUsage},
+			"--divergence is \"exact\", expected one of monte-carlo, antithetic, coupled-bootstrap, thinning",
+			exitUsage},
 		{[]string{"--exec", "'a", "--data", data}, "has a quote ' without its end", exitUsage},
 		{[]string{"--exec", "no-such-program {lambda}", "--data", data, "--lambda", "1"}, "executable file not found",
 			exitUsage},

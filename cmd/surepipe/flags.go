@@ -85,11 +85,14 @@ func (e *estimation) programFlags() []cli.Flag {
 		{Name: "exec", To: &p.Line, Usage: "a `command` in place of --problem: it reads y as .npy on standard input " +
 			"and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)"},
 		{Name: "divergence", To: &p.Divergence, Usage: "with --exec: monte-carlo, differences of a continuous " +
-			"estimator, or coupled-bootstrap, for any estimator, at noise (1 + alpha) sigma2",
+			"estimator; for any estimator antithetic or coupled-bootstrap, at noise (1 + alpha) sigma2; thinning for " +
+			"counts",
 			Values: request.Divergences()},
 		{Name: "eps", To: &p.Eps, Usage: "with --exec and monte-carlo: the step of the differences, in units of y; 0 " +
 			"stands for 0.01 sigma"},
-		{Name: "alpha", To: &p.Alpha, Usage: "with --exec and coupled-bootstrap: the share of noise that is added"},
+		{Name: "alpha", To: &p.Alpha, Usage: "elastic-net: with --lambda alone the penalty is lambda (alpha ||b||_1 " +
+			"+ (1 - alpha)/2 ||b||^2); with --exec and another --divergence than monte-carlo: the share of noise " +
+			"that is added, 0 for the default"},
 		{Name: "exec-timeout", To: &p.Timeout, Usage: "with --exec: kill the command after this time, such as 30s; 0 " +
 			"for no limit"},
 	}
@@ -174,6 +177,16 @@ func (e *estimation) variantFlags() []cli.Flag {
 		{Name: "standardize", To: &e.Table.Standardize, Usage: "regressions: penalize the coefficients of columns " +
 			"divided by their standard deviations; results are in the columns' own units, and a sparse X stays " +
 			"sparse (default: true with --response; a specification's own)"},
+		{Name: "factors", To: &e.Factors, Usage: "regressions: `NAME=NUMBER` of columns or patterns of names such as " +
+			"snp*, separated by commas: factors of their penalties, 0 for none (in an archive the array factors)"},
+		{Name: "lower", To: &e.Lower, Usage: "regressions: lower bounds of coefficients, at most 0: `NAME=NUMBER` or " +
+			"patterns, or a number for all (the array lower)"},
+		{Name: "upper", To: &e.Upper, Usage: "regressions: upper bounds of coefficients, at least 0, likewise, as " +
+			"`NAME=NUMBER` (the array upper)"},
+		{Name: "column-groups", To: &e.ColumnGroups, Usage: "group-lasso: a `file` of the groups of the columns " +
+			"of X: a table with two columns, a name or pattern and a group, or an array of labels (default: " +
+			"the columns of X that come from one column of a table, or the array groups)",
+			Role: cli.Reads, Extensions: arrays},
 		{Name: "effects", To: &e.EffectNames, Usage: "matrix-completion: unpenalized effects of the rows and " +
 			"columns of the matrix, rows, cols or rows,cols, each with a constant, or mean for the constant alone " +
 			"(default: a specification's own)"},

@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"surepipe"
+	"surepipe/internal/dataio"
 	"surepipe/study"
 )
 
@@ -15,6 +20,24 @@ import (
 // back from them byte for byte.
 func TestJSONIsThatOfTheFrontDoor(t *testing.T) {
 	const data = "--data ../../testdata/diabetes.npz "
+	dir := t.TempDir()
+	rows, entries, named, movies, series := filepath.Join(dir, "r.npz"), filepath.Join(dir, "e.npz"),
+		filepath.Join(dir, "n.npz"), filepath.Join(dir, "n.csv"), filepath.Join(dir, "y.npy")
+	y := make([]float64, 6*50)
+	for i := range y {
+		y[i] = math.Sin(float64(i * i))
+	}
+	if err := errors.Join(dataio.WriteNPY(series, dataio.Array{Shape: []int{6, 5, 10}, Data: y}), os.WriteFile(movies,
+		[]byte("who,what,stars\nann,a,1\nann,b,3\nbob,a,2\n\"d, e\",b,5\n\"d, e\",c,4\n"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"--problem lasso " + data + "--out " + rows,
+		"--problem matrix-completion --data ../../testdata/mc60x40.npz --out " + entries,
+		"--problem matrix-completion --lambda 0.5max --response stars --data " + movies + " --out " + named} {
+		if _, stderr, status := capture(t, strings.Fields("run "+line)); status != exitDone {
+			t.Fatal(stderr)
+		}
+	}
 	for _, line := range []string{
 		"run --json --problem lasso " + data + "--coefficients --verify",
 		"run --json --problem lasso " + data + "--sigma2 auto --intercept --lambda 0.1max --trace hutchinson",
@@ -22,6 +45,11 @@ func TestJSONIsThatOfTheFrontDoor(t *testing.T) {
 		"run --json --problem matrix-completion --data ../../testdata/mc60x40.npz --effects rows,cols --lambda 0.3max --alo",
 		"run --json --problem robust-pca --data ../../testdata/rpca50x30.npz",
 		"run --json --exec cat --divergence coupled-bootstrap --data ../../testdata/rpca50x30.npz --sigma2 1",
+		"run --json --problem lasso " + data + "--audit",
+		"predict --json --fit " + rows + " --data ../../testdata/diabetes.npz",
+		"predict --json --fit " + entries,
+		"predict --json --fit " + named,
+		"denoise --json --patch 2x2x1 --sigma 1 " + series,
 		"sweep --json --problem lasso " + data + "--lambda 0.1max:max:3 --coefficients",
 		"sweep --json --problem elastic-net " + data + "--lambda 0.1max:max:2 --lambda2 0.1:1:2 --criterion alo --rule 1se",
 		"montecarlo --problem lasso --data ../../testdata/mc60x40.npz --problem matrix-completion --samples 2 --seeds 2",
@@ -65,6 +93,10 @@ func typeOf(t *testing.T, text string) any {
 		return new(surepipe.Point)
 	case has("sample"):
 		return new(study.SampleLine)
+	case has("predicts"):
+		return new(surepipe.Prediction)
+	case has("voxels"):
+		return new(surepipe.Denoised)
 	}
 	return new(surepipe.Result)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
 )
@@ -206,7 +207,7 @@ logistic and poisson, where mu_hat is no estimate of it. SURE, gcv and sigma2_df
 the squared loss alone. 0.1max refers to the weight at which only the intercept is left.`
 
 // execHelp describes --exec.
-const execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
+var execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
 that is not ours. It reads y as a numpy .npy array of float64, in its shape, from standard
 input, and writes mu_hat, of the same shape, to standard output in the same format. {lambda},
 {lambda2} and {gamma} in its arguments are replaced by the weights. It runs once for each value,
@@ -216,19 +217,7 @@ shell: for pipes and variables, name one, sh -c '...'.
 
 Its risk is estimated by --divergence:
 
-  monte-carlo        the divergence by differences along random signs w (Ramani, Blu, Unser
-                     2008), w . (f(y + eps w) - f(y))/eps: for an f that is continuous. All
-                     that follows from the derivative is in the output: sure, gcv, ... The
-                     first differences are repeated with ten times the step: where they
-                     disagree the result is marked not-smooth, and the exit status is 3.
-                     --eps is the step, by default 0.01 sigma
-  coupled-bootstrap  needs no derivative: hard thresholding, selection, rounding are fine
-                     (Oliveira, Lei, Tibshirani 2021). sure is then the risk at noise
-                     (1 + alpha) sigma2, with --alpha 0.1 by default, unbiased; 2 sigma2
-                     divergence_stderr is its error over the draws, and sure_stderr that of
-                     infinitely many. jacobian_fro2 is tr(D g)^2, where g is the mean of the
-                     command's answers over the draws
-
+` + methodsHelp() + `
 --queries is the number of values, by default as many as --trace-error requires. For example,
 hard thresholding as hard.py, and another program's denoising as tv.py:
 
@@ -242,6 +231,15 @@ hard thresholding as hard.py, and another program's denoising as tv.py:
   np.save(sys.stdout.buffer, denoise_tv_chambolle(y, weight=float(sys.argv[1])))
 `
 
+// methodsHelp lists the methods for programs with their help.
+func methodsHelp() string {
+	var b strings.Builder
+	for _, row := range pipeline.BlackBoxRows() {
+		fmt.Fprintf(&b, "  %-18s %s\n", row.Name, strings.ReplaceAll(row.Help, "\n", "\n"+strings.Repeat(" ", 21)))
+	}
+	return b.String()
+}
+
 // execMonteCarloHelp is the help of --exec at many samples.
 const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see surepipe run --help). Samples
 are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
@@ -251,5 +249,5 @@ own. They are done one after the other, each with up to --parallel calls at once
 
 // execExample are two programs that are not ours.
 const execExample = `
-  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence coupled-bootstrap
+  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence antithetic
   surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 --out clean.png`

@@ -37,7 +37,8 @@ type sweepCommand struct {
 // sweepHelp is the command's help.
 const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
 largest to the smallest with warm starts, and then searches for the minimum between the
-neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight.
+neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight. Where
+that is at an end of the grid, the sweep goes on beyond it, by at most 8 steps of the grid.
 
 The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
 alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2 is known well. gcv
@@ -125,7 +126,8 @@ func (f *sweepCommand) command() *cobra.Command {
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
 		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +
-			"surepipe run takes it (default: the file's)",
+			"surepipe run takes it (default, with no grid at all: 100 weights from the maximum, of ridge from " +
+			"1000 times the LASSO's, down to 1e-4 of it, or 1e-2 where columns outnumber rows, or 0.1 of completions)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once",

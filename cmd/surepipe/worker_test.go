@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,6 +146,40 @@ func TestWorkerAnswersAsTheCommand(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[1+i]), &point); err != nil || !reflect.DeepEqual(timeless(v),
 			timeless(point)) {
 			t.Errorf("point %d: %v\nthe command: %v, %v", i, v, point, err)
+		}
+	}
+}
+
+// Entries of a matrix come as arrays: all that were not observed, or those that are asked for.
+func TestWorkerPredictsEntries(t *testing.T) {
+	c, _ := dial(t, nil)
+	numbers := func(v any) (all []float64) {
+		b, err := base64.StdEncoding.DecodeString(v.(params)["base64"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ; len(b) > 0; b = b[8:] {
+			all = append(all, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+		return all
+	}
+	e := ask(t, c, "open", params{"options": params{"problem": "matrix-completion", "lambda": "0.3max",
+		"data": "../../testdata/mc60x40.npz"}})["estimator"]
+	fit := ask(t, c, "fit", params{"estimator": e, "keep": true, "return": []string{"mu_hat"}})
+	all := ask(t, c, "predict", params{"fit": fit["fit"]})
+	values, rows, columns := numbers(all["values"]), numbers(all["rows"]), numbers(all["columns"])
+	if len(values) != 60*40-960 || all["count"] != float64(len(values)) || all["predicts"] != "entries" {
+		t.Errorf("%d entries, %v", len(values), all)
+	}
+	wanted := params{"values": []float64{40*rows[7] + columns[7], 40*rows[3] + columns[3]}}
+	some := ask(t, c, "predict", params{"fit": fit["fit"], "indices": wanted})
+	if got := numbers(some["values"]); !slices.Equal(got, []float64{values[7], values[3]}) {
+		t.Errorf("%v, expected %v", got, []float64{values[7], values[3]})
+	}
+	for _, k := range []float64{-1, 2400, 0.5, math.MaxFloat64} {
+		bad := params{"fit": fit["fit"], "indices": params{"values": []float64{k}}}
+		if err := c.CallResult(t.Context(), "predict", bad, nil); err == nil || !strings.Contains(err.Error(), "indices") {
+			t.Errorf("index %g: %v", k, err)
 		}
 	}
 }

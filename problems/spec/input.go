@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -90,6 +92,10 @@ type Variant struct {
 	Anisotropic, Vectorial bool
 	// Order is that of a trend, or how often differences are taken, nil for its own.
 	Order *int
+	// Mix is alpha of an elastic net lambda (alpha ||b||_1 + (1 - alpha)/2 ||b||^2), from above 0 to 1; nil for one
+	// with two weights.
+	Mix *float64
+	Coordinates
 }
 
 // Origin is what is known of the files that data come from.
@@ -183,4 +189,33 @@ func (m Matrix) ToDense() *mat.Dense {
 		}
 	}
 	return x
+}
+
+// Coordinates are numbers for each coefficient of a regression, nil where none are given.
+type Coordinates struct {
+	// Factors multiply the penalty of each; one of 0 has none. Lower and Upper are bounds, which enclose 0, in the
+	// units of the columns; they may be infinite.
+	Factors, Lower, Upper []float64
+}
+
+// Check rejects factors and bounds that do not fit p coefficients.
+func (c Coordinates) Check(p int) error {
+	for _, l := range []struct {
+		name, expected string
+		list           []float64
+		bad            func(v float64) bool
+	}{
+		{"factors", "finite numbers of at least 0", c.Factors,
+			func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }},
+		{"lower", "numbers of at most 0", c.Lower, func(v float64) bool { return !(v <= 0) }},
+		{"upper", "numbers of at least 0", c.Upper, func(v float64) bool { return !(v >= 0) }},
+	} {
+		if l.list != nil && len(l.list) != p {
+			return fmt.Errorf("array %q has %d values, expected %d, one for each coefficient", l.name, len(l.list), p)
+		}
+		if j := slices.IndexFunc(l.list, l.bad); j >= 0 {
+			return fmt.Errorf("array %q holds %g at [%d], expected %s", l.name, l.list[j], j, l.expected)
+		}
+	}
+	return nil
 }

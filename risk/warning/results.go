@@ -30,9 +30,9 @@ var (
 		Do:   "lower `--tol`, or try another `--solver` or `--derivative`"})
 	NotSmooth = row(Kind{Code: "not-smooth", Severity: Doubt, Hint: true,
 		Says: "differences of a program or function at steps of different sizes disagree",
-		Do:   "give `--divergence coupled-bootstrap`, or another `--eps`",
+		Do:   "give `--divergence antithetic`, or another `--eps`",
 		Samples: "differences at steps of different sizes disagree: the command is not smooth; try --divergence " +
-			"coupled-bootstrap, or another --eps"})
+			"antithetic, or another --eps"})
 	FewObservations = row(Kind{Code: "few-observations", Severity: Caution,
 		Says: "leave-one-out rests on a few observations, whose one step towards a refit may be far from it",
 		Do:   "compare `--criterion cv`",
@@ -89,7 +89,7 @@ var (
 		Says: "rows that share a value of the named column have residuals that agree beyond chance: if they belong " +
 			"together, a new group is predicted worse than the criteria say",
 		Do: "leave them out together, `--groups COLUMN`"})
-	Unsure = row(Kind{Code: "unsure-points", Severity: Caution,
+	Unsure = row(Kind{Code: "unsure-points",
 		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
 			"of value and bar",
 		Do: "choose by `--criterion cv`"})

@@ -2,7 +2,7 @@ package warning
 
 // Warnings about data, a problem, its noise and files.
 var (
-	RelativeWeight = row(Kind{Code: "relative-weight", Run: true,
+	RelativeWeight = row(Kind{Code: "relative-weight", Run: true, Quiet: true,
 		Says: "a weight is a multiple of its maximum at this y, so that SURE is only approximately unbiased",
 		Do:   "give `--lambda` as a number where that matters"})
 	NoIntercept = row(Kind{Code: "no-intercept", Run: true,

@@ -44,6 +44,8 @@ type Kind struct {
 	Hint bool
 	// Samples, if not "", is its text for the mean of many samples, after "at 3 of 20 samples".
 	Samples string
+	// Quiet says that commands do not print it: it is in the JSON, and in the guide.
+	Quiet bool
 	// Run says that it is about a run as a whole, so that the lines of all its samples have it.
 	Run bool
 }

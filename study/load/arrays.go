@@ -34,7 +34,7 @@ type Contents struct {
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
 var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
-	"offset", "exposure", "trials", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+	"offset", "exposure", "trials", "factors", "lower", "upper", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {
@@ -45,6 +45,8 @@ type arrays struct {
 	x, d spec.Matrix
 	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
 	gaps, sample bool
+	// grouped says that the groups of columns have a file of their own.
+	grouped bool
 }
 
 // LayoutOf is the layout of a named problem; known is false for other names.
@@ -194,6 +196,9 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 		if data.observed, err = a.observations(); err != nil {
 			return Contents{}, err
 		}
+		if err = a.coordinates(&data); err != nil {
+			return Contents{}, err
+		}
 	}
 	if l.Places && a.Has("at") {
 		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
@@ -204,7 +209,7 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 	if data.D, err = a.matrixOf(l.Analysis, a.d, "D", expected); err != nil {
 		return Contents{}, err
 	}
-	if l.Groups {
+	if l.Groups && !a.grouped {
 		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
 			return Contents{}, err
 		}

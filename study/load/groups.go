@@ -26,7 +26,7 @@ func (f *Source) groups(data *Contents) (labels []int, err error) {
 	}
 	path, inside := name, ""
 	if f.Data != "" && !dataio.IsTable(f.Data) {
-		if set, err := dataio.Open(f.Data); err == nil {
+		if set, err := dataio.OpenAs(f.Data, f.reading()); err == nil {
 			if set.Has(name) {
 				path, inside = f.Data, name
 			}

@@ -87,6 +87,9 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	if data.Table != nil {
 		data.observed = data.Table.Beside
 	}
+	if err := f.coordinates(&data); err != nil {
+		return Contents{}, err
+	}
 	if data.observed != nil {
 		if err := f.observe(&data, data.observed); err != nil {
 			return Contents{}, f.InFile(err)
@@ -199,7 +202,7 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 	if err != nil {
 		return Contents{}, err
 	}
-	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil}
+	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != ""}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {

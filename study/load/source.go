@@ -47,6 +47,12 @@ type Variant struct {
 	Anisotropic, Vectorial bool
 	// Degree is that of trend filtering, or the order of Whittaker's differences; nil for the default.
 	Degree *int
+	// Mix is alpha of the elastic net, nil for one with two weights.
+	Mix *float64
+	// Factors, Lower and Upper are NAME=NUMBER for the coefficients of columns, or those whose names match a pattern,
+	// or NUMBER for all: factors of their penalties, and bounds. ColumnGroups is a file of the groups of columns.
+	Factors, Lower, Upper []string
+	ColumnGroups          string
 }
 
 // Variance is what was found of sigma2 when the data were read.
@@ -69,4 +75,5 @@ func (f *Source) vary(data *problems.Data) {
 	v := f.Variant
 	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, f.Table.Standardize, v.Loss, v.Effects
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
+	data.Mix = v.Mix
 }

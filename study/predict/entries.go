@@ -28,7 +28,11 @@ func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []str
 			mostPredicted)
 	}
 	if path != "" {
-		chosen, values, ignored, err := chosenEntries(f, files, path, na)
+		choose := chosenEntries
+		if !dataio.IsTable(path) {
+			choose = chosenPlaces
+		}
+		chosen, values, ignored, err := choose(f, files, path, na)
 		if err != nil {
 			return study.Bad(err)
 		}
@@ -48,6 +52,48 @@ func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []str
 	}
 	r.each = each
 	return nil
+}
+
+// chosenPlaces reads the entries of the array indices, places in the row-major matrix, and their values where there is
+// an array y.
+func chosenPlaces(f *fit.Fit, files dataio.Files, path string, _ []string) (entries []fit.Entry, values []float64,
+	ignored []string, err error) {
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer set.Close()
+	if !set.Has("indices") {
+		return nil, nil, nil, fmt.Errorf("%s: expected a table with the columns row and column, or an array "+
+			"\"indices\" of places in the row-major matrix", path)
+	}
+	at, err := set.Ints("indices")
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	n := int64(f.BShape[1])
+	for i, k := range at.Ints {
+		if k < 0 || k/n >= int64(f.BShape[0]) {
+			return nil, nil, nil, fmt.Errorf("%s: array \"indices\" holds %d at [%d], expected places in the matrix "+
+				"of %d x %d, counted from 0", path, k, i, f.BShape[0], f.BShape[1])
+		}
+		e, err := f.At(int(k/n), int(k%n))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		entries = append(entries, e)
+	}
+	if set.Has("y") {
+		y, err := set.Floats("y")
+		if err == nil && len(y.Data) != len(entries) {
+			err = fmt.Errorf("array \"y\" has %d values, expected %d as indices", len(y.Data), len(entries))
+		}
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+		}
+		values = y.Data
+	}
+	return entries, values, nil, nil
 }
 
 // namedEntries finds entries by the names of their rows and columns.

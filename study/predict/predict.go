@@ -5,6 +5,7 @@ package predict
 import (
 	"context"
 	"io/fs"
+	"iter"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
@@ -83,7 +84,7 @@ func (m *Model) knowLoss() error {
 }
 
 // Prediction is what a fit predicts, and what is known of its error. In JSON the entries of a matrix
-// follow as entries: see [Prediction.WriteJSON].
+// follow as entries, of row, column and value.
 type Prediction struct {
 	Predicts string `json:"predicts"`
 	Count    int    `json:"count"`
@@ -107,6 +108,40 @@ type Prediction struct {
 	fit *fit.Fit
 	// each yields the entries of a matrix; nil for rows.
 	each func(func(fit.Entry) bool)
+}
+
+// Entry is a predicted entry of a matrix, by its place counted from 0, and by names where the fit's table has them.
+type Entry struct {
+	Row, Column         int
+	RowName, ColumnName string
+	Value               float64
+}
+
+// Entries are the entries of a matrix, none for rows. Those that were not observed are computed one after the other.
+func (p *Prediction) Entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		if p.each == nil {
+			return
+		}
+		name := func(names []string, k int) string {
+			if names == nil {
+				return ""
+			}
+			return names[k]
+		}
+		p.each(func(e fit.Entry) bool {
+			return yield(Entry{e.Row, e.Column, name(p.fit.RowNames, e.Row), name(p.fit.ColumnNames, e.Column),
+				e.Value})
+		})
+	}
+}
+
+// Labels are the names of the rows and columns of the matrix, nil where they have none.
+func (p *Prediction) Labels() (rows, columns []string) {
+	if p.each == nil {
+		return nil, nil
+	}
+	return p.fit.RowNames, p.fit.ColumnNames
 }
 
 // note keeps a note.

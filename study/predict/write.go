@@ -2,6 +2,7 @@ package predict
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -44,20 +45,65 @@ func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
 	if p.each != nil {
 		return entriesJSON(ctx, w, p.fit, p, p.each)
 	}
-	return study.WriteLine(w, p)
+	return study.WriteLine(w, (*numbers)(p))
 }
 
-// Values are the predictions alone: of rows, or of entries in their order, which is row by row unless they were chosen.
-func (p *Prediction) Values(ctx context.Context) ([]float64, error) {
-	if p.each == nil {
-		return p.Predictions, nil
+// numbers are a prediction without its entries.
+type numbers Prediction
+
+// MarshalJSON is [Prediction.WriteJSON] to memory.
+func (p *Prediction) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	err := p.WriteJSON(context.Background(), &b)
+	return b.Bytes(), err
+}
+
+// UnmarshalJSON reads what WriteJSON has written.
+func (p *Prediction) UnmarshalJSON(text []byte) error {
+	var entries struct {
+		Entries [][3]json.RawMessage `json:"entries"`
 	}
-	values := make([]float64, 0, p.Count)
-	err := eachEntry(ctx, p.each, func(_ int, e fit.Entry) error {
-		values = append(values, e.Value)
+	if err := json.Unmarshal(text, (*numbers)(p)); err != nil {
+		return err
+	}
+	if p.Predicts != fit.Entries {
 		return nil
-	})
-	return values, err
+	}
+	if err := json.Unmarshal(text, &entries); err != nil {
+		return err
+	}
+	of := &fit.Fit{}
+	names := [2]*[]string{&of.RowNames, &of.ColumnNames}
+	known := [2]map[string]int{{}, {}}
+	held := make([]fit.Entry, len(entries.Entries))
+	for i, e := range entries.Entries {
+		for k, place := range []*int{&held[i].Row, &held[i].Column} {
+			var name string
+			if json.Unmarshal(e[k], place) == nil {
+				continue
+			}
+			if err := json.Unmarshal(e[k], &name); err != nil {
+				return err
+			}
+			at, ok := known[k][name]
+			if !ok {
+				at = len(known[k])
+				known[k][name], *names[k] = at, append(*names[k], name)
+			}
+			*place = at
+		}
+		if err := json.Unmarshal(e[2], &held[i].Value); err != nil {
+			return err
+		}
+	}
+	p.fit, p.each = of, func(yield func(fit.Entry) bool) {
+		for _, e := range held {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+	return nil
 }
 
 // format writes a number with the fewest digits from which it can be read back.
@@ -86,7 +132,7 @@ func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fi
 
 // entriesJSON writes the object with the entries at its end, without holding their text.
 func entriesJSON(ctx context.Context, to io.Writer, f *fit.Fit, r *Prediction, each func(func(fit.Entry) bool)) error {
-	head, err := json.Marshal(r)
+	head, err := json.Marshal((*numbers)(r))
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,9 @@ func (r *Request) checkInputs() error {
 	if err := r.checkBeside(named.Layout); err != nil {
 		return err
 	}
+	if err := r.checkCoordinates(named.Layout); err != nil {
+		return err
+	}
 	if err := r.checkTable(named.Layout); err != nil || r.Spec == "" {
 		if named.Name != "" && named.Tol() != 0 && !r.Given("tol") {
 			r.Solver.Tol = named.Tol()
@@ -154,6 +157,24 @@ func (r *Request) checkEffects(l problems.Layout) (err error) {
 	case r.Effects.Some() && !r.Loss.Squared():
 		return study.Errorf("--effects is %s, which is for the squared loss, and the loss is %s",
 			strings.Join(r.EffectNames, ","), r.Loss.Name)
+	}
+	return nil
+}
+
+// checkCoordinates rejects numbers of coefficients where there are none.
+func (r *Request) checkCoordinates(l problems.Layout) error {
+	for _, option := range []string{"factors", "lower", "upper", "column-groups"} {
+		switch {
+		case !r.Given(option) || r.Spec != "" && option != "column-groups":
+		case r.Spec != "":
+			return study.Errorf("--column-groups is for --problem; a specification names the array of its groups")
+		case option == "column-groups" && !l.Groups:
+			return study.Errorf("--column-groups is for %s, found --problem %s",
+				problems.List(func(l problems.Layout) bool { return l.Groups }), r.Problem)
+		case !l.Design:
+			return study.Errorf("--%s is for %s, found --problem %s", option,
+				strings.Join(problems.Regressions(), ", "), r.Problem)
+		}
 	}
 	return nil
 }

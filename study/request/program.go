@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
@@ -27,8 +29,8 @@ type Program struct {
 	// weights that are given, by their names.
 	Line string
 	Func func(ctx context.Context, weights map[string]float64, y []float64) ([]float64, error)
-	// Divergence is a [pipeline.BlackBoxMethod]; Eps is the step of differences, 0 for the default, and Alpha the
-	// share of noise that the coupled bootstrap adds.
+	// Divergence is a [pipeline.BlackBoxMethod]; Eps is the step of differences, and Alpha the share of noise that the
+	// other methods add, 0 for the defaults.
 	Divergence string
 	Eps, Alpha float64
 	// Timeout is the time that one run may take, 0 for no limit.
@@ -38,13 +40,23 @@ type Program struct {
 }
 
 func defaultProgram() Program {
-	return Program{Divergence: string(pipeline.MonteCarlo), Alpha: pipeline.DefaultAlpha}
+	return Program{Divergence: string(pipeline.MonteCarlo)}
 }
 
 // Divergences are the names of the methods.
 func Divergences() (names []string) {
 	for _, m := range pipeline.BlackBoxMethods() {
 		names = append(names, string(m))
+	}
+	return names
+}
+
+// Sampled are the names of the methods that add noise, or take counts away: those with an alpha.
+func Sampled() (names []string) {
+	for _, row := range pipeline.BlackBoxRows() {
+		if row.Alpha > 0 {
+			names = append(names, string(row.Name))
+		}
 	}
 	return names
 }
@@ -65,7 +77,7 @@ func (r *Request) checkProgram() (err error) {
 			return study.Errorf("--%s is for --problem and --spec, found --exec %q", name, e.Line)
 		}
 	}
-	bootstrap := e.Divergence == string(pipeline.CoupledBootstrap)
+	row := pipeline.BlackBoxMethod(e.Divergence).Row()
 	switch {
 	case r.Data == "" && r.Y == "" && !r.Given("y"):
 		return study.Errorf("--data is missing, expected a file with y (.npy, .npz, .png or .csv), or --y")
@@ -73,17 +85,19 @@ func (r *Request) checkProgram() (err error) {
 		return study.Errorf("--divergence is %q, expected one of %s", e.Divergence, strings.Join(Divergences(), ", "))
 	case r.Given("eps") && (!(e.Eps > 0) || math.IsInf(e.Eps, 0)):
 		return study.Errorf("--eps is %g, expected a positive number", e.Eps)
-	case !(e.Alpha > 0) || math.IsInf(e.Alpha, 0):
+	case r.Given("alpha") && (!(e.Alpha > 0) || math.IsInf(e.Alpha, 0)):
 		return study.Errorf("--alpha is %g, expected a positive number", e.Alpha)
 	case e.Timeout < 0:
 		return study.Errorf("--exec-timeout is %v, expected a positive time, or 0 for no limit", e.Timeout)
-	case r.Given("alpha") && !bootstrap:
-		return study.Errorf("--alpha is for --divergence coupled-bootstrap, found %s", e.Divergence)
-	case bootstrap && (r.Given("eps") || r.Given("trace") || r.Given("alo")):
+	case r.Given("alpha") && row.Alpha == 0:
+		return study.Errorf("--alpha is for --divergence %s, found %s", strings.Join(Sampled(), ", "), e.Divergence)
+	case row.Alpha > 0 && (r.Given("eps") || r.Given("trace") || r.Given("alo")):
 		return study.Errorf("--eps, --trace and --alo are for --divergence monte-carlo, found %s", e.Divergence)
-	case bootstrap && !r.Trace.Queries.Auto && r.Trace.Queries.N < 4:
-		return study.Errorf("--queries is %d, expected 4 or more for --divergence coupled-bootstrap, or "+
-			"auto", r.Trace.Queries.N)
+	case row.Alpha > 0 && !r.Trace.Queries.Auto && r.Trace.Queries.N < row.Least:
+		return study.Errorf("--queries is %d, expected %d or more for --divergence %s, or auto", r.Trace.Queries.N,
+			row.Least, row.Name)
+	case row.Counts && r.Given("sigma2"):
+		return study.Errorf("--sigma2 is not for --divergence %s: the variance of a count is its mean", row.Name)
 	}
 	if e.Func == nil {
 		if e.args, err = pipeline.SplitCommand(e.Line); err != nil {
@@ -96,8 +110,23 @@ func (r *Request) checkProgram() (err error) {
 
 // checkNoProgram rejects the options of programs without one.
 func (r *Request) checkNoProgram() error {
+	named, _ := problems.Lookup(r.Problem)
+	mixed := named.Mixed != nil && r.Given("alpha")
+	if alpha := r.Program.Alpha; mixed {
+		if r.Mix = &alpha; !(alpha > 0 && alpha <= 1) {
+			return study.Errorf("--alpha is %g, expected a number above 0 and up to 1; --problem ridge is that of 0",
+				alpha)
+		}
+		if r.Given("lambda2") {
+			return study.Errorf("--alpha and --lambda2 are both given, expected one of them: with --alpha a the " +
+				"penalty is lambda (a ||b||_1 + (1 - a)/2 ||b||^2)")
+		}
+	}
 	for _, name := range []string{"divergence", "eps", "alpha", "exec-timeout"} {
-		if r.Given(name) {
+		if name == "alpha" && r.Given(name) && !mixed {
+			return study.Errorf("--alpha is for --problem elastic-net, or for --exec; neither is given")
+		}
+		if r.Given(name) && name != "alpha" {
 			return study.Errorf("--%s is for --exec, which is missing", name)
 		}
 	}
@@ -113,13 +142,18 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 			j.Close()
 		}
 	}()
-	bootstrap := e.Divergence == string(pipeline.CoupledBootstrap)
-	if j.Sigma2, err = r.variance(data); err != nil {
+	row := pipeline.BlackBoxMethod(e.Divergence).Row()
+	if row.Counts {
+		if err := pipeline.CheckCounts(data.Y); err != nil {
+			return nil, study.Errorf("%s: %w, for --divergence %s", r.Name(), err, row.Name)
+		}
+		j.Sigma2 = stat.Mean(data.Y, nil)
+	} else if j.Sigma2, err = r.variance(data); err != nil {
 		return nil, err
 	}
-	if j.Sigma2 == 0 && bootstrap {
-		return nil, study.Errorf("--sigma2 is missing and %s holds no sigma2, which --divergence coupled-bootstrap "+
-			"needs: give the variance of the noise, or --sigma2 auto to estimate it", r.Name())
+	if j.Sigma2 == 0 && row.Sigma2 {
+		return nil, study.Errorf("--sigma2 is missing and %s holds no sigma2, which --divergence %s needs: give the "+
+			"variance of the noise, or --sigma2 auto to estimate it", r.Name(), row.Name)
 	}
 	p := &problems.Problem{
 		Name: ProgramName, D: len(data.Y), P: len(data.Y), Operator: linops.Identity(len(data.Y)),
@@ -154,10 +188,9 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 		return nil, study.Errorf("--exec: %w", err)
 	}
 	j.BlackBox.Divergence, j.BlackBox.Eps = pipeline.BlackBoxMethod(e.Divergence), e.Eps
-	if bootstrap {
-		p.Targets.SURE = fmt.Sprintf("the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g",
-			e.Alpha)
-		j.BlackBox.Alpha = e.Alpha
+	if row.Alpha > 0 {
+		j.BlackBox.Alpha = cmp.Or(e.Alpha, row.Alpha)
+		p.Targets.SURE = fmt.Sprintf(row.Risk, j.BlackBox.Alpha)
 	} else {
 		j.BlackBox.Eps = j.BlackBox.Step(data.Y, j.Sigma2)
 	}

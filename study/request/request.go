@@ -48,7 +48,8 @@ type Request struct {
 	Keep           Keep
 	// CommandLine, if not "", is kept in the files of fits.
 	CommandLine string
-	// Folds says which observations are left out together, in cross-validation and audits. Read sets its groups.
+	// Folds says which observations are left out together, in cross-validation and audits. Read sets its groups
+	// where Table.Groups names them.
 	Folds folds.Folds
 	Watch Watch
 
@@ -123,7 +124,10 @@ func (r *Request) Check() error {
 func (r *Request) Read(ctx context.Context) (load.Contents, error) {
 	data, err := r.Source.Read(ctx)
 	r.Variance = data.Variance
-	r.Folds.Groups, r.Folds.By, r.Folds.Seed = data.Together, r.Table.Groups, r.Trace.Seed
+	r.Folds.Seed = r.Trace.Seed
+	if r.Table.Groups != "" {
+		r.Folds.Groups, r.Folds.By = data.Together, r.Table.Groups
+	}
 	if err == nil && (r.Folds.Groups != nil || r.Folds.Blocks > 0) {
 		if wrong := r.Folds.Check(len(data.Y)); wrong != nil {
 			err = study.Bad(wrong)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -14,6 +15,10 @@ import (
 // data. The data are returned with an error too, for what reading them has found.
 func (r *Request) ReadSamples(ctx context.Context, y string, stdin io.Reader) (*study.SampleSource, load.Contents,
 	error) {
+	if row := pipeline.BlackBoxMethod(r.Program.Divergence).Row(); row.Counts {
+		return nil, load.Contents{}, study.Errorf("--divergence is %s, which is for one y of counts: a run over "+
+			"many has normal noise", row.Name)
+	}
 	if y == "" {
 		return r.samplesOfData(ctx)
 	}

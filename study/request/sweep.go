@@ -1,6 +1,7 @@
 package request
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -24,6 +25,8 @@ type Sweep struct {
 	Audit bool
 
 	axes []study.Axis
+	// open says that no weight is given: the grid is that of [problems.Problem.DefaultGrid].
+	open bool
 }
 
 // NewSweep is a sweep with the defaults.
@@ -60,8 +63,10 @@ func (r *Request) CheckGrids(s *Sweep) error {
 			return study.Errorf("--criterion is %w", err)
 		}
 	}
+	s.open = len(s.axes) == 0 && r.Weights.Lambda == "" && !r.Program.Given() && r.Own == nil
+	r.Free = r.Free || s.open
 	switch axes := s.axes; {
-	case len(axes) == 0:
+	case len(axes) == 0 && !s.open:
 		return study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value " +
 			"use surepipe run")
 	case len(axes) > 2:
@@ -129,12 +134,41 @@ func (r *Request) AuditOptions(j *study.Estimator, data problems.Data) (pipeline
 // SweepAt is a sweep of an estimator that was opened at the weights that [Request.CheckGrids] leaves.
 func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
 	axes := slices.Clone(s.axes)
+	if s.open {
+		axis, err := r.defaultAxis(j, data)
+		if err != nil {
+			return nil, err
+		}
+		return r.SweepOf(s, []study.Axis{axis}, j, data)
+	}
 	for a, axis := range axes {
 		if axes[a].Values, err = axis.Grid.Values(study.WeightsOf(j.Problem)[axis.Name]); err != nil {
 			return nil, study.Errorf("--%s: %w", axis.Name, err)
 		}
 	}
 	return r.SweepOf(s, axes, j, data)
+}
+
+// defaultAxis is that of lambda where no weight is a grid.
+func (r *Request) defaultAxis(j *study.Estimator, data problems.Data) (axis study.Axis, err error) {
+	for _, name := range problems.Unset(r.Problem, data) {
+		if name != "lambda" && !r.Given(name) {
+			return axis, study.Errorf("--%s is missing: neither given nor in the data", name)
+		}
+	}
+	if math.IsNaN(j.Problem.Lambda) {
+		return axis, study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single " +
+			"value use surepipe run")
+	}
+	axis.Name = "lambda"
+	var top float64
+	if axis.Grid, top, err = j.Problem.DefaultGrid(); err == nil {
+		axis.Values, err = axis.Grid.Values(top)
+	}
+	if err != nil {
+		return axis, study.Errorf("--lambda is missing, and has no default: %w", err)
+	}
+	return axis, nil
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.

@@ -209,6 +209,9 @@ func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Gr
 		return s, err
 	}
 	s.Points, s.Summary = path.Points, &path.Summary
+	for i := range s.Points {
+		s.Points[i].Digest = nil // what resuming and merging need, most of a point's bytes
+	}
 	s.Fitted, err = w.fitted(ctx, path.Fit, p)
 	if s.Summary.NotConverged > 0 {
 		s.Status = 3
@@ -222,13 +225,22 @@ type PredictParams struct {
 	File string `json:"file,omitempty" jsonschema:"or the path of one that was written"`
 	Data string `json:"data,omitempty" jsonschema:"a file with the new rows, or the entries, as predict --data"`
 	X    *Array `json:"X,omitempty" jsonschema:"new rows"`
-	Out  string `json:"out,omitempty" jsonschema:"a .csv file for the predictions"`
+	// Indices are the wanted entries of a matrix: without them and data all that were not observed are predicted.
+	Indices *Array `json:"indices,omitempty" jsonschema:"wanted entries of a matrix, counted row by row from 0"`
+	Out     string `json:"out,omitempty" jsonschema:"a .csv file for the predictions, which are then not in the result"`
 }
 
-// Predicted is the object of surepipe predict --json, whose predictions are an array.
+// PredictedNumbers are the keys of surepipe predict --json but for the predictions.
+type PredictedNumbers surepipe.Prediction
+
+// Predicted is the object of surepipe predict --json, whose predictions are arrays.
 type Predicted struct {
-	surepipe.Prediction
-	Values *Array `json:"values,omitempty" jsonschema:"the predictions of rows, or of entries, row by row unless data chose them"`
+	PredictedNumbers
+	Values      *Array   `json:"values,omitempty" jsonschema:"the predictions"`
+	Rows        *Array   `json:"rows,omitempty" jsonschema:"of entries of a matrix: the row of each, counted from 0"`
+	Columns     *Array   `json:"columns,omitempty" jsonschema:"and its column"`
+	RowNames    []string `json:"row_names,omitempty" jsonschema:"the names of the matrix's rows"`
+	ColumnNames []string `json:"column_names,omitempty" jsonschema:"and of its columns"`
 }
 
 func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, err error) {
@@ -262,6 +274,13 @@ func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, e
 		if err != nil {
 			return none, err
 		}
+	case p.Indices != nil:
+		read := dataio.Array{Name: "indices"}
+		if read.Data, err = p.Indices.values("indices"); err != nil {
+			return none, err
+		}
+		read.Shape = []int{len(read.Data)}
+		data = surepipe.In(dataio.Memory{held: {Arrays: []dataio.Array{integers(read)}}}, held)
 	case p.Data != "":
 		data = surepipe.File(p.Data)
 	}
@@ -271,15 +290,44 @@ func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, e
 	}
 	if p.Out != "" {
 		err := dataio.WriteFile(p.Out, func(to io.Writer) error { return r.WriteCSV(ctx, to) })
-		return Predicted{Prediction: *r}, err
+		r.Predictions = nil
+		return Predicted{PredictedNumbers: PredictedNumbers(*r)}, err
 	}
-	predicted, err := r.Values(ctx)
-	if err != nil {
-		return none, err
+	return w.predicted(ctx, r)
+}
+
+// mostEntries is the most entries of a matrix that arrays hold: half a gigabyte each.
+const mostEntries = 1 << 26
+
+// predicted has the predictions as arrays.
+func (w *worker) predicted(ctx context.Context, r *surepipe.Prediction) (p Predicted, err error) {
+	if r.Predictions == nil && r.Count > mostEntries {
+		return p, study.Errorf("the matrix has %d entries that were not observed, expected at most %d: give indices, "+
+			"or out", r.Count, mostEntries)
 	}
-	values, err := w.array("predictions", surepipe.Array{Shape: []int{len(predicted)}, Data: predicted})
+	var all [3][]float64 // values, rows, columns
+	all[0] = r.Predictions
+	for e := range r.Entries() {
+		if all[0] = append(all[0], e.Value); len(all[0])%(1<<16) == 0 && ctx.Err() != nil {
+			return p, ctx.Err()
+		}
+		all[1], all[2] = append(all[1], float64(e.Row)), append(all[2], float64(e.Column))
+	}
+	p.RowNames, p.ColumnNames = r.Labels()
 	r.Predictions = nil
-	return Predicted{*r, &values}, err
+	p.PredictedNumbers = PredictedNumbers(*r)
+	names := []string{"values", "rows", "columns"}
+	for k, to := range []**Array{&p.Values, &p.Rows, &p.Columns} {
+		if all[k] == nil && k > 0 {
+			continue
+		}
+		a, err := w.array(names[k], surepipe.Array{Shape: []int{len(all[k])}, Data: all[k]})
+		if err != nil {
+			return p, err
+		}
+		*to = &a
+	}
+	return p, nil
 }
 
 // DenoiseParams are an image, y or options.data, and how it is denoised. Without lambda SURE chooses that of tv.
@@ -408,7 +456,7 @@ type Info struct {
 	Methods  []string           `json:"methods"`
 	Problems []surepipe.Problem `json:"problems"`
 	MaxFrame int                `json:"max_frame" jsonschema:"the bytes of the largest frame"`
-	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays of results are, until the worker ends"`
+	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays of results are, and those of the client may be, until the worker ends"`
 }
 
 func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
@@ -419,9 +467,10 @@ func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
 	defer dev.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	folder, err := w.folderHeld()
 	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()),
 		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame,
-		Folder: w.folder}, nil
+		Folder: folder}, err
 }
 
 // Cancelled names a request.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+)
+
+// --alpha a is the elastic net with lambda a and lambda (1 - a); 1 is the LASSO.
+func TestAlphaMixesTheElasticNet(t *testing.T) {
+	table := text(t, "loss.csv", stackLoss)
+	fit := func(args string) map[string]any {
+		return object(t, strings.Fields("run --response stack.loss --data "+table+" "+args)...)
+	}
+	for _, c := range [][2]string{
+		{"--problem elastic-net --alpha 0.25 --lambda 16", "--problem elastic-net --lambda 4 --lambda2 12"},
+		{"--problem elastic-net --alpha 1 --lambda 0.1max", "--problem lasso --lambda 0.1max"},
+	} {
+		got, want := fit(c[0]), fit(c[1])
+		for _, key := range []string{"gcv", "divergence", "residual", "intercept"} {
+			near(t, c[0]+" "+key, got[key].(float64), want[key].(float64))
+		}
+	}
+	// The maximum is that of the l1 part.
+	near(t, "max", fit("--problem elastic-net --alpha 0.25 --lambda max")["lambda"].(float64),
+		4*fit("--problem lasso --lambda max")["lambda"].(float64))
+	for args, want := range map[string]string{
+		"--problem lasso --alpha 0.5 --lambda 1":                   "--alpha is for --problem elastic-net",
+		"--problem elastic-net --alpha 0 --lambda 1":               "--alpha is 0, expected a number above 0",
+		"--problem elastic-net --alpha 0.5 --lambda 1 --lambda2 3": "--alpha and --lambda2 are both given",
+	} {
+		status, _, stderr := command(t, append(strings.Fields("run --response stack.loss --data "+table),
+			strings.Fields(args)...)...)
+		if status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %s, expected %s", args, status, stderr, want)
+		}
+	}
+}
+
+// Without a grid a sweep has the path of glmnet: 100 weights, down to 1e-4 of the maximum where there are more rows than
+// columns; that of ridge begins at 1000 times the LASSO's.
+func TestASweepHasADefaultPath(t *testing.T) {
+	table := text(t, "loss.csv", stackLoss)
+	top := map[string]float64{}
+	for _, problem := range []string{"lasso", "ridge"} {
+		_, stdout, stderr := command(t, strings.Fields("sweep --json --refine 0 --audit=false --problem "+problem+
+			" --response stack.loss --data "+table)...)
+		var header struct {
+			Grid []struct {
+				From, To float64
+				Points   int
+			}
+		}
+		first, _, _ := strings.Cut(stdout, "\n")
+		if err := json.Unmarshal([]byte(first), &header); err != nil || len(header.Grid) != 1 {
+			t.Fatalf("%s: %v, %s %s", problem, err, first, stderr)
+		}
+		g := header.Grid[0]
+		if top[problem] = g.To; g.Points != 100 || math.Abs(g.From/g.To-1e-4) > 1e-12 {
+			t.Errorf("%s: the grid is %+v", problem, g)
+		}
+	}
+	near(t, "ridge over lasso", top["ridge"], 1000*top["lasso"])
+	max := object(t, strings.Fields("run --problem lasso --lambda max --response stack.loss --data "+table)...)
+	near(t, "lasso", top["lasso"], max["lambda"].(float64))
+	if _, _, stderr := command(t, strings.Fields("sweep --problem ols --response stack.loss --data "+table)...); !strings.Contains(stderr, "no weight is a grid") {
+		t.Errorf("ols: %s", stderr)
+	}
+}
+
+// A multiple of the maximum is told in the JSON, and not on standard error.
+func TestRelativeWeightsAreToldQuietly(t *testing.T) {
+	_, stdout, stderr := command(t, strings.Fields("run --problem lasso --json --lambda 0.1max --response stack.loss --data "+
+		text(t, "loss.csv", stackLoss))...)
+	if stderr != "" || !strings.Contains(stdout, `"relative-weight"`) {
+		t.Errorf("standard error %q, result %s", stderr, stdout)
+	}
+}

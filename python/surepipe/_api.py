@@ -1,0 +1,192 @@
+"""The command's verbs for Python: run, sweep, risk, sigma2."""
+
+import math
+import os
+
+import numpy as np
+
+from ._client import Request
+from ._errors import tell
+from ._result import Fit, Path
+
+# Names of flags that are words of Python, or too long to write in a notebook.
+FLAGS = {"lam": "lambda", "lam2": "lambda2", "lambda_": "lambda"}
+ARRAYS = ("X", "y", "D", "mu", "indices", "shape", "groups", "weights", "at")
+WANTED = ("criterion", "rule", "refine", "chain", "audit")
+
+
+def options_of(given):
+    """Options by the names of flags: trace_error is --trace-error, None is not given."""
+    out = {}
+    for key, v in given.items():
+        if v is None:
+            continue
+        if isinstance(v, np.generic):
+            v = v.item()
+        if isinstance(v, (tuple, np.ndarray)):
+            v = list(v)
+        if isinstance(v, os.PathLike):
+            v = os.path.abspath(v)
+        if isinstance(v, float) and not math.isfinite(v):
+            v = str(v)  # JSON has no infinity
+        out[FLAGS.get(key, key.replace("_", "-"))] = [str(x) for x in v] if isinstance(v, list) else v
+    return out
+
+
+def request(problem, given, black_box=None):
+    """The request of a problem: arrays, a table or a file, and options."""
+    arrays = {k: given.pop(k) for k in ARRAYS if not isinstance(given.get(k), (str, os.PathLike, type(None)))}
+    for k in ARRAYS:
+        if isinstance(given.get(k), (str, os.PathLike)) and k != "weights":
+            given[k] = os.path.abspath(given[k])
+    more, data, names, table = {}, given.pop("data", None), None, None
+    if hasattr(data, "to_csv"):
+        table = data
+    elif isinstance(data, (str, os.PathLike)):
+        given["data"] = os.path.abspath(data)
+    elif data is not None:
+        arrays["y"] = data
+    if hasattr(arrays.get("X"), "columns"):
+        names = [str(c) for c in arrays["X"].columns]
+        arrays["X"] = arrays["X"].to_numpy(dtype=float)
+    if given.get("spec") is not None and "\n" in str(given["spec"]):
+        more["spec"] = given.pop("spec")
+    if problem is not None:
+        given["problem"] = problem
+    r = Request(options_of(given), {k: _plain(a) for k, a in arrays.items()}, black_box, **more)
+    if table is not None:
+        path = os.path.join(r.worker.folder, r.name + ".csv")
+        r.files.append(path)
+        table.to_csv(path, index=False)
+        r.question["options"]["data"] = path
+    r.columns = names
+    return r
+
+
+def _plain(a):
+    if hasattr(a, "to_numpy"):
+        return a.to_numpy()
+    return a if isinstance(a, np.ndarray) or hasattr(a, "tocsc") else np.asarray(a)
+
+
+def fit_of(r, answer, out):
+    """The fit of an answer, whose arrays are in the file out, or beside it."""
+    arrays = {}
+    if out is not None:
+        with np.load(out) as z:
+            arrays = {k: z[k] for k in z.files if k != "fit"}
+    beside = {k: r.worker.take(answer[k]) for k in ("mu_hat", "image") if k in answer}
+    return Fit(answer, arrays, r.columns, **beside)
+
+
+def _out(r, black_box):
+    """Where the arrays of a fit are wanted: in a file, or of a function beside the answer."""
+    if black_box:
+        return None, {"return": ["mu_hat"]}
+    out = os.path.join(r.worker.folder, r.name + "-fit.npz")
+    r.files.append(out)
+    return out, {"out": out}
+
+
+def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **options):
+    """One estimate with its risk, as `surepipe run`: a `Fit`.
+
+    problem is a name such as "lasso" ("surepipe run --help" lists them), or spec= the text or the path of a
+    specification. The data are arrays X, y, indices, shape, groups, at, ..., or data=, a pandas data frame with
+    response="column", an array, or the path of a file. Options have the names of the command's flags, with _ for -;
+    lam, lam2 and gamma are the weights.
+    """
+    with request(problem, {"X": X, "y": y, **options}) as r:
+        out, wanted = _out(r, False)
+        answer = r.ask("fit", coefficients=coefficients, **wanted, **({} if audit is None else {"audit": audit}))
+        fit = fit_of(r, answer, out)
+    tell(fit.warnings)
+    return fit
+
+
+def grids_of(given):
+    """Takes the grids, FROM:TO:COUNT, out of options."""
+    return {flag: str(given.pop(k)) for k, flag in (("lam", "lambda"), ("lam2", "lambda2"), ("gamma", "gamma"))
+            if isinstance(given.get(k), str) and ":" in given[k]}
+
+
+def swept(r, grids, wanted, coefficients=False, black_box=False):
+    """The path of a request that is open."""
+    out, more = _out(r, black_box)
+    wanted = {k: v for k, v in wanted.items() if v is not None}
+    answer = r.ask("sweep", coefficients=coefficients, **grids, **more, **wanted)
+    return Path(answer, fit_of(r, answer, out))
+
+
+def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **options):
+    """A path of weights and the choice among them, as `surepipe sweep`: a `Path`.
+
+        sweep("lasso", X, y, lam="0.01max:max:40")
+        sweep("lasso", data=frame, response="price", lam="0.01max:max:40", criterion="alo", rule="1se")
+        sweep(f, np.geomspace(0.01, 1, 20), y, sigma2=1)
+
+    The first two are those of `run`, with grids FROM:TO:COUNT for one or two weights; criterion, rule, refine, chain
+    and audit are as the command's. In the third f is any function f(y, weight) that returns an estimate of the mean of
+    y, in its shape, and the second argument the weights: from their least to their greatest, evenly on a logarithmic
+    scale, as many.
+    """
+    wanted = {k: options.pop(k, None) for k in WANTED}
+    if callable(problem):
+        return _sweep_of(problem, X, y, sigma2, wanted, options)
+    given = {"X": X, "y": y, "sigma2": sigma2, **options}
+    grids = grids_of(given)
+    with request(problem, given) as r:
+        path = swept(r, grids, wanted, coefficients)
+    tell(path.warnings, () if path.criterion == "gcv" else ("gcv-leverages",))
+    return path
+
+
+def _called(f, y, weights):
+    """f as the worker calls it: with a vector, in the shape of y, at the weights that are given."""
+    shape = y.shape
+
+    def estimate(v, at):
+        mu = np.asarray(f(np.array(v).reshape(shape), *(at[k] for k in weights)), float)
+        if mu.shape != shape:
+            raise ValueError(f"the function returned an array of the shape {mu.shape}, expected that of y, {shape}")
+        return mu.ravel()
+    return estimate
+
+
+def risk(f, y, *weights, sigma2, **options):
+    """The risk of any function f(y) that estimates the mean of y, from its values alone: a `Fit`.
+
+    y is an array of any shape with noise of the variance sigma2, a number or "auto" (an image's smoothest blocks).
+    f is called with perturbed copies of y, about as often as queries= says, with the weights after it: at most three
+    numbers. divergence="antithetic" is for functions that jump.
+    """
+    y = np.asarray(y, float)
+    names = ["lambda", "lambda2", "gamma"][:len(weights)]
+    given = {"y": y, "sigma2": sigma2, **dict(zip(names, map(float, weights))), **options}
+    with request(None, given, _called(f, y, names)) as r:
+        answer = r.once("risk", **{"return": ["mu_hat"]})
+        fit = fit_of(r, answer, None)
+    fit.mu_hat = fit.image = fit.mu_hat.reshape(y.shape)
+    tell(fit.warnings)
+    return fit
+
+
+def _sweep_of(f, grid, y, sigma2, wanted, options):
+    y, grid = np.asarray(y, float), grid if isinstance(grid, str) else np.sort(np.asarray(grid, float))
+    if not isinstance(grid, str):
+        even = np.geomspace(grid[0], grid[-1], len(grid)) if len(grid) > 1 and grid[0] > 0 else grid
+        if len(grid) < 2 or not np.allclose(even, grid, rtol=1e-6):
+            raise ValueError("the grid must have at least two positive weights, evenly spaced on a logarithmic scale, "
+                             "as np.geomspace makes them")
+        grid = f"{grid[0]!r}:{grid[-1]!r}:{len(grid)}".replace("np.float64(", "").replace(")", "")
+    with request(None, {"y": y, "sigma2": sigma2, **options}, _called(f, y, ["lambda"])) as r:
+        path = swept(r, {"lambda": grid}, wanted, black_box=True)
+    path.fit.mu_hat = path.fit.image = path.fit.mu_hat.reshape(y.shape)
+    tell(path.warnings)
+    return path
+
+
+def sigma2(y, method="auto", **options):
+    """An estimate of the variance of the noise: a dict with sigma2, its relative standard error, and the method."""
+    with request(None, {"y": y, "sigma2": method, **options}) as r:
+        return r.once("sigma2")

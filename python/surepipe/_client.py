@@ -1,0 +1,369 @@
+"""The worker: one process of the program that answers requests, until Python ends.
+
+Messages are JSON-RPC 2.0 behind a Content-Length, arrays of a megabyte and more are .npy files in a folder that the
+worker removes when it ends (docs/worker.md)."""
+
+import atexit
+import base64
+import itertools
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+
+import numpy as np
+
+from ._binary import binary
+from ._errors import SurepipeError, error_of
+
+PROTOCOL = 1
+INLINE = 1 << 20  # bytes of the largest array that a message holds
+MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
+SHORTEST = 1.0  # seconds before progress is shown
+
+
+class Worker:
+    """A process that answers. Calls may come from any thread."""
+
+    def __init__(self):
+        memory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+        own = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session": True}  # Ctrl-C is for Python
+        self.process = subprocess.Popen([binary(), "worker", "--directory", memory], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **own)
+        self.lock, self.ids, self.names = threading.Lock(), itertools.count(1), itertools.count(1)
+        self.waiting, self.named, self.said, self.dead = {}, {}, b"", False
+        for read in (self._read, self._read_errors):
+            threading.Thread(target=read, daemon=True, name="surepipe").start()
+        self.info = self.call("info")
+        self.folder = self.info.get("folder")
+        if self.info["protocol"] != PROTOCOL or not self.folder:
+            self.close()
+            raise SurepipeError(f"{binary()} is of the version {self.info['version']} with the protocol "
+                                f"{self.info['protocol']}, which is not that of this package")
+
+    # The pipes
+
+    def send(self, **message):
+        text = json.dumps({"jsonrpc": "2.0", **message}, allow_nan=False).encode()
+        view = memoryview(b"Content-Length: %d\r\n\r\n%b" % (len(text), text))
+        try:
+            with self.lock:
+                while view:
+                    view = view[self.process.stdin.write(view):]
+        except (OSError, ValueError):
+            self._end()
+
+    def _read(self):
+        with open(self.process.stdout.fileno(), "rb", closefd=False) as stream:
+            try:
+                while True:
+                    length = 0
+                    while True:
+                        line = stream.readline()
+                        if line in (b"\r\n", b""):
+                            break
+                        name, _, value = line.partition(b":")
+                        if name.lower() == b"content-length":
+                            length = int(value)
+                    text = stream.read(length)
+                    if not line or len(text) < length:
+                        break
+                    self._take(json.loads(text))
+            except (OSError, ValueError):
+                pass
+        self._end()
+
+    def _take(self, m):
+        """Hands a message to the thread that waits for it."""
+        if "method" in m:
+            to = self.named.get((m.get("params") or {}).get("name"))
+            if to is not None:
+                to.put(m)
+            elif "id" in m:
+                self.send(id=m["id"], error={"code": -32000, "message": "nobody waits for this call"})
+        else:  # an error without an id is of a message that was none: of one of those under way
+            for id in [m["id"]] if m.get("id") is not None else list(self.waiting):
+                to = self.waiting.pop(id, None)
+                if to is not None:
+                    to.put(m)
+
+    def _read_errors(self):
+        with open(self.process.stderr.fileno(), "rb", closefd=False, buffering=0) as stream:
+            try:
+                while True:
+                    text = stream.read(1 << 16)
+                    if not text:
+                        return
+                    self.said = (self.said + text)[-4096:]
+            except (OSError, ValueError):
+                pass
+
+    def _end(self):
+        self.dead = True
+        for id in list(self.waiting):
+            to = self.waiting.pop(id, None)
+            if to is not None:
+                to.put(None)
+
+    def close(self):
+        """Ends the worker, and with it its folder."""
+        self.dead = True
+        for pipe in (self.process.stdin,):
+            try:
+                pipe.close()
+            except OSError:
+                pass
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def forget(self):
+        """In a forked child: closes its ends of the pipes, and leaves the process to the parent."""
+        self.dead = True
+        self.process.returncode = 0  # no child of this process
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                os.close(pipe.fileno())
+            except (OSError, ValueError):
+                pass
+
+    # Requests
+
+    def name(self):
+        """A name for the messages that an estimator sends by itself."""
+        return f"{os.getpid()}-{next(self.names)}"
+
+    def call(self, method, params=None, name=None, estimate=None, progress=None):
+        """The result of a request. estimate answers calls for mu_hat(y), progress takes notifications; both run in
+        this thread. Ctrl-C, and any exception of estimate, cancel the request."""
+        id, inbox = next(self.ids), queue.SimpleQueue()
+        self.waiting[id] = inbox
+        if name is not None:
+            self.named[name] = inbox
+        try:
+            if self.dead:
+                self._end()
+            self.send(id=id, method=method, params=params or {})
+            while True:
+                m = _get(inbox)
+                if m is None:
+                    said = self.said.decode(errors="replace").strip()
+                    raise SurepipeError("the program ended" + (f": {said[-2000:]}" if said else ""))
+                if m.get("method") == "estimate":
+                    y, weights = self.numpy(m["params"]["y"]), m["params"]["weights"]
+                    self.send(id=m["id"], result=self.array(estimate(y, weights)))
+                elif m.get("method") == "progress" and progress is not None:
+                    progress(m["params"])
+                elif "error" in m:
+                    raise error_of(m["error"])
+                elif "result" in m:
+                    return m["result"]
+        except BaseException:
+            if self.waiting.pop(id, None) is not None:
+                self.send(method="$/cancelRequest", params={"id": id})
+            raise
+        finally:
+            self.named.pop(name, None)
+
+    def drop(self, estimator):
+        """Closes an estimator. Nobody waits for the answer."""
+        self.send(id=next(self.ids), method="close", params={"estimator": estimator})
+
+    # Arrays
+
+    def array(self, a, files=None):
+        """A numpy array as the protocol has it. Larger ones are files, whose paths join files; a memory map of a
+        whole .npy file is its file, without a copy."""
+        a = np.asanyarray(a)
+        mapped = _mapped(a)
+        if mapped:
+            return {"npy": mapped}
+        if a.dtype.kind not in "fc":  # files of small integers would be photographs, scaled to 1
+            a = a.astype(float)
+        if a.nbytes < INLINE and a.dtype.kind != "c":
+            a = np.asarray(a, dtype="<f8")
+            return {"shape": a.shape, "base64": base64.b64encode(a.tobytes()).decode()}
+        return {"npy": self.file(a, files)}
+
+    def file(self, a, files=None):
+        """The path of a new .npy file with an array."""
+        handle, path = tempfile.mkstemp(suffix=".npy", dir=self.folder)
+        with os.fdopen(handle, "wb") as f:
+            np.save(f, np.asarray(a))
+        if files is not None:
+            files.append(path)
+        return path
+
+    def numpy(self, a):
+        """An array of the protocol as numpy has it; that of a file is mapped, and stays when the file is removed."""
+        if "npy" not in a:
+            return np.frombuffer(base64.b64decode(a["base64"]), "<f8").reshape(a["shape"])
+        return np.load(a["npy"], mmap_mode="r")
+
+    def take(self, a):
+        """An array of a result, which is the caller's own."""
+        found = self.numpy(a)
+        if "npy" in a:
+            found = np.load(a["npy"], mmap_mode="c")
+            remove([a["npy"]])
+        else:
+            found = found.copy()
+        return found.view(complex)[..., 0] if a.get("complex") and found.dtype.kind == "f" else found
+
+
+def _mapped(a):
+    """The path of the .npy file that an array is a memory map of, all of it and in its order."""
+    if not isinstance(a, np.memmap) or not a.filename or not str(a.filename).endswith(".npy"):
+        return None
+    try:
+        whole = np.load(a.filename, mmap_mode="r")
+    except (OSError, ValueError):
+        return None
+    same = (whole.shape, whole.dtype, whole.strides, whole.offset) == (a.shape, a.dtype, a.strides, a.offset)
+    return str(a.filename) if same and a.dtype.kind in "fc" and a.mode == "r" else None
+
+
+def _get(inbox):
+    """The next message, in a way that Ctrl-C ends: on Windows a wait without an end cannot be."""
+    if os.name != "nt":
+        return inbox.get()
+    while True:
+        try:
+            return inbox.get(timeout=0.1)
+        except queue.Empty:
+            pass
+
+
+def remove(files):
+    for path in files:
+        try:
+            os.remove(path)
+        except OSError:
+            pass  # Windows keeps what is mapped; it goes with the worker's folder
+
+
+_worker, _start = None, threading.Lock()
+
+
+def worker():
+    """The worker of this process, which is started where there is none."""
+    global _worker
+    with _start:
+        if _worker is None or _worker.dead:
+            _worker = Worker()
+        return _worker
+
+
+def shutdown():
+    """Ends the worker. The next request starts another one."""
+    global _worker
+    with _start:
+        if _worker is not None:
+            _worker.close()
+        _worker = None
+
+
+def _after_fork():
+    global _worker, _start
+    _start = threading.Lock()
+    if _worker is not None:
+        _worker.forget()
+    _worker = None
+
+
+atexit.register(shutdown)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Progress:
+    """Shows how far a request has come, with tqdm where that is installed, in a notebook or on a terminal."""
+
+    shown = None  # True and False decide for all; None shows it where somebody looks
+
+    def __init__(self):
+        self.begin, self.bar, self.done = time.monotonic(), None, 0
+        watched = "ipykernel" in sys.modules or sys.stderr is not None and sys.stderr.isatty()
+        self.off = self.shown is False or self.shown is None and not watched
+
+    def __call__(self, p):
+        if self.off or time.monotonic() - self.begin < SHORTEST:
+            return
+        if self.bar is None:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of widgets that are not installed
+                    from tqdm.auto import tqdm
+            except ImportError:
+                self.off = True
+                return
+            self.bar = tqdm(leave=False, unit="")
+        self.bar.set_description_str(p["stage"], refresh=False)
+        total, done = (p.get("total"), p.get("done", 0)) if p.get("total") else (p.get("steps"), p.get("step", 0))
+        self.bar.total, self.bar.n = total, done
+        self.bar.refresh()
+
+    def close(self):
+        if self.bar is not None:
+            self.bar.close()
+
+
+class Request:
+    """An estimator that is open in the worker, and the files of its arrays."""
+
+    def __init__(self, options, arrays=None, black_box=None, **more):
+        self.worker, self.files, self.estimate = worker(), [], black_box
+        self.name, self.progress, self.opened = self.worker.name(), Progress(), None
+        try:
+            options = dict(options)
+            sent = {k: self._array(k, a, options) for k, a in (arrays or {}).items() if a is not None}
+            self.question = {"options": options, "arrays": {k: a for k, a in sent.items() if a}, "name": self.name,
+                             **more}
+            if black_box is not None:
+                self.question["black_box"] = True
+        except BaseException:
+            self.close()
+            raise
+
+    def _array(self, key, a, options):
+        if hasattr(a, "tocsc") and hasattr(a, "nnz"):  # scipy's sparse matrices
+            from scipy.sparse import save_npz
+            path = os.path.join(self.worker.folder, f"{self.name}-{key}.npz")
+            self.files.append(path)
+            save_npz(path, a.tocsc(), compressed=False)
+            options[key] = path
+            return None
+        sent = self.worker.array(a, self.files)
+        stays = options.get("problem") in ("lasso", "elastic-net") and options.get("loss", "squared") == "squared"
+        if key == "X" and stays and "npy" in sent and a.nbytes >= MAPPED:
+            options.setdefault("storage", "mapped")
+        return sent
+
+    def ask(self, method, **params):
+        """Asks about the estimator, which is opened before the first time."""
+        if self.opened is None:
+            found = self.worker.call("open", self.question, self.name, self.estimate, self.progress)
+            self.opened = found["estimator"]
+        return self.worker.call(method, {"estimator": self.opened, **params}, self.name, self.estimate, self.progress)
+
+    def once(self, method, **params):
+        """Asks a question that opens and closes its estimator itself."""
+        return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
+
+    def close(self):
+        self.progress.close()
+        if self.opened is not None:
+            self.worker.drop(self.opened)
+        remove(self.files)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

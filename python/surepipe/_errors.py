@@ -1,0 +1,58 @@
+"""What the program says, as Python's exceptions and warnings."""
+
+import os
+import sys
+import warnings
+
+
+class SurepipeError(RuntimeError):
+    """The program failed. `status` is the exit status that the command would have."""
+
+    def __init__(self, text, status=1):
+        super().__init__(text)
+        self.status = status
+
+
+class InputError(SurepipeError, ValueError):
+    """Bad input: `field` is the option or array, `found` what was there, `expected` what should have been."""
+
+    def __init__(self, text, field="", found="", expected="", status=2):
+        super().__init__(text, status)
+        self.field, self.found, self.expected = field, found, expected
+
+
+class Cancelled(SurepipeError):
+    """The request was cancelled."""
+
+
+class SurepipeWarning(UserWarning):
+    """What to doubt in a result: `code` names it, as in the JSON of the command."""
+
+    def __init__(self, text, code=""):
+        super().__init__(f"{text} [{code}]" if code else text)
+        self.code = code
+
+
+# What every result has: default grids are multiples of lambda_max, which depends on y.
+QUIET = {"relative-weight"}
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def tell(found, but=()):
+    """Gives warnings to Python's, at the line outside this package that has asked; but are codes to leave out."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
+        level, frame = level + 1, frame.f_back
+    for w in found or []:
+        if w["code"] not in QUIET and w["code"] not in but:
+            warnings.warn(SurepipeWarning(w["text"], w["code"]), stacklevel=level)
+
+
+def error_of(e):
+    """The exception of an error of JSON-RPC."""
+    data, text = e.get("data") or {}, e.get("message", "the worker failed")
+    if e.get("code") == -32097:
+        return Cancelled(text, 130)
+    if data.get("status") == 2 or e.get("code") == -32602:
+        return InputError(text, *(data.get(k, "") for k in ("field", "found", "expected")))
+    return SurepipeError(text, data.get("status", 1))

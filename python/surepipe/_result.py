@@ -1,0 +1,221 @@
+"""What the program answers: a fit, and a path of fits."""
+
+import html
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+WEIGHTS = ("lambda", "lambda2", "gamma")
+
+
+def number(v):
+    """A number of the JSON, in which infinity is a text and what is not defined null."""
+    return math.nan if v is None else float(v)
+
+
+class Fit(Mapping):
+    """One estimate. A mapping with the keys of `surepipe run --json`: fit["sure"], fit["df"]; and arrays.
+
+    arrays     those of the file that `surepipe run --out fit.npz` writes: "mu_hat", "b", "intercept", ...
+    mu_hat     the estimate of the mean of y, with a loss that is not squared the linear predictor
+    image      the signal, where the data are measurements of one, else mu_hat
+    warnings   what to doubt, a list of {"code", "text"}
+    trusted    False where the command would exit with the status 3
+    """
+
+    def __init__(self, answer, arrays, names=None, mu_hat=None, image=None):
+        self.result, self.arrays, self.trusted = answer["result"], arrays, answer["status"] == 0
+        self._names = names
+        self.mu_hat = arrays.get("mu_hat") if mu_hat is None else mu_hat
+        self.image = arrays.get("signal", self.mu_hat) if image is None else image
+        self.warnings = self.result.get("warnings") or []
+
+    def __getitem__(self, key):
+        return self.result[key]
+
+    def __iter__(self):
+        return iter(self.result)
+
+    def __len__(self):
+        return len(self.result)
+
+    @property
+    def b(self):
+        """The solution, of a regression in the units of the columns."""
+        return self.arrays.get("b")
+
+    def coefficients(self):
+        """Those of a regression by name, with debiased estimates and their errors, as a pandas data frame."""
+        import pandas as pd
+        found = self.result.get("coefficients")
+        if found is None:
+            raise ValueError("no coefficients were asked for: coefficients=True")
+        frame = pd.DataFrame(found).set_index("name")
+        if self._names is not None:
+            frame.index = [self._names[int(n[1:])] if n[:1] == "x" and n[1:].isdigit() else n for n in frame.index]
+        return frame
+
+    def _rows(self):
+        """What a table shows of it."""
+        r, rows = self.result, []
+        for key in WEIGHTS + ("df", "sure", "gcv", "alo", "cv", "aic", "bic", "sigma2", "loss"):
+            if r.get(key) is not None:
+                bar = r.get(key + "_stderr")
+                rows.append((key, f"{number(r[key]):.6g}" + ("" if bar is None else f" ± {number(bar):.2g}")))
+        return rows
+
+    def __repr__(self):
+        return f"<surepipe fit, {self.result['problem']}: " + ", ".join(f"{k} {v}" for k, v in self._rows()) + ">"
+
+    def _repr_html_(self):
+        return f"<div><b>{html.escape(self.result['problem'])}</b>{_table(self._rows())}{_list(self.warnings)}</div>"
+
+
+class Path:
+    """A sweep: its points, the choice among them, and the fit there.
+
+    points     the lines of `surepipe sweep --json`, one dict a point, in the order in which they were computed
+    summary    its last line: the minimizer, the chosen point, which points cannot be told from it, audits
+    fit        the `Fit` at the chosen point, with its arrays
+    """
+
+    def __init__(self, answer, fit):
+        self.points, self.summary, self.fit = answer["points"], answer["summary"], fit
+        self.criterion, self.chosen = self.summary["criterion"], self.summary["chosen"]
+        self.warnings = list(fit.warnings)
+        for w in self.summary.get("warnings") or []:
+            if w not in self.warnings:
+                self.warnings.append(w)
+        self.axes = [k for k in WEIGHTS if len({str(p.get(k)) for p in self.points}) > 1] or ["lambda"]
+
+    def column(self, key):
+        """A number of every point, NaN where it is not defined."""
+        extra = [(p.get("criteria") or {}).get(key) for p in self.points]
+        return np.array([number(p.get(key, e)) for p, e in zip(self.points, extra)])
+
+    @property
+    def value(self):
+        """The criterion at the chosen point, and stderr its standard error."""
+        return number(self.chosen.get(self.criterion, (self.chosen.get("criteria") or {}).get(self.criterion)))
+
+    @property
+    def stderr(self):
+        return number(self.chosen.get(self.criterion + "_stderr"))
+
+    def frame(self):
+        """The points as a pandas data frame, in the order of the weights."""
+        import pandas as pd
+        frame = pd.DataFrame({k: [p.get(k) for p in self.points] for k in self._keys()})
+        for key in frame.columns:
+            if key in WEIGHTS:
+                frame[key] = frame[key].astype(float)
+        for key in ("difference", "difference_stderr"):
+            if self.summary.get(key):
+                frame[key] = [number(v) for v in self.summary[key]]
+        alike = self.summary.get("alike") or []
+        frame["alike"] = [p["index"] in alike for p in self.points]
+        frame["chosen"] = [p["index"] == self.chosen["index"] for p in self.points]
+        return frame.sort_values(self.axes, ignore_index=True)
+
+    def _keys(self):
+        plain = {k for p in self.points for k, v in p.items() if isinstance(v, (int, float)) or k in WEIGHTS}
+        first = [k for k in WEIGHTS + ("df", self.criterion, self.criterion + "_stderr") if k in plain]
+        return first + sorted(plain - set(first) - {"index", "d", "p", "rank_margin", "space_margin"})
+
+    def _curves(self):
+        """For each value of a second weight: its label, and weights, values and errors in order."""
+        x, y, e = self.column(self.axes[0]), self.column(self.criterion), self.column(self.criterion + "_stderr")
+        other = self.column(self.axes[1]) if len(self.axes) > 1 else np.zeros(len(x))
+        for v in np.unique(other):
+            at = np.flatnonzero((other == v) & np.isfinite(x) & np.isfinite(y))
+            if len(at):
+                at = at[np.argsort(x[at])]
+                yield "" if len(self.axes) == 1 else f"{self.axes[1]} {v:.3g}", x[at], y[at], e[at]
+
+    def plot(self, ax=None):
+        """Draws the criterion over the weight with matplotlib, with its standard error and the choice."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+            ax = plt.subplots()[1]
+        curves = list(self._curves())
+        for label, x, y, e in curves:
+            ax.plot(x, y, ".-", label=label or None)
+            if len(curves) == 1 and np.isfinite(e).all():
+                ax.fill_between(x, y - e, y + e, alpha=0.2, lw=0)
+        ax.axvline(number(self.chosen[self.axes[0]]), ls="--", lw=1, color="k")
+        ax.plot(number(self.chosen[self.axes[0]]), self.value, "ko")
+        ax.set(xlabel=self.axes[0], ylabel=self.criterion)
+        if all((x > 0).all() for _, x, _, _ in curves):
+            ax.set_xscale("log")
+        if len(curves) > 1:
+            ax.legend(fontsize="small")
+        return ax
+
+    def __repr__(self):
+        rows = dict(self.fit._rows())
+        weights = ", ".join(f"{k} {rows[k]}" for k in WEIGHTS if k in rows)
+        return (f"<surepipe path, {self.fit['problem']}: {len(self.points)} points; {weights}: {self.criterion} "
+                f"{self.value:.6g}" + (f" ± {self.stderr:.2g}" if math.isfinite(self.stderr) else "") + ">")
+
+    def _repr_html_(self):
+        title = html.escape(f"{self.fit['problem']}: {self.criterion} at {len(self.points)} points")
+        return f"<div><b>{title}</b>{_svg(self)}{_table(self.fit._rows())}{_list(self.warnings)}</div>"
+
+
+def _table(rows):
+    cells = "".join(f"<tr><th style='text-align:left'>{html.escape(k)}</th><td style='text-align:left'>"
+                    f"{html.escape(v)}</td></tr>" for k, v in rows)
+    return f"<table>{cells}</table>"
+
+
+def _list(found):
+    items = "".join(f"<li><code>{html.escape(w['code'])}</code> {html.escape(w['text'])}</li>" for w in found)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _svg(path, width=480, height=220):
+    """The curves as SVG, which needs no library and follows the page's colour of text."""
+    curves = list(path._curves())
+    if not curves:
+        return ""
+    xs, ys = (np.concatenate([c[i] for c in curves]) for i in (1, 2))
+    log = (xs > 0).all() and xs.max() > 3 * xs.min()
+    to = np.log10 if log else np.asarray
+    low, high = np.min(ys), np.quantile(ys, 0.9)  # the worst points would hide the minimum
+    high += 0.05 * (high - low) or 1.0
+    low -= 0.05 * (high - low)
+    left, top, right, bottom = 60, 8, width - 8, height - 32
+    span = np.ptp(to(xs)) or 1.0
+
+    def px(x):
+        return left + (right - left) * (to(np.asarray(x, float)) - to(xs).min()) / span
+
+    def py(y):
+        return bottom - (bottom - top) * (np.clip(y, low, high) - low) / (high - low)
+
+    def line(x, y, **style):
+        text = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y))
+        return f"<polyline points='{text}' " + " ".join(f"{k.replace('_', '-')}='{v}'" for k, v in style.items()) + "/>"
+
+    parts = []
+    for i, (_, x, y, e) in enumerate(curves):
+        if len(curves) == 1 and np.isfinite(e).all():
+            band = np.concatenate([px(x), px(x)[::-1]]), np.concatenate([py(y + e), py(y - e)[::-1]])
+            parts.append(line(*band, fill="currentColor", fill_opacity=0.12, stroke="none"))
+        color = f"hsl({210 + 300 * i // len(curves)},70%,50%)"
+        parts.append(line(px(x), py(y), fill="none", stroke=color, stroke_width=1.5))
+        parts += [f"<circle cx='{a:.1f}' cy='{b:.1f}' r='2' fill='{color}'/>" for a, b in zip(px(x), py(y))]
+    at = number(path.chosen[path.axes[0]])
+    if np.isfinite(at) and np.isfinite(path.value):
+        parts.append(f"<circle cx='{px(at):.1f}' cy='{py(path.value):.1f}' r='5' fill='none' stroke='currentColor' "
+                     "stroke-width='2'><title>chosen</title></circle>")
+    text = "<text x='{:.0f}' y='{:.0f}' text-anchor='{}'>{}</text>".format
+    parts += [text(left, height - 16, "start", f"{xs.min():.3g}"), text(right, height - 16, "end", f"{xs.max():.3g}"),
+              text((left + right) / 2, height - 4, "middle", path.axes[0] + (" (log)" if log else "")),
+              text(left - 4, bottom, "end", f"{low:.4g}"), text(left - 4, top + 10, "end", f"{high:.4g}"),
+              f"<rect x='{left}' y='{top}' width='{right - left}' height='{bottom - top}' fill='none' "
+              "stroke='currentColor' stroke-opacity='0.3'/>"]
+    label = html.escape(f"{path.criterion} over {path.axes[0]}")
+    return (f"<svg role='img' aria-label='{label}' width='{width}' height='{height}' "
+            f"style='display:block;font:11px sans-serif' fill='currentColor'>{''.join(parts)}</svg>")

@@ -1,0 +1,279 @@
+"""Regressions after scikit-learn's contract, each of which chooses its own weight."""
+
+from functools import partial
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ._api import options_of, swept, fit_of, _out
+from ._client import Request
+from ._errors import tell
+
+try:  # scikit-learn 1.6
+    from sklearn.utils.validation import validate_data
+except ImportError:
+    validate_data = None
+
+
+class _Regression(BaseEstimator):
+    """What the regressions share. Subclasses name the problem and the loss, and say which grids are swept."""
+
+    _problem = _loss = None
+
+    # What scikit-learn asks
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X, y=None):
+        """X, and y where it is given, as numbers."""
+        check = partial(validate_data, self) if validate_data is not None else self._validate_data
+        how = dict(accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32])
+        return check(X, reset=False, **how) if y is None else check(X, y, y_numeric=True, ensure_min_samples=2, **how)
+
+    # The fit
+
+    def fit(self, X, y):
+        """Fits to X (d x p) and y (d), at the weight that the criterion chooses or at the one that is given."""
+        return self._fit(*self._validated(X, _required(self, y)))
+
+    def _grids(self, X):
+        """The weights: numbers, or grids where they are to be chosen."""
+        return {"lam": "0.001max:max:30" if self.lam is None else self.lam}
+
+    def _arrays(self, X):
+        return {}
+
+    def _fit(self, X, y):
+        criterion = None if self.criterion == "auto" else self.criterion
+        given = {"problem": self._problem, "loss": self._loss, "intercept": bool(self.fit_intercept),
+                 "standardize": bool(self.standardize), "sigma2": self.sigma2, **(self.options or {})}
+        weights = self._grids(X)
+        grids = {flag: w for k, flag in (("lam", "lambda"), ("lam2", "lambda2"))
+                 if isinstance(w := weights.get(k), str) and ":" in w}
+        given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
+        with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X)}) as r:
+            r.columns = getattr(self, "feature_names_in_", None)
+            if grids:
+                self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule})
+                fit, self.criterion_ = self.path_.fit, self.path_.criterion
+                self.risk_, self.risk_stderr_ = self.path_.value, self.path_.stderr
+                self.audit_, self.warnings_ = self.path_.summary.get("audit"), self.path_.warnings
+            else:
+                out, wanted = _out(r, False)
+                fit = fit_of(r, r.ask("fit", **wanted), out)
+                self.path_, self.audit_, self.warnings_ = None, fit.get("audit"), fit.warnings
+                self.criterion_ = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
+                self.risk_, self.risk_stderr_ = fit.get(self.criterion_), fit.get(f"{self.criterion_}_stderr")
+        self.fit_, self.coef_ = fit, fit.b
+        self.intercept_ = float(fit.arrays.get("intercept", 0.0))
+        for key, name in (("lambda", "lambda_"), ("lambda2", "lambda2_"), ("df", "df_")):
+            if fit.get(key) is not None:
+                setattr(self, name, float(fit[key]))
+        self.n_iter_ = max(1, fit["solver"]["iterations"])
+        tell(self.warnings_)
+        return self
+
+    def _linear(self, X):
+        check_is_fitted(self)
+        return self._validated(X) @ self.coef_ + self.intercept_
+
+
+class _Numbers(RegressorMixin, _Regression):
+    """A regression of numbers."""
+
+    def predict(self, X):
+        """X coef_ + intercept_."""
+        return self._linear(X)
+
+
+_SHARED = """
+    Parameters
+    ----------
+    lam : the weight lambda: None chooses it; a number, a multiple such as "0.1max" of the smallest weight with no
+        coefficients, or a grid "0.01max:max:40" to choose from.
+    criterion : what is minimized: "auto" (SURE where sigma2 is given, GCV where it is not, leave-one-out for losses
+        that are not squared), "sure", "gcv", "alo", "cv", "aic" or "bic".
+    rule : "min", or "1se" for the simplest model that cannot be told from the minimum.
+    sigma2 : the variance of the noise, "auto" to estimate it, None where it is not known.
+    fit_intercept, standardize : an unpenalized intercept; penalize coefficients of columns with standard deviation 1.
+    options : a dict of further options of `surepipe run`, such as {"tol": 1e-8}.
+
+    Attributes
+    ----------
+    coef_, intercept_ : in the units of the columns.
+    lambda_ : the weight, of the loss 1/2 ||X b - y||^2: scikit-learn's alpha is lambda_ / len(y).
+    risk_, risk_stderr_, criterion_ : the criterion at the weight, its standard error, and its name.
+    df_ : degrees of freedom. path_ : the `Path`, None where lam is a number; fit_ : the `Fit`.
+    audit_ : fits without some observations beside what the criterion says of them, where they were made.
+    warnings_ : what to doubt, a list of {"code", "text"}. feature_names_in_, n_features_in_ : of X.
+    """
+
+
+class Lasso(_Numbers):
+    __doc__ = "1/2 ||X b - y||^2 + lambda ||b||_1, with the lambda of least estimated risk.\n" + _SHARED
+    _problem = "lasso"
+
+    def __init__(self, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True, standardize=True,
+                 options=None):
+        self.lam, self.criterion, self.rule, self.sigma2 = lam, criterion, rule, sigma2
+        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+
+class ElasticNet(_Numbers):
+    __doc__ = ("1/2 ||X b - y||^2 + lambda ||b||_1 + lambda2/2 ||b||^2, with the weights of least estimated risk.\n"
+               + _SHARED + "\n    lam2 is the weight lambda2, as lam; None chooses it among six values.\n")
+    _problem = "elastic-net"
+
+    def __init__(self, lam=None, lam2=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True,
+                 standardize=True, options=None):
+        self.lam, self.lam2, self.criterion, self.rule, self.sigma2 = lam, lam2, criterion, rule, sigma2
+        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+    def _grids(self, X):
+        scale = _squares(X, self.standardize) / X.shape[1]  # a column's sum of squares
+        lam2 = f"{1e-3 * scale!r}:{scale!r}:6" if self.lam2 is None else self.lam2
+        return {"lam": "0.001max:max:20" if self.lam is None else self.lam, "lam2": lam2}
+
+
+class Ridge(_Numbers):
+    __doc__ = "1/2 ||X b - y||^2 + lambda/2 ||b||^2, with the lambda of least estimated risk.\n" + _SHARED
+    _problem = "ridge"
+
+    def __init__(self, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True, standardize=True,
+                 options=None):
+        self.lam, self.criterion, self.rule, self.sigma2 = lam, criterion, rule, sigma2
+        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+    def _grids(self, X):
+        if self.lam is not None:
+            return {"lam": self.lam}
+        most = _squares(X, self.standardize)  # at least the largest eigenvalue of X* X
+        return {"lam": f"{1e-6 * most!r}:{10 * most!r}:30"}
+
+
+class GroupLasso(_Numbers):
+    __doc__ = ("1/2 ||X b - y||^2 + lambda sum_g sqrt(|g|) ||b_g||, with the lambda of least estimated risk.\n"
+               + _SHARED + "\n    groups are the labels of the columns; None has each column for itself.\n")
+    _problem = "group-lasso"
+
+    def __init__(self, groups=None, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True,
+                 standardize=True, options=None):
+        self.groups, self.lam, self.criterion, self.rule, self.sigma2 = groups, lam, criterion, rule, sigma2
+        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+    def _arrays(self, X):
+        if self.groups is None:
+            return {"groups": np.arange(X.shape[1])}
+        labels = np.unique(np.asarray(self.groups), return_inverse=True)[1]
+        if labels.shape != (X.shape[1],):
+            raise ValueError(f"groups has {labels.size} labels, expected one for each of the {X.shape[1]} columns")
+        return {"groups": labels}
+
+
+class Poisson(_Numbers):
+    __doc__ = ("Counts: exp(z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of the "
+               'problem "ridge" or "elastic-net" with lam2.\n' + _SHARED)
+    _loss = "poisson"
+
+    def __init__(self, lam=None, *, penalty="lasso", lam2=None, criterion="auto", rule="min", fit_intercept=True,
+                 standardize=True, options=None):
+        self.lam, self.penalty, self.lam2, self.criterion, self.rule = lam, penalty, lam2, criterion, rule
+        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+    sigma2 = None
+    _problem = property(lambda self: self.penalty)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _more_tags(self):
+        return {"requires_positive_y": True}
+
+    def _grids(self, X):
+        return _penalized(self, X)
+
+    def predict(self, X):
+        """The expected counts, exp(X coef_ + intercept_)."""
+        return np.exp(self._linear(X))
+
+
+class Logistic(ClassifierMixin, _Regression):
+    __doc__ = ("Two classes: log(1 + exp z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one "
+               'of the problem "ridge" or "elastic-net" with lam2.\n' + _SHARED
+               + "\n    classes_ : the second is y = 1.\n")
+    _loss = "logistic"
+
+    def __init__(self, lam=None, *, penalty="lasso", lam2=None, criterion="auto", rule="min", fit_intercept=True,
+                 standardize=True, options=None):
+        self.lam, self.penalty, self.lam2, self.criterion, self.rule = lam, penalty, lam2, criterion, rule
+        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+    sigma2 = None
+    _problem = property(lambda self: self.penalty)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _more_tags(self):
+        return {"binary_only": True}
+
+    def _grids(self, X):
+        return _penalized(self, X)
+
+    def fit(self, X, y):
+        """Fits to X (d x p) and two classes y (d)."""
+        y = column_or_1d(_required(self, y), warn=True)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        X, codes = self._validated(X, codes)
+        if len(classes) != 2:
+            few = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
+            raise ValueError(f"Only binary classification is supported: y has {few}, expected 2 classes")
+        self.classes_ = classes
+        return self._fit(X, codes)
+
+    def decision_function(self, X):
+        """The linear predictor, X coef_ + intercept_."""
+        return self._linear(X)
+
+    def predict_proba(self, X):
+        """The probabilities of both classes, d x 2."""
+        p = 0.5 * (1 + np.tanh(0.5 * self._linear(X)))
+        return np.column_stack([1 - p, p])
+
+    def predict(self, X):
+        """The class of greater probability."""
+        positive = self._linear(X) > 0
+        return self.classes_[positive.astype(int)]
+
+
+def _required(e, y):
+    if y is None:
+        raise ValueError(f"{type(e).__name__} requires y to be passed, but the target y is None")
+    return y
+
+
+def _penalized(e, X):
+    """The grids of the penalty of an estimator with a loss of its own."""
+    if e.penalty == "ridge":
+        most = _squares(X, e.standardize)
+        return {"lam": f"{1e-6 * most!r}:{most!r}:25" if e.lam is None else e.lam}
+    return {"lam": "0.001max:max:30" if e.lam is None else e.lam, **({} if e.lam2 is None else {"lam2": e.lam2})}
+
+
+def _squares(X, standardize):
+    """The sum of squares of the entries of X with centered, or standardized, columns."""
+    if standardize:
+        return float(X.shape[0] * X.shape[1])
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    total = X.multiply(X).sum() if hasattr(X, "multiply") else np.einsum("ij,ij->", X, X)
+    return max(float(total - X.shape[0] * mean @ mean), np.finfo(float).tiny)

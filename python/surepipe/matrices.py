@@ -1,0 +1,97 @@
+"""Matrices of low rank: completions, and outliers beside them."""
+
+import numpy as np
+
+from ._api import WANTED, sweep, run
+
+try:
+    from sklearn.base import BaseEstimator
+except ImportError:
+    BaseEstimator = object
+
+
+class _Matrix(BaseEstimator):
+    """What both have: a problem, a fit, and what is known of it."""
+
+    def _found(self, problem, Y, grids, **options):
+        options = {k: v for k, v in {**options, **grids, "sigma2": self.sigma2, **(self.options or {})}.items()
+                   if v is not None}
+        if any(isinstance(w, str) and ":" in w for w in grids.values()):
+            criterion = None if self.criterion == "auto" else self.criterion
+            self.path_ = sweep(problem, data=Y, criterion=criterion, **options)
+            fit, self.criterion_ = self.path_.fit, self.path_.criterion
+            self.risk_, self.risk_stderr_ = self.path_.value, self.path_.stderr
+            self.warnings_, self.audit_ = self.path_.warnings, self.path_.summary.get("audit")
+        else:
+            fit = run(problem, data=Y, **{k: v for k, v in options.items() if k not in WANTED})
+            self.path_, self.warnings_, self.audit_ = None, fit.warnings, fit.get("audit")
+            self.criterion_ = next((c for c in ("sure", "alo", "gcv") if fit.get(c) is not None), None)
+            self.risk_, self.risk_stderr_ = fit.get(self.criterion_), fit.get(f"{self.criterion_}_stderr")
+        self.fit_, self.lambda_, self.df_ = fit, float(fit["lambda"]), float(fit["df"])
+        return fit
+
+
+def _numbers(Y):
+    Y = np.array(Y, dtype=float)
+    if Y.ndim != 2:
+        raise ValueError(f"the matrix has {Y.ndim} axes, expected 2")
+    return Y
+
+
+class MatrixCompletion(_Matrix):
+    """The missing entries (NaN) of a matrix: 1/2 sum over the others of (B_ij - y_ij)^2 + lambda ||B||_*, with
+    unpenalized effects of rows and columns.
+
+    lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
+    completed_ is the matrix with its gaps filled, estimate_ the estimate of all entries; lambda_, risk_, risk_stderr_,
+    df_, path_, fit_, audit_ and warnings_ are as of the regressions.
+    """
+
+    def __init__(self, lam=None, *, effects=("rows", "cols"), criterion="auto", sigma2=None, options=None):
+        self.lam, self.effects, self.criterion, self.sigma2, self.options = lam, effects, criterion, sigma2, options
+
+    def fit(self, X, y=None):
+        Y = _numbers(X)
+        if not np.isnan(Y).any():
+            raise ValueError("no entry is NaN: there is nothing to complete")
+        grids = {"lam": "0.02max:max:20" if self.lam is None else self.lam}
+        fit = self._found("matrix-completion", Y, grids, effects=list(self.effects) or None)
+        a = fit.arrays
+        if "b" not in a:
+            raise ValueError("the matrix has more than 16 million entries: take surepipe run --out and predict")
+        self.estimate_ = (a["b"] + a.get("effects_mean", 0.0) + a.get("effects_rows", np.zeros(1))[:, None]
+                          + a.get("effects_cols", np.zeros(1))[None, :])
+        self.completed_ = np.where(np.isnan(Y), self.estimate_, Y)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """The matrix with its gaps filled; of a data frame a data frame."""
+        completed = self.fit(X).completed_
+        if hasattr(X, "columns"):
+            return type(X)(completed, index=X.index, columns=X.columns)
+        return completed
+
+
+class RobustPCA(_Matrix):
+    """A matrix of low rank and sparse outliers: 1/2 ||L + S - y||^2 + lambda ||L||_* + gamma ||S||_1.
+
+    lam and gamma are the weights, grids, or None to choose both by the criterion (GCV, or SURE where sigma2 is given).
+    low_rank_ and sparse_ are the parts; lambda_, gamma_, risk_, risk_stderr_, df_, path_, fit_ and warnings_ are as of
+    the regressions. The criterion is about the sum L + S, not about the split.
+    """
+
+    def __init__(self, lam=None, gamma=None, *, criterion="auto", sigma2=None, options=None):
+        self.lam, self.gamma, self.criterion, self.sigma2, self.options = lam, gamma, criterion, sigma2, options
+
+    def fit(self, X, y=None):
+        grids = {"lam": "0.05max:max:8" if self.lam is None else self.lam,
+                 "gamma": "0.05max:max:8" if self.gamma is None else self.gamma}
+        more = {"refine": 0} if any(isinstance(g, str) and ":" in g for g in grids.values()) else {}
+        fit = self._found("robust-pca", _numbers(X), grids, **more)
+        self.gamma_ = float(fit["gamma"])
+        self.low_rank_, self.sparse_ = fit.b
+        return self
+
+    def fit_transform(self, X, y=None):
+        """The part of low rank."""
+        return self.fit(X).low_rank_

@@ -1,0 +1,86 @@
+"""Matrices, images, series and sequences: arrays in, arrays out, nearer to the truth."""
+
+import numpy as np
+import pytest
+
+import surepipe
+
+rng = np.random.default_rng(3)
+LOW = rng.normal(size=(50, 2)) @ rng.normal(size=(2, 30)) + 5 + rng.normal(size=(50, 1))
+
+
+def error(a, b):
+    return np.mean((a - b) ** 2)
+
+
+def test_a_completion_fills_gaps():
+    Y = LOW + 0.3 * rng.normal(size=LOW.shape)
+    gaps = rng.random(Y.shape) < 0.3
+    Y[gaps] = np.nan
+    e = surepipe.MatrixCompletion().fit(Y)
+    assert (e.completed_[~gaps] == Y[~gaps]).all() and error(e.estimate_[gaps], LOW[gaps]) < 0.2
+    np.testing.assert_allclose(e.estimate_.ravel()[e.fit_.arrays["indices"]], e.fit_.mu_hat, rtol=1e-9)
+    assert e.criterion_ == "alo" and e.risk_ == pytest.approx(error(e.estimate_[gaps], LOW[gaps]) + 0.09, rel=0.5)
+    fixed = surepipe.MatrixCompletion(e.lambda_, effects=()).fit(Y)
+    assert fixed.path_ is None and fixed.fit_.get("effects") is None
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(Y, columns=[f"c{j}" for j in range(30)])
+    assert list(surepipe.MatrixCompletion(5.0).fit_transform(frame).columns) == list(frame.columns)
+    with pytest.raises(ValueError, match="nothing to complete"):
+        surepipe.MatrixCompletion().fit(LOW)
+
+
+def test_robust_pca_finds_outliers():
+    low = 10 * np.outer(rng.normal(size=30), rng.normal(size=25))
+    bad = rng.random(low.shape) < 0.05
+    e = surepipe.RobustPCA(lam=3.0, gamma=1.0).fit(low + 20 * bad + 0.1 * rng.normal(size=low.shape))
+    assert (e.sparse_[bad] > 10).all() and error(e.low_rank_, low) < 1
+    chosen = surepipe.RobustPCA(lam="0.05max:0.5max:3", gamma=1.0, sigma2=0.01).fit(low + 20 * bad)
+    assert chosen.criterion_ == "sure" and len(chosen.path_.points) == 3 and chosen.gamma_ == 1
+
+
+@pytest.mark.parametrize("denoise", [surepipe.denoise_wavelet, surepipe.denoise_tv])
+def test_images_are_denoised_in_their_own_units(denoise):
+    clean = np.zeros((32, 24))
+    clean[8:24, 6:18] = 200
+    noisy = clean + 20 * rng.normal(size=clean.shape)
+    image, found = denoise(noisy, full=True)
+    assert image.shape == clean.shape and error(image, clean) < 0.4 * error(noisy, clean)
+    fit = found.fit if isinstance(found, surepipe.Path) else found
+    assert fit["sigma2"] == pytest.approx(400, rel=0.5) and fit["sure"] is not None
+    scaled = denoise(noisy.clip(0, 255).astype(np.uint8), sigma2=400.0)
+    assert scaled.max() > 100  # small integers are numbers, not photographs
+    weight = {"lam": 20.0} if denoise is surepipe.denoise_tv else {}
+    assert denoise(np.stack([noisy] * 3, axis=2), sigma2=400.0, **weight).shape == (32, 24, 3)
+
+
+def test_a_large_image_of_small_integers_is_not_scaled():
+    noisy = (100 + 10 * rng.normal(size=(1100, 1000))).astype(np.uint8)
+    assert surepipe.sigma2(noisy)["sigma2"] == pytest.approx(100, rel=0.2)
+
+
+def test_trends_with_gaps():
+    t = np.linspace(0, 1, 200)
+    clean = np.sin(6 * t)
+    y = clean + 0.2 * rng.normal(size=200)
+    trend, path = surepipe.smooth_trend(y, full=True)
+    assert error(trend, clean) < 0.2 * error(y, clean) and path.criterion == "alo"
+    y[50:60] = np.nan
+    trend = surepipe.smooth_trend(y)
+    assert trend.shape == (200,) and error(trend, clean) < 0.01
+    at = np.sort(rng.random(200))
+    uneven = surepipe.smooth_trend(np.sin(6 * at) + 0.2 * rng.normal(size=200), at=at)
+    assert error(uneven, np.sin(6 * at)) < 0.01
+    steps = np.repeat([0.0, 3.0, 1.0], 50)
+    found = surepipe.smooth_trend(steps + 0.3 * rng.normal(size=150), method="tv1d", sigma2=0.09)
+    assert error(found, steps) < 0.03
+
+
+def test_series_of_images_are_denoised():
+    clean = (rng.normal(size=(12 * 12 * 6, 2)) @ rng.normal(size=(2, 30))).reshape(12, 12, 6, 30) + 10
+    noisy = clean + 0.5 * rng.normal(size=clean.shape)
+    series, maps, numbers = surepipe.denoise_dwi(noisy, full=True)
+    assert series.shape == clean.shape and error(series, clean) < 0.2 * error(noisy, clean)
+    assert numbers["sigma"]["mean"] == pytest.approx(0.5, rel=0.1) and maps["df"].shape == clean.shape[:3]
+    first = surepipe.denoise_dwi(np.moveaxis(noisy, -1, 0), volumes_last=False, sigma=0.5)
+    assert first.shape == (30, 12, 12, 6)

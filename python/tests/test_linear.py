@@ -1,0 +1,131 @@
+"""The regressions keep scikit-learn's contract, and give the command's digits."""
+
+import json
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LassoCV, PoissonRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import surepipe
+from surepipe.linear import ElasticNet, GroupLasso, Lasso, Logistic, Poisson, Ridge
+
+ALL = [Lasso(), ElasticNet(), Ridge(), GroupLasso(), Logistic(), Poisson()]
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(ALL)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    return load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+
+
+def test_lasso_at_a_weight_is_scikit_learns(diabetes):
+    X, y = diabetes
+    from sklearn.linear_model import Lasso as Referee
+    Z = StandardScaler().fit(X)
+    ours = Lasso(300.0).fit(X, y)
+    theirs = Referee(alpha=300.0 / len(y), tol=1e-10, max_iter=100000).fit(Z.transform(X), y)
+    np.testing.assert_allclose(ours.coef_ * Z.scale_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(Z.transform(X)), rtol=1e-6)
+
+
+def test_poisson_and_logistic_at_a_weight_are_scikit_learns():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 4))
+    counts = rng.poisson(np.exp(0.3 * X[:, 0] + 1))
+    ours = Poisson(10.0, penalty="ridge", standardize=False).fit(X, counts)
+    theirs = PoissonRegressor(alpha=10.0 / 200, tol=1e-10, max_iter=1000).fit(X, counts)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
+    from sklearn.linear_model import LogisticRegression
+    yes = np.where(counts > 2, "many", "few")
+    ours = Logistic(5.0, penalty="ridge", standardize=False).fit(X, yes)
+    theirs = LogisticRegression(C=1 / 5.0, solver="newton-cholesky", tol=1e-10, max_iter=1000).fit(X, yes)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+    assert list(ours.classes_) == ["few", "many"] and (ours.predict(X) == theirs.predict(X)).all()
+
+
+def test_the_weight_is_chosen_as_well_as_by_cross_validation(diabetes):
+    X, y = diabetes
+    ours = cross_val_score(Lasso(), X, y, cv=5, scoring="neg_mean_squared_error").mean()
+    theirs = cross_val_score(make_pipeline(StandardScaler(), LassoCV()), X, y, cv=5,
+                             scoring="neg_mean_squared_error").mean()
+    assert ours > 1.01 * theirs  # both are negative
+
+
+def test_a_fit_says_what_it_knows(diabetes):
+    X, y = diabetes
+    e = Lasso(sigma2="auto").fit(X, y)
+    assert e.criterion_ == "sure" and e.risk_stderr_ > 0 and list(e.feature_names_in_) == list(X.columns)
+    assert e.lambda_ == e.path_.chosen["lambda"] and e.df_ == e.fit_["df"]
+    assert e.risk_ == min(e.path_.column("sure"))
+    assert {w["code"] for w in e.warnings_} >= {"relative-weight"}
+    simple = Lasso(sigma2="auto", rule="1se").fit(X, y)
+    assert simple.df_ <= e.df_ and simple.lambda_ >= e.lambda_
+    fixed = Lasso(e.lambda_).fit(X, y)
+    assert fixed.path_ is None and fixed.risk_ == pytest.approx(fixed.fit_["gcv"])
+    np.testing.assert_allclose(fixed.coef_, e.coef_, rtol=1e-6)
+
+
+def test_clones_pickles_pipelines_and_searches(diabetes):
+    X, y = diabetes
+    e = Lasso("0.2max")
+    assert clone(e).get_params() == e.get_params()
+    again = pickle.loads(pickle.dumps(e.fit(X, y)))
+    assert (again.predict(X) == e.predict(X)).all()
+    pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), Lasso())
+    search = GridSearchCV(pipe, {"lasso__rule": ["min", "1se"], "lasso__criterion": ["gcv", "alo"]}, cv=3, n_jobs=2)
+    assert 0.3 < search.fit(X.to_numpy(), y).best_score_ < 0.7
+
+
+def test_sparse_columns_give_the_dense_fit():
+    sparse = pytest.importorskip("scipy.sparse")
+    X = sparse.random(100, 30, 0.2, random_state=1, format="csr")
+    y = X @ np.arange(30.0) + np.random.default_rng(1).normal(size=100)
+    dense, ours = Lasso(5.0).fit(X.toarray(), y), Lasso(5.0).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.predict(X), dense.predict(X.toarray()), atol=1e-6)
+
+
+def test_groups_go_together(diabetes):
+    X, y = diabetes
+    groups = ["a", "a", "b", "b", "c", "c", "c", "c", "c", "c"]
+    e = GroupLasso(groups).fit(X, y)
+    for g in "abc":
+        part = e.coef_[np.array(groups) == g]
+        assert (part == 0).all() or (part != 0).all()
+    with pytest.raises(ValueError, match="groups has 2 labels, expected one for each of the 10 columns"):
+        GroupLasso([1, 2]).fit(X, y)
+
+
+def test_bad_parameters_are_named(diabetes):
+    X, y = diabetes
+    with pytest.raises(surepipe.InputError, match="criterion"):
+        Lasso(criterion="magic").fit(X, y)
+    with pytest.raises(surepipe.InputError, match="rule"):
+        Lasso(rule="2se").fit(X, y)
+    with pytest.raises(surepipe.InputError):
+        Lasso("0.1min").fit(X, y)
+    with pytest.raises(ValueError, match="binary"):
+        Logistic().fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(surepipe.InputError):
+        Poisson().fit(X, -y)
+
+
+def test_a_classifier_of_a_real_table():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    assert cross_val_score(Logistic(), X, y, cv=3).mean() > 0.96
