@@ -29,8 +29,8 @@ func (r *Request) correlate(data *problems.Data) error {
 		return study.Bad(err)
 	}
 	if slow := e.RelStdErr > mostRelStdErr || e.Rho+2*e.RhoStdErr > mostRho; slow {
-		r.note(study.NewNote(warning.SlowNoise, "the noise is so slow, with a correlation of %.2f ± %.2g of neighbours "+
-			"and a variance known to %.0f%%, that it cannot be told well from a trend", e.Rho, e.RhoStdErr,
+		r.note(study.NewNote(warning.SlowNoise, "the noise is so slow, with a correlation of %.2f ± %.2g of "+
+			"neighbours and a variance known to %.0f%%, that it cannot be told well from a trend", e.Rho, e.RhoStdErr,
 			100*e.RelStdErr))
 	}
 	r.noise = pipeline.Autoregression{Rho: e.Rho, RhoStdErr: e.RhoStdErr}
@@ -45,6 +45,6 @@ func (r *Request) checkSequence(j *study.Estimator) error {
 	if r.Correlation == "" || linops.StructureOf(j.Problem.Solve().A).Identity {
 		return nil
 	}
-	return study.Errorf("--noise %s is for a sequence without gaps that is observed itself, and the operator of %s is not "+
-		"the identity", r.Correlation, j.Problem.Name)
+	return study.Errorf("--noise %s is for a sequence without gaps that is observed itself, and the operator of %s "+
+		"is not the identity", r.Correlation, j.Problem.Name)
 }

@@ -35,7 +35,7 @@ type Request struct {
 	Own     *problems.Own
 	// Sigma2 is the variance of the noise, 0 where it is estimated, that of the data, or not known.
 	Sigma2 float64
-	// Correlation is "ar1" for noise that is correlated along y, whose correlation Open estimates, and "" for white noise.
+	// Correlation is "ar1" for noise that is correlated along y, whose correlation Open estimates; "" for white noise.
 	Correlation string
 	// Free says that weights may be left open, for a sweep.
 	Free bool
