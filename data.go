@@ -17,6 +17,14 @@ import (
 type Data struct {
 	files            fs.FS
 	data, x, y, d, m string
+	na               []string
+}
+
+// Missing are the data with texts that stand for missing values of a table, for [Fit.Predict]: by default those of the
+// fit. [Table].NA are those of [Open].
+func (d Data) Missing(na ...string) Data {
+	d.na = na
+	return d
 }
 
 // Read takes what a reader holds, until its end, for a file of the name: its extension says what it is where the
