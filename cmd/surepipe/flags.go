@@ -240,8 +240,8 @@ func (e *estimation) weightFlags() []cli.Flag {
 			"file's)"},
 		{Name: "noise", To: &e.Correlation,
 			Brief: "ar1: the noise of a sequence is autoregressive (help data)",
-			Usage: "ar1: the noise of a sequence is autoregressive; its correlation and sigma2 are estimated beside a " +
-				"trend, and SURE takes its covariance", Values: []string{"ar1"}},
+			Usage: "ar1: the noise of a sequence is autoregressive; its correlation and sigma2 are estimated beside " +
+				"a trend, and SURE takes its covariance", Values: []string{"ar1"}},
 		{Name: "sigma2", To: sigma2Value{e.Request},
 			Brief: "variance of the noise, auto, or how to estimate it (help data)",
 			Usage: "variance of the noise in each coordinate of y, or auto " +
