@@ -90,7 +90,7 @@ func TestSUREWithCorrelatedNoiseIsUnbiased(t *testing.T) {
 		if math.Abs(mean) > 3*bar {
 			t.Errorf("%+v: SURE is off by %.3g ± %.2g", c, mean, bar)
 		}
-		if m := stat.Mean(white, nil); math.Abs(m) < 10*bar {
+		if m := stat.Mean(white, nil); math.Abs(m) < 5*bar {
 			t.Errorf("%+v: without the covariance it is off by %.3g ± %.2g", c, m, bar)
 		}
 		if ratio := math.Sqrt(bars / squares); ratio < 0.85 || ratio > 1.25 {
