@@ -112,7 +112,7 @@ func (l SweepLine) Minimum() SweepMinimum {
 // Terms are the numbers from which the risk was computed.
 func (l Result) Terms() risk.Terms {
 	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: valueOr(l.Residual), Divergence: l.Divergence,
-		Frobenius2: l.JacobianFro2}
+		Correlated: l.Correlated, Frobenius2: l.JacobianFro2}
 }
 
 // Look is what a page shows of a fit besides its numbers, small enough for a line of a file.
