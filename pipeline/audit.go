@@ -155,6 +155,9 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Units < 2 || math.IsNaN(a.Bars) { // there is no error to measure a difference by
+		return all, nil
+	}
 	if f.Groups != nil {
 		a.By = "groups"
 	} else if f.Blocks > 0 {

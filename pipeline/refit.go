@@ -26,7 +26,9 @@ type refit struct {
 	split folds.Split
 	// failed is how many of its fits have not converged.
 	failed int
-	free   func()
+	// fills says that the fit is to all observations, with those that are left out filled in.
+	fills bool
+	free  func()
 }
 
 // mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
@@ -129,8 +131,8 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	r.on = &instance{sweep: sub, f: f}
 	base, release, err := r.on.solver(ctx, s.weights(0))
 	asked := s.o.Audit == AlwaysAudit || s.o.Criterion.Rule().Refits
-	if err != nil && asked && ctx.Err() == nil && f.Method == nil { // it may be much slower
-		base, release, err = r.byDefault(ctx, s.weights(0))
+	if err != nil && asked && ctx.Err() == nil && f.Method == nil {
+		base, release, err = r.otherwise(ctx, s.weights(0))
 	}
 	if err != nil {
 		return nil, err
@@ -139,9 +141,14 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	return r, nil
 }
 
-// byDefault is the default solver of the kept problem, for one whose own needs all observations: A*A = c I, for
-// example.
-func (r *refit) byDefault(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
+// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I they are filled in
+// ([refit.fillIn]); else the default solver of the kept problem, which may be much slower, takes its place.
+func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
+	if whole := r.of.f.Problem; whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil &&
+		whole.Origin == nil {
+		r.fills, r.on.f.Problem, r.on.y = true, whole, r.of.y
+		return r.on.solver(ctx, weights)
+	}
 	reg, err := r.on.f.Regularizer(weights)
 	if err != nil {
 		return nil, nil, err
@@ -176,6 +183,9 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 			}
 		}
 		return mu, held{}, err
+	}
+	if r.fills {
+		return r.fillIn(ctx, weights, from)
 	}
 	solver, release, err := r.on.at(ctx, weights, from)
 	if err != nil {
