@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 
 	"surepipe/linops"
 	"surepipe/risk"
@@ -121,8 +122,9 @@ func (s *sweep) audits(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 }
 
 func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
-	n := s.auditFits()
-	if n == 0 || s.validated != nil {
+	// Folds of single observations say of a sequence what leave-one-out says.
+	n, single := s.auditFits(), s.validated != nil && s.o.Folds.Blocks == 0 && !s.o.Folds.Time
+	if n == 0 && !single {
 		return nil, nil
 	}
 	criterion, says := s.said(p)
@@ -131,9 +133,12 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	}
 	d := len(s.y)
 	f := s.o.Folds
-	identity := s.f.Problem.A != nil && linops.StructureOf(s.f.Problem.A).Identity
+	identity := linops.StructureOf(s.f.Problem.A).Identity
+	// A sequence with gaps: what is picked stands in order, and the regularizer behind differences.
+	places, picks := linops.Picks(s.f.Problem.A)
+	inOrder := identity || picks && s.f.Problem.K != nil && slices.IsSorted(places)
 	var all []*Audit
-	if identity && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+	if inOrder && s.o.Audit != NoAudit && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
 		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
 		if runs.Check(d) == nil {
 			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
@@ -144,7 +149,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 			all = append(all, a)
 		}
 	}
-	if identity && s.o.Audit != AlwaysAudit {
+	if s.validated != nil || inOrder && s.o.Audit != AlwaysAudit {
 		return all, nil // single observations are exact, or nearly so
 	}
 	splits := f.Samples(d, auditShare, n)
@@ -155,8 +160,8 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Units < 2 || math.IsNaN(a.Bars) { // there is no error to measure a difference by
-		return all, nil
+	if a.Units < 2 || math.IsNaN(a.Bars) {
+		return all, nil // one group, or one block, has no bar
 	}
 	if f.Groups != nil {
 		a.By = "groups"

@@ -39,6 +39,8 @@ type Settings struct {
 	ALO bool
 	// Together are the observations that leave-group-out leaves out together.
 	Together Together
+	// Noise says how the noise is correlated.
+	Noise Autoregression
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing

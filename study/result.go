@@ -38,6 +38,8 @@ type Result struct {
 	CoefficientsResult
 	ProjectedResult
 	StorageResult
+	// Correlated has the terms of SURE for correlated noise, absent for white noise.
+	Correlated *risk.Correlated `json:"correlated,omitempty"`
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
 	Divergence       float64  `json:"divergence"`
@@ -126,6 +128,9 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	bar := risk.StdErr
 	if r.Sigma2RelStdErr != nil {
 		bar = math.Hypot(bar, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
+	}
+	if r.Correlated = risk.Correlated; r.Correlated != nil {
+		bar = math.Hypot(bar, risk.Terms().StdErrOfTrace(math.Hypot(r.Correlated.ByRho, r.Correlated.TraceErr)))
 	}
 	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = Defined(risk.SURE), Defined(bar), Defined(risk.SURE/float64(r.D))
 	r.CriteriaResult, r.Texts = criteriaOf(risk), textsOf(risk)

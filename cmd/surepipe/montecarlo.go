@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"surepipe/study"
 	"surepipe/study/draw"
 	"surepipe/study/load"
+	"surepipe/study/page"
 	"surepipe/study/request"
 )
 
@@ -29,6 +31,7 @@ type monteCarloCommand struct {
 	jsonl, shard   string
 	resume         bool
 	figures        draw.MonteCarlo
+	page           pageFlag
 }
 
 // monteCarloHelp is the command's help.
@@ -93,10 +96,12 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
 		Long:    monteCarloHelp + dataHelp() + "\n" + execMonteCarloHelp,
-		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 --lambda 0.05 --samples 20
+		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 \
+      --lambda 0.05 --samples 20
   surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
   surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4
-  surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl --resume --plot mc.png --running mean.png
+  surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl \
+      --resume --plot mc.png --running mean.png
   surepipe mc --problem svt --y frames.npy --sigma2 4 --lambda 30 --first 1000 --samples 50
   produce | surepipe mc --problem svt --y - --sigma2 4 --lambda 30`,
 		Args: cli.NoArgs,
@@ -115,13 +120,17 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "also write the lines to this `file`", Role: cli.Writes,
 			Extensions: []string{"jsonl"}},
 		cli.Flag{Name: "resume", To: &f.resume, Usage: "continue the run in the --jsonl file, if the file exists"},
-		cli.Flag{Name: "shard", To: &f.shard, Usage: "compute one part of the samples, `i/n`, auto or auto/n, to a " +
-			"file of its own (see surepipe merge --help)"},
-		cli.Flag{Name: "plot", To: &f.figures.Histogram, Usage: "draw the histogram of SURE to this .png, .svg or " +
-			".pdf `file`", Role: cli.Writes, Extensions: draw.Formats()},
+		cli.Flag{Name: "shard", To: &f.shard,
+			Brief: "compute a part of the samples: i/n, auto or auto/n (merge --help)",
+			Usage: "compute one part of the samples, `i/n`, auto or auto/n, to a " +
+				"file of its own (see surepipe merge --help)"},
+		cli.Flag{Name: "plot", To: &f.figures.Histogram, Brief: "draw the histogram of SURE: .png, .svg, .pdf",
+			Usage: "draw the histogram of SURE to this .png, .svg or " +
+				".pdf `file`", Role: cli.Writes, Extensions: draw.Formats()},
 		cli.Flag{Name: "running", To: &f.figures.Running, Usage: "draw the running mean of SURE - loss, or of SURE, " +
 			"to this `file`", Role: cli.Writes, Extensions: draw.Formats()})
-	cmd.SetUsageFunc(cli.OwnFlagsFirst)
+	f.page.register(cmd, "")
+	cli.FlagsFirst(cmd, topics(), monteCarloHelp)
 	return cmd
 }
 
@@ -162,6 +171,9 @@ func (f *monteCarloCommand) check() error {
 	if l := f.LossOf(); !l.Squared() && f.figures.Wanted() {
 		return study.Errorf("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s",
 			l.Name)
+	}
+	if err := f.page.check(); err != nil {
+		return err
 	}
 	return checkFigures(f.figures)
 }
@@ -253,13 +265,13 @@ func (f *monteCarloCommand) run() error {
 		return err
 	}
 	r.Tally.Warnings = slices.Concat(r.Tally.Notes, doubts)
-	return f.sumUp(f.cmd, r.Tally, r.Speed, f.figures, job.Problem.Name, job.Problem.D,
+	return f.sumUp(f.cmd, r.Tally, r.Speed, f.figures, f.page, job.Problem.Name, job.Problem.D,
 		cli.Origin(f.cmd, study.DataHash(rest)))
 }
 
 // sumUp prints the summary of a run as JSON, for people, and the reasons to doubt it, and draws the figures.
 func (e *estimation) sumUp(cmd *cobra.Command, t *study.Tally, speed study.Throughput, figures draw.MonteCarlo,
-	problem string, dim int, o draw.Origin) error {
+	html pageFlag, problem string, dim int, o draw.Origin) error {
 	t.Warnings = append(t.Warnings, warnings(t.Doubts())...)
 	if err := study.WriteLine(cmd.OutOrStdout(), t.Summary); err != nil {
 		return err
@@ -268,7 +280,8 @@ func (e *estimation) sumUp(cmd *cobra.Command, t *study.Tally, speed study.Throu
 		return err
 	}
 	e.print(t.Doubts())
-	if err := figures.Save(t, problem, dim, o); err != nil {
+	err := html.write(e.cmd, cmp.Or(e.Data, e.Name()), func(d *page.Document) { d.MonteCarlo(problem, t) })
+	if err = cmp.Or(figures.Save(t, problem, dim, o), err); err != nil {
 		return err
 	}
 	if t.NotConverged > 0 {

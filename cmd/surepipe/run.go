@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"surepipe"
@@ -8,17 +10,27 @@ import (
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/study"
+	"surepipe/study/page"
 )
 
 // runCommand is surepipe run.
 type runCommand struct {
 	estimation
 	outputFlags
+	page             pageFlag
 	asJSON, explain  bool
 	imageRisk, audit bool
 
 	line *bar.Line
 }
+
+// runHelp is the text of run's help.
+const runHelp = `Solves one problem, differentiates the solution, and prints Stein's unbiased
+estimate of the risk with its standard error, and what can be said without sigma2.
+
+Results go to standard output, everything else to standard error.
+
+` + exitHelp
 
 func newRun() *cobra.Command { return new(runCommand).command() }
 
@@ -27,20 +39,16 @@ func (f *runCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Estimate the risk at one y",
-		Long: `Solves one problem, differentiates the solution, and prints Stein's unbiased
-estimate of the risk with its standard error, and what can be said without sigma2.
-
-Results go to standard output, everything else to standard error.
-
-` + exitHelp + "\n\n" + dataHelp(),
+		Long:  runHelp + "\n\n" + dataHelp(),
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
   surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --sigma2 auto
-  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --coefficients --out fit.npz
+  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max \
+      --coefficients --out fit.npz
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
-  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300` + execExample,
+  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8` + execExample,
 		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
@@ -60,12 +68,17 @@ Results go to standard output, everything else to standard error.
 			"problem (method, derivative, linear systems), and why; --json always has this, as choices"})
 	cli.Bind(cmd, f.foldFlags()...)
 	f.registerPicture(cmd)
+	f.page.register(cmd, "")
+	cli.FlagsFirst(cmd, topics(), runHelp)
 	return cmd
 }
 
 // check rejects flags that are wrong for any data.
 func (f *runCommand) check() error {
 	if err := f.estimation.check(); err != nil {
+		return err
+	}
+	if err := f.page.check(); err != nil {
 		return err
 	}
 	return f.outputFlags.check(f.cmd, "")
@@ -75,7 +88,8 @@ func (f *runCommand) run() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.Keep.B = f.out != "" || f.audit || f.coefficients.wanted() || f.picture.Wanted()
+	f.Keep.B = f.out != "" || f.audit || f.coefficients.wanted() || f.picture.Wanted() ||
+		f.page.report != ""
 	f.Keep.NoMuHat = !f.Keep.B
 	f.line = bar.New(f.cmd)
 	defer f.line.Close()
@@ -118,6 +132,11 @@ func (f *runCommand) report(fit *surepipe.Fit) error {
 	if f.coefficients.print {
 		result.CoefficientsResult = c
 	}
+	err = f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) {
+		j, data := fit.Estimator().Below()
+		d.Point(study.SweepLine{Result: result, Look: page.NewLooker(j, data.Data, 1).Look(fit.Risk())})
+	})
+	unwritten = cmp.Or(unwritten, err)
 	if err := f.show(result); err != nil {
 		return err
 	}

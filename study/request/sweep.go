@@ -191,6 +191,10 @@ func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err
 				"predicting an observation that is left out", s.Criterion, l.Name, risk.ALO)
 		}
 	}
+	if r.Correlation != "" && !rule.Sigma2 && !rule.Refits {
+		return study.Errorf("--criterion %s takes the noise as independent, found --noise %s: expected %s, or %s with "+
+			"--blocks longer than the correlation", s.Criterion, r.Correlation, risk.SURE, risk.CV)
+	}
 	if rule.Sigma2 && sigma2 == 0 {
 		return study.Errorf("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the "+
 			"variance of the noise, or --sigma2 auto to estimate it, or choose another "+
