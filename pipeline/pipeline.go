@@ -119,7 +119,8 @@ type Options struct {
 	// sample belongs to.
 	Logger *slog.Logger
 
-	compare *stages.Comparing // of a sweep
+	compare   *stages.Comparing // of a sweep
+	unwatched bool              // leave-one-out is left out where it takes work
 }
 
 // Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
@@ -333,7 +334,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		settings := stages.Settings{
 			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
 			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
-			Together: p.together, Noise: p.o.Noise,
+			Unwatched: p.o.unwatched, Together: p.together, Noise: p.o.Noise,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell

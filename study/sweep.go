@@ -138,6 +138,7 @@ func (s *Sweep) RunPart(ctx context.Context, p ShardPart) (r *Swept, err error) 
 	bounds := s.Header.Chains()
 	first, end := bounds[p.First], bounds[p.First+p.N]
 	s.File.Every = syncEvery
+	s.Options.Estimate = false // who puts the parts together has no estimator for the answer
 	log, r, err := s.open(first)
 	if err != nil {
 		return r, err

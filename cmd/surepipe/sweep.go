@@ -97,6 +97,9 @@ incomplete last one, and computes what is missing. The result is the same to the
 times aside, as that of an uninterrupted sweep, for any --parallel and --probe-batch.
 Other settings or data are an error.
 
+Points are accurate enough to be compared (sure_change in a point's solver estimates what is
+missing), and the chosen one is computed once more; --tol certifies all of them.
+
 Points that have not converged, or with which --verify disagrees, are marked and make the
 exit status 3. Such a point is the minimizer only if all points are marked. A point whose
 criterion is not known, such as gcv of a fit that interpolates y, or alo where leverages are too

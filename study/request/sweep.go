@@ -105,7 +105,7 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 			"have: choose another criterion, or --rule min", s.Criterion)
 	}
 	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
-		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost}
+		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost, Estimate: !r.Given("tol")}
 	switch {
 	case !r.Given("audit"):
 		o.Audit = pipeline.CheapAudit
