@@ -51,8 +51,8 @@ divergence; the output has it. b refers to the columns of X as they are in the f
 --sigma2 auto estimates the variance of the noise, by the method that applies:
 
 ` + methodsOfSigma2() + `
-The errors of smooth-blocks and robust-low-rank include the texture, and the small outliers, that may be
-left in them. gcv-residual takes fits first, the same for run, sweep and montecarlo, at the other
+The errors of smooth-blocks and robust-low-rank include the texture, and the small outliers, that
+may be left in them. gcv-residual takes fits first, the same for run, sweep and montecarlo, at the other
 weights given; it is biased up by the squared bias of its fit over d - df.
 
 --sigma2 mad and so on force one; the output names the method. One whose assumption has no
