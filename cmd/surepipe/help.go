@@ -52,8 +52,8 @@ divergence; the output has it. b refers to the columns of X as they are in the f
 
 ` + methodsOfSigma2() + `
 The errors of smooth-blocks and robust-low-rank include the texture, and the small outliers, that
-may be left in them. gcv-residual takes fits first, the same for run, sweep and montecarlo, at the other
-weights given; it is biased up by the squared bias of its fit over d - df.
+may be left in them. gcv-residual takes fits first, the same for run, sweep and montecarlo, at the
+other weights given; it is biased up by the squared bias of its fit over d - df.
 
 --sigma2 mad and so on force one; the output names the method. One whose assumption has no
 meaning for the data is an error: mad and smooth-blocks take y for a signal, and the rows of
