@@ -74,6 +74,8 @@ type SweepOptions struct {
 	Folds folds.Folds
 	// Audit says whether the chosen point is audited: [SweepPoint].Audits.
 	Audit Auditing
+	// KeepPath yields every point with its mu_hat and b.
+	KeepPath bool
 	// Lost, if not nil, is called once for each device that fails while others go on.
 	Lost func(device string, fault error)
 	// Known are the first points, in order, of an earlier sweep with the same inputs.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type sweepCommand struct {
 	outputFlags
 	grids            request.Sweep
 	csv, jsonl, plot string
+	path             string
 	shard            string
 	asJSON, resume   bool
 
@@ -158,6 +160,9 @@ func (f *sweepCommand) command() *cobra.Command {
 		cli.Flag{Name: "resume", To: &f.resume, Usage: "continue the sweep in the --jsonl file, if the file exists"},
 		cli.Flag{Name: "shard", To: &f.shard, Usage: "compute some chains of the grid, part `i/n`, auto or auto/n, " +
 			"to a file of its own (see surepipe merge --help)"},
+		cli.Flag{Name: "path", To: &f.path, Usage: "regressions: write the coefficients at all points, with weights, " +
+			"degrees of freedom and criteria, to this `file`, .csv, or draw them: .png, .svg, .pdf", Role: cli.Writes,
+			Extensions: []string{"csv", "png", "svg", "pdf"}},
 		cli.Flag{Name: "plot", To: &f.plot, Usage: "draw the criterion, the loss and the divergence, or with two " +
 			"grids a map of the criterion, to this `file`: " +
 			"" + figureFormats(), Role: cli.Writes, Extensions: draw.Formats()})
@@ -194,6 +199,9 @@ func (f *sweepCommand) check() error {
 	if err := draw.CheckPath(f.plot); err != nil {
 		return study.Errorf("--plot: %w", err)
 	}
+	if err := f.checkPath(); err != nil {
+		return err
+	}
 	return f.outputFlags.check(f.cmd, f.shard)
 }
 
@@ -217,11 +225,34 @@ func (f *sweepCommand) open() error {
 	}
 	j := f.sweep.Estimator
 	// A signal is drawn with the curve, and in the picture.
+	if f.path != "" {
+		if f.sweep.Options.KeepPath, f.sweep.Options.KeepB = true, true; !j.Problem.Rows() {
+			f.close()
+			return study.Errorf("--path is for regressions, whose operator is a matrix of the data, found %s",
+				j.Problem.Name)
+		}
+	}
 	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
 	if err = f.checkProblem(&f.outputFlags, e); err != nil {
 		f.close()
 	}
 	return err
+}
+
+// checkPath rejects a file of coefficients that cannot be written, or that points of another run would lack.
+func (f *sweepCommand) checkPath() error {
+	switch {
+	case f.path == "":
+		return nil
+	case f.resume || f.shard != "":
+		return study.Errorf("--path needs the coefficients of all points, which --resume and --shard do not keep")
+	case filepath.Ext(f.path) == ".csv":
+		return nil
+	}
+	if err := draw.CheckPath(f.path); err != nil {
+		return study.Errorf("--path: %w, or .csv for the numbers", err)
+	}
+	return nil
 }
 
 func (f *sweepCommand) close() {
@@ -298,6 +329,14 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 	if f.plot != "" {
 		further = append(further, func() error {
 			return draw.Sweep(f.plot, r, f.Name(), f.depth.IsImage(), cli.Origin(f.cmd, r.Header.Data))
+		})
+	}
+	if f.path != "" {
+		further = append(further, func() error {
+			if filepath.Ext(f.path) == ".csv" {
+				return r.WritePath(f.path)
+			}
+			return draw.Path(f.path, r, f.Name(), cli.Origin(f.cmd, r.Header.Data))
 		})
 	}
 	if f.estimator == nil { // of lines alone
