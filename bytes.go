@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
 )
@@ -12,18 +13,10 @@ import (
 // MemoryError says that an estimate needs more memory than [Compute].Memory.
 type MemoryError = array.MemoryError
 
-// The memory of an estimate, in numbers: copies of the data, square matrices on the shorter side of the largest matrix,
-// vectors of its sides and signals, such as probes and their images. Measured peaks are below
-// (TestEstimateBytesBoundsTheMemory), often far below: it is for admission, not for accounts.
-const (
-	copiesOfData   = 4
-	squares        = 6
-	vectors        = 512
-	leastEstimated = 16 << 20
-)
-
-// EstimateBytes is about how much memory an estimate takes at most, by the sizes of its data, of which only headers are
-// read. A service admits by it; with [Compute].Memory a call that needs more ends with a [MemoryError].
+// EstimateBytes is about how much memory an estimate takes at most, with its data, by the sizes of these, of which only
+// headers are read: one to four times the measured peak (TestEstimateBytesBoundsTheMemory), and more where few columns
+// or a low rank are left at a small weight. A service admits by it; with [Compute].Memory a call that needs more ends
+// with a [MemoryError].
 func EstimateBytes(ctx context.Context, d Data, o Options) (int64, error) {
 	return call(ctx, func() (int64, error) {
 		r, err := o.request()
@@ -32,15 +25,100 @@ func EstimateBytes(ctx context.Context, d Data, o Options) (int64, error) {
 		}
 		d.of(r)
 		s, err := r.Sizes(ctx)
-		return bytesOf(s, max(o.Parallel, 1)), err
+		return o.bytes(s), err
 	}, nil)
 }
 
-// bytesOf is the estimate for data of these sizes, with so many samples in flight.
-func bytesOf(s load.Sizes, parallel int) int64 {
-	short := min(s.Rows, s.Columns)
-	flight := squares*short*short + vectors*(s.Rows+s.Columns+s.Signal) + copiesOfData*s.Numbers
-	return int64(math.Min(8*(copiesOfData*s.Numbers+flight*float64(parallel))+leastEstimated, math.MaxInt64/2))
+// sides are the sizes from which memory follows: m x n is the matrix, of at least as many rows as columns where it is
+// turned, s the shorter side, and d how many values y has.
+type sides struct{ m, n, s, d float64 }
+
+// needs are the numbers of float64 that fits take beside their data, measured (GOGC=10) on small and large ones of each
+// problem. The constants are what the smallest take, squares of the shorter side factorizations, squares of d exact
+// traces of small images, and large multiples of d images of probes.
+var needs = map[Problem]func(s sides, o *Options) float64{
+	OLS:              dense,
+	Ridge:            dense,
+	Lasso:            sparse,
+	ElasticNet:       sparse,
+	GroupLasso:       grouped,
+	FusedLasso:       grouped,
+	GeneralizedLasso: dense,
+	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(30*s.d, 80e3) + 4*s.s*s.s + 30e3 },
+	Completion: func(s sides, _ *Options) float64 { // the Schur complement of an arrow: see DESIGN 4.9
+		order := min(s.s*s.s, mostOrder)
+		eigenvectors := 0.0 // of J, where b is short
+		if p := s.m * s.n; p <= 256 {
+			eigenvectors = 30 * p * p
+		}
+		return 2.5*order*order + eigenvectors + 170*s.d + 50e3
+	},
+	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 50e3 },
+	TV1D:      func(s sides, _ *Options) float64 { return 30*s.d + 30e3 },
+	Trend:     func(s sides, _ *Options) float64 { return 240*s.d + 50e3 },
+	Whittaker: func(s sides, _ *Options) float64 { return 75*s.d + 20e3 },
+	TV2D: func(s sides, o *Options) float64 {
+		exact := 8*math.Pow(min(s.d, 450), 2) + 60e3
+		if o.Anisotropic {
+			return 70*s.d + exact
+		}
+		return 800*s.d + exact
+	},
+}
+
+// garbage is what has not been collected yet, beside what is in use.
+const garbage = 1.25
+
+// mostOrder is the largest order of a completion's exact leverages.
+const mostOrder = 4096
+
+// dense are fits that use all columns.
+func dense(s sides, _ *Options) float64 {
+	copies := 1.0
+	if s.m < s.n {
+		copies = 5
+	}
+	return copies*s.m*s.n + 13*s.s*s.s + 40*s.d + 20e3
+}
+
+// sparse are fits by some of the columns, as many as the shorter side at weights near 0.
+func sparse(s sides, o *Options) float64 {
+	return s.m*s.n + min(27*s.s*s.s, 250e3+2*o.few()*s.s*s.s) + 40*s.d + 20e3
+}
+
+// grouped are fits by some groups of columns, whose coordinates have curvature.
+func grouped(s sides, o *Options) float64 {
+	copies := 1.0
+	if s.m < s.n {
+		copies = 5
+	}
+	return copies*s.m*s.n + min(27*s.s*s.s, 250e3+3*o.few()*s.s*s.s) + 40*s.d + 20e3
+}
+
+// few is 1 where the weight leaves few columns, from a hundredth of its maximum on, and 4 where all may remain.
+func (o *Options) few() float64 {
+	if w, err := problems.ParseWeight(o.Lambda); o.Lambda != "" && (err != nil || !w.OfMax || w.Value < 0.01) {
+		return 4
+	}
+	return 1
+}
+
+// bytes is the estimate for data of these sizes.
+func (o *Options) bytes(s load.Sizes) int64 {
+	of := sides{m: s.Rows, n: s.Columns, s: min(s.Rows, s.Columns), d: s.Signal}
+	if o.Problem == Completion && s.Entries > 0 {
+		of.d = s.Entries
+	}
+	need, known := needs[o.Problem]
+	if !known { // a specification, or parts of one's own: images, or a matrix
+		need = func(s sides, o *Options) float64 { return dense(s, o) + 100*s.d + 100e3 }
+	}
+	work := need(of, o)
+	if o.Loss != "" && o.Loss != "squared" {
+		work = 1.6*work + 60*of.d + min(40*of.s*of.s, 400e3+2*of.s*of.s) + 15e3
+	}
+	work *= garbage * float64(max(o.Parallel, 1))
+	return int64(math.Min(8*(s.Numbers+s.Read+work), math.MaxInt64/2))
 }
 
 // admit refuses data that need more than the limit.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"runtime"
@@ -534,68 +535,102 @@ func TestPredictionsOfEntries(t *testing.T) {
 	}
 }
 
-// What the process holds more at most while an estimate is made is within what was said beforehand; with less
-// memory than that it is refused before it takes any.
+// What the process holds at most while an estimate is made, with its data, is a quarter to all of what was said
+// beforehand; with less memory than that it is refused before it takes any.
 func TestEstimateBytesBoundsTheMemory(t *testing.T) {
-	matrix := func(m, n int) (x *mat.Dense) {
-		x = mat.NewDense(m, n, nil)
-		for i := range m {
-			for j := range n {
-				x.Set(i, j, math.Sin(float64(i*i+7*j*j*j+3*i*j)))
-			}
-		}
-		return x
-	}
+	o := surepipe.Options{Lambda: "0.05max"}
 	for _, c := range []struct {
-		name string
-		m, n int
-		o    surepipe.Options
+		problem surepipe.Problem
+		sizes   [][2]int
+		change  func(o *surepipe.Options)
 	}{
-		{"ridge, tall", 4000, 100, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1"}},
-		{"ridge, wide", 100, 4000, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1"}},
-		{"lasso, square", 600, 600, surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.3max"}},
-		{"svt", 300, 200, surepipe.Options{Problem: surepipe.SVT, Lambda: "0.3max"}},
-		{"robust PCA", 100, 60, surepipe.Options{Problem: surepipe.RobustPCA, Lambda: "0.3max", Gamma: "0.3max"}},
-		{"completion", 200, 100, surepipe.Options{Problem: surepipe.Completion, Lambda: "0.3max"}},
-		{"image", 256, 256, surepipe.Options{Problem: surepipe.TV2D, Lambda: "0.3"}},
+		{surepipe.OLS, [][2]int{{50, 8}, {442, 10}, {4000, 100}}, func(o *surepipe.Options) { o.Lambda = "" }},
+		{surepipe.Ridge, [][2]int{{50, 8}, {4000, 100}, {100, 4000}, {300, 300}}, func(o *surepipe.Options) { o.Lambda = "3" }},
+		{surepipe.Lasso, [][2]int{{50, 8}, {442, 10}, {2000, 50}, {100, 400}, {600, 600}}, nil},
+		{surepipe.ElasticNet, [][2]int{{50, 8}, {100, 400}}, func(o *surepipe.Options) { o.Lambda2 = "1" }},
+		{surepipe.GroupLasso, [][2]int{{50, 10}, {100, 400}}, nil},
+		{surepipe.Lasso, [][2]int{{50, 8}, {442, 10}, {2000, 50}}, func(o *surepipe.Options) { o.Loss = "logistic" }},
+		{surepipe.Lasso, [][2]int{{442, 10}, {100, 400}}, func(o *surepipe.Options) { o.Loss, o.LossParameter = "huber", 1 }},
+		{surepipe.SVT, [][2]int{{20, 10}, {60, 40}, {300, 200}}, nil},
+		{surepipe.Completion, [][2]int{{20, 10}, {60, 40}, {2000, 30}}, nil},
+		{surepipe.RobustPCA, [][2]int{{20, 10}, {100, 60}}, func(o *surepipe.Options) { o.Gamma = "0.1max" }},
+		{surepipe.TV1D, [][2]int{{100, 1}, {3000, 1}, {100000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
+		{surepipe.Trend, [][2]int{{100, 1}, {3000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
+		{surepipe.Whittaker, [][2]int{{100, 1}, {30000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
+		{surepipe.TV2D, [][2]int{{8, 8}, {32, 32}, {64, 64}}, func(o *surepipe.Options) { o.Lambda = "0.3" }},
 	} {
-		x := matrix(c.m, c.n)
-		a := surepipe.Arrays{Y: x.RawMatrix().Data, Shape: []int{c.m, c.n}}
-		switch c.o.Problem {
-		case surepipe.Ridge, surepipe.Lasso:
-			y := make([]float64, c.m)
-			for i := range y {
-				y[i] = x.At(i, 3) + 0.1*math.Cos(float64(i))
+		for _, size := range c.sizes {
+			o := o
+			if o.Problem, o.Sigma2 = c.problem, 0.1; c.change != nil {
+				c.change(&o)
 			}
-			a = surepipe.Arrays{X: x, Y: y}
-		case surepipe.Completion:
-			a.Y = nil
-			for at, v := range x.RawMatrix().Data {
-				if at%3 == 0 {
-					a.Indices, a.Y = append(a.Indices, at), append(a.Y, v)
-				}
+			if o.Loss != "" {
+				o.Sigma2 = 0
 			}
-		}
-		d, err := a.Data()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.o.Sigma2 = 0.01
-		need, err := surepipe.EstimateBytes(t.Context(), d, c.o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		held := peak(t, d, c.o)
-		t.Logf("%s: %d of %d bytes", c.name, held, need)
-		if held > need {
-			t.Errorf("%s: %d bytes are held at most, and %d estimated", c.name, held, need)
-		}
-		c.o.Memory = need - 1
-		var short *surepipe.MemoryError
-		if _, err := surepipe.Open(t.Context(), d, c.o); !errors.As(err, &short) {
-			t.Errorf("%s: with one byte less: %v", c.name, err)
+			d, bytes := sized(t, o, size[0], size[1])
+			need, err := surepipe.EstimateBytes(t.Context(), d, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			peak(t, d, o) // the first of a kind makes what all share
+			held := bytes + peak(t, d, o)
+			ratio := float64(need) / float64(held)
+			t.Logf("%s %s %v: %d of %d bytes, %.2f", o.Problem, o.Loss, size, held, need, ratio)
+			if ratio < 1 || ratio > 4 {
+				t.Errorf("%s %s %v: %d bytes are held at most, and %d estimated", o.Problem, o.Loss, size, held, need)
+			}
+			o.Memory = need - 1
+			var short *surepipe.MemoryError
+			if _, err := surepipe.Open(t.Context(), d, o); !errors.As(err, &short) {
+				t.Errorf("%s %v: with one byte less: %v", o.Problem, size, err)
+			}
 		}
 	}
+}
+
+// sized are data of a problem, a wave in noise, of m x n, and their bytes.
+func sized(t *testing.T, o surepipe.Options, m, n int) (surepipe.Data, int64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 1))
+	x := mat.NewDense(m, n, nil)
+	for i := range m {
+		for j := range n {
+			x.Set(i, j, math.Sin(float64(i)/7)*math.Cos(float64(j)/5)+2*rng.Float64()-1)
+		}
+	}
+	a := surepipe.Arrays{Y: x.RawMatrix().Data, Shape: []int{m, n}}
+	bytes := 8 * int64(m*n)
+	switch o.Problem {
+	case surepipe.OLS, surepipe.Ridge, surepipe.Lasso, surepipe.ElasticNet, surepipe.GroupLasso:
+		a = surepipe.Arrays{X: x}
+		for i := range m {
+			v := x.At(i, n/2) + 0.5*x.At(i, 0) + 0.3*rng.Float64()
+			if o.Loss == "logistic" {
+				v = math.Round(1 / (1 + math.Exp(-4*v)))
+			}
+			a.Y = append(a.Y, v)
+		}
+		for j := range n {
+			if o.Problem == surepipe.GroupLasso {
+				a.Groups = append(a.Groups, j/5)
+			}
+		}
+	case surepipe.Completion:
+		a.Y = nil
+		for at, v := range x.RawMatrix().Data {
+			if rng.Float64() < 0.35 {
+				a.Indices, a.Y = append(a.Indices, at), append(a.Y, v)
+			}
+		}
+		bytes = 16 * int64(len(a.Y))
+	case surepipe.TV1D, surepipe.Trend, surepipe.Whittaker:
+		a.Shape = nil
+	}
+	d, err := a.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, bytes
 }
 
 // peak is how much the process holds more at most while an estimate is made.

@@ -123,7 +123,7 @@ type (
 // Problem is the name of an estimator.
 type Problem string
 
-// The problems. docs/ has a guide for each, and surepipe run --help their arrays.
+// The problems. docs/ has a guide for each, and surepipe help data their arrays.
 const (
 	OLS              Problem = "ols"
 	Ridge            Problem = "ridge"

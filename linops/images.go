@@ -44,6 +44,25 @@ func GramOf(dev array.Device, a Operator) []float64 {
 // Products returns a function that sets the k x n batch dst to A*B, for an A with k columns and any operators B
 // with as many rows as A and n columns. The function keeps memory, which the caller frees by free.
 func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
+	own := StructureOf(a).Products
+	if own == nil {
+		return productsByImages(dev, a)
+	}
+	var others func(dst array.Batch, b Operator)
+	release := func() {}
+	return func(dst array.Batch, b Operator) {
+		if own(dst, b) {
+			return
+		}
+		if others == nil {
+			others, release = productsByImages(dev, a)
+		}
+		others(dst, b)
+	}, func() { release() }
+}
+
+// productsByImages is the same by the stored entries of A, or its images.
+func productsByImages(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	if stored := StructureOf(a).Stored; !stored.IsZero() && stored.Contiguous() && stored.K() > 0 {
 		return func(dst array.Batch, b Operator) {
 			if other := StructureOf(b).Stored; !other.IsZero() && other.Contiguous() {

@@ -58,6 +58,9 @@ type Structure struct {
 	Panels Panels
 	// Gram sets the p x p batch dst to the matrix A*A.
 	Gram func(dst array.Batch)
+	// Products sets dst to A*B at a lower cost than products with B; it returns false and does nothing where it
+	// has nothing better for this B. Call [linops.Products] for an answer on every B.
+	Products func(dst array.Batch, b Operator) bool
 	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without memory for the
 	// product itself. dst must not overlap x.
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-
-	"golang.org/x/sync/errgroup"
+	"slices"
 
 	"surepipe/linops"
 	"surepipe/risk"
@@ -133,9 +132,12 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	}
 	d := len(s.y)
 	f := s.o.Folds
-	identity := s.f.Problem.A != nil && linops.StructureOf(s.f.Problem.A).Identity
+	identity := linops.StructureOf(s.f.Problem.A).Identity
+	// A sequence with gaps: what is picked stands in order, and the regularizer behind differences.
+	places, picks := linops.Picks(s.f.Problem.A)
+	inOrder := identity || picks && s.f.Problem.K != nil && slices.IsSorted(places)
 	var all []*Audit
-	if identity && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+	if inOrder && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
 		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
 		if runs.Check(d) == nil {
 			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
@@ -146,7 +148,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 			all = append(all, a)
 		}
 	}
-	if identity && s.o.Audit != AlwaysAudit {
+	if inOrder && s.o.Audit != AlwaysAudit {
 		return all, nil // single observations are exact, or nearly so
 	}
 	splits := f.Samples(d, auditShare, n)
@@ -156,6 +158,9 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	a, err := s.audit(ctx, p, criterion, says, f, splits)
 	if err != nil {
 		return nil, err
+	}
+	if a.Units < 2 {
+		return all, nil // one group, or one block, has no bar
 	}
 	if f.Groups != nil {
 		a.By = "groups"
@@ -207,23 +212,23 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	splits []folds.Split) (*Audit, error) {
 	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
-	g, inner := errgroup.WithContext(ctx)
-	g.SetLimit(max(s.o.Parallel, runtime.GOMAXPROCS(0)))
-	for _, split := range splits {
-		g.Go(func() error {
-			return s.onDevice(inner, func(on *instance) error {
-				mu, err := on.auditFit(inner, p, split)
-				if err != nil {
-					return err
+	err := s.onDevice(ctx, func(on *instance) error {
+		return on.without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
+			func(ctx context.Context, _ int, r *refit) error {
+				from := start{}
+				if s.chained {
+					from.held = heldBy(p)
 				}
-				for _, i := range split.Out {
-					errs[i] = at(i, mu[i], s.y[i])
+				mu, _, err := r.at(ctx, p.Weights, from)
+				for k, i := range r.split.Out {
+					if err == nil {
+						errs[i] = at(i, mu[k], s.y[i])
+					}
 				}
-				return nil
+				return err
 			})
-		})
-	}
-	if err := g.Wait(); err != nil {
+	})
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -254,19 +259,4 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 		a.Bars = math.Log(a.Error/a.Says) / math.Hypot(difference.StdErr/most, share)
 	}
 	return a, nil
-}
-
-// auditFit is the estimate at a point without what a split leaves out.
-func (s *instance) auditFit(ctx context.Context, p *SweepPoint, split folds.Split) ([]float64, error) {
-	r, err := s.without(ctx, split)
-	if err != nil {
-		return nil, err
-	}
-	defer r.release()
-	from := start{}
-	if s.chained {
-		from.held = heldBy(p)
-	}
-	mu, _, err := r.at(ctx, p.Weights, from)
-	return mu, err
 }

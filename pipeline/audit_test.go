@@ -85,7 +85,8 @@ func TestAuditByGroupsFindsWhatGCVDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A trend under white noise is unmarked; under correlated noise it is marked, or the grid's best is chosen.
+// A trend under white noise is unmarked; under correlated noise it is marked, or the grid's best is chosen; also where
+// values of the sequence are missing.
 func TestRunsFindCorrelatedNoise(t *testing.T) {
 	const n = 200
 	grid := make([]float64, 25)
@@ -94,8 +95,9 @@ func TestRunsFindCorrelatedNoise(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rho         float64
+		gaps        bool
 		least, most int
-	}{{0, 0, 1}, {0.5, 15, 20}, {0.8, 15, 20}} {
+	}{{0, false, 0, 1}, {0.5, false, 15, 20}, {0.8, false, 15, 20}, {0, true, 0, 1}, {0.8, true, 15, 20}} {
 		marked := 0
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 8))
@@ -104,14 +106,38 @@ func TestRunsFindCorrelatedNoise(t *testing.T) {
 				e = c.rho*e + math.Sqrt(1-c.rho*c.rho)*r.NormFloat64()
 				y[i] = 2*math.Sin(float64(i)/16) + e/2
 			}
-			for _, a := range audited(t, "whittaker", problems.Data{Y: y}, grid, pipeline.SweepOptions{}) {
+			data := problems.Data{Y: y}
+			if c.gaps {
+				data = problems.Data{Shape: []int{n}}
+				for i, v := range y {
+					if i%8 != 3 {
+						data.Y, data.Indices = append(data.Y, v), append(data.Indices, i)
+					}
+				}
+			}
+			for _, a := range audited(t, "whittaker", data, grid, pipeline.SweepOptions{}) {
 				if a.By == "runs" && len(a.Warnings()) == 1 && a.Warnings()[0].Is(warning.Correlated) {
 					marked++
 				}
 			}
 		}
 		if marked < c.least || marked > c.most {
-			t.Errorf("AR(%g): %d of 20 marked", c.rho, marked)
+			t.Errorf("AR(%g), gaps %t: %d of 20 marked", c.rho, c.gaps, marked)
+		}
+	}
+}
+
+// A single group that is left out has no error bar, and is no audit.
+func TestOneGroupIsNoAudit(t *testing.T) {
+	data, _ := subjects(1, 1)
+	labels := make([]int, len(data.Y))
+	for i := range labels {
+		labels[i] = 3 * i / len(labels)
+	}
+	for _, a := range audited(t, "ridge", data, []float64{1, 10}, pipeline.SweepOptions{Folds: folds.Folds{Groups: labels},
+		Criterion: risk.GCV}) {
+		if math.IsNaN(a.Bars) || a.Units < 2 {
+			t.Errorf("%+v", a)
 		}
 	}
 }

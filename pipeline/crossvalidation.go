@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"runtime"
 
-	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/risk"
-	"surepipe/risk/folds"
 	"surepipe/risk/warning"
 	"surepipe/vjp"
 )
@@ -51,26 +50,33 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 			workers = max(workers, runtime.GOMAXPROCS(0))
 		}
 	}
-	on := s.instances[0]
 	for repeat := range s.o.Folds.Times() {
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(workers)
 		splits := s.o.Folds.Splits(d, repeat)
 		failed := make([][]int, len(splits))
-		for k, split := range splits {
-			for _, i := range split.Out {
-				v.times[i]++
+		var sums [][]float64
+		err := s.onDevice(ctx, func(on *instance) error {
+			sums = make([][]float64, n)
+			for i := range sums {
+				sums[i] = make([]float64, d)
 			}
-			g.Go(func() (err error) {
-				failed[k], err = on.validate(ctx, split, at, v.sums)
+			return on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
+				failed[k], err = r.validate(ctx, at, sums)
 				if err != nil && ctx.Err() == nil {
 					err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
 				}
 				return err
 			})
-		}
-		if err := g.Wait(); err != nil {
+		})
+		if err != nil {
 			return err
+		}
+		for i, some := range sums {
+			floats.Add(v.sums[i], some)
+		}
+		for _, split := range splits {
+			for _, i := range split.Out {
+				v.times[i]++
+			}
 		}
 		v.fits += len(splits)
 		for _, f := range failed {
@@ -84,13 +90,9 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 }
 
 // validate fits one fold along the chains of the grid, and adds the errors of what it leaves out.
-func (s *instance) validate(ctx context.Context, split folds.Split, at func(i int, mu, y float64) float64,
-	sums [][]float64) (failed []int, err error) {
-	r, err := s.without(ctx, split)
-	if err != nil {
-		return nil, err
-	}
-	defer r.release()
+func (r *refit) validate(ctx context.Context, at func(i int, mu, y float64) float64, sums [][]float64) (failed []int,
+	err error) {
+	s := r.of
 	failed = make([]int, len(sums))
 	for _, c := range s.chains() {
 		if c.end <= s.begin() || c.first >= s.part.end {
@@ -121,8 +123,8 @@ func (r *refit) follow(ctx context.Context, c chain, at func(i int, mu, y float6
 		}
 		from.held = b
 		failed[i] += r.failed - before
-		for _, o := range r.split.Out {
-			sums[i][o] += at(o, mu[o], s.y[o])
+		for k, o := range r.split.Out {
+			sums[i][o] += at(o, mu[k], s.y[o])
 		}
 	}
 	return nil

@@ -22,25 +22,30 @@ func familyOf(p *problems.Problem) pipeline.Family {
 }
 
 // Cross-validation is the mean of the errors of problems that are made of the rows that are kept, with their share of
-// lambda, for the squared loss and a likelihood, with an intercept and without.
+// lambda, for the squared loss and a likelihood, with an intercept and without, and where the folds read the matrix
+// together.
 func TestCrossValidationIsThatOfProblemsOfTheRows(t *testing.T) {
-	const d, p = 60, 6
 	for _, c := range []struct {
 		name, loss string
 		intercept  bool
-	}{{"ridge", "squared", true}, {"ridge", "squared", false}, {"lasso", "squared", true}, {"lasso", "logistic", true},
-		{"ridge", "poisson", false}} {
+		d, p       int
+		unit       float64 // of the weights
+	}{{"ridge", "squared", true, 60, 6, 1}, {"ridge", "squared", false, 60, 6, 1}, {"lasso", "squared", true, 60, 6, 1},
+		{"lasso", "logistic", true, 60, 6, 1}, {"ridge", "poisson", false, 60, 6, 1},
+		{"lasso", "squared", true, 520, 510, 20}, {"lasso", "squared", false, 520, 510, 20},
+		{"lasso", "logistic", true, 520, 510, 3}} {
+		d, p := c.d, c.p
 		r := rand.New(rand.NewPCG(3, 9))
 		x, y := mat.NewDense(d, p, nil), make([]float64, d)
 		for i := range d {
 			for j := range p {
-				x.Set(i, j, r.NormFloat64()+float64(j))
+				x.Set(i, j, r.NormFloat64()+float64(j%6))
 			}
 			if y[i] = x.At(i, 0) - x.At(i, 1) + 2 + r.NormFloat64(); c.loss != "squared" {
 				y[i] = math.Round(1 / (1 + math.Exp(-y[i])))
 			}
 		}
-		grid := []float64{0.5, 2, 8}
+		grid := []float64{0.5 * c.unit, 2 * c.unit, 8 * c.unit}
 		data := problems.Data{X: x, Y: y, Intercept: c.intercept, Loss: problems.Loss{Name: c.loss}}
 		f := folds.Folds{K: 5, Repeats: 2, Seed: 8}
 		dev := array.NewHost()
@@ -94,7 +99,7 @@ func TestCrossValidationIsThatOfProblemsOfTheRows(t *testing.T) {
 						ys[k] = y[i]
 					}
 					some.X, some.Y = xs, ys
-					q, b := at(some, w*float64(len(s.Keep))/d)
+					q, b := at(some, w*float64(len(s.Keep))/float64(d))
 					for _, i := range s.Out {
 						z := b[0]
 						for j := range p {
@@ -112,7 +117,7 @@ func TestCrossValidationIsThatOfProblemsOfTheRows(t *testing.T) {
 					q.Release()
 				}
 			}
-			if want /= 2 * d; math.Abs(values[w]-want) > 1e-5*math.Abs(want) {
+			if want /= 2 * float64(d); math.Abs(values[w]-want) > 1e-5*math.Abs(want) {
 				t.Errorf("%+v at %g: %g, expected %g", c, w, values[w], want)
 			}
 		}

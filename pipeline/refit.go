@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/loss"
@@ -27,27 +29,103 @@ type refit struct {
 	free   func()
 }
 
-// without is the family without what a split leaves out. Its problem has no derivative.
-func (s *instance) without(ctx context.Context, split folds.Split) (_ *refit, err error) {
-	defer recovered(&err)
-	r := &refit{of: s, split: split}
+// mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
+const mostTogether = 1 << 30
+
+// without calls fit for the family without what each split leaves out, several at once: as many as workers, or where
+// they read a matrix together as many as mostTogether allows.
+func (s *instance) without(ctx context.Context, splits []folds.Split, workers int,
+	fit func(ctx context.Context, k int, r *refit) error) error {
 	if s.f.BlackBox != nil {
-		return r, nil
+		return inParallel(ctx, len(splits), workers, func(ctx context.Context, k int) error {
+			return fit(ctx, k, &refit{of: s, split: splits[k]})
+		})
 	}
-	if r.kept, err = rewrite.Keep(s.f.Problem, split.Keep); err != nil {
-		return nil, err
+	step, shared := len(splits), rewrite.NewKeeping(s.f.Problem).Shares()
+	if shared {
+		d, n := s.f.Problem.A.Dims()
+		side := float64(min(d, n))
+		workers = int(max(2, min(mostTogether/(16*side*side), float64(len(splits)))))
+		step = workers
 	}
+	for first := 0; first < len(splits); first += step {
+		some := splits[first:min(first+step, len(splits))]
+		if err := s.withoutSome(ctx, some, workers, func(ctx context.Context, k int, r *refit) error {
+			return fit(ctx, first+k, r)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutSome is without for splits that share what they can.
+func (s *instance) withoutSome(ctx context.Context, splits []folds.Split, workers int,
+	fit func(ctx context.Context, k int, r *refit) error) error {
+	keeping := rewrite.NewKeeping(s.f.Problem)
+	defer keeping.Release()
+	kept := make([]*rewrite.Kept, len(splits))
+	defer func() {
+		for _, k := range kept {
+			if k != nil {
+				k.Release()
+			}
+		}
+	}()
+	keep := func(k int) (err error) {
+		defer recovered(&err)
+		kept[k], err = keeping.Keep(splits[k].Keep)
+		return err
+	}
+	for k := range splits {
+		if !keeping.Shares() {
+			break
+		}
+		if err := keep(k); err != nil {
+			return err
+		}
+	}
+	return inParallel(ctx, len(splits), workers, func(ctx context.Context, k int) error {
+		if kept[k] == nil {
+			if err := keep(k); err != nil {
+				return err
+			}
+		}
+		defer func() { kept[k].Release(); kept[k] = nil }() // the others wait for it no more
+		r, err := s.refit(ctx, splits[k], kept[k])
+		if err != nil {
+			return err
+		}
+		defer r.release()
+		return fit(ctx, k, r)
+	})
+}
+
+// inParallel calls do for n numbers, so many at once.
+func inParallel(ctx context.Context, n, workers int, do func(ctx context.Context, k int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	for k := range n {
+		g.Go(func() error { return do(ctx, k) })
+	}
+	return g.Wait()
+}
+
+// refit is the family with the observations that are kept. Its problem has no derivative.
+func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.Kept) (_ *refit, err error) {
+	defer recovered(&err)
+	r := &refit{of: s, split: split, kept: kept}
 	f := s.f
-	f.Problem = r.kept.Problem(nil)
+	f.Problem = kept.Problem(nil)
 	f.Settings.Derivative, f.Settings.Images = vjp.None, false
 	f.Regularizer = func(w []float64) (prox.Prox, error) {
 		whole, err := s.f.Regularizer(w)
 		if err != nil {
 			return nil, err
 		}
-		return r.kept.Regularizer(whole), nil
+		return kept.Regularizer(whole), nil
 	}
-	sub := &sweep{y: r.kept.Observations(s.y), grid: s.grid, o: s.o, total: s.total, chained: s.chained}
+	sub := &sweep{y: kept.Observations(s.y), grid: s.grid, o: s.o, total: s.total, chained: s.chained}
 	r.on = &instance{sweep: sub, f: f}
 	base, release, err := r.on.solver(ctx, s.weights(0))
 	asked := s.o.Audit == AlwaysAudit || s.o.Criterion.Rule().Refits
@@ -55,10 +133,9 @@ func (s *instance) without(ctx context.Context, split folds.Split) (_ *refit, er
 		base, release, err = r.byDefault(ctx, s.weights(0))
 	}
 	if err != nil {
-		r.kept.Release()
 		return nil, err
 	}
-	r.on.base, r.free = base, func() { release(); r.kept.Release() }
+	r.on.base, r.free = base, release
 	return r, nil
 }
 
@@ -83,7 +160,7 @@ func (r *refit) release() {
 	}
 }
 
-// at is the estimate of all observations at the weights, and the solution, from which a next solve may start.
+// at is the estimate of what is left out at the weights, and the solution, from which a next solve may start.
 func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []float64, b held, err error) {
 	defer recovered(&err)
 	if box := r.of.f.BlackBox; box != nil {
@@ -92,7 +169,12 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 			y[i] = math.NaN()
 		}
 		e := &evaluations{box: box, weights: weights, y: y, calls: r.of.calls}
-		mu, err = e.at(ctx, y)
+		all, err := e.at(ctx, y)
+		for _, i := range r.split.Out {
+			if err == nil {
+				mu = append(mu, all[i])
+			}
+		}
 		return mu, held{}, err
 	}
 	solver, release, err := r.on.at(ctx, weights, from)
@@ -118,7 +200,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		sol.Expand(view)
 		b.b = sol.B.ToHost()
 	}
-	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y)
+	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.split.Out)
 	return mu, b, view.Sync()
 }
 

@@ -78,7 +78,7 @@ var (
 		Selection: true, YRank: 1, YShape: "(d,)"}
 	picture = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true,
 		Isotropic: true}
-	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)",
+	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one by --D)",
 		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
 		YRank: 1, YShape: "(n,)"}

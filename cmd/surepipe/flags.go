@@ -72,7 +72,8 @@ func (e *estimation) rows() []cli.Flag {
 
 func (e *estimation) problemFlags() []cli.Flag {
 	return []cli.Flag{
-		{Name: "problem", To: &e.Problem, Usage: "the estimator: " + strings.Join(problems.Names(), ", "),
+		{Name: "problem", To: &e.Problem, Brief: "the estimator, such as lasso or tv2d (surepipe help data)",
+			Usage:  "the estimator: " + strings.Join(problems.Names(), ", "),
 			Values: problems.Names()},
 		{Name: "spec", To: &e.Spec, Usage: "a problem of your own in place of --problem: a .yaml `file` (see " +
 			"surepipe spec --help)", Role: cli.Reads, Extensions: []string{"yaml", "yml"}},
@@ -83,7 +84,7 @@ func (e *estimation) programFlags() []cli.Flag {
 	p := &e.Program
 	return []cli.Flag{
 		{Name: "exec", To: &p.Line, Usage: "a `command` in place of --problem: it reads y as .npy on standard input " +
-			"and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe run --help)"},
+			"and writes mu_hat as .npy; {lambda}, {lambda2}, {gamma} are replaced (see surepipe help black-boxes)"},
 		{Name: "divergence", To: &p.Divergence, Usage: "with --exec: monte-carlo, differences of a continuous " +
 			"estimator; for any estimator antithetic or coupled-bootstrap, at noise (1 + alpha) sigma2; thinning for " +
 			"counts",
@@ -108,8 +109,9 @@ var naFlag = "in a table: the `texts` that stand for a missing value, separated 
 func (e *estimation) dataFlags() []cli.Flag {
 	t := &e.Table
 	rows := []cli.Flag{
-		{Name: "data", To: &e.Data, Usage: "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or " +
-			".tif `file` (see surepipe run --help)"},
+		{Name: "data", To: &e.Data, Brief: "the data: a table, archive, array, matrix or image (help data)",
+			Usage: "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or " +
+				".tif `file` (see surepipe help data)"},
 		{Name: "response", To: &t.Response, Usage: "in a table (.csv, .tsv) with a header line: the `column` that " +
 			"is y; the others are X, and columns of texts are coded as indicators"},
 		{Name: "index", To: &t.Index, Usage: "in a table of a sequence: the `column` of its places, dates or " +
@@ -174,9 +176,11 @@ func (e *estimation) variantFlags() []cli.Flag {
 	return []cli.Flag{
 		{Name: "intercept", To: &e.Intercept, Usage: "regressions: also fit an unpenalized intercept; the columns " +
 			"of X, which may be sparse, are centered (default: true with --response; a specification's own)"},
-		{Name: "standardize", To: &e.Table.Standardize, Usage: "regressions: penalize the coefficients of columns " +
-			"divided by their standard deviations; results are in the columns' own units, and a sparse X stays " +
-			"sparse (default: true with --response; a specification's own)"},
+		{Name: "standardize", To: &e.Table.Standardize,
+			Brief: "regressions: penalize the coefficients of columns of unit variance",
+			Usage: "regressions: penalize the coefficients of columns " +
+				"divided by their standard deviations; results are in the columns' own units, and a sparse X stays " +
+				"sparse (default: true with --response; a specification's own)"},
 		{Name: "factors", To: &e.Factors, Usage: "regressions: `NAME=NUMBER` of columns or patterns of names such as " +
 			"snp*, separated by commas: factors of their penalties, 0 for none (in an archive the array factors)"},
 		{Name: "lower", To: &e.Lower, Usage: "regressions: lower bounds of coefficients, at most 0: `NAME=NUMBER` or " +
@@ -211,26 +215,34 @@ func (e *estimation) lossFlags() (rows []cli.Flag) {
 		", ") + "; " +
 		"with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the " +
 		"place of SURE (default: the specification's, or squared)", Values: loss.Names()},
-		cli.Flag{Name: "anisotropic", To: &e.Anisotropic, Usage: "tv2d: the sum of the absolute values of all " +
-			"differences, in place of the lengths of those of each pixel"},
-		cli.Flag{Name: "vectorial", To: &e.Vectorial, Usage: "tv2d: the differences of all channels of a pixel in " +
-			"one length, so that edges of different colours coincide; else each channel has a total variation of " +
-			"its own"},
+		cli.Flag{Name: "anisotropic", To: &e.Anisotropic,
+			Brief: "tv2d: sums of absolute differences in place of lengths",
+			Usage: "tv2d: the sum of the absolute values of all " +
+				"differences, in place of the lengths of those of each pixel"},
+		cli.Flag{Name: "vectorial", To: &e.Vectorial,
+			Brief: "tv2d: one length for the differences of all channels of a pixel",
+			Usage: "tv2d: the differences of all channels of a pixel in " +
+				"one length, so that edges of different colours coincide; else each channel has a total variation of " +
+				"its own"},
 		cli.Flag{Name: "order", To: &e.Order, Usage: "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 " +
 			"quadratic; whittaker: how often differences are taken, 2 by default"})
 }
 
 func (e *estimation) weightFlags() []cli.Flag {
 	return []cli.Flag{
-		{Name: "lambda", To: &e.Weights.Lambda, Usage: "weight of the regularizer: a number, inf, or a multiple of " +
-			"the smallest value that gives b = 0, such as 0.25max (default: the file's)"},
+		{Name: "lambda", To: &e.Weights.Lambda,
+			Brief: "weight of the regularizer: a number, or 0.25max of its maximum",
+			Usage: "weight of the regularizer: a number, inf, or a multiple of " +
+				"the smallest value that gives b = 0, such as 0.25max (default: the file's)"},
 		{Name: "lambda2", To: &e.Weights.Lambda2, Usage: "elastic net: weight of 1/2 ||b||^2, a number (default: the " +
 			"file's); a specification may use all three weights in any way"},
 		{Name: "gamma", To: &e.Weights.Gamma, Usage: "robust PCA: weight of ||S||_1, as --lambda (default: the " +
 			"file's)"},
-		{Name: "sigma2", To: sigma2Value{e.Request}, Usage: "variance of the noise in each coordinate of y, or auto " +
-			"to estimate it, or the method to estimate it by: " + strings.Join(problems.Sigma2Methods()[1:], ", ") +
-			" (default: the file's; where it has none, sigma2 is unknown)", Values: problems.Sigma2Methods()},
+		{Name: "sigma2", To: sigma2Value{e.Request},
+			Brief: "variance of the noise, auto, or how to estimate it (help data)",
+			Usage: "variance of the noise in each coordinate of y, or auto " +
+				"to estimate it, or the method to estimate it by: " + strings.Join(problems.Sigma2Methods()[1:], ", ") +
+				" (default: the file's; where it has none, sigma2 is unknown)", Values: problems.Sigma2Methods()},
 	}
 }
 
@@ -281,7 +293,7 @@ func (e *estimation) machineFlags() []cli.Flag {
 		{Name: "storage", To: &e.Storage, Usage: "where the matrix X of a regression is: memory, as float64; " +
 			"mapped, on the disk, of which the columns that matter are held in memory (a .npy file, or a member of " +
 			"a .npz file that is not compressed, of float64 or float32; a sparse matrix of scipy's save_npz with " +
-			"compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; " +
+			"compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe help storage; " +
 			"auto: mapped if X takes more than half of the machine's memory, and can be mapped", Values: load.Storages},
 		{Name: "device", To: &m.Device, Usage: "auto, or " + strings.Join(array.Kinds(), ", ") + "; cuda:1 is the " +
 			"second card, and cuda:0,cuda:1 spreads samples or points of a sweep over both",

@@ -16,15 +16,20 @@ func formatsHelp() string {
 	for _, f := range dataio.Formats() {
 		names := strings.Join(f.Extensions, ", ")
 		for line := range strings.Lines(f.Help) {
-			fmt.Fprintf(&b, "  %-17s  %s\n", names, strings.TrimSuffix(line, "\n"))
+			fmt.Fprintf(&b, "  %-14s %s\n", names, strings.TrimSuffix(line, "\n"))
 			names = ""
 		}
 	}
 	return b.String()
 }
 
-// dataHelp describes the data of a problem, and the files that hold it.
+// dataHelp is all that manual pages say of data and results.
 func dataHelp() string {
+	return arraysHelp() + "\n" + tableHelp + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
+}
+
+// arraysHelp describes the data of a problem, and the files that hold it.
+func arraysHelp() string {
 	return `The data of a problem are these arrays:
 
 ` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
@@ -36,7 +41,7 @@ They come from --data, a file of any of these formats:
 --X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
 array of a .npz, .mat or .h5 file.
 
-` + tableHelp + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+` + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
 divergence; the output has it. b refers to the columns of X as they are in the file.
 
@@ -66,8 +71,7 @@ An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
-
-` + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
+`
 }
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
@@ -131,9 +135,9 @@ standardized columns, if --intercept=false or --standardize=false do not say oth
 Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
 order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,
 2020-01 or 2020Q1, with or without a time, or numbers in order; --index names another. --out, a
-.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days or what
-part of one is needed; months and quarters count as equal where all are there. The others take
-its steps for equal, with a warning where they differ. With --missing drop, values may be
+.csv file, has it too. Whittaker's differences are divided by the distances of the index, in days
+or what part of one is needed; months and quarters count as equal where all are there. The others
+take its steps for equal, with a warning where they differ. With --missing drop, values may be
 missing: they are estimated from the others.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
@@ -241,7 +245,7 @@ func methodsHelp() string {
 }
 
 // execMonteCarloHelp is the help of --exec at many samples.
-const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see surepipe run --help). Samples
+const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see above). At many samples they
 are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
 --y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its
 own. They are done one after the other, each with up to --parallel calls at once.
@@ -249,5 +253,7 @@ own. They are done one after the other, each with up to --parallel calls at once
 
 // execExample are two programs that are not ours.
 const execExample = `
-  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence antithetic
-  surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 --out clean.png`
+  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 \
+      --divergence antithetic
+  surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 \
+      --out clean.png`

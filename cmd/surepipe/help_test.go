@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -53,6 +54,7 @@ func TestHelpOfCommands(t *testing.T) {
 		{"help run", "surepipe run [flags]"},
 		{"help mc", "surepipe montecarlo [flags]"},
 		{"help paper figures", "surepipe paper figures [flags]"},
+		{"help tables", "--missing"},
 		{"completion bash", "bash completion"},
 		{"__complete run --proble", "--problem"},
 		{"__complete help pap", "paper"},
@@ -65,16 +67,40 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 }
 
-// Every flag of sweep and montecarlo is either described or listed as run's, and run describes it.
+// Every flag of run, sweep and montecarlo is described in a line of its help, or listed there under a topic, whose
+// help describes it, or listed as run's, which describes it. No line of help is longer than 100 columns, and
+// run's has 80 lines at most, the flags first.
 func TestFlagsAreDescribedOnceAndListed(t *testing.T) {
-	_, ofRun, _ := command(t, "run", "--help")
-	for _, name := range []string{"sweep", "montecarlo"} {
-		_, help, _ := command(t, name, "--help")
-		own, rest, found := strings.Cut(help, "Flags as in surepipe run")
-		if !found {
-			t.Fatalf("%s --help lists no flags of run", name)
+	help := func(args ...string) string {
+		status, text, stderr := command(t, args...)
+		if status != exitDone {
+			t.Fatalf("surepipe %v: status %d, %s", args, status, stderr)
 		}
-		_, own, _ = strings.Cut(own, "\nFlags of "+name)
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 {
+				t.Errorf("surepipe %v: %d columns: %s", args, n, line)
+			}
+		}
+		return text
+	}
+	of := map[string]string{}
+	for _, c := range topics() {
+		text := help("help", c.Name)
+		for _, name := range c.Flags {
+			of[name] = c.Name
+			if !strings.Contains(text, "\n      --"+name+" ") {
+				t.Errorf("surepipe help %s does not describe --%s", c.Name, name)
+			}
+		}
+	}
+	ofRun, _, _ := strings.Cut(help("run", "--help"), "More flags")
+	if n := strings.Count(help("run", "--help"), "\n"); n > 80 || !strings.Contains(ofRun[:200], "Flags:") {
+		t.Errorf("run --help has %d lines, expected 80 at most, the flags first", n)
+	}
+	for _, name := range []string{"run", "sweep", "montecarlo"} {
+		list, _, _ := strings.Cut(help(name, "--help"), "\nExamples:")
+		own, rest, _ := strings.Cut(list, "More flags")
+		more, others, _ := strings.Cut(rest, "Flags as in surepipe run:")
 		var cmd *cobra.Command
 		for _, c := range newRoot().Commands() {
 			if c.Name() == name {
@@ -82,14 +108,17 @@ func TestFlagsAreDescribedOnceAndListed(t *testing.T) {
 			}
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			word := "--" + f.Name + " "
-			described, listed := strings.Contains(own, word), strings.Contains(strings.ReplaceAll(rest, "\n", " "),
-				word)
-			switch {
+			places := 0
+			for _, text := range []string{own, more, others} {
+				if strings.Contains(strings.ReplaceAll(text, "\n", " "), " --"+f.Name+" ") {
+					places++
+				}
+			}
+			switch listed := strings.Contains(strings.ReplaceAll(others, "\n", " "), " --"+f.Name+" "); {
 			case f.Hidden:
-			case described == listed:
-				t.Errorf("%s --help: --%s is described: %v, listed as run's: %v", name, f.Name, described, listed)
-			case listed && !strings.Contains(ofRun, word):
+			case places != 1:
+				t.Errorf("%s --help: --%s is in %d places, expected one", name, f.Name, places)
+			case listed && !strings.Contains(ofRun, " --"+f.Name+" "):
 				t.Errorf("%s --help refers to run --help for --%s, which does not describe it", name, f.Name)
 			}
 		})

@@ -93,10 +93,12 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
 		Long:    monteCarloHelp + dataHelp() + "\n" + execMonteCarloHelp,
-		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 --lambda 0.05 --samples 20
+		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 \
+      --lambda 0.05 --samples 20
   surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
   surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4
-  surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl --resume --plot mc.png --running mean.png
+  surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl \
+      --resume --plot mc.png --running mean.png
   surepipe mc --problem svt --y frames.npy --sigma2 4 --lambda 30 --first 1000 --samples 50
   produce | surepipe mc --problem svt --y - --sigma2 4 --lambda 30`,
 		Args: cli.NoArgs,
@@ -115,13 +117,16 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "also write the lines to this `file`", Role: cli.Writes,
 			Extensions: []string{"jsonl"}},
 		cli.Flag{Name: "resume", To: &f.resume, Usage: "continue the run in the --jsonl file, if the file exists"},
-		cli.Flag{Name: "shard", To: &f.shard, Usage: "compute one part of the samples, `i/n`, auto or auto/n, to a " +
-			"file of its own (see surepipe merge --help)"},
-		cli.Flag{Name: "plot", To: &f.figures.Histogram, Usage: "draw the histogram of SURE to this .png, .svg or " +
-			".pdf `file`", Role: cli.Writes, Extensions: draw.Formats()},
+		cli.Flag{Name: "shard", To: &f.shard,
+			Brief: "compute a part of the samples: i/n, auto or auto/n (merge --help)",
+			Usage: "compute one part of the samples, `i/n`, auto or auto/n, to a " +
+				"file of its own (see surepipe merge --help)"},
+		cli.Flag{Name: "plot", To: &f.figures.Histogram, Brief: "draw the histogram of SURE: .png, .svg, .pdf",
+			Usage: "draw the histogram of SURE to this .png, .svg or " +
+				".pdf `file`", Role: cli.Writes, Extensions: draw.Formats()},
 		cli.Flag{Name: "running", To: &f.figures.Running, Usage: "draw the running mean of SURE - loss, or of SURE, " +
 			"to this `file`", Role: cli.Writes, Extensions: draw.Formats()})
-	cmd.SetUsageFunc(cli.OwnFlagsFirst)
+	cli.FlagsFirst(cmd, topics(), monteCarloHelp)
 	return cmd
 }
 

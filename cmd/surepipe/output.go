@@ -21,12 +21,15 @@ type coefficientFlags struct {
 }
 
 func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
-	cli.Bind(cmd, cli.Flag{Name: "coefficients", To: &c.print, Usage: "regressions: also print the " +
-		"coefficients" + which +
-		" by name, with debiased estimates of those that are not 0 where these are defined; with --json, as " +
-		"coefficients"},
-		cli.Flag{Name: "coefficients-csv", To: &c.csv, Usage: "regressions: write the coefficients" + which +
-			" to this .csv `file`", Role: cli.Writes, Extensions: []string{"csv"}})
+	cli.Bind(cmd, cli.Flag{Name: "coefficients", To: &c.print,
+		Brief: "regressions: also print the coefficients by name, with errors",
+		Usage: "regressions: also print the " +
+			"coefficients" + which +
+			" by name, with debiased estimates of those that are not 0 where these are defined; with --json, as " +
+			"coefficients"},
+		cli.Flag{Name: "coefficients-csv", To: &c.csv, Brief: "regressions: write the coefficients to this .csv file",
+			Usage: "regressions: write the coefficients" + which +
+				" to this .csv `file`", Role: cli.Writes, Extensions: []string{"csv"}})
 }
 
 // wanted reports whether the coefficients are asked for.
@@ -46,14 +49,16 @@ func (o *outputFlags) registerPicture(cmd *cobra.Command) {
 	g := &o.picture
 	g.Frame = draw.NoFrame
 	cli.Bind(cmd,
-		cli.Flag{Name: "picture", To: &g.Path, Usage: "draw y, the estimate, the residual and, where mu or --truth " +
-			"is given, the truth and the error as images to this `file`: " + figureFormats(), Role: cli.Writes,
+		cli.Flag{Name: "picture", To: &g.Path, Brief: "draw y, the estimate and the residual: .png, .svg, .pdf",
+			Usage: "draw y, the estimate, the residual and, where mu or --truth " +
+				"is given, the truth and the error as images to this `file`: " + figureFormats(), Role: cli.Writes,
 			Extensions: draw.Formats()},
 		cli.Flag{Name: "frame", To: &g.Frame, Default: "-1", Usage: "--picture: the image of a series, counted from " +
 			"0 (default: the one in the middle)"},
-		cli.Flag{Name: "truth", To: &g.Truth, Usage: "the true signal, of the shape of --out, where that is not mu: " +
-			"an image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its " +
-			"squared error, and --picture shows it", Role: cli.Reads})
+		cli.Flag{Name: "truth", To: &g.Truth, Brief: "the true signal, where that is not mu: FILE or FILE:NAME",
+			Usage: "the true signal, of the shape of --out, where that is not mu: " +
+				"an image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its " +
+				"squared error, and --picture shows it", Role: cli.Reads})
 }
 
 // check rejects flags that are wrong for any data.

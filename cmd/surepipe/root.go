@@ -49,8 +49,10 @@ lines.`,
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpCommand(cli.NewHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(),
+	run, sweep := newRun(), newSweep()
+	root.AddCommand(run, newMonteCarlo(), sweep, newPredict(), newGenerate(), newSpec(), newPaper(),
 		newMerge(), newDenoise(), newWorker(), newInfo(), newCite(), cli.NewWarnings(), cli.NewMan())
+	root.AddCommand(cli.NewTopics(topics(), run, sweep)...)
 	cli.PlainNumbers(root)
 	return root
 }

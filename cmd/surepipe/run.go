@@ -20,6 +20,14 @@ type runCommand struct {
 	line *bar.Line
 }
 
+// runHelp is the text of run's help.
+const runHelp = `Solves one problem, differentiates the solution, and prints Stein's unbiased
+estimate of the risk with its standard error, and what can be said without sigma2.
+
+Results go to standard output, everything else to standard error.
+
+` + exitHelp
+
 func newRun() *cobra.Command { return new(runCommand).command() }
 
 // command is the command with its flags.
@@ -27,20 +35,16 @@ func (f *runCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Estimate the risk at one y",
-		Long: `Solves one problem, differentiates the solution, and prints Stein's unbiased
-estimate of the risk with its standard error, and what can be said without sigma2.
-
-Results go to standard output, everything else to standard error.
-
-` + exitHelp + "\n\n" + dataHelp(),
+		Long:  runHelp + "\n\n" + dataHelp(),
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
   surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --sigma2 auto
-  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --coefficients --out fit.npz
+  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max \
+      --coefficients --out fit.npz
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
-  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300` + execExample,
+  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8` + execExample,
 		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
@@ -60,6 +64,7 @@ Results go to standard output, everything else to standard error.
 			"problem (method, derivative, linear systems), and why; --json always has this, as choices"})
 	cli.Bind(cmd, f.foldFlags()...)
 	f.registerPicture(cmd)
+	cli.FlagsFirst(cmd, topics(), runHelp)
 	return cmd
 }
 

@@ -38,7 +38,7 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     standardize: true            # default: false; columns of a matrix scaled to variance 1
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
                                  # the data file; --lambda takes precedence over both
-    sigma2: auto                 # a number, auto or a method (see surepipe run --help)
+    sigma2: auto                 # a number, auto or a method (see surepipe help data)
     solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
 
 Sizes follow from y and the arrays where they can; an operator takes shape: n or

@@ -43,9 +43,9 @@ neighbours of the grid's minimizer, by Brent's method on the logarithm of each w
 that is at an end of the grid, the sweep goes on beyond it, by at most 8 steps of the grid.
 
 The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
-alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2 is known well. gcv
-and alo are the error of predicting an observation that is left out, and need no sigma2:
-alo is the safer where observations differ in leverage, and for matrix completion, where
+alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2
+is known well. gcv and alo are the error of predicting an observation that is left out, and need no
+sigma2: alo is the safer where observations differ in leverage, and for matrix completion, where
 the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
 not trust it where df is a large part of d. cv predicts observations by fits without them, and
 is the referee of the others. bic looks for the smallest model that explains
@@ -115,11 +115,14 @@ func (f *sweepCommand) command() *cobra.Command {
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
 		Long:  sweepHelp + dataHelp(),
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
-  surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --criterion alo
-  surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
-  surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
-      --jsonl sweep.jsonl --resume --plot map.pdf
-  surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto --lambda 0.1:10:12 --parallel 4`,
+  surepipe sweep --problem lasso --data table.csv --response price \
+      --lambda 0.01max:max:40 --criterion alo
+  surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv \
+      --out best.npz
+  surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 \
+      --gamma 0.01max:max:20 --jsonl sweep.jsonl --resume --plot map.pdf
+  surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto \
+      --lambda 0.1:10:12 --parallel 4`,
 		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
@@ -127,8 +130,8 @@ func (f *sweepCommand) command() *cobra.Command {
 	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
-		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as " +
-			"surepipe run takes it (default, with no grid at all: 100 weights from the maximum, of ridge from " +
+		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 (or 1:100:20, or one value as " +
+			"surepipe run takes it; default, with no grid at all: 100 weights from the maximum, of ridge from " +
 			"1000 times the LASSO's, down to 1e-4 of it, or 1e-2 where columns outnumber rows, or 0.1 of completions)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
@@ -142,34 +145,43 @@ func (f *sweepCommand) command() *cobra.Command {
 		cli.Flag{Name: "criterion", To: (*string)(&f.grids.Criterion), Usage: "minimize this: " +
 			risk.JoinCriteria(risk.CriterionNames()) + " (default: sure where sigma2 is known, gcv where it is not, " +
 			"alo where the loss is not squared)"},
-		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule), Usage: "choose this point: min, the minimum, or 1se, " +
-			"the simplest fit within one standard error of it"},
+		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule),
+			Brief: "choose min, the minimum, or 1se, the simplest within an error of it",
+			Usage: "choose this point: min, the minimum, or 1se, " +
+				"the simplest fit within one standard error of it"},
 		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points beyond the grid for each " +
 			"weight; 0 for none"},
 		cli.Flag{Name: "audit", To: &f.grids.Audit, Usage: "check the chosen point by a few fits without a " +
 			"random twentieth of the observations, or groups or blocks of them (default: where that is cheap; " +
 			"=false for none)"},
-		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0", Usage: "at most this many points of the grid in a " +
-			"chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none " +
-			"(default: 10, or all points where the solver follows the path)"},
+		cli.Flag{Name: "chain", To: &f.grids.Chain, Default: "0",
+			Brief: "the most points of the grid in a chain of warm starts",
+			Usage: "at most this many points of the grid in a " +
+				"chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none " +
+				"(default: 10, or all points where the solver follows the path)"},
 		cli.Flag{Name: "csv", To: &f.csv, Usage: "write the points to this .csv `file`", Role: cli.Writes,
 			Extensions: []string{"csv"}},
-		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "write a line of JSON for each point to this `file`, as soon " +
-			"as it is known; an existing file is an error without " +
-			"--resume", Role: cli.Writes, Extensions: []string{"jsonl"}},
+		cli.Flag{Name: "jsonl", To: &f.jsonl, Brief: "write a line of JSON for each point, as soon as it is known",
+			Usage: "write a line of JSON for each point to this `file`, as soon " +
+				"as it is known; an existing file is an error without " +
+				"--resume", Role: cli.Writes, Extensions: []string{"jsonl"}},
 		cli.Flag{Name: "resume", To: &f.resume, Usage: "continue the sweep in the --jsonl file, if the file exists"},
-		cli.Flag{Name: "shard", To: &f.shard, Usage: "compute some chains of the grid, part `i/n`, auto or auto/n, " +
-			"to a file of its own (see surepipe merge --help)"},
-		cli.Flag{Name: "path", To: &f.path, Usage: "regressions: write the coefficients at all points, with weights, " +
-			"degrees of freedom and criteria, to this `file`, .csv, or draw them: .png, .svg, .pdf", Role: cli.Writes,
-			Extensions: []string{"csv", "png", "svg", "pdf"}},
-		cli.Flag{Name: "plot", To: &f.plot, Usage: "draw the criterion, the loss and the divergence, or with two " +
-			"grids a map of the criterion, to this `file`: " +
-			"" + figureFormats(), Role: cli.Writes, Extensions: draw.Formats()})
-	f.registerOut(cmd, "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
+		cli.Flag{Name: "shard", To: &f.shard, Brief: "compute a part of the points: i/n, auto or auto/n (merge --help)",
+			Usage: "compute some chains of the grid, part `i/n`, auto or auto/n, " +
+				"to a file of its own (see surepipe merge --help)"},
+		cli.Flag{Name: "path", To: &f.path,
+			Brief: "write (.csv) or draw (.png, .svg, .pdf) the coefficients",
+			Usage: "regressions: write the coefficients at all points, with weights, " +
+				"degrees of freedom and criteria, to this `file`, .csv, or draw them: .png, .svg, .pdf",
+			Role: cli.Writes, Extensions: []string{"csv", "png", "svg", "pdf"}},
+		cli.Flag{Name: "plot", To: &f.plot, Brief: "draw the criterion along the grid: .png, .svg, .pdf",
+			Usage: "draw the criterion, the loss and the divergence, or with two " +
+				"grids a map of the criterion, to this `file`: " +
+				"" + figureFormats(), Role: cli.Writes, Extensions: draw.Formats()})
+	f.registerOut(cmd, "write the fit at the minimizer to this `file` (in the formats of surepipe run --out)")
 	f.registerPicture(cmd)
 	cli.Bind(cmd, cli.Flag{Name: "json", To: &f.asJSON, Usage: "print lines of JSON"})
-	cmd.SetUsageFunc(cli.OwnFlagsFirst)
+	cli.FlagsFirst(cmd, topics(), sweepHelp)
 	return cmd
 }
 

@@ -60,8 +60,7 @@ var errBusy = errors.New("all memory is in use: come again")
 func (s *service) handle(f func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, s.largest)
-		err := f(w, r)
-		var bad *surepipe.InputError
+		err, bad := f(w, r), (*surepipe.InputError)(nil)
 		switch {
 		case err == nil || r.Context().Err() != nil: // the client has left
 		case errors.Is(err, errBusy):
@@ -81,7 +80,7 @@ func answer(w http.ResponseWriter, status int, v any) error {
 	return json.NewEncoder(w).Encode(v)
 }
 
-// open reads the body as a file of that name and opens an estimator, when there is memory for it; release gives that back.
+// open reads the body as a file of that name and opens an estimator when there is memory; release gives that back.
 func (s *service) open(ctx context.Context, r *http.Request, name string, o surepipe.Options) (e *surepipe.Estimator,
 	release func(), err error) {
 	data, err := surepipe.Read(ctx, name, r.Body)
@@ -93,10 +92,12 @@ func (s *service) open(ctx context.Context, r *http.Request, name string, o sure
 		return nil, nil, err
 	}
 	free := func() { s.used.Add(-need) }
-	if o.Memory = s.budget; s.used.Add(need) > s.budget && need <= s.budget {
-		free()
-		return nil, nil, errBusy
+	for begin := time.Now(); s.used.Add(need) > s.budget && need <= s.budget; time.Sleep(10 * time.Millisecond) {
+		if free(); ctx.Err() != nil || time.Since(begin) > 30*time.Second {
+			return nil, nil, errBusy
+		}
 	}
+	o.Memory = s.budget
 	if e, err = surepipe.Open(ctx, data, o); err != nil {
 		free()
 	}
@@ -244,6 +245,6 @@ func (s *service) sweep(w http.ResponseWriter, r *http.Request) error {
 }
 
 func main() {
-	s := newService(4<<30, 64<<20)
-	log.Fatal((&http.Server{Addr: "localhost:8080", Handler: s, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe())
+	log.Fatal((&http.Server{Addr: "localhost:8080", Handler: newService(4<<30, 64<<20),
+		ReadHeaderTimeout: 10 * time.Second}).ListenAndServe())
 }

@@ -173,7 +173,7 @@ func TestJobs(t *testing.T) {
 	idle(t, s)
 }
 
-// Fifty large requests at once take no more memory than the budget allows: those beyond it are sent away.
+// Fifty large requests at once take no more memory than the budget allows: they wait for each other, and few are sent away.
 func TestMemoryIsBounded(t *testing.T) {
 	const budget = 256 << 20
 	s, url := start(t, budget)
@@ -212,7 +212,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	close(stop)
 	<-stopped
 	// The bodies of all requests are in memory at once, on both sides.
-	if limit := uint64(2*budget + 50*4*len(body)); most-before.HeapAlloc > limit || count[http.StatusOK] == 0 {
+	if limit := uint64(2*budget + 50*4*len(body)); most-before.HeapAlloc > limit || count[http.StatusOK] < 10 {
 		t.Errorf("%d bytes, expected at most %d: %v", most-before.HeapAlloc, limit, count)
 	}
 	t.Logf("%d MB at most, %v", (most-before.HeapAlloc)>>20, count)

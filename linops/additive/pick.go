@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops"
+	"surepipe/linops/together"
 )
 
 // Picked is what remains of (I - Pi) A where only some observations are fitted.
@@ -21,20 +22,27 @@ type Picked struct {
 	// Terms are Z g at all observations, for the g that fits z, of the length of R's rows, best. A term that no
 	// row of R has is 0.
 	Terms func(z []float64) []float64
+	// Means are the means of the columns of R A, where Pi' subtracts means from the columns of A; else nil.
+	Means []float64
 	// Release frees what it holds.
 	Release func()
 }
 
-func (c constant) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked, error) {
+func (c constant) Pick(dev array.Device, a linops.Operator, rows []int, shared *together.Matrix) (*Picked, error) {
+	if shared != nil {
+		part := shared.Keep(rows, true)
+		return &Picked{A: part, Pi: Constant(len(rows)), Whole: a, Means: part.Means(), Release: part.Release,
+			Terms: c.terms}, nil
+	}
 	some, release, err := linops.Pick(dev, a, rows)
 	if err != nil {
 		return nil, err
 	}
-	p := &Picked{Pi: Constant(len(rows)), Whole: a,
-		Terms: func(z []float64) []float64 { return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c)) }}
+	p := &Picked{Pi: Constant(len(rows)), Whole: a, Terms: c.terms}
 	d, q := some.Dims()
 	if x := linops.StructureOf(some); x.Dense != nil && x.Entries == linops.Known(float64(d)*float64(q)) {
-		centered, _, _ := CenterColumns(x.Dense())
+		centered, means, _ := CenterColumns(x.Dense())
+		p.Means = means
 		release()
 		on := linops.NewDense(dev, centered)
 		p.A, p.Release = on, on.Release
@@ -45,8 +53,13 @@ func (c constant) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked
 	return p, nil
 }
 
+// terms are the mean of z, everywhere.
+func (c constant) terms(z []float64) []float64 {
+	return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c))
+}
+
 // Pick is that of WithoutEffects.
-func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked, error) {
+func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int, _ *together.Matrix) (*Picked, error) {
 	whole, ok := a.(*withoutEffects)
 	if !ok {
 		return nil, errors.New("linops: the operator is not one without effects of rows and columns")

@@ -137,7 +137,7 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
     grids = grids_of(given)
     with request(problem, given) as r:
         path = swept(r, grids, wanted, coefficients)
-    tell(path.warnings)
+    tell(path.warnings, () if path.criterion == "gcv" else ("gcv-leverages",))
     return path
 
 

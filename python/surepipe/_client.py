@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ._errors import SurepipeError, error_of
 
 PROTOCOL = 1
 INLINE = 1 << 20  # bytes of the largest array that a message holds
+MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
 SHORTEST = 1.0  # seconds before progress is shown
 
 
@@ -295,7 +297,9 @@ class Progress:
             return
         if self.bar is None:
             try:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of widgets that are not installed
+                    from tqdm.auto import tqdm
             except ImportError:
                 self.off = True
                 return
@@ -335,7 +339,11 @@ class Request:
             save_npz(path, a.tocsc(), compressed=False)
             options[key] = path
             return None
-        return self.worker.array(a, self.files)
+        sent = self.worker.array(a, self.files)
+        stays = options.get("problem") in ("lasso", "elastic-net") and options.get("loss", "squared") == "squared"
+        if key == "X" and stays and "npy" in sent and a.nbytes >= MAPPED:
+            options.setdefault("storage", "mapped")
+        return sent
 
     def ask(self, method, **params):
         """Asks about the estimator, which is opened before the first time."""

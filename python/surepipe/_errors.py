@@ -1,5 +1,7 @@
 """What the program says, as Python's exceptions and warnings."""
 
+import os
+import sys
 import warnings
 
 
@@ -31,14 +33,18 @@ class SurepipeWarning(UserWarning):
         self.code = code
 
 
-# A grid from a multiple of lambda_max on depends on y; every default grid here is one.
+# What every result has: default grids are multiples of lambda_max, which depends on y.
 QUIET = {"relative-weight"}
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def tell(found, level=3):
-    """Gives warnings to Python's, except those that belong to every result."""
+def tell(found, but=()):
+    """Gives warnings to Python's, at the line outside this package that has asked; but are codes to leave out."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
+        level, frame = level + 1, frame.f_back
     for w in found or []:
-        if w["code"] not in QUIET:
+        if w["code"] not in QUIET and w["code"] not in but:
             warnings.warn(SurepipeWarning(w["text"], w["code"]), stacklevel=level)
 
 

@@ -1,10 +1,12 @@
 """Images, series of images and sequences: arrays in, arrays out."""
 
+import warnings
+
 import numpy as np
 
 from ._api import fit_of, request, sweep
 from ._client import remove, worker
-from ._errors import tell
+from ._errors import SurepipeWarning, tell
 from ._result import Path
 
 
@@ -16,7 +18,7 @@ def _denoised(by, image, sigma2, options, full):
         fit = fit_of(r, answer, None)
     fit.image = fit.image.reshape(image.shape)
     found = Path(answer, fit) if answer.get("points") else fit
-    tell(found.warnings, level=4)
+    tell(found.warnings)
     return (fit.image, found) if full else fit.image
 
 
@@ -64,7 +66,9 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
     if lam is None:
         most = 1e4 if not linear else len(y) ** (2 * order) / 10.0 ** order
         lam = f"1e-2:{max(most, 10.0)!r}:40" if linear else f"{1e-3 * scale!r}:{len(y) * scale!r}:40"
-    path = sweep(method, None, y, lam=lam, criterion=criterion, **given)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r".*\[missing-values\]", category=SurepipeWarning)
+        path = sweep(method, None, y, lam=lam, criterion=criterion, **given)
     return (path.fit.image, path) if full else path.fit.image
 
 

@@ -75,7 +75,7 @@ class _Regression(BaseEstimator):
             if fit.get(key) is not None:
                 setattr(self, name, float(fit[key]))
         self.n_iter_ = max(1, fit["solver"]["iterations"])
-        tell(self.warnings_, level=4)
+        tell(self.warnings_)
         return self
 
     def _linear(self, X):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surepipe
+import surepipe.linear
 
 rng = np.random.default_rng(4)
 
@@ -142,3 +143,12 @@ def test_python_gives_the_digits_of_the_command(name, program, testdata):
         assert numbers(ours.summary["chosen"]) == numbers(lines[-1]["chosen"])
         theirs = [{k: v for k, v in line.items() if k != "digest"} for line in lines if "index" in line]
         assert numbers(ours.points) == numbers(theirs)
+
+
+def test_warnings_are_of_the_line_that_asks():
+    X = rng.normal(size=(50, 3))
+    with pytest.warns(surepipe.SurepipeWarning) as found:
+        surepipe.run("lasso", X, X[:, 0] + 100, lam=1.0)
+        surepipe.linear.Lasso(fit_intercept=False).fit(X, X[:, 0] + 100)
+    assert {os.path.basename(w.filename) for w in found} == {"test_results.py"}
+    assert [w.message.code for w in found].count("no-intercept") == 2

@@ -196,3 +196,11 @@ def test_progress_is_told(monkeypatch):
 
 def test_infinity_is_a_weight():
     assert surepipe.run("lasso", X, y, lam=np.inf)["df"] == 0
+
+
+def test_a_large_x_of_a_lasso_stays_in_its_file(monkeypatch):
+    wanted = surepipe.run("lasso", X, y, lam=5.0)
+    monkeypatch.setattr(surepipe._client, "MAPPED", 1)
+    monkeypatch.setattr(surepipe._client, "INLINE", 1)
+    found = surepipe.run("lasso", X, y, lam=5.0)
+    assert found["storage"]["bytes"] > 0 and found["residual"] == pytest.approx(wanted["residual"], rel=1e-9)

@@ -44,6 +44,9 @@ const (
 	// better than, and noiseLevel units in the last place of y what it cannot be.
 	floorShare = 0.1
 	noiseLevel = 2
+	// soonPull is the gradient of a coordinate that is added too, in units of its weight, where these are at most one
+	// in soonShare of the active ones.
+	soonPull, soonShare = 0.95, 4
 	// stepsARound bounds the Newton steps between two gradients at the point itself.
 	stepsARound = 200
 	// Rounds that change no sign only correct rounding errors: mostSettled of them, as long as they
@@ -274,6 +277,7 @@ func (n *newton) measure() (all, byColumn float64) {
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
 		some := restrict.Strongest(n.outside, min(max(len(n.p.Active()), restrict.MinFirst), mostWorking))
+		some = restrict.Union(some, n.soon())
 		if err := n.workspace.extend(ctx, n.dev, n.s, n.s.closure(some)); err != nil {
 			return err
 		}
@@ -286,6 +290,29 @@ func (n *newton) advance(ctx context.Context) error {
 		n.settled = 0
 	}
 	return n.gradient()
+}
+
+// soon are coordinates outside the working set that nearly violate their conditions: what the next steps, or the next
+// weight, would add. They cost a row of the Gram matrix, and save a gradient over all coordinates.
+func (n *newton) soon() (set []int) {
+	if n.s.owner != nil {
+		return nil
+	}
+	for j, g := range n.hostG {
+		if n.place[j] >= 0 || math.IsInf(n.s.w[j], 1) {
+			continue
+		}
+		if g = -g; !n.s.positive[j] {
+			g = math.Abs(g)
+		}
+		if g > soonPull*n.s.w[j] {
+			set = append(set, j)
+		}
+	}
+	if len(set) > max(len(n.p.Active())/soonShare, restrict.MinFirst) {
+		return nil
+	}
+	return set
 }
 
 // fewProducts with the Gram matrix tell its norm well enough to measure by, manyProducts for a

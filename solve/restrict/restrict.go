@@ -172,10 +172,11 @@ const ColumnBlock = 256
 
 // merge makes one part of the last two where these are of similar size, again and again: products
 // with few wide parts are faster than with many narrow ones, and every column is copied a
-// logarithmic number of times. Parts that are wide already gain nothing.
+// logarithmic number of times. Parts that are wide already gain nothing. Columns that are not copied are one part.
 func (p *Parts) merge(dev array.Device, a linops.Operator) {
-	for k := len(*p); k >= 2 && len((*p)[k-2].Set) <= 2*len((*p)[k-1].Set) &&
-		len((*p)[k-2].Set)+len((*p)[k-1].Set) <= widestPart; k = len(*p) {
+	free := func(c *Columns) bool { return linops.StructureOf(c.A).Products != nil }
+	for k := len(*p); k >= 2 && (free((*p)[k-1]) || len((*p)[k-2].Set) <= 2*len((*p)[k-1].Set) &&
+		len((*p)[k-2].Set)+len((*p)[k-1].Set) <= widestPart); k = len(*p) {
 		left, right := (*p)[k-2], (*p)[k-1]
 		*p = (*p)[:k-2]
 		set := slices.Concat(left.Set, right.Set)

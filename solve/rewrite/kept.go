@@ -2,13 +2,45 @@ package rewrite
 
 import (
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/together"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
+
+// Keeping are the same problem with some of its observations, several times: what they share. The matrix of a
+// regression is read by all of them together (package together).
+type Keeping struct {
+	problem engine.Problem
+	shared  *together.Matrix // nil for none
+}
+
+// leastShared is the number of entries from which a matrix is shared, and leastKept the share of its rows that each
+// problem must keep then: with fewer, differences of Gram matrices lose digits.
+const leastShared, leastKept = 1 << 18, 0.5
+
+// NewKeeping shares what can be shared of a problem.
+func NewKeeping(p engine.Problem) *Keeping {
+	k := &Keeping{problem: p}
+	if together.Serves(p.A) && linops.StructureOf(p.A).Entries.Value >= leastShared {
+		k.shared = together.New(p.A)
+	}
+	return k
+}
+
+// Shares reports that the problems read a matrix together: each then waits for the others, which must run at once.
+func (k *Keeping) Shares() bool { return k.shared != nil }
+
+// Release frees what they share. They must have been released.
+func (k *Keeping) Release() {
+	if k.shared != nil {
+		k.shared.Release()
+	}
+}
 
 // Kept is a problem in which only some of the observations are fitted,
 //
@@ -22,40 +54,52 @@ type Kept struct {
 	share   float64
 	whole   linops.Operator
 	terms   func(z []float64) []float64 // nil for none
+	means   []float64                   // additive.Picked.Means
 	frees   []func()
 }
 
-// Keep keeps the observations at increasing places.
-func Keep(p engine.Problem, rows []int) (_ *Kept, err error) {
+// Keep keeps the observations at increasing places. All that are kept must be before the first of them is solved.
+func (k *Keeping) Keep(rows []int) (_ *Kept, err error) {
+	p := k.problem
 	d, _ := p.A.Dims()
-	k := &Kept{problem: p, rows: rows, share: float64(len(rows)) / float64(d), whole: p.A}
+	kept := &Kept{problem: p, rows: rows, share: float64(len(rows)) / float64(d), whole: p.A}
 	defer func() {
 		if err != nil {
-			k.Release()
+			kept.Release()
 		}
 	}()
-	own := func(free func()) { k.frees = append(k.frees, free) }
+	own := func(free func()) { kept.frees = append(kept.frees, free) }
 	var free func()
-	if k.problem.Loss, free, err = loss.Pick(p.Device, p.Loss, rows); err != nil {
+	if kept.problem.Loss, free, err = loss.Pick(p.Device, p.Loss, rows); err != nil {
 		return nil, err
 	}
 	own(free)
-	k.problem.Origin = nil
+	kept.problem.Origin = nil
+	shared := k.shared
+	if kept.share < leastKept {
+		shared = nil
+	}
 	if from, ok := p.Origin.(*projected); ok {
-		some, err := from.pi.Pick(p.Device, p.A, rows)
+		some, err := from.pi.Pick(p.Device, p.A, rows, shared)
 		if err != nil {
 			return nil, err
 		}
 		own(some.Release)
-		k.problem.A, k.whole, k.terms = some.A, some.Whole, some.Terms
-		k.problem, err = Project(k.problem, some.Pi)
-		return k, err
+		kept.problem.A, kept.whole, kept.terms, kept.means = some.A, some.Whole, some.Terms, some.Means
+		kept.problem, err = Project(kept.problem, some.Pi)
+		return kept, err
 	}
-	k.problem.A, free, err = linops.Pick(p.Device, p.A, rows)
+	if shared != nil {
+		part := shared.Keep(rows, false)
+		own(part.Release)
+		kept.problem.A = part
+		return kept, nil
+	}
+	kept.problem.A, free, err = linops.Pick(p.Device, p.A, rows)
 	if err == nil {
 		own(free)
 	}
-	return k, err
+	return kept, err
 }
 
 // Problem is the problem, by the regularizer r of that of all observations.
@@ -74,17 +118,22 @@ func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 }
 
 // Observations are the values of y that are fitted.
-func (k *Kept) Observations(y []float64) []float64 {
-	some := make([]float64, len(k.rows))
-	for i, at := range k.rows {
+func (k *Kept) Observations(y []float64) []float64 { return pick(y, k.rows) }
+
+func pick(y []float64, rows []int) []float64 {
+	some := make([]float64, len(rows))
+	for i, at := range rows {
 		some[i] = y[at]
 	}
 	return some
 }
 
-// Predict is the estimate of all observations by a solution b of the problem, in the memory of dev, or by its factors,
-// which may be nil. y are all observations, of which the kept ones determine the terms.
-func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors, y []float64) []float64 {
+// Predict is the estimate of the observations at some places by a solution b of the problem, in the memory of dev, or
+// by its factors, which may be nil. y are all observations, of which the kept ones determine the terms.
+func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors, y []float64, at []int) []float64 {
+	if (k.terms == nil || k.means != nil) && together.Serves(k.whole) {
+		return k.predictRows(linops.StructureOf(k.whole).Dense().RawRowView, b.ToHost(), y, at)
+	}
 	d, _ := k.whole.Dims()
 	var mu []float64
 	if places, ok := linops.Picks(k.whole); ok && factors != nil {
@@ -99,6 +148,32 @@ func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors,
 		z := k.Observations(y)
 		floats.Sub(z, k.Observations(mu))
 		floats.Add(mu, k.terms(z))
+	}
+	return pick(mu, at)
+}
+
+// predictRows is Predict by the rows of a matrix, on the support of b.
+func (k *Kept) predictRows(row func(i int) []float64, b, y []float64, at []int) []float64 {
+	var set []int
+	intercept := 0.0
+	for j, v := range b {
+		if v != 0 {
+			set = append(set, j)
+		}
+	}
+	if k.means != nil {
+		intercept = stat.Mean(k.Observations(y), nil)
+		for _, j := range set {
+			intercept -= k.means[j] * b[j]
+		}
+	}
+	mu := make([]float64, len(at))
+	for i, place := range at {
+		mu[i] = intercept
+		x := row(place)
+		for _, j := range set {
+			mu[i] += x[j] * b[j]
+		}
 	}
 	return mu
 }

@@ -10,8 +10,7 @@ that it chooses, beside the error on what was held out.
 Tables lose 30% of their rows, matrices 30% of their entries, series 20% of their values, one at a time
 or in runs, grouped tables 30% of their groups. With z = (printed - held out) / bar, where the bar is that
 of the criterion and that of the held-out mean together, a number is wrong beyond 4 bars, and right up to
-3, unless the means over all splits differ by a factor below 0.75 or above 1.33 and by more than two of
-their bars. A number is marked if its result has a warning about the criterion, or exit status 3. The
+3, unless the splits agree on a factor beyond 3/4 or 4/3 (its mean logarithm, by two of its bars). A number is marked if its result has a warning about the criterion, or exit status 3. The
 tables are written between markers with the names of --write's document; --lines keeps every number, and a
 run that was stopped goes on from them. What the data are is in sources.py.
 """
@@ -164,7 +163,7 @@ KINDS = {
     "series": ("single values", series, "gcv,alo,cv"),
     "runs of series": ("runs of 8 values", lambda *a: series(*a, run=8), "gcv,alo,cv"),
     "grouped": ("groups", lambda p, d, c, r: table(p, d, c, r, d["groups"]), "gcv,alo,cv"),
-    "grouped with --groups": ("groups", lambda p, d, c, r: table(p, {**d, "by_groups": True}, c, r, d["groups"]), "cv"),
+    "grouped with --groups": ("groups", lambda p, d, c, r: table(p, {**d, "by_groups": True}, c, r, d["groups"]), "lgo,cv"),
 }
 
 
@@ -199,13 +198,14 @@ def judged(all_lines):
     """The numbers in bars, where there are any."""
     f = pd.DataFrame([l for l in all_lines if l["value"] is not None and l["held_out"] is not None])
     f["z"] = (f.value - f.held_out) / np.hypot(f.bar.astype(float), f.held_out_bar)
-    f["marked"] = f.marks.map(lambda m: bool(set(m) & (MARKS | {"status-3"})))
+    # That noise or signal is correlated is said of runs, not of single values.
+    f["marked"] = [bool(set(m) & (MARKS | {"status-3"}) - ({"correlated"} if k == "series" else set()))
+                   for m, k in zip(f.marks, f.kind)]
     # A factor that all splits agree about is wrong also where single splits cannot tell.
-    means = f.groupby(["kind", "data", "criterion"])
-    factor = means.value.transform("mean") / means.held_out.transform("mean")
-    spread = (f.value - f.held_out).groupby([f.kind, f.data, f.criterion]).transform("std") / np.sqrt(options.splits)
-    apart = (means.value.transform("mean") - means.held_out.transform("mean")).abs()
-    f["off"] = (f.family == "squared") & ((factor < 0.75) | (factor > 1.33)) & (apart > 2 * spread)
+    squared = f[f.family == "squared"]
+    logs = np.log(squared.value / squared.held_out).groupby([squared.kind, squared.data, squared.criterion])
+    mean, bar = logs.transform("mean").abs(), logs.transform("std") / np.sqrt(logs.transform("size"))
+    f["off"] = ((mean > np.log(4 / 3)) & (mean > 2 * bar)).reindex(f.index, fill_value=False)
     return f
 
 

@@ -20,6 +20,12 @@ const (
 	// firstBatch coordinates join S at once at first, and batchShare of S later on.
 	firstBatch = 16
 	batchShare = 0.5
+	// earlySteps that change signs are followed by coordinates that join S at once, before the minimum over the face
+	// is reached.
+	earlySteps = 3
+	// wellConditioned is the smallest squared pivot, of a matrix with ones on its diagonal, from which a step's own
+	// equation gives its image.
+	wellConditioned = 1e-6
 	// sufficient is the share of a step's slope that F must fall by.
 	sufficient = 0.05
 )
@@ -28,7 +34,9 @@ const (
 // whether S or its signs changed. It calls stepped after every step.
 func (p *Program) Minimize(ctx context.Context, stepped func(), most int) (changed bool, err error) {
 	clear(p.barred)
+	p.tried = false
 	p.batch = max(firstBatch, int(batchShare*float64(len(p.active))))
+	early := earlySteps
 	for first := true; ; first = false {
 		if err := ctx.Err(); err != nil {
 			return changed, err
@@ -40,15 +48,25 @@ func (p *Program) Minimize(ctx context.Context, stepped func(), most int) (chang
 		stepped()
 		switch how {
 		case moved:
-			changed = true
+			if changed = true; early > 0 {
+				early--
+				p.tried = true
+				p.enlarge()
+			}
 		case stalled:
 			if p.settle() { // a factor with columns held is less accurate
 				continue
 			}
-			if p.batch = p.batch / 4; !p.purge() {
+			if p.tried { // what has joined off the minimum over the face leaves again
+				early = 0
+			} else {
+				p.batch = p.batch / 4
+			}
+			if !p.purge() {
 				return changed, nil
 			}
 		case reached:
+			p.tried = false
 			switch grown, again := p.enlarge(); {
 			case grown:
 				changed = true
@@ -131,7 +149,7 @@ func (p *Program) step(force bool) outcome {
 	}
 	if !crossing {
 		before := p.Stationarity()
-		p.times(d)
+		p.timesNewton(d)
 		p.move(1, d)
 		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.settle() {
 			return moved
@@ -164,7 +182,10 @@ func (p *Program) project(d []float64, slope float64) bool {
 			out = append(out, i)
 		}
 	}
-	p.times(e)
+	p.timesNewton(d)
+	for _, i := range out {
+		lin(p.image, e[i]-d[i], p.Gram(p.active[i]))
+	}
 	change := 0.0
 	for i, j := range p.active {
 		change += e[i] * (p.slope(j) + (p.image[j]+p.Q[j]*e[i])/2)
@@ -175,6 +196,20 @@ func (p *Program) project(d []float64, slope float64) bool {
 	p.move(1, e)
 	p.leave(out)
 	return true
+}
+
+// timesNewton sets the image of the Newton step d. Where columns hardly depend on each other it is (G + Q) d = -slope
+// on S, and only the rows of other coordinates are read.
+func (p *Program) timesNewton(d []float64) {
+	if p.Least() < wellConditioned {
+		p.times(d)
+		return
+	}
+	known := make([]float64, len(d))
+	for i, j := range p.active {
+		known[i] = -p.slope(j) - p.Q[j]*d[i]
+	}
+	p.timesExact(d, known)
 }
 
 // crossing is a sign change along a step.
@@ -238,8 +273,8 @@ func (p *Program) search(d []float64, slope float64) outcome {
 	return moved
 }
 
-// purge takes out of S what is 0, or of the wrong sign by a rounding error, and bars it where it was alone. It
-// reports whether there was any.
+// purge takes out of S what is 0, or of the wrong sign by a rounding error, and bars it where it was alone and has
+// joined at the minimum over the face. It reports whether there was any.
 func (p *Program) purge() bool {
 	var out []int
 	for i, j := range p.active {
@@ -248,7 +283,7 @@ func (p *Program) purge() bool {
 			out = append(out, i)
 		}
 	}
-	if len(out) == 1 {
+	if len(out) == 1 && !p.tried {
 		p.barred[p.active[out[0]]] = true
 	}
 	p.leave(out)
@@ -265,8 +300,8 @@ func (p *Program) violation(j int) float64 {
 	return (g - p.W[j]) * p.scale[j]
 }
 
-// enlarge adds the largest violations to S, or exchanges one that depends on S; again reports that
-// it may be called again though it did neither.
+// enlarge adds the largest violations to S, or at the minimum over the face exchanges one that depends on S; again
+// reports that it may be called again though it did neither.
 func (p *Program) enlarge() (grown, again bool) {
 	var list []int
 	size := make(map[int]float64)
@@ -299,6 +334,9 @@ func (p *Program) enlarge() (grown, again bool) {
 		}
 		if n > 0 {
 			return true, true
+		}
+		if p.tried {
+			return false, true
 		}
 		if p.exchange(some[0]) {
 			return true, true

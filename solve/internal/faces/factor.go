@@ -43,7 +43,7 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 	n := f.n
 	x := blas64.General{Rows: n, Cols: k, Stride: k, Data: cross}
 	if n > 0 {
-		blas64.Trsm(blas.Left, blas.Trans, 1, f.triangle(), x)
+		f.transposedEach(x)
 		blas64.Gemm(blas.Trans, blas.NoTrans, -1, x, x, 1, blas64.General{Rows: k, Cols: k, Stride: k, Data: corner})
 	}
 	joined := make([]bool, k)
@@ -108,6 +108,21 @@ func (f *factor) transposed(x []float64) {
 		blas64.Trsv(blas.Trans, f.part(i, end), vector(x[i:end]))
 		if end < f.n {
 			multiply(true, -1, f.right(i, end), x[i:end], 1, x[end:f.n])
+		}
+	}
+}
+
+// transposedEach overwrites the columns of x, n x k, with R^{-*} x, strip by strip: for few columns a triangular solve
+// of a BLAS takes several times as long.
+func (f *factor) transposedEach(x blas64.General) {
+	rows := func(i, end int) blas64.General {
+		return blas64.General{Rows: end - i, Cols: x.Cols, Stride: x.Stride, Data: x.Data[i*x.Stride:]}
+	}
+	for i := 0; i < f.n; i += strip {
+		end := min(i+strip, f.n)
+		blas64.Trsm(blas.Left, blas.Trans, 1, f.part(i, end), rows(i, end))
+		if end < f.n {
+			blas64.Gemm(blas.Trans, blas.NoTrans, -1, f.right(i, end), rows(i, end), 1, rows(end, f.n))
 		}
 	}
 }

@@ -80,6 +80,21 @@ func (p *Point) times(e []float64) {
 	multiply(false, 1, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
 }
 
+// timesExact sets the image of a step d on S with G d = known there: the rows of the other coordinates are left.
+func (p *Point) timesExact(d, known []float64) {
+	n := len(p.B)
+	p.image, p.wide = slices.Grow(p.image[:0], n)[:n], slices.Grow(p.wide[:0], n)[:n]
+	clear(p.wide)
+	for i, j := range p.active {
+		p.wide[j], p.image[j] = d[i], known[i]
+	}
+	for j, in := range p.in {
+		if !in {
+			p.image[j] = dot(p.Gram(j), p.wide)
+		}
+	}
+}
+
 // move goes by t e, whose image has been computed for t = 1.
 func (p *Point) move(t float64, e []float64) {
 	for i, j := range p.active {

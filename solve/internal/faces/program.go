@@ -16,7 +16,8 @@ type Program struct {
 	// columns are the factor's: S, and coordinates that it holds at 0. place is the inverse, -1 for
 	// coordinates that have no column.
 	columns, place []int
-	batch          int // of coordinates that join S at once
+	batch          int  // of coordinates that join S at once
+	tried          bool // some have joined before the minimum over the face was reached
 
 	dir, onColumns []float64
 }

@@ -15,6 +15,8 @@ type Flag struct {
 	// texts or a bool, or a [pflag.Value].
 	To    any
 	Usage string
+	// Brief is the usage in a line, where the first clauses of the usage are none.
+	Brief string
 	// Short is a letter for the same, and Default, if not "", what help prints in place of the default.
 	Short, Default string
 	// Values are completed by shells.
@@ -23,6 +25,9 @@ type Flag struct {
 	Role       Role
 	Extensions []string
 }
+
+// brief marks flags with a usage in a line.
+const brief = "surepipe_brief"
 
 // Bind adds flags to a command, in the order in which help lists them.
 func Bind(cmd *cobra.Command, all ...Flag) {
@@ -61,6 +66,9 @@ func Define(flags *pflag.FlagSet, all ...Flag) {
 			flags.VarP(to, f.Name, f.Short, f.Usage)
 		default:
 			panic(fmt.Sprintf("surepipe: --%s goes to a %T", f.Name, f.To))
+		}
+		if f.Brief != "" {
+			cobra.CheckErr(flags.SetAnnotation(f.Name, brief, []string{f.Brief}))
 		}
 		if f.Default != "" {
 			flags.Lookup(f.Name).DefValue = f.Default

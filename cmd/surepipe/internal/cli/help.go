@@ -218,32 +218,8 @@ func DescribeFlags(flags *pflag.FlagSet, usage map[string]string) {
 		f := flags.Lookup(name)
 		f.Usage = text
 		delete(f.Annotations, shared)
+		delete(f.Annotations, brief)
 	}
-}
-
-// OwnFlagsFirst prints the usage of a command whose flags are, for the larger part, run's: its own
-// flags are described, those of run are listed.
-func OwnFlagsFirst(cmd *cobra.Command) error {
-	own := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
-	own.SortFlags = false
-	var rest []string
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		switch {
-		case f.Annotations[shared] == nil:
-			own.AddFlag(f)
-		case !f.Hidden:
-			rest = append(rest, "--"+f.Name)
-		}
-	})
-	w := cmd.OutOrStderr()
-	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags of %s:\n%s", cmd.UseLine(), cmd.Example,
-		cmd.Name(), own.FlagUsages()); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(w, "\nFlags as in surepipe run, which surepipe run --help describes:\n"); err != nil {
-		return err
-	}
-	return wrapped(w, rest, 88)
 }
 
 // wrapped prints words in lines of at most width characters.

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// columns is the width of help.
+const columns = 100
+
+// Topic is what several commands have in common: a text, and flags that it explains. "surepipe help NAME" prints both;
+// the help of a command names the topic and its flags alone.
+type Topic struct {
+	Name, Short string
+	Text        func() string
+	Flags       []string
+}
+
+// NewTopics are commands that only have a help. Their flags are described as the first command does that has them.
+func NewTopics(topics []Topic, of ...*cobra.Command) (all []*cobra.Command) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	for _, cmd := range of {
+		flags.AddFlagSet(cmd.Flags())
+	}
+	for _, t := range topics {
+		cmd := &cobra.Command{Use: t.Name, Short: t.Short, Args: NoArgs}
+		cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+			w := cmd.OutOrStdout()
+			fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(t.Text()))
+			own := chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
+			if own.HasFlags() {
+				fmt.Fprintf(w, "Flags:\n%s", own.FlagUsagesWrapped(columns))
+			}
+		})
+		all = append(all, cmd)
+	}
+	return all
+}
+
+// chosen are the flags that are wanted, in their order.
+func chosen(flags *pflag.FlagSet, wanted func(*pflag.Flag) bool) *pflag.FlagSet {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && wanted(f) {
+			own.AddFlag(f)
+		}
+	})
+	return own
+}
+
+// FlagsFirst gives a command a help that begins with its flags, a line each, goes on with those of the topics by
+// name, and ends with its examples and a text. Its Long, which manual pages have, is everything.
+func FlagsFirst(cmd *cobra.Command, topics []Topic, text string) {
+	others := cmd.Name() != "run"
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		w := cmd.OutOrStdout()
+		cmd.InitDefaultHelpFlag()
+		of := map[string]bool{}
+		for _, t := range topics {
+			for _, name := range t.Flags {
+				of[name] = true
+			}
+		}
+		own := chosen(cmd.Flags(), func(f *pflag.Flag) bool {
+			return !of[f.Name] && (!others || f.Annotations[shared] == nil)
+		})
+		fmt.Fprintf(w, "%s.\n\nUsage:\n  %s\n\nFlags:\n%s\n", cmd.Short, cmd.UseLine(), lines(own))
+		fmt.Fprintf(w, "More flags, which surepipe help TOPIC describes:\n")
+		for _, t := range topics {
+			listed(w, t, cmd.Flags())
+		}
+		run := chosen(cmd.Flags(), func(f *pflag.Flag) bool { return !of[f.Name] && f.Annotations[shared] != nil })
+		if others {
+			fmt.Fprint(w, "\nFlags as in surepipe run:\n")
+			wrapped(w, names(run), columns)
+		}
+		fmt.Fprintf(w, "\nExamples:\n%s\n\n%s\n", cmd.Example, strings.TrimSpace(text))
+	})
+}
+
+// listed prints a topic with those of its flags that there are.
+func listed(w io.Writer, t Topic, flags *pflag.FlagSet) {
+	own := chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
+	line := fmt.Sprintf("  %-12s", t.Name)
+	for _, word := range names(own) {
+		if len(line)+1+len(word) > columns {
+			fmt.Fprintln(w, line)
+			line = fmt.Sprintf("  %-12s", "")
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(w, line)
+}
+
+func names(flags *pflag.FlagSet) (all []string) {
+	flags.VisitAll(func(f *pflag.Flag) { all = append(all, "--"+f.Name) })
+	return all
+}
+
+// lines are usages of a line each: the brief ones where there are any, else as many clauses as fit.
+func lines(flags *pflag.FlagSet) string {
+	var heads, texts []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		kind, usage := pflag.UnquoteUsage(f)
+		head := "      --" + f.Name
+		if f.Shorthand != "" {
+			head = "  -" + f.Shorthand + ", --" + f.Name
+		}
+		if text := f.Annotations[brief]; text != nil {
+			usage = text[0]
+		}
+		heads, texts = append(heads, strings.TrimRight(head+" "+kind, " ")), append(texts, usage)
+	})
+	widest := 0
+	for _, h := range heads {
+		widest = max(widest, len(h))
+	}
+	var b strings.Builder
+	for i, h := range heads {
+		fmt.Fprintf(&b, "%-*s   %s\n", widest, h, clause(texts[i], columns-widest-3))
+	}
+	return b.String()
+}
+
+// clause is the beginning of a text, up to the end of a clause before the room ends, if there is one.
+func clause(text string, room int) string {
+	for _, end := range []string{"; ", ". ", " ("} {
+		if len(text) > room {
+			text, _, _ = strings.Cut(text, end)
+		}
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package study
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"surepipe/risk/folds"
+)
+
+// Residuals that share a number within a subject agree within its rows, whatever the subjects' numbers are; those of a
+// smooth effect, which a straight line has missed, agree with their neighbours' too, and white ones with none.
+func TestGroupsAreToldFromCurves(t *testing.T) {
+	const subjects, rows = 40, 8
+	r := rand.New(rand.NewPCG(3, 1))
+	for name, c := range map[string]struct {
+		effect func(subject int) float64
+		told   bool
+	}{
+		"subjects": {func(int) float64 { return r.NormFloat64() }, true},
+		"a curve":  {func(k int) float64 { x := float64(k)/20 - 0.975; return 2.5 * (x*x - 0.33) }, false},
+		"nothing":  {func(int) float64 { return 0 }, false},
+	} {
+		told := 0
+		for range 20 {
+			var column, residuals []float64
+			for k := range subjects {
+				effect := c.effect(k)
+				for range rows {
+					column, residuals = append(column, float64(101+k)), append(residuals, effect+r.NormFloat64())
+				}
+			}
+			labels, n := wholeNumbers(func(i int) float64 { return column[i] }, len(column))
+			all, steps := alikeWithin(folds.Members(labels, n), func(i int) float64 { return residuals[i] })
+			if n != subjects {
+				t.Fatalf("%d values, expected %d", n, subjects)
+			}
+			if name == "a curve" && all < mostAlike {
+				t.Errorf("a curve's residuals agree by %.2g only: the test tries nothing", all)
+			}
+			if all > mostAlike && steps > leastSteps {
+				told++
+			}
+		}
+		if c.told && told < 17 || !c.told && told > 1 {
+			t.Errorf("%s: told in %d of 20", name, told)
+		}
+	}
+}
