@@ -17,6 +17,14 @@ import (
 type Data struct {
 	files            fs.FS
 	data, x, y, d, m string
+	na               []string
+}
+
+// Missing are the data with texts that stand for missing values of a table, for [Fit.Predict]: by default those of the
+// fit. [Table].NA are those of [Open].
+func (d Data) Missing(na ...string) Data {
+	d.na = na
+	return d
 }
 
 // Read takes what a reader holds, until its end, for a file of the name: its extension says what it is where the
@@ -51,11 +59,16 @@ type Arrays struct {
 	Indices []int
 	// Mu is the true mean, where it is known, for the loss.
 	Mu []float64
-	// Weights are those of the observed entries of a matrix, Groups the labels of the columns of X, At the places of a
-	// sequence.
+	// Weights are those of the observations, of a regression or of the entries of a matrix, Groups the labels of the
+	// columns of X, At the places of a sequence.
 	Weights []float64
 	Groups  []int
 	At      []float64
+	// Of a regression: Offset is what the linear predictor has besides X b, Exposure that whose logarithm is one, and
+	// Trials are the numbers of trials of which Y are the successes.
+	Offset, Exposure, Trials []float64
+	// Of the columns of X: Factors of their penalties, and bounds of their coefficients.
+	Factors, Lower, Upper []float64
 }
 
 // Sparse is a sparse matrix by its entries: X of [Arrays], or in the place of [Data] for a completion the observed
@@ -130,6 +143,12 @@ func (a Arrays) Data() (Data, error) {
 	}
 	vector("weights", a.Weights)
 	vector("at", a.At)
+	vector("offset", a.Offset)
+	vector("exposure", a.Exposure)
+	vector("trials", a.Trials)
+	vector("factors", a.Factors)
+	vector("lower", a.Lower)
+	vector("upper", a.Upper)
 	integers("groups", a.Groups)
 	for _, m := range []struct {
 		name string

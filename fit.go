@@ -297,7 +297,7 @@ func (m *Model) Predict(ctx context.Context, d Data) (*Prediction, error) {
 		if d.x != "" {
 			name = d.x
 		}
-		return m.predict.Predict(ctx, d.files, name, nil)
+		return m.predict.Predict(ctx, d.files, name, d.na)
 	}, nil)
 }
 

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 
+	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -30,7 +31,8 @@ type Options struct {
 	// Alpha, if not 0, is that of the elastic net Lambda (Alpha ||b||_1 + (1 - Alpha)/2 ||b||^2), in place of Lambda2.
 	Alpha float64
 	// Sigma2 is the variance of the noise in each coordinate of y, and Sigma2By a way to estimate it in its place,
-	// such as "auto". Without either it is that of the data, or not known.
+	// such as "auto", or "ar1" for autoregressive noise of a sequence. Without either it is that of the data, or not
+	// known.
 	Sigma2   float64
 	Sigma2By string
 	// Intercept and Standardize are of regressions: by default true for a table with a response.
@@ -185,6 +187,7 @@ func (o *Options) request() (*request.Request, error) {
 	} {
 		set(given, text.option, text.to, text.value, text.value != "")
 	}
+	o.correlation(r, given)
 	for _, list := range []struct {
 		option string
 		to     *[]string
@@ -253,5 +256,13 @@ func (c *Compute) compute(r *request.Request, given map[string]bool) {
 func set[T any](given map[string]bool, option string, to *T, value T, is bool) {
 	if is {
 		*to, given[option] = value, true
+	}
+}
+
+// correlation takes the way to estimate sigma2 that also estimates how the noise is correlated.
+func (o *Options) correlation(r *request.Request, given map[string]bool) {
+	if o.Sigma2By == noise.MethodAR1 {
+		r.Sigma2Method, r.Correlation = "", noise.MethodAR1
+		delete(given, "sigma2")
 	}
 }

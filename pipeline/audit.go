@@ -122,8 +122,9 @@ func (s *sweep) audits(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 }
 
 func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
-	n := s.auditFits()
-	if n == 0 || s.validated != nil {
+	// Folds of single observations say of a sequence what leave-one-out says.
+	n, single := s.auditFits(), s.validated != nil && s.o.Folds.Blocks == 0 && !s.o.Folds.Time
+	if n == 0 && !single {
 		return nil, nil
 	}
 	criterion, says := s.said(p)
@@ -137,7 +138,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	places, picks := linops.Picks(s.f.Problem.A)
 	inOrder := identity || picks && s.f.Problem.K != nil && slices.IsSorted(places)
 	var all []*Audit
-	if inOrder && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+	if inOrder && s.o.Audit != NoAudit && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
 		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
 		if runs.Check(d) == nil {
 			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
@@ -148,7 +149,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 			all = append(all, a)
 		}
 	}
-	if inOrder && s.o.Audit != AlwaysAudit {
+	if s.validated != nil || inOrder && s.o.Audit != AlwaysAudit {
 		return all, nil // single observations are exact, or nearly so
 	}
 	splits := f.Samples(d, auditShare, n)

@@ -25,6 +25,9 @@ import (
 // Risk is the outcome for one sample.
 type Risk = stages.Risk
 
+// Autoregression is noise that is correlated in the order of the observations.
+type Autoregression = stages.Autoregression
+
 // Warning is a reason to doubt a result.
 type Warning = stages.Warning
 
@@ -59,6 +62,10 @@ type Options struct {
 	// LeaveOut, if not nil, asks for leave-group-out by its groups or blocks: Risk.LGO, where blocks of D mu_hat are
 	// known. In a sweep the criterion risk.LGO sets it.
 	LeaveOut *folds.Folds
+	// Noise says how the noise is correlated in the order of the observations: SURE is then
+	// [risk.Correlated]'s, and the criteria for independent noise are not defined. It is for the squared loss and a
+	// known Sigma2.
+	Noise Autoregression
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of
 	// these Jacobians are flat, and sketching their range gains little.
@@ -112,7 +119,8 @@ type Options struct {
 	// sample belongs to.
 	Logger *slog.Logger
 
-	compare *stages.Comparing // of a sweep
+	compare   *stages.Comparing // of a sweep
+	unwatched bool              // leave-one-out is left out where it takes work
 }
 
 // Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
@@ -204,6 +212,10 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 	if !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0) {
 		return o, false, refuse("Sigma2", o.Sigma2,
 			"sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
+	}
+	if r := o.Noise.Rho; !(math.Abs(r) < 1) || r != 0 && o.Sigma2 == 0 {
+		return o, false, refuse("Noise", o.Noise, "noise of correlation %g with sigma2 = %g, expected a correlation "+
+			"between -1 and 1, and a known sigma2", r, o.Sigma2)
 	}
 	if o.Parallel < 0 {
 		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)
@@ -322,7 +334,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		settings := stages.Settings{
 			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
 			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
-			Together: p.together,
+			Unwatched: p.o.unwatched, Together: p.together, Noise: p.o.Noise,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell

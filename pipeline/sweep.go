@@ -67,6 +67,10 @@ type SweepOptions struct {
 	// point (solve.Entry.Path). With 1 all points start at 0. Results depend on it only within the
 	// solver's tolerance.
 	Chain int
+	// Estimate says that points need only be accurate enough to be compared, by estimates of what is missing
+	// ([vjp.Convergence].Change): the minimizer and the point of the Rule are then computed once more, as a Pipeline
+	// does. Without it every point is certified.
+	Estimate bool
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
 	Refine int

@@ -110,6 +110,10 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 		return err
 	}
 	rule := o.Criterion.Rule()
+	if o.Noise.Rho != 0 && !rule.Sigma2 && !rule.Refits {
+		return refuse("Criterion", o.Criterion, "the criterion %s takes the noise as independent, expected %s, or %s "+
+			"with blocks longer than the correlation", o.Criterion, risk.SURE, risk.CV)
+	}
 	if rule.Sigma2 && o.Sigma2 == 0 {
 		return refuse("Criterion", o.Criterion, "the criterion %s needs sigma2, which is 0: not known", o.Criterion)
 	}
@@ -141,6 +145,9 @@ func (o *SweepOptions) checkFolds(d int) error {
 // choice compares all points with the minimizer.
 func (s *sweep) choice(best int) *Choice {
 	by := risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr}
+	if rho := s.o.Noise.Rho; rho != 0 {
+		by.Sigma2 *= risk.AR1(rho).Most() // a bound: differences of fits are smooth
+	}
 	c := &Choice{Criterion: s.o.Criterion, Minimizer: best, Chosen: best}
 	fits := make([]risk.Fit, len(s.values))
 	for i, v := range s.values {

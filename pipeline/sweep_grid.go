@@ -190,8 +190,8 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 // before is the start of point i of a chain, with the chain's path: it solves the points before it
 // in the chain.
 func (s *instance) before(ctx context.Context, c chain, i int, path *vjp.Path) (from start, err error) {
-	if !s.chained {
-		return start{}, nil
+	if from.effort = s.effort(); !s.chained {
+		return from, nil
 	}
 	from.path = path
 	for j := c.first; j < i; j++ {

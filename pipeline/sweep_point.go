@@ -164,6 +164,9 @@ type start struct {
 	near *vjp.Near
 	// ahead are the regularizers of the points that follow, or of the range: see [solve.From].
 	ahead func(i int) (prox.Prox, error)
+	// effort is that of the solve, and answer says that the point is the sweep's answer.
+	effort vjp.Effort
+	answer bool
 }
 
 // started is a solver that starts there.
@@ -174,7 +177,8 @@ type started struct {
 
 // Solve is SolveFrom the start.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead, Factors: s.from.factors}
+	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead, Factors: s.from.factors,
+		Effort: s.from.effort}
 	if s.from.b != nil {
 		dev := y.Device()
 		from.B = dev.Alloc(1, len(s.from.b))
@@ -190,7 +194,7 @@ func (s *instance) at(ctx context.Context, weights []float64, from start) (vjp.S
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.chained {
+	if s.chained || from.effort.Share > 0 {
 		solver = started{solver, from}
 	}
 	return solver, release, nil
@@ -198,8 +202,11 @@ func (s *instance) at(ctx context.Context, weights []float64, from start) (vjp.S
 
 // options are those of the pipeline for point i. The sweep itself calls Observe and Logger, so that
 // they also receive points that have no solver.
-func (s *instance) options(i int) Options {
+func (s *instance) options(i int, answer bool) Options {
 	o := s.o.Options
+	if !answer {
+		s.probing(&o)
+	}
 	o.Parallel, o.Logger, o.Observe, o.compare = 1, nil, nil, s.compare
 	o.KeepB = o.KeepB || s.chained
 	if o.Progress != nil {
@@ -274,7 +281,7 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 func (s *instance) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
 	if s.f.BlackBox != nil {
-		return s.f.BlackBox.at(ctx, 0, weights, s.y, s.options(i), s.calls)
+		return s.f.BlackBox.at(ctx, 0, weights, s.y, s.options(i, from.answer), s.calls)
 	}
 	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
@@ -282,7 +289,7 @@ func (s *instance) risk(ctx context.Context, i int, weights []float64, from star
 		return Risk{}, err
 	}
 	defer release()
-	p, err := New(solver, s.options(i))
+	p, err := New(solver, s.options(i, from.answer))
 	if err != nil {
 		return Risk{}, err
 	}

@@ -17,6 +17,8 @@ type Terms struct {
 	Divergence float64
 	// Frobenius2 is ||D mu_hat||_F^2, or an estimate of it.
 	Frobenius2 float64
+	// Correlated has what takes the place of the terms above where the noise is correlated; else nil.
+	Correlated *Correlated
 }
 
 // SURE is Stein's unbiased estimate of the risk E ||mu_hat - mu||^2 (Stein 1981),
@@ -26,7 +28,15 @@ func (t Terms) SURE() float64 {
 	if t.Sigma2 == 0 {
 		return math.NaN()
 	}
-	return -float64(t.D)*t.Sigma2 + t.Residual + 2*t.Sigma2*t.Divergence
+	return -float64(t.D)*t.Sigma2 + t.Residual + 2*t.Sigma2*t.optimism()
+}
+
+// optimism is tr C D mu_hat for noise of covariance sigma2 C: the divergence where that is white.
+func (t Terms) optimism() float64 {
+	if c := t.Correlated; c != nil {
+		return c.Trace
+	}
+	return t.Divergence
 }
 
 // StdErr estimates the root mean square of SURE - ||mu_hat - mu||^2, where the terms are exact. It
@@ -36,6 +46,9 @@ func (t Terms) SURE() float64 {
 // be biased by the maximum of the two.) The error bar is thus 0 only for a Jacobian whose
 // eigenvalues are all 1/2, within the error of the trace.
 func (t Terms) StdErr() float64 {
+	if t.Correlated != nil {
+		return max(t.UnbiasedStdErr(), t.ProjectionStdErr()/10)
+	}
 	return max(t.UnbiasedStdErr(), t.LeastStdErr()/2)
 }
 
@@ -52,6 +65,9 @@ func (t Terms) Floored() bool { return t.UnbiasedStdErr() == 0 }
 func (t Terms) UnbiasedStdErr() float64 {
 	if t.Sigma2 == 0 {
 		return math.NaN()
+	}
+	if c := t.Correlated; c != nil {
+		return t.Sigma2 * math.Sqrt(max(0, 4*(c.Residual/t.Sigma2+c.Squares)-2*c.All))
 	}
 	// In units of sigma2: the squares of large data stay in range.
 	return t.Sigma2 * math.Sqrt(max(0, 4*(t.Residual/t.Sigma2+t.Frobenius2)-2*float64(t.D)))
@@ -78,7 +94,11 @@ func (t Terms) LeastStdErr() float64 {
 // ProjectionStdErr is sigma2 sqrt(2 d), the error bar of every orthogonal projection, and the scale
 // of the error bar of any estimator that is not near y/2.
 func (t Terms) ProjectionStdErr() float64 {
-	return t.Sigma2 * math.Sqrt(2*float64(t.D))
+	all := float64(t.D)
+	if c := t.Correlated; c != nil {
+		all = c.All
+	}
+	return t.Sigma2 * math.Sqrt(2*all)
 }
 
 // Scale is the error bar against which other errors of SURE are measured: stdErr, SURE's own, or a
@@ -110,7 +130,7 @@ func (t Terms) TraceErr(stdErr float64) float64 { return stdErr / (2 * t.Sigma2)
 // StdErrOfSigma2 is the error of SURE that an error of sigma2 causes, to first order: SURE changes
 // by 2 div - d where sigma2 changes by 1. relative is the standard error of sigma2 over its value.
 func (t Terms) StdErrOfSigma2(relative float64) float64 {
-	return math.Abs(relative * t.Sigma2 * (2*t.Divergence - float64(t.D)))
+	return math.Abs(relative * t.Sigma2 * (2*t.optimism() - float64(t.D)))
 }
 
 // Shift is the most by which SURE can change if mu_hat moves by delta in norm and the divergence

@@ -215,6 +215,9 @@ func (j *Job) criteria(ctx context.Context, r *Risk) error {
 	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
 		return j.lossCriteria(ctx, r)
 	}
+	if j.settings.Noise.Rho != 0 {
+		return j.correlatedCriteria(ctx, r)
+	}
 	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
 	plain := sync.OnceValue(func() []float64 {
 		all := make([]float64, 0, len(j.Y))

@@ -69,7 +69,9 @@ var leavings = []leaving{
 	},
 	{
 		"the probes of the trace", "they show the diagonal of the derivative too",
-		func(j *Job, _ vjp.Closed) bool { return !j.known() && j.settings.Plan.ShowsDiagonal() },
+		func(j *Job, _ vjp.Closed) bool {
+			return !j.known() && j.settings.Plan.ShowsDiagonal() && (j.settings.ALO || !j.settings.Unwatched)
+		},
 		func(*Job, vjp.Closed) error { return nil },
 	},
 	{
@@ -135,7 +137,7 @@ func (j *Job) matrix() hutch.Matrix {
 // for, and elsewhere where that costs next to nothing, their images being vectors in the host's memory.
 func (j *Job) watched() bool {
 	_, own := j.view.Available()
-	return j.settings.ALO || !own && !j.plan.ByMoments(hutch.Residual, j.moments)
+	return j.settings.ALO || !own && !j.settings.Unwatched && !j.plan.ByMoments(hutch.Residual, j.moments)
 }
 
 // leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, and left the

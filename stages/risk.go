@@ -55,6 +55,9 @@ type Risk struct {
 	// it is not known.
 	D      int
 	Sigma2 float64
+	// Correlated has what SURE takes where the noise is (Settings.Noise); else nil. Then there are neither GCV, AIC,
+	// BIC, ALO nor the residual variance, which are for independent noise.
+	Correlated *risk.Correlated
 	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
 	// (Settings.ALO) or the trace takes probes.
 	risk.Criteria
@@ -154,7 +157,7 @@ func (r *Risk) BAt(places []int) []float64 {
 // Terms are the numbers from which SURE and its error bar were computed.
 func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace,
-		Frobenius2: r.Trace.Frobenius2}
+		Frobenius2: r.Trace.Frobenius2, Correlated: r.Correlated}
 }
 
 // ErrNoDiagonal says that the diagonal of D mu_hat, which leave-one-out needs, is not known: the

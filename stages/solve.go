@@ -37,8 +37,12 @@ type Settings struct {
 	// probes of its own where the trace needs none. Without it leave-one-out takes the probes of
 	// the trace, and is absent where there are none.
 	ALO bool
+	// Unwatched leaves out leave-one-out where it is not asked for and takes more than a diagonal that is known.
+	Unwatched bool
 	// Together are the observations that leave-group-out leaves out together.
 	Together Together
+	// Noise says how the noise is correlated.
+	Noise Autoregression
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing

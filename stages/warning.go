@@ -124,8 +124,9 @@ func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)
 			"accept a "+
 			"larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
-	// Without sigma2 the solver has compared the error with the residual itself.
-	if r.Converged && r.Sigma2 > 0 && r.Convergence.Error > inaccuracy*r.noise() {
+	// Without sigma2 the solver has compared the error with the residual itself. A point of a sweep that has a Change
+	// was not to be certified.
+	if r.Converged && r.Change == 0 && r.Sigma2 > 0 && r.Convergence.Error > inaccuracy*r.noise() {
 		size := "sigma sqrt(d)"
 		if r.MeanWeight > 0 {
 			size = "sigma sqrt(sum w), with the weights w of the observations"

@@ -41,8 +41,8 @@ const (
 		"and Zhang 2022)"
 )
 
-// coefficientNames are those of the columns of X: by a table, else x0, x1, ...
-func coefficientNames(data problems.Data, p int) []string {
+// CoefficientNames are those of the p columns of X: by a table, else x0, x1, ...
+func CoefficientNames(data problems.Data, p int) []string {
 	if data.Table != nil && data.Table.X != nil {
 		return data.Table.Design.Columns()
 	}
@@ -61,7 +61,7 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 		c.Coefficients = append(c.Coefficients, Coefficient{Name: InterceptName, Estimate: *b0})
 	}
 	first := len(c.Coefficients)
-	names, all := coefficientNames(data, p.P), risk.DenseB()
+	names, all := CoefficientNames(data, p.P), risk.DenseB()
 	for j, b := range p.Coefficients(all) {
 		c.Coefficients = append(c.Coefficients, Coefficient{Name: names[j], Estimate: b})
 	}

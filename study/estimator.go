@@ -30,6 +30,8 @@ type Estimator struct {
 	Command string
 	// Variance is how sigma2 was estimated, nil where it was given.
 	Variance *noise.Estimate
+	// Noise says how the noise is correlated.
+	Noise pipeline.Autoregression
 }
 
 // Instance is an estimator on one device.
@@ -184,6 +186,9 @@ func (j *Estimator) sigma2Result() Sigma2Result {
 	r := Sigma2Result{Sigma2: j.Sigma2}
 	if v := j.Variance; v != nil {
 		r.Sigma2Method, r.Sigma2RelStdErr = v.Method, &v.RelStdErr
+	}
+	if n := j.Noise; n.Rho != 0 {
+		r.NoiseRho, r.NoiseRhoStdErr = &n.Rho, &n.RhoStdErr
 	}
 	return r
 }

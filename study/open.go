@@ -44,7 +44,8 @@ type Options struct {
 // the devices, which [Estimator.Close] closes; Open closes them if it fails. Errors are bad input ([*Error]),
 // those of a device and those of ctx.
 func Open(ctx context.Context, o Options) (_ *Estimator, err error) {
-	j := &Estimator{Instance: Instance{On: o.Devices[0]}, Sigma2: o.Pipeline.Sigma2, Variance: o.Variance}
+	j := &Estimator{Instance: Instance{On: o.Devices[0]}, Sigma2: o.Pipeline.Sigma2, Variance: o.Variance,
+		Noise: o.Pipeline.Noise}
 	for _, dev := range o.Devices[1:] {
 		j.Others = append(j.Others, Instance{On: dev})
 	}

@@ -38,6 +38,8 @@ type Result struct {
 	CoefficientsResult
 	ProjectedResult
 	StorageResult
+	// Correlated has the terms of SURE for correlated noise, absent for white noise.
+	Correlated *risk.Correlated `json:"correlated,omitempty"`
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
 	Divergence       float64  `json:"divergence"`
@@ -87,6 +89,9 @@ type SolverResult struct {
 	Iterations int     `json:"iterations"`
 	Converged  bool    `json:"converged"`
 	Optimality float64 `json:"optimality"`
+	// SUREChange is there for a point of a sweep that is accurate enough to be compared, and not certified: the
+	// estimate of how much SURE is still to change.
+	SUREChange float64 `json:"sure_change,omitempty"`
 	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no bound is
 	// known. With weights w of the observations, reported by MuHatErrorWeighted, it bounds that of
 	// sqrt(w) mu_hat.
@@ -127,6 +132,9 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if r.Sigma2RelStdErr != nil {
 		bar = math.Hypot(bar, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
 	}
+	if r.Correlated = risk.Correlated; r.Correlated != nil {
+		bar = math.Hypot(bar, risk.Terms().StdErrOfTrace(math.Hypot(r.Correlated.ByRho, r.Correlated.TraceErr)))
+	}
 	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = Defined(risk.SURE), Defined(bar), Defined(risk.SURE/float64(r.D))
 	r.CriteriaResult, r.Texts = criteriaOf(risk), textsOf(risk)
 	r.Residual, r.LossResult = Defined(risk.Residual), lossOf(risk)
@@ -139,7 +147,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.JacobianFro2 = risk.Trace.Frobenius2
 	r.Solver.Iterations, r.Solver.Method = risk.Iterations, risk.Method
 	r.Solver.Converged = risk.Converged
-	r.Solver.Optimality = risk.Optimality
+	r.Solver.Optimality, r.Solver.SUREChange = risk.Optimality, risk.Change
 	r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = nil, false
 	r.Solver.DevianceError = nil
 	if bound := risk.Convergence.Error; !math.IsNaN(bound) && risk.LossTerms != nil {

@@ -16,6 +16,9 @@ type Sigma2Result struct {
 	// over its value; absent where it was given.
 	Sigma2Method    string   `json:"sigma2_method,omitempty"`
 	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr,omitempty"`
+	// NoiseRho is the correlation of the noise of neighbours, and NoiseRhoStdErr its error; absent for white noise.
+	NoiseRho       *float64 `json:"noise_rho,omitempty"`
+	NoiseRhoStdErr *float64 `json:"noise_rho_stderr,omitempty"`
 }
 
 // WeightNames are the names of the weights, in the order in which they are told.

@@ -30,6 +30,9 @@ type Sweep struct {
 	// Begin, if not nil, is called before the first point, and Point with each of them, in order.
 	Begin func() error
 	Point func(SweepLine) error
+	// Look, if not nil, makes what a page shows of the fit of each new point, which its line then has. It is called
+	// from many goroutines.
+	Look func(pipeline.Risk) *Look
 	// Finish, if not nil, is called when all points are known, and may complete the summary, which is then kept.
 	Finish func(*Swept) error
 }
@@ -45,6 +48,7 @@ type Swept struct {
 	// Chosen is the estimate at the point that is chosen, the minimizer where the rule chooses no other. Its Risk is
 	// empty where only the lines are known.
 	Chosen pipeline.SweepPoint
+	looks  looks
 }
 
 // grid are the values of the axes.
@@ -67,6 +71,7 @@ func (s *Sweep) Total() int {
 // open opens the file, and returns the points that are known, from point first on.
 func (s *Sweep) open(first int) (*Log, *Swept, error) {
 	r := &Swept{Sweep: s, Lines: slices.Clone(s.Known)}
+	r.looks.follow(s)
 	log, err := s.File.open(func(line []byte) error {
 		if err := pointAt(first + len(r.Lines)).check(line); err != nil {
 			return err
@@ -135,6 +140,7 @@ func (s *Sweep) RunPart(ctx context.Context, p ShardPart) (r *Swept, err error) 
 	bounds := s.Header.Chains()
 	first, end := bounds[p.First], bounds[p.First+p.N]
 	s.File.Every = syncEvery
+	s.Options.Estimate = false // who puts the parts together has no estimator for the answer
 	log, r, err := s.open(first)
 	if err != nil {
 		return r, err
@@ -205,6 +211,7 @@ func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
 	}
+	line.Look = r.looks.take(r.Sweep, point.Index)
 	r.Lines = append(r.Lines, line)
 	r.keep(point)
 	if err := log.Write(line); err != nil || r.Point == nil {

@@ -143,6 +143,14 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		return s.record(ctx, y, by.choice)
 	}
 	undo.add(l.Release)
+	if sol.Change > 0 && (l.known.Low < l.known.High || l.sensitive) { // decisions in doubt need a certified solution
+		from.B, from.Effort = y.Device().Alloc(1, sol.B.N()), Effort{}
+		defer from.B.Free()
+		y.Device().Copy(from.B, sol.B)
+		undo.run()
+		undo = nil
+		return s.SolveFrom(ctx, y, from)
+	}
 	if s.unpenalized(sol, l) {
 		if err := s.leastSquaresError(ctx, sol, l); err != nil {
 			return nil, err

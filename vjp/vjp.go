@@ -27,8 +27,10 @@ type Choice = solve.Choice
 // [solve.Near]).
 type (
 	From = solve.From
-	Path = solve.Path
-	Near = solve.Near
+	// Effort says how accurate a solve is to be.
+	Effort = solve.Effort
+	Path   = solve.Path
+	Near   = solve.Near
 )
 
 // Factors is a solution b that is a matrix of low rank, by its singular value decomposition (see

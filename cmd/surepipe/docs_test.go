@@ -110,7 +110,7 @@ func runDocumented(t *testing.T, line string) {
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	if args = args[1:]; args[0] == "paper" || strings.Contains(line, "--exec") ||
+	if args = args[1:]; args[0] == "paper" || args[0] == "view" || strings.Contains(line, "--exec") ||
 		strings.Contains(line, "--device cuda") {
 		args = append(args, "--help")
 	}

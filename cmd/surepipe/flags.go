@@ -238,6 +238,10 @@ func (e *estimation) weightFlags() []cli.Flag {
 			"file's); a specification may use all three weights in any way"},
 		{Name: "gamma", To: &e.Weights.Gamma, Usage: "robust PCA: weight of ||S||_1, as --lambda (default: the " +
 			"file's)"},
+		{Name: "noise", To: &e.Correlation,
+			Brief: "ar1: the noise of a sequence is autoregressive (help data)",
+			Usage: "ar1: the noise of a sequence is autoregressive; its correlation and sigma2 are estimated beside " +
+				"a trend, and SURE takes its covariance", Values: []string{"ar1"}},
 		{Name: "sigma2", To: sigma2Value{e.Request},
 			Brief: "variance of the noise, auto, or how to estimate it (help data)",
 			Usage: "variance of the noise in each coordinate of y, or auto " +
@@ -305,7 +309,8 @@ func (e *estimation) machineFlags() []cli.Flag {
 // run that it continues.
 func (e *estimation) settings() map[string]string {
 	how := []string{"help", "data", "y", "samples", "seeds", "parallel", "probe-batch", "memory", "device", "verbose",
-		"jsonl", "resume", "shard", "plot", "running", "exec-timeout"}
+		"jsonl", "resume", "shard", "plot", "running", "report",
+		"exec-timeout"}
 	settings := map[string]string{}
 	e.cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(how, flag.Name) {

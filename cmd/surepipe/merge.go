@@ -30,6 +30,7 @@ type mergeCommand struct {
 	figures  draw.MonteCarlo
 	csv, out string
 	noRefine bool
+	page     pageFlag
 	moved    map[string]*string // by the name of a flag for a file
 }
 
@@ -94,6 +95,7 @@ func newMerge() *cobra.Command {
 			"formats of surepipe run --out", Role: cli.Writes, Extensions: []string{"npz", "npy", "csv", "png"}},
 		cli.Flag{Name: "no-refine", To: &f.noRefine, Usage: "sweep: the minimizer is that of the grid, for which " +
 			"the data are not needed; surepipe sweep --resume goes on from there"})
+	f.page.register(f.cmd, "")
 	for _, name := range fileFlags {
 		f.moved[name] = new(string)
 		cli.Bind(f.cmd, cli.Flag{Name: name, To: f.moved[name], Usage: "sweep: the `file` of the shards' " +
@@ -116,6 +118,9 @@ func (f *mergeCommand) check(files []string) error {
 	if f.out != "" && f.noRefine {
 		return study.Errorf("--out is the fit, which --no-refine does not compute: expected one of them")
 	}
+	if err := f.page.check(); err != nil {
+		return err
+	}
 	return checkFigures(f.figures)
 }
 
@@ -129,8 +134,9 @@ type merger struct {
 
 // mergers are those of the runs, by their units.
 var mergers = map[string]merger{
-	study.SampleUnit: {[]string{"plot", "running"}, (*mergeCommand).samples},
-	study.ChainUnit:  {append([]string{"csv", "plot", "out", "no-refine"}, fileFlags...), (*mergeCommand).sweep},
+	study.SampleUnit: {[]string{"plot", "running", "report"}, (*mergeCommand).samples},
+	study.ChainUnit: {append([]string{"csv", "plot", "out", "no-refine", "report"}, fileFlags...),
+		(*mergeCommand).sweep},
 }
 
 // errIncomplete is returned after the missing shards have been printed.
@@ -222,7 +228,8 @@ func (f *mergeCommand) samples(set *study.Shards) error {
 		return err
 	}
 	m.Tally.Warnings = slices.Clone(m.Tally.Notes)
-	return run.sumUp(f.cmd, m.Tally, study.Throughput{}, f.figures, m.Problem, m.D, cli.Origin(run.cmd, whole.Data))
+	return run.sumUp(f.cmd, m.Tally, study.Throughput{}, f.figures, f.page, m.Problem, m.D,
+		cli.Origin(run.cmd, whole.Data))
 }
 
 // sweep writes the points of the grid, refines the minimizer unless that is not wanted, and sums up.
@@ -235,7 +242,7 @@ func (f *mergeCommand) sweep(set *study.Shards) error {
 	if err := f.refine(run, set, known); err != nil {
 		return err
 	}
-	run.asJSON, run.csv, run.plot, run.out = true, f.csv, f.figures.Histogram, f.out
+	run.asJSON, run.csv, run.plot, run.out, run.page = true, f.csv, f.figures.Histogram, f.out, f.page
 	s := run.sweep
 	s.Known, s.Seconds = known, seconds
 	if s.Estimator != nil {
@@ -296,7 +303,7 @@ func (f *mergeCommand) refine(run *sweepCommand, set *study.Shards, known []stud
 	if err := f.as(cmd, set, files); err != nil {
 		return err
 	}
-	run.out = f.out
+	run.out, run.page = f.out, f.page
 	if err := run.open(); err != nil {
 		return err
 	}

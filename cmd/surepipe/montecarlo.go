@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"surepipe/study"
 	"surepipe/study/draw"
 	"surepipe/study/load"
+	"surepipe/study/page"
 	"surepipe/study/request"
 )
 
@@ -29,6 +31,7 @@ type monteCarloCommand struct {
 	jsonl, shard   string
 	resume         bool
 	figures        draw.MonteCarlo
+	page           pageFlag
 }
 
 // monteCarloHelp is the command's help.
@@ -126,6 +129,7 @@ func (f *monteCarloCommand) command() *cobra.Command {
 				".pdf `file`", Role: cli.Writes, Extensions: draw.Formats()},
 		cli.Flag{Name: "running", To: &f.figures.Running, Usage: "draw the running mean of SURE - loss, or of SURE, " +
 			"to this `file`", Role: cli.Writes, Extensions: draw.Formats()})
+	f.page.register(cmd, "")
 	cli.FlagsFirst(cmd, topics(), monteCarloHelp)
 	return cmd
 }
@@ -167,6 +171,9 @@ func (f *monteCarloCommand) check() error {
 	if l := f.LossOf(); !l.Squared() && f.figures.Wanted() {
 		return study.Errorf("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s",
 			l.Name)
+	}
+	if err := f.page.check(); err != nil {
+		return err
 	}
 	return checkFigures(f.figures)
 }
@@ -258,13 +265,13 @@ func (f *monteCarloCommand) run() error {
 		return err
 	}
 	r.Tally.Warnings = slices.Concat(r.Tally.Notes, doubts)
-	return f.sumUp(f.cmd, r.Tally, r.Speed, f.figures, job.Problem.Name, job.Problem.D,
+	return f.sumUp(f.cmd, r.Tally, r.Speed, f.figures, f.page, job.Problem.Name, job.Problem.D,
 		cli.Origin(f.cmd, study.DataHash(rest)))
 }
 
 // sumUp prints the summary of a run as JSON, for people, and the reasons to doubt it, and draws the figures.
 func (e *estimation) sumUp(cmd *cobra.Command, t *study.Tally, speed study.Throughput, figures draw.MonteCarlo,
-	problem string, dim int, o draw.Origin) error {
+	html pageFlag, problem string, dim int, o draw.Origin) error {
 	t.Warnings = append(t.Warnings, warnings(t.Doubts())...)
 	if err := study.WriteLine(cmd.OutOrStdout(), t.Summary); err != nil {
 		return err
@@ -273,7 +280,8 @@ func (e *estimation) sumUp(cmd *cobra.Command, t *study.Tally, speed study.Throu
 		return err
 	}
 	e.print(t.Doubts())
-	if err := figures.Save(t, problem, dim, o); err != nil {
+	err := html.write(e.cmd, cmp.Or(e.Data, e.Name()), func(d *page.Document) { d.MonteCarlo(problem, t) })
+	if err = cmp.Or(figures.Save(t, problem, dim, o), err); err != nil {
 		return err
 	}
 	if t.NotConverged > 0 {

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
-	"surepipe/problems"
 	"surepipe/study"
-	"surepipe/study/predict"
 )
 
 // predictHelp is the command's help.
@@ -92,17 +95,20 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	if err := p.check(cmd); err != nil {
 		return err
 	}
-	m, err := predict.Open(p.fit)
+	m, err := readFit(cmd.Context(), p.fit)
 	if err != nil {
-		return err
+		return study.Errorf("%s: %w", p.fit, err)
 	}
-	if !cmd.Flags().Changed("na") {
-		p.na = nil
+	data := surepipe.File(p.data)
+	if cmd.Flags().Changed("na") {
+		data = data.Missing(p.na...)
 	}
 	ctx := cmd.Context()
-	r, err := m.Predict(ctx, problems.Disk, p.data, p.na)
-	for _, w := range r.Warnings {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", w.Text)
+	r, err := m.Predict(ctx, data)
+	if r != nil {
+		for _, w := range r.Warnings {
+			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", w.Text)
+		}
 	}
 	if err != nil {
 		return err
@@ -121,8 +127,27 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	return nil
 }
 
+// readFit reads the file of a fit. Its errors do not name it.
+func readFit(ctx context.Context, path string) (*surepipe.Model, error) {
+	var reason *fs.PathError
+	switch info, err := os.Stat(path); {
+	case errors.As(err, &reason):
+		return nil, reason.Err
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is not a regular file, expected a numpy .npz file")
+	}
+	file, err := dataio.OpenFile(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return surepipe.ReadFit(file)
+}
+
 // aboutPrediction says on standard error what is known of the error of the predictions.
-func aboutPrediction(p *predict.Prediction, cmd *cobra.Command) {
+func aboutPrediction(p *surepipe.Prediction, cmd *cobra.Command) {
 	if p.MeanSquaredError != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n",
 			*p.MeanSquaredError, p.RowsWithResponse)

@@ -51,7 +51,7 @@ lines.`,
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
 	run, sweep := newRun(), newSweep()
 	root.AddCommand(run, newMonteCarlo(), sweep, newPredict(), newGenerate(), newSpec(), newPaper(),
-		newMerge(), newDenoise(), newWorker(), newInfo(), newCite(), cli.NewWarnings(), cli.NewMan())
+		newMerge(), newView(), newDenoise(), newWorker(), newInfo(), newCite(), cli.NewWarnings(), cli.NewMan())
 	root.AddCommand(cli.NewTopics(topics(), run, sweep)...)
 	cli.PlainNumbers(root)
 	return root

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"surepipe"
@@ -8,12 +10,14 @@ import (
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/study"
+	"surepipe/study/page"
 )
 
 // runCommand is surepipe run.
 type runCommand struct {
 	estimation
 	outputFlags
+	page             pageFlag
 	asJSON, explain  bool
 	imageRisk, audit bool
 
@@ -64,6 +68,7 @@ func (f *runCommand) command() *cobra.Command {
 			"problem (method, derivative, linear systems), and why; --json always has this, as choices"})
 	cli.Bind(cmd, f.foldFlags()...)
 	f.registerPicture(cmd)
+	f.page.register(cmd, "")
 	cli.FlagsFirst(cmd, topics(), runHelp)
 	return cmd
 }
@@ -73,6 +78,9 @@ func (f *runCommand) check() error {
 	if err := f.estimation.check(); err != nil {
 		return err
 	}
+	if err := f.page.check(); err != nil {
+		return err
+	}
 	return f.outputFlags.check(f.cmd, "")
 }
 
@@ -80,7 +88,8 @@ func (f *runCommand) run() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.Keep.B = f.out != "" || f.audit || f.coefficients.wanted() || f.picture.Wanted()
+	f.Keep.B = f.out != "" || f.audit || f.coefficients.wanted() || f.picture.Wanted() ||
+		f.page.report != ""
 	f.Keep.NoMuHat = !f.Keep.B
 	f.line = bar.New(f.cmd)
 	defer f.line.Close()
@@ -123,6 +132,11 @@ func (f *runCommand) report(fit *surepipe.Fit) error {
 	if f.coefficients.print {
 		result.CoefficientsResult = c
 	}
+	err = f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) {
+		j, data := fit.Estimator().Below()
+		d.Point(study.SweepLine{Result: result, Look: page.NewLooker(j, data.Data, 1).Look(fit.Risk())})
+	})
+	unwritten = cmp.Or(unwritten, err)
 	if err := f.show(result); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"surepipe/risk"
 	"surepipe/study"
 	"surepipe/study/draw"
+	"surepipe/study/page"
 	"surepipe/study/request"
 )
 
@@ -24,6 +25,7 @@ import (
 type sweepCommand struct {
 	estimation
 	outputFlags
+	page             pageFlag
 	grids            request.Sweep
 	csv, jsonl, plot string
 	path             string
@@ -96,6 +98,9 @@ interrupted or killed continues with --resume: it reads the lines in the file, d
 incomplete last one, and computes what is missing. The result is the same to the last bit,
 times aside, as that of an uninterrupted sweep, for any --parallel and --probe-batch.
 Other settings or data are an error.
+
+Points are accurate enough to be compared (sure_change in a point's solver estimates what is
+missing), and the chosen one is computed once more; --tol certifies all of them.
 
 Points that have not converged, or with which --verify disagrees, are marked and make the
 exit status 3. Such a point is the minimizer only if all points are marked. A point whose
@@ -180,6 +185,8 @@ func (f *sweepCommand) command() *cobra.Command {
 				"" + figureFormats(), Role: cli.Writes, Extensions: draw.Formats()})
 	f.registerOut(cmd, "write the fit at the minimizer to this `file` (in the formats of surepipe run --out)")
 	f.registerPicture(cmd)
+	f.page.register(cmd, "; with --jsonl the lines also keep what it shows of each point, for surepipe view, and with "+
+		"--shard for surepipe merge --report")
 	cli.Bind(cmd, cli.Flag{Name: "json", To: &f.asJSON, Usage: "print lines of JSON"})
 	cli.FlagsFirst(cmd, topics(), sweepHelp)
 	return cmd
@@ -214,6 +221,9 @@ func (f *sweepCommand) check() error {
 	if err := f.checkPath(); err != nil {
 		return err
 	}
+	if err := f.page.check(); err != nil {
+		return err
+	}
 	return f.outputFlags.check(f.cmd, f.shard)
 }
 
@@ -245,6 +255,7 @@ func (f *sweepCommand) open() error {
 		}
 	}
 	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
+	f.page.look(f.sweep)
 	if err = f.checkProblem(&f.outputFlags, e); err != nil {
 		f.close()
 	}
@@ -319,7 +330,8 @@ func (f *sweepCommand) follow(out io.Writer, show func(*study.Swept) error) erro
 	f.line.Close()
 	switch {
 	case r.Summary.Summary:
-		err = cmp.Or(f.unwritten, err, show(r))
+		unwritten := f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) { d.Sweep(r) })
+		err = cmp.Or(f.unwritten, unwritten, err, show(r))
 		f.print(r.Doubts())
 	case errors.Is(err, context.Canceled) && f.jsonl != "":
 		f.say("%d points are in %s; continue with --resume", len(r.Lines), f.jsonl)

@@ -235,21 +235,6 @@ func integers(name string, list []int) dataio.Array {
 	return a
 }
 
-// Load reads a file. It rejects one that holds no fit, one of another version, and one whose arrays
-// do not belong together. Errors name the file.
-func Load(path string) (*Fit, error) {
-	set, err := dataio.OpenNPZ(path)
-	if err != nil {
-		return nil, err
-	}
-	defer set.Close()
-	f, err := load(set)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return f, nil
-}
-
 // Read reads the size bytes of a file.
 func Read(r io.ReaderAt, size int64) (*Fit, error) {
 	set, err := dataio.NewNPZ(r, size)

@@ -1,6 +1,7 @@
 package fit_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func TestFitsComeBack(t *testing.T) {
 	if err := want.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	got, err := fit.Load(path)
+	got, err := load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestBadFitsAreRefused(t *testing.T) {
 		if err := f.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fit.Load(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") ||
+		if _, err := load(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") ||
 			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -94,7 +95,7 @@ func TestBadFitsAreRefused(t *testing.T) {
 		Texts: []string{`{"surepipe_fit": 9, "version": "v9"}`}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fit.Load(path); err == nil || !strings.Contains(err.Error(),
+	if _, err := load(path); err == nil || !strings.Contains(err.Error(),
 		"is a fit of version 9, expected 1: it was written by surepipe v9") {
 		t.Errorf("error %v", err)
 	}
@@ -115,7 +116,7 @@ func Example() {
 	if err := f.Save(path); err != nil {
 		panic(err)
 	}
-	loaded, err := fit.Load(path)
+	loaded, err := load(path)
 	if err != nil {
 		panic(err)
 	}
@@ -125,4 +126,17 @@ func Example() {
 	// Output:
 	// 0 1 2
 	// 1 0 3
+}
+
+// load reads a file.
+func load(path string) (*fit.Fit, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fit.Read(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
 }

@@ -89,14 +89,20 @@ linear_predictor <- function(object, newdata, na.action) {
     if (!is.null(classes <- attr(terms, "dataClasses"))) .checkMFClasses(classes, frame)
     x <- model.matrix(terms, frame, contrasts.arg = object$contrasts)
     x <- x[, attr(x, "assign") > 0, drop = FALSE]
+    shift <- stats::model.offset(frame)
+    if (!is.null(object$call$offset)) shift <- c(shift, 0) + eval(object$call$offset, newdata)
   } else {
     x <- as.matrix(newdata)
+    shift <- NULL
+    if (!is.null(object$offset)) {
+      stop("the fit has an offset, which newdata, a matrix, does not: fit it by a formula", call. = FALSE)
+    }
     if (ncol(x) != object$p) {
       stop("newdata has ", ncol(x), " columns, expected ", object$p, call. = FALSE)
     }
   }
   columns <- object$coefficients[names(object$coefficients) != "(Intercept)"]
-  drop(x %*% columns) + constant(object)
+  drop(x %*% columns) + constant(object) + if (is.null(shift)) 0 else shift
 }
 
 as.data.frame.surepipe <- function(x, row.names = NULL, optional = FALSE, ...) x$points

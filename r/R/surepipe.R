@@ -2,20 +2,20 @@ surepipe <- function(x, ...) UseMethod("surepipe")
 
 surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
-                             contrasts = NULL, ...) {
+                             weights, offset, contrasts = NULL, ...) {
   call <- match.call()
-  frame <- call[c(1, match(c("formula", "data", "subset", "na.action"), names(call), 0L))]
+  frame <- call[c(1, match(c("formula", "data", "subset", "na.action", "weights", "offset"), names(call), 0L))]
   frame$drop.unused.levels <- TRUE
   frame[[1]] <- quote(stats::model.frame)
   frame <- eval(frame, parent.frame())
   terms <- attr(frame, "terms")
-  if (!is.null(attr(terms, "offset"))) stop("formula has an offset, which surepipe does not take yet", call. = FALSE)
   X <- model.matrix(terms, frame, contrasts)
   assign <- attr(X, "assign")
   intercept <- attr(terms, "intercept") == 1
   used <- assign > 0
   fit <- surepipe.default(X[, used, drop = FALSE], model.response(frame), family = match.arg(family),
-                          penalty = match.arg(penalty), intercept = intercept, groups = assign[used], ...)
+                          penalty = match.arg(penalty), intercept = intercept, groups = assign[used],
+                          weights = stats::model.weights(frame), offset = stats::model.offset(frame), ...)
   fit$call <- call
   fit$terms <- terms
   fit$contrasts <- attr(X, "contrasts")
@@ -28,7 +28,8 @@ surepipe.matrix <- function(x, ...) surepipe.default(x, ...)
 
 surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
-                             criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL, intercept = TRUE,
+                             alpha = NULL, criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL,
+                             weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL, intercept = TRUE,
                              standardize = TRUE, options = list(), ...) {
   call <- match.call()
   extra <- list(...)
@@ -45,9 +46,23 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson")
     stop("y has ", length(response$y), " values, expected ", nrow(x), ", one for each row of x", call. = FALSE)
   }
   open <- list(problem = penalty, intercept = intercept, standardize = if (penalty != "ols") standardize,
-               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson"), sigma2 = sigma2)
+               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson"), sigma2 = sigma2,
+               alpha = alpha)
   open <- utils::modifyList(named(open), options)
   arrays <- list(X = put(x), y = put(response$y))
+  rows <- list(weights = weights, offset = offset)
+  columns <- list(factors = penalty.factor, lower = lower, upper = upper)
+  for (name in names(c(rows, columns))) {
+    values <- c(rows, columns)[[name]]
+    if (is.null(values)) next
+    expected <- if (name %in% names(rows)) nrow(x) else ncol(x)
+    if (name %in% names(columns) && length(values) == 1) values <- rep(values, expected)
+    if (length(values) != expected || !is.numeric(values)) {
+      stop(name, " has ", length(values), " values of type ", typeof(values), ", expected ", expected, " numbers",
+           call. = FALSE)
+    }
+    arrays[[name]] <- put(values)
+  }
   if (penalty == "group-lasso") arrays$groups <- put(group_numbers(groups, ncol(x)))
   single <- penalty == "ols" || (is.numeric(lambda) && length(lambda) == 1)
   if (single && penalty != "ols") open$lambda <- lambda
@@ -66,6 +81,8 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson")
   fit <- c(fit, parts(got, colnames(x), single))
   class(fit) <- "surepipe"
   fit$linear.predictors <- stats::setNames(drop(x %*% fit$coefficients[colnames(x)]) + constant(fit), rownames(x))
+  if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
+  fit$offset <- offset
   fit$fitted.values <- inverse_link(family)(fit$linear.predictors)
   fit$y <- response$y
   warn(fit$warnings)

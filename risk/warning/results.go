@@ -80,11 +80,15 @@ var (
 	Correlated = row(Kind{Code: "correlated", Severity: Caution,
 		Says: "runs of observations that are left out are predicted much worse than single ones: noise or signal has " +
 			"a memory, and the criterion may choose too little smoothing",
-		Do: "choose by `--criterion cv --blocks N` with N beyond the correlation"})
+		Do: "of a sequence give `--noise ar1`; choose by `--criterion cv --blocks N` with N beyond the correlation"})
+	SlowNoise = row(Kind{Code: "slow-noise", Severity: Caution,
+		Says: "the correlated noise of `--noise ar1` is so slow that it cannot be told well from a trend: the weight " +
+			"that SURE chooses may cost half as much again as the best",
+		Do: "give a longer sequence, or `--sigma2`"})
 	RowsInGroups = row(Kind{Code: "rows-in-groups", Severity: Caution,
 		Says: "rows that share a value of the named column have residuals that agree beyond chance: if they belong " +
 			"together, a new group is predicted worse than the criteria say",
-		Do: "leave them out together, `--groups COLUMN --criterion cv`"})
+		Do: "leave them out together, `--groups COLUMN`"})
 	Unsure = row(Kind{Code: "unsure-points",
 		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
 			"of value and bar",

@@ -130,14 +130,13 @@ type keptDual struct {
 func (k *keptDual) Release() { k.dual.Free() }
 
 // alongPath starts where the solve before ended, with its multiplier.
-func (s *Plain) alongPath(ctx context.Context, y array.Batch, start Start, path *Path) (*Solution, error) {
+func (s *Plain) alongPath(ctx context.Context, y array.Batch, o Options, start Start, path *Path) (*Solution, error) {
 	if before := path.Take(); before != nil {
 		defer before.Release()
 		if k, ok := before.(*keptDual); ok && k.family == s.s.Family {
 			start.Dual, start.Eta = k.dual, k.eta
 		}
 	}
-	o := s.s.Options
 	o.Multiplier = true
 	sol, err := Run(ctx, s.Method, y, o, start)
 	if err != nil {

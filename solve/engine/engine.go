@@ -80,6 +80,9 @@ type Options struct {
 	// Diagonal says that the diagonal of the derivative is wanted too.
 	Diagonal bool
 
+	// Effort says how far a solve goes.
+	Effort Effort
+
 	// What follows is for solvers.
 
 	// InverseLengths are 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
@@ -163,8 +166,11 @@ type Convergence struct {
 	// gap), with the duality gap at b. It is NaN where no gap is known. With weights w of the
 	// observations the norm is that of sqrt(w) (mu_hat - mu_hat*).
 	Error float64
-	// Converged reports whether Optimality is at most Options.Tol, and that Error, where it is
-	// known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
+	// Change is 0 for a solution that is certified; else the solve ended by [Effort], and Change estimates by how
+	// much SURE is still to change.
+	Change float64
+	// Converged reports whether Change is not 0, or whether Optimality is at most Options.Tol, and that Error,
+	// where it is known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
 	// millionth of ||y||; less where Tol is below 1e-8.
 	Converged bool
 	// Closed reports that b was computed in closed form: there is nothing to iterate, and where a

@@ -25,6 +25,9 @@ type From struct {
 	// 2, ..., weights from one end of the range to the other, the same for all these solves, and B is the
 	// same too.
 	Near *Near
+	// Effort is that of the solve, in place of the solver's own: [Options].Effort. Solvers that are exact, or follow
+	// active sets, certify their solutions whatever it is.
+	Effort Effort
 }
 
 // Near is what the solves of one y within a range of weights share where a product with A is expensive:

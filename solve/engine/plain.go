@@ -55,11 +55,12 @@ func (s *Plain) Problem() Problem { return s.s.Problem }
 
 // Solve runs the method.
 func (s *Plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
-	start := Start{B: from.B}
+	start, o := Start{B: from.B}, s.s.Options
+	o.Effort = from.Effort
 	if s.s.Problem.K == nil || from.Path == nil || s.s.Entry.Closed {
-		return Run(ctx, s.Method, y, s.s.Options, start)
+		return Run(ctx, s.Method, y, o, start)
 	}
-	return s.alongPath(ctx, y, start, from.Path)
+	return s.alongPath(ctx, y, o, start, from.Path)
 }
 
 // Record runs the method with a tape.

@@ -91,6 +91,9 @@ func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
 	}
 	r.Work.follower = follower
 	r.Watch = newWatch(m, r.traits, y, r.o, from.Part)
+	if r.tape == nil && !from.Part {
+		r.Watch.enough = newEnough(m, r.traits, y, from.B, r.o)
+	}
 	if !r.oneStep && from.B.IsZero() {
 		// elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of
 		// B's accuracy is lost
@@ -195,7 +198,9 @@ func (r *Loop) Solution() (*Solution, error) {
 		s.Eta = r.Work.C.Eta
 	}
 	if r.o.Point {
-		s.At = NewPoint(r.m, r.traits, r.Work.Y, r.o, s)
+		o := r.o
+		o.Effort = Effort{} // what follows is to be exact
+		s.At = NewPoint(r.m, r.traits, r.Work.Y, o, s)
 		if r.traits.Dual != nil {
 			s.At.behind(r.Work, r.traits)
 		}

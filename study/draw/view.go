@@ -165,3 +165,13 @@ func quantiles(images []figure.Image, share float64) (low, high float64) {
 	}
 	return low, high
 }
+
+// Middle are the pixels of an array of the shape, or of the image in the middle of a series, row by row, complex
+// numbers by their absolute values; ok is false where it has none.
+func Middle(shape []int, isComplex bool, x []float64) (rows, cols, channels int, pixels []float64, ok bool) {
+	v := newView(shape, isComplex)
+	if v == nil {
+		return 0, 0, 0, nil, false
+	}
+	return v.rows, v.cols, v.channels, v.take(x, v.frame(NoFrame)).Pixels, true
+}

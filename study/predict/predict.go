@@ -28,19 +28,6 @@ func New(f *study.Fit) (*Model, error) {
 	return m, m.knowLoss()
 }
 
-// Open reads the file of a fit, which [study.Fit.Save] has written.
-func Open(path string) (*Model, error) {
-	f, err := fit.Load(path)
-	if err != nil {
-		return nil, study.Bad(err)
-	}
-	m, err := New(f)
-	if err != nil {
-		return nil, study.Errorf("%s: %w", path, err)
-	}
-	return m, nil
-}
-
 // Predict predicts what is in a file of the file system: the rows of a regression, or the entries of a matrix; ""
 // stands for all entries that were not observed. na are the texts of a table that stand for missing values, nil for
 // those of the fit. The result has its warnings also where there is an error.

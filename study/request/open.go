@@ -31,6 +31,10 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 	}
 	j, err := study.Open(ctx, o)
 	if err == nil {
+		if err := r.checkSequence(j); err != nil {
+			j.Close()
+			return nil, err
+		}
 		r.Trace.ALO = r.Trace.ALO || !j.Problem.Loss.Squared()
 	}
 	return j, err
@@ -49,7 +53,12 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 			return 0, hyper, err
 		}
 	}
-	if sigma2, err = r.noise(*data); sigma2 > 0 {
+	if r.Correlation != "" {
+		if err := r.correlate(data); err != nil {
+			return 0, hyper, err
+		}
+	}
+	if sigma2, err = r.variance(*data); sigma2 > 0 {
 		data.Sigma2 = &sigma2 // some regularizers depend on it
 	}
 	return sigma2, hyper, err
@@ -64,6 +73,7 @@ func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options 
 		KeepGoing: r.Keep.Going,
 	}
 	r.Trace.Options(&o)
+	o.Noise = r.noise
 	if r.Folds.Groups != nil || r.Folds.Blocks > 0 {
 		o.LeaveOut = &r.Folds
 	}

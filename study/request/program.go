@@ -148,7 +148,7 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 			return nil, study.Errorf("%s: %w, for --divergence %s", r.Name(), err, row.Name)
 		}
 		j.Sigma2 = stat.Mean(data.Y, nil)
-	} else if j.Sigma2, err = r.noise(data); err != nil {
+	} else if j.Sigma2, err = r.variance(data); err != nil {
 		return nil, err
 	}
 	if j.Sigma2 == 0 && row.Sigma2 {

@@ -35,6 +35,8 @@ type Request struct {
 	Own     *problems.Own
 	// Sigma2 is the variance of the noise, 0 where it is estimated, that of the data, or not known.
 	Sigma2 float64
+	// Correlation is "ar1" for noise that is correlated along y, whose correlation Open estimates; "" for white noise.
+	Correlation string
 	// Free says that weights may be left open, for a sweep.
 	Free bool
 	// Verify asks for checks of every result by other means.
@@ -50,6 +52,8 @@ type Request struct {
 	// where Table.Groups names them.
 	Folds folds.Folds
 	Watch Watch
+
+	noise pipeline.Autoregression // as estimated
 	// Given reports whether an option was given: where it was not, a problem or a specification decides.
 	Given func(option string) bool
 }
@@ -162,8 +166,8 @@ func (r *Request) Noise(data problems.Data) float64 {
 	return r.Sigma2
 }
 
-// noise is that variance, which is positive where there is one.
-func (r *Request) noise(data problems.Data) (float64, error) {
+// variance is that variance, which is positive where there is one.
+func (r *Request) variance(data problems.Data) (float64, error) {
 	sigma2 := r.Noise(data)
 	if (data.Sigma2 != nil || sigma2 != 0) && !(sigma2 > 0) || math.IsInf(sigma2, 0) {
 		return 0, study.Errorf("%s: sigma2 is %g, expected a positive number", r.Name(), sigma2)

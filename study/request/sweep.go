@@ -105,7 +105,7 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 			"have: choose another criterion, or --rule min", s.Criterion)
 	}
 	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
-		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost}
+		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost, Estimate: !r.Given("tol")}
 	switch {
 	case !r.Given("audit"):
 		o.Audit = pipeline.CheapAudit
@@ -190,6 +190,10 @@ func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err
 			return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
 				"predicting an observation that is left out", s.Criterion, l.Name, risk.ALO)
 		}
+	}
+	if r.Correlation != "" && !rule.Sigma2 && !rule.Refits {
+		return study.Errorf("--criterion %s takes the noise as independent, found --noise %s: expected %s, or %s with "+
+			"--blocks longer than the correlation", s.Criterion, r.Correlation, risk.SURE, risk.CV)
 	}
 	if rule.Sigma2 && sigma2 == 0 {
 		return study.Errorf("--sigma2 is missing and %s holds no sigma2, which --criterion %s needs: give the "+

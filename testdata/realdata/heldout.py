@@ -105,9 +105,11 @@ def table(program, data, criterion, rng, groups=None):
 
 
 def mean(error, unit):
-    """The mean, and its standard error over units."""
-    total = np.bincount(unit, error - error.mean())
+    """The mean, and its standard error over units; nothing of one unit, which has none."""
     used = np.unique(unit).size
+    if used < 2:
+        return None, None
+    total = np.bincount(unit, error - error.mean())
     # Few units tell their spread badly: as far as three normal bars go Student's t.
     wide = stats.t.ppf(stats.norm.cdf(3), max(used - 1, 1)) / 3
     return error.mean(), wide * np.sqrt(np.sum(total ** 2) * used / max(used - 1, 1)) / len(error)
@@ -196,9 +198,10 @@ def lines(program, done):
 
 def judged(all_lines):
     """The numbers in bars, where there are any."""
-    f = pd.DataFrame([l for l in all_lines if l["value"] is not None and l["held_out"] is not None])
+    f = pd.DataFrame([l for l in all_lines if l["value"] is not None and l["held_out_bar"]])
     f["z"] = (f.value - f.held_out) / np.hypot(f.bar.astype(float), f.held_out_bar)
     # That noise or signal is correlated is said of runs, not of single values.
+    f = f.sort_values("kind", key=lambda k: k.map(list(KINDS).index), kind="stable").reset_index(drop=True)
     f["marked"] = [bool(set(m) & (MARKS | {"status-3"}) - ({"correlated"} if k == "series" else set()))
                    for m, k in zip(f.marks, f.kind)]
     # A factor that all splits agree about is wrong also where single splits cannot tell.
@@ -254,8 +257,11 @@ def main():
         for line in open(options.lines):
             line = json.loads(line)
             done[line["kind"], line["data"], line["split"], line["criterion"]] = line
-    with tempfile.TemporaryDirectory() as folder:
-        f = judged(lines(Program(options.program, folder), done))
+    if options.judge:
+        f = judged(done.values())
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            f = judged(lines(Program(options.program, folder), done))
     texts = {"calibration": calibration(f), "unmarked": unmarked(f), "matrices": matrices(f)}
     text = open(options.write).read() if options.write else ""
     for name, part in texts.items():
@@ -275,6 +281,7 @@ parser.add_argument("--splits", type=int, default=10)
 parser.add_argument("--criteria", help="in place of those of each kind")
 parser.add_argument("--only", help="some of the kinds and the data, with commas between")
 parser.add_argument("--lines", help="a file for every number, a JSON object a line; those in it are not computed again")
+parser.add_argument("--judge", action="store_true", help="the numbers in --lines as they are, without fits")
 parser.add_argument("--write", help="a document whose tables are replaced")
 options = parser.parse_args()
 main()

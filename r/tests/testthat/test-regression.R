@@ -42,6 +42,28 @@ test_that("predictions repeat the fit, factors and missing values are as in glm"
   expect_gt(mean(right), 0.9)
 })
 
+test_that("weights, offsets, factors and the elastic net are glm's and glmnet's", {
+  skip_without_program()
+  w <- rep(c(1, 2.5), 16)
+  fit <- surepipe(mpg ~ wt + hp, mtcars, penalty = "ols", weights = w, sigma2 = 6)
+  expect_equal(coef(fit), coef(lm(mpg ~ wt + hp, mtcars, weights = w)), tolerance = 1e-8)
+  by <- suppressWarnings(surepipe(carb ~ wt + offset(log(cyl)), mtcars, family = "poisson", lambda = 1e-6))
+  expect_equal(coef(by), coef(glm(carb ~ wt + offset(log(cyl)), poisson, mtcars)), tolerance = 1e-4)
+  expect_equal(unname(predict(by, mtcars)), unname(fitted(by)))
+  skip_if_not_installed("glmnet")
+  x <- as.matrix(mtcars[, c("cyl", "disp", "hp", "wt")])
+  factors <- c(0, 1, 1, 2)
+  want <- glmnet::glmnet(x, mtcars$mpg, lambda = 0.5, penalty.factor = factors, thresh = 1e-14)
+  got <- quiet(surepipe(x, mtcars$mpg, lambda = 0.5 * 32, penalty.factor = factors * 4 / sum(factors)))
+  expect_equal(unname(coef(got)), unname(as.matrix(coef(want))[, 1]), tolerance = 1e-5)
+  sd1 <- sd(mtcars$mpg) * sqrt(31 / 32)
+  y <- mtcars$mpg / sd1 # glmnet's elastic net depends on the scale of y
+  want <- glmnet::glmnet(x, y, alpha = 0.5, lambda = 0.1, thresh = 1e-14)
+  got <- quiet(surepipe(x, y, penalty = "elastic-net", lambda = 3.2, alpha = 0.5))
+  expect_equal(unname(coef(got)), unname(as.matrix(coef(want))[, 1]), tolerance = 1e-5)
+  expect_error(surepipe(x, y, penalty.factor = 1:3), "factors has 3 values")
+})
+
 test_that("a path has a choice, a picture, and tables", {
   skip_without_program()
   fit <- quiet(surepipe(mpg ~ ., mtcars))

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,11 +15,14 @@ import (
 // withoutEffect are flags on which no result depends, among them the names of what is written.
 var withoutEffect = []string{
 	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "picture", "frame",
-	"running", "coefficients-csv",
+	"running", "coefficients-csv", "report",
 }
 
-// commandLineKey is the annotation under which a command keeps its command line.
-const commandLineKey = "command-line"
+// The annotations under which a command keeps its command line, and that of Python.
+const (
+	commandLineKey = "command-line"
+	pythonKey      = "python-line"
+)
 
 // CommandLine is the command with the flags that were set, quoted for a shell, but for those on which
 // no result depends. With names to write to it makes the result again, in the same folder.
@@ -41,7 +46,40 @@ func KeepCommandLine(cmd *cobra.Command) {
 			words = append(words, "--"+f.Name, shellWord(value))
 		}
 	})
-	cmd.Annotations = map[string]string{commandLineKey: strings.Join(words, " ")}
+	cmd.Annotations = map[string]string{commandLineKey: strings.Join(words, " "), pythonKey: pythonLine(cmd)}
+}
+
+// PythonLine is the line of Python that makes the same with the package surepipe, "" where there is none.
+func PythonLine(cmd *cobra.Command) string { return cmd.Annotations[pythonKey] }
+
+// pythonLine writes it of the flags that were set.
+func pythonLine(cmd *cobra.Command) string {
+	verb := cmd.Name()
+	if verb != "run" && verb != "sweep" || cmd.Flags().Changed("exec") {
+		return ""
+	}
+	var first, rest []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := strconv.Quote(f.Value.String())
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			value = fmt.Sprintf("%q", list.GetSlice())
+			value = strings.ReplaceAll(value, `" "`, `", "`)
+		}
+		switch f.Value.Type() {
+		case "bool":
+			value = map[string]string{"true": "True", "false": "False"}[f.Value.String()]
+		case "int", "uint64", "float64":
+			value = f.Value.String()
+		}
+		switch key := strings.ReplaceAll(strings.Replace(f.Name, "lambda", "lam", 1), "-", "_"); {
+		case slices.Contains(withoutEffect, f.Name) || f.Name == "explain":
+		case key == "problem":
+			first = []string{value}
+		default:
+			rest = append(rest, key+"="+value)
+		}
+	})
+	return "import surepipe; found = surepipe." + verb + "(" + strings.Join(append(first, rest...), ", ") + ")"
 }
 
 // shellWord quotes a word where a shell would change it.

@@ -27,6 +27,10 @@ func Problem(r *study.Result, w io.Writer) {
 		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr,
 			r.Sigma2Method)
 	}
+	if r.NoiseRho != nil {
+		fmt.Fprintf(w, "correlation\t%.3f ± %.2g\tof the noise of neighbours, as estimated\n", *r.NoiseRho,
+			*r.NoiseRhoStdErr)
+	}
 }
 
 // Choices prints as text what the solver chose based on the structure of the problem.
@@ -161,8 +165,8 @@ func criteria(r *study.Result, w io.Writer) {
 		value, stdErr := r.Value(rule.Name)
 		text := r.Texts[rule.Name]
 		// The coupled bootstrap has no GCV, and other losses have few criteria.
-		optional := r.LossName != "" || r.Alpha > 0 || rule.Sigma2 || rule.Diagonal || rule.Blocks ||
-			rule.Refits
+		optional := r.LossName != "" || r.Alpha > 0 || r.Correlated != nil || rule.Sigma2 || rule.Diagonal ||
+			rule.Blocks || rule.Refits
 		if !math.IsNaN(value) || !optional || rule.Diagonal && text != "" {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", rule.Label, study.PlusMinus(value, stdErr), text)
 			if rule.Predicts && r.LossName == "" && r.ALOEstimates != "" {

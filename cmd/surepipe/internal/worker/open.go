@@ -37,15 +37,21 @@ type Question struct {
 
 // Arrays are those of a problem, by the names that they have in files.
 type Arrays struct {
-	X       *Array `json:"X,omitempty" jsonschema:"the design matrix of a regression, d x p"`
-	Y       *Array `json:"y,omitempty" jsonschema:"the observations"`
-	D       *Array `json:"D,omitempty" jsonschema:"that of a generalized LASSO, q x p"`
-	Mu      *Array `json:"mu,omitempty" jsonschema:"the true mean, where it is known"`
-	Indices *Array `json:"indices,omitempty" jsonschema:"the places of observed entries, counted row by row from 0"`
-	Shape   *Array `json:"shape,omitempty" jsonschema:"that of the matrix, or the length of the sequence"`
-	Groups  *Array `json:"groups,omitempty" jsonschema:"the label of each column of X"`
-	Weights *Array `json:"weights,omitempty" jsonschema:"those of the observed entries"`
-	At      *Array `json:"at,omitempty" jsonschema:"the places of the values of a sequence"`
+	X        *Array `json:"X,omitempty" jsonschema:"the design matrix of a regression, d x p"`
+	Y        *Array `json:"y,omitempty" jsonschema:"the observations"`
+	D        *Array `json:"D,omitempty" jsonschema:"that of a generalized LASSO, q x p"`
+	Mu       *Array `json:"mu,omitempty" jsonschema:"the true mean, where it is known"`
+	Indices  *Array `json:"indices,omitempty" jsonschema:"the places of observed entries, counted row by row from 0"`
+	Shape    *Array `json:"shape,omitempty" jsonschema:"that of the matrix, or the length of the sequence"`
+	Groups   *Array `json:"groups,omitempty" jsonschema:"the label of each column of X"`
+	Weights  *Array `json:"weights,omitempty" jsonschema:"those of the observations"`
+	Offset   *Array `json:"offset,omitempty" jsonschema:"what the linear predictor of a regression has besides X b"`
+	Exposure *Array `json:"exposure,omitempty" jsonschema:"that whose logarithm is an offset"`
+	Trials   *Array `json:"trials,omitempty" jsonschema:"the numbers of trials of which y are the successes"`
+	Factors  *Array `json:"factors,omitempty" jsonschema:"those of the penalty, of each column of X"`
+	Lower    *Array `json:"lower,omitempty" jsonschema:"lower bounds of the coefficients"`
+	Upper    *Array `json:"upper,omitempty" jsonschema:"upper bounds of the coefficients"`
+	At       *Array `json:"at,omitempty" jsonschema:"the places of the values of a sequence"`
 }
 
 // Progress says how far an estimator has come. It comes at most five times a second.
@@ -244,7 +250,8 @@ func (a *Arrays) of(r *request.Request, together bool) error {
 		of       *Array
 		integers bool
 	}{{"indices", a.Indices, true}, {"shape", a.Shape, true}, {"groups", a.Groups, true}, {"weights", a.Weights, false},
-		{"at", a.At, false}} {
+		{"at", a.At, false}, {"offset", a.Offset, false}, {"exposure", a.Exposure, false}, {"trials", a.Trials, false},
+		{"factors", a.Factors, false}, {"lower", a.Lower, false}, {"upper", a.Upper, false}} {
 		if other.of == nil {
 			continue
 		}

@@ -1,0 +1,137 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// effortKind is a sort of problem whose sweeps may stop short of certified solutions.
+type effortKind struct {
+	name string
+	make func(t *testing.T, rng *rand.Rand, dev array.Device) curve // with max for y
+}
+
+// noisyCurve is the curve of a family with noise of size 1 on mu.
+func noisyCurve(rng *rand.Rand, f pipeline.Family, mu []float64, top float64) curve {
+	y := slices.Clone(mu)
+	for i := range y {
+		y[i] += rng.NormFloat64()
+	}
+	return curve{f, y, mu, top}
+}
+
+// leaning are regressions whose columns lean on each other, the more the larger the correlation.
+func leaning(correlation float64, regularizer func(w float64, p int, dev array.Device) (prox.Prox, error),
+) func(*testing.T, *rand.Rand, array.Device) curve {
+	return func(t *testing.T, rng *rand.Rand, dev array.Device) curve {
+		d, p := 300+rng.IntN(300), 100+rng.IntN(150) // below the size of working sets
+		p -= p % 4
+		x := mat.NewDense(d, p, gaussian(rng, d*p))
+		for i := range d {
+			row := x.RawRowView(i)
+			for j := 1; j < p; j++ {
+				row[j] = correlation*row[j-1] + math.Sqrt(1-correlation*correlation)*row[j]
+			}
+		}
+		mu, scale := make([]float64, d), math.Exp(3*rng.Float64())
+		for range 1 + rng.IntN(20) {
+			j, v := rng.IntN(p), scale*rng.NormFloat64()
+			for i := range mu {
+				mu[i] += v * x.At(i, j)
+			}
+		}
+		a := linops.NewDense(dev, x)
+		t.Cleanup(a.Release)
+		f := pipeline.Family{
+			Problem: vjp.Problem{A: a, Device: dev}, Solver: "fista",
+			Settings:    vjp.Options{Tol: 1e-8, MaxIter: 100000, Sigma2: 1},
+			Regularizer: func(w []float64) (prox.Prox, error) { return regularizer(w[0], p, dev) },
+		}
+		c := noisyCurve(rng, f, mu, 0)
+		var g mat.VecDense
+		g.MulVec(x.T(), mat.NewVecDense(d, c.y))
+		c.max = max(mat.Max(&g), -mat.Min(&g))
+		return c
+	}
+}
+
+var allEstimated = []effortKind{
+	{"lasso", leaning(0.3, func(w float64, p int, _ array.Device) (prox.Prox, error) { return prox.NewL1(w), nil })},
+	{"lasso, ill-conditioned",
+		leaning(0.97, func(w float64, p int, _ array.Device) (prox.Prox, error) { return prox.NewL1(w), nil })},
+	{"lasso, nearly singular",
+		leaning(0.998, func(w float64, p int, _ array.Device) (prox.Prox, error) { return prox.NewL1(w), nil })},
+	{"elastic net", leaning(0.9, func(w float64, p int, _ array.Device) (prox.Prox, error) {
+		return prox.NewElasticNet(w, w/10), nil
+	})},
+	{"group lasso", leaning(0.5, func(w float64, p int, dev array.Device) (prox.Prox, error) {
+		groups := make([][]int, p/4)
+		for j := range p {
+			groups[j/4] = append(groups[j/4], j)
+		}
+		return prox.NewGroupL2(dev, p, w, groups, nil)
+	})},
+}
+
+// TestEstimatedChangeHolds: what points of a sweep say of the change of SURE yet to come is true of 99 in 100 of them,
+// over all sorts of problems; and the sweep chooses a point that cannot be told from the choice among certified ones.
+func TestEstimatedChangeHolds(t *testing.T) {
+	problems := 200
+	if testing.Short() {
+		problems = 10
+	}
+	dev := array.NewHost()
+	points, wrong, most := 0, 0, 0.0
+	for i := range problems {
+		rng := rand.New(rand.NewPCG(34, uint64(i)))
+		kind := allEstimated[i%len(allEstimated)]
+		t.Run(fmt.Sprintf("%s %d", kind.name, i), func(t *testing.T) {
+			c := kind.make(t, rng, dev)
+			grid := [][]float64{axis(0.02*c.max, 0.5*c.max, 4+rng.IntN(8))}
+			o := pipeline.SweepOptions{Refine: -1, Estimate: true}
+			o.Sigma2, o.Queries, o.Estimator = 1, 24, pipeline.Auto
+			rough := sweepPoints(t, c.y, c.Family, grid, o)
+			o.Estimate, c.Settings.Tol = false, 1e-3*c.Settings.Tol
+			exact := sweepPoints(t, c.y, c.Family, grid, o)
+			for j, p := range rough[:len(grid[0])] {
+				if p.Change == 0 {
+					continue
+				}
+				if !p.Trusted() && exact[j].Trusted() {
+					t.Errorf("point %d is not trusted: %v", j, p.Warnings())
+				}
+				points++
+				off := math.Abs(p.SURE - exact[j].SURE)
+				if most = max(most, off/p.Change); off > p.Change {
+					wrong++
+					t.Logf(kind.name+": point %d, weight %.3g: SURE %.6g, exact %.6g; %.2g off, said %.2g; %d iterations", j, p.Weights[0],
+						p.SURE, exact[j].SURE, off, p.Change, p.Iterations)
+				}
+			}
+			chosen, best := rough[len(rough)-1], exact[len(exact)-1]
+			if chosen.Change > 0 {
+				t.Errorf("the minimizer has an estimated change of %g, want a certified one", chosen.Change)
+			}
+			if chosen.Choice.Chosen != best.Choice.Chosen && !slices.Contains(best.Choice.Alike, chosen.Choice.Chosen) {
+				t.Errorf("chose point %d, certified ones %d, alike %v", chosen.Choice.Chosen, best.Choice.Chosen,
+					best.Choice.Alike)
+			}
+		})
+	}
+	t.Logf("%d estimated points, %d off by more than they say, the most by a factor of %.2g", points, wrong, most)
+	if points < problems/2 || 100*wrong > points {
+		t.Errorf("%d of %d points are off by more than they say, want at most 1 in 100 of at least %d", wrong, points,
+			problems/2)
+	}
+}

@@ -1,0 +1,118 @@
+package stages
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/array"
+	"surepipe/risk"
+)
+
+// Autoregression is noise whose covariance is sigma2 rho^|i-j|, in the order of the observations. RhoStdErr is the
+// error of Rho, 0 where it is exact. Its zero value is white noise.
+type Autoregression struct{ Rho, RhoStdErr float64 }
+
+const (
+	// exactForms is the number of observations up to which tr C D is exact, and formProbes that of the probes beyond.
+	exactForms, formProbes = 1024, 200
+	formSeed               = 0x617231
+	formBatch              = 64
+)
+
+// correlate returns the terms of the fit for correlated noise, nil for white. With C = L L*, over all unit vectors or
+// random signs w,
+//
+//	tr C D = E w* L* D L w,   tr (C D)^2 = E ||L* D L w||^2,
+//
+// and tr C' D = E w* L^{-1} C' D L w for the C' of other rho.
+func (j *Job) correlate(ctx context.Context, residuals func() []float64) (*risk.Correlated, error) {
+	noise := j.settings.Noise
+	if noise.Rho == 0 {
+		return nil, nil
+	}
+	d, rho := len(j.Y), risk.AR1(noise.Rho)
+	c := &risk.Correlated{Residual: rho.Form(residuals()), All: rho.Squares(d), Most: rho.Most()}
+	rng, exact, count := rand.New(rand.NewPCG(formSeed, uint64(d))), d <= exactForms, d
+	if !exact {
+		count = formProbes
+	}
+	var forms []float64
+	others := [2]risk.AR1{risk.AR1(math.Min(noise.Rho+noise.RhoStdErr, 0.999)),
+		risk.AR1(math.Max(noise.Rho-noise.RhoStdErr, -0.999))}
+	var moved [2]float64
+	for first := 0; first < count; first += formBatch {
+		some := min(formBatch, count-first)
+		signs := make([]float64, some*d)
+		for i := range signs {
+			switch {
+			case exact && i%d == first+i/d:
+				signs[i] = 1
+			case !exact:
+				signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+			}
+		}
+		images, err := j.coloured(ctx, rho, signs, some)
+		if err != nil {
+			return nil, err
+		}
+		for n := range some {
+			w, image := signs[n*d:(n+1)*d], images[n*d:(n+1)*d]
+			for k, other := range others {
+				moved[k] += floats.Dot(w, rho.Whiten(other.Times(image)))
+			}
+			rho.Adjoint(image)
+			forms = append(forms, floats.Dot(w, image))
+			c.Squares += floats.Dot(image, image)
+		}
+	}
+	c.Trace = floats.Sum(forms)
+	c.ByRho = math.Abs(moved[0]-moved[1]) / 2
+	if !exact {
+		n := float64(count)
+		c.Trace, c.Squares, c.ByRho = c.Trace/n, c.Squares/n, c.ByRho/n
+		c.TraceErr = stat.StdDev(forms, nil) / math.Sqrt(n)
+	}
+	return c, nil
+}
+
+// coloured are D L w of k vectors w.
+func (j *Job) coloured(ctx context.Context, rho risk.AR1, w []float64, k int) ([]float64, error) {
+	d := len(j.Y)
+	colour := append([]float64{}, w...)
+	for n := range k {
+		rho.Colour(colour[n*d : (n+1)*d])
+	}
+	v, image := j.view.Put(colour, k, d), j.view.Alloc(k, d)
+	defer v.Free()
+	defer image.Free()
+	err := j.problem.Rewriting().Images(image, v, func(dst, v array.Batch) error {
+		return j.inSweeps().Apply(ctx, dst, v, make([]float64, v.K()))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return image.ToHost(), j.view.Err()
+}
+
+// correlatedCriteria sets SURE for correlated noise. Criteria that take observations as independent are not defined.
+func (j *Job) correlatedCriteria(ctx context.Context, r *Risk) (err error) {
+	none := math.NaN()
+	r.Criteria = risk.Criteria{GCV: none, GCVStdErr: none, GCVTraceErr: none, AIC: none, BIC: none, Sigma2DF: none,
+		ALO: none, ALOStdErr: none, ALOProbesErr: none}
+	r.Correlated, err = j.correlate(ctx, func() []float64 {
+		all := make([]float64, 0, len(j.Y))
+		for part := range j.residuals(r.MuHat) {
+			all = append(all, part...)
+		}
+		return all
+	})
+	if err == nil {
+		t := r.Terms()
+		r.SURE, r.StdErr, r.Floored = t.SURE(), t.StdErr(), t.Floored()
+	}
+	return err
+}

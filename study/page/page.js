@@ -1,0 +1,311 @@
+"use strict";
+// The model: lines of a run's file, taken one by one, and the pictures of its points.
+const doc = JSON.parse(document.getElementById("data").textContent);
+const model = {
+  header: null,
+  summary: null,
+  points: new Map(),
+  series: {},
+  frames: { fit: new Map(), signal: new Map(), data: new Map() },
+  order: [],
+  at: 0,
+  held: null,
+  shown: null,
+  criterion: null,
+  moved: false,
+};
+
+const $ = (id) => document.getElementById(id);
+// make makes an element. Text is only ever text.
+function make(tag, attributes, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else if (v !== undefined && v !== false) e.setAttribute(k, v);
+  }
+  e.append(...children.filter((c) => c !== undefined && c !== null));
+  return e;
+}
+// name isolates a text of the data, which may run from right to left.
+const name = (text) => make("bdi", {}, String(text));
+const css = (v) => getComputedStyle(document.documentElement).getPropertyValue(v).trim();
+const finite = (v) => typeof v === "number" && isFinite(v);
+function digits(v, n = 5) {
+  if (v === "inf" || v === Infinity) return "∞";
+  if (!finite(v)) return "–";
+  return String(Number(v.toPrecision(n))).replace("-", "−");
+}
+const symbols = { lambda: "λ", lambda2: "λ2", gamma: "γ" };
+const axes = () =>
+  model.header && model.header.grid
+    ? model.header.grid.map((g) => g.weight)
+    : ["lambda", "lambda2", "gamma"].filter((w) => current() && finite(current()[w])).slice(0, 1);
+const isSweep = () => !!(model.header && model.header.grid);
+const isMany = () => Object.keys(model.series).length > 0;
+const first = () => model.points.values().next().value;
+const current = () => model.points.get(model.order[model.at]) || first();
+const other = () => (model.held === null ? null : model.points.get(model.held));
+// shown is the point whose picture is to be seen: while blinking the held one in turn.
+const shown = () => model.points.get(model.shown) || current();
+const about = () => first() || {};
+function value(p, key) {
+  const v = p[key] !== undefined ? p[key] : (p.criteria || {})[key];
+  return finite(v) ? v : null;
+}
+const label = (c) => (doc.criteria[c] || {}).label || c;
+const trusted = (p) =>
+  p.solver &&
+  p.solver.converged &&
+  p.derivative_converged !== false &&
+  !(p.verification && p.verification.passed === false);
+const weightsText = (p) =>
+  ["lambda", "lambda2", "gamma"]
+    .filter((w) => p[w] !== undefined)
+    .map((w) => symbols[w] + " = " + digits(p[w], 4))
+    .join(", ");
+
+// best is the minimizer, that of the summary or the least so far, and chosen the point that the rule chooses.
+function best() {
+  if (model.summary && model.summary.minimizer) return model.points.get(model.summary.minimizer.index);
+  let least = null;
+  for (const p of model.points.values()) {
+    const v = value(p, model.criterion);
+    if (v !== null && trusted(p) && (!least || v < value(least, model.criterion))) least = p;
+  }
+  return least;
+}
+const chosen = () =>
+  (model.summary && model.summary.chosen ? model.points.get(model.summary.chosen.index) : null) || best();
+const key = (p) => (p.index === undefined ? 0 : p.index);
+
+// take takes a record.
+function take(r) {
+  if (r.series) model.series = r.series;
+  else if (r.summary) model.summary = r;
+  else if (r.shard && r.whole) model.header = model.header || r.whole;
+  else if (r.sweep || r.montecarlo) model.header = r;
+  else if (r.sample !== undefined) {
+    if (!model.points.size) model.points.set(0, r);
+    if (r.repeat === undefined) takeSample(r);
+  } else model.points.set(key(r), r);
+}
+function takeSample(r) {
+  for (const k of ["sure", "sure_stderr", "loss", "gcv", "alo"]) {
+    if (value(r, k) !== null) (model.series[k] = model.series[k] || [])[r.sample] = r[k];
+  }
+  if (value(r, "sure") !== null && value(r, "loss") !== null) {
+    (model.series.error = model.series.error || [])[r.sample] = r.sure - r.loss;
+  }
+}
+// unpack adds the frames of packs: codes, each minus the one before it.
+async function unpack(packs) {
+  for (const [what, list] of Object.entries(packs || {})) {
+    for (const p of list) {
+      const raw = Uint8Array.from(atob(p.pixels), (c) => c.charCodeAt(0));
+      const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+      const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+      const n = p.shape.reduce((a, b) => a * b, 1),
+        wide = p.codes > 255,
+        mask = wide ? 65535 : 255;
+      let before = new Uint16Array(n);
+      p.at.forEach((at, k) => {
+        const codes = new Uint16Array(n),
+          from = k * n * (wide ? 2 : 1);
+        for (let i = 0; i < n; i++) {
+          codes[i] = (before[i] + bytes[from + i] + (wide ? bytes[from + n + i] << 8 : 0)) & mask;
+        }
+        model.frames[what].set(at, { of: p, codes });
+        before = codes;
+      });
+    }
+  }
+}
+// numbers are the values of a frame, NaN where they are missing.
+function numbers(f) {
+  if (!f) return null;
+  const step = (f.of.high - f.of.low) / (f.of.codes - 1);
+  return Float32Array.from(f.codes, (c) => (c >= f.of.codes ? NaN : f.of.low + c * step));
+}
+const frame = (what, p) => (what === "data" ? model.frames.data.values().next().value : model.frames[what].get(key(p)));
+
+// settle orders the points and shows all that changed.
+function settle() {
+  const here = model.order[model.at],
+    names = axes().slice().reverse();
+  model.order = [...model.points.keys()].sort((a, b) => {
+    const p = model.points.get(a),
+      q = model.points.get(b);
+    for (const w of names) if (p[w] !== q[w]) return p[w] - q[w];
+    return a - b;
+  });
+  model.criterion =
+    model.criterion ||
+    (model.header && model.header.criterion) ||
+    ["sure", "gcv", "alo"].find((c) => first() && value(first(), c) !== null) ||
+    "sure";
+  const to = model.moved ? model.points.get(here) : chosen() || model.points.get(here);
+  model.at = Math.max(0, to ? model.order.indexOf(key(to)) : 0);
+  build();
+  move();
+}
+
+// The header, the slider and the keys.
+function heading() {
+  const a = about(),
+    h = model.header || {};
+  const problem = a.problem || h.problem || (h.settings || {}).problem || "surepipe";
+  document.title = problem + " · " + doc.name;
+  $("title").replaceChildren(problem + ", ", name(doc.name));
+  const parts = [];
+  if (a.d) parts.push("d = " + a.d + ", p = " + a.p);
+  if (a.sigma2) parts.push("σ² = " + digits(a.sigma2, 4) + (a.sigma2_method ? " (" + a.sigma2_method + ")" : ""));
+  else if (a.d) parts.push("σ² unknown");
+  if (a.loss_name) parts.push(a.loss_name + " loss");
+  if (isSweep()) parts.push(model.points.size + " weights, least " + label(h.criterion));
+  if (model.summary && isMany()) parts.push(model.summary.samples + " samples");
+  $("about").textContent = parts.join("  ·  ");
+  $("footer").replaceChildren(
+    "surepipe " + (a.version || doc.version) + (a.device ? " on " + a.device : ""),
+    make(
+      "span",
+      { class: "keys" },
+      model.order.length > 1 ? " · keys: ← → weight, m minimum, c chosen, h hold, b blink" : "",
+    ),
+  );
+}
+function readout() {
+  const p = current();
+  if (!p) return;
+  const parts = [weightsText(p), "df " + digits(p.divergence)];
+  const v = value(p, model.criterion),
+    e = value(p, model.criterion + "_stderr");
+  if (v !== null) parts.push(label(model.criterion) + " " + digits(v) + (e !== null ? " ± " + digits(e, 2) : ""));
+  if (p === best()) parts.push(model.summary ? "minimum" : "least so far");
+  if (model.summary && p === chosen() && p !== best()) parts.push("chosen by " + model.summary.rule);
+  if (!trusted(p)) parts.push("NOT CONVERGED");
+  $("readout").textContent = parts.join("  ·  ");
+}
+// move shows the current point everywhere.
+function move() {
+  const many = isSweep() && model.order.length > 1;
+  $("controls").hidden = !many;
+  $("slider").max = Math.max(0, model.order.length - 1);
+  $("slider").value = model.at;
+  $("slider").setAttribute("aria-valuetext", current() ? weightsText(current()) : "");
+  $("slider-label").textContent = axes()
+    .map((w) => symbols[w])
+    .join(", ");
+  $("to-chosen").hidden = !model.summary || chosen() === best();
+  $("to-chosen").textContent = model.summary && model.summary.rule ? "chosen by " + model.summary.rule : "chosen";
+  heading();
+  readout();
+  for (const p of built) if (p.move) p.move();
+}
+function go(at) {
+  if (!(at >= 0 && at < model.order.length)) return;
+  model.at = at;
+  model.moved = true;
+  model.shown = null;
+  move();
+}
+const goTo = (p) => p && go(model.order.indexOf(key(p)));
+let timer = 0;
+function hold() {
+  model.held = model.order[model.at];
+  $("blink").disabled = false;
+  $("hold").textContent = "held: " + weightsText(other());
+  move();
+}
+// blink shows the held point and the current one in turn: by a clock, or where motion is unwanted by the key.
+function blink() {
+  if (model.held === null) return;
+  const swap = () => {
+    model.shown = model.shown === model.held ? model.order[model.at] : model.held;
+    for (const p of built) if (p.blink) p.blink();
+  };
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return swap();
+  const on = !timer;
+  clearInterval(timer);
+  timer = on ? setInterval(swap, 600) : 0;
+  $("blink").setAttribute("aria-pressed", String(on));
+  if (on) return swap();
+  model.shown = null;
+  move();
+}
+$("slider").addEventListener("input", () => go(Number($("slider").value)));
+$("to-minimum").addEventListener("click", () => goTo(best()));
+$("to-chosen").addEventListener("click", () => goTo(chosen()));
+$("hold").addEventListener("click", hold);
+$("blink").addEventListener("click", blink);
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "SELECT") return;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+  const act = { m: () => goTo(best()), c: () => goTo(chosen()), h: hold, b: blink }[e.key];
+  if (act) act();
+  else if (step && e.target !== $("slider")) go(model.at + step);
+});
+
+// start draws the curves, and then the pictures, which take longer to unpack.
+function start() {
+  for (const r of doc.records || []) take(r);
+  if (doc.live) return follow();
+  settle();
+  requestAnimationFrame(() =>
+    setTimeout(async () => {
+      await unpack(doc.packs);
+      document.body.dataset.ready = "yes";
+      settle();
+    }),
+  );
+}
+function follow() {
+  const from = new EventSource("events");
+  let waiting = false,
+    work = Promise.resolve();
+  const later = () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(() => {
+      waiting = false;
+      work = work.then(settle);
+    }, 150);
+  };
+  const say = (text) => {
+    $("live").textContent = text;
+  };
+  const state = () => {
+    const total = isSweep() ? model.header.grid.reduce((n, g) => n * g.points, 1) : 0;
+    say(
+      model.summary
+        ? "complete"
+        : total
+          ? "live: " + model.points.size + " of " + total + " points of the grid"
+          : "live: waiting for lines",
+    );
+  };
+  from.onmessage = (m) => {
+    const e = JSON.parse(m.data);
+    work = work
+      .then(() => unpack(e.packs))
+      .then(() => {
+        e.records.forEach(take);
+        state();
+      });
+    later();
+  };
+  from.addEventListener("caught", () =>
+    work.then(() => {
+      document.body.dataset.ready = "yes";
+      state();
+      later();
+    }),
+  );
+  from.addEventListener("again", () => {
+    work = work.then(() => {
+      Object.assign(model, { header: null, summary: null, series: {} });
+      model.points.clear();
+    });
+  });
+  from.onerror = () => say("the program has ended, or cannot be reached");
+}
+addEventListener("DOMContentLoaded", start);
