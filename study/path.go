@@ -31,7 +31,7 @@ func (r *Swept) keep(point pipeline.SweepPoint) {
 }
 
 // PathNames are the names of the coefficients of the path.
-func (r *Swept) PathNames() []string { return coefficientNames(r.Data, r.Estimator.Problem.P) }
+func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimator.Problem.P) }
 
 // PathOrder are the indices of the points, from the greatest weight to the least.
 func (r *Swept) PathOrder() []int {
