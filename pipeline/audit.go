@@ -160,7 +160,7 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Units < 2 {
+	if a.Units < 2 || math.IsNaN(a.Bars) {
 		return all, nil // one group, or one block, has no bar
 	}
 	if f.Groups != nil {

@@ -31,9 +31,9 @@ func TestACriterionIsARow(t *testing.T) {
 		return
 	}
 	risk.Register(hannanQuinn)
-	for _, name := range []string{"run", "sweep"} {
-		if _, out, _ := command(t, name, "--help"); !strings.Contains(out, "hqc") {
-			t.Errorf("%s --help does not name hqc", name)
+	for _, help := range []string{"help criteria", "sweep --help"} {
+		if _, out, _ := command(t, strings.Fields(help)...); !strings.Contains(out, "hqc") {
+			t.Errorf("surepipe %s does not name hqc", help)
 		}
 	}
 	run := []string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100"}

@@ -47,8 +47,8 @@ func TestAFormatIsARow(t *testing.T) {
 		return
 	}
 	dataio.Register(grid)
-	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "  .grid              one matrix: its rows") {
-		t.Error("run --help does not name .grid")
+	if _, out, _ := command(t, "help", "data"); !strings.Contains(out, "  .grid          one matrix: its rows") {
+		t.Error("help data does not name .grid")
 	}
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "y.grid"), filepath.Join(dir, "fit.grid")

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/noise"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -25,7 +28,7 @@ func formatsHelp() string {
 
 // dataHelp is all that manual pages say of data and results.
 func dataHelp() string {
-	return arraysHelp() + "\n" + tableHelp + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossHelp
+	return arraysHelp() + "\n" + tableHelp + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossesHelp()
 }
 
 // arraysHelp describes the data of a problem, and the files that hold it.
@@ -47,20 +50,10 @@ divergence; the output has it. b refers to the columns of X as they are in the f
 
 --sigma2 auto estimates the variance of the noise, by the method that applies:
 
-  ols-residual           the residual variance of OLS on all columns (and the intercept,
-                         with --intercept): regressions with d > p
-  smooth-blocks          the high frequencies of an image's smoothest blocks of 8 x 8: images.
-                         Its error includes the texture that may be left in them
-  median-singular-value  Gavish and Donoho, of the values that do not stand out: a matrix y
-                         under a nuclear norm. For an image, whose rank is not low, auto
-                         takes smooth-blocks if that is less
-  robust-low-rank        the entries that a low rank and outliers leave: robust-pca. An error
-                         where these cannot be told apart; small outliers count in part
-  mad                    the finest wavelet details: sequences
-  gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
-                         regressions with d <= p, and missing entries. It takes fits first, the
-                         same for run, sweep and montecarlo, at the other weights given. It is
-                         biased up by the squared bias of that fit over d - df
+` + methodsOfSigma2() + `
+The errors of smooth-blocks and robust-low-rank include the texture, and the small outliers, that may be
+left in them. gcv-residual takes fits first, the same for run, sweep and montecarlo, at the other
+weights given; it is biased up by the squared bias of its fit over d - df.
 
 --sigma2 mad and so on force one; the output names the method. One whose assumption has no
 meaning for the data is an error: mad and smooth-blocks take y for a signal, and the rows of
@@ -72,6 +65,23 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 `
+}
+
+// methodsOfSigma2 lists the estimators of sigma2.
+func methodsOfSigma2() string {
+	var b strings.Builder
+	for _, m := range noise.Methods() {
+		line, name := fmt.Sprintf("  %-22s", m.Name), m.Name
+		for _, word := range strings.Fields(m.Help) {
+			if len(line)+1+len(word) > 96 {
+				b.WriteString(line + "\n")
+				line = strings.Repeat(" ", 2+max(22, len(name)))
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
@@ -191,6 +201,16 @@ measurements on 300 x 2000 columns with correlations of 0 to 0.99999 between nei
 moved by 1e-8 to 2e-8 ||y||, and SURE by less than 1e-7 of its error bar.
 
 `
+
+// lossesHelp lists the losses, and explains what there is for those that are not squared.
+func lossesHelp() string {
+	var b strings.Builder
+	b.WriteString("The losses are\n\n")
+	for _, k := range loss.Kinds() {
+		writeTerm(&b, k.Name, cmp.Or(k.Help, "1/2 ||A b - y||^2"))
+	}
+	return b.String() + "\n" + lossHelp
+}
 
 // lossHelp explains losses other than the squared one.
 const lossHelp = `With --loss other than squared mu_hat is the linear predictor A b, and the output has

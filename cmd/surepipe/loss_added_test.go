@@ -58,8 +58,8 @@ func TestALossIsARow(t *testing.T) {
 		Name: "gamma", Help: "positive numbers, log link", Transforms: true,
 		New: func(w []float64, _ float64) (*loss.Pointwise, error) { return loss.New(gammaLoss{}, w) },
 	})
-	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "gamma (positive numbers, log link)") {
-		t.Error("run --help does not name gamma")
+	if _, out, _ := command(t, "help", "criteria"); !strings.Contains(out, "gamma      positive numbers, log link") {
+		t.Error("help criteria does not name gamma")
 	}
 	const d = 60
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -36,8 +36,8 @@ func TestAMethodForSigma2IsARow(t *testing.T) {
 		return
 	}
 	noise.Register(firstDifferences)
-	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "first-differences") {
-		t.Error("run --help does not name first-differences")
+	if _, out, _ := command(t, "help", "data"); !strings.Contains(out, "first-differences") {
+		t.Error("help data does not name first-differences")
 	}
 	dir := t.TempDir()
 	write := func(name string, n int) (string, float64) {

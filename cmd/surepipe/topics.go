@@ -14,7 +14,7 @@ func topics() []cli.Topic {
 				"offset", "exposure", "trials", "success", "na", "missing", "factors", "lower", "upper",
 				"column-groups"}},
 		{Name: "criteria", Short: "SURE and its relatives, by which weights are chosen",
-			Text: func() string { return criteriaHelp() + "\n\n" + lossHelp },
+			Text: func() string { return criteriaHelp() + "\n\n" + lossesHelp() },
 			Flags: []string{"alo", "groups", "blocks",
 				"folds", "repeats", "forward", "audit", "image-risk"}},
 		{Name: "black-boxes", Short: "programs of one's own as estimators",

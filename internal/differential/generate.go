@@ -258,7 +258,7 @@ func (g *draw) options() {
 		return
 	}
 	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xnystrace"},
-		[]float64{5, 2, 1, 1, 1, 1})
+		[]float64{5, 2, 2, 1})
 	switch {
 	case c.Estimator == "exact":
 	case (c.Estimator == "hutchinson" || c.Estimator == "hutch++") && g.chance(0.5):

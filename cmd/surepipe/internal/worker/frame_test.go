@@ -169,7 +169,7 @@ func FuzzFrames(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		answers(t, string(input), 0)
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > 64*uint64(len(input))+2*MaxFrame+1<<22 {
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64*uint64(len(input))+2*MaxFrame+heap+1<<22 {
 			t.Errorf("%d bytes of input took %d bytes of memory", len(input), took)
 		}
 	})
