@@ -77,7 +77,8 @@ type SweepOptions struct {
 	// Folds are those of risk.CV, with which there are no points beyond the grid, of risk.LGO, and of audits.
 	Folds folds.Folds
 	// Audit says whether the chosen point is audited: [SweepPoint].Audits.
-	Audit Auditing
+	Audit    Auditing
+	KeepPath bool // every point is yielded with its mu_hat and b
 	// Lost, if not nil, is called once for each device that fails while others go on.
 	Lost func(device string, fault error)
 	// Known are the first points, in order, of an earlier sweep with the same inputs.

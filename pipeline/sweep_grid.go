@@ -179,7 +179,7 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 		}
 		s.offer(i, s.valueOf(point), point)
 		select {
-		case out <- point.bare():
+		case out <- s.shown(*point):
 		case <-ctx.Done():
 			return i, ctx.Err()
 		}

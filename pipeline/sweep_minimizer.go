@@ -14,6 +14,14 @@ func (p SweepPoint) bare() SweepPoint {
 	return p
 }
 
+// shown is the point as it is yielded on the grid and in the refinement.
+func (s *sweep) shown(p SweepPoint) SweepPoint {
+	if s.o.KeepPath {
+		return p
+	}
+	return p.bare()
+}
+
 // origin is the grid's minimizer as the start of other solves. If it was known before, it is
 // solved for again when it is first needed.
 type origin struct {

@@ -103,7 +103,7 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	}
 	v := s.valueOf(point)
 	s.offer(i, v, point)
-	if !s.yield(point.bare(), nil) {
+	if !s.yield(s.shown(*point), nil) {
 		return v, errStopped
 	}
 	return v, nil

@@ -33,7 +33,7 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 		if n < 3 || 2*n > len(mu) {
 			continue
 		}
-		residual := func(i int) float64 { return t.Y[i] - mu[i] }
+		residual := func(i int) float64 { return r.Data.Y[i] - mu[i] }
 		if z, steps := alikeWithin(folds.Members(labels, n), residual); z > most && steps > leastSteps {
 			name, most = column, z
 		}

@@ -41,6 +41,8 @@ type Sweep struct {
 type Swept struct {
 	*Sweep
 	Lines []SweepLine
+	// Path are the coefficients of the points, where Options.KeepPath asks for them.
+	Path []PathPoint
 	// Summary is empty where not all points are known.
 	Summary SweepSummary
 	// Chosen is the estimate at the point that is chosen, the minimizer where the rule chooses no other. Its Risk is
@@ -211,6 +213,7 @@ func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
 	}
 	line.Look = r.looks.take(r.Sweep, point.Index)
 	r.Lines = append(r.Lines, line)
+	r.keep(point)
 	if err := log.Write(line); err != nil || r.Point == nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package study
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
@@ -100,4 +102,96 @@ func (r *Swept) choiceColumns() (known []column) {
 		}
 	}
 	return known
+}
+
+// PathPoint are the coefficients at a point of a sweep, in the units of the columns; the intercept is NaN where there
+// is none.
+type PathPoint struct {
+	Intercept    float64
+	Coefficients []float64
+}
+
+// keep keeps the coefficients of a point, where they are asked for.
+func (r *Swept) keep(point pipeline.SweepPoint) {
+	if !r.Options.KeepPath {
+		return
+	}
+	p := r.Estimator.Problem
+	b := point.DenseB()
+	at := PathPoint{math.NaN(), p.Coefficients(b)}
+	if b0, ok := p.Intercept(point.MuHat, b); ok {
+		at.Intercept = b0
+	}
+	r.Path = append(r.Path, at)
+}
+
+// PathNames are the names of the coefficients of the path.
+func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimator.Problem.P) }
+
+// PathOrder are the indices of the points, from the greatest weight to the least.
+func (r *Swept) PathOrder() []int {
+	order := make([]int, len(r.Path))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return slices.Compare(WeightsAt(r.Axes, r.Lines[b]), WeightsAt(r.Axes, r.Lines[a]))
+	})
+	return order
+}
+
+// WritePath writes the coefficients of all points as a table, with their weights, degrees of freedom and criteria.
+func (r *Swept) WritePath(path string) error {
+	columns := []string{"index"}
+	for _, axis := range r.Axes {
+		columns = append(columns, axis.Name)
+	}
+	keys := r.criteriaKeys()
+	columns = slices.Concat(columns, []string{"df"}, keys)
+	intercept := !math.IsNaN(r.Path[0].Intercept)
+	if intercept {
+		columns = append(columns, InterceptName)
+	}
+	columns = append(columns, r.PathNames()...)
+	table := dataio.Array{Labels: dataio.Labels{Columns: columns}, Absent: true,
+		Shape: []int{len(r.Path), len(columns)}}
+	for _, i := range r.PathOrder() {
+		l, at := r.Lines[i], r.Path[i]
+		row := append([]float64{float64(l.Index)}, WeightsAt(r.Axes, l)...)
+		row = append(row, l.Divergence)
+		for _, key := range keys {
+			row = append(row, valueOr(l.Number(key)))
+		}
+		if intercept {
+			row = append(row, at.Intercept)
+		}
+		table.Data = slices.Concat(table.Data, row, at.Coefficients)
+	}
+	return dataio.WriteCSV(path, table)
+}
+
+// byLength sorts coefficients by the greatest size that they reach along the path.
+func byLength(sizes []float64) []int {
+	order := make([]int, len(sizes))
+	for j := range order {
+		order[j] = j
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	return order
+}
+
+// Largest are the coefficients, those first that reach the greatest size along the path in units of their column's
+// standard deviation; scales are these.
+func (r *Swept) Largest() (order []int, scales []float64) {
+	p := r.Estimator.Problem
+	if scales = p.Scales(); scales == nil {
+		scales = slices.Repeat([]float64{1}, p.P)
+	}
+	sizes := make([]float64, p.P)
+	for _, at := range r.Path {
+		for j, v := range at.Coefficients {
+			sizes[j] = max(sizes[j], math.Abs(v*scales[j]))
+		}
+	}
+	return byLength(sizes), scales
 }

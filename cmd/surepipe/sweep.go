@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ type sweepCommand struct {
 	page             pageFlag
 	grids            request.Sweep
 	csv, jsonl, plot string
+	path             string
 	shard            string
 	asJSON, resume   bool
 
@@ -172,6 +174,11 @@ func (f *sweepCommand) command() *cobra.Command {
 		cli.Flag{Name: "shard", To: &f.shard, Brief: "compute a part of the points: i/n, auto or auto/n (merge --help)",
 			Usage: "compute some chains of the grid, part `i/n`, auto or auto/n, " +
 				"to a file of its own (see surepipe merge --help)"},
+		cli.Flag{Name: "path", To: &f.path,
+			Brief: "write (.csv) or draw (.png, .svg, .pdf) the coefficients",
+			Usage: "regressions: write the coefficients at all points, with weights, " +
+				"degrees of freedom and criteria, to this `file`, .csv, or draw them: .png, .svg, .pdf",
+			Role: cli.Writes, Extensions: []string{"csv", "png", "svg", "pdf"}},
 		cli.Flag{Name: "plot", To: &f.plot, Brief: "draw the criterion along the grid: .png, .svg, .pdf",
 			Usage: "draw the criterion, the loss and the divergence, or with two " +
 				"grids a map of the criterion, to this `file`: " +
@@ -211,6 +218,9 @@ func (f *sweepCommand) check() error {
 	if err := draw.CheckPath(f.plot); err != nil {
 		return study.Errorf("--plot: %w", err)
 	}
+	if err := f.checkPath(); err != nil {
+		return err
+	}
 	if err := f.page.check(); err != nil {
 		return err
 	}
@@ -237,12 +247,35 @@ func (f *sweepCommand) open() error {
 	}
 	j := f.sweep.Estimator
 	// A signal is drawn with the curve, and in the picture.
+	if f.path != "" {
+		if f.sweep.Options.KeepPath, f.sweep.Options.KeepB = true, true; !j.Problem.Rows() {
+			f.close()
+			return study.Errorf("--path is for regressions, whose operator is a matrix of the data, found %s",
+				j.Problem.Name)
+		}
+	}
 	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
 	f.page.look(f.sweep)
 	if err = f.checkProblem(&f.outputFlags, e); err != nil {
 		f.close()
 	}
 	return err
+}
+
+// checkPath rejects a file of coefficients that cannot be written, or that points of another run would lack.
+func (f *sweepCommand) checkPath() error {
+	switch {
+	case f.path == "":
+		return nil
+	case f.resume || f.shard != "":
+		return study.Errorf("--path needs the coefficients of all points, which --resume and --shard do not keep")
+	case filepath.Ext(f.path) == ".csv":
+		return nil
+	}
+	if err := draw.CheckPath(f.path); err != nil {
+		return study.Errorf("--path: %w, or .csv for the numbers", err)
+	}
+	return nil
 }
 
 func (f *sweepCommand) close() {
@@ -320,6 +353,14 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 	if f.plot != "" {
 		further = append(further, func() error {
 			return draw.Sweep(f.plot, r, f.Name(), f.depth.IsImage(), cli.Origin(f.cmd, r.Header.Data))
+		})
+	}
+	if f.path != "" {
+		further = append(further, func() error {
+			if filepath.Ext(f.path) == ".csv" {
+				return r.WritePath(f.path)
+			}
+			return draw.Path(f.path, r, f.Name(), cli.Origin(f.cmd, r.Header.Data))
 		})
 	}
 	if f.estimator == nil { // of lines alone

@@ -1,0 +1,40 @@
+package draw
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"surepipe/internal/figure"
+	"surepipe/study"
+)
+
+const (
+	namedPaths = 7   // have a colour and a name
+	drawnPaths = 500 // are drawn
+)
+
+// Path draws the coefficients of a sweep along its only weight, those of standardized columns in their units.
+func Path(path string, r *study.Swept, name string, o Origin) error {
+	if len(r.Axes) != 1 {
+		return study.Errorf("--path %s: coefficients are drawn along one weight, found %d: expected a .csv file", path,
+			len(r.Axes))
+	}
+	order, scales := r.Largest()
+	f := figure.Paths{Title: fmt.Sprintf("%s, %s, d = %d", r.Lines[0].Problem, filepath.Base(name), r.Lines[0].D),
+		XLabel: symbols[r.Axes[0].Name], YLabel: "coefficient", Named: min(namedPaths, len(order))}
+	if r.Estimator.Problem.Scales() != nil {
+		f.YLabel = "coefficient × standard deviation of its column"
+	}
+	points, names := r.PathOrder(), r.PathNames()
+	for _, i := range points {
+		f.X = append(f.X, study.WeightsAt(r.Axes, r.Lines[i])...)
+	}
+	for _, j := range order[:min(drawnPaths, len(order))] {
+		s := figure.Series{Name: names[j]}
+		for _, i := range points {
+			s.Y = append(s.Y, r.Path[i].Coefficients[j]*scales[j])
+		}
+		f.Series = append(f.Series, s)
+	}
+	return o.save(path, f)
+}
