@@ -41,7 +41,7 @@ type Audit struct {
 	Observations int `json:"observations"`
 	Units        int `json:"units"`
 	Fits         int `json:"fits"`
-	// By is what was left out together: "" for single observations, groups or blocks.
+	// By is what was left out together: "" for single observations; groups, blocks, runs or patches.
 	By string `json:"by,omitempty"`
 }
 
@@ -53,7 +53,8 @@ const (
 	// mostBars are the bars by which an audit and a criterion may differ.
 	mostBars = 3
 	// runLength is the length of the runs that an audit of a sequence leaves out, one in runFolds at a time.
-	runLength, runFolds = 4, 5
+	// Of an image it leaves out patches of patchSide x patchSide.
+	runLength, runFolds, patchSide = 4, 5, 2
 	// mostRun is the number of observations up to which runs are left out without being asked for.
 	mostRun = 5000
 	// runRatio and runBars are the ratio of the errors of runs and of single observations, and the bars of their
@@ -65,22 +66,24 @@ const (
 // Disagrees reports that the criterion is not to be believed.
 func (a *Audit) Disagrees() bool { return math.Abs(a.Bars) > mostBars }
 
-// Correlates reports that runs of observations are predicted much worse than single ones.
+// Together reports that neighbours were left out together.
+func (a *Audit) Together() bool { return a.By == "runs" || a.By == "patches" }
+
+// Correlates reports that neighbours that are left out together are predicted much worse than single ones.
 func (a *Audit) Correlates() bool {
-	return a.By == "runs" && a.Bars > runBars && a.Error > runRatio*a.Says
+	return a.Together() && a.Bars > runBars && a.Error > runRatio*a.Says
 }
 
 // Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
 	switch {
-	case a.By == "runs" && !a.Correlates():
-	case a.By == "runs":
-		return []Warning{warning.Correlated.With("runs of %d observations that are left out are predicted with an "+
-			"error of "+
+	case a.Together() && !a.Correlates():
+	case a.Together():
+		return []Warning{warning.Correlated.With("%s of %d observations that are left out are predicted with an error of "+
 			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
-			"correlation, or describe the noise", runLength, a.Error, a.Error/a.Says, label)}
+			"correlation, or describe the noise", a.By, a.Observations/a.Units, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
 		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %.2g by fits without %d "+
 			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
@@ -133,19 +136,19 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	}
 	d := len(s.y)
 	f := s.o.Folds
-	identity := linops.StructureOf(s.f.Problem.A).Identity
-	// A sequence with gaps: what is picked stands in order, and the regularizer behind differences.
+	// The observations of a sequence or an image stand in order: the regularizer is behind differences. Those of a
+	// sequence with gaps are picked in order.
 	places, picks := linops.Picks(s.f.Problem.A)
-	inOrder := identity || picks && s.f.Problem.K != nil && slices.IsSorted(places)
+	inOrder := s.f.Problem.K != nil && (linops.StructureOf(s.f.Problem.A).Identity || picks && slices.IsSorted(places))
 	var all []*Audit
 	if inOrder && s.o.Audit != NoAudit && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
-		runs := folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}
+		runs, by, wide := s.neighbours(d)
 		if runs.Check(d) == nil {
-			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d))
+			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d, wide))
 			if err != nil {
 				return nil, err
 			}
-			a.By = "runs"
+			a.By = by
 			all = append(all, a)
 		}
 	}
@@ -171,13 +174,24 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	return append(all, a), nil
 }
 
-// everyFifth leaves out runs that are far apart.
-func everyFifth(f folds.Folds, d int) []folds.Split {
+// neighbours are what an audit leaves out together: runs of a sequence, patches of an image with so many beside each
+// other.
+func (s *sweep) neighbours(d int) (f folds.Folds, by string, wide int) {
+	shape := linops.StructureOf(s.f.Problem.K).Cosines.Shape
+	if s.o.Folds.Blocks == 0 && min(shape.Rows, shape.Cols) > 1 && shape.Len() == d {
+		return folds.Folds{K: runFolds, Groups: folds.Patches([]int{shape.Rows, shape.Cols}, patchSide)}, "patches",
+			(shape.Cols + patchSide - 1) / patchSide
+	}
+	return folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}, "runs", d
+}
+
+// everyFifth leaves out runs that are far apart, or patches, of which wide are beside each other, a knight's move apart.
+func everyFifth(f folds.Folds, d, wide int) []folds.Split {
 	of, _ := f.Units(d)
 	splits := make([]folds.Split, f.K)
 	for i, u := range of {
 		for k := range splits {
-			if u%f.K == k {
+			if (u%wide+2*(u/wide))%f.K == k {
 				splits[k].Out = append(splits[k].Out, i)
 			} else {
 				splits[k].Keep = append(splits[k].Keep, i)

@@ -164,3 +164,36 @@ func TestAuditsWhereTheSolverDoesNotServe(t *testing.T) {
 		}
 	}
 }
+
+// The entries of a matrix under a nuclear norm are in no order: its sweep leaves out no neighbours.
+func TestMatricesHaveNoNeighbours(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	y, left, right := make([]float64, 30*20), gaussians(rng, 30), gaussians(rng, 20)
+	for i := range y {
+		y[i] = left[i/20]*right[i%20] + 0.3*rng.NormFloat64()
+	}
+	for _, a := range audited(t, "svt", problems.Data{Y: y, YShape: []int{30, 20}}, []float64{1, 1.5, 2, 3, 4, 6, 8},
+		pipeline.SweepOptions{}) {
+		if a.Together() || len(a.Warnings()) > 0 {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// An image is audited by patches: white noise is unmarked.
+func TestImagesAreAuditedByPatches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const n = 16
+	y := make([]float64, n*n)
+	for i := range y {
+		y[i] = 3*float64(i/n/8) + 2*float64(i%n/8) + 0.3*rng.NormFloat64()
+	}
+	all := audited(t, "tv2d", problems.Data{Y: y, YShape: []int{n, n}}, []float64{0.1, 0.2, 0.4, 0.8, 1.2, 1.6, 2.4},
+		pipeline.SweepOptions{Audit: pipeline.AlwaysAudit})
+	if len(all) == 0 || all[0].By != "patches" || all[0].Units != n*n/4 {
+		t.Fatalf("%+v", all)
+	}
+	if all[0].Correlates() {
+		t.Errorf("%+v", all[0])
+	}
+}

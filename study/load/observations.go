@@ -70,9 +70,7 @@ func (f *Source) observe(data *Contents, o observations) error {
 		return nil
 	}
 	data.Offset = make([]float64, len(data.Y))
-	for i, v := range o["offset"] {
-		data.Offset[i] = v
-	}
+	copy(data.Offset, o["offset"])
 	for i, v := range o["exposure"] {
 		data.Offset[i] += math.Log(v)
 	}

@@ -150,7 +150,7 @@ func audited(a *pipeline.Audit) string {
 	if a.By != "" {
 		by = fmt.Sprintf(" in %d %s", a.Units, a.By)
 	}
-	if a.By != "runs" && a.Disagrees() {
+	if !a.Together() && a.Disagrees() {
 		mark = "  CRITERION DISAGREES: the error of prediction is the audit's"
 	}
 	return fmt.Sprintf("%s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars%s",
