@@ -80,8 +80,8 @@ func (a *Audit) Warnings() []Warning {
 	switch {
 	case a.Together() && !a.Correlates():
 	case a.Together():
-		return []Warning{warning.Correlated.With("%s of %d observations that are left out are predicted with an error of "+
-			"%.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
+		return []Warning{warning.Correlated.With("%s of %d observations that are left out are predicted with an error "+
+			"of %.4g, %.2g times what %s says of single ones: noise or signal is correlated, and if it "+
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
 			"correlation, or describe the noise", a.By, a.Observations/a.Units, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
@@ -185,7 +185,8 @@ func (s *sweep) neighbours(d int) (f folds.Folds, by string, wide int) {
 	return folds.Folds{K: runFolds, Blocks: max(s.o.Folds.Blocks, runLength)}, "runs", d
 }
 
-// everyFifth leaves out runs that are far apart, or patches, of which wide are beside each other, a knight's move apart.
+// everyFifth leaves out runs that are far apart, or patches, of which wide are beside each other, a knight's move
+// apart.
 func everyFifth(f folds.Folds, d, wide int) []folds.Split {
 	of, _ := f.Units(d)
 	splits := make([]folds.Split, f.K)
