@@ -45,7 +45,7 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 	FusedLasso:       grouped,
 	GeneralizedLasso: dense,
 	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(30*s.d, 80e3) + 4*s.s*s.s + 30e3 },
-	Completion: func(s sides, _ *Options) float64 { // the Schur complement of an arrow: see DESIGN 4.9
+	Completion: func(s sides, _ *Options) float64 { // the Schur complement of an arrow
 		order := min(s.s*s.s, mostOrder)
 		eigenvectors := 0.0 // of J, where b is short
 		if p := s.m * s.n; p <= 256 {
@@ -54,7 +54,7 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 		return 2.5*order*order + eigenvectors + 170*s.d + 50e3
 	},
 	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 50e3 },
-	TV1D:      func(s sides, _ *Options) float64 { return 30*s.d + 30e3 },
+	TV1D:      func(s sides, _ *Options) float64 { return 45*s.d + 30e3 },
 	Trend:     func(s sides, _ *Options) float64 { return 240*s.d + 50e3 },
 	Whittaker: func(s sides, _ *Options) float64 { return 75*s.d + 20e3 },
 	TV2D: func(s sides, o *Options) float64 {

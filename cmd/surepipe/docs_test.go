@@ -149,13 +149,17 @@ func documentFiles(t *testing.T, top string) {
 	for i := range frames {
 		frames[i] = rng.NormFloat64() + 10*float64(i%d)
 	}
-	river := "year,flow\n1900,\n"
+	river, lake, budworm, claims := "year,flow\n1900,\n", "year,level\n", "dead,n,dose\n", "claims,holders,age\n"
 	for i, v := range y {
+		lake += fmt.Sprintf("%d,%g\n", 1901+i, v)
+		budworm += fmt.Sprintf("%d,20,%d\n", i%5+i/4, i/2)
+		claims += fmt.Sprintf("%d,%d,%d\n", i*7%11, 50+i, i%4)
 		river += fmt.Sprintf("%d,%g\n", 1901+i, v)
 	}
 	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
 	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients,
-		"x.mtx": matrix, "series.csv": column, "river.csv": river} {
+		"x.mtx": matrix, "series.csv": column, "river.csv": river, "lake.csv": lake, "budworm.csv": budworm,
+		"claims.csv": claims} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

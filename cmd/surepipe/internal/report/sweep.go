@@ -130,6 +130,9 @@ func Swept(out io.Writer, r *study.Swept) error {
 		}
 	}
 	b.WriteString(mark(r.Lines[m.Index], r.Options.Criterion))
+	if slices.ContainsFunc(s.Audits, believed) {
+		b.WriteString("  CRITERION DISAGREES with the audit")
+	}
 	b.WriteByte('\n')
 	choice(&b, r)
 	for _, a := range s.Audits {
@@ -144,17 +147,22 @@ func Swept(out io.Writer, r *study.Swept) error {
 	return Coefficients(&s.Chosen.CoefficientsResult, out)
 }
 
+// believed reports that an audit takes the place of the criterion as the error of prediction.
+func believed(a *pipeline.Audit) bool { return !a.Together() && a.Disagrees() }
+
 // audited is what fits without some observations say.
 func audited(a *pipeline.Audit) string {
-	by, mark := "", ""
+	by := ""
 	if a.By != "" {
 		by = fmt.Sprintf(" in %d %s", a.Units, a.By)
 	}
-	if !a.Together() && a.Disagrees() {
-		mark = "  CRITERION DISAGREES: the error of prediction is the audit's"
+	if believed(a) {
+		return fmt.Sprintf("the error of prediction is %s, by %d fits without %d observations%s; %s says %.6g of these, "+
+			"%+.2g bars off", study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says,
+			a.Bars)
 	}
-	return fmt.Sprintf("%s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars%s",
-		study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says, a.Bars, mark)
+	return fmt.Sprintf("%s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars",
+		study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says, a.Bars)
 }
 
 // mostListed is the number of weights up to which they are listed one by one.
