@@ -157,9 +157,9 @@ func audited(a *pipeline.Audit) string {
 		by = fmt.Sprintf(" in %d %s", a.Units, a.By)
 	}
 	if believed(a) {
-		return fmt.Sprintf("the error of prediction is %s, by %d fits without %d observations%s; %s says %.6g of these, "+
-			"%+.2g bars off", study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says,
-			a.Bars)
+		return fmt.Sprintf("the error of prediction is %s, by %d fits without %d observations%s; %s says %.6g of "+
+			"these, %+.2g bars off", study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by,
+			a.Criterion.Rule().Label, a.Says, a.Bars)
 	}
 	return fmt.Sprintf("%s by %d fits without %d observations%s; %s says %.6g of these, %+.2g bars",
 		study.PlusMinus(a.Error, a.StdErr), a.Fits, a.Observations, by, a.Criterion.Rule().Label, a.Says, a.Bars)
