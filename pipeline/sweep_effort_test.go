@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -84,10 +85,12 @@ var allEstimated = []effortKind{
 	})},
 }
 
+var estimatedProblems = flag.Int("estimated", 20, "problems of TestEstimatedChangeHolds; the full study has 200")
+
 // TestEstimatedChangeHolds: what points of a sweep say of the change of SURE yet to come is true of 99 in 100 of them,
-// over all sorts of problems; and the sweep chooses a point that cannot be told from the choice among certified ones.
+// over regressions with these penalties; and the sweep chooses a point that cannot be told from the choice among certified ones.
 func TestEstimatedChangeHolds(t *testing.T) {
-	problems := 200
+	problems := *estimatedProblems
 	if testing.Short() {
 		problems = 10
 	}
