@@ -811,3 +811,31 @@ func TestSweepsAreAudited(t *testing.T) {
 		}
 	}
 }
+
+// Arrays stay the caller's: an offset, which is subtracted from y and mu, does not move them, and a second estimate from
+// the same data is the first one.
+func TestAnOffsetLeavesArraysAsTheyAre(t *testing.T) {
+	y, mu := []float64{1, 2, 3, 4, 6}, []float64{1, 1, 3, 4, 5}
+	arrays := surepipe.Arrays{X: mat.NewDense(5, 1, []float64{1, 0, 2, 1, 1}), Y: slices.Clone(y), Mu: slices.Clone(mu),
+		Offset: []float64{1, 2, 1, 1, 3}}
+	d, err := arrays.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var residuals [2]float64
+	for k := range residuals {
+		e, err := surepipe.Open(t.Context(), d, surepipe.Options{Problem: surepipe.Ridge, Lambda: "1", Sigma2: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fit, err := e.Fit(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		residuals[k] = *fit.Residual
+		e.Close()
+	}
+	if !slices.Equal(arrays.Y, y) || !slices.Equal(arrays.Mu, mu) || residuals[0] != residuals[1] {
+		t.Errorf("y %v, mu %v, residuals %v", arrays.Y, arrays.Mu, residuals)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/design"
 	"surepipe/study"
 )
@@ -75,20 +77,28 @@ func (f *Source) observe(data *Contents, o observations) error {
 		data.Offset[i] += math.Log(v)
 	}
 	if f.LossOf().Squared() {
-		all := data.Stack
-		if all == nil {
-			all = [][]float64{data.Y}
-		}
-		if data.Mu != nil && !data.Simulated {
-			all = append(all[:len(all):len(all)], data.Mu)
-		}
-		for _, y := range all {
-			for i, v := range data.Offset {
-				y[i] -= v
-			}
-		}
+		data.subtract(data.Offset)
 	}
 	return nil
+}
+
+// subtract subtracts the offset from copies of y and mu: arrays in memory stay the caller's.
+func (c *Contents) subtract(offset []float64) {
+	without := func(y []float64) []float64 { return floats.SubTo(make([]float64, len(y)), y, offset) }
+	for i, y := range c.Stack {
+		c.Stack[i] = without(y)
+	}
+	if c.Stack != nil {
+		c.Y = c.Stack[0]
+	} else {
+		c.Y = without(c.Y)
+	}
+	switch {
+	case c.Simulated:
+		c.Mu = c.Y
+	case c.Mu != nil:
+		c.Mu = without(c.Mu)
+	}
 }
 
 // tries takes y for the numbers of successes among trials.
