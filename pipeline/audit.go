@@ -190,14 +190,8 @@ func (s *sweep) neighbours(d int) (f folds.Folds, by string, wide int) {
 func everyFifth(f folds.Folds, d, wide int) []folds.Split {
 	of, _ := f.Units(d)
 	splits := make([]folds.Split, f.K)
-	for i, u := range of {
-		for k := range splits {
-			if (u%wide+2*(u/wide))%f.K == k {
-				splits[k].Out = append(splits[k].Out, i)
-			} else {
-				splits[k].Keep = append(splits[k].Keep, i)
-			}
-		}
+	for k := range splits {
+		splits[k] = folds.Without(d, func(i int) bool { return (of[i]%wide+2*(of[i]/wide))%f.K == k })
 	}
 	return splits
 }

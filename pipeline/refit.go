@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -177,10 +178,8 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		}
 		e := &evaluations{box: box, weights: weights, y: y, calls: r.of.calls}
 		all, err := e.at(ctx, y)
-		for _, i := range r.split.Out {
-			if err == nil {
-				mu = append(mu, all[i])
-			}
+		if err == nil {
+			mu = pick(all, r.split.Out)
 		}
 		return mu, held{}, err
 	}
@@ -259,7 +258,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 		if from.b != nil {
 			before[k] = from.b[i]
 		} else {
-			before[k] = mean(r.kept.Observations(r.of.y))
+			before[k] = stat.Mean(r.kept.Observations(r.of.y), nil)
 		}
 		y[i] = before[k]
 	}
@@ -298,14 +297,6 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	}
 	r.failed++
 	return before, from.held, nil
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }
 
 // pick are the values at some places.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
 	"surepipe/loss"
@@ -71,15 +72,7 @@ sigma2, about sigma2 sqrt(2 d).
 func methodsOfSigma2() string {
 	var b strings.Builder
 	for _, m := range noise.Methods() {
-		line, name := fmt.Sprintf("  %-22s", m.Name), m.Name
-		for _, word := range strings.Fields(m.Help) {
-			if len(line)+1+len(word) > 96 {
-				b.WriteString(line + "\n")
-				line = strings.Repeat(" ", 2+max(22, len(name)))
-			}
-			line += " " + word
-		}
-		b.WriteString(line + "\n")
+		b.WriteString(cli.Hanging(fmt.Sprintf("  %-22s", m.Name), strings.Fields(m.Help), 96))
 	}
 	return b.String()
 }

@@ -99,16 +99,22 @@ func (f Folds) Splits(d, repeat int) []Split {
 		size[fold[u]] += len(members[u])
 	}
 	splits := make([]Split, k)
-	for i, u := range of {
-		for j := range splits {
-			if fold[u] == j {
-				splits[j].Out = append(splits[j].Out, i)
-			} else {
-				splits[j].Keep = append(splits[j].Keep, i)
-			}
-		}
+	for j := range splits {
+		splits[j] = Without(d, func(i int) bool { return fold[of[i]] == j })
 	}
 	return splits
+}
+
+// Without leaves some of d observations out.
+func Without(d int, out func(i int) bool) (s Split) {
+	for i := range d {
+		if out(i) {
+			s.Out = append(s.Out, i)
+		} else {
+			s.Keep = append(s.Keep, i)
+		}
+	}
+	return s
 }
 
 // Samples are n random samples of units without one in common, each of at least a share of d observations; fewer where
@@ -129,15 +135,7 @@ func (f Folds) Samples(d int, share float64, n int) (splits []Split) {
 		if taken += count; count == 0 || 2*taken > d {
 			break
 		}
-		var s Split
-		for i, o := range out {
-			if o {
-				s.Out = append(s.Out, i)
-			} else {
-				s.Keep = append(s.Keep, i)
-			}
-		}
-		splits = append(splits, s)
+		splits = append(splits, Without(d, func(i int) bool { return out[i] }))
 	}
 	return splits
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/prox"
 )
 
@@ -143,22 +144,11 @@ func diagonalOf(a []float64, n int) []float64 {
 // spectrum is the eigendecomposition V diag(values) V* of a symmetric matrix, ascending.
 func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err error) {
 	var eig mat.EigenSym
-	if !eig.Factorize(symmetric(matrix, n), true) {
+	if !eig.Factorize(numerics.Symmetrized(matrix, n), true) {
 		return nil, nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did "+
 			"not converge", n, n)
 	}
 	v = new(mat.Dense)
 	eig.VectorsTo(v)
 	return eig.Values(nil), v, nil
-}
-
-// symmetric is the symmetric part of an n x n matrix.
-func symmetric(matrix []float64, n int) *mat.SymDense {
-	sym := mat.NewSymDense(n, nil)
-	for i := range n {
-		for c := i; c < n; c++ {
-			sym.SetSym(i, c, (matrix[i*n+c]+matrix[c*n+i])/2)
-		}
-	}
-	return sym
 }

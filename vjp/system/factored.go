@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/progress"
@@ -220,7 +221,7 @@ func (s *inverted) diagonal(dev array.Device) ([]float64, error) {
 // root is C M* for K^{-1} = C* C.
 func (s *inverted) root(dev array.Device) ([]float64, error) {
 	var chol mat.Cholesky
-	if !chol.Factorize(symmetric(s.inverse.ToHost(), s.n)) {
+	if !chol.Factorize(numerics.Symmetrized(s.inverse.ToHost(), s.n)) {
 		return nil, errors.New("vjp: the inverse of the system is not positive definite up to rounding errors")
 	}
 	var upper mat.TriDense

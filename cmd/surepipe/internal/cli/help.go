@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,20 +219,4 @@ func DescribeFlags(flags *pflag.FlagSet, usage map[string]string) {
 		delete(f.Annotations, shared)
 		delete(f.Annotations, brief)
 	}
-}
-
-// wrapped prints words in lines of at most width characters.
-func wrapped(w io.Writer, words []string, width int) error {
-	line := " "
-	for _, word := range words {
-		if len(line)+1+len(word) > width {
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
-			line = " "
-		}
-		line += " " + word
-	}
-	_, err := fmt.Fprintln(w, line)
-	return err
 }

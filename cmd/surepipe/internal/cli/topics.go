@@ -21,6 +21,11 @@ type Topic struct {
 	Flags       []string
 }
 
+// of are those of the topic's flags that there are.
+func (t Topic) of(flags *pflag.FlagSet) *pflag.FlagSet {
+	return chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
+}
+
 // NewTopics are commands that only have a help. Their flags are described as the first command does that has them.
 func NewTopics(topics []Topic, of ...*cobra.Command) (all []*cobra.Command) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -33,8 +38,7 @@ func NewTopics(topics []Topic, of ...*cobra.Command) (all []*cobra.Command) {
 		cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 			w := cmd.OutOrStdout()
 			fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(t.Text()))
-			own := chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
-			if own.HasFlags() {
+			if own := t.of(flags); own.HasFlags() {
 				fmt.Fprintf(w, "Flags:\n%s", own.FlagUsagesWrapped(columns))
 			}
 		})
@@ -79,7 +83,7 @@ func FlagsFirst(cmd *cobra.Command, topics []Topic, text string) {
 		run := chosen(cmd.Flags(), func(f *pflag.Flag) bool { return !of[f.Name] && f.Annotations[shared] != nil })
 		if others {
 			fmt.Fprint(w, "\nFlags as in surepipe run:\n")
-			wrapped(w, names(run), columns)
+			fmt.Fprint(w, Hanging(" ", names(run), columns))
 		}
 		fmt.Fprintf(w, "\nExamples:\n%s\n\n%s\n", cmd.Example, strings.TrimSpace(text))
 	})
@@ -87,16 +91,22 @@ func FlagsFirst(cmd *cobra.Command, topics []Topic, text string) {
 
 // listed prints a topic with those of its flags that there are.
 func listed(w io.Writer, t Topic, flags *pflag.FlagSet) {
-	own := chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
-	line := fmt.Sprintf("  %-12s", t.Name)
-	for _, word := range names(own) {
-		if len(line)+1+len(word) > columns {
-			fmt.Fprintln(w, line)
-			line = fmt.Sprintf("  %-12s", "")
+	own := t.of(flags)
+	fmt.Fprint(w, Hanging(fmt.Sprintf("  %-12s", t.Name), names(own), columns))
+}
+
+// Hanging sets words behind a head, in lines of at most width characters, the others behind as much space.
+func Hanging(head string, words []string, width int) string {
+	var b strings.Builder
+	line := head
+	for _, word := range words {
+		if len(line)+1+len(word) > width {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(head))
 		}
 		line += " " + word
 	}
-	fmt.Fprintln(w, line)
+	return b.String() + line + "\n"
 }
 
 func names(flags *pflag.FlagSet) (all []string) {

@@ -73,13 +73,8 @@ func explain(w io.Writer, kinds []*warning.Kind) error {
 		if i == 0 || kinds[i-1].Severity != k.Severity {
 			heading = severities[k.Severity] + "\n\n"
 		}
-		if _, err := fmt.Fprintf(w, "%s%s\n", heading, k.Code); err != nil {
-			return err
-		}
-		if err := wrapped(w, strings.Fields(strings.ReplaceAll(text, "`", "")+"."), 88); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(w); err != nil {
+		words := strings.Fields(strings.ReplaceAll(text, "`", "") + ".")
+		if _, err := fmt.Fprintf(w, "%s%s\n%s\n", heading, k.Code, Hanging(" ", words, 88)); err != nil {
 			return err
 		}
 	}
