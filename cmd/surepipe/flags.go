@@ -211,10 +211,12 @@ func (e *estimation) lossFlags() (rows []cli.Flag) {
 				Usage: k.Parameter.Help})
 		}
 	}
-	return append(rows, cli.Flag{Name: "loss", To: &e.Loss.Name, Usage: "the loss: " + strings.Join(names,
-		", ") + "; " +
-		"with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the " +
-		"place of SURE (default: the specification's, or squared)", Values: loss.Names()},
+	return append(rows, cli.Flag{Name: "loss", To: &e.Loss.Name,
+		Brief: "the loss: " + strings.Join(loss.Names(), ", "),
+		Usage: "the loss: " + strings.Join(names,
+			", ") + "; " +
+			"with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the " +
+			"place of SURE (default: the specification's, or squared)", Values: loss.Names()},
 		cli.Flag{Name: "anisotropic", To: &e.Anisotropic,
 			Brief: "tv2d: sums of absolute differences in place of lengths",
 			Usage: "tv2d: the sum of the absolute values of all " +

@@ -61,6 +61,9 @@ func TestALossIsARow(t *testing.T) {
 	if _, out, _ := command(t, "help", "criteria"); !strings.Contains(out, "gamma      positive numbers, log link") {
 		t.Error("help criteria does not name gamma")
 	}
+	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "huber, gamma") {
+		t.Error("run --help does not list gamma")
+	}
 	const d = 60
 	rng := rand.New(rand.NewPCG(7, 7))
 	var table strings.Builder
