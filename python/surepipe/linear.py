@@ -114,14 +114,18 @@ _SHARED = """
     """
 
 
-class Lasso(_Numbers):
-    __doc__ = "1/2 ||X b - y||^2 + lambda ||b||_1, with the lambda of least estimated risk.\n" + _SHARED
-    _problem = "lasso"
+class _OneWeight(_Numbers):
+    """A regression of numbers whose penalty has one weight."""
 
     def __init__(self, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True, standardize=True,
                  options=None):
         self.lam, self.criterion, self.rule, self.sigma2 = lam, criterion, rule, sigma2
         self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
+
+
+class Lasso(_OneWeight):
+    __doc__ = "1/2 ||X b - y||^2 + lambda ||b||_1, with the lambda of least estimated risk.\n" + _SHARED
+    _problem = "lasso"
 
 
 class ElasticNet(_Numbers):
@@ -140,14 +144,9 @@ class ElasticNet(_Numbers):
         return {"lam": "0.001max:max:20" if self.lam is None else self.lam, "lam2": lam2}
 
 
-class Ridge(_Numbers):
+class Ridge(_OneWeight):
     __doc__ = "1/2 ||X b - y||^2 + lambda/2 ||b||^2, with the lambda of least estimated risk.\n" + _SHARED
     _problem = "ridge"
-
-    def __init__(self, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True, standardize=True,
-                 options=None):
-        self.lam, self.criterion, self.rule, self.sigma2 = lam, criterion, rule, sigma2
-        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
 
     def _grids(self, X):
         if self.lam is not None:
@@ -175,10 +174,8 @@ class GroupLasso(_Numbers):
         return {"groups": labels}
 
 
-class Poisson(_Numbers):
-    __doc__ = ("Counts: exp(z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of the "
-               'problem "ridge" or "elastic-net" with lam2.\n' + _SHARED)
-    _loss = "poisson"
+class _Likelihood(_Regression):
+    """A regression with a loss of its own, and one of the penalties of the squared loss."""
 
     def __init__(self, lam=None, *, penalty="lasso", lam2=None, criterion="auto", rule="min", fit_intercept=True,
                  standardize=True, options=None):
@@ -187,6 +184,19 @@ class Poisson(_Numbers):
 
     sigma2 = None
     _problem = property(lambda self: self.penalty)
+
+    def _grids(self, X):
+        if self.penalty == "ridge":
+            most = _squares(X, self.standardize)
+            return {"lam": f"{1e-6 * most!r}:{most!r}:25" if self.lam is None else self.lam}
+        return {"lam": "0.001max:max:30" if self.lam is None else self.lam,
+                **({} if self.lam2 is None else {"lam2": self.lam2})}
+
+
+class Poisson(RegressorMixin, _Likelihood):
+    __doc__ = ("Counts: exp(z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of the "
+               'problem "ridge" or "elastic-net" with lam2.\n' + _SHARED)
+    _loss = "poisson"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -196,27 +206,16 @@ class Poisson(_Numbers):
     def _more_tags(self):
         return {"requires_positive_y": True}
 
-    def _grids(self, X):
-        return _penalized(self, X)
-
     def predict(self, X):
         """The expected counts, exp(X coef_ + intercept_)."""
         return np.exp(self._linear(X))
 
 
-class Logistic(ClassifierMixin, _Regression):
+class Logistic(ClassifierMixin, _Likelihood):
     __doc__ = ("Two classes: log(1 + exp z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one "
                'of the problem "ridge" or "elastic-net" with lam2.\n' + _SHARED
                + "\n    classes_ : the second is y = 1.\n")
     _loss = "logistic"
-
-    def __init__(self, lam=None, *, penalty="lasso", lam2=None, criterion="auto", rule="min", fit_intercept=True,
-                 standardize=True, options=None):
-        self.lam, self.penalty, self.lam2, self.criterion, self.rule = lam, penalty, lam2, criterion, rule
-        self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
-
-    sigma2 = None
-    _problem = property(lambda self: self.penalty)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -225,9 +224,6 @@ class Logistic(ClassifierMixin, _Regression):
 
     def _more_tags(self):
         return {"binary_only": True}
-
-    def _grids(self, X):
-        return _penalized(self, X)
 
     def fit(self, X, y):
         """Fits to X (d x p) and two classes y (d)."""
@@ -260,14 +256,6 @@ def _required(e, y):
     if y is None:
         raise ValueError(f"{type(e).__name__} requires y to be passed, but the target y is None")
     return y
-
-
-def _penalized(e, X):
-    """The grids of the penalty of an estimator with a loss of its own."""
-    if e.penalty == "ridge":
-        most = _squares(X, e.standardize)
-        return {"lam": f"{1e-6 * most!r}:{most!r}:25" if e.lam is None else e.lam}
-    return {"lam": "0.001max:max:30" if e.lam is None else e.lam, **({} if e.lam2 is None else {"lam2": e.lam2})}
 
 
 def _squares(X, standardize):

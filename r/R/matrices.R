@@ -51,17 +51,9 @@ denoise <- function(image, by = c("wavelets", "tv"), sigma2 = NULL, options = li
 }
 
 of_image <- function(got, single, class) {
-  criterion <- if (single) NULL else got$summary$criterion
-  chosen <- if (single) got$result else got$summary$chosen
-  key <- if (is.null(criterion)) "sure" else criterion
-  warnings <- unique(c(got$result$warnings, got$summary$warnings))
-  fit <- structure(list(lambda = number(got$result$lambda), df = number(got$result$df), criterion = criterion,
-                        risk = number(chosen[[key]]), risk_stderr = number(chosen[[paste0(key, "_stderr")]]),
-                        sigma2 = number(got$result$sigma2), penalty = got$result$problem,
-                        points = if (!single) rows_of(got$points, criterion), audit = got$summary$audit,
-                        warnings = warnings, trusted = got$status == 0, result = got$result), class = class)
-  warn(warnings)
-  fit
+  fit <- c(outcome(got, single), list(sigma2 = number(got$result$sigma2), penalty = got$result$problem))
+  warn(fit$warnings)
+  structure(fit, class = class)
 }
 
 print.surepipe_completion <- function(x, digits = max(3, getOption("digits") - 3), ...) {

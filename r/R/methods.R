@@ -90,7 +90,9 @@ linear_predictor <- function(object, newdata, na.action) {
     x <- model.matrix(terms, frame, contrasts.arg = object$contrasts)
     x <- x[, attr(x, "assign") > 0, drop = FALSE]
     shift <- stats::model.offset(frame)
-    if (!is.null(object$call$offset)) shift <- c(shift, 0) + eval(object$call$offset, newdata)
+    if (!is.null(object$call$offset)) {
+      shift <- (if (is.null(shift)) 0 else shift) + eval(object$call$offset, newdata, environment(object$terms))
+    }
   } else {
     x <- as.matrix(newdata)
     shift <- NULL

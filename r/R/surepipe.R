@@ -144,15 +144,19 @@ parts <- function(got, columns, single) {
   names[!at] <- columns
   debiased <- data.frame(estimate = estimates, debiased = vapply(table, function(r) number(r$debiased), 0),
                          std.error = vapply(table, function(r) number(r$debiased_stderr), 0), row.names = names)
+  c(list(coefficients = stats::setNames(estimates, names), table = debiased), outcome(got, single))
+}
+
+# outcome is what all fits have: the weight, the criterion with its error, and what to doubt.
+outcome <- function(got, single) {
   criterion <- if (single) NULL else got$summary$criterion
   chosen <- if (single) got$result else got$summary$chosen
-  points <- if (!single) rows_of(got$points, criterion)
-  warnings <- unique(c(got$result$warnings, got$summary$warnings))
-  list(coefficients = stats::setNames(estimates, names), table = debiased, lambda = number(got$result$lambda),
-       criterion = criterion, risk = number(chosen[[if (is.null(criterion)) "sure" else criterion]]),
-       risk_stderr = number(chosen[[paste0(if (is.null(criterion)) "sure" else criterion, "_stderr")]]),
-       df = number(got$result$df), points = points, audit = got$summary$audit, warnings = warnings,
-       trusted = got$status == 0, result = got$result, summary = got$summary)
+  key <- if (is.null(criterion)) "sure" else criterion
+  list(lambda = number(got$result$lambda), criterion = criterion, risk = number(chosen[[key]]),
+       risk_stderr = number(chosen[[paste0(key, "_stderr")]]), df = number(got$result$df),
+       points = if (!single) rows_of(got$points, criterion), audit = got$summary$audit,
+       warnings = unique(c(got$result$warnings, got$summary$warnings)), trusted = got$status == 0,
+       result = got$result, summary = got$summary)
 }
 
 # rows_of is a data frame of a sweep's points, in the order of their weights.

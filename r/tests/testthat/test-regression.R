@@ -50,6 +50,9 @@ test_that("weights, offsets, factors and the elastic net are glm's and glmnet's"
   by <- suppressWarnings(surepipe(carb ~ wt + offset(log(cyl)), mtcars, family = "poisson", lambda = 1e-6))
   expect_equal(coef(by), coef(glm(carb ~ wt + offset(log(cyl)), poisson, mtcars)), tolerance = 1e-4)
   expect_equal(unname(predict(by, mtcars)), unname(fitted(by)))
+  both <- suppressWarnings(surepipe(carb ~ wt + offset(log(cyl)), mtcars, offset = qsec / 20, family = "poisson",
+                                    lambda = 1))
+  expect_equal(unname(predict(both, mtcars)), unname(fitted(both)))
   skip_if_not_installed("glmnet")
   x <- as.matrix(mtcars[, c("cyl", "disp", "hp", "wt")])
   factors <- c(0, 1, 1, 2)
