@@ -119,8 +119,8 @@ var methodRules = []rule{
 			"former, which has low rank",
 		func(s *engine.Task) bool { return lowrank.BesideSparse(s) != nil }, lowrank.NewRobust},
 	{"active sets on columns in memory",
-		"a product with A reads it from a disk: few passes find the columns that matter, and verify the " +
-			"solutions of several weights at once",
+		"A has many columns, or is read from a disk: few products with all of it find the columns that matter, and " +
+			"verify the solutions of several weights at once",
 		passes, active.NewScreened},
 	{"active sets",
 		"the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is " +
@@ -397,9 +397,9 @@ func splits(s *engine.Task) bool {
 	return none != nil
 }
 
-// passes reports that a product with A is a pass over a matrix that is not in memory, and the
+// passes reports that a product with A is a pass over a matrix that is not in memory or wide, and the
 // solution is found on faces of the regularizer.
 func passes(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
-	return active.OnFaces(s) && linops.StructureOf(s.Problem.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
+	return active.OnFaces(s) && active.Wide(s.Problem.A) && r.Sparse != nil && r.On != nil
 }

@@ -9,13 +9,16 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/space"
 )
 
 // screened solves the problems of active sets where a product with A is a pass over a matrix that is
-// not in memory ([linops.Passes]). It holds a part S of the columns in memory, finds the solutions of
-// several weights of a path on S by active sets, and takes one pass for all their gradients:
+// not in memory ([linops.Passes]), or that has many more columns than matter. It holds a part S of the columns in
+// memory, finds the solutions of several weights of a path on S by active sets, and takes one pass for all their
+// gradients:
 //
 //  1. S are the columns nearest to violating their conditions at the last gradient, by |g_j| / w_j.
 //  2. A pass puts them into memory.
@@ -32,12 +35,55 @@ import (
 // solutions verified: they repeat them on S, where the derivative is computed too.
 type screened struct {
 	engine.Everywhere
-	r prox.Structure
+	passes linops.Passes
 }
 
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
-	return &screened{Everywhere: engine.Everywhere{Task: s}, r: prox.StructureOf(s.Problem.R)}, nil
+	if a := linops.StructureOf(s.Problem.A); a.Passes.Bytes == 0 { // all of it is in memory as it is
+		s.Options.Columns = max(s.Options.Columns, int64(8*a.Entries.Value))
+	}
+	return &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A)}, nil
+}
+
+const (
+	// leastWide is the number of columns, and leastWideEntries the number of entries, from which a product with
+	// a matrix in memory is worth the search for the columns that matter.
+	leastWide        = 4 * leastColumns
+	leastWideEntries = 1 << 22
+)
+
+// Wide reports that a product with A is a pass over a matrix that is not in memory, or takes much longer than one
+// with the columns that matter.
+func Wide(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Passes.Bytes > 0 ||
+		known.On != nil && known.Entries.Known && known.Entries.Value >= leastWideEntries && p >= leastWide && d > 0
+}
+
+// passesOf are those of a matrix in memory, where it has none.
+func passesOf(a linops.Operator) linops.Passes {
+	known := linops.StructureOf(a)
+	if known.Passes.Bytes > 0 {
+		return known.Passes
+	}
+	_, p := a.Dims()
+	column := int64(8 * known.Entries.Value / float64(p))
+	return linops.Passes{
+		ColumnBytes: func(int) int64 { return column },
+		Adjoint: func(ctx context.Context, dst, z array.Batch) error {
+			a.Adjoint(dst, z)
+			return ctx.Err()
+		},
+		Columns: func(ctx context.Context, dev array.Device, t space.Space) (linops.Restricted, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			op, _ := linops.On(dev, a, t)
+			return op, nil
+		},
+	}
 }
 
 // separable are the weights of a sum over coordinates, and a number to recognize them by.

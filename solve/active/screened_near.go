@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
@@ -173,7 +172,7 @@ func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here sepa
 	if lengths2 == nil || n.violations(here, g) != nil {
 		all := dev.Alloc(1, len(g))
 		defer all.Free()
-		if err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, all, misfit); err != nil {
+		if err := s.passes.Adjoint(ctx, all, misfit); err != nil {
 			return nil, err
 		}
 		if g = all.ToHost(); n.violations(here, g) != nil {

@@ -122,7 +122,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	defer z.Free()
 	defer g.Free()
 	dev.Lin(z, -1, y, 0, array.Batch{})
-	err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, g, z)
+	err := s.passes.Adjoint(ctx, g, z)
 	if err == nil {
 		w.g = g.ToHost()
 		err = dev.Err()
@@ -289,7 +289,7 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 		}
 		w.columns.set.Coordinates(start, t.b[i])
 	}
-	if err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, g, z); err != nil {
+	if err := s.passes.Adjoint(ctx, g, z); err != nil {
 		return nil, err
 	}
 	t.residuals = z.ToHost()
@@ -374,7 +374,7 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 // choose puts the columns into memory that are the nearest to violating their conditions.
 func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here separable) error {
 	dev := y.Device()
-	a := linops.StructureOf(s.Task.Problem.A).Passes
+	a := s.passes
 	b := w.b.ToHost()
 	pulls, active := make([]float64, len(b)), 0
 	for j, v := range b {
@@ -407,11 +407,13 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	if len(w.set) == 0 {
 		w.set, w.in[0] = []int{0}, true // b = 0 is the solution: any set will do
 	}
-	op, err := a.Columns(ctx, dev, w.set)
+	at := space.Coordinates(dev, len(b), w.set)
+	op, err := a.Columns(ctx, dev, at)
 	if err != nil {
+		at.Release()
 		return err
 	}
-	w.columns = &sharedColumns{Restricted: op, dev: dev, set: space.Coordinates(dev, len(b), w.set)}
+	w.columns = &sharedColumns{Restricted: op, dev: dev, set: at}
 	w.columns.use()
 	return s.restart(w, y)
 }
