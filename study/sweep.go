@@ -28,6 +28,8 @@ type Sweep struct {
 	File    File
 	Known   []SweepLine
 	Seconds float64
+	// Shard is the part that RunPart computes.
+	Shard ShardPart
 	// Begin, if not nil, is called before the first point, and Point with each of them, in order.
 	Begin func() error
 	Point func(SweepLine) error
@@ -155,10 +157,15 @@ func (r *Swept) fallBack(validated bool) {
 	}
 }
 
-// RunPart computes the points of units p.First to p.First + p.N - 1, without a minimum: those of a shard, or all.
-func (s *Sweep) RunPart(ctx context.Context, p ShardPart) (r *Swept, err error) {
+// Bounds are the first point of the shard, the end, and how many all shards have.
+func (s *Sweep) Bounds() (first, end, of int) {
 	bounds := s.Header.Chains()
-	first, end := bounds[p.First], bounds[p.First+p.N]
+	return bounds[s.Shard.First], bounds[s.Shard.First+s.Shard.N], bounds[len(bounds)-1]
+}
+
+// RunPart computes the points of a shard, without a minimum.
+func (s *Sweep) RunPart(ctx context.Context) (r *Swept, err error) {
+	first, end, _ := s.Bounds()
 	s.File.Every = syncEvery
 	s.Options.Estimate = false // who puts the parts together has no estimator for the answer
 	log, r, err := s.open(first)
