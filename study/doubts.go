@@ -39,9 +39,6 @@ func (t *Tally) Doubts() (all Notes) {
 	return all
 }
 
-// mostBeyond is the probability of a regret beyond [risk.Tolerable] without a warning.
-const mostBeyond = 0.5
-
 // Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
@@ -103,7 +100,7 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	if s.RegretBeyond != nil && *s.RegretBeyond > mostBeyond {
+	if s.Regret != nil && *s.Regret > risk.Tolerable {
 		all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% "+
 			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
 			100**s.RegretBeyond, 100*risk.Tolerable)
