@@ -24,7 +24,7 @@ type secondChance struct {
 }
 
 // soonIterations is the number of iterations of the other method that come first.
-const soonIterations = 1000
+const soonIterations = 8000
 
 // soonSparse is the number of columns of K up to which the steps with a sparse factor are so fast that no other
 // method comes first.
