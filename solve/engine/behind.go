@@ -233,9 +233,20 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	c.Accept(optimality, optimality, bound, zNorm)
 	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.Convergence.Converged = c.Convergence.Converged && !c.Options.endless; !c.Convergence.Converged {
-		c.Wait = c.between()
+		c.Wait, c.over = c.between(), c.over || c.hopeless()
 	}
 	return dev.Err()
+}
+
+// firstDoubt is the number of iterations after which a solve may be hopeless.
+const firstDoubt = 500
+
+// hopeless reports that the gap, if it falls like 1/k^2 in the number k of iterations, comes to the tolerance after
+// more than twice those that may be done.
+func (c *Watch) hopeless() bool {
+	k := float64(c.Convergence.Iterations)
+	return c.Options.Promising && k >= firstDoubt &&
+		k*math.Sqrt(c.Convergence.Optimality/c.Tol) > 2*float64(c.Options.MaxIter)
 }
 
 // between is the number of iterations until the next check: one in LookAgain of those so far, and more where the
