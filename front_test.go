@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -154,7 +155,18 @@ func TestSweepsContinueAndMerge(t *testing.T) {
 		}
 	}
 	files := fstest.MapFS{}
-	grid.Known, grid.Lines = nil, nil
+	grid.Known, grid.Lines, grid.File = nil, nil, filepath.Join(t.TempDir(), "sweep.jsonl")
+	if err := os.WriteFile(grid.File, append(bytes.Join(lines[:5], nil), lines[5][:20]...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time all is there
+		got, err := e.Sweep(t.Context(), grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got.Points, want.Points)
+	}
+	grid.File = ""
 	for i := range 3 {
 		var part bytes.Buffer
 		shard := grid
@@ -168,7 +180,11 @@ func TestSweepsContinueAndMerge(t *testing.T) {
 		}
 		defer func() {
 			files["b"] = &fstest.MapFile{Data: part.Bytes()}
-			got, err := e.Merge(t.Context(), grid, files, "a", "b", "c")
+			set, err := surepipe.ReadShards(t.Context(), false, files, "a", "b", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := e.Merge(t.Context(), grid, set)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,8 +192,12 @@ func TestSweepsContinueAndMerge(t *testing.T) {
 			same(t, got.Summary, want.Summary)
 		}()
 	}
-	var missing *surepipe.MissingShards
-	if _, err := e.Merge(t.Context(), grid, files, "a", "c"); !errors.As(err, &missing) ||
+	var missing *study.MissingShards
+	set, err := surepipe.ReadShards(t.Context(), false, files, "a", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Merge(t.Context(), grid, set); !errors.As(err, &missing) ||
 		!slices.Equal(missing.Indices, []int{1}) {
 		t.Errorf("a missing shard: %v", err)
 	}
