@@ -33,6 +33,10 @@ type Structure struct {
 	// Unit is a change of z_i that changes the curvature of l_i by about its own size; 0 where it is
 	// not known, or no change does.
 	Unit float64
+	// Coupled is the loss where its second derivative is not diagonal; else nil.
+	Coupled Coupled
+	// Size is the number of observations as Schwarz's criterion counts them, nil for that of y.
+	Size func(y []float64) int
 }
 
 // leastMove is the least curvature of an observation in [Structure.Whiten], over its slope by unit.
