@@ -11,7 +11,7 @@ func topics() []cli.Topic {
 		{Name: "tables", Short: "tables with a header line",
 			Text: func() string { return tableHelp },
 			Flags: []string{"index", "drop", "only", "categorical", "weights",
-				"offset", "exposure", "trials", "success", "na", "missing", "factors", "lower", "upper",
+				"offset", "exposure", "trials", "time", "start", "strata", "success", "na", "missing", "factors", "lower", "upper",
 				"column-groups"}},
 		{Name: "criteria", Short: "SURE and its relatives, by which weights are chosen",
 			Text: func() string { return criteriaHelp() + "\n\n" + lossesHelp() },
