@@ -220,7 +220,6 @@ func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 // audit fits without what the splits leave out.
 func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criterion, says []float64, f folds.Folds,
 	splits []folds.Split) (*Audit, error) {
-	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
 	err := s.onDevice(ctx, func(on *instance) error {
 		return on.without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
@@ -229,10 +228,10 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 				if s.chained {
 					from.held = heldBy(p)
 				}
-				mu, _, err := r.at(ctx, p.Weights, from)
+				some, _, err := r.errors(ctx, p.Weights, from)
 				for k, i := range r.split.Out {
 					if err == nil {
-						errs[i] = at(i, mu[k], s.y[i])
+						errs[i] = some[k]
 					}
 				}
 				return err

@@ -25,6 +25,8 @@ type refit struct {
 	kept  *rewrite.Kept
 	of    *instance
 	split folds.Split
+	// coupled is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
+	coupled, rest loss.Coupled
 	// failed is how many of its fits have not converged.
 	failed int
 	// fills says that the fit is to all observations, with those that are left out filled in.
@@ -120,6 +122,7 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	r := &refit{of: s, split: split, kept: kept}
 	f := s.f
 	f.Problem = kept.Problem(nil)
+	r.coupled, r.rest = loss.StructureOf(s.f.Problem.Loss).Coupled, loss.StructureOf(f.Problem.Loss).Coupled
 	f.Settings.Derivative, f.Settings.Images = vjp.None, false
 	f.Regularizer = func(w []float64) (prox.Prox, error) {
 		whole, err := s.f.Regularizer(w)
@@ -168,7 +171,36 @@ func (r *refit) release() {
 	}
 }
 
-// at is the estimate of what is left out at the weights, and the solution, from which a next solve may start.
+// errors are those of predicting what is left out at the weights, with the solution, from which a next solve may start.
+func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs []float64, b held, err error) {
+	mu, b, err := r.at(ctx, weights, from)
+	switch {
+	case err != nil:
+		return nil, held{}, err
+	case r.coupled != nil:
+		kept := r.rest.Without(-1, nil, pick(mu, r.split.Keep), r.kept.Observations(r.of.y))
+		return loss.LeftOut(r.coupled, r.split.Out, kept, mu, r.of.y), b, nil
+	}
+	at := lossOf(r.of.f.Problem)
+	for k, i := range r.split.Out {
+		mu[k] = at(i, mu[k], r.of.y[i])
+	}
+	return mu, b, nil
+}
+
+// predicted are the places of the observations that errors need: what is left out, or all where these do not stand alone.
+func (r *refit) predicted() []int {
+	if r.coupled == nil {
+		return r.split.Out
+	}
+	all := make([]int, len(r.of.y))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// at is the estimate of what errors need, and the solution.
 func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []float64, b held, err error) {
 	defer recovered(&err)
 	if box := r.of.f.BlackBox; box != nil {
@@ -209,7 +241,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		sol.Expand(view)
 		b.b = sol.B.ToHost()
 	}
-	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.split.Out)
+	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.predicted())
 	return mu, b, view.Sync()
 }
 
