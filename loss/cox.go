@@ -16,9 +16,9 @@ type Times struct{ Time, Start, Strata []float64 }
 
 // Cox is minus the logarithm of the partial likelihood of a proportional hazards model (Cox 1972),
 //
-//	l(z; y) = sum over events i of w_i (log sum over j in R_i of w_j exp z_j  -  z_i),   R_i = {j: start_j < time_i <= time_j},
+//	l(z; y) = sum over events i of w_i (log sum over j in R_i of w_j exp z_j  -  z_i)
 //
-// with the risk sets R_i within strata, y_i = 1 for an event at time_i and 0 for an observation that is censored there,
+// with the risk sets R_i = {j: start_j < time_i <= time_j} within strata, y_i = 1 for an event at time_i and 0 for an observation that is censored there,
 // and weights w. Events at one time count by Breslow's formula, which is the sum as it stands, or by Efron's, in which
 // of d events at a time the k-th one sees those at that time in R_i by a share of 1 - k/d, with the mean of their
 // weights (Therneau and Grambsch 2000). Its slope is the expected number of events less the observed one, minus the

@@ -48,7 +48,8 @@ type coxRoot struct {
 // chain is the root for nested risk sets.
 func (l *Cox) chain(s *coxSums) *coxRoot {
 	n := len(l.order)
-	r := &coxRoot{order: make([]int, 0, n), theta: make([]float64, n), upto: make([]float64, n), row: make([]float64, n)}
+	r := &coxRoot{order: make([]int, 0, n), theta: make([]float64, n), upto: make([]float64, n),
+		row: make([]float64, n)}
 	for k, from := range l.strata[:len(l.strata)-1] {
 		sum := 0.0
 		r.fresh = append(r.fresh, len(r.before))
@@ -126,8 +127,8 @@ func (r *coxRoot) blocks(f func(b int, sum *float64)) {
 	}
 }
 
-// back calls f for all blocks from the last to the first, with what the rows after them pull at theta, 0 where a stratum
-// ends.
+// back calls f for all blocks from the last to the first, with what the rows after them pull at theta, 0 where a
+// stratum ends.
 func (r *coxRoot) back(f func(b int, pull *float64)) {
 	for k := range len(r.fresh) - 1 {
 		pull := 0.0
@@ -216,8 +217,8 @@ type denseRoot struct {
 func (l *Cox) factor(s *coxSums) (Root, error) {
 	n := len(l.order)
 	if n > mostRooted {
-		return nil, fmt.Errorf("loss: the derivative of a fit with the Cox loss and starts is for at most %d observations, "+
-			"found %d: choose cv, or leave the starts out", mostRooted, n)
+		return nil, fmt.Errorf("loss: the derivative of a fit with the Cox loss and starts is for at most %d "+
+			"observations, found %d: choose cv, or leave the starts out", mostRooted, n)
 	}
 	h := mat.NewSymDense(n, nil)
 	for j := range n {

@@ -6,7 +6,7 @@ import (
 	"surepipe/array"
 )
 
-// Structure is what is known about a loss l(z; y) = sum_i l_i(z_i; y_i) beyond [Loss]. The zero
+// Structure is what is known about a loss l(z; y) beyond [Loss], most often sum_i l_i(z_i; y_i). The zero
 // value says nothing and is true of every loss. A function is nil where it is not known, safe for
 // concurrent use, and panics on shapes that do not fit.
 type Structure struct {

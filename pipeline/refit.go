@@ -188,7 +188,8 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	return mu, b, nil
 }
 
-// predicted are the places of the observations that errors need: what is left out, or all where these do not stand alone.
+// predicted are the places of the observations that errors need: what is left out, or all where these do not stand
+// alone.
 func (r *refit) predicted() []int {
 	if r.coupled == nil {
 		return r.split.Out

@@ -111,8 +111,8 @@ func (a *assembly) columns() error {
 		return err
 	}
 	if a.p.Loss.Timed() && a.data.Intercept {
-		return a.Errorf(a.Line("intercept"), "an intercept is asked for, but a constant in the linear predictor does not "+
-			"change the %s loss: expected none", a.p.Loss.Name)
+		return a.Errorf(a.Line("intercept"), "an intercept is asked for, but a constant in the linear predictor does "+
+			"not change the %s loss: expected none", a.p.Loss.Name)
 	}
 	centered := a.data.Intercept || a.p.centered
 	if err := a.p.prepare(a.parts.Source, centered, a.data.Standardize, a.parts.Weights); err != nil {

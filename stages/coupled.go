@@ -20,10 +20,11 @@ const (
 )
 
 // errTogether says that groups are not left out.
-var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: choose cv")
+var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
+	"choose cv")
 
-// leaveCoupled sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others, and
-// C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz of
+// leaveCoupled sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
+// and C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz of
 //
 //	dz = C (l”(z) dz + l'(z) - l_i'(z + dz)),
 //
@@ -39,8 +40,8 @@ func (j *Job) leaveCoupled(ctx context.Context, r *Risk, l loss.Coupled) error {
 	}
 	d, known := len(j.Y), j.solution.Linearization.Closed()
 	if exact := known.Known || known.Diagonal != nil; !j.settings.Plan.Exact() && !(exact && d <= mostImaged) {
-		r.ALOErr = fmt.Errorf("it is for at most %d observations, and for a derivative whose linear system is factored; "+
-			"choose cv", mostImaged)
+		r.ALOErr = fmt.Errorf("it is for at most %d observations, and for a derivative whose linear system is "+
+			"factored; choose cv", mostImaged)
 		return nil
 	}
 	root, err := l.Root(j.solution.MuHat, j.y)

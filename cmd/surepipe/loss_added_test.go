@@ -61,7 +61,7 @@ func TestALossIsARow(t *testing.T) {
 	if _, out, _ := command(t, "help", "criteria"); !strings.Contains(out, "gamma      positive numbers, log link") {
 		t.Error("help criteria does not name gamma")
 	}
-	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "huber, gamma") {
+	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "cox-efron, gamma") {
 		t.Error("run --help does not list gamma")
 	}
 	const d = 60

@@ -68,7 +68,7 @@ func (at *Point) Whiten(z array.Batch) error {
 	return nil
 }
 
-// whitened sets the problem with the squared loss of op, for largest as the largest eigenvalue of the second derivative.
+// whitened sets the problem with the squared loss of op; largest bounds the eigenvalues of the second derivative.
 func (at *Point) whitened(op linops.Restricted, y, misfit []float64, largest float64) {
 	dev := at.Y.Device()
 	if at.OwnsY {
@@ -83,8 +83,8 @@ func (at *Point) whitened(op linops.Restricted, y, misfit []float64, largest flo
 	at.Method = nil
 }
 
-// whitenCoupled is Whiten where the second derivative l” = R*R is not diagonal: S = R A E (E* (A* l” A + Q) E)^+ E* A* R*
-// has the trace and the Frobenius norm of D z = A E (...)^+ E* A* l”, but not its diagonal.
+// whitenCoupled is Whiten where the second derivative l” = R*R is not diagonal. With M = E* (A* l” A + Q) E the matrix
+// S = R A E M^+ E* A* R* has the trace and the Frobenius norm of A E M^+ E* A* l”, but not its diagonal.
 func (at *Point) whitenCoupled(l loss.Coupled, z array.Batch, largest float64) error {
 	root, err := l.Root(z, at.Y)
 	if err != nil {

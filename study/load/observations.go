@@ -73,8 +73,8 @@ func (f *Source) observe(data *Contents, o observations) error {
 	data.Weights, data.Times = o["weights"], loss.Times{Time: o["time"], Start: o["start"], Strata: o["strata"]}
 	for _, name := range []string{"time", "start", "strata"} {
 		if o[name] != nil && !f.LossOf().Timed() {
-			return study.Errorf("--%s is for the losses of events at times, such as --loss cox, and the loss is %s", name,
-				cmp.Or(f.LossOf().Name, "squared"))
+			return study.Errorf("--%s is for the losses of events at times, such as --loss cox, and the loss is %s",
+				name, cmp.Or(f.LossOf().Name, "squared"))
 		}
 	}
 	if err := f.tries(data, o["trials"]); err != nil {
