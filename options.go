@@ -184,7 +184,7 @@ func (o *Options) request() (*request.Request, error) {
 		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
 		{"time", &r.Table.Time, o.Table.Time}, {"start", &r.Table.Start, o.Table.Start},
 		{"strata", &r.Table.Strata, o.Table.Strata}, {"success", &r.Table.Success, o.Table.Success},
-		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
+		{"lambda2", &r.Weights.Lambda2, o.Lambda2}, {"lambda", &r.Weights.Lambda, o.Lambda},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
 		{"trace", &r.Trace.Estimator, o.Trace}, {"device", &r.Machine.Device, o.Device},
@@ -200,8 +200,7 @@ func (o *Options) request() (*request.Request, error) {
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
 		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
-		{"lower", &r.Lower, o.Table.Lower},
-		{"upper", &r.Upper, o.Table.Upper},
+		{"lower", &r.Lower, o.Table.Lower}, {"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
 	}

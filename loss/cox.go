@@ -18,11 +18,11 @@ type Times struct{ Time, Start, Strata []float64 }
 //
 //	l(z; y) = sum over events i of w_i (log sum over j in R_i of w_j exp z_j  -  z_i)
 //
-// with the risk sets R_i = {j: start_j < time_i <= time_j} within strata, y_i = 1 for an event at time_i and 0 for an observation that is censored there,
-// and weights w. Events at one time count by Breslow's formula, which is the sum as it stands, or by Efron's, in which
-// of d events at a time the k-th one sees those at that time in R_i by a share of 1 - k/d, with the mean of their
-// weights (Therneau and Grambsch 2000). Its slope is the expected number of events less the observed one, minus the
-// martingale residual. A constant in z changes nothing: there is no intercept.
+// with the risk sets R_i = {j: start_j < time_i <= time_j} within strata, y_i = 1 for an event at time_i and 0 for an
+// observation that is censored there, and weights w. Events at one time count by Breslow's formula, which is the sum as
+// it stands, or by Efron's, in which of d events at a time the k-th one sees those at that time in R_i by a share of
+// 1 - k/d, with the mean of their weights (Therneau and Grambsch 2000). Its slope is the expected number of events less
+// the observed one, minus the martingale residual. A constant in z changes nothing: there is no intercept.
 //
 // With n observations an evaluation takes O(n) operations, with starts O(n log n), and so do products with the second
 // derivative. It computes on the host, as [Pointwise] does.
@@ -62,19 +62,19 @@ func NewCox(o Observed, efron bool) (*Cox, error) {
 		l.arrange()
 	}
 	l.known = Structure{Name: name, Check: l.check, Least: l.least, Likelihood: true, Unit: 1, Coupled: l, Size: events}
+	l.known.Pick = func(rows []int) (Structured, error) { return NewCox(l.o.pick(rows), l.efron) }
 	return l, nil
 }
 
 func (l *Cox) checkTimes() error {
 	n := len(l.o.Time)
 	if n == 0 {
-		return fmt.Errorf("the times are missing, which the Cox loss needs: the column --time of a table, or the " +
-			"array time")
+		return fmt.Errorf("time is missing, which the Cox loss needs: in a table it is the column --time")
 	}
 	for k, v := range [][]float64{l.o.Start, l.o.Strata, l.o.Weights, l.o.Offset} {
 		if v != nil && len(v) != n {
-			return fmt.Errorf("%d values of %s, expected %d, as many as there are times", len(v),
-				[]string{"start", "strata", "weights", "offset"}[k], n)
+			return fmt.Errorf("%s has %d values, expected %d, as many as there are times",
+				[]string{"start", "strata", "weights", "offset"}[k], len(v), n)
 		}
 	}
 	for i, t := range l.o.Time {
@@ -416,36 +416,6 @@ func (l *Cox) product(s *coxSums) {
 	}
 }
 
-// Without returns l(z; y) without observation i, and its derivative.
-func (l *Cox) Without(i int, slope, z, y []float64) float64 {
-	s := l.take()
-	defer l.pool.Put(s)
-	copy(s.z, z)
-	copy(s.y, y)
-	l.sums(s, i)
-	for k := range slope {
-		slope[k] = l.expected(s, k) - l.weightOf(k, i)*y[k]
-	}
-	return l.value(s, i)
-}
-
-// Parts gives each event its own factor of the partial likelihood.
-func (l *Cox) Parts(dst, z, y []float64) {
-	s := l.take()
-	defer l.pool.Put(s)
-	copy(s.z, z)
-	copy(s.y, y)
-	l.sums(s, -1)
-	for i := range dst {
-		dst[i] = 0
-		w, g := l.weightOf(i, -1), l.group[i]
-		if y[i] > 0 && w > 0 {
-			dst[i] = -w * s.z[i]
-			l.terms(s, g, func(share, _, sum float64) { dst[i] += w * share / s.weight[g] * math.Log(sum) })
-		}
-	}
-}
-
 // Weights reports that the loss is not quadratic.
 func (l *Cox) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
@@ -460,7 +430,7 @@ func (l *Cox) check(y []float64) error {
 	case l.bad != nil:
 		return l.bad
 	case len(y) != len(l.order):
-		return fmt.Errorf("%d times, expected %d, as many as there are in y", len(l.order), len(y))
+		return fmt.Errorf("time has %d values, expected %d, as many as there are in y", len(l.order), len(y))
 	}
 	for i, v := range y {
 		if v != 0 && v != 1 {
@@ -498,6 +468,3 @@ func events(y []float64) (n int) {
 	}
 	return n
 }
-
-// pick is the loss of some observations.
-func (l *Cox) pick(rows []int) (Structured, error) { return NewCox(l.o.pick(rows), l.efron) }

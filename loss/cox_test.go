@@ -256,12 +256,12 @@ func TestCoxErrors(t *testing.T) {
 		y    []float64
 		want string
 	}{
-		{loss.Observed{}, []float64{1, 0}, "the times are missing"},
+		{loss.Observed{}, []float64{1, 0}, "time is missing"},
 		{loss.Observed{Times: loss.Times{Time: []float64{1, 2}}}, []float64{1, 2}, "y[1] is 2"},
 		{loss.Observed{Times: loss.Times{Time: []float64{1, 2}}}, []float64{0, 0}, "expects an event"},
 		{loss.Observed{Times: loss.Times{Time: []float64{1, math.NaN()}}}, []float64{0, 1}, "time[1] is NaN"},
 		{loss.Observed{Times: loss.Times{Time: []float64{1, 2}, Start: []float64{0, 2}}}, []float64{0, 1}, "start[1] is 2"},
-		{loss.Observed{Times: loss.Times{Time: []float64{1, 2}, Strata: []float64{0}}}, []float64{0, 1}, "1 values of strata"},
+		{loss.Observed{Times: loss.Times{Time: []float64{1, 2}, Strata: []float64{0}}}, []float64{0, 1}, "strata has 1 values"},
 	} {
 		l, err := loss.NewCox(c.o, false)
 		if err != nil {

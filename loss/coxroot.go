@@ -293,3 +293,33 @@ func (r *denseRoot) InverseAdjoint(dst, v []float64) {
 	clear(x[len(r.u):])
 	copy(dst, x)
 }
+
+// Without returns l(z; y) without observation i, and its derivative.
+func (l *Cox) Without(i int, slope, z, y []float64) float64 {
+	s := l.take()
+	defer l.pool.Put(s)
+	copy(s.z, z)
+	copy(s.y, y)
+	l.sums(s, i)
+	for k := range slope {
+		slope[k] = l.expected(s, k) - l.weightOf(k, i)*y[k]
+	}
+	return l.value(s, i)
+}
+
+// Parts gives each event its own factor of the partial likelihood.
+func (l *Cox) Parts(dst, z, y []float64) {
+	s := l.take()
+	defer l.pool.Put(s)
+	copy(s.z, z)
+	copy(s.y, y)
+	l.sums(s, -1)
+	for i := range dst {
+		dst[i] = 0
+		w, g := l.weightOf(i, -1), l.group[i]
+		if y[i] > 0 && w > 0 {
+			dst[i] = -w * s.z[i]
+			l.terms(s, g, func(share, _, sum float64) { dst[i] += w * share / s.weight[g] * math.Log(sum) })
+		}
+	}
+}

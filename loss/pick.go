@@ -22,16 +22,12 @@ func Pick(dev array.Device, l Loss, rows []int) (Loss, func(), error) {
 			return nil, nil, err
 		}
 		return picked, picked.Release, nil
-	case picker:
-		picked, err := l.pick(rows)
+	}
+	if pick := StructureOf(l).Pick; pick != nil {
+		picked, err := pick(rows)
 		return picked, none, err
 	}
 	return nil, nil, fmt.Errorf("loss: a loss of type %T cannot leave observations out", l)
-}
-
-// picker is a loss of which observations can be picked.
-type picker interface {
-	pick(rows []int) (Structured, error)
 }
 
 // pick is the loss of some observations.

@@ -67,6 +67,7 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 	l := &Pointwise{f: f, w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood()}
+	l.known.Pick = l.pick
 	l.known.Constant = func(y array.Batch) float64 {
 		sum := 0.0
 		for i, v := range y.ToHost() {

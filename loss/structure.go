@@ -35,6 +35,8 @@ type Structure struct {
 	Unit float64
 	// Coupled is the loss where its second derivative is not diagonal; else nil.
 	Coupled Coupled
+	// Pick is the loss of the observations at some places.
+	Pick func(rows []int) (Structured, error)
 	// Size is the number of observations as Schwarz's criterion counts them, nil for that of y.
 	Size func(y []float64) int
 }

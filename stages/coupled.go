@@ -24,7 +24,8 @@ var errTogether = errors.New("a group of observations that do not stand alone is
 	"choose cv")
 
 // leaveCoupled sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
-// and C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz of
+// and C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz
+// of
 //
 //	dz = C (l”(z) dz + l'(z) - l_i'(z + dz)),
 //

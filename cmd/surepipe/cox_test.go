@@ -176,7 +176,7 @@ func TestCoxSweepsAndPredicts(t *testing.T) {
 func TestCoxErrors(t *testing.T) {
 	table := text(t, "ovarian.csv", ovarian)
 	for args, want := range map[string]string{
-		"--response fustat":                           "the times are missing",
+		"--response fustat":                           "time is missing, which the Cox loss needs",
 		"--response rx --time t":                      "--success names that of an event",
 		"--response fustat --time t --intercept":      "an intercept is asked for",
 		"--response fustat --time s --start t":        "start[0] is 1",

@@ -157,7 +157,14 @@ func documentFiles(t *testing.T, top string) {
 		river += fmt.Sprintf("%d,%g\n", 1901+i, v)
 	}
 	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
-	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients,
+	veteran, lung, heart := "status,time,age\n", "status,time,age,sex\n", "event,start,stop,age,id\n"
+	for i := range 20 {
+		veteran += fmt.Sprintf("%d,%d,%d\n", i%3%2, 1+i*7%11, i*5%13)
+		lung += fmt.Sprintf("%d,%d,%d,%d\n", 1+i%3%2, 1+i*7%11, i*5%13, i%2)
+		heart += fmt.Sprintf("%d,%d,%d,%d,%d\n", i%3%2, i%3, 4+i*7%11, i*5%13, i)
+	}
+	for name, text := range map[string]string{"table.csv": table,
+		"veteran.csv": veteran, "lung.csv": lung, "heart.csv": heart, "new.csv": table, "patients.csv": patients,
 		"x.mtx": matrix, "series.csv": column, "river.csv": river, "lake.csv": lake, "budworm.csv": budworm,
 		"claims.csv": claims} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
