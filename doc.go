@@ -19,7 +19,7 @@
 //	Sweep       a path of weights, the minimum of a criterion, and how sure that is
 //	Stream      the risk at many y, no faster than the results are taken
 //	MonteCarlo  the same around a mean, summed up
-//	Merge       what shards of a sweep have computed on many machines
+//	Merge       what shards of a sweep have computed on many machines ([ReadShards])
 //
 // Folds, groups and blocks of [Options] are what a sweep by cross-validation leaves out together ([Grid].Criterion
 // "cv").

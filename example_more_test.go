@@ -120,7 +120,9 @@ func ExampleEstimator_Merge() {
 		check(err)
 		kept[fmt.Sprint("part", i)] = &fstest.MapFile{Data: all.Bytes()}
 	}
-	path, err := e.Merge(ctx, grid, kept, "part0", "part1")
+	parts, err := surepipe.ReadShards(ctx, false, kept, "part0", "part1")
+	check(err)
+	path, err := e.Merge(ctx, grid, parts)
 	check(err)
 	fmt.Printf("%d points, minimum at %.1f\n", len(path.Points), *path.Summary.Minimizer.Lambda)
 	// Output: 18 points, minimum at 5.5

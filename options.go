@@ -85,9 +85,8 @@ type Table struct {
 
 // Compute says how an estimate is computed. None of it changes what is estimated.
 type Compute struct {
-	// Solver is the name of one of [Solvers], with its tolerance and its most iterations; Derivative is implicit or
-	// unrolled.
-	Solver     string
+	// Solver is one of [Solvers], with its tolerance and its most iterations; Derivative is implicit or unrolled.
+	Solver     Solver
 	Tol        float64
 	MaxIter    int
 	Derivative string
@@ -121,8 +120,6 @@ type (
 	Folds = folds.Folds
 	// Criterion is a number that falls as an estimator gets better, one of [Criteria].
 	Criterion = risk.Criterion
-	// Rule says which point of a sweep is chosen: min, or 1se for the simplest fit within a standard error of it.
-	Rule = pipeline.Rule
 )
 
 // Problem is the name of an estimator.
@@ -155,8 +152,16 @@ func Problems() (all []Problem) {
 	return all
 }
 
-// Solvers lists the methods of [Compute].Solver, and Criteria what a sweep may minimize.
-func Solvers() []string { return vjp.Solvers() }
+// Solver is the name of a method by which an estimator is computed; "" chooses one.
+type Solver string
+
+// Solvers lists all, also those that other packages have registered.
+func Solvers() (all []Solver) {
+	for _, name := range vjp.Solvers() {
+		all = append(all, Solver(name))
+	}
+	return all
+}
 
 // Criteria lists what a sweep may minimize.
 func Criteria() []Criterion { return risk.CriterionNames() }
@@ -186,7 +191,7 @@ func (o *Options) request() (*request.Request, error) {
 		{"strata", &r.Table.Strata, o.Table.Strata}, {"success", &r.Table.Success, o.Table.Success},
 		{"lambda2", &r.Weights.Lambda2, o.Lambda2}, {"lambda", &r.Weights.Lambda, o.Lambda},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
-		{"solver", &r.Solver.Name, o.Solver}, {"derivative", &r.Solver.Derivative, o.Derivative},
+		{"solver", &r.Solver.Name, string(o.Solver)}, {"derivative", &r.Solver.Derivative, o.Derivative},
 		{"trace", &r.Trace.Estimator, o.Trace}, {"device", &r.Machine.Device, o.Device},
 	} {
 		set(given, text.option, text.to, text.value, text.value != "")

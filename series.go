@@ -7,19 +7,14 @@ import (
 	"surepipe/study/denoise"
 )
 
-// Types of a series of images, whose JSON is that of surepipe denoise.
-type (
-	// Series says how a series of images is denoised, and what is wanted: arrays (Return), or files.
-	Series = denoise.Request
-	// Denoised is what is known of the estimate, with the arrays that are wanted.
-	Denoised = denoise.Result
-)
+// Series says how a series of images is denoised, and what is wanted: arrays (Return), or files.
+type Series = denoise.Request
 
 // Denoise removes noise from a series of images, such as diffusion or functional MRI, by local low rank: see
 // [surepipe/series]. The other files that s names are those of the data's file system.
-func (d Data) Denoise(ctx context.Context, s Series) (*Denoised, error) {
+func (d Data) Denoise(ctx context.Context, s Series) (*denoise.Result, error) {
 	if s.Files, s.Data = d.files, d.data; d.files == nil {
 		return nil, study.Errorf("--data are missing, expected a series of images")
 	}
-	return call(ctx, func() (*Denoised, error) { return denoise.Run(ctx, s) }, nil)
+	return call(ctx, func() (*denoise.Result, error) { return denoise.Run(ctx, s) }, nil)
 }

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"surepipe/pipeline"
@@ -15,8 +17,8 @@ import (
 	"surepipe/study"
 )
 
-// Spread sums up the estimates at many y, in JSON the last line of surepipe montecarlo.
-type Spread = study.Summary
+// Spread sums up the estimates at many y, and has the numbers of each. Its JSON is the last line of surepipe montecarlo.
+type Spread = study.Tally
 
 // Stream estimates the risk at many y of the estimator's shape, in their order. It takes no more of them than
 // [Compute].Parallel and one before a result is taken, so that a slow consumer holds the source up. The error of
@@ -124,56 +126,83 @@ func (e *Estimator) stream(ctx context.Context, ys iter.Seq2[[]float64, error]) 
 
 // Draws says at how many y the risk is estimated.
 type Draws struct {
-	// Count is how many samples are drawn, from number First on: around the mean Mu of the data, with the noise's
-	// variance; or, where Sample is not nil, what that returns for a number. Seeds repeats the estimate at the first of
-	// them with as many seeds, for the spread of the trace estimator alone.
+	// Count is how many samples are drawn, from number First on, 0 for 100: around the mean Mu of the data, with the
+	// noise's variance; or, where Sample is not nil, what that returns for a number. Seeds repeats the estimate at the
+	// first of them with as many seeds, for the spread of the trace estimator alone.
 	First, Count, Seeds int
 	Sample              func(i int) ([]float64, error)
-	// Lines, Known and Shard are as those of a [Grid]; a line is the JSON of a [study.SampleLine].
+	// Lines, Known, File and Shard are as those of a [Grid], and Line, if not nil, is called with each line.
 	Lines io.Writer
 	Known io.Reader
+	File  string
 	Shard Shard
+	Line  func(study.SampleLine) error
 }
 
 // MonteCarlo estimates the risk at many y, and sums up. Sample i and its probes are functions of the seed and i alone.
 func (e *Estimator) MonteCarlo(ctx context.Context, d Draws) (*Spread, error) {
 	open := &gate{}
 	d.Lines = open.writer(d.Lines)
+	d.Line = passing(open, d.Line)
 	defer open.close()
 	return use(ctx, e, func() (*Spread, error) {
-		source, err := e.samples(d)
+		m, err := e.MonteCarloBelow(ctx, d)
 		if err != nil {
 			return nil, err
-		}
-		m := &study.MonteCarlo{Estimator: e.job, Template: e.result(), Samples: source, Mu: e.data.Mu, First: d.First,
-			Count: d.Count, Part: study.Part{End: d.Count + d.Seeds}, Seed: e.request.Trace.Seed}
-		header, err := e.header(d)
-		if err != nil {
-			return nil, err
-		}
-		m.File = study.File{To: d.Lines, From: d.Known, Header: header, Warn: e.doubt}
-		if d.Shard.Count > 0 {
-			part := study.ShardPart{Unit: study.SampleUnit, Total: m.Part.End, From: d.First, Samples: d.Count}
-			h, err := study.Divide(d.Shard, part, e.job.Device(), header)
-			if err != nil {
-				return nil, err
-			}
-			m.File.Header, m.Part = h, study.Part{First: h.Shard.First, End: h.Shard.First + h.Shard.N}
 		}
 		r, err := m.Run(ctx)
-		return &r.Tally.Summary, err
+		return r.Tally, err
 	})
 }
 
-// samples are the source of the draws.
-func (e *Estimator) samples(d Draws) (*study.SampleSource, error) {
+// MonteCarloBelow is that run for the packages below, before it runs.
+func (e *Estimator) MonteCarloBelow(ctx context.Context, d Draws) (*study.MonteCarlo, error) {
+	source, err := e.source(d)
+	if err != nil {
+		return nil, err
+	}
+	if d.Count, err = source.Count(d.First, d.Count); err != nil {
+		return nil, err
+	}
+	header, err := e.header(d)
+	if err != nil {
+		return nil, err
+	}
+	m := &study.MonteCarlo{Estimator: e.job, Template: e.result(), Samples: source, Mu: e.data.Mu, First: d.First,
+		Count: d.Count, Part: study.Part{End: d.Count + d.Seeds}, Seed: e.request.Trace.Seed, Line: d.Line,
+		File: study.File{To: d.Lines, From: d.Known, Path: d.File, Resume: true, Header: header, Warn: e.doubt}}
+	if d.Shard.Count > 0 {
+		h, err := e.divide(d.Shard, study.ShardPart{Unit: study.SampleUnit, Total: m.Part.End, From: d.First,
+			Samples: d.Count}, header)
+		if err == nil {
+			h.Samples, err = e.request.Many.Hash(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.File.Header, m.Part = h, study.Part{First: h.Shard.First, End: h.Shard.First + h.Shard.N}
+	}
+	return m, nil
+}
+
+// divide is the header of a shard of a run, with what the request keeps of the command.
+func (e *Estimator) divide(s Shard, p study.ShardPart, whole any) (study.ShardHeader, error) {
+	h, err := study.Divide(s, p, e.job.Device(), whole)
+	h.Flags, h.Files = e.request.Flags, e.request.Paths
+	return h, err
+}
+
+// source is that of the draws.
+func (e *Estimator) source(d Draws) (*study.SampleSource, error) {
 	if err := e.fittable(); err != nil {
 		return nil, err
 	}
 	switch {
-	case d.Count < 1 || d.First < 0 || d.Seeds < 0 || d.Seeds == 1:
-		return nil, study.Errorf("--samples is %d from %d on, with %d seeds, expected 1 or more from 0 or more on, "+
+	case d.Count < 0 || d.First < 0 || d.Seeds < 0 || d.Seeds == 1:
+		return nil, study.Errorf("--samples is %d from %d on, with %d seeds, expected 0 or more from 0 or more on, "+
 			"and no seeds or 2 or more", d.Count, d.First, d.Seeds)
+	case e.samples != nil:
+		return e.samples, nil
 	case d.Sample != nil:
 		return study.SamplesOf(e.data.YShape, d.Sample), nil
 	case e.data.Mu == nil:
@@ -198,31 +227,33 @@ func (e *Estimator) header(d Draws) (h study.MonteCarloHeader, err error) {
 	}
 	settings := map[string]string{}
 	for key, value := range keys {
-		if key != "device" && key != "version" && key != "blas" && key != "grid" {
-			settings[key] = string(value)
+		if !slices.Contains([]string{"device", "version", "blas", "grid", "data_sha256"}, key) {
+			settings[strings.ReplaceAll(key, "_", "-")] = strings.Trim(string(value), `"`)
 		}
 	}
+	settings["first"] = strconv.Itoa(d.First)
 	if d.Sample != nil {
 		settings["samples"] = "a function"
 	}
 	return study.NewMonteCarloHeader(settings, e.data.Data, e.job.Device()), nil
 }
 
-// MergeSamples sums up the lines of all shards of a run, which files has by their names, and writes those of the
-// whole to w. Where shards are missing the error is a [MissingShards].
-func MergeSamples(ctx context.Context, w io.Writer, files fs.FS, names ...string) (*Spread, error) {
+// Shards are the lines of the shards of one run.
+type Shards = study.Shards
+
+// ReadShards checks the lines of shards, which files has by their names, against each other. Shards that were computed
+// on different machines, with other bits, are refused unless mixed.
+func ReadShards(ctx context.Context, mixed bool, files fs.FS, names ...string) (*Shards, error) {
+	return call(ctx, func() (*Shards, error) { return study.ReadShards(files, names, mixed) }, nil)
+}
+
+// MergeSamples sums up the lines of all shards of a run, and writes those of the whole to w. Where shards are missing
+// the error is a [study.MissingShards].
+func MergeSamples(ctx context.Context, w io.Writer, set *Shards) (*Spread, error) {
 	return call(ctx, func() (*Spread, error) {
-		set, err := study.ReadShards(files, names, false)
-		if err != nil {
+		if err := set.Whole(); err != nil {
 			return nil, err
 		}
-		if missing := set.Missing(); len(missing) > 0 {
-			return nil, &MissingShards{Indices: missing, Count: set.Of.Shard.Count}
-		}
-		m, err := set.MergeSamples(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		return &m.Tally.Summary, nil
+		return set.MergeSamples(ctx, w)
 	}, nil)
 }

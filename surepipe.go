@@ -19,6 +19,7 @@ type Estimator struct {
 	request *request.Request
 	data    load.Contents
 	job     *study.Estimator
+	samples *study.SampleSource // many y, nil for one
 	// unset are the weights that nobody has given, at which there is no fit.
 	unset []string
 	// jobs are the estimators that have been made, by their weights, one at a time.
@@ -75,7 +76,12 @@ func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err
 	if err != nil {
 		return nil, err
 	}
-	if e.data, err = r.Read(ctx); err != nil {
+	if r.Many != nil {
+		e.samples, e.data, err = r.ReadSamples(ctx)
+	} else {
+		e.data, err = r.Read(ctx)
+	}
+	if err != nil {
 		request.Close(devices)
 		return nil, err
 	}
@@ -83,9 +89,10 @@ func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err
 		e.free()
 	}
 	if err := e.first(ctx, devices); err != nil {
+		e.closeSamples()
 		return nil, err
 	}
-	if len(e.unset) == 0 {
+	if len(e.unset) == 0 && (e.samples == nil || e.samples.Total >= 0) {
 		e.noteProblem(e.job)
 	}
 	for _, n := range r.NotesOn(e.data.Data, r.Noise(e.data.Data)) {
@@ -155,10 +162,17 @@ func (e *Estimator) Close() {
 		for _, job := range e.jobs {
 			job.Close()
 		}
+		e.closeSamples()
 	}()
 	select {
 	case <-done:
 	case <-time.After(patience): // it is closed when what is left behind ends
+	}
+}
+
+func (e *Estimator) closeSamples() {
+	if e.samples != nil {
+		e.samples.Close()
 	}
 }
 

@@ -3,11 +3,11 @@ package surepipe
 import (
 	"context"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
 	"surepipe/array"
+	"surepipe/pipeline"
 	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -32,7 +32,7 @@ type Grid struct {
 	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out
 	// where the loss is not squared. Rule chooses the point: the minimum, or "1se".
 	Criterion Criterion
-	Rule      Rule
+	Rule      pipeline.Rule
 	// Refine is how many points are computed beyond the grid for each weight: nil for the default, 0 for none. Chain is
 	// how many points warm starts chain, 0 for the default.
 	Refine *int
@@ -45,6 +45,8 @@ type Grid struct {
 	// same bits.
 	Lines io.Writer
 	Known io.Reader
+	// File, in their place, is a file that keeps the lines, and is continued where it has some.
+	File string
 	// Shard, where its Count is not 0, computes a part of the grid's points alone; [Estimator.Merge] takes their Lines.
 	Shard Shard
 	// Point, if not nil, is called with each point, in order. An error ends the sweep.
@@ -67,49 +69,39 @@ func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.File = study.File{To: g.Lines, From: g.Known, Header: s.Header, Warn: e.doubt}
 		if g.Shard.Count == 0 {
 			return e.run(ctx, s, at)
 		}
-		part := study.ShardPart{Unit: study.ChainUnit, Total: len(s.Header.Chains()) - 1}
-		h, err := study.Divide(g.Shard, part, s.Estimator.Device(), s.Header)
-		if err != nil {
+		if err := e.part(s, g.Shard); err != nil {
 			return nil, err
 		}
-		s.File.Header = h
-		r, err := s.RunPart(ctx, h.Shard)
+		r, err := s.RunPart(ctx)
 		return &Path{Points: r.Lines}, err
 	})
 }
 
-// Merge goes on after the points that shards of the sweep have computed, as one machine would: files has their
-// lines by their names. The estimator and the grid are those of the shards. Where shards are missing the error is a
-// [MissingShards].
-func (e *Estimator) Merge(ctx context.Context, g Grid, files fs.FS, names ...string) (*Path, error) {
+// part makes a sweep that of a shard.
+func (e *Estimator) part(s *study.Sweep, of Shard) error {
+	h, err := e.divide(of, study.ShardPart{Unit: study.ChainUnit, Total: len(s.Header.Chains()) - 1}, s.Header)
+	s.File.Header, s.Shard = h, h.Shard
+	return err
+}
+
+// Merge goes on after the points that shards of the sweep have computed, as one machine would. The estimator and the
+// grid are those of the shards. Where shards are missing the error is a [study.MissingShards].
+func (e *Estimator) Merge(ctx context.Context, g Grid, set *Shards) (*Path, error) {
 	defer g.gate()()
 	return use(ctx, e, func() (*Path, error) {
 		s, at, err := e.sweep(ctx, g)
 		if err != nil {
 			return nil, err
 		}
-		set, err := study.ReadShards(files, names, false)
-		if err != nil {
+		if err := set.Whole(); err != nil {
 			return nil, err
 		}
-		if missing := set.Missing(); len(missing) > 0 {
-			return nil, &MissingShards{Indices: missing, Count: set.Of.Shard.Count}
-		}
-		here, err := set.Of.Here(s.Estimator.Device(), s.Header)
-		if err == nil {
-			err = here.SameRun(set.Of, false)
-		}
-		if err != nil {
-			return nil, study.Errorf("the sweep here is not that of the shards: %w", err)
-		}
-		if s.Known, s.Seconds, err = set.Points(ctx); err != nil {
+		if err := s.After(ctx, set); err != nil {
 			return nil, err
 		}
-		s.File = study.File{To: g.Lines, Header: s.Header}
 		return e.run(ctx, s, at)
 	})
 }
@@ -118,14 +110,9 @@ func (e *Estimator) Merge(ctx context.Context, g Grid, files fs.FS, names ...str
 func (g *Grid) gate() (close func()) {
 	open := &gate{}
 	g.Lines = open.writer(g.Lines)
-	if told := g.Point; told != nil {
-		g.Point = func(p Point) error { return open.pass(func() error { return told(p) }) }
-	}
+	g.Point = passing(open, g.Point)
 	return open.close
 }
-
-// MissingShards says which shards of a run are missing or incomplete.
-type MissingShards = study.MissingShards
 
 // sweep prepares the sweep of a grid, on an estimator at the weights that it begins from.
 func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Estimator, error) {
@@ -167,15 +154,22 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	}
 	sweep.Template.Warnings = e.warnings(job)
 	sweep.Point = g.Point
+	sweep.File = study.File{To: g.Lines, From: g.Known, Path: g.File, Resume: true, Header: sweep.Header,
+		Warn: e.doubt}
 	return sweep, job, nil
 }
 
 // SweepBelow is a sweep for the packages below, of an estimator that was opened at the weights that
 // [request.Request.CheckSweep] leaves, and FitBelow the fit at the point that it chooses.
-func (e *Estimator) SweepBelow(s request.Sweep) (*study.Sweep, error) {
+func (e *Estimator) SweepBelow(s request.Sweep, shard Shard) (*study.Sweep, error) {
 	sweep, err := e.request.SweepAt(s, e.job, e.data.Data)
-	if err == nil {
-		sweep.Template.Warnings = e.Warnings()
+	if err != nil {
+		return nil, err
+	}
+	sweep.Template.Warnings = e.Warnings()
+	sweep.File.Header = sweep.Header
+	if shard.Count > 0 {
+		err = e.part(sweep, shard)
 	}
 	return sweep, err
 }

@@ -1,40 +1,68 @@
 package study
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"slices"
+
+	"surepipe/pipeline"
 )
 
-// Merged are what the lines of all shards are summed up to.
-type Merged struct {
-	Tally   *Tally
-	Problem string
-	D       int
-}
-
 // MergeSamples writes the header and the lines of the whole run, and sums them up.
-func (s *Shards) MergeSamples(ctx context.Context, w io.Writer) (m Merged, err error) {
-	m.Tally = NewTally()
-	seconds := 0.0
+func (s *Shards) MergeSamples(ctx context.Context, w io.Writer) (*Tally, error) {
+	t, seconds := NewTally(), 0.0
 	if err := WriteLine(w, s.Of.Whole); err != nil {
-		return m, err
+		return nil, err
 	}
-	err = s.each(ctx, func(line []byte) error {
+	err := s.each(ctx, func(line []byte) error {
 		r, err := ParseLine(line)
 		if err != nil {
 			return err
 		}
-		m.Tally.Add(r)
-		m.Problem, m.D, seconds = cmp.Or(m.Problem, r.Problem), r.D, seconds+r.Seconds.Total
+		t.Add(r)
+		seconds += r.Seconds.Total
 		_, err = w.Write(append(slices.Clip(line), '\n'))
 		return err
 	})
-	m.Tally.Finish(0)
-	m.Tally.Seconds = seconds
-	return m, err
+	t.Finish(0)
+	t.Seconds = seconds
+	return t, err
+}
+
+// After has the sweep go on after the points that shards of it have computed.
+func (s *Sweep) After(ctx context.Context, set *Shards) error {
+	h, err := set.Of.Here(s.Estimator.Device(), s.Header)
+	if err == nil {
+		err = h.SameRun(set.Of, set.Mixed)
+	}
+	if err != nil {
+		return Errorf("the run here is not that of the shards: %w", err)
+	}
+	if s.Header, err = ReadSweepHeader(set.Of.Whole); err == nil {
+		s.Known, s.Seconds, err = set.Points(ctx)
+	}
+	return err
+}
+
+// Alone is the sweep of the shards by their lines alone, whose minimum is that of the grid.
+func (s *Shards) Alone(ctx context.Context, rule pipeline.Rule) (*Sweep, error) {
+	h, err := ReadSweepHeader(s.Of.Whole)
+	if err != nil {
+		return nil, err
+	}
+	alone := &Sweep{Header: h, Options: pipeline.SweepOptions{Criterion: h.Criterion, Rule: rule,
+		Options: pipeline.Options{Sigma2: h.Sigma2}}}
+	if h.Sigma2RelStdErr != nil {
+		alone.Options.Sigma2RelStdErr = *h.Sigma2RelStdErr
+	}
+	if alone.Axes, err = h.Axes(); err != nil {
+		return nil, err
+	}
+	if alone.Known, alone.Seconds, err = s.Points(ctx); err == nil {
+		alone.Template = alone.Known[0].Result
+	}
+	return alone, err
 }
 
 // Points are the lines of all shards, and the time that they took.

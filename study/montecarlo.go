@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"math"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"surepipe/problems"
 )
 
-// MonteCarlo streams samples through a pipeline, and prints and summarizes the results.
+// MonteCarlo streams samples through a pipeline, and summarizes the results.
 type MonteCarlo struct {
 	Estimator *Estimator
 	Template  Result
@@ -29,8 +28,8 @@ type MonteCarlo struct {
 	Seed         uint64
 	// File is where the lines are kept.
 	File File
-	// Out receives the lines, unless it is nil.
-	Out io.Writer
+	// Line, if not nil, takes each line, known or new.
+	Line func(SampleLine) error
 	// Step, if not nil, is called after each line that has been computed.
 	Step func(*MonteCarloRun)
 }
@@ -62,7 +61,6 @@ func ParseLine(line []byte) (r SampleLine, err error) {
 type MonteCarloRun struct {
 	*MonteCarlo
 	Tally *Tally
-	Speed Throughput
 	Mean  RunningMean
 	log   *Log // nil without a file
 	// samples and repeats are the numbers of the next ones, after those done in this run or in the
@@ -92,7 +90,7 @@ func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
 	r = &MonteCarloRun{MonteCarlo: m, Tally: NewTally()}
 	r.ofSamples, r.ofRepeats = m.Part.split(m.Count)
 	r.samples, r.repeats = r.ofSamples.First, r.ofRepeats.First
-	r.Speed.Begun = time.Now()
+	r.Tally.Speed.Begun = time.Now()
 	m.File.Every = syncEvery
 	r.log, err = m.File.open(func(line []byte) error {
 		_, err := r.take(line)
@@ -113,7 +111,7 @@ func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
 	if err := r.compute(ctx); err != nil {
 		return r, err
 	}
-	r.Tally.Finish(time.Since(r.Speed.Begun))
+	r.Tally.Finish(time.Since(r.Tally.Speed.Begun))
 	if r.Samples.end != nil {
 		err = r.Samples.end()
 	}
@@ -159,7 +157,7 @@ func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
 	return nil
 }
 
-// take adds a line of JSON to the summary, and prints it.
+// take adds a line of JSON to the summary.
 func (m *MonteCarloRun) take(line []byte) (SampleLine, error) {
 	r, err := ParseLine(line)
 	if err != nil {
@@ -176,8 +174,8 @@ func (m *MonteCarloRun) take(line []byte) (SampleLine, error) {
 		return r, nil
 	}
 	m.Tally.Add(r)
-	if m.Out != nil {
-		_, err = m.Out.Write(append(line, '\n'))
+	if m.Line != nil {
+		err = m.Line(r)
 	}
 	return r, err
 }
@@ -206,7 +204,7 @@ func (m *MonteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], again boo
 		if err != nil {
 			return err
 		}
-		m.Speed.add(record)
+		m.Tally.Speed.add(record)
 		if values, _ := m.Tally.Headline(); record.Repeat == nil && len(values) > 0 {
 			m.Mean.add(values[len(values)-1])
 		}

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"iter"
@@ -46,6 +47,23 @@ func (s *SampleSource) At(i int) ([]float64, error) {
 	}
 	s.held, s.index = y, i
 	return y, nil
+}
+
+// most is the number of samples of a run where it is not said and the source has no end.
+const most = 100
+
+// Count is the number of samples from first on: 0 stands for all, or for 100 where there is no end. It rejects samples
+// that there are not.
+func (s *SampleSource) Count(first, count int) (int, error) {
+	switch {
+	case s.Total < 0:
+		return cmp.Or(count, most), nil
+	case first >= s.Total:
+		return 0, Errorf("--first is %d, but %s holds samples 0 to %d", first, s.Name, s.Total-1)
+	case count > s.Total-first:
+		return 0, Errorf("--samples is %d, but %s holds %d from sample %d on", count, s.Name, s.Total-first, first)
+	}
+	return cmp.Or(count, s.Total-first), nil
 }
 
 // from yields samples first to end-1. When ctx is done it stops waiting for a blocked pipe, and

@@ -24,6 +24,8 @@ type ShardFile struct {
 type Shards struct {
 	Of    ShardHeader // of the first file
 	Files map[int]ShardFile
+	// Mixed says that they may be of several machines.
+	Mixed bool
 
 	in fs.FS
 }
@@ -44,7 +46,7 @@ func ReadShards(files fs.FS, paths []string, mixed bool) (*Shards, error) {
 	if len(paths) == 0 || files == nil {
 		return nil, Errorf("there are no files of shards, expected those of one run")
 	}
-	set := &Shards{Files: map[int]ShardFile{}, in: files}
+	set := &Shards{Files: map[int]ShardFile{}, Mixed: mixed, in: files}
 	for n, path := range paths {
 		h, lines, err := checkShard(files, path)
 		if err != nil {
@@ -82,6 +84,17 @@ func (s *Shards) Missing() (list []int) {
 		}
 	}
 	return list
+}
+
+// Whole rejects shards of which some are missing or incomplete.
+func (s *Shards) Whole() error {
+	if s == nil {
+		return Errorf("the shards are nil, expected those of one run")
+	}
+	if missing := s.Missing(); len(missing) > 0 {
+		return &MissingShards{Indices: missing, Count: s.Of.Shard.Count}
+	}
+	return nil
 }
 
 // Ranges writes increasing numbers as an array job takes them: 2,5-7.
@@ -210,8 +223,8 @@ func sameLines(files fs.FS, a, b string, lines int) error {
 	return err
 }
 
-// WithoutTimes is a line of JSON without the keys "seconds", at any depth.
-func WithoutTimes(line []byte) []byte {
+// WithoutTimes is JSON without the keys "seconds", and further ones, at any depth.
+func WithoutTimes(line []byte, further ...string) []byte {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber() // digits as they are
@@ -223,6 +236,9 @@ func WithoutTimes(line []byte) []byte {
 		switch v := v.(type) {
 		case map[string]any:
 			delete(v, "seconds")
+			for _, key := range further {
+				delete(v, key)
+			}
 			for _, w := range v {
 				strip(w)
 			}

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -65,7 +66,12 @@ type Tally struct {
 	Notes []pipeline.Warning
 	// Estimated says that sigma2 is an estimate.
 	Estimated bool
-	told      map[string]int // number of lines with a warning, by its code
+	// Problem and D are those of the lines.
+	Problem string
+	D       int
+	// Speed counts what has been computed, not what has been read.
+	Speed Throughput
+	told  map[string]int // number of lines with a warning, by its code
 }
 
 // add appends what is defined of a line.
@@ -89,7 +95,7 @@ func (t *Tally) Add(r SampleLine) {
 		warning.ErrorBarFloor.Code: terms.Floored(), warning.Unverified.Code: doubted,
 		warning.Sigma2TooLarge.Code: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
 	}
-	t.Estimated = r.Sigma2Method != ""
+	t.Estimated, t.Problem, t.D = r.Sigma2Method != "", r.Problem, r.D
 	for _, w := range r.Warnings {
 		if w.OfRun() && !slices.Contains(t.Notes, w) {
 			t.Notes = append(t.Notes, w)
@@ -177,3 +183,9 @@ func (t *Tally) Headline() (values []float64, name string) {
 		return y.GCV, "GCV"
 	}
 }
+
+// MarshalJSON writes the summary alone.
+func (t Tally) MarshalJSON() ([]byte, error) { return json.Marshal(t.Summary) }
+
+// UnmarshalJSON reads it back.
+func (t *Tally) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &t.Summary) }

@@ -130,43 +130,24 @@ func documentFiles(t *testing.T, top string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
 	const d, p = 40, 4
-	patients := "ill,visits,size,rooms,age,distance\n"
-	table, matrix := "price,size,rooms,age,distance\n",
-		fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d)
+	matrix := fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d)
 	x, y, frames := make([]float64, d*p), make([]float64, d), make([]float64, d*d)
 	for i := range d {
 		y[i] = rng.NormFloat64()
-		row := ""
 		for j := range p {
 			x[i*p+j] = rng.NormFloat64()
 			y[i] += 2 * x[i*p+j]
-			row += fmt.Sprintf(",%g", x[i*p+j])
 		}
-		table += fmt.Sprintf("%g%s\n", 10+y[i], row)
-		patients += fmt.Sprintf("%d,%d%s\n", (i*i+i/7)%3%2, i%5, row)
 		matrix += fmt.Sprintf("%d %d %g\n", i+1, i%p+1, x[i*p+i%p])
 	}
 	for i := range frames {
 		frames[i] = rng.NormFloat64() + 10*float64(i%d)
 	}
-	river, lake, budworm, claims := "year,flow\n1900,\n", "year,level\n", "dead,n,dose\n", "claims,holders,age\n"
+	lake := "year,level\n"
 	for i, v := range y {
 		lake += fmt.Sprintf("%d,%g\n", 1901+i, v)
-		budworm += fmt.Sprintf("%d,20,%d\n", i%5+i/4, i/2)
-		claims += fmt.Sprintf("%d,%d,%d\n", i*7%11, 50+i, i%4)
-		river += fmt.Sprintf("%d,%g\n", 1901+i, v)
 	}
-	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
-	veteran, lung, heart := "status,time,age\n", "status,time,age,sex\n", "event,start,stop,age,id\n"
-	for i := range 20 {
-		veteran += fmt.Sprintf("%d,%d,%d\n", i%3%2, 1+i*7%11, i*5%13)
-		lung += fmt.Sprintf("%d,%d,%d,%d\n", 1+i%3%2, 1+i*7%11, i*5%13, i%2)
-		heart += fmt.Sprintf("%d,%d,%d,%d,%d\n", i%3%2, i%3, 4+i*7%11, i*5%13, i)
-	}
-	for name, text := range map[string]string{"table.csv": table,
-		"veteran.csv": veteran, "lung.csv": lung, "heart.csv": heart, "new.csv": table, "patients.csv": patients,
-		"x.mtx": matrix, "series.csv": column, "river.csv": river, "lake.csv": lake, "budworm.csv": budworm,
-		"claims.csv": claims} {
+	for name, text := range map[string]string{"x.mtx": matrix, "lake.csv": lake} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -178,20 +159,6 @@ func documentFiles(t *testing.T, top string) {
 		if err := dataio.WriteNPZ(name, arrays...); err != nil {
 			t.Fatal(err)
 		}
-	}
-	list, _, rest, _ := ratingsText()
-	for name, text := range map[string]string{"ratings.csv": strings.ReplaceAll(list, ",trust", ",when"),
-		"ask.csv": rest} {
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	visits := "score,patient,dose\n"
-	for i, v := range y {
-		visits += fmt.Sprintf("%g,p%d,%g\n", v, i/4, x[i])
-	}
-	if err := os.WriteFile("visits.csv", []byte(visits), 0o666); err != nil {
-		t.Fatal(err)
 	}
 	seriesFiles(t, rng)
 	if err := dataio.WriteNPY("y.npy", floats("y", y, d)); err != nil {

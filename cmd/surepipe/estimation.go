@@ -3,20 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"surepipe"
-	"surepipe/array"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
-	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
-	"surepipe/study/load"
 	"surepipe/study/request"
 )
 
@@ -30,9 +26,6 @@ type estimation struct {
 	notes        []pipeline.Warning // those printed on standard error so far, for the JSON
 	held         study.Notes        // what is to be printed when the flags have been found to fit the data
 	holds        bool
-	// flags and files are those given, for the header of a shard.
-	flags map[string][]string
-	files map[string]string
 }
 
 // check rejects flags that are wrong for any data, and an output that is a file that the specification names.
@@ -47,7 +40,7 @@ func (e *estimation) check() error {
 // begin keeps the flags, before they are changed.
 func (e *estimation) begin() {
 	e.Collect = limitGarbage
-	e.flags, e.files = givenFlags(e.cmd)
+	e.Flags, e.Paths = givenFlags(e.cmd)
 }
 
 // checkNamed rejects an output of a command that is a file that the specification names.
@@ -62,19 +55,14 @@ func (e *estimation) checkNamed(cmd *cobra.Command) error {
 	return cli.CheckOverwrite(cmd, named)
 }
 
-// watch shows the work on a line, and prints what is to be known.
-func (e *estimation) watch(line *bar.Line) {
+// open reads the data and makes the estimator. Its work, including what is done once for all samples, is shown on a
+// line. Notes are printed by tell.
+func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 	e.CommandLine = cli.CommandLine(e.cmd)
 	e.Watch = request.Watch{Named: cli.Flagged, Logger: e.logger(), Progress: line.Follower(), Note: e.note,
 		Lost: func(device string, fault error) {
 			e.say("%s has failed, and what it had in work is computed again elsewhere: %v", device, fault)
 		}}
-}
-
-// open reads the data and makes the estimator. Its work, including what is done once for all samples, is shown on a
-// line. Notes are printed by tell.
-func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
-	e.watch(line)
 	e.holds = true
 	f, err := surepipe.OpenRequest(line.Preparing(e.cmd.Context()), e.Request)
 	if err == nil {
@@ -82,12 +70,6 @@ func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 		e.depth = data.Depth
 	}
 	return f, err
-}
-
-// openOn makes the estimator of data that are at hand on devices, which it takes.
-func (e *estimation) openOn(devices []array.Device, data problems.Data, line *bar.Line) (*study.Estimator, error) {
-	e.watch(line)
-	return e.Open(line.Preparing(e.cmd.Context()), devices, data)
 }
 
 // say prints a line on standard error.
@@ -129,27 +111,6 @@ func warnings(notes study.Notes) (all []pipeline.Warning) {
 		all = append(all, pipeline.Warning{Code: n.Code, Text: cli.Text(n.Text)})
 	}
 	return all
-}
-
-// noteProblem prints what the user should know about the estimator, and noteData about the data.
-func (e *estimation) noteProblem(p *problems.Problem) {
-	for _, n := range load.NotesOnProblem(p, e.depth) {
-		e.note(n)
-	}
-}
-
-func (e *estimation) noteData(data problems.Data) {
-	for _, n := range e.NotesOn(data, e.Noise(data)) {
-		e.note(n)
-	}
-}
-
-// result is the part of the result that follows from the flags and the problem, the same for every
-// sample.
-func (e *estimation) result(j *study.Estimator) study.Result {
-	r := j.Result()
-	r.Warnings = slices.Clone(e.notes)
-	return r
 }
 
 // converged prints the result's warnings, and returns errNotConverged where it should not be

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"surepipe/array"
 	"surepipe/cmd/surepipe/internal/cli"
@@ -311,21 +310,6 @@ func (e *estimation) machineFlags() []cli.Flag {
 			"second card, and cuda:0,cuda:1 spreads samples or points of a sweep over both",
 			Values: append([]string{"auto"}, array.Kinds()...)},
 	}
-}
-
-// settings are the flags that determine what is computed, not how or from which files: a run must share them with the
-// run that it continues.
-func (e *estimation) settings() map[string]string {
-	how := []string{"help", "data", "y", "samples", "seeds", "parallel", "probe-batch", "memory", "device", "verbose",
-		"jsonl", "resume", "shard", "plot", "running", "report",
-		"exec-timeout"}
-	settings := map[string]string{}
-	e.cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(how, flag.Name) {
-			settings[flag.Name] = flag.Value.String()
-		}
-	})
-	return settings
 }
 
 // logger writes to standard error when --verbose asks for it.

@@ -14,6 +14,7 @@ import (
 	"surepipe"
 	"surepipe/internal/dataio"
 	"surepipe/study"
+	"surepipe/study/denoise"
 )
 
 // The command's JSON is that of the types of the front door: every line has keys that they know and no others, and comes
@@ -88,7 +89,7 @@ func typeOf(t *testing.T, text string) any {
 	case has("summary") && has("minimizer"):
 		return new(surepipe.Summary)
 	case has("summary"):
-		return new(surepipe.Spread)
+		return new(study.Summary)
 	case has("index"):
 		return new(surepipe.Point)
 	case has("sample"):
@@ -96,7 +97,7 @@ func typeOf(t *testing.T, text string) any {
 	case has("predicts"):
 		return new(surepipe.Prediction)
 	case has("voxels"):
-		return new(surepipe.Denoised)
+		return new(denoise.Result)
 	}
 	return new(surepipe.Result)
 }

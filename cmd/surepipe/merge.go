@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
-	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -129,7 +129,7 @@ type merger struct {
 	// flags are those of surepipe merge that the run has a use for, besides --jsonl and --mixed.
 	flags []string
 	// merge writes what one machine would have written.
-	merge func(f *mergeCommand, set *study.Shards) error
+	merge func(f *mergeCommand, set *surepipe.Shards) error
 }
 
 // mergers are those of the runs, by their units.
@@ -147,7 +147,7 @@ func (f *mergeCommand) merge(files []string) error {
 	if err := f.check(files); err != nil {
 		return err
 	}
-	set, err := study.ReadShards(problems.Disk, files, f.mixed)
+	set, err := surepipe.ReadShards(f.cmd.Context(), f.mixed, problems.Disk, files...)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (f *mergeCommand) merge(files []string) error {
 }
 
 // files are those of the shards' data, where they are now.
-func (f *mergeCommand) files(set *study.Shards) (map[string]string, error) {
+func (f *mergeCommand) files(set *surepipe.Shards) (map[string]string, error) {
 	moved := map[string]string{}
 	for name, path := range f.moved {
 		if f.cmd.Flags().Changed(name) {
@@ -196,10 +196,10 @@ func (f *mergeCommand) files(set *study.Shards) (map[string]string, error) {
 }
 
 // first is the file with the header of all.
-func (f *mergeCommand) first(set *study.Shards) string { return set.Files[set.Of.Shard.Index].Path }
+func (f *mergeCommand) first(set *surepipe.Shards) string { return set.Files[set.Of.Shard.Index].Path }
 
 // as gives a command the flags of the shards, with these files.
-func (f *mergeCommand) as(cmd *cobra.Command, set *study.Shards, files map[string]string) error {
+func (f *mergeCommand) as(cmd *cobra.Command, set *surepipe.Shards, files map[string]string) error {
 	cmd.SetContext(f.cmd.Context())
 	cmd.SetErr(f.cmd.ErrOrStderr())
 	cmd.SetOut(f.cmd.OutOrStdout())
@@ -210,10 +210,10 @@ func (f *mergeCommand) as(cmd *cobra.Command, set *study.Shards, files map[strin
 }
 
 // samples writes the lines of a whole Monte Carlo run, its summary and its figures.
-func (f *mergeCommand) samples(set *study.Shards) error {
-	var m study.Merged
+func (f *mergeCommand) samples(set *surepipe.Shards) error {
+	var t *surepipe.Spread
 	err := dataio.WriteFile(f.jsonl, func(w io.Writer) (err error) {
-		m, err = set.MergeSamples(f.cmd.Context(), w)
+		t, err = surepipe.MergeSamples(f.cmd.Context(), w, set)
 		return err
 	})
 	if err != nil {
@@ -227,30 +227,23 @@ func (f *mergeCommand) samples(set *study.Shards) error {
 	if err != nil {
 		return err
 	}
-	m.Tally.Warnings = slices.Clone(m.Tally.Notes)
-	return run.sumUp(f.cmd, m.Tally, study.Throughput{}, f.figures, f.page, m.Problem, m.D,
-		cli.Origin(run.cmd, whole.Data))
+	t.Warnings = slices.Clone(t.Notes)
+	return run.sumUp(f.cmd, t, f.figures, f.page, cli.Origin(run.cmd, whole.Data))
 }
 
 // sweep writes the points of the grid, refines the minimizer unless that is not wanted, and sums up.
-func (f *mergeCommand) sweep(set *study.Shards) error {
-	known, seconds, err := set.Points(f.cmd.Context())
-	if err != nil {
-		return err
-	}
+func (f *mergeCommand) sweep(set *surepipe.Shards) error {
 	run := new(sweepCommand)
-	if err := f.refine(run, set, known); err != nil {
+	if err := f.refine(run, set); err != nil {
 		return err
 	}
 	run.asJSON, run.csv, run.plot, run.out, run.page = true, f.csv, f.figures.Histogram, f.out, f.page
-	s := run.sweep
-	s.Known, s.Seconds = known, seconds
-	if s.Estimator != nil {
+	if run.estimator != nil {
 		defer run.close()
 	}
 	var r *study.Swept
 	var done error
-	err = dataio.WriteFile(f.jsonl, func(w io.Writer) error {
+	err := dataio.WriteFile(f.jsonl, func(w io.Writer) error {
 		done = run.follow(w, func(swept *study.Swept) error {
 			r = swept
 			return study.WriteLine(w, r.Summary)
@@ -274,26 +267,16 @@ func (f *mergeCommand) sweep(set *study.Shards) error {
 
 // refine prepares to go on after the points of the grid as one machine would, from the data; or, where that is not
 // wanted, from the lines alone.
-func (f *mergeCommand) refine(run *sweepCommand, set *study.Shards, known []study.SweepLine) error {
-	h, err := study.ReadSweepHeader(set.Of.Whole)
-	if err != nil {
-		return err
-	}
+func (f *mergeCommand) refine(run *sweepCommand, set *surepipe.Shards) (err error) {
 	cmd := run.command()
 	if f.noRefine {
 		if err := f.as(cmd, set, set.Of.Files); err != nil {
 			return err
 		}
 		run.coefficients, run.line = coefficientFlags{}, bar.New(f.cmd)
-		s := &study.Sweep{Template: known[0].Result, Header: h, Options: pipeline.SweepOptions{
-			Criterion: h.Criterion, Rule: run.grids.Rule, Options: pipeline.Options{Sigma2: h.Sigma2}}}
-		if h.Sigma2RelStdErr != nil {
-			s.Options.Sigma2RelStdErr = *h.Sigma2RelStdErr
-		}
-		run.sweep = s
 		run.note(study.NewNote(warning.NotRefined, "the minimizer is that of the grid: the same surepipe sweep with "+
 			"--jsonl %s --resume refines it", f.jsonl))
-		s.Axes, err = h.Axes()
+		run.sweep, err = set.Alone(f.cmd.Context(), run.grids.Rule)
 		return err
 	}
 	files, err := f.files(set)
@@ -308,24 +291,10 @@ func (f *mergeCommand) refine(run *sweepCommand, set *study.Shards, known []stud
 		return err
 	}
 	if err = run.checkNamed(f.cmd); err == nil {
-		err = f.here(set, run.sweep.Estimator.Device(), run.sweep.Header)
+		err = run.sweep.After(f.cmd.Context(), set)
 	}
 	if err != nil {
 		run.close()
-		return err
 	}
-	run.sweep.Header = h
-	return nil
-}
-
-// here rejects a run that is opened here and is not the shards'.
-func (f *mergeCommand) here(set *study.Shards, device string, whole any) error {
-	h, err := set.Of.Here(device, whole)
-	if err == nil {
-		err = h.SameRun(set.Of, f.mixed)
-	}
-	if err != nil {
-		return study.Errorf("the run here is not that of the shards: %w", err)
-	}
-	return nil
+	return err
 }

@@ -9,12 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
-	"surepipe/pipeline"
-	"surepipe/problems"
-	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/draw"
 	"surepipe/study/load"
@@ -109,7 +107,6 @@ func (f *monteCarloCommand) command() *cobra.Command {
 	}
 	f.register(cmd, runtime.GOMAXPROCS(0))
 	cli.DescribeFlags(cmd.Flags(), map[string]string{"parallel": "samples in flight at once"})
-	f.samples = 100
 	cli.Bind(cmd,
 		cli.Flag{Name: "y", To: &f.y, Usage: "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for " +
 			"standard input)", Role: cli.Reads, Extensions: []string{"npy", "npz"}},
@@ -147,7 +144,7 @@ func (f *monteCarloCommand) check() error {
 	}
 	f.Data = data
 	switch {
-	case f.samples < 1:
+	case f.Given("samples") && f.samples < 1:
 		return study.Errorf("--samples is %d, expected at least 1", f.samples)
 	case f.first < 0:
 		return study.Errorf("--first is %d, expected 0 or more", f.first)
@@ -188,100 +185,61 @@ func checkFigures(f draw.MonteCarlo) error {
 	return nil
 }
 
-// count is the number of samples to compute.
-func (f *monteCarloCommand) count(ys *study.SampleSource) (int, error) {
-	switch {
-	case ys.Total < 0:
-		return f.samples, nil
-	case f.first >= ys.Total:
-		return 0, study.Errorf("--first is %d, but %s holds samples 0 to %d", f.first, ys.Name, ys.Total-1)
-	case !f.Given("samples"):
-		return ys.Total - f.first, nil
-	case f.samples > ys.Total-f.first:
-		return 0, study.Errorf("--samples is %d, but %s holds %d from sample %d on", f.samples, ys.Name,
-			ys.Total-f.first, f.first)
-	}
-	return f.samples, nil
-}
-
-// readSamples opens the samples, and reads the rest of the data.
-func (f *monteCarloCommand) readSamples() (ys *study.SampleSource, data problems.Data, count int, err error) {
-	line := bar.New(f.cmd)
-	defer line.Close()
-	ys, file, err := f.ReadSamples(line.Preparing(f.cmd.Context()), f.y, f.cmd.InOrStdin())
-	f.depth = file.Depth
-	if err != nil {
-		return nil, data, 0, err
-	}
-	if count, err = f.count(ys); err != nil {
-		ys.Close()
-	}
-	return ys, file.Data, count, err
-}
-
 func (f *monteCarloCommand) run() error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	devices, err := f.Devices(f.cmd.Context())
-	if err != nil {
-		return err
-	}
-	ys, rest, count, err := f.readSamples()
-	if err != nil {
-		request.Close(devices)
-		return err
-	}
-	defer ys.Close()
+	f.Many = &request.Many{Y: f.y, In: f.cmd.InOrStdin()}
 	line := bar.New(f.cmd)
 	defer line.Close()
 	line.Label("", "samples")
-	job, err := f.openOn(devices, rest, line)
+	e, err := f.estimation.open(line)
 	if err != nil {
 		return err
 	}
-	defer job.Close()
-	if ys.Total >= 0 {
-		f.noteProblem(job.Problem)
-	}
-	f.noteData(rest)
-	m := &study.MonteCarlo{
-		Estimator: job, Template: f.result(job), Samples: ys, Mu: rest.Mu, First: f.first, Count: count,
-		Part: study.Part{End: count + f.seeds}, Seed: f.Trace.Seed, Out: f.cmd.OutOrStdout(),
-	}
-	var doubts []pipeline.Warning
-	m.File = study.File{Path: f.jsonl, Resume: f.resume, Warn: func(text string) {
-		doubts = append(doubts, f.print(study.Notes{study.NewNote(warning.EarlierSamples, "%s", text)})...)
-	}}
-	if f.jsonl != "" {
-		whole := study.NewMonteCarloHeader(f.settings(), rest, job.Device())
-		m.File.Header = whole
-		if f.shard != "" {
-			return f.computeShard(m, line, whole)
-		}
-	}
-	r, err := f.compute(m, line, "--resume")
+	defer e.Close()
+	f.tell()
+	of, err := f.parseShard(f.shard)
 	if err != nil {
 		return err
 	}
-	r.Tally.Warnings = slices.Concat(r.Tally.Notes, doubts)
-	return f.sumUp(f.cmd, r.Tally, r.Speed, f.figures, f.page, job.Problem.Name, job.Problem.D,
-		cli.Origin(f.cmd, study.DataHash(rest)))
+	d := surepipe.Draws{First: f.first, Count: f.samples, Seeds: f.seeds, File: f.jsonl, Shard: of}
+	if f.shard != "" {
+		d.File = of.File(f.jsonl)
+	} else {
+		d.Line = func(line study.SampleLine) error { return study.WriteLine(f.cmd.OutOrStdout(), line) }
+	}
+	m, err := e.MonteCarloBelow(f.cmd.Context(), d)
+	if err != nil {
+		return err
+	}
+	if f.shard != "" {
+		return f.computeShard(m, line, of)
+	}
+	m.File.Resume = f.resume
+	told := len(f.notes)
+	t, err := f.compute(m, line, "--resume")
+	if err != nil {
+		return err
+	}
+	t.Warnings = slices.Concat(t.Notes, f.notes[told:])
+	_, data := e.Below()
+	return f.sumUp(f.cmd, t, f.figures, f.page, cli.Origin(f.cmd, study.DataHash(data.Data)))
 }
 
 // sumUp prints the summary of a run as JSON, for people, and the reasons to doubt it, and draws the figures.
-func (e *estimation) sumUp(cmd *cobra.Command, t *study.Tally, speed study.Throughput, figures draw.MonteCarlo,
-	html pageFlag, problem string, dim int, o draw.Origin) error {
+func (e *estimation) sumUp(cmd *cobra.Command, t *surepipe.Spread, figures draw.MonteCarlo, html pageFlag,
+	o draw.Origin) error {
 	t.Warnings = append(t.Warnings, warnings(t.Doubts())...)
 	if err := study.WriteLine(cmd.OutOrStdout(), t.Summary); err != nil {
 		return err
 	}
-	if err := report.Summary(&t.Summary, cmd.ErrOrStderr(), speed); err != nil {
+	if err := report.Summary(t, cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	e.print(t.Doubts())
-	err := html.write(e.cmd, cmp.Or(e.Data, e.Name()), func(d *page.Document) { d.MonteCarlo(problem, t) })
-	if err = cmp.Or(figures.Save(t, problem, dim, o), err); err != nil {
+	err := html.write(e.cmd, cmp.Or(e.Data, e.Name()), func(d *page.Document) { d.MonteCarlo(t) })
+	if err = cmp.Or(figures.Save(t, o), err); err != nil {
 		return err
 	}
 	if t.NotConverged > 0 {
@@ -291,43 +249,30 @@ func (e *estimation) sumUp(cmd *cobra.Command, t *study.Tally, speed study.Throu
 }
 
 // computeShard computes one shard of the run, to its own file.
-func (f *monteCarloCommand) computeShard(m *study.MonteCarlo, line *bar.Line, whole study.MonteCarloHeader) error {
-	s, err := f.divide(f.shard, f.jsonl, m.Estimator.Device(), study.ShardPart{Unit: study.SampleUnit,
-		Total: m.Part.End, From: m.First, Samples: m.Count}, whole)
+func (f *monteCarloCommand) computeShard(m *study.MonteCarlo, line *bar.Line, of surepipe.Shard) error {
+	t, err := f.compute(m, line, "the same command")
 	if err != nil {
 		return err
 	}
-	if f.y != "" {
-		if s.Samples, err = study.FileHash(f.cmd.Context(), f.y); err != nil {
-			return err
-		}
-	}
-	p := s.Shard
-	m.Part, m.Out = study.Part{First: p.First, End: p.First + p.N}, nil
-	m.File.Path, m.File.Header, m.File.Resume = s.path, s.ShardHeader, true
-	r, err := f.compute(m, line, "the same command")
-	if err != nil {
-		return err
-	}
-	if r.Tally.NotConverged > 0 {
+	if t.NotConverged > 0 {
 		// No failure: an engine would compute the same again.
-		defer f.say("%d did not converge; surepipe merge says so too", r.Tally.NotConverged)
+		defer f.say("%d did not converge; surepipe merge says so too", t.NotConverged)
 	}
-	return f.completed(s, nil, p.N, p.Total, "samples and repetitions")
+	return f.completed(of, m.File.Path, nil, m.Part.End-m.Part.First, m.Count+f.seeds, "samples and repetitions")
 }
 
 // compute runs a Monte Carlo run to its end, or to an interrupt: again says how to go on then.
-func (e *estimation) compute(m *study.MonteCarlo, line *bar.Line, again string) (*study.MonteCarloRun, error) {
+func (e *estimation) compute(m *study.MonteCarlo, line *bar.Line, again string) (*surepipe.Spread, error) {
 	m.Step = func(r *study.MonteCarloRun) {
 		line.Set(r.Done())
-		line.Describe(report.Rates(&r.Speed) + ", " + report.Remaining(&r.Speed, r.Left()) + meanText(r))
+		line.Describe(report.Rates(&r.Tally.Speed) + ", " + report.Remaining(&r.Tally.Speed, r.Left()) + meanText(r))
 	}
 	r, err := m.Run(e.cmd.Context())
 	line.Close()
 	if samples, repeats, ok := r.Kept(); ok && e.cmd.Context().Err() != nil {
 		e.say("%d samples and %d seeds are in %s: %s continues from there", samples, repeats, m.File.Path, again)
 	}
-	return r, err
+	return r.Tally, err
 }
 
 // meanText is the running mean.

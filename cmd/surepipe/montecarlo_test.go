@@ -170,7 +170,7 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 		{"", base, "which exists: continue it with --resume, or remove it"},
 		{"", append(base, "--resume", "--lambda", "21"), `it was begun with --lambda "20", expected "21"`},
 		{"", append(base, "--resume", "--seed", "3"), `it was begun with --seed "0", expected "3"`},
-		{"", append(base, "--resume", "--tol", "1e-3"), `it was begun with --tol "1e-08", expected "0.001"`},
+		{"", append(base, "--resume", "--tol", "1e-3"), `it was begun with --tol "1e-8", expected "0.001"`},
 		{"", append(base, "--resume", "--first", "1"), `it was begun with --first "0", expected "1"`},
 		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries",
 			"6", "--device", "cpu", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe"
 	"surepipe/array"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
@@ -129,31 +131,31 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }
 
-// estimator is an estimate with the defaults of surepipe run except for args, and its settings.
-func (f *paperFlags) estimator(problem string, args ...string) (*estimation, map[string]string, error) {
-	e := &estimation{}
-	cmd := &cobra.Command{}
-	e.register(cmd, f.parallel)
-	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed),
-		"--device=" + f.device, "--trace=hutch++", fmt.Sprint("--queries=", f.queries)}, args...)
-	if err := cmd.ParseFlags(args); err != nil {
-		return nil, nil, err
+// options are those of an estimate of the paper.
+func (f *paperFlags) options(problem string, data problems.Data) surepipe.Options {
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', -1, 64)
 	}
-	if err := e.check(); err != nil {
-		return nil, nil, err
-	}
-	settings := e.settings()
-	e.cmd = f.cmd
-	return e, settings, nil
+	return surepipe.Options{Problem: surepipe.Problem(problem), Sigma2: *data.Sigma2, Lambda: number(data.Lambda),
+		Gamma: number(data.Gamma), Compute: surepipe.Compute{Seed: f.seed, Device: f.device, Trace: hutch.HutchPP,
+			Queries: f.queries, Parallel: f.parallel}}
 }
 
-// open opens the device, and an estimator on it for the data.
-func (f *paperFlags) open(e *estimation, data problems.Data, line *bar.Line) (*study.Estimator, error) {
-	dev, err := request.OpenDevice(f.cmd.Context(), f.device, 0)
+// open opens an estimator for the data, whose work a line shows.
+func (f *paperFlags) open(data problems.Data, o surepipe.Options, line *bar.Line) (*surepipe.Estimator, error) {
+	a := surepipe.Arrays{X: data.X, Y: data.Y, Shape: data.YShape, Mu: data.Mu}
+	if data.Indices != nil {
+		a.Indices, a.Shape = data.Indices, data.Shape
+	}
+	d, err := a.Data()
 	if err != nil {
 		return nil, err
 	}
-	return e.openOn([]array.Device{dev}, data, line)
+	o.Progress = line.Follower()
+	return surepipe.Open(line.Preparing(f.cmd.Context()), d, o)
 }
 
 // matrixOf is a table of numbers with names of its columns, for a .csv file.

@@ -6,17 +6,17 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
-	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/study"
-	"surepipe/study/request"
 )
 
 // curves draws figure 3: the curves at one y, and the errors over several. Each y is a sweep from
@@ -42,11 +42,9 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 		lambda[k] = math.Pow(top, float64(k)/float64(f.points-1))
 	}
 	// A plot needs no more digits and probes than these.
-	e, _, err := f.estimator(problem, "--tol=1e-5", "--trace=hutchinson", "--queries=auto", "--trace-error=0.33")
-	if err != nil {
-		return 0, err
-	}
-	c := &curveSweeps{figures: f, estimate: e, axes: []study.Axis{{Name: "lambda", Values: lambda}}, data: data}
+	o := f.options(problem, data)
+	o.Tol, o.Trace, o.Queries, o.TraceError, o.Parallel = 1e-5, hutch.Hutchinson, 0, 0.33, 1
+	c := &curveSweeps{figures: f, options: o, lambda: lambda, data: data}
 	if err := c.run(ctx); err != nil {
 		return 0, err
 	}
@@ -56,14 +54,13 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 // curveSweeps are the sweeps of figure 3, one for each y.
 type curveSweeps struct {
 	*figures
-	estimate *estimation
-	axes     []study.Axis
-	data     problems.Data
-	job      *study.Estimator
-	bar      *bar.Line
+	options surepipe.Options
+	lambda  []float64
+	data    problems.Data
+	bar     *bar.Line
 
 	mu    sync.Mutex
-	lines [][]study.SweepLine // of each y, from the largest weight to the smallest
+	lines [][]surepipe.Point // of each y, from the largest weight to the smallest
 }
 
 // run computes the points that are not in the folder yet.
@@ -71,11 +68,7 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	c.bar = bar.New(c.cmd)
 	defer c.bar.Close()
 	c.bar.Label("figure 3: ", "points")
-	if c.job, err = c.open(c.estimate, c.data, c.bar); err != nil {
-		return err
-	}
-	defer c.job.Close()
-	c.lines = make([][]study.SweepLine, c.draws)
+	c.lines = make([][]surepipe.Point, c.draws)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.parallel)
 	for i := range c.draws {
@@ -94,30 +87,25 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 // sweep computes the points of one y.
 func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	data := c.data
-	data.Y = problems.Sample(data.Mu, c.job.Sigma2, c.seed, draw)
-	s, err := c.estimate.SweepOf(request.Sweep{Rule: pipeline.MinimumRule, Chain: c.points}, c.axes, c.job, data)
+	data.Y = problems.Sample(data.Mu, *data.Sigma2, c.seed, draw)
+	e, err := c.open(data, c.options, c.bar)
 	if err != nil {
 		return err
 	}
-	s.Options.Parallel = 1
-	if follow := c.bar.Follower(); follow != nil {
-		s.Options.Progress = func(p pipeline.Progress) {
-			p.Sample = p.Sample*c.draws + draw
-			follow(p)
-		}
-	}
-	name := filepath.Join(c.out, "figure3", fmt.Sprintf("sample%03d-of-%d-points.jsonl", draw, c.points))
-	s.File = study.File{Path: name, Header: s.Header, Resume: true}
-	s.Point = func(line study.SweepLine) error {
-		c.add(draw, line)
-		return nil
-	}
-	_, err = s.RunPart(ctx, study.ShardPart{N: len(s.Header.Chains()) - 1})
+	defer e.Close()
+	_, err = e.Sweep(ctx, surepipe.Grid{
+		Lambda: fmt.Sprintf("1:%s:%d", strconv.FormatFloat(c.lambda[c.points-1], 'g', -1, 64), c.points),
+		Chain:  c.points, Shard: surepipe.Shard{Count: 1},
+		File: filepath.Join(c.out, "figure3", fmt.Sprintf("sample%03d-of-%d-points.jsonl", draw, c.points)),
+		Point: func(p surepipe.Point) error {
+			c.add(draw, p)
+			return nil
+		}})
 	return err
 }
 
 // add keeps a point of one y.
-func (c *curveSweeps) add(draw int, line study.SweepLine) {
+func (c *curveSweeps) add(draw int, line surepipe.Point) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines[draw] = append(c.lines[draw], line)
@@ -134,7 +122,7 @@ func (c *curveSweeps) add(draw int, line study.SweepLine) {
 // draw draws the figure, when all points are known.
 func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 	const name = "figure3-hyperparameter"
-	lambda := c.axes[0].Values
+	lambda := c.lambda
 	sweep := figure.Sweep{Title: "Matrix completion " + size + ", one y", Parameter: "λ", Label: "SURE / d"}
 	errors := figure.Lines{Title: "Matrix completion " + size, XLabel: "λ", YLabel: "|SURE − risk| / risk"}
 	columns := []string{"lambda", "risk"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
@@ -119,29 +120,21 @@ func (f *figures) run() error {
 
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int,
-	e *estimation, settings map[string]string) (*study.MonteCarloRun, *study.Estimator, error) {
+func (f *figures) simulate(ctx context.Context, data problems.Data, problem, name, title string) (*surepipe.Spread,
+	error) {
 	line := bar.New(f.cmd)
 	defer line.Close()
 	line.Label(title+": ", "samples")
-	job, err := f.open(e, data, line)
+	e, err := f.open(data, f.options(problem, data), line)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	m := &study.MonteCarlo{
-		Estimator: job, Template: e.result(job),
-		Samples: study.Simulated(data.Mu, data.YShape, job.Sigma2, f.seed), Mu: data.Mu, Count: count,
-		Part: study.Part{End: count + seeds}, Seed: f.seed,
-		File: study.File{Path: filepath.Join(f.out, name), Resume: true,
-			Header: study.NewMonteCarloHeader(settings, data, job.Device()),
-			Warn:   func(text string) { e.say("%s", text) }},
-	}
-	r, err := e.compute(m, line, "the same command")
+	defer e.Close()
+	m, err := e.MonteCarloBelow(ctx, surepipe.Draws{Count: f.samples, Seeds: f.seeds, File: filepath.Join(f.out, name)})
 	if err != nil {
-		job.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return r, job, nil
+	return (&estimation{cmd: f.cmd}).compute(m, line, "the same command")
 }
 
 // save writes a figure as .png and .svg.
@@ -165,18 +158,11 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	if _, err := f.writeData(problem, rows, cols, data); err != nil {
 		return 0, err
 	}
-	e, settings, err := f.estimator(problem)
-	if err != nil {
-		return 0, err
-	}
 	name := fmt.Sprintf("figure%d-%s", number, problem)
-	r, job, err := f.simulate(ctx, data, name+".jsonl", fmt.Sprintf("figure %d", number), f.samples, f.seeds, e,
-		settings)
+	s, err := f.simulate(ctx, data, problem, name+".jsonl", fmt.Sprintf("figure %d", number))
 	if err != nil {
 		return 0, err
 	}
-	defer job.Close()
-	s := r.Tally
 	risk := *s.MeanLoss
 	relative := func(x []float64, to float64) []float64 {
 		y := make([]float64, len(x))
@@ -187,7 +173,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	}
 	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
 	h := figure.Histogram{
-		Title:   fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, job.Problem.D),
+		Title:   fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, s.D),
 		Label:   "error relative to the Monte Carlo risk",
 		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds,
 		SeedsName: "SURE over seeds at one y, about its mean",
@@ -213,10 +199,10 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
   largest error of SURE     %.2f%% of it; the paper's %.1f%% over 2000 samples at full size
   spread over samples       %.2f%% (standard deviation)
   spread over %3d seeds     %.2f%%
-`, number, title, rows, cols, job.Problem.D, risk/float64(job.Problem.D), s.Samples, *s.MeanError/risk,
+`, number, title, rows, cols, s.D, risk/float64(s.D), s.Samples, *s.MeanError/risk,
 		*s.MeanErrorStdErr/risk,
 		largest(samples), 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
-	if rates := report.Rates(&r.Speed); rates != "" {
+	if rates := report.Rates(&s.Speed); rates != "" {
 		text += "  throughput                " + rates + "\n"
 	}
 	return s.NotConverged, f.report(number, text)

@@ -13,13 +13,13 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
-	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
 )
@@ -220,80 +220,61 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 			return line, err
 		}
 	}
-	e, _, err := t.flags.estimator(r.problem, "--parallel=1")
-	if err != nil {
-		return line, err
-	}
 	progress := bar.New(t.cmd)
 	defer progress.Close()
 	progress.Label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
-	e.Keep.B = r.problem == "lasso"
-	job, err := t.flags.open(e, data, progress)
+	o := t.flags.options(r.problem, data)
+	o.Parallel = 1
+	e, err := t.flags.open(data, o, progress)
 	if err != nil {
 		return line, err
 	}
-	defer job.Close()
-	fit, err := job.Pipeline.Estimate(ctx, data.Y)
+	defer e.Close()
+	fit, err := e.Fit(ctx)
 	if err != nil {
 		return line, err
 	}
-	line.Result = e.result(job)
-	line.Fill(job.Problem, fit, data.Mu)
+	line.Result = fit.Result
 	if r.problem == "lasso" {
-		nonzeros := 0
-		for _, b := range fit.B {
+		risk, nonzeros := fit.Risk(), 0
+		for _, b := range risk.DenseB() {
 			if b != 0 {
 				nonzeros++
 			}
 		}
-		terms := fit.Terms()
+		terms := risk.Terms()
 		terms.Divergence = float64(nonzeros)
 		analytic := terms.SURE()
 		line.Analytic = &analytic
 	}
-	if t.samples == 0 {
-		return line, nil
+	if t.samples > 0 {
+		var s *surepipe.Spread
+		if s, err = t.losses(data, o, bytes, progress); err == nil {
+			line.Risk, line.RiskStdErr, line.RiskSamples = s.MeanLoss, s.MeanLossStdErr, s.Samples
+		}
 	}
-	losses, err := t.losses(job, data, bytes, progress)
-	if err != nil {
-		return line, err
-	}
-	mean, sd := stat.MeanStdDev(losses, nil)
-	se := stat.StdErr(sd, float64(len(losses)))
-	line.Risk, line.RiskStdErr, line.RiskSamples = &mean, &se, len(losses)
-	return line, nil
+	return line, err
 }
 
-// losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated
-// with the fewest probes. For a large row one sample is in flight at a time.
-func (t *tables) losses(job *study.Estimator, data problems.Data, bytes uint64, line *bar.Line) ([]float64, error) {
-	parallel := t.flags.parallel
+// losses sums up ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated with the fewest
+// probes. For a large row one sample is in flight at a time.
+func (t *tables) losses(data problems.Data, o surepipe.Options, bytes uint64, line *bar.Line) (*surepipe.Spread,
+	error) {
+	o.Trace, o.Queries, o.Parallel = hutch.Hutchinson, 2, t.flags.parallel
 	if 2*bytes > uint64(stored.Memory()) {
-		parallel = 1
+		o.Parallel = 1
 	}
-	pipe, err := pipeline.New(job.Solver, pipeline.Options{
-		Sigma2: job.Sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel,
-		Progress: line.Follower(),
-	})
+	e, err := t.flags.open(data, o, line)
 	if err != nil {
 		return nil, err
 	}
-	ys := func(yield func([]float64, error) bool) {
-		for i := range t.samples {
-			if !yield(problems.Sample(data.Mu, job.Sigma2, t.flags.seed, i), nil) {
-				return
-			}
-		}
-	}
-	var losses []float64
-	for risk, err := range pipe.Stream(t.cmd.Context(), ys) {
-		if err != nil {
-			return nil, err
-		}
-		losses = append(losses, study.SquaredDistance(risk.MuHat, data.Mu))
-		line.Set(len(losses), t.samples, risk.Index+1)
-	}
-	return losses, nil
+	defer e.Close()
+	done := 0
+	return e.MonteCarlo(t.cmd.Context(), surepipe.Draws{Count: t.samples, Line: func(study.SampleLine) error {
+		done++
+		line.Set(done, t.samples, done)
+		return nil
+	}})
 }
 
 func (l *tableLine) converged() bool { return l.Solver.Converged && l.DerivativeConverged }

@@ -9,41 +9,34 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/shard"
 	"surepipe/study"
 )
 
-// shardFile is a shard that is computed, and its file.
-type shardFile struct {
-	study.ShardHeader
-	path string
-}
-
-// divide is the shard of the value of --shard: of a run of as many units as p says, whose file is jsonl and begins with
-// whole.
-func (e *estimation) divide(value, jsonl, device string, p study.ShardPart, whole any) (f shardFile, err error) {
+// parseShard is the shard of the value of --shard, "" for the whole run.
+func (e *estimation) parseShard(value string) (s surepipe.Shard, err error) {
+	if value == "" {
+		return s, nil
+	}
 	s, source, err := shard.Parse(value, os.Getenv)
 	if err != nil {
-		return f, study.Errorf("--shard is %w", err)
+		return s, study.Errorf("--shard is %w", err)
 	}
 	if source != "" {
 		e.say("%s says that this is shard %s", source, s)
 	}
-	f.path = s.File(jsonl)
-	f.ShardHeader, err = study.Divide(s, p, device, whole)
-	f.Flags, f.Files = e.flags, e.files
-	return f, err
+	return s, nil
 }
 
 // completed says that n of total things of a shard are in its file, or after an interrupt how to go on.
-func (e *estimation) completed(f shardFile, err error, n, total int, things string) error {
-	p := f.Shard
+func (e *estimation) completed(s surepipe.Shard, path string, err error, n, total int, things string) error {
 	switch {
 	case err == nil:
-		e.say("shard %d/%d, %d of %d %s, is complete: %s", p.Index, p.Count, n, total, things, f.path)
+		e.say("shard %s, %d of %d %s, is complete: %s", s, n, total, things, path)
 	case e.cmd.Context().Err() != nil:
-		e.say("what was done is in %s: the same command continues from there", f.path)
+		e.say("what was done is in %s: the same command continues from there", path)
 	}
 	return err
 }

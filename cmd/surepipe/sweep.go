@@ -241,7 +241,11 @@ func (f *sweepCommand) open() error {
 		return err
 	}
 	f.estimator = e
-	if f.sweep, err = e.SweepBelow(f.grids); err != nil {
+	of, err := f.parseShard(f.shard)
+	if err == nil {
+		f.sweep, err = e.SweepBelow(f.grids, of)
+	}
+	if err != nil {
 		f.close()
 		return err
 	}
@@ -314,7 +318,7 @@ func (f *sweepCommand) run() error {
 	if f.shard != "" {
 		return f.computeShard()
 	}
-	f.sweep.File = study.File{Path: f.jsonl, Header: f.sweep.Header, Resume: f.resume}
+	f.sweep.File.Path, f.sweep.File.Resume = f.jsonl, f.resume
 	return f.follow(f.cmd.OutOrStdout(), func(r *study.Swept) error {
 		if f.asJSON {
 			return study.WriteLine(f.cmd.OutOrStdout(), r.Summary)
@@ -389,14 +393,9 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 // computeShard computes one shard of the sweep, to its own file.
 func (f *sweepCommand) computeShard() error {
 	s := f.sweep
-	bounds := s.Header.Chains()
-	file, err := f.divide(f.shard, f.jsonl, s.Estimator.Device(), study.ShardPart{Unit: study.ChainUnit,
-		Total: len(bounds) - 1}, s.Header)
-	if err != nil {
-		return err
-	}
-	p := file.Shard
-	first, end := bounds[p.First], bounds[p.First+p.N]
+	p := s.Shard
+	of := surepipe.Shard{Index: p.Index, Count: p.Count}
+	first, end, total := s.Bounds()
 	done := 0
 	s.Begin = func() error {
 		f.tell()
@@ -411,8 +410,8 @@ func (f *sweepCommand) computeShard() error {
 		f.line.Set(done, end-first, done)
 		return nil
 	}
-	s.File = study.File{Path: file.path, Header: file.ShardHeader, Resume: true}
-	_, err = s.RunPart(f.cmd.Context(), p)
+	s.File.Path, s.File.Resume = of.File(f.jsonl), true
+	_, err := s.RunPart(f.cmd.Context())
 	f.line.Close()
-	return f.completed(file, err, end-first, bounds[len(bounds)-1], "points")
+	return f.completed(of, s.File.Path, err, end-first, total, "points")
 }

@@ -15,10 +15,9 @@ type MonteCarlo struct{ Histogram, Running string }
 // Wanted reports whether there is a figure.
 func (f MonteCarlo) Wanted() bool { return f != MonteCarlo{} }
 
-// Save draws the figures of the samples of a problem of dim observations.
-func (f MonteCarlo) Save(s *study.Tally, problem string, dim int, o Origin) error {
-	title := fmt.Sprintf("%s, d = %d", problem, dim)
-	d := float64(dim)
+// Save draws the figures of the samples.
+func (f MonteCarlo) Save(s *study.Tally, o Origin) error {
+	title, d := fmt.Sprintf("%s, d = %d", s.Problem, s.D), float64(s.D)
 	if len(s.PerSample.SURE) == 0 && len(s.PerSample.GCV) == 0 && f.Wanted() {
 		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is " +
 			"no figure")

@@ -134,8 +134,8 @@ func (d *Document) Sweep(r *study.Swept) {
 // mostSamples is the number of samples whose numbers a page has.
 const mostSamples = 20000
 
-// MonteCarlo adds the samples of a run of a problem and its summary.
-func (d *Document) MonteCarlo(problem string, t *study.Tally) {
+// MonteCarlo adds the samples of a run and its summary.
+func (d *Document) MonteCarlo(t *study.Tally) {
 	s := Series{map[string][]float64{}}
 	for name, all := range map[string][]float64{"sure": t.PerSample.SURE, "sure_stderr": t.PerSample.SUREStdErr,
 		"loss": t.PerSample.Loss, "error": t.PerSample.Error, "gcv": t.PerSample.GCV, "alo": t.PerSample.ALO} {
@@ -143,7 +143,7 @@ func (d *Document) MonteCarlo(problem string, t *study.Tally) {
 			s.Of[name] = append(s.Of[name], rounded(v, 7))
 		}
 	}
-	d.Records = append(d.Records, map[string]any{"montecarlo": 1, "problem": problem}, s, t.Summary)
+	d.Records = append(d.Records, map[string]any{"montecarlo": 1, "problem": t.Problem}, s, t.Summary)
 }
 
 // packLooks packs the pictures of all points in the order of their weights, of which neighbours look alike. The data

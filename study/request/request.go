@@ -46,8 +46,9 @@ type Request struct {
 	Order          int
 	LossParameters map[string]*float64
 	Keep           Keep
-	// CommandLine, if not "", is kept in the files of fits.
-	CommandLine string
+	Provenance
+	// Many, if not nil, says where many y come from, in the place of the one of the data.
+	Many *Many
 	// Folds says which observations are left out together, in cross-validation and audits. Read sets its groups
 	// where Table.Groups names them.
 	Folds folds.Folds
@@ -56,6 +57,14 @@ type Request struct {
 	noise pipeline.Autoregression // as estimated
 	// Given reports whether an option was given: where it was not, a problem or a specification decides.
 	Given func(option string) bool
+}
+
+// Provenance is what files keep of the command: fits its line, and shards the flags that determine the result, and
+// where the data are, by the names of those flags.
+type Provenance struct {
+	CommandLine string
+	Flags       map[string][]string
+	Paths       map[string]string
 }
 
 // Keep says what a result holds besides numbers.

@@ -10,19 +10,31 @@ import (
 	"surepipe/study/load"
 )
 
-// ReadSamples opens the samples of a Monte Carlo run and reads the rest of the data. They come from the file y, "" for
-// none and - for standard input; or from the data, as a stack or around mu. Multiples of a maximum refer to Y of the
-// data. The data are returned with an error too, for what reading them has found.
-func (r *Request) ReadSamples(ctx context.Context, y string, stdin io.Reader) (*study.SampleSource, load.Contents,
-	error) {
+// Many is where many y come from: the file Y, "-" for In; or with neither the data, as a stack or around mu.
+type Many struct {
+	Y  string
+	In io.Reader
+}
+
+// Hash is that of a file of samples, "" where there is none.
+func (m *Many) Hash(ctx context.Context) (string, error) {
+	if m == nil || m.Y == "" {
+		return "", nil
+	}
+	return study.FileHash(ctx, m.Y)
+}
+
+// ReadSamples opens the samples of [Request.Many] and reads the rest of the data. Multiples of a maximum refer to Y of
+// the data. The data are returned with an error too, for what reading them has found.
+func (r *Request) ReadSamples(ctx context.Context) (*study.SampleSource, load.Contents, error) {
 	if row := pipeline.BlackBoxMethod(r.Program.Divergence).Row(); row.Counts {
 		return nil, load.Contents{}, study.Errorf("--divergence is %s, which is for one y of counts: a run over "+
 			"many has normal noise", row.Name)
 	}
-	if y == "" {
+	if r.Many.Y == "" {
 		return r.samplesOfData(ctx)
 	}
-	ys, err := study.OpenSamples(y, stdin)
+	ys, err := study.OpenSamples(r.Many.Y, r.Many.In)
 	if err != nil {
 		return nil, load.Contents{}, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Summary prints the summary for people.
-func Summary(s *study.Summary, out io.Writer, speed study.Throughput) error {
+func Summary(s *study.Tally, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name string, mean, se *float64) {
 		switch {
@@ -45,7 +45,7 @@ func Summary(s *study.Summary, out io.Writer, speed study.Throughput) error {
 		row(fmt.Sprintf("sd of leave-one-out over %d seeds, one y", s.Seeds), s.SeedsSDALO, nil)
 		row("its estimate, rms of alo_probe_stderr", s.SeedsRMSALO, nil)
 	}
-	if rates := Rates(&speed); rates != "" {
+	if rates := Rates(&s.Speed); rates != "" {
 		fmt.Fprintf(w, "throughput\t%s\n", rates)
 	}
 	return w.Flush()

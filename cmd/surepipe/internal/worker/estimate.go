@@ -16,6 +16,7 @@ import (
 	"surepipe"
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/request"
@@ -180,7 +181,7 @@ type SweepParams struct {
 	Lambda2   string             `json:"lambda2,omitempty" jsonschema:"a grid"`
 	Gamma     string             `json:"gamma,omitempty" jsonschema:"a grid"`
 	Criterion surepipe.Criterion `json:"criterion,omitempty" jsonschema:"what is minimized; see sweep --help"`
-	Rule      surepipe.Rule      `json:"rule,omitempty" jsonschema:"min, or 1se for the simplest within an error of it"`
+	Rule      pipeline.Rule      `json:"rule,omitempty" jsonschema:"min, or 1se for the simplest within an error of it"`
 	Refine    *int               `json:"refine,omitempty" jsonschema:"the most points beyond the grid; 0 for none"`
 	Chain     int                `json:"chain,omitempty" jsonschema:"the most points in a chain of warm starts"`
 	Wanted

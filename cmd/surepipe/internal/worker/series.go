@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 	"surepipe/study"
+	local "surepipe/study/denoise"
 )
 
 // SeriesParams are a series of images, in files or arrays, and how it is denoised.
@@ -20,8 +21,8 @@ type SeriesParams struct {
 
 // SeriesDenoised is the estimate and what is known of it.
 type SeriesDenoised struct {
-	Result surepipe.Denoised `json:"result" jsonschema:"the object of surepipe denoise --json"`
-	Arrays map[string]Array  `json:"arrays,omitempty" jsonschema:"those of return"`
+	Result local.Result     `json:"result" jsonschema:"the object of surepipe denoise --json"`
+	Arrays map[string]Array `json:"arrays,omitempty" jsonschema:"those of return"`
 }
 
 func denoiseSeries(w *worker, ctx context.Context, p SeriesParams) (s SeriesDenoised, err error) {
