@@ -142,7 +142,8 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	return r, nil
 }
 
-// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does; else the default solver of the kept problem, which may be much slower, takes its place.
+// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does;
+// else the default solver of the kept problem, which may be much slower, takes its place.
 func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
 	if whole := r.of.f.Problem; whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil &&
 		whole.Origin == nil {

@@ -12,8 +12,8 @@ import (
 	"surepipe/risk/folds"
 )
 
-// Folds of an image are fits to the other pixels: ADMM on these alone finds the same minimum, from weight to weight. (What
-// is left out is not unique where its neighbours differ.)
+// Folds of an image are fits to the other pixels: ADMM on these alone finds the same minimum, from weight to weight.
+// (What is left out is not unique where its neighbours differ.)
 func TestFoldsOfAnImageAreFitsToTheOtherPixels(t *testing.T) {
 	const m, n = 14, 11
 	rng := rand.New(rand.NewPCG(2, 5))
