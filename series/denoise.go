@@ -48,6 +48,9 @@ type Options struct {
 	Average    Average
 	// Mask says which voxels are denoised, slice by slice; nil is all. The others are returned as they are.
 	Mask []bool
+	// Keep is a design of p columns, N x p and row-major. What it explains of a voxel's course is kept as it is, and the
+	// rest is denoised: a regression on the design has the same coefficients before and after.
+	Keep []float64
 }
 
 // Slice is a denoised slice. Clean is as [Source] has it; the others have a value a voxel, NaN outside of the mask.
@@ -95,10 +98,19 @@ var multiples = func() (m []float64) {
 // Denoise removes noise of the standard deviation sigma, a value a voxel, slice by slice. It calls emit with every
 // slice, in order. At most patch + 1 slices are in memory. It ends soon after ctx does, with its cause.
 func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit func(Slice) error) (Summary, error) {
+	var k *kept
+	if o.Keep != nil {
+		var err error
+		if k, err = keep(from, o.Keep); err != nil {
+			return Summary{}, err
+		}
+		from = k
+	}
 	d, err := o.prepare(from, sigma)
 	if err != nil {
 		return Summary{}, err
 	}
+	d.kept = k
 	if o.Thresholds == BySeriesSURE {
 		if err := d.chooseMultiple(ctx); err != nil {
 			return Summary{}, err
@@ -118,7 +130,11 @@ func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit 
 			end = d.zs[k+1]
 		}
 		for ; next < end; next++ {
-			if err := emit(d.finish(next)); err != nil {
+			s, err := d.finish(next)
+			if err != nil {
+				return Summary{}, err
+			}
+			if err := emit(s); err != nil {
 				return Summary{}, err
 			}
 		}
@@ -136,6 +152,7 @@ type denoiser struct {
 	shrink   Shrinkage
 	sigma    []float64
 	multiple float64
+	kept     *kept
 	zs       []int
 	sums     map[int]*sums
 	total    Summary
@@ -236,7 +253,7 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 				if !p.gather(&d.window, x, rows[i], z, d.o.Patch, d.sigma) {
 					continue
 				}
-				if err := p.decompose(true); err != nil {
+				if err := p.decompose(true, d.edge(p)); err != nil {
 					return err
 				}
 				if err := f(p, rows[i]); err != nil {
@@ -250,6 +267,15 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 		}
 	}
 	return nil
+}
+
+// edge is the threshold below which all values are mapped to 0, in the unit of a patch; 0 where the values matter even
+// so.
+func (d *denoiser) edge(p *work) float64 {
+	if d.o.Thresholds != ByEdge {
+		return 0
+	}
+	return d.shrink.Edge(p.beta()) * p.unit()
 }
 
 // choose sets f of a patch's singular values, and returns the multiple of the edge and the rank.
