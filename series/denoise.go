@@ -39,7 +39,8 @@ const (
 
 // Options say how a series is denoised. The zero value is the default.
 type Options struct {
-	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches, 1 where it is 0.
+	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: 2 where it is 0, 1
+	// along a side of less than 4.
 	Patch, Stride Extent
 	// Shrinkage is the name of one of [Shrinkages].
 	Shrinkage string
@@ -177,7 +178,7 @@ func (o Options) prepare(from Source, sigma []float64) (*denoiser, error) {
 	}
 	for axis := range o.Stride {
 		if o.Stride[axis] == 0 {
-			o.Stride[axis] = 1
+			o.Stride[axis] = max(1, min(2, o.Patch[axis]/2))
 		}
 		if o.Stride[axis] < 1 || o.Stride[axis] > o.Patch[axis] {
 			return nil, fmt.Errorf("series: a stride of %d along an axis with patches of %d voxels, expected 1 to %d",

@@ -100,7 +100,7 @@ func newDenoise() *cobra.Command {
 			"the " +
 			"smallest cube of an odd side with at least as many voxels as volumes)"},
 		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 " +
-			"(default 1)"},
+			"(default 2, 1 along sides of less than 4)"},
 		cli.Flag{Name: "shrinkage", To: &r.Shrinkage, Usage: "what becomes of singular values: " +
 			"" + strings.Join(names(), ", "),
 			Values: names()},

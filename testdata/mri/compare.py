@@ -2,6 +2,7 @@
 """Denoises simulated and real diffusion series by surepipe and by the field's programs, and prints a table.
 
     /usr/bin/python3 testdata/mri/compare.py SUREPIPE [FOLDER]
+    /usr/bin/python3 testdata/mri/compare.py SUREPIPE --picture PICTURE.png
 
 SUREPIPE is the program; FOLDER keeps the files (default: a temporary one). Needs Debian's python3-numpy, python3-nibabel,
 python3-dipy, python3-matplotlib and mrtrix3. The phantom: 36 x 36 x 12 voxels, 6 volumes at b = 0 and 64 directions, two regions of one
@@ -116,7 +117,7 @@ def real(m, draws=4):
             w = sigma * rng.standard_normal(y.shape)
             a, b = y + w, y - w
             m.write(a)
-            methods = (lambda: a, m.surepipe, lambda: m.surepipe("--stride", "2"), m.dwidenoise, lambda: m.mppca(a, mask),
+            methods = (lambda: a, lambda: m.surepipe("--stride", "1"), m.surepipe, m.dwidenoise, lambda: m.mppca(a, mask),
                        lambda: m.patch2self(a, bvals))
             errors.append([np.mean((f() - b) ** 2) - 2 * sigma ** 2 for f in methods])
         mean, bar = np.mean(errors, 0), np.std(errors, 0, ddof=1) / np.sqrt(draws)
@@ -124,8 +125,34 @@ def real(m, draws=4):
             f"{np.sqrt(max(v, 0)):8.3f} ± {e / (2 * np.sqrt(max(v, 1e-9))):.3f}" for v, e in zip(mean, bar)), flush=True)
 
 
+def picture(m, path):
+    """A slice of the phantom, b = 1000, SNR 10: volumes and maps."""
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    s, mask, _, _ = phantom(1000)
+    y, _ = noisy(s, 10, np.random.default_rng(1), "gaussian")
+    m.write(y)
+    m.write(mask.astype(np.float32), "mask.nii")
+    files = {k: os.path.join(m.folder, k + ".nii") for k in ("df", "risk", "rank", "removed")}
+    x = m.surepipe(*[a for k, f in files.items() for a in ("--" + k, f)])
+    panels = [("data", y[..., 5, 40], (0, 100)), ("denoised", x[..., 5, 40], (0, 100)), ("truth", s[..., 5, 40], (0, 100)),
+              ("data less denoised", (y - x)[..., 5, 40], (-30, 30))]
+    for k in ("sigma", "df", "risk", "removed"):
+        panels.append((k, nib.load(os.path.join(m.folder, k + ".nii")).get_fdata()[..., 5], None))
+    figure, axes = plt.subplots(2, 4, figsize=(9, 4.6), layout="constrained")
+    for ax, (title, image, limits) in zip(axes.flat, panels):
+        shown = np.where(mask[..., 5], image, np.nan).T
+        drawn = ax.imshow(shown, cmap="gray" if limits else "viridis", vmin=limits and limits[0], vmax=limits and limits[1])
+        figure.colorbar(drawn, ax=ax, shrink=0.7)
+        ax.set(xticks=[], yticks=[], title=title)
+    figure.savefig(path, dpi=80)
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
+    if sys.argv[2:3] == ["--picture"]:
+        return picture(Methods(program, tempfile.mkdtemp()), sys.argv[3])
     folder = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp()
     m = Methods(program, folder)
     rng = np.random.default_rng(1)
@@ -146,7 +173,7 @@ def main():
                     target = np.mean([noisy(s, snr, rng, kind)[0] for _ in range(200)], 0)
                 rmse = lambda x: np.sqrt(np.mean((x - target)[mask] ** 2))
                 rows = []
-                for f in (m.surepipe, lambda: m.surepipe("--stride", "2"), m.dwidenoise, lambda: m.mppca(y, mask),
+                for f in (lambda: m.surepipe("--stride", "1"), m.surepipe, m.dwidenoise, lambda: m.mppca(y, mask),
                           lambda: m.patch2self(y, bvals)):
                     x, _, cpu = timed(f)
                     rows.append((rmse(x), cpu))
