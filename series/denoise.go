@@ -39,8 +39,8 @@ const (
 
 // Options say how a series is denoised. The zero value is the default.
 type Options struct {
-	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: 2 where it is 0, 1
-	// along a side of less than 4.
+	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: where it is 0, 2, or
+	// 1 along a side of less than 4.
 	Patch, Stride Extent
 	// Shrinkage is the name of one of [Shrinkages].
 	Shrinkage string
@@ -49,8 +49,8 @@ type Options struct {
 	Average    Average
 	// Mask says which voxels are denoised, slice by slice; nil is all. The others are returned as they are.
 	Mask []bool
-	// Keep is a design of p columns, N x p and row-major. What it explains of a voxel's course is kept as it is, and the
-	// rest is denoised: a regression on the design has the same coefficients before and after.
+	// Keep is a design of p columns, N x p and row-major. What it explains of a voxel's course is kept as it is, and
+	// the rest is denoised: a regression on the design has the same coefficients before and after.
 	Keep []float64
 }
 

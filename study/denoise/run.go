@@ -31,8 +31,8 @@ type Request struct {
 	// given.
 	Sigma     string `json:"sigma,omitempty" jsonschema:"the standard deviation of the noise, or the file of a map"`
 	NoiseScan string `json:"noise_scan,omitempty" jsonschema:"the file of a scan of noise alone"`
-	// NoiseVolumes are volumes of the series that hold noise alone, as "60-63,70", counted from 0: sigma is estimated from
-	// them, and they are left out of the outputs.
+	// NoiseVolumes are volumes of the series that hold noise alone, as "60-63,70", counted from 0: sigma is estimated
+	// from them, and they are left out of the outputs.
 	NoiseVolumes string `json:"noise_volumes,omitempty" jsonschema:"volumes of noise alone, as 60-63,70, counted from 0"`
 	// Keep is the file of a design, a row a volume: what its columns explain is kept ([series.Options]).
 	Keep string `json:"keep,omitempty" jsonschema:"the file of a design, a row a volume, whose part of the series is kept"`
@@ -243,7 +243,8 @@ func (j *job) settle() (err error) {
 			return err
 		}
 		if rows := append(design.Shape, 0)[0]; rows != j.shape.Volumes || len(design.Shape) > 2 || design.Complex {
-			return study.Errorf("%s: has the shape %v, expected %d rows, one a volume", j.Keep, design.Shape, j.shape.Volumes)
+			return study.Errorf("%s: has the shape %v, expected %d rows, one a volume", j.Keep, design.Shape,
+				j.shape.Volumes)
 		}
 		o.Keep = design.Data
 	}
