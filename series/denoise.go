@@ -39,8 +39,8 @@ const (
 
 // Options say how a series is denoised. The zero value is the default.
 type Options struct {
-	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: where it is 0, 2, or
-	// 1 along a side of less than 4.
+	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: where it is 0,
+	// 2, or 1 along a side of less than 4.
 	Patch, Stride Extent
 	// Shrinkage is the name of one of [Shrinkages].
 	Shrinkage string
