@@ -184,6 +184,32 @@ func TestCrossValidationOfEntriesIsThatOfCompletionsOfTheOthers(t *testing.T) {
 	}
 }
 
+// A sweep in Go minimizes by default what the command does.
+func TestDefaultCriterionOfCompletions(t *testing.T) {
+	data := problems.Data{Shape: []int{8, 5}}
+	r := rand.New(rand.NewPCG(1, 7))
+	for c := range 40 {
+		if c%7 != 3 {
+			data.Indices, data.Y = append(data.Indices, c), append(data.Y, float64(c%5+c/5)+r.NormFloat64())
+		}
+	}
+	q, err := problems.New("matrix-completion", array.NewHost(), data, problems.Hyper{Lambda: problems.Absolute(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Release()
+	family := familyOf(q)
+	family.Problem.R = nil // as where a family is made by hand
+	for point, err := range pipeline.Sweep(t.Context(), data.Y, family, [][]float64{{2, 4}}, pipeline.SweepOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := point.Choice; c != nil && c.Criterion != risk.ALO {
+			t.Errorf("criterion %s, expected %s", c.Criterion, risk.ALO)
+		}
+	}
+}
+
 // The standard error of a difference is that of the mean of the differences over the units.
 func TestDifferencesOfCrossValidationArePaired(t *testing.T) {
 	const d, groups = 40, 8

@@ -112,8 +112,7 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 		case o = <-s.refused:
 		}
 		if done := o.Risk; o.Err == nil {
-			squared, groups := lossName(s.solver.Problem()) == "", s.o.LeaveOut != nil
-			headline := risk.DefaultCriterion(s.o.Sigma2, squared, false, groups)
+			headline := DefaultCriterion(s.solver.Problem(), s.o.Sigma2, s.o.LeaveOut != nil)
 			s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline),
 				done.Value(headline), "iterations", done.Iterations,
 				"converged", done.Converged, "solve", done.Solve, "divergence", done.Divergence,

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +47,14 @@ type SweepOptions struct {
 	// the number of points in flight; Progress, Observe and Logger name a point by its index.
 	// KeepGoing is ignored: a point that fails ends the sweep.
 	Options
-	// Criterion is what the sweep minimizes, by default risk.SURE where Sigma2 is known and risk.GCV
-	// where it is not, and risk.ALO where the loss is not quadratic. risk.ALO implies Options.ALO. A
+	// Criterion is what the sweep minimizes, by default [DefaultCriterion]. risk.ALO implies Options.ALO. A
 	// point whose criterion is not defined, such as GCV of a fit that interpolates y, is never the
 	// minimizer; with fewer probes than risk.ALO
 	// needs the sweep ends with ErrNoDiagonal, and for risk.LGO with ErrNoBlocks.
 	Criterion risk.Criterion
+	// Fallback says that where the criterion is not defined at any point of the grid risk.CV takes its place, as it
+	// does for a default: [Choice].Criterion. Points are then yielded when one of them has a value.
+	Fallback bool
 	// Rule says which point is chosen: by default MinimumRule.
 	Rule Rule
 	// Sigma2RelStdErr is the standard error of Sigma2 over its value, where that is an estimate. It
@@ -238,6 +239,10 @@ type sweep struct {
 
 	telling sync.Mutex // held while o.Progress is called
 
+	// waits says that no point has had a value so far, and withheld are those that wait for one.
+	waits    bool
+	withheld []SweepPoint
+
 	mu     sync.Mutex
 	best   candidate
 	values []SweepValue // of all points
@@ -297,7 +302,11 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	if err := o.checkLoss(f.Problem); err != nil {
 		return nil, err
 	}
-	if err := o.chooseCriterion(f.Problem); err != nil {
+	total, err := checkGrid(grid)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.chooseCriterion(&o, grid); err != nil {
 		return nil, err
 	}
 	if err := o.checkRule(); err != nil {
@@ -322,10 +331,6 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	if o.Refine == 0 {
 		o.Refine = DefaultRefine
 	}
-	total, err := checkGrid(grid)
-	if err != nil {
-		return nil, err
-	}
 	if o.Chain == 0 {
 		switch o.Chain = DefaultChain; {
 		case f.BlackBox != nil:
@@ -337,6 +342,7 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, part: part, yield: yield, best: candidate{index: -1}}
 	if part == wholeGrid {
 		s.part.end = total
+		s.waits = o.Fallback && f.BlackBox == nil && len(o.Known) == 0 && o.Criterion.Rule().Undefined != ""
 	}
 	if err := s.makeInstances(d); err != nil {
 		return nil, err
@@ -476,6 +482,9 @@ func (s *sweep) run(ctx context.Context) error {
 	if err := s.sweepGrid(ctx); err != nil {
 		return err
 	}
+	if err := s.fallBack(ctx); err != nil {
+		return err
+	}
 	grid := s.best
 	if !grid.defined() {
 		return s.undefined()
@@ -491,10 +500,4 @@ func (s *sweep) run(ctx context.Context) error {
 			len(s.o.Known), count)
 	}
 	return s.minimizer(ctx, grid, minimum)
-}
-
-// undefined is the error for a criterion that is not defined at any point of the grid.
-func (s *sweep) undefined() error {
-	why := cmp.Or(s.o.Criterion.Rule().Undefined, "no fit leaves degrees of freedom to the residual")
-	return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s", s.o.Criterion, why)
 }

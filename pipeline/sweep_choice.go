@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/prox"
 	"surepipe/risk"
-	"surepipe/vjp"
 )
 
 // Rule says which point of a sweep is chosen.
@@ -99,9 +99,16 @@ func (o *SweepOptions) checkRule() error {
 }
 
 // chooseCriterion fills in the default, and what the criterion needs.
-func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
+func (f Family) chooseCriterion(o *SweepOptions, grid [][]float64) (err error) {
+	p := f.Problem
 	if o.Criterion == "" {
-		o.Criterion = risk.DefaultCriterion(o.Sigma2, lossName(p) == "", false, o.Folds.Groups != nil && p.A != nil)
+		if f.BlackBox == nil {
+			if p.R, err = f.regularizer(grid); err != nil {
+				return err
+			}
+			defer prox.Release(p.R)
+		}
+		o.Criterion, o.Fallback = DefaultCriterion(p, o.Sigma2, o.Folds.Groups != nil), true
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)

@@ -147,7 +147,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 				<-window
 			}
 			next++
-			if !s.yield(point, nil) {
+			if !s.hand(point) {
 				cancel()
 				for range points {
 				}

@@ -113,8 +113,7 @@ is due to the probes; it takes at least 24, and not those of --trace hutch++. Wh
 observations have leverages (D_ii) too near to 1 for the probes alo is left out, and
 alo_unresolved is their number. Where the trace takes no probes alo comes with --alo:
 from the exact diagonal where that is cheap or --trace is exact, else from 48 probes`,
-		Undefined: "at each of them some observation determines its own fit, or rests on too few probes; choose " +
-			"cv, or another criterion",
+		Undefined:  "at each of them some observation determines its own fit, or rests on too few probes",
 		Value:      func(f Fitted) (float64, float64) { return f.Criteria.ALO, f.Criteria.ALOStdErr },
 		Text:       textOfALO,
 		Difference: ofALO,
@@ -126,7 +125,7 @@ left out, residuals (I - D_GG)^{-1} (y - mu_hat)_G by the group's block of D; ex
 for ols and ridge, else one Newton step towards each refit, as alo. lgo_stderr goes
 over groups. It needs D from factors or its exact trace; the default with --groups`,
 		Undefined: "at each of them some group determines a part of its own fit, or the blocks of the derivative are " +
-			"not known; choose cv",
+			"not known",
 		Value:      func(f Fitted) (float64, float64) { return f.LGO.estimated() },
 		Text:       textOfLGO,
 		Difference: ofALO,

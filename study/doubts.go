@@ -80,6 +80,10 @@ func (r *Swept) Doubts() (all Notes) {
 			all.Add(warning.Find(w.Code), "at the minimizer %s", w.Text)
 		}
 	}
+	if c := r.undefined; c != "" {
+		all.Add(warning.FallsBack, "the criterion %s is not defined at any point of the grid: %s; the minimum is that of "+
+			"cross-validation", c, c.Rule().Undefined)
+	}
 	if unsure > 0 {
 		all.Add(warning.Unsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+
 			"leverages near 1: they compete by the sum of value and bar", unsure, s.Points,

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk"
 )
 
 // Sweep estimates the risk along the axes, one or two, and finds its minimum: see [pipeline.Sweep].
@@ -51,6 +52,8 @@ type Swept struct {
 	// empty where only the lines are known.
 	Chosen pipeline.SweepPoint
 	looks  looks
+	// undefined is the criterion whose place cross-validation has taken, "" for none.
+	undefined risk.Criterion
 }
 
 // grid are the values of the axes.
@@ -85,6 +88,7 @@ func (s *Sweep) open(first int) (*Log, *Swept, error) {
 	})
 	s.Options.Known = nil
 	for _, line := range r.Lines {
+		r.fallBack(line.Number("cv") != nil)
 		value, stdErr := line.Value(s.Options.Criterion)
 		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: WeightsAt(s.Axes, line), Value: value,
 			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Trusted: line.Trusted(), Digest: line.Digest})
@@ -108,12 +112,20 @@ func (s *Sweep) Run(ctx context.Context) (r *Swept, err error) {
 	if s.Estimator == nil {
 		return r, r.choose(log, begin)
 	}
-	if err := r.begin(); err != nil {
-		return r, err
+	begun := !s.Options.Fallback || len(r.Lines) > 0
+	if begun {
+		if err := r.begin(); err != nil {
+			return r, err
+		}
 	}
 	var best pipeline.SweepPoint
 	family := s.Estimator.Family(s.Axes)
 	for point, err := range pipeline.Sweep(ctx, s.Data.Y, family, s.grid(), s.Options) {
+		if err == nil && !begun {
+			begun = true
+			r.fallBack(point.CV != nil)
+			err = r.begin()
+		}
 		switch {
 		case errors.Is(err, pipeline.ErrNoBlocks):
 			return r, Errorf("--criterion lgo: %w", err)
@@ -135,6 +147,14 @@ func (s *Sweep) Run(ctx context.Context) (r *Swept, err error) {
 		}
 	}
 	return r, errors.New("the sweep ended without a minimizer")
+}
+
+// fallBack takes cross-validation for the criterion where the points have it unasked for.
+func (r *Swept) fallBack(validated bool) {
+	if s := r.Sweep; validated && s.Options.Fallback && !s.Options.Criterion.Rule().Refits {
+		r.undefined = s.Options.Criterion
+		s.Options.Criterion, s.Header.Criterion, s.Header.Folds = risk.CV, risk.CV, &s.Options.Folds
+	}
 }
 
 // Bounds are the first point of the shard, the end, and how many all shards have.

@@ -99,3 +99,53 @@ func TestGroupsOfATable(t *testing.T) {
 		}
 	}
 }
+
+// Where leave-one-out, a default, is not defined at any point of a small completion, cross-validation takes its place
+// with a warning, after an interruption too; where it is asked for that is an error, which names what to choose.
+func TestUndefinedDefaultFallsBackToCrossValidation(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	table := "a,b,c\n,1.46,3.36\n3.30,,3.30\n1.73,3.38,5.04\n1.67,,\n4.27,5.46,\n"
+	if err := os.WriteFile(at("t.csv"), []byte(table), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	sweep := func(more ...string) []string {
+		return append([]string{"sweep", "--problem", "matrix-completion", "--data", at("t.csv"), "--effects", "rows,cols",
+			"--lambda", "0.001max:0.01max:3", "--json"}, more...)
+	}
+	last := func(args []string) (s struct {
+		Criterion string
+		Minimizer struct{ Criteria map[string]float64 }
+		Warnings  []struct{ Code string }
+	}) {
+		status, stdout, stderr := command(t, args...)
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || status != 0 {
+			t.Fatalf("status %d: %v: %s", status, err, stderr)
+		}
+		return s
+	}
+	whole := last(sweep("--jsonl", at("whole.jsonl")))
+	if whole.Criterion != "cv" || !strings.Contains(fmt.Sprint(whole.Warnings), "criterion-undefined") ||
+		!(whole.Minimizer.Criteria["cv_stderr"] > 0) {
+		t.Errorf("%+v", whole)
+	}
+	text, err := os.ReadFile(at("whole.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := bytes.Join(bytes.SplitAfter(text, []byte("\n"))[:3], nil)
+	if err := os.WriteFile(at("half.jsonl"), half, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if again := last(sweep("--jsonl", at("half.jsonl"), "--resume")); fmt.Sprint(again) != fmt.Sprint(whole) {
+		t.Errorf("continued: %+v, expected %+v", again, whole)
+	}
+	if asked := last(sweep("--criterion", "cv")); fmt.Sprint(asked.Minimizer) != fmt.Sprint(whole.Minimizer) {
+		t.Errorf("asked for: %+v, expected %+v", asked, whole)
+	}
+	if status, _, stderr := command(t, sweep("--criterion", "alo")...); status != 1 ||
+		!strings.Contains(stderr, "choose cv, or larger weights") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -127,6 +130,75 @@ func TestPageOfATable(t *testing.T) {
 	}
 	if wide := b.eval("document.documentElement.scrollWidth - innerWidth"); wide.(float64) > 0 {
 		t.Errorf("the page is %v pixels wider than its window", wide)
+	}
+}
+
+// A drag across a curve zooms all curves to the weights between its ends and a double click shows all again, a click
+// moves; buttons copy what they stand beside; in print the page has light colours and no buttons.
+func TestPageZoomsCopiesAndPrints(t *testing.T) {
+	b := openBrowser(t, 1200, 900, "dark")
+	b.open(pageOf(t, "sweep", "--problem", "lasso", "--data", hostileTable(t), "--response", "price", "--lambda",
+		"0.05max:max:12", "--sigma2", "1"))
+	mouse := func(kind string, x, y float64, clicks int) {
+		b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left",
+			"buttons": map[bool]int{kind != "mouseReleased" && clicks > 0: 1}[true], "clickCount": clicks})
+	}
+	frame := b.eval("(() => { const r = document.querySelector('.u-over').getBoundingClientRect();" +
+		" return [r.left, r.top, r.width, r.height]; })()").([]any)
+	at := func(share float64) (x, y float64) {
+		return frame[0].(float64) + share*frame[2].(float64), frame[1].(float64) + frame[3].(float64)/2
+	}
+	click := func(share float64, times int) {
+		x, y := at(share)
+		mouse("mouseMoved", x, y, 0)
+		for i := range times {
+			mouse("mousePressed", x, y, i+1)
+			mouse("mouseReleased", x, y, i+1)
+		}
+	}
+	const here = "model.at"
+	// The ends of what is shown, as shares of the logarithm of the weights.
+	const ends = "(w => model.zoom && model.zoom.map(v => Math.log(v / w[0]) / Math.log(w.at(-1) / w[0])))(atAll(weightOf))"
+	click(0.97, 1)
+	if got := b.eval(here); got != b.eval("model.order.length - 1") {
+		t.Errorf("a click at the right end moves to point %v", got)
+	}
+	x, y := at(0.2)
+	mouse("mouseMoved", x, y, 0)
+	mouse("mousePressed", x, y, 1)
+	x, y = at(0.6)
+	mouse("mouseMoved", x, y, 1)
+	mouse("mouseReleased", x, y, 1)
+	zoom, _ := b.eval(ends).([]any)
+	if len(zoom) != 2 || math.Abs(zoom[0].(float64)-0.2) > 0.04 || math.Abs(zoom[1].(float64)-0.6) > 0.04 {
+		t.Errorf("a drag over 0.2 to 0.6 of the weights shows %v", zoom)
+	}
+	if got := b.eval(here); got != b.eval("model.order.length - 1") {
+		t.Errorf("a drag moves to point %v", got)
+	}
+	click(0.5, 2)
+	if got := b.eval(ends); got != nil {
+		t.Errorf("after a double click the curves show %v", got)
+	}
+	b.call("Browser.grantPermissions", map[string]any{"permissions": []string{"clipboardReadWrite"}})
+	b.call("Page.bringToFront", nil)
+	b.eval("document.querySelector('button.copy').click()")
+	b.until("document.querySelector('pre + p, p > [role=status]').textContent === ' copied'")
+	if got, want := b.text("getSelection().toString()"), b.text("doc.command"); got != want || len(want) < 20 {
+		t.Errorf("selected for copying is %q, expected %q", got, want)
+	}
+	b.call("Emulation.setEmulatedMedia", map[string]any{"media": "print"})
+	b.eval("dispatchEvent(new Event('beforeprint'))")
+	if got := b.text("getComputedStyle(document.body).backgroundColor"); got != "rgb(255, 255, 255)" {
+		t.Errorf("in print the background is %s", got)
+	}
+	if got := b.text("[...document.querySelectorAll('button.copy, nav .buttons')].map(e => getComputedStyle(e).display)" +
+		".join()"); strings.Trim(got, "none,") != "" {
+		t.Errorf("in print the buttons are displayed as %s", got)
+	}
+	pdf, err := base64.StdEncoding.DecodeString(b.call("Page.printToPDF", nil)["data"].(string))
+	if err != nil || !bytes.HasPrefix(pdf, []byte("%PDF")) || len(pdf) < 20000 {
+		t.Errorf("printed are %d bytes, %v", len(pdf), err)
 	}
 }
 

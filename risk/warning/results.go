@@ -95,6 +95,9 @@ var (
 		Do: "choose by `--criterion cv`"})
 	Edge = row(Kind{Code: "edge-of-grid", Severity: Caution,
 		Says: "the minimizer is at an end of the grid", Do: "extend the grid"})
+	FallsBack = row(Kind{Code: "criterion-undefined", Severity: Caution,
+		Says: "the default criterion is not defined at any point of the grid, and cross-validation takes its place",
+		Do:   "extend the grid to larger weights, or give `--criterion cv`"})
 	NotRefined = row(Kind{Code: "not-refined",
 		Says: "the minimizer is that of the grid", Do: "run the same `sweep` with its file and `--resume`"})
 	EarlierSamples = row(Kind{Code: "earlier-samples",

@@ -1,293 +1,189 @@
 // The panels: a row each, with what it needs and how it is made. make returns what is to be done when the point moves.
+const isPath = () => isSweep() && axes().length === 1;
 const panels = [
   { title: "Warnings", wide: true, when: () => runWarnings().length, make: warningsPanel },
-  { title: "Criteria", when: () => isSweep() && axes().length === 1, make: criteriaPanel },
+  { title: "Criteria", when: isPath, make: criteriaPanel },
   { title: "Map of the criterion", when: () => axes().length === 2, make: mapPanel },
-  { title: "Degrees of freedom", when: () => isSweep() && axes().length === 1, make: freedomPanel },
+  { title: "Degrees of freedom", when: isPath, make: freedomPanel },
   { title: "Samples", when: isMany, make: histogramPanel },
   { title: "Running mean", when: isMany, make: runningPanel },
   { title: "Summary", when: () => isMany() && model.summary, make: summaryPanel },
-  { title: "Picture", wide: true, when: () => kind() === "image" || kind() === "matrix", make: picturePanel },
-  { title: "Fit", when: () => kind() === "sequence" || kind() === "rows", make: fitPanel },
-  {
-    title: "Correlation of the residual",
-    when: () => kind() === "sequence" && current().look.correlation,
-    make: lagsPanel,
-  },
+  { title: "Picture", wide: true, when: () => ["image", "matrix"].includes(kind()), make: picturePanel },
+  { title: "Fit", when: () => ["sequence", "rows"].includes(kind()), make: fitPanel },
+  { title: "Correlation of the residual", when: () => kind() === "sequence" && current().look.correlation,
+    make: lagsPanel },
   { title: "Coefficients", when: () => coefficients(current()).length || pathNames().length, make: coefficientsPanel },
   { title: "This point", when: () => current() && !isMany(), make: numbersPanel },
   { title: "The choice", when: () => isSweep() && model.summary && model.summary.minimizer, make: choicePanel },
   { title: "To make it again", wide: true, when: () => doc.command || doc.python, make: againPanel },
 ];
-let built = [];
+let built = [], resizing = 0;
 
-// build makes the panels anew.
-function build() {
+// rebuild makes the panels anew.
+function rebuild() {
   for (const p of built) if (p.end) p.end();
   built = [];
-  const sections = [];
-  for (const row of panels) {
-    if (!row.when()) continue;
-    const section = make("section", { class: row.wide && "wide", "aria-label": row.title }, make("h2", {}, row.title));
-    sections.push([row, section]);
-  }
-  $("panels").replaceChildren(...sections.map((s) => s[1]));
-  for (const [row, section] of sections) built.push(row.make(section) || {});
-}
-let resizing = 0;
-const rebuild = () => {
-  build();
+  const rows = panels.filter((row) => row.when());
+  const sections = rows.map((row) =>
+    make("section", { class: row.wide && "wide", "aria-label": row.title }, make("h2", {}, row.title)),
+  );
+  $("panels").replaceChildren(...sections);
+  rows.forEach((row, i) => built.push(row.make(sections[i]) || {}));
   move();
-};
+}
 addEventListener("resize", () => {
   clearTimeout(resizing);
   resizing = setTimeout(rebuild, 120);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild);
-addEventListener("beforeprint", () => {
-  document.documentElement.dataset.print = "yes";
-  rebuild();
-});
-addEventListener("afterprint", () => {
-  delete document.documentElement.dataset.print;
-  rebuild();
-});
+for (const [event, printing] of [["beforeprint", true], ["afterprint", false]]) {
+  addEventListener(event, () => {
+    document.documentElement.toggleAttribute("data-print", printing);
+    rebuild();
+  });
+}
 
 const kind = () => {
   const f = current() && (frame("signal", current()) || frame("fit", current()));
   return f && f.of.kind;
 };
-const note = (...text) => make("p", { class: "note" }, ...text);
+
+// table is a table of rows, a name or a button and what belongs to it. Rows of numbers are aligned to the right.
+function table(rows, { head, words } = {}) {
+  const row = (cells, tag) =>
+    make("tr", {}, ...cells.map((c, i) =>
+      make(words && i === 0 ? "th" : tag, { class: i > 0 && !words && "number" }, c)));
+  return make("table", {}, make("tbody", {}, head && row(head, "th"), ...rows.map((r) => row(r, "td"))));
+}
 
 const coefficients = (p) => (p && p.look && p.look.coefficients) || (p && p.coefficients) || [];
+function estimate(p, n) {
+  const c = coefficients(p).find((c) => c.name === n);
+  return c ? c.estimate : 0;
+}
+const bySize = (size) => (a, b) => size(b) - size(a);
 function pathNames() {
   const most = new Map();
-  if (isSweep())
-    for (const p of model.points.values())
-      for (const c of coefficients(p)) most.set(c.name, Math.max(most.get(c.name) || 0, Math.abs(c.estimate)));
-  return [...most.keys()].sort((a, b) => most.get(b) - most.get(a));
+  for (const c of isSweep() ? atAll(coefficients).flat() : []) {
+    most.set(c.name, Math.max(most.get(c.name) || 0, Math.abs(c.estimate)));
+  }
+  return [...most.keys()].sort(bySize((n) => most.get(n)));
 }
-const hue = (i) =>
-  "hsl(" +
-  (Math.round(i * 137.5) % 360) +
-  " 65% " +
-  (matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 40) +
-  "%)";
 function coefficientsPanel(section) {
-  const all = pathNames(),
-    names = all.slice(0, 60);
-  const hovered = note("\u00a0"),
-    list = make("div", { class: "scroll coefficients", tabindex: "0" });
+  const all = pathNames(), names = all.slice(0, 60);
+  const hovered = note("\u00a0"), list = make("div", { class: "scroll coefficients", tabindex: "0" });
+  const light = matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 40;
   let u = null;
-  const tell = (i) => {
+  const tell = (i) =>
     hovered.replaceChildren(
-      ...(i
-        ? [name(names[i - 1]), ": ", digits(estimate(current(), names[i - 1]))]
+      ...(i ? [name(names[i - 1]), ": ", digits(estimate(current(), names[i - 1]))]
         : ["Point at a curve, or move to a name, for its path."]),
     );
-  };
-  if (isSweep() && axes().length === 1 && names.length) {
+  if (isPath() && names.length) {
     u = chart(section, {
       says: "coefficients over the weight",
-      log: true,
-      x: symbols[axes()[0]],
+      weights: true,
       focus: tell,
-      pick: go,
-      data: [weightsAll(), ...names.map((n) => atAll((p) => estimate(p, n)))],
-      series: names.map((n, i) => ({ stroke: hue(i), width: 1.5, points: { show: false } })),
-      over: (u, g, px, py, b) => here(g, px(current()[axes()[0]]), b),
+      data: names.map((n) => atAll((p) => estimate(p, n))),
+      series: names.map((_, i) => ({ stroke: `hsl(${Math.round(i * 137.5) % 360} 65% ${light}%)`, width: 1.5 })),
     });
     tell(0);
     section.append(hovered);
   }
   section.append(list);
   if (all.length > names.length) section.append(note("The " + names.length + " largest of " + all.length + " paths."));
+  const button = (n) => {
+    const focus = (on) => () => u && names.includes(n) && u.setSeries(names.indexOf(n) + 1, { focus: on }, true);
+    const on = focus(true), off = focus(false);
+    return make("button", { type: "button", onfocus: on, onmouseenter: on, onblur: off, onmouseleave: off }, name(n));
+  };
   const show = () => {
-    const at = coefficients(shown())
-      .slice()
-      .sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate));
-    const focus = (n, on) => u && names.includes(n) && u.setSeries(names.indexOf(n) + 1, { focus: on }, true);
-    list.replaceChildren(
-      make(
-        "table",
-        {},
-        make(
-          "tbody",
-          {},
-          ...at.map((c) =>
-            make(
-              "tr",
-              {},
-              make(
-                "td",
-                {},
-                make(
-                  "button",
-                  {
-                    type: "button",
-                    onfocus: () => focus(c.name, true),
-                    onmouseenter: () => focus(c.name, true),
-                    onblur: () => focus(c.name, false),
-                    onmouseleave: () => focus(c.name, false),
-                  },
-                  name(c.name),
-                ),
-              ),
-              make("td", { class: "number" }, digits(c.estimate)),
-            ),
-          ),
-        ),
-      ),
-    );
+    const at = coefficients(shown()).slice().sort(bySize((c) => Math.abs(c.estimate)));
     const out = (shown().look || {}).coefficients_left_out;
-    list.append(note(at.length + " are not 0" + (out ? ", and " + out + " smaller ones that are not here" : "") + "."));
+    list.replaceChildren(
+      table(at.map((c) => [button(c.name), digits(c.estimate)])),
+      note(at.length + " are not 0" + (out ? ", and " + out + " smaller ones that are not here" : "") + "."),
+    );
     if (u) u.redraw(false);
   };
   return { move: show, blink: show, end: () => u && u.destroy() };
 }
-function estimate(p, n) {
-  const c = coefficients(p).find((c) => c.name === n);
-  return c ? c.estimate : 0;
-}
 
-const spread = (v, e, n = 6) => digits(v, n) + (finite(e) ? " ± " + digits(e, 2) : "");
 function numbersOf(p) {
-  const rows = [["weights", weightsText(p)]];
-  for (const [c, of] of Object.entries(doc.criteria)) {
-    if (value(p, c) !== null) rows.push([of.label, spread(value(p, c), value(p, c + "_stderr"))]);
-  }
-  const s = model.summary || {};
+  const rows = [["weights", weightsText(p)]], s = model.summary || {}, solver = p.solver;
+  for (const [c, of] of Object.entries(doc.criteria)) if (value(p, c) !== null) rows.push([of.label, valueText(p, c)]);
   if (s.difference && finite(s.difference[p.index])) {
-    rows.push([
-      label(model.header.criterion) + " − minimum",
-      spread(s.difference[p.index], s.difference_stderr[p.index]),
-    ]);
+    const off = spread(s.difference[p.index], s.difference_stderr[p.index]);
+    rows.push([label(model.header.criterion) + " − minimum", off]);
   }
   rows.push(["degrees of freedom", spread(p.divergence, p.divergence_stderr)]);
-  for (const [k, text] of [
-    ["residual", "residual, squared"],
-    ["sigma2_df", "σ² by the residual"],
-    ["loss", "true loss"],
-    ["intercept", "intercept"],
-  ])
-    if (finite(p[k])) rows.push([text, digits(p[k], 6)]);
-  rows.push([
-    "solver",
-    p.solver.name +
-      (p.solver.method ? " (" + p.solver.method + ")" : "") +
-      ", " +
-      p.solver.iterations +
-      " iterations" +
-      (trusted(p) ? "" : ", NOT CONVERGED"),
-  ]);
+  const others = {
+    residual: "residual, squared", sigma2_df: "σ² by the residual", loss: "true loss", intercept: "intercept",
+  };
+  for (const [k, text] of Object.entries(others)) if (finite(p[k])) rows.push([text, digits(p[k], 6)]);
+  const method = solver.method ? " (" + solver.method + ")" : "";
+  const end = trusted(p) ? "" : ", NOT CONVERGED";
+  rows.push(["solver", solver.name + method + ", " + solver.iterations + " iterations" + end]);
   return rows;
 }
 function numbersPanel(section) {
   const body = make("div", { class: "scroll" });
   section.append(body);
-  return {
-    move: () => {
-      const a = numbersOf(current()),
-        b = other() && other() !== current() ? new Map(numbersOf(other())) : null;
-      body.replaceChildren(
-        make(
-          "table",
-          {},
-          make(
-            "tbody",
-            {},
-            b
-              ? make(
-                  "tr",
-                  {},
-                  make("th", {}),
-                  make("th", { class: "number" }, "this"),
-                  make("th", { class: "number" }, "held"),
-                )
-              : null,
-            ...a.map(([k, v]) =>
-              make(
-                "tr",
-                {},
-                make("td", {}, k),
-                make("td", { class: "number" }, v),
-                b ? make("td", { class: "number" }, b.get(k) || "–") : null,
-              ),
-            ),
-          ),
-        ),
-      );
-      const own = (current().warnings || []).filter((w) => !runWarnings().some((r) => r.text === w.text));
-      if (own.length) body.append(warningList(own));
-    },
+  const show = () => {
+    let rows = numbersOf(current()), head;
+    if (other() && other() !== current()) {
+      const held = new Map(numbersOf(other()));
+      rows = rows.map(([k, v]) => [k, v, held.get(k) || "–"]);
+      head = ["", "this", "held"];
+    }
+    body.replaceChildren(table(rows, { head }));
+    const own = (current().warnings || []).filter((w) => !runWarnings().some((r) => r.text === w.text));
+    if (own.length) body.append(warningList(own));
   };
+  return { move: show };
+}
+function summaryPanel(section) {
+  const rows = Object.entries(model.summary).filter(([, v]) => finite(v));
+  section.append(make("div", { class: "scroll" }, table(rows.map(([k, v]) => [k.replaceAll("_", " "), digits(v, 6)]))));
 }
 
-const runWarnings = () => (model.summary ? model.summary.warnings : isSweep() ? null : about().warnings) || [];
+const runWarnings = () => (model.summary || (isSweep() ? {} : first() || {})).warnings || [];
 // warningList lists warnings with what can be done.
 function warningList(all) {
-  return make(
-    "ul",
-    { class: "warnings" },
-    ...all.map((w) => {
-      const of = doc.warnings[w.code] || {};
-      return make(
-        "li",
-        {},
-        make("span", { class: of.severity || "note" }, (of.severity || "note") + " "),
-        name(w.text),
-        of.do ? make("span", { class: "note" }, " To do: " + of.do.replaceAll("`", "") + ".") : null,
-      );
-    }),
-  );
+  const item = (w) => {
+    const { severity = "note", do: advice } = doc.warnings[w.code] || {};
+    const todo = advice && make("span", { class: "note" }, " To do: " + advice.replaceAll("`", "") + ".");
+    return make("li", {}, make("span", { class: severity }, severity + " "), name(w.text), todo);
+  };
+  return make("ul", { class: "warnings" }, ...all.map(item));
 }
 function warningsPanel(section) {
   section.append(warningList(runWarnings()));
 }
 
 function choicePanel(section) {
-  const s = model.summary,
-    rule = label(s.criterion),
-    rows = [];
-  const at = (m) =>
-    weightsText(m) + ", " + rule + " " + spread(value(m, s.criterion), value(m, s.criterion + "_stderr"));
-  rows.push(["minimum", at(s.minimizer)]);
+  const s = model.summary, rule = label(s.criterion);
+  const at = (m) => weightsText(m) + ", " + rule + " " + valueText(m, s.criterion);
+  const rows = [["minimum", at(s.minimizer)]];
   if (s.rule && s.chosen && s.chosen.index !== s.minimizer.index) rows.push(["chosen by " + s.rule, at(s.chosen)]);
   if (s.alike) rows.push(["cannot be told from it", s.alike.length + " of " + s.points + " points"]);
-  if (finite(s.optimism))
-    rows.push([
-      "the minimum is too small by",
-      spread(s.optimism, s.optimism_stderr) + ", " + rule + " was searched. This leaves out: " + s.optimism_leaves_out,
-    ]);
-  for (const a of s.audit || [])
-    rows.push([
-      "audit" + (a.by ? " of " + a.by : ""),
-      "fits without " +
-        a.observations +
-        " observations predict them with the error " +
-        spread(a.error, a.error_stderr, 4) +
-        ", " +
-        label(a.criterion) +
-        " says " +
-        digits(a.criterion_says, 4) +
-        ": off by " +
-        digits(a.bars, 2) +
-        " bars",
-    ]);
+  if (finite(s.optimism)) {
+    const by = spread(s.optimism, s.optimism_stderr) + ", " + rule + " was searched. This leaves out: ";
+    rows.push(["the minimum is too small by", by + s.optimism_leaves_out]);
+  }
+  for (const a of s.audit || []) {
+    const without = "fits without " + a.observations + " observations predict them with the error ";
+    const beside = ", " + label(a.criterion) + " says " + digits(a.criterion_says, 4) + ": off by " + digits(a.bars, 2);
+    rows.push(["audit" + (a.by ? " of " + a.by : ""), without + spread(a.error, a.error_stderr, 4) + beside + " bars"]);
+  }
   if (s.least_loss) rows.push(["least true loss", weightsText(s.least_loss) + ", " + digits(s.least_loss.loss)]);
-  section.append(
-    make("table", {}, make("tbody", {}, ...rows.map(([k, v]) => make("tr", {}, make("th", {}, k), make("td", {}, v))))),
-  );
+  section.append(table(rows, { words: true }));
 }
 
 function againPanel(section) {
-  for (const [what, text] of [
-    ["command", doc.command],
-    ["Python", doc.python],
-  ]) {
+  for (const [what, text] of [["command", doc.command], ["Python", doc.python]]) {
     if (!text) continue;
-    const pre = make("pre", {}, name(text)),
-      done = make("span", { role: "status" });
+    const pre = make("pre", {}, name(text)), done = make("span", { role: "status" });
     const copy = async () => {
       getSelection().selectAllChildren(pre);
       try {
@@ -297,9 +193,7 @@ function againPanel(section) {
       }
       done.textContent = " copied";
     };
-    section.append(
-      make("p", {}, what + " ", make("button", { type: "button", class: "copy", onclick: copy }, "copy"), done),
-      pre,
-    );
+    const button = make("button", { type: "button", class: "copy", onclick: copy }, "copy");
+    section.append(make("p", {}, what + " ", button, done), pre);
   }
 }

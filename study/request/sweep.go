@@ -10,6 +10,7 @@ import (
 	"surepipe/problems"
 	"surepipe/risk"
 	"surepipe/study"
+	"surepipe/vjp"
 )
 
 // Sweep says which weights are swept, and what is minimized. Weights that are swept are texts such as 0.01max:max:40
@@ -93,7 +94,8 @@ func (r *Request) CheckGrids(s *Sweep) error {
 
 // SweepOf is a sweep of an estimator along axes whose values are known.
 func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data problems.Data) (*study.Sweep, error) {
-	if err := r.chooseCriterion(&s, j.Sigma2, j.Problem != nil && pipeline.Completes(j.Problem.Solve())); err != nil {
+	unasked := s.Criterion == ""
+	if err := r.chooseCriterion(&s, j); err != nil {
 		return nil, err
 	}
 	if s.Criterion.Rule().Blocks && r.Folds.Groups == nil && r.Folds.Blocks == 0 {
@@ -105,7 +107,8 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 			"have: choose another criterion, or --rule min", s.Criterion)
 	}
 	o := pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Rule: s.Rule, Mu: data.Mu,
-		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost, Estimate: !r.Given("tol")}
+		Refine: s.Refine, Chain: s.Chain, Folds: r.Folds, Lost: r.Watch.Lost, Estimate: !r.Given("tol"),
+		Fallback: unasked && s.Criterion.Rule().Undefined != ""}
 	switch {
 	case !r.Given("audit"):
 		o.Audit = pipeline.CheapAudit
@@ -126,7 +129,7 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 // AuditOptions are those of an audit of one estimate: the criterion is that by which a sweep would choose.
 func (r *Request) AuditOptions(j *study.Estimator, data problems.Data) (pipeline.SweepOptions, error) {
 	var s Sweep
-	err := r.chooseCriterion(&s, j.Sigma2, pipeline.Completes(j.Problem.Solve()))
+	err := r.chooseCriterion(&s, j)
 	return pipeline.SweepOptions{Options: r.Pipeline(data, j.Sigma2), Criterion: s.Criterion, Folds: r.Folds,
 		Lost: r.Watch.Lost}, err
 }
@@ -172,11 +175,14 @@ func (r *Request) defaultAxis(j *study.Estimator, data problems.Data) (axis stud
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
-func (r *Request) chooseCriterion(s *Sweep, sigma2 float64, completes bool) (err error) {
-	l := r.LossOf()
+func (r *Request) chooseCriterion(s *Sweep, j *study.Estimator) (err error) {
+	l, sigma2 := r.LossOf(), j.Sigma2
 	if s.Criterion == "" {
-		s.Criterion = risk.DefaultCriterion(sigma2, l.Squared(), completes,
-			r.Folds.Groups != nil && !r.Program.Given())
+		var p vjp.Problem // a black box has none
+		if j.Problem != nil {
+			p = j.Problem.Solve()
+		}
+		s.Criterion = pipeline.DefaultCriterion(p, sigma2, r.Folds.Groups != nil)
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() {

@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"surepipe/prox"
+	"surepipe/risk"
+)
+
+// regularizer is that of the least weights of a grid, the caller's to release.
+func (f Family) regularizer(grid [][]float64) (_ prox.Prox, err error) {
+	defer recovered(&err)
+	least := make([]float64, len(grid))
+	for a, axis := range grid {
+		least[a] = axis[0]
+	}
+	return f.Regularizer(least)
+}
+
+// hand yields a point of the grid, or withholds it where none has had a value so far and another criterion may take
+// the place of the sweep's.
+func (s *sweep) hand(p SweepPoint) bool {
+	if s.waits {
+		if v, _ := s.o.Criterion.Rule().Value(p.Fitted()); v != v {
+			s.withheld = append(s.withheld, p)
+			return true
+		}
+		s.waits = false
+	}
+	return s.release() && s.yield(p, nil)
+}
+
+// release yields what was withheld.
+func (s *sweep) release() bool {
+	all := s.withheld
+	s.withheld = nil
+	for _, p := range all {
+		if !s.yield(p, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// fallBack goes on by cross-validation where the criterion is not defined at any point of the grid.
+func (s *sweep) fallBack(ctx context.Context) error {
+	if !s.waits {
+		return nil
+	}
+	undefined := s.undefined()
+	s.o.Criterion = risk.CV
+	if lossOf(s.f.Problem) == nil || s.o.checkFolds(len(s.y)) != nil {
+		return undefined
+	}
+	for _, on := range s.instances {
+		on.compare.Criterion = risk.CV
+	}
+	if err := s.crossValidate(ctx); err != nil {
+		return fmt.Errorf("%w; cross-validation in its place: %w", undefined, err)
+	}
+	s.best = candidate{index: -1}
+	for i := range s.withheld {
+		p := &s.withheld[i]
+		s.validated.put(&p.Risk, p.Index)
+		s.offer(p.Index, s.valueOf(p), nil)
+	}
+	if !s.release() {
+		return errStopped
+	}
+	return nil
+}
+
+// undefined is the error for a criterion that is not defined at any point of the grid.
+func (s *sweep) undefined() error {
+	why := cmp.Or(s.o.Criterion.Rule().Undefined, "no fit leaves degrees of freedom to the residual")
+	return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s; choose %s, or larger "+
+		"weights", s.o.Criterion, why, risk.CV)
+}
