@@ -4,15 +4,14 @@ state <- new.env(parent = emptyenv())
 
 worker <- function() {
   if (is.null(state$process) || !identical(state$pid, Sys.getpid()) || !state$process$is_alive()) {
-    shared <- "/dev/shm"
-    state$folder <- tempfile("surepipe-", if (file.access(shared, 2) == 0) shared else tempdir())
-    dir.create(state$folder, mode = "0700")
+    shared <- if (file.access("/dev/shm", 2) == 0) "/dev/shm" else tempdir()
     reg.finalizer(state, function(e) surepipe_stop(), onexit = TRUE)
-    state$process <- processx::process$new(surepipe_binary(), c("worker", "--directory", state$folder),
+    state$process <- processx::process$new(surepipe_binary(), c("worker", "--directory", shared),
                                            stdin = "|", stdout = "|", stderr = NULL, cleanup = TRUE)
     state$pid <- Sys.getpid()
     state$buffer <- raw()
     state$last <- 0
+    state$folder <- call_worker("info")$folder # which ends with the worker
   }
   state
 }
@@ -22,7 +21,7 @@ surepipe_stop <- function() {
     close(state$process$get_input_connection())
     state$process$wait(timeout = 3000)
     state$process$kill()
-    unlink(state$folder, recursive = TRUE)
+    unlink(state$folder, recursive = TRUE) # where R has killed it before its end
   }
   state$process <- NULL
   invisible()
@@ -59,8 +58,17 @@ named <- function(x) {
   if (length(x)) x else structure(list(), names = character())
 }
 
+# exact writes numbers with all their digits; jsonlite writes 15.
+exact <- function(x) {
+  if (is.list(x)) return(lapply(x, exact))
+  if (is.double(x) && length(x) == 1 && is.finite(x) && !inherits(x, "AsIs")) {
+    return(structure(sprintf("%.17g", x), class = "json"))
+  }
+  x
+}
+
 send <- function(w, message) {
-  text <- jsonlite::toJSON(message, auto_unbox = TRUE, digits = I(17), null = "null")
+  text <- jsonlite::toJSON(exact(message), auto_unbox = TRUE, digits = NA, null = "null", json_verbatim = TRUE)
   bytes <- charToRaw(enc2utf8(text))
   left <- c(charToRaw(sprintf("Content-Length: %d\r\n\r\n", length(bytes))), bytes)
   while (length(left)) {
