@@ -98,8 +98,8 @@ func (r *Swept) Doubts() (all Notes) {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
 			"--criterion)"
 		if r.Header.LossName != "" {
-			why = "without which one Newton step does not tell the fit (another parameter of the loss, such as " +
-				"--huber-delta)"
+			why = "without which steps from the fit do not tell what it would be (another weight, or another " +
+				"parameter of the loss, such as --huber-delta)"
 		}
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
