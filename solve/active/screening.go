@@ -85,8 +85,8 @@ const (
 	// are verified in any case.
 	mostAhead = 16
 	// leastColumns, or fewestColumns of a matrix in memory, one in oneColumnIn of all, and columnsPerActive for every
-	// active one: as many columns are put into memory, if they fit. Twice as many as before where these have served fewer
-	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
+	// active one: as many columns are put into memory, if they fit. Twice as many as before where these have served
+	// fewer than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
 	// columns in memory.
 	leastColumns     = 1 << 12
 	fewestColumns    = 1 << 9

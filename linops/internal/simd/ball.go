@@ -15,15 +15,16 @@ type BallLine struct {
 //
 //	b + c (below down - up) + c (along_j - along_{j-1}),
 //
-// with 0 in the place of along_{-1} and of the last one of along. up is down of the line above, and below is 0 on the last
-// line, where down does not count, and else 1. All have the length of b.
+// with 0 in the place of along_{-1} and of the last one of along. up is down of the line above, and below is 0 on
+// the last line, where down does not count, and else 1. All have the length of b.
 func (l BallLine) Extrapolate(primal, down, along, up, b []float64, m, c, below float64) {
 	n := len(b)
 	primal, down, along, up = primal[:n], down[:n], along[:n], up[:n]
 	u0, u1, p0, p1 := l.Down[:n], l.Along[:n], l.DownBefore[:n], l.AlongBefore[:n]
 	from, before := 0, 0.0
 	if blocks := n / ballLanes; Fast && blocks > 0 {
-		extrapolate4(&primal[0], &down[0], &along[0], &u0[0], &u1[0], &p0[0], &p1[0], &up[0], &b[0], blocks, m, c, below)
+		extrapolate4(&primal[0], &down[0], &along[0], &u0[0], &u1[0], &p0[0], &p1[0], &up[0], &b[0],
+			blocks, m, c, below)
 		from = blocks * ballLanes
 		before = along[from-1]
 	}
@@ -60,7 +61,8 @@ func (s BallStep) Project(d0, d1, u0, u1, x0, x1, b, below []float64) float64 {
 		if s.Joint {
 			joint = 1
 		}
-		project4(&sums, &d0[0], &d1[0], &u0[0], &u1[0], &x0[0], &x1[0], &b[0], &below[0], blocks, joint, s.Step, s.Radius)
+		project4(&sums, &d0[0], &d1[0], &u0[0], &u1[0], &x0[0], &x1[0], &b[0], &below[0],
+			blocks, joint, s.Step, s.Radius)
 		from = blocks * ballLanes
 	}
 	inside := s.Radius * s.Radius
