@@ -32,12 +32,11 @@ import (
 // solutions verified: they repeat them on S, where the derivative is computed too.
 type screened struct {
 	engine.Everywhere
-	r prox.Structure
 }
 
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
-	return &screened{Everywhere: engine.Everywhere{Task: s}, r: prox.StructureOf(s.Problem.R)}, nil
+	return &screened{engine.Everywhere{Task: s}}, nil
 }
 
 // separable are the weights of a sum over coordinates, and a number to recognize them by.
