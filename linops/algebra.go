@@ -1,7 +1,9 @@
 package linops
 
 import (
+	"context"
 	"gonum.org/v1/gonum/mat"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/linops/internal/product"
@@ -207,8 +209,56 @@ func besideStructure(a *stack) Structure {
 	for _, part := range a.parts {
 		n := part.s.Entries
 		s.Entries = Number{s.Entries.Value + n.Value, s.Entries.Known && n.Known}
+		s.Passes.Bytes += part.s.Passes.Bytes
+	}
+	if s.Passes.Bytes > 0 {
+		s.Passes = a.passesBeside(s.Passes.Bytes)
 	}
 	return s
+}
+
+// passesBeside are those of [A1 A2 ...], of which some are not in memory.
+func (a *stack) passesBeside(bytes int64) Passes {
+	return Passes{
+		Bytes: bytes,
+		ColumnBytes: func(j int) int64 {
+			i, found := slices.BinarySearch(a.cols, j)
+			if !found {
+				i--
+			}
+			if size := a.parts[i].s.Passes.ColumnBytes; size != nil {
+				return size(j - a.cols[i])
+			}
+			return 8 * int64(a.d)
+		},
+		Adjoint: func(ctx context.Context, dst, z array.Batch) error {
+			for i := range a.parts {
+				part, to := &a.parts[i], cut(dst, a.cols, i)
+				if part.s.Passes.Bytes == 0 {
+					part.Adjoint(to, z)
+				} else if err := part.s.Passes.Adjoint(ctx, to, z); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		},
+		Columns: func(ctx context.Context, dev array.Device, t space.Space) (Restricted, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			op, _ := On(dev, a, t)
+			return op, ctx.Err()
+		},
+		Count: func() (passes, bytes int64) {
+			for i := range a.parts {
+				if count := a.parts[i].s.Passes.Count; count != nil {
+					n, b := count()
+					passes, bytes = max(passes, n), bytes+b
+				}
+			}
+			return passes, bytes
+		},
+	}
 }
 
 // aboveStructure is that of [A1; A2; ...]: A*A = sum_i A_i*A_i.

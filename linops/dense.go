@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
@@ -127,14 +128,20 @@ func (a *Dense) gramInto(dst array.Batch) {
 // matrix on a space.
 func (a *Dense) Dense() *mat.Dense { return a.x }
 
+// columnsAtOnce is the number of columns whose sums are computed together.
+const columnsAtOnce = 1 << 11
+
 // columnNorms2 is the diagonal of X'X.
 func (a *Dense) columnNorms2() []float64 {
 	norms := make([]float64, a.p)
-	for i := range a.d {
-		for j, v := range a.x.RawRowView(i) {
-			norms[j] += v * v
+	parallel.Ranges(a.p, columnsAtOnce, func(lo, hi int) {
+		sums := norms[lo:hi]
+		for i := range a.d {
+			for j, v := range a.x.RawRowView(i)[lo:hi] {
+				sums[j] += v * v
+			}
 		}
-	}
+	})
 	return norms
 }
 

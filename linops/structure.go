@@ -143,7 +143,7 @@ type Passes struct {
 	// Adjoint is the operator's Adjoint, and Columns is On for a set of coordinates. Both return an error
 	// when the context is done, and report their progress (package progress).
 	Adjoint func(ctx context.Context, dst, z array.Batch) error
-	Columns func(ctx context.Context, dev array.Device, set []int) (Restricted, error)
+	Columns func(ctx context.Context, dev array.Device, t space.Space) (Restricted, error)
 	// Count returns the number of passes so far, and the number of bytes read so far.
 	Count func() (passes, bytes int64)
 }

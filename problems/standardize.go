@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/additive"
 	"surepipe/linops/outofcore"
@@ -219,39 +220,42 @@ func Spread(d Data) (means, deviations []float64) {
 	if cols == 0 {
 		return nil, nil
 	}
-	means, squares, zeros := make([]float64, cols), make([]float64, cols), slices.Repeat([]int{rows}, cols)
-	eachLine(x, func(columns []int, values []float64) {
-		for k, j := range columns {
-			means[j] += values[k] / float64(rows)
-			zeros[j]--
-		}
-	})
-	eachLine(x, func(columns []int, values []float64) {
-		for k, j := range columns {
-			squares[j] += (values[k] - means[j]) * (values[k] - means[j])
-		}
-	})
+	means, squares := make([]float64, cols), make([]float64, cols)
+	if x.Sparse == nil {
+		parallel.Ranges(cols, columnsAtOnce, func(lo, hi int) {
+			for i := range rows {
+				for j, v := range x.Dense.RawRowView(i)[lo:hi] {
+					means[lo+j] += v
+				}
+			}
+			for j := lo; j < hi; j++ {
+				means[j] /= float64(rows)
+			}
+			for i := range rows {
+				for j, v := range x.Dense.RawRowView(i)[lo:hi] {
+					squares[lo+j] += (v - means[lo+j]) * (v - means[lo+j])
+				}
+			}
+		})
+		return means, deviationsOf(squares, means, rows)
+	}
+	zeros := slices.Repeat([]int{rows}, cols)
+	for u, j := range x.Sparse.Indices {
+		means[j] += x.Sparse.Values[u] / float64(rows)
+		zeros[j]--
+	}
+	for u, j := range x.Sparse.Indices {
+		squares[j] += (x.Sparse.Values[u] - means[j]) * (x.Sparse.Values[u] - means[j])
+	}
 	for j, n := range zeros {
 		squares[j] += float64(n) * means[j] * means[j]
 	}
 	return means, deviationsOf(squares, means, rows)
 }
 
-// eachLine calls f with the columns and the values of the stored entries of each row of a matrix in memory.
-func eachLine(x spec.Matrix, f func(columns []int, values []float64)) {
-	rows, cols := x.Dims()
-	all := make([]int, cols)
-	for j := range all {
-		all[j] = j
-	}
-	for i := range rows {
-		if s := x.Sparse; s != nil {
-			f(s.Indices[s.IndPtr[i]:s.IndPtr[i+1]], s.Values[s.IndPtr[i]:s.IndPtr[i+1]])
-		} else {
-			f(all, x.Dense.RawRowView(i))
-		}
-	}
-}
+// columnsAtOnce is the number of columns of a dense matrix whose sums are computed together: those of some thousand
+// rows stay in the cache of a core.
+const columnsAtOnce = 256
 
 // constantShare is the standard deviation over the mean up to which a column is constant but for rounding errors.
 const constantShare = 1e-14

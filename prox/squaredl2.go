@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
+	"surepipe/space"
 )
 
 // squaredL2 is r(b) = lambda/2 ||b||^2.
@@ -33,6 +34,7 @@ func newSquaredL2(lambda float64, dim int) *squaredL2 {
 	p := &squaredL2{lambda: uniform(lambda), dim: dim}
 	p.Is = Structure{
 		Value: p.value, Quadratic: Number{lambda, true}, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
+		Closure: itself, On: p.on,
 		Free:   func(n int) []int { return where(n, func(int) bool { return lambda == 0 }) },
 		Sparse: func(n int) (w, q []float64, positive []bool) { return nil, p.lambda.over(n), nil },
 		FenchelGap: func(b, g array.Batch, t, _ float64) float64 {
@@ -67,6 +69,18 @@ func (p *squaredL2) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 func (p *squaredL2) value(b array.Batch) float64 {
 	vector.CheckValue("ridge", p.dim, b)
 	return vector.Times(p.lambda.one/2, vector.Norm2Squared(b))
+}
+
+// on is the same on a set.
+func (p *squaredL2) on(_ array.Device, t space.Space) (Prox, error) {
+	set, ok := subsetOf(t)
+	switch {
+	case !ok:
+		return nil, nil
+	case p.dim == 0:
+		return p, nil
+	}
+	return newSquaredL2(p.lambda.one, len(set)), nil
 }
 
 // rescale gives coordinate j the curvature lambda s_j^2.

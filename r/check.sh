@@ -9,6 +9,7 @@ if [ -z "${SUREPIPE_BINARY:-}" ]; then
   (cd .. && go build -o "$work/surepipe" ./cmd/surepipe)
   export SUREPIPE_BINARY="$work/surepipe"
 fi
+export SUREPIPE_TESTDATA="$here/../testdata"
 cd "$work"
 R CMD build "$here" >/dev/null
 _R_CHECK_FORCE_SUGGESTS_=false R CMD check --no-manual surepipe_*.tar.gz >check.log 2>&1 || { cat check.log; cat surepipe.Rcheck/tests/*.fail; exit 1; }

@@ -106,6 +106,10 @@ var methodRules = []rule{
 		"r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the " +
 			"solve is done",
 		func(s *engine.Task) bool { return s.Problem.K != nil }, engine.NewDualized},
+	{"active sets on columns in memory",
+		"A has many columns, or is read from a disk: few products with all of it find the columns that matter, and " +
+			"verify the solutions of several weights at once",
+		passes, active.NewScreened},
 	{"Newton steps on the loss",
 		"the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method " +
 			"solves",
@@ -118,10 +122,6 @@ var methodRules = []rule{
 		"A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the " +
 			"former, which has low rank",
 		func(s *engine.Task) bool { return lowrank.BesideSparse(s) != nil }, lowrank.NewRobust},
-	{"active sets on columns in memory",
-		"a product with A reads it from a disk: few passes find the columns that matter, and verify the " +
-			"solutions of several weights at once",
-		passes, active.NewScreened},
 	{"active sets",
 		"the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is " +
 			"that of a linear system",
@@ -232,7 +232,7 @@ func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.K
 // than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
 	a := linops.StructureOf(p.A)
-	return active.Serves(p.R) && a.Entries.Known && (a.Passes.Bytes == 0 || prox.StructureOf(p.R).Sparse != nil)
+	return active.Serves(p.R) && a.Entries.Known
 }
 
 // mostFormed is the largest number of columns that active sets form by products.
@@ -386,7 +386,7 @@ func reweighs(s *engine.Task) bool {
 func splits(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
 	_, dim := s.Problem.A.Dims()
-	if !s.Entry.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.Options.Whole ||
+	if !s.Entry.Sparse || r.Closure == nil || r.On == nil || r.Quadratic.Known || dim < minWorking || s.Options.Whole ||
 		s.Problem.Loss != nil {
 		return false
 	}
@@ -397,9 +397,10 @@ func splits(s *engine.Task) bool {
 	return none != nil
 }
 
-// passes reports that a product with A is a pass over a matrix that is not in memory, and the
+// passes reports that a product with A is a pass over a matrix that is not in memory or wide, and the
 // solution is found on faces of the regularizer.
 func passes(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
-	return active.OnFaces(s) && linops.StructureOf(s.Problem.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
+	return s.Entry.Newton && !s.Options.Whole && active.Serves(s.Problem.R) && active.Wide(s.Problem.A) && r.On != nil &&
+		(s.Problem.Loss == nil || r.Value != nil)
 }

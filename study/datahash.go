@@ -8,6 +8,7 @@ import (
 	"hash"
 	"math"
 	"reflect"
+	"unsafe"
 
 	"surepipe/problems"
 	"surepipe/problems/spec"
@@ -21,7 +22,7 @@ type hasher struct {
 
 // DataHash is a hash of all the data of a problem: numbers, shapes, and which fields are absent.
 func DataHash(data problems.Data) string {
-	h := hasher{Hash: sha256.New()}
+	h := hasher{Hash: sha256.New(), buf: make([]byte, 0, 1<<15)}
 	if data.Spec != nil {
 		sum := data.Spec.Hash()
 		h.Write(sum[:])
@@ -65,10 +66,12 @@ func (h *hasher) all(values ...any) {
 }
 
 func (h *hasher) word(v uint64) {
-	h.buf = binary.LittleEndian.AppendUint64(h.buf, v)
-	if len(h.buf) >= 1<<15 {
+	if len(h.buf) == cap(h.buf) {
 		h.flush()
 	}
+	at := len(h.buf)
+	h.buf = h.buf[:at+8]
+	binary.LittleEndian.PutUint64(h.buf[at:], v)
 }
 
 func (h *hasher) flush() {
@@ -97,6 +100,12 @@ func (h *hasher) add(v reflect.Value) {
 			return
 		}
 		h.word(uint64(v.Len()))
+		if v.Type().Elem().Kind() == reflect.Float64 {
+			for _, x := range unsafe.Slice((*float64)(v.UnsafePointer()), v.Len()) {
+				h.word(math.Float64bits(x))
+			}
+			return
+		}
 		for i := range v.Len() {
 			h.add(v.Index(i))
 		}

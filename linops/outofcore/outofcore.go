@@ -148,7 +148,7 @@ func (a *OutOfCore) know() {
 		On:           a.onSpace,
 		Passes: linops.Passes{
 			Bytes: a.x.Size(0, a.lines()), ColumnBytes: a.products.columnBytes,
-			Adjoint: a.adjoint, Columns: a.columns,
+			Adjoint: a.adjoint, Columns: a.at,
 			Count: func() (passes, bytes int64) { return a.passes.Load(), a.bytes.Load() },
 		},
 	})
@@ -331,6 +331,11 @@ func (a *OutOfCore) onSpace(dev array.Device, t space.Space) linops.Restricted {
 		return linops.NewDense(dev, x)
 	}
 	return r
+}
+
+// at is A at a set of coordinates.
+func (a *OutOfCore) at(ctx context.Context, dev array.Device, t space.Space) (linops.Restricted, error) {
+	return a.columns(ctx, dev, t.Form().Set)
 }
 
 // columns are A at a set of coordinates.

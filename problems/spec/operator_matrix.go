@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 
 	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/mat"
@@ -9,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/parallel"
 	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/linops/outofcore"
@@ -116,12 +118,14 @@ func linesOf(m *stored.Matrix) outofcore.Lines {
 // newDense puts a matrix on the device. It rejects a matrix that is not finite.
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
+	most := make([]float64, d) // NaN or Inf where a row has one
+	parallel.For(d, func(i int) { most[i] = check.MaxAbs(x.RawRowView(i)) })
 	largest := 0.0
-	for i := range d {
-		if err := check.FiniteRow(name, x.RawRowView(i), i, []int{d, p}); err != nil {
-			return nil, err
+	for i, v := range most {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, check.FiniteRow(name, x.RawRowView(i), i, []int{d, p})
 		}
-		largest = max(largest, check.MaxAbs(x.RawRowView(i)))
+		largest = max(largest, v)
 	}
 	if err := check.Scale(name, largest); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = 
   if (!length(seen)) stop("x has no observed entry", call. = FALSE)
   if (length(seen) == length(m)) stop("x has no missing entry: nothing to complete", call. = FALSE)
   open <- list(problem = "matrix-completion", effects = if (length(effects)) paste(effects, collapse = ","))
-  single <- is.numeric(lambda) && length(lambda) == 1
+  single <- one_weight(lambda)
   if (single) open$lambda <- lambda
   arrays <- list(y = put(t(m)[seen]), indices = put(seen - 1), shape = put(dim(m)))
   estimator <- call_worker("open", options = named(utils::modifyList(named(open), options)), arrays = arrays)$estimator

@@ -64,7 +64,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson")
     arrays[[name]] <- put(values)
   }
   if (penalty == "group-lasso") arrays$groups <- put(group_numbers(groups, ncol(x)))
-  single <- penalty == "ols" || (is.numeric(lambda) && length(lambda) == 1)
+  single <- penalty == "ols" || one_weight(lambda)
   if (single && penalty != "ols") open$lambda <- lambda
   estimator <- call_worker("open", options = named(open), arrays = arrays)$estimator
   on.exit({
@@ -108,6 +108,11 @@ group_numbers <- function(groups, p) {
     stop("groups has ", length(groups), " values, expected ", p, ", one for each column of x", call. = FALSE)
   }
   match(groups, unique(groups)) - 1
+}
+
+# one_weight says whether lambda is one: a number, or a text such as "0.1max".
+one_weight <- function(lambda) {
+  length(lambda) == 1 && (is.numeric(lambda) || (is.character(lambda) && !grepl(":", lambda, fixed = TRUE)))
 }
 
 # grid_of is a grid in the program's notation. Without one it is glmnet's: a hundred weights.

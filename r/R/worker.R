@@ -59,8 +59,17 @@ named <- function(x) {
   if (length(x)) x else structure(list(), names = character())
 }
 
+# exact writes numbers with all their digits; jsonlite writes 15.
+exact <- function(x) {
+  if (is.list(x)) return(lapply(x, exact))
+  if (is.double(x) && length(x) == 1 && is.finite(x) && !inherits(x, "AsIs")) {
+    return(structure(sprintf("%.17g", x), class = "json"))
+  }
+  x
+}
+
 send <- function(w, message) {
-  text <- jsonlite::toJSON(message, auto_unbox = TRUE, digits = I(17), null = "null")
+  text <- jsonlite::toJSON(exact(message), auto_unbox = TRUE, digits = NA, null = "null", json_verbatim = TRUE)
   bytes <- charToRaw(enc2utf8(text))
   left <- c(charToRaw(sprintf("Content-Length: %d\r\n\r\n", length(bytes))), bytes)
   while (length(left)) {

@@ -2,6 +2,7 @@ package active
 
 import (
 	"math"
+	"slices"
 
 	"surepipe/prox"
 	"surepipe/solve/internal/faces"
@@ -72,6 +73,24 @@ func (s *splitting) closure(set []int) []int {
 		}
 	}
 	return all
+}
+
+// whole leaves coordinates out whose groups are not all in an increasing set, unless none remain.
+func (s *splitting) whole(set []int) []int {
+	if s.owner == nil {
+		return set
+	}
+	count := make([]int, len(s.groups))
+	for _, j := range set {
+		count[s.owner[j]]++
+	}
+	whole := slices.DeleteFunc(slices.Clone(set), func(j int) bool {
+		return count[s.owner[j]] < len(s.groups[s.owner[j]])
+	})
+	if len(whole) == 0 {
+		return s.closure(set)
+	}
+	return whole
 }
 
 // subgradient is the distance of 0 from the objective's subdifferential by b_j, with a sign where b_j

@@ -9,13 +9,16 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/space"
 )
 
 // screened solves the problems of active sets where a product with A is a pass over a matrix that is
-// not in memory ([linops.Passes]). It holds a part S of the columns in memory, finds the solutions of
-// several weights of a path on S by active sets, and takes one pass for all their gradients:
+// not in memory ([linops.Passes]), or that has many more columns than matter. It holds a part S of the columns in
+// memory, finds the solutions of several weights of a path on S by active sets, and takes one pass for all their
+// gradients:
 //
 //  1. S are the columns nearest to violating their conditions at the last gradient, by |g_j| / w_j.
 //  2. A pass puts them into memory.
@@ -32,11 +35,55 @@ import (
 // solutions verified: they repeat them on S, where the derivative is computed too.
 type screened struct {
 	engine.Everywhere
+	passes linops.Passes
 }
 
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
-	return &screened{engine.Everywhere{Task: s}}, nil
+	if a := linops.StructureOf(s.Problem.A); a.Passes.Bytes == 0 { // all of it is in memory as it is
+		s.Options.Columns = max(s.Options.Columns, int64(8*a.Entries.Value))
+	}
+	return &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A)}, nil
+}
+
+const (
+	// leastWide is the number of columns, and leastWideEntries the number of entries, from which a product with
+	// a matrix in memory is worth the search for the columns that matter.
+	leastWide        = 4 * leastColumns
+	leastWideEntries = 1 << 22
+)
+
+// Wide reports that a product with A is a pass over a matrix that is not in memory, or takes much longer than one
+// with the columns that matter.
+func Wide(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Passes.Bytes > 0 ||
+		known.On != nil && known.Entries.Known && known.Entries.Value >= leastWideEntries && p >= leastWide && d > 0
+}
+
+// passesOf are those of a matrix in memory, where it has none.
+func passesOf(a linops.Operator) linops.Passes {
+	known := linops.StructureOf(a)
+	if known.Passes.Bytes > 0 {
+		return known.Passes
+	}
+	_, p := a.Dims()
+	column := int64(8 * known.Entries.Value / float64(p))
+	return linops.Passes{
+		ColumnBytes: func(int) int64 { return column },
+		Adjoint: func(ctx context.Context, dst, z array.Batch) error {
+			a.Adjoint(dst, z)
+			return ctx.Err()
+		},
+		Columns: func(ctx context.Context, dev array.Device, t space.Space) (linops.Restricted, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			op, _ := linops.On(dev, a, t)
+			return op, nil
+		},
+	}
 }
 
 // separable are the weights of a sum over coordinates, and a number to recognize them by.
@@ -60,20 +107,37 @@ func separableOf(r prox.Prox, n int) separable {
 	return s
 }
 
-// pull is by how much the gradient g_j of the loss pulls at b_j = 0, in units of its weight: b_j is 0
-// where it is at most 1.
+// pull is by how much the gradient g_j of the loss pulls at b_j = 0, where that is positive.
 func (s *separable) pull(j int, g float64) float64 {
 	if g = -g; !s.positive[j] {
 		g = math.Abs(g)
 	}
-	switch w := s.w[j]; {
-	case g <= 0 && w > 0, math.IsInf(w, 1):
-		return 0
-	case w == 0:
-		return math.Inf(1)
-	default:
-		return g / w
+	return max(g, 0)
+}
+
+// pulls sets to_j to by how much the gradient g of the loss pulls at b_j = 0, or at the group of j: b_j is 0 where that is
+// at most w_j. It is +Inf where w_j is 0, and 0 where that is +Inf.
+func (s *separable) pulls(to, g []float64) {
+	for j, v := range g {
+		to[j] = s.pull(j, v)
 	}
+	s.spread(to)
+	for j, w := range s.w {
+		switch {
+		case math.IsInf(w, 1):
+			to[j] = 0
+		case w == 0:
+			to[j] = math.Inf(1)
+		}
+	}
+}
+
+// relative is a pull in units of its weight.
+func (s *separable) relative(j int, pull float64) float64 {
+	if pull == 0 || math.IsInf(pull, 1) {
+		return pull
+	}
+	return pull / s.w[j]
 }
 
 // Solve goes on where the path has ended, or else starts from b.
@@ -129,21 +193,24 @@ func (s *screened) solve(ctx context.Context, w *screening, y array.Batch, here 
 // starts, and the derivative is computed.
 func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here separable,
 	v *verified) (*engine.Solution, error) {
-	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
+	r, solver, err := s.on(ctx, w, s.Task.Problem.R, true)
 	if err != nil {
 		return nil, err
 	}
 	defer solver.Release()
-	sol, err := solver.Solve(ctx, y, engine.From{B: w.started, Path: &w.path})
+	dev := y.Device()
+	start := dev.Put(v.b, 1, len(v.b))
+	defer start.Free()
+	sol, err := solver.Solve(ctx, y, engine.From{B: start, Path: &w.path})
 	if err != nil {
 		prox.Release(r)
 		return nil, err
 	}
 	moved, z := 0.0, make([]float64, len(v.z))
-	dev := y.Device()
 	misfit := dev.Alloc(1, len(z))
 	defer misfit.Free()
-	dev.Lin(misfit, 1, sol.MuHat, -1, y)
+	dev.Copy(misfit, sol.MuHat)
+	engine.Slope(s.Task.Problem, misfit, y)
 	dev.Download(z, misfit)
 	for i := range z {
 		moved = math.Hypot(moved, z[i]-v.z[i])
@@ -159,11 +226,12 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 	return sol, dev.Sync()
 }
 
-// on is the solver on the columns in memory, and the regularizer there, the caller's to release.
-func (s *screened) on(ctx context.Context, w *screening, r prox.Prox) (prox.Prox, engine.Solver, error) {
+// on is the solver on the columns in memory, and the regularizer there, the caller's to release. point says that
+// derivatives of its solutions are wanted.
+func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool) (prox.Prox, engine.Solver, error) {
 	inner := s.Task
-	inner.Problem = engine.Problem{A: w.columns, Device: w.columns.dev}
-	inner.Family, inner.Options.Point, inner.Options.Compact = w.inner, true, false
+	inner.Problem = engine.Problem{A: w.columns, Loss: s.Task.Problem.Loss, Device: w.columns.dev}
+	inner.Family, inner.Options.Point, inner.Options.Compact = w.inner, point, false
 	inner.Lengths2, inner.Units = gather(s.Task.Lengths(), w.set), gather(s.Task.Units, w.set)
 	inner.Even = false
 	inner.Options.InverseLengths = gather(s.Task.Options.InverseLengths, w.set)
@@ -171,10 +239,17 @@ func (s *screened) on(ctx context.Context, w *screening, r prox.Prox) (prox.Prox
 	if inner.Problem.R, err = prox.StructureOf(r).On(inner.Problem.Device, w.columns.set); err != nil {
 		return nil, nil, err
 	}
-	solver, err := New(ctx, inner)
+	build := New
+	if inner.Problem.Loss != nil {
+		build, inner.Bound = NewReweighted, w.bound
+	}
+	solver, err := build(ctx, inner)
 	if err != nil {
 		prox.Release(inner.Problem.R)
 		return nil, nil, err
+	}
+	if n, reweighs := solver.(*reweighted); reweighs {
+		w.bound = n.s.Bound
 	}
 	return inner.Problem.R, solver, nil
 }
@@ -224,42 +299,44 @@ func (s *screened) wide(w *screening, y array.Batch, sol *engine.Solution, r pro
 // gradient is g, up to a change of the residual by moved.
 func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *engine.Solution, misfit array.Batch,
 	here separable, g []float64, moved float64) {
-	o, dev := s.Task.Options, y.Device()
+	o, dev, p := s.Task.Options, y.Device(), s.Task.Problem
 	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
-	a := engine.NewAcceptance(engine.NewScales(y, 0, o))
+	a := engine.NewAcceptance(engine.ScalesOf(p, y, 0, o))
 	a.Scales.Norm = max(engine.Relative(floats.Norm(g, 2), zNorm), math.Sqrt(sol.At.Norm2))
 	scale := a.Scales.Scale(zNorm, bNorm)
-	all, byColumn := 0.0, 0.0
+	// By how much columns outside pull, and how far the change of the residual, and the error, move that.
+	pulls, lengths := make([]float64, len(g)), make([]float64, len(g))
 	lengths2 := s.Task.Lengths()
-	face := moved == 0
-	for j, v := range g {
+	for j := range lengths {
+		lengths[j] = s.length(lengths2, a.Scales.Norm, j)
+	}
+	here.spread(lengths)
+	here.pulls(pulls, g)
+	all, byColumn := 0.0, 0.0
+	face := moved == 0 && p.Loss == nil
+	for j, pull := range pulls {
 		if w.in[j] || math.IsInf(here.w[j], 1) {
 			continue
 		}
-		length := s.length(lengths2, a.Scales.Norm, j)
-		pull := math.Abs(v)
-		if here.positive[j] {
-			pull = max(-v, 0)
-		}
-		if e := pull + moved*length - here.w[j]; e > 0 {
+		if e := pull + moved*lengths[j] - here.w[j]; e > 0 {
 			all += e * e
 			if o.InverseLengths != nil {
 				byColumn = math.Hypot(byColumn, e*o.InverseLengths[j])
 			}
 		}
-		face = face && pull+2*sol.Error*length <= here.w[j]
+		face = face && pull+2*sol.Error*lengths[j] <= here.w[j]
 	}
 	optimality := math.Hypot(sol.Optimality, engine.Relative(math.Sqrt(all), scale))
 	optimality = max(optimality, engine.Relative(byColumn, a.Scales.ByColumn(zNorm)))
 	gradient := dev.Put(g, 1, len(g))
 	defer gradient.Free()
-	bound := engine.ErrorBound(ctx, s.Task.Problem, sol.B, misfit, gradient, a.Scales, zNorm, bNorm,
+	bound, size := engine.BoundAt(ctx, p, y, &engine.Fit{B: sol.B, Z: sol.MuHat, Slope: misfit, G: gradient}, a.Scales,
 		optimality*scale)
 	if bound > a.Scales.Allowed(zNorm) && face {
 		// The columns outside are farther from violating their conditions than the error moves them.
 		bound = min(bound, sol.Error)
 	}
-	a.Accept(optimality, optimality, bound, zNorm)
+	a.Accept(optimality, optimality, bound, size)
 	a.Convergence.Iterations = sol.Iterations
 	sol.Convergence = a.Convergence
 	sol.Choices = append(slices.Clone(sol.Choices), engine.Choice{

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
@@ -21,7 +20,7 @@ type neighbourhood struct {
 }
 
 // solveNear solves on the columns in memory, and verifies the solution by those near to it. The gradient
-// of the loss is linear in the residual: at z = z1 + t (z2 - z1) + e, for two verified residuals, it is
+// of the loss is linear in the residual, or in the loss's slope l'(A b; y): at z = z1 + t (z2 - z1) + e, for two verified residuals, it is
 //
 //	g_j = g1_j + t (g2_j - g1_j) + <a_j, e>,   |<a_j, e>| <= ||a_j|| ||e||.
 //
@@ -34,7 +33,7 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 		return nil, err
 	}
 	w := near.screening
-	r, solver, err := s.on(ctx, w, s.Task.Problem.R)
+	r, solver, err := s.on(ctx, w, s.Task.Problem.R, true)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,8 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 	dev := y.Device()
 	misfit := dev.Alloc(1, y.N())
 	defer misfit.Free()
-	dev.Lin(misfit, 1, sol.MuHat, -1, y)
+	dev.Copy(misfit, sol.MuHat)
+	engine.Slope(s.Task.Problem, misfit, y)
 	g, err := s.gradientNear(ctx, near, here, misfit)
 	if err != nil || g == nil {
 		sol.Release()
@@ -128,7 +128,7 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 		n.refs = nil
 		for i, t := range steps {
 			g := found.gradient(i)
-			n.refs = append(n.refs, &verified{t.key, found.residual(i), g})
+			n.refs = append(n.refs, &verified{key: t.key, z: found.residual(i), g: g})
 			must := w.violations(t.separable, g)
 			if w.must == nil {
 				w.must = must
@@ -173,7 +173,7 @@ func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here sepa
 	if lengths2 == nil || n.violations(here, g) != nil {
 		all := dev.Alloc(1, len(g))
 		defer all.Free()
-		if err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, all, misfit); err != nil {
+		if err := s.passes.Adjoint(ctx, all, misfit); err != nil {
 			return nil, err
 		}
 		if g = all.ToHost(); n.violations(here, g) != nil {

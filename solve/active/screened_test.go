@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/linops/outofcore"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/internal/roomtest"
@@ -94,14 +95,75 @@ func TestScreenedPaths(t *testing.T) {
 	})
 }
 
+// Paths of groups, and with the logistic loss, are those of a matrix in memory.
+func TestScreenedGroupsAndLosses(t *testing.T) {
+	dev := array.NewHost()
+	const d, p, weights = 40, 300, 12
+	rng := rand.New(rand.NewPCG(12, 7))
+	x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+	y, classes, groups := solvetest.Gaussian(rng, d), make([]float64, d), make([][]int, p/3)
+	for i := range y {
+		y[i] += 2 * (x.At(i, 0) + x.At(i, 1) - x.At(i, 7))
+		if y[i] > 0 {
+			classes[i] = 1
+		}
+	}
+	for j := range p {
+		groups[j/3] = append(groups[j/3], j)
+	}
+	grouped := func(w float64) prox.Prox {
+		r, err := prox.NewGroupL2(dev, p, w, groups, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	l1 := func(w float64) prox.Prox { return prox.NewL1(w) }
+	free := func(w float64) prox.Prox {
+		return prox.NewSeparable(prox.Block{Prox: prox.NewL1(w), N: p - 1}, prox.Block{Prox: prox.NewSquaredL2(0), N: 1})
+	}
+	logistic, err := loss.Logistic(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		r    func(w float64) prox.Prox
+		l    loss.Loss
+		y    []float64
+		most float64
+	}{
+		{"groups", grouped, nil, y, 100}, {"logistic", l1, logistic, classes, 12},
+		{"logistic with a free column", free, logistic, classes, 12},
+		{"logistic, groups", grouped, logistic, classes, 20},
+	} {
+		whole := pathWith(t, dev, roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), c.l, c.y, c.r, c.most, weights)
+		a := store(x)
+		parts := pathWith(t, dev, a, c.l, c.y, c.r, c.most, weights)
+		for i := range whole {
+			roomtest.Near(t, c.name, parts[i], whole[i], 1e-6)
+		}
+		if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 5*weights {
+			t.Errorf("%s: %d passes for %d weights", c.name, passes, weights)
+		}
+	}
+}
+
 // pathOf are the estimates along a path, with room for 90 columns in memory.
 func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r func(w float64) prox.Prox, most float64,
 	weights int) [][]float64 {
 	t.Helper()
+	return pathWith(t, dev, a, nil, y, r, most, weights)
+}
+
+// pathWith is pathOf with a loss.
+func pathWith(t *testing.T, dev array.Device, a linops.Operator, l loss.Loss, y []float64, r func(w float64) prox.Prox,
+	most float64, weights int) [][]float64 {
+	t.Helper()
 	d, _ := a.Dims()
 	observed := roomtest.On(t, dev, y)
 	weight := func(i int) float64 { return most * math.Pow(0.03, float64(i+1)/float64(weights)) }
-	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: r(weight(0)), Device: dev},
+	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: l, R: r(weight(0)), Device: dev},
 		solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
 	var path solve.Path
 	defer path.Release()

@@ -40,12 +40,16 @@ type screening struct {
 	slope   float64 // c
 	served  int     // weights that the set has served
 	wanted  int     // the number of columns of the next set, where they are needed; 0 at first
+	// bound is that of ||A||^2 on the set where Newton steps on the loss have needed it; pulls is scratch.
+	bound *float64
+	pulls []float64
 }
 
-// verified is a solution whose conditions hold for all columns: its residual and its gradient.
+// verified is a solution whose conditions hold for all columns: b on the set, its residual, or the slope of
+// the loss l'(A b; y), and its gradient.
 type verified struct {
-	key  uint64
-	z, g []float64
+	key     uint64
+	b, z, g []float64
 }
 
 // sharedColumns are columns in memory, which the screening and points of solutions share.
@@ -107,12 +111,12 @@ func resumeScreening(path *engine.Path, family *engine.Family, y array.Batch) *s
 	return nil
 }
 
-// open begins at b = 0, whose gradient is -A* y. The set will hold the support of b0.
+// open begins at b = 0, whose gradient is -A* y with the squared loss. The set will hold the support of b0.
 func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*screening, error) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
 	w := &screening{family: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim),
-		slope: firstSlope, b: dev.Alloc(1, dim)}
+		slope: firstSlope, b: dev.Alloc(1, dim), pulls: make([]float64, dim)}
 	if b0.IsZero() {
 		dev.Fill(w.b, 0)
 	} else {
@@ -121,8 +125,9 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
 	defer z.Free()
 	defer g.Free()
-	dev.Lin(z, -1, y, 0, array.Batch{})
-	err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, g, z)
+	dev.Fill(z, 0)
+	engine.Slope(s.Task.Problem, z, y)
+	err := s.passes.Adjoint(ctx, g, z)
 	if err == nil {
 		w.g = g.ToHost()
 		err = dev.Err()
@@ -133,8 +138,9 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	}
 	// Weights as they are here, times a number at which b = 0.
 	most := 1.0
-	for j, v := range w.g {
-		if pull := here.pull(j, v); !math.IsInf(pull, 1) {
+	here.pulls(w.pulls, w.g)
+	for j, v := range w.pulls {
+		if pull := here.relative(j, v); !math.IsInf(pull, 1) {
 			most = max(most, pull)
 		}
 	}
@@ -175,14 +181,12 @@ func (w *screening) verified(key uint64) *verified {
 // expected reports whether, at these weights, no column outside of the set should violate its
 // condition.
 func (w *screening) expected(here separable) bool {
-	for j, g := range w.g {
+	here.pulls(w.pulls, w.g)
+	for j, pull := range w.pulls {
 		if w.in[j] || math.IsInf(here.w[j], 1) {
 			continue
 		}
-		if here.positive[j] {
-			g = min(g, 0)
-		}
-		if grown := math.Abs(g) + w.slope*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
+		if grown := pull + w.slope*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
 			return false
 		}
 	}
@@ -227,7 +231,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		gi := found.gradient(i)
 		must := w.violations(t.separable, gi)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, found.residual(i), gi})
+			w.ready = append(w.ready, &verified{t.key, gather(found.b[i].ToHost(), w.set), found.residual(i), gi})
 		}
 		w.g, w.at, w.must = gi, t.w, must
 		if failed = must != nil; failed {
@@ -289,7 +293,7 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 		}
 		w.columns.set.Coordinates(start, t.b[i])
 	}
-	if err := linops.StructureOf(s.Task.Problem.A).Passes.Adjoint(ctx, g, z); err != nil {
+	if err := s.passes.Adjoint(ctx, g, z); err != nil {
 		return nil, err
 	}
 	t.residuals = z.ToHost()
@@ -301,8 +305,9 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 // none.
 func (w *screening) violations(here separable, g []float64) []bool {
 	var must []bool
-	for j, v := range g {
-		if !w.in[j] && here.pull(j, v) > nearBoundary {
+	here.pulls(w.pulls, g)
+	for j, pull := range w.pulls {
+		if !w.in[j] && pull > here.w[j]*nearBoundary {
 			if must == nil {
 				must = make([]bool, len(g))
 			}
@@ -352,7 +357,7 @@ func release(steps []step) {
 // try solves on the columns in memory, sets z = A b - y, and returns b.
 func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.Prox, z array.Batch,
 	from engine.From) (array.Batch, error) {
-	on, solver, err := s.on(ctx, w, r)
+	on, solver, err := s.on(ctx, w, r, false)
 	if err != nil {
 		return array.Batch{}, err
 	}
@@ -364,7 +369,8 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	}
 	defer sol.Release()
 	dev := y.Device()
-	dev.Lin(z, 1, sol.MuHat, -1, y)
+	dev.Copy(z, sol.MuHat)
+	engine.Slope(s.Task.Problem, z, y)
 	_, dim := s.Task.Problem.A.Dims()
 	b := dev.Alloc(1, dim)
 	w.columns.set.Embed(b, sol.B)
@@ -374,9 +380,10 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 // choose puts the columns into memory that are the nearest to violating their conditions.
 func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here separable) error {
 	dev := y.Device()
-	a := linops.StructureOf(s.Task.Problem.A).Passes
+	a := s.passes
 	b := w.b.ToHost()
 	pulls, active := make([]float64, len(b)), 0
+	here.pulls(pulls, w.g)
 	for j, v := range b {
 		switch {
 		case v != 0:
@@ -384,7 +391,16 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		case w.must != nil && w.must[j]:
 			pulls[j] = math.MaxFloat64
 		default:
-			pulls[j] = here.pull(j, w.g[j])
+			pulls[j] = here.relative(j, pulls[j])
+		}
+	}
+	for _, list := range here.groups { // a group is in memory, or not
+		most := 0.0
+		for _, j := range list {
+			most = max(most, pulls[j])
+		}
+		for _, j := range list {
+			pulls[j] = most
 		}
 	}
 	must, needed := neededColumns(pulls, a.ColumnBytes)
@@ -398,20 +414,26 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	}
 	w.drop()
 	w.served = 0
-	w.set = fitting(pulls, restrict.Strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active,
-		w.wanted)), a.ColumnBytes, s.Task.Options.Columns)
+	w.set = here.closure(restrict.Strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active,
+		w.wanted)))
+	w.set, w.bound = here.whole(fitting(pulls, w.set, a.ColumnBytes, s.Task.Options.Columns)), nil
 	clear(w.in)
 	for _, j := range w.set {
 		w.in[j] = true
 	}
 	if len(w.set) == 0 {
-		w.set, w.in[0] = []int{0}, true // b = 0 is the solution: any set will do
+		w.set = here.closure([]int{0}) // b = 0 is the solution: any set will do
+		for _, j := range w.set {
+			w.in[j] = true
+		}
 	}
-	op, err := a.Columns(ctx, dev, w.set)
+	at := space.Coordinates(dev, len(b), w.set)
+	op, err := a.Columns(ctx, dev, at)
 	if err != nil {
+		at.Release()
 		return err
 	}
-	w.columns = &sharedColumns{Restricted: op, dev: dev, set: space.Coordinates(dev, len(b), w.set)}
+	w.columns = &sharedColumns{Restricted: op, dev: dev, set: at}
 	w.columns.use()
 	return s.restart(w, y)
 }

@@ -67,12 +67,22 @@ func LossScales(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	return NewScales(zero, norm2, o)
 }
 
-// scalesOf are those of a solve.
-func scalesOf(p Problem, y array.Batch, norm2 float64, o Options) Scales {
+// ScalesOf are those of a solve.
+func ScalesOf(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	if p.Loss == nil {
 		return NewScales(y, norm2, o)
 	}
 	return LossScales(p, y, norm2, o)
+}
+
+// BoundAt is the bound of the error of a fit, NaN where there is none, and the size with which it is to be compared. near is
+// a bound of the distance from -g to r's subdifferential at b. The fit's curvatures are not read.
+func BoundAt(ctx context.Context, p Problem, y array.Batch, f *Fit, s Scales, near float64) (bound, size float64) {
+	if p.Loss != nil {
+		return lossBound(ctx, p, y, f, s, near)
+	}
+	size = Norm(f.Slope)
+	return ErrorBound(ctx, p, f.B, f.Slope, f.G, s, size, Norm(f.B), near), size
 }
 
 // lossBound is ErrorBound for a loss that is not quadratic. With the duality gap at a dual point u

@@ -134,11 +134,15 @@ func Length(shape []int) int {
 	return n
 }
 
-// MaxAbs is the largest absolute value.
+// MaxAbs is the largest absolute value; NaN where there is one.
 func MaxAbs(x []float64) float64 {
 	m := 0.0
 	for _, v := range x {
-		m = max(m, math.Abs(v))
+		if v = math.Abs(v); !(v <= m) {
+			if m = v; v != v {
+				return v
+			}
+		}
 	}
 	return m
 }
