@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Lines is numbers against positive others on a logarithmic axis: positive ones on another, each with its own markers, or Paths,
-// such as the coefficients of a regression, on a linear axis.
+// Lines is numbers against positive others on a logarithmic axis: positive ones on another, each with its own markers,
+// or Paths, such as the coefficients of a regression, on a linear axis.
 type Lines struct {
 	Title string
 	// XLabel and YLabel name the axes with their units.
