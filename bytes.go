@@ -14,8 +14,8 @@ import (
 type MemoryError = array.MemoryError
 
 // EstimateBytes is about how much memory an estimate takes at most, with its data, by the sizes of these, of which only
-// headers are read: one to four times the measured peak (TestEstimateBytesBoundsTheMemory), and more where few columns
-// or a low rank are left at a small weight. A service admits by it; with [Compute].Memory a call that needs more ends
+// headers are read: one to four times the measured peak (TestEstimateBytesBoundsTheMemory), of specifications up to twelve
+// times, and more where few columns or a low rank are left at a small weight. A service admits by it; with [Compute].Memory a call that needs more ends
 // with a [MemoryError].
 func EstimateBytes(ctx context.Context, d Data, o Options) (int64, error) {
 	return call(ctx, func() (int64, error) {
@@ -25,7 +25,7 @@ func EstimateBytes(ctx context.Context, d Data, o Options) (int64, error) {
 		}
 		d.of(r)
 		s, err := r.Sizes(ctx)
-		return o.bytes(s), err
+		return o.bytes(s, r.Specification), err
 	}, nil)
 }
 
@@ -95,6 +95,34 @@ func grouped(s sides, o *Options) float64 {
 	return copies*s.m*s.n + min(27*s.s*s.s, 250e3+3*o.few()*s.s*s.s) + 40*s.d + 20e3
 }
 
+// ofSpec is the need of a specification by its kind, or of parts of one's own where it is nil: of fits with dense
+// matrices, which small images behind operators have, and large ones whose penalties have parts.
+func ofSpec(spec *problems.Spec) func(s sides, o *Options) float64 {
+	return func(s sides, o *Options) float64 {
+		need := dense(s, o) + 100*s.d + 100e3
+		switch d2 := s.d * s.d; {
+		case spec == nil || spec.Regression() || spec.Plain() && spec.Terms() == 0:
+			if s.m < s.n {
+				need += 25 * s.m * s.n
+			}
+		case spec.Terms() == 0:
+			need += 600*s.d + min(6*d2, 6e6)
+		case spec.Plain() && spec.Terms() == 1 && s.m == 0: // a sequence
+			need += 240 * s.d
+		case spec.Plain() && spec.Terms() == 1:
+			need += 800*s.d + min(25*d2, 5e6)
+		case s.d > mostDense:
+			need += 900*s.d + 16e6
+		default:
+			need += 900*s.d + min(120*d2, 60*d2+4e6)
+		}
+		return need
+	}
+}
+
+// mostDense is the size up to which the derivative of several terms is found by dense matrices.
+const mostDense = 2048
+
 // few is 1 where the weight leaves few columns, from a hundredth of its maximum on, and 4 where all may remain.
 func (o *Options) few() float64 {
 	if w, err := problems.ParseWeight(o.Lambda); o.Lambda != "" && (err != nil || !w.OfMax || w.Value < 0.01) {
@@ -104,14 +132,14 @@ func (o *Options) few() float64 {
 }
 
 // bytes is the estimate for data of these sizes.
-func (o *Options) bytes(s load.Sizes) int64 {
+func (o *Options) bytes(s load.Sizes, spec *problems.Spec) int64 {
 	of := sides{m: s.Rows, n: s.Columns, s: min(s.Rows, s.Columns), d: s.Signal}
 	if o.Problem == Completion && s.Entries > 0 {
 		of.d = s.Entries
 	}
 	need, known := needs[o.Problem]
-	if !known { // a specification, or parts of one's own: images, or a matrix
-		need = func(s sides, o *Options) float64 { return dense(s, o) + 100*s.d + 100e3 }
+	if !known {
+		need = ofSpec(spec)
 	}
 	work := need(of, o)
 	if o.Loss != "" && o.Loss != "squared" {

@@ -28,6 +28,10 @@ type Matrix struct {
 	Apply func(ctx context.Context, dst, v array.Batch, want Accuracy, left []float64) error
 	// Moments replaces Apply for forms of random signs where it is offered.
 	Moments Moments
+	// Control replaces the samples g_i (M g)_i of M's diagonal by others with the same mean and a smaller variance, such
+	// as those of M - N plus the diagonal of an N that is known (a control variate), for the signs g; nil for none. It
+	// is called from several goroutines at once.
+	Control func(g, samples []float64)
 }
 
 // Exactly is the matrix of an oracle whose images are M v.
@@ -142,7 +146,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 			return err
 		}
 		if r.leverages != nil && r.plan.Keeps {
-			r.leverages.random(first, v, images)
+			r.leverages.random(first, v, images, r.matrix.Control)
 		}
 		return r.dev.Err()
 	case Projected:
@@ -171,7 +175,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		r.o.Seen(first, v, mv)
 	}
 	if r.leverages != nil {
-		r.leverages.random(first, signs, mv)
+		r.leverages.random(first, signs, mv, r.matrix.Control)
 	}
 	return r.dev.Err()
 }

@@ -45,6 +45,9 @@ type Choice struct {
 	// Optimism is by how much the minimum understates, on average, because it was looked for
 	// ([risk.Comparison.Optimism]); NaN where it is not known.
 	Optimism risk.Optimism
+	// Regret is what the choice of the minimizer is likely to cost ([risk.Comparison.Regret]) where the noise is
+	// correlated; NaN elsewhere.
+	Regret risk.Regret
 	// Incomparable is the number of points whose value is defined and whose difference has no
 	// error: every one where the criterion has no such error, and those of SweepOptions.Known
 	// without a digest.
@@ -153,10 +156,8 @@ func (o *SweepOptions) checkFolds(d int) error {
 
 // choice compares all points with the minimizer.
 func (s *sweep) choice(best int) *Choice {
-	by := risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr}
-	if rho := s.o.Noise.Rho; rho != 0 {
-		by.Sigma2 *= risk.AR1(rho).Most() // a bound: differences of fits are smooth
-	}
+	by := risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr,
+		Noise: risk.AR1(s.o.Noise.Rho)}
 	c := &Choice{Criterion: s.o.Criterion, Minimizer: best, Chosen: best}
 	fits := make([]risk.Fit, len(s.values))
 	for i, v := range s.values {
@@ -179,7 +180,10 @@ func (s *sweep) choice(best int) *Choice {
 			c.Chosen = i
 		}
 	}
-	c.Optimism = by.Optimism(fits, best)
+	c.Optimism, c.Regret = by.Optimism(fits, best), risk.Regret{Mean: math.NaN(), Beyond: math.NaN()}
+	if by.Noise != 0 {
+		c.Regret = by.Regret(fits, best)
+	}
 	return c
 }
 

@@ -39,9 +39,11 @@ var (
 	EffectNames  = spec.EffectNames
 	ReadSpec     = spec.Read
 	ParseSpec    = spec.Parse
-	SpecExample  = spec.Example
-	SpecSummary  = spec.Summary
-	SpecHelp     = spec.Help
+
+	WrongCoordinate = spec.WrongCoordinate
+	SpecExample     = spec.Example
+	SpecSummary     = spec.Summary
+	SpecHelp        = spec.Help
 )
 
 // MostDifferences is how often differences are taken at most.

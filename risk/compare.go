@@ -17,6 +17,10 @@ type Digest struct {
 	// Divergence, StdErr, Truncation and Queries are those of the trace's estimate; Queries is 0
 	// where it is exact.
 	Divergence float64 `json:"divergence"`
+	// Trace is tr C D mu_hat where the noise has the covariance sigma2 C, and ByRho how far the error of an estimated
+	// correlation moves it; 0 for white noise.
+	Trace      float64 `json:"trace,omitempty"`
+	ByRho      float64 `json:"trace_by_rho,omitempty"`
 	StdErr     float64 `json:"stderr,omitempty"`
 	Truncation float64 `json:"truncation,omitempty"`
 	Queries    int     `json:"queries,omitempty"`
@@ -54,7 +58,12 @@ type Comparison struct {
 	// Sigma2 is the variance of the noise, 0 where it is not known, and RelStdErr its standard error
 	// over its value, 0 where it is exact.
 	Sigma2, RelStdErr float64
+	// Noise is the correlation of the noise of neighbours, 0 where it is white.
+	Noise AR1
 }
+
+// most bounds the variance of the noise in any direction. Differences of smooth fits are near it.
+func (c Comparison) most() float64 { return c.Sigma2 * c.Noise.Most() }
 
 // Difference is Value(a) - Value(b), with its error as an estimate of the difference of what the
 // criterion estimates.
@@ -131,13 +140,16 @@ func (c Comparison) ofSURE(a, b *Digest) float64 {
 	}
 	h := distance(a.Residual, b.Residual)
 	frobenius := distance(a.Images, b.Images) / math.Sqrt(float64(a.Probes))
-	s := c.Sigma2
+	s := c.most()
 	return floats.Norm([]float64{
 		2 * math.Sqrt(s) * h, 2 * s * frobenius,
 		2 * s * traceError(a, b),
-		2 * s * c.RelStdErr * (a.Divergence - b.Divergence),
+		2 * c.Sigma2 * c.RelStdErr * (a.optimism() - b.optimism()), 2 * c.Sigma2 * (a.ByRho - b.ByRho),
 	}, 2)
 }
+
+// optimism is that of [Terms].
+func (d *Digest) optimism() float64 { return cmp.Or(d.Trace, d.Divergence) }
 
 // alike reports whether both are known and of the same length.
 func alike(a, b *Packed) bool { return a != nil && b != nil && a.Len() == b.Len() }

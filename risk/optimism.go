@@ -46,37 +46,41 @@ const mostSpreads = 6
 // known sigma2.
 func (c Comparison) Optimism(fits []Fit, best int) Optimism {
 	none := Optimism{math.NaN(), math.NaN()}
-	unit := c.Criterion.Rule().unit(c.Sigma2)
-	if !(unit > 0) {
+	values, rows := c.near(fits, best, c.factors)
+	switch {
+	case values == nil:
 		return none
+	case len(values) < 2:
+		return Optimism{}
 	}
-	at := fits[best]
-	if at.Digest == nil {
-		return none
+	from, unit := fits[best].Residual.Len(), c.Criterion.Rule().unit(c.Sigma2)
+	all, allErr := simulate(values, covariance(rows, 0))
+	jumps, jumpsErr := simulate(values, covariance(rows, from))
+	return Optimism{(all + jumps) / 2 / unit, math.Hypot((all-jumps)/2, math.Hypot(allErr, jumpsErr)/2) / unit}
+}
+
+// near are the fits that have a chance of being the best one: their SURE less that of fits[best], and rows of a matrix F with F F* the covariance of Z. It is nil unless two fits are comparable.
+func (c Comparison) near(fits []Fit, best int, factors func(a, b *Digest) []float64) (values []float64,
+	rows [][]float64) {
+	unit, at := c.Criterion.Rule().unit(c.Sigma2), fits[best]
+	if !(unit > 0) || at.Digest == nil {
+		return nil, nil
 	}
 	compared := 0
-	var values []float64
-	var rows [][]float64 // the part of Z in h, then that in D h
 	for _, f := range fits {
 		if f.Digest == nil || math.IsNaN(f.Value) || math.IsNaN(c.ofSURE(f.Digest, at.Digest)) {
 			continue
 		}
 		compared++
-		value, row := (f.Value-at.Value)*unit, c.factors(f.Digest, at.Digest)
+		value, row := (f.Value-at.Value)*unit, factors(f.Digest, at.Digest)
 		if value <= mostSpreads*floats.Norm(row, 2) {
 			values, rows = append(values, value), append(rows, row)
 		}
 	}
-	switch {
-	case compared < 2:
-		return none
-	case len(values) < 2:
-		return Optimism{}
+	if compared < 2 {
+		return nil, nil
 	}
-	from := at.Residual.Len()
-	all, allErr := simulate(values, covariance(rows, 0))
-	jumps, jumpsErr := simulate(values, covariance(rows, from))
-	return Optimism{(all + jumps) / 2 / unit, math.Hypot((all-jumps)/2, math.Hypot(allErr, jumpsErr)/2) / unit}
+	return values, rows
 }
 
 // covariance is F F* for the matrix F of the rows without the columns before from.
@@ -94,9 +98,9 @@ func covariance(rows [][]float64, from int) *mat.SymDense {
 func (c Comparison) factors(a, b *Digest) []float64 {
 	row := make([]float64, 0, a.Residual.Len()+a.Images.Len())
 	for i := range a.Residual.Len() {
-		row = append(row, 2*math.Sqrt(c.Sigma2)*(a.Residual.At(i)-b.Residual.At(i)))
+		row = append(row, 2*math.Sqrt(c.most())*(a.Residual.At(i)-b.Residual.At(i)))
 	}
-	weight := 2 * c.Sigma2 / math.Sqrt(float64(a.Probes))
+	weight := 2 * c.most() / math.Sqrt(float64(a.Probes))
 	for i := range a.Images.Len() {
 		row = append(row, weight*(a.Images.At(i)-b.Images.At(i)))
 	}
@@ -106,9 +110,23 @@ func (c Comparison) factors(a, b *Digest) []float64 {
 // simulate is the mean of -Z at the minimum of values + Z, with its standard error, for normal Z of
 // this covariance.
 func simulate(values []float64, covariance *mat.SymDense) (mean, stdErr float64) {
+	squares := 0.0
+	known := each(values, covariance, func(_ int, z float64) {
+		mean -= z / optimismDraws
+		squares += z * z / optimismDraws
+	})
+	if !known {
+		return math.NaN(), math.NaN()
+	}
+	return mean, math.Sqrt(max(0, squares-mean*mean) / optimismDraws)
+}
+
+// each calls f with the place of the minimum of values + Z, and Z there, for draws of normal Z of this covariance. It
+// reports whether that could be factored.
+func each(values []float64, covariance *mat.SymDense, f func(least int, z float64)) bool {
 	var eigen mat.EigenSym
 	if !eigen.Factorize(covariance, true) {
-		return math.NaN(), math.NaN()
+		return false
 	}
 	n := len(values)
 	var root mat.Dense
@@ -121,19 +139,17 @@ func simulate(values []float64, covariance *mat.SymDense) (mean, stdErr float64)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	g := make([]float64, n)
-	squares := 0.0
 	for range optimismDraws {
 		for i := range g {
 			g[i] = rng.NormFloat64()
 		}
-		least, z := math.Inf(1), 0.0
+		at, least, z := 0, math.Inf(1), 0.0
 		for k, v := range values {
 			if sum := floats.Dot(root.RawRowView(k), g); v+sum < least {
-				least, z = v+sum, sum
+				at, least, z = k, v+sum, sum
 			}
 		}
-		mean -= z / optimismDraws
-		squares += z * z / optimismDraws
+		f(at, z)
 	}
-	return mean, math.Sqrt(max(0, squares-mean*mean) / optimismDraws)
+	return true
 }

@@ -177,6 +177,9 @@ func (j *Job) digest(r Risk) *risk.Digest {
 		return nil
 	}
 	d := &risk.Digest{D: r.D, Divergence: r.Trace.Trace, StdErr: r.Trace.StdErr, Truncation: r.Trace.Truncation}
+	if c := r.Correlated; c != nil {
+		d.Trace, d.ByRho = c.Trace, c.ByRho
+	}
 	pack := func(x []float64) *risk.Packed {
 		p := risk.Pack(x)
 		return &p

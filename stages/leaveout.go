@@ -123,7 +123,7 @@ func (j *Job) probeEarly(ctx context.Context) error {
 // says so and these serve.
 func (j *Job) matrix() hutch.Matrix {
 	l, closed := j.solution.Linearization, j.solution.Linearization.Closed()
-	return hutch.Matrix{Moments: j.moments, Apply: func(ctx context.Context, dst, v array.Batch, want hutch.Accuracy,
+	return hutch.Matrix{Moments: j.moments, Control: closed.Control, Apply: func(ctx context.Context, dst, v array.Batch, want hutch.Accuracy,
 		left []float64) error {
 		if j.early && closed.Images(dst, v) {
 			clear(left)

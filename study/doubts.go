@@ -3,6 +3,7 @@ package study
 import (
 	"math"
 
+	"surepipe/risk"
 	"surepipe/risk/warning"
 )
 
@@ -102,6 +103,11 @@ func (r *Swept) Doubts() (all Notes) {
 		}
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
+	}
+	if s.Regret != nil && *s.Regret > risk.Tolerable {
+		all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% "+
+			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
+			100**s.RegretBeyond, 100*risk.Tolerable)
 	}
 	r.rowsInGroups(&all)
 	all = append(all, AuditNotes(s.Audits)...)

@@ -52,7 +52,7 @@ func TestFactorsAndBoundsAreThoseOfGlmnet(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"--problem lasso --lower wt=1":            `array "lower" holds 1 at [4], expected numbers of at most 0`,
+		"--problem lasso --lower wt=1":            "--lower gives 1 to wt, expected numbers of at most 0",
 		"--problem lasso --factors weight=0":      `--factors: no column of X has the name or pattern "weight"`,
 		"--problem lasso --factors wt=heavy":      `--factors: found "wt=heavy", expected NAME=NUMBER`,
 		"--problem group-lasso --lower 0":         "the penalty is not a sum over single coefficients",

@@ -84,6 +84,9 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
   alike           the indices of points that cannot be told from the minimizer
   optimism, optimism_stderr, optimism_leaves_out
                   how much too small the minimum is on average, because it was looked for
+  regret, regret_beyond_tenth
+                  with --noise: how much the squared error at the minimizer is on average
+                  above the best weight's, over it, and how often by more than a tenth
   audit           a list: error and error_stderr of fits without some observations at the
                   chosen point, criterion_says of the same, and by how many bars they differ
   least_loss      the least loss on the grid and its weights, where mu is known

@@ -26,6 +26,7 @@ import (
 	"github.com/creachadair/jrpc2"
 	"github.com/creachadair/jrpc2/channel"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/worker"
 	"surepipe/internal/dataio"
 )
@@ -457,10 +458,12 @@ func TestWorkerEndsWithItsClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		client *exec.Cmd
 		dies   bool
+		killed bool // the worker itself
 	}{
-		"its pipe ends": {exec.Command(self, "worker", "--directory", directory), false},
+		"its pipe ends": {exec.Command(self, "worker", "--directory", directory), false, false},
+		"it is killed":  {exec.Command(self, "worker", "--directory", directory), false, true},
 		"killed, its pipe stays open": {exec.Command("/bin/sh", "-c",
-			`{ cat "$2"; exec sleep 60; } | "$0" worker --directory "$1" & wait`, self, directory, request), true},
+			`{ cat "$2"; exec sleep 60; } | "$0" worker --directory "$1" & wait`, self, directory, request), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.client.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -488,12 +491,25 @@ func TestWorkerEndsWithItsClient(t *testing.T) {
 				}
 			}
 			wait("the start", 1) // y is there for the client, which does not answer
-			if c.dies {
+			next := func() {     // a worker that starts
+				err := worker.Serve(t.Context(), worker.Options{In: strings.NewReader(""), Out: io.Discard,
+					Directory: directory, Request: workerRequest})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			next()
+			wait("the start of another", 1)
+			if c.dies || c.killed {
 				c.client.Process.Kill()
 			}
 			stdin.Close()
-			if err := c.client.Wait(); !c.dies && err != nil {
+			if err := c.client.Wait(); !c.dies && !c.killed && err != nil {
 				t.Errorf("the worker ends with %v", err)
+			}
+			if c.killed {
+				wait("the kill", 1)
+				next()
 			}
 			wait("the end", 0)
 		})
@@ -601,10 +617,88 @@ func FuzzWorker(f *testing.F) {
 	})
 }
 
-// BenchmarkWorkerRequest times the smallest request, for what the protocol costs.
+// BenchmarkWorkerRequest times the smallest request, for what the protocol costs, and a small fit, beside the same in Go.
 func BenchmarkWorkerRequest(b *testing.B) {
 	c, _ := dial(b, nil)
-	for b.Loop() {
-		ask(b, c, "close", params{})
+	b.Run("empty", func(b *testing.B) {
+		for b.Loop() {
+			ask(b, c, "close", params{})
+		}
+	})
+	e := openDiabetes(b, c, params{"lambda": "0.1max"})
+	b.Run("fit", func(b *testing.B) {
+		for b.Loop() {
+			ask(b, c, "fit", params{"estimator": e})
+		}
+	})
+	direct, err := surepipe.Open(b.Context(), surepipe.File("../../testdata/diabetes.npz"),
+		surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.1max"})
+	if err != nil {
+		b.Fatal(err)
 	}
+	defer direct.Close()
+	b.Run("fit in Go", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := direct.Fit(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkWorkerOfAGigabyte compares the processor time of a sweep with an X of 1 GB in a mapped .npy file with that of
+// the command.
+func BenchmarkWorkerOfAGigabyte(b *testing.B) {
+	const d, p = 25000, 5000
+	dir, rng := b.TempDir(), rand.New(rand.NewPCG(1, 1))
+	x, y := floats("X", make([]float64, d*p), d, p), floats("y", make([]float64, d), d)
+	for i := range y.Data {
+		y.Data[i] = rng.NormFloat64()
+		for j := range p {
+			x.Data[i*p+j] = rng.Float64() - 0.5
+		}
+		y.Data[i] += x.Data[i*p] + x.Data[i*p+1]
+	}
+	xs, ys := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
+	if err := errors.Join(dataio.WriteNPY(xs, x), dataio.WriteNPY(ys, y)); err != nil {
+		b.Fatal(err)
+	}
+	x.Data = nil
+	const grid = "0.3max:max:6"
+	times := map[string]float64{}
+	timed := func(name string, f func()) {
+		begin := processorTime()
+		f()
+		if t := processorTime() - begin; times[name] == 0 || t < times[name] {
+			times[name] = t
+		}
+	}
+	for b.Loop() {
+		for range 2 {
+			timed("command", func() {
+				args := []string{"sweep", "--problem", "lasso", "--X", xs, "--y", ys, "--storage", "mapped", "--lambda",
+					grid, "--json"}
+				if status, _, stderr := command(b, args...); status != exitDone {
+					b.Fatal(stderr)
+				}
+			})
+			timed("worker", func() {
+				c, _ := dial(b, nil)
+				e := ask(b, c, "open", params{"options": params{"problem": "lasso", "storage": "mapped"},
+					"arrays": params{"X": params{"npy": xs}, "y": params{"npy": ys}}})
+				ask(b, c, "sweep", params{"estimator": e["estimator"], "lambda": grid})
+			})
+		}
+	}
+	b.ReportMetric(times["command"], "command-s")
+	b.ReportMetric(100*(times["worker"]/times["command"]-1), "overhead-%")
+}
+
+// processorTime is that of this process, in seconds.
+func processorTime() float64 {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return math.NaN()
+	}
+	return float64(r.Utime.Nano()+r.Stime.Nano()) * 1e-9
 }

@@ -200,22 +200,28 @@ type Coordinates struct {
 
 // Check rejects factors and bounds that do not fit p coefficients.
 func (c Coordinates) Check(p int) error {
-	for _, l := range []struct {
-		name, expected string
-		list           []float64
-		bad            func(v float64) bool
-	}{
-		{"factors", "finite numbers of at least 0", c.Factors,
-			func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }},
-		{"lower", "numbers of at most 0", c.Lower, func(v float64) bool { return !(v <= 0) }},
-		{"upper", "numbers of at least 0", c.Upper, func(v float64) bool { return !(v >= 0) }},
-	} {
-		if l.list != nil && len(l.list) != p {
-			return fmt.Errorf("array %q has %d values, expected %d, one for each coefficient", l.name, len(l.list), p)
+	for i, list := range [][]float64{c.Factors, c.Lower, c.Upper} {
+		name := []string{"factors", "lower", "upper"}[i]
+		if list != nil && len(list) != p {
+			return fmt.Errorf("array %q has %d values, expected %d, one for each coefficient", name, len(list), p)
 		}
-		if j := slices.IndexFunc(l.list, l.bad); j >= 0 {
-			return fmt.Errorf("array %q holds %g at [%d], expected %s", l.name, l.list[j], j, l.expected)
+		if j, expected := WrongCoordinate(name, list); j >= 0 {
+			return fmt.Errorf("array %q holds %g at [%d], expected %s", name, list[j], j, expected)
 		}
 	}
 	return nil
+}
+
+// WrongCoordinate is the first of the factors, lower or upper bounds that is none, -1 if all are, and what is expected.
+func WrongCoordinate(name string, list []float64) (at int, expected string) {
+	bad := func(v float64) bool { return !(v >= 0) }
+	switch name {
+	case "factors":
+		expected, bad = "finite numbers of at least 0", func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
+	case "lower":
+		expected, bad = "numbers of at most 0", func(v float64) bool { return !(v <= 0) }
+	default:
+		expected = "numbers of at least 0"
+	}
+	return slices.IndexFunc(list, bad), expected
 }

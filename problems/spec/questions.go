@@ -62,6 +62,12 @@ func (s *Spec) CheckUses(weights Weights) error {
 // Regression reports whether the operator is a matrix of the data.
 func (s *Spec) Regression() bool { return s.operator.matrix != nil }
 
+// Plain reports whether the operator is the identity.
+func (s *Spec) Plain() bool { return s.operator.name == "identity" }
+
+// Terms is how many terms the penalty has behind operators, 0 where it is of b itself.
+func (s *Spec) Terms() int { return len(s.terms) }
+
 // Design is the matrix of the operator, where A is a matrix that has been read; the zero Matrix elsewhere.
 func (s *Spec) Design() Matrix {
 	if s.operator.matrix == nil || s.synthesis != nil || s.loaded[s.operator.matrix] == nil {

@@ -4,15 +4,14 @@ state <- new.env(parent = emptyenv())
 
 worker <- function() {
   if (is.null(state$process) || !identical(state$pid, Sys.getpid()) || !state$process$is_alive()) {
-    shared <- "/dev/shm"
-    state$folder <- tempfile("surepipe-", if (file.access(shared, 2) == 0) shared else tempdir())
-    dir.create(state$folder, mode = "0700")
+    shared <- if (file.access("/dev/shm", 2) == 0) "/dev/shm" else tempdir()
     reg.finalizer(state, function(e) surepipe_stop(), onexit = TRUE)
-    state$process <- processx::process$new(surepipe_binary(), c("worker", "--directory", state$folder),
+    state$process <- processx::process$new(surepipe_binary(), c("worker", "--directory", shared),
                                            stdin = "|", stdout = "|", stderr = NULL, cleanup = TRUE)
     state$pid <- Sys.getpid()
     state$buffer <- raw()
     state$last <- 0
+    state$folder <- call_worker("info")$folder # which ends with the worker
   }
   state
 }
@@ -22,7 +21,7 @@ surepipe_stop <- function() {
     close(state$process$get_input_connection())
     state$process$wait(timeout = 3000)
     state$process$kill()
-    unlink(state$folder, recursive = TRUE)
+    unlink(state$folder, recursive = TRUE) # where R has killed it before its end
   }
   state$process <- NULL
   invisible()

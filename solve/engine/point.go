@@ -105,6 +105,8 @@ type Tangent struct {
 	// nil for others. Bases are the factors that the space refers to then.
 	Arrow Arrow
 	Bases [2]array.Batch
+	// Control improves the probes' samples of the diagonal of D mu_hat ([hutch.Matrix]); nil where nothing is known.
+	Control func(signs, samples []float64)
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places

@@ -81,28 +81,19 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 // wanted.
 func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, shape array.Shape, lambda float64,
 	u, f, v, misfit []float64, gap float64, wanted bool) (*engine.Tangent, error) {
-	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), Lambda: lambda, Weights: picked.Weights,
-		RowEffects: picked.RowEffects, ColEffects: picked.ColEffects, Misfit: misfit}
+	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), RowEffects: picked.RowEffects,
+		ColEffects: picked.ColEffects}
 	if c.Order() > limits.Arrow {
 		return nil, nil
 	}
-	for e, place := range picked.Places {
-		c.Row, c.Col = append(c.Row, int32(place/shape.Cols)), append(c.Col, int32(place%shape.Cols))
-		if picked.Weights != nil {
-			misfit[e] /= math.Sqrt(picked.Weights[e])
-		}
+	c = completion(picked, shape, lambda, u, f, v)
+	c.Misfit = misfit
+	for e := range picked.Weights {
+		misfit[e] /= math.Sqrt(picked.Weights[e])
 	}
 	if !wanted && c.Flops() > probesFlops(len(misfit), shape, len(f)) {
 		return nil, nil
 	}
-	scaled := func(x []float64) []float64 {
-		out := make([]float64, len(x))
-		for i, v := range x {
-			out[i] = v * math.Sqrt(f[i%len(f)])
-		}
-		return out
-	}
-	c.L, c.R = scaled(u), scaled(v)
 	made, err := arrow.New(ctx, c)
 	if errors.Is(err, arrow.ErrSingular) {
 		return nil, nil
@@ -115,6 +106,41 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 		Space:  space.Tangent(shape, len(f), bases[0], bases[1]),
 		Margin: func(array.Batch) float64 { return gap },
 	}}, dev.Err()
+}
+
+// completion is that at U diag(f) V*, without the misfit.
+func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, v []float64) arrow.Completion {
+	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), Lambda: lambda, Weights: picked.Weights,
+		RowEffects: picked.RowEffects, ColEffects: picked.ColEffects}
+	for _, place := range picked.Places {
+		c.Row, c.Col = append(c.Row, int32(place/shape.Cols)), append(c.Col, int32(place%shape.Cols))
+	}
+	scaled := func(x []float64) []float64 {
+		out := make([]float64, len(x))
+		for i, v := range x {
+			out[i] = v * math.Sqrt(f[i%len(f)])
+		}
+		return out
+	}
+	c.L, c.R = scaled(u), scaled(v)
+	return c
+}
+
+// local is the control variate of the probes for the diagonal, where that is wanted; else nil.
+func (w *matrices) local(all subspace.Triplets, r int) func(signs, samples []float64) {
+	picked := w.a.Picked(w.shape)
+	if !w.o.Diagonal || picked == nil {
+		return nil
+	}
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	l := arrow.NewLocal(completion(picked, w.shape, w.lambda, all.U.Cols(0, r).ToHost(), f, all.V.Cols(0, r).ToHost()))
+	if l == nil {
+		return nil
+	}
+	return l.Control
 }
 
 // arrowTangent is the tangent space at the first r triplets, z being A b - y.

@@ -176,14 +176,18 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 		return t, err
 	}
 	if w.reduces(r) {
-		return w.reducedTangent(ctx, all, r, margin)
+		t, err := w.reducedTangent(ctx, all, r, margin)
+		if t != nil {
+			t.Control = w.local(all, r)
+		}
+		return t, err
 	}
 	curved, err := w.curvature(all, r)
 	if err != nil {
 		return nil, err
 	}
 	model := curved.Model(margin)
-	t, done := &engine.Tangent{Model: model}, false
+	t, done := &engine.Tangent{Model: model, Control: w.local(all, r)}, false
 	defer func() {
 		if !done { // also where A panics
 			t.Release()

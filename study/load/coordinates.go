@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/problems"
 	"surepipe/study"
 )
 
@@ -69,6 +70,10 @@ func (f *Source) coordinates(data *Contents) (err error) {
 		}
 		if *o.to, err = data.each(o.list, o.missing); err != nil {
 			return study.Errorf("--%s: %w", o.option, err)
+		}
+		if j, expected := problems.WrongCoordinate(o.option, *o.to); j >= 0 {
+			names, _ := data.columns()
+			return study.Errorf("--%s gives %g to %s, expected %s", o.option, (*o.to)[j], names[j], expected)
 		}
 	}
 	if f.ColumnGroups != "" {

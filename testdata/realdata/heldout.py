@@ -10,7 +10,8 @@ that it chooses, beside the error on what was held out.
 Tables lose 30% of their rows, matrices 30% of their entries, series 20% of their values, one at a time
 or in runs, grouped tables 30% of their groups. With z = (printed - held out) / bar, where the bar is that
 of the criterion and that of the held-out mean together, a number is wrong beyond 4 bars, and right up to
-3, unless the splits agree on a factor beyond 3/4 or 4/3 (its mean logarithm, by two of its bars). A number is marked if its result has a warning about the criterion, or exit status 3. The
+3, unless the splits agree on a factor beyond 3/4 or 4/3 (its mean logarithm, by two of its bars), or the held-out
+mean is not known to a third, so that its own three bars reach 0 and every number is within them. A number is marked if its result has a warning about the criterion, or exit status 3. The
 tables are written between markers with the names of --write's document; --lines keeps every number, and a
 run that was stopped goes on from them. What the data are is in sources.py.
 """
@@ -204,6 +205,8 @@ def judged(all_lines):
     f = f.sort_values("kind", key=lambda k: k.map(list(KINDS).index), kind="stable").reset_index(drop=True)
     f["marked"] = [bool(set(m) & (MARKS | {"status-3"}) - ({"correlated"} if k == "series" else set()))
                    for m, k in zip(f.marks, f.kind)]
+    # A held-out mean whose three bars reach 0 cannot tell that a number is right.
+    f["told"] = (f.family != "squared") | (3 * f.held_out_bar < f.held_out)
     # A factor that all splits agree about is wrong also where single splits cannot tell.
     squared = f[f.family == "squared"]
     logs = np.log(squared.value / squared.held_out).groupby([squared.kind, squared.data, squared.criterion])
@@ -221,7 +224,7 @@ def calibration(f):
     rows = []
     for (kind, criterion), g in f.groupby(["kind", "criterion"], sort=False):
         z = g.z.abs()
-        right, wrong = g[(z <= 3) & ~g.off], g[z > 4]
+        right, wrong = g[(z <= 3) & ~g.off & g.told], g[z > 4]
         rows.append([f"{kind}: {KINDS[kind][0]}", criterion, f"{g.data.nunique()}, {len(g)}",
                      f"{np.exp(np.median(np.log(g.value / g.held_out))):.2f}" if (g.value > 0).all() and
                      (g.held_out > 0).all() else "",

@@ -214,3 +214,49 @@ func compare(t *testing.T, name string, c arrow.Completion) {
 		t.Errorf("%s: leverages off by %g, images by %g", name, off, wrong)
 	}
 }
+
+// What is known of rows and columns apart takes most of what is off the diagonal, by which the samples of probes miss
+// it, and leaves their mean as it is.
+func TestLocalLeveragesAreAControlVariate(t *testing.T) {
+	for _, of := range []struct{ rows, cols, weighted bool }{{rows: true, cols: true}, {cols: true, weighted: true}} {
+		c := solution(t, 26, 22, 2, 0.7, 6, of.rows, of.cols, of.weighted)
+		whole, local, d := dense(c), arrow.NewLocal(c), len(c.Row)
+		if of.rows || of.cols { // D without the effects' own part, as probes see it
+			none := c
+			none.L, none.R, none.K, none.Lambda = nil, nil, 0, 1
+			whole.Sub(whole, dense(none))
+		}
+		var plain, controlled, off float64
+		rng := rand.New(rand.NewPCG(5, 6))
+		const probes = 100
+		mean := make([]float64, d)
+		for range probes {
+			w := make([]float64, d)
+			for e := range w {
+				w[e] = float64(1 - 2*rng.IntN(2))
+			}
+			var x mat.VecDense
+			x.MulVec(whole, mat.NewVecDense(d, w))
+			samples := make([]float64, d)
+			for e := range samples {
+				samples[e] = w[e] * x.AtVec(e)
+				plain += (samples[e] - whole.At(e, e)) * (samples[e] - whole.At(e, e))
+			}
+			local.Control(w, samples)
+			for e, v := range samples {
+				controlled += (v - whole.At(e, e)) * (v - whole.At(e, e))
+				mean[e] += (v - whole.At(e, e)) / probes
+			}
+		}
+		for _, v := range mean {
+			off += v * v
+		}
+		t.Logf("%+v: rank %d, trace %.1f of %d: variance down %.2f times", of, c.K, mat.Trace(whole), d, plain/controlled)
+		if plain < 2*controlled {
+			t.Errorf("%+v: the variance is down from %g to %g", of, plain, controlled)
+		}
+		if limit := controlled / probes / probes; off > 1.2*limit {
+			t.Errorf("%+v: the mean is off by %g, expected %g", of, off, limit)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,6 +58,7 @@ type worker struct {
 	estimators map[string]*surepipe.Estimator
 	fits       map[string]*surepipe.Model
 	folder     string
+	held       *os.File // that folder, locked while the worker lives
 	ended      bool
 }
 
@@ -70,6 +72,7 @@ func Serve(ctx context.Context, o Options) error {
 	defer runtime.KeepAlive(ballast)
 	w := &worker{Options: o, slots: semaphore.NewWeighted(atOnce), taken: semaphore.NewWeighted(mostTaken),
 		estimators: map[string]*surepipe.Estimator{}, fits: map[string]*surepipe.Model{}}
+	w.tidy()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// What is read goes through a pipe, because a read of standard input cannot be ended.
@@ -110,7 +113,40 @@ func (w *worker) release() {
 	clear(w.estimators)
 	if w.folder != "" {
 		os.RemoveAll(w.folder)
+		w.held.Close()
 	}
+}
+
+// prefix begins the names of the directories of workers.
+const prefix = "surepipe-worker-"
+
+// tidy removes the directories of workers that were killed, which nobody has locked. Where the second lock does not
+// fail there are no locks, and nothing is known.
+func (w *worker) tidy() {
+	left, _ := filepath.Glob(filepath.Join(cmp.Or(w.Directory, os.TempDir()), prefix+"*"))
+	for _, folder := range left {
+		held, err := lock(folder)
+		if err != nil {
+			continue
+		}
+		if second, err := lock(folder); err != nil {
+			os.RemoveAll(folder)
+		} else {
+			second.Close()
+		}
+		held.Close()
+	}
+}
+
+// lock locks a directory until it is closed, or this process ends.
+func lock(folder string) (*os.File, error) {
+	held, err := os.Open(folder)
+	if err == nil {
+		if err = study.Lock(held); err != nil {
+			held.Close()
+		}
+	}
+	return held, err
 }
 
 // errEnded refuses what comes after the end.
@@ -131,11 +167,18 @@ func (w *worker) folderHeld() (string, error) {
 		return "", errEnded
 	}
 	if w.folder == "" {
-		folder, err := os.MkdirTemp(w.Directory, "surepipe-")
+		folder, err := os.MkdirTemp(w.Directory, prefix)
 		if err != nil {
 			return "", err
 		}
-		w.folder = folder
+		held, err := lock(folder)
+		if err == nil {
+			_, err = os.Stat(folder)
+		}
+		if err != nil { // a worker that starts at this moment takes it for one that is left
+			return w.folderHeld()
+		}
+		w.folder, w.held = folder, held
 	}
 	return w.folder, nil
 }
