@@ -154,15 +154,30 @@ func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		func() *Model { return p.model(s, u, t) }, u, s, c), nil
 }
 
+// products are <a_g, b_g> of one vector each, on the host.
+func (p planeGroups) products(a, b []float64) []float64 {
+	sums := make([]float64, p.groups())
+	for k := range p.count {
+		x, y := a[k*p.n:][:p.n], b[k*p.n:][:p.n]
+		if p.width == 1 {
+			for i, v := range x {
+				sums[i] += v * y[i]
+			}
+			continue
+		}
+		for g := range sums {
+			for c := g * p.width; c < (g+1)*p.width; c++ {
+				sums[g] += x[c] * y[c]
+			}
+		}
+	}
+	return sums
+}
+
 // norms are ||b_g||, on the host.
 func (p *jointL2) norms(b array.Batch) []float64 {
 	x := vector.OnHost(b)
-	norms := make([]float64, p.groups())
-	for k := range p.count {
-		for i, v := range x[k*p.n:][:p.n] {
-			norms[i/p.width] += v * v
-		}
-	}
+	norms := p.products(x, x)
 	for g, v := range norms {
 		norms[g] = math.Sqrt(v)
 	}
@@ -194,15 +209,9 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 		return p.gapOnDevice(b, g, t)
 	}
 	sum := 0.0
-	x, h := vector.OnHost(b), vector.OnHost(g)
-	var group []int
+	along := p.products(vector.OnHost(b), vector.OnHost(g))
 	for i, norm := range p.norms(b) {
-		along := 0.0
-		group = p.members(group, i)
-		for _, j := range group {
-			along += x[j] * h[j]
-		}
-		sum += vector.Surplus(vector.Times(p.lambda, norm), t*along)
+		sum += vector.Surplus(vector.Times(p.lambda, norm), t*along[i])
 	}
 	return sum
 }

@@ -39,7 +39,8 @@ const (
 
 // Options say how a series is denoised. The zero value is the default.
 type Options struct {
-	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches, 1 where it is 0.
+	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: where it is 0,
+	// 2, or 1 along a side of less than 4.
 	Patch, Stride Extent
 	// Shrinkage is the name of one of [Shrinkages].
 	Shrinkage string
@@ -48,6 +49,9 @@ type Options struct {
 	Average    Average
 	// Mask says which voxels are denoised, slice by slice; nil is all. The others are returned as they are.
 	Mask []bool
+	// Keep is a design of p columns, N x p and row-major. What it explains of a voxel's course is kept as it is, and
+	// the rest is denoised: a regression on the design has the same coefficients before and after.
+	Keep []float64
 }
 
 // Slice is a denoised slice. Clean is as [Source] has it; the others have a value a voxel, NaN outside of the mask.
@@ -95,10 +99,19 @@ var multiples = func() (m []float64) {
 // Denoise removes noise of the standard deviation sigma, a value a voxel, slice by slice. It calls emit with every
 // slice, in order. At most patch + 1 slices are in memory. It ends soon after ctx does, with its cause.
 func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit func(Slice) error) (Summary, error) {
+	var k *kept
+	if o.Keep != nil {
+		var err error
+		if k, err = keep(from, o.Keep); err != nil {
+			return Summary{}, err
+		}
+		from = k
+	}
 	d, err := o.prepare(from, sigma)
 	if err != nil {
 		return Summary{}, err
 	}
+	d.kept = k
 	if o.Thresholds == BySeriesSURE {
 		if err := d.chooseMultiple(ctx); err != nil {
 			return Summary{}, err
@@ -118,7 +131,11 @@ func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit 
 			end = d.zs[k+1]
 		}
 		for ; next < end; next++ {
-			if err := emit(d.finish(next)); err != nil {
+			s, err := d.finish(next)
+			if err != nil {
+				return Summary{}, err
+			}
+			if err := emit(s); err != nil {
 				return Summary{}, err
 			}
 		}
@@ -136,6 +153,7 @@ type denoiser struct {
 	shrink   Shrinkage
 	sigma    []float64
 	multiple float64
+	kept     *kept
 	zs       []int
 	sums     map[int]*sums
 	total    Summary
@@ -160,7 +178,7 @@ func (o Options) prepare(from Source, sigma []float64) (*denoiser, error) {
 	}
 	for axis := range o.Stride {
 		if o.Stride[axis] == 0 {
-			o.Stride[axis] = 1
+			o.Stride[axis] = max(1, min(2, o.Patch[axis]/2))
 		}
 		if o.Stride[axis] < 1 || o.Stride[axis] > o.Patch[axis] {
 			return nil, fmt.Errorf("series: a stride of %d along an axis with patches of %d voxels, expected 1 to %d",
@@ -236,7 +254,7 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 				if !p.gather(&d.window, x, rows[i], z, d.o.Patch, d.sigma) {
 					continue
 				}
-				if err := p.decompose(true); err != nil {
+				if err := p.decompose(true, d.edge(p)); err != nil {
 					return err
 				}
 				if err := f(p, rows[i]); err != nil {
@@ -250,6 +268,15 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 		}
 	}
 	return nil
+}
+
+// edge is the threshold below which all values are mapped to 0, in the unit of a patch; 0 where the values matter even
+// so.
+func (d *denoiser) edge(p *work) float64 {
+	if d.o.Thresholds != ByEdge {
+		return 0
+	}
+	return d.shrink.Edge(p.beta()) * p.unit()
 }
 
 // choose sets f of a patch's singular values, and returns the multiple of the edge and the rank.

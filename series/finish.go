@@ -4,7 +4,7 @@ import "math"
 
 // finish divides the sums of slice z by their weights, and adds what they say to the summary. The slice's values are
 // in the window still.
-func (d *denoiser) finish(z int) Slice {
+func (d *denoiser) finish(z int) (Slice, error) {
 	s, y := d.sums[z], d.slices[z]
 	delete(d.sums, z)
 	area, course := d.shape.area(), d.shape.course()
@@ -31,7 +31,15 @@ func (d *denoiser) finish(z int) Slice {
 		d.count(out, i, s.choice[i]/weight, sigma, residual)
 	}
 	d.correlate(out, y)
-	return out
+	if d.kept == nil {
+		return out, nil
+	}
+	df, risk, err := d.kept.restore(&out, d.sigma[z*area:][:area])
+	d.total.DF += df
+	d.total.SURE += risk
+	d.total.Variance += risk
+	d.total.Values += int(df)
+	return out, err
 }
 
 // count adds a voxel to the summary.

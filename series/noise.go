@@ -76,7 +76,7 @@ func EstimateNoise(ctx context.Context, from Source, patch Extent, mask []bool) 
 				if !p.gather(w, x, ys[i], z, patch, nil) || len(p.at)*2 < patch.voxels() {
 					continue
 				}
-				if err := p.decompose(false); err != nil {
+				if err := p.decompose(false, 0); err != nil {
 					return err
 				}
 				if v, _ := p.marchenkoPastur(); v > 0 {

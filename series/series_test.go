@@ -120,7 +120,7 @@ func TestDegreesOfFreedomOfAPatchSumUpToItsTrace(t *testing.T) {
 				if !w.gather(win, 0, 0, 0, shape.Image, nil) {
 					t.Fatal("no patch")
 				}
-				if err := w.decompose(true); err != nil {
+				if err := w.decompose(true, 0); err != nil {
 					t.Fatal(err)
 				}
 				w.shrink(h, h.Edge(w.beta()))
@@ -247,6 +247,91 @@ func TestVoxelsOutsideOfTheMaskDoNotCount(t *testing.T) {
 	_, err := Denoise(context.Background(), Memory{shape, y}, sd, Options{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "(5, 0, 0)") {
 		t.Errorf("a NaN without a mask: %v", err)
+	}
+}
+
+func TestADesignIsKept(t *testing.T) {
+	for _, complexValues := range []bool{false, true} {
+		shape := Shape{Extent{6, 5, 3}, 9, complexValues}
+		_, y, sd := simulate(shape, 1, 4)
+		design := []float64{}
+		for k := range 9 {
+			design = append(design, 1, math.Sin(float64(k)))
+		}
+		mask := make([]bool, len(sd))
+		for i := range mask {
+			mask[i] = i%6 != 5
+		}
+		o := Options{Patch: Extent{3, 3, 2}, Mask: mask, Keep: design, Shrinkage: "soft"}
+		s, all := run(t, shape, y, sd, o)
+		x, parts, course := clean(all), shape.Parts(), shape.course()
+		for i := range sd {
+			for part := range parts {
+				for column := range 2 {
+					sum, scale := 0.0, 0.0
+					for k := range 9 {
+						sum += design[2*k+column] * (x[i*course+k*parts+part] - y[i*course+k*parts+part])
+						scale += math.Abs(y[i*course+k*parts+part])
+					}
+					if math.Abs(sum) > 1e-12*scale {
+						t.Fatalf("complex %v, voxel %d: column %d of the design has changed by %g", complexValues, i, column, sum)
+					}
+				}
+			}
+		}
+		trace, sum := 0.0, 0.0
+		const step = 1e-5
+		for i := range y {
+			at := y[i]
+			y[i] = at + step
+			_, up := run(t, shape, y, sd, o)
+			y[i] = at - step
+			_, down := run(t, shape, y, sd, o)
+			y[i] = at
+			slice, k := i/shape.slice(), i%shape.slice()
+			if d := (up[slice].Clean[k] - down[slice].Clean[k]) / (2 * step); mask[i/course] {
+				trace += d
+			}
+		}
+		for _, slice := range all {
+			for _, v := range slice.DF {
+				if !math.IsNaN(v) {
+					sum += v
+				}
+			}
+		}
+		if math.Abs(s.DF-trace) > 1e-6*trace || math.Abs(sum-s.DF) > 1e-10*sum || s.Values != 5*5*3*course {
+			t.Errorf("%g degrees of freedom of %d values, central differences %g, the map %g", s.DF, s.Values, trace, sum)
+		}
+		sure := s.DF * 2
+		for i, v := range y {
+			if mask[i/course] {
+				sure += math.Pow((v-x[i])/sd[i/course], 2) - 1
+			}
+		}
+		_, all = run(t, shape, y, sd, o)
+		scaled := 0.0
+		for z, slice := range all {
+			for i, v := range slice.Risk {
+				if !math.IsNaN(v) {
+					scaled += v / math.Pow(sd[z*30+i], 2)
+				}
+			}
+		}
+		if math.Abs(scaled-sure) > 1e-9*math.Abs(sure) {
+			t.Errorf("SURE %g, from the estimate %g", scaled, sure)
+		}
+	}
+	for name, design := range map[string][]float64{"columns of": make([]float64, 7), "depends": {1, 2, 1, 2, 1, 2, 1, 2}} {
+		shape := Shape{Extent{3, 3, 1}, 4, false}
+		if name != "depends" {
+			shape.Volumes = 5
+		}
+		_, y, sd := simulate(shape, 1, 4)
+		_, err := Denoise(context.Background(), Memory{shape, y}, sd, Options{Keep: design}, nil)
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, expected %q", err, name)
+		}
 	}
 }
 

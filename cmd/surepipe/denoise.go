@@ -91,13 +91,16 @@ func newDenoise() *cobra.Command {
 			"of a map " +
 			"(default: estimated)"},
 		file("noise-scan", &r.NoiseScan, "estimate sigma from this `file`, a scan of noise alone", cli.Reads),
+		cli.Flag{Name: "noise-volumes", To: &r.NoiseVolumes, Usage: "estimate sigma from these `volumes` of noise " +
+			"alone, as 60-63,70, counted from 0; outputs have the others"},
+		file("keep", &r.Keep, "keep what the columns of this `file` explain, a row a volume: a design", cli.Reads),
 		cli.Flag{Name: "series-last", To: &r.SeriesLast, Usage: "the last axis of an array is the series, not the " +
 			"first"},
 		cli.Flag{Name: "patch", To: &r.Patch, Usage: "side of the patches in `voxels`, or three as 5x5x3 (default: " +
 			"the " +
 			"smallest cube of an odd side with at least as many voxels as volumes)"},
 		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 " +
-			"(default 1)"},
+			"(default 2, 1 along sides of less than 4)"},
 		cli.Flag{Name: "shrinkage", To: &r.Shrinkage, Usage: "what becomes of singular values: " +
 			"" + strings.Join(names(), ", "),
 			Values: names()},

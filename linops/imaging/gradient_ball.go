@@ -1,7 +1,6 @@
 package imaging
 
 import (
-	"math"
 	"sync"
 
 	"gonum.org/v1/gonum/floats"
@@ -9,6 +8,7 @@ import (
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
+	"surepipe/linops/internal/simd"
 )
 
 // ballStep is [linops.Structure].BallStep for images, with reflecting edges and the differences down the
@@ -44,13 +44,14 @@ type ballWork struct {
 	dst, u, before, b []float64
 }
 
-// ballLine is x on the two sorts of differences of a line, and the primal point B - Back A* x there.
+// ballLine is x on the two sorts of differences of a line, and the primal point B - Back A* x there, whose last
+// entry stands twice: a difference past the last column is 0.
 type ballLine struct{ down, along, b []float64 }
 
-// ballBuffers are the memory of a part: the line above, this one and the next.
+// ballBuffers are the memory of a part: the line above, this one and the next, and zeros.
 type ballBuffers struct {
-	memory []float64
-	lines  [3]ballLine
+	memory, zeros []float64
+	lines         [3]ballLine
 }
 
 var ballMemory = sync.Pool{New: func() any { return new(ballBuffers) }}
@@ -58,102 +59,46 @@ var ballMemory = sync.Pool{New: func() any { return new(ballBuffers) }}
 // part takes the step on the lines from to to-1 of all images, and returns their <x - dst, dst - u>.
 func (w *ballWork) part(from, to int) float64 {
 	m := ballMemory.Get().(*ballBuffers)
-	m.memory = product.Resize(m.memory, 9*w.cols)
+	n := w.cols
+	m.memory, m.zeros = product.Resize(m.memory, 3*(3*n+1)), product.Resize(m.zeros, n)
+	clear(m.zeros)
 	for j := range m.lines {
-		at := m.memory[3*j*w.cols:]
-		m.lines[j] = ballLine{at[:w.cols], at[w.cols : 2*w.cols], at[2*w.cols : 3*w.cols]}
+		at := m.memory[j*(3*n+1):]
+		m.lines[j] = ballLine{at[:n], at[n : 2*n], at[2*n : 3*n+1]}
 	}
 	above, this, next := &m.lines[0], &m.lines[1], &m.lines[2]
-	sum := 0.0
+	step := simd.BallStep{Step: w.s.Step, Radius: w.s.Radius, Joint: w.s.Planes == 2}
+	sum, size := 0.0, len(w.b)
 	for r := from; r < to; r++ {
-		if r%w.rows == 0 || r == from {
-			if r%w.rows > 0 {
-				w.extrapolate(above, r-1)
-			}
-			w.extrapolate(this, r)
-			w.primal(this, above, r)
+		if r%w.rows == 0 {
+			w.line(this, m.zeros, r)
+		} else if r == from {
+			w.line(above, m.zeros, r-1) // of which down counts alone
+			w.line(this, above.down, r)
 		}
 		below := this.b
 		if r%w.rows < w.rows-1 {
-			w.extrapolate(next, r+1)
-			w.primal(next, this, r+1)
+			w.line(next, this.down, r+1)
 			below = next.b
 		}
-		sum += w.project(this, below, r)
+		at := r * n
+		sum += step.Project(w.dst[at:][:n], w.dst[size+at:][:n], w.u[at:][:n], w.u[size+at:][:n], this.down, this.along,
+			this.b, below[:n])
 		above, this, next = this, next, above
 	}
 	ballMemory.Put(m)
 	return sum
 }
 
-// extrapolate sets x = (1 + m) u - m before on a line.
-func (w *ballWork) extrapolate(l *ballLine, r int) {
-	m, n := w.s.Momentum, len(w.b)
-	for plane, x := range [2][]float64{l.down, l.along} {
-		at := plane*n + r*w.cols
-		u, before := w.u[at:][:len(x)], w.before[at:][:len(x)]
-		for j := range x {
-			x[j] = u[j] + m*(u[j]-before[j])
-		}
+// line sets x and the primal point on a line, given down of the line above.
+func (w *ballWork) line(l *ballLine, up []float64, r int) {
+	n, size, below := w.cols, len(w.b), 1.0
+	if r%w.rows == w.rows-1 {
+		below = 0
 	}
-}
-
-// primal sets B - Back A* x on a line, given x on it and on the line above. Differences past the last
-// row and the last column do not count.
-func (w *ballWork) primal(l, above *ballLine, r int) {
-	c, b := w.s.Back, w.b[r*w.cols:][:w.cols]
-	out, down, along := l.b[:len(b)], l.down[:len(b)], l.along[:len(b)]
-	within := r % w.rows
-	switch {
-	case w.rows == 1:
-		copy(out, b)
-	case within == 0:
-		for j, v := range b {
-			out[j] = v + c*down[j]
-		}
-	case within == w.rows-1:
-		up := above.down[:len(b)]
-		for j, v := range b {
-			out[j] = v - c*up[j]
-		}
-	default:
-		up := above.down[:len(b)]
-		for j, v := range b {
-			out[j] = v + c*(down[j]-up[j])
-		}
-	}
-	last := len(b) - 1
-	before := 0.0
-	for j := range last {
-		out[j] += c * (along[j] - before)
-		before = along[j]
-	}
-	out[last] -= c * before
-}
-
-// project takes the step from a line, given the primal point on the line below, and projects the pairs of
-// differences, or each by itself. Below the last line is the line itself.
-func (w *ballWork) project(l *ballLine, below []float64, r int) float64 {
-	step, radius, n, joint := w.s.Step, w.s.Radius, len(w.b), w.s.Planes == 2
-	at := r * w.cols
-	u0, d0 := w.u[at:][:w.cols], w.dst[at:][:w.cols]
-	u1, d1 := w.u[n+at:][:w.cols], w.dst[n+at:][:w.cols]
-	b, x0, x1, below := l.b[:w.cols], l.down[:w.cols], l.along[:w.cols], below[:w.cols]
-	sum, inside := 0.0, radius*radius
-	for j, here := range b {
-		right := here
-		if j+1 < len(b) {
-			right = b[j+1]
-		}
-		v0, v1 := x0[j]+step*(below[j]-here), x1[j]+step*(right-here)
-		if !joint {
-			v0, v1 = max(-radius, min(radius, v0)), max(-radius, min(radius, v1))
-		} else if square := v0*v0 + v1*v1; !(square <= inside) {
-			f := radius / math.Sqrt(square)
-			v0, v1 = f*v0, f*v1
-		}
-		sum += (x0[j]-v0)*(v0-u0[j]) + (x1[j]-v1)*(v1-u1[j])
-		d0[j], d1[j] = v0, v1
-	}
-	return sum
+	at := r * n
+	simd.BallLine{Down: w.u[at:][:n], Along: w.u[size+at:][:n], DownBefore: w.before[at:][:n],
+		AlongBefore: w.before[size+at:][:n]}.Extrapolate(l.b, l.down, l.along, up, w.b[at:][:n], w.s.Momentum, w.s.Back,
+		below)
+	l.b[n] = l.b[n-1]
 }

@@ -34,7 +34,7 @@ var localLowRankRegularizer = RegularizerKind{
 	Build: func(a *Arguments, in Block) (Penalty, error) {
 		if len(in.Shape) != 3 {
 			return Penalty{}, fmt.Errorf("local-low-rank of an array of shape %s, expected a series of images, "+
-				"(frames, rows, columns)", ndarray.ShapeString(in.Shape))
+				"(frames, rows, columns); surepipe denoise takes series of volumes", ndarray.ShapeString(in.Shape))
 		}
 		series := prox.Series{Frames: in.Shape[0], Rows: in.Shape[1], Cols: in.Shape[2],
 			Patch: a.Count("patch", PatchSide), Stride: a.Count("stride", patchStride)}

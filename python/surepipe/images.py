@@ -72,16 +72,17 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
     return (path.fit.image, path) if full else path.fit.image
 
 
-def denoise_dwi(series, *, mask=None, sigma=None, noise_scan=None, volumes_last=True, full=False, **options):
+def denoise_dwi(series, *, mask=None, sigma=None, noise_scan=None, keep=None, volumes_last=True, full=False, **options):
     """A series of images without its noise, by patches of low rank: diffusion or functional MRI, (x, y, z, volumes).
 
     sigma is the standard deviation of the noise, a number or a map; None estimates a map. mask is not 0 where voxels
-    count. Options are those of `surepipe denoise`: patch="5x5x5", shrinkage="hard", threshold="sure", rician=True.
+    count; keep a design (volumes, columns) whose part of the series is kept. Options are those of `surepipe denoise`:
+    patch="5x5x5", stride="1", shrinkage="hard", threshold="sure", rician=True, noise_volumes="60-63".
     With full=True the triple of the series, maps ("noise", "df", "risk", "rank", "removed"), and the numbers of
     `surepipe denoise --json`.
     """
     w, files = worker(), []
-    given = {"data": np.asarray(series), "mask": mask, "noise_scan": noise_scan,
+    given = {"data": np.asarray(series), "mask": mask, "noise_scan": noise_scan, "keep": keep,
              "sigma": None if sigma is None or np.ndim(sigma) == 0 else sigma}
     if sigma is not None and np.ndim(sigma) == 0:
         options["sigma"] = repr(float(sigma)) if not isinstance(sigma, str) else sigma

@@ -84,11 +84,12 @@ const (
 	// gradients, and as much again while a pass computes them, take half of the bytes of columns; fewAhead
 	// are verified in any case.
 	mostAhead = 16
-	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
-	// columns are put into memory, if they fit. Twice as many as before where these have served fewer
+	// leastColumns, or fewestColumns of a matrix in memory, one in oneColumnIn of all, and columnsPerActive for every
+	// active one: as many columns are put into memory, if they fit. Twice as many as before where these have served fewer
 	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
 	// columns in memory.
 	leastColumns     = 1 << 12
+	fewestColumns    = 1 << 9
 	oneColumnIn      = 64
 	columnsPerActive = 8
 	fewAhead         = 6
@@ -414,7 +415,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	}
 	w.drop()
 	w.served = 0
-	w.set = here.closure(restrict.Strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active,
+	w.set = here.closure(restrict.Strongest(pulls, max(s.least, len(b)/oneColumnIn, columnsPerActive*active,
 		w.wanted)))
 	w.set, w.bound = here.whole(fitting(pulls, w.set, a.ColumnBytes, s.Task.Options.Columns)), nil
 	clear(w.in)

@@ -148,8 +148,11 @@ func (s *Plain) alongPath(ctx context.Context, y array.Batch, o Options, start S
 }
 
 // fewestBetween is the least number of iterations between two checks of a problem with r(K b): a
-// check costs about as much as one of them.
-const fewestBetween = 4
+// check costs about as much as some of them.
+const (
+	fewestBetween = 4
+	mostBetween   = 4
+)
 
 // behind decides whether the point w.B, with the method's multiplier u, is a solution: by a duality
 // gap,
@@ -230,13 +233,28 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	c.Accept(optimality, optimality, bound, zNorm)
 	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.Convergence.Converged = c.Convergence.Converged && !c.Options.endless; !c.Convergence.Converged {
-		c.Wait = c.between()
+		c.Wait, c.over = c.between(), c.over || c.hopeless()
 	}
 	return dev.Err()
 }
 
-// between is the number of iterations until the next check.
-func (c *Watch) between() int { return fewestBetween + c.Convergence.Iterations/LookAgain }
+// firstDoubt is the number of iterations after which a solve may be hopeless.
+const firstDoubt = 500
+
+// hopeless reports that the gap, if it falls like 1/k^2 in the number k of iterations, comes to the tolerance after
+// more than twice those that may be done.
+func (c *Watch) hopeless() bool {
+	k := float64(c.Convergence.Iterations)
+	return c.Options.Promising && k >= firstDoubt &&
+		k*math.Sqrt(c.Convergence.Optimality/c.Tol) > 2*float64(c.Options.MaxIter)
+}
+
+// between is the number of iterations until the next check: one in LookAgain of those so far, and more where the
+// optimality is far from the tolerance, up to mostBetween times as many at a factor of 1000.
+func (c *Watch) between() int {
+	far := math.Log10(c.Convergence.Optimality / c.Tol)
+	return fewestBetween + int(math.Min(math.Max(far, 0)+1, mostBetween)*float64(c.Convergence.Iterations)/LookAgain)
+}
 
 // gapAt is the duality gap at w.B; +Inf where there is none.
 func (c *Watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z float64, last bool) (float64, error) {

@@ -95,6 +95,9 @@ type Options struct {
 	// Resolved asks for a duality gap that is within the tolerance with its rounding errors; where these are
 	// larger, the solve ends without convergence, for another method.
 	Resolved bool
+	// Promising ends a solve of a problem with r(K b) whose duality gap is too large to come to the tolerance within
+	// the iterations, for another method.
+	Promising bool
 	// Choices are those made on the way to the method.
 	Choices []Choice
 

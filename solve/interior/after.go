@@ -23,8 +23,13 @@ type secondChance struct {
 	last *engine.Plain // the interior points, or the other method without a limit; nil before they are needed
 }
 
-// soonIterations is the number of iterations of the other method that come first.
-const soonIterations = 1000
+// The number of iterations of the other method that come first: of alternating directions, and of gradient steps on
+// the dual, of which all together cost about as much as interior points, unless the gap shows earlier that they do
+// not suffice.
+const (
+	soonIterations = 1000
+	soonGradients  = 8000
+)
 
 // soonSparse is the number of columns of K up to which the steps with a sparse factor are so fast that no other
 // method comes first.
@@ -62,6 +67,9 @@ func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) 
 	soon.Entry = *comesFirst(&s)
 	soon.From = nil
 	soon.Options.MaxIter = min(s.Options.MaxIter, soonIterations)
+	if !Small(s.Problem) {
+		soon.Options.MaxIter, soon.Options.Promising = min(s.Options.MaxIter, soonGradients), true
+	}
 	soon.Options.Resolved = Small(s.Problem) // a large factor is only for what the other method leaves
 	first, err := engine.PlainOf(ctx, soon)
 	if err != nil {

@@ -237,6 +237,9 @@ func TestBadSeriesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	le := binary.LittleEndian
 	file := func(name string, m image) string { return write(t, filepath.Join(dir, name), m.bytes()) }
+	design := func(rows ...string) string {
+		return write(t, filepath.Join(dir, rows[0][2:]+strings.Repeat("x", len(rows))+".csv"), []byte(strings.Join(rows, "\n")+"\n"))
+	}
 	series4 := image{order: le, dims: dims[:], code: 16, values: scan(dims, 3, 3)}
 	good := file("y.nii", series4)
 	nan := series4
@@ -266,6 +269,11 @@ func TestBadSeriesAreRefused(t *testing.T) {
 		"patch":                {Request{Data: good, Patch: "3x3"}, "patch is \"3x3\""},
 		"patch too large":      {Request{Data: good, Patch: "9x3x3"}, "expected at most 5x5x3"},
 		"no such shrinkage":    {Request{Data: good, Shrinkage: "none"}, "optimal, hard or soft"},
+		"noise volumes":        {Request{Data: good, NoiseVolumes: "3-6"}, "noise-volumes has \"3-6\", expected volumes as"},
+		"all noise":            {Request{Data: good, NoiseVolumes: "0-4"}, "5 of 6 volumes"},
+		"two sigmas":           {Request{Data: good, NoiseVolumes: "5", Sigma: "3"}, "found two"},
+		"design of rows":       {Request{Data: good, Sigma: "3", Keep: design("1,2", "1,3")}, "has the shape [2 2], expected 6 rows"},
+		"design singular":      {Request{Data: good, Sigma: "3", Keep: design("1,2", "1,2", "1,2", "1,2", "1,2", "1,2")}, "column 2"},
 		"two parts":            {Request{Data: good, Imaginary: "a", Phase: "b"}, "imaginary and phase"},
 		"output of other kind": {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "x.npy")}}, "ends in .nii"},
 		"no folder":            {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "no", "x.nii")}}, "does not exist"},
@@ -281,6 +289,37 @@ func TestBadSeriesAreRefused(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*tmp")); left != nil {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Volumes of noise alone are left out, and their sigma is that of a scan of them.
+func TestNoiseVolumesAreAsAScan(t *testing.T) {
+	dims := [4]int{8, 8, 4, 12}
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(4, 4))
+	values, noise := scan(dims, 5, 3), make([]float64, 8*8*4*3)
+	for i := range noise {
+		noise[i] = 5 * rng.NormFloat64()
+	}
+	file := func(name string, volumes int, values []float64) string {
+		return write(t, filepath.Join(dir, name), image{order: binary.LittleEndian, dims: []int{8, 8, 4, volumes}, code: 16,
+			values: values}.bytes())
+	}
+	alone, err := Run(context.Background(), Request{Data: file("y.nii", 12, values), NoiseScan: file("n.nii", 3, noise)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Request{Data: file("both.nii", 15, append(values, noise...)), NoiseVolumes: "12-13,14"}
+	r.Out = filepath.Join(dir, "x.nii")
+	both, err := Run(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if both.SURE != alone.SURE || both.Sigma.Mean != alone.Sigma.Mean || math.Abs(both.Sigma.Mean-5) > 0.3 {
+		t.Errorf("SURE %g, of a scan %g; sigma %v and %v", both.SURE, alone.SURE, both.Sigma, alone.Sigma)
+	}
+	if x, err := dataio.OpenNIfTI(r.Out); err != nil || x.Volumes != 12 {
+		t.Errorf("%v: %v", x, err)
 	}
 }
 

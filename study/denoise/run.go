@@ -31,6 +31,11 @@ type Request struct {
 	// given.
 	Sigma     string `json:"sigma,omitempty" jsonschema:"the standard deviation of the noise, or the file of a map"`
 	NoiseScan string `json:"noise_scan,omitempty" jsonschema:"the file of a scan of noise alone"`
+	// NoiseVolumes are volumes of the series that hold noise alone, as "60-63,70", counted from 0: sigma is estimated
+	// from them, and they are left out of the outputs.
+	NoiseVolumes string `json:"noise_volumes,omitempty" jsonschema:"volumes of noise alone, as 60-63,70, counted from 0"`
+	// Keep is the file of a design, a row a volume: what its columns explain is kept ([series.Options]).
+	Keep string `json:"keep,omitempty" jsonschema:"the file of a design, a row a volume, whose part of the series is kept"`
 	// Mask is the file of a map that is not 0 where voxels count.
 	Mask string `json:"mask,omitempty" jsonschema:"the file of a map that is not 0 where voxels count"`
 	// Patch and Stride are a number, or three as 5x5x5; "" stands for the default.
@@ -65,26 +70,22 @@ type Outputs struct {
 
 // Result is what is printed, as JSON.
 type Result struct {
-	Problem   string    `json:"problem"`
-	Image     [3]int    `json:"image"`
-	Volumes   int       `json:"volumes"`
-	Complex   bool      `json:"complex"`
-	Voxels    int       `json:"voxels"`
-	Values    int       `json:"d"`
-	Patch     [3]int    `json:"patch"`
-	Stride    [3]int    `json:"stride"`
-	Patches   int       `json:"patches"`
-	Shrinkage string    `json:"shrinkage"`
-	Threshold string    `json:"threshold"`
-	Average   string    `json:"average"`
-	Multiple  float64   `json:"threshold_over_edge"`
-	Sigma     SigmaPart `json:"sigma"`
-	Rank      float64   `json:"rank"`
-	DF        float64   `json:"divergence"`
-	DFShare   float64   `json:"df_share"`
-	SURE      float64   `json:"sure"`
-	SUREErr   float64   `json:"sure_stderr"`
-	PerValue  float64   `json:"sure_per_coordinate"`
+	Problem string `json:"problem"`
+	Image   [3]int `json:"image"`
+	Volumes int    `json:"volumes"`
+	Complex bool   `json:"complex"`
+	Voxels  int    `json:"voxels"`
+	Values  int    `json:"d"`
+	Patches int    `json:"patches"`
+	Choices
+	Multiple float64   `json:"threshold_over_edge"`
+	Sigma    SigmaPart `json:"sigma"`
+	Rank     float64   `json:"rank"`
+	DF       float64   `json:"divergence"`
+	DFShare  float64   `json:"df_share"`
+	SURE     float64   `json:"sure"`
+	SUREErr  float64   `json:"sure_stderr"`
+	PerValue float64   `json:"sure_per_coordinate"`
 	// Gain is the mean squared error of the data over that of the estimate, by SURE; null where SURE is not positive.
 	Gain *float64 `json:"gain"`
 	// Removed is the average correlation of what was removed at neighbouring voxels.
@@ -94,6 +95,15 @@ type Result struct {
 	Seconds    float64            `json:"seconds"`
 	// Arrays are those of Return: of a NIfTI file the series first, then z, y and x.
 	Arrays map[string]study.Array `json:"-"`
+}
+
+// Choices are the options that were used.
+type Choices struct {
+	Patch     [3]int `json:"patch"`
+	Stride    [3]int `json:"stride"`
+	Shrinkage string `json:"shrinkage"`
+	Threshold string `json:"threshold"`
+	Average   string `json:"average"`
 }
 
 // SigmaPart is the standard deviation of the noise over the voxels.
@@ -112,6 +122,7 @@ type job struct {
 	in      dataio.Files
 	options series.Options
 	from    input
+	silent  input // the volumes of noise alone, or nil
 	shape   series.Shape
 	sigma   []float64
 	noise   *series.Noise
@@ -131,6 +142,9 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 		return nil, err
 	}
 	defer j.from.Close()
+	if err := j.separate(); err != nil {
+		return nil, err
+	}
 	j.shape = j.from.Shape()
 	if err := j.settle(); err != nil {
 		return nil, err
@@ -223,6 +237,17 @@ func (j *job) settle() (err error) {
 	if j.OutSecond != "" && j.Imaginary+j.Phase == "" {
 		return study.Errorf("--out-second is for a series of two files: --imaginary or --phase is missing")
 	}
+	if j.Keep != "" {
+		design, err := read(j.in, j.Keep)
+		if err != nil {
+			return err
+		}
+		if rows := append(design.Shape, 0)[0]; rows != j.shape.Volumes || len(design.Shape) > 2 || design.Complex {
+			return study.Errorf("%s: has the shape %v, expected %d rows, one a volume", j.Keep, design.Shape,
+				j.shape.Volumes)
+		}
+		o.Keep = design.Data
+	}
 	if j.Mask == "" {
 		return nil
 	}
@@ -273,8 +298,8 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 	j.sigma = make([]float64, j.shape.Image[0]*j.shape.Image[1]*j.shape.Image[2])
 	number, numeric := strconv.ParseFloat(j.Sigma, 64)
 	switch {
-	case j.Sigma != "" && j.NoiseScan != "":
-		return study.Errorf("--sigma and --noise-scan are both given, expected one of them")
+	case j.Sigma != "" && j.NoiseScan+j.NoiseVolumes != "", j.NoiseScan != "" && j.NoiseVolumes != "":
+		return study.Errorf("expected one of --sigma, --noise-scan and --noise-volumes, found two")
 	case j.Sigma != "" && numeric == nil:
 		if !(number > 0) || math.IsInf(number, 1) {
 			return study.Errorf("--sigma is %s, expected a positive number, or the file of a map", j.Sigma)
@@ -286,6 +311,11 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 	case j.Sigma != "":
 		part.From = "map"
 		if j.sigma, err = j.from.volume(j.Sigma); err != nil {
+			return err
+		}
+	case j.NoiseVolumes != "":
+		part.From = "noise volumes"
+		if err := j.noiseOf(j.silent); err != nil {
 			return err
 		}
 	case j.NoiseScan != "":
@@ -318,6 +348,11 @@ func (j *job) scan() error {
 	if s := scan.Shape(); s.Image != j.shape.Image {
 		return study.Errorf("%s: has %v voxels, expected %v as the series has", j.NoiseScan, s.Image, j.shape.Image)
 	}
+	return j.noiseOf(scan)
+}
+
+// noiseOf estimates sigma from noise alone.
+func (j *job) noiseOf(scan input) error {
 	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
 	n, err := series.NoiseOf(scan, j.options.Patch, magnitudes)
 	if err != nil {
@@ -384,9 +419,8 @@ func (j *job) report(s series.Summary) *Result {
 	r := &j.result
 	r.Problem = "denoise"
 	r.Image, r.Volumes, r.Complex = j.shape.Image, j.shape.Volumes, j.shape.Complex
-	r.Voxels, r.Values, r.Patch, r.Stride, r.Patches = s.Voxels, s.Values, s.Patch, s.Stride, s.Patches
-	o := s.Options
-	r.Shrinkage, r.Threshold, r.Average, r.Multiple = o.Shrinkage, string(o.Thresholds), string(o.Average), s.Multiple
+	r.Voxels, r.Values, r.Patches, r.Multiple = s.Voxels, s.Values, s.Patches, s.Multiple
+	r.Choices = Choices{s.Patch, s.Stride, s.Options.Shrinkage, string(s.Options.Thresholds), string(s.Options.Average)}
 	r.Rank, r.DF, r.DFShare = s.Rank, s.DF, s.DF/float64(s.Values)
 	r.SURE, r.SUREErr, r.PerValue = s.SURE, s.SUREStdErr, s.SURE/float64(s.Values)
 	if s.SURE > 0 {

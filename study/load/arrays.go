@@ -258,8 +258,12 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:
-			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo",
-				ndarray.ShapeString(y.Shape()), l.YShape)
+			volumes := ""
+			if l.YRank == 3 {
+				volumes = "a series of volumes is for surepipe denoise, "
+			}
+			return fmt.Errorf("array \"y\" has shape %s, expected %s: %sa stack of samples is for surepipe montecarlo",
+				ndarray.ShapeString(y.Shape()), l.YShape, volumes)
 		case stacks:
 			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples",
 				ndarray.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))

@@ -5,8 +5,8 @@
 
 32 x 32 x 8 voxels x 160 volumes: an image, slow drifts with smooth weights, and in a ball of voxels a response to blocks of
 20 volumes. t statistics of the response in a regression with constant, drift and response, at each voxel; the false positives
-outside of the ball at the nominal 5%, with N - 3 degrees of freedom, and with the number that denoising leaves,
-N - 3 - df, df from --df. Needs Debian's python3-numpy, python3-scipy and python3-nibabel.
+outside of the ball at the nominal 5%: with N - p degrees of freedom, with the df - p that denoising leaves (--df), and
+with the design kept (--keep), also by the standard deviation of --noise. Needs Debian's python3-numpy, python3-scipy and python3-nibabel.
 """
 import os, subprocess, sys, tempfile
 import numpy as np
@@ -26,39 +26,42 @@ signal = (800 + 200 * np.sin(6 * x + 3 * y))[..., None] + 10 * (x[..., None] * n
 signal = signal + 25 * ball[..., None] * response
 
 
-def fit(data, df):
-    design = np.stack([np.ones(n), t / n, np.sin(t / 25), response], 1)
-    inverse = np.linalg.inv(design.T @ design)
+design = np.stack([np.ones(n), t / n, np.sin(t / 25), response], 1)
+inverse = np.linalg.inv(design.T @ design)
+
+
+def report(name, data, left, sigma=None):
+    """A t test with the residual's variance at that many degrees of freedom, or a z test with sigma."""
     beta = data @ design @ inverse
     rest = ((data - beta @ design.T) ** 2).sum(-1)
-    left = np.maximum(n - design.shape[1] - df, 2)
-    return beta[..., 3], beta[..., 3] / np.sqrt(rest / left * inverse[3, 3]), left
+    stat = beta[..., 3] / np.sqrt((rest / left if sigma is None else sigma ** 2) * inverse[3, 3])
+    p = 2 * (stats.t.sf(abs(stat), left) if sigma is None else stats.norm.sf(abs(stat)))
+    print(f"{name:44s} response {beta[ball][:, 3].mean():6.2f} +- {beta[ball][:, 3].std():.2f}   median t in the ball "
+          f"{np.median(stat[ball]):6.1f}   false positives {100 * np.mean(p[~ball] < 0.05):5.1f}%", flush=True)
 
 
-def report(name, data, df):
-    beta, stat, left = fit(data, df)
-    p = 2 * stats.t.sf(abs(stat), left)
-    print(f"{name:44s} response {beta[ball].mean():6.2f} +- {beta[ball].std():.2f}   median t in the ball "
-          f"{np.median(stat[ball]):6.1f}   false positives {100 * np.mean(p[~ball] < 0.05):5.1f}%")
+path = lambda name: os.path.join(folder, name)
+np.savetxt(path("design.csv"), design, delimiter=",")
+
+
+def denoise(kind, *more):
+    subprocess.run([program, "denoise", path("y.nii"), "--patch", "5", "--stride", "2", "--out", path("x.nii"), "--df",
+                    path("df.nii"), "--noise", path("sigma.nii"), *more], check=True, stdout=subprocess.DEVNULL)
+    after, df, sigma = (np.asarray(nib.load(path(f)).dataobj) for f in ("x.nii", "df.nii", "sigma.nii"))
+    return (after.real, df / 2, sigma) if kind == "complex" else (after, df, sigma)  # of the real part
 
 
 for kind in ("magnitude", "complex"):
-    sigma = 25.0
+    sigma, p = 25.0, design.shape[1]
     noise = [rng.standard_normal(signal.shape) * sigma for _ in range(2)]
     re, im = signal + noise[0], noise[1]
-    path = lambda name: os.path.join(folder, name)
-    save = lambda a, name: nib.Nifti1Image(a.astype(np.complex64 if np.iscomplexobj(a) else np.float32),
-                                           np.eye(4)).to_filename(path(name))
-    save(np.hypot(re, im) if kind == "magnitude" else re + 1j * im, "y.nii")
-    subprocess.run([program, "denoise", path("y.nii"), "--patch", "5", "--stride", "2", "--out", path("x.nii"), "--df",
-                    path("df.nii")], check=True, stdout=subprocess.DEVNULL)
-    before = np.abs(np.asarray(nib.load(path("y.nii")).dataobj))
-    after = np.asarray(nib.load(path("x.nii")).dataobj)
-    after = after.real if kind == "complex" else after
-    before = before if kind == "magnitude" else re
-    df = nib.load(path("df.nii")).get_fdata()
-    if kind == "complex":
-        df = df / 2  # of the real part
-    report(f"{kind}: data", before, 0)
-    report(f"{kind}: denoised, N - 4", after, 0)
-    report(f"{kind}: denoised, df - 4 (df {df.mean():.1f})", after, n - df)
+    y = np.hypot(re, im).astype(np.float32) if kind == "magnitude" else (re + 1j * im).astype(np.complex64)
+    nib.Nifti1Image(y, np.eye(4)).to_filename(path("y.nii"))
+    report(f"{kind}: data, N - p", y.real, n - p)
+    after, df, level = denoise(kind)
+    report(f"{kind}: denoised, N - p", after, n - p)
+    report(f"{kind}: denoised, df - p (df {df.mean():.1f})", after, np.maximum(df - p, 2))
+    after, df, level = denoise(kind, "--keep", path("design.csv"))
+    report(f"{kind}: design kept, N - p", after, n - p)
+    report(f"{kind}: design kept, df - p (df {df.mean():.1f})", after, np.maximum(df - p, 2))
+    report(f"{kind}: design kept, sigma of --noise", after, n - p, level)

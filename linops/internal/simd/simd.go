@@ -1,5 +1,5 @@
-// Package simd has the inner loops of filters, sums of shifted rows, and of projections, sums along
-// rays. On amd64 with AVX2 it is
+// Package simd has the inner loops of filters, sums of shifted rows, of projections, sums along
+// rays, and of steps on the dual of total variation. On amd64 with AVX2 it is
 // assembly, elsewhere Go; both give the same bits, which depend neither on an entry's place nor on
 // the length of the row. Every product is rounded before it is added, so that a difference of equal
 // values is 0.

@@ -61,7 +61,10 @@ func Surplus(a, c float64) float64 {
 	if math.IsInf(a, 1) {
 		return 0 // b is held at 0 there
 	}
-	return math.Max(a-c, 0)
+	if rest := a - c; !(rest <= 0) {
+		return rest
+	}
+	return 0
 }
 
 // Inner is <a, b>.

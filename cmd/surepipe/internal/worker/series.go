@@ -15,7 +15,7 @@ import (
 
 // SeriesParams are a series of images, in files or arrays, and how it is denoised.
 type SeriesParams struct {
-	Arrays map[string]Array `json:"arrays,omitempty" jsonschema:"arrays in place of the files of data, imaginary, phase, sigma, noise_scan and mask, by these names"`
+	Arrays map[string]Array `json:"arrays,omitempty" jsonschema:"arrays in place of the files of data, imaginary, phase, sigma, noise_scan, mask and keep, by these names"`
 	surepipe.Series
 }
 
@@ -28,7 +28,7 @@ type SeriesDenoised struct {
 func denoiseSeries(w *worker, ctx context.Context, p SeriesParams) (s SeriesDenoised, err error) {
 	files := dataio.Memory{}
 	to := map[string]*string{"data": &p.Data, "imaginary": &p.Imaginary, "phase": &p.Phase, "sigma": &p.Sigma,
-		"noise_scan": &p.NoiseScan, "mask": &p.Mask}
+		"noise_scan": &p.NoiseScan, "mask": &p.Mask, "keep": &p.Keep}
 	for name, a := range p.Arrays {
 		path := to[name]
 		switch {

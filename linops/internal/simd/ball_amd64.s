@@ -1,0 +1,146 @@
+#include "textflag.h"
+
+// func extrapolate4(primal, down, along, u0, u1, p0, p1, up, b *float64, blocks int, m, c, below float64)
+TEXT ·extrapolate4(SB), NOSPLIT, $0-104
+	MOVQ primal+0(FP), DI
+	MOVQ down+8(FP), SI
+	MOVQ along+16(FP), R8
+	MOVQ u0+24(FP), R9
+	MOVQ u1+32(FP), R10
+	MOVQ p0+40(FP), R11
+	MOVQ p1+48(FP), R12
+	MOVQ up+56(FP), R13
+	MOVQ b+64(FP), BX
+	MOVQ blocks+72(FP), CX
+	VBROADCASTSD m+80(FP), Y13
+	VBROADCASTSD c+88(FP), Y14
+	VBROADCASTSD below+96(FP), Y15
+	VXORPD Y7, Y7, Y7 // the entries of along before these
+	XORQ AX, AX
+
+next:
+	VMOVUPD (R9)(AX*1), Y0
+	VSUBPD (R11)(AX*1), Y0, Y1
+	VMULPD Y1, Y13, Y1
+	VADDPD Y1, Y0, Y0 // down
+	VMOVUPD Y0, (SI)(AX*1)
+	VMOVUPD (R10)(AX*1), Y2
+	VSUBPD (R12)(AX*1), Y2, Y3
+	VMULPD Y3, Y13, Y3
+	VADDPD Y3, Y2, Y2 // along
+	VMOVUPD Y2, (R8)(AX*1)
+	VMULPD Y0, Y15, Y0
+	VSUBPD (R13)(AX*1), Y0, Y0
+	VMULPD Y0, Y14, Y0
+	VADDPD (BX)(AX*1), Y0, Y0
+	VPERM2F128 $0x21, Y2, Y7, Y4
+	VSHUFPD $5, Y2, Y4, Y4 // one place to the right
+	VSUBPD Y4, Y2, Y4
+	VMULPD Y4, Y14, Y4
+	VADDPD Y4, Y0, Y0
+	VMOVUPD Y0, (DI)(AX*1)
+	VMOVAPD Y2, Y7
+	ADDQ $32, AX
+	DECQ CX
+	JNZ next
+	VZEROUPPER
+	RET
+
+// func project4(sums *[4]float64, d0, d1, u0, u1, x0, x1, b, below *float64, blocks, joint int, step, radius float64)
+TEXT ·project4(SB), NOSPLIT, $0-104
+	MOVQ d0+8(FP), DI
+	MOVQ d1+16(FP), SI
+	MOVQ u0+24(FP), R8
+	MOVQ u1+32(FP), R9
+	MOVQ x0+40(FP), R10
+	MOVQ x1+48(FP), R11
+	MOVQ b+56(FP), R12
+	MOVQ below+64(FP), R13
+	MOVQ blocks+72(FP), CX
+	MOVQ joint+80(FP), DX
+	VBROADCASTSD step+88(FP), Y15
+	VBROADCASTSD radius+96(FP), Y14
+	VMULPD Y14, Y14, Y13 // inside
+	VXORPD Y12, Y12, Y12 // sums
+	VSUBPD Y14, Y12, Y11 // -radius
+	XORQ AX, AX
+	TESTQ DX, DX
+	JZ single
+
+pairs:
+	VMOVUPD (R12)(AX*1), Y0
+	VMOVUPD (R13)(AX*1), Y1
+	VSUBPD Y0, Y1, Y1
+	VMOVUPD 8(R12)(AX*1), Y2
+	VSUBPD Y0, Y2, Y2
+	VMULPD Y1, Y15, Y1
+	VMULPD Y2, Y15, Y2
+	VMOVUPD (R10)(AX*1), Y3
+	VMOVUPD (R11)(AX*1), Y4
+	VADDPD Y1, Y3, Y1 // v0
+	VADDPD Y2, Y4, Y2 // v1
+	VMULPD Y1, Y1, Y5
+	VMULPD Y2, Y2, Y6
+	VADDPD Y6, Y5, Y5
+	VCMPPD $6, Y13, Y5, Y6 // not at most
+	VMOVMSKPD Y6, BX
+	TESTL BX, BX
+	JZ within
+	VSQRTPD Y5, Y5
+	VDIVPD Y5, Y14, Y5
+	VMULPD Y5, Y1, Y7
+	VMULPD Y5, Y2, Y8
+	VBLENDVPD Y6, Y7, Y1, Y1
+	VBLENDVPD Y6, Y8, Y2, Y2
+
+within:
+	VMOVUPD Y1, (DI)(AX*1)
+	VMOVUPD Y2, (SI)(AX*1)
+	VSUBPD Y1, Y3, Y3
+	VSUBPD Y2, Y4, Y4
+	VSUBPD (R8)(AX*1), Y1, Y1
+	VSUBPD (R9)(AX*1), Y2, Y2
+	VMULPD Y1, Y3, Y1
+	VMULPD Y2, Y4, Y2
+	VADDPD Y2, Y1, Y1
+	VADDPD Y1, Y12, Y12
+	ADDQ $32, AX
+	DECQ CX
+	JNZ pairs
+	JMP done
+
+single:
+	VMOVUPD (R12)(AX*1), Y0
+	VMOVUPD (R13)(AX*1), Y1
+	VSUBPD Y0, Y1, Y1
+	VMOVUPD 8(R12)(AX*1), Y2
+	VSUBPD Y0, Y2, Y2
+	VMULPD Y1, Y15, Y1
+	VMULPD Y2, Y15, Y2
+	VMOVUPD (R10)(AX*1), Y3
+	VMOVUPD (R11)(AX*1), Y4
+	VADDPD Y1, Y3, Y1
+	VADDPD Y2, Y4, Y2
+	VMINPD Y1, Y14, Y1 // the second operand where one is not a number
+	VMAXPD Y1, Y11, Y1
+	VMINPD Y2, Y14, Y2
+	VMAXPD Y2, Y11, Y2
+	VMOVUPD Y1, (DI)(AX*1)
+	VMOVUPD Y2, (SI)(AX*1)
+	VSUBPD Y1, Y3, Y3
+	VSUBPD Y2, Y4, Y4
+	VSUBPD (R8)(AX*1), Y1, Y1
+	VSUBPD (R9)(AX*1), Y2, Y2
+	VMULPD Y1, Y3, Y1
+	VMULPD Y2, Y4, Y2
+	VADDPD Y2, Y1, Y1
+	VADDPD Y1, Y12, Y12
+	ADDQ $32, AX
+	DECQ CX
+	JNZ single
+
+done:
+	MOVQ sums+0(FP), DI
+	VMOVUPD Y12, (DI)
+	VZEROUPPER
+	RET
