@@ -114,7 +114,7 @@ func ofSpec(spec *problems.Spec) func(s sides, o *Options) float64 {
 		case s.d > mostDense:
 			need += 900*s.d + 16e6
 		default:
-			need += 900*s.d + min(120*d2, 60*d2+4e6)
+			need += 900*s.d + min(150*d2, 100*d2+10e6)
 		}
 		return need
 	}

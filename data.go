@@ -68,6 +68,9 @@ type Arrays struct {
 	// Of a regression: Offset is what the linear predictor has besides X b, Exposure that whose logarithm is one, and
 	// Trials are the numbers of trials of which Y are the successes.
 	Offset, Exposure, Trials []float64
+	// Of events, with the Cox losses, of which Y says whether there was one: their Time, and Start and Strata where
+	// there are such.
+	Time, Start, Strata []float64
 	// Of the columns of X: Factors of their penalties, and bounds of their coefficients.
 	Factors, Lower, Upper []float64
 }
@@ -142,6 +145,9 @@ func (a Arrays) Data() (Data, error) {
 	vector("offset", a.Offset)
 	vector("exposure", a.Exposure)
 	vector("trials", a.Trials)
+	vector("time", a.Time)
+	vector("start", a.Start)
+	vector("strata", a.Strata)
 	vector("factors", a.Factors)
 	vector("lower", a.Lower)
 	vector("upper", a.Upper)

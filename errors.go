@@ -39,7 +39,7 @@ func call[T any](ctx context.Context, f func() (T, error), drop func(T)) (none T
 
 // why is an error, that of the context with its cause where it has ended.
 func why(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		return ended(ctx)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"math/rand/v2"
@@ -638,7 +639,7 @@ func TestEstimateBytesBoundsTheMemoryOfSpecifications(t *testing.T) {
 		{"wavelet-basis", [][2]int{{32, 32}, {128, 128}}, ""},
 		{"wavelet-denoise", [][2]int{{32, 32}, {128, 128}}, ""},
 		{"deblur", [][2]int{{16, 16}, {32, 32}, {64, 64}}, ""},
-		{"ct", [][2]int{{90, 16}, {90, 32}, {90, 64}}, ""},
+		{"ct", [][2]int{{90, 32}, {90, 64}}, ""},
 		{"tv-denoise", [][2]int{{16, 16}, {48, 48}}, ""},
 		{"tv-deblur", [][2]int{{12, 12}, {16, 16}, {32, 32}, {48, 48}}, ""},
 		{"tv-wavelets", [][2]int{{16, 16}, {32, 32}, {40, 40}, {48, 48}}, ""},
@@ -850,6 +851,16 @@ func TestWhatIsForgottenIsAnError(t *testing.T) {
 		"reader":  func() error { _, err := surepipe.Read(t.Context(), "a.csv", nil); return err },
 		"fit":     func() error { _, err := surepipe.ReadFit(nil); return err },
 		"options": func() error { _, err := surepipe.Open(t.Context(), surepipe.Data{}, surepipe.Options{}); return err },
+		"shard": func() error {
+			e := open(t, surepipe.File(diabetes), surepipe.Options{Problem: surepipe.Lasso})
+			_, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "1:2:3", Shard: surepipe.Shard{Index: 5, Count: 2}})
+			return err
+		},
+		"two files": func() error {
+			e := open(t, surepipe.File(diabetes), surepipe.Options{Problem: surepipe.Lasso})
+			_, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "1:2:3", File: "x.jsonl", Lines: io.Discard})
+			return err
+		},
 		"own": func() error {
 			_, err := surepipe.Open(t.Context(), surepipe.Data{}, surepipe.Options{Own: &surepipe.Own{}})
 			return err

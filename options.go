@@ -73,6 +73,9 @@ type Table struct {
 	// together. Offset is what the linear predictor has besides X b, and Exposure that by its exponential; y are the
 	// numbers of successes among Trials.
 	Weights, Groups, Offset, Exposure, Trials string
+	// Time, Start and Strata are those of events, with the Cox losses: the column of the times, where there is one that
+	// of the times from which on observations are at risk, and that of groups with hazards of their own.
+	Time, Start, Strata string
 	// Success is the level of a response of two that is 1.
 	Success string
 	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
@@ -184,8 +187,9 @@ func (o *Options) request() (*request.Request, error) {
 		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
 		{"groups", &r.Table.Groups, o.Table.Groups}, {"offset", &r.Table.Offset, o.Table.Offset},
 		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
-		{"success", &r.Table.Success, o.Table.Success},
-		{"lambda", &r.Weights.Lambda, o.Lambda}, {"lambda2", &r.Weights.Lambda2, o.Lambda2},
+		{"time", &r.Table.Time, o.Table.Time}, {"start", &r.Table.Start, o.Table.Start},
+		{"strata", &r.Table.Strata, o.Table.Strata}, {"success", &r.Table.Success, o.Table.Success},
+		{"lambda2", &r.Weights.Lambda2, o.Lambda2}, {"lambda", &r.Weights.Lambda, o.Lambda},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, string(o.Solver)}, {"derivative", &r.Solver.Derivative, o.Derivative},
 		{"trace", &r.Trace.Estimator, o.Trace}, {"device", &r.Machine.Device, o.Device},
@@ -201,8 +205,7 @@ func (o *Options) request() (*request.Request, error) {
 		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
 		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
 		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
-		{"lower", &r.Lower, o.Table.Lower},
-		{"upper", &r.Upper, o.Table.Upper},
+		{"lower", &r.Lower, o.Table.Lower}, {"upper", &r.Upper, o.Table.Upper},
 	} {
 		set(given, list.option, list.to, list.value, list.value != nil)
 	}

@@ -159,6 +159,9 @@ func (e *Estimator) MonteCarlo(ctx context.Context, d Draws) (*Spread, error) {
 // MonteCarloBelow is that run for the packages below, before it runs.
 func (e *Estimator) MonteCarloBelow(ctx context.Context, d Draws) (*study.MonteCarlo, error) {
 	source, err := e.source(d)
+	if err == nil {
+		err = oneHome(d.File, d.Lines, d.Known)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +175,7 @@ func (e *Estimator) MonteCarloBelow(ctx context.Context, d Draws) (*study.MonteC
 	m := &study.MonteCarlo{Estimator: e.job, Template: e.result(), Samples: source, Mu: e.data.Mu, First: d.First,
 		Count: d.Count, Part: study.Part{End: d.Count + d.Seeds}, Seed: e.request.Trace.Seed, Line: d.Line,
 		File: study.File{To: d.Lines, From: d.Known, Path: d.File, Resume: true, Header: header, Warn: e.doubt}}
-	if d.Shard.Count > 0 {
+	if d.Shard != (Shard{}) {
 		h, err := e.divide(d.Shard, study.ShardPart{Unit: study.SampleUnit, Total: m.Part.End, From: d.First,
 			Samples: d.Count}, header)
 		if err == nil {

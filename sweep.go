@@ -66,10 +66,13 @@ func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
 	defer g.gate()()
 	return use(ctx, e, func() (*Path, error) {
 		s, at, err := e.sweep(ctx, g)
+		if err == nil {
+			err = oneHome(g.File, g.Lines, g.Known)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if g.Shard.Count == 0 {
+		if g.Shard == (Shard{}) {
 			return e.run(ctx, s, at)
 		}
 		if err := e.part(s, g.Shard); err != nil {
@@ -78,6 +81,14 @@ func (e *Estimator) Sweep(ctx context.Context, g Grid) (*Path, error) {
 		r, err := s.RunPart(ctx)
 		return &Path{Points: r.Lines}, err
 	})
+}
+
+// oneHome rejects lines that are kept in two ways.
+func oneHome(file string, to io.Writer, from io.Reader) error {
+	if file != "" && (to != nil || from != nil) {
+		return study.Errorf("--file is %q, and lines or known are given too, expected one of them", file)
+	}
+	return nil
 }
 
 // part makes a sweep that of a shard.
@@ -168,7 +179,7 @@ func (e *Estimator) SweepBelow(s request.Sweep, shard Shard) (*study.Sweep, erro
 	}
 	sweep.Template.Warnings = e.Warnings()
 	sweep.File.Header = sweep.Header
-	if shard.Count > 0 {
+	if shard != (Shard{}) {
 		err = e.part(sweep, shard)
 	}
 	return sweep, err

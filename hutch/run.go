@@ -28,9 +28,9 @@ type Matrix struct {
 	Apply func(ctx context.Context, dst, v array.Batch, want Accuracy, left []float64) error
 	// Moments replaces Apply for forms of random signs where it is offered.
 	Moments Moments
-	// Control replaces the samples g_i (M g)_i of M's diagonal by others with the same mean and a smaller variance, such
-	// as those of M - N plus the diagonal of an N that is known (a control variate), for the signs g; nil for none. It
-	// is called from several goroutines at once.
+	// Control replaces the samples g_i (M g)_i of M's diagonal by others with the same mean and a smaller variance,
+	// such as those of M - N plus the diagonal of an N that is known (a control variate), for the signs g; nil for
+	// none. It is called from several goroutines at once.
 	Control func(g, samples []float64)
 }
 

@@ -19,9 +19,45 @@ type Kind struct {
 	// Unbounded reports that y with the given least and largest value has no least intercept; nil where every y
 	// has one.
 	Unbounded func(least, most float64) bool
-	// New makes the loss with weights w of the observations, nil for ones, and the value of its
-	// parameter. It is nil for the squared loss, which is [Squared] or [WeightedSquared].
-	New func(w []float64, parameter float64) (*Pointwise, error)
+	// Timed says that y are events at times, which a constant in z does not change: there is no intercept.
+	Timed bool
+	// New makes the loss with what is known of the observations, and the value of its parameter. It is nil for the
+	// squared loss, which is [Squared] or [WeightedSquared].
+	New func(o Observed, parameter float64) (Structured, error)
+}
+
+// Observed is what is known of the observations beside y: their weights, nil for ones, what z has besides A b, nil for
+// nothing, and their times, where the loss has such.
+type Observed struct {
+	Weights, Offset []float64
+	Times
+}
+
+// pick are those at some places.
+func (o Observed) pick(rows []int) Observed {
+	var picked Observed
+	for k, from := range [][]float64{o.Weights, o.Offset, o.Time, o.Start, o.Strata} {
+		if from == nil {
+			continue
+		}
+		to := make([]float64, len(rows))
+		for n, i := range rows {
+			to[n] = from[i]
+		}
+		*[]*[]float64{&picked.Weights, &picked.Offset, &picked.Time, &picked.Start, &picked.Strata}[k] = to
+	}
+	return picked
+}
+
+// Of is the loss of a function of one observation, as [Kind].New.
+func Of(f Function) func(o Observed, _ float64) (Structured, error) {
+	return func(o Observed, _ float64) (Structured, error) {
+		l, err := New(f, o.Weights)
+		if err != nil {
+			return nil, err
+		}
+		return l.Shifted(o.Offset)
+	}
 }
 
 // Parameter is a positive number that a loss needs. It has no default: one computed from y would make the estimator
@@ -39,12 +75,12 @@ var kinds = []Kind{
 	{
 		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true, Levels: 2,
 		Unbounded: func(least, most float64) bool { return most == 0 || least == 1 },
-		New:       func(w []float64, _ float64) (*Pointwise, error) { return Logistic(w) },
+		New:       Of(logistic{}),
 	},
 	{
 		Name: "poisson", Help: "counts, log link", Transforms: true,
 		Unbounded: func(_, most float64) bool { return most == 0 },
-		New:       func(w []float64, _ float64) (*Pointwise, error) { return Poisson(w) },
+		New:       Of(poisson{}),
 	},
 	{
 		Name: "huber", Help: "with --huber-delta",
@@ -55,7 +91,15 @@ var kinds = []Kind{
 				"computed from y would make the estimator depend on y unseen",
 			Unit: "in units of y, such as 1.345 standard deviations of the noise",
 		},
-		New: func(w []float64, delta float64) (*Pointwise, error) { return Huber(delta, w) },
+		New: func(o Observed, delta float64) (Structured, error) { return Of(huber{delta})(o, 0) },
+	},
+	{
+		Name: "cox", Help: "y is 1 for an event at --time, else 0; Breslow's ties", Levels: 2, Timed: true,
+		New: func(o Observed, _ float64) (Structured, error) { return NewCox(o, false) },
+	},
+	{
+		Name: "cox-efron", Help: "the same with Efron's ties", Levels: 2, Timed: true,
+		New: func(o Observed, _ float64) (Structured, error) { return NewCox(o, true) },
 	},
 }
 

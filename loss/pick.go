@@ -9,12 +9,6 @@ import (
 // Pick is the loss of the observations at some places, on dev; nil is the squared loss. The caller releases it by the
 // function. It is an error for a loss that is none of this package.
 func Pick(dev array.Device, l Loss, rows []int) (Loss, func(), error) {
-	some := func(w []float64) (picked []float64) {
-		for _, i := range rows {
-			picked = append(picked, w[i])
-		}
-		return picked
-	}
 	none := func() {}
 	switch l := l.(type) {
 	case nil:
@@ -23,22 +17,28 @@ func Pick(dev array.Device, l Loss, rows []int) (Loss, func(), error) {
 		if l.w.IsZero() {
 			return l, none, nil
 		}
-		picked, err := WeightedSquared(dev, some(l.w.ToHost()))
+		picked, err := WeightedSquared(dev, Observed{Weights: l.w.ToHost()}.pick(rows).Weights)
 		if err != nil {
 			return nil, nil, err
 		}
 		return picked, picked.Release, nil
-	case *Pointwise:
-		w, offset := l.w, l.offset
-		if offset != nil {
-			offset = some(offset)
-		}
-		if w == nil {
-			return of(l.f, nil, offset, l.largest), none, nil
-		}
-		w = some(w)
-		largest, err := checkWeights(w)
-		return of(l.f, w, offset, largest), none, err
+	}
+	if pick := StructureOf(l).Pick; pick != nil {
+		picked, err := pick(rows)
+		return picked, none, err
 	}
 	return nil, nil, fmt.Errorf("loss: a loss of type %T cannot leave observations out", l)
+}
+
+// pick is the loss of some observations.
+func (l *Pointwise) pick(rows []int) (Structured, error) {
+	some := Observed{Weights: l.w, Offset: l.offset}.pick(rows)
+	largest := l.largest
+	if some.Weights != nil {
+		var err error
+		if largest, err = checkWeights(some.Weights); err != nil {
+			return nil, err
+		}
+	}
+	return of(l.f, some.Weights, some.Offset, largest), nil
 }

@@ -67,6 +67,7 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 	l := &Pointwise{f: f, w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood()}
+	l.known.Pick = l.pick
 	l.known.Constant = func(y array.Batch) float64 {
 		sum := 0.0
 		for i, v := range y.ToHost() {
@@ -82,12 +83,16 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 // Shifted is the loss l(z + offset; y) with a number for each observation, as of a term of the linear predictor that
 // is known: the logarithm of an exposure, for example. It is an error if one is not finite.
 func (l *Pointwise) Shifted(offset []float64) (*Pointwise, error) {
+	return of(l.f, l.w, offset, l.largest), checkOffset(offset)
+}
+
+func checkOffset(offset []float64) error {
 	for i, v := range offset {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("loss: the offset of observation %d is %g, expected a finite number", i, v)
+			return fmt.Errorf("loss: the offset of observation %d is %g, expected a finite number", i, v)
 		}
 	}
-	return of(l.f, l.w, offset, l.largest), nil
+	return nil
 }
 
 // shift is z with the offset.

@@ -6,7 +6,7 @@ import (
 	"surepipe/array"
 )
 
-// Structure is what is known about a loss l(z; y) = sum_i l_i(z_i; y_i) beyond [Loss]. The zero
+// Structure is what is known about a loss l(z; y) beyond [Loss], most often sum_i l_i(z_i; y_i). The zero
 // value says nothing and is true of every loss. A function is nil where it is not known, safe for
 // concurrent use, and panics on shapes that do not fit.
 type Structure struct {
@@ -33,6 +33,12 @@ type Structure struct {
 	// Unit is a change of z_i that changes the curvature of l_i by about its own size; 0 where it is
 	// not known, or no change does.
 	Unit float64
+	// Coupled is the loss where its second derivative is not diagonal; else nil.
+	Coupled Coupled
+	// Pick is the loss of the observations at some places.
+	Pick func(rows []int) (Structured, error)
+	// Size is the number of observations as Schwarz's criterion counts them, nil for that of y.
+	Size func(y []float64) int
 }
 
 // leastMove is the least curvature of an observation in [Structure.Whiten], over its slope by unit.

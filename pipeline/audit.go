@@ -55,8 +55,9 @@ const (
 	// runLength is the length of the runs that an audit of a sequence leaves out, one in runFolds at a time.
 	// Of an image it leaves out patches of patchSide x patchSide.
 	runLength, runFolds, patchSide = 4, 5, 2
-	// mostRun is the number of observations up to which runs are left out without being asked for.
-	mostRun = 5000
+	// mostRun and mostPatched are the numbers of observations up to which runs and patches are left out without being
+	// asked for.
+	mostRun, mostPatched = 5000, 1 << 13
 	// runRatio and runBars are the ratio of the errors of runs and of single observations, and the bars of their
 	// difference, beyond which they disagree. On white noise about a smooth mean the ratio is about 1.1 at 100
 	// observations, under AR(0.5) 2.
@@ -141,9 +142,9 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	places, picks := linops.Picks(s.f.Problem.A)
 	inOrder := s.f.Problem.K != nil && (linops.StructureOf(s.f.Problem.A).Identity || picks && slices.IsSorted(places))
 	var all []*Audit
-	if inOrder && s.o.Audit != NoAudit && s.o.Folds.Groups == nil && (s.o.Audit == AlwaysAudit || d <= mostRun) {
+	if inOrder && s.o.Audit != NoAudit && s.o.Folds.Groups == nil {
 		runs, by, wide := s.neighbours(d)
-		if runs.Check(d) == nil {
+		if (s.o.Audit == AlwaysAudit || d <= mostRun || wide < d && d <= mostPatched) && runs.Check(d) == nil {
 			a, err := s.audit(ctx, p, criterion, says, runs, everyFifth(runs, d, wide))
 			if err != nil {
 				return nil, err
@@ -220,7 +221,6 @@ func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 // audit fits without what the splits leave out.
 func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criterion, says []float64, f folds.Folds,
 	splits []folds.Split) (*Audit, error) {
-	at := lossOf(s.f.Problem)
 	errs := make([]float64, len(s.y))
 	err := s.onDevice(ctx, func(on *instance) error {
 		return on.without(ctx, splits, max(s.o.Parallel, runtime.GOMAXPROCS(0)),
@@ -229,10 +229,10 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 				if s.chained {
 					from.held = heldBy(p)
 				}
-				mu, _, err := r.at(ctx, p.Weights, from)
+				some, _, err := r.errors(ctx, p.Weights, from)
 				for k, i := range r.split.Out {
 					if err == nil {
-						errs[i] = at(i, mu[k], s.y[i])
+						errs[i] = some[k]
 					}
 				}
 				return err

@@ -34,8 +34,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 	if !s.o.Criterion.Rule().Refits || s.begin() == s.part.end {
 		return nil
 	}
-	at := lossOf(s.f.Problem)
-	if at == nil {
+	if !predicts(s.f.Problem) {
 		return errors.New("pipeline: the losses of single observations are not known")
 	}
 	d, n := len(s.y), s.part.end
@@ -60,7 +59,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 				sums[i] = make([]float64, d)
 			}
 			return on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
-				failed[k], err = r.validate(ctx, at, sums)
+				failed[k], err = r.validate(ctx, sums)
 				if err != nil && ctx.Err() == nil {
 					err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
 				}
@@ -90,15 +89,14 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 }
 
 // validate fits one fold along the chains of the grid, and adds the errors of what it leaves out.
-func (r *refit) validate(ctx context.Context, at func(i int, mu, y float64) float64, sums [][]float64) (failed []int,
-	err error) {
+func (r *refit) validate(ctx context.Context, sums [][]float64) (failed []int, err error) {
 	s := r.of
 	failed = make([]int, len(sums))
 	for _, c := range s.chains() {
 		if c.end <= s.begin() || c.first >= s.part.end {
 			continue
 		}
-		if err := r.follow(ctx, c, at, sums, failed); err != nil {
+		if err := r.follow(ctx, c, sums, failed); err != nil {
 			return nil, err
 		}
 	}
@@ -106,8 +104,7 @@ func (r *refit) validate(ctx context.Context, at func(i int, mu, y float64) floa
 }
 
 // follow fits along one chain.
-func (r *refit) follow(ctx context.Context, c chain, at func(i int, mu, y float64) float64, sums [][]float64,
-	failed []int) error {
+func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, failed []int) error {
 	s := r.of
 	var path vjp.Path
 	defer path.Release()
@@ -117,14 +114,14 @@ func (r *refit) follow(ctx context.Context, c chain, at func(i int, mu, y float6
 			from.ahead = r.on.ahead(i, c.end)
 		}
 		before := r.failed
-		mu, b, err := r.at(ctx, s.weights(i), from)
+		errs, b, err := r.errors(ctx, s.weights(i), from)
 		if err != nil {
 			return err
 		}
 		from.held = b
 		failed[i] += r.failed - before
 		for k, o := range r.split.Out {
-			sums[i][o] += at(o, mu[k], s.y[o])
+			sums[i][o] += errs[k]
 		}
 	}
 	return nil

@@ -45,3 +45,8 @@ func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c,
 		name, risk.DefaultCriterion(0, false, false, false))
 }
+
+// predicts reports whether the error of predicting observations is known.
+func predicts(p vjp.Problem) bool {
+	return loss.StructureOf(p.Loss).Coupled != nil || lossOf(p) != nil
+}

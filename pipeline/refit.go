@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -25,11 +24,14 @@ type refit struct {
 	kept  *rewrite.Kept
 	of    *instance
 	split folds.Split
+	// coupled is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
+	coupled, rest loss.Coupled
 	// failed is how many of its fits have not converged.
 	failed int
-	// fills says that the fit is to all observations, with those that are left out filled in.
-	fills bool
-	free  func()
+	// fills says that A = I and the fit is by [refit.fillIn], which goes on from the multiplier of the fit before.
+	fills      bool
+	multiplier []float64
+	free       func()
 }
 
 // mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
@@ -120,6 +122,7 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	r := &refit{of: s, split: split, kept: kept}
 	f := s.f
 	f.Problem = kept.Problem(nil)
+	r.coupled, r.rest = loss.StructureOf(s.f.Problem.Loss).Coupled, loss.StructureOf(f.Problem.Loss).Coupled
 	f.Settings.Derivative, f.Settings.Images = vjp.None, false
 	f.Regularizer = func(w []float64) (prox.Prox, error) {
 		whole, err := s.f.Regularizer(w)
@@ -142,13 +145,13 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	return r, nil
 }
 
-// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I they are filled in
-// ([refit.fillIn]); else the default solver of the kept problem, which may be much slower, takes its place.
+// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does;
+// else the default solver of the kept problem, which may be much slower, takes its place.
 func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
 	if whole := r.of.f.Problem; whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil &&
 		whole.Origin == nil {
-		r.fills, r.on.f.Problem, r.on.y = true, whole, r.of.y
-		return r.on.solver(ctx, weights)
+		r.fills = true
+		return nil, func() {}, nil
 	}
 	reg, err := r.on.f.Regularizer(weights)
 	if err != nil {
@@ -168,7 +171,37 @@ func (r *refit) release() {
 	}
 }
 
-// at is the estimate of what is left out at the weights, and the solution, from which a next solve may start.
+// errors are those of predicting what is left out at the weights, with the solution, from which a next solve may start.
+func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs []float64, b held, err error) {
+	mu, b, err := r.at(ctx, weights, from)
+	switch {
+	case err != nil:
+		return nil, held{}, err
+	case r.coupled != nil:
+		kept := r.rest.Without(-1, nil, pick(mu, r.split.Keep), r.kept.Observations(r.of.y))
+		return loss.LeftOut(r.coupled, r.split.Out, kept, mu, r.of.y), b, nil
+	}
+	at := lossOf(r.of.f.Problem)
+	for k, i := range r.split.Out {
+		mu[k] = at(i, mu[k], r.of.y[i])
+	}
+	return mu, b, nil
+}
+
+// predicted are the places of the observations that errors need: what is left out, or all where these do not stand
+// alone.
+func (r *refit) predicted() []int {
+	if r.coupled == nil {
+		return r.split.Out
+	}
+	all := make([]int, len(r.of.y))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// at is the estimate of what errors need, and the solution.
 func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []float64, b held, err error) {
 	defer recovered(&err)
 	if box := r.of.f.BlackBox; box != nil {
@@ -209,7 +242,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		sol.Expand(view)
 		b.b = sol.B.ToHost()
 	}
-	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.split.Out)
+	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.predicted())
 	return mu, b, view.Sync()
 }
 
@@ -236,69 +269,6 @@ func lossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 	}
 }
 
-const (
-	// filledIn is the change of what is filled in, in units of the residual of the others, at which it is done, after
-	// at most mostFillings fits. The error of what is left out is about as large as that residual, and its bar is
-	// seldom less than a hundredth of it.
-	filledIn, mostFillings = 1e-2, 200
-)
-
-// fillIn is the fit to the observations that are kept where A = I,
-//
-//	b = argmin 1/2 sum_(i kept) (b_i - y_i)^2 + r(K b),
-//
-// by fits to all of them with what is left out filled in by the fit before: a proximal gradient step of length 1 each,
-// with momentum that begins anew where it points uphill (Beck and Teboulle 2009; O'Donoghue and Candes 2015). For the
-// steps without momentum see Dempster, Laird and Rubin, 1977.
-func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu []float64, last held, err error) {
-	y := make([]float64, len(r.of.y))
-	copy(y, r.of.y)
-	before := make([]float64, len(r.split.Out))
-	for k, i := range r.split.Out {
-		if from.b != nil {
-			before[k] = from.b[i]
-		} else {
-			before[k] = stat.Mean(r.kept.Observations(r.of.y), nil)
-		}
-		y[i] = before[k]
-	}
-	var path vjp.Path
-	defer path.Release()
-	from.path, from.ahead, from.near = &path, nil, nil
-	momentum := 1.0
-	for range mostFillings {
-		b, err := r.fit(ctx, weights, from, y)
-		if err != nil {
-			return nil, held{}, err
-		}
-		from.held = held{b: b}
-		change, uphill := 0.0, 0.0
-		for k, i := range r.split.Out {
-			change += (b[i] - y[i]) * (b[i] - y[i])
-			uphill += (y[i] - b[i]) * (b[i] - before[k])
-		}
-		residual := 0.0
-		for _, i := range r.split.Keep {
-			residual += (b[i] - y[i]) * (b[i] - y[i])
-		}
-		share := float64(len(r.split.Out)) / float64(len(r.split.Keep))
-		if change <= filledIn*filledIn*share*residual {
-			return pick(b, r.split.Out), from.held, nil
-		}
-		next := (1 + math.Sqrt(1+4*momentum*momentum)) / 2
-		ahead := (momentum - 1) / next
-		if momentum = next; uphill > 0 {
-			momentum, ahead = 1, 0
-		}
-		for k, i := range r.split.Out {
-			y[i] = b[i] + ahead*(b[i]-before[k])
-			before[k] = b[i]
-		}
-	}
-	r.failed++
-	return before, from.held, nil
-}
-
 // pick are the values at some places.
 func pick(x []float64, at []int) []float64 {
 	some := make([]float64, len(at))
@@ -306,23 +276,4 @@ func pick(x []float64, at []int) []float64 {
 		some[k] = x[i]
 	}
 	return some
-}
-
-// fit is the solution at y.
-func (r *refit) fit(ctx context.Context, weights []float64, from start, y []float64) ([]float64, error) {
-	solver, release, err := r.on.at(ctx, weights, from)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	view := r.on.f.Problem.Device.Request()
-	on := stages.Observations(view, r.on.f.Problem, y)
-	defer on.Free() // after the solution
-	sol, err := solver.Solve(ctx, on)
-	if err != nil {
-		return nil, err
-	}
-	defer sol.Release()
-	sol.Expand(view)
-	return sol.B.ToHost(), view.Sync()
 }

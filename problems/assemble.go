@@ -77,14 +77,9 @@ func (a *assembly) loss() error {
 	}
 	w := a.parts.Weights
 	if !p.Loss.Squared() {
-		l, err := p.Loss.New(w)
+		l, err := p.Loss.New(loss.Observed{Weights: w, Offset: a.data.Offset, Times: a.data.Times})
 		if err != nil {
 			return trim(err)
-		}
-		if a.data.Offset != nil {
-			if l, err = l.Shifted(a.data.Offset); err != nil {
-				return trim(err)
-			}
 		}
 		p.loss = l
 		return checkY(p.Loss, l, a.data)
@@ -107,13 +102,20 @@ func (a *assembly) loss() error {
 
 // columns centers and scales the columns of the operator where it is asked for.
 func (a *assembly) columns() error {
-	if !a.data.Intercept && !a.data.Standardize {
+	// Without a constant to fit columns are centered for good conditions alone.
+	a.p.centered = a.p.Loss.Timed() && a.Regression() && a.Line("synthesis") == 0
+	if !a.data.Intercept && !a.data.Standardize && !a.p.centered {
 		return nil
 	}
 	if err := a.checkColumns(); err != nil {
 		return err
 	}
-	if err := a.p.prepare(a.parts.Source, a.data.Intercept, a.data.Standardize, a.parts.Weights); err != nil {
+	if a.p.Loss.Timed() && a.data.Intercept {
+		return a.Errorf(a.Line("intercept"), "an intercept is asked for, but a constant in the linear predictor does "+
+			"not change the %s loss: expected none", a.p.Loss.Name)
+	}
+	centered := a.data.Intercept || a.p.centered
+	if err := a.p.prepare(a.parts.Source, centered, a.data.Standardize, a.parts.Weights); err != nil {
 		return err
 	}
 	if a.data.Intercept && a.p.loss != nil {

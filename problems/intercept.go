@@ -15,7 +15,7 @@ const smallSparse = 1 << 16
 // solved, before [Problem.Coefficients]. muHat is a sample's whole estimate, with
 // the mean added, as package pipeline returns it.
 func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
-	if p.means == nil {
+	if p.means == nil || p.centered {
 		return 0, false
 	}
 	if p.constant == 0 && len(muHat) != p.D || len(b) != p.P+p.extra() {
@@ -26,4 +26,13 @@ func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 		return b[p.constant] - floats.Dot(p.means, p.Coefficients(b)), true
 	}
 	return stat.Mean(muHat, nil) - floats.Dot(p.means, p.Coefficients(b)), true
+}
+
+// Shift is what A b with the original columns is to be shifted by to be mu_hat, where they are centered though the loss
+// has no intercept; ok is false elsewhere.
+func (p *Problem) Shift(b []float64) (shift float64, ok bool) {
+	if !p.centered {
+		return 0, false
+	}
+	return -floats.Dot(p.means, p.Coefficients(b)), true
 }

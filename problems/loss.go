@@ -13,7 +13,7 @@ import (
 )
 
 // checkY rejects y at which a loss is not defined, or is least at an infinite intercept.
-func checkY(l Loss, p *loss.Pointwise, data Data) error {
+func checkY(l Loss, p loss.Structured, data Data) error {
 	if err := p.Structure().Check(data.Y); err != nil {
 		return fmt.Errorf("array %w", err)
 	}

@@ -17,9 +17,18 @@ import (
 func TestSparseDesignsWithAnInterceptHaveActiveSets(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)
-	for _, name := range loss.Names()[1:] {
-		data := observed(name, 1500, 50) // more entries than are centered in a dense copy
-		data.Intercept = true
+	for _, k := range loss.Kinds()[1:] {
+		name, of := k.Name, k.Name
+		if k.Timed {
+			of = "logistic" // whose y are events
+		}
+		data := observed(of, 1500, 50) // more entries than are centered in a dense copy
+		if data.Intercept = !k.Timed; k.Timed {
+			data.Loss.Name = name
+			for i := range data.Y {
+				data.Time = append(data.Time, float64(i*i%97))
+			}
+		}
 		sparse := data
 		sparse.X = problems.Matrix{Sparse: sparsely(data.X.(*mat.Dense))}
 		var fits [][]float64

@@ -107,9 +107,10 @@ type Columns struct {
 	rows bool
 	// constant is the place of the intercept's coordinate in b, 0 where it has none.
 	constant int
-	// means are those of the original columns, where there is an intercept; else nil. scales are
-	// the standard deviations by which the columns are divided; nil where they are not.
+	// means are those of the original columns, where there is an intercept or they are centered without one; else nil.
+	// scales are the standard deviations by which the columns are divided; nil where they are not.
 	means, scales []float64
+	centered      bool
 	// redundant are columns that depend on the others by their coding, and levels all those of
 	// categorical columns without a reference.
 	redundant, levels []int
@@ -130,7 +131,7 @@ func (p *Problem) projection() additive.Projection {
 	switch {
 	case p.effects != nil:
 		return p.effects
-	case p.means != nil && p.constant == 0:
+	case p.means != nil && p.constant == 0 && !p.centered:
 		return additive.Constant(p.D)
 	}
 	return nil

@@ -19,7 +19,7 @@ type LossTerms struct {
 	// DF is the number of degrees of freedom, the trace of the derivative of the whitened problem at
 	// the solution.
 	DF float64
-	// D is the number of observations.
+	// D is the number of observations, of events where these are what counts.
 	D int
 }
 

@@ -59,7 +59,8 @@ func (c Comparison) Optimism(fits []Fit, best int) Optimism {
 	return Optimism{(all + jumps) / 2 / unit, math.Hypot((all-jumps)/2, math.Hypot(allErr, jumpsErr)/2) / unit}
 }
 
-// near are the fits that have a chance of being the best one: their SURE less that of fits[best], and rows of a matrix F with F F* the covariance of Z. It is nil unless two fits are comparable.
+// near are the fits that have a chance of being the best one: their SURE less that of fits[best], and rows of a matrix
+// F with F F* the covariance of Z. It is nil unless two fits are comparable.
 func (c Comparison) near(fits []Fit, best int, factors func(a, b *Digest) []float64) (values []float64,
 	rows [][]float64) {
 	unit, at := c.Criterion.Rule().unit(c.Sigma2), fits[best]

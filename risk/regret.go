@@ -2,8 +2,8 @@ package risk
 
 import "math"
 
-// Regret is what the choice of a fit by its least value is likely to cost: the loss ||mu_hat - mu||^2 at the fit that is
-// chosen over that at the best of the fits, less 1. Both are NaN where it is not known.
+// Regret is what the choice of a fit by its least value is likely to cost: the loss ||mu_hat - mu||^2 at the fit that
+// is chosen over that at the best of the fits, less 1. Both are NaN where it is not known.
 type Regret struct {
 	// Mean is its mean, and Beyond the probability that it exceeds [Tolerable].
 	Mean, Beyond float64
@@ -12,8 +12,8 @@ type Regret struct {
 // Tolerable is the regret that is taken as none.
 const Tolerable = 0.1
 
-// Regret estimates what the choice of fits[best] costs. With Z as in [Comparison.Optimism], and the errors of sigma2 and
-// of the noise's correlation as two more normal numbers in it, each draw chooses the minimizer of SURE + Z, and its
+// Regret estimates what the choice of fits[best] costs. With Z as in [Comparison.Optimism], and the errors of sigma2
+// and of the noise's correlation as two more normal numbers in it, each draw chooses the minimizer of SURE + Z, and its
 // regret is SURE there less the least: the observed values stand for the losses, as in the bootstrap. The loss at the
 // best fit, which SURE knows only up to the error that all fits share, is taken as its variance,
 //

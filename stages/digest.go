@@ -161,10 +161,16 @@ func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
 	if j.settings.NoMuHat {
 		return
 	}
-	j.left = make([]float64, len(diagonal))
+	losses := make([]float64, len(diagonal))
 	for i, h := range diagonal {
-		j.left[i] = left(i, h)
+		losses[i] = left(i, h)
 	}
+	j.keepLeftOut(losses)
+}
+
+// keepLeftOut keeps these errors.
+func (j *Job) keepLeftOut(losses []float64) {
+	j.left = losses
 	if j.traces != nil && j.settings.Compare.Criterion.Rule().Diagonal {
 		j.traces.losses = j.left
 	}

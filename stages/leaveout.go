@@ -93,6 +93,12 @@ func (j *Job) wantsDiagonal() bool { return j.settings.ALO || !loss.Quadratic(j.
 // leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
 // one.
 func (j *Job) leave(c vjp.Closed) error {
+	if loss.StructureOf(j.problem.Loss).Coupled != nil {
+		if !j.known() {
+			j.plan = j.settings.Plan
+		}
+		return nil // no diagonal tells it
+	}
 	if !j.known() {
 		j.plan = j.settings.Plan
 	}
@@ -123,8 +129,8 @@ func (j *Job) probeEarly(ctx context.Context) error {
 // says so and these serve.
 func (j *Job) matrix() hutch.Matrix {
 	l, closed := j.solution.Linearization, j.solution.Linearization.Closed()
-	return hutch.Matrix{Moments: j.moments, Control: closed.Control, Apply: func(ctx context.Context, dst, v array.Batch, want hutch.Accuracy,
-		left []float64) error {
+	return hutch.Matrix{Moments: j.moments, Control: closed.Control, Apply: func(ctx context.Context, dst,
+		v array.Batch, want hutch.Accuracy, left []float64) error {
 		if j.early && closed.Images(dst, v) {
 			clear(left)
 			return dst.Device().Err()

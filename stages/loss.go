@@ -24,6 +24,8 @@ type LossTerms struct {
 	Constant float64
 	// Likelihood says that l is a negative log-likelihood but for terms of y alone.
 	Likelihood bool
+	// Size is the number of observations as Schwarz's criterion counts them, 0 for that of y.
+	Size int
 	// Fitted is the expectation of y at z, of length d.
 	Fitted []float64
 }
@@ -41,6 +43,9 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 	}
 	if known.Constant != nil {
 		t.Constant = known.Constant(y)
+	}
+	if known.Size != nil {
+		t.Size = known.Size(y.ToHost())
 	}
 	if known.Least != nil {
 		t.Deviance = 2 * math.Max(t.Value-known.Least(y), 0)
@@ -81,6 +86,9 @@ func checkLoss(l loss.Loss, y []float64) error {
 func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	r.Residual = math.NaN()
 	r.Criteria = r.Fitted().Loss.Criteria()
+	if l := loss.StructureOf(j.problem.Loss).Coupled; l != nil {
+		return j.leaveCoupled(ctx, r, l)
+	}
 	f, err := j.flatness(r.MuHat)
 	if err != nil {
 		return err

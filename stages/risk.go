@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -183,7 +184,7 @@ func (r *Risk) Fitted() risk.Fitted {
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}
 	if l := r.LossTerms; l != nil {
 		f.Loss = &risk.LossTerms{Value: l.Value, Constant: l.Constant, Likelihood: l.Likelihood,
-			DF: r.Trace.Trace, D: r.D}
+			DF: r.Trace.Trace, D: cmp.Or(l.Size, r.D)}
 	}
 	return f
 }

@@ -43,6 +43,9 @@ func DataHash(data problems.Data) string {
 	if data.Offset != nil {
 		h.all(data.Offset)
 	}
+	if data.Time != nil {
+		h.all(data.Times)
+	}
 	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
 	if c := data.Coordinates; c.Factors != nil || c.Lower != nil || c.Upper != nil {
 		h.all(c)

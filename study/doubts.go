@@ -98,17 +98,13 @@ func (r *Swept) Doubts() (all Notes) {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
 			"--criterion)"
 		if r.Header.LossName != "" {
-			why = "without which one Newton step does not tell the fit (another parameter of the loss, such as " +
-				"--huber-delta)"
+			why = "without which steps from the fit do not tell what it would be (another weight, or another " +
+				"parameter of the loss, such as --huber-delta)"
 		}
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	if s.Regret != nil && *s.Regret > risk.Tolerable {
-		all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% "+
-			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
-			100**s.RegretBeyond, 100*risk.Tolerable)
-	}
+	s.costlyChoice(&all)
 	r.rowsInGroups(&all)
 	all = append(all, AuditNotes(s.Audits)...)
 	if doubted > 0 {
@@ -122,4 +118,14 @@ func (r *Swept) Doubts() (all Notes) {
 			"is enough, or try another --solver", n, s.Points)
 	}
 	return all
+}
+
+// costlyChoice warns where the choice is likely to cost more than is tolerable.
+func (s *SweepChoice) costlyChoice(all *Notes) {
+	if s.Regret == nil || *s.Regret <= risk.Tolerable {
+		return
+	}
+	all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% above "+
+		"that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
+		100**s.RegretBeyond, 100*risk.Tolerable)
 }

@@ -47,6 +47,9 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 		BShape: p.BShape,
 		B0:     InterceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
 	}
+	if shift, ok := p.Shift(risk.B); ok {
+		f.B0 = &shift
+	}
 	mu := Presented(p, dataio.Array{Shape: p.MuShape, Data: MuHat(data, risk)})
 	f.MuHat, f.MuShape = mu.Data, mu.Shape
 	if low := risk.Factors; low != nil {

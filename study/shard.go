@@ -146,6 +146,10 @@ type Shard = shard.Shard
 
 // Divide is the header of a shard, on this machine, of the run whose units p says, and whose own header is whole.
 func Divide(s shard.Shard, p ShardPart, device string, whole any) (h ShardHeader, err error) {
+	if s.Count < 1 || s.Count > shard.MaxCount || s.Index < 0 || s.Index >= s.Count {
+		return h, Errorf("--shard is %d of %d, expected an index from 0 on below a count of 1 to %d", s.Index, s.Count,
+			shard.MaxCount)
+	}
 	first, end := s.Range(p.Total)
 	p.Index, p.Count, p.First, p.N = s.Index, s.Count, first, end-first
 	h = ShardHeader{Machine: ThisMachine(device), Shard: p}

@@ -27,8 +27,8 @@ type SweepChoice struct {
 	Optimism          *float64 `json:"optimism,omitempty"`
 	OptimismStdErr    *float64 `json:"optimism_stderr,omitempty"`
 	OptimismLeavesOut string   `json:"optimism_leaves_out,omitempty"`
-	// Regret is how much more than at the best weight the squared error at the minimizer is likely to be, over that, and
-	// RegretBeyond the probability that it is more than a tenth: of noise with a memory, where they are known.
+	// Regret is how much more than at the best weight the squared error at the minimizer is likely to be, over that,
+	// and RegretBeyond the probability that it is more than a tenth: of noise with a memory, where they are known.
 	Regret       *float64 `json:"regret,omitempty"`
 	RegretBeyond *float64 `json:"regret_beyond_tenth,omitempty"`
 }

@@ -128,8 +128,14 @@ func (e *estimation) dataFlags() []cli.Flag {
 			"number from which y counts, whose logarithm is an offset (the array exposure)"},
 		{Name: "trials", To: &t.Trials, Usage: "--loss logistic: in a table, the `column` of the numbers of trials, " +
 			"of which y are the numbers of successes (the array trials)"},
-		{Name: "success", To: &t.Success, Usage: "--loss logistic: the `level` of a response of two levels, texts or " +
-			"numbers, that is 1 (default: the second in alphabetical order)"},
+		{Name: "time", To: &t.Time, Usage: "--loss cox, cox-efron: in a table, the `column` of the times of the " +
+			"events, or of the ends of the observations without one, as --response says (the array time)"},
+		{Name: "start", To: &t.Start, Usage: "--loss cox, cox-efron: in a table, the `column` of the times from " +
+			"which on the observations are at risk (left truncation; the array start)"},
+		{Name: "strata", To: &t.Strata, Usage: "--loss cox, cox-efron: in a table, the `column` of groups with " +
+			"baseline hazards of their own (the array strata)"},
+		{Name: "success", To: &t.Success, Usage: "--loss logistic, cox: the `level` of a response of two levels, " +
+			"texts or numbers, that is 1 (default: the second in alphabetical order)"},
 		{Name: "na", To: &t.NA, Usage: naFlag},
 		{Name: "missing", To: &t.Missing, Usage: "in a table: what to do about missing values: error, drop (leave " +
 			"out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows " +

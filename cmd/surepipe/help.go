@@ -215,7 +215,8 @@ const lossHelp = `With --loss other than squared mu_hat is the linear predictor 
   divergence     the degrees of freedom df: the trace of the derivative of the weighted
                  least squares problem that this one is at its solution
   alo            leave-one-out, always on: the mean loss of an observation that is left
-                 out, by one Newton step towards the fit to all others
+                 out, by one Newton step towards the fit to all others; with cox the change
+                 of the partial likelihood, by steps that are repeated until they settle
   aic, bic       minus twice the logarithm of the likelihood, with its terms of y alone, + 2 df
                  or log(d) df; not for huber, whose scale is not known
 

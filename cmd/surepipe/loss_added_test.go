@@ -56,12 +56,12 @@ func TestALossIsARow(t *testing.T) {
 	}
 	loss.Register(loss.Kind{
 		Name: "gamma", Help: "positive numbers, log link", Transforms: true,
-		New: func(w []float64, _ float64) (*loss.Pointwise, error) { return loss.New(gammaLoss{}, w) },
+		New: loss.Of(gammaLoss{}),
 	})
 	if _, out, _ := command(t, "help", "criteria"); !strings.Contains(out, "gamma      positive numbers, log link") {
 		t.Error("help criteria does not name gamma")
 	}
-	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "huber, gamma") {
+	if _, out, _ := command(t, "run", "--help"); !strings.Contains(out, "cox-efron, gamma") {
 		t.Error("run --help does not list gamma")
 	}
 	const d = 60

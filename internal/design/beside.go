@@ -19,6 +19,11 @@ type Beside struct {
 	Exposure string `json:"exposure,omitempty"`
 	// Trials is the number of trials of which y is the number of successes.
 	Trials string `json:"trials,omitempty"`
+	// Time is that of the event or of the end of the observation, Start that of its beginning, and Strata are groups
+	// with hazards of their own, of texts or numbers.
+	Time   string `json:"time,omitempty"`
+	Start  string `json:"start,omitempty"`
+	Strata string `json:"strata,omitempty"`
 }
 
 // named is a column by the name of its option.
@@ -26,7 +31,8 @@ type named struct{ option, column string }
 
 // named lists the columns, "" where there is none.
 func (b Beside) named() []named {
-	return []named{{"weights", b.Weights}, {"offset", b.Offset}, {"exposure", b.Exposure}, {"trials", b.Trials}}
+	return []named{{"weights", b.Weights}, {"offset", b.Offset}, {"exposure", b.Exposure}, {"trials", b.Trials},
+		{"time", b.Time}, {"start", b.Start}, {"strata", b.Strata}}
 }
 
 // Options are the names of the options.
@@ -49,7 +55,11 @@ func (b Beside) columns(t *dataio.Table) (columns []dataio.Column, err error) {
 			continue
 		}
 		c, err := t.Column(n.column)
-		if err == nil && c.Values == nil {
+		switch {
+		case err != nil || c.Values != nil:
+		case n.option == "strata":
+			c = coded(c, c.Levels)
+		default:
 			err = textColumn(c)
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/stored"
+	"surepipe/loss"
 )
 
 // Data is the data of a problem, from a file or from memory. The arrays are not modified, and must
@@ -45,9 +46,7 @@ type Data struct {
 	// each value of Y, where the specification has none of its own; nil for ones. Of the named problems
 	// regressions and matrix-completion have them.
 	Weights []float64
-	// Offset is what the linear predictor has besides A b, in a loss that is not squared; nil for nothing. With the
-	// squared loss it has been subtracted from Y and Mu.
-	Offset []float64
+	Beside
 	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
 	// nil.
 	Frames []int
@@ -82,6 +81,15 @@ func (d *Data) Settings(set *dataio.Set) error {
 		*to[i] = &v
 	}
 	return nil
+}
+
+// Beside are numbers for each observation beside y.
+type Beside struct {
+	// Offset is what the linear predictor has besides A b, in a loss that is not squared; nil for nothing. With the
+	// squared loss it has been subtracted from Y and Mu.
+	Offset []float64
+	// Times are those of events.
+	loss.Times
 }
 
 // Variant is a variant of the penalty of some named problems.

@@ -41,6 +41,12 @@ func (l Loss) Transforms() bool {
 	return k.Transforms
 }
 
+// Timed reports that y are events at times.
+func (l Loss) Timed() bool {
+	k, _ := l.Kind()
+	return k.Timed
+}
+
 // Check reports a name or a parameter that is not one.
 func (l Loss) Check() error {
 	k, err := l.Kind()
@@ -55,20 +61,20 @@ func (l Loss) Structure() (loss.Structure, error) {
 	if err := l.Check(); err != nil || l.Squared() {
 		return loss.Structure{}, err
 	}
-	f, err := l.New(nil)
+	f, err := l.New(loss.Observed{})
 	if err != nil {
 		return loss.Structure{}, err
 	}
 	return f.Structure(), nil
 }
 
-// New is the loss with weights of the observations, nil for none; l is not squared.
-func (l Loss) New(weights []float64) (*loss.Pointwise, error) {
+// New is the loss with what is known of the observations; l is not squared.
+func (l Loss) New(o loss.Observed) (loss.Structured, error) {
 	k, err := l.Kind()
 	if err != nil {
 		return nil, err
 	}
-	return k.New(weights, l.Parameter)
+	return k.New(o, l.Parameter)
 }
 
 // parseLoss reads the key loss: a name, or a mapping with the name and its parameter, {name: huber, delta: 1.5}.

@@ -86,8 +86,8 @@ var (
 			"that SURE chooses may cost half as much again as the best",
 		Do: "give a longer sequence, or `--sigma2`"})
 	CostlyChoice = row(Kind{Code: "costly-choice", Severity: Caution,
-		Says: "the criterion tells weights apart so badly under the correlated noise of `--noise ar1` that the squared " +
-			"error at the minimizer is on average more than a tenth above that at the best weight (`regret`)",
+		Says: "the criterion tells weights apart so badly under the correlated noise of `--noise ar1` that the " +
+			"squared error at the minimizer is on average more than a tenth above that at the best weight (`regret`)",
 		Do: "give a longer sequence, or choose the weight by what is known of the trend"})
 	RowsInGroups = row(Kind{Code: "rows-in-groups", Severity: Caution,
 		Says: "rows that share a value of the named column have residuals that agree beyond chance: if they belong " +

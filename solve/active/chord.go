@@ -258,7 +258,11 @@ func (c *chords) combine() bool {
 		return slope + engine.Inner(c.now.Slope, xz)
 	}
 	curve := func(x, y []float64, xz, yz array.Batch) (v float64) {
-		c.dev.Mul(c.z, c.now.Curve, xz)
+		if l := c.n.known.Coupled; l != nil {
+			l.Product(c.z, xz, c.now.Z, c.y)
+		} else {
+			c.dev.Mul(c.z, c.now.Curve, xz)
+		}
 		for i, j := range c.w.set {
 			v += c.a.q[j] * x[i] * y[i]
 		}

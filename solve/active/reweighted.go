@@ -156,7 +156,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 		report(progress.Report{Stage: progress.Newton, Step: r.Convergence.Iterations,
 			Measure: r.Convergence.Optimality, Goal: r.Tol})
 		if done {
-			if r.n.s.Options.Point {
+			if r.n.s.Options.Point && r.n.known.Coupled == nil {
 				if err := r.hold(ctx); err != nil {
 					return nil, err
 				}
@@ -362,7 +362,9 @@ func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 		p.Device = r.dev
 		sol.At = &engine.Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, Options: o, Shared: true}
 		r.offer(sol.At)
-		sol.At.Whiten(sol.MuHat)
+		if err := sol.At.Whiten(sol.MuHat); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.dev.Sync(); err != nil {
 		return nil, err

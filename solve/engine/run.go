@@ -205,7 +205,9 @@ func (r *Loop) Solution() (*Solution, error) {
 			s.At.behind(r.Work, r.traits)
 		}
 		if p.Loss != nil {
-			s.At.Whiten(s.MuHat)
+			if err := s.At.Whiten(s.MuHat); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := dev.Sync(); err != nil {

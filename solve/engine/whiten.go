@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/loss"
 )
 
@@ -22,7 +23,7 @@ import (
 // of the fitted means l' + y by y for the first two, and that of D z for the latter. Observations
 // without curvature have rows and columns of next to zeros ([loss.Structure.Whiten]). The point cannot be refined
 // afterwards.
-func (at *Point) Whiten(z array.Batch) {
+func (at *Point) Whiten(z array.Batch) error {
 	p := at.Problem
 	dev, l := at.Y.Device(), p.Loss
 	d, dim := p.A.Dims()
@@ -34,6 +35,9 @@ func (at *Point) Whiten(z array.Batch) {
 	at.Gradient.Free()
 	at.Gradient = dev.Alloc(1, dim)
 	p.A.Adjoint(at.Gradient, slope)
+	if coupled := loss.StructureOf(l).Coupled; coupled != nil {
+		return at.whitenCoupled(coupled, z, MaxAbs(curve))
+	}
 	misfit, y := slope.ToHost(), z.ToHost()
 	root, flat := loss.StructureOf(l).Whiten(misfit, curve.ToHost())
 	most := 0.0
@@ -48,13 +52,6 @@ func (at *Point) Whiten(z array.Batch) {
 		}
 		y[i] = root[i]*y[i] - misfit[i]
 	}
-	if at.OwnsY {
-		at.Y.Free()
-	}
-	at.Misfit.Free()
-	at.Y, at.Misfit, at.OwnsY = dev.Alloc(1, d), dev.Alloc(1, d), true
-	dev.Upload(at.Y, y)
-	dev.Upload(at.Misfit, misfit)
 	roots := dev.Alloc(1, d)
 	dev.Upload(roots, root)
 	before := at.Free
@@ -64,11 +61,38 @@ func (at *Point) Whiten(z array.Batch) {
 			before()
 		}
 	}
-	at.Op = NewWeightedRows(p.A, roots, root, at.Op)
-	at.Problem.A, at.Problem.Loss = at.Op, nil
-	at.Norm2 *= most
-	at.Method = nil
 	if !slices.Equal(at.Weights, root) {
 		at.Gram, at.Factored = nil, nil
 	}
+	at.whitened(NewWeightedRows(p.A, roots, root, at.Op), y, misfit, most)
+	return nil
+}
+
+// whitened sets the problem with the squared loss of op; largest bounds the eigenvalues of the second derivative.
+func (at *Point) whitened(op linops.Restricted, y, misfit []float64, largest float64) {
+	dev := at.Y.Device()
+	if at.OwnsY {
+		at.Y.Free()
+	}
+	at.Misfit.Free()
+	at.Y, at.Misfit, at.OwnsY = dev.Alloc(1, len(y)), dev.Alloc(1, len(y)), true
+	dev.Upload(at.Y, y)
+	dev.Upload(at.Misfit, misfit)
+	at.Op, at.Problem.A, at.Problem.Loss = op, op, nil
+	at.Norm2 *= largest
+	at.Method = nil
+}
+
+// whitenCoupled is Whiten where the second derivative l” = R*R is not diagonal. With M = E* (A* l” A + Q) E the matrix
+// S = R A E M^+ E* A* R* has the trace and the Frobenius norm of A E M^+ E* A* l”, but not its diagonal.
+func (at *Point) whitenCoupled(l loss.Coupled, z array.Batch, largest float64) error {
+	root, err := l.Root(z, at.Y)
+	if err != nil {
+		return err
+	}
+	y := z.ToHost()
+	root.Forward(y, y)
+	at.Gram, at.Factored, at.Flat = nil, nil, true // A* of the misfit is not the gradient
+	at.whitened(newRooted(at.Problem.A, root, at.Op), y, make([]float64, len(y)), largest)
+	return nil
 }

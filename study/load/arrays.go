@@ -34,7 +34,8 @@ type Contents struct {
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
 var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
-	"offset", "exposure", "trials", "factors", "lower", "upper", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+	"offset", "exposure", "trials", "time", "start", "strata", "factors", "lower", "upper",
+	"mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/design"
+	"surepipe/loss"
 	"surepipe/study"
 )
 
@@ -30,11 +32,15 @@ func (a arrays) observations() (observations, error) {
 	return o, nil
 }
 
+// signed are the arrays that may hold numbers below 0.
+var signed = []string{"offset", "time", "start", "strata"}
+
 // observe takes what is known of the observations into the data: the weights of the loss, the offset of the linear
 // predictor, and of trials the share of successes, weighted by their number:
 //
 //	w_i = weight_i n_i     y_i = successes_i / n_i     offset_i + log exposure_i
 //
+// and the times of events.
 // With the squared loss the offset is subtracted from y and mu.
 func (f *Source) observe(data *Contents, o observations) error {
 	names := (design.Beside{}).Options()
@@ -51,16 +57,26 @@ func (f *Source) observe(data *Contents, o observations) error {
 			return fmt.Errorf("array \"trials\" is given with a stack of samples, expected a single y")
 		}
 		if i := slices.IndexFunc(v, func(x float64) bool {
-			return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 && name != "offset" || x == 0 && name == "exposure"
+			return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 && !slices.Contains(signed, name) ||
+				x == 0 && name == "exposure"
 		}); i >= 0 {
-			expected := map[string]string{"offset": "finite numbers", "exposure": "positive numbers"}[name]
-			if expected == "" {
-				expected = "numbers of at least 0"
+			expected := "numbers of at least 0"
+			switch {
+			case name == "exposure":
+				expected = "positive numbers"
+			case slices.Contains(signed, name):
+				expected = "finite numbers"
 			}
 			return fmt.Errorf("array %q holds %g at [%d], expected %s", name, v[i], i, expected)
 		}
 	}
-	data.Weights = o["weights"]
+	data.Weights, data.Times = o["weights"], loss.Times{Time: o["time"], Start: o["start"], Strata: o["strata"]}
+	for _, name := range []string{"time", "start", "strata"} {
+		if o[name] != nil && !f.LossOf().Timed() {
+			return study.Errorf("--%s is for the losses of events at times, such as --loss cox, and the loss is %s",
+				name, cmp.Or(f.LossOf().Name, "squared"))
+		}
+	}
 	if err := f.tries(data, o["trials"]); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // Model is a fit that predicts.
 type Model struct {
 	fit *fit.Fit
-	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2.
+	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2; nil where there is none.
 	at func(z, y float64) float64
 }
 
@@ -57,7 +57,10 @@ func (m *Model) knowLoss() error {
 		return err
 	}
 	m.at = func(z, y float64) float64 { return (z - y) * (z - y) }
-	if known.At != nil {
+	switch {
+	case known.Coupled != nil:
+		m.at = nil
+	case known.At != nil:
 		m.at = func(z, y float64) float64 { return known.At(0, z, y) }
 	}
 	if known.Mean != nil {

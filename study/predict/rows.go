@@ -86,7 +86,7 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	}
 	sum := 0.0
 	for i, y := range rows.Y {
-		if !math.IsNaN(y) {
+		if !math.IsNaN(y) && m.at != nil {
 			sum += m.at(to.Predictions[i], y)
 			to.RowsWithResponse++
 		}

@@ -57,7 +57,7 @@ func (r *Request) checkTable(l problems.Layout) error {
 			t.Response, r.Data)
 	}
 	if !r.Given("intercept") {
-		r.Intercept = l.Design
+		r.Intercept = l.Design && !r.LossOf().Timed()
 	}
 	if !r.Given("standardize") {
 		t.Standardize = l.Design

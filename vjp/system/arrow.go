@@ -72,10 +72,10 @@ func (s *arrowed) constant(ctx context.Context, diagonal []float64) error {
 }
 
 const (
-	// squaresFlops is the number of operations, a few hundredths of a second's work, up to which ||D mu_hat||_F^2 is
+	// squaresFlops is the number of operations, a few thousandths of a second's work, up to which ||D mu_hat||_F^2 is
 	// the sum over all unit vectors. Beyond, it comes from images of random signs, of which fewSquares or more, up to
 	// mostSquares, have a standard error of squaresShare of it. The number serves error bars alone.
-	squaresFlops            = 2e9
+	squaresFlops            = 2e7
 	fewSquares, mostSquares = 4, 24
 	squaresShare            = 0.02
 	squaresSeed             = 0x6172726f77

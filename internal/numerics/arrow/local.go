@@ -31,7 +31,8 @@ type side struct {
 	inverse     []float64 // the A of each line
 }
 
-// leastLocal is the number of values up to which Local is made for any number of entries, and localPerEntry that beyond.
+// leastLocal is the number of values up to which Local is made for any number of entries, and localPerEntry that for
+// each of them beyond.
 const leastLocal, localPerEntry = 1 << 22, 4
 
 // NewLocal is nil where its matrices A would take more memory than probes do.

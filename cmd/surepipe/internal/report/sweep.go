@@ -176,8 +176,8 @@ func choice(b *strings.Builder, r *study.Swept) {
 			study.PlusMinus(*s.Optimism, *s.OptimismStdErr), criterion.Rule().Label)
 	}
 	if s.Regret != nil {
-		fmt.Fprintf(b, "regret      %.2g: the squared error at the minimizer is on average so much above that at the best "+
-			"weight, over it; above a tenth with a probability of %.2g\n", *s.Regret, *s.RegretBeyond)
+		fmt.Fprintf(b, "regret      %.2g: the squared error at the minimizer is on average so much above that at the "+
+			"best weight, over it; above a tenth with a probability of %.2g\n", *s.Regret, *s.RegretBeyond)
 	}
 	if s.DifferenceStdErr[s.Minimizer.Index] == nil {
 		return

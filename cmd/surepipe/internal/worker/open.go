@@ -48,6 +48,9 @@ type Arrays struct {
 	Offset   *Array `json:"offset,omitempty" jsonschema:"what the linear predictor of a regression has besides X b"`
 	Exposure *Array `json:"exposure,omitempty" jsonschema:"that whose logarithm is an offset"`
 	Trials   *Array `json:"trials,omitempty" jsonschema:"the numbers of trials of which y are the successes"`
+	Time     *Array `json:"time,omitempty" jsonschema:"of events, with the Cox losses: y is 1 for one, else 0"`
+	Start    *Array `json:"start,omitempty" jsonschema:"the times from which on they are at risk"`
+	Strata   *Array `json:"strata,omitempty" jsonschema:"labels of groups with hazards of their own"`
 	Factors  *Array `json:"factors,omitempty" jsonschema:"those of the penalty, of each column of X"`
 	Lower    *Array `json:"lower,omitempty" jsonschema:"lower bounds of the coefficients"`
 	Upper    *Array `json:"upper,omitempty" jsonschema:"upper bounds of the coefficients"`
@@ -250,6 +253,7 @@ func (a *Arrays) of(r *request.Request, together bool) error {
 		integers bool
 	}{{"indices", a.Indices, true}, {"shape", a.Shape, true}, {"groups", a.Groups, true}, {"weights", a.Weights, false},
 		{"at", a.At, false}, {"offset", a.Offset, false}, {"exposure", a.Exposure, false}, {"trials", a.Trials, false},
+		{"time", a.Time, false}, {"start", a.Start, false}, {"strata", a.Strata, false},
 		{"factors", a.Factors, false}, {"lower", a.Lower, false}, {"upper", a.Upper, false}} {
 		if other.of == nil {
 			continue

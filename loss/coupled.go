@@ -1,0 +1,52 @@
+package loss
+
+import "surepipe/array"
+
+// Coupled is a loss whose second derivative is not diagonal: its observations do not stand alone. Its Curvature is the
+// diagonal of a matrix above the second derivative, l” <= diag(curvature), and it has no loss of a single
+// observation. z and y on the host have length d.
+type Coupled interface {
+	Loss
+	// Product sets dst to l”(z; y) v. dst may be v.
+	Product(dst, v, z, y array.Batch)
+	// Root returns R, d x d, with R*R = l”(z; y).
+	Root(z, y array.Batch) (Root, error)
+	// Without returns the loss without observation i, -1 for none, and sets slope to its derivative by z where it is
+	// not nil.
+	Without(i int, slope, z, y []float64) float64
+	// Parts sets dst to the parts of l(z; y) that belong to single observations. They add up to it.
+	Parts(dst, z, y []float64)
+}
+
+// Root is a square matrix R of order d, on the host. dst may be v. The inverses are for v in the range of R, and of
+// R*: they return one of the solutions, which differ by a vector to which l” does not react. It is safe for concurrent
+// use.
+type Root interface {
+	// Forward sets dst = R v, and Adjoint dst = R* v.
+	Forward(dst, v []float64)
+	Adjoint(dst, v []float64)
+	// Inverse sets dst to an x with R x = v, and InverseAdjoint to one with R* x = v.
+	Inverse(dst, v []float64)
+	InverseAdjoint(dst, v []float64)
+}
+
+// LeftOut are the losses of predicting observations that a fit to the others leaves out, at its linear predictor z of
+// all observations, by those of all and of the ones that were kept, whose loss there is kept:
+//
+//	l(z; y) - l_kept(z; y)
+//
+// is shared among those that are left out by their parts of l(z; y), with the slopes by which they pull at the others.
+func LeftOut(l Coupled, out []int, kept float64, z, y []float64) []float64 {
+	parts, slope := make([]float64, len(z)), make([]float64, len(z))
+	l.Parts(parts, z, y)
+	rest := l.Without(-1, slope, z, y) - kept
+	some := make([]float64, len(out))
+	for k, i := range out {
+		some[k] = parts[i] + slope[i]
+		rest -= some[k]
+	}
+	for k := range some {
+		some[k] += rest / float64(len(out))
+	}
+	return some
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/space"
+)
+
+// rooted is R A for a square matrix R on the host.
+type rooted struct {
+	a         linops.Operator
+	root      loss.Root
+	own       linops.Restricted // a, where it is to be released; or nil
+	structure linops.Structure
+}
+
+// newRooted is R A, whose columns are known where A's are.
+func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.Restricted {
+	o := &rooted{a: a, root: root, own: own}
+	known := linops.StructureOf(a)
+	if known.Dense != nil {
+		o.structure.Dense = o.dense
+	}
+	if known.On != nil {
+		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted {
+			on := known.On(dev, t)
+			if on == nil {
+				return nil
+			}
+			return newRooted(on, root, on)
+		}
+	}
+	return o
+}
+
+// Structure has the matrix, and A on subspaces.
+func (o *rooted) Structure() linops.Structure { return o.structure }
+
+// Dims is the size of A.
+func (o *rooted) Dims() (d, p int) { return o.a.Dims() }
+
+// Forward sets dst_i = R A b_i.
+func (o *rooted) Forward(dst, b array.Batch) {
+	o.a.Forward(dst, b)
+	o.each(dst, dst, o.root.Forward)
+}
+
+// Adjoint sets dst_i = A* R* z_i.
+func (o *rooted) Adjoint(dst, z array.Batch) {
+	t := z.Device().Alloc(z.K(), z.N())
+	defer t.Free()
+	o.each(t, z, o.root.Adjoint)
+	o.a.Adjoint(dst, t)
+}
+
+// each applies a map on the host to each vector.
+func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
+	host := v.ToHost()
+	for i := range v.K() {
+		one := host[i*v.N():][:v.N()]
+		of(one, one)
+	}
+	dst.Device().Upload(dst, host)
+}
+
+// dense is the matrix.
+func (o *rooted) dense() *mat.Dense {
+	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
+	d, p := x.Dims()
+	column := make([]float64, d)
+	for j := range p {
+		mat.Col(column, j, x)
+		o.root.Forward(column, column)
+		x.SetCol(j, column)
+	}
+	return x
+}
+
+// Bytes is the memory of A where it is owned.
+func (o *rooted) Bytes() int64 {
+	if o.own == nil {
+		return 0
+	}
+	return o.own.Bytes()
+}
+
+// Release frees A where it is owned.
+func (o *rooted) Release() {
+	if o.own != nil {
+		o.own.Release()
+	}
+}

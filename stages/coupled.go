@@ -1,0 +1,140 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/hutch"
+	"surepipe/loss"
+	"surepipe/risk"
+)
+
+const (
+	// settled is the change of a step to a fit without an observation, over the whole change of the linear predictors,
+	// at which steps end, after at most mostTowards. What is left changes the loss by far less than its error bar.
+	settled, mostTowards = 1e-4, 60
+)
+
+// errTogether says that groups are not left out.
+var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
+	"choose cv")
+
+// leaveCoupled sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
+// and C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz
+// of
+//
+//	dz = C (l”(z) dz + l'(z) - l_i'(z + dz)),
+//
+// if the regularizer's manifold and its curvature there stay. It is found by repeated evaluation, in which the part of
+// observation i in its own fit is the rate: where that is near to 1 leave-one-out is not known. The error is
+// l(z + dz) - l_i(z + dz) (Verweij and van Houwelingen 1993, for the partial likelihood).
+func (j *Job) leaveCoupled(ctx context.Context, r *Risk, l loss.Coupled) error {
+	if j.settings.Together.Units > 0 {
+		r.LGOErr = errTogether
+	}
+	if !j.settings.ALO {
+		return nil
+	}
+	d, known := len(j.Y), j.solution.Linearization.Closed()
+	if exact := known.Known || known.Diagonal != nil; !j.settings.Plan.Exact() && !(exact && d <= mostImaged) {
+		r.ALOErr = fmt.Errorf("it is for at most %d observations, and for a derivative whose linear system is "+
+			"factored; choose cv", mostImaged)
+		return nil
+	}
+	root, err := l.Root(j.solution.MuHat, j.y)
+	if err != nil {
+		return err
+	}
+	slope, losses, open := make([]float64, d), make([]float64, d), 0
+	l.Without(-1, slope, r.MuHat, j.Y)
+	for first := 0; first < d; first += hutch.DefaultBatch {
+		m := &leavers{j: j, l: l, root: root, z: r.MuHat, slope: slope, first: first,
+			moves: make([]float64, min(hutch.DefaultBatch, d-first)*d)}
+		unsettled, err := m.settle(ctx)
+		if err != nil {
+			return err
+		}
+		open += unsettled
+		for k := range len(m.moves) / d {
+			z := m.at(k)
+			losses[first+k] = l.Without(-1, nil, z, j.Y) - l.Without(first+k, nil, z, j.Y)
+		}
+	}
+	mean, stdErr := risk.Mean(losses)
+	switch {
+	case open > 0:
+		err = &risk.UnresolvedError{Count: open, D: d,
+			Why: "decide so much of the fit that steps from it do not lead to those without them"}
+	case math.IsNaN(mean):
+		err = fmt.Errorf("steps towards the fit without an observation leave the range of the %s loss",
+			loss.StructureOf(l).Name)
+	default:
+		r.ALO, r.ALOStdErr, r.ALOProbesErr = mean, stdErr, 0
+		j.keepLeftOut(losses)
+		return nil
+	}
+	r.noLeaveOneOut(err, true)
+	return nil
+}
+
+// leavers are the fits without some observations that follow each other.
+type leavers struct {
+	j     *Job
+	l     loss.Coupled
+	root  loss.Root
+	z     []float64 // of the fit to all
+	slope []float64 // there
+	first int
+	moves []float64 // dz of each
+}
+
+// at is z + dz of a fit.
+func (m *leavers) at(k int) []float64 {
+	d := len(m.z)
+	return floats.AddTo(make([]float64, d), m.z, m.moves[k*d:][:d])
+}
+
+// settle takes steps until all are done, and returns how many are not.
+func (m *leavers) settle(ctx context.Context) (open int, err error) {
+	d := len(m.z)
+	n := len(m.moves) / d
+	v, image := m.j.view.Alloc(n, d), m.j.view.Alloc(n, d)
+	defer v.Free()
+	defer image.Free()
+	next := make([]float64, len(m.moves))
+	for range mostTowards {
+		for k := range n {
+			force, dz := next[k*d:][:d], m.moves[k*d:][:d]
+			m.l.Without(m.first+k, force, m.at(k), m.j.Y)
+			rest := make([]float64, d)
+			m.root.Forward(rest, dz)
+			m.root.Adjoint(rest, rest)
+			for i, f := range force {
+				force[i] = rest[i] + m.slope[i] - f
+			}
+			m.root.InverseAdjoint(force, force)
+		}
+		m.j.view.Upload(v, next)
+		if err := m.j.inSweeps().Apply(ctx, image, v, make([]float64, n)); err != nil {
+			return 0, err
+		}
+		m.j.view.Download(next, image)
+		open = 0
+		for k := range n {
+			to, dz := next[k*d:][:d], m.moves[k*d:][:d]
+			m.root.Inverse(to, to)
+			change := floats.Distance(to, dz, math.Inf(1))
+			if copy(dz, to); !(change <= settled*floats.Norm(dz, math.Inf(1))) {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+	}
+	return open, m.j.view.Err()
+}
