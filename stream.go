@@ -17,7 +17,8 @@ import (
 	"surepipe/study"
 )
 
-// Spread sums up the estimates at many y, and has the numbers of each. Its JSON is the last line of surepipe montecarlo.
+// Spread sums up the estimates at many y, and has the numbers of each. Its JSON is the last line of surepipe
+// montecarlo.
 type Spread = study.Tally
 
 // Stream estimates the risk at many y of the estimator's shape, in their order. It takes no more of them than

@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -224,4 +226,35 @@ func (s *instance) ahead(i, end int) func(int) (prox.Prox, error) {
 		}
 		return s.f.Regularizer(slices.Clone(s.weights(i + n)))
 	}
+}
+
+// MostPoints is the largest number of points of a grid, whose results are held together.
+const MostPoints = 1 << 24
+
+// checkGrid rejects an invalid grid, and counts its points.
+func checkGrid(grid [][]float64) (total int, err error) {
+	if len(grid) == 0 {
+		return 0, errors.New("pipeline: a grid without axes")
+	}
+	total = 1
+	for a, axis := range grid {
+		if len(axis) == 0 {
+			return 0, fmt.Errorf("pipeline: axis %d of the grid is empty", a)
+		}
+		if len(axis) > MostPoints/total {
+			return 0, fmt.Errorf("pipeline: a grid of more than %d points", MostPoints)
+		}
+		total *= len(axis)
+		for i, v := range axis {
+			if !(v > 0) || math.IsInf(v, 0) {
+				return 0, fmt.Errorf("pipeline: axis %d of the grid holds %g at %d, expected positive finite numbers",
+					a, v, i)
+			}
+			if i > 0 && v <= axis[i-1] {
+				return 0, fmt.Errorf("pipeline: axis %d of the grid holds %g after %g, expected increasing numbers",
+					a, v, axis[i-1])
+			}
+		}
+	}
+	return total, nil
 }

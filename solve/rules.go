@@ -401,6 +401,6 @@ func splits(s *engine.Task) bool {
 // solution is found on faces of the regularizer.
 func passes(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
-	return s.Entry.Newton && !s.Options.Whole && active.Serves(s.Problem.R) && active.Wide(s.Problem.A) && r.On != nil &&
-		(s.Problem.Loss == nil || r.Value != nil)
+	return s.Entry.Newton && !s.Options.Whole && active.Serves(s.Problem.R) && active.Wide(s.Problem.A) &&
+		r.On != nil && (s.Problem.Loss == nil || r.Value != nil)
 }

@@ -20,7 +20,8 @@ type neighbourhood struct {
 }
 
 // solveNear solves on the columns in memory, and verifies the solution by those near to it. The gradient
-// of the loss is linear in the residual, or in the loss's slope l'(A b; y): at z = z1 + t (z2 - z1) + e, for two verified residuals, it is
+// of the loss is linear in the residual, or in the loss's slope l'(A b; y): at z = z1 + t (z2 - z1) + e, for two
+// verified residuals, it is
 //
 //	g_j = g1_j + t (g2_j - g1_j) + <a_j, e>,   |<a_j, e>| <= ||a_j|| ||e||.
 //

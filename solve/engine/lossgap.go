@@ -75,8 +75,8 @@ func ScalesOf(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	return LossScales(p, y, norm2, o)
 }
 
-// BoundAt is the bound of the error of a fit, NaN where there is none, and the size with which it is to be compared. near is
-// a bound of the distance from -g to r's subdifferential at b. The fit's curvatures are not read.
+// BoundAt is the bound of the error of a fit, NaN where there is none, and the size with which it is to be compared.
+// near is a bound of the distance from -g to r's subdifferential at b. The fit's curvatures are not read.
 func BoundAt(ctx context.Context, p Problem, y array.Batch, f *Fit, s Scales, near float64) (bound, size float64) {
 	if p.Loss != nil {
 		return lossBound(ctx, p, y, f, s, near)
