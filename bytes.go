@@ -13,10 +13,10 @@ import (
 // MemoryError says that an estimate needs more memory than [Compute].Memory.
 type MemoryError = array.MemoryError
 
-// EstimateBytes is about how much memory an estimate takes at most, with its data, by the sizes of these, of which
-// only headers are read: one to four times the measured peak (TestEstimateBytesBoundsTheMemory), of specifications
-// up to twelve times, and more where few columns or a low rank are left at a small weight. A service admits by it;
-// with [Compute].Memory a call that needs more ends with a [MemoryError].
+// EstimateBytes is about how much memory an estimate takes at most, with its data, by the sizes of these, of which only
+// headers are read: one to four times the measured peak (TestEstimateBytesBoundsTheMemory), of specifications up to
+// twelve times, and more where few columns or a low rank are left at a small weight. A service admits by it; with
+// [Compute].Memory a call that needs more ends with a [MemoryError].
 func EstimateBytes(ctx context.Context, d Data, o Options) (int64, error) {
 	return call(ctx, func() (int64, error) {
 		r, err := o.request()

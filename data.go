@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/study"
 	"surepipe/study/request"
 )
@@ -117,14 +118,9 @@ func (a Arrays) Data() (Data, error) {
 		}
 	}
 	integers := func(name string, values []int) {
-		if values == nil {
-			return
+		if values != nil {
+			all = append(all, ndarray.OfIntegers(name, values))
 		}
-		list := make([]int64, len(values))
-		for i, v := range values {
-			list[i] = int64(v)
-		}
-		all = append(all, dataio.Array{Name: name, Shape: []int{len(list)}, Ints: list})
 	}
 	shape := a.Shape
 	if shape == nil || a.Indices != nil {

@@ -382,9 +382,6 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 	return o.Options, nil
 }
 
-// MostPoints is the largest number of points of a grid, whose results are held together.
-const MostPoints = 1 << 24
-
 // checkKnown rejects a known point that is not this sweep's point i.
 func (s *sweep) checkKnown(i int, weights []float64) error {
 	k := s.o.Known[i-s.part.first]

@@ -228,6 +228,9 @@ func (s *instance) ahead(i, end int) func(int) (prox.Prox, error) {
 	}
 }
 
+// MostPoints is the largest number of points of a grid, whose results are held together.
+const MostPoints = 1 << 24
+
 // checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
 	if len(grid) == 0 {

@@ -65,7 +65,7 @@ func (a *assembly) build(hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver, p.DefaultTol = solve.Default(p.Solve()), a.Solver.Tol
+	p.DefaultSolver = solve.Default(p.Solve())
 	return nil
 }
 

@@ -50,8 +50,6 @@ type Problem struct {
 	Targets spec.Targets
 	// DefaultSolver is the solver to use where the caller does not choose one.
 	DefaultSolver string
-	// DefaultTol is the tolerance to use likewise; 0 for that of package vjp.
-	DefaultTol float64
 
 	// Effects are those of the data.
 	Effects Effects

@@ -309,7 +309,7 @@ func (d *denoiser) weight(p *work, rank int) float64 {
 }
 
 // near is the weight of a voxel of a patch.
-func (d *denoiser) near(p *work, middle [3]float64, at place) float64 {
+func (d *denoiser) near(middle [3]float64, at place) float64 {
 	if d.o.Average != Gaussian {
 		return 1
 	}
@@ -334,7 +334,7 @@ func (d *denoiser) add(p *work, _ int) error {
 	n, parts, area := d.shape.Volumes, d.shape.Parts(), d.shape.area()
 	m := len(p.at)
 	for k, at := range p.at {
-		weight := w * d.near(p, middle, at)
+		weight := w * d.near(middle, at)
 		s := d.sums[at.z]
 		s.weight[at.i] += weight
 		s.df[at.i] += weight * p.rows[k]

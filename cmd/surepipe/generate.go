@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/stored"
 	"surepipe/problems"
 	"surepipe/study"
@@ -283,14 +284,9 @@ func dataArrays(data problems.Data) []dataio.Array {
 		arrays = append(arrays, dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.(*mat.Dense).RawMatrix().Data})
 	}
 	ints := func(name string, values []int) {
-		if values == nil {
-			return
+		if values != nil {
+			arrays = append(arrays, ndarray.OfIntegers(name, values))
 		}
-		v := make([]int64, len(values))
-		for i, x := range values {
-			v[i] = int64(x)
-		}
-		arrays = append(arrays, dataio.Array{Name: name, Shape: []int{len(v)}, Ints: v})
 	}
 	ints("indices", data.Indices)
 	ints("shape", data.Shape)

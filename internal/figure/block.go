@@ -101,8 +101,8 @@ func (p *panel) line(s draw.LineStyle, points ...plotter.XY) *plotter.Line {
 }
 
 // vertical draws a line across the frame.
-func (p *panel) vertical(s draw.LineStyle, x float64) *plotter.Line {
-	return p.line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max})
+func (p *panel) vertical(s draw.LineStyle, x float64) {
+	p.line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max})
 }
 
 // horizontal draws a line across the frame.

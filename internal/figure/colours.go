@@ -106,19 +106,18 @@ func (b bar) draw(c *page, r vg.Rectangle) {
 	label.Rotation = math.Pi / 2
 	at := pt(r.Max.X+b.margin(r.Size().Y)-0.25*labelSize, (r.Min.Y+r.Max.Y)/2)
 	on.FillText(label, at, fit(b.axis.label, labelSize, r.Size().Y))
-	bottom, top := []vg.Point{r.Min, pt(r.Max.X, r.Min.Y)}, []vg.Point{r.Max, pt(r.Min.X, r.Max.Y)}
-	if b.below {
-		on.FillPolygon(b.colours.at(0), []vg.Point{pt(r.Min.X, r.Min.Y+point+1), pt(middle, r.Min.Y),
-			pt(r.Max.X, r.Min.Y+point+1)})
-		r.Min.Y += point
-		bottom = []vg.Point{r.Min, pt(middle, r.Min.Y-point), pt(r.Max.X, r.Min.Y)}
+	// end is the path of one end, pointed or not. Its colour reaches a little under the bar.
+	end := func(pointed bool, from, to vg.Point, c color.Color, up vg.Length) []vg.Point {
+		if !pointed {
+			return []vg.Point{from, to}
+		}
+		inner, tip := pt(0, -up*(point+1)), pt(middle, from.Y)
+		on.FillPolygon(c, []vg.Point{from.Add(inner), tip, to.Add(inner)})
+		return []vg.Point{from.Sub(pt(0, up*point)), tip, to.Sub(pt(0, up*point))}
 	}
-	if b.above {
-		on.FillPolygon(b.colours.at(1), []vg.Point{pt(r.Max.X, r.Max.Y-point-1), pt(middle, r.Max.Y),
-			pt(r.Min.X, r.Max.Y-point-1)})
-		r.Max.Y -= point
-		top = []vg.Point{r.Max, pt(middle, r.Max.Y+point), pt(r.Min.X, r.Max.Y)}
-	}
+	bottom := end(b.below, r.Min, pt(r.Max.X, r.Min.Y), b.colours.at(0), -1)
+	top := end(b.above, r.Max, pt(r.Min.X, r.Max.Y), b.colours.at(1), 1)
+	r.Min.Y, r.Max.Y = bottom[0].Y, top[0].Y
 	all := image.NewRGBA(image.Rect(0, 0, 1, len(b.colours)))
 	for i, one := range b.colours {
 		all.Set(0, len(b.colours)-1-i, one)

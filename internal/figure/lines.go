@@ -5,14 +5,21 @@ import (
 	"fmt"
 	"image/color"
 	"slices"
+
+	"gonum.org/v1/plot/vg"
 )
 
-// Lines is positive numbers against others, on logarithmic axes.
+// Lines is numbers against positive others on a logarithmic axis: positive ones on another, each with its own markers,
+// or Paths, such as the coefficients of a regression, on a linear axis.
 type Lines struct {
 	Title string
 	// XLabel and YLabel name the axes with their units.
 	XLabel, YLabel string
 	Series         []Series
+	Paths          bool
+	// Named, unless it is 0, is the number of series that have a colour and a line of the legend; the others are
+	// grey and below them.
+	Named int
 }
 
 // Series is one line of [Lines], from point to point.
@@ -23,28 +30,47 @@ type Series struct {
 
 var lineColors = []color.RGBA{blue, vermillion, green, purple, orange, sky, black}
 
+// grey is the colour of series without a name.
+var grey = color.RGBA{170, 170, 170, 255}
+
 func (l Lines) plan() (*drawing, error) {
 	if len(l.Series) == 0 {
 		return nil, fmt.Errorf("figure: Series is empty, expected at least one")
 	}
-	var xs, ys []float64
+	allowed, height, vertical, ys := positive, 260, logAxis, []float64(nil)
+	if l.Paths {
+		allowed, height, vertical, ys = anySign, 300, linearAxis, []float64{0}
+	}
+	var xs []float64
 	for i, s := range l.Series {
 		name := fmt.Sprintf("Series[%d]", i)
 		if err := cmp.Or(checkSeries(name+".X", s.X, -1, positive),
-			checkSeries(name+".Y", s.Y, len(s.X), positive)); err != nil {
+			checkSeries(name+".Y", s.Y, len(s.X), allowed)); err != nil {
 			return nil, err
 		}
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)
 	}
 	b := &block{title: l.Title, column: pageWidth}
-	p := b.panel(logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), logAxis(l.YLabel, slices.Min(ys), slices.Max(ys)),
-		260)
+	p := b.panel(logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), vertical(l.YLabel, slices.Min(ys), slices.Max(ys)),
+		vg.Length(height))
 	p.grid()
+	named := len(l.Series)
+	if l.Named > 0 {
+		named = min(l.Named, named)
+	}
+	curves := make([]curve, len(l.Series))
 	for i, s := range l.Series {
-		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes),
-			radius: 2.8}
+		curves[i] = curve{x: s.X, y: s.Y, line: stroke(grey, 0.8)}
+		if !l.Paths {
+			curves[i].shape, curves[i].radius = i%len(shapes), 2.8
+		}
+		if i < named {
+			curves[i].line = stroke(lineColors[i%len(lineColors)], 1.4)
+			b.label(cmp.Or(s.Name, fmt.Sprint(i)), curves[i].samples()...)
+		}
+	}
+	for _, k := range slices.Backward(curves) {
 		k.draw(p)
-		b.label(s.Name, k.samples()...)
 	}
 	return b.alone(), nil
 }

@@ -70,8 +70,6 @@ type Method struct {
 	Suits func(o Observed) bool
 	// Structured says that y alone does not do.
 	Structured bool
-	// Fits says that the method takes fits, see [ErrNeedsFits].
-	Fits bool
 	// Estimate is the estimate, or a [Refusal]; Auto that of auto, nil for the same.
 	Estimate, Auto func(o Observed) (Estimate, error)
 }
@@ -117,7 +115,7 @@ var methods = []Method{
 		Estimate: finestDetails,
 	},
 	{
-		Name: MethodGCVResidual, Structured: true, Fits: true,
+		Name: MethodGCVResidual, Structured: true,
 		Help:     "the residual variance of the fit of least GCV along a path: other data, such as entries of a matrix",
 		Suits:    func(o Observed) bool { return !o.Bare },
 		Estimate: func(Observed) (Estimate, error) { return Estimate{}, ErrNeedsFits },

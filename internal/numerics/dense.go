@@ -22,6 +22,19 @@ func Symmetrized(a []float64, n int) *mat.SymDense {
 	return s
 }
 
+// Complement is tr(I - P) and tr (I - P)^2 of a row-major n x n matrix P, or of its transpose.
+func Complement(p []float64, n int) (trace, square float64) {
+	trace, square = float64(n), float64(n)
+	for i := range n {
+		trace -= p[i*n+i]
+		square -= 2*p[i*n+i] - p[i*n+i]*p[i*n+i]
+		for j := range i {
+			square += 2 * p[i*n+j] * p[j*n+i]
+		}
+	}
+	return trace, square
+}
+
 // ColumnLengths are the lengths of the columns of a matrix.
 func ColumnLengths(a *mat.Dense) []float64 {
 	m, n := a.Dims()

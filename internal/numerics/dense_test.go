@@ -65,3 +65,15 @@ func TestErrors(t *testing.T) {
 		t.Errorf("condition %g of an indefinite matrix", c)
 	}
 }
+
+// Of a projection on two coordinates of three, and of a matrix that is not symmetric.
+func TestComplement(t *testing.T) {
+	trace, square := numerics.Complement([]float64{1, 0, 0, 0, 1, 0, 0, 0, 0}, 3)
+	if trace != 1 || square != 1 {
+		t.Errorf("of a projection %g and %g, expected 1 and 1", trace, square)
+	}
+	// I - P = [1 -2; -3 -4], whose square has the trace 1 + 6 + 6 + 16.
+	if trace, square = numerics.Complement([]float64{0, 2, 3, 5}, 2); trace != -3 || square != 29 {
+		t.Errorf("%g and %g, expected -3 and 29", trace, square)
+	}
+}

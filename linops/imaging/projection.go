@@ -32,8 +32,7 @@ import (
 // Imaging 1 (1982).
 type Projection struct {
 	mapped
-	rows, cols        int
-	angles, detectors int
+	rows, cols int
 	// upright are the rays that take one step for each row, and level those that take one for each
 	// column, of the transposed image.
 	upright, level rayset
@@ -150,7 +149,7 @@ type point struct{ x, y float64 }
 func newProjection(rows, cols, angles, detectors int, axis Axis,
 	ray func(angle, detector int) (from, to point)) *Projection {
 	p := &Projection{
-		rows: rows, cols: cols, angles: angles, detectors: detectors,
+		rows: rows, cols: cols,
 		upright: rayset{lines: rows, width: cols}, level: rayset{lines: cols, width: rows},
 		weights: make([]float64, angles*detectors),
 	}

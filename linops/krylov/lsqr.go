@@ -16,10 +16,8 @@ type LSQROptions struct {
 	Tol float64
 	// MaxIterations bounds the number of steps, default 10 min(d, p) within 100 and 10000.
 	MaxIterations int
-	// Damp is the delta of the penalty delta^2 ||x||^2.
-	Damp float64
 	// Lengths, unless nil, are positive numbers e_j, one a column: the method works with A diag(1/e), which
-	// is well conditioned where columns differ in length alone. With them the penalty is on e_j x_j.
+	// is well conditioned where columns differ in length alone.
 	Lengths []float64
 }
 
@@ -34,7 +32,7 @@ type LSQRResult struct {
 	Converged bool
 }
 
-// LSQR minimizes ||A x_i - rhs_i||^2 + delta^2 ||x_i||^2 for every vector of the batch, from zero, by Golub
+// LSQR minimizes ||A x_i - rhs_i||^2 for every vector of the batch, from zero, by Golub
 // and Kahan's bidiagonalization of A: what conjugate gradients on the normal equations compute, with
 // errors that grow like the condition of A, and not its square. dst is k x p, rhs k x d. The
 // solution has the least norm where there are several.
@@ -232,11 +230,9 @@ func (s *bidiagonal) rotate(alpha float64, o LSQROptions, res *LSQRResult, i int
 	if s.done {
 		return 0, 0
 	}
-	s.norm2 += s.beta*s.beta + alpha*alpha + o.Damp*o.Damp
-	damped := math.Hypot(s.rhoBar, o.Damp)
-	s.phiBar *= s.rhoBar / damped
-	rho := math.Hypot(damped, s.beta)
-	c, sine := damped/rho, s.beta/rho
+	s.norm2 += s.beta*s.beta + alpha*alpha
+	rho := math.Hypot(s.rhoBar, s.beta)
+	c, sine := s.rhoBar/rho, s.beta/rho
 	theta, phi := sine*alpha, c*s.phiBar
 	s.alpha, s.rhoBar, s.phiBar = alpha, -c*alpha, sine*s.phiBar
 	res.Residual[i] = math.Abs(s.phiBar) / s.rhs

@@ -17,15 +17,14 @@ import (
 	"surepipe/linops/krylov"
 )
 
-// The solution is that of a QR factorization, for several right sides, with damping, with columns of very
+// The solution is that of a QR factorization, for several right sides, with columns of very
 // different lengths, and where conjugate gradients on the normal equations lose their digits.
 func TestLSQR(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(2, 3))
 		const d, p, k = 40, 12, 3
-		for _, c := range []struct{ condition, spread, damp float64 }{{1, 1, 0}, {1e5, 1, 0}, {10, 1e6, 0},
-			{10, 1, 2}} {
+		for _, c := range []struct{ condition, spread float64 }{{1, 1}, {1e5, 1}, {10, 1e6}} {
 			x, e := mat.NewDense(d, p, nil), make([]float64, p)
 			var q mat.QR
 			q.Factorize(mat.NewDense(d, d, normals(rng, d*d)))
@@ -38,16 +37,11 @@ func TestLSQR(t *testing.T) {
 						(j+1)%p)/10*math.Pow(c.condition, -float64(j+1)/(p-1))))
 				}
 			}
-			o := krylov.LSQROptions{Damp: c.damp, MaxIterations: 400}
+			o := krylov.LSQROptions{MaxIterations: 400}
 			if c.spread > 1 {
 				o.Lengths = e
 			}
 			rhs := normals(rng, k*d)
-			above := mat.NewDense(d+p, p, nil)
-			above.Slice(0, d, 0, p).(*mat.Dense).Copy(x)
-			for j := range p {
-				above.Set(d+j, j, c.damp)
-			}
 			a := linops.NewDense(dev, x)
 			defer a.Release()
 			y, b := dev.Put(rhs, k, d), dev.Alloc(k, p)
@@ -58,9 +52,8 @@ func TestLSQR(t *testing.T) {
 			got := b.ToHost()
 			for i := range k {
 				var want mat.VecDense
-				if err := want.SolveVec(above, mat.NewVecDense(d+p,
-					append(append([]float64(nil), rhs[i*d:(i+1)*d]...), make([]float64, p)...))); err != nil &&
-					math.IsInf(mat.Cond(above, 2), 1) {
+				if err := want.SolveVec(x, mat.NewVecDense(d, rhs[i*d:(i+1)*d])); err != nil &&
+					math.IsInf(mat.Cond(x, 2), 1) {
 					t.Fatal(err)
 				}
 				for j := range p {

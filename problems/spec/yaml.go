@@ -18,7 +18,6 @@ import (
 
 // section is a mapping whose keys have been checked.
 type section struct {
-	line  int
 	nodes map[string]*yaml.Node
 }
 
@@ -28,7 +27,7 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 		return section{}, s.Errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n),
 			strings.Join(known, ", "))
 	}
-	f := section{n.Line, map[string]*yaml.Node{}}
+	f := section{map[string]*yaml.Node{}}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if err := s.plain(key); err != nil {

@@ -15,7 +15,6 @@ import (
 // lowRankPlusSparse is the structure of robust PCA: A (L, S) = L + S with tall matrices, in either
 // order, and r = lambda ||L||_* + gamma ||S||_1.
 type lowRankPlusSparse struct {
-	p             engine.Problem
 	o             engine.Options
 	shape         array.Shape
 	lambda, gamma float64
@@ -365,7 +364,7 @@ func BesideSparse(s *engine.Task) *lowRankPlusSparse {
 			math.IsInf(lambda, 1) || gamma == 0 || math.IsInf(gamma, 1) {
 			return nil
 		}
-		return &lowRankPlusSparse{p: s.Problem, o: s.Options, shape: low.Shape, lambda: lambda, gamma: gamma,
+		return &lowRankPlusSparse{o: s.Options, shape: low.Shape, lambda: lambda, gamma: gamma,
 			sparseFirst: i == 1}
 	}
 	return nil

@@ -268,14 +268,6 @@ func (h *factorHessian) addAlong(dst, n array.Batch) {
 	h.dev.GemmEach(false, false, 1, h.unit, array.Shape{Rows: h.side[h.in()].n, Cols: h.k}, n, square, 1, dst)
 }
 
-// clean takes the directions out of x along which the second derivative is 0.
-func (h *factorHessian) clean(x array.Batch) {
-	sum := h.dev.Alloc(x.K(), h.k*h.k)
-	h.along(sum, x, h.nullSame, h.nullTurned, 0)
-	h.addAlong(x, sum)
-	sum.Free()
-}
-
 // bytes is the memory of the blocks.
 func (h *factorHessian) bytes() int64 {
 	bytes := int64(0)

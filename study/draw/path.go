@@ -20,17 +20,18 @@ func Path(path string, r *study.Swept, name string, o Origin) error {
 			len(r.Axes))
 	}
 	order, scales := r.Largest()
-	f := figure.Paths{Title: fmt.Sprintf("%s, %s, d = %d", r.Lines[0].Problem, filepath.Base(name), r.Lines[0].D),
-		XLabel: symbols[r.Axes[0].Name], YLabel: "coefficient", Named: min(namedPaths, len(order))}
+	f := figure.Lines{Title: fmt.Sprintf("%s, %s, d = %d", r.Lines[0].Problem, filepath.Base(name), r.Lines[0].D),
+		XLabel: symbols[r.Axes[0].Name], YLabel: "coefficient", Paths: true, Named: min(namedPaths, len(order))}
 	if r.Estimator.Problem.Scales() != nil {
 		f.YLabel = "coefficient × standard deviation of its column"
 	}
 	points, names := r.PathOrder(), r.PathNames()
+	var weights []float64
 	for _, i := range points {
-		f.X = append(f.X, study.WeightsAt(r.Axes, r.Lines[i])...)
+		weights = append(weights, study.WeightsAt(r.Axes, r.Lines[i])...)
 	}
 	for _, j := range order[:min(drawnPaths, len(order))] {
-		s := figure.Series{Name: names[j]}
+		s := figure.Series{Name: names[j], X: weights}
 		for _, i := range points {
 			s.Y = append(s.Y, r.Path[i].Coefficients[j]*scales[j])
 		}

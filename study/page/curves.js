@@ -33,7 +33,8 @@ function chart(section, o) {
       series: [{}, ...o.series.map((s) => ({ points: { show: false }, ...s }))],
       bands: o.bands,
       axes: [
-        { ...axis, values, label: o.weights ? symbols[axes()[0]] : o.x, labelSize: 18, labelFont: font },
+        { ...axis, values, ...(o.weights && weightTicks), label: o.weights ? symbols[axes()[0]] : o.x, labelSize: 18,
+          labelFont: font },
         { ...axis, values, size: 66 },
       ],
       cursor: {
@@ -64,6 +65,29 @@ function chart(section, o) {
   }
   return u;
 }
+// weightTicks are ticks at the digits of every decade, or at round steps of less than half of one, with as many labels
+// as have room.
+const weightTicks = {
+  splits: (u, axis, min, max) => {
+    const every = (step) => {
+      const first = Math.ceil(min / step);
+      return Array.from({ length: Math.floor(max / step) - first + 1 }, (_, i) => (first + i) * step);
+    };
+    if (max / min < 3) {
+      const ten = 10 ** Math.floor(Math.log10((max - min) / 3));
+      return every(ten * [5, 2, 1].find((m) => m * ten <= (max - min) / 3));
+    }
+    const ticks = [];
+    for (let e = Math.floor(Math.log10(min)); 10 ** e <= max; e++) {
+      for (let m = 1; m < 10; m++) ticks.push(m * 10 ** e);
+    }
+    return ticks.filter((v) => v >= min && v <= max);
+  },
+  filter: (u, splits) => {
+    const { min, max } = u.scales.x, labels = max / min < 3 ? /^/ : max / min < 100 ? /^[125]/ : /^1/;
+    return splits.map((v) => (labels.test(v.toExponential(6)) ? v : null));
+  },
+};
 const drawn = (u) => ({ move: () => u.redraw(false), end: () => u.destroy() });
 function clipped(u, f) {
   if (!f) return;

@@ -35,7 +35,7 @@ def colours():
 def video():
     """A still background with a bright square that moves, frames in columns."""
     rng = np.random.default_rng(0)
-    frames = np.repeat(rng.random((60 * 72, 4)) @ rng.random((4, 96))[:, :, None], 1, axis=2)[:, :, 0]
+    frames = rng.random((60 * 72, 4)) @ rng.random((4, 96))
     for f in range(96):
         at = np.zeros((60, 72))
         at[20:30, f * 60 // 96:f * 60 // 96 + 10] = 2

@@ -24,15 +24,7 @@ func tracesOf(inverse *mat.Dense, q []float64) (trace, frobenius2 float64) {
 			}
 		}
 	}
-	trace, frobenius2 = float64(n), float64(n)
-	for i := range n {
-		trace -= p[i*n+i]
-		frobenius2 -= 2*p[i*n+i] - p[i*n+i]*p[i*n+i]
-		for c := range i {
-			frobenius2 += 2 * p[i*n+c] * p[c*n+i]
-		}
-	}
-	return trace, frobenius2
+	return numerics.Complement(p, n)
 }
 
 // Diagonal is diag(q), row-major; nil where that is 0.

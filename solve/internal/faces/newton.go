@@ -300,7 +300,6 @@ func (p *Groups) Condition() float64 {
 // - tr P and |S| - 2 tr P + tr P^2. projection reports that Q is 0.
 func (p *Groups) Traces() (trace, frobenius2 float64, projection bool) {
 	n := len(p.active)
-	trace, frobenius2 = float64(n), float64(n)
 	places, projection := make([][]int, len(p.members)), true
 	for i, j := range p.active {
 		g := p.group[j]
@@ -308,7 +307,7 @@ func (p *Groups) Traces() (trace, frobenius2 float64, projection bool) {
 		projection = projection && (p.w[g] == 0 || len(p.members[g]) < 2)
 	}
 	if projection {
-		return trace, frobenius2, true
+		return float64(n), float64(n), true
 	}
 	p.refresh(fresh)
 	inverse := p.f.inverse()
@@ -339,13 +338,7 @@ func (p *Groups) Traces() (trace, frobenius2 float64, projection bool) {
 			blas64.Scal(p.w[g]/size, vector(row))
 		}
 	}
-	for i := range n {
-		trace -= x[i*n+i]
-		frobenius2 -= 2*x[i*n+i] - x[i*n+i]*x[i*n+i]
-		for c := range i {
-			frobenius2 += 2 * x[i*n+c] * x[c*n+i]
-		}
-	}
+	trace, frobenius2 = numerics.Complement(x, n)
 	return trace, frobenius2, false
 }
 

@@ -29,7 +29,7 @@ type Opened struct {
 }
 
 func open(w *worker, ctx context.Context, q Question) (o Opened, err error) {
-	e, _, err := w.open(ctx, q)
+	e, err := w.open(ctx, q)
 	if err != nil {
 		return o, err
 	}
@@ -436,7 +436,7 @@ type RiskParams struct {
 
 func riskOf(w *worker, ctx context.Context, p RiskParams) (none Fitted, err error) {
 	p.BlackBox = true
-	e, _, err := w.open(ctx, p.Question)
+	e, err := w.open(ctx, p.Question)
 	if err != nil {
 		return none, err
 	}

@@ -130,13 +130,12 @@ func (w *worker) teller(name string) func(r progress.Report, done, total int) {
 }
 
 // open makes the estimator of a question.
-func (w *worker) open(ctx context.Context, q Question) (*surepipe.Estimator, *request.Request, error) {
+func (w *worker) open(ctx context.Context, q Question) (*surepipe.Estimator, error) {
 	r, err := w.request(q)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	e, err := w.openRequest(ctx, r, q.Name)
-	return e, r, err
+	return w.openRequest(ctx, r, q.Name)
 }
 
 // openRequest checks a request and makes its estimator.
