@@ -45,13 +45,13 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 	FusedLasso:       grouped,
 	GeneralizedLasso: dense,
 	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(30*s.d, 80e3) + 4*s.s*s.s + 30e3 },
-	Completion: func(s sides, _ *Options) float64 { // the Schur complement of an arrow
-		order := min(s.s*s.s, mostOrder)
+	Completion: func(s sides, _ *Options) float64 { // a Schur complement of order s k - k(k-1)/2
+		order := min(s.s*(s.s+1)/2, mostOrder)
 		eigenvectors := 0.0 // of J, where b is short
 		if p := s.m * s.n; p <= 256 {
 			eigenvectors = 30 * p * p
 		}
-		return 2.5*order*order + eigenvectors + 170*s.d + 50e3
+		return 2.5*order*order + eigenvectors + 230*s.d + 50e3
 	},
 	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 50e3 },
 	TV1D:      func(s sides, _ *Options) float64 { return 45*s.d + 30e3 },

@@ -46,8 +46,8 @@ type Choice struct {
 	// ([risk.Comparison.Optimism]); NaN where it is not known.
 	Optimism risk.Optimism
 	// Regret is what the choice of the minimizer is likely to cost ([risk.Comparison.Regret]) where the noise is
-	// correlated; NaN elsewhere.
-	Regret risk.Regret
+	// correlated; nil elsewhere, and where it is not known.
+	Regret *risk.Regret
 	// Incomparable is the number of points whose value is defined and whose difference has no
 	// error: every one where the criterion has no such error, and those of SweepOptions.Known
 	// without a digest.
@@ -180,7 +180,7 @@ func (s *sweep) choice(best int) *Choice {
 			c.Chosen = i
 		}
 	}
-	c.Optimism, c.Regret = by.Optimism(fits, best), risk.Regret{Mean: math.NaN(), Beyond: math.NaN()}
+	c.Optimism = by.Optimism(fits, best)
 	if by.Noise != 0 {
 		c.Regret = by.Regret(fits, best)
 	}

@@ -1,9 +1,7 @@
 package risk
 
-import "math"
-
 // Regret is what the choice of a fit by its least value is likely to cost: the loss ||mu_hat - mu||^2 at the fit that
-// is chosen over that at the best of the fits, less 1. Both are NaN where it is not known.
+// is chosen over that at the best of the fits, less 1.
 type Regret struct {
 	// Mean is its mean, and Beyond the probability that it exceeds [Tolerable].
 	Mean, Beyond float64
@@ -19,22 +17,21 @@ const Tolerable = 0.1
 //
 //	sigma2 tr C D D* <= sigma2 Most ||D mu_hat||_F^2.
 //
-// It is for SURE.
-func (c Comparison) Regret(fits []Fit, best int) Regret {
-	none := Regret{math.NaN(), math.NaN()}
+// It is for SURE, and nil where that has no such errors.
+func (c Comparison) Regret(fits []Fit, best int) *Regret {
 	values, rows := c.near(fits, best, func(a, b *Digest) []float64 {
 		return append(c.factors(a, b), 2*c.Sigma2*c.RelStdErr*(a.optimism()-b.optimism()), 2*c.Sigma2*(a.ByRho-b.ByRho))
 	})
 	if values == nil {
-		return none
+		return nil
 	}
 	at := fits[best].Digest
 	frobenius := size(at.Images)
 	loss := c.most() * frobenius * frobenius / float64(at.Probes)
 	if !(loss > 0) {
-		return none
+		return nil
 	}
-	out := Regret{}
+	out := &Regret{}
 	known := each(values, covariance(rows, 0), func(least int, _ float64) {
 		regret := values[least] / loss
 		out.Mean += regret / optimismDraws
@@ -43,7 +40,7 @@ func (c Comparison) Regret(fits []Fit, best int) Regret {
 		}
 	})
 	if !known {
-		return none
+		return nil
 	}
 	return out
 }

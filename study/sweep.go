@@ -295,7 +295,9 @@ func choiceOf(lines []SweepLine, c *pipeline.Choice, rule pipeline.Rule) SweepCh
 	s := SweepChoice{
 		Rule: rule, Chosen: lines[c.Chosen].Minimum(), Alike: c.Alike,
 		Optimism: Defined(c.Optimism.Value), OptimismStdErr: Defined(c.Optimism.StdErr),
-		Regret: Defined(c.Regret.Mean), RegretBeyond: Defined(c.Regret.Beyond),
+	}
+	if c.Regret != nil {
+		s.Regret, s.RegretBeyond = &c.Regret.Mean, &c.Regret.Beyond
 	}
 	if s.Optimism != nil {
 		s.OptimismLeavesOut = optimismLeavesOut

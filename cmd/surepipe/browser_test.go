@@ -48,15 +48,28 @@ func openBrowser(t *testing.T, width, height int, scheme string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile, err := os.MkdirTemp("", "browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(path, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--user-data-dir="+t.TempDir())
+		"--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--user-data-dir="+profile)
 	cmd.ExtraFiles = []*os.File{toChild, fromChild}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	toChild.Close()
 	fromChild.Close()
-	t.Cleanup(func() { to.Close(); from.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() {
+		to.Close()
+		from.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		// The browser's other processes end a little later, and write into its profile until then.
+		for end := time.Now().Add(10 * time.Second); os.RemoveAll(profile) != nil && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 	b := &browser{t: t, to: to, from: bufio.NewReaderSize(from, 1<<20)}
 	target := b.call("Target.createTarget", map[string]any{"url": "about:blank"})["targetId"]
 	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/images"
 	"surepipe/pipeline"
 )
 
@@ -62,6 +63,8 @@ var smaller = []struct {
 	{regexp.MustCompile(`--samples \d+`), "--samples 2"},
 	{regexp.MustCompile(`--(rows|cols) \d\d+`), "--$1 30"},
 	{regexp.MustCompile(`--entries \d+`), "--entries 200"},
+	{regexp.MustCompile(`--noise-volumes [0-9-]+`), "--noise-volumes 5-6"},
+	{regexp.MustCompile(`heat\.h5`), "plain.h5:big"},
 	{regexp.MustCompile(`--queries \d+`), "--queries 12"},
 	{regexp.MustCompile(`--(d|p) \d{4,}`), "--$1 200"},
 	{regexp.MustCompile(` \| grep .*`), ""},
@@ -164,6 +167,15 @@ func documentFiles(t *testing.T, top string) {
 	if err := dataio.WriteNPY("y.npy", floats("y", y, d)); err != nil {
 		t.Fatal(err)
 	}
+	classes := make([]float64, d)
+	for i, v := range y {
+		if v > 0 {
+			classes[i] = 1
+		}
+	}
+	if err := dataio.WriteNPY("classes.npy", floats("y", classes, d)); err != nil {
+		t.Fatal(err)
+	}
 	if err := dataio.WriteNPY("X.npy", floats("X", x, d, p)); err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +188,11 @@ func documentFiles(t *testing.T, top string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(filepath.Join(top, "testdata"), "testdata"); err != nil {
-		t.Fatal(err)
+	for name, target := range map[string]string{"testdata": "testdata",
+		"plain.h5": "internal/dataio/testdata/scan/plain.h5"} {
+		if err := os.Symlink(filepath.Join(top, target), name); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -199,7 +214,7 @@ func seriesFiles(t *testing.T, rng *rand.Rand) {
 		values[i] = 1 + 0.2*rng.Float64()
 		file = binary.LittleEndian.AppendUint32(file, math.Float32bits(float32(values[i])))
 	}
-	for _, name := range []string{"dwi", "magnitude", "phase"} {
+	for _, name := range []string{"dwi", "magnitude", "phase", "bold"} {
 		err := dataio.WriteFile(name+".nii.gz", func(w io.Writer) error {
 			z := gzip.NewWriter(w)
 			z.Write(file)
@@ -208,6 +223,16 @@ func seriesFiles(t *testing.T, rng *rand.Rand) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	design := "on\n" + strings.Repeat("0\n1\n", volumes)[:2*volumes]
+	if err := os.WriteFile("design.csv", []byte(design), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := dataio.WriteImage("calcium.tif", func(w io.Writer) (int, error) {
+		return images.EncodeTIFF(w, floats("y", values, volumes, 10, 12), dataio.Depth{Bits: 32, Float: true})
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for name, shape := range map[string][]int{"calcium.npy": {volumes, 10, 12}, "cube.npy": {10, 12, volumes}} {
 		if err := dataio.WriteNPY(name, floats("y", values, shape...)); err != nil {
