@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/input"
 	"surepipe/risk"
 	"surepipe/stages"
 )
@@ -239,11 +240,11 @@ func (e *evaluations) at(ctx context.Context, x []float64) (f []float64, err err
 		return nil, err
 	}
 	if len(f) != e.box.D {
-		return nil, fmt.Errorf("%s has returned %d values, expected %d, as y has", e.box.Name, len(f), e.box.D)
+		return nil, input.Errorf("%s has returned %d values, expected %d, as y has", e.box.Name, len(f), e.box.D)
 	}
 	for i, v := range f {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%s has returned %g at [%d], expected finite numbers", e.box.Name, v, i)
+			return nil, input.Errorf("%s has returned %g at [%d], expected finite numbers", e.box.Name, v, i)
 		}
 	}
 	return f, nil

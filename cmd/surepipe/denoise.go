@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/series"
@@ -50,7 +51,7 @@ weights of patches as fixed.
 `
 
 func newDenoise() *cobra.Command {
-	var r denoise.Request
+	var r surepipe.Series
 	var asJSON bool
 	r.Shrinkage, r.Threshold, r.Average = series.Shrinkages[0].Name, series.ByEdge, series.InverseRank
 	cmd := &cobra.Command{
@@ -65,8 +66,7 @@ func newDenoise() *cobra.Command {
 			if len(args) != 1 {
 				return study.Errorf("found %d arguments, expected one: the file of the series", len(args))
 			}
-			r.Data = args[0]
-			return runDenoise(cmd, r, asJSON)
+			return runDenoise(cmd, surepipe.File(args[0]), r, asJSON)
 		},
 	}
 	file := func(name string, to *string, usage string, role cli.Role) cli.Flag {
@@ -134,10 +134,10 @@ func shrinkages() string {
 	return b.String()
 }
 
-func runDenoise(cmd *cobra.Command, r denoise.Request, asJSON bool) error {
+func runDenoise(cmd *cobra.Command, data surepipe.Data, r surepipe.Series, asJSON bool) error {
 	line := bar.New(cmd)
 	defer line.Close()
-	result, err := denoise.Run(line.Preparing(cmd.Context()), r)
+	result, err := data.Denoise(line.Preparing(cmd.Context()), r)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 		return nil, err
 	}
 	if e.Func != nil {
-		j.BlackBox = &pipeline.BlackBox{Name: r.Problem, D: p.D, Eval: e.eval(command.Weights)}
+		j.BlackBox = &pipeline.BlackBox{Name: "function", D: p.D, Eval: e.eval(command.Weights)}
 	} else if j.BlackBox, err = command.BlackBox(); err != nil {
 		return nil, study.Errorf("--exec: %w", err)
 	}
