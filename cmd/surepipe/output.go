@@ -51,8 +51,8 @@ func (o *outputFlags) registerPicture(cmd *cobra.Command) {
 	cli.Bind(cmd,
 		cli.Flag{Name: "picture", To: &g.Path, Brief: "draw y, the estimate and the residual: .png, .svg, .pdf",
 			Usage: "draw y, the estimate, the residual and, where mu or --truth " +
-				"is given, the truth and the error as images to this `file`: " + figureFormats(), Role: cli.Writes,
-			Extensions: draw.Formats()},
+				"is given, the truth and the error, as images or over the places of a sequence, to this `file`: " +
+				figureFormats(), Role: cli.Writes, Extensions: draw.Formats()},
 		cli.Flag{Name: "frame", To: &g.Frame, Default: "-1", Usage: "--picture: the image of a series, counted from " +
 			"0 (default: the one in the middle)"},
 		cli.Flag{Name: "truth", To: &g.Truth, Brief: "the true signal, where that is not mu: FILE or FILE:NAME",

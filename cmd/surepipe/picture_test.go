@@ -138,9 +138,9 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 			"/p.png": "--frame is -1, expected 0 or more",
 		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir +
 			"/p.png": "--frame is 1, expected 0 to 0: y has 1 images",
-		"--problem tv1d --data " + line + lambda + " --picture " + dir +
-			"/p.png": "--picture needs an image, a matrix or (rows, columns, 3), or a series of them: y has " +
-			"shape (24,)",
+		"--problem lasso --data ../../testdata/diabetes.npz --lambda 1 --sigma2 1 --picture " + dir +
+			"/p.png": "--picture needs a sequence without gaps, an image, a matrix or (rows, columns, 3), or a series " +
+			"of them: y has shape (442,)",
 		"--problem tv2d --data " + gray + lambda + " --truth " +
 			gray: "--truth is for a signal that is not mu",
 		"--spec ../../problems/spec/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " +
@@ -150,6 +150,14 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 		if status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s, want %q", args, status, stderr, want)
 		}
+	}
+	// A sequence is drawn over its places.
+	sequence := "run --problem tv1d --data " + line + lambda + " --picture " + dir + "/sequence.svg"
+	if status, _, stderr := command(t, strings.Fields(sequence)...); status == exitUsage {
+		t.Errorf("%s: status %d, %s", sequence, status, stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "sequence.svg")); err != nil || !strings.Contains(string(text), "place") {
+		t.Errorf("the figure of a sequence: %v, %.200s", err, text)
 	}
 	part := "sweep --problem tv2d --lambda 1:2:4 --sigma2 1 --shard 0/2 --jsonl p.jsonl --data " + gray + " --picture " +
 		dir + "/p.png"

@@ -45,13 +45,14 @@ func (g *Picture) Check(p *problems.Problem) error {
 		at, of = newView(study.ShapeOut(p, p.SignalShape), p.SignalComplex), "the signal"
 	}
 	switch {
+	case at == nil && sequence(p):
 	case at == nil:
 		shape := p.MuShape
 		if p.Signal != nil {
 			shape = p.SignalShape
 		}
-		return study.Errorf("--picture needs an image, a matrix or (rows, columns, 3), or a series of "+
-			"them: %s has shape %s", of, ndarray.ShapeString(study.ShapeOut(p, shape)))
+		return study.Errorf("--picture needs a sequence without gaps, an image, a matrix or (rows, columns, 3), or a "+
+			"series of them: %s has shape %s", of, ndarray.ShapeString(study.ShapeOut(p, shape)))
 	case g.Frame >= at.frames:
 		return study.Errorf("--frame is %d, expected 0 to %d: %s has %d images", g.Frame, at.frames-1, of, at.frames)
 	}
@@ -130,7 +131,35 @@ func (g *Picture) Save(p *problems.Problem, data problems.Data, risk pipeline.Ri
 		return loss, nil
 	}
 	m := &picture{of: g, p: p, data: data, muHat: risk.MuHat, signal: signal, photograph: photograph}
+	if sequence(p) {
+		return nil, o.save(g.Path, m.course(name, r))
+	}
 	return loss, o.save(g.Path, figure.Images{Title: m.title(name, r), Rows: m.rows(), Notes: m.notes(r, loss)})
+}
+
+// sequence reports whether y is one.
+func sequence(p *problems.Problem) bool {
+	return len(study.ShapeOut(p, p.MuShape)) == 1 && !p.MuComplex && !p.Rows() && p.Signal == nil
+}
+
+// course is the figure of a sequence.
+func (m *picture) course(name string, r study.Result) figure.Sequence {
+	f := figure.Sequence{Title: m.title(name, r), XLabel: "place", YLabel: "y", X: make([]float64, len(m.data.Y)),
+		Y: m.measured(m.data.Y), Fit: m.measured(m.muHat), FitName: "estimate: " + m.notes(r, nil)[0]}
+	if m.data.Mu != nil {
+		f.Truth = m.measured(m.data.Mu)
+	}
+	seen := m.p.Observed()
+	for i := range f.X {
+		at := i
+		if seen != nil {
+			at = seen[i]
+		}
+		if f.X[i] = float64(at + 1); at < len(m.data.At) {
+			f.X[i] = m.data.At[at]
+		}
+	}
+	return f
 }
 
 // picture is what is drawn.
