@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,17 +43,22 @@ func answers(t testing.TB, input string, least int) (all []jrpc2.Error) {
 		if err == io.EOF {
 			return all
 		}
-		var message struct {
+		if !bytes.HasPrefix(text, []byte("[")) { // the answer to a batch is an array
+			text = slices.Concat([]byte("["), text, []byte("]"))
+		}
+		var batch []struct {
 			Error  jrpc2.Error
 			Result json.RawMessage
 		}
 		if err == nil {
-			err = json.Unmarshal(text, &message)
+			err = json.Unmarshal(text, &batch)
 		}
 		if err != nil {
 			t.Fatalf("an answer that cannot be read: %v, %.200q", err, text)
 		}
-		all = append(all, message.Error)
+		for _, message := range batch {
+			all = append(all, message.Error)
+		}
 	}
 }
 
