@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"surepipe/internal/sublist"
 )
 
 // Kind is all that is known of a loss by its name: flags, help, specifications and reports read it.
@@ -35,18 +37,10 @@ type Observed struct {
 
 // pick are those at some places.
 func (o Observed) pick(rows []int) Observed {
-	var picked Observed
-	for k, from := range [][]float64{o.Weights, o.Offset, o.Time, o.Start, o.Strata} {
-		if from == nil {
-			continue
-		}
-		to := make([]float64, len(rows))
-		for n, i := range rows {
-			to[n] = from[i]
-		}
-		*[]*[]float64{&picked.Weights, &picked.Offset, &picked.Time, &picked.Start, &picked.Strata}[k] = to
+	for _, v := range []*[]float64{&o.Weights, &o.Offset, &o.Time, &o.Start, &o.Strata} {
+		*v = sublist.Picked(*v, rows)
 	}
-	return picked
+	return o
 }
 
 // Of is the loss of a function of one observation, as [Kind].New.

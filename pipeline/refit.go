@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"surepipe/array"
+	"surepipe/internal/sublist"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -178,7 +179,7 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	case err != nil:
 		return nil, held{}, err
 	case r.coupled != nil:
-		kept := r.rest.Without(-1, nil, pick(mu, r.split.Keep), r.kept.Observations(r.of.y))
+		kept := r.rest.Without(-1, nil, sublist.Picked(mu, r.split.Keep), r.kept.Observations(r.of.y))
 		return loss.LeftOut(r.coupled, r.split.Out, kept, mu, r.of.y), b, nil
 	}
 	at := lossOf(r.of.f.Problem)
@@ -212,7 +213,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		e := &evaluations{box: box, weights: weights, y: y, calls: r.of.calls}
 		all, err := e.at(ctx, y)
 		if err == nil {
-			mu = pick(all, r.split.Out)
+			mu = sublist.Picked(all, r.split.Out)
 		}
 		return mu, held{}, err
 	}
@@ -267,13 +268,4 @@ func lossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 		}
 		return (y - mu) * (y - mu)
 	}
-}
-
-// pick are the values at some places.
-func pick(x []float64, at []int) []float64 {
-	some := make([]float64, len(at))
-	for k, i := range at {
-		some[k] = x[i]
-	}
-	return some
 }

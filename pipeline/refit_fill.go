@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
+	"surepipe/internal/sublist"
 	"surepipe/linops"
 	"surepipe/linops/krylov"
 	"surepipe/prox"
@@ -69,7 +70,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 			x.Free()
 		}
 	}()
-	before := pick(start, r.split.Out)
+	before := sublist.Picked(start, r.split.Out)
 	for step := 1; ; step++ {
 		k.Adjoint(t, u)
 		dev.Lin(t, 1, b, -1, t)

@@ -91,7 +91,10 @@ func (k *kept) turn(dst, courses []float64, trans blas.Transpose) {
 	n, parts := shape.Volumes, shape.Parts()
 	basis := general(k.basis, n, n)
 	if parts == 1 { // all at once: the courses are rows
-		other := map[blas.Transpose]blas.Transpose{blas.NoTrans: blas.Trans, blas.Trans: blas.NoTrans}[trans]
+		other := blas.Trans
+		if trans == blas.Trans {
+			other = blas.NoTrans
+		}
 		blas64.Gemm(blas.NoTrans, other, 1, general(courses, shape.area(), n), basis, 0, general(dst, shape.area(), n))
 		return
 	}

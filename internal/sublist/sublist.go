@@ -64,3 +64,15 @@ func Number(list []int, n int) (different []int) {
 	}
 	return different
 }
+
+// Picked are the values at some places, in their order; nil where there are no values.
+func Picked(values []float64, places []int) []float64 {
+	if values == nil {
+		return nil
+	}
+	some := make([]float64, len(places))
+	for k, at := range places {
+		some[k] = values[at]
+	}
+	return some
+}

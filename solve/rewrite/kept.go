@@ -5,6 +5,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
+	"surepipe/internal/sublist"
 	"surepipe/linops"
 	"surepipe/linops/together"
 	"surepipe/loss"
@@ -118,15 +119,7 @@ func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 }
 
 // Observations are the values of y that are fitted.
-func (k *Kept) Observations(y []float64) []float64 { return pick(y, k.rows) }
-
-func pick(y []float64, rows []int) []float64 {
-	some := make([]float64, len(rows))
-	for i, at := range rows {
-		some[i] = y[at]
-	}
-	return some
-}
+func (k *Kept) Observations(y []float64) []float64 { return sublist.Picked(y, k.rows) }
 
 // Predict is the estimate of the observations at some places by a solution b of the problem, in the memory of dev, or
 // by its factors, which may be nil. y are all observations, of which the kept ones determine the terms.
@@ -149,7 +142,7 @@ func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors,
 		floats.Sub(z, k.Observations(mu))
 		floats.Add(mu, k.terms(z))
 	}
-	return pick(mu, at)
+	return sublist.Picked(mu, at)
 }
 
 // predictRows is Predict by the rows of a matrix, on the support of b.
