@@ -611,6 +611,11 @@ func checkBytes(t *testing.T, name string, d surepipe.Data, bytes int64, o surep
 	}
 	peak(t, d, o) // the first of a kind makes what all share
 	held := bytes + peak(t, d, o)
+	if float64(need) > most*float64(held) { // a short peak is seen now and then
+		for range 3 {
+			held = max(held, bytes+peak(t, d, o))
+		}
+	}
 	ratio := float64(need) / float64(held)
 	t.Logf("%s: %d of %d bytes, %.2f", name, held, need, ratio)
 	if ratio < 1 || ratio > most && need > 8<<20 {

@@ -243,7 +243,7 @@ func TestAntitheticBarsCover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: statistics depend on neither the device nor the BLAS")
 	}
-	const alpha, draws = 0.01, 400
+	const alpha, draws = 0.01, 150
 	ctx := context.Background()
 	for _, e := range experiments() {
 		r := rand.New(rand.NewPCG(6, 1))

@@ -72,10 +72,16 @@ func simulated(kind string, p int) grouped {
 	return g
 }
 
+// tablesOfR holds the tables that R was asked for.
+var tablesOfR = map[string]grouped{}
+
 // tableOfR is y, the group and the columns of a model matrix that R makes. The test is skipped where there is no R, or
 // not the package.
 func tableOfR(t *testing.T, name, expression string) grouped {
 	t.Helper()
+	if g, read := tablesOfR[name]; read {
+		return g
+	}
 	program, err := exec.LookPath("Rscript")
 	if err != nil {
 		t.Skip("there is no Rscript (Debian: r-base-core)")
@@ -108,6 +114,7 @@ func tableOfR(t *testing.T, name, expression string) grouped {
 		g.y, g.labels = append(g.y, row[0]), append(g.labels, int(row[1]))
 		g.x.SetRow(i, row[2:])
 	}
+	tablesOfR[name] = g
 	return g
 }
 

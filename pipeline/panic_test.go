@@ -284,7 +284,7 @@ func composed(dev array.Device, f *fuse, gaussian func(d, p int) *mat.Dense, bes
 func TestAnyCallMayPanic(t *testing.T) {
 	dev := array.NewHost()
 	f := &fuse{}
-	ends, between := int64(150), int64(100)
+	ends, between := int64(60), int64(40)
 	if testing.Short() {
 		ends, between = 5, 5
 	}

@@ -76,7 +76,7 @@ func TestSUREIsUnbiasedAndItsErrorBarIsHonest(t *testing.T) {
 		if testing.Short() {
 			t.Skip("hundreds of estimates")
 		}
-		samples, known := 400, 0.25
+		samples, known := 200, 0.25
 		if arraytest.Emulated(t, dev) {
 			samples = 24
 			known = 3 / math.Sqrt(2*float64(samples))
@@ -133,7 +133,7 @@ func TestTheTraceEstimatorIsNotTheLargestError(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sum, sum2, bar, said2 float64
-		seeds := 100.0
+		seeds := 50.0
 		if arraytest.Emulated(t, dev) {
 			seeds = 12
 		}

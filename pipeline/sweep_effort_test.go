@@ -85,14 +85,14 @@ var allEstimated = []effortKind{
 	})},
 }
 
-var estimatedProblems = flag.Int("estimated", 10, "problems of TestEstimatedChangeHolds; the full study has 200")
+var estimatedProblems = flag.Int("estimated", 5, "problems of TestEstimatedChangeHolds; the full study has 200")
 
 // TestEstimatedChangeHolds: what points of a sweep say of the change of SURE yet to come is true of 99 in 100 of them,
 // over regressions with these penalties; and the sweep chooses a point that cannot be told from the choice among certified ones.
 func TestEstimatedChangeHolds(t *testing.T) {
 	problems := *estimatedProblems
 	if testing.Short() {
-		problems = 10
+		problems = 5
 	}
 	dev := array.NewHost()
 	points, wrong, most := 0, 0, 0.0

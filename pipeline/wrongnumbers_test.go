@@ -183,7 +183,7 @@ func TestSmallCompletionsCountWhatIsSeen(t *testing.T) {
 		kinds := []struct {
 			side, seeds int
 			share       float64
-		}{{8, 100, 0.2}, {12, 20, 0.15}}
+		}{{8, 40, 0.2}, {12, 10, 0.15}}
 		if testing.Short() || arraytest.Emulated(t, dev) {
 			kinds = kinds[:1]
 			kinds[0].seeds = 5

@@ -15,13 +15,13 @@ import (
 	"surepipe/vjp"
 )
 
-// SURE of total variation is unbiased, and its error bar right, over 400 draws.
+// SURE of total variation is unbiased, and its error bar right, over 200 draws.
 func TestSUREOfTotalVariationIsUnbiased(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: statistics depend on neither the device nor the BLAS")
 	}
 	dev := array.NewHost()
-	const m, n, sigma, draws = 9, 8, 0.5, 400
+	const m, n, sigma, draws = 9, 8, 0.5, 200
 	signal := make([]float64, m*n)
 	for i := range m {
 		for j := range n {

@@ -116,10 +116,10 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 	}
 }
 
-// checkDraws compares SURE with the loss, and its error bar with their difference, over 200 draws of y
+// checkDraws compares SURE with the loss, and its error bar with their difference, over 80 draws of y
 // around the image of a signal.
 func checkDraws(t *testing.T, p vjp.Problem, signal []float64, sigma float64) {
-	const draws = 200
+	const draws = 80
 	s, err := vjp.NewSolver(t.Context(), solve.Default(p), p,
 		vjp.Options{Tol: 1e-4, MaxIter: 20000, Sigma2: sigma * sigma})
 	if err != nil {

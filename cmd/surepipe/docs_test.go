@@ -5,6 +5,9 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -60,9 +63,10 @@ var smaller = []struct {
 	to   string
 }{
 	{regexp.MustCompile(`(--(?:lambda|gamma) [^ :]+:[^ :]+):\d+`), "$1:3"},
+	{regexp.MustCompile(`--refine \d+`), "--refine 1"},
 	{regexp.MustCompile(`--samples \d+`), "--samples 2"},
-	{regexp.MustCompile(`--(rows|cols) \d\d+`), "--$1 30"},
-	{regexp.MustCompile(`--entries \d+`), "--entries 200"},
+	{regexp.MustCompile(`--(rows|cols) \d\d+`), "--$1 20"},
+	{regexp.MustCompile(`--entries \d+`), "--entries 100"},
 	{regexp.MustCompile(`--noise-volumes [0-9-]+`), "--noise-volumes 5-6"},
 	{regexp.MustCompile(`heat\.h5`), "plain.h5:big"},
 	{regexp.MustCompile(`--queries \d+`), "--queries 12"},
@@ -188,11 +192,41 @@ func documentFiles(t *testing.T, top string) {
 			t.Fatal(err)
 		}
 	}
-	for name, target := range map[string]string{"testdata": "testdata",
-		"plain.h5": "internal/dataio/testdata/scan/plain.h5"} {
+	links := map[string]string{"plain.h5": "internal/dataio/testdata/scan/plain.h5"}
+	shipped, err := os.ReadDir(filepath.Join(top, "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range shipped {
+		links["testdata/"+e.Name()] = "testdata/" + e.Name()
+	}
+	delete(links, "testdata/camera.png")
+	if err := os.Mkdir("testdata", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range links {
 		if err := os.Symlink(filepath.Join(top, target), name); err != nil {
 			t.Fatal(err)
 		}
+	}
+	cropPicture(t, filepath.Join(top, "testdata/camera.png"), "testdata/camera.png", 48)
+}
+
+// cropPicture writes the upper left square of a grey picture.
+func cropPicture(t *testing.T, from, to string, side int) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := image.NewGray(image.Rect(0, 0, side, side))
+	draw.Draw(part, part.Rect, whole, whole.Bounds().Min, draw.Src)
+	if err := dataio.WriteFile(to, func(w io.Writer) error { return png.Encode(w, part) }); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -189,15 +189,15 @@ func TestExecAtManySamples(t *testing.T) {
 			continue
 		}
 		method := row.Name
-		args := []string{"montecarlo", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--queries", "6",
-			"--divergence", string(method), "--samples", "12", "--seeds", "2"}
+		args := []string{"montecarlo", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--queries", "4",
+			"--divergence", string(method), "--samples", "7", "--seeds", "2"}
 		status, stdout, stderr := command(t, append(args, "--parallel", "2")...)
 		if status != exitDone {
 			t.Fatalf("%s: status %d, %s", method, status, stderr)
 		}
 		lines := strings.Split(strings.TrimSpace(stdout), "\n")
 		var s study.Summary
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || s.Samples != 12 || s.Seeds != 2 {
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || s.Samples != 7 || s.Seeds != 2 {
 			t.Fatalf("%s: %v, %s", method, err, lines[len(lines)-1])
 		}
 		if *s.RMSSUREStdErr < 20 || method == pipeline.MonteCarlo && math.Abs(*s.MeanError) > 5**s.MeanErrorStdErr ||

@@ -400,7 +400,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 	took := time.Since(begin)
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	var log []string
-	for range 10 {
+	for range 6 {
 		cmd := process("killed")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ var (
 
 // The usual numbers of cases.
 const (
-	usual    = 4000
+	usual    = 2000
 	short    = 400
 	emulated = 40
 )

@@ -80,7 +80,7 @@ func TestSingularValues(t *testing.T) {
 // TestReferenceAgreesWithDifferences compares the divergence of the reference with central
 // differences of its solution.
 func TestReferenceAgreesWithDifferences(t *testing.T) {
-	n := 1000
+	n := 500
 	if testing.Short() {
 		n = 200
 	}
