@@ -63,6 +63,9 @@ func chosen(e *Estimator, job *study.Estimator, r *study.Swept) *Fit {
 	f := &Fit{Result: r.Lines[r.Summary.Chosen.Index].Result, of: e, job: job, risk: r.Chosen.Risk, swept: r,
 		notes: len(r.Template.Warnings)}
 	f.Audits = r.Summary.Audits
+	if f.risk.HasB() { // its line does not have the intercept
+		f.Intercept = study.InterceptOf(job.Problem, f.risk)
+	}
 	return f
 }
 
@@ -157,6 +160,12 @@ func (f *Fit) MuHat() Array {
 	p := f.job.Problem
 	return arrayOf(study.Presented(p, dataio.Array{Shape: p.MuShape, Data: study.MuHat(f.of.data.Data, f.risk),
 		Complex: p.MuComplex}))
+}
+
+// B is the solution, of a regression in the units of the columns. It is empty of a matrix that is held by its factors.
+func (f *Fit) B() Array {
+	b, _ := study.Solution(f.job.Problem, f.risk)
+	return arrayOf(b)
 }
 
 func arrayOf(a dataio.Array) Array {

@@ -51,6 +51,9 @@ type Grid struct {
 	Shard Shard
 	// Point, if not nil, is called with each point, in order. An error ends the sweep.
 	Point func(Point) error
+	// Coefficients keeps those of all points of a regression, in [Path].Coefficients: of a whole sweep, not of a shard
+	// or one that goes on from lines.
+	Coefficients bool
 }
 
 // Path are the points of a sweep.
@@ -59,6 +62,9 @@ type Path struct {
 	// Summary is the minimum, and Fit the estimate at the point that is chosen; of a shard they are empty and nil.
 	Summary Summary
 	Fit     *Fit
+	// Coefficients are those of each of Points, with [Grid].Coefficients, in the units of the columns and by Names.
+	Names        []string
+	Coefficients []study.PathPoint
 }
 
 // Sweep estimates the risk on a grid of weights, with warm starts and the same probes, and searches for the minimum.
@@ -163,6 +169,15 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	if err != nil {
 		return nil, nil, err
 	}
+	if g.Coefficients {
+		if err := sweep.KeepPath(); err != nil {
+			return nil, nil, err
+		}
+		if g.Shard != (Shard{}) || g.Known != nil || g.File != "" {
+			return nil, nil, study.Errorf("coefficients of all points are asked for, and known, file or a shard is " +
+				"given, which do not keep them")
+		}
+	}
 	sweep.Template.Warnings = e.warnings(job)
 	sweep.Point = g.Point
 	sweep.File = study.File{To: g.Lines, From: g.Known, Path: g.File, Resume: true, Header: sweep.Header,
@@ -230,6 +245,9 @@ func (e *Estimator) run(ctx context.Context, s *study.Sweep, job *study.Estimato
 		return path, err
 	}
 	path.Fit = chosen(e, job, r)
+	if s.Options.KeepPath {
+		path.Names, path.Coefficients = r.PathNames(), r.Path
+	}
 	return path, nil
 }
 

@@ -59,8 +59,7 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 		}
 		f.U, f.S, f.V, f.RowsAt, f.ColumnsAt = low.U, low.S, low.V, low.Rows, low.Columns
 	}
-	if b := writtenB(risk); b != nil { // a command has none
-		b := Presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(b)})
+	if b, ok := Solution(p, risk); ok {
 		f.B, f.BShape = b.Data, b.Shape
 	}
 	weight := func(n *Number) any {
@@ -128,6 +127,15 @@ func MuHat(data problems.Data, risk pipeline.Risk) []float64 {
 		mu[i] += v
 	}
 	return mu
+}
+
+// Solution is b in the units of the columns. A command has none, nor a long matrix besides its factors.
+func Solution(p *problems.Problem, risk pipeline.Risk) (b dataio.Array, ok bool) {
+	v := writtenB(risk)
+	if v == nil {
+		return b, false
+	}
+	return Presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(v)}), true
 }
 
 // writtenB is b where it is short enough to be written down besides its factors, or has none.

@@ -111,6 +111,15 @@ type PathPoint struct {
 	Coefficients []float64
 }
 
+// KeepPath asks for the coefficients of all points, in [Swept].Path.
+func (s *Sweep) KeepPath() error {
+	if p := s.Estimator.Problem; !p.Rows() {
+		return Errorf("--path is for regressions, whose operator is a matrix of the data, found %s", p.Name)
+	}
+	s.Options.KeepPath, s.Options.KeepB = true, true
+	return nil
+}
+
 // keep keeps the coefficients of a point, where they are asked for.
 func (r *Swept) keep(point pipeline.SweepPoint) {
 	if !r.Options.KeepPath {

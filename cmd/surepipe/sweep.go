@@ -255,10 +255,9 @@ func (f *sweepCommand) open() error {
 	j := f.sweep.Estimator
 	// A signal is drawn with the curve, and in the picture.
 	if f.path != "" {
-		if f.sweep.Options.KeepPath, f.sweep.Options.KeepB = true, true; !j.Problem.Rows() {
+		if err := f.sweep.KeepPath(); err != nil {
 			f.close()
-			return study.Errorf("--path is for regressions, whose operator is a matrix of the data, found %s",
-				j.Problem.Name)
+			return err
 		}
 	}
 	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil

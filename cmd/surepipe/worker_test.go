@@ -152,6 +152,32 @@ func TestWorkerAnswersAsTheCommand(t *testing.T) {
 }
 
 // Entries of a matrix come as arrays: all that were not observed, or those that are asked for.
+// A request that opens its own estimator answers as one that names it.
+func TestWorkerOpensForOneRequest(t *testing.T) {
+	c, _ := dial(t, nil)
+	options := params{"problem": "lasso", "data": "../../testdata/diabetes.npz", "intercept": true}
+	grid := params{"lambda": "0.1max:max:4", "return": []string{"b"}, "brief": true, "path": true}
+	with := func(more params) params {
+		for k, v := range grid {
+			more[k] = v
+		}
+		return more
+	}
+	own := ask(t, c, "sweep", with(params{"options": options}))
+	e := ask(t, c, "open", params{"options": options})["estimator"]
+	if named := ask(t, c, "sweep", with(params{"estimator": e})); !reflect.DeepEqual(timeless(own), timeless(named)) {
+		t.Errorf("%v\nnamed: %v", own, named)
+	}
+	if point := own["points"].([]any)[0].(map[string]any); point["choices"] != nil || own["b"] == nil ||
+		own["path"] == nil {
+		t.Errorf("brief: %v", own)
+	}
+	_, err := c.Call(t.Context(), "fit", params{"estimator": e, "options": options})
+	if err == nil || !strings.Contains(err.Error(), "expected one of them") {
+		t.Errorf("both an estimator and options: %v", err)
+	}
+}
+
 func TestWorkerPredictsEntries(t *testing.T) {
 	c, _ := dial(t, nil)
 	numbers := func(v any) (all []float64) {

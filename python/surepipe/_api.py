@@ -69,23 +69,21 @@ def _plain(a):
     return a if isinstance(a, np.ndarray) or hasattr(a, "tocsc") else np.asarray(a)
 
 
-def fit_of(r, answer, out):
-    """The fit of an answer, whose arrays are in the file out, or beside it."""
-    arrays = {}
-    if out is not None:
+def ask(r, method, beside=(), **wanted):
+    """The answer to a request and its fit, whose arrays are in a file, or those named beside in the answer."""
+    wanted = {k: v for k, v in wanted.items() if v is not None}
+    if beside:
+        answer = r.ask(method, **{"return": list(beside)}, **wanted)
+        arrays = {k: r.worker.take(answer[k]) for k in beside if k in answer}
+        if answer["result"].get("intercept") is not None:
+            arrays["intercept"] = np.array([answer["result"]["intercept"]])
+    else:
+        out = os.path.join(r.worker.folder, r.name + "-fit.npz")
+        r.files.append(out)
+        answer = r.ask(method, out=out, **wanted)
         with np.load(out) as z:
             arrays = {k: z[k] for k in z.files if k != "fit"}
-    beside = {k: r.worker.take(answer[k]) for k in ("mu_hat", "image") if k in answer}
-    return Fit(answer, arrays, r.columns, **beside)
-
-
-def _out(r, black_box):
-    """Where the arrays of a fit are wanted: in a file, or of a function beside the answer."""
-    if black_box:
-        return None, {"return": ["mu_hat"]}
-    out = os.path.join(r.worker.folder, r.name + "-fit.npz")
-    r.files.append(out)
-    return out, {"out": out}
+    return answer, Fit(answer, arrays, r.columns)
 
 
 def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **options):
@@ -97,9 +95,7 @@ def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **optio
     lam, lam2 and gamma are the weights.
     """
     with request(problem, {"X": X, "y": y, **options}) as r:
-        out, wanted = _out(r, False)
-        answer = r.ask("fit", coefficients=coefficients, **wanted, **({} if audit is None else {"audit": audit}))
-        fit = fit_of(r, answer, out)
+        fit = ask(r, "fit", coefficients=coefficients, audit=audit)[1]
     tell(fit.warnings)
     return fit
 
@@ -110,12 +106,11 @@ def grids_of(given):
             if isinstance(given.get(k), str) and ":" in given[k]}
 
 
-def swept(r, grids, wanted, coefficients=False, black_box=False):
-    """The path of a request that is open."""
-    out, more = _out(r, black_box)
-    wanted = {k: v for k, v in wanted.items() if v is not None}
-    answer = r.ask("sweep", coefficients=coefficients, **grids, **more, **wanted)
-    return Path(answer, fit_of(r, answer, out))
+def swept(r, grids, wanted, beside=(), coefficients=False):
+    """The path of a request."""
+    answer, fit = ask(r, "sweep", beside, coefficients=bool(coefficients), path=coefficients == "path" or None,
+                      **grids, **wanted)
+    return Path(answer, fit, r.worker.take(answer["path"]) if "path" in answer else None)
 
 
 def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **options):
@@ -126,7 +121,8 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
         sweep(f, np.geomspace(0.01, 1, 20), y, sigma2=1)
 
     The first two are those of `run`, with grids FROM:TO:COUNT for one or two weights; criterion, rule, refine, chain
-    and audit are as the command's. In the third f is any function f(y, weight) that returns an estimate of the mean of
+    and audit are as the command's. coefficients=True has those of the chosen point with their errors, "path" those of
+    all points too (`Path.coefficients`). In the third f is any function f(y, weight) that returns an estimate of the mean of
     y, in its shape, and the second argument the weights: from their least to their greatest, evenly on a logarithmic
     scale, as many.
     """
@@ -136,7 +132,7 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
     given = {"X": X, "y": y, "sigma2": sigma2, **options}
     grids = grids_of(given)
     with request(problem, given) as r:
-        path = swept(r, grids, wanted, coefficients)
+        path = swept(r, grids, wanted, coefficients=coefficients)
     tell(path.warnings, () if path.criterion == "gcv" else ("gcv-leverages",))
     return path
 
@@ -164,8 +160,7 @@ def risk(f, y, *weights, sigma2, **options):
     names = ["lambda", "lambda2", "gamma"][:len(weights)]
     given = {"y": y, "sigma2": sigma2, **dict(zip(names, map(float, weights))), **options}
     with request(None, given, _called(f, y, names)) as r:
-        answer = r.once("risk", **{"return": ["mu_hat"]})
-        fit = fit_of(r, answer, None)
+        fit = ask(r, "risk", ["mu_hat"])[1]
     fit.mu_hat = fit.image = fit.mu_hat.reshape(y.shape)
     tell(fit.warnings)
     return fit
@@ -180,7 +175,7 @@ def _sweep_of(f, grid, y, sigma2, wanted, options):
                              "as np.geomspace makes them")
         grid = f"{grid[0]!r}:{grid[-1]!r}:{len(grid)}".replace("np.float64(", "").replace(")", "")
     with request(None, {"y": y, "sigma2": sigma2, **options}, _called(f, y, ["lambda"])) as r:
-        path = swept(r, {"lambda": grid}, wanted, black_box=True)
+        path = swept(r, {"lambda": grid}, wanted, ["mu_hat"])
     path.fit.mu_hat = path.fit.image = path.fit.mu_hat.reshape(y.shape)
     tell(path.warnings)
     return path
@@ -189,4 +184,4 @@ def _sweep_of(f, grid, y, sigma2, wanted, options):
 def sigma2(y, method="auto", **options):
     """An estimate of the variance of the noise: a dict with sigma2, its relative standard error, and the method."""
     with request(None, {"y": y, "sigma2": method, **options}) as r:
-        return r.once("sigma2")
+        return r.ask("sigma2")

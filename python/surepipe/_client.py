@@ -1,6 +1,6 @@
 """The worker: one process of the program that answers requests, until Python ends.
 
-Messages are JSON-RPC 2.0 behind a Content-Length, arrays of a megabyte and more are .npy files in a folder that the
+Messages are JSON-RPC 2.0 behind a Content-Length, arrays of 64 kB and more are .npy files in a folder that the
 worker removes when it ends (docs/worker.md)."""
 
 import atexit
@@ -22,7 +22,7 @@ from ._binary import binary
 from ._errors import SurepipeError, error_of
 
 PROTOCOL = 1
-INLINE = 1 << 20  # bytes of the largest array that a message holds
+INLINE = 1 << 16  # bytes of the largest array that a message holds
 MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
 SHORTEST = 1.0  # seconds before progress is shown
 
@@ -171,10 +171,6 @@ class Worker:
         finally:
             self.named.pop(name, None)
 
-    def drop(self, estimator):
-        """Closes an estimator. Nobody waits for the answer."""
-        self.send(id=next(self.ids), method="close", params={"estimator": estimator})
-
     # Arrays
 
     def array(self, a, files=None):
@@ -315,11 +311,11 @@ class Progress:
 
 
 class Request:
-    """An estimator that is open in the worker, and the files of its arrays."""
+    """A question about an estimator, and the files of its arrays."""
 
     def __init__(self, options, arrays=None, black_box=None, **more):
         self.worker, self.files, self.estimate = worker(), [], black_box
-        self.name, self.progress, self.opened = self.worker.name(), Progress(), None
+        self.name, self.progress = self.worker.name(), Progress()
         try:
             options = dict(options)
             sent = {k: self._array(k, a, options) for k, a in (arrays or {}).items() if a is not None}
@@ -346,20 +342,11 @@ class Request:
         return sent
 
     def ask(self, method, **params):
-        """Asks about the estimator, which is opened before the first time."""
-        if self.opened is None:
-            found = self.worker.call("open", self.question, self.name, self.estimate, self.progress)
-            self.opened = found["estimator"]
-        return self.worker.call(method, {"estimator": self.opened, **params}, self.name, self.estimate, self.progress)
-
-    def once(self, method, **params):
-        """Asks a question that opens and closes its estimator itself."""
+        """Asks a question, which opens and closes its estimator itself."""
         return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
 
     def close(self):
         self.progress.close()
-        if self.opened is not None:
-            self.worker.drop(self.opened)
         remove(self.files)
 
     def __enter__(self):

@@ -24,11 +24,11 @@ class Fit(Mapping):
     trusted    False where the command would exit with the status 3
     """
 
-    def __init__(self, answer, arrays, names=None, mu_hat=None, image=None):
+    def __init__(self, answer, arrays, names=None):
         self.result, self.arrays, self.trusted = answer["result"], arrays, answer["status"] == 0
         self._names = names
-        self.mu_hat = arrays.get("mu_hat") if mu_hat is None else mu_hat
-        self.image = arrays.get("signal", self.mu_hat) if image is None else image
+        self.mu_hat = arrays.get("mu_hat")
+        self.image = arrays.get("image", arrays.get("signal", self.mu_hat))
         self.warnings = self.result.get("warnings") or []
 
     def __getitem__(self, key):
@@ -52,9 +52,14 @@ class Fit(Mapping):
         if found is None:
             raise ValueError("no coefficients were asked for: coefficients=True")
         frame = pd.DataFrame(found).set_index("name")
-        if self._names is not None:
-            frame.index = [self._names[int(n[1:])] if n[:1] == "x" and n[1:].isdigit() else n for n in frame.index]
+        frame.index = [self._named(n) for n in frame.index]
         return frame
+
+    def _named(self, name):
+        """A column's name as the caller has it: of an array the program calls the first x0."""
+        if self._names is not None and name[:1] == "x" and name[1:].isdigit():
+            return self._names[int(name[1:])]
+        return name
 
     def _rows(self):
         """What a table shows of it."""
@@ -80,8 +85,9 @@ class Path:
     fit        the `Fit` at the chosen point, with its arrays
     """
 
-    def __init__(self, answer, fit):
+    def __init__(self, answer, fit, coefficients=None):
         self.points, self.summary, self.fit = answer["points"], answer["summary"], fit
+        self._coefficients = coefficients
         self.criterion, self.chosen = self.summary["criterion"], self.summary["chosen"]
         self.warnings = list(fit.warnings)
         for w in self.summary.get("warnings") or []:
@@ -117,6 +123,18 @@ class Path:
         frame["alike"] = [p["index"] in alike for p in self.points]
         frame["chosen"] = [p["index"] == self.chosen["index"] for p in self.points]
         return frame.sort_values(self.axes, ignore_index=True)
+
+    def coefficients(self):
+        """Those of a regression at every point, as a pandas data frame: a row for each, by its weights and from the
+        greatest, in the units of the columns."""
+        import pandas as pd
+        if self._coefficients is None:
+            raise ValueError('the coefficients of all points were not asked for: coefficients="path"')
+        names = ["(intercept)"] + [n for n in self.fit.coefficients().index if n != "(intercept)"]
+        index = pd.MultiIndex.from_arrays([self.column(a) for a in self.axes], names=self.axes)
+        frame = pd.DataFrame(self._coefficients, index=index if len(self.axes) > 1 else index.get_level_values(0),
+                             columns=names)
+        return frame.dropna(axis=1, how="all").sort_index(ascending=False)
 
     def _keys(self):
         plain = {k for p in self.points for k, v in p.items() if isinstance(v, (int, float)) or k in WEIGHTS}

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from ._api import fit_of, request, sweep
+from ._api import ask, request, sweep
 from ._client import remove, worker
 from ._errors import SurepipeWarning, tell
 from ._result import Path
@@ -14,8 +14,7 @@ def _denoised(by, image, sigma2, options, full):
     image = np.asarray(image)
     options.setdefault("sigma2", "auto" if sigma2 is None else sigma2)
     with request(None, {"y": image.astype(float, copy=False), **options}) as r:
-        answer = r.once("denoise", **{"by": by, "return": ["image"]})
-        fit = fit_of(r, answer, None)
+        answer, fit = ask(r, "denoise", ["image"], by=by)
     fit.image = fit.image.reshape(image.shape)
     found = Path(answer, fit) if answer.get("points") else fit
     tell(found.warnings)

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ._api import options_of, swept, fit_of, _out
+from ._api import ask, options_of, swept
 from ._client import Request
 from ._errors import tell
 
@@ -15,6 +15,8 @@ try:  # scikit-learn 1.6
     from sklearn.utils.validation import validate_data
 except ImportError:
     validate_data = None
+
+_BESIDE = ("mu_hat", "b")  # the arrays of a fit_
 
 
 class _Regression(BaseEstimator):
@@ -59,13 +61,12 @@ class _Regression(BaseEstimator):
         with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X)}) as r:
             r.columns = getattr(self, "feature_names_in_", None)
             if grids:
-                self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule})
+                self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True}, _BESIDE)
                 fit, self.criterion_ = self.path_.fit, self.path_.criterion
                 self.risk_, self.risk_stderr_ = self.path_.value, self.path_.stderr
                 self.audit_, self.warnings_ = self.path_.summary.get("audit"), self.path_.warnings
             else:
-                out, wanted = _out(r, False)
-                fit = fit_of(r, r.ask("fit", **wanted), out)
+                fit = ask(r, "fit", _BESIDE)[1]
                 self.path_, self.audit_, self.warnings_ = None, fit.get("audit"), fit.warnings
                 self.criterion_ = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
                 self.risk_, self.risk_stderr_ = fit.get(self.criterion_), fit.get(f"{self.criterion_}_stderr")

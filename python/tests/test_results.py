@@ -52,6 +52,20 @@ def test_a_path_is_a_data_frame(path):
     assert path.fit.coefficients().loc["x0", "estimate"] > 0.3
 
 
+def test_coefficients_along_a_path():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(rng.normal(size=(60, 4)), columns=["a", "b", "c", "d"])
+    y = X["b"] + rng.normal(size=60) + 2
+    whole = surepipe.sweep("lasso", X, y, lam="0.05max:max:5", intercept=True, coefficients="path")
+    frame = whole.coefficients()
+    assert list(frame.columns) == ["(intercept)", "a", "b", "c", "d"] and frame.index.is_monotonic_decreasing
+    at = surepipe.run("lasso", X, y, lam=frame.index[2], intercept=True)
+    np.testing.assert_allclose(frame.iloc[2, 1:], at.b, rtol=1e-6, atol=1e-9)
+    assert frame.iloc[2, 0] == pytest.approx(at["intercept"])
+    with pytest.raises(ValueError, match="path"):
+        surepipe.sweep("lasso", X, y, lam="0.05max:max:5").coefficients()
+
+
 def test_a_path_is_drawn(path, tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

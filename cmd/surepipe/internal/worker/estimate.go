@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -16,7 +17,6 @@ import (
 	"surepipe"
 	"surepipe/array"
 	"surepipe/internal/dataio"
-	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/request"
@@ -68,7 +68,7 @@ func closeOne(w *worker, _ context.Context, c Closed) (none struct{}, err error)
 
 // Wanted is what is wanted of a fit besides its numbers.
 type Wanted struct {
-	Return       []string `json:"return,omitempty" jsonschema:"mu_hat; image, the signal where there is one"`
+	Return       []string `json:"return,omitempty" jsonschema:"mu_hat; b, the solution; image, the signal where there is one"`
 	Coefficients bool     `json:"coefficients,omitempty" jsonschema:"of a regression, by name with their errors"`
 	Keep         bool     `json:"keep,omitempty" jsonschema:"keep the fit, for predict"`
 	Out          string   `json:"out,omitempty" jsonschema:"a file for the fit (.npz) or for the estimate, as run --out"`
@@ -80,22 +80,46 @@ type Fitted struct {
 	Status int                `json:"status" jsonschema:"0, or 3 where the result is not to be trusted"`
 	Result surepipe.Result    `json:"result" jsonschema:"the object of surepipe run --json"`
 	MuHat  *Array             `json:"mu_hat,omitempty"`
+	B      *Array             `json:"b,omitempty"`
 	Image  *Array             `json:"image,omitempty"`
 	Fit    string             `json:"fit,omitempty" jsonschema:"the name of the fit that is kept"`
 	Notes  []surepipe.Warning `json:"notes,omitempty" jsonschema:"what the file of out does not hold"`
 }
 
-// FitParams name an estimator, and what is wanted of its fit.
+// Which is an estimator that is open, by its name, or a question for this request alone.
+type Which struct {
+	Estimator string `json:"estimator,omitempty" jsonschema:"one that is open; without it the request opens its own"`
+	Question
+}
+
+// of is the estimator, until done.
+func (w *worker) of(ctx context.Context, p Which) (e *surepipe.Estimator, done func(), err error) {
+	if p.Estimator == "" {
+		if e, err = w.open(ctx, p.Question); err != nil {
+			return nil, nil, err
+		}
+		return e, func() { e.Close() }, nil
+	}
+	if !reflect.DeepEqual(p.Question, Question{}) {
+		return nil, nil, study.Errorf("--estimator is %.40q and options, arrays, spec, black_box or name are given, "+
+			"expected one of them", p.Estimator)
+	}
+	e, err = kept(w, w.estimators, "estimator", p.Estimator)
+	return e, func() {}, err
+}
+
+// FitParams are an estimator, and what is wanted of its fit.
 type FitParams struct {
-	Estimator string `json:"estimator"`
+	Which
 	Wanted
 }
 
 func fit(w *worker, ctx context.Context, p FitParams) (none Fitted, err error) {
-	e, err := kept(w, w.estimators, "estimator", p.Estimator)
+	e, done, err := w.of(ctx, p.Which)
 	if err != nil {
 		return none, err
 	}
+	defer done()
 	f, err := e.Fit(ctx)
 	if err != nil {
 		return none, err
@@ -131,13 +155,15 @@ func (w *worker) fitted(ctx context.Context, f *surepipe.Fit, p Wanted) (r Fitte
 		switch name {
 		case "mu_hat":
 			a = f.MuHat()
+		case "b":
+			a, to = f.B(), &r.B
 		case "image":
 			to = &r.Image
 			if a, err = f.Image(); err != nil {
 				return r, err
 			}
 		default:
-			return r, study.Errorf("--return has %.40q, expected mu_hat or image", name)
+			return r, study.Errorf("--return has %.40q, expected mu_hat, b or image", name)
 		}
 		written, err := w.array(name, a)
 		if err != nil {
@@ -172,52 +198,6 @@ func write(f *surepipe.Fit, path string) (notes []surepipe.Warning, err error) {
 		return err
 	})
 	return notes, err
-}
-
-// SweepParams name an estimator, the grids and what is wanted of the fit at the point that is chosen.
-type SweepParams struct {
-	Estimator string             `json:"estimator"`
-	Lambda    string             `json:"lambda,omitempty" jsonschema:"a grid FROM:TO:COUNT such as 0.01max:max:40"`
-	Lambda2   string             `json:"lambda2,omitempty" jsonschema:"a grid"`
-	Gamma     string             `json:"gamma,omitempty" jsonschema:"a grid"`
-	Criterion surepipe.Criterion `json:"criterion,omitempty" jsonschema:"what is minimized; see sweep --help"`
-	Rule      pipeline.Rule      `json:"rule,omitempty" jsonschema:"min, or 1se for the simplest within an error of it"`
-	Refine    *int               `json:"refine,omitempty" jsonschema:"the most points beyond the grid; 0 for none"`
-	Chain     int                `json:"chain,omitempty" jsonschema:"the most points in a chain of warm starts"`
-	Wanted
-}
-
-// Swept are the points of a sweep, and the fit at the one that is chosen.
-type Swept struct {
-	Fitted
-	Points  []surepipe.Point  `json:"points,omitempty" jsonschema:"the lines of surepipe sweep --json"`
-	Summary *surepipe.Summary `json:"summary,omitempty" jsonschema:"its last line"`
-}
-
-func sweep(w *worker, ctx context.Context, p SweepParams) (none Swept, err error) {
-	e, err := kept(w, w.estimators, "estimator", p.Estimator)
-	if err != nil {
-		return none, err
-	}
-	return w.sweep(ctx, e, surepipe.Grid{Lambda: p.Lambda, Lambda2: p.Lambda2, Gamma: p.Gamma, Criterion: p.Criterion,
-		Rule: p.Rule, Refine: p.Refine, Chain: p.Chain}, p.Wanted)
-}
-
-func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (s Swept, err error) {
-	g.Audit = p.Audit
-	path, err := e.Sweep(ctx, g)
-	if err != nil {
-		return s, err
-	}
-	s.Points, s.Summary = path.Points, &path.Summary
-	for i := range s.Points {
-		s.Points[i].Digest = nil // what resuming and merging need, most of a point's bytes
-	}
-	s.Fitted, err = w.fitted(ctx, path.Fit, p)
-	if s.Summary.NotConverged > 0 {
-		s.Status = 3
-	}
-	return s, err
 }
 
 // PredictParams say from which fit, and for which rows or entries.

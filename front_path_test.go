@@ -1,0 +1,66 @@
+package surepipe_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe"
+)
+
+// The coefficients of every point are those of a fit at its weight.
+func TestCoefficientsAlongThePath(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := mat.NewDense(60, 4, nil), make([]float64, 60)
+	for i := range y {
+		for j := range 4 {
+			x.Set(i, j, 1+rng.NormFloat64())
+		}
+		y[i] = math.Floor(math.Exp(1 + 0.3*x.At(i, 1) + 0.3*rng.NormFloat64()))
+	}
+	data, err := surepipe.Arrays{X: x, Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, loss := range []string{"", "poisson"} {
+		o := surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.1max"}
+		yes := true
+		o.Loss, o.Intercept, o.Standardize = loss, &yes, &yes
+		e := open(t, data, o)
+		refine := 2
+		path, err := e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.05max:max:4", Refine: &refine, Coefficients: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(path.Coefficients) != len(path.Points) || len(path.Names) != path.Points[0].P {
+			t.Fatalf("%d coefficients of %d points, %d names", len(path.Coefficients), len(path.Points), len(path.Names))
+		}
+		for i, p := range path.Points {
+			o.Lambda = strconv.FormatFloat(float64(*p.Lambda), 'g', -1, 64)
+			f := fitted(t, open(t, data, o))
+			at, b := path.Coefficients[i], f.B().Data
+			if math.Abs(at.Intercept-*f.Intercept) > 1e-5*math.Abs(*f.Intercept) {
+				t.Errorf("%s, point %d: intercept %g, of a fit %g", loss, i, at.Intercept, *f.Intercept)
+			}
+			for j, v := range b {
+				if math.Abs(at.Coefficients[j]-v) > 1e-5*(1+math.Abs(v)) {
+					t.Errorf("%s, point %d: coefficient %d is %g, of a fit %g", loss, i, j, at.Coefficients[j], v)
+				}
+			}
+		}
+		if path.Fit.Intercept == nil || *path.Fit.Intercept != path.Coefficients[path.Summary.Chosen.Index].Intercept {
+			t.Errorf("%s: the fit's intercept is %v", loss, path.Fit.Intercept)
+		}
+		var bad *surepipe.InputError
+		_, err = e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1max:max:3", Coefficients: true, Known: &bytes.Buffer{}})
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "coefficients") {
+			t.Errorf("coefficients of known points: %v", err)
+		}
+	}
+}
