@@ -22,12 +22,7 @@ state() { squeue -h -r -j "$1" -o %T 2>/dev/null | sort | uniq -c | tr '\n' ' ';
 
 # Processes of tasks on a node.
 of() { # NODE
-  local dir
-  for dir in /proc/[0-9]*; do
-    if { tr '\0' '\n' < "$dir/environ"; } 2>/dev/null | grep -qx "SLURMD_NODENAME=$1"; then
-      echo "${dir#/proc/}"
-    fi
-  done
+  { grep -lszx "SLURMD_NODENAME=$1" /proc/[0-9]*/environ || true; } | cut -d / -f 3
 }
 
 # As soon as a task computes on node 1 the node loses power: its slurmd and all processes of its tasks
@@ -80,9 +75,9 @@ submit() { "$here/array.sh" "$work/sweep.jsonl" 4 "${sweep[@]}"; }
 kill_task() { # ARRAY
   local dir
   for ((i = 0; i < 300; i++)); do
-    for dir in /proc/[0-9]*; do
-      if { tr '\0' '\n' < "$dir/environ"; } 2>/dev/null | grep -qx "SLURM_ARRAY_JOB_ID=$1" && [ "$(cat "$dir/comm" 2>/dev/null)" = "$(basename "$program")" ]; then
-        kill -9 "${dir#/proc/}" 2>/dev/null && return
+    for task in $(grep -lszx "SLURM_ARRAY_JOB_ID=$1" /proc/[0-9]*/environ | cut -d / -f 3); do
+      if [ "$(cat "/proc/$task/comm" 2>/dev/null)" = "$(basename "$program")" ]; then
+        kill -9 "$task" 2>/dev/null && return
       fi
     done
     sleep 0.02
