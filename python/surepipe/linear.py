@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from ._api import ask, options_of, swept
 from ._client import Request
@@ -16,6 +16,7 @@ try:  # scikit-learn 1.6
 except ImportError:
     validate_data = None
 
+_REPEATED = 1 << 28  # bytes of X up to which rows are repeated by weights that are counts
 _BESIDE = ("mu_hat", "b")  # the arrays of a fit_
 
 
@@ -39,9 +40,27 @@ class _Regression(BaseEstimator):
 
     # The fit
 
-    def fit(self, X, y):
-        """Fits to X (d x p) and y (d), at the weight that the criterion chooses or at the one that is given."""
-        return self._fit(*self._validated(X, _required(self, y)))
+    def fit(self, X, y, sample_weight=None):
+        """Fits to X (d x p) and y (d), at the weight that the criterion chooses or at the one that is given.
+
+        sample_weight multiplies the loss of each row. Whole numbers are counts: the fit and its criteria are those of
+        rows that are repeated as often. Other numbers weigh the loss alone: the criteria of the squared loss then count
+        each row once, as observations of equal variance.
+        """
+        return self._weighed(*self._validated(X, _required(self, y)), sample_weight)
+
+    def _weighed(self, X, y, sample_weight):
+        """The fit with weights of the rows."""
+        if sample_weight is None:
+            return self._fit(X, y)
+        w = _weights(sample_weight, X)
+        rows = np.flatnonzero(w)
+        if len(rows) < 2:
+            raise ValueError(f"sample_weight has {len(rows)} weights above 0, expected at least 2")
+        if (w == np.round(w)).all() and w.sum() <= max(_REPEATED / (8 * X.shape[1]), 2 * len(w)):
+            rows = np.repeat(rows, w[rows].astype(np.int64))
+            return self._fit(X[rows], y[rows])
+        return self._fit(X[rows], y[rows], weights=w[rows])
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
@@ -50,15 +69,16 @@ class _Regression(BaseEstimator):
     def _arrays(self, X):
         return {}
 
-    def _fit(self, X, y):
+    def _fit(self, X, y, **arrays):
         criterion = None if self.criterion == "auto" else self.criterion
-        given = {"problem": self._problem, "loss": self._loss, "intercept": bool(self.fit_intercept),
-                 "standardize": bool(self.standardize), "sigma2": self.sigma2, **(self.options or {})}
+        given = {"problem": self._problem, "loss": self._loss, "intercept": bool(self.fit_intercept) or None,
+                 "standardize": self._problem != "ols" and bool(self.standardize) or None, "sigma2": self.sigma2,
+                 **(self.options or {})}
         weights = self._grids(X)
         grids = {flag: w for k, flag in (("lam", "lambda"), ("lam2", "lambda2"))
                  if isinstance(w := weights.get(k), str) and ":" in w}
         given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
-        with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X)}) as r:
+        with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}) as r:
             r.columns = getattr(self, "feature_names_in_", None)
             if grids:
                 self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True}, _BESIDE)
@@ -184,9 +204,11 @@ class _Likelihood(_Regression):
         self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
 
     sigma2 = None
-    _problem = property(lambda self: self.penalty)
+    _problem = property(lambda self: "ols" if self.penalty == "none" else self.penalty)
 
     def _grids(self, X):
+        if self.penalty == "none":
+            return {}
         if self.penalty == "ridge":
             most = _squares(X, self.standardize)
             return {"lam": f"{1e-6 * most!r}:{most!r}:25" if self.lam is None else self.lam}
@@ -196,7 +218,7 @@ class _Likelihood(_Regression):
 
 class Poisson(RegressorMixin, _Likelihood):
     __doc__ = ("Counts: exp(z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one of the "
-               'problem "ridge" or "elastic-net" with lam2.\n' + _SHARED)
+               'problem "ridge", "elastic-net" with lam2, or "none".\n' + _SHARED)
     _loss = "poisson"
 
     def __sklearn_tags__(self):
@@ -214,7 +236,7 @@ class Poisson(RegressorMixin, _Likelihood):
 
 class Logistic(ClassifierMixin, _Likelihood):
     __doc__ = ("Two classes: log(1 + exp z) - y z at z = X b + intercept, with the penalty lambda ||b||_1, or the one "
-               'of the problem "ridge" or "elastic-net" with lam2.\n' + _SHARED
+               'of the problem "ridge", "elastic-net" with lam2, or "none".\n' + _SHARED
                + "\n    classes_ : the second is y = 1.\n")
     _loss = "logistic"
 
@@ -226,8 +248,8 @@ class Logistic(ClassifierMixin, _Likelihood):
     def _more_tags(self):
         return {"binary_only": True}
 
-    def fit(self, X, y):
-        """Fits to X (d x p) and two classes y (d)."""
+    def fit(self, X, y, sample_weight=None):
+        """Fits to X (d x p) and two classes y (d). sample_weight is as of `Lasso.fit`."""
         y = column_or_1d(_required(self, y), warn=True)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -235,8 +257,10 @@ class Logistic(ClassifierMixin, _Likelihood):
         if len(classes) != 2:
             few = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
             raise ValueError(f"Only binary classification is supported: y has {few}, expected 2 classes")
+        if sample_weight is not None and len(np.unique(codes[_weights(sample_weight, X) > 0])) < 2:
+            raise ValueError("y has 1 class where sample_weight is above 0, expected 2 classes")
         self.classes_ = classes
-        return self._fit(X, codes)
+        return self._weighed(X, codes, sample_weight)
 
     def decision_function(self, X):
         """The linear predictor, X coef_ + intercept_."""
@@ -251,6 +275,83 @@ class Logistic(ClassifierMixin, _Likelihood):
         """The class of greater probability."""
         positive = self._linear(X) > 0
         return self.classes_[positive.astype(int)]
+
+
+class Cox(_Regression):
+    __doc__ = ("Times of events: the proportional hazards h(t) exp(X b), with the penalty lambda ||b||_1, or the one of "
+               'the problem "ridge", "elastic-net" with lam2, or "none". ties is "breslow" or "efron".\n' + _SHARED)
+    sigma2, fit_intercept = None, False
+    _problem, _grids = _Likelihood._problem, _Likelihood._grids
+    _loss = property(lambda self: {"breslow": "cox", "efron": "cox-efron"}.get(self.ties, self.ties))
+
+    def __init__(self, lam=None, *, penalty="lasso", lam2=None, ties="efron", criterion="auto", rule="min",
+                 standardize=True, options=None):
+        self.lam, self.penalty, self.lam2, self.ties, self.criterion = lam, penalty, lam2, ties, criterion
+        self.rule, self.standardize, self.options = rule, standardize, options
+
+    def _more_tags(self):
+        return {"requires_y": True}
+
+    def fit(self, X, y, sample_weight=None, *, start=None, strata=None):
+        """Fits to X (d x p) and times.
+
+        y are times of events; or two columns, the time and 1 for an event or 0 for a censored one; or a structured
+        array with a field of truth values and one of times, as scikit-survival has it. start are the times from which
+        on rows are at risk, strata labels of groups with baseline hazards of their own, sample_weight multiplies the
+        rows' terms of the partial likelihood.
+        """
+        time, event = _times(_required(self, y))
+        X, time = self._validated(X, time)
+        arrays = {"time": time}
+        if start is not None:
+            arrays["start"] = column_or_1d(start).astype(float)
+        if strata is not None:
+            arrays["strata"] = np.unique(column_or_1d(strata), return_inverse=True)[1]
+        if sample_weight is not None:
+            arrays["weights"] = _weights(sample_weight, X)
+            rows = arrays["weights"] > 0
+            X, event, arrays = X[rows], event[rows], {k: a[rows] for k, a in arrays.items()}
+        return self._fit(X, event, **arrays)
+
+    def predict(self, X):
+        """The logarithm of the hazard, X coef_: the greater, the sooner the event."""
+        return self._linear(X)
+
+    def score(self, X, y):
+        """Harrell's concordance: the share of pairs of which the one with the greater hazard has its event first."""
+        time, event = _times(y)
+        hazard, right, pairs = self.predict(X), 0.0, 0
+        for i in np.flatnonzero(event):
+            later = (time > time[i]) | (time == time[i]) & (event == 0)
+            right += (hazard[i] > hazard[later]).sum() + 0.5 * (hazard[i] == hazard[later]).sum()
+            pairs += later.sum()
+        return right / pairs if pairs else 0.5
+
+
+def _weights(sample_weight, X):
+    """Weights of the rows as numbers of at least 0."""
+    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has the value {w.min():g}, expected numbers of at least 0")
+    return w
+
+
+def _times(y):
+    """Times, and 1 for an event or 0 for a censored one."""
+    names = getattr(getattr(y, "dtype", None), "names", None)
+    if names is not None:
+        kinds = {y.dtype[n].kind: n for n in names}
+        if len(names) != 2 or "b" not in kinds or len(kinds) != 2:
+            raise ValueError(f"y has the fields {', '.join(names)}, expected a field of truth values and one of times")
+        return np.asarray(y[next(n for k, n in kinds.items() if k != "b")], float), y[kinds["b"]].astype(float)
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 2:
+        event = y[:, 1].astype(float)
+        if not np.isin(event, (0, 1)).all():
+            raise ValueError("the second column of y has other values than 0 and 1, expected 1 for an event")
+        return y[:, 0].astype(float), event
+    y = column_or_1d(y, warn=True)
+    return y, np.ones(len(y))
 
 
 def _required(e, y):

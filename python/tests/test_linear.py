@@ -17,9 +17,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surepipe
-from surepipe.linear import ElasticNet, GroupLasso, Lasso, Logistic, Poisson, Ridge
+from surepipe.linear import Cox, ElasticNet, GroupLasso, Lasso, Logistic, Poisson, Ridge
 
-ALL = [Lasso(), ElasticNet(), Ridge(), GroupLasso(), Logistic(), Poisson()]
+ALL = [Lasso(), ElasticNet(), Ridge(), GroupLasso(), Logistic(), Poisson(), Cox()]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -90,6 +90,47 @@ def test_clones_pickles_pipelines_and_searches(diabetes):
     pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), Lasso())
     search = GridSearchCV(pipe, {"lasso__rule": ["min", "1se"], "lasso__criterion": ["gcv", "alo"]}, cv=3, n_jobs=2)
     assert 0.3 < search.fit(X.to_numpy(), y).best_score_ < 0.7
+
+
+def test_counts_as_weights_are_repeated_rows(diabetes):
+    X, y = diabetes[0].to_numpy()[:150], diabetes[1].to_numpy()[:150]
+    rng = np.random.default_rng(5)
+    w = rng.integers(0, 4, size=len(y))
+    high = (y > 120).astype(int)
+    for e, response in ((Lasso(), y), (Ridge(), y), (Logistic(penalty="ridge"), high), (Poisson(20.0), y // 20)):
+        ours = clone(e).fit(X, response, sample_weight=w)
+        theirs = clone(e).fit(np.repeat(X, w, axis=0), np.repeat(response, w))
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-8)
+        assert ours.lambda_ == theirs.lambda_ and ours.risk_ == theirs.risk_
+    # At a weight the fit is the same by repeated rows and by weights.
+    half = Lasso(30.0, standardize=False).fit(X, y, sample_weight=w / 2)
+    whole = Lasso(60.0, standardize=False).fit(X, y, sample_weight=w)
+    np.testing.assert_allclose(half.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
+    assert half.df_ == pytest.approx(whole.df_)
+    with pytest.raises(ValueError, match="at least 0"):
+        Lasso().fit(X, y, sample_weight=-np.ones(len(y)))
+
+
+def test_times_of_events_are_those_of_coxph(testdata):
+    pd = pytest.importorskip("pandas")
+    d = pd.read_csv(testdata + "/guide/veteran.csv")
+    X, y = d[["trt", "karno", "diagtime", "age", "prior"]], d[["time", "status"]].to_numpy(float)
+    # coxph(Surv(time, status) ~ trt + karno + diagtime + age + prior, veteran) of survival 3.5-3, and ties = "breslow"
+    wanted = {"efron": [0.19305311805, -0.03408448637, 0.0017230262, -0.00388284791, -0.00776409418],
+              "breslow": [0.18902525875, -0.03389523117, 0.00148432804, -0.00380173601, -0.00759030064]}
+    for ties, b in wanted.items():
+        np.testing.assert_allclose(Cox(penalty="none", ties=ties).fit(X, y).coef_, b, rtol=1e-5)
+    fields = np.array([(s == 1, t) for t, s in y], dtype=[("event", bool), ("time", float)])
+    chosen, e = Cox().fit(X, fields), Cox().fit(X, y)
+    assert (chosen.coef_ == e.coef_).all() and chosen.criterion_ == "alo" and 0.68 < e.score(X, y) < 0.74
+    assert clone(e).get_params() == e.get_params() and len(e.predict(X)) == len(d)
+    twice = Cox(4.0, ties="breslow", standardize=False).fit(X, y, sample_weight=np.full(len(y), 2))
+    rows = Cox(4.0, ties="breslow", standardize=False).fit(pd.concat([X, X]), np.concatenate([y, y]))
+    np.testing.assert_allclose(twice.coef_, rows.coef_, rtol=1e-5)
+    strata = Cox(penalty="none").fit(X[["karno"]], y, strata=d["celltype"])
+    np.testing.assert_allclose(strata.coef_, [-0.0356146936], rtol=1e-5)
+    with pytest.raises(ValueError, match="truth values"):
+        Cox().fit(X, np.array([(1, 2)] * len(d), dtype=[("a", int), ("b", int)]))
 
 
 def test_sparse_columns_give_the_dense_fit():

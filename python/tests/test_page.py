@@ -12,7 +12,8 @@ for needed in ("sklearn", "pandas", "matplotlib", "skimage"):
 PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "python.md")
 
 
-def test_the_page_can_be_pasted(capsys):
+def test_the_page_can_be_pasted(capsys, monkeypatch):
+    monkeypatch.chdir(os.path.join(os.path.dirname(PAGE), ".."))
     import matplotlib
     matplotlib.use("Agg")
     with open(PAGE, encoding="utf-8") as f:

@@ -55,6 +55,7 @@ fitted.surepipe <- function(object, ...) napredict(object$na.action, object$fitt
 
 residuals.surepipe <- function(object, type = c("response", "deviance"), ...) {
   type <- match.arg(type)
+  if (object$family == "cox") stop("the family is cox, which has no residuals here", call. = FALSE)
   y <- object$y
   mu <- object$fitted.values
   r <- y - mu
@@ -143,6 +144,7 @@ glance.surepipe <- function(x, ...) {
 }
 
 augment.surepipe <- function(x, data = NULL, ...) {
-  frame <- data.frame(.fitted = unname(fitted(x)), .resid = unname(residuals(x)))
+  frame <- data.frame(.fitted = unname(fitted(x)))
+  if (x$family != "cox") frame$.resid <- unname(residuals(x))
   if (is.null(data)) frame else cbind(data, frame)
 }

@@ -1,6 +1,6 @@
 surepipe <- function(x, ...) UseMethod("surepipe")
 
-surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson"),
+surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
                              weights, offset, contrasts = NULL, ...) {
   call <- match.call()
@@ -26,11 +26,12 @@ surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "
 
 surepipe.matrix <- function(x, ...) surepipe.default(x, ...)
 
-surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson"),
+surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
                              alpha = NULL, criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL,
-                             weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL, intercept = TRUE,
-                             standardize = TRUE, options = list(), ...) {
+                             weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL,
+                             intercept = TRUE, standardize = TRUE, strata = NULL, ties = c("efron", "breslow"),
+                             options = list(), ...) {
   call <- match.call()
   extra <- list(...)
   if (length(extra)) {
@@ -41,16 +42,20 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson")
   x <- as.matrix(x)
   if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
   if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
-  response <- as_response(y, family)
+  response <- if (family == "cox") as_times(y) else as_response(y, family)
+  if (family == "cox") intercept <- FALSE
   if (length(response$y) != nrow(x)) {
     stop("y has ", length(response$y), " values, expected ", nrow(x), ", one for each row of x", call. = FALSE)
   }
-  open <- list(problem = penalty, intercept = intercept, standardize = if (penalty != "ols") standardize,
-               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson"), sigma2 = sigma2,
-               alpha = alpha)
+  cox <- switch(match.arg(ties), efron = "cox-efron", breslow = "cox")
+  open <- list(problem = penalty, intercept = if (family != "cox") intercept,
+               standardize = if (penalty != "ols") standardize,
+               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson", cox = cox),
+               sigma2 = sigma2, alpha = alpha)
   open <- utils::modifyList(named(open), options)
   arrays <- list(X = put(x), y = put(response$y))
-  rows <- list(weights = weights, offset = offset)
+  if (!is.null(strata)) strata <- match(strata, unique(strata)) - 1
+  rows <- c(list(weights = weights, offset = offset, strata = strata), response[c("time", "start")])
   columns <- list(factors = penalty.factor, lower = lower, upper = upper)
   for (name in names(c(rows, columns))) {
     values <- c(rows, columns)[[name]]
@@ -102,6 +107,19 @@ as_response <- function(y, family) {
   list(y = as.numeric(y))
 }
 
+# as_times are events and their times, of a Surv object or of columns (time, event) or (start, stop, event).
+as_times <- function(y) {
+  if (inherits(y, "Surv") && !attr(y, "type") %in% c("right", "counting")) {
+    stop("y is of the type ", attr(y, "type"), ", expected right or counting", call. = FALSE)
+  }
+  columns <- if (is.null(dim(y))) 1 else ncol(y)
+  if (!columns %in% 2:3 || !is.numeric(y)) {
+    stop("y has ", columns, " columns, expected Surv(time, event) or Surv(start, stop, event)", call. = FALSE)
+  }
+  y <- unclass(y)
+  list(y = unname(y[, columns]), time = unname(y[, columns - 1]), start = if (columns == 3) unname(y[, 1]))
+}
+
 group_numbers <- function(groups, p) {
   if (is.null(groups)) stop("groups is missing: the group-lasso needs the group of each column of x", call. = FALSE)
   if (length(groups) != p) {
@@ -129,7 +147,7 @@ grid_of <- function(lambda, d, p) {
 }
 
 inverse_link <- function(family) {
-  switch(family, gaussian = identity, binomial = stats::plogis, poisson = exp)
+  switch(family, gaussian = identity, binomial = stats::plogis, poisson = exp, cox = exp)
 }
 
 constant <- function(fit) {

@@ -67,6 +67,31 @@ test_that("weights, offsets, factors and the elastic net are glm's and glmnet's"
   expect_error(surepipe(x, y, penalty.factor = 1:3), "factors has 3 values")
 })
 
+test_that("times of events are coxph's and glmnet's", {
+  skip_without_program()
+  skip_if_not_installed("survival")
+  d <- survival::veteran
+  Surv <- survival::Surv
+  strata <- survival::strata
+  for (ties in c("efron", "breslow")) {
+    want <- survival::coxph(Surv(time, status) ~ trt + karno + age + celltype, d, ties = ties)
+    got <- surepipe(Surv(time, status) ~ trt + karno + age + celltype, d, family = "cox", penalty = "ols", ties = ties)
+    expect_equal(coef(got), coef(want), tolerance = 1e-6)
+  }
+  want <- survival::coxph(Surv(time, status) ~ trt + karno + strata(celltype), d, weights = prior + 1)
+  got <- surepipe(as.matrix(d[c("trt", "karno")]), Surv(d$time, d$status), family = "cox", penalty = "ols",
+                  strata = d$celltype, weights = d$prior + 1)
+  expect_equal(coef(got), coef(want), tolerance = 1e-6)
+  heart <- survival::heart
+  want <- survival::coxph(Surv(start, stop, event) ~ age + surgery, heart)
+  got <- surepipe(Surv(start, stop, event) ~ age + surgery, heart, family = "cox", penalty = "ols")
+  expect_equal(coef(got), coef(want), tolerance = 1e-6)
+  fit <- quiet(surepipe(Surv(time, status) ~ ., d, family = "cox"))
+  expect_equal(unname(predict(fit, d)), unname(fitted(fit)))
+  expect_error(residuals(fit), "cox")
+  expect_error(surepipe(as.matrix(d[c("trt", "karno")]), d$time, family = "cox"), "Surv")
+})
+
 test_that("a path has a choice, a picture, and tables", {
   skip_without_program()
   fit <- quiet(surepipe(mpg ~ ., mtcars))
