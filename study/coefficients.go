@@ -39,6 +39,7 @@ const (
 	ByOrthogonalScores = "scores orthogonal to the other columns (Zhang and Zhang 2014)"
 	ByScores           = "scores by a LASSO of the column on the others, degrees-of-freedom adjustment (Bellec " +
 		"and Zhang 2022)"
+	ByInformation = "one Newton step for the likelihood of all columns (van de Geer and others 2014)"
 )
 
 // CoefficientNames are those of the p columns of X: by a table, else x0, x1, ...
@@ -78,6 +79,10 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 	case errors.Is(err, problems.ErrTooFewRows):
 		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, all, risk.Trace.Trace); err == nil {
 			c.DebiasedBy = ByScores
+		}
+	case p.Likelihood():
+		if debiased, errs, err = p.DebiasedByInformation(data.Y, risk.MuHat, all); err == nil {
+			c.DebiasedBy = ByInformation
 		}
 	}
 	if err != nil {

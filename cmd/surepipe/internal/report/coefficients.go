@@ -18,6 +18,9 @@ variance SIGMA2; for a coefficient chosen before y was seen, not for having been
 column j on the others (Bellec and Zhang 2022), and its standard error, which needs no sigma2;
 for rows of X that are about normal, columns with sparse regressions on each other, and a
 coefficient chosen before y was seen, not for having been selected
+`, study.ByInformation: `debiased: b_j less one step of Newton's method for the likelihood with all columns (van de Geer and
+others 2014), and its standard error by the information at the fit; for a coefficient chosen before
+y was seen, not for having been selected
 `}
 
 // Coefficients prints the coefficients that are not 0 as a table.

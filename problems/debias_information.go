@@ -1,0 +1,135 @@
+package problems
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/risk"
+)
+
+// Likelihood reports whether the loss is minus the logarithm of a likelihood, without a variance as the squared one has.
+func (p *Problem) Likelihood() bool {
+	return p.loss != nil && !loss.Quadratic(p.loss) && loss.StructureOf(p.loss).Likelihood
+}
+
+// DebiasedByInformation returns the coefficients in the units of the original columns without the bias of the penalty,
+// and their standard errors, where the loss is a negative log-likelihood: one step of Newton's method for the
+// likelihood alone, and the inverse of the information where it starts,
+//
+//	debiased = b - (A* l'' A)^{-1} A* l',   standard errors sqrt diag (A* l'' A)^{-1}
+//
+// with l' and l” at z = A b, all columns and the intercept (van de Geer, Bühlmann, Ritov and Dezeure, "On asymptotically
+// optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse). Without a penalty
+// they are the estimates and the errors of maximum likelihood. b is that of the problem as it is solved. Coefficients
+// that are not identified are NaN, as in [Problem.Debiased], and the error says why there are none at all.
+func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []float64, err error) {
+	switch n := float64(p.P); {
+	case !p.rows || linops.StructureOf(p.Operator).Dense == nil:
+		return nil, nil, errors.New("the operator is not a matrix")
+	case float64(p.D)*n*n > mostDebiased:
+		return nil, nil, fmt.Errorf("a factorization of %d x %d would take too long", p.D, p.P)
+	}
+	d, n := p.Operator.Dims()
+	images := linops.Images(p.dev, p.Operator)
+	defer images.Free()
+	at, observed := p.dev.Put(z, 1, d), p.dev.Put(y, 1, d)
+	defer at.Free()
+	defer observed.Free()
+	slope, second := p.dev.Alloc(1, d), p.dev.Alloc(n, d)
+	defer slope.Free()
+	defer second.Free()
+	p.loss.Gradient(slope, at, observed)
+	curved(second, images, at, observed, p.loss, loss.StructureOf(p.loss).Coupled)
+	columns, weighed := mat.NewDense(n, d, images.ToHost()), mat.NewDense(n, d, second.ToHost())
+	if err := p.dev.Err(); err != nil {
+		return nil, nil, err
+	}
+	kept := make([]int, 0, n)
+	for j := range n {
+		if !slices.Contains(p.redundant, j) && mat.Norm(columns.RowView(j), math.Inf(1)) > 0 {
+			kept = append(kept, j)
+		}
+	}
+	if len(kept) >= d {
+		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), d)
+	}
+	information, score := mat.NewSymDense(len(kept), nil), mat.NewVecDense(len(kept), nil)
+	slopes := mat.NewVecDense(d, slope.ToHost())
+	for i, j := range kept {
+		score.SetVec(i, mat.Dot(columns.RowView(j), slopes))
+		for k := i; k < len(kept); k++ {
+			information.SetSym(i, k, mat.Dot(columns.RowView(j), weighed.RowView(kept[k])))
+		}
+	}
+	step, inverse, err := newton(information, score)
+	if err != nil {
+		return nil, nil, err
+	}
+	debiased, errs = slices.Repeat([]float64{math.NaN()}, p.P), slices.Repeat([]float64{math.NaN()}, p.P)
+	for i, j := range kept {
+		if j < p.P && !slices.Contains(p.levels, j) {
+			scale := 1.0
+			if p.scales != nil {
+				scale = p.scales[j]
+			}
+			debiased[j], errs[j] = (b[j]-step.AtVec(i))/scale, math.Sqrt(inverse.At(i, i))/scale
+		}
+	}
+	return debiased, errs, nil
+}
+
+// curved sets dst = l” v at z.
+func curved(dst, v, z, y array.Batch, l loss.Loss, coupled loss.Coupled) {
+	dev := v.Device()
+	if coupled == nil {
+		l.Curvature(dst.Rows(0, 1), z, y)
+		w := dev.Alloc(1, v.N())
+		defer w.Free()
+		dev.Copy(w, dst.Rows(0, 1))
+		dev.Mul(dst, v, w)
+		return
+	}
+	for j := range v.K() {
+		coupled.Product(dst.Rows(j, j+1), v.Rows(j, j+1), z, y)
+	}
+}
+
+// newton solves M x = v in units in which the diagonal of M is 1, and inverts M.
+func newton(m *mat.SymDense, v *mat.VecDense) (x *mat.VecDense, inverse *mat.SymDense, err error) {
+	n := v.Len()
+	units := make([]float64, n)
+	for i := range units {
+		if units[i] = 1 / math.Sqrt(m.At(i, i)); math.IsInf(units[i], 0) || math.IsNaN(units[i]) {
+			return nil, nil, fmt.Errorf("%w: no information on column %d of X", risk.ErrNotIdentified, i)
+		}
+	}
+	scaled := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			scaled.SetSym(i, j, m.At(i, j)*units[i]*units[j])
+		}
+	}
+	var factor mat.Cholesky
+	if ok := factor.Factorize(scaled); !ok || !(factor.Cond()*float64(n)*0x1p-52 < 1e-3) {
+		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other", risk.ErrNotIdentified)
+	}
+	inverse = mat.NewSymDense(n, nil)
+	if err := factor.InverseTo(inverse); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", risk.ErrNotIdentified, err)
+	}
+	for i := range n {
+		for j := i; j < n; j++ {
+			inverse.SetSym(i, j, inverse.At(i, j)*units[i]*units[j])
+		}
+	}
+	x = mat.NewVecDense(n, nil)
+	x.MulVec(inverse, v)
+	return x, inverse, nil
+}
