@@ -14,7 +14,8 @@ import (
 	"surepipe/risk"
 )
 
-// Likelihood reports whether the loss is minus the logarithm of a likelihood, without a variance as the squared one has.
+// Likelihood reports whether the loss is minus the logarithm of a likelihood, without a variance as the squared one
+// has.
 func (p *Problem) Likelihood() bool {
 	return p.loss != nil && !loss.Quadratic(p.loss) && loss.StructureOf(p.loss).Likelihood
 }
@@ -25,8 +26,8 @@ func (p *Problem) Likelihood() bool {
 //
 //	debiased = b - (A* l'' A)^{-1} A* l',   standard errors sqrt diag (A* l'' A)^{-1}
 //
-// with l' and l” at z = A b, all columns and the intercept (van de Geer, Bühlmann, Ritov and Dezeure, "On asymptotically
-// optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse). Without a penalty
+// with l' and l” at z = A b, all columns and the intercept (van de Geer, Bühlmann, Ritov and Dezeure, "On
+// asymptotically optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse). Without a penalty
 // they are the estimates and the errors of maximum likelihood. b is that of the problem as it is solved. Coefficients
 // that are not identified are NaN, as in [Problem.Debiased], and the error says why there are none at all.
 func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []float64, err error) {
