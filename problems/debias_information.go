@@ -26,10 +26,11 @@ func (p *Problem) Likelihood() bool {
 //
 //	debiased = b - (A* l'' A)^{-1} A* l',   standard errors sqrt diag (A* l'' A)^{-1}
 //
-// with l' and l” at z = A b, all columns and the intercept (van de Geer, Bühlmann, Ritov and Dezeure, "On
-// asymptotically optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse). Without a penalty
-// they are the estimates and the errors of maximum likelihood. b is that of the problem as it is solved. Coefficients
-// that are not identified are NaN, as in [Problem.Debiased], and the error says why there are none at all.
+// with the derivatives of l at A b, all columns and the intercept (van de Geer, Bühlmann, Ritov and Dezeure, "On
+// asymptotically optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse).
+// Without a penalty they are the estimates and the errors of maximum likelihood. b is that of the problem as it is
+// solved. Coefficients that are not identified are NaN, as in [Problem.Debiased], and the error says why there are none
+// at all.
 func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []float64, err error) {
 	switch n := float64(p.P); {
 	case !p.rows || linops.StructureOf(p.Operator).Dense == nil:
