@@ -64,7 +64,7 @@ class _Regression(BaseEstimator):
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
-        return {"lam": "0.001max:max:30" if self.lam is None else self.lam}
+        return {"lam": "0.001max:max:20" if self.lam is None else self.lam}
 
     def _arrays(self, X):
         return {}
@@ -81,7 +81,8 @@ class _Regression(BaseEstimator):
         with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}) as r:
             r.columns = getattr(self, "feature_names_in_", None)
             if grids:
-                self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True}, _BESIDE)
+                self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True,
+                                              "refine": 4 if self.lam is None else None}, _BESIDE)
                 fit, self.criterion_ = self.path_.fit, self.path_.criterion
                 self.risk_, self.risk_stderr_ = self.path_.value, self.path_.stderr
                 self.audit_, self.warnings_ = self.path_.summary.get("audit"), self.path_.warnings
@@ -212,7 +213,7 @@ class _Likelihood(_Regression):
         if self.penalty == "ridge":
             most = _squares(X, self.standardize)
             return {"lam": f"{1e-6 * most!r}:{most!r}:25" if self.lam is None else self.lam}
-        return {"lam": "0.001max:max:30" if self.lam is None else self.lam,
+        return {"lam": "0.001max:max:20" if self.lam is None else self.lam,
                 **({} if self.lam2 is None else {"lam2": self.lam2})}
 
 
