@@ -54,6 +54,7 @@ func (j *Job) leaveCoupled(ctx context.Context, r *Risk, l loss.Coupled) error {
 	for first := 0; first < d; first += hutch.DefaultBatch {
 		m := &leavers{j: j, l: l, root: root, z: r.MuHat, slope: slope, first: first,
 			moves: make([]float64, min(hutch.DefaultBatch, d-first)*d)}
+		m.images = make([]float64, len(m.moves))
 		unsettled, err := m.settle(ctx)
 		if err != nil {
 			return err
@@ -90,6 +91,8 @@ type leavers struct {
 	slope []float64 // there
 	first int
 	moves []float64 // dz of each
+	// images are R dz of each.
+	images []float64
 }
 
 // at is z + dz of a fit.
@@ -98,43 +101,57 @@ func (m *leavers) at(k int) []float64 {
 	return floats.AddTo(make([]float64, d), m.z, m.moves[k*d:][:d])
 }
 
-// settle takes steps until all are done, and returns how many are not.
-func (m *leavers) settle(ctx context.Context) (open int, err error) {
+// settle takes steps until all are done, and returns how many are not. With S = R C R* a step is, as R dz is known from
+// the one before,
+//
+//	R dz = S (R dz + R*^+ (l'(z) - l_i'(z + dz))).
+//
+// A fit whose steps are done takes no more.
+func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 	d := len(m.z)
-	n := len(m.moves) / d
-	v, image := m.j.view.Alloc(n, d), m.j.view.Alloc(n, d)
-	defer v.Free()
-	defer image.Free()
-	next := make([]float64, len(m.moves))
+	open := make([]int, len(m.moves)/d)
+	for k := range open {
+		open[k] = k
+	}
+	next, to := make([]float64, len(m.moves)), make([]float64, d)
 	for range mostTowards {
-		for k := range n {
-			force, dz := next[k*d:][:d], m.moves[k*d:][:d]
+		for at, k := range open {
+			force := next[at*d:][:d]
 			m.l.Without(m.first+k, force, m.at(k), m.j.Y)
-			rest := make([]float64, d)
-			m.root.Forward(rest, dz)
-			m.root.Adjoint(rest, rest)
-			for i, f := range force {
-				force[i] = rest[i] + m.slope[i] - f
-			}
+			floats.SubTo(force, m.slope, force)
 			m.root.InverseAdjoint(force, force)
+			floats.Add(force, m.images[k*d:][:d])
 		}
-		m.j.view.Upload(v, next)
-		if err := m.j.inSweeps().Apply(ctx, image, v, make([]float64, n)); err != nil {
+		if err := m.apply(ctx, next[:len(open)*d]); err != nil {
 			return 0, err
 		}
-		m.j.view.Download(next, image)
-		open = 0
-		for k := range n {
-			to, dz := next[k*d:][:d], m.moves[k*d:][:d]
-			m.root.Inverse(to, to)
+		rest := open[:0]
+		for at, k := range open {
+			dz := m.moves[k*d:][:d]
+			copy(m.images[k*d:][:d], next[at*d:][:d])
+			m.root.Inverse(to, next[at*d:][:d])
 			change := floats.Distance(to, dz, math.Inf(1))
 			if copy(dz, to); !(change <= settled*floats.Norm(dz, math.Inf(1))) {
-				open++
+				rest = append(rest, k)
 			}
 		}
-		if open == 0 {
+		if open = rest; len(open) == 0 {
 			break
 		}
 	}
-	return open, m.j.view.Err()
+	return len(open), m.j.view.Err()
+}
+
+// apply replaces vectors v by S v.
+func (m *leavers) apply(ctx context.Context, v []float64) error {
+	n := len(v) / len(m.z)
+	in, out := m.j.view.Alloc(n, len(m.z)), m.j.view.Alloc(n, len(m.z))
+	defer in.Free()
+	defer out.Free()
+	m.j.view.Upload(in, v)
+	if err := m.j.inSweeps().Apply(ctx, out, in, make([]float64, n)); err != nil {
+		return err
+	}
+	m.j.view.Download(v, out)
+	return nil
 }
