@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/sublist"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/risk"
 	"surepipe/risk/warning"
 	"surepipe/vjp"
@@ -24,6 +28,51 @@ type validation struct {
 	sums   [][]float64 // by point and observation: the sum of its errors
 	failed []int       // by point: how many fits have not converged
 	fits   int         // how many there are
+	// corrects says that errors are corrected for what a fit without a fold lacks; excess has, by point, the sum over
+	// repeats of the mean error of all observations in the fits, each fit with its share of the observations.
+	corrects bool
+	excess   []float64
+}
+
+// corrects says whether cross-validation is corrected to fits of all observations,
+//
+//	CV + 1/d sum_i (L_i(b) - sum_k d_k/d L_i(b_{-k})),
+//
+// with L_i the loss of observation i, b the fit of all, b_{-k} that without fold k of d_k observations (Burman 1989,
+// Biometrika 76, 503). That takes the bias from a share f of the data to its square where the fit is a smooth function
+// of the weights of the observations: single ones that A picks from a matrix or a sequence, which are a large part of
+// what determines their fit. Whole rows of a matrix or runs of a sequence have parameters of their own, and times are
+// predicted forward: there it does not hold. Folds of tables stay those that other programs have.
+//
+// An entry alone in its row or column, where these have effects, is the only one to determine them: without it, or it
+// and others that are left out with it, there is no prediction, and as in leave-one-out its error does not count.
+func (s *sweep) corrects() bool {
+	f, a := s.o.Folds, s.f.Problem.A
+	if a == nil {
+		return false
+	}
+	_, picks := linops.Picks(a)
+	single := f.Groups == nil && f.Blocks == 0 && !f.Time
+	return (picks || linops.StructureOf(a).Sampled != nil) && loss.Quadratic(s.f.Problem.Loss) && single
+}
+
+// factor is that of the errors of point i by which their mean is corrected; mu are all observations in the fit of all.
+func (v *validation) factor(s *sweep, i int, mu []float64) float64 {
+	if !v.corrects || mu == nil {
+		return 1
+	}
+	at, change, sum := lossOf(s.f.Problem), 0.0, 0.0
+	for o, m := range mu {
+		change += at(o, m, s.y[o]) / float64(len(mu))
+		if v.times[o] > 0 {
+			sum += v.sums[i][o] / v.times[o] / float64(len(mu))
+		}
+	}
+	change -= v.excess[i] / float64(s.o.Folds.Times())
+	if !(change > -sum) { // far from small
+		return 1
+	}
+	return 1 + change/sum
 }
 
 // mostCopied is the number of entries of A up to which as many folds as processors have a copy of their own.
@@ -40,6 +89,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 	d, n := len(s.y), s.part.end
 	v := &validation{times: make([]float64, d), sums: make([][]float64, n), failed: make([]int, n)}
 	v.unit, v.units = s.o.Folds.Units(d)
+	v.corrects, v.excess = s.corrects(), make([]float64, n)
 	for i := range v.sums {
 		v.sums[i] = make([]float64, d)
 	}
@@ -51,7 +101,11 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 	}
 	for repeat := range s.o.Folds.Times() {
 		splits := s.o.Folds.Splits(d, repeat)
-		failed := make([][]int, len(splits))
+		failed, excess := make([][]int, len(splits)), make([][]float64, len(splits))
+		left := make([][]int, len(splits)) // of which the errors count
+		for k, split := range splits {
+			left[k] = split.Out
+		}
 		var sums [][]float64
 		err := s.onDevice(ctx, func(on *instance) error {
 			sums = make([][]float64, n)
@@ -59,7 +113,11 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 				sums[i] = make([]float64, d)
 			}
 			return on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
-				failed[k], err = r.validate(ctx, sums)
+				excess[k] = make([]float64, n)
+				if r.all = v.corrects; r.all {
+					left[k] = slices.DeleteFunc(slices.Clone(splits[k].Out), func(i int) bool { return !r.kept.Determines(i) })
+				}
+				failed[k], err = r.validate(ctx, sums, excess[k])
 				if err != nil && ctx.Err() == nil {
 					err = fmt.Errorf("pipeline: fold %d of %d: %w", k, len(splits), err)
 				}
@@ -72,13 +130,14 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 		for i, some := range sums {
 			floats.Add(v.sums[i], some)
 		}
-		for _, split := range splits {
-			for _, i := range split.Out {
+		for _, out := range left {
+			for _, i := range out {
 				v.times[i]++
 			}
 		}
 		v.fits += len(splits)
-		for _, f := range failed {
+		for k, f := range failed {
+			floats.Add(v.excess, excess[k])
 			for i, n := range f {
 				v.failed[i] += n
 			}
@@ -89,14 +148,14 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 }
 
 // validate fits one fold along the chains of the grid, and adds the errors of what it leaves out.
-func (r *refit) validate(ctx context.Context, sums [][]float64) (failed []int, err error) {
+func (r *refit) validate(ctx context.Context, sums [][]float64, excess []float64) (failed []int, err error) {
 	s := r.of
 	failed = make([]int, len(sums))
 	for _, c := range s.chains() {
 		if c.end <= s.begin() || c.first >= s.part.end {
 			continue
 		}
-		if err := r.follow(ctx, c, sums, failed); err != nil {
+		if err := r.follow(ctx, c, sums, excess, failed); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +163,7 @@ func (r *refit) validate(ctx context.Context, sums [][]float64) (failed []int, e
 }
 
 // follow fits along one chain.
-func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, failed []int) error {
+func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, excess []float64, failed []int) error {
 	s := r.of
 	var path vjp.Path
 	defer path.Release()
@@ -120,6 +179,16 @@ func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, failed []
 		}
 		from.held = b
 		failed[i] += r.failed - before
+		if r.all {
+			for o := range errs {
+				if !r.kept.Determines(o) {
+					errs[o] = 0 // it does not count
+				}
+			}
+			share := float64(len(r.split.Out)) / float64(len(errs))
+			excess[i] = share * stat.Mean(errs, nil)
+			errs = sublist.Picked(errs, r.split.Out)
+		}
 		for k, o := range r.split.Out {
 			sums[i][o] += errs[k]
 		}
@@ -128,12 +197,12 @@ func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, failed []
 }
 
 // put sets the criterion of point i.
-func (v *validation) put(r *Risk, i int) {
+func (v *validation) put(s *sweep, r *Risk, i int) {
 	sums, left := make([]float64, v.units), 0
-	seen := make([]bool, v.units)
+	seen, factor := make([]bool, v.units), v.factor(s, i, r.MuHat)
 	for o, sum := range v.sums[i] {
 		if v.times[o] > 0 {
-			sums[v.unit[o]] += sum / v.times[o]
+			sums[v.unit[o]] += factor * sum / v.times[o]
 			seen[v.unit[o]] = true
 			left++
 		}

@@ -125,7 +125,7 @@ func TestCrossValidationIsThatOfProblemsOfTheRows(t *testing.T) {
 }
 
 // Entries of a matrix that are left out are predicted by the others, with the effects that these determine, as in a
-// completion of the others alone; and a row that is left out by the effects of the columns.
+// completion of the others alone, with Burman's correction; and a row that is left out by the effects of the columns.
 func TestCrossValidationOfEntriesIsThatOfCompletionsOfTheOthers(t *testing.T) {
 	const m, n = 14, 9
 	r := rand.New(rand.NewPCG(4, 1))
@@ -157,7 +157,7 @@ func TestCrossValidationOfEntriesIsThatOfCompletionsOfTheOthers(t *testing.T) {
 			return last
 		}
 		got := value(open(data, w), data.Y, w, pipeline.SweepOptions{Criterion: risk.CV, Folds: f})
-		want := 0.0
+		want, all := 0.0, 0.0
 		for _, s := range f.Splits(len(data.Y), 0) {
 			some := data
 			some.Y, some.Indices = nil, nil
@@ -174,6 +174,17 @@ func TestCrossValidationOfEntriesIsThatOfCompletionsOfTheOthers(t *testing.T) {
 				e := data.Y[i] - b[c] - fit.At(c/n, c%n)
 				want += e * e / float64(len(data.Y))
 			}
+			for i, c := range data.Indices {
+				e := data.Y[i] - b[c] - fit.At(c/n, c%n)
+				all += e * e / float64(len(data.Y)) * float64(len(s.Out)) / float64(len(data.Y))
+			}
+		}
+		if name == "entries" { // whole rows have parameters of their own
+			whole := value(open(data, w), data.Y, w, pipeline.SweepOptions{})
+			for i, m := range whole.MuHat {
+				want += (data.Y[i] - m) * (data.Y[i] - m) / float64(len(data.Y))
+			}
+			want -= all
 		}
 		if value := got.Value(risk.CV); math.Abs(value-want) > 1e-4*want {
 			t.Errorf("%s: %g, expected %g", name, value, want)

@@ -27,11 +27,15 @@ type refit struct {
 	split folds.Split
 	// coupled is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
 	coupled, rest loss.Coupled
+	// all says that errors are those of all observations, not of what is left out alone.
+	all bool
 	// failed is how many of its fits have not converged.
 	failed int
-	// fills says that A = I and the fit is by [refit.fillIn], which goes on from the multiplier of the fit before.
+	// fills says that A = I and the fit is by [refit.fillIn], which goes on from the multiplier of the fit before; norm
+	// is that of K, squared, 0 where it is not yet known.
 	fills      bool
 	multiplier []float64
+	norm       float64
 	free       func()
 }
 
@@ -172,7 +176,8 @@ func (r *refit) release() {
 	}
 }
 
-// errors are those of predicting what is left out at the weights, with the solution, from which a next solve may start.
+// errors are those of predicting what is left out, or all observations, at the weights, with the solution, from which a
+// next solve may start.
 func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs []float64, b held, err error) {
 	mu, b, err := r.at(ctx, weights, from)
 	switch {
@@ -183,16 +188,16 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 		return loss.LeftOut(r.coupled, r.split.Out, kept, mu, r.of.y), b, nil
 	}
 	at := lossOf(r.of.f.Problem)
-	for k, i := range r.split.Out {
+	for k, i := range r.predicted() {
 		mu[k] = at(i, mu[k], r.of.y[i])
 	}
 	return mu, b, nil
 }
 
-// predicted are the places of the observations that errors need: what is left out, or all where these do not stand
-// alone.
+// predicted are the places of the observations that errors need: what is left out, or all where these are asked for or
+// do not stand alone.
 func (r *refit) predicted() []int {
-	if r.coupled == nil {
+	if r.coupled == nil && !r.all {
 		return r.split.Out
 	}
 	all := make([]int, len(r.of.y))

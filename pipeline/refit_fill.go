@@ -36,9 +36,12 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	if k == nil {
 		k = linops.Identity(n)
 	}
-	norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
-	if err != nil {
-		return nil, held{}, err
+	if r.norm == 0 {
+		norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
+		if err != nil {
+			return nil, held{}, err
+		}
+		r.norm = max(norm.Upper(), math.SmallestNonzeroFloat64)
 	}
 	reg, err := r.on.f.Regularizer(weights)
 	if err != nil {
@@ -62,7 +65,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	for _, i := range r.split.Keep {
 		data[i], inverse[i] = r.of.y[i], 0.5
 	}
-	sigma := 1 / max(norm.Upper(), math.SmallestNonzeroFloat64)
+	sigma := 1 / r.norm
 	b, next, t, u, v := put(start), dev.Alloc(1, n), dev.Alloc(1, n), put(r.multiplier), dev.Alloc(1, q)
 	y, half := put(data), put(inverse)
 	defer func() {

@@ -63,7 +63,7 @@ func (s *sweep) fallBack(ctx context.Context) error {
 	s.best = candidate{index: -1}
 	for i := range s.withheld {
 		p := &s.withheld[i]
-		s.validated.put(&p.Risk, p.Index)
+		s.validated.put(s, &p.Risk, p.Index)
 		s.offer(p.Index, s.valueOf(p), nil)
 	}
 	if !s.release() {

@@ -247,7 +247,7 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	}
 	result.Index = i
 	if s.validated != nil && i < len(s.validated.sums) {
-		s.validated.put(&result, i)
+		s.validated.put(s.sweep, &result, i)
 	}
 	seen := result
 	s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})

@@ -22,6 +22,8 @@ type Picked struct {
 	// Terms are Z g at all observations, for the g that fits z, of the length of R's rows, best. A term that no
 	// row of R has is 0.
 	Terms func(z []float64) []float64
+	// Determines says whether the rows of R have the terms of observation i; nil where they have all.
+	Determines func(i int) bool
 	// Means are the means of the columns of R A, where Pi' subtracts means from the columns of A; else nil.
 	Means []float64
 	// Release frees what it holds.
@@ -90,6 +92,13 @@ func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int, _ *toget
 		}
 		return f
 	}
-	return &Picked{A: WithoutEffects(s, own), Pi: own, Whole: whole.s, Terms: terms,
+	byRow, byColumn := make([]bool, e.shape.Rows), make([]bool, e.shape.Cols)
+	for _, at := range places {
+		byRow[at/e.shape.Cols], byColumn[at%e.shape.Cols] = true, true
+	}
+	determines := func(i int) bool {
+		return (!e.rows || byRow[all[i]/e.shape.Cols]) && (!e.cols || byColumn[all[i]%e.shape.Cols])
+	}
+	return &Picked{A: WithoutEffects(s, own), Pi: own, Whole: whole.s, Terms: terms, Determines: determines,
 		Release: func() { own.Release(); s.Release() }}, nil
 }

@@ -56,6 +56,7 @@ type Kept struct {
 	whole   linops.Operator
 	terms   func(z []float64) []float64 // nil for none
 	means   []float64                   // additive.Picked.Means
+	has     func(i int) bool            // additive.Picked.Determines
 	frees   []func()
 }
 
@@ -87,6 +88,7 @@ func (k *Keeping) Keep(rows []int) (_ *Kept, err error) {
 		}
 		own(some.Release)
 		kept.problem.A, kept.whole, kept.terms, kept.means = some.A, some.Whole, some.Terms, some.Means
+		kept.has = some.Determines
 		kept.problem, err = Project(kept.problem, some.Pi)
 		return kept, err
 	}
@@ -120,6 +122,9 @@ func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 
 // Observations are the values of y that are fitted.
 func (k *Kept) Observations(y []float64) []float64 { return sublist.Picked(y, k.rows) }
+
+// Determines says whether the observations that are kept determine all terms without a penalty of observation i.
+func (k *Kept) Determines(i int) bool { return k.has == nil || k.has(i) }
 
 // Predict is the estimate of the observations at some places by a solution b of the problem, in the memory of dev, or
 // by its factors, which may be nil. y are all observations, of which the kept ones determine the terms.

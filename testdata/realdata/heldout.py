@@ -18,6 +18,7 @@ run that was stopped goes on from them. What the data are is in sources.py.
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -182,6 +183,7 @@ def lines(program, done):
                     if key in done:
                         yield done[key]
                         continue
+                    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
                     try:
                         value, bar, marks, held, held_bar = run(program, data, criterion, np.random.default_rng(split))
                     except RuntimeError as failure:
@@ -190,7 +192,8 @@ def lines(program, done):
                         marks = ["error"]
                     line = dict(zip(("kind", "data", "split", "criterion"), key), value=value, bar=bar, marks=marks,
                                 held_out=held, held_out_bar=held_bar,
-                                family=data.get("family", "squared"))
+                                family=data.get("family", "squared"),
+                                seconds=round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 2))
                     if options.lines:
                         with open(options.lines, "a") as file:
                             file.write(json.dumps(line) + "\n")
