@@ -36,12 +36,8 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	if k == nil {
 		k = linops.Identity(n)
 	}
-	if r.norm == 0 {
-		norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
-		if err != nil {
-			return nil, held{}, err
-		}
-		r.norm = max(norm.Upper(), math.SmallestNonzeroFloat64)
+	if err := r.estimateNorm(ctx, k); err != nil {
+		return nil, held{}, err
 	}
 	reg, err := r.on.f.Regularizer(weights)
 	if err != nil {
@@ -110,4 +106,14 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 			return before, held{b: now}, dev.Sync()
 		}
 	}
+}
+
+// estimateNorm estimates that of K, where it is not yet known.
+func (r *refit) estimateNorm(ctx context.Context, k linops.Operator) error {
+	if r.norm > 0 {
+		return nil
+	}
+	norm, err := krylov.Norm2(ctx, r.of.f.Problem.Device.Request(), k, krylov.NormOptions{})
+	r.norm = max(norm.Upper(), math.SmallestNonzeroFloat64)
+	return err
 }
