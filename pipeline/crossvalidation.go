@@ -115,7 +115,8 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 			return on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
 				excess[k] = make([]float64, n)
 				if r.all = v.corrects; r.all {
-					left[k] = slices.DeleteFunc(slices.Clone(left[k]), func(i int) bool { return !r.kept.Determines(i) })
+					left[k] = slices.DeleteFunc(slices.Clone(left[k]),
+						func(i int) bool { return !r.kept.Determines(i) })
 				}
 				failed[k], err = r.validate(ctx, sums, excess[k])
 				if err != nil && ctx.Err() == nil {
