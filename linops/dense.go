@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"sync"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
@@ -211,22 +214,9 @@ func (a *Dense) invert(dev array.Device, eta float64) array.Batch {
 	for i := range n {
 		w[i*n+i]++
 	}
-	var chol mat.Cholesky
-	sym := mat.NewSymDense(n, w)
-	if !chol.Factorize(sym) {
+	// The condition number needs no check: eta bounds that of I + eta G.
+	if !numerics.InvertUpper(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: w}) {
 		return array.Batch{}
-	}
-	// InverseTo computes the inverse even where it reports a large condition number, and eta bounds
-	// that of I + eta G.
-	if err := chol.InverseTo(sym); err != nil {
-		if _, ok := err.(mat.Condition); !ok {
-			return array.Batch{}
-		}
-	}
-	for i := range n {
-		for j := range i {
-			w[i*n+j] = w[j*n+i]
-		}
 	}
 	b := dev.Alloc(n, n)
 	dev.Upload(b, w)

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/risk"
@@ -112,25 +113,13 @@ func newton(m *mat.SymDense, v *mat.VecDense) (x *mat.VecDense, inverse *mat.Sym
 			return nil, nil, fmt.Errorf("%w: no information on column %d of X", risk.ErrNotIdentified, i)
 		}
 	}
-	scaled := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			scaled.SetSym(i, j, m.At(i, j)*units[i]*units[j])
-		}
-	}
-	var factor mat.Cholesky
-	if ok := factor.Factorize(scaled); !ok || !(factor.Cond()*float64(n)*0x1p-52 < 1e-3) {
+	inverse = mat.NewSymDense(n, nil)
+	inverse.CopySym(m)
+	numerics.ScaleSym(inverse, units)
+	if condition := numerics.Invert(inverse); !(condition*float64(n)*0x1p-52 < 1e-3) {
 		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other", risk.ErrNotIdentified)
 	}
-	inverse = mat.NewSymDense(n, nil)
-	if err := factor.InverseTo(inverse); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", risk.ErrNotIdentified, err)
-	}
-	for i := range n {
-		for j := i; j < n; j++ {
-			inverse.SetSym(i, j, inverse.At(i, j)*units[i]*units[j])
-		}
-	}
+	numerics.ScaleSym(inverse, units)
 	x = mat.NewVecDense(n, nil)
 	x.MulVec(inverse, v)
 	return x, inverse, nil

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/numerics"
 )
 
 // Optimism is an estimate of how much a minimum that was looked for understates, with its standard
@@ -125,14 +127,12 @@ func simulate(values []float64, covariance *mat.SymDense) (mean, stdErr float64)
 // each calls f with the place of the minimum of values + Z, and Z there, for draws of normal Z of this covariance. It
 // reports whether that could be factored.
 func each(values []float64, covariance *mat.SymDense, f func(least int, z float64)) bool {
-	var eigen mat.EigenSym
-	if !eigen.Factorize(covariance, true) {
+	variances, root, err := numerics.Eigen(covariance)
+	if err != nil {
 		return false
 	}
 	n := len(values)
-	var root mat.Dense
-	eigen.VectorsTo(&root)
-	for j, v := range eigen.Values(nil) {
+	for j, v := range variances {
 		v = math.Sqrt(max(v, 0))
 		for k := range n {
 			root.Set(k, j, v*root.At(k, j))

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -240,11 +241,7 @@ func newDenseCurvature(dev array.Device, q *mat.SymDense, t float64) (*denseCurv
 	for i := range n {
 		sum.SetSym(i, i, sum.At(i, i)+1)
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(sum) {
-		return nil, errNoCurvature
-	}
-	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
+	if math.IsInf(numerics.Invert(sum), 1) {
 		return nil, errNoCurvature
 	}
 	c := &denseCurvature{matrix: q, inverse: dev.Alloc(n, n)}

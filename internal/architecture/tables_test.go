@@ -132,3 +132,23 @@ func TestWarningsAreRows(t *testing.T) {
 		})
 	}
 }
+
+// Dense eigenvalues and singular values have one place, which says what went wrong where there is none.
+func TestDecompositionsHaveOnePlace(t *testing.T) {
+	for _, f := range files(t) {
+		if f.dir == "internal/numerics" || suite(f.dir) {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "mat" && (s.Sel.Name == "EigenSym" || s.Sel.Name == "SVD") {
+				t.Errorf("%s: mat.%s, expected Eigen, SVD or SingularValues of internal/numerics", f.set.Position(s.Pos()),
+					s.Sel.Name)
+			}
+			return true
+		})
+	}
+}

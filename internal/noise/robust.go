@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/numerics"
 )
 
 const (
@@ -123,11 +125,10 @@ func (s *separation) round() string {
 		"is no noise to be seen"
 	var gram mat.SymDense
 	gram.SymOuterK(1, s.filled)
-	var eigen mat.EigenSym
-	if !eigen.Factorize(&gram, true) {
+	values, vectors, err := numerics.Eigen(&gram)
+	if err != nil {
 		return "the singular values of y did not converge"
 	}
-	values := eigen.Values(nil)
 	most := values[s.k-1]
 	for i, v := range values {
 		values[i] = math.Sqrt(max(v, 0))
@@ -140,8 +141,7 @@ func (s *separation) round() string {
 	s.rest.Copy(s.y)
 	var low mat.Dense
 	if rank > 0 {
-		var vectors, part mat.Dense
-		eigen.VectorsTo(&vectors)
+		var part mat.Dense
 		top := vectors.Slice(0, s.k, s.k-rank, s.k)
 		part.Mul(top.T(), s.filled)
 		low.Mul(top, &part)

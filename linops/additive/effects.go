@@ -1,7 +1,6 @@
 package additive
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/sublist"
 	"surepipe/linops/internal/sparse"
 	"surepipe/space"
@@ -221,19 +221,13 @@ func invert(c []float64, b int, kept []int) ([]float64, error) {
 			scaled.SetSym(x, y, unit[x]*unit[y]*c[h*b+kept[y]])
 		}
 	}
-	var factor mat.Cholesky
-	var inverse mat.SymDense
-	const alike = "linops: the effects of rows and columns cannot be told apart but for rounding errors: the " +
-		"weights of the entries differ by too much"
-	if !factor.Factorize(scaled) {
-		return nil, errors.New(alike)
-	}
-	if err := factor.InverseTo(&inverse); err != nil {
-		return nil, fmt.Errorf(alike+" (%w)", err)
+	if condition := numerics.Invert(scaled); condition > mat.ConditionTolerance {
+		return nil, fmt.Errorf("linops: the effects of rows and columns cannot be told apart but for rounding "+
+			"errors: the weights of the entries differ by too much (condition number %.2g)", condition)
 	}
 	for x, h := range kept {
 		for y, k := range kept {
-			out[h*b+k] = unit[x] * unit[y] * inverse.At(x, y)
+			out[h*b+k] = unit[x] * unit[y] * scaled.At(x, y)
 		}
 	}
 	return out, nil

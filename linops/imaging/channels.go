@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -63,12 +64,11 @@ func (a *Channels) norm2() (float64, bool) {
 		x.Set(r, c+a.k, -imag(v))
 		x.Set(r+a.k, c, imag(v))
 	}
-	var svd mat.SVD
-	if !svd.Factorize(x, mat.SVDNone) {
+	values, err := numerics.SingularValues(x)
+	if err != nil {
 		return 0, false
 	}
-	top := svd.Values(nil)[0]
-	return top * top, true
+	return values[0] * values[0], true
 }
 
 func (a *Channels) columnNorms2() []float64 {

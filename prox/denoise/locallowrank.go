@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/prox/lowrank"
@@ -54,22 +55,17 @@ func (p *localLowRank) Dim() int { return p.s.Len() }
 
 // factors is the singular value decomposition U diag(s) V* of a patch as a matrix of m <= n.
 type factors struct {
-	u, v mat.Dense // m x m, n x m
+	u, v *mat.Dense // m x m, n x m
 	s    []float64
 	tau  float64
 }
 
 func (w *patchWork) factor(tau float64) (*factors, error) {
-	f := &factors{tau: tau}
-	var svd mat.SVD
-	if !svd.Factorize(&w.x, mat.SVDThin) {
-		m, n := w.x.Dims()
-		return nil, fmt.Errorf("prox: local low rank: the SVD of a patch of %d x %d did not converge", m, n)
+	u, s, v, err := numerics.SVD(&w.x)
+	if err != nil {
+		return nil, fmt.Errorf("prox: local low rank: a patch: %w", err)
 	}
-	svd.UTo(&f.u)
-	svd.VTo(&f.v)
-	f.s = svd.Values(nil)
-	return f, nil
+	return &factors{u: u, v: v, s: s, tau: tau}, nil
 }
 
 func (f *factors) active() (r int) {
@@ -116,7 +112,7 @@ func (f *factors) derivative(w *patchWork) {
 	w.left.Reset()
 	w.left.Mul(f.u.T(), &w.x) // U* Z
 	w.m.Reset()
-	w.m.Mul(&w.left, &f.v)
+	w.m.Mul(&w.left, f.v)
 	w.scaled.Reset()
 	w.scaled.CloneFrom(&w.m)
 	kept := func(i int) float64 { return max(f.s[i]-f.tau, 0) }
@@ -153,7 +149,7 @@ func (f *factors) derivative(w *patchWork) {
 	var inner mat.Dense
 	inner.Mul(&w.scaled, f.v.T())
 	inner.Add(&inner, &w.left)
-	w.out.Mul(&f.u, &inner)
+	w.out.Mul(f.u, &inner)
 }
 
 // threshold is the threshold of a patch at a step.

@@ -135,12 +135,8 @@ func diagonalOf(a []float64, n int) []float64 {
 
 // spectrum is the eigendecomposition V diag(values) V* of a symmetric matrix, ascending.
 func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err error) {
-	var eig mat.EigenSym
-	if !eig.Factorize(numerics.Symmetrized(matrix, n), true) {
-		return nil, nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did "+
-			"not converge", n, n)
+	if values, v, err = numerics.Eigen(numerics.Symmetrized(matrix, n)); err != nil {
+		return nil, nil, fmt.Errorf("vjp: the derivative of the proximal operator: %w", err)
 	}
-	v = new(mat.Dense)
-	eig.VectorsTo(v)
-	return eig.Values(nil), v, nil
+	return values, v, nil
 }

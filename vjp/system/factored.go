@@ -145,13 +145,13 @@ func (e *Equations) cholesky(scale []float64) (*mat.Dense, float64) {
 			sum.SetSym(i, c, k/2*scale[i]*scale[c])
 		}
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(sum) || chol.Cond() > WellConditioned || chol.InverseTo(sum) != nil {
+	condition := numerics.Invert(sum)
+	if condition > WellConditioned {
 		return nil, 0
 	}
 	out := mat.NewDense(n, n, nil)
 	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, sum)
-	return out, chol.Cond()
+	return out, condition
 }
 
 // Sensitive reports that the error of b may change the curvature by enough to matter.
