@@ -49,7 +49,7 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 	defer slope.Free()
 	defer second.Free()
 	p.loss.Gradient(slope, at, observed)
-	curved(second, images, at, observed, p.loss, loss.StructureOf(p.loss).Coupled)
+	applyCurvature(second, images, at, observed, p.loss, loss.StructureOf(p.loss).Coupled)
 	columns, weighed := mat.NewDense(n, d, images.ToHost()), mat.NewDense(n, d, second.ToHost())
 	if err := p.dev.Err(); err != nil {
 		return nil, nil, err
@@ -88,8 +88,8 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 	return debiased, errs, nil
 }
 
-// curved sets dst = l” v at z.
-func curved(dst, v, z, y array.Batch, l loss.Loss, coupled loss.Coupled) {
+// applyCurvature sets dst = l” v at z.
+func applyCurvature(dst, v, z, y array.Batch, l loss.Loss, coupled loss.Coupled) {
 	dev := v.Device()
 	if coupled == nil {
 		l.Curvature(dst.Rows(0, 1), z, y)

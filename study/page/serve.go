@@ -122,8 +122,9 @@ func (s *Server) follow(ctx context.Context, w http.ResponseWriter) {
 
 // matches are the files of the shards of a run whose file is of that name.
 func matches(path string) []string {
-	literal := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(strings.TrimSuffix(path, ".jsonl"))
-	all, _ := filepath.Glob(literal + ".shard-*-of-*.jsonl") // no pattern of ours is bad
+	literal := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+	name := literal.Replace(strings.TrimSuffix(path, ".jsonl"))
+	all, _ := filepath.Glob(name + ".shard-*-of-*.jsonl") // no pattern of ours is bad
 	return all
 }
 

@@ -73,7 +73,7 @@ func newIterated(dev array.Device, m linops.Operator, pre preconditioner, eta, t
 func Iterate(dev array.Device, m linops.Restricted, model *prox.Model, eta, tol float64) *Iterated {
 	var pre preconditioner = flat{}
 	if model.Curvature != nil {
-		pre = curved{model.Curvature}
+		pre = curvatureMap{model.Curvature}
 	}
 	s := newIterated(dev, m, pre, eta, tol)
 	s.Hold(m)
@@ -241,11 +241,11 @@ type flat struct{}
 func (flat) flat() bool                 { return true }
 func (flat) apply(jr, _, r array.Batch) { r.Device().Copy(jr, r) }
 
-// curved is the J of a curvature. Components that E maps to 0 never enter its images.
-type curved struct{ q prox.Curvature }
+// curvatureMap is the J of a curvature. Components that E maps to 0 never enter its images.
+type curvatureMap struct{ q prox.Curvature }
 
-func (curved) flat() bool                    { return false }
-func (c curved) apply(jr, kr, r array.Batch) { c.q.Precondition(jr, kr, r) }
+func (curvatureMap) flat() bool                    { return false }
+func (c curvatureMap) apply(jr, kr, r array.Batch) { c.q.Precondition(jr, kr, r) }
 
 // inProduct is J itself, on R^p, where K = J^{-1} - I is taken on J's range.
 type inProduct struct {
