@@ -147,3 +147,30 @@ func TestUnscaledColumnsAreNoted(t *testing.T) {
 		}
 	}
 }
+
+// Rows of weight 0 are no observations: what they hold, and that they are there, changes no number.
+func TestRowsOfWeightZeroAreLeftOut(t *testing.T) {
+	const table = "y,x,w\n1,1,1\n2.1,2,0\n3,3,1\n4.2,4,2\n5,5,1\n,6,0\n7,7.5,1\n"
+	without := strings.ReplaceAll(strings.ReplaceAll(table, "2.1,2,0\n", ""), ",6,0\n", "")
+	for _, flags := range []string{"--problem ols", "--problem lasso --lambda 0.1 --loss poisson", "--problem ridge --lambda 1 --sigma2 0.1"} {
+		var said []string
+		for _, data := range []string{table, without} {
+			args := append(strings.Fields("run --json --response y --weights w "+flags), "--data", text(t, "w.csv", data))
+			stdout, stderr, status := capture(t, args)
+			if status != exitDone {
+				t.Fatal(stderr)
+			}
+			if left := strings.Contains(stderr, "2 of 7 rows have weight 0"); left != (data == table) {
+				t.Errorf("%s: %s", flags, stderr)
+			}
+			if equal := strings.Contains(stderr, "the weights differ"); equal == strings.Contains(flags, "poisson") {
+				t.Errorf("%s: %s", flags, stderr)
+			}
+			numbers, _, _ := strings.Cut(seconds.ReplaceAllString(stdout, ""), `"choices"`)
+			said = append(said, numbers)
+		}
+		if said[0] != said[1] {
+			t.Errorf("%s:\n%s\nwithout those rows\n%s", flags, said[0], said[1])
+		}
+	}
+}

@@ -70,6 +70,23 @@ func (b Beside) columns(t *dataio.Table) (columns []dataio.Column, err error) {
 	return columns, nil
 }
 
+// weightless lists the rows of weight 0, which are not observations: none where all are.
+func (b Beside) weightless(columns []dataio.Column) (rows []int) {
+	if b.Weights == "" {
+		return nil
+	}
+	weights := columns[0].Values // the first of the options
+	for i, w := range weights {
+		if w == 0 {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == len(weights) {
+		return nil
+	}
+	return rows
+}
+
 // values are those of the columns in some rows, by option.
 func (b Beside) values(columns []dataio.Column, rows []int) map[string][]float64 {
 	values := map[string][]float64{}

@@ -143,8 +143,8 @@ type Data struct {
 	// Rows names the rows of X, nil where the table does not.
 	Rows []string
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
-	// values were replaced.
-	Left, Filled int
+	// values were replaced. Weightless is the number of rows of weight 0, which are left out too.
+	Left, Filled, Weightless int
 	// Sequence is what is known of a sequence, with NoX.
 	Sequence *Sequence
 	// Merged says which texts of categorical columns are equal numbers and count as one level, a text
@@ -265,11 +265,13 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		return nil, err
 	}
 	needed := append([]dataio.Column{y}, beside...)
-	kept, err := o.rows(t, slices.Concat(needed, columns), len(needed))
+	weightless := o.weightless(beside)
+	kept, err := o.rows(t, slices.Concat(needed, columns), len(needed), weightless)
 	if err != nil {
 		return nil, err
 	}
-	data := &Data{Design: Design{Response: o.Response, Beside: o.Beside}, NA: o.NA, Left: t.Rows() - len(kept)}
+	data := &Data{Design: Design{Response: o.Response, Beside: o.Beside}, NA: o.NA, Weightless: len(weightless)}
+	data.Left = t.Rows() - len(kept) - data.Weightless
 	if y, data.Design.Levels, err = o.code(y, kept); err != nil {
 		return nil, err
 	}
@@ -341,13 +343,17 @@ func (d *Design) checkNames() error {
 }
 
 // rows lists the rows without missing values, or with Mean those whose first columns, so many as are needed, have
-// values.
-func (o Options) rows(t *dataio.Table, columns []dataio.Column, needed int) ([]int, error) {
+// values. Rows without a weight are not among them, whatever they hold.
+func (o Options) rows(t *dataio.Table, columns []dataio.Column, needed int, weightless []int) ([]int, error) {
 	var kept []int
 	count := 0
 	where := ""
 	per := make([]int, len(columns))
 	for i := range t.Rows() {
+		if len(weightless) > 0 && weightless[0] == i {
+			weightless = weightless[1:]
+			continue
+		}
 		whole := true
 		for j, c := range columns {
 			if !c.Missing(i) {

@@ -79,7 +79,7 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 		}
 		columns[k] = c
 	}
-	kept, err := o.rows(t, columns, len(columns))
+	kept, err := o.rows(t, columns, len(columns), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,17 @@ var (
 		Do:   "give `--sigma2` where it is known"})
 	ChosenThresholds = row(Kind{Code: "chosen-thresholds",
 		Says: "thresholds were chosen by SURE at these data, so that SURE is a little too small"})
-	RowsLeftOut = row(Kind{Code: "rows-left-out", Says: "rows with missing values are left out",
+	RowsLeftOut = row(Kind{Code: "rows-left-out", Says: "rows with missing values, or of weight 0, are left out",
 		Do: "`--missing mean` keeps them"})
+	ZeroWeights = row(Kind{Code: "zero-weights", Severity: Caution,
+		Says: "observations of weight 0 count among those that SURE, GCV, AIC, BIC and leave-one-out are means and " +
+			"sums of",
+		Do: "leave them out of the data"})
+	EqualVariances = row(Kind{Code: "equal-variances",
+		Says: "weights belong to the squared loss alone: SURE, GCV, AIC, BIC and leave-one-out take the noise of all " +
+			"observations for equally large",
+		Do: "where weights are inverse variances, give sqrt(w) X and sqrt(w) y without weights; where they count " +
+			"rows, repeat the rows"})
 	ValuesReplaced = row(Kind{Code: "values-replaced", Says: "missing values are replaced by the means of their " +
 		"columns"})
 	MissingValues    = row(Kind{Code: "missing-values", Says: "values of a sequence are missing"})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/problems"
@@ -237,7 +239,19 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 		f.noteSteps(n, t.Sequence, f.placed(data))
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
-		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
+		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left,
+			t.Weightless+t.Left+len(t.Y))
+	}
+	if t := data.Table; t != nil && t.Weightless > 0 {
+		n.Add(warning.RowsLeftOut, "%d of %d rows have weight 0 and are left out", t.Weightless,
+			t.Weightless+t.Left+len(t.Y))
+	}
+	if zeros := floats.Count(func(w float64) bool { return w == 0 }, data.Weights); zeros > 0 {
+		n.Add(warning.ZeroWeights, "%d of %d observations have weight 0", zeros, d)
+	}
+	if w := data.Weights; len(w) > 0 && f.LossOf().Squared() && floats.Min(w) < floats.Max(w) {
+		n.Add(warning.EqualVariances, "the weights differ: they are those of the loss, and the noise of every "+
+			"observation counts as equally large")
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {
 		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
