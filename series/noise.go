@@ -227,8 +227,7 @@ func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
 			for t, v := range values[i*shape.course():][:shape.course()] {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					return Noise{}, fmt.Errorf("series: volume %d of the noise scan holds %g at the voxel (%d, %d, "+
-						"%d), "+
-						"expected finite numbers", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
+						"%d), expected finite numbers", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
 				}
 				sum += v * v
 			}

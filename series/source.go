@@ -126,8 +126,7 @@ func (w *window) check(s []float64, z int) error {
 		for t, v := range s[i*course : (i+1)*course] {
 			if (math.IsNaN(v) || math.IsInf(v, 0)) && w.inside(z, i) {
 				return fmt.Errorf("series: volume %d holds %g at the voxel (%d, %d, %d), expected finite numbers, or "+
-					"a "+
-					"mask without that voxel", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
+					"a mask without that voxel", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
 			}
 		}
 	}

@@ -41,8 +41,7 @@ func open(files dataio.Files, path string, last bool) (input, error) {
 		if s.Volumes < 2 {
 			s.Close()
 			return nil, study.Errorf("%s: is one volume of %d x %d x %d voxels, expected a series of volumes along a "+
-				"fourth "+
-				"axis", path, s.Size[0], s.Size[1], s.Size[2])
+				"fourth axis", path, s.Size[0], s.Size[1], s.Size[2])
 		}
 		return nifti{s, files}, nil
 	}

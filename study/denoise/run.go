@@ -1,6 +1,7 @@
 package denoise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/risk/warning"
@@ -132,11 +134,14 @@ type job struct {
 	begun   time.Time
 }
 
-// Run denoises. No file is written unless all are.
+// Run denoises, with the native BLAS that [array.UseNative] finds. No file is written unless all are.
 func Run(ctx context.Context, r Request) (_ *Result, err error) {
 	j := &job{Request: r, begun: time.Now(), in: dataio.Files{Context: ctx, FS: r.Files}}
 	if err := j.checkReturn(); err != nil {
 		return nil, err
+	}
+	if err := array.UseNative(); err != nil {
+		return nil, study.Bad(err)
 	}
 	if j.from, err = j.open(); err != nil {
 		return nil, err
@@ -173,7 +178,7 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, badInput(err)
+		return nil, badInput(err, j.Data)
 	}
 	for len(j.files) > 0 {
 		if err := j.files[0].Commit(); err != nil {
@@ -184,12 +189,16 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 	return j.report(summary), nil
 }
 
-// badInput marks the errors of package series, which are about the values of files.
-func badInput(err error) error {
-	if strings.HasPrefix(err.Error(), "series: ") {
-		return study.Errorf("%s", strings.TrimPrefix(err.Error(), "series: "))
+// badInput marks the errors of package series, which are about the values of files: path is that of the volumes.
+func badInput(err error, path string) error {
+	text, ours := strings.CutPrefix(err.Error(), "series: ")
+	switch {
+	case !ours:
+		return err
+	case strings.HasPrefix(text, "volume "):
+		return study.Errorf("%s: %s", path, text)
 	}
-	return err
+	return study.Errorf("%s", text)
 }
 
 // open opens the one or two files of the series.
@@ -327,7 +336,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 		part.From = "Marchenko-Pastur"
 		n, err := series.EstimateNoise(ctx, j.from, j.options.Patch, j.options.Mask)
 		if err != nil {
-			return badInput(err)
+			return badInput(err, j.Data)
 		}
 		j.noise = &n
 	}
@@ -356,7 +365,7 @@ func (j *job) noiseOf(scan input) error {
 	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
 	n, err := series.NoiseOf(scan, j.options.Patch, magnitudes)
 	if err != nil {
-		return badInput(err)
+		return badInput(err, cmp.Or(j.NoiseScan, j.Data))
 	}
 	j.noise = &n
 	return nil
