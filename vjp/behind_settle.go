@@ -31,11 +31,19 @@ const (
 
 // Where Newton's method does not end the solve goes on, if b has at most smallBehind entries: at
 // most moreRounds times, by fewestMore iterations and a quarter of those so far. Among more entries
-// some are always in doubt, and each of them changes the trace little: no margin is given then.
+// some are always in doubt: no margin is given then, and the range of traces only where it matters.
 const (
 	moreRounds  = 4
 	fewestMore  = 50
 	smallBehind = 1 << 11
+)
+
+// The range of traces of many entries is that of derivatives ofBound times the bound of K b's error away: the bound
+// is far above most errors. It matters above inDoubt sqrt(2 d): SURE's error bar is about sigma^2 sqrt(2 d), and SURE
+// has the trace twice.
+const (
+	ofBound = 0x1p-5
+	inDoubt = 0.05
 )
 
 // behind is the implicit derivative at a solution of a problem with r(K b), which is improved until its
@@ -114,9 +122,35 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *linearizat
 			return nil, false, err
 		}
 	}
+	if !settled && sol.Converged && at.B.N() > smallBehind {
+		if err := n.doubts(ctx, sol); err != nil {
+			return nil, false, err
+		}
+	}
 	l := n.l
 	n.l = nil
 	return l, settled, n.at.B.Device().Err()
+}
+
+// doubts widens the range of traces of a solution of many entries by those of the derivatives about as far from v as
+// entries of K b are off. Equal values of y leave entries at their threshold, where the derivative is that of either
+// side however near the solution is. A range that is short beside the error bar of SURE is not given.
+func (n *newton) doubts(ctx context.Context, sol *solve.Solution) error {
+	at, v := n.at, n.vicinity(false)
+	if !n.l.known.Known || v.j.Diagonal().IsZero() || !(at.Norm2 > 0) {
+		return nil
+	}
+	d := float64(at.Y.N())
+	shift := ofBound * n.sizeK * sol.Error / math.Sqrt(at.Norm2*d)
+	if at.Method.Traits().Ended != nil { // near a solution each step of such a method is Newton's
+		shift = n.off.most
+	}
+	seen, err := v.near(ctx, shift)
+	low, high := math.Min(n.l.known.Low, seen.low), math.Max(n.l.known.High, seen.high)
+	if high-low > inDoubt*math.Sqrt(2*d) {
+		n.l.known.Low, n.l.known.High, n.l.known.Margin = low, high, math.Min(n.l.known.Margin, seen.margin)
+	}
+	return err
 }
 
 // deliver makes the place the solution, unless the solver's check refuses it.
