@@ -41,34 +41,35 @@ type validation struct {
 // with L_i the loss of observation i, b the fit of all, b_{-k} that without fold k of d_k observations (Burman 1989,
 // Biometrika 76, 503). That takes the bias from a share f of the data to its square where the fit is a smooth function
 // of the weights of the observations: single ones that A picks from a matrix or a sequence, which are a large part of
-// what determines their fit. Whole rows of a matrix or runs of a sequence have parameters of their own, and times are
+// what determines their fit. With weights a share of the observations is something else. Whole rows of a matrix or
+// runs of a sequence have parameters of their own, and times are
 // predicted forward: there it does not hold. Folds of tables stay those that other programs have.
 //
 // An entry alone in its row or column, where these have effects, is the only one to determine them: without it, or it
 // and others that are left out with it, there is no prediction, and as in leave-one-out its error does not count.
 func (s *sweep) corrects() bool {
-	f, a := s.o.Folds, s.f.Problem.A
+	f, a, l := s.o.Folds, s.f.Problem.A, s.f.Problem.Loss
 	if a == nil {
 		return false
 	}
 	_, picks := linops.Picks(a)
 	single := f.Groups == nil && f.Blocks == 0 && !f.Time
-	return (picks || linops.StructureOf(a).Sampled != nil) && loss.Quadratic(s.f.Problem.Loss) && single
+	return (picks || linops.StructureOf(a).Sampled != nil) && loss.Quadratic(l) && loss.Weighing(l) == nil && single
 }
 
-// factor is that of the errors of point i by which their mean is corrected; mu are all observations in the fit of all.
-func (v *validation) factor(s *sweep, i int, mu []float64) float64 {
-	if !v.corrects || mu == nil {
+// factor is that of the errors of point i by which their mean is corrected; residual is the sum of the squared errors
+// in the fit of all.
+func (v *validation) factor(s *sweep, i int, residual float64) float64 {
+	if !v.corrects {
 		return 1
 	}
-	at, change, sum := lossOf(s.f.Problem), 0.0, 0.0
-	for o, m := range mu {
-		change += at(o, m, s.y[o]) / float64(len(mu))
+	d, sum := float64(len(s.y)), 0.0
+	for o, e := range v.sums[i] {
 		if v.times[o] > 0 {
-			sum += v.sums[i][o] / v.times[o] / float64(len(mu))
+			sum += e / v.times[o] / d
 		}
 	}
-	change -= v.excess[i] / float64(s.o.Folds.Times())
+	change := residual/d - v.excess[i]/float64(s.o.Folds.Times())
 	if !(change > -sum) { // far from small
 		return 1
 	}
@@ -200,7 +201,7 @@ func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, excess []
 // put sets the criterion of point i.
 func (v *validation) put(s *sweep, r *Risk, i int) {
 	sums, left := make([]float64, v.units), 0
-	seen, factor := make([]bool, v.units), v.factor(s, i, r.MuHat)
+	seen, factor := make([]bool, v.units), v.factor(s, i, r.Residual)
 	for o, sum := range v.sums[i] {
 		if v.times[o] > 0 {
 			sums[v.unit[o]] += factor * sum / v.times[o]
