@@ -145,10 +145,15 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 		b[i] = start[j]
 	}
 	n.p.Start(b)
-	if len(set) == 0 {
-		return n.dev.Err()
+	switch err := n.dev.Err(); {
+	case err != nil:
+		return err
+	case len(set) > 0:
+		return n.gradient()
+	case n.s.owner == nil:
+		return n.walk(ctx)
 	}
-	return n.gradient()
+	return nil
 }
 
 // tell reports the Newton steps so far.
