@@ -43,6 +43,7 @@ func (t *Tally) Doubts() (all Notes) {
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
 	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
+	best := r.Lines[s.Minimizer.Index]
 	for _, l := range r.Lines {
 		if l.Terms().Floored() {
 			floored++
@@ -75,7 +76,6 @@ func (r *Swept) Doubts() (all Notes) {
 				axis.Name)
 		}
 	}
-	best := r.Lines[s.Minimizer.Index]
 	for _, w := range best.Warnings {
 		if w.Is(warning.GCVLeverages) && r.Options.Criterion.Rule().Holds != nil {
 			all.Add(warning.Find(w.Code), "at the minimizer %s", w.Text)
@@ -105,6 +105,7 @@ func (r *Swept) Doubts() (all Notes) {
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
 	s.costlyChoice(&all)
+	r.passedOver(&all)
 	r.rowsInGroups(&all)
 	all = append(all, AuditNotes(s.Audits)...)
 	if doubted > 0 {
@@ -128,4 +129,20 @@ func (s *SweepChoice) costlyChoice(all *Notes) {
 	all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% above "+
 		"that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
 		100**s.RegretBeyond, 100*risk.Tolerable)
+}
+
+// passedOver warns where points with a smaller value are not to be trusted.
+func (r *Swept) passedOver(all *Notes) {
+	best, c, passed := r.Lines[r.Summary.Minimizer.Index], r.Options.Criterion, 0
+	least, _ := best.Value(c)
+	for _, l := range r.Lines {
+		if v, _ := l.Value(c); v < least && best.Trusted() && !l.Trusted() {
+			passed++
+		}
+	}
+	if passed > 0 {
+		all.Add(warning.PassedOver, "at %d of %d points %s is less than at the minimizer, but is not to be trusted, "+
+			"as the warnings of these points say: the minimizer is that of the others", passed, len(r.Lines),
+			c.Rule().Label)
+	}
 }

@@ -98,6 +98,9 @@ var (
 		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
 			"of value and bar",
 		Do: "choose by `--criterion cv`"})
+	PassedOver = row(Kind{Code: "points-passed-over", Severity: Caution,
+		Says: "points with a smaller value than the minimizer's are not to be trusted, and were not chosen",
+		Do:   "see the warnings of these points"})
 	Edge = row(Kind{Code: "edge-of-grid", Severity: Caution,
 		Says: "the minimizer is at an end of the grid", Do: "extend the grid"})
 	FallsBack = row(Kind{Code: "criterion-undefined", Severity: Caution,
