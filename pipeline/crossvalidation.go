@@ -42,8 +42,8 @@ type validation struct {
 // Biometrika 76, 503). That takes the bias from a share f of the data to its square where the fit is a smooth function
 // of the weights of the observations: single ones that A picks from a matrix or a sequence, which are a large part of
 // what determines their fit. With weights a share of the observations is something else. Whole rows of a matrix or
-// runs of a sequence have parameters of their own, and times are
-// predicted forward: there it does not hold. Folds of tables stay those that other programs have.
+// runs of a sequence have parameters of their own, and times are predicted forward: there it does not hold. Folds of
+// tables stay those that other programs have.
 //
 // An entry alone in its row or column, where these have effects, is the only one to determine them: without it, or it
 // and others that are left out with it, there is no prediction, and as in leave-one-out its error does not count.
@@ -70,7 +70,7 @@ func (v *validation) factor(s *sweep, i int, residual float64) float64 {
 		}
 	}
 	change := residual/d - v.excess[i]/float64(s.o.Folds.Times())
-	if !(change > -sum) { // far from small
+	if sum == 0 || !(change > -sum) { // nothing to correct, or far from small
 		return 1
 	}
 	return 1 + change/sum

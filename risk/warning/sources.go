@@ -21,7 +21,7 @@ var (
 	ChosenThresholds = row(Kind{Code: "chosen-thresholds",
 		Says: "thresholds were chosen by SURE at these data, so that SURE is a little too small"})
 	RowsLeftOut = row(Kind{Code: "rows-left-out", Says: "rows with missing values, or of weight 0, are left out",
-		Do: "`--missing mean` keeps them"})
+		Do: "`--missing mean` keeps those with missing values"})
 	ZeroWeights = row(Kind{Code: "zero-weights", Severity: Caution,
 		Says: "observations of weight 0 count among those that SURE, GCV, AIC, BIC and leave-one-out are means and " +
 			"sums of",
