@@ -61,18 +61,25 @@ func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, 
 	if err != nil {
 		return nil, nil, err
 	}
-	debiased, factors = slices.Repeat([]float64{math.NaN()}, p.P), slices.Repeat([]float64{math.NaN()}, p.P)
 	for k, j := range kept {
-		debiased[j], factors[j] = b[j]+shift[k], math.Sqrt(variance[k])
+		shift[k], variance[k] = b[j]+shift[k], math.Sqrt(variance[k])
+	}
+	return p.inUnits(kept, shift), p.inUnits(kept, variance), nil
+}
+
+// inUnits are values of some columns, of X as it is solved, in the units of the original ones. Of the other columns,
+// and of the levels of a categorical column that has no reference, they are NaN.
+func (p *Problem) inUnits(columns []int, values []float64) []float64 {
+	all := slices.Repeat([]float64{math.NaN()}, p.P)
+	for k, j := range columns {
+		if all[j] = values[k]; p.scales != nil {
+			all[j] /= p.scales[j]
+		}
 	}
 	for _, j := range p.levels {
-		debiased[j], factors[j] = math.NaN(), math.NaN()
+		all[j] = math.NaN()
 	}
-	for j, s := range p.scales {
-		debiased[j] /= s
-		factors[j] /= s
-	}
-	return debiased, factors, nil
+	return all
 }
 
 // identified reports whether the columns, without some of them and with the intercept, are fewer

@@ -75,17 +75,11 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 	if err != nil {
 		return nil, nil, err
 	}
-	debiased, errs = slices.Repeat([]float64{math.NaN()}, p.P), slices.Repeat([]float64{math.NaN()}, p.P)
-	for i, j := range kept {
-		if j < p.P && !slices.Contains(p.levels, j) {
-			scale := 1.0
-			if p.scales != nil {
-				scale = p.scales[j]
-			}
-			debiased[j], errs[j] = (b[j]-step.AtVec(i))/scale, math.Sqrt(inverse.At(i, i))/scale
-		}
+	intercept, _ := slices.BinarySearch(kept, p.P) // the last, where there is one
+	for i, j := range kept[:intercept] {
+		debiased, errs = append(debiased, b[j]-step.AtVec(i)), append(errs, math.Sqrt(inverse.At(i, i)))
 	}
-	return debiased, errs, nil
+	return p.inUnits(kept[:intercept], debiased), p.inUnits(kept[:intercept], errs), nil
 }
 
 // applyCurvature sets dst = l” v at z.

@@ -54,7 +54,6 @@ func (j *Job) leaveCoupled(ctx context.Context, r *Risk, l loss.Coupled) error {
 	for first := 0; first < d; first += hutch.DefaultBatch {
 		m := &leavers{j: j, l: l, root: root, z: r.MuHat, slope: slope, first: first,
 			moves: make([]float64, min(hutch.DefaultBatch, d-first)*d)}
-		m.images = make([]float64, len(m.moves))
 		unsettled, err := m.settle(ctx)
 		if err != nil {
 			return err
@@ -91,8 +90,6 @@ type leavers struct {
 	slope []float64 // there
 	first int
 	moves []float64 // dz of each
-	// images are R dz of each.
-	images []float64
 }
 
 // at is z + dz of a fit.
@@ -101,8 +98,8 @@ func (m *leavers) at(k int) []float64 {
 	return floats.AddTo(make([]float64, d), m.z, m.moves[k*d:][:d])
 }
 
-// settle takes steps until all are done, and returns how many are not. With S = R C R* a step is, as R dz is known from
-// the one before,
+// settle takes steps until all are done, and returns how many are not. With S = R C R* a step is, as the image R dz is
+// known from the one before,
 //
 //	R dz = S (R dz + R*^+ (l'(z) - l_i'(z + dz))).
 //
@@ -113,14 +110,14 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 	for k := range open {
 		open[k] = k
 	}
-	next, to := make([]float64, len(m.moves)), make([]float64, d)
+	images, next, to := make([]float64, len(m.moves)), make([]float64, len(m.moves)), make([]float64, d)
 	for range mostTowards {
 		for at, k := range open {
 			force := next[at*d:][:d]
 			m.l.Without(m.first+k, force, m.at(k), m.j.Y)
 			floats.SubTo(force, m.slope, force)
 			m.root.InverseAdjoint(force, force)
-			floats.Add(force, m.images[k*d:][:d])
+			floats.Add(force, images[k*d:][:d])
 		}
 		if err := m.apply(ctx, next[:len(open)*d]); err != nil {
 			return 0, err
@@ -128,7 +125,7 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 		rest := open[:0]
 		for at, k := range open {
 			dz := m.moves[k*d:][:d]
-			copy(m.images[k*d:][:d], next[at*d:][:d])
+			copy(images[k*d:][:d], next[at*d:][:d])
 			m.root.Inverse(to, next[at*d:][:d])
 			change := floats.Distance(to, dz, math.Inf(1))
 			if copy(dz, to); !(change <= settled*floats.Norm(dz, math.Inf(1))) {

@@ -16,6 +16,7 @@ try:  # scikit-learn 1.6
 except ImportError:
     validate_data = None
 
+_GRID = "0.001max:max:20"  # the weights that are looked at by default
 _REPEATED = 1 << 28  # bytes of X up to which rows are repeated by weights that are counts
 _BESIDE = ("mu_hat", "b")  # the arrays of a fit_
 
@@ -64,7 +65,7 @@ class _Regression(BaseEstimator):
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
-        return {"lam": "0.001max:max:20" if self.lam is None else self.lam}
+        return {"lam": _GRID if self.lam is None else self.lam}
 
     def _arrays(self, X):
         return {}
@@ -163,7 +164,7 @@ class ElasticNet(_Numbers):
     def _grids(self, X):
         scale = _squares(X, self.standardize) / X.shape[1]  # a column's sum of squares
         lam2 = f"{1e-3 * scale!r}:{scale!r}:6" if self.lam2 is None else self.lam2
-        return {"lam": "0.001max:max:20" if self.lam is None else self.lam, "lam2": lam2}
+        return {"lam": _GRID if self.lam is None else self.lam, "lam2": lam2}
 
 
 class Ridge(_OneWeight):
@@ -213,7 +214,7 @@ class _Likelihood(_Regression):
         if self.penalty == "ridge":
             most = _squares(X, self.standardize)
             return {"lam": f"{1e-6 * most!r}:{most!r}:25" if self.lam is None else self.lam}
-        return {"lam": "0.001max:max:20" if self.lam is None else self.lam,
+        return {"lam": _GRID if self.lam is None else self.lam,
                 **({} if self.lam2 is None else {"lam2": self.lam2})}
 
 

@@ -307,10 +307,7 @@ func (n *newton) soon() (set []int) {
 		if n.place[j] >= 0 || math.IsInf(n.s.w[j], 1) {
 			continue
 		}
-		if g = -g; !n.s.positive[j] {
-			g = math.Abs(g)
-		}
-		if g > soonPull*n.s.w[j] {
+		if n.s.pull(j, g) > soonPull*n.s.w[j] {
 			set = append(set, j)
 		}
 	}

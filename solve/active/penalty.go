@@ -57,6 +57,14 @@ func (s *splitting) of(set []int) faces.Penalty {
 	return p
 }
 
+// pull is by how much the gradient g_j of the loss pulls at b_j = 0, where that is positive.
+func (s *splitting) pull(j int, g float64) float64 {
+	if g = -g; !s.positive[j] {
+		g = math.Abs(g)
+	}
+	return max(g, 0)
+}
+
 // closure adds the other coordinates of their groups to an increasing set.
 func (s *splitting) closure(set []int) []int {
 	if s.owner == nil {

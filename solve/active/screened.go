@@ -110,14 +110,6 @@ func separableOf(r prox.Prox, n int) separable {
 	return s
 }
 
-// pull is by how much the gradient g_j of the loss pulls at b_j = 0, where that is positive.
-func (s *separable) pull(j int, g float64) float64 {
-	if g = -g; !s.positive[j] {
-		g = math.Abs(g)
-	}
-	return max(g, 0)
-}
-
 // pulls sets to_j to by how much the gradient g of the loss pulls at b_j = 0, or at the group of j: b_j is 0 where
 // that is at most w_j. It is +Inf where w_j is 0, and 0 where that is +Inf.
 func (s *separable) pulls(to, g []float64) {

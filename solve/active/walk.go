@@ -23,16 +23,15 @@ const (
 func (n *newton) walk(ctx context.Context) error {
 	own, ratio, size := n.s, 0.0, 0.0
 	for j, g := range n.hostG {
-		if g = -g; !own.positive[j] {
-			g = math.Abs(g)
+		pull, w := own.pull(j, g), own.w[j]
+		if !(w > 0) || math.IsInf(w, 1) || !(pull > ratio*w) {
+			continue
 		}
-		if w := own.w[j]; w > 0 && !math.IsInf(w, 1) && g > ratio*w {
-			ratio = g / w
-			size = g / max(n.norm, math.SmallestNonzeroFloat64)
-			if n.lengths != nil {
-				size = g / n.lengths[j]
-			}
+		length := max(n.norm, math.SmallestNonzeroFloat64)
+		if n.lengths != nil {
+			length = n.lengths[j]
 		}
+		ratio, size = pull/w, pull/length
 	}
 	if !(ratio >= walkFrom) || math.IsInf(ratio, 1) {
 		return nil
@@ -60,9 +59,9 @@ func (n *newton) walk(ctx context.Context) error {
 			break
 		}
 	}
-	n.s, n.settled = own, 0
+	n.settled = 0
 	steps += n.at.Steps
-	n.p.Reweight(n.s.of(n.set))
+	n.p.Reweight(own.of(n.set))
 	n.at.Steps = steps
 	return n.gradient()
 }

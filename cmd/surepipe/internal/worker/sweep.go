@@ -38,9 +38,9 @@ func sweep(w *worker, ctx context.Context, p SweepParams) (none Swept, err error
 	defer done()
 	s, err := w.sweep(ctx, e, surepipe.Grid{Lambda: p.Lambda, Lambda2: p.Lambda2, Gamma: p.Gamma,
 		Criterion: p.Criterion, Rule: p.Rule, Refine: p.Refine, Chain: p.Chain, Coefficients: p.Path}, p.Wanted)
-	for i := range s.Points {
-		if q := &s.Points[i]; p.Brief {
-			q.Choices, q.Warnings = nil, nil
+	if p.Brief {
+		for i := range s.Points {
+			s.Points[i].Choices, s.Points[i].Warnings = nil, nil
 		}
 	}
 	return s, err
