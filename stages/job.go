@@ -52,6 +52,8 @@ type Job struct {
 	solution *vjp.Solution
 	y        array.Batch
 	residual float64
+	// Where the derivative is that at other observations, these with their solution; else nil.
+	within *within
 	// Where the loss is not quadratic, what takes the place of the residual, which is then a stand-in by which
 	// errors are weighed; else nil.
 	lossTerms *LossTerms
@@ -227,6 +229,7 @@ func (s *Jobs) Release(j *Job) {
 	s.mu.Unlock()
 	if ok {
 		j.solution.Release()
+		j.within.release()
 		if j.run != nil {
 			j.run.Free()
 		}

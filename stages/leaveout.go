@@ -104,7 +104,7 @@ func (j *Job) leave(c vjp.Closed) error {
 	}
 	for _, l := range leavings {
 		if l.applies(j, c) {
-			j.chosen = []vjp.Choice{{Part: "leave-one-out", Chosen: l.chosen, Reason: l.reason}}
+			j.chosen = append(j.chosen, vjp.Choice{Part: "leave-one-out", Chosen: l.chosen, Reason: l.reason})
 			return l.apply(j, c)
 		}
 	}

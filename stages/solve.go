@@ -149,6 +149,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			if sol != nil {
 				sol.Release()
 			}
+			job.within.release()
 			y.Free()
 		}
 	}()
@@ -161,6 +162,9 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			"vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
 	job.solution, job.y, job.meanWeight = sol, y, weight()
+	if err := job.linearizeWithin(ctx, solver); err != nil {
+		return nil, err
+	}
 	if !s.ALO && s.Compare == nil { // these need the images of probes
 		job.moments = sol.Linearization.Moments()
 	}

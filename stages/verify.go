@@ -46,11 +46,17 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 		return err
 	}
 	j.solution.Expand(j.view)
+	at, y := j.solution, j.y
+	leftOut := j.leftOutOf(r)
+	if j.within != nil {
+		at, y, leftOut = j.within.solution, j.within.y, nil
+		at.Expand(j.view)
+	}
 	j.verification, err = verify.Check(ctx, verify.Result{
-		Solver: solver, Y: j.y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
+		Solver: solver, Y: y, B: at.B, MuHat: at.MuHat, Convergence: at.Convergence,
 		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2,
 		StdErr: weighing.StdErr(), Seed: j.settings.Seed, Sample: uint64(j.Index),
-		LeftOut: j.leftOutOf(r),
+		LeftOut: leftOut,
 	}, o)
 	return err
 }

@@ -41,6 +41,9 @@ func TestLeveragesOfCompletionsAgainstCentralDifferences(t *testing.T) {
 			{shape: array.Shape{Rows: 40, Cols: 30}, parts: true, effects: true, rows: true},
 			{shape: array.Shape{Rows: 40, Cols: 30}, parts: true, effects: true, rows: true, cols: true},
 		} {
+			if arraytest.Emulated(t, dev) && !c.factored && !(c.cols && (c.weighted || c.parts)) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 				if c.factored {
 					vjp.FactorAll(t)

@@ -31,7 +31,10 @@ func TestFactoredIterationsWithIteratedDerivatives(t *testing.T) {
 func checkFactored(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)
-		for _, c := range solvetest.CompletionCases {
+		for i, c := range solvetest.CompletionCases {
+			if arraytest.Emulated(t, dev) && i%2 == 1 {
+				continue
+			}
 			t.Run(c.Name, func(t *testing.T) {
 				c := c.On(t, dev)
 				arraytest.NoLeak(t, dev)

@@ -15,8 +15,7 @@ var (
 	Ambiguous = row(Kind{Code: "ambiguous", Severity: Caution, Hint: true,
 		Says: "the divergence rests on a decision within rounding errors or the tolerance; the exit status is 3 " +
 			"where SURE depends on it by more than its error bar",
-		Do: "lower `--tol`, remove dependent columns, or change `--lambda` a little; where values of y are equal, as " +
-			"of rounded data, add noise of the size of the rounding to y",
+		Do: "lower `--tol`, remove dependent columns, or change `--lambda` a little",
 		Samples: "the divergence is not decided within rounding errors and the tolerance: ask for a smaller " +
 			"tolerance, remove dependent columns, or change the weight a little"})
 	NotDetermined = row(Kind{Code: "not-determined", Severity: Doubt, Hint: true,

@@ -14,7 +14,11 @@ var (
 	UnscaledColumns = row(Kind{Code: "unscaled-columns",
 		Says: "columns of X have very different standard deviations, and the penalty depends on their units",
 		Do:   "give `--standardize`"})
-	Sigma2Unused = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
+	Sigma2Unused   = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
+	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
+		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
+			"square, matters beside `sigma2`",
+		Do: "add it to `--sigma2`, unless that includes it"})
 	Sigma2Biased = row(Kind{Code: "sigma2-biased", Severity: Caution,
 		Says: "sigma2 is the residual variance of a fit, too large by that fit's squared bias",
 		Do:   "give `--sigma2` where it is known"})

@@ -2,8 +2,10 @@ package request
 
 import (
 	"context"
+	"math"
 
 	"surepipe/array"
+	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk/warning"
@@ -45,6 +47,7 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.Data) (sigma2 float64,
 	hyper problems.Hyper, err error) {
 	r.forgetNoise(data)
+	r.noteRounding(*data)
 	if hyper, err = r.Weights.hyper(); err != nil {
 		return 0, hyper, err
 	}
@@ -112,6 +115,19 @@ func (r *Request) forgetNoise(data *problems.Data) {
 	data.Sigma2, r.Estimate = nil, nil
 	r.note(study.NewNote(warning.Sigma2Unused, "%s has sigma2, which the %s loss has no use for: SURE is for the "+
 		"squared loss, and leave-one-out takes its place", r.Name(), r.LossOf().Name))
+}
+
+// noteRounding says that y is rounded so coarsely that sigma2, as given, moves SURE by more than its error bar without
+// the variance of the rounding.
+func (r *Request) noteRounding(data problems.Data) {
+	if data.Sigma2 == nil || r.Estimate != nil {
+		return
+	}
+	step := noise.RoundingStep(data.Y)
+	if v := noise.RoundingVariance(step); v > *data.Sigma2*math.Sqrt(2/float64(len(data.Y))) {
+		r.note(study.NewNote(warning.CoarseRounding, "the values of y are multiples of %.6g: rounding adds about %.3g "+
+			"to the variance of the noise, which sigma2 = %.6g must include", step, v, *data.Sigma2))
+	}
 }
 
 // note tells of a note.
