@@ -39,12 +39,12 @@ const (
 
 // Options say how a series is denoised. The zero value is the default.
 type Options struct {
-	// Patch is the size of a patch, [DefaultPatch] where it is 0, and Stride the distance of patches: where it is 0,
-	// 2, or 1 along a side of less than 4.
+	// Patch is the size of a patch: where it is 0, the cube of least SURE on a part of the series. Stride is the
+	// distance of patches: where it is 0, 2, or 1 along a side of less than 4.
 	Patch, Stride Extent
 	// Shrinkage is the name of one of [Shrinkages].
 	Shrinkage string
-	// Thresholds is ByEdge, and Average InverseRank, where they are "".
+	// Thresholds is BySeriesSURE, or ByEdge for what jumps, and Average Gaussian, where they are "".
 	Thresholds Thresholds
 	Average    Average
 	// Mask says which voxels are denoised, slice by slice; nil is all. The others are returned as they are.
@@ -88,14 +88,6 @@ type Summary struct {
 	Options Options
 }
 
-// multiples are those of the edge that SURE is compared at.
-var multiples = func() (m []float64) {
-	for c := 0.4; c < 1.65; c += 0.05 {
-		m = append(m, c)
-	}
-	return m
-}()
-
 // Denoise removes noise of the standard deviation sigma, a value a voxel, slice by slice. It calls emit with every
 // slice, in order. At most patch + 1 slices are in memory. It ends soon after ctx does, with its cause.
 func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit func(Slice) error) (Summary, error) {
@@ -107,12 +99,18 @@ func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit 
 		}
 		from = k
 	}
+	if o.Patch == (Extent{}) {
+		var err error
+		if o, err = o.choosePatch(ctx, from, sigma); err != nil {
+			return Summary{}, err
+		}
+	}
 	d, err := o.prepare(from, sigma)
 	if err != nil {
 		return Summary{}, err
 	}
 	d.kept = k
-	if o.Thresholds == BySeriesSURE {
+	if d.o.Thresholds == BySeriesSURE {
 		if err := d.chooseMultiple(ctx); err != nil {
 			return Summary{}, err
 		}
@@ -153,6 +151,7 @@ type denoiser struct {
 	shrink   Shrinkage
 	sigma    []float64
 	multiple float64
+	choosing bool // the multiple, from singular values alone
 	kept     *kept
 	zs       []int
 	sums     map[int]*sums
@@ -173,9 +172,6 @@ func (o Options) prepare(from Source, sigma []float64) (*denoiser, error) {
 	if err := shape.check(); err != nil {
 		return nil, err
 	}
-	if o.Patch == (Extent{}) {
-		o.Patch = DefaultPatch(shape.Image, shape.Volumes)
-	}
 	for axis := range o.Stride {
 		if o.Stride[axis] == 0 {
 			o.Stride[axis] = max(1, min(2, o.Patch[axis]/2))
@@ -188,15 +184,17 @@ func (o Options) prepare(from Source, sigma []float64) (*denoiser, error) {
 	if o.Shrinkage == "" {
 		o.Shrinkage = Shrinkages[0].Name
 	}
-	if o.Thresholds == "" {
-		o.Thresholds = ByEdge
-	}
-	if o.Average == "" {
-		o.Average = InverseRank
-	}
 	shrink, ok := find(o.Shrinkage)
 	if !ok {
 		return nil, fmt.Errorf("series: shrinkage %q, expected optimal, hard or soft", o.Shrinkage)
+	}
+	if o.Thresholds == "" {
+		if o.Thresholds = BySeriesSURE; !shrink.Continuous {
+			o.Thresholds = ByEdge
+		}
+	}
+	if o.Average == "" {
+		o.Average = Gaussian
 	}
 	switch o.Thresholds {
 	case ByEdge, BySURE, BySeriesSURE:
@@ -254,7 +252,7 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 				if !p.gather(&d.window, x, rows[i], z, d.o.Patch, d.sigma) {
 					continue
 				}
-				if err := p.decompose(true, d.edge(p)); err != nil {
+				if err := p.decompose(!d.choosing, d.edge(p)); err != nil {
 					return err
 				}
 				if err := f(p, rows[i]); err != nil {
@@ -273,10 +271,10 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 // edge is the threshold below which all values are mapped to 0, in the unit of a patch; 0 where the values matter even
 // so.
 func (d *denoiser) edge(p *work) float64 {
-	if d.o.Thresholds != ByEdge {
+	if d.o.Thresholds == BySURE || d.choosing {
 		return 0
 	}
-	return d.shrink.Edge(p.beta()) * p.unit()
+	return d.multiple * d.shrink.Edge(p.beta()) * p.unit()
 }
 
 // choose sets f of a patch's singular values, and returns the multiple of the edge and the rank.
@@ -354,43 +352,5 @@ func (d *denoiser) add(p *work, _ int) error {
 			clean[2*t+1] += scaled * below[t]
 		}
 	}
-	return nil
-}
-
-// chooseMultiple finds the multiple of the edge of the least sum of SURE over all patches.
-func (d *denoiser) chooseMultiple(ctx context.Context) error {
-	total := make([]float64, len(multiples))
-	for _, z := range d.zs {
-		if err := d.hold(z, d.o.Patch[2]); err != nil {
-			return err
-		}
-		rows := make([][]float64, d.image[1])
-		if err := d.patchesAt(ctx, z, func(p *work, y int) error {
-			if rows[y] == nil {
-				rows[y] = make([]float64, len(multiples))
-			}
-			edge := d.shrink.Edge(p.beta())
-			for i, c := range multiples {
-				p.shrink(d.shrink, c*edge)
-				rows[y][i] += p.sure()
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		for _, row := range rows {
-			for i, v := range row {
-				total[i] += v
-			}
-		}
-	}
-	best := 0
-	for i, v := range total {
-		if v < total[best] {
-			best = i
-		}
-	}
-	d.multiple = multiples[best]
-	clear(d.slices) // read again from the first on
 	return nil
 }

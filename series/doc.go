@@ -14,5 +14,6 @@
 //
 //	SURE_v = -N sigma_v^2 + ||y_v - mu_hat_v||^2 + 2 sigma_v^2 df_v.
 //
-// Both take sigma and the weights of patches as constants.
+// Both take sigma, the weights of patches, their size and the multiple of the edge as constants. The weights of the
+// default are; size and multiple are chosen by SURE, two numbers for a whole series.
 package series

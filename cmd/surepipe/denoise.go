@@ -53,7 +53,7 @@ weights of patches as fixed.
 func newDenoise() *cobra.Command {
 	var r surepipe.Series
 	var asJSON bool
-	r.Shrinkage, r.Threshold, r.Average = series.Shrinkages[0].Name, series.ByEdge, series.InverseRank
+	r.Shrinkage, r.Average = series.Shrinkages[0].Name, series.Gaussian
 	cmd := &cobra.Command{
 		Use:   "denoise FILE",
 		Short: "Denoise a series of images by local low rank: MRI, calcium imaging, hyperspectral cubes",
@@ -97,19 +97,19 @@ func newDenoise() *cobra.Command {
 		cli.Flag{Name: "series-last", To: &r.SeriesLast, Usage: "the last axis of an array is the series, not the " +
 			"first"},
 		cli.Flag{Name: "patch", To: &r.Patch, Usage: "side of the patches in `voxels`, or three as 5x5x3 (default: " +
-			"the " +
-			"smallest cube of an odd side with at least as many voxels as volumes)"},
+			"the cube of least SURE on a part of the series)"},
 		cli.Flag{Name: "stride", To: &r.Stride, Usage: "distance of the patches in `voxels`, or three as 2x2x1 " +
 			"(default 2, 1 along sides of less than 4)"},
 		cli.Flag{Name: "shrinkage", To: &r.Shrinkage, Usage: "what becomes of singular values: " +
 			"" + strings.Join(names(), ", "),
 			Values: names()},
-		cli.Flag{Name: "threshold", To: (*string)(&r.Threshold), Usage: "edge: at the largest value of noise; sure: " +
-			"where SURE of a patch is least; series-sure: at one multiple of the edge for all patches, of least SURE",
+		cli.Flag{Name: "threshold", To: (*string)(&r.Threshold), Usage: "series-sure: at one multiple of the largest " +
+			"value of noise, of least SURE; edge: at that value; sure: where SURE of a patch is least (default " +
+			"series-sure, of hard edge)",
 			Values: []string{string(series.ByEdge), string(series.BySURE), string(series.BySeriesSURE)}},
-		cli.Flag{Name: "average", To: (*string)(&r.Average), Usage: "weights of overlapping patches: rank " +
-			"(1/(1 + rank)), uniform, gaussian, risk (1/SURE)", Values: []string{string(series.InverseRank),
-			string(series.Uniform), string(series.Gaussian), string(series.InverseRisk)}},
+		cli.Flag{Name: "average", To: (*string)(&r.Average), Usage: "weights of overlapping patches: gaussian, about " +
+			"their middle; uniform, rank (1/(1 + rank)), risk (1/SURE)", Values: []string{string(series.Gaussian),
+			string(series.Uniform), string(series.InverseRank), string(series.InverseRisk)}},
 		cli.Flag{Name: "rician", To: &r.Rician, Usage: "correct the mean of magnitudes for their noise (Koay's " +
 			"inversion)"},
 		cli.Flag{Name: "json", To: &asJSON, Usage: "print one JSON object"})

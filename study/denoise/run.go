@@ -40,7 +40,7 @@ type Request struct {
 	Keep string `json:"keep,omitempty" jsonschema:"the file of a design, a row a volume, whose part of the series is kept"`
 	// Mask is the file of a map that is not 0 where voxels count.
 	Mask string `json:"mask,omitempty" jsonschema:"the file of a map that is not 0 where voxels count"`
-	// Patch and Stride are a number, or three as 5x5x5; "" stands for the default.
+	// Patch and Stride are a number, or three as 5x5x5; "" stands for those of [series.Options].
 	Patch  string `json:"patch,omitempty" jsonschema:"the side of patches in voxels, or three as 5x5x3"`
 	Stride string `json:"stride,omitempty" jsonschema:"the distance of patches in voxels, or three as 2x2x1"`
 	// Shrinkage, Threshold and Average are as in [series.Options].
@@ -234,10 +234,11 @@ func (j *job) settle() (err error) {
 	if o.Patch, err = extent("patch", j.Patch, image); err != nil {
 		return err
 	}
-	if o.Patch == (series.Extent{}) {
-		o.Patch = series.DefaultPatch(image, j.shape.Volumes)
+	most := o.Patch
+	if most == (series.Extent{}) {
+		most = image
 	}
-	if o.Stride, err = extent("stride", j.Stride, o.Patch); err != nil {
+	if o.Stride, err = extent("stride", j.Stride, most); err != nil {
 		return err
 	}
 	if j.Rician && j.shape.Complex {
@@ -334,7 +335,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 		}
 	default:
 		part.From = "Marchenko-Pastur"
-		n, err := series.EstimateNoise(ctx, j.from, j.options.Patch, j.options.Mask)
+		n, err := series.EstimateNoise(ctx, j.from, j.noisePatch(), j.options.Mask)
 		if err != nil {
 			return badInput(err, j.Data)
 		}
@@ -345,6 +346,14 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 	}
 	j.describeSigma()
 	return nil
+}
+
+// noisePatch is the patch that sigma is estimated from.
+func (j *job) noisePatch() series.Extent {
+	if e := j.options.Patch; e != (series.Extent{}) {
+		return e
+	}
+	return series.DefaultPatch(j.shape.Image, j.shape.Volumes)
 }
 
 // scan estimates sigma from a scan of noise alone.
@@ -363,7 +372,7 @@ func (j *job) scan() error {
 // noiseOf estimates sigma from noise alone.
 func (j *job) noiseOf(scan input) error {
 	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
-	n, err := series.NoiseOf(scan, j.options.Patch, magnitudes)
+	n, err := series.NoiseOf(scan, j.noisePatch(), magnitudes)
 	if err != nil {
 		return badInput(err, cmp.Or(j.NoiseScan, j.Data))
 	}
@@ -461,7 +470,7 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 		add(warning.WithoutJumps, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are "+
 			"too small")
 	}
-	if s.Options.Thresholds != series.ByEdge {
+	if s.Options.Thresholds == series.BySURE {
 		add(warning.ChosenThresholds, "the thresholds minimize SURE at these data, so that SURE is too small by what "+
 			"noise gained from that")
 	}
