@@ -45,8 +45,8 @@ What is known of the result, for each voxel of N values:
 Prints a summary, or with --json one object: image, volumes, complex, voxels, d (values), patch,
 stride, patches, shrinkage, threshold, average, threshold_over_edge, sigma {from mean min max
 stderr}, rank, divergence, df_share, sure, sure_stderr, sure_per_coordinate, gain,
-residual_correlation, residual_correlation_stderr, warnings, seconds. SURE takes sigma and the
-weights of patches as fixed.
+residual_correlation, residual_correlation_stderr, warnings, seconds. SURE takes the patches and
+their weights as fixed; its standard error holds that of an estimated sigma.
 
 `
 

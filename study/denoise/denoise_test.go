@@ -371,3 +371,29 @@ func TestMagnitudesAreCorrected(t *testing.T) {
 		t.Errorf("mean %g after the correction, expected 4", mean)
 	}
 }
+
+// The error of SURE holds that of a sigma that is estimated: with the estimate given as a map SURE is the same, and its
+// error smaller by what sigma's changes of SURE.
+func TestTheErrorOfSUREHoldsThatOfSigma(t *testing.T) {
+	dims := [4]int{8, 8, 4, 20}
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "y.nii"), image{order: binary.LittleEndian, dims: dims[:], code: 16,
+		values: scan(dims, 5, 3)}.bytes())
+	r := Request{Data: data, Patch: "3", Return: []string{"noise", "noise_error", "df"}}
+	r.Noise = filepath.Join(dir, "sigma.nii")
+	a, err := Run(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0.0
+	for i, df := range a.Arrays["df"].Data {
+		want += 2 * (20 - 2*df) * a.Arrays["noise"].Data[i] * a.Arrays["noise_error"].Data[i]
+	}
+	b, err := Run(context.Background(), Request{Data: data, Patch: "3", Sigma: r.Noise})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := math.Sqrt(a.SUREErr*a.SUREErr - b.SUREErr*b.SUREErr); math.Abs(got-want) > 1e-4*want || math.Abs(a.SURE-b.SURE) > 1e-3*a.SUREErr {
+		t.Errorf("SURE %g ± %g, with the map given %g ± %g: by sigma %g, expected %g", a.SURE, a.SUREErr, b.SURE, b.SUREErr, got, want)
+	}
+}

@@ -80,7 +80,7 @@ func (j *job) outputs() (writers []func(series.Slice) error, err error) {
 			return write(s.Z, first)
 		})
 	}
-	writers = append(writers, j.magnitudes)
+	writers = append(writers, j.doubt, j.magnitudes)
 	if !j.wanted("out") && !j.wanted("out_second") {
 		return writers, nil
 	}
@@ -151,6 +151,20 @@ func (j *job) split(values []float64, two bool) (first, second []float64) {
 		}
 	}
 	return first, second
+}
+
+// doubt adds up by how much SURE changes where an estimated sigma is off by its standard error at all voxels alike.
+func (j *job) doubt(s series.Slice) error {
+	if j.noise == nil {
+		return nil
+	}
+	course := float64(j.shape.Volumes * j.shape.Parts())
+	for i, df := range s.DF {
+		if at := s.Z*len(s.DF) + i; !math.IsNaN(df) {
+			j.sureBySigma += 2 * math.Abs(2*df-course) * j.sigma[at] * j.noise.StdErr[at]
+		}
+	}
+	return nil
 }
 
 // magnitudes counts the values of little signal, and corrects them where that is asked for.

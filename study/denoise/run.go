@@ -131,7 +131,9 @@ type job struct {
 	files   []output
 	result  Result
 	weak    int // values of magnitudes less than 3 sigma
-	begun   time.Time
+	// sureBySigma is the part of SURE's error that comes from that of sigma.
+	sureBySigma float64
+	begun       time.Time
 }
 
 // Run denoises, with the native BLAS that [array.UseNative] finds. No file is written unless all are.
@@ -440,7 +442,7 @@ func (j *job) report(s series.Summary) *Result {
 	r.Voxels, r.Values, r.Patches, r.Multiple = s.Voxels, s.Values, s.Patches, s.Multiple
 	r.Choices = Choices{s.Patch, s.Stride, s.Options.Shrinkage, string(s.Options.Thresholds), string(s.Options.Average)}
 	r.Rank, r.DF, r.DFShare = s.Rank, s.DF, s.DF/float64(s.Values)
-	r.SURE, r.SUREErr, r.PerValue = s.SURE, s.SUREStdErr, s.SURE/float64(s.Values)
+	r.SURE, r.SUREErr, r.PerValue = s.SURE, math.Hypot(s.SUREStdErr, j.sureBySigma), s.SURE/float64(s.Values)
 	if s.SURE > 0 {
 		gain := s.Variance / s.SURE
 		r.Gain = &gain
