@@ -21,6 +21,7 @@ type (
 	Solution        = engine.Solution
 	Solver          = engine.Solver
 	From            = engine.From
+	Compared        = engine.Compared
 	Effort          = engine.Effort
 	Path            = engine.Path
 	Near            = engine.Near

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"surepipe/linops"
@@ -148,6 +149,15 @@ func (s *structure) projects() bool {
 		linops.StructureOf(s.p.A).Columns.Value > 0
 }
 
+// bends reports that the curvature's own factor solves the system.
+func (s *structure) bends() bool {
+	if s.j != nil || s.model == nil || !s.model.Space.Form().Orthonormal {
+		return false
+	}
+	q, ok := s.model.Curvature.(*sparseCurvature)
+	return ok && q.exact && math.Abs(s.eta*linops.StructureOf(s.p.A).Columns.Value-1) <= 0x1p-50
+}
+
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
 // curvature that is known as a matrix.
 func (s *structure) columns() bool {
@@ -252,6 +262,13 @@ var rules = []rule{
 		modelSpace, "factored", fmt.Sprintf("p is at most %d: products of A with a basis are cheap", maxDense),
 		func(s *structure) bool { return s.dim <= maxDense && s.plain() },
 		(*structure).factorModel,
+	},
+	{
+		modelSpace, "factored", "A*A is a multiple of the identity, and the curvature has a sparse factor",
+		(*structure).bends,
+		func(s *structure) (system.System, error) {
+			return system.Bend(s.restricted(), s.model.Curvature, s.eta), nil
+		},
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",

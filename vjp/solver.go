@@ -123,10 +123,16 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
+	return s.solveFrom(ctx, y, from, s.newEnough(y, &from), 0)
+}
+
+// solveFrom is SolveFrom by a rule for solves that need not be certified, nil for none, after some iterations.
+func (s *solver) solveFrom(ctx context.Context, y array.Batch, from From, rule *enough, done int) (*Solution, error) {
 	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
 		return nil, err
 	}
+	sol.Iterations += done
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
@@ -143,13 +149,22 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		return s.record(ctx, y, by.choice)
 	}
 	undo.add(l.Release)
-	if sol.Change > 0 && (l.known.Low < l.known.High || l.sensitive) { // decisions in doubt need a certified solution
-		from.B, from.Effort = y.Device().Alloc(1, sol.B.N()), Effort{}
+	again := sol.Change > 0 && (l.known.Low < l.known.High || l.sensitive) // decisions in doubt need a certified solution
+	if again {
+		from.Effort, rule = Effort{}, nil
+	} else if rule != nil {
+		if again, err = rule.tooRough(ctx, sol, l, &from); err != nil {
+			return nil, err
+		}
+	}
+	if again {
+		from.B = y.Device().Alloc(1, sol.B.N())
 		defer from.B.Free()
 		y.Device().Copy(from.B, sol.B)
+		done = sol.Iterations
 		undo.run()
 		undo = nil
-		return s.SolveFrom(ctx, y, from)
+		return s.solveFrom(ctx, y, from, rule, done)
 	}
 	if s.unpenalized(sol, l) {
 		if err := s.leastSquaresError(ctx, sol, l); err != nil {

@@ -108,7 +108,9 @@ func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (
 	if s.Converged && !c.Convergence.Converged {
 		return false, nil
 	}
-	s.Convergence = c.Convergence
+	if s.Convergence = c.Convergence; s.Converged {
+		s.Change = 0
+	}
 	dev := b.Device()
 	dev.Copy(at.B, b)
 	dev.Copy(at.Argument, v)
@@ -231,6 +233,7 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.Convergence.Iterations)
 	}
 	c.Accept(optimality, optimality, bound, zNorm)
+	c.endBehind()
 	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.Convergence.Converged = c.Convergence.Converged && !c.Options.endless; !c.Convergence.Converged {
 		c.Wait, c.over = c.between(), c.over || c.hopeless()
@@ -246,13 +249,13 @@ const firstDoubt = 500
 func (c *Watch) hopeless() bool {
 	k := float64(c.Convergence.Iterations)
 	return c.Options.Promising && k >= firstDoubt &&
-		k*math.Sqrt(c.Convergence.Optimality/c.Tol) > 2*float64(c.Options.MaxIter)
+		k*math.Sqrt(c.Convergence.Optimality/c.goalBehind()) > 2*float64(c.Options.MaxIter)
 }
 
 // between is the number of iterations until the next check: one in LookAgain of those so far, and more where the
 // optimality is far from the tolerance, up to mostBetween times as many at a factor of 1000.
 func (c *Watch) between() int {
-	far := math.Log10(c.Convergence.Optimality / c.Tol)
+	far := math.Log10(c.Convergence.Optimality / c.goalBehind())
 	return fewestBetween + int(math.Min(math.Max(far, 0)+1, mostBetween)*float64(c.Convergence.Iterations)/LookAgain)
 }
 

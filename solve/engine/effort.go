@@ -13,6 +13,9 @@ type Effort struct {
 	// error of its difference to that of the estimate b_0 where the solve starts, 2 sigma ||A (b - b_0)||, without the
 	// second term that [risk.Comparison] has; at a start from 0 of 2 sigma2 sqrt(div).
 	Share float64
+	// Error, if positive, ends the solve of a problem with r(K b) as soon as the duality gap bounds the error of mu_hat
+	// by it. [Convergence].Change is then infinite: what is still to change in SURE is not estimated.
+	Error float64
 }
 
 // Looks at an iterate, which cost about as much as an iteration, follow each other after a quarter more iterations,
@@ -49,7 +52,7 @@ type enough struct {
 
 // newEnough is the rule for a solve, nil where none is asked for, the method keeps its iterates itself, or r stands
 // behind K. (There the dimension says too little: of isotropic total variation a direction that was not settled counted
-// 0.006 in the divergence on a photograph and 0.4 on flat images.)
+// 0.006 in the divergence on a photograph and 0.4 on flat images. Effort.Error ends such solves.)
 func newEnough(m Method, traits Traits, y, b0 array.Batch, o Options) *enough {
 	p := m.Problem()
 	if !(o.Effort.Share > 0) || traits.Own != nil || traits.Argument == nil || traits.Steps > 0 || p.Loss != nil ||
@@ -128,4 +131,20 @@ func (e *enough) dimensionAt(c *Watch, w *Work) (float64, error) {
 		}
 	}
 	return float64(count), w.Device().Err()
+}
+
+// endBehind ends the solve of a problem with r(K b) at the error that its effort allows.
+func (c *Watch) endBehind() {
+	if !c.Convergence.Converged && c.traits.Steps == 0 && c.Convergence.Error <= c.Options.Effort.Error {
+		c.Convergence.Converged, c.Convergence.Change = true, math.Inf(1)
+	}
+}
+
+// goalBehind is the optimality at which the solve of a problem with r(K b) ends.
+func (c *Watch) goalBehind() float64 {
+	if e := c.Options.Effort.Error; e > 0 && c.Convergence.Error > 0 {
+		share := e / c.Convergence.Error
+		return max(c.Tol, share*share*c.Convergence.Optimality)
+	}
+	return c.Tol
 }

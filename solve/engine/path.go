@@ -57,11 +57,23 @@ func (n *Near) Release() {
 // solves in the same order give the same bits.
 type Path struct {
 	Kept interface{ Release() }
+	// Before is what the solve before says about the effort of the next, where there is one.
+	Before Compared
+}
+
+// Compared is what points of a path are compared by.
+type Compared struct {
+	RSS, Degrees float64 // ||A b - y||^2, and about the divergence
+	Allowed      float64 // by how much SURE may still have changed
 }
 
 // Release frees what the path holds. It may be used again, empty.
 func (p *Path) Release() {
-	if p != nil && p.Kept != nil {
+	if p == nil {
+		return
+	}
+	p.Before = Compared{}
+	if p.Kept != nil {
 		p.Kept.Release()
 		p.Kept = nil
 	}

@@ -73,6 +73,39 @@ func (s *projection) ProbeBytes() int64 {
 	return 8 * int64(n+2*s.d)
 }
 
+// bent is D mu_hat = eta M J M*.
+type bent struct {
+	direct
+	m   linops.Operator
+	q   prox.Curvature
+	eta float64
+}
+
+// Bend is the system with M*M = I/eta, for an operator m = A E, which it takes over, and a curvature q whose J is the
+// inverse of I + eta Q to rounding errors.
+func Bend(m linops.Restricted, q prox.Curvature, eta float64) System {
+	d, _ := m.Dims()
+	return &bent{direct{Base{d: d, Held: Held{m}}}, m, q, eta}
+}
+
+func (s *bent) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {
+	clear(left)
+	_, n := s.m.Dims()
+	dev := w.Device()
+	x, jx := dev.Alloc(w.K(), n), dev.Alloc(w.K(), n)
+	defer free(x, jx)
+	s.m.Adjoint(x, w)
+	s.q.Precondition(jx, x, x)
+	dev.Lin(jx, s.eta, jx, 0, array.Batch{})
+	s.m.Forward(dst, jx)
+	return dev.Err()
+}
+
+func (s *bent) ProbeBytes() int64 {
+	_, n := s.m.Dims()
+	return 16 * int64(n+s.d)
+}
+
 // transformed is D mu_hat = eta A J A*.
 type transformed struct {
 	direct

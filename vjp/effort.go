@@ -1,0 +1,138 @@
+package vjp
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/solve"
+	"surepipe/vjp/system"
+)
+
+// The solve of a problem with r(K b) may end before its solution is certified ([Effort]). With the bound e of the error
+// of mu_hat by the duality gap, and the divergence D, the divergence is estimated to change yet by
+//
+//	m + spread sqrt(m),    m = unsettledShare (e/sigma) sqrt(D) sqrt(e/(sigma sqrt(d))),
+//
+// and SURE by 2 sigma2 times that. sigma2 times a change of the divergence is the mean of <noise, change of mu_hat>,
+// where the noise has about the length sigma sqrt(D) in the directions in which mu_hat moves; and the smaller the gap,
+// the smaller a part of it is an error of mu_hat. The constants are those seen on images, where directions settle one
+// by one: TestEstimatedChangeHolds of package pipeline.
+const (
+	unsettledShare = 4
+	spread         = 3
+)
+
+// enough is the rule of such a solve. SURE may still change by a share of its own error, about sigma2 sqrt(2 d), or of
+// the difference to the solve's start with its error, whichever is less.
+type enough struct {
+	share, sigma, d float64
+	p               Problem
+	start           array.Batch // b_0; zero for none
+	before          solve.Compared
+	path            *Path
+	rounds          int
+}
+
+// The divergence of a first solve is guessed to be d/firstGuess, and to grow by growth from one solve to the next;
+// mostRounds bounds the attempts until a solution is certified.
+const (
+	firstGuess = 4
+	growth     = 1.5
+	mostRounds = 2
+)
+
+// newEnough is the rule of a solve, nil where its solution is to be certified. It sets the error to which it goes.
+func (s *solver) newEnough(y array.Batch, from *From) *enough {
+	sigma, d := math.Sqrt(s.o.Sigma2), float64(y.N())
+	if !(from.Effort.Share > 0) || s.p.K == nil || s.p.Loss != nil || !(sigma > 0) || s.o.Derivative == None {
+		return nil
+	}
+	e := &enough{share: from.Effort.Share, sigma: sigma, d: d, p: s.p, start: from.B, path: from.Path}
+	if from.Path != nil {
+		e.before = from.Path.Before
+	}
+	allowed, degrees := e.own(), d/firstGuess
+	if b := e.before; b.Allowed > 0 {
+		allowed, degrees = math.Min(allowed, b.Allowed), math.Min(growth*b.Degrees, d)
+	}
+	from.Effort.Error = e.errorFor(allowed, degrees)
+	return e
+}
+
+// own is the change of SURE that its own error allows.
+func (e *enough) own() float64 { return e.share * e.sigma * e.sigma * math.Sqrt(2*e.d) }
+
+// left is the estimate of the change to come.
+func (e *enough) left(bound, degrees float64) float64 {
+	m := e.unit(degrees) * math.Pow(bound, 1.5)
+	return 2 * e.sigma * e.sigma * (m + spread*math.Sqrt(m))
+}
+
+// errorFor is the bound at which left is so small.
+func (e *enough) errorFor(left, degrees float64) float64 {
+	root := (math.Sqrt(spread*spread+2*left/(e.sigma*e.sigma)) - spread) / 2
+	return math.Pow(root*root/e.unit(degrees), 2.0/3)
+}
+
+// unit is m for a bound of 1.
+func (e *enough) unit(degrees float64) float64 {
+	return unsettledShare / e.sigma * math.Sqrt(math.Max(degrees, 1)/(e.sigma*math.Sqrt(e.d)))
+}
+
+// tooRough reports that a solution is not accurate enough to be compared, and sets the effort of the next attempt. Else
+// it sets the change that is estimated to come, and what the path says to the next solve.
+func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *linearization, from *From) (bool, error) {
+	now := solve.Compared{}
+	var err error
+	if now.Degrees, err = l.degrees(ctx, sol.At.Y); err != nil {
+		return false, err
+	}
+	rest := residual(sol.At.Y, sol)
+	now.RSS, now.Allowed = rest*rest, e.own()
+	if !e.start.IsZero() && e.before.Allowed > 0 {
+		dev := sol.At.Y.Device()
+		step := dev.Alloc(1, sol.At.Y.N())
+		defer step.Free()
+		e.p.A.Forward(step, e.start)
+		dev.Lin(step, 1, sol.MuHat, -1, step)
+		difference := now.RSS - e.before.RSS + 2*e.sigma*e.sigma*(now.Degrees-e.before.Degrees)
+		now.Allowed = math.Min(now.Allowed, e.share*math.Hypot(2*e.sigma*solve.Norm(step), difference))
+	}
+	if sol.Change > 0 {
+		sol.Change = e.left(sol.Error, now.Degrees)
+		if e.rounds++; sol.Change > now.Allowed {
+			from.Effort.Error = e.errorFor(now.Allowed, now.Degrees)
+			if e.rounds == mostRounds {
+				from.Effort = Effort{}
+			}
+			return true, nil
+		}
+	}
+	if e.path != nil {
+		e.path.Before = now
+	}
+	return false, nil
+}
+
+// degreesSeed is the seed of the probe that tells about how large a divergence is: any constant.
+const degreesSeed = 0x646567
+
+// degrees is about the divergence.
+func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, error) {
+	if l.known.Known {
+		return l.known.Trace, nil
+	}
+	dev := y.Device()
+	w, image := dev.Alloc(2, y.N()), dev.Alloc(2, y.N())
+	defer free(w, image)
+	hutch.RademacherPart(w, degreesSeed, 0, 0, 0)
+	left, forms := make([]float64, 2), make([]float64, 2)
+	goal := system.Goal{Residual: math.Inf(1), Form: system.FormShare}
+	if err := l.solve(ctx, image, w, goal, left); err != nil {
+		return 0, err
+	}
+	dev.Dot(forms, w, image)
+	return math.Max((forms[0]+forms[1])/2, 0), dev.Err()
+}
