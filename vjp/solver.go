@@ -149,7 +149,8 @@ func (s *solver) solveFrom(ctx context.Context, y array.Batch, from From, rule *
 		return s.record(ctx, y, by.choice)
 	}
 	undo.add(l.Release)
-	again := sol.Change > 0 && (l.known.Low < l.known.High || l.sensitive) // decisions in doubt need a certified solution
+	// Decisions in doubt need a certified solution.
+	again := sol.Change > 0 && (l.known.Low < l.known.High || l.sensitive)
 	if again {
 		from.Effort, rule = Effort{}, nil
 	} else if rule != nil {
