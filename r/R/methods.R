@@ -110,8 +110,9 @@ linear_predictor <- function(object, newdata, na.action) {
 
 as.data.frame.surepipe <- function(x, row.names = NULL, optional = FALSE, ...) x$points
 
-plot.surepipe <- function(x, ...) {
+plot.surepipe <- function(x, what = c("criterion", "path"), ...) {
   if (is.null(x$points)) stop("a fit at a single weight has no path: nothing to plot", call. = FALSE)
+  if (match.arg(what) == "path") return(plot_path(x, ...))
   p <- x$points
   value <- p[[x$criterion]]
   bar <- p[[paste0(x$criterion, "_stderr")]]
@@ -122,6 +123,24 @@ plot.surepipe <- function(x, ...) {
   at <- pretty(seq_len(sum(keep)), 8)
   at <- at[at >= 1 & at <= sum(keep)]
   axis(3, log(p$lambda[keep])[at], round(p$df[keep][at], 1), tick = FALSE, line = -0.5)
+  invisible(x)
+}
+
+# plot_path draws the coefficients over the weight, named at its least value, and a line at the weight that is chosen.
+plot_path <- function(x, xlab = "log(lambda)", ylab = "coefficient", col = grDevices::hcl.colors(12, "Dark 3"), lty = 1,
+                      most = 12, ...) {
+  if (is.null(x$path)) {
+    stop("the fit has no coefficients along the path, which are kept of at most ", widest_path, " columns",
+         call. = FALSE)
+  }
+  b <- x$path[, colnames(x$path) != "(Intercept)", drop = FALSE]
+  at <- log(x$points$lambda)
+  graphics::matplot(at, b, type = "l", lty = lty, col = col, xlab = xlab, ylab = ylab,
+                    xlim = range(at) - c(0.12, 0) * diff(range(at)), ...)
+  abline(v = log(x$lambda), lty = 2)
+  named <- utils::head(order(-abs(b[1, ])), most)
+  graphics::text(at[[1]], b[1, named], colnames(b)[named], pos = 2, cex = 0.7,
+                 col = rep_len(col, ncol(b))[named])
   invisible(x)
 }
 

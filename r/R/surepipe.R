@@ -52,7 +52,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
                standardize = if (penalty != "ols") standardize,
                loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson", cox = cox),
                sigma2 = sigma2, alpha = alpha)
-  open <- utils::modifyList(named(open), options)
+  open <- utils::modifyList(named(open), options[setdiff(names(options), of_sweeps)])
   arrays <- list(X = put(x), y = put(response$y))
   if (!is.null(strata)) strata <- match(strata, unique(strata)) - 1
   rows <- c(list(weights = weights, offset = offset, strata = strata), response[c("time", "start")])
@@ -79,11 +79,13 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   got <- if (single) {
     call_worker("fit", estimator = estimator, coefficients = TRUE)
   } else {
-    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda, nrow(x), ncol(x)), criterion = criterion,
-                rule = rule, coefficients = TRUE)
+    asked <- list("sweep", estimator = estimator, lambda = grid_of(lambda, nrow(x), ncol(x)), criterion = criterion,
+                  rule = rule, coefficients = TRUE, path = ncol(x) <= widest_path)
+    do.call(call_worker, c(asked, options[intersect(names(options), of_sweeps)]))
   }
   fit <- list(call = call, family = family, penalty = penalty, nobs = nrow(x), p = ncol(x), levels = response$levels)
   fit <- c(fit, parts(got, colnames(x), single))
+  fit$path <- path_of(got, colnames(x))
   class(fit) <- "surepipe"
   fit$linear.predictors <- stats::setNames(drop(x %*% fit$coefficients[colnames(x)]) + constant(fit), rownames(x))
   if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
@@ -182,9 +184,27 @@ outcome <- function(got, single) {
        result = got$result, summary = got$summary)
 }
 
+# of_sweeps are the options that belong to a sweep, not to its problem.
+of_sweeps <- c("refine", "chain", "audit")
+
+# widest_path is the number of columns up to which the coefficients of all points are kept.
+widest_path <- 5000
+
+# path_of are the coefficients of all points, a row for each in the order of rows_of; NULL where they were not asked for.
+path_of <- function(got, columns) {
+  if (is.null(got$path)) return(NULL)
+  path <- get_array(got$path)
+  colnames(path) <- c("(Intercept)", columns)
+  if (all(is.na(path[, 1]))) path <- path[, -1, drop = FALSE]
+  path[order(weights_of(got$points)), , drop = FALSE]
+}
+
+weights_of <- function(points) vapply(points, function(p) number(p$lambda), 0)
+
 # rows_of is a data frame of a sweep's points, in the order of their weights.
 rows_of <- function(points, criterion) {
-  keys <- c("lambda", "df", criterion, paste0(criterion, "_stderr"))
+  keys <- c("lambda", intersect(c("lambda2", "gamma"), names(points[[1]])), "df", criterion,
+            paste0(criterion, "_stderr"))
   frame <- as.data.frame(stats::setNames(lapply(keys, function(k) vapply(points, function(p) number(p[[k]]), 0)), keys))
   frame[order(frame$lambda), , drop = FALSE]
 }

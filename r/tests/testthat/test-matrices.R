@@ -24,3 +24,21 @@ test_that("an image is closer to the truth", {
   noisy[3] <- NA
   expect_error(denoise(noisy), "missing values")
 })
+
+test_that("outliers are told from a matrix of low rank", {
+  skip_without_program()
+  set.seed(3)
+  low <- outer(rnorm(30), rnorm(20))
+  x <- low + 0.05 * rnorm(600)
+  at <- sample(600, 20)
+  x[at] <- x[at] + 6
+  fit <- quiet(separate(x))
+  expect_setequal(intersect(which(fit$sparse != 0), at), at)
+  expect_lt(mean((fit$low.rank - low)^2), 0.1 * mean(low^2))
+  expect_equal(fit$low.rank + fit$sparse, fit$mu_hat)
+  expect_true("gamma" %in% names(fit$points))
+  expect_output(print(fit), "30 x 20")
+  expect_error(separate(replace(x, 1, NA)), "missing")
+  expect_error(surepipe_run("robust-pca", list(z = x)), "z", class = "surepipe_error")
+  expect_error(surepipe_run("robust-pca", list(y = letters)), "y is of type character")
+})

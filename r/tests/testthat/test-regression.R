@@ -136,3 +136,17 @@ test_that("bad input is refused by its name, and nothing else is harmed", {
   expect_error(surepipe(x, mtcars$mpg), class = "surepipe_error")
   expect_s3_class(surepipe(mpg ~ wt, mtcars, lambda = 3, sigma2 = 6), "surepipe")
 })
+
+test_that("the path ends at the fit, and is drawn", {
+  skip_without_program()
+  fit <- quiet(surepipe(mpg ~ ., mtcars, options = list(refine = 0)))
+  expect_identical(colnames(fit$path), names(coef(fit)))
+  expect_equal(nrow(fit$path), nrow(fit$points))
+  at <- which.min(abs(log(fit$points$lambda / fit$lambda)))
+  expect_equal(fit$path[at, ], coef(fit), tolerance = 1e-6)
+  expect_true(all(fit$path[nrow(fit$path), -1] == 0))
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_invisible(plot(fit, "path"))
+  expect_error(plot(quiet(surepipe(mpg ~ ., mtcars, lambda = 3)), "path"), "single weight")
+})
