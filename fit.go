@@ -64,7 +64,7 @@ func chosen(e *Estimator, job *study.Estimator, r *study.Swept) *Fit {
 		notes: len(r.Template.Warnings)}
 	f.Audits = r.Summary.Audits
 	if f.risk.HasB() { // its line does not have the intercept
-		f.Intercept = study.InterceptOf(job.Problem, f.risk)
+		f.InterceptResult = study.InterceptOf(job.Problem, f.risk)
 	}
 	return f
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Intercept, Standardize *bool
 	// Effects are unpenalized effects of a completion: rows, cols or mean.
 	Effects []string
-	// Loss is squared, logistic, poisson or huber, and LossParameter that of the last.
+	// Loss is squared, logistic, multinomial, poisson, huber, cox or cox-efron, and LossParameter that of huber.
 	Loss          string
 	LossParameter float64
 	// Order is that of trend filtering and of Whittaker's differences.

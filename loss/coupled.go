@@ -2,15 +2,21 @@ package loss
 
 import "surepipe/array"
 
-// Coupled is a loss whose second derivative is not diagonal: its observations do not stand alone. Its Curvature is the
-// diagonal of a matrix above the second derivative, l” <= diag(curvature), and it has no loss of a single
-// observation. z and y on the host have length d.
+// Coupled is a loss whose second derivative is not diagonal. Its Curvature is the diagonal of a matrix above the second
+// derivative, l” <= diag(curvature). Either its observations do not stand alone, and it is [Joint]; or they have
+// several entries of z each, and their losses are [Structure].Parts.
 type Coupled interface {
 	Loss
 	// Product sets dst to l”(z; y) v. dst may be v.
 	Product(dst, v, z, y array.Batch)
-	// Root returns R, d x d, with R*R = l”(z; y).
+	// Root returns R, d x d, with R*R = l”(z; y). Where observations stand alone it has a block for each.
 	Root(z, y array.Batch) (Root, error)
+}
+
+// Joint is a loss whose observations do not stand alone: it has no loss of a single observation. z and y on the host
+// have length d.
+type Joint interface {
+	Coupled
 	// Without returns the loss without observation i, -1 for none, and sets slope to its derivative by z where it is
 	// not nil.
 	Without(i int, slope, z, y []float64) float64
@@ -36,7 +42,7 @@ type Root interface {
 //	l(z; y) - l_kept(z; y)
 //
 // is shared among those that are left out by their parts of l(z; y), with the slopes by which they pull at the others.
-func LeftOut(l Coupled, out []int, kept float64, z, y []float64) []float64 {
+func LeftOut(l Joint, out []int, kept float64, z, y []float64) []float64 {
 	parts, slope := make([]float64, len(z)), make([]float64, len(z))
 	l.Parts(parts, z, y)
 	rest := l.Without(-1, slope, z, y) - kept

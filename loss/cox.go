@@ -61,7 +61,8 @@ func NewCox(o Observed, efron bool) (*Cox, error) {
 	if l.bad = l.checkTimes(); l.bad == nil {
 		l.arrange()
 	}
-	l.known = Structure{Name: name, Check: l.check, Least: l.least, Likelihood: true, Unit: 1, Coupled: l, Size: events}
+	l.known = Structure{Name: name, Check: l.check, Least: l.least, Likelihood: true, Unit: 1, Coupled: l, Joint: l,
+		Size: events}
 	l.known.Pick = func(rows []int) (Structured, error) { return NewCox(l.o.pick(rows), l.efron) }
 	return l, nil
 }

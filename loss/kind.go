@@ -21,6 +21,8 @@ type Kind struct {
 	// Unbounded reports that y with the given least and largest value has no least intercept; nil where every y
 	// has one.
 	Unbounded func(least, most float64) bool
+	// Classes says that y has a column for each class, and so has z: of a response of labels those of its levels.
+	Classes bool
 	// Timed says that y are events at times, which a constant in z does not change: there is no intercept.
 	Timed bool
 	// New makes the loss with what is known of the observations, and the value of its parameter. It is nil for the
@@ -29,10 +31,11 @@ type Kind struct {
 }
 
 // Observed is what is known of the observations beside y: their weights, nil for ones, what z has besides A b, nil for
-// nothing, and their times, where the loss has such.
+// nothing, their times, and the number of their classes, where the loss has such.
 type Observed struct {
 	Weights, Offset []float64
 	Times
+	Classes int
 }
 
 // pick are those at some places.
@@ -70,6 +73,10 @@ var kinds = []Kind{
 		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true, Levels: 2,
 		Unbounded: func(least, most float64) bool { return most == 0 || least == 1 },
 		New:       Of(logistic{}),
+	},
+	{
+		Name: "multinomial", Help: "y is one of several classes", Transforms: true, Levels: mostClasses, Classes: true,
+		New: func(o Observed, _ float64) (Structured, error) { return NewMultinomial(o) },
 	},
 	{
 		Name: "poisson", Help: "counts, log link", Transforms: true,

@@ -3,11 +3,12 @@
 //	b(y) = argmin_b  l(A b; y) + r(b).
 //
 // Most are sums over observations: their gradient and the diagonal of their second derivative are vectors of length d.
-// One that is not is [Coupled]: it has products with its second derivative and a root of it.
+// Others are [Coupled]: they have products with their second derivative and a root of it.
 //
 //	Squared          1/2 ||z - y||^2
 //	WeightedSquared  1/2 sum_i w_i (z_i - y_i)^2
 //	Logistic         sum_i w_i (log(1 + exp z_i) - y_i z_i)
+//	Multinomial      sum_i w_i (log sum_k exp z_ik - sum_k y_ik z_ik)
 //	Poisson          sum_i w_i (exp z_i - y_i z_i)
 //	Huber            sum_i w_i h(z_i - y_i), quadratic up to delta and linear beyond
 //	Cox              minus the logarithm of the partial likelihood of times of events
@@ -25,7 +26,7 @@ package loss
 
 import "surepipe/array"
 
-// Loss is a smooth convex loss l(z; y), a sum of l_i(z_i; y_i) unless it is [Coupled]. It is immutable and safe for
+// Loss is a smooth convex loss l(z; y), a sum of l_i(z_i; y_i) unless it is [Joint]. It is immutable and safe for
 // concurrent use. All batches have one vector of length d.
 type Loss interface {
 	// Value returns l(z; y).

@@ -33,8 +33,14 @@ type Structure struct {
 	// Unit is a change of z_i that changes the curvature of l_i by about its own size; 0 where it is
 	// not known, or no change does.
 	Unit float64
-	// Coupled is the loss where its second derivative is not diagonal; else nil.
+	// Coupled is the loss where its second derivative is not diagonal, and Joint where its observations do not stand
+	// alone; else nil.
 	Coupled Coupled
+	Joint   Joint
+	// Each is the number of consecutive entries of z and y that belong to one observation, 0 for one. Where there are
+	// several, Parts sets each dst_i to the loss of the observation to which entry i belongs. dst may be z.
+	Each  int
+	Parts func(dst, z, y []float64)
 	// Pick is the loss of the observations at some places.
 	Pick func(rows []int) (Structured, error)
 	// Size is the number of observations as Schwarz's criterion counts them, nil for that of y.

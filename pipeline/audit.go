@@ -263,6 +263,7 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	}
 	mean, difference := risk.OverUnits(sums, a.Observations), risk.OverUnits(differences, a.Observations)
 	a.Says /= float64(a.Observations)
+	a.Observations /= max(f.Each, 1)
 	a.Error, a.StdErr, a.Units = mean.Mean, mean.StdErr, mean.Units
 	share := float64(len(splits[0].Out)) / float64(len(s.y))
 	a.Bars = difference.Mean / math.Hypot(difference.StdErr, share*a.Says)

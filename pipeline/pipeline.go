@@ -16,6 +16,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/input"
+	"surepipe/loss"
 	"surepipe/risk/folds"
 	"surepipe/stages"
 	"surepipe/verify"
@@ -173,9 +174,11 @@ func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if p.o, p.closed, err = o.resolve(); err != nil {
 		return nil, err
 	}
-	if f := o.LeaveOut; f != nil {
+	if o.LeaveOut != nil {
+		f := *o.LeaveOut
+		f.Each = loss.StructureOf(problem.Loss).Each
 		if err := f.Check(d); err != nil {
-			return nil, refuse("LeaveOut", *f, "%v", err)
+			return nil, refuse("LeaveOut", f, "%v", err)
 		}
 		p.together.Unit, p.together.Units = f.Units(d)
 	}

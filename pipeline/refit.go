@@ -25,8 +25,8 @@ type refit struct {
 	kept  *rewrite.Kept
 	of    *instance
 	split folds.Split
-	// coupled is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
-	coupled, rest loss.Coupled
+	// joint is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
+	joint, rest loss.Joint
 	// all says that errors are those of all observations, not of what is left out alone.
 	all bool
 	// failed is how many of its fits have not converged.
@@ -127,7 +127,7 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	r := &refit{of: s, split: split, kept: kept}
 	f := s.f
 	f.Problem = kept.Problem(nil)
-	r.coupled, r.rest = loss.StructureOf(s.f.Problem.Loss).Coupled, loss.StructureOf(f.Problem.Loss).Coupled
+	r.joint, r.rest = loss.StructureOf(s.f.Problem.Loss).Joint, loss.StructureOf(f.Problem.Loss).Joint
 	f.Settings.Derivative, f.Settings.Images = vjp.None, false
 	f.Regularizer = func(w []float64) (prox.Prox, error) {
 		whole, err := s.f.Regularizer(w)
@@ -183,9 +183,12 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	switch {
 	case err != nil:
 		return nil, held{}, err
-	case r.coupled != nil:
+	case r.joint != nil:
 		kept := r.rest.Without(-1, nil, sublist.Picked(mu, r.split.Keep), r.kept.Observations(r.of.y))
-		return loss.LeftOut(r.coupled, r.split.Out, kept, mu, r.of.y), b, nil
+		return loss.LeftOut(r.joint, r.split.Out, kept, mu, r.of.y), b, nil
+	case r.parts() != nil:
+		r.parts()(mu, mu, r.of.y)
+		return sublist.Picked(mu, r.split.Out), b, nil
 	}
 	at := lossOf(r.of.f.Problem)
 	for k, i := range r.predicted() {
@@ -194,10 +197,13 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	return mu, b, nil
 }
 
+// parts are the losses of observations with several entries each, nil for others.
+func (r *refit) parts() func(dst, z, y []float64) { return loss.StructureOf(r.of.f.Problem.Loss).Parts }
+
 // predicted are the places of the observations that errors need: what is left out, or all where these are asked for or
 // do not stand alone.
 func (r *refit) predicted() []int {
-	if r.coupled == nil && !r.all {
+	if r.joint == nil && r.parts() == nil && !r.all {
 		return r.split.Out
 	}
 	all := make([]int, len(r.of.y))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/vjp"
@@ -106,6 +107,7 @@ func (o *SweepOptions) checkRule() error {
 // chooseCriterion fills in the default, and what the criterion needs.
 func (f Family) chooseCriterion(o *SweepOptions, grid [][]float64) (err error) {
 	p := f.Problem
+	o.Folds.Each = loss.StructureOf(p.Loss).Each
 	if o.Criterion == "" {
 		if f.BlackBox == nil {
 			if p.R, err = f.regularizer(grid); err != nil {

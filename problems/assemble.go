@@ -47,12 +47,15 @@ func (a *assembly) build(hyper Hyper) error {
 		return err
 	}
 	p := a.p
-	penalties, err := a.coordinates(a.parts.Penalties)
+	penalties, err := a.withOutcomes(a.parts.Penalties)
+	if err == nil {
+		penalties, err = a.coordinates(penalties)
+	}
 	if err != nil {
 		return err
 	}
-	if p.constant > 0 {
-		penalties = append(penalties[:len(penalties):len(penalties)], intercept())
+	if n := p.extra(); n > 0 {
+		penalties = append(penalties[:len(penalties):len(penalties)], intercept(n))
 	}
 	m := &maximizer{assembly: a, penalties: penalties}
 	if err := a.weights(m, hyper); err != nil {
@@ -77,7 +80,7 @@ func (a *assembly) loss() error {
 	}
 	w := a.parts.Weights
 	if !p.Loss.Squared() {
-		l, err := p.Loss.New(loss.Observed{Weights: w, Offset: a.data.Offset, Times: a.data.Times})
+		l, err := p.Loss.New(loss.Observed{Weights: w, Offset: a.data.Offset, Times: a.data.Times, Classes: p.outcomes})
 		if err != nil {
 			return trim(err)
 		}
@@ -115,11 +118,21 @@ func (a *assembly) columns() error {
 			"not change the %s loss: expected none", a.p.Loss.Name)
 	}
 	centered := a.data.Intercept || a.p.centered
+	if a.p.outcomes > 0 && matrixOf(a.p.Operator, smallSparse) == nil {
+		centered = false // the entries of a sparse matrix stay few
+	}
 	if err := a.p.prepare(a.parts.Source, centered, a.data.Standardize, a.parts.Weights); err != nil {
 		return err
 	}
-	if a.data.Intercept && a.p.loss != nil {
+	switch {
+	case !a.data.Intercept || a.p.loss == nil:
+	case a.p.outcomes == 0:
 		a.p.unpenalize()
+	default: // withOutcomes adds the columns
+		a.p.constant = a.p.P
+		if !centered {
+			a.p.means = make([]float64, a.p.P)
+		}
 	}
 	return nil
 }

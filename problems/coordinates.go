@@ -28,15 +28,16 @@ func (a *assembly) coordinates(penalties []*spec.Penalty) ([]*spec.Penalty, erro
 		return nil, errNoCoordinates
 	}
 	p := *penalties[0]
-	if err := c.Check(p.N); err != nil {
+	each := a.p.each()
+	if err := c.Check(p.N / each); err != nil {
 		return nil, err
 	}
-	lower, upper := a.inUnits(c.Lower), a.inUnits(c.Upper)
+	lower, upper := repeated(a.inUnits(c.Lower), each), repeated(a.inUnits(c.Upper), each)
 	factor := func(j int) float64 {
 		if c.Factors == nil {
 			return 1
 		}
-		return c.Factors[j]
+		return c.Factors[j/each]
 	}
 	plain := p.Make
 	p.Make = func(w spec.Weights) (prox.Prox, error) {
@@ -90,6 +91,18 @@ func (a *assembly) inUnits(bounds []float64) []float64 {
 		b[j] *= s
 	}
 	return b
+}
+
+// repeated has each number k times.
+func repeated(v []float64, k int) []float64 {
+	if v == nil || k == 1 {
+		return v
+	}
+	all := make([]float64, 0, len(v)*k)
+	for _, x := range v {
+		all = append(all, slices.Repeat([]float64{x}, k)...)
+	}
+	return all
 }
 
 // times are the n products of factors and weights, nil for zeros; those of a factor 0 are 0.

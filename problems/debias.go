@@ -35,6 +35,8 @@ func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, 
 	switch {
 	case !p.rows || dense == nil:
 		return nil, nil, errors.New("the operator is not a matrix")
+	case p.outcomes > 0:
+		return nil, nil, errors.New("they are for one response, and y has several columns")
 	case p.loss != nil:
 		return nil, nil, errors.New("the observations have weights or a loss of their own")
 	case float64(p.D)*float64(p.P)*float64(min(p.P, p.D)) > mostDebiased:

@@ -15,10 +15,10 @@ import (
 	"surepipe/risk"
 )
 
-// Likelihood reports whether the loss is minus the logarithm of a likelihood, without a variance as the squared one
-// has.
+// Likelihood reports whether the loss is minus the logarithm of a likelihood of single values of y, without a variance
+// as the squared one has.
 func (p *Problem) Likelihood() bool {
-	return p.loss != nil && !loss.Quadratic(p.loss) && loss.StructureOf(p.loss).Likelihood
+	return p.outcomes == 0 && p.loss != nil && !loss.Quadratic(p.loss) && loss.StructureOf(p.loss).Likelihood
 }
 
 // DebiasedByInformation returns the coefficients in the units of the original columns without the bias of the penalty,

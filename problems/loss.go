@@ -61,18 +61,26 @@ func withOnes(x *mat.Dense) *mat.Dense {
 	return with
 }
 
-// intercept is the penalty of its coordinate: none.
-func intercept() *spec.Penalty {
+// intercept is the penalty of its n coordinates: none.
+func intercept(n int) *spec.Penalty {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
 	return &spec.Penalty{
-		N: 1, Factor: 1, Free: true, Unpenalized: []int{0},
+		N: n, Factor: 1, Free: true, Unpenalized: all,
 		Make: func(spec.Weights) (prox.Prox, error) { return prox.NewSquaredL2(0), nil },
 	}
 }
 
-// extra is the number of coordinates that the intercept has added.
+// extra is the number of coordinates that the intercept has added. The last of several outcomes has none, because a
+// constant in all of them changes nothing.
 func (p *Problem) extra() int {
-	if p.constant > 0 {
-		return 1
+	switch {
+	case p.constant == 0:
+		return 0
+	case p.outcomes > 0:
+		return p.outcomes - 1
 	}
-	return 0
+	return 1
 }

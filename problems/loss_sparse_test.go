@@ -19,10 +19,17 @@ func TestSparseDesignsWithAnInterceptHaveActiveSets(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	for _, k := range loss.Kinds()[1:] {
 		name, of := k.Name, k.Name
-		if k.Timed {
-			of = "logistic" // whose y are events
+		if k.Timed || k.Classes {
+			of = "logistic" // whose y are events, or two classes
 		}
 		data := observed(of, 1500, 50) // more entries than are centered in a dense copy
+		if k.Classes {
+			var y []float64
+			for _, v := range data.Y {
+				y = append(y, 1-v, v)
+			}
+			data.Loss.Name, data.Y, data.YShape = name, y, []int{1500, 2}
+		}
 		if data.Intercept = !k.Timed; k.Timed {
 			data.Loss.Name = name
 			for i := range data.Y {

@@ -89,8 +89,10 @@ func (m *maximizer) top(name string) (float64, error) {
 		}
 		at += p.N
 	}
-	z := m.residual(free)
-	if !m.p.Loss.Squared() {
+	var z []float64
+	if m.p.Loss.Squared() {
+		z = m.residual(free)
+	} else {
 		var err error
 		if z, err = m.slope(free); err != nil {
 			return 0, err

@@ -286,13 +286,21 @@ func (n *Named) check(data Data) error {
 			rank++
 		}
 	}
+	several := outcomesOf(data.Loss, data)
+	if several > 0 && !n.Design {
+		return fmt.Errorf("the %s loss is for regressions: expected %s or a specification", data.Loss.Name,
+			strings.Join(Regressions(), ", "))
+	}
+	if several > 0 {
+		rank, expected = n.YRank+1, "shape (d, K), a column for each class"
+	}
 	if err := check.Vector("y", data.Y, data.YShape, rank, expected); err != nil {
 		return err
 	}
 	switch {
 	case n.Design:
 		d, p := data.X.Dims()
-		if len(data.Y) != d {
+		if len(data.Y) != d*max(several, 1) {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
 	case n.Sequence() && data.Indices != nil && len(data.YShape) != 1:

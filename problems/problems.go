@@ -105,7 +105,10 @@ type Columns struct {
 
 	// rows says that the operator is a matrix of the data.
 	rows bool
-	// constant is the place of the intercept's coordinate in b, 0 where it has none.
+	// outcomes is the number of columns of y where it has several for a row of X, with as many coefficients of each
+	// column of X, one after the other; 0 elsewhere.
+	outcomes int
+	// constant is the place of the intercept's first coordinate in b, 0 where it has none.
 	constant int
 	// means are those of the original columns, where there is an intercept or they are centered without one; else nil.
 	// scales are the standard deviations by which the columns are divided; nil where they are not.
@@ -201,6 +204,9 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 	if data.YShape == nil && data.Y != nil {
 		data.YShape = []int{len(data.Y)}
 	}
+	if err := checkOutcomes(s.LossOf(data), data); err != nil {
+		return nil, err
+	}
 	if err := checkData(s, named, data); err != nil {
 		return nil, err
 	}
@@ -216,8 +222,8 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		Values: Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
 	}
 	p.D, p.P = parts.Operator.Dims()
-	p.Columns = Columns{Missing: parts.Missing, rows: s.Regression() && s.Line("synthesis") == 0,
-		redundant: redundant(data), levels: levels(data)}
+	p.Columns = Columns{Missing: parts.Missing, outcomes: outcomesOf(p.Loss, data),
+		rows: s.Regression() && s.Line("synthesis") == 0, redundant: redundant(data), levels: levels(data)}
 	if parts.Source != nil && len(parts.Shape) == 2 {
 		p.observed = parts.Source.Places
 	}

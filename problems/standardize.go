@@ -188,15 +188,18 @@ func divideColumns(c *mat.Dense, s []float64) {
 // whose columns are scaled in the same way by default, lambda = d lambda_g is the same LASSO.
 func (p *Problem) Coefficients(b []float64) []float64 {
 	b = b[:min(p.P, len(b))]
-	if p.scales == nil {
+	if p.scales == nil && p.outcomes == 0 {
 		return b
 	}
 	if len(b) != p.P {
 		panic(fmt.Sprintf("problems: b has %d values, expected %d", len(b), p.P))
 	}
 	c := slices.Clone(b)
-	for j, s := range p.scales {
-		c[j] /= s
+	p.shiftOutcomes(c)
+	for j := range c {
+		if p.scales != nil {
+			c[j] /= p.scales[j/p.each()]
+		}
 	}
 	return c
 }

@@ -23,7 +23,7 @@ const (
 var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
 	"choose cv")
 
-// leaveCoupled sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
+// leaveJoint sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
 // and C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz
 // of
 //
@@ -32,7 +32,7 @@ var errTogether = errors.New("a group of observations that do not stand alone is
 // if the regularizer's manifold and its curvature there stay. It is found by repeated evaluation, in which the part of
 // observation i in its own fit is the rate: where that is near to 1 leave-one-out is not known. The error is
 // l(z + dz) - l_i(z + dz) (Verweij and van Houwelingen 1993, for the partial likelihood).
-func (j *Job) leaveCoupled(ctx context.Context, r *Risk, l loss.Coupled) error {
+func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	if j.settings.Together.Units > 0 {
 		r.LGOErr = errTogether
 	}
@@ -84,7 +84,7 @@ func (j *Job) leaveCoupled(ctx context.Context, r *Risk, l loss.Coupled) error {
 // leavers are the fits without some observations that follow each other.
 type leavers struct {
 	j     *Job
-	l     loss.Coupled
+	l     loss.Joint
 	root  loss.Root
 	z     []float64 // of the fit to all
 	slope []float64 // there

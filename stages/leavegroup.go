@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -101,58 +102,25 @@ func (j *Job) imagesOfUnits(ctx context.Context, places []int) ([]float64, error
 	return image.ToHost(), j.view.Err()
 }
 
-// leaveGroups sets leave-group-out, where it was asked for. r_i is the residual of observation i in units of whitened
-// ones, or what takes its place, and left is the error of predicting the observation by its left-out value.
+// leaveGroups sets leave-group-out, where it was asked for, from the residuals of observations in units of whitened
+// ones, or what takes their place. predict sets left, the whitened values without the groups, to the errors of
+// predicting the observations.
 func (j *Job) leaveGroups(ctx context.Context, r *Risk, whitened func(i int) (float64, error),
-	left func(i int, whitened, leftOut float64) float64) error {
+	predict func(whitened, left []float64)) error {
 	t := j.settings.Together
 	if t.Units == 0 {
 		return nil
 	}
-	var decided atomic.Int64
-	errs, sums := make([]float64, len(j.Y)), make([]float64, t.Units)
-	err := j.eachUnit(ctx, func(u int, places []int, blocks blocks) (err error) {
-		rest := make([]float64, len(places))
-		for n, i := range places {
-			if rest[n], err = whitened(i); err != nil {
-				return err
-			}
-		}
-		block, err := blocks(places)
-		if err != nil {
-			return err
-		}
-		out, err := block.LeftOut(rest)
-		if block.Most() > mostDecided {
-			decided.Add(int64(len(places)))
-		}
-		for n, i := range places {
-			if err == nil {
-				errs[i] = left(i, rest[n], out[n])
-				sums[u] += errs[i]
-			}
-		}
-		return err
-	})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	decided, errs, mean, sums, err := j.leaveTogether(ctx, t, whitened, predict)
 	linear := loss.Quadratic(j.problem.Loss) && prox.StructureOf(j.problem.R).Quadratic.Known // then this is exact
-	if n := decided.Load(); err == nil && !linear && float64(n) > mostOfThem*float64(len(j.Y)) {
+	if err == nil && !linear && float64(decided) > mostOfThem*float64(len(j.Y)) {
 		err = fmt.Errorf("%d of %d observations are in groups that decide more than %g of a direction of their own "+
 			"fit, and one Newton step does not tell fits without them: raise the weight of the regularizer, or "+
-			"choose cv", n, len(j.Y), mostDecided)
-	}
-	mean := risk.OverUnits(sums, len(j.Y))
-	if err == nil && (math.IsNaN(mean.Mean) || math.IsInf(mean.Mean, 0)) {
-		err = errors.New("one Newton step towards a fit without a group leaves the range of the loss")
+			"choose cv", decided, len(j.Y), mostDecided)
 	}
 	if err != nil {
-		if p := new(PanicError); errors.As(err, &p) {
-			return err
-		}
 		r.LGOErr = err
-		return nil
+		return mustEnd(ctx, err)
 	}
 	r.LGO, r.LeftOutTogether = &mean, errs
 	if c := j.settings.Compare; c != nil && c.Criterion.Rule().Blocks {
@@ -161,20 +129,73 @@ func (j *Job) leaveGroups(ctx context.Context, r *Risk, whitened func(i int) (fl
 	return nil
 }
 
+// mustEnd is an error that ends the work on the sample: that of the context, or a panic.
+func mustEnd(ctx context.Context, err error) error {
+	if p := new(PanicError); errors.As(err, &p) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// leaveTogether are the errors of predicting observations without their units, with their mean and their sums over
+// units times Units/d. decided is the number of observations in units that decide more than mostDecided of a direction
+// of their own fit.
+func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int) (float64, error),
+	predict func(whitened, left []float64)) (decided int, errs []float64, mean risk.CrossValidation, sums []float64,
+	err error) {
+	var many atomic.Int64
+	all, left := make([]float64, len(j.Y)), make([]float64, len(j.Y))
+	err = j.eachUnit(ctx, t, func(places []int, blocks blocks) (err error) {
+		rest := make([]float64, len(places))
+		for n, i := range places {
+			if rest[n], err = whitened(i); err != nil {
+				return err
+			}
+			all[i] = rest[n]
+		}
+		block, err := blocks(places)
+		if err != nil {
+			return err
+		}
+		out, err := block.LeftOut(rest)
+		if block.Most() > mostDecided {
+			many.Add(int64(len(places)))
+		}
+		for n, i := range places {
+			if err == nil {
+				left[i] = out[n]
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, nil, mean, nil, err
+	}
+	predict(all, left)
+	sums = make([]float64, t.Units)
+	for i, v := range left {
+		sums[t.Unit[i]] += v
+	}
+	if mean = risk.OverUnits(sums, len(left)); math.IsNaN(mean.Mean) || math.IsInf(mean.Mean, 0) {
+		err = errors.New("one Newton step towards a fit without a group leaves the range of the loss")
+	}
+	return int(many.Load()), left, mean, sums, err
+}
+
 // eachUnit calls f for every unit with its observations, several at a time, until one fails.
-func (j *Job) eachUnit(ctx context.Context, f func(u int, places []int, of blocks) error) error {
+func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of blocks) error) error {
 	of, err := j.blocks(ctx)
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for u, places := range folds.Members(j.settings.Together.Unit, j.settings.Together.Units) {
+	for _, places := range folds.Members(t.Unit, t.Units) {
 		g.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return Guard(func() error { return f(u, places, of) })
+			return Guard(func() error { return f(places, of) })
 		})
 	}
 	return g.Wait()
@@ -196,11 +217,11 @@ func (j *Job) leaveGroupsSquared(ctx context.Context, r *Risk, residuals func() 
 			return 0, errWeightless
 		}
 		return root[i] * v, nil
-	}, func(i int, _, leftOut float64) float64 {
+	}, func(_, left []float64) {
 		if len(root) > 0 {
-			leftOut *= inverse[i]
+			floats.Mul(left, inverse)
 		}
-		return leftOut * leftOut
+		floats.Mul(left, left)
 	})
 }
 
@@ -214,7 +235,50 @@ func (j *Job) leaveGroupsOf(ctx context.Context, r *Risk, f *flatness) error {
 			return 0, errWeightless
 		}
 		return f.slopes[i] / math.Sqrt(f.w[i]), nil
-	}, func(i int, whitened, leftOut float64) float64 {
-		return f.known.At(i, f.z[i]+(leftOut-whitened)/math.Sqrt(f.w[i]), f.y[i])
+	}, func(whitened, left []float64) {
+		for i, v := range left {
+			left[i] = f.known.At(i, f.z[i]+(v-whitened[i])/math.Sqrt(f.w[i]), f.y[i])
+		}
 	})
+}
+
+// leaveUnits sets leave-one-out and leave-group-out for a loss whose observations have several entries each, as
+// leaveGroupsOf: with the blocks R_i of l” = R*R, S = R C R* and the slopes s the linear predictors move by the dz with
+//
+//	R_G dz = ((I - S_GG)^{-1} - I) R_G*^+ s_G.
+func (j *Job) leaveUnits(ctx context.Context, r *Risk, known loss.Structure) error {
+	root, err := known.Coupled.Root(j.solution.MuHat, j.y)
+	if err != nil {
+		return err
+	}
+	slope := j.view.Alloc(1, len(j.Y))
+	defer slope.Free()
+	j.problem.Loss.Gradient(slope, j.solution.MuHat, j.y)
+	pull := slope.ToHost()
+	root.InverseAdjoint(pull, pull)
+	whitened := func(i int) (float64, error) { return pull[i], nil }
+	predict := func(whitened, left []float64) {
+		floats.Sub(left, whitened)
+		root.Inverse(left, left)
+		floats.Add(left, r.MuHat)
+		known.Parts(left, left, j.Y)
+	}
+	if err := j.leaveGroups(ctx, r, whitened, predict); err != nil || !j.settings.ALO {
+		return err
+	}
+	var single Together
+	single.Unit, single.Units = folds.Folds{Each: known.Each}.Units(len(j.Y))
+	_, losses, mean, sums, err := j.leaveTogether(ctx, single, whitened, predict)
+	if errors.Is(err, risk.ErrGroupDetermines) {
+		err = risk.ErrLeverage
+	}
+	if err != nil {
+		r.noLeaveOneOut(err, true)
+		return mustEnd(ctx, err)
+	}
+	r.ALO, r.ALOStdErr, r.ALOProbesErr, j.left = mean.Mean, mean.StdErr, 0, losses
+	if c := j.settings.Compare; c != nil && c.Criterion.Rule().Diagonal {
+		j.traces.losses, j.traces.units = sums, len(sums)
+	}
+	return nil
 }

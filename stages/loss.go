@@ -86,8 +86,11 @@ func checkLoss(l loss.Loss, y []float64) error {
 func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	r.Residual = math.NaN()
 	r.Criteria = r.Fitted().Loss.Criteria()
-	if l := loss.StructureOf(j.problem.Loss).Coupled; l != nil {
-		return j.leaveCoupled(ctx, r, l)
+	switch known := loss.StructureOf(j.problem.Loss); {
+	case known.Joint != nil:
+		return j.leaveJoint(ctx, r, known.Joint)
+	case known.Parts != nil:
+		return j.leaveUnits(ctx, r, known)
 	}
 	f, err := j.flatness(r.MuHat)
 	if err != nil {

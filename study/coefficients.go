@@ -42,14 +42,46 @@ const (
 	ByInformation = "one Newton step for the likelihood of all columns (van de Geer and others 2014)"
 )
 
-// CoefficientNames are those of the p columns of X: by a table, else x0, x1, ...
-func CoefficientNames(data problems.Data, p int) []string {
+// CoefficientNames are those of the coefficients of the columns of X: by a table, else x0, x1, ... Where y has
+// several columns there are as many for each, named column:coefficient.
+func CoefficientNames(data problems.Data, p *problems.Problem) (names []string) {
 	if data.Table != nil && data.Table.X != nil {
-		return data.Table.Design.Columns()
+		names = data.Table.Design.Columns()
+	} else {
+		for j := range p.Variables() {
+			names = append(names, "x"+strconv.Itoa(j))
+		}
 	}
-	names := make([]string, p)
-	for j := range names {
-		names[j] = "x" + strconv.Itoa(j)
+	if p.Several() == 0 {
+		return names
+	}
+	all := make([]string, 0, p.P)
+	for _, name := range names {
+		for _, outcome := range OutcomeNames(data, p) {
+			all = append(all, outcome+":"+name)
+		}
+	}
+	return all
+}
+
+// InterceptNames are those of n intercepts.
+func InterceptNames(data problems.Data, p *problems.Problem, n int) (names []string) {
+	if n == 1 {
+		return []string{InterceptName}
+	}
+	for _, outcome := range OutcomeNames(data, p)[:n] {
+		names = append(names, outcome+":"+InterceptName)
+	}
+	return names
+}
+
+// OutcomeNames are those of the columns of y where it has several for a row of X, else nil.
+func OutcomeNames(data problems.Data, p *problems.Problem) (names []string) {
+	if len(data.Labels.Columns) == p.Several() {
+		return data.Labels.Columns
+	}
+	for k := range p.Several() {
+		names = append(names, strconv.Itoa(k))
 	}
 	return names
 }
@@ -58,11 +90,12 @@ func CoefficientNames(data problems.Data, p int) []string {
 // not known. The error is that of ctx.
 func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data, risk pipeline.Risk,
 	sigma2 float64) (c CoefficientsResult, err error) {
-	if b0 := InterceptOf(p, risk); b0 != nil {
-		c.Coefficients = append(c.Coefficients, Coefficient{Name: InterceptName, Estimate: *b0})
+	b0 := InterceptOf(p, risk).All()
+	for k, name := range InterceptNames(data, p, len(b0)) {
+		c.Coefficients = append(c.Coefficients, Coefficient{Name: name, Estimate: b0[k]})
 	}
 	first := len(c.Coefficients)
-	names, all := CoefficientNames(data, p.P), risk.DenseB()
+	names, all := CoefficientNames(data, p), risk.DenseB()
 	for j, b := range p.Coefficients(all) {
 		c.Coefficients = append(c.Coefficients, Coefficient{Name: names[j], Estimate: b})
 	}

@@ -174,7 +174,8 @@ func (j *Estimator) Result() Result {
 	return Result{
 		LossResult:    AboutLoss(p),
 		TargetsResult: TargetsOf(p, j.Sigma2), ExecResult: j.ExecResult(),
-		Problem: p.Name, D: p.D, P: p.P, Sigma2Result: j.sigma2Result(), WeightsResult: weightsOf(p),
+		Problem: p.Name, D: p.Observations(), P: p.Variables(),
+		Sigma2Result: j.sigma2Result(), WeightsResult: weightsOf(p),
 		Standardize:   p.Scales() != nil,
 		EffectsResult: EffectsOf(p), CenterResult: CenterOf(p),
 		Solver: SolverResult{Name: j.Name()}, Device: j.Device(), Version: Version(),

@@ -45,10 +45,10 @@ func ReadFit(r io.ReaderAt, size int64) (*Fit, error) {
 func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result, command string) (*Fit, error) {
 	f := &fit.Fit{
 		BShape: p.BShape,
-		B0:     InterceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
+		B0:     InterceptOf(p, risk).All(), Center: p.Means(), Scale: p.Scales(),
 	}
 	if shift, ok := p.Shift(risk.B); ok {
-		f.B0 = &shift
+		f.B0 = []float64{shift}
 	}
 	mu := Presented(p, dataio.Array{Shape: p.MuShape, Data: MuHat(data, risk)})
 	f.MuHat, f.MuShape = mu.Data, mu.Shape
@@ -69,7 +69,8 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 		return *n
 	}
 	f.Info = fit.Info{
-		Format: fit.Format, Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
+		Format: fit.Format, Problem: p.Name, D: p.Observations(), P: p.Variables(),
+		Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
 		Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
 		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO,
 		ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
@@ -89,8 +90,9 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 	}
 	if data.Table != nil && data.Table.X != nil {
 		f.NA = data.Table.NA
-		f.Design, f.Names = &data.Table.Design, data.Table.Design.Columns()
+		f.Design, f.Names = &data.Table.Design, CoefficientNames(data, p)
 	}
+	f.Classes = OutcomeNames(data, p)
 	if !p.Rows() {
 		shape := f.MuShape
 		if p.Signal != nil {

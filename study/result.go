@@ -24,8 +24,7 @@ type Result struct {
 	WeightsResult
 	// Standardize says that the penalty is on the coefficients of standardized columns.
 	Standardize bool `json:"standardize,omitempty"`
-	// Intercept is the fitted intercept, with --intercept.
-	Intercept *float64 `json:"intercept,omitempty"`
+	InterceptResult
 	EffectsResult
 	CenterResult
 	SURE              *float64 `json:"sure,omitempty"`
@@ -125,7 +124,7 @@ type SecondsResult struct {
 // a sweep do not have, the intercept stays unset.
 func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.HasB() {
-		r.Intercept = InterceptOf(p, risk)
+		r.InterceptResult = InterceptOf(p, risk)
 		r.fitEffects(p, risk)
 	}
 	bar := risk.StdErr
@@ -176,13 +175,28 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 }
 
-// InterceptOf is the fitted intercept, nil if the problem has none.
-func InterceptOf(p *problems.Problem, risk pipeline.Risk) *float64 {
-	b0, ok := p.Intercept(risk.MuHat, risk.B)
-	if !ok {
-		return nil
+// InterceptResult is the fitted intercept, with --intercept.
+type InterceptResult struct {
+	Intercept *float64 `json:"intercept,omitempty"`
+	// Intercepts take its place where y has several columns: one for each, of mean 0.
+	Intercepts []float64 `json:"intercepts,omitempty"`
+}
+
+// All are the intercepts, none if the problem has none.
+func (r InterceptResult) All() []float64 {
+	if r.Intercept != nil {
+		return []float64{*r.Intercept}
 	}
-	return &b0
+	return r.Intercepts
+}
+
+// InterceptOf is the fitted intercept.
+func InterceptOf(p *problems.Problem, risk pipeline.Risk) InterceptResult {
+	b0 := p.Intercepts(risk.MuHat, risk.B)
+	if len(b0) == 1 {
+		return InterceptResult{Intercept: &b0[0]}
+	}
+	return InterceptResult{Intercepts: b0}
 }
 
 // WriteLine writes v as one line of JSON in a single call, so that neither a reader nor the file of

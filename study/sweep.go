@@ -277,8 +277,8 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 	s.Audits = chosen.Audits
 	if j := r.Estimator; j != nil {
 		s.StorageResult = StorageOf(j.Problem)
-		s.Minimizer.Intercept, s.Chosen.Intercept = InterceptOf(j.Problem, best.Risk), InterceptOf(j.Problem,
-			chosen.Risk)
+		s.Minimizer.InterceptResult = InterceptOf(j.Problem, best.Risk)
+		s.Chosen.InterceptResult = InterceptOf(j.Problem, chosen.Risk)
 	}
 	r.Summary = s
 	if r.Finish != nil {

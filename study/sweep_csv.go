@@ -105,10 +105,19 @@ func (r *Swept) choiceColumns() (known []column) {
 }
 
 // PathPoint are the coefficients at a point of a sweep, in the units of the columns; the intercept is NaN where there
-// is none.
+// is none. Where y has several columns there are Intercepts in its place, one for each.
 type PathPoint struct {
 	Intercept    float64
+	Intercepts   []float64
 	Coefficients []float64
+}
+
+// All are the intercepts, if any, and the coefficients.
+func (p PathPoint) All() []float64 {
+	if math.IsNaN(p.Intercept) {
+		return slices.Concat(p.Intercepts, p.Coefficients)
+	}
+	return append([]float64{p.Intercept}, p.Coefficients...)
 }
 
 // KeepPath asks for the coefficients of all points, in [Swept].Path.
@@ -127,15 +136,17 @@ func (r *Swept) keep(point pipeline.SweepPoint) {
 	}
 	p := r.Estimator.Problem
 	b := point.DenseB()
-	at := PathPoint{math.NaN(), p.Coefficients(b)}
-	if b0, ok := p.Intercept(point.MuHat, b); ok {
-		at.Intercept = b0
+	at := PathPoint{Intercept: math.NaN(), Coefficients: p.Coefficients(b)}
+	if b0 := p.Intercepts(point.MuHat, b); len(b0) == 1 {
+		at.Intercept = b0[0]
+	} else {
+		at.Intercepts = b0
 	}
 	r.Path = append(r.Path, at)
 }
 
 // PathNames are the names of the coefficients of the path.
-func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimator.Problem.P) }
+func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimator.Problem) }
 
 // PathOrder are the indices of the points, from the greatest weight to the least.
 func (r *Swept) PathOrder() []int {
@@ -157,11 +168,9 @@ func (r *Swept) WritePath(path string) error {
 	}
 	keys := r.criteriaKeys()
 	columns = slices.Concat(columns, []string{"df"}, keys)
-	intercept := !math.IsNaN(r.Path[0].Intercept)
-	if intercept {
-		columns = append(columns, InterceptName)
-	}
-	columns = append(columns, r.PathNames()...)
+	names := r.PathNames()
+	intercepts := InterceptNames(r.Data, r.Estimator.Problem, len(r.Path[0].All())-len(names))
+	columns = slices.Concat(columns, intercepts, names)
 	table := dataio.Array{Labels: dataio.Labels{Columns: columns}, Absent: true,
 		Shape: []int{len(r.Path), len(columns)}}
 	for _, i := range r.PathOrder() {
@@ -171,10 +180,7 @@ func (r *Swept) WritePath(path string) error {
 		for _, key := range keys {
 			row = append(row, valueOr(l.Number(key)))
 		}
-		if intercept {
-			row = append(row, at.Intercept)
-		}
-		table.Data = slices.Concat(table.Data, row, at.Coefficients)
+		table.Data = slices.Concat(table.Data, row, at.All())
 	}
 	return dataio.WriteCSV(path, table)
 }
@@ -193,8 +199,11 @@ func byLength(sizes []float64) []int {
 // standard deviation; scales are these.
 func (r *Swept) Largest() (order []int, scales []float64) {
 	p := r.Estimator.Problem
-	if scales = p.Scales(); scales == nil {
-		scales = slices.Repeat([]float64{1}, p.P)
+	scales = slices.Repeat([]float64{1}, p.P)
+	for j, s := range p.Scales() {
+		for k := range p.P / p.Variables() {
+			scales[j*(p.P/p.Variables())+k] = s
+		}
 	}
 	sizes := make([]float64, p.P)
 	for _, at := range r.Path {

@@ -72,7 +72,7 @@ type SweepMinimum struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
 	WeightsResult
-	Intercept  *float64 `json:"intercept,omitempty"`
+	InterceptResult
 	SURE       *float64 `json:"sure,omitempty"`
 	SUREStdErr *float64 `json:"sure_stderr,omitempty"`
 	CriteriaResult

@@ -209,8 +209,8 @@ func lossesHelp() string {
 const lossHelp = `With --loss other than squared mu_hat is the linear predictor A b, and the output has
 
   loss_name      the loss (the key "loss" is ||mu_hat - mu||^2)
-  loss_value     the loss at mu_hat, for logistic and poisson minus the logarithm of the
-                 likelihood without terms of y alone; deviance is twice its excess over
+  loss_value     the loss at mu_hat, for logistic, multinomial and poisson minus the logarithm
+                 of the likelihood without terms of y alone; deviance is twice its excess over
                  the least that any mu_hat could reach
   divergence     the degrees of freedom df: the trace of the derivative of the weighted
                  least squares problem that this one is at its solution
@@ -220,9 +220,13 @@ const lossHelp = `With --loss other than squared mu_hat is the linear predictor 
   aic, bic       minus twice the logarithm of the likelihood, with its terms of y alone, + 2 df
                  or log(d) df; not for huber, whose scale is not known
 
-and --out also holds fitted, the estimate of the mean of y. mu of the data is not used with
-logistic and poisson, where mu_hat is no estimate of it. SURE, gcv and sigma2_df are for
-the squared loss alone. 0.1max refers to the weight at which only the intercept is left.`
+With multinomial intercepts takes the place of intercept, a number for each class, coefficients
+are named class:coefficient, and b in the file of --out has a column for each class.
+
+--out also holds fitted, the estimate of the mean of y: probabilities of classes. mu of the data
+is not used with logistic, multinomial and poisson, where mu_hat is no estimate of it. SURE, gcv
+and sigma2_df are for the squared loss alone. 0.1max refers to the weight at which only the
+intercept is left.`
 
 // execHelp describes --exec.
 var execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one

@@ -22,7 +22,8 @@ import (
 const predictHelp = `Predicts from the file that surepipe run --out fit.npz or sweep --out fit.npz has written.
 
 A fit of a regression predicts b0 + x b for the rows x of --data; one with --loss logistic or
-poisson the expectation of y there, a probability or a rate, and so for entries. Where the fit is of a table,
+poisson the expectation of y there, a probability or a rate, and so for entries; one with
+multinomial the likeliest class and the probability of each. Where the fit is of a table,
 --data is a table with the same columns by name, in any order; others are ignored, and named on
 standard error. A missing column, a level that the fit does not know and a missing value are
 errors, but missing values are replaced by the means of the fit's data where the fit was made
@@ -35,7 +36,8 @@ columns of its matrix; without --data all that were not observed. Effects of row
 are part of the predictions. If the table has the values too, the mean squared error is reported.
 
 Prints a .csv table, with the names of the rows where the table has them, or with --json one
-object: predicts (rows or entries), count, predictions or entries (row, column, value),
+object: predicts (rows or entries), count, predictions or entries (row, column, value), of
+several classes classes, predicted and probabilities (a row for each row),
 ignored_columns, filled, mean_squared_error (mean_loss where the fit's loss is not squared),
 rows_with_response, warnings, and fit: what is
 known of the fit, among it gcv, the mean squared error of predicting one more observation.

@@ -30,7 +30,7 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     operator: OPERATOR           # y = operator (synthesis b) + noise
     synthesis: OPERATOR          # optional; --out then writes the signal, synthesis b, too
     regularizer: REGULARIZER
-    loss: squared                # optional: logistic, poisson, {name: huber, delta: 1.5}
+    loss: squared                # optional: logistic, multinomial, poisson, {name: huber, delta: 1.5}
     weights: w                   # optional: weights of the observations, see below
     noise: {variances: v}        # optional: noise that is not white, see below
     intercept: true              # default: false; an intercept that is not penalized

@@ -106,15 +106,17 @@ func (b Beside) values(columns []dataio.Column, rows []int) map[string][]float64
 type Coding struct {
 	// Success is the level that is 1, where the response has two; "" for the second in the order of their bytes.
 	Success string
-	// Levels is how many levels a response of texts may have: 0 where it must be numbers.
-	Levels int
+	// Levels is how many levels a response of texts may have: 0 where it must be numbers. Classes says that numbers are
+	// labels too.
+	Levels  int
+	Classes bool
 }
 
 // code gives a response of labels the places of their levels as numbers. A response of numbers stays as it is, unless
 // one of them is the success.
 func (c Coding) code(y dataio.Column, rows []int) (dataio.Column, []string, error) {
 	switch {
-	case y.Values != nil && c.Success == "":
+	case y.Values != nil && c.Success == "" && !c.Classes:
 		return y, nil, nil
 	case y.Values != nil:
 		y = asTexts(y)

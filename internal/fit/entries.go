@@ -79,5 +79,7 @@ func (f *Fit) meanAt(z float64) float64 {
 	if f.Mean == nil {
 		return z
 	}
-	return f.Mean(z)
+	one := []float64{z}
+	f.Mean(one, one)
+	return one[0]
 }

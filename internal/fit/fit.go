@@ -12,6 +12,7 @@
 //	mu_hat      the fitted mean, or linear predictor
 //	fitted      the fitted mean, where the loss is not squared
 //	intercept   where there is one
+//	            (of a response of several classes b is p x K, and intercept has K values)
 //	signal      of a specification with a synthesis
 //	names       the names of the coefficients, where the data are a table
 //	center      the means of the columns, with an intercept
@@ -37,6 +38,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
@@ -80,6 +82,8 @@ type Info struct {
 	// the linear predictor.
 	Loss          string  `json:"loss_name,omitempty"`
 	LossParameter float64 `json:"loss_parameter,omitempty"`
+	// Classes name the columns of y where it has several: b has then a column for each.
+	Classes []string `json:"classes,omitempty"`
 	// Intercept and Standardize are the settings.
 	Intercept   bool `json:"intercept"`
 	Standardize bool `json:"standardize"`
@@ -114,8 +118,8 @@ type Fit struct {
 	// RowsAt and ColumnsAt are the lines of the matrix that U, V and Effects are for, in increasing order, nil for
 	// all. The matrix and the effects are 0 in the others.
 	RowsAt, ColumnsAt []int
-	// B0 is the intercept, nil without one.
-	B0 *float64
+	// B0 is the intercept, nil without one; where y has several columns one for each.
+	B0 []float64
 	// Names are the names of the coefficients, nil where they have none.
 	Names []string
 	// Center and Scale are nil where the columns were not centered, or not scaled.
@@ -129,9 +133,9 @@ type Fit struct {
 	// More are further arrays of the file, which Load leaves out.
 	More []dataio.Array
 
-	// Mean is the expectation of y at a linear predictor, which Load does not set; nil where that is
-	// the predictor itself.
-	Mean func(z float64) float64
+	// Mean sets dst to the expectations of y at linear predictors, which Load does not set; nil where these are the
+	// predictors themselves.
+	Mean func(dst, z []float64)
 
 	rowAt, columnAt map[string]int // the places of RowNames and ColumnNames
 }
@@ -197,20 +201,23 @@ func (f *Fit) arrays() ([]dataio.Array, error) {
 			u, sv, v = make([]float64, sides[0]), make([]float64, 1), make([]float64, sides[1])
 		}
 	}
-	arrays := []dataio.Array{floats("mu_hat", f.MuHat, f.MuShape...), floats("b", f.B, f.BShape...),
-		floats("U", u, sides[0], len(sv)), floats("S", sv, len(sv)), floats("V", v, sides[1], len(sv))}
+	arrays := []dataio.Array{numbers("mu_hat", f.MuHat, f.MuShape...), numbers("b", f.B, f.BShape...),
+		numbers("U", u, sides[0], len(sv)), numbers("S", sv, len(sv)), numbers("V", v, sides[1], len(sv))}
 	if f.RowsAt != nil || f.ColumnsAt != nil {
 		arrays = append(arrays, integers("shape", f.BShape))
 	}
-	if f.B0 != nil {
-		arrays = append(arrays, floats("intercept", []float64{*f.B0}))
+	switch {
+	case f.Classes != nil && f.B0 != nil:
+		arrays = append(arrays, numbers("intercept", f.B0, len(f.B0)))
+	case f.B0 != nil:
+		arrays = append(arrays, numbers("intercept", f.B0))
 	}
 	arrays = append(arrays, f.More...)
 	if e := f.Effects; e != nil {
-		arrays = append(arrays, floats("effects_mean", []float64{e.Mean}), floats("effects_rows", e.Rows, len(e.Rows)),
-			floats("effects_cols", e.Columns, len(e.Columns)))
+		arrays = append(arrays, numbers("effects_mean", []float64{e.Mean}), 
+			numbers("effects_rows", e.Rows, len(e.Rows)), numbers("effects_cols", e.Columns, len(e.Columns)))
 	}
-	arrays = append(arrays, floats("center", f.Center, len(f.Center)), floats("scale", f.Scale, len(f.Scale)),
+	arrays = append(arrays, numbers("center", f.Center, len(f.Center)), numbers("scale", f.Scale, len(f.Scale)),
 		texts("names", f.Names), texts("row_names", f.RowNames), texts("column_names", f.ColumnNames),
 		integers("indices", f.Observed), integers("rows", f.RowsAt), integers("cols", f.ColumnsAt),
 		dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{string(text)}})
@@ -219,7 +226,7 @@ func (f *Fit) arrays() ([]dataio.Array, error) {
 	}), nil
 }
 
-func floats(name string, values []float64, shape ...int) dataio.Array {
+func numbers(name string, values []float64, shape ...int) dataio.Array {
 	return dataio.Array{Name: name, Shape: append([]int{}, shape...), Data: values}
 }
 
@@ -272,24 +279,28 @@ func load(set *dataio.Set) (*Fit, error) {
 		return nil, err
 	}
 	if set.Has("intercept") {
-		v, err := set.Scalar("intercept")
+		v, err := finite(set, "intercept")
 		if err != nil {
 			return nil, err
 		}
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("array \"intercept\" holds %g, expected a finite number", v)
+		if len(v.Data) != f.each() {
+			return nil, fmt.Errorf("array \"intercept\" has shape %s, expected %d numbers",
+				ndarray.ShapeString(v.Shape), f.each())
 		}
-		f.B0 = &v
+		f.B0 = v.Data
 	}
 	if f.Predicts == Entries {
 		return f, f.loadEntries(set)
 	}
 	switch {
-	case len(f.BShape) != 1:
+	case f.Classes == nil && len(f.BShape) != 1:
 		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression",
 			ndarray.ShapeString(f.BShape))
-	case f.Design != nil && len(f.Design.Columns()) != len(f.B):
-		return nil, fmt.Errorf("array \"b\" has %d values, expected %d, as many as the fit has columns", len(f.B),
+	case f.Classes != nil && (len(f.BShape) != 2 || f.BShape[1] != f.each()):
+		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p, %d), the coefficients of each class",
+			ndarray.ShapeString(f.BShape), f.each())
+	case f.Design != nil && len(f.Design.Columns()) != f.BShape[0]:
+		return nil, fmt.Errorf("array \"b\" has %d rows, expected %d, as many as the fit has columns", f.BShape[0],
 			len(f.Design.Columns()))
 	case f.Intercept != (f.B0 != nil):
 		return nil, errors.New("the array \"intercept\" and the setting of the fit disagree")
@@ -323,27 +334,33 @@ func (f *Fit) Named(row, column string) (Entry, error) {
 // PredictRows returns the linear predictors b0 + X b, in the order of the rows of x.
 func (f *Fit) PredictRows(x *mat.Dense) ([]float64, error) {
 	n, p := x.Dims()
-	if p != len(f.B) {
-		return nil, fmt.Errorf("X has %d columns, expected %d as in the fit", p, len(f.B))
+	if p != f.BShape[0] {
+		return nil, fmt.Errorf("X has %d columns, expected %d as in the fit", p, f.BShape[0])
 	}
-	mu := make([]float64, n)
-	for i := range mu {
+	k := f.each()
+	mu := make([]float64, n*k)
+	for i := range n {
 		for j, v := range x.RawRowView(i) {
-			mu[i] += v * f.B[j]
+			floats.AddScaled(mu[i*k:(i+1)*k], v, f.B[j*k:(j+1)*k])
 		}
 	}
 	return f.shifted(mu)
 }
 
+// each is the number of columns of y, and of predictions of a row.
+func (f *Fit) each() int { return max(len(f.Classes), 1) }
+
 // PredictSparse is PredictRows of a sparse matrix.
 func (f *Fit) PredictSparse(x *dataio.Sparse) ([]float64, error) {
-	if x.Cols != len(f.B) {
-		return nil, fmt.Errorf("X has %d columns, expected %d as in the fit", x.Cols, len(f.B))
+	if x.Cols != f.BShape[0] {
+		return nil, fmt.Errorf("X has %d columns, expected %d as in the fit", x.Cols, f.BShape[0])
 	}
-	mu := make([]float64, x.Rows)
-	for i := range mu {
+	k := f.each()
+	mu := make([]float64, x.Rows*k)
+	for i := range x.Rows {
 		for u := x.IndPtr[i]; u < x.IndPtr[i+1]; u++ {
-			mu[i] += x.Values[u] * f.B[x.Indices[u]]
+			j := x.Indices[u]
+			floats.AddScaled(mu[i*k:(i+1)*k], x.Values[u], f.B[j*k:(j+1)*k])
 		}
 	}
 	return f.shifted(mu)
@@ -353,10 +370,10 @@ func (f *Fit) PredictSparse(x *dataio.Sparse) ([]float64, error) {
 func (f *Fit) shifted(mu []float64) ([]float64, error) {
 	for i := range mu {
 		if f.B0 != nil {
-			mu[i] += *f.B0
+			mu[i] += f.B0[i%len(f.B0)]
 		}
 		if math.IsNaN(mu[i]) || math.IsInf(mu[i], 0) {
-			return nil, fmt.Errorf("the prediction of row %d is %g: X is not finite, or too large", i, mu[i])
+			return nil, fmt.Errorf("the prediction of row %d is %g: X is not finite, or too large", i/f.each(), mu[i])
 		}
 	}
 	return mu, nil

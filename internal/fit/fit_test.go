@@ -25,7 +25,7 @@ func regression() *fit.Fit {
 			Design: &design.Design{Response: "y", Variables: []design.Variable{{Name: "größe", Fill: []float64{0.1}},
 				{Name: "kind", Levels: []string{"a", "b"}}}},
 		},
-		B: []float64{1, -2, 0}, BShape: []int{3}, MuHat: []float64{4, 5}, MuShape: []int{2}, B0: &b0,
+		B: []float64{1, -2, 0}, BShape: []int{3}, MuHat: []float64{4, 5}, MuShape: []int{2}, B0: []float64{b0},
 		Names: []string{"größe", "kind=a", "kind=b"}, Center: []float64{0.1, 0.5, 0.5}, Scale: []float64{1, 2, 3},
 	}
 }
@@ -41,7 +41,7 @@ func TestFitsComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(got.Info, want.Info) || !reflect.DeepEqual(got.B, want.B) || *got.B0 != 2.5 {
+	if !reflect.DeepEqual(got.Info, want.Info) || !reflect.DeepEqual(got.B, want.B) || got.B0[0] != 2.5 {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
 	x := mat.NewDense(2, 3, []float64{1, 1, 0, 0, 0, 7})

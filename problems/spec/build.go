@@ -103,6 +103,9 @@ func (s *Spec) Build(dev array.Device, data Data) (*Parts, error) {
 
 func (b *builder) build() error {
 	shape := b.data.YShape
+	if k, _ := b.Spec.LossOf(b.data).Kind(); k.Classes {
+		shape = shape[:1] // the rows of the operator
+	}
 	if b.noise != nil {
 		shape = b.observedShape
 	}

@@ -56,12 +56,13 @@ func (l Loss) Check() error {
 	return k.Check(l.Parameter)
 }
 
-// Structure is what is known of the loss without weights; nothing of the squared one.
-func (l Loss) Structure() (loss.Structure, error) {
+// Structure is what is known of the loss without weights, for so many classes where it has such; nothing of the squared
+// one.
+func (l Loss) Structure(classes int) (loss.Structure, error) {
 	if err := l.Check(); err != nil || l.Squared() {
 		return loss.Structure{}, err
 	}
-	f, err := l.New(loss.Observed{})
+	f, err := l.New(loss.Observed{Classes: classes})
 	if err != nil {
 		return loss.Structure{}, err
 	}

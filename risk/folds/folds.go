@@ -25,6 +25,9 @@ type Folds struct {
 	// Time leaves out runs of consecutive observations, K of them, each of which is predicted from those before it
 	// alone. The first run, one more, is never left out.
 	Time bool `json:"time,omitempty"`
+	// Each is the number of consecutive entries of y that are one observation, 0 for one. Groups and Blocks are of
+	// observations, and d everywhere counts entries.
+	Each int `json:"-"`
 }
 
 // DefaultK is the default number of folds.
@@ -42,8 +45,10 @@ func (f Folds) Check(d int) error {
 		return fmt.Errorf("folds: %d repeats, expected at least 1", f.Repeats)
 	case f.Blocks < 0:
 		return fmt.Errorf("folds: blocks of %d observations, expected at least 1", f.Blocks)
-	case f.Groups != nil && len(f.Groups) != d:
-		return fmt.Errorf("folds: %d labels of groups for %d observations", len(f.Groups), d)
+	case d%f.each() != 0:
+		return fmt.Errorf("folds: %d entries, expected %d for each observation", d, f.Each)
+	case f.Groups != nil && len(f.Groups) != d/f.each():
+		return fmt.Errorf("folds: %d labels of groups for %d observations", len(f.Groups), d/f.each())
 	case f.Groups != nil && f.Blocks > 0:
 		return fmt.Errorf("folds: both groups and blocks are given, expected one of them")
 	case f.Time && (f.Groups != nil || f.Repeats > 1):
@@ -51,7 +56,7 @@ func (f Folds) Check(d int) error {
 			"nor repeats")
 	}
 	if _, n := f.Units(d); n < 2 {
-		return fmt.Errorf("folds: %d observations in %d group, expected at least 2 groups", d, n)
+		return fmt.Errorf("folds: %d observations in %d group, expected at least 2 groups", d/f.each(), n)
 	}
 	return nil
 }
@@ -62,14 +67,14 @@ func (f Folds) Units(d int) (of []int, n int) {
 	of = make([]int, d)
 	number := map[int]int{}
 	for i := range of {
-		label := i
+		label := i / f.each()
 		switch {
 		case f.Groups != nil:
-			label = f.Groups[i]
+			label = f.Groups[label]
 		case f.Blocks > 0:
-			label = i / f.Blocks
+			label /= f.Blocks
 		case f.Time:
-			label = i * (f.count() + 1) / d
+			label = label * (f.count() + 1) * f.each() / d
 		}
 		if _, ok := number[label]; !ok {
 			number[label] = len(number)
@@ -78,6 +83,8 @@ func (f Folds) Units(d int) (of []int, n int) {
 	}
 	return of, len(number)
 }
+
+func (f Folds) each() int { return max(f.Each, 1) }
 
 func (f Folds) count() int { return cmp.Or(f.K, DefaultK) }
 

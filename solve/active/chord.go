@@ -31,11 +31,11 @@ import (
 // advance would have cost.
 type chords struct {
 	*newtonOnLoss
-	a       *activeSet
-	w       *workspace
-	inverse array.Batch // 1/sqrt(w)
-	z       array.Batch // scratch of length d
-	linear  bool        // r has no curvature, and so the model may be scaled
+	a      *activeSet
+	w      *workspace
+	held   *heldWeights
+	z      array.Batch // scratch of length d
+	linear bool        // r has no curvature, and so the model may be scaled
 
 	b, g []float64 // the point and the gradient of the loss there, on W
 
@@ -107,7 +107,7 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 	}
 	a := solver.(*activeSet)
 	d := r.y.N()
-	c := &chords{newtonOnLoss: r, a: a, w: w, inverse: r.held.inverse, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d),
+	c := &chords{newtonOnLoss: r, a: a, w: w, held: r.held, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d),
 		ez: r.dev.Alloc(1, d)}
 	c.linear = !slices.ContainsFunc(a.q, func(q float64) bool { return q != 0 })
 	return c
@@ -363,12 +363,12 @@ func (c *chords) land() error {
 // forward sets dst = A x for x on W, whose columns are held with weighted rows.
 func (c *chords) forward(dst array.Batch, x []float64) {
 	c.w.forward(dst, x)
-	c.dev.Mul(dst, dst, c.inverse)
+	c.held.unweighted(dst, dst)
 }
 
 // adjoint sets x = A* v on W.
 func (c *chords) adjoint(x []float64, v array.Batch) {
-	c.dev.Mul(c.z, v, c.inverse)
+	c.held.unweightedAdjoint(c.z, v)
 	c.w.adjoint(x, c.z)
 }
 

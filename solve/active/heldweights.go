@@ -4,7 +4,10 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/solve/engine"
 )
 
@@ -22,6 +25,58 @@ type heldWeights struct {
 
 	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
 	spent   float64     // on chord steps, in operations
+
+	// blocks take the place of the weights, and are dense in R A, where the second derivative of the loss has blocks;
+	// else nil.
+	blocks *blockRoots
+	dense  *linops.Dense
+}
+
+// block takes the blocks in place of the weights; they may be nil.
+func (h *heldWeights) block(b *blockRoots, a linops.Operator) {
+	if h.blocks = b; b != nil {
+		h.dense = b.times(a)
+	}
+}
+
+// operator is A with the rows weighted.
+func (h *heldWeights) operator(a linops.Operator) linops.Operator {
+	if h.blocks != nil {
+		return h.dense
+	}
+	return engine.NewWeightedRows(a, h.root, h.host, nil)
+}
+
+// target replaces z by sqrt(w) z - l'/sqrt(w), with the slopes l'.
+func (h *heldWeights) target(z, slope []float64) {
+	if h.blocks != nil {
+		h.blocks.forward(z, z)
+		h.blocks.solveAdjoint(slope, slope)
+		floats.Sub(z, slope)
+		return
+	}
+	for i, v := range h.host {
+		if z[i] *= v; v != 0 {
+			z[i] -= slope[i] / v
+		}
+	}
+}
+
+// unweighted sets dst to z for sqrt(w) z, and unweightedAdjoint sets it to v/sqrt(w).
+func (h *heldWeights) unweighted(dst, z array.Batch) {
+	if h.blocks != nil {
+		h.blocks.on(dst, z, h.blocks.solve)
+		return
+	}
+	dst.Device().Mul(dst, z, h.inverse)
+}
+
+func (h *heldWeights) unweightedAdjoint(dst, v array.Batch) {
+	if h.blocks != nil {
+		h.blocks.on(dst, v, h.blocks.solveAdjoint)
+		return
+	}
+	dst.Device().Mul(dst, v, h.inverse)
 }
 
 // heldBy takes the weights that a path holds for solves of this family at y; nil where there are
@@ -58,4 +113,7 @@ func (h *heldWeights) Release() {
 	h.path.Release()
 	h.root.Free()
 	h.inverse.Free()
+	if h.dense != nil {
+		h.dense.Release()
+	}
 }

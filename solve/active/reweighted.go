@@ -232,25 +232,23 @@ func (r *newtonOnLoss) weigh() {
 	for _, c := range other {
 		most = max(most, c)
 	}
-	for i, c := range other {
+	more := make([]float64, len(other))
+	for i, curve := range other {
+		c := curve
 		if r.n.known.Unit > 0 {
 			c = max(c, math.Abs(slope[i])/(r.reach*r.n.known.Unit))
 		} else if slope[i] != 0 {
 			c = max(c, leastCurvature*most)
 		}
-		root[i] = math.Sqrt(c)
+		root[i], more[i] = math.Sqrt(c), c-curve
 	}
 	r.drop()
+	p := r.n.s.Problem
 	r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
+	r.held.block(blocksOf(p.Loss, p.A, r.now.Z, r.y, other, more), p.A)
 	r.dev.Download(other, r.now.Z)
-	for i, v := range r.held.host {
-		slope[i] /= -v
-		if v == 0 {
-			slope[i] = 0
-		}
-		slope[i] += v * other[i]
-	}
-	r.dev.Upload(r.rhs, slope)
+	r.held.target(other, slope)
+	r.dev.Upload(r.rhs, other)
 }
 
 // drop releases the weights held.
@@ -264,7 +262,7 @@ func (r *newtonOnLoss) drop() {
 // weighted is the problem with the squared loss of the weights held.
 func (r *newtonOnLoss) weighted() engine.Task {
 	s := r.n.s
-	s.Problem.A = engine.NewWeightedRows(s.Problem.A, r.held.root, r.held.host, nil)
+	s.Problem.A = r.held.operator(s.Problem.A)
 	s.Problem.Loss, s.Loss, s.Quadratic = nil, nil, true
 	s.Lengths2, s.Units, s.From, s.Family = nil, nil, nil, r.held.family
 	s.Options.Point, s.Options.Sigma2, s.Options.Choices = false, 0, nil

@@ -24,6 +24,8 @@ type Contents struct {
 	Stack [][]float64
 	// Together are labels of the observations: those of one label are left out together. Nil where none were asked for.
 	Together []int
+	// Each is the number of columns of y where it has several for an observation, else 0.
+	Each int
 	// Simulated says that the file has no y, and that Y is Mu.
 	Simulated bool
 	// Found lists the file's arrays in the file's order.
@@ -44,6 +46,8 @@ type arrays struct {
 	named bool
 	// x and d are X and D where they are sparse or stay in their files, and are not among the arrays.
 	x, d spec.Matrix
+	// classes says that y may have a column for each class.
+	classes bool
 	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
 	gaps, sample bool
 	// grouped says that the groups of columns have a file of their own.
@@ -255,7 +259,7 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N "+
 				"samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"",
 				ndarray.ShapeString(y.Shape()))
-		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
+		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours || a.classes) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:

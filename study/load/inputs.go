@@ -95,6 +95,9 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 			return Contents{}, f.InFile(err)
 		}
 	}
+	if err := f.classify(&data); err != nil {
+		return Contents{}, f.InFile(err)
+	}
 	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -202,7 +205,8 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 	if err != nil {
 		return Contents{}, err
 	}
-	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != ""}
+	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != "",
+		classes: f.classes()}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/loss"
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -75,7 +77,7 @@ func (t *Table) options() design.Options {
 func (f *Source) columns() design.Options {
 	o := f.Table.options()
 	if k, err := f.LossOf().Kind(); err == nil {
-		o.Levels = k.Levels
+		o.Levels, o.Classes = k.Levels, k.Classes
 	}
 	return o
 }
@@ -164,12 +166,28 @@ func columnNames(names []string) string {
 	return ", one of " + strings.Join(names, ", ") + more
 }
 
+// labelled says which losses are for responses of labels.
+func labelled() string {
+	var names []string
+	for _, k := range loss.Kinds() {
+		switch {
+		case k.Classes:
+			names = append(names, "--loss "+k.Name+" takes several levels")
+		case k.Levels > 0 && !k.Timed:
+			names = append(names, "--loss "+k.Name+" takes "+strconv.Itoa(k.Levels))
+		}
+	}
+	return "; " + strings.Join(names, ", ")
+}
+
 // tableError names the flag of an option about the columns of a table.
 func (f *Source) tableError(err error) error {
 	var option *design.OptionError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &option) && option.Option == "response" && !f.classes():
+		return study.Errorf("%s: %s: %w%s", cmp.Or(f.Data, f.Spec), study.Option(option.Option), option.Err, labelled())
 	case errors.As(err, &option):
 		return study.Errorf("%s: %s: %w",
 			cmp.Or(f.Data, f.Spec), study.Option(option.Option), option.Err)
@@ -263,7 +281,7 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	if data.Entries != nil {
 		merged = append(merged, data.Entries.Merged...)
 	}
-	if t := data.Table; t != nil && len(t.Design.Levels) == 2 {
+	if t := data.Table; t != nil && len(t.Design.Levels) == 2 && data.Loss.Name != "" && len(data.YShape) == 1 {
 		n.Add(warning.Levels, "column %q: %.40q is 1 and %.40q is 0; --success says which is 1", t.Design.Response,
 			t.Design.Levels[1], t.Design.Levels[0])
 	}

@@ -38,7 +38,7 @@ type Looker struct {
 
 // NewLooker makes the looks of so many fits.
 func NewLooker(j *study.Estimator, data problems.Data, fits int) *Looker {
-	return &Looker{p: j.Problem, data: data, names: study.CoefficientNames(data, j.Problem.P), box: j.BlackBox != nil,
+	return &Looker{p: j.Problem, data: data, names: study.CoefficientNames(data, j.Problem), box: j.BlackBox != nil,
 		pixels: max(leastPixels, min(mostPixels, allPixels/max(fits, 1)))}
 }
 

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"iter"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
@@ -20,6 +22,8 @@ type Model struct {
 	fit *fit.Fit
 	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2; nil where there is none.
 	at func(z, y float64) float64
+	// parts are the losses of observations with several entries each; nil for others.
+	parts func(dst, z, y []float64)
 }
 
 // New is a model of a fit.
@@ -52,24 +56,20 @@ func (m *Model) Predict(ctx context.Context, in fs.FS, path string, na []string)
 // knowLoss sets what follows from the loss of the fit.
 func (m *Model) knowLoss() error {
 	f := m.fit
-	known, err := problems.Loss{Name: f.Loss, Parameter: f.LossParameter}.Structure()
+	known, err := problems.Loss{Name: f.Loss, Parameter: f.LossParameter}.Structure(len(f.Classes))
 	if err != nil {
 		return err
 	}
 	m.at = func(z, y float64) float64 { return (z - y) * (z - y) }
 	switch {
-	case known.Coupled != nil:
+	case known.Parts != nil:
+		m.at, m.parts = nil, known.Parts
+	case known.Joint != nil:
 		m.at = nil
 	case known.At != nil:
 		m.at = func(z, y float64) float64 { return known.At(0, z, y) }
 	}
-	if known.Mean != nil {
-		f.Mean = func(z float64) float64 {
-			one := []float64{z}
-			known.Mean(one, one)
-			return one[0]
-		}
-	}
+	f.Mean = known.Mean
 	return nil
 }
 
@@ -94,6 +94,10 @@ type Prediction struct {
 	// Names are those of the rows.
 	Names       []string  `json:"names,omitempty"`
 	Predictions []float64 `json:"predictions,omitempty"`
+	// Of a response of several Classes: for each row the probability of each, in their order, and the likeliest one.
+	Classes       []string    `json:"classes,omitempty"`
+	Probabilities [][]float64 `json:"probabilities,omitempty"`
+	Predicted     []string    `json:"predicted,omitempty"`
 
 	fit *fit.Fit
 	// each yields the entries of a matrix; nil for rows.
@@ -139,13 +143,19 @@ func (p *Prediction) note(k *warning.Kind, format string, args ...any) {
 	p.Warnings = append(p.Warnings, k.With(format, args...))
 }
 
-// mean replaces linear predictors by the expectations of y there.
+// mean replaces linear predictors by the expectations of y there: of several classes these are their probabilities.
 func (p *Prediction) mean() {
 	f := p.fit
-	if f.Mean == nil {
+	if f.Mean != nil {
+		f.Mean(p.Predictions, p.Predictions)
+	}
+	if p.Classes = f.Classes; p.Classes == nil {
 		return
 	}
-	for i, z := range p.Predictions {
-		p.Predictions[i] = f.Mean(z)
+	for k := len(p.Classes); len(p.Predictions) > 0; p.Predictions = p.Predictions[k:] {
+		row := p.Predictions[:k:k]
+		p.Probabilities = append(p.Probabilities, row)
+		p.Predicted = append(p.Predicted, p.Classes[floats.MaxIdx(row)])
 	}
+	p.Predictions = nil
 }

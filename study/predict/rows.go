@@ -39,7 +39,7 @@ func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []strin
 		}
 	}
 	to.mean()
-	to.Count = len(to.Predictions)
+	to.Count = max(len(to.Predictions), len(to.Predicted))
 	return nil
 }
 
@@ -49,11 +49,11 @@ func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 	if !set.Has(name) {
 		only, err := set.Only()
 		if err != nil {
-			return nil, set.Missing("X", fmt.Sprintf("(n, %d)", len(f.B)), nil)
+			return nil, set.Missing("X", fmt.Sprintf("(n, %d)", f.BShape[0]), nil)
 		}
 		name = only
 	}
-	x, err := load.MatrixIn(set, name, fmt.Sprintf("(n, %d)", len(f.B)))
+	x, err := load.MatrixIn(set, name, fmt.Sprintf("(n, %d)", f.BShape[0]))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,8 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	for i, v := range rows.Offset {
 		to.Predictions[i] += v
 	}
-	to.Count, to.Names, to.IgnoredColumns, to.Filled = len(to.Predictions), rows.Rows, rows.Ignored, rows.Filled
+	n, _ := rows.X.Dims()
+	to.Count, to.Names, to.IgnoredColumns, to.Filled = n, rows.Rows, rows.Ignored, rows.Filled
 	if len(rows.Ignored) > 0 {
 		to.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",
 			strings.Join(rows.Ignored, ", "))
@@ -84,9 +85,17 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	if rows.Filled > 0 {
 		to.note(warning.ValuesReplaced, "%d missing values are replaced by the means of the fit's data", rows.Filled)
 	}
-	sum := 0.0
+	sum, k := 0.0, len(m.fit.Classes)
 	for i, y := range rows.Y {
-		if !math.IsNaN(y) && m.at != nil {
+		switch {
+		case math.IsNaN(y):
+		case m.parts != nil:
+			label, loss := make([]float64, k), make([]float64, k)
+			label[int(y)] = 1
+			m.parts(loss, to.Predictions[i*k:][:k], label)
+			sum += loss[0]
+			to.RowsWithResponse++
+		case m.at != nil:
 			sum += m.at(to.Predictions[i], y)
 			to.RowsWithResponse++
 		}

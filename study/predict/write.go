@@ -21,23 +21,37 @@ func (p *Prediction) WriteCSV(ctx context.Context, w io.Writer) error {
 	}
 	at := -1
 	record := func() []string {
-		if at++; at > len(p.Predictions) {
+		if at++; at > p.Count {
 			return nil
 		}
-		var cells []string
-		switch {
-		case at == 0 && p.Names != nil:
-			cells = []string{"", "prediction"}
-		case at == 0:
-			cells = []string{"prediction"}
-		case p.Names != nil:
-			cells = []string{p.Names[at-1], format(p.Predictions[at-1])}
-		default:
-			cells = []string{format(p.Predictions[at-1])}
+		cells := p.cells(at)
+		if p.Names == nil {
+			return cells
 		}
-		return cells
+		name := ""
+		if at > 0 {
+			name = p.Names[at-1]
+		}
+		return append([]string{name}, cells...)
 	}
 	return dataio.EncodeRecords(w, record)
+}
+
+// cells are those of row at, counted from 1, without its name; at 0 is the header.
+func (p *Prediction) cells(at int) (cells []string) {
+	switch {
+	case p.Classes == nil && at == 0:
+		return []string{"prediction"}
+	case p.Classes == nil:
+		return []string{format(p.Predictions[at-1])}
+	case at == 0:
+		return append([]string{"prediction"}, p.Classes...)
+	}
+	cells = append(cells, p.Predicted[at-1])
+	for _, v := range p.Probabilities[at-1] {
+		cells = append(cells, format(v))
+	}
+	return cells
 }
 
 // WriteJSON writes one object on one line.

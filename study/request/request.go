@@ -133,7 +133,7 @@ func (r *Request) Check() error {
 func (r *Request) Read(ctx context.Context) (load.Contents, error) {
 	data, err := r.Source.Read(ctx)
 	r.Variance = data.Variance
-	r.Folds.Seed = r.Trace.Seed
+	r.Folds.Seed, r.Folds.Each = r.Trace.Seed, data.Each
 	if r.Table.Groups != "" {
 		r.Folds.Groups, r.Folds.By = data.Together, r.Table.Groups
 	}

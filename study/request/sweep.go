@@ -177,25 +177,17 @@ func (r *Request) defaultAxis(j *study.Estimator, data problems.Data) (axis stud
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
 func (r *Request) chooseCriterion(s *Sweep, j *study.Estimator) (err error) {
 	l, sigma2 := r.LossOf(), j.Sigma2
+	var p vjp.Problem // a black box has none
+	if j.Problem != nil {
+		p = j.Problem.Solve()
+	}
 	if s.Criterion == "" {
-		var p vjp.Problem // a black box has none
-		if j.Problem != nil {
-			p = j.Problem.Solve()
-		}
 		s.Criterion = pipeline.DefaultCriterion(p, sigma2, r.Folds.Groups != nil)
 	}
 	rule := s.Criterion.Rule()
-	if !l.Squared() {
-		var known loss.Structure
-		if r.Own != nil {
-			known = loss.StructureOf(r.Own.Loss)
-		} else if known, err = l.Structure(); err != nil {
-			return err
-		}
-		if !rule.Serves(false, known.Likelihood) {
-			return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
-				"predicting an observation that is left out", s.Criterion, l.Name, risk.ALO)
-		}
+	if !l.Squared() && !rule.Serves(false, loss.StructureOf(p.Loss).Likelihood) {
+		return study.Errorf("--criterion is %s, which is not defined for the %s loss: expected %s, the error of "+
+			"predicting an observation that is left out", s.Criterion, l.Name, risk.ALO)
 	}
 	if r.Correlation != "" && !rule.Sigma2 && !rule.Refits {
 		return study.Errorf("--criterion %s takes the noise as independent, found --noise %s: expected %s, or %s with "+

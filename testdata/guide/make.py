@@ -3,7 +3,7 @@
 Run in this directory: python3 make.py (numpy, pandas, scikit-learn and statsmodels; no network)."""
 
 import numpy as np
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_iris
 from statsmodels.datasets import anes96, elnino, grunfeld, macrodata, nile, randhie
 
 names = ["age", "sex", "bmi", "pressure", "cholesterol", "ldl", "hdl", "ratio", "triglycerides", "glucose"]
@@ -18,6 +18,12 @@ votes = anes96.load_pandas().data
 votes["vote"] = votes["vote"].map({0: "Clinton", 1: "Dole"})
 votes = votes[["vote", "popul", "TVnews", "selfLR", "ClinLR", "DoleLR", "PID", "age", "educ", "income"]]
 votes.to_csv("votes.csv", index=False, float_format="%.6g")
+
+# Fisher (1936), The use of multiple measurements in taxonomic problems.
+iris = load_iris(as_frame=True)
+flowers = iris.frame.set_axis(["sepal_length", "sepal_width", "petal_length", "petal_width", "species"], axis=1)
+flowers["species"] = [iris.target_names[k] for k in flowers["species"]]
+flowers.to_csv("iris.csv", index=False, float_format="%.6g")
 
 visits = randhie.load_pandas().data[::40]
 visits = visits.rename(columns={"mdvis": "visits"})

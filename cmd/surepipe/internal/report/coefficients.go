@@ -38,10 +38,11 @@ func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 	fmt.Fprintln(w, header)
 	zeros, count := 0, 0
 	for _, k := range c.Coefficients {
-		if k.Name != study.InterceptName {
+		penalized := !strings.HasSuffix(k.Name, study.InterceptName)
+		if penalized {
 			count++
 		}
-		if k.Estimate == 0 && k.Name != study.InterceptName {
+		if k.Estimate == 0 && penalized {
 			zeros++
 			continue
 		}

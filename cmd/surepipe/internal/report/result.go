@@ -68,8 +68,12 @@ func Result(r *study.Result, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	Problem(r, w)
 	weights(r, w)
-	if r.Intercept != nil {
-		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
+	if b0 := r.InterceptResult.All(); b0 != nil {
+		fmt.Fprintf(w, "intercept")
+		for _, v := range b0 {
+			fmt.Fprintf(w, "\t%.6g", v)
+		}
+		fmt.Fprintln(w)
 	}
 	effects(&r.EffectsResult, w)
 	center(&r.CenterResult, w)

@@ -118,8 +118,8 @@ func Swept(out io.Writer, r *study.Swept) error {
 		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
 	}
 	fmt.Fprintf(&b, ", divergence %.6g", m.Divergence)
-	if m.Intercept != nil {
-		fmt.Fprintf(&b, ", intercept %.6g", *m.Intercept)
+	for _, b0 := range m.All() {
+		fmt.Fprintf(&b, ", intercept %.6g", b0)
 	}
 	if m.Loss != nil {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
@@ -193,8 +193,8 @@ func choice(b *strings.Builder, r *study.Swept) {
 		"divergence %.6g", minimumText(c), s.Rule, criterion.Rule().Label,
 		study.PlusMinus(value, stdErr), study.PlusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]),
 		c.Divergence)
-	if c.Intercept != nil {
-		fmt.Fprintf(b, ", intercept %.6g", *c.Intercept)
+	for _, b0 := range c.All() {
+		fmt.Fprintf(b, ", intercept %.6g", b0)
 	}
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)

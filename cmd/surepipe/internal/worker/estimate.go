@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -217,7 +218,7 @@ type PredictedNumbers surepipe.Prediction
 // Predicted is the object of surepipe predict --json, whose predictions are arrays.
 type Predicted struct {
 	PredictedNumbers
-	Values      *Array   `json:"values,omitempty" jsonschema:"the predictions"`
+	Values      *Array   `json:"values,omitempty" jsonschema:"the predictions, of classes the probability of each"`
 	Rows        *Array   `json:"rows,omitempty" jsonschema:"of entries of a matrix: the row of each, counted from 0"`
 	Columns     *Array   `json:"columns,omitempty" jsonschema:"and its column"`
 	RowNames    []string `json:"row_names,omitempty" jsonschema:"the names of the matrix's rows"`
@@ -287,7 +288,10 @@ func (w *worker) predicted(ctx context.Context, r *surepipe.Prediction) (p Predi
 			"or out", r.Count, mostEntries)
 	}
 	var all [3][]float64 // values, rows, columns
-	all[0] = r.Predictions
+	shape := []int{r.Count}
+	if all[0] = r.Predictions; r.Classes != nil {
+		shape, all[0] = append(shape, len(r.Classes)), slices.Concat(r.Probabilities...)
+	}
 	for e := range r.Entries() {
 		if all[0] = append(all[0], e.Value); len(all[0])%(1<<16) == 0 && ctx.Err() != nil {
 			return p, ctx.Err()
@@ -295,14 +299,17 @@ func (w *worker) predicted(ctx context.Context, r *surepipe.Prediction) (p Predi
 		all[1], all[2] = append(all[1], float64(e.Row)), append(all[2], float64(e.Column))
 	}
 	p.RowNames, p.ColumnNames = r.Labels()
-	r.Predictions = nil
+	r.Predictions, r.Probabilities = nil, nil
 	p.PredictedNumbers = PredictedNumbers(*r)
 	names := []string{"values", "rows", "columns"}
 	for k, to := range []**Array{&p.Values, &p.Rows, &p.Columns} {
 		if all[k] == nil && k > 0 {
 			continue
 		}
-		a, err := w.array(names[k], surepipe.Array{Shape: []int{len(all[k])}, Data: all[k]})
+		if len(shape) == 1 {
+			shape[0] = len(all[k])
+		}
+		a, err := w.array(names[k], surepipe.Array{Shape: slices.Clone(shape), Data: all[k]})
 		if err != nil {
 			return p, err
 		}

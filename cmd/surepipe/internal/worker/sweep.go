@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math"
 
 	"surepipe"
 	"surepipe/pipeline"
@@ -57,10 +58,15 @@ func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Gr
 		s.Points[i].Digest = nil // what resuming and merging need, most of a point's bytes
 	}
 	if path.Coefficients != nil {
-		all := surepipe.Array{Shape: []int{len(path.Points), 1 + len(path.Names)}}
+		all := surepipe.Array{}
 		for _, at := range path.Coefficients {
-			all.Data = append(append(all.Data, at.Intercept), at.Coefficients...)
+			row := at.All()
+			if math.IsNaN(at.Intercept) && at.Intercepts == nil {
+				row = append([]float64{at.Intercept}, row...)
+			}
+			all.Data = append(all.Data, row...)
 		}
+		all.Shape = []int{len(path.Points), len(all.Data) / max(len(path.Points), 1)}
 		written, err := w.array("path", all)
 		if err != nil {
 			return s, err

@@ -1,0 +1,192 @@
+package problems
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/linops"
+	"surepipe/problems/spec"
+	"surepipe/prox"
+)
+
+// smallOutcomes is the number of entries up to which the operator of several outcomes is a dense matrix.
+const smallOutcomes = 1 << 20
+
+// each is the number of columns of y: of entries of z that belong to a row of X.
+func (p *Problem) each() int { return max(p.outcomes, 1) }
+
+// Several is the number of columns of y where it has several, and 0 elsewhere. The coefficients are then as many for
+// each column of X, one after the other.
+func (p *Problem) Several() int { return p.outcomes }
+
+// Observations is the number of observations: rows of y where it has several columns.
+func (p *Problem) Observations() int { return p.D / p.each() }
+
+// Variables is the number of columns of X, or of another operator.
+func (p *Problem) Variables() int { return p.P / p.each() }
+
+// withOutcomes makes the operator X that of a y with K columns, X (x) I: row (i, k) has x_ij at the place (j, k). An
+// intercept is a column of ones for each outcome, of which the last has none: a constant in all of them changes nothing
+// in the losses that have several entries of z for an observation. The penalties are those of all coefficients of a
+// column alike.
+func (a *assembly) withOutcomes(penalties []*spec.Penalty) ([]*spec.Penalty, error) {
+	p, k := a.p, a.p.outcomes
+	switch {
+	case k == 0:
+		return penalties, nil
+	case !a.Regression() || a.Line("synthesis") > 0 || a.parts.Behind != nil || a.data.Effects.Some():
+		return nil, a.Errorf(a.Line("operator"), "the %s loss is for regressions on a matrix, without a synthesis, "+
+			"terms or effects", p.Loss.Name)
+	case a.parts.Source != nil && a.parts.Source.Stored != nil:
+		return nil, fmt.Errorf("the %s loss needs X in memory: expected --storage memory", p.Loss.Name)
+	}
+	row, nonzero, err := a.rows()
+	if err != nil {
+		return nil, err
+	}
+	free := p.extra()
+	if free > 0 {
+		p.constant = p.P * k
+	}
+	d, n := p.D*k, p.P*k+free
+	var op linops.Operator
+	if d*n <= smallOutcomes {
+		x := mat.NewDense(d, n, nil)
+		for i := range d {
+			row(i/k, func(j int, v float64) { x.Set(i, j*k+i%k, v) })
+			if i%k < free {
+				x.Set(i, p.P*k+i%k, 1)
+			}
+		}
+		dense := linops.NewDense(p.dev, x)
+		p.parts.Own(dense.Release)
+		op = dense
+	} else {
+		indptr := make([]int, 1, d+1)
+		indices, values := make([]int, 0, (nonzero+p.D)*k), make([]float64, 0, (nonzero+p.D)*k)
+		for i := range d {
+			row(i/k, func(j int, v float64) {
+				if v != 0 {
+					indices, values = append(indices, j*k+i%k), append(values, v)
+				}
+			})
+			if i%k < free {
+				indices, values = append(indices, p.P*k+i%k), append(values, 1)
+			}
+			indptr = append(indptr, len(values))
+		}
+		sparse, err := linops.NewCSR(p.dev, d, n, indptr, indices, values)
+		if err != nil {
+			return nil, err
+		}
+		p.parts.Own(sparse.Release)
+		op = sparse
+	}
+	p.Operator, p.D, p.P = op, d, p.P*k
+	p.BShape = append(slices.Clone(p.BShape), k)
+	all := make([]*spec.Penalty, len(penalties))
+	for i, one := range penalties {
+		if all[i], err = ofOutcomes(one, k); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// rows are those of the operator: a function that calls each for their entries, and how many entries there are.
+func (a *assembly) rows() (row func(i int, each func(j int, v float64)), entries int, err error) {
+	p := a.p
+	if rows, ok := linops.RowsOf(p.Operator); ok {
+		return func(i int, each func(j int, v float64)) {
+			for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+				each(rows.Indices[u], rows.Values[u])
+			}
+		}, len(rows.Values), nil
+	}
+	matrix := matrixOf(p.Operator, p.D*p.P)
+	if matrix == nil {
+		return nil, 0, fmt.Errorf("the %s loss needs the entries of the operator, which are not known: expected a "+
+			"matrix in memory", p.Loss.Name)
+	}
+	x := matrix()
+	return func(i int, each func(j int, v float64)) {
+		for j, v := range x.RawRowView(i) {
+			each(j, v)
+		}
+	}, p.D * p.P, nil
+}
+
+// ofOutcomes is a penalty that is a sum over single coefficients, of k times as many.
+func ofOutcomes(one *spec.Penalty, k int) (*spec.Penalty, error) {
+	many := *one
+	many.N, many.Unpenalized = one.N*k, nil
+	for _, j := range one.Unpenalized {
+		for c := range k {
+			many.Unpenalized = append(many.Unpenalized, j*k+c)
+		}
+	}
+	many.Make = func(w spec.Weights) (prox.Prox, error) {
+		r, err := one.Make(w)
+		if err == nil && prox.StructureOf(r).Sparse == nil {
+			err = fmt.Errorf("y has %d columns, and the penalty is not a sum over single coefficients: expected ols, "+
+				"ridge, lasso or elastic-net", k)
+		}
+		return r, err
+	}
+	return &many, nil
+}
+
+// shiftOutcomes makes the coefficients of each column unique by glmnet's convention, where neither the loss nor the
+// penalty depends on a constant in them: with sum |b_jk| their median is 0, with an even number of outcomes the mean of
+// the two in the middle, and without a penalty their mean. A sum of squares leaves nothing open.
+func (p *Problem) shiftOutcomes(b []float64) {
+	known := prox.StructureOf(p.Regularizer).Sparse
+	if p.outcomes == 0 || known == nil {
+		return
+	}
+	w, q, positive := known(p.P + p.extra())
+	at := func(v []float64, j int) float64 {
+		if v == nil {
+			return 0
+		}
+		return v[j]
+	}
+	for j := 0; j < len(b); j += p.outcomes {
+		column := b[j : j+p.outcomes]
+		switch {
+		case at(q, j) > 0 || positive != nil && positive[j]:
+		case at(w, j) > 0:
+			sorted := slices.Sorted(slices.Values(column))
+			floats.AddConst(-(sorted[(p.outcomes-1)/2]+sorted[p.outcomes/2])/2, column)
+		default:
+			centeredOutcomes(column)
+		}
+	}
+}
+
+// centeredOutcomes shifts numbers of the outcomes so that their mean is 0.
+func centeredOutcomes(v []float64) { floats.AddConst(-floats.Sum(v)/float64(len(v)), v) }
+
+// outcomesOf is the number of columns of y for a loss that has several.
+func outcomesOf(l Loss, data Data) int {
+	if k, _ := l.Kind(); k.Classes {
+		return data.YShape[1]
+	}
+	return 0
+}
+
+// checkOutcomes rejects a y whose columns the loss does not have.
+func checkOutcomes(l Loss, data Data) error {
+	k, err := l.Kind()
+	switch {
+	case err != nil:
+		return err
+	case k.Classes && (len(data.YShape) != 2 || data.YShape[1] < 2):
+		return fmt.Errorf("array \"y\" has shape %v, expected (d, K) for the %s loss: a column for each class",
+			data.YShape, l.Name)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package active
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+)
+
+const (
+	// mostBlocked is the number of entries of A up to which the second derivative of a loss with blocks is taken as it
+	// is: R A is a dense matrix.
+	mostBlocked = 1 << 23
+	// blockShare of the diagonal above it is added to each block, which makes the factors invertible: a block may be
+	// singular. flooredShare of the largest entry is added too.
+	blockShare, flooredShare = 1e-6, 1e-14
+)
+
+// blockRoots are upper triangular factors R of blocks of equal size, R*R = l” + diag(more).
+type blockRoots struct {
+	each  int
+	dev   array.Device
+	roots []float64 // row-major, one after the other
+}
+
+// blocksOf are the factors for a loss whose second derivative at z has blocks; nil for others, or where one is not
+// positive definite. curve is the diagonal above it, and more is added to the diagonal.
+func blocksOf(l loss.Loss, a linops.Operator, z, y array.Batch, curve, more []float64) *blockRoots {
+	known, d := loss.StructureOf(l), z.N()
+	_, p := a.Dims()
+	if known.Each == 0 || known.Coupled == nil || linops.StructureOf(a).Dense == nil || d*p > mostBlocked {
+		return nil
+	}
+	r := &blockRoots{known.Each, z.Device(), make([]float64, d*known.Each)}
+	unit, v := make([]float64, d), z.Device().Alloc(1, d)
+	defer v.Free()
+	floor := flooredShare * floats.Max(curve)
+	for k := range r.each {
+		for i := range unit {
+			unit[i] = 0
+			if i%r.each == k {
+				unit[i] = 1
+			}
+		}
+		r.dev.Upload(v, unit)
+		known.Coupled.Product(v, v, z, y)
+		for i, h := range v.ToHost() {
+			if i%r.each == k {
+				h += more[i] + blockShare*curve[i] + floor
+			}
+			r.roots[i*r.each+k] = h
+		}
+	}
+	for from := 0; from < len(r.roots); from += r.each * r.each {
+		if !factor(r.roots[from:][:r.each*r.each], r.each) {
+			return nil
+		}
+	}
+	return r
+}
+
+// factor replaces a symmetric n x n matrix by R with R*R = it, and reports whether it is positive definite.
+func factor(h []float64, n int) bool {
+	for i := range n {
+		for k := range i {
+			for j := i; j < n; j++ {
+				h[i*n+j] -= h[k*n+i] * h[k*n+j]
+			}
+			h[i*n+k] = 0
+		}
+		if !(h[i*n+i] > 0) {
+			return false
+		}
+		floats.Scale(1/math.Sqrt(h[i*n+i]), h[i*n+i:(i+1)*n])
+	}
+	return true
+}
+
+// times is R A as a dense matrix.
+func (r *blockRoots) times(a linops.Operator) *linops.Dense {
+	x, n := linops.StructureOf(a).Dense(), r.each
+	d, p := x.Dims()
+	out := mat.NewDense(d, p, nil)
+	for i := range d {
+		row := out.RawRowView(i)
+		for j := i % n; j < n; j++ {
+			if c := r.roots[i*n+j]; c != 0 {
+				floats.AddScaled(row, c, x.RawRowView(i-i%n+j))
+			}
+		}
+	}
+	return linops.NewDense(r.dev, out)
+}
+
+// forward sets dst = R v, solve dst = R^{-1} v and solveAdjoint dst = R*^{-1} v, on the host. dst may be v.
+func (r *blockRoots) forward(dst, v []float64) {
+	n := r.each
+	for i := range v {
+		dst[i] = floats.Dot(r.roots[i*n+i%n:(i+1)*n], v[i:i-i%n+n])
+	}
+}
+
+func (r *blockRoots) solve(dst, v []float64) {
+	n := r.each
+	for i := len(v) - 1; i >= 0; i-- {
+		k := i % n
+		dst[i] = (v[i] - floats.Dot(r.roots[i*n+k+1:(i+1)*n], dst[i+1:i-k+n])) / r.roots[i*n+k]
+	}
+}
+
+func (r *blockRoots) solveAdjoint(dst, v []float64) {
+	n := r.each
+	copy(dst, v)
+	for i := range dst {
+		k := i % n
+		dst[i] /= r.roots[i*n+k]
+		floats.AddScaled(dst[i+1:i-k+n], -dst[i], r.roots[i*n+k+1:(i+1)*n])
+	}
+}
+
+// on applies one of these to a vector on the device.
+func (r *blockRoots) on(dst, v array.Batch, of func(dst, v []float64)) {
+	host := v.ToHost()
+	of(host, host)
+	r.dev.Upload(dst, host)
+}

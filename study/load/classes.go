@@ -1,0 +1,55 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// classes reports whether y are classes.
+func (f *Source) classes() bool {
+	k, err := f.LossOf().Kind()
+	return err == nil && k.Classes
+}
+
+// classify gives y a column for each class, 1 for that of the observation and else 0, where y are labels: the places of
+// the levels of a table's response, or any numbers. A y with several columns has them already.
+func (f *Source) classify(data *Contents) error {
+	switch {
+	case !f.classes():
+		return nil
+	case len(data.YShape) > 1:
+		data.Each = data.YShape[1]
+		return nil
+	}
+	if data.Stack != nil || data.Simulated {
+		return fmt.Errorf("array \"y\" is missing or a stack of samples, expected the class of each row of \"X\"")
+	}
+	labels := slices.Clone(data.Y)
+	if slices.ContainsFunc(labels, math.IsNaN) {
+		return fmt.Errorf("array \"y\" holds NaN, expected the class of each row of \"X\"")
+	}
+	slices.Sort(labels)
+	labels = slices.Compact(labels)
+	most, _ := f.LossOf().Kind()
+	if n := len(labels); n < 2 || n > most.Levels {
+		return fmt.Errorf("array \"y\" has %d different values, expected 2 to %d classes", n, most.Levels)
+	}
+	names := make([]string, len(labels))
+	for k, v := range labels {
+		names[k] = strconv.FormatFloat(v, 'g', -1, 64)
+		if t := data.Table; t != nil && t.Design.Levels != nil {
+			names[k] = t.Design.Levels[int(v)]
+		}
+	}
+	y := make([]float64, len(data.Y)*len(labels))
+	for i, v := range data.Y {
+		k, _ := slices.BinarySearch(labels, v)
+		y[i*len(labels)+k] = 1
+	}
+	data.Each = len(labels)
+	data.Y, data.YShape = y, []int{len(data.Y), len(labels)}
+	data.Labels.Columns = names
+	return nil
+}
