@@ -214,7 +214,7 @@ func (f *Fit) arrays() ([]dataio.Array, error) {
 	}
 	arrays = append(arrays, f.More...)
 	if e := f.Effects; e != nil {
-		arrays = append(arrays, numbers("effects_mean", []float64{e.Mean}), 
+		arrays = append(arrays, numbers("effects_mean", []float64{e.Mean}),
 			numbers("effects_rows", e.Rows, len(e.Rows)), numbers("effects_cols", e.Columns, len(e.Columns)))
 	}
 	arrays = append(arrays, numbers("center", f.Center, len(f.Center)), numbers("scale", f.Scale, len(f.Scale)),
