@@ -54,8 +54,8 @@ type Arrays struct {
 	// X is the design matrix of a regression, and D that of a generalized LASSO.
 	X, D mat.Matrix
 	// Y are the observations, of the shape Shape, row-major; nil stands for a vector. Of a completion they are the
-	// entries at Indices, places in a row-major matrix of that shape. With the multinomial loss they are the class of each
-	// row of X, any numbers, or of shape (d, K) a column for each class.
+	// entries at Indices, places in a row-major matrix of that shape. With the multinomial loss they are the class of
+	// each row of X, any numbers, or of shape (d, K) a column for each class.
 	Y       []float64
 	Shape   []int
 	Indices []int
