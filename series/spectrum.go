@@ -44,10 +44,17 @@ func (w *spectrum) reset(m, n, copies int) {
 	w.m, w.n, w.copies = m, n, copies
 	side, k := min(m, n), w.shorter()
 	w.x, w.out, w.left = sized(w.x, m*n), sized(w.out, m*n), sized(w.left, max(m, n)*side)
-	w.gram, w.work = sized(w.gram, side*side), sized(w.work, 64*side+side*side)
+	w.gram, w.work = sized(w.gram, side*side), sized(w.work, eigenWork(side))
 	w.values, w.f, w.mean, w.slope = sized(w.values, side), sized(w.f, k), sized(w.mean, k), sized(w.slope, k)
 	w.rows, w.q, w.kept = sized(w.rows, m), sized(w.q, m/copies), sized(w.kept, copies*n)
 	w.s = w.values[side-k:]
+}
+
+// eigenWork is the length of the workspace of [lapack64.Syev] that takes no memory, at least side^2.
+func eigenWork(side int) int {
+	var size [1]float64
+	lapack64.Syev(lapack.EVCompute, blas64.Symmetric{N: side, Stride: side, Uplo: blas.Upper}, nil, size[:], -1)
+	return max(int(size[0]), side*side)
 }
 
 // shorter and longer are the sides of the patch beside q.

@@ -21,11 +21,12 @@ const denoiseHelp = `Denoises a series of images: diffusion or functional MRI, c
 cubes. In patches of M voxels the N volumes are a matrix, a mean over voxels and a low rank, with
 noise. The mean is kept, singular values of the rest are shrunk, and overlapping patches averaged.
 
-FILE is a NIfTI file of four axes (.nii, .nii.gz), of real or complex numbers, or an array of
-three or four axes (.npy, .npz, .tif, .h5, .mat) whose first axis is the series (--series-last: its
-last). A complex series may be in two files: --imaginary or --phase names the second. NIfTI
-files are read and written slice by slice, so that they may be larger than memory; header,
-affine, units and extensions of the output are those of FILE.
+FILE is a NIfTI file of four axes (.nii, .nii.gz) or an MRtrix image (.mif), of real or complex
+numbers, or an array of three or four axes (.npy, .npz, .tif, .h5, .mat) whose first axis is the
+series (--series-last: its last). A complex series may be in two files: --imaginary or --phase names
+the second. NIfTI files and MRtrix images are read and written slice by slice, so that they may be
+larger than memory (a .mif in the order x, y, z, volumes); header, affine, units and extensions of
+the output are those of FILE.
 
 The standard deviation sigma of the noise is estimated from the spectra of patches (Marchenko and
 Pastur), which assumes that the noise is white; or from --noise-scan, a series of noise alone;
@@ -71,7 +72,7 @@ func newDenoise() *cobra.Command {
 	}
 	file := func(name string, to *string, usage string, role cli.Role) cli.Flag {
 		return cli.Flag{Name: name, To: to, Usage: usage, Role: role,
-			Extensions: []string{"nii", "gz", "npy", "tif", "h5", "mat"}}
+			Extensions: []string{"nii", "gz", "mif", "npy", "tif", "h5", "mat"}}
 	}
 	cli.Bind(cmd,
 		file("out", &r.Out, "write the estimate to this `file`, of the kind of FILE", cli.Writes),

@@ -258,6 +258,13 @@ func seriesFiles(t *testing.T, rng *rand.Rand) {
 			t.Fatal(err)
 		}
 	}
+	for name, n := range map[string]int{"dwi.mif": volumes, "mask.mif": 1} {
+		head := fmt.Sprintf("mrtrix image\ndim: 6,5,4,%d\nlayout: +0,+1,+2,+3\ndatatype: Float32LE\nfile: . 128\nEND\n", n)
+		head += strings.Repeat("\x00", 128-len(head))
+		if err := os.WriteFile(name, append([]byte(head), file[352:352+4*n*voxels]...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	design := "on\n" + strings.Repeat("0\n1\n", volumes)[:2*volumes]
 	if err := os.WriteFile("design.csv", []byte(design), 0o666); err != nil {
 		t.Fatal(err)

@@ -10,10 +10,12 @@ import (
 	"os"
 	"strings"
 
+	"surepipe/internal/dataio/mif"
 	"surepipe/internal/dataio/ndarray"
 )
 
-// NIfTISeries is a NIfTI file whose values are read slice by slice. The header is kept to be written again.
+// NIfTISeries is a NIfTI file, or an MRtrix image, whose values are read slice by slice. The header is kept to be
+// written again.
 type NIfTISeries struct {
 	niftiHeader
 	// Size is the number of voxels along x, y and z, and Volumes that of volumes.
@@ -22,7 +24,8 @@ type NIfTISeries struct {
 	Complex bool
 
 	path   string
-	header []byte // all before the values, with extensions
+	header []byte      // all before the values, with extensions
+	mif    *mif.Header // in its place
 	f      interface {
 		readable
 		io.Closer
@@ -36,10 +39,11 @@ type NIfTISeries struct {
 // OpenNIfTI opens a file of the operating system.
 func OpenNIfTI(path string) (*NIfTISeries, error) { return Files{}.OpenNIfTI(path) }
 
-// OpenNIfTI opens a file (.nii, .nii.gz) of up to four axes: x, y, z and the volumes. A compressed one is unpacked to a
-// temporary file, which has no name. Errors begin with the path.
+// OpenNIfTI opens a file (.nii, .nii.gz, .mif) of up to four axes: x, y, z and the volumes. A compressed one is unpacked
+// to a temporary file, which has no name; a .mif with another order of axes is put in order in memory. Errors begin with
+// the path.
 func (f Files) OpenNIfTI(path string) (*NIfTISeries, error) {
-	in, err := f.open(path, "a NIfTI file (.nii, .nii.gz)")
+	in, err := f.open(path, "an image (.nii, .nii.gz, .mif)")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -58,6 +62,9 @@ func (s *NIfTISeries) open() error {
 	magic := make([]byte, len(gzipMagic))
 	if _, err := s.f.ReadAt(magic, 0); err != nil {
 		return errors.New("is truncated or corrupt (it ends within its header)")
+	}
+	if string(magic) == mif.Magic[:len(magic)] {
+		return s.openMIF()
 	}
 	if string(magic) == gzipMagic {
 		if err := s.unpack(); err != nil {
@@ -116,6 +123,70 @@ func (s *NIfTISeries) read() (err error) {
 	if s.niftiHeader, err = readNIfTIHeader(io.NewSectionReader(s.f, 0, 1<<20)); err != nil {
 		return err
 	}
+	s.header = make([]byte, s.offset)
+	if _, err := s.f.ReadAt(s.header, 0); err != nil {
+		return errors.New("is truncated or corrupt (it ends within its header)")
+	}
+	return s.check()
+}
+
+// mifCodes are the types of MRtrix images by those of NIfTI files.
+var mifCodes = map[string]uint16{"bit": 2, "uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64, "int8": 256,
+	"uint16": 512, "uint32": 768, "int64": 1024, "uint64": 1280, "cfloat32": 32, "cfloat64": 1792}
+
+// openMIF reads the header of an MRtrix image.
+func (s *NIfTISeries) openMIF() error {
+	head := make([]byte, min(s.length, 1<<20))
+	if _, err := s.f.ReadAt(head, 0); err != nil {
+		return err
+	}
+	h, err := mif.Read(head)
+	if err != nil {
+		return err
+	}
+	code, ok := mifCodes[h.Type]
+	if !ok {
+		return fmt.Errorf("holds values of type %q, expected integers, floating point or complex numbers", h.Type)
+	}
+	s.mif = h
+	s.niftiHeader = niftiHeader{dims: h.Dims, code: code, offset: h.Offset, slope: h.Slope, shift: h.Shift, order: h.Order}
+	if h.Plain() {
+		return s.check()
+	}
+	bits := 8.0 * float64(niftiTypes[code].Size)
+	if h.Type == "bit" {
+		bits = 1
+	} else if code == 32 || code == 1792 {
+		bits *= 2
+	}
+	for _, k := range h.Dims {
+		bits *= float64(k)
+	}
+	if need := float64(h.Offset) + math.Ceil(bits/8); float64(s.length) < need {
+		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", s.length, need)
+	}
+	if err := ndarray.Fits(fmt.Sprintf("an image of %v values in another order than x, y, z, volumes", h.Dims), bits, 1); err != nil {
+		return err
+	}
+	data := make([]byte, int(math.Ceil(bits/8)))
+	if _, err := s.f.ReadAt(data, h.Offset); err != nil {
+		return err
+	}
+	width := niftiTypes[code].Size
+	if code == 32 || code == 1792 {
+		width *= 2
+	}
+	in := bytes.NewReader(h.Reordered(data, width))
+	s.f.Close()
+	s.f, s.length, s.offset = struct {
+		readable
+		io.Closer
+	}{in, io.NopCloser(nil)}, in.Size(), 0
+	return s.check()
+}
+
+// check reads types and sizes from the header.
+func (s *NIfTISeries) check() error {
 	t, ok := niftiTypes[s.code]
 	if !ok {
 		return fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers of up to "+
@@ -140,10 +211,6 @@ func (s *NIfTISeries) read() (err error) {
 			return fmt.Errorf("has %d axes (%v), expected up to four: x, y, z and the volumes", len(s.dims), s.dims)
 		}
 	}
-	s.header = make([]byte, s.offset)
-	if _, err := s.f.ReadAt(s.header, 0); err != nil {
-		return errors.New("is truncated or corrupt (it ends within its header)")
-	}
 	need := float64(s.offset) + float64(s.valueSize())*float64(s.Size[0])*float64(s.Size[1])*float64(s.Size[2])*
 		float64(s.Volumes)
 	if float64(s.length) < need {
@@ -162,6 +229,9 @@ func (s *NIfTISeries) parts() int {
 }
 
 func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
+
+// IsMIF reports whether the file is an MRtrix image.
+func (s *NIfTISeries) IsMIF() bool { return s.mif != nil }
 
 // Close closes the file.
 func (s *NIfTISeries) Close() error { return s.f.Close() }
@@ -212,6 +282,9 @@ func (s *NIfTISeries) SameSpace(m *NIfTISeries) error {
 // affine is the matrix from voxels to space of the header's first valid form, sform or qform, by rows; of neither it is
 // the sizes of voxels.
 func (s *NIfTISeries) affine() (a [12]float64) {
+	if s.mif != nil {
+		return s.mif.Affine
+	}
 	var at struct{ sform, qform, rows, quaternion, sizes, width int }
 	if s.size == 348 {
 		at.sform, at.qform, at.rows, at.quaternion, at.sizes, at.width = 254, 252, 280, 256, 76, 4
@@ -275,6 +348,7 @@ type NIfTIWriter struct {
 	t       ndarray.Number
 	parts   int
 	plane   []byte
+	offset  int64 // of the values
 }
 
 // CreateNIfTI creates a file with the header of a series, of as many volumes; a map has one, and is real. Values
@@ -294,7 +368,9 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 		w.t.Size = 8
 	}
 	w.plane = make([]byte, like.Size[0]*like.Size[1]*w.parts*w.t.Size)
-	if _, err := f.WriteAt(w.header(), 0); err != nil {
+	header := w.header()
+	w.offset = int64(len(header))
+	if _, err := f.WriteAt(header, 0); err != nil {
 		w.Abort()
 		return nil, fmt.Errorf("%s: %w", path, bareError(err))
 	}
@@ -303,6 +379,16 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 
 // header is the series' with the type of values and the number of volumes of the file.
 func (w *NIfTIWriter) header() []byte {
+	if w.like.mif != nil {
+		dims, of := append(w.like.Size[:], w.volumes), fmt.Sprintf("Float%d", 8*w.t.Size)
+		if w.parts == 2 {
+			of = "C" + of
+		}
+		if w.volumes == 1 {
+			dims = dims[:3]
+		}
+		return w.like.mif.Text(dims, of)
+	}
 	h, order := bytes.Clone(w.like.header), w.like.order
 	code := map[[2]int]uint16{{1, 4}: 16, {1, 8}: 64, {2, 4}: 32, {2, 8}: 1792}[[2]int{w.parts, w.t.Size}]
 	bits := uint16(8 * w.t.Size * w.parts)
@@ -353,7 +439,7 @@ func (w *NIfTIWriter) Slice(z int, values []float64) error {
 				}
 			}
 		}
-		at := w.like.offset + int64(len(w.plane))*(int64(t)*int64(w.like.Size[2])+int64(z))
+		at := w.offset + int64(len(w.plane))*(int64(t)*int64(w.like.Size[2])+int64(z))
 		if _, err := w.f.WriteAt(w.plane, at); err != nil {
 			return fmt.Errorf("%s: %w", w.path, bareError(err))
 		}

@@ -397,3 +397,48 @@ func TestTheErrorOfSUREHoldsThatOfSigma(t *testing.T) {
 		t.Errorf("SURE %g ± %g, with the map given %g ± %g: by sigma %g, expected %g", a.SURE, a.SUREErr, b.SURE, b.SUREErr, got, want)
 	}
 }
+
+// An MRtrix image, its values in another order and scaled, gives what the NIfTI file of the same values gives.
+func TestAnMRtrixImageIsAsANIfTIFile(t *testing.T) {
+	dims := [4]int{6, 5, 4, 12}
+	dir := t.TempDir()
+	values := scan(dims, 5, 3)
+	data := write(t, filepath.Join(dir, "y.nii"), image{order: binary.LittleEndian, dims: dims[:], code: 4, slope: 0.01, values: values}.bytes())
+	const header = "mrtrix image\ndim: 6,5,4,12\nvox: 2,2,2.5,3.2\nlayout: -1,+2,+3,+0\ndatatype: Int16BE\nscaling: 10,0.01\n" +
+		"transform: 1,0,0,3\ncommand_history: none\nfile: . 300\nEND\n"
+	b := append([]byte(header), make([]byte, 300-len(header)+2*len(values))...)
+	for i, v := range values {
+		x, y, z, k := i%6, i/6%5, i/30%4, i/120
+		at := k + 12*((5-x)+6*(y+5*z))
+		binary.BigEndian.PutUint16(b[300+2*at:], uint16(int16(math.Round((v-10)/0.01))))
+	}
+	r := Request{Data: write(t, filepath.Join(dir, "y.mif"), b), Patch: "3"}
+	r.Out, r.DF = filepath.Join(dir, "x.mif"), filepath.Join(dir, "df.mif")
+	got, err := Run(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Run(context.Background(), Request{Data: data, Patch: "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(got.SURE-want.SURE) > 1e-5*want.SURE {
+		t.Errorf("SURE %g, of the NIfTI file %g", got.SURE, want.SURE)
+	}
+	again, err := Run(context.Background(), Request{Data: r.Out, Sigma: r.DF, Patch: "3"})
+	if err != nil || again.Volumes != 12 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	text, _ := os.ReadFile(r.Out)
+	if !strings.Contains(string(text[:300]), "\ncommand_history: none\n") {
+		t.Errorf("the header is %q", text[:300])
+	}
+	r.Out = filepath.Join(dir, "x.nii")
+	if _, err := Run(context.Background(), r); err == nil || !strings.Contains(err.Error(), "ends in .mif") {
+		t.Errorf("a NIfTI file for an MRtrix image: %v", err)
+	}
+	if _, err := Run(context.Background(), Request{Data: write(t, filepath.Join(dir, "cut.mif"), b[:900])}); err == nil ||
+		!strings.Contains(err.Error(), "900 bytes, its header states 3180") {
+		t.Errorf("a truncated image: %v", err)
+	}
+}

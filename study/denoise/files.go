@@ -33,7 +33,7 @@ type output interface {
 
 // open opens a series. last says that the volumes of an array are its last axis, not its first.
 func open(files dataio.Files, path string, last bool) (input, error) {
-	if isNIfTI(path) {
+	if isScan(path) {
 		s, err := files.OpenNIfTI(path)
 		if err != nil {
 			return nil, study.Bad(err)
@@ -48,12 +48,15 @@ func open(files dataio.Files, path string, last bool) (input, error) {
 	return openArray(files, path, last)
 }
 
-func isNIfTI(path string) bool {
-	path = strings.TrimSuffix(strings.ToLower(path), ".gz")
-	return strings.HasSuffix(path, ".nii")
+// isScan reports whether a file is a NIfTI file or an MRtrix image by its name.
+func isScan(path string) bool {
+	path = strings.ToLower(path)
+	return isMIF(path) || strings.HasSuffix(strings.TrimSuffix(path, ".gz"), ".nii")
 }
 
-// nifti is a NIfTI file.
+func isMIF(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".mif") }
+
+// nifti is a NIfTI file, or an MRtrix image.
 type nifti struct {
 	*dataio.NIfTISeries
 	files dataio.Files
@@ -64,8 +67,9 @@ func (n nifti) Shape() series.Shape {
 }
 
 func (n nifti) volume(path string) ([]float64, error) {
-	if !isNIfTI(path) {
-		return nil, study.Errorf("%s: expected a NIfTI file (.nii, .nii.gz), as the series is", path)
+	if !isScan(path) {
+		return nil, study.Errorf("%s: expected a NIfTI file (.nii, .nii.gz) or an MRtrix image (.mif), as the series "+
+			"is", path)
 	}
 	m, err := n.files.OpenNIfTI(path)
 	if err != nil {
@@ -89,9 +93,11 @@ func (n nifti) volume(path string) ([]float64, error) {
 }
 
 func (n nifti) create(path string, volumes int, real bool) (output, error) {
-	if !isNIfTI(path) {
-		return nil, study.Errorf("%s: expected a name that ends in .nii or .nii.gz, as the series is a NIfTI "+
-			"file", path)
+	switch {
+	case n.IsMIF() && !isMIF(path):
+		return nil, study.Errorf("%s: expected a name that ends in .mif, as the series is an MRtrix image", path)
+	case !n.IsMIF() && (!isScan(path) || isMIF(path)):
+		return nil, study.Errorf("%s: expected a name that ends in .nii or .nii.gz, as the series is a NIfTI file", path)
 	}
 	return dataio.CreateNIfTI(path, n.NIfTISeries, volumes, real)
 }

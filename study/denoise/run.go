@@ -384,7 +384,7 @@ func (j *job) noiseOf(scan input) error {
 
 // openScan opens a scan of one volume or more.
 func openScan(files dataio.Files, path string, last bool) (input, error) {
-	if !isNIfTI(path) {
+	if !isScan(path) {
 		return openArray(files, path, last)
 	}
 	s, err := files.OpenNIfTI(path)

@@ -8,12 +8,12 @@
 outside of the ball at the nominal 5%: with N - p degrees of freedom, with the df - p that denoising leaves (--df), and
 with the design kept (--keep), also by the standard deviation of --noise. Needs Debian's python3-numpy, python3-scipy and python3-nibabel.
 """
-import os, subprocess, sys, tempfile
+import os, shutil, subprocess, sys, tempfile
 import numpy as np
 import nibabel as nib
 from scipy import stats
 
-program = os.path.abspath(sys.argv[1])
+program = shutil.which(sys.argv[1]) or os.path.abspath(sys.argv[1])
 folder = tempfile.mkdtemp()
 rng = np.random.default_rng(3)
 n, shape = 160, (32, 32, 8)
@@ -36,10 +36,10 @@ def report(name, data, left, sigma=None):
     rest = ((data - beta @ design.T) ** 2).sum(-1)
     stat = beta[..., 3] / np.sqrt((rest / left if sigma is None else sigma ** 2) * inverse[3, 3])
     p = 2 * (stats.t.sf(abs(stat), left) if sigma is None else stats.norm.sf(abs(stat)))
-    print(f"{name:44s} response {beta[ball][:, 3].mean():6.2f} +- {beta[ball][:, 3].std():.2f}   median t in the ball "
-          f"{np.median(stat[ball]):6.1f}   false positives {100 * np.mean(p[~ball] < 0.05):5.1f}%", flush=True)
+    print(f"| {name} | {beta[ball][:, 3].mean():.1f} | {np.median(stat[ball]):.1f} | {100 * np.mean(p[~ball] < 0.05):.1f}% |", flush=True)
 
 
+print("| series, degrees of freedom | response | median t | false positives |\n| --- | --- | --- | --- |")
 path = lambda name: os.path.join(folder, name)
 np.savetxt(path("design.csv"), design, delimiter=",")
 
@@ -60,8 +60,8 @@ for kind in ("magnitude", "complex"):
     report(f"{kind}: data, N - p", y.real, n - p)
     after, df, level = denoise(kind)
     report(f"{kind}: denoised, N - p", after, n - p)
-    report(f"{kind}: denoised, df - p (df {df.mean():.1f})", after, np.maximum(df - p, 2))
+    report(f"{kind}: denoised, df - p (df {df.mean():.0f})", after, np.maximum(df - p, 2))
     after, df, level = denoise(kind, "--keep", path("design.csv"))
     report(f"{kind}: design kept, N - p", after, n - p)
-    report(f"{kind}: design kept, df - p (df {df.mean():.1f})", after, np.maximum(df - p, 2))
+    report(f"{kind}: design kept, df - p (df {df.mean():.0f})", after, np.maximum(df - p, 2))
     report(f"{kind}: design kept, sigma of --noise", after, n - p, level)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """Three stacks of images that are not from a scanner, simulated with a truth, denoised by surepipe, and a picture of them.
 
-    /usr/bin/python3 testdata/mri/stacks.py SUREPIPE PICTURE.png
+    /usr/bin/python3 testdata/mri/stacks.py SUREPIPE PICTURE.png [FOLDER]
 
 Calcium imaging: pages of a TIFF file, cells that light up and decay. A hyperspectral cube: .npy with the wavelengths last,
 smooth mixtures of four spectra. Thermography: HDF5, a plate that cools over spots. Needs Debian's python3-numpy,
-python3-scipy, python3-skimage, python3-h5py and python3-matplotlib.
+python3-scipy, python3-skimage, python3-h5py and python3-matplotlib. FOLDER keeps the three files (default: a temporary one).
 """
-import json, os, subprocess, sys, tempfile
+import json, os, shutil, subprocess, sys, tempfile
 import h5py
 import matplotlib
 import numpy as np
@@ -16,8 +16,8 @@ from scipy.ndimage import gaussian_filter
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-program, picture = os.path.abspath(sys.argv[1]), sys.argv[2]
-folder, rng, n, size = tempfile.mkdtemp(), np.random.default_rng(2), 60, 64
+program, picture = shutil.which(sys.argv[1]) or os.path.abspath(sys.argv[1]), sys.argv[2]
+folder, rng, n, size = sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(), np.random.default_rng(2), 60, 64
 y, x = np.mgrid[:size, :size] / size
 
 
@@ -60,16 +60,18 @@ def write(name, data):
     return path
 
 
+print("| stack | data | denoised | by SURE | sigma, estimated | df |\n| --- | --- | --- | --- | --- | --- |", flush=True)
 figure, axes = plt.subplots(3, 4, figsize=(9, 6.8), layout="constrained")
 for row, (name, make, more) in zip(axes, (("calcium.tif", calcium, []), ("cube.npy", spectra, ["--series-last"]),
                                           ("heat.h5", heat, []))):
     truth, sigma = make()
     data = truth + sigma * rng.standard_normal(truth.shape)
-    out = os.path.join(folder, "clean.npy")
+    out = os.path.join(folder, "out.npy")
     path = write(name, data)
-    found = json.loads(subprocess.run([program, "denoise", path, "--patch", "8", "--out", out, "--json", *more], check=True,
+    found = json.loads(subprocess.run([program, "denoise", path, "--out", out, "--json", *more], check=True,
                                       stdout=subprocess.PIPE).stdout)
     clean = np.load(out) if name != "cube.npy" else np.moveaxis(np.load(out), 2, 0)
+    os.remove(out)
     rms = lambda a: np.sqrt(np.mean((a - truth) ** 2))
     print(f"| {name} | {rms(data):.3g} | {rms(clean):.3g} | {np.sqrt(max(found['sure_per_coordinate'], 0)):.3g} | "
           f"{sigma:g}, {found['sigma']['mean']:.3g} | {100 * found['df_share']:.2g}% |", flush=True)

@@ -119,27 +119,40 @@ func (l implLAPACK) gesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda 
 
 // Dsyev computes the eigenvalues, ascending, and eigenvectors of a symmetric matrix, by divide and
 // conquer or, if that fails, by gonum's QR iteration. It returns false for a matrix with NaN or an
-// infinity.
+// infinity. It takes no memory where work is as long as a query says.
 func (l implLAPACK) Dsyev(jobz lapack.EVJob, uplo blas.Uplo, n int, a []float64, lda int, w, work []float64,
 	lwork int) (ok bool) {
+	if lwork == -1 && n >= minOrderEigen && len(work) > 0 {
+		work[0] = float64(eigenWork(n))
+		return true
+	}
 	if n < minOrderEigen || lwork < max(1, 3*n-1) || len(work) < lwork || !validUplo(uplo) ||
 		(jobz != lapack.EVNone && jobz != lapack.EVCompute) || !holds(a, n, n, lda) || len(w) < n {
 		return l.Implementation.Dsyev(jobz, uplo, n, a, lda, w, work, lwork)
 	}
+	own := work[:lwork]
+	if lwork < eigenWork(n) {
+		own = make([]float64, eigenWork(n))
+	}
 	// To the column-major library an upper triangle is the lower one of the same matrix.
-	b := make([]float64, n*n)
+	b, own := own[:n*n], own[n*n:]
 	for i := range n {
 		lo, hi := i, n
 		if uplo == blas.Lower {
 			lo, hi = 0, i+1
 		}
 		copy(b[i*n+lo:i*n+hi], a[i*lda+lo:i*lda+hi])
+		for j := lo; j < hi; j++ {
+			if v := b[i*n+j]; v-v != 0 {
+				return false
+			}
+		}
 	}
-	if !finite(b, n, n, n) {
-		return false
-	}
-	if !l.syevd(jobz, uplo, n, b, w) {
-		return l.Implementation.Dsyev(jobz, uplo, n, a, lda, w, work, lwork)
+	integers := eigenIntegers(n)
+	iwork, own := own[:integers], own[integers:]
+	if !to(l.lib.dsyevd).char(byte(jobz), flipUplo(uplo)).int(n).matrix(b, n).values(w).matrix(own, len(own)).
+		at(unsafe.Pointer(&iwork[0])).int(integers).ok() {
+		return l.Implementation.Dsyev(jobz, uplo, n, a, lda, w, make([]float64, lwork), lwork)
 	}
 	if jobz == lapack.EVCompute {
 		for i := range n {
@@ -152,17 +165,11 @@ func (l implLAPACK) Dsyev(jobz lapack.EVJob, uplo blas.Uplo, n int, a []float64,
 	return true
 }
 
-func (l implLAPACK) syevd(jobz lapack.EVJob, uplo blas.Uplo, n int, a, w []float64) bool {
-	iwork, liwork := []int64{0}, -1
-	return withWork(func(work []float64, lwork int) bool {
-		if lwork > 0 {
-			liwork = int(iwork[0])
-			iwork = make([]int64, liwork)
-		}
-		return to(l.lib.dsyevd).char(byte(jobz), flipUplo(uplo)).int(n).matrix(a, n).values(w).matrix(work, lwork).
-			at(unsafe.Pointer(&iwork[0])).int(liwork).ok()
-	})
-}
+// eigenWork is the length of Dsyev's workspace: a copy of the matrix, dsyevd's integers, of 64 bits at most, and its
+// own.
+func eigenWork(n int) int { return n*n + eigenIntegers(n) + 1 + 6*n + 2*n*n }
+
+func eigenIntegers(n int) int { return 3 + 5*n }
 
 // Dpotrf computes the Cholesky factorization A = U' U or L L'.
 func (l implLAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
