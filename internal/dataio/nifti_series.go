@@ -39,9 +39,9 @@ type NIfTISeries struct {
 // OpenNIfTI opens a file of the operating system.
 func OpenNIfTI(path string) (*NIfTISeries, error) { return Files{}.OpenNIfTI(path) }
 
-// OpenNIfTI opens a file (.nii, .nii.gz, .mif) of up to four axes: x, y, z and the volumes. A compressed one is unpacked
-// to a temporary file, which has no name; a .mif with another order of axes is put in order in memory. Errors begin with
-// the path.
+// OpenNIfTI opens a file (.nii, .nii.gz, .mif) of up to four axes: x, y, z and the volumes. A compressed one is
+// unpacked to a temporary file, which has no name; a .mif with another order of axes is put in order in memory. Errors
+// begin with the path.
 func (f Files) OpenNIfTI(path string) (*NIfTISeries, error) {
 	in, err := f.open(path, "an image (.nii, .nii.gz, .mif)")
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *NIfTISeries) read() (err error) {
 }
 
 // mifCodes are the types of MRtrix images by those of NIfTI files.
-var mifCodes = map[string]uint16{"bit": 2, "uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64, "int8": 256,
-	"uint16": 512, "uint32": 768, "int64": 1024, "uint64": 1280, "cfloat32": 32, "cfloat64": 1792}
+var mifCodes = map[string]uint16{"bit": 2, "uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64,
+	"int8": 256, "uint16": 512, "uint32": 768, "int64": 1024, "uint64": 1280, "cfloat32": 32, "cfloat64": 1792}
 
 // openMIF reads the header of an MRtrix image.
 func (s *NIfTISeries) openMIF() error {
@@ -149,7 +149,8 @@ func (s *NIfTISeries) openMIF() error {
 		return fmt.Errorf("holds values of type %q, expected integers, floating point or complex numbers", h.Type)
 	}
 	s.mif = h
-	s.niftiHeader = niftiHeader{dims: h.Dims, code: code, offset: h.Offset, slope: h.Slope, shift: h.Shift, order: h.Order}
+	s.niftiHeader = niftiHeader{dims: h.Dims, code: code, offset: h.Offset, slope: h.Slope, shift: h.Shift,
+		order: h.Order}
 	if h.Plain() {
 		return s.check()
 	}
@@ -165,7 +166,8 @@ func (s *NIfTISeries) openMIF() error {
 	if need := float64(h.Offset) + math.Ceil(bits/8); float64(s.length) < need {
 		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", s.length, need)
 	}
-	if err := ndarray.Fits(fmt.Sprintf("an image of %v values in another order than x, y, z, volumes", h.Dims), bits, 1); err != nil {
+	what := fmt.Sprintf("an image of %v values in another order than x, y, z, volumes", h.Dims)
+	if err := ndarray.Fits(what, bits/4, 1); err != nil { // the values twice
 		return err
 	}
 	data := make([]byte, int(math.Ceil(bits/8)))

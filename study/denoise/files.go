@@ -97,7 +97,8 @@ func (n nifti) create(path string, volumes int, real bool) (output, error) {
 	case n.IsMIF() && !isMIF(path):
 		return nil, study.Errorf("%s: expected a name that ends in .mif, as the series is an MRtrix image", path)
 	case !n.IsMIF() && (!isScan(path) || isMIF(path)):
-		return nil, study.Errorf("%s: expected a name that ends in .nii or .nii.gz, as the series is a NIfTI file", path)
+		return nil, study.Errorf("%s: expected a name that ends in .nii or .nii.gz, as the series is a NIfTI "+
+			"file", path)
 	}
 	return dataio.CreateNIfTI(path, n.NIfTISeries, volumes, real)
 }

@@ -79,7 +79,8 @@ func Read(head []byte) (*Header, error) {
 	place, at, _ := strings.Cut(entries["file"], " ")
 	var err error
 	if h.Offset, err = strconv.ParseInt(strings.TrimSpace(at), 10, 64); place != "." || err != nil || h.Offset < 1 {
-		return nil, fmt.Errorf("has its values in %q, expected a single file .mif: mrconvert makes one", entries["file"])
+		return nil, fmt.Errorf("has its values in %q, expected a single file .mif: mrconvert makes one",
+			entries["file"])
 	}
 	return h, h.axes(entries["dim"], entries["layout"])
 }
@@ -160,8 +161,8 @@ func (h *Header) Reordered(data []byte, width int) []byte {
 	return out
 }
 
-// Text is a header with the lines of this one, without a scale and with the first axis varying fastest; of fewer axes it
-// has no table of gradients. Values of the type follow it.
+// Text is a header with the lines of this one, without a scale and with the first axis varying fastest; of fewer axes
+// it has no table of gradients. Values of the type follow it.
 func (h *Header) Text(dims []int, of string) []byte {
 	if of += "LE"; h.Order == binary.BigEndian {
 		of = of[:len(of)-2] + "BE"
@@ -175,7 +176,8 @@ func (h *Header) Text(dims []int, of string) []byte {
 		}
 	}
 	join := func(key string, parts []string) string { return key + ": " + strings.Join(parts, ",") + "\n" }
-	text := Magic + join("dim", sides) + join("vox", vox[:len(dims)]) + join("layout", layout) + "datatype: " + of + "\n"
+	text := Magic + join("dim", sides) + join("vox", vox[:len(dims)]) + join("layout", layout) +
+		"datatype: " + of + "\n"
 	for _, line := range h.lines {
 		if len(dims) == len(h.Dims) || !strings.HasPrefix(line, "dw_scheme") && !strings.HasPrefix(line, "pe_scheme") {
 			text += line + "\n"
