@@ -47,10 +47,10 @@ func (a *assembly) build(hyper Hyper) error {
 		return err
 	}
 	p := a.p
-	penalties, err := a.withOutcomes(a.parts.Penalties)
-	if err == nil {
-		penalties, err = a.coordinates(penalties)
+	if err := a.withOutcomes(); err != nil {
+		return err
 	}
+	penalties, err := a.coordinates(a.parts.Penalties)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/linops"
-	"surepipe/problems/spec"
 	"surepipe/prox"
 )
 
@@ -30,22 +29,21 @@ func (p *Problem) Variables() int { return p.P / p.each() }
 
 // withOutcomes makes the operator X that of a y with K columns, X (x) I: row (i, k) has x_ij at the place (j, k). An
 // intercept is a column of ones for each outcome, of which the last has none: a constant in all of them changes nothing
-// in the losses that have several entries of z for an observation. The penalties are those of all coefficients of a
-// column alike.
-func (a *assembly) withOutcomes(penalties []*spec.Penalty) ([]*spec.Penalty, error) {
+// in the losses that have several entries of z for an observation.
+func (a *assembly) withOutcomes() error {
 	p, k := a.p, a.p.outcomes
 	switch {
 	case k == 0:
-		return penalties, nil
+		return nil
 	case !a.Regression() || a.Line("synthesis") > 0 || a.parts.Behind != nil || a.data.Effects.Some():
-		return nil, a.Errorf(a.Line("operator"), "the %s loss is for regressions on a matrix, without a synthesis, "+
+		return a.Errorf(a.Line("operator"), "the %s loss is for regressions on a matrix, without a synthesis, "+
 			"terms or effects", p.Loss.Name)
 	case a.parts.Source != nil && a.parts.Source.Stored != nil:
-		return nil, fmt.Errorf("the %s loss needs X in memory: expected --storage memory", p.Loss.Name)
+		return fmt.Errorf("the %s loss needs X in memory: expected --storage memory", p.Loss.Name)
 	}
 	row, nonzero, err := a.rows()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	free := p.extra()
 	if free > 0 {
@@ -80,20 +78,13 @@ func (a *assembly) withOutcomes(penalties []*spec.Penalty) ([]*spec.Penalty, err
 		}
 		sparse, err := linops.NewCSR(p.dev, d, n, indptr, indices, values)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.parts.Own(sparse.Release)
 		op = sparse
 	}
 	p.Operator, p.D, p.P = op, d, p.P*k
-	p.BShape = append(slices.Clone(p.BShape), k)
-	all := make([]*spec.Penalty, len(penalties))
-	for i, one := range penalties {
-		if all[i], err = ofOutcomes(one, k); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return nil
 }
 
 // rows are those of the operator: a function that calls each for their entries, and how many entries there are.
@@ -117,26 +108,6 @@ func (a *assembly) rows() (row func(i int, each func(j int, v float64)), entries
 			each(j, v)
 		}
 	}, p.D * p.P, nil
-}
-
-// ofOutcomes is a penalty that is a sum over single coefficients, of k times as many.
-func ofOutcomes(one *spec.Penalty, k int) (*spec.Penalty, error) {
-	many := *one
-	many.N, many.Unpenalized = one.N*k, nil
-	for _, j := range one.Unpenalized {
-		for c := range k {
-			many.Unpenalized = append(many.Unpenalized, j*k+c)
-		}
-	}
-	many.Make = func(w spec.Weights) (prox.Prox, error) {
-		r, err := one.Make(w)
-		if err == nil && prox.StructureOf(r).Sparse == nil {
-			err = fmt.Errorf("y has %d columns, and the penalty is not a sum over single coefficients: expected ols, "+
-				"ridge, lasso or elastic-net", k)
-		}
-		return r, err
-	}
-	return &many, nil
 }
 
 // shiftOutcomes makes the coefficients of each column unique by glmnet's convention, where neither the loss nor the

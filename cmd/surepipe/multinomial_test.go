@@ -43,6 +43,15 @@ func TestMultinomialIsGlmnet(t *testing.T) {
 			0.6848698096, -1.370036935, 1.128846171, -0.4436790451, -0.006123487022, 0.0032632397, -0.0032632397,
 			0.004679189468, 0.003279591453, 0.01342485018, -0.005135225948, -0.003279591453, -0.0678444277, 0.002779479283,
 			-0.002779479283, 0.02089315369}, 9778.23193834},
+		// type.multinomial = "grouped", with lambda multiplied by sqrt(K).
+		{"group-lasso --lambda 5 --response species --data " + irises, []float64{
+			3.289526088, 2.333100969, -5.622627057, 0, 0, 0, 0.4819334342, -0.382674972, -0.09925846221, -0.6400743819,
+			0.07285070135, 0.5672236806, -2.263220799, -0.2998458974, 2.563066696}, 38.8019737984},
+		{"group-lasso --lambda 3 --response celltype --only time,karno,diagtime,age --data " + veterans, []float64{
+			0.2950360849, -0.324583912, 0.5023318573, -0.4727840303, -0.002542687466, 0.001899432704, -0.002287368587,
+			0.002930623349, 0.0007603250193, 0.003085367389, -0.00319119119, -0.0006545012186, -0.01552409828,
+			-0.0008906615387, 0.002836551341, 0.01357820848, -0.002214652201, -0.004282750599, 0.004973542895,
+			0.001523859905}, 171.458403878},
 	} {
 		file := filepath.Join(t.TempDir(), "c.csv")
 		status, stdout, stderr := command(t, append(strings.Fields("run --json --tol 1e-12 --alo --loss multinomial "+
@@ -158,7 +167,7 @@ func TestMultinomialSweepsAndPredicts(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"run --problem lasso --lambda 1 --offset sepal_width":         "an offset is given",
-		"run --problem group-lasso --lambda 1":                        "expected ols, ridge, lasso or elastic-net",
+		"run --problem fused-lasso --lambda 1":                        "terms need the squared loss",
 		"sweep --problem lasso --criterion gcv":                       "not defined for the multinomial loss",
 		"run --problem lasso --lambda 1 --sigma2 1":                   "multinomial",
 		"run --problem lasso --lambda 1 --loss logistic":              "--loss multinomial takes several levels",

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -102,9 +103,9 @@ func (s *Spec) Build(dev array.Device, data Data) (*Parts, error) {
 }
 
 func (b *builder) build() error {
-	shape := b.data.YShape
+	shape, outcomes := b.data.YShape, []int(nil)
 	if k, _ := b.Spec.LossOf(b.data).Kind(); k.Classes {
-		shape = shape[:1] // the rows of the operator
+		shape, outcomes = shape[:1], shape[1:] // the rows of the operator, and as many coefficients of each column
 	}
 	if b.noise != nil {
 		shape = b.observedShape
@@ -122,6 +123,7 @@ func (b *builder) build() error {
 	if a, measured, err = b.whitened(a, measured); err != nil {
 		return err
 	}
+	a.cols = slices.Concat(a.cols, outcomes)
 	p.Operator, p.Shape, p.Measurement, p.Source = a.op, a.cols, measured.op, b.source(a.op)
 	if err := b.observationWeights(); err != nil {
 		return err
@@ -137,6 +139,14 @@ func (b *builder) build() error {
 		p.Penalties, err = b.regularizer(b.Spec.regularizer, Block{a.cols, a.colAverages}, a.parts)
 	}
 	return err
+}
+
+// outcomes is the number of columns of y for a loss that has several, 1 for others.
+func (b *builder) outcomes() int {
+	if k, _ := b.Spec.LossOf(b.data).Kind(); k.Classes {
+		return b.data.YShape[1]
+	}
+	return 1
 }
 
 // observationWeights takes the weights of the loss, of the specification or of the data.

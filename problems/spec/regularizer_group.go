@@ -120,6 +120,13 @@ func (a *Arguments) groups(p int) ([][]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k := p / max(len(label), 1); k > 1 && len(label)*k == p && a.outcomes() == k {
+		all := make([]int, 0, p) // the coefficients of a column are in its group
+		for _, g := range label {
+			all = append(all, slices.Repeat([]int{g}, k)...)
+		}
+		label = all
+	}
 	if len(label) != p {
 		return nil, a.Errorf("groups", "groups have %d labels, expected %d, one for each entry of b", len(label), p)
 	}
