@@ -50,3 +50,22 @@ func Unbias(mean, sigma float64) float64 {
 	lo, hi := riceMeans[i-1], riceMeans[i]
 	return sigma * (float64(i-1) + (y-lo)/(hi-lo)) / 64
 }
+
+// RiceSigma is the sigma of complex normal noise whose magnitudes, with those means, have the variance sd^2 on average:
+// sd at high means, and up to 1.53 sd where there is no signal.
+func RiceSigma(means []float64, sd float64) float64 {
+	sigma := sd
+	for range 100 {
+		sum := 0.0
+		for _, mean := range means {
+			y, theta := max(mean/sigma, riceMeans[0]), Unbias(mean, sigma)/sigma
+			sum += 2 + theta*theta - y*y
+		}
+		last := sigma
+		sigma = sd / math.Sqrt(sum/float64(len(means)))
+		if math.Abs(sigma-last) <= 1e-6*sigma {
+			break
+		}
+	}
+	return sigma
+}

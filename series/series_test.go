@@ -314,3 +314,24 @@ func BenchmarkDenoise(b *testing.B) {
 		}
 	}
 }
+
+// Magnitudes of complex noise have the variance that RiceSigma undoes: by sampling, at no signal, some, and much.
+func TestSigmaOfMagnitudes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	var means []float64
+	variance := 0.0
+	for _, nu := range []float64{0, 1, 4, 30} {
+		const n = 200000
+		sum, square := 0.0, 0.0
+		for range n {
+			v := math.Hypot(nu+2*rng.NormFloat64(), 2*rng.NormFloat64())
+			sum += v
+			square += v * v
+		}
+		means = append(means, sum/n)
+		variance += (square/n - sum*sum/n/n) / 4
+	}
+	if got := RiceSigma(means, math.Sqrt(variance)); math.Abs(got-2) > 0.02 {
+		t.Errorf("sigma %g, expected 2", got)
+	}
+}

@@ -258,6 +258,11 @@ func openFormat(s source, extension string, o TableOptions) (*Set, error) {
 		r = unzipped
 	}
 	set, err := readFormat(r, head, s.name, extension, o)
+	if err == nil && packed {
+		if _, err := io.Copy(io.Discard, r); err != nil { // to the checksum
+			return nil, errors.New("is truncated or corrupt (its compressed data are damaged)")
+		}
+	}
 	s.Close()
 	return set, err
 }

@@ -113,6 +113,10 @@ func (s *NIfTISeries) unpack() error {
 		}
 		return err
 	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // to the checksum
+		out.Close()
+		return errors.New("is truncated or corrupt (its compressed data are damaged)")
+	}
 	s.f.Close()
 	s.f, s.length = out, n
 	return nil

@@ -2,6 +2,8 @@ package dataio
 
 import (
 	"bytes"
+	"compress/gzip"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -248,4 +250,21 @@ func FuzzScan(f *testing.F) {
 		header, values, _ := bytes.Cut(file, []byte("\n\n"))
 		check(ReadBART(bytes.NewReader(header), bytes.NewReader(values)))
 	})
+}
+
+// A compressed file whose checksum is wrong is refused, though all of its values can be read.
+func TestTheChecksumOfACompressedFileCounts(t *testing.T) {
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	io.WriteString(w, "a,b\n1,2\n3,4\n")
+	w.Close()
+	b := z.Bytes()
+	b[len(b)-6] ^= 1
+	path := filepath.Join(t.TempDir(), "x.csv.gz")
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "is truncated or corrupt") {
+		t.Errorf("%v", err)
+	}
 }

@@ -252,6 +252,10 @@ func TestBadSeriesAreRefused(t *testing.T) {
 	cut := file("cut.nii.gz", series4)
 	b, _ := os.ReadFile(cut)
 	os.WriteFile(cut, b[:len(b)/2], 0o666)
+	damaged := file("damaged.nii.gz", series4)
+	b, _ = os.ReadFile(damaged)
+	b[len(b)-6] ^= 1 // of the checksum
+	os.WriteFile(damaged, b, 0o666)
 	long := image{order: le, dims: []int{5, 5, 3, 6, 2}, code: 16, values: make([]float64, 900)}
 	for name, c := range map[string]struct {
 		r    Request
@@ -261,6 +265,7 @@ func TestBadSeriesAreRefused(t *testing.T) {
 		"5-D":                  {Request{Data: file("five.nii", long)}, "has 5 axes"},
 		"NaN":                  {Request{Data: file("nan.nii", nan), Sigma: "3"}, "volume 1 holds NaN at the voxel (2, 0, 0)"},
 		"truncated":            {Request{Data: cut}, "cut.nii.gz: is truncated or corrupt"},
+		"damaged":              {Request{Data: damaged}, "damaged.nii.gz: is truncated or corrupt"},
 		"mask of another size": {Request{Data: good, Mask: file("small.nii", small)}, "has 5 x 5 x 2 voxels, expected 5 x 5 x 3"},
 		"map elsewhere":        {Request{Data: good, Sigma: file("shifted.nii", shifted)}, "lies elsewhere in space"},
 		"empty mask":           {Request{Data: good, Mask: file("empty.nii", one)}, "is 0 everywhere"},
@@ -363,12 +368,28 @@ func TestMagnitudesAreCorrected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mean := 0.0
-	for _, v := range x.Data {
-		mean += v / float64(len(x.Data))
+	check := func(x dataio.Array, within float64) {
+		t.Helper()
+		mean := 0.0
+		for _, v := range x.Data {
+			mean += v / float64(len(x.Data))
+		}
+		if math.Abs(mean-4) > within {
+			t.Errorf("mean %g after the correction, expected 4", mean)
+		}
 	}
-	if math.Abs(mean-4) > 0.3 {
-		t.Errorf("mean %g after the correction, expected 4", mean)
+	check(x, 0.3)
+	r.Sigma = "" // estimated from magnitudes: about 3.6, the standard deviation at that nu
+	result, err := Run(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err = read(dataio.Files{}, r.Out); err != nil {
+		t.Fatal(err)
+	}
+	// Without a correction of sigma the mean is 5.6; near the floor it moves by 20 times the error of sigma.
+	if check(x, 1.2); result.Sigma.Mean > 4.3 {
+		t.Errorf("sigma %g, estimated from magnitudes", result.Sigma.Mean)
 	}
 }
 

@@ -177,14 +177,20 @@ func (j *job) magnitudes(s series.Slice) error {
 		if math.IsNaN(s.DF[i]) {
 			continue
 		}
-		sigma := j.sigma[s.Z*area+i]
-		for t, v := range s.Clean[i*j.shape.Volumes:][:j.shape.Volumes] {
+		sigma, course := j.sigma[s.Z*area+i], s.Clean[i*j.shape.Volumes:][:j.shape.Volumes]
+		for _, v := range course {
 			if v < 3*sigma {
 				j.weak++
 			}
-			if j.Rician {
-				s.Clean[i*j.shape.Volumes+t] = series.Unbias(v, sigma)
-			}
+		}
+		if !j.Rician {
+			continue
+		}
+		if j.estimated { // from magnitudes, whose noise is less where there is little signal
+			sigma = series.RiceSigma(course, sigma)
+		}
+		for t, v := range course {
+			course[t] = series.Unbias(v, sigma)
 		}
 	}
 	return nil

@@ -128,9 +128,11 @@ type job struct {
 	shape   series.Shape
 	sigma   []float64
 	noise   *series.Noise
-	files   []output
-	result  Result
-	weak    int // values of magnitudes less than 3 sigma
+	// estimated says that noise is from the spectra of the data.
+	estimated bool
+	files     []output
+	result    Result
+	weak      int // values of magnitudes less than 3 sigma
 	// sureBySigma is the part of SURE's error that comes from that of sigma.
 	sureBySigma float64
 	begun       time.Time
@@ -341,7 +343,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 		if err != nil {
 			return badInput(err, j.Data)
 		}
-		j.noise = &n
+		j.noise, j.estimated = &n, true
 	}
 	if j.noise != nil {
 		j.sigma = j.noise.Sigma
