@@ -198,6 +198,15 @@ func (s *structure) plain() bool {
 	return s.matrix != nil
 }
 
+// offered reports that A offers to be restricted to some spaces, which takes no work to know.
+func (s *structure) offered() bool { return linops.StructureOf(s.p.A).On != nil }
+
+// small reports that a product with the curvature takes little work: it is 0, diagonal, or of few coordinates.
+func (s *structure) small() bool {
+	q := s.model.Curvature
+	return q == nil || q.Diagonal() != nil || s.n <= maxColumns
+}
+
 // A rule is a row of the table of ways to compute the implicit derivative: the first one that
 // applies is taken.
 type rule struct {
@@ -249,7 +258,7 @@ var rules = []rule{
 	{
 		modelSpace, "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d "+
 			"coordinates", maxFactored),
-		func(s *structure) bool { return s.n <= maxFactored && s.plain() && s.confined() },
+		func(s *structure) bool { return s.n <= maxFactored && s.offered() && s.plain() && s.confined() },
 		(*structure).factorModel,
 	},
 	{
@@ -273,13 +282,13 @@ var rules = []rule{
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"A can be restricted to the space, which has at most half of the coordinates",
-		func(s *structure) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
+		func(s *structure) bool { return 2*s.n <= s.dim && s.offered() && s.plain() && s.confined() },
 		(*structure).iterate,
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",
 		"the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
-		func(s *structure) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
+		func(s *structure) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.small() },
 		(*structure).iterate,
 	},
 	{
