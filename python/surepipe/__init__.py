@@ -1,6 +1,6 @@
 """surepipe: risk estimates for convex-regularized estimators, without the truth and without held-out data.
 
-    Lasso, ElasticNet, Ridge, GroupLasso, Logistic, Poisson, Cox    regressions after scikit-learn's contract
+    Lasso, ElasticNet, Ridge, GroupLasso, Logistic, Multinomial, Poisson, Cox    regressions after scikit-learn's contract
     MatrixCompletion, RobustPCA                                matrices
     denoise_wavelet, denoise_tv, denoise_dwi, smooth_trend     images, series, sequences
     run, sweep, risk, sigma2                                   the command's verbs; any function of Python
@@ -14,8 +14,8 @@ from ._result import Fit, Path
 from .images import denoise_dwi, denoise_tv, denoise_wavelet, smooth_trend
 from ._version import VERSION as __version__
 
-_LATER = {name: "linear" for name in ("Lasso", "ElasticNet", "Ridge", "GroupLasso", "Logistic", "Poisson",
-                                   "Cox")}
+_LATER = {name: "linear" for name in ("Lasso", "ElasticNet", "Ridge", "GroupLasso", "Logistic", "Multinomial",
+                                   "Poisson", "Cox")}
 _LATER.update(dict.fromkeys(("MatrixCompletion", "RobustPCA"), "matrices"))
 
 __all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeError", "SurepipeWarning", "denoise_dwi",

@@ -75,8 +75,9 @@ def ask(r, method, beside=(), **wanted):
     if beside:
         answer = r.ask(method, **{"return": list(beside)}, **wanted)
         arrays = {k: r.worker.take(answer[k]) for k in beside if k in answer}
-        if answer["result"].get("intercept") is not None:
-            arrays["intercept"] = np.array([answer["result"]["intercept"]])
+        b0 = answer["result"].get("intercept", answer["result"].get("intercepts"))
+        if b0 is not None:
+            arrays["intercept"] = np.atleast_1d(b0)
     else:
         out = os.path.join(r.worker.folder, r.name + "-fit.npz")
         r.files.append(out)

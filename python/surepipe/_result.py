@@ -130,7 +130,9 @@ class Path:
         import pandas as pd
         if self._coefficients is None:
             raise ValueError('the coefficients of all points were not asked for: coefficients="path"')
-        names = ["(intercept)"] + [n for n in self.fit.coefficients().index if n != "(intercept)"]
+        names = list(self.fit.coefficients().index)
+        if not names[0].endswith("(intercept)"):
+            names = ["(intercept)"] + names
         index = pd.MultiIndex.from_arrays([self.column(a) for a in self.axes], names=self.axes)
         frame = pd.DataFrame(self._coefficients, index=index if len(self.axes) > 1 else index.get_level_values(0),
                              columns=names)

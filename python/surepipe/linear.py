@@ -93,7 +93,8 @@ class _Regression(BaseEstimator):
                 self.criterion_ = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
                 self.risk_, self.risk_stderr_ = fit.get(self.criterion_), fit.get(f"{self.criterion_}_stderr")
         self.fit_, self.coef_ = fit, fit.b
-        self.intercept_ = float(fit.arrays.get("intercept", 0.0))
+        b0 = np.asarray(fit.arrays.get("intercept", 0.0))
+        self.intercept_ = float(b0.item()) if b0.size == 1 else b0
         for key, name in (("lambda", "lambda_"), ("lambda2", "lambda2_"), ("df", "df_")):
             if fit.get(key) is not None:
                 setattr(self, name, float(fit[key]))
@@ -258,7 +259,8 @@ class Logistic(ClassifierMixin, _Likelihood):
         X, codes = self._validated(X, codes)
         if len(classes) != 2:
             few = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
-            raise ValueError(f"Only binary classification is supported: y has {few}, expected 2 classes")
+            raise ValueError(f"Only binary classification is supported: y has {few}, expected 2 classes; Multinomial "
+                             "takes more")
         if sample_weight is not None and len(np.unique(codes[_weights(sample_weight, X) > 0])) < 2:
             raise ValueError("y has 1 class where sample_weight is above 0, expected 2 classes")
         self.classes_ = classes
@@ -277,6 +279,50 @@ class Logistic(ClassifierMixin, _Likelihood):
         """The class of greater probability."""
         positive = self._linear(X) > 0
         return self.classes_[positive.astype(int)]
+
+
+class Multinomial(ClassifierMixin, _Likelihood):
+    __doc__ = ("Several classes: P(class k) = exp z_k / sum_m exp z_m at z_k = X b_k + intercept_k, with the penalty lambda "
+               'sum_k ||b_k||_1, or those of the problems "ridge", "elastic-net" with lam2, or "none".\n' + _SHARED
+               + "\n    classes_ : those of the rows of coef_ (K x p) and of intercept_.\n")
+    _loss = "multinomial"
+
+    def fit(self, X, y, sample_weight=None):
+        """Fits to X (d x p) and classes y (d). sample_weight is as of `Lasso.fit`."""
+        y = column_or_1d(_required(self, y), warn=True)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        X, codes = self._validated(X, codes)
+        seen = codes if sample_weight is None else codes[_weights(sample_weight, X) > 0]
+        if len(classes) < 2 or len(np.unique(seen)) < len(classes):
+            raise ValueError(f"y has {len(classes)} class{'es' * (len(classes) > 1)}, {len(np.unique(seen))} of them where "
+                             "sample_weight is above 0, expected at least 2 classes, each with a weight")
+        self.classes_ = classes
+        self._weighed(X, codes, sample_weight)
+        self.coef_ = self.coef_.T
+        if not self.fit_intercept:
+            self.intercept_ = np.zeros(len(classes))
+        return self
+
+    def _linear(self, X):
+        check_is_fitted(self)
+        return self._validated(X) @ self.coef_.T + self.intercept_
+
+    def decision_function(self, X):
+        """The linear predictors, X coef_.T + intercept_; of two classes that of the second less that of the first."""
+        z = self._linear(X)
+        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
+
+    def predict_proba(self, X):
+        """The probabilities of the classes, d x K."""
+        z = self._linear(X)
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        """The class of greatest probability."""
+        z = self._linear(X)
+        return self.classes_[z.argmax(axis=1)]
 
 
 class Cox(_Regression):

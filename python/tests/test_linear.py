@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LassoCV, PoissonRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -17,9 +17,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surepipe
-from surepipe.linear import Cox, ElasticNet, GroupLasso, Lasso, Logistic, Poisson, Ridge
+from surepipe.linear import Cox, ElasticNet, GroupLasso, Lasso, Logistic, Multinomial, Poisson, Ridge
 
-ALL = [Lasso(), ElasticNet(), Ridge(), GroupLasso(), Logistic(), Poisson(), Cox()]
+ALL = [Lasso(), ElasticNet(), Ridge(), GroupLasso(), Logistic(), Multinomial(), Poisson(), Cox()]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -165,6 +165,22 @@ def test_bad_parameters_are_named(diabetes):
         Logistic().fit(X, np.arange(len(y)) % 3)
     with pytest.raises(surepipe.InputError):
         Poisson().fit(X, -y)
+
+
+def test_multinomial_at_a_weight_is_scikit_learns():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["a", "b", "c"])[y]
+    from sklearn.linear_model import LogisticRegression
+    ours = Multinomial(2.0, penalty="ridge", standardize=False).fit(X, names)
+    theirs = LogisticRegression(C=1 / 2.0, solver="newton-cg", tol=1e-12, max_iter=1000).fit(X, names)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    assert (ours.predict(X) == theirs.predict(X)).all() and ours.intercept_.shape == (3,)
+    assert cross_val_score(Multinomial(), X, y, cv=3).mean() > 0.93
+    twice = Multinomial(2.0).fit(X, y, sample_weight=np.full(150, 2))
+    np.testing.assert_allclose(twice.coef_, Multinomial(1.0).fit(X, y).coef_, atol=1e-5)
+    with pytest.raises(ValueError, match="2 classes"):
+        Multinomial().fit(X, np.zeros(150))
 
 
 def test_a_classifier_of_a_real_table():
