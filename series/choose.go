@@ -43,7 +43,7 @@ func (o Options) choosePatch(ctx context.Context, from Source, sigma []float64) 
 		}); err != nil {
 			return o, err
 		}
-		if sure < least {
+		if sure != 0 && sure < least { // 0: no voxel of the mask is there
 			least, best = sure, with
 		}
 	}

@@ -52,6 +52,20 @@ func TestThePatchIsThatOfLeastError(t *testing.T) {
 	}
 }
 
+// Where the middle of the mask is empty the patch is the default one.
+func TestAMaskWithoutItsMiddle(t *testing.T) {
+	shape := Shape{Extent{40, 12, 12}, 20, false}
+	_, y, sigma := simulate(shape, 1, 4)
+	mask := make([]bool, len(sigma))
+	for i := range mask {
+		mask[i] = i%40 < 4 || i%40 >= 36
+	}
+	s, _ := run(t, shape, y, sigma, Options{Mask: mask})
+	if s.Patch != DefaultPatch(shape.Image, 20) || math.IsNaN(s.SURE) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // Of a large image the part has an inner box whose voxels have all their patches; it is read as the image is.
 func TestAPartOfASeries(t *testing.T) {
 	shape := Shape{Extent{40, 30, 20}, 2, false}

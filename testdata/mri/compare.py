@@ -96,9 +96,11 @@ class Methods:
         return np.asarray(localpca(y.astype(np.float32), sigma=sigma, mask=mask, patch_radius=2))
 
     def patch2self(self, y, bvals):
+        """Its volumes have lost their mean, which is put back: its own shift, to the least value, is off by the noise there."""
         from dipy.denoise.patch2self import patch2self
-        return np.asarray(patch2self(y.astype(np.float32), bvals, verbose=False, b0_threshold=50,
-                                     shift_intensity=False, clip_negative_vals=False))
+        x = np.asarray(patch2self(y.astype(np.float32), bvals, verbose=False, b0_threshold=50, shift_intensity=False,
+                                  clip_negative_vals=False))
+        return x + (y - x).mean((0, 1, 2))
 
 
 def row(name, *cells):
