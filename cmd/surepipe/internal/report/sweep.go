@@ -118,9 +118,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
 	}
 	fmt.Fprintf(&b, ", divergence %.6g", m.Divergence)
-	for _, b0 := range m.All() {
-		fmt.Fprintf(&b, ", intercept %.6g", b0)
-	}
+	b.WriteString(intercepts(m.InterceptResult))
 	if m.Loss != nil {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
 	}
@@ -193,13 +191,26 @@ func choice(b *strings.Builder, r *study.Swept) {
 		"divergence %.6g", minimumText(c), s.Rule, criterion.Rule().Label,
 		study.PlusMinus(value, stdErr), study.PlusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]),
 		c.Divergence)
-	for _, b0 := range c.All() {
-		fmt.Fprintf(b, ", intercept %.6g", b0)
-	}
+	b.WriteString(intercepts(c.InterceptResult))
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
 	}
 	fmt.Fprintf(b, "%s\n", mark(r.Lines[c.Index], r.Options.Criterion))
+}
+
+// intercepts are those of a fit, in the order of the classes where there are several.
+func intercepts(r study.InterceptResult) (text string) {
+	for k, b0 := range r.All() {
+		switch {
+		case k > 0:
+			text += fmt.Sprintf(", %.6g", b0)
+		case r.Intercept == nil:
+			text = fmt.Sprintf(", intercepts %.6g", b0)
+		default:
+			text = fmt.Sprintf(", intercept %.6g", b0)
+		}
+	}
+	return text
 }
 
 // alike names the weights of points: of a few all, of many the range of each weight.
