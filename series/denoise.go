@@ -237,7 +237,7 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 	xs := starts(d.image[0], d.o.Patch[0], d.o.Stride[0])
 	ys := starts(d.image[1], d.o.Patch[1], d.o.Stride[1])
 	for k := z; k < z+d.o.Patch[2]; k++ {
-		if d.sums[k] == nil {
+		if d.sums[k] == nil && !d.choosing {
 			d.sums[k] = &sums{clean: make([]float64, d.shape.slice()), weight: make([]float64, d.shape.area()),
 				df: make([]float64, d.shape.area()), rank: make([]float64, d.shape.area()),
 				choice: make([]float64, d.shape.area())}
