@@ -315,23 +315,41 @@ func BenchmarkDenoise(b *testing.B) {
 	}
 }
 
-// Magnitudes of complex noise have the variance that RiceSigma undoes: by sampling, at no signal, some, and much.
-func TestSigmaOfMagnitudes(t *testing.T) {
+// Means and standard deviations of simulated magnitudes of one coil and of several give back the signal and the sigma,
+// where there is no signal, some, and much.
+func TestMagnitudesOfCoils(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	var means []float64
-	variance := 0.0
-	for _, nu := range []float64{0, 1, 4, 30} {
-		const n = 200000
-		sum, square := 0.0, 0.0
-		for range n {
-			v := math.Hypot(nu+2*rng.NormFloat64(), 2*rng.NormFloat64())
-			sum += v
-			square += v * v
+	for _, coils := range []int{1, 4, 16} {
+		m := NewMagnitude(coils)
+		var means []float64
+		variance := 0.0
+		for _, nu := range []float64{0, 2, 6, 40} {
+			const n = 40000
+			sum, square := 0.0, 0.0
+			for range n {
+				v2 := 0.0
+				for range 2 * coils { // the signal is shared among the coils and their parts
+					z := nu/math.Sqrt(2*float64(coils)) + 2*rng.NormFloat64()
+					v2 += z * z
+				}
+				sum += math.Sqrt(v2)
+				square += v2
+			}
+			mean := sum / n
+			means = append(means, mean)
+			variance += (square/n - mean*mean) / 4
+			if got := m.Unbias(mean, 2); math.Abs(got-nu) > 0.05 && nu > 0 || nu == 0 && got > 1 {
+				t.Errorf("%d coils: the signal is %g, expected %g", coils, got, nu)
+			}
 		}
-		means = append(means, sum/n)
-		variance += (square/n - sum*sum/n/n) / 4
+		if got := m.Sigma(means, math.Sqrt(variance)); math.Abs(got-2) > 0.03 {
+			t.Errorf("%d coils: sigma is %g, expected 2", coils, got)
+		}
 	}
-	if got := RiceSigma(means, math.Sqrt(variance)); math.Abs(got-2) > 0.02 {
-		t.Errorf("sigma %g, expected 2", got)
+	// One coil is Rice's distribution: sqrt(pi/2) exp(-x) ((1 + 2 x) I_0(x) + 2 x I_1(x)), x = theta^2/4; at x = 1.
+	const i0, i1 = 1.2660658777520082, 0.5651591039924851
+	want := math.Sqrt(math.Pi/2) * math.Exp(-1) * (3*i0 + 2*i1)
+	if got := NewMagnitude(1).mean(2); math.Abs(got-want) > 1e-12*want {
+		t.Errorf("mean %v, expected %v", got, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -379,6 +380,14 @@ func TestMagnitudesAreCorrected(t *testing.T) {
 		}
 	}
 	check(x, 0.3)
+	r.Coils = 4 // of which noise alone has a mean of 2.74 sigma, more than these magnitudes
+	if _, err := Run(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if zero, err := read(dataio.Files{}, r.Out); err != nil || slices.Max(zero.Data) > 1 {
+		t.Errorf("%v, the largest signal %g of magnitudes below the mean of noise of four coils", err, slices.Max(zero.Data))
+	}
+	r.Coils = 0
 	r.Sigma = "" // estimated from magnitudes: about 3.6, the standard deviation at that nu
 	result, err := Run(context.Background(), r)
 	if err != nil {

@@ -172,14 +172,14 @@ func (j *job) magnitudes(s series.Slice) error {
 	if j.shape.Complex {
 		return nil
 	}
-	area := j.shape.Image[0] * j.shape.Image[1]
+	area, floor := j.shape.Image[0]*j.shape.Image[1], j.magnitude.Floor()
 	for i := range area {
 		if math.IsNaN(s.DF[i]) {
 			continue
 		}
 		sigma, course := j.sigma[s.Z*area+i], s.Clean[i*j.shape.Volumes:][:j.shape.Volumes]
 		for _, v := range course {
-			if v < 3*sigma {
+			if v < floor*sigma {
 				j.weak++
 			}
 		}
@@ -187,10 +187,10 @@ func (j *job) magnitudes(s series.Slice) error {
 			continue
 		}
 		if j.estimated { // from magnitudes, whose noise is less where there is little signal
-			sigma = series.RiceSigma(course, sigma)
+			sigma = j.magnitude.Sigma(course, sigma)
 		}
 		for t, v := range course {
-			course[t] = series.Unbias(v, sigma)
+			course[t] = j.magnitude.Unbias(v, sigma)
 		}
 	}
 	return nil

@@ -49,6 +49,8 @@ type Request struct {
 	Average   series.Average    `json:"average,omitempty" jsonschema:"rank, uniform, gaussian or risk"`
 	// Rician corrects the estimate of magnitudes for the mean of their noise.
 	Rician bool `json:"rician,omitempty" jsonschema:"correct the mean of magnitudes for their noise"`
+	// Coils is the number of coils of which magnitudes are the root of the sum of squares, 0 for 1.
+	Coils int `json:"coils,omitempty" jsonschema:"magnitudes are the root of the sum of squares of so many coils"`
 	Outputs
 	// Return are arrays for [Result].Arrays, by the names of Outputs in JSON: out, df, ...
 	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, risk, ..."`
@@ -132,7 +134,8 @@ type job struct {
 	estimated bool
 	files     []output
 	result    Result
-	weak      int // values of magnitudes less than 3 sigma
+	magnitude *series.Magnitude
+	weak      int // values of magnitudes below its floor
 	// sureBySigma is the part of SURE's error that comes from that of sigma.
 	sureBySigma float64
 	begun       time.Time
@@ -245,9 +248,13 @@ func (j *job) settle() (err error) {
 	if o.Stride, err = extent("stride", j.Stride, most); err != nil {
 		return err
 	}
-	if j.Rician && j.shape.Complex {
-		return study.Errorf("--rician is for magnitudes, found a complex series, whose noise is normal")
+	if (j.Rician || j.Coils != 0) && j.shape.Complex {
+		return study.Errorf("--rician and --coils are for magnitudes, found a complex series, whose noise is normal")
 	}
+	if j.Coils < 0 || j.Coils > 256 {
+		return study.Errorf("--coils is %d, expected 1 to 256", j.Coils)
+	}
+	j.magnitude = series.NewMagnitude(max(j.Coils, 1))
 	if j.OutSecond != "" && j.Imaginary+j.Phase == "" {
 		return study.Errorf("--out-second is for a series of two files: --imaginary or --phase is missing")
 	}
@@ -467,8 +474,8 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	}
 	share := float64(j.weak) / float64(s.Values)
 	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
-		add(warning.LowSNR, "%.0f%% of the values are magnitudes below 3 sigma, where noise is not normal and their "+
-			"mean is too large: SURE and sigma are off there; --rician corrects the mean", 100*share)
+		add(warning.LowSNR, "%.0f%% of the values are magnitudes below %.3g sigma, where noise is not normal and their "+
+			"mean is too large: SURE and sigma are off there; --rician corrects the mean", 100*share, j.magnitude.Floor())
 	}
 	if o := s.Options; o.Shrinkage == "hard" {
 		add(warning.WithoutJumps, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are "+
