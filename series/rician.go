@@ -52,8 +52,8 @@ func ratio(n float64) float64 {
 	return math.Sqrt2 * math.Exp(over-under)
 }
 
-// Floor is the value, in units of sigma, whose square is expected where the signal is sqrt(7) sigma: magnitudes below it
-// have a mean that is much larger than the signal. It is 3 for one coil.
+// Floor is the value, in units of sigma, whose square is expected where the signal is sqrt(7) sigma: magnitudes below
+// it have a mean that is much larger than the signal. It is 3 for one coil.
 func (m *Magnitude) Floor() float64 { return math.Sqrt(2*m.coils + 7) }
 
 // Unbias is the nu whose magnitude has the given mean: Koay's inversion of the first moment, 0 below the mean of noise

@@ -113,8 +113,8 @@ func newDenoise() *cobra.Command {
 			string(series.Uniform), string(series.InverseRank), string(series.InverseRisk)}},
 		cli.Flag{Name: "rician", To: &r.Rician, Usage: "correct the mean of magnitudes for their noise (Koay's " +
 			"inversion)"},
-		cli.Flag{Name: "coils", To: &r.Coils, Usage: "magnitudes are the root of the sum of squares of `N` coils with " +
-			"noise of one sigma (default 1)"},
+		cli.Flag{Name: "coils", To: &r.Coils, Usage: "magnitudes are the root of the sum of squares of `N` coils " +
+			"with noise of one sigma (default 1)"},
 		cli.Flag{Name: "json", To: &asJSON, Usage: "print one JSON object"})
 	return cmd
 }

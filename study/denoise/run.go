@@ -474,8 +474,9 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	}
 	share := float64(j.weak) / float64(s.Values)
 	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
-		add(warning.LowSNR, "%.0f%% of the values are magnitudes below %.3g sigma, where noise is not normal and their "+
-			"mean is too large: SURE and sigma are off there; --rician corrects the mean", 100*share, j.magnitude.Floor())
+		add(warning.LowSNR, "%.0f%% of the values are magnitudes below %.3g sigma, where noise is not normal and "+
+			"their mean is too large: SURE and sigma are off there; --rician corrects the mean", 100*share,
+			j.magnitude.Floor())
 	}
 	if o := s.Options; o.Shrinkage == "hard" {
 		add(warning.WithoutJumps, "hard thresholds jump, which SURE and the degrees of freedom leave out: both are "+
