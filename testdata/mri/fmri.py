@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """A block design in a simulated functional series, before and after denoising.
 
-    /usr/bin/python3 testdata/mri/fmri.py SUREPIPE
+    /usr/bin/python3 testdata/mri/fmri.py SUREPIPE [32x32x8x160]
 
-32 x 32 x 8 voxels x 160 volumes: an image, slow drifts with smooth weights, and in a ball of voxels a response to blocks of
+Voxels and volumes as named: an image, slow drifts with smooth weights, and in a ball of voxels a response to blocks of
 20 volumes. t statistics of the response in a regression with constant, drift and response, at each voxel; the false positives
 outside of the ball at the nominal 5%: with N - p degrees of freedom, with the df - p that denoising leaves (--df), and
 with the design kept (--keep), also by the standard deviation of --noise. Needs Debian's python3-numpy, python3-scipy and python3-nibabel.
@@ -16,7 +16,7 @@ from scipy import stats
 program = shutil.which(sys.argv[1]) or os.path.abspath(sys.argv[1])
 folder = tempfile.mkdtemp()
 rng = np.random.default_rng(3)
-n, shape = 160, (32, 32, 8)
+*shape, n = (int(k) for k in (sys.argv[2] if len(sys.argv) > 2 else "32x32x8x160").split("x"))
 x, y, z = np.meshgrid(*[np.arange(k) / k for k in shape], indexing="ij")
 t = np.arange(n)
 block = ((t // 20) % 2).astype(float)
