@@ -36,12 +36,12 @@ func (w *within) release() {
 // an operator, as of differences, y is rounded, and either the latter is only known to be within a range, or the fit
 // moves observations by less than the rounding does.
 func (j *Job) linearizeWithin(ctx context.Context, solver vjp.Solver) error {
-	sol, d := j.solution, float64(len(j.Y))
-	known := sol.Linearization.Closed()
-	torn := known.Known && known.High-known.Low > doubtful*math.Sqrt(2*d)
+	sol := j.solution
 	if j.problem.K == nil || len(j.Y) < fewRounded || !loss.Quadratic(j.problem.Loss) || !sol.Converged {
 		return nil
 	}
+	known := sol.Linearization.Closed()
+	torn := known.Known && known.High-known.Low > doubtful*math.Sqrt(2*float64(len(j.Y)))
 	step := noise.RoundingStep(j.Y)
 	if step == 0 || !torn && !(j.moved() < step/2) {
 		return nil

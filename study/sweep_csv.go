@@ -200,9 +200,10 @@ func byLength(sizes []float64) []int {
 func (r *Swept) Largest() (order []int, scales []float64) {
 	p := r.Estimator.Problem
 	scales = slices.Repeat([]float64{1}, p.P)
+	each := p.P / p.Variables()
 	for j, s := range p.Scales() {
-		for k := range p.P / p.Variables() {
-			scales[j*(p.P/p.Variables())+k] = s
+		for k := range each {
+			scales[j*each+k] = s
 		}
 	}
 	sizes := make([]float64, p.P)

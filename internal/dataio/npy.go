@@ -276,24 +276,16 @@ func (r *Reader) places() func() int {
 	for axis := range rank - len(order) {
 		order = append(order, axis)
 	}
-	strides, index := make([]int, rank), make([]int, rank)
+	strides := make([]int, rank)
 	for axis, stride := rank-1, 1; axis >= 0; axis-- {
 		strides[axis] = stride
 		stride *= r.shape[axis]
 	}
-	next := 0
-	return func() int {
-		at := next
-		for _, axis := range order {
-			next += strides[axis]
-			if index[axis]++; index[axis] < r.shape[axis] {
-				break
-			}
-			next -= strides[axis] * r.shape[axis]
-			index[axis] = 0
-		}
-		return at
+	sides, steps := make([]int, 0, rank), make([]int, 0, rank)
+	for _, axis := range order {
+		sides, steps = append(sides, r.shape[axis]), append(steps, strides[axis])
 	}
+	return ndarray.Places(sides, steps, 0)
 }
 
 func corruptError(name string, err error) error {

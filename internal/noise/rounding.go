@@ -9,12 +9,10 @@ import (
 // occur more than once; else 0.
 func RoundingStep(values []float64) float64 {
 	const first, mostDistinct = 4096, 0.9
-	if n := min(first, len(values)); n == first && float64(distinct(values[:n])) > mostDistinct*first {
+	if n := min(first, len(values)); n == first && float64(len(levels(values[:n]))) > mostDistinct*first {
 		return 0
 	}
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	levels := slices.Compact(sorted)
+	levels := levels(values)
 	if 2*len(levels) > len(values) || len(levels) < 2 {
 		return 0
 	}
@@ -33,11 +31,11 @@ func RoundingStep(values []float64) float64 {
 	return step
 }
 
-// distinct is the number of different values.
-func distinct(values []float64) int {
+// levels are the different values, from the least on.
+func levels(values []float64) []float64 {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
-	return len(slices.Compact(sorted))
+	return slices.Compact(sorted)
 }
 
 // RoundingVariance is the variance that rounding to multiples of a step adds to noise that is not much smaller than the

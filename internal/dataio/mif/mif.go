@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"surepipe/internal/dataio/ndarray"
 )
 
 // Magic is how a file begins.
@@ -142,20 +144,13 @@ func (h *Header) Reordered(data []byte, width int) []byte {
 		}
 		n *= h.Dims[axis]
 	}
-	out, at, index := make([]byte, n*width), first, make([]int, axes)
+	out, place := make([]byte, n*width), ndarray.Places(h.Dims, step, first)
 	for i := range n {
+		at := place()
 		if h.Type == "bit" { // the first of a byte is its highest
 			out[i] = data[at/8] >> (7 - at%8) & 1
 		} else {
 			copy(out[i*width:][:width], data[at*width:])
-		}
-		for axis := range axes {
-			at += step[axis]
-			if index[axis]++; index[axis] < h.Dims[axis] {
-				break
-			}
-			at -= step[axis] * h.Dims[axis]
-			index[axis] = 0
 		}
 	}
 	return out

@@ -159,27 +159,36 @@ func (a Array) FromColumns() Array {
 		return a
 	}
 	out := make([]float64, len(a.Data))
-	index := make([]int, len(a.Shape))
 	strides := make([]int, len(a.Shape))
 	stride := parts
 	for axis := len(a.Shape) - 1; axis >= 0; axis-- {
 		strides[axis] = stride
 		stride *= a.Shape[axis]
 	}
-	to := 0
+	place := Places(a.Shape, strides, 0)
 	for from := 0; from < len(a.Data); from += parts {
-		copy(out[to:to+parts], a.Data[from:])
-		for axis := range index {
-			to += strides[axis]
-			if index[axis]++; index[axis] < a.Shape[axis] {
-				break
-			}
-			to -= strides[axis] * a.Shape[axis]
-			index[axis] = 0
-		}
+		copy(out[place():][:parts], a.Data[from:])
 	}
 	a.Data = out
 	return a
+}
+
+// Places returns, one a call, the places of the entries of an array in the order in which its first axis varies
+// fastest: at the first one, and strides apart along the axes.
+func Places(shape, strides []int, first int) func() int {
+	index, next := make([]int, len(shape)), first
+	return func() int {
+		at := next
+		for axis, n := range shape {
+			next += strides[axis]
+			if index[axis]++; index[axis] < n {
+				break
+			}
+			next -= strides[axis] * n
+			index[axis] = 0
+		}
+		return at
+	}
 }
 
 // WithoutUnitAxes makes a vector of a matrix with one row or one column, and a scalar of a matrix with
