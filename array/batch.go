@@ -99,6 +99,13 @@ func (b Batch) Free() {
 	}
 }
 
+// Free frees batches, in any order.
+func Free(batches ...Batch) {
+	for _, b := range batches {
+		b.Free()
+	}
+}
+
 // String gives the shape, "k x n".
 func (b Batch) String() string { return fmt.Sprintf("%d x %d", b.k, b.n) }
 

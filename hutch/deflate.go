@@ -33,8 +33,7 @@ func Deflate(dst, g, q array.Batch) {
 		return
 	}
 	inner, span := dev.Alloc(g.K(), q.K()), dev.Alloc(g.K(), g.N())
-	defer inner.Free()
-	defer span.Free()
+	defer array.Free(inner, span)
 	x := g
 	for range 2 {
 		dev.Gemm(false, true, 1, x, q, 0, inner)

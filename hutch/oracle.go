@@ -35,8 +35,7 @@ func (m Oracle) Apply(ctx context.Context, dst, v array.Batch, left []float64) e
 	dev := v.Device()
 	if v.K() == 1 {
 		pair, image := dev.Alloc(2, v.N()), dev.Alloc(2, v.N())
-		defer pair.Free()
-		defer image.Free()
+		defer array.Free(pair, image)
 		dev.Copy(pair, v)
 		both := make([]float64, 2)
 		if err := m(ctx, image, pair, both); err != nil {

@@ -44,8 +44,7 @@ func Orthonormalize(q, y array.Batch) (rank int, err error) {
 	}
 	dev := y.Device()
 	rest, work := dev.Alloc(k, d), dev.Alloc(k, d)
-	defer rest.Free()
-	defer work.Free()
+	defer array.Free(rest, work)
 	if err := normalize(rest, y); err != nil {
 		return 0, err
 	}

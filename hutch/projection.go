@@ -103,8 +103,7 @@ func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 	}
 	dev := x.Device()
 	signed, out := dev.Alloc(k, p.d), dev.Alloc(k, ProjectionSize)
-	defer signed.Free()
-	defer out.Free()
+	defer array.Free(signed, out)
 	Rademacher(signed, projectionSeed, 1, first)
 	dev.Mul(signed, signed, x)
 	dev.MulCSR(out, p.csr, signed)

@@ -79,8 +79,7 @@ func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
 	nu := math.Max(nystromShift*size, 4*skew) / d
 
 	shifted, q := dev.Alloc(m, y.N()), dev.Alloc(m, y.N())
-	defer shifted.Free()
-	defer q.Free()
+	defer array.Free(shifted, q)
 	dev.Lin(shifted, 1, y, nu, s)
 	rank, err := Orthonormalize(q, shifted)
 	if err != nil {

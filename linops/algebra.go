@@ -151,8 +151,7 @@ func composeStructure(c *compose) Structure {
 		s.Normal = func(dst, b array.Batch) {
 			product.CheckNormal(c.name, p, dst, b)
 			t, u := dst.Device().Alloc(b.K(), n), dst.Device().Alloc(b.K(), n)
-			defer t.Free()
-			defer u.Free()
+			defer array.Free(t, u)
 			rest.Forward(t, b)
 			normal(u, t)
 			rest.Adjoint(dst, u)

@@ -82,8 +82,7 @@ func operators(parts []known) []Operator {
 func (c *compose) multiply(w product.Direction, dst, x array.Batch) {
 	var from, to array.Batch // products in use, freed also where a factor panics
 	defer func() {
-		from.Free()
-		to.Free()
+		array.Free(from, to)
 	}()
 	last := len(c.parts) - 1
 	for i := range last {
@@ -114,8 +113,7 @@ func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	dev := dst.Device()
 	n, _ := c.right.Dims()
 	t, u := dev.Alloc(rhs.K(), n), dev.Alloc(rhs.K(), n)
-	defer t.Free()
-	defer u.Free()
+	defer array.Free(t, u)
 	c.right.Forward(t, rhs)
 	if !c.middle.s.SolveNormal(u, t, eta*c.l*c.r) {
 		return false

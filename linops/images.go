@@ -97,8 +97,7 @@ func someImages(dev array.Device, a Operator, some int, f func(from int, images 
 	d, p := a.Dims()
 	some = min(some, p)
 	units, images := dev.Alloc(some, p), dev.Alloc(some, d)
-	defer units.Free()
-	defer images.Free()
+	defer array.Free(units, images)
 	for from := 0; from < p; from += some {
 		n := min(some, p-from)
 		dev.Fill(units, 0)

@@ -77,8 +77,7 @@ func (a *lowRank) normal(dst, b array.Batch) {
 	dev.GemmEach(false, false, 1, a.U, su, pv, rr, 1, dq)
 	dev.GemmEach(false, false, 1, p, sv, a.uu, rr, 0, dp)
 	dev.GemmEach(false, false, 1, a.V, sv, qu, rr, 1, dp)
-	pv.Free()
-	qu.Free()
+	array.Free(pv, qu)
 }
 
 // lowRankPlusSparse is (Q, P, s) -> Q V* + U P* + S, or with s before (Q, P), where S is the sparse

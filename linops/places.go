@@ -108,8 +108,7 @@ func (p *Places) addPanel(dst array.Batch, a float64, z array.Batch, from int) {
 	}
 	dev := dst.Device()
 	some, all := dev.Alloc(z.K(), idx.Len()), dev.Alloc(z.K(), z.N())
-	defer some.Free()
-	defer all.Free()
+	defer array.Free(some, all)
 	dev.Gather(some, z, idx)
 	dev.Scatter(all, some, idx)
 	dev.Lin(dst, 1, dst, a, all)

@@ -131,8 +131,7 @@ func (a *Selection) sampled(dev array.Device, shape array.Shape) (places array.P
 func fail(dev, failed array.Device) {
 	from, to := failed.Alloc(1, 1), dev.Alloc(1, 1)
 	dev.Copy(to, from)
-	from.Free()
-	to.Free()
+	array.Free(from, to)
 }
 
 // sort finds the places in increasing order and their rows.

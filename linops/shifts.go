@@ -50,8 +50,7 @@ func normsByClass(a Operator, classes func() [][]int) func() []float64 {
 		d, p := a.Dims()
 		dev := array.NewHost()
 		unit, image := dev.Alloc(1, p), dev.Alloc(1, d)
-		defer unit.Free()
-		defer image.Free()
+		defer array.Free(unit, image)
 		norms, host := make([]float64, p), make([]float64, p)
 		var n [1]float64
 		for _, class := range classes() {

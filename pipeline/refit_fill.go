@@ -65,9 +65,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	b, next, t, u, v := put(start), dev.Alloc(1, n), dev.Alloc(1, n), put(r.multiplier), dev.Alloc(1, q)
 	y, half := put(data), put(inverse)
 	defer func() {
-		for _, x := range []array.Batch{b, next, t, u, v, y, half} {
-			x.Free()
-		}
+		array.Free(b, next, t, u, v, y, half)
 	}()
 	before := sublist.Picked(start, r.split.Out)
 	for step := 1; ; step++ {

@@ -148,8 +148,7 @@ func (m *maximizer) residual(columns []int) []float64 {
 	}
 	var basis [][]float64
 	unit, image := m.p.dev.Alloc(1, p), m.p.dev.Alloc(1, d)
-	defer unit.Free()
-	defer image.Free()
+	defer array.Free(unit, image)
 	e := make([]float64, p)
 	for _, j := range columns {
 		e[j] = 1
@@ -190,8 +189,7 @@ func (m *maximizer) gradient(z []float64) []float64 {
 		return z
 	}
 	from, to := m.p.dev.Alloc(1, len(z)), m.p.dev.Alloc(1, m.p.P+m.p.extra())
-	defer from.Free()
-	defer to.Free()
+	defer array.Free(from, to)
 	m.p.dev.Upload(from, z)
 	m.p.Operator.Adjoint(to, from)
 	return to.ToHost()
@@ -202,8 +200,7 @@ func (m *maximizer) gradient(z []float64) []float64 {
 func (m *maximizer) slope(columns []int) ([]float64, error) {
 	p, dev := m.p, m.p.dev
 	y, z := dev.Alloc(1, p.D), dev.Alloc(1, p.D)
-	defer y.Free()
-	defer z.Free()
+	defer array.Free(y, z)
 	dev.Upload(y, m.y)
 	dev.Fill(z, 0)
 	if len(columns) > 0 {

@@ -162,8 +162,7 @@ func largestOf(x array.Batch) float64 {
 func (o *Own) gradient(ctx context.Context, p *Problem, y []float64) (array.Batch, error) {
 	dev := p.dev
 	at, z := dev.Put(y, 1, p.D), dev.Alloc(1, p.D)
-	defer at.Free()
-	defer z.Free()
+	defer array.Free(at, z)
 	if p.Behind != nil {
 		of := solve.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: prox.Zero(), Device: dev}
 		return solve.Multiplier(ctx, of, at)

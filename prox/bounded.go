@@ -113,8 +113,7 @@ func (p *bounded) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("coordinates", p.Dim(), dst, v, t)
 	dev := v.Device()
 	f, inside := p.shrink(dev, t), dev.Alloc(1, v.N())
-	defer f.Free()
-	defer inside.Free()
+	defer array.Free(f, inside)
 	j := newDiagonal(dev.Alloc(1, v.N()), t)
 	j.kink = func(j int, v float64) float64 {
 		w, grow, lo, hi := t*p.w.at(j), 1+t*p.q.at(j), p.lo.at(j), p.hi.at(j)

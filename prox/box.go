@@ -91,8 +91,7 @@ func (p *box) Dim() int { return p.dim }
 
 // Release frees the bounds.
 func (p *box) Release() {
-	p.lo.on.Free()
-	p.hi.on.Free()
+	array.Free(p.lo.on, p.hi.on)
 }
 
 func (p *box) Eval(dst, v array.Batch, t float64) error {

@@ -93,8 +93,7 @@ func (p *elasticNet) Dim() int { return max(len(p.w.list), len(p.q.list)) }
 
 // Release frees the weights.
 func (p *elasticNet) Release() {
-	p.w.on.Free()
-	p.q.on.Free()
+	array.Free(p.w.on, p.q.on)
 }
 
 // shrink multiplies the entries of b by 1/(1 + t q_j).
@@ -240,8 +239,6 @@ func (p *elasticNet) gapOnDevice(b, g array.Batch, t float64) float64 {
 	dev.Lin(absolute, 1, b, -2, part)
 	dev.Mul(along, b, g)
 	gap := sumOfSurplus(absolute, along, p.w.one, t)
-	along.Free()
-	absolute.Free()
-	part.Free()
+	array.Free(along, absolute, part)
 	return gap
 }

@@ -49,7 +49,6 @@ func sumOfSurplus(norms, along array.Batch, w, t float64) float64 {
 	dev.Fill(hi, 1)
 	var sum [1]float64
 	dev.Dot(sum[:], norms, hi)
-	lo.Free()
-	hi.Free()
+	array.Free(lo, hi)
 	return sum[0]
 }

@@ -59,8 +59,7 @@ func (p *groupL2) Eval(dst, v array.Batch, t float64) error {
 	vector.CheckEval("group l2", p.p, dst, v, t)
 	q, s := p.factors(v, t)
 	dst.Device().Mul(dst, s, v)
-	q.Free()
-	s.Free()
+	array.Free(q, s)
 	return nil
 }
 
@@ -84,8 +83,7 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		dev.Mul(full, u, full)
 		dev.Mul(dst, s, z)
 		dev.Lin(dst, 1, dst, 1, full)
-		full.Free()
-		part.Free()
+		array.Free(full, part)
 	}, func() *Model { return p.model(s, u, t) }, s, u, q), nil
 }
 
@@ -99,8 +97,7 @@ func (p *groupL2) value(b array.Batch) float64 {
 	for g, x := range vector.OnHost(q) {
 		sum += vector.Times(p.wHost[g], math.Sqrt(x))
 	}
-	sq.Free()
-	q.Free()
+	array.Free(sq, q)
 	return sum
 }
 
@@ -186,7 +183,6 @@ func (c *radialCurvature) putGroups(dev array.Device, groups [][]int, factor []f
 		dev.MulCSR(along, of, part)
 		dev.Mul(dst, shrinkage, z)
 		dev.Lin(dst, 1, dst, 1, along)
-		part.Free()
-		along.Free()
+		array.Free(part, along)
 	}
 }

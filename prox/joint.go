@@ -65,8 +65,7 @@ func (p planeGroups) scale(dst, v, s array.Batch) {
 func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
 	dev := dst.Device()
 	along, t := dev.Alloc(z.K(), p.n), dev.Alloc(z.K(), p.n)
-	defer along.Free()
-	defer t.Free()
+	defer array.Free(along, t)
 	p.inner(along, z, u)
 	dev.Mul(along, along, c)
 	for k := range p.count {
@@ -220,8 +219,7 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
 	dev := b.Device()
 	along, norms := dev.Alloc(1, p.n), dev.Alloc(1, p.n)
-	defer along.Free()
-	defer norms.Free()
+	defer array.Free(along, norms)
 	p.inner(along, b, b)
 	squareRoots(norms, along)
 	p.inner(along, b, g)

@@ -111,8 +111,7 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return &Model{Space: m.Space, Curvature: m.Curvature, Margin: func(v array.Batch) float64 {
 			dev := v.Device()
 			x, c := dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
-			defer x.Free()
-			defer c.Free()
+			defer array.Free(x, c)
 			dev.Upload(c, offset)
 			dev.Lin(x, 1, v, -1, c)
 			return m.Margin(x)

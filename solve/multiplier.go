@@ -66,8 +66,7 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	q, _ := p.K.Dims()
 	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
 	b, rhs := dev.Alloc(1, dim), dev.Alloc(1, dim)
-	defer b.Free()
-	defer rhs.Free()
+	defer array.Free(b, rhs)
 	p.A.Adjoint(rhs, y)
 	if err := s.Solve(ctx, b, rhs, rho, splitting.Anywhere); err != nil {
 		return array.Batch{}, err

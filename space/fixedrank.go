@@ -77,8 +77,7 @@ func (s *fixedRank) normalized() (u, v array.Batch) {
 func (s *fixedRank) normalize(dst, x array.Batch) {
 	dev, n := x.Device(), x.N()/s.r
 	gram, inverse := dev.Alloc(s.r, s.r), dev.Alloc(1, s.r)
-	defer gram.Free()
-	defer inverse.Free()
+	defer array.Free(gram, inverse)
 	rows := x.Reshape(n, s.r)
 	dev.Gemm(true, false, 1, rows, rows, 0, gram)
 	host := make([]float64, s.r)
@@ -98,8 +97,7 @@ func (s *fixedRank) onto(dst, z array.Batch) {
 	u, v := s.normalized()
 	rr := array.Shape{Rows: s.r, Cols: s.r}
 	c, inner := dev.Alloc(k, s.n), dev.Alloc(k, s.r*s.r)
-	defer c.Free()
-	defer inner.Free()
+	defer array.Free(c, inner)
 	s.factor(c, z, u, v)
 	q, _ := s.parts(c)
 	dev.GemmEach(true, false, 1, u, s.su, q, s.su, 0, inner)

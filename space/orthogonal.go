@@ -81,8 +81,7 @@ func orthogonalTo(dev array.Device, p int, set []int, normals Rows, kind Kind) S
 			z.Device().MulCSR(along, w, z)
 			z.Device().MulCSR(back, wt, along)
 			z.Device().Lin(z, 1, z, -1, back)
-			along.Free()
-			back.Free()
+			array.Free(along, back)
 		}
 	}
 	s.embed = func(dst, c array.Batch) {

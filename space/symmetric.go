@@ -47,8 +47,7 @@ func SymmetricTangent(m, r int, v array.Batch) Space {
 	s.coordinates = func(dst, z array.Batch) {
 		dev := dst.Device()
 		t, u := dev.Alloc(z.K(), m*m), dev.Alloc(z.K(), m*m)
-		defer t.Free()
-		defer u.Free()
+		defer array.Free(t, u)
 		dev.GemmEach(false, false, 1, z, shape, v, shape, 0, t)
 		dev.GemmEach(true, false, 1, v, shape, t, shape, 0, u)
 		dev.MulCSR(dst, on, u)

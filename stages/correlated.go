@@ -87,8 +87,7 @@ func (j *Job) coloured(ctx context.Context, rho risk.AR1, w []float64, k int) ([
 		rho.Colour(colour[n*d : (n+1)*d])
 	}
 	v, image := j.view.Put(colour, k, d), j.view.Alloc(k, d)
-	defer v.Free()
-	defer image.Free()
+	defer array.Free(v, image)
 	err := j.problem.Rewriting().Images(image, v, func(dst, v array.Batch) error {
 		return j.inSweeps().Apply(ctx, dst, v, make([]float64, v.K()))
 	})

@@ -104,8 +104,7 @@ func (j *Job) commonImages(ctx context.Context) error {
 	}
 	return j.sweeps(ctx, t.probes, j.solution.Linearization.ProbeBytes()+16*int64(len(j.Y)), func(first, n int) error {
 		v, mv := j.view.Alloc(n, len(j.Y)), j.view.Alloc(n, len(j.Y))
-		defer v.Free()
-		defer mv.Free()
+		defer array.Free(v, mv)
 		hutch.Rademacher(v, j.settings.Seed, uint64(j.Index), first)
 		if err := j.shown().Apply(ctx, mv, v, nil); err != nil {
 			return err

@@ -40,10 +40,7 @@ func (j *Job) flatness(muHat []float64) (*flatness, error) {
 	d := len(j.Y)
 	z, y := j.view.Put(muHat, 1, d), j.view.Put(j.Y, 1, d)
 	slope, curve := j.view.Alloc(1, d), j.view.Alloc(1, d)
-	defer z.Free()
-	defer y.Free()
-	defer slope.Free()
-	defer curve.Free()
+	defer array.Free(z, y, slope, curve)
 	j.problem.Loss.Gradient(slope, z, y)
 	j.problem.Loss.Curvature(curve, z, y)
 	f := &flatness{known: loss.StructureOf(j.problem.Loss), z: muHat, y: j.Y, slopes: slope.ToHost(),
@@ -161,8 +158,7 @@ func (j *Job) secondStep(ctx context.Context, f *flatness, diagonal []float64, s
 func (j *Job) columns(ctx context.Context, places []int) ([]float64, error) {
 	d := len(j.Y)
 	v, image := j.view.Alloc(len(places), d), j.view.Alloc(len(places), d)
-	defer v.Free()
-	defer image.Free()
+	defer array.Free(v, image)
 	for n, i := range places {
 		hutch.UnitVectors(v.Rows(n, n+1), i)
 	}
@@ -186,9 +182,7 @@ func (j *Job) secondChange(f *flatness, i int, a float64, column []float64) (flo
 	z, y := j.view.Put(moved, 1, d), j.view.Put(f.y, 1, d)
 	slope := j.view.Alloc(1, d)
 	defer func() {
-		for _, b := range []array.Batch{z, y, slope} {
-			b.Free()
-		}
+		array.Free(z, y, slope)
 	}()
 	j.problem.Loss.Gradient(slope, z, y)
 	second := 0.0

@@ -88,8 +88,7 @@ func (j *Job) blocks(ctx context.Context) (blocks, error) {
 // imagesOfUnits are those of the unit vectors of the places under the derivative of the problem that was asked for.
 func (j *Job) imagesOfUnits(ctx context.Context, places []int) ([]float64, error) {
 	v, image := j.view.Alloc(len(places), len(j.Y)), j.view.Alloc(len(places), len(j.Y))
-	defer v.Free()
-	defer image.Free()
+	defer array.Free(v, image)
 	for n, i := range places {
 		hutch.UnitVectors(v.Rows(n, n+1), i)
 	}

@@ -35,8 +35,7 @@ func (j *Job) rewritten() bool { return j.problem.Origin != nil }
 func (j *Job) deliver(muHat []float64) error {
 	dev := j.view
 	mu, y := dev.Alloc(1, len(muHat)), dev.Put(j.Y, 1, len(j.Y))
-	defer mu.Free()
-	defer y.Free()
+	defer array.Free(mu, y)
 	dev.Upload(mu, muHat)
 	if err := j.problem.Rewriting().Deliver(array.Batch{}, mu, y); err != nil {
 		return err

@@ -33,8 +33,7 @@ func (c *check) certificate() error {
 	c.norm2 = n.Upper()
 	_, p := a.Dims()
 	fit, g := c.dev.Alloc(1, c.d), c.dev.Alloc(1, p)
-	defer fit.Free()
-	defer g.Free()
+	defer array.Free(fit, g)
 	a.Forward(fit, c.B)
 	size := math.Sqrt(c.norm2) * c.bNorm // of the terms that cancel in A b
 	c.v.add(Fit, distance(fit, c.MuHat), fitPart*c.muNorm+1e-12*c.yNorm+64*eps*size)

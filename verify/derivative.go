@@ -81,8 +81,7 @@ func (c *check) differences() error {
 		count, compared = c.d, c.d
 	}
 	z, image := c.dev.Alloc(count, c.d), c.dev.Alloc(count, c.d)
-	defer z.Free()
-	defer image.Free()
+	defer array.Free(z, image)
 	if units {
 		hutch.UnitVectors(z, 0)
 	} else {

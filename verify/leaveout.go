@@ -100,8 +100,7 @@ func (c *check) exactLeverages(rng *rand.Rand, left []int) (off, bar float64, er
 	}
 	some = some[:min(len(some), count)]
 	v, image := c.dev.Alloc(len(some), c.d), c.dev.Alloc(len(some), c.d)
-	defer v.Free()
-	defer image.Free()
+	defer array.Free(v, image)
 	for k, i := range some {
 		hutch.UnitVectors(v.Rows(k, k+1), i)
 	}

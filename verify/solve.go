@@ -44,8 +44,7 @@ type witness struct {
 }
 
 func (w *witness) release() {
-	w.base.Free()
-	w.mu.Free()
+	array.Free(w.base, w.mu)
 	if w.owned {
 		w.solver.Release()
 	}

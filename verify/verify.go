@@ -257,8 +257,7 @@ func (c *check) run() error {
 	defer func() {
 		c.first.release()
 		c.second.release()
-		c.root.Free()
-		c.inverse.Free()
+		array.Free(c.root, c.inverse)
 	}()
 	c.weights()
 	c.budget = leastBudget + budgetFactor*c.Iterations

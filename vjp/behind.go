@@ -97,8 +97,7 @@ func (at *place) take() prox.Derivative {
 }
 
 func (at *place) release() {
-	at.v.Free()
-	at.z.Free()
+	array.Free(at.v, at.z)
 	if at.j != nil && !at.taken {
 		at.j.Release()
 	}

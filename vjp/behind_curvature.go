@@ -118,7 +118,7 @@ func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space
 	_, inner := m.Space.Dims()
 	p, _ := t.Dims()
 	units, basis, image, on := dev.Alloc(n, n), dev.Alloc(n, p), dev.Alloc(n, q), dev.Alloc(n, inner)
-	defer free(units, basis, image, on)
+	defer array.Free(units, basis, image, on)
 	dev.Fill(units, 0)
 	dev.Fill(units.Diagonal(), 1)
 	t.Embed(basis, units)

@@ -221,7 +221,7 @@ func (n *newton) balanced() float64 {
 	q, dim := p.K.Dims()
 	if n.sizeK == 0 {
 		x, kx := dev.Alloc(1, dim), dev.Alloc(1, q)
-		defer free(x, kx)
+		defer array.Free(x, kx)
 		dev.Upload(x, normals(rand.New(rand.NewPCG(0x4b, uint64(dim))), dim))
 		p.K.Forward(kx, x)
 		n.sizeK = solve.Norm(kx) / solve.Norm(x)
@@ -330,8 +330,7 @@ type newtonStep struct {
 }
 
 func (s newtonStep) free() {
-	s.b.Free()
-	s.v.Free()
+	array.Free(s.b, s.v)
 }
 
 // step is Newton's: with the projections P on T and N = I - P, b moves by d b with
@@ -351,7 +350,7 @@ func (n *newton) step() (next newtonStep, ok bool) {
 	}
 	dev := n.b.Device()
 	u, kb, multiplier, g := dev.Alloc(1, r.v.N()), dev.Alloc(1, r.v.N()), dev.Alloc(1, r.v.N()), dev.Alloc(1, n.b.N())
-	defer free(u, kb, multiplier, g)
+	defer array.Free(u, kb, multiplier, g)
 	next = newtonStep{b: dev.Alloc(1, n.b.N()), v: dev.Alloc(1, r.v.N())}
 	defer func() {
 		if !ok { // also where an operator or the regularizer panics
@@ -400,7 +399,7 @@ func (n *newton) step() (next newtonStep, ok bool) {
 func (n *newton) gradient(g, b, u array.Batch) float64 {
 	p, dev := n.at.Problem, b.Device()
 	misfit, ku := dev.Alloc(1, n.at.Y.N()), dev.Alloc(1, b.N())
-	defer free(misfit, ku)
+	defer array.Free(misfit, ku)
 	p.A.Forward(misfit, b)
 	dev.Lin(misfit, 1, n.at.Y, -1, misfit)
 	p.A.Adjoint(g, misfit)
@@ -427,7 +426,7 @@ func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k 
 	dev := dst.Device()
 	_, n := t.Dims()
 	c, e := dev.Alloc(1, n), dev.Alloc(1, k.N())
-	defer free(c, e)
+	defer array.Free(c, e)
 	t.Coordinates(c, k)
 	dev.Upload(c, times(c.ToHost()))
 	t.Embed(e, c)

@@ -126,7 +126,7 @@ func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, er
 	}
 	dev := y.Device()
 	w, image := dev.Alloc(2, y.N()), dev.Alloc(2, y.N())
-	defer free(w, image)
+	defer array.Free(w, image)
 	hutch.RademacherPart(w, degreesSeed, 0, 0, 0)
 	left, forms := make([]float64, 2), make([]float64, 2)
 	goal := system.Goal{Residual: math.Inf(1), Form: system.FormShare}

@@ -138,10 +138,3 @@ func (c *cleanup) run() {
 		(*c)[i]()
 	}
 }
-
-// free frees batches.
-func free(batches ...array.Batch) {
-	for _, b := range batches {
-		b.Free()
-	}
-}

@@ -98,7 +98,7 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	}
 	shift = math.Max(shift, leastShift*top)
 	probes, here := dev.Alloc(unlike, n.v.N()), dev.Alloc(unlike, n.v.N())
-	defer free(probes, here)
+	defer array.Free(probes, here)
 	rng := rand.New(rand.NewPCG(0x6e656172, uint64(n.v.N())))
 	dev.Upload(probes, normals(rng, unlike*n.v.N()))
 	n.j.Apply(here, probes)
@@ -106,9 +106,7 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	known := prox.StructureOf(n.r)
 	points := n.shifted(shift)
 	defer func() {
-		for _, p := range points {
-			p.Free()
-		}
+		array.Free(points...)
 	}()
 	if diagonal {
 		if err := n.extremes(points[0], points[1]); err != nil {
@@ -188,7 +186,7 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 func (n *vicinity) include(ctx context.Context, seen *traces, here, there, probes array.Batch) error {
 	dev := there.Device()
 	t, images := dev.Alloc(1, there.N()), dev.Alloc(unlike, there.N())
-	defer free(t, images)
+	defer array.Free(t, images)
 	j, err := n.r.Linearize(t, there, n.eta)
 	if err != nil {
 		return err

@@ -187,7 +187,7 @@ func (r *partsRun) join() (*Solution, error) {
 	n := len(r.sols)
 	factors, residuals, convergence := make([]func() *Factors, n), make([]float64, n), make([]Convergence, n)
 	inOrder, misfit := dev.Alloc(1, d), dev.Alloc(1, d)
-	defer free(inOrder, misfit)
+	defer array.Free(inOrder, misfit)
 	for k, sol := range r.sols {
 		mu := r.part(inOrder, k)
 		f, err := r.estimate(mu, whole, k)
@@ -273,7 +273,7 @@ func (b *blocks) Apply(ctx context.Context, dst, w array.Batch, goal system.Goal
 	}
 	dev := w.Device()
 	sorted, images := b.ordered(w), dev.Alloc(w.K(), w.N())
-	defer free(sorted, images)
+	defer array.Free(sorted, images)
 	own := make([]float64, len(left))
 	clear(left)
 	for k, part := range b.of {
@@ -285,7 +285,7 @@ func (b *blocks) Apply(ctx context.Context, dst, w array.Batch, goal system.Goal
 		of.Form *= math.Sqrt(float64(part.d) / float64(w.N()))
 		err := part.solve(ctx, image, x, of, own)
 		dev.Copy(b.part(images, k), image)
-		free(x, image)
+		array.Free(x, image)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	var undo cleanup
 	defer undo.run()
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
-	defer free(v, z)
+	defer array.Free(v, z)
 	if at.Gradient.IsZero() {
 		p.A.Forward(z, b)
 		dev.Lin(z, 1, z, -1, y)
@@ -103,7 +103,7 @@ func (s *setting) away(at *solve.Point, l *linearization, v array.Batch) (far aw
 	}
 	dev := v.Device()
 	b, g, d, misfit := dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, at.Y.N())
-	defer free(b, g, d, misfit)
+	defer array.Free(b, g, d, misfit)
 	gradient := func() { // A*(y - A b)
 		s.p.A.Forward(misfit, b)
 		dev.Lin(misfit, 1, at.Y, -1, misfit)

@@ -344,7 +344,7 @@ func (s *solver) unpenalized(sol *solve.Solution, l *linearization) bool {
 func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *linearization) error {
 	at, dev := sol.At, sol.B.Device()
 	z, miss := dev.Alloc(1, at.Y.N()), dev.Alloc(1, at.Y.N())
-	defer free(z, miss)
+	defer array.Free(z, miss)
 	at.Problem.A.Forward(z, at.B)
 	dev.Lin(z, 1, at.Y, -1, z)
 	if err := l.VJP(ctx, miss, z); err != nil {
@@ -390,7 +390,7 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *linearization)
 		k = max(d, 2)
 	}
 	probes, one, other := dev.Alloc(k, d), dev.Alloc(k, d), dev.Alloc(k, d)
-	defer free(probes, one, other)
+	defer array.Free(probes, one, other)
 	rng := rand.New(rand.NewPCG(0x6c6167, uint64(d)))
 	signs := make([]float64, k*d)
 	for i := range signs {

@@ -81,8 +81,7 @@ type Solution struct {
 
 // Release frees the solution and its linearization.
 func (s *Solution) Release() {
-	s.B.Free()
-	s.MuHat.Free()
+	array.Free(s.B, s.MuHat)
 	if s.Implied != nil {
 		s.Implied.Release()
 	}

@@ -145,8 +145,7 @@ func (c *Centered) lengths2(columns []int) []float64 {
 	d, p := c.Dims()
 	dev := c.ones.Device()
 	units, images := dev.Alloc(len(columns), p), dev.Alloc(len(columns), d)
-	defer units.Free()
-	defer images.Free()
+	defer array.Free(units, images)
 	host := make([]float64, len(columns)*p)
 	for i, j := range columns {
 		host[i*p+j] = 1

@@ -343,8 +343,7 @@ func (e *Effects) fit(x array.Batch) array.Batch {
 		other := dev.Alloc(x.K(), e.d)
 		dev.MulCSR(other, e.second.spread, s)
 		dev.Lin(out, 1, out, 1, other)
-		other.Free()
-		s.Free()
+		array.Free(other, s)
 	}
 	return out
 }
@@ -368,8 +367,7 @@ func (e *Effects) solve(x array.Batch) (f, s array.Batch) {
 	dev.MulCSR(means, e.on.cross, s)
 	dev.Lin(f, 1, f, -1, means)
 	dev.Mul(f, f, e.on.scale)
-	means.Free()
-	rest.Free()
+	array.Free(means, rest)
 	return f, s
 }
 

@@ -36,8 +36,7 @@ func (a *Convolution) Load(dev array.Device) {
 			multiply(image, spectrum)
 			dev.MulDFT(true, 1/float64(n), spectrum, dft, image)
 			dev.Gather(dst, spectrum, pixels)
-			image.Free()
-			spectrum.Free()
+			array.Free(image, spectrum)
 		})
 	}
 	a.on = func(dst, src array.Batch, do action) {

@@ -71,8 +71,7 @@ func (a *DCT) DiagonalOf(h []float64) []float64 {
 	}
 	dev := array.NewHost()
 	z, out := dev.Alloc(1, len(h)), dev.Alloc(1, len(h))
-	defer z.Free()
-	defer out.Free()
+	defer array.Free(z, out)
 	dev.Upload(z, both)
 	a.Adjoint(out, z)
 	return out.ToHost()

@@ -80,8 +80,7 @@ func (c complexPairs) multiply(dst array.Batch, f factors, conjugate bool, x arr
 		sign = -1
 	}
 	dev.Lin(dst, 1, dst, sign, product)
-	swapped.Free()
-	product.Free()
+	array.Free(swapped, product)
 }
 
 // pairwise is each value twice.

@@ -133,8 +133,7 @@ func (w *loadedWavelet) merge(dst, src array.Batch) {
 			image = all.Cols(n, n+l.from.Len())
 		}
 		dev.GemmEach(true, false, 1, l.down, array.Shape{Rows: l.to.Rows, Cols: l.from.Rows}, between, half, 0, image)
-		results.Free()
-		between.Free()
+		array.Free(results, between)
 	}
 	all.Free()
 }

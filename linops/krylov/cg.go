@@ -121,9 +121,7 @@ func newCG(dst, rhs array.Batch, opts CGOptions) *cg {
 }
 
 func (c *cg) free() {
-	c.r.Free()
-	c.p.Free()
-	c.q.Free()
+	array.Free(c.r, c.p, c.q)
 	if c.opts.Precondition != nil {
 		c.z.Free()
 	}

@@ -118,9 +118,7 @@ func newLSQR(a linops.Operator, dst, rhs array.Batch, opts LSQROptions) *lsqr {
 }
 
 func (m *lsqr) free() {
-	for _, b := range []array.Batch{m.u, m.au, m.v, m.w, m.av, m.shorten} {
-		b.Free()
-	}
+	array.Free(m.u, m.au, m.v, m.w, m.av, m.shorten)
 }
 
 func (m *lsqr) left() int {

@@ -103,9 +103,7 @@ func newMINRES(dst, rhs array.Batch, opts CGOptions) *minres {
 }
 
 func (m *minres) free() {
-	for _, b := range []array.Batch{m.v, m.old, m.z, m.q, m.w, m.wOld} {
-		b.Free()
-	}
+	array.Free(m.v, m.old, m.z, m.q, m.w, m.wOld)
 }
 
 func (m *minres) wrap(err error) error {

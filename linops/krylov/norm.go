@@ -66,9 +66,7 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 	d, p := a.Dims()
 	v, prev, w, t := dev.Alloc(1, p), dev.Alloc(1, p), dev.Alloc(1, p), dev.Alloc(1, d)
 	defer func() {
-		for _, b := range []array.Batch{v, prev, w, t} {
-			b.Free()
-		}
+		array.Free(v, prev, w, t)
 	}()
 	start := make([]float64, p)
 	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a random stream that nothing else uses

@@ -95,8 +95,7 @@ type nystromSketch struct {
 }
 
 func (s *nystromSketch) free() {
-	s.omega.Free()
-	s.image.Free()
+	array.Free(s.omega, s.image)
 }
 
 // grow adds rows up to a rank. Those before stay as they are.
@@ -108,8 +107,7 @@ func (s *nystromSketch) grow(ctx context.Context, rank int, apply func(dst, x ar
 	if have > 0 {
 		s.dev.Copy(omega.Rows(0, have), before.omega)
 		s.dev.Copy(image.Rows(0, have), before.image)
-		before.omega.Free()
-		before.image.Free()
+		array.Free(before.omega, before.image)
 	}
 	host := make([]float64, (rank-have)*s.n)
 	scale := 1 / math.Sqrt(float64(s.n))
@@ -134,9 +132,7 @@ func (s *nystromSketch) decompose() (*Nystrom, error) {
 	dev, r := s.dev, s.omega.K()
 	core, gram := dev.Alloc(r, r), dev.Alloc(r, r)
 	b := dev.Alloc(r, s.n)
-	defer core.Free()
-	defer gram.Free()
-	defer b.Free()
+	defer array.Free(core, gram, b)
 	dev.Gemm(false, true, 1, s.image, s.image, 0, gram)
 	squares := gram.ToHost()
 	if err := dev.Err(); err != nil {
@@ -286,8 +282,7 @@ func (y *Nystrom) Beside(inverse func(dst, x array.Batch)) (apply func(dst, x ar
 	dev, r := y.vectors.Device(), len(y.values)
 	w, middle := dev.Alloc(r, y.n), dev.Alloc(r, r)
 	free = func() {
-		w.Free()
-		middle.Free()
+		array.Free(w, middle)
 	}
 	inverse(w, y.vectors)
 	dev.Gemm(false, true, 1, y.vectors, w, 0, middle)
@@ -324,8 +319,7 @@ func (y *Nystrom) Beside(inverse func(dst, x array.Batch)) (apply func(dst, x ar
 		dev.Gemm(false, false, 1, t, middle, 0, turned)
 		inverse(dst, x)
 		dev.Gemm(false, false, -1, turned, w, 1, dst)
-		t.Free()
-		turned.Free()
+		array.Free(t, turned)
 	}, free, dev.Err()
 }
 

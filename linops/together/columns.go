@@ -75,8 +75,7 @@ func (c *columns) Adjoint(dst, z array.Batch) {
 		x = append(x, c.scatter(host[i*z.N():(i+1)*z.N()])...)
 	}
 	all, wide := dev.Put(x, k, c.m.d), dev.Alloc(k, c.end)
-	defer all.Free()
-	defer wide.Free()
+	defer array.Free(all, wide)
 	c.m.span(0, c.end, func(vectors array.Batch, at int) {
 		dev.Gemm(false, true, 1, all, vectors, 0, wide.Cols(at, at+vectors.K()))
 	})
@@ -175,9 +174,7 @@ func (c *columns) subtract(dev array.Device, values []float64, rows int, other *
 	dev.GemmEach(false, true, 1, mine, array.Shape{Rows: k, Cols: rows}, all, array.Shape{Rows: end, Cols: rows}, 0,
 		square)
 	wide := square.ToHost()
-	mine.Free()
-	all.Free()
-	square.Free()
+	array.Free(mine, all, square)
 	for i := range k {
 		for s, at := range other.places {
 			values[i*n+s] -= wide[i*end+at]
@@ -214,7 +211,6 @@ func (c *columns) repair(dst array.Batch, other *columns) {
 			all[i*len(other.set)+s] = v
 		}
 		dev.Upload(dst, all)
-		z.Free()
-		column.Free()
+		array.Free(z, column)
 	}
 }

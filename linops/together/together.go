@@ -66,9 +66,7 @@ func New(a linops.Operator) *Matrix {
 
 // Release frees the columns. All parts must have left.
 func (m *Matrix) Release() {
-	for _, c := range m.chunks {
-		c.Free()
-	}
+	array.Free(m.chunks...)
 	m.chunks = nil
 }
 

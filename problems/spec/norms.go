@@ -121,8 +121,7 @@ func leadingValue(dev array.Device, x subspace.Product, shape array.Shape) (floa
 func ImageOf(dev array.Device, a linops.Operator, b []float64) []float64 {
 	d, p := a.Dims()
 	from, to := dev.Alloc(1, p), dev.Alloc(1, d)
-	defer from.Free()
-	defer to.Free()
+	defer array.Free(from, to)
 	dev.Upload(from, b)
 	a.Forward(to, from)
 	return to.ToHost()

@@ -152,8 +152,7 @@ func (p *secondOrder) Linearize(dst, v array.Batch, t float64) (prox.Derivative,
 		dev.MulCSR(back, of, part)
 		dev.Mul(dst, j.diagonal, z)
 		dev.Lin(dst, 1, dst, 1, back)
-		part.Free()
-		back.Free()
+		array.Free(part, back)
 	}
 	return prox.NewDerivative("second-order cones", p.p, j.apply, j.build, j.diagonal, on, of, scale), nil
 }
@@ -313,8 +312,7 @@ func (c *coneCurvature) Matrix() []float64 {
 	}
 	p := c.j.p.p
 	units, basis := c.dev.Alloc(n, n), c.dev.Alloc(n, p)
-	defer units.Free()
-	defer basis.Free()
+	defer array.Free(units, basis)
 	c.dev.Fill(units, 0)
 	c.dev.Fill(units.Diagonal(), 1)
 	c.s.Embed(basis, units)

@@ -226,8 +226,7 @@ func (j *semidefiniteDerivative) weight(a, b int) float64 {
 func (j *semidefiniteDerivative) apply(dst, z array.Batch) {
 	dev, shape := dst.Device(), array.Shape{Rows: j.m, Cols: j.m}
 	t, u := dev.Alloc(z.K(), j.m*j.m), dev.Alloc(z.K(), j.m*j.m)
-	defer t.Free()
-	defer u.Free()
+	defer array.Free(t, u)
 	dev.GemmEach(false, false, 1, z, shape, j.v, shape, 0, t)
 	dev.GemmEach(true, false, 1, j.v, shape, t, shape, 0, u)
 	dev.Gather(t, u, j.swap)

@@ -303,8 +303,7 @@ type gramFactors struct {
 }
 
 func (f gramFactors) free() {
-	f.basis.Free()
-	f.image.Free()
+	array.Free(f.basis, f.image)
 }
 
 // factorByGram decomposes the one matrix X in v by the eigenvectors of the smaller Gram matrix, at

@@ -175,8 +175,7 @@ func roots(f []float64) []float64 {
 func (k *NuclearCurvature) spreading(dst, mass array.Batch, f []float64) {
 	dev, r := dst.Device(), k.r
 	on, ones := dev.Alloc(1, r), dev.Alloc(1, r)
-	defer on.Free()
-	defer ones.Free()
+	defer array.Free(on, ones)
 	dev.Upload(on, f)
 	dev.Fill(ones, 1)
 	dev.Mul(dst, mass, on)
@@ -321,9 +320,7 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	dev.Lin(image, k.lambda, dst, 0, array.Batch{})
 	k.normal.SubMul(iq, ip, dq, dp)
 	dev.GemmEach(false, false, 1, k.v1, cv, along, rr, 1, ip)
-	for _, b := range [...]array.Batch{x, y, turned, tmp, along} {
-		b.Free()
-	}
+	array.Free(x, y, turned, tmp, along)
 }
 
 // Model is the model with this curvature, which it takes over.

@@ -310,9 +310,7 @@ func (t *nuclearTangent) apply(dst, z array.Batch) {
 	combine(w, tmp, j.gamma, s, j.delta, b)
 	dev.Mul(qd, j.right, qz)
 	dev.GemmEach(true, true, 1, j.ut, qu, w, rq, 1, qd)
-	for _, t := range [...]array.Batch{s, b, w, tmp, mt} {
-		t.Free()
-	}
+	array.Free(s, b, w, tmp, mt)
 }
 
 // Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
@@ -367,7 +365,5 @@ func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, n
 		dev.GemmEach(true, false, 1, near, sn, t, sf, 0, dst)
 	}
 
-	t.Free()
-	s.Free()
-	b.Free()
+	array.Free(t, s, b)
 }

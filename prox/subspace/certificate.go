@@ -106,16 +106,12 @@ func (t *Triplets) Certify(ctx context.Context, x Product, r int, tau float64) (
 		ScaleColumns(us, u, t.Sigma[r:])
 		dev.Lin(e, 1, e, -1, us)
 		ee = hostGram(e)
-		for _, b := range [...]array.Batch{e, us, from} {
-			b.Free()
-		}
+		array.Free(e, us, from)
 	}
 	w, z := dev.Alloc(n, certificateProbes), dev.Alloc(n, certificateProbes)
 	y := dev.Alloc(m, certificateProbes)
 	defer func() {
-		for _, b := range [...]array.Batch{w, z, y} {
-			b.Free()
-		}
+		array.Free(w, z, y)
 	}()
 	rng := rand.New(rand.NewPCG(0x636572, 0x74696679))
 	host := make([]float64, n*certificateProbes)

@@ -178,8 +178,7 @@ type Triplets struct {
 
 // Free frees the vectors' memory.
 func (t *Triplets) Free() {
-	t.U.Free()
-	t.V.Free()
+	array.Free(t.U, t.V)
 }
 
 // First copies the first r triplets.
@@ -204,8 +203,7 @@ func (t *Triplets) Residual(x Product) float64 {
 	}
 	dev := t.U.Device()
 	e, us := dev.Alloc(t.U.K(), r), dev.Alloc(t.U.K(), r)
-	defer e.Free()
-	defer us.Free()
+	defer array.Free(e, us)
 	x(false, e, t.V)
 	ScaleColumns(us, t.U, t.Sigma)
 	dev.Lin(e, 1, e, -1, us)

@@ -22,8 +22,7 @@ func Thin(l, r array.Batch) (Triplets, error) {
 		return none(dev, l.K(), r.K()), nil
 	}
 	c, z := dev.Alloc(l.N(), kq), dev.Alloc(r.K(), kq)
-	defer c.Free()
-	defer z.Free()
+	defer array.Free(c, z)
 	dev.Gemm(true, false, 1, l, q, 0, c)
 	dev.Gemm(false, false, 1, r, c, 0, z)
 	p, sigma, err := eigenGram(z)

@@ -114,9 +114,7 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 }
 
 func (c *chords) free() {
-	c.z.Free()
-	c.dz.Free()
-	c.ez.Free()
+	array.Free(c.z, c.dz, c.ez)
 }
 
 // worth is the cost of new weights: the Gram matrix and its factor, and products with A.

@@ -111,8 +111,7 @@ func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *
 
 func (h *heldWeights) Release() {
 	h.path.Release()
-	h.root.Free()
-	h.inverse.Free()
+	array.Free(h.root, h.inverse)
 	if h.dense != nil {
 		h.dense.Release()
 	}

@@ -82,9 +82,7 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 }
 
 func (n *newton) Release() {
-	for _, t := range []array.Batch{n.b, n.g, n.z} {
-		t.Free()
-	}
+	array.Free(n.b, n.g, n.z)
 	if n.workspace != nil {
 		n.workspace.Release()
 	}

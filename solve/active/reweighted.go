@@ -316,8 +316,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	p := r.n.s.Problem
 	dev := r.dev
 	ab, dz := dev.Alloc(1, r.y.N()), dev.Alloc(1, r.y.N())
-	defer ab.Free()
-	defer dz.Free()
+	defer array.Free(ab, dz)
 	p.A.Forward(ab, b)
 	dev.Lin(dz, 1, ab, -1, r.now.Z)
 	promised := engine.Inner(r.now.Slope, dz) + r.n.value(b) - r.penalty

@@ -124,8 +124,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 		dev.Copy(w.b, b0)
 	}
 	z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
-	defer z.Free()
-	defer g.Free()
+	defer array.Free(z, g)
 	dev.Fill(z, 0)
 	engine.Slope(s.Task.Problem, z, y)
 	err := s.passes.Adjoint(ctx, g, z)
@@ -263,9 +262,7 @@ func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*
 func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
 
 func (t *together) Release() {
-	for _, x := range t.b {
-		x.Free()
-	}
+	array.Free(t.b...)
 }
 
 // solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
@@ -281,8 +278,7 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 	// On a device that computes in the host's memory the gradients are there once.
 	t.gradients = make([]float64, len(steps)*dim)
 	z, g := dev.Alloc(len(steps), d), dev.Put(t.gradients, len(steps), dim)
-	defer z.Free()
-	defer g.Free()
+	defer array.Free(z, g)
 	var path engine.Path
 	defer path.Release()
 	start := dev.Alloc(1, len(w.set))

@@ -160,8 +160,7 @@ func (s *direct) Init(w *engine.Work, _ array.Batch) error {
 	d, p := s.P.A.Dims()
 	r := &directRun{w.Device().Alloc(1, p), w.Device().Alloc(1, d)}
 	w.Own, w.Free = r, func() {
-		r.b.Free()
-		r.mu.Free()
+		array.Free(r.b, r.mu)
 	}
 	return nil
 }
@@ -191,9 +190,7 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 	dev, at := w.Device(), w.Own.(*directRun)
 	d, dim := s.P.A.Dims()
 	r, g, step := dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, dim)
-	defer r.Free()
-	defer g.Free()
-	defer step.Free()
+	defer array.Free(r, g, step)
 	dev.Lin(r, 1, w.Y, -1, at.mu)
 	s.P.A.Adjoint(g, r)
 	s.lessCurvature(g, at.b)
@@ -237,8 +234,7 @@ func (s *direct) lessCurvature(g, b array.Batch) {
 		return
 	}
 	kb, back := dev.Alloc(1, len(q)), dev.Alloc(1, g.N())
-	defer kb.Free()
-	defer back.Free()
+	defer array.Free(kb, back)
 	s.P.K.Forward(kb, b)
 	dev.Mul(z, z, kb)
 	s.P.K.Adjoint(back, z)

@@ -78,8 +78,7 @@ func (s *normal) inverse(dst, g array.Batch) { s.f.solve(dst, g) }
 func (s *normal) reverse(dst, seed array.Batch) {
 	dev := dst.Device()
 	b, mu := dev.Alloc(seed.K(), seed.N()), dev.Alloc(dst.K(), dst.N())
-	defer b.Free()
-	defer mu.Free()
+	defer array.Free(b, mu)
 	s.f.solve(b, seed)
 	s.p.A.Forward(mu, b)
 	dev.Lin(dst, 1, dst, 1, mu)

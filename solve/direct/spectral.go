@@ -232,12 +232,9 @@ func UploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
 func (s *spectral) lengths() []float64 { return s.all }
 
 func (s *spectral) Release() {
-	s.toB.Free()
-	s.toMu.Free()
-	s.onV.Free()
+	array.Free(s.toB, s.toMu, s.onV)
 	if !s.shared {
-		s.ut.Free()
-		s.vt.Free()
+		array.Free(s.ut, s.vt)
 	}
 }
 
@@ -290,8 +287,7 @@ func (s *spectral) Diagonal() []float64 {
 		return out
 	}
 	squares, sums := dev.Alloc(u.K(), u.N()), dev.Alloc(1, u.N())
-	defer squares.Free()
-	defer sums.Free()
+	defer array.Free(squares, sums)
 	dev.Mul(squares, u, u)
 	dev.Gemm(false, false, 1, s.toMu, squares, 0, sums)
 	dev.Download(out, sums)
@@ -326,9 +322,7 @@ func (s *spectral) Products(v array.Batch) []float64 {
 		return make([]float64, k*k)
 	}
 	c, weighted, square := dev.Alloc(k, s.ut.K()), dev.Alloc(k, s.ut.K()), dev.Alloc(k, k)
-	defer c.Free()
-	defer weighted.Free()
-	defer square.Free()
+	defer array.Free(c, weighted, square)
 	dev.Gemm(false, true, 1, v, s.ut, 0, c)
 	dev.Mul(weighted, c, s.toMu)
 	dev.Gemm(false, true, 1, c, weighted, 0, square)

@@ -71,12 +71,7 @@ func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Wat
 
 // Release frees the vectors of the checks.
 func (c *Watch) Release() {
-	c.z.Free()
-	c.g.Free()
-	c.kb.Free()
-	c.short.Free()
-	c.long.Free()
-	c.scaled.Free()
+	array.Free(c.z, c.g, c.kb, c.short, c.long, c.scaled)
 	c.enough.Release()
 	if c.fit != nil {
 		c.fit.Release()

@@ -70,9 +70,7 @@ func (c *Watch) constrained(ctx context.Context, p Problem, u, b array.Batch, z 
 	}
 	v, own, e, t := dev.Alloc(1, u.N()), dev.Alloc(1, u.N()), dev.Alloc(1, c.g.N()), dev.Alloc(1, c.g.N())
 	defer func() {
-		for _, x := range []array.Batch{v, own, e, t} {
-			x.Free()
-		}
+		array.Free(v, own, e, t)
 	}()
 	dev.Lin(own, 1, c.kb, eta, u)
 	if err := p.R.Eval(v, own, eta); err != nil { // v = z'
@@ -181,8 +179,7 @@ func (r *block) gap(kb, z, u array.Batch, t float64) float64 {
 func (c *Watch) feasible(p Problem, near, t array.Batch, eta, b, normK float64, last bool) error {
 	dev := near.Device()
 	z, g := dev.Alloc(1, near.N()), dev.Alloc(1, near.N())
-	defer z.Free()
-	defer g.Free()
+	defer array.Free(z, g)
 	dev.Lin(g, 1, c.kb, -1, near)
 	if Norm(g) <= fulfilled*Norm(near) {
 		return nil

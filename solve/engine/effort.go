@@ -71,8 +71,7 @@ func newEnough(m Method, traits Traits, y, b0 array.Batch, o Options) *enough {
 // Release frees the vectors.
 func (e *enough) Release() {
 	if e != nil {
-		e.start.Free()
-		e.z.Free()
+		array.Free(e.start, e.z)
 	}
 }
 

@@ -211,9 +211,7 @@ type Solution struct {
 
 // Release frees the solution.
 func (s *Solution) Release() {
-	s.B.Free()
-	s.MuHat.Free()
-	s.Dual.Free()
+	array.Free(s.B, s.MuHat, s.Dual)
 	if s.Implied != nil {
 		s.Implied.Release()
 		s.Implied = nil

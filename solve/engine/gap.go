@@ -84,8 +84,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	}
 	dev := minus.Device()
 	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
-	defer units.Free()
-	defer columns.Free()
+	defer array.Free(units, columns)
 	host := make([]float64, len(free)*dim)
 	for i, j := range free {
 		host[i*dim+j] = 1
@@ -101,8 +100,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	coordinates.MulVec(f.Q.T(), mat.NewVecDense(d, misfit.ToHost()))
 	projection.MulVec(f.Q, &coordinates)
 	shift, image := dev.Alloc(1, d), dev.Alloc(1, dim)
-	defer shift.Free()
-	defer image.Free()
+	defer array.Free(shift, image)
 	dev.Upload(shift, projection.RawVector().Data)
 	p.A.Adjoint(image, shift)
 	dev.Lin(minus, 1, minus, 1, image)
@@ -127,8 +125,7 @@ func projectOrthogonal(p Problem, c float64, free []int, minus, misfit array.Bat
 		rest[j] = 0
 	}
 	coefficients, shift := dev.Alloc(1, dim), dev.Alloc(1, d)
-	defer coefficients.Free()
-	defer shift.Free()
+	defer array.Free(coefficients, shift)
 	dev.Upload(coefficients, host)
 	p.A.Forward(shift, coefficients) // minus the projection
 	dev.Lin(misfit, 1, misfit, 1, shift)
@@ -150,9 +147,7 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 	columns, _ := linops.On(dev, p.A, on)
 	defer columns.Release()
 	g, c, image, embedded := dev.Alloc(1, len(free)), dev.Alloc(1, len(free)), dev.Alloc(1, d), dev.Alloc(1, dim)
-	for _, b := range []array.Batch{g, c, image, embedded} {
-		defer b.Free()
-	}
+	defer array.Free(g, c, image, embedded)
 	o := krylov.LSQROptions{Tol: 1e-13, MaxIterations: freeSteps}
 	if known := linops.StructureOf(columns).ColumnNorms2; known != nil {
 		o.Lengths = known()

@@ -23,9 +23,7 @@ func NewFit(dev array.Device, d, p int) *Fit {
 
 // Release frees it.
 func (f *Fit) Release() {
-	for _, b := range []array.Batch{f.B, f.Z, f.Slope, f.G, f.Curve} {
-		b.Free()
-	}
+	array.Free(f.B, f.Z, f.Slope, f.G, f.Curve)
 }
 
 // At computes all but g from b and z.
@@ -107,8 +105,7 @@ func lossBound(ctx context.Context, p Problem, y array.Batch, f *Fit, s Scales, 
 	}
 	dev := f.B.Device()
 	minus, u := dev.Alloc(1, f.G.N()), dev.Alloc(1, f.Z.N())
-	defer minus.Free()
-	defer u.Free()
+	defer array.Free(minus, u)
 	dev.Lin(minus, -1, f.G, 0, array.Batch{})
 	dev.Copy(u, f.Slope)
 	if r.Free != nil {

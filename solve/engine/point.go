@@ -127,8 +127,7 @@ type Arrow interface {
 
 // Release frees the space, the operator and the places.
 func (t *Tangent) Release() {
-	t.Bases[0].Free()
-	t.Bases[1].Free()
+	array.Free(t.Bases[0], t.Bases[1])
 	if t.Model != nil {
 		if t.A != nil {
 			t.A.Release()
@@ -197,10 +196,7 @@ func (at *Point) Release() {
 	if at.OwnsY {
 		at.Y.Free()
 	}
-	at.Argument.Free()
-	at.rest.dual.Free()
-	at.Misfit.Free()
-	at.Gradient.Free()
+	array.Free(at.Argument, at.rest.dual, at.Misfit, at.Gradient)
 	if at.Tangent != nil {
 		at.Tangent.Release()
 	}

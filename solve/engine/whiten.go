@@ -28,8 +28,7 @@ func (at *Point) Whiten(z array.Batch) error {
 	dev, l := at.Y.Device(), p.Loss
 	d, dim := p.A.Dims()
 	slope, curve := dev.Alloc(1, d), dev.Alloc(1, d)
-	defer slope.Free()
-	defer curve.Free()
+	defer array.Free(slope, curve)
 	l.Gradient(slope, z, at.Y)
 	l.Curvature(curve, z, at.Y)
 	at.Gradient.Free()

@@ -138,9 +138,7 @@ func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
 }
 
 func (r *rounds) Release() {
-	for _, t := range []array.Batch{r.b, r.g, r.z} {
-		t.Free()
-	}
+	array.Free(r.b, r.g, r.z)
 	if r.on != nil {
 		r.on.Release()
 	}

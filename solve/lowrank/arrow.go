@@ -39,8 +39,7 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 		return nil, nil
 	}
 	z, v := dev.Alloc(1, at.Y.N()), dev.Alloc(1, r.Shape.Len())
-	defer z.Free()
-	defer v.Free()
+	defer array.Free(z, v)
 	p.A.Forward(z, at.B)
 	dev.Lin(z, 1, z, -1, at.Y)
 	p.A.Adjoint(v, z)

@@ -220,8 +220,7 @@ func (w *matrices) curvature(all subspace.Triplets, r int) (*lowrank.NuclearCurv
 	dev.Copy(normal.z, w.z)
 	u, v := all.U.Cols(0, r), all.V.Cols(0, r)
 	h := w.mass(u, v)
-	defer h.Rows.Free()
-	defer h.Columns.Free()
+	defer array.Free(h.Rows, h.Columns)
 	return lowrank.NewNuclearCurvature(w.lambda, u, f, v, near, h, normal), nil
 }
 
@@ -249,9 +248,7 @@ const shared = 1.5
 func (w *matrices) mass(u, v array.Batch) lowrank.Mass {
 	dev, r := w.dev, u.N()
 	ones, u2, v2, core := dev.Alloc(1, w.z.N()), dev.Alloc(w.m, r), dev.Alloc(w.n, r), dev.Alloc(r, r)
-	for _, b := range []array.Batch{ones, u2, v2, core} {
-		defer b.Free()
-	}
+	defer array.Free(ones, u2, v2, core)
 	h := lowrank.Mass{Rows: dev.Alloc(w.m, r), Columns: dev.Alloc(w.n, r)}
 	dev.Fill(ones, shared)
 	dev.Mul(u2, u, u)

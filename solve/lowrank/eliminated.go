@@ -68,9 +68,7 @@ func newPanels(dev array.Device, m, n int, gamma float64) panels {
 }
 
 func (p *panels) free() {
-	for _, b := range []array.Batch{p.clip, p.rest, p.below, p.above} {
-		b.Free()
-	}
+	array.Free(p.clip, p.rest, p.below, p.above)
 }
 
 // clipped sets dst to clip(x), for some rows.

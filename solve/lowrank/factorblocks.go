@@ -27,9 +27,7 @@ func seen(dev array.Device, pattern array.Pattern) [2]lines {
 	m, n := pattern.Dims()
 	index := func(rows bool) []float64 {
 		left, right, z := dev.Alloc(1, m), dev.Alloc(1, n), dev.Alloc(1, pattern.Len())
-		defer left.Free()
-		defer right.Free()
-		defer z.Free()
+		defer array.Free(left, right, z)
 		count, ones := left, right
 		if !rows {
 			count, ones = right, left
@@ -113,8 +111,7 @@ func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []floa
 	}
 	defer diagonal.Free()
 	mass := w.mass(u, v)
-	mass.Rows.Free()
-	mass.Columns.Free()
+	array.Free(mass.Rows, mass.Columns)
 	stays := v
 	if h.in() == rowSide {
 		stays = u
@@ -142,8 +139,7 @@ func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array
 	dev.Fill(h.unit, 0)
 	dev.Copy(h.columns(h.in(), h.unit), v)
 	squares, along := dev.Alloc(v.K(), rank), dev.Alloc(rank, rank)
-	defer squares.Free()
-	defer along.Free()
+	defer array.Free(squares, along)
 	dev.Mul(squares, v, v)
 	dev.Gemm(true, false, 1, squares, diagonal.Cols(0, rank), 0, along)
 	have := along.ToHost()

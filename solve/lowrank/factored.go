@@ -10,8 +10,7 @@ import (
 type factored struct{ l, v array.Batch }
 
 func (f *factored) free() {
-	f.l.Free()
-	f.v.Free()
+	array.Free(f.l, f.v)
 	*f = factored{}
 }
 
@@ -50,8 +49,7 @@ func (f factored) times(a float64, trans bool, dst, x array.Batch) {
 func (f *factored) inner(g factored) float64 {
 	dev := f.l.Device()
 	left, right := dev.Alloc(f.l.N(), g.l.N()), dev.Alloc(f.l.N(), g.l.N())
-	defer left.Free()
-	defer right.Free()
+	defer array.Free(left, right)
 	dev.Gemm(true, false, 1, f.l, g.l, 0, left)
 	dev.Gemm(true, false, 1, f.v, g.v, 0, right)
 	return dot(left, right)
@@ -121,8 +119,7 @@ func shrunk(top subspace.Triplets, by float64, now factored) (next, delta factor
 	defer c.Free()
 	dev.Gemm(true, false, 1, top.U, now.l, 0, c)
 	t, wl := dev.Alloc(n, width), dev.Alloc(m, before)
-	defer t.Free()
-	defer wl.Free()
+	defer array.Free(t, wl)
 	subspace.ScaleColumns(t, top.V, f)
 	dev.Gemm(false, true, -1, now.v, c, 1, t)
 	dev.Copy(wl, now.l)

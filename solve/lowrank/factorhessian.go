@@ -166,8 +166,7 @@ func (h *factorHessian) invert(side int, dst, x array.Batch) {
 		dev.SampleProduct(z, s.short.pattern, 1/h.mu, dst, other, 0)
 		dev.MulBlocks(w, s.short.blocks, s.short.values, z)
 		dev.SpreadProduct(false, -1, s.short.pattern, w, other, 1, dst)
-		z.Free()
-		w.Free()
+		array.Free(z, w)
 	}
 	if !s.long.none() {
 		dev.MulBlocks(dst, s.long.blocks, s.long.values, x)
@@ -258,8 +257,7 @@ func (h *factorHessian) along(sum, x, same, turned array.Batch, beta float64) {
 	} else {
 		dev.Lin(sum, 1, y, beta, sum)
 	}
-	y.Free()
-	t.Free()
+	array.Free(y, t)
 }
 
 // addAlong adds V N_i to dst_i.
@@ -292,8 +290,7 @@ const patternBytes = 16
 func (h *factorHessian) free() {
 	for i := range h.side {
 		s := &h.side[i]
-		s.values.Free()
-		s.factor.Free()
+		array.Free(s.values, s.factor)
 		if s.order != nil {
 			s.order.Free()
 		}
@@ -310,7 +307,5 @@ func (h *factorHessian) free() {
 	if h.transpose != nil {
 		h.transpose.Free()
 	}
-	for _, b := range []array.Batch{h.unit, h.same, h.turned, h.nullSame, h.nullTurned} {
-		b.Free()
-	}
+	array.Free(h.unit, h.same, h.turned, h.nullSame, h.nullTurned)
 }

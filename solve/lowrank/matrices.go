@@ -176,9 +176,7 @@ func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
 // Release frees the iterates.
 func (w *matrices) Release() {
 	w.free()
-	for _, b := range []array.Batch{w.sorted, w.z, w.ab, w.abOld} {
-		b.Free()
-	}
+	array.Free(w.sorted, w.z, w.ab, w.abOld)
 	w.block.Free()
 }
 

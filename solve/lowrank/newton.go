@@ -115,8 +115,7 @@ func (w *matrices) newFactorStep(r int) *factorStep {
 
 func (s *factorStep) free() {
 	for i := range s.at {
-		s.at[i].Free()
-		s.by[i].Free()
+		array.Free(s.at[i], s.by[i])
 	}
 }
 
@@ -129,8 +128,7 @@ func (s *factorStep) free() {
 func (w *matrices) course(s *factorStep) steps.Quartic {
 	dev, d := w.dev, w.z.N()
 	a, c := dev.Alloc(1, d), dev.Alloc(1, d)
-	defer a.Free()
-	defer c.Free()
+	defer array.Free(a, c)
 	flat := func(x array.Batch) array.Batch { return x.Reshape(1, x.K()*x.N()) }
 	q, p := flat(s.by[rowSide]), flat(s.by[columnSide])
 	dev.SampleProduct(a, w.pattern, 1, q, flat(s.at[columnSide]), 0)
@@ -204,9 +202,7 @@ func (w *matrices) onTangent(ctx context.Context, tol float64) (*factorStep, err
 	n := curved.Len()
 	x, res, down, image := dev.Alloc(1, 2*n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, w.y.N())
 	defer func() {
-		for _, b := range []array.Batch{x, res, down, image} {
-			b.Free()
-		}
+		array.Free(x, res, down, image)
 	}()
 	u, v := curved.Factors()
 	split := u.N()

@@ -129,9 +129,7 @@ func (r *reduced) Bytes() int64 {
 // Release frees them.
 func (r *reduced) Release() {
 	r.h.free()
-	r.misfit.Free()
-	r.bases[0].Free()
-	r.bases[1].Free()
+	array.Free(r.misfit, r.bases[0], r.bases[1])
 }
 
 // basis is a factor as it is.

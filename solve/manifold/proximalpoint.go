@@ -64,9 +64,7 @@ func (n *proximalPoint) init(r *semismoothRun, y array.Batch) {
 }
 
 func (n *proximalPoint) Release() {
-	for _, b := range []array.Batch{n.c, n.a, n.x, n.g, n.v, n.e, n.da, n.try, n.dif, n.xi, n.z, n.d} {
-		b.Free()
-	}
+	array.Free(n.c, n.a, n.x, n.g, n.v, n.e, n.da, n.try, n.dif, n.xi, n.z, n.d)
 	n.forget()
 }
 

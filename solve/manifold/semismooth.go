@@ -140,9 +140,7 @@ func (s *semismooth) Init(w *engine.Work, b0 array.Batch) error {
 }
 
 func (r *semismoothRun) Release() {
-	for _, b := range []array.Batch{r.z, r.g, r.e, r.keep[0], r.keep[1], r.u, r.ad, r.fit} {
-		b.Free()
-	}
+	array.Free(r.z, r.g, r.e, r.keep[0], r.keep[1], r.u, r.ad, r.fit)
 	r.near.Release()
 	r.system.gram.Release()
 }

@@ -79,8 +79,7 @@ func (r *projected) Images(dst, v array.Batch, inner func(dst, v array.Batch) er
 	}
 	dev := v.Device()
 	fit, rest := dev.Alloc(v.K(), v.N()), dev.Alloc(v.K(), v.N())
-	defer fit.Free()
-	defer rest.Free()
+	defer array.Free(fit, rest)
 	root, inverse := loss.Roots(loss.Weighing(r.problem.Loss))
 	scale(fit, v, inverse)
 	dev.Copy(rest, fit)

@@ -289,8 +289,7 @@ func (b *synthesis) Multiplier(p engine.Problem, y array.Batch) (array.Batch, er
 	dev := p.Device
 	d, _ := p.A.Dims()
 	r, g, u := dev.Alloc(1, d), dev.Alloc(1, b.dim), dev.Alloc(1, b.q)
-	defer r.Free()
-	defer g.Free()
+	defer array.Free(r, g)
 	dev.Copy(r, y)
 	if m := len(b.rest()); m > 0 {
 		units, x, images := make([]float64, m*b.dim), dev.Alloc(m, b.dim), dev.Alloc(m, d)
@@ -301,8 +300,7 @@ func (b *synthesis) Multiplier(p engine.Problem, y array.Batch) (array.Batch, er
 		dev.Upload(x, units)
 		p.A.Forward(images, x)
 		host := mat.DenseCopyOf(mat.NewDense(m, d, images.ToHost()).T())
-		x.Free()
-		images.Free()
+		array.Free(x, images)
 		if f := pivoted.Factorize(host, nil, mat.Norm(host, 2), 0); f.Rank > 0 {
 			var on, projection mat.VecDense
 			left := mat.NewVecDense(d, r.ToHost())

@@ -96,8 +96,7 @@ func (c *columns) Release() {
 		c.k.Release()
 	}
 	c.a.Release()
-	c.scale.Free()
-	c.inverse.Free()
+	array.Free(c.scale, c.inverse)
 }
 
 // EstimateUnits takes units by estimated lengths where A has too many columns to compute them, and they differ much.

@@ -209,8 +209,7 @@ func (d *dual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoint, j 
 	dev, m, s, c := dst.Device(), a.C.Own[dualMomentum], d.step, d.c
 	g, gBefore := a.State[0], a.State[1]
 	w, t := dev.Alloc(g.K(), g.N()), dev.Alloc(g.K(), g.N())
-	defer w.Free()
-	defer t.Free()
+	defer array.Free(w, t)
 	if a.Last {
 		d.P.K.Forward(t, a.Seed)
 		dev.Lin(g, 1, g, -1/c, t)

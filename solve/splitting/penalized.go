@@ -135,8 +135,7 @@ func (s *penalized) rule() int {
 func (s *penalized) Release() {
 	s.releaseSketch()
 	for _, m := range s.inverses {
-		m.matrix.Free()
-		m.inverse.Free()
+		array.Free(m.matrix, m.inverse)
 	}
 	for _, b := range s.weights {
 		b.Free()
@@ -188,8 +187,7 @@ func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float
 	}
 	dev := dst.Device()
 	x, rest := dev.Alloc(rhs.K(), rhs.N()), dev.Alloc(rhs.K(), rhs.N())
-	defer x.Free()
-	defer rest.Free()
+	defer array.Free(x, rest)
 	if from == Anywhere {
 		dev.Gemm(false, false, 1, rhs, m.inverse, 0, x)
 	} else {
@@ -233,8 +231,7 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	done := false
 	defer func() {
 		if !done {
-			m.matrix.Free()
-			m.inverse.Free()
+			array.Free(m.matrix, m.inverse)
 		}
 	}()
 	dev.Upload(m.matrix, mat.DenseCopyOf(sum).RawMatrix().Data)
@@ -366,9 +363,7 @@ func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(t
 			s.p.K.Adjoint(t, kz)
 			dev.Lin(to, 1, to, rho, t)
 		}, func() {
-			az.Free()
-			kz.Free()
-			t.Free()
+			array.Free(az, kz, t)
 		}
 }
 
@@ -376,8 +371,7 @@ func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(t
 func (s *penalized) onConstants(p engine.Problem) {
 	d, dim := p.A.Dims()
 	x, z := p.Device.Alloc(1, dim), p.Device.Alloc(1, d)
-	defer x.Free()
-	defer z.Free()
+	defer array.Free(x, z)
 	p.Device.Fill(x, 1)
 	p.A.Forward(z, x)
 	n := engine.Norm(z)

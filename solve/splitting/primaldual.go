@@ -182,8 +182,7 @@ func (m *primalDual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 func (m *primalDual) balanced(w *engine.Work) float64 {
 	dev, sigma := w.Device(), 1/w.C.Eta
 	db, du := dev.Alloc(1, w.State[0].N()), dev.Alloc(1, w.State[1].N())
-	defer db.Free()
-	defer du.Free()
+	defer array.Free(db, du)
 	dev.Lin(db, 1, w.State[0], -1, w.State[2])
 	dev.Lin(du, 1, w.State[1], -1, w.State[3])
 	next := sigma * math.Exp2(math.Round(math.Log2(engine.Norm(du)/engine.Norm(db)/math.Sqrt(m.normK2)/sigma)/2))
@@ -199,8 +198,7 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoi
 	tau := m.tau(sigma)
 	b, u, b0, u0 := a.State[0], a.State[1], a.State[2], a.State[3]
 	primed, toU, gx := dev.Alloc(b.K(), b.N()), dev.Alloc(u.K(), u.N()), a.Scratch
-	defer primed.Free()
-	defer toU.Free()
+	defer array.Free(primed, toU)
 	none := array.Batch{}
 	// The anchor.
 	dev.Lin(b0, 1, b0, 1-w, b)

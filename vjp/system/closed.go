@@ -93,7 +93,7 @@ func (s *bent) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float
 	_, n := s.m.Dims()
 	dev := w.Device()
 	x, jx := dev.Alloc(w.K(), n), dev.Alloc(w.K(), n)
-	defer free(x, jx)
+	defer array.Free(x, jx)
 	s.m.Adjoint(x, w)
 	s.q.Precondition(jx, x, x)
 	dev.Lin(jx, s.eta, jx, 0, array.Batch{})

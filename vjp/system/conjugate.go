@@ -122,7 +122,7 @@ func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node floa
 }
 
 func (c *run) free() {
-	free(c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum)
+	array.Free(c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum)
 }
 
 // iterate does all steps.

@@ -122,7 +122,7 @@ func (e *Equations) sizes(dev array.Device) []float64 {
 		return sizes
 	}
 	units, basis := dev.Alloc(n, n), dev.Alloc(n, p)
-	defer free(units, basis)
+	defer array.Free(units, basis)
 	dev.Fill(units, 0)
 	dev.Fill(units.Diagonal(), 1)
 	e.Space.Embed(basis, units)
@@ -192,7 +192,7 @@ func (s *inverted) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []f
 	clear(left)
 	dev := w.Device()
 	t, x := dev.Alloc(w.K(), s.n), dev.Alloc(w.K(), s.n)
-	defer free(t, x)
+	defer array.Free(t, x)
 	s.m.Adjoint(t, w)
 	dev.Gemm(false, false, 1, t, s.inverse, 0, x)
 	s.m.Forward(dst, x)
@@ -203,7 +203,7 @@ func (s *inverted) Inverse() func(dst, g array.Batch) {
 	return func(dst, g array.Batch) {
 		dev := dst.Device()
 		t, x := dev.Alloc(1, s.n), dev.Alloc(1, s.n)
-		defer free(t, x)
+		defer array.Free(t, x)
 		s.space.Coordinates(t, g)
 		dev.Gemm(false, false, 1, t, s.inverse, 0, x)
 		s.space.Embed(dst, x)
@@ -213,7 +213,7 @@ func (s *inverted) Inverse() func(dst, g array.Batch) {
 // diagonal has the rows m_i of M as m_i K^{-1} m_i*.
 func (s *inverted) diagonal(dev array.Device) ([]float64, error) {
 	left, right := linops.Images(dev, s.m), dev.Alloc(s.n, s.d)
-	defer free(left, right)
+	defer array.Free(left, right)
 	dev.Gemm(false, false, 1, s.inverse, left, 0, right)
 	return columnProducts(dev, left, right)
 }
@@ -228,7 +228,7 @@ func (s *inverted) root(dev array.Device) ([]float64, error) {
 	chol.UTo(&upper)
 	m, c, r := linops.Images(dev, s.m), dev.Put(mat.DenseCopyOf(&upper).RawMatrix().Data, s.n, s.n),
 		dev.Alloc(s.n, s.d)
-	defer free(m, c, r)
+	defer array.Free(m, c, r)
 	dev.Gemm(false, false, 1, c, m, 0, r)
 	return r.ToHost(), dev.Err()
 }
@@ -239,7 +239,7 @@ func (s *inverted) ProbeBytes() int64 { return 16 * int64(s.n+s.d) }
 func columnProducts(dev array.Device, left, right array.Batch) ([]float64, error) {
 	k, d := left.K(), left.N()
 	products, ones, sums := dev.Alloc(k, d), dev.Alloc(1, k), dev.Alloc(1, d)
-	defer free(products, ones, sums)
+	defer array.Free(products, ones, sums)
 	dev.Mul(products, left, right)
 	dev.Fill(ones, 1)
 	dev.Gemm(false, false, 1, ones, products, 0, sums)

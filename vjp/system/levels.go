@@ -114,7 +114,7 @@ func newLevels(p solve.Problem, records []prox.Derivative, lookback int, room in
 // supports.
 func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
 	use, support, top := dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, dim)
-	defer free(use, support, top)
+	defer array.Free(use, support, top)
 	dev.Fill(use, 0)
 	dev.Fill(top, float64(len(records)))
 	for k, j := range records {

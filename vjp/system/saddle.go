@@ -109,7 +109,7 @@ func (s *saddle) work(dev array.Device, k int) *saddleWork {
 }
 
 func (w *saddleWork) free() {
-	free(w.az, w.u, w.v, w.kb, w.t, w.j)
+	array.Free(w.az, w.u, w.v, w.kb, w.t, w.j)
 }
 
 // less sets dst = z - share J z; they may be the same.
@@ -205,7 +205,7 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	n := p + q
 	x, f, mx := dev.Alloc(k, n), dev.Alloc(k, n), dev.Alloc(k, n)
 	work := s.work(dev, k)
-	defer free(x, f, mx)
+	defer array.Free(x, f, mx)
 	defer work.free()
 	fu, fv := s.parts(f)
 	s.a.Adjoint(fu, w)
@@ -244,7 +244,7 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 // Settles reports whether minimal residuals solve the system for a pilot probe, always the same one.
 func (s *saddle) Settles(ctx context.Context) (bool, error) {
 	dst, w := s.dev.Alloc(1, s.d), s.dev.Alloc(1, s.d)
-	defer free(dst, w)
+	defer array.Free(dst, w)
 	hutch.RademacherPart(w, pilotSeed, 0, 0, 0)
 	_, failed, err := s.images(ctx, dst, w, saddleForms, PilotSteps, nil)
 	return failed == 0, err

@@ -128,13 +128,6 @@ type Batch struct{ array.Batch }
 // Release frees the batch.
 func (b Batch) Release() { b.Free() }
 
-// free frees batches.
-func free(batches ...array.Batch) {
-	for _, b := range batches {
-		b.Free()
-	}
-}
-
 // Base is what most systems have in common.
 type Base struct {
 	d      int

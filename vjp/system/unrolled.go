@@ -108,7 +108,7 @@ func (t *Unrolled) Before(state []array.Batch) {
 			if s.k%t.stride == 0 {
 				kept = append(kept, s)
 			} else {
-				free(s.state...)
+				array.Free(s.state...)
 			}
 		}
 		t.snapshots = kept
@@ -162,7 +162,7 @@ func (t *Unrolled) dropRecords() {
 func (t *Unrolled) Release() {
 	t.dropRecords()
 	for _, s := range t.snapshots {
-		free(s.state...)
+		array.Free(s.state...)
 	}
 	t.snapshots = nil
 	for i := range t.levels {
@@ -249,8 +249,8 @@ func (a *adjoint) apply(j prox.Derivative, dst, z array.Batch) {
 }
 
 func (a *adjoint) free() {
-	free(a.State...)
-	free(a.Seed, a.Scratch, a.Image, a.mask)
+	array.Free(a.State...)
+	array.Free(a.Seed, a.Scratch, a.Image, a.mask)
 }
 
 // Apply sets dst_i = (D mu_hat)* w_i by one reverse sweep over the tape.
@@ -310,7 +310,7 @@ func (t *Unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 	}
 	defer w.Release()
 	first := copyState(w.State)
-	defer free(first...)
+	defer array.Free(first...)
 	room := t.budget - int64(len(t.snapshots))*t.stateBytes()
 	hi := len(t.coefs)
 	for i := len(t.snapshots) - 1; i >= 0; i-- {
@@ -362,7 +362,7 @@ func (t *Unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 			return err
 		}
 		state := copyState(w.State)
-		defer free(state...)
+		defer array.Free(state...)
 		if err := t.replay(ctx, dst, a, w, mid, hi, state, room-t.stateBytes()); err != nil {
 			return err
 		}

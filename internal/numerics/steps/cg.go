@@ -30,9 +30,7 @@ type System struct {
 func TruncatedCG(ctx context.Context, x, r array.Batch, s System, tol float64, most int) (int, error) {
 	dev, n := x.Device(), r.N()
 	p, t, q := dev.Alloc(1, x.N()), dev.Alloc(1, x.N()), dev.Alloc(1, n)
-	defer p.Free()
-	defer t.Free()
-	defer q.Free()
+	defer array.Free(p, t, q)
 	dev.Fill(x, 0)
 	s.Precondition(p, r)
 	rho := dot(r, p)

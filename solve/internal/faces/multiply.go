@@ -19,7 +19,5 @@ func multiply(trans bool, alpha float64, m blas64.General, x []float64, beta flo
 	}
 	a, from, to := host.Put(m.Data[:m.Rows*m.Stride], m.Rows, m.Stride), host.Put(x, 1, len(x)), host.Put(y, 1, len(y))
 	host.Gemm(false, !trans, alpha, from, a.Cols(0, m.Cols), beta, to)
-	a.Free()
-	from.Free()
-	to.Free()
+	array.Free(a, from, to)
 }
