@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -137,8 +138,8 @@ func projectOrthogonal(p Problem, c float64, free []int, minus, misfit array.Bat
 const freeSteps = 100
 
 // projectByProducts is projectFree where the columns F are too many to be factorized, or orthogonal, so that one
-// step does: least squares, by [krylov.LSQR], of the misfit in them, in units of their lengths. It returns
-// false where they do not reach rounding errors in freeSteps, as with dependent columns.
+// step does: least squares of the misfit in them, by conjugate gradients on the normal equations in units of their
+// lengths. It returns false where F* of the rest does not fall to rounding errors of ||F|| ||misfit|| in freeSteps.
 func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	dev := minus.Device()
 	d, dim := p.A.Dims()
@@ -146,22 +147,27 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 	defer on.Release()
 	columns, _ := linops.On(dev, p.A, on)
 	defer columns.Release()
-	g, c, image, embedded := dev.Alloc(1, len(free)), dev.Alloc(1, len(free)), dev.Alloc(1, d), dev.Alloc(1, dim)
-	defer array.Free(g, c, image, embedded)
-	o := krylov.LSQROptions{Tol: 1e-13, MaxIterations: freeSteps}
+	lengths := slices.Repeat([]float64{1}, len(free))
 	if known := linops.StructureOf(columns).ColumnNorms2; known != nil {
-		o.Lengths = known()
-		for j, v := range o.Lengths {
-			if o.Lengths[j] = math.Sqrt(v); !(v > 0) {
-				o.Lengths[j] = 1
+		for j, v := range known() {
+			if v > 0 {
+				lengths[j] = 1 / math.Sqrt(v)
 			}
 		}
 	}
-	result, err := krylov.LSQR(ctx, c, misfit, columns, o)
+	unit := linops.ScaleColumns(dev, columns, lengths)
+	defer unit.Release()
+	g, c, image, embedded := dev.Alloc(1, len(free)), dev.Alloc(1, len(free)), dev.Alloc(1, d), dev.Alloc(1, dim)
+	defer array.Free(g, c, image, embedded)
+	unit.Adjoint(g, misfit)
+	result, err := krylov.CG(ctx, c, g, func(dst, x array.Batch) {
+		unit.Forward(image, x)
+		unit.Adjoint(dst, image)
+	}, krylov.CGOptions{Tol: 1e-13 * max(1, Norm(misfit)/Norm(g)), MaxIterations: freeSteps})
 	if err != nil || !result.Converged {
 		return 0, false
 	}
-	columns.Forward(image, c)
+	unit.Forward(image, c)
 	dev.Lin(misfit, 1, misfit, -1, image)
 	p.A.Adjoint(embedded, image)
 	dev.Lin(minus, 1, minus, 1, embedded)
