@@ -317,7 +317,6 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	return c.n, err
 }
 
-// counted counts what is written.
 type counted struct {
 	io.Writer
 	n int64

@@ -260,7 +260,6 @@ func (c *Compute) compute(r *request.Request, given map[string]bool) {
 	r.Machine.Bound = c.Memory
 }
 
-// set sets an option that is given.
 func set[T any](given map[string]bool, option string, to *T, value T, is bool) {
 	if is {
 		*to, given[option] = value, true

@@ -30,7 +30,6 @@ type dftPlan struct {
 	line []complex128
 }
 
-// Shape is the shape of the arrays.
 func (f *hostDFT) Shape() Shape { return f.shape }
 
 // NewDFT prepares the discrete Fourier transform of complex arrays of a shape.

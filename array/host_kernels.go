@@ -59,7 +59,6 @@ func bit(b bool) uint64 {
 	return uint64(u)
 }
 
-// indicator is a bit as a number, 0 or 1.
 func indicator(bit uint64) float64 {
 	return math.Float64frombits(-bit & math.Float64bits(1))
 }

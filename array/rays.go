@@ -125,7 +125,6 @@ type hostRays struct {
 
 func (a *hostRays) Dims() (rays, pixels int) { return len(a.rays), a.shape.Len() }
 
-// rayBytes is the size of a Ray.
 const rayBytes = 48
 
 // NewRays copies the rays.

@@ -124,8 +124,7 @@ func newPinned(n int) (p pinned, err error) {
 }
 
 func (p pinned) pointer() unsafe.Pointer { return unsafe.Pointer(&p.values[0]) }
-
-func (p pinned) free() error { return driverResult(C.host_free(p.at)) }
+func (p pinned) free() error             { return driverResult(C.host_free(p.at)) }
 
 // blasError is a cublasStatus_t.
 type blasError int

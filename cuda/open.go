@@ -65,7 +65,6 @@ func (driver) Cards() ([]array.Card, error) {
 	return cards, nil
 }
 
-// freeOn is the free memory of a card.
 func freeOn(card cu.Device) (int64, error) {
 	ctx, err := card.RetainPrimaryCtx()
 	if err != nil {

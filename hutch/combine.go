@@ -21,7 +21,6 @@ func products(a, b array.Batch) *mat.Dense {
 	return mat.NewDense(a.K(), b.K(), c.ToHost())
 }
 
-// mul is AB.
 func mul(a, b mat.Matrix) *mat.Dense {
 	var c mat.Dense
 	c.Mul(a, b)

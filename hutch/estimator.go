@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// The names of the estimators.
 const (
 	HutchPP    = "hutch++"
 	XNysTrace  = "xnystrace"

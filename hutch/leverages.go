@@ -60,7 +60,6 @@ func rows(b array.Batch, f func(i int, x []float64)) {
 	}
 }
 
-// add takes the samples of a probe.
 func (l *leverageSums) add(probe int, x []float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

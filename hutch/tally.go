@@ -188,7 +188,6 @@ func (t *tally) Estimate() (Estimate, error) {
 	return e, nil
 }
 
-// missing is [Run.Missing].
 func (t *tally) missing(target float64) (int, error) {
 	e, err := t.Estimate()
 	if err != nil || e.StdErr == 0 || e.Error() <= target {

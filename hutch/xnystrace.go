@@ -11,7 +11,6 @@ import (
 	"surepipe/internal/numerics"
 )
 
-// xNysTrace is XNysTrace: all queries for the sketch.
 type xNysTrace struct{}
 
 func (xNysTrace) Name() string      { return XNysTrace }

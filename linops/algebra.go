@@ -77,7 +77,6 @@ func scaledStructure(c *scaled) Structure {
 	return s
 }
 
-// columnsStructure is that of A diag(s).
 func columnsStructure(c *columns) Structure {
 	s := Structure{ColumnNorms2: scaledNorms(c.a.s.ColumnNorms2, func(j int) float64 { return c.host[j] * c.host[j] })}
 	if normal := c.a.s.Normal; normal != nil {
@@ -114,7 +113,6 @@ func scaledNorms(norms2 func() []float64, square func(j int) float64) func() []f
 	}
 }
 
-// sumStructure is that of A1 + A2 + ...
 func sumStructure(c *sum) Structure {
 	var s Structure
 	s.adding(&c.base, c.add)

@@ -78,7 +78,6 @@ type combined struct {
 // Release releases them.
 func Owning(a Operator, parts ...Restricted) Restricted { return &combined{Operator: a, parts: parts} }
 
-// Structure returns that of the operator inside.
 func (c *combined) Structure() Structure { return StructureOf(c.Operator) }
 
 func (c *combined) Bytes() int64 {

@@ -24,7 +24,6 @@ func (p *Pairs) Weight(i int) float64 {
 	return p.Weights[i]
 }
 
-// scaledPairs are those of alpha A.
 func scaledPairs(alpha float64, pairs func() *Pairs) func() *Pairs {
 	if pairs == nil {
 		return nil

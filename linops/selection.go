@@ -189,7 +189,6 @@ func (a *Selection) pick(w product.Direction, dst, x array.Batch) {
 	}
 }
 
-// columnSpread says that columns have length 1, or are 0.
 func (a *Selection) columnSpread() (least, most float64) { return 1, 1 }
 
 // columnNorms2 is 1 at the selected coordinates and 0 elsewhere.

@@ -21,7 +21,6 @@ type Shifts struct {
 // known reports whether anything is.
 func (s *Shifts) known() bool { return s.Commutes || s.Rows != nil || s.Columns != nil }
 
-// shiftsOfAdjoint are those of A*.
 func shiftsOfAdjoint(s Shifts) Shifts {
 	s.Rows, s.Columns = s.Columns, s.Rows
 	return s

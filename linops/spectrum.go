@@ -15,7 +15,6 @@ type Spectrum struct {
 // Known reports whether the eigenvalues are known.
 func (c Spectrum) Known() bool { return c.Values != nil }
 
-// times are those of alpha A.
 func (c Spectrum) times(alpha float64) Spectrum {
 	if !c.Known() {
 		return c

@@ -307,7 +307,6 @@ func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 	dst.Device().Lin(dst, 1/(1+eta*c), rhs, 0, array.Batch{})
 }
 
-// apply sets dst = A x or dst = A* x.
 func (k *known) apply(w product.Direction, dst, x array.Batch) {
 	if w == product.Forward {
 		k.Forward(dst, x)
@@ -316,7 +315,6 @@ func (k *known) apply(w product.Direction, dst, x array.Batch) {
 	}
 }
 
-// add sets dst += alpha A x or dst += alpha A* x.
 func (k *known) add(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 	direct := k.s.AddForward
 	if w == product.Adjoint {
@@ -364,19 +362,16 @@ type base struct {
 // Dims is the size of A: d rows, p columns.
 func (a *base) Dims() (d, p int) { return a.d, a.p }
 
-// Forward sets dst = A b.
 func (a *base) Forward(dst, b array.Batch) {
 	product.CheckForward(a.name, a.d, a.p, dst, b)
 	a.run(product.Forward, dst, b)
 }
 
-// Adjoint sets dst = A* z.
 func (a *base) Adjoint(dst, z array.Batch) {
 	product.CheckAdjoint(a.name, a.d, a.p, dst, z)
 	a.run(product.Adjoint, dst, z)
 }
 
-// Structure is what is known of A.
 func (a *base) Structure() Structure { return a.structure }
 
 // WithStructure returns a with the structure s in place of its own, to add known structure to an

@@ -34,7 +34,6 @@ func (l *Cox) Root(z, y array.Batch) (Root, error) {
 	return l.chain(s), nil
 }
 
-// coxRoot is the chain of blocks.
 type coxRoot struct {
 	order []int // the observations in the order of the chain
 	// Block b is order[first[b]:first[b+1]], strata begin with those of fresh, and before and own are the sums of theta
@@ -97,7 +96,6 @@ func (l *Cox) chain(s *coxSums) *coxRoot {
 	return r
 }
 
-// Forward sets dst = R v.
 func (r *coxRoot) Forward(dst, v []float64) {
 	out := make([]float64, len(v))
 	r.blocks(func(b int, sum *float64) {
@@ -138,7 +136,6 @@ func (r *coxRoot) back(f func(b int, pull *float64)) {
 	}
 }
 
-// Adjoint sets dst = R* v.
 func (r *coxRoot) Adjoint(dst, v []float64) {
 	out := make([]float64, len(v))
 	r.back(func(b int, pull *float64) {
@@ -182,7 +179,6 @@ func (r *coxRoot) Inverse(dst, v []float64) {
 	copy(dst, out)
 }
 
-// InverseAdjoint sets dst to the x with R* x = v.
 func (r *coxRoot) InverseAdjoint(dst, v []float64) {
 	out := make([]float64, len(v))
 	r.back(func(b int, pull *float64) {
@@ -256,7 +252,6 @@ func (r *denseRoot) restored(dst, x []float64) {
 	}
 }
 
-// Forward sets dst = R v.
 func (r *denseRoot) Forward(dst, v []float64) {
 	x := r.permuted(v)
 	clear(dst)
@@ -265,7 +260,6 @@ func (r *denseRoot) Forward(dst, v []float64) {
 	}
 }
 
-// Adjoint sets dst = R* v.
 func (r *denseRoot) Adjoint(dst, v []float64) {
 	x := make([]float64, len(v))
 	for i, row := range r.u {
@@ -283,7 +277,6 @@ func (r *denseRoot) Inverse(dst, v []float64) {
 	r.restored(dst, x)
 }
 
-// InverseAdjoint sets dst to the x with R* x = v.
 func (r *denseRoot) InverseAdjoint(dst, v []float64) {
 	x := r.permuted(v)
 	for i, row := range r.u {

@@ -25,11 +25,10 @@ func Huber(delta float64, w []float64) (*Pointwise, error) {
 }
 
 func (huber) Constant(_, _ float64) float64 { return 0 }
-
-func (huber) Likelihood() bool   { return false }
-func (huber) Name() string       { return "huber" }
-func (huber) Lipschitz() float64 { return 1 }
-func (h huber) Unit() float64    { return h.delta }
+func (huber) Likelihood() bool              { return false }
+func (huber) Name() string                  { return "huber" }
+func (huber) Lipschitz() float64            { return 1 }
+func (h huber) Unit() float64               { return h.delta }
 
 func (huber) Check(y float64) string {
 	if math.IsNaN(y) || math.IsInf(y, 0) {

@@ -214,7 +214,6 @@ func (r *multinomialRoot) blocks(dst, v []float64, f func(dst, v, p, root []floa
 	}
 }
 
-// Forward sets dst = R v.
 func (r *multinomialRoot) Forward(dst, v []float64) {
 	r.blocks(dst, v, func(dst, v, p, root []float64) {
 		mean := floats.Dot(p, v)
@@ -224,7 +223,6 @@ func (r *multinomialRoot) Forward(dst, v []float64) {
 	})
 }
 
-// Adjoint sets dst = R* v.
 func (r *multinomialRoot) Adjoint(dst, v []float64) {
 	r.blocks(dst, v, func(dst, v, p, root []float64) {
 		floats.MulTo(dst, root, v)

@@ -80,8 +80,7 @@ func (s scalar) at(u, y float64) float64 {
 // Mean takes z for the expectation of y.
 func (s scalar) Mean(z float64) float64 { return z }
 
-func (s scalar) Likelihood() bool { return false }
-
+func (s scalar) Likelihood() bool              { return false }
 func (s scalar) Constant(_, _ float64) float64 { return 0 }
 
 // Unit is not known.

@@ -35,7 +35,6 @@ type BlackBox struct {
 // BlackBoxMethod is a way to estimate the risk of a black box.
 type BlackBoxMethod string
 
-// The methods.
 const (
 	// MonteCarlo estimates the divergence by differences along random probes w of signs,
 	//
@@ -184,7 +183,6 @@ func (b *BlackBox) Estimate(ctx context.Context, weights, y []float64, o Options
 	return b.at(ctx, 0, weights, y, o, make(chan struct{}, max(o.Parallel, 1)))
 }
 
-// estimate is the estimate at a sample.
 func (e *evaluations) estimate(ctx context.Context, o Options) (Risk, error) {
 	if err := e.box.check(); err != nil {
 		return Risk{}, err

@@ -88,15 +88,12 @@ type blackSolver struct {
 	last *secants
 }
 
-// Name is the name of the black box.
 func (s *blackSolver) Name() string { return s.box.Name }
 
-// Problem has the sizes and the device.
 func (s *blackSolver) Problem() vjp.Problem {
 	return vjp.Problem{A: linops.Identity(s.box.D), Device: s.dev}
 }
 
-// Solve evaluates the black box.
 func (s *blackSolver) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
 	value, err := s.at(ctx, y.ToHost())
 	if err != nil {
@@ -125,7 +122,6 @@ func (s *blackSolver) Reweight(context.Context, prox.Prox) (vjp.Solver, error) {
 	return nil, errors.New("pipeline: a black box has no regularizer")
 }
 
-// Release does nothing.
 func (s *blackSolver) Release() {}
 
 // secants are the differences of the black box from its value at y, as a matrix.
@@ -237,7 +233,6 @@ func (*secants) Bytes() int64 { return 0 }
 // ProbeBytes is the memory for a step, its value and the difference.
 func (l *secants) ProbeBytes() int64 { return 24 * int64(l.solver.box.D) }
 
-// Release does nothing.
 func (*secants) Release() {}
 
 // checkStep rejects a step that rounding swallows: a difference of values of size ||y||_inf is then

@@ -32,7 +32,6 @@ type Event struct {
 // working on.
 func (p *Pipeline) InFlight() int { return int(p.inFlight.Load()) }
 
-// begin reports that work on a sample has begun.
 func (p *Pipeline) begin(ctx context.Context, sample int) {
 	p.inFlight.Add(1)
 	if p.o.Observe != nil {

@@ -63,7 +63,6 @@ func (l *losses) faulty(dev array.Device, err error) bool {
 	return true
 }
 
-// has reports whether a device has failed.
 func (l *losses) has(dev array.Device) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -100,7 +100,6 @@ func ProjectedSURE(ctx context.Context, s vjp.Solver, a linops.Operator, y, mu [
 	return out, err
 }
 
-// projection computes A^+ and what follows from it.
 type projection struct {
 	ctx        context.Context
 	dev        array.Device

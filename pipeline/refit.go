@@ -169,7 +169,6 @@ func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, f
 	return r.on.solver(ctx, weights)
 }
 
-// release frees what it holds.
 func (r *refit) release() {
 	if r.free != nil {
 		r.free()

@@ -83,5 +83,4 @@ func (h *holder) release() {
 // lentLinearization is a linearization that its user must not release.
 type lentLinearization struct{ vjp.Linearization }
 
-// Release does nothing.
 func (lentLinearization) Release() {}

@@ -12,7 +12,6 @@ import (
 	"surepipe/stages"
 )
 
-// stream is one call of Stream.
 type stream struct {
 	*Pipeline
 	caller context.Context

@@ -110,7 +110,6 @@ type SweepValue struct {
 // SweepStage is the stage of a sweep that computed a point.
 type SweepStage string
 
-// The stages of a sweep.
 const (
 	GridStage      SweepStage = "grid"
 	RefineStage    SweepStage = "refine"
@@ -216,7 +215,6 @@ func (f Family) entry() solve.Entry {
 // errStopped ends a sweep whose consumer has left the loop.
 var errStopped = errors.New("pipeline: the consumer has left the loop")
 
-// sweep is one sweep in progress.
 type sweep struct {
 	y     []float64
 	f     Family
@@ -248,7 +246,6 @@ type sweep struct {
 	values []SweepValue // of all points
 }
 
-// defined reports whether the criterion has a value there.
 func (v SweepValue) defined() bool { return !math.IsNaN(v.Value) }
 
 // usable reports whether the search for the minimum may use the value.

@@ -15,7 +15,6 @@ import (
 // Rule says which point of a sweep is chosen.
 type Rule string
 
-// The rules.
 const (
 	// MinimumRule chooses the minimizer of the criterion.
 	MinimumRule Rule = "min"

@@ -39,7 +39,6 @@ func Chains(axes []int, length int) (bounds []int) {
 	return append(bounds, total)
 }
 
-// chains are the chains of the sweep's grid.
 func (s *sweep) chains() (all []chain) {
 	axes := make([]int, len(s.grid))
 	for a, axis := range s.grid {

@@ -188,7 +188,6 @@ func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 	return s.SolveFrom(ctx, y, from)
 }
 
-// at is the solver at the weights.
 func (s *instance) at(ctx context.Context, weights []float64, from start) (vjp.Solver, func(), error) {
 	solver, release, err := s.solver(ctx, weights)
 	if err != nil {
@@ -277,7 +276,6 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 		p.LossTerms.FromZero()), Trusted: p.Trusted(), Digest: p.Digest}
 }
 
-// risk is that of point i.
 func (s *instance) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
 	if s.f.BlackBox != nil {

@@ -26,7 +26,6 @@ type assembly struct {
 	roots []float64
 }
 
-// build completes the problem.
 func (a *assembly) build(hyper Hyper) error {
 	if err := a.ctx.Err(); err != nil {
 		return err

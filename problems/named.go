@@ -234,7 +234,6 @@ func mixedNet(alpha float64) string {
 	return fmt.Sprintf("elastic-net: {weight: %g*lambda, weight2: %g*lambda}", alpha, 1-alpha)
 }
 
-// mixed is the specification with Data.Mix.
 func (n *Named) mixed(alpha float64) (*spec.Spec, error) {
 	if !(alpha > 0 && alpha <= 1) {
 		return nil, fmt.Errorf("alpha is %g, expected a number above 0 and up to 1; ridge is that of 0", alpha)

@@ -13,7 +13,6 @@ import "context"
 // Stage names a computation.
 type Stage string
 
-// The stages of an estimate.
 const (
 	// Norm is the estimate of ||A|| by a Lanczos or power method, once for all samples.
 	Norm Stage = "norm of A"

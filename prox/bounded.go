@@ -80,7 +80,6 @@ func (p *bounded) positive() (all []bool, ok bool) {
 
 func (p *bounded) Dim() int { return len(p.w.list) }
 
-// Release frees the numbers.
 func (p *bounded) Release() {
 	for _, c := range []coefficients{p.w, p.q, p.lo, p.hi} {
 		c.on.Free()

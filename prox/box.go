@@ -89,7 +89,6 @@ func newBox(name string, dim int, lo, hi coefficients) *box {
 
 func (p *box) Dim() int { return p.dim }
 
-// Release frees the bounds.
 func (p *box) Release() {
 	array.Free(p.lo.on, p.hi.on)
 }

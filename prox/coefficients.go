@@ -99,7 +99,6 @@ func product(c float64, s []float64) []float64 {
 	return out
 }
 
-// gather lists x at the coordinates of a set.
 func gather(x []float64, set []int) []float64 {
 	out := make([]float64, len(set))
 	for i, j := range set {

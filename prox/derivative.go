@@ -7,7 +7,6 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
-// derivative is a Derivative made of functions.
 type derivative struct {
 	jacobian
 	name  string
@@ -46,7 +45,6 @@ type jacobian struct {
 // Diagonal is the zero Batch.
 func (j *jacobian) Diagonal() array.Batch { return array.Batch{} }
 
-// Model returns the model.
 func (j *jacobian) Model() *Model {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -70,7 +68,6 @@ func (j *jacobian) Bytes() int64 {
 	return bytes
 }
 
-// Release frees that memory.
 func (j *jacobian) Release() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

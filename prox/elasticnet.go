@@ -91,7 +91,6 @@ func (p *elasticNet) know() {
 
 func (p *elasticNet) Dim() int { return max(len(p.w.list), len(p.q.list)) }
 
-// Release frees the weights.
 func (p *elasticNet) Release() {
 	array.Free(p.w.on, p.q.on)
 }

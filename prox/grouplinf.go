@@ -16,7 +16,6 @@ type groupLinf struct {
 	work    sync.Pool // of *groupLinfWork
 }
 
-// groupLinfWork is the memory of one evaluation.
 type groupLinfWork struct {
 	vector.BallWork
 	group   []float64 // one group of x

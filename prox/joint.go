@@ -14,11 +14,8 @@ import (
 // in a plane, in a vector of length n.
 type planeGroups struct{ n, count, width int }
 
-// of is plane k of every vector.
 func (p planeGroups) of(b array.Batch, k int) array.Batch { return b.Cols(k*p.n, (k+1)*p.n) }
-
-// groups is the number of groups.
-func (p planeGroups) groups() int { return p.n / p.width }
+func (p planeGroups) groups() int                         { return p.n / p.width }
 
 // members are the entries of group g, in place of what all holds.
 func (p planeGroups) members(all []int, g int) []int {

@@ -71,7 +71,6 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 }
 
 func (p *shifted) Dim() int { return p.c.N() }
-
 func (p *shifted) Release() { p.c.Free() }
 
 // minus is b - c, which the caller frees.

@@ -180,7 +180,6 @@ type blocks struct {
 	parts []Structure
 }
 
-// of is the part of b that belongs to block i.
 func (s *blocks) of(i int, b array.Batch) array.Batch { return b.Cols(s.p.at[i], s.p.at[i+1]) }
 
 func (s *blocks) value(b array.Batch) float64 {
@@ -247,7 +246,6 @@ func (t subset) Form() space.Form {
 	return space.Form{Kind: space.Subset, Orthonormal: true, Set: t.set}
 }
 
-// on restricts each block that the set intersects.
 func (s *blocks) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	if !ok || len(set) == 0 {
@@ -301,7 +299,6 @@ func (s *blocks) rescale(dev array.Device, units []float64) (Prox, error) {
 	return own(NewSeparable(rescaled...), made...), nil
 }
 
-// dualScale is the least over the blocks.
 func (s *blocks) dualScale(b, g array.Batch, near float64) float64 {
 	t := 1.0
 	for i, r := range s.parts {
@@ -346,7 +343,6 @@ func (s *blocks) support(g array.Batch) float64 {
 	return sum
 }
 
-// follow follows each block that has a Follower.
 func (s *blocks) follow() Follower {
 	f := &separableFollower{p: s.p, blocks: make([]Follower, len(s.parts))}
 	for i, r := range s.parts {
@@ -469,7 +465,6 @@ type lent struct{ Prox }
 // frees nothing.
 func Lent(r Prox) Prox { return lent{r} }
 
-// Structure is that of the regularizer.
 func (l lent) Structure() Structure {
 	s := StructureOf(l.Prox)
 	s.Release = nil

@@ -130,7 +130,6 @@ func ofGCV(a, b Fit) float64 {
 	return (ga*ga + gb*gb) / 2 / float64(b.D) * s.ofSURE(a.Digest, b.Digest)
 }
 
-// share is d/(d - df).
 func (d *Digest) share() float64 { return float64(d.D) / (float64(d.D) - d.Divergence) }
 
 // ofSURE is the standard error of SURE_a - SURE_b.
@@ -200,7 +199,6 @@ func influence(a, b *Packed) float64 {
 	return math.Hypot(distance(a, b), notLinear*max(size(a), size(b)))
 }
 
-// size is ||a||.
 func size(a *Packed) float64 { return distance(a, &Packed{Unit: 1, Numbers: make([]float32, a.Len())}) }
 
 // traceError is the error of t_a - t_b for the estimates t of the two traces. With the m probes of

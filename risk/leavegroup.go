@@ -42,7 +42,6 @@ func BlockFrom(d *mat.Dense) (*Block, error) {
 	return b, b.factorize(d)
 }
 
-// factorize factors I - less.
 func (b *Block) factorize(less *mat.Dense) error {
 	n, _ := less.Dims()
 	rest := mat.NewSymDense(n, nil)

@@ -41,7 +41,6 @@ func (p Packed) At(i int) float64 { return p.Unit * float64(p.Numbers[i]) }
 // Len is how many numbers there are.
 func (p Packed) Len() int { return len(p.Numbers) }
 
-// packedText is the JSON.
 type packedText struct {
 	Unit    float64 `json:"unit"`
 	Float32 []byte  `json:"float32"`

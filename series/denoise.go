@@ -142,7 +142,6 @@ func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit 
 	return d.summary(), nil
 }
 
-// denoiser is a run of [Denoise].
 type denoiser struct {
 	window
 	o        Options

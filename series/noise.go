@@ -41,7 +41,6 @@ func (w *spectrum) marchenkoPastur() (variance float64, noise int) {
 	return variance / float64(c), noise
 }
 
-// patchNoise is the estimate of one patch.
 type patchNoise struct {
 	at       [3]float64 // the middle, in voxels
 	variance float64

@@ -186,7 +186,6 @@ func (p *work) gather(w *window, x, y, z int, box Extent, scale []float64) bool 
 // place is a voxel: its slice, and its place there.
 type place struct{ z, i int }
 
-// work is the memory of one goroutine.
 type work struct {
 	spectrum
 	at []place

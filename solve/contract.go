@@ -56,7 +56,6 @@ type (
 	HatTraces = engine.HatTraces
 )
 
-// Defaults of [Options].
 const (
 	DefaultTol     = engine.DefaultTol
 	DefaultMaxIter = engine.DefaultMaxIter

@@ -26,7 +26,6 @@ import (
 // The coordinates are chosen first, then the units of K's rows, the loss, the units of the columns, and the
 // form of the method.
 
-// rule is a row of a table.
 type rule struct {
 	chosen, reason string
 	applies        func(s *engine.Task) bool
@@ -146,7 +145,6 @@ var methodRules = []rule{
 	{"all coordinates", "the problem has no structure that the method can use", always, engine.NewPlain},
 }
 
-// defaultRule is a row of the table of [Default].
 type defaultRule struct {
 	method  Entry
 	reason  string
@@ -275,7 +273,6 @@ var finishers = []finisher{
 		always},
 }
 
-// finishing applies the table.
 func finishing(s *engine.Task) (Entry, Choice) {
 	f := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(s) })]
 	return f.method, Choice{Part: "method", Chosen: f.chosen, Reason: f.reason}
@@ -297,14 +294,12 @@ var allTables = engine.Tables{Rows: chooseRows, Loss: chooseLoss, Units: chooseU
 
 func always(*engine.Task) bool { return true }
 
-// decide applies a table.
 func decide(ctx context.Context, s engine.Task, part string, rules []rule) (Solver, error) {
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
 	s.Options = s.Options.With(Choice{Part: part, Chosen: rules[i].chosen, Reason: rules[i].reason})
 	return rules[i].build(ctx, s)
 }
 
-// build chooses the solver of a problem.
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	s := engine.Task{Entry: e, Problem: p, Options: o, Loss: p.Loss, Weights: loss.Weighing(p.Loss),
 		Quadratic: loss.Quadratic(p.Loss), Tables: &allTables}
@@ -339,7 +334,6 @@ func chooseLoss(ctx context.Context, s engine.Task) (Solver, error) {
 	return decide(ctx, s, "loss", lossRules)
 }
 
-// chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s engine.Task) (Solver, error) {
 	s.Family, s.Bound = new(engine.Family), nil
 	if s.Even = engine.EvenColumns(s.Problem.A); !s.Entry.Closed && !s.Even && !s.Tied() {

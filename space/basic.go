@@ -19,10 +19,8 @@ type space struct {
 }
 
 func (s *space) Dims() (p, n int) { return s.p, s.n }
-
-func (s *space) Dim() int { return s.dim }
-
-func (s *space) Form() Form { return s.form }
+func (s *space) Dim() int         { return s.dim }
+func (s *space) Form() Form       { return s.form }
 
 func (s *space) Embed(dst, c array.Batch) {
 	check(s.name, dst, s.p, c, s.n)

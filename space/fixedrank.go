@@ -43,7 +43,6 @@ func Tangent(shape array.Shape, r int, u, v array.Batch) Space {
 	return s
 }
 
-// parts are Q and P.
 func (s *fixedRank) parts(c array.Batch) (q, p array.Batch) {
 	m := s.shape.Rows * s.r
 	return c.Cols(0, m), c.Cols(m, s.n)
@@ -106,5 +105,4 @@ func (s *fixedRank) onto(dst, z array.Batch) {
 }
 
 func (s *fixedRank) Bytes() int64 { return s.unit.Bytes() }
-
-func (s *fixedRank) Release() { s.unit.Free() }
+func (s *fixedRank) Release()     { s.unit.Free() }

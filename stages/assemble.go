@@ -187,7 +187,6 @@ func (j *Job) b() ([]float64, *vjp.Factors) {
 	return b, nil
 }
 
-// residualPart is the number of residuals that are computed at a time.
 const residualPart = 1 << 18
 
 // residuals are y - mu_hat, in parts that are valid until the next one. mu is mu_hat where it is at

@@ -90,7 +90,6 @@ type traceEstimate struct {
 // known reports whether the trace takes no probes.
 func (t *traceEstimate) known() bool { return t.closed.Estimator != "" }
 
-// count is the number of probes in a phase.
 func (t *traceEstimate) count(p hutch.Phase) int {
 	if t.run == nil {
 		return 0
@@ -210,7 +209,6 @@ type Jobs struct {
 	live map[*Job]struct{}
 }
 
-// add registers a new job.
 func (s *Jobs) add(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

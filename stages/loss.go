@@ -145,7 +145,6 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	return nil
 }
 
-// anyOf reports whether one of them is true.
 func anyOf(all []bool) bool {
 	for _, v := range all {
 		if v {

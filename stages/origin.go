@@ -58,7 +58,6 @@ func (j *Job) diagonalOf(inner []float64) []float64 {
 // others. It is nil where there are none.
 func (j *Job) determined() []bool { return j.asked(engine.Closed{}).Determined }
 
-// notLeftOut is the number of determined observations.
 func (j *Job) notLeftOut() (n int) {
 	for _, v := range j.determined() {
 		if v {

@@ -121,7 +121,6 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
 }
 
-// meanWeight is the mean of the weights of the observations, 0 where the loss has none.
 func meanWeight(l loss.Loss) float64 {
 	if w := loss.Weighing(l); w != nil {
 		return stat.Mean(w, nil)

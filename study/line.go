@@ -32,7 +32,6 @@ func sampleAt(first, count, n int) position {
 	return position{Sample: &n}
 }
 
-// pointAt is point n of a sweep.
 func pointAt(n int) position { return position{Index: &n} }
 
 // name is the key that such lines have, and String the line in errors.
@@ -101,7 +100,6 @@ func parseFirst(line []byte) (firstLine, error) {
 	return all, nil
 }
 
-// firstLineOf is that of a header.
 func firstLineOf(header any) (firstLine, error) {
 	text, err := json.Marshal(header)
 	if err != nil {

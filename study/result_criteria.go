@@ -85,7 +85,6 @@ func criteriaOf(r pipeline.Risk) CriteriaResult {
 	return c
 }
 
-// textsOf are the texts beside the criteria.
 func textsOf(r pipeline.Risk) map[risk.Criterion]string {
 	texts := map[risk.Criterion]string{}
 	for _, rule := range risk.Rules() {

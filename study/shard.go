@@ -50,7 +50,6 @@ type ShardPart struct {
 	Samples int    `json:"samples,omitempty"`
 }
 
-// The units of runs.
 const (
 	SampleUnit = "sample"
 	ChainUnit  = "chain"

@@ -74,7 +74,6 @@ type Tally struct {
 	told  map[string]int // number of lines with a warning, by its code
 }
 
-// add appends what is defined of a line.
 func (s *Series) add(r SampleLine) {
 	s.GCV, s.ALO = appendDefined(s.GCV, r.GCV), appendDefined(s.ALO, r.ALO)
 	s.ALOProbe = appendDefined(s.ALOProbe, r.ALOProbeStdErr)

@@ -226,7 +226,6 @@ func (r *Swept) begin() error {
 	return nil
 }
 
-// add keeps a new point.
 func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
 	j := r.Estimator
 	line := SweepLine{Index: point.Index, Stage: point.Stage, Result: r.Template, Digest: point.Digest}

@@ -153,7 +153,6 @@ func (h SweepHeader) Axes() (axes []Axis, err error) {
 	return axes, nil
 }
 
-// readPoint reads the line of point i of the grid.
 func (h SweepHeader) readPoint(i int, line []byte) (point SweepLine, err error) {
 	if err := json.Unmarshal(line, &point); err != nil {
 		return point, err

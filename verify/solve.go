@@ -16,8 +16,7 @@ const (
 	checkTol = 1e-11
 	// gapTol is the same where a tolerance is one of the duality gap: of a few more digits than that,
 	// rounding errors leave nothing.
-	gapTol = 1e-14
-	// otherTol is the tolerance of the other solver.
+	gapTol   = 1e-14
 	otherTol = 1e-10
 	// checkIter bounds the iterations of each of these solves. The sum over all solves whose
 	// differences are taken is bounded by leastBudget plus budgetFactor times the iterations of the
@@ -29,7 +28,6 @@ const (
 	smallSide = 2000
 )
 
-// newSolver is a solver without a derivative.
 func (c *check) newSolver(name string, tol float64) (vjp.Solver, error) {
 	return vjp.NewSolver(c.ctx, name, c.Problem, vjp.Options{Tol: tol, MaxIter: checkIter, Sigma2: c.Sigma2,
 		Derivative: vjp.None})

@@ -112,7 +112,6 @@ type Verification struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// The names of the comparisons.
 const (
 	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
@@ -178,7 +177,6 @@ func (v *Verification) add(name string, difference, bar float64) {
 	}
 }
 
-// inBars is a difference in error bars.
 func inBars(difference, bar float64) float64 {
 	if difference == 0 {
 		return 0
@@ -198,7 +196,6 @@ func bounded(x float64) float64 {
 // SURE's own error bar: four of them are a tenth of SURE's.
 const surePart = 0.025
 
-// check is one check in progress.
 type check struct {
 	Options
 	Result
@@ -290,7 +287,6 @@ func dot(x, y array.Batch) float64 {
 
 func norm(x array.Batch) float64 { return math.Sqrt(dot(x, x)) }
 
-// distance is ||x - y||.
 func distance(x, y array.Batch) float64 {
 	dev := x.Device()
 	t := dev.Alloc(1, x.N())

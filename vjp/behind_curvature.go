@@ -171,7 +171,6 @@ func products(m *prox.Model) (times func(x []float64) []float64, ok bool) {
 	}, q != nil
 }
 
-// denseOf is newDenseCurvature, nil with an error.
 func denseOf(dev array.Device, q *mat.SymDense, t float64) (prox.Curvature, error) {
 	c, err := newDenseCurvature(dev, q, t)
 	if err != nil {

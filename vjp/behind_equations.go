@@ -185,7 +185,6 @@ func (s *sequenceSpace) along(m []float64) []float64 {
 	return u
 }
 
-// multiplier is the s of the best fit.
 func (s *sequenceSpace) multiplier(h []float64) []float64 {
 	left, work, out := make([]float64, s.q), make([]float64, s.p+s.q), make([]float64, s.rows)
 	s.lu.Solve(h, left, work)

@@ -58,9 +58,8 @@ func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations)
 	return s, s
 }
 
-func (s *sequenceSpace) Dims() (p, n int) { return s.p, s.p }
-func (s *sequenceSpace) Dim() int         { return s.p - s.q }
-
+func (s *sequenceSpace) Dims() (p, n int)               { return s.p, s.p }
+func (s *sequenceSpace) Dim() int                       { return s.p - s.q }
 func (s *sequenceSpace) Embed(dst, c array.Batch)       { s.Project(dst, c) }
 func (s *sequenceSpace) Coordinates(dst, z array.Batch) { s.Project(dst, z) }
 

@@ -322,7 +322,6 @@ func distance(x array.Batch) away { return away{solve.Norm(x), most(x)} }
 
 func (a away) atLeast(x float64) away { return away{math.Max(a.norm, x), math.Max(a.most, x)} }
 
-// newtonStep is where a step leads.
 type newtonStep struct {
 	b, v array.Batch
 	far  away // from v

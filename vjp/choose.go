@@ -354,7 +354,6 @@ func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) 
 // modelSpace stands for the space of the model in a rule.
 const modelSpace = "the model's space"
 
-// describe names the space of a model.
 func describe(a linops.Operator, m *prox.Model) string {
 	_, p := a.Dims()
 	kinds := map[space.Kind]string{
@@ -372,7 +371,6 @@ func describe(a linops.Operator, m *prox.Model) string {
 	return fmt.Sprintf("%s: dimension %d in R^%d", kind, m.Space.Dim(), p)
 }
 
-// restricted is A on the model's space.
 func (s *structure) restricted() linops.Restricted {
 	if s.on == nil {
 		s.on, _ = linops.On(s.p.Device, s.p.A, s.model.Space)
@@ -398,7 +396,6 @@ func (s *structure) equations(t space.Space) system.Equations {
 		Certain: s.identified || prox.StructureOf(s.p.R).Quadratic.Known}
 }
 
-// factorModel factors the system on the model's space.
 func (s *structure) factorModel() (made system.System, err error) {
 	s.restricted()
 	e := s.equations(s.model.Space)
@@ -446,7 +443,6 @@ func (s *structure) takeOver() (system.System, error) {
 	}), nil
 }
 
-// errNoMatrix is what is left of factors of a curvature that shows no matrix.
 var errNoMatrix = errors.New("vjp: the regularizer does not show its curvature as a matrix")
 
 // factorJacobian factors the system on the range of J = V diag(j) V*, with E the columns of V whose

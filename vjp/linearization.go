@@ -98,7 +98,6 @@ func (l *linearization) solve(ctx context.Context, dst, w array.Batch, goal syst
 	return l.System.Apply(ctx, dst, w, goal, left)
 }
 
-// Closed is what is known of the derivative.
 func (l *linearization) Closed() Closed { return l.known }
 
 // Inner counts the steps of the system.
@@ -110,10 +109,8 @@ func (l *linearization) Inner() Inner {
 // Kind is "implicit", "unrolled", or "direct" for an estimator that is linear in y.
 func (l *linearization) Kind() string { return l.kind }
 
-// Bytes counts the system and what it refers to.
 func (l *linearization) Bytes() int64 { return l.System.Bytes() + l.held.Bytes() }
 
-// Release frees all that the linearization holds.
 func (l *linearization) Release() {
 	l.System.Release()
 	l.held.Release()

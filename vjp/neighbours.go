@@ -42,8 +42,7 @@ type vicinity struct {
 	off   float64 // the error of coordinates of v, where it may be that other models have the same space; else 0
 	// complete says that the derivatives that the error of v allows are all known.
 	complete bool
-	// at linearizes at another argument.
-	at func(ctx context.Context, v array.Batch) (*linearization, error)
+	at       func(ctx context.Context, v array.Batch) (*linearization, error)
 }
 
 // wide are the margins that are tried where that of the model is smaller: rows of K may be left out

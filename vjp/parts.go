@@ -64,7 +64,6 @@ func newParts(p Problem, o Options, c *lowrank.Connected, make func(p Problem) (
 // Name is that of the parts' method.
 func (s *parts) Name() string { return s.solvers[0].Name() }
 
-// Problem is the whole problem.
 func (s *parts) Problem() Problem { return s.p }
 
 // Release frees the solvers and then what they share.
@@ -97,12 +96,10 @@ func (s *parts) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return &again, nil
 }
 
-// Solve starts at 0.
 func (s *parts) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, From{})
 }
 
-// SolveFrom solves the parts one after the other.
 func (s *parts) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	run := &partsRun{parts: s, y: s.ordered(y)}
 	done := false

@@ -39,7 +39,6 @@ func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (
 	})
 }
 
-// solver adds derivatives to a solve.Solver.
 type solver struct {
 	inner solve.Solver
 	p     Problem
@@ -83,7 +82,6 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Op
 	return plain(p)
 }
 
-// solving returns the options of the solves.
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
@@ -92,14 +90,9 @@ func (o Options) solving() solve.Options {
 	}
 }
 
-// Name is the method's.
-func (s *solver) Name() string { return s.inner.Name() }
-
-// Problem is the problem that it solves.
+func (s *solver) Name() string     { return s.inner.Name() }
 func (s *solver) Problem() Problem { return s.p }
-
-// Release frees what the solver keeps.
-func (s *solver) Release() { s.inner.Release() }
+func (s *solver) Release()         { s.inner.Release() }
 
 // Reweight shares the data that the methods share.
 func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
@@ -112,7 +105,6 @@ func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return &solver{inner, p, s.o}, nil
 }
 
-// Solve starts at 0.
 func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, From{})
 }
@@ -319,7 +311,6 @@ func (s *solver) subgradient(sol *solve.Solution) float64 {
 	return scale.Norm * (sol.Optimality*scale.Matters(rest) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
-// residual is ||y - mu_hat||.
 func residual(y array.Batch, sol *solve.Solution) float64 {
 	if sol.Implied != nil {
 		return math.Sqrt(sol.Implied.Residual2)

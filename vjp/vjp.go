@@ -231,7 +231,6 @@ type Options struct {
 	Columns int64
 }
 
-// Defaults of Options.
 const (
 	DefaultTol     = solve.DefaultTol
 	DefaultMaxIter = solve.DefaultMaxIter

@@ -16,7 +16,6 @@ import (
 	"surepipe/study/denoise"
 )
 
-// denoiseHelp is the command's help.
 const denoiseHelp = `Denoises a series of images: diffusion or functional MRI, calcium imaging, hyperspectral
 cubes. In patches of M voxels the N volumes are a matrix, a mean over voxels and a low rank, with
 noise. The mean is kept, singular values of the rest are shrunk, and overlapping patches averaged.
@@ -126,7 +125,6 @@ func names() (all []string) {
 	return all
 }
 
-// shrinkages is the help on --shrinkage.
 func shrinkages() string {
 	var b strings.Builder
 	b.WriteString("--shrinkage:\n\n")

@@ -50,7 +50,6 @@ func (v sigma2Value) String() string {
 	return strconv.FormatFloat(v.Sigma2, 'g', -1, 64)
 }
 
-// Type is its name in the help.
 func (v sigma2Value) Type() string { return "float|auto" }
 
 // register binds the flags that run, sweep and montecarlo share to the parts of the request: which estimator, on which
@@ -63,7 +62,6 @@ func (e *estimation) register(cmd *cobra.Command, parallel int) {
 	cli.ShareFlags(cmd.Flags())
 }
 
-// rows are the flags of the request.
 func (e *estimation) rows() []cli.Flag {
 	return slices.Concat(e.problemFlags(), e.programFlags(), e.dataFlags(), e.variantFlags(), e.lossFlags(),
 		e.weightFlags(), e.solverFlags(), e.traceFlags(), e.machineFlags())

@@ -22,7 +22,6 @@ func generators() []problems.Named {
 	return slices.DeleteFunc(problems.Registered(), func(n problems.Named) bool { return n.Generator == nil })
 }
 
-// phantom is the phantom of that name.
 func phantom(name string) (p problems.Phantom, ok bool) {
 	for _, p := range problems.Phantoms() {
 		if p.Name == name {
@@ -71,7 +70,6 @@ func generateHelp() string {
 // sizeNames are the flags of the sizes that generators take.
 var sizeNames = []string{"d", "p", "rows", "cols", "entries", "rank"}
 
-// generateFlags are the flags of surepipe generate.
 type generateFlags struct {
 	problem, out string
 	// sizes are the flags of sizeNames.
@@ -273,7 +271,6 @@ func generate(problem string, rows, cols int, seed uint64) (problems.Data, error
 	return named.Generator.Draw([]int{rows, cols}, seed)
 }
 
-// dataArrays returns the data as the arrays of the file.
 func dataArrays(data problems.Data) []dataio.Array {
 	arrays := []dataio.Array{
 		{Name: "y", Shape: data.YShape, Data: data.Y},

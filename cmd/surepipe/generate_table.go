@@ -16,7 +16,6 @@ import (
 // stopEvery is the number of entries between two looks at the context.
 const stopEvery = 1 << 16
 
-// writesTable reports whether --out is a table.
 func (f *generateFlags) writesTable() bool { return strings.EqualFold(filepath.Ext(f.out), ".csv") }
 
 // writeTable writes the entries of a matrix as a table of row, column and value, counted from 0. It has

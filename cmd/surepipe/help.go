@@ -14,7 +14,6 @@ import (
 	"surepipe/risk"
 )
 
-// formatsHelp lists the formats that are read.
 func formatsHelp() string {
 	var b strings.Builder
 	for _, f := range dataio.Formats() {
@@ -68,7 +67,6 @@ sigma2, about sigma2 sqrt(2 d).
 `
 }
 
-// methodsOfSigma2 lists the estimators of sigma2.
 func methodsOfSigma2() string {
 	var b strings.Builder
 	for _, m := range noise.Methods() {
@@ -168,7 +166,6 @@ column without a name, if any, name the columns and the rows.
 
 `
 
-// storageHelp says what --storage does.
 const storageHelp = `A matrix X that is larger than memory is read where it lies, with --storage mapped, by the
 solver active-set: it holds the columns that matter in memory, up to the bytes of --memory for
 each sample or chain of weights in flight, solves for several weights of a path on them, and

@@ -22,7 +22,6 @@ import (
 	"surepipe/internal/stored"
 )
 
-// The exit statuses.
 const (
 	exitDone         = 0
 	exitFailure      = 1
@@ -33,7 +32,6 @@ const (
 	exitTerminated   = 128 + int(syscall.SIGTERM)
 )
 
-// exitHelp describes them.
 const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 not converged, or --verify
 disagrees (the result is still printed); 4 merge: shards are missing; 130 interrupted (SIGINT, as
 by Ctrl-C); 143 terminated (SIGTERM).`

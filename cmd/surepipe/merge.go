@@ -22,7 +22,6 @@ import (
 	"surepipe/study/draw"
 )
 
-// mergeCommand is surepipe merge.
 type mergeCommand struct {
 	cmd      *cobra.Command
 	jsonl    string

@@ -20,7 +20,6 @@ import (
 	"surepipe/study/request"
 )
 
-// monteCarloCommand is surepipe montecarlo.
 type monteCarloCommand struct {
 	estimation
 	y              string
@@ -32,7 +31,6 @@ type monteCarloCommand struct {
 	page           pageFlag
 }
 
-// monteCarloHelp is the command's help.
 const monteCarloHelp = `Estimates the risk at many samples y. They come from --y; or from the data, where y
 has one more leading axis (N x ...); or, where the data hold mu, they are simulated,
 y = mu + sigma noise. --y is read sample by sample and may be larger than memory: a .npy
@@ -87,7 +85,6 @@ functions of --seed and the sample's number: the lines are the same, times aside
 
 func newMonteCarlo() *cobra.Command { return new(monteCarloCommand).command() }
 
-// command is the command with its flags.
 func (f *monteCarloCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "montecarlo",

@@ -14,7 +14,6 @@ import (
 	"surepipe/study/draw"
 )
 
-// coefficientFlags are the flags about coefficients.
 type coefficientFlags struct {
 	print bool
 	csv   string
@@ -32,7 +31,6 @@ func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
 				" to this .csv `file`", Role: cli.Writes, Extensions: []string{"csv"}})
 }
 
-// wanted reports whether the coefficients are asked for.
 func (c *coefficientFlags) wanted() bool { return c.print || c.csv != "" }
 
 // outputFlags are the files of an estimate: the fit, and a figure of it.
@@ -166,7 +164,6 @@ func outExtensions() []string {
 	return names
 }
 
-// figureFormats are the extensions of figures, for help.
 func figureFormats() string {
 	var all []string
 	for _, f := range draw.Formats() {

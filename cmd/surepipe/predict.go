@@ -18,7 +18,6 @@ import (
 	"surepipe/study"
 )
 
-// predictHelp is the command's help.
 const predictHelp = `Predicts from the file that surepipe run --out fit.npz or sweep --out fit.npz has written.
 
 A fit of a regression predicts b0 + x b for the rows x of --data; one with --loss logistic or
@@ -69,7 +68,6 @@ func newPredict() *cobra.Command {
 	return cmd
 }
 
-// predictFlags are the flags of surepipe predict.
 type predictFlags struct {
 	fit, data, out string
 	na             []string

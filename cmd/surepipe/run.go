@@ -13,7 +13,6 @@ import (
 	"surepipe/study/page"
 )
 
-// runCommand is surepipe run.
 type runCommand struct {
 	estimation
 	outputFlags
@@ -24,7 +23,6 @@ type runCommand struct {
 	line *bar.Line
 }
 
-// runHelp is the text of run's help.
 const runHelp = `Solves one problem, differentiates the solution, and prints Stein's unbiased
 estimate of the risk with its standard error, and what can be said without sigma2.
 
@@ -34,7 +32,6 @@ Results go to standard output, everything else to standard error.
 
 func newRun() *cobra.Command { return new(runCommand).command() }
 
-// command is the command with its flags.
 func (f *runCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",

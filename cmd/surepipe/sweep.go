@@ -21,7 +21,6 @@ import (
 	"surepipe/study/request"
 )
 
-// sweepCommand is surepipe sweep.
 type sweepCommand struct {
 	estimation
 	outputFlags
@@ -38,7 +37,6 @@ type sweepCommand struct {
 	unwritten error // of the files
 }
 
-// sweepHelp is the command's help.
 const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
 largest to the smallest with warm starts, and then searches for the minimum between the
 neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight. Where
@@ -116,7 +114,6 @@ competes by the sum of value and bar.
 
 func newSweep() *cobra.Command { return new(sweepCommand).command() }
 
-// command is the command with its flags.
 func (f *sweepCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
@@ -392,7 +389,6 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 	return nil
 }
 
-// computeShard computes one shard of the sweep, to its own file.
 func (f *sweepCommand) computeShard() error {
 	s := f.sweep
 	p := s.Shard

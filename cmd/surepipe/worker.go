@@ -18,7 +18,6 @@ import (
 	"surepipe/study/request"
 )
 
-// workerHelp is the command's help.
 const workerHelp = `Answers requests of another program, its parent, until that ends: JSON-RPC 2.0, each message
 behind a header Content-Length: N and an empty line, on standard input and output. Clients in
 other languages stand on it. docs/worker.md describes the protocol and has a client in Python;

@@ -59,7 +59,6 @@ func New(k Rows, p int) *Saddle {
 // Width is the number of diagonals on either side of the main one.
 func (s *Saddle) Width() int { return s.width }
 
-// Bytes is the size of a factor.
 func (s *Saddle) Bytes() int64 { return int64(s.p+s.q) * int64(8*(3*s.width+1)+8) }
 
 // LU is a factorization. It is safe for concurrent use, but for Factorize.

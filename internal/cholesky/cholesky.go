@@ -113,7 +113,6 @@ func (a *Analysis) childrenFirst() {
 	a.order = order
 }
 
-// Bytes is the memory of the factor.
 func (f *Factor) Bytes() int64 { return 12*int64(len(f.index)) + 12*int64(f.n) }
 
 // together is the number of right-hand sides that are solved at a time: the factor is read once for

@@ -22,7 +22,6 @@ type supernode struct {
 	task     bool  // its tree is factorized at once, with others
 }
 
-// width is the number of columns of a node.
 func (a *Analysis) width(i int) int {
 	if i+1 < len(a.nodes) {
 		return int(a.nodes[i+1].first - a.nodes[i].first)

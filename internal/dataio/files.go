@@ -13,7 +13,6 @@ import (
 	"surepipe/internal/stored"
 )
 
-// Files are the files from which sets and tables are read.
 type Files struct {
 	// Context ends the reading of a file when it is done, then or later; nil stands for none.
 	Context context.Context
@@ -28,7 +27,6 @@ var Disk fs.FS = disk{}
 
 type disk struct{}
 
-// Open opens a file.
 func (disk) Open(path string) (fs.File, error) { return os.Open(path) }
 
 // Stat does not open it.
@@ -39,7 +37,6 @@ var NoFiles fs.FS = noFiles{}
 
 type noFiles struct{}
 
-// Open refuses.
 func (noFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("cannot be opened: no file system is given")}
 }
@@ -74,7 +71,6 @@ type readable interface {
 	io.ReaderAt
 }
 
-// Read reads.
 func (f file) Read(b []byte) (int, error) {
 	if err := f.ctx.Err(); err != nil {
 		return 0, err
@@ -82,7 +78,6 @@ func (f file) Read(b []byte) (int, error) {
 	return f.at.Read(b)
 }
 
-// ReadAt reads at a byte.
 func (f file) ReadAt(b []byte, off int64) (int, error) {
 	if err := f.ctx.Err(); err != nil {
 		return 0, err
@@ -152,7 +147,6 @@ func ReadFile(ctx context.Context, name string, r io.Reader) (fs.FS, error) {
 	return Memory{name: {At: bytes.NewReader(held), Size: int64(len(held))}}, nil
 }
 
-// has reports whether there is a file of the name.
 func (f Files) has(name string) bool {
 	if memory, ok := f.FS.(Memory); ok {
 		_, ok = memory[name]

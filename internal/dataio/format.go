@@ -53,7 +53,6 @@ type Format struct {
 	Best Depth
 }
 
-// source is a file that is opened.
 type source struct {
 	files      Files
 	path, name string
@@ -187,7 +186,6 @@ func Register(f Format) {
 	formatTable = append(formatTable, f)
 }
 
-// Formats lists the formats.
 func Formats() []Format {
 	return slices.DeleteFunc(slices.Clone(formatTable), func(f Format) bool { return len(f.Extensions) == 0 })
 }

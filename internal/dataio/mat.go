@@ -18,7 +18,6 @@ const (
 	matCompressed = 15
 )
 
-// matTypes are the types of numbers.
 var matTypes = map[uint32]ndarray.Number{
 	1: {Kind: 'i', Size: 1}, 2: {Kind: 'u', Size: 1}, 3: {Kind: 'i', Size: 2}, 4: {Kind: 'u', Size: 2},
 	5: {Kind: 'i', Size: 4}, 6: {Kind: 'u', Size: 4}, 7: {Kind: 'f', Size: 4}, 9: {Kind: 'f', Size: 8},
@@ -30,7 +29,6 @@ var matTypes = map[uint32]ndarray.Number{
 var matClasses = map[byte]string{1: "a cell array", 2: "a structure", 3: "an object", 4: "a text", 16: "a function",
 	17: "an object"}
 
-// matSparse is the class of sparse matrices.
 const matSparse = 5
 
 // mostSparse is the largest number of entries of a sparse matrix that is read as a dense one.
@@ -84,7 +82,6 @@ func newMAT(r io.ReaderAt, size int64) (*Set, error) {
 	return s, nil
 }
 
-// matVariable is one variable of the file.
 type matVariable struct {
 	open   func() io.Reader
 	size   int64

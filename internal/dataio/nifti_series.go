@@ -122,7 +122,6 @@ func (s *NIfTISeries) unpack() error {
 	return nil
 }
 
-// read reads the header.
 func (s *NIfTISeries) read() (err error) {
 	if s.niftiHeader, err = readNIfTIHeader(io.NewSectionReader(s.f, 0, 1<<20)); err != nil {
 		return err
@@ -239,7 +238,6 @@ func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
 // IsMIF reports whether the file is an MRtrix image.
 func (s *NIfTISeries) IsMIF() bool { return s.mif != nil }
 
-// Close closes the file.
 func (s *NIfTISeries) Close() error { return s.f.Close() }
 
 // Slice sets dst to slice z, with the values of a voxel together: voxel (x, y) begins at (y nx + x) volumes, twice that

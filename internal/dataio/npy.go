@@ -97,7 +97,6 @@ func afterArray(bytes int64) error {
 		"holds one array", bytes)
 }
 
-// Close ends the reading.
 func (r *Reader) Close() error {
 	if r.held != nil {
 		return nil
@@ -108,7 +107,6 @@ func (r *Reader) Close() error {
 // Shape has one entry an axis. It must not be modified.
 func (r *Reader) Shape() []int { return r.shape }
 
-// ShapeError is the error for a shape other than the expected one.
 func (r *Reader) ShapeError(expected string) error {
 	return fmt.Errorf("array %q has shape %s, expected %s", r.name, ndarray.ShapeString(r.shape), expected)
 }
@@ -298,7 +296,6 @@ func corruptError(name string, err error) error {
 	return fmt.Errorf("array %q is truncated or corrupt (%w)", name, err)
 }
 
-// header is the header of a .npy file.
 type header struct {
 	descr   string
 	fortran bool

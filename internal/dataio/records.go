@@ -151,7 +151,6 @@ type newlines struct {
 	carriage bool // the last byte was \r
 }
 
-// Read reads.
 func (n *newlines) Read(p []byte) (int, error) {
 	for {
 		k, err := n.r.Read(p)

@@ -142,7 +142,6 @@ func (s *Set) Format() string { return s.format }
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
 func (s *Set) Names() []string { return slices.Clone(s.names) }
 
-// Has reports whether there is an array of this name.
 func (s *Set) Has(name string) bool {
 	_, ok := s.entries[name]
 	return ok
@@ -171,7 +170,6 @@ func (s *Set) Open(name string) (*Reader, error) {
 	return r, err
 }
 
-// openAny is Open, also of complex numbers.
 func (s *Set) openAny(name string) (*Reader, error) {
 	e, ok := s.entry(name)
 	if !ok {
@@ -273,7 +271,6 @@ func bareError(err error) error {
 	return err
 }
 
-// IsImage reports whether the file is an image.
 func (s *Set) IsImage() bool { return s.row().Image }
 
 // Find is the name if there is such an array, or else that of the file's single array.

@@ -144,10 +144,7 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 // shape: compare it with the expected one before allocating memory for it.
 func (s *Stack) Shape() []int { return s.shape }
 
-// Len is the number of samples.
-func (s *Stack) Len() int { return s.n }
-
-// SampleLen is the number of values of one sample.
+func (s *Stack) Len() int       { return s.n }
 func (s *Stack) SampleLen() int { return s.len }
 
 // Index is the number of the sample that Next reads, counted from 0.

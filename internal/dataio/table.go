@@ -28,7 +28,6 @@ type Table struct {
 	Unnamed bool
 }
 
-// Column is a column of a table.
 type Column struct {
 	Name string
 	// Values are the numbers, NaN where one is missing; nil in a column of texts.
@@ -39,7 +38,6 @@ type Column struct {
 	Codes  []int
 }
 
-// Missing reports whether the cell of row i is missing.
 func (c Column) Missing(i int) bool {
 	if c.Values != nil {
 		return math.IsNaN(c.Values[i])
@@ -47,7 +45,6 @@ func (c Column) Missing(i int) bool {
 	return c.Codes[i] < 0
 }
 
-// Rows is the number of rows.
 func (t *Table) Rows() int { return len(t.Lines) }
 
 // Column returns the column of that name; the error lists the columns, and suggests one that may be
@@ -176,7 +173,6 @@ func ReadCSV(r io.Reader, opts TableOptions) (Array, error) {
 	return a, nil
 }
 
-// MissingCellError is the error of a cell that is missing where a number is expected.
 type MissingCellError struct{ Place string }
 
 func (e *MissingCellError) Error() string {
@@ -222,7 +218,6 @@ func (t *Table) Matrix() (Array, error) {
 	return a, nil
 }
 
-// TextColumnError is the error of a column that holds texts where numbers are expected.
 type TextColumnError struct {
 	Column, Text string
 }

@@ -28,7 +28,6 @@ type columnText struct {
 // texts makes the column one of texts.
 func (c *columnText) texts() { c.numbers, c.Values = false, nil }
 
-// begin begins a column, of categories where text is true.
 func (c *columnText) begin(text bool) { c.numbers, c.place = !text, map[string]int{} }
 
 // miss appends a missing cell.
@@ -95,7 +94,6 @@ func isLogical(cell string) bool {
 	return false
 }
 
-// sortLevels orders the levels of a column.
 func (c *Column) sortLevels() {
 	order := slices.Clone(c.Levels)
 	slices.Sort(order)

@@ -284,7 +284,6 @@ func (t *tableText) at(c *columnText, line int, err error) error {
 	return fmt.Errorf("line %d, column %q: %w", line, c.Name, err)
 }
 
-// cell appends a cell to a column.
 func (t *tableText) cell(c *columnText, cell cell, line int) error {
 	switch {
 	case c.Name == "" && cell.text != "":

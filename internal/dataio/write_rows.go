@@ -56,7 +56,6 @@ func (x Rows) number() ndarray.Number {
 	return ndarray.Number{Kind: 'f', Size: 8}
 }
 
-// write writes the values.
 func (x Rows) write(w io.Writer) error {
 	t, buf, rows := x.number(), make([]byte, 0, 8*x.Cols), 0
 	err := x.Each(func(row []float64) error {

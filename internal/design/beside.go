@@ -35,7 +35,6 @@ func (b Beside) named() []named {
 		{"time", b.Time}, {"start", b.Start}, {"strata", b.Strata}}
 }
 
-// Options are the names of the options.
 func (b Beside) Options() (options []string) {
 	for _, n := range b.named() {
 		options = append(options, n.option)
@@ -197,7 +196,6 @@ func (d *Design) response(t *dataio.Table, y dataio.Column) ([]float64, error) {
 	return shares, nil
 }
 
-// offset sets the offset of new rows.
 func (d *Design) offset(t *dataio.Table, r *NewRows) error {
 	for _, n := range d.Beside.named() {
 		if n.column == "" || !slices.Contains(d.Beside.shift(), n.column) {

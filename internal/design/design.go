@@ -48,7 +48,6 @@ type Options struct {
 	Coding
 }
 
-// OptionError is an error in one of the options.
 type OptionError struct {
 	Option string // response, success, index, only, drop, categorical, missing, groups or of [Beside]
 	Err    error
@@ -79,7 +78,6 @@ type Variable struct {
 	Fill []float64 `json:"fill,omitempty"`
 }
 
-// Width is the number of columns of X.
 func (v Variable) Width() int {
 	switch {
 	case v.Levels == nil:
@@ -242,7 +240,6 @@ func (o Options) check(names []string) error {
 	return nil
 }
 
-// Build builds X and y from a table.
 func Build(t *dataio.Table, o Options) (*Data, error) {
 	if err := o.check(t.Names()); err != nil {
 		return nil, err
@@ -430,7 +427,6 @@ func levels(c dataio.Column, rows []int) []string {
 	return found
 }
 
-// list lists texts, for errors.
 func list(texts []string) string {
 	quoted := make([]string, 0, len(texts))
 	for _, s := range texts {

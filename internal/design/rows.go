@@ -67,7 +67,6 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRow
 	}, d.Code)
 }
 
-// Code codes the rows of a table: see [Design.OpenRows].
 func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 	r := &NewRows{Rows: t.RowNames, Ignored: t.Unread}
 	columns := make([]dataio.Column, len(d.Variables))

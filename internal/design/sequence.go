@@ -52,7 +52,6 @@ func (s *Sequence) Labelled(name string, observed bool) dataio.Labels {
 	return l
 }
 
-// arrays are indices and shape.
 func (s *Sequence) arrays() []dataio.Array {
 	places := make([]float64, len(s.Observed))
 	for i, c := range s.Observed {
@@ -175,7 +174,6 @@ func indexLabels(t *dataio.Table, c dataio.Column, asked bool) ([]string, error)
 		t.Place(at, c.Name), labels[at], labels[at-1])
 }
 
-// textColumn is the error for a column that is not one of numbers.
 func textColumn(c dataio.Column) error {
 	err := fmt.Errorf("column %q holds texts such as %.40q, expected numbers", c.Name, c.Levels[0])
 	if len(c.Levels) == 2 {

@@ -54,7 +54,6 @@ func (a *axis) place(v float64) float64 {
 	return max(a.min-far, min(a.max+far, v))
 }
 
-// holds reports whether v is on the axis.
 func (a *axis) holds(v float64) bool {
 	at := a.place(v)
 	return at >= a.min-rounding && at <= a.max+rounding

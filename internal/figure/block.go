@@ -93,19 +93,16 @@ func (p *panel) xys(x, y []float64) plotter.XYs {
 	return points
 }
 
-// line draws a line through places.
 func (p *panel) line(s draw.LineStyle, points ...plotter.XY) *plotter.Line {
 	l := &plotter.Line{XYs: points, LineStyle: s}
 	p.Add(unboxed{l})
 	return l
 }
 
-// vertical draws a line across the frame.
 func (p *panel) vertical(s draw.LineStyle, x float64) {
 	p.line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max})
 }
 
-// horizontal draws a line across the frame.
 func (p *panel) horizontal(s draw.LineStyle, y float64) *plotter.Line {
 	return p.line(s, plotter.XY{X: p.x.min, Y: p.y.place(y)}, plotter.XY{X: p.x.max, Y: p.y.place(y)})
 }

@@ -99,7 +99,6 @@ func (b bar) margin(height vg.Length) (room vg.Length) {
 	return tickLength + 3 + room
 }
 
-// draw draws the bar.
 func (b bar) draw(c *page, r vg.Rectangle) {
 	on, middle := draw.Canvas{Canvas: c}, (r.Min.X+r.Max.X)/2
 	label := centered(labelSize)

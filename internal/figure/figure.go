@@ -18,7 +18,6 @@ import (
 	"surepipe/internal/dataio"
 )
 
-// Figure is one of the figures of this package.
 type Figure interface {
 	// plan checks the numbers and lays the figure out.
 	plan() (*drawing, error)

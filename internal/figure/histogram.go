@@ -23,7 +23,6 @@ import (
 // The bins are those of Freedman and Diaconis: 2 (interquartile range) n^(-1/3) wide.
 type Histogram struct {
 	Title string
-	// Label names the values.
 	Label string
 	// Samples has one value for each sample of y.
 	Samples []float64

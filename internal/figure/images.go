@@ -25,7 +25,6 @@ type Images struct {
 	Curve *Sweep
 }
 
-// Panel is an image of [Images].
 type Panel struct {
 	Image
 	// Scale are the colours of the values. Nil: colours of three channels, or gray levels, from 0 to 1.
@@ -80,7 +79,6 @@ func (p Panel) check(name string) error {
 	return checkSeries(name+".Pixels", p.Pixels, len(p.Pixels), anySign)
 }
 
-// Sizes of the rows.
 const (
 	imageGap    vg.Length = 10
 	rowGap      vg.Length = 9
@@ -107,7 +105,6 @@ func (p Panel) size(box vg.Length) (w, h vg.Length) {
 	return max(leastSide, shrink*box), max(leastSide, shrink*box*shape)
 }
 
-// caption is the lines of the caption.
 func (p Panel) caption(box vg.Length) []string {
 	return wrap(p.Caption, legendSize, box+imageGap-3, captionRows)
 }

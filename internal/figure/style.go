@@ -39,7 +39,6 @@ type outline struct {
 	lift    vg.Length // its middle above the point that it marks
 }
 
-// DrawGlyph draws the glyph.
 func (o outline) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
 	var points []vg.Point
 	for _, k := range o.corners {
@@ -51,7 +50,6 @@ func (o outline) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
 	outlined(*c, o.edge, path)
 }
 
-// polygon is a path that is closed.
 func polygon(points []vg.Point) (path vg.Path) {
 	path.Move(points[0])
 	for _, p := range append(points[1:], points[0]) {

@@ -18,8 +18,7 @@ import (
 // Points that did not converge, and single ones far from all others, do not set the scale: they are
 // marked at the edge of the frame, and the legend says how far they are.
 type Sweep struct {
-	Title string
-	// Parameter names the hyperparameter.
+	Title     string
 	Parameter string
 	// Label names the values of SURE. SURE has the units of y^2: say so here, or
 	// "SURE / d" for values per coordinate.
@@ -183,7 +182,6 @@ func (s Sweep) below(b *block) {
 // unbiased.
 type Running struct {
 	Title string
-	// Label names the mean.
 	Label string
 	// Values has one value for each sample, in order.
 	Values []float64

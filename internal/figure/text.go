@@ -68,13 +68,11 @@ func (h raiser) pieces(line string, fnt font.Font, f func(font.Face, vg.Point, s
 	return width
 }
 
-// Box is the size of a line.
 func (h raiser) Box(line string, fnt font.Font) (width, height, depth vg.Length) {
 	_, height, depth = h.Plain.Box("", fnt)
 	return h.pieces(line, fnt, func(font.Face, vg.Point, string) {}), height, depth
 }
 
-// Draw draws one line.
 func (h raiser) Draw(c vg.Canvas, line string, sty text.Style, at vg.Point) {
 	c.SetColor(sty.Color)
 	if sty.Rotation != 0 {
@@ -129,7 +127,6 @@ func wrap(s string, size, room vg.Length, n int) (lines []string) {
 	return lines
 }
 
-// power is 10^e.
 func power(e int) string { return "10" + raise.Replace(strconv.Itoa(e)) }
 
 // minus gives a number its proper sign.

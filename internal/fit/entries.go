@@ -7,7 +7,6 @@ import (
 	"surepipe/internal/sublist"
 )
 
-// entries is the number of entries of a matrix.
 func (f *Fit) entries() int { return f.BShape[0] * f.BShape[1] }
 
 // entry is b_ij.

@@ -105,7 +105,6 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// Fit is the content of a file.
 type Fit struct {
 	Info
 	// B is the estimate of shape BShape, nil where the estimator has none or factors stand for it. MuHat is the
@@ -167,7 +166,6 @@ func (f *Fit) extent() [2]int {
 	return n
 }
 
-// Save writes the file.
 func (f *Fit) Save(path string) error {
 	arrays, err := f.arrays()
 	if err != nil {
@@ -176,7 +174,6 @@ func (f *Fit) Save(path string) error {
 	return dataio.WriteNPZ(path, arrays...)
 }
 
-// Write writes what is in the file.
 func (f *Fit) Write(w io.Writer) error {
 	arrays, err := f.arrays()
 	if err != nil {
@@ -185,7 +182,6 @@ func (f *Fit) Write(w io.Writer) error {
 	return dataio.EncodeNPZ(w, arrays...)
 }
 
-// arrays are those of the file.
 func (f *Fit) arrays() ([]dataio.Array, error) {
 	if f.Format != Format {
 		f.Format = Format
@@ -366,7 +362,6 @@ func (f *Fit) PredictSparse(x *dataio.Sparse) ([]float64, error) {
 	return f.shifted(mu)
 }
 
-// shifted adds the intercept.
 func (f *Fit) shifted(mu []float64) ([]float64, error) {
 	for i := range mu {
 		if f.B0 != nil {

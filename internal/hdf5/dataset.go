@@ -10,7 +10,6 @@ import (
 	"surepipe/internal/stored"
 )
 
-// Array is what a dataset holds.
 type Array struct {
 	// Shape has one entry an axis, and is empty for a scalar. The last axis varies fastest.
 	Shape []int
@@ -19,7 +18,6 @@ type Array struct {
 	Complex bool
 }
 
-// kind is a type of numbers.
 type kind struct {
 	ndarray.Number
 	class   int
@@ -125,7 +123,6 @@ type store struct {
 	layout  *cursor
 }
 
-// Read reads the values.
 func (d Dataset) Read() (a Array, err error) {
 	defer caught(&err)
 	d.f.left = d.f.objects()

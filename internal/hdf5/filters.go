@@ -12,7 +12,6 @@ type filter struct {
 	values []uint64
 }
 
-// The filters.
 const (
 	deflate    = 1
 	shuffle    = 2

@@ -19,7 +19,6 @@ import (
 // Magic begins a file, at byte 0, 512, 1024, 2048 and so on.
 const Magic = "\x89HDF\r\n\x1a\n"
 
-// Dataset is an array of a file.
 type Dataset struct {
 	// Name is the path of the dataset without the leading slash.
 	Name string
@@ -27,7 +26,6 @@ type Dataset struct {
 	at   uint64 // of its object header
 }
 
-// File is an open file.
 type File struct {
 	r    io.ReaderAt
 	size int64
@@ -57,7 +55,6 @@ func caught(err *error) {
 	}
 }
 
-// Open reads the directory of a file of size bytes.
 func Open(r io.ReaderAt, size int64) (f *File, err error) {
 	defer caught(&err)
 	f = &File{r: r, size: size, o: 8, l: 8}
@@ -121,7 +118,6 @@ func (f *File) checkSizes() {
 	}
 }
 
-// bytes reads n bytes at an address.
 func (f *File) bytes(at uint64, n int) []byte {
 	from := int64(at) + f.base
 	if at > uint64(f.size) || n < 0 || from < 0 || int64(n) > f.size-from {
@@ -380,7 +376,6 @@ const (
 	symbolicLink = 2
 )
 
-// mostLevels is the largest number of levels of a tree.
 const mostLevels = 32
 
 // tree visits the children of the leaves of a B-tree, each with its key, of key bytes.

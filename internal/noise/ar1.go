@@ -4,7 +4,6 @@ import (
 	"math"
 )
 
-// MethodAR1 is the name of [AR1].
 const MethodAR1 = "ar1"
 
 // Autoregression is an estimate of noise e_t = rho e_{t-1} + innovation, of variance Sigma2 of e.

@@ -6,11 +6,9 @@ import (
 	"slices"
 )
 
-// MethodSmoothBlocks is the name of [SmoothBlocks].
 const MethodSmoothBlocks = "smooth-blocks"
 
 const (
-	// blockSide is the side of a block of pixels.
 	blockSide = 8
 	// leastBlocks is the number of usable blocks from which there is an estimate.
 	leastBlocks = 8

@@ -13,15 +13,13 @@ const (
 	MethodOLSResidual         = "ols-residual"
 )
 
-// Estimate is an estimate of the variance of the noise.
 type Estimate struct {
 	// Sigma2 is positive and finite.
 	Sigma2 float64
 	// RelStdErr is the approximate standard error of Sigma2 over Sigma2, where the
 	// method's assumptions hold. The method's function gives the formula.
 	RelStdErr float64
-	// Method is the name of the method.
-	Method string
+	Method    string
 }
 
 // A Refusal is the error of a method that does not apply to the data. All errors of

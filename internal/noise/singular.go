@@ -99,7 +99,6 @@ func bulk(s []float64, n int) (sigma2, relStdErr float64, rank int) {
 	}
 }
 
-// median is the median of increasing numbers.
 func median(s []float64) float64 {
 	k := len(s)
 	return s[(k-1)/2] + (s[k/2]-s[(k-1)/2])/2

@@ -24,8 +24,7 @@ var ErrNeedsFits = errors.New("sigma2 follows from fits at several weights, by "
 
 // Observed is y, and what is known of how it came about.
 type Observed struct {
-	Y []float64
-	// Shape is that of y.
+	Y     []float64
 	Shape []int
 	// Bare says that nothing else is known.
 	Bare bool
@@ -56,7 +55,6 @@ func (o Observed) ordered() bool {
 // Sequence reports whether y is a single sequence, in its order.
 func (o Observed) Sequence() bool { return o.ordered() && len(o.Shape) == 1 }
 
-// matrix reports whether y is a matrix, and no sequences.
 func (o Observed) matrix() bool { return o.ordered() && len(o.Shape) == 2 && !o.Sequences }
 
 // lowRank reports whether y is a matrix of low rank with noise.
@@ -132,7 +130,6 @@ func Register(m Method) {
 	methods = append([]Method{m}, methods...)
 }
 
-// Methods lists the methods.
 func Methods() []Method { return slices.Clone(methods) }
 
 // Names lists auto and the methods.

@@ -35,7 +35,6 @@ func Complement(p []float64, n int) (trace, square float64) {
 	return trace, square
 }
 
-// ColumnLengths are the lengths of the columns of a matrix.
 func ColumnLengths(a *mat.Dense) []float64 {
 	m, n := a.Dims()
 	out := make([]float64, n)

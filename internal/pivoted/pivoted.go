@@ -166,7 +166,6 @@ func (f *Factor) Solution() *mat.Dense {
 	return t
 }
 
-// ScaleColumns returns m diag(scale).
 func ScaleColumns(m mat.Matrix, scale []float64) *mat.Dense {
 	c := mat.DenseCopyOf(m)
 	c.Apply(func(_, j int, v float64) float64 { return v * scale[j] }, c)

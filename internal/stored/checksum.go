@@ -39,7 +39,6 @@ func (m *Matrix) newChecksums() checksums {
 	return c
 }
 
-// add adds lines.
 func (c checksums) add(from, to int) {
 	for k := range c.sums {
 		c.sums[k] = crc32.Update(c.sums[k], crc32.IEEETable, c.m.part(k, from, to))

@@ -167,7 +167,6 @@ func (c *compressed) decode(e *Entries, indices, values []byte, lo, hi int) {
 	}
 }
 
-// index is that of an entry.
 func (c *compressed) index(indices []byte, u int) int64 {
 	if c.long {
 		return int64(binary.LittleEndian.Uint64(indices[8*u:]))

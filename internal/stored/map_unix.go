@@ -17,8 +17,7 @@ func mapFile(f *os.File, begin, size int64) (mapping, error) {
 }
 
 func (m mapping) bytes() []byte { return m.b }
-
-func (m mapping) close() error { return unix.Munmap(m.b) }
+func (m mapping) close() error  { return unix.Munmap(m.b) }
 
 // advised is the number of bytes to ask for at once: Linux reads no more ahead than a device's
 // read-ahead or its largest request, however much it is asked for.

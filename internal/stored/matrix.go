@@ -203,7 +203,6 @@ func (m *Matrix) length() int {
 	return m.Rows
 }
 
-// Bytes is the size of X in the file.
 func (m *Matrix) Bytes() int64 { return m.Size(0, m.Lines()) }
 
 // Size is that of lines from to to-1 in the file, in bytes.
@@ -344,7 +343,6 @@ func (m *Matrix) each(n int, f func(i int)) {
 	}
 }
 
-// float64s are lines of float64.
 type float64s struct{}
 
 func (float64s) decode(dst []float64, line []byte) []float64 {

@@ -235,7 +235,6 @@ func (s *scan) locate(j int) error {
 	return fmt.Errorf("column %d is too large: the sum of its squares overflows", j)
 }
 
-// At is an entry.
 func (m *Matrix) At(i, j int) float64 {
 	line, k := j, i
 	if m.ByRows {

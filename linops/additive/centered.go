@@ -72,7 +72,6 @@ func (o ones) Remove(z array.Batch) {
 	sums.Free()
 }
 
-// RemoveAdjoint is Remove.
 func (o ones) RemoveAdjoint(z array.Batch) { o.Remove(z) }
 
 // NewCentered returns A - 1 m* on dev, for A on the same device.

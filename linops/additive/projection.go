@@ -59,10 +59,8 @@ func (c constant) Root() []float64 {
 	return slices.Repeat([]float64{1 / math.Sqrt(float64(c))}, int(c))
 }
 
-func (constant) Determined() []bool { return nil }
-
-func (constant) Weighted() bool { return false }
-
+func (constant) Determined() []bool             { return nil }
+func (constant) Weighted() bool                 { return false }
 func (constant) Named() (terms, columns string) { return "intercept", "centered" }
 
 // Named says what the effects are, and the columns without them.

@@ -122,16 +122,13 @@ type without struct {
 	structure linops.Structure
 }
 
-// Structure is what is known about it.
 func (w *without) Structure() linops.Structure { return w.structure }
 
-// Forward sets dst to (I - Pi) A b.
 func (w *without) Forward(dst, b array.Batch) {
 	w.Operator.Forward(dst, b)
 	w.pi.Remove(dst)
 }
 
-// Adjoint sets dst to A* (I - Pi)* z.
 func (w *without) Adjoint(dst, z array.Batch) {
 	d, p := w.Dims()
 	product.CheckAdjoint("operator without additive terms", d, p, dst, z)

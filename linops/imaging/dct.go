@@ -137,7 +137,6 @@ func (a *DCT) vector(dst, src []float64, do action, shared bool) {
 	}
 }
 
-// columns transforms columns lo to hi-1 of dst in place.
 func (a *DCT) columns(p *cosinePlan, dst []float64, do action, lo, hi int) {
 	for r := range a.rows {
 		for j, v := range dst[r*a.cols+lo : r*a.cols+hi] {

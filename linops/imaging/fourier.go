@@ -117,7 +117,6 @@ func (a *Fourier) symmetric(sampled []float64) []float64 {
 	return q
 }
 
-// describe is the structure, which follows from the gains.
 func (a *Fourier) describe() linops.Structure {
 	n := a.rows * a.cols
 	lo, hi := math.Inf(1), 0.0

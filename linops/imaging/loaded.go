@@ -2,7 +2,6 @@ package imaging
 
 import "surepipe/array"
 
-// inHostMemory reports whether a device computes in the host's memory.
 func inHostMemory(dev array.Device) bool {
 	b := dev.Alloc(1, 1)
 	defer b.Free()

@@ -26,7 +26,6 @@ func (t *twin) apply(dst, src array.Batch, do action) {
 	}
 }
 
-// loads reports whether a Load has anything to do.
 func (t *twin) loads(dev array.Device) bool { return t.on == nil && !inHostMemory(dev) }
 
 // put uploads a vector, which it holds.
@@ -68,31 +67,24 @@ type mapped struct {
 	structure linops.Structure
 }
 
-// Structure is what is known of the operator.
 func (m *mapped) Structure() linops.Structure { return m.structure }
+func (m *mapped) Dims() (d, p int)            { return m.d, m.p }
 
-// Dims is d, p.
-func (m *mapped) Dims() (d, p int) { return m.d, m.p }
-
-// Forward sets dst = A b.
 func (m *mapped) Forward(dst, b array.Batch) {
 	product.CheckForward(m.name, m.d, m.p, dst, b)
 	m.apply(dst, b, action{kind: doForward})
 }
 
-// Adjoint sets dst = A* z.
 func (m *mapped) Adjoint(dst, z array.Batch) {
 	product.CheckAdjoint(m.name, m.d, m.p, dst, z)
 	m.apply(dst, z, action{kind: doAdjoint})
 }
 
-// normal sets dst = A*A b.
 func (m *mapped) normal(dst, b array.Batch) {
 	product.CheckNormal(m.name, m.p, dst, b)
 	m.apply(dst, b, action{kind: doSquare})
 }
 
-// solveNormal sets dst = (eta A*A + I)^{-1} rhs.
 func (m *mapped) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	product.CheckSolve(m.name, m.d, m.p, dst, rhs, eta)
 	if eta == 0 {

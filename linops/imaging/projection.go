@@ -97,7 +97,6 @@ func NewFanBeam(rows, cols int, angles []float64, detectors int, spacing, source
 	}), nil
 }
 
-// distance is that of detector t from the axis.
 func (a Axis) distance(t, detectors int, spacing float64) float64 {
 	return (float64(t) - (float64(detectors-1)/2 + a.Detector)) * spacing
 }

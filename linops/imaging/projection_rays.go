@@ -82,8 +82,7 @@ const (
 	lanes = simd.Lanes
 	// bandValues is about the number of values in a band of lines, which should stay in a core's
 	// cache while all rays pass through it.
-	bandValues = 1 << 16
-	// raysPerPart is the number of rays in a part of the work.
+	bandValues  = 1 << 16
 	raysPerPart = 1 << 10
 )
 

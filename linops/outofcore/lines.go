@@ -33,7 +33,6 @@ func (a *source) count(from, to int) {
 	a.bytes.Add(a.x.Size(from, to))
 }
 
-// pass is a pass over all lines.
 func (a *source) pass(ctx context.Context, f func(from, to int)) error {
 	a.count(0, a.lines())
 	report, all := progress.From(ctx), a.x.Size(0, a.lines())

@@ -87,9 +87,7 @@ type source struct {
 
 // lineProducts are the products with X, neither centered nor scaled.
 type lineProducts interface {
-	// forward sets dst = X b.
 	forward(dst, b array.Batch) error
-	// transposed sets dst = X* z.
 	transposed(ctx context.Context, dst, z array.Batch) error
 	// columns puts columns of A into memory, in one pass where lines are rows.
 	columns(ctx context.Context, dev array.Device, set []int, u units) (linops.Restricted, error)

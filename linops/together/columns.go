@@ -27,7 +27,6 @@ func (c *columns) Structure() linops.Structure {
 	return c.structure
 }
 
-// Dims is their size.
 func (c *columns) Dims() (d, n int) { return len(c.rows), len(c.set) }
 
 // Bytes is what they hold beside the stored columns.
@@ -38,14 +37,12 @@ func (c *columns) Bytes() int64 {
 	return 0
 }
 
-// Release frees that.
 func (c *columns) Release() {
 	if c.own != nil {
 		c.own.Release()
 	}
 }
 
-// Forward is that of the part.
 func (c *columns) Forward(dst, b array.Batch) {
 	c.m.check("Forward", dst, b, len(c.rows), len(c.set))
 	if c.own != nil {

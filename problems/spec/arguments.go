@@ -57,7 +57,6 @@ func (c *Call) Errorf(key, format string, args ...any) error {
 	return c.spec.Errorf(line, format, args...)
 }
 
-// argument is the value of an argument, or another one where it is missing.
 func argument[T any](c *Call, key string, missing T) T {
 	if v, ok := c.values[key].(T); ok {
 		return v
@@ -205,7 +204,6 @@ func (c *Call) readOne(p Parameter, v *yaml.Node, what string) error {
 	return nil
 }
 
-// The readers of parameters.
 var (
 	// Number reads a number.
 	Number Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.number(v, what) }
@@ -251,7 +249,6 @@ var (
 	share = NumberThat(func(x float64) bool { return x > 0 && x < 1 }, "a number between 0 and 1")
 )
 
-// integerFrom reads an integer of a range, as a number.
 func integerFrom(least, most int) Reader {
 	return NumberThat(func(x float64) bool {
 		return x == math.Trunc(x) && x >= float64(least) && x <= float64(most)

@@ -79,7 +79,6 @@ func (p *Parts) Release() {
 	p.owned = nil
 }
 
-// builder builds the parts of a specification.
 type builder struct {
 	*Spec
 	dev   array.Device

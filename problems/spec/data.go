@@ -70,7 +70,6 @@ func (a *loadedArray) matrix() (Matrix, error) {
 	return Matrix{}, fmt.Errorf("array %q has shape %s, expected a matrix", a.Name, ndarray.ShapeString(a.Shape))
 }
 
-// integers returns the values of an array of integers.
 func (a *loadedArray) integers() ([]int, error) {
 	if a.ints != nil {
 		return a.ints, nil
@@ -230,7 +229,6 @@ func (s *Spec) inline(n *yaml.Node, what string) (*dataio.Array, error) {
 	return a, nil
 }
 
-// maskPlaces returns the places of the entries of a mask that are not 0.
 func maskPlaces(mask dataio.Array) ([]int, error) {
 	var places []int
 	for i, v := range mask.Data {

@@ -88,7 +88,6 @@ type Beside struct {
 	// Offset is what the linear predictor has besides A b, in a loss that is not squared; nil for nothing. With the
 	// squared loss it has been subtracted from Y and Mu.
 	Offset []float64
-	// Times are those of events.
 	loss.Times
 }
 

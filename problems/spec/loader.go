@@ -196,7 +196,6 @@ type loader struct {
 	*Spec
 	files Files
 	sets  map[string]*dataio.Set
-	// image says that y is an image.
 	image bool
 	// used records which flags gave an array.
 	used struct{ data, table, x bool }
@@ -226,7 +225,6 @@ func (l *loader) close() {
 	}
 }
 
-// open opens a file. Errors name it.
 func (l *loader) open(path string) (*dataio.Set, error) {
 	if set := l.sets[path]; set != nil {
 		return set, nil
@@ -444,7 +442,6 @@ func (p place) read() (a dataio.Array, err error) {
 	return a, nil
 }
 
-// load reads the array of a reference.
 func (l *loader) load(ref *arrayRef) (*loadedArray, error) {
 	if ref.inline != nil {
 		return &loadedArray{Array: *ref.inline}, nil

@@ -18,8 +18,7 @@ type operatorKind struct {
 	parameters []Parameter
 	// check rejects arguments that do not belong together, and sets what the node says of itself; nil for none.
 	check func(n *operatorNode) error
-	// list says that the arguments are a list of operators.
-	list bool
+	list  bool
 	// target says what risks are about where the operator hides something from y, and unordered why neighbours in
 	// y need not be alike. placed says that the operator depends on the places of a sequence.
 	target    Targets
@@ -33,18 +32,15 @@ type operatorKind struct {
 	build          func(a *operatorArguments, rows, cols []int) (built, error)
 }
 
-// operatorArguments are those of an operator, with the node.
 type operatorArguments struct {
 	Arguments
 	node *operatorNode
 }
 
-// child builds an operator among the arguments.
 func (a *operatorArguments) child(i int, rows, cols []int) (built, error) {
 	return a.operator(a.node.children[i], rows, cols)
 }
 
-// operatorNode is a parsed operator.
 type operatorNode struct {
 	Call
 	row      operatorKind
@@ -98,7 +94,6 @@ func operatorValue(c *Call, v *yaml.Node, _ string) (any, error) {
 	return []*operatorNode{child}, err
 }
 
-// readList reads a list of operators.
 func (n *operatorNode) readList(args *yaml.Node) error {
 	if args == nil || args.Kind != yaml.SequenceNode || len(args.Content) == 0 {
 		return n.spec.Errorf(n.line, "%s has no list of operators, expected %s: [A1, A2, ...]", n.name, n.name)
@@ -193,7 +188,6 @@ func (a *operatorArguments) square(rows, cols []int) ([]int, error) {
 		"or {shape: n}", a.name, a.name)
 }
 
-// grid returns a shape as rows and columns. A sequence is one row.
 func (a *operatorArguments) grid(shape []int) (rows, cols int, image bool, err error) {
 	switch len(shape) {
 	case 1:

@@ -47,7 +47,6 @@ var differenceOperator = operatorKind{
 	},
 }
 
-// edges are those of a gradient.
 var edges = []imaging.Edge{imaging.Reflecting, imaging.Periodic, imaging.Grounded}
 
 var gradientOperator = operatorKind{
@@ -110,7 +109,6 @@ func gradientAxes(shape []int) []int {
 	return axes
 }
 
-// boundaries are those of a convolution.
 var boundaries = []imaging.Boundary{imaging.Circular, imaging.ZeroPadded}
 
 var blurWidth = NumberThat(func(x float64) bool { return x > 0 }, "a standard deviation in pixels, a positive number")

@@ -122,7 +122,6 @@ func RegisterRegularizer(k RegularizerKind) {
 // Regularizers lists the kinds of regularizers.
 func Regularizers() []RegularizerKind { return slices.Clone(regularizers.rows) }
 
-// regularizerNode is a parsed regularizer.
 type regularizerNode struct {
 	Call
 	row      RegularizerKind
@@ -177,7 +176,6 @@ func (n *regularizerNode) has(is func(RegularizerKind) bool) bool {
 	return is(n.row) || slices.ContainsFunc(n.children, func(c *regularizerNode) bool { return c.has(is) })
 }
 
-// weight reads a weight.
 func (s *Spec) weight(v *yaml.Node, what string, zero, finite bool) (Expr, error) {
 	text, err := s.text(v, what)
 	if err != nil {
@@ -341,7 +339,6 @@ func (n *regularizerNode) block(c *yaml.Node) (err error) {
 	return err
 }
 
-// spreadBlocks makes the penalties of the blocks.
 func spreadBlocks(n *regularizerNode, a *Arguments, in Block, parts []Block) ([]*Penalty, error) {
 	var all []*Penalty
 	left := in.Len()

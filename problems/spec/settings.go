@@ -115,7 +115,6 @@ type Effects struct {
 	Mean, Rows, Columns bool
 }
 
-// The names of effects.
 const (
 	effectMean    = "mean"
 	effectRows    = "rows"

@@ -110,7 +110,6 @@ func parseNumber(text string) (float64, error) {
 	return 0, errors.New("not a number")
 }
 
-// positive reads a positive integer.
 func (s *Spec) positive(n *yaml.Node, what string) (int, error) {
 	text, err := s.text(n, what)
 	if err != nil {

@@ -64,7 +64,6 @@ func NewSortedL1(lambda []float64) (prox.Prox, error) {
 
 func (p *sortedL1) Dim() int { return len(p.lambda) }
 
-// sortedL1Work is the memory of one evaluation.
 type sortedL1Work struct {
 	x       []float64 // v, then the result
 	sign    []float64 // of v where the result is active, else 0
@@ -135,7 +134,6 @@ func (p *sortedL1) getWork() *sortedL1Work {
 	return w
 }
 
-// solve sets x to its prox.
 func (p *sortedL1) solve(w *sortedL1Work, t float64) {
 	n := len(w.x)
 	// An entry of at most the least weight becomes 0 and is in no block with a positive value.

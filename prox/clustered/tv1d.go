@@ -56,7 +56,6 @@ func NewTV1D(n int, lambda float64) prox.Prox {
 
 func (p *tv1d) Dim() int { return p.n }
 
-// tv1dWork is the memory of one evaluation.
 type tv1dWork struct {
 	x      []float64 // v, then the result
 	lo, hi []float64 // b_k = min(max(b_{k+1}, lo_k), hi_k)

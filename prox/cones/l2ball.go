@@ -38,7 +38,6 @@ func NewL2Ball(n int, c float64) prox.Prox {
 	return p
 }
 
-// norm is that of a batch of one vector.
 func norm(v array.Batch) float64 {
 	var norm [1]float64
 	vector.Norms(norm[:], v)

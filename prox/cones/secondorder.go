@@ -87,7 +87,6 @@ func share(s, norm float64) float64 {
 	return math.Min(math.Max((1+s/norm)/2, 0), 1)
 }
 
-// project sets x to its projection.
 func (p *secondOrder) project(x []float64) {
 	for _, c := range p.cones {
 		s, norm := split(x, c)

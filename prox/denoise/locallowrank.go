@@ -297,7 +297,6 @@ type localDerivative struct {
 	factors [][]*factors
 }
 
-// apply sets x to J x.
 func (j *localDerivative) apply(x []float64) {
 	switch p := j.p; {
 	case p.lambda == 0:

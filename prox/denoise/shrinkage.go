@@ -81,7 +81,6 @@ func (p *shrinkage) Eval(dst, v array.Batch, t float64) error {
 	return errors.Join(err, failed)
 }
 
-// apply sets x to P(x).
 func (p *shrinkage) apply(x []float64) {
 	p.f.Filter(x, x, func(band, _ int, z []float64) { softLine(z, p.thresholds[band]) })
 }
@@ -146,7 +145,6 @@ type shrinkageDerivative struct {
 	trace float64
 }
 
-// apply sets x to J x.
 func (j *shrinkageDerivative) apply(x []float64) {
 	_, length := j.p.f.Lines()
 	words := (length + 63) / 64

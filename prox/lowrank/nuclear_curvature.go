@@ -161,7 +161,6 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	return k
 }
 
-// roots are the square roots of f.
 func roots(f []float64) []float64 {
 	s := make([]float64, len(f))
 	for i, x := range f {

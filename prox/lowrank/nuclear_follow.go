@@ -59,7 +59,6 @@ func (f *nuclearFollower) Release() {
 	}
 }
 
-// drop releases the triplets.
 func (f *nuclearFollower) drop() {
 	f.top.Free()
 	f.top = subspace.Triplets{}

@@ -84,8 +84,7 @@ func (f Folds) Units(d int) (of []int, n int) {
 	return of, len(number)
 }
 
-func (f Folds) each() int { return max(f.Each, 1) }
-
+func (f Folds) each() int  { return max(f.Each, 1) }
 func (f Folds) count() int { return cmp.Or(f.K, DefaultK) }
 
 // Times is the number of repeats.

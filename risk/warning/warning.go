@@ -53,7 +53,6 @@ type Kind struct {
 // kinds are the rows of the table, in their order.
 var kinds []*Kind
 
-// row adds a row.
 func row(k Kind) *Kind {
 	if k.Code == "" || Find(k.Code) != nil {
 		panic(fmt.Sprintf("warning: the code %q is empty or taken", k.Code))

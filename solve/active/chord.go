@@ -174,7 +174,6 @@ func (c *chords) off() float64 {
 		engine.Relative(byColumn, c.Scales.ByColumn(slope)))
 }
 
-// scale is s.
 func (c *chords) scale() float64 {
 	if !c.linear {
 		return 1

@@ -49,16 +49,12 @@ func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return n, nil
 }
 
-// Name is the method's.
-func (n *reweighted) Name() string { return n.s.Entry.Name }
-
-// Problem is the problem that it solves.
+func (n *reweighted) Name() string            { return n.s.Entry.Name }
 func (n *reweighted) Problem() engine.Problem { return n.s.Problem }
 
 // Release does nothing: only a number is kept.
 func (n *reweighted) Release() {}
 
-// Reweight shares the norm.
 func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	return n.s.Reweight(ctx, r, nil)
 }

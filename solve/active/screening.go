@@ -60,10 +60,8 @@ type sharedColumns struct {
 	users atomic.Int32
 }
 
-// Structure is that of the columns.
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
-
-func (c *sharedColumns) use() { c.users.Add(1) }
+func (c *sharedColumns) use()                        { c.users.Add(1) }
 
 // Release frees them when the last user does.
 func (c *sharedColumns) Release() {

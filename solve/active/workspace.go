@@ -31,7 +31,6 @@ type workspace struct {
 	separate *faces.Program // p for a sum over coordinates, else nil
 }
 
-// program is the problem on the working set.
 type program interface {
 	// Here is its point, the same at every call.
 	Here() *faces.Point

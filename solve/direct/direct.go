@@ -136,7 +136,6 @@ func (s *direct) reweight(ctx context.Context, r prox.Prox) (engine.Method, erro
 	return checked(&direct{engine.Named{Label: "direct", P: p}, s.choice, form})
 }
 
-// directRun is one solve.
 type directRun struct{ b, mu array.Batch }
 
 // Traits reports that there is one step, and that optimality is measured column by column, relative

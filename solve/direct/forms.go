@@ -78,7 +78,6 @@ func Closable(p engine.Problem) bool {
 var errNotClosed = errors.New("solve: direct needs an A that can be written down as a matrix, or sparse A and K " +
 	"whose factors are not too large, and a regularizer that penalizes what A does not see; use admm or fista")
 
-// closedFormOf applies the table.
 func closedFormOf(ctx context.Context, p engine.Problem, q []float64) (closedForm, engine.Choice, error) {
 	d, dim := p.A.Dims()
 	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: min(d, dim)})

@@ -22,7 +22,6 @@ type normal struct {
 	hat  hatOf
 }
 
-// normalFactor is a factorization of N.
 type normalFactor interface {
 	// solve sets dst_i = N^{-1} g_i. dst and g are different batches.
 	solve(dst, g array.Batch)
@@ -89,9 +88,8 @@ func (s *normal) known() hatOf {
 	return s.hat
 }
 
-func (s *normal) Traces() engine.HatTraces { return s.known().HatTraces }
-func (s *normal) Diagonal() []float64      { return slices.Clone(s.known().diagonal) }
-
+func (s *normal) Traces() engine.HatTraces       { return s.known().HatTraces }
+func (s *normal) Diagonal() []float64            { return slices.Clone(s.known().diagonal) }
 func (s *normal) DiagonalFlops() (float64, bool) { return 0, s.known().diagonal != nil }
 
 func (s *normal) ProbeBytes() int64 {
@@ -229,10 +227,8 @@ func (f *bandedNormal) reweight(q []float64) (normalFactor, error) {
 	return other, nil
 }
 
-func (f *bandedNormal) Release() {}
-
-func (f *bandedNormal) lengths() []float64 { return roots(f.r.Columns) }
-
+func (f *bandedNormal) Release()                 {}
+func (f *bandedNormal) lengths() []float64       { return roots(f.r.Columns) }
 func (f *bandedNormal) solve(dst, g array.Batch) { onHost(dst, g, f.r.Solve) }
 
 // traces come from the band of N^{-1}. Rounding errors change R by some eps of its columns' lengths,

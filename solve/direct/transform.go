@@ -122,7 +122,6 @@ func newTransformed(s *quadratic) (closedForm, engine.Choice, error) {
 	return newNormal(s.p, f), engine.Choice{}, nil
 }
 
-// eigenvalues are those of a*a.
 func eigenvalues(a linops.Operator, by diagonalizedBy) []float64 {
 	known := linops.StructureOf(a)
 	if !known.Columns.Known {

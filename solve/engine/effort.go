@@ -68,7 +68,6 @@ func newEnough(m Method, traits Traits, y, b0 array.Batch, o Options) *enough {
 	return e
 }
 
-// Release frees the vectors.
 func (e *enough) Release() {
 	if e != nil {
 		array.Free(e.start, e.z)

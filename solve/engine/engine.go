@@ -104,7 +104,6 @@ type Options struct {
 	endless bool // all iterations are to be done
 }
 
-// Defaults of Options.
 const (
 	DefaultTol     = 1e-8
 	DefaultMaxIter = 10000

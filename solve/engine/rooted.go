@@ -66,7 +66,6 @@ func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
 	dst.Device().Upload(dst, host)
 }
 
-// dense is the matrix.
 func (o *rooted) dense() *mat.Dense {
 	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
 	d, p := x.Dims()
@@ -87,7 +86,6 @@ func (o *rooted) Bytes() int64 {
 	return o.own.Bytes()
 }
 
-// Release frees A where it is owned.
 func (o *rooted) Release() {
 	if o.own != nil {
 		o.own.Release()

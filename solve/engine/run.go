@@ -226,7 +226,6 @@ func (r *Loop) choices() []Choice {
 	return all
 }
 
-// orthogonal reports whether a is a multiple of an orthogonal matrix.
 func orthogonal(a linops.Operator) bool {
 	d, p := a.Dims()
 	return d == p && linops.StructureOf(a).Rows.Value > 0

@@ -101,7 +101,6 @@ func (o *WeightedRows) picked(p *linops.Picked) *linops.Picked {
 	return p
 }
 
-// dense is the matrix with weighted rows.
 func (o *WeightedRows) dense() *mat.Dense {
 	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
 	x.Apply(func(i, _ int, v float64) float64 { return o.host[i] * v }, x)

@@ -105,7 +105,6 @@ func (g *ProximalGradient) Traits() engine.Traits {
 	return t
 }
 
-// reweight shares the norm.
 func (g *ProximalGradient) reweight(_ context.Context, r prox.Prox) (engine.Method, error) {
 	other := *g
 	other.P.R, other.low = r, nil

@@ -93,7 +93,6 @@ func (s *workingSet) Solve(ctx context.Context, y array.Batch, from engine.From)
 	}
 }
 
-// rounds is one solve.
 type rounds struct {
 	engine.Acceptance
 	s       *workingSet

@@ -101,7 +101,6 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 // Name is the name of the method that was asked for.
 func (s *secondChance) Name() string { return s.s.Entry.Name }
 
-// Problem is the problem that it solves.
 func (s *secondChance) Problem() engine.Problem { return s.s.Problem }
 
 // Solve returns the solution of the other method, or that of interior points.

@@ -43,7 +43,6 @@ type interior struct {
 type conditions interface {
 	// mean is that of the weights.
 	mean() float64
-	// new is a solve's.
 	new() inequalities
 }
 

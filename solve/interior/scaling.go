@@ -26,7 +26,6 @@ func (j *scaling) add(dst, du []float64) {
 	})
 }
 
-// inverse replaces z by J^{-1} z.
 func (j *scaling) inverse(z []float64) {
 	for i, d := range j.diag {
 		z[i] /= d

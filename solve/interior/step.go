@@ -28,7 +28,6 @@ const (
 	lateSlow = 8
 )
 
-// interiorRun is one solve.
 type interiorRun struct {
 	b, u, aty        []float64
 	pairs            inequalities
@@ -115,7 +114,6 @@ func (s *interior) couple(sign float64, g, z, b, u []float64) {
 	}
 }
 
-// Step takes a step of the method.
 func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	r := w.Own.(*interiorRun)
 	if err := ctx.Err(); err != nil {

@@ -123,8 +123,7 @@ func (s *bandedSystem) normal(dst, b []float64) {
 	}
 }
 
-func (s *bandedSystem) small() smallness { return productsWith }
-
+func (s *bandedSystem) small() smallness     { return productsWith }
 func (s *bandedSystem) factor() saddleFactor { return &bandedFactor{bandedSystem: s} }
 
 func (s *bandedSystem) choice() engine.Choice {

@@ -118,7 +118,6 @@ func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	return low, sparse
 }
 
-// Release frees the iterates.
 func (w *eliminated) Release() {
 	w.free()
 	w.panels.free()
@@ -368,7 +367,6 @@ func BesideSparse(s *engine.Task) *lowRankPlusSparse {
 	return nil
 }
 
-// dense is b.
 func (w *eliminated) dense() array.Batch {
 	b, mu := w.solution()
 	mu.Free()

@@ -171,7 +171,6 @@ func (g *remainder) SubMul(q, p, q0, p0 array.Batch) {
 // Bytes counts L and the entries of S.
 func (g *remainder) Bytes() int64 { return g.low.l.Bytes() + g.low.v.Bytes() + g.sparse.Bytes() }
 
-// Release frees them.
 func (g *remainder) Release() {
 	g.low.free()
 	g.sparse.Free()

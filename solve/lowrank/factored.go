@@ -14,7 +14,6 @@ func (f *factored) free() {
 	*f = factored{}
 }
 
-// clone is a copy.
 func (f *factored) clone() factored {
 	dev := f.l.Device()
 	c := factored{dev.Alloc(f.l.K(), f.l.N()), dev.Alloc(f.v.K(), f.v.N())}

@@ -112,7 +112,6 @@ func (h *factorHessian) in() int { return 1 - h.out() }
 // read them a tenth to a half faster where they begin where lines do.
 const alignedTo = 8
 
-// aligned is the number of columns that factors of a rank have.
 func aligned(rank int) int {
 	if rank < limits.AlignedRank {
 		return rank

@@ -34,7 +34,6 @@ func newIterates(dev array.Device, shape array.Shape) iterates {
 		step: zeros(dev, shape), space: subspace.New(dev, shape)}
 }
 
-// free frees them.
 func (w *iterates) free() {
 	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
 		f.free()

@@ -66,16 +66,12 @@ func newLowRank(ctx context.Context, s engine.Task, low form, bound float64) (en
 	return &lowRank{s: s, full: m, low: low, bound: bound}, nil
 }
 
-// Name is the method's.
-func (l *lowRank) Name() string { return l.full.Name() }
-
-// Problem is the problem that it solves.
+func (l *lowRank) Name() string            { return l.full.Name() }
 func (l *lowRank) Problem() engine.Problem { return l.s.Problem }
 
 // Release does nothing: only a number is kept.
 func (l *lowRank) Release() {}
 
-// Reweight shares the norm.
 func (l *lowRank) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	return l.s.Reweight(ctx, r, l.full)
 }

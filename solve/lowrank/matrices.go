@@ -112,7 +112,6 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	return w, w.start(b0, s.near)
 }
 
-// start factors b0, or takes its factors.
 func (w *matrices) start(b0 array.Batch, near *engine.Factors) error {
 	dev := w.dev
 	w.iterates = newIterates(dev, w.shape)
@@ -173,7 +172,6 @@ func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
 	w.addPoint(trans, dst, x)
 }
 
-// Release frees the iterates.
 func (w *matrices) Release() {
 	w.free()
 	array.Free(w.sorted, w.z, w.ab, w.abOld)

@@ -126,7 +126,6 @@ func (r *reduced) Bytes() int64 {
 	return r.h.bytes() + r.misfit.Bytes() + r.bases[0].Bytes() + r.bases[1].Bytes()
 }
 
-// Release frees them.
 func (r *reduced) Release() {
 	r.h.free()
 	array.Free(r.misfit, r.bases[0], r.bases[1])

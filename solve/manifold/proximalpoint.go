@@ -151,7 +151,6 @@ const mostSigma = 1e14
 // strata tell one manifold from another: its coordinates, and where its clusters of them begin.
 type strata struct{ set, cut []int }
 
-// manifold is that of the proximal point.
 func (n *proximalPoint) manifold() strata {
 	m := n.j.Model()
 	if m == nil {

@@ -90,7 +90,6 @@ func (s *semismooth) Traits() engine.Traits {
 
 func of(w *engine.Work) *semismoothRun { return w.Own.(*semismoothRun) }
 
-// semismoothRun is one solve.
 type semismoothRun struct {
 	m   *semismooth
 	dev array.Device

@@ -150,7 +150,6 @@ func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors,
 	return sublist.Picked(mu, at)
 }
 
-// predictRows is Predict by the rows of a matrix, on the support of b.
 func (k *Kept) predictRows(row func(i int) []float64, b, y []float64, at []int) []float64 {
 	var set []int
 	intercept := 0.0

@@ -71,14 +71,12 @@ func (x *solver) solved(build func(inner engine.Task) (engine.Solver, error)) (e
 	return x, nil
 }
 
-// Problem is the problem that was asked for.
 func (x *solver) Problem() engine.Problem {
 	p := x.s.Problem
 	p.Loss = x.s.Loss
 	return p
 }
 
-// Solve solves the new problem.
 func (x *solver) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	if !from.B.IsZero() {
 		b, own := x.w.Start(from.B)
@@ -104,7 +102,6 @@ func (x *solver) ahead(r prox.Prox, err error) (prox.Prox, error) {
 	return inner, err
 }
 
-// Record records the new problem.
 func (x *solver) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	return x.deliver(y, func(z array.Batch) (*engine.Solution, error) { return x.Solver.Record(ctx, z, newTape) })
 }

@@ -169,7 +169,6 @@ func (b *synthesis) Regularizer(r prox.Prox) (prox.Prox, bool, error) {
 	return prox.NewSeparable(r, prox.Block{Prox: prox.Zero(), N: len(b.rest())}), false, nil
 }
 
-// change changes the coordinates of A.
 func (b *synthesis) change(ctx context.Context, p engine.Problem) error {
 	x := linops.ToDense(p.Device, p.A)
 	d, _ := x.Dims()

@@ -44,7 +44,6 @@ func Columns(p engine.Problem, units []float64) engine.Rewriting {
 	return c
 }
 
-// reciprocals are 1/s_i.
 func reciprocals(s []float64) []float64 {
 	out := make([]float64, len(s))
 	for i, v := range s {

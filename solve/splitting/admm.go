@@ -140,7 +140,6 @@ func (s *admm) Traits() engine.Traits {
 	return t
 }
 
-// admmRun is one solve.
 type admmRun struct {
 	since int     // iterations since the last change of eta
 	moved float64 // ||z_{k+1} - z_k||
@@ -281,7 +280,6 @@ func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficien
 	return measured, next
 }
 
-// Reverse pulls the adjoint back.
 func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
 	dev, eta := dst.Device(), a.C.Eta
 	zeta, upsilon := a.State[0], a.State[1]

@@ -87,7 +87,6 @@ func (d *dual) Traits() engine.Traits {
 	}
 }
 
-// dualRun is one solve.
 type dualRun struct {
 	since, untested int
 	momentum        float64 // of the last iteration
@@ -204,7 +203,6 @@ func (d *dual) uphill(w *engine.Work, run *dualRun) float64 {
 	return engine.Inner(t, du)
 }
 
-// Reverse pulls the adjoint back.
 func (d *dual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
 	dev, m, s, c := dst.Device(), a.C.Own[dualMomentum], d.step, d.c
 	g, gBefore := a.State[0], a.State[1]

@@ -26,7 +26,6 @@ const (
 	nystromFloor = 1e-7
 )
 
-// corrected is the preconditioner at one rho.
 type corrected struct {
 	apply func(dst, r array.Batch)
 	free  func()

@@ -23,10 +23,9 @@ type penalized struct {
 	how    penalizedWay
 	closed bool // it does not iterate
 
-	a, k linops.Structure
-	tol  float64 // of conjugate gradients
-	flat float64 // ||A 1||^2/||1||^2, with the vector of ones 1
-	// normA2 and normK2 are bounds of ||A||^2 and ||K||^2.
+	a, k           linops.Structure
+	tol            float64 // of conjugate gradients
+	flat           float64 // ||A 1||^2/||1||^2, with the vector of ones 1
 	normA2, normK2 float64
 	// The squared lengths of A's and K's columns, nil where they are not known.
 	a2, k2 []float64
@@ -52,7 +51,6 @@ const (
 // penalizedWay sets dst to the solution.
 type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
 
-// penalizedRule is a row of the table.
 type penalizedRule struct {
 	chosen, reason string
 	applies        func(s *penalized) bool
@@ -126,12 +124,10 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 	return s, nil
 }
 
-// rule is the first one that applies.
 func (s *penalized) rule() int {
 	return slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
 }
 
-// Release frees the factors.
 func (s *penalized) Release() {
 	s.releaseSketch()
 	for _, m := range s.inverses {

@@ -91,14 +91,12 @@ func (m *primalDual) Traits() engine.Traits {
 	}
 }
 
-// primalDualRun is one solve.
 type primalDualRun struct {
 	k           int     // of the run
 	first, last float64 // the distance of s' from s at the anchor, and at the last iteration
 	moved       float64 // the distance at this iteration
 }
 
-// tau is the step in b at sigma.
 func (m *primalDual) tau(sigma float64) float64 { return 1 / (m.bound + sigma*m.normK2) }
 
 // Init starts at b0 and the given multiplier. Without one an estimate is of little use: its first steps
@@ -192,7 +190,6 @@ func (m *primalDual) balanced(w *engine.Work) float64 {
 	return next
 }
 
-// Reverse pulls the adjoint back.
 func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
 	dev, sigma, w := dst.Device(), 1/a.C.Eta, a.C.Own[anchored]
 	tau := m.tau(sigma)

@@ -120,7 +120,6 @@ type arrays struct {
 
 func (arrays) Close() error { return nil }
 
-// read reads the one array of a file.
 func read(files dataio.Files, path string) (a dataio.Array, err error) {
 	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})
 	if err != nil {

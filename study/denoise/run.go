@@ -120,7 +120,6 @@ type SigmaPart struct {
 	StdErr *float64 `json:"stderr"`
 }
 
-// job is a request that is opened.
 type job struct {
 	Request
 	in      dataio.Files

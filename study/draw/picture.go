@@ -162,7 +162,6 @@ func (m *picture) course(name string, r study.Result) figure.Sequence {
 	return f
 }
 
-// picture is what is drawn.
 type picture struct {
 	of         *Picture
 	p          *problems.Problem
@@ -229,7 +228,6 @@ func (m *picture) title(name string, r study.Result) string {
 	return title
 }
 
-// notes are the numbers that belong to the picture.
 func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 	var first []string
 	for name, value := range r.WeightsResult.Each {

@@ -16,7 +16,6 @@ import (
 // symbols are the symbols of the weights in figures.
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
-// sweep is a sweep that is drawn.
 type sweep struct {
 	*study.Swept
 	photograph bool
@@ -29,7 +28,6 @@ func Sweep(path string, swept *study.Swept, name string, photograph bool, o Orig
 	return o.save(path, sweep{swept, photograph}.figure(name))
 }
 
-// figure is the figure of a sweep.
 func (r sweep) figure(name string) figure.Figure {
 	best, criterion := r.Summary.Minimizer, r.Options.Criterion
 	about := r.Lines[0]

@@ -108,7 +108,6 @@ func MatrixIn(set *dataio.Set, name, expected string) (*mat.Dense, error) {
 	return arrays{Set: set, named: true}.matrix(name, expected)
 }
 
-// openVector opens a 1-d array.
 func (a arrays) openVector(name, expected string) (*dataio.Reader, error) {
 	r, err := a.open(name, expected)
 	if err != nil {
@@ -121,7 +120,6 @@ func (a arrays) openVector(name, expected string) (*dataio.Reader, error) {
 	return r, nil
 }
 
-// vector reads a 1-d array.
 func (a arrays) vector(name, expected string) ([]float64, error) {
 	r, err := a.openVector(name, expected)
 	if err != nil {
@@ -235,7 +233,6 @@ func upTo(shape []int) (places []int) {
 	return places
 }
 
-// readY reads y, alone or in a stack, and mu.
 func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 	if a.Has("y") || !stacks || !a.Has("mu") {
 		y, err := a.open("y", l.YShape)

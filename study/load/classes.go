@@ -7,7 +7,6 @@ import (
 	"strconv"
 )
 
-// classes reports whether y are classes.
 func (f *Source) classes() bool {
 	k, err := f.LossOf().Kind()
 	return err == nil && k.Classes

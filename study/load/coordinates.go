@@ -112,7 +112,6 @@ func (c *Contents) each(list []string, missing float64) ([]float64, error) {
 	return each, nil
 }
 
-// matches reports whether a name is the pattern, or matches it.
 func matches(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return pattern == name || ok && err == nil

@@ -50,7 +50,6 @@ func (f *Source) files() dataio.Files {
 	return dataio.Files{Context: f.ctx, FS: f.Files}
 }
 
-// reading are the options of a table of which all columns are read.
 func (f *Source) reading() dataio.TableOptions {
 	return dataio.TableOptions{Files: f.files(), NA: f.Table.NA, Missing: f.gaps()}
 }
@@ -109,7 +108,6 @@ func (in *inputs) openMatrix() (*design.Entries, error) {
 	return e, nil
 }
 
-// putEntries stores entries as arrays.
 func (in *inputs) putEntries(e *design.Entries) {
 	in.more = append(in.more, entries(e.Y, e.Places, []int{len(e.Rows), len(e.Columns)})...)
 	if e.Weights != nil {

@@ -18,8 +18,7 @@ const (
 	// each has leastPixels all the same.
 	mostPixels, leastPixels, allPixels = 1 << 16, 1 << 12, 8 << 20
 	// mostPlaces is the number of values of a sequence, or of rows of a table, that are shown.
-	mostPlaces = 1000
-	// mostCoefficients is the number of coefficients of a fit that are shown.
+	mostPlaces       = 1000
 	mostCoefficients = 200
 	// lagsAround and lagsAlong are the lags of correlations of images, in each direction, and of sequences.
 	lagsAround, lagsAlong = 5, 24

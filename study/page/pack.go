@@ -28,7 +28,6 @@ func coded(p *study.Picture, x []float64, codes int) *study.Picture {
 	return p
 }
 
-// codesOf are the codes of values on the scale of a picture.
 func codesOf(p *study.Picture, x []float64) []uint16 {
 	all, step := make([]uint16, len(x)), (p.High-p.Low)/float64(p.Codes-1)
 	for i, v := range x {

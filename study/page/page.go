@@ -131,7 +131,6 @@ func (d *Document) Sweep(r *study.Swept) {
 	d.Records = append(d.Records, r.Summary)
 }
 
-// mostSamples is the number of samples whose numbers a page has.
 const mostSamples = 20000
 
 // MonteCarlo adds the samples of a run and its summary.

@@ -12,7 +12,6 @@ import (
 	"surepipe/study/load"
 )
 
-// rows predicts the rows of a file.
 func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []string) error {
 	if m.fit.Design != nil {
 		return m.table(to, files, path, na)
@@ -60,7 +59,6 @@ func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 	return f.PredictRows(x)
 }
 
-// table predicts the rows of a table.
 func (m *Model) table(to *Prediction, files dataio.Files, path string, na []string) error {
 	if !dataio.IsTable(path) {
 		return study.Errorf("--data is %q, but the fit is of a table with named columns: expected a table (.csv, "+

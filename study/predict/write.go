@@ -62,7 +62,6 @@ func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
 	return study.WriteLine(w, (*numbers)(p))
 }
 
-// numbers are a prediction without its entries.
 type numbers Prediction
 
 // MarshalJSON is [Prediction.WriteJSON] to memory.
@@ -184,10 +183,8 @@ func labels(names []string, text func(string) string) func(buf []byte, k int) []
 	return func(buf []byte, k int) []byte { return append(buf, texts[k]...) }
 }
 
-// csvCell is a text as a cell of a .csv file.
 func csvCell(text string) string { return string(dataio.AppendCell(nil, text)) }
 
-// jsonText is a text in JSON.
 func jsonText(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {

@@ -13,7 +13,6 @@ func (w *Weights) Named() map[string]*string {
 	return map[string]*string{"lambda": &w.Lambda, "lambda2": &w.Lambda2, "gamma": &w.Gamma}
 }
 
-// hyper parses the weights.
 func (w *Weights) hyper() (h problems.Hyper, err error) {
 	to := map[string]*problems.Weight{"lambda": &h.Lambda, "lambda2": &h.Lambda2, "gamma": &h.Gamma}
 	for _, name := range study.WeightNames {

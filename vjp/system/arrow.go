@@ -150,6 +150,5 @@ func (s *arrowed) Apply(ctx context.Context, dst, w array.Batch, _ Goal, left []
 	return dev.Err()
 }
 
-func (s *arrowed) Bytes() int64 { return s.by.Bytes() + 16*int64(s.d) }
-
+func (s *arrowed) Bytes() int64      { return s.by.Bytes() + 16*int64(s.d) }
 func (s *arrowed) ProbeBytes() int64 { return s.by.ImageBytes() + 24*int64(s.d) }

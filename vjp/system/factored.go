@@ -58,7 +58,6 @@ const (
 	sensitivity     = 1e-5
 )
 
-// onSpace is what factors on a space have in common.
 type onSpace struct {
 	direct
 	m     linops.Operator

@@ -106,7 +106,6 @@ func (s *Iterated) Add(moving *linops.Places) {
 	s.Hold(places{moving})
 }
 
-// places are places as a resource.
 type places struct{ *linops.Places }
 
 func (p places) Release() { p.Free() }
@@ -271,6 +270,5 @@ func (p inProduct) apply(jr, kr, r array.Batch) {
 // reduced is the preconditioner of a reduced system as J. All of the system is in its square.
 type reduced struct{ r solve.Reduced }
 
-func (reduced) flat() bool { return true }
-
+func (reduced) flat() bool                   { return true }
 func (p reduced) apply(jr, _, r array.Batch) { p.r.Precondition(jr, r) }

@@ -148,7 +148,6 @@ func (*direct) Steps() (most, failed int) { return 0, 0 }
 // counter counts the steps and the failures of probes.
 type counter struct{ most, short atomic.Int64 }
 
-// Steps is the count.
 func (c *counter) Steps() (most, failed int) { return int(c.most.Load()), int(c.short.Load()) }
 
 // note takes the steps of a probe into account.

@@ -46,7 +46,6 @@ type snapshot struct {
 	state []array.Batch
 }
 
-// copyState returns a copy of a state.
 func copyState(state []array.Batch) []array.Batch {
 	to := make([]array.Batch, len(state))
 	for i, s := range state {

@@ -89,7 +89,6 @@ var unused float64
 // matrix is an array and its leading dimension, or a vector and its increment.
 func (v *args) matrix(x []float64, ld int) *args { return v.values(x).int(ld) }
 
-// call calls the routine.
 func (v *args) call() {
 	v.run()
 	argsPool.Put(v)

@@ -176,7 +176,6 @@ func (lib *library) tryBLAS() error {
 	return nil
 }
 
-// cString is the zero-terminated string at p.
 func cString(p *byte) string {
 	if p == nil {
 		return ""

@@ -8,8 +8,7 @@ import (
 
 type library struct{ report Report }
 
-func (*library) register() {}
-
+func (*library) register()             {}
 func (*library) float64() blas.Float64 { return nil }
 
 func candidates() []string { return nil }

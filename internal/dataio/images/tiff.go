@@ -395,7 +395,6 @@ func (t *tiffFile) place(a ndarray.Array, part []byte, top, left, w, lines int) 
 	return opaque
 }
 
-// line decodes a line.
 func (t *tiffFile) line(to []float64, b []byte) {
 	size, order := t.bits/8, t.order
 	predictor := t.one(TagPredictor, 1)

@@ -17,7 +17,6 @@ import (
 // Magic is how a file begins.
 const Magic = "mrtrix image\n"
 
-// Header is the header of a file.
 type Header struct {
 	Dims []int
 	// Type is that of the values in lower case, without the order of bytes: uint8, cfloat32, bit.

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Array is a named array in memory.
 type Array struct {
 	Name string
 	// Shape has one entry an axis and is empty for a scalar.
@@ -143,7 +142,6 @@ func PlaceString(i int, shape []int) string {
 	return "[" + strings.Join(place, ", ") + "]"
 }
 
-// Parts is the number of values of a number: 2 where it is complex.
 func (a Array) Parts() int {
 	if a.Complex {
 		return 2

@@ -13,7 +13,6 @@ type Depth struct {
 	Lossy, Scaled bool
 }
 
-// IsImage reports whether the values are an image's.
 func (d Depth) IsImage() bool { return d.Bits > 0 }
 
 // Quantizer turns numbers in [0, 1] into integers up to most, rounded to nearest, and counts those

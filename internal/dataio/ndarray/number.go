@@ -43,7 +43,6 @@ func (t Number) Floats() func(dst []float64, b []byte) {
 	}
 }
 
-// Float decodes an element.
 func (t Number) Float() func([]byte) float64 {
 	bits := t.Bits()
 	switch t.Kind {

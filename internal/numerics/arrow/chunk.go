@@ -39,7 +39,6 @@ func (a *Arrow) chunks(values int) (all []*chunk) {
 	return all
 }
 
-// clear drops the values.
 func (c *chunk) clear() { *c = chunk{lo: c.lo, hi: c.hi, first: c.first} }
 
 // prepare computes the blocks of a chunk's rows, on all processors where shared.

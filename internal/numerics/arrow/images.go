@@ -217,7 +217,6 @@ func (a *Arrow) up(dst, rest, right []float64, lo, hi, count int, w *imageWork) 
 	}
 }
 
-// ImageBytes is the memory that an image takes.
 func (a *Arrow) ImageBytes() int64 {
 	return 8 * int64(3*a.m*a.q+(imageParts+1)*a.n*a.p+2*a.size()+2*a.d)
 }
@@ -228,7 +227,6 @@ func (a *Arrow) ImageFlops() float64 {
 	return 2*size*size + m*p*(14*n+4*p)
 }
 
-// Bytes is the memory of the factors.
 func (a *Arrow) Bytes() int64 {
 	return 8*int64(len(a.inverse)+len(a.blocks)+len(a.x)+len(a.u)+len(a.zeta)+len(a.w)) + 4*5*int64(a.d)
 }

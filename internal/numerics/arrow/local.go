@@ -150,7 +150,6 @@ func (a *Local) Control(w, samples []float64) {
 	}
 }
 
-// Bytes is the memory that it holds.
 func (a *Local) Bytes() int64 {
 	return 8 * int64(len(a.h)+len(a.s)+len(a.sides[0].inverse)+len(a.sides[1].inverse))
 }

@@ -56,7 +56,6 @@ func Flatten(first, share float64, trials int, slope func(t float64) (float64, e
 // Quartic is the polynomial q_0 t + q_1 t^2 + q_2 t^3 + q_3 t^4 of a step t.
 type Quartic [4]float64
 
-// At is its value.
 func (q Quartic) At(t float64) float64 { return t * (q[0] + t*(q[1]+t*(q[2]+t*q[3]))) }
 
 const (

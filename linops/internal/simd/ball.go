@@ -43,7 +43,6 @@ func (l BallLine) Extrapolate(primal, down, along, up, b []float64, m, c, below 
 	}
 }
 
-// BallStep is a projected step.
 type BallStep struct {
 	Step, Radius float64
 	Joint        bool // pairs are projected, else every entry by itself

@@ -30,7 +30,6 @@ func (m Matrix) Transpose() Matrix {
 	return t
 }
 
-// Pick returns the rows of a list.
 func (m Matrix) Pick(list []int) Matrix {
 	c := Matrix{Rows: len(list), Cols: m.Cols, Indptr: make([]int, 1, len(list)+1)}
 	for _, i := range list {
@@ -58,7 +57,6 @@ func (m Matrix) Times(e Matrix) Matrix {
 	return c
 }
 
-// ScaleColumns is the matrix times diag(s).
 func (m Matrix) ScaleColumns(s []float64) Matrix {
 	values := make([]float64, len(m.Values))
 	for u, v := range m.Values {
@@ -68,7 +66,6 @@ func (m Matrix) ScaleColumns(s []float64) Matrix {
 	return m
 }
 
-// ScaleRows is diag(s) times the matrix.
 func (m Matrix) ScaleRows(s []float64) Matrix {
 	values := make([]float64, len(m.Values))
 	for i := range m.Rows {

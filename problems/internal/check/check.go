@@ -61,7 +61,6 @@ func Finite(name string, v []float64, shape []int) error {
 	return ndarray.Array{Name: name, Shape: shape, Data: v}.CheckFinite()
 }
 
-// FiniteRow is Finite for row i of a matrix.
 func FiniteRow(name string, row []float64, i int, shape []int) error {
 	for j, x := range row {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

@@ -73,7 +73,6 @@ func Norm1(b array.Batch) float64 {
 	return s
 }
 
-// Norm2Squared is the squared Euclidean norm of a batch of one vector.
 func Norm2Squared(b array.Batch) float64 {
 	var s [1]float64
 	b.Device().Dot(s[:], b, b)

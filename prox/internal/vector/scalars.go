@@ -13,7 +13,6 @@ type Scalars struct{ A, C []float64 }
 // ScalarsPool takes Scalars back.
 var ScalarsPool = sync.Pool{New: func() any { return new(Scalars) }}
 
-// GetScalars returns Scalars for k vectors, from the pool.
 func GetScalars(k int) *Scalars {
 	s := ScalarsPool.Get().(*Scalars)
 	if cap(s.A) < k {

@@ -40,7 +40,6 @@ func WaterLevel(u []float64, s float64) float64 {
 	return (floats.SumCompensated(u[:above]) - s) / float64(above)
 }
 
-// BallWork is the memory of one projection.
 type BallWork struct {
 	X []float64 // v, then the result
 	U []float64 // destroyed by WaterLevel

@@ -127,7 +127,6 @@ func (f *factor) transposedEach(x blas64.General) {
 	}
 }
 
-// direct overwrites x with R^{-1} x.
 func (f *factor) direct(x []float64) {
 	for end := f.n; end > 0; end = max(0, end-1) / strip * strip {
 		i := (end - 1) / strip * strip

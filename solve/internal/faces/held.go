@@ -43,7 +43,6 @@ func (f *factor) crowded(more int) bool {
 	return len(f.held)+more > max(heldLeast, f.n/heldShare)
 }
 
-// rows are those of Y from one on.
 func (f *factor) rows(from int) blas64.General {
 	return blas64.General{Rows: len(f.held) - from, Cols: f.n, Stride: max(f.n, 1), Data: f.y[from*f.n:]}
 }

@@ -54,13 +54,11 @@ type Point struct {
 // Here is the point itself.
 func (p *Point) Here() *Point { return p }
 
-// Len is the size of the working set.
 func (p *Point) Len() int { return len(p.B) }
 
 // Active lists S. The caller must not modify it.
 func (p *Point) Active() []int { return p.active }
 
-// IsActive reports that coordinate j is in S.
 func (p *Point) IsActive(j int) bool { return p.in[j] }
 
 // Gram is row i of G.

@@ -151,7 +151,6 @@ func (p *Line) Preparing(ctx context.Context) context.Context {
 // preparation stands for a sample in work that is done for all of them.
 const preparation = -1
 
-// line is what is shown.
 func (p *Line) line(now time.Time) string {
 	const width = 20
 	took := InWords(now.Sub(p.started))
@@ -193,7 +192,6 @@ func (p *Line) draw(now time.Time) {
 	p.drawn = len(text)
 }
 
-// clear removes the line.
 func (p *Line) clear() {
 	if p.drawn > 0 {
 		fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.drawn))

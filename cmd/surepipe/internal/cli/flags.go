@@ -43,7 +43,6 @@ func Bind(cmd *cobra.Command, all ...Flag) {
 	}
 }
 
-// Define adds flags to a set.
 func Define(flags *pflag.FlagSet, all ...Flag) {
 	flags.SortFlags = false
 	for _, f := range all {

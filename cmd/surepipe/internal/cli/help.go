@@ -25,7 +25,6 @@ func commandNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// unknownCommand is the error for a name that no subcommand of cmd has.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	return study.Errorf("unknown command %q%s; see %s --help", name, ndarray.Meant(name, commandNames(cmd)),
 		cmd.CommandPath())
@@ -61,7 +60,6 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return study.Errorf("%s takes flags only, found %q", cmd.CommandPath(), args[0])
 }
 
-// NewHelp is the command that prints the help of another.
 func NewHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -141,7 +139,6 @@ func elsewhere(cmd *cobra.Command, name string) string {
 // too, and the second for 8.
 type plain struct{ pflag.Value }
 
-// Set reads a number.
 func (p plain) Set(text string) error {
 	switch p.Type() {
 	case "float64":

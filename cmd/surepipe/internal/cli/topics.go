@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// columns is the width of help.
 const columns = 100
 
 // Topic is what several commands have in common: a text, and flags that it explains. "surepipe help NAME" prints both;

@@ -20,7 +20,6 @@ var severities = []string{
 	warning.Doubt:   "doubt: the numbers are not to be trusted; exit status 3",
 }
 
-// NewWarnings is the command that explains the codes of warnings.
 func NewWarnings() *cobra.Command {
 	markdown := false
 	cmd := &cobra.Command{
@@ -54,7 +53,6 @@ these alone.`,
 	return cmd
 }
 
-// codes are those of all warnings.
 func codes() (all []string) {
 	for _, k := range warning.Kinds() {
 		all = append(all, k.Code)
@@ -81,7 +79,6 @@ func explain(w io.Writer, kinds []*warning.Kind) error {
 	return nil
 }
 
-// warningTable is a table of warnings in Markdown.
 func warningTable(kinds []*warning.Kind) string {
 	var b strings.Builder
 	b.WriteString("| warning | exit | what it says | what to do |\n| --- | --- | --- | --- |\n")

@@ -11,7 +11,6 @@ import (
 	"surepipe/study"
 )
 
-// Summary prints the summary for people.
 func Summary(s *study.Tally, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name string, mean, se *float64) {

@@ -63,7 +63,6 @@ func weights(r *study.Result, w io.Writer) {
 	}
 }
 
-// Result prints the result as text.
 func Result(r *study.Result, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	Problem(r, w)

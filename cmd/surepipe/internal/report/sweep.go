@@ -13,7 +13,6 @@ import (
 	"surepipe/study"
 )
 
-// Sweep prints a sweep.
 type Sweep struct {
 	*study.Sweep
 	Out io.Writer
@@ -71,7 +70,6 @@ func cell(value, stdErr float64) string {
 	return fmt.Sprintf(" %12.6g ± %-8.2g", value, stdErr)
 }
 
-// Point prints a point.
 func (s Sweep) Point(line study.SweepLine) error {
 	var row strings.Builder
 	for _, w := range study.WeightsAt(s.Axes, line) {

@@ -18,8 +18,7 @@ import (
 const (
 	// mostInline is the most bytes of an array that a frame holds.
 	mostInline = 1 << 20
-	// mostAxes is the most axes that an array has.
-	mostAxes = 32
+	mostAxes   = 32
 	// mostSettings is the longest object of options: each of its keys takes memory of its own.
 	mostSettings = 256 << 10
 )

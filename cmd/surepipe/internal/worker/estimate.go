@@ -67,7 +67,6 @@ func closeOne(w *worker, _ context.Context, c Closed) (none struct{}, err error)
 	return none, nil
 }
 
-// Wanted is what is wanted of a fit besides its numbers.
 type Wanted struct {
 	Return       []string `json:"return,omitempty" jsonschema:"mu_hat; b, the solution; image, the signal where there is one"`
 	Coefficients bool     `json:"coefficients,omitempty" jsonschema:"of a regression, by name with their errors"`
@@ -76,7 +75,6 @@ type Wanted struct {
 	Audit        *bool    `json:"audit,omitempty" jsonschema:"a few fits without some observations, into result.audit; a sweep makes them by itself where that is cheap"`
 }
 
-// Fitted is an estimate.
 type Fitted struct {
 	Status int                `json:"status" jsonschema:"0, or 3 where the result is not to be trusted"`
 	Result surepipe.Result    `json:"result" jsonschema:"the object of surepipe run --json"`
@@ -109,7 +107,6 @@ func (w *worker) of(ctx context.Context, p Which) (e *surepipe.Estimator, done f
 	return e, func() {}, err
 }
 
-// FitParams are an estimator, and what is wanted of its fit.
 type FitParams struct {
 	Which
 	Wanted
@@ -435,7 +432,6 @@ func riskOf(w *worker, ctx context.Context, p RiskParams) (none Fitted, err erro
 	return w.fitted(ctx, f, p.Wanted)
 }
 
-// Info is what is to be known of the worker.
 type Info struct {
 	Protocol int                `json:"protocol" jsonschema:"the version of the protocol"`
 	Version  string             `json:"version"`
@@ -461,7 +457,6 @@ func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
 		Folder: folder}, err
 }
 
-// Cancelled names a request.
 type Cancelled struct {
 	ID json.RawMessage `json:"id" jsonschema:"the id of the request"`
 }

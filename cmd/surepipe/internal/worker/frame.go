@@ -41,7 +41,6 @@ func newFrames(in io.Reader, out io.Writer, end func()) *frames {
 	return &frames{in: bufio.NewReaderSize(in, maxLine), out: out, end: end}
 }
 
-// Send writes a frame in one call.
 func (f *frames) Send(message []byte) error {
 	var b bytes.Buffer
 	b.Grow(len(message) + 32)
@@ -53,7 +52,6 @@ func (f *frames) Send(message []byte) error {
 	return err
 }
 
-// Recv reads a frame.
 func (f *frames) Recv() ([]byte, error) {
 	for {
 		n, err := f.header()

@@ -13,7 +13,6 @@ import (
 	"surepipe/study"
 )
 
-// method is a row of the table of methods.
 type method struct {
 	name, help string
 	// computes says that it waits for a place among those that compute.
@@ -22,7 +21,6 @@ type method struct {
 	call           func(*worker, context.Context, *jrpc2.Request) (any, error)
 }
 
-// row is the row of a function.
 func row[P, R any](name string, computes bool, help string, f func(*worker, context.Context, P) (R, error)) method {
 	return method{name, help, computes, reflect.TypeFor[P](), reflect.TypeFor[R](),
 		func(w *worker, ctx context.Context, r *jrpc2.Request) (any, error) {
@@ -34,7 +32,6 @@ func row[P, R any](name string, computes bool, help string, f func(*worker, cont
 		}}
 }
 
-// methods are all methods.
 func methods() []method {
 	return []method{
 		row("info", false, "what the worker is", info),
@@ -63,7 +60,6 @@ func methodNamed(name string) (method, bool) {
 	return method{}, false
 }
 
-// names are those of the methods.
 func names() (all []string) {
 	for _, m := range methods() {
 		all = append(all, m.name)

@@ -83,7 +83,6 @@ type Called struct {
 // held is the name of the file in memory with arrays that have no file of their own.
 const held = "arrays"
 
-// request is the request that a question makes.
 func (w *worker) request(q Question) (*request.Request, error) {
 	set, r := w.Request()
 	if err := setAll(set, q.Options); err != nil {
@@ -129,7 +128,6 @@ func (w *worker) teller(name string) func(r progress.Report, done, total int) {
 	}
 }
 
-// open makes the estimator of a question.
 func (w *worker) open(ctx context.Context, q Question) (*surepipe.Estimator, error) {
 	r, err := w.request(q)
 	if err != nil {
@@ -199,7 +197,6 @@ func setAll(set *pflag.FlagSet, text json.RawMessage) error {
 	return nil
 }
 
-// setOne sets an option.
 func setOne(set *pflag.FlagSet, flag *pflag.Flag, value json.RawMessage) error {
 	var text string
 	var list []string

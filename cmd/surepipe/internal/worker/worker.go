@@ -35,7 +35,6 @@ const (
 	patience = 2 * time.Second
 )
 
-// Options are those of a worker.
 type Options struct {
 	// In has the client's frames and Out takes the worker's.
 	In  io.Reader
@@ -210,7 +209,6 @@ func kept[T any](w *worker, in map[string]T, what, name string) (T, error) {
 	return v, nil
 }
 
-// Assign is the handler of a method.
 func (w *worker) Assign(_ context.Context, name string) jrpc2.Handler {
 	notification := name == "$/cancelRequest"
 	if notification {
