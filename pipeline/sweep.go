@@ -70,7 +70,8 @@ type SweepOptions struct {
 	Chain int
 	// Estimate says that points need only be accurate enough to be compared, by estimates of what is missing
 	// ([vjp.Convergence].Change): the minimizer and the point of the Rule are then computed once more, as a Pipeline
-	// does. Without it every point is certified.
+	// does. The search beyond the grid ends where it decides nothing by the errors of differences. Without it every
+	// point is certified, and the minimum found to a hundredth of the grid's step.
 	Estimate bool
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.

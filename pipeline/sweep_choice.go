@@ -155,14 +155,22 @@ func (o *SweepOptions) checkFolds(d int) error {
 	return nil
 }
 
+// comparison is that of points.
+func (s *sweep) comparison() risk.Comparison {
+	return risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr,
+		Noise: risk.AR1(s.o.Noise.Rho)}
+}
+
+// fit is the point in a comparison.
+func (v SweepValue) fit() risk.Fit { return risk.Fit{Value: v.Value, Digest: v.Digest} }
+
 // choice compares all points with the minimizer.
 func (s *sweep) choice(best int) *Choice {
-	by := risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr,
-		Noise: risk.AR1(s.o.Noise.Rho)}
+	by := s.comparison()
 	c := &Choice{Criterion: s.o.Criterion, Minimizer: best, Chosen: best}
 	fits := make([]risk.Fit, len(s.values))
 	for i, v := range s.values {
-		fits[i] = risk.Fit{Value: v.Value, Digest: v.Digest}
+		fits[i] = v.fit()
 	}
 	for i, v := range s.values {
 		diff := by.Difference(fits[i], fits[best])

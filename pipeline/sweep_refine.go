@@ -1,11 +1,15 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/prox"
+	"surepipe/risk"
 	"surepipe/vjp"
 )
 
@@ -56,8 +60,11 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 		}
 		below, middle, above := b[0], b[1], b[2]
 		within := &bracket{axis: a, at: slices.Clone(at), below: below, above: above}
-		tol := refineShare * min(middle-below, above-middle)
-		u, value, err := brent(below, middle, above, ends[0], least, ends[1], tol, s.o.Refine,
+		search := brent{tol: refineShare * min(middle-below, above-middle), most: s.o.Refine}
+		if s.o.Estimate {
+			search.error = s.errors(a, at)
+		}
+		u, value, err := search.run(b, [3]float64{ends[0], least, ends[1]},
 			func(u float64) (float64, error) {
 				weights := slices.Clone(at)
 				weights[a] = math.Exp(u)
@@ -136,21 +143,50 @@ func (b *bracket) regularizer(on *instance, i int) (prox.Prox, error) {
 // goldenShare is (3 - sqrt 5)/2.
 var goldenShare = (3 - math.Sqrt(5)) / 2
 
-// brent searches for a minimum of f between a and b, which enclose x, by steps to the vertex of a
-// parabola, or by golden sections where that fails (Brent, Algorithms for Minimization without
-// Derivatives, 1973, chapter 5). fa and fb may be NaN: not known. It stops when the minimum is
-// known to tol, or after most evaluations, and returns the best point and its value: x and fx if
-// none is better.
-func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float64, error)) (float64, float64, error) {
-	w, v, fw, fv := x, x, fx, fx // the second best, and what it was before
-	if !math.IsNaN(fa) && !math.IsNaN(fb) {
+// decidedShare is the share of the error of a difference below which a gain decides nothing.
+const decidedShare = 0.1
+
+// errors returns the error of the difference between two points along an axis, at the other weights in at, over their
+// distance.
+func (s *sweep) errors(axis int, at []float64) func(x, w float64) float64 {
+	by, weights := s.comparison(), slices.Clone(at)
+	fit := func(u float64) risk.Fit {
+		weights[axis] = math.Exp(u)
+		return slices.MinFunc(s.values, func(a, b SweepValue) int {
+			return cmp.Compare(floats.Distance(a.Weights, weights, 2), floats.Distance(b.Weights, weights, 2))
+		}).fit()
+	}
+	return func(x, w float64) float64 { return by.Difference(fit(x), fit(w)).StdErr / math.Abs(x-w) }
+}
+
+// brent is a search for a minimum as of Brent, Algorithms for Minimization without Derivatives, 1973, chapter 5. It
+// stops when the minimum is known to tol, or after most evaluations. Where the errors of differences are known it also
+// stops where the gain that a parabola promises is less than decidedShare of its error; after a step that gained
+// nothing, and lost less than the error of that, where it is less than two errors: values are then no smoother.
+type brent struct {
+	tol  float64
+	most int
+	// error is that of the difference between two values over their distance, nil where it is not known.
+	error func(x, w float64) float64
+}
+
+// run searches for a minimum of f between at[0] and at[2], which enclose at[1], by steps to the vertex of a parabola,
+// or by golden sections where that fails. values are those of f at these points; the outer ones may be NaN: not known.
+// It returns the best point and its value: those in the middle if none is better.
+func (s brent) run(at, values [3]float64, f func(u float64) (float64, error)) (float64, float64, error) {
+	a, x, b, fx := at[0], at[1], at[2], values[1]
+	w, v, fw, fv := x, x, fx, fx    // the second best, and what it was before
+	t, ft := math.NaN(), math.NaN() // the last of three such points that a step has left behind
+	if fa, fb := values[0], values[2]; !math.IsNaN(fa) && !math.IsNaN(fb) {
 		w, v, fw, fv = a, b, fa, fb
 		if fb < fa {
 			w, v, fw, fv = b, a, fb, fa
 		}
 	}
-	step, before := 0.0, b-a // the last step and the one before
-	for range most {
+	tol := s.tol
+	step, before := b-a, b-a // the last step and the one before
+	lost := false            // the last step gained nothing, and lost less than the error of that
+	for range s.most {
 		middle := (a + b) / 2
 		if math.Abs(x-middle)+(b-a)/2 <= 2*tol {
 			break
@@ -169,6 +205,10 @@ func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float6
 			if math.Abs(p) < math.Abs(q*earlier/2) && p > q*(a-x) && p < q*(b-x) {
 				golden = false
 				step = p / q
+				gain, slack := promise(x, w, v, t, fx, fw, fv, ft, step)
+				if s.below(decidedShare, slack*gain, x, w, step) || lost && s.below(2, gain, x, w, step) {
+					break
+				}
 				if u := x + step; u-a < 2*tol || b-u < 2*tol {
 					step = math.Copysign(tol, middle-x)
 				}
@@ -188,13 +228,14 @@ func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float6
 		if err != nil {
 			return x, fx, err
 		}
+		lost = fu > fx && s.below(1, fu-fx, x, u, u-x)
 		if fu <= fx {
 			if u < x {
 				b = x
 			} else {
 				a = x
 			}
-			v, fv, w, fw, x, fx = w, fw, x, fx, u, fu
+			t, ft, v, fv, w, fw, x, fx = v, fv, w, fw, x, fx, u, fu
 			continue
 		}
 		if u < x {
@@ -203,10 +244,31 @@ func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float6
 			b = u
 		}
 		if fu <= fw || w == x {
-			v, fv, w, fw = w, fw, u, fu
+			t, ft, v, fv, w, fw = v, fv, w, fw, u, fu
 		} else if fu <= fv || v == x || v == w {
-			v, fv = u, fu
+			t, ft, v, fv = v, fv, u, fu
+		} else {
+			t, ft = u, fu
 		}
 	}
 	return x, fx, nil
+}
+
+// promise is the gain of a step from x to the vertex of the parabola through x, w and v, and the factor by which the
+// step may be too short: through the point t that a step has left behind, NaN for none, the parabola's slope at x is
+// off by about the term of third order.
+func promise(x, w, v, t, fx, fw, fv, ft, step float64) (gain, slack float64) {
+	half := differences(x, w, v, fx, fw, fv)
+	third := (half - differences(w, v, t, fw, fv, ft)) / (x - t)
+	return half * step * step, 1 + math.Abs(third*(x-w)*(x-v)/(2*half*step))
+}
+
+// below reports whether a gain by a step is below a share of its error, by the error of the difference between x and w.
+func (s brent) below(share, gain, x, w, step float64) bool {
+	return s.error != nil && gain < share*s.error(x, w)*math.Abs(step)
+}
+
+// differences is the divided difference of second order of a function.
+func differences(x, w, v, fx, fw, fv float64) float64 {
+	return ((fw-fx)/(w-x) - (fv-fx)/(v-x)) / (w - v)
 }

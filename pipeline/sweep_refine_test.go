@@ -34,7 +34,8 @@ func TestBrentFindsTheMinimum(t *testing.T) {
 				fa, fb = math.NaN(), math.NaN()
 			}
 			count := 0
-			at, value, err := brent(-1, 0, 1, fa, c.f(0), fb, 5e-4, 40, func(u float64) (float64, error) {
+			search := brent{tol: 5e-4, most: 40}
+			at, value, err := search.run([3]float64{-1, 0, 1}, [3]float64{fa, c.f(0), fb}, func(u float64) (float64, error) {
 				if count++; u <= -1 || u >= 1 {
 					t.Errorf("%s: evaluated at %g", name, u)
 				}
@@ -47,17 +48,39 @@ func TestBrentFindsTheMinimum(t *testing.T) {
 	}
 	count := 0
 	broken := errors.New("broken")
-	if _, _, err := brent(-1, 0, 1, 1, 0, 1, 1e-3, 3, func(u float64) (float64, error) {
+	few, ends, values := brent{tol: 1e-3, most: 3}, [3]float64{-1, 0, 1}, [3]float64{1, 0, 1}
+	if _, _, err := few.run(ends, values, func(u float64) (float64, error) {
 		count++
 		return 1,
 			nil
 	}); err != nil || count != 3 {
 		t.Errorf("%d evaluations, expected the 3 allowed; %v", count, err)
 	}
-	if _, _, err := brent(-1, 0, 1, 1, 0, 1, 1e-3, 3, func(u float64) (float64, error) {
+	if _, _, err := few.run(ends, values, func(u float64) (float64, error) {
 		return 0,
 			broken
 	}); err != broken {
 		t.Errorf("error %v", err)
+	}
+}
+
+// With the errors of differences known the search ends where it can no longer decide, on smooth values and on rough
+// ones.
+func TestBrentEndsWhereNothingIsDecided(t *testing.T) {
+	const slope = 0.1 // of the error of a difference: the minimum is known to slope/2
+	for name, f := range map[string]func(u float64) float64{
+		"parabola": func(u float64) float64 { return (u - 0.3) * (u - 0.3) },
+		"cosh":     func(u float64) float64 { return 2*math.Cosh(u-0.3) - 2 },
+		"rough":    func(u float64) float64 { return (u-0.3)*(u-0.3) + 2e-3*math.Sin(1e6*u) },
+	} {
+		count := 0
+		search := brent{tol: 5e-4, most: 40, error: func(float64, float64) float64 { return slope }}
+		at, _, err := search.run([3]float64{-1, 0, 1}, [3]float64{f(-1), f(0), f(1)}, func(u float64) (float64, error) {
+			count++
+			return f(u), nil
+		})
+		if left := (at - 0.3) * (at - 0.3); left > slope*math.Abs(at-0.3) || count > 4 || err != nil {
+			t.Errorf("%s: %g after %d evaluations, %v", name, at, count, err)
+		}
 	}
 }

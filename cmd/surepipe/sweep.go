@@ -39,8 +39,10 @@ type sweepCommand struct {
 
 const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
 largest to the smallest with warm starts, and then searches for the minimum between the
-neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight. Where
-that is at an end of the grid, the sweep goes on beyond it, by at most 8 steps of the grid.
+neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight, until what
+may yet be gained is small beside its error, or without an error or with --tol to a hundredth of a
+step of the grid. Where that is at an end of the grid, the sweep goes on beyond it, by at most 8
+steps of the grid.
 
 The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
 alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2
