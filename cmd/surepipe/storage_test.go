@@ -222,7 +222,7 @@ func TestStoredRefinementSharesPasses(t *testing.T) {
 	jsonl := filepath.Join(t.TempDir(), "s.jsonl")
 	run := func(args ...string) (lines []map[string]any) {
 		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda",
-			"0.002max:1max:10", "--intercept", "--json"}, args...)...)
+			"0.002max:1max:10", "--intercept", "--tol", "1e-6", "--json"}, args...)...)
 		for line := range strings.SplitSeq(strings.TrimSpace(stdout), "\n") {
 			var o map[string]any
 			if err := json.Unmarshal([]byte(line), &o); err != nil {

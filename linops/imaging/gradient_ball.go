@@ -97,8 +97,8 @@ func (w *ballWork) line(l *ballLine, up []float64, r int) {
 		below = 0
 	}
 	at := r * n
-	simd.BallLine{Down: w.u[at:][:n], Along: w.u[size+at:][:n], DownBefore: w.before[at:][:n],
-		AlongBefore: w.before[size+at:][:n]}.Extrapolate(l.b, l.down, l.along, up, w.b[at:][:n], w.s.Momentum, w.s.Back,
-		below)
+	u := simd.BallLine{Down: w.u[at:][:n], Along: w.u[size+at:][:n], DownBefore: w.before[at:][:n],
+		AlongBefore: w.before[size+at:][:n]}
+	u.Extrapolate(l.b, l.down, l.along, up, w.b[at:][:n], w.s.Momentum, w.s.Back, below)
 	l.b[n] = l.b[n-1]
 }

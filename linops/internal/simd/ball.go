@@ -17,7 +17,7 @@ type BallLine struct {
 //
 // with 0 in the place of along_{-1} and of the last one of along. up is down of the line above, and below is 0 on
 // the last line, where down does not count, and else 1. All have the length of b.
-func (l BallLine) Extrapolate(primal, down, along, up, b []float64, m, c, below float64) {
+func (l *BallLine) Extrapolate(primal, down, along, up, b []float64, m, c, below float64) {
 	n := len(b)
 	primal, down, along, up = primal[:n], down[:n], along[:n], up[:n]
 	u0, u1, p0, p1 := l.Down[:n], l.Along[:n], l.DownBefore[:n], l.AlongBefore[:n]
@@ -50,7 +50,7 @@ type BallStep struct {
 
 // Project sets d_0 and d_1 to the projection of x_0 + Step (below - b) and x_1 + Step (b_{j+1} - b_j), where b has an
 // entry more than below, and returns the sum of <x - d, d - u>.
-func (s BallStep) Project(d0, d1, u0, u1, x0, x1, b, below []float64) float64 {
+func (s *BallStep) Project(d0, d1, u0, u1, x0, x1, b, below []float64) float64 {
 	n := len(below)
 	d0, d1, u0, u1, x0, x1, b = d0[:n], d1[:n], u0[:n], u1[:n], x0[:n], x1[:n], b[:n+1]
 	var sums [ballLanes]float64
