@@ -31,10 +31,22 @@ type Estimator struct {
 	// work is what uses the estimator, and Close waits for.
 	work   sync.WaitGroup
 	closed bool
+	// several are the estimators of several responses, which this one stands for; nil for one response.
+	several *several
 }
 
-// Open reads the data and makes the estimator, with its solver, its tolerance and sigma2 as the command does.
+// Open reads the data and makes the estimator, with its solver, its tolerance and sigma2 as the command does. Where
+// there are several responses, [Estimator.Responses] has the estimator of each.
 func Open(ctx context.Context, d Data, o Options) (*Estimator, error) {
+	r, err := o.asked(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return call(ctx, func() (*Estimator, error) { return open(ctx, r, true) }, (*Estimator).Close)
+}
+
+// asked is the request for the data, which has been checked.
+func (o *Options) asked(ctx context.Context, d Data) (*request.Request, error) {
 	r, err := o.request()
 	if err != nil {
 		return nil, err
@@ -48,10 +60,7 @@ func Open(ctx context.Context, d Data, o Options) (*Estimator, error) {
 	if o.Warn != nil {
 		r.Watch.Note = func(n study.Note) { o.Warn(Warning{Code: n.Code, Text: n.Text.Error()}) }
 	}
-	if err := r.Check(); err != nil {
-		return nil, err
-	}
-	return call(ctx, func() (*Estimator, error) { return open(ctx, r, true) }, (*Estimator).Close)
+	return r, r.Check()
 }
 
 // OpenRequest is [Open] of a request that has been checked: it has all options of the command, and names files. The
@@ -62,16 +71,10 @@ func OpenRequest(ctx context.Context, r *request.Request) (*Estimator, error) {
 
 // open reads the data and makes the estimator; free says that weights may be left open.
 func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err error) {
-	e := &Estimator{request: r, jobs: map[request.Weights]*study.Estimator{}}
-	e.told = r.Watch.Note
-	r.Watch.Note = func(n study.Note) {
-		e.mu.Lock()
-		e.notes = append(e.notes, Warning{Code: n.Code, Text: r.Watch.Text(n.Text)})
-		e.mu.Unlock()
-		if e.told != nil {
-			e.told(n)
-		}
+	if r.Many == nil && !r.Program.Given() && r.Own == nil && r.Machine.On == nil {
+		return openResponses(ctx, r, free)
 	}
+	e := newEstimator(r)
 	devices, err := e.devices(ctx, r)
 	if err != nil {
 		return nil, err
@@ -85,12 +88,36 @@ func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err
 		request.Close(devices)
 		return nil, err
 	}
+	if err := e.make(ctx, devices, free); err != nil {
+		e.closeSamples()
+		return nil, err
+	}
+	return e, nil
+}
+
+// newEstimator keeps what is noted of the request.
+func newEstimator(r *request.Request) *Estimator {
+	e := &Estimator{request: r, jobs: map[request.Weights]*study.Estimator{}}
+	e.told = r.Watch.Note
+	r.Watch.Note = func(n study.Note) {
+		e.mu.Lock()
+		e.notes = append(e.notes, Warning{Code: n.Code, Text: r.Watch.Text(n.Text)})
+		e.mu.Unlock()
+		if e.told != nil {
+			e.told(n)
+		}
+	}
+	return e
+}
+
+// make makes the estimator of the data.
+func (e *Estimator) make(ctx context.Context, devices []array.Device, free bool) error {
+	r := e.request
 	if free {
 		e.free()
 	}
 	if err := e.first(ctx, devices); err != nil {
-		e.closeSamples()
-		return nil, err
+		return err
 	}
 	if len(e.unset) == 0 && (e.samples == nil || e.samples.Total >= 0) {
 		e.noteProblem(e.job)
@@ -98,7 +125,7 @@ func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err
 	for _, n := range r.NotesOn(e.data.Data, r.Noise(e.data.Data)) {
 		r.Watch.Note(n)
 	}
-	return e, nil
+	return nil
 }
 
 // noteProblem tells what is to be known of an estimator's problem.
@@ -163,6 +190,7 @@ func (e *Estimator) Close() {
 			job.Close()
 		}
 		e.closeSamples()
+		e.several.close()
 	}()
 	select {
 	case <-done:
@@ -180,8 +208,12 @@ func (e *Estimator) closeSamples() {
 func (e *Estimator) begin() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	switch {
+	case e.closed:
 		return study.Errorf("the estimator is closed, expected one that is open")
+	case e.several != nil:
+		return study.Errorf("y has %d responses, expected the estimator of one of them: Estimator.Responses",
+			len(e.several.each))
 	}
 	e.work.Add(1)
 	return nil

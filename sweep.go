@@ -225,6 +225,7 @@ func (e *Estimator) at(ctx context.Context, r *request.Request, devices []array.
 	})
 	defer stop()
 	if job, err = r.Open(ctx, devices, e.data.Data); err == nil {
+		job.Response = e.data.Response
 		e.jobs[r.Weights] = job
 	}
 	return job, err

@@ -33,6 +33,9 @@ type Dense struct {
 	x  *mat.Dense // nil if the host has no copy
 	on array.Batch
 
+	// byColumn are the columns, one after the other, where [Storage].KeepColumns has asked for them.
+	byColumn []float64
+
 	gramMu  sync.Mutex
 	gram    []float64 // the smaller Gram matrix, row-major; nil before it is needed
 	inverse product.Cache
@@ -76,7 +79,7 @@ func (a *Dense) know() {
 	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace,
 		Storage: Storage{Stored: a.on}}
 	if a.x != nil {
-		s.Dense = a.Dense
+		s.Dense, s.KeepColumns = a.Dense, a.keepColumns
 		s.ColumnNorms2 = a.columnNorms2
 		s.Pairs = sync.OnceValue(func() *Pairs { return densePairs(a.d, a.p, a.x.RawRowView) })
 		if a.d*a.p <= copiedColumns {
@@ -96,11 +99,53 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 		return nil
 	}
 	c := DenseOf(dev.Alloc(a.d, n))
-	if n > 0 && a.d > 0 {
+	switch form := t.Form(); {
+	case n == 0 || a.d == 0:
+	case a.byColumn != nil && form.Kind == space.Subset:
+		dev.Upload(c.on, a.someColumns(form.Set))
+	default:
 		t.Coordinates(c.on, a.on)
 	}
 	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
 	return c
+}
+
+// transposedAtOnce is the number of rows and of columns of a block that is transposed in a core's cache.
+const transposedAtOnce = 32
+
+// keepColumns makes the second copy: some columns of a wide matrix are then read alone, and not a line of memory for
+// each of their entries.
+func (a *Dense) keepColumns() {
+	a.byColumn = make([]float64, a.d*a.p)
+	raw := a.x.RawMatrix()
+	parallel.Ranges(a.p, transposedAtOnce, func(lo, hi int) {
+		for j := lo; j < hi; j += transposedAtOnce {
+			to := min(j+transposedAtOnce, hi)
+			for i := range a.d {
+				for k, v := range raw.Data[i*raw.Stride+j : i*raw.Stride+to] {
+					a.byColumn[(j+k)*a.d+i] = v
+				}
+			}
+		}
+	})
+}
+
+// someColumns are some of the columns as a row-major matrix.
+func (a *Dense) someColumns(set []int) []float64 {
+	n := len(set)
+	values := make([]float64, a.d*n)
+	for lo := 0; lo < n; lo += transposedAtOnce {
+		hi := min(lo+transposedAtOnce, n)
+		for from := 0; from < a.d; from += transposedAtOnce {
+			to := min(from+transposedAtOnce, a.d)
+			for k, j := range set[lo:hi] {
+				for i, v := range a.byColumn[j*a.d+from : j*a.d+to] {
+					values[(from+i)*n+lo+k] = v
+				}
+			}
+		}
+	}
+	return values
 }
 
 func (a *Dense) multiply(w product.Direction, dst, x array.Batch) {

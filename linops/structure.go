@@ -89,6 +89,9 @@ type Storage struct {
 	// WeighRows multiplies row i of A by w_i, in place. Only results of [On], which own their entries,
 	// offer it. No other use of A may be under way.
 	WeighRows func(w []float64)
+	// KeepColumns keeps a second copy of a dense A, column by column, from which [Structure].On takes some columns of a
+	// wide matrix sooner. No other use of A may be under way.
+	KeepColumns func()
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.

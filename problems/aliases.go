@@ -8,7 +8,9 @@ import (
 // Types of package spec that stand here under the same names, and those of specifications with Spec before them.
 type (
 	// Data is the data of a problem, from a file or from memory.
-	Data = spec.Data
+	Data   = spec.Data
+	Shared = spec.Shared
+	Common = spec.Common
 	// Variant is a variant of the penalty of some named problems, and Origin what is known of the files.
 	Variant = spec.Variant
 	Origin  = spec.Origin

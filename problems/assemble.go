@@ -4,10 +4,13 @@ import (
 	"context"
 	"math"
 
+	"surepipe/linops"
+	"surepipe/linops/together"
 	"surepipe/loss"
 	"surepipe/problems/spec"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/active"
 )
 
 // assembly makes a problem of the parts of a specification: with the loss, the intercept, the units of
@@ -102,8 +105,47 @@ func (a *assembly) loss() error {
 	return nil
 }
 
-// columns centers and scales the columns of the operator where it is asked for.
+// columns prepares the columns of the operator, or takes them from the first of the problems that share them.
 func (a *assembly) columns() error {
+	s, p := a.data.Shared, a.p
+	if s == nil {
+		return a.prepareColumns()
+	}
+	if known, prepared := s.Columns.(Columns); prepared {
+		p.Operator = s.Operator
+		known.redundant, known.levels = p.redundant, p.levels
+		p.Columns = known
+	} else {
+		if err := a.prepareColumns(); err != nil {
+			return err
+		}
+		if keep := linops.StructureOf(p.Operator).KeepColumns; keep != nil && active.Wide(p.Operator) {
+			keep()
+		}
+		s.Release = p.parts.Give()
+		s.Joint, s.Operator, s.Columns = together.NewJoint(p.Operator), p.Operator, p.Columns
+	}
+	if s.Member == nil {
+		s.Member = s.Joint.Member()
+	}
+	p.Operator = s.Member
+	return nil
+}
+
+// Foresee computes the products of the operator, which other problems share, with all y of these at once.
+func (p *Problem) Foresee(s *Common, all [][]float64) {
+	if p.loss != nil || p.effects != nil {
+		return // no product with y is needed
+	}
+	some := make([][]float64, len(all))
+	for k, y := range all {
+		some[k] = p.remaining(y)
+	}
+	s.Know(p.dev, some)
+}
+
+// prepareColumns centers and scales the columns of the operator where it is asked for.
+func (a *assembly) prepareColumns() error {
 	// Without a constant to fit columns are centered for good conditions alone.
 	a.p.centered = a.p.Loss.Timed() && a.Regression() && a.Line("synthesis") == 0
 	if !a.data.Intercept && !a.data.Standardize && !a.p.centered {

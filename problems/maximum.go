@@ -140,7 +140,7 @@ func (m *maximizer) residual(columns []int) []float64 {
 		return m.rooted(y)
 	}
 	const eps = 1e-13
-	d, p := m.p.D, m.p.P
+	d, p := m.p.D, m.p.P+m.p.extra()
 	left, norm := slices.Clone(y), floats.Norm(y, 2)
 	remove := func(x, q []float64) {
 		c := floats.Dot(q, x)

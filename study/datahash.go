@@ -2,6 +2,7 @@ package study
 
 import (
 	"crypto/sha256"
+	"encoding"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -32,7 +33,16 @@ func DataHash(data problems.Data) string {
 		h.Write(x.Stored.Hash[:])
 	}
 	// X, y and indices have the values of a table and of entries.
-	h.all(x.Dense, x.Sparse, data.Y, data.YShape, data.Indices, data.Shape, d.Dense, d.Sparse, data.Groups,
+	if s := data.Shared; s != nil && data.Spec == nil && x.Dense != nil {
+		h.resume(s.Hash(func() []byte {
+			one := hasher{Hash: sha256.New(), buf: make([]byte, 0, 1<<15)}
+			one.all(x.Dense)
+			return one.state()
+		}))
+	} else {
+		h.all(x.Dense)
+	}
+	h.all(x.Sparse, data.Y, data.YShape, data.Indices, data.Shape, d.Dense, d.Sparse, data.Groups,
 		data.Complex, data.Mu, data.Sigma2, data.Lambda, data.Lambda2, data.Gamma, data.Intercept)
 	if data.Effects.Some() {
 		h.all(data.Effects)
@@ -59,6 +69,22 @@ func DataHash(data problems.Data) string {
 	h.all(data.Vectorial, data.Depth, data.Ignored, data.Labels, data.Frames)
 	h.flush()
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// state is that of the hash so far, from which resume goes on.
+func (h *hasher) state() []byte {
+	h.flush()
+	state, err := h.Hash.(encoding.BinaryMarshaler).MarshalBinary()
+	if err != nil {
+		panic(err) // those of the standard library have a state
+	}
+	return state
+}
+
+func (h *hasher) resume(state []byte) {
+	if err := h.Hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
+		panic(err)
+	}
 }
 
 // all hashes values one after the other.

@@ -32,6 +32,8 @@ type Estimator struct {
 	Variance *noise.Estimate
 	// Noise says how the noise is correlated.
 	Noise pipeline.Autoregression
+	// Response is the name of y where it is one of several responses.
+	Response string
 }
 
 // Instance is an estimator on one device.
@@ -174,7 +176,7 @@ func (j *Estimator) Result() Result {
 	return Result{
 		LossResult:    AboutLoss(p),
 		TargetsResult: TargetsOf(p, j.Sigma2), ExecResult: j.ExecResult(),
-		Problem: p.Name, D: p.Observations(), P: p.Variables(),
+		Response: j.Response, Problem: p.Name, D: p.Observations(), P: p.Variables(),
 		Sigma2Result: j.sigma2Result(), WeightsResult: weightsOf(p),
 		Standardize:   p.Scales() != nil,
 		EffectsResult: EffectsOf(p), CenterResult: CenterOf(p),

@@ -16,10 +16,12 @@ import (
 // Result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
 // keys may be added, but none may change its meaning.
 type Result struct {
-	Sample  *int   `json:"sample,omitempty"`
-	Problem string `json:"problem"`
-	D       int    `json:"d"`
-	P       int    `json:"p"`
+	Sample *int `json:"sample,omitempty"`
+	// Response is the name of y where it is one of several responses.
+	Response string `json:"response,omitempty"`
+	Problem  string `json:"problem"`
+	D        int    `json:"d"`
+	P        int    `json:"p"`
 	Sigma2Result
 	WeightsResult
 	// Standardize says that the penalty is on the coefficients of standardized columns.

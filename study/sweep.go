@@ -250,7 +250,8 @@ func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
 func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Duration) error {
 	r.Chosen = chosen
 	s := SweepSummary{
-		Summary: true, Criterion: r.Options.Criterion, Points: len(r.Lines), Minimizer: r.Lines[best.Index].Minimum(),
+		Summary: true, Response: r.Template.Response,
+		Criterion: r.Options.Criterion, Points: len(r.Lines), Minimizer: r.Lines[best.Index].Minimum(),
 		SweepChoice: choiceOf(r.Lines, best.Choice, r.Options.Rule), Seconds: took.Seconds(),
 	}
 	for a, end := range best.Edge {

@@ -26,7 +26,8 @@ type SweepHeader struct {
 	Folds *folds.Folds `json:"folds,omitempty"`
 	TargetsResult
 	ExecResult
-	Problem string `json:"problem"`
+	Response string `json:"response,omitempty"`
+	Problem  string `json:"problem"`
 	// LossName and LossParameter are the loss's where it is not squared.
 	LossName      string      `json:"loss_name,omitempty"`
 	LossParameter float64     `json:"loss_parameter,omitempty"`
@@ -91,7 +92,8 @@ func (h SweepHeader) Continues(line []byte) (doubt string, err error) {
 func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.SweepOptions) SweepHeader {
 	h := SweepHeader{
 		Sweep: true, Criterion: o.Criterion, ALO: o.ALO, TargetsResult: TargetsOf(j.Problem, j.Sigma2),
-		Problem: j.Problem.Name, LossName: AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter,
+		Response: j.Response,
+		Problem:  j.Problem.Name, LossName: AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter,
 		Intercept: data.Intercept, Standardize: data.Standardize, Effects: data.Effects.Names(),
 		Sigma2Result: j.sigma2Result(), ExecResult: j.ExecResult(), Solver: j.Name(),
 		Derivative: string(j.Options.Derivative), Trace: o.Estimator, Queries: strconv.Itoa(o.Queries),

@@ -52,6 +52,7 @@ type SweepLine struct {
 // SweepSummary is the last line of a sweep's JSON.
 type SweepSummary struct {
 	Summary      bool              `json:"summary"`
+	Response     string            `json:"response,omitempty"`
 	Criterion    risk.Criterion    `json:"criterion"`
 	Points       int               `json:"points"`
 	NotConverged int               `json:"not_converged"`

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,9 @@ type estimation struct {
 	notes        []pipeline.Warning // those printed on standard error so far, for the JSON
 	held         study.Notes        // what is to be printed when the flags have been found to fit the data
 	holds        bool
+	// response is the one that this is about, of several, and told where it says what it has to say; else "" and nil.
+	response string
+	told     io.Writer
 }
 
 // check rejects flags that are wrong for any data, and an output that is a file that the specification names.
@@ -55,8 +59,8 @@ func (e *estimation) checkNamed(cmd *cobra.Command) error {
 	return cli.CheckOverwrite(cmd, named)
 }
 
-// open reads the data and makes the estimator. Its work, including what is done once for all samples, is shown on a
-// line. Notes are printed by tell.
+// open reads the data and makes the estimator, or those of several responses. Its work, including what is done once for
+// all samples, is shown on a line. Notes are printed by tell.
 func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 	e.CommandLine = cli.CommandLine(e.cmd)
 	e.Watch = request.Watch{Named: cli.Flagged, Logger: e.logger(), Progress: line.Follower(), Note: e.note,
@@ -74,7 +78,11 @@ func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 
 // say prints a line on standard error.
 func (e *estimation) say(format string, args ...any) {
-	fmt.Fprintf(e.cmd.ErrOrStderr(), "surepipe: "+format+"\n", args...)
+	if e.told == nil {
+		fmt.Fprintf(e.cmd.ErrOrStderr(), "surepipe: "+format+"\n", args...)
+		return
+	}
+	fmt.Fprintf(e.told, "surepipe: response %q: %s\n", e.response, fmt.Sprintf(format, args...))
 }
 
 // tell prints the notes of open.

@@ -110,7 +110,8 @@ func (e *estimation) dataFlags() []cli.Flag {
 			Usage: "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or " +
 				".tif `file` (see surepipe help data)"},
 		{Name: "response", To: &t.Response, Usage: "in a table (.csv, .tsv) with a header line: the `column` that " +
-			"is y; the others are X, and columns of texts are coded as indicators"},
+			"is y; the others are X, and columns of texts are coded as indicators. Regressions take several, a,b,c, " +
+			"each with weights and criteria of its own"},
 		{Name: "index", To: &t.Index, Usage: "in a table of a sequence: the `column` of its places, dates or " +
 			"numbers in order, which --out keeps and whose distances whittaker uses (default: the first other " +
 			"column, if it is such)"},

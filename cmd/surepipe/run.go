@@ -95,6 +95,9 @@ func (f *runCommand) run() error {
 		return err
 	}
 	defer e.Close()
+	if len(e.Responses()) > 1 {
+		return f.runMany(e)
+	}
 	if err := f.checkProblem(&f.outputFlags, e); err != nil {
 		return err
 	}

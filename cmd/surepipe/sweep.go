@@ -33,6 +33,7 @@ type sweepCommand struct {
 
 	line      *bar.Line
 	estimator *surepipe.Estimator
+	chosen    *surepipe.Fit
 	sweep     *study.Sweep
 	unwritten error // of the files
 }
@@ -242,7 +243,9 @@ func (f *sweepCommand) open() error {
 		f.line.Close()
 		return err
 	}
-	f.estimator = e
+	if f.estimator = e; len(e.Responses()) > 1 {
+		return nil
+	}
 	of, err := f.parseShard(f.shard)
 	if err == nil {
 		f.sweep, err = e.SweepBelow(f.grids, of)
@@ -316,6 +319,9 @@ func (f *sweepCommand) run() error {
 		return err
 	}
 	defer f.close()
+	if len(f.estimator.Responses()) > 1 {
+		return f.runMany(f.estimator)
+	}
 	if f.shard != "" {
 		return f.computeShard()
 	}
@@ -376,6 +382,7 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 		return nil
 	}
 	fit := f.estimator.FitBelow(r)
+	f.chosen = fit
 	c, unwritten, err := f.write(&f.outputFlags, fit, further...)
 	if err != nil {
 		return err

@@ -46,6 +46,8 @@ type Options struct {
 	// Groups is the column by which rows belong together, which is no column of X; "" for none.
 	Groups string
 	Coding
+
+	like *Data // of another response, whose X serves where the same rows are kept
 }
 
 type OptionError struct {
@@ -148,6 +150,8 @@ type Data struct {
 	// Merged says which texts of categorical columns are equal numbers and count as one level, a text
 	// for each such column.
 	Merged []string
+
+	kept []int // the rows of the table
 }
 
 // Open reads a table and builds X and y. Errors in the options are OptionErrors; others name the
@@ -267,12 +271,21 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &Data{Design: Design{Response: o.Response, Beside: o.Beside}, NA: o.NA, Weightless: len(weightless)}
+	data := &Data{Design: Design{Response: o.Response, Beside: o.Beside}, NA: o.NA, Weightless: len(weightless),
+		kept: kept}
 	data.Left = t.Rows() - len(kept) - data.Weightless
 	if y, data.Design.Levels, err = o.code(y, kept); err != nil {
 		return nil, err
 	}
+	for _, i := range kept {
+		data.Y = append(data.Y, y.Values[i])
+	}
 	data.Beside = o.values(beside, kept)
+	if of := o.like; of != nil && slices.Equal(of.kept, kept) {
+		data.X, data.Design.Variables, data.Merged = of.X, of.Design.Variables, of.Merged
+		data.Filled, data.Rows, data.Groups = of.Filled, of.Rows, of.Groups
+		return data, nil
+	}
 	if err := data.variables(columns, kept, o.Reference); err != nil {
 		return nil, err
 	}
@@ -284,9 +297,6 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	}
 	if o.Missing == Mean {
 		data.fill(columns, kept)
-	}
-	for _, i := range kept {
-		data.Y = append(data.Y, y.Values[i])
 	}
 	if t.RowNames != nil {
 		for _, i := range kept {

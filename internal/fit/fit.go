@@ -12,7 +12,7 @@
 //	mu_hat      the fitted mean, or linear predictor
 //	fitted      the fitted mean, where the loss is not squared
 //	intercept   where there is one
-//	            (of a response of several classes b is p x K, and intercept has K values)
+//	            (of a response of several classes, or of K responses, b is p x K, and intercept has K values)
 //	signal      of a specification with a synthesis
 //	names       the names of the coefficients, where the data are a table
 //	center      the means of the columns, with an intercept
@@ -84,6 +84,9 @@ type Info struct {
 	LossParameter float64 `json:"loss_parameter,omitempty"`
 	// Classes name the columns of y where it has several: b has then a column for each.
 	Classes []string `json:"classes,omitempty"`
+	// Responses are the names of several, for each of which b has a column, and Fits what is known of each.
+	Responses []string `json:"responses,omitempty"`
+	Fits      []Part   `json:"fits,omitempty"`
 	// Intercept and Standardize are the settings.
 	Intercept   bool `json:"intercept"`
 	Standardize bool `json:"standardize"`
@@ -105,6 +108,21 @@ type Info struct {
 	Version string `json:"version"`
 }
 
+// Part is what is known of the fit of one of several responses.
+type Part struct {
+	Response   string   `json:"response"`
+	Lambda     any      `json:"lambda,omitempty"`
+	Lambda2    any      `json:"lambda2,omitempty"`
+	Sigma2     *float64 `json:"sigma2,omitempty"`
+	SURE       *float64 `json:"sure,omitempty"`
+	GCV        *float64 `json:"gcv,omitempty"`
+	ALO        *float64 `json:"alo,omitempty"`
+	Divergence float64  `json:"divergence"`
+	Converged  bool     `json:"converged"`
+	Data       string   `json:"data_sha256"`
+}
+
+// Fit is the content of a file.
 type Fit struct {
 	Info
 	// B is the estimate of shape BShape, nil where the estimator has none or factors stand for it. MuHat is the
@@ -203,7 +221,7 @@ func (f *Fit) arrays() ([]dataio.Array, error) {
 		arrays = append(arrays, integers("shape", f.BShape))
 	}
 	switch {
-	case f.Classes != nil && f.B0 != nil:
+	case f.several() != nil && f.B0 != nil:
 		arrays = append(arrays, numbers("intercept", f.B0, len(f.B0)))
 	case f.B0 != nil:
 		arrays = append(arrays, numbers("intercept", f.B0))
@@ -289,11 +307,11 @@ func load(set *dataio.Set) (*Fit, error) {
 		return f, f.loadEntries(set)
 	}
 	switch {
-	case f.Classes == nil && len(f.BShape) != 1:
+	case f.several() == nil && len(f.BShape) != 1:
 		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression",
 			ndarray.ShapeString(f.BShape))
-	case f.Classes != nil && (len(f.BShape) != 2 || f.BShape[1] != f.each()):
-		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p, %d), the coefficients of each class",
+	case f.several() != nil && (len(f.BShape) != 2 || f.BShape[1] != f.each()):
+		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p, %d), the coefficients of each class or response",
 			ndarray.ShapeString(f.BShape), f.each())
 	case f.Design != nil && len(f.Design.Columns()) != f.BShape[0]:
 		return nil, fmt.Errorf("array \"b\" has %d rows, expected %d, as many as the fit has columns", f.BShape[0],
@@ -344,7 +362,15 @@ func (f *Fit) PredictRows(x *mat.Dense) ([]float64, error) {
 }
 
 // each is the number of columns of y, and of predictions of a row.
-func (f *Fit) each() int { return max(len(f.Classes), 1) }
+func (f *Fit) each() int { return max(len(f.several()), 1) }
+
+// several are the names of the columns of b where it has several, nil elsewhere.
+func (f *Fit) several() []string {
+	if f.Responses != nil {
+		return f.Responses
+	}
+	return f.Classes
+}
 
 // PredictSparse is PredictRows of a sparse matrix.
 func (f *Fit) PredictSparse(x *dataio.Sparse) ([]float64, error) {

@@ -66,6 +66,15 @@ func (p *Parts) Own(release func()) {
 	p.owned = append(p.owned, release)
 }
 
+// Give hands over what the parts hold so far, which the result frees.
+func (p *Parts) Give() (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	given := &Parts{owned: p.owned}
+	p.owned = nil
+	return given.Release
+}
+
 // Release frees what the parts hold on the device; there may be none.
 func (p *Parts) Release() {
 	if p == nil {

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/stored"
+	"surepipe/linops"
+	"surepipe/linops/together"
 	"surepipe/loss"
 )
 
@@ -67,6 +70,31 @@ type Data struct {
 	Spec *Spec
 }
 
+// Common is the operator of problems that differ in y alone, with its columns as the first of them has prepared them.
+type Common struct {
+	*together.Joint
+	Operator linops.Operator
+	// Columns are what the first problem knows of them.
+	Columns any
+	// Release frees what they hold, after the problems; it is nil before there is one.
+	Release func()
+
+	hashing sync.Once
+	hash    []byte
+}
+
+// Hash is the state of a hash after X, which compute finds once.
+func (c *Common) Hash(compute func() []byte) []byte {
+	c.hashing.Do(func() { c.hash = compute() })
+	return c.hash
+}
+
+// Shared is the part of the problems of one y in what is common to several.
+type Shared struct {
+	*Common
+	Member *together.Member
+}
+
 // Settings takes sigma2 and the weights that the data do not have from the arrays of a file.
 func (d *Data) Settings(set *dataio.Set) error {
 	to := []**float64{&d.Sigma2, &d.Lambda, &d.Lambda2, &d.Gamma}
@@ -107,6 +135,8 @@ type Variant struct {
 
 // Origin is what is known of the files that data come from.
 type Origin struct {
+	// Shared is what problems with other y on the same X hold together, nil for one alone.
+	Shared *Shared
 	// Table is the table that X and y come from; nil where they come from arrays.
 	Table *design.Data
 	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and

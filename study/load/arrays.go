@@ -28,6 +28,8 @@ type Contents struct {
 	Each int
 	// Simulated says that the file has no y, and that Y is Mu.
 	Simulated bool
+	// Response is the name of y where it is one of several responses, else "".
+	Response string
 	// Found lists the file's arrays in the file's order.
 	Found []string
 
@@ -46,7 +48,7 @@ type arrays struct {
 	named bool
 	// x and d are X and D where they are sparse or stay in their files, and are not among the arrays.
 	x, d spec.Matrix
-	// classes says that y may have a column for each class.
+	// classes says that y may have several columns, for classes or responses.
 	classes bool
 	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
 	gaps, sample bool

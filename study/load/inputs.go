@@ -87,27 +87,35 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	if data.Table != nil {
 		data.observed = data.Table.Beside
 	}
-	if err := f.coordinates(&data); err != nil {
-		return Contents{}, err
+	if f.several && len(data.YShape) == 2 {
+		return data, nil
+	}
+	return data, f.complete(&data)
+}
+
+// complete takes what follows from one y into the data.
+func (f *Source) complete(data *Contents) (err error) {
+	if err := f.coordinates(data); err != nil {
+		return err
 	}
 	if data.observed != nil {
-		if err := f.observe(&data, data.observed); err != nil {
-			return Contents{}, f.InFile(err)
+		if err := f.observe(data, data.observed); err != nil {
+			return f.InFile(err)
 		}
 	}
-	if err := f.classify(&data); err != nil {
-		return Contents{}, f.InFile(err)
+	if err := f.classify(data); err != nil {
+		return f.InFile(err)
 	}
 	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
-	if err := f.scan(&data); err != nil {
-		return Contents{}, err
+	if err := f.scan(data); err != nil {
+		return err
 	}
-	if data.Together, err = f.groups(&data); err != nil {
-		return Contents{}, err
+	if data.Together, err = f.groups(data); err != nil {
+		return err
 	}
-	return data, f.estimateNoise(&data)
+	return f.estimateNoise(data)
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
@@ -206,7 +214,7 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 		return Contents{}, err
 	}
 	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != "",
-		classes: f.classes()}
+		classes: f.classes() || f.several}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"io/fs"
 
+	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/problems"
 )
@@ -37,6 +38,9 @@ type Source struct {
 	Sigma2Method string
 
 	ctx context.Context // of the reading under way
+	// several says that y may have a column for each of several responses; table is that of one of them, as it is read.
+	several bool
+	table   *design.Data
 }
 
 // Variant is a variant of a problem.

@@ -124,7 +124,7 @@ func (in *inputs) fromBED(flag, path string) (err error) {
 // y.
 func (f *Source) scan(data *Contents) error {
 	m := spec.MatrixOf(data.X).Stored
-	if m == nil {
+	if m == nil || m.Product != nil { // it has been read, with another response
 		return nil
 	}
 	if err := f.limitMemory(m); err != nil {

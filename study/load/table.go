@@ -117,6 +117,9 @@ func (in *inputs) putEntries(e *design.Entries) {
 
 // openTable reads the table of --data. A sequence is one of its columns.
 func (in *inputs) openTable() (*design.Data, error) {
+	if in.table != nil {
+		return in.table, nil
+	}
 	o := in.tableOptions()
 	o.Reference, o.NoX = in.unpenalized(), !in.layout.Design
 	table, err := design.Open(in.Data, o)

@@ -98,6 +98,9 @@ type Prediction struct {
 	Classes       []string    `json:"classes,omitempty"`
 	Probabilities [][]float64 `json:"probabilities,omitempty"`
 	Predicted     []string    `json:"predicted,omitempty"`
+	// Of several Responses: for each row the prediction of each, in their order.
+	Responses []string    `json:"responses,omitempty"`
+	Values    [][]float64 `json:"values,omitempty"`
 
 	fit *fit.Fit
 	// each yields the entries of a matrix; nil for rows.
@@ -149,7 +152,15 @@ func (p *Prediction) mean() {
 	if f.Mean != nil {
 		f.Mean(p.Predictions, p.Predictions)
 	}
-	if p.Classes = f.Classes; p.Classes == nil {
+	p.Responses, p.Classes = f.Responses, f.Classes
+	if k := len(p.Responses); k > 0 {
+		for ; len(p.Predictions) > 0; p.Predictions = p.Predictions[k:] {
+			p.Values = append(p.Values, p.Predictions[:k:k])
+		}
+		p.Predictions = nil
+		return
+	}
+	if p.Classes == nil {
 		return
 	}
 	for k := len(p.Classes); len(p.Predictions) > 0; p.Predictions = p.Predictions[k:] {

@@ -38,7 +38,7 @@ func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []strin
 		}
 	}
 	to.mean()
-	to.Count = max(len(to.Predictions), len(to.Predicted))
+	to.Count = max(len(to.Predictions), len(to.Predicted), len(to.Values))
 	return nil
 }
 
@@ -71,10 +71,12 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	if to.Predictions, err = m.fit.PredictRows(rows.X); err != nil {
 		return study.Errorf("%s: %w", path, err)
 	}
-	for i, v := range rows.Offset {
-		to.Predictions[i] += v
-	}
 	n, _ := rows.X.Dims()
+	for i, v := range rows.Offset {
+		for k := range len(to.Predictions) / n {
+			to.Predictions[i*len(to.Predictions)/n+k] += v
+		}
+	}
 	to.Count, to.Names, to.IgnoredColumns, to.Filled = n, rows.Rows, rows.Ignored, rows.Filled
 	if len(rows.Ignored) > 0 {
 		to.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",

@@ -40,6 +40,13 @@ func (p *Prediction) WriteCSV(ctx context.Context, w io.Writer) error {
 // cells are those of row at, counted from 1, without its name; at 0 is the header.
 func (p *Prediction) cells(at int) (cells []string) {
 	switch {
+	case p.Responses != nil && at == 0:
+		return p.Responses
+	case p.Responses != nil:
+		for _, v := range p.Values[at-1] {
+			cells = append(cells, format(v))
+		}
+		return cells
 	case p.Classes == nil && at == 0:
 		return []string{"prediction"}
 	case p.Classes == nil:

@@ -132,6 +132,32 @@ func (r *Request) Check() error {
 // Read reads the data, and estimates sigma2 where that is asked for.
 func (r *Request) Read(ctx context.Context) (load.Contents, error) {
 	data, err := r.Source.Read(ctx)
+	return data, r.take(data, err)
+}
+
+// ReadMany is Read of one or several responses, with a request for each.
+func (r *Request) ReadMany(ctx context.Context) (each []*Request, all []load.Contents, err error) {
+	if all, err = r.Source.ReadMany(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, data := range all {
+		one := r
+		if len(all) > 1 {
+			clone := *r
+			if one = &clone; one.Table.Response != "" {
+				one.Table.Response = data.Response
+			}
+		}
+		if err := one.take(data, nil); err != nil {
+			return nil, nil, err
+		}
+		each = append(each, one)
+	}
+	return each, all, nil
+}
+
+// take takes what the data determine.
+func (r *Request) take(data load.Contents, err error) error {
 	r.Variance = data.Variance
 	r.Folds.Seed, r.Folds.Each = r.Trace.Seed, data.Each
 	if r.Table.Groups != "" {
@@ -142,7 +168,7 @@ func (r *Request) Read(ctx context.Context) (load.Contents, error) {
 			err = study.Bad(wrong)
 		}
 	}
-	return data, err
+	return err
 }
 
 // checkSigma2 rejects a variance that is none.

@@ -215,7 +215,7 @@ type PredictedNumbers surepipe.Prediction
 // Predicted is the object of surepipe predict --json, whose predictions are arrays.
 type Predicted struct {
 	PredictedNumbers
-	Values      *Array   `json:"values,omitempty" jsonschema:"the predictions, of classes the probability of each"`
+	Values      *Array   `json:"values,omitempty" jsonschema:"the predictions, of classes the probability of each, of responses each"`
 	Rows        *Array   `json:"rows,omitempty" jsonschema:"of entries of a matrix: the row of each, counted from 0"`
 	Columns     *Array   `json:"columns,omitempty" jsonschema:"and its column"`
 	RowNames    []string `json:"row_names,omitempty" jsonschema:"the names of the matrix's rows"`
@@ -289,6 +289,9 @@ func (w *worker) predicted(ctx context.Context, r *surepipe.Prediction) (p Predi
 	if all[0] = r.Predictions; r.Classes != nil {
 		shape, all[0] = append(shape, len(r.Classes)), slices.Concat(r.Probabilities...)
 	}
+	if r.Responses != nil {
+		shape, all[0] = append(shape, len(r.Responses)), slices.Concat(r.Values...)
+	}
 	for e := range r.Entries() {
 		if all[0] = append(all[0], e.Value); len(all[0])%(1<<16) == 0 && ctx.Err() != nil {
 			return p, ctx.Err()
@@ -296,7 +299,7 @@ func (w *worker) predicted(ctx context.Context, r *surepipe.Prediction) (p Predi
 		all[1], all[2] = append(all[1], float64(e.Row)), append(all[2], float64(e.Column))
 	}
 	p.RowNames, p.ColumnNames = r.Labels()
-	r.Predictions, r.Probabilities = nil, nil
+	r.Predictions, r.Probabilities, r.Values = nil, nil, nil
 	p.PredictedNumbers = PredictedNumbers(*r)
 	names := []string{"values", "rows", "columns"}
 	for k, to := range []**Array{&p.Values, &p.Rows, &p.Columns} {

@@ -1,0 +1,61 @@
+package design
+
+import (
+	"fmt"
+	"slices"
+
+	"surepipe/internal/dataio"
+)
+
+// OpenMany is [Open] for several responses, of which none is a column of X. The table is read once, and responses for
+// which the same rows are kept have the same X.
+func OpenMany(path string, o Options, responses []string) ([]*Data, error) {
+	for k, name := range responses {
+		switch {
+		case name == "":
+			return nil, &OptionError{"response", fmt.Errorf("has an empty name, expected names of columns separated " +
+				"by commas")}
+		case slices.Contains(responses[:k], name):
+			return nil, &OptionError{"response", fmt.Errorf("column %q is named twice", name)}
+		}
+	}
+	of := func(name string) Options {
+		mine := o
+		mine.Response = name
+		mine.Drop = slices.Concat(o.Drop, slices.DeleteFunc(slices.Clone(responses),
+			func(other string) bool { return other == name }))
+		return mine
+	}
+	reading := dataio.TableOptions{
+		Files: o.Files, NA: o.NA,
+		Columns: func(names []string) error {
+			for _, name := range responses {
+				if err := of(name).check(names); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Read: func(name string) bool { return slices.Contains(responses, name) || of(responses[0]).used(name) },
+		Text: func(name string) bool { return slices.Contains(o.Categorical, name) },
+	}
+	all, err := open(path, reading, func(t *dataio.Table) (*[]*Data, error) {
+		var all []*Data
+		for k, name := range responses {
+			mine := of(name)
+			if k > 0 {
+				mine.like = all[0]
+			}
+			data, err := Build(t, mine)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, data)
+		}
+		return &all, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return *all, nil
+}

@@ -1,0 +1,250 @@
+package together
+
+import (
+	"context"
+	"sync"
+
+	"surepipe/array"
+	"surepipe/linops"
+)
+
+// Joint is an operator A that several problems share, such as those of several responses on one X. While they solve at
+// once, in [Joint.Do], products A* z are computed when every problem that is left has asked for one, so that one
+// product of matrices reads A once for all.
+type Joint struct {
+	a  linops.Operator
+	mu sync.Mutex
+	// done is told of each round; live are the members that are in work, and asked how many of these wait.
+	done        *sync.Cond
+	members     []*Member
+	live, asked int
+	round       int
+	lanes       chan struct{}
+	known       []product
+}
+
+// product is z with A* z.
+type product struct{ z, product []float64 }
+
+// mostJoint is the number of vectors in one product.
+const mostJoint = 64
+
+// NewJoint shares A, which must outlive it.
+func NewJoint(a linops.Operator) *Joint {
+	j := &Joint{a: a}
+	j.done = sync.NewCond(&j.mu)
+	return j
+}
+
+// Member is A for one of the problems.
+type Member struct {
+	joint     *Joint
+	structure linops.Structure
+	// in says that the problem is in work, together with others; dst and z are what it has asked for.
+	in       bool
+	dst, z   array.Batch
+	panicked any
+}
+
+// Member is A for one more problem.
+func (j *Joint) Member() *Member {
+	m := &Member{joint: j}
+	s := linops.StructureOf(j.a)
+	if inner := s.Passes.Adjoint; inner != nil {
+		s.Passes.Adjoint = func(ctx context.Context, dst, z array.Batch) error {
+			if !m.ask(dst, z) {
+				return inner(ctx, dst, z)
+			}
+			return ctx.Err()
+		}
+	}
+	m.structure = s
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.members = append(j.members, m)
+	return m
+}
+
+// Structure is that of A.
+func (m *Member) Structure() linops.Structure { return m.structure }
+
+// Dims is the size of A.
+func (m *Member) Dims() (d, p int) { return m.joint.a.Dims() }
+
+// Forward sets dst = A b.
+func (m *Member) Forward(dst, b array.Batch) { m.joint.a.Forward(dst, b) }
+
+// Adjoint sets dst = A* z.
+func (m *Member) Adjoint(dst, z array.Batch) {
+	if !m.joint.recall(dst, z) && !m.ask(dst, z) {
+		m.joint.a.Adjoint(dst, z)
+	}
+}
+
+// mostKnown is the number of entries of products that are kept.
+const mostKnown = 1 << 26
+
+// Know computes A* z for each z, at once, where the products may be kept. Members that ask for one of them, or minus
+// it, have it without a product. No problem may be in work.
+func (j *Joint) Know(dev array.Device, all [][]float64) {
+	d, p := j.a.Dims()
+	if len(all)*p > mostKnown || linops.StructureOf(j.a).Passes.Bytes > 0 {
+		return
+	}
+	for len(all) > 0 {
+		some := all[:min(len(all), mostJoint)]
+		all = all[len(some):]
+		z, dst := dev.Alloc(len(some), d), dev.Alloc(len(some), p)
+		for k, v := range some {
+			dev.Upload(z.Rows(k, k+1), v)
+		}
+		j.a.Adjoint(dst, z)
+		values := dst.ToHost()
+		for k, v := range some {
+			j.known = append(j.known, product{v, values[k*p : (k+1)*p]})
+		}
+		z.Free()
+		dst.Free()
+	}
+}
+
+// recall sets dst = A* z where that is known.
+func (j *Joint) recall(dst, z array.Batch) bool {
+	if z.K() != 1 || len(j.known) == 0 {
+		return false
+	}
+	v := z.ToHost()
+	for _, k := range j.known {
+		same, opposite := true, true
+		for i, x := range v {
+			if same, opposite = same && x == k.z[i], opposite && x == -k.z[i]; !same && !opposite {
+				break
+			}
+		}
+		if !same && !opposite {
+			continue
+		}
+		dst.Device().Upload(dst, k.product)
+		if !same {
+			dst.Device().Lin(dst, -1, dst, 0, array.Batch{})
+		}
+		return true
+	}
+	return false
+}
+
+// Do calls each function on a goroutine of its own, as many at once as lanes, with products of the members taken
+// together. A function that waits for the others leaves its lane to them. It returns when all have.
+func (j *Joint) Do(lanes int, of []*Member, each func(k int)) {
+	j.mu.Lock()
+	j.lanes = make(chan struct{}, lanes)
+	for _, m := range of {
+		m.in = true
+	}
+	j.live, j.asked = len(of), 0
+	j.mu.Unlock()
+	var all sync.WaitGroup
+	for k, m := range of {
+		all.Go(func() {
+			j.lanes <- struct{}{}
+			defer func() {
+				j.leave(m)
+				<-j.lanes
+			}()
+			each(k)
+		})
+	}
+	all.Wait()
+}
+
+// leave takes a member out: the others go on without it.
+func (j *Joint) leave(m *Member) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	m.in = false
+	if j.live--; j.live > 0 && j.asked == j.live {
+		j.serve()
+	}
+}
+
+// ask computes a product together with those of the others. It returns false where the member is alone, or waits for
+// another product already.
+func (m *Member) ask(dst, z array.Batch) bool {
+	j := m.joint
+	j.mu.Lock()
+	if !m.in || !m.z.IsZero() || z.K() >= mostJoint || dst.Device() != z.Device() {
+		j.mu.Unlock()
+		return false
+	}
+	m.dst, m.z, m.panicked = dst, z, nil
+	if j.asked++; j.asked == j.live {
+		j.serve()
+	} else {
+		<-j.lanes
+		for round := j.round; round == j.round; {
+			j.done.Wait()
+		}
+		j.mu.Unlock()
+		j.lanes <- struct{}{}
+		j.mu.Lock()
+	}
+	failed := m.panicked
+	j.mu.Unlock()
+	if failed != nil {
+		panic(failed)
+	}
+	return true
+}
+
+// serve computes all that has been asked for, in the order of the members.
+func (j *Joint) serve() {
+	var some []*Member
+	count := 0
+	for _, m := range j.members {
+		if m.z.IsZero() {
+			continue
+		}
+		if count+m.z.K() > mostJoint {
+			j.compute(some, count)
+			some, count = nil, 0
+		}
+		some, count = append(some, m), count+m.z.K()
+	}
+	j.compute(some, count)
+	j.asked = 0
+	j.round++
+	j.done.Broadcast()
+}
+
+// compute multiplies the count vectors of some members at once.
+func (j *Joint) compute(some []*Member, count int) {
+	defer func() {
+		failed := recover()
+		for _, m := range some {
+			m.dst, m.z, m.panicked = array.Batch{}, array.Batch{}, failed
+		}
+	}()
+	if len(some) == 0 {
+		return
+	}
+	if len(some) == 1 {
+		j.a.Adjoint(some[0].dst, some[0].z)
+		return
+	}
+	dev := some[0].z.Device()
+	d, p := j.a.Dims()
+	z, dst := dev.Alloc(count, d), dev.Alloc(count, p)
+	defer z.Free()
+	defer dst.Free()
+	at := 0
+	for _, m := range some {
+		dev.Copy(z.Rows(at, at+m.z.K()), m.z)
+		at += m.z.K()
+	}
+	j.a.Adjoint(dst, z)
+	at = 0
+	for _, m := range some {
+		dev.Copy(m.dst, dst.Rows(at, at+m.z.K()))
+		at += m.z.K()
+	}
+}

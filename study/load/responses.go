@@ -1,0 +1,111 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/design"
+	"surepipe/problems/spec"
+	"surepipe/study"
+)
+
+// ReadMany is [Source.Read] for one or several responses: the columns of a table that Table.Response names, separated
+// by commas, or the columns of a y of shape (d, m). X is read once; of a table each response has the rows of its own
+// where values are missing. Several responses have names.
+func (f *Source) ReadMany(ctx context.Context) ([]Contents, error) {
+	if strings.Contains(f.Table.Response, ",") {
+		return f.readColumns(ctx, strings.Split(f.Table.Response, ","))
+	}
+	g := *f
+	l, _ := LayoutOf(f.Problem)
+	g.several = l.Design && f.Specification == nil && !f.classes() && !f.LossOf().Timed()
+	data, err := g.Read(ctx)
+	if err != nil || !g.several || len(data.YShape) != 2 {
+		return []Contents{data}, err
+	}
+	g.several = false
+	return g.divide(data)
+}
+
+// readColumns reads a table with several responses.
+func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, error) {
+	l, _ := LayoutOf(f.Problem)
+	switch {
+	case f.Specification != nil:
+		return nil, study.Errorf("--response names %d columns, but a specification has one y", len(names))
+	case !l.Design:
+		return nil, study.Errorf("--response names %d columns, but several responses are for regressions, found "+
+			"--problem %s", len(names), f.Problem)
+	case f.LossOf().Timed():
+		return nil, study.Errorf("--response names %d columns, but the %s loss has one y, and its times", len(names),
+			f.LossOf().Name)
+	}
+	f.ctx = ctx
+	in := inputs{Source: f, layout: l}
+	o := in.tableOptions()
+	o.Reference = in.unpenalized()
+	tables, err := design.OpenMany(f.Data, o, names)
+	if err != nil {
+		return nil, f.tableError(err)
+	}
+	all := make([]Contents, len(names))
+	for k, name := range names {
+		g := *f
+		g.Table.Response, g.table = name, tables[k]
+		if all[k], err = g.Read(ctx); err != nil {
+			return nil, study.Errorf("response %q: %w", name, err)
+		}
+		all[k].Response = name
+	}
+	return all, nil
+}
+
+// divide makes data of each column of y.
+func (f *Source) divide(data Contents) ([]Contents, error) {
+	d, m := data.YShape[0], data.YShape[1]
+	names := data.Labels.Columns
+	if len(names) != m {
+		names = make([]string, m)
+		for k := range names {
+			names[k] = fmt.Sprintf("y%d", k+1)
+		}
+	}
+	column := func(values []float64, k int) []float64 {
+		if len(values) != d*m {
+			return values
+		}
+		some := make([]float64, d)
+		for i := range some {
+			some[i] = values[i*m+k]
+		}
+		return some
+	}
+	all := make([]Contents, m)
+	for k, name := range names {
+		if slices.Contains(names[:k], name) {
+			return nil, study.Errorf("%s: two columns of \"y\" have the name %q", f.Name(), name)
+		}
+		c := data
+		c.Y, c.Mu, c.YShape = column(data.Y, k), column(data.Mu, k), []int{d}
+		c.Response, c.Labels = name, dataio.Labels{}
+		if err := f.complete(&c); err != nil {
+			return nil, study.Errorf("response %q: %w", name, err)
+		}
+		all[k] = c
+	}
+	return all, nil
+}
+
+// SharesX says that the problems of two responses may share an operator: X is the same, and so are the weights.
+func (c *Contents) SharesX(of *Contents) bool {
+	x, y := spec.MatrixOf(c.X), spec.MatrixOf(of.X)
+	same := x.Stored == y.Stored && x.Sparse == y.Sparse && (x.Dense == nil) == (y.Dense == nil)
+	if same && x.Dense != nil {
+		a, b := x.Dense.RawMatrix(), y.Dense.RawMatrix()
+		same = a.Rows == b.Rows && a.Cols == b.Cols && len(a.Data) > 0 && &a.Data[0] == &b.Data[0]
+	}
+	return same && slices.Equal(c.Weights, of.Weights) && (c.Weights == nil) == (of.Weights == nil)
+}
