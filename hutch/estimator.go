@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"surepipe/internal/lists"
 )
 
 const (
@@ -42,11 +44,7 @@ var estimators = []Estimator{hutchPP{}, xNysTrace{}, hutchinson{}, exact{}}
 
 // Estimators lists the names that [NewPlan] knows.
 func Estimators() []string {
-	names := make([]string, len(estimators))
-	for i, e := range estimators {
-		names[i] = e.Name()
-	}
-	return names
+	return lists.Map(estimators, Estimator.Name)
 }
 
 // ByName returns the estimator of that name, and whether there is one.

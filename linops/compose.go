@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 )
 
@@ -36,7 +37,7 @@ func Compose(ops ...Operator) Operator {
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	c := &compose{parts: knowAll(ops)}
+	c := &compose{parts: lists.Map(ops, know)}
 	d, _ := ops[0].Dims()
 	_, p := ops[len(ops)-1].Dims()
 	for i := range c.parts {

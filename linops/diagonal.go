@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 )
 
@@ -61,9 +62,5 @@ func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
 
 // columnNorms2 is w^2.
 func (a *Diagonal) columnNorms2() []float64 {
-	norms := make([]float64, len(a.weights))
-	for i, w := range a.weights {
-		norms[i] = w * w
-	}
-	return norms
+	return lists.Map(a.weights, func(w float64) float64 { return w * w })
 }

@@ -3,6 +3,7 @@ package linops
 import (
 	"math"
 
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
@@ -21,10 +22,7 @@ func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 		return diagonalRows(nil, a.weights), len(a.weights) <= most
 	case *scaled:
 		if rows, ok = Entries(a.a.Operator, most); ok {
-			values := make([]float64, len(rows.Values))
-			for u, v := range rows.Values {
-				values[u] = a.alpha * v
-			}
+			values := lists.Map(rows.Values, func(v float64) float64 { return a.alpha * v })
 			rows.Values = values
 		}
 		return rows, ok

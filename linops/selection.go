@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
@@ -140,10 +141,7 @@ func (a *Selection) sort() {
 	if slices.IsSorted(a.idx) {
 		return
 	}
-	rows := make([]int, len(a.idx))
-	for i := range rows {
-		rows[i] = i
-	}
+	rows := lists.Upto(len(a.idx))
 	slices.SortFunc(rows, func(i, j int) int {
 		if c := cmp.Compare(a.idx[i], a.idx[j]); c != 0 {
 			return c

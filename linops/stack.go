@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 )
 
@@ -55,7 +56,7 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	a := &stack{parts: knowAll(ops)}
+	a := &stack{parts: lists.Map(ops, know)}
 	rows, cols := make([]int, 1, len(ops)+1), make([]int, 1, len(ops)+1)
 	d0, p0 := ops[0].Dims()
 	for i, op := range ops {

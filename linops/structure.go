@@ -247,14 +247,6 @@ type known struct {
 // know asks an operator once for its structure.
 func know(a Operator) known { return known{a, Complete(a, StructureOf(a))} }
 
-func knowAll(ops []Operator) []known {
-	all := make([]known, len(ops))
-	for i, a := range ops {
-		all[i] = know(a)
-	}
-	return all
-}
-
 // Complete returns the structure s of a with the numbers that follow from others and the functions that
 // follow from the numbers, such as the closed form of the normal equations where A A* = c I. An operator
 // asks for it once, when it is made, and returns the result as its structure.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 )
 
@@ -26,7 +27,7 @@ func Sum(ops ...Operator) Operator {
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	s := &sum{parts: knowAll(ops)}
+	s := &sum{parts: lists.Map(ops, know)}
 	s.base = base{name: "Sum", d: d, p: p, run: s.set}
 	s.structure = Complete(s, sumStructure(s))
 	return s

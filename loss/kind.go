@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"surepipe/internal/sublist"
+	"surepipe/internal/lists"
 )
 
 // Kind is all that is known of a loss by its name: flags, help, specifications and reports read it.
@@ -41,7 +41,7 @@ type Observed struct {
 // pick are those at some places.
 func (o Observed) pick(rows []int) Observed {
 	for _, v := range []*[]float64{&o.Weights, &o.Offset, &o.Time, &o.Start, &o.Strata} {
-		*v = sublist.Picked(*v, rows)
+		*v = lists.Pick(*v, rows)
 	}
 	return o
 }

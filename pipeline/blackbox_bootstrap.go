@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/risk"
 )
 
@@ -108,11 +109,7 @@ func (b *bootstrap) estimate() (mean, spread, independent float64) {
 }
 
 func (b *bootstrap) values() []float64 {
-	values := make([]float64, len(b.pairs))
-	for j, p := range b.pairs {
-		values[j] = p.value
-	}
-	return values
+	return lists.Map(b.pairs, func(p pair) float64 { return p.value })
 }
 
 // terms are those of SURE for g, the mean of f(y*) over w, with unbiased estimates of the

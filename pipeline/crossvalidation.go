@@ -12,7 +12,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/internal/sublist"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/risk"
@@ -189,7 +189,7 @@ func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, excess []
 			}
 			share := float64(len(r.split.Out)) / float64(len(errs))
 			excess[i] = share * stat.Mean(errs, nil)
-			errs = sublist.Picked(errs, r.split.Out)
+			errs = lists.Pick(errs, r.split.Out)
 		}
 		for k, o := range r.split.Out {
 			sums[i][o] += errs[k]

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"surepipe/array"
-	"surepipe/internal/sublist"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -183,11 +183,11 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	case err != nil:
 		return nil, held{}, err
 	case r.joint != nil:
-		kept := r.rest.Without(-1, nil, sublist.Picked(mu, r.split.Keep), r.kept.Observations(r.of.y))
+		kept := r.rest.Without(-1, nil, lists.Pick(mu, r.split.Keep), r.kept.Observations(r.of.y))
 		return loss.LeftOut(r.joint, r.split.Out, kept, mu, r.of.y), b, nil
 	case r.parts() != nil:
 		r.parts()(mu, mu, r.of.y)
-		return sublist.Picked(mu, r.split.Out), b, nil
+		return lists.Pick(mu, r.split.Out), b, nil
 	}
 	at := lossOf(r.of.f.Problem)
 	for k, i := range r.predicted() {
@@ -205,11 +205,7 @@ func (r *refit) predicted() []int {
 	if r.joint == nil && r.parts() == nil && !r.all {
 		return r.split.Out
 	}
-	all := make([]int, len(r.of.y))
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	return lists.Upto(len(r.of.y))
 }
 
 // at is the estimate of what errors need, and the solution.
@@ -223,7 +219,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		e := &evaluations{box: box, weights: weights, y: y, calls: r.of.calls}
 		all, err := e.at(ctx, y)
 		if err == nil {
-			mu = sublist.Picked(all, r.split.Out)
+			mu = lists.Pick(all, r.split.Out)
 		}
 		return mu, held{}, err
 	}

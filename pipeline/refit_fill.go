@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
-	"surepipe/internal/sublist"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/krylov"
 	"surepipe/prox"
@@ -67,7 +67,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	defer func() {
 		array.Free(b, next, t, u, v, y, half)
 	}()
-	before := sublist.Picked(start, r.split.Out)
+	before := lists.Pick(start, r.split.Out)
 	for step := 1; ; step++ {
 		k.Adjoint(t, u)
 		dev.Lin(t, 1, b, -1, t)

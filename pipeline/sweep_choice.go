@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -168,10 +169,7 @@ func (v SweepValue) fit() risk.Fit { return risk.Fit{Value: v.Value, Digest: v.D
 func (s *sweep) choice(best int) *Choice {
 	by := s.comparison()
 	c := &Choice{Criterion: s.o.Criterion, Minimizer: best, Chosen: best}
-	fits := make([]risk.Fit, len(s.values))
-	for i, v := range s.values {
-		fits[i] = v.fit()
-	}
+	fits := lists.Map(s.values, SweepValue.fit)
 	for i, v := range s.values {
 		diff := by.Difference(fits[i], fits[best])
 		c.Differences = append(c.Differences, diff)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/risk"
 )
@@ -12,10 +13,7 @@ import (
 // regularizer is that of the least weights of a grid, the caller's to release.
 func (f Family) regularizer(grid [][]float64) (_ prox.Prox, err error) {
 	defer recovered(&err)
-	least := make([]float64, len(grid))
-	for a, axis := range grid {
-		least[a] = axis[0]
-	}
+	least := lists.Map(grid, func(axis []float64) float64 { return axis[0] })
 	return f.Regularizer(least)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/stages"
 	"surepipe/vjp"
@@ -40,10 +41,7 @@ func Chains(axes []int, length int) (bounds []int) {
 }
 
 func (s *sweep) chains() (all []chain) {
-	axes := make([]int, len(s.grid))
-	for a, axis := range s.grid {
-		axes[a] = len(axis)
-	}
+	axes := lists.Map(s.grid, func(axis []float64) int { return len(axis) })
 	bounds := Chains(axes, s.o.Chain)
 	for k, first := range bounds[:len(bounds)-1] {
 		all = append(all, chain{first, bounds[k+1]})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/sublist"
 	"surepipe/linops/additive"
 	"surepipe/problems/spec"
@@ -94,10 +95,7 @@ func (p *Problem) FitEffects(muHat, b []float64) *FittedEffects {
 	if len(muHat) != p.D || len(b) != p.P {
 		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D, p.P))
 	}
-	seen := make([]float64, len(p.observed))
-	for i, c := range p.observed {
-		seen[i] = b[c]
-	}
+	seen := lists.Pick(b, p.observed)
 	return p.FitEffectsAt(muHat, seen)
 }
 

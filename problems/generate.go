@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/problems/spec"
 )
@@ -284,10 +285,7 @@ func lowRank(m, n int, seed uint64) ([]float64, error) {
 // choose draws k of n places without replacement, in the order in which they are drawn.
 func choose(n, k int, seed uint64) []int {
 	rng := stream(seed, streamPlaces)
-	places := make([]int, n)
-	for i := range places {
-		places[i] = i
-	}
+	places := lists.Upto(n)
 	for i := range k {
 		j := i + rng.IntN(n-i)
 		places[i], places[j] = places[j], places[i]

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/problems/spec"
@@ -63,10 +64,7 @@ func withOnes(x *mat.Dense) *mat.Dense {
 
 // intercept is the penalty of its n coordinates: none.
 func intercept(n int) *spec.Penalty {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
+	all := lists.Upto(n)
 	return &spec.Penalty{
 		N: n, Factor: 1, Free: true, Unpenalized: all,
 		Make: func(spec.Weights) (prox.Prox, error) { return prox.NewSquaredL2(0), nil },

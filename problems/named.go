@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/problems/internal/check"
 	"surepipe/problems/spec"
 )
@@ -163,11 +164,7 @@ func Lookup(name string) (n Named, ok bool) {
 
 // Names lists the names of the named problems.
 func Names() []string {
-	names := make([]string, len(registered))
-	for i, n := range registered {
-		names[i] = n.Name
-	}
-	return names
+	return lists.Map(registered, func(n Named) string { return n.Name })
 }
 
 // SpecNames lists the examples of [SpecExample]: the named problems, and then the others in alphabetical order.

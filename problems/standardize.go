@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/additive"
@@ -59,10 +60,7 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool, w []fl
 			c.Release()
 			return err
 		}
-		inverse := make([]float64, len(p.scales))
-		for j, s := range p.scales {
-			inverse[j] = 1 / s
-		}
+		inverse := lists.Map(p.scales, func(s float64) float64 { return 1 / s })
 		op := linops.ScaleColumns(p.dev, p.Operator, inverse)
 		p.parts.Own(op.Release)
 		p.Operator = op

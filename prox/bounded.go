@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
@@ -88,10 +89,7 @@ func (p *bounded) Release() {
 
 // shrink are 1/(1 + t q_j), on dev.
 func (p *bounded) shrink(dev array.Device, t float64) array.Batch {
-	f := make([]float64, len(p.q.list))
-	for j, q := range p.q.list {
-		f[j] = 1 / (1 + t*q)
-	}
+	f := lists.Map(p.q.list, func(q float64) float64 { return 1 / (1 + t*q) })
 	b := dev.Alloc(1, len(f))
 	dev.Upload(b, f)
 	return b

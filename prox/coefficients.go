@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 )
 
@@ -67,7 +68,7 @@ func (c *coefficients) pick(dev array.Device, set []int) coefficients {
 	if c.list == nil {
 		return *c
 	}
-	return listed(dev, gather(c.list, set))
+	return listed(dev, lists.Pick(c.list, set))
 }
 
 // vector is the numbers as a batch of one vector of length n, to be given to done after use.
@@ -92,19 +93,7 @@ func product(c float64, s []float64) []float64 {
 	if s == nil {
 		return nil
 	}
-	out := make([]float64, len(s))
-	for j, v := range s {
-		out[j] = vector.Times(c, v)
-	}
-	return out
-}
-
-func gather(x []float64, set []int) []float64 {
-	out := make([]float64, len(set))
-	for i, j := range set {
-		out[i] = x[j]
-	}
-	return out
+	return lists.Map(s, func(v float64) float64 { return vector.Times(c, v) })
 }
 
 // where lists the coordinates below n at which a condition holds.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
@@ -104,10 +105,7 @@ func (p *elasticNet) shrink(b array.Batch, t float64) {
 		}
 		return
 	}
-	f := make([]float64, len(p.q.list))
-	for j, q := range p.q.list {
-		f[j] = 1 / (1 + t*q)
-	}
+	f := lists.Map(p.q.list, func(q float64) float64 { return 1 / (1 + t*q) })
 	factors := dev.Alloc(1, len(f))
 	defer factors.Free()
 	dev.Upload(factors, f)

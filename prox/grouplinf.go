@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 )
 
@@ -154,7 +155,7 @@ func (p *groupLinf) margin(v array.Batch, t float64) float64 {
 	x, least, w := vector.OnHost(v), math.Inf(1), new(vector.BallWork)
 	for g, entries := range p.entries {
 		if tau := t * p.wHost[g]; tau > 0 {
-			least = min(least, vector.BallMargin(w, gather(x, entries), tau))
+			least = min(least, vector.BallMargin(w, lists.Pick(x, entries), tau))
 		}
 	}
 	return least

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
@@ -48,7 +49,7 @@ func (c *radialCurvature) Matrix() []float64 {
 	var group []int
 	for g, q := range c.q {
 		group = c.members(group, g)
-		addRadial(m, n, group, q, gather(c.u, group))
+		addRadial(m, n, group, q, lists.Pick(c.u, group))
 	}
 	return m
 }
@@ -75,7 +76,7 @@ func (c *radialCurvature) root() *space.Rows {
 	var h []float64
 	for g, q := range c.q {
 		group = c.members(group, g)
-		h = append(h[:0], gather(c.u, group)...)
+		h = append(h[:0], lists.Pick(c.u, group)...)
 		h[0] += math.Copysign(1, h[0])
 		sum := 0.0
 		for _, x := range h {

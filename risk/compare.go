@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 )
 
 // Digest is what one fit leaves behind so that it can be compared with other fits to the same y,
@@ -155,10 +156,7 @@ func alike(a, b *Packed) bool { return a != nil && b != nil && a.Len() == b.Len(
 
 // distance is ||a - b||.
 func distance(a, b *Packed) float64 {
-	diff := make([]float64, a.Len())
-	for i := range diff {
-		diff[i] = a.At(i) - b.At(i)
-	}
+	diff := lists.Make(a.Len(), func(i int) float64 { return a.At(i) - b.At(i) })
 	return floats.Norm(diff, 2)
 }
 
@@ -230,9 +228,6 @@ func traceError(a, b *Digest) float64 {
 // deviation is the standard deviation of a sample.
 func deviation(x []float64) float64 {
 	mean := floats.Sum(x) / float64(len(x))
-	off := make([]float64, len(x))
-	for i, v := range x {
-		off[i] = v - mean
-	}
+	off := lists.Map(x, func(v float64) float64 { return v - mean })
 	return floats.Norm(off, 2) / math.Sqrt(float64(len(x)-1))
 }

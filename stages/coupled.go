@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -106,10 +107,7 @@ func (m *leavers) at(k int) []float64 {
 // A fit whose steps are done takes no more.
 func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 	d := len(m.z)
-	open := make([]int, len(m.moves)/d)
-	for k := range open {
-		open[k] = k
-	}
+	open := lists.Upto(len(m.moves) / d)
 	images, next, to := make([]float64, len(m.moves)), make([]float64, len(m.moves)), make([]float64, d)
 	for range mostTowards {
 		for at, k := range open {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/risk"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -148,11 +149,7 @@ func (r *Risk) BAt(places []int) []float64 {
 	case r.B == nil:
 		return nil
 	}
-	at := make([]float64, len(places))
-	for i, c := range places {
-		at[i] = r.B[c]
-	}
-	return at
+	return lists.Pick(r.B, places)
 }
 
 // Terms are the numbers from which SURE and its error bar were computed.

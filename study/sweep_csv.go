@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/risk"
 )
@@ -150,10 +151,7 @@ func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimat
 
 // PathOrder are the indices of the points, from the greatest weight to the least.
 func (r *Swept) PathOrder() []int {
-	order := make([]int, len(r.Path))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Upto(len(r.Path))
 	slices.SortStableFunc(order, func(a, b int) int {
 		return slices.Compare(WeightsAt(r.Axes, r.Lines[b]), WeightsAt(r.Axes, r.Lines[a]))
 	})
@@ -187,10 +185,7 @@ func (r *Swept) WritePath(path string) error {
 
 // byLength sorts coefficients by the greatest size that they reach along the path.
 func byLength(sizes []float64) []int {
-	order := make([]int, len(sizes))
-	for j := range order {
-		order[j] = j
-	}
+	order := lists.Upto(len(sizes))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 	return order
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -72,10 +73,7 @@ func (h SweepHeader) unitChain() int {
 
 // Chains are the bounds of the units.
 func (h SweepHeader) Chains() []int {
-	axes := make([]int, len(h.Grid))
-	for a, axis := range h.Grid {
-		axes[a] = axis.Points
-	}
+	axes := lists.Map(h.Grid, func(axis SweepGrid) int { return axis.Points })
 	return pipeline.Chains(axes, h.unitChain())
 }
 

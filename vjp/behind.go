@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -250,10 +251,7 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 // are in none.
 func components(n int, pairs *linops.Pairs, active []int) (indptr, indices []int, joined []int32) {
 	// The last one stands for 0.
-	parent := make([]int32, n+1)
-	for i := range parent {
-		parent[i] = int32(i)
-	}
+	parent := lists.Make(n+1, func(i int) int32 { return int32(i) })
 	find := func(i int32) int32 {
 		for parent[i] != i {
 			parent[i] = parent[parent[i]]

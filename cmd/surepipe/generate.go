@@ -12,6 +12,7 @@ import (
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
 	"surepipe/problems"
 	"surepipe/study"
@@ -41,11 +42,7 @@ func drawable() []string {
 }
 
 func namesOf(named []problems.Named) []string {
-	names := make([]string, len(named))
-	for i, n := range named {
-		names[i] = n.Name
-	}
-	return names
+	return lists.Map(named, func(n problems.Named) string { return n.Name })
 }
 
 // generateHelp describes the data sets.

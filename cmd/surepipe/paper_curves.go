@@ -16,6 +16,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/internal/lists"
 	"surepipe/problems"
 )
 
@@ -37,10 +38,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	}
 	// The data's lambda is a quarter of lambda_max at a y that is not among the samples.
 	top := 2 * 4 * *data.Lambda
-	lambda := make([]float64, f.points)
-	for k := range lambda {
-		lambda[k] = math.Pow(top, float64(k)/float64(f.points-1))
-	}
+	lambda := lists.Make(f.points, func(k int) float64 { return math.Pow(top, float64(k)/float64(f.points-1)) })
 	// A plot needs no more digits and probes than these.
 	o := f.options(problem, data)
 	o.Tol, o.Trace, o.Queries, o.TraceError, o.Parallel = 1e-5, hutch.Hutchinson, 0, 0.33, 1

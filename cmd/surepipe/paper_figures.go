@@ -14,6 +14,7 @@ import (
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/internal/lists"
 	"surepipe/problems"
 	"surepipe/study"
 )
@@ -165,11 +166,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	}
 	risk := *s.MeanLoss
 	relative := func(x []float64, to float64) []float64 {
-		y := make([]float64, len(x))
-		for i, v := range x {
-			y[i] = (v - to) / risk
-		}
-		return y
+		return lists.Map(x, func(v float64) float64 { return (v - to) / risk })
 	}
 	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
 	h := figure.Histogram{

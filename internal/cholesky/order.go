@@ -1,5 +1,7 @@
 package cholesky
 
+import "surepipe/internal/lists"
+
 // leaf is the number of nodes below which a part is not divided any more.
 const leaf = 48
 
@@ -18,10 +20,7 @@ type dissection struct {
 func Order(ptr []int64, index []int32) []int32 {
 	n := len(ptr) - 1
 	d := &dissection{ptr: ptr, index: index, part: make([]int32, n), level: make([]int32, n), order: make([]int32, n)}
-	nodes := make([]int32, n)
-	for i := range nodes {
-		nodes[i] = int32(i)
-	}
+	nodes := lists.Make(n, func(i int) int32 { return int32(i) })
 	type piece struct {
 		nodes []int32
 		at    int

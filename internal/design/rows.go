@@ -8,6 +8,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 // NewRows is the design matrix of new rows.
@@ -94,10 +95,7 @@ func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 	if err := d.offset(t, r); err != nil {
 		return nil, err
 	}
-	all := make([]int, t.Rows())
-	for i := range all {
-		all[i] = i
-	}
+	all := lists.Upto(t.Rows())
 	var err error
 	r.X, r.Filled, err = d.code(t, columns, all)
 	return r, err

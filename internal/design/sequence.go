@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 )
 
 // Sequence is what is known of the sequence of a table, besides its values.
@@ -53,10 +54,7 @@ func (s *Sequence) Labelled(name string, observed bool) dataio.Labels {
 }
 
 func (s *Sequence) arrays() []dataio.Array {
-	places := make([]float64, len(s.Observed))
-	for i, c := range s.Observed {
-		places[i] = float64(c)
-	}
+	places := lists.Map(s.Observed, func(c int) float64 { return float64(c) })
 	return []dataio.Array{
 		{Name: "indices", Shape: []int{len(places)}, Data: places},
 		{Name: "shape", Shape: []int{1}, Data: []float64{float64(s.N)}},

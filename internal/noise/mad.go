@@ -3,6 +3,8 @@ package noise
 import (
 	"math"
 	"slices"
+
+	"surepipe/internal/lists"
 )
 
 // highpass is Daubechies' wavelet filter of four taps: it takes any straight line to
@@ -75,10 +77,7 @@ const manyJumps = 3
 // guess, with its relative standard error: the mean of n squares of differences that overlap has the
 // variance 3/n, and jumps that are not much larger than the noise show less in those within nearCut.
 func ofSteps(y []float64, guess float64) (sigma2, relStdErr float64) {
-	d := make([]float64, len(y)-1)
-	for i := range d {
-		d[i] = math.Abs(y[i+1]-y[i]) / math.Sqrt2
-	}
+	d := lists.Make(len(y)-1, func(i int) float64 { return math.Abs(y[i+1]-y[i]) / math.Sqrt2 })
 	slices.Sort(d)
 	sigma := truncated(d, cutOff, math.Min(median(d)/madNormal, math.Sqrt(guess)))
 	near := truncated(d, nearCut, sigma)

@@ -7,15 +7,14 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/lists"
 )
 
 // EvenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its
 // diagonal is between 1/2 and 2, and returns these.
 func EvenDiagonal(a *mat.SymDense) []float64 {
-	s := make([]float64, a.SymmetricDim())
-	for i := range s {
-		s[i] = Unit(math.Sqrt(a.At(i, i)))
-	}
+	s := lists.Make(a.SymmetricDim(), func(i int) float64 { return Unit(math.Sqrt(a.At(i, i))) })
 	ScaleSym(a, s)
 	return s
 }

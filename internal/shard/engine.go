@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"surepipe/internal/lists"
 )
 
 // engine is a system that numbers its tasks in their environment.
@@ -58,10 +60,7 @@ func Detect(getenv func(string) string, n int) (s Shard, source string, err erro
 		}
 		return s, e.index, nil
 	}
-	names := make([]string, len(engines))
-	for i, e := range engines {
-		names[i] = e.index
-	}
+	names := lists.Map(engines, func(e engine) string { return e.index })
 	return s, "", fmt.Errorf("no engine numbers this task: none of %s is set; expected i/n", strings.Join(names, ", "))
 }
 

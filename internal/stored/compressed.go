@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"sort"
+
+	"surepipe/internal/lists"
 )
 
 // Compressed says how a sparse matrix, compressed by rows or by columns, lies in a file: line i has
@@ -225,9 +227,5 @@ func (c *compressed) checkLine(m *Matrix, e *Entries, from, i int) error {
 // bounds divide 0 to n-1 among the processors. What is computed for one number does not depend on
 // them.
 func bounds(n, parts int) []int {
-	b := make([]int, parts+1)
-	for i := range b {
-		b[i] = i * n / parts
-	}
-	return b
+	return lists.Make(parts+1, func(i int) int { return i * n / parts })
 }

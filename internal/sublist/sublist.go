@@ -2,7 +2,9 @@
 // where nil stands for all.
 package sublist
 
-import "slices"
+import (
+	"slices"
+)
 
 // Of is the list, or nil where it is of all n lines.
 func Of(list []int, n int) []int {
@@ -63,16 +65,4 @@ func Number(list []int, n int) (different []int) {
 		list[e] = at[v]
 	}
 	return different
-}
-
-// Picked are the values at some places, in their order; nil where there are no values.
-func Picked(values []float64, places []int) []float64 {
-	if values == nil {
-		return nil
-	}
-	some := make([]float64, len(places))
-	for k, at := range places {
-		some[k] = values[at]
-	}
-	return some
 }

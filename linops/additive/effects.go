@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/sublist"
 	"surepipe/linops/internal/sparse"
@@ -211,10 +212,7 @@ func invert(c []float64, b int, kept []int) ([]float64, error) {
 	if len(kept) == 0 {
 		return out, nil
 	}
-	unit := make([]float64, len(kept))
-	for x, h := range kept {
-		unit[x] = 1 / math.Sqrt(c[h*b+h])
-	}
+	unit := lists.Map(kept, func(h int) float64 { return 1 / math.Sqrt(c[h*b+h]) })
 	scaled := mat.NewSymDense(len(kept), nil)
 	for x, h := range kept {
 		for y := x; y < len(kept); y++ {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -82,11 +83,7 @@ func (a *Coils) Load(dev array.Device) {
 }
 
 func (a *Coils) columnNorms2() []float64 {
-	norms := make([]float64, 2*a.n)
-	for i := range norms {
-		norms[i] = a.gains[i/2]
-	}
-	return norms
+	return lists.Make(2*a.n, func(i int) float64 { return a.gains[i/2] })
 }
 
 func (a *Coils) shares() bool { return false }

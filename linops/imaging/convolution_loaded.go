@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 )
 
 // Load puts the transform of the kernel on a device, unless that computes in the host's memory: every
@@ -14,10 +15,7 @@ func (a *Convolution) Load(dev array.Device) {
 	if !a.loads(dev) || a.rows*a.cols == 0 || n > math.MaxInt32/2 {
 		return
 	}
-	places := make([]int, a.rows*a.cols)
-	for i := range places {
-		places[i] = 2 * (i/a.cols*a.c + i%a.cols)
-	}
+	places := lists.Make(a.rows*a.cols, func(i int) int { return 2 * (i/a.cols*a.c + i%a.cols) })
 	kernel, gains := make([]float64, 2*n), make([]float64, 2*n) // K and |K|^2
 	for i, v := range a.spectrum() {
 		kernel[2*i], kernel[2*i+1] = real(v), imag(v)

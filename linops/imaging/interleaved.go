@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 )
 
@@ -26,10 +27,7 @@ func NewInterleaved(dev array.Device, a linops.Operator, k int) (*Interleaved, e
 	d, p := a.Dims()
 	c := &Interleaved{}
 	for _, n := range []int{d, p} {
-		apart := make([]int, k*n)
-		for i := range apart {
-			apart[i] = i%n*k + i/n
-		}
+		apart := lists.Make(k*n, func(i int) int { return i%n*k + i/n })
 		order, err := linops.NewSelection(dev, k*n, apart)
 		if err != nil {
 			c.Release()

@@ -1,6 +1,9 @@
 package imaging
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/internal/lists"
+)
 
 func inHostMemory(dev array.Device) bool {
 	b := dev.Alloc(1, 1)
@@ -44,10 +47,7 @@ type complexPairs struct {
 
 // newComplexPairs is for vectors of n complex numbers, and t's.
 func newComplexPairs(t *twin, dev array.Device, n int) complexPairs {
-	idx := make([]int, 2*n)
-	for i := range idx {
-		idx[i] = i ^ 1
-	}
+	idx := lists.Make(2*n, func(i int) int { return i ^ 1 })
 	return complexPairs{t.listed(dev, idx)}
 }
 
@@ -84,9 +84,5 @@ func (c complexPairs) multiply(dst array.Batch, f factors, conjugate bool, x arr
 
 // pairwise is each value twice.
 func pairwise(x []float64) []float64 {
-	y := make([]float64, 2*len(x))
-	for i := range y {
-		y[i] = x[i/2]
-	}
-	return y
+	return lists.Make(2*len(x), func(i int) float64 { return x[i/2] })
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -422,9 +423,5 @@ func (a *Undecimated) foldedNorms(n, level int, details bool) []float64 {
 			pairs[(k+m)%n] += v * u
 		}
 	}
-	norms := make([]float64, n)
-	for i := range norms {
-		norms[i] = (size + pairs[wrap(-1-2*i, n)]) / 2
-	}
-	return norms
+	return lists.Make(n, func(i int) float64 { return (size + pairs[wrap(-1-2*i, n)]) / 2 })
 }

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/progress"
@@ -153,10 +154,7 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 			return nil, err
 		}
 		some := set[lo:min(lo+tile, n)]
-		lines := make([][]float64, len(some))
-		for k, j := range some {
-			lines[k] = a.x.Read(a.buffer(1), j, j+1)
-		}
+		lines := lists.Map(some, func(j int) []float64 { return a.x.Read(a.buffer(1), j, j+1) })
 		parallel.Ranges(d, tile, func(from, to int) {
 			for i := from; i < to; i++ {
 				row := out[i*n+lo:]

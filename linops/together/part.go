@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/space"
 )
@@ -75,10 +76,7 @@ func (s *membership) measure() {
 	})
 	for j, v := range whole {
 		if s.lost[j] = s.norms2[j] < mostLost*v; s.lost[j] {
-			x := make([]float64, len(s.rows))
-			for k, i := range s.rows {
-				x[k] = s.m.row(i)[j]
-			}
+			x := lists.Map(s.rows, func(i int) float64 { return s.m.row(i)[j] })
 			if s.centered {
 				floats.AddConst(-stat.Mean(x, nil), x)
 			}
@@ -168,10 +166,7 @@ func (p *Part) forward(dst array.Batch, b []float64) {
 
 // gather are the values at the rows, without their mean where that is subtracted.
 func (s *membership) gather(x []float64) []float64 {
-	some := make([]float64, len(s.rows))
-	for k, i := range s.rows {
-		some[k] = x[i]
-	}
+	some := lists.Pick(x, s.rows)
 	if s.centered {
 		floats.AddConst(-stat.Mean(some, nil), some)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 )
 
@@ -171,10 +172,7 @@ func (c *Call) read(args *yaml.Node, parameters []Parameter, syntax string) erro
 			return err
 		}
 	} else {
-		names := make([]string, len(parameters))
-		for i, p := range parameters {
-			names[i] = p.Name
-		}
+		names := lists.Map(parameters, func(p Parameter) string { return p.Name })
 		f, err := s.fields(args, c.name, names...)
 		if err != nil {
 			return err
@@ -284,10 +282,7 @@ type table[K any] struct {
 
 // find reads the name of a call, which is one of the rows.
 func (t *table[K]) find(s *Spec, at *yaml.Node) (row K, c Call, args *yaml.Node, err error) {
-	names := make([]string, len(t.rows))
-	for i, k := range t.rows {
-		names[i] = t.name(k)
-	}
+	names := lists.Map(t.rows, t.name)
 	name, args, line, err := s.head(at, t.what, names)
 	if err != nil {
 		return row, c, nil, err

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/lists"
 )
 
 // Center is where the axis of rotation lies on the row of detectors of a parallel beam, counted from 0, as found
@@ -74,15 +76,9 @@ type pair struct{ p, q []float64 }
 func (s *sinogram) opposite() (pairs []pair) {
 	const near = 1e-3
 	turn := func(a float64) float64 { return math.Mod(math.Mod(a, 360)+360, 360) }
-	order := make([]int, len(s.angles))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Upto(len(s.angles))
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(turn(s.angles[i]), turn(s.angles[j])) })
-	sorted := make([]float64, len(order))
-	for k, i := range order {
-		sorted[k] = turn(s.angles[i])
-	}
+	sorted := lists.Map(order, func(i int) float64 { return turn(s.angles[i]) })
 	for k, i := range order {
 		if sorted[k] >= 180 {
 			break

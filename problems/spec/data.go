@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
+	"surepipe/internal/lists"
 )
 
 // dataSection is the key data of a specification.
@@ -75,10 +76,7 @@ func (a *loadedArray) integers() ([]int, error) {
 		return a.ints, nil
 	}
 	values, err := a.Integers()
-	out := make([]int, len(values))
-	for i, v := range values {
-		out[i] = int(v)
-	}
+	out := lists.Map(values, func(v int64) int { return int(v) })
 	return out, err
 }
 

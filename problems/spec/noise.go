@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/problems/internal/check"
@@ -235,10 +236,7 @@ func (b *builder) byCovariance(a dataio.Array, shape []int, pairs bool) (linops.
 			"(%d, %d), that of the channels that are its first axis", a.Name,
 			ndarray.ShapeString(matrix), d, d, shape[0], shape[0])
 	}
-	c := make([]complex128, k*k)
-	for i := range c {
-		c[i] = complex(a.Data[2*i], a.Data[2*i+1])
-	}
+	c := lists.Make(k*k, func(i int) complex128 { return complex(a.Data[2*i], a.Data[2*i+1]) })
 	w, err := whiteningMatrix(c, k)
 	if err != nil {
 		return nil, fmt.Errorf("array %q %w", a.Name, err)

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox/subspace"
@@ -36,10 +37,7 @@ func spectralNorm(x []float64, shape array.Shape) (float64, error) {
 func sampledNorm(dev array.Device, y []float64, places []int, shape array.Shape) (float64, error) {
 	most := 0.0
 	for _, p := range linops.Parts(places, shape, true) {
-		own := make([]float64, len(p.Entries))
-		for i, e := range p.Entries {
-			own[i] = y[e]
-		}
+		own := lists.Pick(y, p.Entries)
 		norm := 0.0
 		if s := p.Shape(); min(s.Rows, s.Cols) == 1 {
 			norm = floats.Norm(own, 2)

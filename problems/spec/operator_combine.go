@@ -3,6 +3,7 @@ package spec
 import (
 	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/problems/internal/check"
 )
@@ -36,11 +37,7 @@ var scaleOperator = operatorKind{
 }
 
 func operators(parts []built) []linops.Operator {
-	ops := make([]linops.Operator, len(parts))
-	for i, a := range parts {
-		ops[i] = a.op
-	}
-	return ops
+	return lists.Map(parts, func(a built) linops.Operator { return a.op })
 }
 
 var productOperator = operatorKind{
@@ -152,10 +149,7 @@ func blocks(parts []built) (cols []int, ps []Block) {
 
 // stackedRows is the shape of A b of operators whose images stand one after the other.
 func stackedRows(parts []built) []int {
-	shapes := make([][]int, len(parts))
-	for i, a := range parts {
-		shapes[i] = a.rows
-	}
+	shapes := lists.Map(parts, func(a built) []int { return a.rows })
 	return side(shapes)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 )
 
@@ -96,10 +97,7 @@ func (b *builder) differences(n, order int, x []float64) (linops.Operator, error
 	for i := range d {
 		row := even
 		if x != nil {
-			at := make([]float64, order+1)
-			for j := range at {
-				at[j] = (x[i+j] - x[i]) / unit
-			}
+			at := lists.Make(order+1, func(j int) float64 { return (x[i+j] - x[i]) / unit })
 			row = differenceRow(order, at)
 			for j := range row {
 				row[j] *= math.Sqrt(at[order] / float64(order))

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
@@ -182,11 +183,7 @@ func Degrees(count int, fan bool) []float64 {
 	if fan {
 		turn = 360
 	}
-	angles := make([]float64, count)
-	for i := range angles {
-		angles[i] = turn * float64(i) / float64(count)
-	}
-	return angles
+	return lists.Make(count, func(i int) float64 { return turn * float64(i) / float64(count) })
 }
 
 var fourierOperator = operatorKind{

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 )
 
@@ -58,10 +59,7 @@ func group(name string, newProx groupNorm, dual func([]float64) float64, forms [
 			if err != nil {
 				return p, err
 			}
-			each := make([]float64, len(groups))
-			for g, entries := range groups {
-				each[g] = math.Sqrt(float64(len(entries)))
-			}
+			each := lists.Map(groups, func(entries []int) float64 { return math.Sqrt(float64(len(entries))) })
 			if a.Given("weights") {
 				if each, err = a.Each("weights", "weights have", len(groups), "group"); err != nil {
 					return p, err
@@ -92,10 +90,7 @@ func outside(groups [][]int, weights []float64, p int) (free []int) {
 func dualOfGroups(g []float64, groups [][]int, weights []float64, dual func([]float64) float64) float64 {
 	m := 0.0
 	for i, entries := range groups {
-		x := make([]float64, len(entries))
-		for u, j := range entries {
-			x[u] = g[j]
-		}
+		x := lists.Pick(g, entries)
 		if weights[i] > 0 {
 			m = max(m, dual(x)/weights[i])
 		}

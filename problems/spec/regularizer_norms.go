@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/problems/internal/check"
 	"surepipe/prox"
 	"surepipe/prox/clustered"
@@ -221,10 +222,7 @@ var sortedL1Regularizer = RegularizerKind{
 			Norm: w,
 			Dual: func(g []float64) (float64, error) { return dualOfSortedL1(g, weights), nil },
 			Make: func(v Weights) (prox.Prox, error) {
-				scaled := make([]float64, len(weights))
-				for i, x := range weights {
-					scaled[i] = w.Value(v) * x
-				}
+				scaled := lists.Map(weights, func(x float64) float64 { return w.Value(v) * x })
 				return a.Keep(clustered.NewSortedL1(scaled))
 			},
 		}, nil
@@ -234,10 +232,7 @@ var sortedL1Regularizer = RegularizerKind{
 // dualOfSortedL1 is the least c with b = 0 at c times the weights: every partial sum of |g| in
 // decreasing order is then at most c times that of the weights.
 func dualOfSortedL1(g, weights []float64) float64 {
-	size := make([]float64, len(g))
-	for j, x := range g {
-		size[j] = math.Abs(x)
-	}
+	size := lists.Map(g, math.Abs)
 	slices.SortFunc(size, func(a, b float64) int { return cmp.Compare(b, a) })
 	m, above, below := 0.0, 0.0, 0.0
 	for i, x := range size {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
@@ -264,10 +265,7 @@ func (p *localLowRank) divergences(all [][]*factors) (traces, squares [][]float6
 
 // maps are the degrees of freedom at v.
 func (p *localLowRank) maps(v []float64) (prox.LocalMaps, error) {
-	all := make([][]*factors, len(p.tilings))
-	for k, tiling := range p.tilings {
-		all[k] = make([]*factors, len(tiling))
-	}
+	all := lists.Map(p.tilings, func(tiling []prox.Patch) []*factors { return make([]*factors, len(tiling)) })
 	x := append([]float64(nil), v...)
 	if err := p.apply(x, 1, func(tiling, patch int, f *factors) { all[tiling][patch] = f }); err != nil {
 		return prox.LocalMaps{}, err

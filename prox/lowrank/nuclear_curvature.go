@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
@@ -135,7 +136,7 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	root := dev.Alloc(1, r)
 	defer root.Free()
-	dev.Upload(root, roots(f))
+	dev.Upload(root, lists.Map(f, math.Sqrt))
 	dev.Mul(k.u.Reshape(m, r), u, root)
 	dev.Mul(k.v.Reshape(n, r), v, root)
 	dev.Copy(k.u1.Reshape(m, r), u)
@@ -159,14 +160,6 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 		k.deflate(f, lead, h)
 	}
 	return k
-}
-
-func roots(f []float64) []float64 {
-	s := make([]float64, len(f))
-	for i, x := range f {
-		s[i] = math.Sqrt(x)
-	}
-	return s
 }
 
 // spreading sets dst to 1/D, D_il = lambda + mass_il f_l, on the device: 1 - lambda/D is the block
@@ -197,7 +190,7 @@ func (k *NuclearCurvature) core(f, mass []float64) {
 	if !(least > 0) {
 		least = 1
 	}
-	s := roots(f)
+	s := lists.Map(f, math.Sqrt)
 	n := r * r
 	host := make([]float64, 4*n)
 	same, turned, plus, minus := host[:n], host[n:2*n], host[2*n:3*n], host[3*n:]

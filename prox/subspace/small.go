@@ -10,14 +10,12 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 )
 
 // columns returns the first c columns of the row-major k x k matrix p, column i multiplied by f(i).
 func columns(p []float64, k, c int, f func(i int) float64) []float64 {
-	factor := make([]float64, c)
-	for i := range factor {
-		factor[i] = f(i)
-	}
+	factor := lists.Make(c, f)
 	out := make([]float64, k*c)
 	for i := range k {
 		for j, x := range factor {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/lapack"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 )
 
 // Product sets dst = X w, or X* w when trans is set, for a matrix X that is given by its products:
@@ -272,10 +273,7 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 	if err != nil {
 		return Triplets{}, 0, err
 	}
-	sigma := make([]float64, kq)
-	for i := range sigma {
-		sigma[i] = math.Sqrt(math.Max(values[i], 0))
-	}
+	sigma := lists.Make(kq, func(i int) float64 { return math.Sqrt(math.Max(values[i], 0)) })
 	carried := 0
 	for carried < kq && sigma[carried] > tiniest*sigma[0] {
 		carried++

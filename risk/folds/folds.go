@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"surepipe/internal/lists"
 )
 
 // Folds divides d observations. Its zero value stands for ten random folds of single observations.
@@ -104,11 +106,7 @@ func (f Folds) Splits(d, repeat int) []Split {
 		fold[u] = slices.Index(size, slices.Min(size))
 		size[fold[u]] += len(members[u])
 	}
-	splits := make([]Split, k)
-	for j := range splits {
-		splits[j] = Without(d, func(i int) bool { return fold[of[i]] == j })
-	}
-	return splits
+	return lists.Make(k, func(j int) Split { return Without(d, func(i int) bool { return fold[of[i]] == j }) })
 }
 
 // Without leaves some of d observations out.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -162,7 +163,7 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 
 // gram is the Gram matrix of a set of coordinates, nil where one is not in the working set.
 func (w *workspace) gram(set []int) []float64 {
-	places := restrict.GatherPlaces(w.place, set)
+	places := lists.Pick(w.place, set)
 	if slices.Contains(places, -1) {
 		return nil
 	}

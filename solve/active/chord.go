@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics/steps"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
@@ -420,10 +421,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 		w.Release()
 		return err
 	}
-	on := make([]float64, len(set))
-	for i, j := range set {
-		on[i] = b[j]
-	}
+	on := lists.Pick(b, set)
 	w.p.Start(on)
 	held.path.Kept = w
 	return r.dev.Err()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/progress"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
@@ -138,10 +139,7 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 	if err := n.workspace.extend(ctx, n.dev, n.s, set); err != nil {
 		return err
 	}
-	b := make([]float64, len(set))
-	for i, j := range set {
-		b[i] = start[j]
-	}
+	b := lists.Pick(start, set)
 	n.p.Start(b)
 	switch err := n.dev.Err(); {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -227,9 +228,9 @@ func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool
 	inner := s.Task
 	inner.Problem = engine.Problem{A: w.columns, Loss: s.Task.Problem.Loss, Device: w.columns.dev}
 	inner.Family, inner.Options.Point, inner.Options.Compact = w.inner, point, false
-	inner.Lengths2, inner.Units = gather(s.Task.Lengths(), w.set), gather(s.Task.Units, w.set)
+	inner.Lengths2, inner.Units = lists.Pick(s.Task.Lengths(), w.set), lists.Pick(s.Task.Units, w.set)
 	inner.Even = false
-	inner.Options.InverseLengths = gather(s.Task.Options.InverseLengths, w.set)
+	inner.Options.InverseLengths = lists.Pick(s.Task.Options.InverseLengths, w.set)
 	var err error
 	if inner.Problem.R, err = prox.StructureOf(r).On(inner.Problem.Device, w.columns.set); err != nil {
 		return nil, nil, err
@@ -247,18 +248,6 @@ func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool
 		w.bound = n.s.Bound
 	}
 	return inner.Problem.R, solver, nil
-}
-
-// gather are some of the values; nil of nil.
-func gather(values []float64, set []int) []float64 {
-	if values == nil {
-		return nil
-	}
-	some := make([]float64, len(set))
-	for i, j := range set {
-		some[i] = values[j]
-	}
-	return some
 }
 
 // wide turns a solution on the columns in memory into one of the whole problem. The point keeps the

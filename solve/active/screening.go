@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -229,7 +230,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		gi := found.gradient(i)
 		must := w.violations(t.separable, gi)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, gather(found.b[i].ToHost(), w.set), found.residual(i), gi})
+			w.ready = append(w.ready, &verified{t.key, lists.Pick(found.b[i].ToHost(), w.set), found.residual(i), gi})
 		}
 		w.g, w.at, w.must = gi, t.w, must
 		if failed = must != nil; failed {

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/banded"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/progress"
@@ -59,7 +60,7 @@ func Closable(p engine.Problem) bool {
 		return false
 	}
 	if w := loss.Weighing(p.Loss); w != nil {
-		p.A = engine.NewWeightedRows(p.A, array.Batch{}, roots(w), nil)
+		p.A = engine.NewWeightedRows(p.A, array.Batch{}, lists.Map(w, math.Sqrt), nil)
 	}
 	p.Loss = nil
 	s := &quadratic{p: p, q: curvatures(p)}
@@ -158,7 +159,7 @@ func newStacked(s *quadratic) (closedForm, engine.Choice, error) {
 	if s.p.K != nil {
 		w = mat.DenseCopyOf(linops.ToDense(s.p.Device, s.p.K))
 	}
-	for i, v := range roots(s.q) {
+	for i, v := range lists.Map(s.q, math.Sqrt) {
 		row := w.RawRowView(i)
 		if s.p.K == nil {
 			row[i] = 1
@@ -168,15 +169,6 @@ func newStacked(s *quadratic) (closedForm, engine.Choice, error) {
 		}
 	}
 	return newSpectral(s.p, w, 0)
-}
-
-// roots are the square roots.
-func roots(q []float64) []float64 {
-	out := make([]float64, len(q))
-	for i, v := range q {
-		out[i] = math.Sqrt(v)
-	}
-	return out
 }
 
 // entries reports that the entries of A and of K are at hand, and that there is a penalty: least

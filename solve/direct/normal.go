@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/banded"
 	"surepipe/internal/cholesky"
+	"surepipe/internal/lists"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
 	"surepipe/space"
@@ -158,7 +159,7 @@ func (s sparseStack) with(q []float64) sparseStack {
 	for i := range s.scale {
 		s.scale[i] = 1
 	}
-	s.scale = append(s.scale, roots(q)...)
+	s.scale = append(s.scale, lists.Map(q, math.Sqrt)...)
 	return s
 }
 
@@ -228,7 +229,7 @@ func (f *bandedNormal) reweight(q []float64) (normalFactor, error) {
 }
 
 func (f *bandedNormal) Release()                 {}
-func (f *bandedNormal) lengths() []float64       { return roots(f.r.Columns) }
+func (f *bandedNormal) lengths() []float64       { return lists.Map(f.r.Columns, math.Sqrt) }
 func (f *bandedNormal) solve(dst, g array.Batch) { onHost(dst, g, f.r.Solve) }
 
 // traces come from the band of N^{-1}. Rounding errors change R by some eps of its columns' lengths,
@@ -301,10 +302,7 @@ func newCholeskyNormal(s *quadratic) (closedForm, engine.Choice, error) {
 
 // matrix is N for scales of the rows.
 func (f *choleskyNormal) matrix(scale []float64) ([]int64, []int32, []float64) {
-	weights := make([]float64, len(scale))
-	for i, v := range scale {
-		weights[i] = v * v
-	}
+	weights := lists.Map(scale, func(v float64) float64 { return v * v })
 	return cholesky.Normal(f.dim, f.rows.Indptr, f.rows.Indices, f.rows.Values, weights)
 }
 
@@ -314,11 +312,8 @@ func (f *choleskyNormal) factorize() bool {
 	if f.l, err = f.order.Factorize(f.value); err != nil {
 		return false
 	}
-	diagonal := make([]float64, f.dim)
-	for j := range diagonal {
-		diagonal[j] = f.value[f.ptr[j]]
-	}
-	f.norms = roots(diagonal)
+	diagonal := lists.Make(f.dim, func(j int) float64 { return f.value[f.ptr[j]] })
+	f.norms = lists.Map(diagonal, math.Sqrt)
 	return f.l.LeastPivot(diagonal) > leastNormalPivot
 }
 

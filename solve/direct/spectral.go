@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
@@ -187,10 +188,7 @@ func (s *spectral) factorGraded(x *mat.Dense) error {
 	b.Apply(func(j, _ int, t float64) float64 { return t * scale[j] }, &b)
 	s.ut = UploadRows(s.p.Device, u.T(), len(cosines))
 	s.vt = UploadRows(s.p.Device, b.T(), len(cosines))
-	toMu := make([]float64, len(cosines))
-	for i, c := range cosines {
-		toMu[i] = c * c
-	}
+	toMu := lists.Map(cosines, func(c float64) float64 { return c * c })
 	s.upload(cosines, toMu)
 	return nil
 }
@@ -300,7 +298,7 @@ func (s *spectral) Root() []float64 {
 	out := dev.Alloc(s.ut.K(), s.ut.N())
 	defer out.Free()
 	dev.Fill(out, 0)
-	dev.LinEach(out, roots(s.toMu.ToHost()), s.ut, make([]float64, s.ut.K()), out)
+	dev.LinEach(out, lists.Map(s.toMu.ToHost(), math.Sqrt), s.ut, make([]float64, s.ut.K()), out)
 	return out.ToHost()
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/solve/engine"
@@ -100,10 +101,7 @@ func newTransformed(s *quadratic) (closedForm, engine.Choice, error) {
 	} else {
 		by = byWaves
 		shape = s.images(by)
-		places := make([]int, shape.Len())
-		for i := range places {
-			places[i] = i
-		}
+		places := lists.Upto(shape.Len())
 		t, err := imaging.NewFourier(shape.Rows, shape.Cols, places, imaging.FourierLayout{})
 		if err != nil {
 			return nil, engine.Choice{}, err

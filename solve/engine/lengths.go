@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -112,11 +113,7 @@ func UnequalColumns(p Problem) []float64 {
 
 // unitsOf are units in which columns of these squared lengths have about length 1.
 func unitsOf(lengths2 []float64) []float64 {
-	s := make([]float64, len(lengths2))
-	for j, v := range lengths2 {
-		s[j] = numerics.Unit(math.Sqrt(v))
-	}
-	return s
+	return lists.Map(lengths2, func(v float64) float64 { return numerics.Unit(math.Sqrt(v)) })
 }
 
 // widestSpread is the ratio of the columns' lengths up to which their units are kept.

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/space"
 )
@@ -88,10 +89,7 @@ func (o *WeightedRows) picked(p *linops.Picked) *linops.Picked {
 			dev := z.Device()
 			inverse := dev.Alloc(1, len(o.host))
 			defer inverse.Free()
-			roots := make([]float64, len(o.host))
-			for i, v := range o.host {
-				roots[i] = 1 / v
-			}
+			roots := lists.Map(o.host, func(v float64) float64 { return 1 / v })
 			dev.Upload(inverse, roots)
 			dev.Mul(z, z, inverse)
 			remove(z)

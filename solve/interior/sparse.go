@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/internal/cholesky"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
@@ -87,10 +88,7 @@ func alone(q int) *rowGroups {
 // place finds the places of the matrix, and of every group's part in it.
 func (s *sparseSystem) place() {
 	cols := make([][]int32, len(s.groups.first)-1)
-	near := make([][]int32, s.dim)
-	for j := range near {
-		near[j] = []int32{int32(j)}
-	}
+	near := lists.Make(s.dim, func(j int) []int32 { return []int32{int32(j)} })
 	s.groups.each(func(g int, rows []int32) {
 		for _, i := range rows {
 			for _, j := range s.k.Indices[s.k.Indptr[i]:s.k.Indptr[i+1]] {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/arrow"
 	"surepipe/linops"
@@ -63,10 +64,7 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 	if k < len(sigma) {
 		gap = min(gap, tau-sigma[k])
 	}
-	f := make([]float64, k)
-	for i := range f {
-		f[i] = sigma[i] - tau
-	}
+	f := lists.Make(k, func(i int) float64 { return sigma[i] - tau })
 	leading := func(x *mat.Dense) []float64 {
 		rows, _ := x.Dims()
 		return mat.DenseCopyOf(x.Slice(0, rows, 0, k)).RawMatrix().Data
@@ -131,10 +129,7 @@ func (w *matrices) local(all subspace.Triplets, r int) func(signs, samples []flo
 	if !w.o.Diagonal || picked == nil {
 		return nil
 	}
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
+	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })
 	l := arrow.NewLocal(completion(picked, w.shape, w.lambda, all.U.Cols(0, r).ToHost(), f, all.V.Cols(0, r).ToHost()))
 	if l == nil {
 		return nil
@@ -146,10 +141,7 @@ func (w *matrices) local(all subspace.Triplets, r int) func(signs, samples []flo
 func (w *matrices) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,
 	error) {
 	picked := w.a.Picked(w.shape)
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
+	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })
 	z := w.dev.Alloc(1, w.z.N())
 	defer z.Free()
 	w.inOrder(z, w.z)

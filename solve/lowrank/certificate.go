@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
@@ -208,10 +209,7 @@ func (w *matrices) curvature(all subspace.Triplets, r int) (*lowrank.NuclearCurv
 		return nil, errHighRank
 	}
 	dev := w.dev
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
+	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })
 	near := lowrank.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
 	for _, s := range all.Sigma[r:] {
 		near.Sigma = append(near.Sigma, s/w.eta)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/sublist"
 	"surepipe/linops"
 	"surepipe/loss"
@@ -67,10 +68,7 @@ func (s *Connected) Problem(k int) (engine.Problem, func(), error) {
 	if len(s.Parts) == 1 || s.weights == nil {
 		return own, release, nil
 	}
-	w := make([]float64, len(part.Entries))
-	for i, e := range part.Entries {
-		w[i] = s.weights[e]
-	}
+	w := lists.Pick(s.weights, part.Entries)
 	l, err := loss.WeightedSquared(s.p.Device, w)
 	if err != nil {
 		release()

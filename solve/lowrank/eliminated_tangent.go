@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox/lowrank"
 	"surepipe/prox/subspace"
@@ -39,10 +40,7 @@ func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
 	if r == 0 || r+subspace.MinBuffer > len(all.Sigma) {
 		return nil, errHighRank
 	}
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
+	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })
 	near := lowrank.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
 	t, done := &engine.Tangent{}, false
 	defer func() {

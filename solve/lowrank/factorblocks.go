@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/prox/subspace"
@@ -32,10 +33,7 @@ func seen(dev array.Device, pattern array.Pattern) [2]lines {
 		if !rows {
 			count, ones = right, left
 		}
-		host := make([]float64, count.N())
-		for i := range host {
-			host[i] = float64(i)
-		}
+		host := lists.Make(count.N(), func(i int) float64 { return float64(i) })
 		dev.Upload(count, host)
 		dev.Fill(ones, 1)
 		dev.SampleProduct(z, pattern, 1, left, right, 0)
@@ -88,10 +86,7 @@ func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []floa
 	dev, rank, k := w.dev, len(f), aligned(len(f))
 	h := &factorHessian{dev: dev, mu: mu, rank: rank, k: k, d: misfit.N(), rows: w.m >= w.n, pattern: w.pattern,
 		misfit: misfit}
-	root := make([]float64, rank)
-	for i := range root {
-		root[i] = math.Sqrt(f[i])
-	}
+	root := lists.Make(rank, func(i int) float64 { return math.Sqrt(f[i]) })
 	for i, x := range []array.Batch{u, v} {
 		factor := dev.Alloc(1, x.K()*k)
 		h.side[i] = factorSide{n: x.K(), factor: factor}

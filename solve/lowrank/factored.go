@@ -2,6 +2,7 @@ package lowrank
 
 import (
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
 )
@@ -105,10 +106,7 @@ func decomposed(space *subspace.Iteration, b array.Batch) (factored, error) {
 //	delta = U T* - W V_0*,  T = V diag(f) - V_0 C*,  W = L_0 - U C,  C = U* L_0,  now = L_0 V_0*.
 func shrunk(top subspace.Triplets, by float64, now factored) (next, delta factored, delta2 float64) {
 	dev, m, n := top.U.Device(), top.U.K(), top.V.K()
-	f := make([]float64, len(top.Sigma))
-	for i, s := range top.Sigma {
-		f[i] = s - by
-	}
+	f := lists.Map(top.Sigma, func(s float64) float64 { return s - by })
 	width, before := top.U.N(), now.l.N()
 	next = factored{dev.Alloc(m, width), dev.Alloc(n, width)}
 	subspace.ScaleColumns(next.l, top.U, f)

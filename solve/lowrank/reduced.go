@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/subspace"
 	"surepipe/solve/engine"
@@ -169,10 +170,7 @@ func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r 
 	margin func(array.Batch) float64) (*engine.Tangent, error) {
 	misfit := w.dev.Alloc(1, w.z.N())
 	w.dev.Copy(misfit, w.z)
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
+	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })
 	h, err := w.newFactorHessian(ctx, all.U.Cols(0, r), f, all.V.Cols(0, r), misfit, w.lambda)
 	if err != nil {
 		misfit.Free()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/space"
 )
@@ -76,7 +77,7 @@ func (m *Gram) grow(n int) {
 
 // On fills k with the Gram matrix of the columns in a set that is there, row-major.
 func (m *Gram) On(k []float64, set []int) {
-	Submatrix(k, GatherPlaces(m.place, set), func(i int) []float64 { return m.g[i*m.width:] })
+	Submatrix(k, lists.Pick(m.place, set), func(i int) []float64 { return m.g[i*m.width:] })
 }
 
 // Submatrix fills k with the rows and columns at the places of a matrix with the given rows.
@@ -93,7 +94,7 @@ func Submatrix(k []float64, places []int, row func(i int) []float64) {
 // Averaged fills k, n x n, with E*G E, where the rows of E* are given.
 func (m *Gram) Averaged(k []float64, rows space.Rows) {
 	n := len(rows.Indptr) - 1
-	places := GatherPlaces(m.place, rows.Indices)
+	places := lists.Pick(m.place, rows.Indices)
 	mean := make([]float64, m.n)
 	for i := range n {
 		clear(mean)
@@ -111,15 +112,6 @@ func (m *Gram) Averaged(k []float64, rows space.Rows) {
 			k[i*n+c] = sum
 		}
 	}
-}
-
-// GatherPlaces lists the places of a set.
-func GatherPlaces(place, set []int) []int {
-	out := make([]int, len(set))
-	for i, j := range set {
-		out[i] = place[j]
-	}
-	return out
 }
 
 // Known is the Gram matrix of a set in a new slice, nil where a column is not there. It needs no

@@ -5,7 +5,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
-	"surepipe/internal/sublist"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/together"
 	"surepipe/loss"
@@ -121,7 +121,7 @@ func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 }
 
 // Observations are the values of y that are fitted.
-func (k *Kept) Observations(y []float64) []float64 { return sublist.Picked(y, k.rows) }
+func (k *Kept) Observations(y []float64) []float64 { return lists.Pick(y, k.rows) }
 
 // Determines says whether the observations that are kept determine all terms without a penalty of observation i.
 func (k *Kept) Determines(i int) bool { return k.has == nil || k.has(i) }
@@ -147,7 +147,7 @@ func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors,
 		floats.Sub(z, k.Observations(mu))
 		floats.Add(mu, k.terms(z))
 	}
-	return sublist.Picked(mu, at)
+	return lists.Pick(mu, at)
 }
 
 func (k *Kept) predictRows(row func(i int) []float64, b, y []float64, at []int) []float64 {

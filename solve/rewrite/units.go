@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -45,11 +46,7 @@ func Columns(p engine.Problem, units []float64) engine.Rewriting {
 }
 
 func reciprocals(s []float64) []float64 {
-	out := make([]float64, len(s))
-	for i, v := range s {
-		out[i] = 1 / v
-	}
-	return out
+	return lists.Map(s, func(v float64) float64 { return 1 / v })
 }
 
 // ByColumns solves in the units of the task.
@@ -167,10 +164,7 @@ func RowUnits(r prox.Prox, lengths2 []float64) []float64 {
 	if known.Rescale == nil || lengths2 == nil {
 		return nil
 	}
-	s := make([]float64, len(lengths2))
-	for i, v := range lengths2 {
-		s[i] = 1 / numerics.Unit(math.Sqrt(v))
-	}
+	s := lists.Map(lengths2, func(v float64) float64 { return 1 / numerics.Unit(math.Sqrt(v)) })
 	known.Units(s)
 	if slices.Min(s) == slices.Max(s) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/krylov"
 )
 
@@ -94,10 +95,7 @@ func (s *penalized) beside(rho, left float64) (apply func(dst, r array.Batch), f
 			dst.Device().Lin(dst, 1/left, dst, 0, array.Batch{})
 		}, func() {}, nil
 	}
-	host := make([]float64, len(s.k2))
-	for j, v := range s.k2 {
-		host[j] = 1 / (left + rho*v)
-	}
+	host := lists.Map(s.k2, func(v float64) float64 { return 1 / (left + rho*v) })
 	w := s.p.Device.Alloc(1, len(host))
 	s.p.Device.Upload(w, host)
 	return func(dst, r array.Batch) { dst.Device().Mul(dst, r, w) }, w.Free, s.p.Device.Err()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -128,10 +129,7 @@ func (f *Source) pathOfFits(data problems.Data, o Fits) (*problems.Problem, stri
 
 // logGrid are n numbers, equally spaced on the logarithmic scale.
 func logGrid(from, to float64, n int) []float64 {
-	values := make([]float64, n)
-	for i := range values {
-		values[i] = from * math.Pow(to/from, float64(i)/float64(n-1))
-	}
+	values := lists.Make(n, func(i int) float64 { return from * math.Pow(to/from, float64(i)/float64(n-1)) })
 	values[n-1] = to
 	return values
 }

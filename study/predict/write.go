@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
+	"surepipe/internal/lists"
 	"surepipe/study"
 )
 
@@ -183,10 +184,7 @@ func labels(names []string, text func(string) string) func(buf []byte, k int) []
 	if names == nil {
 		return func(buf []byte, k int) []byte { return strconv.AppendInt(buf, int64(k), 10) }
 	}
-	texts := make([]string, len(names))
-	for k, name := range names {
-		texts[k] = text(name)
-	}
+	texts := lists.Map(names, text)
 	return func(buf []byte, k int) []byte { return append(buf, texts[k]...) }
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"surepipe/internal/lists"
 )
 
 type Array struct {
@@ -124,10 +126,7 @@ func ShapeString(shape []int) string {
 	if len(shape) == 1 {
 		return fmt.Sprintf("(%d,)", shape[0])
 	}
-	parts := make([]string, len(shape))
-	for i, n := range shape {
-		parts[i] = strconv.Itoa(n)
-	}
+	parts := lists.Map(shape, strconv.Itoa)
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"surepipe/internal/lists"
 )
 
 // Nearest is the candidate of which a name may be a misspelling: the first one of least edit
@@ -40,10 +42,7 @@ func Meant(name string, candidates []string) string {
 
 // editDistance is Levenshtein's distance: insertions, deletions and substitutions.
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
+	row := lists.Upto(len(b) + 1)
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1

@@ -1,6 +1,10 @@
 package sparse
 
-import "slices"
+import (
+	"slices"
+
+	"surepipe/internal/lists"
+)
 
 // Matrix is a sparse matrix in CSR form on the host.
 type Matrix struct {
@@ -102,10 +106,7 @@ func (m Matrix) Merge() Matrix {
 // (first_e, second_e), in the order of their first nodes: of lists the component of each of the a + b nodes. Nodes
 // without an edge are components of their own.
 func Components(a, b int, first, second []int) (of []int, n int) {
-	parent := make([]int, a+b)
-	for i := range parent {
-		parent[i] = i
-	}
+	parent := lists.Upto(a + b)
 	find := func(i int) int {
 		for parent[i] != i {
 			parent[i] = parent[parent[i]]

@@ -3,6 +3,8 @@ package faces
 import (
 	"math"
 	"slices"
+
+	"surepipe/internal/lists"
 )
 
 // Groups is a problem on a working set of coordinates whose penalty is that of the group LASSO,
@@ -102,11 +104,7 @@ func (p *Groups) Reweight(to Penalty) (moved bool) {
 
 // of gathers the entries of a group.
 func (p *Groups) of(x []float64, g int) []float64 {
-	out := make([]float64, len(p.members[g]))
-	for i, j := range p.members[g] {
-		out[i] = x[j]
-	}
-	return out
+	return lists.Pick(x, p.members[g])
 }
 
 // list lists S: the groups that are not 0, in the order of their coordinates.
