@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -145,22 +146,16 @@ const (
 )
 
 // Problems lists all, also those that other packages have registered.
-func Problems() (all []Problem) {
-	for _, name := range problems.Names() {
-		all = append(all, Problem(name))
-	}
-	return all
+func Problems() []Problem {
+	return lists.Map(problems.Names(), func(name string) Problem { return Problem(name) })
 }
 
 // Solver is the name of a method by which an estimator is computed; "" chooses one.
 type Solver string
 
 // Solvers lists all, also those that other packages have registered.
-func Solvers() (all []Solver) {
-	for _, name := range vjp.Solvers() {
-		all = append(all, Solver(name))
-	}
-	return all
+func Solvers() []Solver {
+	return lists.Map(vjp.Solvers(), func(name string) Solver { return Solver(name) })
 }
 
 // Criteria lists what a sweep may minimize.

@@ -121,11 +121,7 @@ func Kinds() []Kind { return slices.Clone(kinds) }
 
 // Names lists the names of the losses.
 func Names() []string {
-	var names []string
-	for _, k := range kinds {
-		names = append(names, k.Name)
-	}
-	return names
+	return lists.Map(kinds, func(k Kind) string { return k.Name })
 }
 
 // KindOf is the loss of that name, the squared one for "".

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"surepipe/input"
+	"surepipe/internal/lists"
 	"surepipe/risk"
 	"surepipe/stages"
 )
@@ -134,11 +135,8 @@ unbiased; sigma2 stands for the mean of y`},
 const atMoreNoise = "the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g"
 
 // BlackBoxMethods lists the methods.
-func BlackBoxMethods() (all []BlackBoxMethod) {
-	for _, r := range BlackBoxRows() {
-		all = append(all, r.Name)
-	}
-	return all
+func BlackBoxMethods() []BlackBoxMethod {
+	return lists.Map(BlackBoxRows(), func(r BlackBoxRow) BlackBoxMethod { return r.Name })
 }
 
 // Row is the method's row, that of MonteCarlo for "" and for a name that is none.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"surepipe/internal/lists"
 )
 
 // Rule is all that is known of a criterion: who computes, prints, draws or explains one reads its rule.
@@ -179,11 +181,7 @@ func Rules() []Rule { return slices.Clone(rules) }
 
 // CriterionNames lists the names of the criteria.
 func CriterionNames() []Criterion {
-	var names []Criterion
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	return names
+	return lists.Map(rules, func(r Rule) Criterion { return r.Name })
 }
 
 // ParseCriterion is the criterion of that name.
@@ -196,10 +194,7 @@ func ParseCriterion(name string) (Criterion, error) {
 
 // JoinCriteria is the names with commas.
 func JoinCriteria(names []Criterion) string {
-	var texts []string
-	for _, n := range names {
-		texts = append(texts, string(n))
-	}
+	texts := lists.Map(names, func(n Criterion) string { return string(n) })
 	return strings.Join(texts, ", ")
 }
 

@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"surepipe/internal/lists"
 	"surepipe/solve/active"
 	"surepipe/solve/direct"
 	"surepipe/solve/gradient"
@@ -11,11 +12,7 @@ import (
 
 // Names lists the names of the table.
 func Names() []string {
-	var names []string
-	for _, e := range Methods() {
-		names = append(names, e.Name)
-	}
-	return names
+	return lists.Map(Methods(), func(e Entry) string { return e.Name })
 }
 
 // Lookup returns the entry of a name; ok is false for names that are not in the table.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -57,11 +58,8 @@ type Swept struct {
 }
 
 // grid are the values of the axes.
-func (s *Sweep) grid() (grid [][]float64) {
-	for _, axis := range s.Axes {
-		grid = append(grid, axis.Values)
-	}
-	return grid
+func (s *Sweep) grid() [][]float64 {
+	return lists.Map(s.Axes, func(axis Axis) []float64 { return axis.Values })
 }
 
 // Total is the number of points of the grid.

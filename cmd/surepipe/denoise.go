@@ -11,6 +11,7 @@ import (
 	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/internal/lists"
 	"surepipe/series"
 	"surepipe/study"
 	"surepipe/study/denoise"
@@ -118,11 +119,8 @@ func newDenoise() *cobra.Command {
 	return cmd
 }
 
-func names() (all []string) {
-	for _, s := range series.Shrinkages {
-		all = append(all, s.Name)
-	}
-	return all
+func names() []string {
+	return lists.Map(series.Shrinkages, func(s series.Shrinkage) string { return s.Name })
 }
 
 func shrinkages() string {

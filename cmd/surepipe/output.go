@@ -10,6 +10,7 @@ import (
 	"surepipe"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/study"
 	"surepipe/study/draw"
 )
@@ -165,9 +166,6 @@ func outExtensions() []string {
 }
 
 func figureFormats() string {
-	var all []string
-	for _, f := range draw.Formats() {
-		all = append(all, "."+f)
-	}
+	all := lists.Map(draw.Formats(), func(f string) string { return "." + f })
 	return strings.Join(all, ", ")
 }

@@ -14,6 +14,7 @@ import (
 
 	"surepipe/internal/dataio/images"
 	"surepipe/internal/hdf5"
+	"surepipe/internal/lists"
 )
 
 // Format is a format of files: how one is recognized, read and written. Help and errors read it.
@@ -208,10 +209,7 @@ func FormatFor(path string) (Format, bool) {
 
 // Extensions names the formats by their extensions: ".npz, .npy or .csv".
 func Extensions(formats []Format) string {
-	var names []string
-	for _, f := range formats {
-		names = append(names, f.Extensions[0])
-	}
+	names := lists.Map(formats, func(f Format) string { return f.Extensions[0] })
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

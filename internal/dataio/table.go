@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 // Table is a table of named columns, each of numbers or of texts.
@@ -60,10 +61,7 @@ func (t *Table) Column(name string) (Column, error) {
 
 // Names lists all columns, also those that were not read.
 func (t *Table) Names() []string {
-	var names []string
-	for _, c := range t.Columns {
-		names = append(names, c.Name)
-	}
+	names := lists.Map(t.Columns, func(c Column) string { return c.Name })
 	return append(names, t.Unread...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 )
 
 // Beside names columns of a table that are neither y nor columns of X, "" for none. Each field is an option.
@@ -35,11 +36,8 @@ func (b Beside) named() []named {
 		{"time", b.Time}, {"start", b.Start}, {"strata", b.Strata}}
 }
 
-func (b Beside) Options() (options []string) {
-	for _, n := range b.named() {
-		options = append(options, n.option)
-	}
-	return options
+func (b Beside) Options() []string {
+	return lists.Map(b.named(), func(n named) string { return n.option })
 }
 
 // shift lists the columns without which a linear predictor is not known.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 )
 
 // decimal is the shortest writing of a plain decimal number, without a sign +, zeros at either end
@@ -73,10 +74,7 @@ func unify(c dataio.Column, known []string) (_ dataio.Column, merged string) {
 		}
 		return s
 	}
-	var names []string
-	for _, s := range c.Levels {
-		names = append(names, of(s))
-	}
+	names := lists.Map(c.Levels, of)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	codes := slices.Clone(c.Codes)

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/linops/imaging"
 )
 
@@ -86,11 +87,8 @@ var gradientOperator = operatorKind{
 }
 
 // names are the texts of values, and chosen is the value of a text, the first where it has none.
-func names[T fmt.Stringer](values []T) (texts []string) {
-	for _, v := range values {
-		texts = append(texts, v.String())
-	}
-	return texts
+func names[T fmt.Stringer](values []T) []string {
+	return lists.Map(values, T.String)
 }
 
 func chosen[T fmt.Stringer](values []T, text string) T {

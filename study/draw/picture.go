@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/figure"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
@@ -216,10 +217,7 @@ func (m *picture) title(name string, r study.Result) string {
 	if size = study.ShapeOut(m.p, size); m.p.SignalComplex || m.p.MuComplex && m.p.Signal == nil {
 		size = size[:len(size)-1]
 	}
-	var sides []string
-	for _, n := range size {
-		sides = append(sides, fmt.Sprint(n))
-	}
+	sides := lists.Map(size, func(n int) string { return fmt.Sprint(n) })
 	title := fmt.Sprintf("%s, %s, %s", r.Problem, filepath.Base(name),
 		strings.Join(sides, " × "))
 	if v := newView(size, false); v != nil && v.frames > 1 {

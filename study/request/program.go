@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -44,11 +45,8 @@ func defaultProgram() Program {
 }
 
 // Divergences are the names of the methods.
-func Divergences() (names []string) {
-	for _, m := range pipeline.BlackBoxMethods() {
-		names = append(names, string(m))
-	}
-	return names
+func Divergences() []string {
+	return lists.Map(pipeline.BlackBoxMethods(), func(m pipeline.BlackBoxMethod) string { return string(m) })
 }
 
 // Sampled are the names of the methods that add noise, or take counts away: those with an alpha.

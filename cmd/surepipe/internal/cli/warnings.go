@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/risk/warning"
 	"surepipe/study"
 )
@@ -53,11 +54,8 @@ these alone.`,
 	return cmd
 }
 
-func codes() (all []string) {
-	for _, k := range warning.Kinds() {
-		all = append(all, k.Code)
-	}
-	return all
+func codes() []string {
+	return lists.Map(warning.Kinds(), func(k *warning.Kind) string { return k.Code })
 }
 
 // explain prints what warnings mean, the gravest first.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/risk"
 	"surepipe/study"
@@ -215,20 +216,14 @@ func intercepts(r study.InterceptResult) (text string) {
 func alike(r *study.Swept, points []int) string {
 	var parts []string
 	for a, axis := range r.Axes {
-		var values []float64
-		for _, i := range points {
-			values = append(values, study.WeightsAt(r.Axes, r.Lines[i])[a])
-		}
+		values := lists.Map(points, func(i int) float64 { return study.WeightsAt(r.Axes, r.Lines[i])[a] })
 		slices.Sort(values)
 		values = slices.Compact(values)
 		if len(values) > mostListed {
 			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.Name, values[0], values[len(values)-1]))
 			continue
 		}
-		var each []string
-		for _, v := range values {
-			each = append(each, fmt.Sprintf("%.4g", v))
-		}
+		each := lists.Map(values, func(v float64) string { return fmt.Sprintf("%.4g", v) })
 		parts = append(parts, axis.Name+" = "+strings.Join(each, ", "))
 	}
 	return strings.Join(parts, "; ")

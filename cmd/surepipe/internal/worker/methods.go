@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe"
+	"surepipe/internal/lists"
 	"surepipe/study"
 )
 
@@ -60,11 +61,8 @@ func methodNamed(name string) (method, bool) {
 	return method{}, false
 }
 
-func names() (all []string) {
-	for _, m := range methods() {
-		all = append(all, m.name)
-	}
-	return all
+func names() []string {
+	return lists.Map(methods(), func(m method) string { return m.name })
 }
 
 // messages are those that the worker sends besides answers.
