@@ -19,7 +19,7 @@ import (
 func adjointStructure(t *adjoint) Structure {
 	a := &t.a
 	d, p := t.d, t.p
-	s := Structure{Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2, Shifts: shiftsOfAdjoint(a.s.Shifts)}
+	s := Structure{Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2}
 	s.adding(&t.base, func(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 		a.add(!w, dst, alpha, x)
 	})
@@ -47,12 +47,13 @@ func scaledStructure(c *scaled) Structure {
 	square := alpha * alpha
 	s := Structure{
 		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)),
-		Norm2: a.s.Norm2.times(Known(square)), Shifts: a.s.Shifts, Pairs: scaledPairs(alpha, a.s.Pairs),
+		Norm2: a.s.Norm2.times(Known(square)), Pairs: scaledPairs(alpha, a.s.Pairs),
 	}
 	s.adding(&c.base, func(w product.Direction, dst array.Batch, beta float64, x array.Batch) {
 		a.add(w, dst, alpha*beta, x)
 	})
 	s.Cosines, s.Circulant = a.s.Cosines.times(alpha), a.s.Circulant.times(alpha)
+	s.Commutes = a.s.Commutes
 	s.ColumnNorms2 = scaledNorms(a.s.ColumnNorms2, func(int) float64 { return square })
 	if solve := a.s.SolveNormal; solve != nil {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool { return solve(dst, rhs, eta*square) }
@@ -125,14 +126,9 @@ func sumStructure(c *sum) Structure {
 }
 
 // composeStructure is that of A1 A2 ... An. Numbers multiply, and the structure of a factor M
-// carries over to L M R where L*L = l I and R R* = r I. Where the columns are shifts of a few of
-// them, as those of a circular convolution after a wavelet synthesis, these have the norms of all.
+// carries over to L M R where L*L = l I and R R* = r I.
 func composeStructure(c *compose) Structure {
-	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts),
-		Spectra: Spectra{Circulant: wavesOfProduct(c.parts)}}
-	if classes := s.Shifts.Columns; classes != nil {
-		s.ColumnNorms2 = normsByClass(c, classes)
-	}
+	s := Structure{Rows: Known(1), Columns: Known(1), Spectra: wavesOfProduct(c.parts)}
 	for _, a := range c.parts {
 		s.Rows = s.Rows.times(a.s.Rows)
 		s.Columns = s.Columns.times(a.s.Columns)

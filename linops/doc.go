@@ -50,7 +50,6 @@
 //
 //	s.ColumnNorms2      the diagonal of A*A, for preconditioners and the units of columns
 //	s.Beside            A1, A2, ... where A = [A1 A2 ...]
-//	s.Shifts            how A fits the circular shifts of images
 //	s.SolveNormal       (eta A*A + I)^{-1} without an iteration
 //	s.Normal, s.Gram    A*A as a product that is cheaper than A and A*, and as a matrix
 //	s.AddForward, ...   dst += alpha A b

@@ -29,15 +29,15 @@ func (c Spectrum) times(alpha float64) Spectrum {
 }
 
 // wavesOfProduct are those of A1 A2 ... An, where A2 to An commute with the shifts of an image.
-func wavesOfProduct(parts []known) Spectrum {
+func wavesOfProduct(parts []known) Spectra {
 	first := parts[0].s.Circulant
 	for i := range parts {
 		s := &parts[i].s
-		if !s.Circulant.Known() || s.Circulant.Shape != first.Shape || i > 0 && !s.Shifts.Commutes {
-			return Spectrum{}
+		if !s.Circulant.Known() || s.Circulant.Shape != first.Shape || i > 0 && !s.Commutes {
+			return Spectra{}
 		}
 	}
-	return Spectrum{first.Shape, func() []float64 {
+	return Spectra{Commutes: parts[0].s.Commutes, Circulant: Spectrum{first.Shape, func() []float64 {
 		values := first.Values()
 		for i := range parts[1:] {
 			for j, v := range parts[i+1].s.Circulant.Values() {
@@ -45,7 +45,7 @@ func wavesOfProduct(parts []known) Spectrum {
 			}
 		}
 		return values
-	}}
+	}}}
 }
 
 // cosinesAbove are those of [A1; A2; ...], where all but one of A_i*A_i are multiples of the identity.

@@ -36,8 +36,6 @@ type Structure struct {
 	// Pairs returns the pairs of coordinates whose differences A's rows are, nil where the entries turn
 	// out to be others. It takes memory for every row.
 	Pairs func() *Pairs
-	// Shifts is what is known of A and the circular shifts of images.
-	Shifts Shifts
 	Spectra
 	Storage
 	Sampling
@@ -79,6 +77,9 @@ type Spectra struct {
 	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it, and Circulant those
 	// where a Fourier transform of real images does.
 	Cosines, Circulant Spectrum
+	// Commutes reports that A maps images of Circulant's shape to images and commutes with their circular shifts, as
+	// a circular convolution does.
+	Commutes bool
 }
 
 // Storage is how A's entries can be had. The zero value says nothing.

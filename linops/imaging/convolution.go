@@ -183,11 +183,9 @@ func (a *Convolution) transformKernel(grid []float64) []complex128 {
 // orthogonal where the boundary is circular; a circular convolution has a spectrum.
 func (a *Convolution) know(grid []float64) linops.Structure {
 	s := linops.Structure{ColumnNorms2: a.columnNorms2}
-	if n := a.rows * a.cols; a.boundary == Circular {
-		all := func() [][]int { return [][]int{block(0, 1, 0, n, n)} }
-		s.Shifts = linops.Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Commutes: true, Rows: all,
-			Columns: all}
-		s.Circulant = linops.Spectrum{Shape: s.Shifts.Shape, Values: a.gains}
+	if a.boundary == Circular {
+		s.Commutes = true
+		s.Circulant = linops.Spectrum{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Values: a.gains}
 		if a.direct[doForward] == nil {
 			s.Normal = a.normal
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"surepipe/array"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -95,8 +94,6 @@ func (a *Wavelet) known() *Wavelet {
 	s := linops.Structure{Rows: linops.Known(1)}
 	if a.pads() {
 		s = linops.Structure{Columns: linops.Known(1)}
-	} else if a.rows*a.cols > 0 {
-		s.Shifts = linops.Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Rows: a.subbands}
 	}
 	a.structure = linops.Complete(a, s)
 	return a
@@ -181,22 +178,6 @@ func (a *Wavelet) Finest() []int {
 func (a *Wavelet) Averages() []int {
 	r, c := a.size(a.levels)
 	return block(0, r, 0, c, a.cols)
-}
-
-// subbands lists the details of every level by their direction, and the averages. The filters of a
-// subband are circular shifts of one another.
-func (a *Wavelet) subbands() [][]int {
-	classes := [][]int{a.Averages()}
-	for l := range a.levels {
-		r, c := a.size(l + 1)
-		if a.oneD {
-			classes = append(classes, block(0, 1, c, 2*c, a.cols))
-			continue
-		}
-		classes = append(classes, block(0, r, c, 2*c, a.cols), block(r, 2*r, 0, c, a.cols),
-			block(r, 2*r, c, 2*c, a.cols))
-	}
-	return classes
 }
 
 // block is the coordinates of rows r0 to r1-1, columns c0 to c1-1 of an image.

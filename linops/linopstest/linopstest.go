@@ -47,7 +47,7 @@ const (
 //   - sources stay unmodified, old contents of destinations do not matter, and batches with gaps
 //     between their vectors (column views) are served, the gaps left alone;
 //   - every field of its [linops.Structure] is true: the numbers, SolveNormal, also in place,
-//     Normal, Cosines, Circulant, Panels, Gram, AddForward and AddAdjoint, ColumnNorms2, Shifts, Dense,
+//     Normal, Cosines, Circulant, Panels, Gram, AddForward and AddAdjoint, ColumnNorms2, Commutes, Dense,
 //     ScaleColumns, Sampled, Picked, Parts, and On for spaces of every kind ([CheckOn] for spaces of your own);
 //   - every batch taken from the device is given back. A factorization that SolveNormal keeps for a
 //     value of eta may stay.

@@ -24,7 +24,7 @@ func (c *checker) structure() {
 	c.guard("Norm2", c.norm)
 	c.guard("Dense", c.dense)
 	c.guard("ColumnNorms2", c.columnNorms)
-	c.guard("Shifts", c.shifts)
+	c.guard("Commutes", c.shifts)
 	c.guard("Pairs", c.pairs)
 	c.guard("SparseRows", c.sparseRows)
 	c.guard("Beside", c.beside)

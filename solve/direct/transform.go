@@ -202,7 +202,7 @@ func (f *transformed) traces() hatOf {
 	switch {
 	case known.Identity && f.diagonalOf != nil:
 		h.diagonal = f.diagonalOf(values)
-	case f.diagonalOf == nil && (known.Identity || known.Shifts.Commutes):
+	case f.diagonalOf == nil && (known.Identity || known.Commutes):
 		h.diagonal = slices.Repeat([]float64{h.Trace / float64(len(values))}, len(values))
 	}
 	return h
