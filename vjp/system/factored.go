@@ -92,6 +92,9 @@ func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, er
 	if inverse, condition := e.cholesky(scale); fine && inverse != nil {
 		return newInverted(dev, on, e, inverse, condition)
 	}
+	if made, fit, err := e.withoutDependent(ctx, dev, on, scale); made != nil || err != nil {
+		return made, fit, err
+	}
 	return newOrthogonalized(dev, on, e, sizes)
 }
 
