@@ -197,9 +197,11 @@ func (n *newton) judge() (bool, error) {
 		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(),
 			n.Convergence.Iterations)
 	}
-	bound := engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Scales, zNorm, bNorm,
-		measured)
-	if bound > n.Scales.Allowed(zNorm) && optimality <= n.Good {
+	bound := math.NaN() // it costs as much as a step, and decides nothing before
+	if optimality <= n.Good {
+		bound = n.bound(zNorm, bNorm, measured)
+	}
+	if bound > n.Scales.Allowed(zNorm) {
 		if exact, ok := n.toFace(); ok {
 			bound = min(bound, max(exact, engine.Roundings*engine.Epsilon*(n.Scales.Y+n.norm*bNorm)))
 		}
@@ -215,11 +217,19 @@ func (n *newton) judge() (bool, error) {
 	switch {
 	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking,
 		n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
+		if optimality > n.Good {
+			n.Convergence.Error = n.bound(zNorm, bNorm, measured)
+		}
 		return true, n.dev.Err()
 	case n.Convergence.Converged:
 		return n.violations == 0 && refined && n.near(n.Good*n.Scales.Matters(zNorm)), n.dev.Err()
 	}
 	return n.settled >= mostSettled || n.settled > 1 && n.violations == 0 && refined && lowest, n.dev.Err()
+}
+
+// bound is that of the error by the duality gap.
+func (n *newton) bound(zNorm, bNorm, measured float64) float64 {
+	return engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Scales, zNorm, bNorm, measured)
 }
 
 // near reports that mu_hat is within a distance of the minimum over the face, or that the last round has not halved

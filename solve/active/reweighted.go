@@ -204,7 +204,7 @@ func (r *newtonOnLoss) start() error {
 func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	p, o := r.n.s.Problem, r.n.s.Options
 	p.A.Adjoint(r.now.G, r.now.Slope)
-	optimality, bound, size, err := r.now.Judge(ctx, p, r.y, r.Scales, r.n.norm2, o.InverseLengths, false)
+	optimality, bound, size, err := r.now.Judge(ctx, p, r.y, r.Scales, r.n.norm2, o.InverseLengths, r.Good, false)
 	if err != nil {
 		return false, err
 	}
@@ -216,7 +216,12 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	if r.stalled++; optimality < r.best/2 || r.objective < r.fallen-progressed*math.Abs(r.fallen) {
 		r.best, r.fallen, r.stalled = min(r.best, optimality), r.objective, 0
 	}
-	return r.Convergence.Converged || r.stalled >= mostStalled || r.Convergence.Iterations >= o.MaxIter, nil
+	done = r.stalled >= mostStalled || r.Convergence.Iterations >= o.MaxIter
+	if done && optimality > r.Good { // the error of a solve that ends here is of interest too
+		_, bound, size, err = r.now.Judge(ctx, p, r.y, r.Scales, r.n.norm2, o.InverseLengths, math.Inf(1), false)
+		r.Accept(optimality, optimality, bound, size)
+	}
+	return done || r.Convergence.Converged, err
 }
 
 // weigh chooses the weights w, and sets rhs to sqrt(w) z - l'/sqrt(w).

@@ -188,7 +188,8 @@ func (c *Watch) lookAtLoss(ctx context.Context, w *Work, measured float64, last 
 		return nil
 	}
 	p.A.Adjoint(f.G, f.Slope)
-	optimality, bound, size, err := f.Judge(ctx, p, w.Y, c.Scales, c.traits.Norm2, c.Options.InverseLengths, c.Part)
+	optimality, bound, size, err := f.Judge(ctx, p, w.Y, c.Scales, c.traits.Norm2, c.Options.InverseLengths,
+		math.Inf(1), c.Part)
 	if err != nil {
 		return err
 	}

@@ -33,9 +33,10 @@ func (f *Fit) At(l loss.Loss, y array.Batch) {
 }
 
 // Judge measures the point: its optimality, the bound of its error, NaN where there is none, and the
-// size with which that is to be compared. part says that there is no duality gap.
+// size with which that is to be compared. There is no bound where the optimality is above good, which costs
+// as much as a step, nor where part says that there is no duality gap.
 func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Scales, norm2 float64, inverseLengths []float64,
-	part bool) (optimality, bound, size float64, err error) {
+	good float64, part bool) (optimality, bound, size float64, err error) {
 	eta := 1.0
 	if c := norm2 * MaxAbs(f.Curve); c > 0 && !math.IsInf(c, 1) {
 		eta = 1 / c
@@ -47,7 +48,7 @@ func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Scales, nor
 	slope := Norm(f.Slope)
 	optimality = max(Relative(residual, s.Scale(slope, Norm(f.B))), Relative(byColumn, s.ByColumn(slope)))
 	bound, size = math.NaN(), slope
-	if !part {
+	if !part && !(optimality > good) {
 		bound, size = lossBound(ctx, p, y, f, s, residual)
 	}
 	return optimality, bound, size, f.B.Device().Err()
