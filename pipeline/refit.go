@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -38,6 +39,10 @@ type refit struct {
 	norm       float64
 	free       func()
 }
+
+// refitSlack is the tolerance of fits without some of the observations, in units of that of the fits of all: their
+// errors are means that are known to a hundredth at best, and nothing is differentiated.
+const refitSlack = 100
 
 // mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
 const mostTogether = 1 << 30
@@ -129,6 +134,7 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	f.Problem = kept.Problem(nil)
 	r.joint, r.rest = loss.StructureOf(s.f.Problem.Loss).Joint, loss.StructureOf(f.Problem.Loss).Joint
 	f.Settings.Derivative, f.Settings.Images = vjp.None, false
+	f.Settings.Tol = min(refitSlack*cmp.Or(f.Settings.Tol, vjp.DefaultTol), 0.5)
 	f.Regularizer = func(w []float64) (prox.Prox, error) {
 		whole, err := s.f.Regularizer(w)
 		if err != nil {

@@ -80,7 +80,8 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 		return projectOrthogonal(p, c.Value, free, minus, misfit), true
 	}
 	d, dim := p.A.Dims()
-	if len(free) > limits.MaxDense || len(free)*d > freeEntries || linops.StructureOf(p.A).Columns.Known {
+	if len(free) == 1 || len(free) > limits.MaxDense || len(free)*d > freeEntries ||
+		linops.StructureOf(p.A).Columns.Known {
 		return projectByProducts(ctx, p, free, minus, misfit)
 	}
 	dev := minus.Device()
