@@ -193,7 +193,7 @@ func TestRequestsShareWhatMemoryRunsShortOf(t *testing.T) {
 			// Products first start cuBLAS, whose memory exceeds that of these problems: at every fourth
 			// request it is the solve that starts it. What was freed waits in the pool for a batch of
 			// its size, so that a solve needs more than it has at once.
-			const steps = 12
+			const steps = 8
 			short, enough := 0, 0
 			for i := range steps {
 				dev, s, end := open()
