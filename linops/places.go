@@ -47,7 +47,6 @@ func (p *Places) Len() int { return p.pattern.Len() }
 // Panel is the number of entries in a panel; the last has what is left.
 func (p *Places) Panel() int { return p.rows * p.shape.Cols }
 
-// Bytes is the device memory of the set.
 func (p *Places) Bytes() int64 {
 	bytes := 16 * int64(p.Len()) // the pattern by rows and by columns
 	for _, x := range p.panels {
@@ -56,7 +55,6 @@ func (p *Places) Bytes() int64 {
 	return bytes
 }
 
-// Free frees the device memory.
 func (p *Places) Free() {
 	p.pattern.Free()
 	for _, x := range p.panels {

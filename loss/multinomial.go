@@ -61,7 +61,6 @@ func (l *Multinomial) pick(entries []int) Observed {
 	return Observed{Weights: l.w, Classes: l.classes}.pick(rows)
 }
 
-// Structure has all that is known.
 func (l *Multinomial) Structure() Structure { return l.known }
 
 // each calls f for every observation with its weight and the places of its entries, of n.

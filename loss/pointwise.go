@@ -103,7 +103,6 @@ func (l *Pointwise) shift(i int, z float64) float64 {
 	return z + l.offset[i]
 }
 
-// Structure has all that is known.
 func (l *Pointwise) Structure() Structure { return l.known }
 
 // weight is that of observation i.

@@ -53,7 +53,6 @@ func checkWeights(w []float64) (largest float64, err error) {
 	return largest, nil
 }
 
-// Structure has the name.
 func (l *Weighted) Structure() Structure { return Structure{Name: "squared"} }
 
 // Value returns 1/2 sum_i w_i (z_i - y_i)^2.
@@ -87,7 +86,6 @@ func (l *Weighted) Gradient(dst, z, y array.Batch) {
 // Weights returns w, which stays the loss's.
 func (l *Weighted) Weights() (array.Batch, bool) { return l.w, true }
 
-// Curvature sets dst to w.
 func (l *Weighted) Curvature(dst, z, y array.Batch) {
 	l.check(dst, z, y)
 	if l.w.IsZero() {

@@ -224,7 +224,6 @@ func (l *secants) forms(ctx context.Context, j int, eps float64) ([2]float64, er
 	return [2]float64{floats.Dot(l.checked()[j], image), floats.Dot(image, image)}, nil
 }
 
-// Kind names the method.
 func (*secants) Kind() string { return string(MonteCarlo) }
 
 // Bytes is 0: nothing is on a device.

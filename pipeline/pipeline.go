@@ -197,7 +197,6 @@ type OptionError struct {
 	Reason string
 }
 
-// Error is the reason.
 func (e *OptionError) Error() string { return "pipeline: " + e.Reason }
 
 // Unwrap is the refusal of the field.

@@ -175,7 +175,6 @@ type started struct {
 	from start
 }
 
-// Solve is SolveFrom the start.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
 	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead, Factors: s.from.factors,
 		Effort: s.from.effort}

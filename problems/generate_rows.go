@@ -63,7 +63,6 @@ func (l LassoRows) Draw(write func(row []float64) error) (Data, error) {
 	}, nil
 }
 
-// Bytes is the size of X.
 func (l LassoRows) Bytes() float64 {
 	if l.Single {
 		return 4 * float64(l.D) * float64(l.P)

@@ -18,7 +18,6 @@ type Plain struct {
 	Summed       bool
 }
 
-// Diagonal returns nil.
 func (*Plain) Diagonal() []float64 { return nil }
 
 // Matrix returns nil.

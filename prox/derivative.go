@@ -42,7 +42,6 @@ type jacobian struct {
 	model *Model
 }
 
-// Diagonal is the zero Batch.
 func (j *jacobian) Diagonal() array.Batch { return array.Batch{} }
 
 func (j *jacobian) Model() *Model {

@@ -190,7 +190,6 @@ type Structured interface {
 // Known is embedded in a regularizer that knows its structure when it is made, and sets Is to it.
 type Known struct{ Is Structure }
 
-// Structure returns it.
 func (k *Known) Structure() Structure { return k.Is }
 
 // StructureOf returns the structure of p, the zero Structure if p is not Structured.

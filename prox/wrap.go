@@ -366,16 +366,13 @@ type Block struct {
 	N int
 }
 
-// Dim returns N.
 func (b Block) Dim() int { return b.N }
 
-// Eval sets dst = prox_{t r}(v).
 func (b Block) Eval(dst, v array.Batch, t float64) error {
 	vector.CheckEval("block", b.N, dst, v, t)
 	return b.Prox.Eval(dst, v, t)
 }
 
-// Linearize evaluates and returns the derivative.
 func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	vector.CheckLinearize("block", b.N, dst, v, t)
 	return b.Prox.Linearize(dst, v, t)

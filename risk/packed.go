@@ -55,7 +55,6 @@ func (p Packed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
 func (p *Packed) UnmarshalJSON(b []byte) error {
 	var text packedText
 	if err := json.Unmarshal(b, &text); err != nil {

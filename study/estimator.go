@@ -51,7 +51,6 @@ type Axis struct {
 	Values []float64 // increasing
 }
 
-// Name is that of the solver.
 func (j *Estimator) Name() string {
 	if j.BlackBox != nil {
 		return "command"

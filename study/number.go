@@ -63,7 +63,6 @@ func Weight(v float64) *Number {
 	return &n
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
 func (x *Number) UnmarshalJSON(text []byte) error {
 	switch string(text) {
 	case `"inf"`:

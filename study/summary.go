@@ -186,5 +186,4 @@ func (t *Tally) Headline() (values []float64, name string) {
 // MarshalJSON writes the summary alone.
 func (t Tally) MarshalJSON() ([]byte, error) { return json.Marshal(t.Summary) }
 
-// UnmarshalJSON reads it back.
 func (t *Tally) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &t.Summary) }

@@ -61,9 +61,7 @@ func newParts(p Problem, o Options, c *lowrank.Connected, make func(p Problem) (
 	return s, p.Device.Err()
 }
 
-// Name is that of the parts' method.
-func (s *parts) Name() string { return s.solvers[0].Name() }
-
+func (s *parts) Name() string     { return s.solvers[0].Name() }
 func (s *parts) Problem() Problem { return s.p }
 
 // Release frees the solvers and then what they share.
@@ -335,7 +333,6 @@ func (b *blocks) Closed() Closed {
 	return sum
 }
 
-// Steps is the most of any part.
 func (b *blocks) Steps() (most, failed int) {
 	for _, part := range b.of {
 		steps, short := part.Steps()

@@ -42,9 +42,7 @@ var errNotConverged = errors.New("not converged")
 // stopped is the cause of a context that a signal cancelled.
 type stopped struct{ os.Signal }
 
-func (s stopped) Error() string { return "stopped by signal: " + s.String() }
-
-// Is reports that it is a cancellation.
+func (s stopped) Error() string        { return "stopped by signal: " + s.String() }
 func (s stopped) Is(target error) bool { return target == context.Canceled }
 
 // reportStop prints why ctx ended, and returns the status.

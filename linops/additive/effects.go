@@ -280,7 +280,6 @@ func (e *Effects) put(weighted bool) {
 	on.core = one(e.core).Reshape(cols, cols)
 }
 
-// Release frees the device memory.
 func (e *Effects) Release() { e.on.Release() }
 
 // Rank is the rank of Pi, the degrees of freedom of the effects.

@@ -49,7 +49,6 @@ func NewComplex(dev array.Device, a linops.Operator) (*Interleaved, error) {
 	return NewInterleaved(dev, a, 2)
 }
 
-// Structure is that of the product.
 func (c *Interleaved) Structure() linops.Structure { return linops.StructureOf(c.Operator) }
 
 // Release frees the device memory of the permutations. The operator is dead afterwards.

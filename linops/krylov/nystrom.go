@@ -323,8 +323,5 @@ func (y *Nystrom) Beside(inverse func(dst, x array.Batch)) (apply func(dst, x ar
 	}, free, dev.Err()
 }
 
-// Bytes is the size of the vectors.
 func (y *Nystrom) Bytes() int64 { return y.vectors.Bytes() }
-
-// Release frees the vectors.
-func (y *Nystrom) Release() { y.vectors.Free() }
+func (y *Nystrom) Release()     { y.vectors.Free() }

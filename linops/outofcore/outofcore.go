@@ -175,16 +175,12 @@ func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) linops.Restricted 
 	return c
 }
 
-// Structure is that of the operator.
 func (a *OutOfCore) Structure() linops.Structure { return a.structure }
 
 // Bytes counts the scales: the matrix is elsewhere.
 func (a *OutOfCore) Bytes() int64 { return 0 }
 
-// Release does nothing.
-func (a *OutOfCore) Release() {}
-
-// Dims is the size of X.
+func (a *OutOfCore) Release()         {}
 func (a *OutOfCore) Dims() (d, p int) { return a.x.Rows, a.x.Cols }
 
 func (a *OutOfCore) columnNorms2() []float64 {
@@ -200,7 +196,6 @@ func (a *OutOfCore) columnNorms2() []float64 {
 	return norms
 }
 
-// Forward sets dst = A b.
 func (a *OutOfCore) Forward(dst, b array.Batch) {
 	product.CheckForward("OutOfCore", a.x.Rows, a.x.Cols, dst, b)
 	dev := dst.Device()
@@ -217,7 +212,6 @@ func (a *OutOfCore) Forward(dst, b array.Batch) {
 	}
 }
 
-// Adjoint sets dst = A* z.
 func (a *OutOfCore) Adjoint(dst, z array.Batch) {
 	if err := a.adjoint(a.ctx, dst, z); err != nil {
 		dst.Device().Fill(dst, math.NaN())

@@ -19,7 +19,6 @@ type columns struct {
 	structure linops.Structure
 }
 
-// Structure is what is known about them.
 func (c *columns) Structure() linops.Structure {
 	if c.own != nil {
 		return c.own.Structure()

@@ -65,16 +65,10 @@ func (j *Joint) Member() *Member {
 	return m
 }
 
-// Structure is that of A.
 func (m *Member) Structure() linops.Structure { return m.structure }
+func (m *Member) Dims() (d, p int)            { return m.joint.a.Dims() }
+func (m *Member) Forward(dst, b array.Batch)  { m.joint.a.Forward(dst, b) }
 
-// Dims is the size of A.
-func (m *Member) Dims() (d, p int) { return m.joint.a.Dims() }
-
-// Forward sets dst = A b.
-func (m *Member) Forward(dst, b array.Batch) { m.joint.a.Forward(dst, b) }
-
-// Adjoint sets dst = A* z.
 func (m *Member) Adjoint(dst, z array.Batch) {
 	if !m.joint.recall(dst, z) && !m.ask(dst, z) {
 		m.joint.a.Adjoint(dst, z)
@@ -103,8 +97,7 @@ func (j *Joint) Know(dev array.Device, all [][]float64) {
 		for k, v := range some {
 			j.known = append(j.known, product{v, values[k*p : (k+1)*p]})
 		}
-		z.Free()
-		dst.Free()
+		array.Free(z, dst)
 	}
 }
 
@@ -234,8 +227,7 @@ func (j *Joint) compute(some []*Member, count int) {
 	dev := some[0].z.Device()
 	d, p := j.a.Dims()
 	z, dst := dev.Alloc(count, d), dev.Alloc(count, p)
-	defer z.Free()
-	defer dst.Free()
+	defer array.Free(z, dst)
 	at := 0
 	for _, m := range some {
 		dev.Copy(z.Rows(at, at+m.z.K()), m.z)

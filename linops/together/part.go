@@ -128,11 +128,8 @@ type unowned struct{ *Part }
 
 func (unowned) Release() {}
 
-// Structure is what is known about it.
 func (p *Part) Structure() linops.Structure { return p.structure }
-
-// Dims is the size of R X.
-func (p *Part) Dims() (d, n int) { return len(p.rows), p.m.p }
+func (p *Part) Dims() (d, n int)            { return len(p.rows), p.m.p }
 
 func (p *Part) columnNorms2() []float64 {
 	norms := slices.Clone(p.norms2)

@@ -43,7 +43,6 @@ type WeightError struct {
 	Reason string
 }
 
-// Error is the weight and the reason.
 func (e *WeightError) Error() string { return e.Weight + " " + e.Reason }
 
 // WeightErrorf returns the error for a weight.

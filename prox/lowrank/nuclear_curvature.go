@@ -338,7 +338,6 @@ func (k *NuclearCurvature) Trace() (trace, frobenius2 float64, ok bool) { return
 // Bytes counts the factors, the coefficients and W.
 func (k *NuclearCurvature) Bytes() int64 { return k.mem.Bytes() + k.normal.Bytes() }
 
-// Release frees them.
 func (k *NuclearCurvature) Release() {
 	k.mem.Free()
 	k.normal.Release()

@@ -75,7 +75,6 @@ func New(dev array.Device, shape array.Shape) *Iteration {
 	return s
 }
 
-// Free frees the block's memory.
 func (s *Iteration) Free() { s.v.Free() }
 
 // Size is the number of vectors in the block.
@@ -177,7 +176,6 @@ type Triplets struct {
 	U, V  array.Batch // m x max(r, 1) and n x max(r, 1); zero where r = 0
 }
 
-// Free frees the vectors' memory.
 func (t *Triplets) Free() {
 	array.Free(t.U, t.V)
 }

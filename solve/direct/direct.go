@@ -115,7 +115,6 @@ func finite(q []float64, must bool) []float64 {
 	return q
 }
 
-// Release frees the factors.
 func (s *direct) Release() { s.form.Release() }
 
 // reweight shares what does not depend on the penalty.
@@ -164,7 +163,6 @@ func (s *direct) Init(w *engine.Work, _ array.Batch) error {
 	return nil
 }
 
-// Step applies the closed form.
 func (s *direct) Step(_ context.Context, w *engine.Work, _ bool) (prox.Derivative, error) {
 	r := w.Own.(*directRun)
 	s.form.Coefficients(r.b, w.Y)

@@ -69,7 +69,6 @@ func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Wat
 	return &Watch{Acceptance: a, m: m, traits: traits, Options: o, Part: part, Scale: a.Scales.First()}
 }
 
-// Release frees the vectors of the checks.
 func (c *Watch) Release() {
 	array.Free(c.z, c.g, c.kb, c.short, c.long, c.scaled)
 	c.enough.Release()

@@ -208,7 +208,6 @@ type Solution struct {
 	Eta  float64                   // the step with it
 }
 
-// Release frees the solution.
 func (s *Solution) Release() {
 	array.Free(s.B, s.MuHat, s.Dual)
 	if s.Implied != nil {

@@ -17,10 +17,7 @@ type Everywhere struct {
 	full Method // made when it is first needed
 }
 
-// Name is the method's.
-func (s *Everywhere) Name() string { return s.Task.Entry.Name }
-
-// Problem is the problem that it solves.
+func (s *Everywhere) Name() string     { return s.Task.Entry.Name }
 func (s *Everywhere) Problem() Problem { return s.Task.Problem }
 
 // Release frees the method over all coordinates.

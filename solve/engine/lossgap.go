@@ -21,7 +21,6 @@ func NewFit(dev array.Device, d, p int) *Fit {
 	return &Fit{dev.Alloc(1, p), dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, p), dev.Alloc(1, d)}
 }
 
-// Release frees it.
 func (f *Fit) Release() {
 	array.Free(f.B, f.Z, f.Slope, f.G, f.Curve)
 }

@@ -62,11 +62,8 @@ type Named struct {
 // Name is the algorithm's name.
 func (n *Named) Name() string { return n.Label }
 
-// Problem is the problem that it solves.
 func (n *Named) Problem() Problem { return n.P }
-
-// Release does nothing.
-func (n *Named) Release() {}
+func (n *Named) Release()         {}
 
 // Traits is what [Run] needs to know about a method. Every field but Norm2 may be left at its zero
 // value, which promises nothing.

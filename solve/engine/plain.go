@@ -47,13 +47,9 @@ func NewDualized(ctx context.Context, s Task) (Solver, error) {
 	return NewPlain(ctx, s)
 }
 
-// Name is the method's.
-func (s *Plain) Name() string { return s.Method.Name() }
-
-// Problem is the problem that it solves.
+func (s *Plain) Name() string     { return s.Method.Name() }
 func (s *Plain) Problem() Problem { return s.s.Problem }
 
-// Solve runs the method.
 func (s *Plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	start, o := Start{B: from.B}, s.s.Options
 	o.Effort = from.Effort
@@ -63,7 +59,6 @@ func (s *Plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution,
 	return s.alongPath(ctx, y, o, start, from.Path)
 }
 
-// Record runs the method with a tape.
 func (s *Plain) Record(ctx context.Context, y array.Batch, newTape NewTape) (*Solution, error) {
 	m, err := s.differentiable(ctx)
 	if err != nil {
@@ -95,7 +90,6 @@ func (s *Plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return s.s.Reweight(ctx, r, s.Method)
 }
 
-// Release frees what the method keeps.
 func (s *Plain) Release() {
 	if s.recorded != nil {
 		s.recorded.Release()

@@ -80,5 +80,4 @@ func (Unchanged) Images(dst, v array.Batch, inner func(dst, v array.Batch) error
 // Closed is what is known about D mu'.
 func (Unchanged) Closed(inner Closed) Closed { return inner }
 
-// Release does nothing.
 func (Unchanged) Release() {}

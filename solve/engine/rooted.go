@@ -39,7 +39,6 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.
 // Structure has the matrix, and A on subspaces.
 func (o *rooted) Structure() linops.Structure { return o.structure }
 
-// Dims is the size of A.
 func (o *rooted) Dims() (d, p int) { return o.a.Dims() }
 
 // Forward sets dst_i = R A b_i.
@@ -78,7 +77,6 @@ func (o *rooted) dense() *mat.Dense {
 	return x
 }
 
-// Bytes is the memory of A where it is owned.
 func (o *rooted) Bytes() int64 {
 	if o.own == nil {
 		return 0

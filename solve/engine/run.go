@@ -102,7 +102,6 @@ func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
 	return r, nil
 }
 
-// Release frees the state.
 func (r *Loop) Release() {
 	if r.Work.follower != nil {
 		r.Work.follower.Release()

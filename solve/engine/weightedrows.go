@@ -58,7 +58,6 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 // Structure is that of A, with weighted rows.
 func (o *WeightedRows) Structure() linops.Structure { return o.structure }
 
-// Dims is the size of A.
 func (o *WeightedRows) Dims() (d, p int) { return o.a.Dims() }
 
 // Forward sets dst_i = root ∘ (A b_i).
@@ -108,7 +107,6 @@ func (o *WeightedRows) dense() *mat.Dense {
 // columnNorms2 are the squared lengths of the weighted columns.
 func (o *WeightedRows) columnNorms2() []float64 { return columnSquares(o.dense()) }
 
-// Bytes is the memory of A where it is owned.
 func (o *WeightedRows) Bytes() int64 {
 	if o.own == nil {
 		return 0
@@ -116,7 +114,6 @@ func (o *WeightedRows) Bytes() int64 {
 	return o.own.Bytes()
 }
 
-// Release frees A where it is owned.
 func (o *WeightedRows) Release() {
 	if o.own != nil {
 		o.own.Release()

@@ -146,7 +146,6 @@ func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (engine.Solver
 	return s.s.Reweight(ctx, r, s.last.Method)
 }
 
-// Release frees what the methods keep.
 func (s *secondChance) Release() {
 	if s.last != nil {
 		s.last.Release()

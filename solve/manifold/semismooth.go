@@ -117,7 +117,6 @@ type semismoothRun struct {
 	fit      array.Batch // of length d
 }
 
-// Init starts the gradient steps.
 func (s *semismooth) Init(w *engine.Work, b0 array.Batch) error {
 	d, p := s.P.A.Dims()
 	dev := w.Device()
@@ -160,7 +159,6 @@ func (s *semismooth) Step(ctx context.Context, w *engine.Work, record bool) (pro
 	return r.gradient(ctx, w, record)
 }
 
-// Measure is the measure of the step.
 func (s *semismooth) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	return of(w).measured, of(w).next
 }

@@ -32,7 +32,6 @@ func NewGram(dev array.Device, a linops.Operator) *Gram {
 	return m
 }
 
-// Release frees the columns.
 func (m *Gram) Release() { m.parts.Release() }
 
 // Missing lists the columns of an increasing set that are not there.

@@ -126,7 +126,6 @@ func columnsOf(dev array.Device, a linops.Operator, set []int) *Columns {
 // Parts are columns of A that have come a few at a time.
 type Parts []*Columns
 
-// Release frees the columns.
 func (p *Parts) Release() {
 	for _, c := range *p {
 		c.Release()

@@ -175,7 +175,6 @@ func (k *Kept) predictRows(row func(i int) []float64, b, y []float64, at []int) 
 	return mu
 }
 
-// Release frees what it holds.
 func (k *Kept) Release() {
 	for _, f := range k.frees {
 		f()

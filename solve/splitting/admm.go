@@ -106,7 +106,6 @@ func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Me
 	return s, nil
 }
 
-// Release frees what the linear system keeps.
 func (s *admm) Release() {
 	if !s.shared {
 		s.system.Release()

@@ -100,5 +100,4 @@ func (q *Queries) String() string {
 	return strconv.Itoa(q.N)
 }
 
-// Type is its name in the help.
 func (q *Queries) Type() string { return "int|auto" }

@@ -110,7 +110,6 @@ type places struct{ *linops.Places }
 
 func (p places) Release() { p.Free() }
 
-// Apply solves for the probes.
 func (s *Iterated) Apply(ctx context.Context, dst, w array.Batch, goal Goal, left []float64) error {
 	goal.Form *= s.tighter
 	c, err := s.solve(ctx, w.Device(), s.of(w), dst, goal)

@@ -107,7 +107,6 @@ type Held []Resource
 // Hold adds resources.
 func (h *Held) Hold(r ...Resource) { *h = append(*h, r...) }
 
-// Bytes adds up.
 func (h Held) Bytes() (sum int64) {
 	for _, r := range h {
 		sum += r.Bytes()
@@ -115,7 +114,6 @@ func (h Held) Bytes() (sum int64) {
 	return sum
 }
 
-// Release releases all.
 func (h Held) Release() {
 	for _, r := range slices.Backward(h) {
 		r.Release()
@@ -125,7 +123,6 @@ func (h Held) Release() {
 // Batch is a batch as a resource.
 type Batch struct{ array.Batch }
 
-// Release frees the batch.
 func (b Batch) Release() { b.Free() }
 
 // Base is what most systems have in common.

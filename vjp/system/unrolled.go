@@ -157,7 +157,6 @@ func (t *Unrolled) dropRecords() {
 	t.records, t.recordBytes = nil, 0
 }
 
-// Release frees the tape.
 func (t *Unrolled) Release() {
 	t.dropRecords()
 	for _, s := range t.snapshots {
