@@ -150,33 +150,39 @@ func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		func() *Model { return p.model(s, u, t) }, u, s, c), nil
 }
 
-// products are <a_g, b_g> of one vector each, on the host.
-func (p planeGroups) products(a, b []float64) []float64 {
-	sums := make([]float64, p.groups())
-	for k := range p.count {
-		x, y := a[k*p.n:][:p.n], b[k*p.n:][:p.n]
-		if p.width == 1 {
+// blockOf is the number of groups that are taken at a time, in the cache of a processor.
+const blockOf = 256
+
+// products calls do with <a_g, a_g> and <a_g, b_g> of one vector each, on the host, some groups at a time.
+func (p planeGroups) products(a, b []float64, do func(squares, along []float64)) {
+	var memory [2 * blockOf]float64
+	for from := 0; from < p.groups(); from += blockOf {
+		n := min(blockOf, p.groups()-from)
+		squares, along := memory[:n], memory[blockOf:blockOf+n]
+		clear(memory[:])
+		for k := range p.count {
+			x, y := a[k*p.n+from*p.width:][:n*p.width], b[k*p.n+from*p.width:][:n*p.width]
 			for i, v := range x {
-				sums[i] += v * y[i]
+				g := i
+				if p.width > 1 {
+					g = i / p.width
+				}
+				squares[g] += v * v
+				along[g] += v * y[i]
 			}
-			continue
 		}
-		for g := range sums {
-			for c := g * p.width; c < (g+1)*p.width; c++ {
-				sums[g] += x[c] * y[c]
-			}
-		}
+		do(squares, along)
 	}
-	return sums
 }
 
 // norms are ||b_g||, on the host.
 func (p *jointL2) norms(b array.Batch) []float64 {
-	x := vector.OnHost(b)
-	norms := p.products(x, x)
-	for g, v := range norms {
-		norms[g] = math.Sqrt(v)
-	}
+	x, norms := vector.OnHost(b), make([]float64, 0, p.groups())
+	p.products(x, x, func(squares, _ []float64) {
+		for _, v := range squares {
+			norms = append(norms, math.Sqrt(v))
+		}
+	})
 	return norms
 }
 
@@ -191,7 +197,9 @@ func (p *jointL2) value(b array.Batch) float64 {
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if !elsewhere(g) {
-		return vector.Ratio(p.lambda, vector.Largest(p.norms(g)))
+		x, most := vector.OnHost(g), 0.0
+		p.products(x, x, func(squares, _ []float64) { most = max(most, vector.Largest(squares)) })
+		return vector.Ratio(p.lambda, math.Sqrt(most))
 	}
 	q := g.Device().Alloc(1, p.n)
 	defer q.Free()
@@ -205,10 +213,11 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 		return p.gapOnDevice(b, g, t)
 	}
 	sum := 0.0
-	along := p.products(vector.OnHost(b), vector.OnHost(g))
-	for i, norm := range p.norms(b) {
-		sum += vector.Surplus(vector.Times(p.lambda, norm), t*along[i])
-	}
+	p.products(vector.OnHost(b), vector.OnHost(g), func(squares, along []float64) {
+		for i, v := range squares {
+			sum += vector.Surplus(vector.Times(p.lambda, math.Sqrt(v)), t*along[i])
+		}
+	})
 	return sum
 }
 

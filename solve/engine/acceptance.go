@@ -54,7 +54,7 @@ type Watch struct {
 	Scale   float64 // the scale of subgradients, from the last check
 	Wait    int     // iterations before the next check
 	over    bool    // more iterations change nothing, or would gain nothing
-	z, g    array.Batch
+	z, g, e array.Batch
 	fit     *Fit        // where the loss is not quadratic; else nil
 	kb      array.Batch // K b, for r(K b)
 	norm2K  float64     // a bound of ||K||^2, where it has been needed
@@ -70,7 +70,7 @@ func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Wat
 }
 
 func (c *Watch) Release() {
-	array.Free(c.z, c.g, c.kb, c.short, c.long, c.scaled)
+	array.Free(c.z, c.g, c.e, c.kb, c.short, c.long, c.scaled)
 	c.enough.Release()
 	if c.fit != nil {
 		c.fit.Release()

@@ -187,14 +187,13 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	d, dim := p.A.Dims()
 	q, _ := p.K.Dims()
 	if c.z.IsZero() {
-		c.z, c.g, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, q)
+		c.z, c.g, c.e, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, q)
 	}
 	u := c.traits.Dual(w)
 	p.A.Forward(c.z, w.B)
 	dev.Lin(c.z, 1, c.z, -1, w.Y)
 	p.K.Forward(c.kb, w.B)
-	e := dev.Alloc(1, dim)
-	defer e.Free()
+	e := c.e
 	p.K.Adjoint(e, u)
 	p.A.Adjoint(c.g, c.z)
 	dev.Lin(e, 1, e, 1, c.g)
