@@ -98,12 +98,10 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	if n > a.p {
 		return nil
 	}
-	c := DenseOf(dev.Alloc(a.d, n))
-	switch form := t.Form(); {
-	case n == 0 || a.d == 0:
-	case a.byColumn != nil && form.Kind == space.Subset:
-		dev.Upload(c.on, a.someColumns(form.Set))
-	default:
+	var c *Dense
+	if form := t.Form(); a.byColumn != nil && form.Kind == space.Subset && n > 0 && a.d > 0 {
+		c = DenseOf(dev.Put(a.someColumns(form.Set), a.d, n))
+	} else if c = DenseOf(dev.Alloc(a.d, n)); n > 0 && a.d > 0 {
 		t.Coordinates(c.on, a.on)
 	}
 	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
