@@ -218,6 +218,26 @@ func TestProjectionOnDependentColumns(t *testing.T) {
 	}
 }
 
+// Of free columns that nearly depend on each other the rest is orthogonal to them, to rounding errors.
+func TestProjectionOnNearlyDependentColumns(t *testing.T) {
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(5, 8))
+	const d, n, apart = 60, 4, 1e-5
+	x := mat.NewDense(d, n, solvetest.Gaussian(rng, d*n))
+	for i := range d {
+		x.Set(i, 1, x.At(i, 0)+apart*x.At(i, 1))
+	}
+	p := solve.Problem{A: linops.NewDense(dev, x), Device: dev}
+	misfit, minus := dev.Put(solvetest.Gaussian(rng, d), 1, d), dev.Alloc(1, n)
+	p.A.Adjoint(minus, misfit)
+	dev.Lin(minus, -1, minus, 0, array.Batch{})
+	_, ok := engine.ProjectByProducts(context.Background(), p, []int{0, 1, 2, 3}, minus, misfit)
+	p.A.Adjoint(minus, misfit)
+	if e := solve.Norm(minus); !ok || !(e <= 2e-12) {
+		t.Errorf("found %t, the products with the rest are %g", ok, e)
+	}
+}
+
 // Free columns whose lengths span eight decades have the projection of a factorization.
 func TestProjectionOnColumnsInOtherUnits(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
