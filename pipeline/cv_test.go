@@ -8,11 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/vjp"
 )
 
 // familyOf is a problem along lambda.
@@ -285,4 +288,44 @@ func outer(v []float64) *mat.Dense {
 	var m mat.Dense
 	m.Outer(1, mat.NewVecDense(len(v), v), mat.NewVecDense(len(v), v))
 	return &m
+}
+
+// The errors of what is left out are those of all observations alike, as leave-one-out's are: a factor of all weights of
+// the observations, with lambda's, changes nothing.
+func TestCrossValidationHasTheUnitsOfLeaveOneOut(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 12))
+	const d, p = 60, 5
+	x, y, w := mat.NewDense(d, p, nil), make([]float64, d), make([]float64, d)
+	for i := range d {
+		for j := range p {
+			x.Set(i, j, r.NormFloat64())
+		}
+		y[i], w[i] = x.At(i, 0)+r.NormFloat64(), 0.5+r.Float64()
+	}
+	for _, unit := range []float64{1, 100} {
+		weights := make([]float64, d)
+		for i := range w {
+			weights[i] = unit * w[i]
+		}
+		dev := array.NewHost()
+		l, err := loss.WeightedSquared(dev, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := linops.NewDense(dev, x)
+		f := pipeline.Family{Problem: vjp.Problem{A: a, Loss: l, Device: dev}, Solver: "direct",
+			Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewSquaredL2(w[0]), nil }}
+		o := pipeline.SweepOptions{Refine: -1, Criterion: risk.CV, Folds: folds.Folds{K: d}, Audit: pipeline.AlwaysAudit,
+			Options: pipeline.Options{ALO: true}}
+		for point, err := range pipeline.Sweep(t.Context(), y, f, [][]float64{{3 * unit}}, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if alo, cv := point.ALO, point.Value(risk.CV); math.Abs(cv/alo-1) > 0.05 {
+				t.Errorf("unit %g: cross-validation %g, leave-one-out %g", unit, cv, alo)
+			}
+		}
+		a.Release()
+		l.Release()
+	}
 }

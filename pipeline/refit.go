@@ -267,17 +267,11 @@ func bOf(sol *vjp.Solution) array.Batch {
 	return sol.B
 }
 
-// lossOf is the error of predicting one observation: the squared residual, times the weight of the observation where
-// it has one, or the loss of the linear predictor; nil where that is not known.
+// lossOf is the error of predicting one observation: the squared residual, whatever weight the observation has in the
+// fit, as in GCV and leave-one-out; or the loss of the linear predictor; nil where that is not known.
 func lossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 	if !loss.Quadratic(p.Loss) {
 		return loss.StructureOf(p.Loss).At
 	}
-	w := loss.Weighing(p.Loss)
-	return func(i int, mu, y float64) float64 {
-		if w != nil {
-			return w[i] * (y - mu) * (y - mu)
-		}
-		return (y - mu) * (y - mu)
-	}
+	return func(_ int, mu, y float64) float64 { return (y - mu) * (y - mu) }
 }
