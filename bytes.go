@@ -78,7 +78,7 @@ func dense(s sides, _ *Options) float64 {
 	if s.m < s.n {
 		copies = 5
 	}
-	return copies*s.m*s.n + 13*s.s*s.s + 40*s.d + 20e3
+	return copies*s.m*s.n + 16*s.s*s.s + 40*s.d + 20e3
 }
 
 // sparse are fits by some of the columns, as many as the shorter side at weights near 0.

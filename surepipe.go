@@ -212,8 +212,8 @@ func (e *Estimator) begin() error {
 	case e.closed:
 		return study.Errorf("the estimator is closed, expected one that is open")
 	case e.several != nil:
-		return study.Errorf("y has %d responses, expected the estimator of one of them: Estimator.Responses",
-			len(e.several.each))
+		return study.Errorf("y has %d responses, expected one: several are for surepipe run and sweep, and in Go for "+
+			"Estimator.Responses", len(e.several.each))
 	}
 	e.work.Add(1)
 	return nil

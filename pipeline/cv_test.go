@@ -224,6 +224,41 @@ func TestDefaultCriterionOfCompletions(t *testing.T) {
 	}
 }
 
+// Small tables with as many columns as rows, of which some are chosen, are cross-validated.
+func TestDefaultCriterionOfWideTables(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		d, p   int
+		sigma2 float64
+		want   risk.Criterion
+	}{{"lasso", 20, 50, 0, risk.CV}, {"group-lasso", 20, 50, 0, risk.CV}, {"lasso", 20, 50, 1, risk.SURE},
+		{"ridge", 20, 50, 0, risk.GCV}, {"lasso", 50, 20, 0, risk.GCV}, {"lasso", 250, 300, 0, risk.GCV}} {
+		x, y := mat.NewDense(c.d, c.p, nil), make([]float64, c.d)
+		r := rand.New(rand.NewPCG(1, 8))
+		for i := range y {
+			y[i] = r.NormFloat64()
+			for j := range c.p {
+				x.Set(i, j, r.NormFloat64())
+			}
+		}
+		data := problems.Data{X: x, Y: y, Intercept: true, Groups: make([]int, c.p)}
+		for j := range data.Groups {
+			data.Groups[j] = j / 2
+		}
+		if c.name != "group-lasso" {
+			data.Groups = nil
+		}
+		q, err := problems.New(c.name, array.NewHost(), data, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pipeline.SweepCriterion(q.Solve(), c.sigma2, false); got != c.want {
+			t.Errorf("%s %d x %d, sigma2 %g: %s, expected %s", c.name, c.d, c.p, c.sigma2, got, c.want)
+		}
+		q.Release()
+	}
+}
+
 // The standard error of a difference is that of the mean of the differences over the units.
 func TestDifferencesOfCrossValidationArePaired(t *testing.T) {
 	const d, groups = 40, 8

@@ -43,7 +43,7 @@ func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 		return nil
 	}
 	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c,
-		name, risk.DefaultCriterion(0, false, false, false))
+		name, risk.DefaultCriterion(0, false, false, false, false))
 }
 
 // predicts reports whether the error of predicting observations is known.

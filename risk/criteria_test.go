@@ -250,10 +250,12 @@ func TestCriterionNames(t *testing.T) {
 	if _, err := risk.ParseCriterion("cp"); err == nil {
 		t.Error("cp is a criterion")
 	}
-	if risk.DefaultCriterion(0, true, false, false) != risk.GCV ||
-		risk.DefaultCriterion(2, true, true, false) != risk.SURE ||
-		risk.DefaultCriterion(0, false, false, false) != risk.ALO ||
-		risk.DefaultCriterion(0, true, true, false) != risk.ALO || risk.DefaultCriterion(2, true, true, true) != risk.LGO {
+	if risk.DefaultCriterion(0, true, false, false, false) != risk.GCV ||
+		risk.DefaultCriterion(2, true, true, true, false) != risk.SURE ||
+		risk.DefaultCriterion(0, false, false, true, false) != risk.ALO ||
+		risk.DefaultCriterion(0, true, true, true, false) != risk.ALO ||
+		risk.DefaultCriterion(0, true, false, true, false) != risk.CV ||
+		risk.DefaultCriterion(2, true, true, false, true) != risk.LGO {
 		t.Error("defaults")
 	}
 }

@@ -210,9 +210,10 @@ func (c Criterion) Rule() Rule {
 }
 
 // DefaultCriterion is LGO where groups are left out together; else, for the squared loss, SURE where sigma2 is known;
-// where it is 0, not known, ALO if observations that were not made are to be predicted, as by a completion, and else
-// GCV; for other losses ALO.
-func DefaultCriterion(sigma2 float64, squared, completes, groups bool) Criterion {
+// where it is 0, not known, ALO if observations that were not made are to be predicted, as by a completion, CV if
+// columns of a small wide table are chosen, and else GCV; for other losses ALO. The least of GCV, and of leave-one-out,
+// over fits that choose among many columns is far below the error of predicting another row, where rows are few.
+func DefaultCriterion(sigma2 float64, squared, completes, chooses, groups bool) Criterion {
 	switch {
 	case groups:
 		return LGO
@@ -220,6 +221,8 @@ func DefaultCriterion(sigma2 float64, squared, completes, groups bool) Criterion
 		return ALO
 	case sigma2 > 0:
 		return SURE
+	case chooses:
+		return CV
 	}
 	return GCV
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -92,5 +93,23 @@ func TestManyResponses(t *testing.T) {
 			strings.Fields(c[0])...)...); status != 2 || !strings.Contains(stderr, c[1]) {
 			t.Errorf("%s: status %d: %s", c[0], status, stderr)
 		}
+	}
+}
+
+// Responses with different numbers of classes have an X each.
+func TestManyResponsesOfClasses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "classes.csv")
+	var text strings.Builder
+	text.WriteString("a,b,u,v\n")
+	for i := range 30 {
+		fmt.Fprintf(&text, "%d,%d,%g,%g\n", i%2, i%3, math.Sin(float64(i)), math.Cos(float64(i*i)))
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := command(t, "run", "--problem", "lasso", "--loss", "multinomial", "--lambda", "0.1max", "--data",
+		path, "--response", "a, b")
+	if status != 0 || strings.Count(stdout, "response ") != 2 {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 }

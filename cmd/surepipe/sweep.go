@@ -46,7 +46,8 @@ step of the grid. Where that is at an end of the grid, the sweep goes on beyond 
 steps of the grid.
 
 The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
-alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2
+alo, for the LASSO and the like of up to 200 rows with as many columns of cv; --criterion
+chooses another. sure is the squared error of mu_hat, and the best where sigma2
 is known well. gcv and alo are the error of predicting an observation that is left out, and need no
 sigma2: alo is the safer where observations differ in leverage, and for matrix completion, where
 the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
@@ -152,7 +153,7 @@ func (f *sweepCommand) command() *cobra.Command {
 	cli.Bind(cmd,
 		cli.Flag{Name: "criterion", To: (*string)(&f.grids.Criterion), Usage: "minimize this: " +
 			risk.JoinCriteria(risk.CriterionNames()) + " (default: sure where sigma2 is known, gcv where it is not, " +
-			"alo where the loss is not squared)"},
+			"cv where columns are chosen of a small wide table, alo where the loss is not squared)"},
 		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule),
 			Brief: "choose min, the minimum, or 1se, the simplest within an error of it",
 			Usage: "choose this point: min, the minimum, or 1se, " +

@@ -60,6 +60,9 @@ func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 // Unwrap returns the error without the option's name.
 func (e *OptionError) Unwrap() error { return e.Err }
 
+// LabelsError is the error of a response of labels where numbers, or two labels, are expected.
+type LabelsError struct{ error }
+
 // Design says how the columns of a table become the columns of X. It can be written as JSON.
 type Design struct {
 	Response  string     `json:"response"`
@@ -259,7 +262,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		return nil, &OptionError{"response", err}
 	}
 	if y.Values == nil && o.Levels == 0 {
-		return nil, &OptionError{"response", textColumn(y)}
+		return nil, &OptionError{"response", LabelsError{textColumn(y)}}
 	}
 	beside, err := o.columns(t)
 	if err != nil {

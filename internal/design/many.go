@@ -30,6 +30,11 @@ func OpenMany(path string, o Options, responses []string) ([]*Data, error) {
 		Files: o.Files, NA: o.NA,
 		Columns: func(names []string) error {
 			for _, name := range responses {
+				if err := (&Options{Response: name}).check(names); err != nil {
+					return err
+				}
+			}
+			for _, name := range responses {
 				if err := of(name).check(names); err != nil {
 					return err
 				}

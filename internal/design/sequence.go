@@ -95,7 +95,7 @@ func (o Options) sequence(t *dataio.Table, index string) (*Data, error) {
 		return nil, err
 	}
 	if y.Values == nil {
-		return nil, &OptionError{"response", textColumn(y)}
+		return nil, &OptionError{"response", LabelsError{textColumn(y)}}
 	}
 	s := &Sequence{N: t.Rows(), Labels: t.RowNames}
 	data := &Data{Design: Design{Response: o.Response}, Sequence: s}

@@ -54,6 +54,10 @@ class MatrixCompletion(_Matrix):
         Y = _numbers(X)
         if not np.isnan(Y).any():
             raise ValueError("no entry is NaN: there is nothing to complete")
+        for name, axis in (("row", 1), ("column", 0)):
+            empty = np.flatnonzero(np.isnan(Y).all(axis=axis))
+            if len(empty):
+                raise ValueError(f"{name} {empty[0]} holds NaN alone: nothing tells its entries, leave it out")
         grids = {"lam": "0.02max:max:20" if self.lam is None else self.lam}
         fit = self._found("matrix-completion", Y, grids, effects=list(self.effects) or None)
         a = fit.arrays

@@ -13,7 +13,7 @@ surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "
   assign <- attr(X, "assign")
   intercept <- attr(terms, "intercept") == 1
   used <- assign > 0
-  fit <- surepipe.default(X[, used, drop = FALSE], model.response(frame), family = match.arg(family),
+  fit <- surepipe.default(X[, used, drop = FALSE], model.response(frame), family = as_family(family),
                           penalty = match.arg(penalty), intercept = intercept, groups = assign[used],
                           weights = stats::model.weights(frame), offset = stats::model.offset(frame), ...)
   fit$call <- call
@@ -37,7 +37,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (length(extra)) {
     stop("no argument ", names(extra)[[1]], ": options of the program go into options = list(...)", call. = FALSE)
   }
-  family <- match.arg(family)
+  family <- as_family(family)
   penalty <- match.arg(penalty)
   x <- as.matrix(x)
   if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
@@ -217,4 +217,18 @@ warn <- function(warnings) {
                                 "condition"),
                       list(message = paste0(w$text, " [", w$code, "]"), call = NULL)))
   }
+}
+
+# The name of a family: as it is, or of glm's families with their canonical links.
+as_family <- function(family) {
+  if (is.function(family)) family <- family()
+  if (inherits(family, "family")) {
+    link <- c(gaussian = "identity", binomial = "logit", poisson = "log")[family$family]
+    if (is.na(link) || family$link != link) {
+      stop("family is ", family$family, " with the link ", family$link,
+           ", expected gaussian with identity, binomial with logit or poisson with log", call. = FALSE)
+    }
+    family <- family$family
+  }
+  match.arg(family, c("gaussian", "binomial", "poisson", "cox"))
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
+	"surepipe/internal/lists"
 	"surepipe/problems/spec"
 	"surepipe/study"
 )
@@ -17,7 +19,7 @@ import (
 // where values are missing. Several responses have names.
 func (f *Source) ReadMany(ctx context.Context) ([]Contents, error) {
 	if strings.Contains(f.Table.Response, ",") {
-		return f.readColumns(ctx, strings.Split(f.Table.Response, ","))
+		return f.readColumns(ctx, lists.Map(strings.Split(f.Table.Response, ","), strings.TrimSpace))
 	}
 	g := *f
 	l, _ := LayoutOf(f.Problem)
@@ -66,6 +68,10 @@ func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, e
 // divide makes data of each column of y.
 func (f *Source) divide(data Contents) ([]Contents, error) {
 	d, m := data.YShape[0], data.YShape[1]
+	if rows, _ := spec.MatrixOf(data.X).Dims(); rows == m && rows != d {
+		return nil, study.Errorf("%s: array \"y\" has shape %s, expected (%d, m) for m responses: a stack of samples "+
+			"is for surepipe montecarlo", f.Name(), ndarray.ShapeString(data.YShape), rows)
+	}
 	names := data.Labels.Columns
 	if len(names) != m {
 		names = make([]string, m)
@@ -107,5 +113,7 @@ func (c *Contents) SharesX(of *Contents) bool {
 		a, b := x.Dense.RawMatrix(), y.Dense.RawMatrix()
 		same = a.Rows == b.Rows && a.Cols == b.Cols && len(a.Data) > 0 && &a.Data[0] == &b.Data[0]
 	}
+	// Observations of the two may have different numbers of entries.
+	same = same && len(c.Y) == len(of.Y)
 	return same && slices.Equal(c.Weights, of.Weights) && (c.Weights == nil) == (of.Weights == nil)
 }

@@ -184,10 +184,11 @@ func labelled() string {
 // tableError names the flag of an option about the columns of a table.
 func (f *Source) tableError(err error) error {
 	var option *design.OptionError
+	var labels design.LabelsError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &option) && option.Option == "response" && !f.classes():
+	case errors.As(err, &option) && errors.As(err, &labels) && !f.classes():
 		return study.Errorf("%s: %s: %w%s", cmp.Or(f.Data, f.Spec), study.Option(option.Option), option.Err, labelled())
 	case errors.As(err, &option):
 		return study.Errorf("%s: %s: %w",

@@ -182,7 +182,7 @@ func (r *Request) chooseCriterion(s *Sweep, j *study.Estimator) (err error) {
 		p = j.Problem.Solve()
 	}
 	if s.Criterion == "" {
-		s.Criterion = pipeline.DefaultCriterion(p, sigma2, r.Folds.Groups != nil)
+		s.Criterion = pipeline.SweepCriterion(p, sigma2, r.Folds.Groups != nil)
 	}
 	rule := s.Criterion.Rule()
 	if !l.Squared() && !rule.Serves(false, loss.StructureOf(p.Loss).Likelihood) {
