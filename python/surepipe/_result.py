@@ -86,9 +86,11 @@ class Path:
     """
 
     def __init__(self, answer, fit, coefficients=None):
-        self.points, self.summary, self.fit = answer["points"], answer["summary"], fit
+        # Criteria that need fits of their own, as cv, stand in a dictionary.
+        flat = lambda record: {**(record.get("criteria") or {}), **record}
+        self.points, self.summary, self.fit = [flat(p) for p in answer["points"]], answer["summary"], fit
         self._coefficients = coefficients
-        self.criterion, self.chosen = self.summary["criterion"], self.summary["chosen"]
+        self.criterion, self.chosen = self.summary["criterion"], flat(self.summary["chosen"])
         self.warnings = list(fit.warnings)
         for w in self.summary.get("warnings") or []:
             if w not in self.warnings:
@@ -97,13 +99,12 @@ class Path:
 
     def column(self, key):
         """A number of every point, NaN where it is not defined."""
-        extra = [(p.get("criteria") or {}).get(key) for p in self.points]
-        return np.array([number(p.get(key, e)) for p, e in zip(self.points, extra)])
+        return np.array([number(p.get(key)) for p in self.points])
 
     @property
     def value(self):
         """The criterion at the chosen point, and stderr its standard error."""
-        return number(self.chosen.get(self.criterion, (self.chosen.get("criteria") or {}).get(self.criterion)))
+        return number(self.chosen.get(self.criterion))
 
     @property
     def stderr(self):

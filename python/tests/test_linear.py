@@ -186,3 +186,11 @@ def test_multinomial_at_a_weight_is_scikit_learns():
 def test_a_classifier_of_a_real_table():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     assert cross_val_score(Logistic(), X, y, cv=3).mean() > 0.96
+
+
+def test_few_rows_with_many_columns_are_cross_validated():
+    r = np.random.default_rng(4)
+    model = surepipe.Lasso().fit(r.normal(size=(20, 50)), r.normal(size=20))
+    assert model.criterion_ == "cv"
+    assert 0 < model.risk_stderr_ < model.risk_
+    assert np.isfinite(model.path_.frame()[["cv", "cv_stderr"]].to_numpy(float)).any()

@@ -175,7 +175,7 @@ parts <- function(got, columns, single) {
 # outcome is what all fits have: the weight, the criterion with its error, and what to doubt.
 outcome <- function(got, single) {
   criterion <- if (single) NULL else got$summary$criterion
-  chosen <- if (single) got$result else got$summary$chosen
+  chosen <- flat(if (single) got$result else got$summary$chosen)
   key <- if (is.null(criterion)) "sure" else criterion
   list(lambda = number(got$result$lambda), criterion = criterion, risk = number(chosen[[key]]),
        risk_stderr = number(chosen[[paste0(key, "_stderr")]]), df = number(got$result$df),
@@ -201,8 +201,12 @@ path_of <- function(got, columns) {
 
 weights_of <- function(points) vapply(points, function(p) number(p$lambda), 0)
 
+# flat is a record with the criteria that need fits of their own, as cv, beside the others.
+flat <- function(record) c(record, record$criteria[setdiff(names(record$criteria), names(record))])
+
 # rows_of is a data frame of a sweep's points, in the order of their weights.
 rows_of <- function(points, criterion) {
+  points <- lapply(points, flat)
   keys <- c("lambda", intersect(c("lambda2", "gamma"), names(points[[1]])), "df", criterion,
             paste0(criterion, "_stderr"))
   frame <- as.data.frame(stats::setNames(lapply(keys, function(k) vapply(points, function(p) number(p[[k]]), 0)), keys))

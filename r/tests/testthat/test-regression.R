@@ -150,3 +150,14 @@ test_that("the path ends at the fit, and is drawn", {
   expect_invisible(plot(fit, "path"))
   expect_error(plot(quiet(surepipe(mpg ~ ., mtcars, lambda = 3)), "path"), "single weight")
 })
+
+test_that("few rows with many columns are cross-validated, and families are as glm takes them", {
+  skip_without_program()
+  set.seed(4)
+  wide <- surepipe(matrix(rnorm(1000), 20), rnorm(20))
+  expect_identical(wide$criterion, "cv")
+  expect_true(wide$risk_stderr > 0 && wide$risk_stderr < wide$risk)
+  expect_true(all(c("cv", "cv_stderr") %in% names(as.data.frame(wide))))
+  expect_identical(coef(surepipe(am ~ wt, mtcars, family = binomial())), coef(surepipe(am ~ wt, mtcars, family = "binomial")))
+  expect_error(surepipe(am ~ wt, mtcars, family = binomial("probit")), "expected gaussian with identity")
+})
