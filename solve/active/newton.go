@@ -214,17 +214,18 @@ func (n *newton) judge() (bool, error) {
 	n.off = n.p.Stationarity()
 	refined := n.off <= n.at.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
+	done := n.settled >= mostSettled || n.settled > 1 && n.violations == 0 && refined && lowest
 	switch {
 	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking,
 		n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
-		if optimality > n.Good {
-			n.Convergence.Error = n.bound(zNorm, bNorm, measured)
-		}
-		return true, n.dev.Err()
+		done = true
 	case n.Convergence.Converged:
-		return n.violations == 0 && refined && n.near(n.Good*n.Scales.Matters(zNorm)), n.dev.Err()
+		done = n.violations == 0 && refined && n.near(n.Good*n.Scales.Matters(zNorm))
 	}
-	return n.settled >= mostSettled || n.settled > 1 && n.violations == 0 && refined && lowest, n.dev.Err()
+	if done && optimality > n.Good { // the error of a solve that ends here is of interest too
+		n.Accept(optimality, optimality, n.bound(zNorm, bNorm, measured), zNorm)
+	}
+	return done, n.dev.Err()
 }
 
 // bound is that of the error by the duality gap.

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/space"
@@ -74,7 +75,7 @@ func (e *Equations) withoutDependent(ctx context.Context, dev array.Device, on o
 	if err != nil {
 		return nil, fit, err
 	}
-	if !spanned(dev, made.(*inverted), rest, gather(scale, left), pivoted.Cut*float64(max(on.d, n))*0x1p-52) {
+	if !spanned(dev, made.(*inverted), rest, lists.Pick(scale, left), pivoted.Cut*float64(max(on.d, n))*0x1p-52) {
 		array.Free(made.(*inverted).inverse)
 		m.Release()
 		inner.Release()
@@ -106,12 +107,4 @@ func spanned(dev array.Device, of *inverted, columns linops.Operator, units []fl
 		}
 	}
 	return dev.Err() == nil
-}
-
-// gather are some of the values.
-func gather(values []float64, set []int) (some []float64) {
-	for _, i := range set {
-		some = append(some, values[i])
-	}
-	return some
 }
