@@ -228,20 +228,24 @@ func TestDefaultCriterionOfCompletions(t *testing.T) {
 func TestDefaultCriterionOfWideTables(t *testing.T) {
 	for _, c := range []struct {
 		name   string
+		loss   string
 		d, p   int
 		sigma2 float64
 		want   risk.Criterion
-	}{{"lasso", 20, 50, 0, risk.CV}, {"group-lasso", 20, 50, 0, risk.CV}, {"lasso", 20, 50, 1, risk.SURE},
-		{"ridge", 20, 50, 0, risk.GCV}, {"lasso", 50, 20, 0, risk.GCV}, {"lasso", 250, 300, 0, risk.GCV}} {
+	}{{"lasso", "", 20, 50, 0, risk.CV}, {"group-lasso", "", 20, 50, 0, risk.CV}, {"lasso", "", 20, 50, 1, risk.SURE},
+		{"ridge", "", 20, 50, 0, risk.GCV}, {"lasso", "", 50, 20, 0, risk.GCV}, {"lasso", "", 250, 300, 0, risk.GCV},
+		{"lasso", "logistic", 20, 50, 0, risk.CV}, {"lasso", "logistic", 50, 20, 0, risk.ALO}} {
 		x, y := mat.NewDense(c.d, c.p, nil), make([]float64, c.d)
 		r := rand.New(rand.NewPCG(1, 8))
 		for i := range y {
-			y[i] = r.NormFloat64()
+			if y[i] = r.NormFloat64(); c.loss != "" {
+				y[i] = float64(i % 2)
+			}
 			for j := range c.p {
 				x.Set(i, j, r.NormFloat64())
 			}
 		}
-		data := problems.Data{X: x, Y: y, Intercept: true, Groups: make([]int, c.p)}
+		data := problems.Data{X: x, Y: y, Intercept: true, Groups: make([]int, c.p), Loss: problems.Loss{Name: c.loss}}
 		for j := range data.Groups {
 			data.Groups[j] = j / 2
 		}
@@ -253,7 +257,7 @@ func TestDefaultCriterionOfWideTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := pipeline.SweepCriterion(q.Solve(), c.sigma2, false); got != c.want {
-			t.Errorf("%s %d x %d, sigma2 %g: %s, expected %s", c.name, c.d, c.p, c.sigma2, got, c.want)
+			t.Errorf("%s %s %d x %d, sigma2 %g: %s, expected %s", c.name, c.loss, c.d, c.p, c.sigma2, got, c.want)
 		}
 		q.Release()
 	}

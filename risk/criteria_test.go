@@ -252,7 +252,9 @@ func TestCriterionNames(t *testing.T) {
 	}
 	if risk.DefaultCriterion(0, true, false, false, false) != risk.GCV ||
 		risk.DefaultCriterion(2, true, true, true, false) != risk.SURE ||
-		risk.DefaultCriterion(0, false, false, true, false) != risk.ALO ||
+		risk.DefaultCriterion(0, false, false, false, false) != risk.ALO ||
+		risk.DefaultCriterion(0, false, true, true, false) != risk.ALO ||
+		risk.DefaultCriterion(0, false, false, true, false) != risk.CV ||
 		risk.DefaultCriterion(0, true, true, true, false) != risk.ALO ||
 		risk.DefaultCriterion(0, true, false, true, false) != risk.CV ||
 		risk.DefaultCriterion(2, true, true, false, true) != risk.LGO {

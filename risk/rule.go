@@ -210,21 +210,23 @@ func (c Criterion) Rule() Rule {
 }
 
 // DefaultCriterion is LGO where groups are left out together; else, for the squared loss, SURE where sigma2 is known;
-// where it is 0, not known, ALO if observations that were not made are to be predicted, as by a completion, CV if
-// columns of a small wide table are chosen, and else GCV; for other losses ALO. The least of GCV, and of leave-one-out,
-// over fits that choose among many columns is far below the error of predicting another row, where rows are few.
+// else ALO if observations that were not made are to be predicted, as by a completion; CV if columns of a small wide
+// table are chosen; GCV for the squared loss and ALO for others. The least of GCV, and of leave-one-out, over fits that
+// choose among many columns is far below the error of predicting another row, where rows are few.
 func DefaultCriterion(sigma2 float64, squared, completes, chooses, groups bool) Criterion {
 	switch {
 	case groups:
 		return LGO
-	case !squared, completes && sigma2 == 0:
-		return ALO
-	case sigma2 > 0:
+	case squared && sigma2 > 0:
 		return SURE
+	case completes:
+		return ALO
 	case chooses:
 		return CV
+	case squared:
+		return GCV
 	}
-	return GCV
+	return ALO
 }
 
 // Serves reports that the criterion is defined for a loss, squared or, if likelihood is set, a negative

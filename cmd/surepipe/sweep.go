@@ -46,8 +46,8 @@ step of the grid. Where that is at an end of the grid, the sweep goes on beyond 
 steps of the grid.
 
 The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
-alo, for the LASSO and the like of up to 200 rows with as many columns of cv; --criterion
-chooses another. sure is the squared error of mu_hat, and the best where sigma2
+alo, for the LASSO and the like of up to 200 rows with as many columns, whatever the loss, of cv,
+for other losses of alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2
 is known well. gcv and alo are the error of predicting an observation that is left out, and need no
 sigma2: alo is the safer where observations differ in leverage, and for matrix completion, where
 the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
