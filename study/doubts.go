@@ -104,7 +104,7 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	s.costlyChoice(&all)
+	r.doubtfulChoice(&all)
 	r.passedOver(&all)
 	r.rowsInGroups(&all)
 	all = append(all, AuditNotes(s.Audits)...)
@@ -121,14 +121,17 @@ func (r *Swept) Doubts() (all Notes) {
 	return all
 }
 
-// costlyChoice warns where the choice is likely to cost more than is tolerable.
-func (s *SweepChoice) costlyChoice(all *Notes) {
-	if s.Regret == nil || *s.Regret <= risk.Tolerable {
-		return
+// doubtfulChoice warns where the choice is likely to cost more than is tolerable, or to look better than it is.
+func (r *Swept) doubtfulChoice(all *Notes) {
+	if s := r.Summary; s.Regret != nil && *s.Regret > risk.Tolerable {
+		all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% "+
+			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
+			100**s.RegretBeyond, 100*risk.Tolerable)
 	}
-	all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% above "+
-		"that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
-		100**s.RegretBeyond, 100*risk.Tolerable)
+	if rule := r.Options.Criterion.Rule(); r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
+		all.Add(warning.FewRows, "the table has few rows and as many columns, of which the fits choose some: the "+
+			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
+	}
 }
 
 // passedOver warns where points with a smaller value are not to be trusted.

@@ -30,11 +30,13 @@ type SweepHeader struct {
 	Response string `json:"response,omitempty"`
 	Problem  string `json:"problem"`
 	// LossName and LossParameter are the loss's where it is not squared.
-	LossName      string      `json:"loss_name,omitempty"`
-	LossParameter float64     `json:"loss_parameter,omitempty"`
-	Intercept     bool        `json:"intercept,omitempty"`
-	Standardize   bool        `json:"standardize,omitempty"`
-	Effects       []string    `json:"effects,omitempty"`
+	LossName      string   `json:"loss_name,omitempty"`
+	LossParameter float64  `json:"loss_parameter,omitempty"`
+	Intercept     bool     `json:"intercept,omitempty"`
+	Standardize   bool     `json:"standardize,omitempty"`
+	Effects       []string `json:"effects,omitempty"`
+	// FewRows says that columns are chosen of a table of few rows: [pipeline.ChoosesAmongMany].
+	FewRows       bool        `json:"few_rows,omitempty"`
 	Grid          []SweepGrid `json:"grid"`
 	WeightsResult             // those that are not swept
 	Sigma2Result
@@ -112,6 +114,7 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 		h.Derivative = string(j.BlackBox.Divergence)
 	}
 	h.WeightsResult = weightsOf(j.Problem)
+	h.FewRows = pipeline.ChoosesAmongMany(j.Problem.Solve())
 	for _, axis := range axes {
 		h.Grid = append(h.Grid, SweepGrid{
 			Weight: axis.Name, From: axis.Values[0], To: axis.Values[len(axis.Values)-1], Points: len(axis.Values),

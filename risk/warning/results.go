@@ -93,6 +93,10 @@ var (
 		Says: "rows that share a value of the named column have residuals that agree beyond chance: if they belong " +
 			"together, a new group is predicted worse than the criteria say",
 		Do: "leave them out together, `--groups COLUMN`"})
+	FewRows = row(Kind{Code: "few-rows", Severity: Caution,
+		Says: "the table has at most 200 rows and as many columns, of which fits choose some: the least of a " +
+			"criterion without refits over such fits is often far below the error of predicting another row",
+		Do: "choose by `--criterion cv`"})
 	Unsure = row(Kind{Code: "unsure-points",
 		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
 			"of value and bar",

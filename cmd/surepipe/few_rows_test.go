@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"surepipe/pipeline"
+	"surepipe/risk/warning"
+)
+
+// A sweep of a small wide table is cross-validated, and marked where the criterion is one without refits.
+func TestSmallWideTablesAreMarked(t *testing.T) {
+	const rows, columns = 20, 30
+	var text strings.Builder
+	r := rand.New(rand.NewPCG(3, 1))
+	for j := range columns {
+		fmt.Fprintf(&text, "x%d,", j)
+	}
+	text.WriteString("y,success\n")
+	for range rows {
+		y := r.NormFloat64()
+		for j := range columns {
+			x := r.NormFloat64()
+			if j == 0 {
+				y += x
+			}
+			fmt.Fprintf(&text, "%.4f,", x)
+		}
+		fmt.Fprintf(&text, "%.4f,%d\n", y, r.IntN(2))
+	}
+	file := filepath.Join(t.TempDir(), "wide.csv")
+	if err := os.WriteFile(file, []byte(text.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   string
+		marked bool
+	}{{"--response y --drop success", false}, {"--response y --drop success --criterion gcv", true},
+		{"--response y --drop success --criterion alo", true}, {"--response y --drop success --sigma2 1", false},
+		{"--response y --only x0,x1,x2 --criterion gcv", false}, {"--response success --drop y --loss logistic", false},
+		{"--response success --drop y --loss logistic --criterion alo", true}} {
+		_, _, s := sweepLines(t, append(strings.Fields(c.args), "--problem", "lasso", "--data", file, "--lambda",
+			"0.3max:max:5", "--refine", "0")...)
+		is := func(w pipeline.Warning) bool { return w.Is(warning.FewRows) }
+		if got := slices.ContainsFunc(s.Warnings, is); got != c.marked {
+			t.Errorf("%s: criterion %s, marked %v, expected %v", c.args, s.Criterion, got, c.marked)
+		}
+	}
+}
