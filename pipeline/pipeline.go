@@ -270,16 +270,27 @@ func (p *Pipeline) Estimate(ctx context.Context, y []float64) (Risk, error) {
 	return p.estimate(ctx, 0, y)
 }
 
-// estimate is the estimate at y as the sample of that index.
+// estimate is the estimate at y as the sample of that index, with the bits of a stream.
 func (p *Pipeline) estimate(ctx context.Context, index int, y []float64) (Risk, error) {
-	one := func(yield func([]float64, error) bool) { yield(y, nil) }
-	for risk, err := range p.StreamFrom(ctx, index, one) {
-		return risk, err
+	s := &stream{Pipeline: p, caller: ctx}
+	p.begin(ctx, index)
+	o := stages.Outcome{Err: checkSample(y, p.d, p.o.Sigma2)}
+	if o.Err != nil {
+		o.Err = &SampleError{Index: index, Err: o.Err}
+	} else {
+		var jobs stages.Jobs
+		first, between, last := p.steps(s.settings(), &jobs)
+		var err error
+		sample := stages.Sample{Index: index, Y: y}
+		o, err = stages.Call(ctx, p.workers, sample, first, between, last, stages.Probes.Work)
+		jobs.ReleaseAll()
+		if err != nil {
+			o.Err = s.ended(err)
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return Risk{}, err
-	}
-	return Risk{}, errors.New("pipeline: the stages ended without a result")
+	o.Risk.Index = index
+	s.finish(o)
+	return o.Risk, o.Err
 }
 
 // reorderWindow is how many samples, for each one in flight, may be ahead of the oldest unfinished
@@ -333,15 +344,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			defer close(samples)
 			fed <- s.feed(ctx, ys, samples)
 		}()
-		settings := stages.Settings{
-			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch,
-			Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
-			Unwatched: p.o.unwatched, Together: p.together, Noise: p.o.Noise,
-		}
-		if p.o.Progress != nil {
-			settings.Report = s.tell
-		}
-		outcomes := p.stages(ctx, g, samples, settings, &jobs)
+		outcomes := p.stages(ctx, g, samples, s.settings(), &jobs)
 
 		ended := context.Canceled
 		defer func() {
@@ -364,32 +367,63 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		if err == nil {
 			err = <-fed
 		}
-		if s.caller.Err() != nil {
-			err = s.caller.Err()
-		}
-		if err != nil {
-			if p := new(stages.PanicError); errors.As(err, &p) {
-				s.o.Logger.ErrorContext(s.caller, "panic", "value", p.Value, "stack", string(p.Stack))
-			}
+		if err = s.ended(err); err != nil {
 			ended = err
 			yield(Risk{Index: -1}, err)
 		}
 	}
 }
 
-// stages connects the stages and starts them.
-func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings,
-	jobs *stages.Jobs) <-chan stages.Outcome {
-	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, s, jobs))
-	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Sketching))
-	probes = stages.Start(ctx, g, 1, probes, stages.QR())
-	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
-	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
+// settings are those of the stages.
+func (s *stream) settings() stages.Settings {
+	of := stages.Settings{
+		Plan: s.plan, Closed: s.closed, Seed: s.o.Seed, TraceError: s.o.TraceError, Batch: s.o.Batch,
+		Workers: s.workers, KeepB: s.o.KeepB, NoMuHat: s.o.NoMuHat, ALO: s.o.ALO, Compare: s.o.compare,
+		Unwatched: s.o.unwatched, Together: s.together, Noise: s.o.Noise,
+	}
+	if s.o.Progress != nil {
+		of.Report = s.tell
+	}
+	return of
+}
+
+// ended is the error of the end of all work, nil for none: that of the caller's context where it has ended.
+func (s *stream) ended(err error) error {
+	if s.caller.Err() != nil {
+		err = s.caller.Err()
+	}
+	if p := new(stages.PanicError); errors.As(err, &p) {
+		s.o.Logger.ErrorContext(s.caller, "panic", "value", p.Value, "stack", string(p.Stack))
+	}
+	return err
+}
+
+// steps are those of a sample.
+func (p *Pipeline) steps(s stages.Settings, jobs *stages.Jobs) (first stages.Step[stages.Sample, stages.Probes],
+	between []stages.Pass[stages.Probes], last stages.Step[stages.Probes, stages.Outcome]) {
+	add := func(workers int, step stages.Step[stages.Probes, stages.Probes]) {
+		between = append(between, stages.Pass[stages.Probes]{Workers: workers, Step: step})
+	}
+	add(p.workers, stages.Query(hutch.Sketching))
+	add(1, stages.QR())
+	add(p.workers, stages.Query(hutch.Projected))
+	add(p.workers, stages.Query(hutch.Residual))
 	if p.o.TraceError > 0 {
-		probes = stages.Start(ctx, g, p.workers, probes, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
+		add(p.workers, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
 	}
 	if p.o.Verify != nil {
-		probes = stages.Start(ctx, g, p.o.Parallel, probes, stages.Verify(p.solver, p.o.Sigma2, *p.o.Verify))
+		add(p.o.Parallel, stages.Verify(p.solver, p.o.Sigma2, *p.o.Verify))
 	}
-	return stages.Start(ctx, g, 1, probes, stages.Assemble(p.o.Sigma2, jobs, s.Report))
+	return stages.Solve(p.solver, s, jobs), between, stages.Assemble(p.o.Sigma2, jobs, s.Report)
+}
+
+// stages connects the steps by channels and starts them.
+func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings,
+	jobs *stages.Jobs) <-chan stages.Outcome {
+	first, between, last := p.steps(s, jobs)
+	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Loop(first))
+	for _, pass := range between {
+		probes = stages.Start(ctx, g, pass.Workers, probes, stages.Loop(pass.Step))
+	}
+	return stages.Start(ctx, g, 1, probes, stages.Loop(last))
 }

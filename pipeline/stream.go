@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math"
 	"runtime/debug"
 
@@ -110,17 +111,10 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 			}
 		case o = <-s.refused:
 		}
-		if done := o.Risk; o.Err == nil {
-			headline := DefaultCriterion(s.solver.Problem(), s.o.Sigma2, s.o.LeaveOut != nil)
-			s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline),
-				done.Value(headline), "iterations", done.Iterations,
-				"converged", done.Converged, "solve", done.Solve, "divergence", done.Divergence,
-				"cache_bytes", done.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
-		}
 		<-s.places
 		s.told.forget(o.Risk.Index)
 		s.early[o.Risk.Index] = o
-		s.end(s.caller, o)
+		s.finish(o)
 		for {
 			o, ok := s.early[s.next]
 			if !ok {
@@ -134,6 +128,18 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 			}
 		}
 	}
+}
+
+// finish logs and reports an outcome.
+func (s *stream) finish(o stages.Outcome) {
+	if done := o.Risk; o.Err == nil && s.o.Logger.Enabled(s.caller, slog.LevelInfo) {
+		headline := DefaultCriterion(s.solver.Problem(), s.o.Sigma2, s.o.LeaveOut != nil)
+		s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline),
+			done.Value(headline), "iterations", done.Iterations,
+			"converged", done.Converged, "solve", done.Solve, "divergence", done.Divergence,
+			"cache_bytes", done.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
+	}
+	s.end(s.caller, o)
 }
 
 // abandon reports, when all work has stopped, the end of every sample that was begun and has no

@@ -23,38 +23,32 @@ type Outcome struct {
 	Err  error
 }
 
-// Assemble is the stage that waits for all probes of a job, computes its risk, or reports its
-// failure as a [SampleError], and frees what the job held. It must run as one worker, because it
-// counts each job's probes. report, if not nil, is called after every batch with the number of the
-// job's probes that are done.
-func Assemble(sigma2 float64, jobs *Jobs, report func(sample int, r progress.Report)) Stage[Probes, Outcome] {
-	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
-		done := map[*Job]int{}
-		return Each(ctx, in, func(p Probes) error {
-			job := p.Job
-			done[job] += p.Count
-			total := job.planned
-			if report != nil && !job.failed() {
-				report(job.Index, job.counted(done[job]))
+// Assemble is the step that waits for all probes of a job, computes its risk, or reports its
+// failure as a [SampleError], and frees what the job held. report, if not nil, is called after every batch
+// with the number of the job's probes that are done.
+func Assemble(sigma2 float64, jobs *Jobs, report func(sample int, r progress.Report)) Step[Probes, Outcome] {
+	return func(ctx context.Context, p Probes, send func(Outcome) error) error {
+		job := p.Job
+		done, total := int(job.ready.Add(int64(p.Count))), job.planned
+		if report != nil && !job.failed() {
+			report(job.Index, job.counted(done))
+		}
+		if done < total {
+			return nil
+		}
+		var result Risk
+		if !job.failed() {
+			var err error
+			result, err = assemble(ctx, sigma2, job)
+			if err := job.settle(ctx, err); err != nil {
+				return err
 			}
-			if done[job] < total {
-				return nil
-			}
-			delete(done, job)
-			var result Risk
-			if !job.failed() {
-				var err error
-				result, err = assemble(ctx, sigma2, job)
-				if err := job.settle(ctx, err); err != nil {
-					return err
-				}
-			}
-			jobs.Release(job)
-			if failure := job.failure.Load(); failure != nil {
-				return send(ctx, out, Outcome{Risk{Index: job.Index}, failure})
-			}
-			return send(ctx, out, Outcome{Risk: result})
-		})
+		}
+		jobs.Release(job)
+		if failure := job.failure.Load(); failure != nil {
+			return send(Outcome{Risk{Index: job.Index}, failure})
+		}
+		return send(Outcome{Risk: result})
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package stages has the goroutine stages through which a sample y passes on its way to a risk
-// estimate. Each is a typed function between channels, a [Stage]; [Start] runs it with any number
-// of workers, and package pipeline connects them.
+// Package stages has the steps by which a sample y goes on its way to a risk estimate. Each is a typed
+// function, a [Step]. [Loop] makes it a stage between channels, a [Stage], which [Start] runs with any number
+// of workers, for streams; [Call] takes a single sample through all steps without channels.
 //
 //	Sample → Solve → Probes → Query(Sketching) → Probes → QR
 //	       → Probes → Query(Projected) → Probes → Query(Residual)

@@ -105,12 +105,12 @@ func (t *traceEstimate) estimate() (hutch.Estimate, error) {
 	return t.run.Estimate()
 }
 
-// progressCounts count the probes of a job after the sketch.
+// progressCounts count the probes of a job.
 type progressCounts struct {
-	// By QR: how many are sent out.
+	// By QR: how many are sent out after the sketch.
 	planned int
-	// By Refine and Verify: how many they have seen.
-	finished, arrived atomic.Int64
+	// By QR, of the sketch, and by Refine, Verify and Assemble: how many they have seen.
+	sketched, finished, arrived, ready atomic.Int64
 }
 
 // last adds n to the probes that a stage has seen, and reports whether these are now all.
@@ -141,6 +141,9 @@ type Probes struct {
 	// are. A batch with Count 0 carries a job past the phases that it does not have.
 	First, Count int
 }
+
+// Work reports whether there are probes in the batch.
+func (p Probes) Work() bool { return p.Count > 0 }
 
 // settle records err as the job's failure and returns nil, so that the job travels to its end
 // without further work; or it returns an error that ends all jobs: the end of ctx, a fault of the

@@ -8,19 +8,17 @@ import (
 	"surepipe/vjp"
 )
 
-// Query is the stage that applies the Jacobian to the probes of one phase: random vectors of the
+// Query is the step that applies the Jacobian to the probes of one phase: random vectors of the
 // sketch, vectors of the basis, or random vectors projected off the basis. It passes on probes of
 // other phases.
-func Query(phase hutch.Phase) Stage[Probes, Probes] {
-	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return Each(ctx, in, func(p Probes) error {
-			if job := p.Job; p.Phase == phase && p.Count > 0 && !job.failed() {
-				if err := job.settle(ctx, job.query(ctx, p)); err != nil {
-					return err
-				}
+func Query(phase hutch.Phase) Step[Probes, Probes] {
+	return func(ctx context.Context, p Probes, send func(Probes) error) error {
+		if job := p.Job; p.Phase == phase && p.Count > 0 && !job.failed() {
+			if err := job.settle(ctx, job.query(ctx, p)); err != nil {
+				return err
 			}
-			return send(ctx, out, p)
-		})
+		}
+		return send(p)
 	}
 }
 

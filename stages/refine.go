@@ -10,7 +10,7 @@ import (
 	"surepipe/progress"
 )
 
-// Refine is the stage that adds residual probes to a job whose planned ones are done, until the
+// Refine is the step that adds residual probes to a job whose planned ones are done, until the
 // trace's share of the error, 2 sigma2 Trace.Error(), is at most share times SURE's own error bar
 // (or sigma2 sqrt(2d)/10 where that is larger), or until there were as many queries as the exact
 // trace takes. Jobs whose plan has no residual phase pass unchanged. Where sigma2 is 0, not known,
@@ -21,17 +21,15 @@ import (
 // probes of the first show that SURE's own error bar is smaller. The number of probes depends
 // neither on batches nor on what runs at the same time. A round is swept by up to workers
 // goroutines.
-func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
-	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return Each(ctx, in, func(p Probes) error {
-			job := p.Job
-			if job.last(&job.finished, p.Count) && !job.failed() && !job.known() && job.run.Plan().Residual > 0 {
-				if err := job.settle(ctx, refine(ctx, job, sigma2, share, workers)); err != nil {
-					return err
-				}
+func Refine(sigma2, share float64, workers int) Step[Probes, Probes] {
+	return func(ctx context.Context, p Probes, send func(Probes) error) error {
+		job := p.Job
+		if job.last(&job.finished, p.Count) && !job.failed() && !job.known() && job.run.Plan().Residual > 0 {
+			if err := job.settle(ctx, refine(ctx, job, sigma2, share, workers)); err != nil {
+				return err
 			}
-			return send(ctx, out, p)
-		})
+		}
+		return send(p)
 	}
 }
 

@@ -73,42 +73,40 @@ const (
 	fewWide = 4
 )
 
-// Solve is the stage that runs the solver on every sample, on the device of its problem, and sends
+// Solve is the step that runs the solver on every sample, on the device of its problem, and sends
 // out the probes of the job's sketch. For a plan without a sketch, or a sample whose solve fails,
 // it sends a single empty batch. It registers the jobs in jobs.
 //
 // It solves at y' of the problem's Origin.
-func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
+func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Step[Sample, Probes] {
 	dev := solver.Problem().Device
 	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
-	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
-		return Each(ctx, in, func(sample Sample) error {
-			job, err := solveOne(s.reporting(ctx, sample.Index), solver, s, sample, weight)
-			if err != nil {
-				job = &Job{Sample: sample, shared: dev}
-				if err := job.settle(ctx, err); err != nil {
-					return err
-				}
-				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
-			}
-			jobs.add(job)
-			if job.plan.Dim > 0 {
-				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s),
-					Diagonal: job.watched(), Seen: job.seen()}
-				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
-			}
-			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+	return func(ctx context.Context, sample Sample, send func(Probes) error) error {
+		job, err := solveOne(s.reporting(ctx, sample.Index), solver, s, sample, weight)
+		if err != nil {
+			job = &Job{Sample: sample, shared: dev}
+			if err := job.settle(ctx, err); err != nil {
 				return err
 			}
-			if err := job.settle(ctx, job.probeEarly(ctx)); err != nil {
-				return err
-			}
-			if job.count(hutch.Sketching) == 0 {
-				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
-			}
-			return split(job.count(hutch.Sketching), job.batch, func(first, n int) error {
-				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching, First: first, Count: n})
-			})
+			return send(Probes{Job: job, Phase: hutch.Sketching})
+		}
+		jobs.add(job)
+		if job.plan.Dim > 0 {
+			o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s),
+				Diagonal: job.watched(), Seen: job.seen()}
+			job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
+		}
+		if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+			return err
+		}
+		if err := job.settle(ctx, job.probeEarly(ctx)); err != nil {
+			return err
+		}
+		if job.count(hutch.Sketching) == 0 {
+			return send(Probes{Job: job, Phase: hutch.Sketching})
+		}
+		return split(job.count(hutch.Sketching), job.batch, func(first, n int) error {
+			return send(Probes{Job: job, Phase: hutch.Sketching, First: first, Count: n})
 		})
 	}
 }

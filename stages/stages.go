@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,21 +17,86 @@ import (
 // ctx's error when cancelled and the first error of its own work otherwise.
 type Stage[In, Out any] func(ctx context.Context, in <-chan In, out chan<- Out) error
 
-// Start runs workers copies of a stage in the group and returns the channel on which they send,
+// Step is what a stage does with one value: it sends its results by send, in any number. It returns ctx's error when
+// cancelled and the first error of its own work otherwise.
+type Step[In, Out any] func(ctx context.Context, v In, send func(Out) error) error
+
+// Loop is the stage that takes a step with all that it receives.
+func Loop[In, Out any](step Step[In, Out]) Stage[In, Out] {
+	return func(ctx context.Context, in <-chan In, out chan<- Out) error {
+		return Each(ctx, in, func(v In) error {
+			return step(ctx, v, func(o Out) error { return send(ctx, out, o) })
+		})
+	}
+}
+
+// Start runs workers copies of a stage in the group, of which ctx is, and returns the channel on which they send,
 // which is closed when all have returned. Its buffer holds one value for each worker, so that a
 // slow receiver holds the stage up. A panic in a stage becomes an error, a [PanicError].
 func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in <-chan In,
 	stage Stage[In, Out]) <-chan Out {
 	out := make(chan Out, workers)
-	inner, innerCtx := errgroup.WithContext(ctx)
+	var running atomic.Int64
+	running.Store(int64(workers))
 	for range workers {
-		inner.Go(func() error { return Guard(func() error { return stage(innerCtx, in, out) }) })
+		g.Go(func() error {
+			defer func() {
+				if running.Add(-1) == 0 {
+					close(out)
+				}
+			}()
+			return Guard(func() error { return stage(ctx, in, out) })
+		})
 	}
-	g.Go(func() error {
-		defer close(out)
-		return inner.Wait()
-	})
 	return out
+}
+
+// Pass is a step between the first and the last, with its number of workers.
+type Pass[V any] struct {
+	Workers int
+	Step    Step[V, V]
+}
+
+// Call takes one value through steps in the place of stages: on the caller's goroutine, but that up to workers others
+// take values of which busy says that they are work.
+func Call[In, V, Out any](ctx context.Context, workers int, in In, first Step[In, V], between []Pass[V],
+	last Step[V, Out], busy func(V) bool) (out Out, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	guarded := func(work func() error) (err error) {
+		if err = Guard(work); err != nil {
+			stop(err)
+		}
+		return err
+	}
+	var g errgroup.Group
+	g.SetLimit(workers)
+	var from func(i int) func(V) error
+	from = func(i int) func(V) error {
+		return func(v V) error {
+			work := func() error {
+				switch {
+				case ctx.Err() != nil:
+					return ctx.Err()
+				case i < len(between):
+					return between[i].Step(ctx, v, from(i+1))
+				}
+				return last(ctx, v, func(o Out) error {
+					out = o
+					return nil
+				})
+			}
+			if busy(v) && g.TryGo(func() error { return guarded(work) }) {
+				return nil
+			}
+			return work()
+		}
+	}
+	err = guarded(func() error { return first(ctx, in, from(0)) })
+	if failed := g.Wait(); err != nil || failed != nil {
+		return out, context.Cause(ctx)
+	}
+	return out, nil
 }
 
 // Guard turns a panic into an error, a [PanicError]: one in a user's operator or regularizer must not crash the

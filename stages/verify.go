@@ -12,19 +12,17 @@ import (
 	"surepipe/vjp"
 )
 
-// Verify is the stage that checks a job's result, when all its probes are done, by means other than
+// Verify is the step that checks a job's result, when all its probes are done, by means other than
 // those that computed it. solver is the one that solved the job.
-func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, Probes] {
-	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return Each(ctx, in, func(p Probes) error {
-			job := p.Job
-			if job.last(&job.arrived, p.Count) && !job.failed() {
-				if err := job.settle(ctx, job.verify(ctx, solver, sigma2, o)); err != nil {
-					return err
-				}
+func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Step[Probes, Probes] {
+	return func(ctx context.Context, p Probes, send func(Probes) error) error {
+		job := p.Job
+		if job.last(&job.arrived, p.Count) && !job.failed() {
+			if err := job.settle(ctx, job.verify(ctx, solver, sigma2, o)); err != nil {
+				return err
 			}
-			return send(ctx, out, p)
-		})
+		}
+		return send(p)
 	}
 }
 

@@ -1,6 +1,6 @@
 """The worker: one process of the program that answers requests, until Python ends.
 
-Messages are JSON-RPC 2.0 behind a Content-Length, arrays of 64 kB and more are .npy files in a folder that the
+Messages are JSON-RPC 2.0 behind a Content-Length, arrays of 4 kB and more are .npy files in a folder that the
 worker removes when it ends (docs/worker.md)."""
 
 import atexit
@@ -22,7 +22,7 @@ from ._binary import binary
 from ._errors import SurepipeError, error_of
 
 PROTOCOL = 1
-INLINE = 1 << 16  # bytes of the largest array that a message holds
+INLINE = 1 << 12  # bytes of the largest array that a message holds: JSON is read several times on its way
 MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
 SHORTEST = 1.0  # seconds before progress is shown
 
