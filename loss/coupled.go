@@ -36,6 +36,13 @@ type Root interface {
 	InverseAdjoint(dst, v []float64)
 }
 
+// RowRoot is a Root that is applied to all columns of a matrix at once, along its rows.
+type RowRoot interface {
+	Root
+	// Columns replaces the d x n matrix x, row by row, by R x.
+	Columns(x []float64, n int)
+}
+
 // LeftOut are the losses of predicting observations that a fit to the others leaves out, at its linear predictor z of
 // all observations, by those of all and of the ones that were kept, whose loss there is kept:
 //

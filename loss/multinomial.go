@@ -7,10 +7,14 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 )
 
 // mostClasses is the number of classes that a response of labels may have.
 const mostClasses = 100
+
+// observationsAtOnce is the least number of observations for a processor.
+const observationsAtOnce = 64
 
 // Multinomial is the negative log-likelihood of a multinomial logistic regression,
 //
@@ -218,6 +222,24 @@ func (r *multinomialRoot) Forward(dst, v []float64) {
 		mean := floats.Dot(p, v)
 		for k, x := range v {
 			dst[k] = root[k] * (x - mean)
+		}
+	})
+}
+
+// Columns is Forward of every column.
+func (r *multinomialRoot) Columns(x []float64, n int) {
+	parallel.Ranges(len(r.p)/r.classes, observationsAtOnce, func(lo, hi int) {
+		mean := make([]float64, n)
+		for i := lo; i < hi; i++ {
+			clear(mean)
+			for k := i * r.classes; k < (i+1)*r.classes; k++ {
+				floats.AddScaled(mean, r.p[k], x[k*n:(k+1)*n])
+			}
+			for k := i * r.classes; k < (i+1)*r.classes; k++ {
+				row := x[k*n : (k+1)*n]
+				floats.Sub(row, mean)
+				floats.Scale(r.root[k], row)
+			}
 		}
 	})
 }

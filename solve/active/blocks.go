@@ -4,23 +4,22 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 )
 
 const (
-	// mostBlocked is the number of entries of A up to which the second derivative of a loss with blocks is taken as it
-	// is: R A is a dense matrix.
-	mostBlocked = 1 << 23
 	// blockShare of the diagonal above it is added to each block, which makes the factors invertible: a block may be
 	// singular. flooredShare of the largest entry is added too.
 	blockShare, flooredShare = 1e-6, 1e-14
+	// rootsAtOnce is the least number of blocks for a processor.
+	rootsAtOnce = 64
 )
 
-// blockRoots are upper triangular factors R of blocks of equal size, R*R = l” + diag(more).
+// blockRoots are upper triangular factors R of blocks of equal size, R*R = l” + diag(more): a [loss.RowRoot].
 type blockRoots struct {
 	each  int
 	dev   array.Device
@@ -31,8 +30,7 @@ type blockRoots struct {
 // positive definite. curve is the diagonal above it, and more is added to the diagonal.
 func blocksOf(l loss.Loss, a linops.Operator, z, y array.Batch, curve, more []float64) *blockRoots {
 	known, d := loss.StructureOf(l), z.N()
-	_, p := a.Dims()
-	if known.Each == 0 || known.Coupled == nil || linops.StructureOf(a).Dense == nil || d*p > mostBlocked {
+	if known.Each == 0 || known.Coupled == nil || linops.StructureOf(a).Dense == nil {
 		return nil
 	}
 	r := &blockRoots{known.Each, z.Device(), make([]float64, d*known.Each)}
@@ -80,31 +78,43 @@ func factor(h []float64, n int) bool {
 	return true
 }
 
-// times is R A as a dense matrix.
-func (r *blockRoots) times(a linops.Operator) *linops.Dense {
-	x, n := linops.StructureOf(a).Dense(), r.each
-	d, p := x.Dims()
-	out := mat.NewDense(d, p, nil)
-	for i := range d {
-		row := out.RawRowView(i)
-		for j := i % n; j < n; j++ {
-			if c := r.roots[i*n+j]; c != 0 {
-				floats.AddScaled(row, c, x.RawRowView(i-i%n+j))
-			}
-		}
-	}
-	return linops.NewDense(r.dev, out)
-}
+// The methods of a [loss.Root], of which each has one inverse.
 
-// forward sets dst = R v, solve dst = R^{-1} v and solveAdjoint dst = R*^{-1} v, on the host. dst may be v.
-func (r *blockRoots) forward(dst, v []float64) {
+func (r *blockRoots) Forward(dst, v []float64) {
 	n := r.each
 	for i := range v {
 		dst[i] = floats.Dot(r.roots[i*n+i%n:(i+1)*n], v[i:i-i%n+n])
 	}
 }
 
-func (r *blockRoots) solve(dst, v []float64) {
+// Columns is Forward of every column.
+func (r *blockRoots) Columns(x []float64, n int) {
+	each := r.each
+	parallel.Ranges(len(r.roots)/(each*each), rootsAtOnce, func(lo, hi int) {
+		for i := lo * each; i < hi*each; i++ {
+			row := x[i*n : (i+1)*n]
+			root := r.roots[i*each : (i+1)*each]
+			floats.Scale(root[i%each], row)
+			for j := i%each + 1; j < each; j++ {
+				if c := root[j]; c != 0 {
+					k := i - i%each + j
+					floats.AddScaled(row, c, x[k*n:(k+1)*n])
+				}
+			}
+		}
+	})
+}
+
+func (r *blockRoots) Adjoint(dst, v []float64) {
+	n := r.each
+	for i := len(v) - 1; i >= 0; i-- {
+		k, x := i%n, v[i]
+		dst[i] = r.roots[i*n+k] * x
+		floats.AddScaled(dst[i+1:i-k+n], x, r.roots[i*n+k+1:(i+1)*n])
+	}
+}
+
+func (r *blockRoots) Inverse(dst, v []float64) {
 	n := r.each
 	for i := len(v) - 1; i >= 0; i-- {
 		k := i % n
@@ -112,7 +122,7 @@ func (r *blockRoots) solve(dst, v []float64) {
 	}
 }
 
-func (r *blockRoots) solveAdjoint(dst, v []float64) {
+func (r *blockRoots) InverseAdjoint(dst, v []float64) {
 	n := r.each
 	copy(dst, v)
 	for i := range dst {

@@ -26,23 +26,14 @@ type heldWeights struct {
 	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
 	spent   float64     // on chord steps, in operations
 
-	// blocks take the place of the weights, and are dense in R A, where the second derivative of the loss has blocks;
-	// else nil.
+	// blocks take the place of the weights where the second derivative of the loss has blocks; else nil.
 	blocks *blockRoots
-	dense  *linops.Dense
-}
-
-// block takes the blocks in place of the weights; they may be nil.
-func (h *heldWeights) block(b *blockRoots, a linops.Operator) {
-	if h.blocks = b; b != nil {
-		h.dense = b.times(a)
-	}
 }
 
 // operator is A with the rows weighted.
 func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 	if h.blocks != nil {
-		return h.dense
+		return engine.NewRooted(a, h.blocks)
 	}
 	return engine.NewWeightedRows(a, h.root, h.host, nil)
 }
@@ -50,8 +41,8 @@ func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 // target replaces z by sqrt(w) z - l'/sqrt(w), with the slopes l'.
 func (h *heldWeights) target(z, slope []float64) {
 	if h.blocks != nil {
-		h.blocks.forward(z, z)
-		h.blocks.solveAdjoint(slope, slope)
+		h.blocks.Forward(z, z)
+		h.blocks.InverseAdjoint(slope, slope)
 		floats.Sub(z, slope)
 		return
 	}
@@ -65,7 +56,7 @@ func (h *heldWeights) target(z, slope []float64) {
 // unweighted sets dst to z for sqrt(w) z, and unweightedAdjoint sets it to v/sqrt(w).
 func (h *heldWeights) unweighted(dst, z array.Batch) {
 	if h.blocks != nil {
-		h.blocks.on(dst, z, h.blocks.solve)
+		h.blocks.on(dst, z, h.blocks.Inverse)
 		return
 	}
 	dst.Device().Mul(dst, z, h.inverse)
@@ -73,7 +64,7 @@ func (h *heldWeights) unweighted(dst, z array.Batch) {
 
 func (h *heldWeights) unweightedAdjoint(dst, v array.Batch) {
 	if h.blocks != nil {
-		h.blocks.on(dst, v, h.blocks.solveAdjoint)
+		h.blocks.on(dst, v, h.blocks.InverseAdjoint)
 		return
 	}
 	dst.Device().Mul(dst, v, h.inverse)
@@ -112,7 +103,4 @@ func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *
 func (h *heldWeights) Release() {
 	h.path.Release()
 	array.Free(h.root, h.inverse)
-	if h.dense != nil {
-		h.dense.Release()
-	}
 }

@@ -246,7 +246,7 @@ func (r *newtonOnLoss) weigh() {
 	r.drop()
 	p := r.n.s.Problem
 	r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
-	r.held.block(blocksOf(p.Loss, p.A, r.now.Z, r.y, other, more), p.A)
+	r.held.blocks = blocksOf(p.Loss, p.A, r.now.Z, r.y, other, more)
 	r.dev.Download(other, r.now.Z)
 	r.held.target(other, slope)
 	r.dev.Upload(r.rhs, other)

@@ -4,6 +4,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/space"
@@ -17,18 +18,38 @@ type rooted struct {
 	structure linops.Structure
 }
 
-// newRooted is R A, whose columns are known where A's are.
+// NewRooted is R A. On a space it is a matrix where the columns of A there are one.
+func NewRooted(a linops.Operator, root loss.Root) linops.Operator { return newRooted(a, root, nil) }
+
 func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.Restricted {
 	o := &rooted{a: a, root: root, own: own}
 	known := linops.StructureOf(a)
 	if known.Dense != nil {
 		o.structure.Dense = o.dense
+		if d, p := a.Dims(); d*p <= weightedEntries {
+			o.structure.ColumnNorms2 = func() []float64 { return columnSquares(o.dense()) }
+		}
 	}
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted {
 			on := known.On(dev, t)
 			if on == nil {
 				return nil
+			}
+			d, n := on.Dims()
+			s := linops.StructureOf(on)
+			switch {
+			case n == 0 || d*n > weightedEntries:
+			case s.WeighRows != nil && !s.Stored.IsZero():
+				rows := s.Stored.ToHost()
+				rootColumns(rows, n, root)
+				dev.Upload(s.Stored, rows)
+				return on
+			case s.SparseRows != nil && s.Dense != nil:
+				x := s.Dense()
+				on.Release()
+				rootColumns(x.RawMatrix().Data, n, root)
+				return linops.NewDense(dev, x)
 			}
 			return newRooted(on, root, on)
 		}
@@ -65,15 +86,42 @@ func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
 	dst.Device().Upload(dst, host)
 }
 
+// together is the number of columns of a matrix that are taken out at a time.
+const together = 16
+
+// rootColumns applies R to the columns of a matrix of n columns, row by row in x.
+func rootColumns(x []float64, n int, root loss.Root) {
+	if rows, ok := root.(loss.RowRoot); ok {
+		rows.Columns(x, n)
+		return
+	}
+	d := len(x) / n
+	parallel.Ranges(n, together, func(lo, hi int) {
+		columns := make([]float64, together*d)
+		for ; lo < hi; lo += together {
+			some := min(together, hi-lo)
+			for i := range d {
+				for j, v := range x[i*n+lo:][:some] {
+					columns[j*d+i] = v
+				}
+			}
+			for j := range some {
+				column := columns[j*d:][:d]
+				root.Forward(column, column)
+			}
+			for i := range d {
+				for j := range some {
+					x[i*n+lo+j] = columns[j*d+i]
+				}
+			}
+		}
+	})
+}
+
 func (o *rooted) dense() *mat.Dense {
 	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
-	d, p := x.Dims()
-	column := make([]float64, d)
-	for j := range p {
-		mat.Col(column, j, x)
-		o.root.Forward(column, column)
-		x.SetCol(j, column)
-	}
+	_, p := x.Dims()
+	rootColumns(x.RawMatrix().Data, p, o.root)
 	return x
 }
 
