@@ -96,6 +96,16 @@ func TestMultinomialIsConsistent(t *testing.T) {
 		if !(quadratic >= 0 && quadratic <= bound) || quadratic > l.Lipschitz()*floats.Dot(v, v) {
 			t.Errorf("%d classes: the quadratic form %g is not below %g", k, quadratic, bound)
 		}
+		pairs := make([]float64, 0, 2*d) // the matrix of the columns v and z
+		for i := range v {
+			pairs = append(pairs, v[i], z[i])
+		}
+		root.(loss.RowRoot).Columns(pairs, 2)
+		root.Forward(back, z)
+		for i := range rv {
+			near("a column", pairs[2*i], rv[i], 1e-13)
+			near("the other column", pairs[2*i+1], back[i], 1e-13)
+		}
 		root.Inverse(back, rv)
 		root.Forward(back, back)
 		other := make([]float64, d)
