@@ -31,16 +31,11 @@ type Root interface {
 	// Forward sets dst = R v, and Adjoint dst = R* v.
 	Forward(dst, v []float64)
 	Adjoint(dst, v []float64)
+	// Columns replaces the d x n matrix x, row by row, by R x.
+	Columns(x []float64, n int)
 	// Inverse sets dst to an x with R x = v, and InverseAdjoint to one with R* x = v.
 	Inverse(dst, v []float64)
 	InverseAdjoint(dst, v []float64)
-}
-
-// RowRoot is a Root that is applied to all columns of a matrix at once, along its rows.
-type RowRoot interface {
-	Root
-	// Columns replaces the d x n matrix x, row by row, by R x.
-	Columns(x []float64, n int)
 }
 
 // LeftOut are the losses of predicting observations that a fit to the others leaves out, at its linear predictor z of

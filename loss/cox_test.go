@@ -175,6 +175,14 @@ func TestCoxIsConsistent(t *testing.T) {
 		for i := range back {
 			near("R*R v", back[i], hv[i], 1e-11)
 		}
+		pairs := make([]float64, 0, 2*n) // the matrix of the columns z and v
+		for i := range v {
+			pairs = append(pairs, z[i], v[i])
+		}
+		root.Columns(pairs, 2)
+		for i := range rv {
+			near("a column", pairs[2*i+1], rv[i], 0)
+		}
 		root.Inverse(back, rv)
 		root.Forward(back, back)
 		for i := range back {

@@ -3,11 +3,13 @@ package loss
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 )
 
 // mostRooted is the number of observations up to which the second derivative of a Cox loss with starts is factored as a
@@ -315,4 +317,31 @@ func (l *Cox) Parts(dst, z, y []float64) {
 			l.terms(s, g, func(share, _, sum float64) { dst[i] += w * share / s.weight[g] * math.Log(sum) })
 		}
 	}
+}
+
+func (r *coxRoot) Columns(x []float64, n int)   { eachColumn(x, n, r.Forward) }
+func (r *denseRoot) Columns(x []float64, n int) { eachColumn(x, n, r.Forward) }
+
+// together is the number of columns of a matrix that are taken out at a time.
+const together = 16
+
+// eachColumn replaces the columns of a matrix of n columns, row by row in x, by what of makes of them.
+func eachColumn(x []float64, n int, of func(dst, v []float64)) {
+	d := len(x) / n
+	parallel.Ranges(n, together, func(lo, hi int) {
+		columns := make([]float64, (hi-lo)*d)
+		for i := range d {
+			for j, v := range x[i*n+lo : i*n+hi] {
+				columns[j*d+i] = v
+			}
+		}
+		for column := range slices.Chunk(columns, d) {
+			of(column, column)
+		}
+		for i := range d {
+			for j := range hi - lo {
+				x[i*n+lo+j] = columns[j*d+i]
+			}
+		}
+	})
 }

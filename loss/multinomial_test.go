@@ -100,7 +100,7 @@ func TestMultinomialIsConsistent(t *testing.T) {
 		for i := range v {
 			pairs = append(pairs, v[i], z[i])
 		}
-		root.(loss.RowRoot).Columns(pairs, 2)
+		root.Columns(pairs, 2)
 		root.Forward(back, z)
 		for i := range rv {
 			near("a column", pairs[2*i], rv[i], 1e-13)

@@ -4,7 +4,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/space"
@@ -42,13 +41,13 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.
 			case n == 0 || d*n > weightedEntries:
 			case s.WeighRows != nil && !s.Stored.IsZero():
 				rows := s.Stored.ToHost()
-				rootColumns(rows, n, root)
+				root.Columns(rows, n)
 				dev.Upload(s.Stored, rows)
 				return on
 			case s.SparseRows != nil && s.Dense != nil:
 				x := s.Dense()
 				on.Release()
-				rootColumns(x.RawMatrix().Data, n, root)
+				root.Columns(x.RawMatrix().Data, n)
 				return linops.NewDense(dev, x)
 			}
 			return newRooted(on, root, on)
@@ -86,42 +85,10 @@ func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
 	dst.Device().Upload(dst, host)
 }
 
-// together is the number of columns of a matrix that are taken out at a time.
-const together = 16
-
-// rootColumns applies R to the columns of a matrix of n columns, row by row in x.
-func rootColumns(x []float64, n int, root loss.Root) {
-	if rows, ok := root.(loss.RowRoot); ok {
-		rows.Columns(x, n)
-		return
-	}
-	d := len(x) / n
-	parallel.Ranges(n, together, func(lo, hi int) {
-		columns := make([]float64, together*d)
-		for ; lo < hi; lo += together {
-			some := min(together, hi-lo)
-			for i := range d {
-				for j, v := range x[i*n+lo:][:some] {
-					columns[j*d+i] = v
-				}
-			}
-			for j := range some {
-				column := columns[j*d:][:d]
-				root.Forward(column, column)
-			}
-			for i := range d {
-				for j := range some {
-					x[i*n+lo+j] = columns[j*d+i]
-				}
-			}
-		}
-	})
-}
-
 func (o *rooted) dense() *mat.Dense {
 	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
 	_, p := x.Dims()
-	rootColumns(x.RawMatrix().Data, p, o.root)
+	o.root.Columns(x.RawMatrix().Data, p)
 	return x
 }
 
