@@ -3,6 +3,7 @@ package surepipe
 import (
 	"context"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/problems"
@@ -45,15 +46,15 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 	FusedLasso:       grouped,
 	GeneralizedLasso: dense,
 	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(30*s.d, 80e3) + 4*s.s*s.s + 30e3 },
-	Completion: func(s sides, _ *Options) float64 { // a Schur complement of order s k - k(k-1)/2
+	Completion: func(s sides, o *Options) float64 { // a Schur complement of order s k - k(k-1)/2
 		order := min(s.s*(s.s+1)/2, mostOrder)
-		eigenvectors := 0.0 // of J, where b is short
-		if p := s.m * s.n; p <= 256 {
+		eigenvectors := 0.0 // of J, where b is short and all of the fit
+		if p := s.m * s.n; p <= 256 && slices.Contains(o.Effects, "none") {
 			eigenvectors = 30 * p * p
 		}
-		return 2.5*order*order + eigenvectors + 230*s.d + 50e3
+		return 2.5*order*order + eigenvectors + 230*s.d + 70e3
 	},
-	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 50e3 },
+	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 60e3 },
 	TV1D:      func(s sides, _ *Options) float64 { return 45*s.d + 30e3 },
 	Trend:     func(s sides, _ *Options) float64 { return 240*s.d + 50e3 },
 	Whittaker: func(s sides, _ *Options) float64 { return 75*s.d + 20e3 },

@@ -575,6 +575,7 @@ func TestEstimateBytesBoundsTheMemory(t *testing.T) {
 		{surepipe.Lasso, [][2]int{{442, 10}, {100, 400}}, func(o *surepipe.Options) { o.Loss, o.LossParameter = "huber", 1 }},
 		{surepipe.SVT, [][2]int{{20, 10}, {60, 40}, {300, 200}}, nil},
 		{surepipe.Completion, [][2]int{{20, 10}, {60, 40}, {2000, 30}}, nil},
+		{surepipe.Completion, [][2]int{{20, 10}, {60, 40}}, func(o *surepipe.Options) { o.Effects = []string{"none"} }},
 		{surepipe.RobustPCA, [][2]int{{20, 10}, {100, 60}}, func(o *surepipe.Options) { o.Gamma = "0.1max" }},
 		{surepipe.TV1D, [][2]int{{100, 1}, {3000, 1}, {100000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
 		{surepipe.Trend, [][2]int{{100, 1}, {3000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},

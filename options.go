@@ -38,7 +38,7 @@ type Options struct {
 	Sigma2By string
 	// Intercept and Standardize are of regressions: by default true for a table with a response.
 	Intercept, Standardize *bool
-	// Effects are unpenalized effects of a completion: rows, cols or mean.
+	// Effects are unpenalized effects of a completion: rows, cols, mean or none; nil for those of rows and columns.
 	Effects []string
 	// Loss is squared, logistic, multinomial, poisson, huber, cox or cox-efron, and LossParameter that of huber.
 	Loss          string

@@ -27,7 +27,7 @@ type (
 // Grid says which weights are swept, and what is minimized.
 type Grid struct {
 	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40" or "1:100:20". One or two are
-	// given; the other weights are those of the estimator.
+	// given; the other weights are those of the estimator. Without any, lambda has the default grid of the problem.
 	Lambda, Lambda2, Gamma string
 	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out
 	// where the loss is not squared. Rule chooses the point: the minimum, or "1se".
@@ -154,12 +154,17 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 				text)
 		case text != "":
 			*to = text
+		case slices.Contains(e.unset, name) && name == "lambda" && g.Lambda2+g.Gamma == "":
+			*to = "" // which asks for the default grid
 		case slices.Contains(e.unset, name):
 			return nil, nil, study.Errorf("--%s is missing: neither given, nor in the data, nor swept", name)
 		}
 	}
 	if err := r.CheckGrids(&s); err != nil {
 		return nil, nil, err
+	}
+	if r.Weights.Lambda == "" {
+		r.Weights.Lambda = e.request.Weights.Lambda
 	}
 	job, err := e.at(ctx, &r, nil)
 	if err != nil {

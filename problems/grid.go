@@ -99,13 +99,15 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 }
 
 // The default path of a weight has pathPoints points, down to pathShare of the top where there are as many observations
-// as coefficients, else to shortShare: those of glmnet. That of a completion ends at filledShare: below, the fit goes
-// through most entries, and takes long.
+// as coefficients, else to shortShare: those of glmnet. That of a completion has filledPoints, each of which takes
+// much longer, down to filledShare: below, the fit goes through most entries. Where the least is at the end, the sweep
+// looks beyond it.
 const (
-	pathPoints  = 100
-	pathShare   = 1e-4
-	shortShare  = 1e-2
-	filledShare = 0.1
+	pathPoints   = 100
+	pathShare    = 1e-4
+	shortShare   = 1e-2
+	filledPoints = 20
+	filledShare  = 0.05
 )
 
 // DefaultGrid is the grid of lambda where none is given: from the weight at which the estimate is 0, or for a sum of
@@ -114,13 +116,13 @@ func (p *Problem) DefaultGrid() (g Grid, maximum float64, err error) {
 	if maximum, err = p.top(); err != nil {
 		return g, 0, err
 	}
-	share := pathShare
+	share, n := pathShare, pathPoints
 	switch {
 	case p.observed != nil:
-		share = filledShare
+		share, n = filledShare, filledPoints
 	case p.D < p.P:
 		share = shortShare
 	}
 	of := func(v float64) Weight { return Weight{Value: v, OfMax: true, Given: true} }
-	return Grid{From: of(share), To: of(1), N: pathPoints}, maximum, nil
+	return Grid{From: of(share), To: of(1), N: n}, maximum, nil
 }

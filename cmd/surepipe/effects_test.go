@@ -85,7 +85,7 @@ func TestPredictionsHaveEffects(t *testing.T) {
 		" --out " + out
 	ask := text(t, "rest.csv", rest)
 	var errors []float64
-	for _, args := range []string{" --drop trust", " --drop trust --effects rows,cols",
+	for _, args := range []string{" --drop trust --effects none", " --drop trust",
 		" --weights trust --effects rows,cols"} {
 		object(t, strings.Fields(base+args)...)
 		o := object(t, "predict", "--fit", out, "--data", ask)
@@ -152,6 +152,47 @@ func TestEffectsOfASpecification(t *testing.T) {
 	}
 	if status, _, stderr := command(t, append(sweep, "--resume", "--effects", "rows")...); status != exitUsage ||
 		!strings.Contains(stderr, "effects") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// Completions have effects of rows and columns by default, from the command, Go and the worker alike; those that cannot
+// have them say why.
+func TestCompletionsHaveEffectsByDefault(t *testing.T) {
+	_, matrix, _, _ := ratingsText()
+	run := "run --problem matrix-completion --lambda 0.3max --data " + text(t, "m.csv", matrix)
+	asked, silent := object(t, strings.Fields(run+" --effects rows,cols")...), object(t, strings.Fields(run)...)
+	none := object(t, strings.Fields(run+" --effects none")...)
+	if asked["gcv"] != silent["gcv"] || silent["effects_df"] != 15. || none["effects"] != nil ||
+		none["gcv"] == silent["gcv"] {
+		t.Errorf("gcv %v, by default %v, without effects %v", asked["gcv"], silent["gcv"], none["gcv"])
+	}
+	c, _ := dial(t, nil)
+	worker := ask(t, c, "fit", params{"options": params{"problem": "matrix-completion", "lambda": "0.3max",
+		"data": text(t, "m.csv", matrix)}})["result"].(map[string]any)
+	if worker["gcv"] != silent["gcv"] {
+		t.Errorf("the worker's gcv is %v, the command's %v", worker["gcv"], silent["gcv"])
+	}
+	full := make([]float64, 12)
+	for i := range full {
+		if full[i] = math.NaN(); i%4 == 0 || i < 4 {
+			full[i] = float64(i)
+		}
+	}
+	few := filepath.Join(t.TempDir(), "few.npy")
+	if err := dataio.WriteNPY(few, floats("y", full, 3, 4)); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := command(t, "run", "--problem", "matrix-completion", "--lambda", "1", "--data", few)
+	if status != exitDone || strings.Contains(stdout, "effects") ||
+		!strings.Contains(stderr, "they leave nothing to estimate of 6 entries") {
+		t.Errorf("status %d, %s\n%s", status, stdout, stderr)
+	}
+	if _, _, stderr := command(t, strings.Fields(run+" --loss huber")...); strings.Contains(stderr, "effects") {
+		t.Errorf("another loss: %s", stderr)
+	}
+	if status, _, stderr := command(t, strings.Fields(run+" --effects none,rows")...); status != exitUsage ||
+		!strings.Contains(stderr, "expected none alone") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -150,12 +150,12 @@ y. The alpha of scikit-learn's Lasso is lambda / d.
 `
 
 // effectsHelp describes effects, weights and matrices with missing entries.
-const effectsHelp = `Completions. With --effects rows,cols the fit of an entry is
+const effectsHelp = `Completions. The fit of an entry is
 
   mu_ij = c + r_i + s_j + B_ij
 
 where only B has a penalty, so that users who like everything and items that everybody likes do
-not take up its rank. Weighted entries, the array weights (d) or the column of --weights, count
+not take up its rank; --effects none leaves c, r and s out. Weighted entries, the array weights (d) or the column of --weights, count
 w_i times in the loss. The degrees of freedom of the effects (the rows and columns with entries,
 less one for each connected part of the table) are part of the divergence, gcv and alo. An
 observation that determines an effect alone, such as the only rating of a user, cannot be left

@@ -197,7 +197,7 @@ func TestPredictionsOfNamedEntries(t *testing.T) {
 	table += "100,\"u, a\",\n"
 	dir := t.TempDir()
 	fitted, named := filepath.Join(dir, "fit.npz"), filepath.Join(dir, "named.npz")
-	flags := []string{"run", "--problem", "matrix-completion", "--tol", "1e-11", "--lambda", "3"}
+	flags := []string{"run", "--problem", "matrix-completion", "--tol", "1e-11", "--lambda", "3", "--effects", "none"}
 	if status, _, stderr := command(t, append(flags, "--data", arrays, "--out", fitted)...); status != exitDone {
 		t.Fatal(stderr)
 	}

@@ -87,9 +87,9 @@ type neighbour struct {
 	weight []float64
 }
 
-// mostEffects is the largest smaller side of the rows and columns that occur where both have effects: C then
+// MostEffects is the largest smaller side of the rows and columns that occur where both have effects: C then
 // takes 2 GiB.
-const mostEffects = 1 << 14
+const MostEffects = 1 << 14
 
 // NewEffects makes the projection for the entries at the given places of a row-major matrix of the
 // given shape. rows and cols say which effects there are; without both it is the constant alone.
@@ -120,9 +120,9 @@ func NewEffects(dev array.Device, shape array.Shape, places []int, rows, cols bo
 	e.rowsAt, e.columnsAt = sublist.Number(byRow.of, shape.Rows), sublist.Number(byColumn.of, shape.Cols)
 	byRow.n, byColumn.n = len(e.rowsAt), len(e.columnsAt)
 	e.rowsAt, e.columnsAt = sublist.Of(e.rowsAt, shape.Rows), sublist.Of(e.columnsAt, shape.Cols)
-	if least := min(byRow.n, byColumn.n); rows && cols && least > mostEffects {
+	if least := min(byRow.n, byColumn.n); rows && cols && least > MostEffects {
 		return nil, fmt.Errorf("linops: effects of rows and columns, of which %d and %d occur: the fewer of them "+
-			"may be at most %d", byRow.n, byColumn.n, mostEffects)
+			"may be at most %d", byRow.n, byColumn.n, MostEffects)
 	}
 	switch {
 	case rows && cols && byColumn.n > byRow.n:

@@ -116,19 +116,25 @@ type Effects struct {
 }
 
 const (
+	effectNone    = "none"
 	effectMean    = "mean"
 	effectRows    = "rows"
 	effectColumns = "cols"
 )
 
 // EffectNames lists the names that [ParseEffects] takes.
-func EffectNames() []string { return []string{effectMean, effectRows, effectColumns} }
+func EffectNames() []string { return []string{effectMean, effectRows, effectColumns, effectNone} }
 
-// ParseEffects reads names of effects.
+// ParseEffects reads names of effects: none stands alone.
 func ParseEffects(names []string) (Effects, error) {
 	var e Effects
 	for _, name := range names {
 		switch name {
+		case effectNone:
+			if len(names) > 1 {
+				return Effects{}, fmt.Errorf("found %s, expected none alone, or some of the others",
+					strings.Join(names, ","))
+			}
 		case effectMean:
 			e.Mean = true
 		case effectRows:

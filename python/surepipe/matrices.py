@@ -16,7 +16,7 @@ class _Matrix(BaseEstimator):
     def _found(self, problem, Y, grids, **options):
         options = {k: v for k, v in {**options, **grids, "sigma2": self.sigma2, **(self.options or {})}.items()
                    if v is not None}
-        if any(isinstance(w, str) and ":" in w for w in grids.values()):
+        if any(w is None or isinstance(w, str) and ":" in w for w in grids.values()):
             criterion = None if self.criterion == "auto" else self.criterion
             self.path_ = sweep(problem, data=Y, criterion=criterion, **options)
             fit, self.criterion_ = self.path_.fit, self.path_.criterion
@@ -58,8 +58,7 @@ class MatrixCompletion(_Matrix):
             empty = np.flatnonzero(np.isnan(Y).all(axis=axis))
             if len(empty):
                 raise ValueError(f"{name} {empty[0]} holds NaN alone: nothing tells its entries, leave it out")
-        grids = {"lam": "0.02max:max:20" if self.lam is None else self.lam}
-        fit = self._found("matrix-completion", Y, grids, effects=list(self.effects) or None)
+        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=list(self.effects) or ["none"])
         a = fit.arrays
         if "b" not in a:
             raise ValueError("the matrix has more than 16 million entries: take surepipe run --out and predict")

@@ -5,7 +5,7 @@ complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = 
   seen <- which(!is.na(t(m)))
   if (!length(seen)) stop("x has no observed entry", call. = FALSE)
   if (length(seen) == length(m)) stop("x has no missing entry: nothing to complete", call. = FALSE)
-  open <- list(problem = "matrix-completion", effects = if (length(effects)) paste(effects, collapse = ","))
+  open <- list(problem = "matrix-completion", effects = if (length(effects)) paste(effects, collapse = ",") else "none")
   single <- one_weight(lambda)
   if (single) open$lambda <- lambda
   arrays <- list(y = put(t(m)[seen]), indices = put(seen - 1), shape = put(dim(m)))
@@ -17,8 +17,7 @@ complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = 
   got <- if (single) {
     call_worker("fit", estimator = estimator, keep = TRUE, `return` = I("mu_hat"))
   } else {
-    if (is.null(lambda)) lambda <- "0.05max:max:15"
-    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda, 1, 1), criterion = criterion, keep = TRUE,
+    call_worker("sweep", estimator = estimator, lambda = if (!is.null(lambda)) grid_of(lambda, 1, 1), criterion = criterion, keep = TRUE,
                 `return` = I("mu_hat"))
   }
   predicted <- get_array(call_worker("predict", fit = got$fit)$values)

@@ -49,6 +49,8 @@ type Variant struct {
 	Loss                   problems.Loss
 	Effects                problems.Effects
 	Anisotropic, Vectorial bool
+	// EffectsOpen says that nothing was said of effects: a completion then has those of rows and columns where it can.
+	EffectsOpen bool
 	// Degree is that of trend filtering, or the order of Whittaker's differences; nil for the default.
 	Degree *int
 	// Mix is alpha of the elastic net, nil for one with two weights.
@@ -80,4 +82,7 @@ func (f *Source) vary(data *problems.Data) {
 	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, f.Table.Standardize, v.Loss, v.Effects
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
 	data.Mix = v.Mix
+	if v.EffectsOpen {
+		data.Effects, _ = problems.DefaultEffects(*data)
+	}
 }

@@ -154,6 +154,8 @@ func (r *Request) checkEffects(l problems.Layout) (err error) {
 	switch {
 	case r.Spec == "" && r.Effects.Some() && !l.Selection:
 		return study.Errorf("--effects is for matrix-completion and specifications, found --problem %s", r.Problem)
+	case !r.Given("effects"):
+		r.EffectsOpen = l.Selection && r.Loss.Squared()
 	case r.Effects.Some() && !r.Loss.Squared():
 		return study.Errorf("--effects is %s, which is for the squared loss, and the loss is %s",
 			strings.Join(r.EffectNames, ","), r.Loss.Name)

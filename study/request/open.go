@@ -72,7 +72,7 @@ func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options 
 	o := pipeline.Options{
 		Sigma2: sigma2, Parallel: r.Machine.Parallel, Batch: r.Machine.ProbeBatch, Logger: r.Watch.Logger,
 		Progress: r.Watch.Progress,
-		KeepB:    r.Keep.B || r.Intercept || r.Effects.Some(), NoMuHat: r.Keep.NoMuHat && data.Mu == nil,
+		KeepB:    r.Keep.B || r.Intercept || data.Effects.Some(), NoMuHat: r.Keep.NoMuHat && data.Mu == nil,
 		KeepGoing: r.Keep.Going,
 	}
 	r.Trace.Options(&o)
