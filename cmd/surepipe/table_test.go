@@ -174,3 +174,27 @@ func TestRowsOfWeightZeroAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// A column of quoted numbers with a text among them is a category, and a note says so, in the JSON too.
+func TestNumbersInQuotesWithATextAreNoted(t *testing.T) {
+	table := "a,b,y\n"
+	for i := range 40 {
+		mark := fmt.Sprint(1 + i%7)
+		if i == 17 {
+			mark = "n/a?"
+		}
+		table += fmt.Sprintf("%d,%q,%d\n", i*i%11, mark, i%7+i%3)
+	}
+	run := "run --problem lasso --lambda 0.1max --response y --data " + text(t, "t.csv", table)
+	o := object(t, strings.Fields(run)...)
+	if all := fmt.Sprint(o["warnings"]); !strings.Contains(all, "numbers-as-category") ||
+		!strings.Contains(all, `column "b"`) || !strings.Contains(all, `"n/a?" among them`) ||
+		!strings.Contains(all, "8 levels") {
+		t.Errorf("warnings %v", all)
+	}
+	for _, more := range []string{" --categorical b", " --na n/a? --missing drop"} {
+		if _, _, stderr := command(t, strings.Fields(run+more)...); strings.Contains(stderr, "among them") {
+			t.Errorf("%s: %s", more, stderr)
+		}
+	}
+}

@@ -413,11 +413,27 @@ func checkColumn(c dataio.Column, kept []int) error {
 			observed++
 		}
 	}
-	if n := len(levels(c, kept)); n > 2 && (n == observed || n > 20 && 2*n > observed) {
+	found := levels(c, kept)
+	odd := (&Variable{Levels: found}).AmongNumbers()
+	if n := len(found); n > 2 && (n == observed || n > 20 && 2*n > observed) {
+		if len(odd) > 0 {
+			return fmt.Errorf("column %q holds numbers in quotes and texts among them, %s: write these as missing "+
+				"values, or leave it out with drop", c.Name, list(odd))
+		}
 		return fmt.Errorf("column %q holds %d different texts in %d rows, such as %.40q: a name and not a "+
 			"category; leave it out with drop", c.Name, n, len(kept), c.Levels[0])
 	}
 	return nil
+}
+
+// AmongNumbers lists the levels of a category that are no numbers, where most are: quoted numbers, a few of which are
+// written in another way.
+func (v *Variable) AmongNumbers() []string {
+	odd := slices.DeleteFunc(slices.Clone(v.Levels), func(s string) bool { _, number := decimal(s); return number })
+	if 2*len(odd) >= len(v.Levels) {
+		return nil
+	}
+	return odd
 }
 
 // levels lists the levels that occur in the given rows.

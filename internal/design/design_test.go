@@ -122,9 +122,10 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"y,name\n1,a\n2,b\n3,c\n":  `column "name" holds 3 different texts in 3 rows, such as "a": a name and not a category; leave it out with drop`,
-		"y,none,x\n1,,1\n2,NA,2\n": `column "none" holds no values in the 2 rows that are used; leave it out with drop`,
-		"y,x\n1,\n,2\n":            "missing: no row is left: each of the 2 has a missing value",
+		"y,size\n1,\"1\"\n2,\"2\"\n3,\"huge\"\n": `column "size" holds numbers in quotes and texts among them, "huge": write these as missing values, or leave it out with drop`,
+		"y,name\n1,a\n2,b\n3,c\n":                `column "name" holds 3 different texts in 3 rows, such as "a": a name and not a category; leave it out with drop`,
+		"y,none,x\n1,,1\n2,NA,2\n":               `column "none" holds no values in the 2 rows that are used; leave it out with drop`,
+		"y,x\n1,\n,2\n":                          "missing: no row is left: each of the 2 has a missing value",
 	} {
 		o := design.Options{Response: "y", Missing: design.Mean}
 		if strings.HasPrefix(want, "missing") {

@@ -48,6 +48,9 @@ var (
 		Do: "give `--effects none`, or `rows`, or `cols`"})
 	Levels = row(Kind{Code: "levels", Says: "which level of a response of two is 1",
 		Do: "`--success` says otherwise"})
+	NumbersAsCategory = row(Kind{Code: "numbers-as-category", Severity: Caution,
+		Says: "a column of numbers in quotes is a category, because of a text among them",
+		Do:   "give the text to `--na`, or correct it; `--categorical` says that the column is a category"})
 	EqualNames     = row(Kind{Code: "equal-names", Says: "texts that are equal numbers count as one"})
 	IgnoredArrays  = row(Kind{Code: "ignored-arrays", Says: "the file has arrays that are not used"})
 	IgnoredColumns = row(Kind{Code: "ignored-columns", Says: "the file has columns that the fit does not use"})

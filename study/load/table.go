@@ -287,6 +287,15 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 		n.Add(warning.Levels, "column %q: %.40q is 1 and %.40q is 0; --success says which is 1", t.Design.Response,
 			t.Design.Levels[1], t.Design.Levels[0])
 	}
+	if data.Table != nil {
+		for _, v := range data.Table.Design.Variables {
+			if odd := v.AmongNumbers(); len(odd) > 0 && !slices.Contains(f.Table.Categorical, v.Name) {
+				n.Add(warning.NumbersAsCategory, "column %q holds numbers in quotes and %.200q among them: it is coded "+
+					"as a category of %d levels; --na takes texts for missing values, --categorical confirms it", v.Name,
+					strings.Join(odd, ", "), len(v.Levels))
+			}
+		}
+	}
 	if len(merged) > 0 {
 		n.Add(warning.EqualNames, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
 	}
