@@ -36,6 +36,47 @@ type maximizer struct {
 	z, g []float64
 }
 
+// zeroMaximum says that a maximum is 0, and why.
+type zeroMaximum struct{ why string }
+
+func (z *zeroMaximum) Error() string { return "its maximum is 0 at this y: " + z.why }
+
+// positive is a function that computes a maximum, with a [zeroMaximum] where that is 0, or rounding errors of a
+// constant signal.
+func (m *maximizer) positive(maximum func() (float64, error)) func() (float64, error) {
+	if maximum == nil {
+		return nil
+	}
+	return func() (float64, error) {
+		v, err := maximum()
+		if err != nil {
+			return v, err
+		}
+		least, most := slices.Min(m.data.Y), slices.Max(m.data.Y)
+		size := max(-least, most)
+		constant, signal := most-least <= constantSteps*0x1p-52*size, linops.StructureOf(m.p.Operator).Identity
+		switch {
+		case v > 0 && !(signal && constant && v <= smallMaximum*size):
+			return v, nil
+		case size == 0:
+			return 0, &zeroMaximum{"y is 0 everywhere, and so is the estimate at every weight"}
+		case most == least:
+			return 0, &zeroMaximum{"y is constant"}
+		case constant:
+			return 0, &zeroMaximum{fmt.Sprintf("y is constant but for rounding errors, from %.17g to %.17g", least,
+				most)}
+		}
+		return 0, &zeroMaximum{"what has no penalty fits y, or nothing in X is correlated with y"}
+	}
+}
+
+// A signal is constant where it varies by at most constantSteps steps of floating point numbers; a maximum of at most
+// smallMaximum of its size is then sums of rounding errors.
+const (
+	constantSteps = 16
+	smallMaximum  = 0x1p-20
+)
+
 // of returns a function that computes the smallest weight of that name at which the blocks of b
 // that use it are 0; nil where no penalty on them is a norm.
 func (m *maximizer) of(name string) func() (float64, error) {

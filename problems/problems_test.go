@@ -497,3 +497,39 @@ func TestParseWeight(t *testing.T) {
 		}
 	}
 }
+
+// The maximum of a weight at a y that is constant, but for rounding errors too, or 0 is 0, and the error says why.
+func TestMaximumOfAConstantIsZero(t *testing.T) {
+	dev := array.NewHost()
+	y := make([]float64, 100)
+	for i := range y {
+		y[i] = 0.3
+		if i%3 == 0 {
+			y[i] = 0.1 + 0.2 + 0
+		}
+		if i%7 == 0 {
+			y[i] += 0x1p-54
+		}
+	}
+	for _, c := range []struct {
+		problem, want string
+		y             []float64
+	}{
+		{"tv1d", "y is constant but for rounding errors, from 0.", y},
+		{"trend1d", "y is constant but for rounding errors", y},
+		{"svt", "y is 0 everywhere", make([]float64, 100)},
+	} {
+		data := problems.Data{Y: c.y}
+		if c.problem == "svt" {
+			data.YShape = []int{20, 5}
+		}
+		p, err := problems.New(c.problem, dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(c.problem, err)
+		}
+		if _, _, err := p.DefaultGrid(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %s", c.problem, err, c.want)
+		}
+		p.Release()
+	}
+}

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -58,7 +59,7 @@ func (a *assembly) weights(m *maximizer, hyper Hyper) error {
 		case weight == Absolute(0) && use.Zero:
 			*to = 0
 		default:
-			*to, err = a.p.weight(name, weight, m.of(name))
+			*to, err = a.p.weight(name, weight, m.positive(m.of(name)))
 			if err == nil && use.Finite && math.IsInf(*to, 0) {
 				err = spec.WeightErrorf(name, "is infinite, expected a finite number")
 			}
@@ -86,11 +87,11 @@ func (p *Problem) weight(name string, w Weight, maximum func() (float64, error))
 				"the estimate is 0: expected a number", w.Value)
 		}
 		top, err := maximum()
+		if zero := (*zeroMaximum)(nil); errors.As(err, &zero) {
+			return 0, spec.WeightErrorf(name, "is %gmax, but %v: expected a number", w.Value, zero)
+		}
 		if err != nil {
 			return 0, err
-		}
-		if top == 0 {
-			return 0, spec.WeightErrorf(name, "is %gmax, but its maximum is 0 at this y: expected a number", w.Value)
 		}
 		v *= top
 		p.Relative = true

@@ -1,7 +1,9 @@
 package study
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/risk"
 	"surepipe/risk/warning"
@@ -72,8 +74,8 @@ func (r *Swept) Doubts() (all Notes) {
 	}
 	for _, axis := range r.Axes {
 		if end := s.Edges[axis.Name]; end != "" {
-			all.Add(warning.Edge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end,
-				axis.Name)
+			all.Add(warning.Edge, "the minimizer is at the edge of the grid, the %s end of --%s: %s", end, axis.Name,
+				r.beyond(axis, end))
 		}
 	}
 	for _, w := range best.Warnings {
@@ -132,6 +134,31 @@ func (r *Swept) doubtfulChoice(all *Notes) {
 		all.Add(warning.FewRows, "the table has few rows and as many columns, of which the fits choose some: the "+
 			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
 	}
+}
+
+// beyond is what is known beyond an end of an axis.
+func (r *Swept) beyond(axis Axis, end string) string {
+	a := slices.IndexFunc(r.Axes, func(of Axis) bool { return of.Name == axis.Name })
+	last, sign := axis.Values[0], -1.0
+	if end == "upper" {
+		last, sign = axis.Values[len(axis.Values)-1], 1
+	}
+	criterion := r.Options.Criterion
+	least, _ := r.Lines[r.Summary.Minimizer.Index].Value(criterion)
+	points, same := 0, true
+	for _, l := range r.Lines {
+		if v, _ := l.Value(criterion); sign*(WeightsAt(r.Axes, l)[a]-last) > 0 {
+			points, same = points+1, same && v == least
+		}
+	}
+	label := criterion.Rule().Label
+	switch {
+	case points == 0:
+		return "extend the grid"
+	case same:
+		return fmt.Sprintf("%s is the same beyond it", label)
+	}
+	return fmt.Sprintf("%d points beyond it were computed, and %s may still be less further on", points, label)
 }
 
 // passedOver warns where points with a smaller value are not to be trusted.

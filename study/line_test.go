@@ -2,6 +2,7 @@ package study
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,5 +64,22 @@ func TestLinesHaveTheirPlaces(t *testing.T) {
 	}
 	if err := pointAt(1).check([]byte(`{"summary":true,"points":1}`)); !errors.Is(err, errSummary) {
 		t.Errorf("a summary: %v", err)
+	}
+}
+
+// Weights that cannot be told apart are ranges without a hole.
+func TestRangesOfAlikePointsHaveNoHoles(t *testing.T) {
+	axes := []Axis{{Name: "lambda"}}
+	var lines []SweepLine
+	for _, v := range []float64{1, 2, 3, 4, 5, 2.5} {
+		l := SweepLine{}
+		*l.Named("lambda") = Weight(v)
+		lines = append(lines, l)
+	}
+	if got := ranges(axes, lines, []int{0, 1, 3, 5}); !slices.Equal(got, [][2]Number{{1, 2.5}, {4, 4}}) {
+		t.Errorf("%v", got)
+	}
+	if got := ranges(append(axes, axes...), lines, []int{0}); got != nil {
+		t.Errorf("of two weights: %v", got)
 	}
 }

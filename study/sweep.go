@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -250,7 +251,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 	s := SweepSummary{
 		Summary: true, Response: r.Template.Response,
 		Criterion: r.Options.Criterion, Points: len(r.Lines), Minimizer: r.Lines[best.Index].Minimum(),
-		SweepChoice: choiceOf(r.Lines, best.Choice, r.Options.Rule), Seconds: took.Seconds(),
+		SweepChoice: choiceOf(r.Axes, r.Lines, best.Choice, r.Options.Rule), Seconds: took.Seconds(),
 	}
 	for a, end := range best.Edge {
 		if end != 0 && s.Edges == nil {
@@ -288,10 +289,35 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 	return log.Write(r.Summary)
 }
 
+// ranges are the weights of some points of a sweep of one weight, as ranges that hold no other points.
+func ranges(axes []Axis, lines []SweepLine, points []int) (all [][2]Number) {
+	if len(axes) != 1 {
+		return nil
+	}
+	at := func(i int) float64 { return WeightsAt(axes, lines[i])[0] }
+	order := make([]int, len(lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at(i), at(j)) })
+	open := false
+	for _, i := range order {
+		in := slices.Contains(points, i)
+		switch {
+		case in && open:
+			all[len(all)-1][1] = Number(at(i))
+		case in:
+			all = append(all, [2]Number{Number(at(i)), Number(at(i))})
+		}
+		open = in
+	}
+	return all
+}
+
 // choiceOf says how sure the choice is.
-func choiceOf(lines []SweepLine, c *pipeline.Choice, rule pipeline.Rule) SweepChoice {
+func choiceOf(axes []Axis, lines []SweepLine, c *pipeline.Choice, rule pipeline.Rule) SweepChoice {
 	s := SweepChoice{
-		Rule: rule, Chosen: lines[c.Chosen].Minimum(), Alike: c.Alike,
+		Rule: rule, Chosen: lines[c.Chosen].Minimum(), Alike: c.Alike, AlikeRanges: ranges(axes, lines, c.Alike),
 		Optimism: Defined(c.Optimism.Value), OptimismStdErr: Defined(c.Optimism.StdErr),
 	}
 	if c.Regret != nil {

@@ -22,6 +22,8 @@ type SweepChoice struct {
 	DifferenceStdErr []*float64 `json:"difference_stderr"`
 	// Alike are the indices of the points that cannot be told from the minimizer.
 	Alike []int `json:"alike"`
+	// AlikeRanges are their weights as ranges, within which all points are alike; absent for two weights.
+	AlikeRanges [][2]Number `json:"alike_ranges,omitempty"`
 	// Optimism is by how much the minimum understates because it was looked for, absent where it
 	// is not known.
 	Optimism          *float64 `json:"optimism,omitempty"`

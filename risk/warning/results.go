@@ -105,7 +105,9 @@ var (
 		Says: "points with a smaller value than the minimizer's are not to be trusted, and were not chosen",
 		Do:   "see the warnings of these points"})
 	Edge = row(Kind{Code: "edge-of-grid", Severity: Caution,
-		Says: "the minimizer is at an end of the grid", Do: "extend the grid"})
+		Says: "the minimizer is at an end of the grid, beyond which nothing is known to be worse",
+		Do: "extend the grid, further than the sweep itself has gone; where the criterion is the same beyond, the " +
+			"data ask for no more"})
 	FallsBack = row(Kind{Code: "criterion-undefined", Severity: Caution,
 		Says: "the default criterion is not defined at any point of the grid, and cross-validation takes its place",
 		Do:   "extend the grid to larger weights, or give `--criterion cv`"})

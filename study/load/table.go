@@ -290,9 +290,9 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	if data.Table != nil {
 		for _, v := range data.Table.Design.Variables {
 			if odd := v.AmongNumbers(); len(odd) > 0 && !slices.Contains(f.Table.Categorical, v.Name) {
-				n.Add(warning.NumbersAsCategory, "column %q holds numbers in quotes and %.200q among them: it is coded "+
-					"as a category of %d levels; --na takes texts for missing values, --categorical confirms it", v.Name,
-					strings.Join(odd, ", "), len(v.Levels))
+				n.Add(warning.NumbersAsCategory, "column %q holds numbers in quotes and %.200q among them: it is "+
+					"coded as a category of %d levels; --na takes texts for missing values, --categorical confirms it",
+					v.Name, strings.Join(odd, ", "), len(v.Levels))
 			}
 		}
 	}

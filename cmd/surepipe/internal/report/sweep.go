@@ -212,13 +212,23 @@ func intercepts(r study.InterceptResult) (text string) {
 	return text
 }
 
-// alike names the weights of points: of a few all, of many the range of each weight.
+// alike names the weights of points: of a few all, of many the ranges, of two weights the range of each.
 func alike(r *study.Swept, points []int) string {
 	var parts []string
 	for a, axis := range r.Axes {
 		values := lists.Map(points, func(i int) float64 { return study.WeightsAt(r.Axes, r.Lines[i])[a] })
 		slices.Sort(values)
 		values = slices.Compact(values)
+		if len(values) > mostListed && len(r.Axes) == 1 {
+			each := lists.Map(r.Summary.AlikeRanges, func(v [2]study.Number) string {
+				if v[0] == v[1] {
+					return fmt.Sprintf("%.4g", float64(v[0]))
+				}
+				return fmt.Sprintf("%.4g to %.4g", float64(v[0]), float64(v[1]))
+			})
+			parts = append(parts, axis.Name+" = "+strings.Join(each, " and "))
+			continue
+		}
 		if len(values) > mostListed {
 			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.Name, values[0], values[len(values)-1]))
 			continue
