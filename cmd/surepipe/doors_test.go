@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -53,6 +54,8 @@ func (d door) ask(t *testing.T, path string) string {
 			o.Intercept = &yes
 		case "standardize":
 			o.Standardize = &yes
+		case "response":
+			o.Table.Response = text
 		case "effects":
 			o.Effects = strings.Split(text, ",")
 		case "trace":
@@ -80,11 +83,20 @@ func (d door) ask(t *testing.T, path string) string {
 		}
 		found = p.Points
 	} else {
-		f, err := e.Fit(t.Context())
+		all := make([]surepipe.Result, len(e.Responses()))
+		err := e.Each(t.Context(), func(ctx context.Context, k int, e *surepipe.Estimator) error {
+			f, err := e.Fit(ctx)
+			if err == nil {
+				all[k] = f.Result
+			}
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = f.Result
+		if found = all; len(all) == 1 {
+			found = all[0]
+		}
 	}
 	text, err := json.Marshal(found)
 	if err != nil {

@@ -53,13 +53,17 @@ def request(problem, given, black_box=None):
         more["spec"] = given.pop("spec")
     if problem is not None:
         given["problem"] = problem
+    if isinstance(given.get("response"), (list, tuple)):
+        given["response"] = ",".join(map(str, given["response"]))
+    design = arrays.get("X", given.get("X")) is not None
+    several = "," in str(given.get("response")) or design and np.ndim(arrays.get("y")) == 2
     r = Request(options_of(given), {k: _plain(a) for k, a in arrays.items()}, black_box, **more)
     if table is not None:
         path = os.path.join(r.worker.folder, r.name + ".csv")
         r.files.append(path)
         table.to_csv(path, index=False)
         r.question["options"]["data"] = path
-    r.columns = names
+    r.columns, r.several = names, several
     return r
 
 
@@ -70,35 +74,53 @@ def _plain(a):
 
 
 def ask(r, method, beside=(), **wanted):
-    """The answer to a request and its fit, whose arrays are in a file, or those named beside in the answer."""
+    """The answer to a request and its fit, whose arrays are in a file, or those named beside in the answer. Of several
+    responses it is a list of such pairs."""
     wanted = {k: v for k, v in wanted.items() if v is not None}
-    if beside:
-        answer = r.ask(method, **{"return": list(beside)}, **wanted)
-        arrays = {k: r.worker.take(answer[k]) for k in beside if k in answer}
-        b0 = answer["result"].get("intercept", answer["result"].get("intercepts"))
-        if b0 is not None:
-            arrays["intercept"] = np.atleast_1d(b0)
-    else:
-        out = os.path.join(r.worker.folder, r.name + "-fit.npz")
-        r.files.append(out)
-        answer = r.ask(method, out=out, **wanted)
-        with np.load(out) as z:
-            arrays = {k: z[k] for k in z.files if k != "fit"}
+    if beside or r.several:
+        beside = list(beside or ("mu_hat", "b"))
+        answer = r.ask(method, **{"return": beside}, **wanted)
+        if "responses" in answer:
+            return [(of, _fit(r, of, beside)) for of in answer["responses"]]
+        return answer, _fit(r, answer, beside)
+    out = os.path.join(r.worker.folder, r.name + "-fit.npz")
+    r.files.append(out)
+    answer = r.ask(method, out=out, **wanted)
+    with np.load(out) as z:
+        arrays = {k: z[k] for k in z.files if k != "fit"}
     return answer, Fit(answer, arrays, r.columns)
+
+
+def _fit(r, answer, beside):
+    """The fit of an answer with its arrays beside it."""
+    arrays = {k: r.worker.take(answer[k]) for k in beside if k in answer}
+    b0 = answer["result"].get("intercept", answer["result"].get("intercepts"))
+    if b0 is not None:
+        arrays["intercept"] = np.atleast_1d(b0)
+    return Fit(answer, arrays, r.columns)
+
+
+def told(found, but=()):
+    """What has been found, a fit, a path or a list of these, after its warnings."""
+    each, seen = found if isinstance(found, list) else [found], []
+    for of in each:
+        seen += [w for w in of.warnings if w not in seen]
+    tell(seen, but)
+    return found
 
 
 def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **options):
     """One estimate with its risk, as `surepipe run`: a `Fit`.
 
     problem is a name such as "lasso" ("surepipe run --help" lists them), or spec= the text or the path of a
-    specification. The data are arrays X, y, indices, shape, groups, at, ..., or data=, a pandas data frame with
+    specification. Several responses, y of shape (d, m) or response=["a", "b"], give a list with a fit of each. The data
+    are arrays X, y, indices, shape, groups, at, ..., or data=, a pandas data frame with
     response="column", an array, or the path of a file. Options have the names of the command's flags, with _ for -;
     lam, lam2 and gamma are the weights.
     """
     with request(problem, {"X": X, "y": y, **options}) as r:
-        fit = ask(r, "fit", coefficients=coefficients, audit=audit)[1]
-    tell(fit.warnings)
-    return fit
+        found = ask(r, "fit", coefficients=coefficients, audit=audit)
+    return told([fit for _, fit in found] if isinstance(found, list) else found[1])
 
 
 def grids_of(given):
@@ -108,10 +130,12 @@ def grids_of(given):
 
 
 def swept(r, grids, wanted, beside=(), coefficients=False):
-    """The path of a request."""
-    answer, fit = ask(r, "sweep", beside, coefficients=bool(coefficients), path=coefficients == "path" or None,
-                      **grids, **wanted)
-    return Path(answer, fit, r.worker.take(answer["path"]) if "path" in answer else None)
+    """The path of a request, or those of several responses."""
+    found = ask(r, "sweep", beside, coefficients=bool(coefficients), path=coefficients == "path" or None,
+                **grids, **wanted)
+    paths = [Path(answer, fit, r.worker.take(answer["path"]) if "path" in answer else None)
+             for answer, fit in (found if isinstance(found, list) else [found])]
+    return paths if isinstance(found, list) else paths[0]
 
 
 def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **options):
@@ -134,8 +158,8 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
     grids = grids_of(given)
     with request(problem, given) as r:
         path = swept(r, grids, wanted, coefficients=coefficients)
-    tell(path.warnings, () if path.criterion == "gcv" else ("gcv-leverages",))
-    return path
+    gcv = any(of.criterion == "gcv" for of in (path if isinstance(path, list) else [path]))
+    return told(path, () if gcv else ("gcv-leverages",))
 
 
 def _called(f, y, weights):

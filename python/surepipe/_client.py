@@ -314,7 +314,7 @@ class Request:
     """A question about an estimator, and the files of its arrays."""
 
     def __init__(self, options, arrays=None, black_box=None, **more):
-        self.worker, self.files, self.estimate = worker(), [], black_box
+        self.worker, self.files, self.estimate, self.several = worker(), [], black_box, False
         self.name, self.progress = self.worker.name(), Progress()
         try:
             options = dict(options)

@@ -66,7 +66,7 @@ class Fit(Mapping):
         r, rows = self.result, []
         for key in WEIGHTS + ("df", "sure", "gcv", "alo", "cv", "aic", "bic", "sigma2", "loss"):
             if r.get(key) is not None:
-                bar = r.get(key + "_stderr")
+                bar = r.get("divergence_stderr") or None if key == "df" else r.get(key + "_stderr")
                 rows.append((key, f"{number(r[key]):.6g}" + ("" if bar is None else f" ± {number(bar):.2g}")))
         return rows
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from ._api import ask, options_of, swept
 from ._client import Request
 from ._errors import tell
+from ._result import Path
 
 try:  # scikit-learn 1.6
     from sklearn.utils.validation import validate_data
@@ -19,12 +20,14 @@ except ImportError:
 _GRID = "0.001max:max:20"  # the weights that are looked at by default
 _REPEATED = 1 << 28  # bytes of X up to which rows are repeated by weights that are counts
 _BESIDE = ("mu_hat", "b")  # the arrays of a fit_
+_NUMBERS = ("coef_", "intercept_", "lambda_", "lambda2_", "df_", "risk_", "risk_stderr_")  # arrays of several responses
 
 
 class _Regression(BaseEstimator):
     """What the regressions share. Subclasses name the problem and the loss, and say which grids are swept."""
 
     _problem = _loss = None
+    _many = False  # whether y may have several columns
 
     # What scikit-learn asks
 
@@ -37,12 +40,16 @@ class _Regression(BaseEstimator):
         """X, and y where it is given, as numbers."""
         check = partial(validate_data, self) if validate_data is not None else self._validate_data
         how = dict(accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32])
-        return check(X, reset=False, **how) if y is None else check(X, y, y_numeric=True, ensure_min_samples=2, **how)
+        if y is None:
+            return check(X, reset=False, **how)
+        X, y = check(X, y, y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
+        return X, column_or_1d(y, warn=True) if self._many and y.ndim == 2 and y.shape[1] == 1 else y
 
     # The fit
 
     def fit(self, X, y, sample_weight=None):
-        """Fits to X (d x p) and y (d), at the weight that the criterion chooses or at the one that is given.
+        """Fits to X (d x p) and y (d), at the weight that the criterion chooses or at the one that is given. A regression
+        of numbers also takes y (d x m), several responses, each with a weight of its own.
 
         sample_weight multiplies the loss of each row. Whole numbers are counts: the fit and its criteria are those of
         rows that are repeated as often. Other numbers weigh the loss alone: the criteria of the squared loss then count
@@ -81,34 +88,70 @@ class _Regression(BaseEstimator):
         given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
         with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}) as r:
             r.columns = getattr(self, "feature_names_in_", None)
+            r.several = np.ndim(y) == 2
             if grids:
-                self.path_ = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True,
-                                              "refine": 4 if self.lam is None else None}, _BESIDE)
-                fit, self.criterion_ = self.path_.fit, self.path_.criterion
-                self.risk_, self.risk_stderr_ = self.path_.value, self.path_.stderr
-                self.audit_, self.warnings_ = self.path_.summary.get("audit"), self.path_.warnings
+                found = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True,
+                                         "refine": 4 if self.lam is None else None}, _BESIDE)
             else:
-                fit = ask(r, "fit", _BESIDE)[1]
-                self.path_, self.audit_, self.warnings_ = None, fit.get("audit"), fit.warnings
-                self.criterion_ = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
-                self.risk_, self.risk_stderr_ = fit.get(self.criterion_), fit.get(f"{self.criterion_}_stderr")
-        self.fit_, self.coef_ = fit, fit.b
-        b0 = np.asarray(fit.arrays.get("intercept", 0.0))
-        self.intercept_ = float(b0.item()) if b0.size == 1 else b0
-        for key, name in (("lambda", "lambda_"), ("lambda2", "lambda2_"), ("df", "df_")):
-            if fit.get(key) is not None:
-                setattr(self, name, float(fit[key]))
-        self.n_iter_ = max(1, fit["solver"]["iterations"])
+                found = ask(r, "fit", _BESIDE)
+                found = [fit for _, fit in found] if r.several else found[1]
+        each = [self._found(of, criterion) for of in (found if r.several else [found])]
+        if r.several:
+            self._take({k: [of.get(k) for of in each] for k in each[0]})
+        else:
+            self._take(each[0])
         tell(self.warnings_)
         return self
 
+    @staticmethod
+    def _found(of, criterion):
+        """The attributes of one response."""
+        fit = of.fit if isinstance(of, Path) else of
+        if of is not fit:
+            out = {"path_": of, "criterion_": of.criterion, "risk_": of.value, "risk_stderr_": of.stderr,
+                   "audit_": of.summary.get("audit"), "warnings_": of.warnings}
+        else:
+            name = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
+            out = {"path_": None, "criterion_": name, "risk_": fit.get(name), "risk_stderr_": fit.get(f"{name}_stderr"),
+                   "audit_": fit.get("audit"), "warnings_": fit.warnings}
+        b0 = np.asarray(fit.arrays.get("intercept", 0.0))
+        out.update(fit_=fit, coef_=fit.b, intercept_=float(b0.item()) if b0.size == 1 else b0,
+                   n_iter_=max(1, fit["solver"]["iterations"]))
+        for key, name in (("lambda", "lambda_"), ("lambda2", "lambda2_"), ("df", "df_")):
+            if fit.get(key) is not None:
+                out[name] = float(fit[key])
+        return out
+
+    def _take(self, found):
+        """Sets the attributes, of several responses from a list of each."""
+        for key, v in found.items():
+            if isinstance(v, list) and key == "warnings_" and v and isinstance(v[0], list):
+                v = [w for i, w in enumerate(sum(v, [])) if w not in sum(v, [])[:i]]
+            elif isinstance(v, list) and key == "n_iter_":
+                v = max(v)
+            elif isinstance(v, list) and key == "path_" and v[0] is None:
+                v = None
+            elif isinstance(v, list) and key in _NUMBERS:
+                v = np.array([np.nan if x is None else x for x in v], float)
+            setattr(self, key, v)
+
     def _linear(self, X):
         check_is_fitted(self)
-        return self._validated(X) @ self.coef_ + self.intercept_
+        return self._validated(X) @ self.coef_.T + self.intercept_
 
 
 class _Numbers(RegressorMixin, _Regression):
-    """A regression of numbers."""
+    """A regression of numbers, of one or several responses."""
+
+    _many = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _more_tags(self):
+        return {"multioutput": True}
 
     def predict(self, X):
         """X coef_ + intercept_."""
@@ -129,7 +172,8 @@ _SHARED = """
 
     Attributes
     ----------
-    coef_, intercept_ : in the units of the columns.
+    coef_, intercept_ : in the units of the columns. With y of d x m, where each response has a weight of its own, coef_
+        is m x p; intercept_, lambda_, risk_ and the like are arrays of m, and path_, fit_, criterion_ and audit_ lists.
     lambda_ : the weight, of the loss 1/2 ||X b - y||^2: scikit-learn's alpha is lambda_ / len(y).
     risk_, risk_stderr_, criterion_ : the criterion at the weight, its standard error, and its name.
     df_ : degrees of freedom. path_ : the `Path`, None where lam is a number; fit_ : the `Fit`.

@@ -194,3 +194,24 @@ def test_few_rows_with_many_columns_are_cross_validated():
     assert model.criterion_ == "cv"
     assert 0 < model.risk_stderr_ < model.risk_
     assert np.isfinite(model.path_.frame()[["cv", "cv_stderr"]].to_numpy(float)).any()
+
+
+def test_several_responses_are_each_fitted_alone():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 5))
+    Y = X[:, :3] @ rng.normal(size=(3, 2)) + rng.normal(size=(60, 2)) + [1.0, -2.0]
+    for e in (surepipe.linear.Lasso(lam="0.05max"), surepipe.linear.Ridge(lam=2.0),
+              surepipe.linear.ElasticNet(lam=3.0, lam2=1.0)):
+        both = e.fit(X, Y)
+        each = [type(e)(**e.get_params()).fit(X, Y[:, k]) for k in range(2)]
+        assert both.coef_.shape == (2, 5) and both.predict(X).shape == (60, 2) and both.path_ is None
+        for name in ("coef_", "intercept_", "lambda_", "risk_", "risk_stderr_", "df_"):
+            np.testing.assert_allclose(getattr(both, name), [getattr(one, name) for one in each], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(both.predict(X), np.column_stack([one.predict(X) for one in each]))
+    chosen = surepipe.linear.Lasso().fit(X, Y)
+    assert chosen.lambda_.shape == chosen.risk_.shape == chosen.intercept_.shape == (2,) and len(chosen.path_) == 2
+    assert chosen.score(X, Y) > 0.3 and {w["code"] for w in chosen.warnings_} >= {"relative-weight"}
+    paths = surepipe.sweep("lasso", X, Y, lam="0.05max:max:5", intercept=True, coefficients=True)
+    assert [p.fit["response"] for p in paths] == ["y1", "y2"] and list(paths[1].fit.coefficients().index)[1:] == \
+        [f"x{j}" for j in range(5)]
+    assert surepipe.linear.Lasso(lam=1.0).fit(X, Y[:, :1].ravel()).coef_.shape == (5,)

@@ -146,19 +146,19 @@ def test_a_function_that_fails_ends_its_request_with_its_own_error():
 
 
 def test_large_arrays_are_files_that_go_with_their_request():
-    big = rng.normal(size=(1000, 200))
+    big = rng.normal(size=(500, 400))
     with Request({"problem": "ridge", "lambda": 1}, {"X": big, "y": big[:, 0]}) as r:
         assert len(r.files) == 1 and os.path.getsize(r.files[0]) < big.nbytes + 1000
-        assert r.ask("fit")["result"]["p"] == 200
+        assert r.ask("fit")["result"]["p"] == 400
     assert not os.path.exists(r.files[0])
 
 
 def test_a_memory_map_is_not_copied(tmp_path):
-    np.save(tmp_path / "x.npy", rng.normal(size=(1000, 200)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(500, 400)))
     big = np.load(tmp_path / "x.npy", mmap_mode="r")
-    with Request({"problem": "ridge", "lambda": 1}, {"X": big, "y": np.ones(1000)}) as r:
+    with Request({"problem": "ridge", "lambda": 1}, {"X": big, "y": np.ones(500)}) as r:
         assert r.files == [] and r.question["arrays"]["X"] == {"npy": str(tmp_path / "x.npy")}
-    with Request({"problem": "ridge", "lambda": 1}, {"X": big[:900], "y": np.ones(900)}) as r:
+    with Request({"problem": "ridge", "lambda": 1}, {"X": big[:450], "y": np.ones(450)}) as r:
         assert len(r.files) == 1
 
 

@@ -7,14 +7,16 @@ criterion_label <- function(name) {
 print.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
   cat("\nCall:  ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
   cat("Coefficients that are not zero:\n")
-  print(signif(x$coefficients[x$coefficients != 0], digits))
+  b <- x$coefficients
+  print(signif(if (is.matrix(b)) b[rowSums(b != 0) > 0, , drop = FALSE] else b[b != 0], digits))
   cat("\n", risk_line(x, digits), "\n", sep = "")
   invisible(x)
 }
 
 risk_line <- function(x, digits) {
-  text <- sprintf("%s, weight %s: %s degrees of freedom", x$penalty, format(x$lambda, digits = digits),
-                  format(x$df, digits = digits))
+  df <- format(x$df, digits = digits)
+  if (isTRUE(x$df_stderr > 0)) df <- paste(df, "+-", format(x$df_stderr, digits = 2)) # from probes
+  text <- sprintf("%s, weight %s: %s degrees of freedom", x$penalty, format(x$lambda, digits = digits), df)
   if (!is.na(x$risk)) {
     text <- sprintf("%s, %s %s", text, criterion_label(x$criterion), format(x$risk, digits = digits))
     if (!is.na(x$risk_stderr)) text <- sprintf("%s +- %s", text, format(x$risk_stderr, digits = 2))
@@ -30,7 +32,7 @@ risk_line <- function(x, digits) {
 }
 
 summary.surepipe <- function(object, ...) {
-  structure(object[c("call", "table", "penalty", "lambda", "df", "criterion", "risk", "risk_stderr", "audit", "trusted",
+  structure(object[c("call", "table", "penalty", "lambda", "df", "df_stderr", "criterion", "risk", "risk_stderr", "audit", "trusted",
                      "warnings", "nobs", "p")], class = "summary.surepipe")
 }
 
@@ -55,7 +57,9 @@ fitted.surepipe <- function(object, ...) napredict(object$na.action, object$fitt
 
 residuals.surepipe <- function(object, type = c("response", "deviance"), ...) {
   type <- match.arg(type)
-  if (object$family == "cox") stop("the family is cox, which has no residuals here", call. = FALSE)
+  if (object$family %in% c("cox", "multinomial")) {
+    stop("the family is ", object$family, ", which has no residuals here", call. = FALSE)
+  }
   y <- object$y
   mu <- object$fitted.values
   r <- y - mu
@@ -67,9 +71,10 @@ residuals.surepipe <- function(object, type = c("response", "deviance"), ...) {
 }
 
 predict.surepipe <- function(object, newdata, type = c("response", "link", "class"), na.action = na.pass, ...) {
+  no_more("predict", "newdata, type and na.action", ...)
   type <- match.arg(type)
-  if (type == "class" && object$family != "binomial") {
-    stop("type is class, which is for the family binomial; this is ", object$family, call. = FALSE)
+  if (type == "class" && !object$family %in% c("binomial", "multinomial")) {
+    stop("type is class, which is for the families binomial and multinomial; this is ", object$family, call. = FALSE)
   }
   if (missing(newdata) || is.null(newdata)) {
     eta <- napredict(object$na.action, object$linear.predictors)
@@ -79,8 +84,21 @@ predict.surepipe <- function(object, newdata, type = c("response", "link", "clas
   if (type == "link") return(eta)
   mu <- inverse_link(object$family)(eta)
   if (type == "response") return(mu)
+  if (object$family == "multinomial") {
+    best <- apply(mu, 1, function(p) if (anyNA(p)) NA else which.max(p))
+    return(factor(object$levels[best], object$levels))
+  }
   one <- as.numeric(mu > 0.5)
   if (is.null(object$levels)) one else factor(object$levels[one + 1], object$levels)
+}
+
+# no_more rejects arguments that a method does not know.
+no_more <- function(method, expected, ...) {
+  extra <- list(...)
+  if (!length(extra)) return(invisible())
+  named <- if (is.null(names(extra))) "" else names(extra)
+  named[named == ""] <- "without a name"
+  stop(method, " has no argument ", paste(named, collapse = ", "), ": expected ", expected, call. = FALSE)
 }
 
 linear_predictor <- function(object, newdata, na.action) {
@@ -104,8 +122,7 @@ linear_predictor <- function(object, newdata, na.action) {
       stop("newdata has ", ncol(x), " columns, expected ", object$p, call. = FALSE)
     }
   }
-  columns <- object$coefficients[names(object$coefficients) != "(Intercept)"]
-  drop(x %*% columns) + constant(object) + if (is.null(shift)) 0 else shift
+  linear(object, x) + if (is.null(shift)) 0 else shift
 }
 
 as.data.frame.surepipe <- function(x, row.names = NULL, optional = FALSE, ...) x$points
@@ -133,7 +150,7 @@ plot_path <- function(x, xlab = "log(lambda)", ylab = "coefficient", col = grDev
     stop("the fit has no coefficients along the path, which are kept of at most ", widest_path, " columns",
          call. = FALSE)
   }
-  b <- x$path[, colnames(x$path) != "(Intercept)", drop = FALSE]
+  b <- x$path[, !grepl("(Intercept)", colnames(x$path), fixed = TRUE), drop = FALSE]
   at <- log(x$points$lambda)
   graphics::matplot(at, b, type = "l", lty = lty, col = col, xlab = xlab, ylab = ylab,
                     xlim = range(at) - c(0.12, 0) * diff(range(at)), ...)
@@ -163,7 +180,7 @@ glance.surepipe <- function(x, ...) {
 }
 
 augment.surepipe <- function(x, data = NULL, ...) {
-  frame <- data.frame(.fitted = unname(fitted(x)))
-  if (x$family != "cox") frame$.resid <- unname(residuals(x))
+  frame <- data.frame(.fitted = if (x$family == "multinomial") predict(x, type = "class") else unname(fitted(x)))
+  if (!x$family %in% c("cox", "multinomial")) frame$.resid <- unname(residuals(x))
   if (is.null(data)) frame else cbind(data, frame)
 }

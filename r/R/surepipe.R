@@ -1,6 +1,6 @@
 surepipe <- function(x, ...) UseMethod("surepipe")
 
-surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson", "cox"),
+surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson", "multinomial", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
                              weights, offset, contrasts = NULL, ...) {
   call <- match.call()
@@ -16,17 +16,20 @@ surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "
   fit <- surepipe.default(X[, used, drop = FALSE], model.response(frame), family = as_family(family),
                           penalty = match.arg(penalty), intercept = intercept, groups = assign[used],
                           weights = stats::model.weights(frame), offset = stats::model.offset(frame), ...)
-  fit$call <- call
-  fit$terms <- terms
-  fit$contrasts <- attr(X, "contrasts")
-  fit$xlevels <- .getXlevels(terms, frame)
-  fit$na.action <- attr(frame, "na.action")
-  fit
+  add <- function(fit) {
+    fit$call <- call
+    fit$terms <- terms
+    fit$contrasts <- attr(X, "contrasts")
+    fit$xlevels <- .getXlevels(terms, frame)
+    fit$na.action <- attr(frame, "na.action")
+    fit
+  }
+  if (inherits(fit, "surepipe_many")) of_each(fit, add) else add(fit)
 }
 
 surepipe.matrix <- function(x, ...) surepipe.default(x, ...)
 
-surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "cox"),
+surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "multinomial", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
                              alpha = NULL, criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL,
                              weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL,
@@ -44,13 +47,14 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
   response <- if (family == "cox") as_times(y) else as_response(y, family)
   if (family == "cox") intercept <- FALSE
-  if (length(response$y) != nrow(x)) {
-    stop("y has ", length(response$y), " values, expected ", nrow(x), ", one for each row of x", call. = FALSE)
+  if (NROW(response$y) != nrow(x)) {
+    stop("y has ", NROW(response$y), " values, expected ", nrow(x), ", one for each row of x", call. = FALSE)
   }
   cox <- switch(match.arg(ties), efron = "cox-efron", breslow = "cox")
   open <- list(problem = penalty, intercept = if (family != "cox") intercept,
                standardize = if (penalty != "ols") standardize,
-               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson", cox = cox),
+               loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson", multinomial = "multinomial",
+                             cox = cox),
                sigma2 = sigma2, alpha = alpha)
   open <- utils::modifyList(named(open), options[setdiff(names(options), of_sweeps)])
   arrays <- list(X = put(x), y = put(response$y))
@@ -83,26 +87,59 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
                   rule = rule, coefficients = TRUE, path = ncol(x) <= widest_path)
     do.call(call_worker, c(asked, options[intersect(names(options), of_sweeps)]))
   }
-  fit <- list(call = call, family = family, penalty = penalty, nobs = nrow(x), p = ncol(x), levels = response$levels)
-  fit <- c(fit, parts(got, colnames(x), single))
-  fit$path <- path_of(got, colnames(x))
-  class(fit) <- "surepipe"
-  fit$linear.predictors <- stats::setNames(drop(x %*% fit$coefficients[colnames(x)]) + constant(fit), rownames(x))
-  if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
-  fit$offset <- offset
-  fit$fitted.values <- inverse_link(family)(fit$linear.predictors)
-  fit$y <- response$y
-  warn(fit$warnings)
-  fit
+  one <- function(got, y) {
+    fit <- list(call = call, family = family, penalty = penalty, nobs = nrow(x), p = ncol(x), levels = response$levels)
+    fit <- c(fit, parts(got, colnames(x), single, if (family == "multinomial") response$levels))
+    fit$path <- path_of(got, colnames(x), if (family == "multinomial") response$levels)
+    class(fit) <- "surepipe"
+    fit$linear.predictors <- linear(fit, x)
+    if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
+    fit$offset <- offset
+    fit$fitted.values <- inverse_link(family)(fit$linear.predictors)
+    fit$y <- y
+    fit
+  }
+  if (is.null(got$responses)) {
+    fit <- one(got, response$y)
+    warn(fit$warnings)
+    return(fit)
+  }
+  fits <- lapply(seq_along(got$responses), function(k) one(got$responses[[k]], response$y[, k]))
+  names(fits) <- colnames(response$y)
+  warn(unique(do.call(c, lapply(fits, function(fit) fit$warnings))))
+  structure(fits, class = "surepipe_many")
 }
 
-# as_response are numbers, and of a factor or of texts its two levels, of which the second is 1, as in glm.
+# linear are the linear predictors of a fit, without an offset: a vector, of several classes a column for each.
+linear <- function(fit, x) {
+  b <- as.matrix(fit$coefficients)
+  at <- rownames(b) == "(Intercept)"
+  eta <- x %*% b[!at, , drop = FALSE]
+  if (any(at)) eta <- sweep(eta, 2, b[at, ], "+")
+  if (is.matrix(fit$coefficients)) eta else stats::setNames(eta[, 1], rownames(x))
+}
+
+# as_response are numbers, a column for each of several responses, and of a factor or of texts its two levels, of which
+# the second is 1, as in glm, or all of its levels with the family multinomial.
 as_response <- function(y, family) {
-  if (is.matrix(y) && ncol(y) != 1) stop("y has ", ncol(y), " columns, expected one", call. = FALSE)
-  if (is.character(y)) y <- factor(y)
+  if (is.data.frame(y)) y <- as.matrix(y)
+  if (is.matrix(y) && ncol(y) > 1 && is.numeric(y) && family %in% c("gaussian", "poisson")) {
+    if (is.null(colnames(y))) colnames(y) <- paste0("y", seq_len(ncol(y)))
+    return(list(y = y))
+  }
+  if (is.matrix(y) && ncol(y) != 1) {
+    stop("y has ", ncol(y), " columns of type ", typeof(y), ", expected one with the family ", family, call. = FALSE)
+  }
+  if (is.character(y) || family == "multinomial") y <- factor(y)
+  if (family == "multinomial") {
+    if (nlevels(y) < 2) stop("y has ", nlevels(y), " levels, expected at least 2", call. = FALSE)
+    return(list(y = as.numeric(y) - 1, levels = levels(y)))
+  }
   if (is.factor(y)) {
     if (family != "binomial") stop("y is a factor: expected numbers with the family ", family, call. = FALSE)
-    if (nlevels(y) != 2) stop("y has ", nlevels(y), " levels, expected 2", call. = FALSE)
+    if (nlevels(y) != 2) {
+      stop("y has ", nlevels(y), " levels, expected 2; family = \"multinomial\" takes more", call. = FALSE)
+    }
     return(list(y = as.numeric(y) - 1, levels = levels(y)))
   }
   if (!is.numeric(y) && !is.logical(y)) stop("y is of type ", typeof(y), ", expected numbers", call. = FALSE)
@@ -149,27 +186,34 @@ grid_of <- function(lambda, d, p) {
 }
 
 inverse_link <- function(family) {
-  switch(family, gaussian = identity, binomial = stats::plogis, poisson = exp, cox = exp)
-}
-
-constant <- function(fit) {
-  c0 <- fit$coefficients["(Intercept)"]
-  if (is.na(c0)) 0 else unname(c0)
+  switch(family, gaussian = identity, binomial = stats::plogis, poisson = exp, cox = exp,
+         multinomial = function(eta) {
+           p <- exp(eta - apply(eta, 1, max))
+           p / rowSums(p)
+         })
 }
 
 number <- function(x) if (is.null(x)) NA_real_ else as.numeric(x)
 
-# parts are what a fit keeps of the worker's answer.
-parts <- function(got, columns, single) {
+# names_of are those of the coefficients; of several classes they begin with the class.
+names_of <- function(columns, classes) {
+  if (is.null(classes)) columns else as.vector(outer(classes, columns, paste, sep = ":"))
+}
+
+# parts are what a fit keeps of the worker's answer. Of several classes coefficients are a matrix.
+parts <- function(got, columns, single, classes = NULL) {
   table <- got$result$coefficients
   estimates <- vapply(table, function(r) number(r$estimate), 0)
-  names <- vapply(table, function(r) r$name, "")
-  at <- names == "(intercept)"
-  names[at] <- "(Intercept)"
-  names[!at] <- columns
+  if (any(grepl("(intercept)", vapply(table, function(r) r$name, ""), fixed = TRUE))) columns <- c("(Intercept)", columns)
+  names <- names_of(columns, classes)
   debiased <- data.frame(estimate = estimates, debiased = vapply(table, function(r) number(r$debiased), 0),
                          std.error = vapply(table, function(r) number(r$debiased_stderr), 0), row.names = names)
-  c(list(coefficients = stats::setNames(estimates, names), table = debiased), outcome(got, single))
+  coefficients <- if (is.null(classes)) {
+    stats::setNames(estimates, names)
+  } else {
+    matrix(estimates, ncol = length(classes), byrow = TRUE, dimnames = list(columns, classes))
+  }
+  c(list(coefficients = coefficients, table = debiased), outcome(got, single))
 }
 
 # outcome is what all fits have: the weight, the criterion with its error, and what to doubt.
@@ -179,6 +223,7 @@ outcome <- function(got, single) {
   key <- if (is.null(criterion)) "sure" else criterion
   list(lambda = number(got$result$lambda), criterion = criterion, risk = number(chosen[[key]]),
        risk_stderr = number(chosen[[paste0(key, "_stderr")]]), df = number(got$result$df),
+       df_stderr = number(got$result$divergence_stderr),
        points = if (!single) rows_of(got$points, criterion), audit = got$summary$audit,
        warnings = unique(c(got$result$warnings, got$summary$warnings)), trusted = got$status == 0,
        result = got$result, summary = got$summary)
@@ -191,10 +236,11 @@ of_sweeps <- c("refine", "chain", "audit")
 widest_path <- 5000
 
 # path_of are the coefficients of all points, a row for each in the order of rows_of; NULL where they were not asked for.
-path_of <- function(got, columns) {
+path_of <- function(got, columns, classes = NULL) {
   if (is.null(got$path)) return(NULL)
   path <- get_array(got$path)
-  colnames(path) <- c("(Intercept)", columns)
+  names <- names_of(c("(Intercept)", columns), classes)
+  colnames(path) <- if (ncol(path) == length(names)) names else c("(Intercept)", names_of(columns, classes))
   if (all(is.na(path[, 1]))) path <- path[, -1, drop = FALSE]
   path[order(weights_of(got$points)), , drop = FALSE]
 }
@@ -234,5 +280,5 @@ as_family <- function(family) {
     }
     family <- family$family
   }
-  match.arg(family, c("gaussian", "binomial", "poisson", "cox"))
+  match.arg(family, c("gaussian", "binomial", "poisson", "multinomial", "cox"))
 }

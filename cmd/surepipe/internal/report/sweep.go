@@ -116,7 +116,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 	} else if m.SURE != nil {
 		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
 	}
-	fmt.Fprintf(&b, ", divergence %.6g", m.Divergence)
+	fmt.Fprintf(&b, ", divergence %s", divergence(m.Divergence, r.Lines[m.Index]))
 	b.WriteString(intercepts(m.InterceptResult))
 	if m.Loss != nil {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
@@ -187,14 +187,22 @@ func choice(b *strings.Builder, r *study.Swept) {
 	c := s.Chosen
 	value, stdErr := r.Lines[c.Index].Value(criterion)
 	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, "+
-		"divergence %.6g", minimumText(c), s.Rule, criterion.Rule().Label,
+		"divergence %s", minimumText(c), s.Rule, criterion.Rule().Label,
 		study.PlusMinus(value, stdErr), study.PlusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]),
-		c.Divergence)
+		divergence(c.Divergence, r.Lines[c.Index]))
 	b.WriteString(intercepts(c.InterceptResult))
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
 	}
 	fmt.Fprintf(b, "%s\n", mark(r.Lines[c.Index], r.Options.Criterion))
+}
+
+// divergence is that of a point, with its error where it has one.
+func divergence(v float64, of study.SweepLine) string {
+	if of.DivergenceStdErr == 0 {
+		return fmt.Sprintf("%.6g", v)
+	}
+	return study.PlusMinus(v, of.DivergenceStdErr)
 }
 
 // intercepts are those of a fit, in the order of the classes where there are several.

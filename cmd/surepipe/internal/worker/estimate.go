@@ -77,7 +77,7 @@ type Wanted struct {
 
 type Fitted struct {
 	Status int                `json:"status" jsonschema:"0, or 3 where the result is not to be trusted"`
-	Result surepipe.Result    `json:"result" jsonschema:"the object of surepipe run --json"`
+	Result surepipe.Result    `json:"result,omitzero" jsonschema:"the object of surepipe run --json"`
 	MuHat  *Array             `json:"mu_hat,omitempty"`
 	B      *Array             `json:"b,omitempty"`
 	Image  *Array             `json:"image,omitempty"`
@@ -112,21 +112,25 @@ type FitParams struct {
 	Wanted
 }
 
-func fit(w *worker, ctx context.Context, p FitParams) (none Fitted, err error) {
+func fit(w *worker, ctx context.Context, p FitParams) (none Fits, err error) {
 	e, done, err := w.of(ctx, p.Which)
 	if err != nil {
 		return none, err
 	}
 	defer done()
+	if len(e.Responses()) > 1 {
+		return fits(w, ctx, e, p.Wanted)
+	}
 	f, err := e.Fit(ctx)
 	if err != nil {
 		return none, err
 	}
-	return w.fitted(ctx, f, p.Wanted)
+	none.Fitted, err = w.fitted(ctx, f, p.Wanted)
+	return none, err
 }
 
 // audit is fit with an audit.
-func audit(w *worker, ctx context.Context, p FitParams) (Fitted, error) {
+func audit(w *worker, ctx context.Context, p FitParams) (Fits, error) {
 	yes := true
 	p.Audit = &yes
 	return fit(w, ctx, p)
@@ -370,8 +374,9 @@ func denoise(w *worker, ctx context.Context, p DenoiseParams) (none Swept, err e
 			sigma2 = r.Estimate.Sigma2
 		}
 		sigma := math.Sqrt(sigma2)
-		return w.sweep(ctx, e, surepipe.Grid{Lambda: fmt.Sprintf("%g:%g:%d", tvFrom*sigma, tvTo*sigma, tvCount)},
-			p.Wanted)
+		none, _, err = w.sweep(ctx, e,
+			surepipe.Grid{Lambda: fmt.Sprintf("%g:%g:%d", tvFrom*sigma, tvTo*sigma, tvCount)}, p.Wanted)
+		return none, err
 	}
 	f, err := e.Fit(ctx)
 	if err != nil {

@@ -31,27 +31,42 @@ type Swept struct {
 	Path    *Array            `json:"path,omitempty" jsonschema:"a row for each of points: the intercept, NaN without one, and the coefficients"`
 }
 
-func sweep(w *worker, ctx context.Context, p SweepParams) (none Swept, err error) {
+func sweep(w *worker, ctx context.Context, p SweepParams) (none Sweeps, err error) {
 	e, done, err := w.of(ctx, p.Which)
 	if err != nil {
 		return none, err
 	}
 	defer done()
-	s, err := w.sweep(ctx, e, surepipe.Grid{Lambda: p.Lambda, Lambda2: p.Lambda2, Gamma: p.Gamma,
-		Criterion: p.Criterion, Rule: p.Rule, Refine: p.Refine, Chain: p.Chain, Coefficients: p.Path}, p.Wanted)
+	g := surepipe.Grid{Lambda: p.Lambda, Lambda2: p.Lambda2, Gamma: p.Gamma,
+		Criterion: p.Criterion, Rule: p.Rule, Refine: p.Refine, Chain: p.Chain, Coefficients: p.Path}
+	var s Sweeps
+	if len(e.Responses()) > 1 {
+		s, err = sweeps(w, ctx, e, g, p.Wanted)
+	} else {
+		s.Swept, _, err = w.sweep(ctx, e, g, p.Wanted)
+	}
 	if p.Brief {
-		for i := range s.Points {
-			s.Points[i].Choices, s.Points[i].Warnings = nil, nil
+		s.brief()
+		for k := range s.Responses {
+			s.Responses[k].brief()
 		}
 	}
 	return s, err
 }
 
-func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (s Swept, err error) {
+// brief leaves out of the points what does not change.
+func (s *Swept) brief() {
+	for i := range s.Points {
+		s.Points[i].Choices, s.Points[i].Warnings = nil, nil
+	}
+}
+
+func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (s Swept,
+	f *surepipe.Fit, err error) {
 	g.Audit = p.Audit
 	path, err := e.Sweep(ctx, g)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	s.Points, s.Summary = path.Points, &path.Summary
 	for i := range s.Points {
@@ -69,7 +84,7 @@ func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Gr
 		all.Shape = []int{len(path.Points), len(all.Data) / max(len(path.Points), 1)}
 		written, err := w.array("path", all)
 		if err != nil {
-			return s, err
+			return s, nil, err
 		}
 		s.Path = &written
 	}
@@ -77,5 +92,5 @@ func (w *worker) sweep(ctx context.Context, e *surepipe.Estimator, g surepipe.Gr
 	if s.Summary.NotConverged > 0 {
 		s.Status = 3
 	}
-	return s, err
+	return s, path.Fit, err
 }
