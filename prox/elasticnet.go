@@ -30,7 +30,7 @@ func NewL1(lambda float64) Prox {
 	vector.CheckLambda("the l1 penalty's lambda", lambda)
 	p := &elasticNet{name: "l1", w: uniform(lambda)}
 	p.know()
-	p.Is.L1, p.Is.Balls = Number{lambda, true}, balls(lambda, 1)
+	p.Is.L1, p.Is.Balls = Number{lambda, true}, balls(lambda, 1, 1)
 	return p
 }
 

@@ -115,10 +115,8 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 	}
 	vector.CheckLambda("the joint l2 penalty's lambda", lambda)
 	p := &jointL2{planeGroups: planeGroups{n * channels, planes, channels}, lambda: lambda}
-	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
-	if channels == 1 {
-		p.Is.Balls = balls(lambda, planes)
-	}
+	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap,
+		Balls: balls(lambda, planes, channels)}
 	return p
 }
 

@@ -160,18 +160,18 @@ type Structure struct {
 //	r(z) = Radius sum_{i<n} ||(z_i, z_{n+i}, ..., z_{(Planes-1)n+i})||_2
 //
 // on vectors of Planes n numbers, so that the dual of a problem with r constrains these vectors to balls
-// around 0. The zero value says nothing.
+// around 0; with more than one of the Channels as many neighbours i are in one norm. The zero value says nothing.
 type Balls struct {
-	Radius float64
-	Planes int
+	Radius           float64
+	Planes, Channels int
 }
 
 // balls are those of a finite radius.
-func balls(radius float64, planes int) Balls {
+func balls(radius float64, planes, channels int) Balls {
 	if !(radius > 0) || math.IsInf(radius, 1) {
 		return Balls{}
 	}
-	return Balls{radius, planes}
+	return Balls{radius, planes, channels}
 }
 
 // Number is a number that may not be known.

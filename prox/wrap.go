@@ -23,7 +23,7 @@ func scaledStructure(c float64, s Structure) Structure {
 		L1:        Number{vector.Times(c, s.L1.Value), s.L1.Known},
 	}
 	if s.Balls.Planes > 0 {
-		out.Balls = balls(c*s.Balls.Radius, s.Balls.Planes)
+		out.Balls = balls(c*s.Balls.Radius, s.Balls.Planes, s.Balls.Channels)
 	}
 	if s.Value != nil {
 		out.Value = func(b array.Batch) float64 { return vector.Times(c, s.Value(b)) }

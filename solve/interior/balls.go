@@ -47,7 +47,7 @@ func ballsOf(p engine.Problem) conditions {
 	l := &groupBalls{groups: &rowGroups{rows: make([]int32, q)}}
 	known := prox.StructureOf(p.R)
 	switch {
-	case known.Balls.Planes > 0 && q%known.Balls.Planes == 0:
+	case known.Balls.Channels == 1 && q%known.Balls.Planes == 0:
 		n := q / known.Balls.Planes
 		for i := range n {
 			l.groups.first, l.w = append(l.groups.first, int32(i*known.Balls.Planes)), append(l.w, known.Balls.Radius)

@@ -139,6 +139,7 @@ func (d *dual) ball(w *engine.Work, run *dualRun) bool {
 	run.uphill, run.known = step(linops.BallStep{
 		Dst: w.Scratch[1], U: w.State[0], Before: w.State[1], B: w.Scratch[3],
 		Momentum: run.momentum, Back: 1 / d.c, Step: d.step, Radius: ball.Radius, Planes: ball.Planes,
+		Channels: ball.Channels,
 	})
 	return run.known
 }

@@ -1,53 +1,58 @@
 #include "textflag.h"
 
-// func extrapolate4(primal, down, along, u0, u1, p0, p1, up, b *float64, blocks int, m, c, below float64)
-TEXT ·extrapolate4(SB), NOSPLIT, $0-104
+// func momentum4(x, u, before *float64, blocks int, m float64)
+TEXT ·momentum4(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), DI
+	MOVQ u+8(FP), SI
+	MOVQ before+16(FP), R8
+	MOVQ blocks+24(FP), CX
+	VBROADCASTSD m+32(FP), Y13
+	XORQ AX, AX
+
+moved:
+	VMOVUPD (SI)(AX*1), Y0
+	VSUBPD (R8)(AX*1), Y0, Y1
+	VMULPD Y1, Y13, Y1
+	VADDPD Y1, Y0, Y0
+	VMOVUPD Y0, (DI)(AX*1)
+	ADDQ $32, AX
+	DECQ CX
+	JNZ moved
+	VZEROUPPER
+	RET
+
+// func primal4(primal, down, up, along, before, b *float64, blocks int, c, below float64)
+TEXT ·primal4(SB), NOSPLIT, $0-72
 	MOVQ primal+0(FP), DI
 	MOVQ down+8(FP), SI
-	MOVQ along+16(FP), R8
-	MOVQ u0+24(FP), R9
-	MOVQ u1+32(FP), R10
-	MOVQ p0+40(FP), R11
-	MOVQ p1+48(FP), R12
-	MOVQ up+56(FP), R13
-	MOVQ b+64(FP), BX
-	MOVQ blocks+72(FP), CX
-	VBROADCASTSD m+80(FP), Y13
-	VBROADCASTSD c+88(FP), Y14
-	VBROADCASTSD below+96(FP), Y15
-	VXORPD Y7, Y7, Y7 // the entries of along before these
+	MOVQ up+16(FP), R8
+	MOVQ along+24(FP), R9
+	MOVQ before+32(FP), R10
+	MOVQ b+40(FP), R11
+	MOVQ blocks+48(FP), CX
+	VBROADCASTSD c+56(FP), Y14
+	VBROADCASTSD below+64(FP), Y15
 	XORQ AX, AX
 
 next:
-	VMOVUPD (R9)(AX*1), Y0
-	VSUBPD (R11)(AX*1), Y0, Y1
-	VMULPD Y1, Y13, Y1
-	VADDPD Y1, Y0, Y0 // down
-	VMOVUPD Y0, (SI)(AX*1)
-	VMOVUPD (R10)(AX*1), Y2
-	VSUBPD (R12)(AX*1), Y2, Y3
-	VMULPD Y3, Y13, Y3
-	VADDPD Y3, Y2, Y2 // along
-	VMOVUPD Y2, (R8)(AX*1)
+	VMOVUPD (SI)(AX*1), Y0
 	VMULPD Y0, Y15, Y0
-	VSUBPD (R13)(AX*1), Y0, Y0
+	VSUBPD (R8)(AX*1), Y0, Y0
 	VMULPD Y0, Y14, Y0
-	VADDPD (BX)(AX*1), Y0, Y0
-	VPERM2F128 $0x21, Y2, Y7, Y4
-	VSHUFPD $5, Y2, Y4, Y4 // one place to the right
-	VSUBPD Y4, Y2, Y4
-	VMULPD Y4, Y14, Y4
-	VADDPD Y4, Y0, Y0
+	VADDPD (R11)(AX*1), Y0, Y0
+	VMOVUPD (R9)(AX*1), Y1
+	VSUBPD (R10)(AX*1), Y1, Y1
+	VMULPD Y1, Y14, Y1
+	VADDPD Y1, Y0, Y0
 	VMOVUPD Y0, (DI)(AX*1)
-	VMOVAPD Y2, Y7
 	ADDQ $32, AX
 	DECQ CX
 	JNZ next
 	VZEROUPPER
 	RET
 
-// func project4(sums *[4]float64, d0, d1, u0, u1, x0, x1, b, below *float64, blocks, joint int, step, radius float64)
-TEXT ·project4(SB), NOSPLIT, $0-104
+// func project4(sums *[4]float64, d0, d1, u0, u1, x0, x1, b, ahead, below *float64, blocks, joint int, step, radius float64)
+TEXT ·project4(SB), NOSPLIT, $0-112
 	MOVQ d0+8(FP), DI
 	MOVQ d1+16(FP), SI
 	MOVQ u0+24(FP), R8
@@ -55,23 +60,24 @@ TEXT ·project4(SB), NOSPLIT, $0-104
 	MOVQ x0+40(FP), R10
 	MOVQ x1+48(FP), R11
 	MOVQ b+56(FP), R12
-	MOVQ below+64(FP), R13
-	MOVQ blocks+72(FP), CX
-	MOVQ joint+80(FP), DX
-	VBROADCASTSD step+88(FP), Y15
-	VBROADCASTSD radius+96(FP), Y14
+	MOVQ below+72(FP), R13
+	MOVQ blocks+80(FP), CX
+	MOVQ joint+88(FP), BX
+	VBROADCASTSD step+96(FP), Y15
+	VBROADCASTSD radius+104(FP), Y14
 	VMULPD Y14, Y14, Y13 // inside
 	VXORPD Y12, Y12, Y12 // sums
 	VSUBPD Y14, Y12, Y11 // -radius
 	XORQ AX, AX
-	TESTQ DX, DX
+	MOVQ ahead+64(FP), DX
+	TESTQ BX, BX
 	JZ single
 
 pairs:
 	VMOVUPD (R12)(AX*1), Y0
 	VMOVUPD (R13)(AX*1), Y1
 	VSUBPD Y0, Y1, Y1
-	VMOVUPD 8(R12)(AX*1), Y2
+	VMOVUPD (DX)(AX*1), Y2
 	VSUBPD Y0, Y2, Y2
 	VMULPD Y1, Y15, Y1
 	VMULPD Y2, Y15, Y2
@@ -113,7 +119,7 @@ single:
 	VMOVUPD (R12)(AX*1), Y0
 	VMOVUPD (R13)(AX*1), Y1
 	VSUBPD Y0, Y1, Y1
-	VMOVUPD 8(R12)(AX*1), Y2
+	VMOVUPD (DX)(AX*1), Y2
 	VSUBPD Y0, Y2, Y2
 	VMULPD Y1, Y15, Y1
 	VMULPD Y2, Y15, Y2
@@ -140,6 +146,79 @@ single:
 	JNZ single
 
 done:
+	MOVQ sums+0(FP), DI
+	VMOVUPD Y12, (DI)
+	VZEROUPPER
+	RET
+
+// func ahead4(d0, d1, squares, x0, x1, b, ahead, below *float64, blocks int, step float64)
+TEXT ·ahead4(SB), NOSPLIT, $0-80
+	MOVQ d0+0(FP), DI
+	MOVQ d1+8(FP), SI
+	MOVQ squares+16(FP), R8
+	MOVQ x0+24(FP), R10
+	MOVQ x1+32(FP), R11
+	MOVQ b+40(FP), R12
+	MOVQ ahead+48(FP), DX
+	MOVQ below+56(FP), R13
+	MOVQ blocks+64(FP), CX
+	VBROADCASTSD step+72(FP), Y15
+	XORQ AX, AX
+
+argument:
+	VMOVUPD (R12)(AX*1), Y0
+	VMOVUPD (R13)(AX*1), Y1
+	VSUBPD Y0, Y1, Y1
+	VMOVUPD (DX)(AX*1), Y2
+	VSUBPD Y0, Y2, Y2
+	VMULPD Y1, Y15, Y1
+	VMULPD Y2, Y15, Y2
+	VADDPD (R10)(AX*1), Y1, Y1
+	VADDPD (R11)(AX*1), Y2, Y2
+	VMOVUPD Y1, (DI)(AX*1)
+	VMOVUPD Y2, (SI)(AX*1)
+	VMULPD Y1, Y1, Y1
+	VMULPD Y2, Y2, Y2
+	VADDPD Y2, Y1, Y1
+	VMOVUPD Y1, (R8)(AX*1)
+	ADDQ $32, AX
+	DECQ CX
+	JNZ argument
+	VZEROUPPER
+	RET
+
+// func shorten4(sums *[4]float64, d0, d1, u0, u1, x0, x1, factor *float64, blocks int)
+TEXT ·shorten4(SB), NOSPLIT, $0-72
+	MOVQ d0+8(FP), DI
+	MOVQ d1+16(FP), SI
+	MOVQ u0+24(FP), R8
+	MOVQ u1+32(FP), R9
+	MOVQ x0+40(FP), R10
+	MOVQ x1+48(FP), R11
+	MOVQ factor+56(FP), R12
+	MOVQ blocks+64(FP), CX
+	VXORPD Y12, Y12, Y12 // sums
+	XORQ AX, AX
+
+shorter:
+	VMOVUPD (R12)(AX*1), Y0
+	VMULPD (DI)(AX*1), Y0, Y1
+	VMULPD (SI)(AX*1), Y0, Y2
+	VMOVUPD Y1, (DI)(AX*1)
+	VMOVUPD Y2, (SI)(AX*1)
+	VMOVUPD (R10)(AX*1), Y3
+	VMOVUPD (R11)(AX*1), Y4
+	VSUBPD Y1, Y3, Y3
+	VSUBPD Y2, Y4, Y4
+	VSUBPD (R8)(AX*1), Y1, Y1
+	VSUBPD (R9)(AX*1), Y2, Y2
+	VMULPD Y1, Y3, Y1
+	VMULPD Y2, Y4, Y2
+	VADDPD Y2, Y1, Y1
+	VADDPD Y1, Y12, Y12
+	ADDQ $32, AX
+	DECQ CX
+	JNZ shorter
 	MOVQ sums+0(FP), DI
 	VMOVUPD Y12, (DI)
 	VZEROUPPER

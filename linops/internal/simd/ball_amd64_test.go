@@ -19,23 +19,26 @@ func TestBallStepIsThatOfGo(t *testing.T) {
 		}
 		return x
 	}
-	for n := 1; n < 40; n++ {
+	for pixels := 1; pixels < 40; pixels++ {
 		for _, bad := range []float64{0, math.NaN(), math.Inf(1)} {
+			apart := 1 + pixels%4
+			n := pixels * apart
 			l := BallLine{draw(n), draw(n), draw(n), draw(n)}
 			up, b, below := draw(n), draw(n), draw(n)
 			if bad != 0 {
 				l.Down[n/2], below[n-1] = bad, bad
 			}
-			s := BallStep{Step: 0.3, Radius: 0.7, Joint: n%2 == 0}
+			s := BallStep{Step: 0.3, Radius: 0.7, Channels: []int{0, 1, apart}[pixels%3]}
 			var primal, down, along, d0, d1 [2][]float64
 			var sum [2]float64
 			for k := range 2 {
-				primal[k], down[k], along[k] = make([]float64, n+1), make([]float64, n), make([]float64, n)
+				primal[k], down[k], along[k] = make([]float64, n+apart), make([]float64, n), make([]float64, apart+n)
 				d0[k], d1[k] = make([]float64, n), make([]float64, n)
 				Fast = k == 0
-				l.Extrapolate(primal[k], down[k], along[k], up, b, 0.9, 1.1, float64(n%3%2))
-				primal[k][n] = primal[k][n-1]
-				sum[k] = s.Project(d0[k], d1[k], l.Down, l.Along, down[k], along[k], primal[k], below)
+				l.Extrapolate(primal[k], down[k], along[k], up, b, 0.9, 1.1, float64(n%3%2), apart)
+				copy(primal[k][n:], primal[k][n-apart:n])
+				sum[k] = s.Project(d0[k], d1[k], l.Down, l.Along, down[k], along[k][apart:], primal[k], below, apart,
+					make([]float64, n))
 			}
 			Fast = true
 			for i, x := range [][2][]float64{primal, down, along, d0, d1, {sum[:1], sum[1:]}} {
