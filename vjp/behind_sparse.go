@@ -36,7 +36,7 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 	for j := range n {
 		value[ptr[j]]++
 	}
-	a := cholesky.Analyze(ptr, index)
+	a := cholesky.Analyze(ptr, index, mostFactor)
 	if c.exact = a.Nonzeros <= mostFactor; c.exact {
 		var err error
 		c.factor, err = a.Factorize(value)

@@ -27,14 +27,16 @@ type Analysis struct {
 	nodes        []supernode
 	tasks        []int32 // the nodes whose trees are factorized at the same time, in order
 	top          []int32 // the other nodes
-	// Nonzeros is the number of entries of L, and Flops about that of the operations that it takes.
+	// Nonzeros is the number of entries of L, or one beyond the most that were asked for, and Flops about that of the
+	// operations that it takes.
 	Nonzeros int64
 	Flops    float64
 	stored   int64 // with the zeros in supernodes
 }
 
-// Analyze finds the order and the size of the factor. It keeps the slices.
-func Analyze(ptr []int64, index []int32) *Analysis {
+// Analyze finds the order and the size of the factor. It keeps the slices. Where the factor has more than most entries
+// only the order is found, which incomplete factors take.
+func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 	n := len(ptr) - 1
 	a := &Analysis{order: Order(ptr, index), place: make([]int32, n), parent: make([]int32, n), ptr: ptr, index: index}
 	a.tree()
@@ -48,15 +50,17 @@ func Analyze(ptr []int64, index []int32) *Analysis {
 	for k := range n {
 		mark[k] = int32(k)
 		count[k]++
+		a.Nonzeros++
 		for _, w := range index[ptr[a.order[k]]:ptr[a.order[k]+1]] {
 			for i := a.place[w]; int(i) < k && mark[i] != int32(k); i = a.parent[i] {
 				mark[i] = int32(k)
 				count[i]++
+				a.Nonzeros++
 			}
 		}
-	}
-	for _, c := range count {
-		a.Nonzeros += c
+		if a.Nonzeros > most {
+			return a
+		}
 	}
 	a.supernodes(count)
 	return a

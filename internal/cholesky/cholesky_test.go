@@ -49,7 +49,7 @@ func TestSolve(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {1, 7}, {5, 4}, {23, 31}, {40, 40}} {
 		ptr, index, value := grid(rng, size[0], size[1])
 		n := len(ptr) - 1
-		a := Analyze(ptr, index)
+		a := Analyze(ptr, index, math.MaxInt64)
 		f, err := a.Factorize(value)
 		if err != nil {
 			t.Fatal(err)
@@ -93,20 +93,20 @@ func TestSolve(t *testing.T) {
 func TestOrderKeepsFactorsSparse(t *testing.T) {
 	ptr, index, _ := grid(rand.New(rand.NewPCG(3, 4)), 60, 60)
 	n := float64(len(ptr) - 1)
-	if got, most := float64(Analyze(ptr, index).Nonzeros), 6*n*math.Log2(n); got > most {
+	if got, most := float64(Analyze(ptr, index, math.MaxInt64).Nonzeros), 6*n*math.Log2(n); got > most {
 		t.Errorf("%g entries, want at most %g", got, most)
 	}
 }
 
 func TestFactorizeRejects(t *testing.T) {
-	if _, err := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}).Factorize([]float64{1, 2, 2, 1}); err == nil {
+	if _, err := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}, math.MaxInt64).Factorize([]float64{1, 2, 2, 1}); err == nil {
 		t.Error("no error for an indefinite matrix")
 	}
 }
 
 func ExampleAnalysis() {
 	// [4 1; 1 3] x = [1 2]*
-	a := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1})
+	a := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}, math.MaxInt64)
 	f, err := a.Factorize([]float64{4, 1, 1, 3})
 	if err != nil {
 		panic(err)
@@ -115,4 +115,39 @@ func ExampleAnalysis() {
 	f.Solve(x, x)
 	fmt.Printf("%.4f\n", x[0])
 	// Output: [0.0909 0.6364]
+}
+
+// Nodes with the same neighbours are ordered together, and the factor has as few entries as the blocks of that of
+// one node a group.
+func TestOrderOfGroups(t *testing.T) {
+	const width = 3
+	ptr, index, _ := grid(rand.New(rand.NewPCG(5, 6)), 40, 40)
+	n := len(ptr) - 1
+	wide, all := make([]int64, 1), make([]int32, 0)
+	for v := range n * width { // node c n + v is channel c of node v
+		for c := range width {
+			for _, w := range index[ptr[v%n]:ptr[v%n+1]] {
+				all = append(all, int32(c*n)+w)
+			}
+		}
+		wide = append(wide, int64(len(all)))
+	}
+	if _, _, groups := alike(wide, all); groups != n {
+		t.Fatalf("%d groups, want %d", groups, n)
+	}
+	seen := make([]bool, n*width)
+	order := Order(wide, all)
+	for at, v := range order {
+		if seen[v] || at%width > 0 && int(v)%n != int(order[at-1])%n {
+			t.Fatalf("node %d at %d", v, at)
+		}
+		seen[v] = true
+	}
+	one, got := Analyze(ptr, index, math.MaxInt64).Nonzeros, Analyze(wide, all, math.MaxInt64).Nonzeros
+	if most := width * width * one * 3 / 2; got > most {
+		t.Errorf("%d entries, want at most %d", got, most)
+	}
+	if a := Analyze(wide, all, one); a.Nonzeros <= one || a.nodes != nil {
+		t.Errorf("the analysis goes on beyond %d entries", one)
+	}
 }

@@ -17,7 +17,7 @@ func TestFactorize(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {1, 30}, {2, 3}, {13, 17}, {30, 30}} {
 		ptr, index, value := grid(rng, size[0], size[1])
 		n := len(ptr) - 1
-		a := Analyze(ptr, index)
+		a := Analyze(ptr, index, math.MaxInt64)
 		f, err := a.Factorize(value)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestFactorize(t *testing.T) {
 func TestFactorizeInto(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	ptr, index, value := grid(rng, 50, 40)
-	a := Analyze(ptr, index)
+	a := Analyze(ptr, index, math.MaxInt64)
 	one, err := a.Factorize(value)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestIncompleteStaysSmall(t *testing.T) {
 			}
 		}
 	}
-	f := Analyze(ptr, index).Incomplete(value, 1e-2)
+	f := Analyze(ptr, index, math.MaxInt64).Incomplete(value, 1e-2)
 	for i, v := range f.value {
 		if math.IsNaN(v) || math.Abs(v) > 1e7 {
 			t.Fatalf("entry %d is %g", i, v)

@@ -1,7 +1,6 @@
 package cholesky
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -28,8 +27,9 @@ const mostGrowth = 100
 // incomplete is the factor with the diagonal multiplied; nil where it grows too much.
 func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	n := len(a.order)
-	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usualEntries*n),
-		value: make([]float64, 0, usualEntries*n)}
+	usual := usualEntries * len(a.index)
+	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usual),
+		value: make([]float64, 0, usual)}
 	root := make([]float64, n) // of the diagonal, in the order of elimination
 	for k, col := range a.order {
 		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
@@ -85,16 +85,22 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 		}
 		l := math.Sqrt(pivot)
 		f.index, f.value = append(f.index, int32(k)), append(f.value, l)
-		slices.SortFunc(at, cmp.Compare)
-		from := len(f.index)
+		from, kept := len(f.index), at[:0]
 		for _, i := range at {
-			if v := x[i]; math.Abs(v) >= drop*root[k]*root[i] {
-				f.index, f.value = append(f.index, i), append(f.value, v/l)
-				if squares[i] += v / l / root[i] * (v / l / root[i]); !(squares[i] <= mostGrowth) {
-					return nil
-				}
+			if math.Abs(x[i]) >= drop*root[k]*root[i] {
+				kept = append(kept, i)
+			} else {
+				x[i] = 0
 			}
+		}
+		slices.Sort(kept)
+		for _, i := range kept {
+			v := x[i] / l
 			x[i] = 0
+			f.index, f.value = append(f.index, i), append(f.value, v)
+			if squares[i] += v / root[i] * (v / root[i]); !(squares[i] <= mostGrowth) {
+				return nil
+			}
 		}
 		f.ptr = append(f.ptr, int64(len(f.index)))
 		if next[k] = int64(from); from < len(f.index) {
@@ -105,9 +111,9 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	return f
 }
 
-// usualEntries is the number of entries of a column for which memory is taken at first: slices that grow
-// are copied, and take twice as much. What is not used is never touched.
-const usualEntries = 16
+// usualEntries is the number of entries, relative to those of S, for which memory is taken at first: slices that
+// grow are copied, and take twice as much. What is not used is never touched.
+const usualEntries = 2
 
 // leastPivot is the size of a pivot relative to the diagonal entry below which it counts as lost.
 const leastPivot = 1e-8

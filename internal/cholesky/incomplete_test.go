@@ -11,7 +11,7 @@ func TestIncomplete(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	ptr, index, value := grid(rng, 40, 30)
 	n := len(ptr) - 1
-	a := Analyze(ptr, index)
+	a := Analyze(ptr, index, math.MaxInt64)
 	exact, err := a.Factorize(value)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestIncomplete(t *testing.T) {
 // A pivot that is lost does not stop the factorization, and the result is positive definite.
 func TestIncompleteKeepsPositive(t *testing.T) {
 	// Not positive definite: the second pivot is 1 - 4.
-	f := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}).Incomplete([]float64{1, 2, 2, 1}, 0.1)
+	f := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}, math.MaxInt64).Incomplete([]float64{1, 2, 2, 1}, 0.1)
 	for i := range f.n {
 		if v := f.value[f.ptr[i]]; !(v > 0) {
 			t.Errorf("pivot %d is %g", i, v)

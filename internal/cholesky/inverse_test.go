@@ -15,7 +15,7 @@ func TestInverse(t *testing.T) {
 	check := func(ptr []int64, index []int32, value []float64) {
 		t.Helper()
 		n := len(ptr) - 1
-		a := Analyze(ptr, index)
+		a := Analyze(ptr, index, math.MaxInt64)
 		f, err := a.Factorize(value)
 		if err != nil {
 			t.Fatal(err)

@@ -290,7 +290,7 @@ const mostFactorFlops = 2e10
 func newCholeskyNormal(s *quadratic) (closedForm, engine.Choice, error) {
 	f := &choleskyNormal{sparseStack: s.stack()}
 	f.ptr, f.index, f.value = f.matrix(f.scale)
-	f.order = cholesky.Analyze(f.ptr, f.index)
+	f.order = cholesky.Analyze(f.ptr, f.index, limits.Factorized)
 	if f.order.Nonzeros > limits.Factorized || f.order.Flops > mostFactorFlops {
 		return nil, engine.Choice{}, nil
 	}

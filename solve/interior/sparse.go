@@ -70,7 +70,7 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 		s.groups = alone(len(k.Indptr) - 1)
 	}
 	s.place()
-	if s.order = cholesky.Analyze(s.ptr, s.index); s.order.Nonzeros > limits.Factorized {
+	if s.order = cholesky.Analyze(s.ptr, s.index, limits.Factorized); s.order.Nonzeros > limits.Factorized {
 		return nil
 	}
 	return s
