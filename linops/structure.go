@@ -156,9 +156,9 @@ type Passes struct {
 //
 //	x = U + Momentum (U - Before),   Dst = P(x + Step A (B - Back A* x)),
 //
-// where P projects each of the vectors (z_i, z_{n+i}, ..., z_{(Planes-1)n+i}), of as many neighbours i together as
-// there are channels, on the ball of the given radius around 0. Besides Dst it gives <x - Dst, Dst - U>, which is positive where the momentum points
-// uphill. Batches have one vector, and Dst is none of the others.
+// where P projects each of the vectors (z_i, z_{n+i}, ..., z_{(Planes-1)n+i}), of as many neighbours i together
+// as there are channels, on the ball of the given radius around 0. Besides Dst it gives <x - Dst, Dst - U>, which
+// is positive where the momentum points uphill. Batches have one vector, and Dst is none of the others.
 type BallStep struct {
 	Dst, U, Before, B            array.Batch
 	Momentum, Back, Step, Radius float64

@@ -3,6 +3,7 @@ package vjp
 import (
 	"surepipe/array"
 	"surepipe/internal/cholesky"
+	"surepipe/internal/lists"
 	"surepipe/space"
 )
 
@@ -16,7 +17,7 @@ type sparseCurvature struct {
 	factor   *cholesky.Factor
 	exact    bool // the factor is J's inverse
 
-	b, bt array.CSR // B and B*, where it is not
+	product array.CSR // t Q, where it is not
 }
 
 // mostFactor is the largest number of entries of a complete factor, 12 bytes each. Beyond it entries of
@@ -33,20 +34,21 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 		weights[i] = t
 	}
 	ptr, index, value := cholesky.Normal(n, rows.Indptr, rows.Indices, rows.Values, weights)
+	a := cholesky.Analyze(ptr, index, mostFactor)
+	if c.exact = a.Nonzeros <= mostFactor; !c.exact {
+		c.product = dev.NewCSR(n, n, lists.Map(ptr, func(u int64) int { return int(u) }),
+			lists.Map(index, func(i int32) int { return int(i) }), value)
+		if n > maxColumns {
+			c.rows = space.Rows{} // which Matrix would take
+		}
+	}
 	for j := range n {
 		value[ptr[j]]++
 	}
-	a := cholesky.Analyze(ptr, index, mostFactor)
-	if c.exact = a.Nonzeros <= mostFactor; c.exact {
+	if c.exact {
 		var err error
 		c.factor, err = a.Factorize(value)
 		return c, err
-	}
-	turned := space.Transpose(rows, n)
-	c.b = dev.NewCSR(c.inner, n, rows.Indptr, rows.Indices, rows.Values)
-	c.bt = dev.NewCSR(n, c.inner, turned.Indptr, turned.Indices, turned.Values)
-	if n > maxColumns {
-		c.rows, rows, turned = space.Rows{}, space.Rows{}, space.Rows{} // which Matrix would take
 	}
 	c.factor = a.Incomplete(value, smallEntry)
 	return c, dev.Err()
@@ -59,15 +61,7 @@ func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
 		dev.Lin(image, 1, z, -1, dst)
 		return
 	}
-	if c.inner == 0 {
-		dev.Fill(image, 0)
-		return
-	}
-	x := dev.Alloc(z.K(), c.inner)
-	defer x.Free()
-	dev.MulCSR(x, c.b, dst)
-	dev.MulCSR(image, c.bt, x)
-	dev.Lin(image, c.t, image, 0, array.Batch{})
+	dev.MulCSR(image, c.product, dst)
 }
 
 // solve sets dst to J z, or to the factor's approximation.
@@ -114,12 +108,11 @@ func (c *sparseCurvature) Bytes() int64 {
 	if c.exact {
 		return c.factor.Bytes()
 	}
-	return c.factor.Bytes() + c.b.Bytes() + c.bt.Bytes()
+	return c.factor.Bytes() + c.product.Bytes()
 }
 
 func (c *sparseCurvature) Release() {
 	if !c.exact {
-		c.b.Free()
-		c.bt.Free()
+		c.product.Free()
 	}
 }

@@ -124,6 +124,9 @@ func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, er
 	if l.known.Known {
 		return l.known.Trace, nil
 	}
+	if rough, err := l.Rough(ctx); err != nil || !math.IsNaN(rough) {
+		return rough, err
+	}
 	dev := y.Device()
 	w, image := dev.Alloc(2, y.N()), dev.Alloc(2, y.N())
 	defer array.Free(w, image)

@@ -110,6 +110,9 @@ func (a *Analysis) mirror(dst []float64) {
 	}
 }
 
+// usualColumn is the number of entries of a column of M*M for which memory is taken at first.
+const usualColumn = 16
+
 // Normal returns the columns of M* diag(weight) M, for a sparse M whose row i has value[u] in column
 // index[u] for ptr[i] <= u < ptr[i+1], n columns, each with its diagonal entry first. Rows of weight 0
 // have their places too.
@@ -131,7 +134,7 @@ func Normal(n int, ptr, index []int, value, weight []float64) (columns []int64, 
 		}
 	}
 	columns = make([]int64, 1, n+1)
-	rows, entries = make([]int32, 0, usualEntries*n), make([]float64, 0, usualEntries*n)
+	rows, entries = make([]int32, 0, usualColumn*n), make([]float64, 0, usualColumn*n)
 	seen := make([]int64, n) // where an entry of the column is, plus 1
 	for j := range n {
 		from := int64(len(rows))

@@ -24,7 +24,7 @@ type dissection struct {
 // node j are index[ptr[j]:ptr[j+1]]; j itself may be among them.
 func Order(ptr []int64, index []int32) []int32 {
 	n := len(ptr) - 1
-	if first, after, groups := alike(ptr, index); groups <= n-n/4 {
+	if first, after, groups := alike(ptr, index); 4*groups < 3*n {
 		return orderGroups(ptr, index, first, after, groups)
 	}
 	return orderNodes(ptr, index, leaf)

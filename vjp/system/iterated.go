@@ -52,7 +52,9 @@ type Iterated struct {
 	pilot struct { // shared by all probes, computed by the first that needs it
 		sync.Mutex
 		nodes map[float64]float64 // below the eigenvalues that matter to forms of an accuracy
+		trace float64             // about tr D mu_hat
 	}
+	partial bool // the images have a part besides the system's
 	counter
 }
 
@@ -90,7 +92,7 @@ func IterateInProduct(dev array.Device, a linops.Operator, j prox.Derivative, et
 func IterateReduced(dev array.Device, r solve.Reduced, tol float64) *Iterated {
 	s := newIterated(dev, r, reduced{r}, 1, tol)
 	s.Hold(r)
-	s.square, s.apart, s.work, s.summed = r.Square, r.Apart, r.Work(), false
+	s.square, s.partial, s.apart, s.work, s.summed = r.Square, true, r.Apart, r.Work(), false
 	return s
 }
 
@@ -98,7 +100,7 @@ func IterateReduced(dev array.Device, r solve.Reduced, tol float64) *Iterated {
 // the system's operator are 0. They are taken over.
 func (s *Iterated) Add(moving *linops.Places) {
 	apart := s.apart
-	s.apart = func(dst, w array.Batch) {
+	s.partial, s.apart = true, func(dst, w array.Batch) {
 		moving.Add(dst, 1, w)
 		apart(dst, w)
 	}
@@ -210,7 +212,9 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 		return 0, err
 	}
 	node := math.Inf(1)
+	s.pilot.trace = 0
 	for i := range c.probes {
+		s.pilot.trace += c.probes[i].form / s.eta / pilots
 		if ritz := c.probes[i].smallest(c.probes[i].bestAt); ritz > 0 {
 			node = math.Min(node, nodeShare*ritz)
 		}
@@ -220,6 +224,15 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 	}
 	s.pilot.nodes[form] = node
 	return node, nil
+}
+
+// Rough is the form of the pilots.
+func (s *Iterated) Rough(ctx context.Context) (float64, error) {
+	if s.partial {
+		return math.NaN(), nil
+	}
+	_, err := s.node(ctx, FormShare)
+	return s.pilot.trace, err
 }
 
 // A preconditioner is J in the coordinates of the system's space, and K = J^{-1} - I.

@@ -30,6 +30,8 @@ type System interface {
 	Steps() (most, failed int)
 	// Settles reports whether Apply reaches its goal for a pilot probe, where that is in doubt.
 	Settles(ctx context.Context) (bool, error)
+	// Rough is about tr D mu_hat, where a pilot probe says so that other probes need in any case; else NaN.
+	Rough(ctx context.Context) (trace float64, err error)
 	// Bytes is the device memory that the system holds, and ProbeBytes what Apply takes for a probe.
 	Bytes() int64
 	ProbeBytes() int64
@@ -132,10 +134,11 @@ type Base struct {
 	Held
 }
 
-func (*Base) Inverse() func(dst, g array.Batch)     { return nil }
-func (*Base) Moments() hutch.Moments                { return hutch.Moments{} }
-func (s *Base) Closed() Closed                      { return s.closed }
-func (*Base) Settles(context.Context) (bool, error) { return true, nil }
+func (*Base) Inverse() func(dst, g array.Batch)      { return nil }
+func (*Base) Moments() hutch.Moments                 { return hutch.Moments{} }
+func (s *Base) Closed() Closed                       { return s.closed }
+func (*Base) Settles(context.Context) (bool, error)  { return true, nil }
+func (*Base) Rough(context.Context) (float64, error) { return math.NaN(), nil }
 
 // direct is the Base of systems without an iteration. They do not read the goal.
 type direct struct{ Base }
