@@ -24,7 +24,7 @@ type sparseCurvature struct {
 // size smallEntry, relative to the root of the two diagonal entries, are left out (docs/benchmarks.md).
 var mostFactor int64 = 1 << 22
 
-const smallEntry = 1e-4
+const smallEntry = 3e-5
 
 // newSparseCurvature returns Q = B*B for the rows of B, at the step t.
 func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {

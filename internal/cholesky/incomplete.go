@@ -9,14 +9,24 @@ import (
 // the root of the two diagonal entries of S is below a tolerance (a threshold incomplete Cholesky
 // factorization: Munksgaard 1980; Lin and More 1999). L L* is positive definite: where a pivot is lost
 // to what was left out, the diagonal entry of S takes its place. Where the rows of L grow far beyond those of a
-// complete factor, whose squares add up to the diagonal of S, that diagonal is made larger (Manteuffel 1980).
+// complete factor, whose squares add up to the diagonal of S, fewer entries are left out, and at last that diagonal is
+// made larger (Manteuffel 1980).
 func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
-	for more := 0.0; ; more = max(leastMore, 10*more) {
+	for range fewerDrops {
+		if f := a.incomplete(value, drop, 1); f != nil {
+			return f
+		}
+		drop /= 10
+	}
+	for more := leastMore; ; more *= 10 {
 		if f := a.incomplete(value, drop, 1+more); f != nil {
 			return f
 		}
 	}
 }
+
+// fewerDrops is how many tolerances are tried, each a tenth of the one before.
+const fewerDrops = 3
 
 // leastMore is the part of the diagonal that is added to it at first.
 const leastMore = 1e-3
@@ -30,15 +40,7 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	usual := usualEntries * len(a.index)
 	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usual),
 		value: make([]float64, 0, usual)}
-	root := make([]float64, n) // of the diagonal, in the order of elimination
-	for k, col := range a.order {
-		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
-			if a.index[u] == col {
-				root[k] += value[u]
-			}
-		}
-		root[k] = math.Sqrt(times * root[k])
-	}
+	root := a.roots(value, times)
 	squares := make([]float64, n) // of the rows, relative to the diagonal
 	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
 	first, after, next := make([]int32, n), make([]int32, n), make([]int64, n)
@@ -109,6 +111,20 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 		}
 	}
 	return f
+}
+
+// roots are those of the diagonal, multiplied, in the order of elimination.
+func (a *Analysis) roots(value []float64, times float64) []float64 {
+	root := make([]float64, len(a.order))
+	for k, col := range a.order {
+		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+			if a.index[u] == col {
+				root[k] += value[u]
+			}
+		}
+		root[k] = math.Sqrt(times * root[k])
+	}
+	return root
 }
 
 // usualEntries is the number of entries, relative to those of S, for which memory is taken at first: slices that
