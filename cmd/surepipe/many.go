@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,15 @@ func (e *estimation) one(m *surepipe.Estimator, k int) (estimation, *bytes.Buffe
 	return mine, said
 }
 
+// shown is the name of the data on a page, with that of one of several responses.
+func (e *estimation) shown() string {
+	name := filepath.Base(cmp.Or(e.Data, e.Name()))
+	if e.response != "" {
+		name += ", " + e.response
+	}
+	return name
+}
+
 // listed are the names of the responses.
 func listed(m *surepipe.Estimator) string {
 	var names []string
@@ -54,7 +64,7 @@ func listed(m *surepipe.Estimator) string {
 
 // refuse rejects what is for one response alone.
 func (e *estimation) refuse(m *surepipe.Estimator, o *outputFlags, options ...string) error {
-	for _, name := range append(options, "picture", "truth", "report") {
+	for _, name := range append(options, "picture", "truth") {
 		if e.cmd.Flags().Changed(name) {
 			return study.Errorf("--%s is for one response, found %d: %s", name, len(m.Responses()),
 				listed(m))
@@ -113,6 +123,7 @@ func (f *runCommand) runMany(m *surepipe.Estimator) error {
 		child.out = ""
 		var said *bytes.Buffer
 		child.estimation, said = f.one(m, k)
+		child.page.report = forResponse(f.page.report, child.response)
 		c, unwritten, err := child.write(&child.outputFlags, fit)
 		if err = errors.Join(err, unwritten); err != nil {
 			return err
@@ -120,6 +131,9 @@ func (f *runCommand) runMany(m *surepipe.Estimator) error {
 		result := fit.Result
 		if child.coefficients.print {
 			result.CoefficientsResult = c
+		}
+		if err := child.writePage(fit, result); err != nil {
+			return err
 		}
 		if results = append(results, result); !f.asJSON {
 			fmt.Fprintf(f.cmd.OutOrStdout(), "response %s\n", m.Responses()[k].Response())
@@ -158,7 +172,7 @@ func (f *sweepCommand) runMany(m *surepipe.Estimator) error {
 		child := *f
 		child.estimation, said[k] = f.one(m, k)
 		child.out, child.estimator, child.line = "", e, &bar.Line{}
-		for _, path := range []*string{&child.csv, &child.jsonl, &child.plot, &child.path} {
+		for _, path := range []*string{&child.csv, &child.jsonl, &child.plot, &child.path, &child.page.report} {
 			*path = forResponse(*path, m.Responses()[k].Response())
 		}
 		var err error
@@ -170,6 +184,7 @@ func (f *sweepCommand) runMany(m *surepipe.Estimator) error {
 				return err
 			}
 		}
+		child.page.look(child.sweep)
 		child.sweep.File.Path, child.sweep.File.Resume = child.jsonl, child.resume
 		children[k] = &child
 	}

@@ -113,3 +113,21 @@ func TestManyResponsesOfClasses(t *testing.T) {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 }
+
+// Each response has a page of its own.
+func TestAPageForEachResponse(t *testing.T) {
+	for _, args := range []string{"run --lambda 0.1max", "sweep --lambda 0.1max:max:4"} {
+		page := filepath.Join(t.TempDir(), "page.html")
+		status, _, stderr := command(t, append(strings.Fields(args), "--problem", "lasso", "--data",
+			"../../testdata/guide/visits.csv", "--response", "visits,disea", "--report", page)...)
+		if status != exitDone {
+			t.Fatal(args, stderr)
+		}
+		for _, name := range []string{"visits", "disea"} {
+			text, err := os.ReadFile(strings.Replace(page, ".html", "-"+name+".html", 1))
+			if err != nil || !strings.Contains(string(text), "visits.csv, "+name) {
+				t.Errorf("%s: %s: %v", args, name, err)
+			}
+		}
+	}
+}

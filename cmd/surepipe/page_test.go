@@ -247,6 +247,42 @@ func TestPageOfPictures(t *testing.T) {
 	}
 }
 
+// A tall matrix is no strip, its estimate has the effects, charts fit a narrow window, and advice stands once.
+func TestPageOfATallMatrix(t *testing.T) {
+	rng, y := rand.New(rand.NewPCG(3, 3)), make([]float64, 200*6)
+	for i := range 200 {
+		row := 3 * rng.NormFloat64()
+		for j := range 6 {
+			y[6*i+j] = row + float64(j) + 0.1*rng.NormFloat64()
+			if rng.Float64() < 0.25 {
+				y[6*i+j] = math.NaN()
+			}
+		}
+	}
+	b := openBrowser(t, 390, 800, "light")
+	b.open(pageOf(t, "sweep", "--problem", "matrix-completion", "--data", save(t, floats("y", y, 200, 6)), "--lambda",
+		"0.2max:max:4", "--refine", "0"))
+	const shape = `(({ clientHeight: h, clientWidth: w }) => h / w)(document.querySelector("canvas.picture"))`
+	if ratio := b.eval(shape); ratio.(float64) > 2.5 {
+		t.Errorf("a matrix of 200 x 6 is drawn %v times as high as wide", ratio)
+	}
+	residual := b.eval(`quantile(minus(numbers(frame("data")), numbers(frame("fit", model.points.get(0))))` +
+		`.map(Math.abs), 0.99)`)
+	if residual.(float64) > 1 {
+		t.Errorf("the residual of the picture is up to %v: it has no effects", residual)
+	}
+	const wide = `Math.max(...[...document.querySelectorAll(".uplot")].map(` +
+		`(u) => u.offsetWidth - u.parentNode.clientWidth))`
+	if over := b.eval(wide); over.(float64) > 0 {
+		t.Errorf("a chart is %v pixels wider than its panel", over)
+	}
+	advice := b.eval(`warningList([{code: "edge-of-grid", text: "at the edge"}, {code: "edge-of-grid", text: "again"}, ` +
+		`{code: "float32", text: "x"}]).textContent.split("To do").length - 1`)
+	if advice != 1. {
+		t.Errorf("the advice stands %v times", advice)
+	}
+}
+
 // A merged sweep has the pictures and lines of one machine's, and a page of its own.
 func TestShardsKeepWhatAPageShows(t *testing.T) {
 	run := append(shardedSweeps()["one weight"], "--report", filepath.Join(t.TempDir(), "whole.html"))

@@ -132,11 +132,7 @@ func (f *runCommand) report(fit *surepipe.Fit) error {
 	if f.coefficients.print {
 		result.CoefficientsResult = c
 	}
-	err = f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) {
-		j, data := fit.Estimator().Below()
-		d.Point(study.SweepLine{Result: result, Look: page.NewLooker(j, data.Data, 1).Look(fit.Risk())})
-	})
-	unwritten = cmp.Or(unwritten, err)
+	unwritten = cmp.Or(unwritten, f.writePage(fit, result))
 	if err := f.show(result); err != nil {
 		return err
 	}
@@ -148,6 +144,14 @@ func (f *runCommand) report(fit *surepipe.Fit) error {
 		f.say("%s", study.ZeroBarText(f.Estimate != nil))
 	}
 	return f.converged(risk)
+}
+
+// writePage writes the page of a fit, if it is wanted.
+func (f *runCommand) writePage(fit *surepipe.Fit, result study.Result) error {
+	return f.page.write(f.cmd, f.shown(), func(d *page.Document) {
+		j, data := fit.Estimator().Below()
+		d.Point(study.SweepLine{Result: result, Look: page.NewLooker(j, data.Data, 1).Look(fit.Risk())})
+	})
 }
 
 // show prints a result, as text or JSON.

@@ -343,7 +343,7 @@ func (f *sweepCommand) follow(out io.Writer, show func(*study.Swept) error) erro
 	f.line.Close()
 	switch {
 	case r.Summary.Summary:
-		unwritten := f.page.write(f.cmd, cmp.Or(f.Data, f.Name()), func(d *page.Document) { d.Sweep(r) })
+		unwritten := f.page.write(f.cmd, f.shown(), func(d *page.Document) { d.Sweep(r) })
 		err = cmp.Or(f.unwritten, unwritten, err, show(r))
 		f.print(r.Doubts())
 	case errors.Is(err, context.Canceled) && f.jsonl != "":

@@ -42,7 +42,7 @@ func (f *pageFlag) write(cmd *cobra.Command, name string, fill func(*page.Docume
 	if f.report == "" {
 		return nil
 	}
-	d := page.New(filepath.Base(name), cli.CommandLine(cmd), cli.PythonLine(cmd))
+	d := page.New(name, cli.CommandLine(cmd), cli.PythonLine(cmd))
 	fill(d)
 	return d.Write(f.report)
 }

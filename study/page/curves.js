@@ -21,10 +21,10 @@ function chart(section, o) {
     model.zoom = to;
     setTimeout(rebuild); // the events of the mouse under way are those of this chart
   };
-  const width = Math.max(200, host.clientWidth || section.clientWidth - 28);
+  const size = () => ({ width: Math.max(200, host.clientWidth), height: 260 });
   const u = new uPlot(
     {
-      width, height: 260,
+      ...size(),
       scales: {
         x: { time: false, distr: o.weights ? 3 : 1, range: o.weights ? view : o.across },
         y: { range: o.range },
@@ -59,6 +59,7 @@ function chart(section, o) {
     o.weights ? [atAll(weightOf), ...o.data] : o.data,
     host,
   );
+  new ResizeObserver(() => size().width !== u.width && u.setSize(size())).observe(host);
   if (o.weights) {
     u.over.addEventListener("click", () => u.cursor.idx !== null && go(u.cursor.idx));
     u.over.addEventListener("dblclick", () => model.zoom && zoom(null));

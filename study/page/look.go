@@ -68,7 +68,7 @@ func (l *Looker) Look(r pipeline.Risk) *study.Look {
 	}
 	switch {
 	case p.Observed() != nil && r.HasB() && !l.box:
-		l.completion(look, r)
+		l.completion(look, r, fitted)
 	case p.Rows():
 		look.Fit, look.Data = places("rows", fitted), places("rows", l.data.Y)
 	case !p.MuComplex:
@@ -131,8 +131,8 @@ func (l *Looker) array(shape []int, isComplex bool, x []float64) *study.Picture 
 	return coded(p, small, 255)
 }
 
-// completion is the matrix b at some rows and columns, and y where it was observed there.
-func (l *Looker) completion(look *study.Look, r pipeline.Risk) {
+// completion is the matrix, with its effects, at some rows and columns, and y where it was observed there.
+func (l *Looker) completion(look *study.Look, r pipeline.Risk, fitted []float64) {
 	shape, every := l.p.BShape, 1
 	if len(shape) != 2 {
 		return
@@ -159,7 +159,13 @@ func (l *Looker) completion(look *study.Look, r pipeline.Risk) {
 	matrix := func(x []float64) *study.Picture {
 		return coded(&study.Picture{Kind: "matrix", Shape: []int{rows, cols}, Every: every}, x, 255)
 	}
-	look.Fit, look.Data = matrix(r.BAt(at)), matrix(y)
+	fit := r.BAt(at)
+	if effects := l.p.FitEffectsAt(fitted, r.BAt(l.p.Observed())); effects != nil {
+		for k, place := range at {
+			fit[k] += effects.At(place/shape[1], place%shape[1])
+		}
+	}
+	look.Fit, look.Data = matrix(fit), matrix(y)
 }
 
 // places are values of a sequence, or of the rows of a table, at even distances.

@@ -17,7 +17,7 @@ const panels = [
   { title: "The choice", when: () => isSweep() && model.summary && model.summary.minimizer, make: choicePanel },
   { title: "To make it again", wide: true, when: () => doc.command || doc.python, make: againPanel },
 ];
-let built = [], resizing = 0;
+let built = [];
 
 // rebuild makes the panels anew.
 function rebuild() {
@@ -31,10 +31,6 @@ function rebuild() {
   rows.forEach((row, i) => built.push(row.make(sections[i]) || {}));
   move();
 }
-addEventListener("resize", () => {
-  clearTimeout(resizing);
-  resizing = setTimeout(rebuild, 120);
-});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild);
 for (const [event, printing] of [["beforeprint", true], ["afterprint", false]]) {
   addEventListener(event, () => {
@@ -73,19 +69,42 @@ function coefficientsPanel(section) {
   const all = pathNames(), names = all.slice(0, 60);
   const hovered = note("\u00a0"), list = make("div", { class: "scroll coefficients", tabindex: "0" });
   const light = matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 40;
-  let u = null;
-  const tell = (i) =>
+  const colour = (i) => `hsl(${Math.round(i * 137.5) % 360} 65% ${light}%)`;
+  let u = null, focused = 0;
+  const tell = (i) => {
+    focused = i || 0;
     hovered.replaceChildren(
       ...(i ? [name(names[i - 1]), ": ", digits(estimate(current(), names[i - 1]))]
         : ["Point at a curve, or move to a name, for its path."]),
     );
+  };
+  // named writes the names of the largest coefficients, and of the one that is pointed at, at the least weight.
+  const named = (u, g, px, py, b) => {
+    const scale = devicePixelRatio, height = 13 * scale, taken = [];
+    const [at] = atAll((p) => p).filter((p) => px(weightOf(p)) >= b.left - 1);
+    g.font = 12 * scale + "px system-ui, sans-serif";
+    g.textAlign = "left";
+    for (const i of [focused - 1, ...names.keys()].filter((i) => i >= 0).slice(0, 7)) {
+      const y = py(estimate(at, names[i]));
+      if (taken.some((t) => Math.abs(t - y) < height)) continue;
+      taken.push(y);
+      g.fillStyle = colour(i);
+      const short = names[i].length > 24 ? names[i].slice(0, 23) + "…" : names[i];
+      const where = [b.left + 4 * scale, Math.min(b.top + b.height - 4, Math.max(b.top + height, y - 4 * scale))];
+      g.strokeStyle = css("--panel");
+      g.lineWidth = 4 * scale;
+      g.strokeText(short, ...where);
+      g.fillText(short, ...where);
+    }
+  };
   if (isPath() && names.length) {
     u = chart(section, {
       says: "coefficients over the weight",
       weights: true,
       focus: tell,
+      over: named,
       data: names.map((n) => atAll((p) => estimate(p, n))),
-      series: names.map((_, i) => ({ stroke: `hsl(${Math.round(i * 137.5) % 360} 65% ${light}%)`, width: 1.5 })),
+      series: names.map((_, i) => ({ stroke: colour(i), width: 1.5 })),
     });
     tell(0);
     section.append(hovered);
@@ -148,12 +167,15 @@ function summaryPanel(section) {
 }
 
 const runWarnings = () => (model.summary || (isSweep() ? {} : first() || {})).warnings || [];
-// warningList lists warnings with what can be done.
+// warningList lists warnings with what can be done, once for each code and unless the text says it.
 function warningList(all) {
+  const said = new Set();
   const item = (w) => {
-    const { severity = "note", do: advice } = doc.warnings[w.code] || {};
-    const todo = advice && make("span", { class: "note" }, " To do: " + advice.replaceAll("`", "") + ".");
-    return make("li", {}, make("span", { class: severity }, severity + " "), name(w.text), todo);
+    const { severity = "note", do: advice = "" } = doc.warnings[w.code] || {}, plain = advice.replaceAll("`", "");
+    const known = said.has(w.code) || w.text.toLowerCase().includes(plain.toLowerCase());
+    said.add(w.code);
+    const todo = plain && !known && make("span", { class: "note" }, " To do: " + plain + ".");
+    return make("li", {}, make("span", { class: severity }, severity + " "), name(w.text), todo || "");
   };
   return make("ul", { class: "warnings" }, ...all.map(item));
 }

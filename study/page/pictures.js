@@ -10,10 +10,10 @@ function mapPanel(section) {
   const [xs, ys] = [a, b].map((w) => [...new Set(grid.map((p) => p[w]))].sort((p, q) => p - q));
   const v = grid.map((p) => value(p, c)).filter((x) => x !== null).sort((p, q) => p - q);
   const low = v[0], high = v[Math.floor(0.9 * (v.length - 1))];
-  const scale = devicePixelRatio, width = section.clientWidth - 28;
-  canvas.width = width * scale;
-  canvas.height = Math.round(width * 0.6) * scale;
-  canvas.style.width = width + "px";
+  const scale = devicePixelRatio;
+  canvas.width = (section.clientWidth - 28) * scale;
+  canvas.height = Math.round(canvas.width * 0.6);
+  canvas.style.width = "100%";
   // place is where a weight stands, in cells: that of a refined point between two of the grid.
   const place = (all, w) => {
     const k = all.findIndex((x) => x >= w * (1 - 1e-12));
@@ -45,7 +45,8 @@ function mapPanel(section) {
     ring(current(), (x, y) => g.rect(x - 9 * scale, y - 9 * scale, 18 * scale, 18 * scale));
   };
   canvas.addEventListener("click", (e) => {
-    const off = (p) => Math.hypot(to(p)[0] / scale - e.offsetX, to(p)[1] / scale - e.offsetY);
+    const by = canvas.clientWidth / canvas.width;
+    const off = (p) => Math.hypot(to(p)[0] * by - e.offsetX, to(p)[1] * by - e.offsetY);
     goTo(atAll((p) => p).reduce((p, q) => (off(q) < off(p) ? q : p)));
   });
   return { move: draw };
@@ -62,7 +63,9 @@ function diverging(t) {
   return end.map((v) => Math.round(250 + x * (v - 250)));
 }
 const gray = (t) => new Array(3).fill(Math.round(255 * Math.min(1, Math.max(0, t))));
-// paint draws values as pixels; missing ones stay empty.
+// paint draws values as pixels; missing ones stay empty. A matrix with one side more than longest times the other is
+// stretched to that.
+const longest = 2;
 function paint(canvas, x, shape, colour, low, high) {
   const [rows, cols, channels = 1] = shape, image = new ImageData(cols, rows);
   for (let i = 0; i < rows * cols; i++) {
@@ -73,6 +76,9 @@ function paint(canvas, x, shape, colour, low, high) {
   }
   canvas.width = cols;
   canvas.height = rows;
+  const long = Math.max(rows / cols, cols / rows) > longest && kind() === "matrix";
+  canvas.style.aspectRatio = long ? (rows > cols ? "1 / " + longest : longest + " / 1") : "";
+  canvas.style.objectFit = long ? "fill" : "";
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 const quantile = (x, q) => {
@@ -108,7 +114,8 @@ function picturePanel(section) {
   const size = ({ of }) =>
     " · " + of.shape.slice(0, 2).join(" × ") +
     (of.means > 1 ? ", means of " + of.means + " × " + of.means + " pixels" : "") +
-    (of.every > 1 ? ", every " + of.every + "th row and column" : "");
+    (of.every > 1 ? ", every " + of.every + "th row and column" : "") +
+    (matrix && Math.max(...of.shape) > longest * Math.min(...of.shape) ? ", not to scale" : "");
   // add adds a picture, whose text and pixels f sets for a point.
   const add = (f) => {
     const canvas = make("canvas", { class: "picture", role: "img" }), text = make("figcaption");
