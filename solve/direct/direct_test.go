@@ -15,6 +15,62 @@ import (
 	"surepipe/solve/solvetest"
 )
 
+// Wide matrices, and those with a singular value of 0, as centered columns have one, take eigenvalues too: b is that of
+// the pseudo-inverse, and the trace that of the singular values.
+func TestDirectTakesEigenvaluesOfTheShorterSideWithoutThoseOfZero(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	for _, c := range []struct {
+		d, p   int
+		near   float64 // how far the first row, or column, of the shorter side is from the second
+		curve  float64
+		chosen string
+	}{
+		{40, 120, 1, 3, "eigenvalues of A*A or A A*"},
+		{40, 120, 0, 3, "eigenvalues of A*A or A A*"},
+		{40, 120, 0, 0, "eigenvalues of A*A or A A*"},
+		{120, 40, 0, 3, "eigenvalues of A*A or A A*"},
+		{40, 120, 1e-9, 3, "singular value decomposition"},
+		{120, 40, 1e-9, 3, "singular value decomposition"},
+	} {
+		rng := rand.New(rand.NewPCG(23, 24))
+		short, long := min(c.d, c.p), max(c.d, c.p)
+		x := mat.NewDense(short, long, solvetest.Gaussian(rng, short*long))
+		for j := range long {
+			x.Set(0, j, x.At(1, j)+c.near*x.At(0, j))
+		}
+		if c.d > c.p {
+			x = mat.DenseCopyOf(x.T())
+		}
+		values := solvetest.Gaussian(rng, c.d)
+		s := roomtest.NewSolver(t, "direct", solve.Problem{A: roomtest.Dense(t, dev, c.d, c.p, x.RawMatrix().Data),
+			R: prox.NewSquaredL2(c.curve), Device: dev}, solve.Options{Point: true})
+		sol := roomtest.At(t, s, roomtest.On(t, dev, values))
+		roomtest.CheckChoice(t, sol, "method", c.chosen)
+		var svd mat.SVD
+		var u, v mat.Dense
+		svd.Factorize(x, mat.SVDThin)
+		svd.UTo(&u)
+		svd.VTo(&v)
+		want, trace := mat.NewVecDense(c.p, nil), 0.0
+		for k, sv := range svd.Values(nil) {
+			if sv > 1e-13*svd.Values(nil)[0] {
+				along := mat.Dot(u.ColView(k), mat.NewVecDense(c.d, values))
+				want.AddScaledVec(want, along/(sv+c.curve/sv), v.ColView(k))
+				trace += sv * sv / (sv*sv + c.curve)
+			}
+		}
+		for j, b := range sol.B.ToHost() {
+			if math.Abs(b-want.AtVec(j)) > 1e-9*mat.Norm(want, 2) {
+				t.Errorf("%+v: b[%d] = %g, expected %g", c, j, b, want.AtVec(j))
+			}
+		}
+		if got := sol.At.Linear.Traces().Trace; math.Abs(got-trace) > 1e-9*trace {
+			t.Errorf("%+v: trace %g, expected %g", c, got, trace)
+		}
+	}
+}
+
 // Tall matrices with singular values of one size are factorized by A*A, others by their own singular
 // value decomposition: the same numbers as the normal equations and the singular values give.
 func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
@@ -29,9 +85,9 @@ func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {
 		curve  float64
 		chosen string
 	}{
-		{1, 0, "eigenvalues of A*A"},
-		{1, 3, "eigenvalues of A*A"},
-		{20, 0, "eigenvalues of A*A"},
+		{1, 0, "eigenvalues of A*A or A A*"},
+		{1, 3, "eigenvalues of A*A or A A*"},
+		{20, 0, "eigenvalues of A*A or A A*"},
 		{1e4, 0.5, "singular value decomposition"},
 	} {
 		// The last direction, which all columns share, is shrunk.

@@ -88,39 +88,82 @@ func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.C
 }
 
 // errSpectrum says that the singular values of A are not resolved by their squares.
-var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares, " +
-	"or A has fewer rows than columns")
+var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares")
 
-// decomposeGram takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}. The
-// relative error of the smallest squared value is about eps (sigma_1/sigma_r)^2.
-func (s *spectral) decomposeGram(*mat.Dense) error {
+// decomposeSquares takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}, or where A has fewer rows
+// than columns U from A A*, and V. The relative error of the smallest squared value is about eps (sigma_1/sigma_r)^2.
+// Of the vectors whose value is 0 or nearly so A's products say that it is 0.
+func (s *spectral) decomposeSquares(x *mat.Dense) error {
 	dev := s.p.Device
-	d, dim := s.p.A.Dims()
-	gram := linops.StructureOf(s.p.A).Gram
-	if gram == nil || dim > d || dim < leastGram {
+	d, dim := x.Dims()
+	n, wide := min(d, dim), d < dim
+	if n < leastSquares {
 		return errSpectrum
 	}
-	square := dev.Alloc(dim, dim)
-	defer square.Free()
-	gram(square)
-	values, v, err := numerics.Eigen(mat.NewSymDense(dim, square.ToHost()))
-	if err != nil || !(values[0]*gramSpread*gramSpread >= values[dim-1]) {
+	square, err := s.squares(x, wide)
+	if err != nil {
+		return err
+	}
+	values, vectors, err := numerics.Eigen(square)
+	if err != nil {
 		return errSpectrum
 	}
-	s.sigma = make([]float64, dim)
-	rows, inverse := make([]float64, dim*dim), make([]float64, dim)
-	for i := range dim {
-		s.sigma[i] = math.Sqrt(values[dim-1-i])
+	rank := n
+	for rank > 0 && !(values[n-rank]*squaresSpread*squaresSpread >= values[n-1]) {
+		rank--
+	}
+	rows := make([]float64, n*n)
+	for i := range n {
+		mat.Col(rows[i*n:(i+1)*n], n-1-i, vectors)
+	}
+	own, other := dev.Alloc(n, n), dev.Alloc(n, d+dim-n)
+	dev.Upload(own, rows)
+	if s.ut, s.vt = other, own; wide {
+		s.ut, s.vt = own, other
+		s.p.A.Adjoint(other, own)
+	} else {
+		s.p.A.Forward(other, own)
+	}
+	s.sigma = make([]float64, rank)
+	inverse, squared := make([]float64, rank), make([]float64, n)
+	for i := range rank {
+		s.sigma[i] = math.Sqrt(values[n-1-i])
 		inverse[i] = 1 / s.sigma[i]
-		mat.Col(rows[i*dim:(i+1)*dim], dim-1-i, v)
 	}
-	s.vt, s.ut = dev.Alloc(dim, dim), dev.Alloc(dim, d)
-	dev.Upload(s.vt, rows)
-	s.p.A.Forward(s.ut, s.vt)
-	dev.LinEach(s.ut, inverse, s.ut, make([]float64, dim), s.ut)
-	s.margin = s.sigma[dim-1] / (float64(max(d, dim)) * engine.Epsilon * s.sigma[0])
+	dev.Dot(squared, other, other)
+	cut := float64(max(d, dim)) * engine.Epsilon * math.Sqrt(values[n-1])
+	for _, v := range squared[rank:] {
+		if rank == 0 || !(v <= cut*cut) {
+			array.Free(s.ut, s.vt)
+			s.ut, s.vt, s.sigma = array.Batch{}, array.Batch{}, nil
+			return errSpectrum
+		}
+	}
+	s.ut, s.vt = s.ut.Rows(0, rank), s.vt.Rows(0, rank)
+	kept := other.Rows(0, rank)
+	dev.LinEach(kept, inverse, kept, make([]float64, rank), kept)
+	s.margin = s.sigma[rank-1] / cut
 	s.weigh()
 	return dev.Err()
+}
+
+// squares is A*A, or A A* for a wide A.
+func (s *spectral) squares(x *mat.Dense, wide bool) (*mat.SymDense, error) {
+	dev := s.p.Device
+	d, dim := x.Dims()
+	n := min(d, dim)
+	square := dev.Alloc(n, n)
+	defer square.Free()
+	if wide {
+		rows := UploadRows(dev, x, d)
+		defer rows.Free()
+		dev.Gemm(false, true, 1, rows, rows, 0, square)
+	} else if gram := linops.StructureOf(s.p.A).Gram; gram != nil {
+		gram(square)
+	} else {
+		return nil, errSpectrum
+	}
+	return mat.NewSymDense(n, square.ToHost()), dev.Err()
 }
 
 // decompose takes A's own singular value decomposition.
@@ -336,10 +379,11 @@ type factorization struct {
 }
 
 var factorizations = []factorization{
-	{engine.Choice{Part: "method", Chosen: "eigenvalues of A*A",
-		Reason: "A has at least as many rows as columns, and its singular values differ by at most a factor of " +
-			"100: their squares have twelve correct digits"},
-		func(beside bool, spread float64) bool { return !beside && spread <= gramSpread }, (*spectral).decomposeGram},
+	{engine.Choice{Part: "method", Chosen: "eigenvalues of A*A or A A*",
+		Reason: "the singular values of A that are not 0 differ by at most a factor of 100: their squares have twelve " +
+			"correct digits"},
+		func(beside bool, spread float64) bool { return !beside && spread <= squaresSpread },
+		(*spectral).decomposeSquares},
 	{engine.Choice{Part: "method", Chosen: "singular value decomposition",
 		Reason: "the columns of A differ in length by at most a factor of 1e4"},
 		func(beside bool, spread float64) bool { return !beside && spread <= gradedSpread }, (*spectral).decompose},
@@ -351,11 +395,11 @@ var factorizations = []factorization{
 // Sizes at which choices change.
 const (
 	// gradedSpread is the ratio of the columns' lengths up to which A's own singular values are used: those of the
-	// shortest columns then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
-	// come from A*A, where A has at least leastGram columns.
-	gradedSpread = 1e4
-	gramSpread   = 100
-	leastGram    = 32
+	// shortest columns then have ten correct digits. squaresSpread is the ratio of A's singular values up to which
+	// they come from A*A or A A*, which are at least of order leastSquares.
+	gradedSpread  = 1e4
+	squaresSpread = 100
+	leastSquares  = 32
 	// largestWritten is the number of entries up to which an operator that is not stored as a
 	// matrix is written down as one.
 	largestWritten = 1 << 24
