@@ -65,6 +65,26 @@ func (logistic) Curvature(z, _ float64) float64 {
 	e := math.Exp(-math.Abs(z))
 	return e / ((1 + e) * (1 + e))
 }
+
+// Together takes one exponential. Its bits are those of the three functions.
+func (logistic) Together(z, y float64) (value, slope, curvature float64) {
+	e := math.Exp(-math.Abs(z))
+	more, less := 1/(1+e), e/(1+e)
+	p, rest := more, less // 1/(1 + e^-z) and 1/(1 + e^z)
+	if z < 0 {
+		p, rest = less, more
+	}
+	over, log := math.Max(z, 0), math.Log1p(e)
+	up, down := over+log, math.Max(-z, 0)+log
+	switch curvature = e / ((1 + e) * (1 + e)); y {
+	case 0:
+		return up, p, curvature
+	case 1:
+		return down, -rest, curvature
+	}
+	return y*down + (1-y)*up, (1-y)*p - y*rest, curvature
+}
+
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 
 // Constant is minus the logarithm of the binomial coefficient of the w y successes among w trials, where these are

@@ -49,6 +49,11 @@ type Function interface {
 	Unit() float64
 }
 
+// joined is a [Function] that has all three at once, in less work than apart.
+type joined interface {
+	Together(z, y float64) (value, slope, curvature float64)
+}
+
 // New is the loss sum_i w_i f(z_i; y_i). It is an error if a weight is negative or not finite, or if all are 0; nil
 // stands for ones.
 func New(f Function, w []float64) (*Pointwise, error) {
@@ -68,6 +73,9 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood()}
 	l.known.Pick = l.pick
+	if f, ok := f.(joined); ok {
+		l.known.Together = func(slope, curve, z, y array.Batch) float64 { return l.together(f, slope, curve, z, y) }
+	}
 	l.known.Constant = func(y array.Batch) float64 {
 		sum := 0.0
 		for i, v := range y.ToHost() {
@@ -175,6 +183,26 @@ func (l *Pointwise) set(dst, z, y array.Batch, of func(z, y float64) float64) {
 		}
 	}
 	dst.Device().Upload(dst, s.out)
+}
+
+// together sets slope and curve, and returns the value.
+func (l *Pointwise) together(f joined, slope, curve, z, y array.Batch) (sum float64) {
+	s := l.take(z, y)
+	defer l.pool.Put(s)
+	l.fits(slope, z)
+	l.fits(curve, z)
+	for i, v := range s.z {
+		value, first, second := 0.0, 0.0, 0.0
+		if w := l.weight(i); w > 0 {
+			value, first, second = f.Together(v, s.y[i])
+			value, first, second = w*value, w*first, w*second
+		}
+		sum += value
+		s.out[i], s.y[i] = first, second
+	}
+	slope.Device().Upload(slope, s.out)
+	curve.Device().Upload(curve, s.y)
+	return sum
 }
 
 // Weights reports that the loss is not quadratic.

@@ -30,6 +30,13 @@ func (poisson) Check(y float64) string {
 func (poisson) Value(z, y float64) float64     { return math.Exp(z) - y*z }
 func (poisson) Slope(z, y float64) float64     { return math.Exp(z) - y }
 func (poisson) Curvature(z, _ float64) float64 { return math.Exp(z) }
+
+// Together takes one exponential.
+func (poisson) Together(z, y float64) (value, slope, curvature float64) {
+	e := math.Exp(z)
+	return e - y*z, e - y, e
+}
+
 func (poisson) Mean(z float64) float64         { return math.Exp(z) }
 
 // Constant is w log y!.

@@ -22,6 +22,9 @@ type Structure struct {
 	// Gap returns l(z; y) + l*(u; y) - <u, z>, where l* is the convex conjugate of l by z: it is 0
 	// or more, 0 at u = l'(z; y), and +Inf where l* is.
 	Gap func(u, z, y array.Batch) float64
+	// Together sets slope to l'(z; y) and curve to l”(z; y), and returns l(z; y), in less work than apart; nil where it
+	// would not be less.
+	Together func(slope, curve, z, y array.Batch) float64
 	// Likelihood says that l is a negative log-likelihood, but for terms of y alone.
 	Likelihood bool
 	// Constant returns the terms of y alone that l leaves out of minus the logarithm of the likelihood; nil where there

@@ -317,14 +317,14 @@ func (c *chords) descend() bool {
 		change += c.a.w[j]*(math.Abs(to)-math.Abs(from)) + c.a.q[j]/2*(to*to-from*from)
 		same = same && sign(from) == sign(to)
 	}
-	c.dev.Lin(c.z, 1, c.now.Z, 1, c.dz)
+	c.dev.Lin(c.next.Z, 1, c.now.Z, 1, c.dz)
 	penalty := c.penalty + change
-	objective := c.n.s.Problem.Loss.Value(c.z, c.y) + penalty
+	objective := c.next.Value(c.n.s.Problem.Loss, c.y) + penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(c.objective-c.penalty) + math.Abs(c.penalty))
 	if !(objective <= c.objective+sufficient*min(engine.Inner(c.now.Slope, c.dz)+change, 0)+rounding) {
 		return false
 	}
-	c.dev.Copy(c.now.Z, c.z)
+	c.now.Exchange(c.next)
 	c.objective, c.penalty = objective, penalty
 	for i, v := range c.d {
 		c.b[i] += v
@@ -353,7 +353,7 @@ func (c *chords) land() error {
 	c.dev.Upload(c.now.B, b)
 	c.forward(c.now.Z, c.b)
 	c.penalty = c.n.value(c.now.B)
-	c.objective = c.n.s.Problem.Loss.Value(c.now.Z, c.y) + c.penalty
+	c.objective = c.now.Value(c.n.s.Problem.Loss, c.y) + c.penalty
 	c.now.At(c.n.s.Problem.Loss, c.y)
 	return c.dev.Err()
 }

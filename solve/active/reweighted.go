@@ -186,7 +186,7 @@ func (r *newtonOnLoss) start() error {
 	for range 2 {
 		r.n.s.Problem.A.Forward(r.now.Z, r.now.B)
 		r.penalty = r.n.value(r.now.B)
-		r.objective = r.n.s.Problem.Loss.Value(r.now.Z, r.y) + r.penalty
+		r.objective = r.now.Value(r.n.s.Problem.Loss, r.y) + r.penalty
 		if !math.IsInf(r.objective, 1) && !math.IsNaN(r.objective) {
 			r.now.At(r.n.s.Problem.Loss, r.y)
 			return r.dev.Err()
@@ -331,12 +331,13 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 			dev.Lin(r.next.Z, 1, r.now.Z, t, dz)
 		}
 		penalty := r.n.value(r.next.B)
-		objective := p.Loss.Value(r.next.Z, r.y) + penalty
+		objective := r.next.Value(p.Loss, r.y) + penalty
 		if err := dev.Err(); err != nil || !(objective <= r.objective+sufficient*t*min(promised, 0)+rounding) {
 			return false, err
 		}
 		if t < 1 { // sums of steps would add up rounding errors
 			p.A.Forward(r.next.Z, r.next.B)
+			r.next.Value(p.Loss, r.y)
 		}
 		r.now, r.next = r.next, r.now
 		r.objective, r.penalty = objective, penalty

@@ -14,19 +14,40 @@ type Fit struct {
 	B, Z     array.Batch // z = A b
 	Slope, G array.Batch // l'(z; y) and A* of that
 	Curve    array.Batch // l”(z; y)
+
+	value float64 // l(z; y)
+	fresh bool    // value, slope and curvature are those of z, by Value
 }
 
 // NewFit allocates a point for A of size d x p.
 func NewFit(dev array.Device, d, p int) *Fit {
-	return &Fit{dev.Alloc(1, p), dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, p), dev.Alloc(1, d)}
+	return &Fit{B: dev.Alloc(1, p), Z: dev.Alloc(1, d), Slope: dev.Alloc(1, d), G: dev.Alloc(1, p), Curve: dev.Alloc(1, d)}
 }
 
 func (f *Fit) Release() {
 	array.Free(f.B, f.Z, f.Slope, f.G, f.Curve)
 }
 
+// Value is l(z; y). A fit of which it is asked is asked again after each change of z.
+func (f *Fit) Value(l loss.Loss, y array.Batch) float64 {
+	if together := loss.StructureOf(l).Together; together != nil {
+		f.value, f.fresh = together(f.Slope, f.Curve, f.Z, y), true
+		return f.value
+	}
+	return l.Value(f.Z, y)
+}
+
+// Exchange exchanges z and what At computes with another fit.
+func (f *Fit) Exchange(g *Fit) {
+	f.Z, g.Z, f.Slope, g.Slope, f.Curve, g.Curve = g.Z, f.Z, g.Slope, f.Slope, g.Curve, f.Curve
+	f.value, g.value, f.fresh, g.fresh = g.value, f.value, g.fresh, f.fresh
+}
+
 // At computes all but g from b and z.
 func (f *Fit) At(l loss.Loss, y array.Batch) {
+	if f.fresh {
+		return
+	}
 	l.Gradient(f.Slope, f.Z, y)
 	l.Curvature(f.Curve, f.Z, y)
 }
@@ -98,7 +119,11 @@ func lossBound(ctx context.Context, p Problem, y array.Batch, f *Fit, s Scales, 
 	slope := Norm(f.Slope)
 	bound, size = math.NaN(), slope
 	if known.Least != nil {
-		size = math.Sqrt(2 * math.Max(p.Loss.Value(f.Z, y)-known.Least(y), 0))
+		value := f.value
+		if !f.fresh {
+			value = p.Loss.Value(f.Z, y)
+		}
+		size = math.Sqrt(2 * math.Max(value-known.Least(y), 0))
 	}
 	if known.Gap == nil || r.DualScale == nil {
 		return bound, size
