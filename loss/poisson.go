@@ -37,7 +37,7 @@ func (poisson) Together(z, y float64) (value, slope, curvature float64) {
 	return e - y*z, e - y, e
 }
 
-func (poisson) Mean(z float64) float64         { return math.Exp(z) }
+func (poisson) Mean(z float64) float64 { return math.Exp(z) }
 
 // Constant is w log y!.
 func (poisson) Constant(w, y float64) float64 {
