@@ -66,8 +66,8 @@ func (logistic) Curvature(z, _ float64) float64 {
 	return e / ((1 + e) * (1 + e))
 }
 
-// Together takes one exponential. Its bits are those of the three functions.
-func (logistic) Together(z, y float64) (value, slope, curvature float64) {
+// together takes one exponential. Its bits are those of the three functions.
+func (logistic) together(z, y float64) (value, slope, curvature float64) {
 	e := math.Exp(-math.Abs(z))
 	more, less := 1/(1+e), e/(1+e)
 	p, rest := more, less // 1/(1 + e^-z) and 1/(1 + e^z)

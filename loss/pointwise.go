@@ -49,9 +49,18 @@ type Function interface {
 	Unit() float64
 }
 
-// joined is a [Function] that has all three at once, in less work than apart.
-type joined interface {
-	Together(z, y float64) (value, slope, curvature float64)
+// at is the value of a [Function] with its two derivatives.
+type at func(z, y float64) (value, slope, curvature float64)
+
+// atOnce are those that are less work together than apart, nil for others.
+func atOnce(f Function) at {
+	switch f := f.(type) {
+	case logistic:
+		return f.together
+	case poisson:
+		return f.together
+	}
+	return nil
 }
 
 // New is the loss sum_i w_i f(z_i; y_i). It is an error if a weight is negative or not finite, or if all are 0; nil
@@ -73,7 +82,7 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood()}
 	l.known.Pick = l.pick
-	if f, ok := f.(joined); ok {
+	if f := atOnce(f); f != nil {
 		l.known.Together = func(slope, curve, z, y array.Batch) float64 { return l.together(f, slope, curve, z, y) }
 	}
 	l.known.Constant = func(y array.Batch) float64 {
@@ -186,7 +195,7 @@ func (l *Pointwise) set(dst, z, y array.Batch, of func(z, y float64) float64) {
 }
 
 // together sets slope and curve, and returns the value.
-func (l *Pointwise) together(f joined, slope, curve, z, y array.Batch) (sum float64) {
+func (l *Pointwise) together(f at, slope, curve, z, y array.Batch) (sum float64) {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(slope, z)
@@ -194,7 +203,7 @@ func (l *Pointwise) together(f joined, slope, curve, z, y array.Batch) (sum floa
 	for i, v := range s.z {
 		value, first, second := 0.0, 0.0, 0.0
 		if w := l.weight(i); w > 0 {
-			value, first, second = f.Together(v, s.y[i])
+			value, first, second = f(v, s.y[i])
 			value, first, second = w*value, w*first, w*second
 		}
 		sum += value

@@ -31,8 +31,8 @@ func (poisson) Value(z, y float64) float64     { return math.Exp(z) - y*z }
 func (poisson) Slope(z, y float64) float64     { return math.Exp(z) - y }
 func (poisson) Curvature(z, _ float64) float64 { return math.Exp(z) }
 
-// Together takes one exponential.
-func (poisson) Together(z, y float64) (value, slope, curvature float64) {
+// together takes one exponential.
+func (poisson) together(z, y float64) (value, slope, curvature float64) {
 	e := math.Exp(z)
 	return e - y*z, e - y, e
 }

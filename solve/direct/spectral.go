@@ -380,8 +380,8 @@ type factorization struct {
 
 var factorizations = []factorization{
 	{engine.Choice{Part: "method", Chosen: "eigenvalues of A*A or A A*",
-		Reason: "the singular values of A that are not 0 differ by at most a factor of 100: their squares have twelve " +
-			"correct digits"},
+		Reason: "the singular values of A that are not 0 differ by at most a factor of 100: their squares have " +
+			"twelve correct digits"},
 		func(beside bool, spread float64) bool { return !beside && spread <= squaresSpread },
 		(*spectral).decomposeSquares},
 	{engine.Choice{Part: "method", Chosen: "singular value decomposition",

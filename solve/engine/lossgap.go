@@ -21,7 +21,8 @@ type Fit struct {
 
 // NewFit allocates a point for A of size d x p.
 func NewFit(dev array.Device, d, p int) *Fit {
-	return &Fit{B: dev.Alloc(1, p), Z: dev.Alloc(1, d), Slope: dev.Alloc(1, d), G: dev.Alloc(1, p), Curve: dev.Alloc(1, d)}
+	return &Fit{B: dev.Alloc(1, p), Z: dev.Alloc(1, d), Slope: dev.Alloc(1, d), G: dev.Alloc(1, p),
+		Curve: dev.Alloc(1, d)}
 }
 
 func (f *Fit) Release() {
