@@ -131,3 +131,11 @@ func TestAPageForEachResponse(t *testing.T) {
 		}
 	}
 }
+
+func TestSamplesHaveOneResponse(t *testing.T) {
+	_, _, stderr := command(t, strings.Fields("montecarlo --problem lasso --lambda 0.1max --samples 2 --sigma2 1 --data "+
+		"../../testdata/guide/visits.csv --response visits,disea")...)
+	if !strings.Contains(stderr, "--response names several columns") {
+		t.Error(stderr)
+	}
+}

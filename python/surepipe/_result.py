@@ -66,7 +66,9 @@ class Fit(Mapping):
         r, rows = self.result, []
         for key in WEIGHTS + ("df", "sure", "gcv", "alo", "cv", "aic", "bic", "sigma2", "loss"):
             if r.get(key) is not None:
-                bar = r.get("divergence_stderr") or None if key == "df" else r.get(key + "_stderr")
+                bar = r.get("divergence_stderr" if key == "df" else key + "_stderr")
+                if key == "df" and not (bar or 0) > 1e-9 * r["df"]:
+                    bar = None  # known exactly
                 rows.append((key, f"{number(r[key]):.6g}" + ("" if bar is None else f" ± {number(bar):.2g}")))
         return rows
 

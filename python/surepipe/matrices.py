@@ -43,6 +43,7 @@ class MatrixCompletion(_Matrix):
     unpenalized effects of rows and columns.
 
     lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
+    effects are some of "rows" and "cols", "mean" for a constant alone, or "none".
     completed_ is the matrix with its gaps filled, estimate_ the estimate of all entries; lambda_, risk_, risk_stderr_,
     df_, path_, fit_, audit_ and warnings_ are as of the regressions.
     """
@@ -58,7 +59,8 @@ class MatrixCompletion(_Matrix):
             empty = np.flatnonzero(np.isnan(Y).all(axis=axis))
             if len(empty):
                 raise ValueError(f"{name} {empty[0]} holds NaN alone: nothing tells its entries, leave it out")
-        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=list(self.effects) or ["none"])
+        effects = self.effects if isinstance(self.effects, str) else list(self.effects or ()) or "none"
+        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects)
         a = fit.arrays
         if "b" not in a:
             raise ValueError("the matrix has more than 16 million entries: take surepipe run --out and predict")

@@ -23,6 +23,7 @@ def test_a_completion_fills_gaps():
     assert e.criterion_ == "alo" and e.risk_ == pytest.approx(error(e.estimate_[gaps], LOW[gaps]) + 0.09, rel=0.5)
     fixed = surepipe.MatrixCompletion(e.lambda_, effects=()).fit(Y)
     assert fixed.path_ is None and fixed.fit_.get("effects") is None
+    assert surepipe.MatrixCompletion(e.lambda_, effects="rows").fit(Y).fit_["effects"] == ["rows"]
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(Y, columns=[f"c{j}" for j in range(30)])
     assert list(surepipe.MatrixCompletion(5.0).fit_transform(frame).columns) == list(frame.columns)

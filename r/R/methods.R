@@ -15,7 +15,7 @@ print.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
 
 risk_line <- function(x, digits) {
   df <- format(x$df, digits = digits)
-  if (isTRUE(x$df_stderr > 0)) df <- paste(df, "+-", format(x$df_stderr, digits = 2)) # from probes
+  if (isTRUE(x$df_stderr > 1e-9 * x$df)) df <- paste(df, "+-", format(x$df_stderr, digits = 2)) # from probes
   text <- sprintf("%s, weight %s: %s degrees of freedom", x$penalty, format(x$lambda, digits = digits), df)
   if (!is.na(x$risk)) {
     text <- sprintf("%s, %s %s", text, criterion_label(x$criterion), format(x$risk, digits = digits))

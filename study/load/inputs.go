@@ -47,7 +47,13 @@ func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx
 
 // ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
 // there is a mean to simulate samples around.
-func (f *Source) ReadSamples(ctx context.Context) (Contents, error) { return f.read(ctx, nil, true) }
+func (f *Source) ReadSamples(ctx context.Context) (Contents, error) {
+	if strings.Contains(f.Table.Response, ",") {
+		return Contents{}, study.Errorf("--response names several columns, %q, and samples have one y: several "+
+			"responses are for surepipe run and sweep", f.Table.Response)
+	}
+	return f.read(ctx, nil, true)
+}
 
 // read reads the files. Where there are samples, the first is y.
 func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks bool) (data Contents, err error) {

@@ -147,7 +147,7 @@ function heading() {
 function readout() {
   const p = current();
   if (!p) return;
-  const parts = [weightsText(p), "df " + digits(p.divergence)];
+  const parts = [weightsText(p), "df " + spread(p.divergence, p.divergence_stderr || undefined, 5)];
   if (value(p, model.criterion) !== null) parts.push(label(model.criterion) + " " + valueText(p, model.criterion, 5));
   if (p === best()) parts.push(model.summary ? "minimum" : "least so far");
   if (model.summary && p === chosen() && p !== best()) parts.push("chosen by " + model.summary.rule);
