@@ -102,6 +102,8 @@ type SweepValue struct {
 	// StdErr is its standard error, and Unsure says that the point competes by the sum of both ([risk.Rule.Unsure]).
 	StdErr float64
 	Unsure bool
+	// Overfits is that of the point.
+	Overfits bool
 	// Trusted is the result of [Risk.Trusted].
 	Trusted bool
 	// Digest is [Risk].Digest. Without it the point has no error in [Choice].Differences.
@@ -131,6 +133,9 @@ type SweepPoint struct {
 	Place []int
 	// Loss is ||mu_hat - mu||^2; NaN where mu is not known.
 	Loss float64
+	// Overfits says that the criterion is likely to be small by chance ([risk.Rule.Overfits]): the point is the
+	// minimizer only if all are such points.
+	Overfits bool
 	// Edge says, in the minimizer stage, for each axis whether the grid's minimizer is at an end of
 	// it: -1 for its least value, 1 for its greatest, 0 for neither. Where it is, the minimum may
 	// lie beyond the grid.
@@ -224,6 +229,8 @@ type sweep struct {
 	total int // points of the grid
 	// part is what of the grid to compute.
 	part chain
+	// wide says that columns are chosen among as many as there are rows ([ChoosesAmongMany]).
+	wide bool
 	// chained says that solves start at the solutions of others.
 	chained bool
 	// calls bounds the calls of a black box.
@@ -269,6 +276,8 @@ func (c candidate) beats(d candidate) bool {
 		return c.defined()
 	case c.Trusted != d.Trusted:
 		return c.Trusted
+	case c.Overfits != d.Overfits:
+		return d.Overfits
 	case c.defined() && c.competes() != d.competes():
 		return c.competes() < d.competes()
 	}
@@ -304,7 +313,8 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	if err != nil {
 		return nil, err
 	}
-	if err := f.chooseCriterion(&o, grid); err != nil {
+	wide, err := f.chooseCriterion(&o, grid)
+	if err != nil {
 		return nil, err
 	}
 	if err := o.checkRule(); err != nil {
@@ -337,7 +347,8 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 			o.Chain = len(grid[0])
 		}
 	}
-	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, part: part, yield: yield, best: candidate{index: -1}}
+	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, part: part, yield: yield, wide: wide,
+		best: candidate{index: -1}}
 	if part == wholeGrid {
 		s.part.end = total
 		s.waits = o.Fallback && f.BlackBox == nil && len(o.Known) == 0 && o.Criterion.Rule().Undefined != ""

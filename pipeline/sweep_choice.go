@@ -104,19 +104,25 @@ func (o *SweepOptions) checkRule() error {
 	return nil
 }
 
-// chooseCriterion fills in the default, and what the criterion needs.
-func (f Family) chooseCriterion(o *SweepOptions, grid [][]float64) (err error) {
+// chooseCriterion fills in the default, and what the criterion needs. It reports whether the problem is wide
+// ([ChoosesAmongMany]).
+func (f Family) chooseCriterion(o *SweepOptions, grid [][]float64) (wide bool, err error) {
 	p := f.Problem
 	o.Folds.Each = loss.StructureOf(p.Loss).Each
-	if o.Criterion == "" {
-		if f.BlackBox == nil {
-			if p.R, err = f.regularizer(grid); err != nil {
-				return err
-			}
-			defer prox.Release(p.R)
+	if f.BlackBox == nil {
+		if p.R, err = f.regularizer(grid); err != nil {
+			return false, err
 		}
+		defer prox.Release(p.R)
+	}
+	if o.Criterion == "" {
 		o.Criterion, o.Fallback = SweepCriterion(p, o.Sigma2, o.Folds.Groups != nil), true
 	}
+	return ChoosesAmongMany(p), o.checkCriterion(p)
+}
+
+// checkCriterion rejects a criterion that is not defined, and sets what it needs.
+func (o *SweepOptions) checkCriterion(p vjp.Problem) error {
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
 	}
@@ -176,8 +182,8 @@ func (s *sweep) choice(best int) *Choice {
 		if v.defined() && math.IsNaN(diff.StdErr) {
 			c.Incomparable++
 		}
-		if i != best && !(v.Trusted && !v.Unsure && diff.Value <= diff.StdErr) {
-			if !v.Trusted || v.Unsure {
+		if i != best && !(v.Trusted && !v.Unsure && !v.Overfits && diff.Value <= diff.StdErr) {
+			if !v.Trusted || v.Unsure || v.Overfits {
 				fits[i].Digest = nil
 			}
 			continue
@@ -221,12 +227,12 @@ func DefaultCriterion(p vjp.Problem, sigma2 float64, groups bool) risk.Criterion
 // SweepCriterion is the default of a sweep: DefaultCriterion, but CV for a table of at most fewRows rows and no fewer
 // columns, of which the regularizer chooses some, where it would be GCV or ALO.
 func SweepCriterion(p vjp.Problem, sigma2 float64, groups bool) risk.Criterion {
-	return risk.DefaultCriterion(sigma2, lossName(p) == "", Completes(p), ChoosesAmongMany(p), groups && p.A != nil)
+	return risk.DefaultCriterion(sigma2, lossName(p) == "", Completes(p), FewRows(p), groups && p.A != nil)
 }
 
-// ChoosesAmongMany reports whether some of the columns of a small wide table are chosen: of at most 200 rows and no
-// fewer columns. The least of a criterion over such fits is often far below the error of predicting another row, unless
-// its fits were made without these rows.
+// ChoosesAmongMany reports whether some columns are chosen of a table with no fewer columns than rows. The least of a
+// criterion over such fits may be far below the error of predicting another row, unless its fits were made without
+// these rows.
 func ChoosesAmongMany(p vjp.Problem) bool {
 	if p.A == nil || p.R == nil {
 		return false
@@ -234,7 +240,16 @@ func ChoosesAmongMany(p vjp.Problem) bool {
 	d, columns := p.A.Dims()
 	r, a := prox.StructureOf(p.R), linops.StructureOf(p.A)
 	some := (r.Sparse != nil || r.Groups != nil) && !r.Quadratic.Known
-	return d <= fewRows && columns >= d && some && a.Dense != nil && !a.Identity
+	return columns >= d && some && a.Entries.Known && !a.Identity
+}
+
+// FewRows reports whether that table has at most 200 rows.
+func FewRows(p vjp.Problem) bool {
+	if !ChoosesAmongMany(p) {
+		return false
+	}
+	d, _ := p.A.Dims()
+	return d <= fewRows
 }
 
 // fewRows is the number of rows up to which cross-validation is the default of a table with as many columns: of 15

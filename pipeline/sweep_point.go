@@ -250,6 +250,8 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	seen := result
 	s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})
 	point := &SweepPoint{Risk: result, Stage: stage, Weights: weights, Loss: math.NaN()}
+	point.Overfits = s.wide &&
+		s.o.Criterion.Rule().Overfits(result.Trace.Trace, float64(len(s.y)), result.LossTerms == nil)
 	if s.o.Mu != nil {
 		point.Loss = 0
 		for j, m := range s.o.Mu {
@@ -272,7 +274,7 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 		near = p.Leverages.NearOne
 	}
 	return SweepValue{Weights: p.Weights, Value: value, StdErr: stdErr, Unsure: rule.Unsure(value, stdErr, near,
-		p.LossTerms.FromZero()), Trusted: p.Trusted(), Digest: p.Digest}
+		p.LossTerms.FromZero()), Overfits: p.Overfits, Trusted: p.Trusted(), Digest: p.Digest}
 }
 
 func (s *instance) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {

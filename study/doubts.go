@@ -130,7 +130,20 @@ func (r *Swept) doubtfulChoice(all *Notes) {
 			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
 			100**s.RegretBeyond, 100*risk.Tolerable)
 	}
-	if rule := r.Options.Criterion.Rule(); r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
+	rule := r.Options.Criterion.Rule()
+	best, passed := r.Lines[r.Summary.Minimizer.Index], 0
+	least, _ := best.Value(r.Options.Criterion)
+	for _, l := range r.Lines {
+		if v, _ := l.Value(r.Options.Criterion); v < least && l.Overfits && !best.Overfits {
+			passed++
+		}
+	}
+	if passed > 0 {
+		all.Add(warning.PassedOver, "at %d of %d points %s is less than at the minimizer, by fits with so many "+
+			"degrees of freedom, of %d observations, that it may be so by chance: the minimizer is that of the "+
+			"others; compare --criterion cv", passed, len(r.Lines), rule.Label, best.D)
+	}
+	if r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
 		all.Add(warning.FewRows, "the table has few rows and as many columns, of which the fits choose some: the "+
 			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
 	}

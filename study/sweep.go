@@ -90,7 +90,8 @@ func (s *Sweep) open(first int) (*Log, *Swept, error) {
 		r.fallBack(line.Number("cv") != nil)
 		value, stdErr := line.Value(s.Options.Criterion)
 		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: WeightsAt(s.Axes, line), Value: value,
-			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Trusted: line.Trusted(), Digest: line.Digest})
+			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Overfits: line.Overfits,
+			Trusted: line.Trusted(), Digest: line.Digest})
 	}
 	return log, r, err
 }
@@ -227,7 +228,8 @@ func (r *Swept) begin() error {
 
 func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
 	j := r.Estimator
-	line := SweepLine{Index: point.Index, Stage: point.Stage, Result: r.Template, Digest: point.Digest}
+	line := SweepLine{Index: point.Index, Stage: point.Stage, Result: r.Template, Digest: point.Digest,
+		Overfits: point.Overfits}
 	for a, axis := range r.Axes {
 		*line.Named(axis.Name) = Weight(point.Weights[a])
 	}

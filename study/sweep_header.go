@@ -35,7 +35,7 @@ type SweepHeader struct {
 	Intercept     bool     `json:"intercept,omitempty"`
 	Standardize   bool     `json:"standardize,omitempty"`
 	Effects       []string `json:"effects,omitempty"`
-	// FewRows says that columns are chosen of a table of few rows: [pipeline.ChoosesAmongMany].
+	// FewRows says that columns are chosen of a table of few rows: [pipeline.FewRows].
 	FewRows       bool        `json:"few_rows,omitempty"`
 	Grid          []SweepGrid `json:"grid"`
 	WeightsResult             // those that are not swept
@@ -114,7 +114,7 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 		h.Derivative = string(j.BlackBox.Divergence)
 	}
 	h.WeightsResult = weightsOf(j.Problem)
-	h.FewRows = pipeline.ChoosesAmongMany(j.Problem.Solve())
+	h.FewRows = pipeline.FewRows(j.Problem.Solve())
 	for _, axis := range axes {
 		h.Grid = append(h.Grid, SweepGrid{
 			Weight: axis.Name, From: axis.Values[0], To: axis.Values[len(axis.Values)-1], Points: len(axis.Values),

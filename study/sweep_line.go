@@ -45,6 +45,8 @@ type SweepLine struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
 	Result
+	// Overfits says that the criterion is likely to be small by chance: [pipeline.SweepPoint].
+	Overfits bool `json:"overfits,omitempty"`
 	// Digest is what the summary and --resume compare points by.
 	Digest *risk.Digest `json:"digest,omitempty"`
 	// Look is what a page shows of the fit, where one was asked for.

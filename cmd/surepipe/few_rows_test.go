@@ -37,6 +37,7 @@ func TestSmallWideTablesAreMarked(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	overfit := 0
 	for _, c := range []struct {
 		args   string
 		marked bool
@@ -44,11 +45,23 @@ func TestSmallWideTablesAreMarked(t *testing.T) {
 		{"--response y --drop success --criterion alo", true}, {"--response y --drop success --sigma2 1", false},
 		{"--response y --only x0,x1,x2 --criterion gcv", false}, {"--response success --drop y --loss logistic", false},
 		{"--response success --drop y --loss logistic --criterion alo", true}} {
-		_, _, s := sweepLines(t, append(strings.Fields(c.args), "--problem", "lasso", "--data", file, "--lambda",
-			"0.3max:max:5", "--refine", "0")...)
+		_, points, s := sweepLines(t, append(strings.Fields(c.args), "--problem", "lasso", "--data", file, "--lambda",
+			"0.001max:max:12", "--refine", "0")...)
+		for _, l := range points {
+			if l.Overfits && (!c.marked || l.Index == s.Minimizer.Index) {
+				t.Errorf("%s: point %d overfits, divergence %g; the minimizer is %d", c.args, l.Index, l.Divergence,
+					s.Minimizer.Index)
+			}
+			if l.Overfits {
+				overfit++
+			}
+		}
 		is := func(w pipeline.Warning) bool { return w.Is(warning.FewRows) }
 		if got := slices.ContainsFunc(s.Warnings, is); got != c.marked {
 			t.Errorf("%s: criterion %s, marked %v, expected %v", c.args, s.Criterion, got, c.marked)
 		}
+	}
+	if overfit == 0 {
+		t.Error("no point overfits")
 	}
 }

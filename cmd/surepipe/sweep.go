@@ -112,7 +112,9 @@ exit status 3. Such a point is the minimizer only if all points are marked. A po
 criterion is not known, such as gcv of a fit that interpolates y, or alo where leverages are too
 near to 1 for the probes, is never the minimizer. Where the error bar of gcv or alo exceeds
 its value, or most observations have leverages near 1, the point is marked UNSURE and
-competes by the sum of value and bar.
+competes by the sum of value and bar. Of a table with as many columns as rows, of which fits choose
+some, those whose divergence is above 0.6 of the observations (0.3 with a loss) are marked
+OVERFITS for a criterion that needs neither sigma2 nor refits: the minimizer is one of the others.
 
 `
 

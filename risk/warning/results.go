@@ -102,8 +102,9 @@ var (
 			"of value and bar",
 		Do: "choose by `--criterion cv`"})
 	PassedOver = row(Kind{Code: "points-passed-over", Severity: Caution,
-		Says: "points with a smaller value than the minimizer's are not to be trusted, and were not chosen",
-		Do:   "see the warnings of these points"})
+		Says: "points with a smaller value than the minimizer's are not to be trusted, or overfit a wide table, and " +
+			"were not chosen",
+		Do: "see the warnings of these points; for a wide table choose by `--criterion cv`"})
 	Edge = row(Kind{Code: "edge-of-grid", Severity: Caution,
 		Says: "the minimizer is at an end of the grid, beyond which nothing is known to be worse",
 		Do: "extend the grid, further than the sweep itself has gone; where the criterion is the same beyond, the " +

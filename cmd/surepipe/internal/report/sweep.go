@@ -94,6 +94,8 @@ func (s Sweep) Point(line study.SweepLine) error {
 // mark is printed after a point that should not be trusted, or whose value is not small for being right.
 func mark(l study.SweepLine, by risk.Criterion) string {
 	switch {
+	case l.Trusted() && l.Overfits:
+		return "  OVERFITS"
 	case l.Trusted() && l.Unsure(by):
 		return "  UNSURE"
 	case l.Trusted():
