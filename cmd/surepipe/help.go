@@ -155,11 +155,11 @@ const effectsHelp = `Completions. The fit of an entry is
   mu_ij = c + r_i + s_j + B_ij
 
 where only B has a penalty, so that users who like everything and items that everybody likes do
-not take up its rank; --effects none leaves c, r and s out. Weighted entries, the array weights (d) or the column of --weights, count
-w_i times in the loss. The degrees of freedom of the effects (the rows and columns with entries,
-less one for each connected part of the table) are part of the divergence, gcv and alo. An
-observation that determines an effect alone, such as the only rating of a user, cannot be left
-out: alo is the mean over the others, and alo_not_left_out their number.
+not take up its rank; --effects none leaves c, r and s out. Weighted entries, the array weights
+(d) or the column of --weights, count w_i times in the loss. The degrees of freedom of the effects
+(the rows and columns with entries, less one for each connected part of the table) are part of the
+divergence, gcv and alo. An observation that determines an effect alone, such as the only rating
+of a user, cannot be left out: alo is the mean over the others, and alo_not_left_out their number.
 A matrix with NaN, or empty cells, in the place of missing entries does in place of y, indices and
 shape: the array y (m x n) of an archive, a .npy file, or a .csv file, whose header line and first
 column without a name, if any, name the columns and the rows.

@@ -45,15 +45,15 @@ may yet be gained is small beside its error, or without an error or with --tol t
 step of the grid. Where that is at an end of the grid, the sweep goes on beyond it, by at most 8
 steps of the grid.
 
-The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of
-alo, for the LASSO and the like of up to 200 rows with as many columns, whatever the loss, of cv,
-for other losses of alo; --criterion chooses another. sure is the squared error of mu_hat, and the best where sigma2
-is known well. gcv and alo are the error of predicting an observation that is left out, and need no
-sigma2: alo is the safer where observations differ in leverage, and for matrix completion, where
-the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
-not trust it where df is a large part of d. cv predicts observations by fits without them, and
-is the referee of the others. bic looks for the smallest model that explains
-y, at some cost in risk.
+The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of alo,
+for the LASSO and the like of up to 200 rows with as many columns, whatever the loss, of cv, for
+other losses of alo; --criterion chooses another. sure is the squared error of mu_hat, and the
+best where sigma2 is known well. gcv and alo are the error of predicting an observation that is
+left out, and need no sigma2: alo is the safer where observations differ in leverage, and for
+matrix completion, where the missing entries count. aic with a known sigma2 has the minimum of
+sure; without one, do not trust it where df is a large part of d. cv predicts observations by fits
+without them, and is the referee of the others. bic looks for the smallest model that explains y,
+at some cost in risk.
 
 All points share y and the probes. Differences between points are therefore far more
 certain than the values: most of a value's error is that of the noise's own norm, which
