@@ -13,7 +13,7 @@ import (
 // mostClasses is the number of classes that a response of labels may have.
 const mostClasses = 100
 
-// observationsAtOnce is the least number of observations for a processor.
+// observationsAtOnce is the number of observations that a processor takes at a time.
 const observationsAtOnce = 64
 
 // Multinomial is the negative log-likelihood of a multinomial logistic regression,

@@ -182,8 +182,8 @@ func (s *sweep) choice(best int) *Choice {
 		if v.defined() && math.IsNaN(diff.StdErr) {
 			c.Incomparable++
 		}
-		if i != best && !(v.Trusted && !v.Unsure && !v.Overfits && diff.Value <= diff.StdErr) {
-			if !v.Trusted || v.Unsure || v.Overfits {
+		if plain := v.Trusted && !v.Unsure && !v.Overfits; i != best && !(plain && diff.Value <= diff.StdErr) {
+			if !plain {
 				fits[i].Digest = nil
 			}
 			continue

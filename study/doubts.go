@@ -3,7 +3,6 @@ package study
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"surepipe/risk"
 	"surepipe/risk/warning"
@@ -72,10 +71,10 @@ func (r *Swept) Doubts() (all Notes) {
 	if tooLarge > 0 {
 		all.Add(warning.Sigma2TooLarge, tooLargeText, tooLarge, s.Points, "points")
 	}
-	for _, axis := range r.Axes {
+	for a, axis := range r.Axes {
 		if end := s.Edges[axis.Name]; end != "" {
 			all.Add(warning.Edge, "the minimizer is at the edge of the grid, the %s end of --%s: %s", end, axis.Name,
-				r.beyond(axis, end))
+				r.beyond(a, end))
 		}
 	}
 	for _, w := range best.Warnings {
@@ -130,31 +129,18 @@ func (r *Swept) doubtfulChoice(all *Notes) {
 			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
 			100**s.RegretBeyond, 100*risk.Tolerable)
 	}
-	rule := r.Options.Criterion.Rule()
-	best, passed := r.Lines[r.Summary.Minimizer.Index], 0
-	least, _ := best.Value(r.Options.Criterion)
-	for _, l := range r.Lines {
-		if v, _ := l.Value(r.Options.Criterion); v < least && l.Overfits && !best.Overfits {
-			passed++
-		}
-	}
-	if passed > 0 {
-		all.Add(warning.PassedOver, "at %d of %d points %s is less than at the minimizer, by fits with so many "+
-			"degrees of freedom, of %d observations, that it may be so by chance: the minimizer is that of the "+
-			"others; compare --criterion cv", passed, len(r.Lines), rule.Label, best.D)
-	}
-	if r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
+	if rule := r.Options.Criterion.Rule(); r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
 		all.Add(warning.FewRows, "the table has few rows and as many columns, of which the fits choose some: the "+
 			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
 	}
 }
 
-// beyond is what is known beyond an end of an axis.
-func (r *Swept) beyond(axis Axis, end string) string {
-	a := slices.IndexFunc(r.Axes, func(of Axis) bool { return of.Name == axis.Name })
-	last, sign := axis.Values[0], -1.0
+// beyond is what is known beyond an end of axis a.
+func (r *Swept) beyond(a int, end string) string {
+	values := r.Axes[a].Values
+	last, sign := values[0], -1.0
 	if end == "upper" {
-		last, sign = axis.Values[len(axis.Values)-1], 1
+		last, sign = values[len(values)-1], 1
 	}
 	criterion := r.Options.Criterion
 	least, _ := r.Lines[r.Summary.Minimizer.Index].Value(criterion)
@@ -174,14 +160,25 @@ func (r *Swept) beyond(axis Axis, end string) string {
 	return fmt.Sprintf("%d points beyond it were computed, and %s may still be less further on", points, label)
 }
 
-// passedOver warns where points with a smaller value are not to be trusted.
+// passedOver warns where points with a smaller value overfit, or are not to be trusted.
 func (r *Swept) passedOver(all *Notes) {
-	best, c, passed := r.Lines[r.Summary.Minimizer.Index], r.Options.Criterion, 0
+	best, c, passed, overfit := r.Lines[r.Summary.Minimizer.Index], r.Options.Criterion, 0, 0
 	least, _ := best.Value(c)
 	for _, l := range r.Lines {
-		if v, _ := l.Value(c); v < least && best.Trusted() && !l.Trusted() {
+		if v, _ := l.Value(c); !(v < least) {
+			continue
+		}
+		if best.Trusted() && !l.Trusted() {
 			passed++
 		}
+		if l.Overfits && !best.Overfits {
+			overfit++
+		}
+	}
+	if overfit > 0 {
+		all.Add(warning.PassedOver, "at %d of %d points %s is less than at the minimizer, by fits with so many "+
+			"degrees of freedom, of %d observations, that it may be so by chance: the minimizer is that of the "+
+			"others; compare --criterion cv", overfit, len(r.Lines), c.Rule().Label, best.D)
 	}
 	if passed > 0 {
 		all.Add(warning.PassedOver, "at %d of %d points %s is less than at the minimizer, but is not to be trusted, "+

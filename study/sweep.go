@@ -297,10 +297,7 @@ func ranges(axes []Axis, lines []SweepLine, points []int) (all [][2]Number) {
 		return nil
 	}
 	at := func(i int) float64 { return WeightsAt(axes, lines[i])[0] }
-	order := make([]int, len(lines))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Upto(len(lines))
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at(i), at(j)) })
 	open := false
 	for _, i := range order {

@@ -93,6 +93,9 @@ func (l SweepLine) Trusted() bool {
 	return l.Solver.Converged && l.DerivativeConverged && !l.Doubted()
 }
 
+// Plain says that the point competes by the value of the criterion alone.
+func (l SweepLine) Plain(c risk.Criterion) bool { return l.Trusted() && !l.Overfits && !l.Unsure(c) }
+
 // Unsure says that the criterion competes by the sum of its value and its error there ([risk.Rule.Unsure]).
 func (l SweepLine) Unsure(c risk.Criterion) bool {
 	value, stdErr := l.Value(c)

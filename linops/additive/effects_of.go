@@ -1,14 +1,35 @@
 package additive
 
-import "gonum.org/v1/gonum/floats"
+import (
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+)
 
 // Of are the effects of the least squares fit to z, one vector of length d: the constant, and the
 // effects of rows and columns, nil where there are none. Where constants can be moved between them
 // the sum of the squares of the effects is as small as possible. The rows and columns are those that
-// [Effects.Lines] lists; others have the effect 0.
-// It computes on the host, also where the device of the products has failed.
+// [Effects.Lines] lists; others have the effect 0. It computes on the host, also where the device has failed.
 func (e *Effects) Of(z []float64) (constant float64, rows, columns []float64) {
-	f, s := e.solveOnHost(z)
+	if on := e.onHost(); on != e {
+		defer on.Release()
+		e = on
+	}
+	dev := e.dev.Request()
+	x := dev.Alloc(1, e.d)
+	defer x.Free()
+	dev.Upload(x, z)
+	if e.Weighted() {
+		dev.Mul(x, x, e.on.weights)
+	}
+	on, other := e.solve(x)
+	defer on.Free()
+	f := on.ToHost()
+	var s []float64
+	if e.second.n > 0 {
+		defer other.Free()
+		s = other.ToHost()
+	}
 	if !e.rows && !e.cols {
 		return f[0], nil, nil
 	}
@@ -24,36 +45,15 @@ func (e *Effects) Of(z []float64) (constant float64, rows, columns []float64) {
 	return constant, rows, columns
 }
 
-// solveOnHost is solve for W z; s is nil where there is one set of groups.
-func (e *Effects) solveOnHost(z []float64) (f, s []float64) {
-	f = make([]float64, e.first.n)
-	for i, g := range e.first.of {
-		f[g] += e.w[i] * z[i]
+// onHost are the same effects with the matrices on the host: e where they are there.
+func (e *Effects) onHost() *Effects {
+	if _, there := e.on.scale.HostRow(0); there {
+		return e
 	}
-	if e.second.n == 0 {
-		floats.Mul(f, e.inverse)
-		return f, nil
-	}
-	rest := make([]float64, e.second.n)
-	for i, h := range e.second.of {
-		rest[h] += e.w[i] * z[i]
-	}
-	for g, n := range e.shared {
-		for x, h := range n.of {
-			rest[h] -= n.weight[x] * f[g] * e.inverse[g]
-		}
-	}
-	s = make([]float64, e.second.n)
-	for h := range s {
-		s[h] = floats.Dot(e.core[h*len(s):(h+1)*len(s)], rest)
-	}
-	for g, n := range e.shared {
-		for x, h := range n.of {
-			f[g] -= n.weight[x] * s[h]
-		}
-	}
-	floats.Mul(f, e.inverse)
-	return f, s
+	c := *e
+	c.dev, c.on = array.NewHost(), effectsOn{}
+	c.put(e.Weighted())
+	return &c
 }
 
 // Lines are the rows and the columns that occur, in increasing order, nil for all. They must not be modified.

@@ -15,7 +15,7 @@ const (
 	// blockShare of the diagonal above it is added to each block, which makes the factors invertible: a block may be
 	// singular. flooredShare of the largest entry is added too.
 	blockShare, flooredShare = 1e-6, 1e-14
-	// rootsAtOnce is the least number of blocks for a processor.
+	// rootsAtOnce is the number of blocks that a processor takes at a time.
 	rootsAtOnce = 64
 )
 

@@ -53,7 +53,7 @@ func (r sweep) figure(name string) figure.Figure {
 				// The sweep's points are in the order of decreasing weights.
 				l := r.Lines[(rows-1-y)*cols+cols-1-x]
 				value, _ := l.Value(criterion)
-				usable := l.Trusted() && !l.Overfits && !l.Unsure(criterion) && !math.IsNaN(value)
+				usable := l.Plain(criterion) && !math.IsNaN(value)
 				if math.IsNaN(value) {
 					value = r.largest()
 				}
@@ -84,7 +84,7 @@ func (r sweep) figure(name string) figure.Figure {
 			s.DifferenceErr = append(s.DifferenceErr, *e)
 		}
 		s.Divergence = append(s.Divergence, l.Divergence)
-		s.Converged = append(s.Converged, l.Trusted() && !l.Overfits && !l.Unsure(criterion))
+		s.Converged = append(s.Converged, l.Plain(criterion))
 		if l.Loss != nil {
 			s.Loss = append(s.Loss, *l.Loss)
 		}

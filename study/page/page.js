@@ -62,7 +62,7 @@ function best() {
   let least = null;
   for (const p of model.points.values()) {
     const v = value(p, model.criterion);
-    if (v !== null && trusted(p) && (!least || v < value(least, model.criterion))) least = p;
+    if (v !== null && trusted(p) && !p.overfits && (!least || v < value(least, model.criterion))) least = p;
   }
   return least;
 }
