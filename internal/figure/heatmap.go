@@ -24,8 +24,10 @@ type HeatMap struct {
 	X, Y []float64
 	// Values has a row for each Y, one behind the other, with a value for each X.
 	Values []float64
-	// Converged is of the same shape: false marks a cell. Nil: all converged.
+	// Converged is of the same shape: false marks a cell. Nil: all converged. OpenLabel says what the marks are; "": not
+	// converged.
 	Converged []bool
+	OpenLabel string
 	// Err has the standard errors of the values, or better of their differences to the minimum, of the
 	// shape of Values: the values within one of the minimum are enclosed by a line. MinErr is the
 	// standard error of the minimum itself. Nil and 0: not known.
@@ -127,7 +129,7 @@ func (h HeatMap) plan() (*drawing, error) {
 	name += " at " + h.XName + " = " + short(h.MinX, 4) + ", " + h.YName + " = " + short(h.MinY, 4)
 	b.label(name, p.marks(marker(star, 5, white, stroke(black, 1)), []float64{h.MinX}, []float64{h.MinY}))
 	if slices.Contains(h.Converged, false) {
-		b.label("not converged", &plotter.Scatter{GlyphStyle: marker(circle, 3, white, stroke(black, 0.8))})
+		b.label(openLabel(h.OpenLabel), &plotter.Scatter{GlyphStyle: marker(circle, 3, white, stroke(black, 0.8))})
 	}
 	if h.Err != nil {
 		b.label("within one standard error of the minimum", &plotter.Line{LineStyle: stroke(black, 1)})

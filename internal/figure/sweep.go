@@ -47,7 +47,12 @@ type Sweep struct {
 	// Converged says where the solver converged. Other points have open markers, and the minimizer
 	// is not one of them unless all are. Nil: everywhere.
 	Converged []bool
+	// OpenLabel says what open markers are. "": not converged.
+	OpenLabel string
 }
+
+// openLabel is the label of open markers.
+func openLabel(given string) string { return cmp.Or(given, "not converged") }
 
 func (s Sweep) check() error {
 	n := len(s.Lambda)
@@ -132,7 +137,7 @@ func (s Sweep) block(column, height vg.Length) (*block, error) {
 		mark("chosen by "+s.ChosenName+", ", square, slices.Index(s.Lambda, s.Chosen))
 	}
 	if slices.Contains(s.Converged, false) {
-		b.label("not converged", &plotter.Line{LineStyle: sure.line}, &plotter.Scatter{GlyphStyle: sure.open()})
+		b.label(openLabel(s.OpenLabel), &plotter.Line{LineStyle: sure.line}, &plotter.Scatter{GlyphStyle: sure.open()})
 	}
 	b.labelBeyond(y, "frame", blue, s.SURE, loss.y)
 	return b, nil

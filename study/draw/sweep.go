@@ -41,7 +41,7 @@ func (r sweep) figure(name string) figure.Figure {
 	if len(r.Axes) == 2 {
 		rows, cols := len(r.Axes[1].Values), len(r.Axes[0].Values)
 		h := figure.HeatMap{Title: title, XName: symbols[r.Axes[0].Name], YName: symbols[r.Axes[1].Name],
-			X: r.Axes[0].Values, Y: r.Axes[1].Values, Label: criterion.Rule().Label}
+			X: r.Axes[0].Values, Y: r.Axes[1].Values, Label: criterion.Rule().Label, OpenLabel: r.openLabel()}
 		if best.Stage == pipeline.RefineStage {
 			l := r.Lines[best.Index]
 			w := study.WeightsAt(r.Axes, l)
@@ -63,7 +63,8 @@ func (r sweep) figure(name string) figure.Figure {
 		r.mapErrors(&h)
 		return h
 	}
-	s := figure.Sweep{Title: title, Parameter: symbols[r.Axes[0].Name], Label: criterion.Rule().Label}
+	s := figure.Sweep{Title: title, Parameter: symbols[r.Axes[0].Name], Label: criterion.Rule().Label,
+		OpenLabel: r.openLabel()}
 	if !criterion.Rule().Sigma2 {
 		s.LossLabel = "true loss"
 	}
@@ -96,6 +97,14 @@ func (r sweep) figure(name string) figure.Figure {
 		s.Chosen, s.ChosenName = study.WeightsAt(r.Axes, r.Lines[r.Summary.Chosen.Index])[0], string(r.Summary.Rule)
 	}
 	return r.picture(s)
+}
+
+// openLabel says what the points are that are not plain ones.
+func (r sweep) openLabel() string {
+	if r.Summary.NotConverged > 0 {
+		return ""
+	}
+	return "not to be relied on"
 }
 
 // largest is the largest value of the criterion. It stands for values that are not defined, whose

@@ -187,7 +187,7 @@ function criteriaPanel(section) {
         if (v[i] === null) return;
         if (finite(bar[i])) line(g, px(x[i]), py(v[i] - bar[i]), null, py(v[i] + bar[i]), css("--main"));
         g.fillStyle = css("--bad");
-        if (!trusted(p)) g.fillRect(px(x[i]) - 5, py(v[i]) - 5, 10, 10);
+        if (!trusted(p) || p.overfits) g.fillRect(px(x[i]) - 5, py(v[i]) - 5, 10, 10);
       });
       if (own && best()) marked(g, px(weightOf(best())), b, model.summary ? "minimum" : "least so far", 0);
       if (own && chosen() && chosen() !== best()) marked(g, px(weightOf(chosen())), b, s.rule, 1);

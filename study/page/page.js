@@ -152,6 +152,7 @@ function readout() {
   if (p === best()) parts.push(model.summary ? "minimum" : "least so far");
   if (model.summary && p === chosen() && p !== best()) parts.push("chosen by " + model.summary.rule);
   if (!trusted(p)) parts.push("NOT CONVERGED");
+  else if (p.overfits) parts.push("OVERFITS");
   $("readout").textContent = parts.join("  ·  ");
 }
 // move shows the current point everywhere.
