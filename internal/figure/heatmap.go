@@ -24,8 +24,8 @@ type HeatMap struct {
 	X, Y []float64
 	// Values has a row for each Y, one behind the other, with a value for each X.
 	Values []float64
-	// Converged is of the same shape: false marks a cell. Nil: all converged. OpenLabel says what the marks are; "": not
-	// converged.
+	// Converged is of the same shape: false marks a cell. Nil: all converged. OpenLabel says what the marks are. "":
+	// not converged.
 	Converged []bool
 	OpenLabel string
 	// Err has the standard errors of the values, or better of their differences to the minimum, of the

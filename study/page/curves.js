@@ -151,11 +151,13 @@ function criteriaPanel(section) {
   const alike = new Set(own ? s.alike : []);
   const audit = (s.audit || []).filter((a) => a.criterion === c && !a.by);
   const minus = (sign, e) => v.map((y, i) => (e[i] === null || y === null ? null : y + sign * e[i]));
+  // Points that overfit do not set the scale, unless all do.
+  const overfits = atAll((p) => own && p.overfits), some = overfits.includes(true) && !overfits.every(Boolean);
   const inside = (w) => !model.zoom || (w >= model.zoom[0] && w <= model.zoom[1]);
   const audited = inside(weightOf(chosen() || current())) ? audit : [];
   const bars = bar.map((b) => b || 0);
   const seen = [
-    ...[minus(-1, bars), minus(1, bars), loss].flatMap((of) => of.filter((_, i) => inside(x[i]))),
+    ...[minus(-1, bars), minus(1, bars), loss].flatMap((of) => of.filter((_, i) => inside(x[i]) && !(some && overfits[i]))),
     ...audited.flatMap((a) => [a.error - a.error_stderr, a.error + a.error_stderr]),
   ].filter(finite);
   const low = Math.min(...seen), high = Math.max(...seen), pad = 0.06 * (high - low || Math.abs(high) || 1);
@@ -186,8 +188,10 @@ function criteriaPanel(section) {
       atAll((p) => p).forEach((p, i) => {
         if (v[i] === null) return;
         if (finite(bar[i])) line(g, px(x[i]), py(v[i] - bar[i]), null, py(v[i] + bar[i]), css("--main"));
-        g.fillStyle = css("--bad");
-        if (!trusted(p) || p.overfits) g.fillRect(px(x[i]) - 5, py(v[i]) - 5, 10, 10);
+        g.fillStyle = g.strokeStyle = css("--bad");
+        g.lineWidth = devicePixelRatio;
+        if (!trusted(p)) g.fillRect(px(x[i]) - 5, py(v[i]) - 5, 10, 10);
+        else if (overfits[i]) g.strokeRect(px(x[i]) - 3, py(v[i]) - 3, 6, 6);
       });
       if (own && best()) marked(g, px(weightOf(best())), b, model.summary ? "minimum" : "least so far", 0);
       if (own && chosen() && chosen() !== best()) marked(g, px(weightOf(chosen())), b, s.rule, 1);
@@ -207,6 +211,7 @@ function criteriaPanel(section) {
       ["--main", label(c)],
       ["--band", "± its own standard error"],
       bar.some(finite) && ["", " · bars: error of the difference to the minimum"],
+      overfits.includes(true) && ["", " · □ overfits, is not chosen"],
       alike.size && ["--alike", "cannot be told from the minimum"],
       loss.some(finite) && ["--second", "true loss"],
       audit.length && ["--bad", "audit: fits without some observations"],
