@@ -21,12 +21,13 @@ type Kind struct {
 	// Unbounded reports that y with the given least and largest value has no least intercept; nil where every y
 	// has one.
 	Unbounded func(least, most float64) bool
-	// Classes says that y has a column for each class, and so has z: of a response of labels those of its levels.
-	Classes bool
+	// Columns says that y has several columns, and so has z. Classes says that they are those of classes: of a response
+	// of labels those of its levels, and a constant in all of them changes nothing.
+	Columns, Classes bool
 	// Timed says that y are events at times, which a constant in z does not change: there is no intercept.
 	Timed bool
 	// New makes the loss with what is known of the observations, and the value of its parameter. It is nil for the
-	// squared loss, which is [Squared] or [WeightedSquared].
+	// squared losses, which are [Squared] or [WeightedSquared].
 	New func(o Observed, parameter float64) (Structured, error)
 }
 
@@ -75,8 +76,13 @@ var kinds = []Kind{
 		New:       Of(logistic{}),
 	},
 	{
-		Name: "multinomial", Help: "y is one of several classes", Transforms: true, Levels: mostClasses, Classes: true,
+		Name: "multinomial", Help: "y is one of several classes", Transforms: true, Levels: mostClasses,
+		Columns: true, Classes: true,
 		New: func(o Observed, _ float64) (Structured, error) { return NewMultinomial(o) },
+	},
+	{
+		Name: "mgaussian", Columns: true,
+		Help: "several responses, squared, one lambda for all; group-lasso: one support",
 	},
 	{
 		Name: "poisson", Help: "counts, log link", Transforms: true,
@@ -134,7 +140,7 @@ func KindOf(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// Squared reports that it is the squared loss.
+// Squared reports that it is the squared loss, of one or several columns.
 func (k Kind) Squared() bool { return k.New == nil }
 
 // Check reports a parameter that is missing, not positive, or not the loss's; 0 stands for none.

@@ -21,7 +21,7 @@ func Pick(dev array.Device, l Loss, rows []int) (Loss, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return picked, picked.Release, nil
+		return picked.Each(l.each), picked.Release, nil
 	}
 	if pick := StructureOf(l).Pick; pick != nil {
 		picked, err := pick(rows)

@@ -11,13 +11,14 @@ import (
 type Weighted struct {
 	w       array.Batch // the zero Batch for ones
 	largest float64
+	each    int // entries of an observation, 0 for one
 }
 
 // squared is the squared loss without weights.
 var squared = &Weighted{largest: 1}
 
 // Squared returns the squared loss 1/2 ||z - y||^2.
-func Squared() Loss { return squared }
+func Squared() *Weighted { return squared }
 
 // WeightedSquared returns the weighted squared loss with the weights w on a device. Observation i
 // counts as much as w_i observations at the same place; if its noise has variance sigma_i^2,
@@ -53,7 +54,11 @@ func checkWeights(w []float64) (largest float64, err error) {
 	return largest, nil
 }
 
-func (l *Weighted) Structure() Structure { return Structure{Name: "squared"} }
+// Each is the same loss of observations with n consecutive entries each, which are left out together. It shares the
+// weights.
+func (l *Weighted) Each(n int) *Weighted { return &Weighted{l.w, l.largest, n} }
+
+func (l *Weighted) Structure() Structure { return Structure{Name: "squared", Each: l.each} }
 
 // Value returns 1/2 sum_i w_i (z_i - y_i)^2.
 func (l *Weighted) Value(z, y array.Batch) float64 {

@@ -41,7 +41,8 @@ type Structure struct {
 	Coupled Coupled
 	Joint   Joint
 	// Each is the number of consecutive entries of z and y that belong to one observation, 0 for one. Where there are
-	// several, Parts sets each dst_i to the loss of the observation to which entry i belongs. dst may be z.
+	// several and the loss is not quadratic, Parts sets each dst_i to the loss of the observation to which entry i
+	// belongs. dst may be z.
 	Each  int
 	Parts func(dst, z, y []float64)
 	// Pick is the loss of the observations at some places.

@@ -90,14 +90,20 @@ func (a *assembly) loss() error {
 		return checkY(p.Loss, l, a.data)
 	}
 	if w == nil {
+		if p.outcomes > 0 {
+			p.loss = loss.Squared().Each(p.outcomes)
+		}
 		return nil
 	}
+	w = repeated(w, p.each())
 	l, err := loss.WeightedSquared(p.dev, w)
 	if err != nil {
 		return a.At(a.parts.WeightsLine, trim(err))
 	}
 	a.parts.Own(l.Release)
-	p.loss = l
+	if p.loss = l; p.outcomes > 0 {
+		p.loss = l.Each(p.outcomes)
+	}
 	a.roots = make([]float64, len(w))
 	for i, v := range w {
 		a.roots[i] = math.Sqrt(v)

@@ -11,9 +11,9 @@ import (
 const smallSparse = 1 << 16
 
 // Intercepts returns the intercept b0 of the fit mu_hat = b0 1 + A b, where A has the original
-// columns: one number, or one for each column of y, of mean 0; nil where the problem has none. b is that of the problem
-// as it is solved, before [Problem.Coefficients]. muHat is a sample's whole estimate, with
-// the mean added, as package pipeline returns it.
+// columns: one number, or one for each column of y, of classes with mean 0; nil where the problem has
+// none. b is that of the problem as it is solved, before [Problem.Coefficients]. muHat is a sample's
+// whole estimate, with the mean added, as package pipeline returns it.
 func (p *Problem) Intercepts(muHat, b []float64) (b0 []float64) {
 	if p.means == nil || p.centered {
 		return nil
@@ -30,7 +30,7 @@ func (p *Problem) Intercepts(muHat, b []float64) (b0 []float64) {
 	for j, c := range p.Coefficients(b) {
 		b0[j%len(b0)] -= p.means[j/len(b0)] * c
 	}
-	if p.outcomes > 0 {
+	if p.classes {
 		centeredOutcomes(b0)
 	}
 	return b0

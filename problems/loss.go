@@ -71,14 +71,14 @@ func intercept(n int) *spec.Penalty {
 	}
 }
 
-// extra is the number of coordinates that the intercept has added. The last of several outcomes has none, because a
+// extra is the number of coordinates that the intercept has added. The last of several classes has none, because a
 // constant in all of them changes nothing.
 func (p *Problem) extra() int {
 	switch {
 	case p.constant == 0:
 		return 0
-	case p.outcomes > 0:
+	case p.classes:
 		return p.outcomes - 1
 	}
-	return 1
+	return p.each()
 }

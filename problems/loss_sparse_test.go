@@ -19,11 +19,11 @@ func TestSparseDesignsWithAnInterceptHaveActiveSets(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	for _, k := range loss.Kinds()[1:] {
 		name, of := k.Name, k.Name
-		if k.Timed || k.Classes {
-			of = "logistic" // whose y are events, or two classes
+		if k.Timed || k.Columns {
+			of = "logistic" // whose y are events, or two columns
 		}
 		data := observed(of, 1500, 50) // more entries than are centered in a dense copy
-		if k.Classes {
+		if k.Columns {
 			var y []float64
 			for _, v := range data.Y {
 				y = append(y, 1-v, v)

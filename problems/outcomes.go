@@ -21,6 +21,9 @@ func (p *Problem) each() int { return max(p.outcomes, 1) }
 // each column of X, one after the other.
 func (p *Problem) Several() int { return p.outcomes }
 
+// Classes says that the columns of y are those of classes.
+func (p *Problem) Classes() bool { return p.classes }
+
 // Observations is the number of observations: rows of y where it has several columns.
 func (p *Problem) Observations() int { return p.D / p.each() }
 
@@ -28,8 +31,8 @@ func (p *Problem) Observations() int { return p.D / p.each() }
 func (p *Problem) Variables() int { return p.P / p.each() }
 
 // withOutcomes makes the operator X that of a y with K columns, X (x) I: row (i, k) has x_ij at the place (j, k). An
-// intercept is a column of ones for each outcome, of which the last has none: a constant in all of them changes nothing
-// in the losses that have several entries of z for an observation.
+// intercept is a column of ones for each outcome, of classes for all but the last: a constant in all of them changes
+// nothing.
 func (a *assembly) withOutcomes() error {
 	p, k := a.p, a.p.outcomes
 	switch {
@@ -115,7 +118,7 @@ func (a *assembly) rows() (row func(i int, each func(j int, v float64)), entries
 // the two in the middle, and without a penalty their mean. A sum of squares leaves nothing open.
 func (p *Problem) shiftOutcomes(b []float64) {
 	known := prox.StructureOf(p.Regularizer).Sparse
-	if p.outcomes == 0 || known == nil {
+	if !p.classes || known == nil {
 		return
 	}
 	w, q, positive := known(p.P + p.extra())
@@ -143,10 +146,15 @@ func centeredOutcomes(v []float64) { floats.AddConst(-floats.Sum(v)/float64(len(
 
 // outcomesOf is the number of columns of y for a loss that has several.
 func outcomesOf(l Loss, data Data) int {
-	if k, _ := l.Kind(); k.Classes {
+	if k, _ := l.Kind(); k.Columns {
 		return data.YShape[1]
 	}
 	return 0
+}
+
+func hasClasses(l Loss) bool {
+	k, _ := l.Kind()
+	return k.Classes
 }
 
 // checkOutcomes rejects a y whose columns the loss does not have.
@@ -155,9 +163,9 @@ func checkOutcomes(l Loss, data Data) error {
 	switch {
 	case err != nil:
 		return err
-	case k.Classes && (len(data.YShape) != 2 || data.YShape[1] < 2):
-		return fmt.Errorf("array \"y\" has shape %v, expected (d, K) for the %s loss: a column for each class",
-			data.YShape, l.Name)
+	case k.Columns && (len(data.YShape) != 2 || data.YShape[1] < 2):
+		return fmt.Errorf("array \"y\" has shape %v, expected (d, K) for the %s loss: a column for each class or "+
+			"response", data.YShape, l.Name)
 	}
 	return nil
 }

@@ -108,6 +108,8 @@ type Columns struct {
 	// outcomes is the number of columns of y where it has several for a row of X, with as many coefficients of each
 	// column of X, one after the other; 0 elsewhere.
 	outcomes int
+	// classes says that these are classes: a constant in all of them changes nothing.
+	classes bool
 	// constant is the place of the intercept's first coordinate in b, 0 where it has none.
 	constant int
 	// means are those of the original columns, where there is an intercept or they are centered without one; else nil.
@@ -222,7 +224,7 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		Values: Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
 	}
 	p.D, p.P = parts.Operator.Dims()
-	p.Columns = Columns{Missing: parts.Missing, outcomes: outcomesOf(p.Loss, data),
+	p.Columns = Columns{Missing: parts.Missing, outcomes: outcomesOf(p.Loss, data), classes: hasClasses(p.Loss),
 		rows: s.Regression() && s.Line("synthesis") == 0, redundant: redundant(data), levels: levels(data)}
 	if parts.Source != nil && len(parts.Shape) == 2 {
 		p.observed = parts.Source.Places

@@ -56,7 +56,7 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if err := checkData(s, named, data); err != nil {
 		return noise.Estimate{}, input.Bad(err)
 	}
-	if shape := data.YShape; len(shape) == 3 && shape[2] <= spec.MostChannels {
+	if shape := data.YShape; len(shape) == 3 && shape[2] <= spec.MostChannels || outcomesOf(s.LossOf(data), data) > 0 {
 		return sigma2OfChannels(method, s, data)
 	}
 	o, err := observed(s, data)
@@ -121,16 +121,16 @@ func regressors(design Matrix, data Data) (*mat.Dense, []float64, error) {
 	return withOnes(c), y.RawMatrix().Data, nil
 }
 
-// sigma2OfChannels is the mean of the estimates from the channels of an image (rows, columns,
-// channels), whose noise is taken for equally strong and independent.
+// sigma2OfChannels is the mean of the estimates from the channels of an image (rows, columns, channels), or from the
+// columns of a y with several, whose noise is taken for equally strong and independent.
 func sigma2OfChannels(method string, s *spec.Spec, data Data) (noise.Estimate, error) {
-	shape := data.YShape
-	channels := shape[2]
+	last := len(data.YShape) - 1
+	channels := data.YShape[last]
 	var mean noise.Estimate
 	variance := 0.0
 	for k := range channels {
 		one := data
-		one.YShape, one.Y = shape[:2], make([]float64, len(data.Y)/channels)
+		one.YShape, one.Y = data.YShape[:last], make([]float64, len(data.Y)/channels)
 		for i := range one.Y {
 			one.Y[i] = data.Y[i*channels+k]
 		}

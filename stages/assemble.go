@@ -220,7 +220,7 @@ func (j *Job) criteria(ctx context.Context, r *Risk) error {
 		return all
 	})
 	all := sync.OnceValue(func() []float64 { return j.forLeaving(slices.Clone(plain())) })
-	if err := j.leaveGroupsSquared(ctx, r, plain); err != nil {
+	if err := j.leaveGroupsSquared(ctx, r, plain); err != nil || j.several() {
 		return err
 	}
 	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {

@@ -204,10 +204,11 @@ func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of 
 var errWeightless = errors.New("an observation has no weight, or its loss no curvature, so that the derivative does " +
 	"not show what its group means for it; choose cv")
 
-// leaveGroupsSquared is leaveGroups for the squared loss, by the residuals of the problem.
+// leaveGroupsSquared is leaveGroups for the squared loss, by the residuals of the problem, and leave-one-out where
+// observations have several entries each.
 func (j *Job) leaveGroupsSquared(ctx context.Context, r *Risk, residuals func() []float64) error {
 	root, inverse := loss.Roots(loss.Weighing(j.problem.Loss))
-	return j.leaveGroups(ctx, r, func(i int) (float64, error) {
+	whitened := func(i int) (float64, error) {
 		v := residuals()[i]
 		if len(root) == 0 {
 			return v, nil
@@ -216,13 +217,21 @@ func (j *Job) leaveGroupsSquared(ctx context.Context, r *Risk, residuals func() 
 			return 0, errWeightless
 		}
 		return root[i] * v, nil
-	}, func(_, left []float64) {
+	}
+	predict := func(_, left []float64) {
 		if len(root) > 0 {
 			floats.Mul(left, inverse)
 		}
 		floats.Mul(left, left)
-	})
+	}
+	if err := j.leaveGroups(ctx, r, whitened, predict); err != nil || !j.several() {
+		return err
+	}
+	return j.leaveEach(ctx, r, whitened, predict)
 }
+
+// several says that observations have several entries each: no diagonal then tells what leaving one out does.
+func (j *Job) several() bool { return loss.StructureOf(j.problem.Loss).Each > 1 }
 
 // leaveGroupsOf is leaveGroups for another loss. With the slopes s, C = A H^{-1} A* and the whitened D = W^{1/2} C
 // W^{1/2} one Newton step without the group moves its linear predictors by
@@ -262,11 +271,20 @@ func (j *Job) leaveUnits(ctx context.Context, r *Risk, known loss.Structure) err
 		floats.Add(left, r.MuHat)
 		known.Parts(left, left, j.Y)
 	}
-	if err := j.leaveGroups(ctx, r, whitened, predict); err != nil || !j.settings.ALO {
+	if err := j.leaveGroups(ctx, r, whitened, predict); err != nil {
 		return err
 	}
+	return j.leaveEach(ctx, r, whitened, predict)
+}
+
+// leaveEach sets leave-one-out, where it was asked for, by the blocks of observations with several entries.
+func (j *Job) leaveEach(ctx context.Context, r *Risk, whitened func(i int) (float64, error),
+	predict func(whitened, left []float64)) error {
+	if !j.settings.ALO {
+		return nil
+	}
 	var single Together
-	single.Unit, single.Units = folds.Folds{Each: known.Each}.Units(len(j.Y))
+	single.Unit, single.Units = folds.Folds{Each: loss.StructureOf(j.problem.Loss).Each}.Units(len(j.Y))
 	_, losses, mean, sums, err := j.leaveTogether(ctx, single, whitened, predict)
 	if errors.Is(err, risk.ErrGroupDetermines) {
 		err = risk.ErrLeverage

@@ -93,7 +93,7 @@ func (j *Job) wantsDiagonal() bool { return j.settings.ALO || !loss.Quadratic(j.
 // leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
 // one.
 func (j *Job) leave(c vjp.Closed) error {
-	if loss.StructureOf(j.problem.Loss).Coupled != nil {
+	if j.several() || loss.StructureOf(j.problem.Loss).Coupled != nil {
 		if !j.known() {
 			j.plan = j.settings.Plan
 		}

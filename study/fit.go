@@ -92,7 +92,11 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 		f.NA = data.Table.NA
 		f.Design, f.Names = &data.Table.Design, CoefficientNames(data, p)
 	}
-	f.Classes = OutcomeNames(data, p)
+	if names := OutcomeNames(data, p); p.Classes() {
+		f.Classes = names
+	} else {
+		f.Responses = names
+	}
 	if !p.Rows() {
 		shape := f.MuShape
 		if p.Signal != nil {

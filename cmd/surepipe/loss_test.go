@@ -116,7 +116,7 @@ func TestFlagsOfALoss(t *testing.T) {
 		{append([]string{"run"}, append(base, "huber")...), "--huber-delta is missing"},
 		{append([]string{"run"}, append(base, "huber", "--huber-delta", "-1")...), "--huber-delta is -1"},
 		{append([]string{"run"}, append(base, "logistic", "--huber-delta", "1")...), "it is for --loss huber"},
-		{append([]string{"run"}, append(base, "probit")...), "expected one of squared, logistic, multinomial, poisson, huber"},
+		{append([]string{"run"}, append(base, "probit")...), "expected one of squared, logistic, multinomial, mgaussian, poisson, huber"},
 		{append([]string{"run"}, append(base, "logistic", "--solver", "direct")...), "quadratic loss"},
 		{append([]string{"sweep"}, append(base, "logistic", "--lambda", "0.1max:max:3", "--criterion", "sure")...),
 			"expected alo"},

@@ -47,7 +47,11 @@ type Options struct {
 	Groups string
 	Coding
 
-	like *Data // of another response, whose X serves where the same rows are kept
+	// Whole leaves out rows in which any of several responses is missing.
+	Whole bool
+
+	others []string // further responses, of [Options.Whole]
+	like   *Data    // of another response, whose X serves where the same rows are kept
 }
 
 type OptionError struct {
@@ -139,6 +143,8 @@ type Data struct {
 	// X is nil with NoX.
 	X *mat.Dense
 	Y []float64
+	// Several are those of all responses that are one y of several columns; nil elsewhere.
+	Several []*Data
 	// Beside are the columns of the options by the names of these, nil where there are none.
 	Beside map[string][]float64
 	// Groups are labels of the rows by the column of the options, nil where there is none.
@@ -269,6 +275,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		return nil, err
 	}
 	needed := append([]dataio.Column{y}, beside...)
+	needed = append(needed, o.with(t)...)
 	weightless := o.weightless(beside)
 	kept, err := o.rows(t, slices.Concat(needed, columns), len(needed), weightless)
 	if err != nil {
@@ -470,7 +477,7 @@ func list(texts []string) string {
 // Arrays are y, and where there is an X, X and groups, the labels of its columns, under these names; else
 // indices and shape, the places of y in the sequence and the length of that. They share memory with d.
 func (d *Data) Arrays() []dataio.Array {
-	y := dataio.Array{Name: "y", Shape: []int{len(d.Y)}, Data: d.Y}
+	y := d.y()
 	if d.X == nil {
 		return append(d.Sequence.arrays(), y)
 	}

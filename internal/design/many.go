@@ -22,8 +22,11 @@ func OpenMany(path string, o Options, responses []string) ([]*Data, error) {
 	of := func(name string) Options {
 		mine := o
 		mine.Response = name
-		mine.Drop = slices.Concat(o.Drop, slices.DeleteFunc(slices.Clone(responses),
-			func(other string) bool { return other == name }))
+		others := slices.DeleteFunc(slices.Clone(responses), func(other string) bool { return other == name })
+		if o.Whole {
+			mine.others = others
+		}
+		mine.Drop = slices.Concat(o.Drop, others)
 		return mine
 	}
 	reading := dataio.TableOptions{
@@ -63,4 +66,34 @@ func OpenMany(path string, o Options, responses []string) ([]*Data, error) {
 		return nil, err
 	}
 	return *all, nil
+}
+
+// with are the columns of the other responses that rows must have.
+func (o Options) with(t *dataio.Table) []dataio.Column {
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c dataio.Column) bool {
+		return !slices.Contains(o.others, c.Name)
+	})
+}
+
+// Joined is a y whose columns are several responses in the same rows.
+func Joined(all []*Data) *Data {
+	d := *all[0]
+	d.Several, d.Design.Response = all, ""
+	return &d
+}
+
+// y is that of one or several responses.
+func (d *Data) y() dataio.Array {
+	m := len(d.Several)
+	if m == 0 {
+		return dataio.Array{Name: "y", Shape: []int{len(d.Y)}, Data: d.Y}
+	}
+	y := dataio.Array{Name: "y", Shape: []int{len(d.Y), m}, Data: make([]float64, len(d.Y)*m)}
+	for k, of := range d.Several {
+		y.Labels.Columns = append(y.Labels.Columns, of.Design.Response)
+		for i, v := range of.Y {
+			y.Data[i*m+k] = v
+		}
+	}
+	return y
 }

@@ -28,6 +28,7 @@ class _Regression(BaseEstimator):
 
     _problem = _loss = None
     _many = False  # whether y may have several columns
+    shared = False  # whether these are one fit
 
     # What scikit-learn asks
 
@@ -79,7 +80,9 @@ class _Regression(BaseEstimator):
 
     def _fit(self, X, y, **arrays):
         criterion = None if self.criterion == "auto" else self.criterion
-        given = {"problem": self._problem, "loss": self._loss, "intercept": bool(self.fit_intercept) or None,
+        together = self.shared and np.ndim(y) == 2
+        given = {"problem": self._problem, "loss": "mgaussian" if together else self._loss,
+                 "intercept": bool(self.fit_intercept) or None,
                  "standardize": self._problem != "ols" and bool(self.standardize) or None, "sigma2": self.sigma2,
                  **(self.options or {})}
         weights = self._grids(X)
@@ -88,7 +91,7 @@ class _Regression(BaseEstimator):
         given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
         with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}) as r:
             r.columns = getattr(self, "feature_names_in_", None)
-            r.several = np.ndim(y) == 2
+            r.several = np.ndim(y) == 2 and not together
             if grids:
                 found = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True,
                                          "refine": 4 if self.lam is None else None}, _BESIDE)
@@ -100,6 +103,8 @@ class _Regression(BaseEstimator):
             self._take({k: [of.get(k) for of in each] for k in each[0]})
         else:
             self._take(each[0])
+            if together:
+                self.coef_ = self.coef_.T
         tell(self.warnings_)
         return self
 
@@ -225,12 +230,14 @@ class Ridge(_OneWeight):
 
 class GroupLasso(_Numbers):
     __doc__ = ("1/2 ||X b - y||^2 + lambda sum_g sqrt(|g|) ||b_g||, with the lambda of least estimated risk.\n"
-               + _SHARED + "\n    groups are the labels of the columns; None has each column for itself.\n")
+               + _SHARED + "\n    groups are the labels of the columns; None has each column for itself. shared : "
+               "y of d x m is one fit,\n    the coefficients of all responses one group, with one weight for all.\n")
     _problem = "group-lasso"
 
-    def __init__(self, groups=None, lam=None, *, criterion="auto", rule="min", sigma2=None, fit_intercept=True,
-                 standardize=True, options=None):
-        self.groups, self.lam, self.criterion, self.rule, self.sigma2 = groups, lam, criterion, rule, sigma2
+    def __init__(self, groups=None, lam=None, *, shared=False, criterion="auto", rule="min", sigma2=None,
+                 fit_intercept=True, standardize=True, options=None):
+        self.groups, self.shared, self.lam, self.criterion, self.rule, self.sigma2 = \
+            groups, shared, lam, criterion, rule, sigma2
         self.fit_intercept, self.standardize, self.options = fit_intercept, standardize, options
 
     def _arrays(self, X):

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("sklearn")
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.linear_model import LassoCV, PoissonRegressor
+from sklearn.linear_model import LassoCV, MultiTaskLasso, PoissonRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -215,3 +215,19 @@ def test_several_responses_are_each_fitted_alone():
     assert [p.fit["response"] for p in paths] == ["y1", "y2"] and list(paths[1].fit.coefficients().index)[1:] == \
         [f"x{j}" for j in range(5)]
     assert surepipe.linear.Lasso(lam=1.0).fit(X, Y[:, :1].ravel()).coef_.shape == (5,)
+
+
+def test_several_responses_share_their_support():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(80, 6))
+    Y = X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(80, 3)) + [1.0, -2.0, 0.0]
+    lam = 12.0
+    fit = GroupLasso(lam=lam, shared=True, standardize=False, options={"tol": 1e-11}).fit(X, Y)
+    theirs = MultiTaskLasso(alpha=lam * 3**0.5 / 80, tol=1e-12, max_iter=100000).fit(X, Y)
+    np.testing.assert_allclose(fit.coef_, theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(fit.intercept_, theirs.intercept_, atol=1e-6)
+    np.testing.assert_allclose(fit.predict(X), theirs.predict(X), atol=1e-6)
+    chosen = GroupLasso(shared=True, fit_intercept=False).fit(X, Y - Y.mean(0))
+    assert chosen.coef_.shape == (3, 6) and chosen.predict(X).shape == (80, 3) and np.isscalar(chosen.lambda_)
+    assert ((chosen.coef_ != 0).any(0) == (chosen.coef_ != 0).all(0)).all()
+    assert GroupLasso(lam=1.0, shared=True).fit(X, Y[:, 0]).coef_.shape == (6,)

@@ -1,6 +1,7 @@
 surepipe <- function(x, ...) UseMethod("surepipe")
 
-surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "poisson", "multinomial", "cox"),
+surepipe.formula <- function(formula, data,
+                             family = c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
                              weights, offset, contrasts = NULL, ...) {
   call <- match.call()
@@ -29,7 +30,7 @@ surepipe.formula <- function(formula, data, family = c("gaussian", "binomial", "
 
 surepipe.matrix <- function(x, ...) surepipe.default(x, ...)
 
-surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "multinomial", "cox"),
+surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
                              alpha = NULL, criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL,
                              weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL,
@@ -54,7 +55,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   open <- list(problem = penalty, intercept = if (family != "cox") intercept,
                standardize = if (penalty != "ols") standardize,
                loss = switch(family, gaussian = NULL, binomial = "logistic", poisson = "poisson", multinomial = "multinomial",
-                             cox = cox),
+                             mgaussian = "mgaussian", cox = cox),
                sigma2 = sigma2, alpha = alpha)
   open <- utils::modifyList(named(open), options[setdiff(names(options), of_sweeps)])
   arrays <- list(X = put(x), y = put(response$y))
@@ -87,10 +88,11 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
                   rule = rule, coefficients = TRUE, path = ncol(x) <= widest_path)
     do.call(call_worker, c(asked, options[intersect(names(options), of_sweeps)]))
   }
+  outcomes <- if (family %in% c("multinomial", "mgaussian")) response$levels
   one <- function(got, y) {
     fit <- list(call = call, family = family, penalty = penalty, nobs = nrow(x), p = ncol(x), levels = response$levels)
-    fit <- c(fit, parts(got, colnames(x), single, if (family == "multinomial") response$levels))
-    fit$path <- path_of(got, colnames(x), if (family == "multinomial") response$levels)
+    fit <- c(fit, parts(got, colnames(x), single, outcomes))
+    fit$path <- path_of(got, colnames(x), outcomes)
     class(fit) <- "surepipe"
     fit$linear.predictors <- linear(fit, x)
     if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
@@ -123,10 +125,11 @@ linear <- function(fit, x) {
 # the second is 1, as in glm, or all of its levels with the family multinomial.
 as_response <- function(y, family) {
   if (is.data.frame(y)) y <- as.matrix(y)
-  if (is.matrix(y) && ncol(y) > 1 && is.numeric(y) && family %in% c("gaussian", "poisson")) {
+  if (is.matrix(y) && ncol(y) > 1 && is.numeric(y) && family %in% c("gaussian", "poisson", "mgaussian")) {
     if (is.null(colnames(y))) colnames(y) <- paste0("y", seq_len(ncol(y)))
-    return(list(y = y))
+    return(list(y = y, levels = if (family == "mgaussian") colnames(y)))
   }
+  if (family == "mgaussian") stop("y has one column, or texts: expected numbers in several columns", call. = FALSE)
   if (is.matrix(y) && ncol(y) != 1) {
     stop("y has ", ncol(y), " columns of type ", typeof(y), ", expected one with the family ", family, call. = FALSE)
   }
@@ -186,7 +189,7 @@ grid_of <- function(lambda, d, p) {
 }
 
 inverse_link <- function(family) {
-  switch(family, gaussian = identity, binomial = stats::plogis, poisson = exp, cox = exp,
+  switch(family, gaussian = identity, mgaussian = identity, binomial = stats::plogis, poisson = exp, cox = exp,
          multinomial = function(eta) {
            p <- exp(eta - apply(eta, 1, max))
            p / rowSums(p)
@@ -280,5 +283,5 @@ as_family <- function(family) {
     }
     family <- family$family
   }
-  match.arg(family, c("gaussian", "binomial", "poisson", "multinomial", "cox"))
+  match.arg(family, c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"))
 }

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/problems"
 	"surepipe/problems/spec"
 	"surepipe/study"
@@ -48,8 +49,9 @@ type arrays struct {
 	named bool
 	// x and d are X and D where they are sparse or stay in their files, and are not among the arrays.
 	x, d spec.Matrix
-	// classes says that y may have several columns, for classes or responses.
-	classes bool
+	// several says that y may have several columns, for classes or responses, and joint that these are one fit: each
+	// column of X then is a group where none are given.
+	several, joint bool
 	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
 	gaps, sample bool
 	// grouped says that the groups of columns have a file of their own.
@@ -214,7 +216,9 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 	if data.D, err = a.matrixOf(l.Analysis, a.d, "D", expected); err != nil {
 		return Contents{}, err
 	}
-	if l.Groups && !a.grouped {
+	if _, p := spec.MatrixOf(data.X).Dims(); l.Groups && a.joint && !a.Has("groups") {
+		data.Groups = lists.Upto(p)
+	} else if l.Groups && !a.grouped {
 		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
 			return Contents{}, err
 		}
@@ -258,7 +262,7 @@ func (a arrays) readY(data *Contents, l problems.Layout, stacks bool) error {
 			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N "+
 				"samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"",
 				ndarray.ShapeString(y.Shape()))
-		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours || a.classes) && !stacks:
+		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours || a.several) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:

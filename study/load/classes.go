@@ -5,6 +5,12 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/problems"
+	"surepipe/risk/warning"
+	"surepipe/study"
 )
 
 func (f *Source) classes() bool {
@@ -12,14 +18,20 @@ func (f *Source) classes() bool {
 	return err == nil && k.Classes
 }
 
+// columns says that the loss has a y with several columns.
+func (f *Source) columns() bool {
+	k, err := f.LossOf().Kind()
+	return err == nil && k.Columns
+}
+
 // classify gives y a column for each class, 1 for that of the observation and else 0, where y are labels: the places of
 // the levels of a table's response, or any numbers. A y with several columns has them already.
 func (f *Source) classify(data *Contents) error {
 	switch {
-	case !f.classes():
-		return nil
-	case len(data.YShape) > 1:
+	case f.columns() && len(data.YShape) > 1:
 		data.Each = data.YShape[1]
+		return nil
+	case !f.classes():
 		return nil
 	}
 	if data.Stack != nil || data.Simulated {
@@ -51,4 +63,24 @@ func (f *Source) classify(data *Contents) error {
 	data.Y, data.YShape = y, []int{len(data.Y), len(labels)}
 	data.Labels.Columns = names
 	return nil
+}
+
+// noteResponses notes that responses of one fit are in very different units.
+func (f *Source) noteResponses(n *study.Notes, data problems.Data) {
+	if !f.columns() || f.classes() || len(data.YShape) != 2 {
+		return
+	}
+	m, column := data.YShape[1], make([]float64, data.YShape[0])
+	least, most := math.Inf(1), 0.0
+	for k := range m {
+		for i := range column {
+			column[i] = data.Y[i*m+k]
+		}
+		sd := stat.StdDev(column, nil)
+		least, most = min(least, sd), max(most, sd)
+	}
+	if most > mostSpread*least {
+		n.Add(warning.UnscaledColumns, "the standard deviations of the responses range from %.3g to %.3g, and one fit "+
+			"takes their noise for equally large: bring them to units in which they are alike", least, most)
+	}
 }

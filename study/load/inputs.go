@@ -68,7 +68,7 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	case f.Command:
 		data, err = f.readExec(sample, stacks)
 	case f.Specification != nil:
-		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.columns(), X: f.X, Y: f.Y,
+		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.coding(), X: f.X, Y: f.Y,
 			Mu: f.Mu, Sample: sample, Stored: f.storedX}
 		if sample != nil {
 			files.Y = ""
@@ -220,7 +220,7 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 		return Contents{}, err
 	}
 	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != "",
-		classes: f.classes() || f.several}
+		several: f.columns() || f.several, joint: f.columns()}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {

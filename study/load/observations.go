@@ -45,14 +45,17 @@ var signed = []string{"offset", "time", "start", "strata"}
 func (f *Source) observe(data *Contents, o observations) error {
 	names := (design.Beside{}).Options()
 	slices.Sort(names)
+	d, each := len(data.Y), 1
+	if f.columns() && len(data.YShape) == 2 {
+		d, each = data.YShape[0], data.YShape[1]
+	}
 	for _, name := range names {
 		v, given := o[name]
 		switch {
 		case !given:
 			continue
-		case len(v) != len(data.Y):
-			return fmt.Errorf("array %q has %d values, expected %d, one for each value of \"y\"", name, len(v),
-				len(data.Y))
+		case len(v) != d:
+			return fmt.Errorf("array %q has %d values, expected %d, one for each value of \"y\"", name, len(v), d)
 		case data.Stack != nil && name == "trials":
 			return fmt.Errorf("array \"trials\" is given with a stack of samples, expected a single y")
 		}
@@ -87,10 +90,14 @@ func (f *Source) observe(data *Contents, o observations) error {
 	if o["exposure"] == nil && o["offset"] == nil {
 		return nil
 	}
-	data.Offset = make([]float64, len(data.Y))
-	copy(data.Offset, o["offset"])
-	for i, v := range o["exposure"] {
-		data.Offset[i] += math.Log(v)
+	data.Offset = make([]float64, d*each)
+	for i := range data.Offset {
+		if v := o["offset"]; v != nil {
+			data.Offset[i] = v[i/each]
+		}
+		if v := o["exposure"]; v != nil {
+			data.Offset[i] += math.Log(v[i/each])
+		}
 	}
 	if f.LossOf().Squared() {
 		data.subtract(data.Offset)

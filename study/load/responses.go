@@ -16,14 +16,15 @@ import (
 
 // ReadMany is [Source.Read] for one or several responses: the columns of a table that Table.Response names, separated
 // by commas, or the columns of a y of shape (d, m). X is read once; of a table each response has the rows of its own
-// where values are missing. Several responses have names.
+// where values are missing. Several responses have names. With a loss of several columns they are one y, of the rows
+// in which none is missing.
 func (f *Source) ReadMany(ctx context.Context) ([]Contents, error) {
 	if strings.Contains(f.Table.Response, ",") {
 		return f.readColumns(ctx, lists.Map(strings.Split(f.Table.Response, ","), strings.TrimSpace))
 	}
 	g := *f
 	l, _ := LayoutOf(f.Problem)
-	g.several = l.Design && f.Specification == nil && !f.classes() && !f.LossOf().Timed()
+	g.several = l.Design && f.Specification == nil && !f.columns() && !f.LossOf().Timed()
 	data, err := g.Read(ctx)
 	if err != nil || !g.several || len(data.YShape) != 2 {
 		return []Contents{data}, err
@@ -48,10 +49,16 @@ func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, e
 	f.ctx = ctx
 	in := inputs{Source: f, layout: l}
 	o := in.tableOptions()
-	o.Reference = in.unpenalized()
+	o.Reference, o.Whole = in.unpenalized(), f.columns() && !f.classes()
 	tables, err := design.OpenMany(f.Data, o, names)
 	if err != nil {
 		return nil, f.tableError(err)
+	}
+	if o.Whole {
+		g := *f
+		g.table = design.Joined(tables)
+		data, err := g.Read(ctx)
+		return []Contents{data}, err
 	}
 	all := make([]Contents, len(names))
 	for k, name := range names {

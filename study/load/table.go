@@ -72,8 +72,8 @@ func (t *Table) options() design.Options {
 	return o
 }
 
-// columns are the options of the table, with the levels that the loss takes.
-func (f *Source) columns() design.Options {
+// coding are the options of the table, with the levels that the loss takes.
+func (f *Source) coding() design.Options {
 	o := f.Table.options()
 	if k, err := f.LossOf().Kind(); err == nil {
 		o.Levels, o.Classes = k.Levels, k.Classes
@@ -83,7 +83,7 @@ func (f *Source) columns() design.Options {
 
 // tableOptions are those of a table that is read for the command.
 func (in *inputs) tableOptions() design.Options {
-	o := in.columns()
+	o := in.coding()
 	o.Files = in.files()
 	return o
 }
@@ -208,6 +208,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
 	f.noteScales(&n, spread)
+	f.noteResponses(&n, data)
 	return n
 }
 
@@ -267,7 +268,7 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 			t.Weightless+t.Left+len(t.Y))
 	}
 	if zeros := floats.Count(func(w float64) bool { return w == 0 }, data.Weights); zeros > 0 {
-		n.Add(warning.ZeroWeights, "%d of %d observations have weight 0", zeros, d)
+		n.Add(warning.ZeroWeights, "%d of %d observations have weight 0", zeros, len(data.Weights))
 	}
 	if w := data.Weights; len(w) > 0 && f.LossOf().Squared() && floats.Min(w) < floats.Max(w) {
 		n.Add(warning.EqualVariances, "the weights differ: they are those of the loss, and the noise of every "+

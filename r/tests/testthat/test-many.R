@@ -14,6 +14,23 @@ test_that("several responses are each fitted alone", {
   expect_error(surepipe(as.matrix(mtcars[, -1]), as.matrix(mtcars[, 1:2]) > 20, family = "binomial"), "2 columns")
 })
 
+test_that("several responses share their support", {
+  skip_without_program()
+  fit <- quiet(surepipe(cbind(mpg, qsec, drat) ~ wt + hp + factor(cyl), mtcars, family = "mgaussian", lambda = 8,
+                        penalty = "group-lasso"))
+  expect_equal(dim(coef(fit)), c(5, 3))
+  expect_equal(colnames(predict(fit, mtcars)), c("mpg", "qsec", "drat"))
+  expect_equal(predict(fit, mtcars), fitted(fit))
+  r <- residuals(fit)
+  expect_equal(dim(r), c(32, 3))
+  # The optimum: the slope of a column is as long as the weight times the square root of the size of its group.
+  x <- scale(stats::model.matrix(~ wt + hp, mtcars)[, -1]) * sqrt(32 / 31)
+  slope <- sqrt(rowSums(crossprod(x, r)^2))
+  expect_lt(max(slope), 8 * sqrt(3) + 1e-4)
+  expect_equal(max(slope), 8 * sqrt(3), tolerance = 1e-4)
+  expect_error(surepipe(mpg ~ wt, mtcars, family = "mgaussian"), "several columns")
+})
+
 test_that("a factor of several levels is multinomial", {
   skip_without_program()
   fit <- quiet(surepipe(Species ~ ., iris, family = "multinomial", lambda = 3))
