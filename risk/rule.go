@@ -118,7 +118,7 @@ left out, and alo_unresolved is their number. Where the trace takes no probes al
 comes with --alo: from the exact diagonal where that is cheap or --trace is exact, else
 from 48 probes`,
 		Undefined:  "at each of them some observation determines its own fit, or rests on too few probes",
-		Value:      func(f Fitted) (float64, float64) { return f.Criteria.ALO, f.Criteria.ALOStdErr },
+		Value:      func(f Fitted) (float64, float64) { return f.withFit(f.Criteria.ALO, f.Criteria.ALOStdErr) },
 		Text:       textOfALO,
 		Difference: ofALO,
 	},
@@ -140,7 +140,13 @@ over groups. It needs D from factors or its exact trace; the default with --grou
 --folds by --folds, in proportion to which lambda is smaller. The error of the mean,
 and that of differences, go over observations, or over the groups and blocks that are
 left out together (--groups, --blocks). In a sweep that asks for it`,
-		Value: func(f Fitted) (float64, float64) { return f.CV.estimated() },
+		Value: func(f Fitted) (float64, float64) {
+			value, stdErr := f.CV.estimated()
+			if f.CV == nil || f.CV.Units < f.observations() {
+				return value, stdErr
+			}
+			return f.withFit(value, stdErr)
+		},
 		Text: func(f Fitted) string {
 			if f.CV == nil {
 				return ""

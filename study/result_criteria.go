@@ -55,10 +55,11 @@ func TargetsOf(p *problems.Problem, sigma2 float64) TargetsResult {
 }
 
 func criteriaOf(r pipeline.Risk) CriteriaResult {
+	alo, aloErr := r.Estimated(risk.ALO)
 	c := CriteriaResult{
 		DF: Defined(r.Trace.Trace), GCV: Defined(r.GCV), GCVStdErr: Defined(r.GCVStdErr),
 		GCVTraceStdErr: Defined(r.GCVTraceErr),
-		ALO:            Defined(r.ALO), ALOStdErr: Defined(r.ALOStdErr), ALOProbeStdErr: Defined(r.ALOProbesErr),
+		ALO:            Defined(alo), ALOStdErr: Defined(aloErr), ALOProbeStdErr: Defined(r.ALOProbesErr),
 		ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
 		AIC: Defined(r.AIC), BIC: Defined(r.BIC), Sigma2DF: Defined(r.Sigma2DF),
 	}

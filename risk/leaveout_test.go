@@ -1,0 +1,68 @@
+package risk_test
+
+import (
+	"math"
+	"testing"
+
+	"surepipe/risk"
+)
+
+// The error bar of leave-one-out has the noise of the fit: with normal noise and a projection of equal leverages the
+// variance about the error of the fit is 2 sigma2^2 (1/(1 - h)^3 + h)/d.
+func TestErrorOfLeaveOneOutHasThatOfTheFit(t *testing.T) {
+	const d, sigma2 = 400.0, 3.0
+	for _, df := range []float64{1, 40, 120, 200} {
+		h := df / d
+		f := risk.Fitted{
+			Terms:    risk.Terms{D: d, Residual: sigma2 * (d - df), Divergence: df, Frobenius2: df},
+			Criteria: risk.Criteria{ALO: sigma2 / (1 - h), ALOStdErr: sigma2 / (1 - h) * math.Sqrt(2/d)},
+		}
+		_, got := risk.ALO.Rule().Value(f)
+		if want := sigma2 * math.Sqrt(2/d*(math.Pow(1-h, -3)+h)); math.Abs(got/want-1) > 0.03 {
+			t.Errorf("df %g: ± %g, expected %g", df, got, want)
+		}
+	}
+}
+
+// Without a signal the losses of a logistic regression are all about log 2: those of an intercept alone, whose root
+// mean square over all outcomes is known, differ from the truth by far more than they do from each other.
+func TestErrorOfLeaveOneOutWithoutSignal(t *testing.T) {
+	const d = 250
+	squares, bars, spreads := 0.0, 0.0, 0.0
+	for k := 60; k <= d-60; k++ {
+		n, m, fit := float64(d), float64(k), float64(k)/d
+		losses, in := make([]float64, d), 0.0
+		z, slope, curve, a := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
+		y := func(i int) float64 { return map[bool]float64{true: 1}[i < k] }
+		for i := range z {
+			z[i], slope[i], curve[i] = math.Log(fit/(1-fit)), fit-y(i), fit*(1-fit)
+			a[i] = 1 / (n * curve[i])
+			in += math.Log1p(math.Exp(z[i])) - y(i)*z[i]
+		}
+		left, err := risk.LeftOutPredictors(z, slope, curve, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range left {
+			losses[i] = math.Log1p(math.Exp(v)) - y(i)*v
+		}
+		mean, spread := risk.Mean(losses)
+		value, bar := risk.ALO.Rule().Value(risk.Fitted{
+			Terms:    risk.Terms{D: d, Residual: math.NaN(), Divergence: 1, Frobenius2: 1},
+			Loss:     &risk.LossTerms{Value: in, Likelihood: true, DF: 1, D: d},
+			Criteria: risk.Criteria{ALO: mean, ALOStdErr: spread},
+		})
+		choose := func(x float64) float64 { v, _ := math.Lgamma(x + 1); return v }
+		share := math.Exp(choose(n) - choose(m) - choose(n-m) - n*math.Ln2)
+		off := value + math.Log(fit*(1-fit))/2
+		squares += share * off * off
+		bars += share * bar * bar
+		spreads += share * spread * spread
+	}
+	if ratio := math.Sqrt(squares / bars); !(ratio > 0.7 && ratio < 1.2) {
+		t.Errorf("the error is %.2g of its bar", ratio)
+	}
+	if ratio := math.Sqrt(squares / spreads); ratio < 1.3 {
+		t.Errorf("the error is %.2g of the losses' spread alone, no more", ratio)
+	}
+}
