@@ -15,7 +15,9 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
+	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/risk/folds"
 	"surepipe/risk/warning"
 	"surepipe/vjp"
 )
@@ -105,7 +107,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 		failed, excess := make([][]int, len(splits)), make([][]float64, len(splits))
 		left := make([][]int, len(splits)) // of which the errors count
 		for k, split := range splits {
-			left[k] = split.Out
+			left[k], excess[k] = split.Out, make([]float64, n)
 		}
 		var sums [][]float64
 		err := s.onDevice(ctx, func(on *instance) error {
@@ -113,8 +115,10 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 			for i := range sums {
 				sums[i] = make([]float64, d)
 			}
+			if exact, err := on.stepped(ctx, splits, sums); exact || err != nil {
+				return err
+			}
 			return on.without(ctx, splits, workers, func(ctx context.Context, k int, r *refit) (err error) {
-				excess[k] = make([]float64, n)
 				if r.all = v.corrects; r.all {
 					left[k] = slices.DeleteFunc(slices.Clone(left[k]),
 						func(i int) bool { return !r.kept.Determines(i) })
@@ -147,6 +151,97 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 	}
 	s.validated = v
 	return nil
+}
+
+// mostShares is the number of shares of the observations that folds may have where each takes fits of all.
+const mostShares = 2
+
+// stepped adds the errors of what the splits leave out from fits of all observations of a wide table, and reports
+// whether it has. With the squared loss and a quadratic regularizer r the residuals of a fold F in the fit of the
+// others with r's share are
+//
+//	(I - D_FF)^{-1} (y - mu_hat)_F
+//
+// in the fit of all with that share of r, exactly ([risk.Block]): one decomposition of the table serves all folds. (Of
+// tables with fewer columns than rows the blocks cost more than decompositions without them.)
+func (s *instance) stepped(ctx context.Context, splits []folds.Split, sums [][]float64) (bool, error) {
+	d, a := len(s.y), s.f.Problem.A
+	if a == nil || !loss.Quadratic(s.f.Problem.Loss) || s.o.Noise.Rho != 0 || s.f.Problem.K != nil {
+		return false, nil
+	}
+	_, columns := a.Dims()
+	known := linops.StructureOf(a)
+	if !known.Entries.Known || known.Identity || known.Passes.Bytes > 0 || columns < d || d*d > mostCopied {
+		return false, nil
+	}
+	fold, sizes := make([]int, d), []int(nil)
+	for k, split := range splits {
+		if len(split.Keep)+len(split.Out) != d {
+			return false, nil // forward in time
+		}
+		for _, i := range split.Out {
+			fold[i] = k
+		}
+		sizes = append(sizes, len(split.Keep))
+	}
+	slices.Sort(sizes)
+	if sizes = slices.Compact(sizes); len(sizes) > mostShares {
+		return false, nil
+	}
+	all := lists.Make(len(sums), func(int) []float64 { return make([]float64, d) })
+	for _, size := range sizes {
+		if exact, err := s.steppedAt(ctx, float64(size)/float64(d), fold, all, func(i int) bool {
+			return len(splits[fold[i]].Keep) == size
+		}); !exact || err != nil {
+			return false, err
+		}
+	}
+	for i, errs := range all {
+		floats.Add(sums[i], errs)
+	}
+	return true, nil
+}
+
+// steppedAt sets the errors at the points of the part in the observations that belong to a share of r.
+func (s *instance) steppedAt(ctx context.Context, share float64, fold []int, errs [][]float64,
+	belongs func(i int) bool) (exact bool, err error) {
+	defer recovered(&err)
+	on := &instance{sweep: s.sweep, f: s.f}
+	on.f.Regularizer = func(w []float64) (prox.Prox, error) {
+		whole, err := s.f.Regularizer(w)
+		if err != nil {
+			return nil, err
+		}
+		return prox.NewScaled(share, whole), nil
+	}
+	o := Options{Seed: s.o.Seed, LeaveOut: &folds.Folds{Groups: fold}}
+	for i := s.begin(); i < s.part.end; i++ {
+		solver, release, err := on.solver(ctx, s.weights(i))
+		if err != nil {
+			return false, err
+		}
+		defer release()
+		if on.base == nil {
+			on.base = solver
+			if !prox.StructureOf(solver.Problem().R).Quadratic.Known {
+				return false, nil
+			}
+		}
+		p, err := New(solver, o)
+		if err != nil {
+			return false, err
+		}
+		r, err := p.Estimate(ctx, s.y)
+		if err != nil || r.LeftOutTogether == nil || !r.Converged {
+			return false, err
+		}
+		for at, e := range r.LeftOutTogether {
+			if belongs(at) {
+				errs[i][at] = e
+			}
+		}
+	}
+	return true, nil
 }
 
 // validate fits one fold along the chains of the grid, and adds the errors of what it leaves out.

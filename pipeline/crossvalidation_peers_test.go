@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -57,6 +58,66 @@ func TestFoldsAreThoseOfScikitLearn(t *testing.T) {
 			if want := peer.Errors[name][k]; math.Abs(values[w]-want) > 1e-6*want {
 				t.Errorf("%s at %g: %.9g, expected %.9g", name, w, values[w], want)
 			}
+		}
+	}
+}
+
+// Folds of a ridge of a wide table are those of fits without them, with their share of lambda and their own means.
+func TestFoldsOfAWideRidge(t *testing.T) {
+	const d, p = 31, 50 // folds of three and of four rows
+	g := rand.New(rand.NewPCG(3, 1))
+	x, y := mat.NewDense(d, p, nil), make([]float64, d)
+	for i := range d {
+		for j := range p {
+			x.Set(i, j, g.NormFloat64()+1)
+		}
+		y[i] = 3 + x.At(i, 0) + g.NormFloat64()
+	}
+	q, err := problems.New("ridge", array.NewHost(), problems.Data{X: x, Y: y, Intercept: true},
+		problems.Hyper{Lambda: problems.Absolute(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Release()
+	var f folds.Folds
+	for point, err := range pipeline.Sweep(t.Context(), y, familyOf(q), [][]float64{{0.1, 10, 1000}},
+		pipeline.SweepOptions{Criterion: risk.CV, Folds: f, Refine: -1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		for _, split := range f.Splits(d, 0) {
+			n := len(split.Keep)
+			kept, mean := mat.NewDense(n, p, nil), 0.0
+			means := mat.NewVecDense(p, nil)
+			for k, i := range split.Keep {
+				kept.SetRow(k, x.RawRowView(i))
+				means.AddScaledVec(means, 1/float64(n), x.RowView(i))
+				mean += y[i] / float64(n)
+			}
+			rest := mat.NewVecDense(n, nil)
+			for k, i := range split.Keep {
+				row := kept.RowView(k).(*mat.VecDense)
+				row.SubVec(row, means)
+				rest.SetVec(k, y[i]-mean)
+			}
+			var gram mat.Dense
+			gram.Mul(kept, kept.T())
+			for k := range n {
+				gram.Set(k, k, gram.At(k, k)+point.Weights[0]*float64(n)/d)
+			}
+			var b mat.VecDense
+			if err := rest.SolveVec(&gram, rest); err != nil {
+				t.Fatal(err)
+			}
+			b.MulVec(kept.T(), rest)
+			for _, i := range split.Out {
+				e := y[i] - mean - mat.Dot(&b, x.RowView(i)) + mat.Dot(&b, means)
+				want += e * e / d
+			}
+		}
+		if got := point.CV.Mean; math.Abs(got-want) > 1e-9*want {
+			t.Errorf("at %g: %.12g, expected %.12g", point.Weights[0], got, want)
 		}
 	}
 }

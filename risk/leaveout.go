@@ -82,14 +82,15 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 
 // withFit is a mean error of prediction with its whole standard error, from that of a mean over independent
 // observations. Errors of prediction are not independent: each has the fit to the others, whose noise is theirs. With
-// J the derivative of the (whitened) problem, h = df/d and phi twice the variance of the noise, 1 for the logarithm of
+// J the derivative of the (whitened) problem, h = df/d, and phi twice the variance of the noise, 1 for the logarithm of
 // a likelihood, the covariances of l(y_i, z~_i) with those of other observations add
 //
-//	phi^2 ||J||_F^2 / (d^2 (1 - h))
+//	phi^2 (||J||_F^2 - df^2/d) / (d - df)^2
 //
-// to the variance about the error of this fit, to first order in h, and for the squared loss and a projection J up to
-// h = 1/2 by 6%. The optimism of the loss, what leaving out adds to it, is phi df/d (Efron 1986), and tells phi. It
-// counts where the losses are alike, as those of a logistic regression without signal are: all are then log 2.
+// to the variance about the error of this fit where leverages are alike, to first order in h, and for the squared loss
+// and a projection J up to h = 1/2 by 6%. The optimism of the loss, what leaving out adds to it, is phi df/d (Efron
+// 1986), and tells phi. It counts where the losses are alike, as those of a logistic regression without signal are:
+// all are then log 2.
 func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	t, d := f.Terms, float64(f.observations())
 	df, optimism := t.Divergence, value-t.Residual/d
@@ -101,7 +102,7 @@ func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	if !(df > 0 && df < d && optimism > 0 && t.Frobenius2 > 0) {
 		return value, stdErr
 	}
-	return value, math.Hypot(stdErr, optimism/df*math.Sqrt(t.Frobenius2/(1-df/d)))
+	return value, math.Hypot(stdErr, optimism*d/df*math.Sqrt(max(t.Frobenius2-df*df/d, 0))/(d-df))
 }
 
 // observations is their number: those of a loss may have several entries of y each.
