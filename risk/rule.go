@@ -2,6 +2,7 @@ package risk
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -182,8 +183,8 @@ func Register(r Rule) {
 	rules = append(rules, r)
 }
 
-// Rules lists the criteria.
-func Rules() []Rule { return slices.Clone(rules) }
+// Rules are the criteria.
+func Rules() iter.Seq[Rule] { return slices.Values(rules) }
 
 // CriterionNames lists the names of the criteria.
 func CriterionNames() []Criterion {

@@ -94,7 +94,7 @@ func (r *Risk) Warnings() []Warning {
 			"support and be far from that%s",
 			100*spread/r.ALO, other)
 	}
-	for _, rule := range risk.Rules() {
+	for rule := range risk.Rules() {
 		if rule.Holds != nil {
 			all = append(all, rule.Holds(r.Fitted())...)
 		}

@@ -201,11 +201,11 @@ func WeightsOf(p *problems.Problem) map[string]float64 {
 }
 
 // WeightsAt are the swept weights of a line.
-func WeightsAt(axes []Axis, line SweepLine) []float64 {
+func WeightsAt(axes []Axis, of WeightsResult) []float64 {
 	w := make([]float64, len(axes))
 	for a, axis := range axes {
 		w[a] = math.NaN()
-		if at := *line.Named(axis.Name); at != nil {
+		if at := *of.Named(axis.Name); at != nil {
 			w[a] = float64(*at)
 		}
 	}

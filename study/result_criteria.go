@@ -66,8 +66,7 @@ func criteriaOf(r pipeline.Risk) CriteriaResult {
 	if l := r.Leverages; l != nil {
 		c.LeverageSD, c.LeveragesNearOne = Defined(l.SD), Defined(l.NearOne)
 	}
-	own := (&Result{CriteriaResult: c}).numbers()
-	for _, rule := range risk.Rules() {
+	for rule := range risk.Rules() {
 		name := string(rule.Name)
 		if _, known := own[name]; known {
 			continue
@@ -88,7 +87,7 @@ func criteriaOf(r pipeline.Risk) CriteriaResult {
 
 func textsOf(r pipeline.Risk) map[risk.Criterion]string {
 	texts := map[risk.Criterion]string{}
-	for _, rule := range risk.Rules() {
+	for rule := range risk.Rules() {
 		if rule.Text != nil {
 			texts[rule.Name] = rule.Text(r.Fitted())
 		}
@@ -96,19 +95,24 @@ func textsOf(r pipeline.Risk) map[risk.Criterion]string {
 	return texts
 }
 
-// numbers are the values of the criteria's own keys of the JSON, nil where they are absent.
-func (r *Result) numbers() map[string]*float64 {
-	return map[string]*float64{
-		"sure": r.SURE, "sure_stderr": r.SUREStdErr, "gcv": r.GCV, "gcv_stderr": r.GCVStdErr, "alo": r.ALO,
-		"alo_stderr": r.ALOStdErr, "alo_probe_stderr": r.ALOProbeStdErr,
-		"aic": r.AIC, "bic": r.BIC, "sigma2_df": r.Sigma2DF,
-	}
+// own are the criteria's keys of the JSON that are fields of a result, with their values, nil where they are absent.
+var own = map[string]func(r *Result) *float64{
+	"sure":             func(r *Result) *float64 { return r.SURE },
+	"sure_stderr":      func(r *Result) *float64 { return r.SUREStdErr },
+	"gcv":              func(r *Result) *float64 { return r.GCV },
+	"gcv_stderr":       func(r *Result) *float64 { return r.GCVStdErr },
+	"alo":              func(r *Result) *float64 { return r.ALO },
+	"alo_stderr":       func(r *Result) *float64 { return r.ALOStdErr },
+	"alo_probe_stderr": func(r *Result) *float64 { return r.ALOProbeStdErr },
+	"aic":              func(r *Result) *float64 { return r.AIC },
+	"bic":              func(r *Result) *float64 { return r.BIC },
+	"sigma2_df":        func(r *Result) *float64 { return r.Sigma2DF },
 }
 
 // Number is the value of a key of the JSON, nil where it is absent.
 func (r *Result) Number(key string) *float64 {
-	if v, own := r.numbers()[key]; own {
-		return v
+	if value, is := own[key]; is {
+		return value(r)
 	}
 	if v, ok := r.Criteria[key]; ok {
 		return &v

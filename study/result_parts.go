@@ -33,7 +33,15 @@ type WeightsResult struct {
 
 // Named is the weight of that name.
 func (w *WeightsResult) Named(name string) **Number {
-	return map[string]**Number{"lambda": &w.Lambda, "lambda2": &w.Lambda2, "gamma": &w.Gamma}[name]
+	switch name {
+	case "lambda":
+		return &w.Lambda
+	case "lambda2":
+		return &w.Lambda2
+	case "gamma":
+		return &w.Gamma
+	}
+	return nil
 }
 
 // Each yields the weights that the problem has, in order.

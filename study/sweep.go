@@ -89,7 +89,7 @@ func (s *Sweep) open(first int) (*Log, *Swept, error) {
 	for _, line := range r.Lines {
 		r.fallBack(line.Number("cv") != nil)
 		value, stdErr := line.Value(s.Options.Criterion)
-		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: WeightsAt(s.Axes, line), Value: value,
+		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: WeightsAt(s.Axes, line.WeightsResult), Value: value,
 			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Overfits: line.Overfits,
 			Trusted: line.Trusted(), Digest: line.Digest})
 	}
@@ -296,17 +296,17 @@ func ranges(axes []Axis, lines []SweepLine, points []int) (all [][2]Number) {
 	if len(axes) != 1 {
 		return nil
 	}
-	at := func(i int) float64 { return WeightsAt(axes, lines[i])[0] }
+	at := lists.Map(lines, func(l SweepLine) float64 { return WeightsAt(axes, l.WeightsResult)[0] })
 	order := lists.Upto(len(lines))
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at(i), at(j)) })
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at[i], at[j]) })
 	open := false
 	for _, i := range order {
 		in := slices.Contains(points, i)
 		switch {
 		case in && open:
-			all[len(all)-1][1] = Number(at(i))
+			all[len(all)-1][1] = Number(at[i])
 		case in:
-			all = append(all, [2]Number{Number(at(i)), Number(at(i))})
+			all = append(all, [2]Number{Number(at[i]), Number(at[i])})
 		}
 		open = in
 	}

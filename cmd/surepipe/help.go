@@ -100,7 +100,7 @@ func layoutHelp() string {
 func criteriaHelp() string {
 	var b strings.Builder
 	b.WriteString("Beside SURE, these numbers need no sigma2 (df is the divergence, RSS the residual):\n\n")
-	for _, r := range risk.Rules() {
+	for r := range risk.Rules() {
 		if !r.Sigma2 {
 			writeTerm(&b, string(r.Name), r.Help)
 		}

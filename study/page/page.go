@@ -95,7 +95,7 @@ type Series struct {
 func New(name, command, python string) *Document {
 	d := &Document{Name: name, Version: study.Version(), Command: command, Python: python,
 		Criteria: map[string]Criterion{}, Warnings: map[string]Warning{}}
-	for _, r := range risk.Rules() {
+	for r := range risk.Rules() {
 		d.Criteria[string(r.Name)] = Criterion{r.Label, r.Help, r.Sigma2}
 	}
 	for _, k := range warning.Kinds() {

@@ -164,7 +164,7 @@ func center(r *study.CenterResult, w io.Writer) {
 
 // criteria prints them as rows of a table.
 func criteria(r *study.Result, w io.Writer) {
-	for _, rule := range risk.Rules() {
+	for rule := range risk.Rules() {
 		value, stdErr := r.Value(rule.Name)
 		text := r.Texts[rule.Name]
 		// The coupled bootstrap has no GCV, and other losses have few criteria.
