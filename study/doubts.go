@@ -146,7 +146,7 @@ func (r *Swept) beyond(a int, end string) string {
 	least, _ := r.Lines[r.Summary.Minimizer.Index].Value(criterion)
 	points, same := 0, true
 	for _, l := range r.Lines {
-		if v, _ := l.Value(criterion); sign*(WeightsAt(r.Axes, l.WeightsResult)[a]-last) > 0 {
+		if v, _ := l.Value(criterion); sign*(l.Swept(r.Axes)[a]-last) > 0 {
 			points, same = points+1, same && v == least
 		}
 	}

@@ -3,7 +3,6 @@ package study
 import (
 	"context"
 	"iter"
-	"math"
 
 	"surepipe/array"
 	"surepipe/internal/noise"
@@ -198,16 +197,4 @@ func (j *Estimator) sigma2Result() Sigma2Result {
 // WeightsOf returns the problem's weights by name.
 func WeightsOf(p *problems.Problem) map[string]float64 {
 	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
-}
-
-// WeightsAt are the swept weights of a line.
-func WeightsAt(axes []Axis, of WeightsResult) []float64 {
-	w := make([]float64, len(axes))
-	for a, axis := range axes {
-		w[a] = math.NaN()
-		if at := *of.Named(axis.Name); at != nil {
-			w[a] = float64(*at)
-		}
-	}
-	return w
 }

@@ -2,7 +2,9 @@ package study
 
 import (
 	"fmt"
+	"math"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -42,6 +44,16 @@ func (w *WeightsResult) Named(name string) **Number {
 		return &w.Gamma
 	}
 	return nil
+}
+
+// Swept are the weights on the axes, NaN where there is none.
+func (w WeightsResult) Swept(axes []Axis) []float64 {
+	return lists.Map(axes, func(axis Axis) float64 {
+		if at := *w.Named(axis.Name); at != nil {
+			return float64(*at)
+		}
+		return math.NaN()
+	})
 }
 
 // Each yields the weights that the problem has, in order.

@@ -89,7 +89,7 @@ func (s *Sweep) open(first int) (*Log, *Swept, error) {
 	for _, line := range r.Lines {
 		r.fallBack(line.Number("cv") != nil)
 		value, stdErr := line.Value(s.Options.Criterion)
-		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: WeightsAt(s.Axes, line.WeightsResult), Value: value,
+		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: line.Swept(s.Axes), Value: value,
 			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Overfits: line.Overfits,
 			Trusted: line.Trusted(), Digest: line.Digest})
 	}
@@ -296,7 +296,7 @@ func ranges(axes []Axis, lines []SweepLine, points []int) (all [][2]Number) {
 	if len(axes) != 1 {
 		return nil
 	}
-	at := lists.Map(lines, func(l SweepLine) float64 { return WeightsAt(axes, l.WeightsResult)[0] })
+	at := lists.Map(lines, func(l SweepLine) float64 { return l.Swept(axes)[0] })
 	order := lists.Upto(len(lines))
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at[i], at[j]) })
 	open := false

@@ -40,7 +40,7 @@ func (r *Swept) WriteCSV(path string) error {
 	truth := map[bool]float64{true: 1}
 	for i, l := range r.Lines {
 		add(float64(l.Index), truth[l.Stage == pipeline.RefineStage])
-		add(WeightsAt(r.Axes, l.WeightsResult)...)
+		add(l.Swept(r.Axes)...)
 		for _, key := range keys {
 			add(valueOr(l.Number(key)))
 		}
@@ -153,7 +153,7 @@ func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimat
 func (r *Swept) PathOrder() []int {
 	order := lists.Upto(len(r.Path))
 	slices.SortStableFunc(order, func(a, b int) int {
-		return slices.Compare(WeightsAt(r.Axes, r.Lines[b].WeightsResult), WeightsAt(r.Axes, r.Lines[a].WeightsResult))
+		return slices.Compare(r.Lines[b].Swept(r.Axes), r.Lines[a].Swept(r.Axes))
 	})
 	return order
 }
@@ -173,7 +173,7 @@ func (r *Swept) WritePath(path string) error {
 		Shape: []int{len(r.Path), len(columns)}}
 	for _, i := range r.PathOrder() {
 		l, at := r.Lines[i], r.Path[i]
-		row := append([]float64{float64(l.Index)}, WeightsAt(r.Axes, l.WeightsResult)...)
+		row := append([]float64{float64(l.Index)}, l.Swept(r.Axes)...)
 		row = append(row, l.Divergence)
 		for _, key := range keys {
 			row = append(row, valueOr(l.Number(key)))

@@ -164,7 +164,7 @@ func (h SweepHeader) readPoint(i int, line []byte) (point SweepLine, err error) 
 	if err != nil {
 		return point, err
 	}
-	for a, w := range WeightsAt(axes, point.WeightsResult) {
+	for a, w := range point.Swept(axes) {
 		// The first axis varies fastest, from its greatest value to its least.
 		values := axes[a].Values
 		if want := values[len(values)-1-i%len(values)]; w != want {

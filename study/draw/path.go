@@ -28,7 +28,7 @@ func Path(path string, r *study.Swept, name string, o Origin) error {
 	points, names := r.PathOrder(), r.PathNames()
 	var weights []float64
 	for _, i := range points {
-		weights = append(weights, study.WeightsAt(r.Axes, r.Lines[i].WeightsResult)...)
+		weights = append(weights, r.Lines[i].Swept(r.Axes)...)
 	}
 	for _, j := range order[:min(drawnPaths, len(order))] {
 		s := figure.Series{Name: names[j], X: weights}

@@ -44,7 +44,7 @@ func (r sweep) figure(name string) figure.Figure {
 			X: r.Axes[0].Values, Y: r.Axes[1].Values, Label: criterion.Rule().Label, OpenLabel: r.openLabel()}
 		if best.Stage == pipeline.RefineStage {
 			l := r.Lines[best.Index]
-			w := study.WeightsAt(r.Axes, l.WeightsResult)
+			w := l.Swept(r.Axes)
 			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
 			h.MinValue, _ = l.Value(criterion)
 		}
@@ -69,14 +69,14 @@ func (r sweep) figure(name string) figure.Figure {
 		s.LossLabel = "true loss"
 	}
 	byWeight := func(a, b study.SweepLine) int {
-		return cmp.Compare(study.WeightsAt(r.Axes, a.WeightsResult)[0], study.WeightsAt(r.Axes, b.WeightsResult)[0])
+		return cmp.Compare(a.Swept(r.Axes)[0], b.Swept(r.Axes)[0])
 	}
 	for _, l := range slices.SortedStableFunc(slices.Values(r.Lines), byWeight) {
 		value, stdErr := l.Value(criterion)
 		if math.IsNaN(value) {
 			continue
 		}
-		s.Lambda = append(s.Lambda, study.WeightsAt(r.Axes, l.WeightsResult)...)
+		s.Lambda = append(s.Lambda, l.Swept(r.Axes)...)
 		s.SURE = append(s.SURE, value)
 		if !math.IsNaN(stdErr) {
 			s.StdErr = append(s.StdErr, stdErr)
@@ -94,7 +94,7 @@ func (r sweep) figure(name string) figure.Figure {
 		s.DifferenceErr = nil
 	}
 	if r.Summary.Rule != pipeline.MinimumRule && r.Summary.Chosen.Index != best.Index {
-		s.Chosen, s.ChosenName = study.WeightsAt(r.Axes, r.Lines[r.Summary.Chosen.Index].WeightsResult)[0], string(r.Summary.Rule)
+		s.Chosen, s.ChosenName = r.Lines[r.Summary.Chosen.Index].Swept(r.Axes)[0], string(r.Summary.Rule)
 	}
 	return r.picture(s)
 }

@@ -73,7 +73,7 @@ func cell(value, stdErr float64) string {
 
 func (s Sweep) Point(line study.SweepLine) error {
 	var row strings.Builder
-	for _, w := range study.WeightsAt(s.Axes, line.WeightsResult) {
+	for _, w := range line.Swept(s.Axes) {
 		fmt.Fprintf(&row, "%12.6g", w)
 	}
 	for _, c := range s.columns() {
@@ -226,7 +226,7 @@ func intercepts(r study.InterceptResult) (text string) {
 func alike(r *study.Swept, points []int) string {
 	var parts []string
 	for a, axis := range r.Axes {
-		values := lists.Map(points, func(i int) float64 { return study.WeightsAt(r.Axes, r.Lines[i].WeightsResult)[a] })
+		values := lists.Map(points, func(i int) float64 { return r.Lines[i].Swept(r.Axes)[a] })
 		slices.Sort(values)
 		values = slices.Compact(values)
 		if len(values) > mostListed && len(r.Axes) == 1 {
