@@ -7,9 +7,11 @@ import (
 	"surepipe/internal/parallel"
 )
 
-// Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros.
+// Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros. Its entries are square
+// blocks, row by row, whose size divides n.
 type Factor struct {
 	n     int
+	block int
 	order []int32 // the row of S at each place
 	ptr   []int64
 	index []int32
@@ -21,6 +23,7 @@ type Factor struct {
 // are there.
 type Analysis struct {
 	order, place []int32
+	block        int // the size of blocks in the order: nodes with the same neighbours
 	parent       []int32
 	ptr          []int64
 	index        []int32
@@ -38,7 +41,8 @@ type Analysis struct {
 // only the order is found, which incomplete factors take.
 func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 	n := len(ptr) - 1
-	a := &Analysis{order: Order(ptr, index), place: make([]int32, n), parent: make([]int32, n), ptr: ptr, index: index}
+	a := &Analysis{place: make([]int32, n), parent: make([]int32, n), ptr: ptr, index: index}
+	a.order, a.block = Order(ptr, index)
 	a.tree()
 	a.childrenFirst()
 	a.tree()
@@ -89,7 +93,7 @@ func (a *Analysis) tree() {
 }
 
 // childrenFirst changes the order so that a node of the tree comes right after the trees of its children.
-// The factor has the same entries.
+// The factor has the same entries. Blocks stay together: each of their nodes but the first has one child, the one before.
 func (a *Analysis) childrenFirst() {
 	n := len(a.order)
 	size := make([]int32, n) // of the tree below a node
@@ -117,7 +121,9 @@ func (a *Analysis) childrenFirst() {
 	a.order = order
 }
 
-func (f *Factor) Bytes() int64 { return 12*int64(len(f.index)) + 12*int64(f.n) }
+func (f *Factor) Bytes() int64 {
+	return 8*int64(len(f.value)) + 4*int64(len(f.index)) + 4*int64(f.n) + 8*int64(len(f.ptr))
+}
 
 // together is the number of right-hand sides that are solved at a time: the factor is read once for
 // all of them.
@@ -171,27 +177,49 @@ func (f *Factor) some(dst, src [][]float64) {
 // both solves with L and with L*, for all lanes: the bits of a solution do not depend on what the other
 // lanes hold.
 func (f *Factor) both(x []float64) {
-	for i := range f.n {
+	b := f.block
+	area, wide := int64(b*b), b*together
+	for i := range f.n / b {
 		lo, hi := f.ptr[i], f.ptr[i+1]
-		v := (*[together]float64)(x[i*together:])
-		inverse := 1 / f.value[lo]
-		for j := range v {
-			v[j] *= inverse
+		v, l := x[i*wide:][:wide], f.value[lo*area:hi*area]
+		for p := range b {
+			for q := range p {
+				less(v, p, q, l[p*b+q])
+			}
+			over(v, p, l[p*b+p])
 		}
-		scatter(x, f.index[lo+1:hi], f.value[lo+1:hi], v)
+		scatter(x, f.index[lo+1:hi], l[area:], v, b)
 	}
-	for i := f.n - 1; i >= 0; i-- {
+	for i := f.n/b - 1; i >= 0; i-- {
 		lo, hi := f.ptr[i], f.ptr[i+1]
-		v := (*[together]float64)(x[i*together:])
-		gather(x, f.index[lo+1:hi], f.value[lo+1:hi], v)
-		inverse := 1 / f.value[lo]
-		for j := range v {
-			v[j] *= inverse
+		v, l := x[i*wide:][:wide], f.value[lo*area:hi*area]
+		gather(x, f.index[lo+1:hi], l[area:], v, b)
+		for p := b - 1; p >= 0; p-- {
+			for q := p + 1; q < b; q++ {
+				less(v, p, q, l[q*b+p])
+			}
+			over(v, p, l[p*b+p])
 		}
 	}
 }
 
-// LeastPivot is the least of the squares of L's diagonal entries, relative to those of S, which are
+// less sets v_p = v_p - l v_q.
+func less(v []float64, p, q int, l float64) {
+	to, from := (*[together]float64)(v[p*together:]), (*[together]float64)(v[q*together:])
+	for j := range to {
+		to[j] -= l * from[j]
+	}
+}
+
+// over sets v_p = v_p/l.
+func over(v []float64, p int, l float64) {
+	to, inverse := (*[together]float64)(v[p*together:]), 1/l
+	for j := range to {
+		to[j] *= inverse
+	}
+}
+
+// LeastPivot is the least of the squares of a complete L's diagonal entries, relative to those of S, which are
 // given: below some eps a pivot is made of rounding errors.
 func (f *Factor) LeastPivot(diagonal []float64) float64 {
 	least := 1.0

@@ -117,26 +117,37 @@ func ExampleAnalysis() {
 	// Output: [0.0909 0.6364]
 }
 
-// Nodes with the same neighbours are ordered together, and the factor has as few entries as the blocks of that of
-// one node a group.
-func TestOrderOfGroups(t *testing.T) {
-	const width = 3
-	ptr, index, _ := grid(rand.New(rand.NewPCG(5, 6)), 40, 40)
+// channels are a matrix's Kronecker product with one of width x width: node c n + v is channel c of node v.
+func channels(ptr []int64, index []int32, value []float64, width int) (wide []int64, all []int32, values []float64) {
 	n := len(ptr) - 1
-	wide, all := make([]int64, 1), make([]int32, 0)
-	for v := range n * width { // node c n + v is channel c of node v
+	wide = make([]int64, 1)
+	for v := range n * width {
 		for c := range width {
-			for _, w := range index[ptr[v%n]:ptr[v%n+1]] {
-				all = append(all, int32(c*n)+w)
+			for u := ptr[v%n]; u < ptr[v%n+1]; u++ {
+				all = append(all, int32(c*n)+index[u])
+				values = append(values, value[u]/float64(1+max(c-v/n, v/n-c)))
 			}
 		}
 		wide = append(wide, int64(len(all)))
 	}
+	return wide, all, values
+}
+
+// Nodes with the same neighbours are ordered together, and the factor has as few entries as the blocks of that of
+// one node a group.
+func TestOrderOfGroups(t *testing.T) {
+	const width = 3
+	ptr, index, value := grid(rand.New(rand.NewPCG(5, 6)), 40, 40)
+	n := len(ptr) - 1
+	wide, all, _ := channels(ptr, index, value, width)
 	if _, _, groups := alike(wide, all); groups != n {
 		t.Fatalf("%d groups, want %d", groups, n)
 	}
 	seen := make([]bool, n*width)
-	order := Order(wide, all)
+	order, block := Order(wide, all)
+	if block != width {
+		t.Errorf("blocks of %d, want %d", block, width)
+	}
 	for at, v := range order {
 		if seen[v] || at%width > 0 && int(v)%n != int(order[at-1])%n {
 			t.Fatalf("node %d at %d", v, at)

@@ -150,7 +150,7 @@ func (a *Analysis) Factorize(value []float64) (*Factor, error) {
 func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	n := len(a.order)
 	if f.index == nil {
-		*f = Factor{n: n, order: a.order, ptr: make([]int64, n+1), index: make([]int32, a.stored),
+		*f = Factor{n: n, block: 1, order: a.order, ptr: make([]int64, n+1), index: make([]int32, a.stored),
 			value: make([]float64, a.stored)}
 		a.lay(f)
 	}

@@ -34,76 +34,56 @@ const leastMore = 1e-3
 // mostGrowth is the size of a row's squares, relative to the diagonal, at which the factor is of no use.
 const mostGrowth = 100
 
-// incomplete is the factor with the diagonal multiplied; nil where it grows too much.
+// incomplete is the factor with the diagonal multiplied; nil where it grows too much. Its entries are blocks, which are
+// left out as a whole.
 func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
-	n := len(a.order)
+	b := a.block
+	n, area := len(a.order)/b, b*b
 	usual := usualEntries * len(a.index)
-	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usual),
+	f := &Factor{n: n * b, block: b, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usual/area),
 		value: make([]float64, 0, usual)}
 	root := a.roots(value, times)
-	squares := make([]float64, n) // of the rows, relative to the diagonal
+	squares := make([]float64, len(root)) // of the rows, relative to the diagonal
 	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
 	first, after, next := make([]int32, n), make([]int32, n), make([]int64, n)
 	for k := range first {
 		first[k] = -1
 	}
-	x, at := make([]float64, n), make([]int32, 0, 64) // a column, and where it is not 0
+	c := &column{b: b, x: make([]float64, n*area), since: make([]int32, n)}
 	for k := range n {
-		col := a.order[k]
-		at = at[:0]
-		add := func(i int32, v float64) {
-			if x[i] == 0 {
-				at = append(at, i)
-			}
-			if x[i] += v; x[i] == 0 {
-				x[i] = math.SmallestNonzeroFloat64 // it is on the list
-			}
-		}
-		pivot := 0.0
-		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
-			switch i := a.place[a.index[u]]; {
-			case int(i) > k:
-				add(i, value[u])
-			case int(i) == k:
-				pivot += times * value[u]
-			}
-		}
+		c.begin(k)
+		a.load(c, value, times)
 		for j := first[k]; j >= 0; {
 			following := after[j]
 			lo, hi := next[j], f.ptr[j+1]
-			l := f.value[lo]
-			pivot -= l * l
-			for u := lo + 1; u < hi; u++ {
-				add(f.index[u], -l*f.value[u])
-			}
+			c.subtract(f.index[lo:hi], f.value[int(lo)*area:int(hi)*area])
 			if next[j] = lo + 1; lo+1 < hi {
 				row := f.index[lo+1]
 				after[j], first[row] = first[row], j
 			}
 			j = following
 		}
-		if !(pivot > leastPivot*root[k]*root[k]) {
-			pivot = root[k] * root[k]
-		}
-		l := math.Sqrt(pivot)
-		f.index, f.value = append(f.index, int32(k)), append(f.value, l)
-		from, kept := len(f.index), at[:0]
-		for _, i := range at {
-			if math.Abs(x[i]) >= drop*root[k]*root[i] {
-				kept = append(kept, i)
-			} else {
-				x[i] = 0
+		l := c.block(int32(k))
+		factorize(l, b, root[k*b:])
+		from := len(f.index) + 1
+		f.index, f.value = append(f.index, int32(k)), append(f.value, l...)
+		l = f.value[len(f.value)-area:]
+		slices.Sort(c.at)
+		for _, i := range c.at {
+			x := c.block(i)
+			if !large(x, b, drop, root[k*b:], root[int(i)*b:]) {
+				continue
 			}
-		}
-		slices.Sort(kept)
-		for _, i := range kept {
-			v := x[i] / l
-			x[i] = 0
-			f.index, f.value = append(f.index, i), append(f.value, v)
-			if squares[i] += v / root[i] * (v / root[i]); !(squares[i] <= mostGrowth) {
-				return nil
+			divide(x, l, b)
+			for p, v := range x {
+				at := int(i)*b + p/b
+				if squares[at] += v / root[at] * (v / root[at]); !(squares[at] <= mostGrowth) {
+					return nil
+				}
 			}
+			f.index, f.value = append(f.index, i), append(f.value, x...)
 		}
+		c.clear()
 		f.ptr = append(f.ptr, int64(len(f.index)))
 		if next[k] = int64(from); from < len(f.index) {
 			row := f.index[from]
@@ -111,6 +91,140 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 		}
 	}
 	return f
+}
+
+// column is a column of blocks, and where they are beside the diagonal.
+type column struct {
+	b, k  int
+	x     []float64 // 0 elsewhere
+	since []int32   // of a block: 1 more than the last column that it was in
+	at    []int32
+}
+
+func (c *column) begin(k int) {
+	c.k, c.since[k], c.at = k, int32(k)+1, c.at[:0]
+}
+
+// block is that in a row of blocks.
+func (c *column) block(i int32) []float64 {
+	area := c.b * c.b
+	return c.x[int(i)*area:][:area]
+}
+
+// touch says that the column has a block.
+func (c *column) touch(i int32) {
+	if k := int32(c.k) + 1; c.since[i] != k {
+		c.since[i], c.at = k, append(c.at, i)
+	}
+}
+
+func (c *column) clear() {
+	clear(c.block(int32(c.k)))
+	for _, i := range c.at {
+		clear(c.block(i))
+	}
+}
+
+// load adds the columns of S, with the diagonal multiplied.
+func (a *Analysis) load(c *column, value []float64, times float64) {
+	b := c.b
+	for q, col := range a.order[c.k*b : (c.k+1)*b] {
+		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+			row := int(a.place[a.index[u]])
+			if row < c.k*b {
+				continue
+			}
+			v := value[u]
+			if a.index[u] == col {
+				v *= times
+			}
+			c.touch(int32(row / b))
+			c.x[row*b+q] += v
+		}
+	}
+}
+
+// subtract takes l_i l* from the blocks of the column, for the blocks l_i of an earlier one, of which the first one, l,
+// is in the diagonal's row.
+func (c *column) subtract(index []int32, value []float64) {
+	switch b := c.b; b {
+	case 1:
+		l := value[0]
+		for u, i := range index {
+			c.touch(i)
+			c.x[i] -= l * value[u]
+		}
+	case 3:
+		l := [9]float64(value)
+		for u, i := range index {
+			c.touch(i)
+			x, v := (*[9]float64)(c.x[int(i)*9:]), (*[9]float64)(value[u*9:])
+			for p := 0; p < 9; p += 3 {
+				v0, v1, v2 := v[p], v[p+1], v[p+2]
+				x[p] -= v0*l[0] + v1*l[1] + v2*l[2]
+				x[p+1] -= v0*l[3] + v1*l[4] + v2*l[5]
+				x[p+2] -= v0*l[6] + v1*l[7] + v2*l[8]
+			}
+		}
+	default:
+		for u, i := range index {
+			c.touch(i)
+			x, v := c.block(i), value[u*b*b:]
+			for p := range x {
+				for t := range b {
+					x[p] -= v[p/b*b+t] * value[p%b*b+t]
+				}
+			}
+		}
+	}
+}
+
+// factorize replaces a block of the diagonal by its factor. A pivot that is lost is the diagonal's.
+func factorize(x []float64, b int, root []float64) {
+	for q := range b {
+		for p := range b {
+			v := x[p*b+q]
+			for t := range q {
+				v -= x[p*b+t] * x[q*b+t]
+			}
+			switch {
+			case p < q:
+				v = 0
+			case p > q:
+				v /= x[q*b+q]
+			case v > leastPivot*root[q]*root[q]:
+				v = math.Sqrt(v)
+			default:
+				v = root[q]
+			}
+			x[p*b+q] = v
+		}
+	}
+}
+
+// large reports that an entry of a block is not to be left out.
+func large(x []float64, b int, drop float64, column, row []float64) bool {
+	for p := range b {
+		for q := range b {
+			if math.Abs(x[p*b+q]) >= drop*column[q]*row[p] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// divide sets x = x l^{-*}.
+func divide(x, l []float64, b int) {
+	for p := range b {
+		for q := range b {
+			v := x[p*b+q]
+			for t := range q {
+				v -= x[p*b+t] * l[q*b+t]
+			}
+			x[p*b+q] = v / l[q*b+q]
+		}
+	}
 }
 
 // roots are those of the diagonal, multiplied, in the order of elimination.

@@ -3,20 +3,32 @@ package cholesky
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"surepipe/internal/lists"
 )
 
-// Without a tolerance an incomplete factor is the factor; with one it has fewer entries, and is near.
+// Without a tolerance an incomplete factor is the factor; with one it has fewer entries, and is near. The same with
+// blocks.
 func TestIncomplete(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	ptr, index, value := grid(rng, 40, 30)
-	n := len(ptr) - 1
-	a := Analyze(ptr, index, math.MaxInt64)
+	for width := range 4 {
+		ptr, index, value := grid(rand.New(rand.NewPCG(3, 4)), 40, 30)
+		if width++; width > 1 {
+			ptr, index, value = channels(ptr, index, value, width)
+		}
+		testIncomplete(t, Analyze(ptr, index, math.MaxInt64), value, width)
+	}
+}
+
+func testIncomplete(t *testing.T, a *Analysis, value []float64, width int) {
+	n := len(a.order)
 	exact, err := a.Factorize(value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rhs := make([]float64, n)
+	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range rhs {
 		rhs[i] = rng.NormFloat64()
 	}
@@ -26,28 +38,41 @@ func TestIncomplete(t *testing.T) {
 		return x
 	}
 	want := solve(exact)
-	for _, c := range []struct{ drop, near float64 }{{0, 1e-12}, {1e-4, 0.02}} {
+	for _, c := range []struct{ drop, near float64 }{{0, 1e-11}, {1e-4, 0.03}} {
 		f := a.Incomplete(value, c.drop)
+		if f.block != width {
+			t.Errorf("blocks of %d, want %d", f.block, width)
+		}
 		error2, size2 := 0.0, 0.0
 		for i, v := range solve(f) {
 			error2, size2 = error2+(v-want[i])*(v-want[i]), size2+want[i]*want[i]
 		}
 		if off := math.Sqrt(error2 / size2); !(off < c.near) {
-			t.Errorf("drop %g: the solution is off by %.2g of its size, want at most %g", c.drop, off, c.near)
+			t.Errorf("blocks of %d, drop %g: the solution is off by %.2g of its size, want at most %g", width, c.drop,
+				off, c.near)
 		}
 		if c.drop > 0 && f.Bytes() > exact.Bytes()/2 {
-			t.Errorf("drop %g: %d bytes, of %d of the complete factor", c.drop, f.Bytes(), exact.Bytes())
+			t.Errorf("blocks of %d, drop %g: %d bytes, of %d of the complete factor", width, c.drop, f.Bytes(),
+				exact.Bytes())
 		}
 	}
 }
 
 // A pivot that is lost does not stop the factorization, and the result is positive definite.
 func TestIncompleteKeepsPositive(t *testing.T) {
-	// Not positive definite: the second pivot is 1 - 4.
-	f := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}, math.MaxInt64).Incomplete([]float64{1, 2, 2, 1}, 0.1)
-	for i := range f.n {
-		if v := f.value[f.ptr[i]]; !(v > 0) {
-			t.Errorf("pivot %d is %g", i, v)
+	// Not positive definite: the second pivot is 1 - 4, within a block and of two.
+	for _, index := range [][]int32{{0, 1, 0, 1}, {0, 1, 0, 1, 2, 1, 2}} {
+		ptr, value := []int64{0, 2, 4}, []float64{1, 2, 2, 1}
+		if len(index) > 4 {
+			ptr, value = []int64{0, 2, 5, 7}, []float64{1, 2, 2, 1, 0, 0, 1}
+		}
+		f := Analyze(ptr, index, math.MaxInt64).Incomplete(value, 0.1)
+		for i := range f.n / f.block {
+			for p := range f.block {
+				if v := f.value[int(f.ptr[i])*f.block*f.block+p*f.block+p]; !(v > 0) {
+					t.Errorf("pivot %d of block %d is %g", p, i, v)
+				}
+			}
 		}
 	}
 }
@@ -55,28 +80,20 @@ func TestIncompleteKeepsPositive(t *testing.T) {
 // The vector instructions compute what the loops do.
 func TestLanes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	for count := range 6 {
-		index, value := make([]int32, count), make([]float64, count)
-		x := make([]float64, 10*together)
-		for i := range x {
-			x[i] = rng.NormFloat64()
-		}
-		for u := range index {
-			index[u], value[u] = int32(2*u%9), rng.NormFloat64()
-		}
-		y := append([]float64(nil), x...)
-		var v, w [together]float64
-		for j := range v {
-			v[j] = rng.NormFloat64()
-		}
-		w = v
-		gather(x, index, value, &v)
-		gatherEach(y, index, value, &w)
-		scatter(x, index, value, &v)
-		scatterEach(y, index, value, &v)
-		for i := range x {
-			if math.Abs(x[i]-y[i]) > 1e-14*(1+math.Abs(y[i])) || math.Abs(v[i%together]-w[i%together]) > 1e-14 {
-				t.Fatalf("%d entries: %v and %v, %v and %v", count, x[i], y[i], v, w)
+	numbers := func(n int) []float64 { return lists.Make(n, func(int) float64 { return rng.NormFloat64() }) }
+	for _, b := range []int{1, 2, 3} {
+		for count := range 6 {
+			index := lists.Make(count, func(u int) int32 { return int32(2 * u % 9) })
+			value, x, v := numbers(count*b*b), numbers(10*b*together), numbers(b*together)
+			y, w := slices.Clone(x), slices.Clone(v)
+			gather(x, index, value, v, b)
+			gatherEach(y, index, value, w, b)
+			scatter(x, index, value, v, b)
+			scatterEach(y, index, value, w, b)
+			for i, got := range append(x, v...) {
+				if want := append(y, w...)[i]; math.Abs(got-want) > 1e-13*(1+math.Abs(want)) {
+					t.Fatalf("%d blocks of %d: %g and %g at %d", count, b, got, want, i)
+				}
 			}
 		}
 	}

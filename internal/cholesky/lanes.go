@@ -1,23 +1,33 @@
 package cholesky
 
 // scatterEach is scatter without vector instructions.
-func scatterEach(x []float64, index []int32, value []float64, v *[together]float64) {
-	value = value[:len(index)]
+func scatterEach(x []float64, index []int32, value, v []float64, b int) {
 	for u, r := range index {
-		l, w := value[u], (*[together]float64)(x[int(r)*together:])
-		for j := range w {
-			w[j] -= l * v[j]
+		l, to := value[u*b*b:], x[int(r)*b*together:][:b*together]
+		for p := range b {
+			w := (*[together]float64)(to[p*together:])
+			for q := range b {
+				less := (*[together]float64)(v[q*together:])
+				for j := range w {
+					w[j] -= l[p*b+q] * less[j]
+				}
+			}
 		}
 	}
 }
 
 // gatherEach is gather without vector instructions.
-func gatherEach(x []float64, index []int32, value []float64, v *[together]float64) {
-	value = value[:len(index)]
+func gatherEach(x []float64, index []int32, value, v []float64, b int) {
 	for u, r := range index {
-		l, w := value[u], (*[together]float64)(x[int(r)*together:])
-		for j := range w {
-			v[j] -= l * w[j]
+		l, from := value[u*b*b:], x[int(r)*b*together:][:b*together]
+		for p := range b {
+			w := (*[together]float64)(from[p*together:])
+			for q := range b {
+				to := (*[together]float64)(v[q*together:])
+				for j := range w {
+					to[j] -= l[p*b+q] * w[j]
+				}
+			}
 		}
 	}
 }

@@ -4,31 +4,36 @@ import "golang.org/x/sys/cpu"
 
 var fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// scatter sets x_r = x_r - l v for the entries l of a column and the rows r that they are in; an x_r is
+// scatter sets x_r = x_r - l v for the blocks l of a column and the rows r that they are in; x_r and v are b times
 // `together` numbers.
-func scatter(x []float64, index []int32, value []float64, v *[together]float64) {
-	if len(index) == 0 {
-		return
-	}
-	if !fast {
-		scatterEach(x, index, value, v)
-		return
-	}
-	_ = value[len(index)-1]
-	scatterFMA(&x[0], &index[0], &value[0], len(index), &v[0])
+func scatter(x []float64, index []int32, value, v []float64, b int) {
+	lanes(x, index, value, v, b, scatterFMA, scatterFMA3, scatterEach)
 }
 
-// gather sets v = v - sum of l x_r.
-func gather(x []float64, index []int32, value []float64, v *[together]float64) {
+// gather sets v = v - sum of l* x_r.
+func gather(x []float64, index []int32, value, v []float64, b int) {
+	lanes(x, index, value, v, b, gatherFMA, gatherFMA3, gatherEach)
+}
+
+type (
+	loop   func(x []float64, index []int32, value, v []float64, b int)
+	kernel func(x *float64, index *int32, value *float64, count int, v *float64)
+)
+
+// lanes calls what serves blocks of size b.
+func lanes(x []float64, index []int32, value, v []float64, b int, one, three kernel, each loop) {
 	if len(index) == 0 {
 		return
 	}
-	if !fast {
-		gatherEach(x, index, value, v)
-		return
+	_, _ = value[len(index)*b*b-1], v[b*together-1]
+	switch {
+	case fast && b == 1:
+		one(&x[0], &index[0], &value[0], len(index), &v[0])
+	case fast && b == 3:
+		three(&x[0], &index[0], &value[0], len(index), &v[0])
+	default:
+		each(x, index, value, v, b)
 	}
-	_ = value[len(index)-1]
-	gatherFMA(&x[0], &index[0], &value[0], len(index), &v[0])
 }
 
 //go:noescape
@@ -36,3 +41,9 @@ func scatterFMA(x *float64, index *int32, value *float64, count int, v *float64)
 
 //go:noescape
 func gatherFMA(x *float64, index *int32, value *float64, count int, v *float64)
+
+//go:noescape
+func scatterFMA3(x *float64, index *int32, value *float64, count int, v *float64)
+
+//go:noescape
+func gatherFMA3(x *float64, index *int32, value *float64, count int, v *float64)

@@ -2,10 +2,8 @@
 
 package cholesky
 
-func scatter(x []float64, index []int32, value []float64, v *[together]float64) {
-	scatterEach(x, index, value, v)
+func scatter(x []float64, index []int32, value, v []float64, b int) {
+	scatterEach(x, index, value, v, b)
 }
 
-func gather(x []float64, index []int32, value []float64, v *[together]float64) {
-	gatherEach(x, index, value, v)
-}
+func gather(x []float64, index []int32, value, v []float64, b int) { gatherEach(x, index, value, v, b) }

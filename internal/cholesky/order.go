@@ -21,13 +21,14 @@ type dissection struct {
 }
 
 // Order returns the nodes of a graph in an order in which a factor has few entries. The neighbours of
-// node j are index[ptr[j]:ptr[j+1]]; j itself may be among them.
-func Order(ptr []int64, index []int32) []int32 {
+// node j are index[ptr[j]:ptr[j+1]]; j itself may be among them. The order is one of blocks of nodes with the same
+// neighbours.
+func Order(ptr []int64, index []int32) (order []int32, block int) {
 	n := len(ptr) - 1
 	if first, after, groups := alike(ptr, index); 4*groups < 3*n {
 		return orderGroups(ptr, index, first, after, groups)
 	}
-	return orderNodes(ptr, index, leaf)
+	return orderNodes(ptr, index, leaf), 1
 }
 
 // alike finds groups of nodes with the same neighbours, themselves included, such as the channels of a pixel: an
@@ -78,8 +79,8 @@ func alike(ptr []int64, index []int32) (first, after []int32, groups int) {
 	return first, after, groups
 }
 
-// orderGroups orders groups of nodes as the nodes of a smaller graph.
-func orderGroups(ptr []int64, index, first, after []int32, groups int) []int32 {
+// orderGroups orders groups of nodes as the nodes of a smaller graph. The size of a block divides that of every group.
+func orderGroups(ptr []int64, index, first, after []int32, groups int) (order []int32, block int) {
 	n := len(ptr) - 1
 	number, heads := make([]int32, n), make([]int32, 0, groups)
 	for v := range n {
@@ -97,13 +98,17 @@ func orderGroups(ptr []int64, index, first, after []int32, groups int) []int32 {
 		}
 		fewer = append(fewer, int64(len(between)))
 	}
-	order := make([]int32, 0, n)
+	order = make([]int32, 0, n)
 	for _, g := range orderNodes(fewer, between, max(leaf*groups/n, 1)) {
+		from := len(order)
 		for v := heads[g]; v >= 0; v = after[v] {
 			order = append(order, v)
 		}
+		for size := len(order) - from; size > 0; {
+			block, size = size, block%size
+		}
 	}
-	return order
+	return order, block
 }
 
 // orderNodes is Order without groups; parts of so many nodes are not divided any more.
