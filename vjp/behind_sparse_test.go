@@ -13,19 +13,32 @@ import (
 	"surepipe/solve"
 )
 
-// With an incomplete factor conjugate gradients reach the derivative that a complete one gives.
+// With an incomplete factor conjugate gradients reach the derivative that a complete one gives, and with one of the
+// blocks of three channels.
 func TestIncompleteFactorOfTheCurvature(t *testing.T) {
-	const side = 40
+	t.Run("grey", func(t *testing.T) {
+		testIncompleteFactor(t, 40, nil, func(n int) prox.Prox { return prox.NewJointL2(n, 2, 0.3) })
+	})
+	t.Run("colours", func(t *testing.T) {
+		testIncompleteFactor(t, 24, []int{3}, func(n int) prox.Prox { return prox.NewVectorialL2(n/3, 2, 3, 0.3) })
+	})
+}
+
+func testIncompleteFactor(t *testing.T, side int, channels []int, penalty func(n int) prox.Prox) {
+	shape, n := []int{side, side}, side*side
+	for _, c := range channels {
+		shape, n = append(shape, c), n*c
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	dev := array.NewHost()
-	y := make([]float64, side*side)
+	y := make([]float64, n)
 	for i := range y {
-		y[i] = math.Floor(float64(i%side)/10) + 0.3*rng.NormFloat64()
+		y[i] = math.Floor(float64(i*side/n%side)/10) + 0.3*rng.NormFloat64()
 	}
 	b := dev.Alloc(1, len(y))
 	dev.Upload(b, y)
-	p := solve.Problem{Device: dev, A: linops.Identity(len(y)), K: imaging.NewGradient([]int{side, side}, nil,
-		imaging.Reflecting), R: prox.NewJointL2(len(y), 2, 0.3)}
+	p := solve.Problem{Device: dev, A: linops.Identity(len(y)), K: imaging.NewGradient(shape, []int{0, 1},
+		imaging.Reflecting), R: penalty(n)}
 	probes := dev.Alloc(3, len(y))
 	signs := make([]float64, 3*len(y))
 	for i := range signs {
