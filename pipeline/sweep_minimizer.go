@@ -180,9 +180,13 @@ func (s *sweep) edge(place []int) []int {
 // A sweep with SweepOptions.Estimate has two accuracies. Its points serve a comparison: they are solved to pointShare
 // of the error of the difference to the point before, by an estimate ([vjp.Effort]), and have the first probes of the
 // trace's estimator, which are the same at every weight: with k of them the error that they leave in a difference is
-// at most sqrt(2/k) of its part 2 sigma2 ||J_a - J_b||_F, 0.29 for 24. The answer, which is the minimizer or the point
+// at most sqrt(2/k) of its part 2 sigma2 ||J_a - J_b||_F, half of it for 8, which makes the error at most an eighth
+// larger. The answer, which is the minimizer or the point
 // that the rule chooses, is computed again as a [Pipeline] does it.
 const pointShare = 0.1
+
+// pointTraceError is the share for [hutch.Estimator].First at points: 8 probes.
+const pointTraceError = 0.18
 
 // effort is that of the solves of points.
 func (s *sweep) effort() vjp.Effort {
@@ -202,7 +206,7 @@ func (s *sweep) probing(o *Options) {
 		name = hutch.Hutchinson
 	}
 	if e, ok := hutch.ByName(name); ok && o.Queries == 0 && (o.TraceError == 0 || o.TraceError == DefaultTraceError) {
-		if o.Queries = e.First(DefaultTraceError); o.Queries > 0 {
+		if o.Queries = e.First(pointTraceError); o.Queries > 0 {
 			o.TraceError = 0
 		}
 	}

@@ -6,10 +6,12 @@
     /usr/bin/python3 testdata/benchmarks/rows.py ./surepipe [OTHER ...] [--rows NAME,...] [--runs 3] [--write docs/benchmarks.md]
 
 A row is a command with its data, which the script makes, and what it is compared with. Further binaries are timed beside the first, in
-turn. --write replaces the table in a document, between its markers.
+turn. Rows that take minutes, as do those of `minutes` below, are run where --rows names them. --write replaces the table in a document,
+between its markers.
 """
 import argparse, json, os, resource, subprocess, tempfile
 import numpy as np
+import skimage
 from skimage import color, data
 from skimage.restoration import denoise_tv_chambolle
 from skimage.transform import resize
@@ -25,8 +27,8 @@ def astronaut(rows, cols):
     return y, mu
 
 
-def colours():
-    mu = data.astronaut() / 255
+def colours(side):
+    mu = resize(data.astronaut() / 255, (side, side), anti_aliasing=True)
     y = mu + 0.1 * np.random.default_rng(0).standard_normal(mu.shape)
     np.save("mu.npy", mu)
     np.save("y.npy", y)
@@ -49,10 +51,27 @@ def digits():
     np.save("digits.npy", x)
 
 
-def drawn(problem, *size):
+def faces():
+    """200 images of 625 pixels, a tenth of them hidden."""
+    x = np.load(os.path.join(os.path.dirname(skimage.__file__), "data", "lfw_subset.npy")).reshape(200, -1).astype(float)
+    x[np.random.default_rng(1).random(x.shape) < 0.1] = np.nan
+    np.save("faces.npy", x)
+
+
+tomograph = """
+data: data.npz
+operator: {projection: {angles: 180}}
+terms:
+  - operator: gradient
+    regularizer: {joint-l2: lambda}
+lambda: 5
+"""
+
+
+def drawn(problem, *size, spec=None):
     def make(program):
         with open("spec.yaml", "w") as f:
-            subprocess.run([program, "spec", problem], stdout=f, check=True)
+            f.write(spec or subprocess.run([program, "spec", problem], stdout=subprocess.PIPE, text=True).stdout)
         subprocess.run([program, "generate", "--problem", problem, *size, "--out", "data.npz"], capture_output=True, check=True)
     return make
 
@@ -70,17 +89,26 @@ rows = {
     "tv-256": (lambda p: astronaut(256, 256), twelve, chambolle),
     "tv-256-refined": (lambda p: astronaut(256, 256), twelve.replace(" --refine 0", ""), None),
     "tv-512": (lambda p: astronaut(512, 512), twelve, chambolle),
-    "tv-512-colour": (lambda p: colours(), twelve + " --vectorial", None),
+    "tv-colour-256": (lambda p: colours(256), twelve + " --vectorial", None),
     "tv-anisotropic-256": (lambda p: astronaut(256, 256), twelve + " --anisotropic", None),
     "tv-550x660-0.1max": (lambda p: astronaut(550, 660), f"run {tv} --lambda 0.1max", None),
-    "tv-2048-one": (lambda p: astronaut(2048, 2048), f"run {tv} --lambda 0.08", None),
     "ct-64": (drawn("ct", "--rows", "64", "--d", "90"), "sweep --spec spec.yaml --data data.npz --lambda 0.2:10:8 --refine 0", None),
     "ct-96": (drawn("ct", "--rows", "96", "--d", "90"), "sweep --spec spec.yaml --data data.npz --lambda 0.2:10:16 --refine 0", None),
     "mri-96": (drawn("mri", "--rows", "96"), "run --spec spec.yaml --data data.npz --lambda 0.1", None),
     "rpca-video": (lambda p: video(), "sweep --problem robust-pca --data video.npz --lambda 0.05max:max:8 --gamma 0.05max:max:8 --refine 0", None),
     "digits-gcv": (lambda p: digits(), "sweep --problem matrix-completion --data digits.npy --effects rows,cols --lambda 0.05max:max:15 --criterion gcv --refine 0", None),
     "digits-alo": (lambda p: digits(), "sweep --problem matrix-completion --data digits.npy --effects rows,cols --lambda 0.02max:max:12", None),
-    "lasso-0.01max": (None, "run --problem lasso --data data.npz --lambda 0.01max", None),
+    "faces": (lambda p: faces(), "sweep --problem matrix-completion --data faces.npy --effects rows,cols --lambda 0.01max:max:15 --refine 0", None),
+    "power-law": (drawn("matrix-completion", "--rows", "6040", "--cols", "3706", "--entries", "334000"),
+                  "run --problem matrix-completion --data data.npz --lambda 0.1max", None),
+    "lasso-0.01max": (drawn("lasso", "--d", "2500"), "run --problem lasso --data data.npz --lambda 0.01max", None),
+}
+# those that take minutes
+minutes = {
+    "tv-colour-512": (lambda p: colours(512), twelve + " --vectorial", None),
+    "tv-2048-one": (lambda p: astronaut(2048, 2048), f"run {tv} --lambda 0.08", None),
+    "ct-tv-256": (drawn("ct", "--rows", "256", "--d", "180", spec=tomograph),
+                  "sweep --spec spec.yaml --data data.npz --lambda 1:20:20 --refine 0", None),
 }
 
 
@@ -115,14 +143,10 @@ lines = ["| row | " + " | ".join(f"{os.path.basename(p)}, user s | wall s | GB" 
          "| --- " * (3 * len(programs) + 3) + "|"]
 print("\n".join(lines), flush=True)
 for name in options.rows.split(","):
-    make, command, peer = rows[name]
+    make, command, peer = (rows | minutes)[name]
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
-        if make is None:
-            subprocess.run([programs[0], "generate", "--problem", "lasso", "--d", "2500", "--out", "data.npz"], capture_output=True, check=True)
-            made = None
-        else:
-            made = make(programs[0])
+        made = make(programs[0])
         runs, beside, error = [[] for _ in programs], [], 0
         for _ in range(options.runs):
             for r, p in zip(runs, programs):
