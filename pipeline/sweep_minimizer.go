@@ -181,8 +181,8 @@ func (s *sweep) edge(place []int) []int {
 // of the error of the difference to the point before, by an estimate ([vjp.Effort]), and have the first probes of the
 // trace's estimator, which are the same at every weight: with k of them the error that they leave in a difference is
 // at most sqrt(2/k) of its part 2 sigma2 ||J_a - J_b||_F, half of it for 8, which makes the error at most an eighth
-// larger. The answer, which is the minimizer or the point
-// that the rule chooses, is computed again as a [Pipeline] does it.
+// larger. The answer, which is the minimizer or the point that the rule chooses, is computed again as a [Pipeline] does
+// it.
 const pointShare = 0.1
 
 // pointTraceError is the share for [hutch.Estimator].First at points: 8 probes.

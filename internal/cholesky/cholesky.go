@@ -93,7 +93,8 @@ func (a *Analysis) tree() {
 }
 
 // childrenFirst changes the order so that a node of the tree comes right after the trees of its children.
-// The factor has the same entries. Blocks stay together: each of their nodes but the first has one child, the one before.
+// The factor has the same entries. Blocks stay together: each of their nodes but the first has one child, the one
+// before.
 func (a *Analysis) childrenFirst() {
 	n := len(a.order)
 	size := make([]int32, n) // of the tree below a node
