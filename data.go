@@ -80,10 +80,8 @@ type Arrays struct {
 // ones.
 type Sparse struct{ dataio.Triplets }
 
-// Dims are the numbers of rows and columns.
 func (s *Sparse) Dims() (rows, cols int) { return s.Rows, s.Cols }
 
-// At is an entry.
 func (s *Sparse) At(i, j int) (v float64) {
 	for k := range s.Values {
 		if s.Row[k] == i && s.Col[k] == j {
@@ -93,7 +91,6 @@ func (s *Sparse) At(i, j int) (v float64) {
 	return v
 }
 
-// T is the transpose.
 func (s *Sparse) T() mat.Matrix { return mat.Transpose{Matrix: s} }
 
 // Data are the arrays as data.

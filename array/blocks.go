@@ -14,7 +14,6 @@ type hostBlocks struct {
 func (b *hostBlocks) Len() int { return b.start[len(b.size)] }
 func (b *hostBlocks) End() int { return b.end }
 
-// NewBlocks copies the places of symmetric blocks along a diagonal.
 func (h *Host) NewBlocks(first, size []int) Blocks {
 	_, end := CheckBlocks(first, size)
 	b := &hostBlocks{first: make([]int32, len(first)), size: make([]int32, len(size)),
@@ -32,7 +31,6 @@ func (h *Host) NewBlocks(first, size []int) Blocks {
 	return b
 }
 
-// MulBlocks sets the coordinates of every block in dst_i to the block's product with those in x_i.
 func (h *Host) MulBlocks(dst Batch, blocks Blocks, values, x Batch) {
 	h.own(dst)
 	h.own(values)

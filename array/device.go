@@ -174,10 +174,8 @@ type Device interface {
 // Shape is the size of a matrix that a vector stands for, row-major.
 type Shape struct{ Rows, Cols int }
 
-// Len is Rows times Cols.
 func (s Shape) Len() int { return s.Rows * s.Cols }
 
-// T is the transposed shape.
 func (s Shape) T() Shape { return Shape{s.Cols, s.Rows} }
 
 // Index is a list of coordinates on a device.

@@ -32,7 +32,6 @@ type dftPlan struct {
 
 func (f *hostDFT) Shape() Shape { return f.shape }
 
-// NewDFT prepares the discrete Fourier transform of complex arrays of a shape.
 func (h *Host) NewDFT(s Shape) DFT {
 	CheckDFT(s)
 	f := &hostDFT{shape: s}
@@ -43,7 +42,6 @@ func (h *Host) NewDFT(s Shape) DFT {
 	return f
 }
 
-// MulDFT sets dst_i = alpha F x_i, or alpha F* x_i.
 func (h *Host) MulDFT(adjoint bool, alpha float64, dst Batch, f DFT, x Batch) {
 	h.own(dst)
 	h.own(x)

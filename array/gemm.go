@@ -128,7 +128,6 @@ func opCols(b Batch, trans bool, p, q int) Batch {
 	return b.Cols(p, q)
 }
 
-// Gemm sets C = alpha op(A) op(B) + beta C.
 func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64, c Batch) {
 	h.own(a)
 	h.own(b)
@@ -236,7 +235,6 @@ func gemvKernel(t *task, lo, hi int) {
 	}
 }
 
-// GemmEach does one product for every vector of c.
 func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b Batch, sb Shape, beta float64,
 	c Batch) {
 	h.own(a)

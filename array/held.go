@@ -27,7 +27,6 @@ type Held struct{ memory []Memory }
 // Hold adds memory, which h then owns.
 func (h *Held) Hold(memory ...Memory) { h.memory = append(h.memory, memory...) }
 
-// Bytes is the device memory of all.
 func (h *Held) Bytes() int64 {
 	bytes := int64(0)
 	for _, m := range h.memory {
@@ -36,7 +35,6 @@ func (h *Held) Bytes() int64 {
 	return bytes
 }
 
-// Release frees all of it. Its owner is dead afterwards.
 func (h *Held) Release() {
 	for _, m := range h.memory {
 		m.Free()

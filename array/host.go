@@ -62,7 +62,6 @@ func (h *Host) Name() string { return "cpu" }
 // Request returns the host itself: it has no faults, so requests need no views of their own.
 func (h *Host) Request() Device { return h }
 
-// Alloc returns k contiguous vectors of length n with undefined contents.
 func (h *Host) Alloc(k, n int) Batch {
 	size := Capacity(k, n)
 	h.mu.Lock()
@@ -149,7 +148,6 @@ func (h *Host) Reserve(_ context.Context, _, most int64) (granted int64, release
 
 func nothingReserved() {}
 
-// Stats counts the memory held.
 func (h *Host) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,7 +236,6 @@ func (h *Host) same(op string, dst Batch, xs ...Batch) {
 	CheckSame(op, dst, xs...)
 }
 
-// Upload copies the row-major values of src into dst.
 func (h *Host) Upload(dst Batch, src []float64) {
 	h.own(dst)
 	if len(src) != dst.k*dst.n {
@@ -249,7 +246,6 @@ func (h *Host) Upload(dst Batch, src []float64) {
 	}
 }
 
-// Download copies src into the row-major slice dst.
 func (h *Host) Download(dst []float64, src Batch) {
 	h.own(src)
 	if len(dst) != src.k*src.n {

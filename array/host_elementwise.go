@@ -18,7 +18,6 @@ func (h *Host) elementwise(kernel segmentKernel, dst, x, y, z Batch, a, b float6
 	t.run()
 }
 
-// Copy sets dst = src.
 func (h *Host) Copy(dst, src Batch) {
 	h.same("copy", dst, src)
 	h.elementwise(copyKernel, dst, src, Batch{}, Batch{}, 0, 0)
@@ -26,7 +25,6 @@ func (h *Host) Copy(dst, src Batch) {
 
 func copyKernel(_ *task, _ int, d, x, _, _ []float64) { copy(d, x) }
 
-// Fill sets every value of dst to a.
 func (h *Host) Fill(dst Batch, a float64) {
 	h.own(dst)
 	h.elementwise(fillKernel, dst, Batch{}, Batch{}, Batch{}, a, 0)
@@ -42,13 +40,11 @@ func fillKernel(t *task, _ int, d, _, _, _ []float64) {
 	}
 }
 
-// Lin sets dst = a x + c y.
 func (h *Host) Lin(dst Batch, a float64, x Batch, c float64, y Batch) {
 	h.same("Lin", dst, x, Given(y, x))
 	h.elementwise(linKernel(y), dst, x, y, Batch{}, a, c)
 }
 
-// LinEach sets dst_i = a_i x_i + c_i y_i.
 func (h *Host) LinEach(dst Batch, a []float64, x Batch, c []float64, y Batch) {
 	CheckLinEach(dst, a, c, y)
 	h.same("LinEach", dst, x, Given(y, x))
@@ -98,7 +94,6 @@ func sumKernel(t *task, i int, d, x, y, _ []float64) {
 	}
 }
 
-// Mul sets dst = x ∘ y.
 func (h *Host) Mul(dst, x, y Batch) {
 	h.same("Mul", dst, x, y)
 	h.elementwise(mulKernel, dst, x, y, Batch{}, 0, 0)

@@ -7,7 +7,6 @@ func (h *Host) weighted(op string, kernel segmentKernel, dst, v, w Batch, t floa
 	h.elementwise(kernel, dst, v, w, Batch{}, t, 0)
 }
 
-// Soft sets dst = sign(v) max(|v| - t w, 0).
 func (h *Host) Soft(dst, v, w Batch, t float64) {
 	h.weighted("Soft", softKernel, dst, v, w, t)
 }
@@ -29,7 +28,6 @@ func softKernel(t *task, _ int, d, v, w, _ []float64) {
 	}
 }
 
-// SoftMask sets dst to 1 where |v| > t w or t w = 0, and to 0 elsewhere.
 func (h *Host) SoftMask(dst, v, w Batch, t float64) {
 	h.weighted("SoftMask", softMaskKernel, dst, v, w, t)
 }
@@ -63,7 +61,6 @@ func indicator(bit uint64) float64 {
 	return math.Float64frombits(-bit & math.Float64bits(1))
 }
 
-// Clamp sets dst = min(max(v, lo), hi).
 func (h *Host) Clamp(dst, v, lo, hi Batch) {
 	h.same("Clamp", dst, v, lo, hi)
 	h.elementwise(clampKernel, dst, v, lo, hi, 0, 0)
@@ -76,7 +73,6 @@ func clampKernel(_ *task, _ int, d, v, lo, hi []float64) {
 	}
 }
 
-// ClampMask sets dst to 1 where lo < v < hi and to 0 elsewhere.
 func (h *Host) ClampMask(dst, v, lo, hi Batch) {
 	h.same("ClampMask", dst, v, lo, hi)
 	h.elementwise(clampMaskKernel, dst, v, lo, hi, 0, 0)
@@ -89,7 +85,6 @@ func clampMaskKernel(_ *task, _ int, d, v, lo, hi []float64) {
 	}
 }
 
-// Shrink sets dst = max(1 - t w / sqrt(q), 0).
 func (h *Host) Shrink(dst, q, w Batch, t float64) {
 	h.weighted("Shrink", shrinkKernel, dst, q, w, t)
 }
@@ -108,7 +103,6 @@ func shrinkKernel(t *task, _ int, d, q, w, _ []float64) {
 	}
 }
 
-// ShrinkSlope sets dst = t w / q^(3/2) where sqrt(q) > t w and 0 elsewhere.
 func (h *Host) ShrinkSlope(dst, q, w Batch, t float64) {
 	h.weighted("ShrinkSlope", shrinkSlopeKernel, dst, q, w, t)
 }

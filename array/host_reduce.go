@@ -57,7 +57,6 @@ func (t *task) block(u int) (i, p, q int) {
 	return i, p, min(p+dotBlock, t.x.n)
 }
 
-// MaxAbs sets out_i = ||x_i||_inf.
 func (h *Host) MaxAbs(out []float64, x Batch) {
 	h.own(x)
 	if len(out) != x.k {

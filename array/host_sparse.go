@@ -21,7 +21,6 @@ func (h *Host) NewIndex(idx []int) Index {
 	return &hostIndex{h.hold(4 * int64(len(idx))), list, end}
 }
 
-// Gather sets dst_ij = x_i[idx_j].
 func (h *Host) Gather(dst, x Batch, idx Index) {
 	h.own(dst)
 	h.own(x)
@@ -43,7 +42,6 @@ func gatherKernel(t *task, lo, hi int) {
 	}
 }
 
-// Scatter sets dst = 0, then dst_i[idx_j] = x_ij.
 func (h *Host) Scatter(dst, x Batch, idx Index) {
 	h.own(dst)
 	h.own(x)
@@ -77,8 +75,6 @@ type hostCSR struct {
 func (a *hostCSR) Dims() (int, int) { return a.rows, a.cols }
 func (a *hostCSR) Nonzeros() int    { return len(a.values) }
 
-// NewCSR puts a sparse matrix on the device. The slices are copied. Column
-// indices must not exceed the largest int32.
 func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) CSR {
 	m := &hostCSR{rows: rows, cols: cols, indices: CheckCSR(rows, cols, indptr, indices, values)}
 	m.indptr, m.values = slices.Clone(indptr), slices.Clone(values)
@@ -86,7 +82,6 @@ func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) C
 	return m
 }
 
-// MulCSR sets dst_i = A x_i.
 func (h *Host) MulCSR(dst Batch, a CSR, x Batch) {
 	h.own(dst)
 	h.own(x)

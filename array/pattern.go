@@ -81,7 +81,6 @@ func (p *hostPattern) Len() int               { return len(p.byRow.other) }
 func (p *hostPattern) Free()                  {}
 func (p *hostPattern) Bytes() int64           { return p.byRow.bytes() + p.byCol.bytes() }
 
-// NewPattern lists the entries by rows and by columns.
 func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 	CheckPattern(rows, cols, places)
 	i, j := make([]int32, len(places)), make([]int32, len(places))
@@ -100,7 +99,6 @@ func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 // productGrain is the number of multiplications that one goroutine takes at a time.
 const productGrain = 1 << 17
 
-// SampleProduct sets the entries of A_i B_i* in the pattern.
 func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Batch, beta float64) {
 	p := h.pattern("SampleProduct", pattern, dst, a, b)
 	r := PatternRank("SampleProduct", pattern, dst, dst, a, b)
@@ -133,7 +131,6 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	h.Free(z)
 }
 
-// SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
 func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Batch, beta float64, c Batch) {
 	p := h.pattern("SpreadProduct", pattern, z, b, c)
 	left, right, lines := c, b, &p.byRow

@@ -127,7 +127,6 @@ func (a *hostRays) Dims() (rays, pixels int) { return len(a.rays), a.shape.Len()
 
 const rayBytes = 48
 
-// NewRays copies the rays.
 func (h *Host) NewRays(s Shape, rays []Ray) Rays {
 	CheckRays(s, rays)
 	a := &hostRays{shape: s, rays: append([]Ray(nil), rays...)}
@@ -135,7 +134,6 @@ func (h *Host) NewRays(s Shape, rays []Ray) Rays {
 	return a
 }
 
-// MulRays sets dst_i = A x_i, or A* x_i.
 func (h *Host) MulRays(trans bool, dst Batch, rays Rays, x Batch) {
 	h.own(dst)
 	h.own(x)

@@ -14,7 +14,6 @@ type blocks struct {
 func (b *blocks) Len() int { return b.len }
 func (b *blocks) End() int { return b.end }
 
-// NewBlocks puts the blocks' places on the device.
 func (d *Device) NewBlocks(first, size []int) array.Blocks {
 	values, end := array.CheckBlocks(first, size)
 	var at, low, sizes []int32

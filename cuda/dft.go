@@ -69,7 +69,6 @@ func rootsOfUnity(n int) []float64 {
 	return w
 }
 
-// NewDFT puts the transform of arrays of a shape on the device.
 func (d *Device) NewDFT(s array.Shape) array.DFT {
 	array.CheckDFT(s)
 	f := &dft{shape: s}

@@ -72,7 +72,6 @@ func (d *Device) each(op string, launch func(g grid, k, n int64) error, dst arra
 	d.entries(op, dst, k, n, launch)
 }
 
-// Copy sets dst = src.
 func (d *Device) Copy(dst, src array.Batch) {
 	d = d.same("copy", dst, src)
 	d.each("Copy", func(g grid, k, n int64) error {
@@ -80,13 +79,11 @@ func (d *Device) Copy(dst, src array.Batch) {
 	}, dst, src)
 }
 
-// Fill sets every value of dst to a.
 func (d *Device) Fill(dst array.Batch, a float64) {
 	d = d.into(dst)
 	d.each("Fill", func(g grid, k, n int64) error { return d.launchFill(g, operandOf(dst), a, k, n) }, dst)
 }
 
-// Lin sets dst = a x + c y.
 func (d *Device) Lin(dst array.Batch, a float64, x array.Batch, c float64, y array.Batch) {
 	d = d.same("Lin", dst, x, array.Given(y, x))
 	d.each("Lin", func(g grid, k, n int64) error {
@@ -97,7 +94,6 @@ func (d *Device) Lin(dst array.Batch, a float64, x array.Batch, c float64, y arr
 	}, dst, x, y)
 }
 
-// LinEach sets dst_i = a_i x_i + c_i y_i.
 func (d *Device) LinEach(dst array.Batch, a []float64, x array.Batch, c []float64, y array.Batch) {
 	array.CheckLinEach(dst, a, c, y)
 	d = d.same("LinEach", dst, x, array.Given(y, x))
@@ -119,7 +115,6 @@ func (d *Device) LinEach(dst array.Batch, a []float64, x array.Batch, c []float6
 	})
 }
 
-// Mul sets dst = x ∘ y.
 func (d *Device) Mul(dst, x, y array.Batch) {
 	d = d.same("Mul", dst, x, y)
 	d.each("Mul", func(g grid, k, n int64) error {
@@ -135,22 +130,18 @@ func (d *Device) weighted(op string, launch func(g grid, dst, v, w operand, t fl
 	}, dst, v, w)
 }
 
-// Soft sets dst = sign(v) max(|v| - t w, 0).
 func (d *Device) Soft(dst, v, w array.Batch, t float64) {
 	d.weighted("Soft", d.launchSoft, dst, v, w, t)
 }
 
-// SoftMask sets dst to 1 where |v| > t w or t w = 0, and to 0 elsewhere.
 func (d *Device) SoftMask(dst, v, w array.Batch, t float64) {
 	d.weighted("SoftMask", d.launchSoftMask, dst, v, w, t)
 }
 
-// Shrink sets dst = max(1 - t w / sqrt(q), 0).
 func (d *Device) Shrink(dst, q, w array.Batch, t float64) {
 	d.weighted("Shrink", d.launchShrink, dst, q, w, t)
 }
 
-// ShrinkSlope sets dst = t w / q^(3/2) where sqrt(q) > t w and 0 elsewhere.
 func (d *Device) ShrinkSlope(dst, q, w array.Batch, t float64) {
 	d.weighted("ShrinkSlope", d.launchShrinkSlope, dst, q, w, t)
 }
@@ -163,10 +154,8 @@ func (d *Device) clamped(op string, launch func(g grid, dst, v, lo, hi operand, 
 	}, dst, v, lo, hi)
 }
 
-// Clamp sets dst = min(max(v, lo), hi).
 func (d *Device) Clamp(dst, v, lo, hi array.Batch) { d.clamped("Clamp", d.launchClamp, dst, v, lo, hi) }
 
-// ClampMask sets dst to 1 where lo < v < hi and to 0 elsewhere.
 func (d *Device) ClampMask(dst, v, lo, hi array.Batch) {
 	d.clamped("ClampMask", d.launchClampMask, dst, v, lo, hi)
 }

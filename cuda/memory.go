@@ -24,7 +24,6 @@ type buffer struct {
 
 func (b *buffer) Len() int { return b.size }
 
-// Stats counts the memory held.
 func (d *Device) Stats() array.Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,12 +41,10 @@ func (d *card) free() int64 {
 	return d.limit - d.held + d.stats.PooledBytes
 }
 
-// Reserve sets bytes aside: see [array.Device].
 func (d *Device) Reserve(ctx context.Context, least, most int64) (granted int64, release func(), err error) {
 	return d.reserved.Reserve(ctx, d.free, least, most)
 }
 
-// Alloc returns k contiguous vectors of length n with undefined contents.
 func (d *Device) Alloc(k, n int) array.Batch {
 	buf := d.take(k, n, array.Capacity(k, n))
 	d.count(1, 8*int64(buf.size))

@@ -18,7 +18,6 @@ const byRow, byColumn = 2, 5
 func (p *pattern) Dims() (rows, cols int) { return p.rows, p.cols }
 func (p *pattern) Len() int               { return p.len }
 
-// NewPattern puts the places on the device.
 func (d *Device) NewPattern(rows, cols int, places []int) array.Pattern {
 	array.CheckPattern(rows, cols, places)
 	i, j := make([]int32, len(places)), make([]int32, len(places))
@@ -63,7 +62,6 @@ func (d *Device) SampleProduct(dst array.Batch, places array.Pattern, alpha floa
 	})
 }
 
-// SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or with Z_i*.
 func (d *Device) SpreadProduct(trans bool, alpha float64, places array.Pattern, z, b array.Batch, beta float64,
 	c array.Batch) {
 	d = d.into(c, z, b)

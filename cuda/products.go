@@ -130,7 +130,6 @@ func (d *Device) scale(c array.Batch, beta float64) {
 	}
 }
 
-// Gemm sets C = alpha op(A) op(B) + beta C.
 func (d *Device) Gemm(transA, transB bool, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
 	d = d.into(c, a, b)
 	inner := array.CheckGemm(transA, transB, a, b, c)
@@ -284,7 +283,6 @@ func (d *Device) tileAgrees(trans bool, n, inner int) bool {
 	return true
 }
 
-// GemmEach does one product for every vector of c.
 func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa array.Shape, b array.Batch,
 	sb array.Shape, beta float64, c array.Batch) {
 	d = d.into(c, a, b)

@@ -18,7 +18,6 @@ type rays struct {
 
 func (a *rays) Dims() (rays, pixels int) { return a.len, a.shape.Len() }
 
-// NewRays puts the rays on the device.
 func (d *Device) NewRays(s array.Shape, list []array.Ray) array.Rays {
 	array.CheckRays(s, list)
 	list = slices.Clone(list)

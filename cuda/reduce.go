@@ -23,7 +23,6 @@ func (d *Device) Dot(out []float64, x, y array.Batch) {
 	}, d.launchSum)
 }
 
-// MaxAbs sets out_i = ||x_i||_inf, NaN if x_i holds one.
 func (d *Device) MaxAbs(out []float64, x array.Batch) {
 	d = d.from(x)
 	if len(out) != x.K() {

@@ -21,7 +21,6 @@ func (d *Device) NewIndex(idx []int) array.Index {
 	return x
 }
 
-// Gather sets dst_ij = x_i[idx_j].
 func (d *Device) Gather(dst, x array.Batch, idx array.Index) {
 	d = d.into(dst, x)
 	ix := onCard[*index](d, "Gather", idx)
@@ -31,7 +30,6 @@ func (d *Device) Gather(dst, x array.Batch, idx array.Index) {
 	})
 }
 
-// Scatter sets dst = 0, then dst_i[idx_j] = x_ij.
 func (d *Device) Scatter(dst, x array.Batch, idx array.Index) {
 	d = d.into(dst, x)
 	ix := onCard[*index](d, "Scatter", idx)
@@ -65,7 +63,6 @@ func (d *Device) NewCSR(rows, cols int, indptr, indices []int, values []float64)
 	return a
 }
 
-// MulCSR sets dst_i = A x_i, each entry summed in the order of A's row.
 func (d *Device) MulCSR(dst array.Batch, a array.CSR, x array.Batch) {
 	d = d.into(dst, x)
 	m := onCard[*csr](d, "MulCSR", a)

@@ -44,7 +44,6 @@ func (d *Device) upload(op string, b array.Batch, to cu.DevicePtr, from unsafe.P
 	d.do(op, b, func() error { return cu.MemcpyHtoDAsync(to, from, bytes, d.stream) })
 }
 
-// Download copies src into the row-major slice dst; after a fault dst is NaN.
 func (d *Device) Download(dst []float64, src array.Batch) {
 	d = d.from(src)
 	if len(dst) != src.K()*src.N() {

@@ -13,8 +13,6 @@
 //	exact       tr M = sum_i <e_i, M e_i>                            d queries
 //	hutchinson  tr M ~ 1/m sum_j <g_j, M g_j>                        m queries
 //	hutch++     tr M ~ sum_i <q_i, M q_i> + 1/m sum_j <x_j, M x_j>   3m queries
-//	xnystrace   a Nystrom approximation from all probes but one, and that one for
-//	            the rest, averaged over the one                          m queries
 //
 // where the g_j are independent Rademacher vectors, whose entries are +1 or -1 with probability 1/2
 // each. Hutch++ first sketches the range of M with m Rademacher vectors s_j; the q_i are an
@@ -22,13 +20,8 @@
 // vectors g_j. The part in the span of Q, where a compressible M has most of its trace, is thus
 // summed exactly, and only the rest is sampled.
 //
-// The first three are one sum, over a basis and over deflated probes: Hutchinson has
-// the empty basis and the exact trace the unit vectors. XNysTrace is for symmetric positive semidefinite
-// M and multiplies all images with each other. It uses each of its m probes both for the sketch and, against
-// the sketch of the others, as a sample, and the Nystrom approximation Y (S*Y)^{-1} Y*, Y = MS, needs no
-// second product: m samples and a basis of m-1 for m queries.
-//
-// All randomized estimates except XNysTrace are unbiased for every square M, because tr M =
+// All are one sum, over a basis and over deflated probes: Hutchinson has the empty basis and the exact
+// trace the unit vectors. The randomized estimates are unbiased for every square M, because tr M =
 // tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). Their accuracy depends on the spectrum. For symmetric M
 // Hutchinson's variance is 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++
 // replaces ||M||_F by the norm of the remainder of M without, roughly, its m leading eigenvectors,
@@ -46,10 +39,7 @@
 // # Error bar and Frobenius norm
 //
 // [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the sample standard
-// deviation of the m numbers <x_j, M x_j>, given Q. The terms of XNysTrace are not
-// independent: their changes when a second probe is left out give their covariance, and with it the
-// square of the standard error is an unbiased estimate of the variance too. For few samples
-// Student's distribution widens the standard error, [Widened]. Where the number of samples follows
+// deviation of the m numbers <x_j, M x_j>, given Q. For few samples Student's distribution widens the standard error, [Widened]. Where the number of samples follows
 // from their spread, it is fixed by the spread of the initial samples alone ([Run.Missing]). The
 // interval of 2 standard errors to both sides then contains the trace 95% of the time.
 //
@@ -76,7 +66,7 @@
 // of a [Plan] says which phases there are, how many vectors they have and what is needed of their
 // images:
 //
-//	sketch     M s_j for random vectors s_j          hutch++, xnystrace
+//	sketch     M s_j for random vectors s_j          hutch++
 //	projected  M q_i for a basis                     hutch++; the unit vectors: exact
 //	residual   M x_j for random vectors off the basis         hutch++, hutchinson
 //
@@ -93,7 +83,7 @@
 //	e, err := r.Estimate()
 //
 // A new estimator is a type in a file of its own, with an entry in the table of estimators. It
-// defines how it lays out its queries and how it computes the estimate; the phases are shared.
+// defines how it lays out its queries; the phases and their sum are shared.
 //
 // # Reproducibility
 //
@@ -110,10 +100,6 @@
 // R. A. Meyer, C. Musco, C. Musco, D. P. Woodruff, Hutch++: optimal stochastic
 // trace estimation, SIAM Symposium on Simplicity in Algorithms (2021),
 // algorithm 1.
-//
-// E. N. Epperly, J. A. Tropp, R. J. Webber, XTrace: making the most of every sample
-// in stochastic trace estimation, SIAM Journal on Matrix Analysis and Applications
-// 45 (2024).
 //
 // C. Bekas, E. Kokiopoulou, Y. Saad, An estimator for the diagonal of a matrix, Applied Numerical
 // Mathematics 57 (2007).

@@ -10,7 +10,6 @@ import (
 
 const (
 	HutchPP    = "hutch++"
-	XNysTrace  = "xnystrace"
 	Hutchinson = "hutchinson"
 	Exact      = "exact"
 )
@@ -20,27 +19,23 @@ const (
 const DefaultQueries = 102
 
 // Estimator is one way to estimate a trace. Each is a type in a file of its own, and the table
-// behind [Estimators] lists them. An estimator is a value without state: the intermediate results
-// of an estimate are in its [Run].
+// behind [Estimators] lists them. An estimator is a value without state.
 type Estimator interface {
 	// Name is one of the constants above.
 	Name() string
 	// First is the number of queries to begin with where probes are added until the trace's part of
 	// an error is at most the given share of the rest of it. At a share of a tenth that is enough
 	// residual probes, 24, to know their spread to 15%; at larger shares it is fewer in
-	// proportion to the share's square, but 6, which know it to 32%. It is 0 where the number of queries is
-	// fixed. Probes can be added where the estimate is a mean over independent probes.
+	// proportion to the share's square, but 6, which know it to 32%. It is 0 for the exact trace.
 	First(share float64) int
 
 	// layout returns the phases for this number of queries, and what each needs. If the estimator
 	// cannot use that number, reason is the rule that it breaks.
 	layout(queries int) (l Layout, reason string)
-	// estimate computes the estimate from the results of a run's phases.
-	estimate(r *Run) (Estimate, error)
 }
 
 // estimators is the table of all estimators.
-var estimators = []Estimator{hutchPP{}, xNysTrace{}, hutchinson{}, exact{}}
+var estimators = []Estimator{hutchPP{}, hutchinson{}, exact{}}
 
 // Estimators lists the names that [NewPlan] knows.
 func Estimators() []string {
@@ -74,8 +69,7 @@ const (
 type Need int
 
 const (
-	// Images: the images themselves are needed. An estimate that multiplies them with each other
-	// depends on their error to first order.
+	// Images: the images themselves are needed.
 	Images Need = iota
 	// Forms: the numbers <v, M v> are needed. They depend on the error of conjugate gradients to second
 	// order.
@@ -100,11 +94,8 @@ type Layout struct {
 	Basis Basis
 	// Residual is the number of sampled probes, those numbered Sketch to Sketch+Residual-1.
 	Residual int
-	// SketchNeeds is what is needed of the sketch's images, and Needs what is needed of all others.
-	SketchNeeds, Needs Need
-	// Keeps says that the sketch, the basis and its images are kept to the end, because the
-	// estimate multiplies all images with each other. Otherwise it is a sum over vectors.
-	Keeps bool
+	// Needs is what is needed of the images of all vectors but the sketch's, of which the span is.
+	Needs Need
 }
 
 // Plan is an estimator with its queries laid out for a matrix. [NewPlan] makes one.
@@ -144,7 +135,6 @@ func (e *PlanError) Error() string {
 //
 //	hutch++     a third of the queries each for sketch, basis and residual; queries
 //	            must be a multiple of 3, at least 6
-//	xnystrace   all queries for the sketch; at least 2
 //	hutchinson  all queries for the residual; at least 2
 //	exact       d queries, one for each unit vector, whatever queries is
 //

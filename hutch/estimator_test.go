@@ -12,11 +12,10 @@ func TestNewPlanLaysOutTheQueries(t *testing.T) {
 		want       Plan
 	}{
 		{HutchPP, 102, 103, Plan{hutchPP{}, 103, Layout{Sketch: 34, Basis: SketchBasis, Residual: 34,
-			SketchNeeds: Span, Needs: Forms}}},
-		{HutchPP, 6, 1000, Plan{hutchPP{}, 1000, Layout{Sketch: 2, Basis: SketchBasis, Residual: 2, SketchNeeds: Span,
+			Needs: Forms}}},
+		{HutchPP, 6, 1000, Plan{hutchPP{}, 1000, Layout{Sketch: 2, Basis: SketchBasis, Residual: 2,
 			Needs: Forms}}},
 		{HutchPP, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
-		{XNysTrace, 101, 103, Plan{xNysTrace{}, 103, Layout{Sketch: 101, Keeps: true}}},
 		{Hutchinson, 100, 101, Plan{hutchinson{}, 101, Layout{Residual: 100, Needs: Forms}}},
 		{Hutchinson, 100, 7, Plan{exact{}, 7, Layout{Basis: UnitBasis}}},
 		{Exact, 0, 5000, Plan{exact{}, 5000, Layout{Basis: UnitBasis}}},
@@ -30,7 +29,7 @@ func TestNewPlanLaysOutTheQueries(t *testing.T) {
 }
 
 func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
-	const names = "hutch++, xnystrace, hutchinson, exact"
+	const names = "hutch++, hutchinson, exact"
 	const three = "hutch++ takes a multiple of 3 (it has three phases of equal size)"
 	for _, c := range []struct {
 		estimator  string
@@ -45,7 +44,6 @@ func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
 		{HutchPP, 0, 1000, "queries", "queries 0: " + three + ", at least 6"},
 		{HutchPP, -3, 1000, "queries", "queries -3: " + three + ", at least 6"},
 		{Hutchinson, 1, 1000, "queries", "queries 1: hutchinson takes 2 or more: fewer have no standard error"},
-		{XNysTrace, 1, 1000, "queries", "queries 1: xnystrace takes 2 or more: fewer have no standard error"},
 		{"hutch", 102, 1000, "estimator", `estimator "hutch": expected one of ` + names},
 		{"", 102, 1000, "estimator", `estimator "": expected one of ` + names},
 		{HutchPP, 102, 0, "dimension", "dimension 0: a matrix has at least one row"},
@@ -71,7 +69,7 @@ func TestFewerProbesBeginALooserEstimate(t *testing.T) {
 		for _, e := range []struct {
 			name string
 			want int
-		}{{Hutchinson, want}, {HutchPP, 3 * want}, {XNysTrace, 0}, {Exact, 0}} {
+		}{{Hutchinson, want}, {HutchPP, 3 * want}, {Exact, 0}} {
 			estimator, _ := ByName(e.name)
 			if got := estimator.First(share); got != e.want {
 				t.Errorf("%s begins with %d queries at a share of %g, expected %d", e.name, got, share, e.want)

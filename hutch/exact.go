@@ -10,10 +10,9 @@ import (
 // projected one, with the unit vectors for a basis.
 type exact struct{}
 
-func (exact) Name() string                      { return Exact }
-func (exact) First(float64) int                 { return 0 }
-func (exact) layout(int) (Layout, string)       { return Layout{Basis: UnitBasis, Needs: Images}, "" }
-func (exact) estimate(r *Run) (Estimate, error) { return r.tally.Estimate() }
+func (exact) Name() string                { return Exact }
+func (exact) First(float64) int           { return 0 }
+func (exact) layout(int) (Layout, string) { return Layout{Basis: UnitBasis, Needs: Images}, "" }
 
 // Known is the estimate of a trace that is known without any query. It carries the given seed.
 func Known(trace, frobenius2 float64, seed uint64) Estimate {

@@ -13,5 +13,3 @@ func (hutchinson) layout(queries int) (Layout, string) {
 	}
 	return Layout{Residual: queries, Needs: Forms}, ""
 }
-
-func (hutchinson) estimate(r *Run) (Estimate, error) { return r.tally.Estimate() }

@@ -14,10 +14,8 @@ func (hutchPP) layout(queries int) (Layout, string) {
 	if queries < 6 || queries%3 != 0 {
 		return Layout{}, hutchPPReason(queries)
 	}
-	return Layout{Sketch: queries / 3, Basis: SketchBasis, Residual: queries / 3, SketchNeeds: Span, Needs: Forms}, ""
+	return Layout{Sketch: queries / 3, Basis: SketchBasis, Residual: queries / 3, Needs: Forms}, ""
 }
-
-func (hutchPP) estimate(r *Run) (Estimate, error) { return r.tally.Estimate() }
 
 func hutchPPReason(queries int) string {
 	if queries < 6 {

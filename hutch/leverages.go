@@ -93,7 +93,7 @@ func (l *leverageSums) random(first int, g, image array.Batch, control func(g, s
 
 // ShowsDiagonal reports whether the estimator's random probes show the diagonal: those of a plan that
 // projects them off a basis do not.
-func (p Plan) ShowsDiagonal() bool { return p.Keeps || p.Basis == NoBasis }
+func (p Plan) ShowsDiagonal() bool { return p.Basis == NoBasis }
 
 // Leverages is what the probes say of the diagonal of M, when all phases are done; nil where
 // [Options].Diagonal was not set, the plan does not show it ([Plan.ShowsDiagonal]), or there were fewer
@@ -104,12 +104,8 @@ func (r *Run) Leverages() *Leverages {
 		return nil
 	}
 	out := &Leverages{sums: l, total: math.NaN()}
-	left := r.sketchLeft
-	if !r.plan.Keeps {
-		left = r.tally.residual.left
-	}
-	for _, v := range left {
-		out.Truncation += v / float64(len(left))
+	for _, v := range r.tally.residual.left {
+		out.Truncation += v / float64(len(r.tally.residual.left))
 	}
 	return out
 }

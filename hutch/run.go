@@ -2,7 +2,6 @@ package hutch
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -86,13 +85,12 @@ type Run struct {
 	o      Options
 
 	// sketch holds the images of the sketch, one a row. The first rank rows of basis are an
-	// orthonormal basis of its span, and images holds their images under M, if they are kept.
-	sketch, basis, images array.Batch
-	rank                  int
-	// sketchLeft and basisLeft are the oracle's bounds for these images.
-	sketchLeft, basisLeft []float64
-	tally                 *tally        // from EndSketch on
-	leverages             *leverageSums // nil where they were not asked for
+	// orthonormal basis of its span.
+	sketch, basis array.Batch
+	rank          int
+	basisLeft     []float64     // the oracle's bounds for the images of the basis
+	tally         *tally        // from EndSketch on
+	leverages     *leverageSums // nil where they were not asked for
 }
 
 // NewRun begins an estimate with all vectors on dev. The caller frees the run with [Run.Free].
@@ -100,7 +98,7 @@ func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
 	if o.Share == 0 {
 		o.Share = DefaultShare
 	}
-	r := &Run{dev: dev, plan: plan, matrix: m, o: o, sketchLeft: make([]float64, plan.Sketch)}
+	r := &Run{dev: dev, plan: plan, matrix: m, o: o}
 	if plan.Sketch > 0 {
 		r.sketch = dev.Alloc(plan.Sketch, plan.Dim)
 	}
@@ -141,14 +139,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		v := r.dev.Alloc(n, r.plan.Dim)
 		defer v.Free()
 		Rademacher(v, r.o.Seed, r.o.Sample, first)
-		oracle, images := r.matrix.oracle(r.plan.SketchNeeds, r.o.Share), r.sketch.Rows(first, first+n)
-		if err := oracle.Apply(ctx, images, v, r.sketchLeft[first:first+n]); err != nil {
-			return err
-		}
-		if r.leverages != nil && r.plan.Keeps {
-			r.leverages.random(first, v, images, r.matrix.Control)
-		}
-		return r.dev.Err()
+		return r.matrix.oracle(Span, r.o.Share).Apply(ctx, r.sketch.Rows(first, first+n), v, nil)
 	case Projected:
 		return r.project(ctx, first, n)
 	}
@@ -182,7 +173,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 
 // project queries vectors of the basis.
 func (r *Run) project(ctx context.Context, first, n int) error {
-	var v, mv array.Batch
+	var v array.Batch
 	if r.plan.Basis == UnitBasis {
 		v = r.dev.Alloc(n, r.plan.Dim)
 		defer v.Free()
@@ -190,12 +181,8 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 	} else {
 		v = r.basis.Rows(first, first+n)
 	}
-	if r.plan.Keeps {
-		mv = r.images.Rows(first, first+n)
-	} else {
-		mv = r.dev.Alloc(n, r.plan.Dim)
-		defer mv.Free()
-	}
+	mv := r.dev.Alloc(n, r.plan.Dim)
+	defer mv.Free()
 	left := r.basisLeft[first : first+n]
 	if err := r.matrix.oracle(r.plan.Needs, r.basisShare()).Apply(ctx, mv, v, left); err != nil {
 		return err
@@ -223,12 +210,8 @@ func (r *Run) EndSketch() error {
 			return err
 		}
 	}
-	if !r.plan.Keeps {
-		r.sketch.Free()
-		r.sketch = array.Batch{}
-	} else if r.plan.Basis == SketchBasis {
-		r.images = r.dev.Alloc(r.rank, r.plan.Dim)
-	}
+	r.sketch.Free()
+	r.sketch = array.Batch{}
 	r.tally = newTally(r.plan, r.rank, r.o.Seed)
 	r.basisLeft = make([]float64, r.tally.Projected())
 	return nil
@@ -236,7 +219,7 @@ func (r *Run) EndSketch() error {
 
 // Estimate returns the estimate when all phases are done. It may be called again, also after
 // [Run.Grow]. It is an error if a vector is missing or a number is not finite.
-func (r *Run) Estimate() (Estimate, error) { return r.plan.Estimator.estimate(r) }
+func (r *Run) Estimate() (Estimate, error) { return r.tally.Estimate() }
 
 // Diagonal is the diagonal of M where the plan queries all unit vectors, as the exact trace does, and
 // all have been; nil elsewhere.
@@ -265,35 +248,11 @@ func (r *Run) Diagonal() []float64 {
 func (r *Run) Missing(target float64) (int, error) { return r.tally.missing(target) }
 
 // Grow adds n residual probes, whose numbers follow those of the existing ones. No other call may
-// be in progress. The estimator must be one with a First number of queries.
+// be in progress. The estimator must be a random one.
 func (r *Run) Grow(n int) { r.tally.Grow(n) }
 
 // Free frees the run's device memory. No other call may be in progress, and none may follow.
 func (r *Run) Free() {
-	for _, b := range []*array.Batch{&r.sketch, &r.basis, &r.images} {
-		b.Free()
-		*b = array.Batch{}
-	}
-}
-
-// combined computes the estimate of a plan that keeps its images: combine is given the probes of
-// the sketch, which are drawn again. It checks that all numbers are finite.
-func (r *Run) combined(combine func(probes array.Batch) (Estimate, error)) (Estimate, error) {
-	probes := r.dev.Alloc(r.plan.Sketch, r.plan.Dim)
-	defer probes.Free()
-	Rademacher(probes, r.o.Seed, r.o.Sample, 0)
-	e, err := combine(probes)
-	if err == nil {
-		err = r.dev.Err()
-	}
-	if err != nil {
-		return Estimate{}, err
-	}
-	name := r.plan.Estimator.Name()
-	if sum := e.Trace + e.StdErr + e.Truncation + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", name,
-			e.Trace, e.StdErr, e.Frobenius2)
-	}
-	e.Estimator, e.Seed, e.Queries = name, r.o.Seed, r.plan.Sketch+r.rank
-	return e, nil
+	array.Free(r.sketch, r.basis)
+	r.sketch, r.basis = array.Batch{}, array.Batch{}
 }

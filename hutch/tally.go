@@ -152,8 +152,7 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 	return quad, norm2, left, nil
 }
 
-// Estimate sums up, for plans that do not keep their images. It is an
-// error if a vector is missing or one of the numbers is not finite.
+// Estimate sums up. It is an error if a vector is missing or one of the numbers is not finite.
 //
 // The standard error is s/sqrt(m), m the number of residual probes, widened by [Widened]. s is the
 // standard deviation of the initial probes: the number of probes added later may depend on it, see
@@ -198,4 +197,18 @@ func (t *tally) missing(target float64) (int, error) {
 	more := math.Ceil(m*(e.StdErr*e.StdErr/max(square, target*target/4))) - m
 	// Where there is no target the number is infinite.
 	return int(max(0, min(more, 1<<40))), nil
+}
+
+// meanAndError is the mean of x and its standard error, as if the x_i were
+// independent.
+func meanAndError(x []float64) (mean, stdErr float64) {
+	m := float64(len(x))
+	for _, v := range x {
+		mean += v / m
+	}
+	squares := 0.0
+	for _, v := range x {
+		squares += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(squares / (m - 1) / m)
 }

@@ -32,7 +32,7 @@ func TestExactTraceIsTheTrace(t *testing.T) {
 }
 
 // sampled is the estimators with randomness in them.
-var sampled = []string{HutchPP, XNysTrace, Hutchinson}
+var sampled = []string{HutchPP, Hutchinson}
 
 // Every device gives the host's estimates, to rounding: what the tests below find of the
 // spread over many seeds on the host, and over few on an emulated card, is true of all.
@@ -104,9 +104,7 @@ func (m moments) sd() float64 {
 	return math.Sqrt((m.s2 - m.s*m.s/m.n) / (m.n - 1))
 }
 
-// The rank up to which each is exact at 102 queries: 34, 50, 101 and 17. 1e-12
-// is rounding; XNysTrace shifts M by a few times as much, and multiplies the shift the
-// more the closer the rank is to the number of probes.
+// Up to rank 34 Hutch++ is exact at 102 queries.
 func TestSketchedEstimatesAreExactOnLowRank(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 1024
@@ -137,7 +135,7 @@ func TestSketchedEstimatesAreExactOnLowRank(t *testing.T) {
 				estimator string
 				rank      int
 				tol       float64
-			}{{HutchPP, 34, 1e-12}, {XNysTrace, 50, 1e-10}} {
+			}{{HutchPP, 34, 1e-12}} {
 				if c.rank > x.rank {
 					continue
 				}
@@ -231,108 +229,6 @@ func TestHutchPPIsLessAccurateByAtMostSqrt3OnSlowSpectra(t *testing.T) {
 					t.Errorf("the error of hutch++ is %.2f of hutchinson's, expected at most sqrt(3)", ratio)
 				}
 			})
-		}
-	})
-}
-
-// The spectra of Epperly, Tropp and Webber, section 3.1, smaller. Wherever there is
-// something to find, and three times as many probes to find it with, XNysTrace is more accurate than
-// Hutch++ at equal queries; on a flat spectrum no more than the number of samples tells them apart. 20 seeds know a ratio to a quarter.
-func TestExchangeableEstimatorsAreMoreAccurateOnTheSpectraOfTheirPaper(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: statistics depend on neither the device nor the BLAS")
-	}
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		const queries = 102
-		d, seeds, slack := few(t, dev, 1024, 256), few(t, dev, 20, 8), 1.0
-		if seeds < 20 {
-			slack = 1 + 2/math.Sqrt(float64(seeds))
-		}
-		for _, c := range []struct {
-			name   string
-			lambda func(i float64) float64
-			most   float64 // of XNysTrace's error over that of Hutch++
-		}{
-			{"flat", func(i float64) float64 { return 3 - 2*(i-1)/float64(d-1) }, 1.5},
-			{"poly", func(i float64) float64 { return 1 / (i * i) }, 1},
-			{"exp", func(i float64) float64 { return math.Pow(0.85, i-1) }, 1},
-			{"step", func(i float64) float64 { return 1e-3 + (1-1e-3)*step(50)(i) }, 1},
-		} {
-			m, want := spectral(spectrum(d, c.lambda), 7), sum(spectrum(d, c.lambda))
-			rms := map[string]float64{}
-			for _, estimator := range sampled {
-				var errs moments
-				for seed := range uint64(seeds) {
-					errs.add(trace(t, dev, plan(t, estimator, queries, d), m, Options{Seed: seed}).Trace/want - 1)
-				}
-				rms[estimator] = errs.rms()
-			}
-			t.Logf("%-5s rms relative error %v", c.name, rms)
-			const rounding = 1e-11
-			if rms[XNysTrace] > c.most*slack*rms[HutchPP]+rounding {
-				t.Errorf("%s: the error of xnystrace is %.2e, of hutch++ %.2e", c.name, rms[XNysTrace], rms[HutchPP])
-			}
-		}
-	})
-}
-
-// In few dimensions probes repeat each other: then their images depend on each
-// other, and leaving one out loses nothing. The mean over seeds stays right.
-func TestExchangeableEstimatorsAreUnbiasedWhereProbesRepeat(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: statistics depend on neither the device nor the BLAS")
-	}
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		const d = 7
-		seeds := few(t, dev, 2000, 300)
-		noLeak(t, dev)
-		m, want, _ := randomPSD(dev, rand.New(rand.NewPCG(10, 3)), d, 20)
-		defer m.Free()
-		for _, estimator := range []string{XNysTrace} {
-			p := plan(t, estimator, 6, d)
-			var traces, stdErrs moments
-			for seed := range uint64(seeds) {
-				e := trace(t, dev, p, dense(m), Options{Seed: seed})
-				traces.add(e.Trace)
-				stdErrs.add(e.StdErr)
-			}
-			if z := (traces.mean() - want) / (traces.sd() / math.Sqrt(float64(seeds))); math.Abs(z) > 4 {
-				t.Errorf("%s: mean trace %v is %.1f standard errors off %v", estimator, traces.mean(), z, want)
-			}
-			t.Logf("%s: spread %.3g, reported %.3g", estimator, traces.sd(), stdErrs.rms())
-		}
-	})
-}
-
-func TestXNysTraceRefusesAnIndefiniteMatrix(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		noLeak(t, dev)
-		m := spectral(spectrum(256, func(i float64) float64 { return 1 - 2*step(128)(i) }), 1)
-		_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), Exactly(m), Options{})
-		if err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
-			t.Errorf("error %v", err)
-		}
-	})
-}
-
-// An oracle with noise of 1e-7 gives an estimate off by not much more, also
-// where S*MS is singular, and a standard error that says so.
-func TestXNysTraceBearsAnInexactOracle(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		const d = 256
-		noLeak(t, dev)
-		exact := spectral(spectrum(d, step(20)), 1)
-		rng := rand.New(rand.NewPCG(11, 3))
-		m := func(ctx context.Context, dst, v array.Batch, left []float64) error {
-			noise := upload(dev, v.K(), d, gaussian(rng, v.K()*d))
-			defer noise.Free()
-			err := exact(ctx, dst, v, left)
-			dev.Lin(dst, 1, dst, 1e-7, noise)
-			return err
-		}
-		e := trace(t, dev, plan(t, XNysTrace, 60, d), m, Options{})
-		if off := math.Abs(e.Trace - 20); off > 1e-4 || off > 5*e.StdErr {
-			t.Errorf("trace %v +- %v, expected 20", e.Trace, e.StdErr)
 		}
 	})
 }
@@ -480,7 +376,7 @@ func TestRunsAskForTheAccuracyTheyNeed(t *testing.T) {
 	mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
 	defer mat.Free()
 	for estimator, want := range map[string][3]int{ // vectors by images, forms and span
-		HutchPP: {0, 20, 10}, XNysTrace: {30, 0, 0},
+		HutchPP:    {0, 20, 10},
 		Hutchinson: {0, 30, 0}, Exact: {d, 0, 0},
 	} {
 		var got [3]int

@@ -355,7 +355,6 @@ type base struct {
 	structure Structure
 }
 
-// Dims is the size of A: d rows, p columns.
 func (a *base) Dims() (d, p int) { return a.d, a.p }
 
 func (a *base) Forward(dst, b array.Batch) {

@@ -417,7 +417,6 @@ func (l *Cox) product(s *coxSums) {
 	}
 }
 
-// Weights reports that the loss is not quadratic.
 func (l *Cox) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
 // Lipschitz is not bounded by a number that serves: steps are found by backtracking.

@@ -108,7 +108,6 @@ func (l *Multinomial) of(z, y []float64) (sum float64) {
 	return sum
 }
 
-// Value returns l(z; y).
 func (l *Multinomial) Value(z, y array.Batch) float64 {
 	parts := z.ToHost()
 	l.parts(parts, parts, y.ToHost())
@@ -176,7 +175,6 @@ func (l *Multinomial) Curvature(dst, z, y array.Batch) {
 	})
 }
 
-// Product sets dst to l”(z; y) v.
 func (l *Multinomial) Product(dst, v, z, y array.Batch) {
 	check("the multinomial loss", v, z)
 	p, x := z.ToHost(), v.ToHost()
@@ -226,7 +224,6 @@ func (r *multinomialRoot) Forward(dst, v []float64) {
 	})
 }
 
-// Columns is Forward of every column.
 func (r *multinomialRoot) Columns(x []float64, n int) {
 	parallel.Ranges(len(r.p)/r.classes, observationsAtOnce, func(lo, hi int) {
 		mean := make([]float64, n)
@@ -267,7 +264,6 @@ func (r *multinomialRoot) divide(dst, v []float64) {
 	}
 }
 
-// Weights reports that the loss is not quadratic.
 func (l *Multinomial) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
 // Lipschitz is half of the largest weight.

@@ -159,7 +159,6 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 	return s
 }
 
-// Value returns sum_i w_i f(z_i; y_i).
 func (l *Pointwise) Value(z, y array.Batch) float64 {
 	s, sum := l.take(z, y), 0.0
 	defer l.pool.Put(s)
@@ -171,12 +170,10 @@ func (l *Pointwise) Value(z, y array.Batch) float64 {
 	return sum
 }
 
-// Gradient sets dst_i = w_i f'(z_i; y_i).
 func (l *Pointwise) Gradient(dst, z, y array.Batch) {
 	l.set(dst, z, y, l.f.Slope)
 }
 
-// Curvature sets dst_i = w_i f”(z_i; y_i).
 func (l *Pointwise) Curvature(dst, z, y array.Batch) {
 	l.set(dst, z, y, l.f.Curvature)
 }
@@ -214,7 +211,6 @@ func (l *Pointwise) together(f at, slope, curve, z, y array.Batch) (sum float64)
 	return sum
 }
 
-// Weights reports that the loss is not quadratic.
 func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
 // Lipschitz is the largest weight times the bound of f”.

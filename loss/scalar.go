@@ -41,7 +41,6 @@ func (s scalar) Curvature(z, y float64) float64 {
 	return curvature
 }
 
-// Lipschitz is not known.
 func (s scalar) Lipschitz() float64 { return math.Inf(1) }
 
 // Least is f where its slope is 0, or far out where it is nowhere.
@@ -83,5 +82,4 @@ func (s scalar) Mean(z float64) float64 { return z }
 func (s scalar) Likelihood() bool              { return false }
 func (s scalar) Constant(_, _ float64) float64 { return 0 }
 
-// Unit is not known.
 func (s scalar) Unit() float64 { return 0 }

@@ -60,7 +60,6 @@ func (l *Weighted) Each(n int) *Weighted { return &Weighted{l.w, l.largest, n} }
 
 func (l *Weighted) Structure() Structure { return Structure{Name: "squared", Each: l.each} }
 
-// Value returns 1/2 sum_i w_i (z_i - y_i)^2.
 func (l *Weighted) Value(z, y array.Batch) float64 {
 	l.check(z, y)
 	dev := z.Device()
@@ -78,7 +77,6 @@ func (l *Weighted) Value(z, y array.Batch) float64 {
 	return sum[0] / 2
 }
 
-// Gradient sets dst_i = w_i (z_i - y_i).
 func (l *Weighted) Gradient(dst, z, y array.Batch) {
 	l.check(dst, z, y)
 	dev := dst.Device()
@@ -88,7 +86,6 @@ func (l *Weighted) Gradient(dst, z, y array.Batch) {
 	}
 }
 
-// Weights returns w, which stays the loss's.
 func (l *Weighted) Weights() (array.Batch, bool) { return l.w, true }
 
 func (l *Weighted) Curvature(dst, z, y array.Batch) {
@@ -100,7 +97,6 @@ func (l *Weighted) Curvature(dst, z, y array.Batch) {
 	}
 }
 
-// Lipschitz is the largest weight.
 func (l *Weighted) Lipschitz() float64 { return l.largest }
 
 // Release frees the weights. The loss is dead afterwards.

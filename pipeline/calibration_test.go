@@ -158,7 +158,6 @@ func TestTheTracesErrorIsCalibrated(t *testing.T) {
 		for _, c := range []pipeline.Options{
 			{Estimator: hutch.Hutchinson, Queries: 60},
 			{Estimator: hutch.HutchPP, Queries: 60},
-			{Estimator: hutch.XNysTrace, Queries: 24},
 			{Estimator: hutch.Hutchinson, TraceError: 0.1},
 			{Estimator: hutch.HutchPP, TraceError: 0.1},
 			{Estimator: hutch.Hutchinson, TraceError: 0.33},

@@ -257,17 +257,12 @@ func TestLeaveOneOutCalibration(t *testing.T) {
 	}
 }
 
-// Every estimator shows the diagonal by the same probes, but for Hutch++, which projects them off a
-// sketch.
-func TestEstimatorsShowTheSameDiagonal(t *testing.T) {
+// Hutch++ does not show the diagonal: it projects its probes off a sketch.
+func TestASketchHidesTheDiagonal(t *testing.T) {
 	c := calibrationCases(t)[2]
 	solver := replayed(t, array.NewHost(), c)
 	alo := func(estimator string, queries int) pipeline.Risk {
 		return aloOverSeeds(t, solver, c.data.Y, pipeline.Options{Estimator: estimator, Queries: queries}, 1)[0]
-	}
-	want := alo(hutch.Hutchinson, 48)
-	if got := alo(hutch.XNysTrace, 48); got.ALO != want.ALO || got.ALOProbesErr != want.ALOProbesErr {
-		t.Errorf("xnystrace: %g ± %g, expected %g ± %g", got.ALO, got.ALOProbesErr, want.ALO, want.ALOProbesErr)
 	}
 	if got := alo(hutch.HutchPP, 102); !math.IsNaN(got.ALO) || got.ALOErr != pipeline.ErrNoDiagonal {
 		t.Errorf("hutch++: %g, %v", got.ALO, got.ALOErr)

@@ -239,11 +239,6 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		return o, false, refuse("TraceError", o.TraceError,
 			"trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
 	}
-	if o.TraceError > 0 && first == 0 && o.Estimator != hutch.Exact {
-		return o, false, refuse("TraceError", o.TraceError,
-			"%s takes a fixed number of queries, expected no trace error, or the estimator hutch++ or hutchinson",
-			o.Estimator)
-	}
 	if o.Queries == 0 {
 		o.Queries = hutch.DefaultQueries
 		if o.TraceError > 0 && first > 0 {

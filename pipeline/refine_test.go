@@ -104,7 +104,6 @@ func TestTraceErrorIsChecked(t *testing.T) {
 		}{
 			{pipeline.Options{TraceError: -1}, "trace error is -1"},
 			{pipeline.Options{TraceError: math.NaN()}, "trace error is NaN"},
-			{pipeline.Options{TraceError: 0.1, Estimator: hutch.XNysTrace}, "xnystrace takes a fixed number of queries"},
 		} {
 			c.o.Sigma2 = 1
 			if _, err := pipeline.New(s, c.o); err == nil || !strings.Contains(err.Error(), c.want) {

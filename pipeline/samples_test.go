@@ -92,7 +92,6 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 			"refined":   {Estimator: hutch.Hutchinson, Queries: 12, TraceError: 1e-3},
 			"sketched":  {Estimator: hutch.HutchPP, Queries: 12},
 			"both":      {Estimator: hutch.HutchPP, Queries: 12, TraceError: 1e-3},
-			"combined":  {Estimator: hutch.XNysTrace, Queries: 12},
 		} {
 			if arraytest.Emulated(t, dev) && name != "refined" {
 				continue

@@ -61,10 +61,8 @@ type Memory struct {
 	Data []float64
 }
 
-// Shape returns m.Of.
 func (m Memory) Shape() Shape { return m.Of }
 
-// Slice copies a slice.
 func (m Memory) Slice(dst []float64, z int) error {
 	n := m.Of.slice()
 	if len(m.Data) != n*m.Of.Image[2] {

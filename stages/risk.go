@@ -162,7 +162,7 @@ func (r *Risk) Terms() risk.Terms {
 // linear system of the derivative was not factored, and the trace took fewer random probes than
 // leave-one-out needs, or probes that are projected off a sketch.
 var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, "+
-	"with the exact trace, or from at least %d random probes of hutchinson or xnystrace",
+	"with the exact trace, or from at least %d random probes of hutchinson",
 	hutch.LeastProbes)
 
 // noLeaveOneOut records why ALO is not known.

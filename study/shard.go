@@ -235,7 +235,6 @@ func (h ShardHeader) Continues(line []byte) (doubt string, err error) {
 	return "", nil
 }
 
-// What names a shard.
 func (h ShardHeader) What() string { return "shard" }
 
 // ParseShardHeader reads the first line of a shard's file.

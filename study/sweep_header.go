@@ -79,7 +79,6 @@ func (h SweepHeader) Chains() []int {
 	return pipeline.Chains(axes, h.unitChain())
 }
 
-// What names a sweep.
 func (h SweepHeader) What() string { return "sweep" }
 
 // Continues rejects the header of a different sweep.

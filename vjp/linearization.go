@@ -66,7 +66,6 @@ type owned struct {
 
 func (o owned) Release() { o.release() }
 
-// VJP is Apply without the bounds.
 func (l *linearization) VJP(ctx context.Context, dst, v array.Batch) error {
 	return l.Apply(ctx, dst, v, hutch.Accuracy{}, nil)
 }

@@ -64,7 +64,6 @@ func newParts(p Problem, o Options, c *lowrank.Connected, make func(p Problem) (
 func (s *parts) Name() string     { return s.solvers[0].Name() }
 func (s *parts) Problem() Problem { return s.p }
 
-// Release frees the solvers and then what they share.
 func (s *parts) Release() {
 	for _, solver := range s.solvers {
 		solver.Release()
@@ -298,7 +297,6 @@ func (b *blocks) Moments() hutch.Moments {
 	return hutch.Moments{}
 }
 
-// Closed sums up.
 func (b *blocks) Closed() Closed {
 	sum := Closed{Known: true, Margin: math.Inf(1), SpaceMargin: math.Inf(1), Neighbours: true}
 	all, diagonal := make([]Closed, len(b.of)), true
@@ -341,7 +339,6 @@ func (b *blocks) Steps() (most, failed int) {
 	return most, failed
 }
 
-// Bytes sums up, and y in the order of the parts.
 func (b *blocks) Bytes() int64 {
 	bytes := b.y.Bytes()
 	for _, part := range b.of {
@@ -361,5 +358,4 @@ func (b *blocks) ProbeBytes() (most int64) {
 	return most
 }
 
-// Release releases those of the parts, with the solution.
 func (b *blocks) Release() { b.release() }

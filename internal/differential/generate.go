@@ -257,8 +257,7 @@ func (g *draw) options() {
 	if g.chance(0.75) {
 		return
 	}
-	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xnystrace"},
-		[]float64{5, 2, 2, 1})
+	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++"}, []float64{5, 3, 2})
 	switch {
 	case c.Estimator == "exact":
 	case (c.Estimator == "hutchinson" || c.Estimator == "hutch++") && g.chance(0.5):

@@ -140,7 +140,6 @@ func (p *Part) columnNorms2() []float64 {
 	return norms
 }
 
-// Forward sets dst_i = R X b_i.
 func (p *Part) Forward(dst, b array.Batch) {
 	p.m.check("Forward", dst, b, len(p.rows), p.m.p)
 	p.forward(dst, b.ToHost())
@@ -190,7 +189,6 @@ func scaleRows(x, s []float64) {
 	}
 }
 
-// Adjoint sets dst_i = X* R* z_i.
 func (p *Part) Adjoint(dst, z array.Batch) {
 	p.m.check("Adjoint", dst, z, p.m.p, len(p.rows))
 	r, host := &request{}, z.ToHost()

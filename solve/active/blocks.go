@@ -87,7 +87,6 @@ func (r *blockRoots) Forward(dst, v []float64) {
 	}
 }
 
-// Columns is Forward of every column.
 func (r *blockRoots) Columns(x []float64, n int) {
 	each := r.each
 	parallel.Ranges(len(r.roots)/(each*each), rootsAtOnce, func(lo, hi int) {

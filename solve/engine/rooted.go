@@ -61,13 +61,11 @@ func (o *rooted) Structure() linops.Structure { return o.structure }
 
 func (o *rooted) Dims() (d, p int) { return o.a.Dims() }
 
-// Forward sets dst_i = R A b_i.
 func (o *rooted) Forward(dst, b array.Batch) {
 	o.a.Forward(dst, b)
 	o.each(dst, dst, o.root.Forward)
 }
 
-// Adjoint sets dst_i = A* R* z_i.
 func (o *rooted) Adjoint(dst, z array.Batch) {
 	t := z.Device().Alloc(z.K(), z.N())
 	defer t.Free()

@@ -55,18 +55,15 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	return o
 }
 
-// Structure is that of A, with weighted rows.
 func (o *WeightedRows) Structure() linops.Structure { return o.structure }
 
 func (o *WeightedRows) Dims() (d, p int) { return o.a.Dims() }
 
-// Forward sets dst_i = root ∘ (A b_i).
 func (o *WeightedRows) Forward(dst, b array.Batch) {
 	o.a.Forward(dst, b)
 	dst.Device().Mul(dst, dst, o.root)
 }
 
-// Adjoint sets dst_i = A* (root ∘ z_i).
 func (o *WeightedRows) Adjoint(dst, z array.Batch) {
 	dev := z.Device()
 	t := dev.Alloc(z.K(), z.N())

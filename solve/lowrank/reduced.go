@@ -59,7 +59,6 @@ func (r *reduced) image(dst, z array.Batch, add bool) {
 	}
 }
 
-// Forward sets dst_i = M p_i.
 func (r *reduced) Forward(dst, p array.Batch) {
 	h := r.h
 	t, q := h.dev.Alloc(p.K(), h.len(h.out())), h.dev.Alloc(p.K(), h.len(h.out()))
@@ -74,7 +73,6 @@ func (r *reduced) Forward(dst, p array.Batch) {
 	z.Free()
 }
 
-// Adjoint sets dst_i = M* z_i.
 func (r *reduced) Adjoint(dst, z array.Batch) {
 	h := r.h
 	z, owned := r.sorted(z)
@@ -109,7 +107,6 @@ func (r *reduced) Apart(dst, w array.Batch) {
 	z.Free()
 }
 
-// Square sets dst_i = S p_i; they are different batches.
 func (r *reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 
 // Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different

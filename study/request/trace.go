@@ -42,13 +42,6 @@ func (t *Trace) check(given func(string) bool) error {
 	if estimator == pipeline.Auto {
 		estimator = hutch.Hutchinson
 	}
-	adaptive := t.Estimator == hutch.Exact
-	if e, ok := hutch.ByName(estimator); ok && e.First(t.Error) > 0 {
-		adaptive = true
-	}
-	if !adaptive && !given("queries") {
-		t.Queries.Auto = false
-	}
 	if _, err := hutch.NewPlan(estimator, t.Queries.N, math.MaxInt32); err != nil {
 		return study.PlanError(err)
 	}
@@ -57,10 +50,6 @@ func (t *Trace) check(given func(string) bool) error {
 		return study.Errorf("--trace-error is for --queries auto, found --queries %s", &t.Queries)
 	case t.Queries.Auto && (!(t.Error > 0) || math.IsInf(t.Error, 0)):
 		return study.Errorf("--trace-error is %g, expected a positive number", t.Error)
-	case t.Queries.Auto && !adaptive:
-		return study.Errorf("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or "+
-			"hutchinson",
-			t.Estimator)
 	}
 	return nil
 }

@@ -58,7 +58,6 @@ func (p *Groups) Extend(more Penalty, grad []float64) {
 	}
 }
 
-// Ready computes what belongs to the coordinates that have joined.
 func (p *Groups) Ready() {
 	p.rescale(nil)
 	p.bound = p.bound[:0]

@@ -34,7 +34,6 @@ func (p *Program) Extend(more Penalty, grad []float64) {
 	}
 }
 
-// Ready computes the scales of the coordinates that have joined.
 func (p *Program) Ready() { p.rescale(p.Q) }
 
 // kink reports that the penalty has one at b_j = 0.
