@@ -182,7 +182,6 @@ func matrix(name string, m mat.Matrix, add func(string, []int, []float64) error)
 	return add(name, []int{raw.Rows, raw.Cols}, raw.Data[:raw.Rows*raw.Cols])
 }
 
-// of gives a request the data.
 func (d Data) of(r *request.Request) {
 	r.Files, r.Data, r.X, r.Y, r.D, r.Mu = d.files, d.data, d.x, d.y, d.d, d.m
 }

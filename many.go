@@ -127,7 +127,6 @@ func tellAll(names []string, heard []study.Notes, tell func(study.Note)) {
 	}
 }
 
-// close closes all estimators.
 func (m *several) close() {
 	if m == nil {
 		return

@@ -39,7 +39,6 @@ type BlackBox struct {
 	Eps, Alpha float64
 }
 
-// of gives a request the parts.
 func (o *Own) of(r *request.Request) error {
 	switch {
 	case o.Operator == nil:
@@ -59,7 +58,6 @@ func (o *Own) of(r *request.Request) error {
 	return nil
 }
 
-// of gives a request the function.
 func (b *BlackBox) of(r *request.Request, given map[string]bool) error {
 	if b.Eval == nil {
 		return study.Errorf("--eval is nil, expected a function of y")

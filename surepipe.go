@@ -95,7 +95,6 @@ func open(ctx context.Context, r *request.Request, free bool) (_ *Estimator, err
 	return e, nil
 }
 
-// newEstimator keeps what is noted of the request.
 func newEstimator(r *request.Request) *Estimator {
 	e := &Estimator{request: r, jobs: map[request.Weights]*study.Estimator{}}
 	e.told = r.Watch.Note
@@ -110,7 +109,6 @@ func newEstimator(r *request.Request) *Estimator {
 	return e
 }
 
-// make makes the estimator of the data.
 func (e *Estimator) make(ctx context.Context, devices []array.Device, free bool) error {
 	r := e.request
 	if free {

@@ -39,9 +39,10 @@
 // # Error bar and Frobenius norm
 //
 // [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the sample standard
-// deviation of the m numbers <x_j, M x_j>, given Q. For few samples Student's distribution widens the standard error, [Widened]. Where the number of samples follows
-// from their spread, it is fixed by the spread of the initial samples alone ([Run.Missing]). The
-// interval of 2 standard errors to both sides then contains the trace 95% of the time.
+// deviation of the m numbers <x_j, M x_j>, given Q. For few samples Student's distribution widens the
+// standard error, [Widened]. Where the number of samples follows from their spread, it is fixed by the
+// spread of the initial samples alone ([Run.Missing]). The interval of 2 standard errors to both sides
+// then contains the trace 95% of the time.
 //
 // An oracle that is a truncated iterative method bounds the error of its forms.
 // [Estimate.Truncation] bounds the resulting error of the trace, and [Estimate.Error] includes both

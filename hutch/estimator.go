@@ -160,7 +160,6 @@ func NewPlan(estimator string, queries, d int) (Plan, error) {
 	return Plan{e, d, layout}, nil
 }
 
-// firstProbes is the number of residual probes to begin with.
 func firstProbes(share float64) int {
 	const most, least, usual = 24, 6, 0.1
 	if !(share > usual) {

@@ -39,7 +39,6 @@ func newColumns(dev array.Device, a Operator, s []float64) *columns {
 	return c
 }
 
-// scaledColumns is x diag(s).
 func scaledColumns(x *mat.Dense, s []float64) *mat.Dense {
 	c := mat.DenseCopyOf(x)
 	d, _ := x.Dims()

@@ -154,7 +154,6 @@ func (a *Dense) multiply(w product.Direction, dst, x array.Batch) {
 	dst.Device().Gemm(false, w == product.Forward, 1, x, a.on, 0, dst)
 }
 
-// gramInto sets the p x p batch dst to X'X.
 func (a *Dense) gramInto(dst array.Batch) {
 	if dst.K() != a.p || dst.N() != a.p {
 		panic(fmt.Sprintf("linops: Gram of a %d x %d Dense into %s", a.d, a.p, dst))
@@ -177,7 +176,6 @@ func (a *Dense) Dense() *mat.Dense { return a.x }
 // columnsAtOnce is the number of columns whose sums are computed together.
 const columnsAtOnce = 1 << 11
 
-// columnNorms2 is the diagonal of X'X.
 func (a *Dense) columnNorms2() []float64 {
 	norms := make([]float64, a.p)
 	parallel.Ranges(a.p, columnsAtOnce, func(lo, hi int) {

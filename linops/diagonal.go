@@ -40,7 +40,6 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 	return a
 }
 
-// scaleColumns is diag(w ∘ s).
 func (a *Diagonal) scaleColumns(dev array.Device, s []float64) Restricted {
 	scaled := make([]float64, len(s))
 	for j, v := range s {
@@ -60,7 +59,6 @@ func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	return true
 }
 
-// columnNorms2 is w^2.
 func (a *Diagonal) columnNorms2() []float64 {
 	return lists.Map(a.weights, func(w float64) float64 { return w * w })
 }

@@ -18,7 +18,6 @@ type lowRank struct {
 	uu, vv array.Batch // U*U and V*V
 }
 
-// newLowRank computes the products of the factors, on dev.
 func newLowRank(dev array.Device, t space.Space) *lowRank {
 	f := t.Form()
 	r2 := f.Rank * f.Rank
@@ -37,7 +36,6 @@ type tangent struct{ space.Form }
 // len is the number of coordinates.
 func (a tangent) len() int { return (a.Shape.Rows + a.Shape.Cols) * a.Rank }
 
-// sides are Q and P.
 func (a tangent) sides(b array.Batch) (q, p array.Batch) {
 	m := a.Shape.Rows * a.Rank
 	return b.Cols(0, m), b.Cols(m, a.len())

@@ -48,7 +48,6 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 	return Owning(Compose(scales, a), scales)
 }
 
-// scaledRows is diag(s) x.
 func scaledRows(x *mat.Dense, s []float64) *mat.Dense {
 	c := mat.DenseCopyOf(x)
 	c.Apply(func(i, _ int, v float64) float64 { return s[i] * v }, c)

@@ -94,7 +94,6 @@ func (l *Cox) checkTimes() error {
 // never takes the place of a group at which an observation that is at risk from the beginning on is no more.
 const never = -1
 
-// arrange sorts the observations.
 func (l *Cox) arrange() {
 	n := len(l.o.Time)
 	stratum := func(i int) float64 {

@@ -308,7 +308,6 @@ func (l *Multinomial) check(y []float64) error {
 	return nil
 }
 
-// least is the entropy of y.
 func (l *Multinomial) least(y array.Batch) (sum float64) {
 	on := y.ToHost()
 	l.each(len(on), func(w float64, from, to int) {

@@ -219,7 +219,6 @@ func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 	return risk.GCV, says
 }
 
-// audit fits without what the splits leave out.
 func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criterion, says []float64, f folds.Folds,
 	splits []folds.Split) (*Audit, error) {
 	errs := make([]float64, len(s.y))

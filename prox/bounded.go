@@ -6,14 +6,14 @@ import (
 	"slices"
 
 	"surepipe/array"
-	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
-// bounded is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2 where lo <= b <= hi, +Inf elsewhere.
+// bounded is an elastic net where lo <= b <= hi, +Inf elsewhere.
 type bounded struct {
-	w, q, lo, hi coefficients
+	*elasticNet
+	lo, hi coefficients
 	Known
 }
 
@@ -55,7 +55,7 @@ func NewCoordinates(dev array.Device, w, q, lo, hi []float64) (Prox, error) {
 
 // newBounded takes lists that are on dev.
 func newBounded(dev array.Device, w, q, lo, hi coefficients) (Prox, error) {
-	p := &bounded{w: w, q: q, lo: lo, hi: hi}
+	p := &bounded{elasticNet: &elasticNet{name: "coordinates", w: w, q: q}, lo: lo, hi: hi}
 	p.Is = Structure{Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release}
 	if positive, ok := p.positive(); ok {
@@ -79,39 +79,19 @@ func (p *bounded) positive() (all []bool, ok bool) {
 	return all, true
 }
 
-func (p *bounded) Dim() int { return len(p.w.list) }
-
 func (p *bounded) Release() {
-	for _, c := range []coefficients{p.w, p.q, p.lo, p.hi} {
-		c.on.Free()
-	}
-}
-
-// shrink are 1/(1 + t q_j), on dev.
-func (p *bounded) shrink(dev array.Device, t float64) array.Batch {
-	f := lists.Map(p.q.list, func(q float64) float64 { return 1 / (1 + t*q) })
-	b := dev.Alloc(1, len(f))
-	dev.Upload(b, f)
-	return b
+	p.elasticNet.Release()
+	array.Free(p.lo.on, p.hi.on)
 }
 
 func (p *bounded) Eval(dst, v array.Batch, t float64) error {
-	vector.CheckEval("coordinates", p.Dim(), dst, v, t)
-	dev := dst.Device()
-	f := p.shrink(dev, t)
-	defer f.Free()
-	dev.Soft(dst, v, p.w.on, t)
-	dev.Mul(dst, dst, f)
-	dev.Clamp(dst, dst, p.lo.on, p.hi.on)
-	return nil
+	err := p.elasticNet.Eval(dst, v, t)
+	dst.Device().Clamp(dst, dst, p.lo.on, p.hi.on)
+	return err
 }
 
 func (p *bounded) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	vector.CheckLinearize("coordinates", p.Dim(), dst, v, t)
-	dev := v.Device()
-	f, inside := p.shrink(dev, t), dev.Alloc(1, v.N())
-	defer array.Free(f, inside)
-	j := newDiagonal(dev.Alloc(1, v.N()), t)
+	j := p.linearize(dst, v, t)
 	j.kink = func(j int, v float64) float64 {
 		w, grow, lo, hi := t*p.w.at(j), 1+t*p.q.at(j), p.lo.at(j), p.hi.at(j)
 		least := math.Inf(1)
@@ -125,27 +105,23 @@ func (p *bounded) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		}
 		return least
 	}
-	dev.SoftMask(j.d, v, p.w.on, t)
-	dev.Mul(j.d, j.d, f)
-	dev.Soft(dst, v, p.w.on, t)
-	dev.Mul(dst, dst, f)
+	dev := v.Device()
+	inside := dev.Alloc(1, v.N())
+	defer inside.Free()
 	dev.ClampMask(inside, dst, p.lo.on, p.hi.on)
 	dev.Mul(j.d, j.d, inside)
 	dev.Clamp(dst, dst, p.lo.on, p.hi.on)
-	j.curvature = p.q.at
 	return j, nil
 }
 
 func (p *bounded) value(b array.Batch) float64 {
-	vector.CheckValue("coordinates", p.Dim(), b)
-	s := 0.0
+	sum := p.elasticNet.value(b)
 	for j, x := range vector.OnHost(b) {
 		if !(p.lo.at(j) <= x && x <= p.hi.at(j)) {
 			return math.Inf(1)
 		}
-		s += vector.Times(p.w.at(j), math.Abs(x)) + vector.Times(p.q.at(j)/2, x*x)
 	}
-	return s
+	return sum
 }
 
 // free is where there is neither a weight nor a bound.

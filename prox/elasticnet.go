@@ -120,6 +120,10 @@ func (p *elasticNet) Eval(dst, v array.Batch, t float64) error {
 }
 
 func (p *elasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	return p.linearize(dst, v, t), nil
+}
+
+func (p *elasticNet) linearize(dst, v array.Batch, t float64) *diagonal {
 	vector.CheckLinearize(p.name, p.Dim(), dst, v, t)
 	dev := v.Device()
 	j := newDiagonal(dev.Alloc(1, v.N()), t)
@@ -131,7 +135,7 @@ func (p *elasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error
 	if p.q.list != nil || p.q.one > 0 {
 		j.curvature = p.q.at
 	}
-	return j, nil
+	return j
 }
 
 func (p *elasticNet) value(b array.Batch) float64 {

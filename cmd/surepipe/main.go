@@ -105,7 +105,6 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// execute runs the command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newRoot()
 	cmd.SetArgs(args)

@@ -53,7 +53,6 @@ func (e *estimation) shown() string {
 	return name
 }
 
-// listed are the names of the responses.
 func listed(m *surepipe.Estimator) string {
 	var names []string
 	for _, e := range m.Responses() {
@@ -77,7 +76,6 @@ func (e *estimation) refuse(m *surepipe.Estimator, o *outputFlags, options ...st
 	return nil
 }
 
-// writeMany writes the fits of all responses to one file.
 func writeMany(path string, m *surepipe.Estimator, fits []*surepipe.Fit) error {
 	if path == "" {
 		return nil

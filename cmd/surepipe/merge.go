@@ -141,7 +141,6 @@ var mergers = map[string]merger{
 // errIncomplete is returned after the missing shards have been printed.
 var errIncomplete = errors.New("shards are missing")
 
-// merge merges the files of a run's shards.
 func (f *mergeCommand) merge(files []string) error {
 	if err := f.check(files); err != nil {
 		return err

@@ -128,7 +128,6 @@ func (f *monteCarloCommand) command() *cobra.Command {
 	return cmd
 }
 
-// check rejects flags that are wrong for any data.
 func (f *monteCarloCommand) check() error {
 	// The samples, with a file of X where there is one, are all the data of the problem.
 	data := f.Data

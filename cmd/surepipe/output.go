@@ -60,7 +60,6 @@ func (o *outputFlags) registerPicture(cmd *cobra.Command) {
 				"squared error, and --picture shows it", Role: cli.Reads})
 }
 
-// check rejects flags that are wrong for any data.
 func (o *outputFlags) check(cmd *cobra.Command, shard string) error {
 	frame := cmd.Flags().Changed("frame")
 	switch g := &o.picture; {

@@ -102,7 +102,6 @@ func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	return err
 }
 
-// add keeps a point of one y.
 func (c *curveSweeps) add(draw int, line surepipe.Point) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -138,7 +138,6 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, problem, nam
 	return (&estimation{cmd: f.cmd}).compute(m, line, "the same command")
 }
 
-// save writes a figure as .png and .svg.
 func (f *figures) save(name string, fig figure.Figure) error {
 	for _, format := range []string{".png", ".svg"} {
 		if err := figure.Save(filepath.Join(f.out, name+format), fig); err != nil {

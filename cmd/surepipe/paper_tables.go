@@ -207,7 +207,6 @@ func (t *tables) run(problem string, limit uint64) error {
 	return nil
 }
 
-// row estimates the row's risk.
 func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, err error) {
 	ctx := t.cmd.Context()
 	data, err := generate(r.problem, rows, cols, t.flags.seed)
@@ -371,7 +370,6 @@ func (t *tables) keep(table int) error {
 	return nil
 }
 
-// write writes a text.
 func write(text []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(text)

@@ -74,7 +74,6 @@ type predictFlags struct {
 	asJSON         bool
 }
 
-// check rejects flags that are wrong for any fit.
 func (p *predictFlags) check(cmd *cobra.Command) error {
 	if p.fit == "" {
 		return study.Errorf("--fit is missing, expected a file that run --out or sweep --out wrote")

@@ -70,7 +70,6 @@ func (f *runCommand) command() *cobra.Command {
 	return cmd
 }
 
-// check rejects flags that are wrong for any data.
 func (f *runCommand) check() error {
 	if err := f.estimation.check(); err != nil {
 		return err
@@ -146,7 +145,6 @@ func (f *runCommand) report(fit *surepipe.Fit) error {
 	return f.converged(risk)
 }
 
-// writePage writes the page of a fit, if it is wanted.
 func (f *runCommand) writePage(fit *surepipe.Fit, result study.Result) error {
 	return f.page.write(f.cmd, f.shown(), func(d *page.Document) {
 		j, data := fit.Estimator().Below()
@@ -154,7 +152,6 @@ func (f *runCommand) writePage(fit *surepipe.Fit, result study.Result) error {
 	})
 }
 
-// show prints a result, as text or JSON.
 func (f *runCommand) show(r study.Result) error {
 	out := f.cmd.OutOrStdout()
 	if f.asJSON {

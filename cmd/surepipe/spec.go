@@ -93,7 +93,6 @@ func newSpec() *cobra.Command {
 	}
 }
 
-// printSpec prints the named specification, or the list of them.
 func printSpec(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)

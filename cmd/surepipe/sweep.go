@@ -199,7 +199,6 @@ func (f *sweepCommand) command() *cobra.Command {
 	return cmd
 }
 
-// check rejects flags that are wrong for any data.
 func (f *sweepCommand) check() error {
 	f.begin()
 	if err := f.CheckSweep(&f.grids); err != nil {
@@ -234,7 +233,6 @@ func (f *sweepCommand) check() error {
 	return f.outputFlags.check(f.cmd, f.shard)
 }
 
-// open reads the data and makes the estimator.
 func (f *sweepCommand) open() error {
 	if err := f.check(); err != nil {
 		return err

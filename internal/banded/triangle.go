@@ -111,7 +111,6 @@ func (t *Triangle) insert(x []float64, j, end int, ends []int32) {
 	}
 }
 
-// length is sqrt(a^2 + b^2).
 func length(a, b float64) float64 {
 	if s := a*a + b*b; s > 0x1p-900 && s < 0x1p900 {
 		return math.Sqrt(s)

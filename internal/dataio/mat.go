@@ -187,7 +187,6 @@ func (v matVariable) header() (matHeader, error) {
 	return v.head(r, &room)
 }
 
-// numbers reads an element of numbers.
 func (v matVariable) numbers(r io.Reader, room *int64) ([]float64, error) {
 	kind, b, err := v.element(r, room)
 	if err != nil {

@@ -281,7 +281,6 @@ func (s *Set) expand(major, entries int) ([]int, error) {
 	return expanded, nil
 }
 
-// indices reads a 1-d array of integers.
 func (s *Set) indices(name string) ([]int64, error) {
 	a, err := s.Ints(name)
 	if err != nil {

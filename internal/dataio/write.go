@@ -63,7 +63,6 @@ func EncodeNPZ(w io.Writer, arrays ...Array) error {
 	return z.Close()
 }
 
-// encodeMembers adds arrays to an archive.
 func encodeMembers(z *zip.Writer, arrays []Array) error {
 	for _, a := range arrays {
 		// Stored without compression, as numpy does: noisy data hardly compress.

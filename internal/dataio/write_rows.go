@@ -48,7 +48,6 @@ func WriteNPZRows(path string, x Rows, rest func() []Array) error {
 	})
 }
 
-// number is the type of the values.
 func (x Rows) number() ndarray.Number {
 	if x.Single {
 		return ndarray.Number{Kind: 'f', Size: 4}

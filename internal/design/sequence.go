@@ -88,7 +88,6 @@ func openSequence(path string, o Options) (*Data, error) {
 	}, func(t *dataio.Table) (*Data, error) { return o.sequence(t, index) })
 }
 
-// sequence is that of a table.
 func (o Options) sequence(t *dataio.Table, index string) (*Data, error) {
 	y, err := t.Column(o.Response)
 	if err != nil {

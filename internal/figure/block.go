@@ -52,7 +52,6 @@ type panel struct {
 	height vg.Length
 }
 
-// panel adds an empty plot.
 func (b *block) panel(x, y *axis, height vg.Length) *panel {
 	p := &panel{plot.New(), x, y, height}
 	b.panels = append(b.panels, p)
@@ -84,7 +83,6 @@ func (p *panel) grid() {
 	p.Add(unboxed{&plotter.Grid{Vertical: stroke(faint, 0.5), Horizontal: stroke(faint, 0.5)}})
 }
 
-// xys are the places of points.
 func (p *panel) xys(x, y []float64) plotter.XYs {
 	points := make(plotter.XYs, len(x))
 	for i := range x {

@@ -52,5 +52,4 @@ func textChunk(n Note) []byte {
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE([]byte(body)))
 }
 
-// oneLine is the text without line breaks.
 func oneLine(s string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(s) }

@@ -8,7 +8,6 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// finite reads an array of finite numbers.
 func finite(set *dataio.Set, name string) (dataio.Array, error) {
 	a, err := set.Floats(name)
 	if err == nil {
@@ -17,7 +16,6 @@ func finite(set *dataio.Set, name string) (dataio.Array, error) {
 	return a, err
 }
 
-// loadFactors reads U, S and V.
 func (f *Fit) loadFactors(set *dataio.Set) error {
 	var parts [3]dataio.Array
 	for k, name := range []string{"S", "U", "V"} {
@@ -80,7 +78,6 @@ func (f *Fit) loadLines(set *dataio.Set) error {
 	return nil
 }
 
-// loadEntries reads the observed places of a completion.
 func (f *Fit) loadEntries(set *dataio.Set) error {
 	if len(f.BShape) != 2 {
 		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix",
@@ -124,7 +121,6 @@ func (f *Fit) loadEntries(set *dataio.Set) error {
 	return nil
 }
 
-// placesOf are the places of the names.
 func placesOf(names []string) map[string]int {
 	at := make(map[string]int, len(names))
 	for i, name := range names {
@@ -133,7 +129,6 @@ func placesOf(names []string) map[string]int {
 	return at
 }
 
-// loadEffects reads the effects of a completion, where it has them.
 func (f *Fit) loadEffects(set *dataio.Set) error {
 	if len(f.EffectNames) == 0 {
 		return nil

@@ -329,7 +329,6 @@ func length(shape []int) int {
 	return n
 }
 
-// chunks reads the chunks of a tree.
 func (s *store) chunks(out []byte, at uint64, chunk []int) {
 	origin := make([]int, len(chunk))
 	s.f.tree(at, chunkTree, 8+8*(len(chunk)+1), 0, func(key *cursor, child uint64) {

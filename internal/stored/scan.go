@@ -202,7 +202,6 @@ func (m *Matrix) mayMiss() bool {
 	return ok
 }
 
-// finish turns the sums into statistics.
 func (s *scan) finish(hash [32]byte) error {
 	d := float64(s.m.Rows)
 	t := Statistics{Means: s.mean, Centered2: s.squares, Z: append([]float64(nil), s.z...), Product: s.product,

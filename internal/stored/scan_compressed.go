@@ -19,7 +19,6 @@ type sparseScan struct {
 	count                        []int64
 }
 
-// scanCompressed is Scan for a compressed matrix.
 func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(bytes int64)) error {
 	p := m.Cols
 	s := &sparseScan{m: m, z: z, shift: make([]float64, p), sum: make([]float64, p), squares: make([]float64, p),
@@ -95,7 +94,6 @@ func (s *sparseScan) add(e *Entries, from int) {
 	})
 }
 
-// entry adds x_ij.
 func (s *sparseScan) entry(j, i int, x float64) {
 	if s.count[j] == 0 {
 		s.shift[j] = x

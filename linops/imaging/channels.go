@@ -83,7 +83,6 @@ func (a *Channels) columnNorms2() []float64 {
 	return norms
 }
 
-// width is the number of values of a channel.
 func (a *Channels) width() int {
 	if a.pair {
 		return 2 * a.n

@@ -2,7 +2,6 @@ package imaging
 
 import "surepipe/space"
 
-// entries are the taps of a convolution, at every place.
 func (a *Convolution) entries(most int) (space.Rows, bool) {
 	kr, kc := a.taps.Dims()
 	if n := a.rows * a.cols; n > 0 && kr*kc > most/n {

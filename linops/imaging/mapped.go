@@ -28,7 +28,6 @@ func (t *twin) apply(dst, src array.Batch, do action) {
 
 func (t *twin) loads(dev array.Device) bool { return t.on == nil && !inHostMemory(dev) }
 
-// put uploads a vector, which it holds.
 func (t *twin) put(dev array.Device, values []float64) array.Batch {
 	b := dev.Alloc(1, len(values))
 	dev.Upload(b, values)

@@ -38,7 +38,6 @@ func (s *rayset) inside(r *ray, line int) bool {
 	return x >= 0 && x < float64(s.width+1)
 }
 
-// add adds a ray unless it misses the image.
 func (s *rayset) add(index int, at, slope float64) {
 	r := ray{at: at + 1, slope: slope, index: int32(index)}
 	// The lines at which the place is 0 and width + 1, and then the lines next to these.

@@ -191,7 +191,6 @@ func block(r0, r1, c0, c1, cols int) []int {
 	return idx
 }
 
-// size is the size of the averages after some levels.
 func (a *Wavelet) size(levels int) (r, c int) {
 	if a.oneD {
 		return a.rows, a.cols >> levels

@@ -152,7 +152,6 @@ func (m *minres) begin(rhs array.Batch) error {
 	return nil
 }
 
-// scales are 1/gamma, and 0 for vectors that have stopped.
 func (m *minres) scales() []float64 {
 	for i := range m.state {
 		m.a[i] = 0
@@ -225,7 +224,6 @@ func (m *minres) advance() error {
 	return nil
 }
 
-// worst is the largest residual.
 func (m *minres) worst() float64 {
 	most := 0.0
 	for _, r := range m.res.Residual {

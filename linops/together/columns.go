@@ -106,7 +106,6 @@ func (c *columns) weigh(w []float64) {
 	c.own = linops.DenseOf(on)
 }
 
-// fill extends Q to all stored columns.
 func (s *membership) fill() (rows int) {
 	if rows = len(s.out); s.centered {
 		rows++

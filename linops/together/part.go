@@ -65,7 +65,6 @@ func (m *Matrix) Keep(rows []int, centered bool) *Part {
 	return p
 }
 
-// measure sets the squared lengths of the columns.
 func (s *membership) measure() {
 	whole := s.m.norms2()
 	s.norms2, s.lost = slices.Clone(whole), make([]bool, s.m.p)

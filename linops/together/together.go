@@ -235,7 +235,6 @@ func (m *Matrix) byColumns(on array.Device, out array.Batch, x []float64) {
 	})
 }
 
-// store stores the columns of an increasing set.
 func (m *Matrix) store(set []int) {
 	for len(set) > 0 {
 		at := m.count % chunkColumns
@@ -260,7 +259,6 @@ func (m *Matrix) store(set []int) {
 	}
 }
 
-// square extends G to all stored columns.
 func (m *Matrix) square() {
 	for from := len(m.gram); from < m.count; from = len(m.gram) {
 		end := min(m.count, (from/chunkColumns+1)*chunkColumns)

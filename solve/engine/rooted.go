@@ -11,24 +11,16 @@ import (
 
 // rooted is R A for a square matrix R on the host.
 type rooted struct {
-	a         linops.Operator
-	root      loss.Root
-	own       linops.Restricted // a, where it is to be released; or nil
-	structure linops.Structure
+	rowMap
+	root loss.Root
 }
 
 // NewRooted is R A. On a space it is a matrix where the columns of A there are one.
 func NewRooted(a linops.Operator, root loss.Root) linops.Operator { return newRooted(a, root, nil) }
 
 func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.Restricted {
-	o := &rooted{a: a, root: root, own: own}
-	known := linops.StructureOf(a)
-	if known.Dense != nil {
-		o.structure.Dense = o.dense
-		if d, p := a.Dims(); d*p <= weightedEntries {
-			o.structure.ColumnNorms2 = func() []float64 { return columnSquares(o.dense()) }
-		}
-	}
+	o := &rooted{rowMap{a: a, own: own}, root}
+	known := o.know(o.dense)
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted {
 			on := known.On(dev, t)
@@ -55,11 +47,6 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.
 	}
 	return o
 }
-
-// Structure has the matrix, and A on subspaces.
-func (o *rooted) Structure() linops.Structure { return o.structure }
-
-func (o *rooted) Dims() (d, p int) { return o.a.Dims() }
 
 func (o *rooted) Forward(dst, b array.Batch) {
 	o.a.Forward(dst, b)
@@ -88,17 +75,4 @@ func (o *rooted) dense() *mat.Dense {
 	_, p := x.Dims()
 	o.root.Columns(x.RawMatrix().Data, p)
 	return x
-}
-
-func (o *rooted) Bytes() int64 {
-	if o.own == nil {
-		return 0
-	}
-	return o.own.Bytes()
-}
-
-func (o *rooted) Release() {
-	if o.own != nil {
-		o.own.Release()
-	}
 }

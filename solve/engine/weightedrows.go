@@ -12,18 +12,52 @@ import (
 	"surepipe/space"
 )
 
-// WeightedRows is diag(root) A.
-type WeightedRows struct {
+// rowMap is a square matrix times A, but for its products.
+type rowMap struct {
 	a         linops.Operator
-	root      array.Batch // 1 x d
-	host      []float64
 	own       linops.Restricted // a, where it is to be released; or nil
 	structure linops.Structure
 }
 
+// know takes the matrix into the structure where A's is known, which it returns.
+func (o *rowMap) know(dense func() *mat.Dense) linops.Structure {
+	known := linops.StructureOf(o.a)
+	if known.Dense != nil {
+		o.structure.Dense = dense
+		if d, p := o.a.Dims(); d*p <= weightedEntries {
+			o.structure.ColumnNorms2 = func() []float64 { return columnSquares(dense()) }
+		}
+	}
+	return known
+}
+
+func (o *rowMap) Structure() linops.Structure { return o.structure }
+
+func (o *rowMap) Dims() (d, p int) { return o.a.Dims() }
+
+func (o *rowMap) Bytes() int64 {
+	if o.own == nil {
+		return 0
+	}
+	return o.own.Bytes()
+}
+
+func (o *rowMap) Release() {
+	if o.own != nil {
+		o.own.Release()
+	}
+}
+
+// WeightedRows is diag(root) A.
+type WeightedRows struct {
+	rowMap
+	root array.Batch // 1 x d
+	host []float64
+}
+
 // NewWeightedRows keeps the structure of A's columns.
 func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *WeightedRows {
-	o := &WeightedRows{a: a, root: root, host: host, own: own}
+	o := &WeightedRows{rowMap{a: a, own: own}, root, host}
 	wrap := func(a linops.Restricted) linops.Restricted {
 		if a == nil {
 			return nil
@@ -34,13 +68,7 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		}
 		return NewWeightedRows(a, root, host, a)
 	}
-	known := linops.StructureOf(a)
-	if known.Dense != nil {
-		o.structure.Dense = o.dense
-		if d, p := a.Dims(); d*p <= weightedEntries {
-			o.structure.ColumnNorms2 = o.columnNorms2
-		}
-	}
+	known := o.know(o.dense)
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
 	}
@@ -54,10 +82,6 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	}
 	return o
 }
-
-func (o *WeightedRows) Structure() linops.Structure { return o.structure }
-
-func (o *WeightedRows) Dims() (d, p int) { return o.a.Dims() }
 
 func (o *WeightedRows) Forward(dst, b array.Batch) {
 	o.a.Forward(dst, b)
@@ -99,22 +123,6 @@ func (o *WeightedRows) dense() *mat.Dense {
 	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
 	x.Apply(func(i, _ int, v float64) float64 { return o.host[i] * v }, x)
 	return x
-}
-
-// columnNorms2 are the squared lengths of the weighted columns.
-func (o *WeightedRows) columnNorms2() []float64 { return columnSquares(o.dense()) }
-
-func (o *WeightedRows) Bytes() int64 {
-	if o.own == nil {
-		return 0
-	}
-	return o.own.Bytes()
-}
-
-func (o *WeightedRows) Release() {
-	if o.own != nil {
-		o.own.Release()
-	}
 }
 
 // weightedEntries is the size of the matrix up to which the lengths of weighted columns are

@@ -276,7 +276,6 @@ func (t *tiffFile) depth() ndarray.Depth {
 	return ndarray.Depth{Bits: t.bits, Float: t.format == 3}
 }
 
-// pixels reads the strips or tiles.
 func (t *tiffFile) pixels() (ndarray.Array, error) {
 	a := imageArray(t.rows, t.cols, t.channels, t.depth())
 	width, height := uint64(t.cols), min(t.one(TagRowsPerStrip, uint64(t.rows)), uint64(t.rows))

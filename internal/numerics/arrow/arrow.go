@@ -272,7 +272,6 @@ func (a *Arrow) number(pinned int) {
 	}
 }
 
-// size is the order of S.
 func (a *Arrow) size() int { return a.off[a.n] }
 
 // chunkValues is the number of values that the blocks of the rows of a chunk have, and mostKept that of all A_i up to

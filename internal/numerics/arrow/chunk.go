@@ -290,7 +290,6 @@ func (a *Arrow) along(dst []float64, z float64, y []float64, from int) {
 	floats.AddScaled(dst, z, y[a.er:a.er+len(dst)])
 }
 
-// weight is w_ij of an entry.
 func (a *Arrow) weight(e int) float64 {
 	if a.w == nil {
 		return 1

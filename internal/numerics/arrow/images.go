@@ -115,7 +115,6 @@ func (a *Arrow) down(sum, rest, v []float64, lo, hi, count int, w *imageWork) bo
 	return true
 }
 
-// root is w_ij^{1/2} of an entry.
 func (a *Arrow) root(e int) float64 {
 	if a.w == nil {
 		return 1

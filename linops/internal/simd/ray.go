@@ -46,7 +46,6 @@ func (r Ray) gather(sums *[8]float64, plane []float64, from int) {
 	}
 }
 
-// total adds up the sums.
 func total(s *[8]float64) float64 {
 	return (((s[0] + s[1]) + (s[4] + s[5])) + (s[2] + s[3])) + (s[6] + s[7])
 }

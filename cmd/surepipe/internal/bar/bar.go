@@ -101,14 +101,12 @@ func (p *Line) Set(done, total, next int) {
 	}
 }
 
-// Count is how many are done.
 func (p *Line) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Describe sets the text after the count.
 func (p *Line) Describe(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,7 +233,6 @@ type task struct {
 	trend  trend
 }
 
-// note takes note of a report.
 func (t *task) note(now time.Time, p pipeline.Progress) {
 	was := t.latest.Report
 	t.latest.Done, t.latest.Total = p.Done, p.Total
@@ -267,7 +264,6 @@ func (t *task) line(now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// phrase is a report in words.
 func phrase(r reports.Report) string {
 	text := string(r.Stage)
 	switch r.Stage {

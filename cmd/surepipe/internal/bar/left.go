@@ -45,7 +45,6 @@ const (
 	farthest    = 20
 )
 
-// add takes note of a report.
 func (t *trend) add(now time.Time, r reports.Report) {
 	if t.begun.IsZero() {
 		t.begun = now

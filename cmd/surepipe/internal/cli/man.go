@@ -33,7 +33,6 @@ which is made if it does not exist.`,
 	return cmd
 }
 
-// writeManual writes the pages of a command and those below it.
 func writeManual(cmd *cobra.Command, folder string) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return study.Errorf("--out is %q: %w", folder, err)

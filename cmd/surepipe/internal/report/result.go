@@ -52,7 +52,6 @@ func Choices(r *study.Result, out io.Writer) error {
 // marginText explains the margin of the tangent space.
 const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
-// weights prints the weights as rows of a table.
 func weights(r *study.Result, w io.Writer) {
 	about := ""
 	if r.Standardize {
@@ -141,7 +140,6 @@ func Result(r *study.Result, out io.Writer) error {
 	return w.Flush()
 }
 
-// effects prints them as a row of a table.
 func effects(r *study.EffectsResult, w io.Writer) {
 	if r.Effects == nil {
 		return
@@ -154,7 +152,6 @@ func effects(r *study.EffectsResult, w io.Writer) {
 		strings.Join(r.Effects, ","), r.EffectsDF)
 }
 
-// center prints it as a row of a table.
 func center(r *study.CenterResult, w io.Writer) {
 	if r.Center != nil {
 		fmt.Fprintf(w, "center\t%.6g ± %.2g\tthe detector of the axis of rotation, counted from 0\n", *r.Center,
@@ -162,7 +159,6 @@ func center(r *study.CenterResult, w io.Writer) {
 	}
 }
 
-// criteria prints them as rows of a table.
 func criteria(r *study.Result, w io.Writer) {
 	for rule := range risk.Rules() {
 		value, stdErr := r.Value(rule.Name)
@@ -198,7 +194,6 @@ func losses(r *study.Result, w io.Writer) {
 	}
 }
 
-// loss prints it as rows of a table.
 func loss(r *study.Result, w io.Writer) {
 	if r.LossValue == nil {
 		return

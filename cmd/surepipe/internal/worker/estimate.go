@@ -129,7 +129,6 @@ func fit(w *worker, ctx context.Context, p FitParams) (none Fits, err error) {
 	return none, err
 }
 
-// audit is fit with an audit.
 func audit(w *worker, ctx context.Context, p FitParams) (Fits, error) {
 	yes := true
 	p.Audit = &yes

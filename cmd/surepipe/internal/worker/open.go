@@ -136,7 +136,6 @@ func (w *worker) open(ctx context.Context, q Question) (*surepipe.Estimator, err
 	return w.openRequest(ctx, r, q.Name)
 }
 
-// openRequest checks a request and makes its estimator.
 func (w *worker) openRequest(ctx context.Context, r *request.Request, name string) (*surepipe.Estimator, error) {
 	r.Free = true
 	if err := r.Check(); err != nil {

@@ -198,7 +198,6 @@ func keep[T any](w *worker, in map[string]T, prefix string, v T) (string, error)
 	return name, nil
 }
 
-// kept is the value of a name.
 func kept[T any](w *worker, in map[string]T, what, name string) (T, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
