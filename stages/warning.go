@@ -34,8 +34,7 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.Implausible {
 		add(warning.ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations "+
-			"has "+
-			"not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
+			"has not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
 			r.Trace.Trace, r.D)
 	}
 	r.warnOfSolve(add)
@@ -89,8 +88,7 @@ func (r *Risk) Warnings() []Warning {
 			other = ""
 		}
 		add(warning.FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of "+
-			"its "+
-			"value: it takes one step towards each refit, and refits without such an observation may have another "+
+			"its value: it takes one step towards each refit, and refits without such an observation may have another "+
 			"support and be far from that%s",
 			100*spread/r.ALO, other)
 	}
@@ -101,8 +99,7 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
 		add(warning.Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss "+
-			"then "+
-			"has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise "+
+			"then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise "+
 			"the weight of the regularizer", t.Deviance, r.D, t.Name)
 	}
 	return all
@@ -132,8 +129,7 @@ func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)
 			size = "sigma sqrt(sum w), with the weights w of the observations"
 		}
 		add(warning.NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the "+
-			"solver "+
-			"sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
+			"solver sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
 }
 

@@ -12,8 +12,7 @@ func NotesOnProblem(p *problems.Problem, depth dataio.Depth) study.Notes {
 	var n study.Notes
 	if k := len(p.NearlyConstant); k > 0 {
 		n.Add(warning.ConstantColumn, "column %d of X, counted from 0, is constant up to rounding errors and counts "+
-			"as "+
-			"part of the intercept (%d such columns)", p.NearlyConstant[0], k)
+			"as part of the intercept (%d such columns)", p.NearlyConstant[0], k)
 	}
 	if depth.Scaled {
 		n.Add(warning.IntegersScaled, "y is of type uint%d and is taken for an image: 0 to %d are the numbers 0 to 1",
@@ -31,8 +30,7 @@ func NotesOnProblem(p *problems.Problem, depth dataio.Depth) study.Notes {
 	}
 	if p.Thresholds > 0 {
 		n.Add(warning.ChosenThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and "+
-			"is "+
-			"too small by nearly 2 sigma2 for each", p.Thresholds)
+			"is too small by nearly 2 sigma2 for each", p.Thresholds)
 	}
 	if p.Relative {
 		n.Add(warning.RelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: "+

@@ -323,7 +323,6 @@ func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []f
 	}
 	if least, most := slices.Min(varying), slices.Max(varying); most > mostSpread*least {
 		n.Add(warning.UnscaledColumns, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
-			"penalty "+
-			"depends on their units: --standardize makes it independent of them", least, most)
+			"penalty depends on their units: --standardize makes it independent of them", least, most)
 	}
 }
