@@ -2,6 +2,7 @@ package together
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -21,6 +22,7 @@ type Joint struct {
 	round       int
 	lanes       chan struct{}
 	known       []product
+	norms2      func() []float64 // of the columns; nil where they are not known
 }
 
 // product is z with A* z.
@@ -32,6 +34,9 @@ const mostJoint = 64
 // NewJoint shares A, which must outlive it.
 func NewJoint(a linops.Operator) *Joint {
 	j := &Joint{a: a}
+	if norms2 := linops.StructureOf(a).ColumnNorms2; norms2 != nil {
+		j.norms2 = sync.OnceValue(norms2)
+	}
 	j.done = sync.NewCond(&j.mu)
 	return j
 }
@@ -57,6 +62,9 @@ func (j *Joint) Member() *Member {
 			}
 			return ctx.Err()
 		}
+	}
+	if j.norms2 != nil {
+		s.ColumnNorms2 = func() []float64 { return slices.Clone(j.norms2()) }
 	}
 	m.structure = s
 	j.mu.Lock()

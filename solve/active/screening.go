@@ -111,7 +111,8 @@ func resumeScreening(path *engine.Path, family *engine.Family, y array.Batch) *s
 	return nil
 }
 
-// open begins at b = 0, whose gradient is -A* y with the squared loss. The set will hold the support of b0.
+// open begins at b = 0, whose gradient is -A* y with the squared loss, or at b0 where the columns of its support cost no
+// pass. The set will hold that.
 func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*screening, error) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
@@ -124,9 +125,11 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	}
 	z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
 	defer array.Free(z, g)
-	dev.Fill(z, 0)
-	engine.Slope(s.Task.Problem, z, y)
-	err := s.passes.Adjoint(ctx, g, z)
+	err := s.predict(ctx, z, w.b)
+	if err == nil {
+		engine.Slope(s.Task.Problem, z, y)
+		err = s.passes.Adjoint(ctx, g, z)
+	}
 	if err == nil {
 		w.g = g.ToHost()
 		err = dev.Err()
@@ -147,6 +150,28 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 		w.at[j] = most * v
 	}
 	return w, nil
+}
+
+// predict sets z = A b where A is in memory, else z = 0.
+func (s *screened) predict(ctx context.Context, z, b array.Batch) error {
+	dev := z.Device()
+	dev.Fill(z, 0)
+	support := restrict.Support(b)
+	if len(support) == 0 || s.passes.Bytes > 0 {
+		return nil
+	}
+	at := space.Coordinates(dev, b.N(), support)
+	defer at.Release()
+	op, err := s.passes.Columns(ctx, dev, at)
+	if err != nil {
+		return err
+	}
+	defer op.Release()
+	some := dev.Alloc(1, len(support))
+	defer some.Free()
+	at.Coordinates(some, b)
+	op.Forward(z, some)
+	return nil
 }
 
 func (w *screening) Release() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
@@ -80,20 +81,28 @@ func Strongest(values []float64, limit int) []int {
 			set = append(set, j)
 		}
 	}
-	if len(set) > limit {
-		slices.SortStableFunc(set, func(i, j int) int {
-			switch {
-			case values[i] > values[j]:
-				return -1
-			case values[i] < values[j]:
-				return 1
-			}
-			return 0
-		})
-		set = set[:limit]
-		slices.Sort(set)
+	if len(set) <= limit {
+		return set
 	}
-	return set
+	sorted := lists.Pick(values, set)
+	slices.Sort(sorted)
+	least := sorted[len(sorted)-max(limit, 1)] // of those that are kept
+	equal := limit
+	for _, v := range sorted[len(sorted)-limit:] {
+		if v > least {
+			equal--
+		}
+	}
+	return slices.DeleteFunc(set, func(j int) bool {
+		switch v := values[j]; {
+		case v > least:
+			return false
+		case v == least && equal > 0:
+			equal--
+			return false
+		}
+		return true
+	})
 }
 
 // Union merges two increasing lists.
