@@ -10,6 +10,8 @@ import (
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/solve/restrict"
+	"surepipe/space"
 )
 
 // neighbourhood is what solves near each other share: columns in memory, on which they all start at
@@ -222,4 +224,26 @@ func (n *neighbourhood) interpolate(z []float64) (g []float64, off float64) {
 		g[j] = a[j] + share*(b[j]-a[j])
 	}
 	return g, off
+}
+
+// predict sets z = A b where A is in memory, else z = 0.
+func (s *screened) predict(ctx context.Context, z, b array.Batch) error {
+	dev := z.Device()
+	dev.Fill(z, 0)
+	support := restrict.Support(b)
+	if len(support) == 0 || s.passes.Bytes > 0 {
+		return nil
+	}
+	at := space.Coordinates(dev, b.N(), support)
+	defer at.Release()
+	op, err := s.passes.Columns(ctx, dev, at)
+	if err != nil {
+		return err
+	}
+	defer op.Release()
+	some := dev.Alloc(1, len(support))
+	defer some.Free()
+	at.Coordinates(some, b)
+	op.Forward(z, some)
+	return nil
 }

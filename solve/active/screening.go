@@ -152,28 +152,6 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	return w, nil
 }
 
-// predict sets z = A b where A is in memory, else z = 0.
-func (s *screened) predict(ctx context.Context, z, b array.Batch) error {
-	dev := z.Device()
-	dev.Fill(z, 0)
-	support := restrict.Support(b)
-	if len(support) == 0 || s.passes.Bytes > 0 {
-		return nil
-	}
-	at := space.Coordinates(dev, b.N(), support)
-	defer at.Release()
-	op, err := s.passes.Columns(ctx, dev, at)
-	if err != nil {
-		return err
-	}
-	defer op.Release()
-	some := dev.Alloc(1, len(support))
-	defer some.Free()
-	at.Coordinates(some, b)
-	op.Forward(z, some)
-	return nil
-}
-
 func (w *screening) Release() {
 	w.b.Free()
 	w.drop()
