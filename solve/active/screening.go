@@ -111,8 +111,8 @@ func resumeScreening(path *engine.Path, family *engine.Family, y array.Batch) *s
 	return nil
 }
 
-// open begins at b = 0, whose gradient is -A* y with the squared loss, or at b0 where the columns of its support cost no
-// pass. The set will hold that.
+// open begins at b = 0, whose gradient is -A* y with the squared loss, or at b0 where the columns of its support cost
+// no pass. The set will hold that.
 func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*screening, error) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
