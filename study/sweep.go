@@ -226,18 +226,23 @@ func (r *Swept) begin() error {
 	return nil
 }
 
-func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
-	j := r.Estimator
+// line is that of a point, without its looks.
+func (r *Swept) line(point pipeline.SweepPoint) SweepLine {
 	line := SweepLine{Index: point.Index, Stage: point.Stage, Result: r.Template, Digest: point.Digest,
 		Overfits: point.Overfits}
 	for a, axis := range r.Axes {
 		*line.Named(axis.Name) = Weight(point.Weights[a])
 	}
 	line.Warnings = slices.Clone(line.Warnings)
-	line.Fill(j.Problem, point.Risk, nil)
+	line.Fill(r.Estimator.Problem, point.Risk, nil)
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
 	}
+	return line
+}
+
+func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
+	line := r.line(point)
 	line.Look = r.looks.take(r.Sweep, point.Index)
 	r.Lines = append(r.Lines, line)
 	r.keep(point)
@@ -278,6 +283,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 	s.Audits = chosen.Audits
 	if j := r.Estimator; j != nil {
 		s.StorageResult = StorageOf(j.Problem)
+		s.Minimizer, s.Chosen = r.answer(best), r.answer(chosen)
 		s.Minimizer.InterceptResult = InterceptOf(j.Problem, best.Risk)
 		s.Chosen.InterceptResult = InterceptOf(j.Problem, chosen.Risk)
 	}
@@ -289,6 +295,13 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 		}
 	}
 	return log.Write(r.Summary)
+}
+
+// answer is a point as it was computed again, with a certificate and all its probes, which points of the comparison
+// do without.
+func (r *Swept) answer(p pipeline.SweepPoint) SweepMinimum {
+	p.Stage = r.Lines[p.Index].Stage
+	return r.line(p).Minimum()
 }
 
 // ranges are the weights of some points of a sweep of one weight, as ranges that hold no other points.
