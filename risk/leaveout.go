@@ -105,6 +105,16 @@ func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	return value, math.Hypot(stdErr, optimism*d/df*math.Sqrt(max(t.Frobenius2-df*df/d, 0))/(d-df))
 }
 
+// withoutUnits is a mean error of prediction of units that were left out, with the noise of the fit where these are
+// single observations: errors over groups have it.
+func (f Fitted) withoutUnits(c *CrossValidation) (float64, float64) {
+	value, stdErr := c.estimated()
+	if c == nil || c.Units < f.observations() {
+		return value, stdErr
+	}
+	return f.withFit(value, stdErr)
+}
+
 // observations is their number: those of a loss may have several entries of y each.
 func (f Fitted) observations() int {
 	if f.Loss != nil {

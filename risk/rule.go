@@ -131,7 +131,7 @@ for ols and ridge, else one Newton step towards each refit, as alo. lgo_stderr g
 over groups. It needs D from factors or its exact trace; the default with --groups`,
 		Undefined: "at each of them some group determines a part of its own fit, or the blocks of the derivative are " +
 			"not known",
-		Value:      func(f Fitted) (float64, float64) { return f.LGO.estimated() },
+		Value:      func(f Fitted) (float64, float64) { return f.withoutUnits(f.LGO) },
 		Text:       textOfLGO,
 		Difference: ofALO,
 	},
@@ -141,13 +141,7 @@ over groups. It needs D from factors or its exact trace; the default with --grou
 --folds by --folds, in proportion to which lambda is smaller. The error of the mean,
 and that of differences, go over observations, or over the groups and blocks that are
 left out together (--groups, --blocks). In a sweep that asks for it`,
-		Value: func(f Fitted) (float64, float64) {
-			value, stdErr := f.CV.estimated()
-			if f.CV == nil || f.CV.Units < f.observations() {
-				return value, stdErr
-			}
-			return f.withFit(value, stdErr)
-		},
+		Value: func(f Fitted) (float64, float64) { return f.withoutUnits(f.CV) },
 		Text: func(f Fitted) string {
 			if f.CV == nil {
 				return ""

@@ -216,7 +216,7 @@ func (e *estimation) lossFlags() (rows []cli.Flag) {
 		}
 	}
 	return append(rows, cli.Flag{Name: "loss", To: &e.Loss.Name,
-		Brief: strings.Join(loss.Names(), ","),
+		Brief: strings.Join(loss.Names(), ", "),
 		Usage: "the loss: " + strings.Join(names,
 			", ") + "; " +
 			"with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the " +

@@ -113,7 +113,7 @@ func names(flags *pflag.FlagSet) (all []string) {
 	return all
 }
 
-// lines are usages of a line each: the brief ones where there are any, else as many clauses as fit.
+// lines are short usages: the brief ones where there are any, else as many clauses as fit in a line.
 func lines(flags *pflag.FlagSet) string {
 	var heads, texts []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -133,7 +133,8 @@ func lines(flags *pflag.FlagSet) string {
 	}
 	var b strings.Builder
 	for i, h := range heads {
-		fmt.Fprintf(&b, "%-*s   %s\n", widest, h, clause(texts[i], columns-widest-3))
+		text := strings.Fields(clause(texts[i], columns-widest-3))
+		b.WriteString(Hanging(fmt.Sprintf("%-*s  ", widest, h), text, columns))
 	}
 	return b.String()
 }
