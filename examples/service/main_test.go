@@ -125,9 +125,13 @@ func TestLoad(t *testing.T) {
 	if !strings.Contains(want[4], `"field"`) || strings.Count(want[2], "\n") != 5 {
 		t.Errorf("%s\n%s", want[4], want[2])
 	}
+	requests := 200
+	if testing.Short() {
+		requests = 50
+	}
 	var g sync.WaitGroup
 	places := make(chan bool, 16)
-	for i := range 200 {
+	for i := range requests {
 		g.Go(func() {
 			places <- true
 			defer func() { <-places }()
