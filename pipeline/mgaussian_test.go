@@ -10,9 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/array"
 	"surepipe/internal/lists"
-	"surepipe/pipeline"
 	"surepipe/problems"
 )
 
@@ -30,28 +28,11 @@ func TestSeveralResponsesInOneFit(t *testing.T) {
 		{"group-lasso", 5, true, 0.12}} {
 		t.Run(fmt.Sprintf("%s %t", c.problem, c.weighted), func(t *testing.T) {
 			data := responses(rand.New(rand.NewPCG(11, uint64(n))), d, p, k, c.weighted)
-			fit := func(data problems.Data) (*problems.Problem, pipeline.Risk) {
-				h := problems.Hyper{Lambda: problems.Absolute(c.lambda)}
-				if c.problem == "ols" {
-					h = problems.Hyper{}
-				}
-				q, err := problems.New(c.problem, array.NewHost(), data, h)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(q.Release)
-				return q, solvedRisk(t, q, data.Y, true)
-			}
-			q, all := fit(data)
+			q, all := rowsFitted(t, c.problem, c.lambda, data)
 			want, plain := 0.0, floats.Distance(all.MuHat, data.Y, 2)
 			plain *= plain / (d * k)
 			for i := range d {
-				part := data
-				if part.Weights = slices.Clone(data.Weights); part.Weights == nil {
-					part.Weights = slices.Repeat([]float64{1}, d)
-				}
-				part.Weights[i] = 0
-				_, r := fit(part)
+				_, r := rowsFitted(t, c.problem, c.lambda, withoutRow(data, i))
 				off := floats.Distance(r.MuHat[i*k:][:k], data.Y[i*k:][:k], 2)
 				want += off * off / (d * k)
 			}

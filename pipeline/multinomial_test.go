@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -33,6 +34,30 @@ func classified(r *rand.Rand, d, p, k int) problems.Data {
 	return data
 }
 
+// rowsFitted is a problem at a weight, which is 0 where it has none, with its risk and leave-one-out.
+func rowsFitted(t *testing.T, name string, lambda float64, data problems.Data) (*problems.Problem, pipeline.Risk) {
+	t.Helper()
+	h := problems.Hyper{}
+	if lambda > 0 {
+		h.Lambda = problems.Absolute(lambda)
+	}
+	q, err := problems.New(name, array.NewHost(), data, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Release)
+	return q, solvedRisk(t, q, data.Y, true)
+}
+
+// withoutRow gives row i the weight 0.
+func withoutRow(data problems.Data, i int) problems.Data {
+	if data.Weights = slices.Clone(data.Weights); data.Weights == nil {
+		data.Weights = slices.Repeat([]float64{1}, data.YShape[0])
+	}
+	data.Weights[i] = 0
+	return data
+}
+
 // Leave-one-out of a multinomial loss leaves the entries of an observation out together: it is near refits without each,
 // also with weights, far nearer than the fit is that has seen it. The degrees of freedom are those of the second
 // derivative as a matrix.
@@ -55,19 +80,7 @@ func TestLeaveOneOutOfMultinomialAgainstRefits(t *testing.T) {
 			for j := range p {
 				data.Groups = append(data.Groups, j)
 			}
-			fit := func(data problems.Data) (*problems.Problem, pipeline.Risk) {
-				h := problems.Hyper{Lambda: problems.Absolute(c.lambda)}
-				if c.problem == "ols" {
-					h = problems.Hyper{}
-				}
-				q, err := problems.New(c.problem, array.NewHost(), data, h)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(q.Release)
-				return q, solvedRisk(t, q, data.Y, true)
-			}
-			q, all := fit(data)
+			q, all := rowsFitted(t, c.problem, c.lambda, data)
 			l, err := loss.NewMultinomial(loss.Observed{Classes: k, Weights: data.Weights})
 			if err != nil {
 				t.Fatal(err)
@@ -79,15 +92,7 @@ func TestLeaveOneOutOfMultinomialAgainstRefits(t *testing.T) {
 			}
 			seen, want := parts(all.MuHat), 0.0
 			for i := range d {
-				part := data
-				part.Weights = make([]float64, d)
-				for o := range part.Weights {
-					if part.Weights[o] = 1; c.weighted {
-						part.Weights[o] = data.Weights[o]
-					}
-				}
-				part.Weights[i] = 0
-				_, r := fit(part)
+				_, r := rowsFitted(t, c.problem, c.lambda, withoutRow(data, i))
 				want += parts(r.MuHat)[i*k] / d
 			}
 			plain := floats.Sum(seen) / float64(len(seen))

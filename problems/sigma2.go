@@ -126,14 +126,12 @@ func regressors(design Matrix, data Data) (*mat.Dense, []float64, error) {
 func sigma2OfChannels(method string, s *spec.Spec, data Data) (noise.Estimate, error) {
 	last := len(data.YShape) - 1
 	channels := data.YShape[last]
+	y := mat.NewDense(len(data.Y)/channels, channels, data.Y)
 	var mean noise.Estimate
 	variance := 0.0
 	for k := range channels {
 		one := data
-		one.YShape, one.Y = data.YShape[:last], make([]float64, len(data.Y)/channels)
-		for i := range one.Y {
-			one.Y[i] = data.Y[i*channels+k]
-		}
+		one.YShape, one.Y = data.YShape[:last], mat.Col(nil, k, y)
 		o, err := observed(s, one)
 		if err != nil {
 			return noise.Estimate{}, err

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/internal/lists"
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -70,16 +72,9 @@ func (f *Source) noteResponses(n *study.Notes, data problems.Data) {
 	if !f.columns() || f.classes() || len(data.YShape) != 2 {
 		return
 	}
-	m, column := data.YShape[1], make([]float64, data.YShape[0])
-	least, most := math.Inf(1), 0.0
-	for k := range m {
-		for i := range column {
-			column[i] = data.Y[i*m+k]
-		}
-		sd := stat.StdDev(column, nil)
-		least, most = min(least, sd), max(most, sd)
-	}
-	if most > mostSpread*least {
+	y := mat.NewDense(data.YShape[0], data.YShape[1], data.Y)
+	deviations := lists.Make(data.YShape[1], func(k int) float64 { return stat.StdDev(mat.Col(nil, k, y), nil) })
+	if least, most := slices.Min(deviations), slices.Max(deviations); most > mostSpread*least {
 		n.Add(warning.UnscaledColumns, "the standard deviations of the responses range from %.3g to %.3g, and one fit "+
 			"takes their noise for equally large: bring them to units in which they are alike", least, most)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
@@ -90,11 +92,7 @@ func (f *Source) divide(data Contents) ([]Contents, error) {
 		if len(values) != d*m {
 			return values
 		}
-		some := make([]float64, d)
-		for i := range some {
-			some[i] = values[i*m+k]
-		}
-		return some
+		return mat.Col(nil, k, mat.NewDense(d, m, values))
 	}
 	all := make([]Contents, m)
 	for k, name := range names {
