@@ -104,7 +104,10 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	} else if c = DenseOf(dev.Alloc(a.d, n)); n > 0 && a.d > 0 {
 		t.Coordinates(c.on, a.on)
 	}
-	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
+	c.structure.WeighRows = func(w []float64) bool {
+		dev.LinEach(c.on, w, c.on, nil, array.Batch{})
+		return true
+	}
 	return c
 }
 

@@ -87,9 +87,9 @@ type Storage struct {
 	// Stored is A as d vectors of length p on A's device, where A is stored so, else the zero Batch. It
 	// belongs to the operator, and must not be modified.
 	Stored array.Batch
-	// WeighRows multiplies row i of A by w_i, in place. Only results of [On], which own their entries,
-	// offer it. No other use of A may be under way.
-	WeighRows func(w []float64)
+	// WeighRows multiplies row i of A by w_i, in place; false says that it cannot by these, and did nothing. Only
+	// results of [On], which own their entries, offer it. No other use of A may be under way.
+	WeighRows func(w []float64) bool
 	// KeepColumns keeps a second copy of a dense A, column by column, from which [Structure].On takes some columns of a
 	// wide matrix sooner. No other use of A may be under way.
 	KeepColumns func()

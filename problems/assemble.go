@@ -165,21 +165,11 @@ func (a *assembly) prepareColumns() error {
 			"not change the %s loss: expected none", a.p.Loss.Name)
 	}
 	centered := a.data.Intercept || a.p.centered
-	if a.p.outcomes > 0 && matrixOf(a.p.Operator, smallSparse) == nil {
-		centered = false // the entries of a sparse matrix stay few
-	}
 	if err := a.p.prepare(a.parts.Source, centered, a.data.Standardize, a.parts.Weights); err != nil {
 		return err
 	}
-	switch {
-	case !a.data.Intercept || a.p.loss == nil:
-	case a.p.outcomes == 0:
+	if a.data.Intercept && a.p.loss != nil {
 		a.p.unpenalize()
-	default: // withOutcomes adds the columns
-		a.p.constant = a.p.P
-		if !centered {
-			a.p.means = make([]float64, a.p.P)
-		}
 	}
 	return nil
 }

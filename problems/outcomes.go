@@ -5,14 +5,10 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/linops"
 	"surepipe/prox"
 )
-
-// smallOutcomes is the number of entries up to which the operator of several outcomes is a dense matrix.
-const smallOutcomes = 1 << 20
 
 // each is the number of columns of y: of entries of z that belong to a row of X.
 func (p *Problem) each() int { return max(p.outcomes, 1) }
@@ -44,73 +40,11 @@ func (a *assembly) withOutcomes() error {
 	case a.parts.Source != nil && a.parts.Source.Stored != nil:
 		return fmt.Errorf("the %s loss needs X in memory: expected --storage memory", p.Loss.Name)
 	}
-	row, nonzero, err := a.rows()
-	if err != nil {
-		return err
-	}
-	free := p.extra()
-	if free > 0 {
-		p.constant = p.P * k
-	}
-	d, n := p.D*k, p.P*k+free
-	var op linops.Operator
-	if d*n <= smallOutcomes {
-		x := mat.NewDense(d, n, nil)
-		for i := range d {
-			row(i/k, func(j int, v float64) { x.Set(i, j*k+i%k, v) })
-			if i%k < free {
-				x.Set(i, p.P*k+i%k, 1)
-			}
-		}
-		dense := linops.NewDense(p.dev, x)
-		p.parts.Own(dense.Release)
-		op = dense
-	} else {
-		indptr := make([]int, 1, d+1)
-		indices, values := make([]int, 0, (nonzero+p.D)*k), make([]float64, 0, (nonzero+p.D)*k)
-		for i := range d {
-			row(i/k, func(j int, v float64) {
-				if v != 0 {
-					indices, values = append(indices, j*k+i%k), append(values, v)
-				}
-			})
-			if i%k < free {
-				indices, values = append(indices, p.P*k+i%k), append(values, 1)
-			}
-			indptr = append(indptr, len(values))
-		}
-		sparse, err := linops.NewCSR(p.dev, d, n, indptr, indices, values)
-		if err != nil {
-			return err
-		}
-		p.parts.Own(sparse.Release)
-		op = sparse
-	}
-	p.Operator, p.D, p.P = op, d, p.P*k
+	p.D, p.P, p.constant = p.D*k, p.P*k, p.constant*k
+	op := linops.Kronecker(p.dev, p.Operator, k, p.P+p.extra())
+	p.parts.Own(op.Release)
+	p.Operator = op
 	return nil
-}
-
-// rows are those of the operator: a function that calls each for their entries, and how many entries there are.
-func (a *assembly) rows() (row func(i int, each func(j int, v float64)), entries int, err error) {
-	p := a.p
-	if rows, ok := linops.RowsOf(p.Operator); ok {
-		return func(i int, each func(j int, v float64)) {
-			for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
-				each(rows.Indices[u], rows.Values[u])
-			}
-		}, len(rows.Values), nil
-	}
-	matrix := matrixOf(p.Operator, p.D*p.P)
-	if matrix == nil {
-		return nil, 0, fmt.Errorf("the %s loss needs the entries of the operator, which are not known: expected a "+
-			"matrix in memory", p.Loss.Name)
-	}
-	x := matrix()
-	return func(i int, each func(j int, v float64)) {
-		for j, v := range x.RawRowView(i) {
-			each(j, v)
-		}
-	}, p.D * p.P, nil
 }
 
 // shiftOutcomes makes the coefficients of each column unique by glmnet's convention, where neither the loss nor the

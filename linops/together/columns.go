@@ -86,7 +86,7 @@ func (c *columns) Adjoint(dst, z array.Batch) {
 }
 
 // weigh makes a copy of the columns with weighted rows.
-func (c *columns) weigh(w []float64) {
+func (c *columns) weigh(w []float64) bool {
 	x := make([]float64, 0, len(c.rows)*len(c.set))
 	for k, i := range c.rows {
 		row := c.m.row(i)
@@ -104,6 +104,7 @@ func (c *columns) weigh(w []float64) {
 	on := c.dev.Alloc(len(c.rows), len(c.set))
 	c.dev.Upload(on, x)
 	c.own = linops.DenseOf(on)
+	return true
 }
 
 func (s *membership) fill() (rows int) {

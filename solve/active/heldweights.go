@@ -33,7 +33,7 @@ type heldWeights struct {
 // operator is A with the rows weighted.
 func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 	if h.blocks != nil {
-		return engine.NewRooted(a, h.blocks)
+		return engine.NewRooted(a, h.blocks, h.blocks.each)
 	}
 	return engine.NewWeightedRows(a, h.root, h.host, nil)
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync"
+
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -12,15 +14,50 @@ import (
 // rooted is R A for a square matrix R on the host.
 type rooted struct {
 	rowMap
-	root loss.Root
+	root   loss.Root
+	square func() []float64 // the blocks of R*R, nil where R has none
 }
 
-// NewRooted is R A. On a space it is a matrix where the columns of A there are one.
-func NewRooted(a linops.Operator, root loss.Root) linops.Operator { return newRooted(a, root, nil) }
+// NewRooted is R A, where R has blocks of order each, or with 0 none. On a space it is a matrix where the columns of A
+// there are one.
+func NewRooted(a linops.Operator, root loss.Root, each int) linops.Operator {
+	return newRooted(a, root, nil, squareOf(a, root, each))
+}
 
-func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.Restricted {
-	o := &rooted{rowMap{a: a, own: own}, root}
+// squareOf returns a function for the blocks of R*R, nil where there are none.
+func squareOf(a linops.Operator, root loss.Root, each int) func() []float64 {
+	if each == 0 {
+		return nil
+	}
+	return sync.OnceValue(func() []float64 {
+		d, _ := a.Dims()
+		r, h := make([]float64, d*each), make([]float64, each*each)
+		for i := range d {
+			r[i*each+i%each] = 1
+		}
+		root.Columns(r, each)
+		for from := 0; from < len(r); from += each * each {
+			block := mat.NewDense(each, each, r[from:from+each*each])
+			mat.NewDense(each, each, h).Mul(block.T(), block)
+			copy(r[from:], h)
+		}
+		return r
+	})
+}
+
+func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square func() []float64) linops.Restricted {
+	o := &rooted{rowMap{a: a, own: own}, root, square}
 	known := o.know(o.dense)
+	if square != nil {
+		o.structure.Products = o.products
+		o.structure.Gram = func(dst array.Batch) {
+			if !o.products(dst, o) {
+				images := linops.Images(dst.Device(), o)
+				dst.Device().Gemm(false, true, 1, images, images, 0, dst)
+				images.Free()
+			}
+		}
+	}
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted {
 			on := known.On(dev, t)
@@ -30,7 +67,7 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.
 			d, n := on.Dims()
 			s := linops.StructureOf(on)
 			switch {
-			case n == 0 || d*n > weightedEntries:
+			case n == 0 || square != nil || d*n > weightedEntries:
 			case s.WeighRows != nil && !s.Stored.IsZero():
 				rows := s.Stored.ToHost()
 				root.Columns(rows, n)
@@ -42,10 +79,16 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.
 				root.Columns(x.RawMatrix().Data, n)
 				return linops.NewDense(dev, x)
 			}
-			return newRooted(on, root, on)
+			return newRooted(on, root, on, square)
 		}
 	}
 	return o
+}
+
+// products are those of the blocks.
+func (o *rooted) products(dst array.Batch, b linops.Operator) bool {
+	other, ok := b.(*rooted)
+	return ok && other.root == o.root && linops.BlockProducts(dst, o.a, other.a, o.square())
 }
 
 func (o *rooted) Forward(dst, b array.Batch) {
