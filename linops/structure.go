@@ -157,12 +157,14 @@ type Passes struct {
 //	x = U + Momentum (U - Before),   Dst = P(x + Step A (B - Back A* x)),
 //
 // where P projects each of the vectors (z_i, z_{n+i}, ..., z_{(Planes-1)n+i}), of as many neighbours i together
-// as there are channels, on the ball of the given radius around 0. Besides Dst it gives <x - Dst, Dst - U>, which
-// is positive where the momentum points uphill. Batches have one vector, and Dst is none of the others.
+// as there are channels, on the ball of the given radius around 0. Besides Dst it gives, if Uphill is set,
+// <x - Dst, Dst - U>, which is positive where the momentum points uphill. Batches have one vector, and Dst is none of
+// the others. The entries of U and Before at rows of A that are 0 are set to 0.
 type BallStep struct {
 	Dst, U, Before, B            array.Batch
 	Momentum, Back, Step, Radius float64
 	Planes, Channels             int
+	Uphill                       bool
 }
 
 // Panels compute A* z panel by panel of consecutive rows of A, for a z that need not exist as a

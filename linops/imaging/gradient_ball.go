@@ -22,90 +22,61 @@ func (g *Gradient) ballStep(s linops.BallStep) (uphill float64, ok bool) {
 	product.CheckForward(g.name, g.d, g.p, s.Dst, s.B)
 	product.CheckForward(g.name, g.d, g.p, s.U, s.B)
 	product.CheckForward(g.name, g.d, g.p, s.Before, s.B)
-	w := &ballWork{s: s, rows: g.length[0], numbers: g.inner[0], apart: g.inner[1]}
-	if w.dst, ok = s.Dst.HostRow(0); !ok {
+	w := &simd.BallStep{Momentum: s.Momentum, Back: s.Back, Step: s.Step, Radius: s.Radius, Row: g.inner[0],
+		Apart: g.inner[1], Uphill: s.Uphill}
+	if s.Planes == 2 {
+		w.Channels = s.Channels
+	}
+	if w.Dst, ok = s.Dst.HostRow(0); !ok {
 		return 0, false
 	}
-	w.u, _ = s.U.HostRow(0)
-	w.before, _ = s.Before.HostRow(0)
-	w.b, _ = s.B.HostRow(0)
-	lines := max(ballLines, rowsPerPart(w.numbers))
-	sums := make([]float64, parallel.Parts(g.n/w.numbers, lines))
-	parallel.RangesIf(g.shares(), g.n/w.numbers, lines, func(from, to int) { sums[from/lines] = w.part(from, to) })
+	w.U, _ = s.U.HostRow(0)
+	w.Before, _ = s.Before.HostRow(0)
+	w.B, _ = s.B.HostRow(0)
+	g.clearPastEdges(w.U)
+	g.clearPastEdges(w.Before)
+	lines := max(ballLines, rowsPerPart(w.Row))
+	sums := make([]float64, parallel.Parts(g.n/w.Row, lines))
+	parallel.RangesIf(g.shares(), g.n/w.Row, lines, func(from, to int) {
+		sums[from/lines] = ballPart(w, g.length[0], from, to)
+	})
 	return floats.Sum(sums), true
 }
 
-// ballLines is the least number of lines in a part: each part computes two more than it sets.
+// ballLines is the least number of lines in a part: each part computes one more than it sets.
 const ballLines = 16
 
-// ballWork is one step.
-type ballWork struct {
-	s                 linops.BallStep
-	rows, numbers     int // of an image, and its numbers in a row
-	apart             int // of neighbours in a row: the number of channels
-	dst, u, before, b []float64
+// clearPastEdges sets the multipliers of the differences past the edges to 0.
+func (g *Gradient) clearPastEdges(u []float64) {
+	row, apart, image := g.inner[0], g.inner[1], g.length[0]*g.inner[0]
+	for at := image; at <= g.n; at += image {
+		clear(u[at-row : at])
+	}
+	for at := g.n + row; at <= 2*g.n; at += row {
+		clear(u[at-apart : at])
+	}
 }
 
-// ballLine is x on the two sorts of differences of a line, those along it after zeros for the column before the first,
-// and the primal point B - Back A* x there, whose last column stands twice: a difference past it is 0.
-type ballLine struct{ down, along, b []float64 }
+// ballPad keeps the parts of a row apart in the cache where its length is a power of 2.
+const ballPad = 32
 
-// ballBuffers are the memory of a part: the line above, this one and the next, zeros, and one to work in.
-type ballBuffers struct {
-	memory, zeros, work []float64
-	lines               [3]ballLine
-}
+var ballMemory = sync.Pool{New: func() any { return new([]float64) }}
 
-var ballMemory = sync.Pool{New: func() any { return new(ballBuffers) }}
-
-// part takes the step on the lines from to to-1 of all images, and returns their <x - dst, dst - u>.
-func (w *ballWork) part(from, to int) float64 {
-	m := ballMemory.Get().(*ballBuffers)
-	n, a := w.numbers, w.apart
-	size := 3*n + 2*a
-	m.memory, m.zeros, m.work = product.Resize(m.memory, 3*size), product.Resize(m.zeros, n), product.Resize(m.work, n)
-	clear(m.zeros)
-	for j := range m.lines {
-		at := m.memory[j*size:]
-		m.lines[j] = ballLine{at[:n], at[n : 2*n+a], at[2*n+a : size]}
-		clear(m.lines[j].along[:a])
-	}
-	above, this, next := &m.lines[0], &m.lines[1], &m.lines[2]
-	step := simd.BallStep{Step: w.s.Step, Radius: w.s.Radius}
-	if w.s.Planes == 2 {
-		step.Channels = w.s.Channels
-	}
-	sum, all := 0.0, len(w.b)
+// ballPart takes the step on the lines from to to-1 of all images of so many rows, and returns their sum of <x - dst,
+// dst - u>.
+func ballPart(s *simd.BallStep, rows, from, to int) float64 {
+	m := ballMemory.Get().(*[]float64)
+	n := s.Row
+	apart := n + ballPad
+	*m = product.Resize(*m, 4*apart+s.Apart)
+	l := simd.BallRow{Down: (*m)[:n], Along: (*m)[apart:][:n], Squares: (*m)[2*apart:][:n], Primal: (*m)[3*apart:]}
+	sum := 0.0
 	for r := from; r < to; r++ {
-		if r%w.rows == 0 {
-			w.line(this, m.zeros, r)
-		} else if r == from {
-			w.line(above, m.zeros, r-1) // of which down counts alone
-			w.line(this, above.down, r)
+		if first := r%rows == 0; first || r == from {
+			s.Begin(&l, r, first)
 		}
-		below := this.b
-		if r%w.rows < w.rows-1 {
-			w.line(next, this.down, r+1)
-			below = next.b
-		}
-		at := r * n
-		sum += step.Project(w.dst[at:][:n], w.dst[all+at:][:n], w.u[at:][:n], w.u[all+at:][:n], this.down,
-			this.along[a:], this.b, below[:n], a, m.work)
-		above, this, next = this, next, above
+		sum += s.Advance(&l, r, r%rows == rows-1)
 	}
 	ballMemory.Put(m)
 	return sum
-}
-
-// line sets x and the primal point on a line, given down of the line above.
-func (w *ballWork) line(l *ballLine, up []float64, r int) {
-	n, size, below := w.numbers, len(w.b), 1.0
-	if r%w.rows == w.rows-1 {
-		below = 0
-	}
-	at := r * n
-	u := simd.BallLine{Down: w.u[at:][:n], Along: w.u[size+at:][:n], DownBefore: w.before[at:][:n],
-		AlongBefore: w.before[size+at:][:n]}
-	u.Extrapolate(l.b, l.down, l.along, up, w.b[at:][:n], w.s.Momentum, w.s.Back, below, w.apart)
-	copy(l.b[n:], l.b[n-w.apart:n])
 }

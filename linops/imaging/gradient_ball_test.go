@@ -35,7 +35,8 @@ func TestBallStepIsTheStepByProducts(t *testing.T) {
 		for _, of := range [][2]int{{1, 1}, {2, 1}, {2, channels}} {
 			planes, together := of[0], of[1]
 			s := linops.BallStep{Dst: dev.Alloc(1, q), U: vector(q), Before: vector(q), B: vector(p), Momentum: 0.7,
-				Back: 0.5, Step: 0.3, Radius: 1.1, Planes: planes, Channels: together}
+				Back: 0.5, Step: 0.3, Radius: 1.1, Planes: planes, Channels: together,
+				Uphill: true}
 			uphill, ok := g.Structure().BallStep(s)
 			if !ok {
 				t.Fatalf("%v: no step", shape)

@@ -136,12 +136,14 @@ func (d *dual) ball(w *engine.Work, run *dualRun) bool {
 	if step == nil || ball.Planes == 0 {
 		return false
 	}
-	run.uphill, run.known = step(linops.BallStep{
+	asked := run.untested+1 >= restartEvery
+	uphill, ok := step(linops.BallStep{
 		Dst: w.Scratch[1], U: w.State[0], Before: w.State[1], B: w.Scratch[3],
 		Momentum: run.momentum, Back: 1 / d.c, Step: d.step, Radius: ball.Radius, Planes: ball.Planes,
-		Channels: ball.Channels,
+		Channels: ball.Channels, Uphill: asked,
 	})
-	return run.known
+	run.uphill, run.known = uphill, ok && asked
+	return ok
 }
 
 // ascend returns v_k; t is memory of its size.

@@ -5,123 +5,130 @@ import "math"
 // ballLanes is the number of entries that are taken together: sums are those of as many partial sums.
 const ballLanes = 4
 
-// BallLine is a line of an image in a step on the dual of total variation: the multipliers before the step and
-// the one before that, of the differences to the line below and to the next column.
-type BallLine struct {
-	Down, Along, DownBefore, AlongBefore []float64
-}
-
-// Extrapolate sets down and along to the multipliers x = u + m (u - before) of a line, and primal to
+// BallStep is a step on the dual of total variation of images, with x = U + Momentum (U - Before) and the primal point
+// b = B - Back A* x,
 //
-//	b + c (below down - up) + c (along_j - along_{j-apart}),
+//	Dst = P(x + Step A b),
 //
-// with 0 in the place of entries before the first and of the last apart ones of along. up is down of the line above,
-// and below is 0 on the last line, where down does not count, and else 1. All have the length of b, but for along,
-// whose first apart entries are 0 and come before those of the line.
-func (l *BallLine) Extrapolate(primal, down, along, up, b []float64, m, c, below float64, apart int) {
-	n := len(b)
-	primal, down, up, along = primal[:n], down[:n], up[:n], along[:apart+n]
-	momentum(down, l.Down[:n], l.DownBefore[:n], m)
-	momentum(along[apart:], l.Along[:n], l.AlongBefore[:n], m)
-	from := 0
-	if blocks := n / ballLanes; Fast && blocks > 0 {
-		primal4(&primal[0], &down[0], &up[0], &along[apart], &along[0], &b[0], blocks, c, below)
-		from = blocks * ballLanes
-	}
-	for j := from; j < n; j++ {
-		primal[j] = b[j] + float64(c*(float64(below*down[j])-up[j])) + float64(c*(along[apart+j]-along[j]))
-	}
-	for j := max(n-apart, 0); j < n; j++ { // the last ones of along do not count
-		primal[j] = b[j] + float64(c*(float64(below*down[j])-up[j])) + float64(c*(0-along[j]))
-	}
-}
-
-// momentum sets x = u + m (u - before).
-func momentum(x, u, before []float64, m float64) {
-	from := 0
-	if blocks := len(x) / ballLanes; Fast && blocks > 0 {
-		momentum4(&x[0], &u[0], &before[0], blocks, m)
-		from = blocks * ballLanes
-	}
-	for j := from; j < len(x); j++ {
-		x[j] = u[j] + float64(m*(u[j]-before[j]))
-	}
-}
-
-// BallStep is what a step has in common for all lines. With Channels pairs of entries are projected together, with
-// those of so many neighbours; without every entry by itself.
+// row by row. U, Before and Dst hold the multipliers of the differences to the row below, and then as many of those
+// to the next column; those of differences past the edges, which are 0, have to be 0.
 type BallStep struct {
-	Step, Radius float64
-	Channels     int
+	Dst, U, Before, B            []float64
+	Momentum, Back, Step, Radius float64
+	Row, Apart                   int // the numbers in a row, and the distance of neighbours in it
+	// Channels is how many neighbours' pairs of entries are projected together; 0 projects every entry by itself.
+	Channels int
+	Uphill   bool // whether <x - Dst, Dst - U> is asked for
 }
 
-// Project sets d_0 and d_1 to the projection of x_0 + Step (below - b) and x_1 + Step (b_{j+apart} - b_j), where b has
-// apart entries more than below, and returns the sum of <x - d, d - u>. work is memory of the length of a line.
-func (s *BallStep) Project(d0, d1, u0, u1, x0, x1, b, below []float64, apart int, work []float64) float64 {
-	n := len(below)
-	d0, d1, u0, u1, x0, x1, b = d0[:n], d1[:n], u0[:n], u1[:n], x0[:n], x1[:n], b[:n+apart]
-	var sums [ballLanes]float64
-	if s.Channels > 1 {
-		s.together(&sums, d0, d1, u0, u1, x0, x1, b, below, apart, work[:n])
-		return (sums[0] + sums[1]) + (sums[2] + sums[3])
+// BallRow is x on the differences of a row, and the primal point there, followed by its last column once more: a
+// difference past it is 0. Squares is memory to work in.
+type BallRow struct{ Down, Along, Primal, Squares []float64 }
+
+// x is that of the step.
+func (s *BallStep) x(i int) float64 { return s.U[i] + float64(s.Momentum*(s.U[i]-s.Before[i])) }
+
+// primal is the primal point, with x on the differences there and of the row above; -Apart of the first entry is 0,
+// as it is the last of a row.
+func (s *BallStep) primal(i int, down, up, along float64) float64 {
+	return s.B[i] + float64(s.Back*(down-up)) + float64(s.Back*(along-s.x(len(s.B)+i-s.Apart)))
+}
+
+// Begin sets l to a row; first says that no row is above.
+func (s *BallStep) Begin(l *BallRow, row int, first bool) {
+	for j := range s.Row {
+		i, up := row*s.Row+j, 0.0
+		if !first {
+			up = s.x(i - s.Row)
+		}
+		l.Down[j], l.Along[j] = s.x(i), s.x(len(s.B)+i)
+		l.Primal[j] = s.primal(i, l.Down[j], up, l.Along[j])
 	}
-	from := 0
-	if blocks := n / ballLanes; Fast && blocks > 0 {
-		project4(&sums, &d0[0], &d1[0], &u0[0], &u1[0], &x0[0], &x1[0], &b[0], &b[apart], &below[0], blocks, s.Channels,
-			s.Step, s.Radius)
+	l.repeat(s)
+}
+
+func (l *BallRow) repeat(s *BallStep) { copy(l.Primal[s.Row:], l.Primal[s.Row-s.Apart:s.Row]) }
+
+// Advance sets Dst on a row, at which l is, and returns <x - Dst, Dst - U>, where that is asked for. Unless the row is
+// the last of its image, l goes on to the next one.
+func (s *BallStep) Advance(l *BallRow, row int, last bool) float64 {
+	var sums [ballLanes]float64
+	n, all, at, from, joint, summed := s.Row, len(s.B), row*s.Row, 0, min(s.Channels, 2), 0
+	if s.Uphill {
+		summed = 1
+	}
+	d0, d1 := s.Dst[at:][:n], s.Dst[all+at:][:n]
+	if blocks := n / ballLanes; Fast && blocks > 0 && !last {
+		at := at + n
+		advance4(&sums, &d0[0], &d1[0], &s.U[at], &s.U[all+at], &s.Before[at], &s.Before[all+at], &s.B[at], &l.Down[0],
+			&l.Along[0], &l.Primal[0], &l.Squares[0], n, s.Apart, blocks, joint, summed, s.Momentum, s.Back, s.Step,
+			s.Radius)
 		from = blocks * ballLanes
 	}
-	inside := s.Radius * s.Radius
 	for j := from; j < n; j++ {
-		v0, v1 := x0[j]+float64(s.Step*(below[j]-b[j])), x1[j]+float64(s.Step*(b[j+apart]-b[j]))
-		if s.Channels == 0 {
+		x0, x1, b := l.Down[j], l.Along[j], l.Primal[j]
+		below, ahead := b, l.Primal[j+s.Apart]
+		if i := at + n + j; !last {
+			l.Down[j], l.Along[j] = s.x(i), s.x(all+i)
+			below = s.primal(i, l.Down[j], x0, l.Along[j])
+			l.Primal[j] = below
+		}
+		v0, v1 := x0+float64(s.Step*(below-b)), x1+float64(s.Step*(ahead-b))
+		switch joint {
+		case 0:
 			v0, v1 = max(-s.Radius, min(s.Radius, v0)), max(-s.Radius, min(s.Radius, v1))
-		} else if square := float64(v0*v0) + float64(v1*v1); !(square <= inside) {
-			f := s.Radius / math.Sqrt(square)
+		case 1:
+			f := s.factor(float64(v0*v0) + float64(v1*v1))
 			v0, v1 = f*v0, f*v1
 		}
-		sums[j%ballLanes] += float64((x0[j]-v0)*(v0-u0[j])) + float64((x1[j]-v1)*(v1-u1[j]))
-		d0[j], d1[j] = v0, v1
+		if d0[j], d1[j] = v0, v1; joint == 2 {
+			l.Squares[j] = float64(v0*v0) + float64(v1*v1)
+		} else if s.Uphill {
+			sums[j%ballLanes] += float64((x0-v0)*(v0-s.U[at+j])) + float64((x1-v1)*(v1-s.U[all+at+j]))
+		}
+	}
+	if joint == 2 {
+		s.together(&sums, l.Squares[:n], at, summed)
+	}
+	if !last {
+		l.repeat(s)
 	}
 	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-// together is Project of pairs with those of some neighbours: all arguments first, then the factor of each entry.
-func (s *BallStep) together(sums *[ballLanes]float64, d0, d1, u0, u1, x0, x1, b, below []float64, apart int,
-	factor []float64) {
-	n, blocks, from := len(below), 0, 0
-	if Fast {
-		blocks = n / ballLanes
+// factor shortens a vector with this square to the radius.
+func (s *BallStep) factor(square float64) float64 {
+	if norm := math.Sqrt(square); !(norm <= s.Radius) {
+		return s.Radius / norm
 	}
-	if blocks > 0 {
-		ahead4(&d0[0], &d1[0], &factor[0], &x0[0], &x1[0], &b[0], &b[apart], &below[0], blocks, s.Step)
+	return 1
+}
+
+// together projects the pairs of neighbours in Dst, whose squares are given.
+func (s *BallStep) together(sums *[ballLanes]float64, squares []float64, at, summed int) {
+	n, all, from := len(squares), len(s.B), 0
+	for j := 0; j < n; j += s.Channels {
+		pixel := squares[j:][:s.Channels]
+		square := 0.0
+		for _, v := range pixel {
+			square += v
+		}
+		f := s.factor(square)
+		for c := range pixel {
+			pixel[c] = f
+		}
+	}
+	if blocks := n / ballLanes; Fast && blocks > 0 {
+		shorten4(sums, &s.Dst[at], &s.Dst[all+at], &s.U[at], &s.U[all+at], &s.Before[at], &s.Before[all+at],
+			&squares[0], blocks, summed, s.Momentum)
 		from = blocks * ballLanes
 	}
 	for j := from; j < n; j++ {
-		v0, v1 := x0[j]+float64(s.Step*(below[j]-b[j])), x1[j]+float64(s.Step*(b[j+apart]-b[j]))
-		d0[j], d1[j], factor[j] = v0, v1, float64(v0*v0)+float64(v1*v1)
-	}
-	inside := s.Radius * s.Radius
-	for j := 0; j < n; j += s.Channels {
-		squares := factor[j:][:s.Channels]
-		square := 0.0
-		for _, v := range squares {
-			square += v
+		i0, i1, f := at+j, all+at+j, squares[j]
+		v0, v1 := f*s.Dst[i0], f*s.Dst[i1]
+		if s.Uphill {
+			sums[j%ballLanes] += float64((s.x(i0)-v0)*(v0-s.U[i0])) + float64((s.x(i1)-v1)*(v1-s.U[i1]))
 		}
-		f := 1.0
-		if !(square <= inside) {
-			f = s.Radius / math.Sqrt(square)
-		}
-		for c := range squares {
-			squares[c] = f
-		}
-	}
-	if blocks > 0 {
-		shorten4(sums, &d0[0], &d1[0], &u0[0], &u1[0], &x0[0], &x1[0], &factor[0], blocks)
-	}
-	for j := from; j < n; j++ {
-		v0, v1 := factor[j]*d0[j], factor[j]*d1[j]
-		sums[j%ballLanes] += float64((x0[j]-v0)*(v0-u0[j])) + float64((x1[j]-v1)*(v1-u1[j]))
-		d0[j], d1[j] = v0, v1
+		s.Dst[i0], s.Dst[i1] = v0, v1
 	}
 }

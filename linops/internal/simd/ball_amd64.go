@@ -1,19 +1,13 @@
 package simd
 
-// These are the loops of [BallLine.Extrapolate] and [BallStep.Project] for blocks of four entries.
+// advance4 is the loop of [BallStep.Advance], and shorten4 that of its together, for blocks of four entries. joint is
+// advance4 is the loop of [BallStep.Advance], and shorten4 that of its together, for blocks of four entries. joint is
+// 0 for entries by themselves, 1 for pairs, and 2 where the arguments and their squares are asked for; summed is 1
+// where sums are.
+//go:noescape
+func advance4(sums *[ballLanes]float64, d0, d1, down, along, downBefore, alongBefore, b, x0, x1, primal,
+	squares *float64, row, apart, blocks, joint, summed int, m, c, step, radius float64)
 
 //go:noescape
-func momentum4(x, u, before *float64, blocks int, m float64)
-
-//go:noescape
-func primal4(primal, down, up, along, before, b *float64, blocks int, c, below float64)
-
-//go:noescape
-func project4(sums *[ballLanes]float64, d0, d1, u0, u1, x0, x1, b, ahead, below *float64, blocks, joint int, step,
-	radius float64)
-
-//go:noescape
-func ahead4(d0, d1, squares, x0, x1, b, ahead, below *float64, blocks int, step float64)
-
-//go:noescape
-func shorten4(sums *[ballLanes]float64, d0, d1, u0, u1, x0, x1, factor *float64, blocks int)
+func shorten4(sums *[ballLanes]float64, d0, d1, down, along, downBefore, alongBefore, factor *float64, blocks,
+	summed int, m float64)

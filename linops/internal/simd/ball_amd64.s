@@ -1,225 +1,199 @@
 #include "textflag.h"
 
-// func momentum4(x, u, before *float64, blocks int, m float64)
-TEXT ·momentum4(SB), NOSPLIT, $0-40
-	MOVQ x+0(FP), DI
-	MOVQ u+8(FP), SI
-	MOVQ before+16(FP), R8
-	MOVQ blocks+24(FP), CX
-	VBROADCASTSD m+32(FP), Y13
-	XORQ AX, AX
+// MOVED(base, before, at, x, t) sets x to base + Y15 (base - before) at an index; t is lost.
+#define MOVED(base, before, at, x, t) \
+	VMOVUPD (base)(at*1), x; \
+	VSUBPD (before)(at*1), x, t; \
+	VMULPD t, Y15, t; \
+	VADDPD t, x, x
 
-moved:
-	VMOVUPD (SI)(AX*1), Y0
-	VSUBPD (R8)(AX*1), Y0, Y1
-	VMULPD Y1, Y13, Y1
-	VADDPD Y1, Y0, Y0
-	VMOVUPD Y0, (DI)(AX*1)
+// ARGUMENT moves x and the primal point to the next row, and leaves x of this one in Y3 and Y4, and the arguments
+// of the projection in Y0 and Y1.
+#define ARGUMENT \
+	MOVED(SI, R9, AX, Y0, Y5); \
+	MOVED(R8, R10, AX, Y1, Y6); \
+	MOVED(R8, R10, CX, Y2, Y7); \
+	VMOVUPD (R12)(AX*1), Y3; \
+	VMOVUPD (R13)(AX*1), Y4; \
+	VSUBPD Y3, Y0, Y5; \
+	VMULPD Y5, Y14, Y5; \
+	VADDPD (R11)(AX*1), Y5, Y5; \
+	VSUBPD Y2, Y1, Y2; \
+	VMULPD Y2, Y14, Y2; \
+	VADDPD Y2, Y5, Y5; \
+	VMOVUPD (DI)(AX*1), Y6; \
+	VMOVUPD (DI)(BX*1), Y7; \
+	VMOVUPD Y0, (R12)(AX*1); \
+	VMOVUPD Y1, (R13)(AX*1); \
+	VMOVUPD Y5, (DI)(AX*1); \
+	VSUBPD Y6, Y5, Y0; \
+	VSUBPD Y6, Y7, Y1; \
+	VMULPD Y0, Y13, Y0; \
+	VMULPD Y1, Y13, Y1; \
+	VADDPD Y0, Y3, Y0; \
+	VADDPD Y1, Y4, Y1
+
+// STORE stores the result in Y0 and Y1.
+#define STORE \
+	VMOVUPD Y0, (R14)(AX*1); \
+	VMOVUPD Y1, (R15)(AX*1)
+
+// ADD adds to the sums, for x in Y3 and Y4.
+#define ADD \
+	VSUBPD Y0, Y3, Y3; \
+	VSUBPD Y1, Y4, Y4; \
+	VSUBPD (SI)(DX*1), Y0, Y0; \
+	VSUBPD (R8)(DX*1), Y1, Y1; \
+	VMULPD Y0, Y3, Y0; \
+	VMULPD Y1, Y4, Y1; \
+	VADDPD Y1, Y0, Y0; \
+	VADDPD Y0, Y11, Y11
+
+#define NEXT \
+	ADDQ $32, BX; \
+	ADDQ $32, CX; \
+	ADDQ $32, DX; \
 	ADDQ $32, AX
-	DECQ CX
-	JNZ moved
-	VZEROUPPER
-	RET
 
-// func primal4(primal, down, up, along, before, b *float64, blocks int, c, below float64)
-TEXT ·primal4(SB), NOSPLIT, $0-72
-	MOVQ primal+0(FP), DI
-	MOVQ down+8(FP), SI
-	MOVQ up+16(FP), R8
-	MOVQ along+24(FP), R9
-	MOVQ before+32(FP), R10
-	MOVQ b+40(FP), R11
-	MOVQ blocks+48(FP), CX
-	VBROADCASTSD c+56(FP), Y14
-	VBROADCASTSD below+64(FP), Y15
-	XORQ AX, AX
+// func advance4(sums *[4]float64, d0, d1, down, along, downBefore, alongBefore, b, x0, x1, primal *float64,
+//	squares *float64, row, apart, blocks, joint, summed int, m, c, step, radius float64)
+TEXT ·advance4(SB), NOSPLIT, $0-168
+	MOVQ d0+8(FP), R14
+	MOVQ d1+16(FP), R15
+	MOVQ down+24(FP), SI
+	MOVQ along+32(FP), R8
+	MOVQ downBefore+40(FP), R9
+	MOVQ alongBefore+48(FP), R10
+	MOVQ b+56(FP), R11
+	MOVQ x0+64(FP), R12
+	MOVQ x1+72(FP), R13
+	MOVQ primal+80(FP), DI
+	VBROADCASTSD m+136(FP), Y15
+	VBROADCASTSD c+144(FP), Y14
+	VBROADCASTSD step+152(FP), Y13
+	VBROADCASTSD radius+160(FP), Y12
+	VXORPD Y11, Y11, Y11 // sums
+	VSUBPD Y12, Y11, Y10 // -radius
 
-next:
-	VMOVUPD (SI)(AX*1), Y0
-	VMULPD Y0, Y15, Y0
-	VSUBPD (R8)(AX*1), Y0, Y0
-	VMULPD Y0, Y14, Y0
-	VADDPD (R11)(AX*1), Y0, Y0
-	VMOVUPD (R9)(AX*1), Y1
-	VSUBPD (R10)(AX*1), Y1, Y1
-	VMULPD Y1, Y14, Y1
-	VADDPD Y1, Y0, Y0
-	VMOVUPD Y0, (DI)(AX*1)
-	ADDQ $32, AX
-	DECQ CX
-	JNZ next
-	VZEROUPPER
-	RET
+	// All pointers stand at the end of the blocks, and the index goes up to 0.
+	MOVQ blocks+112(FP), AX
+	SHLQ $5, AX
+	ADDQ AX, R14
+	ADDQ AX, R15
+	ADDQ AX, SI
+	ADDQ AX, R8
+	ADDQ AX, R9
+	ADDQ AX, R10
+	ADDQ AX, R11
+	ADDQ AX, R12
+	ADDQ AX, R13
+	ADDQ AX, DI
+	NEGQ AX
+	MOVQ apart+104(FP), BX
+	SHLQ $3, BX
+	MOVQ AX, CX
+	SUBQ BX, CX // neighbours before
+	ADDQ AX, BX // neighbours after
+	MOVQ row+96(FP), DX
+	SHLQ $3, DX
+	NEGQ DX
+	ADDQ AX, DX // this row
+	CMPQ joint+120(FP), $1
+	JEQ pairs
+	JGT ahead
 
-// func project4(sums *[4]float64, d0, d1, u0, u1, x0, x1, b, ahead, below *float64, blocks, joint int, step, radius float64)
-TEXT ·project4(SB), NOSPLIT, $0-112
-	MOVQ d0+8(FP), DI
-	MOVQ d1+16(FP), SI
-	MOVQ u0+24(FP), R8
-	MOVQ u1+32(FP), R9
-	MOVQ x0+40(FP), R10
-	MOVQ x1+48(FP), R11
-	MOVQ b+56(FP), R12
-	MOVQ below+72(FP), R13
-	MOVQ blocks+80(FP), CX
-	MOVQ joint+88(FP), BX
-	VBROADCASTSD step+96(FP), Y15
-	VBROADCASTSD radius+104(FP), Y14
-	VMULPD Y14, Y14, Y13 // inside
-	VXORPD Y12, Y12, Y12 // sums
-	VSUBPD Y14, Y12, Y11 // -radius
-	XORQ AX, AX
-	MOVQ ahead+64(FP), DX
-	TESTQ BX, BX
-	JZ single
+single:
+	ARGUMENT
+	VMINPD Y0, Y12, Y0 // the second operand where one is not a number
+	VMAXPD Y0, Y10, Y0
+	VMINPD Y1, Y12, Y1
+	VMAXPD Y1, Y10, Y1
+	STORE
+	CMPQ summed+128(FP), $0
+	JEQ singleNext
+	ADD
+
+singleNext:
+	NEXT
+	JNZ single
+	JMP done
 
 pairs:
-	VMOVUPD (R12)(AX*1), Y0
-	VMOVUPD (R13)(AX*1), Y1
-	VSUBPD Y0, Y1, Y1
-	VMOVUPD (DX)(AX*1), Y2
-	VSUBPD Y0, Y2, Y2
-	VMULPD Y1, Y15, Y1
-	VMULPD Y2, Y15, Y2
-	VMOVUPD (R10)(AX*1), Y3
-	VMOVUPD (R11)(AX*1), Y4
-	VADDPD Y1, Y3, Y1 // v0
-	VADDPD Y2, Y4, Y2 // v1
-	VMULPD Y1, Y1, Y5
-	VMULPD Y2, Y2, Y6
+	ARGUMENT
+	VMULPD Y0, Y0, Y5
+	VMULPD Y1, Y1, Y6
 	VADDPD Y6, Y5, Y5
-	VCMPPD $6, Y13, Y5, Y6 // not at most
-	VMOVMSKPD Y6, BX
-	TESTL BX, BX
-	JZ within
 	VSQRTPD Y5, Y5
-	VDIVPD Y5, Y14, Y5
-	VMULPD Y5, Y1, Y7
-	VMULPD Y5, Y2, Y8
-	VBLENDVPD Y6, Y7, Y1, Y1
-	VBLENDVPD Y6, Y8, Y2, Y2
+	VMAXPD Y5, Y12, Y5 // the second operand where it is not a number
+	VDIVPD Y5, Y12, Y5
+	VMULPD Y5, Y0, Y0
+	VMULPD Y5, Y1, Y1
+	STORE
+	CMPQ summed+128(FP), $0
+	JEQ pairsNext
+	ADD
 
-within:
-	VMOVUPD Y1, (DI)(AX*1)
-	VMOVUPD Y2, (SI)(AX*1)
-	VSUBPD Y1, Y3, Y3
-	VSUBPD Y2, Y4, Y4
-	VSUBPD (R8)(AX*1), Y1, Y1
-	VSUBPD (R9)(AX*1), Y2, Y2
-	VMULPD Y1, Y3, Y1
-	VMULPD Y2, Y4, Y2
-	VADDPD Y2, Y1, Y1
-	VADDPD Y1, Y12, Y12
-	ADDQ $32, AX
-	DECQ CX
+pairsNext:
+	NEXT
 	JNZ pairs
 	JMP done
 
-single:
-	VMOVUPD (R12)(AX*1), Y0
-	VMOVUPD (R13)(AX*1), Y1
-	VSUBPD Y0, Y1, Y1
-	VMOVUPD (DX)(AX*1), Y2
-	VSUBPD Y0, Y2, Y2
-	VMULPD Y1, Y15, Y1
-	VMULPD Y2, Y15, Y2
-	VMOVUPD (R10)(AX*1), Y3
-	VMOVUPD (R11)(AX*1), Y4
-	VADDPD Y1, Y3, Y1
-	VADDPD Y2, Y4, Y2
-	VMINPD Y1, Y14, Y1 // the second operand where one is not a number
-	VMAXPD Y1, Y11, Y1
-	VMINPD Y2, Y14, Y2
-	VMAXPD Y2, Y11, Y2
-	VMOVUPD Y1, (DI)(AX*1)
-	VMOVUPD Y2, (SI)(AX*1)
-	VSUBPD Y1, Y3, Y3
-	VSUBPD Y2, Y4, Y4
-	VSUBPD (R8)(AX*1), Y1, Y1
-	VSUBPD (R9)(AX*1), Y2, Y2
-	VMULPD Y1, Y3, Y1
-	VMULPD Y2, Y4, Y2
-	VADDPD Y2, Y1, Y1
-	VADDPD Y1, Y12, Y12
+ahead:
+	MOVQ squares+88(FP), DX // in the place of an index: there is no sum
+	SUBQ AX, DX
+
+more:
+	ARGUMENT
+	VMOVUPD Y0, (R14)(AX*1)
+	VMOVUPD Y1, (R15)(AX*1)
+	VMULPD Y0, Y0, Y0
+	VMULPD Y1, Y1, Y1
+	VADDPD Y1, Y0, Y0
+	VMOVUPD Y0, (DX)(AX*1)
+	ADDQ $32, BX
+	ADDQ $32, CX
 	ADDQ $32, AX
-	DECQ CX
-	JNZ single
+	JNZ more
 
 done:
 	MOVQ sums+0(FP), DI
-	VMOVUPD Y12, (DI)
+	VMOVUPD Y11, (DI)
 	VZEROUPPER
 	RET
 
-// func ahead4(d0, d1, squares, x0, x1, b, ahead, below *float64, blocks int, step float64)
-TEXT ·ahead4(SB), NOSPLIT, $0-80
-	MOVQ d0+0(FP), DI
-	MOVQ d1+8(FP), SI
-	MOVQ squares+16(FP), R8
-	MOVQ x0+24(FP), R10
-	MOVQ x1+32(FP), R11
-	MOVQ b+40(FP), R12
-	MOVQ ahead+48(FP), DX
-	MOVQ below+56(FP), R13
-	MOVQ blocks+64(FP), CX
-	VBROADCASTSD step+72(FP), Y15
-	XORQ AX, AX
-
-argument:
-	VMOVUPD (R12)(AX*1), Y0
-	VMOVUPD (R13)(AX*1), Y1
-	VSUBPD Y0, Y1, Y1
-	VMOVUPD (DX)(AX*1), Y2
-	VSUBPD Y0, Y2, Y2
-	VMULPD Y1, Y15, Y1
-	VMULPD Y2, Y15, Y2
-	VADDPD (R10)(AX*1), Y1, Y1
-	VADDPD (R11)(AX*1), Y2, Y2
-	VMOVUPD Y1, (DI)(AX*1)
-	VMOVUPD Y2, (SI)(AX*1)
-	VMULPD Y1, Y1, Y1
-	VMULPD Y2, Y2, Y2
-	VADDPD Y2, Y1, Y1
-	VMOVUPD Y1, (R8)(AX*1)
-	ADDQ $32, AX
-	DECQ CX
-	JNZ argument
-	VZEROUPPER
-	RET
-
-// func shorten4(sums *[4]float64, d0, d1, u0, u1, x0, x1, factor *float64, blocks int)
-TEXT ·shorten4(SB), NOSPLIT, $0-72
-	MOVQ d0+8(FP), DI
-	MOVQ d1+16(FP), SI
-	MOVQ u0+24(FP), R8
-	MOVQ u1+32(FP), R9
-	MOVQ x0+40(FP), R10
-	MOVQ x1+48(FP), R11
+// func shorten4(sums *[4]float64, d0, d1, down, along, downBefore, alongBefore, factor *float64, blocks, summed int,
+//	m float64)
+TEXT ·shorten4(SB), NOSPLIT, $0-88
+	MOVQ d0+8(FP), R14
+	MOVQ d1+16(FP), R15
+	MOVQ down+24(FP), SI
+	MOVQ along+32(FP), R8
+	MOVQ downBefore+40(FP), R9
+	MOVQ alongBefore+48(FP), R10
 	MOVQ factor+56(FP), R12
 	MOVQ blocks+64(FP), CX
-	VXORPD Y12, Y12, Y12 // sums
+	VBROADCASTSD m+80(FP), Y15
+	VXORPD Y11, Y11, Y11 // sums
 	XORQ AX, AX
+	XORQ DX, DX
 
 shorter:
-	VMOVUPD (R12)(AX*1), Y0
-	VMULPD (DI)(AX*1), Y0, Y1
-	VMULPD (SI)(AX*1), Y0, Y2
-	VMOVUPD Y1, (DI)(AX*1)
-	VMOVUPD Y2, (SI)(AX*1)
-	VMOVUPD (R10)(AX*1), Y3
-	VMOVUPD (R11)(AX*1), Y4
-	VSUBPD Y1, Y3, Y3
-	VSUBPD Y2, Y4, Y4
-	VSUBPD (R8)(AX*1), Y1, Y1
-	VSUBPD (R9)(AX*1), Y2, Y2
-	VMULPD Y1, Y3, Y1
-	VMULPD Y2, Y4, Y2
-	VADDPD Y2, Y1, Y1
-	VADDPD Y1, Y12, Y12
+	VMOVUPD (R12)(AX*1), Y2
+	VMULPD (R14)(AX*1), Y2, Y0
+	VMULPD (R15)(AX*1), Y2, Y1
+	STORE
+	CMPQ summed+72(FP), $0
+	JEQ shorterNext
+	MOVED(SI, R9, AX, Y3, Y5)
+	MOVED(R8, R10, AX, Y4, Y6)
+	ADD
+
+shorterNext:
+	ADDQ $32, DX
 	ADDQ $32, AX
 	DECQ CX
 	JNZ shorter
 	MOVQ sums+0(FP), DI
-	VMOVUPD Y12, (DI)
+	VMOVUPD Y11, (DI)
 	VZEROUPPER
 	RET
