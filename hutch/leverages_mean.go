@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+
+	"surepipe/internal/parallel"
 )
 
 // DiagonalMean is an estimate of 1/d sum_i f_i(h_i).
@@ -272,21 +274,22 @@ func (e *entries) maximum(i int, mean, s2, start float64) float64 {
 	}
 	edge := 1e-9 * (hi - lo)
 	lo, hi = lo+edge, hi-edge
+	if g, _ := e.score(i, mean, s2, lo); g > 0 {
+		return lo // as of entries of large clusters
+	}
 	t := min(max(start, lo), hi)
 	for range 100 {
-		v, dv, ddv := e.variance(i, t)
-		spread := (mean-t)*(mean-t) + e.alpha*s2
-		g := dv*(e.alpha*v-spread) - 2*(mean-t)*v // minus the score, times 2 v^2/m
+		g, slope := e.score(i, mean, s2, t)
 		if g > 0 {
 			hi = t
 		} else {
 			lo = t
 		}
-		next := t - g/(ddv*(e.alpha*v-spread)+e.alpha*dv*dv+2*v)
+		next, near := t-g/slope, 1e-6 // a step of Newton's squares the error
 		if !(next > lo && next < hi) {
-			next = (lo + hi) / 2
+			next, near = (lo+hi)/2, 1e-10
 		}
-		done := math.Abs(next-t) <= 1e-10*min(1, next-lo+edge, hi-next+edge) || hi-lo <= 1e-12
+		done := math.Abs(next-t) <= near*min(1, next-lo+edge, hi-next+edge) || hi-lo <= 1e-12
 		if t = next; done {
 			break
 		}
@@ -294,26 +297,49 @@ func (e *entries) maximum(i int, mean, s2, start float64) float64 {
 	return t
 }
 
+// score is minus the derivative of the logarithm of the likelihood at t, times 2 v^2/m, and its own derivative.
+func (e *entries) score(i int, mean, s2, t float64) (g, slope float64) {
+	v, dv, ddv := e.variance(i, t)
+	left := e.alpha*v - (mean-t)*(mean-t) - e.alpha*s2
+	return dv*left - 2*(mean-t)*v, ddv*left + e.alpha*dv*dv + 2*v
+}
+
+// entriesPerPart are the entries that are taken by one of the goroutines that share them.
+const entriesPerPart = 1 << 14
+
 // values are the means of f at the estimates from all probes, from those without each group, and at
 // h = 0.
 func (e *entries) values(f func(i int, h float64) float64) (all float64, without [groups]float64, base float64) {
-	d, m := float64(e.d), float64(e.m)
-	for i := range e.d {
-		known := e.known(i)
-		e.t[i] = e.maximum(i, e.mean[i], e.s2[i]*(m-1)/m, e.mean[i])
-		e.h[i] = min(known+e.t[i], most)
-		all += f(i, e.h[i]) / d
-		base += f(i, 0) / d
-		square := e.s2[i]*(m-1) + m*e.mean[i]*e.mean[i]
-		for b, n := range e.sums.count {
-			left := m - float64(n)
-			mean := (m*e.mean[i] - e.sums.sum[b][i]) / left
-			s2 := (square-e.sums.square[b][i])/left - mean*mean
-			t := e.maximum(i, mean, s2, e.t[i])
-			without[b] += f(i, min(known+t, most)) / d
+	parts := make([][groups + 2]float64, parallel.Parts(e.d, entriesPerPart))
+	parallel.Ranges(e.d, entriesPerPart, func(from, to int) {
+		sums := &parts[from/entriesPerPart]
+		for i := from; i < to; i++ {
+			e.value(f, i, sums)
+		}
+	})
+	var sums [groups + 2]float64
+	for _, p := range parts {
+		for b, v := range p {
+			sums[b] += v / float64(e.d)
 		}
 	}
-	return all, without, base
+	return sums[groups], [groups]float64(sums[:groups]), sums[groups+1]
+}
+
+// value adds those of an entry: without each group, from all probes, and at h = 0.
+func (e *entries) value(f func(i int, h float64) float64, i int, sums *[groups + 2]float64) {
+	m, known := float64(e.m), e.known(i)
+	e.t[i] = e.maximum(i, e.mean[i], e.s2[i]*(m-1)/m, e.mean[i])
+	e.h[i] = min(known+e.t[i], most)
+	sums[groups] += f(i, e.h[i])
+	sums[groups+1] += f(i, 0)
+	square := e.s2[i]*(m-1) + m*e.mean[i]*e.mean[i]
+	for b, n := range e.sums.count {
+		left := m - float64(n)
+		mean := (m*e.mean[i] - e.sums.sum[b][i]) / left
+		s2 := (square-e.sums.square[b][i])/left - mean*mean
+		sums[b] += f(i, min(known+e.maximum(i, mean, s2, e.t[i]), most))
+	}
 }
 
 // tiny keeps a quotient finite.
