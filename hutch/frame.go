@@ -14,8 +14,7 @@ const frameSize = 1024
 // orthonormal basis b_1 ... b_q: their coordinates <b_i, M b_j> keep Frobenius norms and inner products,
 // also of differences, without probes.
 type Frame struct {
-	basis      array.Batch // q x d
-	rank       int
+	basis      array.Fixed // q x d
 	projection *Projection // of the coordinates, where there are more than frameSize
 }
 
@@ -23,33 +22,34 @@ type Frame struct {
 // frees the frame.
 func NewFrame(vectors array.Batch) (*Frame, error) {
 	dev := vectors.Device()
-	f := &Frame{basis: dev.Alloc(vectors.K(), vectors.N())}
-	var err error
-	if f.rank, err = Orthonormalize(f.basis, vectors); err != nil {
-		f.Free()
+	basis := dev.Alloc(vectors.K(), vectors.N())
+	rank, err := Orthonormalize(basis, vectors)
+	if err != nil {
+		basis.Free()
 		return nil, err
 	}
-	if n := f.rank * (f.rank + 1) / 2; n > frameSize {
+	f := &Frame{basis: array.Fixed{Batch: basis.Rows(0, rank)}}
+	if n := rank * (rank + 1) / 2; n > frameSize {
 		f.projection = newProjection(dev, n, frameSize)
 	}
 	return f, nil
 }
 
 // Basis are b_1 ... b_q, which stay the frame's.
-func (f *Frame) Basis() array.Batch { return f.basis.Rows(0, f.rank) }
+func (f *Frame) Basis() *array.Fixed { return &f.basis }
 
 // Products are <b_i, M b_j> by the images M b_1 ... M b_q, q x q.
 func (f *Frame) Products(images array.Batch) []float64 {
-	square := images.Device().Alloc(f.rank, f.rank)
+	square := images.Device().Alloc(f.basis.K(), f.basis.K())
 	defer square.Free()
-	images.Device().Gemm(false, true, 1, f.Basis(), images, 0, square)
+	images.Device().Gemm(false, true, 1, f.basis.Batch, images, 0, square)
 	return square.ToHost()
 }
 
 // Coordinates are those of M by the products <b_i, M b_j>, q x q: those with i <= j, and those with i < j
 // times sqrt(2), or their [Projection] where there are more than frameSize.
 func (f *Frame) Coordinates(products []float64) []float64 {
-	q := f.rank
+	q := f.basis.K()
 	out := make([]float64, 0, q*(q+1)/2)
 	for i := range q {
 		out = append(out, products[i*q+i])

@@ -32,8 +32,8 @@ type origin struct {
 	ranges []*bracket
 }
 
-// refine is the start of point i, which is not on the grid.
-func (g *origin) refine(ctx context.Context, on *instance, i int) (from start, err error) {
+// refine is the start of point i, which is not on the grid, with an empty path.
+func (g *origin) refine(ctx context.Context, on *instance, i int, path *vjp.Path) (from start, err error) {
 	if from.held, err = g.get(ctx, on); err != nil || !g.s.chained {
 		return from, err
 	}
@@ -42,7 +42,7 @@ func (g *origin) refine(ctx context.Context, on *instance, i int) (from start, e
 		r.near.Release()
 		r.on = on
 	}
-	from.near = &r.near
+	from.path, from.near = path, &r.near
 	from.ahead = func(i int) (prox.Prox, error) { return r.regularizer(on, i) }
 	return from, nil
 }
@@ -150,7 +150,7 @@ func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*Sw
 		stage = GridStage
 		from, err = s.start(ctx, c.index, &path)
 	} else {
-		from, err = minimum.refine(ctx, s, c.index)
+		from, err = minimum.refine(ctx, s, c.index, &path)
 	}
 	if err != nil {
 		return nil, err

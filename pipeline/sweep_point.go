@@ -82,11 +82,11 @@ func (s *instance) open(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// A frame of dimension q <= mostFrame is always worth its work, about q^2 d at each point, up to
-// cheapFrame: a tenth of a millisecond.
+// A frame of dimension q <= mostFrame is always worth its work, about q^2 d once, up to cheapFrame: a few
+// milliseconds. A point then takes q^2 for each active column, or q images where its factors offer no more.
 const (
 	mostFrame  = 64
-	cheapFrame = 2e6
+	cheapFrame = 2e7
 )
 
 // frameOf is the frame of the range of A, or of W^{1/2} A with weights of the observations, in which the

@@ -99,7 +99,9 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	}
 	var point *SweepPoint
 	err := s.onDevice(ctx, func(on *instance) error {
-		from, err := minimum.refine(ctx, on, i)
+		var path vjp.Path // of one point, whose factors serve its derivative
+		defer path.Release()
+		from, err := minimum.refine(ctx, on, i, &path)
 		if err == nil {
 			point, err = on.estimate(ctx, i, RefineStage, weights, from)
 		}

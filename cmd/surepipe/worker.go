@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -26,10 +25,6 @@ other languages stand on it. docs/worker.md describes the protocol and has a cli
 Arrays of a megabyte and more are .npy files on both sides. Those of results are in a new
 directory inside --directory, which the worker removes when it ends: move or copy what is to
 stay. A directory in memory, such as /dev/shm, spares the disk.`
-
-// collected is a heap that is never touched and takes no memory: as much again is garbage before it is collected, so
-// that small fits are not interrupted for it.
-const collected = 64 << 20
 
 func newWorker() *cobra.Command {
 	var directory string
@@ -54,8 +49,6 @@ func newWorker() *cobra.Command {
 			}
 			ctx, stop := withParent(cmd.Context())
 			defer stop()
-			ballast := make([]byte, collected)
-			defer runtime.KeepAlive(ballast)
 			return worker.Serve(ctx, worker.Options{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Directory: directory,
 				Request: workerRequest})
 		},

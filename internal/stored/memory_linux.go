@@ -6,14 +6,17 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // Memory is the memory that the process may use in bytes: the machine's, or the limit of the control
 // group that it runs in (a container, a job of a scheduler), if that is less. It is 0 where neither is
-// known.
-func Memory() int64 {
+// known. It is looked up once.
+func Memory() int64 { return memory() }
+
+var memory = sync.OnceValue(func() int64 {
 	var info unix.Sysinfo_t
 	total := int64(0)
 	if unix.Sysinfo(&info) == nil {
@@ -23,7 +26,7 @@ func Memory() int64 {
 		return limit
 	}
 	return total
-}
+})
 
 // Disk is how many bytes can still be written to a folder; 0 where that is not known.
 func Disk(folder string) int64 {

@@ -1,11 +1,10 @@
 """Regressions after scikit-learn's contract, each of which chooses its own weight."""
 
-from functools import partial
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (_check_sample_weight, check_array, check_is_fitted, check_X_y,
+                                      column_or_1d)
 
 from ._api import ask, options_of, swept
 from ._client import Request
@@ -13,9 +12,9 @@ from ._errors import tell
 from ._result import Path
 
 try:  # scikit-learn 1.6
-    from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import _check_feature_names, _check_n_features
 except ImportError:
-    validate_data = None
+    _check_feature_names, _check_n_features = BaseEstimator._check_feature_names, BaseEstimator._check_n_features
 
 _GRID = "0.001max:max:20"  # the weights that are looked at by default
 _REPEATED = 1 << 28  # bytes of X up to which rows are repeated by weights that are counts
@@ -39,11 +38,15 @@ class _Regression(BaseEstimator):
 
     def _validated(self, X, y=None):
         """X, and y where it is given, as numbers."""
-        check = partial(validate_data, self) if validate_data is not None else self._validate_data
-        how = dict(accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32])
+        _check_feature_names(self, X, reset=y is not None)
+        how = dict(accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32], estimator=self)
         if y is None:
-            return check(X, reset=False, **how)
-        X, y = check(X, y, y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
+            X = check_array(_array(X), input_name="X", **how)
+        else:
+            X, y = check_X_y(_array(X), _array(y), y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
+        _check_n_features(self, X, reset=y is not None)
+        if y is None:
+            return X
         return X, column_or_1d(y, warn=True) if self._many and y.ndim == 2 and y.shape[1] == 1 else y
 
     # The fit
@@ -451,6 +454,15 @@ def _times(y):
         return y[:, 0].astype(float), event
     y = column_or_1d(y, warn=True)
     return y, np.ones(len(y))
+
+
+def _array(X):
+    """A data frame or series of numbers as the array that it is; scikit-learn looks at each column several times."""
+    kinds = getattr(X, "dtypes", None)
+    if kinds is None or not hasattr(X, "to_numpy"):
+        return X
+    kinds = [kinds] if isinstance(kinds, np.dtype) else list(kinds)
+    return X.to_numpy() if kinds and all(isinstance(t, np.dtype) and t.kind in "iuf" for t in kinds) else X
 
 
 def _required(e, y):

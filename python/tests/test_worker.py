@@ -190,7 +190,8 @@ def test_an_option_that_is_infinite_or_missing_is_an_input_error():
 def test_progress_is_told(monkeypatch):
     told = []
     monkeypatch.setattr(surepipe._client.Progress, "__call__", lambda self, p: told.append(p))
-    surepipe.sweep("lasso", X, y, lam="0.01max:max:40", intercept=True)
+    r = np.random.default_rng(1)
+    surepipe.sweep("lasso", r.normal(size=(400, 1000)), r.normal(size=400), lam="0.01max:max:60", criterion="cv")
     assert told and all(p["stage"] for p in told)
 
 

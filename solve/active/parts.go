@@ -53,16 +53,17 @@ func (w *workspace) stored() bool {
 		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
 }
 
-// correlations are A_S* v_i for the active set S, k x n, and false where the columns are not held any
-// more.
-func (w *workspace) correlations(v array.Batch) (x []float64, ok bool) {
+// correlations are A_S* v_i for the active set S, of k vectors v_i by their correlations with the columns of a
+// part, and false where the columns are not held any more.
+func (w *workspace) correlations(k int, of func(*restrict.Columns) []float64) (x []float64, ok bool) {
 	active, n := w.p.Active(), len(w.set)
 	if len(w.parts) == 0 && len(active) > 0 {
 		return nil, false
 	}
-	all := make([]float64, v.K()*n)
-	w.adjoint(all, v)
-	for i := range v.K() {
+	all := make([]float64, k*n)
+	w.gather(all, k, of)
+	x = make([]float64, 0, k*len(active))
+	for i := range k {
 		for _, s := range active {
 			x = append(x, all[i*n+s])
 		}
@@ -71,12 +72,14 @@ func (w *workspace) correlations(v array.Batch) (x []float64, ok bool) {
 }
 
 // products are <v_i, D mu_hat v_j>, k x k, by the same factor; nil where it has gone.
-func (w *workspace) products(v array.Batch) []float64 {
-	x, ok := w.correlations(v)
+func (w *workspace) products(v *array.Fixed) []float64 {
+	k, n := v.K(), len(w.p.Active())
+	x, ok := w.correlations(k, func(c *restrict.Columns) []float64 {
+		return v.Kept(c, func() []float64 { return adjoint(c, v.Batch) })
+	})
 	if !ok {
 		return nil
 	}
-	k, n := v.K(), len(w.p.Active())
 	square := make([]float64, k*k)
 	if n == 0 {
 		return square
@@ -90,7 +93,7 @@ func (w *workspace) products(v array.Batch) []float64 {
 // images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
 // factor. It reports false, and does nothing, where the columns are not held any more.
 func (w *workspace) images(dst, v array.Batch) bool {
-	x, ok := w.correlations(v)
+	x, ok := w.correlations(v.K(), func(c *restrict.Columns) []float64 { return adjoint(c, v) })
 	if !ok {
 		return false
 	}

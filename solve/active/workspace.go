@@ -156,12 +156,22 @@ func (w *workspace) forward(dst array.Batch, x []float64) {
 
 // adjoint sets x_i = A* z_i on the working set.
 func (w *workspace) adjoint(x []float64, z array.Batch) {
-	dev, k, n := z.Device(), z.K(), len(w.set)
+	w.gather(x, z.K(), func(c *restrict.Columns) []float64 { return adjoint(c, z) })
+}
+
+// adjoint are A* z_i on a part's columns.
+func adjoint(c *restrict.Columns, z array.Batch) []float64 {
+	out := z.Device().Alloc(z.K(), len(c.Set))
+	defer out.Free()
+	c.A.Adjoint(out, z)
+	return out.ToHost()
+}
+
+// gather sets x to k vectors on the working set, of those on the columns of each part.
+func (w *workspace) gather(x []float64, k int, of func(*restrict.Columns) []float64) {
+	n := len(w.set)
 	for _, c := range w.parts {
-		out := dev.Alloc(k, len(c.Set))
-		c.A.Adjoint(out, z)
-		values := out.ToHost()
-		out.Free()
+		values := of(c)
 		for i := range k {
 			for col, j := range c.Set {
 				x[i*n+w.place[j]] = values[i*len(c.Set)+col]

@@ -356,15 +356,21 @@ func (s *spectral) DiagonalFlops() (float64, bool) {
 
 func (s *spectral) ProbeBytes() int64 { return 8 * int64(s.ut.K()+s.ut.N()) }
 
-// Products are <v_i, H v_j>, k x k in a new slice, in half the work of images.
-func (s *spectral) Products(v array.Batch) []float64 {
+// Products are <v_i, H v_j>, k x k in a new slice.
+func (s *spectral) Products(v *array.Fixed) []float64 {
 	dev, k := v.Device(), v.K()
 	if s.ut.K() == 0 {
 		return make([]float64, k*k)
 	}
-	c, weighted, square := dev.Alloc(k, s.ut.K()), dev.Alloc(k, s.ut.K()), dev.Alloc(k, k)
-	defer array.Free(c, weighted, square)
-	dev.Gemm(false, true, 1, v, s.ut, 0, c)
+	weighted, square := dev.Alloc(k, s.ut.K()), dev.Alloc(k, k)
+	defer array.Free(weighted, square)
+	c := dev.Put(v.Kept(s.ut, func() []float64 {
+		c := dev.Alloc(k, s.ut.K())
+		defer c.Free()
+		dev.Gemm(false, true, 1, v.Batch, s.ut, 0, c)
+		return c.ToHost()
+	}), k, s.ut.K())
+	defer c.Free()
 	dev.Mul(weighted, c, s.toMu)
 	dev.Gemm(false, true, 1, c, weighted, 0, square)
 	return square.ToHost()

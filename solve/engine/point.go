@@ -84,9 +84,9 @@ type Factored struct {
 	// where that has gone: it serves, like Factored, until the path of the solve goes on, and not
 	// without a path.
 	Images func(dst, v array.Batch) bool
-	// Products are <v_i, D mu_hat v_j> by the same factor, for about half the work of the images, k x k in
-	// a new slice; nil where Images reports false. It is nil where Images is.
-	Products func(v array.Batch) []float64
+	// Products are <v_i, D mu_hat v_j> by the same factor, k x k in a new slice; nil where Images reports false. It is
+	// nil where Images is.
+	Products func(v *array.Fixed) []float64
 	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about n^2 d operations
 	// for n columns of length d; nil where that has gone, or does not offer it. It serves as long as
 	// Images. Both are nil where the solver has none.

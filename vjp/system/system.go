@@ -83,9 +83,9 @@ type Closed struct {
 	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil
 	// where the solver made none.
 	Images func(dst, v array.Batch) bool
-	// Products are <v_i, D mu_hat v_j> by the same factors, in less work than images: k x k in a new
-	// slice, nil where Images reports false. It is nil where nobody offers it.
-	Products func(v array.Batch) []float64
+	// Products are <v_i, D mu_hat v_j> by the same factors, without images: k x k in a new slice, nil where Images
+	// reports false. It is nil where nobody offers it.
+	Products func(v *array.Fixed) []float64
 	// Leverages is the diagonal of D mu_hat by the same factors, in about LeveragesFlops operations,
 	// as long as Images serves. It is nil where the solver made none.
 	Leverages      func() []float64

@@ -116,12 +116,14 @@ func (w *worker) request(q Question) (*request.Request, error) {
 	return r, nil
 }
 
-// teller sends notifications of progress, of which it leaves out those that come too soon.
+// teller sends notifications of progress, of which it leaves out those that come too soon: none of a short request.
 func (w *worker) teller(name string) func(r progress.Report, done, total int) {
+	const apart = int64(time.Second / 5)
 	var next atomic.Int64
+	next.Store(time.Now().UnixNano() + apart)
 	return func(r progress.Report, done, total int) {
 		now := time.Now().UnixNano()
-		if at := next.Load(); now < at || !next.CompareAndSwap(at, now+int64(time.Second/5)) {
+		if at := next.Load(); now < at || !next.CompareAndSwap(at, now+apart) {
 			return
 		}
 		w.notify("progress", Progress{name, r.Stage, r.Step, r.Steps, done, total})

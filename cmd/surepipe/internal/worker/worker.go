@@ -63,7 +63,7 @@ type worker struct {
 
 // heap is how much the worker may allocate before garbage is collected for the first time: small fits in turn would
 // otherwise spend a third of their time on that. It is never touched, and so takes no memory.
-const heap = 64 << 20
+const heap = 128 << 20
 
 // Serve answers requests until the client goes, asks for shutdown, or ctx is done. Nothing is left then.
 func Serve(ctx context.Context, o Options) error {
