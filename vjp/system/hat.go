@@ -19,7 +19,9 @@ func Hat(dev array.Device, h solve.Linear, d int) System {
 	s := &hat{direct{Base{d: d}}, h}
 	s.closed = Closed{Known: true, Trace: t.Trace, Frobenius2: t.Frobenius2, Low: t.Trace - t.Below,
 		High: t.Trace + t.Above, Margin: t.Margin}
-	if f, ok := h.(interface{ Products(v *array.Fixed) []float64 }); ok {
+	if f, ok := h.(interface {
+		Products(v *array.Fixed) []float64
+	}); ok {
 		s.closed.Products = f.Products
 	}
 	if f, ok := h.(interface{ Root() []float64 }); ok {
