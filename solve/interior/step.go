@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -169,7 +171,10 @@ func (s *interior) advance(r *interiorRun) {
 	s.move(r, r.pairs.reach(1-shortOfEdge))
 }
 
-// direction solves for a Newton step, with one step of iterative refinement.
+// accurate is the share of the right-hand side of a Newton step that may be left.
+const accurate = 1e-8
+
+// direction solves for a Newton step, with one step of iterative refinement where that is needed.
 func (s *interior) direction(r *interiorRun) {
 	s.toRight(r, r.db, r.du)
 	copy(r.fix, r.db)
@@ -177,19 +182,26 @@ func (s *interior) direction(r *interiorRun) {
 	r.factor.solve(r.db, r.du, r.work)
 	// What is left of the right-hand side.
 	s.system.normal(r.normal, r.db)
+	allowed, allowedU := accurate*largest(r.normal, r.fix), accurate*largest(r.fixu)
 	for j, v := range r.normal {
 		r.fix[j] -= v
 	}
 	s.couple(-1, r.fix, r.fixu, r.db, r.du)
 	r.j.add(r.fixu, r.du)
-	r.factor.solve(r.fix, r.fixu, r.work)
-	for j, v := range r.fix {
-		r.db[j] += v
-	}
-	for i, v := range r.fixu {
-		r.du[i] += v
+	if !(largest(r.fix) <= allowed && largest(r.fixu) <= allowedU) {
+		r.factor.solve(r.fix, r.fixu, r.work)
+		floats.Add(r.db, r.fix)
+		floats.Add(r.du, r.fixu)
 	}
 	r.pairs.recover(r.u, r.du)
+}
+
+// largest is the largest magnitude of some vectors' entries.
+func largest(vectors ...[]float64) (most float64) {
+	for _, x := range vectors {
+		most = math.Max(most, floats.Norm(x, math.Inf(1)))
+	}
+	return most
 }
 
 // toRight sets the right-hand side.
