@@ -10,9 +10,9 @@ import (
 )
 
 // errNoCoordinates says which penalties have factors and bounds.
-var errNoCoordinates = errors.New("penalty factors or bounds of coefficients are asked for, but the penalty is not a " +
-	"sum over single coefficients: expected ols, ridge, lasso, elastic-net, or a specification with one l1, " +
-	"squared-l2, elastic-net or zero")
+var errNoCoordinates = errors.New("penalty factors (--factors) or bounds of coefficients (--lower, --upper) are " +
+	"asked for, but the penalty is not a sum over single coefficients: expected ols, ridge, lasso, elastic-net, or a " +
+	"specification with one l1, squared-l2, elastic-net or zero")
 
 // coordinates is the penalty with the factors and bounds of the data,
 //

@@ -185,17 +185,13 @@ func divideColumns(c *mat.Dense, s []float64) {
 // The penalty is on b. With lambda_g the weight of glmnet, whose loss is 1/(2d) ||y - X b||^2 and
 // whose columns are scaled in the same way by default, lambda = d lambda_g is the same LASSO.
 func (p *Problem) Coefficients(b []float64) []float64 {
-	b = b[:min(p.P, len(b))]
-	if p.scales == nil && p.outcomes == 0 {
-		return b
-	}
-	if len(b) != p.P {
+	c := slices.Clone(b[:min(p.P, len(b))])
+	if (p.scales != nil || p.outcomes > 0) && len(c) != p.P {
 		panic(fmt.Sprintf("problems: b has %d values, expected %d", len(b), p.P))
 	}
-	c := slices.Clone(b)
 	p.shiftOutcomes(c)
 	for j := range c {
-		if p.scales != nil {
+		if c[j] += 0; p.scales != nil { // 0 in the place of -0, of shrunk groups
 			c[j] /= p.scales[j/p.each()]
 		}
 	}

@@ -78,7 +78,7 @@ func TestSharedSupportSweepsAndPredicts(t *testing.T) {
 		}
 	}
 	status, stdout, stderr := command(t, strings.Fields("sweep --json --criterion alo --lambda 0.01max:max:8 --data "+
-		train+" --out "+out+" "+gaussians)...)
+		train+" --out "+out+" --path "+dir+"/path.csv "+gaussians)...)
 	if status != 0 {
 		t.Fatal(stderr)
 	}
@@ -115,9 +115,17 @@ func TestSharedSupportSweepsAndPredicts(t *testing.T) {
 	}
 	mean, sd := stat.MeanStdDev(errs, nil)
 	bar := math.Hypot(last.Chosen.Bar, sd/math.Sqrt(float64(len(errs))))
+	p := object(t, "predict", "--fit", out, "--data", test)
+	if off := p["mean_squared_error"].(float64) - mean; math.Abs(off) > 1e-9*mean || len(p["by_response"].([]any)) != 3 ||
+		p["rows_with_response"].(float64) != 200 || len(p["ignored_columns"].([]any)) != 1 {
+		t.Errorf("the mean squared error is off by %g, ignored %v", off, p["ignored_columns"])
+	}
 	if len(errs) != 200 || !(math.Abs(mean-last.Chosen.ALO) < 3*bar) || !(bar < last.Chosen.ALO/5) {
 		t.Errorf("the mean squared error of %d new rows is %g, leave-one-out %g, the bar %g", len(errs), mean,
 			last.Chosen.ALO, bar)
+	}
+	if path := content(t, dir+"/path.csv"); strings.Contains(path, ",-0,") || strings.Contains(path, ",-0\n") {
+		t.Errorf("coefficients are -0: %s", path)
 	}
 	t.Logf("leave-one-out %.5g, new rows %.5g, bar %.3g", last.Chosen.ALO, mean, bar)
 	for args, want := range map[string]string{
@@ -128,4 +136,58 @@ func TestSharedSupportSweepsAndPredicts(t *testing.T) {
 			t.Errorf("%s: status %d: %s, expected %q", args, status, stderr, want)
 		}
 	}
+}
+
+// A fit of several responses, each with its own lambda, has in new rows the errors of the fits of each.
+func TestSeveralResponsesAreJudged(t *testing.T) {
+	for args, names := range map[string][]string{
+		"--problem lasso --lambda 200 --drop sex":                   {"progression", "bmi"},
+		"--problem lasso --lambda 2 --loss logistic --drop glucose": {"sex", "old"},
+	} {
+		table := people
+		if strings.Contains(args, "logistic") {
+			table = text(t, "old.csv", oldAndYoung(t))
+		}
+		out := filepath.Join(t.TempDir(), "fit.npz")
+		fit := func(response string) map[string]any {
+			if status, _, stderr := command(t, append(strings.Fields("run "+args), "--data", table, "--out", out, "--response",
+				response)...); status != 0 {
+				t.Fatal(stderr)
+			}
+			return object(t, "predict", "--fit", out, "--data", table)
+		}
+		key := "mean_squared_error"
+		if strings.Contains(args, "logistic") {
+			key = "mean_loss"
+		}
+		both, mean := fit(strings.Join(names, ",")), 0.0
+		for k, name := range names {
+			args += " --drop " + names[1-k]
+			one := fit(name)[key].(float64)
+			args = strings.TrimSuffix(args, " --drop "+names[1-k])
+			mean += one / 2
+			near(t, name, both["by_response"].([]any)[k].(float64), one)
+		}
+		near(t, "both", both[key].(float64), mean)
+	}
+}
+
+// oldAndYoung is the table of people with a column of texts for their age.
+func oldAndYoung(t *testing.T) string {
+	var b strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(content(t, people)), "\n") {
+		line = strings.TrimSpace(line)
+		switch age, err := strconv.ParseFloat(strings.SplitN(line, ",", 2)[0], 64); {
+		case i == 0:
+			line += ",old"
+		case err != nil:
+			t.Fatal(err)
+		case age > 50:
+			line += ",yes"
+		default:
+			line += ",no"
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }

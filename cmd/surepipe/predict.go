@@ -26,7 +26,8 @@ multinomial the likeliest class and the probability of each. Where the fit is of
 --data is a table with the same columns by name, in any order; others are ignored, and named on
 standard error. A missing column, a level that the fit does not know and a missing value are
 errors, but missing values are replaced by the means of the fit's data where the fit was made
-with --missing mean. If the table has the response too, the mean squared error is reported.
+with --missing mean. If the table has the response too, the mean squared error is reported, of
+several responses their mean.
 Where the fit is of arrays, --data has X, with as many columns.
 
 A fit of a matrix completion predicts entries: those of --data, a table with the columns row
@@ -36,10 +37,11 @@ are part of the predictions. If the table has the values too, the mean squared e
 
 Prints a .csv table, with the names of the rows where the table has them, or with --json one
 object: predicts (rows or entries), count, predictions or entries (row, column, value), of
-several classes classes, predicted and probabilities (a row for each row),
-ignored_columns, filled, mean_squared_error (mean_loss where the fit's loss is not squared),
-rows_with_response, warnings, and fit: what is
-known of the fit, among it gcv, the mean squared error of predicting one more observation.
+several classes classes, predicted and probabilities (a row for each row), of several responses
+responses and values, ignored_columns, filled, mean_squared_error (mean_loss where the fit's loss
+is not squared), by_response (the same for each of several responses), rows_with_response,
+warnings, and fit: what is known of the fit, among it gcv, the mean squared error of predicting
+one more observation.
 
 ` + exitHelp
 

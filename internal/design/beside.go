@@ -170,12 +170,12 @@ func asTexts(c dataio.Column) dataio.Column {
 }
 
 // response are the values of y in new rows: those of a fit's labels, and shares of successes where there are trials.
-func (d *Design) response(t *dataio.Table, y dataio.Column) ([]float64, error) {
+func (d *Design) response(t *dataio.Table, y dataio.Column, levels []string) ([]float64, error) {
 	switch {
-	case d.Levels != nil && y.Values != nil:
-		y = coded(asTexts(y), d.Levels)
-	case d.Levels != nil:
-		y = coded(Unify(y, d.Levels), d.Levels)
+	case levels != nil && y.Values != nil:
+		y = coded(asTexts(y), levels)
+	case levels != nil:
+		y = coded(Unify(y, levels), levels)
 	case y.Values == nil:
 		return nil, fmt.Errorf("column %q, the response, holds texts such as %.40q, expected numbers, or a "+
 			"table without it", y.Name, y.Levels[0])

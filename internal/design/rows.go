@@ -2,6 +2,7 @@ package design
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -16,7 +17,7 @@ type NewRows struct {
 	X *mat.Dense
 	// Rows names the rows, nil where the table does not.
 	Rows []string
-	// Y holds the responses, NaN where one is missing; nil where the table has no such column.
+	// Y holds the responses, row by row, NaN where one is missing; nil where the table has none of these columns.
 	Y []float64
 	// Offset is what the linear predictor has besides X b, nil for nothing.
 	Offset []float64
@@ -29,14 +30,16 @@ type NewRows struct {
 // OpenRows reads a table and codes its rows as d does, whatever the order of the columns. It
 // rejects a table in which a column is missing or of another kind, a level that d does not know, and
 // missing values for which d has no replacement. na are the texts that stand for one, nil for
-// [dataio.MissingMarks]. Errors name the file and the place.
-func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRows, error) {
+// [dataio.MissingMarks]. The responses are the design's, or several with these levels. Errors name the file and the
+// place.
+func (d *Design) OpenRows(files dataio.Files, path string, na []string, several ...Response) (*NewRows, error) {
 	named := func(name string) *Variable {
 		if i := slices.IndexFunc(d.Variables, func(v Variable) bool { return v.Name == name }); i >= 0 {
 			return &d.Variables[i]
 		}
 		return nil
 	}
+	several = d.responses(several)
 	return open(path, dataio.TableOptions{
 		Files: files, NA: na,
 		Columns: func(names []string) error {
@@ -61,14 +64,29 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string) (*NewRow
 			return nil
 		},
 		Read: func(name string) bool {
-			return name == d.Response || name != "" && name == d.Beside.Trials || named(name) != nil ||
-				slices.Contains(d.Beside.shift(), name)
+			return slices.ContainsFunc(several, func(r Response) bool { return r.Name == name }) ||
+				named(name) != nil || name != "" && name == d.Beside.Trials || slices.Contains(d.Beside.shift(), name)
 		},
 		Text: func(name string) bool { v := named(name); return v != nil && v.Levels != nil },
-	}, d.Code)
+	}, func(t *dataio.Table) (*NewRows, error) { return d.Code(t, several...) })
 }
 
-func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
+// Response is a column that is predicted, with the levels of which it has the places, nil for numbers.
+type Response struct {
+	Name   string
+	Levels []string
+}
+
+// responses are several, or the design's own for none.
+func (d *Design) responses(several []Response) []Response {
+	if several == nil {
+		return []Response{{d.Response, d.Levels}}
+	}
+	return several
+}
+
+// Code codes the rows of a table.
+func (d *Design) Code(t *dataio.Table, several ...Response) (*NewRows, error) {
 	r := &NewRows{Rows: t.RowNames, Ignored: t.Unread}
 	columns := make([]dataio.Column, len(d.Variables))
 	for j, v := range d.Variables {
@@ -87,9 +105,21 @@ func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 		}
 		columns[j] = c
 	}
-	if y, err := t.Column(d.Response); err == nil {
-		if r.Y, err = d.response(t, y); err != nil {
+	several = d.responses(several)
+	for k, of := range several {
+		c, err := t.Column(of.Name)
+		if err != nil {
+			continue
+		}
+		y, err := d.response(t, c, of.Levels)
+		if err != nil {
 			return nil, err
+		}
+		if r.Y == nil && y != nil {
+			r.Y = slices.Repeat([]float64{math.NaN()}, t.Rows()*len(several))
+		}
+		for i, v := range y {
+			r.Y[i*len(several)+k] = v
 		}
 	}
 	if err := d.offset(t, r); err != nil {

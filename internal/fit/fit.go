@@ -120,6 +120,8 @@ type Part struct {
 	Divergence float64  `json:"divergence"`
 	Converged  bool     `json:"converged"`
 	Data       string   `json:"data_sha256"`
+	// Levels are those of a response of labels.
+	Levels []string `json:"levels,omitempty"`
 }
 
 // Fit is the content of a file.

@@ -23,8 +23,12 @@ func Join(responses []string, fits []*Fit) (*Fit, error) {
 			return nil, fmt.Errorf("responses %q and %q have different columns of X, as some levels occur only in "+
 				"rows that are left out: expected a run for each", responses[0], responses[k])
 		}
-		joined.Fits = append(joined.Fits, Part{responses[k], f.Lambda, f.Lambda2, f.Sigma2, f.SURE, f.GCV, f.ALO,
-			f.Divergence, f.Converged, f.Data})
+		part := Part{responses[k], f.Lambda, f.Lambda2, f.Sigma2, f.SURE, f.GCV, f.ALO, f.Divergence, f.Converged,
+			f.Data, nil}
+		if f.Design != nil {
+			part.Levels = f.Design.Levels
+		}
+		joined.Fits = append(joined.Fits, part)
 		joined.Converged = joined.Converged && f.Converged
 		joined.Divergence += f.Divergence
 	}

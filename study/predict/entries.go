@@ -194,5 +194,5 @@ func (m *Model) score(r *Prediction, chosen []fit.Entry, values []float64) {
 			r.RowsWithResponse++
 		}
 	}
-	r.setMean(sum)
+	r.setMean(sum, r.RowsWithResponse)
 }

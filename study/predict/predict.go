@@ -86,7 +86,10 @@ type Prediction struct {
 	MeanSquaredError *float64 `json:"mean_squared_error,omitempty"`
 	// MeanLoss takes its place where the loss is not squared: for a likelihood minus its logarithm,
 	// without terms of y alone.
-	MeanLoss         *float64           `json:"mean_loss,omitempty"`
+	MeanLoss *float64 `json:"mean_loss,omitempty"`
+	// ByResponse is the same for each of several responses, nil for those that the table does not have: the mean is
+	// over all that it has, and RowsWithResponse the most rows of one.
+	ByResponse       []*float64         `json:"by_response,omitempty"`
 	RowsWithResponse int                `json:"rows_with_response,omitempty"`
 	Warnings         []pipeline.Warning `json:"warnings,omitempty"`
 	Fit              fit.Info           `json:"fit"`

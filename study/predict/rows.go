@@ -5,7 +5,10 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/internal/fit"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -64,7 +67,7 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 		return study.Errorf("--data is %q, but the fit is of a table with named columns: expected a table (.csv, "+
 			".tsv)", path)
 	}
-	rows, err := m.fit.Design.OpenRows(files, path, na)
+	rows, err := m.fit.Design.OpenRows(files, path, na, m.several()...)
 	if err != nil {
 		return study.Bad(err)
 	}
@@ -85,32 +88,60 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	if rows.Filled > 0 {
 		to.note(warning.ValuesReplaced, "%d missing values are replaced by the means of the fit's data", rows.Filled)
 	}
-	sum, k := 0.0, len(m.fit.Classes)
-	for i, y := range rows.Y {
-		switch {
-		case math.IsNaN(y):
-		case m.parts != nil:
-			label, loss := make([]float64, k), make([]float64, k)
-			label[int(y)] = 1
-			m.parts(loss, to.Predictions[i*k:][:k], label)
-			sum += loss[0]
-			to.RowsWithResponse++
-		case m.at != nil:
-			sum += m.at(to.Predictions[i], y)
-			to.RowsWithResponse++
-		}
-	}
-	to.setMean(sum)
+	m.judge(to, rows.Y)
 	to.mean()
 	return nil
 }
 
-// setMean sets the mean of the losses of the rows with a response, which add up to sum.
-func (p *Prediction) setMean(sum float64) {
-	if p.RowsWithResponse == 0 {
+// several are the responses of a fit with several, nil for one.
+func (m *Model) several() (of []design.Response) {
+	for k, name := range m.fit.Responses {
+		r := design.Response{Name: name}
+		if m.fit.Fits != nil {
+			r.Levels = m.fit.Fits[k].Levels
+		}
+		of = append(of, r)
+	}
+	return of
+}
+
+// judge sets the mean losses of linear predictors, of all responses and of each.
+func (m *Model) judge(to *Prediction, all []float64) {
+	k, each := len(m.fit.Classes), max(len(m.fit.Responses), 1)
+	sums, counts := make([]float64, each), make([]int, each)
+	for i, y := range all {
+		switch {
+		case math.IsNaN(y):
+			continue
+		case m.parts != nil:
+			label, loss := make([]float64, k), make([]float64, k)
+			label[int(y)] = 1
+			m.parts(loss, to.Predictions[i*k:][:k], label)
+			sums[0] += loss[0]
+		case m.at == nil:
+			continue
+		default:
+			sums[i%each] += m.at(to.Predictions[i], y)
+		}
+		counts[i%each]++
+	}
+	n := 0
+	for r, c := range counts {
+		n += c
+		if to.RowsWithResponse = max(to.RowsWithResponse, c); each > 1 {
+			to.ByResponse = append(to.ByResponse, study.Defined(sums[r]/float64(c)))
+		}
+	}
+	to.setMean(floats.Sum(sums), n)
+}
+
+// setMean sets the mean of n losses, which add up to sum.
+func (p *Prediction) setMean(sum float64, n int) {
+	if n == 0 {
+		p.ByResponse = nil
 		return
 	}
-	mean := study.Defined(sum / float64(p.RowsWithResponse))
+	mean := study.Defined(sum / float64(n))
 	if p.Fit.Loss == "" {
 		p.MeanSquaredError = mean
 	} else {
