@@ -343,7 +343,12 @@ class Request:
 
     def ask(self, method, **params):
         """Asks a question, which opens and closes its estimator itself."""
-        return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
+        try:
+            return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
+        except SurepipeError as e:
+            for path in self.files:  # which nobody knows
+                e.args = (e.args[0].replace(path, "the data"), *e.args[1:])
+            raise
 
     def close(self):
         self.progress.close()

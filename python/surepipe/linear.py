@@ -6,7 +6,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (_check_sample_weight, check_array, check_is_fitted, check_X_y,
                                       column_or_1d)
 
-from ._api import ask, options_of, swept
+from ._api import ask, numbers, options_of, swept
 from ._client import Request
 from ._errors import tell
 from ._result import Path
@@ -41,9 +41,9 @@ class _Regression(BaseEstimator):
         _check_feature_names(self, X, reset=y is not None)
         how = dict(accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32], estimator=self)
         if y is None:
-            X = check_array(_array(X), input_name="X", **how)
+            X = check_array(numbers(X), input_name="X", **how)
         else:
-            X, y = check_X_y(_array(X), _array(y), y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
+            X, y = check_X_y(numbers(X), numbers(y), y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
         _check_n_features(self, X, reset=y is not None)
         if y is None:
             return X
@@ -454,15 +454,6 @@ def _times(y):
         return y[:, 0].astype(float), event
     y = column_or_1d(y, warn=True)
     return y, np.ones(len(y))
-
-
-def _array(X):
-    """A data frame or series of numbers as the array that it is; scikit-learn looks at each column several times."""
-    kinds = getattr(X, "dtypes", None)
-    if kinds is None or not hasattr(X, "to_numpy"):
-        return X
-    kinds = [kinds] if isinstance(kinds, np.dtype) else list(kinds)
-    return X.to_numpy() if kinds and all(isinstance(t, np.dtype) and t.kind in "iuf" for t in kinds) else X
 
 
 def _required(e, y):

@@ -5,6 +5,7 @@ surepipe.formula <- function(formula, data,
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
                              weights, offset, contrasts = NULL, ...) {
   call <- match.call()
+  call[[1]] <- quote(surepipe)
   frame <- call[c(1, match(c("formula", "data", "subset", "na.action", "weights", "offset"), names(call), 0L))]
   frame$drop.unused.levels <- TRUE
   frame[[1]] <- quote(stats::model.frame)
@@ -28,7 +29,6 @@ surepipe.formula <- function(formula, data,
   if (inherits(fit, "surepipe_many")) of_each(fit, add) else add(fit)
 }
 
-surepipe.matrix <- function(x, ...) surepipe.default(x, ...)
 
 surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
@@ -37,6 +37,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
                              intercept = TRUE, standardize = TRUE, strata = NULL, ties = c("efron", "breslow"),
                              options = list(), ...) {
   call <- match.call()
+  call[[1]] <- quote(surepipe)
   extra <- list(...)
   if (length(extra)) {
     stop("no argument ", names(extra)[[1]], ": options of the program go into options = list(...)", call. = FALSE)
@@ -46,10 +47,19 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   x <- as.matrix(x)
   if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
   if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
+  if (!all(is.finite(x))) {
+    at <- which(!is.finite(x), arr.ind = TRUE)[1, ]
+    stop("x holds ", x[at[[1]], at[[2]]], " in row ", at[[1]], ", column ", colnames(x)[at[[2]]],
+         ", expected finite numbers", call. = FALSE)
+  }
   response <- if (family == "cox") as_times(y) else as_response(y, family)
   if (family == "cox") intercept <- FALSE
   if (NROW(response$y) != nrow(x)) {
     stop("y has ", NROW(response$y), " values, expected ", nrow(x), ", one for each row of x", call. = FALSE)
+  }
+  if (!all(is.finite(response$y))) {
+    at <- (which(!is.finite(response$y))[[1]] - 1) %% nrow(x) + 1
+    stop("y holds ", response$y[!is.finite(response$y)][[1]], " in row ", at, ", expected finite numbers", call. = FALSE)
   }
   cox <- switch(match.arg(ties), efron = "cox-efron", breslow = "cox")
   open <- list(problem = penalty, intercept = if (family != "cox") intercept,

@@ -142,7 +142,8 @@ function numbersOf(p) {
   for (const [k, text] of Object.entries(others)) if (finite(p[k])) rows.push([text, digits(p[k], 6)]);
   const method = solver.method ? " (" + solver.method + ")" : "";
   const end = trusted(p) ? "" : ", NOT CONVERGED";
-  rows.push(["solver", solver.name + method + ", " + solver.iterations + " iterations" + end]);
+  rows.push(["solver", solver.name + method + ", " + solver.iterations +
+    (solver.iterations === 1 ? " iteration" : " iterations") + end]);
   return rows;
 }
 function numbersPanel(section) {

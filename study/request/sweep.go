@@ -86,7 +86,7 @@ func (r *Request) CheckGrids(s *Sweep) error {
 	case s.Chain < 0:
 		return study.Errorf("--chain is %d, expected at least 1, or 0 for the default", s.Chain)
 	case !slices.Contains(pipeline.Rules(), s.Rule):
-		return study.Errorf("--rule is %q, expected one of %q", s.Rule, pipeline.Rules())
+		return study.Errorf("--rule is %q, expected min or 1se", s.Rule)
 	}
 	r.Trace.ALO = r.Trace.ALO || s.Criterion.Rule().Diagonal
 	return nil

@@ -11,7 +11,7 @@ import (
 // Nearest is the candidate of which a name may be a misspelling: the first one of least edit
 // distance (Levenshtein's, ignoring case), if that is at most half the name's length; "" where
 // there is none. A candidate that continues the name after an underscore, such as y_train for y, is
-// as near as the name itself.
+// as near as the name itself, and one of three letters and more that begins it, such as tol for tolerance, nearly so.
 func Nearest(name string, candidates []string) string {
 	if name == "" {
 		return ""
@@ -20,7 +20,11 @@ func Nearest(name string, candidates []string) string {
 	wanted := strings.ToLower(name)
 	for _, candidate := range candidates {
 		lower, d := strings.ToLower(candidate), 0
-		if !strings.HasPrefix(lower, wanted+"_") {
+		switch {
+		case strings.HasPrefix(lower, wanted+"_"):
+		case len(lower) >= 3 && strings.HasPrefix(wanted, lower):
+			d = min(1, editDistance(lower, wanted))
+		default:
 			d = editDistance(lower, wanted)
 		}
 		if d < least {

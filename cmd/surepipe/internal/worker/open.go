@@ -3,10 +3,12 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -215,7 +217,14 @@ func setOne(set *pflag.FlagSet, flag *pflag.Flag, value json.RawMessage) error {
 			return study.Errorf("expected a text, a number, a boolean or a list of texts")
 		}
 	}
-	return set.Set(flag.Name, text)
+	err := set.Set(flag.Name, text)
+	if number := (*strconv.NumError)(nil); errors.As(err, &number) {
+		if flag.Value.Type() == "float64" {
+			return study.Errorf("expected a number")
+		}
+		return study.Errorf("expected a whole number")
+	}
+	return err
 }
 
 // of gives a request the arrays: each is a file of its own, or in one file together, as those of a specification.
