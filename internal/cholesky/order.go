@@ -2,8 +2,10 @@ package cholesky
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
 // leaf is the number of nodes of the matrix below which a part is not divided any more.
@@ -13,12 +15,21 @@ const leaf = 48
 type dissection struct {
 	ptr   []int64
 	index []int32
-	part  []int32 // of each node: the part that it is in now
-	level []int32 // of each node, from the search that saw it last; -1 before
-	next  int32
-	order []int32 // the node at each place
+	part  []int32      // of each node: the part that it is in now
+	level []int32      // of each node, from the search that saw it last; -1 before
+	last  atomic.Int32 // of the numbers of parts
+	order []int32      // the node at each place
 	leaf  int
 }
+
+// piece are nodes whose places in the order begin at at.
+type piece struct {
+	nodes []int32
+	at    int
+}
+
+// shares is the number of pieces that goroutines share: they have no neighbours in each other.
+const shares = 16
 
 // Order returns the nodes of a graph in an order in which a factor has few entries. The neighbours of
 // node j are index[ptr[j]:ptr[j+1]]; j itself may be among them. The order is one of blocks of nodes with the same
@@ -117,12 +128,17 @@ func orderNodes(ptr []int64, index []int32, leaf int) []int32 {
 	d := &dissection{ptr: ptr, index: index, part: make([]int32, n), level: make([]int32, n), order: make([]int32, n),
 		leaf: leaf}
 	nodes := lists.Make(n, func(i int) int32 { return int32(i) })
-	type piece struct {
-		nodes []int32
-		at    int
+	for todo := []piece{{nodes, 0}}; len(todo) > 0; {
+		more := make([][]piece, len(todo))
+		parallel.For(len(todo), func(i int) { more[i] = d.divide(todo[i]) })
+		todo = slices.Concat(more...)
 	}
-	todo := []piece{{nodes, 0}}
-	for len(todo) > 0 {
+	return d.order
+}
+
+// divide orders a piece but for those of its parts that are large, which it returns.
+func (d *dissection) divide(p piece) (large []piece) {
+	for todo := []piece{p}; len(todo) > 0; {
 		p := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for rest := p.nodes; len(rest) > 0; {
@@ -138,20 +154,22 @@ func orderNodes(ptr []int64, index []int32, leaf int) []int32 {
 				continue
 			}
 			copy(d.order[at+left+right:], comp[left+right:])
-			todo = append(todo, piece{comp[:left], at}, piece{comp[left : left+right], at + left})
+			for _, q := range []piece{{comp[:left], at}, {comp[left : left+right], at + left}} {
+				if shares*len(q.nodes) > len(d.order) {
+					large = append(large, q)
+				} else {
+					todo = append(todo, q)
+				}
+			}
 		}
 	}
-	return d.order
+	return large
 }
 
 // reach moves the nodes of the component of the first one to the front, in the order of a search, and
 // returns their number.
 func (d *dissection) reach(nodes []int32) int {
-	d.next++
-	for _, v := range nodes {
-		d.part[v], d.level[v] = d.next, -1
-	}
-	found := d.search(nodes[0])
+	found := d.search(nodes, nodes[0])
 	if len(found) < len(nodes) {
 		rest := make([]int32, 0, len(nodes)-len(found))
 		for _, v := range nodes {
@@ -165,10 +183,13 @@ func (d *dissection) reach(nodes []int32) int {
 	return len(found)
 }
 
-// search lists the nodes of the part that are reached from a node, level by level.
-func (d *dissection) search(from int32) []int32 {
-	part := d.part[from]
-	list := []int32{from}
+// search makes nodes a part, and lists those that are reached from a node, level by level.
+func (d *dissection) search(nodes []int32, from int32) []int32 {
+	part := d.last.Add(1)
+	for _, v := range nodes {
+		d.part[v], d.level[v] = part, -1
+	}
+	list := append(make([]int32, 0, len(nodes)), from)
 	d.level[from] = 0
 	for i := 0; i < len(list); i++ {
 		v := list[i]
@@ -190,15 +211,8 @@ func (d *dissection) split(nodes []int32) (left, right int) {
 	if n <= d.leaf {
 		return n, 0
 	}
-	// From a node that is far from all others the levels are narrow.
-	for range 2 {
-		d.next++
-		far := nodes[n-1]
-		for _, v := range nodes {
-			d.part[v], d.level[v] = d.next, -1
-		}
-		copy(nodes, d.search(far))
-	}
+	// From a node that is far from all others the levels are narrow: the last one is far from the first.
+	copy(nodes, d.search(nodes, nodes[n-1]))
 	last := int(d.level[nodes[n-1]])
 	if last < 2 {
 		return n, 0
