@@ -277,3 +277,13 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 	}
 	return r
 }
+
+// KroneckerOf returns A and k of an operator A (x) I; nil for others.
+func KroneckerOf(a Operator) (inner Operator, k int) {
+	if c, ok := a.(*kronecker); ok && c.s == nil {
+		if _, p := c.a.Dims(); len(c.at) == p*c.k && c.k > 1 {
+			return c.a.Operator, c.k
+		}
+	}
+	return nil, 0
+}

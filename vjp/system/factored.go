@@ -70,6 +70,16 @@ type onSpace struct {
 // trace, the Frobenius norm and the diagonal come from the same factors.
 func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, error) {
 	d, n := e.M.Dims()
+	if s := e.kronecker(dev); s != nil {
+		trace, frobenius2 := s.traces()
+		on := onSpace{direct{Base{d: d, Held: Held{e.M}}}, e.M, e.Space, n}
+		made := &inverted{onSpace: on}
+		var held Held
+		made.times, held = s.on(dev)
+		made.Hold(held)
+		made.know(dev, Conditioned(trace, frobenius2, s.condition, d, n))
+		return made, Fit{" by Cholesky's method on the columns", Sensitive(e.Q == nil, e.Optimality, s.condition)}, nil
+	}
 	if e.Gram == nil {
 		progress.From(ctx)(progress.Report{Stage: progress.Gram, Steps: n})
 		e.Gram = linops.GramOf(dev, e.M)
@@ -171,7 +181,22 @@ func Conditioned(trace, frobenius2, condition float64, d, n int) Closed {
 // inverted is K^{-1}.
 type inverted struct {
 	onSpace
-	inverse array.Batch // n x n
+	inverse array.Batch // n x n; the zero Batch where it is known by products alone
+	times   func(dst, t array.Batch)
+}
+
+// matrix is K^{-1} on a device, which the caller frees by free.
+func (s *inverted) matrix(dev array.Device) (inverse array.Batch, free func()) {
+	if !s.inverse.IsZero() {
+		return s.inverse, func() {}
+	}
+	units := dev.Alloc(s.n, s.n)
+	defer units.Free()
+	dev.Fill(units, 0)
+	dev.Fill(units.Diagonal(), 1)
+	inverse = dev.Alloc(s.n, s.n)
+	s.times(inverse, units)
+	return inverse, inverse.Free
 }
 
 func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, condition float64) (System, Fit,
@@ -180,14 +205,20 @@ func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, 
 	if e.Q != nil {
 		trace, frobenius2 = tracesOf(inverse, e.Q)
 	}
-	s := &inverted{on, dev.Alloc(on.n, on.n)}
+	s := &inverted{on, dev.Alloc(on.n, on.n), nil}
 	dev.Upload(s.inverse, inverse.RawMatrix().Data)
+	s.times = func(dst, t array.Batch) { dst.Device().Gemm(false, false, 1, t, s.inverse, 0, dst) }
 	s.Hold(Batch{s.inverse})
-	s.closed = Conditioned(trace, frobenius2, condition, s.d, s.n)
+	s.know(dev, Conditioned(trace, frobenius2, condition, s.d, s.n))
+	return s, Fit{" by Cholesky's method", Sensitive(e.Q == nil, e.Optimality, condition)}, nil
+}
+
+// know sets what is known without probes.
+func (s *inverted) know(dev array.Device, closed Closed) {
+	s.closed = closed
 	s.closed.Diagonal = func() ([]float64, error) { return s.diagonal(dev) }
 	s.closed.DiagonalFlops = 2 * float64(s.n) * float64(s.n) * float64(s.d)
 	s.closed.Root = func() ([]float64, error) { return s.root(dev) }
-	return s, Fit{" by Cholesky's method", Sensitive(e.Q == nil, e.Optimality, condition)}, nil
 }
 
 func (s *inverted) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {
@@ -196,7 +227,7 @@ func (s *inverted) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []f
 	t, x := dev.Alloc(w.K(), s.n), dev.Alloc(w.K(), s.n)
 	defer array.Free(t, x)
 	s.m.Adjoint(t, w)
-	dev.Gemm(false, false, 1, t, s.inverse, 0, x)
+	s.times(x, t)
 	s.m.Forward(dst, x)
 	return dev.Err()
 }
@@ -207,7 +238,7 @@ func (s *inverted) Inverse() func(dst, g array.Batch) {
 		t, x := dev.Alloc(1, s.n), dev.Alloc(1, s.n)
 		defer array.Free(t, x)
 		s.space.Coordinates(t, g)
-		dev.Gemm(false, false, 1, t, s.inverse, 0, x)
+		s.times(x, t)
 		s.space.Embed(dst, x)
 	}
 }
@@ -216,14 +247,18 @@ func (s *inverted) Inverse() func(dst, g array.Batch) {
 func (s *inverted) diagonal(dev array.Device) ([]float64, error) {
 	left, right := linops.Images(dev, s.m), dev.Alloc(s.n, s.d)
 	defer array.Free(left, right)
-	dev.Gemm(false, false, 1, s.inverse, left, 0, right)
+	inverse, free := s.matrix(dev)
+	defer free()
+	dev.Gemm(false, false, 1, inverse, left, 0, right)
 	return columnProducts(dev, left, right)
 }
 
 // root is C M* for K^{-1} = C* C.
 func (s *inverted) root(dev array.Device) ([]float64, error) {
 	var chol mat.Cholesky
-	if !chol.Factorize(numerics.Symmetrized(s.inverse.ToHost(), s.n)) {
+	inverse, free := s.matrix(dev)
+	defer free()
+	if !chol.Factorize(numerics.Symmetrized(inverse.ToHost(), s.n)) {
 		return nil, errors.New("vjp: the inverse of the system is not positive definite up to rounding errors")
 	}
 	var upper mat.TriDense
