@@ -81,7 +81,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	}
 	d, dim := p.A.Dims()
 	if len(free) == 1 || len(free) > limits.MaxDense || len(free)*d > freeEntries ||
-		linops.StructureOf(p.A).Columns.Known {
+		linops.StructureOf(p.A).Columns.Known || linops.StructureOf(p.A).Products != nil {
 		return projectByProducts(ctx, p, free, minus, misfit)
 	}
 	dev := minus.Device()
@@ -139,8 +139,9 @@ func projectOrthogonal(p Problem, c float64, free []int, minus, misfit array.Bat
 const freeSteps = 100
 
 // projectByProducts is projectFree where the columns F are too many to be factorized, or orthogonal, so that one
-// step does: least squares of the misfit in them, by conjugate gradients on the normal equations in units of their
-// lengths. It returns false where F* of the rest does not fall to rounding errors of ||F|| ||misfit|| in freeSteps.
+// step does, or few and coupled by outcomes, so that as many steps do: least squares of the misfit in them, by
+// conjugate gradients on the normal equations in units of their lengths. It returns false where F* of the rest does not
+// fall to rounding errors of ||F|| ||misfit|| in freeSteps.
 func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	dev := minus.Device()
 	d, dim := p.A.Dims()
