@@ -49,8 +49,8 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
   if (!all(is.finite(x))) {
     at <- which(!is.finite(x), arr.ind = TRUE)[1, ]
-    stop("x holds ", x[at[[1]], at[[2]]], " in row ", at[[1]], ", column ", colnames(x)[at[[2]]],
-         ", expected finite numbers", call. = FALSE)
+    stop(errorCondition(paste0("x holds ", x[at[[1]], at[[2]]], " in row ", at[[1]], ", column ", colnames(x)[at[[2]]],
+                               ", expected finite numbers"), class = "surepipe_error"))
   }
   response <- if (family == "cox") as_times(y) else as_response(y, family)
   if (family == "cox") intercept <- FALSE
@@ -59,7 +59,8 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   }
   if (!all(is.finite(response$y))) {
     at <- (which(!is.finite(response$y))[[1]] - 1) %% nrow(x) + 1
-    stop("y holds ", response$y[!is.finite(response$y)][[1]], " in row ", at, ", expected finite numbers", call. = FALSE)
+    stop(errorCondition(paste0("y holds ", response$y[!is.finite(response$y)][[1]], " in row ", at,
+                               ", expected finite numbers"), class = "surepipe_error"))
   }
   cox <- switch(match.arg(ties), efron = "cox-efron", breslow = "cox")
   open <- list(problem = penalty, intercept = if (family != "cox") intercept,
