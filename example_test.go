@@ -69,7 +69,7 @@ func Example() {
 	}
 	fmt.Printf("%.0f\n", p.Predictions)
 	// Output:
-	// gcv: 248 ± 113
+	// gcv: 248 ± 141
 	// (intercept)    41.78
 	// area            2.54
 	// rooms          24.26

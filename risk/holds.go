@@ -46,19 +46,21 @@ func LeveragesOf(h []float64, skip []bool) *Leverages {
 	return l
 }
 
-// gcvHolds is the largest factor by which leave-one-out may exceed GCV without a warning, if the difference is more
-// than gcvBars of its standard errors: the two have the same residuals, and differ in the leverages alone.
-const gcvHolds, gcvBars = 1.25, 2
+// gcvBars is the number of the standard errors of both together by which leave-one-out may exceed GCV without a
+// warning: up to there either number is within the error of the other.
+const gcvBars = 3
 
 // holdsGCV warns where the left-out errors differ from those by the mean leverage.
 func holdsGCV(f Fitted) []Warning {
-	c, l := f.Criteria, f.Leverages
-	if l == nil || f.Loss != nil || !(c.ALO > gcvHolds*c.GCV) || !(c.ALO-c.GCV > gcvBars*c.ALOStdErr) {
+	l := f.Leverages
+	gcv, gcvErr := f.gcv()
+	alo, aloErr := f.alo()
+	if l == nil || f.Loss != nil || !(alo-gcv > gcvBars*math.Hypot(gcvErr, aloErr)) {
 		return nil
 	}
 	return []Warning{warning.GCVLeverages.With("GCV is %.3g, and the error of predicting an observation from the "+
 		"others is %.3g ± %.2g (alo): GCV puts the mean of the leverages, %.2f, in the place of each, and they "+
-		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", c.GCV, c.ALO, c.ALOStdErr,
+		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", gcv, alo, aloErr,
 		l.Mean, l.SD)}
 }
 

@@ -90,7 +90,8 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 // to the variance about the error of this fit where leverages are alike, to first order in h, and for the squared loss
 // and a projection J up to h = 1/2 by 6%. The optimism of the loss, what leaving out adds to it, is phi df/d (Efron
 // 1986), and tells phi. It counts where the losses are alike, as those of a logistic regression without signal are:
-// all are then log 2.
+// all are then log 2. That of [Terms.GCV] is of as many squares as it has residual degrees of freedom, and for a new
+// row of a projection both together are too long by at most 6%, at h = 1/4.
 func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	t, d := f.Terms, float64(f.observations())
 	df, optimism := t.Divergence, value-t.Residual/d
@@ -104,6 +105,9 @@ func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	}
 	return value, math.Hypot(stdErr, optimism*d/df*math.Sqrt(max(t.Frobenius2-df*df/d, 0))/(d-df))
 }
+
+func (f Fitted) gcv() (float64, float64) { return f.withFit(f.Criteria.GCV, f.Criteria.GCVStdErr) }
+func (f Fitted) alo() (float64, float64) { return f.withFit(f.Criteria.ALO, f.Criteria.ALOStdErr) }
 
 // withoutUnits is a mean error of prediction of units that were left out, with the noise of the fit where these are
 // single observations: errors over groups have it.

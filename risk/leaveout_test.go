@@ -2,7 +2,10 @@ package risk_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/risk"
 )
@@ -64,5 +67,39 @@ func TestErrorOfLeaveOneOutWithoutSignal(t *testing.T) {
 	}
 	if ratio := math.Sqrt(squares / spreads); ratio < 1.3 {
 		t.Errorf("the error is %.2g of the losses' spread alone, no more", ratio)
+	}
+}
+
+// The error of GCV for a new row has that of the fit: by least squares of normal columns, whose error of prediction is
+// sigma^2 + ||b_hat - b||^2, the root mean square of GCV about it is what the bar says.
+func TestErrorOfGCVHasThatOfTheFit(t *testing.T) {
+	const d, draws = 80, 1500
+	r := rand.New(rand.NewPCG(3, 31))
+	for _, p := range []int{4, 20, 32} {
+		x, noise, fitted := mat.NewDense(d, p, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, nil)
+		b, squares, bars := mat.NewVecDense(p, nil), 0.0, 0.0
+		for range draws {
+			for i := range x.RawMatrix().Data {
+				x.RawMatrix().Data[i] = r.NormFloat64()
+			}
+			for i := range noise.RawVector().Data {
+				noise.RawVector().Data[i] = r.NormFloat64()
+			}
+			if err := b.SolveVec(x, noise); err != nil {
+				t.Fatal(err)
+			}
+			fitted.MulVec(x, b)
+			fitted.SubVec(noise, fitted)
+			residuals, df := fitted.RawVector().Data, float64(p)
+			terms := risk.Terms{D: d, Residual: mat.Dot(fitted, fitted), Divergence: df, Frobenius2: df}
+			f := risk.Fitted{Terms: terms, Criteria: terms.Criteria(0, residuals)}
+			value, bar := risk.GCV.Rule().Value(f)
+			off := value - 1 - mat.Dot(b, b)
+			squares += off * off
+			bars += bar * bar
+		}
+		if ratio := math.Sqrt(squares / bars); !(ratio > 0.9 && ratio < 1.1) {
+			t.Errorf("p = %d: the error is %.3g of its bar", p, ratio)
+		}
 	}
 }

@@ -102,7 +102,7 @@ var rules = []Rule{
 		Help: `d RSS / (d - df)^2, generalized cross-validation: the mean squared error of
 predicting one more observation, noise included. gcv_stderr includes the error
 that the trace causes, gcv_trace_stderr`,
-		Value:      func(f Fitted) (float64, float64) { return f.Criteria.GCV, f.Criteria.GCVStdErr },
+		Value:      Fitted.gcv,
 		Text:       func(Fitted) string { return "mean squared error of prediction, noise included" },
 		Difference: ofGCV,
 		Holds:      holdsGCV,
@@ -119,7 +119,7 @@ left out, and alo_unresolved is their number. Where the trace takes no probes al
 comes with --alo: from the exact diagonal where that is cheap or --trace is exact, else
 from 48 probes`,
 		Undefined:  "at each of them some observation determines its own fit, or rests on too few probes",
-		Value:      func(f Fitted) (float64, float64) { return f.withFit(f.Criteria.ALO, f.Criteria.ALOStdErr) },
+		Value:      Fitted.alo,
 		Text:       textOfALO,
 		Difference: ofALO,
 	},

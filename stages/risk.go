@@ -239,11 +239,13 @@ func (r Risk) String() string {
 		fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr,
 			r.SURE/float64(r.D), r.D, r.Sigma2)
 	} else {
-		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", r.GCV,
-			r.GCVStdErr, r.Sigma2DF, r.D)
+		gcv, stdErr := r.Estimated(risk.GCV)
+		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", gcv, stdErr,
+			r.Sigma2DF, r.D)
 	}
 	if r.ALO > 0 {
-		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g", r.ALO, r.ALOStdErr)
+		alo, stdErr := r.Estimated(risk.ALO)
+		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g", alo, stdErr)
 		if r.ALOProbesErr > 0 {
 			fmt.Fprintf(&s, ", of which %.2g from the probes", r.ALOProbesErr)
 		}

@@ -56,8 +56,9 @@ func TargetsOf(p *problems.Problem, sigma2 float64) TargetsResult {
 
 func criteriaOf(r pipeline.Risk) CriteriaResult {
 	alo, aloErr := r.Estimated(risk.ALO)
+	_, gcvErr := r.Estimated(risk.GCV)
 	c := CriteriaResult{
-		DF: Defined(r.Trace.Trace), GCV: Defined(r.GCV), GCVStdErr: Defined(r.GCVStdErr),
+		DF: Defined(r.Trace.Trace), GCV: Defined(r.GCV), GCVStdErr: Defined(gcvErr),
 		GCVTraceStdErr: Defined(r.GCVTraceErr),
 		ALO:            Defined(alo), ALOStdErr: Defined(aloErr), ALOProbeStdErr: Defined(r.ALOProbesErr),
 		ALOUnresolved: r.Unresolved, ALONotLeftOut: r.NotLeftOut,
