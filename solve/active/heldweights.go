@@ -26,6 +26,9 @@ type heldWeights struct {
 	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
 	spent   float64     // on chord steps, in operations
 
+	at    *engine.Fit // where the last solve ended, with its gradient; nil while a solve goes on
+	value float64     // of the loss there
+
 	// blocks take the place of the weights where the second derivative of the loss has blocks; else nil.
 	blocks *blockRoots
 }
@@ -103,4 +106,7 @@ func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *
 func (h *heldWeights) Release() {
 	h.path.Release()
 	array.Free(h.root, h.inverse)
+	if h.at != nil {
+		h.at.Release()
+	}
 }

@@ -110,6 +110,7 @@ type newtonOnLoss struct {
 	fallen    float64      // the objective when there was some
 	observed  []float64    // y
 	held      *heldWeights // nil before the first step
+	graded    bool         // now has its gradient
 	rhs       array.Batch
 	host      [3][]float64 // sqrt(w), l', and l” or z
 }
@@ -157,12 +158,13 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 					return nil, err
 				}
 			}
+			if from.Path == nil || r.held == nil {
+				return r.solution()
+			}
+			r.keep()
 			sol, err := r.solution()
-			if err == nil && from.Path != nil {
-				if r.held != nil {
-					from.Path.Kept = r.held
-				}
-				r.held = nil
+			if err == nil {
+				from.Path.Kept, r.held = r.held, nil
 			}
 			return sol, err
 		}
@@ -181,8 +183,26 @@ func (r *newtonOnLoss) Release() {
 	r.drop()
 }
 
+// keep leaves a copy of the point to the held weights.
+func (r *newtonOnLoss) keep() {
+	at := r.next
+	r.dev.Copy(at.B, r.now.B)
+	at.Exchange(r.now)
+	r.dev.Copy(r.now.Z, at.Z)
+	at.G, r.now.G = r.now.G, at.G
+	r.held.at, r.held.value, r.next = at, r.objective-r.penalty, new(engine.Fit)
+}
+
 // start computes the objective at the start, and at 0 where it is infinite there.
 func (r *newtonOnLoss) start() error {
+	if r.held != nil && r.held.at != nil {
+		r.penalty = r.n.value(r.held.at.B)
+		if r.objective = r.held.value + r.penalty; !math.IsInf(r.objective, 1) {
+			r.now.Release()
+			r.now, r.held.at, r.graded = r.held.at, nil, true
+			return r.dev.Err()
+		}
+	}
 	for range 2 {
 		r.n.s.Problem.A.Forward(r.now.Z, r.now.B)
 		r.penalty = r.n.value(r.now.B)
@@ -203,7 +223,10 @@ func (r *newtonOnLoss) start() error {
 // judge applies the rule of acceptance.
 func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	p, o := r.n.s.Problem, r.n.s.Options
-	p.A.Adjoint(r.now.G, r.now.Slope)
+	if !r.graded {
+		p.A.Adjoint(r.now.G, r.now.Slope)
+	}
+	r.graded = false
 	optimality, bound, size, err := r.now.Judge(ctx, p, r.y, r.Scales, r.n.norm2, o.InverseLengths, r.Good, false)
 	if err != nil {
 		return false, err

@@ -10,9 +10,9 @@ that it chooses, beside the error on what was held out.
 Tables lose 30% of their rows, matrices 30% of their entries, series 20% of their values, one at a time
 or in runs, grouped tables 30% of their groups. With z = (printed - held out) / bar, where the bar is that
 of the criterion and that of the held-out mean together, a number is wrong beyond 4 bars, and right up to
-3, unless the splits agree on a factor beyond 3/4 or 4/3 (its mean logarithm, by two of its bars), or the held-out
-mean is not known to a third, so that its own three bars reach 0 and every number is within them. A number is marked if its result has a warning about the criterion, or exit status 3. The
-tables are written between markers with the names of --write's document; --lines keeps every number, and a
+3, unless the splits agree on a factor beyond 3/4 or 4/3, or beyond three printed bars (its mean logarithm, by two of
+its bars), or the held-out mean is not known to a third, so that its own three bars reach 0 and every number is within
+them. A number is marked if its result has a warning about the criterion, or exit status 3. The tables are written between markers with the names of --write's document; --lines keeps every number, and a
 run that was stopped goes on from them. What the data are is in sources.py.
 """
 import argparse
@@ -212,9 +212,11 @@ def judged(all_lines):
     f["told"] = (f.family != "squared") | (3 * f.held_out_bar < f.held_out)
     # A factor that all splits agree about is wrong also where single splits cannot tell.
     squared = f[f.family == "squared"]
-    logs = np.log(squared.value / squared.held_out).groupby([squared.kind, squared.data, squared.criterion])
+    keys = [squared.kind, squared.data, squared.criterion]
+    logs = np.log(squared.value / squared.held_out).groupby(keys)
     mean, bar = logs.transform("mean").abs(), logs.transform("std") / np.sqrt(logs.transform("size"))
-    f["off"] = ((mean > np.log(4 / 3)) & (mean > 2 * bar)).reindex(f.index, fill_value=False)
+    printed = (squared.bar / squared.value).astype(float).groupby(keys).transform("mean")
+    f["off"] = ((mean > np.minimum(np.log(4 / 3), 3 * printed)) & (mean > 2 * bar)).reindex(f.index, fill_value=False)
     return f
 
 
