@@ -49,8 +49,8 @@ type validation struct {
 //
 // An entry alone in its row or column, where these have effects, is the only one to determine them: without it, or it
 // and others that are left out with it, there is no prediction, and as in leave-one-out its error does not count.
-func (s *sweep) corrects() bool {
-	f, a, l := s.o.Folds, s.f.Problem.A, s.f.Problem.Loss
+func corrects(p vjp.Problem, f folds.Folds) bool {
+	a, l := p.A, p.Loss
 	if a == nil {
 		return false
 	}
@@ -92,7 +92,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 	d, n := len(s.y), s.part.end
 	v := &validation{times: make([]float64, d), sums: make([][]float64, n), failed: make([]int, n)}
 	v.unit, v.units = s.o.Folds.Units(d)
-	v.corrects, v.excess = s.corrects(), make([]float64, n)
+	v.corrects, v.excess = corrects(s.f.Problem, s.o.Folds), make([]float64, n)
 	for i := range v.sums {
 		v.sums[i] = make([]float64, d)
 	}

@@ -10,6 +10,7 @@ import (
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/risk/folds"
 	"surepipe/vjp"
 )
 
@@ -108,7 +109,9 @@ func (o *SweepOptions) checkRule() error {
 // ([ChoosesAmongMany]).
 func (f Family) chooseCriterion(o *SweepOptions, grid [][]float64) (wide bool, err error) {
 	p := f.Problem
-	o.Folds.Each = loss.StructureOf(p.Loss).Each
+	if o.Folds.Each = loss.StructureOf(p.Loss).Each; o.Folds.K == 0 && corrects(p, o.Folds) {
+		o.Folds.K = folds.CorrectedK
+	}
 	if f.BlackBox == nil {
 		if p.R, err = f.regularizer(grid); err != nil {
 			return false, err

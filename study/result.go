@@ -78,8 +78,10 @@ type Result struct {
 	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
 	// command's notes; absent where there are none.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
-	Device   string             `json:"device"`
-	Version  string             `json:"version"`
+	// Untrusted says that the numbers are not to be trusted: the exit status is 3.
+	Untrusted bool   `json:"untrusted,omitempty"`
+	Device    string `json:"device"`
+	Version   string `json:"version"`
 	// Texts say beside each criterion what its value is, or why there is none.
 	Texts map[risk.Criterion]string `json:"-"`
 }
@@ -163,7 +165,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	for _, c := range risk.Choices {
 		r.Choices = append(r.Choices, Choice(c))
 	}
-	r.Verification = risk.Verification
+	r.Verification, r.Untrusted = risk.Verification, !risk.Trusted()
 	if risk.Floored {
 		r.Warnings = append(r.Warnings, warning.ErrorBarFloor.With("%s",
 			ZeroBarText(r.Sigma2RelStdErr != nil)))

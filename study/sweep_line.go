@@ -89,9 +89,7 @@ type SweepMinimum struct {
 }
 
 // Trusted is the result of Trusted for the point's risk.
-func (l SweepLine) Trusted() bool {
-	return l.Solver.Converged && l.DerivativeConverged && !l.Doubted()
-}
+func (l SweepLine) Trusted() bool { return !l.Untrusted }
 
 // Plain says that the point competes by the value of the criterion alone.
 func (l SweepLine) Plain(c risk.Criterion) bool { return l.Trusted() && !l.Overfits && !l.Unsure(c) }

@@ -169,7 +169,8 @@ func (e *estimation) foldFlags() []cli.Flag {
 		return rows
 	}
 	return append(rows,
-		cli.Flag{Name: "folds", To: &f.K, Usage: "with --criterion cv: the number of folds, 10 by default"},
+		cli.Flag{Name: "folds", To: &f.K, Usage: "with --criterion cv: the number of folds, 10 by " +
+			"default; 20 of entries of a matrix or a sequence"},
 		cli.Flag{Name: "repeats", To: &f.Repeats, Usage: "with --criterion cv: how often folds are drawn, once by " +
 			"default, drawn by the seed"},
 		cli.Flag{Name: "forward", To: &f.Time, Usage: "with --criterion cv: the folds are runs of consecutive " +

@@ -32,8 +32,10 @@ type Folds struct {
 	Each int `json:"-"`
 }
 
-// DefaultK is the default number of folds.
-const DefaultK = 10
+// DefaultK is the default number of folds, and CorrectedK that of single observations that A picks from a matrix or a
+// sequence: each is a large part of what determines its fit, and what a correction to fits of all observations
+// leaves falls as the square of the share that is left out.
+const DefaultK, CorrectedK = 10, 20
 
 // Split is one fold: what is left out, and what remains to fit, both in increasing order.
 type Split struct{ Out, Keep []int }

@@ -50,9 +50,7 @@ function value(p, key) {
 }
 const valueText = (p, c, n) => spread(value(p, c), value(p, c + "_stderr"), n);
 const label = (c) => (doc.criteria[c] || {}).label || c;
-const trusted = (p) =>
-  p.solver && p.solver.converged && p.derivative_converged !== false &&
-  !(p.verification && p.verification.passed === false);
+const trusted = (p) => p.solver && !p.untrusted;
 const weightsText = (p) =>
   Object.keys(symbols).filter((w) => p[w] !== undefined).map((w) => symbols[w] + " = " + digits(p[w], 4)).join(", ");
 

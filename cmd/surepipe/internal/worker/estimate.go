@@ -148,7 +148,7 @@ func (w *worker) fitted(ctx context.Context, f *surepipe.Fit, p Wanted) (r Fitte
 		}
 	}
 	r.Result = f.Result
-	if !(study.SweepLine{Result: f.Result}).Trusted() {
+	if f.Untrusted {
 		r.Status = 3
 	}
 	for _, name := range p.Return {
