@@ -122,7 +122,7 @@ func (c *check) exactLeverages(rng *rand.Rand, left []int) (off, bar float64, er
 	}
 	change, stdErr := meanAndError(changes)
 	stdErr *= math.Sqrt(1 - float64(len(some))/n)
-	return l.Mean - mean - change, math.Hypot(fewProbes*l.ProbesErr, stdErr), c.dev.Err()
+	return l.Mean - mean - change, math.Hypot(fewProbes*l.ProbesErr, stdErr) + 1e-9*l.Mean, c.dev.Err()
 }
 
 // refits is what the printed mean would change by if the left-out residuals were those of refits, by the
