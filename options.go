@@ -40,7 +40,8 @@ type Options struct {
 	Intercept, Standardize *bool
 	// Effects are unpenalized effects of a completion: rows, cols, mean or none; nil for those of rows and columns.
 	Effects []string
-	// Loss is squared, logistic, multinomial, poisson, huber, cox or cox-efron, and LossParameter that of huber.
+	// Loss is squared, logistic, multinomial, mgaussian, poisson, huber, cox or cox-efron, and LossParameter that of
+	// huber.
 	Loss          string
 	LossParameter float64
 	// Order is that of trend filtering and of Whittaker's differences.
@@ -145,7 +146,7 @@ const (
 	Whittaker        Problem = "whittaker"
 )
 
-// Problems lists all, also those that other packages have registered.
+// Problems lists the named problems; others are specifications.
 func Problems() []Problem {
 	return lists.Map(problems.Names(), func(name string) Problem { return Problem(name) })
 }
@@ -153,7 +154,8 @@ func Problems() []Problem {
 // Solver is the name of a method by which an estimator is computed; "" chooses one.
 type Solver string
 
-// Solvers lists all, also those that other packages have registered.
+// Solvers lists the methods of the table of package solve. One of your own is used by vjp.FromMethod and has no name
+// here.
 func Solvers() []Solver {
 	return lists.Map(vjp.Solvers(), func(name string) Solver { return Solver(name) })
 }

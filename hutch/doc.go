@@ -42,7 +42,8 @@
 // deviation of the m numbers <x_j, M x_j>, given Q. For few samples Student's distribution widens the
 // standard error, [Widened]. Where the number of samples follows from their spread, it is fixed by the
 // spread of the initial samples alone ([Run.Missing]). The interval of 2 standard errors to both sides
-// then contains the trace 95% of the time.
+// then contains the trace 95% of the time where the forms are about normal; where the trace is about 1 they
+// are skewed, and it is 87% for 10 samples and 91% for 30.
 //
 // An oracle that is a truncated iterative method bounds the error of its forms.
 // [Estimate.Truncation] bounds the resulting error of the trace, and [Estimate.Error] includes both

@@ -14,7 +14,7 @@
 //	NewFunc       two closures on host slices
 //	Identity, Zero
 //
-// Operators of a field have rooms of their own:
+// Operators of a field have packages of their own:
 //
 //	linops/imaging     differences, convolutions, cosine, wavelet and Fourier transforms, scanners, coils
 //	linops/outofcore   a matrix in a store slower than memory

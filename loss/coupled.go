@@ -3,13 +3,13 @@ package loss
 import "surepipe/array"
 
 // Coupled is a loss whose second derivative is not diagonal. Its Curvature is the diagonal of a matrix above the second
-// derivative, l” <= diag(curvature). Either its observations do not stand alone, and it is [Joint]; or they have
+// derivative, l^(2) <= diag(curvature). Either its observations do not stand alone, and it is [Joint]; or they have
 // several entries of z each, and their losses are [Structure].Parts.
 type Coupled interface {
 	Loss
-	// Product sets dst to l”(z; y) v. dst may be v.
+	// Product sets dst to l^(2)(z; y) v. dst may be v.
 	Product(dst, v, z, y array.Batch)
-	// Root returns R, d x d, with R*R = l”(z; y). Where observations stand alone it has a block for each.
+	// Root returns R, d x d, with R*R = l^(2)(z; y). Where observations stand alone it has a block for each.
 	Root(z, y array.Batch) (Root, error)
 }
 
@@ -25,8 +25,8 @@ type Joint interface {
 }
 
 // Root is a square matrix R of order d, on the host. dst may be v. The inverses are for v in the range of R, and of
-// R*: they return one of the solutions, which differ by a vector to which l” does not react. It is safe for concurrent
-// use.
+// R*: they return one of the solutions, which differ by a vector to which l^(2) does not react. It is safe for
+// concurrent use.
 type Root interface {
 	// Forward sets dst = R v, and Adjoint dst = R* v.
 	Forward(dst, v []float64)

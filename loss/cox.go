@@ -373,7 +373,7 @@ func (l *Cox) set(dst, z, y array.Batch, of func(s *coxSums, i int) float64) {
 	dst.Device().Upload(dst, s.x)
 }
 
-// Product sets dst to l”(z; y) v: the sum over the events' terms k of share_k p_k (v - <p_k, v>), with p_k the
+// Product sets dst to l^(2)(z; y) v: the sum over the events' terms k of share_k p_k (v - <p_k, v>), with p_k the
 // distribution of the event over those at risk.
 func (l *Cox) Product(dst, v, z, y array.Batch) {
 	s := l.from(z, y)

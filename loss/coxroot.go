@@ -16,7 +16,7 @@ import (
 // matrix.
 const mostRooted = 1 << 12
 
-// Root returns R, d x d, with R*R = l”(z; y). Without starts the risk sets are nested, and their variances add up by
+// Root returns R, d x d, with R*R = l^(2)(z; y). Without starts the risk sets are nested, and their variances add up by
 // updates (Welford 1962): with the observations from the last time to the first, at one time those without an event
 // before the others, and with theta_j = w_j exp z_j,
 //

@@ -213,7 +213,7 @@ func (l *Pointwise) together(f at, slope, curve, z, y array.Batch) (sum float64)
 
 func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
-// Lipschitz is the largest weight times the bound of f”.
+// Lipschitz is the largest weight times the bound of f^(2).
 func (l *Pointwise) Lipschitz() float64 { return l.largest * l.f.Lipschitz() }
 
 func (l *Pointwise) check(y []float64) error {

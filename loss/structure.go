@@ -22,8 +22,8 @@ type Structure struct {
 	// Gap returns l(z; y) + l*(u; y) - <u, z>, where l* is the convex conjugate of l by z: it is 0
 	// or more, 0 at u = l'(z; y), and +Inf where l* is.
 	Gap func(u, z, y array.Batch) float64
-	// Together sets slope to l'(z; y) and curve to l”(z; y), and returns l(z; y), in less work than apart; nil where it
-	// would not be less.
+	// Together sets slope to l'(z; y) and curve to l^(2)(z; y), and returns l(z; y), in less work than apart; nil where
+	// it would not be less.
 	Together func(slope, curve, z, y array.Batch) float64
 	// Likelihood says that l is a negative log-likelihood, but for terms of y alone.
 	Likelihood bool
@@ -55,7 +55,7 @@ type Structure struct {
 const leastMove = 1e-8
 
 // Whiten returns the curvatures of the observations, as the weights w of the squared loss that l is
-// near a point, from their slopes l'_i and curvatures l”_i there. An observation with a slope but
+// near a point, from their slopes l'_i and curvatures l^(2)_i there. An observation with a slope but
 // next to no curvature, less than 1e-8 of its slope by unit, such as an outlier under the Huber
 // loss, is flat: it is given that much, too little for it to have a part in anything, and enough for
 // diagonals of the derivative, which are proportional to w_i, to be known for it too.

@@ -14,15 +14,16 @@
 //	for risk, err := range p.Stream(ctx, ys)  // many, in order
 //	fmt.Println(risk)                         // a report in a few lines
 //
-// The length of y, the device and the origin are those of the solver's problem. The named
+// The length of y, the device and the rewriting that the problem comes from, such as a fitted
+// intercept (vjp.Problem.Origin), are those of the solver's problem. The named
 // problems of package problems come with their operator, regularizer and choice of solver.
 //
 // # Results
 //
 // A [Risk] holds SURE, its error bar, the terms of both, and how they were computed.
-// [Risk.Warnings] lists the reasons to doubt them, and [Risk.Trusted] reports whether there are
-// none. The estimate mu_hat comes with every result. The solution b may be far longer than y: it is
-// downloaded only with Options.KeepB.
+// [Risk.Warnings] lists the reasons to doubt them, and [Risk.Trusted] reports whether none of these
+// makes the numbers worthless. The estimate mu_hat comes with every result. The solution b may be far
+// longer than y: it is downloaded only with Options.KeepB.
 //
 // Where Sigma2 is 0, not known, SURE and its error are NaN, and the rest is as before: a Risk also
 // holds GCV, AIC, BIC, the residual variance and, with Options.ALO or where the trace takes probes,
@@ -35,7 +36,7 @@
 //
 // [Sweep] estimates the risk at one y on a grid of regularization weights, with the
 // same operator and the same probes at every point, and refines the minimizer of SURE or of another
-// criterion (SweepOptions.Criterion; GCV where Sigma2 is not known):
+// criterion (SweepOptions.Criterion; by default that of [SweepCriterion]):
 //
 //	family := pipeline.Family{Problem: vjp.Problem{A: operator, Device: dev}, Solver: "fista",
 //		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
@@ -62,7 +63,8 @@
 //
 // A [BlackBox] is an estimator of which only the values are known, a Go function or a program
 // ([Command]). Its risk follows from differences along random probes, or without any derivative from
-// the coupled bootstrap. It goes through sweeps like any other (Family.BlackBox).
+// antithetic draws, the coupled bootstrap or, for counts, thinning ([BlackBoxRows]). It goes
+// through sweeps like any other (Family.BlackBox).
 //
 // # Determinism
 //

@@ -47,7 +47,7 @@ type SweepOptions struct {
 	// the number of points in flight; Progress, Observe and Logger name a point by its index.
 	// KeepGoing is ignored: a point that fails ends the sweep.
 	Options
-	// Criterion is what the sweep minimizes, by default [DefaultCriterion]. risk.ALO implies Options.ALO. A
+	// Criterion is what the sweep minimizes, by default [SweepCriterion]. risk.ALO implies Options.ALO. A
 	// point whose criterion is not defined, such as GCV of a fit that interpolates y, is never the
 	// minimizer; with fewer probes than risk.ALO
 	// needs the sweep ends with ErrNoDiagonal, and for risk.LGO with ErrNoBlocks.

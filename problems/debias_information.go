@@ -80,7 +80,7 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 	return p.inUnits(kept[:intercept], debiased), p.inUnits(kept[:intercept], errs), nil
 }
 
-// applyCurvature sets dst = l” v at z.
+// applyCurvature sets dst = l^(2) v at z.
 func applyCurvature(dst, v, z, y array.Batch, l loss.Loss, coupled loss.Coupled) {
 	dev := v.Device()
 	if coupled == nil {

@@ -22,7 +22,7 @@
 //	NewShifted      r(b - c)
 //	NewFunc         a user's own, as functions on slices
 //
-// Others have rooms of their own:
+// Others have packages of their own:
 //
 //	prox/clustered  NewTV1D         lambda sum_i |b_{i+1} - b_i|, the fused LASSO's
 //	                NewSortedL1     sum_i lambda_i |b|_(i), the norm of SLOPE and OWL

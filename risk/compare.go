@@ -144,12 +144,12 @@ func (c Comparison) ofSURE(a, b *Digest) float64 {
 	return floats.Norm([]float64{
 		2 * math.Sqrt(s) * h, 2 * s * frobenius,
 		2 * s * traceError(a, b),
-		2 * c.Sigma2 * c.RelStdErr * (a.optimism() - b.optimism()), 2 * c.Sigma2 * (a.ByRho - b.ByRho),
+		2 * c.Sigma2 * c.RelStdErr * (a.covarianceTrace() - b.covarianceTrace()), 2 * c.Sigma2 * (a.ByRho - b.ByRho),
 	}, 2)
 }
 
-// optimism is that of [Terms].
-func (d *Digest) optimism() float64 { return cmp.Or(d.Trace, d.Divergence) }
+// covarianceTrace is that of [Terms].
+func (d *Digest) covarianceTrace() float64 { return cmp.Or(d.Trace, d.Divergence) }
 
 // alike reports whether both are known and of the same length.
 func alike(a, b *Packed) bool { return a != nil && b != nil && a.Len() == b.Len() }

@@ -10,7 +10,7 @@ import (
 
 // LeftOut is the loss at observation i when it is left out of the fit, as a function of its leverage
 // h, the diagonal entry of the derivative of the (whitened) problem: for the squared loss
-// [SquaredLeftOut], for a loss l with slope l' and curvature l” at the linear predictor z
+// [SquaredLeftOut], for a loss l with slope l' and curvature l^(2) at the linear predictor z
 //
 //	l_i(z_i + (l'_i/l''_i) h/(1 - h)),
 //

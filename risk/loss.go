@@ -47,16 +47,16 @@ func (t LossTerms) Criteria() Criteria {
 
 // LeftOutPredictors estimates the linear predictor of every observation in a fit to all others,
 //
-//	z~_i = z_i + a_i l'_i / (1 - l”_i a_i),
+//	z~_i = z_i + a_i l'_i / (1 - l^(2)_i a_i),
 //
-// from the slopes l'_i and the curvatures l”_i of the losses at z and the diagonal a of A E (E* (A*
-// W A + Q) E)^+ E* A*, W = diag(l”). With the diagonal h of the whitened derivative, h_i = l”_i
-// a_i, that is z_i + (l'_i/l”_i) h_i/(1 - h_i), and for the squared loss y_i minus the left-out
+// from the slopes l'_i and the curvatures l^(2)_i of the losses at z and the diagonal a of A E (E* (A*
+// W A + Q) E)^+ E* A*, W = diag(l^(2)). With the diagonal h of the whitened derivative, h_i = l^(2)_i
+// a_i, that is z_i + (l'_i/l^(2)_i) h_i/(1 - h_i), and for the squared loss y_i minus the left-out
 // residual of [LeaveOneOut]; an observation without curvature is moved by a_i l'_i.
 //
 // It is one Newton step towards the refit, with the curvature of the regularizer on the tangent
 // space of the full fit: approximate leave-one-out (Rad and Maleki 2020; Wang, Zhou, Maleki and
-// Mirrokni 2018). The error is ErrLeverage where some l”_i a_i is 1.
+// Mirrokni 2018). The error is ErrLeverage where some l^(2)_i a_i is 1.
 func LeftOutPredictors(z, slope, curvature, a []float64) ([]float64, error) {
 	out := make([]float64, len(z))
 	for i, v := range z {

@@ -20,7 +20,8 @@ const Tolerable = 0.1
 // It is for SURE, and nil where that has no such errors.
 func (c Comparison) Regret(fits []Fit, best int) *Regret {
 	values, rows := c.near(fits, best, func(a, b *Digest) []float64 {
-		return append(c.factors(a, b), 2*c.Sigma2*c.RelStdErr*(a.optimism()-b.optimism()), 2*c.Sigma2*(a.ByRho-b.ByRho))
+		return append(c.factors(a, b), 2*c.Sigma2*c.RelStdErr*(a.covarianceTrace()-b.covarianceTrace()),
+			2*c.Sigma2*(a.ByRho-b.ByRho))
 	})
 	if values == nil {
 		return nil

@@ -28,11 +28,11 @@ func (t Terms) SURE() float64 {
 	if t.Sigma2 == 0 {
 		return math.NaN()
 	}
-	return -float64(t.D)*t.Sigma2 + t.Residual + 2*t.Sigma2*t.optimism()
+	return -float64(t.D)*t.Sigma2 + t.Residual + 2*t.Sigma2*t.covarianceTrace()
 }
 
-// optimism is tr C D mu_hat for noise of covariance sigma2 C: the divergence where that is white.
-func (t Terms) optimism() float64 {
+// covarianceTrace is tr C D mu_hat for noise of covariance sigma2 C: the divergence where that is white.
+func (t Terms) covarianceTrace() float64 {
 	if c := t.Correlated; c != nil {
 		return c.Trace
 	}
@@ -130,7 +130,7 @@ func (t Terms) TraceErr(stdErr float64) float64 { return stdErr / (2 * t.Sigma2)
 // StdErrOfSigma2 is the error of SURE that an error of sigma2 causes, to first order: SURE changes
 // by 2 div - d where sigma2 changes by 1. relative is the standard error of sigma2 over its value.
 func (t Terms) StdErrOfSigma2(relative float64) float64 {
-	return math.Abs(relative * t.Sigma2 * (2*t.optimism() - float64(t.D)))
+	return math.Abs(relative * t.Sigma2 * (2*t.covarianceTrace() - float64(t.D)))
 }
 
 // Shift is the most by which SURE can change if mu_hat moves by delta in norm and the divergence

@@ -28,7 +28,7 @@
 // solvetest checks that a method keeps this contract, and a [Rewriting] its own. The example of vjp.FromMethod is a
 // primal-dual method in some eighty lines.
 //
-// # Rooms
+// # Subpackages
 //
 // This package has the front door, the table of methods and the tables of rules. Package engine below it has
 // the contract and the driver, whose types stand here under the same names. Beside each other between the two
@@ -48,6 +48,9 @@
 //   - Error bounds ||mu_hat - mu_hat*|| by the duality gap, where the regularizer's conjugate is
 //     known: the squared loss is strongly convex in A b, so that ||A b - A b*||^2 <= 2 gap. Where
 //     the bound is not small compared with sigma sqrt(d) the solve continues.
+//
+// For r(K b) Optimality is instead 2 gap/(d sigma2), or with ||y - A b||^2 in the place of d sigma2 where sigma2
+// is not known.
 //
 // [Scales] has them, and the limits.
 //

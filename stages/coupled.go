@@ -25,10 +25,10 @@ var errTogether = errors.New("a group of observations that do not stand alone is
 	"choose cv")
 
 // leaveJoint sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
-// and C = A E (E* (A* l” A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root dz
-// of
+// and C = A E (E* (A* l^(2) A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root
+// dz of
 //
-//	dz = C (l”(z) dz + l'(z) - l_i'(z + dz)),
+//	dz = C (l^(2)(z) dz + l'(z) - l_i'(z + dz)),
 //
 // if the regularizer's manifold and its curvature there stay. It is found by repeated evaluation, in which the part of
 // observation i in its own fit is the rate: where that is near to 1 leave-one-out is not known. The error is

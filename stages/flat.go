@@ -104,7 +104,7 @@ func (f *flatness) leftOut(i int, a float64) (z, value float64) {
 //
 //	dz_k = C_ki g_i,   C = A H^{-1} A*,   g_i = l'_i/(1 - l''_i C_ii),
 //
-// and the slopes of the others by l”_k dz_k and a remainder rho_k, which is 0 only as long as none of
+// and the slopes of the others by l^(2)_k dz_k and a remainder rho_k, which is 0 only as long as none of
 // them crosses a kink of the curvature. The second step, with the same H, moves z_i by
 //
 //	-sum_{k != i} C_ik rho_k/(1 - l''_i C_ii).

@@ -251,7 +251,8 @@ func (j *Job) leaveGroupsOf(ctx context.Context, r *Risk, f *flatness) error {
 }
 
 // leaveUnits sets leave-one-out and leave-group-out for a loss whose observations have several entries each, as
-// leaveGroupsOf: with the blocks R_i of l” = R*R, S = R C R* and the slopes s the linear predictors move by the dz with
+// leaveGroupsOf: with the blocks R_i of l^(2) = R*R, S = R C R* and the slopes s the linear predictors move by the dz
+// with
 //
 //	R_G dz = ((I - S_GG)^{-1} - I) R_G*^+ s_G.
 func (j *Job) leaveUnits(ctx context.Context, r *Risk, known loss.Structure) error {

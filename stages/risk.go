@@ -121,7 +121,7 @@ type Risk struct {
 	MuHat []float64
 	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil. Factors takes
 	// its place where b is a matrix that the solver has in factored form and did not write down
-	// ([vjp.Options].Compact, or p > 2^31 - 1); DenseB writes it down.
+	// ([vjp.Options].Compact, or p > 2^26); DenseB writes it down.
 	B       []float64
 	Factors *vjp.Factors
 	// Solve, Divergence and Total are wall-clock times: of the solver, from its end to the last

@@ -62,8 +62,8 @@ type shape struct {
 	noun  string
 	// bounds are the first lines of the units, and the end; nil where each unit is a line.
 	bounds []int
-	// at is where line n of the run belongs, and read rejects what the line of that number should not have; nil
-	// where its place is all.
+	// at is where line n of the run belongs. read rejects what the line of that number should not have; it is nil
+	// where the place of a line says all.
 	at   func(p ShardPart, n int) position
 	read func(n int, line []byte) error
 	// flags says that runs whose flags differ are different ones.

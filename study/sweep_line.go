@@ -88,7 +88,7 @@ type SweepMinimum struct {
 	CoefficientsResult
 }
 
-// Trusted is the result of Trusted for the point's risk.
+// Trusted is that of the point's risk ([pipeline.Risk.Trusted]).
 func (l SweepLine) Trusted() bool { return !l.Untrusted }
 
 // Plain says that the point competes by the value of the criterion alone.

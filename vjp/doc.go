@@ -16,7 +16,7 @@
 // regularizer is smooth along a manifold with a tangent space T = E R^n and a curvature Q
 // ([prox.Model]), and with H = A*A
 //
-//	D mu_hat = A E (E* (H + Q) E)^+ E* A*.
+//	D mu_hat = A E (E* H E + Q)^+ E* A*.
 //
 // A table of rules chooses the space and the system: factored once, so that the trace, the
 // Frobenius norm and the diagonal are known too ([Closed]), or solved by preconditioned conjugate
@@ -47,18 +47,18 @@
 // With a weighted squared loss, W = diag(w), the derivative returned is that of the whitened
 // problem,
 //
-//	S = W^{1/2} A E (E* (A* W A + Q) E)^+ E* A* W^{1/2},
+//	S = W^{1/2} A E (E* A* W A E + Q)^+ E* A* W^{1/2},
 //
-// which is symmetric with eigenvalues in [0, 1], where D mu_hat = A E (E* (A* W A + Q) E)^+ E* A* W
+// which is symmetric with eigenvalues in [0, 1], where D mu_hat = A E (E* A* W A E + Q)^+ E* A* W
 // is not. tr S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk and
 // its error bar need.
 //
 // # Other losses
 //
 // A loss that is not quadratic is the weighted squared loss of another problem near its solution,
-// with the curvatures w_i = l”_i(z_i; y_i) at z = A b as weights: what is differentiated, and
+// with the curvatures w_i = l^(2)_i(z_i; y_i) at z = A b as weights: what is differentiated, and
 // returned, is the S above at these weights, from the solve to every rule that chooses how to
-// compute it. tr S is the number of degrees of freedom. Where l”_i > 0 the derivative of z by y
+// compute it. tr S is the number of degrees of freedom. Where l^(2)_i > 0 the derivative of z by y
 // itself is W^{-1/2} S W^{-1/2} for the logistic and the Poisson loss, and W^{-1/2} S W^{1/2} for
 // losses of z - y. Iterations are not recorded.
 package vjp

@@ -42,8 +42,8 @@ const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two
 largest to the smallest with warm starts, and then searches for the minimum between the
 neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight, until what
 may yet be gained is small beside its error, or without an error or with --tol to a hundredth of a
-step of the grid. Where that is at an end of the grid, the sweep goes on beyond it, by at most 8
-steps of the grid.
+step of the grid. Where that is at an end of a single grid, the sweep goes on beyond it, by at most
+8 steps of the grid. With cv there are no points beyond the grid.
 
 The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of alo,
 for the LASSO and the like of up to 200 rows with as many columns, whatever the loss, of cv, for
@@ -62,8 +62,8 @@ error is 2 sigma ||h|| and 2 sigma2 ||J - J_min||_F together, for h the differen
 two mu_hat and J their derivatives (Bellec and Zhang 2021), with those of the trace and of
 an estimated sigma2. Points within one such error of the minimum are listed as alike, and
 --rule 1se chooses the simplest of them, the one with the least divergence, for --out and
-as "chosen". gcv and alo have such errors too, with the residual variance for sigma2; bic,
-and aic without sigma2, have none.
+as "chosen". gcv, alo and lgo have such errors too, with the residual variance for sigma2, and those
+of cv are paired over what is left out together; bic, and aic without sigma2, have none.
 
 The least of many estimates is too small on average. "optimism" is the estimate of that for
 sure, and aic with sigma2 (Tibshirani and Rosset 2019): add it to SURE at the minimum. If
@@ -95,8 +95,9 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
   seconds
   warnings        what standard error says, of all points together
 
-"digest" in a point's line is what differences are computed from: residual, images and
-losses are random projections to 256 numbers (float32, little endian, base64, times unit).
+"digest" in a point's line is what differences are computed from (float32, little endian, base64,
+times unit): residual, images and losses are random projections to 256 numbers; of tables with few
+columns images are coordinates of the derivative.
 
 --jsonl also writes these lines to a file, each as soon as it is known. A sweep that was
 interrupted or killed continues with --resume: it reads the lines in the file, drops an
@@ -113,8 +114,9 @@ criterion is not known, such as gcv of a fit that interpolates y, or alo where l
 near to 1 for the probes, is never the minimizer. Where the error bar of gcv or alo exceeds
 its value, or most observations have leverages near 1, the point is marked UNSURE and
 competes by the sum of value and bar. Of a table with as many columns as rows, of which fits choose
-some, those whose divergence is above 0.6 of the observations (0.3 with a loss) are marked
-OVERFITS for a criterion that needs neither sigma2 nor refits: the minimizer is one of the others.
+some, those whose divergence is above 0.6 of the observations (0.2 with a loss other than the
+squared one) are marked OVERFITS for a criterion that needs neither sigma2 nor refits: the
+minimizer is one of the others.
 
 `
 
@@ -155,14 +157,15 @@ func (f *sweepCommand) command() *cobra.Command {
 	f.grids = request.NewSweep()
 	cli.Bind(cmd,
 		cli.Flag{Name: "criterion", To: (*string)(&f.grids.Criterion), Usage: "minimize this: " +
-			risk.JoinCriteria(risk.CriterionNames()) + " (default: sure where sigma2 is known, gcv where it is not, " +
-			"cv where columns are chosen of a small wide table, alo where the loss is not squared)"},
+			risk.JoinCriteria(risk.CriterionNames()) + " (default: lgo with --groups; else sure where sigma2 is " +
+			"known; else alo for matrix completion, cv where columns are chosen of a small wide table, gcv for the " +
+			"squared loss, alo for others)"},
 		cli.Flag{Name: "rule", To: (*string)(&f.grids.Rule),
 			Brief: "choose min, the minimum, or 1se, the simplest within an error of it",
 			Usage: "choose this point: min, the minimum, or 1se, " +
 				"the simplest fit within one standard error of it"},
-		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points beyond the grid for each " +
-			"weight; 0 for none"},
+		cli.Flag{Name: "refine", To: &f.grids.Refine, Usage: "at most this many points between those of the grid " +
+			"and beyond its end, for each weight; 0 for none"},
 		cli.Flag{Name: "audit", To: &f.grids.Audit, Usage: "check the chosen point by a few fits without a " +
 			"random twentieth of the observations, or groups or blocks of them (default: where that is cheap; " +
 			"=false for none)"},

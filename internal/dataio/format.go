@@ -214,7 +214,7 @@ func Extensions(formats []Format) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// format is the row of the set's format; the zero one for an array of an archive.
+// row is the row of the set's format; the zero one for an array of an archive.
 func (s *Set) row() Format {
 	for _, f := range formatTable {
 		if f.Name == s.format {

@@ -171,8 +171,8 @@ _SHARED = """
     ----------
     lam : the weight lambda: None chooses it; a number, a multiple such as "0.1max" of the smallest weight with no
         coefficients, or a grid "0.01max:max:40" to choose from.
-    criterion : what is minimized: "auto" (SURE where sigma2 is given, GCV where it is not, leave-one-out for losses
-        that are not squared), "sure", "gcv", "alo", "cv", "aic" or "bic".
+    criterion : what is minimized: "auto" (SURE where sigma2 is given; else cross-validation of small wide tables, GCV, or
+        leave-one-out for losses that are not squared), "sure", "gcv", "alo", "cv", "aic" or "bic".
     rule : "min", or "1se" for the simplest model that cannot be told from the minimum.
     sigma2 : the variance of the noise, "auto" to estimate it, None where it is not known.
     fit_intercept, standardize : an unpenalized intercept; penalize coefficients of columns with standard deviation 1.

@@ -67,7 +67,7 @@ var (
 		Do:      "lower `--eps`",
 		Samples: "the step of differences is above the noise"})
 	ErrorBarFloor = row(Kind{Code: "error-bar-floor",
-		Says: "the error bar was estimated as 0 and is replaced by its least possible value",
+		Says: "the error bar was estimated as 0 and is replaced by half of a lower bound of its expectation",
 		Do:   "check `--sigma2`, which may be too large"})
 )
 

@@ -19,7 +19,7 @@ const (
 	rootsAtOnce = 64
 )
 
-// blockRoots are upper triangular factors R of blocks of equal size, R*R = l” + diag(more): a [loss.Root].
+// blockRoots are upper triangular factors R of blocks of equal size, R*R = l^(2) + diag(more): a [loss.Root].
 type blockRoots struct {
 	each  int
 	dev   array.Device

@@ -12,7 +12,7 @@ import (
 	"surepipe/loss"
 )
 
-// Factors of blocks have R*R = l” + the diagonal, and their methods are those of that matrix.
+// Factors of blocks have R*R = l^(2) + the diagonal, and their methods are those of that matrix.
 func TestBlockRootsAreThoseOfTheSecondDerivative(t *testing.T) {
 	const n, k, columns = 70, 3, 2
 	dev := array.NewHost()

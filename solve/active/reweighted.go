@@ -17,7 +17,7 @@ import (
 // reweighted solves a problem whose loss is not quadratic by Newton steps on the loss: near the
 // point b_k, with z = A b_k,
 //
-//	l(A b; y) = sum_i w_i/2 ((A b)_i - z_i + l'_i/w_i)^2 + constants,   w_i = l”_i(z_i; y_i),
+//	l(A b; y) = sum_i w_i/2 ((A b)_i - z_i + l'_i/w_i)^2 + constants,   w_i = l^(2)_i(z_i; y_i),
 //
 // and the minimum b of that and r, a problem with the squared loss of sqrt(w) A, is found by the
 // method (proximal Newton: Lee, Sun and Saunders 2014; iteratively reweighted least squares for r =
@@ -112,7 +112,7 @@ type newtonOnLoss struct {
 	held      *heldWeights // nil before the first step
 	graded    bool         // now has its gradient
 	rhs       array.Batch
-	host      [3][]float64 // sqrt(w), l', and l” or z
+	host      [3][]float64 // sqrt(w), l', and l^(2) or z
 }
 
 // Solve starts at from.B.

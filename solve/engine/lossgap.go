@@ -13,7 +13,7 @@ import (
 type Fit struct {
 	B, Z     array.Batch // z = A b
 	Slope, G array.Batch // l'(z; y) and A* of that
-	Curve    array.Batch // l”(z; y)
+	Curve    array.Batch // l^(2)(z; y)
 
 	value float64 // l(z; y)
 	fresh bool    // value, slope and curvature are those of z, by Value

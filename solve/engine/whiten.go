@@ -10,7 +10,7 @@ import (
 )
 
 // Whiten makes the problem at the solution that of the squared loss that a loss is there, where A b = z. With
-// W = diag(w), w_i = l”_i(z_i; y_i), the derivative by y of a solution on its manifold is
+// W = diag(w), w_i = l^(2)_i(z_i; y_i), the derivative by y of a solution on its manifold is
 //
 //	D z = A E (E* (A* W A + Q) E)^+ E* A* C,   C = diag(-d^2 l / dz dy),
 //
@@ -82,8 +82,8 @@ func (at *Point) whitened(op linops.Restricted, y, misfit []float64, largest flo
 	at.Method = nil
 }
 
-// whitenCoupled is Whiten where the second derivative l” = R*R is not diagonal. With M = E* (A* l” A + Q) E the matrix
-// S = R A E M^+ E* A* R* has the trace and the Frobenius norm of A E M^+ E* A* l”, but not its diagonal.
+// whitenCoupled is Whiten where the second derivative l^(2) = R*R is not diagonal. With M = E* (A* l^(2) A + Q) E the
+// matrix S = R A E M^+ E* A* R* has the trace and the Frobenius norm of A E M^+ E* A* l^(2), but not its diagonal.
 func (at *Point) whitenCoupled(l loss.Coupled, z array.Batch, largest float64) error {
 	root, err := l.Root(z, at.Y)
 	if err != nil {

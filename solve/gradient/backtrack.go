@@ -10,7 +10,7 @@ import (
 	"surepipe/solve/engine"
 )
 
-// Where l” has no bound, as that of the Poisson loss has none, the step of proximal gradient steps
+// Where l^(2) has no bound, as that of the Poisson loss has none, the step of proximal gradient steps
 // is found by backtracking: it is halved until the mean curvature along the step, with s = b_{k+1} -
 // x_k, is at most 1/eta,
 //

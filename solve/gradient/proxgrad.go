@@ -22,7 +22,7 @@ import (
 //
 // The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so both methods converge; where L
 // is infinite it is found by backtracking. With H
-// the mean of A* l” A between x_k and b_{k+1}, (x_k - b_{k+1})/eta - H (x_k - b_{k+1}) is a
+// the mean of A* l^(2) A between x_k and b_{k+1}, (x_k - b_{k+1})/eta - H (x_k - b_{k+1}) is a
 // subgradient of the objective at b_{k+1}. Since 0 <= I/eta - H <= I/eta its norm is at most ||x_k
 // - b_{k+1}||/eta, which is the measure.
 //
@@ -99,7 +99,7 @@ func (g *ProximalGradient) Traits() engine.Traits {
 	}
 	t.Scratch, t.Argument = []int{p, p, d}, denseArgument
 	if searches(g.P) {
-		// The bound of the measure needs one of l” between two points.
+		// The bound of the measure needs one of l^(2) between two points.
 		t.Scratch, t.Exact = []int{p, p, d, p, d, d, d}, false
 	}
 	return t

@@ -33,7 +33,7 @@ func normals(rng *rand.Rand, r, c int) *mat.Dense {
 	return mat.NewDense(r, c, x)
 }
 
-// problems are one of each kind.
+// problems are those of the systems that A on coordinates makes. Others are reached by the tests of package vjp alone.
 func problems() []problem {
 	rng := rand.New(rand.NewPCG(7, 1))
 	set := []int{0, 2, 3, 6}
