@@ -47,15 +47,16 @@ func LeveragesOf(h []float64, skip []bool) *Leverages {
 }
 
 // gcvBars is the number of the standard errors of both together by which leave-one-out may exceed GCV without a
-// warning: up to there either number is within the error of the other.
-const gcvBars = 3
+// warning, in logarithms: where few leverages near 1 decide the mean that leave-one-out is, its error is as large as
+// itself, and the factor says more than the difference.
+const gcvBars = 4
 
 // holdsGCV warns where the left-out errors differ from those by the mean leverage.
 func holdsGCV(f Fitted) []Warning {
 	l := f.Leverages
 	gcv, gcvErr := f.gcv()
 	alo, aloErr := f.alo()
-	if l == nil || f.Loss != nil || !(alo-gcv > gcvBars*math.Hypot(gcvErr, aloErr)) {
+	if l == nil || f.Loss != nil || !(math.Log(alo/gcv) > gcvBars*math.Hypot(gcvErr/gcv, aloErr/alo)) {
 		return nil
 	}
 	return []Warning{warning.GCVLeverages.With("GCV is %.3g, and the error of predicting an observation from the "+
