@@ -36,7 +36,7 @@ type Problem struct {
 	Device array.Device
 	// Origin is the rewriting by which this problem was made of the one that was asked for; nil where it is that one.
 	// A solver computes b and A b at the y that it is given, y' of the rewriting; whoever reports results takes them
-	// back, as package stages does.
+	// back, as package stages does. Keep of package rewrite must know each kind that stands here.
 	Origin Rewriting
 }
 

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"fmt"
+
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
@@ -91,6 +93,9 @@ func (k *Keeping) Keep(rows []int) (_ *Kept, err error) {
 		kept.has = some.Determines
 		kept.problem, err = Project(kept.problem, some.Pi)
 		return kept, err
+	}
+	if p.Origin != nil {
+		return nil, fmt.Errorf("solve: how to refit a problem that %T has made is not known", p.Origin)
 	}
 	if shared != nil {
 		part := shared.Keep(rows, false)
