@@ -55,15 +55,24 @@
 	ADDQ $32, DX; \
 	ADDQ $32, AX
 
+// PLANES loads the arguments that both functions have at the same places, and FINISH stores the sums.
+#define PLANES \
+	MOVQ d0+8(FP), R14; \
+	MOVQ d1+16(FP), R15; \
+	MOVQ down+24(FP), SI; \
+	MOVQ along+32(FP), R8; \
+	MOVQ downBefore+40(FP), R9; \
+	MOVQ alongBefore+48(FP), R10
+
+#define FINISH \
+	MOVQ sums+0(FP), DI; \
+	VMOVUPD Y11, (DI); \
+	VZEROUPPER
+
 // func advance4(sums *[4]float64, d0, d1, down, along, downBefore, alongBefore, b, x0, x1, primal *float64,
 //	squares *float64, row, apart, blocks, joint, summed int, m, c, step, radius float64)
 TEXT ·advance4(SB), NOSPLIT, $0-168
-	MOVQ d0+8(FP), R14
-	MOVQ d1+16(FP), R15
-	MOVQ down+24(FP), SI
-	MOVQ along+32(FP), R8
-	MOVQ downBefore+40(FP), R9
-	MOVQ alongBefore+48(FP), R10
+	PLANES
 	MOVQ b+56(FP), R11
 	MOVQ x0+64(FP), R12
 	MOVQ x1+72(FP), R13
@@ -156,20 +165,13 @@ more:
 	JNZ more
 
 done:
-	MOVQ sums+0(FP), DI
-	VMOVUPD Y11, (DI)
-	VZEROUPPER
+	FINISH
 	RET
 
 // func shorten4(sums *[4]float64, d0, d1, down, along, downBefore, alongBefore, factor *float64, blocks, summed int,
 //	m float64)
 TEXT ·shorten4(SB), NOSPLIT, $0-88
-	MOVQ d0+8(FP), R14
-	MOVQ d1+16(FP), R15
-	MOVQ down+24(FP), SI
-	MOVQ along+32(FP), R8
-	MOVQ downBefore+40(FP), R9
-	MOVQ alongBefore+48(FP), R10
+	PLANES
 	MOVQ factor+56(FP), R12
 	MOVQ blocks+64(FP), CX
 	VBROADCASTSD m+80(FP), Y15
@@ -193,7 +195,5 @@ shorterNext:
 	ADDQ $32, AX
 	DECQ CX
 	JNZ shorter
-	MOVQ sums+0(FP), DI
-	VMOVUPD Y11, (DI)
-	VZEROUPPER
+	FINISH
 	RET
