@@ -182,9 +182,9 @@ const columnsAtOnce = 1 << 11
 func (a *Dense) columnNorms2() []float64 {
 	norms := make([]float64, a.p)
 	parallel.Ranges(a.p, columnsAtOnce, func(lo, hi int) {
-		sums := norms[lo:hi]
+		sums := norms[lo:hi:hi]
 		for i := range a.d {
-			for j, v := range a.x.RawRowView(i)[lo:hi] {
+			for j, v := range a.x.RawRowView(i)[lo:hi][:len(sums)] {
 				sums[j] += v * v
 			}
 		}

@@ -220,17 +220,17 @@ func Spread(d Data) (means, deviations []float64) {
 	means, squares := make([]float64, cols), make([]float64, cols)
 	if x.Sparse == nil {
 		parallel.Ranges(cols, columnsAtOnce, func(lo, hi int) {
+			mean, square := means[lo:hi:hi], squares[lo:hi:hi]
 			for i := range rows {
-				for j, v := range x.Dense.RawRowView(i)[lo:hi] {
-					means[lo+j] += v
-				}
+				floats.Add(mean, x.Dense.RawRowView(i)[lo:hi])
 			}
-			for j := lo; j < hi; j++ {
-				means[j] /= float64(rows)
+			for j := range mean {
+				mean[j] /= float64(rows)
 			}
 			for i := range rows {
-				for j, v := range x.Dense.RawRowView(i)[lo:hi] {
-					squares[lo+j] += (v - means[lo+j]) * (v - means[lo+j])
+				for j, v := range x.Dense.RawRowView(i)[lo:hi][:len(mean)] {
+					off := v - mean[j]
+					square[j] += off * off
 				}
 			}
 		})

@@ -5,12 +5,15 @@ import (
 	"encoding"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"math"
 	"reflect"
+	"sync"
 	"unsafe"
 
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/problems"
 	"surepipe/problems/spec"
 )
@@ -19,6 +22,28 @@ import (
 type hasher struct {
 	hash.Hash
 	buf []byte
+}
+
+// DataDigest is a [DataHash] of a header, which is computed where it is asked for: it takes a look at all of X.
+type DataDigest func() string
+
+// newDataDigest is that of the data, which must not change.
+func newDataDigest(data problems.Data) DataDigest {
+	return sync.OnceValue(func() string { return DataHash(data) })
+}
+
+func (d DataDigest) MarshalJSON() ([]byte, error) {
+	if d == nil {
+		return []byte(`""`), nil
+	}
+	return json.Marshal(d())
+}
+
+func (d *DataDigest) UnmarshalJSON(text []byte) error {
+	var hash string
+	err := json.Unmarshal(text, &hash)
+	*d = func() string { return hash }
+	return err
 }
 
 // DataHash is a hash of all the data of a problem: numbers, shapes, and which fields are absent.
@@ -108,6 +133,18 @@ func (h *hasher) flush() {
 	h.buf = h.buf[:0]
 }
 
+// floats hashes the words of values, without a copy where the machine has them as they are hashed.
+func (h *hasher) floats(values []float64) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		h.flush()
+		h.Write(ndarray.Bytes(values))
+		return
+	}
+	for _, x := range values {
+		h.word(math.Float64bits(x))
+	}
+}
+
 // add hashes a value of numbers, strings, structs, slices and pointers, unambiguously: different
 // values give different words.
 func (h *hasher) add(v reflect.Value) {
@@ -130,9 +167,7 @@ func (h *hasher) add(v reflect.Value) {
 		}
 		h.word(uint64(v.Len()))
 		if v.Type().Elem().Kind() == reflect.Float64 {
-			for _, x := range unsafe.Slice((*float64)(v.UnsafePointer()), v.Len()) {
-				h.word(math.Float64bits(x))
-			}
+			h.floats(unsafe.Slice((*float64)(v.UnsafePointer()), v.Len()))
 			return
 		}
 		for i := range v.Len() {

@@ -40,21 +40,21 @@ type SweepHeader struct {
 	Grid          []SweepGrid `json:"grid"`
 	WeightsResult             // those that are not swept
 	Sigma2Result
-	Solver     string  `json:"solver"`
-	Derivative string  `json:"derivative"`
-	Trace      string  `json:"trace"`
-	Queries    string  `json:"queries"`
-	TraceError float64 `json:"trace_error,omitempty"`
-	Seed       uint64  `json:"seed"`
-	Tol        float64 `json:"tol"`
-	MaxIter    int     `json:"max_iter"`
-	Chain      int     `json:"chain"` // 0 for whole rows
-	Refine     int     `json:"refine"`
-	Verify     bool    `json:"verify,omitempty"`
-	Data       string  `json:"data_sha256"`
-	Device     string  `json:"device"`
-	BLAS       string  `json:"blas"`
-	Version    string  `json:"version"`
+	Solver     string     `json:"solver"`
+	Derivative string     `json:"derivative"`
+	Trace      string     `json:"trace"`
+	Queries    string     `json:"queries"`
+	TraceError float64    `json:"trace_error,omitempty"`
+	Seed       uint64     `json:"seed"`
+	Tol        float64    `json:"tol"`
+	MaxIter    int        `json:"max_iter"`
+	Chain      int        `json:"chain"` // 0 for whole rows
+	Refine     int        `json:"refine"`
+	Verify     bool       `json:"verify,omitempty"`
+	Data       DataDigest `json:"data_sha256"`
+	Device     string     `json:"device"`
+	BLAS       string     `json:"blas"`
+	Version    string     `json:"version"`
 }
 
 type SweepGrid struct {
@@ -98,7 +98,7 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 		Derivative: string(j.Options.Derivative), Trace: o.Estimator, Queries: strconv.Itoa(o.Queries),
 		TraceError: o.TraceError, Seed: o.Seed, Tol: j.Options.Tol, MaxIter: j.Options.MaxIter,
 		Chain: o.Chain, Refine: max(o.Refine, 0), Verify: o.Verify != nil,
-		Data: DataHash(data), Device: j.Device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: Version(),
+		Data: newDataDigest(data), Device: j.Device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: Version(),
 	}
 	if rule := o.Criterion.Rule(); rule.Refits || rule.Blocks {
 		h.Folds = &o.Folds

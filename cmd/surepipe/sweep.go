@@ -305,7 +305,8 @@ func (f *sweepCommand) prepare(out io.Writer) {
 	s.Begin = func() error {
 		f.tell()
 		if f.asJSON {
-			return study.WriteLine(out, s.Header)
+			go s.Header.Data() // while the first points are computed
+			return nil
 		}
 		return show.Begin()
 	}
@@ -313,6 +314,11 @@ func (f *sweepCommand) prepare(out io.Writer) {
 		done++
 		f.line.Set(min(done, s.Total()), s.Total(), done)
 		if f.asJSON {
+			if done == 1 {
+				if err := study.WriteLine(out, s.Header); err != nil {
+					return err
+				}
+			}
 			return study.WriteLine(out, line)
 		}
 		return show.Point(line)
@@ -368,7 +374,7 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 	}
 	if f.plot != "" {
 		further = append(further, func() error {
-			return draw.Sweep(f.plot, r, f.Name(), f.depth.IsImage(), cli.Origin(f.cmd, r.Header.Data))
+			return draw.Sweep(f.plot, r, f.Name(), f.depth.IsImage(), cli.Origin(f.cmd, r.Header.Data()))
 		})
 	}
 	if f.path != "" {
@@ -376,7 +382,7 @@ func (f *sweepCommand) finish(r *study.Swept) error {
 			if filepath.Ext(f.path) == ".csv" {
 				return r.WritePath(f.path)
 			}
-			return draw.Path(f.path, r, f.Name(), cli.Origin(f.cmd, r.Header.Data))
+			return draw.Path(f.path, r, f.Name(), cli.Origin(f.cmd, r.Header.Data()))
 		})
 	}
 	if f.estimator == nil { // of lines alone

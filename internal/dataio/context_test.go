@@ -29,7 +29,7 @@ func (c *countdown) Err() error {
 func TestReadingEndsWithTheContext(t *testing.T) {
 	dir := t.TempDir()
 	const n = 1 << 17
-	array := Array{Name: "y", Shape: []int{n}, Data: make([]float64, n)}
+	array := Array{Name: "y", Shape: []int{16 * n}, Data: make([]float64, 16*n)}
 	path := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(WriteNPZ(path("y.npz"), array), WriteNPY(path("y.npy"), array)); err != nil {
 		t.Fatal(err)

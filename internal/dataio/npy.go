@@ -139,6 +139,16 @@ func (r *Reader) floats(place func() int) (Array, error) {
 	if r.dtype.Kind == 'u' && r.dtype.Size <= 2 {
 		a.Depth = Depth{Bits: 8 * r.dtype.Size}
 	}
+	if place == nil && r.dtype.Native() {
+		for b := ndarray.Bytes(a.Data); len(b) > 0; {
+			n, err := io.ReadFull(r.r, b[:min(len(b), part)])
+			if err != nil {
+				return Array{}, corruptError(r.name, err)
+			}
+			b = b[n:]
+		}
+		return a, r.end()
+	}
 	decode := r.dtype.Floats()
 	var turned [chunkLen]float64
 	err := r.each(func(first int, b []byte) error {
@@ -237,8 +247,12 @@ func (r *Reader) Ints() (Array, error) {
 	return a, nil
 }
 
-// chunkLen is the number of values that are decoded at once.
-const chunkLen = 4096
+// chunkLen is the number of values that are decoded at once, and part the number of bytes that are read at once where
+// none is.
+const (
+	chunkLen = 4096
+	part     = 1 << 19
+)
 
 // each calls f with chunks of the values' bytes and the number of values before them, and reads the
 // entry to its end, where the checksum of an archive is compared.
@@ -253,6 +267,11 @@ func (r *Reader) each(f func(first int, b []byte) error) error {
 			return err
 		}
 	}
+	return r.end()
+}
+
+// end reads what follows the values, which is nothing.
+func (r *Reader) end() error {
 	if rest, err := io.Copy(io.Discard, r.r); err != nil || rest > 0 {
 		return corruptError(r.name, cmp.Or(err, afterArray(rest)))
 	}

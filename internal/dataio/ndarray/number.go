@@ -3,6 +3,7 @@ package ndarray
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 )
 
 // Number is how a file stores real numbers: kind b (0 or 1), i (signed), u (unsigned) or f (floating point), of so
@@ -26,14 +27,21 @@ func (t Number) Bits() func([]byte) uint64 {
 	return t.Order.Uint64
 }
 
+// Native says that elements are float64s as they lie in this machine's memory.
+func (t Number) Native() bool {
+	return t.Kind == 'f' && t.Size == 8 && t.Order != nil &&
+		t.Order.Uint16([]byte{1, 0}) == binary.NativeEndian.Uint16([]byte{1, 0})
+}
+
+// Bytes are those of values in memory.
+func Bytes(values []float64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 8*len(values))
+}
+
 // Floats decodes len(dst) elements to the nearest float64s.
 func (t Number) Floats() func(dst []float64, b []byte) {
-	if t.Kind == 'f' && t.Size == 8 && t.Order == binary.LittleEndian {
-		return func(dst []float64, b []byte) {
-			for i := range dst {
-				dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-			}
-		}
+	if t.Native() {
+		return func(dst []float64, b []byte) { copy(Bytes(dst), b) }
 	}
 	one := t.Float()
 	return func(dst []float64, b []byte) {
