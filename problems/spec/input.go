@@ -79,14 +79,21 @@ type Common struct {
 	// Release frees what they hold, after the problems; it is nil before there is one.
 	Release func()
 
-	hashing sync.Once
-	hash    []byte
+	hashing, spreading sync.Once
+	hash               []byte
+	means, deviations  []float64
 }
 
 // Hash is the state of a hash after X, which compute finds once.
 func (c *Common) Hash(compute func() []byte) []byte {
 	c.hashing.Do(func() { c.hash = compute() })
 	return c.hash
+}
+
+// Spread are means and deviations of X's columns, which compute finds once.
+func (c *Common) Spread(compute func() (means, deviations []float64)) (means, deviations []float64) {
+	c.spreading.Do(func() { c.means, c.deviations = compute() })
+	return c.means, c.deviations
 }
 
 // Shared is the part of the problems of one y in what is common to several.

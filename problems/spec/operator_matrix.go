@@ -97,6 +97,8 @@ func (b *builder) put(x Matrix, name string) (*Source, error) {
 	case x.Sparse != nil:
 		op, err := newSparse(b.dev, x.Sparse, name)
 		return &Source{Operator: op}, err
+	case b.data.Shared != nil && b.data.Shared.Operator != nil: // the first of the problems has looked at it
+		return &Source{Operator: linops.NewDense(b.dev, x.Dense)}, nil
 	}
 	op, err := newDense(b.dev, x.Dense, name)
 	return &Source{Operator: op}, err

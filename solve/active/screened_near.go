@@ -120,6 +120,7 @@ func (s *screened) steps(from engine.From) (steps []step, err error) {
 // steps.
 func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, steps []step) error {
 	w, last := n.screening, len(steps)-1
+	w.z = nil // from where the path has not come to the first step
 	for range mostRounds {
 		if err := s.choose(ctx, w, y, steps[last].separable); err != nil {
 			return err
@@ -131,7 +132,9 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 		n.refs = nil
 		for i, t := range steps {
 			g := found.gradient(i)
-			n.refs = append(n.refs, &verified{key: t.key, z: found.residual(i), g: g})
+			if found.exact[i] {
+				n.refs = append(n.refs, &verified{key: t.key, z: found.residual(i), g: g})
+			}
 			must := w.violations(t.separable, g)
 			if w.must == nil {
 				w.must = must
@@ -160,6 +163,24 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch) ([]float64,
 	error) {
 	dev := misfit.Device()
+	g := s.between(n, here, misfit)
+	if s.Task.Lengths() == nil || n.violations(here, g) != nil {
+		all := dev.Alloc(1, len(g))
+		defer all.Free()
+		if err := s.passes.Adjoint(ctx, all, misfit); err != nil {
+			return nil, err
+		}
+		if g = all.ToHost(); n.violations(here, g) != nil {
+			return nil, dev.Err()
+		}
+	}
+	return g, dev.Err()
+}
+
+// between is the gradient at a residual near to verified ones: exact for the columns in memory, and for the others a
+// bound on its size.
+func (s *screened) between(n *neighbourhood, here separable, misfit array.Batch) []float64 {
+	dev := misfit.Device()
 	g, off := n.interpolate(misfit.ToHost())
 	lengths2, bound := s.Task.Lengths(), 0.0
 	if lengths2 == nil {
@@ -173,24 +194,13 @@ func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here sepa
 			}
 		}
 	}
-	if lengths2 == nil || n.violations(here, g) != nil {
-		all := dev.Alloc(1, len(g))
-		defer all.Free()
-		if err := s.passes.Adjoint(ctx, all, misfit); err != nil {
-			return nil, err
-		}
-		if g = all.ToHost(); n.violations(here, g) != nil {
-			return nil, dev.Err()
-		}
-		return g, dev.Err()
-	}
 	exact := dev.Alloc(1, len(n.set))
 	defer exact.Free()
 	n.columns.Adjoint(exact, misfit)
 	for k, v := range exact.ToHost() {
 		g[n.set[k]] = v
 	}
-	return g, dev.Err()
+	return g
 }
 
 // interpolate is the gradient at the nearest point to z on a line through two verified residuals beside

@@ -27,6 +27,7 @@ type screening struct {
 	// to start from, 1 x p.
 	g       []float64
 	at      []float64
+	z       []float64 // the residual, or the loss's slope, of g; nil where that is not known
 	b       array.Batch
 	columns *sharedColumns
 	set     []int
@@ -131,7 +132,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 		err = s.passes.Adjoint(ctx, g, z)
 	}
 	if err == nil {
-		w.g = g.ToHost()
+		w.z, w.g = z.ToHost(), g.ToHost()
 		err = dev.Err()
 	}
 	if err != nil {
@@ -235,7 +236,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		if must == nil {
 			w.ready = append(w.ready, &verified{t.key, lists.Pick(found.b[i].ToHost(), w.set), found.residual(i), gi})
 		}
-		w.g, w.at, w.must = gi, t.w, must
+		w.z, w.g, w.at, w.must = found.residual(i), gi, t.w, must
 		if failed = must != nil; failed {
 			if len(w.ready) == 0 {
 				y.Device().Copy(w.b, found.b[i]) // the next set starts here
@@ -243,7 +244,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 			break
 		}
 	}
-	w.g = slices.Clone(w.g)
+	w.z, w.g = slices.Clone(w.z), slices.Clone(w.g)
 	w.served += len(w.ready)
 	if failed {
 		w.slope = min(w.slope*slopeUp, 1)
@@ -251,20 +252,6 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		w.slope = max(w.slope*slopeDown, leastSlope)
 	}
 	return nil
-}
-
-// together are solutions on the columns in memory, of which one pass has found all gradients.
-type together struct {
-	d, dim               int
-	b                    []array.Batch
-	residuals, gradients []float64
-}
-
-func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
-func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
-
-func (t *together) Release() {
-	array.Free(t.b...)
 }
 
 // solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
@@ -277,10 +264,9 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 			t.Release()
 		}
 	}()
-	// On a device that computes in the host's memory the gradients are there once.
 	t.gradients = make([]float64, len(steps)*dim)
-	z, g := dev.Alloc(len(steps), d), dev.Put(t.gradients, len(steps), dim)
-	defer array.Free(z, g)
+	z := dev.Alloc(len(steps), d)
+	defer z.Free()
 	var path engine.Path
 	defer path.Release()
 	start := dev.Alloc(1, len(w.set))
@@ -292,11 +278,10 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 		}
 		w.columns.set.Coordinates(start, t.b[i])
 	}
-	if err := s.passes.Adjoint(ctx, g, z); err != nil {
+	t.residuals = z.ToHost()
+	if err := s.findGradients(ctx, w, t, z, steps); err != nil {
 		return nil, err
 	}
-	t.residuals = z.ToHost()
-	dev.Download(t.gradients, g)
 	return t, dev.Err()
 }
 

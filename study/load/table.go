@@ -201,6 +201,10 @@ func (f *Source) tableError(err error) error {
 func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	var n study.Notes
 	spread := sync.OnceValues(func() (means, deviations []float64) { return problems.Spread(data) })
+	if s := data.Shared; s != nil {
+		once := spread
+		spread = func() (means, deviations []float64) { return s.Spread(once) }
+	}
 	f.noteIntercept(&n, data, spread)
 	if len(data.Ignored) > 0 {
 		n.Add(warning.IgnoredArrays, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
