@@ -2,8 +2,10 @@ package cholesky
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -160,5 +162,46 @@ func TestOrderOfGroups(t *testing.T) {
 	}
 	if a := Analyze(wide, all, one); a.Nonzeros <= one || a.nodes != nil {
 		t.Errorf("the analysis goes on beyond %d entries", one)
+	}
+}
+
+// Flat regions of an image, whose pixels are one unknown, leave few entries in a factor.
+func TestHubsComeLast(t *testing.T) {
+	const side, region = 90, 30
+	of := func(i, j int) int32 { // the middle of every square of 30 x 30 pixels is one node
+		if a, b := i%region, j%region; a < 3 || a > 26 || b < 3 || b > 26 {
+			return int32(i*side + j)
+		}
+		return int32((i/region*region+3)*side + j/region*region + 3)
+	}
+	entries := func(of func(i, j int) int32) int64 {
+		number, near := map[int32]int32{}, []map[int32]bool{}
+		add := func(v int32) int32 {
+			if _, ok := number[v]; !ok {
+				number[v], near = int32(len(near)), append(near, map[int32]bool{int32(len(near)): true})
+			}
+			return number[v]
+		}
+		for i := range side {
+			for j := range side {
+				v := add(of(i, j))
+				for _, at := range [][2]int{{i + 1, j}, {i, j + 1}} {
+					if at[0] < side && at[1] < side {
+						w := add(of(at[0], at[1]))
+						near[v][w], near[w][v] = true, true
+					}
+				}
+			}
+		}
+		ptr, index := []int64{0}, []int32(nil)
+		for _, of := range near {
+			index = append(index, slices.Sorted(maps.Keys(of))...)
+			ptr = append(ptr, int64(len(index)))
+		}
+		return Analyze(ptr, index, math.MaxInt64).Nonzeros
+	}
+	pixels, regions := entries(func(i, j int) int32 { return int32(i*side + j) }), entries(of)
+	if t.Logf("%d entries for pixels, %d for regions", pixels, regions); regions > pixels/4 {
+		t.Errorf("%d entries for regions, want at most a quarter of the %d for pixels", regions, pixels)
 	}
 }
