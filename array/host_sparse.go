@@ -100,6 +100,10 @@ const csrVectors = 4
 // the row, whatever the other vectors.
 func csrKernel(t *task, lo, hi int) {
 	m := t.on.(*hostCSR)
+	if t.dst.k == 1 {
+		m.times(t.dst.row(0), t.x.row(0), lo, hi)
+		return
+	}
 	for u := lo; u < hi; u++ {
 		i, r := u/m.rows*csrVectors, u%m.rows
 		from, to := m.indptr[r], m.indptr[r+1]
@@ -126,5 +130,18 @@ func csrKernel(t *task, lo, hi int) {
 			s3 += v * x3[c]
 		}
 		t.dst.row(i)[r], t.dst.row(i + 1)[r], t.dst.row(i + 2)[r], t.dst.row(i + 3)[r] = s0, s1, s2, s3
+	}
+}
+
+// times is csrKernel of one vector: rows of one entry or two are most of what is left of its time.
+func (m *hostCSR) times(dst, x []float64, lo, hi int) {
+	indices, values := m.indices, m.values[:len(m.indices)]
+	j := int(m.indptr[lo])
+	for r := lo; r < hi; r++ {
+		to, s := int(m.indptr[r+1]), 0.0
+		for ; j < to; j++ {
+			s += values[j] * x[indices[j]]
+		}
+		dst[r] = s
 	}
 }
