@@ -306,6 +306,7 @@ func (a *Arrow) factor(ctx context.Context) error {
 		c.clear()
 	}
 	a.blocks = kept
+	folded(s, n, func(upper, lower float64) (float64, float64) { return upper + lower, 0 })
 	scale := make([]float64, n)
 	for j := range a.n {
 		for t := a.from[j]; t < a.to[j]; t++ {
@@ -345,11 +346,23 @@ func (a *Arrow) factor(ctx context.Context) error {
 		return ErrSingular
 	}
 	scaled()
-	for i := range n {
-		for j := range i {
-			s[i*n+j] = s[j*n+i]
-		}
-	}
+	folded(s, n, func(upper, _ float64) (float64, float64) { return upper, upper })
 	a.inverse = s
 	return nil
+}
+
+// folded replaces the entries above and below the diagonal of an n x n matrix, and those on it as both.
+func folded(s []float64, n int, f func(upper, lower float64) (above, below float64)) {
+	const tile = 32
+	parallel.Ranges(n, tile, func(lo, hi int) {
+		for from := lo; from < n; from += tile {
+			for i := lo; i < hi; i++ {
+				for j := max(i, from); j < min(from+tile, n); j++ {
+					above, below := f(s[i*n+j], s[j*n+i])
+					s[j*n+i] = below
+					s[i*n+j] = above
+				}
+			}
+		}
+	})
 }

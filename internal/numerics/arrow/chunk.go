@@ -175,50 +175,84 @@ func (a *Arrow) inColumn(c *chunk, j int) (from, to int) {
 	return at(c.lo), at(c.hi)
 }
 
-// pairWork is the memory for the pairs of a column with others.
+// pairWork is the memory for the pairs of a column with others. It has of the column's entries in the chunk, in order:
 type pairWork struct {
+	u, y    []float64 // u_i in its coordinates, and the factor's part of y_ij
+	crosses []float64 // c_jj' of all entries j' of the row, from begin, plus the number of the row's first entry, on
+	begin   []int
+
+	at               []int32 // the place of the column's entry in that order, by rows of the chunk, or -1
 	both             []pair
 	left, right, sum []float64
 	triangles, outer []float64
 }
 
-// pair is two entries of one row, by their numbers row by row.
-type pair struct{ row, one, other int32 }
+// pair is two entries of one row, by their numbers row by row, and the first one's among its column's in the chunk.
+type pair struct{ row, one, other, at int32 }
 
-// pairs lists the rows of the chunk in which both columns are seen.
+// take makes w that of the column j, without y and crosses.
+func (a *Arrow) take(c *chunk, j int, w *pairWork) {
+	begin, end := a.inColumn(c, j)
+	width := a.to[j] - a.from[j]
+	if cap(w.at) < c.hi-c.lo {
+		w.at = make([]int32, c.hi-c.lo)
+	}
+	w.at = w.at[:c.hi-c.lo]
+	for r := range w.at {
+		w.at[r] = -1
+	}
+	u := grown(&w.u, (end-begin)*width)
+	for s, i := range a.row[begin:end] {
+		w.at[int(i)-c.lo] = int32(s)
+		copy(u[s*width:(s+1)*width], a.u[int(i)*a.p+a.from[j]:])
+	}
+}
+
+// takeProducts sets y and crosses.
+func (a *Arrow) takeProducts(c *chunk, j int, w *pairWork) {
+	begin, end := a.inColumn(c, j)
+	y := grown(&w.y, (end-begin)*a.k)
+	w.crosses, w.begin = w.crosses[:0], w.begin[:0]
+	for s := begin; s < end; s++ {
+		i, e := int(a.row[s]), int(a.ent[s])
+		y = y[copy(y, c.y[(e-c.first)*a.q+a.er:(e-c.first+1)*a.q]):]
+		first, seen := a.ptr[i], a.ptr[i+1]-a.ptr[i]
+		w.begin = append(w.begin, len(w.crosses)-first)
+		w.crosses = append(w.crosses, c.c[c.at[i-c.lo]+(e-first)*seen:][:seen]...)
+		w.crosses[len(w.crosses)-seen+e-first] -= a.weight(e)
+	}
+}
+
+// pairs lists the rows of the chunk in which both columns are seen, the first one being that of w.
 func (a *Arrow) pairs(c *chunk, j, other int, w *pairWork) []pair {
-	s, send := a.inColumn(c, j)
-	t, tend := a.inColumn(c, other)
+	begin, _ := a.inColumn(c, j)
+	t, end := a.inColumn(c, other)
 	w.both = w.both[:0]
-	for s < send && t < tend {
-		switch one, two := a.row[s], a.row[t]; {
-		case one < two:
-			s++
-		case two < one:
-			t++
-		default:
-			w.both = append(w.both, pair{one, a.ent[s], a.ent[t]})
-			s, t = s+1, t+1
+	for ; t < end; t++ {
+		if at := w.at[int(a.row[t])-c.lo]; at >= 0 {
+			w.both = append(w.both, pair{a.row[t], a.ent[begin+int(at)], a.ent[t], at})
 		}
 	}
 	return w.both
 }
 
 // atOnce is the number of rows whose products are taken together.
-const atOnce = 512
+const atOnce = 256
 
-// complement adds what a chunk adds to the blocks (j, j') of S, j' >= j, but for lambda:
+// complement adds what a chunk adds to the blocks (j, j') of B, where S = B + B* but for lambda: the columns see
 //
-//	-sum_i (u_i, z_j y_j') (c_jj' u_i + z_j' y_j, u_i)* + z_j z_j' A_i,
+//	-sum_i u_i (c_jj' u_i/2 + z_j' y_j)*,
 //
-// with z for w z, and w_ij u_i u_i* where j' is j.
+// with z for w z, c less w_ij where j' is j; and where j' >= j also -sum_i z_j z_j' A_i, half of it where j' is j.
 func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 	n := a.size()
 	width := a.to[j] - a.from[j]
 	if width == 0 {
 		return
 	}
-	for other := j; other < a.n; other++ {
+	a.take(c, j, w)
+	a.takeProducts(c, j, w)
+	for other := range a.n {
 		wide := a.to[other] - a.from[other]
 		if wide == 0 {
 			continue
@@ -226,10 +260,16 @@ func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 		block := blas64.General{Rows: width, Cols: wide, Stride: n, Data: s[a.off[j]*n+a.off[other]:]}
 		for both := a.pairs(c, j, other, w); len(both) > 0; both = both[min(atOnce, len(both)):] {
 			some := both[:min(atOnce, len(both))]
-			left := general(2*len(some), width, grown(&w.left, 2*len(some)*width))
-			right := general(2*len(some), wide, grown(&w.right, 2*len(some)*wide))
+			left := general(len(some), width, grown(&w.left, len(some)*width))
+			right := general(len(some), wide, grown(&w.right, len(some)*wide))
 			for r, e := range some {
-				a.stack(c, e, left.Data[2*r*width:][:2*width], right.Data[2*r*wide:][:2*wide], j, other)
+				at := int(e.at)
+				copy(left.Data[r*width:][:width], w.u[at*width:])
+				dst := right.Data[r*wide:][:wide]
+				cross := w.crosses[w.begin[at]+int(e.other)]
+				floats.ScaleTo(dst, cross/2, a.u[int(e.row)*a.p+a.from[other]:][:wide])
+				dst = dst[max(a.ec-a.from[other], 0):] // without the effect
+				floats.AddScaled(dst, a.zeta[e.other], w.y[at*a.k:][:len(dst)])
 			}
 			blas64.Gemm(blas.Trans, blas.NoTrans, -1, left, right, 1, block)
 		}
@@ -251,6 +291,7 @@ func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 		}
 		blas64.Gemm(blas.Trans, blas.NoTrans, 1, outer, triangles, 1, sums)
 	}
+	blas64.Scal(0.5, vector(sums.Data[:prefix]))
 	for other := j; other < a.n; other++ {
 		a.spread(s, sums.Data[(other-j)*prefix:(other-j+1)*prefix], j, other)
 	}
@@ -261,33 +302,6 @@ func (a *Arrow) misfits(dst []float64, i, e int) {
 	for other := e; other < a.ptr[i+1]; other++ {
 		dst[a.col[other]-a.col[e]] = a.zeta[e] * a.zeta[other]
 	}
-}
-
-// stack sets the rows of an entry pair in the columns j and other: two each of a width.
-func (a *Arrow) stack(c *chunk, e pair, left, right []float64, j, other int) {
-	width, wide := len(left)/2, len(right)/2
-	i, first := int(e.row), a.ptr[e.row]
-	u := a.u[i*a.p : (i+1)*a.p]
-	seen := a.ptr[i+1] - first
-	cross := c.c[c.at[i-c.lo]+(int(e.one)-first)*seen+int(e.other)-first]
-	if e.one == e.other {
-		cross -= a.weight(int(e.one))
-	}
-	copy(left[:width], u[a.from[j]:])
-	copy(right[wide:], u[a.from[other]:])
-	yj, yo := c.y[(int(e.one)-c.first)*a.q:][:a.q], c.y[(int(e.other)-c.first)*a.q:][:a.q]
-	zj, zo := a.zeta[e.one], a.zeta[e.other]
-	floats.ScaleTo(right[:wide], cross, u[a.from[other]:a.to[other]])
-	a.along(right[:wide], zo, yj, a.from[other])
-	clear(left[width:])
-	a.along(left[width:], zj, yo, a.from[j])
-}
-
-// along adds z times the factor's part of y, q coordinates of a row, to the coordinates of a column from the given
-// one on.
-func (a *Arrow) along(dst []float64, z float64, y []float64, from int) {
-	dst = dst[max(a.ec-from, 0):] // without the effect
-	floats.AddScaled(dst, z, y[a.er:a.er+len(dst)])
 }
 
 func (a *Arrow) weight(e int) float64 {

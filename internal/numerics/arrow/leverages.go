@@ -96,6 +96,7 @@ func (a *Arrow) leverages(ctx context.Context, h []float64, triangles [][]float6
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		a.take(c, j, &w.pairWork)
 		for other := range a.n {
 			a.forms(t, b, c, j, other, w)
 		}
@@ -123,7 +124,7 @@ func (a *Arrow) forms(t, b []float64, c *chunk, j, other int, w *leverageWork) {
 	block := blas64.General{Rows: width, Cols: wide, Stride: size, Data: a.inverse[a.off[j]*size+a.off[other]:]}
 	u := general(len(both), width, grown(&w.left, len(both)*width))
 	for r, e := range both {
-		copy(u.Data[r*width:(r+1)*width], a.u[int(e.row)*a.p+a.from[j]:])
+		copy(u.Data[r*width:(r+1)*width], w.u[int(e.at)*width:])
 	}
 	images := general(len(both), wide, grown(&w.right, len(both)*wide))
 	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, u, block, 0, images)
