@@ -97,49 +97,51 @@ func (h *Host) MulCSR(dst Batch, a CSR, x Batch) {
 const csrVectors = 4
 
 // csrKernel sums along the rows of A for csrVectors vectors at once. Each sum is in the order of
-// the row, whatever the other vectors.
+// the row, whatever the other vectors. Rows may have an entry or two, and so little is done for each.
 func csrKernel(t *task, lo, hi int) {
 	m := t.on.(*hostCSR)
-	if t.dst.k == 1 {
-		m.times(t.dst.row(0), t.x.row(0), lo, hi)
-		return
-	}
-	for u := lo; u < hi; u++ {
-		i, r := u/m.rows*csrVectors, u%m.rows
-		from, to := m.indptr[r], m.indptr[r+1]
-		indices, values := m.indices[from:to], m.values[from:to]
-		values = values[:len(indices)]
-		if i+csrVectors > t.dst.k {
-			for ; i < t.dst.k; i++ {
-				x, s := t.x.row(i), 0.0
-				for j, c := range indices {
-					s += values[j] * x[c]
-				}
-				t.dst.row(i)[r] = s
-			}
+	for lo < hi {
+		i, from := lo/m.rows*csrVectors, lo%m.rows
+		to := min(from+hi-lo, m.rows)
+		lo += to - from
+		if i+csrVectors <= t.dst.k {
+			m.timesFour(t, i, from, to)
 			continue
 		}
-		x0, x1, x2, x3 := t.x.row(i), t.x.row(i+1), t.x.row(i+2), t.x.row(i+3)
-		x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)]
+		for ; i < t.dst.k; i++ {
+			m.times(t.dst.row(i), t.x.row(i), from, to)
+		}
+	}
+}
+
+// timesFour sets rows lo to hi-1 of the products with vectors i to i+3.
+func (m *hostCSR) timesFour(t *task, i, lo, hi int) {
+	x0, x1, x2, x3 := t.x.row(i), t.x.row(i+1), t.x.row(i+2), t.x.row(i+3)
+	x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)]
+	d0, d1, d2, d3 := t.dst.row(i), t.dst.row(i+1), t.dst.row(i+2), t.dst.row(i+3)
+	d1, d2, d3 = d1[:len(d0)], d2[:len(d0)], d3[:len(d0)]
+	indices, values := m.indices, m.values[:len(m.indices)]
+	j := m.indptr[lo]
+	for r := lo; r < hi; r++ {
 		var s0, s1, s2, s3 float64
-		for j, c := range indices {
-			v := values[j]
+		for to := m.indptr[r+1]; j < to; j++ {
+			v, c := values[j], indices[j]
 			s0 += v * x0[c]
 			s1 += v * x1[c]
 			s2 += v * x2[c]
 			s3 += v * x3[c]
 		}
-		t.dst.row(i)[r], t.dst.row(i + 1)[r], t.dst.row(i + 2)[r], t.dst.row(i + 3)[r] = s0, s1, s2, s3
+		d0[r], d1[r], d2[r], d3[r] = s0, s1, s2, s3
 	}
 }
 
-// times is csrKernel of one vector: rows of one entry or two are most of what is left of its time.
+// times sets rows lo to hi-1 of the product with one vector.
 func (m *hostCSR) times(dst, x []float64, lo, hi int) {
 	indices, values := m.indices, m.values[:len(m.indices)]
-	j := int(m.indptr[lo])
+	j := m.indptr[lo]
 	for r := lo; r < hi; r++ {
-		to, s := int(m.indptr[r+1]), 0.0
-		for ; j < to; j++ {
+		s := 0.0
+		for to := m.indptr[r+1]; j < to; j++ {
 			s += values[j] * x[indices[j]]
 		}
 		dst[r] = s
