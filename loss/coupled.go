@@ -1,6 +1,10 @@
 package loss
 
-import "surepipe/array"
+import (
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+)
 
 // Coupled is a loss whose second derivative is not diagonal. Its Curvature is the diagonal of a matrix above the second
 // derivative, l^(2) <= diag(curvature). Either its observations do not stand alone, and it is [Joint]; or they have
@@ -17,10 +21,11 @@ type Coupled interface {
 // have length d.
 type Joint interface {
 	Coupled
-	// Without returns the loss without observation i, -1 for none, and sets slope to its derivative by z where it is
-	// not nil.
-	Without(i int, slope, z, y []float64) float64
-	// Parts sets dst to the parts of l(z; y) that belong to single observations. They add up to it.
+	// Share returns l(z; y) - l_i(z; y), with the loss l_i without observation i, and SlopeWithout sets dst to the
+	// derivative of l_i by z, of l where i is -1.
+	Share(i int, z, y []float64) float64
+	SlopeWithout(i int, dst, z, y []float64)
+	// Parts sets dst to the parts of l(z; y) that belong to single observations. They add up to it. dst may be z.
 	Parts(dst, z, y []float64)
 }
 
@@ -47,7 +52,8 @@ type Root interface {
 func LeftOut(l Joint, out []int, kept float64, z, y []float64) []float64 {
 	parts, slope := make([]float64, len(z)), make([]float64, len(z))
 	l.Parts(parts, z, y)
-	rest := l.Without(-1, slope, z, y) - kept
+	l.SlopeWithout(-1, slope, z, y)
+	rest := floats.Sum(parts) - kept
 	some := make([]float64, len(out))
 	for k, i := range out {
 		some[k] = parts[i] + slope[i]

@@ -234,6 +234,11 @@ func (l *Cox) sums(s *coxSums, out int) {
 			s.shift[g] = shift
 		}
 	}
+	l.risks(s, out)
+}
+
+// risks computes the sums of theta.
+func (l *Cox) risks(s *coxSums, out int) {
 	l.overRisk(s.risk, s.theta, s.sum)
 	for g := range s.risk[:len(l.first)-1] {
 		s.event[g], s.weight[g], s.count[g], s.inner[g], s.tied[g] = 0, 0, 0, 0, 0

@@ -289,26 +289,38 @@ func (r *denseRoot) InverseAdjoint(dst, v []float64) {
 	copy(dst, x)
 }
 
-// Without returns l(z; y) without observation i, and its derivative.
-func (l *Cox) Without(i int, slope, z, y []float64) float64 {
-	s := l.take()
+// Share returns what observation i adds to l(z; y), in its own terms and in the risk sets of others.
+func (l *Cox) Share(i int, z, y []float64) float64 {
+	s := l.at(-1, z, y)
 	defer l.pool.Put(s)
+	all := l.value(s, -1)
+	s.theta[i] = 0
+	l.risks(s, i)
+	return all - l.value(s, i)
+}
+
+// SlopeWithout sets dst to the derivative of l without observation i.
+func (l *Cox) SlopeWithout(i int, dst, z, y []float64) {
+	s := l.at(i, z, y)
+	defer l.pool.Put(s)
+	for k := range dst {
+		dst[k] = l.expected(s, k) - l.weightOf(k, i)*y[k]
+	}
+}
+
+// at are the sums at z without observation i.
+func (l *Cox) at(i int, z, y []float64) *coxSums {
+	s := l.take()
 	copy(s.z, z)
 	copy(s.y, y)
 	l.sums(s, i)
-	for k := range slope {
-		slope[k] = l.expected(s, k) - l.weightOf(k, i)*y[k]
-	}
-	return l.value(s, i)
+	return s
 }
 
 // Parts gives each event its own factor of the partial likelihood.
 func (l *Cox) Parts(dst, z, y []float64) {
-	s := l.take()
+	s := l.at(-1, z, y)
 	defer l.pool.Put(s)
-	copy(s.z, z)
-	copy(s.y, y)
-	l.sums(s, -1)
 	for i := range dst {
 		dst[i] = 0
 		w, g := l.weightOf(i, -1), l.group[i]

@@ -111,8 +111,8 @@ func leftOutOfCox(t *testing.T, problem string, lambda float64, data problems.Da
 		}
 		part.X = x
 		_, r := fit(part)
-		want += (l.Without(-1, nil, r.MuHat, data.Y) - l.Without(i, nil, r.MuHat, data.Y)) / float64(d)
-		plain += (l.Without(-1, nil, all.MuHat, data.Y) - l.Without(i, nil, all.MuHat, data.Y)) / float64(d)
+		want += l.Share(i, r.MuHat, data.Y) / float64(d)
+		plain += l.Share(i, all.MuHat, data.Y) / float64(d)
 	}
 	degrees(t, p, data, l, all, lambda, problem)
 	return all.ALO, want, plain
@@ -221,7 +221,9 @@ func TestCrossValidationOfCox(t *testing.T) {
 		r := solvedRisk(t, q, part.Y, false)
 		var z mat.VecDense
 		z.MulVec(x, mat.NewVecDense(3, r.B))
-		want += (l.Without(-1, nil, z.RawVector().Data, data.Y) - r.LossTerms.Value) / float64(d)
+		parts := make([]float64, d)
+		l.Parts(parts, z.RawVector().Data, data.Y)
+		want += (floats.Sum(parts) - r.LossTerms.Value) / float64(d)
 		q.Release()
 	}
 	if v := got.Value(risk.CV); math.Abs(v-want) > 1e-6*want || !(got.CV.StdErr > 0) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -189,8 +190,9 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	case err != nil:
 		return nil, held{}, err
 	case r.joint != nil:
-		kept := r.rest.Without(-1, nil, lists.Pick(mu, r.split.Keep), r.kept.Observations(r.of.y))
-		return loss.LeftOut(r.joint, r.split.Out, kept, mu, r.of.y), b, nil
+		kept := lists.Pick(mu, r.split.Keep)
+		r.rest.Parts(kept, kept, r.kept.Observations(r.of.y))
+		return loss.LeftOut(r.joint, r.split.Out, floats.Sum(kept), mu, r.of.y), b, nil
 	case r.parts() != nil:
 		r.parts()(mu, mu, r.of.y)
 		return lists.Pick(mu, r.split.Out), b, nil

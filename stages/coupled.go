@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/hutch"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -51,7 +53,7 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 		return err
 	}
 	slope, losses, open := make([]float64, d), make([]float64, d), 0
-	l.Without(-1, slope, r.MuHat, j.Y)
+	l.SlopeWithout(-1, slope, r.MuHat, j.Y)
 	for first := 0; first < d; first += hutch.DefaultBatch {
 		m := &leavers{j: j, l: l, root: root, z: r.MuHat, slope: slope, first: first,
 			moves: make([]float64, min(hutch.DefaultBatch, d-first)*d)}
@@ -60,10 +62,9 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 			return err
 		}
 		open += unsettled
-		for k := range len(m.moves) / d {
-			z := m.at(k)
-			losses[first+k] = l.Without(-1, nil, z, j.Y) - l.Without(first+k, nil, z, j.Y)
-		}
+		parallel.For(len(m.moves)/d, func(k int) {
+			losses[first+k] = l.Share(first+k, m.at(k), j.Y)
+		})
 	}
 	mean, stdErr := risk.Mean(losses)
 	switch {
@@ -99,34 +100,37 @@ func (m *leavers) at(k int) []float64 {
 	return floats.AddTo(make([]float64, d), m.z, m.moves[k*d:][:d])
 }
 
-// settle takes steps until all are done, and returns how many are not. With S = R C R* a step is, as the image R dz is
-// known from the one before,
+// settle takes steps until all are done, and returns how many are not. With S = R C R* and x = R dz a step is
 //
-//	R dz = S (R dz + R*^+ (l'(z) - l_i'(z + dz))).
+//	x = S (x + R*^+ (l'(z) - l_i'(z + dz))).
 //
-// A fit whose steps are done takes no more.
+// Steps after the first are Anderson's (1965) of depth 1: what one step leaves is along few directions, as the part of
+// one observation in the fit is. A fit whose steps are done takes no more.
 func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 	d := len(m.z)
 	open := lists.Upto(len(m.moves) / d)
-	images, next, to := make([]float64, len(m.moves)), make([]float64, len(m.moves)), make([]float64, d)
+	next, fits := make([]float64, len(m.moves)), make([]leaver, len(open))
+	for k := range fits {
+		fits[k] = leaver{x: make([]float64, d), to: make([]float64, d), rest: make([]float64, d)}
+	}
 	for range mostTowards {
-		for at, k := range open {
-			force := next[at*d:][:d]
-			m.l.Without(m.first+k, force, m.at(k), m.j.Y)
+		parallel.For(len(open), func(at int) {
+			k, force := open[at], next[at*d:][:d]
+			m.l.SlopeWithout(m.first+k, force, m.at(k), m.j.Y)
 			floats.SubTo(force, m.slope, force)
 			m.root.InverseAdjoint(force, force)
-			floats.Add(force, images[k*d:][:d])
-		}
+			floats.Add(force, fits[k].x)
+		})
 		if err := m.apply(ctx, next[:len(open)*d]); err != nil {
 			return 0, err
 		}
+		done := make([]bool, len(open))
+		parallel.For(len(open), func(at int) {
+			done[at] = fits[open[at]].step(m.root, next[at*d:][:d], m.moves[open[at]*d:][:d])
+		})
 		rest := open[:0]
 		for at, k := range open {
-			dz := m.moves[k*d:][:d]
-			copy(images[k*d:][:d], next[at*d:][:d])
-			m.root.Inverse(to, next[at*d:][:d])
-			change := floats.Distance(to, dz, math.Inf(1))
-			if copy(dz, to); !(change <= settled*floats.Norm(dz, math.Inf(1))) {
+			if !done[at] {
 				rest = append(rest, k)
 			}
 		}
@@ -135,6 +139,39 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 		}
 	}
 	return len(open), m.j.view.Err()
+}
+
+// leaver is a fit without an observation: x, where the step before it has led, and what that step was.
+type leaver struct {
+	x, to, rest []float64
+	stepped     bool
+}
+
+// step takes the step that leads to the vector to, and sets dz. It reports whether that is the end.
+func (f *leaver) step(root loss.Root, to, dz []float64) (done bool) {
+	before := slices.Clone(dz)
+	root.Inverse(dz, to)
+	if floats.Distance(dz, before, math.Inf(1)) <= settled*floats.Norm(dz, math.Inf(1)) {
+		return true
+	}
+	back := 0.0
+	for i, v := range to {
+		rest := v - f.x[i]
+		f.x[i], f.rest[i] = rest-f.rest[i], rest // its change, for now
+	}
+	if f.stepped {
+		if change := floats.Dot(f.x, f.x); change > 0 {
+			back = floats.Dot(f.rest, f.x) / change
+		}
+	}
+	for i, v := range to {
+		f.x[i], f.to[i] = v-back*(v-f.to[i]), v
+	}
+	if f.stepped && back != 0 {
+		root.Inverse(dz, f.x)
+	}
+	f.stepped = true
+	return false
 }
 
 // apply replaces vectors v by S v.
