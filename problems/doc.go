@@ -21,22 +21,29 @@
 // Some specifications are embedded and have a name, which New takes. Their arrays are the fields of
 // a [Data]. Each is a line in the table of [Registered] and a file in the folder spec/specs:
 //
-//	name               A                     r(b)                                lambda_max
-//	ols                X                     0                                   -
-//	ridge              X                     lambda/2 ||b||^2                    -
-//	lasso              X                     lambda ||b||_1                      ||X* y||_inf
-//	elastic-net        X                     lambda ||b||_1 + lambda2/2 ||b||^2  ||X* y||_inf
-//	svt                I                     lambda ||B||_*                      sigma_max(y)
-//	matrix-completion  selection of entries  lambda ||B||_*                      sigma_max(A* y)
-//	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y)
-//	local-low-rank     I                     see denoise.NewLocalLowRank            see below
-//	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        see below
-//	whittaker          I, or a selection     lambda/2 ||D^m b||^2                -
+//	name               A                     r(b)                                         lambda_max
+//	ols                X                     0                                            -
+//	ridge              X                     lambda/2 ||b||^2                             -
+//	lasso              X                     lambda ||b||_1                               ||X* y||_inf
+//	elastic-net        X                     lambda ||b||_1 + lambda2/2 ||b||^2           ||X* y||_inf
+//	group-lasso        X                     lambda sum_g sqrt(|g|) ||b_g||               max_g ||X_g* y|| / sqrt(|g|)
+//	fused-lasso        X                     lambda ||b||_1 + gamma sum_i |b_{i+1} - b_i| ||X* y||_inf
+//	generalized-lasso  X                     lambda ||D b||_1, D of the data              see below
+//	svt                I                     lambda ||B||_*                               sigma_max(y)
+//	matrix-completion  selection of entries  lambda ||B||_*                               sigma_max(A* y)
+//	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1               sigma_max(y)
+//	local-low-rank     I                     see denoise.NewLocalLowRank                  see below
+//	tv1d               I                     lambda sum_i |b_{i+1} - b_i|                 see below
+//	tv2d               I                     lambda sum_i ||(D b)_i||                     see below
+//	trend1d            I, or a selection     lambda ||D^(k+1) b||_1                       see below
+//	whittaker          I, or a selection     lambda/2 ||D^m b||^2                         -
 //
-// lambda_max is the smallest lambda at which the estimate is zero. For robust PCA this holds
-// together with gamma_max = ||y||_inf. For local-low-rank it is the largest singular value of a patch
-// over the patch's scale. For tv1d it is the smallest at which the estimate is
-// constant, max_k |sum_{i<=k} (y_i - mean y)|.
+// D takes the differences of neighbours, (D b)_i of an image those of the pixel i to the one below and the one
+// on its right. lambda_max is the smallest lambda at which the estimate is zero. For robust PCA this holds
+// together with gamma_max = ||y||_inf, for fused-lasso at gamma = 0. For local-low-rank it is the largest
+// singular value of a patch over the patch's scale. For tv1d it is the smallest at which the estimate is
+// constant, max_k |sum_{i<=k} (y_i - mean y)|; for trend1d the smallest at which it is one polynomial. For tv2d
+// and generalized-lasso it is a weight at which D b = 0, not always the smallest: an upper bound of it.
 //
 // # Weights
 //

@@ -73,7 +73,8 @@
 //	                            is orthogonal to the cones' normals        but along the ray to b
 //	NewSemidefinite             symmetric matrices whose part on the null  -l_j/(t l_i), diagonal in
 //	                            space of B vanishes                        the eigenvectors
-//	NewNuclear                  Q V* + U P*                                known by products
+//	NewNuclear                  U M + N V*, all M and N, U and V the       known by products
+//	                            singular vectors of B with sigma > 0
 //	NewSeparable                the product of the blocks'                 block diagonal
 //
 // u is b/||b||, and g = (v - b)/t the subgradient, on which the curvature of a surface depends. Where Q = 0, J
