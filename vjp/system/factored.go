@@ -263,10 +263,9 @@ func (s *inverted) root(dev array.Device) ([]float64, error) {
 	}
 	var upper mat.TriDense
 	chol.UTo(&upper)
-	m, c, r := linops.Images(dev, s.m), dev.Put(mat.DenseCopyOf(&upper).RawMatrix().Data, s.n, s.n),
-		dev.Alloc(s.n, s.d)
-	defer array.Free(m, c, r)
-	dev.Gemm(false, false, 1, c, m, 0, r)
+	c, r := dev.Put(mat.DenseCopyOf(&upper).RawMatrix().Data, s.n, s.n), dev.Alloc(s.n, s.d)
+	defer array.Free(c, r)
+	s.m.Forward(r, c)
 	return r.ToHost(), dev.Err()
 }
 
