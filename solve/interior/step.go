@@ -15,13 +15,15 @@ import (
 const shortOfEdge = 0.995
 
 // The size of the products, relative to the first, at which the zeros of K b are told from other
-// entries, and beyond which nothing is gained.
+// entries, and beyond which nothing is gained, and the share of the right-hand side of a Newton step that may be left.
 var (
-	productsWith    = smallness{told: 1e-20, end: 1e-26}
-	productsWithout = smallness{told: 1e-9, end: 1e-12} // where the multiplier is eliminated, and digits are lost
+	productsWith = smallness{told: 1e-20, end: 1e-26, left: 1e-8}
+	// Where the multiplier is eliminated digits are lost, and a step that makes good for what the one before has left
+	// costs less than a second solve with a large factor.
+	productsWithout = smallness{told: 1e-9, end: 1e-12, left: 1e-5}
 )
 
-type smallness struct{ told, end float64 }
+type smallness struct{ told, end, left float64 }
 
 const (
 	// mostSlow is the number of steps in a row that may leave nine tenths of the products, and lateSlow where these are
@@ -171,9 +173,6 @@ func (s *interior) advance(r *interiorRun) {
 	s.move(r, r.pairs.reach(1-shortOfEdge))
 }
 
-// accurate is the share of the right-hand side of a Newton step that may be left.
-const accurate = 1e-8
-
 // direction solves for a Newton step, with one step of iterative refinement where that is needed.
 func (s *interior) direction(r *interiorRun) {
 	s.toRight(r, r.db, r.du)
@@ -182,7 +181,8 @@ func (s *interior) direction(r *interiorRun) {
 	r.factor.solve(r.db, r.du, r.work)
 	// What is left of the right-hand side.
 	s.system.normal(r.normal, r.db)
-	allowed, allowedU := accurate*largest(r.normal, r.fix), accurate*largest(r.fixu)
+	left := s.system.small().left
+	allowed, allowedU := left*largest(r.normal, r.fix), left*largest(r.fixu)
 	for j, v := range r.normal {
 		r.fix[j] -= v
 	}
