@@ -56,6 +56,10 @@ func (d door) ask(t *testing.T, path string) string {
 			o.Standardize = &yes
 		case "response":
 			o.Table.Response = text
+		case "time":
+			o.Table.Time = text
+		case "loss":
+			o.Loss = text
 		case "effects":
 			o.Effects = strings.Split(text, ",")
 		case "trace":

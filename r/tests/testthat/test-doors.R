@@ -38,7 +38,7 @@ test_that("R gives the digits of the command", {
     if (d$verb == "run") lines <- paste(lines, collapse = "\n")
     want <- jsonlite::fromJSON(lines[[length(lines)]], simplifyVector = FALSE)
     if (d$verb == "sweep") want <- want$chosen
-    if (!is.null(o$response)) {
+    if (any(grepl(",", o$response, fixed = TRUE))) {
       formula <- stats::as.formula(paste0("cbind(", o$response, ") ~ ."))
       fits <- quiet(surepipe(formula, utils::read.csv(path), penalty = d$problem, lambda = o$lambda))
       for (k in seq_along(fits)) {
@@ -48,13 +48,17 @@ test_that("R gives the digits of the command", {
       asked <- asked + 1
       next
     }
-    a <- read_npz(path)
+    table <- grepl("csv$", path)
+    a <- if (!table) read_npz(path)
     named <- c("lambda", "sigma2", "criterion", "rule", "intercept", "standardize", "effects")
     rest <- o[setdiff(names(o), named)]
-    as_given <- d$problem %in% c("robust-pca", "svt") || !is.null(o$trace) # with probes, whose signs belong to the order
-    fit <- if (as_given) {
+    as_given <- d$problem %in% c("robust-pca", "svt", "tv2d") || !is.null(o$trace) # with probes, whose signs belong to the order
+    fit <- if (table) {
+      flags <- o[setdiff(names(o), c("criterion", "rule"))]
+      quiet(surepipe_run(d$problem, stats::setNames(list(), character()), c(list(data = path), flags), o$criterion, o$rule))
+    } else if (as_given) {
       given <- intersect(names(a), c("y", "indices", "shape"))
-      weights <- a[setdiff(intersect(names(a), c("lambda", if (d$problem != "svt") "gamma", "sigma2")), names(o))]
+      weights <- a[setdiff(intersect(names(a), c("lambda", if (d$problem == "robust-pca") "gamma", "sigma2")), names(o))]
       quiet(surepipe_run(d$problem, a[given], c(weights, o)))
     } else if (d$problem == "matrix-completion") {
       m <- matrix(NA_real_, a$shape[[2]], a$shape[[1]])
