@@ -28,8 +28,9 @@ type origin struct {
 	s  *sweep
 	of candidate
 	held
-	// ranges are those of the points beyond the grid, in order.
+	// ranges are those of the points beyond the grid, in order, and last is the one whose solves share something.
 	ranges []*bracket
+	last   *bracket
 }
 
 // refine is the start of point i, which is not on the grid, with an empty path.
@@ -38,9 +39,9 @@ func (g *origin) refine(ctx context.Context, on *instance, i int, path *vjp.Path
 		return from, err
 	}
 	r := g.ranges[i-g.s.total]
-	if r.on != on {
-		r.near.Release()
-		r.on = on
+	if g.last != r || r.on != on {
+		g.release()
+		g.last, r.on = r, on
 	}
 	from.path, from.near = path, &r.near
 	from.ahead = func(i int) (prox.Prox, error) { return r.regularizer(on, i) }
@@ -49,8 +50,8 @@ func (g *origin) refine(ctx context.Context, on *instance, i int, path *vjp.Path
 
 // release frees what the solves beyond the grid share.
 func (g *origin) release() {
-	for _, r := range g.ranges {
-		r.near.Release()
+	if g.last != nil {
+		g.last.near.Release()
 	}
 }
 
