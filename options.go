@@ -104,7 +104,8 @@ type Compute struct {
 	Verify bool
 	// KeepGoing lets a stream go on after a sample that fails on its own.
 	KeepGoing bool
-	// Parallel is how many samples, or points of a sweep, are in flight at once.
+	// Parallel is how many samples, or points of a sweep, are in flight at once. 0 stands for one sample, or for up to
+	// four points where y has at most a million values and lies in the memory of the host.
 	Parallel int
 	// Memory bounds what the estimate takes, in bytes; a fit that needs more is refused before it takes any.
 	Memory int64

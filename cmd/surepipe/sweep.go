@@ -140,6 +140,7 @@ func (f *sweepCommand) command() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.estimation.register(cmd, 1)
+	cmd.Flags().Lookup("parallel").DefValue = "0" // it depends on the problem
 	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
@@ -149,7 +150,7 @@ func (f *sweepCommand) command() *cobra.Command {
 			"down to 0.05 of it)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
-		"parallel": "points in flight at once",
+		"parallel": "points in flight at once (default: up to 4 on the host where y has at most a million values)",
 		"memory": "memory for the tapes of all points in flight and, if given, the limit of all memory on a " +
 			"card; a tape that does not fit is recomputed in parts",
 		"verbose": "log every point on standard error",

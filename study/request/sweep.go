@@ -2,12 +2,14 @@ package request
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/risk"
 	"surepipe/study"
 	"surepipe/vjp"
@@ -115,6 +117,9 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 	case s.Audit:
 		o.Audit = pipeline.AlwaysAudit
 	}
+	if !r.Given("parallel") {
+		o.Parallel = r.inFlight(j, data)
+	}
 	o.NoMuHat, o.KeepB = false, (r.Keep.B || r.Intercept) && j.BlackBox == nil
 	if r.Estimate != nil {
 		o.Sigma2RelStdErr = r.Estimate.RelStdErr
@@ -124,6 +129,25 @@ func (r *Request) SweepOf(s Sweep, axes []study.Axis, j *study.Estimator, data p
 	}
 	return &study.Sweep{Estimator: j, Template: j.Result(), Data: data, Axes: axes, Options: o,
 		Header: study.NewSweepHeader(j, data, axes, o)}, nil
+}
+
+// Up to mostInFlight points are in flight where y has at most fewObservations: a point takes about a kilobyte for each.
+const (
+	mostInFlight    = 4
+	fewObservations = 1 << 20
+)
+
+// inFlight is how many points of a sweep are in flight where the option parallel does not say: several for a solver in
+// the host's memory that has no bound, as one leaves processors idle.
+func (r *Request) inFlight(j *study.Estimator, data problems.Data) int {
+	if j.BlackBox != nil || r.Given("memory") || len(data.Y) > fewObservations ||
+		spec.MatrixOf(data.X).Stored != nil || j.Options.Derivative == vjp.Unrolled {
+		return r.Machine.Parallel
+	}
+	if _, bounded := j.On.Available(); bounded || j.On.Name() != "cpu" {
+		return r.Machine.Parallel
+	}
+	return min(runtime.GOMAXPROCS(0), mostInFlight)
 }
 
 // AuditOptions are those of an audit of one estimate: the criterion is that by which a sweep would choose.
