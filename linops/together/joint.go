@@ -45,10 +45,11 @@ func NewJoint(a linops.Operator) *Joint {
 type Member struct {
 	joint     *Joint
 	structure linops.Structure
-	// in says that the problem is in work, together with others; dst and z are what it has asked for.
-	in       bool
-	dst, z   array.Batch
-	panicked any
+	// in says that the problem is in work, together with others; dst and z are what it has asked for, and waits says
+	// that it has no lane meanwhile.
+	in, waits bool
+	dst, z    array.Batch
+	panicked  any
 }
 
 // Member is A for one more problem.
@@ -169,15 +170,15 @@ func (j *Joint) leave(m *Member) {
 }
 
 // ask computes a product together with those of the others. It returns false where the member is alone, or waits for
-// another product already.
+// another product already, as of another of its goroutines.
 func (m *Member) ask(dst, z array.Batch) bool {
 	j := m.joint
 	j.mu.Lock()
-	if !m.in || !m.z.IsZero() || z.K() >= mostJoint || dst.Device() != z.Device() {
+	if !m.in || m.waits || z.K() >= mostJoint || dst.Device() != z.Device() {
 		j.mu.Unlock()
 		return false
 	}
-	m.dst, m.z, m.panicked = dst, z, nil
+	m.dst, m.z, m.panicked, m.waits = dst, z, nil, true
 	if j.asked++; j.asked == j.live {
 		j.serve()
 	} else {
@@ -190,6 +191,7 @@ func (m *Member) ask(dst, z array.Batch) bool {
 		j.mu.Lock()
 	}
 	failed := m.panicked
+	m.waits = false
 	j.mu.Unlock()
 	if failed != nil {
 		panic(failed)

@@ -138,9 +138,9 @@ const (
 )
 
 // inFlight is how many points of a sweep are in flight where the option parallel does not say: several for a solver in
-// the host's memory that has no bound, as one leaves processors idle.
+// the host's memory that has no bound, as one leaves processors idle. Several responses keep them busy themselves.
 func (r *Request) inFlight(j *study.Estimator, data problems.Data) int {
-	if j.BlackBox != nil || r.Given("memory") || len(data.Y) > fewObservations ||
+	if j.BlackBox != nil || data.Shared != nil || r.Given("memory") || len(data.Y) > fewObservations ||
 		spec.MatrixOf(data.X).Stored != nil || j.Options.Derivative == vjp.Unrolled {
 		return r.Machine.Parallel
 	}
