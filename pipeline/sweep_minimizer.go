@@ -28,9 +28,12 @@ type origin struct {
 	s  *sweep
 	of candidate
 	held
-	// ranges are those of the points beyond the grid, in order, and last is the one whose solves share something.
+	// ranges are those of the points beyond the grid, in order.
 	ranges []*bracket
-	last   *bracket
+	// near is what solves within the last range share, on a device.
+	near vjp.Near
+	last *bracket
+	on   *instance
 }
 
 // refine is the start of point i, which is not on the grid, with an empty path.
@@ -39,20 +42,13 @@ func (g *origin) refine(ctx context.Context, on *instance, i int, path *vjp.Path
 		return from, err
 	}
 	r := g.ranges[i-g.s.total]
-	if g.last != r || r.on != on {
-		g.release()
-		g.last, r.on = r, on
+	if g.last != r || g.on != on {
+		g.near.Release()
+		g.last, g.on = r, on
 	}
-	from.path, from.near = path, &r.near
+	from.path, from.near = path, &g.near
 	from.ahead = func(i int) (prox.Prox, error) { return r.regularizer(on, i) }
 	return from, nil
-}
-
-// release frees what the solves beyond the grid share.
-func (g *origin) release() {
-	if g.last != nil {
-		g.last.near.Release()
-	}
 }
 
 // get is b at the grid's minimizer, nil where solves start at 0.

@@ -118,14 +118,11 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	return v, nil
 }
 
-// bracket is the range of weights of a refinement along one axis, and what its solves share on a
-// device.
+// bracket is the range of weights of a refinement along one axis.
 type bracket struct {
 	axis         int
 	at           []float64 // the other weights
 	below, above float64   // logarithms
-	on           *instance
-	near         vjp.Near
 }
 
 // nearWeights is the number of weights of a range at which solutions are found together.

@@ -124,17 +124,10 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 		if err := m.apply(ctx, next[:len(open)*d]); err != nil {
 			return 0, err
 		}
-		done := make([]bool, len(open))
 		parallel.For(len(open), func(at int) {
-			done[at] = fits[open[at]].step(m.root, next[at*d:][:d], m.moves[open[at]*d:][:d])
+			fits[open[at]].step(m.root, next[at*d:][:d], m.moves[open[at]*d:][:d])
 		})
-		rest := open[:0]
-		for at, k := range open {
-			if !done[at] {
-				rest = append(rest, k)
-			}
-		}
-		if open = rest; len(open) == 0 {
+		if open = slices.DeleteFunc(open, func(k int) bool { return fits[k].done }); len(open) == 0 {
 			break
 		}
 	}
@@ -143,16 +136,16 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 
 // leaver is a fit without an observation: x, where the step before it has led, and what that step was.
 type leaver struct {
-	x, to, rest []float64
-	stepped     bool
+	x, to, rest   []float64
+	stepped, done bool
 }
 
-// step takes the step that leads to the vector to, and sets dz. It reports whether that is the end.
-func (f *leaver) step(root loss.Root, to, dz []float64) (done bool) {
+// step takes the step that leads to the vector to, and sets dz.
+func (f *leaver) step(root loss.Root, to, dz []float64) {
 	before := slices.Clone(dz)
 	root.Inverse(dz, to)
-	if floats.Distance(dz, before, math.Inf(1)) <= settled*floats.Norm(dz, math.Inf(1)) {
-		return true
+	if f.done = floats.Distance(dz, before, math.Inf(1)) <= settled*floats.Norm(dz, math.Inf(1)); f.done {
+		return
 	}
 	back := 0.0
 	for i, v := range to {
@@ -167,11 +160,10 @@ func (f *leaver) step(root loss.Root, to, dz []float64) (done bool) {
 	for i, v := range to {
 		f.x[i], f.to[i] = v-back*(v-f.to[i]), v
 	}
-	if f.stepped && back != 0 {
+	if back != 0 {
 		root.Inverse(dz, f.x)
 	}
 	f.stepped = true
-	return false
 }
 
 // apply replaces vectors v by S v.
