@@ -68,13 +68,20 @@ def request(problem, given, black_box=None):
 
 
 def numbers(X):
-    """A pandas frame or series of numbers as the array that it is, which scikit-learn checks in a tenth of the time;
-    others as they are. Of a frame the first column that has other values is named."""
+    """A pandas frame or series of numbers as the array that it is, which scikit-learn checks in a tenth of the time, and
+    a masked array with NaN where it is masked; others as they are. Of a frame the first column that has other values is
+    named."""
+    if np.ma.isMaskedArray(X):
+        return X.astype(float).filled(np.nan)
     if not (hasattr(X, "dtypes") and hasattr(X, "iloc")):
         return X
-    kinds = [t.kind if isinstance(t, np.dtype) else "" for t in ([X.dtypes] if X.ndim == 1 else X.dtypes)]
+    types = [X.dtypes] if X.ndim == 1 else list(X.dtypes)
+    kinds = [getattr(t, "kind", "") for t in types]
     if kinds and all(k in ("i", "u", "f") for k in kinds):
-        return X.to_numpy()
+        if all(isinstance(t, np.dtype) for t in types):
+            return X.to_numpy()
+        if not any(hasattr(t, "fill_value") for t in types):  # pandas' own numbers, which have NA; not its sparse ones
+            return X.to_numpy(dtype=float, na_value=np.nan)
     for i in range(len(kinds) if X.ndim == 2 else 0):
         column = X.iloc[:, i] if kinds[i] not in ("i", "u", "f", "b") else None
         try:
@@ -86,6 +93,7 @@ def numbers(X):
 
 
 def _plain(a):
+    a = numbers(a)
     if hasattr(a, "to_numpy"):
         return a.to_numpy()
     return a if isinstance(a, np.ndarray) or hasattr(a, "tocsc") else np.asarray(a)
@@ -199,7 +207,7 @@ def risk(f, y, *weights, sigma2, **options):
     f is called with perturbed copies of y, about as often as queries= says, with the weights after it: at most three
     numbers. divergence="antithetic" is for functions that jump.
     """
-    y = np.asarray(y, float)
+    y = np.asarray(numbers(y), float)
     names = ["lambda", "lambda2", "gamma"][:len(weights)]
     given = {"y": y, "sigma2": sigma2, **dict(zip(names, map(float, weights))), **options}
     with request(None, given, _called(f, y, names)) as r:
@@ -210,7 +218,7 @@ def risk(f, y, *weights, sigma2, **options):
 
 
 def _sweep_of(f, grid, y, sigma2, wanted, options):
-    y, grid = np.asarray(y, float), grid if isinstance(grid, str) else np.sort(np.asarray(grid, float))
+    y, grid = np.asarray(numbers(y), float), grid if isinstance(grid, str) else np.sort(np.asarray(grid, float))
     if not isinstance(grid, str):
         even = np.geomspace(grid[0], grid[-1], len(grid)) if len(grid) > 1 and grid[0] > 0 else grid
         if len(grid) < 2 or not np.allclose(even, grid, rtol=1e-6):

@@ -4,14 +4,14 @@ import warnings
 
 import numpy as np
 
-from ._api import ask, request, sweep
+from ._api import ask, numbers, request, run, sweep
 from ._client import remove, worker
 from ._errors import SurepipeWarning, tell
 from ._result import Path
 
 
 def _denoised(by, image, sigma2, options, full):
-    image = np.asarray(image)
+    image = np.asarray(numbers(image))
     options.setdefault("sigma2", "auto" if sigma2 is None else sigma2)
     with request(None, {"y": image.astype(float, copy=False), **options}) as r:
         answer, fit = ask(r, "denoise", ["image"], by=by)
@@ -46,9 +46,10 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
     method "whittaker" penalizes squared differences (order 2: Hodrick and Prescott's filter), with the places `at` of
     the values where they are not evenly spaced; "trend1d" the absolute values of differences, for lines (order 1) that
     bend at few places; "tv1d" steps. lam is the weight or a grid; None chooses it by the criterion: leave-one-out for
-    whittaker, GCV for the others, SURE where sigma2 is given. With full=True the pair of the trend and the `Path`.
+    whittaker, GCV for the others, SURE where sigma2 is given. With full=True the pair of the trend and the `Path`, or
+    at a single weight the `Fit`.
     """
-    y = np.asarray(y, float)
+    y = np.asarray(numbers(y), float)
     if y.ndim != 1:
         raise ValueError(f"y has {y.ndim} axes, expected a sequence")
     linear, scale = method == "whittaker", np.nanmax(np.abs(y - np.nanmean(y)), initial=0.0) or 1.0
@@ -67,8 +68,12 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
         lam = f"1e-2:{max(most, 10.0)!r}:40" if linear else f"{1e-3 * scale!r}:{len(y) * scale!r}:40"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*\[missing-values\]", category=SurepipeWarning)
-        path = sweep(method, None, y, lam=lam, criterion=criterion, **given)
-    return (path.fit.image, path) if full else path.fit.image
+        if isinstance(lam, str) and ":" in lam:
+            found = sweep(method, None, y, lam=lam, criterion=criterion, **given)
+        else:
+            found = run(method, None, y, lam=lam, **given)
+    image = (found.fit if isinstance(found, Path) else found).image
+    return (image, found) if full else image
 
 
 def denoise_dwi(series, *, mask=None, sigma=None, noise_scan=None, keep=None, volumes_last=True, full=False, **options):
@@ -81,7 +86,7 @@ def denoise_dwi(series, *, mask=None, sigma=None, noise_scan=None, keep=None, vo
     `surepipe denoise --json`.
     """
     w, files = worker(), []
-    given = {"data": np.asarray(series), "mask": mask, "noise_scan": noise_scan, "keep": keep,
+    given = {"data": np.asarray(numbers(series)), "mask": mask, "noise_scan": noise_scan, "keep": keep,
              "sigma": None if sigma is None or np.ndim(sigma) == 0 else sigma}
     if sigma is not None and np.ndim(sigma) == 0:
         options["sigma"] = repr(float(sigma)) if not isinstance(sigma, str) else sigma

@@ -2,12 +2,16 @@
 
 import numpy as np
 
-from ._api import WANTED, sweep, run
+from ._api import WANTED, numbers, run, sweep
 
 try:
     from sklearn.base import BaseEstimator
 except ImportError:
     BaseEstimator = object
+
+# The entries of an estimate that comes back whole.
+_MOST = 1 << 24
+_LARGE = "the matrix has more than 16 million entries: take surepipe run --out and predict"
 
 
 class _Matrix(BaseEstimator):
@@ -31,15 +35,22 @@ class _Matrix(BaseEstimator):
         return fit
 
 
-def _numbers(Y):
-    Y = np.array(Y, dtype=float)
+def _numbers(Y, absent=0.0):
+    """The matrix Y; absent is what a sparse one has where it stores no entry."""
+    if hasattr(Y, "tocoo"):
+        if Y.shape[0] * Y.shape[1] > _MOST:
+            raise ValueError(_LARGE)
+        stored = Y.tocsr().tocoo()
+        Y = np.full(stored.shape, absent)
+        Y[stored.row, stored.col] = stored.data
+    Y = np.array(numbers(Y), dtype=float)
     if Y.ndim != 2:
         raise ValueError(f"the matrix has {Y.ndim} axes, expected 2")
     return Y
 
 
 class MatrixCompletion(_Matrix):
-    """The missing entries (NaN) of a matrix: 1/2 sum over the others of (B_ij - y_ij)^2 + lambda ||B||_*, with
+    """The missing entries of a matrix, NaN, masked, or not stored in a sparse one: 1/2 sum over the others of (B_ij - y_ij)^2 + lambda ||B||_*, with
     unpenalized effects of rows and columns.
 
     lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
@@ -52,18 +63,18 @@ class MatrixCompletion(_Matrix):
         self.lam, self.effects, self.criterion, self.sigma2, self.options = lam, effects, criterion, sigma2, options
 
     def fit(self, X, y=None):
-        Y = _numbers(X)
+        Y = _numbers(X, np.nan)
         if not np.isnan(Y).any():
-            raise ValueError("no entry is NaN: there is nothing to complete")
+            raise ValueError("no entry is missing: there is nothing to complete")
         for name, axis in (("row", 1), ("column", 0)):
             empty = np.flatnonzero(np.isnan(Y).all(axis=axis))
             if len(empty):
-                raise ValueError(f"{name} {empty[0]} holds NaN alone: nothing tells its entries, leave it out")
+                raise ValueError(f"{name} {empty[0]} has missing entries alone: nothing tells them, leave it out")
         effects = self.effects if isinstance(self.effects, str) else list(self.effects or ()) or "none"
         fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects)
         a = fit.arrays
         if "b" not in a:
-            raise ValueError("the matrix has more than 16 million entries: take surepipe run --out and predict")
+            raise ValueError(_LARGE)
         self.estimate_ = (a["b"] + a.get("effects_mean", 0.0) + a.get("effects_rows", np.zeros(1))[:, None]
                           + a.get("effects_cols", np.zeros(1))[None, :])
         self.completed_ = np.where(np.isnan(Y), self.estimate_, Y)

@@ -31,6 +31,21 @@ def test_a_completion_fills_gaps():
         surepipe.MatrixCompletion().fit(LOW)
 
 
+def test_missing_entries_are_nan_masked_or_not_stored():
+    sparse, pd = pytest.importorskip("scipy.sparse"), pytest.importorskip("pandas")
+    gaps = rng.random(LOW.shape) < 0.3
+    holes = np.where(gaps, np.nan, LOW)
+    rows, cols = np.nonzero(~gaps)
+    want = surepipe.MatrixCompletion(5.0).fit(holes).estimate_
+    for same in (np.ma.array(LOW, mask=gaps), sparse.csr_matrix((LOW[rows, cols], (rows, cols)), LOW.shape),
+                 pd.DataFrame(holes).convert_dtypes()):
+        np.testing.assert_array_equal(surepipe.MatrixCompletion(5.0).fit(same).estimate_, want)
+    with pytest.raises(ValueError, match="16 million"):
+        surepipe.MatrixCompletion().fit(sparse.coo_matrix((10**6, 10**5)))
+    trend = surepipe.smooth_trend(np.where(gaps[:, 0], np.nan, LOW[:, 0]), lam=10.0)
+    np.testing.assert_array_equal(surepipe.smooth_trend(np.ma.array(LOW[:, 0], mask=gaps[:, 0]), lam=10.0), trend)
+
+
 def test_robust_pca_finds_outliers():
     low = 10 * np.outer(rng.normal(size=30), rng.normal(size=25))
     bad = rng.random(low.shape) < 0.05
