@@ -68,9 +68,9 @@ def request(problem, given, black_box=None):
 
 
 def numbers(X):
-    """A pandas frame or series of numbers as the array that it is, which scikit-learn checks in a tenth of the time, and
-    a masked array with NaN where it is masked; others as they are. Of a frame the first column that has other values is
-    named."""
+    """A pandas frame or series of numbers as the array that it is, which scikit-learn checks in a tenth of the time,
+    and a masked array with NaN where it is masked; others as they are. Of a frame the first column that has other
+    values is named."""
     if np.ma.isMaskedArray(X):
         return X.astype(float).filled(np.nan)
     if not (hasattr(X, "dtypes") and hasattr(X, "iloc")):
@@ -149,10 +149,26 @@ def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **optio
     return told([fit for _, fit in found] if isinstance(found, list) else found[1])
 
 
+def grid_of(weights):
+    """The grid FROM:TO:COUNT of a list or an array of weights; a number and a text are as they are."""
+    if np.ndim(weights) != 1:
+        return weights.item() if isinstance(weights, np.ndarray) and weights.ndim == 0 else weights
+    at = np.sort(np.asarray(weights, float))
+    if len(at) < 2 or not at[0] > 0 or not np.allclose(np.geomspace(at[0], at[-1], len(at)), at, rtol=1e-6, atol=0):
+        raise ValueError("the grid must have at least two positive weights, evenly spaced on a logarithmic scale, as "
+                         "np.geomspace makes them")
+    return f"{float(at[0])!r}:{float(at[-1])!r}:{len(at)}"
+
+
+def is_grid(weights):
+    return isinstance(weights, str) and ":" in weights
+
+
 def grids_of(given):
-    """Takes the grids, FROM:TO:COUNT, out of options."""
-    return {flag: str(given.pop(k)) for k, flag in (("lam", "lambda"), ("lam2", "lambda2"), ("gamma", "gamma"))
-            if isinstance(given.get(k), str) and ":" in given[k]}
+    """Takes the grids, FROM:TO:COUNT or arrays, out of options."""
+    names = (("lam", "lambda"), ("lam2", "lambda2"), ("gamma", "gamma"))
+    given.update({k: grid_of(given[k]) for k, _ in names if k in given})
+    return {flag: given.pop(k) for k, flag in names if is_grid(given.get(k))}
 
 
 def swept(r, grids, wanted, beside=(), coefficients=False):
@@ -171,11 +187,10 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
         sweep("lasso", data=frame, response="price", lam="0.01max:max:40", criterion="alo", rule="1se")
         sweep(f, np.geomspace(0.01, 1, 20), y, sigma2=1)
 
-    The first two are those of `run`, with grids FROM:TO:COUNT for one or two weights; criterion, rule, refine, chain
-    and audit are as the command's. coefficients=True has those of the chosen point with their errors, "path" those of
-    all points too (`Path.coefficients`). In the third f is any function f(y, weight) that returns an estimate of the mean of
-    y, in its shape, and the second argument the weights: from their least to their greatest, evenly on a logarithmic
-    scale, as many.
+    The first two are those of `run`, with grids for one or two weights, FROM:TO:COUNT or arrays as np.geomspace makes
+    them; criterion, rule, refine, chain and audit are as the command's. coefficients=True has those of the chosen point
+    with their errors, "path" those of all points too (`Path.coefficients`). In the third f is any function f(y, weight)
+    that returns an estimate of the mean of y, in its shape, and the second argument the weights.
     """
     wanted = {k: options.pop(k, None) for k in WANTED}
     if callable(problem):
@@ -218,15 +233,9 @@ def risk(f, y, *weights, sigma2, **options):
 
 
 def _sweep_of(f, grid, y, sigma2, wanted, options):
-    y, grid = np.asarray(numbers(y), float), grid if isinstance(grid, str) else np.sort(np.asarray(grid, float))
-    if not isinstance(grid, str):
-        even = np.geomspace(grid[0], grid[-1], len(grid)) if len(grid) > 1 and grid[0] > 0 else grid
-        if len(grid) < 2 or not np.allclose(even, grid, rtol=1e-6):
-            raise ValueError("the grid must have at least two positive weights, evenly spaced on a logarithmic scale, "
-                             "as np.geomspace makes them")
-        grid = f"{grid[0]!r}:{grid[-1]!r}:{len(grid)}".replace("np.float64(", "").replace(")", "")
+    y = np.asarray(numbers(y), float)
     with request(None, {"y": y, "sigma2": sigma2, **options}, _called(f, y, ["lambda"])) as r:
-        path = swept(r, {"lambda": grid}, wanted, ["mu_hat"])
+        path = swept(r, {"lambda": grid_of(grid)}, wanted, ["mu_hat"])
     path.fit.mu_hat = path.fit.image = path.fit.mu_hat.reshape(y.shape)
     tell(path.warnings)
     return path

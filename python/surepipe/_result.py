@@ -104,6 +104,11 @@ class Path:
         return np.array([number(p.get(key)) for p in self.points])
 
     @property
+    def lambda_(self):
+        """The chosen weight, as of the regressions; others are path.chosen["lambda2"] and path.chosen["gamma"]."""
+        return number(self.chosen["lambda"])
+
+    @property
     def value(self):
         """The criterion at the chosen point, and stderr its standard error."""
         return number(self.chosen.get(self.criterion))

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from ._api import ask, numbers, request, run, sweep
+from ._api import ask, grid_of, is_grid, numbers, request, run, sweep
 from ._client import remove, worker
 from ._errors import SurepipeWarning, tell
 from ._result import Path
@@ -68,7 +68,7 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
         lam = f"1e-2:{max(most, 10.0)!r}:40" if linear else f"{1e-3 * scale!r}:{len(y) * scale!r}:40"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*\[missing-values\]", category=SurepipeWarning)
-        if isinstance(lam, str) and ":" in lam:
+        if is_grid(grid_of(lam)):
             found = sweep(method, None, y, lam=lam, criterion=criterion, **given)
         else:
             found = run(method, None, y, lam=lam, **given)

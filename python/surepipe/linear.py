@@ -6,7 +6,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (_check_sample_weight, check_array, check_is_fitted, check_X_y,
                                       column_or_1d)
 
-from ._api import ask, numbers, options_of, swept
+from ._api import ask, grid_of, is_grid, numbers, options_of, swept
 from ._client import Request
 from ._errors import tell
 from ._result import Path
@@ -88,9 +88,9 @@ class _Regression(BaseEstimator):
                  "intercept": bool(self.fit_intercept) or None,
                  "standardize": self._problem != "ols" and bool(self.standardize) or None, "sigma2": self.sigma2,
                  **(self.options or {})}
-        weights = self._grids(X)
+        weights = {k: grid_of(w) for k, w in self._grids(X).items()}
         grids = {flag: w for k, flag in (("lam", "lambda"), ("lam2", "lambda2"))
-                 if isinstance(w := weights.get(k), str) and ":" in w}
+                 if is_grid(w := weights.get(k))}
         given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
         with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}) as r:
             r.columns = getattr(self, "feature_names_in_", None)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._api import WANTED, numbers, run, sweep
+from ._api import WANTED, grid_of, is_grid, numbers, run, sweep
 
 try:
     from sklearn.base import BaseEstimator
@@ -18,9 +18,10 @@ class _Matrix(BaseEstimator):
     """What both have: a problem, a fit, and what is known of it."""
 
     def _found(self, problem, Y, grids, **options):
+        grids = {k: grid_of(w) for k, w in grids.items()}
         options = {k: v for k, v in {**options, **grids, "sigma2": self.sigma2, **(self.options or {})}.items()
                    if v is not None}
-        if any(w is None or isinstance(w, str) and ":" in w for w in grids.values()):
+        if any(w is None or is_grid(w) for w in grids.values()):
             criterion = None if self.criterion == "auto" else self.criterion
             self.path_ = sweep(problem, data=Y, criterion=criterion, **options)
             fit, self.criterion_ = self.path_.fit, self.path_.criterion
@@ -50,8 +51,8 @@ def _numbers(Y, absent=0.0):
 
 
 class MatrixCompletion(_Matrix):
-    """The missing entries of a matrix, NaN, masked, or not stored in a sparse one: 1/2 sum over the others of (B_ij - y_ij)^2 + lambda ||B||_*, with
-    unpenalized effects of rows and columns.
+    """The missing entries of a matrix, NaN, masked, or not stored in a sparse one: 1/2 sum over the others of
+    (B_ij - y_ij)^2 + lambda ||B||_*, with unpenalized effects of rows and columns.
 
     lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
     effects are some of "rows" and "cols", "mean" for a constant alone, or "none".
@@ -102,7 +103,7 @@ class RobustPCA(_Matrix):
     def fit(self, X, y=None):
         grids = {"lam": "0.05max:max:8" if self.lam is None else self.lam,
                  "gamma": "0.05max:max:8" if self.gamma is None else self.gamma}
-        more = {"refine": 0} if any(isinstance(g, str) and ":" in g for g in grids.values()) else {}
+        more = {"refine": 0} if any(is_grid(grid_of(g)) for g in grids.values()) else {}
         fit = self._found("robust-pca", _numbers(X), grids, **more)
         self.gamma_ = float(fit["gamma"])
         self.low_rank_, self.sparse_ = fit.b

@@ -153,6 +153,17 @@ def test_groups_go_together(diabetes):
         GroupLasso([1, 2]).fit(X, y)
 
 
+def test_a_grid_is_a_text_or_an_array(diabetes):
+    X, y = diabetes
+    weights = np.geomspace(1, 100, 10)
+    want = Lasso("1:100:10").fit(X, y).lambda_
+    for same in (weights, list(weights), tuple(weights[::-1])):
+        assert Lasso(same).fit(X, y).lambda_ == want
+    assert surepipe.sweep("lasso", X, y, lam=weights, intercept=True, standardize=True, refine=4).lambda_ == want
+    with pytest.raises(ValueError, match="evenly spaced on a logarithmic scale"):
+        Lasso([1, 2, 3]).fit(X, y)
+
+
 def test_bad_parameters_are_named(diabetes):
     X, y = diabetes
     with pytest.raises(surepipe.InputError, match="criterion"):
