@@ -215,7 +215,7 @@ func (j *Job) misfit() {
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
 // trace's where that is a tenth of sigma2 sqrt(2d), and proportionally less or more where the trace must be
-// more accurate or less, and less where there are many probes.
+// more accurate or less, or there are more probes or fewer.
 //
 // Leave-one-out magnifies errors where leverages are near 1, and gets a tenth of that where it was
 // asked for.
@@ -228,7 +228,7 @@ func formShare(s Settings) float64 {
 	if s.TraceError > 0 {
 		return share * min(mostLoose, s.TraceError/usualError)
 	}
-	return share * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
+	return share * min(mostLoose, math.Sqrt(usualProbes/float64(max(s.Plan.Residual, 1))))
 }
 
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's share of it where a

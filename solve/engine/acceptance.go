@@ -66,6 +66,7 @@ type Watch struct {
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Watch {
 	a := NewAcceptance(ScalesOf(m.Problem(), y, traits.Norm2, o))
+	a.Scales.free = new(freeColumns)
 	return &Watch{Acceptance: a, m: m, traits: traits, Options: o, Part: part, Scale: a.Scales.First()}
 }
 

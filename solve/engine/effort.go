@@ -10,8 +10,13 @@ import (
 // Effort says how far a solve goes. The zero value asks for a solution that is certified: [Acceptance].
 type Effort struct {
 	// Share, if positive, ends the solve as soon as what is still to come changes SURE by an estimated Share of the
-	// error of its difference to that of the estimate b_0 where the solve starts, 2 sigma ||A (b - b_0)||, without the
-	// second term that [risk.Comparison] has; at a start from 0 of 2 sigma2 sqrt(div).
+	// difference to that of the estimate b_0 where the solve starts, or of the difference's error,
+	//
+	//	2 sigma sqrt(||A (b - b_0)||^2 + sigma2 ||D - D_0||_F^2)
+	//
+	// with the Jacobians D ([risk.Comparison]), but of no more than SURE's own error, about sigma2 sqrt(2 d). The
+	// Jacobians of regularizers without curvature are projections, for which the second norm is at least the
+	// difference of their dimensions; else it is left out. At a start from 0 the error is 2 sigma2 sqrt(div).
 	Share float64
 	// Error, if positive, ends the solve of a problem with r(K b) as soon as the duality gap bounds the error of mu_hat
 	// by it. [Convergence].Change is then infinite: what is still to change in SURE is not estimated.
@@ -48,6 +53,8 @@ type enough struct {
 	rss, dimension float64    // at the last look
 	changes        [3]float64 // from the one before to it, and earlier ones
 	asked, counts  bool       // whether T is a set of coordinates has been asked, and is so
+	flat           bool       // r has no curvature there
+	before         float64    // the dimension at b_0
 }
 
 // newEnough is the rule for a solve, nil where none is asked for, the method keeps its iterates itself, or r stands
@@ -64,6 +71,7 @@ func newEnough(m Method, traits Traits, y, b0 array.Batch, o Options) *enough {
 		e.start = y.Device().Alloc(1, y.N())
 		p.A.Forward(e.start, b0)
 		y.Device().Lin(e.start, 1, e.start, -1, y)
+		e.before = nonzeros(b0)
 	}
 	return e
 }
@@ -104,6 +112,12 @@ func (e *enough) reached(c *Watch, w *Work) (bool, float64, error) {
 	if !e.start.IsZero() {
 		dev.Lin(e.z, 1, e.z, -1, e.start)
 		bar = 2 * math.Sqrt(sigma2) * Norm(e.z)
+		if e.flat {
+			bar = math.Hypot(bar, 2*sigma2*math.Sqrt(math.Abs(dimension-e.before)))
+		}
+		before := Norm(e.start)
+		bar = math.Hypot(bar, rss-before*before+2*sigma2*(dimension-e.before))
+		bar = math.Min(bar, sigma2*math.Sqrt(2*float64(w.Y.N())))
 	}
 	return left <= e.Share*bar, left, dev.Err()
 }
@@ -120,15 +134,20 @@ func (e *enough) dimensionAt(c *Watch, w *Work) (float64, error) {
 		}
 		m := j.Model()
 		e.asked, e.counts = true, m != nil && m.Space.Form().Kind == space.Subset
+		e.flat = m != nil && m.Curvature == nil
 		j.Release()
 	}
-	count := 0
-	for _, x := range w.B.ToHost() {
+	return nonzeros(w.B), w.Device().Err()
+}
+
+// nonzeros is the number of entries that are not 0.
+func nonzeros(b array.Batch) (count float64) {
+	for _, x := range b.ToHost() {
 		if x != 0 {
 			count++
 		}
 	}
-	return float64(count), w.Device().Err()
+	return count
 }
 
 // endBehind ends the solve of a problem with r(K b) at the error that its effort allows.

@@ -56,7 +56,7 @@ func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Scales
 		defer rest.Free()
 		dev.Copy(rest, misfit)
 		var ok bool
-		if projected, ok = projectFree(ctx, p, r.Free(g.N()), minus, rest); !ok {
+		if projected, ok = projectFree(ctx, p, r.Free(g.N()), minus, rest, s.free); !ok {
 			return math.NaN()
 		}
 	}
@@ -71,8 +71,9 @@ func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Scales
 
 // projectFree subtracts the projection of misfit on the columns of the free coordinates from misfit:
 // minus, which is -A* misfit, becomes -A* of the rest, 0 at these coordinates. It returns the squared
-// norm of the projection, and false where it is not found.
-func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
+// norm of the projection, and false where it is not found. The columns' factor is kept, unless kept is nil.
+func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array.Batch, kept *freeColumns) (float64,
+	bool) {
 	if len(free) == 0 {
 		return 0, true
 	}
@@ -85,16 +86,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 		return projectByProducts(ctx, p, free, minus, misfit)
 	}
 	dev := minus.Device()
-	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
-	defer array.Free(units, columns)
-	host := make([]float64, len(free)*dim)
-	for i, j := range free {
-		host[i*dim+j] = 1
-	}
-	dev.Upload(units, host)
-	p.A.Forward(columns, units)
-	m := mat.DenseCopyOf(mat.NewDense(len(free), d, columns.ToHost()).T())
-	f := pivoted.Factorize(m, nil, mat.Norm(m, 2), 0)
+	f := kept.factor(dev, p, free)
 	if f.Rank == 0 {
 		return 0, true
 	}
@@ -113,6 +105,31 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	}
 	dev.Upload(minus, rest)
 	return mat.Dot(&coordinates, &coordinates), true
+}
+
+// freeColumns keeps the factor of the columns of a solve's free coordinates.
+type freeColumns struct{ f *pivoted.Factor }
+
+// factor is that of the columns, which is made where it is not kept.
+func (k *freeColumns) factor(dev array.Device, p Problem, free []int) *pivoted.Factor {
+	if k != nil && k.f != nil {
+		return k.f
+	}
+	d, dim := p.A.Dims()
+	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
+	defer array.Free(units, columns)
+	host := make([]float64, len(free)*dim)
+	for i, j := range free {
+		host[i*dim+j] = 1
+	}
+	dev.Upload(units, host)
+	p.A.Forward(columns, units)
+	m := mat.DenseCopyOf(mat.NewDense(len(free), d, columns.ToHost()).T())
+	f := pivoted.Factorize(m, nil, mat.Norm(m, 2), 0)
+	if k != nil {
+		k.f = f
+	}
+	return f
 }
 
 // projectOrthogonal is projectFree where A*A = c I: the columns F are orthogonal to each other and to all

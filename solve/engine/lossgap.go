@@ -135,7 +135,7 @@ func lossBound(ctx context.Context, p Problem, y array.Batch, f *Fit, s Scales, 
 	dev.Lin(minus, -1, f.G, 0, array.Batch{})
 	dev.Copy(u, f.Slope)
 	if r.Free != nil {
-		if _, ok := projectFree(ctx, p, r.Free(f.G.N()), minus, u); !ok {
+		if _, ok := projectFree(ctx, p, r.Free(f.G.N()), minus, u, s.free); !ok {
 			return bound, size
 		}
 	}

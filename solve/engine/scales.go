@@ -19,11 +19,13 @@ type Scales struct {
 	Norm, Y, Noise float64
 	// Tol is the tolerance of the solve.
 	Tol float64
+
+	free *freeColumns // of the one problem that is measured; nil where nothing is kept
 }
 
 // NewScales are those of a solve at y, with an upper bound of ||A||^2.
 func NewScales(y array.Batch, norm2 float64, o Options) Scales {
-	return Scales{math.Sqrt(norm2), Norm(y), math.Sqrt(o.Sigma2 * float64(y.N())), o.Tol}
+	return Scales{Norm: math.Sqrt(norm2), Y: Norm(y), Noise: math.Sqrt(o.Sigma2 * float64(y.N())), Tol: o.Tol}
 }
 
 const (
