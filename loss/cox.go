@@ -35,7 +35,6 @@ type Cox struct {
 	// Observation i is at risk at the times of the groups group[i], ..., until[i] - 1, or to the end of its stratum;
 	// leaving lists those that leave before it by until. Both are nil without starts.
 	group, until, leaving []int
-	largest               float64
 	bad                   error // of the times
 	known                 Structure
 	pool                  sync.Pool // of *coxSums
@@ -44,10 +43,9 @@ type Cox struct {
 // NewCox returns the loss with Breslow's or Efron's formula. Its Check reports times that are missing or no times. It
 // is an error if a weight is negative or an offset not finite.
 func NewCox(o Observed, efron bool) (*Cox, error) {
-	l := &Cox{o: o, efron: efron, largest: 1}
+	l := &Cox{o: o, efron: efron}
 	if o.Weights != nil {
-		var err error
-		if l.largest, err = checkWeights(o.Weights); err != nil {
+		if _, err := checkWeights(o.Weights); err != nil {
 			return nil, err
 		}
 	}

@@ -101,7 +101,7 @@ func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 				weighted := solve.Problem{A: a, R: r, Loss: l, Device: dev}
 				s := roomtest.NewSolver(t, e.Name, weighted, o)
 				got := roomtest.At(t, s, roomtest.On(t, dev, y))
-				if !got.Converged || !want.Converged || s.Problem().Loss != loss.Loss(l) {
+				if !got.Converged || !want.Converged {
 					t.Errorf("%s: %+v, %+v", e.Name, got.Convergence, want.Convergence)
 				}
 				roomtest.Near(t, e.Name+": b", got.B.ToHost(), want.B.ToHost(), 1e-6)

@@ -11,8 +11,7 @@ import (
 // is applied by a factor on the host, where that has at most mostFactor entries; else by an incomplete
 // one, of a few entries a row, that preconditions the system.
 type sparseCurvature struct {
-	n, inner int // columns and rows of B
-	t        float64
+	n, inner int        // columns and rows of B
 	rows     space.Rows // of B
 	factor   *cholesky.Factor
 	exact    bool // the factor is J's inverse
@@ -28,7 +27,7 @@ const smallEntry = 3e-5
 
 // newSparseCurvature returns Q = B*B for the rows of B, at the step t.
 func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
-	c := &sparseCurvature{n: n, t: t, rows: rows, inner: len(rows.Indptr) - 1}
+	c := &sparseCurvature{n: n, rows: rows, inner: len(rows.Indptr) - 1}
 	weights := make([]float64, c.inner)
 	for i := range weights {
 		weights[i] = t

@@ -49,8 +49,7 @@ func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return n, nil
 }
 
-func (n *reweighted) Name() string            { return n.s.Entry.Name }
-func (n *reweighted) Problem() engine.Problem { return n.s.Problem }
+func (n *reweighted) Name() string { return n.s.Entry.Name }
 
 // Release does nothing: only a number is kept.
 func (n *reweighted) Release() {}

@@ -225,8 +225,6 @@ func (s *Solution) Release() {
 type Solver interface {
 	// Name is the method's name.
 	Name() string
-	// Problem is the problem that it solves, in the user's units.
-	Problem() Problem
 	// Solve computes the solution at y, a batch of one vector of length d. A solve that runs out of
 	// iterations is not an error: the Solution says that it did not converge. The caller releases
 	// the Solution. It may refer to y, which must be neither changed nor freed before.

@@ -17,8 +17,7 @@ type Everywhere struct {
 	full Method // made when it is first needed
 }
 
-func (s *Everywhere) Name() string     { return s.Task.Entry.Name }
-func (s *Everywhere) Problem() Problem { return s.Task.Problem }
+func (s *Everywhere) Name() string { return s.Task.Entry.Name }
 
 // Release frees the method over all coordinates.
 func (s *Everywhere) Release() {

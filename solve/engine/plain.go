@@ -47,8 +47,7 @@ func NewDualized(ctx context.Context, s Task) (Solver, error) {
 	return NewPlain(ctx, s)
 }
 
-func (s *Plain) Name() string     { return s.Method.Name() }
-func (s *Plain) Problem() Problem { return s.s.Problem }
+func (s *Plain) Name() string { return s.Method.Name() }
 
 func (s *Plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	start, o := Start{B: from.B}, s.s.Options

@@ -101,8 +101,6 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 // Name is the name of the method that was asked for.
 func (s *secondChance) Name() string { return s.s.Entry.Name }
 
-func (s *secondChance) Problem() engine.Problem { return s.s.Problem }
-
 // Solve returns the solution of the other method, or that of interior points.
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	sol, err := s.first.Solve(ctx, y, from)

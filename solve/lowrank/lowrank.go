@@ -66,8 +66,7 @@ func newLowRank(ctx context.Context, s engine.Task, low form, bound float64) (en
 	return &lowRank{s: s, full: m, low: low, bound: bound}, nil
 }
 
-func (l *lowRank) Name() string            { return l.full.Name() }
-func (l *lowRank) Problem() engine.Problem { return l.s.Problem }
+func (l *lowRank) Name() string { return l.full.Name() }
 
 // Release does nothing: only a number is kept.
 func (l *lowRank) Release() {}

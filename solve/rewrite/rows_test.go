@@ -118,9 +118,6 @@ func TestUnevenRows(t *testing.T) {
 			if got, want := run(a), run(b); !slices.Equal(got, want) {
 				t.Errorf("b = %g, want %g", got, want)
 			}
-			if a.Problem().K != uneven.K {
-				t.Error("the problem is not the user's")
-			}
 			other := uneven
 			other.R = prox.NewL1(0.5)
 			c, err := a.Reweight(context.Background(), other.R)

@@ -71,12 +71,6 @@ func (x *solver) solved(build func(inner engine.Task) (engine.Solver, error)) (e
 	return x, nil
 }
 
-func (x *solver) Problem() engine.Problem {
-	p := x.s.Problem
-	p.Loss = x.s.Loss
-	return p
-}
-
 func (x *solver) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	if !from.B.IsZero() {
 		b, own := x.w.Start(from.B)
