@@ -49,9 +49,16 @@ func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *flo
 	return b, ends, true, nil
 }
 
-// outermost is edge with 0 for axes along which there are points beyond the best that are not alike.
+// edgeShare is the share of the value's standard error below which it does not matter what lies below an end.
+const edgeShare = 0.01
+
+// outermost is edge with 0 for axes along which there are points beyond the best that are not alike, or below whose end
+// the value hardly falls.
 func (s *sweep) outermost(edge []int) []int {
 	for a, end := range edge {
+		if end < 0 && s.levels(a) {
+			edge[a] = 0
+		}
 		for _, v := range s.values {
 			if v.usable() && float64(end)*(v.Weights[a]-s.best.Weights[a]) > 0 && v.competes() > s.best.competes() {
 				edge[a] = 0
@@ -60,4 +67,24 @@ func (s *sweep) outermost(edge []int) []int {
 		}
 	}
 	return edge
+}
+
+// levels reports whether the value has nearly reached its limit at the best point, the least along an axis: as it is
+// linear in the weight near 0, what is left below is the fall from the point before times r / (1 - r), with r the ratio
+// of the two weights. So a table whose best fit is that of least squares needs no smaller weights.
+func (s *sweep) levels(a int) bool {
+	near, before := math.Inf(1), math.NaN()
+	for _, v := range s.values {
+		if !v.usable() || len(v.Weights) == 0 {
+			continue
+		}
+		beside := slices.Clone(v.Weights)
+		beside[a] = s.best.Weights[a]
+		d := math.Abs(math.Log(v.Weights[a] / s.best.Weights[a]))
+		if d > 0 && d < near && slices.Equal(beside, s.best.Weights) {
+			near, before = d, v.competes()
+		}
+	}
+	fall := before - s.best.competes()
+	return fall > 0 && fall/math.Expm1(near) < edgeShare*s.best.StdErr
 }

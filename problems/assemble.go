@@ -63,7 +63,7 @@ func (a *assembly) build(hyper Hyper) error {
 	if err := a.weights(m, hyper); err != nil {
 		return err
 	}
-	p.top = m.positive(func() (float64, error) { return m.top("lambda") })
+	p.top, p.squares = m.positive(func() (float64, error) { return m.top("lambda") }), m.of("lambda") == nil
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
 		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}

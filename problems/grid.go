@@ -100,7 +100,9 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 
 // The default path of a weight has pathPoints points, down to pathShare of the top where there are as many observations
 // as coefficients, else to shortShare: those of glmnet. That of a completion has filledPoints, each of which takes
-// much longer, down to filledShare: below, the fit goes through most entries. Where the least is at the end, the sweep
+// much longer, down to filledShare: below, the fit goes through most entries. That of a sum of squares spans the
+// eigenvalues of A* A: it begins above their sum, and ends at ridgeShare of the top, or at shortRidge of it where there
+// are fewer observations than coefficients, whose fits below go through y. Where the least is at the end, the sweep
 // looks beyond it.
 const (
 	pathPoints   = 100
@@ -108,20 +110,25 @@ const (
 	shortShare   = 1e-2
 	filledPoints = 20
 	filledShare  = 0.05
+	ridgeShare   = 1e-7
+	shortRidge   = 1e-5
 )
 
 // DefaultGrid is the grid of lambda where none is given: from the weight at which the estimate is 0, or for a sum of
-// squares from 1000 times that of the LASSO.
+// squares from ten times the sum of the eigenvalues of A* A.
 func (p *Problem) DefaultGrid() (g Grid, maximum float64, err error) {
 	if maximum, err = p.top(); err != nil {
 		return g, 0, err
 	}
-	share, n := pathShare, pathPoints
+	share, short, n := pathShare, shortShare, pathPoints
 	switch {
 	case p.observed != nil:
-		share, n = filledShare, filledPoints
-	case p.D < p.P:
-		share = shortShare
+		share, short, n = filledShare, filledShare, filledPoints
+	case p.squares:
+		share, short = ridgeShare, shortRidge
+	}
+	if p.D < p.P {
+		share = short
 	}
 	of := func(v float64) Weight { return Weight{Value: v, OfMax: true, Given: true} }
 	return Grid{From: of(share), To: of(1), N: n}, maximum, nil

@@ -110,11 +110,15 @@ func (m *maximizer) of(name string) func() (float64, error) {
 	}
 }
 
-// ridgeTop is the top of a path of ridge weights over that of the LASSO: as in Friedman, Hastie and Tibshirani (2010).
-const ridgeTop = 1000
+// ridgeTop is the top of a path of ridge weights over the sum of the eigenvalues of A* A, at which no direction keeps
+// more than a tenth of its fit. Where these are not known, or weigh observations by a loss, slopeTop is that over the
+// top of the LASSO's path, as in Friedman, Hastie and Tibshirani (2010).
+const (
+	ridgeTop = 10
+	slopeTop = 1000
+)
 
-// top is the maximum of a weight, or where it has none, as that of a sum of squares, ridgeTop times the largest
-// correlation of a column with the residual of the unpenalized ones.
+// top is the maximum of a weight, or where it has none, as that of a sum of squares, the top of its path.
 func (m *maximizer) top(name string) (float64, error) {
 	if maximum := m.of(name); maximum != nil {
 		return maximum()
@@ -139,7 +143,15 @@ func (m *maximizer) top(name string) (float64, error) {
 			return 0, err
 		}
 	}
-	return ridgeTop * floats.Norm(m.gradient(z), math.Inf(1)), nil
+	slope := floats.Norm(m.gradient(z), math.Inf(1))
+	if squares := linops.StructureOf(m.p.Operator).ColumnNorms2; slope > 0 && squares != nil && m.p.Loss.Squared() {
+		columns := squares()
+		for _, j := range free {
+			columns[j] = 0
+		}
+		return ridgeTop * floats.Sum(columns), nil
+	}
+	return slopeTop * slope, nil
 }
 
 // unpenalized lists the coordinates of b that remain free at the maximum of a weight and on whose

@@ -63,8 +63,9 @@ type Problem struct {
 	loss loss.Loss
 	// observed are the places that a selection of a matrix picks.
 	observed []int
-	// top is the weight lambda at which a default path begins.
-	top func() (float64, error)
+	// top is the weight lambda at which a default path begins, which is that of a sum of squares where squares is set.
+	top     func() (float64, error)
+	squares bool
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 

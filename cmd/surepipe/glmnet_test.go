@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -39,10 +40,10 @@ func TestAlphaMixesTheElasticNet(t *testing.T) {
 }
 
 // Without a grid a sweep has the path of glmnet: 100 weights, down to 1e-4 of the maximum where there are more rows than
-// columns; that of ridge begins at 1000 times the LASSO's.
+// columns; that of ridge is over the squared singular values of X, whatever the unit of the response.
 func TestASweepHasADefaultPath(t *testing.T) {
 	table := text(t, "loss.csv", stackLoss)
-	top := map[string]float64{}
+	top, share := map[string]float64{}, map[string]float64{"lasso": 1e-4, "ridge": 1e-7}
 	for _, problem := range []string{"lasso", "ridge"} {
 		_, stdout, stderr := command(t, strings.Fields("sweep --json --refine 0 --audit=false --problem "+problem+
 			" --response stack.loss --data "+table)...)
@@ -57,15 +58,35 @@ func TestASweepHasADefaultPath(t *testing.T) {
 			t.Fatalf("%s: %v, %s %s", problem, err, first, stderr)
 		}
 		g := header.Grid[0]
-		if top[problem] = g.To; g.Points != 100 || math.Abs(g.From/g.To-1e-4) > 1e-12 {
+		if top[problem] = g.To; g.Points != 100 || math.Abs(g.From/g.To-share[problem]) > 1e-12 {
 			t.Errorf("%s: the grid is %+v", problem, g)
 		}
 	}
-	near(t, "ridge over lasso", top["ridge"], 1000*top["lasso"])
+	near(t, "ridge", top["ridge"], 10*21*3) // 3 standardized columns of 21 rows
 	max := object(t, strings.Fields("run --problem lasso --lambda max --response stack.loss --data "+table)...)
 	near(t, "lasso", top["lasso"], max["lambda"].(float64))
 	if _, _, stderr := command(t, strings.Fields("sweep --problem ols --response stack.loss --data "+table)...); !strings.Contains(stderr, "no weight is a grid") {
 		t.Errorf("ols: %s", stderr)
+	}
+}
+
+// A table whose best fit is that of least squares has its least at the lower end, below which nothing is left to gain;
+// that of a grid which ends far above is told.
+func TestALeastNearZeroIsNoEdge(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("a,b,y\n")
+	for i := range 40 {
+		a, b := math.Sin(float64(3*i)), math.Cos(float64(5*i))
+		fmt.Fprintf(&table, "%g,%g,%g\n", a, b, 2*a-3*b+0.3*math.Sin(float64(i*i)))
+	}
+	path := text(t, "near.csv", table.String())
+	for _, problem := range []string{"lasso", "ridge"} {
+		for grid, want := range map[string]bool{"": false, " --lambda 5:20:4 --refine 0": true} {
+			_, stdout, stderr := command(t, strings.Fields("sweep --problem "+problem+" --response y --data "+path+grid)...)
+			if got := strings.Contains(stdout+stderr, "edge of the grid"); got != want {
+				t.Errorf("%s%s: told %v: %s %s", problem, grid, got, stdout, stderr)
+			}
+		}
 	}
 }
 
