@@ -53,6 +53,32 @@ coef.surepipe <- function(object, ...) object$coefficients
 
 nobs.surepipe <- function(object, ...) object$nobs
 
+formula.surepipe <- function(x, ...) {
+  if (is.null(x$terms)) stop("the fit is of a matrix, and has no formula", call. = FALSE)
+  stats::formula(x$terms)
+}
+
+# The deviance of the program, for numbers the residual sum of squares.
+deviance.surepipe <- function(object, ...) {
+  number(if (is.null(object$result$deviance)) object$result$residual else object$result$deviance)
+}
+
+# The log-likelihood by which AIC is the program's. An unknown variance of the noise counts as a parameter, as of lm.
+logLik.surepipe <- function(object, ...) {
+  k <- object$df + (object$family == "gaussian" && is.null(object$result[["sigma2"]]))
+  nobs <- if (object$family == "cox") sum(object$y) else object$nobs # as coxph: the events
+  structure(k - number(object$result$aic) / 2, df = k, nobs = nobs, class = "logLik")
+}
+
+# Normal intervals about the coefficients without the bias of the penalty; they take the choice of the weight as given.
+confint.surepipe <- function(object, parm, level = 0.95, ...) {
+  table <- if (missing(parm)) object$table else object$table[parm, , drop = FALSE]
+  at <- c((1 - level) / 2, (1 + level) / 2)
+  bounds <- table$debiased + outer(table$std.error, stats::qnorm(at))
+  dimnames(bounds) <- list(rownames(table), paste(format(100 * at, trim = TRUE, digits = 3), "%"))
+  bounds
+}
+
 fitted.surepipe <- function(object, ...) napredict(object$na.action, object$fitted.values)
 
 residuals.surepipe <- function(object, type = c("response", "deviance"), ...) {
@@ -65,7 +91,7 @@ residuals.surepipe <- function(object, type = c("response", "deviance"), ...) {
   r <- y - mu
   if (type == "deviance" && object$family != "gaussian") {
     unit <- switch(object$family, binomial = stats::binomial(), poisson = stats::poisson())
-    r <- sign(r) * sqrt(unit$dev.resids(y, mu, 1))
+    r <- sign(r) * sqrt(unit$dev.resids(y, mu, if (is.null(object$trials)) 1 else object$trials))
   }
   naresid(object$na.action, r)
 }
@@ -107,7 +133,7 @@ linear_predictor <- function(object, newdata, na.action) {
     frame <- model.frame(terms, newdata, na.action = na.action, xlev = object$xlevels)
     if (!is.null(classes <- attr(terms, "dataClasses"))) .checkMFClasses(classes, frame)
     x <- model.matrix(terms, frame, contrasts.arg = object$contrasts)
-    x <- x[, attr(x, "assign") > 0, drop = FALSE]
+    x <- x[, attr(x, "assign") > 0 & !attr(x, "assign") %in% object$strata, drop = FALSE]
     shift <- stats::model.offset(frame)
     if (!is.null(object$call$offset)) {
       shift <- (if (is.null(shift)) 0 else shift) + eval(object$call$offset, newdata, environment(object$terms))

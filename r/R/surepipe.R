@@ -14,13 +14,23 @@ surepipe.formula <- function(formula, data,
   X <- model.matrix(terms, frame, contrasts)
   assign <- attr(X, "assign")
   intercept <- attr(terms, "intercept") == 1
-  used <- assign > 0
-  fit <- surepipe.default(X[, used, drop = FALSE], model.response(frame), family = as_family(family),
-                          penalty = match.arg(penalty), intercept = intercept, groups = assign[used],
-                          weights = stats::model.weights(frame), offset = stats::model.offset(frame), ...)
+  y <- model.response(frame)
+  family <- if (missing(family) && inherits(y, "Surv")) "cox" else as_family(family)
+  strata <- if (family == "cox") strata_of(terms, frame)
+  used <- assign > 0 & !assign %in% strata$terms
+  more <- list(...)
+  if (!is.null(strata)) {
+    if (!is.null(more$strata)) stop("strata are in the formula and an argument, expected one of both", call. = FALSE)
+    more$strata <- strata$values
+  }
+  fit <- do.call(surepipe.default, c(list(X[, used, drop = FALSE], y, family = family, penalty = match.arg(penalty),
+                                          intercept = intercept, groups = assign[used],
+                                          weights = stats::model.weights(frame), offset = stats::model.offset(frame)),
+                                     more))
   add <- function(fit) {
     fit$call <- call
     fit$terms <- terms
+    fit$strata <- strata$terms
     fit$contrasts <- attr(X, "contrasts")
     fit$xlevels <- .getXlevels(terms, frame)
     fit$na.action <- attr(frame, "na.action")
@@ -29,6 +39,19 @@ surepipe.formula <- function(formula, data,
   if (inherits(fit, "surepipe_many")) of_each(fit, add) else add(fit)
 }
 
+# strata_of are the terms strata() of a formula of times, as their numbers, and the stratum of each row; NULL without any.
+strata_of <- function(terms, frame) {
+  labels <- attr(terms, "term.labels")
+  other <- grep("(^|[^[:alnum:]_.])(cluster|frailty|pspline|ridge|tt)\\(", labels, value = TRUE)
+  if (length(other)) stop("the formula has ", other[[1]], ", which is not known here: leave it out", call. = FALSE)
+  at <- grep("(^|[^[:alnum:]_.])strata\\(", labels)
+  if (!length(at)) return(NULL)
+  if (any(attr(terms, "order")[at] > 1)) {
+    stop("the formula has ", labels[at][attr(terms, "order")[at] > 1][[1]], ": expected strata() as a term of its own",
+         call. = FALSE)
+  }
+  list(terms = at, values = as.integer(interaction(frame[labels[at]], drop = TRUE)))
+}
 
 surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
@@ -42,8 +65,9 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (length(extra)) {
     stop("no argument ", names(extra)[[1]], ": options of the program go into options = list(...)", call. = FALSE)
   }
-  family <- as_family(family)
+  family <- if (missing(family) && inherits(y, "Surv")) "cox" else as_family(family)
   penalty <- match.arg(penalty)
+  if (penalty == "elastic-net" && is.null(alpha) && is.null(options$lambda2)) alpha <- 0.5
   x <- as.matrix(x)
   if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
   if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
@@ -71,7 +95,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   open <- utils::modifyList(named(open), options[setdiff(names(options), of_sweeps)])
   arrays <- list(X = put(x), y = put(response$y))
   if (!is.null(strata)) strata <- match(strata, unique(strata)) - 1
-  rows <- c(list(weights = weights, offset = offset, strata = strata), response[c("time", "start")])
+  rows <- c(list(weights = weights, offset = offset, strata = strata), response[c("time", "start", "trials")])
   columns <- list(factors = penalty.factor, lower = lower, upper = upper)
   for (name in names(c(rows, columns))) {
     values <- c(rows, columns)[[name]]
@@ -95,7 +119,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   got <- if (single) {
     call_worker("fit", estimator = estimator, coefficients = TRUE)
   } else {
-    asked <- list("sweep", estimator = estimator, lambda = grid_of(lambda, nrow(x), ncol(x)), criterion = criterion,
+    asked <- list("sweep", estimator = estimator, lambda = grid_of(lambda), criterion = criterion,
                   rule = rule, coefficients = TRUE, path = ncol(x) <= widest_path)
     do.call(call_worker, c(asked, options[intersect(names(options), of_sweeps)]))
   }
@@ -109,7 +133,8 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
     if (!is.null(offset)) fit$linear.predictors <- fit$linear.predictors + offset
     fit$offset <- offset
     fit$fitted.values <- inverse_link(family)(fit$linear.predictors)
-    fit$y <- y
+    fit$trials <- response$trials
+    fit$y <- if (is.null(fit$trials)) y else y / fit$trials
     fit
   }
   if (is.null(got$responses)) {
@@ -133,14 +158,19 @@ linear <- function(fit, x) {
 }
 
 # as_response are numbers, a column for each of several responses, and of a factor or of texts its two levels, of which
-# the second is 1, as in glm, or all of its levels with the family multinomial.
+# the second is 1, as in glm, or all of its levels with the family multinomial. Two columns are successes and failures
+# with the family binomial.
 as_response <- function(y, family) {
+  if (inherits(y, "Surv")) stop("y is a Surv object, expected the family cox", call. = FALSE)
   if (is.data.frame(y)) y <- as.matrix(y)
   if (is.matrix(y) && ncol(y) > 1 && is.numeric(y) && family %in% c("gaussian", "poisson", "mgaussian")) {
     if (is.null(colnames(y))) colnames(y) <- paste0("y", seq_len(ncol(y)))
     return(list(y = y, levels = if (family == "mgaussian") colnames(y)))
   }
   if (family == "mgaussian") stop("y has one column, or texts: expected numbers in several columns", call. = FALSE)
+  if (family == "binomial" && is.matrix(y) && ncol(y) == 2 && is.numeric(y)) {
+    return(list(y = unname(y[, 1]), trials = unname(rowSums(y))))
+  }
   if (is.matrix(y) && ncol(y) != 1) {
     stop("y has ", ncol(y), " columns of type ", typeof(y), ", expected one with the family ", family, call. = FALSE)
   }
@@ -186,10 +216,9 @@ one_weight <- function(lambda) {
   length(lambda) == 1 && (is.numeric(lambda) || (is.character(lambda) && !grepl(":", lambda, fixed = TRUE)))
 }
 
-# grid_of is a grid in the program's notation. Without one it is glmnet's: a hundred weights.
-grid_of <- function(lambda, d, p) {
-  if (is.null(lambda)) return(if (d > p) "0.0001max:max:100" else "0.01max:max:100")
-  if (is.character(lambda)) return(lambda)
+# grid_of is a grid in the program's notation. NULL is the program's own: of the LASSO glmnet's hundred weights.
+grid_of <- function(lambda) {
+  if (is.null(lambda) || is.character(lambda)) return(lambda)
   lambda <- sort(lambda)
   grid <- exp(seq(log(lambda[[1]]), log(lambda[[length(lambda)]]), length.out = length(lambda)))
   if (any(!is.finite(grid)) || any(abs(grid - lambda) > 1e-6 * grid)) {

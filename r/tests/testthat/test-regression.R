@@ -73,6 +73,7 @@ test_that("times of events are coxph's and glmnet's", {
   d <- survival::veteran
   Surv <- survival::Surv
   strata <- survival::strata
+  cluster <- survival::cluster
   for (ties in c("efron", "breslow")) {
     want <- survival::coxph(Surv(time, status) ~ trt + karno + age + celltype, d, ties = ties)
     got <- surepipe(Surv(time, status) ~ trt + karno + age + celltype, d, family = "cox", penalty = "ols", ties = ties)
@@ -160,4 +161,47 @@ test_that("few rows with many columns are cross-validated, and families are as g
   expect_true(all(c("cv", "cv_stderr") %in% names(as.data.frame(wide))))
   expect_identical(coef(surepipe(am ~ wt, mtcars, family = binomial())), coef(surepipe(am ~ wt, mtcars, family = "binomial")))
   expect_error(surepipe(am ~ wt, mtcars, family = binomial("probit")), "expected gaussian with identity")
+})
+
+test_that("strata in a formula are groups with hazards of their own", {
+  skip_without_program()
+  skip_if_not_installed("survival")
+  Surv <- survival::Surv
+  strata <- survival::strata
+  cluster <- survival::cluster
+  lung <- survival::lung
+  fit <- quiet(surepipe(Surv(time, status) ~ age + ph.ecog + strata(sex), lung, lambda = 1e-6))
+  referee <- survival::coxph(Surv(time, status) ~ age + ph.ecog + strata(sex), lung)
+  expect_equal(coef(fit), coef(referee), tolerance = 1e-5)
+  unstratified <- quiet(surepipe(Surv(time, status) ~ age + ph.ecog, lung, lambda = 1e-6))
+  referee <- survival::coxph(Surv(time, status) ~ age + ph.ecog, lung)
+  expect_equal(c(AIC(unstratified), BIC(unstratified)), c(AIC(referee), BIC(referee)), tolerance = 1e-8)
+  expect_length(predict(fit, lung[1:3, ]), 3)
+  expect_error(surepipe(Surv(time, status) ~ age:strata(sex), lung), "term of its own")
+  expect_error(surepipe(Surv(time, status) ~ age + cluster(inst), lung), "cluster(inst)", fixed = TRUE)
+  expect_error(surepipe(Surv(time, status) ~ age, lung, family = "gaussian"), "expected the family cox")
+})
+
+test_that("successes and failures are those of glm", {
+  skip_without_program()
+  fit <- quiet(surepipe(cbind(ncases, ncontrols) ~ agegp + alcgp, esoph, family = "binomial", lambda = 1e-6))
+  referee <- glm(cbind(ncases, ncontrols) ~ agegp + alcgp, data = esoph, family = "binomial")
+  expect_equal(coef(fit), coef(referee), tolerance = 1e-5)
+  expect_equal(c(deviance(fit), AIC(fit), BIC(fit)), c(deviance(referee), AIC(referee), BIC(referee)), tolerance = 1e-6)
+  expect_equal(residuals(fit, "deviance"), residuals(referee, "deviance"), tolerance = 1e-4)
+})
+
+test_that("a fit has what lm has, and each penalty its own path", {
+  skip_without_program()
+  fit <- quiet(surepipe(mpg ~ wt + hp, mtcars, penalty = "ols"))
+  referee <- lm(mpg ~ wt + hp, mtcars)
+  expect_equal(c(logLik(fit)), c(logLik(referee)), tolerance = 1e-8)
+  expect_equal(c(AIC(fit), BIC(fit), deviance(fit)), c(AIC(referee), BIC(referee), deviance(referee)), tolerance = 1e-8)
+  expect_equal(deparse(formula(fit)), "mpg ~ wt + hp")
+  expect_equal(confint(fit, "wt")[1, ], confint(referee)["wt", ], tolerance = 0.05, ignore_attr = TRUE)
+  for (penalty in c("ridge", "elastic-net")) {
+    chosen <- quiet(surepipe(mpg ~ ., mtcars, penalty = penalty))
+    expect_gt(chosen$df, 2)
+    expect_lt(chosen$risk, 1.2 * quiet(surepipe(mpg ~ ., mtcars))$risk)
+  }
 })
