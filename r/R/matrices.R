@@ -17,7 +17,7 @@ complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = 
   got <- if (single) {
     call_worker("fit", estimator = estimator, keep = TRUE, `return` = I("mu_hat"))
   } else {
-    call_worker("sweep", estimator = estimator, lambda = if (!is.null(lambda)) grid_of(lambda, 1, 1), criterion = criterion, keep = TRUE,
+    call_worker("sweep", estimator = estimator, lambda = grid_of(lambda), criterion = criterion, keep = TRUE,
                 `return` = I("mu_hat"))
   }
   predicted <- get_array(call_worker("predict", fit = got$fit)$values)
