@@ -202,7 +202,9 @@ func (s *instance) at(ctx context.Context, weights []float64, from start) (vjp.S
 // they also receive points that have no solver.
 func (s *instance) options(i int, answer bool) Options {
 	o := s.o.Options
-	if !answer {
+	if answer {
+		o.ALO = o.ALO || lossName(s.f.Problem) != ""
+	} else {
 		s.probing(&o)
 	}
 	o.Parallel, o.Logger, o.Observe, o.compare = 1, nil, nil, s.compare

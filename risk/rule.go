@@ -26,6 +26,9 @@ type Rule struct {
 	Blocks bool
 	// Refits says that it needs fits without some of the observations, which a sweep makes for it.
 	Refits bool
+	// Asked says how one asks for it at every weight of a sweep, where that is work of its own; "" for one that comes
+	// with every fit.
+	Asked string
 	// Predicts says that it estimates the error of predicting an observation that was not made.
 	Predicts bool
 	// Proviso ends a sentence that says what it aims at.
@@ -109,6 +112,7 @@ that the trace causes, gcv_trace_stderr`,
 	},
 	{
 		Name: ALO, Label: "ALO", Diagonal: true, Predicts: true, Losses: AllLosses, Keys: []string{"alo_probe_stderr"},
+		Asked: "--alo or --criterion alo",
 		Help: `leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
 mu_hat; exact for ols and ridge. With a --loss it is the mean loss of an observation
 one Newton step towards the fit without it. The probes of the trace show the diagonal
@@ -125,6 +129,7 @@ from 48 probes`,
 	},
 	{
 		Name: LGO, Label: "LGO", Blocks: true, Predicts: true, Losses: AllLosses,
+		Asked: "--criterion lgo with --groups or --blocks",
 		Help: `leave-group-out: the mean error of observations whose group (--groups, --blocks) is
 left out, residuals (I - D_GG)^{-1} (y - mu_hat)_G by the group's block of D; exact
 for ols and ridge, else one Newton step towards each refit, as alo. lgo_stderr goes
@@ -136,7 +141,7 @@ over groups. It needs D from factors or its exact trace; the default with --grou
 		Difference: ofALO,
 	},
 	{
-		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses,
+		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses, Asked: "--criterion cv",
 		Help: `cross-validation: the mean error of predicting observations from fits without them,
 --folds by --folds, in proportion to which lambda is smaller. The error of the mean,
 and that of differences, go over observations, or over the groups and blocks that are
@@ -234,6 +239,15 @@ func DefaultCriterion(sigma2 float64, squared, completes, chooses, groups bool) 
 // log-likelihood.
 func (r Rule) Serves(squared, likelihood bool) bool {
 	return squared || r.Losses == AllLosses || r.Losses == Likelihoods && likelihood
+}
+
+// Unasked says why a sweep by criterion c has no value of this one at its points, "" where it may have one: diagonal
+// says that it has those from the diagonal of D mu_hat, or where they cost nothing.
+func (r Rule) Unasked(c Criterion, diagonal bool) string {
+	if r.Asked == "" || r.Name == c || r.Diagonal && diagonal {
+		return ""
+	}
+	return "work of its own at every weight: " + r.Asked + " asks for it"
 }
 
 // Compares reports that differences of the criterion have standard errors.

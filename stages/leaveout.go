@@ -87,8 +87,14 @@ var leavings = []leaving{
 }
 
 // wantsDiagonal reports whether the diagonal is worth some work: where leave-one-out was asked for, and
-// with a loss other than the squared one, for what its flat observations determine.
-func (j *Job) wantsDiagonal() bool { return j.settings.ALO || !loss.Quadratic(j.problem.Loss) }
+// for what the flat observations of a loss determine, where there are some.
+func (j *Job) wantsDiagonal() bool {
+	if j.settings.ALO || loss.Quadratic(j.problem.Loss) {
+		return j.settings.ALO
+	}
+	f, err := j.flatness(j.muHat())
+	return err != nil || anyOf(f.flat)
+}
 
 // leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
 // one.

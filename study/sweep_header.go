@@ -23,6 +23,8 @@ type SweepHeader struct {
 	// Criterion is what is minimized, and ALO whether leave-one-out is computed.
 	Criterion risk.Criterion `json:"criterion"`
 	ALO       bool           `json:"alo,omitempty"`
+	// NotComputed are criteria that its points do not have, with the reason.
+	NotComputed map[risk.Criterion]string `json:"not_computed,omitempty"`
 	// Folds are what the criterion leaves out together, absent for one that does not.
 	Folds *folds.Folds `json:"folds,omitempty"`
 	TargetsResult
@@ -102,6 +104,14 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 	}
 	if rule := o.Criterion.Rule(); rule.Refits || rule.Blocks {
 		h.Folds = &o.Folds
+	}
+	for rule := range risk.Rules() {
+		if why := rule.Unasked(o.Criterion, o.ALO || h.LossName == ""); why != "" && j.BlackBox == nil {
+			if h.NotComputed == nil {
+				h.NotComputed = map[risk.Criterion]string{}
+			}
+			h.NotComputed[rule.Name] = why
+		}
 	}
 	if o.TraceError > 0 {
 		h.Queries = "auto"

@@ -281,7 +281,7 @@ func (e *estimation) traceFlags() []cli.Flag {
 		{Name: "seed", To: &t.Seed, Usage: "seed of the trace estimator's probes"},
 		{Name: "alo", To: &t.ALO, Usage: "make sure of alo, the error of predicting an observation that is left out, " +
 			"without refits, also where the divergence takes no probes: by the exact diagonal of the derivative " +
-			"where that is cheap or with --trace exact, else by 48 probes"},
+			"where that is cheap or with --trace exact, else by 48 probes; in a sweep at every weight"},
 		{Name: "tol", To: &e.Solver.Tol, Usage: "stop at this distance from optimality, relative to the noise; " +
 			"where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of the " +
 			"exact estimate"},

@@ -53,7 +53,8 @@ left out, and need no sigma2: alo is the safer where observations differ in leve
 matrix completion, where the missing entries count. aic with a known sigma2 has the minimum of
 sure; without one, do not trust it where df is a large part of d. cv predicts observations by fits
 without them, and is the referee of the others. bic looks for the smallest model that explains y,
-at some cost in risk.
+at some cost in risk. With a loss other than the squared one alo is work of its own: a sweep by
+another criterion has it at its answer, and at every weight with --alo.
 
 All points share y and the probes. Differences between points are therefore far more
 certain than the values: most of a value's error is that of the noise's own norm, which
@@ -72,7 +73,8 @@ and SURE is only approximately unbiased.
 
 Prints a table, or with --json one line a point, in order, with the keys of surepipe
 run, "index" and "stage" (grid or refine); first a line of settings, with
-"sweep": true; last a summary, with "summary": true:
+"sweep": true and, by criterion, why points do not have it: "not_computed"; last a summary, with
+"summary": true:
 
   points, not_converged
   criterion       what was minimized

@@ -37,7 +37,6 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 			j.Close()
 			return nil, err
 		}
-		r.Trace.ALO = r.Trace.ALO || !j.Problem.Loss.Squared()
 	}
 	return j, err
 }
