@@ -129,7 +129,6 @@ from 48 probes`,
 	},
 	{
 		Name: LGO, Label: "LGO", Blocks: true, Predicts: true, Losses: AllLosses,
-		Asked: "--criterion lgo with --groups or --blocks",
 		Help: `leave-group-out: the mean error of observations whose group (--groups, --blocks) is
 left out, residuals (I - D_GG)^{-1} (y - mu_hat)_G by the group's block of D; exact
 for ols and ridge, else one Newton step towards each refit, as alo. lgo_stderr goes
@@ -141,7 +140,7 @@ over groups. It needs D from factors or its exact trace; the default with --grou
 		Difference: ofALO,
 	},
 	{
-		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses, Asked: "--criterion cv",
+		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses,
 		Help: `cross-validation: the mean error of predicting observations from fits without them,
 --folds by --folds, in proportion to which lambda is smaller. The error of the mean,
 and that of differences, go over observations, or over the groups and blocks that are
@@ -241,10 +240,10 @@ func (r Rule) Serves(squared, likelihood bool) bool {
 	return squared || r.Losses == AllLosses || r.Losses == Likelihoods && likelihood
 }
 
-// Unasked says why a sweep by criterion c has no value of this one at its points, "" where it may have one: diagonal
-// says that it has those from the diagonal of D mu_hat, or where they cost nothing.
-func (r Rule) Unasked(c Criterion, diagonal bool) string {
-	if r.Asked == "" || r.Name == c || r.Diagonal && diagonal {
+// Unasked says why a sweep by criterion c has no value of this one at its points, "" where it may have one: free says
+// that it costs nothing there, or is asked for.
+func (r Rule) Unasked(c Criterion, free bool) string {
+	if r.Asked == "" || r.Name == c || free {
 		return ""
 	}
 	return "work of its own at every weight: " + r.Asked + " asks for it"

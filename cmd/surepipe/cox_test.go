@@ -155,11 +155,12 @@ func TestCoxSweepsAndPredicts(t *testing.T) {
 			base...)...)
 		for _, line := range strings.Split(strings.TrimSpace(stdout), "\n") {
 			var l struct {
-				Lambda  float64
-				ALO, CV *float64
+				Lambda   float64
+				ALO      *float64
+				Criteria struct{ CV *float64 }
 			}
-			if json.Unmarshal([]byte(line), &l); l.Lambda == 2 && l.CV != nil {
-				return *l.CV
+			if json.Unmarshal([]byte(line), &l); l.Lambda == 2 && l.Criteria.CV != nil {
+				return *l.Criteria.CV
 			} else if l.Lambda == 2 && l.ALO != nil {
 				return *l.ALO
 			}

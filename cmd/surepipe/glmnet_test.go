@@ -90,6 +90,20 @@ func TestALeastNearZeroIsNoEdge(t *testing.T) {
 	}
 }
 
+// Leave-one-out with a loss is work of its own: a sweep by another criterion has it at its answer, or where it is asked
+// for, and its JSON says why points have none.
+func TestLeaveOneOutIsComputedWhereItIsAskedFor(t *testing.T) {
+	for args, want := range map[string]bool{"aic": false, "aic --alo": true, "alo": true} {
+		_, stdout, stderr := command(t, strings.Fields("sweep --json --audit=false --problem lasso --loss poisson --response "+
+			"stack.loss --lambda 1:20:4 --data "+text(t, "loss.csv", stackLoss)+" --criterion "+args)...)
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		if len(lines) < 6 || strings.Contains(lines[0], `"not_computed":{"alo":`) == want ||
+			strings.Contains(lines[1], `"alo":`) != want || !strings.Contains(lines[len(lines)-1], `"alo":`) {
+			t.Errorf("%s: %s %s", args, stdout, stderr)
+		}
+	}
+}
+
 // A multiple of the maximum is told in the JSON, and not on standard error.
 func TestRelativeWeightsAreToldQuietly(t *testing.T) {
 	_, stdout, stderr := command(t, strings.Fields("run --problem lasso --json --lambda 0.1max --response stack.loss --data "+
