@@ -10,9 +10,9 @@ import (
 const mostBeyond = 8
 
 // extend goes on beyond the end of an axis at which the grid's minimizer is, by the steps of the grid, while the value
-// falls, and leaves the least weight in at, the value in least and the number of all points in next. b are the
-// logarithms of the least weight and of its neighbours, with the values of these in ends, NaN where they are not known;
-// open says that the value was still falling, or that nothing is known beyond.
+// falls by what matters, and leaves the least weight in at, the value in least and the number of all points in next. b
+// are the logarithms of the least weight and of its neighbours, with the values of these in ends, NaN where they are not
+// known; open says that the value was still falling, or that nothing is known beyond.
 func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *float64, next *int,
 	minimum *origin) (b [3]float64, ends [2]float64, open bool, err error) {
 	axis := s.grid[a]
@@ -22,6 +22,9 @@ func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *flo
 	}
 	step, within := last-inner, math.NaN() // the value at the inner neighbour
 	for range min(mostBeyond, s.o.Refine) {
+		if levels, undecided := s.settled(a, end); levels || undecided {
+			break
+		}
 		weights := slices.Clone(at)
 		weights[a] = math.Exp(last + step)
 		if weights[a] == 0 || math.IsInf(weights[a], 0) {
@@ -53,10 +56,10 @@ func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *flo
 const edgeShare = 0.01
 
 // outermost is edge with 0 for axes along which there are points beyond the best that are not alike, or below whose end
-// the value hardly falls.
+// nothing is left to gain.
 func (s *sweep) outermost(edge []int) []int {
 	for a, end := range edge {
-		if end < 0 && s.levels(a) {
+		if levels, _ := s.settled(a, end); levels {
 			edge[a] = 0
 		}
 		for _, v := range s.values {
@@ -69,22 +72,30 @@ func (s *sweep) outermost(edge []int) []int {
 	return edge
 }
 
-// levels reports whether the value has nearly reached its limit at the best point, the least along an axis: as it is
-// linear in the weight near 0, what is left below is the fall from the point before times r / (1 - r), with r the ratio
-// of the two weights. So a table whose best fit is that of least squares needs no smaller weights.
-func (s *sweep) levels(a int) bool {
-	near, before := math.Inf(1), math.NaN()
+// settled reports why steps beyond the best point, the last one towards that end of an axis, are not worth their work.
+// levels says that the value has nearly reached its limit at the weight 0: as it is linear in the weight there, what is
+// left is the fall from the point before times r / (1 - r), with r the ratio of the two weights. So a table whose best
+// fit is that of least squares needs no smaller weights. undecided says that the last step gained less than decidedShare
+// of the error of that difference: where the values go on like that, no step beyond decides anything.
+func (s *sweep) settled(a, end int) (levels, undecided bool) {
+	near, before := math.Inf(1), SweepValue{}
 	for _, v := range s.values {
-		if !v.usable() || len(v.Weights) == 0 {
+		if !v.usable() {
 			continue
 		}
 		beside := slices.Clone(v.Weights)
 		beside[a] = s.best.Weights[a]
 		d := math.Abs(math.Log(v.Weights[a] / s.best.Weights[a]))
 		if d > 0 && d < near && slices.Equal(beside, s.best.Weights) {
-			near, before = d, v.competes()
+			near, before = d, v
 		}
 	}
-	fall := before - s.best.competes()
-	return fall > 0 && fall/math.Expm1(near) < edgeShare*s.best.StdErr
+	if math.IsInf(near, 1) {
+		return false, false
+	}
+	fall := before.competes() - s.best.competes()
+	levels = end < 0 && fall > 0 && fall/math.Expm1(near) < edgeShare*s.best.StdErr
+	undecided = s.o.Estimate && s.o.Refine > 0 && len(s.grid) == 1 &&
+		fall < decidedShare*s.comparison().Difference(before.fit(), s.best.fit()).StdErr
+	return levels, undecided
 }
