@@ -11,8 +11,8 @@ const mostBeyond = 8
 
 // extend goes on beyond the end of an axis at which the grid's minimizer is, by the steps of the grid, while the value
 // falls by what matters, and leaves the least weight in at, the value in least and the number of all points in next. b
-// are the logarithms of the least weight and of its neighbours, with the values of these in ends, NaN where they are not
-// known; open says that the value was still falling, or that nothing is known beyond.
+// are the logarithms of the least weight and of its neighbours, with the values of these in ends, NaN where they are
+// not known; open says that the value was still falling, or that nothing is known beyond.
 func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *float64, next *int,
 	minimum *origin) (b [3]float64, ends [2]float64, open bool, err error) {
 	axis := s.grid[a]
@@ -75,8 +75,8 @@ func (s *sweep) outermost(edge []int) []int {
 // settled reports why steps beyond the best point, the last one towards that end of an axis, are not worth their work.
 // levels says that the value has nearly reached its limit at the weight 0: as it is linear in the weight there, what is
 // left is the fall from the point before times r / (1 - r), with r the ratio of the two weights. So a table whose best
-// fit is that of least squares needs no smaller weights. undecided says that the last step gained less than decidedShare
-// of the error of that difference: where the values go on like that, no step beyond decides anything.
+// fit is that of least squares needs no smaller weights. undecided says that the last step gained less than
+// decidedShare of the error of that difference: where the values go on like that, no step beyond decides anything.
 func (s *sweep) settled(a, end int) (levels, undecided bool) {
 	near, before := math.Inf(1), SweepValue{}
 	for _, v := range s.values {

@@ -11,7 +11,9 @@ from ._result import Fit, Path
 
 # Names of flags that are words of Python, or too long to write in a notebook.
 FLAGS = {"lam": "lambda", "lam2": "lambda2", "lambda_": "lambda"}
-ARRAYS = ("X", "y", "D", "mu", "indices", "shape", "groups", "weights", "at")
+ARRAYS = ("X", "y", "D", "mu", "indices", "shape", "groups", "weights", "at", "offset", "exposure", "trials", "time",
+          "start", "strata", "factors", "lower", "upper")
+FILES = ARRAYS[:ARRAYS.index("weights")] + ("at",)  # of the others a text is a column, or a rule for columns
 WANTED = ("criterion", "rule", "refine", "chain", "audit")
 
 
@@ -35,9 +37,10 @@ def options_of(given):
 
 def request(problem, given, black_box=None):
     """The request of a problem: arrays, a table or a file, and options."""
-    arrays = {k: given.pop(k) for k in ARRAYS if not isinstance(given.get(k), (str, os.PathLike, type(None)))}
-    for k in ARRAYS:
-        if isinstance(given.get(k), (str, os.PathLike)) and k != "weights":
+    arrays = {k: given.pop(k) for k in ARRAYS if not isinstance(given.get(k), (str, os.PathLike, type(None)))
+              and (k in FILES or np.ndim(given[k]) > 0)}
+    for k in FILES:
+        if isinstance(given.get(k), (str, os.PathLike)):
             given[k] = os.path.abspath(given[k])
     more, data, names, table = {}, given.pop("data", None), None, None
     if hasattr(data, "to_csv"):
@@ -140,7 +143,7 @@ def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **optio
 
     problem is a name such as "lasso" ("surepipe run --help" lists them), or spec= the text or the path of a
     specification. Several responses, y of shape (d, m) or response=["a", "b"], give a list with a fit of each. The data
-    are arrays X, y, indices, shape, groups, at, ..., or data=, a pandas data frame with
+    are arrays X, y, indices, shape, groups, at, weights, offset, ..., or data=, a pandas data frame with
     response="column", an array, or the path of a file. Options have the names of the command's flags, with _ for -;
     lam, lam2 and gamma are the weights.
     """
