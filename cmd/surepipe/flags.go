@@ -165,7 +165,7 @@ func (e *estimation) foldFlags() []cli.Flag {
 			"--data, or a file with one, of whole numbers. The criterion is then lgo by default"},
 		{Name: "blocks", To: &f.Blocks, Usage: "leave out runs of so many consecutive observations together"},
 	}
-	if e.cmd.Name() != "sweep" {
+	if e.cmd.Name() == "run" {
 		return rows
 	}
 	return append(rows,

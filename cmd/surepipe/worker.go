@@ -64,7 +64,7 @@ func newWorker() *cobra.Command {
 func workerRequest() (*pflag.FlagSet, *request.Request) {
 	e := estimation{Request: request.New(), cmd: &cobra.Command{Use: "worker"}}
 	set := pflag.NewFlagSet("options", pflag.ContinueOnError)
-	cli.Define(set, e.rows()...)
+	cli.Define(set, append(e.rows(), e.foldFlags()...)...)
 	e.Given = set.Changed
 	return set, e.Request
 }

@@ -12,8 +12,8 @@ from ._result import Fit, Path
 # Names of flags that are words of Python, or too long to write in a notebook.
 FLAGS = {"lam": "lambda", "lam2": "lambda2", "lambda_": "lambda"}
 ARRAYS = ("X", "y", "D", "mu", "indices", "shape", "groups", "weights", "at", "offset", "exposure", "trials", "time",
-          "start", "strata", "factors", "lower", "upper")
-FILES = ARRAYS[:ARRAYS.index("weights")] + ("at",)  # of the others a text is a column, or a rule for columns
+          "start", "strata", "factors", "lower", "upper", "row_groups")
+FILES = ARRAYS[:ARRAYS.index("groups")] + ("at",)  # of the others a text is a column, or a rule for columns
 WANTED = ("criterion", "rule", "refine", "chain", "audit")
 
 
@@ -42,6 +42,8 @@ def request(problem, given, black_box=None):
     for k in FILES:
         if isinstance(given.get(k), (str, os.PathLike)):
             given[k] = os.path.abspath(given[k])
+    if "groups" in arrays and problem not in (None, "group-lasso"):  # of the observations, there of the columns
+        arrays["row_groups"] = np.unique(np.asarray(arrays.pop("groups")), return_inverse=True)[1]
     more, data, names, table = {}, given.pop("data", None), None, None
     if hasattr(data, "to_csv"):
         table = data
@@ -143,7 +145,7 @@ def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **optio
 
     problem is a name such as "lasso" ("surepipe run --help" lists them), or spec= the text or the path of a
     specification. Several responses, y of shape (d, m) or response=["a", "b"], give a list with a fit of each. The data
-    are arrays X, y, indices, shape, groups, at, weights, offset, ..., or data=, a pandas data frame with
+    are arrays X, y, indices, shape, at, weights, offset, groups, ..., or data=, a pandas data frame with
     response="column", an array, or the path of a file. Options have the names of the command's flags, with _ for -;
     lam, lam2 and gamma are the weights.
     """

@@ -51,28 +51,31 @@ class _Regression(BaseEstimator):
 
     # The fit
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, groups=None):
         """Fits to X (d x p) and y (d), at the weight that the criterion chooses or at the one that is given. A regression
         of numbers also takes y (d x m), several responses, each with a weight of its own.
 
         sample_weight multiplies the loss of each row. Whole numbers are counts: the fit and its criteria are those of
         rows that are repeated as often. Other numbers weigh the loss alone: the criteria of the squared loss then count
-        each row once, as observations of equal variance.
+        each row once, as observations of equal variance. groups are labels of rows that belong together, such as those
+        of a patient: the criterion then is the error of predicting the rows of a new one.
         """
-        return self._weighed(*self._validated(X, _required(self, y)), sample_weight)
+        return self._weighed(*self._validated(X, _required(self, y)), sample_weight, groups)
 
-    def _weighed(self, X, y, sample_weight):
-        """The fit with weights of the rows."""
+    def _weighed(self, X, y, sample_weight, groups):
+        """The fit with weights of the rows, and labels of those that are left out together."""
+        beside = {} if groups is None else {"row_groups": _labels("groups", groups, X)}
         if sample_weight is None:
-            return self._fit(X, y)
+            return self._fit(X, y, **beside)
         w = _weights(sample_weight, X)
         rows = np.flatnonzero(w)
         if len(rows) < 2:
             raise ValueError(f"sample_weight has {len(rows)} weights above 0, expected at least 2")
         if (w == np.round(w)).all() and w.sum() <= max(_REPEATED / (8 * X.shape[1]), 2 * len(w)):
             rows = np.repeat(rows, w[rows].astype(np.int64))
-            return self._fit(X[rows], y[rows])
-        return self._fit(X[rows], y[rows], weights=w[rows])
+        else:
+            beside["weights"] = w
+        return self._fit(X[rows], y[rows], **{k: a[rows] for k, a in beside.items()})
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
@@ -305,8 +308,8 @@ class Logistic(ClassifierMixin, _Likelihood):
     def _more_tags(self):
         return {"binary_only": True}
 
-    def fit(self, X, y, sample_weight=None):
-        """Fits to X (d x p) and two classes y (d). sample_weight is as of `Lasso.fit`."""
+    def fit(self, X, y, sample_weight=None, *, groups=None):
+        """Fits to X (d x p) and two classes y (d). sample_weight and groups are as of `Lasso.fit`."""
         y = column_or_1d(_required(self, y), warn=True)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -318,7 +321,7 @@ class Logistic(ClassifierMixin, _Likelihood):
         if sample_weight is not None and len(np.unique(codes[_weights(sample_weight, X) > 0])) < 2:
             raise ValueError("y has 1 class where sample_weight is above 0, expected 2 classes")
         self.classes_ = classes
-        return self._weighed(X, codes, sample_weight)
+        return self._weighed(X, codes, sample_weight, groups)
 
     def decision_function(self, X):
         """The linear predictor, X coef_ + intercept_."""
@@ -341,8 +344,8 @@ class Multinomial(ClassifierMixin, _Likelihood):
                + "\n    classes_ : those of the rows of coef_ (K x p) and of intercept_.\n")
     _loss = "multinomial"
 
-    def fit(self, X, y, sample_weight=None):
-        """Fits to X (d x p) and classes y (d). sample_weight is as of `Lasso.fit`."""
+    def fit(self, X, y, sample_weight=None, *, groups=None):
+        """Fits to X (d x p) and classes y (d). sample_weight and groups are as of `Lasso.fit`."""
         y = column_or_1d(_required(self, y), warn=True)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -352,7 +355,7 @@ class Multinomial(ClassifierMixin, _Likelihood):
             raise ValueError(f"y has {len(classes)} class{'es' * (len(classes) > 1)}, {len(np.unique(seen))} of them where "
                              "sample_weight is above 0, expected at least 2 classes, each with a weight")
         self.classes_ = classes
-        self._weighed(X, codes, sample_weight)
+        self._weighed(X, codes, sample_weight, groups)
         self.coef_ = self.coef_.T
         if not self.fit_intercept:
             self.intercept_ = np.zeros(len(classes))
@@ -394,13 +397,13 @@ class Cox(_Regression):
     def _more_tags(self):
         return {"requires_y": True}
 
-    def fit(self, X, y, sample_weight=None, *, start=None, strata=None):
+    def fit(self, X, y, sample_weight=None, *, start=None, strata=None, groups=None):
         """Fits to X (d x p) and times.
 
         y are times of events; or two columns, the time and 1 for an event or 0 for a censored one; or a structured
         array with a field of truth values and one of times, as scikit-survival has it. start are the times from which
         on rows are at risk, strata labels of groups with baseline hazards of their own, sample_weight multiplies the
-        rows' terms of the partial likelihood.
+        rows' terms of the partial likelihood, and groups are as of `Lasso.fit`.
         """
         time, event = _times(_required(self, y))
         X, time = self._validated(X, time)
@@ -408,7 +411,9 @@ class Cox(_Regression):
         if start is not None:
             arrays["start"] = column_or_1d(start).astype(float)
         if strata is not None:
-            arrays["strata"] = np.unique(column_or_1d(strata), return_inverse=True)[1]
+            arrays["strata"] = _labels("strata", strata, X)
+        if groups is not None:
+            arrays["row_groups"] = _labels("groups", groups, X)
         if sample_weight is not None:
             arrays["weights"] = _weights(sample_weight, X)
             rows = arrays["weights"] > 0
@@ -436,6 +441,14 @@ def _weights(sample_weight, X):
     if (w < 0).any():
         raise ValueError(f"sample_weight has the value {w.min():g}, expected numbers of at least 0")
     return w
+
+
+def _labels(name, labels, X):
+    """Labels of the rows, any values, as whole numbers."""
+    labels = column_or_1d(labels)
+    if len(labels) != X.shape[0]:
+        raise ValueError(f"{name} has {len(labels)} labels, expected one for each of the {X.shape[0]} rows")
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def _times(y):

@@ -242,3 +242,36 @@ def test_several_responses_share_their_support():
     assert chosen.coef_.shape == (3, 6) and chosen.predict(X).shape == (80, 3) and np.isscalar(chosen.lambda_)
     assert ((chosen.coef_ != 0).any(0) == (chosen.coef_ != 0).all(0)).all()
     assert GroupLasso(lam=1.0, shared=True).fit(X, Y[:, 0]).coef_.shape == (6,)
+
+
+def test_rows_of_a_group_are_left_out_together():
+    r = np.random.default_rng(8)
+    patients = np.repeat(np.arange(30), 6)
+    X = r.normal(size=(30, 8))[patients] + 0.1 * r.normal(size=(180, 8))
+    y = X[:, 0] + r.normal(size=30)[patients] + 0.2 * r.normal(size=180)
+    names = np.array([f"p{i}" for i in patients])
+    alone, together = Lasso(criterion="alo").fit(X, y), Lasso().fit(X, y, groups=names)
+    assert together.criterion_ == "lgo" and together.risk_ > 1.2 * alone.risk_
+    path = surepipe.sweep("lasso", X, y, lam="0.01max:max:20", groups=names, intercept=True, standardize=True, refine=4)
+    assert path.criterion == "lgo" and path.value == pytest.approx(together.risk_, rel=0.03)
+    refits = Lasso(criterion="cv", options={"folds": 5}).fit(X, y, groups=names)
+    assert refits.risk_ == pytest.approx(together.risk_, rel=0.2)
+    assert Logistic().fit(X, y > 0, groups=names).criterion_ == "lgo"
+    with pytest.raises(ValueError, match="groups has 3 labels, expected one for each of the 180 rows"):
+        Lasso().fit(X, y, groups=[1, 2, 3])
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X).add_prefix("x").assign(y=y, patient=names)
+    table = surepipe.sweep("lasso", data=frame, response="y", groups="patient", lam="0.01max:max:20", refine=4)
+    assert table.value == pytest.approx(path.value, rel=1e-6)
+
+
+def test_what_stands_beside_the_rows_is_an_array():
+    X, y = load_diabetes(return_X_y=True)
+    at = dict(loss="poisson", lam=300.0, intercept=True, standardize=True)
+    exposure = np.arange(1.0, len(y) + 1)
+    fit = surepipe.run("lasso", X, y, exposure=exposure, **at)
+    np.testing.assert_allclose(surepipe.run("lasso", X, y, offset=np.log(exposure), **at).b, fit.b, rtol=1e-9)
+    bounded = surepipe.run("lasso", X, y, lower=np.zeros(10), lam=30.0, intercept=True, standardize=True)
+    np.testing.assert_array_equal(surepipe.run("lasso", X, y, lower=0, lam=30.0, intercept=True, standardize=True).b,
+                                  bounded.b)
+    assert (bounded.b >= 0).all()

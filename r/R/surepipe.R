@@ -3,10 +3,10 @@ surepipe <- function(x, ...) UseMethod("surepipe")
 surepipe.formula <- function(formula, data,
                              family = c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), subset, na.action,
-                             weights, offset, contrasts = NULL, ...) {
+                             weights, offset, clusters, contrasts = NULL, ...) {
   call <- match.call()
   call[[1]] <- quote(surepipe)
-  frame <- call[c(1, match(c("formula", "data", "subset", "na.action", "weights", "offset"), names(call), 0L))]
+  frame <- call[c(1, match(c("formula", "data", "subset", "na.action", "weights", "offset", "clusters"), names(call), 0L))]
   frame$drop.unused.levels <- TRUE
   frame[[1]] <- quote(stats::model.frame)
   frame <- eval(frame, parent.frame())
@@ -25,8 +25,8 @@ surepipe.formula <- function(formula, data,
   }
   fit <- do.call(surepipe.default, c(list(X[, used, drop = FALSE], y, family = family, penalty = match.arg(penalty),
                                           intercept = intercept, groups = assign[used],
-                                          weights = stats::model.weights(frame), offset = stats::model.offset(frame)),
-                                     more))
+                                          weights = stats::model.weights(frame), offset = stats::model.offset(frame),
+                                          clusters = frame[["(clusters)"]]), more))
   add <- function(fit) {
     fit$call <- call
     fit$terms <- terms
@@ -56,7 +56,7 @@ strata_of <- function(terms, frame) {
 surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson", "multinomial", "mgaussian", "cox"),
                              penalty = c("lasso", "ridge", "elastic-net", "group-lasso", "ols"), lambda = NULL,
                              alpha = NULL, criterion = NULL, sigma2 = NULL, rule = NULL, groups = NULL,
-                             weights = NULL, offset = NULL, penalty.factor = NULL, lower = NULL, upper = NULL,
+                             weights = NULL, offset = NULL, clusters = NULL, penalty.factor = NULL, lower = NULL, upper = NULL,
                              intercept = TRUE, standardize = TRUE, strata = NULL, ties = c("efron", "breslow"),
                              options = list(), ...) {
   call <- match.call()
@@ -94,8 +94,9 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
                sigma2 = sigma2, alpha = alpha)
   open <- utils::modifyList(named(open), options[setdiff(names(options), of_sweeps)])
   arrays <- list(X = put(x), y = put(response$y))
-  if (!is.null(strata)) strata <- match(strata, unique(strata)) - 1
-  rows <- c(list(weights = weights, offset = offset, strata = strata), response[c("time", "start", "trials")])
+  coded <- function(labels) if (!is.null(labels)) match(labels, unique(labels)) - 1
+  rows <- c(list(weights = weights, offset = offset, strata = coded(strata), clusters = coded(clusters)),
+            response[c("time", "start", "trials")])
   columns <- list(factors = penalty.factor, lower = lower, upper = upper)
   for (name in names(c(rows, columns))) {
     values <- c(rows, columns)[[name]]
@@ -106,7 +107,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
       stop(name, " has ", length(values), " values of type ", typeof(values), ", expected ", expected, " numbers",
            call. = FALSE)
     }
-    arrays[[name]] <- put(values)
+    arrays[[if (name == "clusters") "row_groups" else name]] <- put(values)
   }
   if (penalty == "group-lasso") arrays$groups <- put(group_numbers(groups, ncol(x)))
   single <- penalty == "ols" || one_weight(lambda)

@@ -205,3 +205,19 @@ test_that("a fit has what lm has, and each penalty its own path", {
     expect_lt(chosen$risk, 1.2 * quiet(surepipe(mpg ~ ., mtcars))$risk)
   }
 })
+
+test_that("rows of a cluster are left out together", {
+  skip_without_program()
+  set.seed(8)
+  patient <- rep(paste0("p", 1:30), each = 6)
+  x <- matrix(rnorm(30 * 5), 30)[rep(1:30, each = 6), ] + 0.1 * rnorm(900)
+  table <- data.frame(y = x[, 1] + rnorm(30)[rep(1:30, each = 6)] + 0.2 * rnorm(180), x, patient)
+  alone <- quiet(surepipe(y ~ . - patient, table, criterion = "alo"))
+  together <- quiet(surepipe(y ~ . - patient, table, clusters = patient))
+  expect_equal(together$criterion, "lgo")
+  expect_gt(together$risk, alone$risk)
+  expect_length(predict(together, table[1:3, ]), 3)
+  expect_error(surepipe(x, table$y, clusters = 1:3), "clusters has 3 values")
+  folds <- quiet(surepipe(y ~ . - patient, table, criterion = "cv", clusters = patient, options = list(folds = 5)))
+  expect_equal(folds$risk, together$risk, tolerance = 0.3)
+})

@@ -88,6 +88,19 @@ func integers(a dataio.Array) dataio.Array {
 	return a
 }
 
+// vector is an array of one axis, of whole numbers where they are such and whole is set.
+func (a *Array) vector(name string, whole bool) (read dataio.Array, err error) {
+	if a.NPY == "" {
+		read, err = a.read(name)
+	} else if read.Data, err = a.values(name); err == nil {
+		read.Name, read.Shape = name, []int{len(read.Data)}
+	}
+	if err == nil && whole {
+		read = integers(read)
+	}
+	return read, err
+}
+
 // array is an array as a result has it: in the frame, or where it is large in a file.
 func (w *worker) array(name string, a surepipe.Array) (Array, error) {
 	if 8*len(a.Data) < mostInline {

@@ -57,6 +57,8 @@ type Arrays struct {
 	Lower    *Array `json:"lower,omitempty" jsonschema:"lower bounds of the coefficients"`
 	Upper    *Array `json:"upper,omitempty" jsonschema:"upper bounds of the coefficients"`
 	At       *Array `json:"at,omitempty" jsonschema:"the places of the values of a sequence"`
+	// RowGroups are in the place of the option groups.
+	RowGroups *Array `json:"row_groups,omitempty" jsonschema:"labels of the observations, left out together where equal"`
 }
 
 // Progress says how far an estimator has come. It comes at most five times a second.
@@ -265,20 +267,22 @@ func (a *Arrays) of(r *request.Request, together bool) error {
 		if other.of == nil {
 			continue
 		}
-		read, err := other.of.read(other.name)
-		if other.of.NPY != "" {
-			read.Name, read.Shape = other.name, nil
-			if read.Data, err = other.of.values(other.name); err == nil {
-				read.Shape = []int{len(read.Data)}
-			}
-		}
+		read, err := other.of.vector(other.name, other.integers)
 		if err != nil {
 			return err
 		}
-		if other.integers {
-			read = integers(read)
-		}
 		rest = append(rest, read)
+	}
+	if a.RowGroups != nil {
+		const name = "row_groups"
+		read, err := a.RowGroups.vector(name, true)
+		if err != nil {
+			return err
+		}
+		if r.Table.Groups != "" {
+			return study.Errorf("--groups is %q and arrays has %q, expected one of them", r.Table.Groups, name)
+		}
+		r.Table.Groups, files[name] = name, dataio.HeldFile{Arrays: []dataio.Array{read}}
 	}
 	if rest != nil {
 		if r.Data != "" {
