@@ -24,3 +24,20 @@ func (f *Fixed) Kept(name any, compute func() []float64) []float64 {
 	}
 	return numbers
 }
+
+// Mapped are fixed vectors v_i with linear maps S_i of vectors of their length to Size numbers. The sum of S_i M v_i
+// needs no more of M = X C than the products of v_i with the columns of X, and S_i X.
+type Mapped struct {
+	Fixed
+	Size int
+	// Add adds to sums, K x Size x m, what some rows of a matrix of m columns, from the first on, have in all S_i X.
+	Add func(sums []float64, first, m int, rows []float64)
+}
+
+// maps is the name of the maps of what has the name of.
+type maps struct{ of any }
+
+// Maps are S_i X for the X of the name, computed where they are not known. They must not be changed.
+func (m *Mapped) Maps(name any, compute func() []float64) []float64 {
+	return m.Kept(maps{name}, compute)
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 )
 
@@ -48,12 +50,12 @@ func NewProjection(dev array.Device, d int) *Projection { return newProjection(d
 
 // newProjection is the map to size numbers.
 func newProjection(dev array.Device, d, size int) *Projection {
-	stream, signs := splitMix(splitMix(0, projectionSeed), 0), splitMix(splitMix(0, projectionSeed), 1)
 	at := make([]uint16, d)
 	indptr := make([]int, size+1)
 	for i := range at {
-		at[i] = uint16(splitMix(stream, uint64(i)) % uint64(size))
-		indptr[int(at[i])+1]++
+		r, _ := entry(i, size)
+		at[i] = uint16(r)
+		indptr[r+1]++
 	}
 	for r := range size {
 		indptr[r+1] += indptr[r]
@@ -63,12 +65,20 @@ func newProjection(dev array.Device, d, size int) *Projection {
 	for i, r := range at {
 		u := next[r]
 		next[r]++
-		indices[u], values[u] = i, 1
-		if splitMix(signs, uint64(i))&1 == 1 {
-			values[u] = -1
-		}
+		indices[u] = i
+		_, values[u] = entry(i, size)
 	}
 	return &Projection{dev, d, size, dev.NewCSR(size, d, indptr, indices, values)}
+}
+
+// entry is the one of size entries to which coordinate i is added, and the sign.
+func entry(i, size int) (at int, sign float64) {
+	stream, signs := splitMix(splitMix(0, projectionSeed), 0), splitMix(splitMix(0, projectionSeed), 1)
+	at = int(splitMix(stream, uint64(i)) % uint64(size))
+	if splitMix(signs, uint64(i))&1 == 1 {
+		return at, -1
+	}
+	return at, 1
 }
 
 // Device is where the map is, and the vectors that it takes.
@@ -109,9 +119,43 @@ func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 	dev.MulCSR(out, p.csr, signed)
 	values := out.ToHost()
 	for i := range k {
-		turn := (first + i) * (ProjectionSize / ProjectionProbes)
+		turn := turn(first + i)
 		row, from := dst[i*ProjectionSize:][:ProjectionSize], values[i*ProjectionSize:][:ProjectionSize]
 		copy(row[turn:], from)
 		copy(row[:turn], from[ProjectionSize-turn:])
 	}
+}
+
+// turn is the rotation of the entries of S_j.
+func turn(j int) int { return j * (ProjectionSize / ProjectionProbes) }
+
+// Mapped are the common probes of a seed with the maps of their images; nil where the maps of a column are no shorter
+// than the column. The caller frees the vectors.
+func (p *Projection) Mapped(seed uint64) *array.Mapped {
+	k := CommonProbes(p.d)
+	if k*ProjectionSize >= p.d {
+		return nil
+	}
+	v := p.dev.Alloc(k, p.d)
+	Rademacher(v, projectionSeed, 1, 0)
+	signs, entries := v.ToHost(), make([]int, p.d)
+	for i := range entries {
+		at, sign := entry(i, ProjectionSize)
+		entries[i] = at
+		for j := range k {
+			signs[j*p.d+i] *= sign
+		}
+	}
+	Rademacher(v, seed, 0, 0)
+	add := func(sums []float64, first, m int, rows []float64) {
+		for i := range k {
+			own := sums[i*ProjectionSize*m:][:ProjectionSize*m]
+			for r := range len(rows) / m {
+				at := first + r
+				to := (entries[at] + turn(i)) % ProjectionSize
+				floats.AddScaled(own[to*m:][:m], signs[i*p.d+at], rows[r*m:][:m])
+			}
+		}
+	}
+	return &array.Mapped{Fixed: array.Fixed{Batch: v}, Size: ProjectionSize, Add: add}
 }

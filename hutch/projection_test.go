@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 )
 
 func squaredNorm(x []float64) (sum float64) {
@@ -98,6 +99,48 @@ func TestProjectionOfImages(t *testing.T) {
 		want := math.Sqrt(2.0 / s)
 		if mean, sd := stat.MeanStdDev(ratios, nil); math.Abs(mean-1) > 5*want/math.Sqrt(draws) || sd > 1.3*want {
 			t.Errorf("||Sx||^2 / ||x||^2 is %.4f +- %.4f, expected 1 +- %.4f", mean, sd, want)
+		}
+	})
+}
+
+// The maps of a matrix's columns are those that images take, whatever blocks of its rows come.
+func TestMappedColumns(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, m, s = 9000, 3, hutch.ProjectionSize
+		k := hutch.CommonProbes(d)
+		p := hutch.NewProjection(dev, d)
+		defer p.Free()
+		v := p.Mapped(5)
+		defer v.Free()
+		rng := rand.New(rand.NewPCG(5, 6))
+		signs, x := dev.Alloc(k, d), lists.Make(d*m, func(int) float64 { return rng.NormFloat64() })
+		defer signs.Free()
+		hutch.Rademacher(signs, 5, 0, 0)
+		if !slices.Equal(signs.ToHost(), v.ToHost()) {
+			t.Error("the vectors are not the probes")
+		}
+		sums := make([]float64, k*s*m)
+		for first := 0; first < d; first += 1000 {
+			v.Add(sums, first, m, x[first*m:(first+1000)*m])
+		}
+		for col := range m {
+			column := make([]float64, 0, k*d)
+			for i := range k * d {
+				column = append(column, x[i%d*m+col])
+			}
+			images, batch := make([]float64, k*s), dev.Put(column, k, d)
+			p.Images(images, 0, batch)
+			batch.Free()
+			for i, want := range images {
+				if got := sums[i*m+col]; math.Abs(got-want) > 1e-11 {
+					t.Fatalf("column %d, number %d: %g, expected %g", col, i, got, want)
+				}
+			}
+		}
+		short := hutch.NewProjection(dev, 4000)
+		defer short.Free()
+		if short.Mapped(5) != nil {
+			t.Error("maps that are longer than the columns")
 		}
 	})
 }

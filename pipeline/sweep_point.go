@@ -65,7 +65,7 @@ func (s *instance) open(ctx context.Context) (release func(), err error) {
 	s.base = base
 	d, _ := s.f.Problem.A.Dims()
 	projection := hutch.NewProjection(s.f.Problem.Device, d)
-	s.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
+	s.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion, Seed: s.o.Seed}
 	frame, err := frameOf(s.f.Problem)
 	if err != nil {
 		projection.Free()
@@ -74,10 +74,7 @@ func (s *instance) open(ctx context.Context) (release func(), err error) {
 	}
 	s.compare.Frame = frame
 	return func() {
-		if frame != nil {
-			frame.Free()
-		}
-		projection.Free()
+		s.compare.Free()
 		free()
 	}, nil
 }

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -20,13 +21,36 @@ type Comparing struct {
 	Frame *hutch.Frame
 	// Criterion is that of the comparisons: for one that needs the diagonal the digest holds the left-out errors too.
 	Criterion risk.Criterion
+	// Seed is that of the probes.
+	Seed uint64
+
+	once   sync.Once
+	mapped *array.Mapped
+}
+
+// common are the probes with the maps of their images, made when they are first asked for; or nil, where the maps of
+// columns would take more memory than these.
+func (c *Comparing) common() *array.Mapped {
+	c.once.Do(func() { c.mapped = c.Projection.Mapped(c.Seed) })
+	return c.mapped
+}
+
+// Free gives the memory back.
+func (c *Comparing) Free() {
+	c.Projection.Free()
+	if c.Frame != nil {
+		c.Frame.Free()
+	}
+	if c.mapped != nil {
+		c.mapped.Free()
+	}
 }
 
 // traces are what the stages keep for the digest of a job.
 type traces struct {
-	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image. inFlow
-	// says that they are among those of the trace's estimate, and then forms are the quadratic forms
-	// of its first probes.
+	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image,
+	// or their sum and zeros. inFlow says that they are among those of the trace's estimate, and then forms
+	// are the quadratic forms of its first probes.
 	probes        int
 	images, forms []float64
 	inFlow        bool
@@ -99,7 +123,7 @@ func (j *Job) commonImages(ctx context.Context) error {
 		return nil
 	case j.settings.Compare.Frame != nil:
 		return j.frame(ctx, j.settings.Compare.Frame)
-	case t.inFlow || j.showsCommon():
+	case t.inFlow || j.showsCommon() || j.mapCommon():
 		return nil
 	}
 	return j.sweeps(ctx, t.probes, j.solution.Linearization.ProbeBytes()+16*int64(len(j.Y)), func(first, n int) error {
@@ -112,6 +136,20 @@ func (j *Job) commonImages(ctx context.Context) error {
 		j.keepImages(first, v, mv)
 		return j.view.Err()
 	})
+}
+
+// mapCommon keeps the sum of the projections without the images, and reports whether it could: in memory without a
+// bound, as a map of each column is kept.
+func (j *Job) mapCommon() bool {
+	mapped := j.solution.Linearization.Closed().Mapped
+	if _, bounded := j.view.Available(); bounded || mapped == nil || j.Index != 0 {
+		return false
+	}
+	v := j.settings.Compare.common()
+	if v == nil || v.K() != j.traces.probes {
+		return false
+	}
+	return copy(j.traces.images, mapped(v)) > 0
 }
 
 // frame keeps the Jacobian's coordinates.

@@ -153,7 +153,7 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 	f := engine.Factored{Condition: w.p.Condition()}
 	f.Trace, f.Frobenius2, f.Projection = w.p.Traces()
 	if len(w.parts) > 0 {
-		f.Images, f.Products = w.images, w.products
+		f.Images, f.Products, f.Mapped = w.images, w.products, w.mapped
 	}
 	if w.stored() {
 		f.Diagonal = w.diagonal

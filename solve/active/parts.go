@@ -3,6 +3,7 @@ package active
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -10,7 +11,7 @@ import (
 	"surepipe/solve/restrict"
 )
 
-// diagonalRows is the number of observations whose leverages are computed at a time.
+// diagonalRows is the number of observations whose leverages, or maps, are computed at a time.
 const diagonalRows = 256
 
 // diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
@@ -71,12 +72,66 @@ func (w *workspace) correlations(k int, of func(*restrict.Columns) []float64) (x
 	return x, true
 }
 
+// kept are the correlations of fixed vectors, those with a part's columns computed once.
+func (w *workspace) kept(v *array.Fixed) (x []float64, ok bool) {
+	return w.correlations(v.K(), func(c *restrict.Columns) []float64 {
+		return v.Kept(c, func() []float64 { return adjoint(c, v.Batch) })
+	})
+}
+
+// mapped is the sum of S_i D mu_hat v_i, by the same factor; nil where it has gone, or the columns are not matrices.
+func (w *workspace) mapped(v *array.Mapped) []float64 {
+	x, ok := w.kept(&v.Fixed)
+	if !ok || !w.stored() {
+		return nil
+	}
+	k := v.K()
+	w.p.SolveEach(x, k)
+	all, sum := w.spread(x, k), make([]float64, v.Size)
+	for _, c := range w.parts {
+		m := len(c.Set)
+		maps, b := v.Maps(c, func() []float64 { return columnMaps(c, v) }), make([]float64, m)
+		for i := range k {
+			for col, j := range c.Set {
+				b[col] = all[i*len(w.set)+w.place[j]]
+			}
+			for s := range sum {
+				sum[s] += floats.Dot(b, maps[(i*v.Size+s)*m:][:m])
+			}
+		}
+	}
+	return sum
+}
+
+// spread has k vectors on the active set as vectors on the working set.
+func (w *workspace) spread(x []float64, k int) []float64 {
+	active, n := w.p.Active(), len(w.set)
+	all := make([]float64, k*n)
+	for i := range k {
+		for c, s := range active {
+			all[i*n+s] = x[i*len(active)+c]
+		}
+	}
+	return all
+}
+
+// columnMaps are S_i X for the columns X of a part.
+func columnMaps(c *restrict.Columns, v *array.Mapped) []float64 {
+	m := len(c.Set)
+	sums, values := make([]float64, v.K()*v.Size*m), make([]float64, diagonalRows*m)
+	for from := 0; from < v.N(); from += diagonalRows {
+		n := min(diagonalRows, v.N()-from)
+		rows := linops.StructureOf(c.A).Stored.Rows(from, from+n)
+		rows.Device().Download(values[:n*m], rows)
+		v.Add(sums, from, m, values[:n*m])
+	}
+	return sums
+}
+
 // products are <v_i, D mu_hat v_j>, k x k, by the same factor; nil where it has gone.
 func (w *workspace) products(v *array.Fixed) []float64 {
 	k, n := v.K(), len(w.p.Active())
-	x, ok := w.correlations(k, func(c *restrict.Columns) []float64 {
-		return v.Kept(c, func() []float64 { return adjoint(c, v.Batch) })
-	})
+	x, ok := w.kept(v)
 	if !ok {
 		return nil
 	}
@@ -97,14 +152,7 @@ func (w *workspace) images(dst, v array.Batch) bool {
 	if !ok {
 		return false
 	}
-	active, n := w.p.Active(), len(w.set)
 	w.p.SolveEach(x, v.K())
-	all := make([]float64, v.K()*n)
-	for i := range v.K() {
-		for c, s := range active {
-			all[i*n+s] = x[i*len(active)+c]
-		}
-	}
-	w.forward(dst, all)
+	w.forward(dst, w.spread(x, v.K()))
 	return true
 }

@@ -86,6 +86,9 @@ type Closed struct {
 	// Products are <v_i, D mu_hat v_j> by the same factors, without images: k x k in a new slice, nil where Images
 	// reports false. It is nil where nobody offers it.
 	Products func(v *array.Fixed) []float64
+	// Mapped is the sum of S_i D mu_hat v_i by the same factors, without images, in a new slice; nil where Images
+	// reports false. It is nil where nobody offers it.
+	Mapped func(v *array.Mapped) []float64
 	// Leverages is the diagonal of D mu_hat by the same factors, in about LeveragesFlops operations,
 	// as long as Images serves. It is nil where the solver made none.
 	Leverages      func() []float64
