@@ -69,11 +69,11 @@ func Example() {
 	}
 	fmt.Printf("%.0f\n", p.Predictions)
 	// Output:
-	// gcv: 248 ± 141
-	// (intercept)    41.78
+	// gcv: 249 ± 140
+	// (intercept)    42.53
 	// area            2.54
-	// rooms          24.26
-	// town=Ely        7.90
+	// rooms          24.15
+	// town=Ely        7.51
 	// town=Ware       0.00
-	// [401 193]
+	// [401 194]
 }
