@@ -15,7 +15,7 @@ func TestThePathHasTheCoefficientsOfEveryPoint(t *testing.T) {
 	table, dir := text(t, "motors.csv", motors), t.TempDir()
 	path, out := filepath.Join(dir, "path.csv"), filepath.Join(dir, "fit.npz")
 	common := strings.Fields("--problem lasso --tol 1e-12 --response mpg --loss poisson --data " + table)
-	status, _, stderr := command(t, slices.Concat([]string{"sweep", "--path", path, "--lambda", "0.05max:max:5", "--refine",
+	status, _, stderr := command(t, slices.Concat([]string{"sweep", "--path", path, "--lambda", "0.005max:max:5", "--refine",
 		"3", "--parallel", "2"}, common)...)
 	file, err := os.Open(path)
 	if err != nil || status != exitDone {
