@@ -13,6 +13,7 @@ from ._result import Fit, Path
 FLAGS = {"lam": "lambda", "lam2": "lambda2", "lambda_": "lambda"}
 ARRAYS = ("X", "y", "D", "mu", "indices", "shape", "groups", "weights", "at", "offset", "exposure", "trials", "time",
           "start", "strata", "factors", "lower", "upper", "row_groups")
+RULES = ("factors", "lower", "upper")
 FILES = ARRAYS[:ARRAYS.index("groups")] + ("at",)  # of the others a text is a column, or a rule for columns
 WANTED = ("criterion", "rule", "refine", "chain", "audit")
 
@@ -37,16 +38,18 @@ def options_of(given):
 
 def request(problem, given, black_box=None):
     """The request of a problem: arrays, a table or a file, and options."""
-    arrays = {k: given.pop(k) for k in ARRAYS if not isinstance(given.get(k), (str, os.PathLike, type(None)))
-              and (k in FILES or np.ndim(given[k]) > 0)}
+    arrays = {k: given.pop(k) for k in ARRAYS if _is_array(k, given.get(k))}
     for k in FILES:
         if isinstance(given.get(k), (str, os.PathLike)):
             given[k] = os.path.abspath(given[k])
-    if "groups" in arrays and problem not in (None, "group-lasso"):  # of the observations, there of the columns
-        arrays["row_groups"] = np.unique(np.asarray(arrays.pop("groups")), return_inverse=True)[1]
+    if "groups" in arrays and (problem not in (None, "group-lasso") or black_box):
+        arrays["row_groups"] = labels("groups", arrays.pop("groups"))  # of the observations, not of the columns
     more, data, names, table = {}, given.pop("data", None), None, None
     if hasattr(data, "to_csv"):
         table = data
+        if "row_groups" in arrays:
+            given["groups"] = "row_groups"
+            table = table.assign(row_groups=arrays.pop("row_groups"))
     elif isinstance(data, (str, os.PathLike)):
         given["data"] = os.path.abspath(data)
     elif data is not None:
@@ -70,6 +73,22 @@ def request(problem, given, black_box=None):
         r.question["options"]["data"] = path
     r.columns, r.several = names, several
     return r
+
+
+def _is_array(name, value):
+    """Whether a value is an array: not a path, a column's name, or numbers and texts that are rules for columns."""
+    if value is None or isinstance(value, (str, os.PathLike)):
+        return False
+    return name in FILES or np.ndim(value) > 0 and not (name in RULES and np.asarray(value).dtype.kind in "US")
+
+
+def labels(name, values):
+    """Labels, any values, as whole numbers."""
+    values = np.asarray(values)
+    if values.dtype.kind in "fO" and any(v is None or type(v).__name__ in ("NAType", "NaTType") or v != v
+                                         for v in values.ravel()):
+        raise ValueError(f"{name} has missing labels, expected one for each row")
+    return np.unique(values, return_inverse=True)[1]
 
 
 def numbers(X):

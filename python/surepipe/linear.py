@@ -6,7 +6,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (_check_sample_weight, check_array, check_is_fitted, check_X_y,
                                       column_or_1d)
 
-from ._api import ask, grid_of, is_grid, numbers, options_of, swept
+from ._api import ask, grid_of, is_grid, labels, numbers, options_of, swept
 from ._client import Request
 from ._errors import tell
 from ._result import Path
@@ -443,12 +443,12 @@ def _weights(sample_weight, X):
     return w
 
 
-def _labels(name, labels, X):
-    """Labels of the rows, any values, as whole numbers."""
-    labels = column_or_1d(labels)
-    if len(labels) != X.shape[0]:
-        raise ValueError(f"{name} has {len(labels)} labels, expected one for each of the {X.shape[0]} rows")
-    return np.unique(labels, return_inverse=True)[1]
+def _labels(name, given, X):
+    """Labels of the rows as whole numbers."""
+    given = column_or_1d(given)
+    if len(given) != X.shape[0]:
+        raise ValueError(f"{name} has {len(given)} labels, expected one for each of the {X.shape[0]} rows")
+    return labels(name, given)
 
 
 def _times(y):

@@ -259,10 +259,15 @@ def test_rows_of_a_group_are_left_out_together():
     assert Logistic().fit(X, y > 0, groups=names).criterion_ == "lgo"
     with pytest.raises(ValueError, match="groups has 3 labels, expected one for each of the 180 rows"):
         Lasso().fit(X, y, groups=[1, 2, 3])
+    with pytest.raises(ValueError, match="groups has missing labels"):
+        Lasso().fit(X, y, groups=np.where(patients == 3, np.nan, patients))
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X).add_prefix("x").assign(y=y, patient=names)
     table = surepipe.sweep("lasso", data=frame, response="y", groups="patient", lam="0.01max:max:20", refine=4)
     assert table.value == pytest.approx(path.value, rel=1e-6)
+    beside = surepipe.sweep("lasso", data=frame.drop(columns="patient"), response="y", groups=list(names), refine=4,
+                            lam="0.01max:max:20")
+    assert beside.value == table.value
 
 
 def test_what_stands_beside_the_rows_is_an_array():

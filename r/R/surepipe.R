@@ -94,8 +94,12 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
                sigma2 = sigma2, alpha = alpha)
   open <- utils::modifyList(named(open), options[setdiff(names(options), of_sweeps)])
   arrays <- list(X = put(x), y = put(response$y))
-  coded <- function(labels) if (!is.null(labels)) match(labels, unique(labels)) - 1
-  rows <- c(list(weights = weights, offset = offset, strata = coded(strata), clusters = coded(clusters)),
+  coded <- function(name, labels) {
+    if (anyNA(labels)) stop(name, " has missing labels, expected one for each row", call. = FALSE)
+    if (!is.null(labels)) match(labels, unique(labels)) - 1
+  }
+  rows <- c(list(weights = weights, offset = offset, strata = coded("strata", strata),
+                 clusters = coded("clusters", clusters)),
             response[c("time", "start", "trials")])
   columns <- list(factors = penalty.factor, lower = lower, upper = upper)
   for (name in names(c(rows, columns))) {
