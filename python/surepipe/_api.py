@@ -82,12 +82,12 @@ def _is_array(name, value):
     return name in FILES or np.ndim(value) > 0 and not (name in RULES and np.asarray(value).dtype.kind in "US")
 
 
-def labels(name, values):
-    """Labels, any values, as whole numbers."""
+def labels(name, values, of="row"):
+    """Labels of rows or columns, any values, as whole numbers."""
     values = np.asarray(values)
     if values.dtype.kind in "fO" and any(v is None or type(v).__name__ in ("NAType", "NaTType") or v != v
                                          for v in values.ravel()):
-        raise ValueError(f"{name} has missing labels, expected one for each row")
+        raise ValueError(f"{name} has missing labels, expected one for each {of}")
     return np.unique(values, return_inverse=True)[1]
 
 

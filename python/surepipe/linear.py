@@ -249,10 +249,10 @@ class GroupLasso(_Numbers):
     def _arrays(self, X):
         if self.groups is None:
             return {"groups": np.arange(X.shape[1])}
-        labels = np.unique(np.asarray(self.groups), return_inverse=True)[1]
-        if labels.shape != (X.shape[1],):
-            raise ValueError(f"groups has {labels.size} labels, expected one for each of the {X.shape[1]} columns")
-        return {"groups": labels}
+        columns = labels("groups", self.groups, "column")
+        if columns.shape != (X.shape[1],):
+            raise ValueError(f"groups has {columns.size} labels, expected one for each of the {X.shape[1]} columns")
+        return {"groups": columns}
 
 
 class _Likelihood(_Regression):

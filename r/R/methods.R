@@ -60,7 +60,8 @@ formula.surepipe <- function(x, ...) {
 
 # The deviance of the program, for numbers the residual sum of squares.
 deviance.surepipe <- function(object, ...) {
-  number(if (is.null(object$result$deviance)) object$result$residual else object$result$deviance)
+  known <- object$result[["deviance"]] # by $ a longer name would do
+  number(if (is.null(known)) object$result[["residual"]] else known)
 }
 
 # The log-likelihood by which AIC is the program's. An unknown variance of the noise counts as a parameter, as of lm.
