@@ -50,8 +50,7 @@ func (d *DataDigest) UnmarshalJSON(text []byte) error {
 func DataHash(data problems.Data) string {
 	h := hasher{Hash: sha256.New(), buf: make([]byte, 0, 1<<15)}
 	if data.Spec != nil {
-		sum := data.Spec.Hash()
-		h.Write(sum[:])
+		h.all(data.Spec.Hashed()...)
 	}
 	x, d := spec.MatrixOf(data.X), spec.MatrixOf(data.D)
 	if x.Stored != nil {
@@ -68,30 +67,9 @@ func DataHash(data problems.Data) string {
 		h.all(x.Dense)
 	}
 	h.all(x.Sparse, data.Y, data.YShape, data.Indices, data.Shape, d.Dense, d.Sparse, data.Groups,
-		data.Complex, data.Mu, data.Sigma2, data.Lambda, data.Lambda2, data.Gamma, data.Intercept)
-	if data.Effects.Some() {
-		h.all(data.Effects)
-	}
-	if data.Weights != nil {
-		h.all(data.Weights)
-	}
-	if data.Offset != nil {
-		h.all(data.Offset)
-	}
-	if data.Time != nil {
-		h.all(data.Times)
-	}
-	h.all(data.Loss, data.Standardize, data.Anisotropic, data.Order)
-	if c := data.Coordinates; c.Factors != nil || c.Lower != nil || c.Upper != nil {
-		h.all(c)
-	}
-	if data.Mix != nil {
-		h.all(data.Mix)
-	}
-	if data.At != nil {
-		h.all(data.At)
-	}
-	h.all(data.Vectorial, data.Depth, data.Ignored, data.Labels, data.Frames)
+		data.Complex, data.Mu, data.Sigma2, data.Lambda, data.Lambda2, data.Gamma, data.Intercept, data.Effects,
+		data.Weights, data.Beside, data.Loss, data.Standardize, data.Variant, data.At, data.Depth, data.Ignored,
+		data.Labels, data.Frames)
 	h.flush()
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"math"
 
 	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/mat"
@@ -228,13 +227,12 @@ func (s *Spec) inline(n *yaml.Node, what string) (*dataio.Array, error) {
 }
 
 func maskPlaces(mask dataio.Array) ([]int, error) {
+	if err := mask.CheckFinite(); err != nil {
+		return nil, err
+	}
 	var places []int
 	for i, v := range mask.Data {
-		switch {
-		case math.IsNaN(v) || math.IsInf(v, 0):
-			return nil, fmt.Errorf("array %q holds %g at %s, expected finite numbers", mask.Name, v,
-				ndarray.PlaceString(i, mask.Shape))
-		case v != 0:
+		if v != 0 {
 			places = append(places, i)
 		}
 	}

@@ -2,12 +2,9 @@ package spec
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -152,43 +149,16 @@ func (s *Spec) Files() []string {
 	return files
 }
 
-// Hash identifies the specification's text and the arrays that [Spec.Load] read for its operator,
-// its regularizer and its weights, which are not in the other fields of Data.
-func (s *Spec) Hash() [sha256.Size]byte {
-	h := sha256.New()
-	var buf []byte
-	word := func(v uint64) { buf = binary.LittleEndian.AppendUint64(buf, v) }
-	ints := func(v ...int) {
-		word(uint64(len(v)))
-		for _, x := range v {
-			word(uint64(x))
-		}
-	}
-	floats := func(v []float64) {
-		ints(len(v))
-		for _, x := range v {
-			word(math.Float64bits(x))
-		}
-	}
-	h.Write(s.source)
+// Hashed are the specification's text and the arrays that [Spec.Load] read for its operator, its regularizer and its
+// weights, which are not in the other fields of Data, for a hash of the data.
+func (s *Spec) Hashed() []any {
+	all := []any{string(s.source)}
 	for _, ref := range s.refs {
-		a := s.loaded[ref]
-		if a == nil {
-			continue
+		if a := s.loaded[ref]; a != nil {
+			all = append(all, a.Matrix.Sparse, a.Shape, a.Data)
 		}
-		if m := a.Matrix.Sparse; m != nil {
-			ints(m.Rows, m.Cols)
-			ints(m.IndPtr...)
-			ints(m.Indices...)
-			floats(m.Values)
-		} else {
-			ints(a.Shape...)
-			floats(a.Data)
-		}
-		h.Write(buf)
-		buf = buf[:0]
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return all
 }
 
 // loader reads the files of a specification, each once.

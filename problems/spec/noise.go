@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -202,16 +201,11 @@ func (b *builder) byVariances(a dataio.Array, shape []int, pairs bool) (linops.O
 		return nil, fmt.Errorf("array %q has shape %s, expected %s, a variance for each entry of y", a.Name,
 			ndarray.ShapeString(a.Shape), ndarray.ShapeString(shape))
 	}
-	w := make([]float64, d)
-	for i := range w {
-		v := a.Data[i/each]
-		if !(v > 0) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("array %q holds %g at %s, expected variances, positive numbers", a.Name, v,
-				ndarray.PlaceString(i/each, a.Shape))
-		}
-		w[i] = 1 / math.Sqrt(v)
+	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
+	if err := a.Expect("variances, positive numbers", positive); err != nil {
+		return nil, err
 	}
-	op := linops.NewDiagonal(b.dev, w)
+	op := linops.NewDiagonal(b.dev, lists.Make(d, func(i int) float64 { return 1 / math.Sqrt(a.Data[i/each]) }))
 	b.parts.Own(op.Release)
 	return op, nil
 }
@@ -299,15 +293,10 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 
 // anscombe is 2 sqrt(x + 3/8) of counts.
 func anscombe(name string, x []float64, shape []int) ([]float64, error) {
-	out := slices.Clone(x)
-	for i, v := range out {
-		if !(v >= 0) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("array %q holds %g at %s, expected Poisson counts or their means, numbers of at "+
-				"least 0", name, v, ndarray.PlaceString(i, shape))
-		}
-		out[i] = 2 * math.Sqrt(v+3./8)
-	}
-	return out, nil
+	counts := dataio.Array{Name: name, Shape: shape, Data: x}
+	err := counts.Expect("Poisson counts or their means, numbers of at least 0",
+		func(v float64) bool { return v >= 0 && !math.IsInf(v, 0) })
+	return lists.Map(x, func(v float64) float64 { return 2 * math.Sqrt(v+3./8) }), err
 }
 
 // fromAnscombe replaces means of the transform by means of counts, in place, by the closed form of

@@ -41,14 +41,19 @@ type Labels struct {
 	Corner            string
 }
 
-// CheckFinite returns an error that names the first NaN or Inf, and its place.
-func (a Array) CheckFinite() error {
+// Expect returns an error that names the first value that is none of those that are expected, and its place.
+func (a Array) Expect(expected string, is func(v float64) bool) error {
 	for i, v := range a.Data {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", a.Name, v, PlaceString(i, a.Shape))
+		if !is(v) {
+			return fmt.Errorf("array %q holds %g at %s, expected %s", a.Name, v, PlaceString(i, a.Shape), expected)
 		}
 	}
 	return nil
+}
+
+// CheckFinite rejects NaN and Inf.
+func (a Array) CheckFinite() error {
+	return a.Expect("finite numbers", func(v float64) bool { return v-v == 0 })
 }
 
 // Column is the column of that name of a table, of shape (rows,).

@@ -76,6 +76,23 @@ func (a *Array) read(name string) (none dataio.Array, err error) {
 	return dataio.Array{Name: name, Shape: shape, Data: values}, nil
 }
 
+// filed reports whether the array is a file's.
+func (a *Array) filed() bool { return a.NPY != "" && a.Values == nil && a.Base64 == nil }
+
+// place sets the path of an array that has a file of its own, or gets one among the files.
+func (a *Array) place(name string, path *string, files dataio.Memory) error {
+	switch {
+	case *path != "":
+		return study.Errorf("--%s is given twice, as an array and as a file, expected one of them", name)
+	case a.filed():
+		*path = a.NPY
+		return nil
+	}
+	read, err := a.read(name)
+	*path, files[name] = name, dataio.HeldFile{Arrays: []dataio.Array{read}}
+	return err
+}
+
 // integers turns an array of integers into one, as indices are.
 func integers(a dataio.Array) dataio.Array {
 	ints := make([]int64, len(a.Data))
@@ -120,7 +137,7 @@ func (w *worker) array(name string, a surepipe.Array) (Array, error) {
 
 // values are the numbers of an array, wherever they are.
 func (a *Array) values(name string) ([]float64, error) {
-	if a.NPY == "" || a.Values != nil || a.Base64 != nil {
+	if !a.filed() {
 		read, err := a.read(name)
 		return read.Data, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -229,60 +230,40 @@ func setOne(set *pflag.FlagSet, flag *pflag.Flag, value json.RawMessage) error {
 	return err
 }
 
+// integral are the arrays of whole numbers.
+var integral = []string{"indices", "shape", "groups", "row_groups"}
+
 // of gives a request the arrays: each is a file of its own, or in one file together, as those of a specification.
 func (a *Arrays) of(r *request.Request, together bool) error {
 	files, rest := dataio.Memory{}, []dataio.Array(nil)
-	for _, own := range []struct {
-		name string
-		of   *Array
-		path *string
-	}{{"X", a.X, &r.X}, {"y", a.Y, &r.Y}, {"D", a.D, &r.D}, {"mu", a.Mu, &r.Mu}} {
+	own := map[string]*string{"X": &r.X, "y": &r.Y, "D": &r.D, "mu": &r.Mu}
+	all := reflect.ValueOf(a).Elem()
+	for i := range all.NumField() {
+		array := all.Field(i).Interface().(*Array)
+		if array == nil {
+			continue
+		}
+		name, _, _ := strings.Cut(all.Type().Field(i).Tag.Get("json"), ",")
+		if path := own[name]; path != nil && (*path != "" || !together || array.filed()) {
+			if err := array.place(name, path, files); err != nil {
+				return err
+			}
+			continue
+		}
+		read, err := array.read(name)
+		if own[name] == nil {
+			read, err = array.vector(name, slices.Contains(integral, name))
+		}
 		switch {
-		case own.of == nil:
-			continue
-		case *own.path != "":
-			return study.Errorf("--%s is given twice, as an array and as a file, expected one of them", own.name)
-		case own.of.NPY != "" && own.of.Values == nil && own.of.Base64 == nil:
-			*own.path = own.of.NPY
-			continue
-		}
-		read, err := own.of.read(own.name)
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		if together {
+		case name != "row_groups":
 			rest = append(rest, read)
-			continue
-		}
-		*own.path, files[own.name] = own.name, dataio.HeldFile{Arrays: []dataio.Array{read}}
-	}
-	for _, other := range []struct {
-		name     string
-		of       *Array
-		integers bool
-	}{{"indices", a.Indices, true}, {"shape", a.Shape, true}, {"groups", a.Groups, true}, {"weights", a.Weights, false},
-		{"at", a.At, false}, {"offset", a.Offset, false}, {"exposure", a.Exposure, false}, {"trials", a.Trials, false},
-		{"time", a.Time, false}, {"start", a.Start, false}, {"strata", a.Strata, false},
-		{"factors", a.Factors, false}, {"lower", a.Lower, false}, {"upper", a.Upper, false}} {
-		if other.of == nil {
-			continue
-		}
-		read, err := other.of.vector(other.name, other.integers)
-		if err != nil {
-			return err
-		}
-		rest = append(rest, read)
-	}
-	if a.RowGroups != nil {
-		const name = "row_groups"
-		read, err := a.RowGroups.vector(name, true)
-		if err != nil {
-			return err
-		}
-		if r.Table.Groups != "" {
+		case r.Table.Groups != "":
 			return study.Errorf("--groups is %q and arrays has %q, expected one of them", r.Table.Groups, name)
+		default:
+			r.Table.Groups, files[name] = name, dataio.HeldFile{Arrays: []dataio.Array{read}}
 		}
-		r.Table.Groups, files[name] = name, dataio.HeldFile{Arrays: []dataio.Array{read}}
 	}
 	if rest != nil {
 		if r.Data != "" {

@@ -31,21 +31,13 @@ func denoiseSeries(w *worker, ctx context.Context, p SeriesParams) (s SeriesDeno
 		"noise_scan": &p.NoiseScan, "mask": &p.Mask, "keep": &p.Keep}
 	for name, a := range p.Arrays {
 		path := to[name]
-		switch {
-		case path == nil:
+		if path == nil {
 			return s, study.Errorf("--arrays has the key %.40q, expected one of %s", name,
 				strings.Join(slices.Sorted(maps.Keys(to)), ", "))
-		case *path != "":
-			return s, study.Errorf("--%s is given twice, as an array and as an option, expected one of them", name)
-		case a.NPY != "" && a.Values == nil && a.Base64 == nil:
-			*path = a.NPY
-			continue
 		}
-		read, err := a.read(name)
-		if err != nil {
+		if err := a.place(name, path, files); err != nil {
 			return s, err
 		}
-		*path, files[name] = name, dataio.HeldFile{Arrays: []dataio.Array{read}}
 	}
 	if p.Data == "" {
 		return s, study.Errorf("--data is missing, expected the file or the array of a series")
