@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/array"
 )
 
@@ -179,11 +181,11 @@ func (t *tally) Estimate() (Estimate, error) {
 		return Estimate{}, err
 	}
 	m := float64(t.plan.Residual)
-	_, stdErr := meanAndError(t.residual.quad[:t.first])
+	spread := stat.StdDev(t.residual.quad[:t.first], nil)
 	e.Trace += quad / m
 	e.Truncation += left / m
 	e.Frobenius2 += norm2 / m
-	e.StdErr = stdErr * math.Sqrt(float64(t.first)/m) * Widened(t.first-1)
+	e.StdErr = stat.StdErr(spread, m) * Widened(t.first-1)
 	return e, nil
 }
 
@@ -197,18 +199,4 @@ func (t *tally) missing(target float64) (int, error) {
 	more := math.Ceil(m*(e.StdErr*e.StdErr/max(square, target*target/4))) - m
 	// Where there is no target the number is infinite.
 	return int(max(0, min(more, 1<<40))), nil
-}
-
-// meanAndError is the mean of x and its standard error, as if the x_i were
-// independent.
-func meanAndError(x []float64) (mean, stdErr float64) {
-	m := float64(len(x))
-	for _, v := range x {
-		mean += v / m
-	}
-	squares := 0.0
-	for _, v := range x {
-		squares += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(squares / (m - 1) / m)
 }

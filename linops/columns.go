@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
@@ -83,11 +84,7 @@ func (c *columns) on(dev array.Device, t space.Space) Restricted {
 
 // at scales r, which is A at a set of coordinates.
 func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
-	set := t.Form().Set
-	host := make([]float64, len(set))
-	for i, j := range set {
-		host[i] = c.host[j]
-	}
+	host := lists.Pick(c.host, t.Form().Set)
 	if x, ok := r.(*Dense); ok {
 		s := dev.Alloc(1, len(host))
 		dev.Upload(s, host)

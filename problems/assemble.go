@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/together"
 	"surepipe/loss"
@@ -143,11 +144,7 @@ func (p *Problem) Foresee(s *Common, all [][]float64) {
 	if p.loss != nil || p.effects != nil {
 		return // no product with y is needed
 	}
-	some := make([][]float64, len(all))
-	for k, y := range all {
-		some[k] = p.remaining(y)
-	}
-	s.Know(p.dev, some)
+	s.Know(p.dev, lists.Map(all, p.remaining))
 }
 
 // prepareColumns centers and scales the columns of the operator where it is asked for.

@@ -133,9 +133,7 @@ func GenerateMatrixCompletion(m, n int, seed uint64) (Data, error) {
 	}
 	d := max(m*n/10, 1)
 	data := Data{Shape: []int{m, n}, YShape: []int{d}, Indices: choose(m*n, d, seed)}
-	for _, c := range data.Indices {
-		data.Mu = append(data.Mu, low[c])
-	}
+	data.Mu = lists.Pick(low, data.Indices)
 	return finish("matrix-completion", data, seed, Hyper{Lambda: OfMax(0.25)})
 }
 

@@ -3,6 +3,7 @@ package prox
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
@@ -35,10 +36,7 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 	if w != nil && len(w) != len(members) {
 		return nil, fmt.Errorf("prox: %s: %d weights for %d groups", name, len(w), len(members))
 	}
-	owner := make([]int, p)
-	for j := range owner {
-		owner[j] = -1
-	}
+	owner := slices.Repeat([]int{-1}, p)
 	indptr := make([]int, 1, len(members)+2)
 	indices := make([]int, 0, p)
 	weights := make([]float64, 0, len(members)+1)

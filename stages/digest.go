@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/floats"
@@ -48,13 +49,13 @@ func (c *Comparing) Free() {
 
 // traces are what the stages keep for the digest of a job.
 type traces struct {
-	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image,
-	// or their sum and zeros. inFlow says that they are among those of the trace's estimate, and then forms
-	// are the quadratic forms of its first probes.
+	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image; sum is
+	// their sum, or the coordinates by the frame, where these are known without the images, else nil. inFlow says that
+	// they are among those of the trace's estimate, and then forms are the quadratic forms of its first probes.
 	probes        int
 	images, forms []float64
 	inFlow        bool
-	framed        []float64 // by the frame, in the place of images
+	sum           []float64
 	residual      []float64 // nil where there are no images, for other losses than the squared one
 	losses        []float64 // of length d, or of units, where they are known
 	units         int       // 0 for single observations
@@ -149,7 +150,8 @@ func (j *Job) mapCommon() bool {
 	if v == nil || v.K() != j.traces.probes {
 		return false
 	}
-	return copy(j.traces.images, mapped(v)) > 0
+	j.traces.sum = mapped(v)
+	return j.traces.sum != nil
 }
 
 // frame keeps the Jacobian's coordinates.
@@ -157,7 +159,7 @@ func (j *Job) frame(ctx context.Context, f *hutch.Frame) error {
 	v := f.Basis()
 	if products := j.solution.Linearization.Closed().Products; products != nil {
 		if known := products(v); known != nil {
-			j.traces.framed = f.Coordinates(known)
+			j.traces.sum = f.Coordinates(known)
 			return j.view.Err()
 		}
 	}
@@ -169,7 +171,7 @@ func (j *Job) frame(ctx context.Context, f *hutch.Frame) error {
 	if err != nil {
 		return err
 	}
-	j.traces.framed = f.Coordinates(f.Products(mv))
+	j.traces.sum = f.Coordinates(f.Products(mv))
 	return j.view.Err()
 }
 
@@ -233,15 +235,14 @@ func (j *Job) digest(r Risk) *risk.Digest {
 	if t.inFlow {
 		d.Forms = pack(t.forms)
 	}
-	switch {
-	case t.framed != nil:
-		d.Residual, d.Images, d.Probes = pack(t.residual), pack(t.framed), 1
-	case t.residual != nil:
-		sum := make([]float64, hutch.ProjectionSize)
-		for i := range t.probes {
-			floats.Add(sum, t.images[i*hutch.ProjectionSize:][:hutch.ProjectionSize])
+	if t.residual != nil {
+		if t.sum == nil {
+			t.sum = make([]float64, hutch.ProjectionSize)
+			for one := range slices.Chunk(t.images, hutch.ProjectionSize) {
+				floats.Add(t.sum, one)
+			}
 		}
-		d.Residual, d.Images, d.Probes = pack(t.residual), pack(sum), t.probes
+		d.Residual, d.Images, d.Probes = pack(t.residual), pack(t.sum), max(t.probes, 1)
 	}
 	if t.losses != nil {
 		b := j.view.Put(t.losses, 1, len(t.losses))

@@ -11,6 +11,7 @@ import (
 	"surepipe/problems"
 	"surepipe/risk"
 	"surepipe/risk/warning"
+	"surepipe/vjp"
 )
 
 // Result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
@@ -105,12 +106,7 @@ type SolverResult struct {
 	DevianceError *float64 `json:"deviance_error,omitempty"`
 }
 
-// Choice is a vjp.Choice: what was chosen for a part of the computation, and why.
-type Choice struct {
-	Part   string `json:"part"`
-	Chosen string `json:"chosen"`
-	Reason string `json:"reason"`
-}
+type Choice = vjp.Choice
 
 type TraceResult struct {
 	Estimator string `json:"estimator"`
@@ -161,10 +157,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && warning.Trusted(risk.Doubts),
 		risk.InnerSteps
-	r.Choices = nil
-	for _, c := range risk.Choices {
-		r.Choices = append(r.Choices, Choice(c))
-	}
+	r.Choices = risk.Choices
 	r.Verification, r.Untrusted = risk.Verification, !risk.Trusted()
 	if risk.Floored {
 		r.Warnings = append(r.Warnings, warning.ErrorBarFloor.With("%s",

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/array"
 	"surepipe/hutch"
 )
@@ -223,16 +225,8 @@ func (c *check) movedBy(along []float64, i int, s float64) (float64, error) {
 
 // meanAndError is the mean of x and its standard error, 0 for a single one.
 func meanAndError(x []float64) (mean, stdErr float64) {
-	n := float64(len(x))
-	for _, v := range x {
-		mean += v / n
-	}
-	if n < 2 {
+	if mean, stdErr = stat.MeanStdDev(x, nil); len(x) < 2 {
 		return mean, 0
 	}
-	squares := 0.0
-	for _, v := range x {
-		squares += square(v - mean)
-	}
-	return mean, math.Sqrt(squares / (n - 1) / n)
+	return mean, stat.StdErr(stdErr, float64(len(x)))
 }

@@ -1,6 +1,8 @@
 package vjp
 
 import (
+	"slices"
+
 	"surepipe/array"
 	"surepipe/internal/cholesky"
 	"surepipe/internal/lists"
@@ -28,10 +30,7 @@ const smallEntry = 3e-5
 // newSparseCurvature returns Q = B*B for the rows of B, at the step t.
 func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
 	c := &sparseCurvature{n: n, rows: rows, inner: len(rows.Indptr) - 1}
-	weights := make([]float64, c.inner)
-	for i := range weights {
-		weights[i] = t
-	}
+	weights := slices.Repeat([]float64{t}, c.inner)
 	ptr, index, value := cholesky.Normal(n, rows.Indptr, rows.Indices, rows.Values, weights)
 	a := cholesky.Analyze(ptr, index, mostFactor)
 	if c.exact = a.Nonzeros <= mostFactor; !c.exact {

@@ -34,11 +34,8 @@ func phantom(name string) (p problems.Phantom, ok bool) {
 
 // drawable lists what generate can draw.
 func drawable() []string {
-	names := namesOf(generators())
-	for _, p := range problems.Phantoms() {
-		names = append(names, p.Name)
-	}
-	return names
+	phantoms := lists.Map(problems.Phantoms(), func(p problems.Phantom) string { return p.Name })
+	return append(namesOf(generators()), phantoms...)
 }
 
 func namesOf(named []problems.Named) []string {

@@ -14,6 +14,7 @@ import (
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/study"
 )
@@ -54,11 +55,7 @@ func (e *estimation) shown() string {
 }
 
 func listed(m *surepipe.Estimator) string {
-	var names []string
-	for _, e := range m.Responses() {
-		names = append(names, e.Response())
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(m.Responses(), (*surepipe.Estimator).Response), ", ")
 }
 
 // refuse rejects what is for one response alone.

@@ -2,6 +2,7 @@ package cholesky
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"surepipe/internal/parallel"
@@ -47,10 +48,7 @@ func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 	a.childrenFirst()
 	a.tree()
 	count := make([]int64, n)
-	mark := make([]int32, n)
-	for k := range mark {
-		mark[k] = -1
-	}
+	mark := slices.Repeat([]int32{-1}, n)
 	for k := range n {
 		mark[k] = int32(k)
 		count[k]++

@@ -55,10 +55,7 @@ func (a *Analysis) supernodes(count []int64) {
 		a.nodes = append(a.nodes, supernode{first: int32(k)})
 		own[k], entries = int32(len(a.nodes)-1), count[k]
 	}
-	mark := make([]int32, n)
-	for k := range mark {
-		mark[k] = -1
-	}
+	mark := slices.Repeat([]int32{-1}, n)
 	flops := make([]float64, len(a.nodes))
 	for i := range a.nodes {
 		s := &a.nodes[i]

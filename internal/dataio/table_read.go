@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"surepipe/internal/lists"
 )
 
 // tableText reads a Table row by row.
@@ -77,9 +79,7 @@ func (t *tableText) read() (*Table, error) {
 // are in the last comment before it, or, for a table without names, their places. next is the second
 // record.
 func (t *tableText) names(first, next []cell, line int) (names []string, named bool, err error) {
-	for _, c := range first {
-		names = append(names, c.text)
-	}
+	names = texts(first)
 	words, numbers := t.classify(first)
 	if numbers == 0 {
 		return names, true, nil
@@ -180,11 +180,10 @@ func (t *tableText) commentNames() (names []string) {
 	if _, numbers := t.classify(cells); numbers > 0 {
 		return nil
 	}
-	for _, c := range cells {
-		names = append(names, c.text)
-	}
-	return names
+	return texts(cells)
 }
+
+func texts(cells []cell) []string { return lists.Map(cells, func(c cell) string { return c.text }) }
 
 // header takes the names of the columns, for rows like the given one.
 func (t *tableText) header(names []string, line int, row []cell) error {

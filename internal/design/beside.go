@@ -91,10 +91,7 @@ func (b Beside) values(columns []dataio.Column, rows []int) map[string][]float64
 		if n.column == "" {
 			continue
 		}
-		for _, i := range rows {
-			values[n.option] = append(values[n.option], columns[0].Values[i])
-		}
-		columns = columns[1:]
+		values[n.option], columns = lists.Pick(columns[0].Values, rows), columns[1:]
 	}
 	return values
 }

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 // Missing says what happens to missing values.
@@ -287,9 +288,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if y, data.Design.Levels, err = o.code(y, kept); err != nil {
 		return nil, err
 	}
-	for _, i := range kept {
-		data.Y = append(data.Y, y.Values[i])
-	}
+	data.Y = lists.Pick(y.Values, kept)
 	data.Beside = o.values(beside, kept)
 	if of := o.like; of != nil && slices.Equal(of.kept, kept) {
 		data.X, data.Design.Variables, data.Merged = of.X, of.Design.Variables, of.Merged
@@ -308,11 +307,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if o.Missing == Mean {
 		data.fill(columns, kept)
 	}
-	if t.RowNames != nil {
-		for _, i := range kept {
-			data.Rows = append(data.Rows, t.RowNames[i])
-		}
-	}
+	data.Rows = lists.Pick(t.RowNames, kept)
 	if o.Groups != "" {
 		if data.Groups, err = labels(t, o.Groups, kept); err != nil {
 			return nil, err
@@ -464,10 +459,7 @@ func levels(c dataio.Column, rows []int) []string {
 }
 
 func list(texts []string) string {
-	quoted := make([]string, 0, len(texts))
-	for _, s := range texts {
-		quoted = append(quoted, fmt.Sprintf("%.40q", s))
-	}
+	quoted := lists.Map(texts, func(s string) string { return fmt.Sprintf("%.40q", s) })
 	if len(quoted) > 12 {
 		quoted = append(quoted[:12], fmt.Sprintf("%d more", len(texts)-12))
 	}
@@ -482,10 +474,7 @@ func (d *Data) Arrays() []dataio.Array {
 		return append(d.Sequence.arrays(), y)
 	}
 	rows, p := d.X.Dims()
-	labels := make([]float64, 0, p)
-	for _, g := range d.Design.Groups() {
-		labels = append(labels, float64(g))
-	}
+	labels := lists.Map(d.Design.Groups(), func(g int) float64 { return float64(g) })
 	return []dataio.Array{
 		{Name: "X", Shape: []int{rows, p}, Data: d.X.RawMatrix().Data},
 		y,

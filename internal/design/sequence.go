@@ -34,21 +34,14 @@ func (s *Sequence) Places(observed bool) []float64 {
 	if s.at == nil || !observed {
 		return s.at
 	}
-	at := make([]float64, len(s.Observed))
-	for i, c := range s.Observed {
-		at[i] = s.at[c]
-	}
-	return at
+	return lists.Pick(s.at, s.Observed)
 }
 
 // Labelled are the labels of a table of the whole sequence under a name, or of its observed values alone.
 func (s *Sequence) Labelled(name string, observed bool) dataio.Labels {
 	l := dataio.Labels{RowNames: s.Labels, Columns: []string{name}, Corner: s.Index}
-	if observed && s.Labels != nil {
-		l.RowNames = nil
-		for _, i := range s.Observed {
-			l.RowNames = append(l.RowNames, s.Labels[i])
-		}
+	if observed {
+		l.RowNames = lists.Pick(s.Labels, s.Observed)
 	}
 	return l
 }

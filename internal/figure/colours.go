@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"surepipe/internal/lists"
 )
 
 // Map is a kind of scale.
@@ -59,19 +61,14 @@ var mapColours = sync.OnceValue(func() (all [3]colours) {
 })
 
 // luminance is n colours through the given ones, whose lightness rises evenly.
-func luminance(n int, through ...uint32) (c colours) {
-	var knots []color.Color
-	for _, rgb := range through {
-		knots = append(knots, color.RGBA{uint8(rgb >> 16), uint8(rgb >> 8), uint8(rgb), 0xFF})
-	}
-	m, err := moreland.NewLuminance(knots)
+func luminance(n int, through ...uint32) colours {
+	m, err := moreland.NewLuminance(lists.Map(through, func(rgb uint32) color.Color {
+		return color.RGBA{uint8(rgb >> 16), uint8(rgb >> 8), uint8(rgb), 0xFF}
+	}))
 	if err != nil {
 		panic("figure: " + err.Error())
 	}
-	for _, one := range m.Palette(n).Colors() {
-		c = append(c, color.RGBAModel.Convert(one))
-	}
-	return c
+	return lists.Map(m.Palette(n).Colors(), color.RGBAModel.Convert)
 }
 
 // bar is the bar of a scale of colours, with an axis to its right: gonum's are to the left.

@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"surepipe/internal/lists"
 )
 
 // HeatMap is SURE on a grid of two hyperparameters, both on logarithmic axes, with a
@@ -50,7 +52,7 @@ func (h HeatMap) check() error {
 		return fmt.Errorf("figure: Converged has %d values, expected %d", len(h.Converged), n)
 	}
 	for _, values := range [][]float64{h.X, h.Y} {
-		at := logarithms(values)
+		at := lists.Map(values, math.Log10)
 		for i := 2; err == nil && i < len(at); i++ {
 			if step := at[1] - at[0]; math.Abs(at[i]-at[0]-float64(i)*step) > 1e-6*float64(i)*step {
 				err = fmt.Errorf("figure: the hyperparameters %g do not grow by equal factors", values)
@@ -58,13 +60,6 @@ func (h HeatMap) check() error {
 		}
 	}
 	return err
-}
-
-func logarithms(values []float64) (at []float64) {
-	for _, v := range values {
-		at = append(at, math.Log10(v))
-	}
-	return at
 }
 
 // cells are the places of a grid, as gonum's heat map takes them.
@@ -103,10 +98,7 @@ func (h HeatMap) plan() (*drawing, error) {
 	scale := h.scale()
 	colours := bar{colours: mapColours()[Sequential], axis: scale, line: frameLine}
 	margin := barGap + barWidth + colours.margin(height)
-	g := cells{x: logarithms(h.X), y: logarithms(h.Y)}
-	for _, v := range h.Values {
-		g.z = append(g.z, scale.place(v))
-	}
+	g := cells{lists.Map(h.X, math.Log10), lists.Map(h.Y, math.Log10), lists.Map(h.Values, scale.place)}
 	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0),
 		Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max, Rasterized: true}
 	x, y := &axis{label: h.XName, log: true}, &axis{label: h.YName, log: true}

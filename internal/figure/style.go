@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"surepipe/internal/lists"
 )
 
 // The colours of Okabe and Ito, and two grays.
@@ -40,11 +42,9 @@ type outline struct {
 }
 
 func (o outline) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
-	var points []vg.Point
-	for _, k := range o.corners {
-		points = append(points, k.Scale(sty.Radius).Add(at).Add(pt(0, o.lift)))
-	}
-	path := polygon(points)
+	path := polygon(lists.Map(o.corners, func(k vg.Point) vg.Point {
+		return k.Scale(sty.Radius).Add(at).Add(pt(0, o.lift))
+	}))
 	c.SetColor(sty.Color)
 	c.Fill(path)
 	outlined(*c, o.edge, path)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 // MethodAuto takes the method that suits the data, and MethodGCVResidual is the residual variance of a fit,
@@ -134,11 +135,7 @@ func Methods() []Method { return slices.Clone(methods) }
 
 // Names lists auto and the methods.
 func Names() []string {
-	names := []string{MethodAuto}
-	for _, m := range methods {
-		names = append(names, m.Name)
-	}
-	return names
+	return append([]string{MethodAuto}, lists.Map(methods, func(m Method) string { return m.Name })...)
 }
 
 // Choose estimates sigma2 by the method of that name, one of [Names]. The error is a [Refusal] where the method does

@@ -177,9 +177,7 @@ func (e *Effects) relate() error {
 			s.of = append(s.of, h)
 		}
 		slices.Sort(s.of)
-		for _, h := range s.of {
-			s.weight = append(s.weight, row[h])
-		}
+		s.weight = lists.Map(s.of, func(h int) float64 { return row[h] })
 		for x, h := range s.of {
 			c[h*b+h] += s.weight[x]
 			by := s.weight[x] * e.inverse[g]

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
@@ -67,13 +68,7 @@ func (a *withoutEffects) picked(shape array.Shape) *linops.Picked {
 
 // of are the effects of a part, of which s picks the entries.
 func (e *Effects) of(s *linops.Selection, p *linops.Part) (*Effects, error) {
-	var w []float64
-	if e.Weighted() {
-		for _, i := range p.Entries {
-			w = append(w, e.w[i])
-		}
-	}
-	return NewEffects(e.dev, p.Shape(), s.Indices(), e.rows, e.cols, w)
+	return NewEffects(e.dev, p.Shape(), s.Indices(), e.rows, e.cols, lists.Pick(e.w, p.Entries))
 }
 
 type withoutEffects struct {

@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"fmt"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -35,10 +36,7 @@ func NewInterleaved(dev array.Device, a linops.Operator, k int) (*Interleaved, e
 		}
 		c.order = append(c.order, order)
 	}
-	blocks := make([]linops.Operator, k)
-	for i := range blocks {
-		blocks[i] = a
-	}
+	blocks := slices.Repeat([]linops.Operator{a}, k)
 	c.Operator = linops.Compose(linops.Adjoint(c.order[0]), linops.BlockDiag(blocks...), c.order[1])
 	return c, nil
 }

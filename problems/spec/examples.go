@@ -3,25 +3,24 @@ package spec
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 //go:embed specs/*.yaml
 var specFiles embed.FS
 
 // Names lists the examples of [Example] in alphabetical order.
-func Names() (names []string) {
+func Names() []string {
 	files, err := specFiles.ReadDir("specs")
 	if err != nil {
 		panic(fmt.Sprintf("spec: the embedded specifications: %v", err))
 	}
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
-	}
-	return names
+	return lists.Map(files, func(f fs.DirEntry) string { return strings.TrimSuffix(f.Name(), ".yaml") })
 }
 
 // Example returns the text of an example, to start from.

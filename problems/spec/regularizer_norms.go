@@ -265,11 +265,7 @@ func newTV1D(m, n int, lambda float64) prox.Prox {
 	if m == 1 {
 		return one
 	}
-	rows := make([]prox.Prox, m)
-	for i := range rows {
-		rows[i] = one
-	}
-	return prox.NewSeparable(rows...)
+	return prox.NewSeparable(slices.Repeat([]prox.Prox{one}, m)...)
 }
 
 // maxVariation is max_k |sum_{i<=k} (v_i - mean v)| over the sequences of n values in v: the

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/input"
+	"surepipe/internal/lists"
 	"surepipe/internal/noise"
 	"surepipe/vjp"
 )
@@ -340,11 +341,7 @@ var solverParameters = []Parameter{
 		"a number between 0 and 1 (at 1, b = 0 would be accepted)")},
 	{Name: "max-iter", Optional: true, Read: Count},
 	{Name: "derivative", Optional: true, Read: func(c *Call, v *yaml.Node, what string) (any, error) {
-		var kinds []string
-		for _, d := range vjp.Derivatives() {
-			kinds = append(kinds, string(d))
-		}
-		return c.spec.choice(v, what, kinds)
+		return c.spec.choice(v, what, lists.Map(vjp.Derivatives(), func(d vjp.Derivative) string { return string(d) }))
 	}},
 }
 

@@ -3,6 +3,7 @@ package cones
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -243,10 +244,7 @@ func (j *coneDerivative) build() *prox.Model {
 	if dev.Err() != nil {
 		return nil
 	}
-	in := make([]bool, j.p.p)
-	for i := range in {
-		in[i] = true
-	}
+	in := slices.Repeat([]bool{true}, j.p.p)
 	for i, c := range j.p.cones {
 		for _, k := range c {
 			in[k] = j.e[i] > 0

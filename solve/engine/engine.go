@@ -147,9 +147,10 @@ func (o Options) With(c Choice) Options {
 type Choice struct {
 	// Part is what the choice is about: "method", "units", "loss", "space", "system" or
 	// "derivative".
-	Part string
+	Part string `json:"part"`
 	// Chosen is what was chosen and Reason why, each in a few words.
-	Chosen, Reason string
+	Chosen string `json:"chosen"`
+	Reason string `json:"reason"`
 }
 
 // Convergence records how a solve went.

@@ -4,7 +4,10 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/figure"
+	"surepipe/internal/lists"
 )
 
 // view is an array seen as images: frames of rows x cols pixels with some channels, each a number or
@@ -60,11 +63,7 @@ func (v *view) take(x []float64, frame int) figure.Image {
 // difference is a - b of a frame, complex numbers by the absolute values of their differences. That
 // of colours is the mean over the channels.
 func (v *view) difference(a, b []float64, frame int) figure.Image {
-	d := make([]float64, len(a))
-	for i, x := range a {
-		d[i] = x - b[i]
-	}
-	m := v.take(d, frame)
+	m := v.take(floats.SubTo(make([]float64, len(a)), a, b), frame)
 	if v.channels == 1 {
 		m.Channels = 0
 		return m
@@ -120,11 +119,8 @@ func (v *view) compare(asked int, name string, y, estimate, truth []float64) [][
 }
 
 // panels are images on one scale.
-func panels(images []figure.Image, s *figure.Scale) (all []figure.Panel) {
-	for _, m := range images {
-		all = append(all, figure.Panel{Image: m, Scale: s})
-	}
-	return all
+func panels(images []figure.Image, s *figure.Scale) []figure.Panel {
+	return lists.Map(images, func(m figure.Image) figure.Panel { return figure.Panel{Image: m, Scale: s} })
 }
 
 // imageScale is the gray scale of images, from the 0.1% to the 99.9% quantile of their values. Colours

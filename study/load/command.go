@@ -73,9 +73,14 @@ func (f *Source) readNamed(path, name string, others bool, to map[string]dataio.
 		return nil, err
 	}
 	defer set.Close()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}()
 	array, err := set.Find(name)
 	if some := others && set.Archive() && len(set.Names()) > 1; err != nil && !some {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	if array != "" {
 		a, err := set.Floats(array)
@@ -83,7 +88,7 @@ func (f *Source) readNamed(path, name string, others bool, to map[string]dataio.
 			err = design.CheckArray(a)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		a.Name = name
 		to[name] = set.Vector(a)
@@ -93,13 +98,13 @@ func (f *Source) readNamed(path, name string, others bool, to map[string]dataio.
 	}
 	if set.Has("mu") {
 		if to["mu"], err = set.Floats("mu"); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 	}
 	if set.Has("sigma2") {
 		v, err := set.Scalar("sigma2")
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		to["sigma2"] = dataio.Array{Name: "sigma2", Data: []float64{v}}
 	}

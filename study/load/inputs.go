@@ -415,34 +415,32 @@ func (in *inputs) fromFlag(name, path string) error {
 		return study.Bad(err)
 	}
 	defer set.Close()
+	if set.IsSparse() && name != "X" && name != "D" {
+		return study.Errorf("%s: %s holds a sparse matrix, expected a dense array", study.Option(name), path)
+	}
+	if err := in.fromSet(name, set); err != nil {
+		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+	}
+	return nil
+}
+
+// fromSet is fromFlag for an open file.
+func (in *inputs) fromSet(name string, set *dataio.Set) error {
 	if set.IsSparse() {
-		if name != "X" && name != "D" {
-			return study.Errorf("%s: %s holds a sparse matrix, expected a dense array",
-				study.Option(name), path)
-		}
-		if err := in.sparse(name, set); err != nil {
-			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
-		}
-		return nil
+		return in.sparse(name, set)
 	}
 	array, err := set.Find(name)
-	if err != nil {
-		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+	if err == nil && name == "X" {
+		in.x.Stored, err = in.storedX(set, array)
 	}
-	if name == "X" {
-		if in.x.Stored, err = in.storedX(set, array); err != nil {
-			return study.Errorf("%s: %s: %w", study.Option(name), path, err)
-		}
-		if in.x.Stored != nil {
-			return nil
-		}
+	if err != nil || in.x.Stored != nil && name == "X" {
+		return err
 	}
 	a, err := in.read(set, array)
-	if err != nil {
-		return study.Errorf("%s: %s: %w", study.Option(name), path, err)
+	if err == nil {
+		in.put(name, a, set)
 	}
-	in.put(name, a, set)
-	return nil
+	return err
 }
 
 // read reads an array, the frames of a video as the columns of a matrix.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -90,10 +92,7 @@ func (l *Looker) measured(look *study.Look, fitted []float64) {
 	}
 	y, fit := of(l.data.Y), of(fitted)
 	look.Fit, look.Data = l.array(shape, false, fit), l.array(shape, false, y)
-	residual := make([]float64, len(y))
-	for i, v := range y {
-		residual[i] = v - fit[i]
-	}
+	residual := floats.SubTo(make([]float64, len(y)), y, fit)
 	if rows, cols, channels, pixels, ok := draw.Middle(shape, false, residual); ok {
 		look.Correlation = around(luminance(pixels, channels), rows, cols)
 	} else if len(shape) == 1 {
@@ -147,10 +146,7 @@ func (l *Looker) completion(look *study.Look, r pipeline.Risk, fitted []float64)
 			at = append(at, i*every*shape[1]+j*every)
 		}
 	}
-	y := make([]float64, len(at))
-	for i := range y {
-		y[i] = math.NaN()
-	}
+	y := slices.Repeat([]float64{math.NaN()}, len(at))
 	for k, place := range l.p.Observed() {
 		if i, j := place/shape[1], place%shape[1]; i%every == 0 && j%every == 0 {
 			y[i/every*cols+j/every] = l.data.Y[k]

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/study"
 )
 
@@ -133,10 +134,6 @@ func pack(pictures []*study.Picture, at []int) (*Pack, error) {
 	if frames == nil {
 		return nil, nil
 	}
-	var coded [][]uint16
-	for _, x := range frames {
-		coded = append(coded, codesOf(&all.Picture, x))
-	}
-	all.Pixels = packed(coded, all.Codes)
+	all.Pixels = packed(lists.Map(frames, func(x []float64) []uint16 { return codesOf(&all.Picture, x) }), all.Codes)
 	return &all, nil
 }

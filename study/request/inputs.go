@@ -42,23 +42,17 @@ func (r *Request) checkInputs() error {
 		return study.Errorf("--intercept is for %s and specifications, found --problem %s",
 			strings.Join(problems.Regressions(), ", "), r.Problem)
 	}
-	if err := r.checkVariant(named.Layout); err != nil {
-		return err
+	for _, check := range []func(problems.Layout) error{r.checkVariant, r.checkEffects, r.checkBeside,
+		r.checkCoordinates, r.checkTable} {
+		if err := check(named.Layout); err != nil {
+			return err
+		}
 	}
-	if err := r.checkEffects(named.Layout); err != nil {
-		return err
-	}
-	if err := r.checkBeside(named.Layout); err != nil {
-		return err
-	}
-	if err := r.checkCoordinates(named.Layout); err != nil {
-		return err
-	}
-	if err := r.checkTable(named.Layout); err != nil || r.Spec == "" {
+	if r.Spec == "" {
 		if named.Name != "" && named.Tol() != 0 && !r.Given("tol") {
 			r.Solver.Tol = named.Tol()
 		}
-		return err
+		return nil
 	}
 	if r.Specification == nil {
 		s, err := problems.ReadSpec(r.Spec)

@@ -119,11 +119,7 @@ func OfIntegers(name string, values []int) Array {
 
 // Pick are the values at some places, in their order, as a vector.
 func (a Array) Pick(places []int) Array {
-	picked := Array{Name: a.Name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
-	for i, c := range places {
-		picked.Data[i] = a.Data[c]
-	}
-	return picked
+	return Array{Name: a.Name, Shape: []int{len(places)}, Data: lists.Pick(a.Data, places)}
 }
 
 // ShapeString is a shape in Python's notation.
