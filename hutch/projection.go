@@ -129,11 +129,10 @@ func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 // turn is the rotation of the entries of S_j.
 func turn(j int) int { return j * (ProjectionSize / ProjectionProbes) }
 
-// Mapped are the common probes of a seed with the maps of their images; nil where the maps of a column are no shorter
+// Mapped are the first k probes of a seed with the maps of their images; nil where the maps of a column are no shorter
 // than the column. The caller frees the vectors.
-func (p *Projection) Mapped(seed uint64) *array.Mapped {
-	k := CommonProbes(p.d)
-	if k*ProjectionSize >= p.d {
+func (p *Projection) Mapped(seed uint64, k int) *array.Mapped {
+	if k == 0 || k*ProjectionSize >= p.d {
 		return nil
 	}
 	v := p.dev.Alloc(k, p.d)

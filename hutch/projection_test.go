@@ -110,7 +110,7 @@ func TestMappedColumns(t *testing.T) {
 		k := hutch.CommonProbes(d)
 		p := hutch.NewProjection(dev, d)
 		defer p.Free()
-		v := p.Mapped(5)
+		v := p.Mapped(5, k)
 		defer v.Free()
 		rng := rand.New(rand.NewPCG(5, 6))
 		signs, x := dev.Alloc(k, d), lists.Make(d*m, func(int) float64 { return rng.NormFloat64() })
@@ -139,7 +139,7 @@ func TestMappedColumns(t *testing.T) {
 		}
 		short := hutch.NewProjection(dev, 4000)
 		defer short.Free()
-		if short.Mapped(5) != nil {
+		if short.Mapped(5, hutch.CommonProbes(4000)) != nil {
 			t.Error("maps that are longer than the columns")
 		}
 	})

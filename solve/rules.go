@@ -121,6 +121,10 @@ var methodRules = []rule{
 		"A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the " +
 			"former, which has low rank",
 		func(s *engine.Task) bool { return lowrank.BesideSparse(s) != nil }, lowrank.NewRobust},
+	{"active sets, with the Gram matrix of all columns",
+		"the loss is squared, r is a sum over coordinates or of norms of groups, and A has many more rows than " +
+			"columns: gradients take products with the Gram matrix, which all weights share",
+		active.Tall, active.NewTall},
 	{"active sets",
 		"the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is " +
 			"that of a linear system",

@@ -29,10 +29,13 @@ type Comparing struct {
 	mapped *array.Mapped
 }
 
-// common are the probes with the maps of their images, made when they are first asked for; or nil, where the maps of
-// columns would take more memory than these.
-func (c *Comparing) common() *array.Mapped {
-	c.once.Do(func() { c.mapped = c.Projection.Mapped(c.Seed) })
+// common are the first k probes with the maps of their images, made when they are first asked for; or nil, where the
+// maps of columns would take more memory than these, or another number has been asked for.
+func (c *Comparing) common(k int) *array.Mapped {
+	c.once.Do(func() { c.mapped = c.Projection.Mapped(c.Seed, k) })
+	if c.mapped != nil && c.mapped.K() != k {
+		return nil
+	}
 	return c.mapped
 }
 
@@ -146,8 +149,8 @@ func (j *Job) mapCommon() bool {
 	if _, bounded := j.view.Available(); bounded || mapped == nil || j.Index != 0 {
 		return false
 	}
-	v := j.settings.Compare.common()
-	if v == nil || v.K() != j.traces.probes {
+	v := j.settings.Compare.common(j.traces.probes)
+	if v == nil {
 		return false
 	}
 	j.traces.sum = mapped(v)

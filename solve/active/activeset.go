@@ -31,6 +31,7 @@ import (
 type activeSet struct {
 	engine.Everywhere // whose iterations are recorded
 	splitting
+	all *allColumns // of A's columns, where they are few; or nil
 }
 
 // Entry is the entry of active sets.
@@ -53,10 +54,19 @@ func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engin
 }
 
 // New takes the weights of the regularizer.
-func New(_ context.Context, s engine.Task) (engine.Solver, error) {
+func New(_ context.Context, s engine.Task) (engine.Solver, error) { return newActiveSet(s), nil }
+
+func newActiveSet(s engine.Task) *activeSet {
 	_, dim := s.Problem.A.Dims()
 	return &activeSet{Everywhere: engine.Everywhere{Task: s}, splitting: splittingOf(prox.StructureOf(s.Problem.R),
-		dim)}, nil
+		dim)}
+}
+
+func (s *activeSet) Release() {
+	s.Everywhere.Release()
+	if s.all != nil {
+		s.all.release()
+	}
 }
 
 // Solve starts where the path has ended, or else with the support and the signs of b.
@@ -120,7 +130,8 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*engine.Solution, er
 func (n *newton) solution() (*engine.Solution, error) {
 	o, p := n.s.Task.Options, n.s.Task.Problem
 	sol := &engine.Solution{Convergence: n.Convergence, Choices: slices.Clone(o.Choices), B: n.b, MuHat: n.z}
-	zNorm, bNorm := engine.Norm(n.z), engine.Norm(n.b)
+	n.residual()
+	zNorm, bNorm := n.zNorm, engine.Norm(n.b)
 	n.b, n.z = array.Batch{}, array.Batch{}
 	if o.Point {
 		misfit := n.dev.Alloc(1, sol.MuHat.N())

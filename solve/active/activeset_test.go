@@ -46,7 +46,7 @@ func penalties(t *testing.T, dev array.Device, x *mat.Dense, y []float64, share 
 
 func TestActiveSetsAlwaysEnd(t *testing.T) {
 	dev := array.NewHost()
-	for _, size := range [][2]int{{12, 6}, {20, 20}, {10, 30}, {40, 300}, {60, 50}} {
+	for _, size := range [][2]int{{12, 6}, {20, 20}, {10, 30}, {40, 300}, {60, 50}, {160, 20}} {
 		rng := rand.New(rand.NewPCG(uint64(size[0]), uint64(size[1])))
 		d, p := size[0], size[1]
 		all := roomtest.Designs(rng, d, p)

@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/progress"
+	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
 	"surepipe/solve/restrict"
@@ -24,6 +25,8 @@ type newton struct {
 
 	*workspace
 	lengths []float64 // of all columns; nil where they are not known
+	zNorm   float64   // ||z||
+	behind  bool      // z is that of another b
 
 	e          []float64 // a subgradient, up to signs
 	outside    []float64
@@ -100,6 +103,7 @@ func (n *newton) begin(ctx context.Context, from engine.From) error {
 	n.dev.Upload(n.b, n.hostB)
 	n.dev.Upload(n.z, n.hostZ)
 	n.dev.Upload(n.g, n.hostG)
+	n.zNorm = engine.Norm(n.z)
 	return n.dev.Err()
 }
 
@@ -116,6 +120,9 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 	d, dim := n.s.Task.Problem.A.Dims()
 	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim)
 	n.workspace.y = n.y.ToHost()
+	if err := n.workspace.know(ctx, n.s); err != nil {
+		return err
+	}
 	start := make([]float64, dim)
 	if !b0.IsZero() {
 		n.dev.Download(start, b0)
@@ -125,6 +132,8 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 	n.s.Task.Problem.A.Adjoint(n.g, n.z)
 	n.dev.Download(n.hostG, n.g)
 	n.dev.Download(n.hostZ, n.z)
+	n.zNorm = engine.Norm(n.z)
+	n.tall.at0(n.hostG, n.zNorm)
 	if err := n.dev.Err(); err != nil {
 		return err
 	}
@@ -135,7 +144,7 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 		}
 	}
 	set = n.s.closure(set)
-	n.norm = engine.Relative(engine.Norm(n.g), engine.Norm(n.z))
+	n.norm = engine.Relative(engine.Norm(n.g), n.zNorm)
 	if err := n.workspace.extend(ctx, n.dev, n.s, set); err != nil {
 		return err
 	}
@@ -157,27 +166,38 @@ func (n *newton) tell() {
 	n.report(progress.Report{Stage: progress.Newton, Step: n.at.Steps, Measure: n.Convergence.Optimality, Goal: n.Tol})
 }
 
-// gradient computes b, A b - y and the gradient from the working set's coordinates.
+// gradient computes b, the norm of A b - y, and the gradient from the working set's coordinates.
 func (n *newton) gradient() error {
 	for i, j := range n.set {
 		n.hostB[j] = n.at.B[i]
 	}
-	n.workspace.forward(n.z, n.at.B)
-	n.dev.Lin(n.z, 1, n.z, -1, n.y)
 	n.dev.Upload(n.b, n.hostB)
-	n.s.Task.Problem.A.Adjoint(n.g, n.z)
-	n.dev.Download(n.hostG, n.g)
-	n.dev.Download(n.hostZ, n.z)
+	if n.behind = true; !n.byGram() {
+		n.residual()
+		n.s.Task.Problem.A.Adjoint(n.g, n.z)
+		n.dev.Download(n.hostG, n.g)
+	}
 	for i, j := range n.set {
 		n.at.Grad[i] = n.hostG[j]
 	}
 	return n.dev.Err()
 }
 
+// residual computes A b - y, where it is that of another b.
+func (n *newton) residual() {
+	if !n.behind {
+		return
+	}
+	n.workspace.forward(n.z, n.at.B)
+	n.dev.Lin(n.z, 1, n.z, -1, n.y)
+	n.dev.Download(n.hostZ, n.z)
+	n.zNorm, n.behind = engine.Norm(n.z), false
+}
+
 // judge applies the rule of acceptance, finds the violations outside the working set, and reports
 // whether the solve is done.
 func (n *newton) judge() (bool, error) {
-	zNorm, bNorm := engine.Norm(n.z), engine.Norm(n.b)
+	zNorm, bNorm := n.zNorm, engine.Norm(n.b)
 	n.norm = max(n.norm, engine.Relative(engine.Norm(n.g), zNorm))
 	if active := len(n.p.Active()); n.at.Products == 0 || active > n.normed+n.normed/grownShare {
 		n.norm, n.normed = max(n.norm, math.Sqrt(n.p.Norm(fewProducts))), active
@@ -230,6 +250,9 @@ func (n *newton) judge() (bool, error) {
 
 // bound is that of the error by the duality gap.
 func (n *newton) bound(zNorm, bNorm, measured float64) float64 {
+	if free := prox.StructureOf(n.s.Task.Problem.R).Free; free != nil && len(free(n.b.N())) > 0 {
+		n.residual()
+	}
 	return engine.ErrorBound(context.Background(), n.s.Task.Problem, n.b, n.z, n.g, n.Scales, zNorm, bNorm, measured)
 }
 

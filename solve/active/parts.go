@@ -93,7 +93,9 @@ func (w *workspace) mapped(v *array.Mapped) []float64 {
 		maps, b := v.Maps(c, func() []float64 { return columnMaps(c, v) }), make([]float64, m)
 		for i := range k {
 			for col, j := range c.Set {
-				b[col] = all[i*len(w.set)+w.place[j]]
+				if at := w.place[j]; at >= 0 {
+					b[col] = all[i*len(w.set)+at]
+				}
 			}
 			for s := range sum {
 				sum[s] += floats.Dot(b, maps[(i*v.Size+s)*m:][:m])

@@ -51,7 +51,7 @@ func TestPathsOfHardDesigns(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)
 	const weights = 60
-	for _, size := range [][2]int{{30, 20}, {25, 60}} {
+	for _, size := range [][2]int{{30, 20}, {25, 60}, {160, 20}} {
 		d, p := size[0], size[1]
 		rng := rand.New(rand.NewPCG(uint64(d), uint64(p)))
 		all := roomtest.Designs(rng, d, p)

@@ -25,6 +25,7 @@ type workspace struct {
 	place  []int   // of coordinates in the working set, -1 outside
 	set    []int   // the working set, in the order in which it grew
 	parts  restrict.Parts
+	tall   *tall // nil where not all columns are known
 	p      program
 	at     *faces.Point // of p
 
@@ -74,7 +75,13 @@ func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {
 	return w
 }
 
-func (w *workspace) Release() { w.parts.Release() }
+func (w *workspace) Release() {
+	if w.tall != nil {
+		w.tall.release()
+		return
+	}
+	w.parts.Release()
+}
 
 // idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
 // given up, and the solve starts from b.
@@ -116,12 +123,14 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 		w.set = append(w.set, some...)
 		w.p.Extend(a.of(some), grad)
 		report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
-		err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, func(i, j int, v float64) {
+		entry := func(i, j int, v float64) {
 			if j <= i {
 				w.p.Set(i, j, v)
 			}
-		})
-		if err != nil {
+		}
+		if w.tall != nil {
+			w.tall.join(some, w.place, entry)
+		} else if err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, entry); err != nil {
 			return err
 		}
 		w.p.Ready()
@@ -140,7 +149,10 @@ func (w *workspace) forward(dst array.Batch, x []float64) {
 		zero := true
 		for i := range k {
 			for _, j := range c.Set {
-				v := x[i*n+w.place[j]]
+				v := 0.0
+				if at := w.place[j]; at >= 0 {
+					v = x[i*n+at]
+				}
 				b, zero = append(b, v), zero && v == 0
 			}
 		}
@@ -174,7 +186,9 @@ func (w *workspace) gather(x []float64, k int, of func(*restrict.Columns) []floa
 		values := of(c)
 		for i := range k {
 			for col, j := range c.Set {
-				x[i*n+w.place[j]] = values[i*len(c.Set)+col]
+				if at := w.place[j]; at >= 0 {
+					x[i*n+at] = values[i*len(c.Set)+col]
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"surepipe/linops"
 	"surepipe/loss"
@@ -50,6 +51,15 @@ type Tables struct {
 type Family struct {
 	// Moves says that y differs from solve to solve: what a Path carries then serves any of them.
 	Moves bool
+
+	once sync.Once
+	kept any
+}
+
+// Kept is what the solvers share, which is made when it is first asked for.
+func (f *Family) Kept(make func() any) any {
+	f.once.Do(func() { f.kept = make() })
+	return f.kept
 }
 
 // Make makes the method for the task.

@@ -1,0 +1,89 @@
+package active
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/solve/engine"
+	"surepipe/solve/restrict"
+)
+
+// tall is what active sets know in advance where A has many more rows than columns: all columns with their Gram matrix
+// G. Gradients on the way are then G b - A*y, without products with A.
+type tall struct {
+	*allColumns
+	pull  []float64 // -A*y
+	norm2 float64   // ||y||^2
+}
+
+// leastLeft is the share of ||y||^2 that ||A b - y||^2 must have to be computed without the vector.
+const leastLeft = 1e-6
+
+// Tall reports that the Gram matrix of all columns serves active sets.
+func Tall(s *engine.Task) bool { return OnFaces(s) && !s.Family.Moves && manyRows(s.Problem.A) }
+
+// NewTall shares the Gram matrix with all solvers of the family.
+func NewTall(_ context.Context, s engine.Task) (engine.Solver, error) {
+	a := newActiveSet(s)
+	a.all = s.Family.Kept(func() any { return new(allColumns) }).(*allColumns).hold()
+	return a, nil
+}
+
+// byGram sets the gradient and the norm of A b - y by the Gram matrix. It reports false, and does nothing, where there
+// is none, or its rounding errors are not small beside what the solve resolves.
+func (n *newton) byGram() bool {
+	t := n.tall
+	if t == nil {
+		return false
+	}
+	g, size, norms := make([]float64, len(t.pull)), 0.0, t.norms
+	copy(g, t.pull)
+	for i, j := range n.set {
+		if b := n.at.B[i]; b != 0 {
+			floats.AddScaled(g, b, t.row(j))
+			size += norms[j] * math.Abs(b)
+		}
+	}
+	left := t.norm2 + floats.Dot(n.hostB, t.pull) + floats.Dot(n.hostB, g)
+	if engine.Epsilon*math.Sqrt(float64(n.y.N()))*size > n.at.Floor || left < leastLeft*t.norm2 {
+		return false
+	}
+	copy(n.hostG, g)
+	n.dev.Upload(n.g, g)
+	n.zNorm, n.behind = math.Sqrt(left), true
+	return true
+}
+
+// know takes all columns, where they serve.
+func (w *workspace) know(ctx context.Context, a *activeSet) error {
+	if a.all == nil {
+		return nil
+	}
+	part, err := a.all.columns(ctx, a.Task.Problem)
+	if part != nil {
+		w.parts, w.tall = restrict.Parts{part}, &tall{allColumns: a.all.hold()}
+	}
+	return err
+}
+
+// at0 takes the gradient at b = 0, and the norm of y.
+func (t *tall) at0(g []float64, norm float64) {
+	if t != nil {
+		t.pull, t.norm2 = slices.Clone(g), norm*norm
+	}
+}
+
+// join is [restrict.Parts.Join] where all columns are known.
+func (t *tall) join(set, place []int, entry func(i, j int, v float64)) {
+	for _, k := range set {
+		row := t.row(k)
+		for j, at := range place {
+			if at >= 0 {
+				entry(place[k], at, row[j])
+			}
+		}
+	}
+}
