@@ -236,8 +236,11 @@ func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool
 		return nil, nil, err
 	}
 	build := New
-	if inner.Problem.Loss != nil {
+	switch {
+	case inner.Problem.Loss != nil:
 		build, inner.Bound = NewReweighted, w.bound
+	case manyRows(w.columns):
+		build = w.columns.all.solver
 	}
 	solver, err := build(ctx, inner)
 	if err != nil {

@@ -60,6 +60,7 @@ type sharedColumns struct {
 	dev   array.Device
 	set   space.Space
 	users atomic.Int32
+	all   allColumns // where they are few beside the rows
 }
 
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
@@ -68,6 +69,7 @@ func (c *sharedColumns) use()                        { c.users.Add(1) }
 // Release frees them when the last user does.
 func (c *sharedColumns) Release() {
 	if c.users.Add(-1) == 0 {
+		c.all.release()
 		c.Restricted.Release()
 		c.set.Release()
 	}
@@ -419,6 +421,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	}
 	w.columns = &sharedColumns{Restricted: op, dev: dev, set: at}
 	w.columns.use()
+	w.columns.all.hold()
 	return s.restart(w, y)
 }
 

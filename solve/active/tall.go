@@ -26,10 +26,15 @@ const leastLeft = 1e-6
 func Tall(s *engine.Task) bool { return OnFaces(s) && !s.Family.Moves && manyRows(s.Problem.A) }
 
 // NewTall shares the Gram matrix with all solvers of the family.
-func NewTall(_ context.Context, s engine.Task) (engine.Solver, error) {
-	a := newActiveSet(s)
-	a.all = s.Family.Kept(func() any { return new(allColumns) }).(*allColumns).hold()
-	return a, nil
+func NewTall(ctx context.Context, s engine.Task) (engine.Solver, error) {
+	return s.Family.Kept(func() any { return new(allColumns) }).(*allColumns).solver(ctx, s)
+}
+
+// solver is that of a problem with these columns.
+func (a *allColumns) solver(_ context.Context, s engine.Task) (engine.Solver, error) {
+	by := newActiveSet(s)
+	by.all = a.hold()
+	return by, nil
 }
 
 // byGram sets the gradient and the norm of A b - y by the Gram matrix. It reports false, and does nothing, where there
