@@ -256,10 +256,8 @@ func integerFrom(least, most int) Reader {
 // NumberOr reads a number, or else what another reader does.
 func NumberOr(other Reader) Reader {
 	return func(c *Call, v *yaml.Node, what string) (any, error) {
-		if v.Kind == yaml.ScalarNode {
-			if x, err := parseNumber(v.Value); err == nil {
-				return x, nil
-			}
+		if x, number := asNumber(v); number {
+			return x, nil
 		}
 		return other(c, v, what)
 	}

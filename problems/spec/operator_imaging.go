@@ -75,10 +75,8 @@ var projectionOperator = operatorKind{
 
 // countOrNumbers reads a number of angles, or an array of them.
 func countOrNumbers(c *Call, v *yaml.Node, what string) (any, error) {
-	if v.Kind == yaml.ScalarNode {
-		if _, err := parseNumber(v.Value); err == nil {
-			return c.spec.positive(v, what)
-		}
+	if _, number := asNumber(v); number {
+		return c.spec.positive(v, what)
 	}
 	return c.spec.ref(v, what)
 }

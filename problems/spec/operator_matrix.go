@@ -214,10 +214,8 @@ func (n *operatorNode) indexed(s *Spec) (places, shape []int, err error) {
 
 // countsOf reads the name of an array, or a list of numbers; a single number is a list of one.
 func countsOf(c *Call, v *yaml.Node, what string) (any, error) {
-	if v.Kind == yaml.ScalarNode {
-		if _, err := parseNumber(v.Value); err == nil {
-			v = &yaml.Node{Kind: yaml.SequenceNode, Line: v.Line, Content: []*yaml.Node{v}}
-		}
+	if _, number := asNumber(v); number {
+		v = &yaml.Node{Kind: yaml.SequenceNode, Line: v.Line, Content: []*yaml.Node{v}}
 	}
 	return c.spec.ref(v, what)
 }

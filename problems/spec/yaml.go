@@ -98,6 +98,12 @@ func (s *Spec) number(n *yaml.Node, what string) (float64, error) {
 	return v, nil
 }
 
+// asNumber is the number that a scalar is, if it is one.
+func asNumber(v *yaml.Node) (x float64, number bool) {
+	x, err := parseNumber(v.Value)
+	return x, v.Kind == yaml.ScalarNode && err == nil
+}
+
 // parseNumber reads a decimal number, inf, or .inf as YAML writes it.
 func parseNumber(text string) (float64, error) {
 	if v, ok := dataio.ParseNumber(text); ok {

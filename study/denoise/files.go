@@ -33,19 +33,13 @@ type output interface {
 
 // open opens a series. last says that the volumes of an array are its last axis, not its first.
 func open(files dataio.Files, path string, last bool) (input, error) {
-	if isScan(path) {
-		s, err := files.OpenNIfTI(path)
-		if err != nil {
-			return nil, study.Bad(err)
-		}
-		if s.Volumes < 2 {
-			s.Close()
-			return nil, study.Errorf("%s: is one volume of %d x %d x %d voxels, expected a series of volumes along a "+
-				"fourth axis", path, s.Size[0], s.Size[1], s.Size[2])
-		}
-		return nifti{s, files}, nil
+	in, err := openScan(files, path, last)
+	if s, is := in.(nifti); is && s.Volumes < 2 {
+		s.Close()
+		return nil, study.Errorf("%s: is one volume of %d x %d x %d voxels, expected a series of volumes along a "+
+			"fourth axis", path, s.Size[0], s.Size[1], s.Size[2])
 	}
-	return openArray(files, path, last)
+	return in, err
 }
 
 // isScan reports whether a file is a NIfTI file or an MRtrix image by its name.

@@ -68,29 +68,20 @@ func (r *Request) checkInputs() error {
 
 // adopt takes from a specification what was not given.
 func (r *Request) adopt(s *problems.Spec) {
-	if s.Solver.Name != "" && !r.Given("solver") {
-		r.Solver.Name = s.Solver.Name
-	}
-	if s.Solver.Tol != 0 && !r.Given("tol") {
-		r.Solver.Tol = s.Solver.Tol
-	}
-	if s.Solver.MaxIter != 0 && !r.Given("max-iter") {
-		r.Solver.MaxIter = s.Solver.MaxIter
-	}
-	if s.Solver.Derivative != "" && !r.Given("derivative") {
-		r.Solver.Derivative = string(s.Solver.Derivative)
-	}
-	if !r.Given("intercept") {
-		r.Intercept = s.Intercept
-	}
-	if !r.Given("standardize") {
-		r.Table.Standardize = s.Standardize
-	}
-	if !r.Given("effects") {
-		r.Effects = s.Effects
-	}
-	if s.Sigma2Method != "" && !r.Given("sigma2") {
-		r.Sigma2Method = s.Sigma2Method
+	adopt(r, "solver", &r.Solver.Name, s.Solver.Name)
+	adopt(r, "tol", &r.Solver.Tol, s.Solver.Tol)
+	adopt(r, "max-iter", &r.Solver.MaxIter, s.Solver.MaxIter)
+	adopt(r, "derivative", &r.Solver.Derivative, string(s.Solver.Derivative))
+	adopt(r, "intercept", &r.Intercept, s.Intercept)
+	adopt(r, "standardize", &r.Table.Standardize, s.Standardize)
+	adopt(r, "effects", &r.Effects, s.Effects)
+	adopt(r, "sigma2", &r.Sigma2Method, s.Sigma2Method)
+}
+
+// adopt takes a value from a specification that has one, where the option is not given.
+func adopt[T comparable](r *Request, option string, to *T, value T) {
+	if value != *new(T) && !r.Given(option) {
+		*to = value
 	}
 }
 
