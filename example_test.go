@@ -70,10 +70,9 @@ func Example() {
 	fmt.Printf("%.0f\n", p.Predictions)
 	// Output:
 	// gcv: 249 ± 140
-	// (intercept)    42.53
+	// (intercept)    50.04
 	// area            2.54
 	// rooms          24.15
-	// town=Ely        7.51
-	// town=Ware       0.00
+	// town=Ware      -7.51
 	// [401 194]
 }

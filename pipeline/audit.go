@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 
+	"surepipe/internal/digits"
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
@@ -87,10 +88,10 @@ func (a *Audit) Warnings() []Warning {
 			"is the noise the criterion chooses too little smoothing; compare cv by blocks longer than the "+
 			"correlation, or describe the noise", a.By, a.Observations/a.Units, a.Error, a.Error/a.Says, label)}
 	case a.Disagrees():
-		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %.2g by fits without %d "+
+		return []Warning{warning.CriterionDisagrees.With("the error of prediction is %.4g ± %s by fits without %d "+
 			"observations, and %s says %.4g of these, off by %.2g bars: the former is to be believed; choose by "+
-			"the criterion cv, with groups or blocks where observations belong together", a.Error, a.StdErr,
-			a.Observations, label, a.Says, math.Abs(a.Bars))}
+			"the criterion cv, with groups or blocks where observations belong together", a.Error,
+			digits.Error(a.StdErr), a.Observations, label, a.Says, math.Abs(a.Bars))}
 	}
 	return nil
 }

@@ -3,9 +3,11 @@ package problems
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"surepipe/linops"
 	"surepipe/problems/spec"
 )
 
@@ -98,31 +100,56 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 	return values, nil
 }
 
-// The default path of a weight has pathPoints points, down to pathShare of the top where there are as many observations
-// as coefficients, else to shortShare: those of glmnet. That of a completion has filledPoints, each of which takes
-// much longer, down to filledShare: below, the fit goes through most entries. That of a sum of squares spans the
-// eigenvalues of A* A: it begins above their sum, and ends at ridgeShare of the top, or at shortRidge of it where there
-// are fewer observations than coefficients, whose fits below go through y. Where the least is at the end, the sweep
-// looks beyond it.
+// The default path of a weight; where the least is at its end, the sweep looks beyond it.
 const (
-	pathPoints   = 100
-	pathShare    = 1e-4
-	shortShare   = 1e-2
+	// The points, and the share of the top at the end, where there are as many observations as coefficients, and where
+	// there are fewer: those of glmnet.
+	pathPoints = 100
+	pathShare  = 1e-4
+	shortShare = 1e-2
+	// A completion's points take much longer; below the end the fit goes through most entries.
 	filledPoints = 20
 	filledShare  = 0.05
-	ridgeShare   = 1e-7
-	shortRidge   = 1e-5
+	// A sum of squares spans the eigenvalues of A* A, from above their sum; with fewer observations than coefficients
+	// fits below shortRidge go through y.
+	ridgeShare = 1e-7
+	shortRidge = 1e-5
+	// Differences in a signal are of the size of the noise, leastNoise to mostNoise of its standard deviations in an
+	// image, whose top, at which it is constant, is hundreds of them, and takes longest.
+	imagePoints = 20
+	mostNoise   = 3
+	leastNoise  = 0.05
+	// Squared differences of a sequence of n values, m times, go from smoothTop over the least eigenvalue of D* D that
+	// is not 0, about (pi / n)^(2 m), to smoothEnd over the largest, 4^m.
+	smoothTop = 10
+	smoothEnd = 0.01
+	// A map of two weights.
+	mapPoints = 8
+	mapShare  = 0.02
 )
 
-// DefaultGrid is the grid of lambda where none is given: from the weight at which the estimate is 0, or for a sum of
-// squares from ten times the sum of the eigenvalues of A* A.
-func (p *Problem) DefaultGrid() (g Grid, maximum float64, err error) {
+// DefaultGrid is the grid of lambda where none is given: from the weight at which the estimate is 0, for a sum of
+// squares from ten times the sum of the eigenvalues of A* A, and for differences in an image, where sigma2 gives a
+// variance of the noise, from its standard deviation. The maximum is that of which the grid may have multiples.
+func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, err error) {
+	var sigma float64
+	if p.differences() {
+		sigma = math.Sqrt(sigma2())
+	}
+	end := Absolute(leastNoise * sigma)
+	if sigma > 0 && !p.sequence() {
+		return Grid{From: end, To: Absolute(mostNoise * sigma), N: imagePoints}, 0, nil
+	}
+	if n, m := float64(p.P), p.smoothed(); m > 0 {
+		return Grid{From: Absolute(smoothEnd * math.Pow(4, -m)), To: Absolute(smoothTop * math.Pow(n/math.Pi, 2*m)),
+			N: pathPoints}, 0, nil
+	}
 	if maximum, err = p.top(); err != nil {
 		return g, 0, err
 	}
 	share, short, n := pathShare, shortShare, pathPoints
 	switch {
-	case p.observed != nil:
+	case p.observed != nil && p.parts.Behind == nil:
 		share, short, n = filledShare, filledShare, filledPoints
 	case p.squares:
 		share, short = ridgeShare, shortRidge
@@ -130,6 +157,36 @@ func (p *Problem) DefaultGrid() (g Grid, maximum float64, err error) {
 	if p.D < p.P {
 		share = short
 	}
-	of := func(v float64) Weight { return Weight{Value: v, OfMax: true, Given: true} }
-	return Grid{From: of(share), To: of(1), N: n}, maximum, nil
+	from := OfMax(share)
+	if sigma > 0 && end.Value < share*maximum {
+		from = end
+	}
+	return Grid{From: from, To: OfMax(1), N: n}, maximum, nil
 }
+
+// differences reports whether y is a signal with noise, or some of its values, and lambda the weight of a norm of
+// its differences.
+func (p *Problem) differences() bool {
+	picked := p.parts.Source != nil && p.parts.Source.Places != nil
+	return p.parts.Behind != nil && !p.squares && (picked || linops.StructureOf(p.Operator).Identity)
+}
+
+// sequence reports whether b has a single side that is longer than 1.
+func (p *Problem) sequence() bool { return slices.Max(p.parts.Shape) == p.P }
+
+// smoothed is how often differences of a sequence are taken whose squares have the weight lambda; 0 for another
+// penalty.
+func (p *Problem) smoothed() float64 {
+	if !p.squares || p.parts.Behind == nil || !p.sequence() {
+		return 0
+	}
+	rows, n := p.parts.Behind.Dims()
+	m := n - rows
+	if m < 1 || m > spec.MostDifferences {
+		return 0
+	}
+	return float64(m)
+}
+
+// MapGrid is the grid of each of two weights where neither is given.
+func MapGrid() Grid { return Grid{From: OfMax(mapShare), To: OfMax(1), N: mapPoints} }

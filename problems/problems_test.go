@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -527,8 +528,40 @@ func TestMaximumOfAConstantIsZero(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.problem, err)
 		}
-		if _, _, err := p.DefaultGrid(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := p.DefaultGrid(func() float64 { return 0 }); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %s", c.problem, err, c.want)
+		}
+		p.Release()
+	}
+}
+
+// The default path of an image is about its noise, and that of a smoother goes from a polynomial to y itself.
+func TestDefaultGridsOfImagesAndSmoothers(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	y := make([]float64, 40*50)
+	for i := range y {
+		y[i] = float64(i%50/25) + 0.1*rng.NormFloat64()
+	}
+	order := 3
+	for _, c := range []struct {
+		problem  string
+		data     problems.Data
+		from, to float64
+	}{
+		{"tv2d", problems.Data{Y: y, YShape: []int{40, 50}}, 0.05 * 0.1, 3 * 0.1},
+		{"whittaker", problems.Data{Y: y[:100]}, 0.01 / 16, 10 * math.Pow(100/math.Pi, 4)},
+		{"whittaker", problems.Data{Y: y[:100], Variant: problems.Variant{Order: &order}}, 0.01 / 64,
+			10 * math.Pow(100/math.Pi, 6)},
+	} {
+		p, err := problems.New(c.problem, dev, c.data, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(c.problem, err)
+		}
+		g, _, err := p.DefaultGrid(func() float64 { return 0.01 })
+		if err != nil || math.Abs(g.From.Value/c.from-1) > 1e-12 || math.Abs(g.To.Value/c.to-1) > 1e-12 || g.Relative() {
+			t.Errorf("%s: %+v, %v, expected %g to %g", c.problem, g, err, c.from, c.to)
 		}
 		p.Release()
 	}

@@ -3,6 +3,7 @@ package risk
 import (
 	"math"
 
+	"surepipe/internal/digits"
 	"surepipe/risk/warning"
 )
 
@@ -60,8 +61,8 @@ func holdsGCV(f Fitted) []Warning {
 		return nil
 	}
 	return []Warning{warning.GCVLeverages.With("GCV is %.3g, and the error of predicting an observation from the "+
-		"others is %.3g ± %.2g (alo): GCV puts the mean of the leverages, %.2f, in the place of each, and they "+
-		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", gcv, alo, aloErr,
+		"others is %.3g ± %s (alo): GCV puts the mean of the leverages, %.2f, in the place of each, and they "+
+		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", gcv, alo, digits.Error(aloErr),
 		l.Mean, l.SD)}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/digits"
 	"surepipe/internal/lists"
 )
 
@@ -273,7 +274,7 @@ func textOfALO(f Fitted) string {
 		text = "mean loss of an observation that is left out"
 	}
 	if f.Criteria.ALOProbesErr > 0 {
-		text += fmt.Sprintf(", from probes: ± %.2g", f.Criteria.ALOProbesErr)
+		text += fmt.Sprintf(", from probes: ± %s", digits.Error(f.Criteria.ALOProbesErr))
 	}
 	if f.NotLeftOut > 0 {
 		text += fmt.Sprintf("; %d of %d observations determine an effect alone and are not left out", f.NotLeftOut, d)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"surepipe/hutch"
+	"surepipe/internal/digits"
 	"surepipe/internal/lists"
 	"surepipe/risk"
 	"surepipe/verify"
@@ -236,16 +237,16 @@ func (r Risk) String() string {
 		fmt.Fprintf(&s, "%s loss %.6g, deviance %.6g, for d = %d\n", r.LossTerms.Name, r.LossTerms.Value,
 			r.LossTerms.Deviance, r.D)
 	} else if r.Sigma2 > 0 {
-		fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr,
-			r.SURE/float64(r.D), r.D, r.Sigma2)
+		fmt.Fprintf(&s, "SURE %s, %.6g per coordinate, for d = %d and sigma2 = %.6g\n",
+			digits.PlusMinus(r.SURE, r.StdErr), r.SURE/float64(r.D), r.D, r.Sigma2)
 	} else {
 		gcv, stdErr := r.Estimated(risk.GCV)
-		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", gcv, stdErr,
-			r.Sigma2DF, r.D)
+		fmt.Fprintf(&s, "GCV %s, residual variance %.6g, for d = %d and unknown sigma2\n",
+			digits.PlusMinus(gcv, stdErr), r.Sigma2DF, r.D)
 	}
 	if r.ALO > 0 {
 		alo, stdErr := r.Estimated(risk.ALO)
-		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g", alo, stdErr)
+		s.WriteString("leave-one-out " + digits.PlusMinus(alo, stdErr))
 		if r.ALOProbesErr > 0 {
 			fmt.Fprintf(&s, ", of which %.2g from the probes", r.ALOProbesErr)
 		}
@@ -258,8 +259,8 @@ func (r Risk) String() string {
 	if r.Trace.Exact {
 		s.WriteString(", exact\n")
 	} else {
-		fmt.Fprintf(&s, " ± %.2g by %s, %d queries, seed %d\n", r.Trace.Error(), r.Trace.Estimator, r.Trace.Queries,
-			r.Trace.Seed)
+		fmt.Fprintf(&s, " ± %s by %s, %d queries, seed %d\n", digits.Error(r.Trace.Error()), r.Trace.Estimator,
+			r.Trace.Queries, r.Trace.Seed)
 	}
 	fmt.Fprintf(&s, "%d iterations, optimality %.1e", r.Iterations, r.Optimality)
 	if !math.IsNaN(r.Convergence.Error) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"surepipe/internal/digits"
 )
 
 // Number is a float64 that may be infinite, as a regularization weight may be: in JSON infinities
@@ -83,7 +85,7 @@ func PlusMinus(value, stdErr float64) string {
 	case math.IsNaN(stdErr):
 		return fmt.Sprintf("%.6g", value)
 	}
-	return fmt.Sprintf("%.6g ± %.2g", value, stdErr)
+	return digits.PlusMinus(value, stdErr)
 }
 
 // Unknown stands for a value that is not defined, or cannot be known.

@@ -11,6 +11,7 @@ import (
 	"surepipe"
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
+	"surepipe/internal/digits"
 	"surepipe/internal/lists"
 	"surepipe/series"
 	"surepipe/study"
@@ -165,11 +166,11 @@ func printDenoised(r *denoise.Result, out io.Writer) error {
 	row("patches", "%d of %d x %d x %d, mean rank %.3g", r.Patches, r.Patch[0], r.Patch[1], r.Patch[2], r.Rank)
 	sigma := ""
 	if r.Sigma.StdErr != nil {
-		sigma = fmt.Sprintf(" ± %.2g at a voxel", *r.Sigma.StdErr)
+		sigma = " ± " + digits.Error(*r.Sigma.StdErr) + " at a voxel"
 	}
 	row("sigma", "%.4g (%.4g to %.4g)%s, %s", r.Sigma.Mean, r.Sigma.Min, r.Sigma.Max, sigma, r.Sigma.From)
 	row("df", "%.6g, %.3g%% of the values", r.DF, 100*r.DFShare)
-	row("SURE", "%.6g ± %.2g; %.4g per value", r.SURE, r.SUREErr, r.PerValue)
+	row("SURE", "%s; %.4g per value", digits.PlusMinus(r.SURE, r.SUREErr), r.PerValue)
 	if r.Gain != nil {
 		row("gain", "the squared error is %.3g times smaller than that of the data", *r.Gain)
 	}

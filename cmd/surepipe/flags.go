@@ -72,8 +72,8 @@ func (e *estimation) problemFlags() []cli.Flag {
 		{Name: "problem", To: &e.Problem, Brief: "the estimator, such as lasso or tv2d (surepipe help data)",
 			Usage:  "the estimator: " + strings.Join(problems.Names(), ", "),
 			Values: problems.Names()},
-		{Name: "spec", To: &e.Spec, Usage: "a problem of your own in place of --problem: a .yaml `file` (see " +
-			"surepipe spec --help)", Role: cli.Reads, Extensions: []string{"yaml", "yml"}},
+		{Name: "spec", To: &e.Spec, Usage: "a problem of your own in place of --problem: a .yaml `file`, or a name " +
+			"that surepipe spec lists", Role: cli.Reads, Extensions: []string{"yaml", "yml"}},
 	}
 }
 

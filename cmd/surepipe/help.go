@@ -125,13 +125,14 @@ decimal commas where the separator is no comma. A first column without a name ha
 the rows. Empty cells and ` + strings.Join(dataio.MissingMarks, " ") + ` are missing: see
 --missing, and --na for other texts. A mark in quotes is a text, unless its column is one of
 numbers; quoted numbers are texts where another cell of their column is one. A column of texts
-has a column of zeros and ones in X for each of its levels, named column=level; for ols the
-first level has none. group-lasso penalizes the columns of X that come from one column of the
-table as a group. matrix-completion takes the observed entries from a table with two columns
-besides the response (--only names them), of which the first names the row of the matrix and the
-second its column, by numbers or texts. Texts that are equal numbers, such as 1 and 1.0, are one
-name, where all names are numbers. Tables of regressions have an intercept and
-standardized columns, if --intercept=false or --standardize=false do not say otherwise.
+has a column of zeros and ones in X for each of its levels, named column=level; of two levels
+beside an intercept, and for ols, the first has none. group-lasso penalizes the columns of X
+that come from one column of the table as a group. matrix-completion takes the observed entries
+from a table with two columns besides the response (--only names them), of which the first names
+the row of the matrix and the second its column, by numbers or texts. Texts that are equal
+numbers, such as 1 and 1.0, are one name, where all names are numbers. Tables of regressions have
+an intercept and standardized columns, if --intercept=false or --standardize=false do not say
+otherwise.
 
 Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the
 order of the rows, and the first other column its index, if it holds dates such as 2020-01-31,

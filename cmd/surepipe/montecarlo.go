@@ -13,6 +13,7 @@ import (
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/report"
+	"surepipe/internal/digits"
 	"surepipe/study"
 	"surepipe/study/draw"
 	"surepipe/study/load"
@@ -275,7 +276,7 @@ func (e *estimation) compute(m *study.MonteCarlo, line *bar.Line, again string) 
 func meanText(r *study.MonteCarloRun) string {
 	_, name := r.Tally.Headline()
 	if stdErr := r.Mean.StdErr(); !math.IsNaN(stdErr) {
-		return fmt.Sprintf("%s %.3g ± %.2g", name, r.Mean.Mean, stdErr)
+		return fmt.Sprintf("%s %.3g ± %s", name, r.Mean.Mean, digits.Error(stdErr))
 	}
 	return fmt.Sprintf("%s %.3g", name, r.Mean.Mean)
 }

@@ -15,6 +15,7 @@ import (
 	"surepipe"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/internal/digits"
 	"surepipe/study"
 )
 
@@ -159,13 +160,13 @@ func aboutPrediction(p *surepipe.Prediction, cmd *cobra.Command) {
 	}
 	if p.Fit.Loss != "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean %s loss of one "+
-			"prediction is %.6g ± %.2g\n", p.Fit.Loss, *p.Fit.ALO, *p.Fit.ALOStdErr)
+			"prediction is %s\n", p.Fit.Loss, digits.PlusMinus(*p.Fit.ALO, *p.Fit.ALOStdErr))
 	}
 	if p.Fit.Loss == "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error "+
-			"of one prediction is %.6g ± %.2g\n", *p.Fit.ALO, *p.Fit.ALOStdErr)
+			"of one prediction is %s\n", digits.PlusMinus(*p.Fit.ALO, *p.Fit.ALOStdErr))
 	} else if p.Fit.GCV != nil && p.Fit.GCVStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one "+
-			"prediction is %.6g ± %.2g\n", *p.Fit.GCV, *p.Fit.GCVStdErr)
+			"prediction is %s\n", digits.PlusMinus(*p.Fit.GCV, *p.Fit.GCVStdErr))
 	}
 }

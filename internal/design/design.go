@@ -37,8 +37,8 @@ type Options struct {
 	// [dataio.MissingMarks].
 	Missing Missing
 	NA      []string
-	// Reference leaves out the first level of each categorical column.
-	Reference bool
+	// Reference leaves out the first level of each categorical column, Binary that of those with two levels.
+	Reference, Binary bool
 	// NoX leaves out all columns but the response, whose values are those of a sequence, and its index:
 	// the column Index, or where that is empty the first one if its values show that it is one.
 	NoX   bool
@@ -295,7 +295,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		data.Filled, data.Rows, data.Groups = of.Filled, of.Rows, of.Groups
 		return data, nil
 	}
-	if err := data.variables(columns, kept, o.Reference); err != nil {
+	if err := o.variables(data, columns, kept); err != nil {
 		return nil, err
 	}
 	if err := data.Design.checkNames(); err != nil {
@@ -318,19 +318,20 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 }
 
 // variables sets the coding of the columns, of which equal texts become one.
-func (d *Data) variables(columns []dataio.Column, kept []int, reference bool) error {
+func (o *Options) variables(d *Data, columns []dataio.Column, kept []int) error {
 	for j := range columns {
 		var merged string
 		if columns[j], merged = unify(columns[j], nil); merged != "" {
 			d.Merged = append(d.Merged, merged)
 		}
 		c := columns[j]
-		v := Variable{Name: c.Name, Reference: c.Values == nil && reference}
+		v := Variable{Name: c.Name}
 		if err := checkColumn(c, kept); err != nil {
 			return err
 		}
 		if c.Values == nil {
 			v.Levels = levels(c, kept)
+			v.Reference = o.Reference || o.Binary && len(v.Levels) == 2
 		}
 		d.Design.Variables = append(d.Design.Variables, v)
 	}

@@ -186,7 +186,7 @@ func (l *loader) tableOptions() design.Options {
 			*list.to = *list.own
 		}
 	}
-	o.Reference = l.Unpenalized()
+	o.Reference, o.Binary = l.Unpenalized(), l.Intercept
 	o.NoX = !slices.ContainsFunc(l.refs, func(r *arrayRef) bool { return r.name == "X" || r.name == "groups" })
 	return o
 }

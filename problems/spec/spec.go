@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,11 +154,18 @@ var weightNames = []string{"lambda", "lambda2", "gamma"}
 // WeightNames are the names of weights: lambda, lambda2 and gamma.
 func WeightNames() []string { return slices.Clone(weightNames) }
 
-// Read parses the specification in a file.
+// Read parses the specification in a file, or that of [Example] where no file has its name.
 func Read(path string) (*Spec, error) {
 	// A larger file was not written by hand.
 	const most = 1 << 20
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if text, err := Example(path); err == nil {
+			return Parse([]byte(text), path)
+		} else if filepath.Ext(path) == "" {
+			return nil, fmt.Errorf("%s: no such file, and %w", path, err)
+		}
+	}
 	switch {
 	case err != nil:
 		var reason *os.PathError

@@ -52,8 +52,7 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
     y = np.asarray(numbers(y), float)
     if y.ndim != 1:
         raise ValueError(f"y has {y.ndim} axes, expected a sequence")
-    linear, scale = method == "whittaker", np.nanmax(np.abs(y - np.nanmean(y)), initial=0.0) or 1.0
-    if criterion is None and sigma2 is None and linear:
+    if criterion is None and sigma2 is None and method == "whittaker":
         criterion = "alo"
     given = {"order": order if method != "tv1d" else None, "sigma2": sigma2, "missing": None, **options}
     seen, places = np.isfinite(y), np.arange(len(y)) if at is None else np.asarray(at, float)
@@ -63,12 +62,9 @@ def smooth_trend(y, *, at=None, order=2, method="whittaker", lam=None, sigma2=No
         given["missing"] = "drop"
     if at is not None:
         given["at"] = places
-    if lam is None:
-        most = 1e4 if not linear else len(y) ** (2 * order) / 10.0 ** order
-        lam = f"1e-2:{max(most, 10.0)!r}:40" if linear else f"{1e-3 * scale!r}:{len(y) * scale!r}:40"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*\[missing-values\]", category=SurepipeWarning)
-        if is_grid(grid_of(lam)):
+        if lam is None or is_grid(grid_of(lam)):
             found = sweep(method, None, y, lam=lam, criterion=criterion, **given)
         else:
             found = run(method, None, y, lam=lam, **given)

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/digits"
 	"surepipe/internal/figure"
 	"surepipe/internal/lists"
 	"surepipe/pipeline"
@@ -233,7 +234,7 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 	}
 	switch {
 	case r.Sigma2 > 0 && r.Sigma2Method != "":
-		first = append(first, fmt.Sprintf("σ² = %.4g ± %.2g, by %s", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr,
+		first = append(first, fmt.Sprintf("σ² = %.4g ± %s, by %s", r.Sigma2, digits.Error(r.Sigma2**r.Sigma2RelStdErr),
 			r.Sigma2Method))
 	case r.Sigma2 > 0:
 		first = append(first, fmt.Sprintf("σ² = %.4g", r.Sigma2))
@@ -251,8 +252,9 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 		what = ", of " + r.SUREEstimates
 	}
 	if r.SURE != nil {
-		notes = append(notes, fmt.Sprintf("SURE %.4g ± %.2g,  %.3g ± %.2g for each of %d numbers%s%s", *r.SURE,
-			*r.SUREStdErr, *r.SURE/d, *r.SUREStdErr/d, r.D, m.psnr(*r.SURE, *r.SUREStdErr), what))
+		notes = append(notes, fmt.Sprintf("SURE %.4g ± %s,  %.3g ± %s for each of %d numbers%s%s", *r.SURE,
+			digits.Error(*r.SUREStdErr), *r.SURE/d, digits.Error(*r.SUREStdErr/d), r.D,
+			m.psnr(*r.SURE, *r.SUREStdErr), what))
 	} else if r.GCV != nil {
 		notes = append(notes, fmt.Sprintf("GCV %s: mean squared error of prediction, noise included",
 			study.PlusMinus(*r.GCV, *r.GCVStdErr)))

@@ -2,6 +2,7 @@ package load
 
 import (
 	"surepipe/internal/dataio"
+	"surepipe/internal/digits"
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -24,9 +25,8 @@ func NotesOnProblem(p *problems.Problem, depth dataio.Depth) study.Notes {
 			"sigma2 and SURE take it for white")
 	}
 	if c := p.Center; c != nil {
-		n.Add(warning.CenterFound, "the axis of rotation was found at detector %.6g ± %.2g, counted from 0, by %s: "+
-			"SURE "+
-			"takes it as given", c.Value, c.StdErr, c.By)
+		n.Add(warning.CenterFound, "the axis of rotation was found at detector %s, counted from 0, by %s: SURE "+
+			"takes it as given", digits.PlusMinus(c.Value, c.StdErr), c.By)
 	}
 	if p.Thresholds > 0 {
 		n.Add(warning.ChosenThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and "+

@@ -51,7 +51,7 @@ func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, e
 	f.ctx = ctx
 	in := inputs{Source: f, layout: l}
 	o := in.tableOptions()
-	o.Reference, o.Whole = in.unpenalized(), f.columns() && !f.classes()
+	o.Whole = f.columns() && !f.classes()
 	tables, err := design.OpenMany(f.Data, o, names)
 	if err != nil {
 		return nil, f.tableError(err)

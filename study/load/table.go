@@ -85,6 +85,7 @@ func (f *Source) coding() design.Options {
 func (in *inputs) tableOptions() design.Options {
 	o := in.coding()
 	o.Files = in.files()
+	o.Reference, o.Binary = in.unpenalized(), in.Intercept || in.LossOf().Timed()
 	return o
 }
 
@@ -121,7 +122,7 @@ func (in *inputs) openTable() (*design.Data, error) {
 		return in.table, nil
 	}
 	o := in.tableOptions()
-	o.Reference, o.NoX = in.unpenalized(), !in.layout.Design
+	o.NoX = !in.layout.Design
 	table, err := design.Open(in.Data, o)
 	return table, in.tableError(err)
 }

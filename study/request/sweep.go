@@ -1,11 +1,13 @@
 package request
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"slices"
 	"strings"
 
+	"surepipe/internal/noise"
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -162,11 +164,10 @@ func (r *Request) AuditOptions(j *study.Estimator, data problems.Data) (pipeline
 func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
 	axes := slices.Clone(s.axes)
 	if s.open {
-		axis, err := r.defaultAxis(j, data)
-		if err != nil {
+		if axes, err = r.defaultAxes(j, data); err != nil {
 			return nil, err
 		}
-		return r.SweepOf(s, []study.Axis{axis}, j, data)
+		return r.SweepOf(s, axes, j, data)
 	}
 	for a, axis := range axes {
 		if axes[a].Values, err = axis.Grid.Values(study.WeightsOf(j.Problem)[axis.Name]); err != nil {
@@ -176,26 +177,55 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 	return r.SweepOf(s, axes, j, data)
 }
 
-// defaultAxis is that of lambda where no weight is a grid.
-func (r *Request) defaultAxis(j *study.Estimator, data problems.Data) (axis study.Axis, err error) {
-	for _, name := range problems.Unset(r.Problem, data) {
-		if name != "lambda" && !r.Given(name) {
-			return axis, study.Errorf("--%s is missing: neither given nor in the data", name)
+// defaultAxes are those of lambda, and of another weight that nobody has given, where no weight is a grid.
+func (r *Request) defaultAxes(j *study.Estimator, data problems.Data) ([]study.Axis, error) {
+	beside := slices.DeleteFunc(problems.Unset(r.Problem, data), func(name string) bool {
+		return name == "lambda" || r.Given(name)
+	})
+	for _, name := range beside {
+		if len(beside) > 1 || *r.Weights.Named()[name] != "max" {
+			text := ""
+			if named, _ := problems.Lookup(r.Problem); named.Mixed != nil {
+				text = ": give it, or --alpha, such as 0.5, which divides lambda between the two penalties"
+			}
+			return nil, study.Errorf("--%s is missing: neither given nor in the data%s", name, text)
 		}
 	}
 	if math.IsNaN(j.Problem.Lambda) {
-		return axis, study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single " +
+		return nil, study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single " +
 			"value use surepipe run")
 	}
-	axis.Name = "lambda"
-	var top float64
-	if axis.Grid, top, err = j.Problem.DefaultGrid(); err == nil {
-		axis.Values, err = axis.Grid.Values(top)
+	grid, top, err := j.Problem.DefaultGrid(r.noiseOf(j, data))
+	axes := []study.Axis{{Name: "lambda", Grid: grid}}
+	if err == nil && len(beside) > 0 {
+		axes[0].Grid = problems.MapGrid()
+		axes = append(axes, study.Axis{Name: beside[0], Grid: axes[0].Grid})
+		axes[1].Values, err = axes[1].Grid.Values(study.WeightsOf(j.Problem)[beside[0]])
+	}
+	if err == nil {
+		axes[0].Values, err = axes[0].Grid.Values(top)
 	}
 	if err != nil {
-		return axis, study.Errorf("--lambda is missing, and has no default: %w", err)
+		return nil, study.Errorf("--lambda is missing, and has no default: %w", err)
 	}
-	return axis, nil
+	return axes, nil
+}
+
+// noiseOf is the variance of the noise, or an estimate of it for want of it.
+func (r *Request) noiseOf(j *study.Estimator, data problems.Data) func() float64 {
+	return func() float64 {
+		if j.Sigma2 > 0 {
+			return j.Sigma2
+		}
+		e, err := problems.EstimateSigma2(noise.MethodAuto, r.Problem, data)
+		if errors.Is(err, problems.ErrNeedsFits) { // values with gaps, in their order
+			e, err = noise.MADSignal(data.Y)
+		}
+		if err != nil {
+			return 0
+		}
+		return e.Sigma2
+	}
 }
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"surepipe/internal/digits"
 	"surepipe/study"
 )
 
@@ -23,6 +24,11 @@ others 2014), and its standard error by the information at the fit; for a coeffi
 y was seen, not for having been selected
 `}
 
+// blankText says why a coefficient has no debiased estimate.
+const blankText = `no debiased estimate: the other columns and the intercept determine the column, as those of all
+levels of a category do
+`
+
 // Coefficients prints the coefficients that are not 0 as a table.
 func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -36,7 +42,7 @@ func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 		header += "debiased\tstd. error\t"
 	}
 	fmt.Fprintln(w, header)
-	zeros, count := 0, 0
+	zeros, count, blank := 0, 0, false
 	for _, k := range c.Coefficients {
 		penalized := !strings.HasSuffix(k.Name, study.InterceptName)
 		if penalized {
@@ -48,9 +54,10 @@ func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 		}
 		fmt.Fprintf(w, "%-*s\t%.6g\t", width, k.Name, k.Estimate)
 		if k.Debiased != nil && k.DebiasedStdErr != nil {
-			fmt.Fprintf(w, "%.6g\t%.2g\t", *k.Debiased, *k.DebiasedStdErr)
+			fmt.Fprintf(w, "%.6g\t%s\t", *k.Debiased, digits.Error(*k.DebiasedStdErr))
 		} else if c.DebiasedBy != "" {
 			fmt.Fprint(w, "\t\t")
+			blank = blank || penalized
 		}
 		fmt.Fprintln(w)
 	}
@@ -62,6 +69,9 @@ func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 	}
 	var err error
 	if c.DebiasedBy != "" {
+		if blank {
+			fmt.Fprint(out, blankText)
+		}
 		_, err = fmt.Fprint(out, strings.Replace(debiasedTexts[c.DebiasedBy], "SIGMA2", c.DebiasedSigma2, 1))
 	} else {
 		_, err = fmt.Fprintf(out, "no debiased estimates: %s\n", c.DebiasedAbsent)

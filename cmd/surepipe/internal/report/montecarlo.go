@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"surepipe/cmd/surepipe/internal/bar"
+	"surepipe/internal/digits"
 	"surepipe/study"
 )
 
@@ -19,7 +20,7 @@ func Summary(s *study.Tally, out io.Writer) error {
 		case se == nil:
 			fmt.Fprintf(w, "%s\t%.6g\n", name, *mean)
 		default:
-			fmt.Fprintf(w, "%s\t%.6g ± %.2g\n", name, *mean, *se)
+			fmt.Fprintf(w, "%s\t%s\n", name, digits.PlusMinus(*mean, *se))
 		}
 	}
 	fmt.Fprintf(w, "samples\t%d in %.3g s\n", s.Samples, s.Seconds)

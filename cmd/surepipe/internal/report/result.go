@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"surepipe/internal/digits"
 	"surepipe/pipeline"
 	"surepipe/risk"
 	"surepipe/study"
@@ -24,8 +25,8 @@ func Problem(r *study.Result, w io.Writer) {
 	} else if r.Sigma2Method == "" {
 		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
 	} else {
-		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr,
-			r.Sigma2Method)
+		fmt.Fprintf(w, "sigma2\t%s\testimated by %s\n",
+			digits.PlusMinus(r.Sigma2, r.Sigma2**r.Sigma2RelStdErr), r.Sigma2Method)
 	}
 	if r.NoiseRho != nil {
 		fmt.Fprintf(w, "correlation\t%.3f ± %.2g\tof the noise of neighbours, as estimated\n", *r.NoiseRho,
@@ -92,7 +93,7 @@ func Result(r *study.Result, out io.Writer) error {
 	if r.DivergenceLow != nil {
 		trace += fmt.Sprintf("; %.6g to %.6g are possible", *r.DivergenceLow, *r.DivergenceHigh)
 	}
-	fmt.Fprintf(w, "divergence\t%.6g ± %.2g\t%s\n", r.Divergence, r.DivergenceStdErr, trace)
+	fmt.Fprintf(w, "divergence\t%s\t%s\n", digits.PlusMinus(r.Divergence, r.DivergenceStdErr), trace)
 	if r.Storage != nil {
 		fmt.Fprintf(w, "storage\t%v\n", r.Storage)
 	}
@@ -154,8 +155,8 @@ func effects(r *study.EffectsResult, w io.Writer) {
 
 func center(r *study.CenterResult, w io.Writer) {
 	if r.Center != nil {
-		fmt.Fprintf(w, "center\t%.6g ± %.2g\tthe detector of the axis of rotation, counted from 0\n", *r.Center,
-			*r.CenterStdErr)
+		fmt.Fprintf(w, "center\t%s\tthe detector of the axis of rotation, counted from 0\n",
+			digits.PlusMinus(*r.Center, *r.CenterStdErr))
 	}
 }
 
@@ -187,8 +188,8 @@ func losses(r *study.Result, w io.Writer) {
 	if p.ProjectedSURE == nil {
 		return
 	}
-	fmt.Fprintf(w, "image risk\t%.6g ± %.2g\tprojected SURE: the squared error of the image in what the operator "+
-		"sees; ± is that of the probes alone\n", *p.ProjectedSURE, *p.ProjectedSUREProbeStdErr)
+	fmt.Fprintf(w, "image risk\t%s\tprojected SURE: the squared error of the image in what the operator "+
+		"sees; ± is that of the probes alone\n", digits.PlusMinus(*p.ProjectedSURE, *p.ProjectedSUREProbeStdErr))
 	if p.ProjectedLoss != nil {
 		fmt.Fprintf(w, "true loss\t%.6g\tof the image, in what the operator sees\n", *p.ProjectedLoss)
 	}

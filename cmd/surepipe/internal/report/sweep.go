@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"surepipe/internal/digits"
 	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/risk"
@@ -68,7 +69,7 @@ func cell(value, stdErr float64) string {
 	case math.IsNaN(stdErr):
 		return fmt.Sprintf(" %12.6g   %-8s", value, "")
 	}
-	return fmt.Sprintf(" %12.6g ± %-8.2g", value, stdErr)
+	return fmt.Sprintf(" %12.6g ± %-8s", value, digits.Error(stdErr))
 }
 
 func (s Sweep) Point(line study.SweepLine) error {
@@ -116,7 +117,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 	if criterion.Rule().Sigma2 {
 		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.Lines[0].D))
 	} else if m.SURE != nil {
-		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
+		fmt.Fprintf(&b, ", SURE %s", digits.PlusMinus(*m.SURE, *m.SUREStdErr))
 	}
 	fmt.Fprintf(&b, ", divergence %s", divergence(m.Divergence, r.Lines[m.Index]))
 	b.WriteString(intercepts(m.InterceptResult))
