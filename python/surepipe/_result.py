@@ -14,6 +14,12 @@ def number(v):
     return math.nan if v is None else float(v)
 
 
+def _bar(x):
+    """A standard error with two significant digits, without an exponent below 1e7."""
+    text = f"{x:.2g}"
+    return f"{float(text):.0f}" if 100 <= abs(float(text)) < 1e7 else text
+
+
 class Fit(Mapping):
     """One estimate. A mapping with the keys of `surepipe run --json`: fit["sure"], fit["df"]; and arrays.
 
@@ -69,7 +75,7 @@ class Fit(Mapping):
                 bar = r.get("divergence_stderr" if key == "df" else key + "_stderr")
                 if key == "df" and not (bar or 0) > 1e-9 * r["df"]:
                     bar = None  # known exactly
-                rows.append((key, f"{number(r[key]):.6g}" + ("" if bar is None else f" ± {number(bar):.2g}")))
+                rows.append((key, f"{number(r[key]):.6g}" + ("" if bar is None else f" ± {_bar(number(bar))}")))
         return rows
 
     def __repr__(self):
@@ -184,7 +190,7 @@ class Path:
         rows = dict(self.fit._rows())
         weights = ", ".join(f"{k} {rows[k]}" for k in WEIGHTS if k in rows)
         return (f"<surepipe path, {self.fit['problem']}: {len(self.points)} points; {weights}: {self.criterion} "
-                f"{self.value:.6g}" + (f" ± {self.stderr:.2g}" if math.isfinite(self.stderr) else "") + ">")
+                f"{self.value:.6g}" + (f" ± {_bar(self.stderr)}" if math.isfinite(self.stderr) else "") + ">")
 
     def _repr_html_(self):
         title = html.escape(f"{self.fit['problem']}: {self.criterion} at {len(self.points)} points")
