@@ -250,7 +250,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *lineari
 			return nil, err
 		}
 	}
-	if t != nil {
+	if t != nil && t.Model != nil {
 		at.Tangent = nil
 		if l, err = newConfined(ctx, at.Problem, t, s.o.Tol); err != nil {
 			return nil, err
@@ -266,6 +266,9 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *lineari
 	}
 	if err != nil {
 		return nil, err
+	}
+	if t != nil {
+		l.known.Control = t.Control
 	}
 	l.belongs(at)
 	return l, nil

@@ -97,7 +97,7 @@ type Factored struct {
 }
 
 // Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its
-// space, which is nil at the solution 0.
+// space, which is nil at the solution 0. Without a Model it has but the Control for another derivative.
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model

@@ -70,12 +70,13 @@ func TangentAt(ctx context.Context, at *engine.Point) (*engine.Tangent, error) {
 		return mat.DenseCopyOf(x.Slice(0, rows, 0, k)).RawMatrix().Data
 	}
 	lambda := r.Nuclear.Value
-	return arrowTangent(ctx, dev, picked, r.Shape, lambda, leading(u), f, leading(w), z.ToHost(), gap/eta, true)
+	return arrowTangent(ctx, dev, picked, r.Shape, lambda, leading(u), f, leading(w), z.ToHost(), gap/eta,
+		at.Options.Diagonal)
 }
 
 // arrowTangent is the tangent space at U diag(f) V*, with the misfit A b - y there; nil where the second derivative in
 // the factors is too large to be factored, or singular, or conjugate gradients cost less and the diagonal is not
-// wanted.
+// wanted, or is all small: probes tell it well there.
 func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, shape array.Shape, lambda float64,
 	u, f, v, misfit []float64, gap float64, wanted bool) (*engine.Tangent, error) {
 	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), RowEffects: picked.RowEffects,
@@ -88,6 +89,7 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 	for e := range picked.Weights {
 		misfit[e] /= math.Sqrt(picked.Weights[e])
 	}
+	wanted = wanted && float64(tangentDim(shape, len(f))) > smallLeverage*float64(len(misfit))
 	if !wanted && c.Flops() > probesFlops(len(misfit), shape, len(f)) {
 		return nil, nil
 	}
@@ -104,6 +106,12 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 		Margin: func(array.Batch) float64 { return gap },
 	}}, dev.Err()
 }
+
+// smallLeverage is a bound of the mean leverage up to which probes tell the leverages well.
+const smallLeverage = 0.2
+
+// tangentDim is the dimension of the tangent space of the matrices of rank k.
+func tangentDim(shape array.Shape, k int) int { return k * (shape.Rows + shape.Cols - k) }
 
 // completion is that at U diag(f) V*, without the misfit.
 func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, v []float64) arrow.Completion {

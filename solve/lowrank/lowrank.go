@@ -128,7 +128,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 			return nil, err
 		}
 	}
-	if tangent == nil {
+	if tangent == nil || tangent.Model == nil {
 		if l.s.Unwritten() && !sol.Converged {
 			return nil, fmt.Errorf("solve: %d iterations did not lead near the solution, whose derivative is "+
 				"computed at its rank where a matrix is too large to be written down: allow more of them",
