@@ -90,7 +90,7 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 		misfit[e] /= math.Sqrt(picked.Weights[e])
 	}
 	wanted = wanted && float64(tangentDim(shape, len(f))) > smallLeverage*float64(len(misfit))
-	if !wanted && c.Flops() > probesFlops(len(misfit), shape, len(f)) {
+	if !wanted && c.Flops() > max(cheapArrow, probesFlops(len(misfit), shape, len(f))) {
 		return nil, nil
 	}
 	made, err := arrow.New(ctx, c)
@@ -107,8 +107,12 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 	}}, dev.Err()
 }
 
-// smallLeverage is a bound of the mean leverage up to which probes tell the leverages well.
-const smallLeverage = 0.2
+const (
+	// smallLeverage is a bound of the mean leverage up to which probes tell the leverages well.
+	smallLeverage = 0.2
+	// cheapArrow is the number of operations, a fifth of a second's work, up to which no probe takes its place.
+	cheapArrow = 4e9
+)
 
 // tangentDim is the dimension of the tangent space of the matrices of rank k.
 func tangentDim(shape array.Shape, k int) int { return k * (shape.Rows + shape.Cols - k) }
@@ -160,6 +164,6 @@ func (w *matrices) arrowTangent(ctx context.Context, all subspace.Triplets, r in
 // probesFlops is about what the probes of a trace cost by conjugate gradients, in operations of products of matrices:
 // those of patterns are slower.
 func probesFlops(d int, shape array.Shape, k int) float64 {
-	const probes, steps, slower = 24, 20, 5
+	const probes, steps, slower = 24, 10, 5
 	return probes * steps * slower * float64(8*d*k+4*(shape.Rows+shape.Cols)*k*k)
 }

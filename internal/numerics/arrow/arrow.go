@@ -65,6 +65,9 @@ func (c *Completion) Order() int {
 	return size
 }
 
+// eachPair is what a pair of entries of a row costs beside its products.
+const eachPair = 400
+
 // Flops is about the number of operations of the factorization, the leverages and a few images.
 func (c *Completion) Flops() float64 {
 	m, n, lines := float64(max(c.Rows, c.Cols)), float64(min(c.Rows, c.Cols)), c.Row
@@ -76,7 +79,7 @@ func (c *Completion) Flops() float64 {
 		seen[i]++
 	}
 	pairs, order, k, d := blas64.Dot(vector(seen), vector(seen)), float64(c.Order()), float64(c.K), float64(len(c.Row))
-	return 4*pairs*(order/n)*(order/n) + n*d*k*k + order*order*order + m*k*k*k + 100*m*n*k
+	return 4*pairs*((order/n)*(order/n)+eachPair) + n*d*k*k + order*order*order + m*k*k*k + 100*m*n*k
 }
 
 // ErrSingular says that the second derivative is not positive definite to rounding, as where the solution is not
