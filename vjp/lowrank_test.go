@@ -28,6 +28,12 @@ func TestFactoredIterationsWithIteratedDerivatives(t *testing.T) {
 	checkFactored(t)
 }
 
+// The same with the derivative of the prox, where much is seen.
+func TestFactoredIterationsWithTheDerivativeOfTheProx(t *testing.T) {
+	solvetest.Decompose(t)
+	checkFactored(t)
+}
+
 func checkFactored(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)

@@ -177,15 +177,15 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 	if t, err := w.arrowTangent(ctx, all, r, gap); t != nil || err != nil {
 		return t, err
 	}
-	if w.decomposes(r) {
-		return &engine.Tangent{Control: w.local(all, r)}, dev.Err()
-	}
 	if w.reduces(r) {
 		t, err := w.reducedTangent(ctx, all, r, margin)
 		if t != nil {
 			t.Control = w.local(all, r)
 		}
 		return t, err
+	}
+	if w.decomposes(r) {
+		return &engine.Tangent{Control: w.local(all, r)}, dev.Err()
 	}
 	curved, err := w.curvature(all, r)
 	if err != nil {
@@ -206,20 +206,15 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 	return t, nil
 }
 
-const (
-	// denseShare is the share of the entries seen from which the prox's derivative, for all entries, is as good a
-	// preconditioner as one for those of each line.
-	denseShare = 0.4
-	// decomposition is about the operations of an SVD of n x n, in n^3, and products about those that the products
-	// with the misfits of a trace's probes take, for each entry and each singular value.
-	decomposition, misfits = 20, 600
-)
+// decomposition is about the operations of an SVD of n x n, in n^3, and misfits those that the products of a trace's
+// probes with the misfits take, for each entry and each singular value.
+const decomposition, misfits = 20, 600
 
 // decomposes reports whether all singular vectors cost less than the products that a preconditioner made of a few of
 // them needs: the derivative of the prox has all in closed form, and takes fewer steps of conjugate gradients.
 func (w *matrices) decomposes(k int) bool {
 	d, long, short := float64(w.ab.N()), float64(max(w.m, w.n)), float64(min(w.m, w.n))
-	return d >= denseShare*long*short && decomposition*long*short*short <= misfits*d*float64(k) &&
+	return d >= limits.Dense*long*short && decomposition*long*short*short <= misfits*d*float64(k) &&
 		w.shape.Len() <= limits.Written
 }
 

@@ -26,7 +26,13 @@ func ReduceAll(t testing.TB) {
 
 // IterateAll makes derivatives of completions come from conjugate gradients, as for matrices with two long sides,
 // until the test ends.
-func IterateAll(t testing.TB) { set(t, &limits.Arrow) }
+func IterateAll(t testing.TB) {
+	Decompose(t)
+	set(t, &limits.Dense)
+}
+
+// Decompose is IterateAll but for completions of which much is seen, as for those with a short side.
+func Decompose(t testing.TB) { set(t, &limits.Arrow) }
 
 // WriteNone makes completions too large to be written down until the test ends.
 func WriteNone(t testing.TB) { set(t, &limits.Written) }
