@@ -208,7 +208,7 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 
 // decomposition is about the operations of an SVD of n x n, in n^3, and misfits those that the products of a trace's
 // probes with the misfits take, for each entry and each singular value.
-const decomposition, misfits = 20, 600
+const decomposition, misfits = 60, 600
 
 // decomposes reports whether all singular vectors cost less than the products that a preconditioner made of a few of
 // them needs: the derivative of the prox has all in closed form, and takes fewer steps of conjugate gradients.

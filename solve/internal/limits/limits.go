@@ -32,8 +32,8 @@ var (
 	// Arrow is the largest order of the Schur complement of a completion's second derivative in its factors that is
 	// formed: see BenchmarkArrow.
 	Arrow = 1 << 12
-	// Dense is the share of the entries seen from which the derivative of the nuclear norm's prox, for all entries, is as
-	// good a preconditioner as one for those of each line.
+	// Dense is the share of the entries seen from which the derivative of the nuclear norm's prox, for all
+	// entries, is as good a preconditioner as one for those of each line.
 	Dense = 0.4
 	// AlignedRank is the rank from which factors have a whole number of cache lines in a row, columns of
 	// zeros making up for what is missing: at most a tenth more.
