@@ -31,7 +31,9 @@ import (
 type activeSet struct {
 	engine.Everywhere // whose iterations are recorded
 	splitting
-	all *allColumns // of A's columns, where they are few; or nil
+	all   *allColumns // of A's columns, where they are few; or nil
+	blind bool        // A b is not asked for
+	twin  *verified   // a solution with A b - y; or nil
 }
 
 // Entry is the entry of active sets.
@@ -78,6 +80,9 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from engine.From) 
 	defer n.Release()
 	n.report = progress.From(ctx)
 	if err := n.begin(ctx, from); err != nil {
+		return nil, err
+	}
+	if err := n.lookAhead(ctx, from); err != nil {
 		return nil, err
 	}
 	for {
@@ -130,7 +135,12 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*engine.Solution, er
 func (n *newton) solution() (*engine.Solution, error) {
 	o, p := n.s.Task.Options, n.s.Task.Problem
 	sol := &engine.Solution{Convergence: n.Convergence, Choices: slices.Clone(o.Choices), B: n.b, MuHat: n.z}
+	if n.s.blind {
+		sol.MuHat, n.b = array.Batch{}, array.Batch{}
+		return sol, n.dev.Err()
+	}
 	n.residual()
+	sol.MuHat = n.z
 	zNorm, bNorm := n.zNorm, engine.Norm(n.b)
 	n.b, n.z = array.Batch{}, array.Batch{}
 	if o.Point {

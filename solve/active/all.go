@@ -38,6 +38,7 @@ type allColumns struct {
 	part  *restrict.Columns
 	gram  []float64 // p x p
 	norms []float64 // of the columns
+	y, at []float64 // observations, and their gradient at b = 0
 }
 
 // hold is one more that releases it.
@@ -54,7 +55,7 @@ func (a *allColumns) release() {
 	defer a.mu.Unlock()
 	if a.holds--; a.holds == 0 && a.part != nil {
 		a.part.Release()
-		a.part, a.gram, a.tried = nil, nil, false
+		a.part, a.gram, a.y, a.tried = nil, nil, nil, false
 	}
 }
 

@@ -194,6 +194,9 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 		return nil, err
 	}
 	defer solver.Release()
+	if by, ok := solver.(*activeSet); ok {
+		by.twin = v
+	}
 	dev := y.Device()
 	start := dev.Put(v.b, 1, len(v.b))
 	defer start.Free()
@@ -222,24 +225,30 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 	return sol, dev.Sync()
 }
 
-// on is the solver on the columns in memory, and the regularizer there, the caller's to release. point says that
+// inner is the problem on the columns in memory, whose regularizer is the caller's to release. point says that
 // derivatives of its solutions are wanted.
-func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool) (prox.Prox, engine.Solver, error) {
-	inner := s.Task
+func (s *screened) inner(w *screening, r prox.Prox, point bool) (inner engine.Task, err error) {
+	inner = s.Task
 	inner.Problem = engine.Problem{A: w.columns, Loss: s.Task.Problem.Loss, Device: w.columns.dev}
 	inner.Family, inner.Options.Point, inner.Options.Compact = w.inner, point, false
 	inner.Lengths2, inner.Units = lists.Pick(s.Task.Lengths(), w.set), lists.Pick(s.Task.Units, w.set)
 	inner.Even = false
 	inner.Options.InverseLengths = lists.Pick(s.Task.Options.InverseLengths, w.set)
-	var err error
-	if inner.Problem.R, err = prox.StructureOf(r).On(inner.Problem.Device, w.columns.set); err != nil {
+	inner.Problem.R, err = prox.StructureOf(r).On(inner.Problem.Device, w.columns.set)
+	return inner, err
+}
+
+// on is the solver of that problem, and its regularizer.
+func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool) (prox.Prox, engine.Solver, error) {
+	inner, err := s.inner(w, r, point)
+	if err != nil {
 		return nil, nil, err
 	}
 	build := New
 	switch {
 	case inner.Problem.Loss != nil:
 		build, inner.Bound = NewReweighted, w.bound
-	case manyRows(w.columns):
+	case s.tall(w):
 		build = w.columns.all.solver
 	}
 	solver, err := build(ctx, inner)

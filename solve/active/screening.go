@@ -267,13 +267,16 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 		}
 	}()
 	t.gradients = make([]float64, len(steps)*dim)
-	z := dev.Alloc(len(steps), d)
-	defer z.Free()
 	var path engine.Path
 	defer path.Release()
 	start := dev.Alloc(1, len(w.set))
 	defer start.Free()
 	dev.Copy(start, w.started)
+	if s.tall(w) {
+		return t, s.solveTall(ctx, w, t, y, start, steps, &path)
+	}
+	z := dev.Alloc(len(steps), d)
+	defer z.Free()
 	for i, at := range steps {
 		if t.b[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), engine.From{B: start, Path: &path}); err != nil {
 			return nil, err

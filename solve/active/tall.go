@@ -17,6 +17,9 @@ type tall struct {
 	*allColumns
 	pull  []float64 // -A*y
 	norm2 float64   // ||y||^2
+
+	ready  []*verified // solutions of the weights that follow on the path
+	leader engine.Path // of the solves that have found them
 }
 
 // leastLeft is the share of ||y||^2 that ||A b - y||^2 must have to be computed without the vector.
@@ -74,11 +77,18 @@ func (w *workspace) know(ctx context.Context, a *activeSet) error {
 	return err
 }
 
-// at0 takes the gradient at b = 0, and the norm of y.
-func (t *tall) at0(g []float64, norm float64) {
-	if t != nil {
-		t.pull, t.norm2 = slices.Clone(g), norm*norm
+// at0 is the gradient at b = 0, for y of the given norm: computed, unless the last one was at the same y.
+func (t *tall) at0(y []float64, norm float64, compute func() []float64) []float64 {
+	if t == nil {
+		return compute()
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Equal(t.y, y) {
+		t.y, t.at = y, compute()
+	}
+	t.pull, t.norm2 = t.at, norm*norm
+	return t.at
 }
 
 // join is [restrict.Parts.Join] where all columns are known.

@@ -1,0 +1,152 @@
+package active
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+const (
+	// columnsAhead is how many columns there are at least for every weight whose A b is known in advance.
+	columnsAhead = 8
+	// rowsAhead is how many rows a column has at least where a second solve takes less than a product with A.
+	rowsAhead = 64
+)
+
+// several solves with several regularizers, along a path that begins at start, and returns their b and A b - y: one
+// product reads the columns for all.
+func (a *allColumns) several(ctx context.Context, s engine.Task, y array.Batch, rs []prox.Prox, start array.Batch,
+	path *engine.Path) (b, z array.Batch, err error) {
+	part, err := a.columns(ctx, s.Problem)
+	if err != nil {
+		return b, z, err
+	}
+	dev := y.Device()
+	d, p := s.Problem.A.Dims()
+	b, z = dev.Alloc(len(rs), p), dev.Alloc(len(rs), d)
+	s.Options.Point = false
+	for i, r := range rs {
+		s.Problem.R = r
+		if err := a.blind(ctx, s, y, b.Rows(i, i+1), engine.From{B: start, Path: path}); err != nil {
+			array.Free(b, z)
+			return array.Batch{}, array.Batch{}, err
+		}
+		start = b.Rows(i, i+1)
+	}
+	part.A.Forward(z, b)
+	for i := range rs {
+		dev.Lin(z.Rows(i, i+1), 1, z.Rows(i, i+1), -1, y)
+	}
+	return b, z, dev.Err()
+}
+
+// blind sets b to the solution, without A b.
+func (a *allColumns) blind(ctx context.Context, s engine.Task, y, b array.Batch, from engine.From) error {
+	by := newActiveSet(s)
+	by.all, by.blind = a.hold(), true
+	defer by.Release()
+	sol, err := by.Solve(ctx, y, from)
+	if err != nil {
+		return err
+	}
+	defer sol.Release()
+	y.Device().Copy(b, sol.B)
+	return nil
+}
+
+// lookAhead finds A b - y for the solve, and those that follow on a path, from solutions found in advance.
+func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
+	t, dim := n.tall, n.b.N()
+	if n.twin = n.s.twin; t == nil || n.twin != nil || n.s.blind || from.Path == nil || from.Ahead == nil ||
+		n.y.N() < rowsAhead*dim {
+		return nil
+	}
+	key := separableOf(n.s.Task.Problem.R, dim).key
+	for i, v := range t.ready {
+		if v.key == key {
+			n.twin, t.ready = v, t.ready[i:]
+			return nil
+		}
+	}
+	t.ready = nil
+	steps := []step{{separable{key: key}, n.s.Task.Problem.R}}
+	defer func() { release(steps) }()
+	for i := 1; i < min(mostAhead, dim/columnsAhead); i++ {
+		r, err := from.Ahead(i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			break
+		}
+		steps = append(steps, step{separableOf(r, dim), r})
+	}
+	if len(steps) == 1 {
+		return nil
+	}
+	b, z, err := t.several(ctx, n.s.Task, n.y, regularizers(steps), from.B, &t.leader)
+	if err != nil {
+		return err
+	}
+	defer array.Free(b, z)
+	for i, at := range steps {
+		t.ready = append(t.ready, &verified{key: at.key, b: b.Rows(i, i+1).ToHost(), z: z.Rows(i, i+1).ToHost()})
+	}
+	n.twin = t.ready[0]
+	return n.dev.Err()
+}
+
+func regularizers(steps []step) (rs []prox.Prox) {
+	for _, t := range steps {
+		rs = append(rs, t.r)
+	}
+	return rs
+}
+
+// known reports that A b - y is that of a solution found in advance, up to rounding errors.
+func (n *newton) known() bool {
+	if n.twin == nil || n.tall == nil {
+		return false
+	}
+	moved, size := 0.0, 0.0
+	for j, l := range n.tall.norms {
+		moved, size = moved+l*math.Abs(n.hostB[j]-n.twin.b[j]), size+l*math.Abs(n.hostB[j])
+	}
+	return moved <= engine.Epsilon*math.Sqrt(float64(n.y.N()))*size
+}
+
+// tall reports that the Gram matrix of the columns in memory serves.
+func (s *screened) tall(w *screening) bool { return s.Task.Problem.Loss == nil && manyRows(w.columns) }
+
+// solveTall is solveAll by the Gram matrix of the columns in memory.
+func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, start array.Batch, steps []step,
+	path *engine.Path) error {
+	var inner engine.Task
+	var rs []prox.Prox
+	defer func() {
+		for _, r := range rs {
+			prox.Release(r)
+		}
+	}()
+	for _, at := range steps {
+		task, err := s.inner(w, at.r, false)
+		if err != nil {
+			return err
+		}
+		inner, rs = task, append(rs, task.Problem.R)
+	}
+	b, z, err := w.columns.all.several(ctx, inner, y, rs, start, path)
+	if err != nil {
+		return err
+	}
+	defer array.Free(b, z)
+	for i := range steps {
+		t.b[i] = y.Device().Alloc(1, t.dim)
+		w.columns.set.Embed(t.b[i], b.Rows(i, i+1))
+	}
+	t.residuals = z.ToHost()
+	return s.findGradients(ctx, w, t, z, steps)
+}
