@@ -10,7 +10,7 @@ import (
 	"surepipe/vjp/system"
 )
 
-// The solve of a problem with r(K b) may end before its solution is certified ([Effort]). With the bound e of the error
+// The solve of a problem with r(K b) may end before its solution is certified ([Effort]). With the error e
 // of mu_hat by the duality gap, and the divergence D, the divergence is estimated to change yet by
 //
 //	m + spread sqrt(m),    m = unsettledShare (e/sigma) sqrt(D) sqrt(e/(sigma sqrt(d))),
@@ -101,7 +101,7 @@ func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *lineariza
 		now.Allowed = math.Min(now.Allowed, e.share*math.Hypot(2*e.sigma*solve.Norm(step), difference))
 	}
 	if sol.Change > 0 {
-		sol.Change = e.left(sol.Error, now.Degrees)
+		sol.Change = e.left(sol.Change, now.Degrees)
 		if e.rounds++; sol.Change > now.Allowed {
 			from.Effort.Error = e.errorFor(now.Allowed, now.Degrees)
 			if e.rounds == mostRounds {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 
-	"surepipe/array"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -69,12 +68,8 @@ func (a *DCT) DiagonalOf(h []float64) []float64 {
 	for c := range cols {
 		foldSquares(both[c:], along[c:], rows, cols)
 	}
-	dev := array.NewHost()
-	z, out := dev.Alloc(1, len(h)), dev.Alloc(1, len(h))
-	defer array.Free(z, out)
-	dev.Upload(z, both)
-	a.Adjoint(out, z)
-	return out.ToHost()
+	a.vector(along, both, action{kind: doAdjoint}, true)
+	return along
 }
 
 // foldSquares sets dst to the coefficients, of an orthonormal cosine transform of n numbers, of sum_k

@@ -7,8 +7,12 @@ import (
 )
 
 // mostCosines bounds the sides of images whose cosine transforms are products with matrices. Where
-// they are not, they are computed on the host.
-const mostCosines = 1 << 12
+// they are not, they are computed on the host, where mostHostCosines bounds them: a product of two
+// matrices does more operations, and more of them at a time.
+const (
+	mostCosines     = 1 << 12
+	mostHostCosines = 1 << 9
+)
 
 // cosineMatrix is the orthonormal matrix of the cosine transform, row-major.
 func cosineMatrix(n int) []float64 {
@@ -25,13 +29,19 @@ func cosineMatrix(n int) []float64 {
 	return c
 }
 
-// Load puts the matrices of the transform on a device, unless that computes in the host's memory. It comes before
-// the first product. The transform of an image X is there C_rows X C_cols^T: 2 (rows + cols) operations a pixel,
+// Load puts the matrices of the transform on a device, which in the host's memory serves small images alone. It comes
+// before the first product. The transform of an image X is there C_rows X C_cols^T: 2 (rows + cols) operations a pixel,
 // which a card does faster than it copies the image to the host and back.
 func (a *DCT) Load(dev array.Device) {
-	if !a.loads(dev) || a.p == 0 || max(a.rows, a.cols) > mostCosines {
+	here := inHostMemory(dev)
+	most := mostCosines
+	if here {
+		most = mostHostCosines
+	}
+	if a.on != nil || a.p == 0 || max(a.rows, a.cols) > most || here && a.rows == 1 {
 		return
 	}
+	a.here = here
 	down, along := array.Shape{Rows: a.rows, Cols: a.rows}, array.Shape{Rows: a.cols, Cols: a.cols}
 	cols, rows := a.put(dev, cosineMatrix(a.cols)), array.Batch{}
 	if a.rows > 1 {

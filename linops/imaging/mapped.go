@@ -12,6 +12,7 @@ type twin struct {
 	// on does an action on the other device; nil without one. held is the memory there, and shrink what it keeps
 	// for a few eta.
 	on     func(dst, src array.Batch, do action)
+	here   bool // on serves in the host's memory too
 	held   array.Held
 	shrink product.Cache
 }
@@ -19,7 +20,7 @@ type twin struct {
 // apply does an action to the vectors of a batch, on the device where they are if that has been loaded, else on the
 // host.
 func (t *twin) apply(dst, src array.Batch, do action) {
-	if t.host == nil || t.on != nil && elsewhere(dst) {
+	if t.host == nil || t.on != nil && (t.here || elsewhere(dst)) {
 		t.on(dst, src, do)
 	} else {
 		mapOnHost(dst, src, t.host, do)
@@ -55,7 +56,7 @@ func (t *twin) shrunk(dev array.Device, eta float64, q func() []float64, f func(
 func (t *twin) Release() {
 	t.shrink.Free()
 	t.held.Release()
-	t.on = nil
+	t.on, t.here = nil, false
 }
 
 // mapped has the methods of a d x p operator of a name, all of which are actions of a twin.

@@ -232,7 +232,9 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.Convergence.Iterations)
 	}
 	c.Accept(optimality, optimality, bound, zNorm)
-	c.endBehind()
+	if err := c.endBehind(p, w, u); err != nil {
+		return err
+	}
 	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.Convergence.Converged = c.Convergence.Converged && !c.Options.endless; !c.Convergence.Converged {
 		c.Wait, c.over = c.between(), c.over || c.hopeless()

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/prox"
 	"surepipe/space"
 )
 
@@ -18,8 +19,8 @@ type Effort struct {
 	// Jacobians of regularizers without curvature are projections, for which the second norm is at least the
 	// difference of their dimensions; else it is left out. At a start from 0 the error is 2 sigma2 sqrt(div).
 	Share float64
-	// Error, if positive, ends the solve of a problem with r(K b) as soon as the duality gap bounds the error of mu_hat
-	// by it. [Convergence].Change is then infinite: what is still to change in SURE is not estimated.
+	// Error, if positive, ends the solve of a problem with r(K b) as soon as the error of mu_hat is about as small, by
+	// the duality gap. [Convergence].Change is then that error: what is still to change in SURE is not estimated.
 	Error float64
 }
 
@@ -150,17 +151,61 @@ func nonzeros(b array.Batch) (count float64) {
 	return count
 }
 
+// shortOf is what the value at one x is short of a supremum, about.
+const shortOf = 2
+
 // endBehind ends the solve of a problem with r(K b) at the error that its effort allows.
-func (c *Watch) endBehind() {
-	if !c.Convergence.Converged && c.traits.Steps == 0 && c.Convergence.Error <= c.Options.Effort.Error {
-		c.Convergence.Converged, c.Convergence.Change = true, math.Inf(1)
+func (c *Watch) endBehind(p Problem, w *Work, u array.Batch) error {
+	allowed := c.Options.Effort.Error
+	if c.Convergence.Converged || c.traits.Steps > 0 || !(allowed > 0) {
+		return nil
 	}
+	c.near = c.Convergence.Error
+	if !(c.near <= allowed) {
+		if err := c.nearBehind(p, w, u); err != nil {
+			return err
+		}
+	}
+	if c.near <= allowed {
+		c.Convergence.Converged, c.Convergence.Change = true, math.Max(c.near, math.SmallestNonzeroFloat64)
+	}
+	return nil
+}
+
+// nearBehind sets near to about the error of mu_hat. With u moved to where r's conjugate is finite, entry by entry, and
+// e = A*(A b - y) + K* u, the gap bounds it by
+//
+//	sqrt(2 gap) + q,    q^2 = sup <e, x>^2/||A x||^2,
+//
+// while the bound of the error moves all of u by the factor that its worst entry asks for, and so counts that entry as
+// often as there are others. shortOf times the value at x = e stands for q.
+func (c *Watch) nearBehind(p Problem, w *Work, u array.Batch) error {
+	r := prox.StructureOf(p.R)
+	if r.FenchelGap == nil || r.Support != nil || !(w.Stepped > 0) {
+		return nil
+	}
+	dev, v, ae := u.Device(), u.Device().Alloc(1, u.N()), u.Device().Alloc(1, w.Y.N())
+	defer array.Free(v, ae)
+	dev.Lin(v, 1, c.kb, w.Stepped, u)
+	if err := p.R.Eval(v, v, w.Stepped); err != nil {
+		return err
+	}
+	dev.Lin(v, 1, c.kb, -1, v)
+	dev.Lin(v, 1/w.Stepped, v, 1, u)
+	p.K.Adjoint(c.e, v)
+	dev.Lin(c.e, 1, c.e, 1, c.g)
+	p.A.Forward(ae, c.e)
+	e, image := Norm(c.e), Norm(ae)
+	if gap := r.FenchelGap(c.kb, v, 1, math.Inf(1)); gap >= 0 && image > 0 {
+		c.near = math.Min(c.near, math.Sqrt(2*gap)+shortOf*e*e/image)
+	}
+	return dev.Err()
 }
 
 // goalBehind is the optimality at which the solve of a problem with r(K b) ends.
 func (c *Watch) goalBehind() float64 {
-	if e := c.Options.Effort.Error; e > 0 && c.Convergence.Error > 0 {
-		share := e / c.Convergence.Error
+	if e := c.Options.Effort.Error; e > 0 && c.near > 0 {
+		share := e / c.near
 		return max(c.Tol, share*share*c.Convergence.Optimality)
 	}
 	return c.Tol

@@ -119,7 +119,10 @@ func (s *admm) Traits() engine.Traits {
 	_, p := s.P.A.Dims()
 	q, _ := s.k.Dims()
 	scratch := []int{q, q, q, p, p}
-	if !s.system.closed {
+	switch {
+	case s.system.cosines != nil:
+		scratch = append(scratch, p, p, p)
+	case !s.system.closed:
 		scratch = append(scratch, p, p)
 	}
 	t := engine.Traits{
@@ -143,8 +146,9 @@ type admmRun struct {
 	since int     // iterations since the last change of eta
 	moved float64 // ||z_{k+1} - z_k||
 	apart float64 // ||K b - z||
-	// before is what the last linear system has left.
-	before kept
+	// before is what the last linear system has left, or follows where a transform solves it.
+	before  kept
+	follows *follower
 }
 
 // Init starts at z = K b0 and the given multiplier, which with r(b) is A*(y - A b0). Without a multiplier an estimate
@@ -152,7 +156,10 @@ type admmRun struct {
 func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
 	dev := w.Device()
 	run := new(admmRun)
-	if !s.system.closed {
+	switch {
+	case s.system.cosines != nil:
+		run.follows = &follower{b: w.Scratch[5], coefficients: w.Scratch[6], normal: w.Scratch[7]}
+	case !s.system.closed:
 		run.before.rhs, run.before.left = w.Scratch[5], w.Scratch[6]
 	}
 	eta := s.eta
@@ -192,11 +199,7 @@ func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 	dev.Lin(v, 1/eta, z, -1/eta, u)
 	s.k.Adjoint(rhs, v)
 	dev.Lin(rhs, 1, rhs, 1, aty)
-	effort, before := nearer, &w.Own.(*admmRun).before
-	if record {
-		effort, before = near, nil
-	}
-	if err := s.system.after(ctx, b, rhs, 1/eta, effort, before); err != nil {
+	if err := s.solve(ctx, w.Own.(*admmRun), b, rhs, 1/eta, record); err != nil {
 		return nil, err
 	}
 	s.k.Forward(kb, b)
@@ -224,19 +227,37 @@ func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 	return j, nil
 }
 
-// finish solves the last iteration's linear system for b to the end, where conjugate gradients have
-// only come nearer to its solution, and returns the multiplier. The state does not change.
+// solve is the linear system of an iteration, to the end where it is recorded.
+func (s *admm) solve(ctx context.Context, run *admmRun, b, rhs array.Batch, rho float64, record bool) error {
+	switch {
+	case record:
+		return s.system.after(ctx, b, rhs, rho, near, nil)
+	case run.follows != nil:
+		return s.system.follow(b, rhs, rho, run.follows)
+	}
+	return s.system.after(ctx, b, rhs, rho, nearer, &run.before)
+}
+
+// finish solves the last iteration's linear system for b to the end, where an iteration has only come nearer to its
+// solution, and returns the multiplier; with a transform the multiplier takes up what is left. The state does not
+// change.
 func (s *admm) finish(w *engine.Work) array.Batch {
-	dev, kb, multiplier := w.Device(), w.Scratch[1], w.Scratch[2]
-	if s.system.closed {
+	dev, kb, multiplier, effort := w.Device(), w.Scratch[1], w.Scratch[2], near
+	switch {
+	case s.system.closed:
 		return multiplier
+	case s.system.cosines != nil:
+		effort = closer
 	}
 	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier) // (z_k - u_k)/eta
-	if err := s.system.Solve(context.Background(), w.B, w.Scratch[3], 1/w.Stepped, near); err != nil {
+	if err := s.system.Solve(context.Background(), w.B, w.Scratch[3], 1/w.Stepped, effort); err != nil {
 		dev.Fill(w.B, math.NaN()) // the driver reports what is not finite
 	}
 	s.k.Forward(kb, w.B)
 	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier)
+	if s.system.cosines != nil {
+		s.system.feasible(w.B, multiplier, w.Scratch[4])
+	}
 	return multiplier
 }
 

@@ -20,21 +20,22 @@ import (
 type penalized struct {
 	p      engine.Problem
 	choice engine.Choice
-	how    penalizedWay
+	penalizedRule
 	closed bool // it does not iterate
 
 	a, k           linops.Structure
 	tol            float64 // of conjugate gradients
-	flat           float64 // ||A 1||^2/||1||^2, with the vector of ones 1
+	flat           float64 // ||A 1||^2/||1||^2, with the vector of ones 1; -1 where it is not known yet
 	normA2, normK2 float64
 	// The squared lengths of A's and K's columns, nil where they are not known.
 	a2, k2 []float64
 
 	mu           sync.Mutex
 	gramA, gramK []float64
-	inverses     map[float64]inverted    // by rho
-	weights      map[float64]array.Batch // of the preconditioner, by rho
+	inverses     map[float64]inverted       // by rho
+	weights      map[[2]float64]array.Batch // of the preconditioner, by rho and the scale of M
 
+	cosines     *cosines              // where a transform is known; else nil
 	nystrom     *krylov.Nystrom       // an approximation of A*A; nil for none
 	corrections map[float64]corrected // by rho
 }
@@ -46,38 +47,44 @@ const (
 	Anywhere effort = iota // from 0
 	near                   // from what dst holds, one vector near the solution
 	nearer                 // likewise, until the residual is a tenth of what it was
+	closer                 // until it is a hundredth
 )
 
 // penalizedWay sets dst to the solution.
 type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
 
+// penalizedRule is a way, and the preconditioner where it iterates: (A*A + rho K*K)^{-1} or near it; nil for none.
 type penalizedRule struct {
 	chosen, reason string
 	applies        func(s *penalized) bool
 	how            penalizedWay
-	closed         bool
+	preconditioner func(s *penalized, rho float64) (func(dst, r array.Batch), error)
 }
 
 // penalizedRules is the table of ways to solve the system: the first one that applies is taken.
 var penalizedRules = []penalizedRule{
 	{"K's normal equations in closed form", "A*A is a multiple of the identity",
-		func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, true},
+		func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, nil},
 	{"A's normal equations in closed form", "K*K is a multiple of the identity",
-		func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, true},
+		func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, nil},
 	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
 		_, dim := s.p.A.Dims()
 		return dim <= mostInverted
-	}, (*penalized).byInverse, true},
+	}, (*penalized).byInverse, nil},
 	{"conjugate gradients, preconditioned by a Nystrom approximation of A*A",
 		"A is a matrix with few rows, or whose singular values fall fast: a random sketch finds the leading ones, " +
-			"for every step size", func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients,
-		false},
+			"for every step size",
+		func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients, (*penalized).correction},
+	{"cosine transforms, with a product with A*A after some of them",
+		"a cosine transform diagonalizes K*K, and A*A is about a function of K*K: what is left of A*A follows the " +
+			"iterates",
+		func(s *penalized) bool { return s.cosines != nil }, (*penalized).byGradients, (*penalized).byCosines},
 	{"conjugate gradients, preconditioned by K's closed form",
 		"the linear system of a step has none of its own, but K's normal equations have; every step starts at the " +
-			"last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil },
-		(*penalized).byGradients, false},
+			"last one's solution",
+		func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, (*penalized).onConstants},
 	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last " +
-		"one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
+		"one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, (*penalized).byDiagonal},
 }
 
 // mostInverted is the largest p for which the matrix of the system is inverted. Tests change it.
@@ -100,21 +107,21 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 	s := &penalized{
 		p: p, normA2: normA2, normK2: normK2,
 		a: linops.Complete(p.A, linops.StructureOf(p.A)), k: linops.StructureOf(p.K),
+		flat:     -1,
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
-		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
+		inverses: map[float64]inverted{}, weights: map[[2]float64]array.Batch{},
 	}
-	if i := s.rule(); !penalizedRules[i].closed && s.sketched() {
-		if err := s.sketch(ctx); err != nil {
+	if s.rule().preconditioner != nil {
+		if err := s.approximate(ctx); err != nil {
 			return nil, err
 		}
 	}
-	i := s.rule()
-	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed,
-		engine.Choice{Part: "system", Chosen: penalizedRules[i].chosen, Reason: penalizedRules[i].reason}
+	rule := s.rule()
+	s.penalizedRule, s.closed = *rule, rule.preconditioner == nil
+	s.choice = engine.Choice{Part: "system", Chosen: rule.chosen, Reason: rule.reason}
 	if s.closed {
 		return s, nil
 	}
-	s.onConstants(p)
 	if s.a.ColumnNorms2 != nil {
 		s.a2 = s.a.ColumnNorms2()
 	}
@@ -124,12 +131,28 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 	return s, nil
 }
 
-func (s *penalized) rule() int {
-	return slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
+func (s *penalized) rule() *penalizedRule {
+	return &penalizedRules[slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })]
+}
+
+// approximate makes the approximation of A*A that serves.
+func (s *penalized) approximate(ctx context.Context) (err error) {
+	if s.sketched() {
+		if err := s.sketch(ctx); err != nil || s.nystrom != nil {
+			return err
+		}
+	}
+	if s.k.Cosines.Known() && s.a.Dense == nil {
+		s.cosines, err = newCosines(ctx, s)
+	}
+	return err
 }
 
 func (s *penalized) Release() {
 	s.releaseSketch()
+	if s.cosines != nil {
+		s.cosines.release()
+	}
 	for _, m := range s.inverses {
 		array.Free(m.matrix, m.inverse)
 	}
@@ -304,7 +327,7 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	_, dim := s.p.A.Dims()
 	apply, free := s.products(dev, rhs.K(), rho)
 	defer free()
-	precondition, err := s.preconditioner(dev, rho)
+	precondition, err := s.preconditioner(s, rho)
 	if err != nil {
 		return err
 	}
@@ -325,8 +348,11 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if o.Tol *= all / left; !(o.Tol < 1) {
 		return dev.Err()
 	}
-	if from == nearer {
+	switch from {
+	case nearer:
 		o.Tol = math.Max(o.Tol, 0.1)
+	case closer:
+		o.Tol = math.Max(o.Tol, 0.01)
 	}
 	if _, err := krylov.CG(ctx, rest, rest, apply, o); err != nil {
 		return err
@@ -363,34 +389,32 @@ func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(t
 		}
 }
 
-// onConstants sets flat: what A*A is like on smooth vectors, where K is small.
-func (s *penalized) onConstants(p engine.Problem) {
-	d, dim := p.A.Dims()
-	x, z := p.Device.Alloc(1, dim), p.Device.Alloc(1, d)
-	defer array.Free(x, z)
-	p.Device.Fill(x, 1)
-	p.A.Forward(z, x)
-	n := engine.Norm(z)
-	s.flat = n * n / math.Max(float64(dim), 1)
-}
-
-// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1}
-// where K has a closed form and rho K*K is not small beside the identity, else the inverse of the
-// diagonal where it is known.
-func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
-	if s.nystrom != nil {
-		return s.correction(rho)
+// onConstants is (flat I + rho K*K)^{-1} where rho K*K is not small beside the identity, with flat what A*A is like on
+// smooth vectors, where K is small; else the inverse of the diagonal.
+func (s *penalized) onConstants(rho float64) (func(dst, r array.Batch), error) {
+	s.mu.Lock()
+	if s.flat < 0 {
+		d, dim := s.p.A.Dims()
+		x, z := s.p.Device.Alloc(1, dim), s.p.Device.Alloc(1, d)
+		s.p.Device.Fill(x, 1)
+		s.p.A.Forward(z, x)
+		n := engine.Norm(z)
+		s.flat = n * n / math.Max(float64(dim), 1)
+		array.Free(x, z)
 	}
-	if s.k.SolveNormal != nil && s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
+	s.mu.Unlock()
+	if s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
 		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.flat) }, nil
 	}
+	return s.byDiagonal(rho)
+}
+
+// byDiagonal is the inverse of the diagonal, where it is known.
+func (s *penalized) byDiagonal(rho float64) (func(dst, r array.Batch), error) {
 	if s.a2 == nil || s.k2 == nil {
 		return nil, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, ok := s.weights[rho]
-	if !ok {
+	w, err := s.weighted([2]float64{rho}, func() []float64 {
 		host := make([]float64, len(s.a2))
 		for j, v := range s.a2 {
 			host[j] = 1
@@ -398,16 +422,27 @@ func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r a
 				host[j] = 1 / v
 			}
 		}
-		at := s.p.Device.Request() // a lack of memory is that of this solve, not of the card
-		w = at.Alloc(1, len(host))
-		at.Upload(w, host)
-		if err := at.Err(); err != nil {
-			w.Free()
-			return nil, err
-		}
-		s.weights[rho] = w
+		return host
+	})
+	return func(dst, r array.Batch) { dst.Device().Mul(dst, r, w) }, err
+}
+
+// weighted are the weights of a preconditioner that is used again.
+func (s *penalized) weighted(key [2]float64, values func() []float64) (array.Batch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w, ok := s.weights[key]; ok {
+		return w, nil
 	}
-	return func(dst, r array.Batch) { dev.Mul(dst, r, w) }, nil
+	at := s.p.Device.Request() // a lack of memory is that of this solve, not of the card
+	host := values()
+	w := at.Put(host, 1, len(host))
+	if err := at.Err(); err != nil {
+		w.Free()
+		return array.Batch{}, err
+	}
+	s.weights[key] = w
+	return w, nil
 }
 
 // Penalized is the system of [NewPenalized], and Effort says where its solution is looked for.

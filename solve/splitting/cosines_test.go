@@ -1,0 +1,92 @@
+package splitting
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"surepipe/array"
+	"surepipe/linops/imaging"
+	"surepipe/prox"
+	"surepipe/solve/engine"
+)
+
+// scanned is a tomography of n x n pixels with a transform for its systems, and y.
+func scanned(t *testing.T, n, count int) (*penalized, array.Batch) {
+	t.Helper()
+	angles := make([]float64, count)
+	for i := range angles {
+		angles[i] = 180. / float64(count) * float64(i)
+	}
+	a, err := imaging.NewParallelBeam(n, n, angles, n, 1, imaging.Axis{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := mostInverted
+	mostInverted = 0
+	t.Cleanup(func() { mostInverted = most })
+	dev := array.NewHost()
+	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting),
+		R: prox.NewJointL2(n*n, 2, 0.5)}
+	s, err := NewPenalized(t.Context(), p, float64(n*count), 8, 1e-9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Release)
+	if s.cosines == nil {
+		t.Fatalf("no transform: %v", s.choice)
+	}
+	return s, dev.Put(normals(n*count), 1, n*count)
+}
+
+func normals(n int) []float64 {
+	rng, x := rand.New(rand.NewPCG(5, uint64(n))), make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
+// With one right-hand side the iterates come to the solution by conjugate gradients, also where A*A is many times the
+// function of K*K in some directions, as with few angles.
+func TestFollowedSystemsAreSolved(t *testing.T) {
+	const n = 24
+	for _, count := range []int{8, 40} {
+		s, _ := scanned(t, n, count)
+		dev := s.p.Device
+		rhs, b, want := dev.Put(normals(n*n), 1, n*n), dev.Alloc(1, n*n), dev.Alloc(1, n*n)
+		f := &follower{b: dev.Alloc(1, n*n), coefficients: dev.Alloc(1, n*n), normal: dev.Alloc(1, n*n)}
+		for _, rho := range []float64{10, 50} {
+			if err := s.Solve(t.Context(), want, rhs, rho, Anywhere); err != nil {
+				t.Fatal(err)
+			}
+			for range 20000 {
+				if err := s.follow(b, rhs, rho, f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dev.Lin(b, 1, b, -1, want)
+			if off := engine.Norm(b) / engine.Norm(want); !(off < 1e-6) {
+				t.Errorf("%d angles, rho %g: off by %.2g, c %g", count, rho, off, f.c)
+			}
+		}
+	}
+}
+
+// After feasible the gradient of the loss is in the range of K*, to rounding.
+func TestFeasibleMultipliers(t *testing.T) {
+	const n = 24
+	s, y := scanned(t, n, 30)
+	dev := s.p.Device
+	b, u, aty := dev.Put(normals(n*n), 1, n*n), dev.Put(normals(2*n*n), 1, 2*n*n), dev.Alloc(1, n*n)
+	s.p.A.Adjoint(aty, y)
+	s.feasible(b, u, aty)
+	e, t2 := dev.Alloc(1, n*n), dev.Alloc(1, n*n)
+	s.normal(e, b)
+	dev.Lin(e, 1, e, -1, aty)
+	size := engine.Norm(e)
+	s.p.K.Adjoint(t2, u)
+	dev.Lin(e, 1, e, 1, t2)
+	if left := engine.Norm(e) / size; !(left < 1e-12) {
+		t.Errorf("%.2g of the gradient is left", left)
+	}
+}
