@@ -112,7 +112,7 @@ func scanned(paint func(rng *rand.Rand, m, n int, dst []float64), planes int) fu
 		}
 		b, y := dev.Put(c.mu, 1, len(c.mu)), dev.Alloc(1, 50*len(angles))
 		a.Forward(y, b)
-		c.Problem.A, c.Solver, c.Settings.MaxIter = a, "admm", 10000
+		c.Problem.A, c.Solver, c.Settings.MaxIter = a, "admm", 3000
 		return noisyCurve(rng, c.Family, y.ToHost(), 60)
 	}
 }
