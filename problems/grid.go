@@ -114,8 +114,8 @@ const (
 	// fits below shortRidge go through y.
 	ridgeShare = 1e-7
 	shortRidge = 1e-5
-	// Differences in a signal are of the size of the noise, leastNoise to mostNoise of its standard deviations in an
-	// image, whose top, at which it is constant, is hundreds of them, and takes longest.
+	// Weights of differences in a signal are of the size of the noise, leastNoise to mostNoise of its standard
+	// deviations in an image, whose top, at which it is constant, is hundreds of them, and takes longest.
 	imagePoints = 20
 	mostNoise   = 3
 	leastNoise  = 0.05
@@ -132,13 +132,10 @@ const (
 // squares from ten times the sum of the eigenvalues of A* A, and for differences in an image, where sigma2 gives a
 // variance of the noise, from its standard deviation. The maximum is that of which the grid may have multiples.
 func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, err error) {
-	var sigma float64
-	if p.differences() {
-		sigma = math.Sqrt(sigma2())
-	}
-	end := Absolute(leastNoise * sigma)
-	if sigma > 0 && !p.sequence() {
-		return Grid{From: end, To: Absolute(mostNoise * sigma), N: imagePoints}, 0, nil
+	unit := p.unit(sigma2)
+	end := Absolute(leastNoise * unit)
+	if unit > 0 && !p.sequence() {
+		return Grid{From: end, To: Absolute(mostNoise * unit), N: imagePoints}, 0, nil
 	}
 	if n, m := float64(p.P), p.smoothed(); m > 0 {
 		return Grid{From: Absolute(smoothEnd * math.Pow(4, -m)), To: Absolute(smoothTop * math.Pow(n/math.Pi, 2*m)),
@@ -158,17 +155,25 @@ func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, e
 		share = short
 	}
 	from := OfMax(share)
-	if sigma > 0 && end.Value < share*maximum {
+	if unit > 0 && end.Value < share*maximum {
 		from = end
 	}
 	return Grid{From: from, To: OfMax(1), N: n}, maximum, nil
 }
 
-// differences reports whether y is a signal with noise, or some of its values, and lambda the weight of a norm of
-// its differences.
-func (p *Problem) differences() bool {
+// unit is the weight that suits the noise: of a norm of differences of a signal, or of some of its values, the standard
+// deviation; 0 where it is not known.
+func (p *Problem) unit(sigma2 func() float64) float64 {
 	picked := p.parts.Source != nil && p.parts.Source.Places != nil
-	return p.parts.Behind != nil && !p.squares && (picked || linops.StructureOf(p.Operator).Identity)
+	if p.squares || !picked && !linops.StructureOf(p.Operator).Identity {
+		return 0
+	}
+	if unit := p.parts.Penalties[0].Unit; unit != nil {
+		return unit(math.Sqrt(sigma2()))
+	} else if p.parts.Behind == nil {
+		return 0
+	}
+	return math.Sqrt(sigma2())
 }
 
 // sequence reports whether b has a single side that is longer than 1.

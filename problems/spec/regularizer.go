@@ -57,6 +57,8 @@ type Penalty struct {
 	Norm   Expr
 	Dual   func(g []float64) (float64, error)
 	DualAt func(dev array.Device, values []float64, places []int) (float64, error)
+	// Unit is the weight that suits noise of the standard deviation sigma where A = I; nil where it is not known.
+	Unit func(sigma float64) float64
 	// Free says that no weight holds some coordinates at 0. If these have no penalty at all,
 	// Unpenalized lists them.
 	Free        bool

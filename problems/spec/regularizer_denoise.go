@@ -95,15 +95,16 @@ var shrinkageRegularizer = RegularizerKind{
 		if err != nil {
 			return p, err
 		}
-		units := equalThresholds(frame)
+		units, unit := equalThresholds(frame), func(sigma float64) float64 { return sigma }
 		if a.Text("thresholds", thresholdsBySURE) == thresholdsBySURE {
 			if units, err = a.thresholdsOfLeastSURE(frame); err != nil {
 				return p, err
 			}
+			unit = func(float64) float64 { return 1 }
 		}
 		w := a.Weight("weight")
 		return Penalty{
-			Norm: w, Free: true,
+			Norm: w, Free: true, Unit: unit,
 			Dual: func(g []float64) (float64, error) { return largestRatio(frame, units, g), nil },
 			Make: w.Of(func(w float64) prox.Prox {
 				scaled := make([]float64, len(units))
