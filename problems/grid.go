@@ -114,8 +114,9 @@ const (
 	// fits below shortRidge go through y.
 	ridgeShare = 1e-7
 	shortRidge = 1e-5
-	// Weights of differences in a signal are of the size of the noise, leastNoise to mostNoise of its standard
-	// deviations in an image, whose top, at which it is constant, is hundreds of them, and takes longest.
+	// Points of images and other matrices take long, too. Weights of differences in a signal are of the size of the
+	// noise, leastNoise to mostNoise of its standard deviations in an image, whose top, at which it is constant, is
+	// hundreds of them, and takes longest.
 	imagePoints = 20
 	mostNoise   = 3
 	leastNoise  = 0.05
@@ -150,6 +151,8 @@ func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, e
 		share, short, n = filledShare, filledShare, filledPoints
 	case p.squares:
 		share, short = ridgeShare, shortRidge
+	case !p.sequence() && !p.Columns.rows:
+		n = imagePoints
 	}
 	if p.D < p.P {
 		share = short
@@ -165,7 +168,7 @@ func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, e
 // deviation; 0 where it is not known.
 func (p *Problem) unit(sigma2 func() float64) float64 {
 	picked := p.parts.Source != nil && p.parts.Source.Places != nil
-	if p.squares || !picked && !linops.StructureOf(p.Operator).Identity {
+	if p.squares || len(p.parts.Penalties) == 0 || !picked && !linops.StructureOf(p.Operator).Identity {
 		return 0
 	}
 	if unit := p.parts.Penalties[0].Unit; unit != nil {

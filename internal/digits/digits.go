@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// mostPlain is the size from which a number is written with an exponent.
-const mostPlain = 1e7
+// mostPlain is the size from which a number is written with an exponent, as values with six digits are.
+const mostPlain = 1e6
 
-// Error is a standard error with two significant digits, in plain notation below 1e7: 0.031, 2.4, 22000.
+// Error is a standard error with two significant digits, in plain notation below 1e6: 0.031, 2.4, 22000.
 func Error(x float64) string {
 	text := strconv.FormatFloat(x, 'g', 2, 64)
 	rounded, err := strconv.ParseFloat(text, 64)

@@ -15,9 +15,9 @@ def number(v):
 
 
 def _bar(x):
-    """A standard error with two significant digits, without an exponent below 1e7."""
+    """A standard error with two significant digits, without an exponent below 1e6."""
     text = f"{x:.2g}"
-    return f"{float(text):.0f}" if 100 <= abs(float(text)) < 1e7 else text
+    return f"{float(text):.0f}" if 100 <= abs(float(text)) < 1e6 else text
 
 
 class Fit(Mapping):
