@@ -119,7 +119,7 @@ const (
 	// cheapArrow is the number of operations, a fifth of a second's work, up to which no probe takes its place, and
 	// exactArrow that up to which it tells a diagonal that is wanted: 24 probes leave the mean of left-out errors an
 	// error of a tenth of its bar where leverages are few and small (200 x 625 at rank 3).
-	cheapArrow, exactArrow = 4e9, 3.5e10
+	cheapArrow, exactArrow = 4e9, 4e10
 )
 
 // tangentDim is the dimension of the tangent space of the matrices of rank k.
