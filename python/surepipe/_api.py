@@ -2,6 +2,7 @@
 
 import math
 import os
+from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -57,6 +58,11 @@ def request(problem, given, black_box=None):
     if hasattr(arrays.get("X"), "columns"):
         names = [str(c) for c in arrays["X"].columns]
         arrays["X"] = np.asarray(numbers(arrays["X"]), float)
+        for key in RULES:
+            rules = given.get(key)
+            if isinstance(rules, (str, list, tuple)):
+                rules = rules.split(",") if isinstance(rules, str) else rules
+                given[key] = [placed for rule in rules for placed in _placed(key, str(rule), names)]
     if given.get("spec") is not None and "\n" in str(given["spec"]):
         more["spec"] = given.pop("spec")
     if problem is not None:
@@ -80,6 +86,15 @@ def _is_array(name, value):
     if value is None or isinstance(value, (str, os.PathLike)):
         return False
     return name in FILES or np.ndim(value) > 0 and not (name in RULES and np.asarray(value).dtype.kind in "US")
+
+
+def _placed(key, rule, names):
+    """A rule NAME=NUMBER for columns of a frame as rules by their places: an array's columns are x0, x1, ..."""
+    name, named, number = rule.rpartition("=")
+    places = [j for j, column in enumerate(names) if column == name or fnmatchcase(column, name)]
+    if named and not places:
+        raise ValueError(f"{key}: no column of X has the name or pattern {name!r}, expected some of {names[:8]}")
+    return [f"x{j}={number}" for j in places] if named else [rule]
 
 
 def labels(name, values, of="row"):
