@@ -81,11 +81,18 @@ type SweepMinimum struct {
 	SURE       *float64 `json:"sure,omitempty"`
 	SUREStdErr *float64 `json:"sure_stderr,omitempty"`
 	CriteriaResult
-	Divergence float64  `json:"divergence"`
-	Loss       *float64 `json:"loss,omitempty"`
-	SignalLoss *float64 `json:"signal_loss,omitempty"` // of the chosen point alone
-	Converged  bool     `json:"converged"`
+	Divergence       float64  `json:"divergence"`
+	DivergenceStdErr float64  `json:"divergence_stderr"` // that of the trace's estimate, 0 where it is exact
+	Loss             *float64 `json:"loss,omitempty"`
+	SignalLoss       *float64 `json:"signal_loss,omitempty"` // of the chosen point alone
+	Converged        bool     `json:"converged"`
 	CoefficientsResult
+}
+
+// Value is that of a criterion with its standard error, NaN where they are absent.
+func (m SweepMinimum) Value(c risk.Criterion) (value, stdErr float64) {
+	r := Result{SURE: m.SURE, SUREStdErr: m.SUREStdErr, CriteriaResult: m.CriteriaResult}
+	return r.Value(c)
 }
 
 // Trusted is that of the point's risk ([pipeline.Risk.Trusted]).
@@ -115,7 +122,7 @@ func (l SweepLine) Minimum() SweepMinimum {
 	return SweepMinimum{
 		Index: l.Index, Stage: l.Stage, WeightsResult: l.WeightsResult,
 		SURE: l.SURE, SUREStdErr: l.SUREStdErr, CriteriaResult: l.CriteriaResult, Divergence: l.Divergence,
-		Loss: l.Loss, Converged: l.Trusted(),
+		DivergenceStdErr: l.DivergenceStdErr, Loss: l.Loss, Converged: l.Trusted(),
 	}
 }
 

@@ -118,8 +118,14 @@ func (n *newton) known() bool {
 	return moved <= engine.Epsilon*math.Sqrt(float64(n.y.N()))*size
 }
 
-// tall reports that the Gram matrix of the columns in memory serves.
-func (s *screened) tall(w *screening) bool { return s.Task.Problem.Loss == nil && manyRows(w.columns) }
+// tall reports that the Gram matrix of the columns in memory serves: they may be sparse, or have their means taken off.
+func (s *screened) tall(ctx context.Context, w *screening) (bool, error) {
+	if s.Task.Problem.Loss != nil || !manyRows(w.columns) {
+		return false, nil
+	}
+	part, err := w.columns.all.columns(ctx, engine.Problem{A: w.columns, Device: w.columns.dev})
+	return part != nil, err
+}
 
 // solveTall is solveAll by the Gram matrix of the columns in memory.
 func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, start array.Batch, steps []step,

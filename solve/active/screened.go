@@ -245,13 +245,17 @@ func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool
 		return nil, nil, err
 	}
 	build := New
+	tall, err := s.tall(ctx, w)
 	switch {
 	case inner.Problem.Loss != nil:
 		build, inner.Bound = NewReweighted, w.bound
-	case s.tall(w):
+	case tall:
 		build = w.columns.all.solver
 	}
-	solver, err := build(ctx, inner)
+	var solver engine.Solver
+	if err == nil {
+		solver, err = build(ctx, inner)
+	}
 	if err != nil {
 		prox.Release(inner.Problem.R)
 		return nil, nil, err

@@ -272,7 +272,9 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 	start := dev.Alloc(1, len(w.set))
 	defer start.Free()
 	dev.Copy(start, w.started)
-	if s.tall(w) {
+	if tall, err := s.tall(ctx, w); err != nil {
+		return nil, err
+	} else if tall {
 		return t, s.solveTall(ctx, w, t, y, start, steps, &path)
 	}
 	z := dev.Alloc(len(steps), d)

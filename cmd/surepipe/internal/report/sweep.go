@@ -112,14 +112,14 @@ func Swept(out io.Writer, r *study.Swept) error {
 	s, criterion := r.Summary, r.Options.Criterion
 	var b strings.Builder
 	m := s.Minimizer
-	value, stdErr := r.Lines[m.Index].Value(criterion)
+	value, stdErr := m.Value(criterion)
 	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", minimumText(m), criterion.Rule().Label, study.PlusMinus(value, stdErr))
 	if criterion.Rule().Sigma2 {
 		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.Lines[0].D))
 	} else if m.SURE != nil {
 		fmt.Fprintf(&b, ", SURE %s", digits.PlusMinus(*m.SURE, *m.SUREStdErr))
 	}
-	fmt.Fprintf(&b, ", divergence %s", divergence(m.Divergence, r.Lines[m.Index]))
+	fmt.Fprintf(&b, ", divergence %s", divergence(m))
 	b.WriteString(intercepts(m.InterceptResult))
 	if m.Loss != nil {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
@@ -188,11 +188,11 @@ func choice(b *strings.Builder, r *study.Swept) {
 		return
 	}
 	c := s.Chosen
-	value, stdErr := r.Lines[c.Index].Value(criterion)
+	value, stdErr := c.Value(criterion)
 	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, "+
 		"divergence %s", minimumText(c), s.Rule, criterion.Rule().Label,
 		study.PlusMinus(value, stdErr), study.PlusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]),
-		divergence(c.Divergence, r.Lines[c.Index]))
+		divergence(c))
 	b.WriteString(intercepts(c.InterceptResult))
 	if c.Loss != nil {
 		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
@@ -201,11 +201,11 @@ func choice(b *strings.Builder, r *study.Swept) {
 }
 
 // divergence is that of a point, with its error where it has one.
-func divergence(v float64, of study.SweepLine) string {
-	if of.DivergenceStdErr == 0 {
-		return fmt.Sprintf("%.6g", v)
+func divergence(m study.SweepMinimum) string {
+	if m.DivergenceStdErr == 0 {
+		return fmt.Sprintf("%.6g", m.Divergence)
 	}
-	return study.PlusMinus(v, of.DivergenceStdErr)
+	return study.PlusMinus(m.Divergence, m.DivergenceStdErr)
 }
 
 // intercepts are those of a fit, in the order of the classes where there are several.
