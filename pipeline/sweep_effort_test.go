@@ -92,29 +92,6 @@ var allEstimated = []effortKind{
 	{"checkerboard", pictures(board, 2)},
 	{"bright pixel", pictures(spot, 2)},
 	{"image of blocks, anisotropic", pictures(blocks, 1)},
-	{"tomography of blocks", scanned(blocks, 2)},
-	{"tomography of a smooth image", scanned(ramp, 2)},
-	{"tomography of blocks, anisotropic", scanned(blocks, 1)},
-}
-
-// scanned are pictures that are seen along rays.
-func scanned(paint func(rng *rand.Rand, m, n int, dst []float64), planes int) func(*testing.T, *rand.Rand,
-	array.Device) curve {
-	return func(t *testing.T, rng *rand.Rand, dev array.Device) curve {
-		c := pictures(paint, planes)(t, rng, dev)
-		n, angles := linops.StructureOf(c.Problem.K).Cosines.Shape, make([]float64, 20+rng.IntN(60))
-		for i := range angles {
-			angles[i] = 180 * float64(i) / float64(len(angles))
-		}
-		a, err := imaging.NewParallelBeam(n.Rows, n.Cols, angles, 50, 1, imaging.Axis{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, y := dev.Put(c.mu, 1, len(c.mu)), dev.Alloc(1, 50*len(angles))
-		a.Forward(y, b)
-		c.Problem.A, c.Solver, c.Settings.MaxIter = a, "admm", 3000
-		return noisyCurve(rng, c.Family, y.ToHost(), 60)
-	}
 }
 
 // pictures are images of one of these sorts, with total variation.
