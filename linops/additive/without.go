@@ -68,7 +68,11 @@ func (a *withoutEffects) picked(shape array.Shape) *linops.Picked {
 
 // of are the effects of a part, of which s picks the entries.
 func (e *Effects) of(s *linops.Selection, p *linops.Part) (*Effects, error) {
-	return NewEffects(e.dev, p.Shape(), s.Indices(), e.rows, e.cols, lists.Pick(e.w, p.Entries))
+	var w []float64
+	if e.Weighted() {
+		w = lists.Pick(e.w, p.Entries)
+	}
+	return NewEffects(e.dev, p.Shape(), s.Indices(), e.rows, e.cols, w)
 }
 
 type withoutEffects struct {

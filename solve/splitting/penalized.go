@@ -392,21 +392,34 @@ func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(t
 // onConstants is (flat I + rho K*K)^{-1} where rho K*K is not small beside the identity, with flat what A*A is like on
 // smooth vectors, where K is small; else the inverse of the diagonal.
 func (s *penalized) onConstants(rho float64) (func(dst, r array.Batch), error) {
-	s.mu.Lock()
-	if s.flat < 0 {
-		d, dim := s.p.A.Dims()
-		x, z := s.p.Device.Alloc(1, dim), s.p.Device.Alloc(1, d)
-		s.p.Device.Fill(x, 1)
-		s.p.A.Forward(z, x)
-		n := engine.Norm(z)
-		s.flat = n * n / math.Max(float64(dim), 1)
-		array.Free(x, z)
+	if err := s.onOnes(); err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
 	if s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
 		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.flat) }, nil
 	}
 	return s.byDiagonal(rho)
+}
+
+// onOnes sets flat.
+func (s *penalized) onOnes() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flat >= 0 {
+		return nil
+	}
+	d, dim := s.p.A.Dims()
+	at := s.p.Device.Request() // a lack of memory is that of this solve, not of the card
+	x, z := at.Alloc(1, dim), at.Alloc(1, d)
+	defer array.Free(x, z)
+	at.Fill(x, 1)
+	s.p.A.Forward(z, x)
+	n := engine.Norm(z)
+	if err := at.Err(); err != nil {
+		return err
+	}
+	s.flat = n * n / math.Max(float64(dim), 1)
+	return nil
 }
 
 // byDiagonal is the inverse of the diagonal, where it is known.
