@@ -196,5 +196,8 @@ func (p *Problem) smoothed() float64 {
 	return float64(m)
 }
 
-// MapGrid is the grid of each of two weights where neither is given.
-func MapGrid() Grid { return Grid{From: OfMax(mapShare), To: OfMax(1), N: mapPoints} }
+// MapGrid is the grid of each of two weights where neither is given, and the maximum of lambda.
+func (p *Problem) MapGrid() (g Grid, maximum float64, err error) {
+	maximum, err = p.top()
+	return Grid{From: OfMax(mapShare), To: OfMax(1), N: mapPoints}, maximum, err
+}

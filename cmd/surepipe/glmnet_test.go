@@ -39,6 +39,32 @@ func TestAlphaMixesTheElasticNet(t *testing.T) {
 	}
 }
 
+// Where two weights are open a sweep has a map of 8 x 8, down to 0.02 of the largest weights at which either part is
+// 0; and --spec takes the name of a listed specification.
+func TestASweepOfTwoOpenWeightsIsAMap(t *testing.T) {
+	y := text(t, "y.csv", "1,2,3,1\n2,4,6,9\n3,6,8,3\n0,1,1,0\n5,1,2,2\n")
+	for _, problem := range []string{"--problem robust-pca", "--spec robust-pca"} {
+		_, stdout, stderr := command(t, strings.Fields("sweep --json --refine 0 --audit=false --data "+y+" "+problem)...)
+		var header struct {
+			Grid []struct {
+				Name     string
+				From, To float64
+				Points   int
+			}
+		}
+		first, _, _ := strings.Cut(stdout, "\n")
+		if err := json.Unmarshal([]byte(first), &header); err != nil || len(header.Grid) != 2 {
+			t.Fatalf("%s: %v, %s %s", problem, err, first, stderr)
+		}
+		// At gamma = max no entry is in the sparse part: gamma's maximum is the largest entry, 9.
+		for _, g := range header.Grid {
+			if g.Points != 8 || math.Abs(g.From/g.To-0.02) > 1e-12 || g.Name == "gamma" && math.Abs(g.To-9) > 1e-12 {
+				t.Errorf("%s: the grid is %+v", problem, g)
+			}
+		}
+	}
+}
+
 // Without a grid a sweep has the path of glmnet: 100 weights, down to 1e-4 of the maximum where there are more rows than
 // columns; that of ridge is over the squared singular values of X, whatever the unit of the response.
 func TestASweepHasADefaultPath(t *testing.T) {

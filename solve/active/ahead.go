@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
@@ -87,7 +88,8 @@ func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
 	if len(steps) == 1 {
 		return nil
 	}
-	b, z, err := t.several(ctx, n.s.Task, n.y, regularizers(steps), from.B, &t.leader)
+	rs := lists.Map(steps, func(at step) prox.Prox { return at.r })
+	b, z, err := t.several(ctx, n.s.Task, n.y, rs, from.B, &t.leader)
 	if err != nil {
 		return err
 	}
@@ -97,13 +99,6 @@ func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
 	}
 	n.twin = t.ready[0]
 	return n.dev.Err()
-}
-
-func regularizers(steps []step) (rs []prox.Prox) {
-	for _, t := range steps {
-		rs = append(rs, t.r)
-	}
-	return rs
 }
 
 // known reports that A b - y is that of a solution found in advance, up to rounding errors.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/solve/engine"
@@ -69,10 +70,7 @@ func (a *allColumns) columns(ctx context.Context, p engine.Problem) (*restrict.C
 	}
 	dev := p.Device.Request() // a lack of memory fails the solve that met it
 	_, n := p.A.Dims()
-	set := make([]int, n)
-	for j := range set {
-		set[j] = j
-	}
+	set := lists.Upto(n)
 	t := space.All(n)
 	if linops.StructureOf(p.A).Stored.IsZero() {
 		t = space.Coordinates(dev, n, set)

@@ -195,15 +195,21 @@ func (r *Request) defaultAxes(j *study.Estimator, data problems.Data) ([]study.A
 		return nil, study.Errorf("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single " +
 			"value use surepipe run")
 	}
-	grid, top, err := j.Problem.DefaultGrid(r.noiseOf(j, data))
-	axes := []study.Axis{{Name: "lambda", Grid: grid}}
-	if err == nil && len(beside) > 0 {
-		axes[0].Grid = problems.MapGrid()
-		axes = append(axes, study.Axis{Name: beside[0], Grid: axes[0].Grid})
-		axes[1].Values, err = axes[1].Grid.Values(study.WeightsOf(j.Problem)[beside[0]])
+	choose := j.Problem.MapGrid
+	if len(beside) == 0 {
+		choose = func() (problems.Grid, float64, error) { return j.Problem.DefaultGrid(r.noiseOf(j, data)) }
 	}
-	if err == nil {
-		axes[0].Values, err = axes[0].Grid.Values(top)
+	grid, top, err := choose()
+	var axes []study.Axis
+	for _, name := range append([]string{"lambda"}, beside...) {
+		axis := study.Axis{Name: name, Grid: grid}
+		if name != "lambda" {
+			top = study.WeightsOf(j.Problem)[name]
+		}
+		if err == nil {
+			axis.Values, err = grid.Values(top)
+		}
+		axes = append(axes, axis)
 	}
 	if err != nil {
 		return nil, study.Errorf("--lambda is missing, and has no default: %w", err)
