@@ -136,43 +136,15 @@ func TestFactorOfAPath(t *testing.T) {
 					t.Fatalf("weight %d: another set is factored", k)
 				}
 				checkFactor(t, x, set, q, got, sol.At.Gram(set))
-				checkMapped(t, roomtest.On(t, dev, solvetest.Gaussian(rng, 2*d)), solvetest.Gaussian(rng, 2*3*d), got)
+				if ok := roomtest.CheckMapped(t, rng, dev, d, got.Images, got.Mapped); !ok {
+					t.Fatal("the factor has gone")
+				}
 				sol.Release()
 				s.Release()
 			}
 			path.Release()
 		}
 	})
-}
-
-// checkMapped compares the sum of S_1 D mu_hat v_1 and S_2 D mu_hat v_2 with the images. v has both, and maps
-// the matrices.
-func checkMapped(t *testing.T, v array.Batch, maps []float64, got solve.Factored) {
-	t.Helper()
-	const size = 3
-	d := v.N() / 2
-	both, image := v.Device().Put(v.ToHost(), 2, d), v.Device().Alloc(2, d)
-	defer array.Free(both, image)
-	mapped := &array.Mapped{Fixed: array.Fixed{Batch: both}, Size: size, Add: func(sums []float64, first, m int,
-		rows []float64) {
-		for r := range len(rows) / m {
-			for s := range 2 * size {
-				floats.AddScaled(sums[s*m:][:m], maps[s*d+first+r], rows[r*m:][:m])
-			}
-		}
-	}}
-	if !got.Images(image, both) {
-		t.Fatal("the factor has gone")
-	}
-	images := image.ToHost()
-	for range 2 {
-		for s, sum := range got.Mapped(mapped) {
-			want := floats.Dot(maps[s*d:][:d], images[:d]) + floats.Dot(maps[(size+s)*d:][:d], images[d:])
-			if math.Abs(sum-want) > 1e-10*floats.Norm(images, 2)*math.Sqrt(float64(d)) {
-				t.Fatalf("number %d of the maps is %g, by the images %g", s, sum, want)
-			}
-		}
-	}
 }
 
 // checkFactor compares with eigenvalues.

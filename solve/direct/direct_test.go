@@ -3,14 +3,17 @@ package direct_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/engine"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
@@ -24,14 +27,16 @@ func TestDirectTakesEigenvaluesOfTheShorterSideWithoutThoseOfZero(t *testing.T) 
 		d, p   int
 		near   float64 // how far the first row, or column, of the shorter side is from the second
 		curve  float64
+		rows   bool // A has no Gram matrix of its own
 		chosen string
 	}{
-		{40, 120, 1, 3, "eigenvalues of A*A or A A*"},
-		{40, 120, 0, 3, "eigenvalues of A*A or A A*"},
-		{40, 120, 0, 0, "eigenvalues of A*A or A A*"},
-		{120, 40, 0, 3, "eigenvalues of A*A or A A*"},
-		{40, 120, 1e-9, 3, "singular value decomposition"},
-		{120, 40, 1e-9, 3, "singular value decomposition"},
+		{40, 120, 1, 3, false, "eigenvalues of A*A or A A*"},
+		{40, 120, 0, 3, false, "eigenvalues of A*A or A A*"},
+		{40, 120, 0, 0, false, "eigenvalues of A*A or A A*"},
+		{120, 40, 0, 3, false, "eigenvalues of A*A or A A*"},
+		{120, 40, 1, 3, true, "eigenvalues of A*A or A A*"},
+		{40, 120, 1e-9, 3, false, "singular value decomposition"},
+		{120, 40, 1e-9, 3, false, "singular value decomposition"},
 	} {
 		rng := rand.New(rand.NewPCG(23, 24))
 		short, long := min(c.d, c.p), max(c.d, c.p)
@@ -43,8 +48,13 @@ func TestDirectTakesEigenvaluesOfTheShorterSideWithoutThoseOfZero(t *testing.T) 
 			x = mat.DenseCopyOf(x.T())
 		}
 		values := solvetest.Gaussian(rng, c.d)
-		s := roomtest.NewSolver(t, "direct", solve.Problem{A: roomtest.Dense(t, dev, c.d, c.p, x.RawMatrix().Data),
-			R: prox.NewSquaredL2(c.curve), Device: dev}, solve.Options{Point: true})
+		var a linops.Operator = roomtest.Dense(t, dev, c.d, c.p, x.RawMatrix().Data)
+		if c.rows {
+			ones := slices.Repeat([]float64{1}, c.d)
+			a = engine.NewWeightedRows(a, roomtest.On(t, dev, ones), ones, nil)
+		}
+		s := roomtest.NewSolver(t, "direct", solve.Problem{A: a, R: prox.NewSquaredL2(c.curve), Device: dev},
+			solve.Options{Point: true})
 		sol := roomtest.At(t, s, roomtest.On(t, dev, values))
 		roomtest.CheckChoice(t, sol, "method", c.chosen)
 		var svd mat.SVD
@@ -68,6 +78,12 @@ func TestDirectTakesEigenvaluesOfTheShorterSideWithoutThoseOfZero(t *testing.T) 
 		if got := sol.At.Linear.Traces().Trace; math.Abs(got-trace) > 1e-9*trace {
 			t.Errorf("%+v: trace %g, expected %g", c, got, trace)
 		}
+		roomtest.CheckMapped(t, rng, dev, c.d, func(dst, v array.Batch) bool {
+			sol.At.Linear.Images(dst, v)
+			return true
+		}, sol.At.Linear.(interface {
+			Mapped(v *array.Mapped) []float64
+		}).Mapped)
 	}
 }
 

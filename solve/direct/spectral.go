@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -161,7 +165,9 @@ func (s *spectral) squares(x *mat.Dense, wide bool) (*mat.SymDense, error) {
 	} else if gram := linops.StructureOf(s.p.A).Gram; gram != nil {
 		gram(square)
 	} else {
-		return nil, errSpectrum
+		sum := mat.NewSymDense(n, nil)
+		sum.SymOuterK(1, x.T())
+		return sum, nil
 	}
 	return mat.NewSymDense(n, square.ToHost()), dev.Err()
 }
@@ -364,16 +370,48 @@ func (s *spectral) Products(v *array.Fixed) []float64 {
 	}
 	weighted, square := dev.Alloc(k, s.ut.K()), dev.Alloc(k, k)
 	defer array.Free(weighted, square)
-	c := dev.Put(v.Kept(s.ut, func() []float64 {
-		c := dev.Alloc(k, s.ut.K())
-		defer c.Free()
-		dev.Gemm(false, true, 1, v.Batch, s.ut, 0, c)
-		return c.ToHost()
-	}), k, s.ut.K())
+	c := dev.Put(s.kept(v), k, s.ut.K())
 	defer c.Free()
 	dev.Mul(weighted, c, s.toMu)
 	dev.Gemm(false, true, 1, c, weighted, 0, square)
 	return square.ToHost()
+}
+
+// kept are the products of fixed vectors with the rows of U*, k x r.
+func (s *spectral) kept(v *array.Fixed) []float64 {
+	return v.Kept(s.ut, func() []float64 {
+		c := v.Device().Alloc(v.K(), s.ut.K())
+		defer c.Free()
+		v.Device().Gemm(false, true, 1, v.Batch, s.ut, 0, c)
+		return c.ToHost()
+	})
+}
+
+// Mapped is the sum of S_i H v_i, from S_i U and U* v_i.
+func (s *spectral) Mapped(v *array.Mapped) []float64 {
+	k, rank, sum := v.K(), s.ut.K(), make([]float64, v.Size)
+	if rank == 0 {
+		return sum
+	}
+	maps := v.Maps(s.ut, func() []float64 {
+		sums, ut := make([]float64, k*v.Size*rank), s.ut.ToHost()
+		rows := mat.NewDense(mapRows, rank, nil)
+		for from := 0; from < v.N(); from += mapRows {
+			n := min(mapRows, v.N()-from)
+			rows.Copy(mat.NewDense(rank, v.N(), ut).Slice(0, rank, from, from+n).T())
+			v.Add(sums, from, rank, rows.RawMatrix().Data[:n*rank])
+		}
+		return sums
+	})
+	weighted, weights := slices.Clone(s.kept(&v.Fixed)), s.toMu.ToHost()
+	for i := range k {
+		c := weighted[i*rank:][:rank]
+		floats.Mul(c, weights)
+		blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: v.Size, Cols: rank, Stride: rank,
+			Data: maps[i*v.Size*rank:][:v.Size*rank]}, blas64.Vector{N: rank, Inc: 1, Data: c}, 1,
+			blas64.Vector{N: v.Size, Inc: 1, Data: sum})
+	}
+	return sum
 }
 
 // factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
@@ -406,6 +444,8 @@ const (
 	gradedSpread  = 1e4
 	squaresSpread = 100
 	leastSquares  = 32
+	// mapRows is the number of observations whose maps are computed at a time.
+	mapRows = 256
 	// largestWritten is the number of entries up to which an operator that is not stored as a
 	// matrix is written down as one.
 	largestWritten = 1 << 24

@@ -24,6 +24,11 @@ func Hat(dev array.Device, h solve.Linear, d int) System {
 	}); ok {
 		s.closed.Products = f.Products
 	}
+	if f, ok := h.(interface {
+		Mapped(v *array.Mapped) []float64
+	}); ok {
+		s.closed.Mapped = f.Mapped
+	}
 	if f, ok := h.(interface{ Root() []float64 }); ok {
 		s.closed.Root = func() ([]float64, error) { return f.Root(), dev.Err() }
 	}

@@ -132,3 +132,34 @@ func Converged(t *testing.T, s solve.Solver, dev array.Device, y []float64) *sol
 	}
 	return sol
 }
+
+// CheckMapped compares the sum of S_1 D v_1 and S_2 D v_2 with the images, for drawn v and S. It reports false where
+// there are no images.
+func CheckMapped(t *testing.T, rng *rand.Rand, dev array.Device, d int, imagesOf func(dst, v array.Batch) bool,
+	sumOf func(*array.Mapped) []float64) bool {
+	t.Helper()
+	const size = 3
+	both, image, maps := dev.Put(solvetest.Gaussian(rng, 2*d), 2, d), dev.Alloc(2, d), solvetest.Gaussian(rng, 2*size*d)
+	defer array.Free(both, image)
+	mapped := &array.Mapped{Fixed: array.Fixed{Batch: both}, Size: size, Add: func(sums []float64, first, m int,
+		rows []float64) {
+		for r := range len(rows) / m {
+			for s := range 2 * size {
+				floats.AddScaled(sums[s*m:][:m], maps[s*d+first+r], rows[r*m:][:m])
+			}
+		}
+	}}
+	if !imagesOf(image, both) {
+		return false
+	}
+	images := image.ToHost()
+	for range 2 { // the second time with what is kept
+		for s, sum := range sumOf(mapped) {
+			want := floats.Dot(maps[s*d:][:d], images[:d]) + floats.Dot(maps[(size+s)*d:][:d], images[d:])
+			if math.Abs(sum-want) > 1e-10*floats.Norm(images, 2)*math.Sqrt(float64(d)) {
+				t.Fatalf("number %d of the maps is %g, by the images %g", s, sum, want)
+			}
+		}
+	}
+	return true
+}
