@@ -20,8 +20,11 @@ func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float6
 		if e.s2[i] < noSpread {
 			continue
 		}
-		v, dv, _ := e.variance(i, e.t[i])
-		noise[i] = 1 / (m * (1/v + e.alpha*dv*dv/(2*v*v)))
+		if v, dv, _ := e.variance(i, e.t[i]); e.plain(i) {
+			noise[i] = e.s2[i] / m
+		} else {
+			noise[i] = 1 / (m * (1/v + e.alpha*dv*dv/(2*v*v)))
+		}
 		random += noise[i] / d
 	}
 	share := 1.0
@@ -38,7 +41,7 @@ func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float6
 		first += next / float64(i+1) // Welford
 		second += next * (value - first)
 		t, a, b := h-e.known(i), 1.0, 0.0
-		if v, dv, _ := e.variance(i, t); e.s2[i] >= noSpread && v > 0 {
+		if v, dv, _ := e.variance(i, t); e.s2[i] >= noSpread && v > 0 && !e.plain(i) {
 			information := 1/v + e.alpha*dv*dv/(2*v*v)
 			a, b = 1/(v*information), e.alpha*dv/(2*v*v*information)
 		}
@@ -134,6 +137,9 @@ func (e *entries) curvature(f func(i int, h float64) float64) (ratio float64, n 
 // upper is the largest value of entry i with a likelihood within two standard deviations of the
 // largest; 1 where there is none.
 func (e *entries) upper(i int) float64 {
+	if e.plain(i) {
+		return min(e.h[i]+2*math.Sqrt(e.s2[i]/float64(e.m)), most)
+	}
 	known, s2 := e.known(i), e.s2[i]*float64(e.m-1)/float64(e.m)
 	limit := e.unlikely(i, e.mean[i], s2, e.t[i]) + 2
 	possible := func(h float64) bool { return e.unlikely(i, e.mean[i], s2, h-known) <= limit }

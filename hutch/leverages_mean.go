@@ -56,6 +56,10 @@ func (e *UnresolvedError) Error() string {
 // bound: alpha is 1 where M is a projection. Where M does not follow the line the mean decides, as it
 // does for large m.
 //
+// What the spread says has a bias where M does not follow the line, and over many entries, whose noise averages
+// out, that bias is all of the error. Where M is no projection an entry whose mean has a noise of at most an
+// eighth of 1 - h_i is therefore estimated by its mean, also below 0, where f is continued by a line.
+//
 // Extrapolation to m = infinity. A bias of f at the estimates is about c/m. RandALO fits a line in
 // 1/m to random subsets of the probes; the same line goes through the estimate from all of them and
 // those without one of the groups in turn, the jackknife (Quenouille 1956; for groups of unequal
@@ -131,6 +135,7 @@ type entries struct {
 	level float64
 	slope float64
 	alpha float64
+	off   float64 // tau^2, by which alpha falls with the number of probes
 }
 
 // noSpread is the variance of samples below which they are all the same up to rounding errors.
@@ -214,9 +219,13 @@ func (e *entries) fit() {
 	}
 	if all > 0 {
 		bend := max(1-e.level, 0) // where M is not a projection a line need not be the right curve
-		e.alpha = 1 / (1 + m*(max(off/all, 0)+bend*bend)/2)
+		e.off = max(off/all, 0) + bend*bend
+		e.alpha = e.weight(m)
 	}
 }
+
+// weight is alpha for m probes.
+func (e *entries) weight(m float64) float64 { return 1 / (1 + m*e.off/2) }
 
 // bounds are unbiased estimates of u, u h and u h^2, where u = t (1 - t), from those of the moments of
 // t for normal samples.
@@ -234,17 +243,18 @@ func (e *entries) bounds(i int) (u, hu, hhu float64) {
 // is taken for the curve.
 const within = 2
 
-// leastRho bounds the variance of the model from below.
-const leastRho = 0.02
+// leastRho bounds the variance of the model from below, by this share of its level.
+const leastRho = 0.25
 
 // rho is v/u for an entry h, and its derivative.
 func (e *entries) rho(h float64) (value, slope float64) {
 	value = e.level + e.slope*min(max(h-e.at, -e.reach), e.reach)
+	least := leastRho * min(e.level, 1)
 	switch {
 	case math.Abs(h-e.at) > e.reach:
-		return min(max(value, leastRho), 1), 0
-	case value < leastRho:
-		return leastRho, 0
+		return min(max(value, least), 1), 0
+	case value < least:
+		return least, 0
 	case value > 1:
 		return 1, 0
 	}
@@ -267,19 +277,19 @@ func (e *entries) unlikely(i int, mean, s2, t float64) float64 {
 
 // maximum is the t with the largest likelihood for the mean and the variance (over n) of samples.
 // start is a guess.
-func (e *entries) maximum(i int, mean, s2, start float64) float64 {
+func (e *entries) maximum(i int, alpha, mean, s2, start float64) float64 {
 	lo, hi := 0.0, 1-e.known(i)
 	if s2 < noSpread {
 		return min(max(mean, lo), hi)
 	}
 	edge := 1e-9 * (hi - lo)
 	lo, hi = lo+edge, hi-edge
-	if g, _ := e.score(i, mean, s2, lo); g > 0 {
+	if g, _ := e.score(i, alpha, mean, s2, lo); g > 0 {
 		return lo // as of entries of large clusters
 	}
 	t := min(max(start, lo), hi)
 	for range 100 {
-		g, slope := e.score(i, mean, s2, t)
+		g, slope := e.score(i, alpha, mean, s2, t)
 		if g > 0 {
 			hi = t
 		} else {
@@ -298,10 +308,10 @@ func (e *entries) maximum(i int, mean, s2, start float64) float64 {
 }
 
 // score is minus the derivative of the logarithm of the likelihood at t, times 2 v^2/m, and its own derivative.
-func (e *entries) score(i int, mean, s2, t float64) (g, slope float64) {
+func (e *entries) score(i int, alpha, mean, s2, t float64) (g, slope float64) {
 	v, dv, ddv := e.variance(i, t)
-	left := e.alpha*v - (mean-t)*(mean-t) - e.alpha*s2
-	return dv*left - 2*(mean-t)*v, ddv*left + e.alpha*dv*dv + 2*v
+	left := alpha*v - (mean-t)*(mean-t) - alpha*s2
+	return dv*left - 2*(mean-t)*v, ddv*left + alpha*dv*dv + 2*v
 }
 
 // entriesPerPart are the entries that are taken by one of the goroutines that share them.
@@ -326,19 +336,44 @@ func (e *entries) values(f func(i int, h float64) float64) (all float64, without
 	return sums[groups], [groups]float64(sums[:groups]), sums[groups+1]
 }
 
+// plain reports whether the mean of an entry's samples is taken for it: where M is not near a projection, and the noise
+// of the mean small beside 1 - h. There f is nearly linear, the mean has no bias, and the jackknife takes that of f.
+func (e *entries) plain(i int) bool {
+	rest := 1 - e.known(i) - e.mean[i]
+	return e.off > projection && rest > 0 && e.s2[i] < float64(e.m)*nearly*nearly*rest*rest
+}
+
+// projection is the relative squared deviation from the bound of the variances up to which M counts as a projection, and
+// nearly the ratio of a mean's noise to 1 - h up to which f is nearly linear.
+const projection, nearly = 0.05, 0.125
+
+// continued is f(i, h), along its line from 0 on for h below 0.
+func continued(f func(i int, h float64) float64, i int, h float64) float64 {
+	if h >= 0 {
+		return f(i, min(h, most))
+	}
+	const step = 1e-4
+	return f(i, 0) + h*(f(i, step)-f(i, 0))/step
+}
+
 // value adds those of an entry: without each group, from all probes, and at h = 0.
 func (e *entries) value(f func(i int, h float64) float64, i int, sums *[groups + 2]float64) {
 	m, known := float64(e.m), e.known(i)
-	e.t[i] = e.maximum(i, e.mean[i], e.s2[i]*(m-1)/m, e.mean[i])
-	e.h[i] = min(known+e.t[i], most)
-	sums[groups] += f(i, e.h[i])
+	plain := e.plain(i)
+	if e.t[i] = e.mean[i]; !plain {
+		e.t[i] = e.maximum(i, e.alpha, e.mean[i], e.s2[i]*(m-1)/m, e.mean[i])
+	}
+	e.h[i] = min(max(known+e.t[i], 0), most)
+	sums[groups] += continued(f, i, known+e.t[i])
 	sums[groups+1] += f(i, 0)
 	square := e.s2[i]*(m-1) + m*e.mean[i]*e.mean[i]
 	for b, n := range e.sums.count {
 		left := m - float64(n)
-		mean := (m*e.mean[i] - e.sums.sum[b][i]) / left
-		s2 := (square-e.sums.square[b][i])/left - mean*mean
-		sums[b] += f(i, min(known+e.maximum(i, mean, s2, e.t[i]), most))
+		t := (m*e.mean[i] - e.sums.sum[b][i]) / left
+		if !plain {
+			t = e.maximum(i, e.weight(left), t, (square-e.sums.square[b][i])/left-t*t, e.t[i])
+		}
+		sums[b] += continued(f, i, known+t)
 	}
 }
 
