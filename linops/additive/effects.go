@@ -69,6 +69,7 @@ type effectsOn struct {
 	array.Held
 	weights       array.Batch // 1 x d, zero for ones
 	scale, core   array.Batch // 1/D and C^-
+	spread, sum   array.CSR   // Z and Z*, the effects of the first set before those of the second
 	cross, crossT array.CSR   // N, N*
 	mask          array.Batch // 0 at determined entries and else 1; zero where no entry is
 }
@@ -77,8 +78,6 @@ type effectsOn struct {
 type grouping struct {
 	of []int
 	n  int
-	// spread is the d x n matrix of ones, and sum its transpose.
-	spread, sum array.CSR
 }
 
 // neighbour lists the second groups that share edges with a first one, and the weights of these.
@@ -256,16 +255,15 @@ func (e *Effects) put(weighted bool) {
 		}
 		on.mask = one(mask)
 	}
-	for _, g := range []*grouping{&e.first, &e.second} {
-		if g.n == 0 {
-			continue
+	z := space.Rows{Indptr: []int{0}}
+	for i, g := range e.first.of {
+		if z.Indices = append(z.Indices, g); e.second.n > 0 {
+			z.Indices = append(z.Indices, e.first.n+e.second.of[i])
 		}
-		m := space.Rows{Indptr: make([]int, e.d+1), Indices: g.of, Values: slices.Repeat([]float64{1}, e.d)}
-		for i := range m.Indptr {
-			m.Indptr[i] = i
-		}
-		g.spread, g.sum = both(m, g.n)
+		z.Indptr = append(z.Indptr, len(z.Indices))
 	}
+	z.Values = slices.Repeat([]float64{1}, len(z.Indices))
+	on.spread, on.sum = both(z, e.first.n+e.second.n)
 	if e.second.n == 0 {
 		return
 	}
@@ -329,41 +327,30 @@ func (e *Effects) without(z array.Batch, of func(dev array.Device) array.Batch) 
 
 // fit is Z (Z* W Z)^+ Z* x.
 func (e *Effects) fit(x array.Batch) array.Batch {
-	f, s := e.solve(x)
-	dev := x.Device()
-	out := dev.Alloc(x.K(), e.d)
-	dev.MulCSR(out, e.first.spread, f)
-	f.Free()
-	if e.second.n > 0 {
-		other := dev.Alloc(x.K(), e.d)
-		dev.MulCSR(other, e.second.spread, s)
-		dev.Lin(out, 1, out, 1, other)
-		array.Free(other, s)
-	}
+	effects, out := e.solve(x), x.Device().Alloc(x.K(), e.d)
+	x.Device().MulCSR(out, e.on.spread, effects)
+	effects.Free()
 	return out
 }
 
-// solve are the effects f and s, a solution of Z* W Z (f, s) = Z* x.
-func (e *Effects) solve(x array.Batch) (f, s array.Batch) {
-	dev, k := x.Device(), x.K()
-	f = dev.Alloc(k, e.first.n)
-	dev.MulCSR(f, e.first.sum, x)
-	if e.second.n == 0 {
-		dev.Mul(f, f, e.on.scale)
-		return f, s
+// solve are the effects f and then s, a solution of Z* W Z (f, s) = Z* x.
+func (e *Effects) solve(x array.Batch) array.Batch {
+	dev, k, a, b := x.Device(), x.K(), e.first.n, e.second.n
+	effects := dev.Alloc(k, a+b)
+	dev.MulCSR(effects, e.on.sum, x)
+	f := effects.Cols(0, a)
+	if b > 0 {
+		s, means, rest := effects.Cols(a, a+b), dev.Alloc(k, a), dev.Alloc(k, b)
+		dev.Mul(means, f, e.on.scale)
+		dev.MulCSR(rest, e.on.crossT, means)
+		dev.Lin(rest, -1, rest, 1, s)
+		dev.Gemm(false, false, 1, rest, e.on.core, 0, s)
+		dev.MulCSR(means, e.on.cross, s)
+		dev.Lin(f, 1, f, -1, means)
+		array.Free(means, rest)
 	}
-	means, rest, known := dev.Alloc(k, e.first.n), dev.Alloc(k, e.second.n), dev.Alloc(k, e.second.n)
-	dev.Mul(means, f, e.on.scale)
-	dev.MulCSR(rest, e.second.sum, x)
-	dev.MulCSR(known, e.on.crossT, means)
-	dev.Lin(rest, 1, rest, -1, known)
-	s = known
-	dev.Gemm(false, false, 1, rest, e.on.core, 0, s)
-	dev.MulCSR(means, e.on.cross, s)
-	dev.Lin(f, 1, f, -1, means)
 	dev.Mul(f, f, e.on.scale)
-	array.Free(means, rest)
-	return f, s
+	return effects
 }
 
 // Diagonal is that of Pi; it must not be modified.

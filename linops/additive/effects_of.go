@@ -22,13 +22,11 @@ func (e *Effects) Of(z []float64) (constant float64, rows, columns []float64) {
 	if e.Weighted() {
 		dev.Mul(x, x, e.on.weights)
 	}
-	on, other := e.solve(x)
+	on := e.solve(x)
 	defer on.Free()
-	f := on.ToHost()
-	var s []float64
+	f, s := on.ToHost(), []float64(nil)
 	if e.second.n > 0 {
-		defer other.Free()
-		s = other.ToHost()
+		f, s = f[:e.first.n], f[e.first.n:]
 	}
 	if !e.rows && !e.cols {
 		return f[0], nil, nil

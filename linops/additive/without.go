@@ -108,7 +108,18 @@ func (a *withoutEffects) on(dev array.Device, t space.Space) linops.Restricted {
 	if r == nil {
 		return nil
 	}
-	return linops.Owning(&without{Operator: r, pi: a.e}, r)
+	on := &without{Operator: r, pi: a.e}
+	if !a.e.Weighted() { // I - Pi is a projection: once is enough
+		_, n := r.Dims()
+		on.structure.Normal = func(dst, b array.Batch) {
+			product.CheckNormal("operator without effects", n, dst, b)
+			z := b.Device().Alloc(b.K(), a.e.d)
+			on.Forward(z, b)
+			r.Adjoint(dst, z)
+			z.Free()
+		}
+	}
+	return linops.Owning(on, r)
 }
 
 // without is (I - Pi) A.
