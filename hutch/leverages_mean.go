@@ -343,8 +343,8 @@ func (e *entries) plain(i int) bool {
 	return e.off > projection && rest > 0 && e.s2[i] < float64(e.m)*nearly*nearly*rest*rest
 }
 
-// projection is the relative squared deviation from the bound of the variances up to which M counts as a projection, and
-// nearly the ratio of a mean's noise to 1 - h up to which f is nearly linear.
+// projection is the relative squared deviation from the bound of the variances up to which M counts as a projection,
+// and nearly the ratio of a mean's noise to 1 - h up to which f is nearly linear.
 const projection, nearly = 0.05, 0.125
 
 // continued is f(i, h), along its line from 0 on for h below 0.
