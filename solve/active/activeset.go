@@ -34,6 +34,7 @@ type activeSet struct {
 	all   *allColumns // of A's columns, where they are few; or nil
 	blind bool        // A b is not asked for
 	twin  *verified   // a solution with A b - y; or nil
+	slope *[]float64  // where to put A*(A b - y) at the solution; nil where that is not asked for
 }
 
 // Entry is the entry of active sets.
@@ -102,6 +103,9 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from engine.From) 
 		return s.finish(ctx, n)
 	}
 	sol, err := n.solution()
+	if s.slope != nil {
+		*s.slope = slices.Clone(n.hostG)
+	}
 	if err == nil {
 		n.keep(from.Path)
 	}

@@ -17,13 +17,13 @@ const (
 	rowsAhead = 64
 )
 
-// several solves with several regularizers, along a path that begins at start, and returns their b and A b - y: one
-// product reads the columns for all.
+// several solves with several regularizers, along a path that begins at start, and returns their b, A b - y, and the
+// gradients, nil where they are not known: one product reads the columns for all.
 func (a *allColumns) several(ctx context.Context, s engine.Task, y array.Batch, rs []prox.Prox, start array.Batch,
-	path *engine.Path) (b, z array.Batch, err error) {
+	path *engine.Path) (b, z array.Batch, slopes [][]float64, err error) {
 	part, err := a.columns(ctx, s.Problem)
 	if err != nil {
-		return b, z, err
+		return b, z, nil, err
 	}
 	dev := y.Device()
 	d, p := s.Problem.A.Dims()
@@ -31,31 +31,32 @@ func (a *allColumns) several(ctx context.Context, s engine.Task, y array.Batch, 
 	s.Options.Point = false
 	for i, r := range rs {
 		s.Problem.R = r
-		if err := a.blind(ctx, s, y, b.Rows(i, i+1), engine.From{B: start, Path: path}); err != nil {
+		slope, err := a.blind(ctx, s, y, b.Rows(i, i+1), engine.From{B: start, Path: path})
+		if err != nil {
 			array.Free(b, z)
-			return array.Batch{}, array.Batch{}, err
+			return array.Batch{}, array.Batch{}, nil, err
 		}
-		start = b.Rows(i, i+1)
+		start, slopes = b.Rows(i, i+1), append(slopes, slope)
 	}
 	part.A.Forward(z, b)
 	for i := range rs {
 		dev.Lin(z.Rows(i, i+1), 1, z.Rows(i, i+1), -1, y)
 	}
-	return b, z, dev.Err()
+	return b, z, slopes, dev.Err()
 }
 
-// blind sets b to the solution, without A b.
-func (a *allColumns) blind(ctx context.Context, s engine.Task, y, b array.Batch, from engine.From) error {
+// blind sets b to the solution, without A b, and returns the gradient there, nil where that is not known.
+func (a *allColumns) blind(ctx context.Context, s engine.Task, y, b array.Batch, from engine.From) ([]float64, error) {
 	by := newActiveSet(s)
-	by.all, by.blind = a.hold(), true
+	by.all, by.blind, by.slope = a.hold(), true, new([]float64)
 	defer by.Release()
 	sol, err := by.Solve(ctx, y, from)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer sol.Release()
 	y.Device().Copy(b, sol.B)
-	return nil
+	return *by.slope, nil
 }
 
 // lookAhead finds A b - y for the solve, and those that follow on a path, from solutions found in advance.
@@ -89,7 +90,7 @@ func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
 		return nil
 	}
 	rs := lists.Map(steps, func(at step) prox.Prox { return at.r })
-	b, z, err := t.several(ctx, n.s.Task, n.y, rs, from.B, &t.leader)
+	b, z, _, err := t.several(ctx, n.s.Task, n.y, rs, from.B, &t.leader)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, 
 		}
 		inner, rs = task, append(rs, task.Problem.R)
 	}
-	b, z, err := w.columns.all.several(ctx, inner, y, rs, start, path)
+	b, z, slopes, err := w.columns.all.several(ctx, inner, y, rs, start, path)
 	if err != nil {
 		return err
 	}
@@ -148,6 +149,6 @@ func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, 
 		t.b[i] = y.Device().Alloc(1, t.dim)
 		w.columns.set.Embed(t.b[i], b.Rows(i, i+1))
 	}
-	t.residuals = z.ToHost()
+	t.residuals, t.slopes = z.ToHost(), slopes
 	return s.findGradients(ctx, w, t, z, steps)
 }

@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/solve/engine"
 )
 
 // together are solutions on the columns in memory, and their gradients: exact, or outside of the set bounds.
@@ -13,6 +14,7 @@ type together struct {
 	b                    []array.Batch
 	residuals, gradients []float64
 	exact                []bool
+	slopes               [][]float64 // gradients on the columns in memory, nil where they are not known
 }
 
 func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
@@ -22,19 +24,25 @@ func (t *together) Release() {
 	array.Free(t.b...)
 }
 
-// findGradients takes a pass for all gradients; or, where A is in memory, products for that of the last solution, of
+// findGradients takes a pass for all gradients, unless all columns are in memory; or, where A is in memory, products for that of the last solution, of
 // the first where w knows none before it, and of others only where the bound between two that are known does not prove
 // the conditions outside of the set: see [screened.between].
 func (s *screened) findGradients(ctx context.Context, w *screening, t *together, z array.Batch, steps []step) error {
 	last := len(steps) - 1
 	find := []int{last}
+	t.exact = make([]bool, len(steps))
 	switch {
+	case len(w.set) == t.dim:
+		find = nil
+		for i := range steps {
+			copy(t.gradient(i), w.slope(t.slopes[i], z.Rows(i, i+1)))
+			t.exact[i] = true
+		}
 	case s.passes.Bytes > 0 || s.Task.Lengths() == nil:
 		find = lists.Upto(len(steps))
 	case w.z == nil && last > 0:
 		find = []int{0, last}
 	}
-	t.exact = make([]bool, len(steps))
 	for len(find) > 0 {
 		if err := s.multiply(ctx, t, z, find); err != nil {
 			return err
@@ -77,7 +85,7 @@ func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []st
 			continue
 		}
 		for j := from + 1; j < i; j++ {
-			copy(t.gradient(j), s.between(near, steps[j].separable, z.Rows(j, j+1)))
+			copy(t.gradient(j), s.between(near, steps[j].separable, z.Rows(j, j+1), t.slopes[j]))
 			if w.violations(steps[j].separable, t.gradient(j)) != nil {
 				find = append(find, (from+i)/2)
 				break
@@ -88,4 +96,24 @@ func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []st
 		}
 	}
 	return find
+}
+
+// slopeOf is the gradient at a solver's last solution, where it knows that.
+func slopeOf(s engine.Solver) []float64 {
+	if by, ok := s.(*activeSet); ok {
+		return *by.slope
+	}
+	return nil
+}
+
+// slope is the gradient on the columns in memory at a residual, or at a loss's slope: that which the solver knows, else
+// a product.
+func (w *screening) slope(known []float64, z array.Batch) []float64 {
+	if known != nil {
+		return known
+	}
+	g := z.Device().Alloc(1, len(w.set))
+	defer g.Free()
+	w.columns.Adjoint(g, z)
+	return g.ToHost()
 }

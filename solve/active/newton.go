@@ -211,9 +211,7 @@ func (n *newton) judge() (bool, error) {
 	}
 	n.Scales.Norm = n.norm
 	scale := n.Scales.Scale(zNorm, bNorm)
-	_, dim := n.s.Task.Problem.A.Dims()
-	n.at.Floor = max(floorShare*n.Tol*n.Scales.Size(zNorm, bNorm)/math.Sqrt(float64(dim)),
-		noiseLevel*engine.Epsilon*n.Scales.Y)
+	n.at.Floor = n.floor(zNorm, bNorm)
 	lowest := n.at.Floor <= 2*noiseLevel*engine.Epsilon*n.Scales.Y
 	measured, byColumn := n.measure()
 	optimality := engine.Relative(measured, scale)
@@ -253,6 +251,12 @@ func (n *newton) judge() (bool, error) {
 		n.Accept(optimality, optimality, n.bound(zNorm, bNorm, measured), zNorm)
 	}
 	return done, n.dev.Err()
+}
+
+// floor is what the derivative along a coordinate, in units of its column's length, need not be better than.
+func (n *newton) floor(zNorm, bNorm float64) float64 {
+	return max(floorShare*n.Tol*n.Scales.Size(zNorm, bNorm)/math.Sqrt(float64(n.b.N())),
+		noiseLevel*engine.Epsilon*n.Scales.Y)
 }
 
 // bound is that of the error by the duality gap.

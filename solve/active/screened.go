@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -38,11 +39,57 @@ type screened struct {
 	engine.Everywhere
 	passes linops.Passes
 	least  int // columns of a set, if they fit
+	whole  *wholeSet
+}
+
+// wholeSet are all columns, where they are in memory, which all solves of a family share. The solvers hold it.
+type wholeSet struct {
+	mu    sync.Mutex
+	holds int
+	all   *sharedColumns
+}
+
+// columns are those on a device, which are read at first.
+func (a *wholeSet) columns(dev array.Device, set space.Space, read func() (*sharedColumns, error)) (*sharedColumns,
+	error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.all == nil:
+		c, err := read()
+		if err == nil && dev.Err() == nil {
+			a.all = c.use()
+		}
+		return c, err
+	case a.all.dev != dev:
+		return read()
+	}
+	set.Release()
+	return a.all.use(), nil
+}
+
+func (a *wholeSet) hold() *wholeSet {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.holds++
+	return a
+}
+
+func (s *screened) Release() {
+	s.Everywhere.Release()
+	a := s.whole
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.holds--; a.holds == 0 && a.all != nil {
+		a.all.Release()
+		a.all = nil
+	}
 }
 
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
-	n := &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A), least: leastColumns}
+	n := &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A), least: leastColumns,
+		whole: s.Family.Kept(func() any { return new(wholeSet) }).(*wholeSet).hold()}
 	if a := linops.StructureOf(s.Problem.A); a.Passes.Bytes == 0 { // all of it is in memory as it is
 		n.Task.Options.Columns, n.least = max(s.Options.Columns, int64(8*a.Entries.Value)), fewestColumns
 	}
@@ -260,8 +307,11 @@ func (s *screened) on(ctx context.Context, w *screening, r prox.Prox, point bool
 		prox.Release(inner.Problem.R)
 		return nil, nil, err
 	}
-	if n, reweighs := solver.(*reweighted); reweighs {
+	switch n := solver.(type) {
+	case *reweighted:
 		w.bound = n.s.Bound
+	case *activeSet:
+		n.slope = new([]float64)
 	}
 	return inner.Problem.R, solver, nil
 }

@@ -51,7 +51,7 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 	defer misfit.Free()
 	dev.Copy(misfit, sol.MuHat)
 	engine.Slope(s.Task.Problem, misfit, y)
-	g, err := s.gradientNear(ctx, near, here, misfit)
+	g, err := s.gradientNear(ctx, near, here, misfit, slopeOf(solver))
 	if err != nil || g == nil {
 		sol.Release()
 		prox.Release(r)
@@ -160,11 +160,11 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 
 // gradientNear is a gradient over all columns: exact for those in memory, and a bound on its size for
 // the others; or, after a pass, exact. It is nil where conditions outside do not hold.
-func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch) ([]float64,
-	error) {
+func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch,
+	slope []float64) ([]float64, error) {
 	dev := misfit.Device()
-	g := s.between(n, here, misfit)
-	if s.Task.Lengths() == nil || n.violations(here, g) != nil {
+	g := s.between(n, here, misfit, slope)
+	if s.Task.Lengths() == nil && len(n.set) < len(g) || n.violations(here, g) != nil {
 		all := dev.Alloc(1, len(g))
 		defer all.Free()
 		if err := s.passes.Adjoint(ctx, all, misfit); err != nil {
@@ -179,8 +179,7 @@ func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here sepa
 
 // between is the gradient at a residual near to verified ones: exact for the columns in memory, and for the others a
 // bound on its size.
-func (s *screened) between(n *neighbourhood, here separable, misfit array.Batch) []float64 {
-	dev := misfit.Device()
+func (s *screened) between(n *neighbourhood, here separable, misfit array.Batch, slope []float64) []float64 {
 	g, off := n.interpolate(misfit.ToHost())
 	lengths2, bound := s.Task.Lengths(), 0.0
 	if lengths2 == nil {
@@ -194,10 +193,7 @@ func (s *screened) between(n *neighbourhood, here separable, misfit array.Batch)
 			}
 		}
 	}
-	exact := dev.Alloc(1, len(n.set))
-	defer exact.Free()
-	n.columns.Adjoint(exact, misfit)
-	for k, v := range exact.ToHost() {
+	for k, v := range n.slope(slope, misfit) {
 		g[n.set[k]] = v
 	}
 	return g

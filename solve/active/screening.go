@@ -39,7 +39,7 @@ type screening struct {
 	path    engine.Path
 	started array.Batch
 	ready   []*verified
-	slope   float64 // c
+	growth  float64 // c
 	served  int     // weights that the set has served
 	wanted  int     // the number of columns of the next set, where they are needed; 0 at first
 	// bound is that of ||A||^2 on the set where Newton steps on the loss have needed it; pulls is scratch.
@@ -64,7 +64,7 @@ type sharedColumns struct {
 }
 
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
-func (c *sharedColumns) use()                        { c.users.Add(1) }
+func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c }
 
 // Release frees them when the last user does.
 func (c *sharedColumns) Release() {
@@ -76,12 +76,12 @@ func (c *sharedColumns) Release() {
 }
 
 const (
-	// firstSlope is c at first. It grows by slopeUp where a column outside violates its condition,
-	// and falls by slopeDown where none does, down to leastSlope.
-	firstSlope = 0.25
-	slopeUp    = 2
-	slopeDown  = 0.7
-	leastSlope = 0.02
+	// firstGrowth is c at first. It grows by growthUp where a column outside violates its condition,
+	// and falls by growthDown where none does, down to leastGrowth.
+	firstGrowth = 0.25
+	growthUp    = 2
+	growthDown  = 0.7
+	leastGrowth = 0.02
 	// mostAhead is the largest number of weights that are verified in one pass, where their residuals and
 	// gradients, and as much again while a pass computes them, take half of the bytes of columns; fewAhead
 	// are verified in any case.
@@ -120,7 +120,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
 	w := &screening{family: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim),
-		slope: firstSlope, b: dev.Alloc(1, dim), pulls: make([]float64, dim)}
+		growth: firstGrowth, b: dev.Alloc(1, dim), pulls: make([]float64, dim)}
 	if b0.IsZero() {
 		dev.Fill(w.b, 0)
 	} else {
@@ -191,7 +191,7 @@ func (w *screening) expected(here separable) bool {
 		if w.in[j] || math.IsInf(here.w[j], 1) {
 			continue
 		}
-		if grown := pull + w.slope*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
+		if grown := pull + w.growth*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
 			return false
 		}
 	}
@@ -249,9 +249,9 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 	w.z, w.g = slices.Clone(w.z), slices.Clone(w.g)
 	w.served += len(w.ready)
 	if failed {
-		w.slope = min(w.slope*slopeUp, 1)
+		w.growth = min(w.growth*growthUp, 1)
 	} else {
-		w.slope = max(w.slope*slopeDown, leastSlope)
+		w.growth = max(w.growth*growthDown, leastGrowth)
 	}
 	return nil
 }
@@ -279,8 +279,10 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 	}
 	z := dev.Alloc(len(steps), d)
 	defer z.Free()
+	t.slopes = make([][]float64, len(steps))
 	for i, at := range steps {
-		if t.b[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), engine.From{B: start, Path: &path}); err != nil {
+		t.b[i], t.slopes[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), engine.From{B: start, Path: &path})
+		if err != nil {
 			return nil, err
 		}
 		w.columns.set.Coordinates(start, t.b[i])
@@ -345,18 +347,18 @@ func release(steps []step) {
 	}
 }
 
-// try solves on the columns in memory, sets z = A b - y, and returns b.
+// try solves on the columns in memory, sets z = A b - y, and returns b, and the gradient where it is known.
 func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.Prox, z array.Batch,
-	from engine.From) (array.Batch, error) {
+	from engine.From) (array.Batch, []float64, error) {
 	on, solver, err := s.on(ctx, w, r, false)
 	if err != nil {
-		return array.Batch{}, err
+		return array.Batch{}, nil, err
 	}
 	defer prox.Release(on)
 	defer solver.Release()
 	sol, err := solver.Solve(ctx, y, from)
 	if err != nil {
-		return array.Batch{}, err
+		return array.Batch{}, nil, err
 	}
 	defer sol.Release()
 	dev := y.Device()
@@ -365,7 +367,7 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	_, dim := s.Task.Problem.A.Dims()
 	b := dev.Alloc(1, dim)
 	w.columns.set.Embed(b, sol.B)
-	return b, nil
+	return b, slopeOf(solver), nil
 }
 
 // choose puts the columns into memory that are the nearest to violating their conditions.
@@ -419,14 +421,26 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		}
 	}
 	at := space.Coordinates(dev, len(b), w.set)
-	op, err := a.Columns(ctx, dev, at)
+	read := func() (*sharedColumns, error) {
+		op, err := a.Columns(ctx, dev, at)
+		if err != nil {
+			at.Release()
+			return nil, err
+		}
+		c := &sharedColumns{Restricted: op, dev: dev, set: at}
+		c.users.Store(1)
+		c.all.hold()
+		return c, nil
+	}
+	var err error
+	if len(w.set) == len(b) {
+		w.columns, err = s.whole.columns(dev, at, read)
+	} else {
+		w.columns, err = read()
+	}
 	if err != nil {
-		at.Release()
 		return err
 	}
-	w.columns = &sharedColumns{Restricted: op, dev: dev, set: at}
-	w.columns.use()
-	w.columns.all.hold()
 	return s.restart(w, y)
 }
 

@@ -56,7 +56,11 @@ func (n *newton) byGram() bool {
 		}
 	}
 	left := t.norm2 + floats.Dot(n.hostB, t.pull) + floats.Dot(n.hostB, g)
-	if engine.Epsilon*math.Sqrt(float64(n.y.N()))*size > n.at.Floor || left < leastLeft*t.norm2 {
+	if left < leastLeft*t.norm2 {
+		return false
+	}
+	floor := max(n.at.Floor, n.floor(math.Sqrt(left), floats.Norm(n.hostB, 2))) // the former is 0 at first
+	if engine.Epsilon*math.Sqrt(float64(n.y.N()))*size > floor {
 		return false
 	}
 	copy(n.hostG, g)
