@@ -62,7 +62,7 @@ func (a *allColumns) blind(ctx context.Context, s engine.Task, y, b array.Batch,
 // lookAhead finds A b - y for the solve, and those that follow on a path, from solutions found in advance.
 func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
 	t, dim := n.tall, n.b.N()
-	if n.twin = n.s.twin; t == nil || n.twin != nil || n.s.blind || from.Path == nil || from.Ahead == nil ||
+	if t == nil || n.twin != nil || n.s.blind || from.Path == nil || from.Ahead == nil ||
 		n.y.N() < rowsAhead*dim {
 		return nil
 	}
@@ -100,6 +100,38 @@ func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
 	}
 	n.twin = t.ready[0]
 	return n.dev.Err()
+}
+
+// jump goes to the solution found in advance where its gradient is known, without a product with A. It reports whether
+// it does. The workspace is given up where it cannot have the point.
+func (n *newton) jump(ctx context.Context) (bool, error) {
+	t := n.twin
+	if t == nil || t.slope == nil || n.separate == nil {
+		return false, nil
+	}
+	copy(n.hostG, t.slope)
+	var missing []int
+	for j, v := range t.b {
+		if v != 0 && n.place[j] < 0 {
+			missing = append(missing, j)
+		}
+	}
+	if err := n.workspace.extend(ctx, n.dev, n.s, missing); err != nil {
+		return false, err
+	}
+	if !n.separate.Move(lists.Pick(t.b, n.set), lists.Pick(t.slope, n.set)) {
+		n.workspace.Release()
+		n.workspace = nil
+		return false, nil
+	}
+	copy(n.hostB, t.b)
+	copy(n.hostZ, t.z)
+	n.dev.Upload(n.b, t.b)
+	n.dev.Upload(n.z, t.z)
+	n.dev.Upload(n.g, t.slope)
+	n.zNorm = engine.Norm(n.z)
+	n.norm = max(n.norm, engine.Relative(engine.Norm(n.g), n.zNorm))
+	return true, n.dev.Err()
 }
 
 // known reports that A b - y is that of a solution found in advance, up to rounding errors.

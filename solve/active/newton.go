@@ -68,7 +68,7 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	dev := y.Device()
 	d, dim := s.Task.Problem.A.Dims()
 	n := &newton{
-		Acceptance: engine.NewAcceptance(engine.NewScales(y, 0, s.Task.Options)), s: s, dev: dev, y: y,
+		Acceptance: engine.NewAcceptance(engine.NewScales(y, 0, s.Task.Options)), s: s, dev: dev, y: y, twin: s.twin,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
 		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
 		error: math.Inf(1),
@@ -93,12 +93,28 @@ func (n *newton) Release() {
 	}
 }
 
-// begin starts where the path has ended, or else at the support of b.
+// begin starts at the solution found in advance; or where the path has ended, or else at the support of b.
 func (n *newton) begin(ctx context.Context, from engine.From) error {
-	if n.workspace = resume(from.Path, n.s.Task.Family, n.y); n.workspace == nil {
+	n.workspace = resume(from.Path, n.s.Task.Family, n.y)
+	resumed, moved := n.workspace != nil, false
+	if resumed {
+		moved = n.p.Reweight(n.s.of(n.set))
+	} else if err := n.open(ctx); err != nil {
+		return err
+	}
+	if arrived, err := n.jump(ctx); arrived || err != nil {
+		return err
+	}
+	if n.workspace == nil {
+		resumed = false
+		if err := n.open(ctx); err != nil {
+			return err
+		}
+	}
+	if !resumed {
 		return n.start(ctx, from.B)
 	}
-	if moved := n.p.Reweight(n.s.of(n.set)); moved || n.s.Task.Family.Moves {
+	if moved || n.s.Task.Family.Moves {
 		return n.gradient()
 	}
 	n.dev.Upload(n.b, n.hostB)
@@ -116,15 +132,17 @@ func (n *newton) keep(path *engine.Path) {
 	path.Kept, n.workspace = n.workspace, nil
 }
 
-// start begins at the support of b0, together with the coordinates that no penalty holds at 0.
-func (n *newton) start(ctx context.Context, b0 array.Batch) error {
+// open makes a workspace.
+func (n *newton) open(ctx context.Context) error {
 	d, dim := n.s.Task.Problem.A.Dims()
 	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim)
 	n.workspace.y = n.y.ToHost()
-	if err := n.workspace.know(ctx, n.s); err != nil {
-		return err
-	}
-	start := make([]float64, dim)
+	return n.workspace.know(ctx, n.s)
+}
+
+// start begins at the support of b0, together with the coordinates that no penalty holds at 0.
+func (n *newton) start(ctx context.Context, b0 array.Batch) error {
+	start := make([]float64, n.b.N())
 	if !b0.IsZero() {
 		n.dev.Download(start, b0)
 	}

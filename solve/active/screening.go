@@ -52,6 +52,7 @@ type screening struct {
 type verified struct {
 	key     uint64
 	b, z, g []float64
+	slope   []float64 // the gradient on the set; nil where it is not known
 }
 
 // sharedColumns are columns in memory, which the screening and points of solutions share.
@@ -236,7 +237,8 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		gi := found.gradient(i)
 		must := w.violations(t.separable, gi)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, lists.Pick(found.b[i].ToHost(), w.set), found.residual(i), gi})
+			w.ready = append(w.ready, &verified{t.key, lists.Pick(found.b[i].ToHost(), w.set), found.residual(i), gi,
+				found.slopes[i]})
 		}
 		w.z, w.g, w.at, w.must = found.residual(i), gi, t.w, must
 		if failed = must != nil; failed {
