@@ -32,6 +32,7 @@ type activeSet struct {
 	engine.Everywhere // whose iterations are recorded
 	splitting
 	all   *allColumns // of A's columns, where they are few; or nil
+	pool  *pool       // of columns that solves one after the other share; or nil
 	blind bool        // A b is not asked for
 	twin  *verified   // a solution with A b - y; or nil
 	slope *[]float64  // where to put A*(A b - y) at the solution; nil where that is not asked for
@@ -177,7 +178,7 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 	}
 	f := engine.Factored{Condition: w.p.Condition()}
 	f.Trace, f.Frobenius2, f.Projection = w.p.Traces()
-	if len(w.parts) > 0 {
+	if len(*w.parts) > 0 {
 		f.Images, f.Products, f.Mapped = w.images, w.products, w.mapped
 	}
 	if w.stored() {

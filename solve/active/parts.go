@@ -25,12 +25,12 @@ func (w *workspace) diagonal() []float64 {
 	for s, i := range w.p.Active() {
 		at[w.set[i]] = s
 	}
-	d, _ := w.parts[0].A.Dims()
+	d, _ := (*w.parts)[0].A.Dims()
 	var out, values []float64
 	x := make([]float64, diagonalRows*n)
 	for from := 0; from < d; from += diagonalRows {
 		k := min(diagonalRows, d-from)
-		for _, c := range w.parts {
+		for _, c := range *w.parts {
 			m := len(c.Set)
 			values = slices.Grow(values[:0], k*m)[:k*m]
 			rows := linops.StructureOf(c.A).Stored.Rows(from, from+k)
@@ -50,7 +50,7 @@ func (w *workspace) diagonal() []float64 {
 
 // stored reports whether the columns are held as matrices.
 func (w *workspace) stored() bool {
-	return len(w.parts) > 0 && !slices.ContainsFunc(w.parts,
+	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts,
 		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
 }
 
@@ -58,7 +58,7 @@ func (w *workspace) stored() bool {
 // part, and false where the columns are not held any more.
 func (w *workspace) correlations(k int, of func(*restrict.Columns) []float64) (x []float64, ok bool) {
 	active, n := w.p.Active(), len(w.set)
-	if len(w.parts) == 0 && len(active) > 0 {
+	if len(*w.parts) == 0 && len(active) > 0 {
 		return nil, false
 	}
 	all := make([]float64, k*n)
@@ -88,7 +88,7 @@ func (w *workspace) mapped(v *array.Mapped) []float64 {
 	k := v.K()
 	w.p.SolveEach(x, k)
 	all, sum := w.spread(x, k), make([]float64, v.Size)
-	for _, c := range w.parts {
+	for _, c := range *w.parts {
 		m := len(c.Set)
 		maps, b := v.Maps(c, func() []float64 { return columnMaps(c, v) }), make([]float64, m)
 		for i := range k {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -40,39 +39,6 @@ type screened struct {
 	passes linops.Passes
 	least  int // columns of a set, if they fit
 	whole  *wholeSet
-}
-
-// wholeSet are all columns, where they are in memory, which all solves of a family share. The solvers hold it.
-type wholeSet struct {
-	mu    sync.Mutex
-	holds int
-	all   *sharedColumns
-}
-
-// columns are those on a device, which are read at first.
-func (a *wholeSet) columns(dev array.Device, set space.Space, read func() (*sharedColumns, error)) (*sharedColumns,
-	error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case a.all == nil:
-		c, err := read()
-		if err == nil && dev.Err() == nil {
-			a.all = c.use()
-		}
-		return c, err
-	case a.all.dev != dev:
-		return read()
-	}
-	set.Release()
-	return a.all.use(), nil
-}
-
-func (a *wholeSet) hold() *wholeSet {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.holds++
-	return a
 }
 
 func (s *screened) Release() {
@@ -242,7 +208,7 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 	}
 	defer solver.Release()
 	if by, ok := solver.(*activeSet); ok {
-		by.twin = v
+		by.twin, by.pool = v, w.pool
 	}
 	dev := y.Device()
 	start := dev.Put(v.b, 1, len(v.b))

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
-	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
@@ -30,6 +28,7 @@ type screening struct {
 	z       []float64 // the residual, or the loss's slope, of g; nil where that is not known
 	b       array.Batch
 	columns *sharedColumns
+	pool    *pool // of these
 	set     []int
 	in      []bool // whether a coordinate is in the set
 	must    []bool // coordinates that the next set must hold; nil for none
@@ -53,27 +52,6 @@ type verified struct {
 	key     uint64
 	b, z, g []float64
 	slope   []float64 // the gradient on the set; nil where it is not known
-}
-
-// sharedColumns are columns in memory, which the screening and points of solutions share.
-type sharedColumns struct {
-	linops.Restricted
-	dev   array.Device
-	set   space.Space
-	users atomic.Int32
-	all   allColumns // where they are few beside the rows
-}
-
-func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
-func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c }
-
-// Release frees them when the last user does.
-func (c *sharedColumns) Release() {
-	if c.users.Add(-1) == 0 {
-		c.all.release()
-		c.Restricted.Release()
-		c.set.Release()
-	}
 }
 
 const (
@@ -167,6 +145,7 @@ func (w *screening) drop() {
 	w.started.Free()
 	w.started = array.Batch{}
 	if w.columns != nil {
+		w.pool.parts.Release()
 		w.columns.Release()
 		w.columns = nil
 	}
@@ -358,6 +337,9 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	}
 	defer prox.Release(on)
 	defer solver.Release()
+	if by, ok := solver.(*activeSet); ok {
+		by.pool = w.pool
+	}
 	sol, err := solver.Solve(ctx, y, from)
 	if err != nil {
 		return array.Batch{}, nil, err
@@ -435,6 +417,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		return c, nil
 	}
 	var err error
+	w.pool = newPool(len(w.set))
 	if len(w.set) == len(b) {
 		w.columns, err = s.whole.columns(dev, at, read)
 	} else {

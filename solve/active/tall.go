@@ -69,14 +69,17 @@ func (n *newton) byGram() bool {
 	return true
 }
 
-// know takes all columns, where they serve.
+// know takes all columns, where they serve, or those that are shared.
 func (w *workspace) know(ctx context.Context, a *activeSet) error {
+	if w.pool = a.pool; w.pool != nil {
+		w.parts = &w.pool.parts
+	}
 	if a.all == nil {
 		return nil
 	}
 	part, err := a.all.columns(ctx, a.Task.Problem)
 	if part != nil {
-		w.parts, w.tall = restrict.Parts{part}, &tall{allColumns: a.all.hold()}
+		w.parts, w.tall = &restrict.Parts{part}, &tall{allColumns: a.all.hold()}
 	}
 	return err
 }

@@ -24,7 +24,8 @@ type workspace struct {
 	normed int     // active coordinates when it was last computed
 	place  []int   // of coordinates in the working set, -1 outside
 	set    []int   // the working set, in the order in which it grew
-	parts  restrict.Parts
+	parts  *restrict.Parts
+	pool   *pool // whose the parts are; nil for its own
 	tall   *tall // nil where not all columns are known
 	p      program
 	at     *faces.Point // of p
@@ -60,7 +61,7 @@ type program interface {
 
 func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {
 	w := &workspace{family: family, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
-		place: make([]int, dim)}
+		place: make([]int, dim), parts: new(restrict.Parts)}
 	for j := range w.place {
 		w.place[j] = -1
 	}
@@ -81,7 +82,9 @@ func (w *workspace) Release() {
 		w.tall.release()
 		return
 	}
-	w.parts.Release()
+	if w.pool == nil {
+		w.parts.Release()
+	}
 }
 
 // idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
@@ -129,9 +132,16 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 				w.p.Set(i, j, v)
 			}
 		}
-		if w.tall != nil {
+		var err error
+		switch {
+		case w.tall != nil:
 			w.tall.join(some, w.place, entry)
-		} else if err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, entry); err != nil {
+		case w.pool != nil:
+			err = w.pool.join(ctx, dev, a.Task.Problem.A, some, w.set, w.place, entry)
+		default:
+			err = w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, entry)
+		}
+		if err != nil {
 			return err
 		}
 		w.p.Ready()
@@ -145,7 +155,7 @@ func (w *workspace) forward(dst array.Batch, x []float64) {
 	dev.Fill(dst, 0)
 	image := dev.Alloc(k, dst.N())
 	defer image.Free()
-	for _, c := range w.parts {
+	for _, c := range *w.parts {
 		b := make([]float64, 0, k*len(c.Set))
 		zero := true
 		for i := range k {
@@ -183,7 +193,7 @@ func adjoint(c *restrict.Columns, z array.Batch) []float64 {
 // gather sets x to k vectors on the working set, of those on the columns of each part.
 func (w *workspace) gather(x []float64, k int, of func(*restrict.Columns) []float64) {
 	n := len(w.set)
-	for _, c := range w.parts {
+	for _, c := range *w.parts {
 		values := of(c)
 		for i := range k {
 			for col, j := range c.Set {

@@ -1,0 +1,112 @@
+package active
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/solve/restrict"
+	"surepipe/space"
+)
+
+// sharedColumns are columns in memory, which the screening and points of solutions share.
+type sharedColumns struct {
+	linops.Restricted
+	dev   array.Device
+	set   space.Space
+	users atomic.Int32
+	all   allColumns // where they are few beside the rows
+}
+
+func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
+func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c }
+
+// Release frees them when the last user does.
+func (c *sharedColumns) Release() {
+	if c.users.Add(-1) == 0 {
+		c.all.release()
+		c.Restricted.Release()
+		c.set.Release()
+	}
+}
+
+// wholeSet are all columns, where they are in memory, which all solves of a family share. The solvers hold it.
+type wholeSet struct {
+	mu    sync.Mutex
+	holds int
+	all   *sharedColumns
+}
+
+// columns are those on a device, which are read at first.
+func (a *wholeSet) columns(dev array.Device, set space.Space, read func() (*sharedColumns, error)) (*sharedColumns,
+	error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.all == nil:
+		c, err := read()
+		if err == nil && dev.Err() == nil {
+			a.all = c.use()
+		}
+		return c, err
+	case a.all.dev != dev:
+		return read()
+	}
+	set.Release()
+	return a.all.use(), nil
+}
+
+func (a *wholeSet) hold() *wholeSet {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.holds++
+	return a
+}
+
+// pool are columns with their Gram matrix, which workspaces that are used one after the other share.
+type pool struct {
+	parts restrict.Parts
+	place []int       // of coordinates, -1 for columns that it does not have
+	gram  [][]float64 // row i: the products with the columns up to i
+}
+
+func newPool(dim int) *pool {
+	p := &pool{place: make([]int, dim)}
+	for j := range p.place {
+		p.place[j] = -1
+	}
+	return p
+}
+
+// join is [restrict.Parts.Join], for a set of coordinates whose products with those of a working set are handed out.
+func (p *pool) join(ctx context.Context, dev array.Device, a linops.Operator, set, working, place []int,
+	entry func(i, j int, v float64)) error {
+	var missing []int
+	for _, k := range set {
+		if p.place[k] < 0 {
+			missing = append(missing, k)
+			p.place[k] = len(p.gram)
+			p.gram = append(p.gram, make([]float64, len(p.gram)+1))
+		}
+	}
+	if len(missing) > 0 {
+		err := p.parts.Join(ctx, dev, a, missing, p.place, func(i, j int, v float64) {
+			if j <= i {
+				p.gram[i][j] = v
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, k := range set {
+		i := p.place[k]
+		for _, l := range working {
+			j := p.place[l]
+			entry(place[k], place[l], p.gram[max(i, j)][min(i, j)])
+		}
+	}
+	return nil
+}
