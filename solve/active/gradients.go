@@ -24,9 +24,9 @@ func (t *together) Release() {
 	array.Free(t.b...)
 }
 
-// findGradients takes a pass for all gradients, unless all columns are in memory; or, where A is in memory, products for
-// that of the last solution, of the first where w knows none before it, and of others only where the bound between two
-// that are known does not prove the conditions outside of the set: see [screened.between].
+// findGradients takes a pass for all gradients, unless all columns are in memory; or, where A is in memory, products
+// for that of the last solution, of the first where w knows none before it, and of others only where the bound between
+// two that are known does not prove the conditions outside of the set: see [screened.between].
 func (s *screened) findGradients(ctx context.Context, w *screening, t *together, z array.Batch, steps []step) error {
 	last := len(steps) - 1
 	find := []int{last}
