@@ -93,6 +93,9 @@ type Storage struct {
 	// KeepColumns keeps a second copy of a dense A, column by column, from which [Structure].On takes some columns of a
 	// wide matrix sooner. No other use of A may be under way.
 	KeepColumns func()
+	// Shared is what the solvers of several problems with this A keep together, by a key: it is made when it is first
+	// asked for. Nil for an A of one problem.
+	Shared func(key any, make func() any) any
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.

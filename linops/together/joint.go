@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/linops"
 )
@@ -23,6 +25,7 @@ type Joint struct {
 	lanes       chan struct{}
 	known       []product
 	norms2      func() []float64 // of the columns; nil where they are not known
+	shared      map[any]any      // what solvers of all members keep
 }
 
 // product is z with A* z.
@@ -33,7 +36,7 @@ const mostJoint = 64
 
 // NewJoint shares A, which must outlive it.
 func NewJoint(a linops.Operator) *Joint {
-	j := &Joint{a: a}
+	j := &Joint{a: a, shared: map[any]any{}}
 	if norms2 := linops.StructureOf(a).ColumnNorms2; norms2 != nil {
 		j.norms2 = sync.OnceValue(norms2)
 	}
@@ -58,7 +61,7 @@ func (j *Joint) Member() *Member {
 	s := linops.StructureOf(j.a)
 	if inner := s.Passes.Adjoint; inner != nil {
 		s.Passes.Adjoint = func(ctx context.Context, dst, z array.Batch) error {
-			if !m.ask(dst, z) {
+			if !j.recall(dst, z) && !m.ask(dst, z) {
 				return inner(ctx, dst, z)
 			}
 			return ctx.Err()
@@ -67,11 +70,24 @@ func (j *Joint) Member() *Member {
 	if j.norms2 != nil {
 		s.ColumnNorms2 = func() []float64 { return slices.Clone(j.norms2()) }
 	}
+	s.Shared = j.share
 	m.structure = s
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.members = append(j.members, m)
 	return m
+}
+
+// share is [linops.Storage].Shared.
+func (j *Joint) share(key any, make func() any) any {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	kept, ok := j.shared[key]
+	if !ok {
+		kept = make()
+		j.shared[key] = kept
+	}
+	return kept
 }
 
 func (m *Member) Structure() linops.Structure { return m.structure }
@@ -91,7 +107,7 @@ const mostKnown = 1 << 26
 // it, have it without a product. No problem may be in work.
 func (j *Joint) Know(dev array.Device, all [][]float64) {
 	d, p := j.a.Dims()
-	if len(all)*p > mostKnown || linops.StructureOf(j.a).Passes.Bytes > 0 {
+	if len(all)*p > mostKnown {
 		return
 	}
 	for len(all) > 0 {
@@ -104,7 +120,9 @@ func (j *Joint) Know(dev array.Device, all [][]float64) {
 		j.a.Adjoint(dst, z)
 		values := dst.ToHost()
 		for k, v := range some {
-			j.known = append(j.known, product{v, values[k*p : (k+1)*p]})
+			if of := values[k*p : (k+1)*p]; !floats.HasNaN(of) { // of a failed pass
+				j.known = append(j.known, product{v, of})
+			}
 		}
 		array.Free(z, dst)
 	}

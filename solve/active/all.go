@@ -3,6 +3,7 @@ package active
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -39,7 +40,27 @@ type allColumns struct {
 	part  *restrict.Columns
 	gram  []float64 // p x p
 	norms []float64 // of the columns
-	y, at []float64 // observations, and their gradient at b = 0
+	begun []start   // the last ones
+}
+
+// start has observations, and the gradient at b = 0.
+type start struct{ y, at []float64 }
+
+// start is the gradient at b = 0, nil where it is not known.
+func (a *allColumns) start(y []float64) []float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.IndexFunc(a.begun, func(s start) bool { return slices.Equal(s.y, y) }); i >= 0 {
+		return a.begun[i].at
+	}
+	return nil
+}
+
+// began keeps a gradient at b = 0, one for each that holds the columns.
+func (a *allColumns) began(y, at []float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begun = append(a.begun[max(len(a.begun)-max(a.holds, 1)+1, 0):], start{y, at})
 }
 
 // hold is one more that releases it.
@@ -56,7 +77,7 @@ func (a *allColumns) release() {
 	defer a.mu.Unlock()
 	if a.holds--; a.holds == 0 && a.part != nil {
 		a.part.Release()
-		a.part, a.gram, a.y, a.tried = nil, nil, nil, false
+		a.part, a.gram, a.begun, a.tried = nil, nil, nil, false
 	}
 }
 

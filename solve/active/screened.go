@@ -55,7 +55,7 @@ func (s *screened) Release() {
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	n := &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A), least: leastColumns,
-		whole: s.Family.Kept(func() any { return new(wholeSet) }).(*wholeSet).hold()}
+		whole: kept[wholeSet](&s).hold()}
 	if a := linops.StructureOf(s.Problem.A); a.Passes.Bytes == 0 { // all of it is in memory as it is
 		n.Task.Options.Columns, n.least = max(s.Options.Columns, int64(8*a.Entries.Value)), fewestColumns
 	}

@@ -32,7 +32,8 @@ func (c *sharedColumns) Release() {
 	}
 }
 
-// wholeSet are all columns, where they are in memory, which all solves of a family share. The solvers hold it.
+// wholeSet are all columns, where they are in memory, which all solves of a family, or of problems with the same A,
+// share. The solvers hold it.
 type wholeSet struct {
 	mu    sync.Mutex
 	holds int

@@ -3,10 +3,10 @@ package active
 import (
 	"context"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
+	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
 )
@@ -28,9 +28,18 @@ const leastLeft = 1e-6
 // Tall reports that the Gram matrix of all columns serves active sets.
 func Tall(s *engine.Task) bool { return OnFaces(s) && !s.Family.Moves && manyRows(s.Problem.A) }
 
-// NewTall shares the Gram matrix with all solvers of the family.
+// NewTall shares the Gram matrix with all solvers of the family, and of other problems with the same A.
 func NewTall(ctx context.Context, s engine.Task) (engine.Solver, error) {
-	return s.Family.Kept(func() any { return new(allColumns) }).(*allColumns).solver(ctx, s)
+	return kept[allColumns](&s).solver(ctx, s)
+}
+
+// kept is what solvers of a family, or of several problems with the same A, share.
+func kept[T any](s *engine.Task) *T {
+	fresh := func() any { return new(T) }
+	if shared := linops.StructureOf(s.Problem.A).Shared; shared != nil {
+		return shared((*T)(nil), fresh).(*T)
+	}
+	return s.Family.Kept(fresh).(*T)
 }
 
 // solver is that of a problem with these columns.
@@ -84,18 +93,17 @@ func (w *workspace) know(ctx context.Context, a *activeSet) error {
 	return err
 }
 
-// at0 is the gradient at b = 0, for y of the given norm: computed, unless the last one was at the same y.
+// at0 is the gradient at b = 0, for y of the given norm: computed, unless it is known.
 func (t *tall) at0(y []float64, norm float64, compute func() []float64) []float64 {
 	if t == nil {
 		return compute()
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !slices.Equal(t.y, y) {
-		t.y, t.at = y, compute()
+	t.norm2 = norm * norm
+	if t.pull = t.start(y); t.pull == nil {
+		t.pull = compute() // without the lock: problems that share A may wait for each other
+		t.began(y, t.pull)
 	}
-	t.pull, t.norm2 = t.at, norm*norm
-	return t.at
+	return t.pull
 }
 
 // join is [restrict.Parts.Join] where all columns are known.
