@@ -4,6 +4,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
+	"surepipe/linops/internal/sparse"
+	"surepipe/space"
 )
 
 // Images returns A e_j for all unit vectors e_j, one batch of p vectors of length d on dev, which
@@ -45,6 +48,9 @@ func GramOf(dev array.Device, a Operator) []float64 {
 // with as many rows as A and n columns. The function keeps memory, which the caller frees by free.
 func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	own := StructureOf(a).Products
+	if entries := StructureOf(a).SparseRows; own == nil && entries != nil {
+		own = sparseProducts(a, entries())
+	}
 	if own == nil {
 		return productsByImages(dev, a)
 	}
@@ -60,6 +66,37 @@ func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operat
 		others(dst, b)
 	}, func() { release() }
 }
+
+// sparseProducts is A*B for sparse matrices, from their entries alone: a column of A adds up the rows of B in which it
+// has entries. It reports false for another B.
+func sparseProducts(a Operator, rows space.Rows) func(dst array.Batch, b Operator) bool {
+	d, k := a.Dims()
+	columns := sparse.Matrix{Rows: d, Cols: k, Indptr: rows.Indptr, Indices: rows.Indices,
+		Values: rows.Values}.Transpose()
+	return func(dst array.Batch, b Operator) bool {
+		entries := StructureOf(b).SparseRows
+		if entries == nil {
+			return false
+		}
+		rows, n, out := entries(), dst.N(), make([]float64, k*dst.N())
+		parallel.Ranges(k, sparseColumns, func(lo, hi int) {
+			for c := lo; c < hi; c++ {
+				row := out[c*n:][:n]
+				for u := columns.Indptr[c]; u < columns.Indptr[c+1]; u++ {
+					i, v := columns.Indices[u], columns.Values[u]
+					for t := rows.Indptr[i]; t < rows.Indptr[i+1]; t++ {
+						row[rows.Indices[t]] += v * rows.Values[t]
+					}
+				}
+			}
+		})
+		dst.Device().Upload(dst, out)
+		return true
+	}
+}
+
+// sparseColumns is the number of columns that are one part of the work.
+const sparseColumns = 16
 
 // productsByImages is the same by the stored entries of A, or its images.
 func productsByImages(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {

@@ -74,7 +74,7 @@ func TestProductsOfColumns(t *testing.T) {
 	}
 }
 
-// A few columns at a time give the bits of all at once.
+// A few columns at a time give the bits of all at once, which come from the entries alone.
 func TestProductsInParts(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -72,6 +73,9 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
 	}
+	if entries := known.SparseRows; entries != nil && own != nil { // columns of a matrix, as active sets take them
+		o.structure.SparseRows = sync.OnceValue(func() space.Rows { return o.sparse(entries()) })
+	}
 	if picked := known.Picked; picked != nil && !slices.Contains(host, 0) {
 		o.structure.Picked = func(shape array.Shape) *linops.Picked { return o.picked(picked(shape)) }
 	}
@@ -123,6 +127,16 @@ func (o *WeightedRows) dense() *mat.Dense {
 	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
 	x.Apply(func(i, _ int, v float64) float64 { return o.host[i] * v }, x)
 	return x
+}
+
+// sparse weighs the rows of a sparse matrix.
+func (o *WeightedRows) sparse(rows space.Rows) space.Rows {
+	weighted := slices.Clone(rows.Values)
+	for i, w := range o.host {
+		floats.Scale(w, weighted[rows.Indptr[i]:rows.Indptr[i+1]])
+	}
+	rows.Values = weighted
+	return rows
 }
 
 // weightedEntries is the size of the matrix up to which the lengths of weighted columns are
