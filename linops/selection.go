@@ -77,6 +77,9 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 		return nil
 	}
 	r := &sampledTangent{tangent: tangent{f}, pattern: pattern, order: order}
+	if float64(a.d) >= mostly*float64(a.p) {
+		r.whole = a.on
+	}
 	r.base = base{name: "Selection on a tangent space", d: a.d, p: r.len(), run: r.multiply}
 	return r
 }
