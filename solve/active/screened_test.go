@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/linops/outofcore"
+	"surepipe/linops/together"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -275,4 +276,28 @@ func TestScreenedNear(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where all columns fit into memory they are read once: for all weights of a path, and for several y. The products with
+// these are one pass. Paths are those of a matrix in memory.
+func TestAllColumnsAreReadOnce(t *testing.T) {
+	dev := array.NewHost()
+	const d, p, weights = 300, 21, 12
+	rng := rand.New(rand.NewPCG(12, 9))
+	x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+	all := [][]float64{solvetest.Gaussian(rng, d), solvetest.Gaussian(rng, d)}
+	a := store(x)
+	joint := together.NewJoint(a)
+	joint.Know(dev, all)
+	l1 := func(w float64) prox.Prox { return prox.NewL1(w) }
+	for _, y := range all {
+		parts := pathOf(t, dev, joint.Member(), y, l1, 50, weights)
+		whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, l1, 50, weights)
+		for i := range whole {
+			roomtest.Near(t, "path", parts[i], whole[i], 1e-11)
+		}
+	}
+	if passes, _ := linops.StructureOf(a).Passes.Count(); passes != 2 {
+		t.Errorf("%d passes, expected one for the products and one for the columns", passes)
+	}
 }
