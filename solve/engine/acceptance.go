@@ -55,11 +55,12 @@ type Watch struct {
 	Wait    int     // iterations before the next check
 	over    bool    // more iterations change nothing, or would gain nothing
 	z, g, e array.Batch
-	fit     *Fit        // where the loss is not quadratic; else nil
-	kb      array.Batch // K b, for r(K b)
-	near    float64     // the error of mu_hat where the effort allows for one, from the last check
-	norm2K  float64     // a bound of ||K||^2, where it has been needed
-	looked  bool        // short is known
+	fit     *Fit                       // where the loss is not quadratic; else nil
+	kb      array.Batch                // K b, for r(K b)
+	near    float64                    // the error of mu_hat where the effort allows for one, from the last check
+	doubt   struct{ at, near float64 } // iterations and near, of a look before
+	norm2K  float64                    // a bound of ||K||^2, where it has been needed
+	looked  bool                       // short is known
 	// short and long are one over the lengths of A's columns, and these, where they differ much; else empty.
 	short, long, scaled array.Batch
 	enough              *enough // the rule of a solve that need not be certified; else nil

@@ -98,7 +98,8 @@ func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (moved bool, err error) {
 	at := s.At
 	traits := at.Method.Traits()
-	traits.Dual, traits.Settled, traits.Ended = func(*Work) array.Batch { return u }, nil, nil
+	traits.Dual, traits.Inside = func(*Work) array.Batch { return u }, nil
+	traits.Settled, traits.Ended = nil, nil
 	c := newWatch(at.Method, traits, at.Y, at.Options, false)
 	defer c.Release()
 	c.Convergence = s.Convergence
@@ -237,7 +238,7 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	}
 	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.Convergence.Converged = c.Convergence.Converged && !c.Options.endless; !c.Convergence.Converged {
-		c.Wait, c.over = c.between(), c.over || c.hopeless()
+		c.Wait, c.over = c.between(), c.over || c.hopeless(size)
 	}
 	return dev.Err()
 }
@@ -245,12 +246,30 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 // firstDoubt is the number of iterations after which a solve may be hopeless.
 const firstDoubt = 500
 
-// hopeless reports that the gap, if it falls like 1/k^2 in the number k of iterations, comes to the tolerance after
-// more than twice those that may be done.
-func (c *Watch) hopeless() bool {
-	k := float64(c.Convergence.Iterations)
-	return c.Options.Promising && k >= firstDoubt &&
-		k*math.Sqrt(c.Convergence.Optimality/c.goalBehind()) > 2*float64(c.Options.MaxIter)
+// A solve whose linear systems are not solved to the end is given up after a share of 1/giveUp of its iterations, once
+// mu_hat is about within sqrt(asGood) of the size of errors that matter, where its error falls too slowly from each
+// look by a factor of doubtRatio to the next.
+const (
+	giveUp     = 4
+	asGood     = 1e-6
+	doubtRatio = 1.5
+	readable   = 1e-3 // the optimality from which the zeros of K b are read off
+)
+
+// hopeless reports that the gap comes to the tolerance after more than twice the iterations that may be done. It is
+// taken to fall like 1/k^2 in the number k of iterations, or as the error near has fallen.
+func (c *Watch) hopeless(size float64) bool {
+	k, most := float64(c.Convergence.Iterations), 2*float64(c.Options.MaxIter)
+	if c.Options.Promising && k >= firstDoubt {
+		return k*math.Sqrt(c.Convergence.Optimality/c.goalBehind()) > most
+	}
+	if c.traits.Inside == nil || c.Options.Effort.Error > 0 || k < doubtRatio*c.doubt.at {
+		return false
+	}
+	power := math.Log(c.doubt.near/c.near) / math.Log(k/c.doubt.at)
+	c.doubt.at, c.doubt.near = k, c.near
+	return giveUp*k >= most/2 && c.near <= math.Sqrt(asGood)*size && c.Convergence.Optimality <= readable &&
+		!(k*math.Pow(c.near/(math.Sqrt(c.Tol)*size), 1/power) <= most)
 }
 
 // between is the number of iterations until the next check: one in LookAgain of those so far, and more where the

@@ -157,7 +157,7 @@ const shortOf = 2
 // endBehind ends the solve of a problem with r(K b) at the error that its effort allows.
 func (c *Watch) endBehind(p Problem, w *Work, u array.Batch) error {
 	allowed := c.Options.Effort.Error
-	if c.Convergence.Converged || c.traits.Steps > 0 || !(allowed > 0) {
+	if c.Convergence.Converged || c.traits.Steps > 0 || !(allowed > 0) && c.traits.Inside == nil {
 		return nil
 	}
 	c.near = c.Convergence.Error
@@ -166,7 +166,7 @@ func (c *Watch) endBehind(p Problem, w *Work, u array.Batch) error {
 			return err
 		}
 	}
-	if c.near <= allowed {
+	if allowed > 0 && c.near <= allowed {
 		c.Convergence.Converged, c.Convergence.Change = true, math.Max(c.near, math.SmallestNonzeroFloat64)
 	}
 	return nil
@@ -178,7 +178,11 @@ func (c *Watch) endBehind(p Problem, w *Work, u array.Batch) error {
 //	sqrt(2 gap) + q,    q^2 = sup <e, x>^2/||A x||^2,
 //
 // while the bound of the error moves all of u by the factor that its worst entry asks for, and so counts that entry as
-// often as there are others. shortOf times the value at x = e stands for q.
+// often as there are others. shortOf times the value at x = e stands for q. Where a method has such a u of its own, its
+// estimate is the one that goes with it: the gap with q^2/2 is no less than half of the squared errors of A b and of A
+// b' for the b' that solves A*(A b' - y) + K* u = 0, so that A b is within
+//
+//	q/2 + sqrt(gap + q^2/4).
 func (c *Watch) nearBehind(p Problem, w *Work, u array.Batch) error {
 	r := prox.StructureOf(p.R)
 	if r.FenchelGap == nil || r.Support != nil || !(w.Stepped > 0) {
@@ -186,19 +190,31 @@ func (c *Watch) nearBehind(p Problem, w *Work, u array.Batch) error {
 	}
 	dev, v, ae := u.Device(), u.Device().Alloc(1, u.N()), u.Device().Alloc(1, w.Y.N())
 	defer array.Free(v, ae)
-	dev.Lin(v, 1, c.kb, w.Stepped, u)
-	if err := p.R.Eval(v, v, w.Stepped); err != nil {
-		return err
+	inside := c.traits.Inside
+	if inside != nil {
+		inside(w, v)
+	} else {
+		dev.Lin(v, 1, c.kb, w.Stepped, u)
+		if err := p.R.Eval(v, v, w.Stepped); err != nil {
+			return err
+		}
+		dev.Lin(v, 1, c.kb, -1, v)
+		dev.Lin(v, 1/w.Stepped, v, 1, u)
 	}
-	dev.Lin(v, 1, c.kb, -1, v)
-	dev.Lin(v, 1/w.Stepped, v, 1, u)
 	p.K.Adjoint(c.e, v)
 	dev.Lin(c.e, 1, c.e, 1, c.g)
 	p.A.Forward(ae, c.e)
 	e, image := Norm(c.e), Norm(ae)
-	if gap := r.FenchelGap(c.kb, v, 1, math.Inf(1)); gap >= 0 && image > 0 {
-		c.near = math.Min(c.near, math.Sqrt(2*gap)+shortOf*e*e/image)
+	gap := r.FenchelGap(c.kb, v, 1, math.Inf(1))
+	if !(gap >= 0 && image > 0) {
+		return dev.Err()
 	}
+	q := shortOf * e * e / image
+	near := math.Sqrt(2*gap) + q
+	if inside != nil {
+		near = q/2 + math.Sqrt(gap+q*q/4)
+	}
+	c.near = math.Min(c.near, near)
 	return dev.Err()
 }
 

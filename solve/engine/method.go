@@ -86,6 +86,9 @@ type Traits struct {
 	// Scratch: K* of it is -A*(A b - y), up to an error. It is called after Measure. The method needs
 	// Argument, too, which with the multiplier outlasts the step.
 	Dual func(w *Work) array.Batch
+	// Inside sets dst, for a method whose linear systems are not solved to the end, to a multiplier where r's conjugate
+	// is finite; nil for others. It is called after Dual.
+	Inside func(w *Work, dst array.Batch)
 	// Settled reports, for a problem with r(K b), that the point may be a solution: where it is false no duality gap
 	// is computed. A method that comes closer by a constant factor in every iteration can so wait for
 	// the zeros of K b, which are found later than a small gap.

@@ -69,6 +69,17 @@ const (
 	lateRatio    = 10
 )
 
+// Where a transform solves the linear systems eta is a share of <m, z>/||m||^2 with the multiplier m, the mean of |z|
+// over the weight for total variation: mostShare at first, then fallingShare/k until leastShare or followUntil. These
+// were the best constant eta for k iterations to the error that they reached, on projections of 64 x 64 to 256 x 256
+// pixels at weights in a ratio of 20; residuals differ in that balance by factors of up to 50.
+const (
+	mostShare    = 0.5
+	leastShare   = 0.08
+	fallingShare = 40
+	followUntil  = 2000
+)
+
 // smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
 // preconditioner knows best, then has more weight, so that a step is enough in most iterations, and on projections
 // and blurs as many iterations are needed or fewer.
@@ -138,6 +149,11 @@ func (s *admm) Traits() engine.Traits {
 	}
 	if s.P.K != nil {
 		t.Dual = s.finish
+		if s.system.cosines != nil {
+			t.Inside = func(w *engine.Work, dst array.Batch) {
+				dst.Device().Lin(dst, 1/w.Stepped, w.State[1], 0, array.Batch{})
+			}
+		}
 	}
 	return t
 }
@@ -239,32 +255,33 @@ func (s *admm) solve(ctx context.Context, run *admmRun, b, rhs array.Batch, rho 
 }
 
 // finish solves the last iteration's linear system for b to the end, where an iteration has only come nearer to its
-// solution, and returns the multiplier; with a transform the multiplier takes up what is left. The state does not
-// change.
+// solution, and returns the multiplier. With a transform the multiplier takes up what is left, and no system is solved:
+// that was half of the work of all iterations. The state does not change.
 func (s *admm) finish(w *engine.Work) array.Batch {
-	dev, kb, multiplier, effort := w.Device(), w.Scratch[1], w.Scratch[2], near
+	dev, kb, multiplier := w.Device(), w.Scratch[1], w.Scratch[2]
 	switch {
 	case s.system.closed:
 		return multiplier
 	case s.system.cosines != nil:
-		effort = closer
+		s.system.feasible(w.B, multiplier, w.Scratch[4])
+		return multiplier
 	}
 	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier) // (z_k - u_k)/eta
-	if err := s.system.Solve(context.Background(), w.B, w.Scratch[3], 1/w.Stepped, effort); err != nil {
+	if err := s.system.Solve(context.Background(), w.B, w.Scratch[3], 1/w.Stepped, near); err != nil {
 		dev.Fill(w.B, math.NaN()) // the driver reports what is not finite
 	}
 	s.k.Forward(kb, w.B)
 	dev.Lin(multiplier, 1/w.Stepped, kb, -1, multiplier)
-	if s.system.cosines != nil {
-		s.system.feasible(w.B, multiplier, w.Scratch[4])
-	}
 	return multiplier
 }
 
 // due reports whether eta may change after the iteration.
 func (s *admm) due(w *engine.Work, run *admmRun) bool {
-	k := w.K + 1
-	return run.since+1 >= max(4, k/4) && k <= balanceUntil
+	k, until := w.K+1, balanceUntil
+	if s.system.cosines != nil {
+		until = followUntil
+	}
+	return run.since+1 >= max(4, k/4) && k <= until
 }
 
 // Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.
@@ -278,15 +295,7 @@ func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficien
 	if !due {
 		return measured, next
 	}
-	zNorm, kbNorm, uNorm := engine.Norm(w.State[0]), engine.Norm(w.Scratch[1]), engine.Norm(w.State[1])
-	ratio := run.moved / uNorm / (run.apart / math.Max(zNorm, kbNorm))
-	if !s.system.closed {
-		ratio /= smallerEta * smallerEta
-	}
-	limit := 1.0 * earlyRatio
-	if w.K >= early && s.P.K != nil {
-		limit = lateRatio
-	}
+	ratio, limit := s.imbalance(w, run)
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < limit && ratio > 1/limit {
 		return measured, next
 	}
@@ -298,6 +307,25 @@ func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficien
 	}
 	next.Own[rescale], next.Eta = f, next.Eta*f
 	return measured, next
+}
+
+// imbalance is the square of the factor by which eta is too small, and the one from which it changes.
+func (s *admm) imbalance(w *engine.Work, run *admmRun) (ratio, limit float64) {
+	z, u := w.State[0], w.State[1]
+	uNorm := engine.Norm(u)
+	if s.system.cosines != nil {
+		share := math.Max(leastShare, math.Min(mostShare, fallingShare/float64(w.K+1)))
+		f := share * engine.Inner(z, u) / (uNorm * uNorm)
+		return f * f, earlyRatio
+	}
+	ratio = run.moved / uNorm / (run.apart / math.Max(engine.Norm(z), engine.Norm(w.Scratch[1])))
+	if !s.system.closed {
+		ratio /= smallerEta * smallerEta
+	}
+	if w.K >= early && s.P.K != nil {
+		return ratio, lateRatio
+	}
+	return ratio, earlyRatio
 }
 
 func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {

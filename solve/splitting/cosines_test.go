@@ -72,6 +72,63 @@ func TestFollowedSystemsAreSolved(t *testing.T) {
 	}
 }
 
+// The error of mu_hat at which a solve ends is no less than the true one.
+func TestNearErrors(t *testing.T) {
+	const n, sigma = 20, 0.3
+	wrong, ended := 0, 0
+	for _, count := range []int{12, 30} {
+		for _, weight := range []float64{0.3, 1, 4} {
+			s, y := scanned(t, n, count)
+			p, dev := s.p, s.p.Device
+			p.R = prox.NewJointL2(n*n, 2, weight)
+			image, mu := dev.Alloc(1, n*n), dev.Alloc(1, y.N())
+			host := make([]float64, n*n)
+			for i := range host {
+				if x, z := i/n-8, i%n-11; x*x+2*z*z < 40 {
+					host[i] = 1 + float64(x)/20
+				}
+			}
+			dev.Upload(image, host)
+			p.A.Forward(mu, image)
+			dev.Lin(y, sigma, y, 1, mu)
+			solve := func(o engine.Options) *engine.Solution {
+				m, err := NewADMM(t.Context(), p, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(m.(*admm).Release)
+				sol, err := engine.Run(t.Context(), m, y, o, engine.Start{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(sol.Release)
+				return sol
+			}
+			exact := solve(engine.Options{Tol: 1e-10, MaxIter: 60000, Sigma2: sigma * sigma})
+			for _, allowed := range []float64{1, 0.3, 0.1, 0.03} {
+				o := engine.Options{Tol: 1e-10, MaxIter: 60000, Sigma2: sigma * sigma}
+				o.Effort.Error = allowed
+				sol := solve(o)
+				if sol.Change == 0 {
+					continue
+				}
+				ended++
+				dev.Lin(mu, 1, sol.MuHat, -1, exact.MuHat)
+				if off := engine.Norm(mu); off > sol.Change+exact.Error {
+					wrong++
+					t.Logf("%d angles, weight %g: off by %.2g, said %.2g", count, weight, off, sol.Change)
+				} else {
+					t.Logf("%d angles, weight %g: off by %.2g, said %.2g, exact within %.2g, %d and %d iterations", count,
+						weight, off, sol.Change, exact.Error, sol.Iterations, exact.Iterations)
+				}
+			}
+		}
+	}
+	if wrong > 0 || ended < 20 {
+		t.Errorf("%d of %d errors are larger than said", wrong, ended)
+	}
+}
+
 // After feasible the gradient of the loss is in the range of K*, to rounding.
 func TestFeasibleMultipliers(t *testing.T) {
 	const n = 24

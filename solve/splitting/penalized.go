@@ -47,7 +47,6 @@ const (
 	Anywhere effort = iota // from 0
 	near                   // from what dst holds, one vector near the solution
 	nearer                 // likewise, until the residual is a tenth of what it was
-	closer                 // until it is a hundredth
 )
 
 // penalizedWay sets dst to the solution.
@@ -348,11 +347,8 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if o.Tol *= all / left; !(o.Tol < 1) {
 		return dev.Err()
 	}
-	switch from {
-	case nearer:
+	if from == nearer {
 		o.Tol = math.Max(o.Tol, 0.1)
-	case closer:
-		o.Tol = math.Max(o.Tol, 0.01)
 	}
 	if _, err := krylov.CG(ctx, rest, rest, apply, o); err != nil {
 		return err
