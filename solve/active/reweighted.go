@@ -188,7 +188,7 @@ func (r *newtonOnLoss) keep() {
 	r.dev.Copy(at.B, r.now.B)
 	at.Exchange(r.now)
 	r.dev.Copy(r.now.Z, at.Z)
-	at.G, r.now.G = r.now.G, at.G
+	r.dev.Copy(at.G, r.now.G)
 	r.held.at, r.held.value, r.next = at, r.objective-r.penalty, new(engine.Fit)
 }
 
@@ -381,7 +381,9 @@ func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 	}()
 	if o.Point {
 		p.Device = r.dev
-		sol.At = &engine.Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, Options: o, Shared: true}
+		sol.At = &engine.Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, Options: o, Shared: true,
+			Gradient: r.now.G}
+		r.now.G = array.Batch{}
 		r.offer(sol.At)
 		if err := sol.At.Whiten(sol.MuHat); err != nil {
 			return nil, err

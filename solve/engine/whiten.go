@@ -31,9 +31,10 @@ func (at *Point) Whiten(z array.Batch) error {
 	defer array.Free(slope, curve)
 	l.Gradient(slope, z, at.Y)
 	l.Curvature(curve, z, at.Y)
-	at.Gradient.Free()
-	at.Gradient = dev.Alloc(1, dim)
-	p.A.Adjoint(at.Gradient, slope)
+	if at.Gradient.IsZero() {
+		at.Gradient = dev.Alloc(1, dim)
+		p.A.Adjoint(at.Gradient, slope)
+	}
 	if coupled := loss.StructureOf(l).Coupled; coupled != nil {
 		return at.whitenCoupled(coupled, z, MaxAbs(curve))
 	}
