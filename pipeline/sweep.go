@@ -248,6 +248,7 @@ type sweep struct {
 	// waits says that no point has had a value so far, and withheld are those that wait for one.
 	waits    bool
 	withheld []SweepPoint
+	why      error // of the first point without leave-one-out
 
 	mu     sync.Mutex
 	best   candidate

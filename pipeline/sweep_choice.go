@@ -11,6 +11,7 @@ import (
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/risk/folds"
+	"surepipe/stages"
 	"surepipe/vjp"
 )
 
@@ -228,9 +229,15 @@ func DefaultCriterion(p vjp.Problem, sigma2 float64, groups bool) risk.Criterion
 }
 
 // SweepCriterion is the default of a sweep: DefaultCriterion, but CV for a table of at most fewRows rows and no fewer
-// columns, of which the regularizer chooses some, where it would be GCV or ALO.
+// columns, of which the regularizer chooses some, where it would be GCV or ALO, and for a loss whose observations do
+// not stand alone where these are too many for ALO.
 func SweepCriterion(p vjp.Problem, sigma2 float64, groups bool) risk.Criterion {
-	return risk.DefaultCriterion(sigma2, lossName(p) == "", Completes(p), FewRows(p), groups && p.A != nil)
+	d := 0
+	if p.A != nil {
+		d, _ = p.A.Dims()
+	}
+	refits := FewRows(p) || stages.LeavesJointly(loss.StructureOf(p.Loss).Joint, d, false) != nil
+	return risk.DefaultCriterion(sigma2, lossName(p) == "", Completes(p), refits, groups && p.A != nil)
 }
 
 // ChoosesAmongMany reports whether some columns are chosen of a table with no fewer columns than rows. The least of a

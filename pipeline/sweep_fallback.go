@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"surepipe/internal/lists"
 	"surepipe/prox"
@@ -20,6 +21,9 @@ func (f Family) regularizer(grid [][]float64) (_ prox.Prox, err error) {
 // hand yields a point of the grid, or withholds it where none has had a value so far and another criterion may take
 // the place of the sweep's.
 func (s *sweep) hand(p SweepPoint) bool {
+	if s.o.Criterion.Rule().Diagonal && s.why == nil {
+		s.why = p.ALOErr
+	}
 	if s.waits {
 		if v, _ := s.o.Criterion.Rule().Value(p.Fitted()); v != v {
 			s.withheld = append(s.withheld, p)
@@ -49,7 +53,7 @@ func (s *sweep) fallBack(ctx context.Context) error {
 	}
 	undefined := s.undefined()
 	s.o.Criterion = risk.CV
-	if lossOf(s.f.Problem) == nil || s.o.checkFolds(len(s.y)) != nil {
+	if !predicts(s.f.Problem) || s.o.checkFolds(len(s.y)) != nil {
 		return undefined
 	}
 	for _, on := range s.instances {
@@ -73,6 +77,9 @@ func (s *sweep) fallBack(ctx context.Context) error {
 // undefined is the error for a criterion that is not defined at any point of the grid.
 func (s *sweep) undefined() error {
 	why := cmp.Or(s.o.Criterion.Rule().Undefined, "no fit leaves degrees of freedom to the residual")
+	if s.why != nil {
+		why = "at the first of them " + strings.TrimSuffix(s.why.Error(), "; choose cv")
+	}
 	return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s; choose %s, or larger "+
 		"weights", s.o.Criterion, why, risk.CV)
 }

@@ -26,6 +26,16 @@ const (
 var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
 	"choose cv")
 
+// LeavesJointly is the error of leave-one-out for a loss whose observations do not stand alone, of which there are too
+// many for it; exact says that the trace is. It is nil for other losses.
+func LeavesJointly(l loss.Joint, d int, exact bool) error {
+	if l == nil || exact || d <= mostImaged {
+		return nil
+	}
+	return fmt.Errorf("where observations share risk sets leave-one-out is for at most %d of them, found %d; choose cv",
+		mostImaged, d)
+}
+
 // leaveJoint sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
 // and C = A E (E* (A* l^(2) A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root
 // dz of
@@ -43,9 +53,12 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 		return nil
 	}
 	d, known := len(j.Y), j.solution.Linearization.Closed()
-	if exact := known.Known || known.Diagonal != nil; !j.settings.Plan.Exact() && !(exact && d <= mostImaged) {
-		r.ALOErr = fmt.Errorf("it is for at most %d observations, and for a derivative whose linear system is "+
-			"factored; choose cv", mostImaged)
+	exact := j.settings.Plan.Exact()
+	if r.ALOErr = LeavesJointly(l, d, exact); r.ALOErr != nil {
+		return nil
+	}
+	if !exact && !known.Known && known.Diagonal == nil {
+		r.ALOErr = errors.New("it is for a derivative whose linear system is factored; choose cv")
 		return nil
 	}
 	root, err := l.Root(j.solution.MuHat, j.y)
