@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,6 +211,51 @@ func TestLikelihoodsAllocateNothing(t *testing.T) {
 			c.l.Structure().Gap(g, z, y)
 		}); n > 5 { // the pool drops some under the race detector
 			t.Errorf("%s: %g allocations", name, n)
+		}
+	}
+}
+
+// Sums over many observations are those of one after the other, without those of weight 0, and have the same bits on
+// any number of processors.
+func TestSumsOverManyObservations(t *testing.T) {
+	const n = 3<<12 + 17
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(3, 4))
+	z, y, g := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n)
+	at, seen, w := make([]float64, n), make([]float64, n), make([]float64, n)
+	for i := range at {
+		at[i], seen[i], w[i] = rng.NormFloat64(), float64(rng.IntN(2)), float64(rng.IntN(3))
+	}
+	dev.Upload(z, at)
+	dev.Upload(y, seen)
+	zOne, yOne, gOne := dev.Alloc(1, 1), dev.Alloc(1, 1), dev.Alloc(1, 1)
+	for name, c := range likelihoods(t, w) {
+		one := likelihoods(t, nil)[name].l
+		all := func() []float64 {
+			c.l.Gradient(g, z, y)
+			return append(g.ToHost(), c.l.Value(z, y), c.l.Structure().Gap(g, z, y), c.l.Structure().Least(y))
+		}
+		got := all()
+		before := runtime.GOMAXPROCS(1)
+		alone := all()
+		runtime.GOMAXPROCS(before)
+		if !slices.Equal(got, alone) {
+			t.Errorf("%s: other bits on one processor", name)
+		}
+		sum := 0.0
+		for i, v := range w {
+			if v > 0 {
+				sum += c.l.Structure().At(i, at[i], seen[i])
+			}
+			dev.Upload(zOne, at[i:i+1])
+			dev.Upload(yOne, seen[i:i+1])
+			one.Gradient(gOne, zOne, yOne)
+			if want := v * gOne.ToHost()[0]; math.Abs(got[i]-want) > 1e-14*math.Abs(want) {
+				t.Fatalf("%s: slope %d is %g, expected %g", name, i, got[i], want)
+			}
+		}
+		if math.Abs(got[n]-sum) > 1e-12*math.Abs(sum) {
+			t.Errorf("%s: value %g, expected %g", name, got[n], sum)
 		}
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"math"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
+	"surepipe/internal/parallel"
 )
 
 // Pointwise is a loss l(z; y) = sum_i w_i f(z_i; y_i) with a convex function f of one observation,
@@ -21,7 +24,8 @@ type Pointwise struct {
 	pool    sync.Pool // of *scratch
 }
 
-// Function is a convex function f(z; y) of one observation, with two derivatives by z.
+// Function is a convex function f(z; y) of one observation, with two derivatives by z. Its methods are called from
+// several goroutines.
 type Function interface {
 	// Name is the loss's.
 	Name() string
@@ -86,13 +90,9 @@ func of(f Function, w, offset []float64, largest float64) *Pointwise {
 		l.known.Together = func(slope, curve, z, y array.Batch) float64 { return l.together(f, slope, curve, z, y) }
 	}
 	l.known.Constant = func(y array.Batch) float64 {
-		sum := 0.0
-		for i, v := range y.ToHost() {
-			if w := l.weight(i); w > 0 {
-				sum += f.Constant(w, v)
-			}
-		}
-		return sum
+		s := l.take(y, y)
+		defer l.pool.Put(s)
+		return s.sum(func(s *scratch, i int, w float64) float64 { return s.l.f.Constant(w, s.y[i]) })
 	}
 	return l
 }
@@ -130,8 +130,14 @@ func (l *Pointwise) weight(i int) float64 {
 	return l.w[i]
 }
 
-// scratch is memory for three vectors on the host.
-type scratch struct{ z, y, out []float64 }
+// scratch is memory for vectors on the host, and for a loop over their entries.
+type scratch struct {
+	z, y, out, curve, sums []float64
+	l                      *Pointwise
+	term                   func(s *scratch, i int, w float64) float64
+	of                     func(z, y float64) float64
+	at                     at
+}
 
 // fits panics unless both are single vectors of one length.
 func (l *Pointwise) fits(a, b array.Batch) {
@@ -149,7 +155,10 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 	}
 	s, ok := l.pool.Get().(*scratch)
 	if !ok || len(s.z) != n {
-		s = &scratch{make([]float64, n), make([]float64, n), make([]float64, n)}
+		s = &scratch{l: l, sums: make([]float64, parallel.Parts(n, atATime))}
+		for _, to := range []*[]float64{&s.z, &s.y, &s.out, &s.curve} {
+			*to = make([]float64, n)
+		}
 	}
 	z.Device().Download(s.z, z)
 	y.Device().Download(s.y, y)
@@ -160,14 +169,30 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 }
 
 func (l *Pointwise) Value(z, y array.Batch) float64 {
-	s, sum := l.take(z, y), 0.0
+	s := l.take(z, y)
 	defer l.pool.Put(s)
-	for i, v := range s.z {
-		if w := l.weight(i); w > 0 {
-			sum += w * l.f.Value(v, s.y[i])
+	return s.sum(func(s *scratch, i int, w float64) float64 { return w * s.l.f.Value(s.z[i], s.y[i]) })
+}
+
+// atATime is the number of observations that one processor evaluates at a time.
+const atATime = 1 << 12
+
+// sum adds a term of each observation of positive weight w, on all idle processors. Its bits do not depend on how many.
+func (s *scratch) sum(term func(s *scratch, i int, w float64) float64) float64 {
+	s.term = term
+	parallel.Do(len(s.sums), s)
+	return floats.Sum(s.sums)
+}
+
+// Part adds the terms of some observations.
+func (s *scratch) Part(k int) {
+	sum := 0.0
+	for i := k * atATime; i < min((k+1)*atATime, len(s.z)); i++ {
+		if w := s.l.weight(i); w > 0 {
+			sum += s.term(s, i, w)
 		}
 	}
-	return sum
+	s.sums[k] = sum
 }
 
 func (l *Pointwise) Gradient(dst, z, y array.Batch) {
@@ -183,31 +208,31 @@ func (l *Pointwise) set(dst, z, y array.Batch, of func(z, y float64) float64) {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(dst, z)
-	for i, v := range s.z {
-		if s.out[i] = 0; l.weight(i) > 0 {
-			s.out[i] = l.weight(i) * of(v, s.y[i])
-		}
-	}
+	clear(s.out)
+	s.of = of
+	s.sum(func(s *scratch, i int, w float64) float64 {
+		s.out[i] = w * s.of(s.z[i], s.y[i])
+		return 0
+	})
 	dst.Device().Upload(dst, s.out)
 }
 
 // together sets slope and curve, and returns the value.
-func (l *Pointwise) together(f at, slope, curve, z, y array.Batch) (sum float64) {
+func (l *Pointwise) together(f at, slope, curve, z, y array.Batch) float64 {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(slope, z)
 	l.fits(curve, z)
-	for i, v := range s.z {
-		value, first, second := 0.0, 0.0, 0.0
-		if w := l.weight(i); w > 0 {
-			value, first, second = f(v, s.y[i])
-			value, first, second = w*value, w*first, w*second
-		}
-		sum += value
-		s.out[i], s.y[i] = first, second
-	}
+	clear(s.out)
+	clear(s.curve)
+	s.at = f
+	sum := s.sum(func(s *scratch, i int, w float64) float64 {
+		value, slope, curvature := s.at(s.z[i], s.y[i])
+		s.out[i], s.curve[i] = w*slope, w*curvature
+		return w * value
+	})
 	slope.Device().Upload(slope, s.out)
-	curve.Device().Upload(curve, s.y)
+	curve.Device().Upload(curve, s.curve)
 	return sum
 }
 
@@ -239,36 +264,33 @@ func (l *Pointwise) at(i int, z, y float64) float64 {
 }
 
 func (l *Pointwise) least(y array.Batch) float64 {
-	s, sum := l.take(y, y), 0.0
+	s := l.take(y, y)
 	defer l.pool.Put(s)
-	for i, v := range s.y {
-		if w := l.weight(i); w > 0 {
-			sum += w * l.f.Least(v)
-		}
-	}
-	return sum
+	return s.sum(func(s *scratch, i int, w float64) float64 { return w * s.l.f.Least(s.y[i]) })
 }
 
 func (l *Pointwise) gap(u, z, y array.Batch) float64 {
-	s, sum := l.take(z, y), 0.0
+	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(u, z)
 	u.Device().Download(s.out, u)
-	for i, v := range s.out {
-		w := l.weight(i)
-		if w > 0 {
-			sum += w * l.f.Gap(v/w, v/w-l.f.Slope(s.z[i], s.y[i]), s.z[i], s.y[i])
-		} else if v != 0 {
+	for i, w := range l.w {
+		if !(w > 0) && s.out[i] != 0 {
 			return math.Inf(1)
 		}
 	}
-	return sum
+	return s.sum(func(s *scratch, i int, w float64) float64 {
+		f, u := s.l.f, s.out[i]/w
+		return w * f.Gap(u, u-f.Slope(s.z[i], s.y[i]), s.z[i], s.y[i])
+	})
 }
 
 func (l *Pointwise) mean(dst, z []float64) {
-	for i, v := range z {
-		dst[i] = l.f.Mean(l.shift(i, v))
-	}
+	parallel.RangesIf(len(z) > atATime, len(z), atATime, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			dst[i] = l.f.Mean(l.shift(i, z[i]))
+		}
+	})
 }
 
 // isNear reports whether p + off is so near to p that relativeEntropy has no need of log p.

@@ -14,7 +14,8 @@ import (
 //
 //	l_i(z_i + (l'_i/l''_i) h/(1 - h)),
 //
-// one Newton step towards the refit (Rad and Maleki 2020). It must be smooth on 0 <= h < 1.
+// one Newton step towards the refit (Rad and Maleki 2020). It must be smooth on 0 <= h < 1, and is called
+// from several goroutines.
 type LeftOut func(i int, h float64) float64
 
 // SquaredLeftOut is the squared residual of an observation that is left out, (r_i/(1 - h))^2, for

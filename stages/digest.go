@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -197,6 +198,9 @@ func (j *Job) influenced(influences []float64) {
 	}
 }
 
+// atATime is the number of observations whose losses one processor evaluates at a time.
+const atATime = 1 << 12
+
 // leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, by the
 // leverages or their estimates.
 func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
@@ -204,9 +208,11 @@ func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
 		return
 	}
 	losses := make([]float64, len(diagonal))
-	for i, h := range diagonal {
-		losses[i] = left(i, h)
-	}
+	parallel.Ranges(len(losses), atATime, func(from, to int) {
+		for i := from; i < to; i++ {
+			losses[i] = left(i, diagonal[i])
+		}
+	})
 	j.keepLeftOut(losses)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/risk"
 )
@@ -68,9 +69,11 @@ func (f *flatness) mean(diagonal []float64) (mean, stdErr float64, err error) {
 	if err != nil {
 		return math.NaN(), math.NaN(), err
 	}
-	for i, z := range losses {
-		losses[i] = f.known.At(i, z, f.y[i])
-	}
+	parallel.Ranges(len(losses), atATime, func(from, to int) {
+		for i := from; i < to; i++ {
+			losses[i] = f.known.At(i, losses[i], f.y[i])
+		}
+	})
 	if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
 		return mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the range "+
 			"of the %s loss", f.known.Name)

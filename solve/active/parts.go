@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/solve/restrict"
 )
@@ -26,14 +27,15 @@ func (w *workspace) diagonal() []float64 {
 		at[w.set[i]] = s
 	}
 	d, _ := (*w.parts)[0].A.Dims()
-	var out, values []float64
-	x := make([]float64, diagonalRows*n)
-	for from := 0; from < d; from += diagonalRows {
-		k := min(diagonalRows, d-from)
+	out := make([]float64, d)
+	parallel.Ranges(d, diagonalRows, func(from, to int) {
+		k := to - from
+		x := make([]float64, k*n)
+		var values []float64
 		for _, c := range *w.parts {
 			m := len(c.Set)
 			values = slices.Grow(values[:0], k*m)[:k*m]
-			rows := linops.StructureOf(c.A).Stored.Rows(from, from+k)
+			rows := linops.StructureOf(c.A).Stored.Rows(from, to)
 			rows.Device().Download(values, rows)
 			for col, j := range c.Set {
 				if s, ok := at[j]; ok {
@@ -43,8 +45,8 @@ func (w *workspace) diagonal() []float64 {
 				}
 			}
 		}
-		out = append(out, w.p.FormEach(x[:k*n], k)...)
-	}
+		copy(out[from:to], w.p.FormEach(x, k))
+	})
 	return out
 }
 
