@@ -155,10 +155,8 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 	}
 	s, ok := l.pool.Get().(*scratch)
 	if !ok || len(s.z) != n {
-		s = &scratch{l: l, sums: make([]float64, parallel.Parts(n, atATime))}
-		for _, to := range []*[]float64{&s.z, &s.y, &s.out, &s.curve} {
-			*to = make([]float64, n)
-		}
+		all := make([]float64, 4*n+parallel.Parts(n, atATime))
+		s = &scratch{l: l, z: all[:n], y: all[n : 2*n], out: all[2*n : 3*n], curve: all[3*n : 4*n], sums: all[4*n:]}
 	}
 	z.Device().Download(s.z, z)
 	y.Device().Download(s.y, y)
