@@ -144,7 +144,11 @@ func (l *Cox) arrange() {
 // coxSums are those of the risk sets at a point: by observations, and by groups.
 type coxSums struct {
 	z, y, x, theta []float64 // theta_i = w_i exp(z_i - shift), shift the largest z of the stratum
-	shift          []float64
+	// The sums of all observations at ofZ and ofY are kept, with the shifted z: value, slope and products at a point
+	// ask for them one after the other.
+	kept              bool
+	ofZ, ofY, shifted []float64
+	shift             []float64
 	// The sums of theta over the risk set and the events, the events' weights and their number, and in inner and tied
 	// sum_k share_k/S_k and sum_k share_k (1 - a_k)/S_k over the terms of a group; and the same with x, in
 	// which inner and tied are those of share_k m_k/S_k with the means m_k of x.
@@ -170,7 +174,7 @@ func (l *Cox) take() *coxSums {
 	}
 	n, g := len(l.order), len(l.first)
 	s := &coxSums{}
-	for _, to := range []*[]float64{&s.z, &s.y, &s.x, &s.theta} {
+	for _, to := range []*[]float64{&s.z, &s.y, &s.x, &s.theta, &s.ofZ, &s.ofY, &s.shifted} {
 		*to = make([]float64, n)
 	}
 	for _, to := range []*[]float64{&s.shift, &s.risk, &s.event, &s.weight, &s.inner, &s.tied, &s.riskX, &s.eventX,
@@ -211,6 +215,12 @@ func (l *Cox) weightOf(i, out int) float64 {
 
 // sums computes all but what has x, without observation out.
 func (l *Cox) sums(s *coxSums, out int) {
+	if out < 0 && s.kept && slices.Equal(s.z, s.ofZ) && slices.Equal(s.y, s.ofY) {
+		copy(s.z, s.shifted)
+		return
+	}
+	copy(s.ofZ, s.z)
+	copy(s.ofY, s.y)
 	for k, from := range l.strata[:len(l.strata)-1] {
 		end := l.strata[k+1]
 		members := l.order[l.first[from]:l.first[end]]
@@ -232,11 +242,13 @@ func (l *Cox) sums(s *coxSums, out int) {
 			s.shift[g] = shift
 		}
 	}
+	copy(s.shifted, s.z)
 	l.risks(s, out)
 }
 
 // risks computes the sums of theta.
 func (l *Cox) risks(s *coxSums, out int) {
+	s.kept = out < 0
 	l.overRisk(s.risk, s.theta, s.sum)
 	for g := range s.risk[:len(l.first)-1] {
 		s.event[g], s.weight[g], s.count[g], s.inner[g], s.tied[g] = 0, 0, 0, 0, 0

@@ -281,3 +281,49 @@ func TestCoxErrors(t *testing.T) {
 		}
 	}
 }
+
+// What is kept of one point is not that of another: any order of questions has the answers of a loss that is asked for
+// the first time.
+func TestCoxForgetsOtherPoints(t *testing.T) {
+	const n = 40
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(5, 6))
+	o := loss.Observed{Times: loss.Times{Time: make([]float64, n)}}
+	var z, y [2][]float64
+	for i := range n {
+		o.Time[i] = float64(rng.IntN(12))
+		for k := range 2 {
+			z[k], y[k] = append(z[k], rng.NormFloat64()), append(y[k], float64(rng.IntN(2)))
+		}
+	}
+	fresh := func() *loss.Cox {
+		l, err := loss.NewCox(o, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	kept := fresh()
+	zs, ys, dst, v := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n)
+	dev.Upload(v, z[1])
+	questions := []func(l *loss.Cox, z, y []float64) []float64{
+		func(l *loss.Cox, _, _ []float64) []float64 { return []float64{l.Value(zs, ys)} },
+		func(l *loss.Cox, _, _ []float64) []float64 { l.Gradient(dst, zs, ys); return dst.ToHost() },
+		func(l *loss.Cox, _, _ []float64) []float64 { l.Product(dst, v, zs, ys); return dst.ToHost() },
+		func(l *loss.Cox, z, y []float64) []float64 { return []float64{l.Share(3, z, y)} },
+		func(l *loss.Cox, z, y []float64) []float64 {
+			out := make([]float64, n)
+			l.SlopeWithout(5, out, z, y)
+			return out
+		},
+		func(l *loss.Cox, _, _ []float64) []float64 { return []float64{l.Structure().Least(ys)} },
+	}
+	for range 400 {
+		k, m, q := rng.IntN(2), rng.IntN(2), rng.IntN(len(questions))
+		dev.Upload(zs, z[k])
+		dev.Upload(ys, y[m])
+		if got, want := questions[q](kept, z[k], y[m]), questions[q](fresh(), z[k], y[m]); !slices.Equal(got, want) {
+			t.Fatalf("question %d at point %d of observations %d: %g, expected %g", q, k, m, got, want)
+		}
+	}
+}
