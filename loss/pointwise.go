@@ -284,7 +284,7 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 }
 
 func (l *Pointwise) mean(dst, z []float64) {
-	parallel.RangesIf(len(z) > atATime, len(z), atATime, func(lo, hi int) {
+	parallel.Ranges(len(z), atATime, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			dst[i] = l.f.Mean(l.shift(i, z[i]))
 		}

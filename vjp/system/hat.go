@@ -21,13 +21,9 @@ func Hat(dev array.Device, h solve.Linear, d int) System {
 		High: t.Trace + t.Above, Margin: t.Margin}
 	if f, ok := h.(interface {
 		Products(v *array.Fixed) []float64
-	}); ok {
-		s.closed.Products = f.Products
-	}
-	if f, ok := h.(interface {
 		Mapped(v *array.Mapped) []float64
 	}); ok {
-		s.closed.Mapped = f.Mapped
+		s.closed.Products, s.closed.Mapped = f.Products, f.Mapped
 	}
 	if f, ok := h.(interface{ Root() []float64 }); ok {
 		s.closed.Root = func() ([]float64, error) { return f.Root(), dev.Err() }
