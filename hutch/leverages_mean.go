@@ -89,8 +89,8 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 	e := l.newEntries()
 	e.fit()
 	all, without, base := e.values(f)
-	curved, unresolved := e.curvature(f)
-	if curved > mostCurved {
+	curvature, unresolved := e.curvature(f)
+	if curvature > mostCurved {
 		return DiagonalMean{}, &UnresolvedError{unresolved, e.d, e.m}
 	}
 	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m), Entries: e.h}
@@ -98,7 +98,7 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 	influences, offset := e.controlled(group)
 	out.Value -= offset
 	if random := floats.Norm(influences[:], 2); random > 0 {
-		floats.Scale(1+2*random/max(out.Value-base, random)+max(curved-1, 0)/10, influences[:])
+		floats.Scale(1+2*random/max(out.Value-base, random)+max(curvature-1, 0)/10, influences[:])
 	}
 	out.Influences, out.Spread = influences[:], spread
 	out.ProbesErr = math.Hypot(floats.Norm(influences[:], 2), steepest*l.Truncation/float64(e.d))

@@ -98,7 +98,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	begin := s.begin()
 	// A chain may run ahead of the oldest unfinished one, but not far.
 	workers := s.o.Parallel * len(s.instances)
-	window := make(chan struct{}, 2*workers)
+	ahead := make(chan struct{}, 2*workers)
 	in := make(chan chain)
 	ends := map[int]bool{}
 	var parts []chain
@@ -112,7 +112,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 		defer close(in)
 		for _, c := range parts {
 			select {
-			case window <- struct{}{}:
+			case ahead <- struct{}{}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -143,7 +143,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 			}
 			delete(early, next)
 			if ends[next] {
-				<-window
+				<-ahead
 			}
 			next++
 			if !s.hand(point) {

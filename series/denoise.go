@@ -143,7 +143,7 @@ func Denoise(ctx context.Context, from Source, sigma []float64, o Options, emit 
 }
 
 type denoiser struct {
-	window
+	slab
 	o        Options
 	shape    Shape
 	image    Extent
@@ -207,8 +207,8 @@ func (o Options) prepare(from Source, sigma []float64) (*denoiser, error) {
 	}
 	err := errors.Join(checkPatch(shape, o.Patch), checkMask(shape, o.Mask), checkSigma(shape, sigma, o.Mask))
 	return &denoiser{
-		window: window{from: from, mask: o.Mask, slices: map[int][]float64{}},
-		o:      o, shape: shape, image: shape.Image, shrink: shrink, sigma: sigma, multiple: 1,
+		slab: slab{from: from, mask: o.Mask, slices: map[int][]float64{}},
+		o:    o, shape: shape, image: shape.Image, shrink: shrink, sigma: sigma, multiple: 1,
 		zs:   starts(shape.Image[2], o.Patch[2], o.Stride[2]),
 		sums: map[int]*sums{},
 	}, err
@@ -247,7 +247,7 @@ func (d *denoiser) patchesAt(ctx context.Context, z int, f func(p *work, y int) 
 				if err := context.Cause(ctx); err != nil {
 					return err
 				}
-				if !p.gather(&d.window, x, rows[i], z, d.o.Patch, d.sigma) {
+				if !p.gather(&d.slab, x, rows[i], z, d.o.Patch, d.sigma) {
 					continue
 				}
 				if err := p.decompose(!d.choosing, d.edge(p)); err != nil {

@@ -3,7 +3,7 @@ package series
 import "math"
 
 // finish divides the sums of slice z by their weights, and adds what they say to the summary. The slice's values are
-// in the window still.
+// in the slab still.
 func (d *denoiser) finish(z int) (Slice, error) {
 	s, y := d.sums[z], d.slices[z]
 	delete(d.sums, z)

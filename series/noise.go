@@ -57,7 +57,7 @@ func EstimateNoise(ctx context.Context, from Source, patch Extent, mask []bool) 
 	if err := errors.Join(shape.check(), checkPatch(shape, patch), checkMask(shape, mask)); err != nil {
 		return Noise{}, err
 	}
-	w := &window{from: from, mask: mask, slices: map[int][]float64{}}
+	w := &slab{from: from, mask: mask, slices: map[int][]float64{}}
 	step := func(side int) int { return (side + 1) / 2 }
 	xs := starts(shape.Image[0], patch[0], step(patch[0]))
 	ys := starts(shape.Image[1], patch[1], step(patch[1]))

@@ -116,7 +116,7 @@ func TestDegreesOfFreedomOfAPatchSumUpToItsTrace(t *testing.T) {
 				for i := range y {
 					y[i] = rng.NormFloat64() + 3
 				}
-				win := &window{from: Memory{shape, y}, slices: map[int][]float64{0: y}}
+				win := &slab{from: Memory{shape, y}, slices: map[int][]float64{0: y}}
 				if !w.gather(win, 0, 0, 0, shape.Image, nil) {
 					t.Fatal("no patch")
 				}

@@ -73,8 +73,8 @@ func (m Memory) Slice(dst []float64, z int) error {
 	return nil
 }
 
-// window holds the slices of a source that patches are cut from.
-type window struct {
+// slab holds the slices of a source that patches are cut from.
+type slab struct {
 	from   Source
 	mask   []bool
 	slices map[int][]float64
@@ -82,7 +82,7 @@ type window struct {
 }
 
 // hold reads the slices z to z+n-1 that are not held, and forgets those before.
-func (w *window) hold(z, n int) error {
+func (w *slab) hold(z, n int) error {
 	for k, s := range w.slices {
 		if k < z {
 			w.free = append(w.free, s)
@@ -112,12 +112,12 @@ func (w *window) hold(z, n int) error {
 }
 
 // inside reports whether voxel i of slice z is in the mask.
-func (w *window) inside(z, i int) bool {
+func (w *slab) inside(z, i int) bool {
 	return w.mask == nil || w.mask[z*w.from.Shape().area()+i]
 }
 
 // check returns an error where a voxel in the mask has a value that is not finite.
-func (w *window) check(s []float64, z int) error {
+func (w *slab) check(s []float64, z int) error {
 	shape := w.from.Shape()
 	course := shape.course()
 	for i := range shape.area() {
@@ -134,7 +134,7 @@ func (w *window) check(s []float64, z int) error {
 // gather sets w's patch to the voxels in the mask of a box at (x, y, z), each divided by its standard deviation, which
 // scale has by voxel (nil: 1). at receives the voxels: their slices, and their places in the slice. It returns
 // whether there are enough to decompose.
-func (p *work) gather(w *window, x, y, z int, box Extent, scale []float64) bool {
+func (p *work) gather(w *slab, x, y, z int, box Extent, scale []float64) bool {
 	shape := w.from.Shape()
 	nx, area, n, parts := shape.Image[0], shape.area(), shape.Volumes, shape.Parts()
 	p.at = p.at[:0]

@@ -28,7 +28,7 @@ func (t *Triangle) Inverse(g []float64, band bool) *Inverse {
 		v.w = t.w
 	}
 	v.z = make([]float64, t.n*(v.w+1))
-	s := newWindow(t)
+	s := newRecurrence(t)
 	s.begin(v, g)
 	for i := t.n - t.w - 1; i >= 0; i-- {
 		z := v.z[i*(v.w+1):][:v.w+1]
@@ -44,12 +44,12 @@ func (t *Triangle) Inverse(g []float64, band bool) *Inverse {
 	return v
 }
 
-// window is the state of the recurrence: P and V of x_i, ..., x_{i+w-1}, or of x_i and its differences
+// recurrence is the state of the recurrence: P and V of x_i, ..., x_{i+w-1}, or of x_i and its differences
 // up to order w - 1. Where x is smooth differences are small, by a length L that is the longer the
 // heavier the penalty. Rounding errors of the numbers themselves would be those of their differences,
 // which the next rows enlarge by a factor of L for each order: of n = 1000 numbers with a weight of
 // 1e18 on third differences, the trace would lose all but three digits.
-type window struct {
+type recurrence struct {
 	*Triangle
 	smooth  bool
 	p, v    []float64 // w x w
@@ -61,9 +61,9 @@ type window struct {
 // not smooth.
 const mostSmooth = 8
 
-func newWindow(t *Triangle) *window {
+func newRecurrence(t *Triangle) *recurrence {
 	w := t.w
-	s := &window{
+	s := &recurrence{
 		Triangle: t, smooth: w <= mostSmooth, p: make([]float64, max(w*w, 1)), v: make([]float64, max(w*w, 1)),
 		tau: make([]float64, w), c: make([]float64, w), numbers: make([]float64, w*w)}
 	for k := range w {
@@ -81,7 +81,7 @@ func newWindow(t *Triangle) *window {
 }
 
 // begin sets the state for the last w numbers, and their entries of Z.
-func (s *window) begin(to *Inverse, g []float64) {
+func (s *recurrence) begin(to *Inverse, g []float64) {
 	w, first := s.w, s.n-s.w
 	if w == 0 {
 		return
@@ -116,7 +116,7 @@ func (s *window) begin(to *Inverse, g []float64) {
 
 // step goes on to the row before. It sets beside to the entries of Z in the row, beyond the diagonal,
 // unless it is empty.
-func (s *window) step(row, beside []float64) {
+func (s *recurrence) step(row, beside []float64) {
 	w, inverse := s.w, 1/row[0]
 	if w == 0 {
 		s.p[0] = inverse * inverse
@@ -146,7 +146,7 @@ func (s *window) step(row, beside []float64) {
 }
 
 // times sets c = X tau, and returns <tau, c>.
-func (s *window) times(x []float64) (form float64) {
+func (s *recurrence) times(x []float64) (form float64) {
 	w := s.w
 	for a := range w {
 		sum := 0.0
@@ -160,7 +160,7 @@ func (s *window) times(x []float64) (form float64) {
 }
 
 // besideDiagonal sets the covariances of x_i with the w numbers after it, for c = P tau.
-func (s *window) besideDiagonal(beside []float64) {
+func (s *recurrence) besideDiagonal(beside []float64) {
 	w := s.w
 	for k := range beside {
 		beside[k] = 0
@@ -178,7 +178,7 @@ func (s *window) besideDiagonal(beside []float64) {
 
 // update goes on from the state to that one number before, in the forms X: the new number has the
 // given form with itself, and -c with the state, times the sign.
-func (s *window) update(x []float64, form, sign float64) {
+func (s *recurrence) update(x []float64, form, sign float64) {
 	w := s.w
 	if !s.smooth {
 		for a := w - 1; a > 0; a-- {
@@ -209,7 +209,7 @@ func (s *window) update(x []float64, form, sign float64) {
 }
 
 // add adds g c c* to V for x_i, the first number, whose covariances are P's first column.
-func (s *window) add(g float64) {
+func (s *recurrence) add(g float64) {
 	w := s.w
 	for a := range w {
 		for b := range w {

@@ -144,7 +144,7 @@ func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, 
 }
 
 // local is the control variate of the probes for the diagonal, where that is wanted; else nil.
-func (w *matrices) local(all subspace.Triplets, r int) func(signs, samples []float64) {
+func (w *sampled) local(all subspace.Triplets, r int) func(signs, samples []float64) {
 	picked := w.a.Picked(w.shape)
 	if !w.o.Diagonal || picked == nil {
 		return nil
@@ -158,7 +158,7 @@ func (w *matrices) local(all subspace.Triplets, r int) func(signs, samples []flo
 }
 
 // arrowTangent is the tangent space at the first r triplets, z being A b - y.
-func (w *matrices) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,
+func (w *sampled) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,
 	error) {
 	picked := w.a.Picked(w.shape)
 	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })

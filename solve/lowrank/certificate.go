@@ -25,7 +25,7 @@ const nearTol = 0.98
 // remaining tolerance as slack; where matrices are too large to be formed, products do
 // ([subspace.Triplets.Certify]). Where there is no such factor the block grows. At the last
 // iteration the excess of the missed values is computed.
-func (w *matrices) examine(ctx context.Context, c *engine.Watch, last bool) error {
+func (w *sampled) examine(ctx context.Context, c *engine.Watch, last bool) error {
 	if w.above > w.tau && !last {
 		return nil // values are held back
 	}
@@ -71,7 +71,7 @@ func (w *matrices) examine(ctx context.Context, c *engine.Watch, last bool) erro
 
 // examineByProducts is examine where X is too large to be formed. At the last iteration the
 // optimality lacks the part of missed values, and the solve has not converged.
-func (w *matrices) examineByProducts(ctx context.Context, c *engine.Watch, optimality float64, near, last bool) error {
+func (w *sampled) examineByProducts(ctx context.Context, c *engine.Watch, optimality float64, near, last bool) error {
 	switch {
 	case near && !w.whole && !last:
 		w.whole, w.due = true, false // the next iteration has all values of the block, and only that
@@ -96,13 +96,13 @@ func (w *matrices) examineByProducts(ctx context.Context, c *engine.Watch, optim
 }
 
 // share is a distance in X relative to the scale, which the tolerance bounds.
-func (w *matrices) share(c *engine.Watch, distance float64) float64 {
+func (w *sampled) share(c *engine.Watch, distance float64) float64 {
 	return distance / (w.eta * c.Scale)
 }
 
 // judge passes the optimality to the stopping rule, with the bound of mu_hat's error from the
 // nuclear norm's duality gap where the subgradient is that of the optimality.
-func (w *matrices) judge(c *engine.Watch, optimality float64) {
+func (w *sampled) judge(c *engine.Watch, optimality float64) {
 	z, sum, squares := engine.Norm(w.z), 0.0, 0.0
 	for _, s := range w.top.Sigma {
 		f := s - w.above
@@ -117,7 +117,7 @@ func (w *matrices) judge(c *engine.Watch, optimality float64) {
 }
 
 // closer makes the following partial SVDs compute more values, more accurately.
-func (w *matrices) closer() error {
+func (w *sampled) closer() error {
 	if !w.space.Grow() {
 		return errHighRank
 	}
@@ -126,7 +126,7 @@ func (w *matrices) closer() error {
 }
 
 // rest is X - U S V*, dense.
-func (w *matrices) rest() array.Batch {
+func (w *sampled) rest() array.Batch {
 	dev := w.dev
 	x := dev.Alloc(w.m, w.n)
 	z := dev.Alloc(1, w.z.N())
@@ -149,7 +149,7 @@ func (w *matrices) rest() array.Batch {
 // tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
 // values and of the largest inactive ones, which the preconditioner uses. It has no model where the prox's own
 // derivative serves better.
-func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
+func (w *sampled) tangent(ctx context.Context) (*engine.Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0
@@ -187,11 +187,11 @@ func (w *matrices) tangent(ctx context.Context) (*engine.Tangent, error) {
 	if w.decomposes(r) {
 		return &engine.Tangent{Control: w.local(all, r)}, dev.Err()
 	}
-	curved, err := w.curvature(all, r)
+	curvature, err := w.curvature(all, r)
 	if err != nil {
 		return nil, err
 	}
-	model := curved.Model(margin)
+	model := curvature.Model(margin)
 	t, done := &engine.Tangent{Model: model, Control: w.local(all, r)}, false
 	defer func() {
 		if !done { // also where A panics
@@ -212,7 +212,7 @@ const decomposition, misfits = 60, 600
 
 // decomposes reports whether all singular vectors cost less than the products that a preconditioner made of a few of
 // them needs: the derivative of the prox has all in closed form, and takes fewer steps of conjugate gradients.
-func (w *matrices) decomposes(k int) bool {
+func (w *sampled) decomposes(k int) bool {
 	d, long, short := float64(w.ab.N()), float64(max(w.m, w.n)), float64(min(w.m, w.n))
 	return d >= limits.Dense*long*short && decomposition*long*short*short <= misfits*d*float64(k) &&
 		w.shape.Len() <= limits.Written
@@ -220,7 +220,7 @@ func (w *matrices) decomposes(k int) bool {
 
 // curvature is that of lambda ||.||_* at U diag(sigma - tau) V*, with the first r of all triplets
 // of a block and z = A b - y there. The others are the preconditioner's.
-func (w *matrices) curvature(all subspace.Triplets, r int) (*lowrank.NuclearCurvature, error) {
+func (w *sampled) curvature(all subspace.Triplets, r int) (*lowrank.NuclearCurvature, error) {
 	if r+subspace.MinBuffer > len(all.Sigma) {
 		return nil, errHighRank
 	}
@@ -259,7 +259,7 @@ const shared = 1.5
 
 // mass is the diagonal of H at singular vectors u and v: with M the pattern's zeros and ones it is
 // M (V o V), M* (U o U) and (U o U)* M (V o V). The caller frees the batches.
-func (w *matrices) mass(u, v array.Batch) lowrank.Mass {
+func (w *sampled) mass(u, v array.Batch) lowrank.Mass {
 	dev, r := w.dev, u.N()
 	ones, u2, v2, core := dev.Alloc(1, w.z.N()), dev.Alloc(w.m, r), dev.Alloc(w.n, r), dev.Alloc(r, r)
 	defer array.Free(ones, u2, v2, core)

@@ -20,7 +20,7 @@ const (
 
 // aim sets the first level of the continuation: below the norm of the gradient at b_0, which is the
 // weight for which b_0 is a solution, if it is one.
-func (w *matrices) aim() error {
+func (w *sampled) aim() error {
 	dev, at := w.dev, subspace.New(w.dev, w.shape)
 	defer at.Free()
 	dev.Lin(w.z, 1, w.ab, -1, w.target())
@@ -40,7 +40,7 @@ func (w *matrices) aim() error {
 }
 
 // gradient is the product with A*(A b_k - y), z being A b_k - y.
-func (w *matrices) gradient(trans bool, dst, x array.Batch) {
+func (w *sampled) gradient(trans bool, dst, x array.Batch) {
 	rows, cols := w.m, w.n
 	if trans {
 		rows, cols = cols, rows
@@ -50,7 +50,7 @@ func (w *matrices) gradient(trans bool, dst, x array.Batch) {
 
 // proceed decides, after a step, whether the level falls, and whether a Newton step is next. While all
 // values of the block are above the level there are more of them.
-func (w *matrices) proceed() {
+func (w *sampled) proceed() {
 	r := len(w.top.Sigma)
 	w.factors = w.reduces(r)
 	w.due = w.level <= w.tau && w.second.due(r, !w.factors)

@@ -81,7 +81,7 @@ func (l lines) blockValues(k int) int {
 
 // newFactorHessian computes the blocks at U diag(f) V*, u being m x k and v n x k. The misfit
 // A(L R*) - y at the places is the caller's.
-func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch,
+func (w *sampled) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch,
 	mu float64) (*factorHessian, error) {
 	dev, rank, k := w.dev, len(f), aligned(len(f))
 	h := &factorHessian{dev: dev, mu: mu, rank: rank, k: k, d: misfit.N(), rows: w.m >= w.n, pattern: w.pattern,

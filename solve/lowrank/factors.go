@@ -84,7 +84,7 @@ func (f *factored) read(dst []float64, from int) {
 }
 
 // implied is the solution b_k by its factors.
-func (w *matrices) implied() *engine.Implied {
+func (w *sampled) implied() *engine.Implied {
 	w.accept()
 	dev := w.dev
 	low, mu := w.now.clone(), dev.Alloc(1, w.ab.N())

@@ -17,7 +17,7 @@ import (
 
 // lowRank is ISTA or FISTA for the nuclear norm, of a matrix of which A picks entries or to which a
 // sparse one is added: the recurrence of [gradient.ProximalGradient] with iterates in factored form
-// ([matrices], [eliminated]), for completions with a continuation in the weight ([matrices.aim]) and
+// ([sampled], [huber]), for completions with a continuation in the weight ([sampled.aim]) and
 // Newton steps ([newtonSteps]). If the rank of the solution turns out not to be low, the solve is finished with
 // all singular values.
 type lowRank struct {
@@ -178,7 +178,7 @@ func (l *lowRank) finish(ctx context.Context, y, b array.Batch, done int) (*engi
 // Internals give the driver what factored iterates provide: the residual of every step, the error
 // of the partial SVD, and the product A b.
 func (s *nuclearSampling) Internals() *engine.Internals {
-	of := func(w *engine.Work) *matrices { return w.Form.(*matrices) }
+	of := func(w *engine.Work) *sampled { return w.Form.(*sampled) }
 	return &engine.Internals{
 		Residual: func(w *engine.Work) float64 { return engine.Norm(of(w).z) },
 		Examine: func(ctx context.Context, w *engine.Work, c *engine.Watch, _ float64, last bool) error {

@@ -63,7 +63,7 @@ func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
 
 // residual is that of a Newton system from a point of that optimality: its square root, or what takes
 // the next point below the tolerance, with a margin, where that is about as near.
-func (w *matrices) residual(optimality float64) float64 {
+func (w *sampled) residual(optimality float64) float64 {
 	tol := math.Sqrt(optimality)
 	if last := lastShare * w.tol / optimality; tol < lastNear*last {
 		tol = last
@@ -73,7 +73,7 @@ func (w *matrices) residual(optimality float64) float64 {
 
 // accelerate replaces b_k = U diag(f) V*, of the last partial SVD, by the point that a Newton step leads
 // to, where one is due and the objective is less there. The iteration has no momentum then.
-func (w *matrices) accelerate(ctx context.Context) error {
+func (w *sampled) accelerate(ctx context.Context) error {
 	if !w.due {
 		return nil
 	}
@@ -105,7 +105,7 @@ type factorStep struct {
 	slope  float64 // of the objective along it, by the gradient
 }
 
-func (w *matrices) newFactorStep(r int) *factorStep {
+func (w *sampled) newFactorStep(r int) *factorStep {
 	s := new(factorStep)
 	for i, n := range [2]int{w.m, w.n} {
 		s.at[i], s.by[i] = w.dev.Alloc(n, r), w.dev.Alloc(n, r)
@@ -125,7 +125,7 @@ func (s *factorStep) free() {
 //
 // with equality at t = 0. Its slope there is that of the gradient, which is accurate near the solution, where the
 // difference of two objectives is not.
-func (w *matrices) course(s *factorStep) steps.Quartic {
+func (w *sampled) course(s *factorStep) steps.Quartic {
 	dev, d := w.dev, w.z.N()
 	a, c := dev.Alloc(1, d), dev.Alloc(1, d)
 	defer array.Free(a, c)
@@ -143,7 +143,7 @@ func (w *matrices) course(s *factorStep) steps.Quartic {
 // move replaces b_k by the point (L + t Q)(R + t P)*, a retraction of second order: it agrees with that of the
 // nearest matrix of rank r up to a part of the second order within the tangent space. It changes nothing where the
 // objective is more there, as it may be where values are lost that are small beside the largest one.
-func (w *matrices) move(s *factorStep, t float64) (bool, error) {
+func (w *sampled) move(s *factorStep, t float64) (bool, error) {
 	dev := w.dev
 	before := objective(w.z, w.lambda, w.top.Sigma, w.tau)
 	for i := range s.at {
@@ -168,7 +168,7 @@ func (w *matrices) move(s *factorStep, t float64) (bool, error) {
 }
 
 // replace exchanges b_k for another matrix.
-func (w *matrices) replace(at *factored) {
+func (w *sampled) replace(at *factored) {
 	w.now, *at = *at, w.now
 	w.sample()
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
@@ -185,26 +185,26 @@ func objective(z array.Batch, lambda float64, sigma []float64, less float64) flo
 
 // onTangent is the step (Q, P) with (H + K) (Q, P) = -grad on the tangent space, K being the curvature, which the
 // preconditioner's product comes with; nil where the block has too few values.
-func (w *matrices) onTangent(ctx context.Context, tol float64) (*factorStep, error) {
+func (w *sampled) onTangent(ctx context.Context, tol float64) (*factorStep, error) {
 	dev, r := w.dev, len(w.top.Sigma)
 	if r+subspace.MinBuffer > len(w.block.Sigma) {
 		return nil, nil
 	}
-	curved, err := w.curvature(w.block, r)
+	curvature, err := w.curvature(w.block, r)
 	if err != nil {
 		return nil, err
 	}
-	defer curved.Release()
-	space := curved.Space()
+	defer curvature.Release()
+	space := curvature.Space()
 	defer space.Release()
 	op, _ := linops.On(dev, w.p.A, space)
 	defer op.Release()
-	n := curved.Len()
+	n := curvature.Len()
 	x, res, down, image := dev.Alloc(1, 2*n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, w.y.N())
 	defer func() {
 		array.Free(x, res, down, image)
 	}()
-	u, v := curved.Factors()
+	u, v := curvature.Factors()
 	split := u.N()
 	// E* (-grad) = (-G V - lambda U, -G* U - lambda V) in the coordinates' scale.
 	q, p := res.Cols(0, split), res.Cols(split, n)
@@ -219,7 +219,7 @@ func (w *matrices) onTangent(ctx context.Context, tol float64) (*factorStep, err
 			op.Adjoint(q, image)
 			dev.Lin(q, 1, q, 1, p.Cols(n, 2*n))
 		},
-		Precondition: func(p, r array.Batch) { curved.Precondition(p.Cols(0, n), p.Cols(n, 2*n), r) },
+		Precondition: func(p, r array.Batch) { curvature.Precondition(p.Cols(0, n), p.Cols(n, 2*n), r) },
 	}, tol, mostNewton)
 	if err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (s *factorStep) balance(sigma []float64, less float64) {
 
 // onFactors is the step (Q, P) of Newton's method for the function phi of the factors ([factorHessian]), one
 // factor being eliminated.
-func (w *matrices) onFactors(ctx context.Context, tol float64) (*factorStep, error) {
+func (w *sampled) onFactors(ctx context.Context, tol float64) (*factorStep, error) {
 	dev, r := w.dev, len(w.top.Sigma)
 	f := make([]float64, r)
 	for i, s := range w.top.Sigma {

@@ -147,13 +147,13 @@ const mostBlocks = 3 << 26
 
 // reduces reports whether the derivative at rank k is computed with one factor eliminated: the tangent
 // space is large, and the blocks fit.
-func (w *matrices) reduces(k int) bool {
+func (w *sampled) reduces(k int) bool {
 	return float64((w.m+w.n-k)*k) >= limits.Reduced*float64(w.ab.N()) && w.blocksFit(k)
 }
 
 // blocksFit reports whether H has blocks, which it has not where A projects, as it then joins all entries
 // of a row, and those of factors with k columns are few enough to be kept.
-func (w *matrices) blocksFit(k int) bool {
+func (w *sampled) blocksFit(k int) bool {
 	if w.remove != nil {
 		return false
 	}
@@ -163,7 +163,7 @@ func (w *matrices) blocksFit(k int) bool {
 }
 
 // reducedTangent is the tangent space at the first r triplets, with the [engine.Reduced] system.
-func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r int,
+func (w *sampled) reducedTangent(ctx context.Context, all subspace.Triplets, r int,
 	margin func(array.Batch) float64) (*engine.Tangent, error) {
 	misfit := w.dev.Alloc(1, w.z.N())
 	w.dev.Copy(misfit, w.z)

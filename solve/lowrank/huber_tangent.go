@@ -20,7 +20,7 @@ import (
 //
 // where P' and P are the projections on S's support and on its complement, E is a basis of the
 // tangent space of L, and Q is the curvature of the nuclear norm with the gradient clip(y - L).
-func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
+func (w *huber) tangent(ctx context.Context) (*engine.Tangent, error) {
 	dev := w.dev
 	w.turn()
 	w.c = 0
@@ -52,10 +52,10 @@ func (w *eliminated) tangent(ctx context.Context) (*engine.Tangent, error) {
 	t.Moving = normal.set
 	outside := 1 - float64(t.Moving.Len())/float64(w.shape.Len())
 	mass := evenMass(dev, math.Max(outside, 0.1), w.m, w.n, r)
-	curved := lowrank.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
+	curvature := lowrank.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
 	array.Free(mass.Rows, mass.Columns)
 	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
-	t.Model = curved.Model(func(array.Batch) float64 { return gap })
+	t.Model = curvature.Model(func(array.Batch) float64 { return gap })
 	t.A = linops.OutsideOf(dev, t.Model.Space, t.Moving)
 	if err := dev.Err(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func crossings(d int) int { return int(0.01 * math.Sqrt(2*float64(d)) / 2) }
 
 // normal is y - L_k - S_k, with the support of S_k, which is the caller's to free. gap is the distance
 // from gamma within which more entries of |y - L_k| are than may be on the wrong side.
-func (w *eliminated) normal() (g *remainder, gap float64) {
+func (w *huber) normal() (g *remainder, gap float64) {
 	nearest := newLeast(crossings(w.shape.Len()) + 1)
 	host := make([]float64, w.panels.rows*w.n)
 	each := func(f func(place int, v, over float64)) {

@@ -22,7 +22,7 @@ type nuclearSampling struct {
 	near   *engine.Factors // where a solve starts; nil for b0
 }
 
-// matrices are iterates in factored form. No m x n matrix is formed: b_k is kept as L V*, together
+// sampled are iterates of matrix completion in factored form. No m x n matrix is formed: b_k is kept as L V*, together
 // with A b_k, and the matrix whose singular values an iteration thresholds,
 //
 //	X = x_k - eta A*(A x_k - y),   x_k = b_k + c (b_k - b_{k-1}),
@@ -41,7 +41,7 @@ type nuclearSampling struct {
 // threshold. The first two terms are the measure of [gradient.ProximalGradient], the third is the error of
 // the partial SVD, and the last is 0 where no value was missed: N's singular values are at most
 // M's. See examine for how the latter two are bounded.
-type matrices struct {
+type sampled struct {
 	*nuclearSampling
 	iterates
 	pattern  array.Pattern
@@ -84,7 +84,7 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
-	w := &matrices{nuclearSampling: s, eta: eta, tau: eta * s.lambda, y: y, iterates: iterates{dev: dev}}
+	w := &sampled{nuclearSampling: s, eta: eta, tau: eta * s.lambda, y: y, iterates: iterates{dev: dev}}
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
 	}
@@ -112,7 +112,7 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	return w, w.start(b0, s.near)
 }
 
-func (w *matrices) start(b0 array.Batch, near *engine.Factors) error {
+func (w *sampled) start(b0 array.Batch, near *engine.Factors) error {
 	dev := w.dev
 	w.iterates = newIterates(dev, w.shape)
 	w.space.Allow(min(widestBlock, mostBlock/float64(w.m+w.n)/float64(min(w.m, w.n))))
@@ -139,7 +139,7 @@ func (w *matrices) start(b0 array.Batch, near *engine.Factors) error {
 }
 
 // sample sets ab = A b_k.
-func (w *matrices) sample() {
+func (w *sampled) sample() {
 	r := w.now.l.N()
 	w.dev.SampleProduct(w.ab, w.pattern, 1, w.now.l.Reshape(1, w.m*r), w.now.v.Reshape(1, w.n*r), 0)
 	w.project(w.ab)
@@ -147,7 +147,7 @@ func (w *matrices) sample() {
 
 // project applies the projection of A = P S, where there is one, to a vector in the order of the
 // places. With z = A b - y in its range A* z = S* z.
-func (w *matrices) project(z array.Batch) {
+func (w *sampled) project(z array.Batch) {
 	switch {
 	case w.remove == nil:
 	case w.order == nil:
@@ -162,7 +162,7 @@ func (w *matrices) project(z array.Batch) {
 }
 
 // gradientStep is the matrix X = x - eta A*(A x - y) of the iteration, x = b_k + c (b_k - b_{k-1}).
-func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
+func (w *sampled) gradientStep(trans bool, dst, x array.Batch) {
 	dev, k := w.dev, x.N()
 	rows, cols := w.m, w.n
 	if trans {
@@ -172,14 +172,14 @@ func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
 	w.addPoint(trans, dst, x)
 }
 
-func (w *matrices) Release() {
+func (w *sampled) Release() {
 	w.free()
 	array.Free(w.sorted, w.z, w.ab, w.abOld)
 	w.block.Free()
 }
 
 // target is y in the order of the places.
-func (w *matrices) target() array.Batch {
+func (w *sampled) target() array.Batch {
 	if !w.sorted.IsZero() {
 		return w.sorted
 	}
@@ -187,7 +187,7 @@ func (w *matrices) target() array.Batch {
 }
 
 // inOrder sets dst to z in the order of A's rows.
-func (w *matrices) inOrder(dst, z array.Batch) {
+func (w *sampled) inOrder(dst, z array.Batch) {
 	if w.order != nil {
 		w.dev.Scatter(dst, z, w.order)
 	} else {
@@ -196,7 +196,7 @@ func (w *matrices) inOrder(dst, z array.Batch) {
 }
 
 // Extrapolate sets the estimate b_k to b_{k+1} and computes A x_k - y.
-func (w *matrices) Extrapolate(c float64) {
+func (w *sampled) Extrapolate(c float64) {
 	w.accept()
 	w.c = c
 	w.dev.Lin(w.z, 1+c, w.ab, -c, w.abOld)
@@ -204,7 +204,7 @@ func (w *matrices) Extrapolate(c float64) {
 }
 
 // accept makes b_{k+1} the estimate.
-func (w *matrices) accept() {
+func (w *sampled) accept() {
 	if !w.turn() {
 		return
 	}
@@ -213,7 +213,7 @@ func (w *matrices) accept() {
 }
 
 // Descend computes b_{k+1} = L V* and its difference from b_k.
-func (w *matrices) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Derivative, error) {
+func (w *sampled) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Derivative, error) {
 	if err := w.accelerate(ctx); err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (w *matrices) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.De
 }
 
 // decompose does one step of the partial SVD of X.
-func (w *matrices) decompose() (err error) {
+func (w *sampled) decompose() (err error) {
 	w.top.Free()
 	w.block.Free()
 	w.top, w.block = subspace.Triplets{}, subspace.Triplets{}
@@ -253,7 +253,7 @@ func (w *matrices) decompose() (err error) {
 }
 
 // dense is b_k as a batch of one vector.
-func (w *matrices) dense() array.Batch {
+func (w *sampled) dense() array.Batch {
 	b := w.dev.Alloc(1, w.m*w.n)
 	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
 	return b

@@ -21,7 +21,7 @@ type lowRankPlusSparse struct {
 	sparseFirst   bool
 }
 
-// eliminated are iterates L_k in factored form, with S eliminated: given L the best S is the soft
+// huber are iterates L_k of robust PCA in factored form, with S eliminated: given L the best S is the soft
 // threshold of y - L, and the rest is the Huber loss of y - L (Huber 1964; She and Owen, JASA 106,
 // 2011),
 //
@@ -35,9 +35,9 @@ type lowRankPlusSparse struct {
 // beside y no m x n matrix is kept. A certificate by the n x n Gram matrix of the rest of X shows
 // that no value was missed.
 //
-// A subgradient at L, divided as in [matrices], is one of the whole problem at (L, S), where the
+// A subgradient at L, divided as in [sampled], is one of the whole problem at (L, S), where the
 // part of S is 0.
-type eliminated struct {
+type huber struct {
 	*lowRankPlusSparse
 	iterates
 	y      array.Batch // m x n
@@ -86,7 +86,7 @@ func (p *panels) each(m int, f func(i, j int)) {
 func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
 	error) {
 	dev := work.Device()
-	w := &eliminated{
+	w := &huber{
 		lowRankPlusSparse: s, y: work.Y.Reshape(s.shape.Rows, s.shape.Cols), tau: s.lambda,
 		iterates: newIterates(dev, s.shape),
 	}
@@ -118,13 +118,13 @@ func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	return low, sparse
 }
 
-func (w *eliminated) Release() {
+func (w *huber) Release() {
 	w.free()
 	w.panels.free()
 }
 
 // misfit sets dst to rows i to j-1 of y - x_k.
-func (w *eliminated) misfit(dst array.Batch, i, j int) {
+func (w *huber) misfit(dst array.Batch, i, j int) {
 	w.dev.Copy(dst, w.y.Rows(i, j))
 	w.now.addRows(-(1 + w.c), dst, i, j)
 	if w.c != 0 {
@@ -133,7 +133,7 @@ func (w *eliminated) misfit(dst array.Batch, i, j int) {
 }
 
 // gradientStep is the matrix X of the iteration.
-func (w *eliminated) gradientStep(trans bool, dst, x array.Batch) {
+func (w *huber) gradientStep(trans bool, dst, x array.Batch) {
 	dev := w.dev
 	if trans {
 		dev.Fill(dst, 0)
@@ -154,13 +154,13 @@ func (w *eliminated) gradientStep(trans bool, dst, x array.Batch) {
 	w.addPoint(trans, dst, x)
 }
 
-func (w *eliminated) Extrapolate(c float64) {
+func (w *huber) Extrapolate(c float64) {
 	w.turn()
 	w.c = c
 }
 
 // Descend computes L_{k+1} and its difference from L_k.
-func (w *eliminated) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Derivative, error) {
+func (w *huber) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Derivative, error) {
 	if err := w.lead(ctx, leadShare); err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ const (
 )
 
 // lead starts the partial SVD of X at the eigenvectors of its Gram matrix.
-func (w *eliminated) lead(ctx context.Context, share float64) error {
+func (w *huber) lead(ctx context.Context, share float64) error {
 	gram, err := w.gram(ctx, factored{})
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (w *eliminated) lead(ctx context.Context, share float64) error {
 // examine bounds the parts of the subgradient that the measure lacks: the error of the partial SVD
 // is computed, and a Cholesky factor of (tau + slack)^2 I - M*M certifies that no value was missed,
 // M being the rest of X. At the last iteration the excess of the missed values is computed.
-func (w *eliminated) examine(ctx context.Context, c *engine.Watch, last bool) error {
+func (w *huber) examine(ctx context.Context, c *engine.Watch, last bool) error {
 	inexact, moved := w.top.Residual(w.gradientStep), w.Moved()
 	optimality := (moved + inexact) / c.Scale
 	c.Convergence.Optimality = optimality
@@ -238,7 +238,7 @@ func (w *eliminated) examine(ctx context.Context, c *engine.Watch, last bool) er
 }
 
 // restGram is M*M on the host, where M = X - U S V*.
-func (w *eliminated) restGram(ctx context.Context) ([]float64, error) {
+func (w *huber) restGram(ctx context.Context) ([]float64, error) {
 	if len(w.top.Sigma) == 0 {
 		return w.gram(ctx, factored{})
 	}
@@ -253,7 +253,7 @@ func (w *eliminated) restGram(ctx context.Context) ([]float64, error) {
 const gramPanel = 128
 
 // gram is the upper triangle of M*M on the host, where M = X - active.
-func (w *eliminated) gram(ctx context.Context, active factored) ([]float64, error) {
+func (w *huber) gram(ctx context.Context, active factored) ([]float64, error) {
 	dev := w.dev
 	gram := dev.Alloc(w.n, w.n)
 	defer gram.Free()
@@ -285,7 +285,7 @@ func (w *eliminated) gram(ctx context.Context, active factored) ([]float64, erro
 // judge passes the optimality to the stopping rule, with the bound of mu_hat's error from the
 // duality gap at the point t (y - L - S), which the subgradient makes feasible. Since y - L - S is
 // gamma sign(S) on S's support, S adds (1 - t) gamma ||S||_1 to the gap of the nuclear norm.
-func (w *eliminated) judge(c *engine.Watch, optimality float64) {
+func (w *huber) judge(c *engine.Watch, optimality float64) {
 	nuclear, squares := 0.0, 0.0
 	for _, s := range w.top.Sigma {
 		nuclear += s - w.tau
@@ -309,21 +309,21 @@ func (w *eliminated) judge(c *engine.Watch, optimality float64) {
 }
 
 // solution returns b = (L, S) and L + S.
-func (w *eliminated) solution() (b, mu array.Batch) {
+func (w *huber) solution() (b, mu array.Batch) {
 	implied := w.implied()
 	defer implied.Release()
 	return implied.Write(w.dev)
 }
 
 // implied is the solution as a function of y and L.
-func (w *eliminated) implied() *engine.Implied {
+func (w *huber) implied() *engine.Implied {
 	w.turn()
 	return newSplit(w).implied(w.sparseFirst)
 }
 
 // Internals give the driver what these iterates provide.
 func (s *lowRankPlusSparse) Internals() *engine.Internals {
-	of := func(w *engine.Work) *eliminated { return w.Form.(*eliminated) }
+	of := func(w *engine.Work) *huber { return w.Form.(*huber) }
 	return &engine.Internals{
 		Residual: func(w *engine.Work) float64 { return math.Sqrt(of(w).z2) },
 		Examine: func(ctx context.Context, w *engine.Work, c *engine.Watch, _ float64, last bool) error {
@@ -367,7 +367,7 @@ func BesideSparse(s *engine.Task) *lowRankPlusSparse {
 	return nil
 }
 
-func (w *eliminated) dense() array.Batch {
+func (w *huber) dense() array.Batch {
 	b, mu := w.solution()
 	mu.Free()
 	return b
