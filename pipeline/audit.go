@@ -15,7 +15,6 @@ import (
 	"surepipe/risk/warning"
 )
 
-// Auditing says whether the chosen point of a sweep is audited.
 type Auditing int
 
 // Not at all; where it is cheap beside the sweep; always.
@@ -66,18 +65,14 @@ const (
 	runRatio, runBars = 1.3, 2
 )
 
-// Disagrees reports that the criterion is not to be believed.
 func (a *Audit) Disagrees() bool { return math.Abs(a.Bars) > mostBars }
 
-// Together reports that neighbours were left out together.
 func (a *Audit) Together() bool { return a.By == "runs" || a.By == "patches" }
 
-// Correlates reports that neighbours that are left out together are predicted much worse than single ones.
 func (a *Audit) Correlates() bool {
 	return a.Together() && a.Bars > runBars && a.Error > runRatio*a.Says
 }
 
-// Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
 	switch {
@@ -96,7 +91,6 @@ func (a *Audit) Warnings() []Warning {
 	return nil
 }
 
-// auditFits is the number of fits for an audit, 0 for none.
 func (s *sweep) auditFits() int {
 	n := len(s.values) / auditPoints
 	a := s.f.Problem.A
@@ -199,7 +193,6 @@ func everyFifth(f folds.Folds, d, wide int) []folds.Split {
 	return splits
 }
 
-// said is what a criterion of prediction says of each observation, nil where none does.
 func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 	rule := s.o.Criterion.Rule()
 	if rule.Blocks && p.LGO != nil {

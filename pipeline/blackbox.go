@@ -17,7 +17,6 @@ import (
 // BlackBox is an estimator of which only the values are known: a Go function, or a program
 // ([Command]).
 type BlackBox struct {
-	// Name is for messages and results.
 	Name string
 	// D is the length of y.
 	D int
@@ -84,10 +83,8 @@ const (
 	Thinning BlackBoxMethod = "thinning"
 )
 
-// BlackBoxRow is all that is known of a method.
 type BlackBoxRow struct {
 	Name BlackBoxMethod
-	// Help explains it in lines of at most 66 columns.
 	Help string
 	// Sigma2 says that it needs sigma2, and Counts that y are counts, which it needs no sigma2 for.
 	Sigma2, Counts bool
@@ -100,7 +97,6 @@ type BlackBoxRow struct {
 	estimate func(*evaluations, context.Context, Options) (Risk, error)
 }
 
-// BlackBoxRows is the table of the methods.
 func BlackBoxRows() []BlackBoxRow {
 	return []BlackBoxRow{
 		{Name: MonteCarlo, estimate: (*evaluations).monteCarlo, Least: 2,
@@ -134,7 +130,6 @@ unbiased; sigma2 stands for the mean of y`},
 
 const atMoreNoise = "the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g"
 
-// BlackBoxMethods lists the methods.
 func BlackBoxMethods() []BlackBoxMethod {
 	return lists.Map(BlackBoxRows(), func(r BlackBoxRow) BlackBoxMethod { return r.Name })
 }
@@ -149,10 +144,8 @@ func (m BlackBoxMethod) Row() BlackBoxRow {
 const (
 	// DefaultStep is the default of Eps, as a share of sigma: 1% of the noise is far above the rounding
 	// errors of single precision, and kinks within it are few.
-	DefaultStep = 0.01
-	// CheckFactor is the factor between the steps that are compared.
-	CheckFactor = 10
-	// DefaultAlpha is the default of Alpha for CoupledBootstrap and Thinning.
+	DefaultStep  = 0.01
+	CheckFactor  = 10
 	DefaultAlpha = 0.1
 )
 
@@ -209,7 +202,6 @@ func (b *BlackBox) check() error {
 	return nil
 }
 
-// evaluations calls a black box at one choice of the weights.
 type evaluations struct {
 	box        *BlackBox
 	weights, y []float64
@@ -217,7 +209,6 @@ type evaluations struct {
 	sample     int           // the sample's number, which its probes and draws depend on
 }
 
-// at is f(x), when a call may begin.
 func (e *evaluations) at(ctx context.Context, x []float64) (f []float64, err error) {
 	select {
 	case e.calls <- struct{}{}:
@@ -246,7 +237,6 @@ func (e *evaluations) at(ctx context.Context, x []float64) (f []float64, err err
 	return f, nil
 }
 
-// step is y + h v.
 func step(y []float64, h float64, v []float64) []float64 {
 	x := make([]float64, len(y))
 	for i, u := range y {
@@ -255,13 +245,11 @@ func step(y []float64, h float64, v []float64) []float64 {
 	return x
 }
 
-// undefined are the criteria of a result that has none.
 var undefined = risk.Criteria{
 	GCV: math.NaN(), GCVStdErr: math.NaN(), GCVTraceErr: math.NaN(), AIC: math.NaN(), BIC: math.NaN(),
 	Sigma2DF: math.NaN(), ALO: math.NaN(), ALOStdErr: math.NaN(),
 }
 
-// own is the cause of an error of a sample: an estimate has one sample, whose number says nothing.
 func own(err error) error {
 	if sample := (*stages.SampleError)(nil); errors.As(err, &sample) {
 		return sample.Err

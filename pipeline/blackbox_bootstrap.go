@@ -30,7 +30,6 @@ func draw(w []float64, seed uint64, sample, number int) {
 	}
 }
 
-// pair is what is kept of a pair of draws, w and -w.
 type pair struct {
 	// value is the mean of the two estimates of the risk, and divergence that of <w, f(y*)> over
 	// sqrt(alpha) sigma.
@@ -47,7 +46,6 @@ type bootstrap struct {
 	pairs         []pair
 }
 
-// bootstrap is the estimate by the coupled bootstrap: see [CoupledBootstrap].
 func (e *evaluations) bootstrap(ctx context.Context, o Options) (Risk, error) {
 	row := CoupledBootstrap.Row()
 	if err := o.checkSampled(row); err != nil {

@@ -28,14 +28,12 @@ type Command struct {
 	// Weights names the weights, in the order in which [BlackBox].Eval takes them.
 	Weights []string
 	// Shape is the shape of y, and of mu_hat.
-	Shape []int
-	// Timeout is the time that one run may take, 0 for no limit.
+	Shape   []int
 	Timeout time.Duration
 }
 
 // CommandError is the failure of one run of a command.
 type CommandError struct {
-	// Args are the program and its arguments, with the weights.
 	Args []string
 	// Reason says what happened, and Stderr holds the last lines of the program's standard error.
 	Reason, Stderr string
@@ -51,7 +49,6 @@ func (e *CommandError) Error() string {
 	return text
 }
 
-// Unwrap is the error of package os/exec, if there is one.
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // quoted is a command line of the arguments, for messages.
@@ -157,7 +154,6 @@ const (
 	endGrace = 500 * time.Millisecond
 )
 
-// run is one value of the estimator: one run of the program.
 func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, error) {
 	args := slices.Clone(c.Args)
 	for i, a := range args {
@@ -202,7 +198,6 @@ func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, erro
 	return c.answer(output.text, fail)
 }
 
-// answer reads what the program has written.
 func (c Command) answer(text []byte, fail func(error, string, ...any) ([]float64, error)) ([]float64, error) {
 	const expected = "expected mu_hat as a .npy array of real numbers, of shape %s"
 	if len(text) == 0 {
@@ -222,7 +217,6 @@ func (c Command) answer(text []byte, fail func(error, string, ...any) ([]float64
 	return a.Data, nil
 }
 
-// bounded keeps what is written, up to a bound.
 type bounded struct {
 	text []byte
 	most int
@@ -239,10 +233,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastBytes keeps the end of what is written.
 type lastBytes struct{ text []byte }
 
-// Write keeps the last bytes.
 func (l *lastBytes) Write(p []byte) (int, error) {
 	l.text = append(l.text, p...)
 	if len(l.text) > 2*tail {
@@ -251,7 +243,6 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last lines, a few at most.
 func (l *lastBytes) String() string {
 	const most = 6
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(l.text[max(len(l.text)-tail, 0):]), "?")), "\n")

@@ -112,7 +112,6 @@ func (s *blackSolver) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, 
 		Error: math.NaN()}, Linearization: l}, nil
 }
 
-// SolveFrom is Solve: there is nothing to start from.
 func (s *blackSolver) SolveFrom(ctx context.Context, y array.Batch, _ vjp.From) (*vjp.Solution, error) {
 	return s.Solve(ctx, y)
 }
@@ -184,7 +183,6 @@ func (l *secants) difference(ctx context.Context, v []float64, eps float64) ([]f
 	return row, nil
 }
 
-// checked are the probes that are repeated.
 func (l *secants) checked() [][]float64 {
 	l.once.Do(func() {
 		batch := l.solver.dev.Alloc(checkProbes, l.solver.box.D)
@@ -198,7 +196,6 @@ func (l *secants) checked() [][]float64 {
 	return l.probes
 }
 
-// note keeps the forms of a probe that is to be repeated.
 func (l *secants) note(v, image []float64) {
 	for j, probe := range l.checked() {
 		if slices.Equal(v, probe) {
@@ -209,7 +206,6 @@ func (l *secants) note(v, image []float64) {
 	}
 }
 
-// forms are <v, M v> and ||M v||^2 of a probe with a step.
 func (l *secants) forms(ctx context.Context, j int, eps float64) ([2]float64, error) {
 	l.mu.Lock()
 	known, ok := l.known[j]
@@ -226,10 +222,8 @@ func (l *secants) forms(ctx context.Context, j int, eps float64) ([2]float64, er
 
 func (*secants) Kind() string { return string(MonteCarlo) }
 
-// Bytes is 0: nothing is on a device.
 func (*secants) Bytes() int64 { return 0 }
 
-// ProbeBytes is the memory for a step, its value and the difference.
 func (l *secants) ProbeBytes() int64 { return 24 * int64(l.solver.box.D) }
 
 func (*secants) Release() {}

@@ -102,7 +102,6 @@ func (e *evaluations) sampled(ctx context.Context, o Options, by sampling) (Risk
 	return r, nil
 }
 
-// checkSampled rejects options that no sampling has a use for, and too few values.
 func (o Options) checkSampled(of BlackBoxRow) error {
 	if _, _, err := o.resolve(); err != nil {
 		return err

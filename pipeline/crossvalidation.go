@@ -244,7 +244,6 @@ func (s *instance) steppedAt(ctx context.Context, share float64, fold []int, err
 	return true, nil
 }
 
-// validate fits one fold along the chains of the grid, and adds the errors of what it leaves out.
 func (r *refit) validate(ctx context.Context, sums [][]float64, excess []float64) (failed []int, err error) {
 	s := r.of
 	failed = make([]int, len(sums))
@@ -259,7 +258,6 @@ func (r *refit) validate(ctx context.Context, sums [][]float64, excess []float64
 	return failed, nil
 }
 
-// follow fits along one chain.
 func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, excess []float64, failed []int) error {
 	s := r.of
 	var path vjp.Path
@@ -293,7 +291,6 @@ func (r *refit) follow(ctx context.Context, c chain, sums [][]float64, excess []
 	return nil
 }
 
-// put sets the criterion of point i.
 func (v *validation) put(s *sweep, r *Risk, i int) {
 	sums, left := make([]float64, v.units), 0
 	seen, factor := make([]bool, v.units), v.factor(s, i, r.Residual)

@@ -42,18 +42,12 @@
 //		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
 //	for point, err := range pipeline.Sweep(ctx, y, family, grid, options) // the minimizer last
 //
-// The minimizer comes with a [Choice]: the difference of every point to it with that difference's own
-// error, which points cannot be told from it, and the optimism of a minimum that was looked for. How
-// often these errors hold, over draws of y, and what a choice costs:
-//
-//	go test ./pipeline -run '^$' -bench 'Differences|Criteria' -benchtime 1x
+// The minimizer comes with a [Choice]: the difference of every point to it with that difference's own error,
+// which points cannot be told from it, and the optimism of a minimum that was looked for.
 //
 // Solves are warm-started at the solution of the previous point, in chains of [DefaultChain] points
 // that begin at 0. Chains run concurrently, and an interrupted sweep repeats at most the solves of
-// the chains in progress, without the divergence. Chains of 10 take 2% to 4% more iterations than
-// one chain through 40 points, and a quarter to a third fewer than no warm starts:
-//
-//	go test ./pipeline -run '^$' -bench SweepChains -benchtime 1x
+// the chains in progress, without the divergence.
 //
 // # Without sigma2
 //

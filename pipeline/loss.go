@@ -10,7 +10,6 @@ import (
 // LossTerms has the numbers of a sample that exist only where the loss is not quadratic.
 type LossTerms = stages.LossTerms
 
-// checkLoss rejects what is defined for the squared loss alone, where the problem has another.
 func (o Options) checkLoss(p vjp.Problem) error {
 	name := lossName(p)
 	switch {
@@ -25,7 +24,6 @@ func (o Options) checkLoss(p vjp.Problem) error {
 	return nil
 }
 
-// lossName is the name of a loss that is not quadratic, "" for one that is.
 func lossName(p vjp.Problem) string {
 	if loss.Quadratic(p.Loss) {
 		return ""
@@ -36,7 +34,6 @@ func lossName(p vjp.Problem) string {
 	return "not quadratic"
 }
 
-// checkCriterion rejects a criterion that is not defined for the problem's loss.
 func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 	name := lossName(p)
 	if c.Rule().Serves(name == "", loss.StructureOf(p.Loss).Likelihood) {
@@ -46,7 +43,6 @@ func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 		name, risk.DefaultCriterion(0, false, false, false, false))
 }
 
-// predicts reports whether the error of predicting observations is known.
 func predicts(p vjp.Problem) bool {
 	return loss.StructureOf(p.Loss).Coupled != nil || lossOf(p) != nil
 }

@@ -16,8 +16,7 @@ type Event struct {
 	// that computes it, and its hyperparameters, one for each axis. Both are empty elsewhere.
 	Stage   SweepStage
 	Weights []float64
-	// Ended distinguishes the end of the work from its beginning.
-	Ended bool
+	Ended   bool
 	// Risk is the result of a sample that succeeded, else nil. It holds quantities worth measuring:
 	// Solve and Divergence times, Trace.Queries, Iterations, Converged, CacheBytes. It must not be
 	// modified.
@@ -39,7 +38,6 @@ func (p *Pipeline) begin(ctx context.Context, sample int) {
 	}
 }
 
-// end reports that work on the sample with o.Risk.Index has ended.
 func (p *Pipeline) end(ctx context.Context, o stages.Outcome) {
 	p.inFlight.Add(-1)
 	if p.o.Observe == nil {

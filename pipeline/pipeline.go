@@ -23,28 +23,21 @@ import (
 	"surepipe/vjp"
 )
 
-// Risk is the outcome for one sample.
 type Risk = stages.Risk
 
-// Autoregression is noise that is correlated in the order of the observations.
 type Autoregression = stages.Autoregression
 
-// Warning is a reason to doubt a result.
 type Warning = stages.Warning
 
-// ErrNoDiagonal says why leave-one-out is not known.
 var ErrNoDiagonal = stages.ErrNoDiagonal
 
-// ErrNoBlocks says why leave-group-out is not known.
 var ErrNoBlocks = stages.ErrNoBlocks
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = stages.CloseMargin
 
-// Verification is the result of an independent check.
 type Verification = verify.Verification
 
-// SampleError is a failure that belongs to one sample.
 type SampleError = stages.SampleError
 
 // Options are a pipeline's settings. The zero value of a field asks for the default.
@@ -144,7 +137,6 @@ type Pipeline struct {
 // Hutchinson's.
 const Auto = "auto"
 
-// DefaultTraceError is the default of Options.TraceError.
 const DefaultTraceError = 0.1
 
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
@@ -199,7 +191,6 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return "pipeline: " + e.Reason }
 
-// Unwrap is the refusal of the field.
 func (e *OptionError) Unwrap() error {
 	return input.Errorf("%s: %s", input.Option(e.Option), e.Reason)
 }
@@ -208,8 +199,7 @@ func refuse(option string, value any, format string, args ...any) error {
 	return &OptionError{option, value, fmt.Sprintf(format, args...)}
 }
 
-// resolve checks the options and fills in the defaults. closed says to take the trace in closed
-// form where it is known.
+// resolve fills in the defaults. closed says to take the trace in closed form where it is known.
 func (o Options) resolve() (_ Options, closed bool, err error) {
 	if !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0) {
 		return o, false, refuse("Sigma2", o.Sigma2,
@@ -369,7 +359,6 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 	}
 }
 
-// settings are those of the stages.
 func (s *stream) settings() stages.Settings {
 	of := stages.Settings{
 		Plan: s.plan, Closed: s.closed, Seed: s.o.Seed, TraceError: s.o.TraceError, Batch: s.o.Batch,
@@ -382,7 +371,6 @@ func (s *stream) settings() stages.Settings {
 	return of
 }
 
-// ended is the error of the end of all work, nil for none: that of the caller's context where it has ended.
 func (s *stream) ended(err error) error {
 	if s.caller.Err() != nil {
 		err = s.caller.Err()
@@ -393,7 +381,6 @@ func (s *stream) ended(err error) error {
 	return err
 }
 
-// steps are those of a sample.
 func (p *Pipeline) steps(s stages.Settings, jobs *stages.Jobs) (first stages.Step[stages.Sample, stages.Probes],
 	between []stages.Pass[stages.Probes], last stages.Step[stages.Probes, stages.Outcome]) {
 	add := func(workers int, step stages.Step[stages.Probes, stages.Probes]) {
@@ -412,7 +399,6 @@ func (p *Pipeline) steps(s stages.Settings, jobs *stages.Jobs) (first stages.Ste
 	return stages.Solve(p.solver, s, jobs), between, stages.Assemble(p.o.Sigma2, jobs, s.Report)
 }
 
-// stages connects the steps by channels and starts them.
 func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings,
 	jobs *stages.Jobs) <-chan stages.Outcome {
 	first, between, last := p.steps(s, jobs)

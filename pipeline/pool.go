@@ -24,7 +24,6 @@ type Pool struct {
 	lost    *losses
 }
 
-// losses are the devices that have failed.
 type losses struct {
 	mu   sync.Mutex
 	lost map[array.Device]bool
@@ -79,7 +78,6 @@ func (p *Pool) left() []*Pipeline {
 	return left
 }
 
-// Dim is the length of the samples.
 func (p *Pool) Dim() int { return p.members[0].d }
 
 // Estimate is [Pipeline.Estimate] on one device, and on the next one if that fails.
@@ -87,7 +85,6 @@ func (p *Pool) Estimate(ctx context.Context, y []float64) (Risk, error) {
 	return p.alone(ctx, func(m *Pipeline) (Risk, error) { return m.Estimate(ctx, y) })
 }
 
-// alone computes on one device, and on the next one if that fails.
 func (p *Pool) alone(ctx context.Context, compute func(m *Pipeline) (Risk, error)) (risk Risk, err error) {
 	for _, m := range p.left() {
 		if risk, err = compute(m); !p.lost.faulty(m.dev, err) || ctx.Err() != nil {
@@ -97,7 +94,6 @@ func (p *Pool) alone(ctx context.Context, compute func(m *Pipeline) (Risk, error
 	return risk, err
 }
 
-// Repeat is [Pipeline.Repeat] on one device.
 func (p *Pool) Repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[Risk, error] {
 	if len(p.members) == 1 {
 		return p.members[0].Repeat(ctx, index, y, seeds)
@@ -127,7 +123,6 @@ func (p *Pool) Repeat(ctx context.Context, index int, y []float64, seeds iter.Se
 	}
 }
 
-// Stream is [Pipeline.Stream] with the samples spread over the devices.
 func (p *Pool) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return p.StreamFrom(ctx, 0, ys)
 }
@@ -188,7 +183,6 @@ type spread struct {
 	stopped     bool // the consumer has left the loop, or has the last error
 }
 
-// spreadTask is a sample, or an error of the source in its place.
 type spreadTask struct {
 	index int
 	y     []float64
@@ -202,7 +196,6 @@ type spreadOutcome struct {
 	err    error
 }
 
-// feed numbers the samples.
 func (s *spread) feed(ctx context.Context, index int, ys iter.Seq2[[]float64, error],
 	tasks chan<- spreadTask) (err error) {
 	defer func() {
@@ -268,7 +261,6 @@ func (s *spread) run(ctx context.Context, tasks <-chan spreadTask, yield func(Ri
 	return nil
 }
 
-// start begins work on a sample.
 func (s *spread) start(ctx context.Context, member int, task spreadTask) {
 	s.free[member]--
 	s.flying++

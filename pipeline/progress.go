@@ -25,7 +25,6 @@ type told struct {
 	counts map[int][2]int
 }
 
-// forget drops a sample that has ended.
 func (t *told) forget(sample int) {
 	t.Lock()
 	defer t.Unlock()
@@ -48,8 +47,6 @@ func (s *stream) tell(sample int, r progress.Report) {
 	s.o.Progress(Progress{Sample: sample, Done: n[0], Total: n[1], Report: r})
 }
 
-// reporting returns a context in which work on point i, before there is a pipeline for it, reports
-// to Options.Progress.
 func (s *sweep) reporting(ctx context.Context, i int) context.Context {
 	if s.o.Progress == nil {
 		return ctx
@@ -57,7 +54,6 @@ func (s *sweep) reporting(ctx context.Context, i int) context.Context {
 	return progress.With(ctx, func(r progress.Report) { s.tell(Progress{Sample: i, Report: r}) })
 }
 
-// tell calls Options.Progress, which must not be nil, one call at a time.
 func (s *sweep) tell(p Progress) {
 	s.telling.Lock()
 	defer s.telling.Unlock()

@@ -21,7 +21,6 @@ import (
 	"surepipe/vjp"
 )
 
-// refit is a family on one device with some observations left out.
 type refit struct {
 	on    *instance // whose y are the observations that are kept; nil for a black box
 	kept  *rewrite.Kept
@@ -30,8 +29,7 @@ type refit struct {
 	// joint is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
 	joint, rest loss.Joint
 	// all says that errors are those of all observations, not of what is left out alone.
-	all bool
-	// failed is how many of its fits have not converged.
+	all    bool
 	failed int
 	// fills says that A = I and the fit is by [refit.fillIn], which goes on from the multiplier of the fit before; norm
 	// is that of K, squared, 0 where it is not yet known.
@@ -45,7 +43,6 @@ type refit struct {
 // errors are means that are known to a hundredth at best, and nothing is differentiated.
 const refitSlack = 100
 
-// mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
 const mostTogether = 1 << 30
 
 // without calls fit for the family without what each split leaves out, several at once: as many as workers, or where
@@ -117,7 +114,6 @@ func (s *instance) withoutSome(ctx context.Context, splits []folds.Split, worker
 	})
 }
 
-// inParallel calls do for n numbers, so many at once.
 func inParallel(ctx context.Context, n, workers int, do func(ctx context.Context, k int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
@@ -158,7 +154,6 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 }
 
 // otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does;
-// else the default solver of the kept problem, which may be much slower, takes its place.
 func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
 	if whole := r.of.f.Problem; whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil &&
 		whole.Origin == nil {
@@ -204,7 +199,6 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	return mu, b, nil
 }
 
-// parts are the losses of observations with several entries each, nil for others.
 func (r *refit) parts() func(dst, z, y []float64) { return loss.StructureOf(r.of.f.Problem.Loss).Parts }
 
 // predicted are the places of the observations that errors need: what is left out, or all where these are asked for or
@@ -216,7 +210,6 @@ func (r *refit) predicted() []int {
 	return lists.Upto(len(r.of.y))
 }
 
-// at is the estimate of what errors need, and the solution.
 func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []float64, b held, err error) {
 	defer recovered(&err)
 	if box := r.of.f.BlackBox; box != nil {
@@ -261,7 +254,6 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 	return mu, b, view.Sync()
 }
 
-// bOf is the solution on the device, the zero Batch where it is not written down.
 func bOf(sol *vjp.Solution) array.Batch {
 	if sol.Implied != nil {
 		return array.Batch{}

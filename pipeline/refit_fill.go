@@ -106,7 +106,6 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	}
 }
 
-// estimateNorm estimates that of K, where it is not yet known.
 func (r *refit) estimateNorm(ctx context.Context, k linops.Operator) error {
 	if r.norm > 0 {
 		return nil

@@ -15,14 +15,12 @@ type ResidualVariance struct {
 	// Sigma2 is RSS/(d - df) at the least GCV, and RelStdErr its standard error over its value:
 	// see [EstimateSigma2].
 	Sigma2, RelStdErr float64
-	// Weight is that of the fit, DF its divergence, and D the number of observations.
-	Weight float64
-	DF     float64
-	D      int
+	Weight            float64
+	DF                float64
+	D                 int
 	// AtEnd reports that the least GCV was found at the last point that was tried, the end of the
 	// grid or the last with df up to d/2, so that the minimum may lie beyond and the bias be large.
-	AtEnd bool
-	// Points is the number of fits.
+	AtEnd  bool
 	Points int
 }
 
@@ -34,7 +32,6 @@ const (
 	crowded = 0.5
 )
 
-// ErrNoResidual says that no fit leaves half of the degrees of freedom to the residual.
 var ErrNoResidual = errors.New("no fit leaves half of the degrees of freedom to the residual, from which sigma2 " +
 	"could be estimated")
 
@@ -71,7 +68,6 @@ func EstimateSigma2(ctx context.Context, y []float64, f Family, grid [][]float64
 	return residualVariance(Sweep(ctx, y, f, grid, o))
 }
 
-// residualVariance is EstimateSigma2 from the points of a sweep.
 func residualVariance(points iter.Seq2[SweepPoint, error]) (v ResidualVariance, err error) {
 	least, ended := math.Inf(1), true
 	var best SweepPoint

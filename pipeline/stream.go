@@ -20,10 +20,9 @@ type stream struct {
 	// A sample takes a place in flight until its outcome is known, and one in the
 	// window until that is yielded.
 	places, window chan struct{}
-	// refused are the samples that are rejected before the stages.
-	refused chan stages.Outcome
-	begun   int // samples begun; written by feed
-	told    told
+	refused        chan stages.Outcome
+	begun          int // samples begun; written by feed
+	told           told
 
 	// early are the outcomes of samples after next, which is the one to yield.
 	early map[int]stages.Outcome
@@ -75,7 +74,6 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 // not underflow. The solvers measure their progress by norms.
 const leastSize = 1e-140
 
-// checkSample rejects a y at which no risk can be estimated.
 func checkSample(y []float64, d int, sigma2 float64) error {
 	if len(y) != d {
 		return input.Errorf("y has %d values, expected %d", len(y), d)
@@ -130,7 +128,6 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 	}
 }
 
-// finish logs and reports an outcome.
 func (s *stream) finish(o stages.Outcome) {
 	if done := o.Risk; o.Err == nil && s.o.Logger.Enabled(s.caller, slog.LevelInfo) {
 		headline := DefaultCriterion(s.solver.Problem(), s.o.Sigma2, s.o.LeaveOut != nil)

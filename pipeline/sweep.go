@@ -41,7 +41,6 @@ type Family struct {
 	BlackBox *BlackBox
 }
 
-// SweepOptions are a sweep's settings.
 type SweepOptions struct {
 	// Options are the options of every point. All points have the probes of sample 0. Parallel is
 	// the number of points in flight; Progress, Observe and Logger name a point by its index.
@@ -55,8 +54,7 @@ type SweepOptions struct {
 	// Fallback says that where the criterion is not defined at any point of the grid risk.CV takes its place, as it
 	// does for a default: [Choice].Criterion. Points are then yielded when one of them has a value.
 	Fallback bool
-	// Rule says which point is chosen: by default MinimumRule.
-	Rule Rule
+	Rule     Rule
 	// Sigma2RelStdErr is the standard error of Sigma2 over its value, where that is an estimate. It
 	// is part of the errors of differences.
 	Sigma2RelStdErr float64
@@ -88,7 +86,6 @@ type SweepOptions struct {
 	Known []SweepValue
 }
 
-// Defaults of SweepOptions.
 const (
 	DefaultChain  = 10
 	DefaultRefine = 20
@@ -100,12 +97,10 @@ type SweepValue struct {
 	// Value is that of the sweep's criterion ([Risk.Value]), NaN where it is not defined.
 	Value float64
 	// StdErr is its standard error, and Unsure says that the point competes by the sum of both ([risk.Rule.Unsure]).
-	StdErr float64
-	Unsure bool
-	// Overfits is that of the point.
+	StdErr   float64
+	Unsure   bool
 	Overfits bool
-	// Trusted is the result of [Risk.Trusted].
-	Trusted bool
+	Trusted  bool
 	// Digest is [Risk].Digest. Without it the point has no error in [Choice].Differences.
 	Digest *risk.Digest
 }
@@ -120,7 +115,6 @@ const (
 	ChosenStage    SweepStage = "chosen"
 )
 
-// SweepPoint is the risk at one choice of the weights.
 type SweepPoint struct {
 	// Risk is the estimate of risk. Its Index is the point's position in the sweep. MuHat, and B
 	// with Options.KeepB, are those of the minimizer, and nil at the other points.
@@ -131,8 +125,7 @@ type SweepPoint struct {
 	// Place holds the indices of the weights in the axes of the grid; nil for a point that is not
 	// on the grid.
 	Place []int
-	// Loss is ||mu_hat - mu||^2; NaN where mu is not known.
-	Loss float64
+	Loss  float64
 	// Overfits says that the criterion is likely to be small by chance ([risk.Rule.Overfits]): the point is the
 	// minimizer only if all are such points.
 	Overfits bool
@@ -182,7 +175,6 @@ func Sweep(ctx context.Context, y []float64, f Family, grid [][]float64, o Sweep
 	}
 }
 
-// finishSweep yields the error that has ended a sweep.
 func finishSweep(ctx context.Context, err error, yield func(SweepPoint, error) bool) {
 	if err == nil || errors.Is(err, errStopped) {
 		return
@@ -193,7 +185,6 @@ func finishSweep(ctx context.Context, err error, yield func(SweepPoint, error) b
 	yield(SweepPoint{}, err)
 }
 
-// dim is the length of y.
 func (f Family) dim() (int, error) {
 	switch {
 	case f.BlackBox != nil:
@@ -209,7 +200,6 @@ func (f Family) dim() (int, error) {
 	return d, nil
 }
 
-// entry is the family's method.
 func (f Family) entry() solve.Entry {
 	if f.Method != nil {
 		return *f.Method
@@ -218,7 +208,6 @@ func (f Family) entry() solve.Entry {
 	return e
 }
 
-// errStopped ends a sweep whose consumer has left the loop.
 var errStopped = errors.New("pipeline: the consumer has left the loop")
 
 type sweep struct {
@@ -257,18 +246,14 @@ type sweep struct {
 
 func (v SweepValue) defined() bool { return !math.IsNaN(v.Value) }
 
-// usable reports whether the search for the minimum may use the value.
 func (v SweepValue) usable() bool { return v.Trusted && v.defined() }
 
-// candidate is a point that may be the minimizer.
 type candidate struct {
 	SweepValue
 	index int // -1: none yet
-	// point is the point with its estimate; nil where it was known before.
 	point *SweepPoint
 }
 
-// beats reports whether c rather than d is the minimizer.
 func (c candidate) beats(d candidate) bool {
 	switch {
 	case d.index < 0:
@@ -295,7 +280,6 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	return newSweepPart(y, f, grid, o, wholeGrid, yield)
 }
 
-// wholeGrid stands for all points of the grid.
 var wholeGrid = chain{0, math.MaxInt}
 
 func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part chain,
@@ -363,7 +347,6 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	return s, s.offerKnown()
 }
 
-// offerKnown records the points of the grid that are known. It rejects a part that is not one.
 func (s *sweep) offerKnown() error {
 	if p := s.part; p.first < 0 || p.end < p.first || p.end > s.total {
 		return fmt.Errorf("pipeline: points %d to %d of a grid of %d", p.first, p.end-1, s.total)
@@ -405,8 +388,6 @@ func (s *sweep) checkKnown(i int, weights []float64) error {
 	return nil
 }
 
-// place is that of point i of the grid: the first axis varies fastest, from its
-// greatest value to its least.
 func (s *sweep) place(i int) []int {
 	at := make([]int, len(s.grid))
 	for a, axis := range s.grid {
@@ -416,7 +397,6 @@ func (s *sweep) place(i int) []int {
 	return at
 }
 
-// number is the inverse of place.
 func (s *sweep) number(place []int) int {
 	i, stride := 0, 1
 	for a, axis := range s.grid {
@@ -426,7 +406,6 @@ func (s *sweep) number(place []int) int {
 	return i
 }
 
-// weights are those of point i of the grid.
 func (s *sweep) weights(i int) []float64 {
 	w := make([]float64, len(s.grid))
 	for a, at := range s.place(i) {
@@ -448,7 +427,6 @@ func (s *sweep) offer(i int, v SweepValue, point *SweepPoint) {
 	}
 }
 
-// run runs the stages one after the other.
 func (s *sweep) run(ctx context.Context) error {
 	release, err := s.openAll(ctx, 0)
 	if err != nil {

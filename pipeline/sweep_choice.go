@@ -15,7 +15,6 @@ import (
 	"surepipe/vjp"
 )
 
-// Rule says which point of a sweep is chosen.
 type Rule string
 
 const (
@@ -29,12 +28,10 @@ const (
 	OneStdErrRule Rule = "1se"
 )
 
-// Rules lists the rules.
 func Rules() []Rule { return []Rule{MinimumRule, OneStdErrRule} }
 
 // Choice says how sure the choice of a sweep's weights is.
 type Choice struct {
-	// Criterion is that of the sweep.
 	Criterion risk.Criterion
 	// Minimizer and Chosen are the indices of the point with the least value and of the one that
 	// the Rule chooses.
@@ -84,7 +81,6 @@ func Choose(grid [][]float64, o SweepOptions) (c *Choice, edge []int, err error)
 	return s.choice(s.best.index), s.edge(s.place(s.best.index)), nil
 }
 
-// checkRule fills in the default rule and rejects one that has no meaning.
 func (o *SweepOptions) checkRule() error {
 	if o.Rule == "" {
 		o.Rule = MinimumRule
@@ -125,7 +121,6 @@ func (f Family) chooseCriterion(o *SweepOptions, grid [][]float64) (wide bool, e
 	return ChoosesAmongMany(p), o.checkCriterion(p)
 }
 
-// checkCriterion rejects a criterion that is not defined, and sets what it needs.
 func (o *SweepOptions) checkCriterion(p vjp.Problem) error {
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
@@ -148,7 +143,6 @@ func (o *SweepOptions) checkCriterion(p vjp.Problem) error {
 	return nil
 }
 
-// checkFolds rejects folds that do not divide d observations.
 func (o *SweepOptions) checkFolds(d int) error {
 	rule := o.Criterion.Rule()
 	if rule.Refits {
@@ -166,13 +160,11 @@ func (o *SweepOptions) checkFolds(d int) error {
 	return nil
 }
 
-// comparison is that of points.
 func (s *sweep) comparison() risk.Comparison {
 	return risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr,
 		Noise: risk.AR1(s.o.Noise.Rho)}
 }
 
-// fit is the point in a comparison.
 func (v SweepValue) fit() risk.Fit { return risk.Fit{Value: v.Value, Digest: v.Digest} }
 
 // choice compares all points with the minimizer.
@@ -215,7 +207,6 @@ func simpler(a, b SweepValue) bool {
 	return slices.Compare(a.Weights, b.Weights) > 0
 }
 
-// competes is what the least is looked for of.
 func (v SweepValue) competes() float64 {
 	if v.Unsure {
 		return v.Value + v.StdErr

@@ -22,10 +22,8 @@ type instance struct {
 	slots chan struct{}
 }
 
-// device is nil where there is none.
 func (s *instance) device() array.Device { return s.f.Problem.Device }
 
-// makeInstances makes an instance for each device, for y of length d.
 func (s *sweep) makeInstances(d int) error {
 	s.lost = &losses{tell: s.o.Lost, lost: map[array.Device]bool{}}
 	for k, f := range append([]Family{s.f}, s.f.Others...) {
@@ -39,7 +37,6 @@ func (s *sweep) makeInstances(d int) error {
 	return nil
 }
 
-// faulty reports whether an error is a fault of the instance's device, so that another can go on.
 func (s *instance) faulty(ctx context.Context, err error) bool {
 	if len(s.instances) == 1 || s.device() == nil || ctx.Err() != nil {
 		return false
@@ -47,7 +44,6 @@ func (s *instance) faulty(ctx context.Context, err error) bool {
 	return s.lost.faulty(s.device(), err)
 }
 
-// healthy are the instances whose devices have not failed.
 func (s *sweep) healthy() (left []*instance) {
 	for _, in := range s.instances {
 		if in.device() == nil || !s.lost.has(in.device()) {

@@ -11,7 +11,6 @@ import (
 	"surepipe/risk"
 )
 
-// regularizer is that of the least weights of a grid, the caller's to release.
 func (f Family) regularizer(grid [][]float64) (_ prox.Prox, err error) {
 	defer recovered(&err)
 	least := lists.Map(grid, func(axis []float64) float64 { return axis[0] })
@@ -34,7 +33,6 @@ func (s *sweep) hand(p SweepPoint) bool {
 	return s.release() && s.yield(p, nil)
 }
 
-// release yields what was withheld.
 func (s *sweep) release() bool {
 	all := s.withheld
 	s.withheld = nil
@@ -74,7 +72,6 @@ func (s *sweep) fallBack(ctx context.Context) error {
 	return nil
 }
 
-// undefined is the error for a criterion that is not defined at any point of the grid.
 func (s *sweep) undefined() error {
 	why := cmp.Or(s.o.Criterion.Rule().Undefined, "no fit leaves degrees of freedom to the residual")
 	if s.why != nil {

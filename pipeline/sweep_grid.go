@@ -67,7 +67,6 @@ func SweepPart(ctx context.Context, y []float64, f Family, grid [][]float64, o S
 	}
 }
 
-// runPart computes the points of the part that are not known.
 func (s *sweep) runPart(ctx context.Context) error {
 	if n := s.part.end - s.part.first; len(s.o.Known) > n {
 		return fmt.Errorf("pipeline: %d known points of a part of %d: they belong to another sweep", len(s.o.Known), n)
@@ -86,11 +85,8 @@ func (s *sweep) runPart(ctx context.Context) error {
 	return s.sweepGrid(ctx)
 }
 
-// begin is the first point of the part that is not known.
 func (s *sweep) begin() int { return min(s.part.first+len(s.o.Known), s.part.end) }
 
-// sweepGrid computes the points of the grid that are not known, and yields them in
-// order.
 func (s *sweep) sweepGrid(outer context.Context) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
@@ -158,7 +154,6 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	return g.Wait()
 }
 
-// follow computes the points of a chain from point begin on. It returns the first that it has not sent.
 func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- SweepPoint) (next int, err error) {
 	var path vjp.Path
 	defer path.Release()
@@ -205,7 +200,6 @@ func (s *instance) before(ctx context.Context, c chain, i int, path *vjp.Path) (
 	return from, nil
 }
 
-// start is the start of the solve at point i of the grid, with an empty path.
 func (s *instance) start(ctx context.Context, i int, path *vjp.Path) (start, error) {
 	for _, c := range s.chains() {
 		if i < c.end {
@@ -215,7 +209,6 @@ func (s *instance) start(ctx context.Context, i int, path *vjp.Path) (start, err
 	panic(fmt.Sprintf("pipeline: point %d of a grid of %d", i, s.total))
 }
 
-// ahead are the regularizers of the points after point i of a chain that ends before another.
 func (s *instance) ahead(i, end int) func(int) (prox.Prox, error) {
 	return func(n int) (prox.Prox, error) {
 		if i+n >= end {
@@ -228,7 +221,6 @@ func (s *instance) ahead(i, end int) func(int) (prox.Prox, error) {
 // MostPoints is the largest number of points of a grid, whose results are held together.
 const MostPoints = 1 << 24
 
-// checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
 	if len(grid) == 0 {
 		return 0, errors.New("pipeline: a grid without axes")

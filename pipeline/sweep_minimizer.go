@@ -8,13 +8,11 @@ import (
 	"surepipe/vjp"
 )
 
-// bare is the point without its estimate.
 func (p SweepPoint) bare() SweepPoint {
 	p.MuHat, p.B, p.Factors, p.LeftOut, p.LeftOutTogether = nil, nil, nil, nil, nil
 	return p
 }
 
-// shown is the point as it is yielded on the grid and in the refinement.
 func (s *sweep) shown(p SweepPoint) SweepPoint {
 	if s.o.KeepPath {
 		return p
@@ -128,7 +126,6 @@ func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepP
 	return *point, nil
 }
 
-// kept is the point with what was asked for.
 func (s *sweep) kept(p SweepPoint) SweepPoint {
 	if !s.o.KeepB {
 		p.B, p.Factors = nil, nil
@@ -136,7 +133,6 @@ func (s *sweep) kept(p SweepPoint) SweepPoint {
 	return p
 }
 
-// again computes a point once more.
 func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*SweepPoint, error) {
 	stage := RefineStage
 	var path vjp.Path
@@ -159,7 +155,6 @@ func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*Sw
 	return point, err
 }
 
-// edge is SweepPoint.Edge of the grid's minimizer.
 func (s *sweep) edge(place []int) []int {
 	edge := make([]int, len(place))
 	for a, at := range place {
@@ -185,7 +180,6 @@ const pointShare = 0.1
 // pointTraceError is the share for [hutch.Estimator].First at points: 8 probes.
 const pointTraceError = 0.18
 
-// effort is that of the solves of points.
 func (s *sweep) effort() vjp.Effort {
 	if !s.o.Estimate || s.f.BlackBox != nil || s.f.Settings.Derivative == vjp.Unrolled {
 		return vjp.Effort{}
@@ -193,7 +187,6 @@ func (s *sweep) effort() vjp.Effort {
 	return vjp.Effort{Share: pointShare}
 }
 
-// probing sets the probes of a point.
 func (s *sweep) probing(o *Options) {
 	if !s.o.Estimate || s.o.Criterion.Rule().Diagonal || o.ALO {
 		return
@@ -210,7 +203,6 @@ func (s *sweep) probing(o *Options) {
 	o.unwatched = !s.o.Criterion.Rule().Predicts
 }
 
-// answered is a point as the answer of the sweep: itself where it has been computed as one.
 func (s *instance) answered(ctx context.Context, p *SweepPoint) (*SweepPoint, error) {
 	if s.f.BlackBox != nil {
 		return p, nil

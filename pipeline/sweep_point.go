@@ -17,24 +17,19 @@ import (
 	"surepipe/vjp"
 )
 
-// PointError is a failure at one point of a sweep.
 type PointError struct {
-	// Index, Stage and Weights name the point as [SweepPoint] does.
 	Index   int
 	Stage   SweepStage
 	Weights []float64
 	Err     error
 }
 
-// Error names the point by its index and its weights.
 func (e *PointError) Error() string {
 	return fmt.Sprintf("point %d, weights %v: %v", e.Index, e.Weights, e.Err)
 }
 
-// Unwrap returns the error without the point.
 func (e *PointError) Unwrap() error { return e.Err }
 
-// named says which point an error belongs to.
 func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
 	// A point is one sample, whose index carries no information.
 	if own := (*SampleError)(nil); errors.As(err, &own) {
@@ -43,14 +38,12 @@ func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) err
 	return &PointError{i, stage, weights, err}
 }
 
-// recovered turns the panic of a user's operator or regularizer into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("pipeline: %w", &stages.PanicError{Value: r, Stack: debug.Stack()})
 	}
 }
 
-// open makes the base.
 func (s *instance) open(ctx context.Context) (release func(), err error) {
 	if box := s.f.BlackBox; box != nil {
 		projection := hutch.NewProjection(array.NewHost(), box.D)
@@ -114,7 +107,6 @@ func frameOf(p vjp.Problem) (*hutch.Frame, error) {
 	return hutch.NewFrame(vectors)
 }
 
-// solver makes the solver at the weights. release frees it and its regularizer.
 func (s *instance) solver(ctx context.Context, weights []float64) (_ vjp.Solver, release func(), err error) {
 	r, err := s.f.Regularizer(slices.Clone(weights))
 	if err != nil {
@@ -146,10 +138,8 @@ type held struct {
 	factors *vjp.Factors
 }
 
-// none reports the zero value.
 func (h held) none() bool { return h.b == nil && h.factors == nil }
 
-// heldBy is the b of a point, which must have been kept.
 func heldBy(p *SweepPoint) held { return held{p.B, p.Factors} }
 
 // start is where a point's solve starts: an estimate, nil for 0, and what the points before it in a
@@ -166,7 +156,6 @@ type start struct {
 	answer bool
 }
 
-// started is a solver that starts there.
 type started struct {
 	vjp.Solver
 	from start
@@ -215,7 +204,6 @@ func (s *instance) options(i int, answer bool) Options {
 	return o
 }
 
-// observe calls Options.Observe for point i, unless it is nil.
 func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []float64, e Event) {
 	if s.o.Observe != nil {
 		e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
@@ -223,7 +211,6 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 	}
 }
 
-// estimate computes point i, including its estimate.
 func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weights []float64,
 	from start) (_ *SweepPoint, err error) {
 	defer recovered(&err)
@@ -265,7 +252,6 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	return point, nil
 }
 
-// valueOf is what the sweep needs to know about a point.
 func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 	rule, near := s.o.Criterion.Rule(), 0.0
 	value, stdErr := rule.Value(p.Fitted())

@@ -88,7 +88,6 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 	return next, nil
 }
 
-// refined is the value at point i, which is not on the grid: known, or computed and yielded.
 func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *origin) (SweepValue, error) {
 	if i < len(s.o.Known) {
 		if err := s.checkKnown(i, weights); err != nil {
@@ -118,7 +117,6 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	return v, nil
 }
 
-// bracket is the range of weights of a refinement along one axis.
 type bracket struct {
 	axis         int
 	at           []float64 // the other weights
@@ -139,7 +137,6 @@ func (b *bracket) regularizer(on *instance, i int) (prox.Prox, error) {
 	return on.f.Regularizer(weights)
 }
 
-// goldenShare is (3 - sqrt 5)/2.
 var goldenShare = (3 - math.Sqrt(5)) / 2
 
 // decidedShare is the share of the error of a difference below which a gain decides nothing.
