@@ -17,7 +17,6 @@ type Acceptance struct {
 	Convergence Convergence // so far
 }
 
-// NewAcceptance is the rule for some scales.
 func NewAcceptance(scales Scales) Acceptance {
 	return Acceptance{Scales: scales, Good: scales.Tol, Tol: scales.Tol}
 }
@@ -100,7 +99,6 @@ func (c *Watch) after(ctx context.Context, w *Work, measured float64, last bool)
 	return nil
 }
 
-// examine is the rule of a certified solution.
 func (c *Watch) examine(ctx context.Context, w *Work, measured float64, last bool) error {
 	if c.traits.Dual != nil {
 		return c.behind(ctx, w, last)
@@ -132,7 +130,6 @@ func (c *Watch) examine(ctx context.Context, w *Work, measured float64, last boo
 	return c.look(ctx, w, measured, last)
 }
 
-// look computes the residual, the gradient and the gap at w.B.
 func (c *Watch) look(ctx context.Context, w *Work, measured float64, last bool) error {
 	p, dev := c.m.Problem(), w.Device()
 	if c.z.IsZero() {
@@ -172,7 +169,6 @@ func (c *Watch) look(ctx context.Context, w *Work, measured float64, last bool) 
 	return dev.Err()
 }
 
-// lookAtLoss is look where the loss is not quadratic.
 func (c *Watch) lookAtLoss(ctx context.Context, w *Work, measured float64, last bool) error {
 	p, dev := c.m.Problem(), w.Device()
 	if c.fit == nil {
@@ -211,7 +207,6 @@ func Slope(p Problem, z, y array.Batch) {
 	p.Loss.Gradient(z, z, y)
 }
 
-// Relative is measured / scale, and 0 where measured is 0.
 func Relative(measured, scale float64) float64 {
 	if measured > 0 {
 		return measured / scale

@@ -13,7 +13,6 @@ import (
 
 // Term is a regularizer behind an operator, r(K b).
 type Term struct {
-	// K is the operator, and R the regularizer on its images.
 	K linops.Operator
 	R prox.Prox
 }
@@ -39,7 +38,6 @@ func Terms(terms ...Term) (k linops.Operator, r prox.Prox) {
 	return linops.VStack(ops...), prox.NewSeparable(blocks...)
 }
 
-// WithK is the problem with an operator K: the identity where it has none.
 func (p Problem) WithK() Problem {
 	if p.K == nil {
 		_, dim := p.A.Dims()
@@ -123,7 +121,6 @@ func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (
 	return true, dev.Err()
 }
 
-// keptDual is what a [Path] carries for problems with r(K b).
 type keptDual struct {
 	family *Family
 	dual   array.Batch
@@ -132,7 +129,6 @@ type keptDual struct {
 
 func (k *keptDual) Release() { k.dual.Free() }
 
-// alongPath starts where the solve before ended, with its multiplier.
 func (s *Plain) alongPath(ctx context.Context, y array.Batch, o Options, start Start, path *Path) (*Solution, error) {
 	if before := path.Take(); before != nil {
 		defer before.Release()
@@ -279,7 +275,6 @@ func (c *Watch) between() int {
 	return fewestBetween + int(math.Min(math.Max(far, 0)+1, mostBetween)*float64(c.Convergence.Iterations)/LookAgain)
 }
 
-// gapAt is the duality gap at w.B; +Inf where there is none.
 func (c *Watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z float64, last bool) (float64, error) {
 	r := prox.StructureOf(p.R)
 	if r.Support != nil {
@@ -334,7 +329,6 @@ func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 
 	return (1-t)*(1-t)*z*z/2 + r.FenchelGap(kb, u, t, math.Inf(1)) + t*missing
 }
 
-// conditions is the residual of the optimality conditions.
 func (c *Watch) conditions(ctx context.Context, p Problem, u array.Batch, e float64) (float64, error) {
 	dev := c.kb.Device()
 	norm := c.Scales.Norm

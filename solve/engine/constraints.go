@@ -12,7 +12,6 @@ import (
 // InfeasibleError says that no b meets the constraints of a problem with r(K b), or none of a size
 // that the data could ask for.
 type InfeasibleError struct {
-	// Distance is how far K b is from the constraints where it comes closest.
 	Distance float64
 	// Size is a lower bound of ||b|| for every b that meets the constraints, and Relative the same in
 	// units of the problem: the largest of the norms of b so far, of y/||A|| and of the nearest
@@ -20,7 +19,6 @@ type InfeasibleError struct {
 	Size, Relative float64
 }
 
-// Error says what was found.
 func (e *InfeasibleError) Error() string {
 	return fmt.Sprintf("solve: the constraints on K b contradict each other: no b of a norm up to %.3g meets them "+
 		"all, which is %.1g times the size of y/||A||, of b and of the constraints, and K b stays at a distance "+
@@ -97,7 +95,6 @@ func (c *Watch) constrained(ctx context.Context, p Problem, u, b array.Batch, z 
 	return (1-scale)*(1-scale)*z*z/2 + gap + scale*c.missing(e, b), dev.Err()
 }
 
-// boundOfK is a bound of ||K||^2.
 func (c *Watch) boundOfK(ctx context.Context, p Problem) (float64, error) {
 	if c.norm2K == 0 {
 		n, err := NormOfK(ctx, p)
@@ -118,7 +115,6 @@ type block struct {
 	scale    float64 // t
 }
 
-// blocksOf are the parts of r.
 func blocksOf(r prox.Prox) []block {
 	s := prox.StructureOf(r)
 	if len(s.Blocks) == 0 {
@@ -132,7 +128,6 @@ func blocksOf(r prox.Prox) []block {
 	return all
 }
 
-// of is the block's part of a vector.
 func (r *block) of(x array.Batch) array.Batch {
 	if r.hi < 0 {
 		return x
@@ -140,7 +135,6 @@ func (r *block) of(x array.Batch) array.Batch {
 	return x.Cols(r.lo, r.hi)
 }
 
-// fitting decides on the block's multiplier, and reports whether the method's serves.
 func (r *block) fitting(kb, z, u array.Batch) bool {
 	r.finite, r.replaced, r.scale = r.r.Support == nil && r.r.DualScale != nil, true, 1
 	if r.r.DualScale == nil {

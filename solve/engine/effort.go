@@ -141,7 +141,6 @@ func (e *enough) dimensionAt(c *Watch, w *Work) (float64, error) {
 	return nonzeros(w.B), w.Device().Err()
 }
 
-// nonzeros is the number of entries that are not 0.
 func nonzeros(b array.Batch) (count float64) {
 	for _, x := range b.ToHost() {
 		if x != 0 {
@@ -154,7 +153,6 @@ func nonzeros(b array.Batch) (count float64) {
 // shortOf is what the value at one x is short of a supremum, about.
 const shortOf = 2
 
-// endBehind ends the solve of a problem with r(K b) at the error that its effort allows.
 func (c *Watch) endBehind(p Problem, w *Work, u array.Batch) error {
 	allowed := c.Options.Effort.Error
 	if c.Convergence.Converged || c.traits.Steps > 0 || !(allowed > 0) && c.traits.Inside == nil {
@@ -218,7 +216,6 @@ func (c *Watch) nearBehind(p Problem, w *Work, u array.Batch) error {
 	return dev.Err()
 }
 
-// goalBehind is the optimality at which the solve of a problem with r(K b) ends.
 func (c *Watch) goalBehind() float64 {
 	if e := c.Options.Effort.Error; e > 0 && c.near > 0 {
 		share := e / c.near

@@ -56,7 +56,6 @@ func (f *Factors) Joined() (*Factors, error) {
 	return out, nil
 }
 
-// triplet is a singular value of a part.
 type triplet struct {
 	part  *Factors
 	place int

@@ -30,6 +30,5 @@ type FactoredForm interface {
 // FactoredIterates are iterates in factored form.
 type FactoredIterates interface {
 	Iterates
-	// Release frees them.
 	Release()
 }

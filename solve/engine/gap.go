@@ -110,7 +110,6 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 // freeColumns keeps the factor of the columns of a solve's free coordinates.
 type freeColumns struct{ f *pivoted.Factor }
 
-// factor is that of the columns, which is made where it is not kept.
 func (k *freeColumns) factor(dev array.Device, p Problem, free []int) *pivoted.Factor {
 	if k != nil && k.f != nil {
 		return k.f
@@ -224,8 +223,7 @@ func proximalResidual(p Problem, b, g array.Batch, eta float64, inverseLengths [
 	return Norm(v) / eta, byColumn, nil
 }
 
-// StepFor is the step of proximal gradient steps: one over a bound of the second derivative of l(A
-// b; y), 1 where that is 0.
+// StepFor is one over a bound of the second derivative of l(A b; y), 1 where that is 0.
 func StepFor(p Problem, norm2 float64) float64 {
 	if p.Loss != nil {
 		norm2 *= p.Loss.Lipschitz()

@@ -12,8 +12,7 @@ type Implied struct {
 	Residual2 float64
 	// MuHat sets dst to the entries from, from+1, ... of mu_hat, and B to those of b.
 	MuHat, B func(dst []float64, from int)
-	// Factors returns b where it is a matrix of low rank, in new slices; nil where it is not.
-	Factors func() *Factors
+	Factors  func() *Factors
 
 	// D and P are the lengths of mu_hat and b, and Free frees what these are computed from; nil for nothing.
 	D, P int
@@ -26,10 +25,8 @@ func (s *Implied) Write(dev array.Device) (b, mu array.Batch) {
 	return write(dev, s.P, s.B), s.WriteMuHat(dev)
 }
 
-// WriteMuHat returns mu_hat alone.
 func (s *Implied) WriteMuHat(dev array.Device) array.Batch { return write(dev, s.D, s.MuHat) }
 
-// write is a batch of n numbers, which come in parts.
 func write(dev array.Device, n int, read func(dst []float64, from int)) array.Batch {
 	x := dev.Alloc(1, n)
 	part := make([]float64, min(n, limits.PanelValues))
@@ -48,7 +45,6 @@ func (s *Implied) Lend() *Implied {
 	return &lent
 }
 
-// Release frees what the solution is computed from.
 func (s *Implied) Release() {
 	if s.Free != nil {
 		s.Free()
@@ -56,7 +52,6 @@ func (s *Implied) Release() {
 	*s = Implied{}
 }
 
-// Expand writes down B and MuHat of a solution that is implied, on dev.
 func (s *Solution) Expand(dev array.Device) {
 	if s.Implied == nil {
 		return

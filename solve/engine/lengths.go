@@ -27,7 +27,6 @@ func ColumnLengths2(p Problem) []float64 {
 	return columnSquares(linops.ToDense(p.Device, p.A))
 }
 
-// columnSquares are the squared lengths of the columns of a matrix.
 func columnSquares(x *mat.Dense) []float64 {
 	d, dim := x.Dims()
 	squares := make([]float64, dim)
@@ -111,7 +110,6 @@ func UnequalColumns(p Problem) []float64 {
 	return nil
 }
 
-// unitsOf are units in which columns of these squared lengths have about length 1.
 func unitsOf(lengths2 []float64) []float64 {
 	return lists.Map(lengths2, func(v float64) float64 { return numerics.Unit(math.Sqrt(v)) })
 }
@@ -133,7 +131,6 @@ func Spread(lengths2, s []float64) bool {
 	return most > widestSpread*widestSpread*least
 }
 
-// InverseLengths is 1/||a_j||, 0 for columns of zeros.
 func InverseLengths(lengths2 []float64) []float64 {
 	out := make([]float64, len(lengths2))
 	for j, v := range lengths2 {

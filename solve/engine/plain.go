@@ -9,7 +9,6 @@ import (
 	"surepipe/prox"
 )
 
-// Plain runs a method on the whole problem.
 type Plain struct {
 	s      Task
 	Method Method // that is run
@@ -18,7 +17,6 @@ type Plain struct {
 	recorded Method // in place of Method, where that has no derivative; or nil
 }
 
-// NewPlain runs the method of a task on the whole problem.
 func NewPlain(ctx context.Context, s Task) (Solver, error) {
 	p, err := PlainOf(ctx, s)
 	if err != nil {
@@ -27,7 +25,6 @@ func NewPlain(ctx context.Context, s Task) (Solver, error) {
 	return p, nil
 }
 
-// PlainOf is NewPlain for a solver that has it as a part.
 func PlainOf(ctx context.Context, s Task) (*Plain, error) {
 	if _, dim := s.Problem.A.Dims(); dim > math.MaxInt32 {
 		return nil, UnwrittenError(s.Problem)
@@ -66,7 +63,6 @@ func (s *Plain) Record(ctx context.Context, y array.Batch, newTape NewTape) (*So
 	return Run(ctx, m, y, s.s.Options, Start{Tape: newTape(m, y)})
 }
 
-// differentiable is the method, or the one that is recorded in its place.
 func (s *Plain) differentiable(ctx context.Context) (Method, error) {
 	recorded := s.Method.Traits().Recorded
 	if recorded == nil {
@@ -84,7 +80,6 @@ func (s *Plain) differentiable(ctx context.Context) (Method, error) {
 	return s.recorded, nil
 }
 
-// Reweight shares the data that the method shares.
 func (s *Plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return s.s.Reweight(ctx, r, s.Method)
 }

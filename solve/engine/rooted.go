@@ -24,7 +24,6 @@ func NewRooted(a linops.Operator, root loss.Root, each int) linops.Operator {
 	return newRooted(a, root, nil, squareOf(a, root, each))
 }
 
-// squareOf returns a function for the blocks of R*R, nil where there are none.
 func squareOf(a linops.Operator, root loss.Root, each int) func() []float64 {
 	if each == 0 {
 		return nil
@@ -85,7 +84,6 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 	return o
 }
 
-// products are those of the blocks.
 func (o *rooted) products(dst array.Batch, b linops.Operator) bool {
 	other, ok := b.(*rooted)
 	return ok && other.root == o.root && linops.BlockProducts(dst, o.a, other.a, o.square())
@@ -103,7 +101,6 @@ func (o *rooted) Adjoint(dst, z array.Batch) {
 	o.a.Adjoint(dst, t)
 }
 
-// each applies a map on the host to each vector.
 func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
 	host := v.ToHost()
 	for i := range v.K() {

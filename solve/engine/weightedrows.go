@@ -13,7 +13,6 @@ import (
 	"surepipe/space"
 )
 
-// rowMap is a square matrix times A, but for its products.
 type rowMap struct {
 	a         linops.Operator
 	own       linops.Restricted // a, where it is to be released; or nil
@@ -49,7 +48,6 @@ func (o *rowMap) Release() {
 	}
 }
 
-// WeightedRows is diag(root) A.
 type WeightedRows struct {
 	rowMap
 	root array.Batch // 1 x d
@@ -129,7 +127,6 @@ func (o *WeightedRows) dense() *mat.Dense {
 	return x
 }
 
-// sparse weighs the rows of a sparse matrix.
 func (o *WeightedRows) sparse(rows space.Rows) space.Rows {
 	weighted := slices.Clone(rows.Values)
 	for i, w := range o.host {
