@@ -53,7 +53,6 @@ func NewCoordinates(dev array.Device, w, q, lo, hi []float64) (Prox, error) {
 	return newBounded(dev, listed(dev, slices.Clone(w)), listed(dev, slices.Clone(q)), at(lo, -1), at(hi, 1))
 }
 
-// newBounded takes lists that are on dev.
 func newBounded(dev array.Device, w, q, lo, hi coefficients) (Prox, error) {
 	p := &bounded{elasticNet: &elasticNet{name: "coordinates", w: w, q: q}, lo: lo, hi: hi}
 	p.Is = Structure{Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
@@ -124,14 +123,12 @@ func (p *bounded) value(b array.Batch) float64 {
 	return sum
 }
 
-// free is where there is neither a weight nor a bound.
 func (p *bounded) free(n int) []int {
 	return where(n, func(j int) bool {
 		return p.w.at(j) == 0 && p.q.at(j) == 0 && math.IsInf(p.lo.at(j), -1) && math.IsInf(p.hi.at(j), 1)
 	})
 }
 
-// on has the numbers of the set.
 func (p *bounded) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	if !ok {

@@ -10,7 +10,6 @@ import (
 	"surepipe/space"
 )
 
-// box is the indicator of lo <= b <= hi.
 type box struct {
 	name   string
 	dim    int
@@ -127,7 +126,6 @@ func (p *box) value(b array.Batch) float64 {
 	return 0
 }
 
-// rescale divides the bounds.
 func (p *box) rescale(dev array.Device, s []float64) (Prox, error) {
 	lo, hi := make([]float64, len(s)), make([]float64, len(s))
 	for j, v := range s {

@@ -16,17 +16,14 @@ type coefficients struct {
 	on   array.Batch // the list on a device
 }
 
-// uniform is one number for all coordinates.
 func uniform(c float64) coefficients { return coefficients{one: c} }
 
-// listed puts a list, which it keeps, on a device.
 func listed(dev array.Device, list []float64) coefficients {
 	c := coefficients{one: 1, list: list, on: dev.Alloc(1, len(list))}
 	dev.Upload(c.on, list)
 	return c
 }
 
-// at is the number of coordinate j.
 func (c *coefficients) at(j int) float64 {
 	if c.list == nil {
 		return c.one
@@ -34,7 +31,6 @@ func (c *coefficients) at(j int) float64 {
 	return c.list[j]
 }
 
-// zero reports whether all numbers are 0.
 func (c *coefficients) zero() bool {
 	if c.list == nil {
 		return c.one == 0
@@ -63,7 +59,6 @@ func (c *coefficients) times(dev array.Device, s []float64, f func(c, s float64)
 	return listed(dev, out)
 }
 
-// pick puts the numbers at the coordinates of a set on dev; one number remains one.
 func (c *coefficients) pick(dev array.Device, set []int) coefficients {
 	if c.list == nil {
 		return *c
@@ -81,7 +76,6 @@ func (c *coefficients) vector(dev array.Device, n int) array.Batch {
 	return b
 }
 
-// done frees the batch b, from vector, where that has made it.
 func (c *coefficients) done(b array.Batch) {
 	if c.list == nil {
 		b.Free()

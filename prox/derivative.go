@@ -30,9 +30,7 @@ func (j *derivative) Apply(dst, z array.Batch) {
 	j.apply(dst, z)
 }
 
-// jacobian is embedded in a [Derivative]: it has what a J that is not diagonal takes beside Apply.
 type jacobian struct {
-	// build makes the model when it is first asked for; nil where none is known.
 	build func() *Model
 	// Held is memory of J besides that of the model.
 	array.Held
@@ -53,7 +51,6 @@ func (j *jacobian) Model() *Model {
 	return j.model
 }
 
-// Bytes is the device memory of J and of the model, if that was built.
 func (j *jacobian) Bytes() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

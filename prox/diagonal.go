@@ -20,7 +20,6 @@ type diagonal struct {
 	jacobian
 }
 
-// newDiagonal returns J = diag(d), which owns d, at the step t.
 func newDiagonal(d array.Batch, t float64) *diagonal {
 	j := &diagonal{d: d, t: t}
 	j.jacobian.build = j.model
@@ -134,7 +133,6 @@ func (j *projection) Apply(dst, z array.Batch) {
 func (j *projection) Diagonal() array.Batch { return array.Batch{} }
 func (j *projection) Model() *Model         { return &j.model }
 
-// endless is the margin of a regularizer that has only one manifold.
 func endless(array.Batch) float64 { return math.Inf(1) }
 
 func (j *multiple) Apply(dst, z array.Batch) {
@@ -167,7 +165,6 @@ func (j *multiple) model() *Model {
 	return &Model{Space: space.All(j.n), Curvature: &uniformCurvature{q: j.q, t: j.t, n: j.n}, Margin: j.margin}
 }
 
-// margins is the margin of the model.
 func (j *diagonal) margins() func(v array.Batch) float64 {
 	if j.kink == nil {
 		return j.margin

@@ -69,7 +69,6 @@ func NewElasticNet(lambda, lambda2 float64) Prox {
 	return p
 }
 
-// newElasticNet takes weights that are on dev, where they are listed.
 func newElasticNet(name string, dev array.Device, w, q coefficients) (Prox, error) {
 	p := &elasticNet{name: name, w: w, q: q}
 	p.know()
@@ -96,7 +95,6 @@ func (p *elasticNet) Release() {
 	array.Free(p.w.on, p.q.on)
 }
 
-// shrink multiplies the entries of b by 1/(1 + t q_j).
 func (p *elasticNet) shrink(b array.Batch, t float64) {
 	dev := b.Device()
 	if p.q.list == nil {
@@ -147,7 +145,6 @@ func (p *elasticNet) value(b array.Batch) float64 {
 	return s
 }
 
-// free is where both weights are 0.
 func (p *elasticNet) free(n int) []int {
 	return where(n, func(j int) bool { return p.w.at(j) == 0 && p.q.at(j) == 0 })
 }
@@ -159,7 +156,6 @@ func (p *elasticNet) sparse(n int) (w, q []float64, positive []bool) {
 // itself is the Closure of a regularizer that is a sum over coordinates.
 func itself(s []int) []int { return s }
 
-// on has the weights of the set.
 func (p *elasticNet) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	switch {
@@ -182,12 +178,10 @@ func (p *elasticNet) rescale(dev array.Device, s []float64) (Prox, error) {
 // timesSquare is q s^2.
 func timesSquare(q, s float64) float64 { return vector.Times(vector.Times(q, s), s) }
 
-// ridge reports whether the regularizer has curvature everywhere and is otherwise 0.
 func (p *elasticNet) ridge() bool {
 	return p.w.zero() && (p.q.list == nil && p.q.one > 0 || p.q.list != nil && slices.Min(p.q.list) > 0)
 }
 
-// plain reports whether the regularizer is a multiple of the l1 norm.
 func (p *elasticNet) plain() bool { return p.w.list == nil && p.q.list == nil && p.q.one == 0 }
 
 // dualScale is that of the l1 norm: the elastic net is a LASSO with sqrt(q) I below A and zeros below y,

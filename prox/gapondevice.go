@@ -13,7 +13,6 @@ func elsewhere(b array.Batch) bool {
 	return !ok
 }
 
-// largestOf is the maximum norm of a batch of one vector.
 func largestOf(b array.Batch) float64 {
 	var most [1]float64
 	b.Device().MaxAbs(most[:], b)

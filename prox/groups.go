@@ -98,14 +98,12 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 
 func (p *groups) Dim() int { return p.p }
 
-// Release frees the groups and weights; derivatives of p must be released before.
 func (p *groups) Release() {
 	p.member.Free()
 	p.spread.Free()
 	p.w.Free()
 }
 
-// free is the groups of weight 0.
 func (p *groups) free(n int) []int {
 	return where(n, func(j int) bool { return p.wHost[p.owner[j]] == 0 })
 }
@@ -119,7 +117,6 @@ func (p *groups) closure(s []int) []int {
 	return where(p.p, func(j int) bool { return meets[p.owner[j]] })
 }
 
-// on is the penalty of the groups in the set.
 func (p *groups) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	if !ok {

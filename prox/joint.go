@@ -73,7 +73,6 @@ func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
 	}
 }
 
-// jointL2 is r(z) = lambda sum_g ||z_g||_2.
 type jointL2 struct {
 	planeGroups
 	lambda float64
@@ -173,7 +172,6 @@ func (p planeGroups) products(a, b []float64, do func(squares, along []float64))
 	}
 }
 
-// norms are ||b_g||, on the host.
 func (p *jointL2) norms(b array.Batch) []float64 {
 	x, norms := vector.OnHost(b), make([]float64, 0, p.groups())
 	p.products(x, x, func(squares, _ []float64) {
@@ -219,7 +217,6 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	return sum
 }
 
-// gapOnDevice is fenchelGap. Every entry of a plane stands for its group, which has width of them there.
 func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
 	dev := b.Device()
 	along, norms := dev.Alloc(1, p.n), dev.Alloc(1, p.n)

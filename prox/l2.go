@@ -8,7 +8,6 @@ import (
 	"surepipe/space"
 )
 
-// l2 is r(b) = lambda ||b||_2.
 type l2 struct {
 	lambda float64
 	Known
@@ -31,7 +30,6 @@ func NewL2(lambda float64) Prox {
 
 func (p *l2) Dim() int { return 0 }
 
-// shrink is the factor max(1 - c/norm, 0), 1 where c = 0.
 func shrink(norm, c float64) float64 {
 	switch {
 	case c == 0:
@@ -122,7 +120,6 @@ func NewRadial(s, c float64, u array.Batch, model func() *Model) Derivative {
 	return NewDerivative("a radial map", u.N(), radialMap(s, c, u), model, u)
 }
 
-// radialMap is z -> s z + c u <u, z>.
 func radialMap(s, c float64, u array.Batch) func(dst, z array.Batch) {
 	return func(dst, z array.Batch) {
 		k := vector.GetScalars(z.K())

@@ -16,8 +16,7 @@ import (
 // A model is valid as long as its derivative.
 type Model struct {
 	// Space is T.
-	Space space.Space
-	// Curvature is Q in the coordinates of Space, nil where it is 0.
+	Space     space.Space
 	Curvature Curvature
 	// Margin reports how close the choice of the manifold was. v is the point at which the
 	// derivative was taken, a batch of one vector, and the result is a lower bound of the distance
@@ -69,9 +68,7 @@ type Curvature interface {
 	// Trace returns the sum of the eigenvalues of J, and of their squares; ok is false where they
 	// are not known.
 	Trace() (trace, frobenius2 float64, ok bool)
-	// Bytes is the device memory that it holds.
 	Bytes() int64
-	// Release frees that memory.
 	Release()
 }
 
@@ -166,7 +163,6 @@ type Balls struct {
 	Planes, Channels int
 }
 
-// balls are those of a finite radius.
 func balls(radius float64, planes, channels int) Balls {
 	if !(radius > 0) || math.IsInf(radius, 1) {
 		return Balls{}
@@ -174,13 +170,11 @@ func balls(radius float64, planes, channels int) Balls {
 	return Balls{radius, planes, channels}
 }
 
-// Number is a number that may not be known.
 type Number struct {
 	Value float64
 	Known bool
 }
 
-// Structured is a Prox that knows its structure.
 type Structured interface {
 	Prox
 	// Structure returns it. It is called often, so it should do expensive work only once.
@@ -200,7 +194,6 @@ func StructureOf(p Prox) Structure {
 	return Structure{}
 }
 
-// Release frees the device memory that p holds, if it holds any.
 func Release(p Prox) {
 	if free := StructureOf(p).Release; free != nil {
 		free()

@@ -7,7 +7,6 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
-// separable is r(b) = sum_i r_i(b_i).
 type separable struct {
 	blocks []Prox
 	at     []int // block i is coordinates [at[i], at[i+1])
@@ -80,7 +79,6 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 	return j, nil
 }
 
-// separableDerivative is J = diag(J_1, J_2, ...).
 type separableDerivative struct {
 	at     []int
 	blocks []Derivative
@@ -96,7 +94,6 @@ func (j *separableDerivative) Apply(dst, z array.Batch) {
 	}
 }
 
-// Diagonal joins those of the blocks.
 func (j *separableDerivative) Diagonal() array.Batch {
 	parts := make([]array.Batch, len(j.blocks))
 	for i, d := range j.blocks {

@@ -10,7 +10,6 @@ import (
 	"surepipe/space"
 )
 
-// shifted is r(b - c).
 type shifted struct {
 	p Prox
 	c array.Batch
@@ -73,7 +72,6 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 func (p *shifted) Dim() int { return p.c.N() }
 func (p *shifted) Release() { p.c.Free() }
 
-// minus is b - c, which the caller frees.
 func (p *shifted) minus(b array.Batch) array.Batch {
 	dev := b.Device()
 	x := dev.Alloc(b.K(), b.N())

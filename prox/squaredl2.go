@@ -8,7 +8,6 @@ import (
 	"surepipe/space"
 )
 
-// squaredL2 is r(b) = lambda/2 ||b||^2.
 type squaredL2 struct {
 	lambda coefficients
 	dim    int
@@ -71,7 +70,6 @@ func (p *squaredL2) value(b array.Batch) float64 {
 	return vector.Times(p.lambda.one/2, vector.Norm2Squared(b))
 }
 
-// on is the same on a set.
 func (p *squaredL2) on(_ array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	switch {

@@ -11,10 +11,6 @@ import (
 	"surepipe/space"
 )
 
-// This file derives the structures of combined regularizers: that of c r from that of r, and that
-// of a sum over blocks from those of the blocks.
-
-// scaledStructure is that of c r, where s is that of r.
 func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
 		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units, Support: s.Support,
@@ -85,7 +81,6 @@ func scaledConjugate(c float64, s Structure) (scale func(b, g array.Batch, near 
 	return scale, gap
 }
 
-// ownScaled returns the regularizer c q, which owns q.
 func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
 	return func(q Prox, err error) (Prox, error) {
 		if q == nil || err != nil {
@@ -121,7 +116,6 @@ func releaseAll(from []Prox) {
 	}
 }
 
-// blockStructure is that of sum_i r_i(b_i).
 func blockStructure(p *separable) Structure {
 	parts := make([]Structure, len(p.blocks))
 	values, split, conjugates, sparse := true, true, true, true
@@ -174,7 +168,6 @@ func subsetOf(t space.Space) (set []int, ok bool) {
 	return f.Set, f.Kind == space.Subset
 }
 
-// blocks are the structures of the blocks of a separable regularizer.
 type blocks struct {
 	p     *separable
 	parts []Structure
@@ -204,7 +197,6 @@ func (s *blocks) free(int) []int {
 	return set
 }
 
-// split returns the part of the increasing set that lies in each block, relative to it.
 func (s *blocks) split(set []int) [][]int {
 	out := make([][]int, len(s.parts))
 	for i := range out {
@@ -307,7 +299,6 @@ func (s *blocks) dualScale(b, g array.Batch, near float64) float64 {
 	return t
 }
 
-// fenchelGap is the sum over the blocks.
 func (s *blocks) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	sum := 0.0
 	for i, r := range s.parts {
@@ -316,7 +307,6 @@ func (s *blocks) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	return sum
 }
 
-// sparse joins the blocks' weights.
 func (s *blocks) sparse(n int) (w, q []float64, positive []bool) {
 	w, q, positive = make([]float64, n), make([]float64, n), make([]bool, n)
 	for i, r := range s.parts {
@@ -378,14 +368,12 @@ func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return b.Prox.Linearize(dst, v, t)
 }
 
-// Structure is that of the Prox in the block, without Release.
 func (b Block) Structure() Structure {
 	s := StructureOf(b.Prox)
 	s.Release = nil
 	return s
 }
 
-// scaled is c r.
 type scaled struct {
 	c float64
 	p Prox
@@ -443,7 +431,6 @@ func multiplied(j Derivative, c float64) Derivative {
 	})
 }
 
-// remodeled is a derivative whose model is another's changed, with the same memory.
 type remodeled struct {
 	Derivative
 	model func() *Model
