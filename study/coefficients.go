@@ -11,7 +11,6 @@ import (
 	"surepipe/problems"
 )
 
-// Coefficient is a line of the table of coefficients, in the units of the columns of X.
 type Coefficient struct {
 	Name     string  `json:"name"`
 	Estimate float64 `json:"estimate"`
@@ -34,7 +33,6 @@ type CoefficientsResult struct {
 // InterceptName is the name of the intercept in tables of coefficients.
 const InterceptName = "(intercept)"
 
-// The ways to debiased estimates.
 const (
 	ByOrthogonalScores = "scores orthogonal to the other columns (Zhang and Zhang 2014)"
 	ByScores           = "scores by a LASSO of the column on the others, degrees-of-freedom adjustment (Bellec " +
@@ -64,7 +62,6 @@ func CoefficientNames(data problems.Data, p *problems.Problem) (names []string) 
 	return all
 }
 
-// InterceptNames are those of n intercepts.
 func InterceptNames(data problems.Data, p *problems.Problem, n int) (names []string) {
 	if n == 1 {
 		return []string{InterceptName}
@@ -131,7 +128,6 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 	return c, nil
 }
 
-// WriteCSV writes all coefficients to a file; cells of what is not defined are empty.
 func (c *CoefficientsResult) WriteCSV(path string) error {
 	cell := func(v *float64) string {
 		if v == nil {

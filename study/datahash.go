@@ -27,7 +27,6 @@ type hasher struct {
 // DataDigest is a [DataHash] of a header, which is computed where it is asked for: it takes a look at all of X.
 type DataDigest func() string
 
-// newDataDigest is that of the data, which must not change.
 func newDataDigest(data problems.Data) DataDigest {
 	return sync.OnceValue(func() string { return DataHash(data) })
 }
@@ -74,7 +73,6 @@ func DataHash(data problems.Data) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// state is that of the hash so far, from which resume goes on.
 func (h *hasher) state() []byte {
 	h.flush()
 	state, err := h.Hash.(encoding.BinaryMarshaler).MarshalBinary()
@@ -90,7 +88,6 @@ func (h *hasher) resume(state []byte) {
 	}
 }
 
-// all hashes values one after the other.
 func (h *hasher) all(values ...any) {
 	for _, v := range values {
 		h.add(reflect.ValueOf(v))

@@ -8,7 +8,6 @@ import (
 	"surepipe/risk/warning"
 )
 
-// The texts for many results.
 const (
 	tooLargeText = "SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared " +
 		"error: sigma2 is too large (--sigma2)"
@@ -16,7 +15,6 @@ const (
 		"another --solver or --derivative"
 )
 
-// Doubts are the reasons to doubt the means of a run.
 func (t *Tally) Doubts() (all Notes) {
 	of := t.Samples + t.Seeds
 	if t.told[warning.ErrorBarFloor.Code] > 0 {
@@ -40,7 +38,6 @@ func (t *Tally) Doubts() (all Notes) {
 	return all
 }
 
-// Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
 	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
@@ -160,7 +157,6 @@ func (r *Swept) beyond(a int, end string) string {
 	return fmt.Sprintf("%d points beyond it were computed, and %s may still be less further on", points, label)
 }
 
-// passedOver warns where points with a smaller value overfit, or are not to be trusted.
 func (r *Swept) passedOver(all *Notes) {
 	best, c, passed, overfit := r.Lines[r.Summary.Minimizer.Index], r.Options.Criterion, 0, 0
 	least, _ := best.Value(c)

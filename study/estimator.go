@@ -12,7 +12,6 @@ import (
 	"surepipe/vjp"
 )
 
-// Estimator is an estimator on a device, or on several, ready to take samples.
 type Estimator struct {
 	Instance
 	// Others are the estimator on other devices, over which pipeline spreads its work.
@@ -25,17 +24,14 @@ type Estimator struct {
 	BlackBox   *pipeline.BlackBox
 	Weights    []string
 	BoxOptions pipeline.Options
-	// Command is the command line of the box.
-	Command string
+	Command    string
 	// Variance is how sigma2 was estimated, nil where it was given.
 	Variance *noise.Estimate
-	// Noise says how the noise is correlated.
-	Noise pipeline.Autoregression
+	Noise    pipeline.Autoregression
 	// Response is the name of y where it is one of several responses.
 	Response string
 }
 
-// Instance is an estimator on one device.
 type Instance struct {
 	On      array.Device
 	Problem *problems.Problem
@@ -43,7 +39,6 @@ type Instance struct {
 	Options vjp.Options // the solver's
 }
 
-// Axis is a weight that is swept.
 type Axis struct {
 	Name   string // lambda, lambda2 or gamma
 	Grid   problems.Grid
@@ -57,7 +52,6 @@ func (j *Estimator) Name() string {
 	return j.Solver.Name()
 }
 
-// Estimate is the risk at one y.
 func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, error) {
 	if j.BlackBox == nil {
 		return j.Pipeline.Estimate(ctx, y)
@@ -65,7 +59,6 @@ func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, e
 	return j.BlackBox.Estimate(ctx, j.weightsAt(nil), y, j.BoxOptions)
 }
 
-// Stream is the risk at many y.
 func (j *Estimator) Stream(ctx context.Context, first int,
 	ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
 	if j.BlackBox == nil {
@@ -74,7 +67,6 @@ func (j *Estimator) Stream(ctx context.Context, first int,
 	return j.BlackBox.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.BoxOptions)
 }
 
-// Repeat is the risk at one y under many seeds.
 func (j *Estimator) Repeat(ctx context.Context, index int, y []float64,
 	seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
 	if j.BlackBox == nil {
@@ -117,7 +109,6 @@ func (j *Estimator) Family(axes []Axis) pipeline.Family {
 	return pipeline.Family{BlackBox: &box}
 }
 
-// family is the family of estimators on the instance's device.
 func (i *Instance) family(axes []Axis) pipeline.Family {
 	return pipeline.Family{
 		Problem: i.Problem.Solve(), Solver: i.Solver.Name(), Settings: i.Options,
@@ -134,7 +125,6 @@ func (i *Instance) family(axes []Axis) pipeline.Family {
 	}
 }
 
-// ExecResult is what is to be known of a command.
 func (j *Estimator) ExecResult() ExecResult {
 	if j.BlackBox == nil {
 		return ExecResult{}
@@ -159,7 +149,6 @@ func (j *Estimator) Close() {
 	}
 }
 
-// Device names the devices, as --device does.
 func (j *Estimator) Device() string {
 	name := j.On.Name()
 	for _, other := range j.Others {
@@ -168,7 +157,6 @@ func (j *Estimator) Device() string {
 	return name
 }
 
-// Result is the part of the result that all samples share.
 func (j *Estimator) Result() Result {
 	p := j.Problem
 	return Result{
@@ -182,7 +170,6 @@ func (j *Estimator) Result() Result {
 	}
 }
 
-// sigma2Result says what is known of sigma2.
 func (j *Estimator) sigma2Result() Sigma2Result {
 	r := Sigma2Result{Sigma2: j.Sigma2}
 	if v := j.Variance; v != nil {
@@ -194,7 +181,6 @@ func (j *Estimator) sigma2Result() Sigma2Result {
 	return r
 }
 
-// WeightsOf returns the problem's weights by name.
 func WeightsOf(p *problems.Problem) map[string]float64 {
 	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
 }

@@ -15,7 +15,6 @@ import (
 // factors, 128 MiB.
 const mostWritten = 1 << 24
 
-// keepEffects puts the effects into the file of a fit.
 func keepEffects(f *fit.Fit, p *problems.Problem, risk pipeline.Risk) {
 	if !p.Effects.Some() || !risk.HasB() {
 		return
@@ -31,7 +30,6 @@ type (
 	FitInfo = fit.Info
 )
 
-// ReadFit reads the size bytes of a fit's file.
 func ReadFit(r io.ReaderAt, size int64) (*Fit, error) {
 	f, err := fit.Read(r, size)
 	if err != nil {
@@ -123,7 +121,6 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 	return f, err
 }
 
-// MuHat is mu_hat, or the linear predictor, with the offset of the data.
 func MuHat(data problems.Data, risk pipeline.Risk) []float64 {
 	if data.Offset == nil || risk.MuHat == nil {
 		return risk.MuHat
@@ -144,7 +141,6 @@ func Solution(p *problems.Problem, risk pipeline.Risk) (b dataio.Array, ok bool)
 	return Presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(v)}), true
 }
 
-// writtenB is b where it is short enough to be written down besides its factors, or has none.
 func writtenB(risk pipeline.Risk) []float64 {
 	if low := risk.Factors; low != nil && low.Shape.Len() > mostWritten {
 		return nil
@@ -173,7 +169,6 @@ func Presented(p *problems.Problem, a dataio.Array) dataio.Array {
 	return a
 }
 
-// ShapeOut is the shape in which an array of the problem is presented.
 func ShapeOut(p *problems.Problem, shape []int) []int {
 	if p.Frames == nil {
 		return shape
@@ -232,7 +227,6 @@ func Labelled(a dataio.Array, l dataio.Labels) dataio.Array {
 	return a
 }
 
-// Synthesize is the signal of b.
 func Synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	dev := p.Solve().Device
 	n, _ := p.Signal.Dims()

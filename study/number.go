@@ -12,7 +12,6 @@ import (
 // are the strings "inf" and "-inf".
 type Number float64
 
-// Defined is nil for NaN and infinities.
 func Defined(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -20,7 +19,6 @@ func Defined(v float64) *float64 {
 	return &v
 }
 
-// positive is nil for 0.
 func positive(v float64) *float64 {
 	if v == 0 {
 		return nil
@@ -28,7 +26,6 @@ func positive(v float64) *float64 {
 	return &v
 }
 
-// valueOr is the value, NaN where it is absent.
 func valueOr(v *float64) float64 {
 	if v == nil {
 		return math.NaN()
@@ -47,7 +44,6 @@ func (x Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// SquaredDistance is ||a - b||^2.
 func SquaredDistance(a, b []float64) float64 {
 	sum := 0.0
 	for i, v := range a {
@@ -88,7 +84,6 @@ func PlusMinus(value, stdErr float64) string {
 	return digits.PlusMinus(value, stdErr)
 }
 
-// Unknown stands for a value that is not defined, or cannot be known.
 const Unknown = "not known"
 
 // Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.

@@ -12,7 +12,6 @@ import (
 	"surepipe/vjp"
 )
 
-// Options are those of an estimator.
 type Options struct {
 	// Problem is the name of a problem, or of the specification that Data has.
 	Problem string
@@ -23,8 +22,7 @@ type Options struct {
 	Hyper problems.Hyper
 	// Devices are where the estimator is computed; [Open] takes them.
 	Devices []array.Device
-	// Solver is the name of a solver; "" and auto stand for the problem's own.
-	Solver string
+	Solver  string
 	// Settings are the options of the solver on a device; nil for the defaults.
 	Settings func(dev array.Device) (vjp.Options, error)
 	// Pipeline are the options of the risk. Leave-one-out is always computed where the loss is not
@@ -81,7 +79,6 @@ func Open(ctx context.Context, o Options) (_ *Estimator, err error) {
 	return j, err
 }
 
-// open makes the problem and its solver on the instance's device.
 func (i *Instance) open(ctx context.Context, o Options) (err error) {
 	if o.Own != nil {
 		i.Problem, err = o.Own.New(ctx, i.On, o.Data, o.Hyper)
@@ -129,7 +126,6 @@ func (i *Instance) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// PlanError names the option of the argument that a trace estimator rejects.
 func PlanError(err error) error {
 	var refused *hutch.PlanError
 	if !errors.As(err, &refused) {

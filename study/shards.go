@@ -14,7 +14,6 @@ import (
 	"strings"
 )
 
-// ShardFile is a file of one shard that has been checked.
 type ShardFile struct {
 	Path  string
 	lines int // complete lines after the first
@@ -30,13 +29,11 @@ type Shards struct {
 	in fs.FS
 }
 
-// MissingShards says which shards of a run are missing or incomplete.
 type MissingShards struct {
 	Indices []int
 	Count   int // of all shards
 }
 
-// Error lists them as an array job takes them.
 func (e *MissingShards) Error() string {
 	return fmt.Sprintf("%d of %d shards are missing or incomplete: %s", len(e.Indices), e.Count, Ranges(e.Indices))
 }
@@ -74,7 +71,6 @@ func ReadShards(files fs.FS, paths []string, mixed bool) (*Shards, error) {
 	return set, nil
 }
 
-// Missing are the indices of shards without a complete file, in order.
 func (s *Shards) Missing() (list []int) {
 	for i := range s.Of.Shard.Count {
 		file, ok := s.Files[i]
@@ -115,7 +111,6 @@ func Ranges(list []int) string {
 	return strings.Join(parts, ",")
 }
 
-// each passes the lines of all shards but their first ones, in order.
 func (s *Shards) each(ctx context.Context, take func(line []byte) error) error {
 	for i := range s.Of.Shard.Count {
 		first, end := s.Of.linesOf(i)
@@ -194,7 +189,6 @@ func checkShard(files fs.FS, path string) (h ShardHeader, lines int, err error) 
 	return h, lines, err
 }
 
-// sameLines compares the first lines of two files, times aside.
 func sameLines(files fs.FS, a, b string, lines int) error {
 	var want [][]byte
 	stop := errors.New("enough")

@@ -13,7 +13,6 @@ import (
 	"surepipe/risk/warning"
 )
 
-// Summary is the last line of a Monte Carlo run.
 type Summary struct {
 	Summary         bool     `json:"summary"`
 	Samples         int      `json:"samples"`
@@ -50,25 +49,20 @@ type Summary struct {
 type Series struct {
 	SURE, SUREStdErr []float64
 	// Loss is ||mu_hat - mu||^2, and Error SURE - Loss.
-	Loss, Error []float64
-	GCV         []float64
-	// ALOProbe are the alo_probe_stderr.
+	Loss, Error   []float64
+	GCV           []float64
 	ALO, ALOProbe []float64
 }
 
-// Tally sums up the lines of a Monte Carlo run.
 type Tally struct {
 	Summary
 	// PerSample are the numbers of the samples, and PerSeed those of the repetitions at one sample,
 	// whose SUREStdErr is 2 sigma2 divergence_stderr.
 	PerSample, PerSeed Series
-	// Notes are the command's, which every line has.
-	Notes []pipeline.Warning
-	// Estimated says that sigma2 is an estimate.
-	Estimated bool
-	// Problem and D are those of the lines.
-	Problem string
-	D       int
+	Notes              []pipeline.Warning
+	Estimated          bool
+	Problem            string
+	D                  int
 	// Speed counts what has been computed, not what has been read.
 	Speed Throughput
 	told  map[string]int // number of lines with a warning, by its code
@@ -85,7 +79,6 @@ func (s *Series) add(r SampleLine) {
 
 func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}, told: map[string]int{}} }
 
-// Add takes the next line.
 func (t *Tally) Add(r SampleLine) {
 	terms := r.Terms()
 	// These are judged by the numbers of the line, whatever warnings it has.
@@ -127,7 +120,6 @@ func (t *Tally) Add(r SampleLine) {
 	}
 }
 
-// appendDefined appends the value where there is one.
 func appendDefined(to []float64, v *float64) []float64 {
 	if v == nil {
 		return to
@@ -135,7 +127,6 @@ func appendDefined(to []float64, v *float64) []float64 {
 	return append(to, *v)
 }
 
-// Finish computes the summary of the lines.
 func (t *Tally) Finish(took time.Duration) {
 	t.Seconds = took.Seconds()
 	y, seeds := &t.PerSample, &t.PerSeed
@@ -183,7 +174,6 @@ func (t *Tally) Headline() (values []float64, name string) {
 	}
 }
 
-// MarshalJSON writes the summary alone.
 func (t Tally) MarshalJSON() ([]byte, error) { return json.Marshal(t.Summary) }
 
 func (t *Tally) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &t.Summary) }

@@ -19,10 +19,9 @@ import (
 type Sweep struct {
 	// Estimator may be nil where the points of the grid are Known: they are then all.
 	Estimator *Estimator
-	// Template is what all points share.
-	Template Result
-	Data     problems.Data
-	Axes     []Axis // with their values
+	Template  Result
+	Data      problems.Data
+	Axes      []Axis // with their values
 	// Options are those of the sweep and its points. Run sets Known.
 	Options pipeline.SweepOptions
 	Header  SweepHeader
@@ -30,8 +29,7 @@ type Sweep struct {
 	File    File
 	Known   []SweepLine
 	Seconds float64
-	// Shard is the part that RunPart computes.
-	Shard ShardPart
+	Shard   ShardPart
 	// Begin, if not nil, is called before the first point, and Point with each of them, in order.
 	Begin func() error
 	Point func(SweepLine) error
@@ -42,7 +40,6 @@ type Sweep struct {
 	Finish func(*Swept) error
 }
 
-// Swept are the points of a sweep.
 type Swept struct {
 	*Sweep
 	Lines []SweepLine
@@ -58,12 +55,10 @@ type Swept struct {
 	undefined risk.Criterion
 }
 
-// grid are the values of the axes.
 func (s *Sweep) grid() [][]float64 {
 	return lists.Map(s.Axes, func(axis Axis) []float64 { return axis.Values })
 }
 
-// Total is the number of points of the grid.
 func (s *Sweep) Total() int {
 	total := 1
 	for _, axis := range s.Axes {
@@ -192,7 +187,6 @@ func (s *Sweep) RunPart(ctx context.Context) (r *Swept, err error) {
 	return r, nil
 }
 
-// choose finds the minimum among points that are all known, without an estimator.
 func (r *Swept) choose(log *Log, begin time.Time) error {
 	s := r.Sweep
 	choice, edge, err := pipeline.Choose(s.grid(), s.Options)
@@ -209,7 +203,6 @@ func (r *Swept) choose(log *Log, begin time.Time) error {
 	return r.finish(log, at(choice.Minimizer), at(choice.Chosen), time.Since(begin))
 }
 
-// begin shows the points that are known.
 func (r *Swept) begin() error {
 	if r.Begin != nil {
 		if err := r.Begin(); err != nil {
@@ -226,7 +219,6 @@ func (r *Swept) begin() error {
 	return nil
 }
 
-// line is that of a point, without its looks.
 func (r *Swept) line(point pipeline.SweepPoint) SweepLine {
 	line := SweepLine{Index: point.Index, Stage: point.Stage, Result: r.Template, Digest: point.Digest,
 		Overfits: point.Overfits}
@@ -326,7 +318,6 @@ func ranges(axes []Axis, lines []SweepLine, points []int) (all [][2]Number) {
 	return all
 }
 
-// choiceOf says how sure the choice is.
 func choiceOf(axes []Axis, lines []SweepLine, c *pipeline.Choice, rule pipeline.Rule) SweepChoice {
 	s := SweepChoice{
 		Rule: rule, Chosen: lines[c.Chosen].Minimum(), Alike: c.Alike, AlikeRanges: ranges(axes, lines, c.Alike),

@@ -29,9 +29,8 @@ type SweepHeader struct {
 	Folds *folds.Folds `json:"folds,omitempty"`
 	TargetsResult
 	ExecResult
-	Response string `json:"response,omitempty"`
-	Problem  string `json:"problem"`
-	// LossName and LossParameter are the loss's where it is not squared.
+	Response      string   `json:"response,omitempty"`
+	Problem       string   `json:"problem"`
 	LossName      string   `json:"loss_name,omitempty"`
 	LossParameter float64  `json:"loss_parameter,omitempty"`
 	Intercept     bool     `json:"intercept,omitempty"`
@@ -89,7 +88,6 @@ func (h SweepHeader) Continues(line []byte) (doubt string, err error) {
 	return "", err
 }
 
-// NewSweepHeader is the header of a sweep of the estimator along the axes.
 func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.SweepOptions) SweepHeader {
 	h := SweepHeader{
 		Sweep: true, Criterion: o.Criterion, ALO: o.ALO, TargetsResult: TargetsOf(j.Problem, j.Sigma2),
@@ -133,7 +131,6 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 	return h
 }
 
-// ReadSweepHeader reads the first line of a sweep.
 func ReadSweepHeader(line []byte) (h SweepHeader, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return h, err
@@ -145,7 +142,6 @@ func ReadSweepHeader(line []byte) (h SweepHeader, err error) {
 	return h, err
 }
 
-// Axes are the weights that are swept, with their values.
 func (h SweepHeader) Axes() (axes []Axis, err error) {
 	for _, g := range h.Grid {
 		if !slices.Contains(WeightNames, g.Weight) {

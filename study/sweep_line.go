@@ -11,7 +11,6 @@ import (
 	"surepipe/risk"
 )
 
-// SweepChoice is the part of the summary that says how sure the choice is.
 type SweepChoice struct {
 	Rule pipeline.Rule `json:"rule"`
 	// Chosen is the point that the rule chooses.
@@ -35,12 +34,10 @@ type SweepChoice struct {
 	RegretBeyond *float64 `json:"regret_beyond_tenth,omitempty"`
 }
 
-// optimismLeavesOut goes with every optimism.
 const optimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations " +
 	"(LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside " +
 	"this sweep"
 
-// SweepLine is the line of one point.
 type SweepLine struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
@@ -53,7 +50,6 @@ type SweepLine struct {
 	Look *Look `json:"look,omitempty"`
 }
 
-// SweepSummary is the last line of a sweep's JSON.
 type SweepSummary struct {
 	Summary      bool              `json:"summary"`
 	Response     string            `json:"response,omitempty"`
@@ -72,7 +68,6 @@ type SweepSummary struct {
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }
 
-// SweepMinimum is a point in the summary.
 type SweepMinimum struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
@@ -89,13 +84,11 @@ type SweepMinimum struct {
 	CoefficientsResult
 }
 
-// Value is that of a criterion with its standard error, NaN where they are absent.
 func (m SweepMinimum) Value(c risk.Criterion) (value, stdErr float64) {
 	r := Result{SURE: m.SURE, SUREStdErr: m.SUREStdErr, CriteriaResult: m.CriteriaResult}
 	return r.Value(c)
 }
 
-// Trusted is that of the point's risk ([pipeline.Risk.Trusted]).
 func (l SweepLine) Trusted() bool { return !l.Untrusted }
 
 // Plain says that the point competes by the value of the criterion alone.
@@ -114,10 +107,8 @@ func (l SweepLine) Unsure(c risk.Criterion) bool {
 	return c.Rule().Unsure(value, stdErr, valueOr(l.LeveragesNearOne), loss.FromZero())
 }
 
-// Doubted says that --verify disagrees.
 func (r Result) Doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
 
-// Minimum is the point in the summary.
 func (l SweepLine) Minimum() SweepMinimum {
 	return SweepMinimum{
 		Index: l.Index, Stage: l.Stage, WeightsResult: l.WeightsResult,
@@ -126,7 +117,6 @@ func (l SweepLine) Minimum() SweepMinimum {
 	}
 }
 
-// Terms are the numbers from which the risk was computed.
 func (l Result) Terms() risk.Terms {
 	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: valueOr(l.Residual), Divergence: l.Divergence,
 		Correlated: l.Correlated, Frobenius2: l.JacobianFro2}
