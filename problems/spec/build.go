@@ -43,7 +43,6 @@ type Parts struct {
 	owned []func()
 }
 
-// Picture is how to present a solution.
 type Picture struct {
 	// Signal maps b to the signal where that is neither b nor mu_hat: the synthesis of a
 	// specification, the image before it is blurred or partly lost. SignalShape is the
@@ -59,7 +58,6 @@ type Picture struct {
 	SignalComplex bool
 }
 
-// Own makes Release call release, which frees the device memory of a part.
 func (p *Parts) Own(release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,10 +88,9 @@ func (p *Parts) Release() {
 
 type builder struct {
 	*Spec
-	dev   array.Device
-	data  Data
-	parts *Parts
-	// sources are the operators made of arrays.
+	dev     array.Device
+	data    Data
+	parts   *Parts
 	sources []*Source
 }
 
@@ -157,7 +154,6 @@ func (b *builder) outcomes() int {
 	return 1
 }
 
-// observationWeights takes the weights of the loss, of the specification or of the data.
 func (b *builder) observationWeights() error {
 	a := dataio.Array{Name: "weights", Shape: []int{len(b.data.Weights)}, Data: b.data.Weights}
 	switch ref := b.lossWeights; {

@@ -22,7 +22,6 @@ type Center struct {
 	By string
 }
 
-// sinogram has a row of detectors for each angle in degrees.
 type sinogram struct {
 	rows   [][]float64
 	angles []float64
@@ -69,7 +68,6 @@ func FindCenter(y, angles []float64, detectors int) (Center, error) {
 	return c, err
 }
 
-// pair are two projections along the same rays in opposite directions.
 type pair struct{ p, q []float64 }
 
 // opposite are the pairs whose angles differ by half a turn, up to a thousandth of a degree.
@@ -91,7 +89,6 @@ func (s *sinogram) opposite() (pairs []pair) {
 	return pairs
 }
 
-// masses fits the centers of mass.
 func (s *sinogram) masses() (Center, error) {
 	n, k := len(s.angles), len(s.rows[0])
 	mean := make([]float64, k)

@@ -12,7 +12,6 @@ import (
 	"surepipe/internal/lists"
 )
 
-// dataSection is the key data of a specification.
 type dataSection struct {
 	line     int
 	file     string
@@ -21,7 +20,6 @@ type dataSection struct {
 	arrays   map[string]*arraySource
 }
 
-// arraySource says where an array comes from.
 type arraySource struct {
 	line                int
 	file, array, column string
@@ -29,18 +27,15 @@ type arraySource struct {
 	inline              *dataio.Array
 }
 
-// arrayRef is a place in a specification that names an array or contains one.
 type arrayRef struct {
 	name string
 	line int
 	form matrixForm
 	// complex says that the array may hold complex numbers.
 	complex bool
-	// inline is the array itself, nil where it has a name.
-	inline *dataio.Array
+	inline  *dataio.Array
 }
 
-// matrixForm says how an array may be stored.
 type matrixForm int
 
 const (
@@ -57,7 +52,6 @@ type loadedArray struct {
 	ints   []int
 }
 
-// matrix returns the array as a matrix. A vector is a single column.
 func (a *loadedArray) matrix() (Matrix, error) {
 	switch rank := len(a.Shape); {
 	case a.Matrix != Matrix{}:
@@ -168,7 +162,6 @@ func (s *Spec) parseSource(n *yaml.Node, name string) (*arraySource, error) {
 	return src, err
 }
 
-// ref reads the name of an array, or a list of numbers, and records the reference.
 func (s *Spec) ref(n *yaml.Node, what string) (*arrayRef, error) {
 	r := &arrayRef{line: n.Line}
 	if n.Kind == yaml.SequenceNode {

@@ -41,8 +41,7 @@ type Data struct {
 	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and
 	// imaginary part. sigma2 is the variance of either part.
 	Complex bool
-	// Mu is the true mean, of the shape of Y, where it is known.
-	Mu []float64
+	Mu      []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
 	// Weights are those of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 for the squared one, one for
@@ -53,13 +52,11 @@ type Data struct {
 	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
 	// nil.
 	Frames []int
-	// Loss is the loss in place of the specification's; the zero Loss is that of the specification,
 	// or the squared one.
 	Loss Loss
 	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
 	// synthesis. It is the only setting for the intercept.
-	Intercept bool
-	// Standardize scales the columns of the operator's matrix to variance 1.
+	Intercept   bool
 	Standardize bool
 	// Effects asks for unpenalized effects of the rows and columns of a matrix of which entries are
 	// observed.
@@ -74,8 +71,7 @@ type Data struct {
 type Common struct {
 	*together.Joint
 	Operator linops.Operator
-	// Columns are what the first problem knows of them.
-	Columns any
+	Columns  any
 	// Release frees what they hold, after the problems; it is nil before there is one.
 	Release func()
 
@@ -179,13 +175,11 @@ func MatrixOf(x mat.Matrix) Matrix {
 	return Matrix{Dense: mat.DenseCopyOf(x)}
 }
 
-// Empty reports whether the matrix has no entries.
 func (m Matrix) Empty() bool {
 	d, p := m.Dims()
 	return d == 0 || p == 0
 }
 
-// Dims are the numbers of rows and columns.
 func (m Matrix) Dims() (rows, cols int) {
 	switch {
 	case m.Sparse != nil:
@@ -198,7 +192,6 @@ func (m Matrix) Dims() (rows, cols int) {
 	return 0, 0
 }
 
-// At is an entry.
 func (m Matrix) At(i, j int) float64 {
 	switch {
 	case m.Sparse != nil:
@@ -214,7 +207,6 @@ func (m Matrix) At(i, j int) float64 {
 	return m.Dense.At(i, j)
 }
 
-// T is the transpose.
 func (m Matrix) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
 // ToDense is the matrix in memory, dense; it must not be modified.
@@ -242,7 +234,6 @@ type Coordinates struct {
 	Factors, Lower, Upper []float64
 }
 
-// Check rejects factors and bounds that do not fit p coefficients.
 func (c Coordinates) Check(p int) error {
 	for i, list := range [][]float64{c.Factors, c.Lower, c.Upper} {
 		name := []string{"factors", "lower", "upper"}[i]

@@ -19,7 +19,6 @@ var Disk = dataio.Disk
 
 // Files are files that replace those of a specification. Empty names replace nothing.
 type Files struct {
-	// Context ends the reading of files when it is done; nil stands for none.
 	Context context.Context
 	// FS has all files, those that the specification names and those below; nil has none. [Disk] has those of the
 	// operating system.
@@ -121,7 +120,6 @@ func (s *Spec) Load(files Files) (Data, error) {
 	return data, l.checkUsed()
 }
 
-// ignored are the arrays of the data file that were not read, nor replaced.
 func (l *loader) ignored() []string {
 	path, _ := l.dataFile()
 	set := l.sets[path]
@@ -174,7 +172,6 @@ type loader struct {
 	tableSet *dataio.Set
 }
 
-// checkUsed rejects a file from which no array was read.
 func (l *loader) checkUsed() error {
 	switch {
 	case l.files.Data != "" && !l.used.data:
@@ -219,7 +216,6 @@ func (l *loader) local(path string) string {
 	return path
 }
 
-// dataFile is the file of the arrays that have no file of their own, "" where there is none.
 func (l *loader) dataFile() (path string, line int) {
 	switch {
 	case l.files.Data != "":
@@ -230,7 +226,6 @@ func (l *loader) dataFile() (path string, line int) {
 	return "", l.data.line
 }
 
-// override is the file that a flag gives for an array, "" where there is none.
 func (l *loader) override(name string) string {
 	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu}[name]
 }
@@ -243,7 +238,6 @@ func (l *loader) lineOf(name string) int {
 	return line
 }
 
-// place is a named array in an open file.
 type place struct {
 	set    *dataio.Set
 	path   string
@@ -304,7 +298,6 @@ func (l *loader) find(name string) (place, error) {
 	return place{}, nil
 }
 
-// missing is the error for an array that was not found.
 func (l *loader) missing(name string, line int) error {
 	path, _ := l.dataFile()
 	if path == "" {
@@ -321,7 +314,6 @@ func (l *loader) missing(name string, line int) error {
 		path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
 }
 
-// optional reads y or mu; nil where the specification does not mention it and no file has it.
 func (l *loader) optional(name string) (*dataio.Array, error) {
 	a, err := l.read(name)
 	if err == nil && a == nil && l.data.arrays[name] != nil {
@@ -330,7 +322,6 @@ func (l *loader) optional(name string) (*dataio.Array, error) {
 	return a, err
 }
 
-// read reads a dense array by its name; nil where there is none.
 func (l *loader) read(name string) (*dataio.Array, error) {
 	src := l.data.arrays[name]
 	overridden := l.override(name) != ""

@@ -155,7 +155,6 @@ func (l *loader) pixels(name string, p place, a *dataio.Array, line int) error {
 	return nil
 }
 
-// names reads the name of a column, or a list of such names.
 func (s *Spec) names(n *yaml.Node, what string) ([]string, error) {
 	if n.Kind != yaml.SequenceNode {
 		name, err := s.text(n, what)
@@ -175,7 +174,6 @@ func (s *Spec) names(n *yaml.Node, what string) ([]string, error) {
 	return names, nil
 }
 
-// tableOptions are those of the specification, replaced by those of the flags.
 func (l *loader) tableOptions() design.Options {
 	o, own := l.files.Table, l.data.table
 	o.Response, o.Index = cmp.Or(o.Response, own.Response), cmp.Or(o.Index, own.Index)
@@ -208,7 +206,6 @@ func (l *loader) openData(path string) (*dataio.Set, error) {
 	return l.tableSet, nil
 }
 
-// sequence sets what a table knows of y as a sequence.
 func (l *loader) sequence(data *Data) {
 	if l.table == nil || l.table.Sequence == nil {
 		return

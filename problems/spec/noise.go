@@ -89,7 +89,6 @@ func init() {
 	}}
 }
 
-// noiseNode is the key noise.
 type noiseNode struct {
 	Call
 	row noiseKind
@@ -120,7 +119,6 @@ func (s *Spec) parseNoise(at *yaml.Node) error {
 	return nil
 }
 
-// Noise says how the noise of y is not white; "" where it is.
 func (s *Spec) Noise() Noise {
 	if s.noise == nil {
 		return ""
@@ -128,7 +126,6 @@ func (s *Spec) Noise() Noise {
 	return s.noise.row.name
 }
 
-// counts reports whether y are counts.
 func (s *Spec) counts() bool { return s.noise != nil && s.noise.row.counts != nil }
 
 // whiten replaces y and mu by the whitened ones. s has its arrays.
@@ -174,13 +171,11 @@ func (s *Spec) whiten(data *Data) error {
 	return nil
 }
 
-// whitening builds W for the observed y.
 func (b *builder) whitening() (built, error) {
 	w, err := b.noise.row.whiten(&Arguments{&b.noise.Call, b}, b.observedShape, b.data.Complex)
 	return w, b.At(b.noise.line, err)
 }
 
-// whitenArray makes W of an array.
 func whitenArray(by func(*builder, dataio.Array, []int, bool) (linops.Operator, error)) func(*Arguments, []int,
 	bool) (built, error) {
 	return func(a *Arguments, shape []int, pairs bool) (built, error) {
@@ -190,7 +185,6 @@ func whitenArray(by func(*builder, dataio.Array, []int, bool) (linops.Operator, 
 	}
 }
 
-// byVariances is diag(v)^{-1/2}.
 func (b *builder) byVariances(a dataio.Array, shape []int, pairs bool) (linops.Operator, error) {
 	d := check.Length(shape)
 	each := 1
@@ -291,7 +285,6 @@ func whiteningMatrix(c []complex128, k int) ([]complex128, error) {
 	return w, nil
 }
 
-// anscombe is 2 sqrt(x + 3/8) of counts.
 func anscombe(name string, x []float64, shape []int) ([]float64, error) {
 	counts := dataio.Array{Name: name, Shape: shape, Data: x}
 	err := counts.Expect("Poisson counts or their means, numbers of at least 0",
@@ -336,7 +329,6 @@ func (b *builder) whitened(a, measured built) (built, built, error) {
 	return multiply([]built{w, a}), multiply([]built{w, measured}), nil
 }
 
-// OfNoise says that risks are those of the whitened problem.
 func (t Targets) OfNoise(n Noise) Targets {
 	for _, k := range noises.rows {
 		if k.name != n {

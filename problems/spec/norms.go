@@ -14,7 +14,6 @@ import (
 	"surepipe/prox/subspace"
 )
 
-// spectralNorm is the largest singular value of a row-major matrix.
 func spectralNorm(x []float64, shape array.Shape) (float64, error) {
 	if min(shape.Rows, shape.Cols) >= largeSide {
 		dev := array.NewHost()
@@ -52,7 +51,6 @@ func sampledNorm(dev array.Device, y []float64, places []int, shape array.Shape)
 	return most, nil
 }
 
-// connectedNorm is the same without parts.
 func connectedNorm(dev array.Device, y []float64, places []int, shape array.Shape) (float64, error) {
 	if min(shape.Rows, shape.Cols) >= largeSide {
 		pattern := dev.NewPattern(shape.Rows, shape.Cols, places)
@@ -115,7 +113,6 @@ func leadingValue(dev array.Device, x subspace.Product, shape array.Shape) (floa
 	return 0, false
 }
 
-// ImageOf is A b of an operator on dev.
 func ImageOf(dev array.Device, a linops.Operator, b []float64) []float64 {
 	d, p := a.Dims()
 	from, to := dev.Alloc(1, p), dev.Alloc(1, d)

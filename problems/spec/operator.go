@@ -45,13 +45,11 @@ type operatorNode struct {
 	Call
 	row      operatorKind
 	children []*operatorNode
-	// matrix is the array of matrix, dense and csr, nil for other operators.
-	matrix *arrayRef
+	matrix   *arrayRef
 	// sampled returns the places that a selection picks, and the shape of the array that they are
 	// places in; nil for other operators.
 	sampled func(s *Spec) (places, shape []int, err error)
-	// first is the factor of a product that acts last, nil elsewhere.
-	first *operatorNode
+	first   *operatorNode
 	// realIn says that the input of a complex operator is real.
 	realIn bool
 }
@@ -111,7 +109,6 @@ func (n *operatorNode) readList(args *yaml.Node) error {
 // selects reports whether the operator's first factor picks entries.
 func (n *operatorNode) selects() bool { return n.sampled != nil || n.first != nil && n.first.selects() }
 
-// each calls f with all nodes of the tree.
 func (n *operatorNode) each(f func(*operatorNode)) {
 	f(n)
 	for _, c := range n.children {
@@ -119,8 +116,7 @@ func (n *operatorNode) each(f func(*operatorNode)) {
 	}
 }
 
-// complexSides reports whether the output and the input of the operator are arrays of complex
-// numbers.
+// complexSides reports whether the output and the input are arrays of complex numbers.
 func (n *operatorNode) complexSides() (out, in bool) {
 	if len(n.children) == 0 || n.row.complex {
 		return n.row.complex, n.row.complex && !n.realIn
@@ -135,7 +131,6 @@ func (n *operatorNode) complexSides() (out, in bool) {
 	return out, in
 }
 
-// built is an operator with the shapes of its two sides.
 type built struct {
 	op         linops.Operator
 	rows, cols []int
@@ -203,7 +198,6 @@ func (a *operatorArguments) grid(shape []int) (rows, cols int, image bool, err e
 		ndarray.ShapeString(shape))
 }
 
-// squareGrid is square, and also returns the shape as rows and columns.
 func (a *operatorArguments) squareGrid(rows, cols []int) (shape []int, m, k int, image bool, err error) {
 	if shape, err = a.square(rows, cols); err == nil {
 		m, k, image, err = a.grid(shape)

@@ -77,7 +77,6 @@ var productOperator = operatorKind{
 	},
 }
 
-// multiply is the product of operators of matching sizes.
 func multiply(parts []built) built {
 	a := parts[len(parts)-1]
 	a.rows, a.rowAverages = parts[0].rows, parts[0].rowAverages
@@ -137,7 +136,6 @@ func side(shapes [][]int) []int {
 	return []int{total}
 }
 
-// blocks returns the shape of b, and its parts, one for each column block.
 func blocks(parts []built) (cols []int, ps []Block) {
 	shapes := make([][]int, len(parts))
 	for i, a := range parts {
@@ -147,7 +145,6 @@ func blocks(parts []built) (cols []int, ps []Block) {
 	return side(shapes), ps
 }
 
-// stackedRows is the shape of A b of operators whose images stand one after the other.
 func stackedRows(parts []built) []int {
 	shapes := lists.Map(parts, func(a built) []int { return a.rows })
 	return side(shapes)

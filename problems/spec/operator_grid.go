@@ -95,7 +95,6 @@ func chosen[T fmt.Stringer](values []T, text string) T {
 	return values[max(slices.Index(names(values), text), 0)]
 }
 
-// gradientAxes are the axes along which differences are taken: all but that of an image's channels.
 func gradientAxes(shape []int) []int {
 	var axes []int
 	for a, n := range shape {

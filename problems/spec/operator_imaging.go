@@ -24,7 +24,6 @@ func (b *builder) hold(op interface {
 	b.parts.Own(op.Release)
 }
 
-// The names of axes of rotation.
 const (
 	scikitImage = "scikit-image"
 	foundCenter = "auto"
@@ -73,7 +72,6 @@ var projectionOperator = operatorKind{
 	build: buildProjection,
 }
 
-// countOrNumbers reads a number of angles, or an array of them.
 func countOrNumbers(c *Call, v *yaml.Node, what string) (any, error) {
 	if _, number := asNumber(v); number {
 		return c.spec.positive(v, what)
@@ -175,7 +173,6 @@ func (a *operatorArguments) axis(shape, rows []int, angles []float64, detectors 
 	return imaging.Axis{Detector: c.Value - middle}, nil
 }
 
-// Degrees are equally spaced angles: over half a turn, or the whole one for a fan.
 func Degrees(count int, fan bool) []float64 {
 	turn := 180.0
 	if fan {
@@ -273,7 +270,6 @@ var coilsOperator = operatorKind{
 	},
 }
 
-// complexNumbers reads the name of an array of real or complex numbers.
 func complexNumbers(c *Call, v *yaml.Node, what string) (any, error) {
 	ref, err := c.spec.ref(v, what)
 	if err == nil {

@@ -17,7 +17,6 @@ import (
 	"surepipe/problems/internal/check"
 )
 
-// Source is an operator made of an array: a matrix, or a selection with its places.
 type Source struct {
 	Operator interface {
 		linops.Operator
@@ -31,7 +30,6 @@ type Source struct {
 	Selection *linops.Selection
 }
 
-// source returns the array of an operator that is an array, unchanged; nil for others.
 func (b *builder) source(a linops.Operator) *Source {
 	for _, s := range b.sources {
 		if s.Operator == a {
@@ -41,7 +39,6 @@ func (b *builder) source(a linops.Operator) *Source {
 	return nil
 }
 
-// keep hands an operator over to the problem, which releases it.
 func (b *builder) keep(s *Source) linops.Operator {
 	b.parts.Own(s.Operator.Release)
 	b.sources = append(b.sources, s)
@@ -55,7 +52,6 @@ var (
 		"the same, stored sparse: a Matrix Market file, or one of scipy's save_npz")
 )
 
-// matrixKind is an operator that is a matrix stored in the given form.
 func matrixKind(name string, form matrixForm, meaning string) operatorKind {
 	return operatorKind{
 		name: name, forms: []Form{{name + ": X", meaning}},
@@ -87,7 +83,6 @@ func matrixKind(name string, form matrixForm, meaning string) operatorKind {
 	}
 }
 
-// put makes the operator of a matrix as it is stored.
 func (b *builder) put(x Matrix, name string) (*Source, error) {
 	switch {
 	case x.Stored != nil:
@@ -104,7 +99,6 @@ func (b *builder) put(x Matrix, name string) (*Source, error) {
 	return &Source{Operator: op}, err
 }
 
-// linesOf is a stored matrix for package linops.
 func linesOf(m *stored.Matrix) outofcore.Lines {
 	l := outofcore.Lines{
 		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, Size: m.Size, Block: m.Block(), Views: m.Views(),
@@ -117,7 +111,6 @@ func linesOf(m *stored.Matrix) outofcore.Lines {
 	return l
 }
 
-// newDense puts a matrix on the device. It rejects a matrix that is not finite.
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
 	most := make([]float64, d) // NaN or Inf where a row has one
@@ -135,7 +128,6 @@ func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error
 	return linops.NewDense(dev, x), nil
 }
 
-// newSparse puts a sparse matrix on the device.
 func newSparse(dev array.Device, x *dataio.Sparse, name string) (*linops.CSR, error) {
 	if err := check.Scale(name, check.MaxAbs(x.Values)); err != nil {
 		return nil, err

@@ -41,15 +41,11 @@ type Block struct {
 	Averages []int
 }
 
-// Len is the number of its entries.
 func (b Block) Len() int { return check.Length(b.Shape) }
 
-// Weights are the values of the weights by name.
 type Weights map[string]float64
 
-// Penalty is a regularizer of n consecutive coordinates of b.
 type Penalty struct {
-	// Make returns the regularizer at the given weights.
 	Make func(w Weights) (prox.Prox, error)
 	// Norm is the weight of the norm in the penalty, and Dual is the dual norm of a gradient: b = 0
 	// exactly where Dual <= the weight. Dual is nil where there is no norm. DualAt is Dual of a
@@ -71,7 +67,6 @@ type Penalty struct {
 	Direct bool
 }
 
-// Bears reports whether the penalty is a norm with the weight of that name.
 func (p *Penalty) Bears(name string) bool { return p.Dual != nil && p.Norm.Name == name }
 
 // Expr is Scale, or Scale times the weight of that name.
@@ -80,7 +75,6 @@ type Expr struct {
 	Name  string
 }
 
-// Value is its value at the given weights.
 func (e Expr) Value(w Weights) float64 {
 	if e.Name == "" {
 		return e.Scale
@@ -121,7 +115,6 @@ func RegisterRegularizer(k RegularizerKind) {
 	regularizers.add(k, k.Name != "" && len(k.Forms) > 0 && k.Build != nil)
 }
 
-// Regularizers lists the kinds of regularizers.
 func Regularizers() []RegularizerKind { return slices.Clone(regularizers.rows) }
 
 type regularizerNode struct {
@@ -152,7 +145,6 @@ func (s *Spec) parseRegularizer(at *yaml.Node) (*regularizerNode, error) {
 	return n, err
 }
 
-// regularizer builds a node.
 func (b *builder) regularizer(n *regularizerNode, in Block, parts []Block) ([]*Penalty, error) {
 	a := &Arguments{&n.Call, b}
 	if n.row.spread != nil {
@@ -164,7 +156,6 @@ func (b *builder) regularizer(n *regularizerNode, in Block, parts []Block) ([]*P
 	return []*Penalty{&p}, b.At(n.line, err)
 }
 
-// uses lists the weights of the whole tree.
 func (n *regularizerNode) uses() []Use {
 	all := slices.Clone(n.Call.uses)
 	for _, c := range n.children {
@@ -173,7 +164,6 @@ func (n *regularizerNode) uses() []Use {
 	return all
 }
 
-// has reports whether the tree has a kind of some sort.
 func (n *regularizerNode) has(is func(RegularizerKind) bool) bool {
 	return is(n.row) || slices.ContainsFunc(n.children, func(c *regularizerNode) bool { return c.has(is) })
 }
@@ -225,12 +215,10 @@ func scalable(a *Arguments, w Expr, newProx func(w float64) (prox.Prox, error)) 
 	}, nil
 }
 
-// fixed is the function Make of a regularizer without a weight.
 func fixed(r prox.Prox) func(Weights) (prox.Prox, error) {
 	return func(Weights) (prox.Prox, error) { return r, nil }
 }
 
-// one reads the argument regularizer, and returns the others.
 func one(n *regularizerNode, args *yaml.Node) (rest *yaml.Node, err error) {
 	if args == nil || args.Kind != yaml.MappingNode {
 		return args, nil

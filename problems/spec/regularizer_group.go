@@ -23,7 +23,6 @@ var groupLinfRegularizer = group("group-linf", prox.NewGroupLinf, norm1, []Form{
 	{"group-linf: ...", "the same with ||b_g||_inf"},
 })
 
-// groupNorm makes a sum of norms of groups with weights, in n coordinates.
 type groupNorm func(dev array.Device, n int, weight float64, groups [][]int, weights []float64) (prox.Prox, error)
 
 // overGroups is the penalty of a sum of norms of groups with weights, of n coordinates. dual is the dual norm of one
@@ -86,7 +85,6 @@ func outside(groups [][]int, weights []float64, p int) (free []int) {
 	return free
 }
 
-// dualOfGroups is the largest dual norm of a group, each divided by the group's weight.
 func dualOfGroups(g []float64, groups [][]int, weights []float64, dual func([]float64) float64) float64 {
 	m := 0.0
 	for i, entries := range groups {

@@ -33,7 +33,6 @@ var zeroRegularizer = RegularizerKind{
 	},
 }
 
-// weight is the first parameter of most norms.
 var weight = Parameter{Name: "weight", Read: PositiveWeight}
 
 // someFree are the parameters of norms that leave some entries without a penalty.
@@ -77,7 +76,6 @@ var l1Regularizer = RegularizerKind{
 
 func dualOfL1(g []float64) (float64, error) { return check.MaxAbs(g), nil }
 
-// averages stands for the coordinates that are the coarsest averages of a transform.
 const averages = "averages"
 
 func readUnpenalized(c *Call, v *yaml.Node, what string) (any, error) {
@@ -229,8 +227,8 @@ var sortedL1Regularizer = RegularizerKind{
 	},
 }
 
-// dualOfSortedL1 is the least c with b = 0 at c times the weights: every partial sum of |g| in
-// decreasing order is then at most c times that of the weights.
+// dualOfSortedL1 is the least c such that every partial sum of |g| in decreasing order is at most c times that
+// of the weights.
 func dualOfSortedL1(g, weights []float64) float64 {
 	size := lists.Map(g, math.Abs)
 	slices.SortFunc(size, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -259,7 +257,6 @@ var tv1dRegularizer = RegularizerKind{
 	},
 }
 
-// newTV1D is the total variation of m sequences of n values.
 func newTV1D(m, n int, lambda float64) prox.Prox {
 	one := clustered.NewTV1D(n, lambda)
 	if m == 1 {

@@ -14,7 +14,6 @@ type term struct {
 	line        int
 }
 
-// parsePenalties reads the key regularizer or the key terms.
 func (s *Spec) parsePenalties(f section) (err error) {
 	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
 	case r != nil && terms != nil:

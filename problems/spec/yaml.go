@@ -16,7 +16,6 @@ import (
 	"surepipe/problems/internal/check"
 )
 
-// section is a mapping whose keys have been checked.
 type section struct {
 	nodes map[string]*yaml.Node
 }
@@ -63,7 +62,6 @@ func (s *Spec) plain(n *yaml.Node) error {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// describe names the kind of a node, for errors.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -104,7 +102,6 @@ func asNumber(v *yaml.Node) (x float64, number bool) {
 	return x, v.Kind == yaml.ScalarNode && err == nil
 }
 
-// parseNumber reads a decimal number, inf, or .inf as YAML writes it.
 func parseNumber(text string) (float64, error) {
 	if v, ok := dataio.ParseNumber(text); ok {
 		return v, nil
