@@ -75,7 +75,6 @@ func (a *assembly) build(hyper Hyper) error {
 	return nil
 }
 
-// loss makes the loss, and puts the weights of the squared loss on the device.
 func (a *assembly) loss() error {
 	p := a.p
 	if err := p.Loss.Check(); err != nil {
@@ -190,7 +189,6 @@ func (a *assembly) checkColumns() error {
 	return nil
 }
 
-// checkTerms rejects what a specification with terms cannot have.
 func (a *assembly) checkTerms() error {
 	line := a.Line("terms")
 	switch {
@@ -206,5 +204,4 @@ func (a *assembly) checkTerms() error {
 	return nil
 }
 
-// trim removes the package's name from an error that a user reads.
 func trim(err error) error { return spec.Trim(err) }

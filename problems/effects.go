@@ -56,7 +56,6 @@ func (f *FittedEffects) At(row, column int) float64 {
 	return f.Mean + sublist.Value(f.Rows, f.RowsAt, row) + sublist.Value(f.Columns, f.ColumnsAt, column)
 }
 
-// checkEffects rejects effects of a problem that cannot have them.
 func (b *assembly) checkEffects(data Data, from *spec.Source, cols []int) error {
 	line := b.Line("operator")
 	switch {
@@ -74,7 +73,6 @@ func (b *assembly) checkEffects(data Data, from *spec.Source, cols []int) error 
 	return nil
 }
 
-// withoutEffects makes the operator that of the entries without the effects.
 func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) error {
 	if err := b.checkEffects(data, from, cols); err != nil {
 		return err
@@ -103,7 +101,6 @@ func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) erro
 	return nil
 }
 
-// EffectsDF are the degrees of freedom of the effects, 0 without them.
 func (p *Problem) EffectsDF() int {
 	if p.effects == nil {
 		return 0

@@ -14,7 +14,6 @@ import (
 	"surepipe/problems/spec"
 )
 
-// paperSigma2 is the noise variance of the paper's data sets.
 const paperSigma2 = 2
 
 // Random streams. Each ingredient of a data set has its own, so that none depends on how many
@@ -280,7 +279,6 @@ func lowRank(m, n int, seed uint64) ([]float64, error) {
 	return low.RawMatrix().Data, nil
 }
 
-// choose draws k of n places without replacement, in the order in which they are drawn.
 func choose(n, k int, seed uint64) []int {
 	rng := stream(seed, streamPlaces)
 	places := lists.Upto(n)

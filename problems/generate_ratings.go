@@ -16,9 +16,7 @@ const (
 	mostShare, densest = 0.5, 0.25
 	// ratingsSignal is the variance of an entry of the signal: 80% of E y^2, with sigma2 = 2.
 	ratingsSignal = 4 * paperSigma2
-	// ratingsRank is the rank of the signal where none is given.
-	ratingsRank = 10
-	// ratingsWeight times the bound of the noise's norm is the weight.
+	ratingsRank   = 10
 	ratingsWeight = 0.6
 )
 
@@ -80,7 +78,6 @@ func GenerateRatings(m, n, entries, rank int, seed uint64) (Data, error) {
 	return data, nil
 }
 
-// ratingFactors are normal factors of the signal.
 func ratingFactors(m, n, rank int, seed uint64) (u, v []float64) {
 	rng := stream(seed, streamFactors)
 	u, v = make([]float64, m*rank), make([]float64, n*rank)
@@ -130,7 +127,6 @@ type ratedColumns struct {
 	alias []int
 }
 
-// newRatedColumns gives the columns power-law weights in random order.
 func newRatedColumns(n int, seed uint64) *ratedColumns {
 	weight, sum := make([]float64, n), 0.0
 	for j := range weight {

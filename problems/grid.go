@@ -11,7 +11,6 @@ import (
 	"surepipe/problems/spec"
 )
 
-// Grid is an increasing logarithmic grid of N weights from From to To.
 type Grid struct {
 	From, To Weight
 	N        int
@@ -45,7 +44,6 @@ func ParseGrid(s string) (g Grid, err error) {
 	return g, nil
 }
 
-// Relative reports whether an end is a multiple of the weight's maximum.
 func (g Grid) Relative() bool { return g.From.OfMax || g.To.OfMax }
 
 func (g Grid) check() error {
@@ -56,7 +54,6 @@ func (g Grid) check() error {
 	return checkEnds(g.From.Value, g.To.Value, g.From.OfMax == g.To.OfMax)
 }
 
-// checkEnds rejects ends that are impossible for a logarithmic grid.
 func checkEnds(from, to float64, ordered bool) error {
 	for _, end := range []float64{from, to} {
 		if !(end > 0) || math.IsInf(end, 0) {
@@ -179,7 +176,6 @@ func (p *Problem) unit(sigma2 func() float64) float64 {
 	return math.Sqrt(sigma2())
 }
 
-// sequence reports whether b has a single side that is longer than 1.
 func (p *Problem) sequence() bool { return slices.Max(p.parts.Shape) == p.P }
 
 // smoothed is how often differences of a sequence are taken whose squares have the weight lambda; 0 for another

@@ -50,7 +50,6 @@ func (p *Problem) unpenalize() {
 	p.Operator = a
 }
 
-// withOnes is a matrix with a column of ones at its end.
 func withOnes(x *mat.Dense) *mat.Dense {
 	d, p := x.Dims()
 	with := mat.NewDense(d, p+1, nil)
@@ -62,7 +61,6 @@ func withOnes(x *mat.Dense) *mat.Dense {
 	return with
 }
 
-// intercept is the penalty of its n coordinates: none.
 func intercept(n int) *spec.Penalty {
 	all := lists.Upto(n)
 	return &spec.Penalty{

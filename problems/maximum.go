@@ -28,7 +28,6 @@ const (
 	mostOff = 1e-6
 )
 
-// maximizer computes the maxima of weights at one y.
 type maximizer struct {
 	*assembly
 	penalties []*spec.Penalty
@@ -236,7 +235,6 @@ func (a *assembly) rooted(x []float64) []float64 {
 	return x
 }
 
-// gradient is A* z.
 func (m *maximizer) gradient(z []float64) []float64 {
 	if linops.StructureOf(m.p.Operator).Identity {
 		return z
@@ -267,7 +265,6 @@ func (m *maximizer) slope(columns []int) ([]float64, error) {
 	return out, dev.Err()
 }
 
-// fitBy sets z to the fit by some columns of A.
 func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 	p, dev := m.p, m.p.dev
 	on := space.Coordinates(dev, p.P+p.extra(), columns)

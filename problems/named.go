@@ -15,9 +15,7 @@ import (
 // Named is a problem with a name: its embedded specification, and the information needed to read
 // its data. A named problem is registered in one place, the table of [Registered].
 type Named struct {
-	// Name is the name that [New] takes. The specification is specs/NAME.yaml.
 	Name string
-	// Layout describes the arrays of the problem.
 	Layout
 	// Generator draws data sets for the problem; nil where it uses those of another problem.
 	Generator *Generator
@@ -42,7 +40,6 @@ type Layout struct {
 	Selection bool
 	// Groups says that each column of X has the label of a group.
 	Groups bool
-	// YRank is the number of axes of y, and YShape names them.
 	YRank  int
 	YShape string
 	// Frames says that y may be the frames of a video, (f, h, w), read as the columns of a matrix.
@@ -53,8 +50,7 @@ type Layout struct {
 	Colours bool
 	// Analysis says that there is a matrix D, behind which the regularizer stands.
 	Analysis bool
-	// Places says that Data.At are used.
-	Places bool
+	Places   bool
 	// Isotropic says that the penalty is of norms across differences along the axes, for which Data has
 	// Anisotropic and Vectorial.
 	Isotropic bool
@@ -65,7 +61,6 @@ type Layout struct {
 // Orders are a range of orders of differences.
 type Orders struct{ Least, Most int }
 
-// Sequence reports whether y is a sequence, in the order of its index.
 func (l Layout) Sequence() bool { return l.YRank == 1 && !l.Design && !l.Selection }
 
 var (
@@ -93,7 +88,6 @@ var (
 	series = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
-// ofOrders is the layout with orders of differences.
 func (l Layout) ofOrders(least, most int) Layout {
 	l.Orders = Orders{least, most}
 	return l
@@ -101,18 +95,15 @@ func (l Layout) ofOrders(least, most int) Layout {
 
 // Generator draws data sets like those of the paper: see the Generate functions.
 type Generator struct {
-	// Sizes names the sizes that Draw takes: d and p, or rows and cols.
 	Sizes []string
 	// Optional names sizes that may follow these, 0 for the default: entries and rank.
 	Optional []string
 	// Table is the number of the paper's table for these data, 0 if there is none.
 	Table int
-	// Help describes the data.
-	Help string
+	Help  string
 	// Numbers is about how many numbers Draw holds; nil for the product of the sizes.
 	Numbers func(sizes []int) float64
-	// Draw draws a data set. Equal seeds give equal data.
-	Draw func(sizes []int, seed uint64) (Data, error)
+	Draw    func(sizes []int, seed uint64) (Data, error)
 }
 
 // The table is filled by init, because generators build problems.
@@ -146,13 +137,10 @@ func init() {
 // Tol is the tolerance that suits the problem; 0 for the default.
 func (n Named) Tol() float64 { return n.parsed().Solver.Tol }
 
-// Unpenalized reports whether nothing is penalized.
 func (n Named) Unpenalized() bool { return n.parsed().Unpenalized() }
 
-// Registered lists the named problems.
 func Registered() []Named { return slices.Clone(registered) }
 
-// Lookup returns the named problem; ok is false where there is none of that name.
 func Lookup(name string) (n Named, ok bool) {
 	for _, n := range registered {
 		if n.Name == name {
@@ -162,7 +150,6 @@ func Lookup(name string) (n Named, ok bool) {
 	return Named{}, false
 }
 
-// Names lists the names of the named problems.
 func Names() []string {
 	return lists.Map(registered, func(n Named) string { return n.Name })
 }
@@ -190,7 +177,6 @@ func Regressions() []string {
 	return names
 }
 
-// parse parses an embedded specification of the problem.
 func (n *Named) parse(name string) *spec.Spec {
 	s, err := spec.Embedded(name)
 	if err != nil {
@@ -223,7 +209,6 @@ func specification(name string, d Data) (s *spec.Spec, named *Named, err error) 
 	return s.With(d), n, nil
 }
 
-// mixedNet is the elastic net with one weight.
 func mixedNet(alpha float64) string {
 	if alpha == 1 {
 		return "l1: lambda"
@@ -320,7 +305,6 @@ func (n *Named) check(data Data) error {
 	return checkMu(data)
 }
 
-// checkSettings rejects settings that the named problem does not have.
 func (n *Named) checkSettings(d Data) error {
 	switch {
 	case d.Vectorial && (!n.Isotropic || d.Anisotropic):
@@ -352,7 +336,6 @@ func List(are func(Layout) bool) string {
 	return strings.Join(names, " or ")
 }
 
-// checkD rejects a D that is missing or does not have a column for each of X's.
 func checkD(d Data) error {
 	rows, cols := spec.MatrixOf(d.D).Dims()
 	if cols == 0 {

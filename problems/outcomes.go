@@ -10,17 +10,14 @@ import (
 	"surepipe/prox"
 )
 
-// each is the number of columns of y: of entries of z that belong to a row of X.
 func (p *Problem) each() int { return max(p.outcomes, 1) }
 
 // Several is the number of columns of y where it has several, and 0 elsewhere. The coefficients are then as many for
 // each column of X, one after the other.
 func (p *Problem) Several() int { return p.outcomes }
 
-// Classes says that the columns of y are those of classes.
 func (p *Problem) Classes() bool { return p.classes }
 
-// Observations is the number of observations: rows of y where it has several columns.
 func (p *Problem) Observations() int { return p.D / p.each() }
 
 // Variables is the number of columns of X, or of another operator.
@@ -75,10 +72,8 @@ func (p *Problem) shiftOutcomes(b []float64) {
 	}
 }
 
-// centeredOutcomes shifts numbers of the outcomes so that their mean is 0.
 func centeredOutcomes(v []float64) { floats.AddConst(-floats.Sum(v)/float64(len(v)), v) }
 
-// outcomesOf is the number of columns of y for a loss that has several.
 func outcomesOf(l Loss, data Data) int {
 	if k, _ := l.Kind(); k.Columns {
 		return data.YShape[1]
@@ -91,7 +86,6 @@ func hasClasses(l Loss) bool {
 	return k.Classes
 }
 
-// checkOutcomes rejects a y whose columns the loss does not have.
 func checkOutcomes(l Loss, data Data) error {
 	k, err := l.Kind()
 	switch {

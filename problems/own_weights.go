@@ -151,7 +151,6 @@ func least(holds func(w float64) (bool, error), above float64) (float64, error) 
 	return above, nil
 }
 
-// largestOf is the largest entry by its size.
 func largestOf(x array.Batch) float64 {
 	out := make([]float64, 1)
 	x.Device().MaxAbs(out, x)

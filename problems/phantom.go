@@ -11,21 +11,15 @@ import (
 	"surepipe/problems/spec"
 )
 
-// Phantom draws data for a specification of [SpecNames] whose operator is that of a scanner.
 type Phantom struct {
-	// Name is the specification's name.
-	Name string
-	// Sizes names the sizes that Draw takes: d and rows.
-	Sizes []string
-	// Help describes the data.
-	Help string
-	// Numbers is about how many numbers Draw holds.
+	Name    string
+	Sizes   []string
+	Help    string
 	Numbers func(sizes []int) float64
 	// Draw returns the arrays of a data file. Equal seeds give equal data.
 	Draw func(sizes []int, seed uint64) ([]dataio.Array, error)
 }
 
-// Phantoms lists them.
 func Phantoms() []Phantom {
 	return []Phantom{
 		{
@@ -75,7 +69,6 @@ func sheppLogan(n int) []float64 {
 	return image
 }
 
-// checkPhantom rejects sizes without an image.
 func checkPhantom(n, least int) error {
 	if n < least {
 		return fmt.Errorf("a phantom of %d x %d pixels, expected at least %d x %d", n, n, least, least)

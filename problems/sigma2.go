@@ -19,7 +19,6 @@ const MethodGCVResidual = noise.MethodGCVResidual
 // ErrNeedsFits is the error of EstimateSigma2 where the method is MethodGCVResidual.
 var ErrNeedsFits = noise.ErrNeedsFits
 
-// Sigma2Methods lists the methods that EstimateSigma2 knows.
 func Sigma2Methods() []string { return noise.Names() }
 
 // EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of their
@@ -66,7 +65,6 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	return noise.Choose(method, o)
 }
 
-// observed is what the specification says of y.
 func observed(s *spec.Spec, data Data) (o noise.Observed, err error) {
 	o = noise.Observed{
 		Y: data.Y, Shape: data.YShape, Regression: s.Regression(), Selection: s.Selects(), Unordered: s.Unordered(),

@@ -76,7 +76,6 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool, w []fl
 	return nil
 }
 
-// scale finds the standard deviations of the columns, of which c has been centered.
 func (p *Problem) scale(c *additive.Centered, w []float64) error {
 	norms2 := linops.StructureOf(c).ColumnNorms2
 	if norms2 == nil {
@@ -167,7 +166,6 @@ func deviations(c *mat.Dense, w []float64) []float64 {
 	return s
 }
 
-// divideColumns divides column j by s_j, in place.
 func divideColumns(c *mat.Dense, s []float64) {
 	d, _ := c.Dims()
 	for i := range d {
@@ -301,7 +299,6 @@ func levels(d Data) []int {
 	return all
 }
 
-// withoutColumns is x without some of its columns.
 func withoutColumns(x *mat.Dense, columns []int) *mat.Dense {
 	if len(columns) == 0 || len(columns) == x.RawMatrix().Cols {
 		return x

@@ -20,7 +20,6 @@ func (p *Problem) values() []*float64 { return []*float64{&p.Lambda, &p.Lambda2,
 
 func (h Hyper) values() []Weight { return []Weight{h.Lambda, h.Lambda2, h.Gamma} }
 
-// Unset lists the weights that a problem has, and neither its specification nor the data.
 func Unset(name string, data Data) (unset []string) {
 	s, _, err := specification(name, data)
 	if err != nil {
@@ -36,7 +35,6 @@ func Unset(name string, data Data) (unset []string) {
 	return unset
 }
 
-// weights sets the values of lambda, lambda2 and gamma.
 func (a *assembly) weights(m *maximizer, hyper Hyper) error {
 	file := []*float64{a.data.Lambda, a.data.Lambda2, a.data.Gamma}
 	for i, name := range spec.WeightNames() {
@@ -102,7 +100,6 @@ func (p *Problem) weight(name string, w Weight, maximum func() (float64, error))
 	return v, nil
 }
 
-// combine is the sum of the penalties at the given weights.
 func (a *assembly) combine(penalties []*spec.Penalty, weights spec.Weights) (prox.Prox, error) {
 	if err := a.CheckUses(weights); err != nil {
 		return nil, err
@@ -124,7 +121,6 @@ func (a *assembly) combine(penalties []*spec.Penalty, weights spec.Weights) (pro
 	return prox.NewSeparable(blocks...), nil
 }
 
-// checkUsed rejects a weight that was given to a problem without it.
 func (p *Problem) checkUsed(hyper Hyper) error {
 	for i, name := range spec.WeightNames() {
 		if hyper.values()[i].Given && math.IsNaN(*p.values()[i]) {
