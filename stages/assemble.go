@@ -139,7 +139,6 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	return r, dev.Sync()
 }
 
-// muHat is the solver's mu_hat, nil where it is not asked for, and nothing is made of it.
 func (j *Job) muHat() []float64 {
 	if j.settings.NoMuHat && !j.rewritten() && j.lossTerms == nil {
 		return nil
@@ -158,7 +157,6 @@ func (j *Job) readMuHat(dst []float64, from int) {
 	j.view.Download(dst, j.solution.MuHat.Cols(from, from+len(dst)))
 }
 
-// factors are those of b, nil where the solver does not have it in factored form.
 func (j *Job) factors() *vjp.Factors {
 	if implied := j.solution.Implied; implied != nil && implied.Factors != nil {
 		return implied.Factors()
@@ -166,7 +164,6 @@ func (j *Job) factors() *vjp.Factors {
 	return nil
 }
 
-// b is the solution, or its factors where the solver has these.
 func (j *Job) b() ([]float64, *vjp.Factors) {
 	implied := j.solution.Implied
 	if implied == nil {
@@ -203,7 +200,6 @@ func (j *Job) residuals(mu []float64) iter.Seq[[]float64] {
 	}
 }
 
-// criteria sets those that need the residuals, when the terms and the estimate are known.
 func (j *Job) criteria(ctx context.Context, r *Risk) error {
 	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
 		return j.lossCriteria(ctx, r)

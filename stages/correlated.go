@@ -79,7 +79,6 @@ func (j *Job) correlate(ctx context.Context, residuals func() []float64) (*risk.
 	return c, nil
 }
 
-// coloured are D L w of k vectors w.
 func (j *Job) coloured(ctx context.Context, rho risk.AR1, w []float64, k int) ([]float64, error) {
 	d := len(j.Y)
 	colour := append([]float64{}, w...)

@@ -22,7 +22,6 @@ const (
 	settled, mostTowards = 1e-4, 60
 )
 
-// errTogether says that groups are not left out.
 var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
 	"choose cv")
 
@@ -107,7 +106,6 @@ type leavers struct {
 	moves []float64 // dz of each
 }
 
-// at is z + dz of a fit.
 func (m *leavers) at(k int) []float64 {
 	d := len(m.z)
 	return floats.AddTo(make([]float64, d), m.z, m.moves[k*d:][:d])
@@ -179,7 +177,6 @@ func (f *leaver) step(root loss.Root, to, dz []float64) {
 	f.stepped = true
 }
 
-// apply replaces vectors v by S v.
 func (m *leavers) apply(ctx context.Context, v []float64) error {
 	n := len(v) / len(m.z)
 	in, out := m.j.view.Alloc(n, len(m.z)), m.j.view.Alloc(n, len(m.z))

@@ -23,8 +23,7 @@ type Comparing struct {
 	Frame *hutch.Frame
 	// Criterion is that of the comparisons: for one that needs the diagonal the digest holds the left-out errors too.
 	Criterion risk.Criterion
-	// Seed is that of the probes.
-	Seed uint64
+	Seed      uint64
 
 	once   sync.Once
 	mapped *array.Mapped
@@ -40,7 +39,6 @@ func (c *Comparing) common(k int) *array.Mapped {
 	return c.mapped
 }
 
-// Free gives the memory back.
 func (c *Comparing) Free() {
 	c.Projection.Free()
 	if c.Frame != nil {
@@ -51,7 +49,6 @@ func (c *Comparing) Free() {
 	}
 }
 
-// traces are what the stages keep for the digest of a job.
 type traces struct {
 	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image; sum is
 	// their sum, or the coordinates by the frame, where these are known without the images, else nil. inFlow says that
@@ -66,7 +63,6 @@ type traces struct {
 	influences    []float64 // of groups of probes on leave-one-out, where it comes from them
 }
 
-// open starts the digest of a job whose residual is given.
 func (j *Job) open(residual array.Batch) {
 	c := j.settings.Compare
 	if c == nil {
@@ -158,7 +154,6 @@ func (j *Job) mapCommon() bool {
 	return j.traces.sum != nil
 }
 
-// frame keeps the Jacobian's coordinates.
 func (j *Job) frame(ctx context.Context, f *hutch.Frame) error {
 	v := f.Basis()
 	if products := j.solution.Linearization.Closed().Products; products != nil {
@@ -191,7 +186,6 @@ func (j *Job) shown() hutch.Oracle {
 	}
 }
 
-// influenced keeps the influences of groups of probes on leave-one-out.
 func (j *Job) influenced(influences []float64) {
 	if j.traces != nil && j.settings.Compare.Criterion.Rule().Diagonal {
 		j.traces.influences = influences
@@ -216,7 +210,6 @@ func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
 	j.keepLeftOut(losses)
 }
 
-// keepLeftOut keeps these errors.
 func (j *Job) keepLeftOut(losses []float64) {
 	j.left = losses
 	if j.traces != nil && j.settings.Compare.Criterion.Rule().Diagonal {
@@ -224,7 +217,6 @@ func (j *Job) keepLeftOut(losses []float64) {
 	}
 }
 
-// digest is what the result can be compared by, nil where that was not asked for.
 func (j *Job) digest(r Risk) *risk.Digest {
 	t, c := j.traces, j.settings.Compare
 	if t == nil {

@@ -36,7 +36,6 @@ const (
 	mostSecond = 0.5
 )
 
-// flatness is that of the loss at a linear predictor.
 func (j *Job) flatness(muHat []float64) (*flatness, error) {
 	d := len(j.Y)
 	z, y := j.view.Put(muHat, 1, d), j.view.Put(j.Y, 1, d)
@@ -50,7 +49,6 @@ func (j *Job) flatness(muHat []float64) (*flatness, error) {
 	return f, j.view.Err()
 }
 
-// shift is a_i at the leverage h of the whitened problem.
 func (f *flatness) shift(i int, h float64) float64 {
 	if f.w[i] > 0 {
 		return h / f.w[i]
@@ -157,7 +155,6 @@ func (j *Job) secondStep(ctx context.Context, f *flatness, diagonal []float64, s
 			"not tell the fit without them", f.known.Name)}
 }
 
-// columns are the images of the unit vectors e_i under the derivative of the whitened problem.
 func (j *Job) columns(ctx context.Context, places []int) ([]float64, error) {
 	d := len(j.Y)
 	v, image := j.view.Alloc(len(places), d), j.view.Alloc(len(places), d)

@@ -36,7 +36,6 @@ type Sample struct {
 // A job's device memory belongs to the [Jobs] in which Solve registered it: Assemble releases it
 // there, and the code that runs the stages releases the jobs that remain after an early end.
 type Job struct {
-	// Sample is the sample of the job.
 	Sample
 
 	// The device that all samples share, and the job's view of it, on which all memory for the sample is
@@ -70,8 +69,7 @@ type Job struct {
 	clock
 
 	// What a digest needs, nil where none was asked for: by Solve and the stages of probes.
-	traces *traces
-	// By Verify: its findings, nil without it.
+	traces       *traces
 	verification *verify.Verification
 	// By any stage: the first failure. A job that has failed travels on to Assemble, without further work.
 	failure atomic.Pointer[SampleError]
@@ -87,7 +85,6 @@ type traceEstimate struct {
 	closed hutch.Estimate
 }
 
-// known reports whether the trace takes no probes.
 func (t *traceEstimate) known() bool { return t.closed.Estimator != "" }
 
 func (t *traceEstimate) count(p hutch.Phase) int {
@@ -97,7 +94,6 @@ func (t *traceEstimate) count(p hutch.Phase) int {
 	return t.run.Count(p)
 }
 
-// estimate is the trace, when all probes are done.
 func (t *traceEstimate) estimate() (hutch.Estimate, error) {
 	if t.known() {
 		return t.closed, nil
@@ -105,7 +101,6 @@ func (t *traceEstimate) estimate() (hutch.Estimate, error) {
 	return t.run.Estimate()
 }
 
-// progressCounts count the probes of a job.
 type progressCounts struct {
 	// By QR: how many are sent out after the sketch.
 	planned int
@@ -142,7 +137,6 @@ type Probes struct {
 	First, Count int
 }
 
-// Work reports whether there are probes in the batch.
 func (p Probes) Work() bool { return p.Count > 0 }
 
 // settle records err as the job's failure and returns nil, so that the job travels to its end
@@ -180,7 +174,6 @@ func cause(view array.Device, err error) error {
 	return err
 }
 
-// failed reports whether further work on the job is useless.
 func (j *Job) failed() bool { return j.failure.Load() != nil }
 
 // terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
@@ -221,8 +214,7 @@ func (s *Jobs) add(j *Job) {
 	s.live[j] = struct{}{}
 }
 
-// Release frees what a job holds, if it is in the set, and removes it. No stage may be using the
-// job.
+// Release frees what a job in the set holds, and removes it. No stage may be using the job.
 func (s *Jobs) Release(j *Job) {
 	s.mu.Lock()
 	_, ok := s.live[j]

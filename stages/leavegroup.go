@@ -28,7 +28,6 @@ type Together struct {
 	Units int
 }
 
-// ErrNoBlocks says that the blocks of D mu_hat, which leave-group-out needs, are not known.
 var ErrNoBlocks = fmt.Errorf("the blocks of the derivative are known only where its linear system is factored, for at "+
 	"most %d observations where its trace or diagonal is exact, or with the exact trace; choose cv", mostImaged)
 
@@ -85,7 +84,6 @@ func (j *Job) blocks(ctx context.Context) (blocks, error) {
 	}, nil
 }
 
-// imagesOfUnits are those of the unit vectors of the places under the derivative of the problem that was asked for.
 func (j *Job) imagesOfUnits(ctx context.Context, places []int) ([]float64, error) {
 	v, image := j.view.Alloc(len(places), len(j.Y)), j.view.Alloc(len(places), len(j.Y))
 	defer array.Free(v, image)
@@ -200,7 +198,6 @@ func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of 
 	return g.Wait()
 }
 
-// errWeightless says that an observation without weight is in a group.
 var errWeightless = errors.New("an observation has no weight, or its loss no curvature, so that the derivative does " +
 	"not show what its group means for it; choose cv")
 
@@ -278,7 +275,6 @@ func (j *Job) leaveUnits(ctx context.Context, r *Risk, known loss.Structure) err
 	return j.leaveEach(ctx, r, whitened, predict)
 }
 
-// leaveEach sets leave-one-out, where it was asked for, by the blocks of observations with several entries.
 func (j *Job) leaveEach(ctx context.Context, r *Risk, whitened func(i int) (float64, error),
 	predict func(whitened, left []float64)) error {
 	if !j.settings.ALO {

@@ -15,7 +15,6 @@ import (
 // LossTerms are the numbers of a sample that exist only where the loss l(z; y) is not quadratic. z =
 // A b is then the linear predictor, in [Risk].MuHat.
 type LossTerms struct {
-	// Name is the loss's name.
 	Name string
 	// Value is l(z; y): for a likelihood minus its logarithm, without terms of y alone. Deviance is
 	// twice the difference of l(z; y) from its minimum over z, NaN where that is not known.
@@ -25,12 +24,10 @@ type LossTerms struct {
 	// Likelihood says that l is a negative log-likelihood but for terms of y alone.
 	Likelihood bool
 	// Size is the number of observations as Schwarz's criterion counts them, 0 for that of y.
-	Size int
-	// Fitted is the expectation of y at z, of length d.
+	Size   int
 	Fitted []float64
 }
 
-// lossTerms are those of a solution z at y, nil where the loss is quadratic.
 func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 	if loss.Quadratic(l) {
 		return nil
@@ -72,7 +69,6 @@ func (t *LossTerms) FromZero() bool {
 	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
 }
 
-// checkLoss rejects y at which the loss is not defined.
 func checkLoss(l loss.Loss, y []float64) error {
 	if check := loss.StructureOf(l).Check; check != nil {
 		if err := check(y); err != nil {
@@ -82,7 +78,6 @@ func checkLoss(l loss.Loss, y []float64) error {
 	return nil
 }
 
-// lossCriteria sets those of a loss that is not quadratic.
 func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	r.Residual = math.NaN()
 	r.Criteria = r.Fitted().Loss.Criteria()

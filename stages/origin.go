@@ -25,13 +25,10 @@ func Observations(dev array.Device, p vjp.Problem, values []float64) array.Batch
 	return z
 }
 
-// asked are numbers of the derivative of the problem that was asked for, by those of the solver's.
 func (j *Job) asked(c engine.Closed) engine.Closed { return j.problem.Rewriting().Closed(c) }
 
-// rewritten reports whether another problem was asked for.
 func (j *Job) rewritten() bool { return j.problem.Origin != nil }
 
-// deliver turns the solver's estimate into that of the problem that was asked for.
 func (j *Job) deliver(muHat []float64) error {
 	dev := j.view
 	mu, y := dev.Alloc(1, len(muHat)), dev.Put(j.Y, 1, len(j.Y))
@@ -78,7 +75,6 @@ func (j *Job) forLeaving(residuals []float64) []float64 {
 	return residuals
 }
 
-// clear sets the values of determined observations to 0.
 func (j *Job) clear(values []float64) {
 	for i, v := range j.determined() {
 		if v {

@@ -19,7 +19,6 @@ import (
 // Risk is the result for one sample: Stein's unbiased risk estimate and the terms that it is
 // computed from, with the criteria that need no sigma2. Package risk has the formulas.
 type Risk struct {
-	// Index is the sample's position in the stream.
 	Index int
 	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence, see [risk.Terms.SURE]. It and StdErr are
 	// NaN where sigma2 is not known.
@@ -29,8 +28,7 @@ type Risk struct {
 	StdErr float64
 	// Floored reports that the unbiased estimate of StdErr's square is not positive, so that StdErr
 	// is its floor, see [risk.Terms.Floored].
-	Floored bool
-	// Residual is ||y - mu_hat||^2, NaN where the loss is not quadratic.
+	Floored  bool
 	Residual float64
 	// LossTerms has what takes its place where the loss is not quadratic; nil elsewhere. SURE, GCV and
 	// the residual variance are then NaN, Trace is that of the whitened problem at the solution, and
@@ -78,8 +76,7 @@ type Risk struct {
 	// Unresolved is the number of observations because of which ALO is not known ([risk.UnresolvedError]),
 	// whether or not it was asked for.
 	Unresolved int
-	// Leverages are those of the observations, nil where they are not known.
-	Leverages *risk.Leverages
+	Leverages  *risk.Leverages
 	// Undetermined is the part of the divergence in directions of the fit that only observations without
 	// curvature of the loss determine: the fit is not unique there.
 	Undetermined float64
@@ -98,8 +95,7 @@ type Risk struct {
 	// weights Convergence.Error bounds ||sqrt(w) (mu_hat - mu_hat*)||, where the noise has the size
 	// sigma sqrt(sum w).
 	MeanWeight float64
-	// Choices lists what the solver chose based on the structure of the problem, and why.
-	Choices []vjp.Choice
+	Choices    []vjp.Choice
 	// InnerSteps is the largest number of inner iterations that the implicit derivative took for a
 	// probe, and Unsolved the number of probes that stopped short of their tolerance. If there are
 	// any, Trace should not be trusted.
@@ -114,8 +110,7 @@ type Risk struct {
 	// Verification is the result of an independent check; nil where none was asked for. Its time is
 	// not included in those below.
 	Verification *verify.Verification
-	// CacheBytes is the device memory that the linearization held.
-	CacheBytes int64
+	CacheBytes   int64
 	// MuHat is the estimate of the mean, of length d; where the loss is not quadratic it is the linear
 	// predictor A b, and LossTerms.Fitted is the estimate of the mean. It is nil where it was left out
 	// (Settings.NoMuHat).
@@ -130,7 +125,6 @@ type Risk struct {
 	Solve, Divergence, Total time.Duration
 }
 
-// HasB reports whether the result has b, written down or by its factors.
 func (r *Risk) HasB() bool { return r.B != nil || r.Factors != nil }
 
 // DenseB is b with all p numbers: B, or the factors' product in a new slice; nil where the result has
@@ -153,7 +147,6 @@ func (r *Risk) BAt(places []int) []float64 {
 	return lists.Pick(r.B, places)
 }
 
-// Terms are the numbers from which SURE and its error bar were computed.
 func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace,
 		Frobenius2: r.Trace.Frobenius2, Correlated: r.Correlated}
@@ -166,7 +159,6 @@ var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only whe
 	"with the exact trace, or from at least %d random probes of hutchinson",
 	hutch.LeastProbes)
 
-// noLeaveOneOut records why ALO is not known.
 func (r *Risk) noLeaveOneOut(err error, asked bool) {
 	if e := new(risk.UnresolvedError); errors.As(err, &e) {
 		r.Unresolved = e.Count
@@ -176,7 +168,6 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 	}
 }
 
-// Fitted is what criteria are computed from.
 func (r *Risk) Fitted() risk.Fitted {
 	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV, LGO: r.LGO,
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}
@@ -207,8 +198,7 @@ func (r *Risk) weighing() risk.Terms {
 	return t
 }
 
-// noise is the size of the noise in the norm of Convergence.Error: sigma sqrt(d), or with weights w
-// of the observations sigma sqrt(sum w).
+// noise is the size of the noise in the norm of Convergence.Error.
 func (r *Risk) noise() float64 {
 	mean := r.MeanWeight
 	if mean == 0 {
@@ -217,7 +207,6 @@ func (r *Risk) noise() float64 {
 	return math.Sqrt(r.Sigma2 * mean * float64(r.D))
 }
 
-// bounded names what Convergence.Error bounds the error of.
 func (r *Risk) bounded() string {
 	if r.LossTerms != nil {
 		return "the root of the deviance"

@@ -73,10 +73,8 @@ func (j *Job) linearizeWithin(ctx context.Context, solver vjp.Solver) error {
 // fewRounded is the number of observations below which one draw of the dither says little, and a range is exact.
 const fewRounded = 256
 
-// ditherStream tells the random numbers of the dither from those of probes.
 const ditherStream = 0x726f756e64
 
-// moved is the root mean square of y - mu_hat, +Inf where mu_hat is not written down.
 func (j *Job) moved() float64 {
 	if j.solution.Implied != nil {
 		return math.Inf(1)

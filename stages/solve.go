@@ -28,8 +28,7 @@ type Settings struct {
 	TraceError float64
 	// Batch is the largest number of probes in one sweep; 0 chooses it so that a
 	// sweep's working memory stays near the linearization's own.
-	Batch int
-	// Workers is the number of goroutines of each stage of probes.
+	Batch   int
 	Workers int
 	// KeepB downloads b for [Risk].B, and NoMuHat leaves out [Risk].MuHat.
 	KeepB, NoMuHat bool
@@ -39,10 +38,8 @@ type Settings struct {
 	ALO bool
 	// Unwatched leaves out leave-one-out where it is not asked for and takes more than a diagonal that is known.
 	Unwatched bool
-	// Together are the observations that leave-group-out leaves out together.
-	Together Together
-	// Noise says how the noise is correlated.
-	Noise Autoregression
+	Together  Together
+	Noise     Autoregression
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing
@@ -187,7 +184,6 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	return job, nil
 }
 
-// misfit sets ||y - mu_hat||^2, or what stands for it where the loss is not quadratic, and opens the
 // digest.
 func (j *Job) misfit() {
 	sol, dev := j.solution, j.view

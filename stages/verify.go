@@ -59,7 +59,6 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	return err
 }
 
-// leftOutOf is leave-one-out for the check, nil where it is not known.
 func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
 	if math.IsNaN(r.ALO) || j.leverages == nil || r.LossTerms != nil {
 		return nil

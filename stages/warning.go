@@ -9,7 +9,6 @@ import (
 	"surepipe/risk/warning"
 )
 
-// Warning is a reason to doubt a result.
 type Warning = warning.Warning
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -19,7 +18,6 @@ const CloseMargin = 100
 // in doubt may move SURE by less than its error bar.
 func (r *Risk) Trusted() bool { return warning.Trusted(r.Warnings()) && !(r.ambiguity() > 1) }
 
-// ambiguity is how far decisions in doubt may change SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
 	t := r.weighing()
 	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(t.StdErr(), t.ProjectionStdErr())
@@ -105,7 +103,6 @@ func (r *Risk) Warnings() []Warning {
 	return all
 }
 
-// warnOfSolve adds the reasons to doubt the solution itself.
 func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)) {
 	switch {
 	case r.Converged:
