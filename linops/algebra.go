@@ -13,9 +13,7 @@ import (
 // This file has the rules by which the structure of a combination follows from the structures of
 // its parts. They run once, when a combination is built.
 
-// adjointStructure is that of A*: rows and columns are exchanged, and
-//
-//	(eta A A* + I)^{-1} = I - eta A (eta A*A + I)^{-1} A*.
+// (eta A A* + I)^{-1} = I - eta A (eta A*A + I)^{-1} A*.
 func adjointStructure(t *adjoint) Structure {
 	a := &t.a
 	d, p := t.d, t.p
@@ -40,8 +38,6 @@ func adjointStructure(t *adjoint) Structure {
 	return s
 }
 
-// scaledStructure is that of alpha A: everything about A*A is multiplied by alpha^2, and the
-// solution at eta is A's at alpha^2 eta.
 func scaledStructure(c *scaled) Structure {
 	a, alpha := &c.a, c.alpha
 	square := alpha * alpha
@@ -161,7 +157,6 @@ func composeStructure(c *compose) Structure {
 	return s
 }
 
-// stackStructure is that of operators beside each other, on top of each other, or along a diagonal.
 func stackStructure(a *stack) Structure {
 	var s Structure
 	switch {
@@ -195,7 +190,6 @@ func (a *stack) columnNorms2() []float64 {
 	return norms
 }
 
-// besideStructure is that of [A1 A2 ...]: A A* = sum_i A_i A_i*.
 func besideStructure(a *stack) Structure {
 	s := Structure{Beside: operators(a.parts), Entries: Known(0)}
 	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
@@ -254,7 +248,6 @@ func (a *stack) passesBeside(bytes int64) Passes {
 	}
 }
 
-// aboveStructure is that of [A1; A2; ...]: A*A = sum_i A_i*A_i.
 func aboveStructure(a *stack) Structure {
 	s := Structure{Pairs: stackedPairs(a.parts), SolveNormal: a.solveAbove(),
 		Spectra: Spectra{Cosines: a.cosinesAbove()}}
@@ -296,8 +289,6 @@ func (a *stack) solveAbove() func(dst, rhs array.Batch, eta float64) bool {
 	}
 }
 
-// diagonalStructure is that of blocks along a diagonal, whose normal equations are those of the
-// blocks.
 func diagonalStructure(a *stack) Structure {
 	s := Structure{Norm2: Known(0)}
 	for _, part := range a.parts {

@@ -51,7 +51,6 @@ func scaledColumns(x *mat.Dense, s []float64) *mat.Dense {
 	return c
 }
 
-// columns is A diag(s) by products with A.
 type columns struct {
 	base
 	a    known
@@ -82,7 +81,6 @@ func (c *columns) on(dev array.Device, t space.Space) Restricted {
 	return nil
 }
 
-// at scales r, which is A at a set of coordinates.
 func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
 	host := lists.Pick(c.host, t.Form().Set)
 	if x, ok := r.(*Dense); ok {

@@ -51,7 +51,6 @@ func Compose(ops ...Operator) Operator {
 	return c
 }
 
-// split finds l, M and R.
 func (c *compose) split() {
 	l, r := 1.0, 1.0
 	i, j := 0, len(c.parts)
@@ -79,7 +78,6 @@ func operators(parts []known) []Operator {
 	return ops
 }
 
-// multiply applies the factors from the last to the first, or their adjoints from the first to the last.
 func (c *compose) multiply(w product.Direction, dst, x array.Batch) {
 	var from, to array.Batch // products in use, freed also where a factor panics
 	defer func() {
@@ -105,7 +103,6 @@ func (c *compose) multiply(w product.Direction, dst, x array.Batch) {
 	end.apply(w, dst, x)
 }
 
-// solveNormal is the closed form, in terms of that of M.
 func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	product.CheckSolve(c.name, c.d, c.p, dst, rhs, eta)
 	if c.right == nil {

@@ -118,7 +118,6 @@ func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Ro
 	return a
 }
 
-// newCSR puts m and its transpose t on the device.
 func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 	a := &CSR{
 		m:        m,
@@ -173,7 +172,6 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	return nil
 }
 
-// Nonzeros is the number of stored entries.
 func (a *CSR) Nonzeros() int { return len(a.m.Values) }
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.

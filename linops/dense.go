@@ -131,7 +131,6 @@ func (a *Dense) keepColumns() {
 	})
 }
 
-// someColumns are some of the columns as a row-major matrix.
 func (a *Dense) someColumns(set []int) []float64 {
 	n := len(set)
 	values := make([]float64, a.d*n)

@@ -48,7 +48,6 @@ func (a *Diagonal) scaleColumns(dev array.Device, s []float64) Restricted {
 	return NewDiagonal(dev, scaled)
 }
 
-// solveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
 func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	product.CheckSolve(a.name, a.d, a.p, dst, rhs, eta)
 	e := a.inverse.Acquire(a.w.Device(), eta, func(on array.Device) array.Batch {

@@ -58,7 +58,6 @@ func diagonalRows(at []int, v []float64) space.Rows {
 	return rows
 }
 
-// entries are those of blocks on top of each other, beside each other, or along a diagonal.
 func (a *stack) entries(most int) (space.Rows, bool) {
 	parts := make([]space.Rows, len(a.parts))
 	for i := range parts {
@@ -98,7 +97,6 @@ func (a *stack) entries(most int) (space.Rows, bool) {
 	return all, true
 }
 
-// entries are those of a product, from the right.
 func (c *compose) entries(most int) (space.Rows, bool) {
 	last := len(c.parts) - 1
 	right, ok := Entries(c.parts[last].Operator, most)
@@ -112,7 +110,6 @@ func (c *compose) entries(most int) (space.Rows, bool) {
 	return right, ok
 }
 
-// multiplied is the product of two sparse matrices, of which the second has n columns.
 func multiplied(a, b space.Rows, n, most int) (space.Rows, bool) {
 	c := space.Rows{Indptr: make([]int, 1, len(a.Indptr))}
 	seen := make([]int, n) // where the entry of the row is, plus 1

@@ -98,7 +98,6 @@ func sparseProducts(a Operator, rows space.Rows) func(dst array.Batch, b Operato
 // sparseColumns is the number of columns that are one part of the work.
 const sparseColumns = 16
 
-// productsByImages is the same by the stored entries of A, or its images.
 func productsByImages(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	if stored := StructureOf(a).Stored; !stored.IsZero() && stored.Contiguous() && stored.K() > 0 {
 		return func(dst array.Batch, b Operator) {

@@ -83,7 +83,6 @@ func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64
 	return c
 }
 
-// unit is s_i.
 func (c *kronecker) unit(i int) float64 {
 	if c.s == nil {
 		return 1
@@ -130,7 +129,6 @@ func (c *kronecker) multiply(w product.Direction, dst, x array.Batch) {
 	}
 }
 
-// products are those of the columns of the same outcome.
 func (c *kronecker) products(dst array.Batch, b Operator) bool {
 	other, ok := b.(*kronecker)
 	if !ok || other.k != c.k {
@@ -202,7 +200,6 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 	return true
 }
 
-// outcome has the columns of A that belong to one, d x n, and their places.
 type outcome struct {
 	places  []int
 	columns []float64

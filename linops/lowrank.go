@@ -30,10 +30,8 @@ func newLowRank(dev array.Device, t space.Space) *lowRank {
 	return a
 }
 
-// tangent is the form of a tangent space of the m x n matrices of rank r.
 type tangent struct{ space.Form }
 
-// len is the number of coordinates.
 func (a tangent) len() int { return (a.Shape.Rows + a.Shape.Cols) * a.Rank }
 
 func (a tangent) sides(b array.Batch) (q, p array.Batch) {
@@ -41,7 +39,6 @@ func (a tangent) sides(b array.Batch) (q, p array.Batch) {
 	return b.Cols(0, m), b.Cols(m, a.len())
 }
 
-// factors are the shapes of U and V.
 func (a tangent) factors() (u, v array.Shape) {
 	return array.Shape{Rows: a.Shape.Rows, Cols: a.Rank}, array.Shape{Rows: a.Shape.Cols, Cols: a.Rank}
 }
@@ -116,7 +113,6 @@ func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) 
 	return a
 }
 
-// sides are (Q, P) and s.
 func (a *lowRankPlusSparse) sides(b array.Batch) (low, s array.Batch) {
 	n, e := a.low.len(), a.set.Len()
 	if a.sparseFirst {
@@ -141,7 +137,6 @@ func (a *lowRankPlusSparse) multiply(w product.Direction, dst, x array.Batch) {
 	sparse.Free()
 }
 
-// normal is computed in the coordinates alone.
 func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	product.CheckNormal(a.name, a.p, dst, b)
 	low, s := a.sides(b)
@@ -205,7 +200,6 @@ func (a *sampledTangent) multiply(w product.Direction, dst, x array.Batch) {
 	}
 }
 
-// wholly is the product by whole matrices.
 func (a *sampledTangent) wholly(w product.Direction, dst, x array.Batch) {
 	dev := dst.Device()
 	su, sv := a.factors()

@@ -47,7 +47,6 @@ func fits(t space.Space, p int) bool {
 
 func canRestrict(a *known) bool { return a.s.On != nil }
 
-// embedding is E, R^n -> R^p.
 type embedding struct{ base }
 
 func newEmbedding(t space.Space) *embedding {
@@ -136,7 +135,6 @@ func restrictEach(dev array.Device, parts []known, share func(i int) space.Space
 	return c
 }
 
-// on is the On of a stack's structure; nil where a block has none.
 func (a *stack) on() func(dev array.Device, t space.Space) Restricted {
 	if !every(a.parts, canRestrict) {
 		return nil
@@ -198,7 +196,6 @@ func split(dev array.Device, t space.Space, ends []int) (shares, own []space.Spa
 	return nil, nil, false
 }
 
-// positive reports whether no coordinate of a list has a negative sign.
 func positive(list []int, sign []float64) bool {
 	return !slices.ContainsFunc(list, func(j int) bool { return sign[j] < 0 })
 }

@@ -45,7 +45,6 @@ func (a *outside) multiply(w product.Direction, dst, x array.Batch) {
 	a.subtract(dst, inside)
 }
 
-// accumulate is Adjoint of a panel of rows.
 func (a *outside) accumulate(dst, z array.Batch, from int) {
 	a.set.Clear(z, from)
 	dev, cols, r := dst.Device(), a.low.Shape.Cols, a.low.Rank
@@ -63,7 +62,6 @@ func (a *outside) subtract(dst, inside array.Batch) {
 	}
 }
 
-// normal is computed in the coordinates alone.
 func (a *outside) normal(dst, b array.Batch) {
 	product.CheckNormal(a.name, a.p, dst, b)
 	a.low.normal(dst, b)

@@ -16,7 +16,6 @@ type Pairs struct {
 	Weights []float64
 }
 
-// Weight is w_i.
 func (p *Pairs) Weight(i int) float64 {
 	if p.Weights == nil {
 		return 1
@@ -41,7 +40,6 @@ func scaledPairs(alpha float64, pairs func() *Pairs) func() *Pairs {
 	}
 }
 
-// stackedPairs are those of operators on top of each other.
 func stackedPairs(parts []known) func() *Pairs {
 	if !every(parts, func(k *known) bool { return k.s.Pairs != nil }) {
 		return nil
@@ -62,7 +60,6 @@ func stackedPairs(parts []known) func() *Pairs {
 	}
 }
 
-// unitPairs are those of the identity of R^n.
 func unitPairs(n int) func() *Pairs {
 	return func() *Pairs {
 		p := &Pairs{Plus: make([]int32, n), Minus: make([]int32, n)}

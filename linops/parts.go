@@ -17,7 +17,6 @@ type Part struct {
 	Operator func() (a Operator, release func(), err error)
 }
 
-// Shape is that of the part's matrices.
 func (p *Part) Shape() array.Shape { return array.Shape{Rows: len(p.Rows), Cols: len(p.Columns)} }
 
 // Parts divides the entries at the given places of a row-major matrix. Rows and columns without an entry
@@ -53,7 +52,6 @@ func Parts(places []int, shape array.Shape, split bool) []Part {
 	return parts
 }
 
-// wholeParts are the parts, each with a selection as its operator.
 func (a *Selection) wholeParts(shape array.Shape, split bool) []Part {
 	return a.PartsWith(shape, split, func(s *Selection, _ *Part) (Operator, func(), error) { return s, s.Release, nil })
 }

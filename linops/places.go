@@ -38,10 +38,8 @@ func NewPlaces(dev array.Device, shape array.Shape, set []int) *Places {
 	return p
 }
 
-// Pattern is the set as the places of a sparse matrix's entries. It belongs to the set.
 func (p *Places) Pattern() array.Pattern { return p.pattern }
 
-// Len is the number of entries in the set.
 func (p *Places) Len() int { return p.pattern.Len() }
 
 // Panel is the number of entries in a panel; the last has what is left.
@@ -62,7 +60,6 @@ func (p *Places) Free() {
 	}
 }
 
-// each calls f for the panels of vectors of length d: their entries from to to-1.
 func (p *Places) each(f func(from, to int)) {
 	for from := 0; from < p.shape.Len(); from += p.Panel() {
 		f(from, min(from+p.Panel(), p.shape.Len()))
@@ -72,7 +69,6 @@ func (p *Places) each(f func(from, to int)) {
 // index lists the entries of the set in the panel that begins at entry from.
 func (p *Places) index(from int) array.Index { return p.panels[p.at(from)] }
 
-// at is the number of the panel that begins at entry from.
 func (p *Places) at(from int) int {
 	if from < 0 || from%p.Panel() != 0 || from >= p.shape.Len() {
 		panic(fmt.Sprintf("linops: no panel of %d entries begins at entry %d of a %d x %d matrix", p.Panel(), from,

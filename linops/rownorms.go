@@ -33,7 +33,6 @@ func RowNorms2(a Operator, s []float64) []float64 {
 	return out
 }
 
-// entryNorms2 are the squared lengths of the rows of a stored matrix, nil for any other operator.
 func entryNorms2(a Operator, s []float64) []float64 {
 	switch m := a.(type) {
 	case *scaled:

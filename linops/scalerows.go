@@ -54,7 +54,6 @@ func scaledRows(x *mat.Dense, s []float64) *mat.Dense {
 	return c
 }
 
-// scaleParts scales operators on top of each other.
 func scaleParts(dev array.Device, a *stack, s []float64) Restricted {
 	ops, own := make([]Operator, len(a.parts)), make([]Restricted, len(a.parts))
 	for i, part := range a.parts {

@@ -84,7 +84,6 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 	return r
 }
 
-// picked are the entries.
 func (a *Selection) picked(shape array.Shape) *Picked {
 	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
 		return nil
@@ -138,7 +137,6 @@ func fail(dev, failed array.Device) {
 	array.Free(from, to)
 }
 
-// sort finds the places in increasing order and their rows.
 func (a *Selection) sort() {
 	a.places = a.idx
 	if slices.IsSorted(a.idx) {
@@ -158,7 +156,6 @@ func (a *Selection) sort() {
 	a.rows = rows
 }
 
-// Release frees the device memory. The operator is dead afterwards.
 func (a *Selection) Release() {
 	if a.on != nil {
 		a.on.Free()
@@ -174,7 +171,6 @@ func (a *Selection) Release() {
 	}
 }
 
-// Indices lists the selected coordinates. It must not be modified.
 func (a *Selection) Indices() []int { return a.idx }
 
 // pick panics where vectors of length p are longer than an index reaches.
@@ -192,7 +188,6 @@ func (a *Selection) pick(w product.Direction, dst, x array.Batch) {
 
 func (a *Selection) columnSpread() (least, most float64) { return 1, 1 }
 
-// columnNorms2 is 1 at the selected coordinates and 0 elsewhere.
 func (a *Selection) columnNorms2() []float64 {
 	norms := make([]float64, a.p)
 	for _, i := range a.idx {

@@ -77,7 +77,6 @@ func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
 	return a
 }
 
-// ends are the bounds of the blocks in the images and in the arguments of a direction.
 func (a *stack) ends(w product.Direction) (to, from []int) {
 	if w == product.Forward {
 		return a.rows, a.cols
@@ -106,7 +105,6 @@ func (a *stack) each(w product.Direction, dst, x array.Batch) {
 	}
 }
 
-// add adds alpha times the image of x to dst.
 func (a *stack) add(w product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 	to, from := a.ends(w)
 	for i := range a.parts {

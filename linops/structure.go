@@ -182,16 +182,13 @@ type Panels struct {
 	Accumulate func(dst, z array.Batch, from int)
 }
 
-// Number is a number that may not be known.
 type Number struct {
 	Value float64
 	Known bool
 }
 
-// Known returns a number that is known.
 func Known(value float64) Number { return Number{value, true} }
 
-// times is a product, known where both factors are.
 func (n Number) times(m Number) Number {
 	if !n.Known || !m.Known {
 		return Number{}
@@ -224,7 +221,6 @@ func StructureOf(a Operator) Structure {
 	return s
 }
 
-// deduce fills in the numbers that follow from others.
 func (s *Structure) deduce(d, p int) {
 	switch {
 	case d == 0 || p == 0:
@@ -250,7 +246,6 @@ type known struct {
 	s Structure
 }
 
-// know asks an operator once for its structure.
 func know(a Operator) known { return known{a, Complete(a, StructureOf(a))} }
 
 // Complete returns the structure s of a with the numbers that follow from others and the functions that
@@ -299,7 +294,6 @@ func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
 	k.add(product.Adjoint, dst, -eta/(1+eta*c), t)
 }
 
-// scaleSolve is the closed form for A*A = c I.
 func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 	if c == 0 || eta == 0 {
 		product.CopyTo(dst, rhs)
