@@ -35,7 +35,6 @@ func NewFrame(vectors array.Batch) (*Frame, error) {
 	return f, nil
 }
 
-// Basis are b_1 ... b_q, which stay the frame's.
 func (f *Frame) Basis() *array.Fixed { return &f.basis }
 
 // Products are <b_i, M b_j> by the images M b_1 ... M b_q, q x q.
@@ -67,7 +66,6 @@ func (f *Frame) Coordinates(products []float64) []float64 {
 	return f.projection.Vector(at)
 }
 
-// Free gives the frame's memory back.
 func (f *Frame) Free() {
 	f.basis.Free()
 	if f.projection != nil {

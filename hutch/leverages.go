@@ -45,13 +45,11 @@ type leverageSums struct {
 // is below 2^53 units: in any order to the same bits.
 const quantum = 0x1p-32
 
-// exactly is x to the nearest multiple of quantum, where |x| < 2^18.
 func exactly(x float64) float64 {
 	const shift = 3 * quantum * 0x1p51
 	return float64(x+shift) - shift
 }
 
-// rows calls f for each vector of a batch, on the host.
 func rows(b array.Batch, f func(i int, x []float64)) {
 	x := make([]float64, b.N())
 	for i := range b.K() {

@@ -53,7 +53,6 @@ func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float6
 	return group, steepest, math.Sqrt(second / (d - 1) / d)
 }
 
-// slopeOf is the derivative of f(i, h) by h.
 func slopeOf(f func(i int, h float64) float64, i int, h float64) float64 {
 	step := 1e-4 * min(h, 1-h)
 	return (f(i, h+step) - f(i, h-step)) / (2 * step)

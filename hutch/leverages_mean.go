@@ -122,7 +122,6 @@ func extrapolated(all float64, without [groups]float64, base float64, count [gro
 	return all + c
 }
 
-// entries is the work of [Leverages.Mean]. With a shift the samples, and t, are those of h_i - shift_i.
 type entries struct {
 	*Leverages
 	m, d  int
@@ -159,7 +158,6 @@ func (l *Leverages) newEntries() *entries {
 	return e
 }
 
-// known is the part of h_i that is not in the samples.
 func (e *entries) known(i int) float64 {
 	if e.shift == nil {
 		return 0
@@ -224,7 +222,6 @@ func (e *entries) fit() {
 	}
 }
 
-// weight is alpha for m probes.
 func (e *entries) weight(m float64) float64 { return 1 / (1 + m*e.off/2) }
 
 // bounds are unbiased estimates of u, u h and u h^2, where u = t (1 - t), from those of the moments of
@@ -246,7 +243,6 @@ const within = 2
 // leastRho bounds the variance of the model from below, by this share of its level.
 const leastRho = 0.25
 
-// rho is v/u for an entry h, and its derivative.
 func (e *entries) rho(h float64) (value, slope float64) {
 	value = e.level + e.slope*min(max(h-e.at, -e.reach), e.reach)
 	least := leastRho * min(e.level, 1)
@@ -261,7 +257,6 @@ func (e *entries) rho(h float64) (value, slope float64) {
 	return value, e.slope
 }
 
-// variance is v at t, and its first two derivatives.
 func (e *entries) variance(i int, t float64) (v, dv, ddv float64) {
 	rho, slope := e.rho(e.known(i) + t)
 	u, du := t*(1-t), 1-2*t
@@ -314,7 +309,6 @@ func (e *entries) score(i int, alpha, mean, s2, t float64) (g, slope float64) {
 	return dv*left - 2*(mean-t)*v, ddv*left + alpha*dv*dv + 2*v
 }
 
-// entriesPerPart are the entries that are taken by one of the goroutines that share them.
 const entriesPerPart = 1 << 14
 
 // values are the means of f at the estimates from all probes, from those without each group, and at

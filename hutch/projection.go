@@ -48,7 +48,6 @@ type Projection struct {
 // NewProjection puts the map for vectors of length d on a device. The caller frees it.
 func NewProjection(dev array.Device, d int) *Projection { return newProjection(dev, d, ProjectionSize) }
 
-// newProjection is the map to size numbers.
 func newProjection(dev array.Device, d, size int) *Projection {
 	at := make([]uint16, d)
 	indptr := make([]int, size+1)
@@ -71,7 +70,6 @@ func newProjection(dev array.Device, d, size int) *Projection {
 	return &Projection{dev, d, size, dev.NewCSR(size, d, indptr, indices, values)}
 }
 
-// entry is the one of size entries to which coordinate i is added, and the sign.
 func entry(i, size int) (at int, sign float64) {
 	stream, signs := splitMix(splitMix(0, projectionSeed), 0), splitMix(splitMix(0, projectionSeed), 1)
 	at = int(splitMix(stream, uint64(i)) % uint64(size))
@@ -81,10 +79,8 @@ func entry(i, size int) (at int, sign float64) {
 	return at, 1
 }
 
-// Device is where the map is, and the vectors that it takes.
 func (p *Projection) Device() array.Device { return p.dev }
 
-// Free gives the map's memory back.
 func (p *Projection) Free() { p.csr.Free() }
 
 // Vector is S x for a single vector, or x itself where it is no longer than S x.
@@ -126,7 +122,6 @@ func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 	}
 }
 
-// turn is the rotation of the entries of S_j.
 func turn(j int) int { return j * (ProjectionSize / ProjectionProbes) }
 
 // Mapped are the first k probes of a seed with the maps of their images; nil where the maps of a column are no shorter

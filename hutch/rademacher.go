@@ -32,7 +32,6 @@ func Rademacher(dst array.Batch, seed, sample uint64, first int) {
 	RademacherPart(dst, seed, sample, first, 0)
 }
 
-// signs fills x with the signs of a probe, from the given word on.
 func signs(x []float64, probe, word uint64) {
 	const one = 0x3ff0000000000000 // the bits of 1.0; the topmost bit is the sign
 	for ; len(x) >= 64; word++ {
@@ -50,7 +49,6 @@ func signs(x []float64, probe, word uint64) {
 	}
 }
 
-// splitMix is output number n of SplitMix64 with initial state s.
 func splitMix(s, n uint64) uint64 {
 	z := s + (n+1)*golden
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -11,10 +11,8 @@ import (
 
 // Estimate is the result of the queries to a matrix M.
 type Estimate struct {
-	// Estimator is the name of the estimator that was used.
 	Estimator string
-	// Trace is the estimate of tr M.
-	Trace float64
+	Trace     float64
 	// StdErr is the standard error of Trace, 0 where Trace is not random. For few samples it is
 	// multiplied by [Widened]: the interval of 2 StdErr to both sides contains tr M with the
 	// probability, 95.4%, that it has for a normal distribution.
@@ -28,8 +26,7 @@ type Estimate struct {
 	// planned if vectors of the sketch are linearly dependent.
 	Queries int
 	// Seed is the seed of the probes. It has no influence when Exact is true.
-	Seed uint64
-	// Exact says that the numbers are not random.
+	Seed  uint64
 	Exact bool
 }
 
@@ -82,11 +79,8 @@ func newTally(plan Plan, rank int, seed uint64) *tally {
 	return &tally{plan, plan.Residual, seed, newSamples("projected", rank), newSamples("residual", plan.Residual)}
 }
 
-// Projected is the number of basis vectors that the tally expects: the sketch's rank, or d for the
-// exact trace.
 func (t *tally) Projected() int { return len(t.projected.quad) }
 
-// Residual is the number of deflated probes that the tally expects.
 func (t *tally) Residual() int { return len(t.residual.quad) }
 
 // Grow makes the tally expect n further residual probes, whose numbers follow those of the existing
@@ -120,7 +114,6 @@ func (s *samples) add(first int, v, mv array.Batch, left []float64) {
 	s.take(first, quad, norm2, left)
 }
 
-// take records the numbers of vectors first, first+1, ...
 func (s *samples) take(first int, quad, norm2, left []float64) {
 	end := first + len(quad)
 	if first < 0 || end > len(s.quad) {
@@ -137,7 +130,6 @@ func (s *samples) take(first int, quad, norm2, left []float64) {
 	copy(s.left[first:end], left)
 }
 
-// sums adds up in the order of the vectors.
 func (s *samples) sums() (quad, norm2, left float64, err error) {
 	for i, known := range s.known {
 		if !known {
