@@ -13,7 +13,6 @@ import (
 // Digest is what one fit leaves behind so that it can be compared with other fits to the same y,
 // whatever d is: projections ([hutch.Projection]) in the place of vectors.
 type Digest struct {
-	// D is the number of observations.
 	D int `json:"d"`
 	// Divergence, StdErr, Truncation and Queries are those of the trace's estimate; Queries is 0
 	// where it is exact.
@@ -34,9 +33,8 @@ type Digest struct {
 	// Probes 1, the coordinates of J in a frame ([hutch.Frame]), which are exact up to 44 dimensions.
 	Images *Packed `json:"images,omitempty"`
 	Probes int     `json:"probes,omitempty"`
-	// Losses is the projection of the errors of predicting each observation of which alo is the mean,
-	// where that is the criterion; or those of units of observations that are left out together, of which there are
-	// Units, each a sum times Units/d. Units is 0 for single observations.
+	// Losses is the projection of the errors of predicting each observation, for alo; or of Units units of
+	// observations that are left out together, each a sum times Units/d. Units is 0 for single observations.
 	Losses *Packed `json:"losses,omitempty"`
 	Units  int     `json:"units,omitempty"`
 	// Influences are those of groups of the probes, which all fits have in common, on alo where it comes
@@ -115,7 +113,6 @@ func (c Comparison) Difference(a, b Fit) Difference {
 	return d
 }
 
-// ofALO is the standard error of ALO_a - ALO_b.
 func ofALO(a, b Fit) float64 {
 	e := paired(a, b)
 	if by := ofGCV(a, b); !math.IsNaN(by) && !(e > by) {
@@ -124,7 +121,6 @@ func ofALO(a, b Fit) float64 {
 	return e
 }
 
-// ofGCV is the standard error of GCV_a - GCV_b.
 func ofGCV(a, b Fit) float64 {
 	ga, gb := a.share(), b.share()
 	s := Comparison{Sigma2: b.Value / gb}
@@ -133,7 +129,6 @@ func ofGCV(a, b Fit) float64 {
 
 func (d *Digest) share() float64 { return float64(d.D) / (float64(d.D) - d.Divergence) }
 
-// ofSURE is the standard error of SURE_a - SURE_b.
 func (c Comparison) ofSURE(a, b *Digest) float64 {
 	if !alike(a.Residual, b.Residual) || !alike(a.Images, b.Images) || a.Probes != b.Probes || a.Probes == 0 {
 		return math.NaN()
@@ -148,13 +143,10 @@ func (c Comparison) ofSURE(a, b *Digest) float64 {
 	}, 2)
 }
 
-// covarianceTrace is that of [Terms].
 func (d *Digest) covarianceTrace() float64 { return cmp.Or(d.Trace, d.Divergence) }
 
-// alike reports whether both are known and of the same length.
 func alike(a, b *Packed) bool { return a != nil && b != nil && a.Len() == b.Len() }
 
-// distance is ||a - b||.
 func distance(a, b *Packed) float64 {
 	diff := lists.Make(a.Len(), func(i int) float64 { return a.At(i) - b.At(i) })
 	return floats.Norm(diff, 2)
@@ -225,7 +217,6 @@ func traceError(a, b *Digest) float64 {
 		bias}, 2)
 }
 
-// deviation is the standard deviation of a sample.
 func deviation(x []float64) float64 {
 	mean := floats.Sum(x) / float64(len(x))
 	off := lists.Map(x, func(v float64) float64 { return v - mean })

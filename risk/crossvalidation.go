@@ -24,7 +24,6 @@ func OverUnits(sums []float64, d int) CrossValidation {
 	return CrossValidation{Mean: mean, StdErr: deviation / math.Sqrt(n), Units: len(sums)}
 }
 
-// estimated is the mean and its error, NaN where they are not known.
 func (c *CrossValidation) estimated() (value, stdErr float64) {
 	if c == nil {
 		return math.NaN(), math.NaN()

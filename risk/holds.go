@@ -7,12 +7,10 @@ import (
 	"surepipe/risk/warning"
 )
 
-// Warning is a reason to doubt a number.
 type Warning = warning.Warning
 
 // Leverages is what is known of the leverages D_ii of the observations that can be left out.
 type Leverages struct {
-	// Mean is their mean and SD their standard deviation.
 	Mean, SD float64
 	// NearOne is the share of them above [Near].
 	NearOne float64
@@ -21,7 +19,6 @@ type Leverages struct {
 // Near is the leverage from which an observation's own value decides nearly all of its fit.
 const Near = 0.99
 
-// LeveragesOf sums up leverages, of which those that are marked, as far as skip is not nil, are left out.
 func LeveragesOf(h []float64, skip []bool) *Leverages {
 	l, n := new(Leverages), 0.0
 	each := func(f func(v float64)) {
@@ -47,9 +44,8 @@ func LeveragesOf(h []float64, skip []bool) *Leverages {
 	return l
 }
 
-// gcvBars is the number of the standard errors of both together by which leave-one-out may exceed GCV without a
-// warning, in logarithms: where few leverages near 1 decide the mean that leave-one-out is, its error is as large as
-// itself, and the factor says more than the difference.
+// gcvBars is the number of standard errors of both together by which leave-one-out may exceed GCV without a
+// warning, in logarithms.
 const gcvBars = 4
 
 // holdsGCV warns where the left-out errors differ from those by the mean leverage.
@@ -70,12 +66,8 @@ func holdsGCV(f Fitted) []Warning {
 // apart.
 const mostNear = 0.5
 
-// mostChosen is the share of the observations that a fit's degrees of freedom may be where it chooses among as many
-// columns as rows, and mostChosenOfLoss that with another loss than the squared one. Simulated, the least of GCV over
-// whole paths was 1.0 where a new row costs 2.2 (400 x 800), 0.8 and 1.6 (500 x 3000; 1000 x 10,000); below a share of
-// 0.7 it is right at 250 rows and more, and with strong signals no share below 0.6 is free. Of a logistic loss (20
-// tables each of 250 x 1000 to 300 x 3000, weak and strong signals) the least of leave-one-out over whole paths was
-// beyond three bars in 5 of 160, up to 0.3 in 2 and up to 0.2 in none, and new rows cost the same.
+// mostChosen is the share of the observations that a fit's degrees of freedom may be where it chooses among as
+// many columns as rows, and mostChosenOfLoss that with another loss than the squared one.
 const mostChosen, mostChosenOfLoss = 0.6, 0.2
 
 // Overfits reports that a fit to a table with as many columns as rows has so many degrees of freedom, of d

@@ -23,7 +23,6 @@ type Block struct {
 // a group can be left out.
 const leastBlock = 1 - mostLeverage
 
-// BlockOf is the block of D = R* R, for R_G, the k columns of R that belong to the group.
 func BlockOf(root *mat.Dense) (*Block, error) {
 	k, m := root.Dims()
 	b, less := new(Block), new(mat.Dense)
@@ -104,7 +103,6 @@ func (b *Block) Most() float64 {
 	return 1 - 1/size
 }
 
-// textOfLGO says what the mean goes over.
 func textOfLGO(f Fitted) string {
 	if f.LGO == nil {
 		return ""

@@ -120,7 +120,6 @@ func (f Fitted) withoutUnits(c *CrossValidation) (float64, float64) {
 	return f.withFit(value, stdErr)
 }
 
-// observations is their number: those of a loss may have several entries of y each.
 func (f Fitted) observations() int {
 	if f.Loss != nil {
 		return f.Loss.D

@@ -86,7 +86,6 @@ func (c Comparison) near(fits []Fit, best int, factors func(a, b *Digest) []floa
 	return values, rows
 }
 
-// covariance is F F* for the matrix F of the rows without the columns before from.
 func covariance(rows [][]float64, from int) *mat.SymDense {
 	c := mat.NewSymDense(len(rows), nil)
 	for k, a := range rows {

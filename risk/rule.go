@@ -37,8 +37,7 @@ type Rule struct {
 	// Losses are those for which it is defined.
 	Losses Losses
 	// Keys are the keys of further numbers that belong to it, in JSON and as columns.
-	Keys []string
-	// Holds are warnings that its assumptions fail, as far as the fit shows; nil for none.
+	Keys  []string
 	Holds func(f Fitted) []Warning
 	// Undefined says why it may not be defined at any weight; "" where no fit leaves degrees of freedom.
 	Undefined string
@@ -54,7 +53,6 @@ type Rule struct {
 	Difference func(a, b Fit) float64
 }
 
-// Losses are the losses for which a criterion is defined.
 type Losses int
 
 // The squared loss alone; with it all that are negative log-likelihoods; all losses.
@@ -64,23 +62,17 @@ const (
 	AllLosses
 )
 
-// Fitted is what is known of one fit.
 type Fitted struct {
-	// Terms are those of a fit with the squared loss.
-	Terms Terms
-	// Loss has those of another loss, else nil.
-	Loss *LossTerms
-	// SURE and SUREStdErr are SURE and its error bar, NaN where sigma2 is not known.
+	Terms            Terms
+	Loss             *LossTerms
 	SURE, SUREStdErr float64
-	// Criteria are the numbers that were computed with the fit.
-	Criteria Criteria
+	Criteria         Criteria
 	// CV is the result of refits, nil where there were none, and LGO the same by leaving out groups.
 	CV, LGO *CrossValidation
 	// Unresolved is the number of observations because of which leave-one-out is not known, and
 	// NotLeftOut that of observations over which its mean does not go.
 	Unresolved, NotLeftOut int
-	// Leverages are those of the observations, nil where they are not known.
-	Leverages *Leverages
+	Leverages              *Leverages
 }
 
 // Information is an information criterion: minus twice the logarithm of the likelihood plus penalty for
@@ -92,7 +84,6 @@ func (f Fitted) Information(penalty float64) float64 {
 	return f.Terms.information(penalty)
 }
 
-// rules is the table of criteria, in the order in which they are printed.
 var rules = []Rule{
 	{
 		Name: SURE, Label: "SURE", Sigma2: true,
@@ -182,15 +173,12 @@ func Register(r Rule) {
 	rules = append(rules, r)
 }
 
-// Rules are the criteria.
 func Rules() iter.Seq[Rule] { return slices.Values(rules) }
 
-// CriterionNames lists the names of the criteria.
 func CriterionNames() []Criterion {
 	return lists.Map(rules, func(r Rule) Criterion { return r.Name })
 }
 
-// ParseCriterion is the criterion of that name.
 func ParseCriterion(name string) (Criterion, error) {
 	if c := Criterion(name); slices.Contains(CriterionNames(), c) {
 		return c, nil
@@ -198,7 +186,6 @@ func ParseCriterion(name string) (Criterion, error) {
 	return "", fmt.Errorf("%q, expected one of %s", name, JoinCriteria(CriterionNames()))
 }
 
-// JoinCriteria is the names with commas.
 func JoinCriteria(names []Criterion) string {
 	texts := lists.Map(names, func(n Criterion) string { return string(n) })
 	return strings.Join(texts, ", ")
@@ -260,7 +247,6 @@ func (r Rule) unit(sigma2 float64) float64 {
 	return r.Unit(sigma2)
 }
 
-// textOfALO says what the mean goes over, or why there is none.
 func textOfALO(f Fitted) string {
 	d := f.Terms.D
 	if f.Unresolved > 0 {
