@@ -13,7 +13,6 @@ func (s *Set) Archive() bool {
 	return s.row().Archive && !s.IsSparse()
 }
 
-// add adds an array that load reads when it is asked for.
 func (s *Set) add(name string, load func() (Array, error)) error {
 	if s.Has(name) {
 		return fmt.Errorf("array %q occurs twice", name)

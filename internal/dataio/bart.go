@@ -53,7 +53,6 @@ func ReadBART(header, values io.Reader) (Array, error) {
 	return a.WithPairs()
 }
 
-// openBART opens the two files of an array, by the name of either.
 func openBART(s source) (*Set, error) {
 	base := strings.TrimSuffix(s.path, filepath.Ext(s.path))
 	header, err := s.files.open(base+".hdr", "a text that lists the axes")

@@ -11,7 +11,6 @@ func (r *Reader) complexError() error {
 	return fmt.Errorf("array %q: found complex numbers, expected real ones", r.name)
 }
 
-// realPart is the type of either part of complex numbers.
 func realPart(descr string) (string, bool) {
 	order := strings.TrimRight(descr, "c0123456789")
 	switch strings.TrimPrefix(descr, order) {

@@ -9,7 +9,6 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// dtype is numpy's type of a real number.
 type dtype struct {
 	ndarray.Number
 	text string
@@ -17,7 +16,6 @@ type dtype struct {
 
 func (t dtype) String() string { return t.text }
 
-// parseDtype reads numpy's own notation, such as <f8.
 func parseDtype(text string) (dtype, error) {
 	t := dtype{ndarray.Number{Order: binary.LittleEndian}, text}
 	kind := strings.TrimLeft(text, "<>|=")

@@ -29,10 +29,8 @@ type disk struct{}
 
 func (disk) Open(path string) (fs.File, error) { return os.Open(path) }
 
-// Stat does not open it.
 func (disk) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
-// NoFiles has none.
 var NoFiles fs.FS = noFiles{}
 
 type noFiles struct{}
@@ -41,7 +39,6 @@ func (noFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("cannot be opened: no file system is given")}
 }
 
-// ctx is the context, or one that is never done.
 func (f Files) ctx() context.Context {
 	if f.Context == nil {
 		return context.Background()
@@ -65,7 +62,6 @@ type file struct {
 	io.Closer
 }
 
-// readable can be read from its start and at any offset.
 type readable interface {
 	io.Reader
 	io.ReaderAt
@@ -123,7 +119,6 @@ func readAll(r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// OpenFile opens a file of the operating system for reading, until the context is done.
 func OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {

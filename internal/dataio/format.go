@@ -19,7 +19,6 @@ import (
 
 // Format is a format of files: how one is recognized, read and written. Help and errors read it.
 type Format struct {
-	// Name is that of [Set.Format].
 	Name string
 	// Extensions are those of its files, in lower case; the first stands for all.
 	Extensions []string
@@ -60,21 +59,18 @@ type source struct {
 	file
 }
 
-// starts recognizes a file by its first bytes.
 func starts(magic ...string) func([]byte, string) bool {
 	return func(head []byte, _ string) bool {
 		return slices.ContainsFunc(magic, func(m string) bool { return bytes.HasPrefix(head, []byte(m)) })
 	}
 }
 
-// ends recognizes a file by its extension.
 func ends(extensions ...string) func([]byte, string) bool {
 	return func(_ []byte, extension string) bool { return slices.Contains(extensions, extension) }
 }
 
 const gzipMagic = "\x1f\x8b"
 
-// tableExtensions are those of text tables.
 var tableExtensions = []string{".csv", ".tsv", ".txt"}
 
 // formatTable has the formats in the order in which a file is tried.
@@ -207,14 +203,12 @@ func FormatFor(path string) (Format, bool) {
 	return Format{}, false
 }
 
-// Extensions names the formats by their extensions: ".npz, .npy or .csv".
 func Extensions(formats []Format) string {
 	names := lists.Map(formats, func(f Format) string { return f.Extensions[0] })
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// row is the row of the set's format; the zero one for an array of an archive.
 func (s *Set) row() Format {
 	for _, f := range formatTable {
 		if f.Name == s.format {
@@ -263,7 +257,6 @@ func openFormat(s source, extension string, o TableOptions) (*Set, error) {
 	return set, err
 }
 
-// head are the first bytes of the file.
 func (s source) head() ([]byte, error) {
 	head := make([]byte, 16)
 	n, err := s.ReadAt(head, 0)
@@ -300,7 +293,6 @@ func readFormat(r io.Reader, head []byte, name, extension string, o TableOptions
 	return nil, fmt.Errorf("has an unknown format, expected %s", Extensions(Formats()))
 }
 
-// setOf is the set of one array that has been read.
 func setOf(format string, a Array) *Set {
 	return &Set{format: format, names: []string{a.Name}, entries: map[string]entry{a.Name: {held: &a}}}
 }
@@ -315,7 +307,6 @@ func (s *Set) named(name string) *Set {
 	return s
 }
 
-// whole reads a format that has no options.
 func whole(read func(io.Reader) (Array, error)) func(io.Reader, TableOptions) (Array, error) {
 	return func(r io.Reader, _ TableOptions) (Array, error) { return read(r) }
 }
@@ -350,7 +341,6 @@ func writeTIFF(w io.Writer, a Array, depth Depth, eight bool) (int, error) {
 	return images.EncodeTIFF(w, a, to)
 }
 
-// WriteArray writes one array to a file by the format, see [Format].Write.
 func (f Format) WriteArray(path string, a Array, depth Depth, eight bool) (clamped int, err error) {
 	return WriteImage(path, func(w io.Writer) (int, error) { return f.Write(w, a, depth, eight) })
 }

@@ -123,7 +123,6 @@ func (s *Set) expect(m *stored.Matrix, f *os.File, arrays ...numbers) (*stored.M
 	return m, nil
 }
 
-// numbers are the numbers of an array with one axis, where they lie.
 type numbers struct {
 	array     string
 	begin     int64
@@ -189,7 +188,6 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 	return stored.InMemory(r.shape[0], r.shape[1], values), nil
 }
 
-// openMatrix opens an array of real numbers with two axes.
 func (s *Set) openMatrix(name string) (*Reader, error) {
 	r, err := s.Open(name)
 	if err != nil {

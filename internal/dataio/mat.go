@@ -117,7 +117,6 @@ func (v matVariable) stream() (r io.Reader, room int64, err error) {
 	return io.LimitReader(z, n), n, nil
 }
 
-// element reads the next element: its type and its bytes.
 func (v matVariable) element(r io.Reader, room *int64) (kind uint32, b []byte, err error) {
 	var tag [8]byte
 	if _, err := io.ReadFull(r, tag[:]); err != nil {
@@ -150,7 +149,6 @@ func (v matVariable) element(r io.Reader, room *int64) (kind uint32, b []byte, e
 	return word, buf.Bytes(), nil
 }
 
-// head reads the elements before the values.
 func (v matVariable) head(r io.Reader, room *int64) (h matHeader, err error) {
 	_, flags, err := v.element(r, room)
 	if err != nil {
@@ -202,7 +200,6 @@ func (v matVariable) numbers(r io.Reader, room *int64) ([]float64, error) {
 	return x, nil
 }
 
-// read reads the variable. Its first axis varies fastest.
 func (v matVariable) read() (a Array, err error) {
 	r, room, err := v.stream()
 	if err == nil {
@@ -233,7 +230,6 @@ func (v matVariable) read() (a Array, err error) {
 	return a.FromColumns().WithoutUnitAxes().WithPairs()
 }
 
-// values reads real and imaginary parts, or the entries of a sparse matrix.
 func (v matVariable) values(h matHeader, r io.Reader, room *int64) (Array, error) {
 	a := Array{Shape: h.dims, Complex: h.complex}
 	if h.class == matSparse {

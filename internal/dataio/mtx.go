@@ -129,7 +129,6 @@ func (m *mtxReader) read() (*Array, *Triplets, error) {
 	return nil, s, err
 }
 
-// value reads a number of the field's type.
 func (m *mtxReader) value(f []byte) (float64, error) {
 	v, ok := ParseNumber(string(f))
 	if !ok || m.integer && bytes.ContainsAny(f, ".eE") {
@@ -204,7 +203,6 @@ func coordinate(f []byte, axis string, n int) (int, error) {
 	return i - 1, nil
 }
 
-// array reads the columns of a dense matrix, or the part below its diagonal.
 func (m *mtxReader) array(rows, cols int) (*Array, error) {
 	var values []float64
 	n := rows * cols

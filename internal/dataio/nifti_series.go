@@ -18,7 +18,6 @@ import (
 // written again.
 type NIfTISeries struct {
 	niftiHeader
-	// Size is the number of voxels along x, y and z, and Volumes that of volumes.
 	Size    [3]int
 	Volumes int
 	Complex bool
@@ -36,7 +35,6 @@ type NIfTISeries struct {
 	plane  []float64
 }
 
-// OpenNIfTI opens a file of the operating system.
 func OpenNIfTI(path string) (*NIfTISeries, error) { return Files{}.OpenNIfTI(path) }
 
 // OpenNIfTI opens a file (.nii, .nii.gz, .mif) of up to four axes: x, y, z and the volumes. A compressed one is
@@ -137,7 +135,6 @@ func (s *NIfTISeries) read() (err error) {
 var mifCodes = map[string]uint16{"bit": 2, "uint8": 2, "int16": 4, "int32": 8, "float32": 16, "float64": 64,
 	"int8": 256, "uint16": 512, "uint32": 768, "int64": 1024, "uint64": 1280, "cfloat32": 32, "cfloat64": 1792}
 
-// openMIF reads the header of an MRtrix image.
 func (s *NIfTISeries) openMIF() error {
 	head := make([]byte, min(s.length, 1<<20))
 	if _, err := s.f.ReadAt(head, 0); err != nil {
@@ -190,7 +187,6 @@ func (s *NIfTISeries) openMIF() error {
 	return s.check()
 }
 
-// check reads types and sizes from the header.
 func (s *NIfTISeries) check() error {
 	t, ok := niftiTypes[s.code]
 	if !ok {
@@ -235,7 +231,6 @@ func (s *NIfTISeries) parts() int {
 
 func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
 
-// IsMIF reports whether the file is an MRtrix image.
 func (s *NIfTISeries) IsMIF() bool { return s.mif != nil }
 
 func (s *NIfTISeries) Close() error { return s.f.Close() }
@@ -381,7 +376,6 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 	return w, nil
 }
 
-// header is the series' with the type of values and the number of volumes of the file.
 func (w *NIfTIWriter) header() []byte {
 	if w.like.mif != nil {
 		dims, of := append(w.like.Size[:], w.volumes), fmt.Sprintf("Float%d", 8*w.t.Size)
@@ -483,7 +477,6 @@ func (w *NIfTIWriter) Commit() (err error) {
 	return os.Rename(w.f.Name(), w.target)
 }
 
-// Abort removes what was written.
 func (w *NIfTIWriter) Abort() {
 	w.f.Close()
 	os.Remove(w.f.Name())

@@ -19,7 +19,6 @@ import (
 // one Read returns as a whole element, which silently corrupts compressed files, and trusts every
 // size in a header.
 
-// newNPY is the set of the one array of a .npy file.
 func newNPY(name string, r io.ReaderAt, size int64) *Set {
 	section := func(offset int64) io.ReadCloser {
 		return io.NopCloser(io.NewSectionReader(r, offset, size-offset))
@@ -49,7 +48,6 @@ type Reader struct {
 	complex bool
 }
 
-// newReader reads the header at rc, an array of room bytes in all.
 func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	corrupt := func(err error) error { return corruptError(name, err) }
 	buffered := bufio.NewReaderSize(rc, 64<<10)
@@ -104,7 +102,6 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Shape has one entry an axis. It must not be modified.
 func (r *Reader) Shape() []int { return r.shape }
 
 func (r *Reader) ShapeError(expected string) error {
@@ -326,7 +323,6 @@ type header struct {
 // untrusted file.
 const maxHeader = 10000
 
-// readText reads the header's bytes unchanged.
 func readText(r *bufio.Reader) ([]byte, error) {
 	// The library allocates the length that the header states, and slices the dictionary at
 	// unchecked indices. So the length is checked first, and the library is given only the text.
@@ -372,7 +368,6 @@ func readHeader(r *bufio.Reader) (h header, err error) {
 	return header{descr: d.Type, fortran: d.Fortran, shape: d.Shape, size: int64(len(text))}, nil
 }
 
-// check rejects types that are not real numbers, and empty axes.
 func (h header) check(name string) (dtype, error) {
 	t, err := parseDtype(h.descr)
 	if err != nil {

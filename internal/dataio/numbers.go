@@ -26,7 +26,6 @@ func ParseNumber(text string) (v float64, ok bool) {
 	return v, err == nil && !math.IsInf(v, 0)
 }
 
-// notNumber is the error for a cell that is not a number where one is expected.
 func notNumber(cell string) error {
 	if cell == "" {
 		return errors.New("the cell is empty, expected a number")
@@ -51,14 +50,12 @@ var looksNumeric = regexp.MustCompile(`^\(?['’]?[-+−]?[$€£]?[-+−]?[.,]?
 // MissingMarks are the texts that stand for a missing value in a table, besides an empty cell.
 var MissingMarks = []string{"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?", "."}
 
-// marks are texts that stand for a missing value.
 type marks struct {
 	texts   []string
 	numbers []float64
 	begins  [256]bool // the first bytes
 }
 
-// marksOf are the marks of the options, or else MissingMarks.
 func marksOf(na []string) marks {
 	if na == nil {
 		na = MissingMarks
@@ -74,7 +71,6 @@ func marksOf(na []string) marks {
 	return m
 }
 
-// has reports whether a text is a mark.
 func (m *marks) has(text string) bool {
 	return text != "" && m.begins[text[0]] && slices.Contains(m.texts, text)
 }

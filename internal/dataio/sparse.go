@@ -52,7 +52,6 @@ func checkLines(rows, cols, entries int) error {
 	return nil
 }
 
-// Sparse is the matrix in compressed rows.
 func (t *Triplets) Sparse() (*Sparse, error) {
 	if err := checkLines(t.Rows, t.Cols, len(t.Row)); err != nil {
 		return nil, err
@@ -130,7 +129,6 @@ func (s *Set) IsSparse() bool {
 	return s.triplets != nil || s.format == "npz" && s.Has("format") && s.Has("shape") && s.Has("data")
 }
 
-// Sparse reads the sparse matrix in the file.
 func (s *Set) Sparse() (*Sparse, error) {
 	t, err := s.Triplets()
 	if err != nil {
@@ -194,7 +192,6 @@ func (s *Set) sparseShape() (format string, rows, cols int, err error) {
 	return format, int(size[0]), int(size[1]), nil
 }
 
-// readTriplets reads the places of a sparse matrix's entries, whose values are given.
 func (s *Set) readTriplets(format string, rows, cols int, values []float64) (*Triplets, error) {
 	index := func(name string, n int) ([]int, error) {
 		places, err := s.indices(name)

@@ -89,7 +89,6 @@ func (s *Set) Stack(name string) (*Stack, error) {
 	return stack, nil
 }
 
-// newStack reads the header of an array of room bytes in all.
 func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error)) (*Stack, error) {
 	// The values are read in large pieces, bypassing this buffer, which is for the header.
 	buffered := bufio.NewReaderSize(rc, 16)
@@ -147,7 +146,6 @@ func (s *Stack) Shape() []int { return s.shape }
 func (s *Stack) Len() int       { return s.n }
 func (s *Stack) SampleLen() int { return s.len }
 
-// Index is the number of the sample that Next reads, counted from 0.
 func (s *Stack) Index() int { return s.next }
 
 // Next reads the next sample into dst, which has room for SampleLen values. It returns io.EOF after
@@ -184,7 +182,6 @@ func (s *Stack) Next(dst []float64) error {
 	return nil
 }
 
-// fail records an error that occurred after got bytes of sample i.
 func (s *Stack) fail(i int, got int64, err error) error {
 	bytes := int64(s.len) * int64(s.dtype.Size)
 	begin := s.header + int64(i)*bytes

@@ -59,7 +59,6 @@ func (t *Table) Column(name string) (Column, error) {
 	return Column{}, ndarray.MissingColumn(name, t.Names())
 }
 
-// Names lists all columns, also those that were not read.
 func (t *Table) Names() []string {
 	names := lists.Map(t.Columns, func(c Column) string { return c.Name })
 	return append(names, t.Unread...)
@@ -177,7 +176,6 @@ func (e *MissingCellError) Error() string {
 	return e.Place + ": the value is missing, expected a number"
 }
 
-// Place names a cell of a column, for errors.
 func (t *Table) Place(row int, column string) string {
 	name := fmt.Sprintf("column %q", column)
 	if place, err := strconv.Atoi(column); err == nil && t.Unnamed {
@@ -256,5 +254,4 @@ func (s *Set) Held(name string) (a Array, ok bool) {
 	return *e.held, true
 }
 
-// Named reports whether the file's arrays have names of their own.
 func (s *Set) Named() bool { return (s.Archive() || s.format == "table") && !s.IsSparse() }

@@ -25,12 +25,10 @@ type columnText struct {
 	suspect error
 }
 
-// texts makes the column one of texts.
 func (c *columnText) texts() { c.numbers, c.Values = false, nil }
 
 func (c *columnText) begin(text bool) { c.numbers, c.place = !text, map[string]int{} }
 
-// miss appends a missing cell.
 func (c *columnText) miss() {
 	if c.skip {
 		return
@@ -43,7 +41,6 @@ func (c *columnText) miss() {
 	}
 }
 
-// level appends a text.
 func (c *columnText) level(text string) error {
 	k, known := c.place[text]
 	if !known {

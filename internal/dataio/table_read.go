@@ -15,7 +15,6 @@ import (
 	"surepipe/internal/lists"
 )
 
-// tableText reads a Table row by row.
 type tableText struct {
 	opts    TableOptions
 	records *records
@@ -185,7 +184,6 @@ func (t *tableText) commentNames() (names []string) {
 
 func texts(cells []cell) []string { return lists.Map(cells, func(c cell) string { return c.text }) }
 
-// header takes the names of the columns, for rows like the given one.
 func (t *tableText) header(names []string, line int, row []cell) error {
 	if first := names[0]; len(row) == len(names)+1 {
 		if last := row[len(row)-1]; last.text == "" && !last.quoted {
@@ -275,7 +273,6 @@ func (t *tableText) row(cells []cell, line int) error {
 	return nil
 }
 
-// at is an error in a column.
 func (t *tableText) at(c *columnText, line int, err error) error {
 	if c.Name == "" || t.table.Unnamed {
 		return fmt.Errorf("line %d, column %d: %w", line, slices.Index(t.columns, c)+t.lead+1, err)

@@ -15,7 +15,6 @@ import (
 // Texts of numpy have a fixed width: every one is a row of 32-bit code points, with zeros at its end
 // (dtype U).
 
-// textWidth is the number of code points of the longest text, at least 1.
 func textWidth(texts []string) int {
 	width := 1
 	for _, s := range texts {
@@ -24,7 +23,6 @@ func textWidth(texts []string) int {
 	return width
 }
 
-// appendText appends a text in width code points.
 func appendText(buf []byte, s string, width int) []byte {
 	for _, c := range s {
 		buf = binary.LittleEndian.AppendUint32(buf, uint32(c))
@@ -117,7 +115,6 @@ func WriteRecords(path string, next func() []string) error {
 	return WriteFile(path, func(w io.Writer) error { return EncodeRecords(w, next) })
 }
 
-// EncodeRecords is WriteRecords to a stream.
 func EncodeRecords(w io.Writer, next func() []string) error {
 	out := csv.NewWriter(w)
 	for record := next(); record != nil; record = next() {

@@ -12,7 +12,6 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// Rows is a matrix that is written row by row, and so may be larger than memory.
 type Rows struct {
 	Name       string
 	Rows, Cols int
@@ -83,7 +82,6 @@ func padding(begin int) []byte {
 	return append([]byte{0x50, 0x53, byte(n), 0}, make([]byte, n)...)
 }
 
-// descrOf is numpy's name of a type in little-endian order.
 func descrOf(t ndarray.Number) string {
 	if t.Size == 1 {
 		return fmt.Sprintf("|%c1", t.Kind)
